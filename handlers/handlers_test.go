@@ -13,8 +13,8 @@ import (
 	"kuota.dev/kuota/views/htmlcheck"
 )
 
-// The kinds of error each have their status, and a person's sentence; the
-// cause stays in the log.
+// Each kind of error has its status and a sentence for the reader. The cause is only
+// logged.
 func TestErrors(t *testing.T) {
 	secret := errors.New("dial tcp 10.0.0.7: token abc")
 	for kind, want := range map[governance.Kind]int{
@@ -41,8 +41,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// A page's stream sends its part when something changed, and how old the data
-// is in any case.
+// A stream sends its part after a change, and the age of the data in any case.
 func TestStream(t *testing.T) {
 	d := &handlerstest.Backend{Changed: make(chan struct{}, 1), Trouble: "Kueue is gone."}
 	wait := handlerstest.Events(t, handlerstest.Serve(t, d)+"/tasks/events")

@@ -12,7 +12,7 @@ import (
 	"kuota.dev/kuota/web/webtest"
 )
 
-// Every route of the console, and who may see it. A new one is added here.
+// A new route is added here, with its access.
 func TestRoutes(t *testing.T) {
 	d := &handlerstest.Backend{Items: []queries.Item{{Task: &tasks.Task{UID: "1", Name: "hidden-task", Namespace: "hidden-namespace", State: tasks.Running}, Team: "hidden-team"}}}
 	h := &handlers.Handlers{

@@ -32,8 +32,7 @@ func samplePicker() RangePicker {
 	}
 }
 
-// What the script draws is what the table says: figures as numbers, and nothing
-// where nothing is known.
+// The script draws the numbers of the table, and nothing where there is no data.
 func TestChartsAreReadFromTheirTables(t *testing.T) {
 	doc := htmlcheck.Render(t, ChartFigure(sampleChart()))
 	htmlcheck.Fragment(t, doc)
@@ -63,7 +62,7 @@ func TestChartsAreReadFromTheirTables(t *testing.T) {
 	}
 }
 
-func TestChartWithoutFiguresSaysWhy(t *testing.T) {
+func TestEmptyChartShowsReason(t *testing.T) {
 	chart := sampleChart()
 	chart.Empty = "Nothing was kept yet."
 	doc := htmlcheck.Render(t, ChartFigure(chart))

@@ -16,7 +16,7 @@ func sampleVersion() VersionPage {
 	}
 }
 
-// What people write into a spec or as a reason stays text.
+// Text in specs and reasons is escaped.
 func TestHostileHistoryStaysText(t *testing.T) {
 	page := sampleVersion()
 	for _, s := range []*string{&page.Line.Who, &page.Line.Reason, &page.Line.Changes, &page.Changes[0].Before, &page.Changes[0].After, &page.YAML[1].Text} {

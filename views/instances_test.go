@@ -90,7 +90,7 @@ func TestUsagePagesAreSound(t *testing.T) {
 			if doc.Find("script").Length() > 6 || doc.Find("img").Length() > 0 {
 				t.Error("what somebody called something is markup")
 			}
-			if doc.Find("tr tr").Length() > 0 { // the stream would cut them
+			if doc.Find("tr tr").Length() > 0 { // the stream cannot update nested rows
 				t.Error("a row has rows in it")
 			}
 		})

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The page's help and the documentation say the same of each figure.
-func TestMeaningsAreThoseOfTheDocumentation(t *testing.T) {
+// The help of the page and the documentation explain each figure in the same words.
+func TestMeaningsMatchDocumentation(t *testing.T) {
 	text, err := os.ReadFile("../docs/dashboard.md")
 	if err != nil {
 		t.Fatal(err)

@@ -165,7 +165,7 @@ func TestFrame(t *testing.T) {
 	}
 }
 
-func TestClusterStatusLineSaysItInWords(t *testing.T) {
+func TestClusterStatusIsText(t *testing.T) {
 	tests := map[string]struct {
 		status    ClusterStatus
 		wantState string
@@ -192,7 +192,7 @@ func TestClusterStatusLineSaysItInWords(t *testing.T) {
 	}
 }
 
-func TestPoliciesOffersWhatOneMayDo(t *testing.T) {
+func TestPoliciesOffersPermittedActions(t *testing.T) {
 	link := `a[href="/policies/allocations/new"]`
 	page := samplePolicies()
 	if n := htmlcheck.Render(t, Policies(page)).Find(link).Length(); n != 1 {

@@ -27,8 +27,8 @@ func samplePolicyCard() *PolicyCard {
 	}
 }
 
-// samplePolicyForm has a right and a wrong row of each kind, and all that can
-// be wrong besides.
+// samplePolicyForm returns a form with a valid and an invalid row of each kind, and
+// every other error.
 func samplePolicyForm() PolicyForm {
 	bad := func(value string) TextField { return TextField{Value: value, Error: "This is wrong."} }
 	wrong := func(value string) Choice { return Choice{Value: value, Error: "Choose one."} }
@@ -133,7 +133,7 @@ func TestPolicyFormPostsByItself(t *testing.T) {
 	}
 }
 
-func TestPolicyFormErrorsStandByTheirInputs(t *testing.T) {
+func TestPolicyFormErrorsAreNextToTheirInputs(t *testing.T) {
 	doc := htmlcheck.Render(t, PolicyFormBody(samplePolicyForm()))
 	for _, id := range []string{"class-1-name", "class-1-weight", "class-1-description", "gang-timeout", "gang-recovery", "requeue-limit", "requeue-base", "requeue-most", "pool-1-name", "pool-1-value"} {
 		if doc.Find("#"+id).AttrOr("aria-invalid", "") != "true" || !strings.Contains(doc.Find("#"+id+"-error").Text(), "This is wrong.") {
@@ -150,7 +150,8 @@ func TestPolicyFormErrorsStandByTheirInputs(t *testing.T) {
 	}
 }
 
-// Classes are kept under first-come, and the form says that they do nothing.
+// Priority classes are kept under first-come ordering, and the form shows that they
+// have no effect.
 func TestClassesWithoutEffect(t *testing.T) {
 	form := samplePolicyForm()
 	if text := htmlcheck.Render(t, PolicyFormBody(form)).Find("#classes-note").Text(); strings.Contains(text, "have no effect") {
@@ -166,7 +167,7 @@ func TestClassesWithoutEffect(t *testing.T) {
 	}
 }
 
-func TestPolicyCardSaysWhatIs(t *testing.T) {
+func TestPolicyCardShowsState(t *testing.T) {
 	doc := htmlcheck.Render(t, ClusterPolicyCard(samplePolicyCard()))
 	for selector, want := range map[string]string{
 		"#policy-prioritization .policy-list li:first-child": "inference", "#policy-idle .policy-state": "Not active", "#policy-idle": "configuration differs",

@@ -1,6 +1,6 @@
 package views
 
-// hostile is what a team might be called by somebody who tries.
+// hostile is a team name that attempts script injection.
 const hostile = `"><script>alert('x')</script><img src=x onerror=alert(1)>`
 
 func sampleChrome(title, active string) Chrome {
@@ -52,8 +52,8 @@ func samplePolicies() PoliciesPage {
 	}
 }
 
-// sampleForm has one row filled in with defaults, and one where everything is
-// wrong.
+// sampleForm returns a form with one row of defaults, and one in which every value
+// is invalid.
 func sampleForm() AllocationForm {
 	bad := func(value string) TextField { return TextField{Value: value, Error: "This is wrong."} }
 	return AllocationForm{
@@ -103,7 +103,7 @@ func sampleForm() AllocationForm {
 	}
 }
 
-// sampleEdit is the form of an allocation that is there.
+// sampleEdit returns the form of an existing allocation.
 func sampleEdit() AllocationForm {
 	return AllocationForm{
 		Chrome: sampleChrome("Edit vision", "policies"), Action: "/policies/allocations/vision/edit", CancelURL: "/policies/allocations/vision", UpLabel: "vision",

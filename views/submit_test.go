@@ -8,7 +8,7 @@ import (
 	"kuota.dev/kuota/views/htmlcheck"
 )
 
-// sampleSubmit is the form with everything wrong.
+// sampleSubmit returns the form with every value invalid.
 func sampleSubmit() SubmitForm {
 	bad := TextField{Value: "x!", Error: "This is wrong."}
 	choice := SelectField{Options: []Option{{Label: "No priority class"}, {Value: "training-priority", Label: "training, 60", Selected: true}}, Error: "This is wrong."}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Whatever a link says, the address after signing in is on this console, for
-// browsers too, which take a backslash for a slash and skip line breaks.
+// The address after sign-in is on this console, also for browsers, which read a
+// backslash as a slash and skip line breaks.
 func FuzzLocalAddress(f *testing.F) {
 	for _, seed := range []string{
 		"", "/", "/me", "/me?a=b&c=%2F", "//evil.example", "///evil.example", `/\evil.example`, `\\evil.example`, "/%5cevil.example", "/%2fevil.example", "/%09/evil.example",

@@ -15,11 +15,12 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// An answer of the provider is taken in the browser that asked, once, and soon.
-func TestAnswersThatBelongToNoAttempt(t *testing.T) {
+// An answer of the provider is accepted once, in the browser that started the
+// sign-in, and within the time limit.
+func TestAnswersWithoutAnAttempt(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		prepare func(*testing.T, *console, *webtest.Browser, string) string // returns the address that is opened
+		prepare func(*testing.T, *console, *webtest.Browser, string) string // returns the address to open
 	}{
 		"no attempt in this browser": {func(t *testing.T, c *console, _ *webtest.Browser, _ string) string {
 			_, callback := begin(t, c.Browser(t), "/me")
@@ -70,8 +71,8 @@ func state(callback string) string {
 	return address.Query().Get("state")
 }
 
-// An answer played again, with all that the browser had, signs nobody in, even
-// where the provider takes a code twice.
+// A replayed answer, with all cookies of the browser, signs no one in, even if the
+// provider accepts a code twice.
 func TestReplayedAnswer(t *testing.T) {
 	t.Parallel()
 	for name, twice := range map[string]bool{"codes are good once": false, "codes are good twice": true} {
@@ -94,7 +95,7 @@ func TestReplayedAnswer(t *testing.T) {
 			if c.Provider.Requested("/token") != 2 {
 				t.Error("the second answer did not get as far as the provider")
 			}
-			// Who merely reloads the address is signed in already.
+			// A reload of the address finds the user signed in already.
 			if answer := b.Ask(http.MethodGet, callback, "", webtest.Navigation...); answer.Header.Get("Location") != "/" || b.Open("/me").StatusCode != http.StatusOK {
 				t.Errorf("reloaded it answers %s to %s", answer.Status, answer.Header.Get("Location"))
 			}
@@ -102,7 +103,7 @@ func TestReplayedAnswer(t *testing.T) {
 	}
 }
 
-// takeAnyCode has the provider take any code, any number of times, for a
+// takeAnyCode makes the provider accept any code, any number of times, for the
 // sign-in that began with this address.
 func takeAnyCode(c *console, authorize string) {
 	address, _ := url.Parse(authorize)
@@ -146,8 +147,7 @@ func TestTwoTabsSignIn(t *testing.T) {
 	}
 }
 
-// Whoever opens many tabs without signing in does not send so many cookies
-// that nothing is answered any more.
+// Many tabs with unfinished sign-ins do not exceed the limit of request headers.
 func TestManyUnfinishedSignIns(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})

@@ -18,15 +18,15 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// console is a console that people sign in to, and what it was asked to save.
+// console is a console with sign-in that counts saved forms.
 type console struct {
 	*webtest.Console
 	mu    sync.Mutex
 	saved []url.Values
 }
 
-// start runs a console with the routes of server_test.go, and with what tests
-// of signing in look at.
+// start runs a console with the routes of server_test.go and those of the sign-in
+// tests.
 func start(t testing.TB, setup webtest.Setup) *console {
 	t.Helper()
 	c := &console{}
@@ -73,20 +73,20 @@ func start(t testing.TB, setup webtest.Setup) *console {
 	return c
 }
 
-// posts is how many forms were saved.
+// posts returns the number of saved forms.
 func (c *console) posts() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.saved)
 }
 
-// away makes the provider answer nothing but 503, or be itself again.
+// away makes the provider answer only 503, or restores it.
 func away(c *console, is bool) {
 	c.Provider.Change(func(b *signintest.Behavior) { b.Unavailable = is })
 }
 
-// wait asks until it is so, or a limit is over; not so often that the limit of
-// sign-ins is met.
+// wait polls until the condition holds, or fails after limit; slowly enough to stay
+// below the limit of sign-ins.
 func wait(t *testing.T, what string, limit time.Duration, is func() bool) {
 	t.Helper()
 	for began := time.Now(); !is(); time.Sleep(100 * time.Millisecond) {

@@ -15,7 +15,7 @@ import (
 	"kuota.dev/kuota/web/webtest"
 )
 
-// noise is text that no compression makes shorter by much.
+// noise returns text that hardly compresses.
 func noise(length int) string {
 	letters := []rune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 .,;<>&äöü")
 	text := make([]rune, length)
@@ -25,7 +25,7 @@ func noise(length int) string {
 	return string(text)
 }
 
-// expired is a browser whose session ended while its page was open.
+// expired returns a browser whose session ended while its page was open.
 func expired(t *testing.T, c *console) *webtest.Browser {
 	t.Helper()
 	b := c.Browser(t).SignIn()
@@ -33,13 +33,13 @@ func expired(t *testing.T, c *console) *webtest.Browser {
 	return b
 }
 
-// Whatever somebody typed comes back to them, by one way or the other.
+// Typed values are restored, either by the page or by a cookie.
 func TestSessionEndsInTheMiddleOfAForm(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
 	for name, tc := range map[string]struct {
 		form url.Values
-		held bool // by the page, rather than by a cookie
+		held bool // by the page, not by a cookie
 	}{
 		"a small form":                    {form: url.Values{"a": {"1", "2"}, "team": {"vision & <b>ünïcode</b>"}, "empty": {""}, "text": {"one\r\ntwo"}}},
 		"one without fields":              {form: url.Values{}},
@@ -87,8 +87,8 @@ func TestSessionEndsInTheMiddleOfAForm(t *testing.T) {
 	}
 }
 
-// Nobody fills in a form this long, and reading it costs.
-func TestNotReadingLongFormsOfStrangers(t *testing.T) {
+// No real form is this long, and reading it costs.
+func TestLongAnonymousFormsAreNotRead(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
 	if answer := c.Browser(t).Post("/form", url.Values{"a": {strings.Repeat("x", 100_000)}}); answer.StatusCode != http.StatusRequestEntityTooLarge || len(answer.Text) > 10_000 {
@@ -96,8 +96,8 @@ func TestNotReadingLongFormsOfStrangers(t *testing.T) {
 	}
 }
 
-// Two people use one browser: the second does not get what the first typed.
-func TestDraftOfAnotherPerson(t *testing.T) {
+// With two users of one browser, the second does not get the draft of the first.
+func TestDraftOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
 	b := expired(t, c)
@@ -121,14 +121,14 @@ func many(fields int) url.Values {
 	return form
 }
 
-// A draft comes back in its own form, whole, and within ten minutes.
+// A draft is restored completely, only in its own form, and within ten minutes.
 func TestDraftsThatAreNotForThisForm(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
 	for name, tc := range map[string]struct {
 		change func(b *webtest.Browser, draft *http.Cookie)
 		path   string
-		stays  bool // and comes back in its own form
+		stays  bool // and is restored in its own form
 	}{
 		"another form": {path: "/form/other", stays: true},
 		"one letter changed": {change: func(b *webtest.Browser, draft *http.Cookie) {
@@ -174,7 +174,7 @@ func TestDraftsThatAreNotForThisForm(t *testing.T) {
 	}
 }
 
-// Only a form that a person sent from a page of ours is kept.
+// Only a form that was sent from a page of the console is kept.
 func TestPostsThatAreNotKept(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})

@@ -13,14 +13,14 @@ import (
 	"kuota.dev/kuota/web/webtest"
 )
 
-// inside is what no page may show: where code lies, what it is called and
-// what others answered.
+// inside matches what no page may show: source locations, names of code, and answers
+// of other servers.
 var inside = regexp.MustCompile(`goroutine|\.go\b|/(?:home|usr|tmp)/|panic|canary|secret|half a page|\*?(web|session|signin|echo|http|errors|runtime)\.[A-Z]|0x[0-9a-f]{6}|` +
 	`dial tcp|connection refused|EOF|context canceled|deadline exceeded|as the test wants|invalid_|oauth2|oidc|strconv|unexpected|line \d|JWE|AES`)
 
-// Whatever goes wrong is a page in words for people, with nothing of the
-// inside, and never empty.
-func TestErrorPagesTellNothing(t *testing.T) {
+// Every error is a page with a sentence for the reader, without internals, and never
+// empty.
+func TestErrorPagesShowNoInternals(t *testing.T) {
 	t.Parallel()
 	somebody := func(_ *testing.T, b *webtest.Browser) { b.SignIn() }
 	for name, tc := range map[string]struct {
@@ -99,8 +99,8 @@ func TestErrorPagesTellNothing(t *testing.T) {
 	}
 }
 
-// A path that browsers take for another host is not what Try again leads to.
-func TestTryAgainStaysHere(t *testing.T) {
+// A path that browsers read as another host does not become the target of Try again.
+func TestTryAgainStaysOnThisSite(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
 	b := c.Browser(t).SignIn()

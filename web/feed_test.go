@@ -17,12 +17,12 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// lookTime is how long it may take until what a reader sees is asked anew: five
+// refreshTime is the limit within which the scope of a reader is checked again: five
 // beats, and a little.
-const lookTime = 8 * time.Second
+const refreshTime = 8 * time.Second
 
-// board is a part that many pages show. What is on it, who sees what of it, and
-// what fails is set by a test.
+// board is a part that many pages show. Tests set its content, who sees it, and what
+// fails.
 type board struct {
 	mu        sync.Mutex
 	texts     map[string]string // by key
@@ -79,7 +79,7 @@ func (b *board) listen(ctx context.Context) <-chan struct{} {
 	return changed
 }
 
-// change changes the board, and tells all feeds of it.
+// change changes the board, and signals all feeds.
 func (b *board) change(change func()) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,14 +92,14 @@ func (b *board) change(change func()) {
 	}
 }
 
-// begun are the feeds that began so far.
+// begun returns the feeds that began so far.
 func (b *board) begun() []context.Context {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.feeds
 }
 
-// However many read a part, it is rendered once for each change.
+// A part is rendered once for each change, for any number of readers.
 func TestSharedPartIsRenderedOnce(t *testing.T) {
 	t.Parallel()
 	b := &board{}
@@ -126,9 +126,9 @@ func TestSharedPartIsRenderedOnce(t *testing.T) {
 	}
 }
 
-// Who comes to see less gets the other part soon, and nothing more of what is
-// written for those who see more, though it changes all the time.
-func TestReaderWhoComesToSeeLess(t *testing.T) {
+// A reader whose scope shrinks soon gets the other part, and nothing more of the
+// larger one, although it keeps changing.
+func TestReaderWithReducedScope(t *testing.T) {
 	t.Parallel()
 	b := &board{}
 	person := boards(t, b).Browser(t).SignIn()
@@ -156,7 +156,7 @@ func TestReaderWhoComesToSeeLess(t *testing.T) {
 	})
 	defer changing.Wait()
 	defer close(stop)
-	read := until(t, leaver, "a few", lookTime)
+	read := until(t, leaver, "a few", refreshTime)
 	until(t, stayer, "all of now", 5*time.Second)
 	for range 3 { // beats
 		read = append(read, until(t, leaver, "age", 5*time.Second)...)
@@ -166,7 +166,7 @@ func TestReaderWhoComesToSeeLess(t *testing.T) {
 	}
 }
 
-// What nobody reads is not rendered; who comes later starts it anew.
+// A part without readers is not rendered. The next reader starts a new feed.
 func TestFeedEndsWithItsLastReader(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(c *webtest.Console, person *webtest.Browser, stream *http.Response){
@@ -184,7 +184,7 @@ func TestFeedEndsWithItsLastReader(t *testing.T) {
 			lines := linesIn(t, last)
 			until(t, lines, "first", 5*time.Second)
 			first.Body.Close()
-			for i := range 3 { // the first is gone by then
+			for i := range 3 { // the first feed has ended by then
 				text := fmt.Sprintf("change %d", i)
 				b.change(func() { b.texts[""] = text })
 				until(t, lines, text, 5*time.Second)
@@ -208,8 +208,8 @@ func TestFeedEndsWithItsLastReader(t *testing.T) {
 	}
 }
 
-// While a part cannot be shown its readers are told how old their page is, as
-// long as that takes, and see it again afterwards.
+// While a part cannot be shown, its readers see the age of their page, and the part
+// again afterwards.
 func TestSharedPartThatCannotBeShown(t *testing.T) {
 	t.Parallel()
 	failure := errors.New("a secret of the inside")
@@ -233,9 +233,9 @@ func TestSharedPartThatCannotBeShown(t *testing.T) {
 			open := linesOf(t, person, "/board/events")
 			until(t, open, "first", 5*time.Second)
 			b.change(func() { fail(b, true); b.texts[""] = "second" })
-			late := linesOf(t, person, "/board/events") // opened meanwhile
+			late := linesOf(t, person, "/board/events") // opened during the failure
 			var read []string
-			for range 6 { // more beats than there are between two looks
+			for range 6 { // more beats than between two scope checks
 				read = append(append(read, until(t, open, "age", 5*time.Second)...), until(t, late, "age", 5*time.Second)...)
 			}
 			for _, text := range []string{"second", "secret", "mistake"} {
@@ -244,8 +244,8 @@ func TestSharedPartThatCannotBeShown(t *testing.T) {
 				}
 			}
 			b.change(func() { fail(b, false) })
-			until(t, open, "second", lookTime)
-			until(t, late, "second", lookTime)
+			until(t, open, "second", refreshTime)
+			until(t, late, "second", refreshTime)
 		})
 	}
 }

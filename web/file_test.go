@@ -11,7 +11,7 @@ import (
 	"kuota.dev/kuota/web/webtest"
 )
 
-// withFile is a form with a file, and its content type.
+// withFile returns a form with a file, and its content type.
 func withFile(t *testing.T, content string) (body, kind string) {
 	t.Helper()
 	var out bytes.Buffer
@@ -26,8 +26,8 @@ func withFile(t *testing.T, content string) (body, kind string) {
 	return out.String(), form.FormDataContentType()
 }
 
-// A file in a form is the value of its input; and one that was sent when the
-// session had ended is kept like all else.
+// A file in a form is the value of its input, and is kept like other values if the
+// session has ended.
 func TestFileInAForm(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})

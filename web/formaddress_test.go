@@ -40,7 +40,7 @@ func addressed(server *web.Server) {
 	}
 }
 
-// typedAddress is the address that answers a form of ada's.
+// typedAddress returns the address that answers a form of ada's.
 func typedAddress(t *testing.T, b *webtest.Browser, form url.Values) string {
 	t.Helper()
 	answer := b.Post("/typed", form)
@@ -60,7 +60,7 @@ func TestFormAddress(t *testing.T) {
 		t.Errorf("the address is %s", address)
 	}
 	want := "shows " + form.Encode()
-	for range 2 { // loaded again
+	for range 2 { // load and reload
 		if got := b.Open(address); got.Text != want {
 			t.Errorf("%s shows %q, want %q", address, got.Text, want)
 		}
@@ -92,7 +92,7 @@ func TestFormAddress(t *testing.T) {
 func TestFormAddressAfterSigningIn(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{Register: addressed})
-	form := url.Values{"a": {noise(700)}} // about as long as fits
+	form := url.Values{"a": {noise(700)}} // close to the size limit
 	address := typedAddress(t, c.Browser(t).SignIn(), form)
 	if got := c.Browser(t).Open(address); got.Text != "shows "+form.Encode() {
 		t.Errorf("after signing in %s shows %.200q", got.Request.URL, got.Text)

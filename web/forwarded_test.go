@@ -9,10 +9,9 @@ import (
 	"kuota.dev/kuota/web/webtest"
 )
 
-// oauth2-proxy let in whoever sent the right header (CVE-2026-40575), or the
-// right one with underscores (CVE-2025-64484). Nothing but the session says who
-// somebody is.
-func TestHeadersThatClaimSomebody(t *testing.T) {
+// oauth2-proxy accepted anyone who sent the expected header (CVE-2026-40575), or the
+// header with underscores (CVE-2025-64484). Only the session identifies a user.
+func TestForgedIdentityHeaders(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})
 	b, stranger := c.Browser(t).SignIn(), c.Browser(t)
@@ -51,9 +50,9 @@ func TestHeadersThatClaimSomebody(t *testing.T) {
 	}
 }
 
-// Where a request came from is what a configured proxy says, as far as it
-// knows; others may write what they want.
-func TestWhereARequestCameFrom(t *testing.T) {
+// The client address comes from a configured proxy, as far as it reports one.
+// Headers of other clients are ignored.
+func TestClientAddress(t *testing.T) {
 	t.Parallel()
 	const us, them = "127.0.0.1", "192.0.2.7"
 	for name, tc := range map[string]struct {
@@ -88,8 +87,8 @@ func TestWhereARequestCameFrom(t *testing.T) {
 	}
 }
 
-// A name that somebody pointed at us, or a cache took for another, is none of
-// ours; what it asks for is not looked at.
+// A request for another host name (DNS rebinding, cache confusion) is refused
+// unread.
 func TestHost(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})

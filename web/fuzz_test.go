@@ -24,14 +24,14 @@ func fuzzing(f *testing.F) *fuzzed {
 	return &fuzzed{console: start(f, webtest.Setup{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}})}
 }
 
-// from is a header that names an address never used before.
+// from returns a header with a client address that was never used before.
 func (c *fuzzed) from() []string {
 	n := c.next.Add(1)
 	return []string{"X-Forwarded-For", fmt.Sprintf("10.%d.%d.%d", n>>16&255, n>>8&255, n&255)}
 }
 
-// ask sends a request whose target and headers may be anything that is one
-// line; nil when what comes back is no answer.
+// ask sends a request with any target and headers of one line. It returns nil if the
+// answer is not HTTP.
 func (c *fuzzed) ask(t *testing.T, target string, headers ...string) (*http.Response, string) {
 	t.Helper()
 	line := strings.NewReplacer("\r", " ", "\n", " ")
@@ -44,11 +44,11 @@ func (c *fuzzed) ask(t *testing.T, target string, headers ...string) (*http.Resp
 	if err != nil {
 		t.Fatalf("%q answers %q: %v", request, text, err)
 	}
-	response.Body.Close() // is in text too
+	response.Body.Close() // text contains it
 	return response, text
 }
 
-// Nothing that a browser may keep signs it in, or breaks a page.
+// No cookie signs a browser in, or breaks a page.
 func FuzzCookie(f *testing.F) {
 	c := fuzzing(f)
 	for _, seed := range []string{
@@ -73,14 +73,15 @@ func FuzzCookie(f *testing.F) {
 		_, callback := begin(t, b, "/me", c.from()...)
 		id := b.Ask(http.MethodGet, callback, "", c.from()...).Cookies()[1].Value
 		draft := "kuota=" + id + "; kuota-draft=" + value
-		// A value can hold the session's cookie once more, which is refused, or zeros, which no header may.
+		// A value can contain the session's cookie again, which is refused, or zero bytes,
+		// which no header may contain.
 		if response, text := c.ask(t, "/form", "Cookie", draft); response.StatusCode >= 500 || response.StatusCode == http.StatusOK && !strings.HasSuffix(text, "0 fields: ") {
 			t.Errorf("a form with %q: %s", draft, text)
 		}
 	})
 }
 
-// Nothing that a link to the sign-in says leads elsewhere, or breaks it.
+// No link to the sign-in leads to another site, or breaks the sign-in.
 func FuzzQuery(f *testing.F) {
 	c := fuzzing(f)
 	for _, seed := range []string{
@@ -111,7 +112,7 @@ func FuzzQuery(f *testing.F) {
 			response, text := c.ask(t, path+"?"+query, c.from()...)
 			check(path, response, text)
 		}
-		for _, first := range []bool{true, false} { // an answer to a sign-in that was begun
+		for _, first := range []bool{true, false} { // an answer to a pending sign-in
 			b := c.Browser(t)
 			_, callback := begin(t, b, "/me", c.from()...)
 			answer := "/auth/callback?" + query + "&state=" + state(callback)

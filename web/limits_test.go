@@ -11,7 +11,7 @@ import (
 	"kuota.dev/kuota/web/webtest"
 )
 
-func TestTooMuch(t *testing.T) {
+func TestRequestLimits(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
 	session := "kuota=" + c.Browser(t).SignIn().Cookie("kuota").Value
@@ -43,7 +43,7 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
-// Who sends a request so slowly that it never ends does not keep a connection.
+// A client that never finishes its request does not keep a connection.
 func TestSlowSender(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
@@ -71,7 +71,7 @@ func TestSlowSender(t *testing.T) {
 	}
 }
 
-// What a request is, its method alone says.
+// Only the method of a request decides how it is handled.
 func TestMethodOverride(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})

@@ -25,8 +25,8 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// counted runs a server whose answers are counted, with a page of many
-// addresses and a stream that shows a number.
+// counted runs a server with metrics, with a page of many addresses and a stream
+// that shows a number.
 func counted(t *testing.T) (address string, registry *prometheus.Registry, tell func()) {
 	t.Helper()
 	registry = prometheus.NewRegistry()
@@ -61,7 +61,7 @@ func counted(t *testing.T) (address string, registry *prometheus.Registry, tell 
 	}
 }
 
-// scrape reads metrics as Prometheus does.
+// scrape reads metrics like Prometheus.
 func scrape(t *testing.T, registry *prometheus.Registry) map[string]*dto.MetricFamily {
 	t.Helper()
 	served := httptest.NewServer(promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
@@ -79,8 +79,8 @@ func scrape(t *testing.T, registry *prometheus.Registry) map[string]*dto.MetricF
 	return families
 }
 
-// value is that of the metric with these labels, name and value in turn; for a
-// histogram, how often it was observed. There is none: 0.
+// value returns the metric with these labels, as names and values; for a histogram,
+// the number of observations; 0 if there is none.
 func value(families map[string]*dto.MetricFamily, name string, labels ...string) float64 {
 	for _, m := range families[name].GetMetric() {
 		has := map[string]string{}
@@ -100,7 +100,6 @@ func value(families map[string]*dto.MetricFamily, name string, labels ...string)
 
 const requests = "kuota_http_request_duration_seconds"
 
-// What Prometheus reads is what was answered.
 func TestMetricsOfRequests(t *testing.T) {
 	address, registry, _ := counted(t)
 	for i := range 1000 {
@@ -141,7 +140,7 @@ func TestMetricsOfRequests(t *testing.T) {
 	}
 }
 
-// A request that nobody waits for is none that succeeded.
+// A canceled request does not count as successful.
 func TestMetricsOfAClientThatLeft(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	server, err := web.New(web.Options{
@@ -168,13 +167,13 @@ func TestMetricsOfAClientThatLeft(t *testing.T) {
 		response.Body.Close()
 		t.Fatalf("answered %s", response.Status)
 	}
-	stop() // once nothing is under way
+	stop() // after all requests have ended
 	if got := value(scrape(t, registry), requests, "route", "/slow", "code", "499"); got != 1 {
 		t.Errorf("counted %v times: %v", got, scrape(t, registry)[requests])
 	}
 }
 
-// Streams have counts of their own, and no durations.
+// Streams have their own counters, and no durations.
 func TestMetricsOfStreams(t *testing.T) {
 	address, registry, tell := counted(t)
 	watch := func(path string) (lines <-chan string, leave func()) {
@@ -190,7 +189,7 @@ func TestMetricsOfStreams(t *testing.T) {
 	until(t, two, "number 0", 5*time.Second)
 	tell()
 	until(t, one, "number 1", 5*time.Second)
-	until(t, one, "age", 5*time.Second) // a beat is no update
+	until(t, one, "age", 5*time.Second) // a beat does not count as an update
 
 	families := scrape(t, registry)
 	for route, updates := range map[string]float64{"/numbers/:which/events": 2, "/shared/events": 1} {
@@ -221,7 +220,7 @@ func TestMetricsOfStreams(t *testing.T) {
 	}
 }
 
-// Without somewhere to count, and with names that are taken.
+// Without a registry, and with names that are registered already.
 func TestMetricsAreRegisteredOnce(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	start := func(with prometheus.Registerer) error {

@@ -12,8 +12,7 @@ import (
 const evil = "https://evil.example"
 
 // KueueViz opened streams for pages of other sites (kubernetes-sigs/kueue#12734).
-// What another site can have somebody's browser send is refused, though it
-// brings the session's cookie.
+// Requests from other sites are refused, even with the session's cookie.
 func TestOtherSites(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
@@ -62,7 +61,7 @@ func TestOtherSites(t *testing.T) {
 	}
 }
 
-// No other site's page may stand around ours, whatever the browser.
+// No other site can frame a page of the console, in any browser.
 func TestFraming(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
@@ -84,7 +83,7 @@ func TestFraming(t *testing.T) {
 	}
 }
 
-// No page of another site may read an answer, or is told what it may send.
+// No page of another site can read an answer, or gets permission to send one.
 func TestPreflight(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
@@ -101,7 +100,7 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// shareless checks that browsers keep an answer from other sites.
+// shareless checks that browsers hide an answer from other sites.
 func shareless(t *testing.T, response *http.Response) {
 	t.Helper()
 	for header := range response.Header {

@@ -8,8 +8,8 @@ import (
 	"kuota.dev/kuota/web/webtest"
 )
 
-// Grafana gave out files for paths that climbed (CVE-2021-43798). No spelling
-// of a path leads to a page or a file that the path itself does not name.
+// Grafana served files for paths with .. (CVE-2021-43798). No spelling of a path
+// leads to a page or file that the path does not name.
 func TestOddPaths(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// exchange sends bytes as they are, which ask for the connection to be closed,
-// and returns what came back.
+// exchange sends raw bytes, which must request that the connection is closed, and
+// returns the answer.
 func exchange(t testing.TB, address, bytes string) string {
 	t.Helper()
 	connection, err := net.Dial("tcp", strings.TrimPrefix(address, "http://"))
@@ -22,12 +22,12 @@ func exchange(t testing.TB, address, bytes string) string {
 	if err := connection.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
-	go func() { _, _ = io.WriteString(connection, bytes) }() // the answer may come before all is sent
-	text, _ := io.ReadAll(connection)                        // a server that refuses what is sent may cut it off
+	go func() { _, _ = io.WriteString(connection, bytes) }() // the answer can arrive before everything is sent
+	text, _ := io.ReadAll(connection)                        // a server that refuses the request may cut it off
 	return string(text)
 }
 
-// raw does the same, and returns the statuses of all answers too.
+// raw is like exchange, and also returns the statuses of all answers.
 func raw(t testing.TB, address, bytes string) (statuses []int, text string) {
 	t.Helper()
 	text = exchange(t, address, bytes)

@@ -10,7 +10,7 @@ import (
 	"kuota.dev/kuota/web/webtest"
 )
 
-// Signing in leads to this console, wherever a link wanted it to lead.
+// Sign-in leads to this console, whatever address a link requested.
 func TestReturnAddress(t *testing.T) {
 	t.Parallel()
 	everybody := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
@@ -58,7 +58,7 @@ func TestReturnAddress(t *testing.T) {
 		"an address that cannot be":        {"return=/me%25zz", "/"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			next = next.Next() // each from another address, or there were too many sign-ins
+			next = next.Next() // another client address, to stay below the sign-in limit
 			b, from := c.Browser(t), []string{"X-Forwarded-For", next.String()}
 			login := b.Ask(http.MethodGet, "/auth/login?"+tc.query, "", from...)
 			if !strings.HasPrefix(login.Header.Get("Location"), c.Provider.Issuer+"/authorize?") {

@@ -6,8 +6,8 @@ import (
 	"kuota.dev/kuota/web/webtest"
 )
 
-// Argo Workflows took "Bearer nothing" for a user on some routes (CVE-2026-28229),
-// Grafana a placeholder's own name for an address (CVE-2021-39226).
+// Argo Workflows accepted "Bearer nothing" as a user on some routes
+// (CVE-2026-28229), and Grafana a placeholder's name as an address (CVE-2021-39226).
 func TestRoutes(t *testing.T) {
 	t.Parallel()
 	webtest.CheckRoutes(t, start(t, webtest.Setup{}).Console, map[string]webtest.Access{

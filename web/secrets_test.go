@@ -14,7 +14,7 @@ import (
 	"kuota.dev/kuota/web/webtest"
 )
 
-// echoing is a token endpoint that repeats what it was sent, as broken ones do.
+// echoing is a token endpoint that repeats the request, as broken ones do.
 func echoing(status int) func(http.ResponseWriter, url.Values) bool {
 	return func(w http.ResponseWriter, form url.Values) bool {
 		w.WriteHeader(status)
@@ -23,7 +23,7 @@ func echoing(status int) func(http.ResponseWriter, url.Values) bool {
 	}
 }
 
-// refusing is one that says no, and why at length.
+// refusing is a token endpoint that refuses with a long reason.
 func refusing(w http.ResponseWriter, form url.Values) bool {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusBadRequest)
@@ -31,9 +31,8 @@ func refusing(w http.ResponseWriter, form url.Values) bool {
 	return true
 }
 
-// Whoever reads the log cannot sign in as anybody: a whole life of sessions,
-// with all that goes wrong in it, leaves no secret there.
-func TestLogHoldsNoSecrets(t *testing.T) {
+// The log of a full session life, with all its failures, contains no secret.
+func TestLogContainsNoSecrets(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
 	secrets := map[string]string{c.Key: "the ring's key", "canary": "a secret of the provider"}

@@ -18,7 +18,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// serve runs a server with a few routes; stop ends it and waits.
+// serve runs a server with a few routes. stop ends it and waits.
 func serve(t *testing.T) (address string, stop func() time.Duration) {
 	t.Helper()
 	server, err := web.New(web.Options{
@@ -43,7 +43,7 @@ func listen(t testing.TB, address string) net.Listener {
 	return listener
 }
 
-// routes are a few of each kind.
+// routes registers a few routes of each kind.
 func routes(server *web.Server) {
 	server.Page("/who", func(c echo.Context) error { return c.String(http.StatusOK, "you are "+web.UserOf(c).Name) })
 	server.Form("/write", func(c echo.Context) error {
@@ -67,7 +67,7 @@ func routes(server *web.Server) {
 	})
 }
 
-// run answers until the test ends, or stop is called.
+// run serves until the test ends, or stop is called.
 func run(t *testing.T, server *web.Server) (address string, stop func() time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -110,9 +110,9 @@ func do(t *testing.T, method, address, body string, headers ...string) (*http.Re
 	return response, string(text)
 }
 
-// Each way in which another site could act through somebody's browser, or
-// somebody could overload the server, is refused; plain use is not.
-func TestWhoMayAsk(t *testing.T) {
+// Requests with which another site could act through a user's browser, or that could
+// overload the server, are refused. Plain requests are not.
+func TestRequestChecks(t *testing.T) {
 	address, _ := serve(t)
 	port := address[strings.LastIndex(address, ":"):]
 	for name, tc := range map[string]struct {
@@ -167,8 +167,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// A stream stays open past the server's own write limit only because it sets
-// one for each update; and it does not hold up the end.
+// A stream outlives the server's write limit, because each update extends it, and
+// does not delay the shutdown.
 func TestStreamEndsWithTheServer(t *testing.T) {
 	address, stop := serve(t)
 	response, err := http.Get(address + "/stream/events")

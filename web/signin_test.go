@@ -14,7 +14,7 @@ import (
 	"kuota.dev/kuota/web/webtest"
 )
 
-// begin asks to sign in, and returns where the provider leads back to.
+// begin starts a sign-in, and returns the callback address.
 func begin(t *testing.T, b *webtest.Browser, back string, headers ...string) (login webtest.Response, callback string) {
 	t.Helper()
 	login = b.Ask(http.MethodGet, "/auth/login?return="+url.QueryEscape(back), "", append(headers, webtest.Navigation...)...)
@@ -41,7 +41,7 @@ func TestSignInLeadsToThePageAskedFor(t *testing.T) {
 	}
 }
 
-// Over TLS no other host and no page without TLS can set what we keep.
+// Over TLS, no other host and no plain HTTP page can set the console's cookies.
 func TestCookies(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -72,7 +72,7 @@ func TestCookies(t *testing.T) {
 	}
 }
 
-// A session that somebody planted in a browser is not the one its owner gets.
+// A session that an attacker planted in a browser is not the one that the user gets.
 func TestSessionFixation(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
@@ -121,7 +121,7 @@ func TestRefusedSignIn(t *testing.T) {
 	}
 }
 
-func TestProviderAwayAtSignIn(t *testing.T) {
+func TestProviderDownAtSignIn(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
 	away(c, true)
@@ -136,9 +136,9 @@ func TestProviderAwayAtSignIn(t *testing.T) {
 	wait(t, "signing in works again", 5*time.Second, func() bool { return b.Open("/me").StatusCode == http.StatusOK })
 }
 
-// What the provider said is good for five minutes. Whoever cannot be confirmed
-// then is not shown anything, and is not signed out either.
-func TestProviderAwayForSomebodySignedIn(t *testing.T) {
+// A confirmation is valid for five minutes. After that, a user who cannot be
+// confirmed sees nothing, but is not signed out.
+func TestProviderDownForSignedInUser(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
 	b := c.Browser(t).SignIn()
@@ -164,8 +164,7 @@ func TestProviderAwayForSomebodySignedIn(t *testing.T) {
 	}
 }
 
-// A whole office stands behind one address, and one address cannot keep the
-// others out.
+// Many users share one address, and one address cannot lock the others out.
 func TestSignInRate(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{Proxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
@@ -173,7 +172,7 @@ func TestSignInRate(t *testing.T) {
 	from := func(address, path string) webtest.Response {
 		return b.Ask(http.MethodGet, path, "", "X-Forwarded-For", address)
 	}
-	for path, addresses := range map[string]map[string]string{ // and a neighbour of each
+	for path, addresses := range map[string]map[string]string{ // and a neighbor of each
 		"/auth/login":                  {"192.0.2.1": "192.0.2.1", "2001:db8::1": "2001:db8::ffff:2"},
 		"/auth/callback?state=nothing": {"192.0.2.3": "192.0.2.3", "2001:db8:3::1": "2001:db8:3::ffff:2"},
 	} {
@@ -218,7 +217,7 @@ func TestFiveThousandGroups(t *testing.T) {
 	}
 }
 
-// cookieHeader is how much of a header the cookies take, in bytes.
+// cookieHeader returns the size of all cookies in a header, in bytes.
 func cookieHeader(b *webtest.Browser) (size int) {
 	for _, cookie := range b.Cookies() {
 		size += len(cookie.Name) + len(cookie.Value) + len("=; ")

@@ -10,8 +10,8 @@ import (
 	"kuota.dev/kuota/web/webtest"
 )
 
-// What signs out is the server: a cookie that somebody kept is good for
-// nothing afterwards, at every replica.
+// The server ends the session: a copied cookie is invalid afterwards, at every
+// replica.
 func TestSignOut(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
@@ -52,8 +52,8 @@ func TestSignOut(t *testing.T) {
 	}
 }
 
-// Nobody else can sign a person out.
-func TestSignOutFromElsewhere(t *testing.T) {
+// Another site cannot sign a user out.
+func TestSignOutFromAnotherSite(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
 	b := c.Browser(t).SignIn()
@@ -77,8 +77,8 @@ func TestSignOutFromElsewhere(t *testing.T) {
 	}
 }
 
-// Whoever cannot be signed out is told so, rather than believing it.
-func TestSignOutWhileTheStoreIsAway(t *testing.T) {
+// A failed sign-out is reported to the user.
+func TestSignOutWhileTheStoreIsDown(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
 	b := c.Browser(t).SignIn()
@@ -96,9 +96,9 @@ func TestSignOutWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
-// A replica that lacks the key of a session ends it all the same: another one
-// may have the key.
-func TestSigningOutWhereTheKeyIsMissing(t *testing.T) {
+// A replica without the key of a session still ends it: another replica may have the
+// key.
+func TestSignOutWithoutTheKey(t *testing.T) {
 	t.Parallel()
 	one := start(t, webtest.Setup{})
 	b := one.Browser(t).SignIn()

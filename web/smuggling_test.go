@@ -8,9 +8,9 @@ import (
 	"kuota.dev/kuota/web/webtest"
 )
 
-// A request whose end can be read in two ways is refused, or it is the last of
-// its connection: what follows is never taken for a request of somebody else.
-func TestRequestsWithTwoEnds(t *testing.T) {
+// A request with an ambiguous end is refused, or is the last of its connection: what
+// follows is never handled as a request of another user.
+func TestAmbiguousRequestEnds(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
 	own := "Host: " + strings.TrimPrefix(c.URL, "http://") + "\r\nContent-Type: application/x-www-form-urlencoded\r\nCookie: kuota=" + c.Browser(t).SignIn().Cookie("kuota").Value + "\r\n"

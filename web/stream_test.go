@@ -18,19 +18,19 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// lines are those of a stream, until it ends.
+// lines returns the lines of a stream until it ends.
 func lines(t *testing.T, b *webtest.Browser) <-chan string {
 	t.Helper()
 	return linesOf(t, b, "/me/events")
 }
 
-// linesOf are the lines of a stream at an address.
+// linesOf returns the lines of the stream at an address.
 func linesOf(t *testing.T, b *webtest.Browser, path string) <-chan string {
 	t.Helper()
 	return linesIn(t, b.Stream(http.MethodGet, path, webtest.Script...))
 }
 
-// linesIn are the lines of a stream that was opened.
+// linesIn returns the lines of an open stream.
 func linesIn(t *testing.T, stream *http.Response) <-chan string {
 	t.Helper()
 	t.Cleanup(func() { stream.Body.Close() })
@@ -47,7 +47,7 @@ func linesIn(t *testing.T, stream *http.Response) <-chan string {
 	return all
 }
 
-// until reads lines up to one that has a text in it, or to the end for none.
+// until reads lines up to one that contains want, or to the end if want is empty.
 func until(t *testing.T, all <-chan string, want string, limit time.Duration) (read []string) {
 	t.Helper()
 	over := time.After(limit)
@@ -68,8 +68,8 @@ func until(t *testing.T, all <-chan string, want string, limit time.Duration) (r
 	}
 }
 
-// Whoever is not signed in any more is told nothing more, and why
-// (kubernetes-sigs/kueue#13173). It takes a beat and a little.
+// A stream ends with its session, and reports why (kubernetes-sigs/kueue#13173).
+// That takes a little more than a beat.
 func TestStreamEndsWithTheSession(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
@@ -106,7 +106,7 @@ func TestStreamEndsWithTheSession(t *testing.T) {
 	}
 }
 
-// An open page is not use: the session of somebody who went home ends.
+// An open page is not use: the session of a user who left ends.
 func TestStreamDoesNotKeepASession(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
@@ -122,8 +122,8 @@ func TestStreamDoesNotKeepASession(t *testing.T) {
 	}
 }
 
-// A group that somebody lost at the provider is lost here as well, in pages
-// that were open all the time (Rancher GHSA-c45c-39f6-6gw9).
+// A group that the provider removes is removed in open pages as well (Rancher
+// GHSA-c45c-39f6-6gw9).
 func TestGroupsChangeWhileAPageIsOpen(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
@@ -141,8 +141,8 @@ func TestGroupsChangeWhileAPageIsOpen(t *testing.T) {
 	}
 }
 
-// Headlamp answered with what it had cached for somebody else (CVE-2025-14269).
-func TestTwoPeopleAtOnce(t *testing.T) {
+// Headlamp answered with data that it had cached for another user (CVE-2025-14269).
+func TestTwoUsersAtOnce(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
 	people := map[string]*webtest.Browser{"ada@example.com": nil, "bob@example.com": nil}
@@ -173,7 +173,7 @@ func TestTwoPeopleAtOnce(t *testing.T) {
 	})
 }
 
-// While a page cannot be rendered, its reader is still told how old it is.
+// While a page cannot be rendered, its reader still sees its age.
 func TestStreamThatCannotBeRendered(t *testing.T) {
 	t.Parallel()
 	c := webtest.Start(t, webtest.Setup{Register: func(server *web.Server) {
@@ -191,13 +191,13 @@ func TestStreamThatCannotBeRendered(t *testing.T) {
 			told++
 		}
 	}
-	if told < 7 { // beyond refreshBeats, where the part is tried again
+	if told < 7 { // beyond refreshBeats, after which the part is rendered again
 		t.Errorf("the stream ended after %d updates", told)
 	}
 }
 
-// A page that somebody else opened in the same browser is told so.
-func TestStreamOfAnotherPerson(t *testing.T) {
+// A page reports that another user has signed in with the same browser.
+func TestStreamOfAnotherUser(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
 	b := c.Browser(t).SignIn()
@@ -213,7 +213,7 @@ func TestStreamOfAnotherPerson(t *testing.T) {
 	}
 }
 
-// A page that opens its stream again and again keeps nobody signed in.
+// A page that reopens its stream repeatedly does not extend the session.
 func TestStreamsDoNotKeepASessionAlive(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})

@@ -34,7 +34,7 @@ func TestTLSVersions(t *testing.T) {
 	}
 }
 
-// A certificate that is renewed is served from the next connection on.
+// A renewed certificate is served from the next connection on.
 func TestCertificateChanges(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{TLS: true})
@@ -67,8 +67,7 @@ func TestStrictTransportSecurity(t *testing.T) {
 	}
 }
 
-// Streams end with the server, over HTTP/2 as well, where they share one
-// connection.
+// Streams over HTTP/2, which share one connection, end with the server as well.
 func TestStreamsOfHTTP2EndWithTheServer(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{TLS: true})

@@ -11,7 +11,7 @@ import (
 	"kuota.dev/kuota/views/htmlcheck"
 )
 
-// Averages by class come from history: of the teams that the reader sees.
+// Averages by priority class come from history, within the scope of the reader.
 func TestClassesFromHistory(t *testing.T) {
 	p := handlerstest.NewHistory()
 	d := &handlerstest.Backend{Past: p, UserScope: &handlerstest.OwnScope, Teams: []string{"vision"}}

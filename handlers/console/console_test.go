@@ -9,8 +9,7 @@ import (
 	"kuota.dev/kuota/views/htmlcheck"
 )
 
-// What keeps the console from working is told on every page.
-func TestTroubleIsTold(t *testing.T) {
+func TestTroubleIsOnEveryPage(t *testing.T) {
 	d := &handlerstest.Backend{Trouble: "Kueue is not installed in this cluster."}
 	address := handlerstest.Serve(t, d)
 	for _, path := range []string{"/tasks", "/policies", "/settings", "/policies/cluster/edit", "/nowhere"} {
@@ -25,8 +24,8 @@ func TestTroubleIsTold(t *testing.T) {
 	}
 }
 
-// Where somebody else governs the cluster, no form is offered, none opens, and
-// what is sent is refused with the reason.
+// A read-only console offers and opens no form, and refuses sent forms with the
+// reason.
 func TestReadOnly(t *testing.T) {
 	d := &handlerstest.Backend{ReadOnly: "HyperPod's own task governance runs this cluster."}
 	address := handlerstest.Serve(t, d)

@@ -11,7 +11,7 @@ import (
 	"kuota.dev/kuota/views/htmlcheck"
 )
 
-// managed is a domain whose objects Flux and Argo CD keep.
+// managed returns a backend whose objects are applied by Flux and Argo CD.
 func managed() *handlerstest.Backend {
 	a := handlerstest.FullAllocation()
 	a.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "teams", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
@@ -27,8 +27,7 @@ const (
 	byArgo = "The cluster policy is managed by Argo CD (Application governance)."
 )
 
-// What a repository says is shown as such, and no page offers to change it.
-func TestManagedIsShown(t *testing.T) {
+func TestManagedObjectsAreShown(t *testing.T) {
 	address := handlerstest.Serve(t, managed())
 	_, page := handlerstest.Get(t, address+"/policies")
 	htmlcheck.Page(t, page)
@@ -51,11 +50,11 @@ func TestManagedIsShown(t *testing.T) {
 	}
 }
 
-// What is sent all the same is not saved, and given back as YAML.
-func TestManagedIsNotChanged(t *testing.T) {
+// A form that is sent anyway is not saved. The answer contains it as YAML.
+func TestManagedObjectsAreNotChanged(t *testing.T) {
 	d := managed()
 	address := handlerstest.Serve(t, d)
-	// The forms as they were open before.
+	// Forms that were opened before the object was managed.
 	plain := handlerstest.WithAllocations(handlerstest.FullAllocation())
 	plain.PolicyBackend.Policy = handlerstest.RankedPolicy()
 	open := handlerstest.Serve(t, plain)

@@ -20,8 +20,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 )
 
-// historyDomain is what was, in memory: every amount is its holder's, all the
-// time.
+// historyDomain is a history in memory: every amount is constant over time.
 type historyDomain struct {
 	classes []history.ClassStats
 	amounts map[history.SeriesKey]float64
@@ -113,8 +112,8 @@ func TestDashboard(t *testing.T) {
 	}
 }
 
-// The cluster that does not answer is told as on every page; history that does
-// not answer costs its own sections only.
+// An unreachable cluster is reported as on every page. Unavailable history affects
+// only its own sections.
 func TestDashboardWithoutItsSources(t *testing.T) {
 	d := &handlerstest.Backend{CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.Cluster()}}
 	d.Past = &historyDomain{failure: errors.New("dial tcp 10.0.0.7: secret"), since: time.Now()}
@@ -211,8 +210,7 @@ func TestDashboardHistory(t *testing.T) {
 	}
 }
 
-// An empty cluster says what to do.
-func TestDashboardOfNothing(t *testing.T) {
+func TestDashboardOfEmptyCluster(t *testing.T) {
 	_, page := handlerstest.Get(t, handlerstest.Serve(t, &handlerstest.Backend{})+"/")
 	htmlcheck.Page(t, page)
 	for id, want := range map[string]string{"#pools": "No instances", "#team-list": "No teams yet", "#bars-card": "No team has quota for this resource"} {
@@ -259,7 +257,6 @@ func TestFiguresAsCSV(t *testing.T) {
 	}
 }
 
-// A page of figures follows the cluster.
 func TestFiguresAreLive(t *testing.T) {
 	d := &handlerstest.Backend{Changed: make(chan struct{}, 1), CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.Cluster()}}
 	address := handlerstest.Serve(t, d)

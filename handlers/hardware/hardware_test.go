@@ -25,8 +25,9 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// busyCluster is what hardware pages ask, in memory: a node whose eight GPUs vision
-// (four), a team that cannot be seen (one), nobody (one) and no series (two) have.
+// busyCluster is the backend of the hardware pages in memory: a node with eight
+// GPUs, used by vision (four), by a hidden team (one), by no team (one), and without
+// series (two).
 type busyCluster struct {
 	state   utilization.State
 	history error
@@ -104,7 +105,7 @@ func rendered(t *testing.T, s views.HardwareSection) *goquery.Document {
 	return document
 }
 
-// text is that of what a selector finds, with single spaces.
+// text returns the text that a selector finds, with single spaces.
 func text(document *goquery.Document, selector string) string {
 	return strings.Join(strings.Fields(document.Find(selector).Text()), " ")
 }
@@ -120,7 +121,7 @@ func TestHardwareSection(t *testing.T) {
 		"#gauge-cpu .sub":                     "16 of 64 vCPUs; 1 of 2 nodes have data",
 		"#gauge-memory strong":                "No data",
 		"#hardware-team-vision-GPU td.n":      "4 4 1.5 37.5 %",
-		"#hardware-team-idle-GPU td.n":        "0.86 – – –", // holds two of 3/7, of which nothing is known
+		"#hardware-team-idle-GPU td.n":        "0.86 – – –", // uses two of 3/7, without data
 		"#hardware-other-teams-gpu td.n":      "1 1 0.9 90.0 %",
 		"#hardware-unattributed-gpu td.n":     "– 1 0.25 25.0 %",
 		"#hardware-no-data-gpu .sub":          "2 GPUs without data in Prometheus",
@@ -156,7 +157,7 @@ func TestHardwareSection(t *testing.T) {
 	}
 }
 
-// Without Prometheus, or while it says nothing, the page says so.
+// The page reports that Prometheus is missing or has no data.
 func TestHardwareWithoutPrometheus(t *testing.T) {
 	h, b := busySample()
 	b.state, b.history = utilization.State{Warning: "Prometheus cannot be reached."}, &governance.Error{Kind: governance.Unavailable, Message: "It is away."}
@@ -198,10 +199,9 @@ No data,GPU,,2,,,,2026-11-22T11:59:48Z
 	}
 }
 
-// scoped are tasks of which only the scope is asked.
+// scoped is a console.Tasks that only returns a scope.
 type scoped struct{ console.Tasks }
 
-// Scope implements Tasks.
 func (scoped) Scope(context.Context, governance.User) (access.Scope, error) {
 	return access.Scope{}, nil
 }

@@ -72,7 +72,7 @@ func TestInstancesCSV(t *testing.T) {
 	}
 }
 
-// The page is kept live, and says why it cannot be shown.
+// The page is live, and reports why it cannot be shown.
 func TestInstancesStream(t *testing.T) {
 	d := &handlerstest.Backend{CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.SmallCluster()}, Changed: make(chan struct{}, 1)}
 	address := handlerstest.Serve(t, d)

@@ -52,8 +52,7 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// What happens to Kueue's configuration is told as it is.
-func TestSettingsSayWhoKeepsKueue(t *testing.T) {
+func TestSettingsShowWhoManagesKueue(t *testing.T) {
 	for want, change := range map[string]func(*diagnostics.Observation){
 		"kept as the policy says":                    func(s *diagnostics.Observation) {},
 		"not changed: the console is read-only":      func(s *diagnostics.Observation) { s.ReadOnly = "HyperPod's own task governance runs this cluster." },
@@ -71,7 +70,7 @@ func TestSettingsSayWhoKeepsKueue(t *testing.T) {
 	}
 }
 
-// Who may not see the settings finds no such page, and no way to it.
+// A user without permission gets 404 for the settings, and no link to them.
 func TestSettingsAreForAdmins(t *testing.T) {
 	d := &handlerstest.Backend{}
 	d.SettingsBackend.Hidden = true

@@ -38,8 +38,8 @@ func working(state tasks.State) actions.Review {
 	return r
 }
 
-// Each page says with numbers what would happen, and its form does that to the
-// very task that was looked at.
+// Each page shows the effects in numbers, and its form runs the action on the
+// reviewed UID.
 func TestActionsOnATask(t *testing.T) {
 	front := working(tasks.Pending)
 	front.Choices = front.Choices[:1]
@@ -50,7 +50,7 @@ func TestActionsOnATask(t *testing.T) {
 		refusal    error
 		says       []string
 		status     int
-		done       string // or what the page says
+		done       string // or the text of the page
 		location   string
 	}{
 		"stop what runs": {action: "stop", review: working(tasks.Running), status: 303, done: "stop train u1", location: "/tasks/ns/job/train?done=stop",
@@ -111,7 +111,7 @@ func TestActionThatIsNotPossible(t *testing.T) {
 	}
 }
 
-// A task's page offers what somebody may do, and says what they lack.
+// The page of a task offers the permitted actions, and lists missing permissions.
 func TestTaskPageOffersActions(t *testing.T) {
 	d := &handlerstest.Backend{Items: []queries.Item{{Task: working(tasks.Running).Task, Team: "vision"}}}
 	d.ActionsBackend.OfferList = []actions.Offer{{Action: actions.Stop}, {Action: actions.Class, Missing: &actions.Permission{Verb: "patch", Resource: "jobs", Namespace: "ns"}}, {Action: actions.Delete, Missing: &actions.Permission{Verb: "delete", Resource: "jobs", Namespace: "ns"}}}
@@ -134,8 +134,8 @@ func TestTaskPageOffersActions(t *testing.T) {
 	}
 }
 
-// The notice after an action is a part of the live page, and agrees with the
-// status beside it.
+// The notice after an action is part of the live page, and never contradicts the
+// status.
 func TestNoticeAgreesWithTheStatus(t *testing.T) {
 	for name, tc := range map[string]struct {
 		done  string

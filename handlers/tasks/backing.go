@@ -48,8 +48,8 @@ func backingOf(d queries.Detail) *views.QuotaSource {
 	return b
 }
 
-// primarySource returns the line that the page shows first: the first borrowed
-// accelerator, else the first borrowed resource, else the first line.
+// primarySource returns the borrowed line that the page shows first: an accelerator,
+// if one is borrowed. It returns the zero line if nothing is borrowed.
 func primarySource(lines []queries.QuotaSource) (found queries.QuotaSource) {
 	for _, l := range lines {
 		if l.Borrowed > 0 && (found.Borrowed == 0 || isPlain(found.Resource) && !isPlain(l.Resource)) {

@@ -21,14 +21,14 @@ func oneTask() *handlerstest.Backend {
 	return &handlerstest.Backend{Items: []queries.Item{{Task: &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "RayJob", State: tasks.Running, Submitted: time.Now()}, Team: "vision"}}}
 }
 
-// heads are the columns of the list on a page.
+// heads returns the columns of the list on a page.
 func heads(page *goquery.Document) (found []string) {
 	page.Find("#tasks-table thead th").Each(func(_ int, th *goquery.Selection) { found = append(found, strings.Fields(th.Text())[0]) })
 	return found
 }
 
-// Which columns are shown stands in the address: rows, links, the form, the
-// stream and the CSV go by it.
+// The address contains the shown columns. Rows, links, the form, the stream and the
+// CSV file use them.
 func TestTaskColumns(t *testing.T) {
 	address := handlerstest.Serve(t, oneTask())
 	_, page := handlerstest.Get(t, address+"/tasks")
@@ -66,8 +66,8 @@ func TestTaskColumns(t *testing.T) {
 	}
 }
 
-// What the form sends becomes an address as links have it: as short as can be.
-func TestTaskFormLeadsToItsList(t *testing.T) {
+// The values of the form become an address as in links: as short as possible.
+func TestTaskFormRedirectsToShortAddress(t *testing.T) {
 	address := handlerstest.Serve(t, oneTask())
 	_, page := handlerstest.Get(t, address+"/tasks")
 	everything := "q=&team=&class=&status=&kind=&pool=&cols="
@@ -87,8 +87,8 @@ func TestTaskFormLeadsToItsList(t *testing.T) {
 	}
 }
 
-// Figures by class are over the time that the address says, and say from when
-// they really are.
+// Figures by priority class cover the range of the address, and show their real
+// begin.
 func TestTaskRange(t *testing.T) {
 	started := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {

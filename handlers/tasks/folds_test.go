@@ -19,8 +19,8 @@ import (
 	"github.com/PuerkitoBio/goquery"
 )
 
-// loopSteps are what history has of a task that was preempted so many times by
-// one other, 730 ms from one to the next: one step for each second.
+// loopSteps returns the history of a task that another one preempted that often,
+// every 730 ms: one event per second.
 func loopSteps(preemptions int, by history.TaskRef) (steps []history.Event) {
 	began := handlerstest.Noon.Add(time.Hour)
 	for n := range preemptions {
@@ -39,7 +39,7 @@ func loopSteps(preemptions int, by history.TaskRef) (steps []history.Event) {
 	return append([]history.Event{{WorkloadUID: "w1", At: handlerstest.Noon.Add(10 * time.Minute), Type: "Admitted", Ran: -1}}, steps...)
 }
 
-// What repeats is one line, with Kueue's count.
+// Repeated preemptions are one line, with Kueue's count.
 func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 	other := &tasks.Task{Name: "other", Namespace: "ns", Kind: "Job", UID: "p"}
 	preempted := func(seconds int, more ...func(*timeline.Event)) timeline.Event {
@@ -60,7 +60,7 @@ func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 		state    tasks.State // Pending where it is empty
 		timeline []timeline.Event
 		steps    []history.Event
-		want     []string // the lines that tell of a loss or of the guard, the last first
+		want     []string // the lines of losses and of the guard, newest first
 		lines    int
 	}{
 		"one in memory, with Kueue's count": {
@@ -177,8 +177,8 @@ func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 	}
 }
 
-// A past task's page folds like that of one that is there, and counts all of its
-// waits.
+// The page of a past task folds preemptions like that of an active one, and counts
+// all waits.
 func TestPastTaskFoldsPreemptions(t *testing.T) {
 	p := handlerstest.NewHistory()
 	p.EventsOf["u1"] = loopSteps(63, history.TaskRef{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "p", Team: "secret-team"})
@@ -193,9 +193,9 @@ func TestPastTaskFoldsPreemptions(t *testing.T) {
 	}
 }
 
-// The table by class says how many runs its averages leave out, and so does its
-// file.
-func TestRunsThatAreLeftOut(t *testing.T) {
+// The table by priority class and its file show how many runs the averages leave
+// out.
+func TestAveragesLeaveOutLoopRuns(t *testing.T) {
 	for name, tc := range map[string]struct {
 		remembered []int
 		recorded   []int64

@@ -25,7 +25,6 @@ func line(held, own int64, more func(*queries.QuotaSource)) queries.QuotaSource 
 	return l
 }
 
-// What became of a task, in words.
 func TestTaskLife(t *testing.T) {
 	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	other := &tasks.Task{Name: "other", Namespace: "ns", Kind: "Job"}
@@ -97,7 +96,7 @@ func TestTaskLife(t *testing.T) {
 	}
 }
 
-// Events are others' words: shown as text, or not at all.
+// Events contain text of other components: it is escaped or left out.
 func TestTaskEvents(t *testing.T) {
 	d := &handlerstest.Backend{Items: []queries.Item{{Task: &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "Job", State: tasks.Running}}}}
 	d.NoticeList = []queries.Notice{{At: time.Now(), Warning: true, About: "Job", Reason: "<b>Failed", Text: `<script>alert(1)</script>`, Count: 3}}

@@ -16,7 +16,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// aLoop returns a loop of two tasks that the reader may see.
+// aLoop returns a loop of two tasks that the reader is allowed to see.
 func aLoop() queries.GuardedLoop {
 	since := time.Date(2026, 11, 20, 13, 0, 0, 0, time.UTC)
 	return queries.GuardedLoop{
@@ -29,7 +29,7 @@ func aLoop() queries.GuardedLoop {
 	}
 }
 
-// inOrder is the text of a part of a page as it is read.
+// inOrder returns the text of a part of a page, with single spaces.
 func inOrder(part *goquery.Selection) string { return strings.Join(strings.Fields(part.Text()), " ") }
 
 func TestLoopsOnPages(t *testing.T) {
@@ -72,7 +72,8 @@ func TestLoopsOnPages(t *testing.T) {
 	}
 }
 
-// A held task says so, and not that it is stopped; the loop has a card on its page.
+// A task that the loop guard holds is not shown as stopped. Its page has a card for
+// the loop.
 func TestHeldTask(t *testing.T) {
 	inactive := false
 	mark := loopguard.Mark{Identity: "x", Preemptor: "ub", Until: time.Date(2026, 11, 20, 13, 1, 0, 0, time.UTC)}

@@ -17,8 +17,7 @@ import (
 	"kuota.dev/kuota/views/htmlcheck"
 )
 
-// A task that is gone has its page still, with whom it was preempted by told to
-// those who may know.
+// A deleted task keeps its page. Its preemptor is named only to permitted readers.
 func TestTaskAfterItsDeletion(t *testing.T) {
 	d := &handlerstest.Backend{Past: handlerstest.NewHistory(), UserScope: &handlerstest.OwnScope}
 	address := handlerstest.Serve(t, d)
@@ -43,9 +42,9 @@ func TestTaskAfterItsDeletion(t *testing.T) {
 	}
 }
 
-// What somebody may not see is answered to the letter like what never was:
-// another team's task, also by its UID beside an own address.
-func TestPastOfOthersIsNotThere(t *testing.T) {
+// A task of another team gets the same answer as one that never existed, also by UID
+// below an address of one's own team.
+func TestPastTasksOfOtherTeamsAreNotFound(t *testing.T) {
 	address := handlerstest.Serve(t, &handlerstest.Backend{Past: handlerstest.NewHistory(), UserScope: &handlerstest.OwnScope})
 	never, page := handlerstest.Get(t, address+"/tasks/ns/job/never")
 	want := handlerstest.Text(page.Find("main"))
@@ -57,9 +56,8 @@ func TestPastOfOthersIsNotThere(t *testing.T) {
 	}
 }
 
-// Without history, and while it cannot be read, a task that is gone is told of
-// as such.
-func TestPastThatCannotBeRead(t *testing.T) {
+// Without history, or if it is unavailable, a deleted task gets 404.
+func TestUnavailableHistory(t *testing.T) {
 	broken := handlerstest.NewHistory()
 	broken.Failure = errors.New("disk full at 10.0.0.7")
 	d := &handlerstest.Backend{Past: broken, UserScope: &handlerstest.OwnScope, Teams: []string{"vision"}, CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.SmallCluster()}}
@@ -80,7 +78,7 @@ func TestPastThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// Steps that the index forgot come from history, and none is told twice.
+// Events that the index dropped come from history, and none is shown twice.
 func TestTimelineIsCompletedFromHistory(t *testing.T) {
 	by := timeline.Event{WorkloadUID: "w1", At: handlerstest.Noon.Add(40*time.Minute + 300*time.Millisecond), Type: timeline.Preempted, Reason: "InCohortReclamation", Ran: -1}
 	d := &handlerstest.Backend{Past: handlerstest.NewHistory(), Items: []queries.Item{{Task: &tasks.Task{Namespace: "ns", Kind: "Job", Name: "train", UID: "u1", State: tasks.Running, Submitted: handlerstest.Noon, Evictions: 1}, Team: "vision"}}}

@@ -17,8 +17,7 @@ import (
 	"kuota.dev/kuota/views/htmlcheck"
 )
 
-// What stands in an address is what is asked for, and stays in the form and in
-// every link of the page.
+// Filters in the address stay in the form and in every link of the page.
 func TestTaskQuery(t *testing.T) {
 	d := &handlerstest.Backend{}
 	_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks?team=vision&class=-&status=Running&status=Pending&kind=Job&pool=p5&q=Train&sort=ran&order=desc&page=3&unknown=x")
@@ -64,7 +63,7 @@ func TestNewestTasksFirst(t *testing.T) {
 	}
 }
 
-// A table for spreadsheets runs nothing in them.
+// The CSV file contains no formulas.
 func TestTasksCSV(t *testing.T) {
 	d := &handlerstest.Backend{Items: []queries.Item{{Task: &tasks.Task{UID: "1", Name: "=cmd()", Namespace: "ns", Kind: "Job", State: tasks.Running, Usage: quota.Resources{"nvidia.com/mig-1g.10gb": 2, "nvidia.com/gpu": 1}, Submitted: time.Now()}, Team: "vision", Message: "a,\"b\"\nc"}}}
 	response, err := http.Get(handlerstest.Serve(t, d) + "/tasks.csv?q=x&page=2")
@@ -95,7 +94,7 @@ func TestTaskPage(t *testing.T) {
 	d.Changed = make(chan struct{}, 1)
 	wait := handlerstest.Events(t, address+"/tasks/ns/job/train/events")
 	wait("3rd of")
-	d.Items = nil // it goes while its page is open
+	d.Items = nil // deleted while its page is open
 	d.Changed <- struct{}{}
 	wait("This task was deleted")
 	if response, _ := handlerstest.Get(t, address+"/tasks/ns/job/train"); response.StatusCode != http.StatusNotFound {
@@ -103,9 +102,9 @@ func TestTaskPage(t *testing.T) {
 	}
 }
 
-// After a deletion the list says so in words of its own: whatever else stands in
-// the address is not told.
-func TestDeletedTaskIsSaid(t *testing.T) {
+// After a deletion the list confirms it in fixed words: text from the address is
+// never shown.
+func TestDeletionIsConfirmed(t *testing.T) {
 	address := handlerstest.Serve(t, &handlerstest.Backend{}) + "/tasks"
 	for query, want := range map[string]bool{
 		"": false, "?deleted=": false, "?deleted=task": true, "?deleted=train": false,
@@ -123,14 +122,14 @@ func TestDeletedTaskIsSaid(t *testing.T) {
 	}
 }
 
-// Active and finished tasks are tabs of one list; which one stands in the address.
-// States that are asked for decide, so that addresses without a tab keep working.
+// The address contains the tab. Requested states decide, so that addresses without a
+// tab keep working.
 func TestTaskTabs(t *testing.T) {
 	for query, want := range map[string]struct {
 		phase   index.Phase
 		current string
-		kept    string // by the form
-		other   string // where the other tab leads
+		kept    string // hidden value of the form
+		other   string // address of the other tab
 	}{
 		"":                              {index.Active, "Active 40", "", "/tasks?tab=finished"},
 		"?tab=finished":                 {index.Finished, "Finished 1,200", "finished", "/tasks"},
@@ -170,8 +169,8 @@ func TestTaskTabs(t *testing.T) {
 	}
 }
 
-// The list says in the words of the task's page why it does not start, and in
-// none of Kueue's, which may name others.
+// The list shows the headline of the task's page, and not Kueue's message, which can
+// name other tasks.
 func TestReasonInTheList(t *testing.T) {
 	short := &explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: "p5", Resource: "nvidia.com/gpu"}, Needed: 5, Available: 2, PotentialAvailable: 4}
 	for name, tc := range map[string]struct {

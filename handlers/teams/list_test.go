@@ -15,7 +15,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 )
 
-// What stands in the rows, and what is not on the page, add up to the sum.
+// The rows and the line of other teams add up to the sum.
 func TestTeamsAddUp(t *testing.T) {
 	d := &handlerstest.Backend{CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.Cluster()}}
 	for i := range 300 {

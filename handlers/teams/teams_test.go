@@ -18,7 +18,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 )
 
-// sendForm sends what a page's form holds, with some inputs changed.
+// sendForm sends the form of a page with some inputs changed.
 func sendForm(t *testing.T, address string, page *goquery.Document, change map[string]string) (*http.Response, *goquery.Document) {
 	t.Helper()
 	values := url.Values{}
@@ -120,14 +120,14 @@ func TestSubmit(t *testing.T) {
 	}
 }
 
-// Nothing typed is lost, and each error stands at its field.
+// Typed values are kept, and each error is shown at its field.
 func TestSubmitRefused(t *testing.T) {
 	typed := map[string]string{"action": "save", "name": "train", "image": "train:1", "command": "python train.py"}
 	for name, tc := range map[string]struct {
 		change  map[string]string
 		failure error
 		status  int
-		field   string // whose error is told; empty for none
+		field   string // field with the error; empty for none
 		says    string
 	}{
 		"no name":              {change: map[string]string{"name": ""}, status: 422, field: "name", says: "Give the task a name."},
@@ -187,7 +187,7 @@ func TestSubmitRefused(t *testing.T) {
 	}
 }
 
-// While somebody types nothing is missing yet; what is wrong is told.
+// A preview reports invalid values, but not missing ones.
 func TestSubmitPreview(t *testing.T) {
 	d := &handlerstest.Backend{}
 	d.SubmitBackend.TakenName = "train"
@@ -251,12 +251,12 @@ func TestVerdictWords(t *testing.T) {
 	}
 }
 
-// Who looks at the tasks of one team is led to where they submit.
-func TestWayToSubmit(t *testing.T) {
+// The list of one team's tasks links to its submit form.
+func TestTaskListLinksToSubmitForm(t *testing.T) {
 	for name, tc := range map[string]struct {
 		teams []string
 		query string
-		to    string // empty for nowhere
+		to    string // empty for no link
 	}{
 		"a member of one team":              {teams: []string{"vision"}, to: "/teams/vision"},
 		"who sees several teams":            {teams: []string{"language", "vision"}},

@@ -11,7 +11,7 @@ func TestRanges(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 1, 7, 0, time.UTC)
 	tests := map[string]struct {
 		address   string
-		from      string // of what is shown
+		from      string // of the shown range
 		buckets   int
 		wantWrong string
 	}{
@@ -56,7 +56,7 @@ func TestRanges(t *testing.T) {
 	}
 }
 
-func TestRangesAreChosenWithTheRestOfAnAddress(t *testing.T) {
+func TestPickerKeepsOtherValues(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 1, 7, 0, time.UTC)
 	values := url.Values{"tq": {"vis"}, "range": {"7d"}}
 	p := Parse(values, UsualRange, now).Picker("time", "/", values)

@@ -28,7 +28,7 @@ func with(component templ.Component, children string) templ.Component {
 func TestComponents(t *testing.T) {
 	tests := map[string]struct {
 		component templ.Component
-		want      string // a selector that finds something
+		want      string // a selector that must match
 	}{
 		"a button sends its name and value": {with(Button(ButtonProps{Kind: ButtonDanger, Name: "action", Value: "stop"}), "Stop"),
 			`button[type=submit][name=action][value=stop].btn-danger`},
@@ -77,7 +77,7 @@ func TestComponents(t *testing.T) {
 	}
 }
 
-func TestTagTellsItsToneByShapeAndWord(t *testing.T) {
+func TestTagShowsToneByShapeAndText(t *testing.T) {
 	shapes := map[string]string{}
 	for _, tone := range []string{"ok", "wait", "bad", "pre", "idle"} {
 		doc := htmlcheck.Render(t, Tag(tone, "Word"))
@@ -101,7 +101,7 @@ func TestMeterStaysInsideItself(t *testing.T) {
 	if got := doc.Find(".meter-borrowed").AttrOr("width", ""); got != "25.00%" {
 		t.Errorf("what is beyond the maximum is drawn %s wide, want 25.00%%", got)
 	}
-	if got := doc.Find(".meter-mark").AttrOr("x1", ""); got != "99.60%" { // all of it shows
+	if got := doc.Find(".meter-mark").AttrOr("x1", ""); got != "99.60%" { // fully inside the bar
 		t.Errorf("mark is at %s, want 99.60%%", got)
 	}
 	none := htmlcheck.Render(t, Meter(MeterProps{Label: "nothing there", Parts: []MeterPart{{"own", 1}}}))

@@ -10,7 +10,7 @@ import (
 	"kuota.dev/kuota/web/signin"
 )
 
-func TestNotAskingTheProviderEarly(t *testing.T) {
+func TestNoEarlyConfirmation(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		for range 4 {
 			time.Sleep(time.Minute)
@@ -21,8 +21,9 @@ func TestNotAskingTheProviderEarly(t *testing.T) {
 	})
 }
 
-// Between four and five minutes, nobody waits for the provider.
-func TestAskingTheProviderInTheBackground(t *testing.T) {
+// Between four and five minutes after the last confirmation, requests do not wait
+// for the provider.
+func TestBackgroundConfirmation(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.provider.from(hangs(8*time.Second, yes))
 		time.Sleep(4*time.Minute + time.Second)
@@ -41,7 +42,7 @@ func TestAskingTheProviderInTheBackground(t *testing.T) {
 		synctest.Wait()
 		b.provider.wantAsked(t, 1)
 
-		time.Sleep(4*time.Minute - 9*time.Second) // anew from the last yes on
+		time.Sleep(4*time.Minute - 9*time.Second) // counted from the last confirmation
 		b.wantFound(true, "speech-team")
 		synctest.Wait()
 		b.provider.wantAsked(t, 1)
@@ -52,7 +53,7 @@ func TestAskingTheProviderInTheBackground(t *testing.T) {
 	})
 }
 
-func TestAskingTheProviderInTheBackgroundInVain(t *testing.T) {
+func TestFailedBackgroundConfirmation(t *testing.T) {
 	for name, answer := range map[string]func(context.Context, signin.Identity) (signin.Identity, error){
 		"away": away, "hangs": hangs(time.Hour, yes),
 	} {
@@ -68,8 +69,8 @@ func TestAskingTheProviderInTheBackgroundInVain(t *testing.T) {
 	}
 }
 
-// Beyond five minutes, nothing is answered without the provider's yes.
-func TestWaitingForTheProvider(t *testing.T) {
+// After five minutes, no request is answered without a confirmation by the provider.
+func TestForegroundConfirmation(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.provider.from(hangs(7*time.Second, yes))
 		time.Sleep(5*time.Minute + time.Second)
@@ -81,8 +82,8 @@ func TestWaitingForTheProvider(t *testing.T) {
 	})
 }
 
-// Whoever is removed at the provider is out here.
-func TestEndingWhenTheProviderSaysNo(t *testing.T) {
+// A user who is removed at the provider is signed out.
+func TestSessionEndsOnRefusal(t *testing.T) {
 	for name, age := range map[string]time.Duration{"asked while somebody waits": 6 * time.Minute, "asked in the background": 4*time.Minute + time.Second} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bubble) {
@@ -97,7 +98,7 @@ func TestEndingWhenTheProviderSaysNo(t *testing.T) {
 	}
 }
 
-func TestComingBackWhenTheProviderDoes(t *testing.T) {
+func TestSessionSurvivesAnOutage(t *testing.T) {
 	for name, answer := range map[string]func(context.Context, signin.Identity) (signin.Identity, error){
 		"away": away, "hangs": hangs(time.Hour, yes),
 	} {
@@ -110,7 +111,7 @@ func TestComingBackWhenTheProviderDoes(t *testing.T) {
 				b.store.slow = 0
 				b.provider.wantAsked(t, 1)
 				other := b.replica()
-				for range 4 { // for five seconds nobody asks again, on no replica
+				for range 4 { // no replica asks again within five seconds
 					time.Sleep(time.Second)
 					b.wantError(session.ErrUnavailable)
 					if _, err := other.Find(t.Context(), b.id, true); err == nil {
@@ -131,7 +132,7 @@ func TestComingBackWhenTheProviderDoes(t *testing.T) {
 	}
 }
 
-func TestNotWaitingForAProviderThatHangsForever(t *testing.T) {
+func TestHangingProviderTimesOut(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.provider.from(hangs(time.Hour, yes))
 		time.Sleep(6 * time.Minute)
@@ -143,8 +144,8 @@ func TestNotWaitingForAProviderThatHangsForever(t *testing.T) {
 	})
 }
 
-// An open page has the provider asked, and the person does something meanwhile.
-func TestUseDuringAQuestionCounts(t *testing.T) {
+// An open page starts a confirmation, and the user acts before it ends.
+func TestUseDuringConfirmationCounts(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		b.provider.from(hangs(8*time.Second, yes))
 		time.Sleep(4*time.Minute + time.Second)

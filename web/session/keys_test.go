@@ -77,7 +77,7 @@ func TestRefusingKeys(t *testing.T) {
 	}
 }
 
-// How somebody changes the key without signing anybody out.
+// Keys can be rotated without signing users out.
 func TestChangingTheKey(t *testing.T) {
 	one, two := newKey(), newKey()
 	ring := newRing(t, one)

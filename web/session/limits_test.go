@@ -12,11 +12,11 @@ import (
 	"kuota.dev/kuota/web/session"
 )
 
-func TestEndingByItself(t *testing.T) {
+func TestSessionLimits(t *testing.T) {
 	for name, tc := range map[string]struct {
-		every time.Duration // somebody comes
-		used  bool          // by doing something, rather than with an open page
-		until time.Duration // this is the last time that the session holds
+		every time.Duration // interval of requests
+		used  bool          // by actions, rather than with an open page
+		until time.Duration // last time at which the session is valid
 	}{
 		"a person who comes a moment late":   {every: idle + time.Second, used: true, until: 0},
 		"a person who comes just in time":    {every: idle, used: true, until: absolute},
@@ -43,8 +43,8 @@ func TestEndingByItself(t *testing.T) {
 	}
 }
 
-// Marking each use would write to the cluster at each request.
-func TestMarkingUseNowAndThen(t *testing.T) {
+// Recording every use would write to the cluster with every request.
+func TestUseIsRecordedRarely(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		writes := func() int { return look(b.store, func(m *memory) int { return m.version }) }
 		before := writes()
@@ -62,9 +62,8 @@ func TestMarkingUseNowAndThen(t *testing.T) {
 	})
 }
 
-// The store deletes by itself what nobody comes back to, and nothing that
-// somebody may still come back to.
-func TestTellingTheStoreWhenItIsOver(t *testing.T) {
+// The store deletes sessions that cannot be used any more, and no others.
+func TestStoreExpiry(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		end := time.Now().Add(absolute)
 		for time.Until(end) > 0 {
@@ -86,12 +85,12 @@ func TestTellingTheStoreWhenItIsOver(t *testing.T) {
 	})
 }
 
-func TestIDsThatStandForNobody(t *testing.T) {
+func TestInvalidIDs(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		own := b.id
 		for name, tc := range map[string]struct {
 			id    string
-			looks int // at the store
+			looks int // reads of the store
 		}{
 			"none":                         {"", 0},
 			"short":                        {own[:len(own)-1], 0},

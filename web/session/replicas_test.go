@@ -10,12 +10,12 @@ import (
 	"kuota.dev/kuota/web/session"
 )
 
-// lags are how long a store may take to show what was written to it.
+// lags are the delays after which a store shows a write.
 var lags = map[string]time.Duration{"a store that shows writes at once": 0, "a store that lags": 30 * time.Millisecond}
 
-// A provider that gives each refresh token once ends the session of whoever
-// asks twice with the same.
-func TestAskingOnceForEverybodyWhoWaits(t *testing.T) {
+// A provider that rotates refresh tokens ends the session if the same token is used
+// twice.
+func TestOneConfirmationForAllWaiters(t *testing.T) {
 	for name, tc := range map[string]struct{ lag, answer time.Duration }{
 		"a store that shows writes at once, and a provider that takes its time": {0, 2 * time.Second},
 		"a store that lags, and a provider that takes its time":                 {30 * time.Millisecond, 2 * time.Second},
@@ -46,7 +46,7 @@ func TestAskingOnceForEverybodyWhoWaits(t *testing.T) {
 	}
 }
 
-func TestAskingInPlaceOfAReplicaThatDied(t *testing.T) {
+func TestConfirmationAfterAReplicaDied(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		dead, store := b.replica(), &readOnly{memory: b.store}
 		dead.Store, dead.Provider = store, &provider{answer: hangs(time.Hour, yes)}
@@ -64,7 +64,7 @@ func TestAskingInPlaceOfAReplicaThatDied(t *testing.T) {
 	})
 }
 
-func TestSigningOutWhileTheProviderIsAsked(t *testing.T) {
+func TestSignOutDuringConfirmation(t *testing.T) {
 	for name, lag := range lags {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bubble) {
@@ -76,7 +76,7 @@ func TestSigningOutWhileTheProviderIsAsked(t *testing.T) {
 					_, err := b.find(true)
 					waits <- err
 				}()
-				time.Sleep(3 * time.Second) // the answer comes a moment later
+				time.Sleep(3 * time.Second) // the answer arrives a moment later
 				b.provider.wantAsked(t, 1)
 				ended, err := b.replica().End(t.Context(), b.id)
 				if err != nil || ended.User != "ada" || ended.IDToken != "id" {
@@ -91,7 +91,7 @@ func TestSigningOutWhileTheProviderIsAsked(t *testing.T) {
 	}
 }
 
-func TestOneSessionASignIn(t *testing.T) {
+func TestOneSessionPerSignIn(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		other := ada
 		other.User = "eve"
@@ -102,7 +102,7 @@ func TestOneSessionASignIn(t *testing.T) {
 	})
 }
 
-// Whoever can write to the store cannot make one person another.
+// Write access to the store is not enough to turn one user into another.
 func TestSwappingSessionsInTheStore(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		eve := ada
@@ -127,7 +127,7 @@ func TestSwappingSessionsInTheStore(t *testing.T) {
 	})
 }
 
-func TestSessionsUnderAKeyThatIsGone(t *testing.T) {
+func TestSessionsUnderARemovedKey(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		if err := b.ring.Replace([]byte(newKey())); err != nil {
 			t.Fatal(err)
@@ -142,7 +142,7 @@ func TestWhileTheStoreIsDown(t *testing.T) {
 		turn(true)
 		b.wantError(session.ErrUnavailable)
 		if _, err := b.sessions.End(t.Context(), b.id); !errors.Is(err, session.ErrUnavailable) {
-			t.Errorf("ended: %v", err) // or somebody believes that they are signed out
+			t.Errorf("ended: %v", err) // else the user would believe that they are signed out
 		}
 		if err := b.sessions.Create(t.Context(), session.NewID(), ada); !errors.Is(err, session.ErrUnavailable) {
 			t.Errorf("began: %v", err)
@@ -152,7 +152,7 @@ func TestWhileTheStoreIsDown(t *testing.T) {
 	})
 }
 
-// Nobody is kept from reading by a cluster that takes no writes.
+// A store that refuses writes does not prevent reading.
 func TestWhileTheStoreTakesNoWrites(t *testing.T) {
 	inBubble(t, func(b *bubble) {
 		store := &readOnly{memory: b.store}
@@ -165,6 +165,6 @@ func TestWhileTheStoreTakesNoWrites(t *testing.T) {
 		}
 		time.Sleep(2 * time.Minute)
 		b.wantError(session.ErrUnavailable)
-		b.provider.wantAsked(t, 0) // its answer could not be kept
+		b.provider.wantAsked(t, 0) // its answer could not be stored
 	})
 }

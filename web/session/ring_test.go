@@ -13,7 +13,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// newKey is a line of a key file.
+// newKey returns a line of a key file.
 func newKey() string {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
@@ -95,7 +95,7 @@ func TestRefusingToOpen(t *testing.T) {
 	}
 }
 
-// crafted is a JWE that whoever has the key can make, and that Seal does not.
+// crafted returns a JWE that the key can create, but that Seal never does.
 func crafted(t *testing.T, algorithm jose.KeyAlgorithm, line string, name any) string {
 	t.Helper()
 	key, err := base64.StdEncoding.DecodeString(line)
@@ -127,14 +127,14 @@ func crafted(t *testing.T, algorithm jose.KeyAlgorithm, line string, name any) s
 	return text
 }
 
-// At every position, one bit that counts: the first of each letter. Letters at
-// the end of a part have bits that mean nothing; those are not tampering.
-func TestRefusingWhatWasTamperedWith(t *testing.T) {
+// Changes the first bit of the letter at every position, which always counts. The
+// last letter of a part has bits without meaning; changing those is not tampering.
+func TestTamperedTextIsRefused(t *testing.T) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	ring := newRing(t, newKey())
 	sealed := seal(t, ring, "place", "a text that somebody wants to change")
 	for i := range sealed {
-		letter := "A" // a part too few
+		letter := "A" // one part is missing
 		if value := strings.IndexByte(alphabet, sealed[i]); value >= 0 {
 			letter = alphabet[value^32 : value^32+1]
 		}
@@ -158,8 +158,8 @@ func FuzzOpen(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, sealed string) {
-		// What was sealed can be written in other ways (line breaks, bits that
-		// mean nothing). Nothing else opens.
+		// Sealed text has several spellings (line breaks, bits without meaning). Nothing
+		// else opens.
 		if got, err := ring.Open("place", sealed); err == nil && string(got) != text {
 			t.Errorf("%q opens: %q", sealed, got)
 		}

@@ -13,8 +13,8 @@ import (
 	"kuota.dev/kuota/web/signin"
 )
 
-// Tests of time run in a bubble of testing/synctest: time.Sleep there turns a
-// clock that nobody waits for, and Now reads the same clock.
+// Tests of time run in a bubble of testing/synctest: time.Sleep advances its clock
+// at once, and Now reads the same clock.
 
 const (
 	idle     = 30 * time.Minute
@@ -23,12 +23,12 @@ const (
 
 var ada = signin.Identity{Subject: "1234", User: "ada", Groups: []string{"vision-team"}, RefreshToken: "refresh-0", IDToken: "id"}
 
-// provider does what a test tells it to; without that, it says yes at once, and
-// gives another refresh token each time.
+// provider answers as a test configures it. By default it confirms at once, with a
+// new refresh token each time.
 type provider struct {
 	mu     sync.Mutex
 	asked  int
-	tokens []string // what it was asked with
+	tokens []string // tokens of the requests
 	answer func(ctx context.Context, was signin.Identity) (signin.Identity, error)
 }
 
@@ -49,7 +49,7 @@ func yes(_ context.Context, was signin.Identity) (signin.Identity, error) {
 	return was, nil
 }
 
-// hangs answers as another one does, after a while, or when nobody waits any more.
+// hangs returns an answer that comes after a while, or when the context ends.
 func hangs(while time.Duration, then func(context.Context, signin.Identity) (signin.Identity, error)) func(context.Context, signin.Identity) (signin.Identity, error) {
 	return func(ctx context.Context, was signin.Identity) (signin.Identity, error) {
 		select {
@@ -69,7 +69,7 @@ func away(context.Context, signin.Identity) (signin.Identity, error) {
 	return signin.Identity{}, signin.ErrUnavailable
 }
 
-// from has the provider answer otherwise from now on.
+// from changes the provider's answer from now on.
 func (p *provider) from(answer func(context.Context, signin.Identity) (signin.Identity, error)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +85,7 @@ func (p *provider) wantAsked(t *testing.T, want int) {
 	}
 }
 
-// bubble is a console with one session, made just now.
+// bubble is a console with one session that was just created.
 type bubble struct {
 	t        *testing.T
 	store    *memory
@@ -105,12 +105,12 @@ func inBubble(t *testing.T, test func(*bubble)) {
 		if err := b.sessions.Create(t.Context(), b.id, ada); err != nil {
 			t.Fatal(err)
 		}
-		defer time.Sleep(time.Minute) // what runs in the background ends
+		defer time.Sleep(time.Minute) // wait for background work
 		test(b)
 	})
 }
 
-// replica is another console on the same store.
+// replica returns another console on the same store.
 func (b *bubble) replica() *session.Sessions {
 	return &session.Sessions{
 		Store: b.store, Ring: b.ring, Provider: b.provider, Now: time.Now, Log: slog.New(slog.DiscardHandler),
@@ -122,7 +122,7 @@ func (b *bubble) find(used bool) (session.Session, error) {
 	return b.sessions.Find(b.t.Context(), b.id, used)
 }
 
-// wantFound fails unless the session is there, with these groups.
+// wantFound fails unless the session exists, with this group.
 func (b *bubble) wantFound(used bool, group string) session.Session {
 	b.t.Helper()
 	found, err := b.find(used)
@@ -135,7 +135,7 @@ func (b *bubble) wantFound(used bool, group string) session.Session {
 	return found
 }
 
-// wantError fails unless Find says so, and gives nobody away.
+// wantError fails unless Find returns want, and no identity.
 func (b *bubble) wantError(want error) {
 	b.t.Helper()
 	found, err := b.find(true)
@@ -144,7 +144,7 @@ func (b *bubble) wantError(want error) {
 	}
 }
 
-// wantEnded fails unless the session is gone for good.
+// wantEnded fails unless the session is deleted permanently.
 func (b *bubble) wantEnded() {
 	b.t.Helper()
 	b.wantError(session.ErrNotFound)

@@ -15,11 +15,11 @@ import (
 
 var errStoreDown = errors.New("the store is down")
 
-// memory is a store that may be slow to show what was written, as one is that
-// reads from a watch, and may be down.
+// memory is a store that can delay the visibility of writes, like one that reads
+// from a watch, and that can be down.
 type memory struct {
-	lag  time.Duration // until Get shows a write
-	slow time.Duration // that a write takes
+	lag  time.Duration // until Get returns a write
+	slow time.Duration // duration of a write
 
 	mu      sync.Mutex
 	kept    map[string]entry
@@ -27,7 +27,7 @@ type memory struct {
 	version int
 	down    bool
 	gets    int
-	refused int // updates at an old version
+	refused int // updates of an old version
 }
 
 type entry struct {
@@ -38,7 +38,7 @@ type entry struct {
 type write struct {
 	at   time.Time
 	name string
-	was  entry // before it
+	was  entry // value before the write
 }
 
 func newMemory() *memory { return &memory{kept: map[string]entry{}} }
@@ -47,7 +47,7 @@ func TestMemory(t *testing.T) {
 	sessiontest.TestStore(t, func(*testing.T) session.Store { return newMemory() })
 }
 
-// Slow to show, as the cluster is.
+// Delayed visibility, like in the cluster.
 func TestMemoryThatLags(t *testing.T) {
 	sessiontest.TestStore(t, func(*testing.T) session.Store {
 		m := newMemory()
@@ -65,7 +65,7 @@ func (m *memory) Get(_ context.Context, name string) (sealed, version string, er
 	}
 	found := m.kept[name]
 	for i := len(m.written) - 1; i >= 0 && time.Since(m.written[i].at) < m.lag; i-- {
-		// What was not there is not looked for in the past.
+		// A value that did not exist has no past versions.
 		if m.written[i].name == name && m.written[i].was.version != "" {
 			found = m.written[i].was
 		}
@@ -73,7 +73,7 @@ func (m *memory) Get(_ context.Context, name string) (sealed, version string, er
 	return found.sealed, found.version, nil
 }
 
-// change writes, if may lets it.
+// change writes if may allows it.
 func (m *memory) change(ctx context.Context, name string, to *entry, may func(was entry) bool) (bool, error) {
 	if m.slow > 0 {
 		time.Sleep(m.slow)
@@ -117,7 +117,7 @@ func (m *memory) Delete(ctx context.Context, name string) error {
 	return err
 }
 
-// look reads something of the store while nobody changes it.
+// look reads a value from the store under its lock.
 func look[T any](m *memory, read func(*memory) T) T {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -127,7 +127,7 @@ func look[T any](m *memory, read func(*memory) T) T {
 func size(m *memory) int { return look(m, func(m *memory) int { return len(m.kept) }) }
 func gets(m *memory) int { return look(m, func(m *memory) int { return m.gets }) }
 
-// readOnly is a store that takes no writes from some moment on.
+// readOnly is a store that refuses writes from some time on.
 type readOnly struct {
 	*memory
 	now atomic.Bool

@@ -13,10 +13,9 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Names that begin with rp- are those of the OpenID conformance tests of
-// relying parties.
+// Names with rp- are those of the OpenID conformance tests for relying parties.
 
-func TestSigningInAsTheSpecificationsAllow(t *testing.T) {
+func TestSignInVariantsOfTheSpecification(t *testing.T) {
 	provider := signintest.New(t)
 	key := provider.Keys[0]
 	nameless := func(claims map[string]any) string {

@@ -11,8 +11,8 @@ import (
 	"kuota.dev/kuota/web/signin/signintest"
 )
 
-// The answer comes through the browser, which may be anybody's.
-func TestRefusingAnAnswer(t *testing.T) {
+// The answer comes through the browser, so that it can be forged.
+func TestInvalidCallbackIsRefused(t *testing.T) {
 	provider := signintest.New(t)
 	for name, tc := range map[string]struct {
 		metadata map[string]any
@@ -53,7 +53,7 @@ func TestRefusingAnAnswer(t *testing.T) {
 	}
 }
 
-func TestAnsweringASignInOnce(t *testing.T) {
+func TestCallbackWorksOnce(t *testing.T) {
 	party := console(signintest.New(t))
 	attempt, answer := begin(t, party)
 	if _, err := party.Finish(t.Context(), attempt, answer); err != nil {
@@ -63,8 +63,8 @@ func TestAnsweringASignInOnce(t *testing.T) {
 	wantRefused(t, err, "invalid_grant")
 }
 
-// Whoever steals a code cannot use it, since the verifier stays here.
-func TestProvingWhoBegan(t *testing.T) {
+// A stolen code is useless without the verifier, which never leaves the console.
+func TestPKCE(t *testing.T) {
 	party := console(signintest.New(t))
 	seen := []string{}
 	for range 2 {

@@ -17,8 +17,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// outages are what can be down after somebody was sent to the provider. Each
-// is no answer, and never a no.
+// outages are failures after the user was sent to the provider. Each is an outage,
+// and never a refusal.
 func outages(t *testing.T) map[string]func(*signintest.Behavior) {
 	t.Helper()
 	down := func(path string, status int) func(*signintest.Behavior) {
@@ -46,7 +46,7 @@ func outages(t *testing.T) map[string]func(*signintest.Behavior) {
 	}
 }
 
-// refuseClient is how a provider answers whose client secret was changed.
+// refuseClient is the answer of a provider after the client secret was changed.
 func refuseClient(w http.ResponseWriter, _ url.Values) bool {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(http.StatusUnauthorized)
@@ -54,14 +54,14 @@ func refuseClient(w http.ResponseWriter, _ url.Values) bool {
 	return true
 }
 
-// breakOff promises more than it sends.
+// breakOff sends less than its Content-Length.
 func breakOff(w http.ResponseWriter, _ url.Values) bool {
 	w.Header().Set("Content-Length", "1000")
 	_, _ = w.Write([]byte(`{"access_token":"canary-access`))
 	return true
 }
 
-func TestComingBackWhileTheProviderIsAway(t *testing.T) {
+func TestCallbackDuringOutage(t *testing.T) {
 	provider := signintest.New(t)
 	party := console(provider)
 	signedIn(t, party)
@@ -79,7 +79,7 @@ func TestComingBackWhileTheProviderIsAway(t *testing.T) {
 	}
 }
 
-func TestConfirmingWhileTheProviderIsAway(t *testing.T) {
+func TestConfirmDuringOutage(t *testing.T) {
 	provider := signintest.New(t)
 	party := console(provider)
 	for name, breaks := range outages(t) {
@@ -126,9 +126,9 @@ func TestReachingAProviderThatRefusesConnections(t *testing.T) {
 	wantIdentity(t, got, err, ada)
 }
 
-// A provider that hangs keeps nobody waiting for long, nor longer than somebody
-// wants to wait.
-func TestWaitingForAProviderThatHangs(t *testing.T) {
+// A provider that hangs delays a request only up to its timeout, or until the
+// context ends.
+func TestHangingProvider(t *testing.T) {
 	provider := signintest.New(t)
 	incomplete := func(b *signintest.Behavior) { b.ChangeClaims = set("groups", nil) }
 	for _, hangs := range []string{discovery, "/token", "/keys", "/userinfo"} {
@@ -139,7 +139,7 @@ func TestWaitingForAProviderThatHangs(t *testing.T) {
 			t.Run(hangs+" "+name, func(t *testing.T) {
 				behave(t, provider, incomplete)
 				synctest.Test(t, func(t *testing.T) {
-					defer time.Sleep(time.Minute) // keys are asked for in the background
+					defer time.Sleep(time.Minute) // keys are requested in the background
 					party := console(provider, func(c *signin.Config) {
 						c.Transport = trips(func(r *http.Request) (*http.Response, error) {
 							if r.URL.Path == hangs {
@@ -166,7 +166,7 @@ func TestWaitingForAProviderThatHangs(t *testing.T) {
 	}
 }
 
-func TestReadingAClientSecretThatIsNotThere(t *testing.T) {
+func TestMissingClientSecretFile(t *testing.T) {
 	provider, gone := signintest.New(t), true
 	party := console(provider, func(c *signin.Config) {
 		c.ClientSecret = func() (string, error) {

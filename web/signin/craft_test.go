@@ -13,7 +13,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// set changes claims, given as names and values; nil takes one away.
+// set changes claims, as names and values. nil removes a claim.
 func set(pairs ...any) func(map[string]any) {
 	return func(claims map[string]any) {
 		for i := 0; i < len(pairs); i += 2 {
@@ -25,7 +25,7 @@ func set(pairs ...any) func(map[string]any) {
 	}
 }
 
-// part is a header or the claims as a token has them.
+// part encodes a header or claims as in a token.
 func part(value map[string]any) string {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -14,8 +14,9 @@ import (
 
 const discovery = "/.well-known/openid-configuration"
 
-// The console starts while the provider is down, and needs no restart.
-func TestFindingAProviderThatWasAway(t *testing.T) {
+// The console starts while the provider is down, and finds it later without a
+// restart.
+func TestDiscoveryAfterAnOutage(t *testing.T) {
 	for name, tc := range map[string]func(*signintest.Behavior){
 		"down":           func(b *signintest.Behavior) { b.Unavailable = true },
 		"another answer": func(b *signintest.Behavior) { b.Fail = map[string]int{discovery: http.StatusNotFound} },
@@ -46,8 +47,8 @@ func TestFindingAProviderThatWasAway(t *testing.T) {
 	}
 }
 
-// Asking for a scope that a provider does not have makes some refuse.
-func TestAskingForScopes(t *testing.T) {
+// Some providers refuse requests for a scope that they do not support.
+func TestRequestedScopes(t *testing.T) {
 	provider := signintest.New(t)
 	for name, tc := range map[string]struct {
 		named any
@@ -72,8 +73,8 @@ func TestAskingForScopes(t *testing.T) {
 	}
 }
 
-// Whoever answers in the provider's place cannot fill the memory.
-func TestReadingNoMoreThanAnAnswerMayHave(t *testing.T) {
+// An endless answer does not fill the memory.
+func TestAnswerSizeIsLimited(t *testing.T) {
 	provider, endless := signintest.New(t), &spaces{}
 	party := console(provider, func(c *signin.Config) {
 		c.Transport = trips(func(*http.Request) (*http.Response, error) {
@@ -87,7 +88,7 @@ func TestReadingNoMoreThanAnAnswerMayHave(t *testing.T) {
 	}
 }
 
-// spaces is an answer that ends far later than anybody should read.
+// spaces is an answer that is longer than any limit.
 type spaces struct{ read int }
 
 func (s *spaces) Read(into []byte) (int, error) {
@@ -99,8 +100,8 @@ func (s *spaces) Read(into []byte) (int, error) {
 }
 
 // rp-discovery-openid-configuration and rp-discovery-jwks_uri-keys: each is
-// asked for once, where the document says.
-func TestAskingTheProviderAboutItselfOnce(t *testing.T) {
+// requested once, at the address in the document.
+func TestDiscoveryHappensOnce(t *testing.T) {
 	provider := signintest.New(t)
 	party := console(provider)
 	if provider.Requested(discovery) != 0 {

@@ -12,7 +12,7 @@ import (
 
 const issuer = "https://op.test"
 
-// read reads the identity out of claims as they come: JSON.
+// read reads an identity from claims in JSON.
 func read(t *testing.T, c Claims, text string) (Identity, error) {
 	t.Helper()
 	var all claims
@@ -27,9 +27,9 @@ func read(t *testing.T, c Claims, text string) (Identity, error) {
 	return got, err
 }
 
-// Names come out as those that the API server makes of the same claims under
-// the flags of the same names.
-func TestNamingAUser(t *testing.T) {
+// Names are equal to those that the API server derives from the same claims under
+// flags of the same names.
+func TestUserName(t *testing.T) {
 	for name, tc := range map[string]struct {
 		claims Claims
 		text   string
@@ -56,7 +56,7 @@ func TestNamingAUser(t *testing.T) {
 	}
 }
 
-func TestNamingGroups(t *testing.T) {
+func TestGroupNames(t *testing.T) {
 	many := make([]string, 5000)
 	for i := range many {
 		many[i] = fmt.Sprintf("group-%04d", i)
@@ -97,7 +97,7 @@ func TestNamingGroups(t *testing.T) {
 	}
 }
 
-func TestReadingNoGroupsUnlessAsked(t *testing.T) {
+func TestGroupsNeedAConfiguredClaim(t *testing.T) {
 	got, err := read(t, Claims{}, `{"sub":"1234","groups":["a"],"":["b"]}`)
 	if err != nil || len(got.Groups) > 0 {
 		t.Errorf("got %q, %v", got.Groups, err)

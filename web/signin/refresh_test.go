@@ -10,7 +10,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-func TestConfirmingWhoSomebodyIs(t *testing.T) {
+func TestConfirmIdentity(t *testing.T) {
 	provider := signintest.New(t)
 	party := console(provider)
 	moved := map[string]any{"sub": "1234", "email": "ada@example.com", "groups": []string{"speech-team", "all"}}
@@ -57,7 +57,7 @@ func TestConfirmingWhoSomebodyIs(t *testing.T) {
 	}
 }
 
-func TestKeepingARefreshTokenThatTheProviderDoesNotReplace(t *testing.T) {
+func TestRefreshTokenWithoutRotation(t *testing.T) {
 	provider := signintest.New(t)
 	party := console(provider)
 	was := signedIn(t, party)
@@ -130,8 +130,8 @@ func TestRefusingToConfirm(t *testing.T) {
 	}
 }
 
-// rp-userinfo-bad-sub-claim, beside an ID token.
-func TestRefusingUserinfoOfSomebodyElse(t *testing.T) {
+// rp-userinfo-bad-sub-claim, with an ID token.
+func TestUserinfoOfAnotherSubjectIsRefused(t *testing.T) {
 	provider := signintest.New(t)
 	party := console(provider)
 	for name, tc := range map[string]struct {

@@ -9,8 +9,8 @@ import (
 	"unicode"
 )
 
-// Each would end in an impersonation header, with what comes of it.
-func TestRefusingNames(t *testing.T) {
+// Each name would become an impersonation header with unintended permissions.
+func TestReservedNamesAreRefused(t *testing.T) {
 	bare := Claims{UsernamePrefix: "-", Groups: "groups"}
 	prefixed := Claims{UsernamePrefix: "oidc:", Groups: "groups", GroupsPrefix: "oidc:"}
 	email := Claims{Username: "email"}
@@ -64,7 +64,7 @@ func TestRefusingNames(t *testing.T) {
 	}
 }
 
-func TestTellingWhichClaimIsMissing(t *testing.T) {
+func TestMissingClaimIsNamed(t *testing.T) {
 	for name, text := range map[string]string{"missing": `{}`, "empty": `{"login":""}`, "spaces": `{"login":"  "}`, "no text": `{"login":1}`} {
 		t.Run(name, func(t *testing.T) {
 			_, err := read(t, Claims{Username: "login"}, text)

@@ -17,13 +17,13 @@ import (
 
 const callback = "http://console.test/auth/callback"
 
-// withoutTokens compares who somebody is.
+// withoutTokens compares identities without their tokens.
 var withoutTokens = cmpopts.IgnoreFields(signin.Identity{}, "RefreshToken", "IDToken", "Issuer")
 
-// ada is who signintest signs in, unless told otherwise.
+// ada is the default user of signintest.
 var ada = signin.Identity{Subject: "1234", User: "ada@example.com", Groups: []string{"vision-team"}}
 
-// behave has the provider behave otherwise until the test ends.
+// behave changes the provider's behavior until the test ends.
 func behave(t *testing.T, provider *signintest.Provider, change func(*signintest.Behavior)) {
 	t.Helper()
 	var was signintest.Behavior
@@ -36,7 +36,7 @@ func behave(t *testing.T, provider *signintest.Provider, change func(*signintest
 	t.Cleanup(func() { provider.Change(func(b *signintest.Behavior) { *b = was }) })
 }
 
-// console is a relying party of the provider.
+// console returns a relying party of the provider.
 func console(provider *signintest.Provider, changes ...func(*signin.Config)) *signin.Provider {
 	config := signin.Config{
 		Issuer: provider.Issuer, ClientID: signintest.ClientID,
@@ -52,8 +52,7 @@ func console(provider *signintest.Provider, changes ...func(*signin.Config)) *si
 	return signin.New(config)
 }
 
-// visit does what the browser does at the provider, and returns the query that
-// it brings back.
+// visit sends the browser to the provider, and returns the query of the callback.
 func visit(t *testing.T, address string) url.Values {
 	t.Helper()
 	return visitBy(t, http.DefaultTransport, address)
@@ -77,7 +76,7 @@ func visitBy(t *testing.T, transport http.RoundTripper, address string) url.Valu
 	return back.Query()
 }
 
-// begin goes as far as the provider's answer.
+// begin runs a sign-in up to the provider's answer.
 func begin(t *testing.T, party *signin.Provider) (signin.Attempt, url.Values) {
 	t.Helper()
 	address, attempt, err := party.Begin(t.Context())
@@ -93,7 +92,7 @@ func signIn(t *testing.T, party *signin.Provider) (signin.Identity, error) {
 	return party.Finish(t.Context(), attempt, answer)
 }
 
-// signedIn is somebody after a sign-in that went well.
+// signedIn returns the identity of a successful sign-in.
 func signedIn(t *testing.T, party *signin.Provider) signin.Identity {
 	t.Helper()
 	who, err := signIn(t, party)
@@ -103,8 +102,8 @@ func signedIn(t *testing.T, party *signin.Provider) signin.Identity {
 	return who
 }
 
-// wantSecretsKept fails when an error, which is logged, repeats a secret. What
-// signintest hands out or repeats begins with canary; tokens begin with eyJ.
+// wantSecretsKept fails if an error, which is logged, contains a secret. Secrets of
+// signintest begin with canary; tokens begin with eyJ.
 func wantSecretsKept(t *testing.T, err error) {
 	t.Helper()
 	for _, secret := range []string{"canary", "eyJ"} {
@@ -114,8 +113,8 @@ func wantSecretsKept(t *testing.T, err error) {
 	}
 }
 
-// wantRefused fails unless err is a Refusal for the cause, whose message gives
-// nothing away.
+// wantRefused fails unless err is a Refusal with that cause, whose message contains
+// no details.
 func wantRefused(t *testing.T, err error, cause string) {
 	t.Helper()
 	var refusal *signin.Refusal
@@ -153,14 +152,14 @@ func wantIdentity(t *testing.T, got signin.Identity, err error, want signin.Iden
 	}
 }
 
-// clock is a clock that tests turn.
+// clock is a clock that tests advance.
 type clock struct{ ahead time.Duration }
 
 func (c *clock) now() time.Time { return time.Now().Add(c.ahead) }
 
 func (c *clock) use(config *signin.Config) { config.Now = c.now }
 
-// trips makes a function a transport.
+// trips is a function as an http.RoundTripper.
 type trips func(*http.Request) (*http.Response, error)
 
 func (f trips) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

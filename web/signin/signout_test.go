@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestSendingSomebodyToSignOut(t *testing.T) {
+func TestSignOutAddress(t *testing.T) {
 	provider := signintest.New(t)
 	fixed := url.Values{"client_id": {signintest.ClientID}, "post_logout_redirect_uri": {"http://console.test/auth/signed-out"}}
 	with := func(name, value string) url.Values {
@@ -58,9 +58,8 @@ func TestSendingSomebodyToSignOut(t *testing.T) {
 	}
 }
 
-// A hint travels in an address, which must not become longer than servers
-// take.
-func TestLeavingOutALongHint(t *testing.T) {
+// The hint is part of an address, which must stay below the limits of servers.
+func TestLongHintIsOmitted(t *testing.T) {
 	provider := signintest.New(t)
 	party := console(provider)
 	was := signedIn(t, party)

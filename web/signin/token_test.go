@@ -14,9 +14,9 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Each way in which an ID token can be wrong is refused, also after a good
-// sign-in, when the provider's keys are at hand.
-func TestRefusingAnIDToken(t *testing.T) {
+// Every invalid ID token is refused, also after a successful sign-in, when the
+// provider's keys are cached.
+func TestInvalidIDTokenIsRefused(t *testing.T) {
 	provider := signintest.New(t)
 	party := console(provider)
 	signedIn(t, party)
@@ -94,7 +94,7 @@ func TestRefusingAnIDToken(t *testing.T) {
 			behave(t, provider, func(b *signintest.Behavior) {
 				b.Keys = []jose.JSONWebKey{key, second}
 				b.ChangeClaims, b.Sign = tc.spoil, tc.sign
-				// A provider that offers every algorithm gets no further.
+				// The algorithms that a provider offers do not weaken the check.
 				b.Metadata = map[string]any{"id_token_signing_alg_values_supported": []string{"none", "HS256", "RS256"}}
 			})
 			for _, party := range []*signin.Provider{party, console(provider)} {
@@ -135,7 +135,7 @@ func TestTakingOtherAlgorithmsThatTheProviderNames(t *testing.T) {
 }
 
 // rp-key-rotation-op-sign-key
-func TestFollowingTheProviderToAnotherKey(t *testing.T) {
+func TestKeyRotation(t *testing.T) {
 	provider := signintest.New(t)
 	party := console(provider)
 	signedIn(t, party)
