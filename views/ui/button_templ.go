@@ -8,10 +8,10 @@ package ui
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// ButtonKind says how much weight a button has on its page.
+// ButtonKind is the weight of a button on its page.
 type ButtonKind string
 
-// The kinds of button. A page has at most one primary button in sight.
+// The kinds of button. A page shows at most one primary button.
 const (
 	ButtonPlain   ButtonKind = "plain"
 	ButtonPrimary ButtonKind = "primary"
@@ -19,16 +19,16 @@ const (
 	ButtonDanger  ButtonKind = "danger"
 )
 
-// ButtonProps describes a button. With Href it is a link, else it submits the
-// form it stands in and sends Name=Value.
+// ButtonProps describes a button. With Href it is a link, else it submits the form
+// around it and sends Name=Value.
 type ButtonProps struct {
 	Kind  ButtonKind // ButtonPlain if empty
-	Href  string     // makes it a link
+	Href  string     // renders a link
 	Name  string     // "action" for what a form does
 	Value string
 	ID    string
-	Label string // read aloud instead of the text, where the text alone does not say enough
-	Focus string // id of what gets the focus once the form was rendered again
+	Label string // read aloud instead of the text, if the text is ambiguous
+	Focus string // id of the element that gets the focus after the form was rendered again
 	// Dialog is the id of a Dialog to open instead of following the link or
 	// sending the form, where JavaScript runs.
 	Dialog   string
@@ -211,9 +211,8 @@ func Button(p ButtonProps) templ.Component {
 	})
 }
 
-// DefaultButton makes the Enter key send Name=Value: browsers press the first
-// submit button of a form, so it is put first, out of sight and out of the
-// tab order.
+// DefaultButton sets what the Enter key sends. Browsers press the first submit
+// button of a form, so that this one is first, invisible and outside the tab order.
 func DefaultButton(name, value string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -242,7 +241,7 @@ func DefaultButton(name, value string) templ.Component {
 		var templ_7745c5c3_Var10 string
 		templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(name)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/button.templ`, Line: 81, Col: 34}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/button.templ`, Line: 80, Col: 34}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 		if templ_7745c5c3_Err != nil {
@@ -255,7 +254,7 @@ func DefaultButton(name, value string) templ.Component {
 		var templ_7745c5c3_Var11 string
 		templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinStringErrs(value)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/button.templ`, Line: 81, Col: 50}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/button.templ`, Line: 80, Col: 50}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var11))
 		if templ_7745c5c3_Err != nil {

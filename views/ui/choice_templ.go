@@ -13,7 +13,7 @@ type ChoiceProps struct {
 	Name    string // shared by the group
 	Value   string // the id is Name-Value
 	Label   string
-	Text    string // what it means
+	Text    string // explanation
 	Checked bool
 }
 

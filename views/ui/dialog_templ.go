@@ -14,10 +14,10 @@ type DialogProps struct {
 	Title string
 }
 
-// Dialog is opened by a Button whose Dialog is its id. It only shortens the
-// way: that button must be a link to a page, or submit to one, that asks the
-// same, so that everything works without JavaScript. Its children are the
-// question with its form; closing it is part of it.
+// Dialog is opened by a Button whose Dialog is its id. That button must be a link to
+// a page, or submit to one, that asks the same question, so that everything works
+// without JavaScript. The children are the question with its form, including the
+// button that closes it.
 func Dialog(p DialogProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

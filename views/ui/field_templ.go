@@ -10,13 +10,13 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "strings"
 
-// FieldProps describes what stands around one input.
+// FieldProps describes the label, hint and error of one input.
 type FieldProps struct {
 	ID       string // id of the input; hint and error get the ids ID-hint and ID-error
 	Label    string
 	Hint     string // one sentence on what to type; empty for none
 	Error    string // what is wrong and what would be right; empty for nothing
-	Optional bool   // says so beside the label
+	Optional bool   // marked next to the label
 	Off      bool   // looks unused, but can be typed in
 }
 
@@ -149,8 +149,8 @@ func Field(p FieldProps) templ.Component {
 	})
 }
 
-// FieldError is the error of the input with the given id, or nothing. The
-// label names the input where the error does not stand right beside it.
+// FieldError is the error of the input with the given id, or nothing. The label
+// names the input if the error is not next to it.
 func FieldError(id, label, text string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -243,7 +243,7 @@ type InputProps struct {
 	List         string   // id of a datalist
 	Numeric      bool     // right-aligned, with the number keys on a phone
 	Code         bool     // a name that machines read: no spelling or capitals
-	Label        string   // read aloud, where no label element stands by
+	Label        string   // read aloud, without a label element
 	Invalid      bool     // is tied to the element ID-error
 	DescribedBy  []string // ids of further elements that describe it
 	Autocomplete string   // "off" if empty
@@ -291,7 +291,7 @@ func (p InputProps) attributes() templ.Attributes {
 	return a
 }
 
-// Input is a bare line of text, to be labelled by its surroundings.
+// Input is a line of text without a label.
 func Input(p InputProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -386,8 +386,8 @@ func Input(p InputProps) templ.Component {
 	})
 }
 
-// TextField is a labelled line of text. The id, the hint and the error of the
-// field win over what the input says.
+// TextField is a labeled line of text. The id, hint and error of the field take
+// precedence over those of the input.
 func TextField(field FieldProps, input InputProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

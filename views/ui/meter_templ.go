@@ -13,7 +13,7 @@ import "strconv"
 // MeterProps describes how much of something is used, and by what. Values
 // share one unit.
 type MeterProps struct {
-	Label string // the whole in words, such as "9 of 16 GPUs held, 2 borrowed"
+	Label string // the whole in words, such as "9 of 16 GPUs used, 2 borrowed"
 	Max   float64
 	Parts []MeterPart // from the left
 	Mark  float64     // a line across the bar; 0 for none
@@ -49,15 +49,15 @@ func (p MeterProps) bars() []meterBar {
 	return bars
 }
 
-// mark is where the line is, all of it within the bar.
+// mark returns the position of the line, fully inside the bar.
 func (p MeterProps) mark() string { return percent(min(p.percent(p.Mark), 99.6)) }
 
 func percent(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64) + "%"
 }
 
-// Meter is a bar of one or more parts. It is one picture to a screen reader,
-// so the label has to say it all; the figures stand beside it as text.
+// Meter is a bar of one or more parts. A screen reader reads only the label, which
+// must contain everything. The caller shows the figures next to it as text.
 func Meter(p MeterProps) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -8,7 +8,7 @@ package ui
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// NoticeTone says how grave a notice is.
+// NoticeTone is the severity of a notice.
 type NoticeTone string
 
 // The tones of a notice.
@@ -28,7 +28,7 @@ func (t NoticeTone) role() string {
 
 func (t NoticeTone) shape() string {
 	if t == NoticeWarn {
-		return "bad" // the same triangle, in another colour
+		return "bad" // the same triangle, in another color
 	}
 	return string(t)
 }
@@ -111,8 +111,8 @@ func Notice(tone NoticeTone) templ.Component {
 	})
 }
 
-// Remark is a short line of the same tones inside something else, such as
-// under a row. What it stands in decides whether it is read aloud.
+// Remark is a short line of the same tones inside another element, such as under a
+// row. That element decides whether it is read aloud.
 func Remark(tone NoticeTone) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

@@ -8,7 +8,7 @@ package ui
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// SourceProps describes a text to be taken elsewhere.
+// SourceProps describes a text to copy.
 type SourceProps struct {
 	ID       string // of the text
 	Title    string // such as "As YAML"

@@ -10,8 +10,8 @@ import templruntime "github.com/a-h/templ/runtime"
 
 // TableProps describes a table.
 type TableProps struct {
-	ID    string // of the scrolling frame; so that its place survives an update
-	Label string // what the table holds, read aloud
+	ID    string // of the scrolling frame, whose position survives an update
+	Label string // content of the table, read aloud
 }
 
 // Table is a table that scrolls inside itself; its children are thead and

@@ -8,9 +8,8 @@ package ui
 import "github.com/a-h/templ"
 import templruntime "github.com/a-h/templ/runtime"
 
-// Tag is a state in one word. Its tone ("ok", "wait", "bad", "pre" or "idle",
-// which is also what an unknown one becomes) gives it a colour and a shape,
-// so that neither is needed to tell it.
+// Tag is a state in one word. Its tone ("ok", "wait", "bad", "pre" or "idle", the
+// default) sets a color and a shape, so that the state does not depend on color.
 func Tag(tone, label string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
@@ -61,7 +60,7 @@ func Tag(tone, label string) templ.Component {
 		var templ_7745c5c3_Var4 string
 		templ_7745c5c3_Var4, templ_7745c5c3_Err = templ.JoinStringErrs(label)
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/tag.templ`, Line: 9, Col: 9}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `ui/tag.templ`, Line: 8, Col: 9}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var4))
 		if templ_7745c5c3_Err != nil {
@@ -83,7 +82,7 @@ func knownTone(tone string) string {
 	return "idle"
 }
 
-// shape is the sign of a tone, of the size of the text it stands in.
+// shape is the sign of a tone, in the size of the surrounding text.
 func shape(tone string) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
