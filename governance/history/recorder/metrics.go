@@ -33,4 +33,17 @@ var (
 	})
 )
 
-func init() { metrics.Registry.MustRegister(writes, gaps, lag, pending) }
+// The outcomes of an attempt to write.
+const (
+	outcomeWritten = "written"
+	outcomeFailed  = "failed"
+)
+
+func init() {
+	// Every series exists from the start: a counter that appears with its first
+	// value hides that increase from rate().
+	for _, outcome := range []string{outcomeWritten, outcomeFailed} {
+		writes.WithLabelValues(outcome)
+	}
+	metrics.Registry.MustRegister(writes, gaps, lag, pending)
+}

@@ -82,9 +82,9 @@ func (r *Recorder) flush(ctx context.Context, b *buffer) error {
 // reportWrite updates the state, metrics and log after an attempt to write. until
 // is the time of the last sample that was written; zero for none.
 func (r *Recorder) reportWrite(b *buffer, until time.Time, err error) {
-	outcome := "written"
+	outcome := outcomeWritten
 	if err != nil {
-		outcome = "failed"
+		outcome = outcomeFailed
 	}
 	writes.WithLabelValues(outcome).Inc()
 	r.update(func(s *State) {
