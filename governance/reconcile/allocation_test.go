@@ -28,11 +28,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// soon is how long what follows from a change may take here: Kueue may be
-// restarting for the test before.
+// soon bounds how long a change may take to have its effect. Kueue may still be
+// restarting because of an earlier test.
 const soon = 30 * time.Second
 
-// create makes an allocation, and has it deleted when the test ends.
+// create creates an allocation, and deletes it when the test ends.
 func create(t *testing.T, c *clustertest.Cluster, team string, spec v1alpha1.ComputeAllocationSpec) {
 	t.Helper()
 	allocation := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}, Spec: spec}
@@ -44,8 +44,8 @@ func create(t *testing.T, c *clustertest.Cluster, team string, spec v1alpha1.Com
 	})
 }
 
-// conditionIs waits until a condition of an allocation has a status and its
-// message a text.
+// conditionIs waits until a condition of an allocation has this status and its
+// message contains text, and returns the allocation.
 func conditionIs(t *testing.T, c *clustertest.Cluster, team, name string, status metav1.ConditionStatus, text string) v1alpha1.ComputeAllocation {
 	t.Helper()
 	var allocation v1alpha1.ComputeAllocation
@@ -68,9 +68,8 @@ func specOf(rows ...v1alpha1.QuotaRow) v1alpha1.ComputeAllocationSpec {
 	return v1alpha1.ComputeAllocationSpec{Quota: rows}
 }
 
-// The known answers hold in status.quota, in the ClusterQueue, and in what the
-// form calls, quota.Resolve.
-func TestKnownAnswers(t *testing.T) {
+// status.quota, the ClusterQueue and quota.Resolve, which the form calls, agree.
+func TestQuotaOfInstanceTypes(t *testing.T) {
 	c := setup(t)
 	vcpu := resource.MustParse("48")
 	two := int64(2)
@@ -123,22 +122,23 @@ func TestKnownAnswers(t *testing.T) {
 				q := resolved.Pools[0].Nominal.Quantity(r)
 				form[r] = q.String()
 			}
-			for what, got := range map[string]map[string]string{"status": status, "ClusterQueue": applied, "quota.Resolve": form} {
+			for source, got := range map[string]map[string]string{"status": status, "ClusterQueue": applied, "quota.Resolve": form} {
 				if diff := cmp.Diff(tc.want, got); diff != "" {
-					t.Errorf("quota in %s (-want +got):\n%s", what, diff)
+					t.Errorf("quota in %s (-want +got):\n%s", source, diff)
 				}
 			}
-			for what, got := range map[string]map[string]string{"status": statusLimit, "ClusterQueue": appliedLimit} {
+			for source, got := range map[string]map[string]string{"status": statusLimit, "ClusterQueue": appliedLimit} {
 				if diff := cmp.Diff(tc.wantLimit, got); diff != "" {
-					t.Errorf("borrow limits in %s (-want +got):\n%s", what, diff)
+					t.Errorf("borrow limits in %s (-want +got):\n%s", source, diff)
 				}
 			}
 		})
 	}
 }
 
-// Looking again writes nothing, and what others add is left alone.
-func TestApplyingAgainWritesNothing(t *testing.T) {
+// Reconciling an unchanged allocation does not write its ClusterQueue. Annotations
+// of others stay.
+func TestReconcilingAgainWritesNothing(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("still")
 	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
@@ -148,15 +148,15 @@ func TestApplyingAgainWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Kubectl(t, "", "annotate", "clusterqueue", before.Name, "example.com/note=ours")
-	// A new description changes nothing that Kueue sees; that it was looked at
-	// shows in the status.
-	c.Kubectl(t, "", "patch", "computeallocation", team, "--type=merge", "-p", `{"spec": {"description": "look again"}}`)
+	// A new description changes no object of Kueue. observedGeneration shows that it
+	// was reconciled.
+	c.Kubectl(t, "", "patch", "computeallocation", team, "--type=merge", "-p", `{"spec": {"description": "reconcile again"}}`)
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: team}, &allocation); err != nil {
 			return err
 		}
 		if allocation.Status.ObservedGeneration != allocation.Generation || allocation.Generation < 2 {
-			return fmt.Errorf("generation %d of %d was looked at", allocation.Status.ObservedGeneration, allocation.Generation)
+			return fmt.Errorf("observed generation is %d, want %d", allocation.Status.ObservedGeneration, allocation.Generation)
 		}
 		return nil
 	})
@@ -165,16 +165,16 @@ func TestApplyingAgainWritesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after.Generation != before.Generation || after.Annotations["example.com/note"] != "ours" {
-		t.Errorf("generation went from %d to %d, annotations are %v", before.Generation, after.Generation, after.Annotations)
+		t.Errorf("generation is %d, want %d; annotations are %v", after.Generation, before.Generation, after.Annotations)
 	}
 	if allocation.Status.LastCorrection != nil {
-		t.Errorf("an annotation counts as a change: %+v", allocation.Status.LastCorrection)
+		t.Errorf("the annotation was corrected: %+v", allocation.Status.LastCorrection)
 	}
 }
 
-// The spec stays its author's: as written, owned by who applied it, so that
-// the same file can be applied again.
-func TestSpecIsLeftToItsAuthor(t *testing.T) {
+// Kuota does not write the spec: values stay as written and owned by the manager
+// that applied them, so that the same file can be applied again.
+func TestSpecIsNotRewritten(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("gitops")
 	file := fmt.Sprintf(`
@@ -190,11 +190,11 @@ spec:
 		conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	}
 	if got := c.Kubectl(t, "", "get", "computeallocation", team, "-o", "jsonpath={.metadata.generation} {.spec.quota[0].vCPU}"); got != "1 3000m" {
-		t.Errorf("generation and vCPU are %s", got)
+		t.Errorf("generation and vCPU are %q, want 1 and 3000m", got)
 	}
 }
 
-func TestHandEditIsPutRight(t *testing.T) {
+func TestManualEditIsCorrected(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("edited")
 	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
@@ -204,12 +204,12 @@ func TestHandEditIsPutRight(t *testing.T) {
 		`[{"op": "replace", "path": "/spec/resourceGroups/0/flavors/0/resources/0/nominalQuota", "value": "100"}]`,
 		`[{"op": "replace", "path": "/spec/stopPolicy", "value": "HoldAndDrain"}]`,
 		`[{"op": "replace", "path": "/spec/preemption/reclaimWithinCohort", "value": "Never"}, {"op": "replace", "path": "/spec/preemption/borrowWithinCohort/policy", "value": "Never"}]`,
-		// Added beside what Kuota sets, and bending what it means.
+		// A field that Kuota does not set, and that changes the meaning of those it sets.
 		`[{"op": "add", "path": "/spec/preemption/borrowWithinCohort/maxPriorityThreshold", "value": -5}]`,
 	} {
-		before := time.Now().Truncate(time.Second) // as exact as times in a status
+		before := time.Now().Truncate(time.Second) // times in a status are in seconds
 		c.Kubectl(t, "", "patch", "clusterqueue", queue, "--type=json", "--field-manager=kubectl-edit", "-p", edit)
-		// Whatever else is written to the allocation meanwhile, it is told.
+		// The correction is recorded although another write conflicts with the status.
 		c.Kubectl(t, "", "annotate", "--overwrite", "computeallocation", team, "example.com/meanwhile="+clustertest.Name("x"))
 		edited := time.Now()
 		clustertest.Eventually(t, 5*time.Second, func(ctx context.Context) error {
@@ -224,7 +224,7 @@ func TestHandEditIsPutRight(t *testing.T) {
 				return fmt.Errorf("stop policy %s, reclaim %s", *q.Spec.StopPolicy, q.Spec.Preemption.ReclaimWithinCohort)
 			}
 			if q.Spec.Preemption.BorrowWithinCohort.MaxPriorityThreshold != nil {
-				return fmt.Errorf("a threshold is left there")
+				return fmt.Errorf("maxPriorityThreshold is still set")
 			}
 			var a v1alpha1.ComputeAllocation
 			if err := c.Client.Get(ctx, client.ObjectKey{Name: team}, &a); err != nil {
@@ -232,11 +232,11 @@ func TestHandEditIsPutRight(t *testing.T) {
 			}
 			fix := a.Status.LastCorrection
 			if fix == nil || fix.Object != "ClusterQueue "+queue || fix.Manager != "kubectl-edit" || fix.Time.Time.Before(before) {
-				return fmt.Errorf("status tells of %+v", fix)
+				return fmt.Errorf("last correction is %+v", fix)
 			}
 			return nil
 		})
-		t.Logf("put right after %s", time.Since(edited).Round(time.Millisecond))
+		t.Logf("corrected after %s", time.Since(edited).Round(time.Millisecond))
 	}
 }
 
@@ -244,7 +244,7 @@ func TestForeignClusterQueueIsNeverOverwritten(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("foreign")
 	name := desired.DefaultNaming.ClusterQueue(team)
-	foreign := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ClusterQueueSpec{CohortName: "somebody-elses"}}
+	foreign := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ClusterQueueSpec{CohortName: "another-cohort"}}
 	if err := c.Client.Create(t.Context(), foreign); err != nil {
 		t.Fatal(err)
 	}
@@ -255,17 +255,17 @@ func TestForeignClusterQueueIsNeverOverwritten(t *testing.T) {
 	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: name}, &after); err != nil {
 		t.Fatal(err)
 	}
-	if after.Generation != foreign.Generation || after.Spec.CohortName != "somebody-elses" {
-		t.Errorf("it was changed: %+v", after.Spec)
+	if after.Generation != foreign.Generation || after.Spec.CohortName != "another-cohort" {
+		t.Errorf("the ClusterQueue was changed: %+v", after.Spec)
 	}
-	// Once it is out of the way, the allocation comes true by itself.
+	// Without the conflict the allocation becomes ready.
 	if err := c.Client.Delete(t.Context(), &after); err != nil {
 		t.Fatal(err)
 	}
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 }
 
-func TestForeignNamespaceIsNeverTaken(t *testing.T) {
+func TestForeignNamespaceIsNotAdopted(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("guest")
 	name := desired.DefaultNaming.Namespace(team)
@@ -283,7 +283,7 @@ func TestForeignNamespaceIsNeverTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if namespace.Labels[desired.LabelGoverned] != "" {
-		t.Errorf("the namespace was taken: %v", namespace.Labels)
+		t.Errorf("the namespace was labeled: %v", namespace.Labels)
 	}
 }
 
@@ -295,8 +295,8 @@ func TestUnknownTypeCreatesNothing(t *testing.T) {
 	nothingCreated(t, c, team)
 }
 
-// A type that only a node has is allowed, with the node's figures.
-func TestTypeOfANode(t *testing.T) {
+// An instance type that only nodes have is allowed, with the capacity of its nodes.
+func TestInstanceTypeOfNode(t *testing.T) {
 	c := setup(t)
 	custom := clustertest.Name("lab")
 	team := clustertest.Name("own")
@@ -319,7 +319,7 @@ func TestTypeOfANode(t *testing.T) {
 		got[r.Name] = r.Nominal.String()
 	}
 	if got["cpu"] != "32" || got["memory"] != "128Gi" || got["nvidia.com/gpu"] != "2" {
-		t.Errorf("half of the node came to %v", got)
+		t.Errorf("half of the node is %v, want 2 GPUs, 32 vCPU and 128Gi", got)
 	}
 }
 
@@ -342,7 +342,7 @@ func namespaceAndQueueMissing(t *testing.T, c *clustertest.Cluster, team string)
 	}
 }
 
-// kubectl get tells namespace, strategy, weight and whether it is ready.
+// kubectl get prints namespace, strategy, weight and readiness.
 func TestPrinterColumns(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("printed")
@@ -357,8 +357,8 @@ func TestPrinterColumns(t *testing.T) {
 	}
 }
 
-// Every golden object of Kueue is what the real Kueue takes, quantities and all.
-func TestKueueTakesGoldenFiles(t *testing.T) {
+// Kueue accepts every object of the golden files and stores its spec unchanged.
+func TestKueueAcceptsGoldenFiles(t *testing.T) {
 	c := setup(t)
 	files, err := filepath.Glob("../desired/testdata/*.golden.yaml")
 	if err != nil || len(files) < 20 {
@@ -369,7 +369,7 @@ func TestKueueTakesGoldenFiles(t *testing.T) {
 		t.Fatalf("found %d golden policies: %v", len(policies), err)
 	}
 	files = append(files, policies...)
-	taken := map[string]int{}
+	checked := map[string]int{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -381,28 +381,28 @@ func TestKueueTakesGoldenFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !slices.Contains([]string{"ClusterQueue", "ResourceFlavor", "Cohort", "WorkloadPriorityClass"}, queue.GetKind()) {
-				continue // the others need their namespace
+				continue // the other kinds need their namespace
 			}
-			taken[queue.GetKind()]++
-			wanted := queue.DeepCopy()
+			checked[queue.GetKind()]++
+			sent := queue.DeepCopy()
 			queue.SetName(clustertest.Name("golden"))
 			if err := c.Client.Create(t.Context(), &queue, client.DryRunAll); err != nil {
 				t.Errorf("%s: %v", file, err)
 				continue
 			}
-			if diff := cmp.Diff(wanted.Object["spec"], queue.Object["spec"]); diff != "" {
-				t.Errorf("%s: Kueue reads it otherwise (-sent +kept):\n%s", file, diff)
+			if diff := cmp.Diff(sent.Object["spec"], queue.Object["spec"]); diff != "" {
+				t.Errorf("%s: spec (-sent +stored):\n%s", file, diff)
 			}
 		}
 	}
-	if len(taken) != 4 || taken["ClusterQueue"] < 20 {
-		t.Errorf("tried only %v", taken)
+	if len(checked) != 4 || checked["ClusterQueue"] < 20 {
+		t.Errorf("checked only %v", checked)
 	}
 }
 
-// A flavor that somebody deletes stays, by Kueue's finalizer, while queues name
-// it. The teams go on, are still kept true, and it is said what to do.
-func TestDeletedFlavorFreezesNobody(t *testing.T) {
+// A deleted flavor stays until no queue uses it, by Kueue's finalizer. Its teams
+// are still reconciled, and the condition contains what to do.
+func TestDeletedFlavorIsReported(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("flavored")
 	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g6e.xlarge", Amounts: accelerators(1)})

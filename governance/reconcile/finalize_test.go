@@ -17,7 +17,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// submit has a team run one task on one GPU of a g5.
+// submit creates a Job of a team that requests one GPU of a g5.
 func submit(t *testing.T, c *clustertest.Cluster, team, name string) {
 	t.Helper()
 	namespace := desired.DefaultNaming.Namespace(team)
@@ -38,7 +38,7 @@ spec:
 	admitted(t, c, team, 1)
 }
 
-// admitted waits until a team's ClusterQueue has as many tasks.
+// admitted waits until a team's ClusterQueue has want admitted tasks.
 func admitted(t *testing.T, c *clustertest.Cluster, team string, want int32) {
 	t.Helper()
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
@@ -53,14 +53,15 @@ func admitted(t *testing.T, c *clustertest.Cluster, team string, want int32) {
 	})
 }
 
-func gone(t *testing.T, c *clustertest.Cluster, object client.Object) {
+// waitDeleted waits until an object does not exist.
+func waitDeleted(t *testing.T, c *clustertest.Cluster, object client.Object) {
 	t.Helper()
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
 		err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("%T %s is still there: %w", object, object.GetName(), err)
+		return fmt.Errorf("%T %s still exists: %w", object, object.GetName(), err)
 	})
 }
 
@@ -68,7 +69,7 @@ func allocationNamed(team string) *v1alpha1.ComputeAllocation {
 	return &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}}
 }
 
-func TestDeletedAndCreatedAgain(t *testing.T) {
+func TestCreatedAgainAfterDeletion(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("again")
 	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
@@ -84,14 +85,14 @@ func TestDeletedAndCreatedAgain(t *testing.T) {
 	if err := c.Client.Delete(t.Context(), allocationNamed(team)); err != nil {
 		t.Fatal(err)
 	}
-	gone(t, c, allocationNamed(team))
-	gone(t, c, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: before.Status.ClusterQueue}})
-	gone(t, c, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: before.Status.LocalQueue, Namespace: before.Status.Namespace}})
+	waitDeleted(t, c, allocationNamed(team))
+	waitDeleted(t, c, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: before.Status.ClusterQueue}})
+	waitDeleted(t, c, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: before.Status.LocalQueue, Namespace: before.Status.Namespace}})
 	if err := c.Client.Get(t.Context(), key, &namespace); err != nil {
 		t.Fatal(err)
 	}
 	if namespace.Annotations[desired.AnnotationTeam] != team || namespace.Labels[desired.LabelGoverned] != "" || namespace.Labels[desired.LabelManagedQueue] != "" {
-		t.Errorf("the namespace is left with labels %v and annotations %v", namespace.Labels, namespace.Annotations)
+		t.Errorf("after the deletion the namespace has labels %v and annotations %v", namespace.Labels, namespace.Annotations)
 	}
 
 	create(t, c, team, spec)
@@ -100,12 +101,12 @@ func TestDeletedAndCreatedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if namespace.UID != uid || namespace.Labels[desired.LabelGoverned] != "true" {
-		t.Errorf("the team did not get its namespace back: %v", namespace.ObjectMeta)
+		t.Errorf("the new allocation does not use the namespace of the deleted one: %v", namespace.ObjectMeta)
 	}
 }
 
-// Deleting while tasks run holds the queue, says what it waits for, and goes
-// on when they end.
+// Deleting an allocation with admitted tasks sets stop policy Hold, reports what it
+// waits for, and continues when the tasks finish.
 func TestDeleteWaitsForTasks(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("busy")
@@ -121,16 +122,16 @@ func TestDeleteWaitsForTasks(t *testing.T) {
 		t.Fatal(err)
 	}
 	if *queue.Spec.StopPolicy != kueue.Hold || queue.DeletionTimestamp != nil || queue.Status.AdmittedWorkloads != 1 {
-		t.Errorf("the queue is not merely held: %s, %v, %d admitted", *queue.Spec.StopPolicy, queue.DeletionTimestamp, queue.Status.AdmittedWorkloads)
+		t.Errorf("stop policy %s, deletion %v and %d admitted tasks, want Hold, no deletion and 1 task", *queue.Spec.StopPolicy, queue.DeletionTimestamp, queue.Status.AdmittedWorkloads)
 	}
 	c.Kubectl(t, "", "delete", "job", "long", "-n", before.Status.Namespace)
-	gone(t, c, allocationNamed(team))
-	gone(t, c, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: before.Status.ClusterQueue}})
+	waitDeleted(t, c, allocationNamed(team))
+	waitDeleted(t, c, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: before.Status.ClusterQueue}})
 }
 
-// Asked to drain, it requeues what runs; the tasks stay, and run again when
-// the team is given quota anew.
-func TestDeleteDrainsWhenAsked(t *testing.T) {
+// With the drain annotation, deletion requeues admitted tasks. They are admitted
+// again once the team has quota.
+func TestDeleteDrainsWithAnnotation(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("drained")
 	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
@@ -141,20 +142,21 @@ func TestDeleteDrainsWhenAsked(t *testing.T) {
 	if err := c.Client.Delete(t.Context(), allocationNamed(team)); err != nil {
 		t.Fatal(err)
 	}
-	gone(t, c, allocationNamed(team))
+	waitDeleted(t, c, allocationNamed(team))
 	var workloads kueue.WorkloadList
 	if err := c.Client.List(t.Context(), &workloads, client.InNamespace(before.Status.Namespace)); err != nil {
 		t.Fatal(err)
 	}
 	if len(workloads.Items) != 1 || meta.IsStatusConditionTrue(workloads.Items[0].Status.Conditions, kueue.WorkloadAdmitted) {
-		t.Errorf("the task is not simply waiting: %d workloads", len(workloads.Items))
+		t.Errorf("%d workloads, want 1 that is not admitted", len(workloads.Items))
 	}
 	create(t, c, team, spec)
 	admitted(t, c, team, 1)
 	c.Kubectl(t, "", "delete", "job", "long", "-n", before.Status.Namespace, "--wait=false")
 }
 
-// An existing namespace that is named is governed, and given back untouched.
+// An existing namespace in spec.namespace gets Kuota's labels, and has its own
+// labels unchanged after the deletion.
 func TestNamedNamespaceIsAdopted(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("guest")
@@ -167,7 +169,7 @@ func TestNamedNamespaceIsAdopted(t *testing.T) {
 	spec.Namespace = name
 	create(t, c, team, spec)
 	if got := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, ""); got.Status.Namespace != name {
-		t.Errorf("tasks run in %s", got.Status.Namespace)
+		t.Errorf("status.namespace is %s, want %s", got.Status.Namespace, name)
 	}
 	rival := clustertest.Name("rival")
 	create(t, c, rival, spec)
@@ -176,21 +178,21 @@ func TestNamedNamespaceIsAdopted(t *testing.T) {
 	if err := c.Client.Delete(t.Context(), allocationNamed(team)); err != nil {
 		t.Fatal(err)
 	}
-	gone(t, c, allocationNamed(team))
+	waitDeleted(t, c, allocationNamed(team))
 	var namespace corev1.Namespace
 	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: name}, &namespace); err != nil {
 		t.Fatal(err)
 	}
 	for label, value := range own {
 		if namespace.Labels[label] != value {
-			t.Errorf("label %s is %q, was %q", label, namespace.Labels[label], value)
+			t.Errorf("label %s is %q, want %q", label, namespace.Labels[label], value)
 		}
 	}
 }
 
-// What is given beyond what is there is a plan: it is told, and nothing is
-// refused. The other team learns of it too.
-func TestOverCapacityIsTold(t *testing.T) {
+// Nominal quota beyond the capacity is allowed. WithinCapacity reports it for every
+// team of the pool.
+func TestOverCapacityIsReported(t *testing.T) {
 	c := setup(t)
 	first, second := clustertest.Name("first"), clustertest.Name("second")
 	create(t, c, first, specOf(v1alpha1.QuotaRow{InstanceType: "ml.trn1.32xlarge", Amounts: accelerators(16)}))
@@ -206,8 +208,8 @@ func TestOverCapacityIsTold(t *testing.T) {
 	conditionIs(t, c, first, v1alpha1.ConditionWithinCapacity, metav1.ConditionTrue, "")
 }
 
-// A held queue is as wanted, and shown as not active.
-func TestHoldIsShown(t *testing.T) {
+// A held allocation is ready, and its queue is not active.
+func TestHoldIsReported(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("held")
 	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})

@@ -25,7 +25,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// writes counts what controllers write, and remembers it.
+// writes records the write requests of controllers.
 type writes struct {
 	next http.RoundTripper
 	n    atomic.Int64
@@ -43,8 +43,8 @@ func (w *writes) RoundTrip(request *http.Request) (*http.Response, error) {
 	return w.next.RoundTrip(request)
 }
 
-// others starts more controllers, beside those of the package, as a second
-// console would, and counts what they write. They end with the test.
+// others starts a second console's controllers and records their writes. They end
+// with the test.
 func others(t *testing.T, c *clustertest.Cluster) *writes {
 	t.Helper()
 	count := &writes{}
@@ -76,8 +76,8 @@ func others(t *testing.T, c *clustertest.Cluster) *writes {
 	return count
 }
 
-// quiet waits until nothing was written for a while, and fails when that takes
-// too long: controllers that never come to rest fight each other.
+// quiet waits until nothing was written for the duration rest, and fails the test
+// after limit: controllers that never stop writing revert each other.
 func (w *writes) quiet(t *testing.T, rest, limit time.Duration) {
 	t.Helper()
 	before, since := w.n.Load(), time.Now()
@@ -88,15 +88,15 @@ func (w *writes) quiet(t *testing.T, rest, limit time.Duration) {
 		if time.Since(since) < rest {
 			w.mu.Lock()
 			defer w.mu.Unlock()
-			return fmt.Errorf("there are still writes, such as %s", strings.Join(w.seen[max(0, len(w.seen)-5):], ", "))
+			return fmt.Errorf("controllers still write: %s", strings.Join(w.seen[max(0, len(w.seen)-5):], ", "))
 		}
 		return nil
 	})
 }
 
-// Two consoles on one cluster carry out changes between them, end as one would,
-// and then write nothing any more, though tasks come and go.
-func TestTwoControllersAndIdle(t *testing.T) {
+// Several consoles on one cluster apply every change, correct none of each other's
+// writes, and then write nothing while tasks are submitted and deleted.
+func TestSeveralConsoles(t *testing.T) {
 	c := setup(t)
 	second := others(t, c)
 	third := others(t, c)
@@ -107,9 +107,9 @@ func TestTwoControllersAndIdle(t *testing.T) {
 	for range 3 {
 		team := clustertest.Name("pair")
 		teams = append(teams, team)
-		wanted := specOf(v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlarge", Amounts: accelerators(1)})
-		wanted.Members, wanted.NamespaceCeiling, wanted.DefaultQueue = []v1alpha1.Member{{Kind: "User", Name: "mia@example.com"}}, true, true
-		create(t, c, team, wanted)
+		spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlarge", Amounts: accelerators(1)})
+		spec.Members, spec.NamespaceCeiling, spec.DefaultQueue = []v1alpha1.Member{{Kind: "User", Name: "mia@example.com"}}, true, true
+		create(t, c, team, spec)
 	}
 	for n := int64(2); n <= 4; n++ {
 		for _, team := range teams {
@@ -143,13 +143,13 @@ func TestTwoControllersAndIdle(t *testing.T) {
 			t.Fatal(err)
 		}
 		if fix.Status.LastCorrection != nil {
-			t.Errorf("one took the other's work for somebody's: %+v", fix.Status.LastCorrection)
+			t.Errorf("a console corrected the write of another: %+v", fix.Status.LastCorrection)
 		}
 	}
 	second.quiet(t, 3*time.Second, time.Minute)
 	third.quiet(t, 3*time.Second, time.Minute)
 
-	// Idle is not asleep: tasks run, and Kueue writes the status of its queues.
+	// Tasks and the queue status that Kueue writes trigger reconciliations.
 	before := second.n.Load() + third.n.Load()
 	for i := range 5 {
 		submit(t, c, teams[0], fmt.Sprintf("task-%d", i))
@@ -161,9 +161,9 @@ func TestTwoControllersAndIdle(t *testing.T) {
 	}
 }
 
-// While Kueue is away, what needs it is told in the condition, and done by
-// itself when Kueue is back.
-func TestKueueAway(t *testing.T) {
+// While Kueue is stopped, Ready reports that Kuota retries. Allocations become ready
+// when Kueue is back.
+func TestKueueStopped(t *testing.T) {
 	c := setup(t)
 	team, later := clustertest.Name("away"), clustertest.Name("away-later")
 	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))

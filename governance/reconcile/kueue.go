@@ -134,7 +134,7 @@ func (r *KueueReconciler) reconcileConfiguration(ctx context.Context, policy *v1
 	case in.rollingOut():
 		return kueueResult{condition: kueueCondition(metav1.ConditionUnknown, "Restarting", "Kueue is restarting; running tasks continue"), status: seen, requeueAfter: kueueRolloutInterval}, nil
 	}
-	return kueueResult{condition: kueueCondition(metav1.ConditionTrue, "Configured", "Kueue is configured as the policy says"), status: seen, requeueAfter: kueueInterval, unsupported: want.Unsupported}, nil
+	return kueueResult{condition: kueueCondition(metav1.ConditionTrue, "Configured", "Kueue is configured as the policy requires"), status: seen, requeueAfter: kueueInterval, unsupported: want.Unsupported}, nil
 }
 
 // readFailure returns the result when Kueue's configuration cannot be read.

@@ -22,7 +22,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// kueueText is Kueue's configuration as the cluster has it.
+// kueueText returns Kueue's configuration from the cluster.
 func kueueText(t *testing.T, c *clustertest.Cluster) string {
 	t.Helper()
 	var config corev1.ConfigMap
@@ -32,11 +32,11 @@ func kueueText(t *testing.T, c *clustertest.Cluster) string {
 	return config.Data["controller_manager_config.yaml"]
 }
 
-// fairSharing is that section of Kueue's configuration.
+// fairSharing matches that section of Kueue's configuration.
 var fairSharing = regexp.MustCompile(`(?m)^fairSharing:.*\n(?:[ ].*\n?)*`)
 
-// sharesFairly waits until Kueue itself shows whether it shares fairly: it tells
-// of the share of a queue only then.
+// sharesFairly waits until Kueue's fair sharing is on or off: Kueue reports the
+// share of a queue only while it is on.
 func sharesFairly(t *testing.T, c *clustertest.Cluster, team string, want bool) {
 	t.Helper()
 	clustertest.Eventually(t, time.Minute, func(ctx context.Context) error {
@@ -45,16 +45,16 @@ func sharesFairly(t *testing.T, c *clustertest.Cluster, team string, want bool) 
 			return err
 		}
 		if got := queue.Status.FairSharing != nil; got != want {
-			return fmt.Errorf("Kueue shares fairly: %v, want %v", got, want)
+			return fmt.Errorf("Kueue reports a fair share: %v, want %v", got, want)
 		}
 		return nil
 	})
 }
 
-// Fair share and gang scheduling reach the running Kueue; whatever else stands
-// in its configuration stays; somebody's change of the two is put right; and an
-// idle policy restarts nothing.
-func TestPolicyReachesKueue(t *testing.T) {
+// Fair sharing and gang scheduling apply to the running Kueue. All other lines of
+// its configuration stay, a manual change of the two is corrected, and other
+// changes of the policy do not restart Kueue.
+func TestPolicyConfiguresKueue(t *testing.T) {
 	c := setup(t)
 	before := kueueText(t, c)
 	team := clustertest.Name("kueue")
@@ -69,7 +69,7 @@ func TestPolicyReachesKueue(t *testing.T) {
 	text := kueueText(t, c)
 	for line := range strings.Lines(before) {
 		if !strings.Contains(text, line) {
-			t.Errorf("the line %q of Kueue's configuration is gone", line)
+			t.Errorf("Kueue's configuration lost the line %q", line)
 		}
 	}
 
@@ -79,14 +79,14 @@ func TestPolicyReachesKueue(t *testing.T) {
 	}
 	config.Data["controller_manager_config.yaml"] = fairSharing.ReplaceAllString(text, "")
 	if config.Data["controller_manager_config.yaml"] == text {
-		t.Fatalf("nothing to take out of\n%s", text)
+		t.Fatalf("no section fairSharing in\n%s", text)
 	}
 	if err := c.Client.Update(t.Context(), &config); err != nil {
 		t.Fatal(err)
 	}
 	clustertest.Eventually(t, 30*time.Second, func(context.Context) error {
 		if !strings.Contains(kueueText(t, c), "LessThanOrEqualToFinalShare") {
-			return fmt.Errorf("what somebody took out is not back")
+			return fmt.Errorf("the section fairSharing is still missing")
 		}
 		return nil
 	})
@@ -117,35 +117,35 @@ func TestPolicyReachesKueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	if deployment.Generation != generation {
-		t.Error("Kueue was restarted for a change that does not concern it")
+		t.Error("a change that does not concern Kueue restarted it")
 	}
 }
 
-// Where the console is told not to, or may not, Kueue's configuration stays,
-// and the policy's status has what to change.
-func TestKueueIsLeftAlone(t *testing.T) {
+// With --manage-kueue=false or without permission, Kueue's configuration stays, and
+// the policy's status contains the patch.
+func TestKueueIsNotManaged(t *testing.T) {
 	c := setup(t)
-	there := elsewhere(t, c, 0)
-	namespace, config := there.namespace, there.config(t)
+	other := newOtherKueue(t, c, 0)
+	namespace, config := other.namespace, other.config(t)
 	for name, test := range map[string]struct {
 		manage       bool
 		may          []string
 		reason, want string
 	}{
-		"told not to":       {false, []string{"get"}, "Differs", "keeps this console from changing"},
-		"may not":           {true, []string{"get"}, "Differs", "has no permission to change"},
-		"may not even read": {true, nil, "Forbidden", "has no permission to read"},
+		"--manage-kueue=false":    {false, []string{"get"}, "Differs", "keeps this console from changing"},
+		"no permission to change": {true, []string{"get"}, "Differs", "has no permission to change"},
+		"no permission to read":   {true, nil, "Forbidden", "has no permission to read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spec := ranking()
 			spec.IdleCompute.Strategy = v1alpha1.IdleFairShare
 			letConsole(t, c, namespace, test.may, test.may)
-			state, seen, err := there.kueue(t, c.Console, spec, test.manage).ReconcileConfiguration(t.Context(), unstored(spec))
+			state, seen, err := other.reconciler(t, c.Console, spec, test.manage).ReconcileConfiguration(t.Context(), unstored(spec))
 			if err != nil || state.Reason != test.reason || !strings.Contains(state.Message, test.want) {
-				t.Fatalf("it says %+v (%v), want %s with %q", state, err, test.reason, test.want)
+				t.Fatalf("condition %+v (%v), want %s with %q", state, err, test.reason, test.want)
 			}
 			if test.reason == "Differs" && !strings.Contains(seen.Patch, "fairSharing") {
-				t.Errorf("the patch does not say what to change: %+v", seen)
+				t.Errorf("no patch in %+v", seen)
 			}
 			var after corev1.ConfigMap
 			if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(&config), &after); err != nil || after.ResourceVersion != config.ResourceVersion {
@@ -155,8 +155,8 @@ func TestKueueIsLeftAlone(t *testing.T) {
 	}
 }
 
-// letConsole has the console do these things, and no others, with Kueue's
-// configuration in a namespace.
+// letConsole grants the console exactly these verbs on the ConfigMaps and
+// Deployments of a namespace.
 func letConsole(t *testing.T, c *clustertest.Cluster, namespace string, verbs, deployment []string) {
 	t.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "kueue"}}
@@ -184,7 +184,7 @@ func letConsole(t *testing.T, c *clustertest.Cluster, namespace string, verbs, d
 	if err != nil {
 		t.Fatal(err)
 	}
-	clustertest.Eventually(t, soon, func(ctx context.Context) error { // the API server takes rights over after a moment
+	clustertest.Eventually(t, soon, func(ctx context.Context) error { // RBAC applies after a moment
 		err := console.Get(ctx, client.ObjectKey{Namespace: namespace, Name: "config"}, &corev1.ConfigMap{})
 		if may := !apierrors.IsForbidden(err); may != (len(verbs) > 0) {
 			return fmt.Errorf("the console may read: %v (%w)", may, err)

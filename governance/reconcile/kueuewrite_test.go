@@ -21,24 +21,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kueueElsewhere is another Kueue, which is configured and never runs. Its
-// policies are not stored: the controllers that run here would see them.
-type kueueElsewhere struct {
+// otherKueue is a second installation of Kueue that never runs. Its policies are
+// not stored, because the running controllers would reconcile them.
+type otherKueue struct {
 	*clustertest.Cluster
 	namespace string
 }
 
 const (
-	kueueMark = "kuota.dev/configuration"
-	bareKueue = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
+	idAnnotation       = "kuota.dev/configuration"
+	emptyConfiguration = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
 )
 
-// elsewhere makes a Kueue whose pods find no node.
-func elsewhere(t *testing.T, c *clustertest.Cluster, replicas int32) kueueElsewhere {
+// newOtherKueue creates a Kueue whose pods match no node.
+func newOtherKueue(t *testing.T, c *clustertest.Cluster, replicas int32) otherKueue {
 	t.Helper()
-	k := kueueElsewhere{c, clustertest.Name("kueue-elsewhere")}
+	k := otherKueue{c, clustertest.Name("kueue-elsewhere")}
 	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "config"}}
-	config.Data = map[string]string{"controller_manager_config.yaml": bareKueue}
+	config.Data = map[string]string{"controller_manager_config.yaml": emptyConfiguration}
 	one := int32(1)
 	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: k.namespace, Name: "manager"}}
 	deployment.Spec.Replicas, deployment.Spec.ProgressDeadlineSeconds = &replicas, &one
@@ -54,7 +54,7 @@ func elsewhere(t *testing.T, c *clustertest.Cluster, replicas int32) kueueElsewh
 	return k
 }
 
-func (k kueueElsewhere) config(t *testing.T) (config corev1.ConfigMap) {
+func (k otherKueue) config(t *testing.T) (config corev1.ConfigMap) {
 	t.Helper()
 	if err := k.Client.Get(t.Context(), client.ObjectKey{Namespace: k.namespace, Name: "config"}, &config); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func (k kueueElsewhere) config(t *testing.T) (config corev1.ConfigMap) {
 	return config
 }
 
-func (k kueueElsewhere) deployment(t *testing.T) (deployment appsv1.Deployment) {
+func (k otherKueue) deployment(t *testing.T) (deployment appsv1.Deployment) {
 	t.Helper()
 	if err := k.Client.Get(t.Context(), client.ObjectKey{Namespace: k.namespace, Name: "manager"}, &deployment); err != nil {
 		t.Fatal(err)
@@ -70,8 +70,8 @@ func (k kueueElsewhere) deployment(t *testing.T) (deployment appsv1.Deployment) 
 	return deployment
 }
 
-// edit changes the Deployment, whatever Kubernetes writes into it meanwhile.
-func (k kueueElsewhere) edit(t *testing.T, deployment *appsv1.Deployment, change func()) {
+// edit patches the Deployment, so that writes of Kubernetes do not conflict.
+func (k otherKueue) edit(t *testing.T, deployment *appsv1.Deployment, change func()) {
 	t.Helper()
 	before := deployment.DeepCopy()
 	change()
@@ -80,9 +80,9 @@ func (k kueueElsewhere) edit(t *testing.T, deployment *appsv1.Deployment, change
 	}
 }
 
-// kueue is the controller of this Kueue, which acts as somebody, where the API
-// server has this policy.
-func (k kueueElsewhere) kueue(t *testing.T, as *rest.Config, stored v1alpha1.ClusterPolicySpec, manage bool) *reconcile.KueueReconciler {
+// reconciler returns a KueueReconciler for this Kueue that acts as a user, and for
+// which the API server has the policy stored.
+func (k otherKueue) reconciler(t *testing.T, as *rest.Config, stored v1alpha1.ClusterPolicySpec, manage bool) *reconcile.KueueReconciler {
 	t.Helper()
 	console, err := client.New(as, client.Options{Scheme: k.Client.Scheme()})
 	if err != nil {
@@ -97,7 +97,7 @@ func unstored(spec v1alpha1.ClusterPolicySpec) *v1alpha1.ClusterPolicy {
 	return &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName, UID: "unstored", Generation: 7}, Spec: spec}
 }
 
-// withPolicy reads the cluster as if it had this policy.
+// withPolicy is a reader that returns this policy and reads all other objects.
 type withPolicy struct {
 	client.Reader
 	policy *v1alpha1.ClusterPolicy
@@ -111,9 +111,10 @@ func (r withPolicy) Get(ctx context.Context, key client.ObjectKey, object client
 	return r.Reader.Get(ctx, key, object, options...)
 }
 
-// looks wants a look at a policy to come to a reason and a text. Kubernetes
-// writes the Deployment too: then the look is tried again, as Kuota does.
-func looks(t *testing.T, kueue *reconcile.KueueReconciler, policy *v1alpha1.ClusterPolicy, reason, text string) *v1alpha1.KueueStatus {
+// reconcileTo reconciles a policy, and fails the test unless the condition has this
+// reason and text. It retries conflicts with writes of Kubernetes to the Deployment,
+// as the controller does.
+func reconcileTo(t *testing.T, kueue *reconcile.KueueReconciler, policy *v1alpha1.ClusterPolicy, reason, text string) *v1alpha1.KueueStatus {
 	t.Helper()
 	var state metav1.Condition
 	var seen *v1alpha1.KueueStatus
@@ -125,134 +126,135 @@ func looks(t *testing.T, kueue *reconcile.KueueReconciler, policy *v1alpha1.Clus
 		return nil
 	})
 	if err != nil || state.Reason != reason || !strings.Contains(state.Message, text) {
-		t.Fatalf("it says %+v (%v), want %s with %q", state, err, reason, text)
+		t.Fatalf("condition %+v (%v), want %s with %q", state, err, reason, text)
 	}
 	return seen
 }
 
-func fairly() v1alpha1.ClusterPolicySpec {
+func fairSharePolicy() v1alpha1.ClusterPolicySpec {
 	spec := ranking()
 	spec.IdleCompute.Strategy = v1alpha1.IdleFairShare
 	return spec
 }
 
-// A console whose watch stalled has an old policy, and must not put back what
-// another one has configured since.
-func TestAnOldPolicyIsNotCarriedOut(t *testing.T) {
+// A console with a stalled watch has an old policy. It must not revert the
+// configuration that another console wrote since.
+func TestOldPolicyIsNotApplied(t *testing.T) {
 	c := setup(t)
-	there := elsewhere(t, c, 0)
-	kueue := there.kueue(t, c.Config, fairly(), true)
+	other := newOtherKueue(t, c, 0)
+	kueue := other.reconciler(t, c.Config, fairSharePolicy(), true)
 	older, another := unstored(ranking()), unstored(ranking())
 	older.Generation--
 	another.UID = "deleted since"
-	before := there.config(t)
-	for name, policy := range map[string]*v1alpha1.ClusterPolicy{"an older one": older, "another one": another} {
-		looks(t, kueue, policy, "Applying", "the policy changed")
-		if after := there.config(t); after.ResourceVersion != before.ResourceVersion {
-			t.Errorf("%s was carried out:\n%s", name, after.Data)
+	before := other.config(t)
+	for name, policy := range map[string]*v1alpha1.ClusterPolicy{"an older generation": older, "a deleted policy": another} {
+		reconcileTo(t, kueue, policy, "Applying", "the policy changed")
+		if after := other.config(t); after.ResourceVersion != before.ResourceVersion {
+			t.Errorf("%s was applied:\n%s", name, after.Data)
 		}
 	}
-	kueue.APIReader = c.Client // there is none at all, or one of another test
-	looks(t, kueue, older, "Applying", "the policy changed")
-	if after := there.config(t); after.ResourceVersion != before.ResourceVersion {
-		t.Errorf("a policy that is gone was carried out:\n%s", after.Data)
+	kueue.APIReader = c.Client // without the policy, or with that of another test
+	reconcileTo(t, kueue, older, "Applying", "the policy changed")
+	if after := other.config(t); after.ResourceVersion != before.ResourceVersion {
+		t.Errorf("a policy that does not exist was applied:\n%s", after.Data)
 	}
 }
 
-// Each write restarts Kueue, also when it writes what stood there before; a
-// stop between the two writes is finished; and nothing happens without need.
+// Each write of the configuration restarts Kueue, also if the text is one that was
+// written before. A restart that was interrupted is completed, and nothing is
+// written again without a change.
 func TestEveryWriteRestartsKueue(t *testing.T) {
 	c := setup(t)
-	there := elsewhere(t, c, 0)
-	kueue, policy := there.kueue(t, c.Config, fairly(), true), unstored(fairly())
-	looks(t, kueue, policy, "Restarting", "")
-	looks(t, kueue, policy, "NotRunning", "0 replicas")
-	config, deployment := there.config(t), there.deployment(t)
-	mark := config.Annotations[kueueMark]
-	if mark == "" || deployment.Spec.Template.Annotations[kueueMark] != mark {
-		t.Fatalf("the ConfigMap is marked %q, and Kueue runs with %q", mark, deployment.Spec.Template.Annotations[kueueMark])
+	other := newOtherKueue(t, c, 0)
+	kueue, policy := other.reconciler(t, c.Config, fairSharePolicy(), true), unstored(fairSharePolicy())
+	reconcileTo(t, kueue, policy, "Restarting", "")
+	reconcileTo(t, kueue, policy, "NotRunning", "0 replicas")
+	config, deployment := other.config(t), other.deployment(t)
+	id := config.Annotations[idAnnotation]
+	if id == "" || deployment.Spec.Template.Annotations[idAnnotation] != id {
+		t.Fatalf("the ConfigMap has ID %q, and Kueue runs with %q", id, deployment.Spec.Template.Annotations[idAnnotation])
 	}
 
-	put := config.DeepCopy() // back, by somebody who restarts Kueue, and keeps the annotations
-	put.Data["controller_manager_config.yaml"] = bareKueue
+	put := config.DeepCopy() // reverted by an admin who restarts Kueue and keeps the annotations
+	put.Data["controller_manager_config.yaml"] = emptyConfiguration
 	if err := c.Client.Update(t.Context(), put); err != nil {
 		t.Fatal(err)
 	}
-	looks(t, kueue, policy, "Restarting", "")
-	again := there.config(t)
-	if again.Data["controller_manager_config.yaml"] != config.Data["controller_manager_config.yaml"] || again.Annotations[kueueMark] == mark {
-		t.Errorf("it is not written anew, with another mark than %s: %+v", mark, again)
+	reconcileTo(t, kueue, policy, "Restarting", "")
+	again := other.config(t)
+	if again.Data["controller_manager_config.yaml"] != config.Data["controller_manager_config.yaml"] || again.Annotations[idAnnotation] == id {
+		t.Errorf("the configuration is not written again with another ID than %s: %+v", id, again)
 	}
-	restarted := there.deployment(t)
-	if restarted.Spec.Template.Annotations[kueueMark] != again.Annotations[kueueMark] || restarted.Generation == deployment.Generation {
+	restarted := other.deployment(t)
+	if restarted.Spec.Template.Annotations[idAnnotation] != again.Annotations[idAnnotation] || restarted.Generation == deployment.Generation {
 		t.Error("Kueue was not restarted")
 	}
 
-	there.edit(t, &restarted, func() { delete(restarted.Spec.Template.Annotations, kueueMark) })
-	looks(t, kueue, policy, "Restarting", "")
-	looks(t, kueue, policy, "NotRunning", "")
-	if now := there.deployment(t); now.Spec.Template.Annotations[kueueMark] != again.Annotations[kueueMark] || now.Generation != restarted.Generation+1 {
-		t.Errorf("the restart was not finished once: %+v", now.ObjectMeta)
+	other.edit(t, &restarted, func() { delete(restarted.Spec.Template.Annotations, idAnnotation) })
+	reconcileTo(t, kueue, policy, "Restarting", "")
+	reconcileTo(t, kueue, policy, "NotRunning", "")
+	if now := other.deployment(t); now.Spec.Template.Annotations[idAnnotation] != again.Annotations[idAnnotation] || now.Generation != restarted.Generation+1 {
+		t.Errorf("want one restart with the ID of the ConfigMap: %+v", now.ObjectMeta)
 	}
-	if now := there.config(t); now.ResourceVersion != again.ResourceVersion {
-		t.Error("the configuration was written without need")
+	if now := other.config(t); now.ResourceVersion != again.ResourceVersion {
+		t.Error("the configuration was written without a change")
 	}
 }
 
-// A Kueue that does not become ready is not being restarted for ever.
-func TestKueueThatDoesNotComeUp(t *testing.T) {
+// A Kueue that does not become ready is reported, and no longer as restarting.
+func TestKueueDoesNotBecomeReady(t *testing.T) {
 	c := setup(t)
-	there := elsewhere(t, c, 1)
-	kueue, policy := there.kueue(t, c.Config, fairly(), true), unstored(fairly())
-	looks(t, kueue, policy, "Restarting", "")
+	other := newOtherKueue(t, c, 1)
+	kueue, policy := other.reconciler(t, c.Config, fairSharePolicy(), true), unstored(fairSharePolicy())
+	reconcileTo(t, kueue, policy, "Restarting", "")
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
 		state, _, err := kueue.ReconcileConfiguration(ctx, policy)
-		if state.Status != metav1.ConditionFalse || state.Reason != "NotStarting" || !strings.Contains(state.Message, "does not become ready") || !strings.Contains(state.Message, there.namespace+"/manager") {
-			return errors.Join(err, fmt.Errorf("it says %+v", state))
+		if state.Status != metav1.ConditionFalse || state.Reason != "NotStarting" || !strings.Contains(state.Message, "does not become ready") || !strings.Contains(state.Message, other.namespace+"/manager") {
+			return errors.Join(err, fmt.Errorf("condition %+v, want NotStarting", state))
 		}
 		return err
 	})
 }
 
-// Where the console may configure Kueue and not restart it, it says so, and
-// sees when somebody did.
-func TestKueueIsRestartedByHand(t *testing.T) {
+// A console that may change the configuration but not the Deployment reports the
+// command that restarts Kueue, and detects the restart.
+func TestKueueIsRestartedManually(t *testing.T) {
 	c := setup(t)
-	there := elsewhere(t, c, 0)
-	letConsole(t, c, there.namespace, []string{"get", "update"}, []string{"get"})
-	kueue, policy := there.kueue(t, c.Console, fairly(), true), unstored(fairly())
+	other := newOtherKueue(t, c, 0)
+	letConsole(t, c, other.namespace, []string{"get", "update"}, []string{"get"})
+	kueue, policy := other.reconciler(t, c.Console, fairSharePolicy(), true), unstored(fairSharePolicy())
 	var seen *v1alpha1.KueueStatus
 	for range 2 {
-		seen = looks(t, kueue, policy, "Differs", "must be restarted")
+		seen = reconcileTo(t, kueue, policy, "Differs", "must be restarted")
 	}
 	_, command, found := strings.Cut(strings.TrimSpace(seen.Patch), "# kubectl ")
-	if !found || !strings.Contains(command, "--namespace "+there.namespace+" patch deployment manager") {
-		t.Fatalf("the command is in\n%s", seen.Patch)
+	if !found || !strings.Contains(command, "--namespace "+other.namespace+" patch deployment manager") {
+		t.Fatalf("no restart command in\n%s", seen.Patch)
 	}
 	_, patch, _ := strings.Cut(command, "--patch ")
-	deployment := there.deployment(t)
+	deployment := other.deployment(t)
 	if err := c.Client.Patch(t.Context(), &deployment, client.RawPatch("application/strategic-merge-patch+json", []byte(strings.Trim(patch, "'")))); err != nil {
 		t.Fatal(err)
 	}
-	looks(t, kueue, policy, "NotRunning", "0 replicas")
+	reconcileTo(t, kueue, policy, "NotRunning", "0 replicas")
 
-	told := there.kueue(t, c.Console, ranking(), false)
-	spec := fairly()
+	unmanaged := other.reconciler(t, c.Console, ranking(), false)
+	spec := fairSharePolicy()
 	spec.IdleCompute.Strategy = v1alpha1.IdleFirstComeFirstServe
-	if seen := looks(t, told, unstored(spec), "Differs", "keeps this console from changing"); !strings.Contains(seen.Patch, "kubectl --namespace "+there.namespace+" rollout restart deployment manager") {
-		t.Errorf("the patch names another Kueue:\n%s", seen.Patch)
+	if seen := reconcileTo(t, unmanaged, unstored(spec), "Differs", "keeps this console from changing"); !strings.Contains(seen.Patch, "kubectl --namespace "+other.namespace+" rollout restart deployment manager") {
+		t.Errorf("the patch has no restart command for this Kueue:\n%s", seen.Patch)
 	}
 }
 
-// What of gang scheduling cannot be configured is no matter of fair share.
-func TestGateThatKuotaDoesNotKnow(t *testing.T) {
+// A Kueue whose feature gates are unknown affects gang scheduling, not fair sharing.
+func TestUnknownFeatureGate(t *testing.T) {
 	c := setup(t)
 	var fairShare, gang metav1.Condition
 	for name, image := range map[string]string{"no version": "example.com/kueue:main", "a later version": "example.com/kueue:v0.23.0"} {
-		there := elsewhere(t, c, 1)
-		kueue, policy := there.kueue(t, c.Config, fairly(), true), unstored(fairly())
-		deployment := there.deployment(t)
-		there.edit(t, &deployment, func() {
+		other := newOtherKueue(t, c, 1)
+		kueue, policy := other.reconciler(t, c.Config, fairSharePolicy(), true), unstored(fairSharePolicy())
+		deployment := other.deployment(t)
+		other.edit(t, &deployment, func() {
 			deployment.Spec.Template.Spec.Containers[0].Image = image
 			deployment.Spec.Template.Spec.NodeSelector = nil
 		})
@@ -263,7 +265,7 @@ func TestGateThatKuotaDoesNotKnow(t *testing.T) {
 			return err
 		})
 		if gang.Status != metav1.ConditionFalse || gang.Reason != "Cannot" || !strings.Contains(gang.Message, "is not added") {
-			t.Errorf("with %s gang scheduling is %+v", name, gang)
+			t.Errorf("%s: gang scheduling is %+v", name, gang)
 		}
 	}
 }

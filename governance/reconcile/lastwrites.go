@@ -12,9 +12,9 @@ import (
 // restore, resourceVersions are lower than before.
 const lastWriteTTL = 10 * time.Second
 
-// lastWrites holds the resourceVersion that each object had after a controller
+// lastWrites stores the resourceVersion that each object had after a controller
 // wrote it, until the cache has it. Reconciling an older object would repeat the
-// write as a conflict, and decide by a status that is no longer true. The zero
+// write as a conflict, and decide by an outdated status. The zero
 // value is ready, and safe for concurrent use.
 type lastWrites struct{ byName sync.Map }
 

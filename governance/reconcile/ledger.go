@@ -25,9 +25,9 @@ type ledger struct {
 
 // reserve reports whether a ClusterQueue can be written now with the wanted
 // quota: it does not grow, or the Cohort was written for it. The quota then
-// counts as written. Otherwise it is recorded as requested, and trouble is the
-// reason if waiting does not help.
-func (l *ledger) reserve(shares bool, queue string, wanted quota.PoolResources) (ok bool, trouble string) {
+// counts as written. Otherwise it is recorded as requested, and failure is
+// the reason if waiting does not help.
+func (l *ledger) reserve(shares bool, queue string, wanted quota.PoolResources) (ok bool, failure string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	has, known := l.written[queue]
@@ -51,10 +51,10 @@ func (l *ledger) reserve(shares bool, queue string, wanted quota.PoolResources) 
 
 // differs reports whether a ClusterQueue may have been written with more than
 // this quota since recordWritten.
-func (l *ledger) differs(queue string, given quota.PoolResources) bool {
+func (l *ledger) differs(queue string, nominal quota.PoolResources) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !within(l.written[queue], given)
+	return !within(l.written[queue], nominal)
 }
 
 // recordWritten records that a ClusterQueue has this quota.
@@ -71,8 +71,8 @@ func (l *ledger) addTo(queues map[string]quota.PoolResources) {
 	defer l.mu.Unlock()
 	for _, more := range []map[string]quota.PoolResources{l.written, l.requested} {
 		maps.DeleteFunc(more, func(name string, _ quota.PoolResources) bool { return queues[name] == nil })
-		for name, given := range more {
-			queues[name] = maxQuota(queues[name], given)
+		for name, nominal := range more {
+			queues[name] = maxQuota(queues[name], nominal)
 		}
 	}
 }
@@ -93,10 +93,10 @@ func (l *ledger) disable() {
 
 // resume lets nominal quota grow up to headroom, or records why the Cohort
 // cannot be written.
-func (l *ledger) resume(room map[string]quota.PoolResources, trouble string) {
+func (l *ledger) resume(headroom map[string]quota.PoolResources, failure string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.headroom, l.failure = room, trouble
+	l.headroom, l.failure = headroom, failure
 }
 
 // within reports whether no amount of a exceeds that of b.
@@ -111,9 +111,9 @@ func within(a, b quota.PoolResources) bool {
 	return true
 }
 
-func clone(given quota.PoolResources) quota.PoolResources {
+func clone(all quota.PoolResources) quota.PoolResources {
 	c := quota.PoolResources{}
-	for pool, amounts := range given {
+	for pool, amounts := range all {
 		c[pool] = maps.Clone(amounts)
 	}
 	return c

@@ -20,7 +20,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// as is a client that acts as somebody.
+// as returns a client that impersonates a user.
 func as(t *testing.T, c *clustertest.Cluster, user string, groups ...string) client.Client {
 	t.Helper()
 	config := rest.CopyConfig(c.Config)
@@ -32,26 +32,27 @@ func as(t *testing.T, c *clustertest.Cluster, user string, groups ...string) cli
 	return person
 }
 
-// there waits until an object of a team's namespace is there, or gone.
-func there(t *testing.T, c *clustertest.Cluster, object client.Object, want bool) {
+// waitExists waits until an object exists, or does not if want is false, and reads
+// it.
+func waitExists(t *testing.T, c *clustertest.Cluster, object client.Object, want bool) {
 	t.Helper()
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
 		err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), object)
 		if client.IgnoreNotFound(err) != nil || (err == nil) != want {
-			return fmt.Errorf("%T %s is there: %v, want %v", object, object.GetName(), err == nil, want)
+			return fmt.Errorf("%T %s exists: %v, want %v", object, object.GetName(), err == nil, want)
 		}
 		return nil
 	})
 }
 
-// Members may do in their namespace what their role says, from when they are
-// named until they are not; somebody's change of the binding is put right.
+// Members have their role in the team's namespace while the allocation lists them. A
+// manual change of the binding is corrected.
 func TestMembers(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("members")
 	namespace := "hyperpod-ns-" + team
 	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
-	spec.Members = []v1alpha1.Member{{Kind: "User", Name: "mia@example.com"}, {Kind: "Group", Name: "makers"}, {Kind: "Group", Name: "makers"}}
+	spec.Members = []v1alpha1.Member{{Kind: "User", Name: "mia@example.com"}, {Kind: "Group", Name: "ml-engineers"}, {Kind: "Group", Name: "ml-engineers"}}
 	create(t, c, team, spec)
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	lists := func(user string, groups ...string) error {
@@ -61,17 +62,17 @@ func TestMembers(t *testing.T) {
 		t.Helper()
 		clustertest.Eventually(t, soon, func(context.Context) error {
 			if err := lists(user, groups...); (err == nil) != want || err != nil && !apierrors.IsForbidden(err) {
-				return fmt.Errorf("%s may list tasks: %v, want %v", user, err, want)
+				return fmt.Errorf("%s can list tasks: %v, want %v", user, err, want)
 			}
 			return nil
 		})
 	}
 	eventually(true, "mia@example.com")
-	eventually(true, "max@example.com", "makers")
+	eventually(true, "max@example.com", "ml-engineers")
 	eventually(false, "eve@example.com", "others")
 
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: desired.MembersName}}
-	there(t, c, binding, true)
+	waitExists(t, c, binding, true)
 	binding.Subjects = append(binding.Subjects, rbacv1.Subject{Kind: "User", APIGroup: rbacv1.GroupName, Name: "eve@example.com"})
 	if err := c.Client.Update(t.Context(), binding); err != nil {
 		t.Fatal(err)
@@ -83,19 +84,19 @@ func TestMembers(t *testing.T) {
 			return err
 		}
 		if fix := allocation.Status.LastCorrection; fix == nil || !strings.Contains(fix.Object, "RoleBinding") {
-			return fmt.Errorf("the correction is %+v", fix)
+			return fmt.Errorf("last correction is %+v", fix)
 		}
 		return nil
 	})
 
 	spec.Members = nil
 	setQuota(t, c, team, spec)
-	there(t, c, binding, false)
+	waitExists(t, c, binding, false)
 	eventually(false, "mia@example.com")
 }
 
-// A member may pause a task, and change nothing else of its Workload.
-func TestMemberMayPauseOnly(t *testing.T) {
+// A member can pause and resume a task, and change nothing else of its Workload.
+func TestMemberCanOnlyPause(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("pauses")
 	namespace := "hyperpod-ns-" + team
@@ -111,7 +112,7 @@ func TestMemberMayPauseOnly(t *testing.T) {
 	}
 	clustertest.Eventually(t, soon, func(context.Context) error { return patch(`{"spec": {"active": false}}`) })
 	if err := patch(`{"spec": {"active": true}}`); err != nil {
-		t.Errorf("the task cannot go on: %v", err)
+		t.Errorf("the task cannot be resumed: %v", err)
 	}
 	for name, text := range map[string]string{
 		"priority":   `{"spec": {"priority": 1000}}`,
@@ -122,13 +123,14 @@ func TestMemberMayPauseOnly(t *testing.T) {
 		"labels":     `{"metadata": {"labels": {"kueue.x-k8s.io/job-uid": "1"}}}`,
 	} {
 		if err := patch(text); err == nil || !strings.Contains(err.Error(), "kuota-workloads") {
-			t.Errorf("%s: %v, want a refusal by the policy", name, err)
+			t.Errorf("%s: %v, want a rejection by the admission policy", name, err)
 		}
 	}
 }
 
-// A ceiling is quota and borrow limit, and lets a pod in that asks for nothing;
-// a default queue takes jobs that name none. Both go when they are not wanted.
+// The ceiling of a namespace is quota plus borrow limit, and admits a pod without
+// requests. The default queue takes jobs without a queue. Both are deleted when the
+// allocation no longer has them.
 func TestCeilingAndDefaultQueue(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("ceiling")
@@ -140,9 +142,9 @@ func TestCeilingAndDefaultQueue(t *testing.T) {
 	bound := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: desired.CeilingName}}
 	defaults := &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: desired.CeilingName}}
 	queue := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: desired.DefaultQueueName}}
-	there(t, c, bound, true)
-	there(t, c, defaults, true)
-	there(t, c, queue, true)
+	waitExists(t, c, bound, true)
+	waitExists(t, c, defaults, true)
+	waitExists(t, c, queue, true)
 	for name, want := range map[string]string{"requests.nvidia.com/gpu": "3", "requests.cpu": "24", "requests.memory": "96Gi", "requests.aws.amazon.com/neurondevice": "0"} {
 		if got := bound.Spec.Hard[corev1.ResourceName(name)]; got.String() != want {
 			t.Errorf("the ceiling of %s is %s, want %s", name, got.String(), want)
@@ -167,21 +169,21 @@ spec:
 			return err
 		}
 		if len(pods.Items) != 1 || pods.Items[0].Spec.Containers[0].Resources.Requests.Cpu().String() != "100m" {
-			return fmt.Errorf("pods are %v", pods.Items)
+			return fmt.Errorf("got pods %v", pods.Items)
 		}
 		return nil
 	})
 	c.Kubectl(t, "", "delete", "job", "silent", "-n", namespace)
 
 	setQuota(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(2)}))
-	there(t, c, bound, false)
-	there(t, c, defaults, false)
-	there(t, c, queue, false)
+	waitExists(t, c, bound, false)
+	waitExists(t, c, defaults, false)
+	waitExists(t, c, queue, false)
 }
 
-// What somebody else put where a ceiling or a default queue would be is left,
-// and said.
-func TestForeignObjectsInTheNamespace(t *testing.T) {
+// Objects of others with the names of the ceiling or the default queue stay, and the
+// condition reports them.
+func TestForeignObjectsInNamespace(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("theirs")
 	if err := c.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: team}}); err != nil {
@@ -200,7 +202,7 @@ func TestForeignObjectsInTheNamespace(t *testing.T) {
 	create(t, c, team, spec)
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "spec.defaultQueue: LocalQueue default exists and is not managed by Kuota")
 	if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(queue), queue); err != nil || queue.Spec.ClusterQueue != "theirs" {
-		t.Errorf("it was changed: %v, %+v", err, queue.Spec)
+		t.Errorf("the LocalQueue was changed: %v, %+v", err, queue.Spec)
 	}
 	if err := c.Client.Delete(t.Context(), queue); err != nil {
 		t.Fatal(err)

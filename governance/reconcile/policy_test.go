@@ -21,18 +21,18 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// rankingSoon is how long a change of the ranking may take here: Kueue must be
-// quiet for some seconds before it is over.
+// rankingSoon bounds how long a change of the ranking may take: it ends some seconds
+// after the last task got its priority.
 const rankingSoon = 60 * time.Second
 
-// setPolicy makes the one policy what spec says, and removes it when the test
-// ends. Tests that use it cannot run beside each other.
+// setPolicy creates or updates the ClusterPolicy, and deletes it when the test ends.
+// Tests that use it cannot run in parallel.
 func setPolicy(t *testing.T, c *clustertest.Cluster, spec v1alpha1.ClusterPolicySpec) {
 	t.Helper()
 	clustertest.Eventually(t, rankingSoon, func(ctx context.Context) error {
 		policy := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
 		_, err := controllerutil.CreateOrUpdate(ctx, c.Client, policy, func() error {
-			if policy.DeletionTimestamp != nil { // a change of the ranking goes to its end first
+			if policy.DeletionTimestamp != nil { // after the current change of the ranking
 				return fmt.Errorf("the policy of an earlier test is being deleted")
 			}
 			policy.Spec = spec
@@ -45,8 +45,8 @@ func setPolicy(t *testing.T, c *clustertest.Cluster, spec v1alpha1.ClusterPolicy
 	})
 }
 
-// policyIs waits until a condition of the policy has a status for its present
-// generation, and its message a text.
+// policyIs waits until a condition of the policy has this status for the current
+// generation and its message contains text, and returns the policy.
 func policyIs(t *testing.T, c *clustertest.Cluster, name string, status metav1.ConditionStatus, text string) v1alpha1.ClusterPolicy {
 	t.Helper()
 	var policy v1alpha1.ClusterPolicy
@@ -81,8 +81,7 @@ func classValue(t *testing.T, c *clustertest.Cluster, name string) (value int32,
 	return object.Value, err == nil
 }
 
-// submitWith makes a Workload of a team that asks for GPUs, by hand: no Job stands
-// behind it.
+// submitWith creates a Workload of a team that requests GPUs and has no Job.
 func submitWith(t *testing.T, c *clustertest.Cluster, team, name, class string, priority int32, gpus string) {
 	t.Helper()
 	workload := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "hyperpod-ns-" + team, Name: name}}
@@ -102,15 +101,16 @@ func submitWith(t *testing.T, c *clustertest.Cluster, team, name, class string, 
 	t.Cleanup(func() { _ = c.Client.Delete(context.Background(), workload) })
 }
 
-// Classes get objects whose value is their weight, 0 under first-come; what the
-// policy drops goes, unless unfinished tasks name it.
-func TestClasses(t *testing.T) {
+// The value of a WorkloadPriorityClass is the weight of the class, or 0 under
+// FirstComeFirstServe. A class that the policy drops is deleted unless unfinished
+// tasks use it.
+func TestPriorityClasses(t *testing.T) {
 	c := setup(t)
 	setPolicy(t, c, ranking(class("urgent", 90), class("slow-priority", 10)))
 	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "ranked")
 	for name, want := range map[string]int32{"urgent-priority": 90, "slow-priority": 10} {
 		if value, found := classValue(t, c, name); !found || value != want {
-			t.Errorf("%s has %d (%v), want %d", name, value, found, want)
+			t.Errorf("value of %s is %d (found: %v), want %d", name, value, found, want)
 		}
 	}
 
@@ -124,10 +124,10 @@ func TestClasses(t *testing.T) {
 	setPolicy(t, c, spec)
 	policy := policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "have no effect")
 	if value, _ := classValue(t, c, "urgent-priority"); value != 0 {
-		t.Errorf("under first-come urgent has %d", value)
+		t.Errorf("under FirstComeFirstServe the value of urgent is %d, want 0", value)
 	}
 	if *policy.Spec.PriorityClasses[0].Weight != 90 {
-		t.Errorf("the weight is not kept: %+v", policy.Spec.PriorityClasses)
+		t.Errorf("the weights in the spec changed: %+v", policy.Spec.PriorityClasses)
 	}
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
 		var queue kueue.ClusterQueue
@@ -135,7 +135,7 @@ func TestClasses(t *testing.T) {
 			return err
 		}
 		if p := queue.Spec.Preemption; p.WithinClusterQueue != kueue.PreemptionPolicyNever || p.BorrowWithinCohort.Policy != kueue.BorrowWithinCohortPolicyLowerPriority {
-			return fmt.Errorf("under first-come the queue preempts %+v", p)
+			return fmt.Errorf("under FirstComeFirstServe the queue preempts: %+v", p)
 		}
 		return nil
 	})
@@ -143,10 +143,10 @@ func TestClasses(t *testing.T) {
 	setPolicy(t, c, ranking(class("other", 5)))
 	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "urgent-priority (1 unfinished tasks)")
 	if _, found := classValue(t, c, "slow-priority"); found {
-		t.Error("a class that nothing names is still there")
+		t.Error("a class without tasks still exists")
 	}
 	if _, found := classValue(t, c, "urgent-priority"); !found {
-		t.Error("a class that a task names is gone")
+		t.Error("a class that a task uses was deleted")
 	}
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
 		policy := &v1alpha1.ClusterPolicy{}
@@ -158,12 +158,12 @@ func TestClasses(t *testing.T) {
 	})
 	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "ranked")
 	if _, found := classValue(t, c, "urgent-priority"); found {
-		t.Error("a class is still there although its end was confirmed")
+		t.Error("a class still exists although the annotation confirmed its deletion")
 	}
 }
 
-// A change of weight reaches the tasks that wait, and preemption comes back.
-func TestRerank(t *testing.T) {
+// A change of a weight updates pending tasks, and preemption is enabled again after it.
+func TestChangeOfWeight(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("rerank")
 	setPolicy(t, c, ranking(class("rerank", 10)))
@@ -177,7 +177,7 @@ func TestRerank(t *testing.T) {
 	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, "")
 	policy := policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "")
 	if policy.Status.Ranking == nil || policy.Status.Ranking.Step != v1alpha1.RankingSettled || policy.Status.Ranking.Remaining != 0 {
-		t.Errorf("ranking is %+v", policy.Status.Ranking)
+		t.Errorf("status.ranking is %+v", policy.Status.Ranking)
 	}
 	var tasks kueue.WorkloadList
 	if err := c.Client.List(t.Context(), &tasks, client.InNamespace("hyperpod-ns-"+team)); err != nil {
@@ -194,14 +194,15 @@ func TestRerank(t *testing.T) {
 			return err
 		}
 		if p := queue.Spec.Preemption; p.WithinClusterQueue != kueue.PreemptionPolicyLowerPriority || p.BorrowWithinCohort.Policy != kueue.BorrowWithinCohortPolicyLowerPriority {
-			return fmt.Errorf("afterwards the queue preempts %+v", p)
+			return fmt.Errorf("preemption after the change is %+v", p)
 		}
 		return nil
 	})
 }
 
-// A class object that somebody else made is left as it is, and said.
-func TestForeignClass(t *testing.T) {
+// A WorkloadPriorityClass of another manager stays unchanged, and the condition
+// reports it.
+func TestForeignPriorityClass(t *testing.T) {
 	c := setup(t)
 	foreign := &kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: "theirs-priority"}, Value: 7}
 	if err := c.Client.Create(t.Context(), foreign); err != nil {
@@ -211,22 +212,22 @@ func TestForeignClass(t *testing.T) {
 	setPolicy(t, c, ranking(class("theirs", 90), class("ours", 80)))
 	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "theirs-priority exists and is not managed by Kuota")
 	if value, _ := classValue(t, c, "theirs-priority"); value != 7 {
-		t.Errorf("it has %d now", value)
+		t.Errorf("the value of the foreign class is %d, want 7", value)
 	}
 	if value, _ := classValue(t, c, "ours-priority"); value != 80 {
-		t.Errorf("ours has %d", value)
+		t.Errorf("the value of ours is %d, want 80", value)
 	}
 	if err := c.Client.Delete(t.Context(), foreign); err != nil {
 		t.Fatal(err)
 	}
 	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "")
 	if value, _ := classValue(t, c, "theirs-priority"); value != 90 {
-		t.Errorf("when it is out of the way the class has %d", value)
+		t.Errorf("without the foreign class the value is %d, want 90", value)
 	}
 }
 
-// Somebody's change of a class is put right.
-func TestClassDrift(t *testing.T) {
+// A manual change or deletion of a class is corrected.
+func TestPriorityClassDrift(t *testing.T) {
 	c := setup(t)
 	setPolicy(t, c, ranking(class("drift", 50)))
 	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "")
@@ -240,7 +241,7 @@ func TestClassDrift(t *testing.T) {
 	}
 	clustertest.Eventually(t, rankingSoon, func(ctx context.Context) error {
 		if value, _ := classValue(t, c, "drift-priority"); value != 50 {
-			return fmt.Errorf("it has %d", value)
+			return fmt.Errorf("value is %d, want 50", value)
 		}
 		return nil
 	})
@@ -252,7 +253,7 @@ func TestClassDrift(t *testing.T) {
 	})
 }
 
-// The names of the Cohort's quota in a pool.
+// cohortHas returns the Cohort's nominal quota of a resource in a pool.
 func cohortHas(t *testing.T, c *clustertest.Cluster, pool, name string) (amount int64, found bool) {
 	t.Helper()
 	var cohort kueue.Cohort
@@ -274,12 +275,12 @@ func cohortHas(t *testing.T, c *clustertest.Cluster, pool, name string) (amount 
 	return 0, false
 }
 
-// What no team was given follows teams and nodes, and never comes to more than
-// is there.
+// The Cohort's quota follows the quota of teams and the ready nodes. Together they
+// never exceed the capacity.
 func TestUnallocated(t *testing.T) {
 	c := setup(t)
 	const pool = "ml.p5.48xlarge" // two nodes of 8 GPUs
-	lent := func(want int64) {
+	waitLent := func(want int64) {
 		t.Helper()
 		clustertest.Eventually(t, soon, func(context.Context) error {
 			if got, _ := cohortHas(t, c, pool, "nvidia.com/gpu"); got != want {
@@ -295,13 +296,13 @@ func TestUnallocated(t *testing.T) {
 	policyIs(t, c, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: pool, Amounts: accelerators(4)}))
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
-	lent(12)
+	waitLent(12)
 	policyIs(t, c, v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "lends")
 
 	stopWatching := watchSum(t, c, pool, 16)
 	for _, n := range []int64{10, 2, 16, 4} {
 		setQuota(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: pool, Amounts: accelerators(n)}))
-		lent(16 - n)
+		waitLent(16 - n)
 	}
 	stopWatching()
 
@@ -316,15 +317,15 @@ func TestUnallocated(t *testing.T) {
 		_ = c.Client.Patch(context.Background(), node.DeepCopy(), client.RawPatch("application/merge-patch+json", []byte(`{"spec": {"unschedulable": null}}`)))
 	})
 	cordon(true)
-	lent(4)
+	waitLent(4)
 	cordon(false)
-	lent(12)
+	waitLent(12)
 
 	spec.IdleCompute.ShareUnallocated = false
 	setPolicy(t, c, spec)
 	clustertest.Eventually(t, soon, func(context.Context) error {
 		if _, found := cohortHas(t, c, pool, "nvidia.com/gpu"); found {
-			return fmt.Errorf("the Cohort is still there")
+			return fmt.Errorf("the Cohort still has quota")
 		}
 		return nil
 	})
@@ -337,7 +338,7 @@ func anyNode(t *testing.T, c *clustertest.Cluster, instanceType string) *corev1.
 		t.Fatal(err)
 	}
 	if len(nodes.Items) == 0 {
-		t.Fatalf("no node is a %s", instanceType)
+		t.Fatalf("no node of type %s", instanceType)
 	}
 	return &nodes.Items[0]
 }
@@ -354,10 +355,9 @@ func setQuota(t *testing.T, c *clustertest.Cluster, team string, spec v1alpha1.C
 	})
 }
 
-// watchSum fails the test should the quota of all queues and the Cohort in a
-// pool ever come to more GPUs than are there, in the order in which the API
-// server tells of their changes.
-func watchSum(t *testing.T, c *clustertest.Cluster, pool string, there int64) (stop func()) {
+// watchSum watches the quota of all queues and the Cohort in a pool. stop fails the
+// test if their sum ever exceeded physical GPUs, in the order of resourceVersions.
+func watchSum(t *testing.T, c *clustertest.Cluster, pool string, physical int64) (stop func()) {
 	t.Helper()
 	watcher, err := client.NewWithWatch(c.Config, client.Options{Scheme: c.Client.Scheme()})
 	if err != nil {
@@ -379,13 +379,13 @@ func watchSum(t *testing.T, c *clustertest.Cluster, pool string, there int64) (s
 	}
 	var changes []change
 	done := make(chan struct{})
-	record := func(object client.Object, groups []kueue.ResourceGroup, gone bool) {
+	record := func(object client.Object, groups []kueue.ResourceGroup, deleted bool) {
 		var version, gpus int64
 		fmt.Sscan(object.GetResourceVersion(), &version)
 		for _, group := range groups {
 			for _, flavor := range group.Flavors {
 				for _, r := range flavor.Resources {
-					if string(flavor.Name) == pool && r.Name == "nvidia.com/gpu" && !gone {
+					if string(flavor.Name) == pool && r.Name == "nvidia.com/gpu" && !deleted {
 						gpus = r.NominalQuota.Value()
 					}
 				}
@@ -421,7 +421,7 @@ func watchSum(t *testing.T, c *clustertest.Cluster, pool string, there int64) (s
 		slices.SortFunc(changes, sortChanges)
 		has := map[string]int64{}
 		if len(changes) < 8 {
-			t.Errorf("only %d changes were seen", len(changes))
+			t.Errorf("got %d changes, want at least 8", len(changes))
 		}
 		for _, ch := range changes {
 			has[ch.name] = ch.gpus
@@ -429,8 +429,8 @@ func watchSum(t *testing.T, c *clustertest.Cluster, pool string, there int64) (s
 			for _, n := range has {
 				sum += n
 			}
-			if sum > there {
-				t.Errorf("%d of %d GPUs are given or lent: %v", sum, there, has)
+			if sum > physical {
+				t.Errorf("the quota sums up to %d of %d GPUs: %v", sum, physical, has)
 			}
 		}
 	}

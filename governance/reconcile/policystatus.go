@@ -48,19 +48,19 @@ func patchPolicyStatus(ctx context.Context, c client.Client, policy *v1alpha1.Cl
 // readyCondition summarizes the components of a policy.
 func readyCondition(policy *v1alpha1.ClusterPolicy) metav1.Condition {
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", Message: "the cluster matches the policy", ObservedGeneration: policy.Generation}
-	var waiting, wrong []string
+	var waiting, failing []string
 	for _, name := range policyComponents {
 		c := meta.FindStatusCondition(policy.Status.Conditions, name)
 		switch {
 		case c == nil || c.ObservedGeneration != policy.Generation || c.Status == metav1.ConditionUnknown:
 			waiting = append(waiting, name)
 		case c.Status == metav1.ConditionFalse:
-			wrong = append(wrong, name+": "+c.Message)
+			failing = append(failing, name+": "+c.Message)
 		}
 	}
 	switch {
-	case len(wrong) > 0:
-		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotAsWanted", strings.Join(wrong, "; ")
+	case len(failing) > 0:
+		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "NotAsWanted", strings.Join(failing, "; ")
 	case len(waiting) > 0:
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionUnknown, "Applying", "being applied: "+strings.Join(waiting, ", ")
 	}

@@ -49,23 +49,23 @@ func (r *PoolReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 		Nodes: nodes.Items, InstanceTypeLabel: r.Naming.InstanceTypeLabel, Pools: policy.Status.Pools,
 		ReportedTypes: catalog.Reported(nodes.Items, r.Naming.InstanceTypeLabel, policy.Status.ReportedTypes),
 	}
-	state, inForce := newCondition(v1alpha1.ConditionPools, metav1.ConditionTrue, "InForce", "every node is in one pool"), policy.Spec.Pools
+	state, applied := newCondition(v1alpha1.ConditionPools, metav1.ConditionTrue, "InForce", "every node is in one pool"), policy.Spec.Pools
 	if !equality.Semantic.DeepEqual(policy.Status.Pools, policy.Spec.Pools) {
 		refusal, err := r.poolErrors(ctx, policy, nodes.Items)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
 		if refusal != "" {
-			state, inForce = newCondition(v1alpha1.ConditionPools, metav1.ConditionFalse, "Refused", "the pools stay unchanged: %s", refusal), policy.Status.Pools
+			state, applied = newCondition(v1alpha1.ConditionPools, metav1.ConditionFalse, "Refused", "the pools stay unchanged: %s", refusal), policy.Status.Pools
 		}
 	}
 	// The status comes before the labels, because quota is computed from it.
 	if err := patchPolicyStatus(ctx, r, policy, func(status *v1alpha1.ClusterPolicyStatus) {
-		status.Pools, status.ReportedTypes = inForce, input.ReportedTypes
+		status.Pools, status.ReportedTypes = applied, input.ReportedTypes
 	}, state); err != nil {
 		return requeueOnConflict(ctrl.Result{}, err)
 	}
-	input.Pools = inForce
+	input.Pools = applied
 	return requeueOnConflict(ctrl.Result{}, r.labelNodes(ctx, nodes.Items, catalog.New(input)))
 }
 

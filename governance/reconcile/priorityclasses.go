@@ -23,12 +23,12 @@ import (
 // priorityClasses is the desired and the observed state of
 // WorkloadPriorityClasses, by object name.
 type priorityClasses struct {
-	desired   map[string]int32                        // value by object name, of those that are ours to keep
+	desired   map[string]int32                        // value by object name, of those that the policy or tasks need
 	existing  map[string]*kueue.WorkloadPriorityClass // ours
 	workloads map[string][]*kueue.Workload            // unfinished, by object name
-	unmanaged []string                                // objects of names we need that are not ours
+	unmanaged []string                                // objects of other managers with a name of the policy
 	retained  map[string]int                          // objects that the policy dropped, with the tasks that keep them
-	obsolete  []string                                // objects that go
+	obsolete  []string                                // objects to delete
 }
 
 // readPriorityClasses reads the classes of a policy from the cache.

@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What an allocation alone shows to be wrong is refused by the API server, in
-// words that help, whoever sends it.
-func TestSchemaRefuses(t *testing.T) {
+// The API server rejects an invalid allocation, with a message that names the field or
+// the fix.
+func TestSchemaRejects(t *testing.T) {
 	c := setup(t)
 	rows := make([]string, 16)
 	for i := range rows {
@@ -24,60 +24,60 @@ func TestSchemaRefuses(t *testing.T) {
 		name, spec string
 		want       string
 	}{
-		"an overlong name":                  {strings.Repeat("a", 41), "", "at most 40"},
-		"a name with a dot":                 {"a.b", "", "letters, digits and hyphens"},
-		"upper case":                        {"Vision", "", "lower-case"},
-		"a reserved name":                   {"new", "", "reserved"},
-		"a negative number of accelerators": {"", row("accelerators: -1"), "greater than or equal to 0"},
-		"a negative number of vCPU":         {"", row("vCPU: -1"), "from 0 to 10,000,000"},
-		"a row of zeros":                    {"", row(`accelerators: 0, vCPU: 0, memory: "0"`), "at least one amount above 0"},
-		"an empty row":                      {"", "quota: [{instanceType: ml.p5.48xlarge}]", "at least one amount above 0"},
-		"1e400":                             {"", row(`vCPU: "1e400"`), "spec.quota[0].vCPU"},
-		"an exponent that costs a minute":   {"", row(`memory: "1e99999999"`), "spec.quota[0].memory"},
-		"NaN":                               {"", row("vCPU: NaN"), "spec.quota[0].vCPU"},
-		"beyond int64":                      {"", row(`vCPU: "9223372036854775808"`), "spec.quota[0].vCPU"},
-		"accelerators beyond int64":         {"", row("accelerators: 9223372036854775808"), "spec.quota[0].accelerators"},
-		"half an accelerator":               {"", row("accelerators: 0.5"), "integer"},
-		"more than the most, in short":      {"", row("vCPU: 11M"), "spec.quota[0].vCPU"},
-		"binary vCPU":                       {"", row("vCPU: 1Ki"), "not in binary units"},
-		"vCPU finer than a thousandth":      {"", row(`vCPU: "0.0005"`), "spec.quota[0].vCPU"},
-		"instances with vCPU":               {"", row("instances: 1, vCPU: 2"), "not both"},
-		"a partition with accelerators":     {"", row("accelerators: 1, partition: {profile: mig-1g.5gb, count: 1}"), "partition"},
-		"a row of spelled-out zeros":        {"", row(`vCPU: "0.00", memory: 0Pi`), "at least one amount above 0"},
-		"zeros spelled otherwise":           {"", row(`vCPU: "00", memory: "0.0Gi"`), "spec.quota[0].vCPU"},
-		"Kueue's own namespace":             {"", "namespace: kueue-system", "is reserved for the cluster"},
-		"Kubernetes' own namespace":         {"", "namespace: kube-system", "is reserved for the cluster"},
-		"a display name that turns around":  {"", `displayName: "a\u202eb"`, "direction of writing"},
-		"a display name of two lines":       {"", `displayName: "a\rb"`, "line breaks"},
-		"neither type nor pool":             {"", "quota: [{vCPU: 1}]", "either an instanceType or a pool"},
-		"the same type twice":               {"", "quota: [{instanceType: a, vCPU: 1}, {instanceType: a, instances: 1}]", "two rows"},
-		"sixteen rows":                      {"", "quota: [" + strings.Join(rows, ", ") + "]", "at most 15"},
-		"a borrow limit of 10001":           {"", "sharing: {borrowLimitPercent: 10001}", "10000"},
-		"a limit without borrowing":         {"", "sharing: {strategy: Lend, borrowLimitPercent: 10}", "need the strategy LendAndBorrow"},
-		"a limit and none":                  {"", "sharing: {unlimited: true, borrowLimitPercent: 10}", "either unlimited or"},
-		"a ceiling without limit":           {"", "{namespaceCeiling: true, sharing: {unlimited: true}}", "ceiling"},
-		"a weight of 101":                   {"", "fairShareWeight: 101", "100"},
-		"a member of Kubernetes' own":       {"", "members: [{kind: Group, name: 'system:masters'}]", "system:"},
+		"an overlong name":                   {strings.Repeat("a", 41), "", "at most 40"},
+		"a name with a dot":                  {"a.b", "", "letters, digits and hyphens"},
+		"upper case":                         {"Vision", "", "lower-case"},
+		"a reserved name":                    {"new", "", "reserved"},
+		"a negative number of accelerators":  {"", row("accelerators: -1"), "greater than or equal to 0"},
+		"a negative number of vCPU":          {"", row("vCPU: -1"), "from 0 to 10,000,000"},
+		"a row of zeros":                     {"", row(`accelerators: 0, vCPU: 0, memory: "0"`), "at least one amount above 0"},
+		"an empty row":                       {"", "quota: [{instanceType: ml.p5.48xlarge}]", "at least one amount above 0"},
+		"1e400":                              {"", row(`vCPU: "1e400"`), "spec.quota[0].vCPU"},
+		"an exponent that costs a minute":    {"", row(`memory: "1e99999999"`), "spec.quota[0].memory"},
+		"NaN":                                {"", row("vCPU: NaN"), "spec.quota[0].vCPU"},
+		"beyond int64":                       {"", row(`vCPU: "9223372036854775808"`), "spec.quota[0].vCPU"},
+		"accelerators beyond int64":          {"", row("accelerators: 9223372036854775808"), "spec.quota[0].accelerators"},
+		"half an accelerator":                {"", row("accelerators: 0.5"), "integer"},
+		"above the maximum, with a suffix":   {"", row("vCPU: 11M"), "spec.quota[0].vCPU"},
+		"binary vCPU":                        {"", row("vCPU: 1Ki"), "not in binary units"},
+		"vCPU finer than a thousandth":       {"", row(`vCPU: "0.0005"`), "spec.quota[0].vCPU"},
+		"instances with vCPU":                {"", row("instances: 1, vCPU: 2"), "not both"},
+		"a partition with accelerators":      {"", row("accelerators: 1, partition: {profile: mig-1g.5gb, count: 1}"), "partition"},
+		"a row of spelled-out zeros":         {"", row(`vCPU: "0.00", memory: 0Pi`), "at least one amount above 0"},
+		"other spellings of zero":            {"", row(`vCPU: "00", memory: "0.0Gi"`), "spec.quota[0].vCPU"},
+		"Kueue's own namespace":              {"", "namespace: kueue-system", "is reserved for the cluster"},
+		"Kubernetes' own namespace":          {"", "namespace: kube-system", "is reserved for the cluster"},
+		"a display name with a bidi control": {"", `displayName: "a\u202eb"`, "direction of writing"},
+		"a display name of two lines":        {"", `displayName: "a\rb"`, "line breaks"},
+		"neither type nor pool":              {"", "quota: [{vCPU: 1}]", "either an instanceType or a pool"},
+		"the same type twice":                {"", "quota: [{instanceType: a, vCPU: 1}, {instanceType: a, instances: 1}]", "two rows"},
+		"sixteen rows":                       {"", "quota: [" + strings.Join(rows, ", ") + "]", "at most 15"},
+		"a borrow limit of 10001":            {"", "sharing: {borrowLimitPercent: 10001}", "10000"},
+		"a limit without borrowing":          {"", "sharing: {strategy: Lend, borrowLimitPercent: 10}", "need the strategy LendAndBorrow"},
+		"a limit and none":                   {"", "sharing: {unlimited: true, borrowLimitPercent: 10}", "either unlimited or"},
+		"a ceiling without limit":            {"", "{namespaceCeiling: true, sharing: {unlimited: true}}", "ceiling"},
+		"a weight of 101":                    {"", "fairShareWeight: 101", "100"},
+		"a system group as a member":         {"", "members: [{kind: Group, name: 'system:masters'}]", "system:"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			err := c.Client.Create(t.Context(), allocationOf(t, tc.name, tc.spec), client.DryRunAll)
 			if err == nil || !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("got %v, want a refusal with %q", err, tc.want)
+				t.Errorf("got %v, want a rejection with %q", err, tc.want)
 			}
 		})
 	}
 	for name, spec := range map[string]string{
-		"nothing but a name": "{}",
-		"fractions":          row(`vCPU: "0.5", memory: 1.5Ti`),
-		"the most":           row("vCPU: 10000000, memory: 10000000Gi, accelerators: 10000000"),
-		"milli":              row("vCPU: 500m"),
-		"a million":          row("vCPU: 1M"), // as Kubernetes writes 1000000
-		"the most, in short": row("vCPU: 10M"),
-		"bytes":              row("memory: 1073741824"),
-		"half a GiB":         row(`memory: "0.50Gi"`),
-		"a partition":        row("partition: {profile: mig-1g.5gb, count: 7}"),
-		"absolute limits":    "sharing: {borrowLimits: [{instanceType: ml.p5.48xlarge, accelerators: 8}]}",
+		"an empty spec":              "{}",
+		"fractions":                  row(`vCPU: "0.5", memory: 1.5Ti`),
+		"the maximum":                row("vCPU: 10000000, memory: 10000000Gi, accelerators: 10000000"),
+		"milli":                      row("vCPU: 500m"),
+		"a million":                  row("vCPU: 1M"), // as Kubernetes writes 1000000
+		"the maximum, with a suffix": row("vCPU: 10M"),
+		"bytes":                      row("memory: 1073741824"),
+		"half a GiB":                 row(`memory: "0.50Gi"`),
+		"a partition":                row("partition: {profile: mig-1g.5gb, count: 7}"),
+		"absolute limits":            "sharing: {borrowLimits: [{instanceType: ml.p5.48xlarge, accelerators: 8}]}",
 	} {
 		t.Run("accepts "+name, func(t *testing.T) {
 			if err := c.Client.Create(t.Context(), allocationOf(t, "", spec), client.DryRunAll); err != nil {
@@ -87,8 +87,8 @@ func TestSchemaRefuses(t *testing.T) {
 	}
 }
 
-// allocationOf is an allocation of the given YAML, as somebody would send it
-// who does not know our Go types.
+// allocationOf returns an allocation with a spec from YAML, which can have values that
+// the Go types cannot encode.
 func allocationOf(t *testing.T, name, spec string) *unstructured.Unstructured {
 	t.Helper()
 	if name == "" {

@@ -147,7 +147,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 	)
 }
 
-// newController begins a controller. Several managers may run in one process,
+// newController starts the builder of a controller. Several managers may run in one process,
 // as in tests, so names need not be unique.
 func newController(manager ctrl.Manager, name string, atOnce int) *builder.Builder {
 	unnamed := true

@@ -21,9 +21,9 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// What somebody made a moment ago, and the controller's cache has not seen
-// yet, is not overwritten either.
-func TestUnseenObjectsAreNotTaken(t *testing.T) {
+// An object of another manager that the controller's cache does not have yet is not
+// overwritten.
+func TestUncachedObjectsAreNotAdopted(t *testing.T) {
 	c := setup(t)
 	for name, foreign := range map[string]func(team string) client.Object{
 		"ClusterQueue": func(team string) client.Object {
@@ -61,13 +61,13 @@ func TestUnseenObjectsAreNotTaken(t *testing.T) {
 			stale := reconcile.NewReconcilers(behind, direct, events.NewFakeRecorder(10), reconcile.Options{Naming: desired.DefaultNaming}).Allocations
 			result, err := stale.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: team}})
 			if err != nil || result.RequeueAfter == 0 {
-				t.Errorf("the conflict is not simply tried again: %v, %v", result, err)
+				t.Errorf("the conflict was not requeued: %v, %v", result, err)
 			}
 			if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 				t.Fatal(err)
 			}
 			if object.GetGeneration() != before.GetGeneration() || object.GetLabels()[desired.LabelTeam] != "" || object.GetAnnotations()[desired.AnnotationTeam] != "" {
-				t.Errorf("it was taken: labels %v, annotations %v", object.GetLabels(), object.GetAnnotations())
+				t.Errorf("the object was adopted: labels %v, annotations %v", object.GetLabels(), object.GetAnnotations())
 			}
 		})
 	}

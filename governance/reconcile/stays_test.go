@@ -21,9 +21,9 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// An allocation that was refused another team's namespace takes nothing of that
-// team with it when it is deleted.
-func TestBlockedAllocationTakesNothing(t *testing.T) {
+// Deleting an allocation that names another team's namespace deletes nothing of that
+// team.
+func TestBlockedAllocationDeletesNothing(t *testing.T) {
 	c := setup(t)
 	alpha, beta := clustertest.Name("alpha"), clustertest.Name("beta")
 	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
@@ -31,7 +31,7 @@ func TestBlockedAllocationTakesNothing(t *testing.T) {
 	create(t, c, alpha, spec)
 	conditionIs(t, c, alpha, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "hyperpod-ns-" + alpha, Name: desired.MembersName}}
-	there(t, c, binding, true)
+	waitExists(t, c, binding, true)
 	uid := binding.UID
 
 	spec.Namespace = "hyperpod-ns-" + alpha
@@ -40,14 +40,14 @@ func TestBlockedAllocationTakesNothing(t *testing.T) {
 	if err := c.Client.Delete(t.Context(), &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: beta}}); err != nil {
 		t.Fatal(err)
 	}
-	gone(t, c, &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: beta}})
-	there(t, c, binding, true)
+	waitDeleted(t, c, &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: beta}})
+	waitExists(t, c, binding, true)
 	if binding.UID != uid {
-		t.Error("the members' binding was taken and made anew")
+		t.Error("the members' binding was deleted and created again")
 	}
 }
 
-// Of two allocations that name one namespace at once, one gets it.
+// Of two concurrent allocations with one namespace, one is ready and one is blocked.
 func TestOneNamespaceOneTeam(t *testing.T) {
 	c := setup(t)
 	namespace := clustertest.Name("shared")
@@ -75,7 +75,7 @@ func TestOneNamespaceOneTeam(t *testing.T) {
 			}
 		}
 		if got["Ready"] == "" || got[v1alpha1.ReasonBlocked] == "" {
-			return fmt.Errorf("the two are %v", got)
+			return fmt.Errorf("got reasons %v, want one Ready and one Blocked", got)
 		}
 		return nil
 	})
@@ -84,11 +84,11 @@ func TestOneNamespaceOneTeam(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(queues.Items) != 1 {
-		t.Errorf("%d teams have a queue in the namespace", len(queues.Items))
+		t.Errorf("%d LocalQueues in the namespace, want 1", len(queues.Items))
 	}
 }
 
-// labNode makes a node of a type that only this test has.
+// labNode creates a node of an instance type that only this test uses.
 func labNode(t *testing.T, c *clustertest.Cluster, name, instanceType string, labels map[string]string) *corev1.Node {
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"node.kubernetes.io/instance-type": instanceType}}}
@@ -104,8 +104,8 @@ func labNode(t *testing.T, c *clustertest.Cluster, name, instanceType string, la
 	return node
 }
 
-// Nodes that move out of a pool, or go, take no quota with them; what else the
-// allocation says is still carried out; and the policy does not drop the pool.
+// Nodes that leave a pool move no quota to another pool. All other fields of the
+// allocation still apply, and the policy keeps the pool.
 func TestQuotaStaysWhenNodesMove(t *testing.T) {
 	c := setup(t)
 	lab := "lab." + clustertest.Name("moves")
@@ -140,19 +140,19 @@ func TestQuotaStaysWhenNodesMove(t *testing.T) {
 	conditionIs(t, c, byPool, v1alpha1.ConditionReady, metav1.ConditionFalse, "")
 	for _, team := range []string{byType, byPool} {
 		if got := flavorOf(team); got != pool {
-			t.Errorf("the quota of %s moved to %s", team, got)
+			t.Errorf("the quota of %s is in %s", team, got)
 		}
 	}
-	held := specOf(v1alpha1.QuotaRow{Pool: pool, Amounts: accelerators(1)})
-	held.Activation = v1alpha1.Hold
-	setQuota(t, c, byPool, held)
+	spec := specOf(v1alpha1.QuotaRow{Pool: pool, Amounts: accelerators(1)})
+	spec.Activation = v1alpha1.Hold
+	setQuota(t, c, byPool, spec)
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
 		var queue kueue.ClusterQueue
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: desired.DefaultNaming.ClusterQueue(byPool)}, &queue); err != nil {
 			return err
 		}
 		if queue.Spec.StopPolicy == nil || *queue.Spec.StopPolicy != kueue.Hold {
-			return fmt.Errorf("the queue is not held: %v", queue.Spec.StopPolicy)
+			return fmt.Errorf("stop policy is %v, want Hold", queue.Spec.StopPolicy)
 		}
 		return nil
 	})
@@ -164,8 +164,9 @@ func TestQuotaStaysWhenNodesMove(t *testing.T) {
 	}
 }
 
-// A refused Cohort holds back who is given more, and nobody else.
-func TestRefusedCohortHoldsBackOnlyMore(t *testing.T) {
+// While the Cohort cannot be written, nominal quota that grows waits. All other
+// changes apply.
+func TestRejectedCohortDelaysOnlyGrowth(t *testing.T) {
 	c := setup(t)
 	policy := ranking()
 	setPolicy(t, c, policy)
@@ -197,7 +198,7 @@ spec: {policyName: NAME, validationActions: [Deny]}
 	probe := &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
 		if err := c.Client.Create(ctx, probe, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "no Cohorts here") {
-			return fmt.Errorf("a Cohort is not refused yet: %v", err)
+			return fmt.Errorf("Cohorts are not rejected yet: %v", err)
 		}
 		return nil
 	})
@@ -207,7 +208,7 @@ spec: {policyName: NAME, validationActions: [Deny]}
 	more := specOf(v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlarge", Amounts: accelerators(4)})
 	setQuota(t, c, team, more) // without its member
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "no Cohorts here")
-	there(t, c, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "hyperpod-ns-" + team, Name: desired.MembersName}}, false)
+	waitExists(t, c, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "hyperpod-ns-" + team, Name: desired.MembersName}}, false)
 	less := specOf(v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlarge", Amounts: accelerators(1)})
 	setQuota(t, c, other, less)
 	conditionIs(t, c, other, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
@@ -224,8 +225,9 @@ spec: {policyName: NAME, validationActions: [Deny]}
 	})
 }
 
-// A policy that is deleted while tasks get new priorities goes when that is over.
-func TestPolicyDeletedMidway(t *testing.T) {
+// A policy that is deleted during a change of the ranking is removed when the change
+// ends.
+func TestPolicyDeletedDuringChange(t *testing.T) {
 	c := setup(t)
 	setPolicy(t, c, ranking(class("midway", 10)))
 	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "")
@@ -243,7 +245,7 @@ func TestPolicyDeletedMidway(t *testing.T) {
 	}
 	clustertest.Eventually(t, time.Minute, func(ctx context.Context) error {
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(policy), policy); client.IgnoreNotFound(err) != nil || err == nil {
-			return fmt.Errorf("the policy is still there: %+v", policy.Status.Ranking)
+			return fmt.Errorf("the policy still exists: %+v", policy.Status.Ranking)
 		}
 		return nil
 	})
@@ -253,7 +255,7 @@ func TestPolicyDeletedMidway(t *testing.T) {
 	}
 	for i := range tasks.Items {
 		if p := tasks.Items[i].Spec.Priority; *p != 50 {
-			t.Errorf("%s has priority %d", tasks.Items[i].Name, *p)
+			t.Errorf("%s has priority %d, want 50", tasks.Items[i].Name, *p)
 		}
 	}
 }
