@@ -85,7 +85,7 @@ test-fast: databases prometheus ## the tests that need neither a cluster nor a b
 	@$(SUITE) -fast
 
 # Each fuzz target by its package; minimising long inputs would take the time.
-FUZZ      = web:FuzzLocalAddress web:FuzzCookie web:FuzzQuery web/session:FuzzOpen web/signin:FuzzIdentity handlers:FuzzAllocationForm governance/quota:FuzzFill governance/quota:FuzzResolve handlers:FuzzPolicyForm governance/kueueconfig:FuzzWant governance/imports:FuzzRead
+FUZZ      = web:FuzzLocalAddress web:FuzzCookie web:FuzzQuery web/session:FuzzOpen web/signin:FuzzIdentity handlers:FuzzAllocationForm governance/quota:FuzzFill governance/quota:FuzzResolve handlers:FuzzPolicyForm governance/kueueconfig:FuzzForPolicy governance/imports:FuzzRead
 # Runs rather than seconds: a run that meets the deadline counts as failed.
 FUZZ_RUNS ?= 1000
 

@@ -20,7 +20,7 @@ func TestAdd(t *testing.T) {
 		want string
 		then []string // the arguments
 	}{
-		"an integration joins the list, and comments stay": {
+		"an integration is appended, and comments stay": {
 			text: head2 + "integrations: # ours\n  frameworks:\n  - batch/job\n  # - pod\n  - ray.io/rayjob # also\n# end\nmetrics: {}\n",
 			more: kueueconfig.Addition{Frameworks: []string{"pod", "batch/job"}},
 			want: "  - ray.io/rayjob # also\n  - pod\n# end\nmetrics: {}\n",
@@ -37,11 +37,11 @@ func TestAdd(t *testing.T) {
 			text: head2 + "integrations:\n  frameworks: # none\n  externalFrameworks: [A.v1.example.com]\n", more: kueueconfig.Addition{Frameworks: []string{"pod"}},
 			want: "integrations:\n  frameworks: # none\n  - batch/job\n  - pod\n  externalFrameworks: [A.v1.example.com]\n",
 		},
-		"batch/job is there without a list": {
+		"batch/job is enabled without a list": {
 			text: head2 + "integrations: {frameworks: []}\n", more: kueueconfig.Addition{Frameworks: []string{"batch/job"}},
 			want: head2 + "integrations: {frameworks: []}\n",
 		},
-		"resources are left out": {
+		"resources are excluded": {
 			text: head2 + "resources:\n  quotaCheckStrategy: BlockUndeclared\n", more: kueueconfig.Addition{Exclude: []string{"ephemeral-storage"}},
 			want: "resources:\n  quotaCheckStrategy: BlockUndeclared\n  excludeResourcePrefixes:\n  - ephemeral-storage\n",
 		},
@@ -57,7 +57,7 @@ func TestAdd(t *testing.T) {
 			text: head2 + "resources: {excludeResourcePrefixes: [x]}\n", more: kueueconfig.Addition{Unexclude: []string{"y"}},
 			want: head2 + "resources: {excludeResourcePrefixes: [x]}\n",
 		},
-		"gates go where gates are": {
+		"gates are added to the arguments that have gates": {
 			text: head2, args: []string{"--feature-gates=A=true"}, more: kueueconfig.Addition{Gates: map[string]bool{kueueconfig.GateExplicitStatus: true, kueueconfig.GateReasons: true}},
 			want: head2, then: []string{"--feature-gates=A=true,UnadmittedWorkloadsObservability=true,UnadmittedWorkloadsExplicitStatus=true"},
 		},
@@ -65,7 +65,7 @@ func TestAdd(t *testing.T) {
 			text: head2 + "featureGates: {A: true}\n", more: kueueconfig.Addition{Gates: map[string]bool{kueueconfig.GateHashing: false}},
 			want: "featureGates: {A: true, SchedulingEquivalenceHashing: false}\n",
 		},
-		"what is there already": {
+		"existing values": {
 			text: head2 + "integrations: {frameworks: [pod]}\nresources: {excludeResourcePrefixes: [x]}\n", more: kueueconfig.Addition{Frameworks: []string{"pod"}, Exclude: []string{"x"}},
 			want: head2 + "integrations: {frameworks: [pod]}\nresources: {excludeResourcePrefixes: [x]}\n",
 		},
@@ -76,24 +76,24 @@ func TestAdd(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !strings.HasSuffix(got.Text, c.want) || !strings.HasPrefix(got.Text, head2) {
-				t.Errorf("the text becomes\n%s\nwant at its end\n%s", got.Text, c.want)
+				t.Errorf("got text\n%s\nwant this end\n%s", got.Text, c.want)
 			}
 			if c.then != nil && !cmp.Equal(got.Args, c.then) {
-				t.Errorf("the arguments become %q", got.Args)
+				t.Errorf("got arguments %q", got.Args)
 			}
 			if (got.Patch != "") != (got.ConfigChanged || got.ArgsChanged) {
 				t.Errorf("the patch is\n%s", got.Patch)
 			}
 			again, err := kueueconfig.Add(kueueconfig.Current{Text: got.Text, Args: got.Args, Image: current}, kueueconfig.Addition{Frameworks: c.more.Frameworks, Exclude: c.more.Exclude, Unexclude: c.more.Unexclude})
 			if err != nil || again.ConfigChanged || again.ArgsChanged {
-				t.Errorf("added again, it changes once more (%v):\n%s", err, again.Text)
+				t.Errorf("adding it again changes the text (%v):\n%s", err, again.Text)
 			}
 		})
 	}
 }
 
-// What would lose entries of a list is refused.
-func TestAddRefuses(t *testing.T) {
+// Add fails rather than lose entries of a list.
+func TestAddRejects(t *testing.T) {
 	pod, nic := kueueconfig.Addition{Frameworks: []string{"pod"}}, kueueconfig.Addition{Exclude: []string{"example.com/nic"}}
 	for name, c := range map[string]struct {
 		text string
@@ -101,8 +101,8 @@ func TestAddRefuses(t *testing.T) {
 		want string
 	}{
 		"integrations by reference":   {"managedJobsNamespaceSelector: {matchExpressions: [{key: a, operator: In, values: &x [batch/job, ray.io/rayjob]}]}\nintegrations: {frameworks: *x}\n", pod, "integrations.frameworks"},
-		"integrations in a word":      {"integrations: {frameworks: batch/job}\n", pod, "integrations.frameworks"},
-		"integrations in a mapping":   {"integrations: {frameworks: {batch/job: true}}\n", pod, "integrations.frameworks"},
+		"integrations as a string":    {"integrations: {frameworks: batch/job}\n", pod, "integrations.frameworks"},
+		"integrations as a mapping":   {"integrations: {frameworks: {batch/job: true}}\n", pod, "integrations.frameworks"},
 		"a section by reference":      {"metrics: &x {frameworks: [ray.io/rayjob]}\nintegrations: *x\n", pod, ", integrations is not a plain mapping"},
 		"integrations merged in":      {"metrics: &x {frameworks: [ray.io/rayjob]}\nintegrations: {<<: *x}\n", pod, "by hand"},
 		"a section merged in":         {"metrics: &x {integrations: {frameworks: [ray.io/rayjob]}}\n<<: *x\n", pod, "by hand"},
@@ -118,29 +118,29 @@ func TestAddRefuses(t *testing.T) {
 				t.Errorf("error %v, want one about %q; the text is\n%s", err, c.want, got.Text)
 			}
 			if got.Text != seen.Text || got.ConfigChanged || got.Patch != "" {
-				t.Errorf("changes something all the same: %+v", got)
+				t.Errorf("changed although it failed: %+v", got)
 			}
 		})
 	}
 }
 
-// Only what that version knows is offered: a Kueue that does not know a gate it
-// is given does not start.
+// Gates are supported only in versions that have them: Kueue does not start with an
+// unknown gate.
 func TestGatesByVersion(t *testing.T) {
 	for image, want := range map[string]string{
-		current: "UnadmittedWorkloadsObservability known, UnadmittedWorkloadsExplicitStatus known, SchedulingEquivalenceHashing known on, VisibilityOnDemand known on, DisableWaitForPodsReady known set on",
-		older:   "UnadmittedWorkloadsObservability, UnadmittedWorkloadsExplicitStatus, SchedulingEquivalenceHashing known on, VisibilityOnDemand known on, DisableWaitForPodsReady set on",
+		current: "UnadmittedWorkloadsObservability supported, UnadmittedWorkloadsExplicitStatus supported, SchedulingEquivalenceHashing supported on, VisibilityOnDemand supported on, DisableWaitForPodsReady supported set on",
+		older:   "UnadmittedWorkloadsObservability, UnadmittedWorkloadsExplicitStatus, SchedulingEquivalenceHashing supported on, VisibilityOnDemand supported on, DisableWaitForPodsReady set on",
 		branch:  "UnadmittedWorkloadsObservability, UnadmittedWorkloadsExplicitStatus, SchedulingEquivalenceHashing, VisibilityOnDemand, DisableWaitForPodsReady set on",
 	} {
 		gates, err := kueueconfig.Gates(kueueconfig.Current{Text: head2 + "featureGates: {DisableWaitForPodsReady: true}\n", Image: image})
 		if err != nil {
 			t.Fatal(err)
 		}
-		var said []string
+		var lines []string
 		for _, g := range gates {
 			text := g.Name
 			if g.Supported {
-				text += " known"
+				text += " supported"
 			}
 			if g.Explicit {
 				text += " set"
@@ -148,24 +148,24 @@ func TestGatesByVersion(t *testing.T) {
 			if g.Enabled {
 				text += " on"
 			}
-			said = append(said, text)
+			lines = append(lines, text)
 		}
-		if got := strings.Join(said, ", "); got != want {
+		if got := strings.Join(lines, ", "); got != want {
 			t.Errorf("%s: %s\nwant %s", image, got, want)
 		}
 	}
 }
 
-func TestCounts(t *testing.T) {
+func TestCountsResource(t *testing.T) {
 	text := head2 + "resources:\n  excludeResourcePrefixes: [example.com/]\n  transformations:\n  - {input: nvidia.com/mig-1g.5gb, strategy: Replace}\n  - {input: nvidia.com/mig-2g.10gb, strategy: Retain}\n  - {input: nvidia.com/mig-3g.20gb}\n"
 	for resource, want := range map[string]bool{
 		"example.com/nic": false, "nvidia.com/mig-1g.5gb": false, "nvidia.com/mig-2g.10gb": true, "nvidia.com/mig-3g.20gb": true, "ephemeral-storage": true,
 	} {
 		if got := kueueconfig.CountsResource(text, resource); got != want {
-			t.Errorf("%s is counted: %t", resource, got)
+			t.Errorf("CountsResource(%s) is %t", resource, got)
 		}
 	}
 	if kueueconfig.CountsResource(head2+"resources: {quotaCheckStrategy: IgnoreUndeclared}\n", "ephemeral-storage") {
-		t.Error("counted where what queues do not name is let through")
+		t.Error("ephemeral-storage is counted with IgnoreUndeclared")
 	}
 }

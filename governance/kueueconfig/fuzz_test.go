@@ -6,9 +6,9 @@ import (
 	"kuota.dev/kuota/governance/kueueconfig"
 )
 
-// FuzzWant looks for a configuration that makes Want panic, or that it goes on
-// changing when it sees its own result.
-func FuzzWant(f *testing.F) {
+// FuzzForPolicy searches for a configuration for which ForPolicy panics, or changes
+// its own result.
+func FuzzForPolicy(f *testing.F) {
 	for _, name := range []string{"release", "gang", "old", "oneline"} {
 		f.Add(seenOf(f, name, current).Text, "", true)
 	}
@@ -22,7 +22,7 @@ func FuzzWant(f *testing.F) {
 		got, err := kueueconfig.ForPolicy(seen, policy)
 		if err != nil {
 			if got.Text != text || got.ConfigChanged || got.ArgsChanged {
-				t.Errorf("refused with %v, and changed all the same", err)
+				t.Errorf("changed although it failed with %v", err)
 			}
 			return
 		}

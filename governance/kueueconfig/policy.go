@@ -12,12 +12,12 @@ type Current struct {
 	Args  []string // of the Deployment's manager container
 	Image string   // of the same container; its tag shows the version
 
-	// Restart is the command that restarts Kueue, as a person types it. Empty
-	// is that of Kueue as it installs itself.
+	// RestartCommand restarts Kueue. Empty means the command for the names of Kueue's
+	// release manifests.
 	RestartCommand string
 }
 
-// Desired is Kueue's configuration as a policy requires it.
+// Desired is the configuration that a policy requires.
 type Desired struct {
 	Text string   // the current bytes unless ConfigChanged
 	Args []string // the current ones unless ArgsChanged
@@ -26,14 +26,13 @@ type Desired struct {
 
 	// Changes are sentences about what changes.
 	Changes []string
-	// Cannot are sentences about what should change and cannot. They stand
-	// there whether anything else changes or not.
+	// Unsupported are sentences about parts of the policy that Kuota cannot
+	// configure. They do not depend on Changes.
 	Unsupported []string
-	// Patch shows a person exactly what to change by hand, line by line. It is
-	// empty when nothing differs.
+	// Patch lists the lines to change by hand; empty if nothing differs.
 	Patch string
-	// Version is Kueue's by its image's tag, such as v0.19.2; empty when that
-	// does not tell.
+	// Version is the version of Kueue in the tag of its image, such as v0.19.2; empty
+	// if the tag has none.
 	Version string
 }
 

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
 const (
 	current = "registry.example/kueue:v0.19.2"
@@ -24,7 +24,7 @@ const (
 	branch  = "registry.example/kueue:main"
 )
 
-// Policies of the tests, by what they ask for.
+// Policies of the tests, by what they enable.
 const (
 	neither = `idleCompute: {strategy: FirstComeFirstServe}`
 	fair    = `idleCompute: {strategy: FairShare}`
@@ -50,8 +50,8 @@ func seenOf(t testing.TB, name, image string, args ...string) kueueconfig.Curren
 	return kueueconfig.Current{Text: string(text), Args: append([]string{"--config=/controller_manager_config.yaml"}, args...), Image: image}
 }
 
-// Each case has its result in testdata/NAME.golden: the sentences, the patch
-// and the whole configuration.
+// Each case has a golden file testdata/NAME.golden with the sentences, the patch, the
+// arguments and the configuration.
 func TestGolden(t *testing.T) {
 	for name, c := range map[string]struct {
 		seen, image, policy string
@@ -60,13 +60,13 @@ func TestGolden(t *testing.T) {
 		"a release gets fair sharing":                     {seen: "release", image: current, policy: fair},
 		"a release gets both":                             {seen: "release", image: current, policy: both},
 		"an older release needs no gate":                  {seen: "release", image: older, policy: neither},
-		"a branch is not given a gate":                    {seen: "release", image: branch, policy: neither},
-		"gates among the arguments stay there":            {seen: "release", image: current, policy: neither, args: []string{"--feature-gates=PriorityBoost=true", "--zap-log-level=2"}},
-		"the times of a policy replace others":            {seen: "gang", image: current, policy: gangs},
-		"a list and comments of a person are kept":        {seen: "gang", image: current, policy: both},
-		"both go off":                                     {seen: "gang", image: current, policy: neither},
-		"the old version is switched off by its keys":     {seen: "old", image: current, policy: neither},
-		"the old version is switched on by its keys":      {seen: "old", image: current, policy: both},
+		"a branch gets no gate":                           {seen: "release", image: branch, policy: neither},
+		"gates among the arguments stay":                  {seen: "release", image: current, policy: neither, args: []string{"--feature-gates=PriorityBoost=true", "--zap-log-level=2"}},
+		"the timeouts of a policy replace others":         {seen: "gang", image: current, policy: gangs},
+		"a list and comments of an admin stay":            {seen: "gang", image: current, policy: both},
+		"both are switched off":                           {seen: "gang", image: current, policy: neither},
+		"v1beta1 is switched off by its keys":             {seen: "old", image: current, policy: neither},
+		"v1beta1 is switched on by its keys":              {seen: "old", image: current, policy: both},
 		"a configuration on one line is written in lines": {seen: "oneline", image: current, policy: both},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,10 +87,10 @@ func TestGolden(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), text); diff != "" {
-				t.Errorf("(-want +got), -update writes it anew:\n%s", diff)
+				t.Errorf("(-want +got), -update rewrites the file:\n%s", diff)
 			}
 			if got.ConfigChanged != (got.Text != seen.Text) || got.ArgsChanged != !cmp.Equal(got.Args, seen.Args) || (got.Patch != "") != (got.ConfigChanged || got.ArgsChanged) {
-				t.Errorf("says that the text changed: %t, the arguments: %t", got.ConfigChanged, got.ArgsChanged)
+				t.Errorf("ConfigChanged is %t, ArgsChanged is %t", got.ConfigChanged, got.ArgsChanged)
 			}
 		})
 	}
@@ -104,26 +104,26 @@ func prefixed(prefix string, sentences []string) []string {
 	return all
 }
 
-// What cannot be is told whether anything else changes or not, and the patch
-// names the Kueue that is there.
-func TestWhatCannotBeIsToldForEver(t *testing.T) {
+// Unsupported does not depend on Changes, and the patch has the restart command of
+// this installation.
+func TestUnsupportedIsAlwaysReported(t *testing.T) {
 	seen := seenOf(t, "release", branch)
-	seen.RestartCommand = "restart it there"
+	seen.RestartCommand = "restart this Kueue"
 	first, err := kueueconfig.ForPolicy(seen, policyOf(t, fair))
 	if err != nil || !first.ConfigChanged || len(first.Unsupported) != 1 {
-		t.Fatalf("first it cannot %q (%v)", first.Unsupported, err)
+		t.Fatalf("unsupported is %q (%v), want one sentence", first.Unsupported, err)
 	}
-	if !strings.Contains(first.Patch, "# restart it there\n") || strings.Contains(first.Patch, "kueue-system rollout") {
-		t.Errorf("the patch is\n%s", first.Patch)
+	if !strings.Contains(first.Patch, "# restart this Kueue\n") || strings.Contains(first.Patch, "kueue-system rollout") {
+		t.Errorf("got patch\n%s", first.Patch)
 	}
 	seen.Text = first.Text
 	then, err := kueueconfig.ForPolicy(seen, policyOf(t, fair))
 	if err != nil || then.ConfigChanged || len(then.Changes) > 0 || !cmp.Equal(then.Unsupported, first.Unsupported) {
-		t.Errorf("then it changes %q and cannot %q (%v)", then.Changes, then.Unsupported, err)
+		t.Errorf("a second time: changes %q, unsupported %q (%v)", then.Changes, then.Unsupported, err)
 	}
 }
 
-func TestWithoutAPolicyNothingChanges(t *testing.T) {
+func TestNoPolicyChangesNothing(t *testing.T) {
 	seen := kueueconfig.Current{Text: "not: [even YAML", Image: current}
 	got, err := kueueconfig.ForPolicy(seen, nil)
 	if err != nil || got.Text != seen.Text || got.ConfigChanged || got.ArgsChanged || len(got.Changes) > 0 {

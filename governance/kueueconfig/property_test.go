@@ -66,11 +66,11 @@ func decode(t *testing.T, text string) v1beta2.Configuration {
 	return c
 }
 
-func TestKueueIsAsEveryPolicySays(t *testing.T) {
+func TestForPolicyMatchesEveryPolicy(t *testing.T) {
 	const gate = "DisableWaitForPodsReady"
 	for _, name := range []string{"release", "gang", "old", "oneline"} {
 		for _, args := range [][]string{nil, {"--feature-gates=PriorityBoost=true"}, {"--feature-gates", gate + "=true"}} {
-			if name == "gang" && args != nil { // it has gates of its own
+			if name == "gang" && args != nil { // this file has gates
 				continue
 			}
 			seen := seenOf(t, name, current, args...)
@@ -91,17 +91,17 @@ func TestKueueIsAsEveryPolicySays(t *testing.T) {
 				}
 				if w, g := c.WaitForPodsReady, p.GangScheduling; g.Enabled && g.Timeout != nil {
 					if w.Timeout != *g.Timeout || *w.RecoveryTimeout != *g.RecoveryTimeout || *w.BlockAdmission != g.BlockAdmission || !cmp.Equal(w.RequeuingStrategy.BackoffLimitCount, g.Requeuing.BackoffLimitCount) {
-						t.Errorf("the figures are not those of the policy with %s", where)
+						t.Errorf("timeouts differ from the policy with %s", where)
 					}
 				}
 				after := c
 				after.FairSharing, after.WaitForPodsReady, after.FeatureGates = before.FairSharing, before.WaitForPodsReady, before.FeatureGates
 				if diff := cmp.Diff(asJSON(t, before), asJSON(t, after)); diff != "" {
-					t.Errorf("something else was changed with %s\n%s", where, diff)
+					t.Errorf("other settings changed with %s\n%s", where, diff)
 				}
 				again, err := kueueconfig.ForPolicy(kueueconfig.Current{Text: got.Text, Args: got.Args, Image: current}, p)
 				if err != nil || again.Text != got.Text || !cmp.Equal(again.Args, got.Args) || again.Patch != "" || len(again.Changes) > 0 {
-					t.Errorf("a second time, %v and %v change %s", err, again.Changes, where)
+					t.Errorf("applied again: error %v, changes %v, with %s", err, again.Changes, where)
 				}
 			})
 		}
@@ -117,9 +117,9 @@ func asJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
-// Kueue itself, where it is built, reads what was written and gets as far as
-// looking for a cluster.
-func TestKueueItselfTakesIt(t *testing.T) {
+// Kueue's own binary, if it is built, accepts the result and fails only because there
+// is no cluster.
+func TestKueueAcceptsConfiguration(t *testing.T) {
 	kueue, err := filepath.Abs("../../.local/bin/kueue")
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestKueueItselfTakesIt(t *testing.T) {
 			}
 			out, _ := exec.Command(kueue, "--config="+file, "--kubeconfig=/nonexistent/kubeconfig").CombinedOutput()
 			if !strings.Contains(string(out), "Initializing") || !strings.Contains(string(out), "/nonexistent/kubeconfig") {
-				t.Errorf("Kueue says:\n%s\nto:\n%s", out, got.Text)
+				t.Errorf("Kueue prints:\n%s\nfor:\n%s", out, got.Text)
 			}
 		})
 	}

@@ -13,23 +13,23 @@ import (
 
 const head = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
 
-func TestWhatCannotBeTakenIsSaid(t *testing.T) {
+func TestForPolicyRejects(t *testing.T) {
 	for name, c := range map[string]struct{ text, arg, policy, want string }{
-		"no YAML":                  {text: "a: [", want: "not YAML"},
-		"a key twice":              {text: head + "kind: Configuration\n", want: "not YAML that Kueue accepts"},
-		"nothing":                  {text: "", want: "is empty"},
-		"a comment":                {text: "# nothing\n", want: "is empty"},
-		"a list":                   {text: "- a\n", want: "not a mapping"},
-		"another kind":             {text: "apiVersion: v1\nkind: Pod\n", want: `a "Pod" of "v1"`},
-		"a later version":          {text: strings.Replace(head, "v1beta2", "v1", 1), want: "Kuota supports"},
-		"two documents":            {text: head + "---\n" + head, want: "more than one document"},
-		"a section that is a word": {text: head + "fairSharing: yes please\n", want: "fairSharing"},
-		"a section by reference":   {text: head + "metrics: &m {}\nwaitForPodsReady: *m\n", want: "waitForPodsReady"},
-		"a section referred to":    {text: head + "fairSharing: &f {preemptionStrategies: [LessThanInitialShare]}\nother: *f\n", want: "by hand"},
-		"more than anybody reads":  {text: head + strings.Repeat("#\n", 3000), want: "3002 lines"},
-		"gates in two places":      {text: head + "featureGates: {}\n", arg: "--feature-gates=PriorityBoost=true", want: "both"},
-		"no time to start":         {text: head, policy: "gangScheduling: {enabled: true, timeout: 0s}", want: "spec.gangScheduling.timeout"},
-		"a negative time":          {text: head, policy: "gangScheduling: {enabled: true, recoveryTimeout: -1s}", want: "spec.gangScheduling.recoveryTimeout"},
+		"no YAML":                {text: "a: [", want: "not YAML"},
+		"a key twice":            {text: head + "kind: Configuration\n", want: "not YAML that Kueue accepts"},
+		"an empty text":          {text: "", want: "is empty"},
+		"a comment":              {text: "# nothing\n", want: "is empty"},
+		"a list":                 {text: "- a\n", want: "not a mapping"},
+		"another kind":           {text: "apiVersion: v1\nkind: Pod\n", want: `a "Pod" of "v1"`},
+		"a later version":        {text: strings.Replace(head, "v1beta2", "v1", 1), want: "Kuota supports"},
+		"two documents":          {text: head + "---\n" + head, want: "more than one document"},
+		"a section as a string":  {text: head + "fairSharing: yes please\n", want: "fairSharing"},
+		"a section by reference": {text: head + "metrics: &m {}\nwaitForPodsReady: *m\n", want: "waitForPodsReady"},
+		"a section referred to":  {text: head + "fairSharing: &f {preemptionStrategies: [LessThanInitialShare]}\nother: *f\n", want: "by hand"},
+		"too many lines":         {text: head + strings.Repeat("#\n", 3000), want: "3002 lines"},
+		"gates in two places":    {text: head + "featureGates: {}\n", arg: "--feature-gates=PriorityBoost=true", want: "both"},
+		"a timeout of zero":      {text: head, policy: "gangScheduling: {enabled: true, timeout: 0s}", want: "spec.gangScheduling.timeout"},
+		"a negative timeout":     {text: head, policy: "gangScheduling: {enabled: true, recoveryTimeout: -1s}", want: "spec.gangScheduling.recoveryTimeout"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := kueueconfig.Current{Text: c.text, Args: []string{c.arg}, Image: current}
@@ -41,13 +41,13 @@ func TestWhatCannotBeTakenIsSaid(t *testing.T) {
 				t.Errorf("error %v, want one about %q", err, c.want)
 			}
 			if got.Text != seen.Text || got.ConfigChanged || got.ArgsChanged {
-				t.Errorf("changes something all the same: %+v", got)
+				t.Errorf("changed although it failed: %+v", got)
 			}
 		})
 	}
 }
 
-func TestVersionIsTheTags(t *testing.T) {
+func TestVersionFromImageTag(t *testing.T) {
 	for image, want := range map[string]string{
 		"registry.example/kueue/kueue:v0.19.2":    "v0.19.2",
 		"registry.example:5000/kueue:v0.19.2-foo": "v0.19.2-foo",
@@ -66,9 +66,8 @@ func TestVersionIsTheTags(t *testing.T) {
 	}
 }
 
-// The gate is written where the version is known to know it, and changed where
-// it stands.
-func TestGate(t *testing.T) {
+// The gate is added if the version has it, and changed where it is configured.
+func TestWaitForPodsReadyGate(t *testing.T) {
 	const gate = "DisableWaitForPodsReady"
 	off := head + "featureGates:\n  " + gate + ": false\n"
 	for name, c := range map[string]struct {
@@ -76,23 +75,23 @@ func TestGate(t *testing.T) {
 		args                []string
 		wantText            string
 		wantArgs            []string
-		says                string
+		want                string
 	}{
-		"Kueue 0.19 is given it":                    {image: current, text: head, policy: neither, wantText: head + "featureGates:\n  " + gate + ": true\n", says: "30 minutes"},
-		"Kueue 0.21 may have lost it":               {image: "kueue:v0.21.0", text: head, policy: neither, wantText: head, says: "may no longer have it"},
-		"an unknown version is not given it":        {image: branch, text: head, policy: neither, wantText: head, says: "does not show"},
-		"an unknown version has it already":         {image: branch, text: off, policy: neither, wantText: strings.Replace(off, "false", "true", 1), says: "switched on"},
-		"an unknown version has it in the way":      {image: branch, text: strings.Replace(off, "false", "true", 1), policy: neither, wantText: strings.Replace(off, "false", "true", 1)},
-		"a version from before does not know it":    {image: older, text: off, policy: neither, wantText: head, says: "does not have it"},
-		"an argument is changed":                    {image: current, text: head, policy: neither, args: []string{"--feature-gates=" + gate + "=false,A=true"}, wantText: head, wantArgs: []string{"--feature-gates=A=true," + gate + "=true"}, says: "switched on"},
-		"an argument in two parts is changed":       {image: current, text: head, policy: neither, args: []string{"--feature-gates", "A=true"}, wantText: head, wantArgs: []string{"--feature-gates", "A=true," + gate + "=true"}, says: "30 minutes"},
-		"an argument in two parts goes away":        {image: older, text: head, policy: neither, args: []string{"-a", "--feature-gates", gate + "=false"}, wantText: head, wantArgs: []string{"-a"}, says: "is removed"},
-		"an empty argument is no place":             {image: current, text: head, policy: neither, args: []string{"--feature-gates="}, wantText: head + "featureGates:\n  " + gate + ": true\n", wantArgs: []string{"--feature-gates="}, says: "30 minutes"},
-		"a null section is no place either":         {image: current, text: head + "featureGates:\nnamespace: n\n", policy: neither, wantText: head + "featureGates:\n  " + gate + ": true\nnamespace: n\n", says: "30 minutes"},
-		"a text without a last line's end gets one": {image: current, text: head + "namespace: n", policy: neither, wantText: head + "namespace: n\nfeatureGates:\n  " + gate + ": true\n", says: "30 minutes"},
-		"a document's end stays the end":            {image: current, text: "---\n" + head + "...\n", policy: neither, wantText: "---\n" + head + "featureGates:\n  " + gate + ": true\n...\n", says: "30 minutes"},
-		"line ends of Windows stay":                 {image: current, text: strings.ReplaceAll(head, "\n", "\r\n"), policy: neither, wantText: strings.ReplaceAll(head+"featureGates:\n  "+gate+": true\n", "\n", "\r\n"), says: "30 minutes"},
-		"an indented document stays indented":       {image: current, text: "  apiVersion: config.kueue.x-k8s.io/v1beta2\n  kind: Configuration\n", policy: neither, wantText: "  apiVersion: config.kueue.x-k8s.io/v1beta2\n  kind: Configuration\n  featureGates:\n    " + gate + ": true\n", says: "30 minutes"},
+		"Kueue 0.19 gets it":                        {image: current, text: head, policy: neither, wantText: head + "featureGates:\n  " + gate + ": true\n", want: "30 minutes"},
+		"Kueue 0.21 may not have it":                {image: "kueue:v0.21.0", text: head, policy: neither, wantText: head, want: "may no longer have it"},
+		"an unknown version does not get it":        {image: branch, text: head, policy: neither, wantText: head, want: "does not show"},
+		"an unknown version has it already":         {image: branch, text: off, policy: neither, wantText: strings.Replace(off, "false", "true", 1), want: "switched on"},
+		"an unknown version has it, and needs it":   {image: branch, text: strings.Replace(off, "false", "true", 1), policy: neither, wantText: strings.Replace(off, "false", "true", 1)},
+		"an older version does not have it":         {image: older, text: off, policy: neither, wantText: head, want: "does not have it"},
+		"an argument is changed":                    {image: current, text: head, policy: neither, args: []string{"--feature-gates=" + gate + "=false,A=true"}, wantText: head, wantArgs: []string{"--feature-gates=A=true," + gate + "=true"}, want: "switched on"},
+		"an argument in two parts is changed":       {image: current, text: head, policy: neither, args: []string{"--feature-gates", "A=true"}, wantText: head, wantArgs: []string{"--feature-gates", "A=true," + gate + "=true"}, want: "30 minutes"},
+		"an argument in two parts is removed":       {image: older, text: head, policy: neither, args: []string{"-a", "--feature-gates", gate + "=false"}, wantText: head, wantArgs: []string{"-a"}, want: "is removed"},
+		"an empty argument is not used":             {image: current, text: head, policy: neither, args: []string{"--feature-gates="}, wantText: head + "featureGates:\n  " + gate + ": true\n", wantArgs: []string{"--feature-gates="}, want: "30 minutes"},
+		"a null section is not used":                {image: current, text: head + "featureGates:\nnamespace: n\n", policy: neither, wantText: head + "featureGates:\n  " + gate + ": true\nnamespace: n\n", want: "30 minutes"},
+		"a missing last newline is added":           {image: current, text: head + "namespace: n", policy: neither, wantText: head + "namespace: n\nfeatureGates:\n  " + gate + ": true\n", want: "30 minutes"},
+		"the end marker of the document stays last": {image: current, text: "---\n" + head + "...\n", policy: neither, wantText: "---\n" + head + "featureGates:\n  " + gate + ": true\n...\n", want: "30 minutes"},
+		"CRLF line ends stay":                       {image: current, text: strings.ReplaceAll(head, "\n", "\r\n"), policy: neither, wantText: strings.ReplaceAll(head+"featureGates:\n  "+gate+": true\n", "\n", "\r\n"), want: "30 minutes"},
+		"an indented document stays indented":       {image: current, text: "  apiVersion: config.kueue.x-k8s.io/v1beta2\n  kind: Configuration\n", policy: neither, wantText: "  apiVersion: config.kueue.x-k8s.io/v1beta2\n  kind: Configuration\n  featureGates:\n    " + gate + ": true\n", want: "30 minutes"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := kueueconfig.ForPolicy(kueueconfig.Current{Text: c.text, Args: c.args, Image: c.image}, policyOf(t, c.policy))
@@ -105,11 +104,11 @@ func TestGate(t *testing.T) {
 			if diff := cmp.Diff(c.wantArgs, got.Args); diff != "" {
 				t.Errorf("args (-want +got):\n%s", diff)
 			}
-			if left := strings.Contains(c.says, "may no longer have it") || strings.Contains(c.says, "does not show"); left != (len(got.Unsupported) > 0) {
-				t.Errorf("it cannot %q", got.Unsupported)
+			if unsupported := strings.Contains(c.want, "may no longer have it") || strings.Contains(c.want, "does not show"); unsupported != (len(got.Unsupported) > 0) {
+				t.Errorf("unsupported is %q", got.Unsupported)
 			}
-			if says := strings.Join(slices.Concat(got.Changes, got.Unsupported), " "); !strings.Contains(says, c.says) || c.says == "" && says != "" {
-				t.Errorf("says %q, want %q", says, c.says)
+			if got := strings.Join(slices.Concat(got.Changes, got.Unsupported), " "); !strings.Contains(got, c.want) || c.want == "" && got != "" {
+				t.Errorf("got sentences %q, want %q", got, c.want)
 			}
 		})
 	}
