@@ -45,11 +45,11 @@ const podIntegration = "pod"
 
 // Check returns all findings, causes before their consequences.
 func Check(s Observation) []Finding {
-	var gaps []Finding
+	var findings []Finding
 	for _, check := range []func(Observation) []Finding{checkReadOnly, checkCRDs, checkInstallation, checkConfiguration, checkVisibility, checkPolicy, checkPermission, checkAdmissionPolicies} {
-		gaps = append(gaps, check(s)...)
+		findings = append(findings, check(s)...)
 	}
-	return gaps
+	return findings
 }
 
 // checkReadOnly checks whether HyperPod's add-on manages the cluster.
@@ -64,9 +64,9 @@ func checkReadOnly(s Observation) []Finding {
 }
 
 // checkCRDs checks for missing CRDs.
-func checkCRDs(s Observation) (gaps []Finding) {
+func checkCRDs(s Observation) (findings []Finding) {
 	if len(s.Missing.Own) > 0 {
-		gaps = append(gaps, Finding{
+		findings = append(findings, Finding{
 			ID: "own-kinds", Title: "Kuota's CRDs are missing: " + strings.Join(s.Missing.Own, ", "), Severity: SeverityError,
 			Impact: "Policies and allocations cannot be stored, and only this page works.",
 			Fix:    "kubectl apply --server-side -f deploy/crds\n",
@@ -74,31 +74,31 @@ func checkCRDs(s Observation) (gaps []Finding) {
 	}
 	switch k := s.Missing; {
 	case slices.ContainsFunc(k.KueueVersions, isNewer):
-		gaps = append(gaps, Finding{
+		findings = append(findings, Finding{
 			ID: "kueue-newer", Title: fmt.Sprintf("Kueue serves its API in %s only", strings.Join(k.KueueVersions, ", ")), Severity: SeverityError,
 			Impact: "Kuota needs v1beta2, and this Kueue is newer. Queues and tasks are not shown, and nothing is written to Kueue.",
 			Fix:    "# Upgrade Kuota. Do not downgrade Kueue: an older version may not read the stored objects.\n",
 		})
 	case len(k.KueueVersions) > 0:
-		gaps = append(gaps, Finding{
+		findings = append(findings, Finding{
 			ID: "kueue-older", Title: fmt.Sprintf("Kueue serves its API in %s only", strings.Join(k.KueueVersions, ", ")), Severity: SeverityError,
 			Impact: "Kuota needs v1beta2, which Kueue serves from 0.15, and is tested with 0.16.1 and 0.19.2. Queues and tasks are not shown, and nothing is written to Kueue.",
 			Fix:    "# Read Kueue's release notes of each version in between first.\n" + installFix(s.Install, Tested),
 		})
 	case k.NoKueue() && s.KueueRead != ReadSucceeded:
-		gaps = append(gaps, Finding{
+		findings = append(findings, Finding{
 			ID: "kueue-absent", Title: "Kueue is not installed", Severity: SeverityError,
 			Impact: "No quota is enforced. Policies and allocations take effect once Kueue is installed.",
 			Fix:    "# Kueue " + Tested + " is the version that Kuota is tested with.\n" + installFix(s.Install, Tested) + "# Then the console's permissions in Kueue's namespace:\n" + grantFix(s.Install),
 		})
 	case len(k.Kueue) > 0:
-		gaps = append(gaps, Finding{
+		findings = append(findings, Finding{
 			ID: "kueue-kinds", Title: "CRDs of Kueue are missing: " + strings.Join(k.Kueue, ", "), Severity: SeverityError,
 			Impact: "Kuota's controllers wait for all CRDs of Kueue. Until then, changes do not reach Kueue.",
 			Fix:    reinstallFix(s),
 		})
 	}
-	return gaps
+	return findings
 }
 
 // isNewer reports whether a version of Kueue's API is newer than the one that
@@ -108,7 +108,7 @@ func isNewer(served string) bool {
 }
 
 // checkInstallation checks the Kueue that runs.
-func checkInstallation(s Observation) (gaps []Finding) {
+func checkInstallation(s Observation) (findings []Finding) {
 	if s.KueueRead != ReadSucceeded && s.Missing.NoKueue() {
 		return nil // not installed; without its namespace there are no permissions in it either
 	}
@@ -131,13 +131,13 @@ func checkInstallation(s Observation) (gaps []Finding) {
 	version, older := kueueconfig.Version(s.Kueue.Image, oldestMinor)
 	switch {
 	case version == "":
-		gaps = append(gaps, Finding{
+		findings = append(findings, Finding{
 			ID: "kueue-version", Title: "Kueue's version is unknown", Severity: SeverityWarning,
 			Impact: fmt.Sprintf("The image %s does not show it, so Kuota neither suggests nor changes feature gates.", s.Kueue.Image),
 			Fix:    tagImageFix(s),
 		})
 	case older && len(s.Missing.KueueVersions) == 0:
-		gaps = append(gaps, Finding{
+		findings = append(findings, Finding{
 			ID: "kueue-older", Title: "Kueue " + version + " is older than 0.16", Severity: SeverityError,
 			Impact: "Kuota is tested with Kueue 0.16.1 and 0.19.2. This version may reject queues and report other reasons for waiting.",
 			Fix:    "# Read Kueue's release notes of each version in between first.\n" + installFix(s.Install, Tested),
@@ -145,19 +145,19 @@ func checkInstallation(s Observation) (gaps []Finding) {
 	}
 	switch {
 	case s.Kueue.ScaledToZero:
-		gaps = append(gaps, Finding{
+		findings = append(findings, Finding{
 			ID: "kueue-stopped", Title: "Kueue is not running", Severity: SeverityError,
 			Impact: "Its Deployment has 0 replicas. No task is admitted, and jobs cannot be submitted.",
 			Fix:    fmt.Sprintf("kubectl --namespace %s scale deployment %s --replicas=1\n", s.Install.Namespace, s.Install.Deployment),
 		})
 	case s.Kueue.RolloutFailure != "":
-		gaps = append(gaps, Finding{
+		findings = append(findings, Finding{
 			ID: "kueue-stuck", Title: "Kueue does not become ready", Severity: SeverityError,
 			Impact: "Its new configuration is not active. Kubernetes reports: " + s.Kueue.RolloutFailure,
 			Fix:    fmt.Sprintf("kubectl --namespace %s get pods\nkubectl --namespace %s logs deployment/%s\n", s.Install.Namespace, s.Install.Namespace, s.Install.Deployment),
 		})
 	}
-	return gaps
+	return findings
 }
 
 // checkPermission checks whether the console can change Kueue's configuration.
@@ -173,16 +173,16 @@ func checkPermission(s Observation) []Finding {
 }
 
 // checkAdmissionPolicies checks for Kuota's admission policies.
-func checkAdmissionPolicies(s Observation) (gaps []Finding) {
+func checkAdmissionPolicies(s Observation) (findings []Finding) {
 	if len(s.Enforcement) > 0 {
-		gaps = append(gaps, Finding{
+		findings = append(findings, Finding{
 			ID: "enforcement", Title: "Admission policies against jobs without a queue are missing", Severity: SeverityWarning,
 			Impact: "Jobs without a queue are admitted, and no quota limits them. Missing: " + strings.Join(s.Enforcement, ", ") + ".",
 			Fix:    "kubectl apply --server-side -f deploy/rbac/enforcement.yaml\n",
 		})
 	}
 	if len(s.Members) > 0 {
-		gaps = append(gaps, Finding{
+		findings = append(findings, Finding{
 			ID: "members", Title: "Admission policies for members are missing", Severity: SeverityError,
 			Impact: "Members can change more than intended, such as the priority of a task. Missing: " + strings.Join(s.Members, ", ") + ".",
 			Fix:    "kubectl apply --server-side -f deploy/rbac/members.yaml\n",
@@ -190,17 +190,17 @@ func checkAdmissionPolicies(s Observation) (gaps []Finding) {
 	}
 	switch s.ChangedBy {
 	case PolicyMissing:
-		gaps = append(gaps, Finding{
+		findings = append(findings, Finding{
 			ID: "changed-by", Title: "The API server does not record who made a change", Severity: SeverityWarning,
 			Impact: "Versions of policies and allocations show the program that made a change, not the user and the reason.",
 			Fix:    "kubectl apply --server-side -f deploy/rbac/changed-by.yaml\n",
 		})
 	case PolicyUnsupported:
-		gaps = append(gaps, Finding{
+		findings = append(findings, Finding{
 			ID: "changed-by", Title: "The API server cannot record who made a change", Severity: SeverityInfo,
 			Impact: "Versions of policies and allocations show the program that made a change, not the user and the reason.",
 			Fix:    fmt.Sprintf("# Kubernetes has MutatingAdmissionPolicy from 1.36; this API server is %s.\n# After its upgrade:\nkubectl apply --server-side -f deploy/rbac/changed-by.yaml\n", s.Server),
 		})
 	}
-	return gaps
+	return findings
 }

@@ -12,7 +12,7 @@ import (
 
 const head = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
 
-// whole is a cluster in which nothing is missing.
+// whole returns the observation of a cluster without findings.
 func whole() Observation {
 	return Observation{
 		Server: "v1.36.3", Missing: cluster.MissingKinds{Discovered: true}, Install: reconcile.DefaultKueueInstall,
@@ -26,18 +26,18 @@ func whole() Observation {
 
 var allKinds = []string{"ClusterQueue", "Cohort", "LocalQueue", "ResourceFlavor", "Workload", "WorkloadPriorityClass"}
 
-func TestGaps(t *testing.T) {
+func TestCheck(t *testing.T) {
 	fair := &v1alpha1.ClusterPolicySpec{IdleCompute: v1alpha1.IdleCompute{Strategy: v1alpha1.IdleFairShare}}
 	for name, c := range map[string]struct {
 		change func(*Observation)
 		want   string   // ids
-		patch  []string // in the first gap's
-		says   []string // its title and costs
+		fix    []string // contained in the Fix of the first finding
+		text   []string // contained in its Title or Impact
 	}{
 		"nothing is missing": {func(*Observation) {}, "", nil, nil},
 		"Kueue absent": {func(s *Observation) { s.Missing.Kueue, s.KueueRead, s.Visibility = allKinds, ReadNotFound, false }, "kueue-absent",
 			[]string{"kueue/releases/download/v0.19.2/manifests.yaml"}, []string{"not installed", "No quota is enforced"}},
-		"Kueue absent, and with it the rights in its namespace": {func(s *Observation) { s.Missing.Kueue, s.KueueRead = allKinds, ReadForbidden }, "kueue-absent", nil, nil},
+		"Kueue absent, without permissions in its namespace": {func(s *Observation) { s.Missing.Kueue, s.KueueRead = allKinds, ReadForbidden }, "kueue-absent", nil, nil},
 		"a kind missing": {func(s *Observation) {
 			s.Missing.Kueue = []string{"Cohort"}
 			s.Kueue.Image = "x:v0.18.1"
@@ -88,26 +88,26 @@ func TestGaps(t *testing.T) {
 			s.Visibility = false
 			s.Kueue.Text = strings.Replace(s.Kueue.Text, "DisableWait", "VisibilityOnDemand: false, DisableWait", 1)
 		}, "visibility", []string{"+featureGates", "VisibilityOnDemand: true"}, []string{"switched off"}},
-		"fair sharing the other way, and the console is told not to": {func(s *Observation) { s.Policy, s.Install.Manage = fair, false }, "policy",
+		"fair sharing differs, --manage-kueue=false": {func(s *Observation) { s.Policy, s.Install.Manage = fair, false }, "policy",
 			[]string{"+fairSharing:"}, []string{"Fair sharing is switched on"}},
-		"fair sharing the other way, and the console may not":      {func(s *Observation) { s.Policy, s.CanWrite = fair, No }, "policy permission", []string{"+fairSharing:"}, nil},
-		"fair sharing the other way, which the console puts right": {func(s *Observation) { s.Policy = fair }, "", nil, nil},
-		"somebody else governs the cluster": {func(s *Observation) { s.ReadOnly = "HyperPod's own task governance runs this cluster." }, "read-only",
+		"fair sharing differs, no permission":            {func(s *Observation) { s.Policy, s.CanWrite = fair, No }, "policy permission", []string{"+fairSharing:"}, nil},
+		"fair sharing differs, corrected by the console": {func(s *Observation) { s.Policy = fair }, "", nil, nil},
+		"HyperPod manages the cluster": {func(s *Observation) { s.ReadOnly = "HyperPod's own task governance runs this cluster." }, "read-only",
 			[]string{"kubectl get validatingadmissionpolicy hyperpod-task-governance-admission-policy\n", "\n--take-over\n"}, []string{"read-only", "HyperPod's own"}},
-		"fair sharing the other way, and somebody else governs the cluster": {func(s *Observation) { s.Policy, s.ReadOnly = fair, "HyperPod does." }, "read-only policy", nil, nil},
-		"Kueue absent, and somebody else governs the cluster": {func(s *Observation) {
+		"fair sharing differs, HyperPod manages the cluster": {func(s *Observation) { s.Policy, s.ReadOnly = fair, "HyperPod does." }, "read-only policy", nil, nil},
+		"Kueue absent, HyperPod manages the cluster": {func(s *Observation) {
 			s.Missing.Kueue, s.KueueRead, s.ReadOnly = allKinds, ReadNotFound, "HyperPod does."
 		}, "read-only kueue-absent", nil, nil},
-		"without permission, and somebody else governs the cluster": {func(s *Observation) { s.CanWrite, s.ReadOnly = No, "HyperPod does." }, "read-only", nil, nil},
-		"without permission":                      {func(s *Observation) { s.CanWrite = No }, "permission", []string{"console.yaml", "--manage-kueue=false"}, []string{"has no permission to change"}},
-		"told not to, so no permission is needed": {func(s *Observation) { s.CanWrite, s.Install.Manage = No, false }, "", nil, nil},
-		"configuration under another name":        {func(s *Observation) { s.KueueRead = ReadNotFound }, "kueue-not-found", []string{"--kueue-configmap="}, nil},
-		"configuration not to be read":            {func(s *Observation) { s.KueueRead = ReadForbidden }, "kueue-forbidden", []string{"console.yaml"}, nil},
-		"the API server did not say":              {func(s *Observation) { s.KueueRead = ReadFailed }, "kueue-unread", nil, nil},
-		"configuration that is no YAML":           {func(s *Observation) { s.Kueue.Text = "a: [" }, "kueue-configuration", []string{"edit configmap"}, nil},
-		"Kueue stopped":                           {func(s *Observation) { s.Kueue.ScaledToZero, s.Visibility = true, false }, "kueue-stopped", []string{"--replicas=1"}, nil},
-		"Kueue stuck":                             {func(s *Observation) { s.Kueue.RolloutFailure = "progress deadline exceeded" }, "kueue-stuck", []string{"logs"}, []string{"progress deadline"}},
-		"own kinds missing":                       {func(s *Observation) { s.Missing.Own = []string{"ClusterPolicy"} }, "own-kinds", []string{"deploy/crds"}, nil},
+		"without permission, HyperPod manages the cluster": {func(s *Observation) { s.CanWrite, s.ReadOnly = No, "HyperPod does." }, "read-only", nil, nil},
+		"without permission":                       {func(s *Observation) { s.CanWrite = No }, "permission", []string{"console.yaml", "--manage-kueue=false"}, []string{"has no permission to change"}},
+		"without permission, --manage-kueue=false": {func(s *Observation) { s.CanWrite, s.Install.Manage = No, false }, "", nil, nil},
+		"configuration under another name":         {func(s *Observation) { s.KueueRead = ReadNotFound }, "kueue-not-found", []string{"--kueue-configmap="}, nil},
+		"no permission to read the configuration":  {func(s *Observation) { s.KueueRead = ReadForbidden }, "kueue-forbidden", []string{"console.yaml"}, nil},
+		"reading the configuration failed":         {func(s *Observation) { s.KueueRead = ReadFailed }, "kueue-unread", nil, nil},
+		"configuration that is no YAML":            {func(s *Observation) { s.Kueue.Text = "a: [" }, "kueue-configuration", []string{"edit configmap"}, nil},
+		"Kueue stopped":                            {func(s *Observation) { s.Kueue.ScaledToZero, s.Visibility = true, false }, "kueue-stopped", []string{"--replicas=1"}, nil},
+		"Kueue stuck":                              {func(s *Observation) { s.Kueue.RolloutFailure = "progress deadline exceeded" }, "kueue-stuck", []string{"logs"}, []string{"progress deadline"}},
+		"own kinds missing":                        {func(s *Observation) { s.Missing.Own = []string{"ClusterPolicy"} }, "own-kinds", []string{"deploy/crds"}, nil},
 		"no admission policies": {func(s *Observation) {
 			s.Enforcement, s.Members, s.ChangedBy = []string{"e"}, []string{"m"}, PolicyMissing
 		}, "enforcement members changed-by", []string{"enforcement.yaml"}, nil},
@@ -121,15 +121,15 @@ func TestGaps(t *testing.T) {
 		"accelerators and others that no queue covers": {func(s *Observation) {
 			s.Uncovered = []UncoveredResource{{"ephemeral-storage", 1}, {"nvidia.com/mig-1g.5gb", 1}}
 		}, "uncovered", []string{"+  - ephemeral-storage"}, []string{"quota of it", "everyone can use them without quota: ephemeral-storage."}},
-		"quota of what Kueue does not count": {func(s *Observation) {
+		"quota of excluded resources": {func(s *Observation) {
 			s.Covered = []string{"cpu", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "pods"}
 			s.Kueue.Text += "resources:\n  excludeResourcePrefixes: [nvidia.com/mig-, p, example.com/, nvidia.]\n"
 		}, "excluded", []string{"+  excludeResourcePrefixes: [p, example.com/]"}, []string{"their quota has no effect: nvidia.com/gpu, nvidia.com/mig-1g.5gb."}},
-		"quota of what Kueue counts": {func(s *Observation) {
+		"quota of counted resources": {func(s *Observation) {
 			s.Covered = []string{"cpu", "pods"}
 			s.Kueue.Text += "resources: {excludeResourcePrefixes: [pods, cpu2]}\n"
 		}, "", nil, nil},
-		"resources that Kueue does not count": {func(s *Observation) {
+		"excluded resources without quota": {func(s *Observation) {
 			s.Uncovered = []UncoveredResource{{"ephemeral-storage", 2}}
 			s.Kueue.Text += "resources: {excludeResourcePrefixes: [ephemeral]}\n"
 		}, "", nil, nil},
@@ -137,33 +137,33 @@ func TestGaps(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			seen := whole()
 			c.change(&seen)
-			gaps := Check(seen)
+			findings := Check(seen)
 			var ids []string
-			for _, gap := range gaps {
-				ids = append(ids, gap.ID)
-				if gap.Title == "" || !strings.HasSuffix(strings.TrimSpace(gap.Impact), ".") && gap.ID != "kueue-stuck" {
-					t.Errorf("%s says no whole sentence: %q, %q", gap.ID, gap.Title, gap.Impact)
+			for _, finding := range findings {
+				ids = append(ids, finding.ID)
+				if finding.Title == "" || !strings.HasSuffix(strings.TrimSpace(finding.Impact), ".") && finding.ID != "kueue-stuck" {
+					t.Errorf("%s: Impact is not a sentence: %q, %q", finding.ID, finding.Title, finding.Impact)
 				}
 			}
 			if got := strings.Join(ids, " "); got != c.want {
-				t.Fatalf("gaps are %q, want %q", got, c.want)
+				t.Fatalf("got findings %q, want %q", got, c.want)
 			}
-			for _, want := range c.patch {
-				if !strings.Contains(gaps[0].Fix, want) {
-					t.Errorf("the patch lacks %q:\n%s", want, gaps[0].Fix)
+			for _, want := range c.fix {
+				if !strings.Contains(findings[0].Fix, want) {
+					t.Errorf("the fix does not contain %q:\n%s", want, findings[0].Fix)
 				}
 			}
-			for _, want := range c.says {
-				if !strings.Contains(gaps[0].Title+" "+gaps[0].Impact, want) {
-					t.Errorf("it does not say %q: %s: %s", want, gaps[0].Title, gaps[0].Impact)
+			for _, want := range c.text {
+				if !strings.Contains(findings[0].Title+" "+findings[0].Impact, want) {
+					t.Errorf("title and impact do not contain %q: %s: %s", want, findings[0].Title, findings[0].Impact)
 				}
 			}
 		})
 	}
 }
 
-// What quota may be given of is never to be left out of Kueue's count.
-func TestAcceleratorsAreNotLeftOut(t *testing.T) {
+// No fix excludes a resource that Kuota has quota for.
+func TestFixExcludesNoAccelerators(t *testing.T) {
 	seen := whole()
 	for _, name := range []string{"amd.com/gpu", "cpu", "ephemeral-storage", "google.com/tpu", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "vpc.amazonaws.com/efa"} {
 		seen.Uncovered = append(seen.Uncovered, UncoveredResource{Resource: name})
@@ -175,27 +175,26 @@ func TestAcceleratorsAreNotLeftOut(t *testing.T) {
 		}
 	}
 	if got := strings.Join(lines, ""); got != "ephemeral-storage\n" {
-		t.Errorf("to be left out are\n%s", got)
+		t.Errorf("the fix excludes\n%s", got)
 	}
 }
 
-// Where a version of Kueue runs, or one that is not known, no other is offered,
-// except by who reads the release notes first.
-func TestNoOtherVersionIsGuessed(t *testing.T) {
+// No fix installs another version of Kueue than the running one without pointing to
+// the release notes.
+func TestFixSuggestsNoOtherVersion(t *testing.T) {
 	for _, image := range []string{"x:main", "x@sha256:ab", "x:v0.15.2", "x:v0.17.3", "x:v0.20.0", ""} {
 		seen := whole()
 		seen.Kueue.Image, seen.Missing.Kueue, seen.Visibility, seen.Install.Manage = image, []string{"Cohort"}, false, false
-		for _, gap := range Check(seen) {
-			if strings.Contains(gap.Fix, "/"+Tested+"/") && !strings.Contains(gap.Fix, "release notes") || strings.Contains(gap.Fix, ":"+Tested) {
-				t.Errorf("%q: %s offers another version:\n%s", image, gap.ID, gap.Fix)
+		for _, finding := range Check(seen) {
+			if strings.Contains(finding.Fix, "/"+Tested+"/") && !strings.Contains(finding.Fix, "release notes") || strings.Contains(finding.Fix, ":"+Tested) {
+				t.Errorf("%q: %s suggests another version:\n%s", image, finding.ID, finding.Fix)
 			}
 		}
 	}
 }
 
-// What a vendor puts behind a version is no part of the address of Kueue's
-// manifests.
-func TestManifestsOfAVendorsVersion(t *testing.T) {
+// The URL of Kueue's manifests has no vendor suffix of the version.
+func TestManifestsOfVendorVersion(t *testing.T) {
 	for image, want := range map[string]string{
 		"x:v0.18.1-corp.3": "v0.18.1", "x:0.18.1": "v0.18.1", "x:v0.18.1-12-gabcdef": "v0.18.1", "x:v0.18.1@sha256:ab": "v0.18.1", "x:v0.19.0-rc.1": "v0.19.0-rc.1",
 	} {
@@ -203,16 +202,16 @@ func TestManifestsOfAVendorsVersion(t *testing.T) {
 		seen.Kueue.Image = image
 		patch := reinstallFix(seen)
 		if !strings.Contains(patch, "/download/"+want+"/manifests.yaml\n") {
-			t.Errorf("of %s it offers\n%s", image, patch)
+			t.Errorf("%s: got\n%s", image, patch)
 		}
 		if !strings.Contains(patch, "This applies") || strings.Contains(patch, "elsewhere") {
-			t.Errorf("of %s it says\n%s", image, patch)
+			t.Errorf("%s: got\n%s", image, patch)
 		}
 	}
 }
 
-// Files in which Kueue has its own names are changed first where it has others.
-func TestOtherNamesOfKueue(t *testing.T) {
+// If Kueue has custom names, fixes that apply manifests say what to change first.
+func TestCustomNamesOfKueue(t *testing.T) {
 	for _, changes := range []func(*Observation){
 		func(s *Observation) { s.Missing.Kueue, s.KueueRead = allKinds, ReadNotFound },
 		func(s *Observation) { s.Missing.Kueue = []string{"Cohort"} },
@@ -230,18 +229,18 @@ func TestOtherNamesOfKueue(t *testing.T) {
 			if other != nil {
 				other(&seen.Install)
 			}
-			gap := Check(seen)[0]
-			if told := strings.Contains(gap.Fix, describeInstall(seen.Install)); told != (other != nil) {
-				t.Errorf("%s with %s says\n%s", gap.ID, describeInstall(seen.Install), gap.Fix)
+			finding := Check(seen)[0]
+			if found := strings.Contains(finding.Fix, describeInstall(seen.Install)); found != (other != nil) {
+				t.Errorf("%s with %s: got\n%s", finding.ID, describeInstall(seen.Install), finding.Fix)
 			}
-			if other != nil && strings.Contains(gap.Fix, "console.yaml") && !strings.Contains(gap.Fix, "change the Role kuota-kueue-configuration and its binding first") {
-				t.Errorf("%s does not say what to change first:\n%s", gap.ID, gap.Fix)
+			if other != nil && strings.Contains(finding.Fix, "console.yaml") && !strings.Contains(finding.Fix, "change the Role kuota-kueue-configuration and its binding first") {
+				t.Errorf("%s does not contain what to change first:\n%s", finding.ID, finding.Fix)
 			}
 		}
 	}
 	seen := whole()
 	seen.CanWrite, seen.Install.Manage = No, false
 	if customNames(seen.Install) {
-		t.Error("whether the console manages Kueue is taken for a name of Kueue's")
+		t.Error("Manage counts as a custom name")
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // checkConfiguration checks Kueue's configuration, except for what the policy
 // determines.
-func checkConfiguration(s Observation) (gaps []Finding) {
+func checkConfiguration(s Observation) (findings []Finding) {
 	if s.KueueRead != ReadSucceeded {
 		return nil
 	}
@@ -24,19 +24,19 @@ func checkConfiguration(s Observation) (gaps []Finding) {
 		}}
 	}
 	if !slices.Contains(kueueconfig.Integrations(seen.Text), podIntegration) {
-		gaps = append(gaps, Finding{
+		findings = append(findings, Finding{
 			ID: "pods", Title: "Kueue's pod integration is off", Severity: SeverityWarning,
 			Impact: "No quota limits single pods and pods of Deployments and StatefulSets. With enforcement on, team namespaces reject them.",
 			Fix:    additionFix(seen, kueueconfig.Addition{Frameworks: []string{podIntegration}}),
 		})
 	}
-	gaps = append(gaps, checkReasons(s, gates)...)
-	gaps = append(gaps, checkExcluded(s)...)
-	return append(gaps, checkUncovered(s)...)
+	findings = append(findings, checkReasons(s, gates)...)
+	findings = append(findings, checkExcluded(s)...)
+	return append(findings, checkUncovered(s)...)
 }
 
 // checkReasons checks how exactly Kueue reports why a task waits.
-func checkReasons(s Observation, gates []kueueconfig.Gate) (gaps []Finding) {
+func checkReasons(s Observation, gates []kueueconfig.Gate) (findings []Finding) {
 	seen := s.Kueue.Current
 	off := map[string]bool{}
 	for _, g := range gates {
@@ -44,28 +44,28 @@ func checkReasons(s Observation, gates []kueueconfig.Gate) (gaps []Finding) {
 		case (g.Name == kueueconfig.GateReasons || g.Name == kueueconfig.GateExplicitStatus) && g.Supported && !g.Enabled:
 			off[g.Name] = true
 		case g.Name == kueueconfig.GateHashing && g.Supported && g.Enabled:
-			gaps = append(gaps, Finding{
+			findings = append(findings, Finding{
 				ID: "hashing", Title: "Most reasons for waiting are hidden", Severity: SeverityWarning,
 				Impact: "With the gate " + g.Name + " on, most waiting tasks only report that an equivalent workload was not admitted, not what they need.",
 				Fix:    additionFix(seen, kueueconfig.Addition{Gates: map[string]bool{g.Name: false}}),
 			})
 		}
 	}
-	const costs = "The reason why a task waits is less exact, and missing for some tasks."
+	const impact = "The reason why a task waits is less exact, and missing for some tasks."
 	version, older := kueueconfig.Version(seen.Image, reasonsMinor)
 	switch {
 	case len(off) > 0:
-		gaps = append(gaps, Finding{
-			ID: "reasons", Title: "Kueue does not report exact reasons", Severity: SeverityWarning, Impact: costs,
+		findings = append(findings, Finding{
+			ID: "reasons", Title: "Kueue does not report exact reasons", Severity: SeverityWarning, Impact: impact,
 			Fix: additionFix(seen, kueueconfig.Addition{Gates: off}),
 		})
 	case older:
-		gaps = append(gaps, Finding{
-			ID: "reasons", Title: "Kueue " + version + " does not report exact reasons", Severity: SeverityInfo, Impact: costs,
+		findings = append(findings, Finding{
+			ID: "reasons", Title: "Kueue " + version + " does not report exact reasons", Severity: SeverityInfo, Impact: impact,
 			Fix: "# Kueue reports them from 0.19. Read the release notes of each version in between first.\n" + installFix(s.Install, Tested),
 		})
 	}
-	return gaps
+	return findings
 }
 
 // checkVisibility checks the API that returns the order of a queue.
@@ -73,27 +73,27 @@ func checkVisibility(s Observation) []Finding {
 	if s.Visibility || s.KueueRead != ReadSucceeded || s.Kueue.ScaledToZero {
 		return nil
 	}
-	gap := Finding{
+	finding := Finding{
 		ID: "visibility", Title: "Kueue's visibility API does not answer", Severity: SeverityWarning,
 		Impact: "The position of a task in its queue is unknown.",
 		Fix:    "# Check whether the API server reaches it:\nkubectl get apiservice v1beta2.visibility.kueue.x-k8s.io --output yaml\n# Kueue's manifests install it:\n",
 	}
 	if version, older := kueueconfig.Version(s.Kueue.Image, oldestMinor); older {
-		gap.Fix = "# Kueue " + version + " may not have it in v1beta2: upgrade Kueue first.\n"
+		finding.Fix = "# Kueue " + version + " may not have it in v1beta2: upgrade Kueue first.\n"
 	} else {
-		gap.Fix += reinstallFix(s)
+		finding.Fix += reinstallFix(s)
 	}
 	gates, err := kueueconfig.Gates(s.Kueue.Current)
 	if err != nil {
-		return []Finding{gap}
+		return []Finding{finding}
 	}
 	for _, g := range gates {
 		if g.Name == kueueconfig.GateVisibility && g.Explicit && !g.Enabled {
-			gap.Title = "Kueue's visibility API is switched off"
-			gap.Fix = additionFix(s.Kueue.Current, kueueconfig.Addition{Gates: map[string]bool{g.Name: true}})
+			finding.Title = "Kueue's visibility API is switched off"
+			finding.Fix = additionFix(s.Kueue.Current, kueueconfig.Addition{Gates: map[string]bool{g.Name: true}})
 		}
 	}
-	return []Finding{gap}
+	return []Finding{finding}
 }
 
 // checkPolicy checks whether Kueue's configuration matches the policy, unless
@@ -106,18 +106,18 @@ func checkPolicy(s Observation) []Finding {
 	if err != nil {
 		return nil // another check reports configuration that cannot be read, the policy page an invalid policy
 	}
-	var gaps []Finding
+	var findings []Finding
 	if (want.ConfigChanged || want.ArgsChanged) && !(s.Manages() && s.CanWrite == Yes) {
-		gaps = append(gaps, Finding{
+		findings = append(findings, Finding{
 			ID: "policy", Title: "Kueue does not match the policy", Severity: SeverityError,
 			Impact: "Kueue does not match the policy until you apply the changes below. " + strings.Join(want.Changes, " "),
 			Fix:    want.Patch,
 		})
 	}
 	if len(want.Unsupported) > 0 {
-		gaps = append(gaps, Finding{ID: "policy-cannot", Title: "Part of the policy cannot be configured", Severity: SeverityWarning, Impact: strings.Join(want.Unsupported, " ")})
+		findings = append(findings, Finding{ID: "policy-cannot", Title: "Part of the policy cannot be configured", Severity: SeverityWarning, Impact: strings.Join(want.Unsupported, " ")})
 	}
-	return gaps
+	return findings
 }
 
 // additionFix returns the patch of an addition, or why there is none.

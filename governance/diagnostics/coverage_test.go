@@ -12,27 +12,27 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// held is a cache that holds these.
-type held struct {
+// fakeReader is a reader with these objects.
+type fakeReader struct {
 	client.Reader
 	queues []kueue.ClusterQueue
 	nodes  []corev1.Node
 	tasks  []kueue.Workload
 }
 
-func (h held) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
+func (r fakeReader) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	switch list := list.(type) {
 	case *kueue.ClusterQueueList:
-		list.Items = h.queues
+		list.Items = r.queues
 	case *corev1.NodeList:
-		list.Items = h.nodes
+		list.Items = r.nodes
 	case *kueue.WorkloadList:
-		list.Items = h.tasks
+		list.Items = r.tasks
 	}
 	return nil
 }
 
-func TestFind(t *testing.T) {
+func TestResourceCoverage(t *testing.T) {
 	one := resource.MustParse("1")
 	node := corev1.Node{Status: corev1.NodeStatus{Allocatable: corev1.ResourceList{"cpu": one, "pods": one, "nvidia.com/mig-1g.5gb": one, "aws.amazon.com/neuron": one, "hugepages-2Mi": {}}}}
 	task := func(finished metav1.ConditionStatus) kueue.Workload {
@@ -43,10 +43,10 @@ func TestFind(t *testing.T) {
 			Status: kueue.WorkloadStatus{Conditions: []metav1.Condition{{Type: kueue.WorkloadFinished, Status: finished}}},
 		}
 	}
-	in := held{nodes: []corev1.Node{node}, tasks: []kueue.Workload{task(metav1.ConditionFalse), task(metav1.ConditionTrue)}}
+	in := fakeReader{nodes: []corev1.Node{node}, tasks: []kueue.Workload{task(metav1.ConditionFalse), task(metav1.ConditionTrue)}}
 	covered, uncovered, err := ResourceCoverage(t.Context(), in)
 	if err != nil || len(covered)+len(uncovered) > 0 {
-		t.Errorf("without a queue it finds %v, %v, %v", covered, uncovered, err)
+		t.Errorf("without a ClusterQueue: %v, %v, %v", covered, uncovered, err)
 	}
 	in.queues = []kueue.ClusterQueue{
 		{Spec: kueue.ClusterQueueSpec{ResourceGroups: []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{"memory", "cpu"}}, {CoveredResources: []corev1.ResourceName{"aws.amazon.com/neurondevice"}}}}},
@@ -54,6 +54,6 @@ func TestFind(t *testing.T) {
 	}
 	covered, uncovered, err = ResourceCoverage(t.Context(), in)
 	if err != nil || !slices.Equal(covered, []string{"aws.amazon.com/neurondevice", "cpu", "memory"}) || !slices.Equal(uncovered, []UncoveredResource{{"example.com/nic", 1}, {"nvidia.com/mig-1g.5gb", 0}}) {
-		t.Errorf("it finds %v, %v, %v", covered, uncovered, err)
+		t.Errorf("got %v, %v, %v", covered, uncovered, err)
 	}
 }

@@ -65,21 +65,21 @@ func checkUncovered(s Observation) []Finding {
 	if len(names) == 0 {
 		return nil
 	}
-	gap := Finding{
+	finding := Finding{
 		ID: "uncovered", Title: "No queue covers some resources of this cluster", Severity: severity,
 		Impact: "A task that requests one of these is never admitted: " + strings.Join(names, ", ") + ".",
 	}
 	if len(rows) > 0 {
-		gap.Impact += " Give a team quota of it: " + strings.Join(rows, ", ") + "."
+		finding.Impact += " Give a team quota of it: " + strings.Join(rows, ", ") + "."
 	}
 	if len(devices) > 0 {
-		gap.Impact += " Kuota does not support these accelerators: " + strings.Join(devices, ", ") + ". If Kueue excludes them, everyone can use them without quota."
+		finding.Impact += " Kuota does not support these accelerators: " + strings.Join(devices, ", ") + ". If Kueue excludes them, everyone can use them without quota."
 	}
 	if len(others) > 0 {
-		gap.Impact += " If Kueue excludes these, everyone can use them without quota: " + strings.Join(others, ", ") + "."
-		gap.Fix = additionFix(s.Kueue.Current, kueueconfig.Addition{Exclude: others})
+		finding.Impact += " If Kueue excludes these, everyone can use them without quota: " + strings.Join(others, ", ") + "."
+		finding.Fix = additionFix(s.Kueue.Current, kueueconfig.Addition{Exclude: others})
 	}
-	return []Finding{gap}
+	return []Finding{finding}
 }
 
 func (u UncoveredResource) describe() string {

@@ -45,16 +45,16 @@ func (s *Service) CanView(ctx context.Context, user governance.User) bool {
 	if err != nil || !all {
 		return false
 	}
-	may, err := s.Access.MayEditPolicy(ctx, user)
-	return err == nil && may
+	allowed, err := s.Access.MayEditPolicy(ctx, user)
+	return err == nil && allowed
 }
 
 // Report collects the report for a user who can update the policy. For all
 // others the page does not exist.
 func (s *Service) Report(ctx context.Context, user governance.User) (Report, error) {
-	may, err := s.Access.MayEditPolicy(ctx, user)
-	if err == nil && !may {
-		err = &governance.Error{Kind: governance.NotFound, Op: "look at settings", Message: "Page not found, or you do not have access."}
+	allowed, err := s.Access.MayEditPolicy(ctx, user)
+	if err == nil && !allowed {
+		err = &governance.Error{Kind: governance.NotFound, Op: "read settings", Message: "Page not found, or you do not have access."}
 	}
 	if err != nil {
 		return Report{}, err
@@ -62,9 +62,9 @@ func (s *Service) Report(ctx context.Context, user governance.User) (Report, err
 	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()
 	state := Report{Observation: Observation{Missing: s.Cluster.MissingKinds(), ReadOnly: s.Cluster.ReadOnlyReason(), Install: s.Install}}
-	look := collector{s, ctx, &state}
+	collect := collector{s, ctx, &state}
 	var group errgroup.Group
-	for _, part := range []func(){look.server, look.kueue, look.visibility, look.permission, look.admission, look.cache} {
+	for _, part := range []func(){collect.server, collect.kueue, collect.visibility, collect.permission, collect.admission, collect.cache} {
 		group.Go(func() error {
 			part()
 			return nil
