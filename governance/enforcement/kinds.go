@@ -5,7 +5,7 @@ type kind struct {
 	name      string   // of its admission policy
 	framework string   // the name of Kueue's integration
 	group     string   // of its API
-	versions  []string // "*" for all of a kind whose fields may not be there
+	versions  []string // "*" for all of a kind whose fields can be absent
 	resource  string
 	kind      string
 	templates string // CEL over %s, the object: a list of its pod templates

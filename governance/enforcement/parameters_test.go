@@ -14,8 +14,8 @@ import (
 
 const typeLabel = "node.kubernetes.io/instance-type"
 
-// Before Kueue's configuration was read it is taken to manage Jobs only; an
-// instance type that has nodes of its own beside a group can still be selected.
+// Until Kueue's configuration is known, only Jobs are assumed to be managed. An instance
+// type that also has nodes outside pools of several types can be selected.
 func TestParameters(t *testing.T) {
 	node := func(name, instanceType, zone string) corev1.Node {
 		return corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{typeLabel: instanceType, "zone": zone}}}

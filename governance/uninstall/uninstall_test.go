@@ -58,8 +58,8 @@ spec:
 `, name, gpus)
 }
 
-// left is what must be the same before and after Kuota leaves.
-func left(t *testing.T, c *clustertest.Cluster) string {
+// remainder returns the objects that uninstalling Kuota must not change.
+func remainder(t *testing.T, c *clustertest.Cluster) string {
 	t.Helper()
 	spec := func(resource string) string {
 		return c.Kubectl(t, "", "get", resource, "-A", "-o", `jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.metadata.labels} {.spec} {.value}{"\n"}{end}`)
@@ -69,7 +69,7 @@ func left(t *testing.T, c *clustertest.Cluster) string {
 		all = append(all, spec(resource))
 	}
 	all = append(all,
-		// Not which Cohort: until the policy is back, Kuota lends nothing.
+		// Not the name of the Cohort: without the policy Kuota lends nothing.
 		c.Kubectl(t, "", "get", "cohorts", "-o", "jsonpath={range .items[*]}{.metadata.name} {.spec}{end}"),
 		c.Kubectl(t, "", "get", "nodes", "-L", "kuota.dev/pool", "--no-headers", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.labels.kuota\.dev/pool}{"\n"}{end}`),
 		c.Kubectl(t, "", "get", "namespace", "hyperpod-ns-stays", "-o", "jsonpath={.metadata.uid} {.metadata.labels} {.metadata.annotations.kuota\\.dev/team}"),
@@ -80,9 +80,10 @@ func left(t *testing.T, c *clustertest.Cluster) string {
 	return strings.Join(all, "\n")
 }
 
-func installed(t *testing.T, c *clustertest.Cluster) {
+// waitInstalled applies the CRDs' objects, and waits until they are ready.
+func waitInstalled(t *testing.T, c *clustertest.Cluster) {
 	t.Helper()
-	clustertest.Eventually(t, soon, func(context.Context) error { // the kinds may be a moment old
+	clustertest.Eventually(t, soon, func(context.Context) error { // the CRDs may not be served yet
 		out, err := c.TryKubectl(install, "apply", "-f", "-")
 		if err != nil {
 			return fmt.Errorf("%s", out)
@@ -92,40 +93,43 @@ func installed(t *testing.T, c *clustertest.Cluster) {
 	c.Kubectl(t, "", "wait", "--for=condition=Ready", "clusterpolicy/default", "computeallocation/stays", "--timeout=90s")
 }
 
-func gone(t *testing.T, c *clustertest.Cluster) {
+// waitUninstalled waits until the CRDs are deleted, and a running controller could have
+// reacted.
+func waitUninstalled(t *testing.T, c *clustertest.Cluster) {
 	t.Helper()
 	clustertest.Eventually(t, soon, func(context.Context) error {
 		if out, err := c.TryKubectl("", "get", "crd", "computeallocations.kuota.dev", "clusterpolicies.kuota.dev"); err == nil || strings.Contains(out, "kuota.dev ") {
-			return fmt.Errorf("there is %s", out)
+			return fmt.Errorf("CRDs exist: %s", out)
 		}
 		return nil
 	})
-	time.Sleep(3 * time.Second) // a controller that took it for a deleted team would have begun by now
+	time.Sleep(3 * time.Second) // a controller that finalizes the team would have started by now
 }
 
-func runs(t *testing.T, c *clustertest.Cluster, name string) {
+// waitRunning waits until the pods of a Job run.
+func waitRunning(t *testing.T, c *clustertest.Cluster, name string) {
 	t.Helper()
 	clustertest.Eventually(t, soon, func(context.Context) error {
 		out, err := c.TryKubectl("", "get", "pods", "-l", "batch.kubernetes.io/job-name="+name, "-n", "hyperpod-ns-stays", "-o", "jsonpath={.items[*].status.phase}")
 		if err != nil || out != "Running" {
-			return fmt.Errorf("the pods of %s: %q, %v", name, out, err)
+			return fmt.Errorf("pods of %s are %q (%v), want Running", name, out, err)
 		}
 		return nil
 	})
 }
 
-// admits has Kueue start a task, and end it.
-func admits(t *testing.T, c *clustertest.Cluster, name string) {
+// admitTask creates a Job, waits until it runs, and deletes it.
+func admitTask(t *testing.T, c *clustertest.Cluster, name string) {
 	t.Helper()
 	c.Kubectl(t, job(name, 1), "create", "-f", "-")
-	runs(t, c, name)
+	waitRunning(t, c, name)
 	c.Kubectl(t, "", "delete", "job", name, "-n", "hyperpod-ns-stays", "--cascade=foreground")
 }
 
-// Kuota leaves, by hand and by its command, with the console still running: all
-// of Kueue's stays, and tasks run on. In between it comes back, and takes up what
-// it left.
-func TestLeaving(t *testing.T) {
+// Deleting the CRDs by hand, and uninstalling by command, changes no object of Kueue
+// and no task, although the console runs. Installing Kuota again in between adopts the
+// objects.
+func TestUninstall(t *testing.T) {
 	c := clustertest.Get(t)
 	log := slog.New(slog.DiscardHandler)
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
@@ -138,69 +142,69 @@ func TestLeaving(t *testing.T) {
 	}
 	go func() { _ = connection.Run(context.Background()) }()
 
-	installed(t, c)
+	waitInstalled(t, c)
 	c.Kubectl(t, job("runs", 1), "create", "-f", "-")
 	c.Kubectl(t, job("waits", 100), "create", "-f", "-")
-	runs(t, c, "runs")
-	before := left(t, c)
+	waitRunning(t, c, "runs")
+	before := remainder(t, c)
 
 	crds := filepath.Join(clustertest.Root(), "deploy", "crds")
 	c.Kubectl(t, "", "delete", "-f", crds, "--wait=false")
-	gone(t, c)
-	if diff := cmp.Diff(before, left(t, c)); diff != "" {
+	waitUninstalled(t, c)
+	if diff := cmp.Diff(before, remainder(t, c)); diff != "" {
 		t.Fatalf("deleting the CRDs by hand changes (-before +after):\n%s", diff)
 	}
-	admits(t, c, "after-crds")
+	admitTask(t, c, "after-crds")
 
 	c.Kubectl(t, "", "apply", "--server-side", "-f", crds)
-	installed(t, c)
-	if diff := cmp.Diff(before, left(t, c)); diff != "" {
-		t.Errorf("coming back changes (-before +after):\n%s", diff)
+	waitInstalled(t, c)
+	if diff := cmp.Diff(before, remainder(t, c)); diff != "" {
+		t.Errorf("installing again changes (-before +after):\n%s", diff)
 	}
 
-	// As the loop guard of a console leaves it that is gone.
+	// A Workload that the loop guard of a deleted console holds.
 	waits := strings.TrimSpace(c.Kubectl(t, "", "get", "workloads", "-n", "hyperpod-ns-stays", "-o", `jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}`))
 	waits = waits[strings.Index(waits, "job-waits"):]
 	waits, _, _ = strings.Cut(waits, "\n")
-	mark := loopguard.Mark{Identity: "a console that is gone", Preemptor: "x", Since: time.Now(), Until: time.Now().Add(time.Hour)}
-	held := fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}, "spec": {"active": false}}`, loopguard.MarkAnnotation, mark)
-	c.Kubectl(t, "", "patch", "workload", waits, "-n", "hyperpod-ns-stays", "--type=merge", "-p", held)
+	mark := loopguard.Mark{Identity: "deleted-console", Preemptor: "x", Since: time.Now(), Until: time.Now().Add(time.Hour)}
+	patch := fmt.Sprintf(`{"metadata": {"annotations": {%q: %q}}, "spec": {"active": false}}`, loopguard.MarkAnnotation, mark)
+	c.Kubectl(t, "", "patch", "workload", waits, "-n", "hyperpod-ns-stays", "--type=merge", "-p", patch)
 
 	var planned, done bytes.Buffer
 	if err := uninstall.Run(t.Context(), c.Client, uninstall.Options{DryRun: true, Out: &planned}); err != nil {
 		t.Fatal(err)
 	}
 	if out := c.Kubectl(t, "", "get", "validatingadmissionpolicies", "-o", "name"); !strings.Contains(out, "kuota-workloads") {
-		t.Fatalf("the dry run did something: %s", out)
+		t.Fatalf("the dry run deleted policies: %s", out)
 	}
 	if err := uninstall.Run(t.Context(), c.Client, uninstall.Options{Out: &done}); err != nil {
 		t.Fatal(err)
 	}
-	gone(t, c)
+	waitUninstalled(t, c)
 	if want := strings.NewReplacer("would delete", "delete", "would remove", "remove", "would release", "release").Replace(planned.String()); want != done.String() {
-		t.Errorf("planned was\n%s\nand done\n%s", want, done.String())
+		t.Errorf("the dry run prints\n%s\nand the run\n%s", want, done.String())
 	}
 	last := -1
 	for _, text := range []string{"delete ValidatingAdmissionPolicyBinding kuota-enforcement-jobs", "delete ValidatingAdmissionPolicy kuota-workloads", "delete ClusterRoleBinding kuota-console", "release Workload hyperpod-ns-stays/" + waits, "remove the finalizers of stays", "delete CustomResourceDefinition"} {
 		at := strings.Index(done.String(), text)
 		if at < last {
-			t.Errorf("%q comes too early, or not at all:\n%s", text, done.String())
+			t.Errorf("%q is missing or too early:\n%s", text, done.String())
 		}
 		last = at
 	}
 	if out := c.Kubectl(t, "", "get", "workload", waits, "-n", "hyperpod-ns-stays", "-o", "jsonpath={.spec.active} {.metadata.annotations}"); !strings.HasPrefix(out, "true") || strings.Contains(out, loopguard.MarkAnnotation) {
-		t.Errorf("the held Workload is left as %s", out)
+		t.Errorf("the held Workload was not released: %s", out)
 	}
-	if diff := cmp.Diff(before, left(t, c)); diff != "" {
+	if diff := cmp.Diff(before, remainder(t, c)); diff != "" {
 		t.Errorf("uninstalling changes (-before +after):\n%s", diff)
 	}
 	for _, kind := range []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings", "mutatingadmissionpolicies", "clusterrolebindings"} {
 		if out := c.Kubectl(t, "", "get", kind, "-o", "name"); strings.Contains(out, "kuota-console") || strings.Contains(out, "kuota-enforcement") || strings.Contains(out, "changed-by") {
-			t.Errorf("there is still %s", out)
+			t.Errorf("objects still exist: %s", out)
 		}
 	}
-	admits(t, c, "after-uninstall")
+	admitTask(t, c, "after-uninstall")
 	if err := uninstall.Run(t.Context(), c.Client, uninstall.Options{Out: &done}); err != nil {
-		t.Errorf("a second time: %v", err)
+		t.Errorf("Run fails the second time: %v", err)
 	}
 }
