@@ -5,9 +5,6 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // Annotations of a policy or an allocation about the last change of its spec.
 // The admission policy in deploy/rbac/changed-by.yaml sets all but the first on
 // the API server, and reverts them if a request sets them.
-// Annotations of a policy or an allocation that tell of the last change of its
-// spec. All but the first are written by the API server, by the admission
-// policy in deploy/rbac/changed-by.yaml, and put back when a request sets them.
 const (
 	// AnnotationReason is the user's reason for the change that it is sent with.
 	AnnotationReason = "kuota.dev/change-reason"
@@ -45,5 +42,5 @@ func SetReason(object metav1.Object, reason string) {
 const AnnotationDrain = "kuota.dev/drain"
 
 // AnnotationDropClasses on a policy lists, separated by commas, the priority
-// classes to delete although unfinished tasks name them.
+// classes to delete although unfinished tasks use them.
 const AnnotationDropClasses = "kuota.dev/drop-classes"

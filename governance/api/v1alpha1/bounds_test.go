@@ -71,7 +71,7 @@ func TestNamePatternEqualsSchema(t *testing.T) {
 		joined := strings.Join(strings.Fields(string(text)), " ") // YAML folds long lines
 		for _, want := range wants {
 			if !strings.Contains(strings.ReplaceAll(joined, "''", "'"), want) {
-				t.Errorf("%s has no rule %s", crd, want)
+				t.Errorf("%s does not contain the rule %s", crd, want)
 			}
 		}
 	}

@@ -257,8 +257,8 @@ type PoolMatch struct {
 	NodeLabels map[string]string `json:"nodeLabels,omitempty"`
 }
 
-// Condition types of a ClusterPolicy. Ready sums the others up; each of them is
-// one component, False with a sentence while it is not as the policy says.
+// Condition types of a ClusterPolicy. Ready summarizes the others. Each of them is one
+// component, and False with a sentence while the cluster does not match the policy.
 const (
 	ConditionPriorityClasses  = "PriorityClasses"  // the classes, their values, and how tasks are ranked
 	ConditionFairShare        = "FairShare"        // how idle compute is shared, in Kueue's configuration
@@ -346,8 +346,8 @@ type KueueStatus struct {
 	// +optional
 	// +listType=atomic
 	Integrations []string `json:"integrations,omitempty"`
-	// Patch lists the changes to make to Kueue's configuration by hand, where the
-	// console has no permission or is told not to; empty when nothing differs.
+	// Patch lists the changes to make to Kueue's configuration by hand, if the console
+	// has no permission or runs with --manage-kueue=false; empty when nothing differs.
 	// +optional
 	Patch string `json:"patch,omitempty"`
 }
