@@ -90,6 +90,6 @@ func (c *hardwareConfig) check(set map[string]bool) (invalid []error) {
 func (c *hardwareConfig) options(log *slog.Logger) utilization.Options {
 	return utilization.Options{
 		URL: c.url, TokenFile: c.tokenFile, CAFile: c.caFile, Match: c.match, NodeLabel: c.nodeLabel, Timeout: c.timeout, IdleAfter: c.idleAfter,
-		Warn: func(what string, err error) { log.Warn(what, "error", err) },
+		Warn: func(message string, err error) { log.Warn(message, "error", err) },
 	}
 }

@@ -31,9 +31,9 @@ type Options struct {
 	Interval  time.Duration // between two polls; 15 s
 	IdleAfter time.Duration // a device without activity for this time is idle; 30 m
 
-	Now      func() time.Time           // the clock; time.Now
-	OnChange func()                     // called after each poll and each history; optional
-	Warn     func(what string, _ error) // logs errors and warnings; optional
+	Now      func() time.Time              // the clock; time.Now
+	OnChange func()                        // called after each poll and each history; optional
+	Warn     func(message string, _ error) // logs errors and warnings; optional
 }
 
 func (o Options) withDefaults() Options {

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// exporterDir is the folder with what the exporter serves; set for the process
-// that is one.
+// exporterDir is the environment variable with the folder that the exporter serves. It
+// makes this test binary an exporter.
 const exporterDir = "KUOTA_TEST_EXPORTER"
 
-// TestMain is the tests, or, started by one of them, the exporter.
+// TestMain runs the tests, or the exporter if a test started this process.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(exporterDir); dir != "" {
 		serveMetrics(dir)
@@ -29,8 +29,8 @@ func TestMain(m *testing.M) {
 
 var counter = regexp.MustCompile(`@([0-9.]+)`)
 
-// serveMetrics answers each path with the file of that name. @0.25 stands for a
-// counter that grows by so much a second.
+// serveMetrics serves the files of a folder. @0.25 in a file becomes a counter that
+// increases by 0.25 per second.
 func serveMetrics(dir string) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -53,8 +53,8 @@ func serveMetrics(dir string) {
 	})))
 }
 
-// start starts a program that ends with the test, and returns what the first line
-// of its output that fits says in its first group.
+// start starts a program that ends with the test. It returns the first group of line
+// in the first line of output that matches.
 func start(t *testing.T, line *regexp.Regexp, env []string, name string, args ...string) string {
 	t.Helper()
 	command := exec.Command(name, args...)
@@ -69,7 +69,7 @@ func start(t *testing.T, line *regexp.Regexp, env []string, name string, args ..
 		<-ended
 		_ = command.Wait()
 	})
-	var said strings.Builder
+	var printed strings.Builder
 	go func() {
 		defer close(ended)
 		for lines := bufio.NewScanner(output); lines.Scan(); {
@@ -79,8 +79,8 @@ func start(t *testing.T, line *regexp.Regexp, env []string, name string, args ..
 				default:
 				}
 			}
-			if said.Len() < 1<<16 {
-				said.WriteString(lines.Text() + "\n")
+			if printed.Len() < 1<<16 {
+				printed.WriteString(lines.Text() + "\n")
 			}
 		}
 	}()
@@ -88,14 +88,14 @@ func start(t *testing.T, line *regexp.Regexp, env []string, name string, args ..
 	case address := <-found:
 		return address
 	case <-ended:
-		t.Fatalf("%s ended: %s", name, said.String())
+		t.Fatalf("%s ended: %s", name, printed.String())
 	case <-time.After(30 * time.Second):
 		t.Fatalf("%s does not start", name)
 	}
 	return ""
 }
 
-// prometheusProgram is the one that make prometheus installs.
+// prometheusProgram returns the path of the Prometheus that `make prometheus` installs.
 func prometheusProgram(t *testing.T) string {
 	t.Helper()
 	name := os.Getenv("KUOTA_PROMETHEUS")
@@ -105,19 +105,19 @@ func prometheusProgram(t *testing.T) string {
 	name, err := filepath.Abs(name)
 	must(t, err)
 	if _, err := os.Stat(name); err != nil {
-		t.Fatalf("there is no Prometheus: `make prometheus` installs it: %v", err)
+		t.Fatalf("Prometheus is not installed, run `make prometheus`: %v", err)
 	}
 	return name
 }
 
 // lab is a Prometheus that scrapes an exporter each second.
 type lab struct {
-	dir string // of what the exporter serves
+	dir string // that the exporter serves
 	url string
 }
 
-// newLab starts one with these files, and with scrape_configs in which EXPORTER
-// stands for the exporter's address.
+// newLab starts a lab with these files. EXPORTER in scrape, a list of scrape_configs,
+// is replaced by the exporter's address.
 func newLab(t *testing.T, files map[string]string, scrape string) lab {
 	t.Helper()
 	l := lab{dir: t.TempDir()}
@@ -135,7 +135,7 @@ func newLab(t *testing.T, files map[string]string, scrape string) lab {
 	return l
 }
 
-// write has the exporter serve a file; in one step, so that no half is scraped.
+// write replaces a file of the exporter atomically, so that no part of it is scraped.
 func (l lab) write(t *testing.T, name, text string) {
 	t.Helper()
 	must(t, os.WriteFile(filepath.Join(l.dir, name+".new"), []byte(text), 0o600))
@@ -149,8 +149,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// until asks again and again until a Reading is as it should be.
-func until(t *testing.T, s *Service, right func(*Reading) error) *Reading {
+// until polls until check returns no error, and returns the Reading.
+func until(t *testing.T, s *Service, check func(*Reading) error) *Reading {
 	t.Helper()
 	deadline := time.Now().Add(20 * time.Second)
 	for {
@@ -158,7 +158,7 @@ func until(t *testing.T, s *Service, right func(*Reading) error) *Reading {
 		now := s.Now()
 		err := fmt.Errorf("no reading: %s", now.Warning)
 		if now.Reading != nil {
-			err = right(now.Reading)
+			err = check(now.Reading)
 		}
 		if err == nil {
 			return now.Reading

@@ -9,8 +9,8 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 )
 
-// What dcgm-exporter says of two nodes: four GPUs, of which one has no figure and
-// one a wrong one, and one that is cut in three.
+// Metrics of dcgm-exporter on two nodes: four GPUs, of which one has no value and one an
+// invalid value, and one GPU with three MIG devices.
 const dcgm = `
 # TYPE DCGM_FI_DEV_GPU_UTIL gauge
 DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-a",Hostname="gpu-1",modelName="H100",namespace="vision",pod="train-0",container="main"} 80
@@ -39,7 +39,7 @@ DCGM_FI_DEV_FB_FREE{gpu="0",UUID="GPU-m",Hostname="gpu-2",GPU_I_ID="1",GPU_I_PRO
 DCGM_FI_DEV_FB_RESERVED{gpu="0",UUID="GPU-a",Hostname="gpu-1",namespace="vision",pod="train-0"} 1000
 `
 
-// A second exporter, as a rollout leaves one, says less of one GPU.
+// A second exporter, as during a rollout, reports a lower value for one GPU.
 const follower = `
 # TYPE DCGM_FI_DEV_GPU_UTIL gauge
 DCGM_FI_DEV_GPU_UTIL{gpu="0",UUID="GPU-a",Hostname="gpu-1",namespace="vision",pod="train-0"} 70
@@ -100,15 +100,15 @@ func sample(since time.Time) Inventory {
 }
 func near(a, b float64) bool { return math.Abs(a-b) < 1e-6*max(1, math.Abs(b)) }
 
-func wantRatio(t *testing.T, what string, got Ratio, used, of float64) {
+func wantRatio(t *testing.T, name string, got Ratio, used, of float64) {
 	t.Helper()
 	if !near(got.Used, used) || !near(got.Of, of) {
-		t.Errorf("%s: %v of %v, want %v of %v", what, got.Used, got.Of, used, of)
+		t.Errorf("%s: %v of %v, want %v of %v", name, got.Used, got.Of, used, of)
 	}
 }
 
-// Each number of a reading is one that an exporter said, and each sum is made of
-// them, by a real Prometheus.
+// With a real Prometheus, each value of a Reading is one of an exporter, and the sums
+// add them up.
 func TestReading(t *testing.T) {
 	l := newLab(t, exporters, scrapeAll)
 	s, err := New(Options{URL: l.url, IdleAfter: 2 * time.Second})
@@ -143,21 +143,21 @@ func TestReading(t *testing.T) {
 		"trn-1/0/":              {Ratio{0.4, 1}, Ratio{}, PodName{"language", "lm-0"}},
 		"trn-1/1/":              {Ratio{0, 1}, Ratio{}, PodName{}}, // known, and used by no process
 	} {
-		d, there := byKey[key]
-		if !there {
-			t.Errorf("there is no %s in %v", key, byKey)
+		d, ok := byKey[key]
+		if !ok {
+			t.Errorf("no device %s in %v", key, byKey)
 			continue
 		}
 		wantRatio(t, key+" busy", d.Busy, want.busy.Used, want.busy.Of)
 		wantRatio(t, key+" memory", d.Memory, want.memory.Used, want.memory.Of)
 		if want.pod.Name != "" && (len(d.Pods) != 1 || d.Pods[0] != want.pod) || want.pod.Name == "" && len(d.Pods) != 0 {
-			t.Errorf("%s is of %v, want %v", key, d.Pods, want.pod)
+			t.Errorf("pods of %s are %v, want %v", key, d.Pods, want.pod)
 		}
 	}
 
 	sums := r.Sum(sample(time.Time{}), "")
 	if sums.UnknownNodeDevices != 1 {
-		t.Errorf("%d strange devices", sums.UnknownNodeDevices)
+		t.Errorf("%d devices on unknown nodes, want 1", sums.UnknownNodeDevices)
 	}
 	gpus, cores := sums.All.Devices[GPU], sums.All.Devices[Neuron]
 	wantRatio(t, "GPUs", gpus.Ratio, 0.8+0.2+1.5/7+2.0/7, 3+6.0/7)
@@ -180,27 +180,27 @@ func TestReading(t *testing.T) {
 		t.Errorf("a100: %+v", only)
 	}
 
-	// The same over time, of the same Prometheus.
+	// The history from the same Prometheus.
 	c := sample(time.Time{})
 	span := Range{From: time.Now().Add(-15 * time.Second).Truncate(time.Second), Step: time.Second}
 	var h History
 	for last := time.Now().Add(20 * time.Second); len(h.Times) == 0 || math.IsNaN(h.CPU[len(h.CPU)-1]); {
-		span.To = time.Now() // which no answer of before is about
+		span.To = time.Now() // a range that is not cached
 		if h, err = s.History(t.Context(), span, c, ""); err != nil || time.Now().After(last) {
 			t.Fatal(h, err)
 		}
 	}
 	last := len(h.Times) - 1
-	for what, pair := range map[string][2]float64{
+	for name, pair := range map[string][2]float64{
 		"GPU": {h.GPU[last], gpus.Share()}, "GPU memory": {h.GPUMemory[last], gpus.Memory.Share()}, "Neuron": {h.Neuron[last], cores.Share()},
 		"vCPU": {h.CPU[last], 0.4}, "memory": {h.Memory[last], 0.75},
 	} {
 		if !(math.Abs(pair[0]-pair[1]) < 0.01) {
-			t.Errorf("%s over time ends with %v, and is %v", what, pair[0], pair[1])
+			t.Errorf("history of %s ends with %v, want %v", name, pair[0], pair[1])
 		}
 	}
 	if !math.IsNaN(h.GPU[0]) {
-		t.Errorf("before there was data stands %v", h.GPU[0])
+		t.Errorf("value before the first sample is %v, want NaN", h.GPU[0])
 	}
 	if one, err := s.History(t.Context(), span, c, "trn"); err != nil || one.GPU != nil || len(one.Neuron) != len(one.Times) {
 		t.Errorf("trn: %+v, %v", one, err)

@@ -10,7 +10,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// series is one, as Prometheus answers it.
+// series returns a series as Prometheus does.
 func series(metric string, value float64, labels ...string) *model.Sample {
 	s := &model.Sample{Metric: model.Metric{model.MetricNameLabel: model.LabelValue(metric), nodeName: "n"}, Value: model.SampleValue(value)}
 	for i := 0; i < len(labels); i += 2 {
@@ -19,21 +19,21 @@ func series(metric string, value float64, labels ...string) *model.Sample {
 	return s
 }
 
-// What is no figure is no data, never 0; also where a server does not leave it out.
-func TestNoFigureIsNoData(t *testing.T) {
-	for name, value := range map[string]float64{"NaN": math.NaN(), "endless": math.Inf(1), "negative": -1, "below all": math.Inf(-1), "above 100 %": 101} {
+// Invalid values are no data and never 0, also if the server returns them.
+func TestInvalidValueIsNoData(t *testing.T) {
+	for name, value := range map[string]float64{"NaN": math.NaN(), "infinite": math.Inf(1), "negative": -1, "negative infinity": math.Inf(-1), "above 100 %": 101} {
 		r := read(model.Vector{series(gpuBusy, value, "gpu", "0"), series(memoryUsed, 5, "gpu", "0")}, model.Vector{series("", value, partLabel, "idle")}, nil)
-		sums := r.Sum(Inventory{Nodes: map[string]NodeInfo{"n": {Devices: map[Kind]int64{GPU: 1}}}, Pods: nobody}, "")
+		sums := r.Sum(Inventory{Nodes: map[string]NodeInfo{"n": {Devices: map[Kind]int64{GPU: 1}}}, Pods: noOwner}, "")
 		if g := sums.All.Devices[GPU]; len(r.Devices) != 1 || r.Devices[0].Busy.Known() || g.Reporting != 0 || g.Missing() != 1 || g.Memory.Known() || sums.All.CPU.Known() {
 			t.Errorf("%s: %+v, %+v", name, r, sums)
 		}
 	}
 }
 
-func nobody(PodName) (PodOwner, bool) { return PodOwner{}, false }
+func noOwner(PodName) (PodOwner, bool) { return PodOwner{}, false }
 
-// Series of the same device count once: the larger one, in whatever order.
-func TestTwiceIsOnce(t *testing.T) {
+// Of several series of one device the largest counts, in any order.
+func TestDuplicateSeriesCountOnce(t *testing.T) {
 	all := model.Vector{
 		series(gpuBusy, 30, "gpu", "0", "UUID", "a", "pod", "exporter-1", "namespace", "x"), series(gpuBusy, 70, "gpu", "0", "UUID", "a", "pod", "p", "namespace", "x"),
 		series(gpuBusy, math.NaN(), "gpu", "0", "UUID", "a", "pod", "q", "namespace", "x"),
@@ -48,7 +48,7 @@ func TestTwiceIsOnce(t *testing.T) {
 	}
 }
 
-// Whatever belongs to whom, all of it is somebody's, once.
+// The sums of teams, tasks and unattributed devices count each device once.
 func TestSumsAddUp(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200 {
@@ -103,7 +103,7 @@ func TestSumsAddUp(t *testing.T) {
 	}
 }
 
-// Who holds and does nothing, and who only seems to.
+// Idle returns tasks with usage and no activity, and none with missing data.
 func TestIdle(t *testing.T) {
 	now := time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 	long, lately := now.Add(-time.Hour), now.Add(-time.Minute)
@@ -133,6 +133,6 @@ func TestIdle(t *testing.T) {
 		t.Errorf("%+v", idle)
 	}
 	if other := r.Idle(c, "a100", 30*time.Minute, 0.05); len(other) != 0 {
-		t.Errorf("of another pool: %+v", other)
+		t.Errorf("in another pool: %+v", other)
 	}
 }
