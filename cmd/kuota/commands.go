@@ -15,7 +15,7 @@ type command struct {
 	run   func(ctx context.Context, args []string, s streams) error
 }
 
-// streams are what a command reads and writes.
+// streams are the input and outputs of a command.
 type streams struct {
 	in       io.Reader
 	out      io.Writer // the result

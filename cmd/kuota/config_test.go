@@ -24,27 +24,27 @@ func TestConfigErrorListsAllInvalidValues(t *testing.T) {
 	env := map[string]string{"KUOTA_KUBE_BURST": "many"}
 	_, err := parseConfig([]string{"--name-prefix", "Bad_", "--log-level", "loud", "--cohort", "A B", "--kube-qps", "-1"}, func(name string) string { return env[name] })
 	if err == nil {
-		t.Fatal("accepted")
+		t.Fatal("got no error")
 	}
 	for _, want := range []string{"KUOTA_KUBE_BURST", "name-prefix", "log-level", "cohort", "kube-qps"} {
 		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q is not in: %v", want, err)
+			t.Errorf("error does not contain %q: %v", want, err)
 		}
 	}
 }
 
-// A configuration that is meant to require sign-in must not start a console
-// without.
-func TestConfigRefusesInvalidValues(t *testing.T) {
+// A configuration with an error in its sign-in settings must not start a console
+// without sign-in.
+func TestConfigRejectsInvalidValues(t *testing.T) {
 	dir := t.TempDir()
-	keys, rubbish := filepath.Join(dir, "keys"), filepath.Join(dir, "rubbish")
-	for file, text := range map[string]string{keys: base64.StdEncoding.EncodeToString(make([]byte, 32)), rubbish: "no certificate"} {
+	keys, invalid := filepath.Join(dir, "keys"), filepath.Join(dir, "invalid")
+	for file, text := range map[string]string{keys: base64.StdEncoding.EncodeToString(make([]byte, 32)), invalid: "no certificate"} {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	right := []string{"--oidc-issuer", "https://login.example.com", "--oidc-client-id", "kuota", "--session-keys-file", keys}
-	if _, err := parseConfig(right, func(string) string { return "" }); err != nil {
+	valid := []string{"--oidc-issuer", "https://login.example.com", "--oidc-client-id", "kuota", "--session-keys-file", keys}
+	if _, err := parseConfig(valid, func(string) string { return "" }); err != nil {
 		t.Fatal(err)
 	}
 	utilization := []string{"--prometheus-url", "https://prometheus.example.com/prod", "--prometheus-token-file", keys, "--prometheus-match", `cluster="prod", job=~"dcgm|node"`, "--idle-after", "1h", "--idle-below", "0.1"}
@@ -57,37 +57,37 @@ func TestConfigRefusesInvalidValues(t *testing.T) {
 		want []string
 	}{
 		"a misspelled issuer":                   {env: map[string]string{"KUOTA_ODIC_ISSUER": "https://x", "KUOTA_OIDC_CLIENT_ID": "kuota", "KUOTA_SESSION_KEYS_FILE": keys}, want: []string{"oidc-client-id is set", "session-keys-file is set"}},
-		"an unknown command":                    {args: append([]string{"serve"}, right...), want: []string{`"serve"`}},
+		"an unknown command":                    {args: append([]string{"serve"}, valid...), want: []string{`"serve"`}},
 		"two values of a wrong type":            {args: []string{"--kube-burst", "x", "--session-idle", "soon"}, want: []string{"kube-burst", "session-idle"}},
 		"listening on all addresses, no issuer": {args: []string{"--listen", ":8080"}, want: []string{"127.0.0.1"}},
-		"no external URL":                       {args: append([]string{"--listen", ":8443"}, right...), want: []string{"url: set"}},
-		"a loopback URL":                        {args: append([]string{"--listen", ":8443", "--url", "http://127.0.0.1:8443"}, right...), want: []string{"this is a loopback address"}},
-		"unencrypted sessions":                  {args: append([]string{"--url", "http://kuota.example.com"}, right...), want: []string{"use https"}},
-		"a default port":                        {args: append([]string{"--url", "https://kuota.example.com:443"}, right...), want: []string{"remove the default port"}},
-		"a path":                                {args: append([]string{"--url", "https://kuota.example.com/x#y"}, right...), want: []string{"no path"}},
-		"an unencrypted issuer":                 {args: append(right, "--oidc-issuer", "http://login.example.com"), want: []string{"use https"}},
-		"no certificate":                        {args: append(right, "--tls-cert-file", rubbish, "--tls-key-file", rubbish, "--oidc-ca-file", rubbish), want: []string{"tls-cert-file", "oidc-ca-file"}},
-		"reserved prefixes":                     {args: append(right, "--oidc-groups-prefix", "system:", "--oidc-username-prefix", "system:x"), want: []string{"oidc-groups-prefix", "oidc-username-prefix"}},
-		"scopes without openid":                 {args: append(right, "--oidc-scopes", "email"), want: []string{"openid"}},
-		"invalid keys":                          {args: append(right, "--session-keys-file", rubbish), want: []string{"session-keys-file"}},
-		"an invalid proxy":                      {args: append(right, "--trusted-proxies", "10.0.0.0/8,proxy"), want: []string{`"proxy"`}},
-		"invalid claims":                        {args: append(right, "--oidc-required-claims", "a"), want: []string{"claim=value"}},
+		"no external URL":                       {args: append([]string{"--listen", ":8443"}, valid...), want: []string{"url: set"}},
+		"a loopback URL":                        {args: append([]string{"--listen", ":8443", "--url", "http://127.0.0.1:8443"}, valid...), want: []string{"this is a loopback address"}},
+		"unencrypted sessions":                  {args: append([]string{"--url", "http://kuota.example.com"}, valid...), want: []string{"use https"}},
+		"a default port":                        {args: append([]string{"--url", "https://kuota.example.com:443"}, valid...), want: []string{"remove the default port"}},
+		"a path":                                {args: append([]string{"--url", "https://kuota.example.com/x#y"}, valid...), want: []string{"no path"}},
+		"an unencrypted issuer":                 {args: append(valid, "--oidc-issuer", "http://login.example.com"), want: []string{"use https"}},
+		"no certificate":                        {args: append(valid, "--tls-cert-file", invalid, "--tls-key-file", invalid, "--oidc-ca-file", invalid), want: []string{"tls-cert-file", "oidc-ca-file"}},
+		"reserved prefixes":                     {args: append(valid, "--oidc-groups-prefix", "system:", "--oidc-username-prefix", "system:x"), want: []string{"oidc-groups-prefix", "oidc-username-prefix"}},
+		"scopes without openid":                 {args: append(valid, "--oidc-scopes", "email"), want: []string{"openid"}},
+		"invalid keys":                          {args: append(valid, "--session-keys-file", invalid), want: []string{"session-keys-file"}},
+		"an invalid proxy":                      {args: append(valid, "--trusted-proxies", "10.0.0.0/8,proxy"), want: []string{`"proxy"`}},
+		"invalid claims":                        {args: append(valid, "--oidc-required-claims", "a"), want: []string{"claim=value"}},
 		"a token without prometheus-url":        {args: []string{"--prometheus-token-file", keys}, want: []string{"prometheus-token-file is set"}},
 		"an invalid prometheus-url":             {args: []string{"--prometheus-url", "prometheus:9090", "--prometheus-timeout", "1h"}, want: []string{"http://host:port", "prometheus-timeout"}},
 		"an unencrypted token":                  {args: []string{"--prometheus-url", "http://prometheus.example.com", "--prometheus-token-file", keys}, want: []string{"use https"}},
 		"invalid settings of Prometheus":        {args: []string{"--prometheus-url", "https://prometheus.example.com", "--prometheus-token-file", "/none", "--prometheus-match", "{", "--prometheus-node-label", "a-b"}, want: []string{"prometheus-token-file", "prometheus-match", "prometheus-node-label"}},
-		"invalid authorities":                   {args: []string{"--prometheus-url", "https://prometheus.example.com", "--prometheus-ca-file", rubbish}, want: []string{"prometheus-ca-file"}},
+		"invalid authorities":                   {args: []string{"--prometheus-url", "https://prometheus.example.com", "--prometheus-ca-file", invalid}, want: []string{"prometheus-ca-file"}},
 		"invalid idle limits":                   {args: []string{"--idle-after", "1s", "--idle-below", "50"}, want: []string{"idle-after", "idle-below"}},
-		"too short sessions":                    {args: append(right, "--session-idle", "1s"), want: []string{"at least 1m"}},
+		"too short sessions":                    {args: append(valid, "--session-idle", "1s"), want: []string{"at least 1m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := parseConfig(tc.args, func(name string) string { return tc.env[name] })
 			if err == nil {
-				t.Fatal("accepted")
+				t.Fatal("got no error")
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(err.Error(), want) {
-					t.Errorf("%q is not in: %v", want, err)
+					t.Errorf("error does not contain %q: %v", want, err)
 				}
 			}
 		})

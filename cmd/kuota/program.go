@@ -48,9 +48,9 @@ const drainLimit = 400 * time.Millisecond
 // noHistory is the value of --history that disables history.
 const noHistory = "none"
 
-// program is the console: the web server, the controllers and what they use.
+// program is the console: the web server, the controllers and their dependencies.
 // newProgram constructs the parts, Run starts those that run, Close releases
-// what they leave open.
+// the resources that remain open.
 type program struct {
 	config config
 	log    *slog.Logger
