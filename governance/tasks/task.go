@@ -71,7 +71,7 @@ type Task struct {
 	Preemptions int32 // evictions for another task
 	Evictions   int32 // evictions for any reason
 
-	// NoWorkload says that the task has no Workload: Kueue counts no quota for it
+	// NoWorkload reports that the task has no Workload: Kueue counts no quota for it
 	// and never starts it. It may run beside Kueue.
 	NoWorkload bool
 

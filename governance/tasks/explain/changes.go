@@ -78,12 +78,12 @@ func (l *snapshot) fewerPods(t Task, all []demand) (Change, bool) {
 }
 
 // fitsWithout reports whether a task would start if these workloads ended.
-func (l *snapshot) fitsWithout(all []demand, gone []*workload) bool {
-	for _, s := range gone {
+func (l *snapshot) fitsWithout(all []demand, removed []*workload) bool {
+	for _, s := range removed {
 		l.removeUsage(s)
 	}
 	starts := l.fitsNow(all)
-	for _, s := range gone {
+	for _, s := range removed {
 		l.addUsage(s)
 	}
 	return starts

@@ -23,12 +23,12 @@ type Queue struct {
 	Stopped    bool   // stopPolicy is Hold or HoldAndDrain
 	Inactive   string // why Kueue admits nothing into it; empty while it does
 	StrictFIFO bool   // a task that does not fit blocks those behind it
-	// NeverWithinClusterQueue says that preemption.withinClusterQueue is Never.
+	// NeverWithinClusterQueue reports that preemption.withinClusterQueue is Never.
 	NeverWithinClusterQueue bool
 	// ReclaimWithinCohort selects the tasks that it may preempt in queues that
 	// borrow.
 	ReclaimWithinCohort PreemptionPolicy
-	// BorrowWithinCohort says that it may also preempt while it borrows: tasks of a
+	// BorrowWithinCohort reports that it may also preempt while it borrows: tasks of a
 	// lower priority, of at most MaxPriorityThreshold; nil is any. Fair sharing
 	// uses shares instead.
 	BorrowWithinCohort   bool

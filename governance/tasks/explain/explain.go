@@ -65,7 +65,7 @@ type Verdict struct {
 	// TargetsInQueue and TargetsInCohort are the tasks that Kueue would preempt for
 	// it, as far as they are known.
 	TargetsInQueue, TargetsInCohort []AdmittedWorkload
-	// MayPreempt says that Kueue may preempt borrowing tasks of others. Fair
+	// MayPreempt reports that Kueue may preempt borrowing tasks of others. Fair
 	// sharing decides by shares, which are not computed: for Quota whether it
 	// preempts any, and for Preempting which ones.
 	MayPreempt bool

@@ -36,7 +36,7 @@ const (
 type candidate struct {
 	*workload
 	inQueue bool
-	// whileBorrowing says that it may be preempted even if the preemptor borrows.
+	// whileBorrowing reports that it may be preempted even if the preemptor borrows.
 	whileBorrowing bool
 }
 
@@ -172,30 +172,30 @@ func (l *snapshot) byPreemptionOrder() []*workload {
 // those that are not needed. It leaves the snapshot unchanged; nil if the requests
 // never fit.
 func (l *snapshot) removeUntilFit(list []candidate, wants []request, short []int, borrowing bool) (stopped []*workload) {
-	var gone []*workload
+	var removed []*workload
 	fits := false
 	for _, c := range list {
 		if !c.inQueue && (borrowing && !c.whileBorrowing || !c.account.borrowing(short)) {
 			continue
 		}
 		l.removeUsage(c.workload)
-		gone = append(gone, c.workload)
+		removed = append(removed, c.workload)
 		if fits = l.fitsAll(wants, borrowing); fits {
 			break
 		}
 	}
 	if fits {
-		stopped = gone[len(gone)-1:]
-		for _, s := range slices.Backward(gone[:len(gone)-1]) {
+		stopped = removed[len(removed)-1:]
+		for _, s := range slices.Backward(removed[:len(removed)-1]) {
 			if l.addUsage(s); l.fitsAll(wants, borrowing) {
 				continue
 			}
 			l.removeUsage(s)
 			stopped = append(stopped, s)
 		}
-		gone = stopped
+		removed = stopped
 	}
-	for _, s := range gone {
+	for _, s := range removed {
 		l.addUsage(s)
 	}
 	return stopped

@@ -83,7 +83,7 @@ func (l *positionLog) mergeNearest(now time.Time) {
 	l.changes = slices.Delete(l.changes, nearest+1, nearest+2)
 }
 
-// since returns when a task before s last joined or left; atOrBefore says that it
+// since returns when a task before s last joined or left; atOrBefore reports that it
 // may have been earlier. Zero for never.
 func (l *positionLog) since(s sortKey) (at time.Time, about bool) {
 	if l == nil {

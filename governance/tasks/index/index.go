@@ -101,7 +101,7 @@ func (x *Index) Handler() toolscache.ResourceEventHandler {
 	}
 }
 
-// SetWorkload adds or replaces a Workload. first says that it existed before this
+// SetWorkload adds or replaces a Workload. first reports that it existed before this
 // process.
 func (x *Index) SetWorkload(w *kueue.Workload, first bool) {
 	_, _, uid := tasks.OwnerOf(w)

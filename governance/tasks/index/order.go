@@ -186,7 +186,7 @@ func (o *order) list() []*tasks.Task {
 	slices.SortFunc(added, o.compare)
 	merged := make([]*tasks.Task, 0, len(o.sorted)+len(added)-len(o.removed))
 	for _, t := range o.sorted {
-		if _, gone := o.removed[t]; gone {
+		if _, removed := o.removed[t]; removed {
 			continue
 		}
 		for len(added) > 0 && o.compare(added[0], t) < 0 {

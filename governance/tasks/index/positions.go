@@ -197,7 +197,7 @@ type Supposed struct {
 	Ahead                 *tasks.Task // directly before it; nil where it would be the first
 	// Outranked counts the tasks of the queue that have a higher priority.
 	Outranked int
-	// Preempts says that the queue preempts its tasks for one of a higher priority.
+	// Preempts reports that the queue preempts its tasks for one of a higher priority.
 	Preempts bool
 	// Verdict is why it would not start; nil for a task that uses quota, and for
 	// one without a Workload.

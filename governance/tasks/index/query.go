@@ -206,11 +206,11 @@ func (q Query) spaces(sees map[string]bool) map[string]bool {
 	if len(q.Namespaces) == 0 {
 		return sees
 	}
-	asked := map[string]bool{}
+	requested := map[string]bool{}
 	for _, namespace := range q.Namespaces {
 		if sees == nil || sees[namespace] {
-			asked[namespace] = true
+			requested[namespace] = true
 		}
 	}
-	return asked
+	return requested
 }

@@ -34,29 +34,29 @@ type internPool[V any] struct {
 	young, old map[string]V
 }
 
-// intern returns the value with a key, or adds made.
-func (s *internPool[V]) intern(key []byte, made V) V {
+// intern returns the interned value of key, or interns value.
+func (s *internPool[V]) intern(key []byte, value V) V {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if known, ok := s.young[string(key)]; ok {
 		return known
 	}
 	if known, ok := s.old[string(key)]; ok {
-		made = known
+		value = known
 	}
 	if s.young == nil || len(s.young) >= maxInterned {
 		s.old, s.young = s.young, map[string]V{}
 	}
-	s.young[string(key)] = made
-	return made
+	s.young[string(key)] = value
+	return value
 }
 
 // slimmer drops what the console does not read from Workloads, and makes equal ones
 // share the rest.
 type slimmer struct {
-	sets  internPool[[]kueue.PodSet]
-	asked internPool[[]kueue.PodSetRequest]
-	given internPool[[]kueue.PodSetAssignment]
+	sets        internPool[[]kueue.PodSet]
+	requests    internPool[[]kueue.PodSetRequest]
+	assignments internPool[[]kueue.PodSetAssignment]
 }
 
 // slim reduces w in place to what tasks, figures and explanations need: of its pods
@@ -108,7 +108,7 @@ func (s *slimmer) assigned(sets []kueue.PodSetAssignment) []kueue.PodSetAssignme
 		}
 		key = appendAmounts(key, set.ResourceUsage)
 	}
-	return s.given.intern(key, slim)
+	return s.assignments.intern(key, slim)
 }
 
 // counted returns the requests that Kueue counts of a pending Workload, shared like
@@ -119,7 +119,7 @@ func (s *slimmer) counted(sets []kueue.PodSetRequest) []kueue.PodSetRequest {
 		key = fmt.Appendf(key, "%q ", sets[i].Name)
 		key = appendAmounts(key, sets[i].Resources)
 	}
-	return s.asked.intern(key, sets)
+	return s.requests.intern(key, sets)
 }
 
 func appendAmounts(key []byte, list corev1.ResourceList) []byte {

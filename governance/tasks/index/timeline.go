@@ -17,7 +17,7 @@ type life struct {
 	pasts        map[tasks.Key]*timeline.Past
 }
 
-// note records a change of a task; before or t may be nil. first says that the task
+// note records a change of a task; before or t may be nil. first reports that the task
 // existed before this process.
 func (x *Index) note(before, t *tasks.Task, first bool) {
 	x.recording.note(x, before, t)

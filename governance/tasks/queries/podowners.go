@@ -17,7 +17,7 @@ const ownersFreshness = 5 * time.Second
 
 // Owner is the task that a pod belongs to, for one viewer.
 type Owner struct {
-	// Hidden says that the viewer may not see the task: all other fields are empty.
+	// Hidden reports that the viewer may not see the task: all other fields are empty.
 	Hidden       bool
 	Team         string // of its namespace; empty for none
 	Task         tasks.Address

@@ -19,7 +19,7 @@ import (
 type QueuePosition struct {
 	QueueLength int // of the LocalQueue
 	// The position in the ClusterQueue, over all its LocalQueues. OnlyLocalQueue
-	// says that both positions are equal. 0 if the ClusterQueue is unknown, or if
+	// reports that both positions are equal. 0 if the ClusterQueue is unknown, or if
 	// the viewer may not see all its LocalQueues, which Shared says: the position
 	// reveals how many tasks wait there.
 	ClusterQueuePosition, ClusterQueueLength int

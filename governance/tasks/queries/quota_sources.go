@@ -80,13 +80,13 @@ func (v viewer) quotaSources(ctx context.Context, t *tasks.Task) (*QuotaSources,
 		return nil, err
 	}
 	b := &QuotaSources{Nested: cohort.Nested}
-	var held quota.FlavorResourceQuantities
+	var usage quota.FlavorResourceQuantities
 	for _, h := range t.AdmittedWorkloads {
 		if h.Queue == queue {
-			held = h.Usage
+			usage = h.Usage
 		}
 	}
-	cells := slices.SortedFunc(maps.Keys(held), func(a, b quota.FlavorResource) int {
+	cells := slices.SortedFunc(maps.Keys(usage), func(a, b quota.FlavorResource) int {
 		return cmp.Or(quota.Compare(a.Resource, b.Resource), strings.Compare(a.Flavor, b.Flavor))
 	})
 	for _, cell := range cells {

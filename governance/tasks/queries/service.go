@@ -207,7 +207,7 @@ func (s *Service) HeadWithin(ctx context.Context, scope access.Scope, team strin
 }
 
 // explainAll sets the brief verdict of each item that has one, and waits up to
-// patience for those that are not computed. missing[i] says that item i lacks pods.
+// patience for those that are not computed. missing[i] reports that item i lacks pods.
 func (s *Service) explainAll(ctx context.Context, items []Item, missing []bool, patience time.Duration) {
 	var asked []*tasks.Task
 	var at []int

@@ -45,10 +45,10 @@ type visibilityCache struct {
 }
 
 type answer struct {
-	asked time.Time
-	done  chan struct{} // closed once items or err is set
-	items []visibility.PendingWorkload
-	err   error
+	requestedAt time.Time
+	done        chan struct{} // closed once items or err is set
+	items       []visibility.PendingWorkload
+	err         error
 }
 
 // get returns a window from Kueue, read now or lately; ok is false if there is no
@@ -78,13 +78,13 @@ func (a *answer) fresh(now, changed time.Time) bool {
 	default:
 		return true // it is being read
 	}
-	age := now.Sub(a.asked)
-	return age < askEvery || age < answerKept && !changed.After(a.asked)
+	age := now.Sub(a.requestedAt)
+	return age < askEvery || age < answerKept && !changed.After(a.requestedAt)
 }
 
 // start reads a window in the background, for all its readers. p.mu is locked.
 func (p *visibilityCache) start(ctx context.Context, w window, now time.Time, ask func(context.Context, window) ([]visibility.PendingWorkload, error)) *answer {
-	a := &answer{asked: now, done: make(chan struct{})}
+	a := &answer{requestedAt: now, done: make(chan struct{})}
 	if p.answers == nil || len(p.answers) >= windowsKept {
 		p.answers = map[window]*answer{}
 	}

@@ -47,7 +47,7 @@ type Event struct {
 	Reason     string // of Kueue's condition
 	Message    string // of Kueue's condition
 	// Preemptor is the task that this one was preempted for; nil if it is unknown.
-	// PreemptorDeleted says that it does not exist any more and has its address only.
+	// PreemptorDeleted reports that it does not exist any more and has its address only.
 	Preemptor        *tasks.Task
 	PreemptorDeleted bool
 	PreemptorUID     string // of the task, or of its Workload if the task is unknown
