@@ -39,19 +39,19 @@ spec:
 	for _, job := range []string{"pretrain", "evaluate"} {
 		c.Apply(t, jobManifest(team, job, 2))
 	}
-	c.Apply(t, jobManifest(team, "sweep", 16))
+	c.Apply(t, jobManifest(team, "tuning", 16))
 
 	pages := []struct {
 		name, path string
 		prepare    func(*testing.T, playwright.Page)
 	}{
 		{"tasks", "/tasks", func(t *testing.T, page playwright.Page) {
-			must(t, expect.Locator(page.Locator("tr", playwright.PageLocatorOptions{HasText: "sweep"})).ToContainText("Pending"))
+			must(t, expect.Locator(page.Locator("tr", playwright.PageLocatorOptions{HasText: "tuning"})).ToContainText("Pending"))
 		}},
 		{"tasks-filtered", "/tasks?status=Pending&team=" + team, func(t *testing.T, page playwright.Page) {
 			must(t, expect.Locator(page.Locator("#tasks-table tbody tr")).ToHaveCount(1))
 		}},
-		{"task", "/tasks/hyperpod-ns-" + team + "/job/sweep", func(t *testing.T, page playwright.Page) {
+		{"task", "/tasks/hyperpod-ns-" + team + "/job/tuning", func(t *testing.T, page playwright.Page) {
 			must(t, expect.Locator(page.Locator("#task-why")).ToContainText("can never have that much"))
 			must(t, expect.Locator(page.Locator("#task-said")).ToContainText("ExceedsMaxQuota"))
 		}},

@@ -96,7 +96,7 @@ func TestEditPolicy(t *testing.T) {
 	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Create policy"}).Click())
 
 	must(t, page.Locator("#prioritization-TaskRanking").Check())
-	must(t, expect.Locator(page.Locator("#classes-note")).ToContainText("A task names its class"))
+	must(t, expect.Locator(page.Locator("#classes-note")).ToContainText("A task sets its priority class"))
 	press(t, page, "Add priority class")
 	must(t, expect.Locator(page.Locator("#class-0-name")).ToBeFocused())
 	must(t, page.Locator("#class-0-name").Fill("inference"))
