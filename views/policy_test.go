@@ -175,7 +175,7 @@ func TestPolicyCardShowsState(t *testing.T) {
 		".card-head": "Applying", "a.btn": "Edit policy",
 	} {
 		if text := doc.Find(selector).Text(); !strings.Contains(text, want) {
-			t.Errorf("%s says %q, want %q", selector, text, want)
+			t.Errorf("%s shows %q, want %q", selector, text, want)
 		}
 	}
 	if bar := doc.Find("progress"); bar.AttrOr("max", "") != "120" || bar.AttrOr("value", "") != "80" {

@@ -85,10 +85,10 @@ func TestErrorPagesShowNoInternals(t *testing.T) {
 			page := htmlcheck.Parse(t, answer.Text)
 			htmlcheck.Page(t, page)
 			if found := inside.FindString(page.Find("title, main").Text()); found != "" {
-				t.Errorf("the page says %q: %s", found, page.Text())
+				t.Errorf("the page shows %q: %s", found, page.Text())
 			}
 			if found := inside.FindString(regexp.MustCompile(`(src|href)="/static/[^"]*"`).ReplaceAllString(answer.Text, "")); found != "" {
-				t.Errorf("the page holds %q: %s", found, answer.Text)
+				t.Errorf("the page is %q: %s", found, answer.Text)
 			}
 			for header, values := range answer.Header {
 				if found := inside.FindString(strings.Join(values, " ")); found != "" || header == "Server" || header == "X-Powered-By" {

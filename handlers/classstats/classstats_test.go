@@ -27,7 +27,7 @@ func TestClassesFromHistory(t *testing.T) {
 		t.Error("nothing leads to past tasks")
 	}
 	if note := page.Find("#classes .note").Text(); !strings.Contains(note, "20 Nov 2026, 12:00:00 UTC, when history begins") || !p.From.Equal(handlerstest.Noon) {
-		t.Errorf("it says %q, asked from %s", note, p.From)
+		t.Errorf("got %q, asked from %s", note, p.From)
 	}
 	if page.Find(`.ranges a[href="/tasks?range=1y"]`).Length() != 1 || page.Find(`.ranges [aria-current="true"]`).Text() != "30 d" {
 		t.Error("the ranges are others")

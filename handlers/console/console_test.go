@@ -16,7 +16,7 @@ func TestTroubleIsOnEveryPage(t *testing.T) {
 		_, page := handlerstest.Get(t, address+path)
 		htmlcheck.Page(t, page)
 		if text := page.Find("#trouble").Text(); !strings.Contains(text, d.Trouble) {
-			t.Errorf("%s says %q", path, text)
+			t.Errorf("%s shows %q", path, text)
 		}
 		if links := page.Find(`#trouble a[href="/settings"]`).Length(); links != 1 {
 			t.Errorf("%s has %d links to the settings", path, links)

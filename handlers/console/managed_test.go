@@ -32,14 +32,14 @@ func TestManagedObjectsAreShown(t *testing.T) {
 	_, page := handlerstest.Get(t, address+"/policies")
 	htmlcheck.Page(t, page)
 	if text := handlerstest.Text(page.Find("#allocation-vision")); !strings.Contains(text, "Managed by Flux (Kustomization flux-system/teams)") || page.Find(".row-actions a").Length() != 0 {
-		t.Errorf("the row says %q", text)
+		t.Errorf("the row shows %q", text)
 	}
 	if text := handlerstest.Text(page.Find("#cluster-policy")); !strings.Contains(text, byArgo) || strings.Contains(text, "Edit policy") {
-		t.Errorf("the card says %q", text)
+		t.Errorf("the card shows %q", text)
 	}
 	_, page = handlerstest.Get(t, address+"/policies/allocations/vision")
 	if text := handlerstest.Text(page.Find("main")); !strings.Contains(text, byFlux) || page.Find(".page-head .btn").Length() != 0 {
-		t.Errorf("the page says %q", text)
+		t.Errorf("the page shows %q", text)
 	}
 	for path, want := range map[string]string{"/policies/allocations/vision/edit": byFlux, "/policies/allocations/vision/delete": byFlux, "/policies/cluster/edit": byArgo} {
 		response, page := handlerstest.Get(t, address+path)

@@ -82,7 +82,7 @@ func TestDashboard(t *testing.T) {
 		"stat-cpu":                "vCPUs 112 0 used", "stat-memory": "Memory 4 GiB 0.5 GiB used",
 	} {
 		if got := handlerstest.Text(page.Find("#" + strings.NewReplacer(".", `\.`, "/", `\/`).Replace(id))); got != want {
-			t.Errorf("%s says %q, want %q", id, got, want)
+			t.Errorf("%s shows %q, want %q", id, got, want)
 		}
 	}
 	var lines []string
@@ -105,7 +105,7 @@ func TestDashboard(t *testing.T) {
 		t.Errorf("classes say %q", got)
 	}
 	if got := handlerstest.Text(page.Find("#held-chart")); !strings.Contains(got, "History is off") {
-		t.Errorf("the chart says %q", got)
+		t.Errorf("the chart shows %q", got)
 	}
 	if page.Find(`a.brand[href="/"]`).Length() != 1 || page.Find(`.tabs a[aria-current=page]`).Text() != "Dashboard" {
 		t.Error("the way to the dashboard is missing")
@@ -126,7 +126,7 @@ func TestDashboardWithoutItsSources(t *testing.T) {
 	}
 	for id, want := range map[string]string{"#held-chart": "History cannot be shown now", "#classes": "History cannot be read now; averages since"} {
 		if got := handlerstest.Text(page.Find(id)); !strings.Contains(got, want) || strings.Contains(got, "10.0.0.7") {
-			t.Errorf("%s says %q", id, got)
+			t.Errorf("%s shows %q", id, got)
 		}
 	}
 	d.CapacityBackend.Failure = &governance.Error{Kind: governance.Unavailable, Message: "The cluster does not answer.", Err: errors.New("secret")}
@@ -169,7 +169,7 @@ func TestDashboardHistory(t *testing.T) {
 		t.Errorf("the latest row is %q", got)
 	}
 	if got := page.Find("#held-chart .chart-gaps").Text(); !strings.Contains(got, "The console was not running.") || !strings.Contains(got, "No data before ") {
-		t.Errorf("the gap is told as %q", got)
+		t.Errorf("the gap is shown as %q", got)
 	}
 	var classes []string
 	page.Find("#classes tbody tr").Each(func(_ int, row *goquery.Selection) { classes = append(classes, handlerstest.Text(row)) })
@@ -215,7 +215,7 @@ func TestDashboardOfEmptyCluster(t *testing.T) {
 	htmlcheck.Page(t, page)
 	for id, want := range map[string]string{"#pools": "No instances", "#team-list": "No teams yet", "#bars-card": "No team has quota for this resource"} {
 		if got := handlerstest.Text(page.Find(id)); !strings.Contains(got, want) {
-			t.Errorf("%s says %q", id, got)
+			t.Errorf("%s shows %q", id, got)
 		}
 	}
 }

@@ -48,7 +48,7 @@ type hardwareNow struct {
 	cluster utilization.Inventory
 	pool    string
 	sums    utilization.Sums // devices without a reading are not included
-	held    map[utilization.UsageKey]float64
+	usage   map[utilization.UsageKey]float64
 	owners  map[string]queries.Owner // by the task's key in sums
 }
 
@@ -62,7 +62,7 @@ func (h *Pages) hardwareNow(ctx context.Context, scope access.Scope, pool string
 	if err != nil {
 		return hardwareNow{}, err
 	}
-	n := hardwareNow{state: h.Hardware.Now(), owners: map[string]queries.Owner{}, held: map[utilization.UsageKey]float64{}}
+	n := hardwareNow{state: h.Hardware.Now(), owners: map[string]queries.Owner{}, usage: map[utilization.UsageKey]float64{}}
 	for _, p := range snapshot.Pools {
 		if p.Name == pool {
 			n.pool = pool
@@ -120,7 +120,7 @@ func nodeInfos(snapshot *capacity.Snapshot) map[string]utilization.NodeInfo {
 func (n *hardwareNow) addUsage(name string, team capacity.TeamSnapshot) {
 	for _, cell := range team.Resources {
 		if kind, share := utilization.KindOf(cell.Resource); kind != "" && cell.Usage > 0 && (n.pool == "" || cell.Flavor == n.pool) {
-			n.held[utilization.UsageKey{Name: name, Kind: kind}] += float64(cell.Usage) * share
+			n.usage[utilization.UsageKey{Name: name, Kind: kind}] += float64(cell.Usage) * share
 		}
 	}
 }
@@ -209,10 +209,10 @@ func (h *Pages) hardwareChart(ctx context.Context, n hardwareNow, r timerange.Ra
 	}
 	span := utilization.Range{From: r.From, To: r.To, Step: r.To.Sub(r.From) / time.Duration(r.Buckets)}
 	history, err := h.Hardware.History(ctx, span, n.cluster, n.pool)
-	var told *governance.Error
+	var domainError *governance.Error
 	switch {
-	case asError(err, &told):
-		chart.Empty = told.Message
+	case asError(err, &domainError):
+		chart.Empty = domainError.Message
 		return chart
 	case err != nil:
 		chart.Empty = "Hardware history is not available. See the console's log for the reason."

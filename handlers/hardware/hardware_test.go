@@ -163,10 +163,10 @@ func TestHardwareWithoutPrometheus(t *testing.T) {
 	b.state, b.history = utilization.State{Warning: "Prometheus cannot be reached."}, &governance.Error{Kind: governance.Unavailable, Message: "It is away."}
 	document := rendered(t, h.sampleSection(t, ""))
 	if got := text(document, "#hardware-gauges .remark"); got != "Prometheus cannot be reached." {
-		t.Errorf("it says %q", got)
+		t.Errorf("got %q", got)
 	}
 	if got := text(document, "#hardware-history .chart-empty"); got != "It is away." {
-		t.Errorf("the chart says %q", got)
+		t.Errorf("the chart shows %q", got)
 	}
 	if n := document.Find(".gauge-used").Length(); n != 0 || strings.Contains(document.Text(), "0.0 %") {
 		t.Errorf("%d gauges show something", n)
@@ -176,7 +176,7 @@ func TestHardwareWithoutPrometheus(t *testing.T) {
 	}
 	h.Hardware = nil
 	if got := text(rendered(t, h.sampleSection(t, "")), "#hardware-gauges .hint"); !strings.Contains(got, "--prometheus-url") {
-		t.Errorf("without one it says %q", got)
+		t.Errorf("without one it shows %q", got)
 	}
 }
 

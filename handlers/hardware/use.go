@@ -37,7 +37,7 @@ type hardwareRow struct {
 // rows returns the rows of teams by name, of other teams, of devices without an
 // owner, and of devices without data.
 func (n hardwareNow) rows() (rows []hardwareRow) {
-	keys := maps.Clone(n.held)
+	keys := maps.Clone(n.usage)
 	for key := range n.sums.Teams {
 		keys[key] += 0
 	}

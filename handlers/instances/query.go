@@ -157,8 +157,8 @@ func (q nodeQuery) find(nodes []capacity.NodeSnapshot) []*capacity.NodeSnapshot 
 }
 
 func nodeContains(n *capacity.NodeSnapshot, lower string) bool {
-	says := func(text string) bool { return strings.Contains(strings.ToLower(text), lower) }
-	return says(n.Name) || says(n.Type) || slices.ContainsFunc(slices.Collect(maps.Keys(n.Teams)), says)
+	contains := func(text string) bool { return strings.Contains(strings.ToLower(text), lower) }
+	return contains(n.Name) || contains(n.Type) || slices.ContainsFunc(slices.Collect(maps.Keys(n.Teams)), contains)
 }
 
 func (q nodeQuery) heads() []views.ColumnHead {

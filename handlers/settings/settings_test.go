@@ -38,7 +38,7 @@ func TestSettings(t *testing.T) {
 		"#settings-signin": "none: everyone who can reach", "nav [aria-current]": "Settings",
 	} {
 		if text := page.Find(selector).Text(); !strings.Contains(text, want) {
-			t.Errorf("%s says %q, want %q", selector, text, want)
+			t.Errorf("%s shows %q, want %q", selector, text, want)
 		}
 	}
 	if text := page.Find("#settings-kueue").Text(); !strings.Contains(text, "on, by default") || strings.Contains(text, "B") && strings.Contains(text, "Boff") {
@@ -65,7 +65,7 @@ func TestSettingsShowWhoManagesKueue(t *testing.T) {
 		change(&d.SettingsBackend.Result.Observation)
 		_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/settings")
 		if text := page.Find("#settings-console").Text(); !strings.Contains(text, want) || d.SettingsBackend.Result.ReadOnly != "" && strings.Contains(text, "is kept") {
-			t.Errorf("it says %q, want %q", text, want)
+			t.Errorf("got %q, want %q", text, want)
 		}
 	}
 }

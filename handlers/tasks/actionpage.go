@@ -134,11 +134,11 @@ func stopEffects(r actions.Review, ran string) (list []string) {
 
 // loses returns what a running task loses when it is evicted.
 func loses(r actions.Review) string {
-	held := format.Amounts(r.Usage)
-	if held == "" {
-		held = "quota"
+	usage := format.Amounts(r.Usage)
+	if usage == "" {
+		usage = "quota"
 	}
-	return fmt.Sprintf("It loses its %s at once. Its pods end, and its job is suspended.", held)
+	return fmt.Sprintf("It loses its %s at once. Its pods end, and its job is suspended.", usage)
 }
 
 // positionWords describes a position in a queue.

@@ -108,7 +108,7 @@ func TestTaskRange(t *testing.T) {
 			_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks"+tc.query)
 			htmlcheck.Page(t, page)
 			if note := page.Find("#classes .note").Text(); d.Query.Within != tc.within || note != tc.note {
-				t.Errorf("over %s it says %q", d.Query.Within, note)
+				t.Errorf("over %s it shows %q", d.Query.Within, note)
 			}
 			if current := page.Find(`.ranges [aria-current="true"]`); current.Length() != 1 || (tc.within == time.Hour) != (current.Text() == "1 h") {
 				t.Errorf("%q is marked", current.Text())

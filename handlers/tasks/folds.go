@@ -76,9 +76,9 @@ func foldOf(life []event, chain []int) *fold {
 // them, by one event. It drops what Kueue does because the loop guard holds the
 // task: the hold shows it. admitted reports whether the task has its quota after all
 // events.
-func folded(life []event, holds bool) []event {
+func folded(life []event, admitted bool) []event {
 	life = slices.Clone(life)
-	gone := make([]bool, len(life))
+	dropped := make([]bool, len(life))
 	for _, chain := range chains(life) {
 		if timesOf(life, chain) < minFolded {
 			continue
@@ -87,7 +87,7 @@ func folded(life []event, holds bool) []event {
 		life[last].fold = foldOf(life, chain)
 		for k := chain[0]; k < last; k++ {
 			if what := life[k].Type; what == timeline.Preempted || gainsQuota(what) || what == timeline.Requeued {
-				gone[k] = gone[k] || life[k].WorkloadUID == life[last].WorkloadUID
+				dropped[k] = dropped[k] || life[k].WorkloadUID == life[last].WorkloadUID
 			}
 		}
 		// The order of events within the second of the last one is unknown.
@@ -95,17 +95,17 @@ func folded(life []event, holds bool) []event {
 		for end < len(life) && life[end].At.Unix() == life[last].At.Unix() {
 			end++
 		}
-		told := map[timeline.EventType]bool{}
+		seen := map[timeline.EventType]bool{}
 		for k := end - 1; k > last; k-- {
 			if what := life[k].Type; gainsQuota(what) && life[k].WorkloadUID == life[last].WorkloadUID {
-				gone[k] = told[what] || !admittedAfter(life, k, holds)
-				told[what] = true
+				dropped[k] = seen[what] || !admittedAfter(life, k, admitted)
+				seen[what] = true
 			}
 		}
 	}
 	var kept []event
 	for i, l := range life {
-		if !gone[i] && !causedByHold(life, l) {
+		if !dropped[i] && !causedByHold(life, l) {
 			kept = append(kept, l)
 		}
 	}
@@ -119,7 +119,7 @@ func gainsQuota(what timeline.EventType) bool {
 
 // admittedAfter reports whether the Workload had its quota after the second of an
 // event: it lost the quota later without another admission in between, or never.
-func admittedAfter(life []event, i int, holds bool) bool {
+func admittedAfter(life []event, i int, admitted bool) bool {
 	for _, l := range life[i+1:] {
 		switch {
 		case l.WorkloadUID != life[i].WorkloadUID || l.At.Unix() == life[i].At.Unix():
@@ -129,7 +129,7 @@ func admittedAfter(life []event, i int, holds bool) bool {
 			return true
 		}
 	}
-	return holds
+	return admitted
 }
 
 // causedByHold reports whether Kueue evicted a task because the loop guard holds it.

@@ -171,7 +171,7 @@ func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 				}
 			}
 			if text := page.Find("#task-timeline").Text(); strings.Contains(text, "more, before") || strings.Contains(text, "secret") {
-				t.Errorf("it says %q", text)
+				t.Errorf("got %q", text)
 			}
 		})
 	}
@@ -186,7 +186,7 @@ func TestPastTaskFoldsPreemptions(t *testing.T) {
 	htmlcheck.Page(t, page)
 	line := page.Find("#task-timeline li.timeline-pre")
 	if text := strings.Join(strings.Fields(line.Text()), " "); line.Length() != 1 || !strings.HasPrefix(text, "Preempted 63 times in 45 s for another team") || line.Find("time").Length() != 2 {
-		t.Errorf("it says %q", text)
+		t.Errorf("got %q", text)
 	}
 	if strings.Contains(page.Text(), "secret") {
 		t.Error("another team's task is named")
@@ -232,7 +232,7 @@ func TestAveragesLeaveOutLoopRuns(t *testing.T) {
 					t.Fatalf("%s has no table by class", path)
 				}
 				if note := page.Find("#classes #classes-left"); note.Text() != tc.want || note.Length() != min(1, len(tc.want)) {
-					t.Errorf("%s says %q, want %q", path, note.Text(), tc.want)
+					t.Errorf("%s shows %q, want %q", path, note.Text(), tc.want)
 				}
 			}
 			lines := strings.Split(strings.TrimSpace(handlerstest.Download(t, address+"/classes.csv")), "\n")

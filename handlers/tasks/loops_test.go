@@ -62,7 +62,7 @@ func TestLoopsOnPages(t *testing.T) {
 				htmlcheck.Page(t, page)
 				notice := page.Find("#preemption-loops")
 				if got := inOrder(notice); !strings.Contains(got, tc.want) || tc.want == "" && got != "" {
-					t.Errorf("%s says %q, want %q", path, got, tc.want)
+					t.Errorf("%s shows %q, want %q", path, got, tc.want)
 				}
 				if got := notice.Find("a").Length(); got != tc.links {
 					t.Errorf("%s links to %d tasks, want %d", path, got, tc.links)
@@ -89,10 +89,10 @@ func TestHeldTask(t *testing.T) {
 	_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks/ns-a/workload/job-a-mid")
 	htmlcheck.Page(t, page)
 	if got := handlerstest.Text(page.Find(".task-lead")); !strings.Contains(got, "Held by the loop guard") || strings.Contains(got, "Stopped") {
-		t.Errorf("the page says %q", got)
+		t.Errorf("the page shows %q", got)
 	}
 	want := "Preemption loopb-mid preempts a-mid, 63 times in 46 sThe task is preempted again and again, and the other is not admitted, or only for a moment. This is a known defect of Kueue's fair sharing.The loop guard holds a-mid until b-mid is admitted. It is released at the latest at 20 Nov 2026, 13:01:00 UTC"
 	if got := inOrder(page.Find("#task-loops")); got != want {
-		t.Errorf("the card says %q, want %q", got, want)
+		t.Errorf("the card shows %q, want %q", got, want)
 	}
 }

@@ -47,9 +47,9 @@ func (h *Pages) cachedNotices(c echo.Context) func(context.Context) *views.TaskE
 		defer mu.Unlock()
 		if now := h.Now(); now.Sub(read) >= noticesEvery {
 			read = now
-			anew := h.notices(c) // with the current groups of the user
+			readNow := h.notices(c) // with the current groups of the user
 			go func() {
-				found := anew(ctx)
+				found := readNow(ctx)
 				mu.Lock()
 				defer mu.Unlock()
 				last = found

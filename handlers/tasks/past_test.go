@@ -32,7 +32,7 @@ func TestTaskAfterItsDeletion(t *testing.T) {
 			}
 		}
 		if response.StatusCode != http.StatusOK || strings.Contains(text, "secret") {
-			t.Errorf("%s answers %s, or tells of others: %s", query, response.Status, text)
+			t.Errorf("%s answers %s, or names others: %s", query, response.Status, text)
 		}
 	}
 	everything := access.Scope{All: true}
@@ -95,7 +95,7 @@ func TestTimelineIsCompletedFromHistory(t *testing.T) {
 	}
 	d.MoreDetail = func(detail *queries.Detail) { detail.Timeline = []timeline.Event{by} }
 	if _, page = handlerstest.Get(t, address); page.Find("#task-timeline li").Length() != 5 || !strings.Contains(handlerstest.Text(page.Find("#task-timeline")), "by Preempted secret-job another team reclaims its own quota; it had run for 30 m 00 s") {
-		t.Errorf("it says %s", handlerstest.Text(page.Find("#task-timeline")))
+		t.Errorf("got %s", handlerstest.Text(page.Find("#task-timeline")))
 	}
 	d.Past = nil
 	if _, page = handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks/ns/job/train"); page.Find("#task-timeline li").Length() != 1 {
@@ -120,7 +120,7 @@ func TestPastTasks(t *testing.T) {
 	}
 	for _, path := range []string{"/tasks/past", "/tasks/past?team=secret-team", "/tasks/past.csv", "/tasks/past.csv?team=secret-team", "/tasks/past?page=3"} {
 		if _, page := handlerstest.Get(t, address+path); strings.Contains(page.Text(), "secret-job") || strings.Contains(page.Text(), "secret-ns") {
-			t.Errorf("%s tells of others: %s", path, page.Text())
+			t.Errorf("%s names others: %s", path, page.Text())
 		}
 	}
 	if text := handlerstest.Download(t, address+"/tasks/past.csv"); !strings.Contains(text, "ns,Job,train,u1,vision,Succeeded,dev,10,4,0,0,0,"+handlerstest.H100+",2026-11-20T12:00:00Z,2026-11-20T14:00:00Z,2026-11-20T15:00:00Z,4500,1") {

@@ -23,17 +23,17 @@ type event struct {
 	by      *views.TaskLink // the preemptor, if the reader is allowed to see it
 	unnamed string          // words for a preemptor without a link
 	first   int32           // like Nth, of the first of several preemptions within one second
-	told    bool            // by the index, not by history alone
+	indexed bool            // by the index, not by history alone
 	fold    *fold           // the preemptions that it summarizes; nil for a single event
 }
 
 // lifeOf merges the events of the index and of history, oldest first. Events with
 // the same Part, What and second are the same. Tasks in events from history are
 // named only within the scope.
-func lifeOf(told []timeline.Event, steps []history.Event, submitted time.Time, scope access.Scope, redact func(string) string) []event {
+func lifeOf(indexed []timeline.Event, steps []history.Event, submitted time.Time, scope access.Scope, redact func(string) string) []event {
 	var life []event
-	for _, e := range told {
-		l := event{Event: e, first: e.PreemptionCount, told: true}
+	for _, e := range indexed {
+		l := event{Event: e, first: e.PreemptionCount, indexed: true}
 		switch {
 		case e.Type == timeline.Preempted, e.Preemptor != nil:
 			l.by, l.unnamed = by(e)
@@ -50,14 +50,14 @@ func lifeOf(told []timeline.Event, steps []history.Event, submitted time.Time, s
 		}
 		life = append(life, l)
 	}
-	if len(told) == 0 && !slices.ContainsFunc(life, func(l event) bool { return l.Type == timeline.Submitted }) {
+	if len(indexed) == 0 && !slices.ContainsFunc(life, func(l event) bool { return l.Type == timeline.Submitted }) {
 		life = append(life, event{Event: timeline.Event{At: submitted, Type: timeline.Submitted, Ran: -1}})
 	}
 	slices.SortStableFunc(life, func(a, b event) int {
 		return cmp.Or(cmp.Compare(a.At.Unix(), b.At.Unix()), cmp.Compare(stepRank[a.Type], stepRank[b.Type]))
 	})
 	for i := range life { // the index drops old events, which history may have
-		if k := before(life, i); life[i].Omitted > 0 && k >= 0 && !life[k].told {
+		if k := before(life, i); life[i].Omitted > 0 && k >= 0 && !life[k].indexed {
 			life[i].OmittedRan = 0
 		}
 	}

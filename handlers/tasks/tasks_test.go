@@ -33,7 +33,7 @@ func TestTaskQuery(t *testing.T) {
 		}
 	}
 	if got := page.Find("#q").AttrOr("value", ""); got != "Train" {
-		t.Errorf("the search holds %q", got)
+		t.Errorf("the search is %q", got)
 	}
 	if stream := page.Find("body").AttrOr("data-stream", ""); !strings.Contains(stream, "/tasks/events?") || !strings.Contains(stream, "team=vision") || strings.Contains(stream, "unknown") {
 		t.Errorf("the stream is %s", stream)
@@ -86,7 +86,7 @@ func TestTaskPage(t *testing.T) {
 	_, page := handlerstest.Get(t, address+"/tasks/ns/job/train?uid=1")
 	htmlcheck.Page(t, page)
 	if text := page.Find("#task-place").Text(); !strings.Contains(text, "3rd of") || !strings.Contains(page.Find("h1").Text(), "train<b>") {
-		t.Errorf("the page says %q", page.Find("main").Text())
+		t.Errorf("the page shows %q", page.Find("main").Text())
 	}
 	if stream := page.Find("body").AttrOr("data-stream", ""); stream != "/tasks/ns/job/train/events?uid=1" {
 		t.Errorf("the stream is %s", stream)
@@ -163,7 +163,7 @@ func TestTaskTabs(t *testing.T) {
 				t.Errorf("the stream is %s", stream)
 			}
 			if got := handlerstest.Text(page.Find(".stats")); got != "Waiting tasks 9 2 preempted Running tasks 31 1 starting Stopped tasks 3" {
-				t.Errorf("at the top it says %q", got)
+				t.Errorf("at the top it shows %q", got)
 			}
 		})
 	}
@@ -199,7 +199,7 @@ func TestReasonInTheList(t *testing.T) {
 				d.MoreDetail = func(detail *queries.Detail) { detail.Verdict = tc.brief }
 				_, page = handlerstest.Get(t, address+"/tasks/ns/rayjob/train")
 				if got := handlerstest.Text(page.Find("#task-why .verdict strong")); got != tc.want {
-					t.Errorf("the task's page says %q, and the list %q", got, tc.want)
+					t.Errorf("the task's page shows %q, and the list %q", got, tc.want)
 				}
 			}
 		})

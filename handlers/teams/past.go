@@ -99,26 +99,26 @@ func (h *Pages) teamCharts(ctx context.Context, scope access.Scope, team string,
 	}
 	for len(cells) > 0 {
 		resource := cells[0].resource
-		var quotas, held, borrowed [][]history.Point
+		var quotas, used, borrowed [][]history.Point
 		for len(cells) > 0 && cells[0].resource == resource {
 			of := func(m history.Measure) []history.Point {
 				return series[history.SeriesKey{Team: team, Pool: cells[0].pool, Resource: resource, Measure: m}]
 			}
-			quotas, held, borrowed = append(quotas, of(history.Quota)), append(held, of(history.Used)), append(borrowed, of(history.Borrowed))
+			quotas, used, borrowed = append(quotas, of(history.Quota)), append(used, of(history.Used)), append(borrowed, of(history.Borrowed))
 			cells = cells[1:]
 		}
-		list = append(list, teamChart(resource, over, charts.SumPoints(quotas...), charts.SumPoints(held...), charts.SumPoints(borrowed...), gaps))
+		list = append(list, teamChart(resource, over, charts.SumPoints(quotas...), charts.SumPoints(used...), charts.SumPoints(borrowed...), gaps))
 	}
 	return list, ""
 }
 
-func teamChart(resource string, over timerange.Range, quotas, held, borrowed []history.Point, gaps []history.Gap) views.Chart {
-	chart := views.Chart{ID: "chart-" + htmlID(resource), Title: format.ResourceLabel(resource), Note: over.Words + ", all pools", Stacked: true, Times: charts.ChartTimes(held), Gaps: charts.ChartGaps(gaps)}
-	if !slices.ContainsFunc(held, func(p history.Point) bool { return p.Known }) {
+func teamChart(resource string, over timerange.Range, quotas, used, borrowed []history.Point, gaps []history.Gap) views.Chart {
+	chart := views.Chart{ID: "chart-" + htmlID(resource), Title: format.ResourceLabel(resource), Note: over.Words + ", all pools", Stacked: true, Times: charts.ChartTimes(used), Gaps: charts.ChartGaps(gaps)}
+	if !slices.ContainsFunc(used, func(p history.Point) bool { return p.Known }) {
 		chart.Empty = "No data for this range."
 		return chart
 	}
-	own := slices.Clone(held)
+	own := slices.Clone(used)
 	for i := range own {
 		if i < len(borrowed) && borrowed[i].Known {
 			own[i].Value = max(0, own[i].Value-borrowed[i].Value)
@@ -164,11 +164,11 @@ func (h *Pages) usageHours(ctx context.Context, s *capacity.Snapshot, team strin
 			}
 			return t
 		}
-		held, borrowed := total(history.Used), total(history.Borrowed)
-		own := new(big.Int).Sub(held.Sum, borrowed.Sum)
+		used, borrowed := total(history.Used), total(history.Borrowed)
+		own := new(big.Int).Sub(used.Sum, borrowed.Sum)
 		rows = append(rows, []string{
-			team, cell.pool, cell.resource, hourUnit(cell.resource), format.Time(over.From), format.Time(to), strconv.FormatFloat(held.Known.Hours(), 'f', 3, 64),
-			hours(cell.resource, total(history.Quota).Sum), hours(cell.resource, held.Sum), hours(cell.resource, own), hours(cell.resource, borrowed.Sum),
+			team, cell.pool, cell.resource, hourUnit(cell.resource), format.Time(over.From), format.Time(to), strconv.FormatFloat(used.Known.Hours(), 'f', 3, 64),
+			hours(cell.resource, total(history.Quota).Sum), hours(cell.resource, used.Sum), hours(cell.resource, own), hours(cell.resource, borrowed.Sum),
 		})
 	}
 	return rows, nil

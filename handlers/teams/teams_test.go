@@ -53,7 +53,7 @@ func TestTeamPage(t *testing.T) {
 	htmlcheck.Page(t, page)
 	for selector, want := range map[string]string{"#pods": "2", "#accelerators": "4", "#name": "train"} {
 		if got := page.Find(selector).AttrOr("value", ""); got != want {
-			t.Errorf("%s holds %q, want %q", selector, got, want)
+			t.Errorf("%s is %q, want %q", selector, got, want)
 		}
 	}
 	for selector, want := range map[string]string{"#vcpu": "96", "#memory": "1024"} {
@@ -71,7 +71,7 @@ func TestTeamPage(t *testing.T) {
 		}
 	}
 	if page.Find("#manifest-rayjob").Length() != 1 || page.Find("#manifest-pytorchjob").Length() != 0 || !strings.Contains(page.Find("#verdict").Text(), "It would be admitted now.") {
-		t.Errorf("the page says %s", page.Find("main").Text())
+		t.Errorf("the page shows %s", page.Find("main").Text())
 	}
 	if !strings.Contains(page.Find("#manifests").Text(), "does not have the kind: its operator") {
 		t.Error("it is not said that there are no RayJobs")
@@ -165,7 +165,7 @@ func TestSubmitRefused(t *testing.T) {
 				said = answer.Find("#" + tc.field + "-error").Text()
 			}
 			if !strings.Contains(said, tc.says) {
-				t.Errorf("it says %q in %s", said, answer.Find("#form-errors").Text())
+				t.Errorf("got %q in %s", said, answer.Find("#form-errors").Text())
 			}
 			for name, value := range sent {
 				if name == "action" {
@@ -177,7 +177,7 @@ func TestSubmitRefused(t *testing.T) {
 					got = input.Find("option[selected]").AttrOr("value", "")
 				}
 				if got != value {
-					t.Errorf("%s holds %q, and %q was typed", name, got, value)
+					t.Errorf("%s is %q, and %q was typed", name, got, value)
 				}
 			}
 			if id := answer.Find("[name=request-id]").AttrOr("value", ""); id != page.Find("[name=request-id]").AttrOr("value", "") {
@@ -195,11 +195,11 @@ func TestSubmitPreview(t *testing.T) {
 	_, page := handlerstest.Get(t, address)
 	_, answer := sendForm(t, address, page, map[string]string{"action": "preview", "pods": "2", "accelerators": "8"})
 	if answer.Find(".error").Length() != 0 || !strings.Contains(answer.Find("#manifest-hyp").Text(), "--node-count 2") {
-		t.Errorf("it says %s", answer.Find("#submit-form").Text())
+		t.Errorf("got %s", answer.Find("#submit-form").Text())
 	}
 	_, answer = sendForm(t, address, page, map[string]string{"action": "preview", "name": "train"})
 	if !strings.Contains(answer.Find("#name-error").Text(), "already") || answer.Find("#form-errors").Length() != 0 {
-		t.Errorf("it says %s", answer.Find("#submit-form").Text())
+		t.Errorf("got %s", answer.Find("#submit-form").Text())
 	}
 	_, answer = sendForm(t, address, page, map[string]string{"action": "reset:vcpu", "vcpu": "7", "accelerators": "1"})
 	if answer.Find("#vcpu").AttrOr("value", "x") != "" || answer.Find("#vcpu").AttrOr("placeholder", "") != "24" {

@@ -41,7 +41,7 @@ func TestRanges(t *testing.T) {
 				t.Errorf("from %s in %d buckets, want %s in %d", got, r.Buckets, test.from, test.buckets)
 			}
 			if !strings.HasPrefix(r.problem, test.wantWrong) && !strings.Contains(r.problem, test.wantWrong) || (r.problem == "") != (test.wantWrong == "") {
-				t.Errorf("it says %q, want %q", r.problem, test.wantWrong)
+				t.Errorf("got %q, want %q", r.problem, test.wantWrong)
 			}
 			bucket := r.To.Sub(r.From) / time.Duration(r.Buckets)
 			if r.To.Before(r.From.Add(bucket)) || !r.From.Equal(r.From.Truncate(bucket)) || r.Buckets > 151 {

@@ -82,7 +82,7 @@ func TestTagShowsToneByShapeAndText(t *testing.T) {
 	for _, tone := range []string{"ok", "wait", "bad", "pre", "idle"} {
 		doc := htmlcheck.Render(t, Tag(tone, "Word"))
 		if got := strings.TrimSpace(doc.Find(".tag.tone-" + tone).Text()); got != "Word" {
-			t.Errorf("tag %s says %q", tone, got)
+			t.Errorf("tag %s shows %q", tone, got)
 		}
 		html, _ := doc.Find("svg").Html()
 		if other, ok := shapes[html]; ok {
