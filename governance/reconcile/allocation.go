@@ -87,9 +87,9 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	objects, held := r.buildObjects(allocation, types, desired.RankingOf(policy))
+	objects, blocked := r.buildObjects(allocation, types, desired.RankingOf(policy))
 	if objects.ClusterQueue == nil {
-		return ctrl.Result{}, r.patchStatus(ctx, allocation, held)
+		return ctrl.Result{}, r.patchStatus(ctx, allocation, blocked)
 	}
 	obstacles, err := managed.Conflicts(ctx, r, allocation, objects)
 	if err != nil {
@@ -101,23 +101,23 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 
 	shares := policy != nil && policy.Spec.IdleCompute.ShareUnallocated
 	queueName := *objects.ClusterQueue.GetName()
-	if ok, trouble := r.Cohort.reserve(shares, queueName, resolvedQuota(objects.Quota)); !ok && trouble == "" {
+	if ok, failure := r.Cohort.reserve(shares, queueName, resolvedQuota(objects.Quota)); !ok && failure == "" {
 		return ctrl.Result{RequeueAfter: cohortDelay}, nil // until the Cohort lends less
 	} else if !ok { // all fields except the quota are still applied
-		held = notReady(reasonCohort, trouble)
+		blocked = notReady(reasonCohort, failure)
 		applied := quota.Applied(allocation)
 		if len(applied.Pools) == 0 {
-			return ctrl.Result{RequeueAfter: time.Second}, r.patchStatus(ctx, allocation, held)
+			return ctrl.Result{RequeueAfter: time.Second}, r.patchStatus(ctx, allocation, blocked)
 		}
 		objects = desired.BuildResolved(allocation, applied, types, r.Naming, desired.RankingOf(policy))
 	}
-	given := resolvedQuota(objects.Quota)
-	if err := r.applyObjects(ctx, allocation, objects, r.Cohort.ledger.differs(queueName, given)); apierrors.IsConflict(err) {
+	nominal := resolvedQuota(objects.Quota)
+	if err := r.applyObjects(ctx, allocation, objects, r.Cohort.ledger.differs(queueName, nominal)); apierrors.IsConflict(err) {
 		return ctrl.Result{}, err
 	} else if err != nil {
 		return ctrl.Result{}, errors.Join(err, r.patchStatus(ctx, allocation, notReady("ApplyFailed", "Kubernetes rejected it, retrying: "+err.Error())))
 	}
-	r.Cohort.ledger.recordWritten(queueName, given)
+	r.Cohort.ledger.recordWritten(queueName, nominal)
 	queue, age, err := r.queueActiveCondition(ctx, queueName)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -125,7 +125,7 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 	if queue.Reason == queuePending && condition(allocation, v1alpha1.ConditionReady) == nil && age < activationGrace {
 		return ctrl.Result{RequeueAfter: activationGrace}, nil // an event of the ClusterQueue triggers a reconciliation before that
 	}
-	done := outcome{reason: held.reason, message: held.message, objects: &objects, queue: queue}
+	done := outcome{reason: blocked.reason, message: blocked.message, objects: &objects, queue: queue}
 	if going, err := r.deletingFlavors(ctx, objects); err != nil {
 		return ctrl.Result{}, err
 	} else if len(going) > 0 {
@@ -133,7 +133,7 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 			"To have Kuota create it again, remove its finalizer kueue.x-k8s.io/resource-in-use", strings.Join(going, ", "))
 	}
 	result := ctrl.Result{}
-	switch held.reason {
+	switch blocked.reason {
 	case "":
 	case reasonCohort:
 		result.RequeueAfter = time.Second
@@ -145,23 +145,23 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 
 // buildObjects returns the desired objects of an allocation. If its quota
 // cannot be computed, or nodes moved so that it would move to other pools, the
-// quota that was applied last stays and held contains the reason. All other
+// quota that was applied last stays and blocked contains the reason. All other
 // fields are taken from the spec. Without an applied quota, objects is empty.
-func (r *AllocationReconciler) buildObjects(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, ranking desired.Ranking) (objects desired.Objects, held outcome) {
-	objects, wrong := desired.Build(allocation, types, r.Naming, ranking)
+func (r *AllocationReconciler) buildObjects(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, ranking desired.Ranking) (objects desired.Objects, blocked outcome) {
+	objects, errs := desired.Build(allocation, types, r.Naming, ranking)
 	applied := quota.Applied(allocation)
 	switch moved := movedPools(allocation, applied, objects.Quota); {
-	case len(wrong) > 0:
-		held = notReady("Invalid", governance.JoinFieldErrors(wrong))
+	case len(errs) > 0:
+		blocked = notReady("Invalid", governance.JoinFieldErrors(errs))
 	case moved != "":
-		held = notReady(reasonPoolsMoved, moved)
+		blocked = notReady(reasonPoolsMoved, moved)
 	default:
 		return objects, outcome{}
 	}
 	if len(applied.Pools) == 0 {
-		return desired.Objects{}, held
+		return desired.Objects{}, blocked
 	}
-	return desired.BuildResolved(allocation, applied, types, r.Naming, ranking), held
+	return desired.BuildResolved(allocation, applied, types, r.Naming, ranking), blocked
 }
 
 // reasonCohort is the reason of Ready=False while a team's nominal quota cannot

@@ -33,12 +33,12 @@ func (r *CapacityReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctr
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	given := quota.Allocated(list.Items, types, "")
+	allocated := quota.Allocated(list.Items, types, "")
 	var failed []error
 	for i := range list.Items {
 		allocation := &list.Items[i]
-		resolved, wrong := quota.Resolve(&allocation.Spec, types)
-		if len(wrong) > 0 || allocation.DeletionTimestamp != nil {
+		resolved, errs := quota.Resolve(&allocation.Spec, types)
+		if len(errs) > 0 || allocation.DeletionTimestamp != nil {
 			continue
 		}
 		// AllocationReconciler is about to write the status: both patches would
@@ -47,7 +47,7 @@ func (r *CapacityReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctr
 			continue
 		}
 		before := allocation.DeepCopy()
-		within := withinCapacity(given.Exceeding(resolved.Pools, types))
+		within := withinCapacity(allocated.Exceeding(resolved.Pools, types))
 		within.ObservedGeneration = allocation.Generation
 		meta.SetStatusCondition(&allocation.Status.Conditions, within)
 		if equality.Semantic.DeepEqual(before.Status, allocation.Status) {

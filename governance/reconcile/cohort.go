@@ -154,12 +154,12 @@ func (r *CohortReconciler) quotaByQueue(ctx context.Context, all []v1alpha1.Comp
 		}
 	}
 	for i := range all {
-		name, given := r.Naming.ClusterQueue(all[i].Name), quota.PoolResources{}
+		name, nominal := r.Naming.ClusterQueue(all[i].Name), quota.PoolResources{}
 		if all[i].DeletionTimestamp == nil { // otherwise its ClusterQueue has the rest
 			resolved, _ := quota.Effective(&all[i], types)
-			given = resolvedQuota(resolved)
+			nominal = resolvedQuota(resolved)
 		}
-		queues[name] = maxQuota(queues[name], given)
+		queues[name] = maxQuota(queues[name], nominal)
 	}
 	r.ledger.addTo(queues)
 	return queues, nil

@@ -16,7 +16,7 @@ import (
 // crdsDeleted reports whether Kuota's CRDs are deleted or being deleted. That
 // also deletes the custom resources, which is not meant as a deletion of teams:
 // queues, pools and the Cohort then stay. It reads from the API server each
-// time, because a wrong deletion cannot be undone.
+// time, because an erroneous deletion cannot be undone.
 func crdsDeleted(ctx context.Context, live client.Reader) (bool, error) {
 	for _, plural := range []string{"computeallocations", "clusterpolicies"} {
 		var crd metav1.PartialObjectMetadata

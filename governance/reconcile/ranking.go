@@ -42,7 +42,7 @@ const (
 // In Pausing, preemption by priority is disabled in every ClusterQueue. In
 // Rewriting, classes get their values, and Kueue, or this controller for tasks
 // that Kueue misses, updates unfinished tasks. In Settled, ClusterQueues
-// preempt again as the policy says. The step is in the policy's status, so that
+// preempt again as the policy requires. The step is in the policy's status, so that
 // a restarted console continues.
 type RankingReconciler struct {
 	client.Client               // reads from the cache

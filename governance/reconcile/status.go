@@ -18,7 +18,7 @@ import (
 
 // outcome is the result of one reconciliation.
 type outcome struct {
-	reason, message string // of Ready=False; empty if nothing is wrong
+	reason, message string // of Ready=False; empty if ready
 
 	objects *desired.Objects // the applied objects; nil if none were
 	queue   metav1.Condition // QueueActive, if objects were applied

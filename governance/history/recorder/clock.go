@@ -9,7 +9,7 @@ const maxDrift = 2 * time.Second
 // clock returns times that never go back, in whole milliseconds.
 type clock struct {
 	wall      func() time.Time     // the system clock
-	monotonic func() time.Duration // since a fixed moment; nobody can set it
+	monotonic func() time.Duration // since a fixed moment; it cannot be set
 	base      time.Time            // time at monotonic == offset
 	offset    time.Duration
 	last      time.Time
