@@ -79,7 +79,7 @@ func (h *Pages) deleteAllocation(c echo.Context) error {
 	return h.renderDelete(c, console.Statuses[refused.Kind], form.edits.allocation, values, refused)
 }
 
-// deletable finds the allocation of the address for somebody who may delete it.
+// deletable returns the allocation of the address if the reader may delete it.
 func (h *Pages) deletable(c echo.Context) (v1alpha1.ComputeAllocation, error) {
 	if err := h.mayDo(c, toDelete); err != nil {
 		return v1alpha1.ComputeAllocation{}, err
@@ -87,8 +87,8 @@ func (h *Pages) deletable(c echo.Context) (v1alpha1.ComputeAllocation, error) {
 	return h.Allocations.Find(c.Request().Context(), console.UserOf(c), c.Param("name"))
 }
 
-// renderDelete shows what deleting would do now, with the typed values. refused is
-// why it did not happen.
+// renderDelete shows the effects of deleting, with the typed values. refused is the
+// error of a deletion that failed.
 func (h *Pages) renderDelete(c echo.Context, status int, now v1alpha1.ComputeAllocation, typed url.Values, refused *governance.Error) error {
 	path := deleteURL(now.Name)
 	values := url.Values{"confirm": {typed.Get("confirm")}, "reason": {forms.ReasonText(typed.Get("reason"))}}

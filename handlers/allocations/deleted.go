@@ -16,8 +16,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// renderDeleted answers who changes a team that was deleted meanwhile: by whom and
-// when, as far as its versions say, and what was typed, to create it again.
+// renderDeleted answers an edit of a team that was deleted meanwhile: who deleted it
+// and when, if its versions have that, and the typed values, to create it again.
 func (h *Pages) renderDeleted(c echo.Context, form allocationForm, state allocations.State) error {
 	path, values := editURL(form.team), form.values()
 	ctx, user := c.Request().Context(), console.UserOf(c)

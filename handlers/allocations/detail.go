@@ -72,7 +72,7 @@ func savedNotice(a v1alpha1.Activation) string {
 func (h *Pages) allocationEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		team := c.Param("name")
-		// What one may not see is refused before the stream begins.
+		// Access is checked before the stream begins.
 		if _, err := h.Allocations.Find(c.Request().Context(), console.UserOf(c), team); err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func (h *Pages) allocationPage(ctx context.Context, user governance.User, team s
 	described := wordsOf(&a.Spec)
 	for _, name := range described.names {
 		if name == "Display name" || name == "Description" || name == "Members" || strings.HasPrefix(name, "Quota, ") {
-			continue // stands elsewhere on the page
+			continue // shown elsewhere on the page
 		}
 		page.Settings = append(page.Settings, views.ValueLine{Name: name, Value: described.values[name]})
 	}
@@ -172,24 +172,24 @@ func sentenceOf(message string) string {
 	return conditionText(message)
 }
 
-// quotaFigures are the figures in force, with every default filled in.
+// quotaFigures returns the applied quota with all defaults.
 func quotaFigures(a *v1alpha1.ComputeAllocation, types catalog.Catalog) (lines []views.QuotaFigure, note string) {
 	resolved, current := quota.Effective(a, types)
 	if !current && len(resolved.Pools) > 0 {
 		note = "These figures are applied. The last saved change is not applied yet: see the state above."
 	}
-	given := map[string]string{}
+	specified := map[string]string{}
 	for _, row := range a.Spec.Quota {
 		if pool, ok := find(row.InstanceType+row.Pool, types); ok {
-			given[pool.Name] = describe.Amounts(row.Amounts)
+			specified[pool.Name] = describe.Amounts(row.Amounts)
 			if pool.Name != row.InstanceType+row.Pool {
-				given[pool.Name] = fmt.Sprintf("%s of %s", given[pool.Name], row.InstanceType+row.Pool)
+				specified[pool.Name] = fmt.Sprintf("%s of %s", specified[pool.Name], row.InstanceType+row.Pool)
 			}
 		}
 	}
 	for _, pool := range resolved.Pools {
 		about, goesOn := "", false
-		if text := given[pool.Name]; text != "" {
+		if text := specified[pool.Name]; text != "" {
 			about = "allocated: " + text
 		}
 		if pool.BorrowOnly {

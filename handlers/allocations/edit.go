@@ -77,7 +77,7 @@ func (h *Pages) takeEdit(c echo.Context, values url.Values, action string) error
 		return h.RefuseManaged(c, managedAllocation(m, &found, "Edit "+found.Name), form.written(state.Types))
 	}
 	if governance.KindOf(err) == governance.NotFound && form.Version == "" {
-		return err // nobody typed anything
+		return err // nothing was typed
 	}
 	if governance.KindOf(err) == governance.NotFound {
 		state, _ := h.Allocations.State(c.Request().Context(), console.UserOf(c))
@@ -86,16 +86,15 @@ func (h *Pages) takeEdit(c echo.Context, values url.Values, action string) error
 	return h.takeForm(c, form, action, err)
 }
 
-// changes makes the form one that changes an allocation: whose it is, and its
-// namespace, are not for the form to say.
+// changes makes the form edit e. The team and its namespace cannot change.
 func (f *allocationForm) changes(e *edited) {
 	if f.edits = e; e != nil {
 		f.team, f.namespace = e.allocation.Name, e.allocation.Spec.Namespace
 	}
 }
 
-// renderConflict answers a save when somebody else saved first: what is saved
-// now beside what was typed.
+// renderConflict answers a review or a save after another user's save: it shows the
+// saved values beside the typed ones.
 func (h *Pages) renderConflict(c echo.Context, form allocationForm, state allocations.State) error {
 	now, typed := form.edits.allocation, form.values()
 	mine, _ := form.parse(state.Types.With(form.newPools()...))
@@ -115,7 +114,7 @@ func (h *Pages) renderConflict(c echo.Context, form allocationForm, state alloca
 	for _, name := range names {
 		page.Lines = append(page.Lines, views.ConflictLine{Name: name, Theirs: format.OrDash(theirs.values[name]), Yours: format.OrDash(yours.values[name])})
 	}
-	// Keeping one's own is a change of what is saved now.
+	// Keeping the typed values changes the version that is saved now.
 	read := formOf(now)
 	form.Version, form.Generation = read.Version, read.Generation
 	page.Fields, page.InPlace = form.hidden(c), forms.InPlace(c)

@@ -13,16 +13,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// edited is the allocation that a form changes, as it is now.
+// edited is the current allocation that a form changes.
 type edited struct{ allocation v1alpha1.ComputeAllocation }
 
 func edit(allocation v1alpha1.ComputeAllocation) *edited { return &edited{allocation} }
 
-// exactText is an amount of memory as formRowOf writes it to the byte.
+// exactText matches a quantity of memory as formRowOf writes it.
 var exactText = regexp.MustCompile(`^[0-9]{1,16}([KMGTP]i|[kMGTP])?$`)
 
-// exactMemory is what a row that nobody touched had, to the byte: the form
-// writes GiB in three decimals.
+// exactMemory returns the saved memory of a row whose input is unchanged: the input
+// has GiB in three decimals.
 func (r formRow) exactMemory() (resource.Quantity, bool) {
 	if r.memory == "" || !exactText.MatchString(r.exact) {
 		return resource.Quantity{}, false
@@ -31,7 +31,7 @@ func (r formRow) exactMemory() (resource.Quantity, bool) {
 	return exact, err == nil && quota.Number(catalog.Memory, exact.Value()) == r.memory
 }
 
-// emptyForm is a new allocation before anybody typed.
+// emptyForm returns the form of a new allocation.
 func emptyForm() allocationForm {
 	return allocationForm{
 		request: rand.Text(), weight: "0", rows: []formRow{{}}, members: []formMember{{kind: "Group"}},
@@ -39,7 +39,7 @@ func emptyForm() allocationForm {
 	}
 }
 
-// formOf is an allocation as the form shows it.
+// formOf returns the form of a.
 func formOf(a v1alpha1.ComputeAllocation) allocationForm {
 	spec := &a.Spec
 	form := allocationForm{

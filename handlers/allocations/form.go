@@ -10,14 +10,14 @@ import (
 	"kuota.dev/kuota/handlers/forms"
 )
 
-// These bound what one request can make the server look at. Each is more than
-// an allocation takes, so that too many can be told as such.
+// Limits of the rows that one request can post. Each is above the limit of an
+// allocation, so that too many rows are an error rather than cut.
 const (
 	maxPostedRows    = 50
 	maxPostedMembers = 600
 )
 
-// allocationForm is the form as typed.
+// allocationForm has the values of the form as typed.
 type allocationForm struct {
 	forms.Form
 	request string  // idempotency key of a creation
@@ -35,22 +35,21 @@ type allocationForm struct {
 	ceiling, defaultQueue         bool
 }
 
-// formMember is one member as typed.
 type formMember struct{ kind, name string }
 
-// formRow is one row as typed: quota, or a borrow limit. The type names an
-// instance type or a pool.
+// formRow is a row of quota or a borrow limit. instanceType is the name of an
+// instance type or of a pool.
 type formRow struct {
 	instanceType, instances, accelerators, vcpu, memory, profile, count string
-	// exact is the memory to the byte, where its text is rounded: what nobody
-	// touched is saved as it was.
+	// exact is the memory in bytes where memory is rounded, so that an unchanged
+	// input saves the same quantity.
 	exact string
 }
 
-// formPool is a pool to be made.
+// formPool is a pool that is created with the allocation.
 type formPool struct{ name, kind, value string }
 
-// Fields are the inputs of a row by the last part of their names.
+// Fields returns the inputs of a row by the last part of their names.
 func (r *formRow) Fields() map[string]*string {
 	return map[string]*string{
 		"type": &r.instanceType, "instances": &r.instances, "accelerators": &r.accelerators,
@@ -66,22 +65,22 @@ func (p *formPool) Fields() map[string]*string {
 	return map[string]*string{"name": &p.name, "kind": &p.kind, "value": &p.value}
 }
 
-// empty tells whether nothing was typed into the row.
+// empty reports whether all inputs of the row are empty.
 func (r formRow) empty() bool {
 	r.exact = ""
 	return r == formRow{}
 }
 
-// given tells whether any figure was typed.
-func (r formRow) given() bool {
+// hasAmounts reports whether any amount was typed.
+func (r formRow) hasAmounts() bool {
 	r.instanceType = ""
 	return !r.empty()
 }
 
-// complete tells whether a row has a type and a figure.
-func (r formRow) complete() bool { return r.instanceType != "" && r.given() }
+// complete reports whether the row has a type and an amount.
+func (r formRow) complete() bool { return r.instanceType != "" && r.hasAmounts() }
 
-// texts are the inputs that stand once, by name.
+// texts returns the inputs outside rows, by name.
 func (f *allocationForm) texts() map[string]*string {
 	return map[string]*string{
 		"request-id": &f.request, "version": &f.Version, "generation": &f.Generation,
@@ -91,7 +90,7 @@ func (f *allocationForm) texts() map[string]*string {
 	}
 }
 
-// checks are the inputs that are ticked or not, by name.
+// checks returns the checkboxes by name.
 func (f *allocationForm) checks() map[string]*bool {
 	return map[string]*bool{"unlimited": &f.unlimited, "ceiling": &f.ceiling, "default-queue": &f.defaultQueue}
 }
@@ -110,8 +109,7 @@ func readAllocationForm(values url.Values) allocationForm {
 	return form
 }
 
-// values are what readAllocationForm reads: a page in between keeps them in
-// hidden inputs.
+// values returns the values that readAllocationForm reads.
 func (f *allocationForm) values() url.Values {
 	values := url.Values{}
 	f.Write(values)
@@ -124,7 +122,7 @@ func (f *allocationForm) values() url.Values {
 	return values
 }
 
-// do carries out one of the form's smaller actions.
+// do applies an action that only changes the form.
 func (f *allocationForm) do(action string, types catalog.Catalog) {
 	name, argument, _ := strings.Cut(action, ":")
 	switch name {
@@ -147,13 +145,13 @@ func (f *allocationForm) do(action string, types catalog.Catalog) {
 		}
 	case "make-pool":
 		if row := f.row(argument); row != nil {
-			f.makePool(row, types)
+			f.createPool(row, types)
 		}
 	}
 	f.dropPools()
 }
 
-// row finds a row by its id, such as row-0 or limit-1.
+// row returns a row by its id, such as row-0 or limit-1; nil if there is none.
 func (f *allocationForm) row(id string) *formRow {
 	list, number, _ := strings.Cut(id, "-")
 	i, err := strconv.Atoi(number)

@@ -20,7 +20,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// holdURLs are where a team's queue is held, or has it go on: one of them.
+// holdURLs returns the address of the page that holds or resumes the queue; the
+// other one is empty.
 func holdURLs(a *v1alpha1.ComputeAllocation) (hold, resume string) {
 	if open(a) {
 		return urls.Allocation(a.Name) + "/hold", ""
@@ -28,7 +29,7 @@ func holdURLs(a *v1alpha1.ComputeAllocation) (hold, resume string) {
 	return "", urls.Allocation(a.Name) + "/resume"
 }
 
-// open tells whether a team's queue starts tasks, as far as its allocation says.
+// open reports whether the allocation lets its queue start tasks.
 func open(a *v1alpha1.ComputeAllocation) bool {
 	return a.Spec.Activation == "" || a.Spec.Activation == v1alpha1.Active
 }
@@ -108,8 +109,8 @@ func (h *Pages) setActivation(c echo.Context, form *allocationForm, to v1alpha1.
 	return h.Allocations.Update(c.Request().Context(), console.UserOf(c), wanted, nil)
 }
 
-// renderActivation shows the page with the typed values. refused is why nothing
-// was changed.
+// renderActivation shows the page with the typed values. refused is the error of a
+// change that failed.
 func (h *Pages) renderActivation(c echo.Context, status int, now v1alpha1.ComputeAllocation, page views.ActionPage, typed url.Values, refused *governance.Error) error {
 	values := url.Values{"choice": {typed.Get("choice")}, "confirm": {typed.Get("confirm")}, "reason": {forms.ReasonText(typed.Get("reason"))}}
 	reason := forms.ReasonField(values.Get("reason"), "everyone who sees the team")
@@ -118,7 +119,7 @@ func (h *Pages) renderActivation(c echo.Context, status int, now v1alpha1.Comput
 		for i := range page.Choices {
 			page.Choices[i].Checked = page.Choices[i].Value == string(v1alpha1.Drain)
 		}
-		if len(page.Choices) == 0 { // what ran has ended since
+		if len(page.Choices) == 0 { // no task runs any more
 			page.Fields = append(page.Fields, views.HiddenField{Name: "choice", Value: string(v1alpha1.Drain)})
 		}
 		page.Type = "To stop running tasks, type " + now.Name
@@ -138,8 +139,8 @@ func (h *Pages) renderActivation(c echo.Context, status int, now v1alpha1.Comput
 	return h.AnswerForm(c, status, page.Action, page.Action, values, views.Action(page))
 }
 
-// activationPage says what a change of a queue's activation does, to who may
-// make it.
+// activationPage describes the effects of a change of the activation. It returns 404
+// if the reader may not change it.
 func (h *Pages) activationPage(c echo.Context, to v1alpha1.Activation) (v1alpha1.ComputeAllocation, views.ActionPage, error) {
 	if err := h.mayDo(c, toUpdate); err != nil {
 		return v1alpha1.ComputeAllocation{}, views.ActionPage{}, err
@@ -204,7 +205,7 @@ func waitingWords(n int) string {
 	return fmt.Sprintf("%d tasks wait in the queue.", n)
 }
 
-// holdChoices are what becomes of the tasks that run; none where none does.
+// holdChoices returns the choices for running tasks; none if no task runs.
 func holdChoices(a allocations.QueueActivity) []views.ActionChoice {
 	if len(a.Running) == 0 {
 		return nil
@@ -213,10 +214,10 @@ func holdChoices(a allocations.QueueActivity) []views.ActionChoice {
 	if more > 0 {
 		names = append(names, fmt.Sprintf("%d more", more))
 	}
-	told := strings.Join(names, ", ")
+	listed := strings.Join(names, ", ")
 	return []views.ActionChoice{
-		{Value: string(v1alpha1.Hold), Label: runningWords(len(a.Running)), Text: "They keep their quota until they end: " + told + ".", Checked: true},
-		{Value: string(v1alpha1.Drain), Label: "Stop running tasks", Text: "They are requeued, and unsaved work is lost: " + told + "."},
+		{Value: string(v1alpha1.Hold), Label: runningWords(len(a.Running)), Text: "They keep their quota until they end: " + listed + ".", Checked: true},
+		{Value: string(v1alpha1.Drain), Label: "Stop running tasks", Text: "They are requeued, and unsaved work is lost: " + listed + "."},
 	}
 }
 

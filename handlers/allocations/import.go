@@ -17,8 +17,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// OpenImported shows an imported allocation in its form. note says why it
-// cannot be.
+// OpenImported shows an imported allocation in its form. note is the reason if it
+// cannot be opened.
 func (h *Pages) OpenImported(c echo.Context, may allocations.Permissions, o imports.Object) (opened bool, note string, err error) {
 	ctx, user := c.Request().Context(), console.UserOf(c)
 	found, err := h.Allocations.Find(ctx, user, o.Allocation.Name)
@@ -47,7 +47,7 @@ func (h *Pages) OpenImported(c echo.Context, may allocations.Permissions, o impo
 	default:
 		form = newFormOf(o.Allocation)
 	}
-	form.Submitted = true // so that it says what is wrong with what was brought
+	form.Submitted = true // show all errors of the imported values
 	form.Imported = forms.Imported{Yes: true, NotTaken: forms.Lines(o.Problems)}
 	state, err := h.Allocations.State(ctx, user)
 	if err != nil {
@@ -56,16 +56,16 @@ func (h *Pages) OpenImported(c echo.Context, may allocations.Permissions, o impo
 	return true, "", h.renderForm(c, http.StatusOK, form, state, nil)
 }
 
-// newFormOf is a new allocation, filled in.
+// newFormOf returns the form of a new allocation with the values of a.
 func newFormOf(a *v1alpha1.ComputeAllocation) allocationForm {
 	form := formOf(*a)
 	form.request, form.edits, form.Version, form.Generation = rand.Text(), nil, "", ""
-	form.activation = string(a.Spec.Activation) // none asks nothing
+	form.activation = string(a.Spec.Activation) // empty leaves it unset
 	return form
 }
 
-// overlaid is an allocation with what was imported in place of what it has. What
-// HyperPod does not have stays.
+// overlaid returns found with the imported spec. It keeps the fields that HyperPod
+// does not have.
 func overlaid(found *v1alpha1.ComputeAllocation, o imports.Object) *v1alpha1.ComputeAllocation {
 	merged := found.DeepCopy()
 	merged.Spec = *o.Allocation.Spec.DeepCopy()

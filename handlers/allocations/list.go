@@ -26,7 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// policies answers GET /policies: what each team was given. After a save,
+// policies answers GET /policies: the allocation of each team. After a save,
 // ?created= names the team, and after a deletion ?deleted=.
 func (h *Pages) policies(c echo.Context) error {
 	page, err := h.policiesPage(c.Request().Context(), console.UserOf(c))

@@ -9,18 +9,18 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// managedAllocation is the page in place of a form for an allocation that
-// somebody else's repository says.
+// managedAllocation returns the page in place of a form for an allocation that a
+// GitOps tool manages.
 func managedAllocation(m gitops.Manager, a *v1alpha1.ComputeAllocation, title string) views.Managed {
 	page := views.Managed{UpLabel: a.Name, UpURL: urls.Allocation(a.Name), Sentence: m.Message("Team " + a.Name), Text: manifest.AllocationYAML(a)}
 	page.Title = title
 	return page
 }
 
-// written is what was typed as YAML; empty for what is no allocation yet.
+// written returns the typed values as YAML; empty if they are invalid.
 func (f *allocationForm) written(types catalog.Catalog) string {
 	if f.Version == "" {
-		return "" // nobody typed anything
+		return "" // nothing was typed
 	}
 	wanted, wrong := f.parse(types.With(f.newPools()...))
 	if len(wrong) > 0 {

@@ -65,8 +65,8 @@ func (h *Pages) takeNew(c echo.Context, values url.Values, action string) error 
 	return h.takeForm(c, form, action, allowed)
 }
 
-// showForm shows a form before anybody typed, or what was typed before its
-// sender had to sign in again.
+// showForm shows a form with its initial values, or with the values that were typed
+// before the session ended.
 func (h *Pages) showForm(c echo.Context, s *web.Server, form allocationForm) error {
 	typed, redirected, err := forms.Draft(c, s, form.place().action)
 	if redirected {
@@ -80,7 +80,7 @@ func (h *Pages) showForm(c echo.Context, s *web.Server, form allocationForm) err
 		edits := form.edits
 		form = readAllocationForm(typed)
 		form.changes(edits)
-		if err := h.remember(c, &form); err != nil && !console.Unavailable(err) { // it is asked again when it is saved
+		if err := h.remember(c, &form); err != nil && !console.Unavailable(err) { // a save reads it again
 			return err
 		}
 		form.do(typed.Get("action"), state.Types)
@@ -88,17 +88,17 @@ func (h *Pages) showForm(c echo.Context, s *web.Server, form allocationForm) err
 	return h.renderForm(c, http.StatusOK, form, state, nil)
 }
 
-// What somebody must be allowed to do to be shown a page.
+// Permissions that mayDo requires.
 func toCreate(may allocations.Permissions) bool { return may.Create }
 
 func toUpdate(may allocations.Permissions) bool { return may.Update }
 
 func toDelete(may allocations.Permissions) bool { return may.Delete }
 
-// mayDo hides a form from those who could not send it.
-func (h *Pages) mayDo(c echo.Context, what func(allocations.Permissions) bool) error {
+// mayDo returns 404 if the reader lacks a permission.
+func (h *Pages) mayDo(c echo.Context, has func(allocations.Permissions) bool) error {
 	may, err := h.May(c.Request().Context(), console.UserOf(c))
-	if err == nil && !what(may) {
+	if err == nil && !has(may) {
 		return echo.ErrNotFound
 	}
 	return err

@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// parse makes the allocation that was typed. What cannot be read as what it
-// should be is told, with its path in the resource by the form's rows, and left
-// out. types tells instance types from pools.
+// parse converts the form to an allocation. It omits invalid values and returns
+// their errors, with paths by the rows of the form. types distinguishes instance
+// types from pools.
 func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocation, []governance.FieldError) {
 	var wrong forms.Problems
 	allocation := &v1alpha1.ComputeAllocation{
@@ -55,8 +55,7 @@ func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocati
 	return allocation, wrong
 }
 
-// parseSharing leaves out what the chosen strategy does not use, whatever
-// stands there.
+// parseSharing omits the inputs that the strategy does not use.
 func (f *allocationForm) parseSharing(types catalog.Catalog, wrong *forms.Problems) v1alpha1.Sharing {
 	sharing := v1alpha1.Sharing{Strategy: v1alpha1.SharingStrategy(f.strategy)}
 	switch sharing.Strategy {
@@ -123,7 +122,7 @@ func (f *allocationForm) parseRows(rows []formRow, path string, types catalog.Ca
 	return parsed
 }
 
-// parseRow reads the figures of a row. Paths are relative to the row.
+// parseRow parses the amounts of a row. Paths are relative to the row.
 func (f *allocationForm) parseRow(r formRow, types catalog.Catalog) (v1alpha1.QuotaRow, []governance.FieldError) {
 	var wrong forms.Problems
 	whole := func(path, text string) *int64 {
@@ -167,8 +166,8 @@ func (f *allocationForm) parseRow(r formRow, types catalog.Catalog) (v1alpha1.Qu
 
 var namespaceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
-// checkNamespace says what is wrong with the name of a namespace; empty when it
-// is right, or when there is none.
+// checkNamespace returns what is wrong with the name of a namespace; empty for a
+// valid name and for none.
 func checkNamespace(name string) string {
 	switch {
 	case name == "":
@@ -181,7 +180,7 @@ func checkNamespace(name string) string {
 	return ""
 }
 
-// missing tells what a save needs and the form does not have.
+// missing returns errors for the values that a save needs and the form lacks.
 func (f *allocationForm) missing() []governance.FieldError {
 	var wrong forms.Problems
 	if f.edits != nil {

@@ -14,13 +14,13 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// The ways that a form makes a pool.
+// Kinds of pools that the form can create.
 const (
 	byAccelerator = "accelerator"
 	byFamily      = "instanceFamily"
 )
 
-// isPool tells whether a row names a pool rather than an instance type.
+// isPool reports whether name is a pool rather than an instance type.
 func (f *allocationForm) isPool(name string, types catalog.Catalog) bool {
 	if slices.ContainsFunc(f.pools, func(p formPool) bool { return p.name == name }) {
 		return true
@@ -31,14 +31,14 @@ func (f *allocationForm) isPool(name string, types catalog.Catalog) bool {
 	return f.edits != nil && f.edits.namesPool(name) || f.earlier != nil && f.earlier.namesPool(name)
 }
 
-// namesPool tells whether the allocation names it as a pool, perhaps one that
-// is gone from the policy by now.
+// namesPool reports whether the allocation has quota or limits in pool name, which
+// the policy may no longer have.
 func (e *edited) namesPool(name string) bool {
 	named := func(row v1alpha1.QuotaRow) bool { return row.Pool == name && name != "" }
 	return slices.ContainsFunc(e.allocation.Spec.Quota, named) || slices.ContainsFunc(e.allocation.Spec.Sharing.BorrowLimits, named)
 }
 
-// find is the pool that a row's first input names.
+// find returns the pool of a row by the name of an instance type or of a pool.
 func find(name string, types catalog.Catalog) (catalog.Pool, bool) {
 	if pool, ok := types.Named(name); ok {
 		return pool, true
@@ -46,7 +46,7 @@ func find(name string, types catalog.Catalog) (catalog.Pool, bool) {
 	return types.Pool(name)
 }
 
-// newPools are the pools to be made with the allocation.
+// newPools returns the pools to create with the allocation.
 func (f *allocationForm) newPools() []v1alpha1.Pool {
 	var pools []v1alpha1.Pool
 	for _, p := range f.pools {
@@ -59,8 +59,7 @@ func (f *allocationForm) newPools() []v1alpha1.Pool {
 	return pools
 }
 
-// dropPools forgets pools that no row names, and what nobody could have asked
-// for.
+// dropPools removes new pools that no row uses, duplicates and invalid ones.
 func (f *allocationForm) dropPools() {
 	named := func(name string) bool {
 		is := func(r formRow) bool { return r.instanceType == name }
@@ -76,9 +75,8 @@ func (f *allocationForm) dropPools() {
 	f.pools = kept
 }
 
-// makePool turns a row that names hardware or a family into one of the pool of
-// it, which is made with the allocation.
-func (f *allocationForm) makePool(row *formRow, types catalog.Catalog) {
+// createPool replaces hardware or a family in a row by a new pool of it.
+func (f *allocationForm) createPool(row *formRow, types catalog.Catalog) {
 	pool, ok := f.suggest(row.instanceType, types)
 	if !ok {
 		return
@@ -89,9 +87,8 @@ func (f *allocationForm) makePool(row *formRow, types catalog.Catalog) {
 
 var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 
-// suggest is the pool that what was typed could become: of a family such as
-// ml.g5, or of hardware such as H100. What is a type or a pool already becomes
-// nothing.
+// suggest returns the pool that can be created from typed: of a family such as
+// ml.g5, or of hardware such as H100; ok is false for existing types and pools.
 func (f *allocationForm) suggest(typed string, types catalog.Catalog) (formPool, bool) {
 	name := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(typed), "-"), "-")
 	if _, known := types.Pool(typed); known || name == "" || len(name) > 40 || f.isPool(typed, types) || f.isPool(name, types) {
@@ -108,8 +105,8 @@ func (f *allocationForm) suggest(typed string, types catalog.Catalog) (formPool,
 	return formPool{}, false
 }
 
-// offerPools has what is wrong with hardware or a family where a type belongs
-// lead to the button of its row that makes a pool of it.
+// offerPools changes the errors of rows with hardware or a family in place of a
+// type: they name the button that creates a pool.
 func (f *allocationForm) offerPools(wrong []governance.FieldError, types catalog.Catalog) {
 	for i, w := range wrong {
 		list, number, field, _ := forms.SplitRowPath(w.Path)
@@ -132,7 +129,7 @@ func (f *allocationForm) offerPools(wrong []governance.FieldError, types catalog
 	}
 }
 
-// knownInstances are the types that nodes have and those of the table.
+// knownInstances returns the instance types of nodes and of the catalog's table.
 func knownInstances(types catalog.Catalog) []catalog.Instance {
 	var all []catalog.Instance
 	for _, pool := range types.Pools() {
@@ -147,7 +144,7 @@ func knownInstances(types catalog.Catalog) []catalog.Instance {
 	return all
 }
 
-// newPoolView is a pool to be made, with what it would have.
+// newPoolView describes a new pool with the nodes that it would have.
 func newPoolView(p formPool, with catalog.Catalog) views.NewPool {
 	view := views.NewPool{Name: p.name, Kind: p.kind, Value: p.value, Text: fmt.Sprintf("of all %s nodes", p.value)}
 	if pool, ok := with.Named(p.name); ok {

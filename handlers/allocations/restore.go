@@ -11,8 +11,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// restoring fills a form in with the version that the address asks for. The
-// form stays what it was opened for: an edit of what is there, or a new team.
+// restoring fills the form with the version that ?restores= names. It still edits
+// the existing allocation, or creates one.
 func (h *Pages) restoring(c echo.Context, form allocationForm) (allocationForm, error) {
 	from := c.QueryParam("restores")
 	if from == "" {
@@ -32,9 +32,8 @@ func (h *Pages) restoring(c echo.Context, form allocationForm) (allocationForm, 
 	return filled, nil
 }
 
-// remember reads again what a form was filled in with: what nobody touched is
-// saved as it was then, to the byte. A version that is not kept any more leaves
-// what was typed.
+// remember reads the version that filled in the form, so that unchanged inputs save
+// the same quantities. It keeps the typed values if that version is deleted.
 func (h *Pages) remember(c echo.Context, form *allocationForm) error {
 	if form.Restores == "" {
 		return nil

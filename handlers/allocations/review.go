@@ -20,7 +20,7 @@ import (
 // shownTasks is how many tasks a page names before it counts the rest.
 const shownTasks = 20
 
-// renderReview shows what saving the form would do.
+// renderReview shows the effects of saving the form.
 func (h *Pages) renderReview(c echo.Context, form allocationForm, review allocations.Review) error {
 	place := form.place()
 	page := views.AllocationReview{
@@ -64,7 +64,7 @@ func quotaChanges(pools []allocations.PoolChange) (lines []views.QuotaChange) {
 	return lines
 }
 
-// figure is an amount without its unit; a dash where there is no quota at all.
+// figure returns an amount without its unit; a dash without quota.
 func figure(resource string, figures quota.Resources) string {
 	if figures == nil {
 		return "–"
@@ -72,8 +72,7 @@ func figure(resource string, figures quota.Resources) string {
 	return quota.Grouped(resource, figures[resource])
 }
 
-// limitFigure is what may be borrowed. Without a limit where there is quota,
-// all may be.
+// limitFigure returns a borrow limit; quota without a limit has "No limit".
 func limitFigure(resource string, own, limit quota.Resources) string {
 	switch {
 	case own == nil && limit == nil:
@@ -113,7 +112,7 @@ func overLines(over []allocations.QuotaExcess) (lines []views.OverLine) {
 	return lines
 }
 
-// reclaimLines say of each team what could be preempted of it.
+// reclaimLines returns what could be preempted of each team.
 func reclaimLines(reclaims []allocations.Reclaim) (lines []views.OverLine) {
 	for _, r := range reclaims {
 		for _, from := range r.From {
@@ -132,8 +131,8 @@ func reclaimLines(reclaims []allocations.Reclaim) (lines []views.OverLine) {
 	return lines
 }
 
-// stuckLines say of the first tasks why they could not start again, and how
-// many more there are.
+// stuckLines returns why the first tasks could not start again, and how many more
+// there are.
 func stuckLines(stuck []allocations.Unadmittable) (lines []string, more int) {
 	for _, s := range stuck[:min(len(stuck), shownTasks)] {
 		name := s.Task.Name
@@ -146,8 +145,8 @@ func stuckLines(stuck []allocations.Unadmittable) (lines []string, more int) {
 	return lines, max(0, len(stuck)-shownTasks)
 }
 
-// taskNames are the first tasks, with their kind, and how many more there are.
-// Those without a name, which the reader may not see, are only counted.
+// taskNames returns the first tasks with their kind, and how many more there are.
+// Tasks that the reader may not see have no name and are only counted.
 func taskNames(tasks []allocations.Task) (names []string, more int) {
 	for _, t := range tasks {
 		if t.Name != "" && len(names) < shownTasks {

@@ -15,34 +15,34 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// rowViews makes the rows of a form.
+// rowViews maps the rows of a form to its page.
 type rowViews struct {
 	form   *allocationForm
 	state  allocations.State
-	types  catalog.Catalog     // with the pools that are to be made
-	others quota.PoolResources // what everybody else has
+	types  catalog.Catalog     // with the form's new pools
+	others quota.PoolResources // nominal quota of all other teams
 	errs   map[string]string   // by input
 }
 
-// quota is one row with its defaults, and what may be borrowed.
+// quota maps one row of quota: typed values, defaults and what can be borrowed.
 func (v rowViews) quota(i int) views.AllocationFormRow {
 	row := v.form.rows[i]
 	view, pool, known := v.row(fmt.Sprintf("row-%d", i), i, row)
 	if !known {
 		return view
 	}
-	view.Capacity = v.there(pool, v.others)
+	view.Capacity = v.capacity(pool, v.others)
 	sharing := v.sharing(pool)
 	own, ok := v.resolve(row, sharing)
 	if !ok {
 		return view
 	}
-	given := quota.PoolResources{own.Name: quota.Resources{}}
-	given[own.Name].Add(v.others[own.Name])
+	allocated := quota.PoolResources{own.Name: quota.Resources{}}
+	allocated[own.Name].Add(v.others[own.Name])
 	resolved := quota.Resolved{Pools: []quota.FlavorQuotas{own}}
-	given.AddNominal(resolved)
-	view.Over = uncut(row, pool)
-	if more, far := over(given.Exceeding(resolved.Pools, v.types), row.profile); more != "" {
+	allocated.AddNominal(resolved)
+	view.Over = noPartitions(row, pool)
+	if more, far := over(allocated.Exceeding(resolved.Pools, v.types), row.profile); more != "" {
 		view.Over, view.FarOver = strings.TrimSpace(view.Over+" "+more), far
 	}
 	if v.errs["borrow-percent"] == "" {
@@ -51,7 +51,7 @@ func (v rowViews) quota(i int) views.AllocationFormRow {
 	return view
 }
 
-// limit is one borrow limit with its defaults.
+// limit maps one borrow limit with its defaults.
 func (v rowViews) limit(i int) views.AllocationFormRow {
 	row := v.form.limits[i]
 	view, pool, known := v.row(fmt.Sprintf("limit-%d", i), i, row)
@@ -59,9 +59,9 @@ func (v rowViews) limit(i int) views.AllocationFormRow {
 	if !known {
 		return view
 	}
-	view.Capacity = v.there(pool, nil)
+	view.Capacity = v.capacity(pool, nil)
 	if _, ok := v.resolve(row, v1alpha1.Sharing{}); ok {
-		view.Over = uncut(row, pool)
+		view.Over = noPartitions(row, pool)
 	}
 	view.Borrow = "The team has no quota in this pool: it can only borrow."
 	for _, own := range v.form.rows {
@@ -72,7 +72,7 @@ func (v rowViews) limit(i int) views.AllocationFormRow {
 	return view
 }
 
-// row is what rows of both kinds have: what was typed, and the defaults.
+// row maps the parts that both kinds of rows have.
 func (v rowViews) row(id string, i int, row formRow) (view views.AllocationFormRow, pool catalog.Pool, known bool) {
 	text := func(part, value string) views.TextField {
 		return views.TextField{Value: value, Error: v.errs[id+"-"+part]}
@@ -113,7 +113,7 @@ func (v rowViews) row(id string, i int, row formRow) (view views.AllocationFormR
 	return view, pool, true
 }
 
-// resolve is what one row comes to by itself.
+// resolve returns the quota of one row alone.
 func (v rowViews) resolve(row formRow, sharing v1alpha1.Sharing) (quota.FlavorQuotas, bool) {
 	parsed, problems := v.form.parseRow(row, v.types)
 	if len(problems) > 0 {
@@ -126,8 +126,8 @@ func (v rowViews) resolve(row formRow, sharing v1alpha1.Sharing) (quota.FlavorQu
 	return resolved.Pools[0], true
 }
 
-// amount is what a row comes to in one resource with that input empty; empty
-// when it comes to nothing.
+// amount returns the default of one input: the quota of the row with that input
+// empty.
 func (v rowViews) amount(row formRow, part, resource string) string {
 	*row.Fields()[part] = ""
 	own, ok := v.resolve(row, v1alpha1.Sharing{})
@@ -137,8 +137,8 @@ func (v rowViews) amount(row formRow, part, resource string) string {
 	return quota.Number(resource, own.Nominal[resource])
 }
 
-// sharing is how one pool is shared: what is wrong with the limits of other
-// pools does not keep this one from being shown.
+// sharing returns the sharing of one pool. It ignores errors in the limits of other
+// pools.
 func (v rowViews) sharing(pool catalog.Pool) v1alpha1.Sharing {
 	sharing := v.form.parseSharing(v.types, &forms.Problems{})
 	sharing.BorrowLimits = nil
@@ -157,19 +157,17 @@ func (v rowViews) sharing(pool catalog.Pool) v1alpha1.Sharing {
 	return sharing
 }
 
-// uncut warns that no node has the parts of GPUs that a row gives.
-func uncut(row formRow, pool catalog.Pool) string {
+// noPartitions warns that no node has the GPU partitions of a row.
+func noPartitions(row formRow, pool catalog.Pool) string {
 	if row.profile == "" || pool.Physical[quota.PartitionResource(row.profile)] > 0 {
 		return ""
 	}
 	return fmt.Sprintf("No node has %s partitions now; tasks that request them wait until one has.", row.profile)
 }
 
-// over warns that more is given out than is there: with figures for what
-// counts most, and by name for the rest. Parts that are not there at all are
-// uncut's to tell.
-//
-// far reports that it is several times what the pool has.
+// over warns that teams would be allocated more than the capacity: with figures for
+// the first resource, by name for the rest. It skips partitions that noPartitions
+// warns of. far reports whether it is farOver times the capacity or more.
 func over(excess []quota.Excess, profile string) (text string, far bool) {
 	excess = slices.DeleteFunc(excess, func(e quota.Excess) bool {
 		return profile != "" && e.Resource == quota.PartitionResource(profile) && e.Physical == 0
@@ -195,19 +193,19 @@ func over(excess []quota.Excess, profile string) (text string, far bool) {
 	return text + ". Tasks beyond that wait.", far
 }
 
-// farOver is from how many times its capacity on a pool counts as far over it.
+// farOver is the multiple of the capacity from which a pool counts as far over it.
 const farOver = 2
 
-// factor is how many times there an amount is, such as "62,500 times"; empty
-// where it is less than farOver times, or nothing is there.
-func factor(amount, there int64) string {
-	if there <= 0 || amount/there < farOver {
+// factor returns amount as a multiple of capacity, such as "62,500 times"; empty
+// below farOver, and for no capacity.
+func factor(amount, capacity int64) string {
+	if capacity <= 0 || amount/capacity < farOver {
 		return ""
 	}
-	return format.Thousands(amount/there) + " times"
+	return format.Thousands(amount/capacity) + " times"
 }
 
-// resourceName is what people call a resource, without a figure.
+// resourceName returns the display name of a resource.
 func resourceName(resource string) string {
 	if resource == catalog.Memory {
 		return "memory"
@@ -222,17 +220,17 @@ func accelerators(instance catalog.Instance, resources quota.Resources) int64 {
 	return resources[instance.AcceleratorResource]
 }
 
-// there is what the cluster has of a pool, and that the pool is yet to be made.
-func (v rowViews) there(pool catalog.Pool, given quota.PoolResources) string {
+// capacity describes the capacity of a pool, which may be a new one.
+func (v rowViews) capacity(pool catalog.Pool, allocated quota.PoolResources) string {
 	if slices.ContainsFunc(v.form.pools, func(p formPool) bool { return p.name == pool.Name }) {
-		return "New pool, created when you save · " + there(pool, given)
+		return "New pool, created when you save · " + poolCapacity(pool, allocated)
 	}
-	return there(pool, given)
+	return poolCapacity(pool, allocated)
 }
 
-// there says what the cluster has of a pool, such as
-// "16 GPUs (H100) there · 12 given to others".
-func there(pool catalog.Pool, given quota.PoolResources) string {
+// poolCapacity describes the capacity of a pool, such as
+// "2 instances: 16 GPUs (H100) · 12 allocated to other teams".
+func poolCapacity(pool catalog.Pool, allocated quota.PoolResources) string {
 	if pool.Nodes == 0 {
 		return "The cluster has none today"
 	}
@@ -248,7 +246,7 @@ func there(pool catalog.Pool, given quota.PoolResources) string {
 	if pool.Instance.AcceleratorModel != "" {
 		text += " (" + pool.Instance.AcceleratorModel + ")"
 	}
-	if n := given[pool.Name][resource]; n > 0 {
+	if n := allocated[pool.Name][resource]; n > 0 {
 		text += " · " + quota.Grouped(resource, n) + " allocated to other teams"
 	}
 	if pool.Named && len(pool.Types) > 0 {
@@ -257,7 +255,8 @@ func there(pool catalog.Pool, given quota.PoolResources) string {
 	return text
 }
 
-// borrowing says what may be borrowed in a pool, and where that comes to none.
+// borrowing describes what can be borrowed in a pool; none names resources whose
+// limit rounds down to 0.
 func borrowing(own quota.FlavorQuotas, sharing v1alpha1.Sharing) (text, none string) {
 	if sharing.Strategy != v1alpha1.LendAndBorrow {
 		return "", ""

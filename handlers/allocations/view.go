@@ -19,9 +19,8 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// view maps the form to what its page shows: what was typed, the defaults of
-// what was not, and what is wrong. Before a save was tried, only what was typed
-// can be wrong; after, also what is missing.
+// view maps the form to its page: typed values, defaults of empty inputs, and
+// errors. Missing values are errors only after a review or a save was tried.
 func (f *allocationForm) view(state allocations.State, naming desired.Naming, refused *governance.Error) views.AllocationForm {
 	types := state.Types.With(f.newPools()...)
 	wrong := f.wrong(state, types, refused == nil)
@@ -49,7 +48,7 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 		InstanceTypes: instanceTypes(state.Types),
 	}
 	view.WeightNote = f.weightNote(state)
-	view.NewNamespace = f.madeNamespace(naming)
+	view.NewNamespace = f.teamNamespace(naming)
 	for i, m := range f.members {
 		view.Members = append(view.Members, views.MemberField{Index: i, Kind: m.kind, Name: field(fmt.Sprintf("member-%d-name", i), m.name)})
 	}
@@ -69,7 +68,8 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 	return view
 }
 
-// weightNote warns of weight 0 beside teams with more, where weights count.
+// weightNote warns of weight 0 where other teams have more. Weights have no effect
+// if idle compute is first come, first served.
 func (f *allocationForm) weightNote(state allocations.State) string {
 	if weight, err := strconv.Atoi(cmp.Or(f.weight, "0")); err != nil || weight != 0 {
 		return ""
@@ -92,7 +92,7 @@ func (f *allocationForm) weightNote(state allocations.State) string {
 	return fmt.Sprintf("Other teams have weights from %d to %d: with 0, this team borrows only what they leave.", least, most)
 }
 
-// shown tells whether an input is on the page.
+// shown reports whether an input is on the page.
 func shown(view views.AllocationForm, id string) bool {
 	switch id {
 	case "team", "namespace":
@@ -109,9 +109,8 @@ func shown(view views.AllocationForm, id string) bool {
 	return true
 }
 
-// madeNamespace is the namespace that the team has or gets; empty while there
-// is no valid name.
-func (f *allocationForm) madeNamespace(naming desired.Naming) string {
+// teamNamespace returns the namespace of the team; empty while its name is invalid.
+func (f *allocationForm) teamNamespace(naming desired.Naming) string {
 	switch {
 	case f.edits != nil && f.namespace != "":
 		return f.namespace
@@ -121,8 +120,8 @@ func (f *allocationForm) madeNamespace(naming desired.Naming) string {
 	return naming.Namespace(f.team)
 }
 
-// wrong is what is wrong with what was typed, by the form's rows. taken says
-// whether to tell that another team has the name.
+// wrong returns the errors of the typed values, with paths by the rows of the form.
+// With taken, a team name that is in use is one of them.
 func (f *allocationForm) wrong(state allocations.State, types catalog.Catalog, taken bool) []governance.FieldError {
 	allocation, wrong := f.parse(types)
 	for _, w := range f.resolveErrors(allocation, types) {
@@ -143,23 +142,23 @@ func (f *allocationForm) wrong(state allocations.State, types catalog.Catalog, t
 	return wrong
 }
 
-// resolveErrors says what the arithmetic has against the form, with paths by
-// the form's rows.
+// resolveErrors returns the errors of resolving the quota, with paths by the rows of
+// the form.
 func (f *allocationForm) resolveErrors(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) []governance.FieldError {
 	_, wrong := quota.Resolve(&allocation.Spec, types)
 	wrong = f.formPaths(wrong)
 	if f.Submitted {
 		return wrong
 	}
-	// While somebody still types, a row that has no figures, or a type that is
-	// half written or could become a pool, is not wrong yet.
+	// Before a save was tried, a row without figures, and an incomplete type or one
+	// that a pool can be created from, are no errors.
 	return slices.DeleteFunc(wrong, func(w governance.FieldError) bool {
 		list, i, field, ok := forms.SplitRowPath(w.Path)
 		if !ok || list == "spec.members" {
 			return false
 		}
 		row := f.rowAt(list, i)
-		if row == nil || !row.given() || field == "" && !row.complete() {
+		if row == nil || !row.hasAmounts() || field == "" && !row.complete() {
 			return true
 		}
 		_, offered := f.suggest(row.instanceType, types)
@@ -176,7 +175,7 @@ func (f *allocationForm) formPaths(wrong []governance.FieldError) []governance.F
 	})
 }
 
-// others is what is given to everybody but the team of the form.
+// others returns the nominal quota of all teams but the team of the form.
 func (f *allocationForm) others(state allocations.State, types catalog.Catalog) quota.PoolResources {
 	if f.edits == nil || !state.All {
 		return state.Allocated
@@ -184,10 +183,10 @@ func (f *allocationForm) others(state allocations.State, types catalog.Catalog) 
 	return quota.Allocated(state.Allocations, types, f.team)
 }
 
-// instanceTypes suggests what a row can name: the policy's pools, then types
-// that nodes have, then all others.
+// instanceTypes returns the suggestions for a row: the policy's pools, then the
+// instance types of nodes, then all other known types.
 func instanceTypes(types catalog.Catalog) []views.InstanceTypeOption {
-	var named, there, rest []views.InstanceTypeOption
+	var named, present, rest []views.InstanceTypeOption
 	listed := map[string]bool{}
 	for _, pool := range types.Pools() {
 		option := views.InstanceTypeOption{Name: pool.Name, Label: typeLabel(pool.Instance) + " · " + format.Count(int(pool.Nodes), "node") + " here"}
@@ -201,7 +200,7 @@ func instanceTypes(types catalog.Catalog) []views.InstanceTypeOption {
 		case len(pool.Types) == 1:
 			option.Name = pool.Types[0]
 			listed[option.Name] = true
-			there = append(there, option)
+			present = append(present, option)
 		}
 	}
 	for _, name := range catalog.KnownTypes() {
@@ -209,7 +208,7 @@ func instanceTypes(types catalog.Catalog) []views.InstanceTypeOption {
 			rest = append(rest, views.InstanceTypeOption{Name: name, Label: typeLabel(instance)})
 		}
 	}
-	return slices.Concat(named, there, rest)
+	return slices.Concat(named, present, rest)
 }
 
 func typeLabel(instance catalog.Instance) string {

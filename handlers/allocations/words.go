@@ -11,41 +11,41 @@ import (
 	"kuota.dev/kuota/handlers/format"
 )
 
-// words is an allocation as people read it: values by what they are called.
+// words are the values of an allocation as text, by their labels.
 type words struct {
 	names  []string // in the order of the form
 	values map[string]string
 }
 
-func (w *words) say(name, value string) {
+func (w *words) add(name, value string) {
 	w.names = append(w.names, name)
 	w.values[name] = value
 }
 
-// wordsOf says all that an allocation asks for.
+// wordsOf describes all fields of a spec.
 func wordsOf(spec *v1alpha1.ComputeAllocationSpec) words {
 	w := words{values: map[string]string{}}
-	w.say("Display name", spec.DisplayName)
-	w.say("Description", spec.Description)
-	w.say("Activation", activation(spec.Activation))
-	w.say("Members", strings.Join(format.Members(spec.Members), ", "))
-	w.say("Fair-share weight", strconv.Itoa(int(spec.FairShareWeight)))
+	w.add("Display name", spec.DisplayName)
+	w.add("Description", spec.Description)
+	w.add("Activation", activation(spec.Activation))
+	w.add("Members", strings.Join(format.Members(spec.Members), ", "))
+	w.add("Fair-share weight", strconv.Itoa(int(spec.FairShareWeight)))
 	var order []string
 	for _, row := range spec.Quota {
 		name := row.InstanceType + row.Pool
 		order = append(order, name)
-		w.say("Quota, "+name, describe.Amounts(row.Amounts))
+		w.add("Quota, "+name, describe.Amounts(row.Amounts))
 	}
 	if len(order) > 1 {
-		w.say("Order of preference", strings.Join(order, ", "))
+		w.add("Order of preference", strings.Join(order, ", "))
 	}
-	w.say("Lending and borrowing", sharing(spec.Sharing))
+	w.add("Lending and borrowing", sharing(spec.Sharing))
 	for _, row := range spec.Sharing.BorrowLimits {
-		w.say("Borrow limit, "+row.InstanceType+row.Pool, describe.Amounts(row.Amounts))
+		w.add("Borrow limit, "+row.InstanceType+row.Pool, describe.Amounts(row.Amounts))
 	}
-	w.say("Preemption within the team", preemption(spec.Preemption))
-	w.say("Namespace ceiling", onOff(spec.NamespaceCeiling))
-	w.say("Default queue", onOff(spec.DefaultQueue))
+	w.add("Preemption within the team", preemption(spec.Preemption))
+	w.add("Namespace ceiling", onOff(spec.NamespaceCeiling))
+	w.add("Default queue", onOff(spec.DefaultQueue))
 	return w
 }
 
@@ -90,8 +90,7 @@ func onOff(on bool) string {
 	return "Off"
 }
 
-// preemptionNote says that preemption within a team has no effect now; empty
-// where it has.
+// preemptionNote returns a note if preemption within a team has no effect.
 func preemptionNote(state allocations.State) string {
 	if p := state.Policy; p == nil || p.Spec.TaskPrioritization == v1alpha1.TaskRanking {
 		return ""

@@ -27,7 +27,7 @@ type Sealer interface {
 // ReviewURL returns the address of the review of the form that is sent to path.
 func ReviewURL(path string) string { return path + "/review" }
 
-// Posted reads a form that was sent, without what only addresses say.
+// Posted reads a posted form, without the values that only addresses have.
 func Posted(c echo.Context) (url.Values, error) {
 	values, err := web.FormValues(c)
 	for _, name := range []string{RefusedField, TriedField, "resumed"} {
@@ -70,7 +70,7 @@ func (h *Addresses) AnswerForm(c echo.Context, status int, address, path string,
 }
 
 // RedirectWithoutForm answers GET of a review whose address has no values that can
-// be shown: the form says so.
+// be shown with a redirect to the form.
 func RedirectWithoutForm(c echo.Context, path string, lost bool) error {
 	if lost {
 		path += "?" + url.Values{"form": {"lost"}}.Encode()
@@ -82,11 +82,11 @@ func RedirectWithoutForm(c echo.Context, path string, lost bool) error {
 // since its values did not fit into an address. The script then keeps them.
 func InPlace(c echo.Context) bool { return c.Request().Method == http.MethodPost }
 
-// TriedField is the name of the value that says that a save or a review was tried
-// just now, and the form was invalid: its page answers so.
+// TriedField marks the answer to a review or a save with invalid values, whose
+// status is 422.
 const TriedField = "tried"
 
-// RefusedField is the name of the values that keep why a save was refused.
+// RefusedField has the error of a save that failed.
 const RefusedField = "refused"
 
 // AnswerOf returns what SetAnswer added; 200 for a page without an answer.
@@ -97,8 +97,8 @@ func AnswerOf(values url.Values) (status int, refused *governance.Error) {
 	return console.Statuses[refused.Kind], refused
 }
 
-// SetAnswer adds to the values of a form what answered it: the HTTP status, and
-// why a save was refused.
+// SetAnswer adds the answer to the values of a form: the HTTP status, and the error
+// of a save that failed.
 func SetAnswer(values url.Values, status int, refused *governance.Error) {
 	if status == http.StatusUnprocessableEntity {
 		values.Set(TriedField, "true")
@@ -113,7 +113,7 @@ func SetAnswer(values url.Values, status int, refused *governance.Error) {
 	values[RefusedField] = list
 }
 
-// RefusalOf reads why a save was refused; nil for nothing.
+// RefusalOf reads the error of a save that failed; nil for none.
 func RefusalOf(values url.Values) *governance.Error {
 	list := values[RefusedField]
 	if len(list) < 2 || len(list)%2 != 0 {

@@ -9,11 +9,10 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// maxImportedLines bounds what a form keeps of an import.
+// maxImportedLines limits the notes of an import that a form keeps.
 const maxImportedLines = 250
 
-// Imported is what a form keeps of the import that filled it in, until it is
-// saved.
+// Imported describes the import that filled in a form.
 type Imported struct {
 	Yes      bool
 	NotTaken []string
@@ -26,7 +25,7 @@ func (i *Imported) Read(values url.Values) {
 	}
 }
 
-// Fields are the hidden inputs that read reads.
+// Fields returns the hidden inputs that Read reads.
 func (i *Imported) Fields() (fields []views.HiddenField) {
 	if !i.Yes {
 		return nil
@@ -38,16 +37,17 @@ func (i *Imported) Fields() (fields []views.HiddenField) {
 	return fields
 }
 
-// View is the notice of a form about what, which may be there already.
-func (i *Imported) View(what string, there bool) views.Imported {
+// View returns the notice of the form of what; exists reports that saving replaces
+// it.
+func (i *Imported) View(what string, exists bool) views.Imported {
 	view := views.Imported{Yes: i.Yes, NotImported: i.NotTaken}
-	if there {
+	if exists {
 		view.Replaces = what
 	}
 	return view
 }
 
-// Lines are sentences with their places.
+// Lines returns field errors as sentences with their paths.
 func Lines(wrong []governance.FieldError) (lines []string) {
 	for _, w := range wrong {
 		line := format.Sentence(w.Message)

@@ -20,8 +20,8 @@ var (
 	decimal = regexp.MustCompile(`^[0-9]*(\.[0-9]*)?$`)
 )
 
-// ParseWhole reads a whole number from 0 to most. problem says what is wrong
-// with the text, as a sentence; empty when it is right.
+// ParseWhole parses a whole number from 0 to most. problem describes an error;
+// empty for none.
 func ParseWhole(text string, most int64) (n int64, problem string) {
 	limit := "a whole number from 0 to " + format.Thousands(most)
 	switch n, err := strconv.ParseInt(text, 10, 64); {
@@ -56,8 +56,8 @@ func ParseGiB(text string) (*resource.Quantity, string) {
 	return resource.NewQuantity(thousandths*1024/1000*catalog.MiB, resource.BinarySI), ""
 }
 
-// parseThousandths reads a decimal number as thousandths. It is read by hand:
-// no text, however long or large, costs more than its length.
+// parseThousandths parses a decimal number as thousandths, without big numbers: the
+// cost is linear in the length of any text.
 func parseThousandths(text, example string) (int64, string) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	switch {
@@ -82,8 +82,8 @@ func parseThousandths(text, example string) (int64, string) {
 	return n, ""
 }
 
-// ParseDuration reads a time span such as 5m, 300s or 1h30m. problem says what
-// is wrong with the text; empty when it is right. Kueue counts whole seconds.
+// ParseDuration parses a duration such as 5m, 300s or 1h30m. problem describes an
+// error; empty for none. Kueue counts whole seconds.
 func ParseDuration(text string) (d *metav1.Duration, problem string) {
 	const example = "write a time such as 5m, 300s or 1h30m"
 	parsed, err := time.ParseDuration(text)
@@ -100,7 +100,7 @@ func ParseDuration(text string) (d *metav1.Duration, problem string) {
 	return &metav1.Duration{Duration: parsed}, ""
 }
 
-// ParseCount reads a whole number that may be left empty; then it is fallback.
+// ParseCount parses a whole number; empty is fallback.
 func ParseCount(text string, fallback *int32) (*int32, string) {
 	if text == "" {
 		return fallback, ""

@@ -9,18 +9,17 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// ReasonField asks why, in a review.
+// ReasonField returns the input for the reason of a change, in a review.
 func ReasonField(reason, readers string) views.ReasonField {
 	return views.ReasonField{Value: reason, Hint: fmt.Sprintf("Visible in the history to %s. At most %d characters.", readers, v1alpha1.MaxReason)}
 }
 
-// DeletionReason asks why, where a team is deleted.
+// DeletionReason returns the input for the reason of a deletion.
 func DeletionReason(reason string) views.ReasonField {
 	return views.ReasonField{Value: reason, Hint: fmt.Sprintf("Visible in the versions of the deleted team. At most %d characters.", v1alpha1.MaxReason)}
 }
 
-// ReasonText makes one line of what was typed as a reason, and cuts what is too
-// long.
+// ReasonText returns a typed reason as one line, cut to MaxReason characters.
 func ReasonText(text string) string {
 	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), func(r rune) bool { return unicode.IsControl(r) || r == ' ' }), " ")
 	if characters := []rune(text); len(characters) > v1alpha1.MaxReason {
@@ -29,7 +28,7 @@ func ReasonText(text string) string {
 	return text
 }
 
-// WithoutReason are hidden inputs of a page that asks for the reason itself.
+// WithoutReason removes the reason, for a page that has an input for it.
 func WithoutReason(fields []views.HiddenField) []views.HiddenField {
 	var kept []views.HiddenField
 	for _, field := range fields {

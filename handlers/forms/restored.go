@@ -9,7 +9,7 @@ import (
 
 func RestoresWords(number int64) string { return fmt.Sprintf("Restores version %d", number) }
 
-// RestoredOf is what a form says that was opened with an older version.
+// RestoredOf returns the notice of a form that a version filled in.
 func RestoredOf(from string) views.Restored {
 	if from == "" {
 		return views.Restored{}

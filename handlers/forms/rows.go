@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Row is one of several alike, with its inputs by the last part of their
-// names.
+// Row returns the inputs of one row by the last part of their names.
 type Row[T any] interface {
 	*T
 	Fields() map[string]*string
 }
 
-// ReadRows reads inputs named start-N-part, in the order of N.
+// ReadRows reads inputs named start, N, hyphen, part, in the order of N; at most most
+// rows.
 func ReadRows[T any, P Row[T]](values url.Values, start string, most int) []T {
 	posted := map[int]T{}
 	for name := range values {
@@ -42,6 +42,7 @@ func ReadRows[T any, P Row[T]](values url.Values, start string, most int) []T {
 	return list
 }
 
+// WriteRows sets the values that ReadRows reads.
 func WriteRows[T any, P Row[T]](values url.Values, start string, list []T) {
 	for i := range list {
 		for part, field := range P(&list[i]).Fields() {
@@ -50,6 +51,7 @@ func WriteRows[T any, P Row[T]](values url.Values, start string, list []T) {
 	}
 }
 
+// Add appends a row unless there are most already.
 func Add[T any](list []T, one T, most int) []T {
 	if len(list) >= most {
 		return list
@@ -57,6 +59,7 @@ func Add[T any](list []T, one T, most int) []T {
 	return append(list, one)
 }
 
+// Remove deletes the row with this number, if there is one.
 func Remove[T any](list []T, number string) []T {
 	if i, err := strconv.Atoi(number); err == nil && i >= 0 && i < len(list) {
 		return slices.Delete(list, i, i+1)
@@ -64,7 +67,8 @@ func Remove[T any](list []T, number string) []T {
 	return list
 }
 
-// Filled lists, for each row of the spec, the row of the form it came from.
+// Filled returns the row of the form for each row of the spec, which has no empty
+// rows.
 func Filled[T any](list []T, empty func(T) bool) []int {
 	var positions []int
 	for i, one := range list {

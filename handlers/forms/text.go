@@ -9,7 +9,7 @@ import (
 	"kuota.dev/kuota/handlers/format"
 )
 
-// CheckText says what is wrong with a line of text; empty when it is right.
+// CheckText returns what is wrong with a line of text; empty for nothing.
 func CheckText(text string, most int) string {
 	switch n := utf8.RuneCountInString(text); {
 	case n > most:
@@ -20,9 +20,9 @@ func CheckText(text string, most int) string {
 	return ""
 }
 
-// isControl reports whether a character is not shown itself and changes how others
-// are: control characters, line separators, and those that turn the direction of
-// writing. The schema refuses the same in display names.
+// isControl reports whether a character is invisible and changes how others are
+// shown: control characters, line separators and directional formatting. The schema
+// rejects the same characters in display names.
 func isControl(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' || r == '\ufeff'
 }

@@ -18,13 +18,14 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// importer is what somebody may do with what they import.
+// importer has the permissions of the reader.
 type importer struct {
 	may    allocations.Permissions
 	policy policy.State
 }
 
-// importing hides the import from those who could save nothing of it.
+// importing returns the reader's permissions, and 404 for readers who cannot save
+// anything.
 func (h *Pages) importing(c echo.Context) (i importer, err error) {
 	ctx, user := c.Request().Context(), console.UserOf(c)
 	if i.may, err = h.May(ctx, user); err != nil {
@@ -32,7 +33,7 @@ func (h *Pages) importing(c echo.Context) (i importer, err error) {
 	}
 	i.policy, err = h.Policy.State(ctx, user)
 	if governance.KindOf(err) == governance.Outside {
-		i.policy, err = policy.State{}, nil // they may make allocations and see none
+		i.policy, err = policy.State{}, nil // they may create allocations and see none
 	}
 	if err == nil && !i.may.Create && !i.may.Update && !i.policy.MayEdit {
 		err = echo.ErrNotFound
@@ -40,8 +41,8 @@ func (h *Pages) importing(c echo.Context) (i importer, err error) {
 	return i, err
 }
 
-// importForm answers GET /policies/import: room for a text, or the one that was
-// sent before its sender had to sign in again.
+// importForm answers GET /policies/import: an empty form, or the text that was posted
+// after the session ended.
 func (h *Pages) importForm(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		if _, err := h.importing(c); err != nil {
@@ -128,7 +129,7 @@ func importedText(values url.Values) (text, problem string) {
 	return text, ""
 }
 
-// renderImported lists what was read.
+// renderImported lists the objects of the text.
 func (h *Pages) renderImported(c echo.Context, who importer, page views.ImportPage, result imports.Result, values url.Values) error {
 	status := http.StatusOK
 	if len(result.Objects) == 0 {
@@ -162,7 +163,7 @@ func (i importer) warnOfSharing(o *imports.Object) {
 	}
 }
 
-// prospect is what opening an object means for somebody.
+// prospect describes what opening an object does, and whether the reader may.
 func (i importer) prospect(o imports.Object, state allocations.State) (note string, can bool) {
 	const mayNot = "You are not allowed to save this."
 	if o.Policy != nil {

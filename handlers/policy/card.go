@@ -24,7 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Card is the cluster policy as everybody sees it.
+// Card returns the card of the cluster policy.
 func (h *Pages) Card(ctx context.Context, user governance.User) (*views.PolicyCard, error) {
 	state, err := h.Policy.State(ctx, user)
 	if err != nil {
@@ -76,9 +76,8 @@ func (h *Pages) Card(ctx context.Context, user governance.User) (*views.PolicyCa
 	return card, nil
 }
 
-// policyStatus puts a condition into one word and a sentence. Ready sums up
-// the others, which say themselves what is wrong. Sentences may name teams, and
-// are for those who may see them all.
+// policyStatus maps a condition to a label and a sentence. Only admins get the
+// sentence, since it may name teams.
 func policyStatus(p *v1alpha1.ClusterPolicy, kind string, admin bool) views.Status {
 	condition := meta.FindStatusCondition(p.Status.Conditions, kind)
 	switch {
@@ -98,7 +97,7 @@ func policyStatus(p *v1alpha1.ClusterPolicy, kind string, admin bool) views.Stat
 	return status
 }
 
-// rankingProgress says how far a change of the ranking is; nil for none.
+// rankingProgress returns the progress of a change of the ranking; nil for none.
 func rankingProgress(r *v1alpha1.Ranking) *views.PolicyProgress {
 	switch {
 	case r == nil || r.Step == v1alpha1.RankingSettled || r.Step == "":
@@ -170,8 +169,7 @@ func idleText(idle v1alpha1.IdleCompute) string {
 	return "Teams borrow idle compute first come, first served, up to their borrow limit."
 }
 
-// gangPart says when tasks have to have all their pods, and what becomes of
-// them otherwise.
+// gangPart describes gang scheduling.
 func gangPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	gang := p.Spec.GangScheduling
 	part := views.PolicyPart{ID: "gang", Label: "Gang scheduling", Value: "Off", Status: policyStatus(p, v1alpha1.ConditionGangScheduling, admin)}
@@ -180,27 +178,26 @@ func gangPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 		return part
 	}
 	part.Value = "On"
-	said := []string{"All pods ready within " + format.OrDash(describe.Duration(gang.Timeout)) + ", or the task is requeued."}
+	sentences := []string{"All pods ready within " + format.OrDash(describe.Duration(gang.Timeout)) + ", or the task is requeued."}
 	if recovery := describe.Duration(gang.RecoveryTimeout); recovery == "0s" {
-		said = append(said, "A running task can miss a pod without limit.")
+		sentences = append(sentences, "A running task can miss a pod without limit.")
 	} else {
-		said = append(said, "A running task can miss a pod for "+format.OrDash(recovery)+".")
+		sentences = append(sentences, "A running task can miss a pod for "+format.OrDash(recovery)+".")
 	}
 	if gang.BlockAdmission {
-		said = append(said, "One task starts at a time.")
+		sentences = append(sentences, "One task starts at a time.")
 	}
 	tries := "without limit"
 	if limit := gang.Requeuing.BackoffLimitCount; limit != nil {
 		tries = "at most " + format.Count(int(*limit), "time")
 	}
-	said = append(said, fmt.Sprintf("Requeued %s, %s, with backoff from %s to %s s.", tries, strings.ToLower(describe.RequeuingOrder(gang.Requeuing.Timestamp)),
+	sentences = append(sentences, fmt.Sprintf("Requeued %s, %s, with backoff from %s to %s s.", tries, strings.ToLower(describe.RequeuingOrder(gang.Requeuing.Timestamp)),
 		format.OrDash(wholeText(gang.Requeuing.BackoffBaseSeconds)), format.OrDash(wholeText(gang.Requeuing.BackoffMaxSeconds))))
-	part.Text = strings.Join(said, " ")
+	part.Text = strings.Join(sentences, " ")
 	return part
 }
 
-// poolsPart lists the pools that the policy names, in the order in which they
-// match.
+// poolsPart lists the pools of the policy in the order in which they match.
 func poolsPart(state policy.State) views.PolicyPart {
 	p := state.Policy
 	part := views.PolicyPart{ID: "pools", Label: "Pools", Value: "By instance type", Text: "Each instance type is a pool."}

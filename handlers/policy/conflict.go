@@ -9,8 +9,8 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// conflictOf puts the policy that is saved now beside the form. What is kept
-// goes on from the version that is there now.
+// conflictOf compares the form with the saved policy. Keeping the form changes the
+// version that is saved now.
 func conflictOf(mine policyForm, saved *v1alpha1.ClusterPolicy) views.PolicyConflict {
 	view := views.PolicyConflict{Deleted: saved == nil}
 	var theirs []savedValue
@@ -31,10 +31,10 @@ func conflictOf(mine policyForm, saved *v1alpha1.ClusterPolicy) views.PolicyConf
 	return view
 }
 
-// savedValue is one value of the policy in words.
+// savedValue is one value of the policy as text.
 type savedValue struct{ label, text string }
 
-// settings is the form in words, in the order of the page.
+// settings returns the form as text, in the order of the page.
 func (f *policyForm) settings() []savedValue {
 	onOff := map[bool]string{true: "yes", false: "no"}
 	all := []savedValue{{"Task prioritization", describe.Prioritization(v1alpha1.TaskPrioritization(f.prioritization))}}
@@ -72,8 +72,8 @@ func (f *policyForm) settings() []savedValue {
 	return all
 }
 
-// sideBySide joins two lists by label, in the order of mine; what only theirs
-// has stands after what it follows there.
+// sideBySide joins two lists by label, in the order of mine. Values that only theirs
+// has keep their predecessor.
 func sideBySide(theirs, mine []savedValue) []views.PolicyConflictLine {
 	find := func(values []savedValue, label string) (string, bool) {
 		for _, v := range values {
@@ -85,7 +85,7 @@ func sideBySide(theirs, mine []savedValue) []views.PolicyConflictLine {
 	}
 	var lines []views.PolicyConflictLine
 	next := 0
-	only := func(until int) { // of theirs, up to that place
+	only := func(until int) { // of theirs, up to that index
 		for ; next < until; next++ {
 			if _, both := find(mine, theirs[next].label); !both {
 				lines = append(lines, views.PolicyConflictLine{Label: theirs[next].label, Theirs: theirs[next].text, Differs: true})
@@ -100,8 +100,8 @@ func sideBySide(theirs, mine []savedValue) []views.PolicyConflictLine {
 				break
 			}
 		}
-		text, there := find(theirs, value.label)
-		lines = append(lines, views.PolicyConflictLine{Label: value.label, Theirs: text, Mine: value.text, Differs: !there || text != value.text})
+		text, found := find(theirs, value.label)
+		lines = append(lines, views.PolicyConflictLine{Label: value.label, Theirs: text, Mine: value.text, Differs: !found || text != value.text})
 	}
 	only(len(theirs))
 	return lines

@@ -114,8 +114,7 @@ func (h *Pages) takePolicyForm(c echo.Context, values url.Values, action string)
 	})
 }
 
-// editablePolicy is the policy for somebody who may change it. It hides the
-// form from everybody else.
+// editablePolicy returns the policy, and 404 for readers who may not change it.
 func (h *Pages) editablePolicy(c echo.Context) (policy.State, error) {
 	state, err := h.Policy.State(c.Request().Context(), console.UserOf(c))
 	if err == nil && !state.MayEdit {
@@ -124,8 +123,8 @@ func (h *Pages) editablePolicy(c echo.Context) (policy.State, error) {
 	return state, err
 }
 
-// renderPolicy shows the form with what was typed and what is wrong with it.
-// refused is why a review or a save did not happen.
+// renderPolicy shows the form with the typed values and their errors. refused is the
+// error of a review or a save that failed.
 func (h *Pages) renderPolicy(c echo.Context, status int, form policyForm, state policy.State, refused *governance.Error) error {
 	view := form.view(state, refused)
 	for i, nodes := range h.poolNodes(c, form) {
@@ -150,7 +149,7 @@ func policyTitle(form policyForm) string {
 	return "Edit cluster policy"
 }
 
-// renderPolicyReview shows what saving would do, and holds the form meanwhile.
+// renderPolicyReview shows the effects of saving, with the form in hidden inputs.
 func (h *Pages) renderPolicyReview(c echo.Context, form policyForm, state policy.State, review policy.Review) error {
 	view := reviewOf(form, state, review)
 	view.Chrome = h.Chrome(c)
@@ -159,8 +158,8 @@ func (h *Pages) renderPolicyReview(c echo.Context, form policyForm, state policy
 	return web.Render(c, http.StatusOK, views.ReviewPolicy(view))
 }
 
-// renderPolicyConflict shows what is saved now beside what was typed, which goes on
-// from there: the review that follows is of the policy as it is now.
+// renderPolicyConflict shows the saved policy beside the typed values. The review
+// that follows changes the version that is saved now.
 func (h *Pages) renderPolicyConflict(c echo.Context, form policyForm) error {
 	state, err := h.editablePolicy(c)
 	if err != nil {

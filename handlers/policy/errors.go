@@ -51,8 +51,8 @@ func conditionText(message string) string {
 	return policySentence(inputs.Relabel(message))
 }
 
-// policySentence makes a whole sentence of what is wrong. One that begins with
-// a name keeps it as it is written.
+// policySentence returns a message as a sentence. It does not capitalize a name at
+// the start.
 func policySentence(message string) string {
 	first, _, _ := strings.Cut(message, " ")
 	if !strings.ContainsAny(first, ".-0123456789") {

@@ -12,11 +12,11 @@ import (
 	"kuota.dev/kuota/handlers/forms"
 )
 
-// maxPostedPolicyRows bounds what one request can make the server look at. It
-// is more than a policy takes, so that too many can be told as such.
+// maxPostedPolicyRows limits the rows that one request can post. It is above the
+// limits of a policy, so that too many rows are an error rather than cut.
 const maxPostedPolicyRows = 80
 
-// policyForm is the form of the cluster policy as typed.
+// policyForm has the values of the form as typed.
 type policyForm struct {
 	forms.Form
 
@@ -33,13 +33,11 @@ type policyForm struct {
 
 	pools []poolRow
 
-	drop []string // classes that go although tasks name them
+	drop []string // confirmed: classes to delete although tasks name them
 }
 
-// classRow is one priority class as typed.
 type classRow struct{ name, weight, description string }
 
-// poolRow is one pool as typed.
 type poolRow struct{ name, match, value string }
 
 func (r *classRow) Fields() map[string]*string {
@@ -52,11 +50,10 @@ func (r *poolRow) Fields() map[string]*string {
 
 func (r classRow) empty() bool { return r == classRow{} }
 
-// empty tells whether nothing was typed into the row; what it matches by is
-// chosen from the start.
+// empty reports whether nothing was typed; match always has a value.
 func (r poolRow) empty() bool { return r.name == "" && r.value == "" }
 
-// texts are the inputs that hold one line each, by name.
+// texts returns the text inputs and choices by name.
 func (f *policyForm) texts() map[string]*string {
 	return map[string]*string{
 		"resource-version": &f.Version, "generation": &f.Generation,
@@ -66,7 +63,7 @@ func (f *policyForm) texts() map[string]*string {
 	}
 }
 
-// checks are the inputs that are ticked or not, by name.
+// checks returns the checkboxes by name.
 func (f *policyForm) checks() map[string]*bool {
 	return map[string]*bool{"share-unallocated": &f.share, "gang": &f.gang, "gang-block": &f.block}
 }
@@ -100,7 +97,7 @@ func (f *policyForm) values() url.Values {
 	return values
 }
 
-// do carries out one of the form's smaller actions.
+// do applies an action that only changes the form.
 func (f *policyForm) do(action string) {
 	switch name, argument, _ := strings.Cut(action, ":"); name {
 	case "add-class":
@@ -114,14 +111,13 @@ func (f *policyForm) do(action string) {
 	}
 }
 
-// generationOf tells one spec of a policy from all others, also from those of a
-// policy that was deleted and made anew.
+// generationOf identifies one spec of a policy. It has the UID, since a policy that
+// is created again starts at generation 1.
 func generationOf(policy *v1alpha1.ClusterPolicy) string {
 	return string(policy.UID) + "/" + strconv.FormatInt(policy.Generation, 10)
 }
 
-// policyFormOf is the form as it opens: filled in with the policy that is
-// there, or with what a new one has.
+// policyFormOf returns the form of the saved policy, or of a new one for nil.
 func policyFormOf(saved *v1alpha1.ClusterPolicy) policyForm {
 	if saved == nil {
 		return policyForm{

@@ -13,7 +13,8 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// OpenImported shows an imported policy in its form. note says why it cannot be.
+// OpenImported shows an imported policy in its form. note is the reason if it cannot
+// be opened.
 func (h *Pages) OpenImported(c echo.Context, state policy.State, o imports.Object) (opened bool, note string, err error) {
 	if !state.MayEdit {
 		return false, "You are not allowed to save this.", nil
@@ -41,8 +42,8 @@ func (h *Pages) OpenImported(c echo.Context, state policy.State, o imports.Objec
 	return true, "", h.renderPolicy(c, http.StatusOK, form, state, nil)
 }
 
-// overlaidPolicy is the policy with what was imported in place of what it has. What
-// HyperPod does not have stays.
+// overlaidPolicy returns the imported policy. It keeps the fields of now that HyperPod
+// does not have.
 func overlaidPolicy(now *v1alpha1.ClusterPolicy, o imports.Object) *v1alpha1.ClusterPolicy {
 	merged := o.Policy.DeepCopy()
 	if now == nil || !o.HyperPod {

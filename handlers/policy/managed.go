@@ -9,7 +9,8 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// managedPolicy is the same for the policy.
+// managedPolicy returns the page in place of the form for a policy that a GitOps tool
+// manages.
 func managedPolicy(state policy.State) (page views.Managed, managed bool) {
 	if state.Policy == nil {
 		return page, false
@@ -22,7 +23,7 @@ func managedPolicy(state policy.State) (page views.Managed, managed bool) {
 	return page, managed
 }
 
-// written is what was typed as YAML; empty for what is no policy yet.
+// written returns the typed values as YAML; empty if they are invalid.
 func (f *policyForm) written() string {
 	spec, wrong := f.parse()
 	if f.Version == "" || len(wrong) > 0 {

@@ -12,8 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// parse makes the policy that was typed. What cannot be read as what it should
-// be is told, and left out. Paths count the rows of the form.
+// parse converts the form to a spec. It omits invalid values and returns their
+// errors, with paths by the rows of the form.
 func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldError) {
 	var wrong forms.Problems
 	spec := v1alpha1.ClusterPolicySpec{
@@ -76,8 +76,8 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 	return spec, wrong
 }
 
-// parseGang reads gang scheduling, whether it is on or not: what stands there
-// is kept for when it is. An empty input takes its default.
+// parseGang parses gang scheduling. Its values are saved also while it is off. An
+// empty input gets its default.
 func (f *policyForm) parseGang(wrong *forms.Problems) v1alpha1.GangScheduling {
 	const path = "spec.gangScheduling."
 	gang := v1alpha1.GangScheduling{
@@ -113,8 +113,8 @@ func (f *policyForm) parseGang(wrong *forms.Problems) v1alpha1.GangScheduling {
 	return gang
 }
 
-// missing tells what a review needs and the form does not have. Paths count
-// the rows of the form.
+// missing returns errors for the values that a review needs and the form lacks, with
+// paths by the rows of the form.
 func (f *policyForm) missing() []governance.FieldError {
 	var wrong forms.Problems
 	need := func(text, path, problem string) {

@@ -8,7 +8,7 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// restoringPolicy is restoring for the cluster policy.
+// restoringPolicy fills the form with the version that ?restores= names.
 func (h *Pages) restoringPolicy(c echo.Context, form policyForm) (policyForm, error) {
 	from := c.QueryParam("restores")
 	if from == "" {

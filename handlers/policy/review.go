@@ -68,7 +68,7 @@ func reviewOf(form policyForm, state policy.State, review policy.Review) views.P
 	return view
 }
 
-// borrowingWords says what Kueue preempts for a team that borrows, where the
+// borrowingWords describes what Kueue preempts for a team that borrows, if the
 // strategy for idle compute, or the ranking that it goes by, changes to first come,
 // first served. Every queue has borrowWithinCohort LowerPriority, which has no
 // effect under fair sharing.
@@ -82,8 +82,8 @@ func borrowingWords(saved, wanted *v1alpha1.ClusterPolicy) string {
 	return "Idle compute goes to the team that submits first. A task of a higher priority class can preempt lower-priority tasks of other teams that run on borrowed compute, also while its own team borrows. Quota that a team lent is reclaimed whatever the class."
 }
 
-// fieldsWithout are the form's inputs without the ticks that the review asks
-// for itself.
+// fieldsWithout returns the form as hidden inputs, without the confirmations that
+// the review has inputs for.
 func (f *policyForm) fieldsWithout(asked []policy.ClassChange) []views.HiddenField {
 	values := f.values()
 	values.Del("submitted")
@@ -128,7 +128,7 @@ func reranked(form policyForm, state policy.State, review policy.Review) int {
 	return n
 }
 
-// rerankWords says what new priorities mean for tasks, and for how long.
+// rerankWords describes what new priorities mean for tasks, and for how long.
 func rerankWords(tasks int) string {
 	if tasks == 0 {
 		return "Classes get new priorities. No unfinished task has one of them now; preemption by priority is off for a moment."
@@ -142,8 +142,8 @@ func rerankWords(tasks int) string {
 		format.Tasks(tasks), get, long)
 }
 
-// spanWords is a rough time span between two numbers of seconds: in seconds up
-// to two minutes, then in minutes.
+// spanWords describes a range of seconds: in seconds up to two minutes, then in
+// minutes.
 func spanWords(quick, slow int) string {
 	unit := "second"
 	if slow > 120 {

@@ -9,7 +9,7 @@ import (
 	"kuota.dev/kuota/governance/describe"
 )
 
-// What a pool matches nodes by, as the form posts it.
+// Values of the input for what a pool matches nodes by.
 const (
 	matchAccelerator = "accelerator"
 	matchFamily      = "family"
@@ -17,7 +17,7 @@ const (
 	matchLabels      = "labels"
 )
 
-// The times that a requeued task can be ordered by.
+// Timestamps that requeued tasks are ordered by.
 const (
 	requeueEviction = "Eviction"
 	requeueCreation = "Creation"
@@ -30,7 +30,7 @@ func wholeText(n *int32) string {
 	return strconv.Itoa(int(*n))
 }
 
-// parseMatch reads what a pool matches; value is not empty.
+// parseMatch parses the match of a pool; value is not empty.
 func parseMatch(kind, value string) (match v1alpha1.PoolMatch, problem string) {
 	switch kind {
 	case matchAccelerator:
@@ -71,7 +71,7 @@ func parseMatch(kind, value string) (match v1alpha1.PoolMatch, problem string) {
 	return match, ""
 }
 
-// matchText is a match as the form has it.
+// matchText returns the inputs of a match.
 func matchText(match v1alpha1.PoolMatch) (kind, value string) {
 	switch {
 	case len(match.NodeLabels) > 0:

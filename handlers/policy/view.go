@@ -19,8 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// policy is the policy that is there, with what was typed in its place. All
-// that the form does not show stays.
+// policy returns the saved policy with the typed values. It keeps everything that
+// the form does not show.
 func (f *policyForm) policy(state policy.State) *v1alpha1.ClusterPolicy {
 	wanted := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
 	if state.Policy != nil {
@@ -28,16 +28,16 @@ func (f *policyForm) policy(state policy.State) *v1alpha1.ClusterPolicy {
 	}
 	wanted.ResourceVersion = f.Version
 	if f.Version == "" {
-		wanted.UID = "" // of one that somebody made in between
+		wanted.UID = "" // of a policy that was created meanwhile
 	}
 	wanted.Spec, _ = f.parse()
 	wanted.Annotations = dropClasses(wanted, f.drop)
 	return wanted
 }
 
-// dropClasses are the policy's annotations with the classes that may go though
-// tasks name them: those confirmed now, and those before that are still away.
-// A class that came back must be confirmed anew.
+// dropClasses returns the policy's annotations with the classes that may be deleted
+// although tasks name them: those confirmed now, and those confirmed before that the
+// policy still lacks. A class that is added again must be confirmed again.
 func dropClasses(wanted *v1alpha1.ClusterPolicy, confirmed []string) map[string]string {
 	names := map[string]bool{}
 	for name := range strings.SplitSeq(wanted.Annotations[v1alpha1.AnnotationDropClasses], ",") {
@@ -62,29 +62,28 @@ func dropClasses(wanted *v1alpha1.ClusterPolicy, confirmed []string) map[string]
 	return annotations
 }
 
-// wrong is all that is wrong with the form as it is: what cannot be read, what
-// is missing once a review was tried, and what the domain says of the rest.
-// Each input is told once. While somebody still types, what is empty is not
-// wrong yet.
+// wrong returns all errors of the form: invalid values, missing ones once a review
+// was tried, and the errors of policy.Validate for the other inputs. Before a review
+// was tried, empty inputs are no errors.
 func (f *policyForm) wrong(state policy.State) []governance.FieldError {
 	_, wrong := f.parse()
 	if f.Submitted {
 		wrong = append(wrong, f.missing()...)
 	}
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, w := range wrong {
 		id, _ := inputs.Find(w.Path)
-		told[id] = true
+		reported[id] = true
 	}
 	for _, w := range f.formPaths(policy.Validate(f.policy(state), state)) {
-		if id, _ := inputs.Find(w.Path); !told[id] && (f.Submitted || !f.isEmpty(id)) {
+		if id, _ := inputs.Find(w.Path); !reported[id] && (f.Submitted || !f.isEmpty(id)) {
 			wrong = append(wrong, w)
 		}
 	}
 	return wrong
 }
 
-// isEmpty tells whether the input of a row with this id stands empty.
+// isEmpty reports whether id is an empty input of a row.
 func (f *policyForm) isEmpty(id string) bool {
 	for i, row := range f.classes {
 		if text := row.Fields()[strings.TrimPrefix(id, fmt.Sprintf("class-%d-", i))]; text != nil {
@@ -99,8 +98,7 @@ func (f *policyForm) isEmpty(id string) bool {
 	return false
 }
 
-// view maps the form to what its page shows. Before a review was tried, only
-// what was typed can be wrong; after, also what is missing.
+// view maps the form to its page.
 func (f *policyForm) view(state policy.State, refused *governance.Error) views.PolicyForm {
 	wrong := f.wrong(state)
 	if refused != nil {
@@ -150,9 +148,8 @@ func (f *policyForm) view(state policy.State, refused *governance.Error) views.P
 	return view
 }
 
-// poolNodes says for the pools of the form how many nodes each would have now,
-// by their place. What cannot be counted, while typing or while the cluster
-// does not answer, says nothing.
+// poolNodes returns how many nodes each pool of the form matches now, by its row.
+// It omits invalid pools, and all pools if nodes cannot be read.
 func (h *Pages) poolNodes(c echo.Context, form policyForm) map[int]string {
 	var pools []v1alpha1.Pool
 	var rows []int
@@ -185,7 +182,7 @@ func nodesNow(n int64) string {
 	return format.Count(int(n), "node") + " now."
 }
 
-// poolSuggestions are what the cluster's nodes have, to match pools by.
+// poolSuggestions returns the values that pools can match the cluster's nodes by.
 func poolSuggestions(types catalog.Catalog) views.PoolSuggestions {
 	accelerators, families, names := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, pool := range types.Pools() {

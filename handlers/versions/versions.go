@@ -35,15 +35,15 @@ func ValueChanges(changes []change.Field) (lines []views.ValueChange) {
 	return lines
 }
 
-// Revisions is what pages ask about versions of policies and allocations.
+// Revisions reads versions of policies and allocations.
 type Revisions interface {
 	History(ctx context.Context, user governance.User, of revisions.Owner) ([]revisions.Revision, error)
 	Version(ctx context.Context, user governance.User, of revisions.Owner, number int64) (revisions.Version, error)
-	// Deleted are the teams with versions that are not among those there are.
+	// DeletedTeams returns the teams with versions that are not in existing.
 	DeletedTeams(existing []v1alpha1.ComputeAllocation) []string
 }
 
-// How many versions stand on the page of what they are versions of.
+// Numbers of versions on the page of an allocation and of the policy.
 const (
 	ShownVersions       = 10
 	ShownPolicyVersions = 3
@@ -74,8 +74,8 @@ func (h *Pages) versions(c echo.Context, of revisions.Owner, title, url string) 
 	return web.Render(c, http.StatusOK, views.HistoryList(page))
 }
 
-// Card is the card of the last versions. Where they cannot be read, that
-// stands there, and the rest of the page is shown.
+// Card returns the card of the last versions. While they cannot be read, the card has
+// a note, so that the rest of the page is shown.
 func (h *Pages) Card(ctx context.Context, user governance.User, of revisions.Owner, most int, url string) (views.History, error) {
 	all, err := h.Revisions.History(ctx, user, of)
 	switch governance.KindOf(err) {
@@ -165,7 +165,7 @@ func (h *Pages) policyVersion(c echo.Context) error {
 	return web.Render(c, http.StatusOK, views.VersionDetail(page))
 }
 
-// Version reads the version that an address names.
+// Version returns the version with the number of an address.
 func (h *Pages) Version(c echo.Context, of revisions.Owner, number string) (revisions.Version, error) {
 	n, err := strconv.ParseInt(number, 10, 64)
 	if err != nil || n < 1 || strconv.FormatInt(n, 10) != number {
@@ -189,7 +189,7 @@ func (h *Pages) versionPage(c echo.Context, version revisions.Version, url strin
 	}
 	for _, line := range version.Lines {
 		if version.Older == 0 {
-			line.Added = false // all of the first is new
+			line.Added = false // the first version is not compared
 		}
 		page.YAML = append(page.YAML, views.YAMLLine{Text: line.Text, Added: line.Added, Removed: line.Removed})
 	}
@@ -206,7 +206,7 @@ func (h *Pages) versionPage(c echo.Context, version revisions.Version, url strin
 	return page
 }
 
-// origin names a version of a team in an address or a form.
+// origin identifies a version of a team in addresses and forms.
 func origin(team string, number int64) string {
 	return url.QueryEscape(fmt.Sprintf("%s:%d", team, number))
 }
