@@ -80,7 +80,7 @@ func TestReviewLeadsBackToWhatWasTyped(t *testing.T) {
 }
 
 // What saving would do is said with its figures, and done only when asked.
-func TestReviewSaysWhatWouldChange(t *testing.T) {
+func TestReviewShowsWhatWouldChange(t *testing.T) {
 	d := handlerstest.WithAllocations(handlerstest.FullAllocation())
 	figures := func(gpus int64) quota.Resources {
 		return quota.Resources{catalog.GPU: gpus, catalog.Memory: gpus * catalog.GiB}
@@ -119,13 +119,13 @@ func TestReviewSaysWhatWouldChange(t *testing.T) {
 		place.FormValues.Set("action", "review")
 		response, page := handlerstest.Post(t, place.address, place.FormValues)
 		if response.StatusCode != http.StatusOK || len(d.Created)+len(d.Updated) != 0 {
-			t.Fatalf("looking answers %s and saves %d", response.Status, len(d.Created)+len(d.Updated))
+			t.Fatalf("the review answers %s and saves %d", response.Status, len(d.Created)+len(d.Updated))
 		}
 		htmlcheck.Page(t, page)
 		maps.Copy(place.says, same)
 		for selector, want := range place.says {
 			if text := handlerstest.Text(page.Find(selector)); !strings.Contains(text, want) {
-				t.Errorf("%s: %s says %q, want %q", place.address, selector, text, want)
+				t.Errorf("%s: %s shows %q, want %q", place.address, selector, text, want)
 			}
 		}
 	}
@@ -133,7 +133,7 @@ func TestReviewSaysWhatWouldChange(t *testing.T) {
 
 // Draining is no harmless change: the review counts and names what it stops,
 // and says nowhere that nothing is stopped.
-func TestReviewSaysWhatIsStopped(t *testing.T) {
+func TestReviewShowsWhichTasksStop(t *testing.T) {
 	task := func(n int) allocations.Task { return allocations.Task{Kind: "Job", Name: fmt.Sprint("train-", n)} }
 	many := make([]allocations.Task, 23)
 	for i := range many {
@@ -173,11 +173,11 @@ func TestReviewSaysWhatIsStopped(t *testing.T) {
 			text := handlerstest.Text(page.Find("main .notice"))
 			for _, want := range tc.want {
 				if !strings.Contains(text, want) {
-					t.Errorf("the review says %q, want %q", text, want)
+					t.Errorf("the review shows %q, want %q", text, want)
 				}
 			}
 			if strings.Contains(text, tc.unwanted) {
-				t.Errorf("the review says %q", text)
+				t.Errorf("the review shows %q", text)
 			}
 		})
 	}
@@ -194,13 +194,13 @@ func TestSavedNoticeIsTrue(t *testing.T) {
 		a.Spec.Activation = activation
 		_, page := handlerstest.Get(t, handlerstest.Serve(t, handlerstest.WithAllocations(a))+"/policies/allocations/vision?saved=true")
 		if text := handlerstest.Text(page.Find(".notice-ok")); !strings.Contains(text, want) {
-			t.Errorf("%s: the page says %q", activation, text)
+			t.Errorf("%s: the page shows %q", activation, text)
 		}
 	}
 }
 
-// Somebody else saved first: both versions stand side by side, and what was
-// typed goes on to be reviewed against what is saved now.
+// After another user's save, the page compares both versions, and the typed values
+// can be reviewed against the saved ones.
 func TestConflict(t *testing.T) {
 	for _, action := range []string{"save", "review"} {
 		t.Run(action, func(t *testing.T) {
@@ -238,7 +238,7 @@ func TestConflict(t *testing.T) {
 	}
 }
 
-// A controller that writes the status is not somebody else who saved.
+// A write of the status is no conflict.
 func TestStatusIsNoConflict(t *testing.T) {
 	d := handlerstest.WithAllocations(handlerstest.FullAllocation())
 	address := handlerstest.Serve(t, d) + handlerstest.EditURL
@@ -252,7 +252,7 @@ func TestStatusIsNoConflict(t *testing.T) {
 	}
 }
 
-// Whatever stops a change, the form comes back as it was typed.
+// A change that fails shows the form with the typed values.
 func TestEditRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
 		err  *governance.Error
@@ -286,8 +286,8 @@ func TestEditRefused(t *testing.T) {
 	}
 }
 
-// A team that was deleted while somebody typed takes nothing typed with it;
-// one that never was is not found.
+// The typed values are kept if the team was deleted meanwhile; a team that never
+// existed is not found.
 func TestEditOfNoTeam(t *testing.T) {
 	d := handlerstest.WithAllocations(handlerstest.FullAllocation())
 	address := handlerstest.Serve(t, d)
@@ -311,8 +311,8 @@ func TestEditOfNoTeam(t *testing.T) {
 	}
 }
 
-// Who edits a team that was deleted meanwhile is told by whom, when and why, and
-// can create it again with what they typed.
+// An edit of a team that was deleted meanwhile shows who deleted it, when and why, and
+// can create it again with the typed values.
 func TestEditOfDeletedTeam(t *testing.T) {
 	d := handlerstest.WithAllocations(handlerstest.FullAllocation())
 	d.Versions = map[revisions.Owner][]revisions.Version{revisions.AllocationOwner("vision"): {{Revision: revisions.Revision{
@@ -345,7 +345,8 @@ func TestEditOfDeletedTeam(t *testing.T) {
 	}
 }
 
-// Who may change nothing sees the page of their team, and no way to change it.
+// A reader without write permission gets the page of their team without links to
+// change it.
 func TestReader(t *testing.T) {
 	d := handlerstest.WithAllocations(handlerstest.FullAllocation())
 	d.Reader = true

@@ -16,7 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func TestSaveMakesWhatWasTyped(t *testing.T) {
+func TestSaveCreatesWhatWasTyped(t *testing.T) {
 	d := &handlerstest.Backend{}
 	response, _ := handlerstest.Post(t, handlerstest.Serve(t, d)+handlerstest.NewURL, handlerstest.AllocationForm("row-0-vcpu", "48", "row-1-type", "", "row-2-type", "ml.c5.2xlarge", "row-2-memory", "0.5"))
 	if response.StatusCode != http.StatusSeeOther || response.Header.Get("Location") != "/policies?created=vision" {
@@ -27,14 +27,14 @@ func TestSaveMakesWhatWasTyped(t *testing.T) {
 	}
 	a := d.Created[0]
 	if a.Name != "vision" || a.Spec.FairShareWeight != 10 || a.Spec.Preemption.WithinTeam != v1alpha1.PreemptNever || *a.Spec.Sharing.BorrowLimitPercent != 50 {
-		t.Errorf("made %+v", a.Spec)
+		t.Errorf("created %+v", a.Spec)
 	}
 	if len(a.Spec.Quota) != 2 || a.Spec.Quota[0].VCPU.String() != "48" || a.Spec.Quota[0].Memory != nil || a.Spec.Quota[1].Memory.String() != "512Mi" {
 		t.Errorf("rows are %+v", a.Spec.Quota)
 	}
 }
 
-// What only lends or keeps carries no borrow limit, whatever stands there.
+// Without borrowing, the borrow limit is omitted.
 func TestLimitIsLeftOutWhereNothingIsBorrowed(t *testing.T) {
 	d := &handlerstest.Backend{}
 	if response, _ := handlerstest.Post(t, handlerstest.Serve(t, d)+handlerstest.NewURL, handlerstest.AllocationForm("strategy", "Lend")); response.StatusCode != http.StatusSeeOther {
@@ -89,7 +89,7 @@ func TestPreviewIsTheFormAlone(t *testing.T) {
 		t.Error("the answer is not the form alone")
 	}
 	if text := page.Find("#row-0").Text(); !strings.Contains(text, "Can borrow up to 1 GPU · 12 vCPU · 48 GiB") || !strings.Contains(text, "50 % of 1 network device rounds down to 0") {
-		t.Errorf("the row says %q", text)
+		t.Errorf("the row shows %q", text)
 	}
 	response, page := handlerstest.Post(t, address, handlerstest.AllocationForm("action", "preview"))
 	if response.StatusCode != http.StatusOK || page.Find("header.top").Length() != 1 {
@@ -98,8 +98,8 @@ func TestPreviewIsTheFormAlone(t *testing.T) {
 	htmlcheck.Page(t, page)
 }
 
-// While somebody types, what is not finished is not wrong.
-func TestTypingIsNotScolded(t *testing.T) {
+// Incomplete values are no errors before a save was tried.
+func TestIncompleteFormHasNoErrorsWhileTyping(t *testing.T) {
 	address := handlerstest.Serve(t, &handlerstest.Backend{}) + handlerstest.NewURL
 	for _, typed := range []url.Values{
 		handlerstest.AllocationForm("action", "preview", "team", "", "row-0-type", "", "row-0-accelerators", ""),
@@ -121,7 +121,7 @@ func TestOverCapacityIsWarnedOf(t *testing.T) {
 	_, page := handlerstest.Post(t, handlerstest.Serve(t, &handlerstest.Backend{Allocations: []v1alpha1.ComputeAllocation{other}})+handlerstest.NewURL, handlerstest.AllocationForm("action", "preview"))
 	for _, want := range []string{"2 instances: 8 GPUs (L4) · 7 allocated to other teams", "Over capacity: teams would be allocated 9 of 8 GPUs"} {
 		if text := page.Find("#row-0").Text(); !strings.Contains(text, want) {
-			t.Errorf("the row says %q, want %q", text, want)
+			t.Errorf("the row shows %q, want %q", text, want)
 		}
 	}
 	if page.Find("#row-0 .remark-bad").Length() != 0 {
@@ -129,11 +129,11 @@ func TestOverCapacityIsWarnedOf(t *testing.T) {
 	}
 	_, page = handlerstest.Post(t, handlerstest.Serve(t, &handlerstest.Backend{})+handlerstest.NewURL, handlerstest.AllocationForm("action", "preview", "row-0-accelerators", "500000"))
 	if text := page.Find("#row-0 .remark-bad").Text(); !strings.Contains(text, "teams would be allocated 62,500 times the 8 GPUs of this pool") {
-		t.Errorf("far over capacity the row says %q", text)
+		t.Errorf("far over capacity the row shows %q", text)
 	}
 }
 
-// Posted fields of any kind are answered, never with an error of ours.
+// No posted values cause an internal error.
 func TestOddPosts(t *testing.T) {
 	address := handlerstest.Serve(t, &handlerstest.Backend{}) + handlerstest.NewURL
 	for _, typed := range []url.Values{

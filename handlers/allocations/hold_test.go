@@ -11,8 +11,8 @@ import (
 	"kuota.dev/kuota/views/htmlcheck"
 )
 
-// Holding a team's queue says what becomes of its tasks; stopping those asks for
-// the name.
+// The page that holds a queue describes the effect on its tasks. To stop them, the
+// reader types the team's name.
 func TestHoldAndResumeAQueue(t *testing.T) {
 	const address = "/policies/allocations/vision"
 	busy := allocations.DeletionPreview{Waiting: 2, Running: []allocations.Task{{Kind: "Job", Name: "train"}}}
@@ -66,7 +66,7 @@ func TestHoldAndResumeAQueue(t *testing.T) {
 			if tc.status != 303 {
 				htmlcheck.Page(t, page)
 				if len(d.Updated) > 0 {
-					t.Errorf("something was written: %+v", d.Updated)
+					t.Errorf("the allocation was written: %+v", d.Updated)
 				}
 			} else if got := d.Updated[0].Spec; got.Activation != tc.is || len(got.Quota) != len(stored.Spec.Quota) {
 				t.Errorf("written is %+v", got)
@@ -77,10 +77,10 @@ func TestHoldAndResumeAQueue(t *testing.T) {
 	d.Reader = true
 	base := handlerstest.Serve(t, d)
 	if response, _ := handlerstest.Get(t, base+address+"/hold"); response.StatusCode != 404 {
-		t.Errorf("who may not is answered %s", response.Status)
+		t.Errorf("a reader without permission gets %s", response.Status)
 	}
 	_, page := handlerstest.Get(t, base+address)
 	if page.Find(`a[href$="/hold"]`).Length() > 0 {
-		t.Error("who may not is shown the way")
+		t.Error("a reader without permission gets the link")
 	}
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Everything that the form has for an allocation reaches it.
-func TestSaveMakesEverything(t *testing.T) {
+// All inputs of the form are saved.
+func TestSaveCreatesAllFields(t *testing.T) {
 	d := handlerstest.WithAllocations()
 	want := handlerstest.FullAllocation().Spec
 	response, page := handlerstest.Post(t, handlerstest.Serve(t, d)+handlerstest.NewURL, handlerstest.AllocationForm(
@@ -30,7 +30,7 @@ func TestSaveMakesEverything(t *testing.T) {
 	}
 	want.Activation = ""
 	if diff := cmp.Diff(want, d.Created[0].Spec); diff != "" {
-		t.Errorf("made is something else (-want +got):\n%s", diff)
+		t.Errorf("the created spec differs (-want +got):\n%s", diff)
 	}
 }
 
@@ -56,7 +56,7 @@ func TestLimitsThatAreNotUsed(t *testing.T) {
 	}
 }
 
-func TestWrongInputsStandBesideTheirFields(t *testing.T) {
+func TestErrorsAreShownAtTheirInputs(t *testing.T) {
 	address := handlerstest.Serve(t, handlerstest.WithAllocations()) + handlerstest.NewURL
 	for name, tc := range map[string]struct {
 		FormValues  []string
@@ -89,7 +89,7 @@ func TestWrongInputsStandBesideTheirFields(t *testing.T) {
 			}
 			input := page.Find("#" + tc.field)
 			if input.AttrOr("aria-invalid", "") != "true" || !strings.Contains(page.Find("#"+tc.field+"-error").Text(), tc.want) {
-				t.Errorf("beside %s stands %q; all: %q", tc.field, page.Find("#"+tc.field+"-error").Text(), page.Find("#form-errors").Text())
+				t.Errorf("the error of %s is %q; all: %q", tc.field, page.Find("#"+tc.field+"-error").Text(), page.Find("#form-errors").Text())
 			}
 			if page.Find(`#form-errors a[href="#`+tc.field+`"]`).Length() == 0 {
 				t.Errorf("the summary does not lead to %s", tc.field)
@@ -108,7 +108,7 @@ func TestErrorsOfFamiliesOfferTheirPool(t *testing.T) {
 	} {
 		_, page := handlerstest.Post(t, address, handlerstest.AllocationForm("row-0-type", typed, "row-0-accelerators", "", "row-0-vcpu", "8"))
 		if text := page.Find("#row-0-type-error").Text(); !strings.Contains(text, want) {
-			t.Errorf("beside %s stands %q", typed, text)
+			t.Errorf("the error of %s is %q", typed, text)
 		}
 		if page.Find("#row-0 button[value='make-pool:row-0']").Length() != 1 {
 			t.Errorf("no button makes a pool of %s", typed)
@@ -116,7 +116,7 @@ func TestErrorsOfFamiliesOfferTheirPool(t *testing.T) {
 	}
 	_, page := handlerstest.Post(t, address, handlerstest.AllocationForm("row-0-type", "ml.c5.2xlarge"))
 	if text := page.Find("#row-0-accelerators-error").Text(); !strings.Contains(text, "nstances of ml.c5.2xlarge have no accelerators") {
-		t.Errorf("beside the accelerators stands %q", text)
+		t.Errorf("the error of the accelerators is %q", text)
 	}
 }
 
@@ -128,10 +128,10 @@ func TestTeamsThatOnlyBorrow(t *testing.T) {
 		t.Fatalf("%s: %s", response.Status, page.Find("#form-errors").Text())
 	}
 	if spec := d.Created[0].Spec; len(spec.Quota) != 0 || len(spec.Sharing.BorrowLimits) != 1 {
-		t.Errorf("made is %+v", spec)
+		t.Errorf("created %+v", spec)
 	}
 	if got := handlerstest.Text(listed(t, d)); !strings.Contains(got, "up to 50 %, other limits in 1 pool") {
-		t.Errorf("the list says %q", got)
+		t.Errorf("the list shows %q", got)
 	}
 	response, page := handlerstest.Post(t, handlerstest.Serve(t, handlerstest.WithAllocations())+handlerstest.NewURL, handlerstest.AllocationForm(append(nothing, "strategy", "Lend")...))
 	if response.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(page.Find("#form-errors").Text(), "at least one instance type") {
@@ -147,7 +147,7 @@ func listed(t *testing.T, d *handlerstest.Backend) *goquery.Selection {
 }
 
 // The smaller actions change their own list, and lose nothing of the others.
-func TestRowsComeAndGo(t *testing.T) {
+func TestActionsAddAndRemoveRows(t *testing.T) {
 	address := handlerstest.Serve(t, handlerstest.WithAllocations()) + handlerstest.NewURL
 	start := handlerstest.AllocationForm("row-1-type", "ml.c5.2xlarge", "limit-0-type", "h100", "limit-1-type", "ml.g5.2xlarge", "limit-1-vcpu", "2", "member-0-name", "a", "member-1-kind", "User", "member-1-name", "b")
 	for action, want := range map[string]map[string]string{
@@ -178,7 +178,7 @@ func TestRowsComeAndGo(t *testing.T) {
 
 // Hardware or a family that is typed where a type belongs becomes a pool, which
 // is made with the allocation.
-func TestMakingAPool(t *testing.T) {
+func TestCreatingAPool(t *testing.T) {
 	for typed, want := range map[string]v1alpha1.Pool{
 		"l4":    {Name: "l4", Match: v1alpha1.PoolMatch{Accelerator: "L4"}},
 		"ml.g6": {Name: "ml-g6", Match: v1alpha1.PoolMatch{InstanceFamily: "ml.g6"}},
@@ -197,12 +197,12 @@ func TestMakingAPool(t *testing.T) {
 				t.Errorf("the row is of %q with %s vCPU", values.Get("row-0-type"), page.Find("#row-0-vcpu").AttrOr("placeholder", ""))
 			}
 			if text := page.Find("#row-0-there").Text(); !strings.Contains(text, "New pool, created when you save") {
-				t.Errorf("the row says %q", text)
+				t.Errorf("the row shows %q", text)
 			}
 			values.Set("action", "review")
 			_, page = handlerstest.Post(t, address, values)
 			if text := page.Find("#review-quota").Text(); !strings.Contains(text, want.Name) || !strings.Contains(text, "2 nodes today") {
-				t.Errorf("the review says %q", page.Find("main").Text())
+				t.Errorf("the review shows %q", page.Find("main").Text())
 			}
 			values = handlerstest.ValuesIn(page, "#review-form")
 			values.Set("action", "save")
@@ -219,8 +219,8 @@ func TestMakingAPool(t *testing.T) {
 	}
 }
 
-// A pool that no row names any more is not made.
-func TestPoolsThatNobodyNames(t *testing.T) {
+// A new pool that no row uses is not created.
+func TestUnusedNewPoolsAreNotCreated(t *testing.T) {
 	d := handlerstest.WithAllocations()
 	handlerstest.Post(t, handlerstest.Serve(t, d)+handlerstest.NewURL, handlerstest.AllocationForm("new-pool-0-name", "l4", "new-pool-0-kind", "accelerator", "new-pool-0-value", "L4"))
 	if len(d.Created) != 1 || len(d.SavedPools) != 0 {
@@ -230,7 +230,7 @@ func TestPoolsThatNobodyNames(t *testing.T) {
 
 // What the type's devices are called, and what a first-come policy means for
 // preemption.
-func TestWhatTheFormSays(t *testing.T) {
+func TestFormDescribesItsValues(t *testing.T) {
 	d := handlerstest.WithAllocations()
 	d.Policy = &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{TaskPrioritization: v1alpha1.FirstComeFirstServe}}
 	_, page := handlerstest.Post(t, handlerstest.Serve(t, d)+handlerstest.NewURL, handlerstest.AllocationForm("action", "preview", "row-0-type", "ml.trn1.32xlarge", "row-1-type", "ml.p4d.24xlarge", "row-1-profile", "mig-1g.5gb", "row-1-count", "7", "limit-0-type", "ml.trn1.32xlarge", "limit-0-accelerators", "3", "limit-1-type", "ml.g5.2xlarge", "limit-1-vcpu", "1"))
@@ -240,7 +240,7 @@ func TestWhatTheFormSays(t *testing.T) {
 		"#row-1": "No node has mig-1g.5gb partitions now; tasks that request them wait until one has.",
 	} {
 		if text := page.Find(selector).Text(); !strings.Contains(text, want) {
-			t.Errorf("%s says %q, want %q", selector, text, want)
+			t.Errorf("%s shows %q, want %q", selector, text, want)
 		}
 	}
 	if first := page.Find("#instance-types option").First().AttrOr("value", ""); first != "h100" {
@@ -281,11 +281,11 @@ func TestWeightOfANewTeam(t *testing.T) {
 			}
 			_, page = handlerstest.Post(t, address, handlerstest.AllocationForm("action", "preview", "weight", "0"))
 			if text := handlerstest.Text(page.Find("#weight-note")); tc.warns == "" && text != "" || !strings.Contains(text, tc.warns) {
-				t.Errorf("beside weight 0 stands %q, want %q", text, tc.warns)
+				t.Errorf("the note on weight 0 is %q, want %q", text, tc.warns)
 			}
 			_, page = handlerstest.Post(t, address, handlerstest.AllocationForm("action", "preview", "weight", "1"))
 			if text := handlerstest.Text(page.Find("#weight-note")); text != "" {
-				t.Errorf("beside weight 1 stands %q", text)
+				t.Errorf("the note on weight 1 is %q", text)
 			}
 		})
 	}

@@ -24,7 +24,7 @@ func direct(t *testing.T, address string, form url.Values) (status int, location
 	return response.StatusCode, response.Header.Get("Location")
 }
 
-// Whatever a form is answered with has an address that shows the same again.
+// Each answer to a form redirects to an address that shows it again.
 func TestFormsAreAnsweredAtAnAddress(t *testing.T) {
 	for name, tc := range map[string]struct {
 		path, selector, action string
@@ -70,7 +70,7 @@ func TestFormsAreAnsweredAtAnAddress(t *testing.T) {
 
 // An address holds a form of fifteen rows and thirty members, also with the
 // 180 bytes that sealing adds.
-func TestHowMuchAnAddressHolds(t *testing.T) {
+func TestAddressFitsALargeForm(t *testing.T) {
 	address := handlerstest.Serve(t, handlerstest.WithAllocations(handlerstest.FullAllocation()))
 	values := handlerstest.AllocationForm("action", "back", "description", "Trains and serves the models of the vision group, on their own nodes.")
 	for i := range 15 {
@@ -91,7 +91,7 @@ func TestHowMuchAnAddressHolds(t *testing.T) {
 	}
 }
 
-// What an address has that this console did not put there is not shown.
+// Values in an address that this console did not seal are not shown.
 func TestAddressesWithOtherValues(t *testing.T) {
 	address := handlerstest.Serve(t, handlerstest.WithAllocations(handlerstest.FullAllocation()))
 	for path, leads := range map[string]string{
@@ -113,6 +113,6 @@ func TestAddressesWithOtherValues(t *testing.T) {
 	}
 	_, page := handlerstest.Get(t, address+handlerstest.EditURL+"?form=lost")
 	if text := handlerstest.Text(page.Find("main")); !strings.Contains(text, "cannot be shown") || page.Find("#weight").AttrOr("value", "") != "30" {
-		t.Errorf("the form says %s", text)
+		t.Errorf("the form shows %s", text)
 	}
 }

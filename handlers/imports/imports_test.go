@@ -73,7 +73,7 @@ func TestImportOpensTheForm(t *testing.T) {
 				t.Fatalf("the answer is %s: %s", response.Status, handlerstest.Text(page.Find("main")))
 			}
 			if text := handlerstest.Text(page.Find(".notice")); !strings.Contains(text, "Not imported: ClusterArn, ComputeQuotaArn, ComputeQuotaId") {
-				t.Errorf("the notice says %q", text)
+				t.Errorf("the notice shows %q", text)
 			}
 			values := handlerstest.ValuesIn(page, "#allocation-form")
 			values.Set("action", "preview")
@@ -86,7 +86,7 @@ func TestImportOpensTheForm(t *testing.T) {
 			}
 			a := d.Created[0]
 			if a.Name != "onlygputeam" || a.Spec.DisplayName != "only-gpu-quota" || *a.Spec.Quota[0].Accelerators != 2 || a.Spec.Quota[0].VCPU.String() != "48" || *a.Spec.Sharing.BorrowLimitPercent != 50 || a.Spec.FairShareWeight != 10 {
-				t.Errorf("made %+v", a)
+				t.Errorf("created %+v", a)
 			}
 		})
 	}
@@ -133,15 +133,15 @@ func TestExportedIsImportedAsTheSame(t *testing.T) {
 	}
 }
 
-// A team that is there keeps what HyperPod does not have, and is changed by its
-// own form.
-func TestImportOfATeamThatIsThere(t *testing.T) {
+// An existing team keeps the fields that HyperPod does not have, and opens in its
+// edit form.
+func TestImportOfAnExistingTeam(t *testing.T) {
 	d := handlerstest.WithAllocations(handlerstest.FullAllocation())
 	address := handlerstest.Serve(t, d)
 	_, page := handlerstest.Post(t, address+handlerstest.ImportURL, url.Values{"text": {`{"ComputeQuotaConfig": {"ComputeQuotaResources": [{"InstanceType": "ml.g6.12xlarge", "Count": 1}]}, "ComputeQuotaTarget": {"TeamName": "vision"}}`}})
 	htmlcheck.Page(t, page)
 	if text := handlerstest.Text(page.Find(".notice")); !strings.Contains(text, "Team vision exists") {
-		t.Errorf("the notice says %q", text)
+		t.Errorf("the notice shows %q", text)
 	}
 	values := handlerstest.ValuesIn(page, "#allocation-form")
 	values.Set("action", "save")
@@ -154,7 +154,7 @@ func TestImportOfATeamThatIsThere(t *testing.T) {
 	}
 }
 
-// A policy keeps what HyperPod does not have.
+// A policy keeps the fields that HyperPod does not have.
 func TestImportOfThePolicy(t *testing.T) {
 	for name, now := range map[string]*v1alpha1.ClusterPolicy{"the first": nil, "in place of another": handlerstest.RankedPolicy()} {
 		t.Run(name, func(t *testing.T) {
@@ -179,7 +179,7 @@ func TestImportOfThePolicy(t *testing.T) {
 }
 
 // An import that does not mention unallocated compute says that it stops lending it.
-func TestImportWithoutSharingSaysSo(t *testing.T) {
+func TestImportWithoutSharingWarns(t *testing.T) {
 	const missing = "IdleResourceSharing: is missing, so saving turns off lending of unallocated compute."
 	lending, not := handlerstest.RankedPolicy(), handlerstest.RankedPolicy()
 	not.Spec.IdleCompute.ShareUnallocated = false
@@ -197,11 +197,11 @@ func TestImportWithoutSharingSaysSo(t *testing.T) {
 			address := handlerstest.Serve(t, &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: tc.now}})
 			_, page := handlerstest.Post(t, address+handlerstest.ImportURL, url.Values{"text": {`{"SchedulerConfig": ` + tc.config + `}`}})
 			if page.Find("#policy-form").Length() != 1 || strings.Contains(handlerstest.Text(page.Find(".notice")), missing) != tc.want {
-				t.Errorf("the form says %s", handlerstest.Text(page.Find(".notice")))
+				t.Errorf("the form shows %s", handlerstest.Text(page.Find(".notice")))
 			}
 			_, page = handlerstest.Post(t, address+handlerstest.ImportURL, url.Values{"text": {`[{"SchedulerConfig": ` + tc.config + `}, {"ComputeQuotaTarget": {"TeamName": "a"}, "ComputeQuotaConfig": {"ComputeQuotaResources": [{"InstanceType": "ml.g6.12xlarge", "Count": 1}]}}]`}})
 			if page.Find("#imported-0").Length() != 1 || strings.Contains(handlerstest.Text(page.Find("#imported-0")), missing) != tc.want {
-				t.Errorf("the list says %s", handlerstest.Text(page.Find("#imported")))
+				t.Errorf("the list shows %s", handlerstest.Text(page.Find("#imported")))
 			}
 		})
 	}
@@ -241,7 +241,7 @@ func TestImportOfSeveral(t *testing.T) {
 		"#imported-0": "onlygputeam2 Compute allocation", "#imported-2": `The team exists.`, "#imported-2 .not-taken": `unknown field "X"`, "main > form > .notice": `object 4: it is neither`,
 	} {
 		if got := handlerstest.Text(page.Find(selector)); !strings.Contains(got, want) {
-			t.Errorf("%s says %q, want %q", selector, got, want)
+			t.Errorf("%s shows %q, want %q", selector, got, want)
 		}
 	}
 	for pick, want := range map[string]string{"0": handlerstest.NewURL, "1": handlerstest.PolicyURL, "2": handlerstest.EditURL} {
@@ -252,7 +252,7 @@ func TestImportOfSeveral(t *testing.T) {
 	}
 }
 
-// What cannot be read comes back with the text and why.
+// Text that cannot be read is shown again with the error.
 func TestImportOfNothing(t *testing.T) {
 	address := handlerstest.Serve(t, &handlerstest.Backend{}) + handlerstest.ImportURL
 	for text, want := range map[string]string{
@@ -274,11 +274,11 @@ func TestImportOfNothing(t *testing.T) {
 	_, page := handlerstest.Post(t, address, url.Values{"text": {`{"ComputeQuotaConfig": {"ComputeQuotaResources": [{"InstanceType": "ml.g6.12xlage", "Count": 1}]}, "ComputeQuotaTarget": {"TeamName": "New Team"}}`}})
 	htmlcheck.Page(t, page)
 	if text := handlerstest.Text(page.Find("#form-errors")); !strings.Contains(text, "did you mean ml.g6.12xlarge") || !strings.Contains(text, "Team name") {
-		t.Errorf("the form says %q", text)
+		t.Errorf("the form shows %q", text)
 	}
 }
 
-// Who may change nothing is shown no import, and no way to it.
+// A reader without write permission gets no import and no link to it.
 func TestImportIsForAdmins(t *testing.T) {
 	d := handlerstest.WithAllocations(handlerstest.FullAllocation())
 	d.Reader, d.PolicyBackend.Reader = true, true
@@ -290,7 +290,7 @@ func TestImportIsForAdmins(t *testing.T) {
 		t.Errorf("a reader imports: %s", response.Status)
 	}
 	if _, page := handlerstest.Get(t, address+"/policies"); page.Find(`a[href="`+handlerstest.ImportURL+`"]`).Length() != 0 {
-		t.Error("a reader is shown the way")
+		t.Error("a reader gets the link")
 	}
 	// Who may edit the policy only imports a policy only.
 	d.PolicyBackend.Reader = false

@@ -2,13 +2,9 @@ package imports
 
 import (
 	allocationpages "kuota.dev/kuota/handlers/allocations"
-
-	policypages "kuota.dev/kuota/handlers/policy"
-
-	"kuota.dev/kuota/handlers/forms"
-
 	"kuota.dev/kuota/handlers/console"
-
+	"kuota.dev/kuota/handlers/forms"
+	policypages "kuota.dev/kuota/handlers/policy"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/web"
 )

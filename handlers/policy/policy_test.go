@@ -21,8 +21,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// What opens and is saved untouched is what was there, to the last field, with
-// what no form shows.
+// Saving the form unchanged keeps all fields, also those that the form does not show.
 func TestPolicySavedUntouchedIsTheSame(t *testing.T) {
 	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
 	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
@@ -98,12 +97,12 @@ func TestPolicyFormActions(t *testing.T) {
 	_, page = handlerstest.Post(t, address, handlerstest.WithValues(base, "action", "preview", "class-0-name", "training"))
 	for id, want := range map[string]string{"#class-0": "12 tasks", ".policy-classless": "3 tasks", "#pool-0": "2 nodes now", "#pool-1": "No node now"} {
 		if text := page.Find(id).Text(); !strings.Contains(text, want) {
-			t.Errorf("%s says %q, want %q", id, text, want)
+			t.Errorf("%s shows %q, want %q", id, text, want)
 		}
 	}
 }
 
-// Whatever cannot be read is told beside its input, and what was typed stays.
+// An invalid value has an error at its input and is kept.
 func TestPolicyFormErrors(t *testing.T) {
 	for name, tc := range map[string]struct{ id, text, want string }{
 		"a time without unit":      {"gang-timeout", "300", "Has no unit"},
@@ -154,9 +153,9 @@ func TestPolicyFormErrors(t *testing.T) {
 	}
 }
 
-// What the domain refuses lands on the row it was typed in, though empty rows
-// are left out of what it is asked.
-func TestPolicyRefusedByTheDomain(t *testing.T) {
+// Errors of the backend are shown at the row of the form, though the spec has no
+// empty rows.
+func TestBackendErrorsAreShownAtTheirInputs(t *testing.T) {
 	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy(), WriteError: &governance.Error{Kind: governance.Invalid, Message: "Look again.", Fields: []governance.FieldError{
 		{Path: "spec.priorityClasses[1].name", Message: "is listed twice"},
 		{Path: "spec.pools[0].match", Message: "team vision has quota in pool h100: move it first"},
@@ -189,8 +188,8 @@ func TestPolicyRefusedByTheDomain(t *testing.T) {
 	}
 }
 
-// While somebody types, what is not finished is not wrong.
-func TestTypingAPolicyIsNotScolded(t *testing.T) {
+// Incomplete values are no errors before a save was tried.
+func TestIncompletePolicyHasNoErrorsWhileTyping(t *testing.T) {
 	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
 	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
 	_, page := handlerstest.Get(t, address)
@@ -200,7 +199,7 @@ func TestTypingAPolicyIsNotScolded(t *testing.T) {
 	}
 }
 
-// What the domain has against what was typed is told while one types.
+// Values are validated before a review was tried.
 func TestPolicyIsCheckedWhileTyping(t *testing.T) {
 	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
 	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
@@ -212,14 +211,14 @@ func TestPolicyIsCheckedWhileTyping(t *testing.T) {
 	} {
 		_, page := handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "action", "preview", id, tc.text), "X-Requested-With", "fetch")
 		if text := page.Find("#" + id + "-error").Text(); !strings.Contains(text, tc.want) || page.Find("[aria-invalid]").Length() != 1 {
-			t.Errorf("%s in %s is told to be %q", tc.text, id, text)
+			t.Errorf("%s in %s: the error is %q", tc.text, id, text)
 		}
 	}
 }
 
 // Idle compute that goes to who asks first can still be preempted by class: the
 // review says so where that begins.
-func TestReviewSaysWhatMayPreemptBorrowers(t *testing.T) {
+func TestReviewShowsWhatCanPreemptBorrowers(t *testing.T) {
 	first := handlerstest.RankedPolicy()
 	first.Spec.IdleCompute.Strategy = v1alpha1.IdleFirstComeFirstServe
 	for name, tc := range map[string]struct {
@@ -243,7 +242,7 @@ func TestReviewSaysWhatMayPreemptBorrowers(t *testing.T) {
 			_, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), append(tc.change, "action", "review")...))
 			htmlcheck.Page(t, page)
 			if text := handlerstest.Text(page.Find("#review-borrowing")); strings.Contains(text, "can preempt lower-priority tasks of other teams that run on borrowed compute") != tc.want {
-				t.Errorf("the review says %q", text)
+				t.Errorf("the review shows %q", text)
 			}
 		})
 	}
@@ -257,11 +256,11 @@ func TestReviewOfLittle(t *testing.T) {
 	same := handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "action", "review")
 	_, page = handlerstest.Post(t, address, same)
 	if !strings.Contains(page.Find(".notice").Text(), "Saving changes nothing") || page.Find("[value=save]").Length() != 0 {
-		t.Errorf("a review of nothing says %q", page.Find(".notice").Text())
+		t.Errorf("a review of nothing shows %q", page.Find(".notice").Text())
 	}
 	_, page = handlerstest.Post(t, address, handlerstest.WithValues(same, "class-0-description", "Planned"))
 	if !strings.Contains(page.Find(".notice").Text(), "are not affected") || page.Find("[value=save]").Length() != 1 {
-		t.Errorf("a review of a description says %q", page.Find(".notice").Text())
+		t.Errorf("a review of a description shows %q", page.Find(".notice").Text())
 	}
 }
 
@@ -300,7 +299,7 @@ func TestPolicyReview(t *testing.T) {
 		".notice":                 "Kueue does not answer.",
 	} {
 		if text := page.Find(id).Text(); !strings.Contains(text, want) {
-			t.Errorf("%s says %q, want %q", id, text, want)
+			t.Errorf("%s shows %q, want %q", id, text, want)
 		}
 	}
 	if page.Find("input[name=drop]").Length() != 1 || page.Find("#drop-inference").Length() != 1 {
@@ -319,12 +318,12 @@ func TestPolicyReview(t *testing.T) {
 		values.Del("action")
 	}
 	if !reflect.DeepEqual(again, sent) {
-		t.Errorf("back in the form stands\n%v\nsent was\n%v", again, sent)
+		t.Errorf("back in the form:\ngot  %v\nwant %v", again, sent)
 	}
 }
 
-// A class that goes though tasks name it is confirmed by name; one that came
-// back has to be confirmed anew.
+// A deleted class that tasks name is confirmed by name. A class that was added again
+// must be confirmed again.
 func TestClassesThatAreDropped(t *testing.T) {
 	before := handlerstest.RankedPolicy()
 	before.Annotations[v1alpha1.AnnotationDropClasses] = "long-gone,training"
@@ -343,7 +342,7 @@ func TestClassesThatAreDropped(t *testing.T) {
 	}
 }
 
-// Two admins: who comes second sees both versions, and may keep theirs.
+// The second of two admins gets both versions, and can keep their own.
 func TestPolicyConflict(t *testing.T) {
 	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
 	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
@@ -368,7 +367,7 @@ func TestPolicyConflict(t *testing.T) {
 			t.Errorf("what differs is %q, want %q", differs, want)
 		}
 		if text := page.Find(".notice").Text(); !strings.Contains(text, "4 values differ") {
-			t.Errorf("the page says %q", text)
+			t.Errorf("the page shows %q", text)
 		}
 		response, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-conflict"), "action", "review"))
 		if response.StatusCode != http.StatusOK || page.Find("#policy-review").Length() != 1 {
@@ -386,15 +385,15 @@ func TestPolicyConflict(t *testing.T) {
 	d.PolicyBackend.Policy = nil
 	response, page := handlerstest.Post(t, address, handlerstest.WithValues(mine, "action", "save"))
 	if response.StatusCode != http.StatusConflict || !strings.Contains(page.Find(".notice").Text(), "The cluster policy was deleted") {
-		t.Errorf("a policy that is gone answers %s: %s", response.Status, page.Find(".notice").Text())
+		t.Errorf("a deleted policy answers %s: %s", response.Status, page.Find(".notice").Text())
 	}
 	if got := page.Find("[name=resource-version]"); got.Length() != 1 || got.AttrOr("value", "") != "" {
-		t.Error("keeping mine would not make it anew")
+		t.Error("keeping mine would not create it again")
 	}
 }
 
-// A status that was written since is no conflict, however long the form stood
-// open; a policy that was made anew is one.
+// A write of the status is no conflict, however long the form was open; a policy that
+// was created again is one.
 func TestPolicyStatusIsNoConflict(t *testing.T) {
 	for _, action := range []string{"review", "save"} {
 		d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
@@ -406,7 +405,7 @@ func TestPolicyStatusIsNoConflict(t *testing.T) {
 		d.PolicyBackend.Policy = now
 		response, page := handlerstest.Post(t, address, mine)
 		if response.StatusCode == http.StatusConflict {
-			t.Fatalf("%s takes a status for a conflict", action)
+			t.Fatalf("%s answers a change of the status with a conflict", action)
 		}
 		taken := append(d.PolicyBackend.Saved, d.PolicyBackend.Reviewed...)
 		last := taken[len(taken)-1]
@@ -422,13 +421,13 @@ func TestPolicyStatusIsNoConflict(t *testing.T) {
 		anew.ResourceVersion, anew.UID = "901", "made anew"
 		d.PolicyBackend.Policy = anew
 		if response, _ := handlerstest.Post(t, address, mine); response.StatusCode != http.StatusConflict {
-			t.Errorf("%s over a policy that was made anew answers %s", action, response.Status)
+			t.Errorf("%s over a policy that was created again answers %s", action, response.Status)
 		}
 	}
 }
 
-// Every kind of trouble has its status, and loses nothing.
-func TestPolicyTrouble(t *testing.T) {
+// Each kind of error has its HTTP status and keeps the typed values.
+func TestPolicyErrorsHaveTheirStatus(t *testing.T) {
 	for kind, want := range map[governance.Kind]int{
 		governance.Forbidden: http.StatusForbidden, governance.Unavailable: http.StatusServiceUnavailable, governance.Internal: http.StatusInternalServerError,
 	} {
@@ -452,7 +451,7 @@ func TestPolicyTrouble(t *testing.T) {
 	}
 }
 
-// Who may not change the policy finds no form, and no way to it.
+// A reader without permission gets no form of the policy and no link to it.
 func TestPolicyForReaders(t *testing.T) {
 	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy(), Reader: true}}
 	address := handlerstest.Serve(t, d)
@@ -468,7 +467,7 @@ func TestPolicyForReaders(t *testing.T) {
 	}
 }
 
-// Posted fields of any kind are answered, never with an error of ours.
+// No posted values cause an internal error.
 func TestOddPolicyPosts(t *testing.T) {
 	address := handlerstest.Serve(t, &handlerstest.Backend{}) + handlerstest.PolicyURL
 	many := url.Values{"action": {"review"}}

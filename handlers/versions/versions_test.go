@@ -22,8 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// twoVersions are one that is in force and one before, with a spec that the form
-// cannot write as it stands.
+// twoVersions returns the current version and an older one, whose spec the inputs of
+// the form cannot represent.
 func twoVersions() []revisions.Version {
 	old := handlerstest.FullAllocation().Spec
 	memory := resource.MustParse("1073741825") // a byte above 1 GiB
@@ -54,8 +54,8 @@ func withVersions(all ...v1alpha1.ComputeAllocation) *handlerstest.Backend {
 	return d
 }
 
-// An allocation's page tells who changed it last, when and why.
-func TestAllocationPageTellsItsHistory(t *testing.T) {
+// An allocation's page shows who changed it last, when and why.
+func TestAllocationPageShowsItsHistory(t *testing.T) {
 	d := withVersions(handlerstest.FullAllocation())
 	address := handlerstest.Serve(t, d)
 	_, page := handlerstest.Get(t, address+"/policies/allocations/vision")
@@ -91,7 +91,7 @@ func TestVersionPage(t *testing.T) {
 		t.Errorf("YAML: %s", got)
 	}
 	if page.Find(`a[href*="restores="]`).Length() != 0 {
-		t.Error("the version that is in force can be restored")
+		t.Error("the current version can be restored")
 	}
 	if page.Find(`a[href="/policies/allocations/vision/revisions/3"]`).Length() == 0 {
 		t.Error("nothing leads to the older version")
@@ -108,7 +108,7 @@ func TestVersionPage(t *testing.T) {
 	}
 	d.Reader = true
 	if _, page := handlerstest.Get(t, address+"/3"); page.Find(`a[href*="restores="]`).Length() != 0 {
-		t.Error("who may change nothing is shown the way to restore")
+		t.Error("a reader gets the link to restore")
 	}
 }
 
@@ -127,7 +127,7 @@ func restored(t *testing.T, address, version, form string) (*http.Response, *goq
 	}
 	htmlcheck.Page(t, page)
 	if !strings.Contains(handlerstest.Text(page.Find(form+" .notice")), "version 3. Nothing is saved yet") {
-		t.Errorf("the form says %s", handlerstest.Text(page.Find(form+" .notice")))
+		t.Errorf("the form shows %s", handlerstest.Text(page.Find(form+" .notice")))
 	}
 	action := page.Find(form).AttrOr("action", "")
 	values := handlerstest.ValuesIn(page, form)
@@ -170,7 +170,7 @@ func TestRestoreAnEarlierVersion(t *testing.T) {
 	}
 }
 
-// A team that was deleted is made again with a version of its own.
+// A deleted team is created again from one of its versions.
 func TestRestoreADeletedTeam(t *testing.T) {
 	d := withVersions()
 	owner := revisions.AllocationOwner("vision")
@@ -206,7 +206,7 @@ func TestRestoreThePolicy(t *testing.T) {
 	address := handlerstest.Serve(t, d)
 	_, policies := handlerstest.Get(t, address+"/policies")
 	if got := handlerstest.Text(policies.Find("#policy-history tbody").Find("tr").Last()); !strings.HasPrefix(got, "3 ") || !strings.HasSuffix(got, "ada Created") {
-		t.Errorf("the card tells %q", got)
+		t.Errorf("the card shows %q", got)
 	}
 	response, page := restored(t, address, "/policies/cluster/revisions/3", "#policy-form")
 	if response.StatusCode != http.StatusSeeOther || len(d.PolicyBackend.Saved) != 1 {
@@ -221,8 +221,8 @@ func TestRestoreThePolicy(t *testing.T) {
 	}
 }
 
-// A form that names a version which is not there is still a form, and one that
-// asks for it is not found.
+// A form with a version that does not exist can be saved; its address with
+// ?restores= is not found.
 func TestRestoreOfNothing(t *testing.T) {
 	d := withVersions(handlerstest.FullAllocation())
 	address := handlerstest.Serve(t, d)
