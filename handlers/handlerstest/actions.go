@@ -14,7 +14,7 @@ type ActionsBackend struct {
 	OfferList    []actions.Offer
 	ReviewResult actions.Review
 	Refusal      error
-	At           tasks.Address // that was looked at last
+	At           tasks.Address // of the last review
 	Done         []string
 }
 

@@ -59,7 +59,7 @@ func Cluster() capacity.Snapshot {
 
 const H100 = "ml.p5.48xlarge"
 
-// SmallCluster has two nodes of one pool; what others hold there is not named.
+// SmallCluster has two nodes of one pool, with usage of a team that has no name.
 func SmallCluster() capacity.Snapshot {
 	size := func(n int64) quota.Resources {
 		return quota.Resources{catalog.GPU: n, catalog.CPU: n * 24_000, catalog.Memory: n * 256 * catalog.GiB, catalog.Network: n * 4}

@@ -13,8 +13,7 @@ import (
 
 func Pointer[T any](n T) *T { return &n }
 
-// Text is the text of a part of a page, with a space wherever a reader sees
-// one.
+// Text returns the text of a part of a page, with single spaces between words.
 func Text(part *goquery.Selection) string {
 	var texts []string
 	part.Find("*").AddSelection(part).Contents().Each(func(_ int, s *goquery.Selection) {
@@ -25,7 +24,7 @@ func Text(part *goquery.Selection) string {
 	return strings.Join(texts, " ")
 }
 
-// ValuesIn is what a browser would send of the first form of a page.
+// ValuesIn returns the values that a browser posts for a form.
 func ValuesIn(page *goquery.Document, selector string) url.Values {
 	values := url.Values{}
 	page.Find(selector).Find("input, select").Each(func(_ int, s *goquery.Selection) {

@@ -10,10 +10,10 @@ import (
 	"kuota.dev/kuota/governance/revisions"
 )
 
-// RevisionsBackend is the part of the domain in memory that keeps versions.
+// RevisionsBackend has versions in memory.
 type RevisionsBackend struct {
 	Versions  map[revisions.Owner][]revisions.Version // the newest first
-	NoHistory error                                   // what every question answers, if anything
+	NoHistory error                                   // returned by all reads, if set
 	asked     []revisions.Owner
 }
 

@@ -51,7 +51,7 @@ func (d *Backend) Find(_ context.Context, _ governance.User, team string) (v1alp
 	return v1alpha1.ComputeAllocation{}, &governance.Error{Kind: governance.NotFound, Message: "There is no team " + team + ", or you may not see it."}
 }
 
-// sameVersion refuses what was read before it was changed.
+// sameVersion returns a conflict unless version is the current one.
 func (d *Backend) sameVersion(team, version string) error {
 	a := d.stored(team)
 	switch {
@@ -90,7 +90,7 @@ func (d *Backend) Update(_ context.Context, user governance.User, a *v1alpha1.Co
 	return nil
 }
 
-// Change is a change of a spec, and touch one of the status only.
+// Change changes the spec of an allocation: a new generation and version.
 func (d *Backend) Change(team string, how func(*v1alpha1.ComputeAllocation)) {
 	now := d.stored(team)
 	how(now)
@@ -98,6 +98,7 @@ func (d *Backend) Change(team string, how func(*v1alpha1.ComputeAllocation)) {
 	d.Touch(team)
 }
 
+// Touch writes the status of an allocation: a new version, the same generation.
 func (d *Backend) Touch(team string) {
 	now := d.stored(team)
 	version, _ := strconv.Atoi(now.ResourceVersion)
@@ -128,31 +129,32 @@ func (d *Backend) PreviewDeletion(context.Context, governance.User, string) (all
 	return d.DepartureResult, nil
 }
 
-// Backend has all backends in memory, except for those in its own fields.
+// Backend implements all backends in memory. Backends whose methods have the same
+// names are fields.
 type Backend struct {
 	Allocations     []v1alpha1.ComputeAllocation
 	Items           []queries.Item
 	Waiting         int                   // in the queues of a team
-	List            queries.List          // what a list has besides its items
-	Query           index.Query           // that was asked last
+	List            queries.List          // the fields of a list besides its items
+	Query           index.Query           // of the last call
 	MoreDetail      func(*queries.Detail) // fills in more of a task
 	NoticeList      []queries.Notice
 	NoticesError    error
 	QueriedTeams    []string // of which teams
-	ReadError       error    // what every question answers, if anything
+	ReadError       error    // returned by all reads, if set
 	Created         []v1alpha1.ComputeAllocation
 	User            governance.User
 	Changed         chan struct{}
 	PolicyBackend   PolicyBackend
 	SettingsBackend SettingsBackend
 	SubmitBackend   SubmitBackend
-	Teams           []string // whose tasks are seen
+	Teams           []string // whose tasks the reader may see
 	Trouble         string
 	ReadOnly        string
 	ActionsBackend  ActionsBackend
 	CapacityBackend CapacityBackend
 	Loops           []queries.GuardedLoop
-	WithinAsked     time.Duration   // that was asked for last
+	WithinAsked     time.Duration   // of the last call
 	Past            console.History // nil for none
 	UserScope       *access.Scope   // nil for all
 
@@ -280,6 +282,7 @@ var Client = http.Client{CheckRedirect: func(next *http.Request, _ []*http.Reque
 	return http.ErrUseLastResponse
 }}
 
+// Get requests a page.
 func Get(t *testing.T, address string) (*http.Response, *goquery.Document) {
 	t.Helper()
 	response, err := Client.Get(address)
@@ -294,6 +297,7 @@ func Get(t *testing.T, address string) (*http.Response, *goquery.Document) {
 	return response, page
 }
 
+// Post posts a form; headers are pairs of name and value.
 func Post(t *testing.T, address string, form url.Values, headers ...string) (*http.Response, *goquery.Document) {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodPost, address, strings.NewReader(form.Encode()))
@@ -316,7 +320,7 @@ func Post(t *testing.T, address string, form url.Values, headers ...string) (*ht
 	return response, page
 }
 
-// Events opens a stream until the test ends, and waits for words in it.
+// Events opens a stream until the test ends. wait blocks until it contains want.
 func Events(t *testing.T, address string) (wait func(want string)) {
 	t.Helper()
 	response, err := http.Get(address)
@@ -336,6 +340,7 @@ func Events(t *testing.T, address string) (wait func(want string)) {
 	}
 }
 
+// ReadAll returns the body of a response.
 func ReadAll(t *testing.T, response *http.Response) string {
 	t.Helper()
 	var text bytes.Buffer

@@ -7,7 +7,7 @@ import (
 	"kuota.dev/kuota/governance/diagnostics"
 )
 
-// SettingsBackend is the settings in memory.
+// SettingsBackend has the settings report in memory.
 type SettingsBackend struct {
 	Result  diagnostics.Report
 	Failure error
