@@ -20,9 +20,6 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// policyController reports whether the console reconciles the cluster policy.
-const policyController = true
-
 const policyPath = "/policies/cluster/edit"
 
 // noPolicy deletes the cluster policy, which all tests share, now and when the test
@@ -62,9 +59,6 @@ func savedPolicy(t testing.TB, check func(v1alpha1.ClusterPolicySpec) bool) v1al
 // waitForClasses waits until the WorkloadPriorityClasses have these values.
 func waitForClasses(t testing.TB, values map[string]int32) {
 	t.Helper()
-	if !policyController {
-		return
-	}
 	clustertest.Eventually(t, 30*time.Second, func(ctx context.Context) error {
 		for name, want := range values {
 			var class kueue.WorkloadPriorityClass

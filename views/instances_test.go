@@ -88,7 +88,7 @@ func TestUsagePagesAreSound(t *testing.T) {
 			doc := htmlcheck.Render(t, page)
 			htmlcheck.Page(t, doc)
 			if doc.Find("script").Length() > 6 || doc.Find("img").Length() > 0 {
-				t.Error("what somebody called something is markup")
+				t.Error("what a user called something is markup")
 			}
 			if doc.Find("tr tr").Length() > 0 { // the stream cannot update nested rows
 				t.Error("a row has rows in it")

@@ -41,7 +41,7 @@ func TestEveryPageIsSound(t *testing.T) {
 		"settings, nothing missing":      Settings(SettingsPage{Chrome: sampleChrome("Settings", "settings")}),
 		"import":                         Import(ImportPage{Chrome: sampleChrome("Import", "policies"), Action: "/policies/import", CancelURL: "/policies"}),
 		"import, several":                Import(sampleImport()),
-		"managed by somebody else":       ManagedPage(sampleManaged()),
+		"managed by another user":        ManagedPage(sampleManaged()),
 		"form, imported":                 AllocationPage(sampleImported()),
 		"action":                         Action(sampleAction()),
 		"action, not possible":           Action(ActionPage{Chrome: sampleChrome("Stop: train", "tasks"), UpLabel: "train", UpURL: "/x", Obstacle: hostile, Alternatives: []ActionButton{{Label: "Stop it", URL: "/y"}}}),
@@ -56,7 +56,7 @@ func TestEveryPageIsSound(t *testing.T) {
 		"error, and sign-in helps":       Error(ErrorPage{Chrome: Chrome{Title: "Refused"}, Status: 403, Message: "Sign in again.", SignIn: "/auth/login"}),
 		"sign in again, form kept":       SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Sign in again"}, Login: "/auth/login", Kept: true}),
 		"sign in again, form here":       SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Sign in again"}, Login: "/auth/login", Action: "/new", Fields: []HiddenField{{"team", "vision"}}}),
-		"somebody else now":              SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Signed in as another user"}, OpenedBy: "a", SignedInAs: "b", Action: "/new", Fields: []HiddenField{{"team", "vision"}}}),
+		"another user now":               SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Signed in as another user"}, OpenedBy: "a", SignedInAs: "b", Action: "/new", Fields: []HiddenField{{"team", "vision"}}}),
 		"signed in in another tab":       SignedInPage(Chrome{Title: "Signed in"}),
 		"signed out":                     SignedOutPage(SignedOut{Chrome: Chrome{Title: "Signed out"}, SignIn: "/auth/login"}),
 		"signed out, provider next":      SignedOutPage(SignedOut{Chrome: Chrome{Title: "Signed out", RedirectURL: "https://x"}, SignIn: "/auth/login", Provider: "https://x"}),
@@ -211,7 +211,7 @@ func TestPoliciesOffersPermittedActions(t *testing.T) {
 func TestTableRows(t *testing.T) {
 	policies := htmlcheck.Render(t, AllocationsTable(samplePolicies()))
 	vision := policies.Find("#allocation-vision")
-	for _, want := range []string{"Vision", "hyperpod-ns-vision", "Failed", "belongs to somebody else", "2 GPUs · 48 vCPU", "1 GPU · 12 vCPU", "10 of 8 GPUs", "Put right", "up to 50 %", "50"} {
+	for _, want := range []string{"Vision", "hyperpod-ns-vision", "Failed", "belongs to another user", "2 GPUs · 48 vCPU", "1 GPU · 12 vCPU", "10 of 8 GPUs", "Put right", "up to 50 %", "50"} {
 		if !strings.Contains(vision.Text(), want) {
 			t.Errorf("allocation row does not say %q", want)
 		}

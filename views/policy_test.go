@@ -73,7 +73,7 @@ func samplePolicyReview() PolicyReview {
 
 func samplePolicyConflict() PolicyConflict {
 	return PolicyConflict{
-		Chrome: sampleChrome("Somebody else changed it", "policies"), Action: "/policies/cluster/edit", TheirURL: "/policies/cluster/edit",
+		Chrome: sampleChrome("Another user changed it", "policies"), Action: "/policies/cluster/edit", TheirURL: "/policies/cluster/edit",
 		Fields: []HiddenField{{"class-0-name", "inference"}}, Differ: 1,
 		Lines: []PolicyConflictLine{{"Idle compute", "Fair share", "First come, first served", true}, {"Gang scheduling", "no", "no", false}},
 	}

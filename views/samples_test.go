@@ -43,7 +43,7 @@ func samplePolicies() PoliciesPage {
 		CanWrite: true,
 		Allocations: []AllocationRow{
 			{Team: "language", Namespace: "hyperpod-ns-language", Status: Status{Tone: "ok", Label: "Active"}, Sharing: "Lend", Preemption: "Never", Weight: 10},
-			{Team: "vision", DisplayName: "Vision", Namespace: "hyperpod-ns-vision", Status: Status{Tone: "bad", Label: "Failed", Text: "The namespace belongs to somebody else."},
+			{Team: "vision", DisplayName: "Vision", Namespace: "hyperpod-ns-vision", Status: Status{Tone: "bad", Label: "Failed", Text: "The namespace belongs to another user."},
 				Quota:   []QuotaLine{{"ml.p5.48xlarge", "2 GPUs · 48 vCPU"}, {"ml.g6.12xlarge", "1 GPU · 12 vCPU"}},
 				Sharing: "Lend and borrow, up to 50 %", Preemption: "Lower priority", Weight: 50,
 				Capacity: "ml.g6.12xlarge: 10 of 8 GPUs given out", Correction: "Put right 10:02:11"},
@@ -136,7 +136,7 @@ func sampleReview() AllocationReview {
 
 func sampleConflict() AllocationConflict {
 	return AllocationConflict{
-		Chrome: sampleChrome("Saved by somebody else in between", "policies"), Action: "/policies/allocations/vision/edit", CancelURL: "/policies/allocations/vision", UpLabel: "vision",
+		Chrome: sampleChrome("Saved by another user in between", "policies"), Action: "/policies/allocations/vision/edit", CancelURL: "/policies/allocations/vision", UpLabel: "vision",
 		TheirsURL: "/policies/allocations/vision/edit", By: "grace@example.com",
 		Fields: []HiddenField{{"version", "42"}},
 		Lines:  []ConflictLine{{"Fair-share weight", "20", "10"}, {"Preemption", "Never", "Never"}},

@@ -22,7 +22,7 @@ var inside = regexp.MustCompile(`goroutine|\.go\b|/(?:home|usr|tmp)/|panic|canar
 // empty.
 func TestErrorPagesShowNoInternals(t *testing.T) {
 	t.Parallel()
-	somebody := func(_ *testing.T, b *webtest.Browser) { b.SignIn() }
+	signedIn := func(_ *testing.T, b *webtest.Browser) { b.SignIn() }
 	for name, tc := range map[string]struct {
 		prepare func(*testing.T, *webtest.Browser)
 		method  string
@@ -32,18 +32,18 @@ func TestErrorPagesShowNoInternals(t *testing.T) {
 		want    int
 	}{
 		"not signed in":         {nil, http.MethodGet, "/me", webtest.Script, nil, 401},
-		"Page not found":        {somebody, http.MethodGet, "/nowhere", nil, nil, 404},
-		"no such method":        {somebody, http.MethodDelete, "/me", nil, nil, 404},
-		"another site":          {somebody, http.MethodPost, "/form", []string{"Origin", evil}, nil, 403},
-		"another host":          {somebody, http.MethodGet, "/me", []string{"Host", "evil.example"}, nil, 421},
-		"a panic":               {somebody, http.MethodGet, "/panic", nil, nil, 500},
-		"a page that breaks":    {somebody, http.MethodGet, "/broken", nil, nil, 500},
-		"something is away":     {somebody, http.MethodGet, "/away", nil, nil, 503},
+		"Page not found":        {signedIn, http.MethodGet, "/nowhere", nil, nil, 404},
+		"no such method":        {signedIn, http.MethodDelete, "/me", nil, nil, 404},
+		"another site":          {signedIn, http.MethodPost, "/form", []string{"Origin", evil}, nil, 403},
+		"another host":          {signedIn, http.MethodGet, "/me", []string{"Host", "evil.example"}, nil, 421},
+		"a panic":               {signedIn, http.MethodGet, "/panic", nil, nil, 500},
+		"a page that breaks":    {signedIn, http.MethodGet, "/broken", nil, nil, 500},
+		"something is away":     {signedIn, http.MethodGet, "/away", nil, nil, 503},
 		"an answer of nobody":   {nil, http.MethodGet, "/auth/callback?state=secret&code=canary", nil, nil, 400},
-		"too large":             {somebody, http.MethodPost, "/form", nil, nil, 413},
-		"the store is away":     {somebody, http.MethodGet, "/me", nil, func(c *console) { c.Store.SetUnavailable(true) }, 503},
+		"too large":             {signedIn, http.MethodPost, "/form", nil, nil, 413},
+		"the store is away":     {signedIn, http.MethodGet, "/me", nil, func(c *console) { c.Store.SetUnavailable(true) }, 503},
 		"the provider is away":  {nil, http.MethodGet, "/auth/login", nil, func(c *console) { away(c, true) }, 503},
-		"nobody can be checked": {somebody, http.MethodGet, "/me", nil, func(c *console) { away(c, true); c.Clock.Advance(6 * time.Minute) }, 503},
+		"nobody can be checked": {signedIn, http.MethodGet, "/me", nil, func(c *console) { away(c, true); c.Clock.Advance(6 * time.Minute) }, 503},
 		"no tokens": {nil, http.MethodGet, "sign in", nil, func(c *console) {
 			c.Provider.Change(func(b *signintest.Behavior) { b.Token = echoing(http.StatusBadGateway) })
 		}, 503},

@@ -73,7 +73,7 @@ func TestFormAddress(t *testing.T) {
 		"of another form":    strings.Replace(address, "/typed", "/other", 1),
 		"one letter changed": address[:len(address)-40] + letter + address[len(address)-39:],
 		"cut off":            address[:len(address)-10],
-		"of somebody's own":  "/typed?form=a%3D1",
+		"of a user's own":    "/typed?form=a%3D1",
 	} {
 		if got := b.Open(other); got.Text != "lost" {
 			t.Errorf("an address %s shows %q", name, got.Text)
@@ -101,7 +101,7 @@ func TestFormAddressAfterSigningIn(t *testing.T) {
 		p.Claims = map[string]any{"sub": "5678", "email": "bob@example.com"}
 	})
 	if got := c.Browser(t).Open(address); got.Text != "lost" {
-		t.Errorf("somebody else is shown %q", got.Text)
+		t.Errorf("another user is shown %q", got.Text)
 	}
 }
 

@@ -41,7 +41,7 @@ func TestForgedIdentityHeaders(t *testing.T) {
 				}
 			}
 			if answer := b.Ask(http.MethodGet, "/me", "", headers...); !strings.HasPrefix(answer.Text, `ada@example.com of 1 groups ["vision-team"]`) {
-				t.Errorf("with %s %s somebody signed in is %s: %s", name, how, answer.Status, answer.Text)
+				t.Errorf("with %s %s a signed-in user is %s: %s", name, how, answer.Status, answer.Text)
 			}
 		}
 	}

@@ -67,7 +67,7 @@ func TestSlowSender(t *testing.T) {
 		t.Errorf("after %s: %v, %q", time.Since(began), err, text)
 	}
 	if took := time.Since(began); took < 2*time.Second {
-		t.Errorf("somebody on a slow line has %s for a request", took)
+		t.Errorf("a user on a slow line has %s for a request", took)
 	}
 }
 

@@ -75,9 +75,6 @@ func runScenarios(t *testing.T, groups ...map[string]func(*testing.T)) {
 // policy.
 func underPolicy(t *testing.T, idle v1alpha1.IdleComputeStrategy, scenarios map[string]func(*testing.T, *policy)) {
 	t.Run("policy", func(t *testing.T) {
-		if !policyController {
-			t.Skip("setup starts no controller of the cluster policy")
-		}
 		for name, scenario := range scenarios {
 			t.Run(name, func(t *testing.T) { scenario(t, newPolicy(t, idle)) })
 		}

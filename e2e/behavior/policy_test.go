@@ -15,10 +15,6 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// policyController reports whether setup starts the controllers of the cluster
-// policy.
-const policyController = true
-
 // policy is the ClusterPolicy of the cluster. Its strategy for idle compute is the
 // one that Kueue runs with in this phase, so that the controllers do not restart
 // Kueue. It enforces nothing.

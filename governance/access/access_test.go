@@ -88,7 +88,7 @@ func user(name string) rbacv1.Subject {
 	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: name}
 }
 
-// sees waits until the scope of somebody is these namespaces.
+// sees waits until the scope of a user is these namespaces.
 func sees(t *testing.T, s *access.Service, who governance.User, want ...string) {
 	t.Helper()
 	clustertest.Eventually(t, 15*time.Second, func(ctx context.Context) error {
@@ -116,7 +116,7 @@ func TestScope(t *testing.T) {
 	byName := namespaceFor(t, c, "kuota-team-member", user(team+"@example.com"))
 	// A binding that names them without letting them list workloads.
 	powerless := namespaceFor(t, c, "system:public-info-viewer", group(team))
-	// A service account of that name is somebody else.
+	// A service account of that name is another user.
 	account := namespaceFor(t, c, "kuota-team-member", rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: team})
 	foreign := namespaceFor(t, c, "kuota-team-member", group(team+"-2"))
 
@@ -133,7 +133,7 @@ func TestScope(t *testing.T) {
 	}
 	sees(t, s, governance.User{Name: "stranger"})
 
-	// Somebody with a ClusterRoleBinding sees all, by the first review.
+	// A user with a ClusterRoleBinding sees all, by the first review.
 	everything := clustertest.Name("all")
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: everything},
@@ -209,7 +209,7 @@ func TestClosedOnError(t *testing.T) {
 	answered := time.Now()
 	c.Without(t, func() {
 		if allowed, err := s.CanSee(t.Context(), governance.User{Name: "grace"}, namespace); allowed || governance.KindOf(err) != governance.Unavailable {
-			t.Errorf("somebody new: %t, %v", allowed, err)
+			t.Errorf("a new user: %t, %v", allowed, err)
 		}
 		for {
 			allowed, err := s.CanSee(t.Context(), ada, namespace)
@@ -225,7 +225,7 @@ func TestClosedOnError(t *testing.T) {
 			time.Sleep(100 * time.Millisecond) // to ask again, not to wait for anything
 		}
 		if _, err := s.Scope(t.Context(), ada); governance.KindOf(err) != governance.Unavailable {
-			t.Errorf("the scope of somebody without an answer: %v", err)
+			t.Errorf("the scope of a user without an answer: %v", err)
 		}
 	})
 	sees(t, s, ada, namespace)

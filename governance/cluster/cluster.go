@@ -220,11 +220,11 @@ func (c *Cluster) startInformers(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", object, err)
 		}
-		told, err := informer.AddEventHandler(chainHandlers(handler, c.TaskChanges.Notify))
+		registration, err := informer.AddEventHandler(chainHandlers(handler, c.TaskChanges.Notify))
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", object, err)
 		}
-		c.handlersSynced = append(c.handlersSynced, told.HasSynced)
+		c.handlersSynced = append(c.handlersSynced, registration.HasSynced)
 	}
 	return nil
 }

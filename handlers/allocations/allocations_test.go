@@ -262,7 +262,7 @@ func TestEditRefused(t *testing.T) {
 		"wrong":        {&governance.Error{Kind: governance.Invalid, Fields: []governance.FieldError{{Path: "spec.quota[1].pool", Message: "there is no such pool"}}}, 422, "Row 2, instance type: there is no such pool"},
 		"not allowed":  {&governance.Error{Kind: governance.Forbidden, Message: "You may not do this."}, 403, "You may not do this."},
 		"out of reach": {&governance.Error{Kind: governance.Unavailable, Message: "The cluster cannot be reached."}, 503, "The cluster cannot be reached."},
-		"deleted":      {&governance.Error{Kind: governance.NotFound, Message: "Somebody deleted it."}, 404, "Team vision was deleted while you edited it."},
+		"deleted":      {&governance.Error{Kind: governance.NotFound, Message: "Another user deleted it."}, 404, "Team vision was deleted while you edited it."},
 	} {
 		for _, action := range []string{"save", "review"} {
 			t.Run(name+", "+action, func(t *testing.T) {
@@ -409,10 +409,10 @@ func TestDelete(t *testing.T) {
 		"the name not typed":     {action: "delete", status: 422},
 		"no such thing to do":    {action: "x", confirm: "vision", status: 200},
 		"a task started since":   {action: "delete", confirm: "vision", status: 422, refusal: &governance.Error{Kind: governance.Invalid, Fields: []governance.FieldError{{Message: "one of its tasks runs"}}}},
-		"somebody saved since":   {action: "delete", confirm: "vision", status: 409, refusal: &governance.Error{Kind: governance.Conflict, Message: "Somebody else changed it in between."}},
+		"a user saved since":     {action: "delete", confirm: "vision", status: 409, refusal: &governance.Error{Kind: governance.Conflict, Message: "Another user changed it in between."}},
 		"not allowed after all":  {action: "delete", confirm: "vision", status: 403, refusal: &governance.Error{Kind: governance.Forbidden, Message: "You may not do this."}},
 		"the cluster is silent":  {action: "delete", confirm: "vision", status: 503, refusal: &governance.Error{Kind: governance.Unavailable, Message: "It cannot be reached."}},
-		"somebody was quicker":   {action: "delete", confirm: "vision", status: 404, refusal: &governance.Error{Kind: governance.NotFound, Message: "It is gone."}},
+		"deleted meanwhile":      {action: "delete", confirm: "vision", status: 404, refusal: &governance.Error{Kind: governance.NotFound, Message: "It does not exist."}},
 		"holding is not allowed": {departure: busy, action: "hold", status: 403, refusal: &governance.Error{Kind: governance.Forbidden, Message: "You may not do this."}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -26,14 +26,14 @@ func TestHoldAndResumeAQueue(t *testing.T) {
 		status     int
 		location   string
 	}{
-		"hold":                      {path: "/hold", is: v1alpha1.Hold, status: 303, location: address + "?saved=true", says: []string{"2 tasks wait in the queue", "The running task continues", "Job train", "To stop running tasks, type vision"}},
-		"hold, nothing runs":        {path: "/hold", idle: true, is: v1alpha1.Hold, status: 303, location: address + "?saved=true", says: []string{"No task waits"}},
-		"drain":                     {path: "/hold", FormValues: map[string]string{"choice": "Drain", "confirm": "vision"}, is: v1alpha1.Drain, status: 303, location: address + "?saved=true"},
-		"drain, name not typed":     {path: "/hold", FormValues: map[string]string{"choice": "Drain"}, status: 422},
-		"drain, nothing runs now":   {path: "/hold", idle: true, FormValues: map[string]string{"choice": "Drain"}, status: 422},
-		"resume":                    {path: "/resume", was: v1alpha1.Hold, is: v1alpha1.Active, status: 303, location: address + "?saved=true", says: []string{"Kueue starts them as quota allows", "1 task of the team uses quota"}},
-		"somebody saved in between": {path: "/hold", refusal: &governance.Error{Kind: governance.Conflict, Message: "Somebody else changed it in between."}, status: 409},
-		"not allowed after all":     {path: "/hold", refusal: &governance.Error{Kind: governance.Forbidden, Message: "You may not do this."}, status: 403},
+		"hold":                    {path: "/hold", is: v1alpha1.Hold, status: 303, location: address + "?saved=true", says: []string{"2 tasks wait in the queue", "The running task continues", "Job train", "To stop running tasks, type vision"}},
+		"hold, nothing runs":      {path: "/hold", idle: true, is: v1alpha1.Hold, status: 303, location: address + "?saved=true", says: []string{"No task waits"}},
+		"drain":                   {path: "/hold", FormValues: map[string]string{"choice": "Drain", "confirm": "vision"}, is: v1alpha1.Drain, status: 303, location: address + "?saved=true"},
+		"drain, name not typed":   {path: "/hold", FormValues: map[string]string{"choice": "Drain"}, status: 422},
+		"drain, nothing runs now": {path: "/hold", idle: true, FormValues: map[string]string{"choice": "Drain"}, status: 422},
+		"resume":                  {path: "/resume", was: v1alpha1.Hold, is: v1alpha1.Active, status: 303, location: address + "?saved=true", says: []string{"Kueue starts them as quota allows", "1 task of the team uses quota"}},
+		"a user saved in between": {path: "/hold", refusal: &governance.Error{Kind: governance.Conflict, Message: "Another user changed it in between."}, status: 409},
+		"not allowed after all":   {path: "/hold", refusal: &governance.Error{Kind: governance.Forbidden, Message: "You may not do this."}, status: 403},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stored := handlerstest.FullAllocation()

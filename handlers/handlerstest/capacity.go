@@ -30,7 +30,7 @@ func TeamCell(pool, resource string, share usage.TeamUsage) capacity.TeamResourc
 }
 
 // Cluster has two pools of GPUs, one of Neuron devices, and one of neither;
-// three teams, and what somebody does not see.
+// three teams, and what a user does not see.
 func Cluster() capacity.Snapshot {
 	return capacity.Snapshot{
 		Pools: []capacity.PoolSnapshot{

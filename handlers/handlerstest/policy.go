@@ -43,7 +43,7 @@ func (d *PolicyBackend) check(p *v1alpha1.ClusterPolicy) error {
 		version = d.Policy.ResourceVersion
 	}
 	if d.WriteError == nil && p.ResourceVersion != version {
-		return &governance.Error{Kind: governance.Conflict, Message: "Somebody else changed it."}
+		return &governance.Error{Kind: governance.Conflict, Message: "Another user changed it."}
 	}
 	return d.WriteError
 }
@@ -63,7 +63,7 @@ func (d *PolicyBackend) Save(_ context.Context, _ governance.User, p *v1alpha1.C
 
 const PolicyURL = "/policies/cluster/edit"
 
-// RankedPolicy is a policy as somebody left it, with things that no form shows.
+// RankedPolicy is a policy as a user left it, with things that no form shows.
 func RankedPolicy() *v1alpha1.ClusterPolicy {
 	return &v1alpha1.ClusterPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "default", ResourceVersion: "7", Generation: 3, UID: "u", Labels: map[string]string{"by": "gitops"}, Annotations: map[string]string{"note": "kept"}},

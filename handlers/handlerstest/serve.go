@@ -58,9 +58,9 @@ func (d *Backend) sameVersion(team, version string) error {
 	case d.WriteError != nil:
 		return d.WriteError
 	case a == nil:
-		return &governance.Error{Kind: governance.NotFound, Message: "Team " + team + " has no allocation any more: somebody deleted it."}
+		return &governance.Error{Kind: governance.NotFound, Message: "Team " + team + " has no allocation any more: another user deleted it."}
 	case a.ResourceVersion != version:
-		return &governance.Error{Kind: governance.Conflict, Message: "Somebody else changed it in between."}
+		return &governance.Error{Kind: governance.Conflict, Message: "Another user changed it in between."}
 	}
 	return nil
 }

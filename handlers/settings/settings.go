@@ -150,11 +150,11 @@ func manageWords(state diagnostics.Report) string {
 	case !state.Install.Manage:
 		return "not changed (--manage-kueue=false)"
 	case state.CanWrite == diagnostics.Yes:
-		return "kept as the policy says"
+		return "managed by the cluster policy"
 	case state.CanWrite == diagnostics.No:
 		return "the console has no permission to change it"
 	}
-	return "kept as the policy says, if the console has permission"
+	return "managed by the cluster policy, if the console has permission"
 }
 
 func policiesWords(missing []string, looked bool, there string) string {

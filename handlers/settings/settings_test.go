@@ -34,7 +34,7 @@ func TestSettings(t *testing.T) {
 	for selector, want := range map[string]string{
 		"#gap-pods h3": "pod integration is off", "#gap-pods .tag": "Degraded", "#gap-pods .gap-costs": "No quota limits single pods", "details #gap-pods-patch": "+  - pod",
 		"#gap-x .tag": "Note", "#settings-gaps .note": "2 problems", "#settings-cluster": "1,200", "#settings-kueue": "v0.19.2",
-		"details #settings-config": "kind: Configuration # <b>", "details #settings-args": "--config=/x", "#settings-console": "kept as the policy says",
+		"details #settings-config": "kind: Configuration # <b>", "details #settings-args": "--config=/x", "#settings-console": "managed by the cluster policy",
 		"#settings-signin": "none: everyone who can reach", "nav [aria-current]": "Settings",
 	} {
 		if text := page.Find(selector).Text(); !strings.Contains(text, want) {
@@ -54,11 +54,11 @@ func TestSettings(t *testing.T) {
 
 func TestSettingsShowWhoManagesKueue(t *testing.T) {
 	for want, change := range map[string]func(*diagnostics.Observation){
-		"kept as the policy says":                    func(s *diagnostics.Observation) {},
-		"not changed: the console is read-only":      func(s *diagnostics.Observation) { s.ReadOnly = "HyperPod's own task governance runs this cluster." },
-		"off (--history=none)":                       func(s *diagnostics.Observation) { s.Install.Manage = false },
-		"the console has no permission to change it": func(s *diagnostics.Observation) { s.CanWrite = diagnostics.No },
-		"kept as the policy says, if the console":    func(s *diagnostics.Observation) { s.CanWrite = diagnostics.Unknown },
+		"managed by the cluster policy":                 func(s *diagnostics.Observation) {},
+		"not changed: the console is read-only":         func(s *diagnostics.Observation) { s.ReadOnly = "HyperPod's own task governance runs this cluster." },
+		"off (--history=none)":                          func(s *diagnostics.Observation) { s.Install.Manage = false },
+		"the console has no permission to change it":    func(s *diagnostics.Observation) { s.CanWrite = diagnostics.No },
+		"managed by the cluster policy, if the console": func(s *diagnostics.Observation) { s.CanWrite = diagnostics.Unknown },
 	} {
 		d := &handlerstest.Backend{}
 		d.SettingsBackend.Result.Observation = diagnostics.Observation{Install: reconcile.DefaultKueueInstall, CanWrite: diagnostics.Yes}

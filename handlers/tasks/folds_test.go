@@ -120,7 +120,7 @@ func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 			timeline: []timeline.Event{preempted(0), preempted(1), step(2, timeline.Admitted), preempted(2), step(300, timeline.Admitted), preempted(400)},
 			want:     []string{"Preempted by other", "Preempted 3 times in 2 s for other"}, lines: 3,
 		},
-		"deactivated by somebody": {
+		"deactivated by a user": {
 			timeline: []timeline.Event{preempted(0), step(0, timeline.Evicted, deactivated)},
 			want:     []string{"Stopped|The workload is deactivated", "Preempted by other"}, lines: 2,
 		},

@@ -84,7 +84,7 @@ func TestForegroundConfirmation(t *testing.T) {
 
 // A user who is removed at the provider is signed out.
 func TestSessionEndsOnRefusal(t *testing.T) {
-	for name, age := range map[string]time.Duration{"asked while somebody waits": 6 * time.Minute, "asked in the background": 4*time.Minute + time.Second} {
+	for name, age := range map[string]time.Duration{"asked while a user waits": 6 * time.Minute, "asked in the background": 4*time.Minute + time.Second} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bubble) {
 				b.provider.from(no)

@@ -19,7 +19,7 @@ func TestOneConfirmationForAllWaiters(t *testing.T) {
 	for name, tc := range map[string]struct{ lag, answer time.Duration }{
 		"a store that shows writes at once, and a provider that takes its time": {0, 2 * time.Second},
 		"a store that lags, and a provider that takes its time":                 {30 * time.Millisecond, 2 * time.Second},
-		"a provider that answers before the store shows that somebody asks":     {30 * time.Millisecond, time.Nanosecond},
+		"a provider that answers before the store shows that a user asks":       {30 * time.Millisecond, time.Nanosecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *bubble) {

@@ -132,7 +132,7 @@ func crafted(t *testing.T, algorithm jose.KeyAlgorithm, line string, name any) s
 func TestTamperedTextIsRefused(t *testing.T) {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	ring := newRing(t, newKey())
-	sealed := seal(t, ring, "place", "a text that somebody wants to change")
+	sealed := seal(t, ring, "place", "a text that a user wants to change")
 	for i := range sealed {
 		letter := "A" // one part is missing
 		if value := strings.IndexByte(alphabet, sealed[i]); value >= 0 {

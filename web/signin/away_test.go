@@ -133,8 +133,8 @@ func TestHangingProvider(t *testing.T) {
 	incomplete := func(b *signintest.Behavior) { b.ChangeClaims = set("groups", nil) }
 	for _, hangs := range []string{discovery, "/token", "/keys", "/userinfo"} {
 		for name, tc := range map[string]struct{ patience, want time.Duration }{
-			"somebody patient": {patience: time.Hour, want: 10 * time.Second},
-			"who leaves":       {patience: 3 * time.Second, want: 3 * time.Second},
+			"a patient user": {patience: time.Hour, want: 10 * time.Second},
+			"who leaves":     {patience: 3 * time.Second, want: 3 * time.Second},
 		} {
 			t.Run(hangs+" "+name, func(t *testing.T) {
 				behave(t, provider, incomplete)

@@ -104,7 +104,7 @@ func TestRefusingToConfirm(t *testing.T) {
 			behave:   func(b *signintest.Behavior) { b.NoIDToken = true },
 			cause:    "claim email is missing",
 		},
-		"signed by somebody else": {
+		"signed by another user": {
 			behave: func(b *signintest.Behavior) {
 				b.Sign = func(claims map[string]any) string { return signintest.SignWith(other, jose.RS256, claims) }
 			},

@@ -26,21 +26,21 @@ func TestInvalidIDTokenIsRefused(t *testing.T) {
 		sign  func(claims map[string]any) string
 		cause string
 	}{
-		"rp-nonce-invalid":                        {spoil: set("nonce", "another"), cause: "nonce differs"},
-		"rp-nonce missing":                        {spoil: set("nonce", nil), cause: "nonce differs"},
-		"rp-id_token-issuer-mismatch":             {spoil: set("iss", "https://elsewhere.test"), cause: "different provider"},
-		"issuer missing":                          {spoil: set("iss", nil), cause: "different provider"},
-		"rp-id_token-sub":                         {spoil: set("sub", nil), cause: "no sub"},
-		"rp-id_token-aud":                         {spoil: set("aud", "another"), cause: "expected audience"},
-		"audience missing":                        {spoil: set("aud", nil), cause: "expected audience"},
-		"several audiences without azp":           {spoil: set("aud", []string{signintest.ClientID, "another"}), cause: "ID token is for"},
-		"several audiences, azp of somebody else": {spoil: set("aud", []string{signintest.ClientID, "another"}, "azp", "another"), cause: "ID token is for"},
-		"one audience, azp of somebody else":      {spoil: set("azp", "another"), cause: "ID token is for"},
-		"rp-id_token-iat":                         {spoil: set("iat", nil), cause: "no iat"},
-		"expired":                                 {spoil: set("exp", time.Now().Add(-time.Minute).Unix()), cause: "expired"},
-		"without an end":                          {spoil: set("exp", nil), cause: "expired"},
-		"valid only in an hour":                   {spoil: set("nbf", time.Now().Add(time.Hour).Unix()), cause: "not before"},
-		"at_hash of another access token":         {spoil: set("at_hash", "Xx1234567890123456789Q"), cause: "access token hash"},
+		"rp-nonce-invalid":                       {spoil: set("nonce", "another"), cause: "nonce differs"},
+		"rp-nonce missing":                       {spoil: set("nonce", nil), cause: "nonce differs"},
+		"rp-id_token-issuer-mismatch":            {spoil: set("iss", "https://elsewhere.test"), cause: "different provider"},
+		"issuer missing":                         {spoil: set("iss", nil), cause: "different provider"},
+		"rp-id_token-sub":                        {spoil: set("sub", nil), cause: "no sub"},
+		"rp-id_token-aud":                        {spoil: set("aud", "another"), cause: "expected audience"},
+		"audience missing":                       {spoil: set("aud", nil), cause: "expected audience"},
+		"several audiences without azp":          {spoil: set("aud", []string{signintest.ClientID, "another"}), cause: "ID token is for"},
+		"several audiences, azp of another user": {spoil: set("aud", []string{signintest.ClientID, "another"}, "azp", "another"), cause: "ID token is for"},
+		"one audience, azp of another user":      {spoil: set("azp", "another"), cause: "ID token is for"},
+		"rp-id_token-iat":                        {spoil: set("iat", nil), cause: "no iat"},
+		"expired":                                {spoil: set("exp", time.Now().Add(-time.Minute).Unix()), cause: "expired"},
+		"without an end":                         {spoil: set("exp", nil), cause: "expired"},
+		"valid only in an hour":                  {spoil: set("nbf", time.Now().Add(time.Hour).Unix()), cause: "not before"},
+		"at_hash of another access token":        {spoil: set("at_hash", "Xx1234567890123456789Q"), cause: "access token hash"},
 
 		"rp-id_token-kid-absent-multiple-jwks: none of them signed": {
 			sign: func(claims map[string]any) string {
@@ -54,7 +54,7 @@ func TestInvalidIDTokenIsRefused(t *testing.T) {
 			},
 			cause: "verify",
 		},
-		"key of somebody else under the provider's kid": {
+		"key of another user under the provider's kid": {
 			sign: func(claims map[string]any) string { return signintest.SignWith(other, jose.RS256, claims) }, cause: "verify",
 		},
 		"rp-id_token-bad-sig-rs256": {
