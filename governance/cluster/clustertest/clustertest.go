@@ -200,7 +200,8 @@ func (c *Cluster) Kubectl(t testing.TB, input string, args ...string) string {
 // TryKubectl is Kubectl for calls that may fail. It does not retry.
 func (c *Cluster) TryKubectl(input string, args ...string) (string, error) {
 	command := exec.Command(filepath.Join(Root(), ".local", "bin", "kubectl"), args...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(c.Dir, "kubeconfig"))
+	// The cache in the home directory is by address: another cluster may have had this one's port.
+	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(c.Dir, "kubeconfig"), "KUBECACHEDIR="+filepath.Join(c.Dir, fmt.Sprintf("kubectl-%d", os.Getpid())))
 	command.Stdin = strings.NewReader(input)
 	out, err := command.CombinedOutput()
 	return string(out), err

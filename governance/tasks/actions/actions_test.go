@@ -112,6 +112,7 @@ func TestClassOfARunningTaskWithoutOne(t *testing.T) {
 	if r := l.review("bare", actions.Class); !strings.Contains(r.Obstacle, "three steps") {
 		t.Errorf("got the obstacle %q", r.Obstacle)
 	}
+	l.c.Kubectl(t, "", "wait", "job/bare", "-n", l.name, "--for=jsonpath={.spec.suspend}=false") // Kueue starts a job after it admits it
 	// Kueue refuses it too, if the task starts between the review and the action.
 	l.refused(l.SetClass(t.Context(), l.member, l.at("bare"), l.name+"-high"), governance.Invalid, "cannot be added to a non-suspended workload")
 	l.must(l.Stop(t.Context(), l.member, l.at("bare")))
