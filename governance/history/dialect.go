@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"io/fs"
 	"log/slog"
@@ -18,7 +19,8 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
-	_ "modernc.org/sqlite" // the driver "sqlite"
+	driver "modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
 )
 
 //go:embed migrations
@@ -72,6 +74,12 @@ func openSQLite(path string) (writer, reader *sql.DB, err error) {
 	reader.SetMaxOpenConns(4)
 	reader.SetMaxIdleConns(4)
 	return writer, reader, nil
+}
+
+// isBusy reports whether another process has the lock of a SQLite file.
+func isBusy(err error) bool {
+	var failure *driver.Error
+	return errors.As(err, &failure) && failure.Code()&0xff == sqlite3.SQLITE_BUSY
 }
 
 // createFile creates the file of a SQLite database if it does not exist, readable

@@ -88,8 +88,13 @@ func (s *Store) ensureMigrated(ctx context.Context) error {
 			return fmt.Errorf("history: create the file of %s: %w", s.name, err)
 		}
 	}
-	if err := s.Ping(ctx); err != nil {
-		return err
+	// SQLite does not wait while another process sets the journal mode of a new file.
+	deadline := time.Now().Add(callTimeout)
+	for err := s.Ping(ctx); err != nil; err = s.Ping(ctx) {
+		if !isBusy(err) || ctx.Err() != nil || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(20 * time.Millisecond)
 	}
 	// The caller may give up; a migration that has begun completes.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute)
