@@ -1,9 +1,8 @@
-// Command suite runs the tests of this module in three groups, and prints how
-// long each package took:
+// Command suite runs the tests of this module in two groups, and prints how long
+// each package took:
 //
 //	pure      no cluster, no browser   go test with its cache
 //	cluster   clustertest.Main         several packages at once, on a pool of clusters
-//	browser   ./e2e                    alone, on a cluster of the pool
 //
 // With -fast it runs the first group only. A package belongs to a group by what
 // its tests import. The exit code is 1 when a test failed.
@@ -38,13 +37,16 @@ import (
 const (
 	modulePackage  = "kuota.dev/kuota"
 	clusterPackage = "kuota.dev/kuota/governance/cluster/clustertest"
-	browserPackage = "kuota.dev/kuota/e2e"
 	localcluster   = "cmd/localcluster" // a module of its own, which starts its own clusters
 )
 
 // longest names packages that take long, longest first: they start first, so that
-// none of them is left alone at the end.
-var longest = []string{"behavior", "reconcile", "tasks", "preemptionloops", "allocations", "degraded", "cluster", "recorder", "actions", "bypasses", "interrupted"}
+// none of them is left alone at the end. The browser tests (e2e) take longest, but
+// need the most processor time in their second half, when few others are left.
+var longest = []string{"behavior", "reconcile", "preemptionloops", "allocations", "e2e", "degraded", "bypasses", "queries", "recorder", "interrupted", "actions", "uninstall", "access"}
+
+// sleepers is how many tests of a pure package may wait at the same time.
+const sleepers = 8
 
 func main() {
 	fast := flag.Bool("fast", false, "run only tests that need neither a cluster nor a browser")
@@ -68,7 +70,7 @@ func run(ctx context.Context, fast bool, clusters int) error {
 	defer r.print(begin)
 	// Tests of the module itself run go list, which the test cache does not see.
 	failed := r.test(ctx, nil, "", []string{"-count=1"}, groups.module)
-	failed = errors.Join(failed, r.test(ctx, nil, "", nil, groups.pure))
+	failed = errors.Join(failed, r.test(ctx, nil, "", []string{"-parallel=" + strconv.Itoa(sleepers)}, groups.pure))
 	if fast {
 		return failed
 	}
@@ -84,13 +86,7 @@ func run(ctx context.Context, fast bool, clusters int) error {
 	beside := make(chan error, 1)
 	go func() { beside <- r.test(ctx, env, localcluster, nil, []string{"./..."}) }()
 	failed = errors.Join(failed, r.test(ctx, env, "", []string{"-count=1", "-p=" + strconv.Itoa(clusters), "-timeout=20m"}, groups.cluster))
-	if failed = errors.Join(failed, <-beside); ctx.Err() != nil {
-		return failed
-	}
-	if err := <-started; err != nil {
-		return err
-	}
-	return errors.Join(failed, r.test(ctx, env, "", []string{"-count=1", "-timeout=15m"}, groups.browser))
+	return errors.Join(failed, <-beside, <-started)
 }
 
 // startAll starts the clusters one after the other: the first tests can begin
@@ -104,7 +100,7 @@ func startAll(pool *clustertest.Pool, clusters int) error {
 	return nil
 }
 
-type groups struct{ module, pure, cluster, browser []string }
+type groups struct{ module, pure, cluster []string }
 
 // divide lists the packages of the module by group.
 func divide(ctx context.Context) (g groups, err error) {
@@ -126,8 +122,6 @@ func divide(ctx context.Context) (g groups, err error) {
 		case len(p.TestGoFiles)+len(p.XTestGoFiles) == 0:
 		case p.ImportPath == modulePackage:
 			g.module = append(g.module, p.ImportPath)
-		case p.ImportPath == browserPackage:
-			g.browser = append(g.browser, p.ImportPath)
 		case slices.Contains(append(p.TestImports, p.XTestImports...), clusterPackage):
 			g.cluster = append(g.cluster, p.ImportPath)
 		default:
