@@ -13,10 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -56,7 +59,13 @@ func run(m *testing.M) (code int, err error) {
 	if shared, err = connect(dir); err != nil {
 		return 1, err
 	}
-	return m.Run(), nil
+	for deadline := time.Now().Add(startLimit); ; time.Sleep(100 * time.Millisecond) {
+		if err = shared.tryWrite(context.Background()); err == nil {
+			return m.Run(), nil
+		} else if time.Now().After(deadline) {
+			return 1, err
+		}
+	}
 }
 
 // acquire returns the folder of a cluster that no other test binary uses until
@@ -210,9 +219,7 @@ func (c *Cluster) TryKubectl(input string, args ...string) (string, error) {
 // Without stops the API server, calls do, and starts the API server again. It also
 // restarts Kueue and the other components: their watches would take up to a minute
 // to reconnect, and the following tests would wait for them. Without returns when
-// Kuota's objects can be written: for some seconds after its start the API server
-// has not loaded the schema that its mutating admission policy needs, and answers
-// 503.
+// Kuota's objects can be written.
 func (c *Cluster) Without(t testing.TB, do func()) {
 	t.Helper()
 	c.Control(t, "stop", "kube-apiserver")
@@ -222,15 +229,20 @@ func (c *Cluster) Without(t testing.TB, do func()) {
 			c.Control(t, "stop", component)
 			c.Control(t, "start", component)
 		}
-		Eventually(t, rollLimit, func(context.Context) error {
-			out, err := c.TryKubectl("{apiVersion: kuota.dev/v1alpha1, kind: ComputeAllocation, metadata: {generateName: probe-}, spec: {quota: [{instanceType: a, instances: 1}]}}", "create", "--dry-run=server", "-f", "-")
-			if err != nil {
-				return fmt.Errorf("%s", out)
-			}
-			return nil
-		})
+		Eventually(t, rollLimit, c.tryWrite)
 	}()
 	do()
+}
+
+// tryWrite reports whether Kuota's objects can be written. For some seconds after its
+// start the API server has not loaded the schema that its mutating admission policy
+// needs, and answers 503.
+func (c *Cluster) tryWrite(ctx context.Context) error {
+	probe := &v1alpha1.ComputeAllocation{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-"},
+		Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "a", Amounts: v1alpha1.Amounts{Instances: ptr.To[int64](1)}}}},
+	}
+	return c.Client.Create(ctx, probe, client.DryRunAll)
 }
 
 // Control stops or starts a component of the cluster, such as kube-apiserver
