@@ -17,6 +17,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	scheduling "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -156,7 +158,7 @@ func sizes(nodes []corev1.Node, with map[string]string) (sizes []quota.Resources
 func tolerations(flavor *kueue.ResourceFlavorSpec) (needed []corev1.Toleration) {
 	for i := range flavor.NodeTaints {
 		taint := &flavor.NodeTaints[i]
-		if taint.Effect == corev1.TaintEffectPreferNoSchedule || slices.ContainsFunc(flavor.Tolerations, func(t corev1.Toleration) bool { return tolerates(t, taint) }) {
+		if taint.Effect == corev1.TaintEffectPreferNoSchedule || scheduling.TolerationsTolerateTaint(klog.Background(), flavor.Tolerations, taint, false) {
 			continue
 		}
 		t := corev1.Toleration{Key: taint.Key, Operator: corev1.TolerationOpExists, Effect: taint.Effect}
@@ -166,11 +168,4 @@ func tolerations(flavor *kueue.ResourceFlavorSpec) (needed []corev1.Toleration) 
 		needed = append(needed, t)
 	}
 	return needed
-}
-
-func tolerates(t corev1.Toleration, taint *corev1.Taint) bool {
-	if t.Effect != "" && t.Effect != taint.Effect || t.Key != "" && t.Key != taint.Key {
-		return false
-	}
-	return t.Operator == corev1.TolerationOpExists || t.Key != "" && t.Value == taint.Value
 }
