@@ -39,6 +39,21 @@ type FieldError struct {
 	Message string
 }
 
+// FieldErrors collects field errors.
+type FieldErrors []FieldError
+
+// Add adds an error of the field at path, unless problem is empty.
+func (e *FieldErrors) Add(path, problem string) {
+	if problem != "" {
+		*e = append(*e, FieldError{Path: path, Message: problem})
+	}
+}
+
+// Addf adds an error of the field at path with a formatted message.
+func (e *FieldErrors) Addf(path, format string, args ...any) {
+	e.Add(path, fmt.Sprintf(format, args...))
+}
+
 func (e *Error) Error() string {
 	var b strings.Builder
 	if e.Op != "" {

@@ -31,14 +31,14 @@ func (n *Node) Decode(target any, path string) Report {
 // Report is the result of Decode.
 type Report struct {
 	Opaque   []string // paths of the fields of type Opaque
-	Problems Problems
+	Problems governance.FieldErrors
 
 	failed map[string]bool // paths of skipped values
 }
 
 // Unreported returns the problems that are not about a skipped value, for which
 // Decode already reported one.
-func (r Report) Unreported(problems Problems) Problems {
+func (r Report) Unreported(problems governance.FieldErrors) governance.FieldErrors {
 	return slices.DeleteFunc(problems, func(p governance.FieldError) bool {
 		for path := range r.failed {
 			if rest, ok := strings.CutPrefix(p.Path, path); ok && (rest == "" || rest[0] == '.' || rest[0] == '[') {
@@ -70,7 +70,7 @@ func (f *filler) set(n *Node, v reflect.Value, path string) bool {
 	if decode, ok := scalarTypes[v.Type()]; ok {
 		value, problem := decode(n)
 		if problem != "" {
-			f.Problems.Add(path, "%s; ignored", problem)
+			f.Problems.Addf(path, "%s; ignored", problem)
 			return false
 		}
 		v.Set(reflect.ValueOf(value))
@@ -126,19 +126,19 @@ func (f *filler) scalar(n *Node, v reflect.Value, path string) bool {
 		}
 		whole, ok := ParseInt(n.Text)
 		if !ok || v.OverflowInt(whole) {
-			f.Problems.Add(path, "%s is not a valid whole number for this field; ignored", Quote(n.Text))
+			f.Problems.Addf(path, "%s is not a valid whole number for this field; ignored", Quote(n.Text))
 			return false
 		}
 		v.SetInt(whole)
 	default:
-		f.Problems.Add(path, "is not supported; ignored")
+		f.Problems.Addf(path, "is not supported; ignored")
 		return false
 	}
 	return true
 }
 
 func (f *filler) mismatch(n *Node, want Kind, path string) bool {
-	f.Problems.Add(path, "is %s, expected %s; ignored", words[n.Kind], words[want])
+	f.Problems.Addf(path, "is %s, expected %s; ignored", words[n.Kind], words[want])
 	return false
 }
 
@@ -211,10 +211,10 @@ func (f *filler) unknown(names []string, fields map[string]reflect.Value, path s
 		shown = append(shown, fmt.Sprintf("%d more", more))
 	}
 	if len(names) == 1 {
-		f.Problems.Add(path, "unknown field %s; ignored", shown[0])
+		f.Problems.Addf(path, "unknown field %s; ignored", shown[0])
 		return
 	}
-	f.Problems.Add(path, "unknown fields %s; ignored", strings.Join(shown, ", "))
+	f.Problems.Addf(path, "unknown fields %s; ignored", strings.Join(shown, ", "))
 }
 
 // scalarTypes decodes the types that have a notation of their own.

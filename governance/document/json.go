@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+
+	"kuota.dev/kuota/governance"
 )
 
 // builder builds the nodes of one text and enforces the bounds.
 type builder struct {
 	nodes    int
-	problems Problems
+	problems governance.FieldErrors
 }
 
 // errBounds is the error for a text beyond maxDepth or maxNodes.
@@ -27,7 +29,7 @@ func (b *builder) node(depth int) error {
 // set adds a field. The last of several with the same name is used.
 func (b *builder) set(object *Node, seen map[string]int, name string, value *Node, path string) {
 	if at, ok := seen[name]; ok {
-		b.problems.Add(path, "%s is listed twice; the first was ignored", Quote(name))
+		b.problems.Addf(path, "%s is listed twice; the first was ignored", Quote(name))
 		object.Fields[at].Node = value
 		return
 	}
@@ -37,7 +39,7 @@ func (b *builder) set(object *Node, seen map[string]int, name string, value *Nod
 
 // readJSON parses a sequence of JSON values. If a top-level list is truncated, it
 // returns the complete items.
-func readJSON(text []byte) ([]*Node, Problems) {
+func readJSON(text []byte) ([]*Node, governance.FieldErrors) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	var b builder
@@ -59,7 +61,7 @@ func readJSON(text []byte) ([]*Node, Problems) {
 			documents = append(documents, value)
 		}
 		documents = flatten(documents)
-		b.problems.Add(lineOf(text, decoder.InputOffset()), "not valid JSON from here: %s. %s", reason(err), importedBefore(len(documents)))
+		b.problems.Addf(lineOf(text, decoder.InputOffset()), "not valid JSON from here: %s. %s", reason(err), importedBefore(len(documents)))
 		return documents, b.problems
 	}
 	return flatten(documents), b.problems

@@ -3,8 +3,6 @@ package document
 import (
 	"fmt"
 	"strings"
-
-	"kuota.dev/kuota/governance"
 )
 
 // Kind is the type of a Node.
@@ -75,15 +73,6 @@ func Child(path, field string) string {
 
 // Index returns the path of an item of the list at path.
 func Index(path string, index int) string { return fmt.Sprintf("%s[%d]", path, index) }
-
-// Problems are messages about skipped or changed parts of a text, each with the
-// path of the part.
-type Problems []governance.FieldError
-
-// Add appends a problem.
-func (p *Problems) Add(path, format string, args ...any) {
-	*p = append(*p, governance.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
-}
 
 // Quote returns an imported name or value for a message: quoted, and truncated to
 // 60 characters.

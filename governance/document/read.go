@@ -3,6 +3,8 @@ package document
 import (
 	"bytes"
 	"unicode/utf8"
+
+	"kuota.dev/kuota/governance"
 )
 
 // The bounds of a text: its size, its nesting and its number of values.
@@ -15,15 +17,15 @@ const (
 // Read parses a text with any number of JSON or YAML documents. The items of a
 // top-level list are returned as documents. A syntax error is reported and ends
 // the reading; the documents before it are returned.
-func Read(text []byte) (documents []*Node, problems Problems) {
+func Read(text []byte) (documents []*Node, problems governance.FieldErrors) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	trimmed := bytes.TrimSpace(text)
 	switch {
 	case len(text) > MaxBytes:
-		problems.Add("", "the text is longer than 1 MiB, so nothing was imported. Import fewer objects at a time")
+		problems.Addf("", "the text is longer than 1 MiB, so nothing was imported. Import fewer objects at a time")
 	case len(trimmed) == 0:
 	case !utf8.Valid(text):
-		problems.Add("", "it is not UTF-8 text, so nothing was imported")
+		problems.Addf("", "it is not UTF-8 text, so nothing was imported")
 	case trimmed[0] == '{' || trimmed[0] == '[':
 		if documents, problems = readJSON(text); len(documents) == 0 {
 			// YAML allows more than JSON, such as comments.
@@ -35,7 +37,7 @@ func Read(text []byte) (documents []*Node, problems Problems) {
 		documents, problems = readYAML(text)
 	}
 	if len(documents) == 0 && len(problems) == 0 {
-		problems.Add("", "it is empty")
+		problems.Addf("", "it is empty")
 	}
 	return documents, problems
 }

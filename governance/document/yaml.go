@@ -6,11 +6,13 @@ import (
 	"io"
 	"strings"
 
+	"kuota.dev/kuota/governance"
+
 	yaml "go.yaml.in/yaml/v3"
 )
 
 // readYAML parses a stream of YAML documents.
-func readYAML(text []byte) ([]*Node, Problems) {
+func readYAML(text []byte) ([]*Node, governance.FieldErrors) {
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var b builder
 	var documents []*Node
@@ -26,7 +28,7 @@ func readYAML(text []byte) ([]*Node, Problems) {
 		}
 		if err != nil {
 			documents = flatten(documents)
-			b.problems.Add("", "not valid YAML: %s. %s", strings.TrimPrefix(err.Error(), "yaml: "), importedBefore(len(documents)))
+			b.problems.Addf("", "not valid YAML: %s. %s", strings.TrimPrefix(err.Error(), "yaml: "), importedBefore(len(documents)))
 			return documents, b.problems
 		}
 		if value != nil && value.Kind != Null { // else an empty document
@@ -59,7 +61,7 @@ func (b *builder) yaml(from *yaml.Node, depth int, path string) (*Node, error) {
 		for i := 0; i+1 < len(from.Content); i += 2 {
 			name := from.Content[i]
 			if name.Kind != yaml.ScalarNode {
-				b.problems.Add(path, "a key is not a string; ignored with its value")
+				b.problems.Addf(path, "a key is not a string; ignored with its value")
 				continue
 			}
 			value, err := b.yaml(from.Content[i+1], depth+1, Child(path, cut(name.Value)))
@@ -70,7 +72,7 @@ func (b *builder) yaml(from *yaml.Node, depth int, path string) (*Node, error) {
 		}
 		return object, nil
 	}
-	b.problems.Add(path, "is an alias (*%s), which is not supported; write the value out", cut(from.Value))
+	b.problems.Addf(path, "is an alias (*%s), which is not supported; write the value out", cut(from.Value))
 	return &Node{Kind: Invalid}, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/document"
 )
 
@@ -37,10 +38,10 @@ func IsCommand(text string) bool {
 }
 
 // ParseCommands parses commands of the AWS CLI into the objects that they send.
-func ParseCommands(text string) (objects []*document.Node, wrong document.Problems) {
+func ParseCommands(text string) (objects []*document.Node, wrong governance.FieldErrors) {
 	words, ok := split(text)
 	if !ok {
-		wrong.Add("", "a quotation mark is missing in the command, so nothing was imported")
+		wrong.Addf("", "a quotation mark is missing in the command, so nothing was imported")
 		return nil, wrong
 	}
 	for i := 0; i < len(words); i++ {
@@ -61,9 +62,9 @@ func ParseCommands(text string) (objects []*document.Node, wrong document.Proble
 		}
 		switch {
 		case field == "" || len(objects) == 0:
-			wrong.Add("", "argument %s was ignored", document.Quote(word))
+			wrong.Addf("", "argument %s was ignored", document.Quote(word))
 		case !hasValue:
-			wrong.Add(field, "%s has no value", word)
+			wrong.Addf(field, "%s has no value", word)
 		default:
 			set(objects[len(objects)-1], field, value, &wrong)
 		}
@@ -72,29 +73,29 @@ func ParseCommands(text string) (objects []*document.Node, wrong document.Proble
 }
 
 // set sets a field of an object to the value of an option.
-func set(object *document.Node, field, value string, wrong *document.Problems) {
+func set(object *document.Node, field, value string, wrong *governance.FieldErrors) {
 	node := &document.Node{Kind: document.Text, Text: value, Untyped: true}
 	switch trimmed := strings.TrimSpace(value); {
 	case !slices.Contains(structured, field):
 	case strings.HasPrefix(trimmed, "file:"):
-		wrong.Add(field, "refers to a file; paste its content instead")
+		wrong.Addf(field, "refers to a file; paste its content instead")
 		return
 	case strings.HasPrefix(trimmed, "{") || strings.HasPrefix(trimmed, "["):
 		nodes, problems := document.Read([]byte(value))
 		if len(nodes) != 1 || len(problems) > 0 {
-			wrong.Add(field, "not valid JSON; ignored")
+			wrong.Addf(field, "not valid JSON; ignored")
 			return
 		}
 		node = nodes[0]
 	default:
 		s := shorthand{rest: trimmed}
 		if node = s.fields(0, ""); s.invalid || s.rest != "" {
-			wrong.Add(field, "not valid shorthand syntax of the AWS CLI; ignored")
+			wrong.Addf(field, "not valid shorthand syntax of the AWS CLI; ignored")
 			return
 		}
 	}
 	if object.Has(field) {
-		wrong.Add(field, "is set twice; the first is used")
+		wrong.Addf(field, "is set twice; the first is used")
 		return
 	}
 	object.Fields = append(object.Fields, document.Field{Name: field, Node: node})

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/big"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/document"
@@ -12,9 +13,9 @@ import (
 )
 
 // converter converts HyperPod's types to Kuota's, and reports what it skips.
-type converter struct{ problems document.Problems }
+type converter struct{ problems governance.FieldErrors }
 
-func (c *converter) report(path, format string, args ...any) { c.problems.Add(path, format, args...) }
+func (c *converter) report(path, format string, args ...any) { c.problems.Addf(path, format, args...) }
 
 // quota sets the spec of an allocation, and returns the name of the team. Rows
 // keep their index, which the paths of problems contain.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/document"
 )
@@ -42,18 +43,18 @@ func ShapeOf(n *document.Node) Shape {
 }
 
 // ListItems returns the items of a list response, and the field that contains them.
-func ListItems(n *document.Node, path string) (items []*document.Node, field string, wrong document.Problems) {
+func ListItems(n *document.Node, path string) (items []*document.Node, field string, wrong governance.FieldErrors) {
 	for _, f := range n.Fields {
 		switch {
 		case slices.Contains(lists, f.Name) && f.Node.Kind == document.List:
 			items, field = append(items, f.Node.Items...), f.Name
 		case slices.Contains(lists, f.Name):
-			wrong.Add(document.Child(path, f.Name), "is not a list; ignored")
+			wrong.Addf(document.Child(path, f.Name), "is not a list; ignored")
 		case f.Name == "NextToken" && f.Node.Kind == document.Null:
 		case f.Name == "NextToken":
-			wrong.Add(document.Child(path, f.Name), "the list has more pages, which are not in this text")
+			wrong.Addf(document.Child(path, f.Name), "the list has more pages, which are not in this text")
 		case f.Name != "ResponseMetadata":
-			wrong.Add(path, "unknown field %s; ignored", document.Quote(f.Name))
+			wrong.Addf(path, "unknown field %s; ignored", document.Quote(f.Name))
 		}
 	}
 	return items, field, wrong
@@ -61,7 +62,7 @@ func ListItems(n *document.Node, path string) (items []*document.Node, field str
 
 // Allocation converts a compute quota, or only its configuration. It returns nil
 // for one that AWS deleted.
-func Allocation(n *document.Node, shape Shape, path string) (*v1alpha1.ComputeAllocation, document.Problems) {
+func Allocation(n *document.Node, shape Shape, path string) (*v1alpha1.ComputeAllocation, governance.FieldErrors) {
 	a := &v1alpha1.ComputeAllocation{}
 	var q computeQuota
 	var report document.Report
@@ -73,7 +74,7 @@ func Allocation(n *document.Node, shape Shape, path string) (*v1alpha1.ComputeAl
 	}
 	c := converter{problems: report.Problems}
 	if deleted(q.Status) {
-		c.problems.Add(document.Child(path, "Status"), "is %s: AWS deleted it, so it was not imported", *q.Status)
+		c.problems.Addf(document.Child(path, "Status"), "is %s: AWS deleted it, so it was not imported", *q.Status)
 		return nil, c.problems
 	}
 	a.Name = c.quota(&a.Spec, &q, shape, path)
@@ -83,7 +84,7 @@ func Allocation(n *document.Node, shape Shape, path string) (*v1alpha1.ComputeAl
 
 // Policy converts a scheduler configuration. It returns nil for one that AWS
 // deleted, or that has no settings.
-func Policy(n *document.Node, shape Shape, path string) (*v1alpha1.ClusterPolicy, document.Problems) {
+func Policy(n *document.Node, shape Shape, path string) (*v1alpha1.ClusterPolicy, governance.FieldErrors) {
 	var s scheduler
 	var report document.Report
 	at := path
@@ -97,10 +98,10 @@ func Policy(n *document.Node, shape Shape, path string) (*v1alpha1.ClusterPolicy
 	informational := withoutEquivalent(report.Opaque, s.Status, path)
 	switch {
 	case deleted(s.Status):
-		c.problems.Add(document.Child(path, "Status"), "is %s: AWS deleted it, so it was not imported", *s.Status)
+		c.problems.Addf(document.Child(path, "Status"), "is %s: AWS deleted it, so it was not imported", *s.Status)
 		return nil, c.problems
 	case s.SchedulerConfig == nil:
-		c.problems.Add(at, "is missing, so nothing was imported; the output of describe-cluster-scheduler-config has it")
+		c.problems.Addf(at, "is missing, so nothing was imported; the output of describe-cluster-scheduler-config has it")
 		return nil, append(c.problems, informational...)
 	}
 	p := &v1alpha1.ClusterPolicy{}
@@ -115,7 +116,7 @@ func deleted(status *string) bool {
 }
 
 // withoutEquivalent reports the fields without an equivalent as one problem.
-func withoutEquivalent(fields []string, status *string, path string) (wrong document.Problems) {
+func withoutEquivalent(fields []string, status *string, path string) (wrong governance.FieldErrors) {
 	if status != nil {
 		fields = append(fields, document.Child(path, "Status"))
 	}
@@ -131,6 +132,6 @@ func withoutEquivalent(fields []string, status *string, path string) (wrong docu
 	if len(names) == 1 {
 		verb = " has no equivalent here and stays"
 	}
-	wrong.Add(path, "%s", strings.Join(names, ", ")+verb+" with AWS")
+	wrong.Addf(path, "%s", strings.Join(names, ", ")+verb+" with AWS")
 	return wrong
 }

@@ -3,6 +3,7 @@ package hyperpod
 import (
 	"strings"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/document"
 	"kuota.dev/kuota/governance/manifest"
@@ -48,7 +49,7 @@ func pathsOf(shape Shape, path string) func(string) string {
 }
 
 // sanitize sanitizes an allocation, and reports problems with HyperPod's paths.
-func sanitize(a *v1alpha1.ComputeAllocation, convert func(string) string) (wrong document.Problems) {
+func sanitize(a *v1alpha1.ComputeAllocation, convert func(string) string) (wrong governance.FieldErrors) {
 	wrong = manifest.SanitizeName(&a.Name, "ComputeQuotaTarget.TeamName")
 	wrong = append(wrong, manifest.SanitizeSpec(&a.Spec, "spec")...)
 	for i := range wrong {
@@ -58,7 +59,7 @@ func sanitize(a *v1alpha1.ComputeAllocation, convert func(string) string) (wrong
 }
 
 // sanitizePolicy is sanitize for a policy.
-func sanitizePolicy(spec *v1alpha1.ClusterPolicySpec, path string) document.Problems {
+func sanitizePolicy(spec *v1alpha1.ClusterPolicySpec, path string) governance.FieldErrors {
 	wrong := manifest.SanitizePolicy(spec, "spec")
 	for i := range wrong {
 		wrong[i].Path = document.Child(path, strings.Replace(wrong[i].Path, "spec.priorityClasses", "PriorityClasses", 1))

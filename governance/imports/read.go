@@ -48,7 +48,7 @@ const (
 // CLI. Every part that it does not import is in Problems.
 func Read(text []byte) Result {
 	var documents []*document.Node
-	var wrong document.Problems
+	var wrong governance.FieldErrors
 	if len(text) <= document.MaxBytes && utf8.Valid(text) && hyperpod.IsCommand(string(text)) {
 		documents, wrong = hyperpod.ParseCommands(string(text))
 	} else {

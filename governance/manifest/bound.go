@@ -6,18 +6,19 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/document"
 	"kuota.dev/kuota/governance/quota"
 )
 
 // SanitizeName clears an invalid team name, and reports it.
-func SanitizeName(name *string, path string) (problems document.Problems) {
+func SanitizeName(name *string, path string) (problems governance.FieldErrors) {
 	if problem := quota.CheckTeamName(*name); problem != "" {
 		if *name == "" {
 			problem = "is missing: " + problem
 		}
-		problems.Add(path, "%s", problem)
+		problems.Addf(path, "%s", problem)
 		*name = ""
 	}
 	return problems
@@ -25,38 +26,38 @@ func SanitizeName(name *string, path string) (problems document.Problems) {
 
 // SanitizeSpec removes the values from the spec of an allocation that its CRD does
 // not allow, and reports them.
-func SanitizeSpec(spec *v1alpha1.ComputeAllocationSpec, path string) (problems document.Problems) {
+func SanitizeSpec(spec *v1alpha1.ComputeAllocationSpec, path string) (problems governance.FieldErrors) {
 	s := sanitizer{&problems}
 	at := func(name string) string { return document.Child(path, name) }
 	if s.text(&spec.DisplayName, at("displayName"), v1alpha1.MaxDisplayName); strings.ContainsFunc(spec.DisplayName, unicode.IsControl) {
-		problems.Add(at("displayName"), "has line breaks or control characters; ignored")
+		problems.Addf(at("displayName"), "has line breaks or control characters; ignored")
 		spec.DisplayName = ""
 	}
 	s.text(&spec.Description, at("description"), v1alpha1.MaxDescription)
 	oneOf(s, &spec.Activation, at("activation"), v1alpha1.Active, v1alpha1.Hold, v1alpha1.Drain)
 	if n := spec.Namespace; n != "" && (len(n) > v1alpha1.MaxLabelValue || !v1alpha1.ValidName(n) || strings.HasPrefix(n, "kube-") || slices.Contains([]string{"default", "kueue-system", "kuota-system"}, n)) {
-		problems.Add(at("namespace"), "%s cannot be the namespace of a team; ignored", document.Quote(n))
+		problems.Addf(at("namespace"), "%s cannot be the namespace of a team; ignored", document.Quote(n))
 		spec.Namespace = ""
 	}
 	spec.Members = s.members(spec.Members, at("members"))
 	if w := spec.FairShareWeight; w < 0 || w > v1alpha1.MaxWeight {
-		problems.Add(at("fairShareWeight"), "must be from 0 to 100; 0 is used")
+		problems.Addf(at("fairShareWeight"), "must be from 0 to 100; 0 is used")
 		spec.FairShareWeight = 0
 	}
 	spec.Quota = s.rows(spec.Quota, at("quota"))
 	s.sharing(&spec.Sharing, at("sharing"))
 	oneOf(s, &spec.Preemption.WithinTeam, at("preemption.withinTeam"), v1alpha1.PreemptLowerPriority, v1alpha1.PreemptNever)
 	if spec.NamespaceCeiling && spec.Sharing.Unlimited {
-		problems.Add(at("namespaceCeiling"), "cannot be combined with unlimited borrowing; ignored")
+		problems.Addf(at("namespaceCeiling"), "cannot be combined with unlimited borrowing; ignored")
 		spec.NamespaceCeiling = false
 	}
 	return problems
 }
 
 // sanitizer removes values that are out of bounds, and reports them.
-type sanitizer struct{ problems *document.Problems }
+type sanitizer struct{ problems *governance.FieldErrors }
 
-func (s sanitizer) report(path, format string, args ...any) { s.problems.Add(path, format, args...) }
+func (s sanitizer) report(path, format string, args ...any) { s.problems.Addf(path, format, args...) }
 
 // text clears a text with more than maxLength characters.
 func (s sanitizer) text(text *string, path string, maxLength int) {

@@ -4,13 +4,14 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/document"
 )
 
 // SanitizePolicy removes the values from the spec of a policy that its CRD does
 // not allow, and reports them.
-func SanitizePolicy(spec *v1alpha1.ClusterPolicySpec, path string) (problems document.Problems) {
+func SanitizePolicy(spec *v1alpha1.ClusterPolicySpec, path string) (problems governance.FieldErrors) {
 	s := sanitizer{&problems}
 	at := func(name string) string { return document.Child(path, name) }
 	oneOf(s, &spec.TaskPrioritization, at("taskPrioritization"), v1alpha1.FirstComeFirstServe, v1alpha1.TaskRanking)

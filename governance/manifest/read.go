@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/document"
 )
@@ -36,24 +37,24 @@ type metadata struct {
 
 // Read decodes one of Kuota's resources, and sanitizes its spec. Both are nil if n
 // is not one. problems are the parts that were skipped.
-func Read(n *document.Node, path string) (*v1alpha1.ComputeAllocation, *v1alpha1.ClusterPolicy, document.Problems) {
+func Read(n *document.Node, path string) (*v1alpha1.ComputeAllocation, *v1alpha1.ClusterPolicy, governance.FieldErrors) {
 	var o object
 	report := n.Decode(&o, path)
 	wrong := report.Problems
 	if o.APIVersion != v1alpha1.GroupVersion.String() {
-		wrong.Add(document.Child(path, "apiVersion"), "is %s; Kuota reads %s", document.Quote(o.APIVersion), v1alpha1.GroupVersion)
+		wrong.Addf(document.Child(path, "apiVersion"), "is %s; Kuota reads %s", document.Quote(o.APIVersion), v1alpha1.GroupVersion)
 		return nil, nil, wrong
 	}
 	if o.Kind != KindAllocation && o.Kind != KindPolicy {
-		wrong.Add(document.Child(path, "kind"), "is %s; Kuota reads %s and %s", document.Quote(o.Kind), KindAllocation, KindPolicy)
+		wrong.Addf(document.Child(path, "kind"), "is %s; Kuota reads %s and %s", document.Quote(o.Kind), KindAllocation, KindPolicy)
 		return nil, nil, wrong
 	}
 	if left := slices.DeleteFunc(report.Opaque, func(p string) bool { return p == document.Child(path, "spec") }); len(left) > 0 {
-		wrong.Add(path, "only the name and the spec were imported, not %s", strings.Join(left, ", "))
+		wrong.Addf(path, "only the name and the spec were imported, not %s", strings.Join(left, ", "))
 	}
 	spec := n.Get("spec")
 	if spec == nil {
-		wrong.Add(document.Child(path, "spec"), "is missing")
+		wrong.Addf(document.Child(path, "spec"), "is missing")
 		spec = &document.Node{Kind: document.Object}
 	}
 	at := document.Child(path, "spec")
@@ -61,7 +62,7 @@ func Read(n *document.Node, path string) (*v1alpha1.ComputeAllocation, *v1alpha1
 		p := &v1alpha1.ClusterPolicy{}
 		p.Name = v1alpha1.ClusterPolicyName
 		if o.Metadata.Name != p.Name {
-			wrong.Add(document.Child(path, "metadata.name"), "is %s; there is one cluster policy, and its name is %s", document.Quote(o.Metadata.Name), p.Name)
+			wrong.Addf(document.Child(path, "metadata.name"), "is %s; there is one cluster policy, and its name is %s", document.Quote(o.Metadata.Name), p.Name)
 		}
 		filled := spec.Decode(&p.Spec, at)
 		return nil, p, slices.Concat(wrong, filled.Problems, filled.Unreported(SanitizePolicy(&p.Spec, at)))

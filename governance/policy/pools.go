@@ -14,7 +14,7 @@ import (
 // computed with them.
 func (errs *fieldErrors) pools(pools []v1alpha1.Pool, state State) bool {
 	if len(pools) > v1alpha1.MaxPools {
-		errs.add("spec.pools", "has %d pools; a policy has at most %d", len(pools), v1alpha1.MaxPools)
+		errs.Addf("spec.pools", "has %d pools; a policy has at most %d", len(pools), v1alpha1.MaxPools)
 		return false
 	}
 	seen := map[string]bool{}
@@ -23,14 +23,14 @@ func (errs *fieldErrors) pools(pools []v1alpha1.Pool, state State) bool {
 		clash := state.Types.Clashes(v1alpha1.Pool{Name: pool.Name})
 		switch problem := checkName(pool.Name); {
 		case clash != "":
-			errs.add(at+".name", "%s", clash)
+			errs.Addf(at+".name", "%s", clash)
 		case problem != "":
-			errs.add(at+".name", "%s", problem)
+			errs.Addf(at+".name", "%s", problem)
 		case seen[pool.Name]:
-			errs.add(at+".name", "pool %s is listed twice; remove one", pool.Name)
+			errs.Addf(at+".name", "pool %s is listed twice; remove one", pool.Name)
 		}
 		if circular := state.Types.Clashes(pool); clash == "" && circular != "" {
-			errs.add(at+".match.nodeLabels", "%s", circular)
+			errs.Addf(at+".match.nodeLabels", "%s", circular)
 		}
 		seen[pool.Name] = true
 		errs.match(at+".match", pool.Match)
@@ -46,34 +46,34 @@ func (errs *fieldErrors) match(at string, match v1alpha1.PoolMatch) {
 		}
 	}
 	if criteria != 1 {
-		errs.add(at, "match nodes by exactly one of: an accelerator, an instance family, instance types, or node labels")
+		errs.Addf(at, "match nodes by exactly one of: an accelerator, an instance family, instance types, or node labels")
 		return
 	}
 	long := func(path, value string) {
 		if len(value) > v1alpha1.MaxLabelValue {
-			errs.add(path, "has %d characters; use at most %d", len(value), v1alpha1.MaxLabelValue)
+			errs.Addf(path, "has %d characters; use at most %d", len(value), v1alpha1.MaxLabelValue)
 		}
 	}
 	long(at+".accelerator", match.Accelerator)
 	long(at+".instanceFamily", match.InstanceFamily)
 	if len(match.InstanceTypes) > v1alpha1.MaxPoolTypes {
-		errs.add(at+".instanceTypes", "names %d types; a pool names at most %d", len(match.InstanceTypes), v1alpha1.MaxPoolTypes)
+		errs.Addf(at+".instanceTypes", "names %d types; a pool names at most %d", len(match.InstanceTypes), v1alpha1.MaxPoolTypes)
 	}
 	for i, name := range match.InstanceTypes {
 		long(at+".instanceTypes", name)
 		switch {
 		case name == "":
-			errs.add(at+".instanceTypes", "one of the types is empty; leave it out")
+			errs.Addf(at+".instanceTypes", "one of the types is empty; leave it out")
 		case slices.Contains(match.InstanceTypes[:i], name):
-			errs.add(at+".instanceTypes", "type %s is listed twice; remove one", name)
+			errs.Addf(at+".instanceTypes", "type %s is listed twice; remove one", name)
 		}
 	}
 	if len(match.NodeLabels) > v1alpha1.MaxPoolLabels {
-		errs.add(at+".nodeLabels", "has %d labels; a pool has at most %d", len(match.NodeLabels), v1alpha1.MaxPoolLabels)
+		errs.Addf(at+".nodeLabels", "has %d labels; a pool has at most %d", len(match.NodeLabels), v1alpha1.MaxPoolLabels)
 	}
 	for _, key := range slices.Sorted(maps.Keys(match.NodeLabels)) {
 		if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(match.NodeLabels[key])) > 0 {
-			errs.add(at+".nodeLabels", "%s=%s is not a valid node label", key, match.NodeLabels[key])
+			errs.Addf(at+".nodeLabels", "%s=%s is not a valid node label", key, match.NodeLabels[key])
 		}
 	}
 }

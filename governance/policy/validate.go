@@ -23,7 +23,7 @@ func Validate(policy *v1alpha1.ClusterPolicy, state State) []governance.FieldErr
 	errs.gang(&spec.GangScheduling)
 	errs.oneOf("spec.preemptionLoops", string(spec.PreemptionLoops), string(v1alpha1.BreakLoops), string(v1alpha1.WarnOfLoops))
 	errs.oneOf("spec.enforcement", string(spec.Enforcement), string(v1alpha1.RequireQueue), string(v1alpha1.EnforcementNone))
-	return append(errs, ValidatePools(spec.Pools, state)...)
+	return append(errs.FieldErrors, ValidatePools(spec.Pools, state)...)
 }
 
 // ValidatePools returns the errors of pools, by themselves and with the quota of
@@ -31,29 +31,25 @@ func Validate(policy *v1alpha1.ClusterPolicy, state State) []governance.FieldErr
 // keeps the applied pools for the same reasons. It is pure.
 func ValidatePools(pools []v1alpha1.Pool, state State) []governance.FieldError {
 	var errs fieldErrors
-	if errs.pools(pools, state) && len(errs) == 0 {
-		errs = append(errs, orphanedQuota(pools, state)...) // only if the pools are valid: errors of invalid ones would mislead
+	if errs.pools(pools, state) && len(errs.FieldErrors) == 0 {
+		return orphanedQuota(pools, state) // only if the pools are valid: errors of invalid ones would mislead
 	}
-	return errs
+	return errs.FieldErrors
 }
 
-// fieldErrors collects errors.
-type fieldErrors []governance.FieldError
-
-func (errs *fieldErrors) add(path, format string, args ...any) {
-	*errs = append(*errs, governance.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
-}
+// fieldErrors collects the errors of a policy.
+type fieldErrors struct{ governance.FieldErrors }
 
 // oneOf requires one of two values; an empty value takes the default.
 func (errs *fieldErrors) oneOf(path, value, a, b string) {
 	if value != "" && value != a && value != b {
-		errs.add(path, "choose %s or %s", a, b)
+		errs.Addf(path, "choose %s or %s", a, b)
 	}
 }
 
 func (errs *fieldErrors) classes(classes []v1alpha1.PriorityClass) {
 	if len(classes) > v1alpha1.MaxPriorityClasses {
-		errs.add("spec.priorityClasses", "has %d classes; a policy has at most %d", len(classes), v1alpha1.MaxPriorityClasses)
+		errs.Addf("spec.priorityClasses", "has %d classes; a policy has at most %d", len(classes), v1alpha1.MaxPriorityClasses)
 	}
 	seen := map[string]string{} // class by the name of its object
 	for i, class := range classes {
@@ -62,21 +58,21 @@ func (errs *fieldErrors) classes(classes []v1alpha1.PriorityClass) {
 		other, twice := seen[object]
 		switch problem := checkName(class.Name); {
 		case problem != "":
-			errs.add(at+".name", "%s", problem)
+			errs.Addf(at+".name", "%s", problem)
 		case twice && other == class.Name:
-			errs.add(at+".name", "class %s is listed twice; remove one", class.Name)
+			errs.Addf(at+".name", "class %s is listed twice; remove one", class.Name)
 		case twice:
-			errs.add(at+".name", "%s and %s would both be the object %s; rename one", other, class.Name, object)
+			errs.Addf(at+".name", "%s and %s would both be the object %s; rename one", other, class.Name, object)
 		}
 		seen[object] = class.Name
 		switch {
 		case class.Weight == nil:
-			errs.add(at+".weight", "enter a weight from 0 (lowest) to %d (highest)", v1alpha1.MaxWeight)
+			errs.Addf(at+".weight", "enter a weight from 0 (lowest) to %d (highest)", v1alpha1.MaxWeight)
 		case *class.Weight < 0 || *class.Weight > v1alpha1.MaxWeight:
-			errs.add(at+".weight", "must be a whole number from 0 (lowest) to %d (highest)", v1alpha1.MaxWeight)
+			errs.Addf(at+".weight", "must be a whole number from 0 (lowest) to %d (highest)", v1alpha1.MaxWeight)
 		}
 		if n := utf8.RuneCountInString(class.Description); n > v1alpha1.MaxDescription {
-			errs.add(at+".description", "has %d characters; a description has at most %d", n, v1alpha1.MaxDescription)
+			errs.Addf(at+".description", "has %d characters; a description has at most %d", n, v1alpha1.MaxDescription)
 		}
 	}
 }
@@ -97,19 +93,19 @@ func checkName(name string) string {
 // enabling it must not fail for them.
 func (errs *fieldErrors) gang(gang *v1alpha1.GangScheduling) {
 	if t := gang.Timeout; t != nil && t.Duration <= 0 {
-		errs.add("spec.gangScheduling.timeout", "must be longer than 0s, such as 5m")
+		errs.Addf("spec.gangScheduling.timeout", "must be longer than 0s, such as 5m")
 	}
 	if t := gang.RecoveryTimeout; t != nil && t.Duration < 0 {
-		errs.add("spec.gangScheduling.recoveryTimeout", "must be 0s or longer; 0s means no limit")
+		errs.Addf("spec.gangScheduling.recoveryTimeout", "must be 0s or longer; 0s means no limit")
 	}
 	again := &gang.Requeuing
 	const at = "spec.gangScheduling.requeuing"
 	if !slices.Contains([]string{"", "Eviction", "Creation"}, again.Timestamp) {
-		errs.add(at+".timestamp", "choose Eviction or Creation")
+		errs.Addf(at+".timestamp", "choose Eviction or Creation")
 	}
 	notNegative := func(path string, value *int32) bool {
 		if value != nil && *value < 0 {
-			errs.add(path, "must be a whole number from 0")
+			errs.Addf(path, "must be a whole number from 0")
 			return false
 		}
 		return true
@@ -119,6 +115,6 @@ func (errs *fieldErrors) gang(gang *v1alpha1.GangScheduling) {
 	most := notNegative(at+".backoffMaxSeconds", again.BackoffMaxSeconds)
 	first, last := ptr.Deref(again.BackoffBaseSeconds, v1alpha1.DefaultBackoffBaseSeconds), ptr.Deref(again.BackoffMaxSeconds, v1alpha1.DefaultBackoffMaxSeconds)
 	if base && most && first > last {
-		errs.add(at+".backoffMaxSeconds", "must be at least the base backoff, %d seconds", first)
+		errs.Addf(at+".backoffMaxSeconds", "must be at least the base backoff, %d seconds", first)
 	}
 }

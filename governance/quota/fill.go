@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
@@ -147,16 +146,13 @@ type amounts struct {
 }
 
 // parse validates the amounts of a row, by themselves and for the instance.
-func parse(row v1alpha1.Amounts, instance catalog.Instance) (a amounts, errs []governance.FieldError) {
-	addErr := func(field, format string, args ...any) {
-		errs = append(errs, governance.FieldError{Path: field, Message: fmt.Sprintf(format, args...)})
-	}
+func parse(row v1alpha1.Amounts, instance catalog.Instance) (a amounts, errs governance.FieldErrors) {
 	whole := func(field string, n *int64) int64 {
 		if n == nil {
 			return 0
 		}
 		if *n < 0 || *n > v1alpha1.MaxAmount {
-			addErr(field, "must be a whole number from 0 to 10,000,000")
+			errs.Addf(field, "must be a whole number from 0 to 10,000,000")
 			return 0
 		}
 		return *n
@@ -165,30 +161,30 @@ func parse(row v1alpha1.Amounts, instance catalog.Instance) (a amounts, errs []g
 	a.accelerators = whole("accelerators", row.Accelerators)
 	if row.VCPU != nil {
 		if problem := checkVCPU(*row.VCPU); problem != "" {
-			addErr("vCPU", "%s", problem)
+			errs.Addf("vCPU", "%s", problem)
 		} else {
 			a.milliCPU = row.VCPU.MilliValue()
 		}
 	}
 	if row.Memory != nil {
 		if problem := checkMemory(*row.Memory); problem != "" {
-			addErr("memory", "%s", problem)
+			errs.Addf("memory", "%s", problem)
 		} else {
 			a.memory = floorBytes(*row.Memory)
 		}
 	}
 	single := row.Accelerators != nil || row.VCPU != nil || row.Memory != nil || row.Partition != nil
 	if row.Instances != nil && single {
-		addErr("instances", "enter either whole instances or single resources, not both")
+		errs.Addf("instances", "enter either whole instances or single resources, not both")
 	}
 	if row.Partition != nil {
-		parsePartition(row, instance, addErr)
+		parsePartition(row, instance, &errs)
 	}
 	if a.accelerators > 0 && instance.Accelerators == 0 {
-		addErr("accelerators", "instances of %s have no accelerators", instance.Type)
+		errs.Addf("accelerators", "instances of %s have no accelerators", instance.Type)
 	}
 	if len(errs) == 0 && a == (amounts{}) && (row.Partition == nil || row.Partition.Count == 0) {
-		addErr(firstFigure(row), "enter at least one amount above 0")
+		errs.Addf(firstFigure(row), "enter at least one amount above 0")
 	}
 	return a, errs
 }
@@ -211,23 +207,23 @@ func firstFigure(row v1alpha1.Amounts) string {
 	return ""
 }
 
-func parsePartition(row v1alpha1.Amounts, instance catalog.Instance, addErr func(field, format string, args ...any)) {
+func parsePartition(row v1alpha1.Amounts, instance catalog.Instance, errs *governance.FieldErrors) {
 	p := row.Partition
 	if row.Accelerators != nil {
-		addErr("partition", "enter either whole accelerators or a partition of them, not both")
+		errs.Addf("partition", "enter either whole accelerators or a partition of them, not both")
 	}
 	if p.Count < 0 || p.Count > v1alpha1.MaxAmount {
-		addErr("partition.count", "must be a whole number from 0 to 10,000,000")
+		errs.Addf("partition.count", "must be a whole number from 0 to 10,000,000")
 	}
 	switch {
 	case !profile.MatchString(p.Profile):
-		addErr("partition.profile", "must look like mig-1g.5gb")
+		errs.Addf("partition.profile", "must look like mig-1g.5gb")
 	case len(instance.Partitions) == 0:
-		addErr("partition", "the accelerators of %s cannot be partitioned", instance.Type)
+		errs.Addf("partition", "the accelerators of %s cannot be partitioned", instance.Type)
 	case !slices.Contains(instance.Partitions, p.Profile):
-		addErr("partition.profile", "instances of %s have the profiles %s", instance.Type, strings.Join(instance.Partitions, ", "))
+		errs.Addf("partition.profile", "instances of %s have the profiles %s", instance.Type, strings.Join(instance.Partitions, ", "))
 	case instance.Accelerators == 0 && (row.VCPU == nil || row.Memory == nil):
-		addErr("partition", "no node of %s ever reported whole accelerators, so the share is unknown: enter vCPU and memory too", instance.Type)
+		errs.Addf("partition", "no node of %s ever reported whole accelerators, so the share is unknown: enter vCPU and memory too", instance.Type)
 	}
 }
 

@@ -16,9 +16,9 @@ type resolvedRow struct {
 }
 
 // resolveRows finds the pool of each row and fills in its amounts.
-func resolveRows(path string, rows []v1alpha1.QuotaRow, types catalog.Catalog) (resolved []resolvedRow, errs []governance.FieldError) {
+func resolveRows(path string, rows []v1alpha1.QuotaRow, types catalog.Catalog) (resolved []resolvedRow, errs governance.FieldErrors) {
 	if len(rows) > v1alpha1.MaxQuotaRows {
-		errs = append(errs, governance.FieldError{Path: path, Message: fmt.Sprintf("has %d rows; an allocation has at most %d", len(rows), v1alpha1.MaxQuotaRows)})
+		errs.Addf(path, "has %d rows; an allocation has at most %d", len(rows), v1alpha1.MaxQuotaRows)
 	}
 	seen := map[string]int{}
 	for i, row := range rows {
@@ -27,11 +27,11 @@ func resolveRows(path string, rows []v1alpha1.QuotaRow, types catalog.Catalog) (
 		first, twice := seen[pool.Name]
 		switch {
 		case problem != "":
-			errs = append(errs, governance.FieldError{Path: at + nameField(row), Message: problem})
+			errs.Add(at+nameField(row), problem)
 			errs = append(errs, under(at, checkWithoutPool(row))...)
 			continue
 		case twice:
-			errs = append(errs, governance.FieldError{Path: at + nameField(row), Message: duplicatePool(rows[first], row, first, pool)})
+			errs.Add(at+nameField(row), duplicatePool(rows[first], row, first, pool))
 		default:
 			seen[pool.Name] = i
 		}
@@ -120,21 +120,18 @@ func nameField(row v1alpha1.QuotaRow) string {
 
 // checkPool returns the amounts of a row that its pool cannot have, because the
 // pool has several instance types, several kinds of accelerators, or none.
-func checkPool(row v1alpha1.QuotaRow, pool catalog.Pool) (errs []governance.FieldError) {
-	addErr := func(field, format string, args ...any) {
-		errs = append(errs, governance.FieldError{Path: field, Message: fmt.Sprintf(format, args...)})
-	}
+func checkPool(row v1alpha1.QuotaRow, pool catalog.Pool) (errs governance.FieldErrors) {
 	const instead = "enter accelerators, vCPU or memory"
 	if row.Instances != nil {
 		switch {
 		case len(pool.Types) == 0 && pool.Nodes == 0:
-			addErr("instances", "pool %s has no nodes, so the size of an instance is unknown; enter vCPU and memory", pool.Name)
+			errs.Addf("instances", "pool %s has no nodes, so the size of an instance is unknown; enter vCPU and memory", pool.Name)
 		case pool.Grouped && len(pool.Types) > 1:
-			addErr("instances", "pool %s has several instance types: %s", pool.Name, instead)
+			errs.Addf("instances", "pool %s has several instance types: %s", pool.Name, instead)
 		case pool.Grouped:
-			addErr("instances", "pool %s has nodes without an instance type: %s", pool.Name, instead)
+			errs.Addf("instances", "pool %s has nodes without an instance type: %s", pool.Name, instead)
 		case row.InstanceType != "" && !slices.Contains(pool.Types, row.InstanceType):
-			addErr("instances", "%s belongs to pool %s, which has instances of %s only: %s", row.InstanceType, pool.Name, pool.Types[0], instead)
+			errs.Addf("instances", "%s belongs to pool %s, which has instances of %s only: %s", row.InstanceType, pool.Name, pool.Types[0], instead)
 		}
 	}
 	if !pool.Named || pool.Instance.Accelerators > 0 {
@@ -147,11 +144,11 @@ func checkPool(row v1alpha1.QuotaRow, pool catalog.Pool) (errs []governance.Fiel
 		}
 		switch {
 		case len(pool.Mixed) > 0:
-			addErr(field, "pool %s has several kinds of accelerators, %s, which cannot be counted together: create a pool for each", pool.Name, join(pool.Mixed))
+			errs.Addf(field, "pool %s has several kinds of accelerators, %s, which cannot be counted together: create a pool for each", pool.Name, join(pool.Mixed))
 		case len(pool.Types) == 0 && pool.Nodes == 0:
-			addErr(field, "pool %s has no nodes, so its accelerators are unknown; enter vCPU and memory", pool.Name)
+			errs.Addf(field, "pool %s has no nodes, so its accelerators are unknown; enter vCPU and memory", pool.Name)
 		default:
-			addErr(field, "pool %s has no accelerators", pool.Name)
+			errs.Addf(field, "pool %s has no accelerators", pool.Name)
 		}
 	}
 	return errs
@@ -167,7 +164,7 @@ func checkWithoutPool(row v1alpha1.QuotaRow) []governance.FieldError {
 }
 
 // under prefixes the paths of errors with the path of their row.
-func under(row string, errs []governance.FieldError) []governance.FieldError {
+func under(row string, errs governance.FieldErrors) []governance.FieldError {
 	moved := slices.Clone(errs)
 	for i := range moved {
 		if moved[i].Path != "" {

@@ -41,30 +41,27 @@ func checkNamespaceName(name string) string {
 
 // validateSettings validates the weight, the namespace and the sharing of an
 // allocation.
-func validateSettings(spec *v1alpha1.ComputeAllocationSpec) (errs []governance.FieldError) {
-	addErr := func(path, message string) {
-		errs = append(errs, governance.FieldError{Path: path, Message: message})
-	}
+func validateSettings(spec *v1alpha1.ComputeAllocationSpec) (errs governance.FieldErrors) {
 	if w := spec.FairShareWeight; w < 0 || w > v1alpha1.MaxWeight {
-		addErr("spec.fairShareWeight", "must be a whole number from 0 to 100")
+		errs.Add("spec.fairShareWeight", "must be a whole number from 0 to 100")
 	}
 	if problem := checkNamespaceName(spec.Namespace); problem != "" {
-		addErr("spec.namespace", problem)
+		errs.Add("spec.namespace", problem)
 	}
 	sharing := spec.Sharing
 	percent := sharing.BorrowLimitPercent
 	if percent != nil && (*percent < 0 || *percent > v1alpha1.MaxBorrowLimitPercent) {
-		addErr("spec.sharing.borrowLimitPercent", "must be a whole number from 0 to 10,000")
+		errs.Add("spec.sharing.borrowLimitPercent", "must be a whole number from 0 to 10,000")
 	}
 	borrows := sharing.Strategy == "" || sharing.Strategy == v1alpha1.LendAndBorrow
 	if !borrows && (percent != nil || sharing.Unlimited || len(sharing.BorrowLimits) > 0) {
-		addErr("spec.sharing.strategy", "borrow limits need the strategy lend and borrow: choose it, or remove the limits")
+		errs.Add("spec.sharing.strategy", "borrow limits need the strategy lend and borrow: choose it, or remove the limits")
 	}
 	if sharing.Unlimited && percent != nil {
-		addErr("spec.sharing.borrowLimitPercent", "borrowing is either unlimited or limited by a percentage")
+		errs.Add("spec.sharing.borrowLimitPercent", "borrowing is either unlimited or limited by a percentage")
 	}
 	if spec.NamespaceCeiling && sharing.Unlimited {
-		addErr("spec.namespaceCeiling", "a namespace ceiling needs a borrow limit: choose either the ceiling or unlimited borrowing")
+		errs.Add("spec.namespaceCeiling", "a namespace ceiling needs a borrow limit: choose either the ceiling or unlimited borrowing")
 	}
 	return errs
 }

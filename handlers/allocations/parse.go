@@ -19,7 +19,7 @@ import (
 // their errors, with paths by the rows of the form. types distinguishes instance
 // types from pools.
 func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocation, []governance.FieldError) {
-	var wrong forms.Problems
+	var wrong governance.FieldErrors
 	allocation := &v1alpha1.ComputeAllocation{
 		ObjectMeta: metav1.ObjectMeta{Name: f.team, ResourceVersion: f.Version},
 		Spec: v1alpha1.ComputeAllocationSpec{
@@ -56,7 +56,7 @@ func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocati
 }
 
 // parseSharing omits the inputs that the strategy does not use.
-func (f *allocationForm) parseSharing(types catalog.Catalog, wrong *forms.Problems) v1alpha1.Sharing {
+func (f *allocationForm) parseSharing(types catalog.Catalog, wrong *governance.FieldErrors) v1alpha1.Sharing {
 	sharing := v1alpha1.Sharing{Strategy: v1alpha1.SharingStrategy(f.strategy)}
 	switch sharing.Strategy {
 	case v1alpha1.LendAndBorrow:
@@ -78,7 +78,7 @@ func (f *allocationForm) parseSharing(types catalog.Catalog, wrong *forms.Proble
 	return sharing
 }
 
-func (f *allocationForm) parseMembers(wrong *forms.Problems) []v1alpha1.Member {
+func (f *allocationForm) parseMembers(wrong *governance.FieldErrors) []v1alpha1.Member {
 	var members []v1alpha1.Member
 	seen := map[v1alpha1.Member]bool{}
 	for i, m := range f.members {
@@ -107,7 +107,7 @@ func (f *allocationForm) parseMembers(wrong *forms.Problems) []v1alpha1.Member {
 	return members
 }
 
-func (f *allocationForm) parseRows(rows []formRow, path string, types catalog.Catalog, wrong *forms.Problems) []v1alpha1.QuotaRow {
+func (f *allocationForm) parseRows(rows []formRow, path string, types catalog.Catalog, wrong *governance.FieldErrors) []v1alpha1.QuotaRow {
 	var parsed []v1alpha1.QuotaRow
 	for i, row := range rows {
 		if row.empty() {
@@ -124,7 +124,7 @@ func (f *allocationForm) parseRows(rows []formRow, path string, types catalog.Ca
 
 // parseRow parses the amounts of a row. Paths are relative to the row.
 func (f *allocationForm) parseRow(r formRow, types catalog.Catalog) (v1alpha1.QuotaRow, []governance.FieldError) {
-	var wrong forms.Problems
+	var wrong governance.FieldErrors
 	whole := func(path, text string) *int64 {
 		if text == "" {
 			return nil
@@ -182,7 +182,7 @@ func checkNamespace(name string) string {
 
 // missing returns errors for the values that a save needs and the form lacks.
 func (f *allocationForm) missing() []governance.FieldError {
-	var wrong forms.Problems
+	var wrong governance.FieldErrors
 	if f.edits != nil {
 		return nil // its name is fixed, and it may have no quota
 	}

@@ -6,12 +6,12 @@ import (
 	"strconv"
 	"strings"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/handlers/format"
-	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/views"
 )
 
@@ -140,7 +140,7 @@ func (v rowViews) amount(row formRow, part, resource string) string {
 // sharing returns the sharing of one pool. It ignores errors in the limits of other
 // pools.
 func (v rowViews) sharing(pool catalog.Pool) v1alpha1.Sharing {
-	sharing := v.form.parseSharing(v.types, &forms.Problems{})
+	sharing := v.form.parseSharing(v.types, &governance.FieldErrors{})
 	sharing.BorrowLimits = nil
 	if sharing.Strategy != v1alpha1.LendAndBorrow {
 		return sharing

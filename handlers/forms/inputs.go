@@ -11,16 +11,6 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// Problems collects field errors.
-type Problems []governance.FieldError
-
-// Add adds an error of the field at path, unless problem is empty.
-func (p *Problems) Add(path, problem string) {
-	if problem != "" {
-		*p = append(*p, governance.FieldError{Path: path, Message: problem})
-	}
-}
-
 // Inputs maps the fields of a resource to the inputs of its form, in the order of
 // the page.
 type Inputs []Input

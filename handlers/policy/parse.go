@@ -15,7 +15,7 @@ import (
 // parse converts the form to a spec. It omits invalid values and returns their
 // errors, with paths by the rows of the form.
 func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldError) {
-	var wrong forms.Problems
+	var wrong governance.FieldErrors
 	spec := v1alpha1.ClusterPolicySpec{
 		TaskPrioritization: v1alpha1.TaskPrioritization(f.prioritization),
 		IdleCompute:        v1alpha1.IdleCompute{Strategy: v1alpha1.IdleComputeStrategy(f.idle), ShareUnallocated: f.share},
@@ -78,7 +78,7 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 
 // parseGang parses gang scheduling. Its values are saved also while it is off. An
 // empty input gets its default.
-func (f *policyForm) parseGang(wrong *forms.Problems) v1alpha1.GangScheduling {
+func (f *policyForm) parseGang(wrong *governance.FieldErrors) v1alpha1.GangScheduling {
 	const path = "spec.gangScheduling."
 	gang := v1alpha1.GangScheduling{
 		Enabled: f.gang, BlockAdmission: f.block,
@@ -116,7 +116,7 @@ func (f *policyForm) parseGang(wrong *forms.Problems) v1alpha1.GangScheduling {
 // missing returns errors for the values that a review needs and the form lacks, with
 // paths by the rows of the form.
 func (f *policyForm) missing() []governance.FieldError {
-	var wrong forms.Problems
+	var wrong governance.FieldErrors
 	need := func(text, path, problem string) {
 		if text == "" {
 			wrong.Add(path, problem)

@@ -72,7 +72,7 @@ func (f *submitForm) do(action string) {
 // request parses the form. Inputs that cannot be parsed are returned as errors, and
 // left out.
 func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldError) {
-	var wrong forms.Problems
+	var wrong governance.FieldErrors
 	r := submit.Request{Name: f.name, Class: f.class, Pool: f.pool, Image: f.image, Command: f.command, Elastic: f.elastic == "true"}
 	whole := func(path, text string, most int64) *int64 {
 		if text == "" {
