@@ -15,7 +15,7 @@ type AllocationForm struct {
 	Imported  Imported  // set for a form with imported values
 	Submitted bool      // hidden input submitted: after the first save, all errors are shown
 	Restored  Restored  // set for a form with the values of an older version
-	Reason    string    // hidden input reason, which the review asks for
+	Reason    string    // hidden input reason, which the review requires
 	Resumed   bool      // whether it has the typed values after signing in again
 	Failure   string    // why the save failed as a whole, such as an unreachable cluster; empty for none
 	Errors    []Message // summary on top, each linked to its field

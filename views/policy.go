@@ -57,7 +57,7 @@ type PolicyForm struct {
 	Failure    string // why it failed as a whole; empty for none
 	Errors     []Message
 	Restored   Restored // set for a form with the values of an older version
-	Reason     string   // hidden input reason, which the review asks for
+	Reason     string   // hidden input reason, which the review requires
 	Drop       []string // hidden inputs drop: classes confirmed for deletion in a review
 
 	Prioritization Choice // input "prioritization": FirstComeFirstServe or TaskRanking

@@ -9,7 +9,7 @@ type TaskPage struct {
 	UID             string
 	Team, TeamURL   string // TeamURL is empty for a task without a team
 	Status          Status
-	Lead            string          // such as "Job · training · asks for 4 GPUs"
+	Lead            string          // such as "Job · training · requests 4 GPUs"
 	Why             *Why            // nil for a task that runs or has finished
 	Position        *QueuePosition  // nil for a task that does not wait
 	QuotaSource     *QuotaSource    // nil for a task that is not admitted

@@ -45,8 +45,8 @@ func poolOf(row v1alpha1.QuotaRow, types catalog.Catalog) string {
 	return pool.Name
 }
 
-// cell matches a field of the quota of a ClusterQueue.
-var cell = regexp.MustCompile(`^spec\.resourceGroups\[0\]\.flavors\[(\d+)\](?:\.resources\[(\d+)\](?:\.(\w+))?)?`)
+// quotaPath matches a field of the quota of a ClusterQueue.
+var quotaPath = regexp.MustCompile(`^spec\.resourceGroups\[0\]\.flavors\[(\d+)\](?:\.resources\[(\d+)\](?:\.(\w+))?)?`)
 
 // others are the other fields of a ClusterQueue.
 var others = []struct{ start, path string }{
@@ -69,8 +69,8 @@ func (f fieldMap) of(kind, name string, fieldErr governance.FieldError) governan
 		moved.Path = "spec.namespace"
 		return moved
 	}
-	if at := cell.FindStringSubmatch(fieldErr.Path); at != nil {
-		moved.Path = f.cell(at[1], at[2], at[3])
+	if at := quotaPath.FindStringSubmatch(fieldErr.Path); at != nil {
+		moved.Path = f.quotaField(at[1], at[2], at[3])
 		return moved
 	}
 	for _, other := range others {
@@ -83,8 +83,8 @@ func (f fieldMap) of(kind, name string, fieldErr governance.FieldError) governan
 	return moved
 }
 
-// cell returns the field behind one amount of a ClusterQueue.
-func (f fieldMap) cell(flavor, resource, figure string) string {
+// quotaField returns the field behind one amount of a ClusterQueue.
+func (f fieldMap) quotaField(flavor, resource, figure string) string {
 	i, _ := strconv.Atoi(flavor)
 	if i >= len(f.pools) {
 		return "spec.quota"

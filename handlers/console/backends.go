@@ -94,8 +94,8 @@ type History interface {
 	// events, oldest first.
 	Tasks(ctx context.Context, q history.Query) ([]history.Task, error)
 	Timeline(ctx context.Context, uid string) (task history.Task, steps []history.Event, found bool, err error)
-	Series(ctx context.Context, holders []history.SeriesKey, from, to time.Time, buckets int) (map[history.SeriesKey][]history.Point, error)
-	Totals(ctx context.Context, holders []history.SeriesKey, from, to time.Time) (map[history.SeriesKey]history.Total, error)
+	Series(ctx context.Context, keys []history.SeriesKey, from, to time.Time, buckets int) (map[history.SeriesKey][]history.Point, error)
+	Totals(ctx context.Context, keys []history.SeriesKey, from, to time.Time) (map[history.SeriesKey]history.Total, error)
 	Gaps(ctx context.Context, from, to time.Time) ([]history.Gap, error)
 	// Since returns the time from which there is history; zero for none.
 	Since(ctx context.Context) (time.Time, error)

@@ -36,13 +36,13 @@ func (d *historyDomain) ClassStats(_ context.Context, _ []string, from, _ time.T
 	return d.classes, d.failure
 }
 
-func (d *historyDomain) Series(_ context.Context, holders []history.SeriesKey, from, to time.Time, count int) (map[history.SeriesKey][]history.Point, error) {
-	d.asked = holders
+func (d *historyDomain) Series(_ context.Context, keys []history.SeriesKey, from, to time.Time, count int) (map[history.SeriesKey][]history.Point, error) {
+	d.asked = keys
 	series := map[history.SeriesKey][]history.Point{}
-	for _, holder := range holders {
+	for _, key := range keys {
 		for i := range count {
-			amount, known := d.amounts[holder]
-			series[holder] = append(series[holder], history.Point{At: from.Add(to.Sub(from) / time.Duration(count) * time.Duration(i)), Value: amount, Known: known && i > 0})
+			amount, known := d.amounts[key]
+			series[key] = append(series[key], history.Point{At: from.Add(to.Sub(from) / time.Duration(count) * time.Duration(i)), Value: amount, Known: known && i > 0})
 		}
 	}
 	return series, d.failure
@@ -185,9 +185,9 @@ func TestDashboardHistory(t *testing.T) {
 		t.Errorf("asked from %s, and for what goes on within %s", past.from, d.WithinAsked)
 	}
 	_, page = handlerstest.Get(t, address+"/?pool=g6")
-	for _, holder := range past.asked {
-		if holder.Pool != "g6" {
-			t.Errorf("for one pool it asks %v", holder)
+	for _, key := range past.asked {
+		if key.Pool != "g6" {
+			t.Errorf("for one pool it asks %v", key)
 		}
 	}
 	if got := page.Find("#time a[aria-current]").Text(); got != "12 h" {

@@ -24,7 +24,7 @@ const poolsShown = 8
 // poolCell is one resource of one pool.
 type poolCell struct {
 	pool *capacity.PoolSnapshot
-	cell *capacity.PoolResource
+	pr   *capacity.PoolResource
 }
 
 // poolCells returns the lines that a query selects, largest first. Without a
@@ -52,7 +52,7 @@ func poolCells(q figures.Query, s *capacity.Snapshot) []poolCell {
 		found = append(found, own...)
 	}
 	slices.SortStableFunc(found, func(a, b poolCell) int {
-		return cmp.Or(compareTrue(format.IsAccelerator(a.cell.Resource), format.IsAccelerator(b.cell.Resource)), cmp.Compare(b.cell.Physical, a.cell.Physical), cmp.Compare(a.pool.Name, b.pool.Name))
+		return cmp.Or(compareTrue(format.IsAccelerator(a.pr.Resource), format.IsAccelerator(b.pr.Resource)), cmp.Compare(b.pr.Physical, a.pr.Physical), cmp.Compare(a.pool.Name, b.pool.Name))
 	})
 	return found
 }
@@ -82,7 +82,7 @@ func poolTable(q figures.Query, s *capacity.Snapshot) views.PoolTable {
 }
 
 func poolUse(c poolCell) views.PoolUse {
-	p, u, resource := c.pool, c.cell, c.cell.Resource
+	p, u, resource := c.pool, c.pr, c.pr.Resource
 	of := func(amount int64) string { return quota.Short(resource, amount) }
 	l := views.PoolUse{
 		ID: "pool-" + p.Name + "-" + resource, Name: p.Name, URL: urls.With(urls.Instances, nil, "pool", p.Name), Unit: format.Unit(resource),

@@ -52,19 +52,19 @@ func (h *Pages) usageChart(ctx context.Context, s *capacity.Snapshot, q figures.
 }
 
 func (h *Pages) readUsage(ctx context.Context, s *capacity.Snapshot, q figures.Query, resource string, c views.Chart) (views.Chart, error) {
-	var holders []history.SeriesKey
+	var keys []history.SeriesKey
 	for i := range s.Pools {
 		if p := &s.Pools[i]; q.Pool == "" || p.Name == q.Pool {
 			for _, u := range p.Resources {
 				for _, line := range usageSeries {
 					if u.Resource == resource {
-						holders = append(holders, history.SeriesKey{Pool: p.Name, Resource: resource, Measure: line.measure})
+						keys = append(keys, history.SeriesKey{Pool: p.Name, Resource: resource, Measure: line.measure})
 					}
 				}
 			}
 		}
 	}
-	found, err := h.History.Series(ctx, holders, q.Over.From, q.Over.To, q.Over.Buckets)
+	found, err := h.History.Series(ctx, keys, q.Over.From, q.Over.To, q.Over.Buckets)
 	if err != nil {
 		return c, err
 	}
@@ -82,9 +82,9 @@ func (h *Pages) readUsage(ctx context.Context, s *capacity.Snapshot, q figures.Q
 	known := false
 	for _, line := range usageSeries {
 		var of [][]history.Point
-		for _, holder := range holders {
-			if holder.Measure == line.measure {
-				of = append(of, found[holder])
+		for _, key := range keys {
+			if key.Measure == line.measure {
+				of = append(of, found[key])
 			}
 		}
 		points := charts.SumPoints(of...)

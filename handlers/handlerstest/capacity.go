@@ -65,7 +65,7 @@ func SmallCluster() capacity.Snapshot {
 		return quota.Resources{catalog.GPU: n, catalog.CPU: n * 24_000, catalog.Memory: n * 256 * catalog.GiB, catalog.Network: n * 4}
 	}
 	now := time.Now()
-	cell := usage.PoolUsage{Physical: 16, OwnBound: 6, BorrowedBound: 2, Outside: 1, Unhealthy: 4, Idle: 3, Nominal: 18, Usage: 9, Unbound: 1, Borrowed: 2, LargestFree: 3}
+	pr := usage.PoolUsage{Physical: 16, OwnBound: 6, BorrowedBound: 2, Outside: 1, Unhealthy: 4, Idle: 3, Nominal: 18, Usage: 9, Unbound: 1, Borrowed: 2, LargestFree: 3}
 	return capacity.Snapshot{
 		At: now,
 		Nodes: []capacity.NodeSnapshot{
@@ -74,7 +74,7 @@ func SmallCluster() capacity.Snapshot {
 			{Name: "gpu-2", Pool: H100, Type: H100, State: capacity.Recovering, Since: now.Add(-time.Hour), Message: "KubeletNotReady <b>", Created: now.Add(-time.Hour), Physical: size(8)},
 		},
 		Pools: []capacity.PoolSnapshot{{Name: H100, Types: []string{H100}, Nodes: 2, Ready: 1, Recovering: 1, AcceleratorModel: "H100", AcceleratorMemory: 80,
-			Resources: []capacity.PoolResource{{Resource: catalog.GPU, PoolUsage: cell}, {Resource: catalog.CPU, PoolUsage: usage.PoolUsage{Physical: 384_000, Nominal: 192_000}}, {Resource: catalog.Network}}}},
+			Resources: []capacity.PoolResource{{Resource: catalog.GPU, PoolUsage: pr}, {Resource: catalog.CPU, PoolUsage: usage.PoolUsage{Physical: 384_000, Nominal: 192_000}}, {Resource: catalog.Network}}}},
 		Teams: []capacity.TeamSnapshot{{Name: "vision", Namespace: "hyperpod-ns-vision", Running: 2, Waiting: 12, Resources: []capacity.TeamResource{
 			{Flavor: H100, Resource: catalog.GPU, TeamUsage: usage.TeamUsage{Nominal: 15, Usage: 8, Own: 8, LentToCohort: 2, Unbound: 1}},
 			{Flavor: H100, Resource: catalog.CPU, TeamUsage: usage.TeamUsage{Usage: 4_000, Borrowed: 4_000}},

@@ -58,20 +58,20 @@ func (d *HistoryBackend) Timeline(_ context.Context, uid string) (history.Task, 
 	return history.Task{}, nil, false, d.Failure
 }
 
-func (d *HistoryBackend) Series(_ context.Context, holders []history.SeriesKey, from, to time.Time, buckets int) (map[history.SeriesKey][]history.Point, error) {
+func (d *HistoryBackend) Series(_ context.Context, keys []history.SeriesKey, from, to time.Time, buckets int) (map[history.SeriesKey][]history.Point, error) {
 	series := map[history.SeriesKey][]history.Point{}
-	for _, holder := range holders {
+	for _, key := range keys {
 		for i := range buckets {
-			series[holder] = append(series[holder], history.Point{At: from.Add(to.Sub(from) / time.Duration(buckets) * time.Duration(i)), Value: float64(d.Held[holder]), Known: i > 0})
+			series[key] = append(series[key], history.Point{At: from.Add(to.Sub(from) / time.Duration(buckets) * time.Duration(i)), Value: float64(d.Held[key]), Known: i > 0})
 		}
 	}
 	return series, d.Failure
 }
 
-func (d *HistoryBackend) Totals(_ context.Context, holders []history.SeriesKey, from, to time.Time) (map[history.SeriesKey]history.Total, error) {
+func (d *HistoryBackend) Totals(_ context.Context, keys []history.SeriesKey, from, to time.Time) (map[history.SeriesKey]history.Total, error) {
 	totals := map[history.SeriesKey]history.Total{}
-	for _, holder := range holders {
-		totals[holder] = history.Total{Sum: big.NewInt(d.Held[holder] * to.Sub(from).Milliseconds()), Known: to.Sub(from)}
+	for _, key := range keys {
+		totals[key] = history.Total{Sum: big.NewInt(d.Held[key] * to.Sub(from).Milliseconds()), Known: to.Sub(from)}
 	}
 	return totals, d.Failure
 }

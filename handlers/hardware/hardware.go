@@ -118,9 +118,9 @@ func nodeInfos(snapshot *capacity.Snapshot) map[string]utilization.NodeInfo {
 
 // addUsage adds the devices that a team uses in the pool.
 func (n *hardwareNow) addUsage(name string, team capacity.TeamSnapshot) {
-	for _, cell := range team.Resources {
-		if kind, share := utilization.KindOf(cell.Resource); kind != "" && cell.Usage > 0 && (n.pool == "" || cell.Flavor == n.pool) {
-			n.usage[utilization.UsageKey{Name: name, Kind: kind}] += float64(cell.Usage) * share
+	for _, r := range team.Resources {
+		if kind, share := utilization.KindOf(r.Resource); kind != "" && r.Usage > 0 && (n.pool == "" || r.Flavor == n.pool) {
+			n.usage[utilization.UsageKey{Name: name, Kind: kind}] += float64(r.Usage) * share
 		}
 	}
 }

@@ -104,21 +104,21 @@ func nodeSummary(nodes []capacity.NodeSnapshot) string {
 
 // poolFigures returns the rows of one pool, one for each resource.
 func poolFigures(p *capacity.PoolSnapshot) (rows []views.PoolFigures) {
-	for _, cell := range p.Resources {
-		if cell.Resource == catalog.Network || cell.Physical == 0 && cell.Nominal == 0 && cell.Usage == 0 && cell.Outside == 0 {
+	for _, pr := range p.Resources {
+		if pr.Resource == catalog.Network || pr.Physical == 0 && pr.Nominal == 0 && pr.Usage == 0 && pr.Outside == 0 {
 			continue // follows from the others, or the pool has none
 		}
-		number := func(amount int64) string { return quota.Short(cell.Resource, amount) }
+		number := func(amount int64) string { return quota.Short(pr.Resource, amount) }
 		row := views.PoolFigures{
-			ID: "pool-" + p.Name + "-" + cell.Resource, Pool: p.Name, SamePool: len(rows) > 0, Resource: format.ResourceLabel(cell.Resource),
-			Physical: number(cell.Physical), Quota: number(cell.Nominal), Used: number(cell.Usage), Own: number(cell.OwnBound), Borrowed: number(cell.BorrowedBound), Outside: number(cell.Outside),
-			Unhealthy: number(cell.Unhealthy), Idle: number(cell.Idle), Largest: number(cell.LargestFree), Max: float64(max(cell.Physical, cell.Nominal)),
-			Bar: views.BarRow{Text: poolWords(cell), Mark: float64(cell.Nominal), Parts: []views.BarPart{
-				{Use: "own", Value: float64(cell.OwnBound)}, {Use: "borrowed", Value: float64(cell.BorrowedBound)},
-				{Use: "outside", Value: float64(cell.Outside)}, {Use: "lost", Value: float64(cell.Unhealthy)}, {Use: "idle", Value: float64(cell.Idle)},
+			ID: "pool-" + p.Name + "-" + pr.Resource, Pool: p.Name, SamePool: len(rows) > 0, Resource: format.ResourceLabel(pr.Resource),
+			Physical: number(pr.Physical), Quota: number(pr.Nominal), Used: number(pr.Usage), Own: number(pr.OwnBound), Borrowed: number(pr.BorrowedBound), Outside: number(pr.Outside),
+			Unhealthy: number(pr.Unhealthy), Idle: number(pr.Idle), Largest: number(pr.LargestFree), Max: float64(max(pr.Physical, pr.Nominal)),
+			Bar: views.BarRow{Text: poolWords(pr), Mark: float64(pr.Nominal), Parts: []views.BarPart{
+				{Use: "own", Value: float64(pr.OwnBound)}, {Use: "borrowed", Value: float64(pr.BorrowedBound)},
+				{Use: "outside", Value: float64(pr.Outside)}, {Use: "lost", Value: float64(pr.Unhealthy)}, {Use: "idle", Value: float64(pr.Idle)},
 			}},
 		}
-		if over := cell.Overallocated(); over > 0 {
+		if over := pr.Overallocated(); over > 0 {
 			row.Over = number(over)
 		}
 		if !row.SamePool {

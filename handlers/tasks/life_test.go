@@ -61,12 +61,12 @@ func TestTaskLife(t *testing.T) {
 		"runs, and wants more that others borrow": {tasks.Running, func(d *queries.Detail) {
 			grows := *d.Task
 			grows.Size, grows.PendingMessage = tasks.Size{Admitted: 3, Wanted: 6}, "waits for quota"
-			cell := quota.FlavorResource{Flavor: "ml.p5.48xlarge", Resource: "nvidia.com/gpu"}
-			d.Task, d.Verdict = &grows, &explain.Verdict{Constraint: explain.Quota, Shortage: &explain.Shortage{FlavorResource: cell, Needed: 6, Available: 3, PotentialAvailable: 12, Nominal: 3, Used: 3, Reclaimable: 6, Borrowers: []explain.Borrower{{Queue: "q", Team: "speech", Amount: 4}, {Team: "another team", Amount: 2}}}}
+			fr := quota.FlavorResource{Flavor: "ml.p5.48xlarge", Resource: "nvidia.com/gpu"}
+			d.Task, d.Verdict = &grows, &explain.Verdict{Constraint: explain.Quota, Shortage: &explain.Shortage{FlavorResource: fr, Needed: 6, Available: 3, PotentialAvailable: 12, Nominal: 3, Used: 3, Reclaimable: 6, Borrowers: []explain.Borrower{{Queue: "q", Team: "speech", Amount: 4}, {Team: "another team", Amount: 2}}}}
 			for range 7 {
-				d.Verdict.Shortage.InQueue = append(d.Verdict.Shortage.InQueue, explain.AdmittedWorkload{Name: "a", Kind: "Job", Namespace: "ns", Usage: quota.FlavorResourceQuantities{cell: 1}})
+				d.Verdict.Shortage.InQueue = append(d.Verdict.Shortage.InQueue, explain.AdmittedWorkload{Name: "a", Kind: "Job", Namespace: "ns", Usage: quota.FlavorResourceQuantities{fr: 1}})
 			}
-			d.Verdict.Shortage.InQueue = append(d.Verdict.Shortage.InQueue, explain.AdmittedWorkload{Team: "another team", Usage: quota.FlavorResourceQuantities{cell: 9}})
+			d.Verdict.Shortage.InQueue = append(d.Verdict.Shortage.InQueue, explain.AdmittedWorkload{Team: "another team", Usage: quota.FlavorResourceQuantities{fr: 9}})
 		}, "#task-why", []string{"a 1 GPU, another team 9 GPUs, 2 more", "Why does it not get more pods?", "3 GPUs short.", "It runs with 3 of 6 pods. It requests 6 GPUs", "Other teams borrow 6 GPUs: team speech 4 GPUs, another team 2 GPUs"}},
 		"at a place for long, in a shared queue": {tasks.Pending, func(d *queries.Detail) {
 			d.Position, d.QueuePosition = 3, queries.QueuePosition{QueueLength: 12, ClusterQueuePosition: 9, ClusterQueueLength: 40, ByKueue: true, PositionSince: time.Now().Add(-10 * time.Minute), PositionEarlier: true}

@@ -50,7 +50,7 @@ func (h *Pages) tasks(c echo.Context) error {
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = "Tasks", "tasks", q.URL(urls.Tasks+"/events")
 	if c.QueryParam("deleted") == deletedTask {
-		page.Notice = "Task deleted. It leaves this list when its job is gone from the cluster."
+		page.Notice = "Task deleted. It leaves this list when its job is deleted from the cluster."
 	}
 	return web.Render(c, http.StatusOK, views.Tasks(page))
 }

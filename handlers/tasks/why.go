@@ -281,9 +281,9 @@ func borrowed(s *explain.Shortage, of func(int64) string) string {
 
 // workloadLinks links to the first tasks of a list, with their usage. The last item
 // may be the sum of tasks that are hidden from the reader.
-func workloadLinks(list []explain.AdmittedWorkload, cell quota.FlavorResource) []views.AdmittedTaskLink {
+func workloadLinks(list []explain.AdmittedWorkload, fr quota.FlavorResource) []views.AdmittedTaskLink {
 	return firstLinks(list, func(h explain.AdmittedWorkload) bool { return h.Name == "" }, func(h explain.AdmittedWorkload) views.AdmittedTaskLink {
-		link := views.AdmittedTaskLink{TaskLink: views.TaskLink{Name: h.Team}, Amount: quota.Amount(cell.Resource, h.Usage[cell])}
+		link := views.AdmittedTaskLink{TaskLink: views.TaskLink{Name: h.Team}, Amount: quota.Amount(fr.Resource, h.Usage[fr])}
 		if h.Name != "" {
 			link.TaskLink = views.TaskLink{Name: h.Name, URL: urls.Task(&tasks.Task{Namespace: h.Namespace, Kind: h.Kind, Name: h.Name})}
 		}
@@ -322,26 +322,26 @@ func firstLinks[T any](list []T, hidden func(T) bool, link func(T) views.Admitte
 }
 
 func changeWords(c explain.Change, d queries.Detail, team string) views.WhyChange {
-	cell := quota.FlavorResource{}
+	fr := quota.FlavorResource{}
 	if d.Verdict.Shortage != nil {
-		cell = d.Verdict.Shortage.FlavorResource
+		fr = d.Verdict.Shortage.FlavorResource
 	}
 	var figures []string
 	for _, f := range c.Quotas {
 		figures = append(figures, quota.Amount(f.Resource, f.To))
 	}
-	there := fmt.Sprintf("of %s for %s", cell.Flavor, team)
+	there := fmt.Sprintf("of %s for %s", fr.Flavor, team)
 	switch c.Kind {
 	case explain.FewerPods:
 		return views.WhyChange{Title: fmt.Sprintf("Run it with %s", format.Pods(c.Pods)), Text: fmt.Sprintf("instead of %d: starts now.", d.Size.Wanted)}
 	case explain.TasksEnd:
-		change := views.WhyChange{Tasks: workloadLinks(c.Tasks, cell), After: "finish"}
+		change := views.WhyChange{Tasks: workloadLinks(c.Tasks, fr), After: "finish"}
 		if len(change.Tasks) == 1 {
 			change.After = "finishes"
 		}
 		return change
 	case explain.HigherPriorityClass:
-		change := views.WhyChange{Title: fmt.Sprintf("Changing the class to %s", format.ClassName(c.PriorityClass)), Text: "preempts", Tasks: workloadLinks(c.Tasks, cell)}
+		change := views.WhyChange{Title: fmt.Sprintf("Changing the class to %s", format.ClassName(c.PriorityClass)), Text: "preempts", Tasks: workloadLinks(c.Tasks, fr)}
 		if len(c.Tasks) == 0 {
 			change.Text = "preempts other tasks."
 		}

@@ -46,36 +46,33 @@ func (h *Pages) teamPast(ctx context.Context, scope access.Scope, team string, o
 	return p
 }
 
-// cell is one resource of one pool.
-type cell struct{ pool, resource string }
-
-// cellsOf returns the resources that a team has quota of or uses, accelerators
+// flavorResourcesOf returns the resources that a team has quota of or uses, accelerators
 // first.
-func cellsOf(s *capacity.Snapshot, team string) (cells []cell) {
+func flavorResourcesOf(s *capacity.Snapshot, team string) (list []quota.FlavorResource) {
 	for i := range s.Teams {
 		if s.Teams[i].Name != team {
 			continue
 		}
 		for _, c := range s.Teams[i].Resources {
 			if c.Resource != catalog.Network {
-				cells = append(cells, cell{c.Flavor, c.Resource})
+				list = append(list, quota.FlavorResource{Flavor: c.Flavor, Resource: c.Resource})
 			}
 		}
 	}
-	slices.SortStableFunc(cells, func(a, b cell) int { return quota.Compare(a.resource, b.resource) })
-	return cells
+	slices.SortStableFunc(list, func(a, b quota.FlavorResource) int { return quota.Compare(a.Resource, b.Resource) })
+	return list
 }
 
 // teamMeasures are the measures in the charts of a team.
 var teamMeasures = []history.Measure{history.Quota, history.Used, history.Borrowed}
 
-func teamSeries(team string, cells []cell) (holders []history.SeriesKey) {
-	for _, cell := range cells {
+func teamSeries(team string, list []quota.FlavorResource) (keys []history.SeriesKey) {
+	for _, fr := range list {
 		for _, m := range teamMeasures {
-			holders = append(holders, history.SeriesKey{Team: team, Pool: cell.pool, Resource: cell.resource, Measure: m})
+			keys = append(keys, history.SeriesKey{Team: team, Pool: fr.Flavor, Resource: fr.Resource, Measure: m})
 		}
 	}
-	return holders
+	return keys
 }
 
 // teamCharts returns a chart for each resource of the team, summed over pools: its
@@ -85,11 +82,11 @@ func (h *Pages) teamCharts(ctx context.Context, scope access.Scope, team string,
 	if err != nil {
 		return nil, console.SectionTrouble("Usage over time", err)
 	}
-	cells := cellsOf(snapshot, team)
-	if len(cells) == 0 {
+	covered := flavorResourcesOf(snapshot, team)
+	if len(covered) == 0 {
 		return nil, "The team has no quota and uses none."
 	}
-	series, err := h.History.Series(ctx, teamSeries(team, cells), over.From, over.To, over.Buckets)
+	series, err := h.History.Series(ctx, teamSeries(team, covered), over.From, over.To, over.Buckets)
 	if err != nil {
 		return nil, taskpages.HistoryUnavailable(err)
 	}
@@ -97,15 +94,15 @@ func (h *Pages) teamCharts(ctx context.Context, scope access.Scope, team string,
 	if err != nil {
 		return nil, taskpages.HistoryUnavailable(err)
 	}
-	for len(cells) > 0 {
-		resource := cells[0].resource
+	for len(covered) > 0 {
+		resource := covered[0].Resource
 		var quotas, used, borrowed [][]history.Point
-		for len(cells) > 0 && cells[0].resource == resource {
+		for len(covered) > 0 && covered[0].Resource == resource {
 			of := func(m history.Measure) []history.Point {
-				return series[history.SeriesKey{Team: team, Pool: cells[0].pool, Resource: resource, Measure: m}]
+				return series[history.SeriesKey{Team: team, Pool: covered[0].Flavor, Resource: resource, Measure: m}]
 			}
 			quotas, used, borrowed = append(quotas, of(history.Quota)), append(used, of(history.Used)), append(borrowed, of(history.Borrowed))
-			cells = cells[1:]
+			covered = covered[1:]
 		}
 		list = append(list, teamChart(resource, over, charts.SumPoints(quotas...), charts.SumPoints(used...), charts.SumPoints(borrowed...), gaps))
 	}
@@ -146,19 +143,19 @@ func htmlID(resource string) string {
 // usageHours returns the hours of quota and usage of a team, one row for each
 // resource of each pool.
 func (h *Pages) usageHours(ctx context.Context, s *capacity.Snapshot, team string, over timerange.Range) ([][]string, error) {
-	cells := cellsOf(s, team)
+	list := flavorResourcesOf(s, team)
 	to := over.To
 	if now := h.Now(); to.After(now) {
 		to = now
 	}
-	totals, err := h.History.Totals(ctx, teamSeries(team, cells), over.From, to)
+	totals, err := h.History.Totals(ctx, teamSeries(team, list), over.From, to)
 	if err != nil {
 		return nil, err
 	}
 	rows := [][]string{{"team", "pool", "resource", "unit", "from", "to", "hours known", "quota hours", "held hours", "own hours", "borrowed hours"}}
-	for _, cell := range cells {
+	for _, fr := range list {
 		total := func(m history.Measure) history.Total {
-			t := totals[history.SeriesKey{Team: team, Pool: cell.pool, Resource: cell.resource, Measure: m}]
+			t := totals[history.SeriesKey{Team: team, Pool: fr.Flavor, Resource: fr.Resource, Measure: m}]
 			if t.Sum == nil {
 				t.Sum = new(big.Int)
 			}
@@ -167,8 +164,8 @@ func (h *Pages) usageHours(ctx context.Context, s *capacity.Snapshot, team strin
 		used, borrowed := total(history.Used), total(history.Borrowed)
 		own := new(big.Int).Sub(used.Sum, borrowed.Sum)
 		rows = append(rows, []string{
-			team, cell.pool, cell.resource, hourUnit(cell.resource), format.Time(over.From), format.Time(to), strconv.FormatFloat(used.Known.Hours(), 'f', 3, 64),
-			hours(cell.resource, total(history.Quota).Sum), hours(cell.resource, used.Sum), hours(cell.resource, own), hours(cell.resource, borrowed.Sum),
+			team, fr.Flavor, fr.Resource, hourUnit(fr.Resource), format.Time(over.From), format.Time(to), strconv.FormatFloat(used.Known.Hours(), 'f', 3, 64),
+			hours(fr.Resource, total(history.Quota).Sum), hours(fr.Resource, used.Sum), hours(fr.Resource, own), hours(fr.Resource, borrowed.Sum),
 		})
 	}
 	return rows, nil

@@ -18,10 +18,10 @@ import (
 
 func TestTeamUsage(t *testing.T) {
 	p := handlerstest.NewHistory()
-	holder := func(m history.Measure) history.SeriesKey {
+	key := func(m history.Measure) history.SeriesKey {
 		return history.SeriesKey{Team: "vision", Pool: handlerstest.H100, Resource: catalog.GPU, Measure: m}
 	}
-	p.Held = map[history.SeriesKey]int64{holder(history.Used): 10, holder(history.Borrowed): 2, holder(history.Quota): 15}
+	p.Held = map[history.SeriesKey]int64{key(history.Used): 10, key(history.Borrowed): 2, key(history.Quota): 15}
 	d := &handlerstest.Backend{Past: p, Teams: []string{"vision"}, CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.SmallCluster()}, Changed: make(chan struct{}, 1)}
 	for i, place := range []int{1, 2, 3} {
 		d.Items = append(d.Items, queries.Item{Task: &tasks.Task{UID: string(rune('a' + i)), Name: "job-" + string(rune('a'+i)), Namespace: "hyperpod-ns-vision", Kind: "Job", State: tasks.Pending, WaitingSince: handlerstest.Noon}, Position: place, Brief: &explain.Verdict{Constraint: explain.Quota, Shortage: &explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: handlerstest.H100, Resource: catalog.GPU}, Needed: 5, Available: 2}}})

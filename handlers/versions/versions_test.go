@@ -87,7 +87,7 @@ func TestVersionPage(t *testing.T) {
 	if got := handlerstest.Text(page.Find("#version-changes tbody")); got != "Fair-share weight 10 30" {
 		t.Errorf("changes: %s", got)
 	}
-	if got := handlerstest.Text(page.Find("#version-yaml .yaml")); got != "spec: Gone: − fairShareWeight: 10 New: + fairShareWeight: 30" {
+	if got := handlerstest.Text(page.Find("#version-yaml .yaml")); got != "spec: Removed: − fairShareWeight: 10 Added: + fairShareWeight: 30" {
 		t.Errorf("YAML: %s", got)
 	}
 	if page.Find(`a[href*="restores="]`).Length() != 0 {

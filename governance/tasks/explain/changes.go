@@ -93,20 +93,20 @@ func (l *snapshot) fitsWithout(all []demand, removed []*workload) bool {
 // one that is large enough, or the largest ones until it starts.
 func (l *snapshot) tasksEnd(all []demand, v Verdict) (Change, bool) {
 	own := v.Shortage.InQueue // the largest first
-	stakes := make([]*workload, len(own))
+	admitted := make([]*workload, len(own))
 	for i := range own {
-		stakes[i] = l.workload(&own[i])
+		admitted[i] = l.workload(&own[i])
 	}
 	enough := sort.Search(len(own), func(i int) bool { return own[i].Usage[v.Shortage.FlavorResource] < v.Shortage.Missing() })
 	for i := enough - 1; i >= max(0, enough-triedTasks); i-- {
-		if l.fitsWithout(all, stakes[i:i+1]) {
+		if l.fitsWithout(all, admitted[i:i+1]) {
 			return Change{Kind: TasksEnd, Tasks: slices.Clone(own[i : i+1])}, true
 		}
 	}
-	if len(own) == 0 || !l.fitsWithout(all, stakes) {
+	if len(own) == 0 || !l.fitsWithout(all, admitted) {
 		return Change{}, false
 	}
-	few := sort.Search(len(own)-1, func(i int) bool { return l.fitsWithout(all, stakes[:i+1]) }) + 1
+	few := sort.Search(len(own)-1, func(i int) bool { return l.fitsWithout(all, admitted[:i+1]) }) + 1
 	return Change{Kind: TasksEnd, Tasks: slices.Clone(own[:few])}, true
 }
 

@@ -55,8 +55,8 @@ func (q *Queue) inCohort() bool { return q.Cohort != "" }
 
 // Borrows reports whether a queue uses more than its nominal quota of any resource.
 func (q *Queue) Borrows() bool {
-	for cell, used := range q.Usage {
-		if used > q.Limits[cell].Nominal {
+	for fr, used := range q.Usage {
+		if used > q.Limits[fr].Nominal {
 			return true
 		}
 	}

@@ -48,9 +48,9 @@ func demands(t Task, c *Cluster) (all []demand) {
 
 // otherFlavor returns a mismatch if running pods of the task are in another flavor.
 func (t *Task) otherFlavor(flavor string, names []string) string {
-	for cell := range t.ReplacedUsage {
-		if cell.Flavor != flavor && slices.Contains(names, cell.Resource) {
-			return "its pods that run are in " + cell.Flavor
+	for fr := range t.ReplacedUsage {
+		if fr.Flavor != flavor && slices.Contains(names, fr.Resource) {
+			return "its pods that run are in " + fr.Flavor
 		}
 	}
 	return ""
@@ -83,8 +83,8 @@ func (d demand) add(need quota.FlavorResourceQuantities, flavor string) {
 
 func (l *snapshot) fits(d demand, flavor string, need quota.FlavorResourceQuantities) bool {
 	for _, name := range d.resources {
-		cell := quota.FlavorResource{Flavor: flavor, Resource: name}
-		if d.requests[name]*d.pods+need[cell] > l.node(cell).available() {
+		fr := quota.FlavorResource{Flavor: flavor, Resource: name}
+		if d.requests[name]*d.pods+need[fr] > l.node(fr).available() {
 			return false
 		}
 	}
@@ -124,14 +124,14 @@ func (l *snapshot) tryFlavor(d demand, m match, taken quota.FlavorResourceQuanti
 		return f
 	}
 	for _, name := range d.resources {
-		cell := quota.FlavorResource{Flavor: m.flavor, Resource: name}
-		n := l.node(cell)
-		needed := d.requests[name]*d.pods + taken[cell]
+		fr := quota.FlavorResource{Flavor: m.flavor, Resource: name}
+		n := l.node(fr)
+		needed := d.requests[name]*d.pods + taken[fr]
 		if needed <= n.available() {
 			continue
 		}
 		s := Shortage{
-			FlavorResource: cell, Needed: needed, Available: max(0, n.available()), PotentialAvailable: n.potentialAvailable(),
+			FlavorResource: fr, Needed: needed, Available: max(0, n.available()), PotentialAvailable: n.potentialAvailable(),
 			Nominal: n.limit.Nominal, Used: n.usage, BorrowingLimit: n.limit.BorrowingLimit,
 		}
 		if n.cohort {

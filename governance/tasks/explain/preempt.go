@@ -50,7 +50,7 @@ func (l *snapshot) targets(t Task, need quota.FlavorResourceQuantities) ([]*work
 	var short []int
 	within, shortWithin, below := true, true, true // its own quota
 	for _, want := range wants {
-		n := l.at(want.cell)
+		n := l.at(want.fr)
 		inside := n.usage+want.amount <= n.limit.Nominal
 		within = within && inside
 		if want.amount <= n.available() {
@@ -59,7 +59,7 @@ func (l *snapshot) targets(t Task, need quota.FlavorResourceQuantities) ([]*work
 		if want.added > n.limit.Nominal && !looks {
 			return nil, noTargets // Kueue does not look for candidates then
 		}
-		short = append(short, want.cell)
+		short = append(short, want.fr)
 		shortWithin, below = shortWithin && inside, below && n.usage < n.limit.Nominal
 	}
 	list := l.candidates(t, short, within)
@@ -105,15 +105,15 @@ func (l *snapshot) targets(t Task, need quota.FlavorResourceQuantities) ([]*work
 
 // request is an amount of the FlavorResource at an index of the snapshot.
 type request struct {
-	cell   int
+	fr     int
 	amount int64
 	added  int64 // of it, that the task does not have yet
 }
 
 func (l *snapshot) requests(need, takes quota.FlavorResourceQuantities) []request {
 	list := make([]request, 0, len(need))
-	for cell, amount := range need {
-		list = append(list, request{l.index[cell], amount, amount - takes[cell]})
+	for fr, amount := range need {
+		list = append(list, request{l.index[fr], amount, amount - takes[fr]})
 	}
 	return list
 }
@@ -127,7 +127,7 @@ func (l *snapshot) candidates(t Task, short []int, within bool) (list []candidat
 		switch {
 		case c.inQueue && (q.NeverWithinClusterQueue || !lower), !c.inQueue && !(q.inCohort() && s.account.borrowing(short) && q.ReclaimWithinCohort.allows(t, *s.AdmittedWorkload)):
 			continue
-		case !slices.ContainsFunc(short, func(cell int) bool { return s.usage[cell] > 0 }):
+		case !slices.ContainsFunc(short, func(fr int) bool { return s.usage[fr] > 0 }):
 			continue
 		}
 		c.whileBorrowing = c.inQueue || within || q.BorrowWithinCohort && lower && (q.MaxPriorityThreshold == nil || s.Priority <= *q.MaxPriorityThreshold)
@@ -151,9 +151,9 @@ func (l *snapshot) byPreemptionOrder() []*workload {
 	}
 	var others, own []*workload
 	amounts := make([]int64, len(l.c.Admitted)*len(l.index))
-	stakes := make([]workload, len(l.c.Admitted))
+	admitted := make([]workload, len(l.c.Admitted))
 	for i, h := range l.c.Admitted {
-		s := &stakes[i]
+		s := &admitted[i]
 		s.AdmittedWorkload, s.account, s.usage = h, l.queues[h.Queue], amounts[:len(l.index)]
 		if s.account == nil || !l.setUsage(s) {
 			continue
@@ -215,7 +215,7 @@ func (l *snapshot) admitted(workloads []*workload, own bool) (list []AdmittedWor
 // nominal quota.
 func (l *snapshot) fitsAll(wants []request, borrowing bool) bool {
 	for _, want := range wants {
-		n := l.at(want.cell)
+		n := l.at(want.fr)
 		if want.amount > n.available() || !borrowing && n.usage+want.amount > n.limit.Nominal {
 			return false
 		}

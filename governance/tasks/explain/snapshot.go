@@ -11,7 +11,7 @@ type snapshot struct {
 	index  map[quota.FlavorResource]int
 	own    *clusterQueue
 	queues map[string]*clusterQueue
-	cohort []cohortQuota // of the cohort, by cell
+	cohort []cohortQuota // of the cohort, by fr
 	order  []*workload   // see byPreemptionOrder; nil until first used
 	brief  bool          // see Brief
 }
@@ -40,15 +40,15 @@ func newSnapshot(c *Cluster, all []demand) *snapshot {
 	for _, d := range all {
 		for _, m := range d.flavors {
 			for _, name := range d.resources {
-				if cell := (quota.FlavorResource{Flavor: m.flavor, Resource: name}); !l.has(cell) {
-					l.index[cell] = len(l.index)
+				if fr := (quota.FlavorResource{Flavor: m.flavor, Resource: name}); !l.has(fr) {
+					l.index[fr] = len(l.index)
 				}
 			}
 		}
 	}
 	l.cohort = make([]cohortQuota, len(l.index))
-	for cell, i := range l.index {
-		l.cohort[i].total = c.CohortQuota[cell]
+	for fr, i := range l.index {
+		l.cohort[i].total = c.CohortQuota[fr]
 	}
 	width := len(l.index)
 	limits, used, accounts := make([]Limit, len(c.Queues)*width), make([]int64, len(c.Queues)*width), make([]clusterQueue, len(c.Queues))
@@ -56,8 +56,8 @@ func newSnapshot(c *Cluster, all []demand) *snapshot {
 		a := &accounts[len(l.queues)]
 		a.limits, limits = limits[:width], limits[width:]
 		a.usage, used = used[:width], used[width:]
-		for cell, i := range l.index {
-			a.limits[i], a.usage[i] = q.Limits[cell], q.Usage[cell]
+		for fr, i := range l.index {
+			a.limits[i], a.usage[i] = q.Limits[fr], q.Usage[fr]
 			l.addToCohort(a, i, 1)
 		}
 		l.queues[name] = a
@@ -74,14 +74,14 @@ func (l *snapshot) addToCohort(a *clusterQueue, i int, sign int64) {
 }
 
 // limit gives the own queue another limit.
-func (l *snapshot) setLimit(cell quota.FlavorResource, to Limit) {
-	i := l.index[cell]
+func (l *snapshot) setLimit(fr quota.FlavorResource, to Limit) {
+	i := l.index[fr]
 	l.addToCohort(l.own, i, -1)
 	l.own.limits[i] = to
 	l.addToCohort(l.own, i, 1)
 }
 
-func (l *snapshot) has(cell quota.FlavorResource) bool { _, ok := l.index[cell]; return ok }
+func (l *snapshot) has(fr quota.FlavorResource) bool { _, ok := l.index[fr]; return ok }
 
 // workload returns h with its usage in the snapshot.
 func (l *snapshot) workload(h *AdmittedWorkload) *workload {
@@ -91,13 +91,13 @@ func (l *snapshot) workload(h *AdmittedWorkload) *workload {
 }
 
 // setUsage reports whether the workload uses any FlavorResource of the snapshot.
-func (l *snapshot) setUsage(s *workload) (holds bool) {
-	for cell, amount := range s.Usage {
-		if i, ok := l.index[cell]; ok && amount > 0 {
-			s.usage[i], holds = amount, true
+func (l *snapshot) setUsage(s *workload) (used bool) {
+	for fr, amount := range s.Usage {
+		if i, ok := l.index[fr]; ok && amount > 0 {
+			s.usage[i], used = amount, true
 		}
 	}
-	return holds
+	return used
 }
 
 func (l *snapshot) removeUsage(s *workload) { l.changeUsage(s, -1) }
@@ -121,8 +121,8 @@ func (a *clusterQueue) usageFromCohort(i int) int64 {
 
 // borrowing reports whether a queue uses more than its nominal quota of any of
 // these.
-func (a *clusterQueue) borrowing(cells []int) bool {
-	for _, i := range cells {
+func (a *clusterQueue) borrowing(keys []int) bool {
+	for _, i := range keys {
 		if a.usage[i] > a.limits[i].Nominal {
 			return true
 		}
@@ -140,7 +140,7 @@ type resourceNode struct {
 	cohort     bool
 }
 
-func (l *snapshot) node(cell quota.FlavorResource) resourceNode { return l.at(l.index[cell]) }
+func (l *snapshot) node(fr quota.FlavorResource) resourceNode { return l.at(l.index[fr]) }
 
 func (l *snapshot) at(i int) resourceNode {
 	n := resourceNode{limit: l.own.limits[i], usage: l.own.usage[i], cohort: l.c.Queue.inCohort()}

@@ -289,9 +289,9 @@ func (x *Index) addUsed(queue string, amounts quota.FlavorResourceQuantities, si
 		used = quota.FlavorResourceQuantities{}
 		x.used[queue] = used
 	}
-	for cell, amount := range amounts {
-		if used[cell] += sign * amount; used[cell] == 0 {
-			delete(used, cell)
+	for fr, amount := range amounts {
+		if used[fr] += sign * amount; used[fr] == 0 {
+			delete(used, fr)
 		}
 	}
 	if len(used) == 0 {

@@ -213,12 +213,12 @@ type amountSets struct {
 }
 
 func (s *amountSets) of(amounts quota.FlavorResourceQuantities) quota.FlavorResourceQuantities {
-	cells := slices.SortedFunc(maps.Keys(amounts), func(a, b quota.FlavorResource) int {
+	keys := slices.SortedFunc(maps.Keys(amounts), func(a, b quota.FlavorResource) int {
 		return cmp.Or(strings.Compare(a.Flavor, b.Flavor), strings.Compare(a.Resource, b.Resource))
 	})
 	var key []byte
-	for _, cell := range cells {
-		key = fmt.Appendf(key, "%q %q %d ", cell.Flavor, cell.Resource, amounts[cell])
+	for _, fr := range keys {
+		key = fmt.Appendf(key, "%q %q %d ", fr.Flavor, fr.Resource, amounts[fr])
 	}
 	return s.intern(key, amounts)
 }

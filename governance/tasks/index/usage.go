@@ -21,7 +21,7 @@ import (
 // Portions returns what each member of a cohort uses of one FlavorResource, and
 // what each Workload in one queue uses of it, in the order in which they take the
 // queue's own quota. mine marks those of t.
-func (x *Index) Portions(cell quota.FlavorResource, queue string, t *tasks.Task, members []*kueue.ClusterQueue) (used, amounts []int64, mine []bool) {
+func (x *Index) Portions(fr quota.FlavorResource, queue string, t *tasks.Task, members []*kueue.ClusterQueue) (used, amounts []int64, mine []bool) {
 	type portion struct {
 		amount   int64
 		priority int32
@@ -32,22 +32,22 @@ func (x *Index) Portions(cell quota.FlavorResource, queue string, t *tasks.Task,
 	var all []portion
 	x.mu.Lock()
 	for _, q := range members {
-		used = append(used, x.used[q.Name][cell])
+		used = append(used, x.used[q.Name][fr])
 	}
-	holders := x.admitted.list()
+	running := x.admitted.list()
 	x.mu.Unlock()
-	for _, holder := range holders {
-		if !slices.ContainsFunc(holder.AdmittedWorkloads, func(h explain.AdmittedWorkload) bool { return h.Queue == queue }) {
+	for _, task := range running {
+		if !slices.ContainsFunc(task.AdmittedWorkloads, func(h explain.AdmittedWorkload) bool { return h.Queue == queue }) {
 			continue
 		}
-		for _, w := range holder.Parts {
+		for _, w := range task.Parts {
 			if w.Status.Admission == nil || string(w.Status.Admission.ClusterQueue) != queue {
 				continue
 			}
-			p := portion{uid: string(w.UID), mine: holder.UID == t.UID && holder.Namespace == t.Namespace}
+			p := portion{uid: string(w.UID), mine: task.UID == t.UID && task.Namespace == t.Namespace}
 			for set := range admitted.PodSets(w) {
-				if set.Flavors[cell.Resource] == cell.Flavor {
-					p.amount += set.Usage[cell.Resource]
+				if set.Flavors[fr.Resource] == fr.Flavor {
+					p.amount += set.Usage[fr.Resource]
 				}
 			}
 			if w.Spec.Priority != nil {

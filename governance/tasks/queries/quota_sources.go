@@ -86,11 +86,11 @@ func (v viewer) quotaSources(ctx context.Context, t *tasks.Task) (*QuotaSources,
 			usage = h.Usage
 		}
 	}
-	cells := slices.SortedFunc(maps.Keys(usage), func(a, b quota.FlavorResource) int {
+	keys := slices.SortedFunc(maps.Keys(usage), func(a, b quota.FlavorResource) int {
 		return cmp.Or(quota.Compare(a.Resource, b.Resource), strings.Compare(a.Flavor, b.Flavor))
 	})
-	for _, cell := range cells {
-		if line := v.quotaSource(t, cell, queue, members, cohort); line.Usage > 0 {
+	for _, fr := range keys {
+		if line := v.quotaSource(t, fr, queue, members, cohort); line.Usage > 0 {
 			b.Sources = append(b.Sources, line)
 		}
 	}
@@ -98,13 +98,13 @@ func (v viewer) quotaSources(ctx context.Context, t *tasks.Task) (*QuotaSources,
 }
 
 // quotaSource returns the sources of one FlavorResource.
-func (v viewer) quotaSource(t *tasks.Task, cell quota.FlavorResource, queue string, members []*kueue.ClusterQueue, cohort explain.Cluster) QuotaSource {
+func (v viewer) quotaSource(t *tasks.Task, fr quota.FlavorResource, queue string, members []*kueue.ClusterQueue, cohort explain.Cluster) QuotaSource {
 	teams := make([]usage.Queue, len(members))
 	own := 0
-	used, amounts, mine := v.index.Portions(cell, queue, t, members)
+	used, amounts, mine := v.index.Portions(fr, queue, t, members)
 	for i, q := range members {
 		teams[i] = usage.Queue{Name: q.Name, Usage: used[i]}
-		limit := cohort.Queues[q.Name].Limits[cell]
+		limit := cohort.Queues[q.Name].Limits[fr]
 		teams[i].Nominal, teams[i].LendingLimit = limit.Nominal, limit.Nominal
 		if limit.LendingLimit != nil {
 			teams[i].LendingLimit = *limit.LendingLimit
@@ -114,7 +114,7 @@ func (v viewer) quotaSource(t *tasks.Task, cell quota.FlavorResource, queue stri
 		}
 	}
 	borrowed := usage.BorrowedInOrder(teams[own].Nominal, amounts)
-	l := QuotaSource{FlavorResource: cell}
+	l := QuotaSource{FlavorResource: fr}
 	for i, amount := range borrowed {
 		if mine[i] {
 			l.Usage, l.Borrowed = l.Usage+amounts[i], l.Borrowed+amount
@@ -124,7 +124,7 @@ func (v viewer) quotaSource(t *tasks.Task, cell quota.FlavorResource, queue stri
 	if l.Borrowed == 0 || cohort.Nested {
 		return l
 	}
-	loans := usage.ApportionLoansByBorrower(teams, cohort.CohortQuota[cell])
+	loans := usage.ApportionLoansByBorrower(teams, cohort.CohortQuota[fr])
 	sources := []int64{loans.Unallocated[own], loans.OverQuota[own]}
 	for i := range teams {
 		sources = append(sources, loans.ByLender[i][own])

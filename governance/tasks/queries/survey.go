@@ -33,12 +33,12 @@ type survey struct {
 
 // cohort is what the queues of one cohort share.
 type cohort struct {
-	queues  map[string]*explain.Queue
-	shared  quota.FlavorResourceQuantities
-	nested  bool
-	holding []*tasks.Task               // that use quota of any queue
-	exceeds map[string]bool             // queues that use more than their quota
-	holders []*explain.AdmittedWorkload // of those
+	queues   map[string]*explain.Queue
+	shared   quota.FlavorResourceQuantities
+	nested   bool
+	running  []*tasks.Task               // that use quota of any queue
+	exceeds  map[string]bool             // queues that use more than their quota
+	admitted []*explain.AdmittedWorkload // of those
 }
 
 func newSurvey(v viewer) *survey {
@@ -207,11 +207,11 @@ func (s *survey) queue(ctx context.Context, t *tasks.Task, c *explain.Cluster) e
 	c.Queue.Usage = shared.queues[own.Name].Usage
 	c.Queues = maps.Clone(shared.queues)
 	c.Queues[own.Name] = c.Queue
-	c.CohortQuota, c.Nested, c.Admitted = shared.shared, shared.nested, shared.holders
+	c.CohortQuota, c.Nested, c.Admitted = shared.shared, shared.nested, shared.admitted
 	if !shared.exceeds[own.Name] {
 		counts := maps.Clone(shared.exceeds)
 		counts[own.Name] = true
-		c.Admitted = index.AdmittedTo(shared.holding, counts)
+		c.Admitted = index.AdmittedTo(shared.running, counts)
 	}
 	return nil
 }
@@ -232,13 +232,13 @@ func (s *survey) cohort(ctx context.Context, name string) (*cohort, error) {
 	if o.nested, err = s.cohortQuota(ctx, name, o.shared); err != nil {
 		return nil, err
 	}
-	o.holding = s.index.SetUsage(o.queues)
+	o.running = s.index.SetUsage(o.queues)
 	for name, q := range o.queues {
 		if q.Borrows() {
 			o.exceeds[name] = true
 		}
 	}
-	o.holders = index.AdmittedTo(o.holding, o.exceeds)
+	o.admitted = index.AdmittedTo(o.running, o.exceeds)
 	s.cohorts[name] = o
 	return o, nil
 }

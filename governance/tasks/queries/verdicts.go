@@ -107,8 +107,8 @@ func (v viewer) visibleWorkloads(list []explain.AdmittedWorkload) []explain.Admi
 		if others.Usage == nil {
 			others.Usage = quota.FlavorResourceQuantities{}
 		}
-		for cell, amount := range h.Usage {
-			others.Usage[cell] += amount
+		for fr, amount := range h.Usage {
+			others.Usage[fr] += amount
 		}
 	}
 	if others.Usage != nil {
@@ -268,10 +268,10 @@ func (v viewer) explainGrowth(ctx context.Context, t, next *tasks.Task) (*explai
 	if next.Elastic() { // Kueue counts the larger slice as a whole
 		q.ReplacedUsage = quota.FlavorResourceQuantities{}
 		for _, h := range t.AdmittedWorkloads {
-			for cell, amount := range h.Usage {
-				q.ReplacedUsage[cell] += amount
+			for fr, amount := range h.Usage {
+				q.ReplacedUsage[fr] += amount
 				if queue := c.Queues[h.Queue]; queue != nil {
-					queue.Usage[cell] -= amount
+					queue.Usage[fr] -= amount
 				}
 			}
 		}
