@@ -110,6 +110,35 @@ func fits(t testing.TB, page playwright.Page, name string) {
 	}
 }
 
+// eachAppearance calls check with the open page in light and dark mode and in a narrow
+// window.
+func eachAppearance(t testing.TB, page playwright.Page, check func(appearance string, width int)) {
+	t.Helper()
+	const wide, narrow = 1280, 390
+	show := func(scheme *playwright.ColorScheme, width int) {
+		must(t, page.EmulateMedia(playwright.PageEmulateMediaOptions{ColorScheme: scheme}))
+		must(t, page.SetViewportSize(width, 844))
+	}
+	show(playwright.ColorSchemeLight, wide)
+	check("light", wide)
+	show(playwright.ColorSchemeDark, wide)
+	check("dark", wide)
+	show(playwright.ColorSchemeLight, narrow)
+	check("390", narrow)
+	show(playwright.ColorSchemeLight, wide)
+}
+
+// checkAppearance checks in each appearance that the open page fits the window and is
+// accessible, and takes screenshots.
+func checkAppearance(t testing.TB, page playwright.Page, name string) {
+	t.Helper()
+	eachAppearance(t, page, func(appearance string, _ int) {
+		fits(t, page, name+"-"+appearance)
+		accessible(t, page, name+"-"+appearance)
+		screenshot(t, page, name+"-"+appearance)
+	})
+}
+
 // jobManifest returns a batch Job in the team's queue that requests GPUs.
 func jobManifest(team, name string, gpus int) string {
 	return strings.NewReplacer("TEAM", team, "NAME", name, "GPUS", fmt.Sprint(gpus), "CPUS", fmt.Sprint(gpus*8)).Replace(`

@@ -228,47 +228,31 @@ func requestAs(t testing.TB, client *http.Client, method, path string, form url.
 // light, dark and narrow windows.
 func TestPolicyPages(t *testing.T) {
 	noPolicy(t)
-	variants := map[string]playwright.BrowserNewContextOptions{
-		"light": {ColorScheme: playwright.ColorSchemeLight},
-		"dark":  {ColorScheme: playwright.ColorSchemeDark},
-		"390":   {ColorScheme: playwright.ColorSchemeLight, Viewport: &playwright.Size{Width: 390, Height: 844}},
-	}
 	c := clustertest.Get(t)
-	for name, options := range variants {
-		t.Run(name, func(t *testing.T) {
-			noPolicy(t)
-			page := visit(t, options, "status of 422", "status of 409")
-			checkPage := func(what string) {
-				t.Helper()
-				fits(t, page, what)
-				accessible(t, page, what)
-				screenshot(t, page, what+"-"+name)
-			}
-			open(t, page, "/policies")
-			must(t, expect.Locator(page.Locator("#cluster-policy")).ToContainText("no cluster policy yet"))
-			checkPage("policy-none")
-			c.Apply(t, samplePolicy)
-			must(t, expect.Locator(page.Locator("#cluster-policy")).ToContainText("Serves users right now"))
-			checkPage("policy-card")
-			open(t, page, policyPath)
-			checkPage("policy-form")
-			must(t, page.Locator("#class-0-weight").Fill("101"))
-			must(t, page.Locator("#pool-0-value").Fill(""))
-			press(t, page, "Review changes")
-			must(t, expect.Locator(page.Locator("#form-errors")).ToContainText("2 problems to fix"))
-			checkPage("policy-wrong")
-			must(t, page.Locator("#class-0-weight").Fill("80"))
-			must(t, page.Locator("#pool-0-value").Fill("L4"))
-			must(t, page.Locator("#idle-FirstComeFirstServe").Check())
-			press(t, page, "Review changes")
-			must(t, expect.Locator(page.Locator("#review-class-inference")).ToContainText("80"))
-			checkPage("policy-review")
-			c.Kubectl(t, "", "patch", "clusterpolicy", "default", "--type=merge", "-p", `{"spec":{"enforcement":"None"}}`)
-			press(t, page, "Save policy")
-			must(t, expect.Locator(page.Locator("#conflict")).ToContainText("differs"))
-			checkPage("policy-conflict")
-		})
-	}
+	page := visit(t, playwright.BrowserNewContextOptions{}, "status of 422", "status of 409")
+	open(t, page, "/policies")
+	must(t, expect.Locator(page.Locator("#cluster-policy")).ToContainText("no cluster policy yet"))
+	checkAppearance(t, page, "policy-none")
+	c.Apply(t, samplePolicy)
+	must(t, expect.Locator(page.Locator("#cluster-policy")).ToContainText("Serves users right now"))
+	checkAppearance(t, page, "policy-card")
+	open(t, page, policyPath)
+	checkAppearance(t, page, "policy-form")
+	must(t, page.Locator("#class-0-weight").Fill("101"))
+	must(t, page.Locator("#pool-0-value").Fill(""))
+	press(t, page, "Review changes")
+	must(t, expect.Locator(page.Locator("#form-errors")).ToContainText("2 problems to fix"))
+	checkAppearance(t, page, "policy-wrong")
+	must(t, page.Locator("#class-0-weight").Fill("80"))
+	must(t, page.Locator("#pool-0-value").Fill("L4"))
+	must(t, page.Locator("#idle-FirstComeFirstServe").Check())
+	press(t, page, "Review changes")
+	must(t, expect.Locator(page.Locator("#review-class-inference")).ToContainText("80"))
+	checkAppearance(t, page, "policy-review")
+	c.Kubectl(t, "", "patch", "clusterpolicy", "default", "--type=merge", "-p", `{"spec":{"enforcement":"None"}}`)
+	press(t, page, "Save policy")
+	must(t, expect.Locator(page.Locator("#conflict")).ToContainText("differs"))
+	checkAppearance(t, page, "policy-conflict")
 }
 
 const samplePolicy = `

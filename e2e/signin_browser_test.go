@@ -114,14 +114,7 @@ func TestPageWithoutTeam(t *testing.T) {
 	signInBrowser(t, page, "nobody")
 	must(t, expect.Locator(page.Locator("h1")).ToHaveText("No team yet"))
 	must(t, expect.Locator(page.Locator("main")).ToContainText("nobody@example.com"))
-	for _, scheme := range []*playwright.ColorScheme{playwright.ColorSchemeLight, playwright.ColorSchemeDark} {
-		must(t, page.EmulateMedia(playwright.PageEmulateMediaOptions{ColorScheme: scheme}))
-		accessible(t, page, "no team")
-		screenshot(t, page, "no-team-"+string(*scheme))
-	}
-	must(t, page.SetViewportSize(390, 800))
-	fits(t, page, "no team at 390")
-	screenshot(t, page, "no-team-390")
+	checkAppearance(t, page, "no-team")
 }
 
 // TestTwoUsersInOneBrowser leaves a form of one user open while another user signs in

@@ -66,22 +66,18 @@ func TestTaskList(t *testing.T) {
 // testListAppearance checks the list and one of its tasks in light, dark and narrow
 // windows, where nothing but tables may be wider than the window.
 func testListAppearance(t *testing.T, page playwright.Page, team string) {
-	for _, variant := range []struct {
-		name   string
-		scheme *playwright.ColorScheme
-		width  int
-	}{{"light", playwright.ColorSchemeLight, 1280}, {"dark", playwright.ColorSchemeDark, 1280}, {"390", playwright.ColorSchemeLight, 390}} {
-		must(t, page.EmulateMedia(playwright.PageEmulateMediaOptions{ColorScheme: variant.scheme}))
-		must(t, page.SetViewportSize(variant.width, 844))
-		open(t, page, "/tasks?sort=name&range=1h&team="+team)
-		must(t, expect.Locator(page.Locator("#tasks-table tbody tr")).ToHaveCount(100))
-		fits(t, page, variant.name)
-		checkLayout(t, page, variant.width)
-		screenshot(t, page, "tasks-many-"+variant.name)
-		open(t, page, "/tasks?sort=name&page=2&range=1h&team="+team)
+	open(t, page, "/tasks?sort=name&range=1h&team="+team)
+	must(t, expect.Locator(page.Locator("#tasks-table tbody tr")).ToHaveCount(100))
+	eachAppearance(t, page, func(appearance string, width int) {
+		fits(t, page, appearance)
+		checkLayout(t, page, width)
+		screenshot(t, page, "tasks-many-"+appearance)
+	})
+	open(t, page, "/tasks?sort=name&page=2&range=1h&team="+team)
+	eachAppearance(t, page, func(appearance string, _ int) {
 		must(t, page.Locator(".column-choices summary").Click())
-		fits(t, page, variant.name)
-		accessible(t, page, "tasks-columns-"+variant.name)
+		fits(t, page, appearance)
+		accessible(t, page, "tasks-columns-"+appearance)
 		must(t, page.Locator(".column-choices input[type=checkbox]").First().Focus())
 		must(t, page.Keyboard().Press("Escape"))
 		must(t, expect.Locator(page.Locator(".column-choices fieldset")).ToBeHidden())
@@ -90,11 +86,15 @@ func testListAppearance(t *testing.T, page playwright.Page, team string) {
 		must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`tab=finished`)))
 		must(t, expect.Locator(page.Locator(".list-tabs [aria-current]")).ToContainText("Finished"))
 		must(t, expect.Locator(page.Locator("#task-list")).ToContainText("No tasks match these filters."))
-		open(t, page, "/tasks/hyperpod-ns-"+team+"/job/sweep-000")
-		must(t, expect.Locator(page.Locator("#task-why")).ToBeVisible())
-		fits(t, page, variant.name)
-		accessible(t, page, "task-of-many-"+variant.name)
-	}
+		_, err := page.GoBack()
+		must(t, err)
+	})
+	open(t, page, "/tasks/hyperpod-ns-"+team+"/job/sweep-000")
+	must(t, expect.Locator(page.Locator("#task-why")).ToBeVisible())
+	eachAppearance(t, page, func(appearance string, _ int) {
+		fits(t, page, appearance)
+		accessible(t, page, "task-of-many-"+appearance)
+	})
 }
 
 // checkLayout checks that all default columns are visible, and that each task is a card

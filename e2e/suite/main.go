@@ -41,9 +41,8 @@ const (
 )
 
 // longest names packages that take long, longest first: they start first, so that
-// none of them is left alone at the end. The browser tests (e2e) take longest, but
-// need the most processor time in their second half, when few others are left.
-var longest = []string{"behavior", "reconcile", "preemptionloops", "allocations", "e2e", "degraded", "bypasses", "queries", "recorder", "interrupted", "actions", "uninstall", "access"}
+// none of them is left alone at the end.
+var longest = []string{"e2e", "behavior", "reconcile", "preemptionloops", "queries", "allocations", "recorder", "degraded", "interrupted", "bypasses", "actions", "uninstall", "access"}
 
 // sleepers is how many tests of a pure package may wait at the same time.
 const sleepers = 8
