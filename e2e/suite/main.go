@@ -67,10 +67,17 @@ func run(ctx context.Context, fast bool, clusters int) error {
 	}
 	r := &runner{}
 	defer r.print(begin)
+	bin := append(os.Environ(), "LOCALCLUSTER_BIN="+filepath.Join(clustertest.Root(), ".local", "bin"))
+	beside := make(chan error, 1)
+	if fast {
+		beside <- nil
+	} else { // before the pool starts: these tests start several clusters of their own
+		go func() { beside <- r.test(ctx, bin, localcluster, nil, []string{"./..."}) }()
+	}
 	// Tests of the module itself run go list, which the test cache does not see.
 	failed := r.test(ctx, nil, "", []string{"-count=1"}, groups.module)
-	failed = errors.Join(failed, r.test(ctx, nil, "", []string{"-parallel=" + strconv.Itoa(sleepers)}, groups.pure))
-	if fast {
+	failed = errors.Join(failed, r.test(ctx, nil, "", []string{"-parallel=" + strconv.Itoa(sleepers)}, groups.pure), <-beside)
+	if fast || ctx.Err() != nil {
 		return failed
 	}
 	pool, err := clustertest.NewPool()
@@ -80,12 +87,8 @@ func run(ctx context.Context, fast bool, clusters int) error {
 	defer pool.Close()
 	started := make(chan error, 1)
 	go func() { started <- startAll(pool, clusters) }()
-
-	env := append(os.Environ(), pool.Env(), "LOCALCLUSTER_BIN="+filepath.Join(clustertest.Root(), ".local", "bin"))
-	beside := make(chan error, 1)
-	go func() { beside <- r.test(ctx, env, localcluster, nil, []string{"./..."}) }()
-	failed = errors.Join(failed, r.test(ctx, env, "", []string{"-count=1", "-p=" + strconv.Itoa(clusters), "-timeout=20m"}, groups.cluster))
-	return errors.Join(failed, <-beside, <-started)
+	flags := []string{"-count=1", "-p=" + strconv.Itoa(clusters), "-timeout=20m"}
+	return errors.Join(failed, r.test(ctx, append(os.Environ(), pool.Env()), "", flags, groups.cluster), <-started)
 }
 
 // startAll starts the clusters one after the other: the first tests can begin

@@ -123,7 +123,7 @@ func start(dir string) (stop func(), err error) {
 		"--nodes", filepath.Join(Root(), "cmd", "localcluster", "samples", "nodes.yaml"), "--resettable")
 	// With the default GOGC the API server spends a quarter of its time on garbage
 	// collection.
-	command.Env = append(os.Environ(), "GOGC=400")
+	command.Env = append(os.Environ(), "GOGC=1000", "GOMEMLIMIT=700MiB")
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	started, exited := make(chan error, 1), make(chan error, 1)
