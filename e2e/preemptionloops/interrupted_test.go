@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -50,6 +51,7 @@ var holdEnds = map[string]func(s *scene){
 
 // TestInterrupted kills the guard at each of its calls, before the call is sent and
 // after it was carried out, and starts another. No Workload stays out of admission.
+// Unless KUOTA_VERIFY is set, it kills the guard either before or after a call.
 func TestInterrupted(t *testing.T) {
 	c := clustertest.Get(t)
 	furnish(t, c)
@@ -68,6 +70,9 @@ func TestInterrupted(t *testing.T) {
 			t.Logf("%d calls", calls)
 			for n := int64(1); n <= calls; n++ {
 				for _, after := range []bool{false, true} {
+					if os.Getenv("KUOTA_VERIFY") == "" && after == (n%2 == 0) {
+						continue
+					}
 					play(t, c, s, end, n, after)
 				}
 			}
