@@ -14,7 +14,7 @@ KUOTA_PORT ?= 8080
 SAMPLE     ?= all
 
 # What make generate writes, whether it is committed or not.
-GENERATED = find deploy/crds governance/api views -name '*.yaml' -o -name 'zz_generated*.go' -o -name '*_templ.go' | sort | xargs sha256sum
+GENERATED = find deploy/crds governance/api views docs -name '*.yaml' -o -name 'zz_generated*.go' -o -name '*_templ.go' -o -name flags.md -o -name api-reference.md | sort | xargs sha256sum
 UP = $(BIN)/localcluster up --dir $(LOCAL) --bin $(BIN) --crds deploy/crds --rbac deploy/rbac --users cmd/localcluster/users.yaml \
 	--nodes cmd/localcluster/samples/nodes.yaml --console $(BIN)/kuota --console-port $(KUOTA_PORT) \
 	$(if $(filter none,$(SAMPLE)),,--samples cmd/localcluster/samples) $(if $(filter still,$(SAMPLE)),--still)
@@ -61,6 +61,7 @@ generate: ## write generated code anew
 	@go tool templ fmt views
 	@go tool templ generate -path views -log-level error
 	@go tool controller-gen object crd paths=./governance/api/... output:crd:artifacts:config=deploy/crds
+	@go test ./cmd/kuota -run '^TestReferences$$' -update
 
 .PHONY: check
 check: ## generate, format, vet, lint; fails when generated files differ

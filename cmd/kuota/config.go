@@ -118,31 +118,16 @@ func parseConfig(args []string, env func(string) string) (config, error) {
 	flags := flag.NewFlagSet("kuota", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
 	c.register(flags, &level)
-	var invalid []error
-	flags.VisitAll(func(f *flag.Flag) { f.Value = lenient{f.Value, f.Name, &invalid} })
-	if err := flags.Parse(args); err != nil {
+	set, invalid, err := readFlags(flags, args, env)
+	if err != nil {
 		if errors.Is(err, flag.ErrHelp) {
-			var help strings.Builder
-			flags.SetOutput(&help)
-			flags.PrintDefaults()
-			return c, fmt.Errorf("usage: kuota [flags]\n%sor one of:\n%s", help.String(), commandHelp())
+			return c, fmt.Errorf("usage: kuota [flags]\n%sor one of:\n%s", flagHelp(flags), commandHelp())
 		}
 		return c, err
 	}
 	if flags.NArg() > 0 {
 		invalid = append(invalid, fmt.Errorf("unknown command %q; a command comes before flags, one of:\n%s", flags.Arg(0), strings.TrimSuffix(commandHelp(), "\n")))
 	}
-	set := map[string]bool{}
-	flags.Visit(func(f *flag.Flag) { set[f.Name] = true })
-	flags.VisitAll(func(f *flag.Flag) {
-		variable := "KUOTA_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
-		if value := env(variable); value != "" && !set[f.Name] {
-			set[f.Name] = true
-			if err := f.Value.(lenient).Value.Set(value); err != nil {
-				invalid = append(invalid, fmt.Errorf("%s=%q: %w", variable, value, err))
-			}
-		}
-	})
 	if c.oidc.issuer == "" {
 		for _, name := range slices.Sorted(maps.Keys(set)) {
 			if strings.HasPrefix(name, "oidc-") || name == "session-keys-file" {
@@ -152,6 +137,41 @@ func parseConfig(args []string, env func(string) string) (config, error) {
 	}
 	invalid = slices.Concat(invalid, c.check(level), c.checkWeb(), c.checkSignIn(), c.hardware.check(set))
 	return c, errors.Join(invalid...)
+}
+
+// readFlags parses args, and sets flags that args do not contain from their
+// environment variables. It returns the names of the flags that are set, and an
+// error for each invalid value.
+func readFlags(flags *flag.FlagSet, args []string, env func(string) string) (set map[string]bool, invalid []error, err error) {
+	flags.VisitAll(func(f *flag.Flag) { f.Value = lenient{f.Value, f.Name, &invalid} })
+	if err := flags.Parse(args); err != nil {
+		return nil, nil, err
+	}
+	set = map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { set[f.Name] = true })
+	flags.VisitAll(func(f *flag.Flag) {
+		variable := variableOf(f.Name)
+		if value := env(variable); value != "" && !set[f.Name] {
+			set[f.Name] = true
+			if err := f.Value.(lenient).Value.Set(value); err != nil {
+				invalid = append(invalid, fmt.Errorf("%s=%q: %w", variable, value, err))
+			}
+		}
+	})
+	return set, invalid, nil
+}
+
+// variableOf returns the name of a flag's environment variable.
+func variableOf(flag string) string {
+	return "KUOTA_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// flagHelp returns the description of all flags.
+func flagHelp(flags *flag.FlagSet) string {
+	var help strings.Builder
+	flags.SetOutput(&help)
+	flags.PrintDefaults()
+	return help.String()
 }
 
 // lenient records the error of a value, so that parsing continues and reports
