@@ -64,7 +64,7 @@ generate: ## write generated code anew
 	@go test ./cmd/kuota -run '^TestReferences$$' -update
 
 .PHONY: check
-check: ## generate, format, vet, lint; fails when generated files differ
+check: ## generate, format, vet, lint, check links; fails when generated files differ
 	@before=$$($(GENERATED)); \
 	$(MAKE) --no-print-directory generate; \
 	after=$$($(GENERATED)); \
@@ -72,6 +72,7 @@ check: ## generate, format, vet, lint; fails when generated files differ
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
 	@go mod verify >/dev/null
 	@go vet ./... && go tool staticcheck ./...
+	@go test -count=1 -run Links .
 	@cd cmd/localcluster && go vet ./...
 
 # make check vets; linking without symbols takes half the time.
