@@ -22,10 +22,20 @@ type streams struct {
 	messages io.Writer // remarks about the result
 }
 
+// exitError ends the process with a code other than 1.
+type exitError struct {
+	code int
+	error
+}
+
+// Unwrap returns the error that caused the end.
+func (e exitError) Unwrap() error { return e.error }
+
 // commands returns the commands by name. A variable would be initialized in a
 // cycle: the help of the configuration lists the commands.
 func commands() map[string]command {
 	return map[string]command{
+		"doctor":    {"check the cluster, Kueue and the console, as the settings page does", doctorCommand},
 		"import":    {"convert HyperPod's JSON to Kuota's YAML", importCommand},
 		"uninstall": {"remove Kuota from a cluster; Kueue and tasks stay unchanged", uninstallCommand},
 	}

@@ -6,6 +6,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -17,7 +18,11 @@ func main() {
 	defer stop()
 	if err := start(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, "kuota:", err)
-		os.Exit(1)
+		code := 1
+		if exit, ok := errors.AsType[exitError](err); ok {
+			code = exit.code
+		}
+		os.Exit(code)
 	}
 }
 

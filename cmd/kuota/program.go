@@ -34,6 +34,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/util/uuid"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
@@ -102,13 +103,11 @@ func newProgram(c config, log *slog.Logger) (*program, error) {
 // newCluster constructs the client of the cluster and the controllers.
 func (p *program) newCluster() error {
 	c := p.config
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = c.kubeconfig
-	rest, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	connection, err := c.restConfig()
 	if err != nil {
-		return fmt.Errorf("read kubeconfig: %w", err)
+		return err
 	}
-	p.cluster, err = cluster.New(rest, cluster.Options{
+	p.cluster, err = cluster.New(connection, cluster.Options{
 		QPS: float32(c.qps), Burst: c.burst, Namespace: c.namespace, NoSessions: c.oidc.issuer == "", TakeOver: c.takeOver, Metrics: c.metrics, Log: p.log,
 	})
 	if err != nil {
@@ -122,6 +121,17 @@ func (p *program) newCluster() error {
 		return fmt.Errorf("set up controllers: %w", err)
 	}
 	return nil
+}
+
+// restConfig returns the configuration of a client of the cluster.
+func (c config) restConfig() (*rest.Config, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = c.kubeconfig
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, nil).ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("read kubeconfig: %w", err)
+	}
+	return config, nil
 }
 
 // readOnly reports whether the console must not write.

@@ -84,6 +84,10 @@ func (c *Cluster) MissingKinds() MissingKinds {
 	return MissingKinds{}
 }
 
+// Discover discovers once which kinds the API server serves and whether HyperPod's
+// add-on manages the cluster. It is for programs that do not call Run.
+func (c *Cluster) Discover(ctx context.Context) error { return c.discoverKinds(ctx) }
+
 // discoverKinds updates the missing kinds. If the API server does not answer,
 // the last result stays.
 func (c *Cluster) discoverKinds(ctx context.Context) error {

@@ -22,6 +22,17 @@ const (
 	SeverityInfo                    // worth knowing
 )
 
+// String returns the name of the severity.
+func (s Severity) String() string {
+	switch s {
+	case SeverityError:
+		return "Error"
+	case SeverityWarning:
+		return "Warning"
+	}
+	return "Info"
+}
+
 // Finding is one problem with what to do about it.
 type Finding struct {
 	ID     string // stable, and valid as an HTML id

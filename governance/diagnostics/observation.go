@@ -20,6 +20,7 @@ type Observation struct {
 
 	Visibility bool                        // whether Kueue's visibility API answers
 	Policy     *v1alpha1.ClusterPolicySpec // nil if there is none
+	PolicyRead bool                        // whether Policy is known
 	CanWrite   Answer                      // whether the console may change Kueue's configuration
 
 	Enforcement, Members []string // admission policies that are missing
@@ -27,6 +28,7 @@ type Observation struct {
 	ChangedBy            PolicyState
 	Covered              []string // resources that ClusterQueues cover
 	Uncovered            []UncoveredResource
+	CoverageRead         bool // whether Covered and Uncovered are known
 }
 
 // Manages reports whether the console is configured to apply the policy to

@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/reconcile"
 
 	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Service serves the settings page.
@@ -22,6 +23,8 @@ type Service struct {
 	Install reconcile.KueueInstall
 	// Kueue reads how Kueue is installed.
 	Kueue func(context.Context) (reconcile.KueueState, error)
+	// Reader reads policy, nodes, queues and tasks; nil means the cluster's cache.
+	Reader client.Reader
 }
 
 // Report is the observed state with the findings.
@@ -59,6 +62,12 @@ func (s *Service) Report(ctx context.Context, user governance.User) (Report, err
 	if err != nil {
 		return Report{}, err
 	}
+	return s.Collect(ctx), nil
+}
+
+// Collect collects the report without a check of permissions. What cannot be read
+// is part of the report.
+func (s *Service) Collect(ctx context.Context) Report {
 	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
 	defer cancel()
 	state := Report{Observation: Observation{Missing: s.Cluster.MissingKinds(), ReadOnly: s.Cluster.ReadOnlyReason(), Install: s.Install}}
@@ -77,14 +86,18 @@ func (s *Service) Report(ctx context.Context, user governance.User) (Report, err
 		state.Gates, _ = kueueconfig.Gates(state.Kueue.Current) // an error is a finding
 	}
 	state.Findings = Check(state.Observation)
-	return state, nil
+	return state
 }
 
 // cache collects what is cached.
 func (l collector) cache() {
-	reader, err := l.service.Cluster.Reader()
-	if err != nil {
-		return
+	reader := l.service.Reader
+	if reader == nil {
+		cached, err := l.service.Cluster.Reader()
+		if err != nil {
+			return
+		}
+		reader = cached
 	}
 	if types, err := clusterstate.Catalog(l.ctx, reader, l.service.Naming.InstanceTypeLabel); err == nil {
 		l.report.NodesCounted = true
@@ -93,10 +106,34 @@ func (l collector) cache() {
 			l.report.Nodes += int(pool.Nodes)
 		}
 	}
-	if policy, err := clusterstate.Policy(l.ctx, reader); err == nil && policy != nil {
-		l.report.Policy = policy.Spec.DeepCopy()
+	if policy, err := clusterstate.Policy(l.ctx, reader); err == nil {
+		l.report.PolicyRead = true
+		if policy != nil {
+			l.report.Policy = policy.Spec.DeepCopy()
+		}
 	}
 	if covered, uncovered, err := ResourceCoverage(l.ctx, reader); err == nil {
-		l.report.Covered, l.report.Uncovered = covered, uncovered
+		l.report.Covered, l.report.Uncovered, l.report.CoverageRead = covered, uncovered, true
 	}
+}
+
+// Unchecked returns what could not be read, so that a problem of it would have no
+// finding.
+func (r Report) Unchecked() (parts []string) {
+	if r.Server == "" {
+		parts = append(parts, "the version of the API server")
+	}
+	if !r.PolicyRead {
+		parts = append(parts, "the cluster policy")
+	}
+	if !r.CoverageRead {
+		parts = append(parts, "the resources of queues, nodes and tasks")
+	}
+	if r.KueueRead == ReadSucceeded && r.Manages() && r.CanWrite == Unknown {
+		parts = append(parts, "the permission to change Kueue's configuration")
+	}
+	if !r.PoliciesKnown || r.ChangedBy == PolicyUnknown {
+		parts = append(parts, "the admission policies of deploy/rbac")
+	}
+	return parts
 }
