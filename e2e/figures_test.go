@@ -130,7 +130,7 @@ func handEdits(t *testing.T) []time.Duration {
 	one := int64(1)
 	must(t, c.Client.Create(t.Context(), &v1alpha1.ComputeAllocation{
 		ObjectMeta: metav1.ObjectMeta{Name: team},
-		Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.p5.48xlarge", Amounts: v1alpha1.Amounts{Accelerators: &one}}}},
+		Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.p5.48xlarge", Quantities: v1alpha1.Quantities{Accelerators: &one}}}},
 	}))
 	waitForQueues(t, c, team)
 	var samples []time.Duration

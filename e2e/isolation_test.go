@@ -32,7 +32,7 @@ func makeTenant(t *testing.T, prefix, group string) tenant {
 		ObjectMeta: metav1.ObjectMeta{Name: team},
 		Spec: v1alpha1.ComputeAllocationSpec{
 			DisplayName: "The secret team of " + team, Description: "Its purpose is " + team,
-			Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.p5.48xlarge", Amounts: v1alpha1.Amounts{Accelerators: &one}}},
+			Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.p5.48xlarge", Quantities: v1alpha1.Quantities{Accelerators: &one}}},
 		},
 	}))
 	waitForQueues(t, c, team)

@@ -49,7 +49,7 @@ func manyTeams(t *testing.T, teams int) string {
 				four := int64(4)
 				allocation := &v1alpha1.ComputeAllocation{
 					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", prefix, i), Labels: map[string]string{"test": prefix}},
-					Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Amounts: v1alpha1.Amounts{Accelerators: &four}}}},
+					Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Quantities: v1alpha1.Quantities{Accelerators: &four}}}},
 				}
 				if err := c.Client.Create(t.Context(), allocation); err != nil {
 					t.Error(err)

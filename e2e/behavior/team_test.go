@@ -29,13 +29,13 @@ type option func(spec *v1alpha1.ComputeAllocationSpec, pool string)
 
 func gpus(n int64) option {
 	return func(spec *v1alpha1.ComputeAllocationSpec, pool string) {
-		spec.Quota = []v1alpha1.QuotaRow{{InstanceType: pool, Amounts: v1alpha1.Amounts{Accelerators: &n}}}
+		spec.Quota = []v1alpha1.QuotaRow{{InstanceType: pool, Quantities: v1alpha1.Quantities{Accelerators: &n}}}
 	}
 }
 
 func instances(n int64) option {
 	return func(spec *v1alpha1.ComputeAllocationSpec, pool string) {
-		spec.Quota = []v1alpha1.QuotaRow{{InstanceType: pool, Amounts: v1alpha1.Amounts{Instances: &n}}}
+		spec.Quota = []v1alpha1.QuotaRow{{InstanceType: pool, Quantities: v1alpha1.Quantities{Instances: &n}}}
 	}
 }
 
@@ -47,7 +47,7 @@ func borrowLimitPercent(n int32) option {
 // without quota.
 func borrowLimitGPUs(n int64) option {
 	return func(spec *v1alpha1.ComputeAllocationSpec, pool string) {
-		spec.Sharing.BorrowLimits = []v1alpha1.QuotaRow{{InstanceType: pool, Amounts: v1alpha1.Amounts{Accelerators: &n}}}
+		spec.Sharing.BorrowLimits = []v1alpha1.QuotaRow{{InstanceType: pool, Quantities: v1alpha1.Quantities{Accelerators: &n}}}
 	}
 }
 

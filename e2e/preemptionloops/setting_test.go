@@ -157,7 +157,7 @@ func (m team) allocation() *v1alpha1.ComputeAllocation {
 		Spec: v1alpha1.ComputeAllocationSpec{
 			Activation:      v1alpha1.Active,
 			FairShareWeight: m.weight,
-			Quota:           []v1alpha1.QuotaRow{{InstanceType: instanceType, Amounts: v1alpha1.Amounts{Accelerators: &m.quota}}},
+			Quota:           []v1alpha1.QuotaRow{{InstanceType: instanceType, Quantities: v1alpha1.Quantities{Accelerators: &m.quota}}},
 			Sharing:         sharing,
 			Preemption:      v1alpha1.Preemption{WithinTeam: m.within},
 		},

@@ -32,10 +32,10 @@ func TestRejectionsMapToFields(t *testing.T) {
 	n := int64(1)
 	spec := v1alpha1.ComputeAllocationSpec{
 		Quota: []v1alpha1.QuotaRow{
-			{InstanceType: "ml.g5.2xlarge", Amounts: v1alpha1.Amounts{Accelerators: &n}},
-			{Pool: "h100", Amounts: v1alpha1.Amounts{Accelerators: &n}},
+			{InstanceType: "ml.g5.2xlarge", Quantities: v1alpha1.Quantities{Accelerators: &n}},
+			{Pool: "h100", Quantities: v1alpha1.Quantities{Accelerators: &n}},
 		},
-		Sharing: v1alpha1.Sharing{BorrowLimits: []v1alpha1.QuotaRow{{InstanceType: "ml.p4d.24xlarge", Amounts: v1alpha1.Amounts{Accelerators: &n}}}},
+		Sharing: v1alpha1.Sharing{BorrowLimits: []v1alpha1.QuotaRow{{InstanceType: "ml.p4d.24xlarge", Quantities: v1alpha1.Quantities{Accelerators: &n}}}},
 	}
 	types := catalog.New(catalog.Input{Pools: []v1alpha1.Pool{{Name: "h100", Match: v1alpha1.PoolMatch{Accelerator: "H100"}}}})
 	resolved, errs := quota.Resolve(&spec, types)

@@ -29,7 +29,7 @@ func (w world) history(t *testing.T) *revisions.Service {
 func nthSpec(n int64) v1alpha1.ComputeAllocationSpec {
 	spec := gpus(1 + n%4)
 	memory, cpu := resource.MustParse(fmt.Sprint(1<<30+n)), resource.MustParse(fmt.Sprintf("%dm", 100+n))
-	spec.Quota = append(spec.Quota, v1alpha1.QuotaRow{InstanceType: "ml.c5.2xlarge", Amounts: v1alpha1.Amounts{VCPU: &cpu, Memory: &memory}})
+	spec.Quota = append(spec.Quota, v1alpha1.QuotaRow{InstanceType: "ml.c5.2xlarge", Quantities: v1alpha1.Quantities{VCPU: &cpu, Memory: &memory}})
 	if n%2 == 0 {
 		spec.Quota[0], spec.Quota[1] = spec.Quota[1], spec.Quota[0]
 	}
@@ -45,7 +45,7 @@ func nthSpec(n int64) v1alpha1.ComputeAllocationSpec {
 	case 2:
 		percent := int32(n)
 		spec.Sharing.Strategy, spec.Sharing.BorrowLimitPercent = v1alpha1.LendAndBorrow, &percent
-		spec.Sharing.BorrowLimits = []v1alpha1.QuotaRow{{InstanceType: "ml.g6.12xlarge", Amounts: v1alpha1.Amounts{Accelerators: &n}}}
+		spec.Sharing.BorrowLimits = []v1alpha1.QuotaRow{{InstanceType: "ml.g6.12xlarge", Quantities: v1alpha1.Quantities{Accelerators: &n}}}
 	case 3:
 		spec.Activation, spec.Preemption.WithinTeam, spec.DefaultQueue = v1alpha1.Hold, v1alpha1.PreemptNever, true
 	}

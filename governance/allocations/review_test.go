@@ -258,7 +258,7 @@ func TestPoolsCreatedWithAllocation(t *testing.T) {
 	pool := v1alpha1.Pool{Name: clustertest.Name("trn"), Match: v1alpha1.PoolMatch{InstanceFamily: "ml.trn1"}}
 	n := int64(16)
 	team := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: clustertest.Name("pooled")}}
-	team.Spec.Quota = []v1alpha1.QuotaRow{{Pool: pool.Name, Amounts: v1alpha1.Amounts{Accelerators: &n}}}
+	team.Spec.Quota = []v1alpha1.QuotaRow{{Pool: pool.Name, Quantities: v1alpha1.Quantities{Accelerators: &n}}}
 	_, err := w.Review(t.Context(), w.admin, team, nil)
 	wantKind(t, err, governance.Invalid, "spec.quota[0].pool")
 	review, err := w.Review(t.Context(), w.admin, team, []v1alpha1.Pool{pool})

@@ -51,11 +51,11 @@ func AllocationSettings(before, after *v1alpha1.ComputeAllocationSpec) []change.
 func rowChanges(prefix string, before, after []v1alpha1.QuotaRow) (changes []change.Field) {
 	old, updated := map[string]string{}, map[string]string{}
 	for _, row := range before {
-		old[rowName(row)] = Amounts(row.Amounts)
+		old[rowName(row)] = Amounts(row.Quantities)
 	}
 	for _, row := range after {
 		name := rowName(row)
-		updated[name] = Amounts(row.Amounts)
+		updated[name] = Amounts(row.Quantities)
 		if old[name] != updated[name] {
 			changes = append(changes, change.Field{Path: prefix + name, Before: old[name], After: updated[name]})
 		}
@@ -101,7 +101,7 @@ func memberChanges(before, after *v1alpha1.ComputeAllocationSpec) []change.Field
 }
 
 // Amounts returns the amounts of a row as they were entered, without defaults.
-func Amounts(a v1alpha1.Amounts) string {
+func Amounts(a v1alpha1.Quantities) string {
 	count := func(n int64, noun string) string {
 		if n != 1 {
 			noun += "s"

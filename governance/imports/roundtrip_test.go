@@ -59,7 +59,7 @@ func TestWritesNameAndSpecOnly(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "vision", ResourceVersion: "7", UID: "u", Labels: map[string]string{"a": "b"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "m"}}},
 		Spec: v1alpha1.ComputeAllocationSpec{
 			Description: "true", Members: []v1alpha1.Member{{Kind: "User", Name: "0123"}},
-			Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.xlarge", Amounts: v1alpha1.Amounts{Memory: &memory}}},
+			Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.xlarge", Quantities: v1alpha1.Quantities{Memory: &memory}}},
 		},
 		Status: v1alpha1.ComputeAllocationStatus{Namespace: "n"},
 	}

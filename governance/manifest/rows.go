@@ -40,7 +40,7 @@ func (s sanitizer) rows(rows []v1alpha1.QuotaRow, path string) (kept []v1alpha1.
 			s.report(at, "has a name of more than %d characters; ignored", v1alpha1.MaxLabelValue)
 		case seen[key]:
 			s.report(at, "%s is already in an earlier row; ignored", document.Quote(row.InstanceType+row.Pool))
-		case !s.amounts(&row.Amounts, at):
+		case !s.amounts(&row.Quantities, at):
 			s.report(at, "has no amount above 0; ignored")
 		default:
 			seen[key] = true
@@ -52,7 +52,7 @@ func (s sanitizer) rows(rows []v1alpha1.QuotaRow, path string) (kept []v1alpha1.
 
 // amounts removes invalid amounts of a row. It returns false if no positive amount
 // is left.
-func (s sanitizer) amounts(a *v1alpha1.Amounts, path string) bool {
+func (s sanitizer) amounts(a *v1alpha1.Quantities, path string) bool {
 	s.count(&a.Instances, document.Child(path, "instances"))
 	s.count(&a.Accelerators, document.Child(path, "accelerators"))
 	if q := a.VCPU; q != nil && (q.Sign() < 0 || q.Cmp(maxVCPU) > 0 || q.Format == resource.BinarySI && !q.IsZero() || !vCPU.MatchString(q.String()) || !inThousandths(*q)) {
@@ -82,7 +82,7 @@ func (s sanitizer) count(n **int64, path string) {
 }
 
 // combinations removes amounts that cannot be combined.
-func (s sanitizer) combinations(a *v1alpha1.Amounts, path string) {
+func (s sanitizer) combinations(a *v1alpha1.Quantities, path string) {
 	single := a.Accelerators != nil || a.VCPU != nil || a.Memory != nil || a.Partition != nil
 	switch {
 	case a.Instances == nil || !single:
@@ -98,7 +98,7 @@ func (s sanitizer) combinations(a *v1alpha1.Amounts, path string) {
 				s.report(document.Child(path, single.name), "cannot be combined with whole instances; ignored")
 			}
 		}
-		*a = v1alpha1.Amounts{Instances: a.Instances}
+		*a = v1alpha1.Quantities{Instances: a.Instances}
 	}
 	switch {
 	case a.Partition == nil || a.Accelerators == nil:
@@ -115,7 +115,7 @@ func inThousandths(q resource.Quantity) bool {
 	return q.Cmp(*resource.NewMilliQuantity(q.MilliValue(), resource.DecimalSI)) == 0
 }
 
-func positive(a *v1alpha1.Amounts) bool {
+func positive(a *v1alpha1.Quantities) bool {
 	return a.Instances != nil && *a.Instances > 0 || a.Accelerators != nil && *a.Accelerators > 0 ||
 		a.VCPU != nil && a.VCPU.Sign() > 0 || a.Memory != nil && a.Memory.Sign() > 0 || a.Partition != nil && a.Partition.Count > 0
 }

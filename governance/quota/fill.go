@@ -72,7 +72,7 @@ func (s share) larger(t share) bool {
 //
 // Shares can exceed 1. vCPU is rounded down to 0.001 and memory to 1 MiB. Errors
 // have paths relative to the row, such as "vCPU".
-func Fill(row v1alpha1.Amounts, instance catalog.Instance) (Resources, []governance.FieldError) {
+func Fill(row v1alpha1.Quantities, instance catalog.Instance) (Resources, []governance.FieldError) {
 	entered, errs := parse(row, instance)
 	if len(errs) > 0 {
 		return nil, errs
@@ -146,7 +146,7 @@ type amounts struct {
 }
 
 // parse validates the amounts of a row, by themselves and for the instance.
-func parse(row v1alpha1.Amounts, instance catalog.Instance) (a amounts, errs governance.FieldErrors) {
+func parse(row v1alpha1.Quantities, instance catalog.Instance) (a amounts, errs governance.FieldErrors) {
 	whole := func(field string, n *int64) int64 {
 		if n == nil {
 			return 0
@@ -191,7 +191,7 @@ func parse(row v1alpha1.Amounts, instance catalog.Instance) (a amounts, errs gov
 
 // firstFigure returns the field of the first amount that a row sets; empty for
 // none.
-func firstFigure(row v1alpha1.Amounts) string {
+func firstFigure(row v1alpha1.Quantities) string {
 	switch {
 	case row.Instances != nil:
 		return "instances"
@@ -207,7 +207,7 @@ func firstFigure(row v1alpha1.Amounts) string {
 	return ""
 }
 
-func parsePartition(row v1alpha1.Amounts, instance catalog.Instance, errs *governance.FieldErrors) {
+func parsePartition(row v1alpha1.Quantities, instance catalog.Instance, errs *governance.FieldErrors) {
 	p := row.Partition
 	if row.Accelerators != nil {
 		errs.Addf("partition", "enter either whole accelerators or a partition of them, not both")

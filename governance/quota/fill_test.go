@@ -46,63 +46,63 @@ func quantities(r quota.Resources) map[string]string {
 func TestFill(t *testing.T) {
 	cases := map[string]struct {
 		instanceType string
-		row          v1alpha1.Amounts
+		row          v1alpha1.Quantities
 		want         map[string]string
 	}{
 		"two of a p5's eight GPUs: a quarter of the instance": {
-			"ml.p5.48xlarge", v1alpha1.Amounts{Accelerators: amount(2)},
+			"ml.p5.48xlarge", v1alpha1.Quantities{Accelerators: amount(2)},
 			map[string]string{"nvidia.com/gpu": "2", "cpu": "48", "memory": "512Gi", "vpc.amazonaws.com/efa": "8"},
 		},
 		"two GPUs of an instance with one: two instances": {
-			"ml.g5.2xlarge", v1alpha1.Amounts{Accelerators: amount(2)},
+			"ml.g5.2xlarge", v1alpha1.Quantities{Accelerators: amount(2)},
 			map[string]string{"nvidia.com/gpu": "2", "cpu": "16", "memory": "64Gi"},
 		},
 		"accelerators and vCPU: memory by the larger share": {
-			"ml.g6.12xlarge", v1alpha1.Amounts{Accelerators: amount(2), VCPU: quantity("48")},
+			"ml.g6.12xlarge", v1alpha1.Quantities{Accelerators: amount(2), VCPU: quantity("48")},
 			map[string]string{"nvidia.com/gpu": "2", "cpu": "48", "memory": "192Gi", "vpc.amazonaws.com/efa": "1"},
 		},
 		"accelerators and memory: vCPU by the larger share": {
-			"ml.g6.12xlarge", v1alpha1.Amounts{Accelerators: amount(3), Memory: quantity("48Gi")},
+			"ml.g6.12xlarge", v1alpha1.Quantities{Accelerators: amount(3), Memory: quantity("48Gi")},
 			map[string]string{"nvidia.com/gpu": "3", "cpu": "36", "memory": "48Gi", "vpc.amazonaws.com/efa": "1"},
 		},
 		"only vCPU: memory by the same share, no accelerators": {
-			"ml.c5.2xlarge", v1alpha1.Amounts{VCPU: quantity("2")},
+			"ml.c5.2xlarge", v1alpha1.Quantities{VCPU: quantity("2")},
 			map[string]string{"cpu": "2", "memory": "4Gi"},
 		},
 		"only vCPU on a GPU instance: a network device too": {
-			"ml.p5.48xlarge", v1alpha1.Amounts{VCPU: quantity("500m")},
+			"ml.p5.48xlarge", v1alpha1.Quantities{VCPU: quantity("500m")},
 			map[string]string{"cpu": "500m", "memory": "5461Mi", "vpc.amazonaws.com/efa": "1"},
 		},
 		"only memory: vCPU by the same share": {
-			"ml.c5.2xlarge", v1alpha1.Amounts{Memory: quantity("3Gi")},
+			"ml.c5.2xlarge", v1alpha1.Quantities{Memory: quantity("3Gi")},
 			map[string]string{"cpu": "1500m", "memory": "3Gi"},
 		},
 		"vCPU and memory: nothing to fill in": {
-			"ml.c5.2xlarge", v1alpha1.Amounts{VCPU: quantity("1"), Memory: quantity("10Gi")},
+			"ml.c5.2xlarge", v1alpha1.Quantities{VCPU: quantity("1"), Memory: quantity("10Gi")},
 			map[string]string{"cpu": "1", "memory": "10Gi"},
 		},
 		"whole instances": {
-			"ml.p5.48xlarge", v1alpha1.Amounts{Instances: amount(3)},
+			"ml.p5.48xlarge", v1alpha1.Quantities{Instances: amount(3)},
 			map[string]string{"nvidia.com/gpu": "24", "cpu": "576", "memory": "6Ti", "vpc.amazonaws.com/efa": "96"},
 		},
 		"Neuron devices are accelerators": {
-			"ml.trn1.32xlarge", v1alpha1.Amounts{Accelerators: amount(4)},
+			"ml.trn1.32xlarge", v1alpha1.Quantities{Accelerators: amount(4)},
 			map[string]string{"aws.amazon.com/neurondevice": "4", "cpu": "32", "memory": "128Gi", "vpc.amazonaws.com/efa": "2"},
 		},
 		"a partition counts by its slices, of seven": {
-			"ml.p4d.24xlarge", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 7)},
+			"ml.p4d.24xlarge", v1alpha1.Quantities{Partition: partition("mig-1g.5gb", 7)},
 			map[string]string{"nvidia.com/mig-1g.5gb": "7", "cpu": "12", "memory": "144Gi", "vpc.amazonaws.com/efa": "1"},
 		},
 		"a partition of uneven share is rounded down to milli-CPU and MiB": {
-			"ml.p4d.24xlarge", v1alpha1.Amounts{Partition: partition("mig-3g.20gb", 1)},
+			"ml.p4d.24xlarge", v1alpha1.Quantities{Partition: partition("mig-3g.20gb", 1)},
 			map[string]string{"nvidia.com/mig-3g.20gb": "1", "cpu": "5142m", "memory": "63195Mi", "vpc.amazonaws.com/efa": "1"},
 		},
 		"a partition and memory: vCPU by the larger share": {
-			"ml.p4d.24xlarge", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 7), Memory: quantity("288Gi")},
+			"ml.p4d.24xlarge", v1alpha1.Quantities{Partition: partition("mig-1g.5gb", 7), Memory: quantity("288Gi")},
 			map[string]string{"nvidia.com/mig-1g.5gb": "7", "cpu": "24", "memory": "288Gi", "vpc.amazonaws.com/efa": "1"},
 		},
 		"0 accelerators count as none entered": {
-			"ml.p5.48xlarge", v1alpha1.Amounts{Accelerators: amount(0), VCPU: quantity("96")},
+			"ml.p5.48xlarge", v1alpha1.Quantities{Accelerators: amount(0), VCPU: quantity("96")},
 			map[string]string{"cpu": "96", "memory": "1Ti", "vpc.amazonaws.com/efa": "16"},
 		},
 	}
@@ -122,27 +122,27 @@ func TestFill(t *testing.T) {
 func TestFillRejects(t *testing.T) {
 	cases := map[string]struct {
 		instanceType string
-		row          v1alpha1.Amounts
+		row          v1alpha1.Quantities
 		wantPath     string
 	}{
-		"no amounts":                     {"ml.p5.48xlarge", v1alpha1.Amounts{}, ""},
-		"a row of zeros":                 {"ml.p5.48xlarge", v1alpha1.Amounts{Accelerators: amount(0), VCPU: quantity("0"), Memory: quantity("0")}, "accelerators"},
-		"zero partitions":                {"ml.p4d.24xlarge", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 0)}, "partition.count"},
-		"instances with vCPU":            {"ml.p5.48xlarge", v1alpha1.Amounts{Instances: amount(1), VCPU: quantity("1")}, "instances"},
-		"a negative number":              {"ml.p5.48xlarge", v1alpha1.Amounts{Accelerators: amount(-1)}, "accelerators"},
-		"more than ten million":          {"ml.p5.48xlarge", v1alpha1.Amounts{Accelerators: amount(10_000_001)}, "accelerators"},
-		"vCPU in a binary unit":          {"ml.p5.48xlarge", v1alpha1.Amounts{VCPU: quantity("1Ki")}, "vCPU"},
-		"vCPU finer than a thousandth":   {"ml.p5.48xlarge", v1alpha1.Amounts{VCPU: quantity("100u")}, "vCPU"},
-		"negative vCPU":                  {"ml.p5.48xlarge", v1alpha1.Amounts{VCPU: quantity("-1")}, "vCPU"},
-		"vCPU beyond int64":              {"ml.p5.48xlarge", v1alpha1.Amounts{VCPU: quantity("9223372036854775808")}, "vCPU"},
-		"negative memory":                {"ml.p5.48xlarge", v1alpha1.Amounts{Memory: quantity("-1Gi")}, "memory"},
-		"memory beyond ten million GiB":  {"ml.p5.48xlarge", v1alpha1.Amounts{Memory: quantity("10000001Gi")}, "memory"},
-		"accelerators of a type without": {"ml.c5.2xlarge", v1alpha1.Amounts{Accelerators: amount(1)}, "accelerators"},
-		"a partition with accelerators":  {"ml.p4d.24xlarge", v1alpha1.Amounts{Accelerators: amount(1), Partition: partition("mig-1g.5gb", 1)}, "partition"},
-		"a profile of another model":     {"ml.p4d.24xlarge", v1alpha1.Amounts{Partition: partition("mig-1g.10gb.me", 1)}, "partition.profile"},
-		"an invalid profile":             {"ml.p4d.24xlarge", v1alpha1.Amounts{Partition: partition("half", 1)}, "partition.profile"},
-		"partitions of a type without":   {"ml.g5.2xlarge", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 1)}, "partition"},
-		"memory beyond int64":            {"ml.u-none", v1alpha1.Amounts{Instances: amount(10_000_000)}, "instances"},
+		"no amounts":                     {"ml.p5.48xlarge", v1alpha1.Quantities{}, ""},
+		"a row of zeros":                 {"ml.p5.48xlarge", v1alpha1.Quantities{Accelerators: amount(0), VCPU: quantity("0"), Memory: quantity("0")}, "accelerators"},
+		"zero partitions":                {"ml.p4d.24xlarge", v1alpha1.Quantities{Partition: partition("mig-1g.5gb", 0)}, "partition.count"},
+		"instances with vCPU":            {"ml.p5.48xlarge", v1alpha1.Quantities{Instances: amount(1), VCPU: quantity("1")}, "instances"},
+		"a negative number":              {"ml.p5.48xlarge", v1alpha1.Quantities{Accelerators: amount(-1)}, "accelerators"},
+		"more than ten million":          {"ml.p5.48xlarge", v1alpha1.Quantities{Accelerators: amount(10_000_001)}, "accelerators"},
+		"vCPU in a binary unit":          {"ml.p5.48xlarge", v1alpha1.Quantities{VCPU: quantity("1Ki")}, "vCPU"},
+		"vCPU finer than a thousandth":   {"ml.p5.48xlarge", v1alpha1.Quantities{VCPU: quantity("100u")}, "vCPU"},
+		"negative vCPU":                  {"ml.p5.48xlarge", v1alpha1.Quantities{VCPU: quantity("-1")}, "vCPU"},
+		"vCPU beyond int64":              {"ml.p5.48xlarge", v1alpha1.Quantities{VCPU: quantity("9223372036854775808")}, "vCPU"},
+		"negative memory":                {"ml.p5.48xlarge", v1alpha1.Quantities{Memory: quantity("-1Gi")}, "memory"},
+		"memory beyond ten million GiB":  {"ml.p5.48xlarge", v1alpha1.Quantities{Memory: quantity("10000001Gi")}, "memory"},
+		"accelerators of a type without": {"ml.c5.2xlarge", v1alpha1.Quantities{Accelerators: amount(1)}, "accelerators"},
+		"a partition with accelerators":  {"ml.p4d.24xlarge", v1alpha1.Quantities{Accelerators: amount(1), Partition: partition("mig-1g.5gb", 1)}, "partition"},
+		"a profile of another model":     {"ml.p4d.24xlarge", v1alpha1.Quantities{Partition: partition("mig-1g.10gb.me", 1)}, "partition.profile"},
+		"an invalid profile":             {"ml.p4d.24xlarge", v1alpha1.Quantities{Partition: partition("half", 1)}, "partition.profile"},
+		"partitions of a type without":   {"ml.g5.2xlarge", v1alpha1.Quantities{Partition: partition("mig-1g.5gb", 1)}, "partition"},
+		"memory beyond int64":            {"ml.u-none", v1alpha1.Quantities{Instances: amount(10_000_000)}, "instances"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestFillKeepsEnteredAmounts(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 20_000 {
 		instance := known(t, types[random.IntN(len(types))])
-		var row v1alpha1.Amounts
+		var row v1alpha1.Quantities
 		if instance.Accelerators > 0 && random.IntN(2) == 0 {
 			row.Accelerators = amount(1 + random.Int64N(1000))
 		}

@@ -80,7 +80,7 @@ func FuzzFill(f *testing.F) {
 			bits := which % 60
 			instance = catalog.Instance{Type: "lab", MilliCPU: 1 << bits, Memory: 1 << (59 - bits), Accelerators: 1 << (bits / 2), AcceleratorResource: "amd.com/gpu", NetworkDevices: 1 << bits, Partitions: []string{"mig-1g.5gb"}}
 		}
-		row := v1alpha1.Amounts{VCPU: parsed(vcpu), Memory: parsed(memory)}
+		row := v1alpha1.Quantities{VCPU: parsed(vcpu), Memory: parsed(memory)}
 		if instances != 0 {
 			row.Instances = &instances
 		}

@@ -15,7 +15,7 @@ import (
 func team(name, instanceType string, gpus int64) v1alpha1.ComputeAllocation {
 	return v1alpha1.ComputeAllocation{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: instanceType, Amounts: v1alpha1.Amounts{Accelerators: &gpus}}}},
+		Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: instanceType, Quantities: v1alpha1.Quantities{Accelerators: &gpus}}}},
 	}
 }
 
@@ -65,7 +65,7 @@ func TestExcessByPool(t *testing.T) {
 		Pools:             []v1alpha1.Pool{{Name: "a100", Match: v1alpha1.PoolMatch{Accelerator: "A100"}}},
 	})
 	parts := team("parts", "ml.p4d.24xlarge", 0)
-	parts.Spec.Quota[0].Amounts = v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 11}}
+	parts.Spec.Quota[0].Quantities = v1alpha1.Quantities{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 11}}
 	whole := team("whole", "ml.p4de.24xlarge", 16)
 	allocated := quota.Allocated([]v1alpha1.ComputeAllocation{parts, whole}, types, "")
 	own, _ := quota.Effective(&parts, types)

@@ -50,8 +50,8 @@ func size(random *rand.Rand) int64 { return 1 + random.Int64N(1<<random.IntN(60)
 func oneOf[T any](random *rand.Rand, all []T) T { return all[random.IntN(len(all))] }
 
 // anyAmounts returns amounts of a row, of resources that the instance has.
-func anyAmounts(random *rand.Rand, instance catalog.Instance) v1alpha1.Amounts {
-	var a v1alpha1.Amounts
+func anyAmounts(random *rand.Rand, instance catalog.Instance) v1alpha1.Quantities {
+	var a v1alpha1.Quantities
 	some := func() int64 { return 1 + random.Int64N(1<<random.IntN(23)) }
 	if random.IntN(8) == 0 {
 		a.Instances = amount(some())
@@ -75,7 +75,7 @@ func anyAmounts(random *rand.Rand, instance catalog.Instance) v1alpha1.Amounts {
 const overflow = "is more than Kubernetes can count; enter less"
 
 // fill fills a row in; ok is false on overflow.
-func fill(t *testing.T, row v1alpha1.Amounts, instance catalog.Instance) (filled quota.Resources, ok bool) {
+func fill(t *testing.T, row v1alpha1.Quantities, instance catalog.Instance) (filled quota.Resources, ok bool) {
 	t.Helper()
 	filled, errs := quota.Fill(row, instance)
 	for _, e := range errs {
@@ -138,7 +138,7 @@ func TestSharesAddUp(t *testing.T) {
 			return
 		}
 		of := func(n int64) (quota.Resources, bool) {
-			return fill(t, v1alpha1.Amounts{Accelerators: &n}, instance)
+			return fill(t, v1alpha1.Quantities{Accelerators: &n}, instance)
 		}
 		a, b := 1+random.Int64N(1000), 1+random.Int64N(1000)
 		first, ok1 := of(a)
@@ -164,12 +164,12 @@ func anyRows(random *rand.Rand, types catalog.Catalog) []v1alpha1.QuotaRow {
 	pools := slices.DeleteFunc(types.Pools(), func(p catalog.Pool) bool { return p.Instance.MilliCPU == 0 })
 	random.Shuffle(len(pools), func(i, j int) { pools[i], pools[j] = pools[j], pools[i] })
 	for _, pool := range pools[:random.IntN(len(pools)+1)] {
-		row := v1alpha1.QuotaRow{Pool: pool.Name, Amounts: anyAmounts(random, pool.Instance)}
+		row := v1alpha1.QuotaRow{Pool: pool.Name, Quantities: anyAmounts(random, pool.Instance)}
 		if !pool.Named {
 			row.Pool, row.InstanceType = "", pool.Types[0]
 		}
 		if row.Instances != nil && pool.Grouped {
-			row.Amounts = v1alpha1.Amounts{VCPU: quantity("1")}
+			row.Quantities = v1alpha1.Quantities{VCPU: quantity("1")}
 		}
 		rows = append(rows, row)
 	}

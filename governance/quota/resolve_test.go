@@ -13,12 +13,12 @@ import (
 
 func percent(p int32) *int32 { return &p }
 
-func row(instanceType string, a v1alpha1.Amounts) v1alpha1.QuotaRow {
-	return v1alpha1.QuotaRow{InstanceType: instanceType, Amounts: a}
+func row(instanceType string, a v1alpha1.Quantities) v1alpha1.QuotaRow {
+	return v1alpha1.QuotaRow{InstanceType: instanceType, Quantities: a}
 }
 
 func TestBorrowLimits(t *testing.T) {
-	half := []v1alpha1.QuotaRow{row("ml.g6.12xlarge", v1alpha1.Amounts{Accelerators: amount(2), VCPU: quantity("48")})}
+	half := []v1alpha1.QuotaRow{row("ml.g6.12xlarge", v1alpha1.Quantities{Accelerators: amount(2), VCPU: quantity("48")})}
 	cases := map[string]struct {
 		spec          v1alpha1.ComputeAllocationSpec
 		want          map[string]string
@@ -49,7 +49,7 @@ func TestBorrowLimits(t *testing.T) {
 			wantUnlimited: true,
 		},
 		"an absolute limit replaces the percentage": {
-			spec: v1alpha1.ComputeAllocationSpec{Quota: half, Sharing: v1alpha1.Sharing{BorrowLimits: []v1alpha1.QuotaRow{row("ml.g6.12xlarge", v1alpha1.Amounts{Accelerators: amount(4)})}}},
+			spec: v1alpha1.ComputeAllocationSpec{Quota: half, Sharing: v1alpha1.Sharing{BorrowLimits: []v1alpha1.QuotaRow{row("ml.g6.12xlarge", v1alpha1.Quantities{Accelerators: amount(4)})}}},
 			want: map[string]string{"nvidia.com/gpu": "4", "cpu": "48", "memory": "192Gi", "vpc.amazonaws.com/efa": "1"},
 		},
 	}
@@ -71,13 +71,13 @@ func TestBorrowLimits(t *testing.T) {
 func TestResolveKeepsOrderOfPreference(t *testing.T) {
 	resolved, errs := quota.Resolve(&v1alpha1.ComputeAllocationSpec{
 		Quota: []v1alpha1.QuotaRow{
-			row("ml.p5.48xlarge", v1alpha1.Amounts{Instances: amount(1)}),
-			row("ml.p4d.24xlarge", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 7)}),
-			row("ml.c5.2xlarge", v1alpha1.Amounts{VCPU: quantity("2")}),
+			row("ml.p5.48xlarge", v1alpha1.Quantities{Instances: amount(1)}),
+			row("ml.p4d.24xlarge", v1alpha1.Quantities{Partition: partition("mig-1g.5gb", 7)}),
+			row("ml.c5.2xlarge", v1alpha1.Quantities{VCPU: quantity("2")}),
 		},
 		Sharing: v1alpha1.Sharing{BorrowLimits: []v1alpha1.QuotaRow{
-			row("ml.g6.12xlarge", v1alpha1.Amounts{Accelerators: amount(1)}),
-			row("ml.g5.2xlarge", v1alpha1.Amounts{Accelerators: amount(1)}),
+			row("ml.g6.12xlarge", v1alpha1.Quantities{Accelerators: amount(1)}),
+			row("ml.g5.2xlarge", v1alpha1.Quantities{Accelerators: amount(1)}),
 		}},
 	}, catalog.Catalog{})
 	if len(errs) > 0 {
@@ -104,10 +104,10 @@ func TestResolveKeepsOrderOfPreference(t *testing.T) {
 }
 
 func TestResolveRejects(t *testing.T) {
-	gpu := v1alpha1.Amounts{Accelerators: amount(1)}
+	gpu := v1alpha1.Quantities{Accelerators: amount(1)}
 	sixteen := make([]v1alpha1.QuotaRow, 16)
 	for i := range sixteen {
-		sixteen[i] = row(catalog.KnownTypes()[i], v1alpha1.Amounts{VCPU: quantity("1")})
+		sixteen[i] = row(catalog.KnownTypes()[i], v1alpha1.Quantities{VCPU: quantity("1")})
 	}
 	cases := map[string]struct {
 		spec     v1alpha1.ComputeAllocationSpec
@@ -121,7 +121,7 @@ func TestResolveRejects(t *testing.T) {
 			v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{row("ml.trn2", gpu)}}, "spec.quota[0].instanceType", "ml.trn2.48xlarge",
 		},
 		"a pool that the policy does not define": {
-			v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{Pool: "h100", Amounts: gpu}}}, "spec.quota[0].pool", "h100",
+			v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{Pool: "h100", Quantities: gpu}}}, "spec.quota[0].pool", "h100",
 		},
 		"the same type twice": {
 			v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{row("ml.g5.2xlarge", gpu), row("ml.g5.2xlarge", gpu)}}, "spec.quota[1].instanceType", "row 1",

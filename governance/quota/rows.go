@@ -38,7 +38,7 @@ func resolveRows(path string, rows []v1alpha1.QuotaRow, types catalog.Catalog) (
 		rowErrs := checkPool(row, pool)
 		var amounts Resources
 		if len(rowErrs) == 0 {
-			amounts, rowErrs = Fill(row.Amounts, pool.Instance)
+			amounts, rowErrs = Fill(row.Quantities, pool.Instance)
 		}
 		errs = append(errs, under(at, rowErrs)...)
 		resolved = append(resolved, resolvedRow{pool.Name, amounts})
@@ -157,7 +157,7 @@ func checkPool(row v1alpha1.QuotaRow, pool catalog.Pool) (errs governance.FieldE
 // checkWithoutPool validates the amounts of a row whose pool is unknown.
 // Partitions are not checked, because they depend on the pool.
 func checkWithoutPool(row v1alpha1.QuotaRow) []governance.FieldError {
-	_, errs := parse(row.Amounts, catalog.Instance{Accelerators: 1})
+	_, errs := parse(row.Quantities, catalog.Instance{Accelerators: 1})
 	return slices.DeleteFunc(errs, func(e governance.FieldError) bool {
 		return strings.HasPrefix(e.Path, "partition") // what can be partitioned is unknown too
 	})

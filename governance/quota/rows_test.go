@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-func inPool(pool string, a v1alpha1.Amounts) v1alpha1.QuotaRow {
-	return v1alpha1.QuotaRow{Pool: pool, Amounts: a}
+func inPool(pool string, a v1alpha1.Quantities) v1alpha1.QuotaRow {
+	return v1alpha1.QuotaRow{Pool: pool, Quantities: a}
 }
 
 // cluster returns a catalog with two p5.48xlarge and one p5.4xlarge in pool h100, a
@@ -47,35 +47,35 @@ func TestRowsByPool(t *testing.T) {
 		want     map[string]string
 	}{
 		"a share of a pool of several types": {
-			inPool("h100", v1alpha1.Amounts{Accelerators: amount(1)}), "h100", // of 17 GPUs, 400 vCPU, 4352 GiB
+			inPool("h100", v1alpha1.Quantities{Accelerators: amount(1)}), "h100", // of 17 GPUs, 400 vCPU, 4352 GiB
 			map[string]string{"nvidia.com/gpu": "1", "cpu": "23529m", "memory": "256Gi", "vpc.amazonaws.com/efa": "4"},
 		},
 		"the whole pool": {
-			inPool("h100", v1alpha1.Amounts{Accelerators: amount(17)}), "h100",
+			inPool("h100", v1alpha1.Quantities{Accelerators: amount(17)}), "h100",
 			map[string]string{"nvidia.com/gpu": "17", "cpu": "400", "memory": "4352Gi", "vpc.amazonaws.com/efa": "65"},
 		},
 		"an instance type resolves to its pool": {
-			row("ml.p5.4xlarge", v1alpha1.Amounts{Accelerators: amount(17)}), "h100",
+			row("ml.p5.4xlarge", v1alpha1.Quantities{Accelerators: amount(17)}), "h100",
 			map[string]string{"nvidia.com/gpu": "17", "cpu": "400", "memory": "4352Gi", "vpc.amazonaws.com/efa": "65"},
 		},
 		"partitions of a pool of several types are sevenths of all its GPUs": {
-			inPool("a100", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 14)}), "a100", // of 16 GPUs, 192 vCPU, 2304 GiB
+			inPool("a100", v1alpha1.Quantities{Partition: partition("mig-1g.5gb", 14)}), "a100", // of 16 GPUs, 192 vCPU, 2304 GiB
 			map[string]string{"nvidia.com/mig-1g.5gb": "14", "cpu": "24", "memory": "288Gi", "vpc.amazonaws.com/efa": "1"},
 		},
 		"a profile that only one of the types has": {
-			inPool("a100", v1alpha1.Amounts{Partition: partition("mig-7g.80gb", 2)}), "a100",
+			inPool("a100", v1alpha1.Quantities{Partition: partition("mig-7g.80gb", 2)}), "a100",
 			map[string]string{"nvidia.com/mig-7g.80gb": "2", "cpu": "24", "memory": "288Gi", "vpc.amazonaws.com/efa": "1"},
 		},
 		"Neuron devices by pool": {
-			inPool("neuron", v1alpha1.Amounts{Accelerators: amount(4)}), "neuron",
+			inPool("neuron", v1alpha1.Quantities{Accelerators: amount(4)}), "neuron",
 			map[string]string{"aws.amazon.com/neurondevice": "4", "cpu": "32", "memory": "128Gi", "vpc.amazonaws.com/efa": "2"},
 		},
 		"whole instances of a named pool that has one type": {
-			inPool("blue", v1alpha1.Amounts{Instances: amount(2)}), "blue",
+			inPool("blue", v1alpha1.Quantities{Instances: amount(2)}), "blue",
 			map[string]string{"nvidia.com/gpu": "2", "cpu": "16", "memory": "64Gi"},
 		},
 		"vCPU and memory of a pool that has no nodes yet": {
-			inPool("later", v1alpha1.Amounts{VCPU: quantity("8"), Memory: quantity("16Gi")}), "later",
+			inPool("later", v1alpha1.Quantities{VCPU: quantity("8"), Memory: quantity("16Gi")}), "later",
 			map[string]string{"cpu": "8", "memory": "16Gi"},
 		},
 	}
@@ -96,7 +96,7 @@ func TestRowsByPool(t *testing.T) {
 }
 
 func TestRowsByPoolRejected(t *testing.T) {
-	gpu := v1alpha1.Amounts{Accelerators: amount(1)}
+	gpu := v1alpha1.Quantities{Accelerators: amount(1)}
 	cases := map[string]struct {
 		rows     []v1alpha1.QuotaRow
 		wantPath string
@@ -105,17 +105,17 @@ func TestRowsByPoolRejected(t *testing.T) {
 		"a pool that the policy does not define": {[]v1alpha1.QuotaRow{inPool("h200", gpu)}, "spec.quota[0].pool", `there is no pool "h200" in the cluster policy; pools are a100, blue, chips, green, h100, later, neuron`},
 		"a type named as a pool":                 {[]v1alpha1.QuotaRow{inPool("ml.g6.12xlarge", gpu)}, "spec.quota[0].pool", `there is no pool "ml.g6.12xlarge" in the cluster policy; it is an instance type: set instanceType instead of pool`},
 		"a pool named as a type":                 {[]v1alpha1.QuotaRow{row("h100", gpu)}, "spec.quota[0].instanceType", `unknown instance type "h100": no node has it; it is a pool: set pool instead of instanceType`},
-		"a pool and a type in one row":           {[]v1alpha1.QuotaRow{{Pool: "h100", InstanceType: "ml.p5.48xlarge", Amounts: gpu}}, "spec.quota[0].pool", "name either an instance type or a pool, not both"},
+		"a pool and a type in one row":           {[]v1alpha1.QuotaRow{{Pool: "h100", InstanceType: "ml.p5.48xlarge", Quantities: gpu}}, "spec.quota[0].pool", "name either an instance type or a pool, not both"},
 		"a type and its pool":                    {[]v1alpha1.QuotaRow{row("ml.p5.48xlarge", gpu), inPool("h100", gpu)}, "spec.quota[1].pool", "pool h100 and instance type ml.p5.48xlarge in row 1 are both pool h100; combine the rows"},
 		"two types of one pool":                  {[]v1alpha1.QuotaRow{row("ml.p5.48xlarge", gpu), row("ml.p5.4xlarge", gpu)}, "spec.quota[1].instanceType", "instance type ml.p5.4xlarge and instance type ml.p5.48xlarge in row 1 are both pool h100; combine the rows"},
 		"the same pool twice":                    {[]v1alpha1.QuotaRow{inPool("h100", gpu), inPool("h100", gpu)}, "spec.quota[1].pool", "pool h100 is already in row 1; combine the rows"},
 		"a type that two named pools share":      {[]v1alpha1.QuotaRow{row("ml.g5.2xlarge", gpu)}, "spec.quota[0].instanceType", "instances of ml.g5.2xlarge are in the pools blue and green; name one of them"},
-		"instances of several types":             {[]v1alpha1.QuotaRow{inPool("h100", v1alpha1.Amounts{Instances: amount(1)})}, "spec.quota[0].instances", "pool h100 has several instance types: enter accelerators, vCPU or memory"},
-		"instances of a type without nodes":      {[]v1alpha1.QuotaRow{row("ml.trn1n.32xlarge", v1alpha1.Amounts{Instances: amount(1)})}, "spec.quota[0].instances", "ml.trn1n.32xlarge belongs to pool neuron, which has instances of ml.trn1.32xlarge only: enter accelerators, vCPU or memory"},
-		"instances of a pool without nodes":      {[]v1alpha1.QuotaRow{inPool("later", v1alpha1.Amounts{Instances: amount(1)})}, "spec.quota[0].instances", "pool later has no nodes, so the size of an instance is unknown; enter vCPU and memory"},
+		"instances of several types":             {[]v1alpha1.QuotaRow{inPool("h100", v1alpha1.Quantities{Instances: amount(1)})}, "spec.quota[0].instances", "pool h100 has several instance types: enter accelerators, vCPU or memory"},
+		"instances of a type without nodes":      {[]v1alpha1.QuotaRow{row("ml.trn1n.32xlarge", v1alpha1.Quantities{Instances: amount(1)})}, "spec.quota[0].instances", "ml.trn1n.32xlarge belongs to pool neuron, which has instances of ml.trn1.32xlarge only: enter accelerators, vCPU or memory"},
+		"instances of a pool without nodes":      {[]v1alpha1.QuotaRow{inPool("later", v1alpha1.Quantities{Instances: amount(1)})}, "spec.quota[0].instances", "pool later has no nodes, so the size of an instance is unknown; enter vCPU and memory"},
 		"accelerators of a pool without nodes":   {[]v1alpha1.QuotaRow{inPool("later", gpu)}, "spec.quota[0].accelerators", "pool later has no nodes, so its accelerators are unknown; enter vCPU and memory"},
 		"accelerators of two kinds":              {[]v1alpha1.QuotaRow{inPool("chips", gpu)}, "spec.quota[0].accelerators", "pool chips has several kinds of accelerators, aws.amazon.com/neurondevice and nvidia.com/gpu, which cannot be counted together: create a pool for each"},
-		"an unknown pool and a negative amount":  {[]v1alpha1.QuotaRow{inPool("h200", v1alpha1.Amounts{Accelerators: amount(-1), VCPU: quantity("1")})}, "spec.quota[0].accelerators", "10,000,000"},
+		"an unknown pool and a negative amount":  {[]v1alpha1.QuotaRow{inPool("h200", v1alpha1.Quantities{Accelerators: amount(-1), VCPU: quantity("1")})}, "spec.quota[0].accelerators", "10,000,000"},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -132,8 +132,8 @@ func TestRowsByPoolRejected(t *testing.T) {
 
 // The absolute limit of a pool replaces the percentage and unlimited borrowing.
 func TestAbsoluteLimits(t *testing.T) {
-	gpus := func(n int64) v1alpha1.Amounts { return v1alpha1.Amounts{Accelerators: amount(n)} }
-	own := []v1alpha1.QuotaRow{inPool("h100", gpus(17)), inPool("a100", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 14)})}
+	gpus := func(n int64) v1alpha1.Quantities { return v1alpha1.Quantities{Accelerators: amount(n)} }
+	own := []v1alpha1.QuotaRow{inPool("h100", gpus(17)), inPool("a100", v1alpha1.Quantities{Partition: partition("mig-1g.5gb", 14)})}
 	type limits = map[string]map[string]string // by pool; nil is unlimited
 	cases := map[string]struct {
 		sharing v1alpha1.Sharing
@@ -147,14 +147,14 @@ func TestAbsoluteLimits(t *testing.T) {
 			},
 		},
 		"with unlimited borrowing": {
-			v1alpha1.Sharing{Unlimited: true, BorrowLimits: []v1alpha1.QuotaRow{inPool("a100", v1alpha1.Amounts{Partition: partition("mig-1g.5gb", 7)})}},
+			v1alpha1.Sharing{Unlimited: true, BorrowLimits: []v1alpha1.QuotaRow{inPool("a100", v1alpha1.Quantities{Partition: partition("mig-1g.5gb", 7)})}},
 			limits{
 				"h100": nil,
 				"a100": {"nvidia.com/mig-1g.5gb": "7", "cpu": "12", "memory": "144Gi", "vpc.amazonaws.com/efa": "1"},
 			},
 		},
 		"in pools without quota, with a partition that no quota names": {
-			v1alpha1.Sharing{BorrowLimitPercent: percent(0), BorrowLimits: []v1alpha1.QuotaRow{inPool("neuron", gpus(4)), row("ml.p5en.48xlarge", v1alpha1.Amounts{Partition: partition("mig-7g.141gb", 1)})}},
+			v1alpha1.Sharing{BorrowLimitPercent: percent(0), BorrowLimits: []v1alpha1.QuotaRow{inPool("neuron", gpus(4)), row("ml.p5en.48xlarge", v1alpha1.Quantities{Partition: partition("mig-7g.141gb", 1)})}},
 			limits{
 				"h100":             {},
 				"a100":             {},
@@ -200,7 +200,7 @@ func TestAbsoluteLimits(t *testing.T) {
 func TestRowOfWholePool(t *testing.T) {
 	for _, name := range []string{"h100", "a100"} {
 		pool, _ := cluster().Named(name)
-		filled, errs := quota.Fill(v1alpha1.Amounts{Accelerators: &pool.Instance.Accelerators}, pool.Instance)
+		filled, errs := quota.Fill(v1alpha1.Quantities{Accelerators: &pool.Instance.Accelerators}, pool.Instance)
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}

@@ -120,7 +120,7 @@ func TestNewAllocationAPICalls(t *testing.T) {
 	counter.start(team)
 	defer counter.start("")
 	create(t, c, team, v1alpha1.ComputeAllocationSpec{
-		Quota:   []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Amounts: v1alpha1.Amounts{Accelerators: new(int64(1))}}},
+		Quota:   []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Quantities: v1alpha1.Quantities{Accelerators: new(int64(1))}}},
 		Members: []v1alpha1.Member{{Kind: "User", Name: "someone"}},
 	})
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")

@@ -72,7 +72,7 @@ func allocationNamed(team string) *v1alpha1.ComputeAllocation {
 func TestCreatedAgainAfterDeletion(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("again")
-	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)})
 	create(t, c, team, spec)
 	before := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	var namespace corev1.Namespace
@@ -110,7 +110,7 @@ func TestCreatedAgainAfterDeletion(t *testing.T) {
 func TestDeleteWaitsForTasks(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("busy")
-	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)}))
 	before := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	submit(t, c, team, "long")
 	if err := c.Client.Delete(t.Context(), allocationNamed(team)); err != nil {
@@ -134,7 +134,7 @@ func TestDeleteWaitsForTasks(t *testing.T) {
 func TestDeleteDrainsWithAnnotation(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("drained")
-	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)})
 	create(t, c, team, spec)
 	before := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	submit(t, c, team, "long")
@@ -165,7 +165,7 @@ func TestNamedNamespaceIsAdopted(t *testing.T) {
 	if err := c.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: own}}); err != nil {
 		t.Fatal(err)
 	}
-	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)})
 	spec.Namespace = name
 	create(t, c, team, spec)
 	if got := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, ""); got.Status.Namespace != name {
@@ -195,9 +195,9 @@ func TestNamedNamespaceIsAdopted(t *testing.T) {
 func TestOverCapacityIsReported(t *testing.T) {
 	c := setup(t)
 	first, second := clustertest.Name("first"), clustertest.Name("second")
-	create(t, c, first, specOf(v1alpha1.QuotaRow{InstanceType: "ml.trn1.32xlarge", Amounts: accelerators(16)}))
+	create(t, c, first, specOf(v1alpha1.QuotaRow{InstanceType: "ml.trn1.32xlarge", Quantities: accelerators(16)}))
 	conditionIs(t, c, first, v1alpha1.ConditionWithinCapacity, metav1.ConditionTrue, "")
-	create(t, c, second, specOf(v1alpha1.QuotaRow{InstanceType: "ml.trn1.32xlarge", Amounts: accelerators(4)}))
+	create(t, c, second, specOf(v1alpha1.QuotaRow{InstanceType: "ml.trn1.32xlarge", Quantities: accelerators(4)}))
 	conditionIs(t, c, second, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	for _, team := range []string{first, second} {
 		conditionIs(t, c, team, v1alpha1.ConditionWithinCapacity, metav1.ConditionFalse, "ml.trn1.32xlarge: 20 of 16 Neuron devices")
@@ -212,7 +212,7 @@ func TestOverCapacityIsReported(t *testing.T) {
 func TestHoldIsReported(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("held")
-	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)})
 	spec.Activation = v1alpha1.Hold
 	create(t, c, team, spec)
 	conditionIs(t, c, team, v1alpha1.ConditionQueueActive, metav1.ConditionFalse, "stopped")

@@ -107,13 +107,13 @@ func TestSeveralConsoles(t *testing.T) {
 	for range 3 {
 		team := clustertest.Name("pair")
 		teams = append(teams, team)
-		spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlarge", Amounts: accelerators(1)})
+		spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlarge", Quantities: accelerators(1)})
 		spec.Members, spec.NamespaceCeiling, spec.DefaultQueue = []v1alpha1.Member{{Kind: "User", Name: "mia@example.com"}}, true, true
 		create(t, c, team, spec)
 	}
 	for n := int64(2); n <= 4; n++ {
 		for _, team := range teams {
-			setQuota(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlarge", Amounts: accelerators(n)}))
+			setQuota(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlarge", Quantities: accelerators(n)}))
 		}
 	}
 	spec.PriorityClasses = []v1alpha1.PriorityClass{class("pair", 40)}
@@ -166,13 +166,13 @@ func TestSeveralConsoles(t *testing.T) {
 func TestKueueStopped(t *testing.T) {
 	c := setup(t)
 	team, later := clustertest.Name("away"), clustertest.Name("away-later")
-	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)}))
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	c.Control(t, "stop", "kueue")
 	back := sync.OnceFunc(func() { c.Control(t, "start", "kueue") })
 	defer back()
-	setQuota(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(2)}))
-	create(t, c, later, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+	setQuota(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(2)}))
+	create(t, c, later, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)}))
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "retrying")
 	conditionIs(t, c, later, v1alpha1.ConditionReady, metav1.ConditionFalse, "retrying")
 	back()

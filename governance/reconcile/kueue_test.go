@@ -58,7 +58,7 @@ func TestPolicyConfiguresKueue(t *testing.T) {
 	c := setup(t)
 	before := kueueText(t, c)
 	team := clustertest.Name("kueue")
-	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)}))
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 
 	spec := ranking()

@@ -51,7 +51,7 @@ func TestMembers(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("members")
 	namespace := "hyperpod-ns-" + team
-	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)})
 	spec.Members = []v1alpha1.Member{{Kind: "User", Name: "mia@example.com"}, {Kind: "Group", Name: "ml-engineers"}, {Kind: "Group", Name: "ml-engineers"}}
 	create(t, c, team, spec)
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
@@ -100,7 +100,7 @@ func TestMemberCanOnlyPause(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("pauses")
 	namespace := "hyperpod-ns-" + team
-	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)})
 	spec.Members = []v1alpha1.Member{{Kind: "User", Name: "mia@example.com"}}
 	create(t, c, team, spec)
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
@@ -135,7 +135,7 @@ func TestCeilingAndDefaultQueue(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("ceiling")
 	namespace := "hyperpod-ns-" + team
-	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(2)})
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(2)})
 	spec.NamespaceCeiling, spec.DefaultQueue = true, true
 	create(t, c, team, spec)
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
@@ -175,7 +175,7 @@ spec:
 	})
 	c.Kubectl(t, "", "delete", "job", "silent", "-n", namespace)
 
-	setQuota(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(2)}))
+	setQuota(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(2)}))
 	waitExists(t, c, bound, false)
 	waitExists(t, c, defaults, false)
 	waitExists(t, c, queue, false)
@@ -197,7 +197,7 @@ func TestForeignObjectsInNamespace(t *testing.T) {
 	if err := c.Client.Create(t.Context(), queue); err != nil {
 		t.Fatal(err)
 	}
-	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)})
 	spec.Namespace, spec.DefaultQueue = team, true
 	create(t, c, team, spec)
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "spec.defaultQueue: LocalQueue default exists and is not managed by Kuota")

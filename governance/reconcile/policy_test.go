@@ -115,7 +115,7 @@ func TestPriorityClasses(t *testing.T) {
 	}
 
 	team := clustertest.Name("classes")
-	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)}))
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	submitWith(t, c, team, "waits", "urgent-priority", 90, "100")
 
@@ -168,7 +168,7 @@ func TestChangeOfWeight(t *testing.T) {
 	team := clustertest.Name("rerank")
 	setPolicy(t, c, ranking(class("rerank", 10)))
 	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "")
-	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)}))
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	for i := range 20 {
 		submitWith(t, c, team, fmt.Sprintf("waits-%d", i), "rerank-priority", 10, "100")
@@ -294,14 +294,14 @@ func TestUnallocated(t *testing.T) {
 	setPolicy(t, c, spec)
 	team := clustertest.Name("unallocated")
 	policyIs(t, c, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
-	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: pool, Amounts: accelerators(4)}))
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: pool, Quantities: accelerators(4)}))
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	waitLent(12)
 	policyIs(t, c, v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "lends")
 
 	stopWatching := watchSum(t, c, pool, 16)
 	for _, n := range []int64{10, 2, 16, 4} {
-		setQuota(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: pool, Amounts: accelerators(n)}))
+		setQuota(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: pool, Quantities: accelerators(n)}))
 		waitLent(16 - n)
 	}
 	stopWatching()

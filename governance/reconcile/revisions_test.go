@@ -106,7 +106,7 @@ func must(t *testing.T, err error) {
 }
 
 func oneOf(team string) *v1alpha1.ComputeAllocation {
-	return &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}, Spec: specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})}
+	return &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}, Spec: specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)})}
 }
 
 // A change by a user, kubectl, GitOps or a controller records a revision with its

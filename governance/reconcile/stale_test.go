@@ -39,7 +39,7 @@ func TestUncachedObjectsAreNotAdopted(t *testing.T) {
 			if err := c.Client.Create(t.Context(), object); err != nil {
 				t.Fatal(err)
 			}
-			create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+			create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)}))
 			conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "exist")
 			before := object.DeepCopyObject().(client.Object)
 			if err := c.Client.Get(t.Context(), client.ObjectKeyFromObject(object), before); err != nil {

@@ -26,7 +26,7 @@ import (
 func TestBlockedAllocationDeletesNothing(t *testing.T) {
 	c := setup(t)
 	alpha, beta := clustertest.Name("alpha"), clustertest.Name("beta")
-	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)})
 	spec.Members, spec.DefaultQueue = []v1alpha1.Member{{Kind: "User", Name: "mia@example.com"}}, true
 	create(t, c, alpha, spec)
 	conditionIs(t, c, alpha, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
@@ -57,7 +57,7 @@ func TestOneNamespaceOneTeam(t *testing.T) {
 	t.Cleanup(func() {
 		_ = c.Client.Delete(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
 	})
-	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)})
 	spec.Namespace = namespace
 	teams := []string{clustertest.Name("one"), clustertest.Name("two")}
 	for _, team := range teams {
@@ -116,8 +116,8 @@ func TestQuotaStaysWhenNodesMove(t *testing.T) {
 	setPolicy(t, c, policy)
 	policyIs(t, c, v1alpha1.ConditionPools, metav1.ConditionTrue, "")
 	byType, byPool := clustertest.Name("bytype"), clustertest.Name("bypool")
-	create(t, c, byType, specOf(v1alpha1.QuotaRow{InstanceType: lab, Amounts: accelerators(1)}))
-	create(t, c, byPool, specOf(v1alpha1.QuotaRow{Pool: pool, Amounts: accelerators(1)}))
+	create(t, c, byType, specOf(v1alpha1.QuotaRow{InstanceType: lab, Quantities: accelerators(1)}))
+	create(t, c, byPool, specOf(v1alpha1.QuotaRow{Pool: pool, Quantities: accelerators(1)}))
 	flavorOf := func(team string) string {
 		var queue kueue.ClusterQueue
 		if err := c.Client.Get(t.Context(), client.ObjectKey{Name: desired.DefaultNaming.ClusterQueue(team)}, &queue); err != nil {
@@ -143,7 +143,7 @@ func TestQuotaStaysWhenNodesMove(t *testing.T) {
 			t.Errorf("the quota of %s is in %s", team, got)
 		}
 	}
-	spec := specOf(v1alpha1.QuotaRow{Pool: pool, Amounts: accelerators(1)})
+	spec := specOf(v1alpha1.QuotaRow{Pool: pool, Quantities: accelerators(1)})
 	spec.Activation = v1alpha1.Hold
 	setQuota(t, c, byPool, spec)
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
@@ -171,7 +171,7 @@ func TestRejectedCohortDelaysOnlyGrowth(t *testing.T) {
 	policy := ranking()
 	setPolicy(t, c, policy)
 	team, other := clustertest.Name("refused"), clustertest.Name("other")
-	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlarge", Amounts: accelerators(2)})
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlarge", Quantities: accelerators(2)})
 	spec.Members = []v1alpha1.Member{{Kind: "User", Name: "mia@example.com"}}
 	create(t, c, team, spec)
 	create(t, c, other, spec)
@@ -205,11 +205,11 @@ spec: {policyName: NAME, validationActions: [Deny]}
 	policy.IdleCompute.ShareUnallocated = true
 	setPolicy(t, c, policy)
 	policyIs(t, c, v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "no Cohorts here")
-	more := specOf(v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlarge", Amounts: accelerators(4)})
+	more := specOf(v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlarge", Quantities: accelerators(4)})
 	setQuota(t, c, team, more) // without its member
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "no Cohorts here")
 	waitExists(t, c, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "hyperpod-ns-" + team, Name: desired.MembersName}}, false)
-	less := specOf(v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlarge", Amounts: accelerators(1)})
+	less := specOf(v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlarge", Quantities: accelerators(1)})
 	setQuota(t, c, other, less)
 	conditionIs(t, c, other, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	c.Kubectl(t, "", "delete", "validatingadmissionpolicybinding/"+name, "validatingadmissionpolicy/"+name)
@@ -232,7 +232,7 @@ func TestPolicyDeletedDuringChange(t *testing.T) {
 	setPolicy(t, c, ranking(class("midway", 10)))
 	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "")
 	team := clustertest.Name("midway")
-	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)}))
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	for i := range 10 {
 		submitWith(t, c, team, fmt.Sprintf("waits-%d", i), "midway-priority", 10, "100")

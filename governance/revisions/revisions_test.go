@@ -98,7 +98,7 @@ func team(uid string, generation, gpus int64) *v1alpha1.ComputeAllocation {
 			Name: "vision", UID: types.UID(uid), Generation: generation, CreationTimestamp: metav1.NewTime(start),
 			Annotations: map[string]string{"kuota.dev/changed-by": "ada", "kuota.dev/changed-generation": fmt.Sprint(generation), "kuota.dev/changed-because": fmt.Sprint("reason ", generation)},
 		},
-		Spec: v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Amounts: v1alpha1.Amounts{Accelerators: &gpus}}}},
+		Spec: v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Quantities: v1alpha1.Quantities{Accelerators: &gpus}}}},
 	}
 }
 

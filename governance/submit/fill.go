@@ -16,8 +16,8 @@ import (
 // are at most what the largest node has allocatable. Network devices are requested only
 // for several pods, and their share is rounded down; rounded up, a node could run fewer
 // pods than it has accelerators.
-func Fill(each v1alpha1.Amounts, pods int32, pool QueuePool) (quota.Resources, []governance.FieldError) {
-	if each == (v1alpha1.Amounts{}) {
+func Fill(each v1alpha1.Quantities, pods int32, pool QueuePool) (quota.Resources, []governance.FieldError) {
+	if each == (v1alpha1.Quantities{}) {
 		one := int64(1)
 		if pool.Instance.Accelerators > 0 {
 			each.Accelerators = &one

@@ -32,19 +32,19 @@ var p5Node = quota.Resources{catalog.CPU: 179_970, catalog.Memory: 1_935_626 * c
 func TestFill(t *testing.T) {
 	const gib = catalog.GiB
 	for name, tc := range map[string]struct {
-		each v1alpha1.Amounts
+		each v1alpha1.Quantities
 		pods int32
 		pool QueuePool
 		want quota.Resources
 	}{
 		"empty is one accelerator":               {pods: 1, pool: poolOf("ml.p5.48xlarge", p5Node), want: quota.Resources{catalog.GPU: 1, catalog.CPU: 24_000, catalog.Memory: 256 * gib}},
 		"empty is one vCPU without accelerators": {pods: 1, pool: poolOf("ml.c5.2xlarge"), want: quota.Resources{catalog.CPU: 1000, catalog.Memory: 2 * gib}},
-		"several pods share the network":         {each: v1alpha1.Amounts{Accelerators: p(int64(2))}, pods: 4, pool: poolOf("ml.p5.48xlarge", p5Node), want: quota.Resources{catalog.GPU: 2, catalog.CPU: 48_000, catalog.Memory: 512 * gib, catalog.Network: 8}},
-		"a share of one device is none":          {each: v1alpha1.Amounts{Accelerators: p(int64(1))}, pods: 4, pool: poolOf("ml.g6.12xlarge"), want: quota.Resources{catalog.GPU: 1, catalog.CPU: 12_000, catalog.Memory: 48 * gib}},
-		"the node reserves some":                 {each: v1alpha1.Amounts{Accelerators: p(int64(8))}, pods: 1, pool: poolOf("ml.p5.48xlarge", p5Node), want: quota.Resources{catalog.GPU: 8, catalog.CPU: 179_000, catalog.Memory: 1890 * gib}},
-		"set values stay":                        {each: v1alpha1.Amounts{Accelerators: p(int64(8)), VCPU: amount("192")}, pods: 1, pool: poolOf("ml.p5.48xlarge", p5Node), want: quota.Resources{catalog.GPU: 8, catalog.CPU: 192_000, catalog.Memory: 1890 * gib}},
-		"a part of a GPU":                        {each: v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 7}}, pods: 1, pool: poolOf("ml.p5.48xlarge"), want: quota.Resources{"nvidia.com/mig-1g.10gb": 7, catalog.CPU: 24_000, catalog.Memory: 256 * gib}},
-		"Neuron devices":                         {each: v1alpha1.Amounts{Accelerators: p(int64(16))}, pods: 2, pool: poolOf("ml.trn1.32xlarge"), want: quota.Resources{catalog.Neuron: 16, catalog.CPU: 128_000, catalog.Memory: 512 * gib, catalog.Network: 8}},
+		"several pods share the network":         {each: v1alpha1.Quantities{Accelerators: p(int64(2))}, pods: 4, pool: poolOf("ml.p5.48xlarge", p5Node), want: quota.Resources{catalog.GPU: 2, catalog.CPU: 48_000, catalog.Memory: 512 * gib, catalog.Network: 8}},
+		"a share of one device is none":          {each: v1alpha1.Quantities{Accelerators: p(int64(1))}, pods: 4, pool: poolOf("ml.g6.12xlarge"), want: quota.Resources{catalog.GPU: 1, catalog.CPU: 12_000, catalog.Memory: 48 * gib}},
+		"the node reserves some":                 {each: v1alpha1.Quantities{Accelerators: p(int64(8))}, pods: 1, pool: poolOf("ml.p5.48xlarge", p5Node), want: quota.Resources{catalog.GPU: 8, catalog.CPU: 179_000, catalog.Memory: 1890 * gib}},
+		"set values stay":                        {each: v1alpha1.Quantities{Accelerators: p(int64(8)), VCPU: amount("192")}, pods: 1, pool: poolOf("ml.p5.48xlarge", p5Node), want: quota.Resources{catalog.GPU: 8, catalog.CPU: 192_000, catalog.Memory: 1890 * gib}},
+		"a part of a GPU":                        {each: v1alpha1.Quantities{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 7}}, pods: 1, pool: poolOf("ml.p5.48xlarge"), want: quota.Resources{"nvidia.com/mig-1g.10gb": 7, catalog.CPU: 24_000, catalog.Memory: 256 * gib}},
+		"Neuron devices":                         {each: v1alpha1.Quantities{Accelerators: p(int64(16))}, pods: 2, pool: poolOf("ml.trn1.32xlarge"), want: quota.Resources{catalog.Neuron: 16, catalog.CPU: 128_000, catalog.Memory: 512 * gib, catalog.Network: 8}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, wrong := Fill(tc.each, tc.pods, tc.pool)
@@ -61,7 +61,7 @@ func TestFillMatchesQuotaFill(t *testing.T) {
 	types := catalog.KnownTypes()
 	for range 3000 {
 		pool := poolOf(types[rand.IntN(len(types))])
-		var each v1alpha1.Amounts
+		var each v1alpha1.Quantities
 		if rand.IntN(2) == 0 {
 			each.Accelerators = p(rand.Int64N(20))
 		}
@@ -71,7 +71,7 @@ func TestFillMatchesQuotaFill(t *testing.T) {
 		if rand.IntN(3) == 0 {
 			each.Memory = resource.NewQuantity(rand.Int64N(3000*catalog.GiB), resource.BinarySI)
 		}
-		if each == (v1alpha1.Amounts{}) {
+		if each == (v1alpha1.Quantities{}) {
 			continue
 		}
 		want, wrongWant := quota.Fill(each, pool.Instance)
@@ -95,7 +95,7 @@ func TestFilledPodsFillANode(t *testing.T) {
 		if n == 0 {
 			continue
 		}
-		got, wrong := Fill(v1alpha1.Amounts{Accelerators: p(int64(1))}, int32(n)+1, pool)
+		got, wrong := Fill(v1alpha1.Quantities{Accelerators: p(int64(1))}, int32(n)+1, pool)
 		if len(wrong) > 0 {
 			t.Fatal(instanceType, wrong)
 		}

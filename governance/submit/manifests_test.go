@@ -26,7 +26,7 @@ func vision() Team {
 }
 
 func train() Request {
-	return Request{Name: "train", Class: "training-priority", Pool: "ml.p5.48xlarge", Pods: 4, PerPod: v1alpha1.Amounts{Accelerators: p(int64(2))}, Image: "train:1", Command: "python 'train.py'"}
+	return Request{Name: "train", Class: "training-priority", Pool: "ml.p5.48xlarge", Pods: 4, PerPod: v1alpha1.Quantities{Accelerators: p(int64(2))}, Image: "train:1", Command: "python 'train.py'"}
 }
 
 func planned(t *testing.T, r Request) Plan {
@@ -47,7 +47,7 @@ func TestJobManifest(t *testing.T) {
 		"minimum pods":  func(r *Request) { r.MinPods = 2 },
 		"elastic":       func(r *Request) { r.Elastic = true },
 		"part of a GPU": func(r *Request) {
-			r.PerPod = v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 2}}
+			r.PerPod = v1alpha1.Quantities{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 2}}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -128,7 +128,7 @@ func TestHyperPodCommand(t *testing.T) {
 		"several pods of a part": {change: func(*Request) {}, wantWhy: "whole instances"},
 		"part of a GPU": {
 			change: func(r *Request) {
-				r.Pods, r.PerPod = 1, v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 2}}
+				r.Pods, r.PerPod = 1, v1alpha1.Quantities{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 2}}
 			},
 			want: []string{"--accelerator-partition-type mig-1g.10gb", "--accelerator-partition-count 2"},
 		},
@@ -164,11 +164,11 @@ func TestInvalidFields(t *testing.T) {
 		"least":        func(r *Request) { r.MinPods = 9 },
 		"image":        func(r *Request) { r.Image = "two words" },
 		"command":      func(r *Request) { r.Command = "\x00" },
-		"instances":    func(r *Request) { r.PerPod = v1alpha1.Amounts{Instances: p(int64(1))} },
+		"instances":    func(r *Request) { r.PerPod = v1alpha1.Quantities{Instances: p(int64(1))} },
 		"accelerators": func(r *Request) { r.Pool, r.PerPod.Accelerators = "ml.c5.2xlarge", p(int64(1)) },
 		"vCPU":         func(r *Request) { r.PerPod.VCPU = amount("-1") },
 		"partition.profile": func(r *Request) {
-			r.PerPod = v1alpha1.Amounts{Partition: &v1alpha1.Partition{Profile: "mig-1g.1gb", Count: 2}}
+			r.PerPod = v1alpha1.Quantities{Partition: &v1alpha1.Partition{Profile: "mig-1g.1gb", Count: 2}}
 		},
 	} {
 		t.Run(field, func(t *testing.T) {

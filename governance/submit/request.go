@@ -26,7 +26,7 @@ type Request struct {
 	Pods  int32
 	// PerPod contains the requests of a pod; missing ones are completed. Whole instances
 	// are not allowed, because a node reserves some resources for itself.
-	PerPod  v1alpha1.Amounts
+	PerPod  v1alpha1.Quantities
 	Image   string
 	Command string // for sh -c; empty for the image's own
 	// MinPods is the smallest number of pods that it may start with (Kueue's partial

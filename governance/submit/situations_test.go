@@ -131,7 +131,7 @@ func TestRefused(t *testing.T) {
 	if governance.KindOf(err) != governance.Invalid || !strings.Contains(err.Error(), "; name: ") {
 		t.Errorf("got %v, want an error at name", err)
 	}
-	if _, err := w.Submit(t.Context(), w.member, plan.Team, submit.Request{Pool: "ml.p5.48xlarge", Pods: 1, PerPod: v1alpha1.Amounts{}}, "x"); governance.KindOf(err) != governance.Invalid {
+	if _, err := w.Submit(t.Context(), w.member, plan.Team, submit.Request{Pool: "ml.p5.48xlarge", Pods: 1, PerPod: v1alpha1.Quantities{}}, "x"); governance.KindOf(err) != governance.Invalid {
 		t.Errorf("without name and image: got %v, want Invalid", err)
 	}
 }

@@ -181,7 +181,7 @@ func quotaFigures(a *v1alpha1.ComputeAllocation, types catalog.Catalog) (lines [
 	specified := map[string]string{}
 	for _, row := range a.Spec.Quota {
 		if pool, ok := find(row.InstanceType+row.Pool, types); ok {
-			specified[pool.Name] = describe.Amounts(row.Amounts)
+			specified[pool.Name] = describe.Amounts(row.Quantities)
 			if pool.Name != row.InstanceType+row.Pool {
 				specified[pool.Name] = fmt.Sprintf("%s of %s", specified[pool.Name], row.InstanceType+row.Pool)
 			}

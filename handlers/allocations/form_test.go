@@ -64,9 +64,9 @@ func TestFormShowsWhatTheControllerComputes(t *testing.T) {
 		if response, _ := handlerstest.Post(t, handlerstest.Serve(t, d)+handlerstest.NewURL, saved); response.StatusCode != http.StatusSeeOther {
 			t.Fatalf("%v: %s", typed, response.Status)
 		}
-		row.Amounts = d.Created[0].Spec.Quota[0].Amounts
+		row.Quantities = d.Created[0].Spec.Quota[0].Quantities
 		instance, _ := catalog.Known("ml.g6.12xlarge")
-		filled, errs := quota.Fill(row.Amounts, instance)
+		filled, errs := quota.Fill(row.Quantities, instance)
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}
@@ -117,7 +117,7 @@ func TestIncompleteFormHasNoErrorsWhileTyping(t *testing.T) {
 func TestOverCapacityIsWarnedOf(t *testing.T) {
 	other := v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: "other"}}
 	seven := int64(7)
-	other.Spec.Quota = []v1alpha1.QuotaRow{{InstanceType: "ml.g6.12xlarge", Amounts: v1alpha1.Amounts{Accelerators: &seven}}}
+	other.Spec.Quota = []v1alpha1.QuotaRow{{InstanceType: "ml.g6.12xlarge", Quantities: v1alpha1.Quantities{Accelerators: &seven}}}
 	_, page := handlerstest.Post(t, handlerstest.Serve(t, &handlerstest.Backend{Allocations: []v1alpha1.ComputeAllocation{other}})+handlerstest.NewURL, handlerstest.AllocationForm("action", "preview"))
 	for _, want := range []string{"2 instances: 8 GPUs (L4) · 7 allocated to other teams", "Over capacity: teams would be allocated 9 of 8 GPUs"} {
 		if text := page.Find("#row-0").Text(); !strings.Contains(text, want) {

@@ -34,14 +34,14 @@ func wordsOf(spec *v1alpha1.ComputeAllocationSpec) words {
 	for _, row := range spec.Quota {
 		name := row.InstanceType + row.Pool
 		order = append(order, name)
-		w.add("Quota, "+name, describe.Amounts(row.Amounts))
+		w.add("Quota, "+name, describe.Amounts(row.Quantities))
 	}
 	if len(order) > 1 {
 		w.add("Order of preference", strings.Join(order, ", "))
 	}
 	w.add("Lending and borrowing", sharing(spec.Sharing))
 	for _, row := range spec.Sharing.BorrowLimits {
-		w.add("Borrow limit, "+row.InstanceType+row.Pool, describe.Amounts(row.Amounts))
+		w.add("Borrow limit, "+row.InstanceType+row.Pool, describe.Amounts(row.Quantities))
 	}
 	w.add("Preemption within the team", preemption(spec.Preemption))
 	w.add("Namespace ceiling", onOff(spec.NamespaceCeiling))

@@ -136,7 +136,7 @@ func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Reques
 		view.Unit = quota.Unit(resource, 2)
 		view.Partitions = pool.Instance.Partitions
 	}
-	without := func(name string, clear func(*v1alpha1.Amounts)) string {
+	without := func(name string, clear func(*v1alpha1.Quantities)) string {
 		each := r.PerPod
 		clear(&each)
 		gets, wrong := submit.Fill(each, r.Pods, *pool)
@@ -145,9 +145,9 @@ func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Reques
 		}
 		return quota.Number(name, gets[name])
 	}
-	view.Accelerators.Default = without(resource, func(a *v1alpha1.Amounts) { a.Accelerators = nil })
-	view.VCPU.Default = without(catalog.CPU, func(a *v1alpha1.Amounts) { a.VCPU = nil })
-	view.Memory.Default = without(catalog.Memory, func(a *v1alpha1.Amounts) { a.Memory = nil })
+	view.Accelerators.Default = without(resource, func(a *v1alpha1.Quantities) { a.Accelerators = nil })
+	view.VCPU.Default = without(catalog.CPU, func(a *v1alpha1.Quantities) { a.VCPU = nil })
+	view.Memory.Default = without(catalog.Memory, func(a *v1alpha1.Quantities) { a.Memory = nil })
 	view.NodeCapacity = nodeWords(*pool)
 }
 

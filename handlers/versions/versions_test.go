@@ -29,7 +29,7 @@ func twoVersions() []revisions.Version {
 	memory := resource.MustParse("1073741825") // a byte above 1 GiB
 	old.Quota[0].Memory = &memory
 	old.Activation = v1alpha1.Hold
-	old.Quota[1] = v1alpha1.QuotaRow{Pool: "given-up", Amounts: old.Quota[1].Amounts}
+	old.Quota[1] = v1alpha1.QuotaRow{Pool: "given-up", Quantities: old.Quota[1].Quantities}
 	now := handlerstest.FullAllocation().Spec
 	when := time.Date(2026, 3, 5, 10, 0, 0, 0, time.UTC)
 	return []revisions.Version{

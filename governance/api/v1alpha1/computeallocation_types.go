@@ -181,11 +181,11 @@ type QuotaRow struct {
 	// +kubebuilder:validation:MaxLength=63
 	Pool string `json:"pool,omitempty"`
 
-	Amounts `json:",inline"`
+	Quantities `json:",inline"`
 }
 
-// Amounts are the amounts of a row. Omitted ones get a default.
-type Amounts struct {
+// Quantities are the quantities of a row. Omitted ones get a default.
+type Quantities struct {
 	// Instances is a number of whole instances.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
