@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
@@ -44,7 +43,7 @@ func testTaskActions(t *testing.T, page playwright.Page, team string, javaScript
 			must(t, expect.Locator(element).ToContainText(regexp.MustCompile(want)))
 			return
 		}
-		clustertest.Eventually(t, 20*time.Second, func(context.Context) error {
+		clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 			if _, err := page.Reload(); err != nil {
 				return err
 			}
@@ -73,7 +72,7 @@ func testTaskActions(t *testing.T, page playwright.Page, team string, javaScript
 		_, _ = c.TryKubectl("", "delete", "job", running, pending, "-n", "hyperpod-ns-"+team, "--ignore-not-found", "--wait=false")
 	})
 	c.Apply(t, jobManifest(team, running, 2))
-	clustertest.Eventually(t, 30*time.Second, func(context.Context) error { // until RBAC allows the member
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error { // until RBAC allows the member
 		if status, _ := fetch(t, user(t, console(t), "ada"), console(t)+pagePath(running)); status != http.StatusOK {
 			return fmt.Errorf("page of the task: got status %d, want 200", status)
 		}
@@ -94,7 +93,7 @@ func testTaskActions(t *testing.T, page playwright.Page, team string, javaScript
 	state("Stopped")
 	must(t, expect.Locator(page.Locator(".notice")).ToContainText("Stopped. Its quota is free for other tasks."))
 
-	clustertest.Eventually(t, 20*time.Second, func(context.Context) error { // Kueue accepts a changed priority class only on a suspended job
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error { // Kueue accepts a changed priority class only on a suspended job
 		if out, err := c.TryKubectl("", "get", "job", running, "-n", "hyperpod-ns-"+team, "-o", "jsonpath={.spec.suspend}"); err != nil || out != "true" {
 			return fmt.Errorf("suspend of the job: got %q and error %w, want true", out, err)
 		}
@@ -123,7 +122,7 @@ func testTaskActions(t *testing.T, page playwright.Page, team string, javaScript
 	must(t, button(page, "Delete "+running).Click())
 	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/tasks\?deleted=task$`)))
 	must(t, expect.Locator(page.Locator(".notice")).ToContainText("Task deleted."))
-	clustertest.Eventually(t, 20*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		if out, err := c.TryKubectl("", "get", "job", running, "-n", "hyperpod-ns-"+team, "--ignore-not-found", "-o", "name"); err != nil || out != "" {
 			return fmt.Errorf("get the deleted job: got %q and error %v, want neither", out, err)
 		}

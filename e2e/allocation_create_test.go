@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
@@ -112,7 +111,7 @@ func TestCreateAllocationAndRunTask(t *testing.T) {
 // queues are active.
 func waitForQueues(t testing.TB, c *clustertest.Cluster, team string) {
 	t.Helper()
-	clustertest.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		var queue kueue.ClusterQueue
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: "hyperpod-ns-" + team + "-clusterqueue"}, &queue); err != nil {
 			return err
@@ -171,7 +170,7 @@ func TestCreateAllocationWithoutJavaScript(t *testing.T) {
 	waitForQueues(t, c, team)
 	rowContains := func(path, want string) {
 		t.Helper()
-		clustertest.Eventually(t, 10*time.Second, func(context.Context) error {
+		clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 			open(t, page, path)
 			text, err := page.Locator("tr", playwright.PageLocatorOptions{HasText: team}).First().TextContent(playwright.LocatorTextContentOptions{Timeout: playwright.Float(1000)})
 			if err != nil || !strings.Contains(text, want) {

@@ -27,7 +27,7 @@ func makeTeam(t *testing.T, prefix string, gpus int64) string {
 	deleteTeamAtEnd(t, team)
 	must(t, c.Client.Create(t.Context(), &v1alpha1.ComputeAllocation{
 		ObjectMeta: metav1.ObjectMeta{Name: team},
-		Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.p5.48xlarge", Amounts: v1alpha1.Amounts{Accelerators: &gpus}}}},
+		Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.p5.48xlarge", Quantities: v1alpha1.Quantities{Accelerators: &gpus}}}},
 	}))
 	waitForQueues(t, c, team)
 	return team
@@ -71,7 +71,7 @@ func TestEditAllocation(t *testing.T) {
 	must(t, expect.Locator(page.Locator("#review-settings")).ToContainText("20"))
 	must(t, button(page, "Save changes").Click())
 	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(team+`\?saved=`)))
-	clustertest.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		var queue kueue.ClusterQueue
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: "hyperpod-ns-" + team + "-clusterqueue"}, &queue); err != nil {
 			return err
@@ -89,7 +89,7 @@ func TestEditAllocation(t *testing.T) {
 func waitForUsage(t *testing.T, team, gpus string) {
 	t.Helper()
 	c := clustertest.Get(t)
-	clustertest.Eventually(t, 15*time.Second, func(ctx context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		var queue kueue.ClusterQueue
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: "hyperpod-ns-" + team + "-clusterqueue"}, &queue); err != nil {
 			return err
@@ -145,7 +145,7 @@ func TestCreatePoolWithAllocation(t *testing.T) {
 	must(t, expect.Locator(page.Locator("#row-0-type-error")).ToContainText("there is no cluster policy yet"))
 	c.Apply(t, samplePolicy)
 	var policy v1alpha1.ClusterPolicy
-	clustertest.Eventually(t, time.Minute, func(ctx context.Context) error { // the policy restarts Kueue
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error { // the policy restarts Kueue
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy); err != nil {
 			return err
 		}
@@ -186,7 +186,7 @@ func TestDeleteAllocation(t *testing.T) {
 	must(t, button(page, "Stop 1 task and delete "+team).Click())
 	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?deleted=`)))
 	must(t, expect.Locator(page.Locator(".notice")).ToContainText("Its namespace stays"))
-	clustertest.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: team}, &v1alpha1.ComputeAllocation{}); !apierrors.IsNotFound(err) {
 			return fmt.Errorf("get the deleted allocation: got %w, want not found", err)
 		}

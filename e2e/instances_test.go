@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
@@ -43,7 +42,7 @@ func TestInstancesTeamAndPastTask(t *testing.T) {
 	must(t, expect.Locator(row.Locator(".facts").First()).ToBeVisible()) // an update keeps the open details
 	notReloaded(t, nodes)
 
-	clustertest.Eventually(t, 30*time.Second, func(context.Context) error { // until RBAC allows the member
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error { // until RBAC allows the member
 		if status, _ := fetch(t, user(t, console(t), "ada"), console(t)+"/teams/"+team); status != http.StatusOK {
 			return fmt.Errorf("page of the team: got status %d, want 200", status)
 		}
@@ -62,7 +61,7 @@ func TestInstancesTeamAndPastTask(t *testing.T) {
 	notReloaded(t, page)
 
 	past := "/tasks/hyperpod-ns-" + team + "/job/holder"
-	clustertest.Eventually(t, 30*time.Second, func(context.Context) error { // until history has recorded it
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error { // until history has recorded it
 		if status, body := fetch(t, user(t, console(t), "ada"), console(t)+past); status != http.StatusOK || !strings.Contains(body, "past-facts") {
 			return fmt.Errorf("page of the deleted task: got status %d, want 200 with past-facts", status)
 		}

@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"strings"
 	"testing"
-	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
@@ -64,7 +63,7 @@ func TestInvalidInput(t *testing.T) {
 	must(t, c.Client.Create(t.Context(), &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: taken}}))
 	must(t, c.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "hyperpod-ns-" + foreign}}))
 	queued := clustertest.Name("queued")
-	clustertest.Eventually(t, time.Minute, func(ctx context.Context) error { // another test may be restarting Kueue
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error { // another test may be restarting Kueue
 		return c.Client.Create(ctx, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "hyperpod-ns-" + queued + "-clusterqueue"}})
 	})
 
@@ -193,9 +192,9 @@ func TestFormAndConditionAgree(t *testing.T) {
 			one := int64(1)
 			must(t, c.Client.Create(t.Context(), &v1alpha1.ComputeAllocation{
 				ObjectMeta: metav1.ObjectMeta{Name: tc.team},
-				Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: tc.instanceType, Amounts: v1alpha1.Amounts{Accelerators: &one}}}},
+				Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: tc.instanceType, Quantities: v1alpha1.Quantities{Accelerators: &one}}}},
 			}))
-			clustertest.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+			clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 				var a v1alpha1.ComputeAllocation
 				if err := c.Client.Get(ctx, client.ObjectKey{Name: tc.team}, &a); err != nil {
 					return err

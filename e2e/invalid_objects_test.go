@@ -61,7 +61,7 @@ func TestHostileTasks(t *testing.T) {
 	}
 	admin, list := user(t, console(t), "admin"), "/tasks?q="+namespace
 	var links []string
-	clustertest.Eventually(t, 10*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		status, body := fetch(t, admin, console(t)+list)
 		page, err := goquery.NewDocumentFromReader(strings.NewReader(body))
 		if status != http.StatusOK || err != nil {

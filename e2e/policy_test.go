@@ -30,7 +30,7 @@ func noPolicy(t testing.TB) {
 	policy := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
 	deletePolicy := func() { _ = c.Client.Delete(context.Background(), policy.DeepCopy()) }
 	t.Cleanup(deletePolicy)
-	clustertest.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		deletePolicy()
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(policy), policy.DeepCopy()); client.IgnoreNotFound(err) != nil || err == nil {
 			return fmt.Errorf("get the deleted policy: got %w, want not found", err)
@@ -44,7 +44,7 @@ func noPolicy(t testing.TB) {
 func savedPolicy(t testing.TB, check func(v1alpha1.ClusterPolicySpec) bool) v1alpha1.ClusterPolicy {
 	t.Helper()
 	var policy v1alpha1.ClusterPolicy
-	clustertest.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		if err := clustertest.Get(t).Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy); err != nil {
 			return err
 		}
@@ -59,7 +59,7 @@ func savedPolicy(t testing.TB, check func(v1alpha1.ClusterPolicySpec) bool) v1al
 // waitForClasses waits until the WorkloadPriorityClasses have these values.
 func waitForClasses(t testing.TB, values map[string]int32) {
 	t.Helper()
-	clustertest.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		for name, want := range values {
 			var class kueue.WorkloadPriorityClass
 			if err := clustertest.Get(t).Client.Get(ctx, client.ObjectKey{Name: name + "-priority"}, &class); err != nil {
@@ -190,7 +190,7 @@ func TestPolicyForMembers(t *testing.T) {
 	makeTenant(t, "reads-policy", "vision-team")
 	clustertest.Get(t).Apply(t, `{"apiVersion":"kuota.dev/v1alpha1","kind":"ClusterPolicy","metadata":{"name":"default"},"spec":{"taskPrioritization":"TaskRanking"}}`)
 	member := user(t, console(t), "ada")
-	clustertest.Eventually(t, 10*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		status, text := requestAs(t, member, http.MethodGet, "/policies", nil)
 		if status != http.StatusOK || !strings.Contains(text, "By priority class") || strings.Contains(text, policyPath) {
 			return fmt.Errorf("policies: got status %d, want 200 with the policy and no link to its form: %.2000s", status, text)

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
@@ -32,7 +31,7 @@ spec:
   members: [{kind: Group, name: vision-team}]
 `)
 	waitForQueues(t, c, team)
-	clustertest.Eventually(t, 30*time.Second, func(context.Context) error { // until RBAC allows the member
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error { // until RBAC allows the member
 		status, body := fetch(t, scientist, console(t)+"/teams/"+team)
 		if status != http.StatusOK || !strings.Contains(body, `id="submit-form"`) || !strings.Contains(body, "ml.p5.48xlarge") {
 			return fmt.Errorf("page of the team: got status %d, want 200 with the form", status)

@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
@@ -29,7 +28,7 @@ spec:
   quota: [{instanceType: `+instanceType+`, `+quota+`}]
   members: [{kind: Group, name: vision-team}]
 `)
-	clustertest.Eventually(t, 30*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		if out, err := c.TryKubectl("", "get", "localqueue", "-n", "hyperpod-ns-"+team, "hyperpod-ns-"+team+"-localqueue", "-o", "jsonpath={.status.conditions[?(@.type=='Active')].status}"); err != nil || out != "True" {
 			return fmt.Errorf("LocalQueue of %s: got Active %q and error %w, want True", team, out, err)
 		}
@@ -78,7 +77,7 @@ func TestWatchTask(t *testing.T) {
 	c.Apply(t, neuronJob(own, "holder", 10))
 
 	list := visitAsAda(t, playwright.BrowserNewContextOptions{})
-	clustertest.Eventually(t, 30*time.Second, func(context.Context) error { // until RBAC allows the member
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error { // until RBAC allows the member
 		if status, _ := fetch(t, user(t, console(t), "ada"), console(t)+"/teams/"+own); status != http.StatusOK {
 			return fmt.Errorf("page of the team: got status %d, want 200", status)
 		}

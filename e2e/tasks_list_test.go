@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
@@ -40,7 +39,7 @@ func TestTaskList(t *testing.T) {
 	console(t)
 	team := makePoolTeam(t, trainium, "list", "accelerators: 0, vCPU: 1")
 	manyTasks(t, team)
-	clustertest.Eventually(t, 30*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		_, body := fetch(t, user(t, console(t), "admin"), console(t)+"/tasks?status=Pending&team="+team)
 		if !strings.Contains(body, "103 tasks found") {
 			return fmt.Errorf("got no count of 103 tasks, want it")

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"regexp"
 	"testing"
-	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
@@ -79,7 +78,7 @@ func specOf(t *testing.T, team string) v1alpha1.ComputeAllocationSpec {
 // without JavaScript.
 func openUntilShown(t *testing.T, page playwright.Page, path string, element func() playwright.Locator) {
 	t.Helper()
-	clustertest.Eventually(t, 15*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		open(t, page, path)
 		n, err := element().Count()
 		if err == nil && n == 0 {

@@ -21,7 +21,7 @@ import (
 
 // limit is how long a scenario waits for a state. Kueue evicts about one task a
 // second for each queue that reclaims, and other scenarios run in parallel.
-const limit = 60 * time.Second
+const limit = clustertest.Patience
 
 const (
 	gpu               = corev1.ResourceName("nvidia.com/gpu")

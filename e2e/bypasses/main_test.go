@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
@@ -22,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const waitLimit = 30 * time.Second
+const waitLimit = clustertest.Patience
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
 
@@ -106,7 +105,7 @@ spec:
 // integrations of Kueue.
 func (ns namespace) waitForPolicy(t *testing.T, integrations ...string) {
 	t.Helper()
-	clustertest.Eventually(t, time.Minute, func(ctx context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		var policy v1alpha1.ClusterPolicy
 		if err := ns.Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy); err != nil {
 			return err

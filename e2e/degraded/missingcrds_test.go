@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
@@ -32,7 +31,7 @@ import (
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
 
-const waitLimit = 30 * time.Second
+const waitLimit = clustertest.Patience
 
 // admin is an admin of Kuota; see bindAdmin.
 var admin = governance.User{Name: "admin@example.com"}
@@ -216,7 +215,7 @@ func TestKueueNotInstalled(t *testing.T) {
 	}
 
 	one := int64(1)
-	team := &v1alpha1.ComputeAllocation{Spec: v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Amounts: v1alpha1.Amounts{Accelerators: &one}}}}}
+	team := &v1alpha1.ComputeAllocation{Spec: v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Quantities: v1alpha1.Quantities{Accelerators: &one}}}}}
 	team.Name = clustertest.Name("early")
 	review, err := console.teams.Review(t.Context(), admin, team, nil)
 	if err != nil || review.Unknown == "" {
@@ -232,7 +231,7 @@ func TestKueueNotInstalled(t *testing.T) {
 
 	restore()
 	c.Control(t, "start", "kueue")
-	clustertest.Eventually(t, time.Minute, func(ctx context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		var a v1alpha1.ComputeAllocation
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: team.Name}, &a); err != nil {
 			return err
@@ -310,7 +309,7 @@ func TestOlderVersionOnly(t *testing.T) {
 	if _, err := console.teams.State(t.Context(), member(t, c)); err != nil {
 		t.Errorf("state of allocations for a member: %v", err)
 	}
-	team := &v1alpha1.ComputeAllocation{Spec: v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Amounts: v1alpha1.Amounts{Accelerators: new(int64)}}}}}
+	team := &v1alpha1.ComputeAllocation{Spec: v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Quantities: v1alpha1.Quantities{Accelerators: new(int64)}}}}}
 	*team.Spec.Quota[0].Accelerators = 1
 	team.Name = clustertest.Name("early")
 	if err := console.teams.Create(t.Context(), admin, team, nil, "r"); err != nil {

@@ -60,7 +60,7 @@ func newControllers(t *testing.T, team string, breakAt int64, after bool, instal
 func (c controllers) run(t *testing.T, done func(context.Context) error) {
 	t.Helper()
 	team := ctrl.Request{NamespacedName: client.ObjectKey{Name: c.team}}
-	clustertest.Eventually(t, 60*time.Second, func(ctx context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		before := c.line.Writes()
 		var failed []error
 		for _, reconcile := range []func(context.Context, ctrl.Request) (ctrl.Result, error){

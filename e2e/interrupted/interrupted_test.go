@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
@@ -24,7 +23,7 @@ func setPolicy(t *testing.T, spec v1alpha1.ClusterPolicySpec) {
 	t.Helper()
 	c := clustertest.Get(t).Client
 	policy := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
-	clustertest.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		_, err := controllerutil.CreateOrUpdate(ctx, c, policy, func() error {
 			policy.Spec = spec
 			return nil
@@ -49,8 +48,8 @@ func fullSpec() v1alpha1.ComputeAllocationSpec {
 	two, one := int64(2), int64(1)
 	return v1alpha1.ComputeAllocationSpec{
 		Quota: []v1alpha1.QuotaRow{
-			{InstanceType: "ml.g5.2xlarge", Amounts: v1alpha1.Amounts{Accelerators: &two}},
-			{InstanceType: "ml.p5.48xlarge", Amounts: v1alpha1.Amounts{Instances: &one}},
+			{InstanceType: "ml.g5.2xlarge", Quantities: v1alpha1.Quantities{Accelerators: &two}},
+			{InstanceType: "ml.p5.48xlarge", Quantities: v1alpha1.Quantities{Instances: &one}},
 		},
 		Members:          []v1alpha1.Member{{Kind: "Group", Name: "makers"}},
 		NamespaceCeiling: true, DefaultQueue: true, FairShareWeight: 7,
@@ -104,7 +103,7 @@ func TestReduceAllocation(t *testing.T) {
 		team := clustertest.Name("reduced")
 		create(t, team, fullSpec())
 		newControllers(t, team, 0, false, noKueue).run(t, allocationReady(t, team))
-		clustertest.Eventually(t, 10*time.Second, func(ctx context.Context) error {
+		clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 			var allocation v1alpha1.ComputeAllocation
 			if err := clustertest.Get(t).Client.Get(ctx, client.ObjectKey{Name: team}, &allocation); err != nil {
 				return err

@@ -38,19 +38,19 @@ func TestLegitimatePreemptions(t *testing.T) {
 				return nil
 			}
 			for i := range run.preemptors {
-				clustertest.Eventually(t, time.Minute, lowRuns)
+				clustertest.Eventually(t, clustertest.Patience, lowRuns)
 				k := task{name: fmt.Sprintf("high-%d", i), gpus: 8, level: high, runs: 2 * time.Second}
 				if err := c.Client.Create(t.Context(), s.job(k)); err != nil {
 					t.Fatal(err)
 				}
-				clustertest.Eventually(t, time.Minute, func(context.Context) error {
+				clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 					if !o.of(s.name)[k.name].done {
 						return fmt.Errorf("%s has not ended: %s", k.name, o.describe(s.name))
 					}
 					return nil
 				})
 			}
-			clustertest.Eventually(t, time.Minute, lowRuns)
+			clustertest.Eventually(t, clustertest.Patience, lowRuns)
 			victim := o.of(s.name)["low"]
 			if victim.count != int32(run.preemptors) {
 				t.Errorf("the low class was preempted %d times, want %d", victim.count, run.preemptors)

@@ -49,7 +49,7 @@ const sleepers = 8
 
 func main() {
 	fast := flag.Bool("fast", false, "run only tests that need neither a cluster nor a browser")
-	clusters := flag.Int("clusters", 4, "how many clusters, and so how many packages at once")
+	clusters := flag.Int("clusters", 3, "how many clusters, and so how many packages at once")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
@@ -32,7 +31,7 @@ import (
 )
 
 // soon is the timeout for a state that the controllers or the cache reach.
-const soon = 30 * time.Second
+const soon = clustertest.Patience
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
 
@@ -114,7 +113,7 @@ func must(t *testing.T, err error) {
 
 // gpus returns a spec with nominal quota for n GPUs of g5.
 func gpus(n int64) v1alpha1.ComputeAllocationSpec {
-	return v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Amounts: v1alpha1.Amounts{Accelerators: &n}}}}
+	return v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Quantities: v1alpha1.Quantities{Accelerators: &n}}}}
 }
 
 // team creates a team, waits until it is settled, and deletes it after the test.

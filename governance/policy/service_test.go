@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
@@ -31,7 +30,7 @@ import (
 )
 
 // soon is the timeout for a state that the cache reaches.
-const soon = 30 * time.Second
+const soon = clustertest.Patience
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
 

@@ -30,7 +30,7 @@ import (
 
 // soon bounds how long a change may take to have its effect. Kueue may still be
 // restarting because of an earlier test.
-const soon = 30 * time.Second
+const soon = clustertest.Patience
 
 // create creates an allocation, and deletes it when the test ends.
 func create(t *testing.T, c *clustertest.Cluster, team string, spec v1alpha1.ComputeAllocationSpec) {
@@ -62,7 +62,7 @@ func conditionIs(t *testing.T, c *clustertest.Cluster, team, name string, status
 	return allocation
 }
 
-func accelerators(n int64) v1alpha1.Amounts { return v1alpha1.Amounts{Accelerators: &n} }
+func accelerators(n int64) v1alpha1.Quantities { return v1alpha1.Quantities{Accelerators: &n} }
 
 func specOf(rows ...v1alpha1.QuotaRow) v1alpha1.ComputeAllocationSpec {
 	return v1alpha1.ComputeAllocationSpec{Quota: rows}
@@ -79,17 +79,17 @@ func TestQuotaOfInstanceTypes(t *testing.T) {
 		wantLimit map[string]string
 	}{
 		"p5": {
-			v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlarge", Amounts: accelerators(2)},
+			v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlarge", Quantities: accelerators(2)},
 			map[string]string{"nvidia.com/gpu": "2", "aws.amazon.com/neurondevice": "0", "cpu": "48", "memory": "512Gi", "vpc.amazonaws.com/efa": "8"},
 			map[string]string{"nvidia.com/gpu": "1", "aws.amazon.com/neurondevice": "0", "cpu": "24", "memory": "256Gi", "vpc.amazonaws.com/efa": "4"},
 		},
 		"g5": {
-			v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(2)},
+			v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(2)},
 			map[string]string{"nvidia.com/gpu": "2", "aws.amazon.com/neurondevice": "0", "cpu": "16", "memory": "64Gi", "vpc.amazonaws.com/efa": "0"},
 			map[string]string{"nvidia.com/gpu": "1", "aws.amazon.com/neurondevice": "0", "cpu": "8", "memory": "32Gi", "vpc.amazonaws.com/efa": "0"},
 		},
 		"g6": {
-			v1alpha1.QuotaRow{InstanceType: "ml.g6.12xlarge", Amounts: v1alpha1.Amounts{Accelerators: &two, VCPU: &vcpu}},
+			v1alpha1.QuotaRow{InstanceType: "ml.g6.12xlarge", Quantities: v1alpha1.Quantities{Accelerators: &two, VCPU: &vcpu}},
 			map[string]string{"nvidia.com/gpu": "2", "aws.amazon.com/neurondevice": "0", "cpu": "48", "memory": "192Gi", "vpc.amazonaws.com/efa": "1"},
 			map[string]string{"nvidia.com/gpu": "1", "aws.amazon.com/neurondevice": "0", "cpu": "24", "memory": "96Gi", "vpc.amazonaws.com/efa": "0"},
 		},
@@ -141,7 +141,7 @@ func TestQuotaOfInstanceTypes(t *testing.T) {
 func TestReconcilingAgainWritesNothing(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("still")
-	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)}))
 	allocation := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	var before kueue.ClusterQueue
 	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: allocation.Status.ClusterQueue}, &before); err != nil {
@@ -197,7 +197,7 @@ spec:
 func TestManualEditIsCorrected(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("edited")
-	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)}))
 	allocation := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	queue := allocation.Status.ClusterQueue
 	for _, edit := range []string{
@@ -248,7 +248,7 @@ func TestForeignClusterQueueIsNeverOverwritten(t *testing.T) {
 	if err := c.Client.Create(t.Context(), foreign); err != nil {
 		t.Fatal(err)
 	}
-	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)}))
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "ClusterQueue "+name+" exists and is not managed by Kuota")
 	namespaceAndQueueMissing(t, c, team)
 	var after kueue.ClusterQueue
@@ -272,7 +272,7 @@ func TestForeignNamespaceIsNotAdopted(t *testing.T) {
 	if err := c.Client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
 		t.Fatal(err)
 	}
-	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)}))
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)}))
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "namespace "+name+" already exists")
 	var queue kueue.ClusterQueue
 	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: desired.DefaultNaming.ClusterQueue(team)}, &queue); !apierrors.IsNotFound(err) {
@@ -290,7 +290,7 @@ func TestForeignNamespaceIsNotAdopted(t *testing.T) {
 func TestUnknownTypeCreatesNothing(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("typo")
-	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlage", Amounts: accelerators(1)}))
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlage", Quantities: accelerators(1)}))
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "did you mean ml.p5.48xlarge")
 	nothingCreated(t, c, team)
 }
@@ -300,7 +300,7 @@ func TestInstanceTypeOfNode(t *testing.T) {
 	c := setup(t)
 	custom := clustertest.Name("lab")
 	team := clustertest.Name("own")
-	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: custom, Amounts: accelerators(2)}))
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: custom, Quantities: accelerators(2)}))
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "unknown instance type")
 	node := &corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: custom, Labels: map[string]string{corev1.LabelInstanceTypeStable: custom}, Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"}},
@@ -346,7 +346,7 @@ func namespaceAndQueueMissing(t *testing.T, c *clustertest.Cluster, team string)
 func TestPrinterColumns(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("printed")
-	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Amounts: accelerators(1)})
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)})
 	spec.FairShareWeight = 30
 	create(t, c, team, spec)
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
@@ -405,7 +405,7 @@ func TestKueueAcceptsGoldenFiles(t *testing.T) {
 func TestDeletedFlavorIsReported(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("flavored")
-	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g6e.xlarge", Amounts: accelerators(1)})
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g6e.xlarge", Quantities: accelerators(1)})
 	create(t, c, team, spec)
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	c.Kubectl(t, "", "delete", "resourceflavor", "ml.g6e.xlarge", "--wait=false")

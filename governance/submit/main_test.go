@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"sync"
 	"testing"
-	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
@@ -26,7 +25,7 @@ import (
 )
 
 // soon is how long a state may take to come.
-const soon = 30 * time.Second
+const soon = clustertest.Patience
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
 
@@ -95,7 +94,7 @@ func setup(t *testing.T, gpus int64) world {
 	w := world{Service: s, Cluster: current, team: clustertest.Name("submit")}
 	w.member = governance.User{Name: w.team + "@example.com"}
 	allocation := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: w.team}, Spec: v1alpha1.ComputeAllocationSpec{
-		Quota:   []v1alpha1.QuotaRow{{InstanceType: "ml.p5.48xlarge", Amounts: v1alpha1.Amounts{Accelerators: &gpus}}},
+		Quota:   []v1alpha1.QuotaRow{{InstanceType: "ml.p5.48xlarge", Quantities: v1alpha1.Quantities{Accelerators: &gpus}}},
 		Sharing: v1alpha1.Sharing{Strategy: v1alpha1.DontLend},
 		Members: []v1alpha1.Member{{Kind: "User", Name: w.member.Name}},
 	}}
@@ -125,7 +124,7 @@ func (w world) plan(t *testing.T, name string, pods int32, gpus int64) submit.Pl
 		t.Fatal(err)
 	}
 	plan, wrong := team.Plan(submit.Request{
-		Name: name, Pool: "ml.p5.48xlarge", Pods: pods, PerPod: v1alpha1.Amounts{Accelerators: &gpus}, Image: "example.com/train:1",
+		Name: name, Pool: "ml.p5.48xlarge", Pods: pods, PerPod: v1alpha1.Quantities{Accelerators: &gpus}, Image: "example.com/train:1",
 	})
 	if len(wrong) > 0 {
 		t.Fatal(wrong)

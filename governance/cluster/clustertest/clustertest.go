@@ -23,6 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// Patience is how long tests wait for what has no bound of its own. It is long,
+// because several packages share the processors.
+const Patience = 3 * time.Minute
+
 const (
 	startLimit = 90 * time.Second
 	stopLimit  = 20 * time.Second
@@ -240,7 +244,7 @@ func (c *Cluster) Without(t testing.TB, do func()) {
 func (c *Cluster) tryWrite(ctx context.Context) error {
 	probe := &v1alpha1.ComputeAllocation{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-"},
-		Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "a", Amounts: v1alpha1.Amounts{Instances: ptr.To[int64](1)}}}},
+		Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "a", Quantities: v1alpha1.Quantities{Instances: ptr.To[int64](1)}}}},
 	}
 	return c.Client.Create(ctx, probe, client.DryRunAll)
 }

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -23,7 +22,7 @@ const (
 	kueueNamespace = "kueue-system"
 	configKey      = "controller_manager_config.yaml"
 	rolledAt       = "clustertest/rolled"
-	rollLimit      = time.Minute
+	rollLimit      = Patience
 )
 
 // Configure edits Kueue's configuration the way an admin does: it writes the

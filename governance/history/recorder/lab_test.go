@@ -31,7 +31,7 @@ import (
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
 
-const soon = 30 * time.Second
+const soon = clustertest.Patience
 
 var log = slog.New(slog.DiscardHandler)
 

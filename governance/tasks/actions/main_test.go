@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
 
-const soon = 30 * time.Second
+const soon = clustertest.Patience
 
 // ada is a member of the lab's team and nothing else; grace of another team.
 const (

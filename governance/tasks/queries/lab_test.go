@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	clustertest.Main(m)
 }
 
-const soon = 30 * time.Second
+const soon = clustertest.Patience
 
 // localUser sees everything.
 var localUser = governance.User{Local: true}
