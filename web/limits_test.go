@@ -8,7 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/web"
 	"kuota.dev/kuota/web/webtest"
+
+	"github.com/labstack/echo/v4"
 )
 
 func TestRequestLimits(t *testing.T) {
@@ -99,6 +102,35 @@ func TestHead(t *testing.T) {
 		status, _, _ := strings.Cut(page, "\r\n")
 		if !strings.HasPrefix(head, status+"\r\n") || !strings.HasSuffix(head, "\r\n\r\n") || strings.Count(head, "\r\n\r\n") != 1 {
 			t.Errorf("%s: the page is %s, and its head %q", path, status, head)
+		}
+	}
+}
+
+// A page gives up on the cluster before the server closes the connection, so that its
+// reader gets an error page. A stream has no such limit.
+func TestPagesGiveUpInTime(t *testing.T) {
+	t.Parallel()
+	limits := map[string]time.Duration{}
+	report := func(c echo.Context) error {
+		if end, ok := c.Request().Context().Deadline(); ok {
+			limits[c.Path()] = time.Until(end)
+		}
+		return c.NoContent(http.StatusNoContent)
+	}
+	b := webtest.Start(t, webtest.Setup{Register: func(s *web.Server) {
+		s.Page("/page", report)
+		s.Form("/limited", report, report)
+		s.Events("/limited/events", report)
+	}}).Browser(t).SignIn()
+	b.Ask(http.MethodGet, "/page", "", webtest.Navigation...)
+	b.Ask(http.MethodGet, "/limited", "", webtest.Navigation...)
+	b.Stream(http.MethodGet, "/limited/events", webtest.Script...).Body.Close()
+	if limit, ok := limits["/limited/events"]; ok {
+		t.Errorf("a stream is limited to %s", limit)
+	}
+	for _, path := range []string{"/page", "/limited"} {
+		if limit := limits[path]; limit <= 0 || limit > 25*time.Second {
+			t.Errorf("%s is limited to %s, want less than 25 s", path, limit)
 		}
 	}
 }

@@ -1,14 +1,34 @@
 package web
 
 import (
+	"context"
 	"net/http"
+	"time"
 
 	"github.com/labstack/echo/v4"
 )
 
+// requestLimit is how long a page or a save may wait for the cluster. The server
+// closes a connection after responseTimeout, without a response.
+const requestLimit = responseTimeout - 10*time.Second
+
+// limited calls next with a context that ends after requestLimit.
+func limited(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		request := c.Request()
+		ctx, cancel := context.WithTimeout(request.Context(), requestLimit)
+		defer func() {
+			cancel()
+			c.SetRequest(request) // an error page is rendered with it
+		}()
+		c.SetRequest(request.WithContext(ctx))
+		return next(c)
+	}
+}
+
 // Page registers a page for signed-in users. All others are redirected to sign-in.
 func (s *Server) Page(path string, handler echo.HandlerFunc) {
-	s.echo.Match([]string{http.MethodGet, http.MethodHead}, path, s.signedIn(handler))
+	s.echo.Match([]string{http.MethodGet, http.MethodHead}, path, s.signedIn(limited(handler)))
 }
 
 // Events registers an event stream for signed-in users. Opening a stream does not
@@ -23,7 +43,7 @@ func (s *Server) Events(path string, handler echo.HandlerFunc) {
 // opened it; the form is not saved for another user.
 func (s *Server) Form(path string, show, save echo.HandlerFunc) {
 	s.Page(path, show)
-	s.echo.POST(path, s.signedIn(s.sameSender(save)))
+	s.echo.POST(path, s.signedIn(limited(s.sameSender(save))))
 	s.forms[path] = true
 }
 

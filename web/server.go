@@ -26,8 +26,9 @@ const shutdownTimeout = 1500 * time.Millisecond
 
 // Limits of a request.
 const (
-	maxForm   = "1M"
-	maxHeader = 32 << 10
+	maxForm         = "1M"
+	maxHeader       = 32 << 10
+	responseTimeout = 30 * time.Second // of a response, but not of a stream
 )
 
 // Options configure a Server.
@@ -107,7 +108,7 @@ func New(options Options) (*Server, error) {
 		Handler:           s.echo,
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       15 * time.Second,
-		WriteTimeout:      30 * time.Second, // streams set their own deadlines deadlines
+		WriteTimeout:      responseTimeout, // streams set their own deadlines
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeader,
 		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: 100},

@@ -192,18 +192,24 @@ func (c *Cluster) Run(ctx context.Context) error {
 	return c.Manager.Start(ctx)
 }
 
-// startInformers starts the informers of all kinds that pages show, with their
-// handlers.
+// startInformers starts the informers of all kinds that pages read, with their
+// handlers. Another kind would block its first reader until its informer has
+// synced, which is never while the network drops packets.
 func (c *Cluster) startInformers(ctx context.Context) error {
 	for object, changes := range map[client.Object][]*Notifier{
-		&v1alpha1.ClusterPolicy{}:     {c.AllocationChanges},
-		&v1alpha1.ComputeAllocation{}: {c.AllocationChanges, c.TaskChanges},
-		&kueue.ClusterQueue{}:         {c.AllocationChanges},
-		&kueue.LocalQueue{}:           {c.TaskChanges},
-		&corev1.Node{}:                {c.AllocationChanges},
-		&corev1.Namespace{}:           nil, // see HandleNamespaces
-		&rbacv1.RoleBinding{}:         {c.AllocationChanges, c.TaskChanges},
-		&kueue.Workload{}:             nil, // see HandleWorkloads
+		&v1alpha1.ClusterPolicy{}:      {c.AllocationChanges},
+		&v1alpha1.ComputeAllocation{}:  {c.AllocationChanges, c.TaskChanges},
+		&kueue.ClusterQueue{}:          {c.AllocationChanges},
+		&kueue.LocalQueue{}:            {c.TaskChanges},
+		&corev1.Node{}:                 {c.AllocationChanges},
+		&corev1.Namespace{}:            nil, // see HandleNamespaces
+		&rbacv1.RoleBinding{}:          {c.AllocationChanges, c.TaskChanges},
+		&kueue.Workload{}:              nil, // see HandleWorkloads
+		&kueue.ResourceFlavor{}:        nil, // this and the following: controllers handle their events
+		&kueue.Cohort{}:                nil,
+		&kueue.WorkloadPriorityClass{}: nil,
+		&corev1.ResourceQuota{}:        nil,
+		&corev1.LimitRange{}:           nil,
 	} {
 		informer, err := c.Manager.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
