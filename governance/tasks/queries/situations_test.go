@@ -270,7 +270,7 @@ spec:
     metadata: {annotations: {pod-complete.stage.kwok.x-k8s.io/delay: 1s}}
     spec: {restartPolicy: Never, tolerations: [{operator: Exists}], containers: [{name: train, image: example.com/train:1, resources: {limits: {nvidia.com/gpu: 1}}}]}
 `)
-		if d := l.is("a", tasks.Succeeded, "", ""); d.FinishedAt.IsZero() || d.Ran(time.Now()) > 20*time.Second || d.Usage["nvidia.com/gpu"] != 0 {
+		if d := l.is("a", tasks.Succeeded, "", ""); d.FinishedAt.IsZero() || d.Ran(time.Now()) > time.Minute || d.Usage["nvidia.com/gpu"] != 0 {
 			l.t.Errorf("got the task %+v", d.Task)
 		}
 	},

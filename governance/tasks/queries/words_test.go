@@ -67,7 +67,7 @@ func TestSituationsWithOtherReasons(t *testing.T) {
 func TestSituationsWithFairSharing(t *testing.T) {
 	configured(t, strings.NewReplacer(
 		"DisableWaitForPodsReady: true", "DisableWaitForPodsReady: false",
-		"integrations:\n", "fairSharing: {preemptionStrategies: [LessThanOrEqualToFinalShare, LessThanInitialShare]}\nwaitForPodsReady: {timeout: 15s, requeuingStrategy: {backoffBaseSeconds: 30}}\nintegrations:\n",
+		"integrations:\n", "fairSharing: {preemptionStrategies: [LessThanOrEqualToFinalShare, LessThanInitialShare]}\nwaitForPodsReady: {timeout: 30s, requeuingStrategy: {backoffBaseSeconds: 60}}\nintegrations:\n",
 	), map[string]func(*lab){
 		"preempted for a fair share": func(l *lab) {
 			l.queue("", 0, "")
