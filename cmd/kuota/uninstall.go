@@ -14,12 +14,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-const uninstallUsage = `usage: kuota uninstall [--kubeconfig FILE] [--yes]
+const uninstallUsage = `usage: kuota uninstall [--kubeconfig FILE] [--keep-crds] [--yes]
 
 Removes Kuota from a cluster: admission policies, the console's permissions, its
-finalizers, and its CRDs with all policies and allocations. Kueue, queues and
-tasks stay unchanged. Lists what it would delete; with --yes it deletes. It needs
-the permissions of a cluster admin. Stop the console before or after.
+finalizers, and its CRDs with all policies and allocations, unless they are kept.
+Kueue, queues and tasks stay unchanged. Lists what it would delete; with --yes it
+deletes. It needs the permissions of a cluster admin. Stop the console before or
+after.
 `
 
 // uninstallCommand removes Kuota from the cluster of a kubeconfig.
@@ -28,6 +29,7 @@ func uninstallCommand(ctx context.Context, args []string, s streams) error {
 	flags.SetOutput(io.Discard)
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	flags.StringVar(&rules.ExplicitPath, "kubeconfig", "", "kubeconfig; default $KUBECONFIG, then the pod's service account")
+	keep := flags.Bool("keep-crds", false, "keep the CRDs with the policy and all allocations")
 	yes := flags.Bool("yes", false, "delete the objects; without it, only list them")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
@@ -47,7 +49,7 @@ func uninstallCommand(ctx context.Context, args []string, s streams) error {
 		return fmt.Errorf("connect to %s: %w", config.Host, err)
 	}
 	fmt.Fprintf(s.out, "cluster %s\n", config.Host)
-	if err := uninstall.Run(ctx, c, uninstall.Options{DryRun: !*yes, Out: s.out}); err != nil {
+	if err := uninstall.Run(ctx, c, uninstall.Options{DryRun: !*yes, KeepCRDs: *keep, Out: s.out}); err != nil {
 		return err
 	}
 	if !*yes {

@@ -35,8 +35,9 @@ const crdTimeout = time.Minute
 
 // Options configure Run.
 type Options struct {
-	DryRun bool      // only print the steps
-	Out    io.Writer // receives one line for each step
+	DryRun   bool      // only print the steps
+	KeepCRDs bool      // keep the CRDs with the policy and all allocations
+	Out      io.Writer // receives one line for each step
 }
 
 // Run removes Kuota, with a client of a cluster admin. The order matters:
@@ -45,18 +46,25 @@ type Options struct {
 //  2. The console's RBAC, so that a running console reverts nothing.
 //  3. Holds of the loop guard, which nothing would release any more.
 //  4. Finalizers, for which the CRDs would wait.
-//  5. CRDs with their objects.
+//  5. CRDs with their objects, unless they are kept.
 //
 // Run continues where it stopped if it is called again.
 func Run(ctx context.Context, c client.Client, o Options) error {
 	u := uninstaller{Client: c, Options: o}
-	for _, step := range []func(context.Context) error{u.admissionPolicies, u.consoleRBAC, u.releaseWorkloads, u.finalizers, u.crds} {
+	steps := []func(context.Context) error{u.admissionPolicies, u.consoleRBAC, u.releaseWorkloads, u.finalizers}
+	if !o.KeepCRDs {
+		steps = append(steps, u.crds)
+	}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			return err
 		}
 	}
 	u.printf("Kueue, its queues, flavors, Cohort and priority classes, team namespaces with their members, and all tasks stay unchanged.")
-	u.printf("Not deleted, delete yourself if you want to: the console, namespace kuota-system with sessions and versions, and ClusterRoles kuota-admin and kuota-team-member, which still let people see queues and submit jobs.")
+	if o.KeepCRDs {
+		u.printf("The CRDs, the policy and all allocations remain. After a new installation Kuota manages them again; until then their quota does not change.")
+	}
+	u.printf("Not deleted, delete yourself if you want to: the console, its namespace with sessions and versions, and ClusterRoles kuota-admin and kuota-team-member, which still let people see queues and submit jobs.")
 	return nil
 }
 
