@@ -14,7 +14,7 @@ KUOTA_PORT ?= 8080
 SAMPLE     ?= all
 
 # What make generate writes, whether it is committed or not.
-GENERATED = find deploy/crds governance/api views docs -name '*.yaml' -o -name 'zz_generated*.go' -o -name '*_templ.go' -o -name flags.md -o -name api-reference.md | sort | xargs sha256sum
+GENERATED = find deploy governance/api views docs -name '*.yaml' -o -name '*.json' -o -name 'zz_generated*.go' -o -name '*_templ.go' -o -name flags.md -o -name api-reference.md -o -name install.md | sort | xargs sha256sum
 UP = $(BIN)/localcluster up --dir $(LOCAL) --bin $(BIN) --crds deploy/crds --rbac deploy/rbac --users cmd/localcluster/users.yaml \
 	--nodes cmd/localcluster/samples/nodes.yaml --console $(BIN)/kuota --console-port $(KUOTA_PORT) \
 	$(if $(filter none,$(SAMPLE)),,--samples cmd/localcluster/samples) $(if $(filter still,$(SAMPLE)),--still)
@@ -62,6 +62,7 @@ generate: ## write generated code anew
 	@go tool templ generate -path views -log-level error
 	@go tool controller-gen object crd paths=./governance/api/... output:crd:artifacts:config=deploy/crds
 	@go test ./cmd/kuota -run '^TestReferences$$' -update
+	@cd deploy/charttest && go run ./generate
 
 .PHONY: check
 check: ## generate, format, vet, lint, check links; fails when generated files differ
@@ -74,6 +75,7 @@ check: ## generate, format, vet, lint, check links; fails when generated files d
 	@go vet ./... && go tool staticcheck ./...
 	@go test -count=1 -run Links .
 	@cd cmd/localcluster && go vet ./...
+	@cd deploy/charttest && go vet ./... && go test -count=1 .
 
 # make check vets; linking without symbols takes half the time.
 SUITE = go build -o $(BIN)/suite ./e2e/suite && KUOTA_BROWSER=$(BROWSER) exec $(BIN)/suite

@@ -38,6 +38,7 @@ const (
 	modulePackage  = "kuota.dev/kuota"
 	clusterPackage = "kuota.dev/kuota/governance/cluster/clustertest"
 	localcluster   = "cmd/localcluster" // a module of its own, which starts its own clusters
+	charttest      = "deploy/charttest" // a module of its own: the Helm chart
 )
 
 // longest names packages that take long, longest first: they start first, so that
@@ -77,6 +78,8 @@ func run(ctx context.Context, fast bool, clusters int) error {
 	// Tests of the module itself run go list, which the test cache does not see.
 	failed := r.test(ctx, nil, "", []string{"-count=1"}, groups.module)
 	failed = errors.Join(failed, r.test(ctx, nil, "", []string{"-parallel=" + strconv.Itoa(sleepers)}, groups.pure), <-beside)
+	// The chart is outside of its tests' module, so the test cache does not see it.
+	failed = errors.Join(failed, r.test(ctx, nil, charttest, []string{"-count=1"}, []string{"."}))
 	if fast || ctx.Err() != nil {
 		return failed
 	}
