@@ -268,6 +268,7 @@ func TestPodsAreRestricted(t *testing.T) {
 			for _, j := range find[*batchv1.Job](objects) {
 				checkRestricted(t, j.Spec.Template.Spec)
 			}
+			checkRestricted(t, one[*corev1.Pod](t, objects).Spec)
 		})
 	}
 }
@@ -442,13 +443,31 @@ func TestKeptObjects(t *testing.T) {
 	}
 }
 
-// The hook runs kuota uninstall, and deletes the CRDs only if told to.
+// The hook runs kuota uninstall, and deletes the CRDs only if its value says so.
 func TestUninstallHook(t *testing.T) {
 	for values, want := range map[string][]string{"": {"uninstall", "--yes", "--keep-crds"}, "uninstall: {deleteCRDs: true}": {"uninstall", "--yes"}} {
 		objects := render(t, Release{Name: "gpu", Namespace: "platform", Values: signedIn + values})
 		job := one[*batchv1.Job](t, objects)
 		if job.Annotations["helm.sh/hook"] != "pre-delete" || !slices.Equal(job.Spec.Template.Spec.Containers[0].Args, want) {
 			t.Errorf("%q: hook %s runs %q", values, job.Annotations["helm.sh/hook"], job.Spec.Template.Spec.Containers[0].Args)
+		}
+	}
+}
+
+// helm test checks the cluster with the account and the flags of the console.
+func TestDoctorHook(t *testing.T) {
+	objects := render(t, releases["everything"])
+	d, c := console(t, objects)
+	pod := one[*corev1.Pod](t, objects)
+	if pod.Annotations["helm.sh/hook"] != "test" || pod.Spec.ServiceAccountName != d.Spec.Template.Spec.ServiceAccountName {
+		t.Errorf("hook %s with account %s", pod.Annotations["helm.sh/hook"], pod.Spec.ServiceAccountName)
+	}
+	if diff := cmp.Diff(append([]string{"doctor"}, c.Args...), pod.Spec.Containers[0].Args); diff != "" {
+		t.Errorf("arguments (-console +doctor):\n%s", diff)
+	}
+	for key, value := range one[*appsv1.Deployment](t, objects).Spec.Selector.MatchLabels {
+		if pod.Labels[key] == value && key == "app.kubernetes.io/name" {
+			t.Error("Services select the pod of the test")
 		}
 	}
 }
