@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"time"
 
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/diagnostics"
@@ -32,6 +33,10 @@ exit code 0: no errors; warnings and notes may be printed
           1: at least one error
           2: the cluster or a part of it could not be checked
 `
+
+// doctorTimeout bounds the checks: an API server that is slower counts as not
+// checked.
+const doctorTimeout = 30 * time.Second
 
 // Exit codes of kuota doctor.
 const (
@@ -70,8 +75,10 @@ func doctorCommand(ctx context.Context, args []string, s streams) error {
 	if err := c.Discover(ctx); err != nil {
 		return exitError{exitUnchecked, fmt.Errorf("the cluster %s cannot be checked: %w", connection.Host, err)}
 	}
+	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
+	defer cancel()
 	kueue := &reconcile.KueueReconciler{APIReader: c.APIReader(), Install: o.config.kueue}
-	service := &diagnostics.Service{Cluster: c, Naming: o.config.naming, Install: o.config.kueue, Kueue: kueue.State, Reader: c.APIReader()}
+	service := &diagnostics.Service{Cluster: c, Naming: o.config.naming, Install: o.config.kueue, Namespace: o.config.namespace, Kueue: kueue.State, Reader: c.APIReader()}
 	d := newDiagnosis(connection.Host, service.Collect(ctx))
 	if err := d.write(s.out, o.output); err != nil {
 		return exitError{exitUnchecked, err}

@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/reconcile"
 
 	"k8s.io/apimachinery/pkg/version"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -190,6 +192,15 @@ func checkAdmissionPolicies(s Observation) (findings []Finding) {
 			ID: "enforcement", Title: "Admission policies against jobs without a queue are missing", Severity: SeverityWarning,
 			Impact: "Jobs without a queue are admitted, and no quota limits them. Missing: " + strings.Join(s.Enforcement, ", ") + ".",
 			Fix:    "kubectl apply --server-side -f deploy/rbac/enforcement.yaml\n",
+		})
+	}
+	if s.Enforces() && (s.Probe == enforcement.ProbeAdmitted || s.Probe == enforcement.ProbeOutdated) {
+		findings = append(findings, Finding{
+			ID: "enforcement-not-applied", Title: "The API server does not apply the admission policies", Severity: SeverityError,
+			Impact: reconcile.NotAppliedMessage(s.Probe, s.Namespace) + ".",
+			Fix: fmt.Sprintf("# 1. Each line must be: %[1]s %[2]s\nkubectl get validatingadmissionpolicybindings -o jsonpath='{range .items[?(@.spec.paramRef)]}{.spec.paramRef.namespace} {.spec.paramRef.name}{\"\\n\"}{end}'\n"+
+				"# 2. Restart every API server, one after another. With kubeadm, on each control plane node:\nmv /etc/kubernetes/manifests/kube-apiserver.yaml /tmp && sleep 30 && mv /tmp/kube-apiserver.yaml /etc/kubernetes/manifests/\n"+
+				"# In a managed cluster, ask its provider.\n", s.Namespace, enforcement.ConfigMapName),
 		})
 	}
 	if len(s.Members) > 0 {

@@ -6,6 +6,7 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/kueueconfig"
 	"kuota.dev/kuota/governance/reconcile"
 )
@@ -15,7 +16,7 @@ const head = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
 // whole returns the observation of a cluster without findings.
 func whole() Observation {
 	return Observation{
-		Server: "v1.36.3", Missing: cluster.MissingKinds{Discovered: true}, Install: reconcile.DefaultKueueInstall,
+		Server: "v1.36.3", Namespace: "kuota-system", Missing: cluster.MissingKinds{Discovered: true}, Install: reconcile.DefaultKueueInstall,
 		Kueue: reconcile.KueueState{Current: kueueconfig.Current{
 			Image: "registry.k8s.io/kueue/kueue:v0.19.2",
 			Text:  head + "integrations: {frameworks: [batch/job, pod]}\nfeatureGates: {UnadmittedWorkloadsObservability: true, UnadmittedWorkloadsExplicitStatus: true, SchedulingEquivalenceHashing: false, DisableWaitForPodsReady: true}\n",
@@ -35,6 +36,15 @@ func TestCheck(t *testing.T) {
 		text   []string // contained in its Title or Impact
 	}{
 		"nothing is missing": {func(*Observation) {}, "", nil, nil},
+		"the API server admits everything": {func(s *Observation) { s.Policy, s.Probe = fair, enforcement.ProbeAdmitted }, "enforcement-not-applied",
+			[]string{"kube-apiserver"}, []string{"admits jobs without a queue", "Restart every API server", "ConfigMap kuota-system/kuota-enforcement"}},
+		"the API server has outdated parameters": {func(s *Observation) { s.Policy, s.Probe = fair, enforcement.ProbeOutdated }, "enforcement-not-applied",
+			nil, []string{"outdated settings"}},
+		"the API server rejects the probe": {func(s *Observation) { s.Policy, s.Probe = fair, enforcement.ProbeRejected }, "", nil, nil},
+		"a policy that enforces nothing": {func(s *Observation) {
+			s.Policy, s.Probe = fair.DeepCopy(), enforcement.ProbeAdmitted
+			s.Policy.Enforcement = v1alpha1.EnforcementNone
+		}, "", nil, nil},
 		"Kueue absent": {func(s *Observation) { s.Missing.Kueue, s.KueueRead, s.Visibility = allKinds, ReadNotFound, false }, "kueue-absent",
 			[]string{"kueue/releases/download/v0.19.2/manifests.yaml"}, []string{"not installed", "No quota is enforced"}},
 		"Kueue absent, without permissions in its namespace": {func(s *Observation) { s.Missing.Kueue, s.KueueRead = allKinds, ReadForbidden }, "kueue-absent", nil, nil},

@@ -5,13 +5,14 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/enforcement"
+	"kuota.dev/kuota/governance/reconcile"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// collectTimeout bounds the whole collection.
+// collectTimeout bounds the collection for a page.
 const collectTimeout = 5 * time.Second
 
 // collector fills in a report. Its methods run concurrently and set different
@@ -82,6 +83,28 @@ func (l collector) admission() {
 	l.report.Members, members = l.missing(membersPolicies)
 	l.report.PoliciesKnown = all && members
 	l.report.ChangedBy = l.changedBy()
+	if all && len(l.report.Enforcement) == 0 {
+		l.report.Probe = l.probe()
+	}
+}
+
+// probeAttempts is how often the API server is probed, once a second, until it
+// rejects the probe: it reads new policies within two seconds.
+const probeAttempts = 3
+
+// probe checks whether the API server applies the admission policies.
+func (l collector) probe() (result enforcement.ProbeResult) {
+	for attempt := 1; ; attempt++ {
+		result, err := reconcile.ProbeEnforcement(l.ctx, l.service.Cluster.Manager.GetClient(), l.service.namespace())
+		if err != nil || result == enforcement.ProbeRejected || result == enforcement.ProbeUnknown || attempt == probeAttempts {
+			return result
+		}
+		select {
+		case <-l.ctx.Done():
+			return result
+		case <-time.After(time.Second):
+		}
+	}
 }
 
 // missing returns the admission policies that do not exist or have no binding.

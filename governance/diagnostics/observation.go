@@ -3,6 +3,7 @@ package diagnostics
 import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/reconcile"
 )
 
@@ -25,6 +26,8 @@ type Observation struct {
 
 	Enforcement, Members []string // admission policies that are missing
 	PoliciesKnown        bool     // whether all others are known to exist
+	Namespace            string   // of the console, with the parameters of the admission policies
+	Probe                enforcement.ProbeResult
 	ChangedBy            PolicyState
 	Covered              []string // resources that ClusterQueues cover
 	Uncovered            []UncoveredResource
@@ -34,6 +37,11 @@ type Observation struct {
 // Manages reports whether the console is configured to apply the policy to
 // Kueue's configuration.
 func (s Observation) Manages() bool { return s.Install.Manage && s.ReadOnly == "" }
+
+// Enforces reports whether there is a policy that requires a queue.
+func (s Observation) Enforces() bool {
+	return s.Policy != nil && s.Policy.Enforcement != v1alpha1.EnforcementNone
+}
 
 // ReadResult is whether Kueue's configuration could be read.
 type ReadResult string

@@ -1,6 +1,7 @@
 package diagnostics
 
 import (
+	"cmp"
 	"context"
 
 	"kuota.dev/kuota/governance"
@@ -8,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/kueueconfig"
 	"kuota.dev/kuota/governance/reconcile"
 
@@ -21,6 +23,8 @@ type Service struct {
 	Access  *access.Service
 	Naming  desired.Naming
 	Install reconcile.KueueInstall
+	// Namespace is the namespace of the console; empty means kuota-system.
+	Namespace string
 	// Kueue reads how Kueue is installed.
 	Kueue func(context.Context) (reconcile.KueueState, error)
 	// Reader reads policy, nodes, queues and tasks; nil means the cluster's cache.
@@ -62,15 +66,15 @@ func (s *Service) Report(ctx context.Context, user governance.User) (Report, err
 	if err != nil {
 		return Report{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
+	defer cancel()
 	return s.Collect(ctx), nil
 }
 
-// Collect collects the report without a check of permissions. What cannot be read
-// is part of the report.
+// Collect collects the report without a check of permissions, until ctx ends. What
+// cannot be read is part of the report.
 func (s *Service) Collect(ctx context.Context) Report {
-	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
-	defer cancel()
-	state := Report{Observation: Observation{Missing: s.Cluster.MissingKinds(), ReadOnly: s.Cluster.ReadOnlyReason(), Install: s.Install}}
+	state := Report{Observation: Observation{Missing: s.Cluster.MissingKinds(), ReadOnly: s.Cluster.ReadOnlyReason(), Install: s.Install, Namespace: s.namespace()}}
 	collect := collector{s, ctx, &state}
 	var group errgroup.Group
 	for _, part := range []func(){collect.server, collect.kueue, collect.visibility, collect.permission, collect.admission, collect.cache} {
@@ -88,6 +92,8 @@ func (s *Service) Collect(ctx context.Context) Report {
 	state.Findings = Check(state.Observation)
 	return state
 }
+
+func (s *Service) namespace() string { return cmp.Or(s.Namespace, "kuota-system") }
 
 // cache collects what is cached.
 func (l collector) cache() {
@@ -131,6 +137,9 @@ func (r Report) Unchecked() (parts []string) {
 	}
 	if r.KueueRead == ReadSucceeded && r.Manages() && r.CanWrite == Unknown {
 		parts = append(parts, "the permission to change Kueue's configuration")
+	}
+	if r.PoliciesKnown && len(r.Enforcement) == 0 && r.Enforces() && r.Probe == enforcement.ProbeUnknown {
+		parts = append(parts, "whether the API server applies the admission policies")
 	}
 	if !r.PoliciesKnown || r.ChangedBy == PolicyUnknown {
 		parts = append(parts, "the admission policies of deploy/rbac")

@@ -25,7 +25,7 @@ func Policies() ([]*admission.ValidatingAdmissionPolicy, []*admission.Validating
 	for _, k := range kinds {
 		policies = append(policies, k.policy())
 	}
-	policies = append(policies, pods())
+	policies = append(policies, pods(), probe())
 	var bindings []*admission.ValidatingAdmissionPolicyBinding
 	for _, p := range policies {
 		bindings = append(bindings, binding(p.Name))

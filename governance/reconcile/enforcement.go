@@ -18,14 +18,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	applycore "k8s.io/client-go/applyconfigurations/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// enforcementInterval is how often the admission policies are read. They are
-// read by name, so that those of the cluster need not be watched.
-const enforcementInterval = 30 * time.Second
+const (
+	// enforcementInterval is how often the admission policies are read. They are
+	// read by name, so that those of the cluster need not be watched.
+	enforcementInterval = 30 * time.Second
+	// probeInterval is how soon the API server is probed again that does not reject
+	// the probe, and probeLimit how long it may take to read new policies and
+	// parameters, which it does within two seconds.
+	probeInterval = 250 * time.Millisecond
+	probeLimit    = 10 * time.Second
+)
 
 // EnforcementReconciler writes the parameters of the admission policies to a
 // ConfigMap and reports whether the policies are installed. It does not install
@@ -36,6 +44,9 @@ type EnforcementReconciler struct {
 	Naming         desired.Naming
 	Namespace      string   // of the console
 	JobControllers []string // users that create the pods and jobs of admitted jobs
+	Now            func() time.Time
+
+	probeFailedSince time.Time // zero if the API server rejected the last probe
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -52,7 +63,11 @@ func (r *EnforcementReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (
 		return ctrl.Result{}, err
 	}
 	types := catalog.New(catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: r.Naming.InstanceTypeLabel, Pools: policy.Status.Pools, ReportedTypes: policy.Status.ReportedTypes})
-	if err := r.applyConfigMap(ctx, enforcement.Parameters(policy, types, r.JobControllers, r.Naming.InstanceTypeLabel)); err != nil {
+	parameters := enforcement.Parameters(policy, types, r.JobControllers, r.Naming.InstanceTypeLabel)
+	if parameters[enforcement.InstallationKey], err = r.installation(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.applyConfigMap(ctx, parameters); err != nil {
 		return requeueOnConflict(ctrl.Result{}, errors.Join(err, patchPolicyStatus(ctx, r, policy, nil, newCondition(v1alpha1.ConditionEnforcement, metav1.ConditionFalse, "ApplyFailed",
 			"ConfigMap %s/%s, which the admission policies read, cannot be written, retrying: %v", r.Namespace, enforcement.ConfigMapName, err))))
 	}
@@ -60,7 +75,21 @@ func (r *EnforcementReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	return requeueOnConflict(ctrl.Result{RequeueAfter: enforcementInterval}, patchPolicyStatus(ctx, r, policy, nil, state))
+	if state == nil {
+		return ctrl.Result{RequeueAfter: probeInterval}, nil
+	}
+	return requeueOnConflict(ctrl.Result{RequeueAfter: enforcementInterval}, patchPolicyStatus(ctx, r, policy, nil, *state))
+}
+
+// installation returns the UID of the probe's policy; empty if it does not exist or
+// the console may not read it, which condition reports.
+func (r *EnforcementReconciler) installation(ctx context.Context) (string, error) {
+	var policy admission.ValidatingAdmissionPolicy
+	err := r.APIReader.Get(ctx, client.ObjectKey{Name: enforcement.ProbePolicy}, &policy)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return "", nil
+	}
+	return string(policy.UID), err
 }
 
 // applyConfigMap applies the ConfigMap if its data differs.
@@ -87,22 +116,69 @@ func (r *EnforcementReconciler) disable(ctx context.Context) error {
 	return r.applyConfigMap(ctx, map[string]string{"enforcement": string(v1alpha1.EnforcementNone)})
 }
 
-// condition returns the Enforcement condition.
-func (r *EnforcementReconciler) condition(ctx context.Context, policy *v1alpha1.ClusterPolicy) (metav1.Condition, error) {
+// condition returns the Enforcement condition; nil if the API server may not have
+// read the policies and their parameters yet.
+func (r *EnforcementReconciler) condition(ctx context.Context, policy *v1alpha1.ClusterPolicy) (*metav1.Condition, error) {
+	report := func(status metav1.ConditionStatus, reason, format string, args ...any) (*metav1.Condition, error) {
+		r.probeFailedSince = time.Time{}
+		c := newCondition(v1alpha1.ConditionEnforcement, status, reason, format, args...)
+		return &c, nil
+	}
 	if policy.Spec.Enforcement == v1alpha1.EnforcementNone {
-		return newCondition(v1alpha1.ConditionEnforcement, metav1.ConditionTrue, "Off", "jobs without a queue are admitted"), nil
+		return report(metav1.ConditionTrue, "Off", "jobs without a queue are admitted")
 	}
 	missing, err := r.missingPolicies(ctx)
 	switch {
 	case apierrors.IsForbidden(err):
-		return newCondition(v1alpha1.ConditionEnforcement, metav1.ConditionFalse, "Forbidden", "the console has no permission to read the admission policies: %v", err), nil
+		return report(metav1.ConditionFalse, "Forbidden", "the console has no permission to read the admission policies: %v", err)
 	case err != nil:
-		return metav1.Condition{}, err
+		return nil, err
 	case len(missing) > 0:
-		return newCondition(v1alpha1.ConditionEnforcement, metav1.ConditionFalse, "NotInstalled",
-			"jobs without a queue are not rejected, because admission policies are missing: %s. Apply deploy/rbac/enforcement.yaml with kubectl apply --server-side", strings.Join(missing, ", ")), nil
+		return report(metav1.ConditionFalse, "NotInstalled",
+			"jobs without a queue are not rejected, because admission policies are missing: %s. Apply deploy/rbac/enforcement.yaml with kubectl apply --server-side", strings.Join(missing, ", "))
 	}
-	return newCondition(v1alpha1.ConditionEnforcement, metav1.ConditionTrue, "Enforced", "jobs without a queue are rejected in team namespaces"), nil
+	result, err := ProbeEnforcement(ctx, r, r.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	if result == enforcement.ProbeRejected {
+		return report(metav1.ConditionTrue, "Enforced", "jobs without a queue are rejected in team namespaces")
+	}
+	if r.probeFailedSince.IsZero() {
+		r.probeFailedSince = r.Now()
+	}
+	if r.Now().Sub(r.probeFailedSince) < probeLimit {
+		return nil, nil
+	}
+	c := newCondition(v1alpha1.ConditionEnforcement, metav1.ConditionFalse, "NotApplied", "%s", NotAppliedMessage(result, r.Namespace))
+	return &c, nil
+}
+
+// NotAppliedMessage describes a probe that the API server did not reject, and what
+// to do.
+func NotAppliedMessage(result enforcement.ProbeResult, namespace string) string {
+	what := "The API server admits jobs without a queue: it does not read"
+	if result == enforcement.ProbeOutdated {
+		what = "The API server applies outdated settings: it does not read changes of"
+	}
+	return fmt.Sprintf("%s ConfigMap %s/%s, the parameters of the admission policies. Restart every API server: after all policies with a ConfigMap as parameter were deleted once, Kubernetes 1.36 stops watching ConfigMaps. Before that, check that the policies' bindings name this ConfigMap",
+		what, namespace, enforcement.ConfigMapName)
+}
+
+// ProbeEnforcement checks, by a dry run, that the API server rejects what the
+// admission policies must reject. It changes nothing. Without the ConfigMap the
+// result is enforcement.ProbeUnknown. Of several API servers it checks the one
+// that responds.
+func ProbeEnforcement(ctx context.Context, c client.Client, namespace string) (enforcement.ProbeResult, error) {
+	object := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: enforcement.ConfigMapName}}
+	err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(enforcement.ProbePatch)), client.DryRunAll)
+	if apierrors.IsNotFound(err) {
+		return enforcement.ProbeUnknown, nil
+	}
+	if result := enforcement.ProbeResultOf(err); result != enforcement.ProbeUnknown {
+		return result, nil
+	}
+	return enforcement.ProbeUnknown, fmt.Errorf("probe the admission policies: %w", err)
 }
 
 // missingPolicies returns the admission policies that do not exist or have no

@@ -34,7 +34,7 @@ type writes struct {
 }
 
 func (w *writes) RoundTrip(request *http.Request) (*http.Response, error) {
-	if request.Method != http.MethodGet {
+	if request.Method != http.MethodGet && request.URL.Query().Get("dryRun") == "" { // a dry run writes nothing
 		w.n.Add(1)
 		w.mu.Lock()
 		w.seen = append(w.seen, request.Method+" "+request.URL.Path)

@@ -77,7 +77,7 @@ func NewReconcilers(cached client.Client, live client.Reader, recorder events.Ev
 		Pools:       &PoolReconciler{Client: cached, APIReader: live, Naming: naming},
 		Ranking:     &RankingReconciler{Client: cached, APIReader: live, Gate: gate, Events: recorder, Now: time.Now},
 		Kueue:       &KueueReconciler{Client: cached, APIReader: live, Install: options.Kueue},
-		Enforcement: &EnforcementReconciler{Client: cached, APIReader: live, Naming: naming, Namespace: options.Namespace, JobControllers: options.JobControllers},
+		Enforcement: &EnforcementReconciler{Client: cached, APIReader: live, Naming: naming, Namespace: options.Namespace, JobControllers: options.JobControllers, Now: time.Now},
 	}
 	if options.Revisions != nil {
 		all.Revisions = &RevisionReconciler{Client: cached, Store: options.Revisions, Now: time.Now}
