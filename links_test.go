@@ -78,6 +78,27 @@ func TestBrokenLinks(t *testing.T) {
 	}
 }
 
+// TestNamedTests checks that the tests exist that docs/asvs.md names.
+func TestNamedTests(t *testing.T) {
+	text, err := os.ReadFile("docs/asvs.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("git", "grep", "-hoE", `^func (Test|Fuzz)[A-Za-z0-9]+\(`, "--", "*_test.go").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9]+)`").FindAllStringSubmatch(string(text), -1)
+	if len(named) < 100 {
+		t.Fatalf("docs/asvs.md names only %d tests", len(named))
+	}
+	for _, name := range named {
+		if !strings.Contains(string(out), "func "+name[1]+"(\n") {
+			t.Errorf("docs/asvs.md names %s, which does not exist", name[1])
+		}
+	}
+}
+
 // brokenLinks returns a sentence for each relative link of a Markdown file whose
 // target does not exist.
 func brokenLinks(file string) (problems []string) {
