@@ -465,7 +465,14 @@ func TestDoctorHook(t *testing.T) {
 	if diff := cmp.Diff(append([]string{"doctor"}, c.Args...), pod.Spec.Containers[0].Args); diff != "" {
 		t.Errorf("arguments (-console +doctor):\n%s", diff)
 	}
-	for key, value := range one[*appsv1.Deployment](t, objects).Spec.Selector.MatchLabels {
+	for kind, annotations := range map[string]map[string]string{
+		"console": d.Spec.Template.Annotations, "doctor": pod.Annotations, "uninstall": one[*batchv1.Job](t, objects).Spec.Template.Annotations,
+	} {
+		if annotations["a"] != "b" {
+			t.Errorf("pods of %s lack podAnnotations: %v", kind, annotations)
+		}
+	}
+	for key, value := range d.Spec.Selector.MatchLabels {
 		if pod.Labels[key] == value && key == "app.kubernetes.io/name" {
 			t.Error("Services select the pod of the test")
 		}

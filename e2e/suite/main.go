@@ -90,8 +90,12 @@ func run(ctx context.Context, fast bool, clusters int) error {
 	defer pool.Close()
 	started := make(chan error, 1)
 	go func() { started <- startAll(pool, clusters) }()
+	env, installed := append(os.Environ(), pool.Env()), make(chan error, 1)
+	go func() {
+		installed <- r.test(ctx, env, charttest, []string{"-count=1", "-timeout=20m"}, []string{"./installed"})
+	}()
 	flags := []string{"-count=1", "-p=" + strconv.Itoa(clusters), "-timeout=20m"}
-	return errors.Join(failed, r.test(ctx, append(os.Environ(), pool.Env()), "", flags, groups.cluster), <-started)
+	return errors.Join(failed, r.test(ctx, env, "", flags, groups.cluster), <-installed, <-started)
 }
 
 // startAll starts the clusters one after the other: the first tests can begin
