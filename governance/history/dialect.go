@@ -61,7 +61,9 @@ func openSQLite(path string) (writer, reader *sql.DB, err error) {
 		return nil, nil, err
 	}
 	source := func(pragmas ...string) string {
-		pragmas = append([]string{"busy_timeout(4000)", "journal_mode(WAL)", "synchronous(NORMAL)", "journal_size_limit(67108864)"}, pragmas...)
+		// temp_store: a large sort would otherwise need a folder for temporary files,
+		// which a container with a read-only root file system does not have.
+		pragmas = append([]string{"busy_timeout(4000)", "temp_store(MEMORY)", "journal_mode(WAL)", "synchronous(NORMAL)", "journal_size_limit(67108864)"}, pragmas...)
 		return (&url.URL{Scheme: "file", Path: path, RawQuery: url.Values{"_pragma": pragmas, "_txlock": {"immediate"}}.Encode()}).String()
 	}
 	if writer, err = sql.Open("sqlite", source("cache_size(-4000)")); err != nil {
