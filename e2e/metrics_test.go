@@ -45,6 +45,9 @@ func TestMetrics(t *testing.T) {
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	must(t, err)
+	if !strings.Contains(string(text), "\nkuota_build_info{") {
+		t.Error("got no metric kuota_build_info, want it")
+	}
 	for _, want := range []string{
 		fmt.Sprintf(`kuota_http_request_duration_seconds_count{code="404",method="GET",route="/tasks/:namespace/:kind/:name"} %d`, requests),
 		`kuota_stream_clients{route="/tasks/events"} 1`,

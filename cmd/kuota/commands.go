@@ -38,6 +38,7 @@ func commands() map[string]command {
 		"doctor":    {"check the cluster, Kueue and the console, as the settings page does", doctorCommand},
 		"import":    {"convert HyperPod's JSON to Kuota's YAML", importCommand},
 		"uninstall": {"remove Kuota from a cluster; Kueue and tasks stay unchanged", uninstallCommand},
+		"version":   {"print the version", versionCommand},
 	}
 }
 

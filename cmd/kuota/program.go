@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"kuota.dev/kuota/governance/access"
@@ -154,7 +153,7 @@ func (p *program) newServices() error {
 		return err
 	}
 	p.tasks.Guard = guard
-	return errors.Join(p.cluster.RegisterMetrics(metrics.Registry), metrics.Registry.Register(p.tasks.Index), metrics.Registry.Register(guard))
+	return errors.Join(p.cluster.RegisterMetrics(metrics.Registry), metrics.Registry.Register(p.tasks.Index), metrics.Registry.Register(guard), metrics.Registry.Register(thisBuild().metric()))
 }
 
 // newHistory opens the history database, unless history is disabled.
@@ -257,12 +256,10 @@ func (p *program) handlers() *handlers.Handlers {
 
 // setup returns the settings that the console shows on its own page.
 func (c config) setup() handlers.Setup {
-	setup := handlers.Setup{Namespace: c.namespace, ClientID: c.oidc.clientID, UserClaim: c.oidc.usernameClaim}
+	b := thisBuild()
+	setup := handlers.Setup{Version: b.version, Revision: b.revision, Namespace: c.namespace, ClientID: c.oidc.clientID, UserClaim: c.oidc.usernameClaim}
 	if issuer, err := url.Parse(c.oidc.issuer); err == nil {
 		setup.Issuer = issuer.Host
-	}
-	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "(devel)" {
-		setup.Version = build.Main.Version
 	}
 	return setup
 }

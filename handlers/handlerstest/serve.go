@@ -142,6 +142,7 @@ type Backend struct {
 	NoticesError    error
 	QueriedTeams    []string // of which teams
 	ReadError       error    // returned by all reads, if set
+	Setup           handlers.Setup
 	Created         []v1alpha1.ComputeAllocation
 	User            governance.User
 	Changed         chan struct{}
@@ -248,7 +249,7 @@ func Serve(t *testing.T, d *Backend) string {
 	t.Helper()
 	h := &handlers.Handlers{
 		Allocations: d, Policy: &d.PolicyBackend, Tasks: d, Actions: &d.ActionsBackend, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend, History: d.Past,
-		Naming: desired.DefaultNaming, ClusterName: "test", Now: time.Now, Trouble: func() string { return d.Trouble }, ReadOnly: func() string { return d.ReadOnly },
+		Naming: desired.DefaultNaming, ClusterName: "test", Setup: d.Setup, Now: time.Now, Trouble: func() string { return d.Trouble }, ReadOnly: func() string { return d.ReadOnly },
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 
 // Setup describes how the console was started. It contains no secrets.
 type Setup struct {
-	Version   string // of the console; empty when it is not known
+	Version   string // of the console
+	Revision  string // the commit that the console was built from
 	Namespace string // its own
 	Issuer    string // host of the OIDC issuer; empty without sign-in
 	ClientID  string // of the console at the issuer
@@ -119,6 +120,7 @@ func gateWords(gate kueueconfig.Gate) string {
 func (h *Pages) consoleCard(state diagnostics.Report) views.SettingsCard {
 	return views.SettingsCard{ID: "settings-console", Title: "Console", Lines: []views.ValueLine{
 		{Name: "Version", Value: cmp.Or(h.Setup.Version, notKnown)},
+		{Name: "Revision", Value: cmp.Or(h.Setup.Revision, notKnown)},
 		{Name: "Namespace", Value: format.OrDash(h.Setup.Namespace)},
 		{Name: "Kueue's configuration", Value: manageWords(state)},
 		{Name: "Jobs without a queue", Value: policiesWords(state.Enforcement, state.PoliciesKnown, "rejected where the policy requires a queue")},

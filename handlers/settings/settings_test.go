@@ -10,12 +10,13 @@ import (
 	"kuota.dev/kuota/governance/diagnostics"
 	"kuota.dev/kuota/governance/kueueconfig"
 	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/handlers"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 )
 
 func TestSettings(t *testing.T) {
-	d := &handlerstest.Backend{}
+	d := &handlerstest.Backend{Setup: handlers.Setup{Version: "v0.3.0", Revision: "0123456"}}
 	d.SettingsBackend.Result = diagnostics.Report{
 		Observation: diagnostics.Observation{
 			Server: "v1.36.3", Missing: cluster.MissingKinds{Discovered: true}, Install: reconcile.DefaultKueueInstall, CanWrite: diagnostics.Yes,
@@ -40,6 +41,9 @@ func TestSettings(t *testing.T) {
 		if text := page.Find(selector).Text(); !strings.Contains(text, want) {
 			t.Errorf("%s shows %q, want %q", selector, text, want)
 		}
+	}
+	if text := page.Find("#settings-console").Text(); !strings.Contains(text, "v0.3.0") || !strings.Contains(text, "0123456") {
+		t.Errorf("the console's card shows %q, want its version and revision", text)
 	}
 	if text := page.Find("#settings-kueue").Text(); !strings.Contains(text, "on, by default") || strings.Contains(text, "B") && strings.Contains(text, "Boff") {
 		t.Errorf("the gates are %q", text)
