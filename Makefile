@@ -12,6 +12,12 @@ BROWSER    := $(CURDIR)/.local/browser
 PROMETHEUS := $(CURDIR)/.local/prometheus
 KUOTA_PORT ?= 8080
 SAMPLE     ?= all
+IMAGES     := $(CURDIR)/.local/images
+
+# What is stamped into binaries and images: kuota version prints it.
+VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null)
+REVISION ?= $(shell git rev-parse HEAD 2>/dev/null)
+LDFLAGS   = -s -w -X main.version=$(VERSION) -X main.revision=$(REVISION)
 
 # What make generate writes, whether it is committed or not.
 GENERATED = find deploy governance/api views docs -name '*.yaml' -o -name '*.json' -o -name 'zz_generated*.go' -o -name '*_templ.go' -o -name flags.md -o -name api-reference.md -o -name install.md | sort | xargs sha256sum
@@ -42,7 +48,24 @@ cluster: ## build Kubernetes, Kueue and KWOK, once: about five minutes
 
 .PHONY: kuota
 kuota: ## build the console, as tests are built, so that nothing is compiled twice; the Dockerfile builds what is shipped
-	@go build -ldflags '-s -w' -o $(BIN)/kuota ./cmd/kuota
+	@go build -ldflags '$(LDFLAGS)' -o $(BIN)/kuota ./cmd/kuota
+
+# The image, and the platform that it is for.
+IMAGE      ?= kuota:$(VERSION)
+PLATFORM   ?= linux/$(shell go env GOARCH)
+IMAGE_ARGS ?=
+
+# buildah 1.28 does not set BUILDPLATFORM in FROM.
+.PHONY: image
+image: ## build the image with buildah or docker; PLATFORM=linux/arm64, IMAGE=name:tag, IMAGE_ARGS=further flags
+	@if command -v buildah >/dev/null; then build="buildah build --build-arg BUILDPLATFORM=linux/$(shell go env GOHOSTARCH)"; \
+	elif command -v docker >/dev/null; then build="docker build"; \
+	else echo "make image needs buildah or docker" >&2; exit 1; fi; \
+	$$build --platform $(PLATFORM) --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) --tag $(IMAGE) $(IMAGE_ARGS) .
+
+.PHONY: builder
+builder: ## install what the image test needs, and make the base image of the Dockerfile, once; as root
+	@e2e/image/install.sh $(IMAGES)
 
 .PHONY: browser
 browser: ## install what the browser tests need
@@ -110,9 +133,10 @@ fuzz: ## fuzz each target FUZZ_RUNS times
 	@for target in $(FUZZ); do go test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZ_RUNS)x -fuzzminimizetime 1x ./$${target%:*} | grep -v '^fuzz: elapsed' || exit 1; done
 
 .PHONY: verify
-verify: check test fuzz ## what takes longer: run before an issue is closed
+verify: check test fuzz builder ## what takes longer: run before an issue is closed
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^TestGroupLostAtTheProvider$$' -v ./e2e
 	@KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 120m ./e2e/behavior ./e2e/interrupted ./e2e/preemptionloops
+	@KUOTA_VERIFY=1 KUOTA_IMAGES=$(IMAGES) go test -count=1 -timeout 60m -v ./e2e/image
 	@$(MAKE) --no-print-directory older
 	@go test -race -count=1 -p 1 -timeout 60m ./governance/... ./handlers ./web/...
 
