@@ -23,18 +23,18 @@ LDFLAGS   = -s -w -X main.version=$(VERSION) -X main.revision=$(REVISION)
 GENERATED = find deploy governance/api views docs -name '*.yaml' -o -name '*.json' -o -name 'zz_generated*.go' -o -name '*_templ.go' -o -name flags.md -o -name api-reference.md -o -name install.md | sort | xargs sha256sum
 UP = $(BIN)/localcluster up --dir $(LOCAL) --bin $(BIN) --crds deploy/crds --rbac deploy/rbac --users cmd/localcluster/users.yaml \
 	--nodes cmd/localcluster/samples/nodes.yaml --console $(BIN)/kuota --console-port $(KUOTA_PORT) \
-	$(if $(filter none,$(SAMPLE)),,--samples cmd/localcluster/samples) $(if $(filter still,$(SAMPLE)),--still)
+	$(if $(filter none,$(SAMPLE)),,--samples cmd/localcluster/samples) $(if $(filter still,$(SAMPLE)),--still) $(if $(REAL_NODE),--real-node)
 
 .PHONY: help
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
 .PHONY: run
-run: cluster kuota ## the whole product on this machine, until Ctrl-C; SAMPLE=still: sample tasks that stay; none: no samples
+run: cluster kuota $(if $(REAL_NODE),real-node) ## the whole product on this machine, until Ctrl-C; SAMPLE=still: sample tasks that stay; none: no samples
 	@exec $(UP)
 
 .PHONY: up
-up: cluster kuota ## the same in the background: .local/kubeconfig, .local/url, .local/logs
+up: cluster kuota $(if $(REAL_NODE),real-node) ## the same in the background; REAL_NODE=1, as root: with a node that runs containers
 	@$(UP) --detach
 
 .PHONY: down
@@ -45,6 +45,11 @@ down: ## stop what up started
 cluster: ## build Kubernetes, Kueue and KWOK, once: about five minutes
 	@cd cmd/localcluster && go build -o $(BIN)/localcluster .
 	@$(BIN)/localcluster build --bin $(BIN) --source cmd/localcluster
+
+.PHONY: real-node
+real-node: cluster ## build kubelet and containerd, once, and install runc by apt: for REAL_NODE=1
+	@cmd/localcluster/containerd/install.sh
+	@$(BIN)/localcluster build --real-node --bin $(BIN) --source cmd/localcluster
 
 .PHONY: kuota
 kuota: ## build the console, as tests are built, so that nothing is compiled twice; the Dockerfile builds what is shipped
@@ -133,9 +138,10 @@ fuzz: ## fuzz each target FUZZ_RUNS times
 	@for target in $(FUZZ); do go test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZ_RUNS)x -fuzzminimizetime 1x ./$${target%:*} | grep -v '^fuzz: elapsed' || exit 1; done
 
 .PHONY: verify
-verify: check test fuzz builder ## what takes longer: run before an issue is closed
+verify: check test fuzz builder real-node ## what takes longer: run before an issue is closed
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^TestGroupLostAtTheProvider$$' -v ./e2e
 	@KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 120m ./e2e/behavior ./e2e/interrupted ./e2e/preemptionloops
+	@cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 20m -run '^TestRealNode' -v .
 	@KUOTA_VERIFY=1 KUOTA_IMAGES=$(IMAGES) go test -count=1 -timeout 60m -v ./e2e/image
 	@$(MAKE) --no-print-directory older
 	@go test -race -count=1 -p 1 -timeout 60m ./governance/... ./handlers ./web/...

@@ -9,13 +9,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 )
 
-// binaries are built from packages of other modules. go.mod lists them as
-// tools, which pins their versions and checksums.
-var binaries = []struct{ name, pkg string }{
+// tool is built from a package of another module. go.mod lists it as a tool,
+// which pins its version and checksum.
+type tool struct{ name, pkg string }
+
+var binaries = []tool{
 	{"kubectl", "k8s.io/kubernetes/cmd/kubectl"},
 	{"etcd", "go.etcd.io/etcd/server/v3"},
 	{"kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"},
@@ -65,7 +68,7 @@ func build(ctx context.Context, source, older, bin string) error {
 		}
 		sum = append(sum, olderSum...)
 	}
-	stamp := filepath.Join(bin, stampName(sum, flags))
+	stamp := filepath.Join(bin, stampName(stampPrefix, binaries, sum, flags))
 	if isBuilt(stamp, bin) {
 		return nil
 	}
@@ -77,14 +80,14 @@ func build(ctx context.Context, source, older, bin string) error {
 	if isBuilt(stamp, bin) { // by another process meanwhile
 		return nil
 	}
-	removeStamps(bin)
+	removeStamps(bin, stampPrefix)
 	begin := time.Now()
 	for _, b := range binaries {
 		from := source
 		if b.name == kueueName {
 			from = kueue
 		}
-		if err := buildOne(ctx, from, bin, b.name, b.pkg, flags); err != nil {
+		if err := buildOne(ctx, from, bin, b, "-ldflags", flags); err != nil {
 			return err
 		}
 	}
@@ -119,16 +122,17 @@ func lockBuild(bin string) (*os.File, error) {
 
 // buildOne builds a binary beside its target and renames it, so that a running
 // process keeps the old one.
-func buildOne(ctx context.Context, source, bin, name, pkg, flags string) error {
-	fmt.Printf("building %s …", name)
+func buildOne(ctx context.Context, source, bin string, p tool, flags ...string) error {
+	fmt.Printf("building %s …", p.name)
 	begin := time.Now()
-	fresh := filepath.Join(bin, ".new-"+name)
-	if _, err := goTool(ctx, source, "build", "-mod=readonly", "-buildvcs=false", "-ldflags", flags, "-o", fresh, pkg); err != nil {
+	fresh := filepath.Join(bin, ".new-"+p.name)
+	args := slices.Concat([]string{"build", "-mod=readonly", "-buildvcs=false", "-o", fresh}, flags, []string{p.pkg})
+	if _, err := goTool(ctx, source, args...); err != nil {
 		fmt.Println()
-		return fmt.Errorf("build %s: %w", name, err)
+		return fmt.Errorf("build %s: %w", p.name, err)
 	}
-	if err := os.Rename(fresh, filepath.Join(bin, name)); err != nil {
-		return fmt.Errorf("build %s: %w", name, err)
+	if err := os.Rename(fresh, filepath.Join(bin, p.name)); err != nil {
+		return fmt.Errorf("build %s: %w", p.name, err)
 	}
 	fmt.Printf(" %.0f s\n", time.Since(begin).Seconds())
 	return nil
@@ -157,32 +161,32 @@ const stampFormat = 1
 const stampPrefix = ".localcluster-built-"
 
 // stampName returns the name of the file that marks a set of versions as built.
-func stampName(goSum []byte, flags string) string {
+func stampName(prefix string, tools []tool, goSum []byte, flags string) string {
 	h := sha256.New()
 	fmt.Fprintf(h, "%d\n%s\n", stampFormat, flags)
-	for _, b := range binaries {
-		fmt.Fprintf(h, "%s %s\n", b.name, b.pkg)
+	for _, p := range tools {
+		fmt.Fprintf(h, "%s %s\n", p.name, p.pkg)
 	}
 	h.Write(goSum)
-	return fmt.Sprintf("%s%x", stampPrefix, h.Sum(nil)[:8])
+	return fmt.Sprintf("%s%x", prefix, h.Sum(nil)[:8])
 }
 
 // isBuilt reports whether the stamp and everything that it marks exist.
-func isBuilt(stamp, bin string) bool {
-	needed := []string{stamp, kueueInstall(bin)}
-	for _, b := range binaries {
-		needed = append(needed, filepath.Join(bin, b.name))
+func isBuilt(stamp, bin string) bool { return allExist(bin, binaries, stamp, kueueInstall(bin)) }
+
+// allExist reports whether the files and the binaries of the tools exist.
+func allExist(bin string, tools []tool, files ...string) bool {
+	for _, p := range tools {
+		files = append(files, filepath.Join(bin, p.name))
 	}
-	for _, path := range needed {
-		if _, err := os.Stat(path); err != nil {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(files, func(path string) bool {
+		_, err := os.Stat(path)
+		return err != nil
+	})
 }
 
-func removeStamps(bin string) {
-	old, _ := filepath.Glob(filepath.Join(bin, stampPrefix+"*"))
+func removeStamps(bin, prefix string) {
+	old, _ := filepath.Glob(filepath.Join(bin, prefix+"*"))
 	for _, f := range old {
 		_ = os.Remove(f)
 	}

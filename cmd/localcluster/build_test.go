@@ -14,14 +14,14 @@ func TestStampNameChangesWithVersionsAndFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	one := stampName([]byte("a h1:x"), flags)
-	if one != stampName([]byte("a h1:x"), flags) {
+	one := stampName(stampPrefix, binaries, []byte("a h1:x"), flags)
+	if one != stampName(stampPrefix, binaries, []byte("a h1:x"), flags) {
 		t.Error("the same inputs give two names")
 	}
-	if one == stampName([]byte("a h1:y"), flags) {
+	if one == stampName(stampPrefix, binaries, []byte("a h1:y"), flags) {
 		t.Error("other checksums give the same name")
 	}
-	if one == stampName([]byte("a h1:x"), flags+" -race") {
+	if one == stampName(stampPrefix, binaries, []byte("a h1:x"), flags+" -race") {
 		t.Error("other flags give the same name")
 	}
 }

@@ -124,17 +124,22 @@ func schedulerComponent(l layout, bin string, p ports) *component {
 	return controllerComponent(l, bin, schedulerName, p.scheduler)
 }
 
-// kwokComponent simulates the kubelets of all nodes.
-func kwokComponent(l layout, bin string, p ports) (*component, error) {
+// kwokComponent simulates the kubelets of all nodes; beside a real node, of those
+// that are annotated.
+func kwokComponent(l layout, bin string, p ports, realNode bool) (*component, error) {
 	stages, err := filepath.Glob(filepath.Join(kwokStages(bin), "*.yaml"))
 	if err != nil || len(stages) == 0 {
 		return nil, fmt.Errorf("no KWOK stages in %s; run: localcluster build --bin %s", kwokStages(bin), bin)
 	}
 	args := []string{
 		"--kubeconfig=" + l.componentConfig(kwokName),
-		"--manage-all-nodes=true",
 		"--server-address=" + loopback(p.kwok),
 		"--node-lease-duration-seconds=40",
+	}
+	if realNode {
+		args = append(args, "--manage-all-nodes=false", "--manage-nodes-with-annotation-selector="+simulatedNode+"="+simulatedValue)
+	} else {
+		args = append(args, "--manage-all-nodes=true")
 	}
 	for _, stage := range slices.Sorted(slices.Values(stages)) {
 		args = append(args, "--config="+stage)

@@ -38,6 +38,12 @@ func (c *control) Reset(_ string, reply *string) (err error) {
 	return err
 }
 
+// Import imports the images of an archive into the real node.
+func (c *control) Import(archive string, reply *string) (err error) {
+	*reply, err = c.sup.importImages(archive)
+	return err
+}
+
 // Down starts the shutdown of the instance.
 func (c *control) Down(string, *string) error {
 	c.quit()

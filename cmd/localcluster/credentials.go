@@ -66,12 +66,20 @@ func newAuthority(name string) (authority, error) {
 func (a authority) certPEM() []byte { return pki.EncodeCertToPEM(a.cert) }
 
 // issue returns a certificate for a client with that name and those groups, and
-// for a server on loopback and under the host names.
+// for a server on loopback and under hosts, which are names or addresses.
 func (a authority) issue(name string, groups []string, hosts ...string) (certPEM, keyPEM []byte, err error) {
+	names := pki.AltNames{DNSNames: []string{"localhost"}, IPs: []net.IP{net.IPv4(127, 0, 0, 1)}}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			names.IPs = append(names.IPs, ip)
+		} else {
+			names.DNSNames = append(names.DNSNames, host)
+		}
+	}
 	cert, key, err := pki.NewCertAndKey(a.cert, a.key, pki.CertConfig{
 		CommonName: name, Organization: groups, PublicKeyAlgorithm: x509.ECDSA,
 		Usages:    []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
-		AltNames:  pki.AltNames{DNSNames: append([]string{"localhost"}, hosts...), IPs: []net.IP{net.IPv4(127, 0, 0, 1)}},
+		AltNames:  names,
 		NotBefore: a.cert.NotBefore, NotAfter: a.cert.NotAfter,
 	})
 	if err == nil {
@@ -84,8 +92,9 @@ func (a authority) issue(name string, groups []string, hosts ...string) (certPEM
 }
 
 // writeCredentials writes all keys, certificates and kubeconfigs of one run. It
-// returns the cluster's authority.
-func writeCredentials(l layout, apiPort int) (authority, error) {
+// returns the cluster's authority. hosts are further names and addresses of the
+// API server.
+func writeCredentials(l layout, apiPort int, hosts ...string) (authority, error) {
 	// The authorities of the front proxy and of etcd are separate: a client
 	// certificate of the cluster must neither impersonate users nor open etcd.
 	authorities := map[string]authority{}
@@ -104,7 +113,7 @@ func writeCredentials(l layout, apiPort int) (authority, error) {
 		ca, name string
 		hosts    []string
 	}{
-		"apiserver":          {"ca", apiServerName, []string{"kubernetes", "kubernetes.default", "kubernetes.default.svc"}},
+		"apiserver":          {"ca", apiServerName, append(hosts, "kubernetes", "kubernetes.default", "kubernetes.default.svc")},
 		"component":          {"ca", "localcluster-component", nil},
 		"front-proxy-client": {"front-proxy-ca", "front-proxy-client", nil},
 		"etcd":               {"etcd-ca", etcdName, nil},

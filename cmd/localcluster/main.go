@@ -36,7 +36,9 @@ func newCommand() *cobra.Command {
 		instanceCommand("stop COMPONENT", "Stop one component", cobra.ExactArgs(1), func(l layout, args []string) error { return call(l, "Stop", args[0]) }),
 		instanceCommand("start COMPONENT", "Start a stopped component and wait until it is ready", cobra.ExactArgs(1), func(l layout, args []string) error { return call(l, "Start", args[0]) }),
 		instanceCommand("reset", "Return all objects to their state when the instance became ready; needs up --resettable", cobra.NoArgs, func(l layout, _ []string) error { return call(l, "Reset", "") }),
+		instanceCommand("import ARCHIVE", "Import the images of an OCI or Docker archive into the real node", cobra.ExactArgs(1), func(l layout, args []string) error { return call(l, "Import", absolute(args[0])) }),
 		providerCommand(),
+		nodeCommand(),
 	)
 	return root
 }
@@ -58,15 +60,20 @@ func instanceCommand(use, short string, args cobra.PositionalArgs, run func(layo
 
 func buildCommand() *cobra.Command {
 	var bin, source, kueue string
+	var realNode bool
 	cmd := &cobra.Command{Use: "build", Short: "Build all programs from Go modules, once per set of versions", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		return build(ctx, source, kueue, bin)
+		if err := build(ctx, source, kueue, bin); err != nil || !realNode {
+			return err
+		}
+		return buildNode(ctx, source, bin)
 	}}
 	flags := cmd.Flags()
 	flags.StringVar(&bin, "bin", "", "folder for the binaries; manifests go to ../share of it")
 	flags.StringVar(&source, "source", defaultSource(), "folder of this program's Go module")
 	flags.StringVar(&kueue, "kueue", "", "folder of a Go module with another version of Kueue")
+	flags.BoolVar(&realNode, "real-node", false, "also build kubelet, kube-proxy and containerd, for up --real-node")
 	_ = cmd.MarkFlagRequired("bin")
 	return cmd
 }
@@ -94,6 +101,7 @@ func upCommand() *cobra.Command {
 	flags.IntVar(&o.consolePort, "console-port", 8080, "port of the console; 0 selects a free one")
 	flags.IntVar(&o.apiPort, "api-port", 0, "port of the API server; 0 selects a free one")
 	flags.BoolVar(&o.resettable, "resettable", false, "record all objects when ready, so that the reset command can return to them")
+	flags.BoolVar(&o.realNode, "real-node", false, "add a node that runs containers; needs root, and build --real-node")
 	flags.BoolVar(&detached, "detach", false, "run in the background and return when ready")
 	_ = cmd.MarkFlagRequired("dir")
 	_ = cmd.MarkFlagRequired("bin")
@@ -121,6 +129,17 @@ func providerCommand() *cobra.Command {
 	return cmd
 }
 
+// nodeCommand returns the hidden command that the supervisor runs as component
+// real-node.
+func nodeCommand() *cobra.Command {
+	var n node
+	cmd := &cobra.Command{Use: "node", Hidden: true, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return n.run() }}
+	cmd.Flags().StringVar(&n.layout.dir, "dir", "", "folder of the instance")
+	cmd.Flags().StringVar(&n.bin, "bin", "", "folder of the binaries")
+	cmd.Flags().IntVar(&n.index, "index", 0, "index of the node's networks")
+	return cmd
+}
+
 // down stops an instance, and kills its supervisor when that takes too long.
 // The components die with the supervisor.
 func down(l layout) error {
@@ -128,6 +147,7 @@ func down(l layout) error {
 		// A supervisor that was killed leaves these files.
 		if _, err := os.Stat(l.lock()); err == nil {
 			l.remove("ready", "url")
+			removeCgroups(l)
 		}
 		fmt.Println("nothing runs in", l.dir)
 		return nil

@@ -25,6 +25,8 @@ const (
 type ports struct {
 	api, console, etcd, etcdPeer, controllerManager, scheduler, kwok, provider int
 	kueueHealth, kueueMetrics, kueueWebhook, kueueVisibility                   int
+
+	block int // index of the reserved block, which no other instance has
 }
 
 // reservePorts selects free ports. No other instance on this machine selects
@@ -49,6 +51,7 @@ func reservePorts(dir string, api, console int) (ports, *os.File, error) {
 				api: cmp.Or(api, base), console: cmp.Or(console, base+1), etcd: base + 2, etcdPeer: base + 3,
 				controllerManager: base + 4, scheduler: base + 5, kwok: base + 6, provider: base + 7,
 				kueueHealth: base + 8, kueueMetrics: base + 9, kueueWebhook: base + 10, kueueVisibility: base + 11,
+				block: (base - lowestPort) / portBlock,
 			}, lock, nil
 		}
 		lock.Close()

@@ -21,8 +21,9 @@ type process struct {
 	ended chan struct{}
 }
 
-// startProcess starts a program whose output is appended to a log file.
-func startProcess(path string, args, env []string, logPath string, grace time.Duration) (*process, error) {
+// startProcess starts a program whose output is appended to a log file, in new
+// namespaces if flags for clone are given.
+func startProcess(path string, args, env []string, logPath string, grace time.Duration, namespaces uintptr) (*process, error) {
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, fmt.Errorf("open log: %w", err)
@@ -36,6 +37,8 @@ func startProcess(path string, args, env []string, logPath string, grace time.Du
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Setpgid:   true,            // Ctrl-C on the terminal reaches only the supervisor
 		Pdeathsig: syscall.SIGKILL, // no child survives a supervisor that is killed
+
+		Cloneflags: namespaces,
 	}
 	p := &process{Cmd: cmd, stop: stop, ended: make(chan struct{})}
 	started := make(chan error, 1)

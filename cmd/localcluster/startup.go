@@ -23,15 +23,21 @@ import (
 // the instance as ready.
 func (s *supervisor) startAll(ctx context.Context, o upOptions, p ports, begin time.Time) error {
 	bin := absolute(o.bin)
-	ca, err := writeCredentials(s.layout, p.api)
+	network := nodeNetwork{index: p.block}
+	ca, err := writeCredentials(s.layout, p.api, network.host(), serviceIP)
 	if err != nil {
 		return err
+	}
+	if o.realNode {
+		if err := writeNodeCredentials(s.layout, ca, network, p.api); err != nil {
+			return err
+		}
 	}
 	s.say("starting the API server")
 	err = together(ctx,
 		func(ctx context.Context) error { return s.startProvider(ctx, o, p) },
 		func(ctx context.Context) error { return s.run(ctx, etcdComponent(s.layout, bin, p)) },
-		func(ctx context.Context) error { return s.startAPIServer(ctx, bin, p) },
+		func(ctx context.Context) error { return s.startAPIServer(ctx, o, bin, p) },
 	)
 	if err != nil {
 		return err
@@ -45,7 +51,7 @@ func (s *supervisor) startAll(ctx context.Context, o upOptions, p ports, begin t
 	if err != nil {
 		return err
 	}
-	kwok, err := kwokComponent(s.layout, bin, p)
+	kwok, err := kwokComponent(s.layout, bin, p, o.realNode)
 	if err != nil {
 		return err
 	}
@@ -56,6 +62,7 @@ func (s *supervisor) startAll(ctx context.Context, o upOptions, p ports, begin t
 		func(ctx context.Context) error { return s.run(ctx, controllerManagerComponent(s.layout, bin, p)) },
 		func(ctx context.Context) error { return s.run(ctx, schedulerComponent(s.layout, bin, p)) },
 		func(ctx context.Context) error { return s.startNodes(ctx, api, kwok, o.nodes) },
+		func(ctx context.Context) error { return s.startRealNode(ctx, o, api, network, p) },
 	)
 	if err != nil {
 		return err
@@ -124,11 +131,15 @@ func (s *supervisor) startProvider(ctx context.Context, o upOptions, p ports) er
 	return s.run(ctx, c)
 }
 
-func (s *supervisor) startAPIServer(ctx context.Context, bin string, p ports) error {
+func (s *supervisor) startAPIServer(ctx context.Context, o upOptions, bin string, p ports) error {
 	if err := os.WriteFile(s.layout.auditPolicy(), auditPolicy, 0o644); err != nil {
 		return fmt.Errorf("write audit policy: %w", err)
 	}
-	return s.run(ctx, apiServerComponent(s.layout, bin, p))
+	c := apiServerComponent(s.layout, bin, p)
+	if o.realNode {
+		c.args = append(c.args, nodeServerFlags(s.layout)...)
+	}
+	return s.run(ctx, c)
 }
 
 // startNodes creates the nodes, starts KWOK, and waits until pods can be placed
@@ -148,6 +159,9 @@ func (s *supervisor) startNodes(ctx context.Context, api apiClient, kwok *compon
 		}
 		nodes = append(nodes, more...)
 	}
+	for _, n := range nodes {
+		simulate(n)
+	}
 	// Created rather than applied: only a POST of a Node sets its status.
 	if err := api.create(ctx, nodes...); err != nil {
 		return err
@@ -162,7 +176,7 @@ func (s *supervisor) startNodes(ctx context.Context, api apiClient, kwok *compon
 		}
 		ready := 0
 		for i := range list.Items {
-			if nodeReady(&list.Items[i]) {
+			if n := &list.Items[i]; n.Name != nodeName && nodeReady(n) {
 				ready++
 			}
 		}

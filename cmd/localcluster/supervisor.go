@@ -24,13 +24,14 @@ const (
 	kwokName              = "kwok"
 	consoleName           = "kuota"
 	providerName          = "provider"
+	nodeComponentName     = "real-node"
 )
 
 // shutdownOrder lists the components that stop together: writers before what
 // stores their writes.
 var shutdownOrder = [][]string{
 	{consoleName, providerName},
-	{kwokName, kueueName, schedulerName, controllerManagerName},
+	{nodeComponentName, kwokName, kueueName, schedulerName, controllerManagerName},
 	{apiServerName},
 	{etcdName},
 }
@@ -74,6 +75,12 @@ type component struct {
 	prepare   func(context.Context) error // optional; runs before a start on request and may change args
 	ports     []namedPort
 
+	// namespaces has the clone flags of the namespaces that the process gets; it
+	// is PID 1 of a new PID namespace. Optional, as is started, which runs when
+	// the process has its pid.
+	namespaces uintptr
+	started    func(pid int) error
+
 	op sync.Mutex // serializes starts and stops
 
 	state state    // guarded by supervisor.mu
@@ -93,6 +100,7 @@ type supervisor struct {
 	fatal  chan error
 
 	kueue    *kueueUnit
+	bin      string           // folder of the binaries; set before the real node starts
 	etcd     *clientv3.Client // nil unless resettable, as is baseline
 	baseline store            // etcd when the instance became ready
 
@@ -129,7 +137,7 @@ func (s *supervisor) start(ctx context.Context, c *component) error {
 		s.mu.Unlock()
 		return context.Canceled
 	}
-	p, err := startProcess(c.path, c.args, c.env, s.layout.log(c.name), c.grace)
+	p, err := startProcess(c.path, c.args, c.env, s.layout.log(c.name), c.grace, c.namespaces)
 	if err != nil {
 		c.state = failed
 		s.mu.Unlock()
@@ -142,6 +150,11 @@ func (s *supervisor) start(ctx context.Context, c *component) error {
 		cancel(fmt.Errorf("%w: %s", errExited, p.ProcessState))
 		s.exited(c, p)
 	}()
+	if c.started != nil {
+		if err := c.started(p.Process.Pid); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
 	if err := waitFor(ctx, startLimit, c.ready); err != nil {
 		return fmt.Errorf("%s: %w", c.name, err)
 	}

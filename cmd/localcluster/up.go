@@ -20,7 +20,7 @@ type upOptions struct {
 	dir, bin, crds, rbac, nodes, samples, users, console string
 	apiPort, consolePort                                 int
 	tokenLife                                            time.Duration
-	still, resettable                                    bool
+	still, resettable, realNode                          bool
 }
 
 // load returns the load of the samples, or nil without one.
@@ -37,6 +37,11 @@ func (o upOptions) load() (*load, error) {
 func preflight(l layout, o upOptions) (*os.File, error) {
 	if _, err := os.Stat(kueueInstall(absolute(o.bin))); err != nil {
 		return nil, fmt.Errorf("%s has no complete build; run: localcluster build --bin %s", o.bin, o.bin)
+	}
+	if o.realNode {
+		if err := checkNode(absolute(o.bin)); err != nil {
+			return nil, fmt.Errorf("--real-node: %w", err)
+		}
 	}
 	for flagName, path := range map[string]string{
 		"--console": o.console, "--nodes": o.nodes, "--samples": o.samples, "--users": o.users, "--rbac": o.rbac,
@@ -139,6 +144,10 @@ func up(o upOptions) error {
 	l.remove("ready", "url")
 	stopBegin := time.Now()
 	s.shutdown()
+	if o.realNode {
+		nodeNetwork{index: ports.block}.disconnect()
+		removeCgroups(l)
+	}
 	say("stopped (%.1f s)", time.Since(stopBegin).Seconds())
 	if err != nil {
 		return errors.New("ended because of the failure above")
