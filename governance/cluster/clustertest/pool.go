@@ -14,6 +14,9 @@ import (
 const (
 	poolVariable = "KUOTA_TEST_POOL"
 	usedMark     = "used" // in a cluster's folder: the next test binary resets it first
+	// poolLimit is how long a test binary waits for a cluster: there can be more
+	// binaries than clusters.
+	poolLimit = 15 * time.Minute
 )
 
 // Pool is a set of clusters that test binaries share. Only one binary uses a
@@ -63,7 +66,7 @@ func (p *Pool) Close() {
 // acquireFromPool waits for a cluster of the pool that no other test binary uses,
 // and resets it if one did.
 func acquireFromPool(pool string) (dir string, release func(), err error) {
-	for deadline := time.Now().Add(startLimit); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
+	for deadline := time.Now().Add(poolLimit); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		ready, _ := filepath.Glob(filepath.Join(pool, "*", "cluster", "ready"))
 		for _, file := range ready {
 			dir := filepath.Dir(filepath.Dir(file))
