@@ -39,7 +39,7 @@ func Record(ctx context.Context, store Store, object client.Object, now time.Tim
 		return err
 	}
 	list, err := store.Cached(owner.label())
-	if err != nil { // the cache has not synced
+	if err != nil || len(list) == 0 && object.GetGeneration() > Limit { // the cache has not synced, or is far behind
 		list, err = store.List(ctx, owner.label())
 	}
 	for range maxCreateAttempts {
@@ -51,7 +51,14 @@ func Record(ctx context.Context, store Store, object client.Object, now time.Tim
 			return prune(ctx, store, owner, kept)
 		}
 		var before []byte
-		if before, err = owner.newestData(ctx, store, kept); err != nil {
+		before, err = owner.newestData(ctx, store, kept)
+		if governance.KindOf(err) == governance.NotFound {
+			// The cache is so far behind that its newest revision was pruned. The number
+			// after it may be free again, but it was used.
+			list, err = store.List(ctx, owner.label())
+			continue
+		}
+		if err != nil {
 			return err
 		}
 		revision := owner.revision(object, data, kept, before, now)
@@ -70,6 +77,17 @@ func Record(ctx context.Context, store Store, object client.Object, now time.Tim
 	return &governance.Error{Kind: governance.Conflict, Op: "keep revision", Message: fmt.Sprintf("Others keep revisions of %s at the same time.", owner.name)}
 }
 
+// Recorded reports whether the spec of an object or a newer one is recorded, by the
+// cache of the store.
+func Recorded(store Store, object client.Object) bool {
+	owner, _, err := revisionOf(object)
+	if err != nil {
+		return false
+	}
+	list, err := store.Cached(owner.label())
+	return err == nil && isRecorded(fromObjects(list), object)
+}
+
 // isRecorded reports whether the spec of an object or a newer one is recorded:
 // a revision is never inserted before others.
 func isRecorded(kept []Revision, object metav1.Object) bool {
@@ -81,15 +99,13 @@ func isRecorded(kept []Revision, object metav1.Object) bool {
 	return false
 }
 
-// newestData returns the data of the newest revision; nil if there is none.
+// newestData returns the data of the newest revision, and nil if kept has none. It
+// returns governance.NotFound if that revision was deleted.
 func (o Owner) newestData(ctx context.Context, store Store, kept []Revision) ([]byte, error) {
 	if len(kept) == 0 {
 		return nil, nil
 	}
 	revision, err := store.Get(ctx, o.object(kept[0].Number))
-	if governance.KindOf(err) == governance.NotFound {
-		return nil, nil
-	}
 	if err != nil {
 		return nil, err
 	}

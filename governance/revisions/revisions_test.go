@@ -27,7 +27,8 @@ type memory struct {
 	calls  int
 	stopAt int
 	after  bool
-	blind  bool // the cache has not synced
+	blind  bool                                  // the cache has not synced
+	behind map[string]*appsv1.ControllerRevision // the cache, if it is behind
 }
 
 var errStopped = errors.New("stopped by the test")
@@ -44,9 +45,11 @@ func call[T any](m *memory, do func() T) (answer T, err error) {
 	return answer, nil
 }
 
-func (m *memory) of(label string) (list []*metav1.PartialObjectMetadata) {
-	for _, name := range slices.Sorted(maps.Keys(m.kept)) {
-		if r := m.kept[name]; r.Labels[cluster.LabelRevisionOf] == label {
+func (m *memory) of(label string) []*metav1.PartialObjectMetadata { return labeled(m.kept, label) }
+
+func labeled(kept map[string]*appsv1.ControllerRevision, label string) (list []*metav1.PartialObjectMetadata) {
+	for _, name := range slices.Sorted(maps.Keys(kept)) {
+		if r := kept[name]; r.Labels[cluster.LabelRevisionOf] == label {
 			list = append(list, &metav1.PartialObjectMetadata{ObjectMeta: r.ObjectMeta})
 		}
 	}
@@ -56,6 +59,9 @@ func (m *memory) of(label string) (list []*metav1.PartialObjectMetadata) {
 func (m *memory) Cached(of string) ([]*metav1.PartialObjectMetadata, error) {
 	if m.blind {
 		return nil, &governance.Error{Kind: governance.Unavailable}
+	}
+	if m.behind != nil {
+		return labeled(m.behind, of), nil
 	}
 	return m.of(of), nil
 }
@@ -189,6 +195,38 @@ func TestRecord(t *testing.T) {
 	}
 	if diff := cmp.Diff([]int64{0, 0, 0, 0, 2, 0}, missing); diff != "" {
 		t.Errorf("missing (-want +got):\n%s", diff)
+	}
+}
+
+// TestRecordWithStaleCache records with a cache that is behind by more revisions
+// than are kept, as in a replica that was paused: the number that follows in the
+// cache was used and pruned, and must not be used twice.
+func TestRecordWithStaleCache(t *testing.T) {
+	for name, cached := range map[string]int64{"some": 10, "none": 0} {
+		t.Run(name, func(t *testing.T) {
+			m := &memory{kept: map[string]*appsv1.ControllerRevision{}}
+			stale := map[string]*appsv1.ControllerRevision{}
+			const last = 3*Limit + 1
+			for generation := int64(1); generation < last; generation++ {
+				if err := Record(t.Context(), m, team("a", generation, generation%7+1), start); err != nil {
+					t.Fatal(err)
+				}
+				if generation == cached {
+					stale = maps.Clone(m.kept)
+				}
+			}
+			m.behind = stale
+			if err := Record(t.Context(), m, team("a", last, 1), start); err != nil {
+				t.Fatal(err)
+			}
+			numbers := map[int64]int64{}
+			for _, r := range fromObjects(m.of("allocation.vision")) {
+				numbers[r.Number] = r.Generation
+			}
+			if len(numbers) != Limit || numbers[last] != last {
+				t.Errorf("got %d revisions, number %d of generation %d; want %d, and generation %[2]d", len(numbers), last, numbers[last], Limit)
+			}
+		})
 	}
 }
 
