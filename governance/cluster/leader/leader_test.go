@@ -1,0 +1,79 @@
+package leader_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/cluster/leader"
+)
+
+func TestMain(m *testing.M) { clustertest.Main(m) }
+
+// TestElection runs two replicas with the permissions of the console: one leads, its
+// work ends before the other begins, and a clean stop hands over at once.
+func TestElection(t *testing.T) {
+	c := clustertest.Get(t)
+	var working atomic.Int32
+	start := func(identity string) (l *leader.Leader, stop func()) {
+		l, err := leader.New(c.Console, leader.Options{Namespace: "kuota-system", Identity: identity, Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := false
+		l.OnTerm(func(context.Context) error {
+			if begun {
+				return nil
+			}
+			begun = true
+			return errors.New("retried")
+		}, func() {})
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			if err := l.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		}()
+		go l.EachTerm(ctx, func(term context.Context) {
+			if n := working.Add(1); n != 1 {
+				t.Errorf("got %d replicas at work, want 1", n)
+			}
+			<-term.Done()
+			time.Sleep(300 * time.Millisecond) // the last work of a term
+			working.Add(-1)
+		})
+		stop = func() { cancel(); <-done }
+		t.Cleanup(stop)
+		return l, stop
+	}
+	leads := func(l *leader.Leader, limit time.Duration) {
+		t.Helper()
+		clustertest.Eventually(t, limit, func(context.Context) error {
+			if state := l.State(); !state.Leads || state.Leader != state.Identity || working.Load() != 1 {
+				return errors.New("it does not lead")
+			}
+			return nil
+		})
+	}
+	a, stopA := start("a")
+	leads(a, 15*time.Second)
+	b, stopB := start("b")
+	clustertest.Eventually(t, 5*time.Second, func(context.Context) error {
+		if state := b.State(); state.Leads || state.Leader != "a" {
+			return errors.New("replica b does not follow a")
+		}
+		return nil
+	})
+	stopA()
+	leads(b, 4*time.Second)
+	if a.State().Leads {
+		t.Error("replica a leads after it stopped")
+	}
+	stopB()
+}
