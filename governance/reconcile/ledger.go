@@ -10,17 +10,24 @@ import (
 // ledger keeps the sum of all nominal quota and of the Cohort's quota within
 // the capacity, although two controllers write them and see each other's writes
 // late. A nominal quota grows only after the Cohort was written with less, and
-// the Cohort counts the quota that was written before the cache shows it. Each
-// console has its own ledger: two consoles that write at the same moment can
-// exceed the capacity until their caches agree. A ledger is safe for concurrent
-// use.
+// the Cohort counts the quota that was written before the cache shows it. Only
+// the leader writes, and begins each term with an empty ledger: no nominal quota
+// grows before CohortReconciler has read whether a Cohort lends. A ledger is safe
+// for concurrent use.
 type ledger struct {
 	mu        sync.Mutex
 	headroom  map[string]quota.PoolResources // quota of each ClusterQueue that the Cohort was last written for; nil while it is being written
 	requested map[string]quota.PoolResources // quota that ClusterQueues wait for
 	written   map[string]quota.PoolResources // quota that each ClusterQueue was last written with, or may have been
-	lending   bool                           // whether a Cohort lends, as CohortReconciler last read it
+	disabled  bool                           // no Cohort lends, as CohortReconciler last read
 	failure   string                         // why the Cohort cannot be written; empty if it can
+}
+
+// reset empties the ledger.
+func (l *ledger) reset() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.headroom, l.requested, l.written, l.disabled, l.failure = nil, nil, nil, false, ""
 }
 
 // reserve reports whether a ClusterQueue can be written now with the wanted
@@ -31,7 +38,7 @@ func (l *ledger) reserve(shares bool, queue string, wanted quota.PoolResources) 
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	has, known := l.written[queue]
-	if (shares || l.lending) && !(known && within(wanted, has)) && !(l.headroom != nil && within(wanted, l.headroom[queue])) {
+	if (shares || !l.disabled) && !(known && within(wanted, has)) && !(l.headroom != nil && within(wanted, l.headroom[queue])) {
 		if l.requested == nil {
 			l.requested = map[string]quota.PoolResources{}
 		}
@@ -81,14 +88,14 @@ func (l *ledger) addTo(queues map[string]quota.PoolResources) {
 func (l *ledger) suspend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.headroom, l.lending = nil, true
+	l.headroom, l.disabled = nil, false
 }
 
 // disable lets every nominal quota grow: no Cohort lends.
 func (l *ledger) disable() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.lending, l.failure = false, ""
+	l.disabled, l.failure = true, ""
 }
 
 // resume lets nominal quota grow up to headroom, or records why the Cohort

@@ -42,6 +42,49 @@ type RevisionReconciler struct {
 	logOnce sync.Once // logs a missing namespace or permission once
 }
 
+// followInterval is how often a replica that does not lead checks whether the
+// leader recorded what it observed.
+const followInterval = 2 * time.Second
+
+// followLeader returns the reconciler of a replica: it records while the replica
+// leads. Otherwise it queues what it observes until the leader has recorded it, so
+// that a new leader records every change since its predecessor's last version.
+func (r *RevisionReconciler) followLeader(options Options) reconcile.Reconciler {
+	leading := options.onlyLeader(r)
+	return reconcile.Func(func(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+		if options.Leader == nil || options.Leader.State().Leads {
+			return leading.Reconcile(ctx, request)
+		}
+		for {
+			next, ok := r.first(request)
+			if !ok || next.object == nil {
+				return ctrl.Result{}, nil
+			}
+			if !revisions.Recorded(r.Store, next.object) {
+				return ctrl.Result{RequeueAfter: followInterval}, nil
+			}
+			if !r.pop(request) {
+				return ctrl.Result{}, nil
+			}
+		}
+	})
+}
+
+// pendingRequests returns a handler of any event, which enqueues all objects with
+// queued specs.
+func (r *RevisionReconciler) pendingRequests() handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) (all []reconcile.Request) {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for request, queued := range r.pending {
+			if len(queued) > 0 {
+				all = append(all, request)
+			}
+		}
+		return all
+	})
+}
+
 // observation is an object of a watch event.
 type observation struct {
 	object  client.Object // from the cache: read only

@@ -9,6 +9,7 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/cluster/leader"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/revisions"
@@ -44,6 +45,9 @@ type Options struct {
 	// ReadOnly reports whether controllers must not write now, because HyperPod's
 	// add-on manages the cluster; nil means never.
 	ReadOnly func() bool
+	// Leader elects the replica whose controllers reconcile; nil means that there is
+	// only one replica.
+	Leader *leader.Leader
 }
 
 // Reconcilers are all reconcilers. Some share state, so they are created
@@ -90,6 +94,8 @@ func NewReconcilers(cached client.Client, live client.Reader, recorder events.Ev
 func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error) {
 	c := NewReconcilers(manager.GetClient(), manager.GetAPIReader(), manager.GetEventRecorder("kuota"), options)
 	allocations := c.Allocations
+	var begun triggers
+	onTerm := func(handler handler.EventHandler) source.Source { return source.Channel(begun.add(), handler) }
 	nodes := nodeChanged(options.Naming.InstanceTypeLabel)
 	const noDelay = 0
 
@@ -97,10 +103,14 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 		err := newController(manager, "revisions", 4).
 			Watches(&v1alpha1.ComputeAllocation{}, c.Revisions.eventHandler(requestAllocation), builder.WithPredicates(specChanged)).
 			Watches(&v1alpha1.ClusterPolicy{}, c.Revisions.eventHandler(requestPolicy), builder.WithPredicates(specChanged)).
-			Complete(options.skipWhileReadOnly(c.Revisions))
+			WatchesRawSource(onTerm(c.Revisions.pendingRequests())).
+			Complete(c.Revisions.followLeader(options))
 		if err != nil {
 			return c, err
 		}
+	}
+	if options.Leader != nil {
+		options.Leader.OnTerm(c.beginTerm, func() { begun.fire() })
 	}
 	return c, errors.Join(
 		newController(manager, "allocation", 8).
@@ -114,12 +124,14 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			Watches(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), builder.WithPredicates(specOrLabelsChanged)).
 			Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), builder.WithPredicates(nodes.capacityChanged())).
 			Watches(&v1alpha1.ClusterPolicy{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), builder.WithPredicates(activePolicyChanged)).
-			Complete(options.skipWhileReadOnly(allocations)),
+			WatchesRawSource(onTerm(handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll))).
+			Complete(options.onlyLeader(allocations)),
 		newController(manager, "capacity", 1).
 			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(capacityDelay), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, withinCapacityMissing, quotaAssigned, conditionsChanged))).
 			Watches(&corev1.Node{}, enqueueAfter(capacityDelay), builder.WithPredicates(nodes.capacityChanged())).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(capacityDelay), builder.WithPredicates(activePolicyChanged)).
-			Complete(options.skipWhileReadOnly(c.Capacity)),
+			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
+			Complete(options.onlyLeader(c.Capacity)),
 		newController(manager, "unallocated", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
 			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(cohortDelay), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, quotaAssigned))).
@@ -127,23 +139,28 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			Watches(&kueue.Cohort{}, enqueueAfter(cohortDelay), builder.WithPredicates(specOrLabelsChanged)).
 			WatchesRawSource(source.Channel(c.Cohort.requests, enqueueAfter(cohortDelay))).
 			Watches(&corev1.Node{}, enqueueAfter(cohortDelay), builder.WithPredicates(nodes)).
-			Complete(options.skipWhileReadOnly(c.Cohort)),
+			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
+			Complete(options.onlyLeader(c.Cohort)),
 		newController(manager, "pools", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
 			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(capacityDelay), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 			Watches(&corev1.Node{}, enqueueAfter(cohortDelay), builder.WithPredicates(nodes)).
-			Complete(options.skipWhileReadOnly(c.Pools)),
+			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
+			Complete(options.onlyLeader(c.Pools)),
 		newController(manager, "ranking", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
 			Watches(&kueue.WorkloadPriorityClass{}, enqueueAfter(cohortDelay)).
-			Complete(options.skipWhileReadOnly(c.Ranking)),
+			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
+			Complete(options.onlyLeader(c.Ranking)),
 		newController(manager, "kueue", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-			Complete(options.skipWhileReadOnly(c.Kueue)),
+			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
+			Complete(options.onlyLeader(c.Kueue)),
 		newController(manager, "enforcement", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
 			Watches(&corev1.Node{}, enqueueAfter(capacityDelay), builder.WithPredicates(nodes)).
-			Complete(options.skipWhileReadOnly(c.Enforcement)),
+			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
+			Complete(options.onlyLeader(c.Enforcement)),
 	)
 }
 

@@ -58,8 +58,11 @@ func TestUncachedObjectsAreNotAdopted(t *testing.T) {
 					return under.Get(ctx, key, into, options...)
 				},
 			})
-			stale := reconcile.NewReconcilers(behind, direct, events.NewFakeRecorder(10), reconcile.Options{Naming: desired.DefaultNaming}).Allocations
-			result, err := stale.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: team}})
+			stale := reconcile.NewReconcilers(behind, direct, events.NewFakeRecorder(10), reconcile.Options{Naming: desired.DefaultNaming})
+			if _, err := stale.Cohort.Reconcile(t.Context(), ctrl.Request{}); err != nil { // no quota grows before
+				t.Fatal(err)
+			}
+			result, err := stale.Allocations.Reconcile(t.Context(), ctrl.Request{NamespacedName: client.ObjectKey{Name: team}})
 			if err != nil || result.RequeueAfter == 0 {
 				t.Errorf("the conflict was not requeued: %v, %v", result, err)
 			}

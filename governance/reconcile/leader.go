@@ -1,0 +1,143 @@
+package reconcile
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+const (
+	// catchUpInterval is how often the cache is compared with the API server when a
+	// term begins.
+	catchUpInterval = 50 * time.Millisecond
+	// catchUpRounds is after how many comparisons the API server is read again: an
+	// object may have been deleted since.
+	catchUpRounds = 20
+)
+
+// onlyLeader wraps a reconciler so that it drops its requests unless this replica
+// leads. All objects are enqueued when a term begins. The controllers of all
+// replicas watch, so that a new leader has current caches.
+func (o Options) onlyLeader(controller reconcile.Reconciler) reconcile.Reconciler {
+	writable := o.skipWhileReadOnly(controller)
+	if o.Leader == nil {
+		return writable
+	}
+	return reconcile.Func(func(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
+		o.Leader.Within(ctx, func(term context.Context) {
+			if result, err = writable.Reconcile(term, request); term.Err() != nil {
+				result, err = ctrl.Result{}, nil // canceled: the next leader reconciles it
+			}
+		})
+		return result, err
+	})
+}
+
+// beginTerm prepares the reconcilers for a term in which this replica leads: they
+// forget what they knew of an earlier term, and the cache catches up with what the
+// previous leader wrote. Everything else that controllers must know is in objects.
+func (c Reconcilers) beginTerm(ctx context.Context) error {
+	c.Allocations.writes.byName.Clear()
+	c.Cohort.ledger.reset()
+	c.Ranking.progress = progress{}
+	for _, list := range []func() client.ObjectList{
+		func() client.ObjectList { return &v1alpha1.ClusterPolicyList{} },
+		func() client.ObjectList { return &v1alpha1.ComputeAllocationList{} },
+		func() client.ObjectList { return &kueue.ClusterQueueList{} },
+		func() client.ObjectList { return &kueue.CohortList{} },
+		func() client.ObjectList { return &kueue.WorkloadPriorityClassList{} },
+	} {
+		if err := catchUp(ctx, c.Cohort.Client, c.Cohort.APIReader, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// catchUp waits until the cache has every object of a kind as the API server has
+// it now, or as it is later.
+func catchUp(ctx context.Context, cached, live client.Reader, newList func() client.ObjectList) error {
+	for {
+		want := newList()
+		if err := live.List(ctx, want); meta.IsNoMatchError(err) {
+			return nil // a kind of Kueue that was deleted
+		} else if err != nil {
+			return fmt.Errorf("read what the previous leader wrote: %w", err)
+		}
+		for range catchUpRounds {
+			switch current, err := isCurrent(ctx, cached, want, newList()); {
+			case err != nil:
+				return fmt.Errorf("read what the previous leader wrote: %w", err)
+			case current:
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(catchUpInterval):
+			}
+		}
+	}
+}
+
+// isCurrent reports whether the cache has every object of want, in this version or
+// a later one. It lists into has.
+func isCurrent(ctx context.Context, cached client.Reader, want, has client.ObjectList) (bool, error) {
+	if err := cached.List(ctx, has, client.UnsafeDisableDeepCopy); err != nil {
+		return false, err
+	}
+	versions := map[types.UID]string{}
+	if err := eachObject(has, func(o client.Object) { versions[o.GetUID()] = o.GetResourceVersion() }); err != nil {
+		return false, err
+	}
+	current := true
+	err := eachObject(want, func(o client.Object) {
+		order, err := resourceversion.CompareResourceVersion(versions[o.GetUID()], o.GetResourceVersion())
+		current = current && err == nil && order >= 0
+	})
+	return current, err
+}
+
+func eachObject(list client.ObjectList, do func(client.Object)) error {
+	items, err := meta.ExtractList(list)
+	if err != nil {
+		return err
+	}
+	for _, item := range items {
+		if o, ok := item.(client.Object); ok {
+			do(o)
+		}
+	}
+	return nil
+}
+
+// triggers enqueue all objects of the controllers when a term begins.
+type triggers []chan event.GenericEvent
+
+// add returns the channel of one more controller.
+func (t *triggers) add() chan event.GenericEvent {
+	c := make(chan event.GenericEvent, 1)
+	*t = append(*t, c)
+	return c
+}
+
+// fire enqueues.
+func (t triggers) fire() {
+	for _, c := range t {
+		select {
+		case c <- event.GenericEvent{}:
+		default: // an event is pending
+		}
+	}
+}
