@@ -51,8 +51,22 @@ const (
 	warn
 )
 
-// Reconcile holds or releases one Workload, as its loop and its mark require.
-func (g *Guard) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+// Reconcile holds or releases one Workload, as its loop and its mark require. If
+// this replica does not lead, it only takes in what the leader did.
+func (g *Guard) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
+	led := g.Leader.Within(ctx, func(term context.Context) {
+		if result, err = g.lead(term, request); ctx.Err() == nil && term.Err() != nil {
+			result, err = ctrl.Result{}, nil // canceled: the next leader reconciles it
+		}
+	})
+	if !led {
+		err = g.follow(ctx, request)
+	}
+	return result, err
+}
+
+// lead reconciles one Workload as the leader.
+func (g *Guard) lead(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	var w kueue.Workload
 	if err := g.Client.Get(ctx, request.NamespacedName, &w, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)
@@ -68,10 +82,14 @@ func (g *Guard) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	now := g.Now()
 	g.mu.Lock()
 	l := g.loops[w.UID]
+	if l != nil && l.unseen {
+		delete(g.loops, w.UID)
+		l = nil
+	}
 	s := g.next(l, &w, breaks, governed, now)
 	g.mu.Unlock()
 
-	g.announce(l)
+	g.announce(l, true)
 	switch s.do {
 	case hold:
 		err = g.hold(ctx, l, &w, s)
@@ -332,9 +350,9 @@ func (g *Guard) change(l *loop, apply func()) Loop {
 	return snapshot
 }
 
-// announce reports a loop as it is: events beside both Workloads and a step in
-// the life of both tasks when it is new.
-func (g *Guard) announce(l *loop) {
+// announce reports a loop as it is, and a step in the life of both tasks when it is
+// new. The leader also writes events beside both Workloads.
+func (g *Guard) announce(l *loop, leads bool) {
 	if l == nil {
 		return
 	}
@@ -346,8 +364,10 @@ func (g *Guard) announce(l *loop) {
 	if known {
 		return
 	}
-	g.Log.Warn("preemption loop", "victim", klog.KRef(snapshot.Victim.Namespace, snapshot.Victim.Name), "preemptor", klog.KRef(snapshot.Preemptor.Namespace, snapshot.Preemptor.Name),
-		"preemptions", snapshot.Preemptions, "since", snapshot.Since)
+	if leads {
+		g.Log.Warn("preemption loop", "victim", klog.KRef(snapshot.Victim.Namespace, snapshot.Victim.Name), "preemptor", klog.KRef(snapshot.Preemptor.Namespace, snapshot.Preemptor.Name),
+			"preemptions", snapshot.Preemptions, "since", snapshot.Since)
+	}
 	cause := ""
 	if snapshot.Rule == kueue.InCohortFairSharingReason {
 		cause = ": a known defect of Kueue's fair sharing"
@@ -360,7 +380,7 @@ func (g *Guard) announce(l *loop) {
 		{snapshot.Preemptor, snapshot.Victim, "Kueue preempts for this workload again and again (%d times in %s) a workload (UID: %s) of ClusterQueue %s, and does not admit this one, or only for a moment%s"},
 	} {
 		g.Watcher.Step(Step{What: Detected, At: snapshot.Last, Of: side.of, Other: side.other})
-		if side.of.Name == "" {
+		if side.of.Name == "" || !leads {
 			continue
 		}
 		object := &kueue.Workload{}

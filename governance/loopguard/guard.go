@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/audit"
+	"kuota.dev/kuota/governance/cluster/leader"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -76,6 +77,8 @@ type Guard struct {
 	Now      func() time.Time // the clock
 	// Find returns a Workload by its UID, nil for one that is not known: read only.
 	Find func(types.UID) *kueue.Workload
+	// Leader elects the replica that acts; nil means that there is only one.
+	Leader *leader.Leader
 	// Paused reports whether Kuota writes nothing now; nil is never.
 	Paused func() bool
 
@@ -120,7 +123,10 @@ func (g *Guard) Observe(before, after *kueue.Workload, initial bool) []types.Nam
 	}
 	var due []types.NamespacedName
 	_, marked := MarkOf(after)
-	if marked && initial {
+	switch {
+	case !marked:
+		delete(g.found, after.UID)
+	case initial:
 		g.found[after.UID] = true
 	}
 	if l := g.loops[after.UID]; l != nil && marked {

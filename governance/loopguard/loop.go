@@ -87,6 +87,7 @@ type loop struct {
 	holds     map[types.UID]int // by preemptor
 	overruled time.Time         // until then the victim is left alone
 	announced bool              // events and steps were written
+	unseen    bool              // known only by the mark of another process, which saw the preemptions
 }
 
 // holdFor returns how long a hold for a preemptor lasts at most, and whether it

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -21,6 +22,7 @@ import (
 func (g *Guard) Setup(manager ctrl.Manager) error {
 	config := rest.CopyConfig(manager.GetConfig())
 	config.UserAgent = Name
+	config.Wrap(g.Leader.Fence)
 	http, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return fmt.Errorf("set up the loop guard: %w", err)
@@ -34,9 +36,19 @@ func (g *Guard) Setup(manager ctrl.Manager) error {
 	}
 	g.Live, g.Events = manager.GetAPIReader(), manager.GetEventRecorder(Name)
 	g.Start()
+	begun := make(chan event.GenericEvent, 1)
+	if g.Leader != nil {
+		g.Leader.OnTerm(nil, func() {
+			select {
+			case begun <- event.GenericEvent{}:
+			default: // an event is pending
+			}
+		})
+	}
 	unique := true
 	return ctrl.NewControllerManagedBy(manager).Named("loopguard").
 		Watches(&kueue.Workload{}, g.handler()).
+		WatchesRawSource(source.Channel(begun, g.handler())).
 		WithOptions(controller.Options{MaxConcurrentReconciles: 4, SkipNameValidation: &unique}).
 		Complete(g)
 }
@@ -69,5 +81,7 @@ func (g *Guard) handler() handler.EventHandler {
 				enqueue(q, g.Observe(w, nil, false))
 			}
 		},
+		// This replica leads now.
+		GenericFunc: func(_ context.Context, _ event.GenericEvent, q queue) { enqueue(q, g.pending()) },
 	}
 }
