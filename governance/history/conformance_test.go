@@ -30,6 +30,7 @@ func TestConformance(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		server := historytest.Start(t)
 		conform(t, server.Database)
+		t.Run("PausedWriter", func(t *testing.T) { testPausedWriter(t, server) })
 		t.Run("ServerStopped", func(t *testing.T) { testServerStopped(t, server) })
 		t.Run("NetworkLost", func(t *testing.T) { testNetworkLost(t, server) })
 	})
@@ -51,6 +52,7 @@ func conform(t *testing.T, newURL func(testing.TB) string) {
 		"Forget":           testForget,
 		"OldDetail":        testOldDetail,
 		"TwoOpens":         testTwoOpens,
+		"Terms":            testTerms,
 		"Killed":           testKilled,
 		"Closed":           testClosed,
 		"Cancelled":        testCancelled,

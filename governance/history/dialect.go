@@ -107,6 +107,8 @@ func openPostgres(url string) (*sql.DB, error) {
 	for parameter, value := range map[string]string{
 		"application_name":  "kuota",
 		"statement_timeout": strconv.FormatInt(callTimeout.Milliseconds(), 10),
+		// A replica that is paused within a transaction must not keep the lock of writers.
+		"idle_in_transaction_session_timeout": strconv.FormatInt(pausedTimeout.Milliseconds(), 10),
 	} {
 		if config.RuntimeParams[parameter] == "" {
 			config.RuntimeParams[parameter] = value

@@ -14,6 +14,9 @@ import (
 // callTimeout bounds each call, whatever the database does.
 const callTimeout = 5 * time.Second
 
+// pausedTimeout is how long a transaction may wait for its next statement.
+const pausedTimeout = 3 * time.Second
+
 // Options configure a Store.
 type Options struct {
 	Retention       time.Duration // of tasks, events, spans, rollups and gaps; 0 means 400 days
@@ -29,6 +32,8 @@ type Store struct {
 	url            string
 	options        Options
 	writer, reader *sql.DB
+
+	epoch atomic.Int64 // of the term that BeginTerm began; 0 for none
 
 	migrateMu sync.Mutex
 	migrated  atomic.Bool
@@ -128,8 +133,19 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// write runs do in the only transaction that writes at a time.
+// write runs do in the only transaction that writes at a time. It returns
+// ErrNotLeader if another Store began a term since this one.
 func (s *Store) write(ctx context.Context, op string, do func(*tx) error) error {
+	return s.writeAny(ctx, op, func(t *tx) error {
+		if err := t.checkTerm(s.epoch.Load()); err != nil {
+			return err
+		}
+		return do(t)
+	})
+}
+
+// writeAny is write without a check of the term.
+func (s *Store) writeAny(ctx context.Context, op string, do func(*tx) error) error {
 	return s.transaction(ctx, op, s.writer, nil, func(t *tx) error {
 		if s.lock != "" {
 			if err := t.exec(s.lock); err != nil {
