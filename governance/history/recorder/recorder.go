@@ -8,6 +8,7 @@ import (
 
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/leader"
 	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks/queries"
@@ -15,9 +16,13 @@ import (
 
 const (
 	minInterval    = 250 * time.Millisecond // between two samples
-	heartbeat      = 5 * time.Second        // interval of samples while nothing changes
+	heartbeat      = 3 * time.Second        // interval of samples while nothing changes; part of the gap when another replica takes over
 	forgetInterval = time.Hour              // between deletions of what exceeds the retention
 	taskBatch      = 200                    // tasks per sample and per transaction
+	followInterval = 5 * time.Second        // between reads of what the leader recorded
+	// takeoverMemory is how long a replica that does not lead remembers deleted tasks,
+	// for the case that the leader ends before it recorded them.
+	takeoverMemory = time.Minute
 )
 
 // Store is the part of history.Store that the recorder writes to.
@@ -25,6 +30,7 @@ type Store interface {
 	RecordTasks(ctx context.Context, records []history.Record) error
 	AppendSamples(ctx context.Context, samples []history.Sample) error
 	RecordGap(ctx context.Context, gap history.Gap) error
+	BeginTerm(ctx context.Context) (sampledUntil time.Time, err error)
 	SampledUntil(ctx context.Context) (time.Time, error)
 	LiveTasks(ctx context.Context) ([]history.Task, error)
 	Forget(ctx context.Context, now time.Time) error
@@ -37,6 +43,8 @@ type Recorder struct {
 	Tasks    *queries.Service
 	Capacity *capacity.Service
 	Log      *slog.Logger
+	// Leader elects the replica that records; nil means that there is only one.
+	Leader *leader.Leader
 	// Clock is the system clock; nil is time.Now.
 	Clock func() time.Time
 
@@ -46,8 +54,8 @@ type Recorder struct {
 
 // State is the state of a Recorder.
 type State struct {
-	Since        time.Time // when recording began; zero before
-	WrittenUntil time.Time // time of the last sample that was written; zero before the first
+	Since        time.Time // when this replica began to record; zero while it does not
+	WrittenUntil time.Time // time of the last sample that was written, also by another replica; zero before the first
 	Pending      int       // samples, gaps and tasks that are not written yet
 	LastError    string    // of the last attempt to write; empty if it succeeded
 }
@@ -59,14 +67,57 @@ func (r *Recorder) State() State {
 	return r.state
 }
 
-// Run records until ctx ends. It first waits for the caches and the database.
+// Run records in each term in which this replica leads, until ctx ends.
 func (r *Recorder) Run(ctx context.Context) error {
 	if r.Clock == nil {
 		r.Clock = time.Now
 	}
+	if r.Leader != nil {
+		go r.follow(ctx)
+	}
+	for terms := 0; ctx.Err() == nil; {
+		r.Leader.EachTerm(ctx, func(term context.Context) {
+			if terms++; terms > 1 { // what was not written then may be unknown to others
+				r.Tasks.Index.RecordAll()
+			}
+			r.record(term)
+			r.update(func(s *State) { s.Since, s.Pending, s.LastError = time.Time{}, 0, "" })
+			pending.Set(0)
+			_ = sleep(term, retryInterval) // another replica began a term, although this one leads
+		})
+	}
+	return nil
+}
+
+// follow reads what another replica recorded, while this one does not lead.
+func (r *Recorder) follow(ctx context.Context) {
+	for ; ctx.Err() == nil; _ = sleep(ctx, followInterval) {
+		if r.Leader.State().Leads {
+			continue
+		}
+		r.Tasks.Index.ForgetDeleted(r.Clock().Add(-takeoverMemory))
+		sampledUntil, err := r.Store.SampledUntil(ctx)
+		r.update(func(s *State) {
+			switch {
+			case !s.Since.IsZero(): // it records now
+			case err != nil:
+				s.LastError = err.Error()
+			default:
+				s.LastError, s.WrittenUntil = "", sampledUntil
+				writtenUntil.Store(max(writtenUntil.Load(), sampledUntil.UnixMilli()))
+			}
+		})
+	}
+}
+
+// record records until ctx ends or another replica begins a term. It first waits for
+// the caches and the database.
+func (r *Recorder) record(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	sampledUntil, err := r.waitForSync(ctx)
 	if err != nil {
-		return nil //nolint:nilerr // ctx ended while waiting
+		return // ctx ended while waiting
 	}
 	start := time.Now()
 	s := &sampler{
@@ -74,39 +125,43 @@ func (r *Recorder) Run(ctx context.Context) error {
 		clock:        newClock(func() time.Time { return r.Clock().Round(0) }, func() time.Duration { return time.Since(start) }, sampledUntil),
 		buffer:       newBuffer(),
 		sampledUntil: sampledUntil,
-	}
-	if now, _ := s.clock.now(); !sampledUntil.IsZero() {
-		s.buffer.addGap(history.Gap{From: sampledUntil, To: now, Reason: "The console was not running or not connected to the cluster."})
+		lostAt:       sampledUntil, // the gap ends with the first sample
+		lostReason:   reasonNotRecording,
 	}
 	written := make(chan struct{})
 	go func() {
 		defer close(written)
+		defer cancel()
 		r.write(ctx, s.buffer)
 	}()
 	s.run(ctx)
 	<-written
-	return nil
 }
 
-// waitForSync waits until the database and the caches answer, and returns the time
-// of the last recorded sample.
+// Reasons of gaps.
+const (
+	reasonNotRecording = "The console was not running, not connected to the cluster, or another replica took over."
+	reasonUnreachable  = "The API server did not answer."
+)
+
+// waitForSync waits until the caches and the database answer, begins a term in the
+// database, and returns the time of the last recorded sample.
 func (r *Recorder) waitForSync(ctx context.Context) (sampledUntil time.Time, err error) {
 	for {
-		if sampledUntil, err = r.Store.SampledUntil(ctx); err == nil {
+		if _, err := r.Capacity.Snapshot(ctx); err == nil && r.Tasks.Index.HasSynced() {
 			break
 		}
-		r.update(func(s *State) { s.LastError = err.Error() })
-		if err := sleep(ctx, retryInterval); err != nil {
+		if err := sleep(ctx, minInterval); err != nil {
 			return sampledUntil, err
 		}
 	}
-	r.update(func(s *State) { s.LastError, s.WrittenUntil = "", sampledUntil })
 	for {
-		if _, err := r.Capacity.Snapshot(ctx); err == nil && r.Tasks.Index.HasSynced() {
-			r.update(func(s *State) { s.Since = r.Clock() })
+		if sampledUntil, err = r.Store.BeginTerm(ctx); err == nil {
+			r.update(func(s *State) { s.LastError, s.WrittenUntil, s.Since = "", sampledUntil, r.Clock() })
 			return sampledUntil, nil
 		}
-		if err := sleep(ctx, minInterval); err != nil {
+		r.update(func(s *State) { s.LastError = err.Error() })
+		if err := sleep(ctx, retryInterval); err != nil {
 			return sampledUntil, err
 		}
 	}

@@ -16,7 +16,8 @@ type sampler struct {
 	buffer       *buffer
 	last         map[history.SeriesKey]int64 // amounts of the last sample; nil after a gap
 	sampledUntil time.Time
-	lostAt       time.Time // when the API server last answered before it became unreachable; zero while it answers
+	lostAt       time.Time // begin of a gap that has not ended; zero for none
+	lostReason   string    // of that gap
 	deletedFound bool      // tasks that were deleted while no console ran are recorded
 }
 
@@ -44,7 +45,7 @@ func (s *sampler) sample(ctx context.Context) {
 	if age, ok := s.r.Cluster.Contact.Age(time.Now()); !ok {
 		if s.lostAt.IsZero() {
 			now, _ := s.clock.now()
-			s.lostAt = later(s.sampledUntil, now.Add(-age))
+			s.lostAt, s.lostReason = later(s.sampledUntil, now.Add(-age)), reasonUnreachable
 		}
 		return
 	}
@@ -60,11 +61,11 @@ func (s *sampler) sampleAmounts(ctx context.Context) {
 	switch {
 	case err != nil: // such as a kind that was removed
 		if s.lostAt.IsZero() {
-			s.lostAt = s.sampledUntil
+			s.lostAt, s.lostReason = s.sampledUntil, reasonUnreachable
 		}
 		return
 	case !s.lostAt.IsZero():
-		s.addGap(s.lostAt, now, "The API server did not answer.")
+		s.addGap(s.lostAt, now, s.lostReason)
 		s.lostAt = time.Time{}
 	case !beforeLeap.IsZero():
 		s.addGap(later(s.sampledUntil, beforeLeap), now, "The system clock was set forward.")

@@ -12,12 +12,16 @@ import (
 const retryInterval = time.Second
 
 // write writes the buffer until ctx ends, and then the rest of it if that takes
-// less than a second.
+// less than a second. It returns at once when another replica began a term.
 func (r *Recorder) write(ctx context.Context, b *buffer) {
 	forget := time.NewTicker(forgetInterval)
 	defer forget.Stop()
 	for {
-		if err := r.flush(ctx, b); err != nil && sleep(ctx, retryInterval) == nil {
+		err := r.flush(ctx, b)
+		if errors.Is(err, history.ErrNotLeader) {
+			return
+		}
+		if err != nil && sleep(ctx, retryInterval) == nil {
 			continue
 		}
 		select {

@@ -2,6 +2,7 @@ package index
 
 import (
 	"slices"
+	"time"
 
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/timeline"
@@ -70,6 +71,26 @@ func (x *Index) TakeChanged(n int) []timeline.Snapshot {
 		r.changed = map[tasks.Key]struct{}{} // releases the memory of the start, when all tasks are new
 	}
 	return taken
+}
+
+// RecordAll notes all tasks as changed, after Record.
+func (x *Index) RecordAll() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.recording.on {
+		return
+	}
+	for key := range x.tasks {
+		x.recording.changed[key] = struct{}{}
+	}
+}
+
+// ForgetDeleted drops deleted tasks that were deleted before a time.
+func (x *Index) ForgetDeleted(before time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	r := &x.recording
+	r.deleted = slices.DeleteFunc(r.deleted, func(s timeline.Snapshot) bool { return s.DeletedAt.Before(before) })
 }
 
 // HasSynced reports whether the index has all Workloads of the start.
