@@ -81,7 +81,10 @@ func historyOf(name string) string {
 // listens. The console also stops when this process ends in any way.
 func startConsole(name string, env ...string) (*exec.Cmd, string, error) {
 	command := exec.Command(filepath.Join(clustertest.Root(), ".local", "bin", "kuota"), "--cluster-name", "e2e")
-	command.Env = append(append(os.Environ(), "KUOTA_LISTEN=127.0.0.1:0", "KUOTA_HISTORY="+historyOf(name)), env...)
+	command.Env = append(append(os.Environ(),
+		"KUOTA_LISTEN=127.0.0.1:0", "KUOTA_HISTORY="+historyOf(name),
+		"KUOTA_LEADER_ELECTION=false"), // each console of this package records for itself; e2e/replicas elects
+		env...)
 	lines, err := command.StderrPipe()
 	if err != nil {
 		return nil, "", err

@@ -3,6 +3,7 @@ package handlers
 import (
 	"time"
 
+	"kuota.dev/kuota/governance/cluster/leader"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/history/recorder"
 	"kuota.dev/kuota/handlers/allocations"
@@ -44,6 +45,7 @@ type Handlers struct {
 	IdleBelow   float64               // utilization, 0 to 1, that an idle accelerator never reached
 	History     console.History       // nil for none
 	Recording   func() recorder.State // the state of the recorder; nil without history
+	Leader      func() leader.State   // which replica runs the controllers
 	// Trouble returns a sentence about what keeps the whole console from working, or "".
 	// nil means never.
 	Trouble func() string
@@ -91,7 +93,7 @@ func (h *Handlers) Register(s *web.Server) {
 		policyPages,
 		versionPages,
 		&imports.Pages{Console: c, Addresses: sealed, Policy: h.Policy, AllocationPages: allocationPages, PolicyPages: policyPages},
-		&settings.Pages{Console: c, Setup: h.Setup, Recording: h.Recording},
+		&settings.Pages{Console: c, Setup: h.Setup, Recording: h.Recording, Leader: h.Leader},
 		hardwarePages,
 		classes,
 	} {

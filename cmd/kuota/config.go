@@ -37,6 +37,7 @@ type config struct {
 	kueue          reconcile.KueueInstall
 	jobControllers string
 	takeOver       bool
+	leaderElection bool
 	qps            float64
 	burst          int
 
@@ -88,6 +89,7 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(&c.jobControllers, "job-controllers", strings.Join(enforcement.DefaultJobControllers, ","), "comma-separated users that create pods and jobs of admitted jobs; all other users need a queue")
 	flags.BoolVar(&c.kueue.Manage, "manage-kueue", reconcile.DefaultKueueInstall.Manage, "write fair sharing and gang scheduling of the cluster policy to Kueue's configuration and restart Kueue; false shows the changes instead")
 	flags.BoolVar(&c.takeOver, "take-over", false, "write even if HyperPod task governance manages the cluster; without it, the console is read-only there")
+	flags.BoolVar(&c.leaderElection, "leader-election", true, "elect one replica that runs the controllers, the loop guard and the recorder, by a Lease in the console's namespace; false only if no other console runs in the cluster")
 	flags.StringVar(&c.kueue.Namespace, "kueue-namespace", reconcile.DefaultKueueInstall.Namespace, "namespace of Kueue")
 	flags.StringVar(&c.kueue.ConfigMap, "kueue-configmap", reconcile.DefaultKueueInstall.ConfigMap, "ConfigMap with Kueue's configuration")
 	flags.StringVar(&c.kueue.Deployment, "kueue-deployment", reconcile.DefaultKueueInstall.Deployment, "Deployment that runs Kueue")

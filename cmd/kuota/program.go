@@ -16,6 +16,7 @@ import (
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/leader"
 	"kuota.dev/kuota/governance/diagnostics"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/history/recorder"
@@ -55,6 +56,7 @@ type program struct {
 	config config
 	log    *slog.Logger
 
+	leader      *leader.Leader
 	cluster     *cluster.Cluster
 	reconcilers reconcile.Reconcilers
 
@@ -106,15 +108,19 @@ func (p *program) newCluster() error {
 	if err != nil {
 		return err
 	}
+	p.leader, err = leader.New(connection, leader.Options{Disabled: !c.leaderElection, Namespace: c.namespace, Identity: identity(), Log: p.log})
+	if err != nil {
+		return err
+	}
 	p.cluster, err = cluster.New(connection, cluster.Options{
-		QPS: float32(c.qps), Burst: c.burst, Namespace: c.namespace, NoSessions: c.oidc.issuer == "", TakeOver: c.takeOver, Metrics: c.metrics, Log: p.log,
+		QPS: float32(c.qps), Burst: c.burst, Namespace: c.namespace, NoSessions: c.oidc.issuer == "", TakeOver: c.takeOver, Metrics: c.metrics, Fence: p.leader.Fence, Log: p.log,
 	})
 	if err != nil {
 		return err
 	}
 	p.reconcilers, err = reconcile.SetupWithManager(p.cluster.Manager, reconcile.Options{
 		Naming: c.naming, Kueue: c.kueue, Revisions: p.cluster.Revisions, Namespace: c.namespace, JobControllers: list(c.jobControllers),
-		ReadOnly: p.readOnly,
+		ReadOnly: p.readOnly, Leader: p.leader,
 	})
 	if err != nil {
 		return fmt.Errorf("set up controllers: %w", err)
@@ -146,14 +152,14 @@ func (p *program) newServices() error {
 	p.tasks = queries.New(p.cluster, p.access)
 	p.capacity = &capacity.Service{Cluster: p.cluster, Tasks: p.tasks, Naming: naming}
 	guard := &loopguard.Guard{
-		Audit: p.audit, Watcher: p.tasks.Watcher(), Find: p.tasks.Index.Workload, Log: p.log, Identity: identity(), Now: time.Now,
-		Paused: p.readOnly,
+		Audit: p.audit, Watcher: p.tasks.Watcher(), Find: p.tasks.Index.Workload, Log: p.log, Identity: p.leader.State().Identity, Now: time.Now,
+		Paused: p.readOnly, Leader: p.leader,
 	}
 	if err := guard.Setup(p.cluster.Manager); err != nil {
 		return err
 	}
 	p.tasks.Guard = guard
-	return errors.Join(p.cluster.RegisterMetrics(metrics.Registry), metrics.Registry.Register(p.tasks.Index), metrics.Registry.Register(guard), metrics.Registry.Register(thisBuild().metric()))
+	return errors.Join(p.cluster.RegisterMetrics(metrics.Registry), metrics.Registry.Register(p.tasks.Index), metrics.Registry.Register(p.leader), metrics.Registry.Register(guard), metrics.Registry.Register(thisBuild().metric()))
 }
 
 // newHistory opens the history database, unless history is disabled.
@@ -167,7 +173,7 @@ func (p *program) newHistory() error {
 	}
 	p.tasks.Index.Record()
 	p.history = store
-	p.recorder = &recorder.Recorder{Store: store, Cluster: p.cluster, Tasks: p.tasks, Capacity: p.capacity, Log: p.log}
+	p.recorder = &recorder.Recorder{Store: store, Cluster: p.cluster, Tasks: p.tasks, Capacity: p.capacity, Log: p.log, Leader: p.leader}
 	return nil
 }
 
@@ -229,6 +235,7 @@ func (p *program) handlers() *handlers.Handlers {
 		Settings:          &diagnostics.Service{Cluster: p.cluster, Access: p.access, Naming: c.naming, Install: c.kueue, Namespace: c.namespace, Kueue: p.reconcilers.Kueue.State},
 		Trouble:           func() string { return p.cluster.MissingKinds().Message() },
 		ReadOnly:          p.cluster.ReadOnlyReason,
+		Leader:            p.leader.State,
 		Setup:             c.setup(),
 		Tasks:             p.tasks,
 		Submit:            &submit.Service{Cluster: p.cluster, Access: p.access, Audit: p.audit, Tasks: p.tasks, Naming: c.naming},
@@ -279,6 +286,14 @@ func (p *program) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return p.server.Run(ctx) })
 	group.Go(func() error { return p.cluster.Run(ctx) })
+	group.Go(func() error {
+		select { // a replica that cannot serve does not lead
+		case <-p.cluster.Ready():
+			return p.leader.Run(ctx)
+		case <-ctx.Done():
+			return nil
+		}
+	})
 	if p.certificates != nil {
 		group.Go(func() error { return p.certificates.Start(ctx) })
 	}

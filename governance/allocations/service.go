@@ -41,10 +41,12 @@ type State struct {
 	Policy *v1alpha1.ClusterPolicy
 }
 
-// Ready returns an error until the cluster can be read.
+// Ready returns an error until the cluster can be read and all caches have synced.
 func (s *Service) Ready() error {
-	_, err := s.Cluster.Reader()
-	return err
+	if _, err := s.Cluster.Reader(); err != nil {
+		return err
+	}
+	return s.Cluster.AllSynced()
 }
 
 // MayCreate reports whether the pages offer user to create an allocation. The

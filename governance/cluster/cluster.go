@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -38,7 +40,9 @@ type Options struct {
 	NoSessions bool    // the console has no sign-in
 	Metrics    string  // address to serve /metrics on; empty or 0 serves none
 	TakeOver   bool    // write also where HyperPod's add-on manages the cluster
-	Log        *slog.Logger
+	// Fence wraps the transport of the controllers' client; nil does not.
+	Fence func(http.RoundTripper) http.RoundTripper
+	Log   *slog.Logger
 }
 
 // Cluster is the connection to one Kubernetes cluster.
@@ -62,6 +66,7 @@ type Cluster struct {
 
 	reviewClientset kubernetes.Interface // acts as the console, with its own rate limit, because readers wait for these calls
 	synced          atomic.Bool
+	ready           chan struct{} // closed when everything that pages need has synced
 	missingKinds    atomic.Pointer[MissingKinds]
 	noMatches       noMatchCache
 
@@ -88,12 +93,20 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 		config.Burst = 400
 	}
 	config.UserAgent = FieldManager
-	c := &Cluster{log: options.Log, watches: newWatches(), takeOver: options.TakeOver, noMatches: newNoMatchCache(systemClock{}), Contact: &Contact{}, AllocationChanges: &Notifier{}, TaskChanges: &Notifier{}}
+	c := &Cluster{log: options.Log, ready: make(chan struct{}), watches: newWatches(), takeOver: options.TakeOver, noMatches: newNoMatchCache(systemClock{}), Contact: &Contact{}, AllocationChanges: &Notifier{}, TaskChanges: &Notifier{}}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:   Scheme,
 		Metrics:  server.Options{BindAddress: cmp.Or(options.Metrics, "0")},
 		Logger:   logr.FromSlogHandler(options.Log.Handler()),
 		NewCache: newRedialingCache,
+		NewClient: func(config *rest.Config, of client.Options) (client.Client, error) {
+			config = rest.CopyConfig(config)
+			if options.Fence != nil {
+				config.Wrap(options.Fence)
+			}
+			of.HTTPClient = nil // that of the manager is not fenced
+			return client.New(config, of)
+		},
 		Cache: cache.Options{
 			// By type here rather than by ByObject, which would request the types of the
 			// API server at once.
@@ -187,10 +200,51 @@ func (c *Cluster) Run(ctx context.Context) error {
 			c.synced.Store(true)
 			c.AllocationChanges.Notify()
 			c.TaskChanges.Notify()
+			if c.waitForNamespace(ctx) {
+				close(c.ready)
+			}
 		}
 	}()
 	return c.Manager.Start(ctx)
 }
+
+// revisionsPatience is how long readiness waits for the cache of revisions. Without
+// permission to read them, their pages report that.
+const revisionsPatience = 10 * time.Second
+
+// waitForNamespace waits for the caches of what the console stores in its namespace.
+// It returns false if ctx ends before.
+func (c *Cluster) waitForNamespace(ctx context.Context) bool {
+	if c.Sessions != nil {
+		if _, err := c.Sessions.cache.GetInformer(ctx, &corev1.Secret{}); err != nil { // blocks until it has synced
+			c.log.Error("sessions cannot be read", "error", err)
+			return false
+		}
+	}
+	if c.Revisions != nil {
+		patience, cancel := context.WithTimeout(ctx, revisionsPatience)
+		defer cancel()
+		toolscache.WaitForCacheSync(patience.Done(), c.Revisions.informer.HasSynced)
+	}
+	return ctx.Err() == nil
+}
+
+// AllSynced returns governance.Unavailable until Ready is closed. While kinds of Kueue
+// are missing at the start, there are no caches to wait for.
+func (c *Cluster) AllSynced() error {
+	if kinds := c.MissingKinds(); len(kinds.Kueue) > 0 && !c.synced.Load() {
+		return nil
+	}
+	select {
+	case <-c.ready:
+		return nil
+	default:
+		return &governance.Error{Kind: governance.Unavailable, Op: "read", Message: "The cluster cannot be reached yet. Try again in a moment."}
+	}
+}
+
+// Ready returns a channel that is closed when all caches have synced once.
+func (c *Cluster) Ready() <-chan struct{} { return c.ready }
 
 // startInformers starts the informers of all kinds that pages read, with their
 // handlers. Another kind would block its first reader until its informer has

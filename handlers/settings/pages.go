@@ -1,6 +1,7 @@
 package settings
 
 import (
+	"kuota.dev/kuota/governance/cluster/leader"
 	"kuota.dev/kuota/governance/history/recorder"
 
 	"kuota.dev/kuota/handlers/console"
@@ -14,6 +15,7 @@ type Pages struct {
 	*console.Console
 	Setup     Setup
 	Recording func() recorder.State // how history is written; nil without history
+	Leader    func() leader.State   // which replica runs the controllers
 }
 
 // Register adds the routes of this package to the server.

@@ -126,8 +126,28 @@ func (h *Pages) consoleCard(state diagnostics.Report) views.SettingsCard {
 		{Name: "Jobs without a queue", Value: policiesWords(state.Enforcement, state.PoliciesKnown, "rejected where the policy requires a queue")},
 		{Name: "Member permissions", Value: policiesWords(state.Members, state.PoliciesKnown, "restricted as described in docs/privileges.md")},
 		{Name: "Author of changes", Value: changedByWords(state.ChangedBy)},
+		{Name: "Leader", Value: h.leaderWords()},
 		{Name: "History", Value: h.historyWords()},
 	}}
+}
+
+// leaderWords describes which replica runs the controllers.
+func (h *Pages) leaderWords() string {
+	if h.Leader == nil {
+		return notKnown
+	}
+	switch state := h.Leader(); {
+	case !state.Elects:
+		return "no election (--leader-election=false): this console runs the controllers"
+	case state.Leads:
+		return "this replica (" + state.Identity + ") runs the controllers"
+	case state.Trouble != "":
+		return "this replica does not run the controllers, because the Lease cannot be used: " + state.Trouble
+	case state.Leader == "" || state.Leader == state.Identity:
+		return "none known: no replica runs the controllers now"
+	default:
+		return "replica " + state.Leader + " runs the controllers; this one (" + state.Identity + ") takes over if it stops"
+	}
 }
 
 // historyWords describes where history is stored.
@@ -139,8 +159,10 @@ func (h *Pages) historyWords() string {
 	switch {
 	case state.LastError != "":
 		return fmt.Sprintf("cannot be written to %s: %s. %s waiting", h.Setup.Database, state.LastError, format.Count(state.Pending, "line"))
-	case state.Since.IsZero():
+	case state.WrittenUntil.IsZero():
 		return "kept in " + h.Setup.Database + ", once the cluster is connected"
+	case state.Since.IsZero():
+		return fmt.Sprintf("kept in %s by the replica that leads, last written %s ago", h.Setup.Database, format.ShortAge(max(0, h.Now().Sub(state.WrittenUntil))))
 	}
 	return fmt.Sprintf("kept in %s, last written %s ago", h.Setup.Database, format.ShortAge(max(0, h.Now().Sub(state.WrittenUntil))))
 }
