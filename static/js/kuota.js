@@ -60,11 +60,13 @@ function localTimes(root) {
 // --- Live pages ------------------------------------------------------------
 
 // The server sends events named "fragment": elements whose ids are on the page.
-// It sends at least the age of the data every second; after 15 s without an event
-// the connection counts as lost. EventSource does not reconnect after HTTP errors,
-// so this function does.
+// It sends at least the age of the data every second. After 3 s without an event the
+// page says that the connection is lost, and after 6 s it opens another one: a
+// replica that hangs keeps its connections open. EventSource does not reconnect
+// after HTTP errors, so this function does: three times within 3 s, by when another
+// replica answers.
 function liveStream(url) {
-  const silence = 15_000, patience = 2_000, firstDelay = 1_000, lastDelay = 10_000, recheckDelay = 3_000;
+  const quiet = 3_000, silence = 6_000, patience = 2_000, firstDelay = 300, lastDelay = 10_000, recheckDelay = 3_000;
   const as = new URLSearchParams({ as: document.body.dataset.user });
   let source, delay = firstDelay, reconnect, watchdog, lossTimer, recheck;
 
@@ -90,7 +92,7 @@ function liveStream(url) {
   function listen() {
     delay = firstDelay;
     clearTimeout(lossTimer);
-    lossTimer = undefined;
+    lossTimer = setTimeout(showLoss, quiet);
     clearTimeout(watchdog);
     watchdog = setTimeout(retry, silence);
   }
