@@ -43,7 +43,7 @@ const (
 
 // longest names packages that take long, longest first: they start first, so that
 // none of them is left alone at the end.
-var longest = []string{"e2e", "behavior", "reconcile", "preemptionloops", "queries", "allocations", "recorder", "degraded", "interrupted", "bypasses", "actions", "uninstall", "access"}
+var longest = []string{"e2e", "behavior", "reconcile", "preemptionloops", "queries", "allocations", "recorder", "replicas", "degraded", "interrupted", "bypasses", "actions", "uninstall", "access"}
 
 // sleepers is how many tests of a pure package may wait at the same time.
 const sleepers = 8

@@ -1,0 +1,42 @@
+package replicas_test
+
+import (
+	"os"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/cluster/clustertest"
+)
+
+func TestMain(m *testing.M) { clustertest.Main(m) }
+
+// plan is how much the test disturbs the leader.
+type plan struct {
+	kills   int           // by SIGKILL
+	pauses  int           // by SIGSTOP, continued after pause
+	stops   int           // by SIGTERM
+	pause   time.Duration //
+	changes int           // of allocations, per second
+}
+
+// planOf returns the short plan, or the one of make verify.
+func planOf() plan {
+	if os.Getenv("KUOTA_VERIFY") == "" {
+		return plan{kills: 1, pauses: 1, stops: 1, pause: 12 * time.Second, changes: 5}
+	}
+	return plan{kills: 20, pauses: 5, stops: 5, pause: time.Minute, changes: 50}
+}
+
+const (
+	maxGap       = 15 * time.Second // between two samples in history
+	takeoverTime = 14 * time.Second // until another replica leads after a kill
+	handoverTime = 4 * time.Second  // until another replica leads after a clean stop
+	patience     = time.Minute
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
