@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -25,6 +26,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -65,10 +67,14 @@ type Cluster struct {
 	discovery discovery.DiscoveryInterface // acts as the console, with a timeout
 
 	reviewClientset kubernetes.Interface // acts as the console, with its own rate limit, because readers wait for these calls
-	synced          atomic.Bool
-	ready           chan struct{} // closed when everything that pages need has synced
-	missingKinds    atomic.Pointer[MissingKinds]
-	noMatches       noMatchCache
+	// mapper finds kinds that the API server may not serve. A RESTMapper locks out all
+	// its users during discovery, and the network may drop that request: saves use
+	// that of the manager, which knows their kinds from the start.
+	mapper       meta.RESTMapper
+	synced       atomic.Bool
+	ready        chan struct{} // closed when everything that pages need has synced
+	missingKinds atomic.Pointer[MissingKinds]
+	noMatches    noMatchCache
 
 	handlersSynced    []toolscache.InformerSynced
 	workloadHandler   toolscache.ResourceEventHandler // see HandleWorkloads
@@ -129,6 +135,13 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 	patience.Timeout = discoveryTimeout
 	kinds, err := discovery.NewDiscoveryClientForConfig(patience)
 	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	http, err := rest.HTTPClientFor(patience)
+	if err != nil {
+		return nil, fmt.Errorf("connect to the cluster: %w", err)
+	}
+	if c.mapper, err = apiutil.NewDynamicRESTMapper(patience, http); err != nil {
 		return nil, fmt.Errorf("connect to the cluster: %w", err)
 	}
 	c.Manager, c.discovery, c.clientset, c.reviewClientset = manager, kinds, clients, reviews

@@ -37,7 +37,7 @@ func (systemClock) Now() time.Time { return time.Now() }
 // versions, in the one that the API server prefers. If the API server does not
 // serve it, meta.IsNoMatchError reports true for the error, which can be 30 s old.
 func (c *Cluster) RESTMapping(kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {
-	return c.noMatches.mapping(c.Manager.GetRESTMapper(), kind, versions...)
+	return c.noMatches.mapping(c.mapper, kind, versions...)
 }
 
 func (s noMatchCache) mapping(mapper meta.RESTMapper, kind schema.GroupKind, versions ...string) (*meta.RESTMapping, error) {

@@ -55,7 +55,7 @@ func (c *Cluster) watchResource(ctx context.Context, f WatchedResource) {
 		}
 	}
 	for {
-		kind, err := c.Manager.GetRESTMapper().ResourceFor(f.Resource.WithVersion(""))
+		kind, err := c.mapper.ResourceFor(f.Resource.WithVersion(""))
 		if err == nil {
 			c.runInformer(ctx, f, kind, synced)
 			return
@@ -76,7 +76,7 @@ func (c *Cluster) runInformer(ctx context.Context, f WatchedResource, kind schem
 		return
 	}
 	name := f.Resource.String()
-	if gvk, err := c.Manager.GetRESTMapper().KindFor(kind); err == nil {
+	if gvk, err := c.mapper.KindFor(kind); err == nil {
 		name = gvk.GroupKind().String()
 	}
 	_, informer := toolscache.NewInformerWithOptions(toolscache.InformerOptions{
