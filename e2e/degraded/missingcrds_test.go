@@ -25,6 +25,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -149,6 +151,24 @@ func deleteCRDs(t *testing.T, c *clustertest.Cluster, names ...string) (restore 
 	t.Helper()
 	saved := c.Kubectl(t, "", append([]string{"get", "crd", "-o", "yaml"}, names...)...)
 	c.Kubectl(t, "", append([]string{"delete", "crd"}, names...)...)
+	served, err := discovery.NewDiscoveryClientForConfig(c.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	clustertest.Eventually(t, waitLimit, func(context.Context) error { // discovery lists deleted kinds for a moment
+		_, groups, err := served.ServerGroupsAndResources()
+		if err != nil && !discovery.IsGroupDiscoveryFailedError(err) { // Kueue's visibility API may not respond
+			return err
+		}
+		for _, group := range groups {
+			for _, resource := range group.APIResources {
+				if version, err := schema.ParseGroupVersion(group.GroupVersion); err == nil && slices.Contains(names, resource.Name+"."+version.Group) {
+					return fmt.Errorf("%s is still served in %s", resource.Name, group.GroupVersion)
+				}
+			}
+		}
+		return nil
+	})
 	return func() {
 		clustertest.Eventually(t, waitLimit, func(context.Context) error {
 			out, err := c.TryKubectl(withoutServerFields(saved), "create", "-f", "-")
