@@ -261,11 +261,12 @@ func applySamples(ctx context.Context, api apiClient, dir string, withTasks bool
 		}
 		files[name] = objs
 	}
-	if err := api.apply(ctx, files["policy"]...); err != nil {
-		return err
-	}
-	if err := api.apply(ctx, files["teams"]...); err != nil {
-		return err
+	// The API server refuses objects that a MutatingAdmissionPolicy matches until
+	// it has read the schema of their new definitions.
+	for _, name := range []string{"policy", "teams"} {
+		if err := retry(ctx, func(ctx context.Context) error { return api.apply(ctx, files[name]...) }, isTransient); err != nil {
+			return err
+		}
 	}
 	for _, u := range append(files["policy"], files["teams"]...) { // Kueue ignores a task whose priority class does not exist yet
 		if kind := u.GetKind(); kind == "ComputeAllocation" || kind == "ClusterPolicy" {
