@@ -126,8 +126,8 @@ func start(dir string) (stop func(), err error) {
 		"--users", filepath.Join(Root(), "cmd", "localcluster", "users.yaml"),
 		"--nodes", filepath.Join(Root(), "cmd", "localcluster", "samples", "nodes.yaml"), "--resettable")
 	// With the default GOGC the API server spends a quarter of its time on garbage
-	// collection.
-	command.Env = append(os.Environ(), "GOGC=1000", "GOMEMLIMIT=700MiB")
+	// collection, and nearly half of it once its heap reaches the limit.
+	command.Env = append(os.Environ(), "GOGC=500", "GOMEMLIMIT=2GiB")
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	started, exited := make(chan error, 1), make(chan error, 1)
