@@ -11,8 +11,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -93,6 +95,37 @@ func TestCreateAllocation(t *testing.T) {
 		deleteTeam(t, team)
 		return state, calls
 	})
+}
+
+// The first status of an allocation has WithinCapacity too if it was computed
+// before: each further patch is a thousand patches for a thousand teams.
+func TestFirstStatusHasWithinCapacity(t *testing.T) {
+	setPolicy(t, policyOf(nil, true))
+	team := clustertest.Name("first")
+	create(t, team, fullSpec())
+	defer deleteTeam(t, team)
+	c := newControllers(t, team, 0, false, noKueue)
+	request := ctrl.Request{NamespacedName: client.ObjectKey{Name: team}}
+	var allocation v1alpha1.ComputeAllocation
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
+		for _, reconcile := range []func(context.Context, ctrl.Request) (ctrl.Result, error){
+			c.Pools.Reconcile, c.Cohort.Reconcile, c.Capacity.Reconcile, c.Allocations.Reconcile,
+		} {
+			if _, err := reconcile(ctx, request); err != nil {
+				return err
+			}
+		}
+		if err := clustertest.Get(t).Client.Get(ctx, request.NamespacedName, &allocation); err != nil {
+			return err
+		}
+		if meta.FindStatusCondition(allocation.Status.Conditions, v1alpha1.ConditionReady) == nil {
+			return errors.New("the allocation has no condition Ready")
+		}
+		return nil
+	})
+	if meta.FindStatusCondition(allocation.Status.Conditions, v1alpha1.ConditionWithinCapacity) == nil {
+		t.Errorf("got conditions %v, want %s among them", allocation.Status.Conditions, v1alpha1.ConditionWithinCapacity)
+	}
 }
 
 // TestReduceAllocation reduces the quota of a team, and removes its members, its

@@ -50,6 +50,7 @@ type AllocationReconciler struct {
 	Events        events.EventRecorder
 	RankingGate   *RankingGate      // shared with RankingReconciler
 	Cohort        *CohortReconciler // reserves quota before a nominal quota grows
+	Capacity      *CapacityReconciler
 
 	policies policyReader
 	writes   lastWrites // of allocations

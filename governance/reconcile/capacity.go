@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/clusterstate"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -21,6 +23,31 @@ import (
 type CapacityReconciler struct {
 	client.Client // reads from the cache
 	Naming        desired.Naming
+
+	first firstConditions
+}
+
+// firstConditions are the WithinCapacity conditions of allocations without a
+// Ready condition, by UID. AllocationReconciler writes them with its first
+// status: both patches would conflict, and each patch of a new allocation is a
+// thousand patches when a thousand teams are created.
+type firstConditions struct {
+	mu    sync.Mutex
+	byUID map[types.UID]metav1.Condition
+}
+
+func (f *firstConditions) replace(conditions map[types.UID]metav1.Condition) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.byUID = conditions
+}
+
+// of returns the condition of this generation of an allocation.
+func (f *firstConditions) of(allocation *v1alpha1.ComputeAllocation) (metav1.Condition, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	within, ok := f.byUID[allocation.UID]
+	return within, ok && within.ObservedGeneration == allocation.Generation
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -29,26 +56,26 @@ func (r *CapacityReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctr
 	if err := r.List(ctx, &list); err != nil {
 		return ctrl.Result{}, err
 	}
-	types, err := clusterstate.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
+	catalog, err := clusterstate.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	allocated := quota.Allocated(list.Items, types, "")
+	allocated := quota.Allocated(list.Items, catalog, "")
+	first := map[types.UID]metav1.Condition{}
 	var failed []error
 	for i := range list.Items {
 		allocation := &list.Items[i]
-		resolved, errs := quota.Resolve(&allocation.Spec, types)
+		resolved, errs := quota.Resolve(&allocation.Spec, catalog)
 		if len(errs) > 0 || allocation.DeletionTimestamp != nil {
 			continue
 		}
-		// AllocationReconciler is about to write the status: both patches would
-		// conflict. The Ready condition triggers this controller again.
-		if meta.FindStatusCondition(allocation.Status.Conditions, v1alpha1.ConditionReady) == nil {
+		within := withinCapacity(allocated.Exceeding(resolved.Pools, catalog))
+		within.ObservedGeneration = allocation.Generation
+		if condition(allocation, v1alpha1.ConditionReady) == nil { // which triggers this controller again
+			first[allocation.UID] = within
 			continue
 		}
 		before := allocation.DeepCopy()
-		within := withinCapacity(allocated.Exceeding(resolved.Pools, types))
-		within.ObservedGeneration = allocation.Generation
 		meta.SetStatusCondition(&allocation.Status.Conditions, within)
 		if equality.Semantic.DeepEqual(before.Status, allocation.Status) {
 			continue
@@ -56,6 +83,7 @@ func (r *CapacityReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctr
 		failed = append(failed, client.IgnoreNotFound(
 			r.Status().Patch(ctx, allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))))
 	}
+	r.first.replace(first)
 	return requeueOnConflict(ctrl.Result{}, errors.Join(failed...))
 }
 

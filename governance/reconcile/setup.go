@@ -74,9 +74,10 @@ func NewReconcilers(cached client.Client, live client.Reader, recorder events.Ev
 		options.JobControllers = enforcement.DefaultJobControllers
 	}
 	unallocated := &CohortReconciler{Client: cached, APIReader: live, Naming: naming, Events: recorder, requests: make(chan event.GenericEvent, 1)}
+	capacity := &CapacityReconciler{Client: cached, Naming: naming}
 	all := Reconcilers{
-		Allocations: &AllocationReconciler{Client: cached, APIReader: live, Naming: naming, Events: recorder, RankingGate: gate, Cohort: unallocated},
-		Capacity:    &CapacityReconciler{Client: cached, Naming: naming},
+		Allocations: &AllocationReconciler{Client: cached, APIReader: live, Naming: naming, Events: recorder, RankingGate: gate, Cohort: unallocated, Capacity: capacity},
+		Capacity:    capacity,
 		Cohort:      unallocated,
 		Pools:       &PoolReconciler{Client: cached, APIReader: live, Naming: naming},
 		Ranking:     &RankingReconciler{Client: cached, APIReader: live, Gate: gate, Events: recorder, Now: time.Now},

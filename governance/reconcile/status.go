@@ -69,6 +69,9 @@ func (r *AllocationReconciler) patchStatus(ctx context.Context, allocation *v1al
 	default:
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "QueueNotActive", o.queue.Message
 	}
+	if within, ok := r.Capacity.first.of(allocation); ok && condition(allocation, v1alpha1.ConditionReady) == nil {
+		set(within)
+	}
 	set(ready)
 	if o.objects != nil {
 		status.Namespace = *o.objects.Namespace.GetName()
