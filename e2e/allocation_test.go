@@ -124,6 +124,9 @@ func TestConcurrentEdits(t *testing.T) {
 	must(t, button(page, "Save changes").Click())
 	must(t, expect.Locator(page.Locator("#detail-settings")).ToContainText("77"))
 	must(t, expect.Locator(page.Locator(".page-head")).ToContainText("mine"))
+	c.Kubectl(t, "", "patch", "computeallocation", team, "--type=merge", "-p", `{"spec":{"description":"theirs","activation":"Hold"}}`)
+	must(t, expect.Locator(page.Locator(".page-head")).ToContainText("theirs"))
+	must(t, expect.Locator(page.Locator(".page-head a", playwright.PageLocatorOptions{HasText: "Resume the queue"})).ToBeVisible())
 }
 
 // TestCreatePoolWithAllocation types an accelerator instead of an instance type. The

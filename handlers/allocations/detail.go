@@ -36,15 +36,30 @@ func (h *Pages) allocation(c echo.Context) error {
 		return err
 	}
 	page.Chrome = h.Chrome(c)
-	page.Title, page.Active, page.Stream = "Allocation of "+cmp.Or(page.DisplayName, page.Team), "policies", urls.Allocation(page.Team)+"/events"
+	page.Title, page.Active, page.Stream = titleOf(&page), "policies", urls.Allocation(page.Team)+"/events"
+	if query := c.QueryString(); query != "" {
+		page.Stream += "?" + query // which renders the notice too
+	}
+	if err := h.addNotice(c.Request().Context(), c, &page); err != nil {
+		return err
+	}
+	return web.Render(c, http.StatusOK, views.AllocationDetailPage(page))
+}
+
+func titleOf(page *views.AllocationDetail) string {
+	return "Allocation of " + cmp.Or(page.DisplayName, page.Team)
+}
+
+// addNotice adds what the query reports as just done.
+func (h *Pages) addNotice(ctx context.Context, c echo.Context, page *views.AllocationDetail) error {
 	switch {
 	case c.QueryParam("saved") != "":
-		now, err := h.Allocations.Find(c.Request().Context(), console.UserOf(c), page.Team)
+		now, err := h.Allocations.Find(ctx, console.UserOf(c), page.Team)
 		if err != nil {
 			return err
 		}
 		page.Notice = savedNotice(now.Spec.Activation)
-		over, err := h.Allocations.Reclaimable(c.Request().Context(), console.UserOf(c), page.Team)
+		over, err := h.Allocations.Reclaimable(ctx, console.UserOf(c), page.Team)
 		if err != nil && !console.Unavailable(err) {
 			return err
 		}
@@ -52,7 +67,7 @@ func (h *Pages) allocation(c echo.Context) error {
 	case c.QueryParam("held") != "":
 		page.Notice = "The queue is on hold: running tasks continue, and none start. Delete the team here when the last has ended."
 	}
-	return web.Render(c, http.StatusOK, views.AllocationDetailPage(page))
+	return nil
 }
 
 // savedNotice says what a save means for the tasks of a team that is now in
@@ -80,6 +95,10 @@ func (h *Pages) allocationEvents(s *web.Server) func(echo.Context) error {
 			page, err := h.allocationPage(ctx, console.UserOf(c), team)
 			if governance.KindOf(err) == governance.NotFound {
 				return views.AllocationDeletedBody(team, urls.Policies), nil
+			}
+			if err == nil {
+				page.Title = titleOf(&page)
+				err = h.addNotice(ctx, c, &page)
 			}
 			return console.Live("allocation", views.AllocationDetailBody(page), err)
 		}}, h.Frame(c))
