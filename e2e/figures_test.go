@@ -27,7 +27,7 @@ func TestFigures(t *testing.T) {
 	}
 	figures(t, "typing_to_defaults", typing(t))
 	figures(t, "save_to_active", saves(t))
-	figures(t, "hand_edit_to_put_right", handEdits(t))
+	figures(t, "manual_change_to_corrected", manualChanges(t))
 }
 
 // figures prints the median, the 95th percentile and the maximum of samples.
@@ -121,9 +121,9 @@ func saves(t *testing.T) []time.Duration {
 	return samples
 }
 
-// handEdits measures the time from an edit of a ClusterQueue by hand until the
+// manualChanges measures the time from an edit of a ClusterQueue by hand until the
 // controller has corrected it.
-func handEdits(t *testing.T) []time.Duration {
+func manualChanges(t *testing.T) []time.Duration {
 	c := clustertest.Get(t)
 	team := clustertest.Name("edited")
 	deleteTeamAtEnd(t, team)

@@ -30,7 +30,7 @@ func TestReviews(t *testing.T) {
 	const teams, members, each, window = 1000, 50, 5, 60 * time.Second
 	c := clustertest.Get(t)
 	console(t)
-	start := manyTeams(t, teams)
+	start := c.ReadyTeams(t, teams)
 	var bindings, users strings.Builder
 	for i := range teams {
 		fmt.Fprintln(&bindings, "---"+memberBinding(fmt.Sprintf("%s-%d", start, i), fmt.Sprintf("%s-group-%d", start, i)))

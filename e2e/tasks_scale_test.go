@@ -47,7 +47,7 @@ func TestManyTasks(t *testing.T) {
 	}
 	c := clustertest.Get(t)
 	console(t)
-	teams := manyTeams(t, teamCount)
+	teams := c.ReadyTeams(t, teamCount)
 	c.Control(t, "stop", "kueue")
 	c.Control(t, "stop", "kube-controller-manager")
 	for _, kind := range []string{"mutatingwebhookconfiguration", "validatingwebhookconfiguration"} {

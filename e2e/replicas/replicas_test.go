@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"syscall"
 	"testing"
@@ -125,6 +126,21 @@ func TestLeaderKilledPausedAndStopped(t *testing.T) {
 	checkTasks(t, store, busy, began, jobs)
 	checkGaps(t, store, began, disturbances)
 	checkIntervals(t, database)
+}
+
+// TestThousandAllocationsOfTwoReplicas measures the same as TestThousandAllocations.
+func TestThousandAllocationsOfTwoReplicas(t *testing.T) {
+	if os.Getenv("KUOTA_BENCH") == "" {
+		t.Skip("run by make bench")
+	}
+	c := clustertest.Get(t)
+	database := historytest.Start(t).Database(t)
+	a, b := newReplica(t, c, "a", database), newReplica(t, c, "b", database)
+	a.waitReady()
+	b.waitReady()
+	began := time.Now()
+	c.ReadyTeams(t, 1000)
+	fmt.Printf("figure thousand_allocations_two_replicas %.1f s\n", time.Since(began).Seconds())
 }
 
 func allocation(ctx context.Context, c *clustertest.Cluster, team string) (a v1alpha1.ComputeAllocation, err error) {
