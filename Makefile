@@ -151,4 +151,4 @@ BENCH = e2e:TestFigures e2e:TestReviews e2e:TestThousandAllocations e2e/replicas
 
 .PHONY: bench
 bench: cluster kuota browser databases ## measure; prints one `name value unit` line per figure
-	@for test in $(BENCH); do KUOTA_BROWSER=$(BROWSER) KUOTA_BENCH=1 go test -count=1 -timeout 40m -run "^$${test#*:}$$" -v ./$${test%:*} | sed -n 's/^figure //p; /^--- FAIL/p; /_test.go:.*want/p'; done
+	@for test in $(BENCH); do KUOTA_BROWSER=$(BROWSER) KUOTA_BENCH=1 go test -count=1 -timeout 40m -run "^$${test#*:}$$" -v ./$${test%:*} | sed -un 's/^figure //p; /^--- FAIL/p; /_test.go:.*want/p'; done

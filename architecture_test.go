@@ -17,7 +17,7 @@ const module = "kuota.dev/kuota/"
 var rules = []struct {
 	folder    string   // the package and all below it
 	except    []string // folders below that the rule is not for
-	only      []string // of this module, it may import these folders; "/..." stands for all below
+	only      []string // of this module, it may import these folders; "/..." means all below
 	forbidden []string // import paths, with all below them, that it must not use
 	because   string
 }{
@@ -96,7 +96,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// Rules that match no package would hold nobody to anything.
+// A rule that matches no package checks nothing.
 func TestRulesMatch(t *testing.T) {
 	packages := list(t)
 	for _, rule := range rules {
@@ -110,7 +110,7 @@ func TestRulesMatch(t *testing.T) {
 	}
 }
 
-// allowed tells whether a folder is one of these.
+// allowed reports whether a folder is one of these.
 func allowed(folder string, folders []string) bool {
 	for _, f := range folders {
 		tree, below := strings.CutSuffix(f, "/...")

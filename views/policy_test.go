@@ -82,8 +82,8 @@ func samplePolicyConflict() PolicyConflict {
 func TestPolicyPagesAreSound(t *testing.T) {
 	policies, none, noneToMake, unseen := samplePolicies(), samplePolicies(), samplePolicies(), samplePolicies()
 	policies.Policy, none.Policy, noneToMake.Policy = samplePolicyCard(), &PolicyCard{}, &PolicyCard{MayEdit: true, EditURL: "/edit"}
-	gone := samplePolicyConflict()
-	gone.Deleted = true
+	deleted := samplePolicyConflict()
+	deleted.Deleted = true
 	for name, page := range map[string]templ.Component{
 		"card": Policies(policies), "no policy": Policies(none), "no policy, as admin": Policies(noneToMake), "not to be seen": Policies(unseen),
 		"form, new":              EditPolicy(PolicyForm{Chrome: sampleChrome("Create", "policies"), CanAddClass: true, CanAddPool: true}),
@@ -91,7 +91,7 @@ func TestPolicyPagesAreSound(t *testing.T) {
 		"form, everything wrong": EditPolicy(samplePolicyForm()),
 		"review":                 ReviewPolicy(samplePolicyReview()),
 		"review of nothing":      ReviewPolicy(PolicyReview{Chrome: sampleChrome("Review", "policies"), Unchanged: true}),
-		"conflict":               ConflictPolicy(samplePolicyConflict()), "conflict, deleted": ConflictPolicy(gone),
+		"conflict":               ConflictPolicy(samplePolicyConflict()), "conflict, deleted": ConflictPolicy(deleted),
 	} {
 		t.Run(name, func(t *testing.T) { htmlcheck.Page(t, htmlcheck.Render(t, page)) })
 	}

@@ -185,14 +185,14 @@ func TestStreamThatCannotBeRendered(t *testing.T) {
 	}})
 	stream := c.Browser(t).SignIn().Stream(http.MethodGet, "/failing/events", webtest.Script...)
 	defer stream.Body.Close()
-	told := 0
-	for scanner := bufio.NewScanner(stream.Body); told < 7 && scanner.Scan(); {
+	updates := 0
+	for scanner := bufio.NewScanner(stream.Body); updates < 7 && scanner.Scan(); {
 		if strings.Contains(scanner.Text(), "old") {
-			told++
+			updates++
 		}
 	}
-	if told < 7 { // beyond refreshBeats, after which the part is rendered again
-		t.Errorf("the stream ended after %d updates", told)
+	if updates < 7 { // beyond refreshBeats, after which the part is rendered again
+		t.Errorf("the stream ended after %d updates", updates)
 	}
 }
 

@@ -192,7 +192,7 @@ func consoleComponent(l layout, binary string, port int, issuer string) *compone
 	}
 }
 
-// consoleEnv returns the console's configuration. Without an issuer nobody
+// consoleEnv returns the console's configuration. Without an issuer no user
 // signs in.
 func consoleEnv(l layout, port int, issuer string) []string {
 	env := []string{

@@ -41,7 +41,7 @@ func lockFile(path string, wait bool) (*os.File, error) {
 	return nil, fmt.Errorf("lock %s: %w", path, err)
 }
 
-// lockInstance makes this process the only supervisor of the folder.
+// lockInstance ensures that this process is the only supervisor of the folder.
 func lockInstance(l layout) (*os.File, error) {
 	f, err := lockFile(l.lock(), false)
 	if errors.Is(err, errLocked) {

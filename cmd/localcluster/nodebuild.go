@@ -96,7 +96,7 @@ func buildNode(ctx context.Context, source, bin string) error {
 	return nil
 }
 
-// checkNode returns an error that says what is missing for a real node.
+// checkNode returns an error that names what is missing for a real node.
 func checkNode(bin string) error {
 	if os.Getuid() != 0 {
 		return errors.New("a node that runs containers needs root; without --real-node no root is needed")

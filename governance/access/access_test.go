@@ -108,7 +108,7 @@ func sees(t *testing.T, s *access.Service, who governance.User, want ...string) 
 	})
 }
 
-// A scope is what RBAC says, asked for the namespaces that name the person.
+// The scope matches RBAC, reviewed for the namespaces that name the user.
 func TestScope(t *testing.T) {
 	c, _, s := setup(t)
 	team := clustertest.Name("team")
@@ -180,7 +180,7 @@ func TestAnswersAreOnePersons(t *testing.T) {
 	asking.Wait()
 }
 
-// Nobody who is part of Kubernetes is asked for, nor nobody at all.
+// There are no reviews for users of Kubernetes itself, or without a user.
 func TestNobodyIsKubernetes(t *testing.T) {
 	_, c, s := setup(t)
 	for _, who := range []governance.User{

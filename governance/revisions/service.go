@@ -49,8 +49,8 @@ func (s *Service) History(ctx context.Context, user governance.User, owner Owner
 	return history, err
 }
 
-func (s *Service) history(ctx context.Context, user governance.User, owner Owner) (history []Revision, gone bool, err error) {
-	only, gone, err := s.authorize(ctx, user, owner)
+func (s *Service) history(ctx context.Context, user governance.User, owner Owner) (history []Revision, deleted bool, err error) {
+	only, deleted, err := s.authorize(ctx, user, owner)
 	if err != nil {
 		return nil, false, err
 	}
@@ -62,16 +62,16 @@ func (s *Service) history(ctx context.Context, user governance.User, owner Owner
 	if only != "" {
 		history = slices.DeleteFunc(history, func(r Revision) bool { return r.UID != only })
 	}
-	if gone && len(history) == 0 {
+	if deleted && len(history) == 0 {
 		return nil, false, notFound(owner)
 	}
-	return history, gone, nil
+	return history, deleted, nil
 }
 
 // authorize returns an error if user cannot see the owner. only is the UID
 // whose revisions the user can see; empty for all. Revisions of a deleted team
 // are visible to users who see all teams or can create or update allocations.
-func (s *Service) authorize(ctx context.Context, user governance.User, owner Owner) (only string, gone bool, err error) {
+func (s *Service) authorize(ctx context.Context, user governance.User, owner Owner) (only string, deleted bool, err error) {
 	scope, err := s.Access.Scope(ctx, user)
 	outside := governance.KindOf(err) == governance.Outside
 	if err != nil && !outside {
@@ -126,7 +126,7 @@ func notFound(owner Owner) error {
 
 // Version returns one revision with its data.
 func (s *Service) Version(ctx context.Context, user governance.User, owner Owner, number int64) (Version, error) {
-	history, gone, err := s.history(ctx, user, owner)
+	history, deleted, err := s.history(ctx, user, owner)
 	if err != nil {
 		return Version{}, err
 	}
@@ -134,7 +134,7 @@ func (s *Service) Version(ctx context.Context, user governance.User, owner Owner
 	if i < 0 {
 		return Version{}, &governance.Error{Kind: governance.NotFound, Op: "find version", Message: fmt.Sprintf("Version %d is not kept, or there never was one.", number)}
 	}
-	version := Version{Revision: history[i], Newest: i == 0, Deleted: gone}
+	version := Version{Revision: history[i], Newest: i == 0, Deleted: deleted}
 	if i > 0 {
 		version.Newer = history[i-1].Number
 	}
@@ -199,12 +199,12 @@ func (s *Service) DeletedTeams(existing []v1alpha1.ComputeAllocation) []string {
 	for i := range existing {
 		teams[existing[i].Name] = true
 	}
-	var gone []string
+	var deleted []string
 	for _, of := range s.Store.Owners() {
 		if team, ok := strings.CutPrefix(of, kindAllocation+"."); ok && !teams[team] {
-			gone = append(gone, team)
+			deleted = append(deleted, team)
 		}
 	}
-	slices.Sort(gone)
-	return gone
+	slices.Sort(deleted)
+	return deleted
 }

@@ -70,7 +70,7 @@ func (h *Pages) addNotice(ctx context.Context, c echo.Context, page *views.Alloc
 	return nil
 }
 
-// savedNotice says what a save means for the tasks of a team that is now in
+// savedNotice describes what a save means for the tasks of a team that is now in
 // this activation.
 func savedNotice(a v1alpha1.Activation) string {
 	switch a {

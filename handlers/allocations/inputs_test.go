@@ -34,7 +34,7 @@ func TestSaveCreatesAllFields(t *testing.T) {
 	}
 }
 
-// Without limit, the percentage is left out, whatever stands there; and what
+// Without limit, the percentage is left out, whatever it contains; and what
 // is not borrowed at all has no limits.
 func TestLimitsThatAreNotUsed(t *testing.T) {
 	for name, tc := range map[string]struct {

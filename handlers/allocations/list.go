@@ -42,7 +42,7 @@ func (h *Pages) policies(c echo.Context) error {
 	return web.Render(c, http.StatusOK, views.Policies(page))
 }
 
-// policiesNotice says what was just done. It names no team that is not on the
+// policiesNotice reports what was just done. It names no team that is not on the
 // page, unless nobody is hidden from who reads it.
 func (h *Pages) policiesNotice(page views.PoliciesPage, created, deleted string) string {
 	on := func(team string) bool {

@@ -114,7 +114,7 @@ func (h *Pages) renderForm(c echo.Context, status int, form allocationForm, stat
 	return h.AnswerForm(c, status, place.action, place.action, values, views.AllocationPage(view))
 }
 
-// formPlace is where a form stands among the pages.
+// formPlace is the address of a form and of the pages before and after it.
 type formPlace struct{ title, action, up, upLabel, save string }
 
 func (f *allocationForm) place() formPlace {

@@ -15,7 +15,7 @@ import (
 type PolicyBackend struct {
 	Policy       *v1alpha1.ClusterPolicy
 	Tasks        map[string]int
-	Reader       bool // whether whoever asks may only read
+	Reader       bool // whether the reader may not change anything
 	StateError   error
 	WriteError   error // what a review or a save answers, if anything
 	ReviewResult policy.Review

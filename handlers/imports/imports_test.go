@@ -52,7 +52,7 @@ func upload(t *testing.T, address, text, file string) (*http.Response, *goquery.
 	return response, page
 }
 
-// What HyperPod's quota says stands in the form of a new allocation, with what
+// The form of a new allocation has the values of HyperPod's quota, with what
 // was not carried over, and is saved from there.
 func TestImportOpensTheForm(t *testing.T) {
 	for name, send := range map[string]func(t *testing.T, address, text string) (*http.Response, *goquery.Document){
@@ -270,7 +270,7 @@ func TestImportOfNothing(t *testing.T) {
 	if response, _ := upload(t, address, "", strings.Repeat(" ", 2<<20)); response.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("two megabytes answer %s", response.Status)
 	}
-	// Whatever is wrong with it stands in the form that it opens.
+	// The form that it opens shows its errors.
 	_, page := handlerstest.Post(t, address, url.Values{"text": {`{"ComputeQuotaConfig": {"ComputeQuotaResources": [{"InstanceType": "ml.g6.12xlage", "Count": 1}]}, "ComputeQuotaTarget": {"TeamName": "New Team"}}`}})
 	htmlcheck.Page(t, page)
 	if text := handlerstest.Text(page.Find("#form-errors")); !strings.Contains(text, "did you mean ml.g6.12xlarge") || !strings.Contains(text, "Team name") {

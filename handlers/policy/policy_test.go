@@ -44,7 +44,7 @@ func TestPolicySavedUntouchedIsTheSame(t *testing.T) {
 	}
 }
 
-// A new policy changes nothing that was not asked for.
+// A new policy changes only what the form sets.
 func TestNewPolicyHasDefaults(t *testing.T) {
 	d := &handlerstest.Backend{}
 	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
@@ -417,9 +417,9 @@ func TestPolicyStatusIsNoConflict(t *testing.T) {
 				t.Errorf("the review goes on from version %s", got)
 			}
 		}
-		anew := handlerstest.RankedPolicy()
-		anew.ResourceVersion, anew.UID = "901", "made anew"
-		d.PolicyBackend.Policy = anew
+		recreated := handlerstest.RankedPolicy()
+		recreated.ResourceVersion, recreated.UID = "901", "recreated"
+		d.PolicyBackend.Policy = recreated
 		if response, _ := handlerstest.Post(t, address, mine); response.StatusCode != http.StatusConflict {
 			t.Errorf("%s over a policy that was created again answers %s", action, response.Status)
 		}

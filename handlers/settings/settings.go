@@ -181,11 +181,11 @@ func manageWords(state diagnostics.Report) string {
 	return "managed by the cluster policy, if the console has permission"
 }
 
-func policiesWords(missing []string, looked bool, there string) string {
+func policiesWords(missing []string, checked bool, there string) string {
 	switch {
 	case len(missing) > 0:
 		return "admission policies are missing"
-	case !looked:
+	case !checked:
 		return notKnown
 	}
 	return there

@@ -148,26 +148,26 @@ func TestRepeatedPreemptionsAreOneLine(t *testing.T) {
 			_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks/ns/job/train")
 			htmlcheck.Page(t, page)
 			lines := page.Find("#task-timeline li")
-			var told []string
+			var shown []string
 			for i := range lines.Length() {
 				text := strings.Join(strings.Fields(lines.Eq(i).Text()), " ")
 				if lines.Eq(i).Is(".timeline-pre, .timeline-bad") || strings.HasPrefix(text, "Released") {
-					told = append(told, text)
+					shown = append(shown, text)
 				}
 			}
-			if len(told) != len(tc.want) || lines.Length() != tc.lines {
-				t.Fatalf("%d lines, of them %q; want %d, of them %q", lines.Length(), told, tc.lines, tc.want)
+			if len(shown) != len(tc.want) || lines.Length() != tc.lines {
+				t.Fatalf("%d lines, of them %q; want %d, of them %q", lines.Length(), shown, tc.lines, tc.want)
 			}
 			for i, want := range tc.want {
 				begin, rest, _ := strings.Cut(want, "|")
-				if !strings.HasPrefix(told[i], begin) || !strings.Contains(told[i], rest) {
-					t.Errorf("line %d is %q, want %q", i, told[i], want)
+				if !strings.HasPrefix(shown[i], begin) || !strings.Contains(shown[i], rest) {
+					t.Errorf("line %d is %q, want %q", i, shown[i], want)
 				}
 				times := page.Find("#task-timeline li").FilterFunction(func(_ int, s *goquery.Selection) bool {
-					return strings.Join(strings.Fields(s.Text()), " ") == told[i]
+					return strings.Join(strings.Fields(s.Text()), " ") == shown[i]
 				}).Find("time")
 				if folded := strings.Contains(want, " times "); folded != (times.Length() == 2) || folded && times.Eq(0).AttrOr("datetime", "") != handlerstest.Noon.Add(time.Hour).Format(time.RFC3339) {
-					t.Errorf("the times of %q are %s", told[i], times.Text())
+					t.Errorf("the times of %q are %s", shown[i], times.Text())
 				}
 			}
 			if text := page.Find("#task-timeline").Text(); strings.Contains(text, "more, before") || strings.Contains(text, "secret") {

@@ -101,7 +101,7 @@ func TestReachingAProviderThatRefusesConnections(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody := listener.Addr().String()
+	unused := listener.Addr().String()
 	listener.Close()
 
 	provider, clock, refused := signintest.New(t), &clock{}, true
@@ -109,7 +109,7 @@ func TestReachingAProviderThatRefusesConnections(t *testing.T) {
 		c.Transport = trips(func(r *http.Request) (*http.Response, error) {
 			if refused {
 				r = r.Clone(r.Context())
-				r.URL.Host = nobody
+				r.URL.Host = unused
 			}
 			return http.DefaultTransport.RoundTrip(r)
 		})

@@ -127,7 +127,7 @@ func start(dir string) (stop func(), err error) {
 		"--nodes", filepath.Join(Root(), "cmd", "localcluster", "samples", "nodes.yaml"), "--resettable")
 	// With the default GOGC the API server spends a quarter of its time on garbage
 	// collection, and nearly half of it once its heap reaches the limit.
-	command.Env = append(os.Environ(), "GOGC=500", "GOMEMLIMIT=2GiB")
+	command.Env = append(os.Environ(), "GOGC=300", "GOMEMLIMIT=6GiB")
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	started, exited := make(chan error, 1), make(chan error, 1)

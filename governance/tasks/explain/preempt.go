@@ -45,7 +45,7 @@ type candidate struct {
 // shares, which are not computed: then it may preempt, or the targets are unknown.
 func (l *snapshot) targets(t Task, need quota.FlavorResourceQuantities) ([]*workload, outcome) {
 	q, fair := l.c.Queue, l.c.FairSharing && l.c.Queue.inCohort()
-	looks := q.BorrowWithinCohort || fair && (q.ReclaimWithinCohort == LowerPriority || q.ReclaimWithinCohort == AnyPriority)
+	searches := q.BorrowWithinCohort || fair && (q.ReclaimWithinCohort == LowerPriority || q.ReclaimWithinCohort == AnyPriority)
 	wants := l.requests(need, t.ReplacedUsage)
 	var short []int
 	within, shortWithin, below := true, true, true // its own quota
@@ -56,7 +56,7 @@ func (l *snapshot) targets(t Task, need quota.FlavorResourceQuantities) ([]*work
 		if want.amount <= n.available() {
 			continue
 		}
-		if want.added > n.limit.Nominal && !looks {
+		if want.added > n.limit.Nominal && !searches {
 			return nil, noTargets // Kueue does not look for candidates then
 		}
 		short = append(short, want.fr)

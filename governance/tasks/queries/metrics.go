@@ -50,7 +50,7 @@ func (g *shownVerdicts) count(t *tasks.Task, constraint explain.Constraint, disa
 }
 
 // changed records an explanation, and reports whether it differs from the last one.
-func (g *shownVerdicts) changed(of tasks.Key, says shownVerdict) bool {
+func (g *shownVerdicts) changed(of tasks.Key, verdict shownVerdict) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	last, ok := g.now[of]
@@ -60,6 +60,6 @@ func (g *shownVerdicts) changed(of tasks.Key, says shownVerdict) bool {
 			g.now, g.older = map[tasks.Key]shownVerdict{}, g.now
 		}
 	}
-	g.now[of] = says
-	return !ok || last != says
+	g.now[of] = verdict
+	return !ok || last != verdict
 }
