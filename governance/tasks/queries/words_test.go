@@ -63,11 +63,9 @@ func TestSituationsWithOtherReasons(t *testing.T) {
 	), withOtherReasons, kinds)
 }
 
-// Situations with fair sharing and with waitForPodsReady.
 func TestSituationsWithFairSharing(t *testing.T) {
 	configured(t, strings.NewReplacer(
-		"DisableWaitForPodsReady: true", "DisableWaitForPodsReady: false",
-		"integrations:\n", "fairSharing: {preemptionStrategies: [LessThanOrEqualToFinalShare, LessThanInitialShare]}\nwaitForPodsReady: {timeout: 30s, requeuingStrategy: {backoffBaseSeconds: 60}}\nintegrations:\n",
+		"integrations:\n", "fairSharing: {preemptionStrategies: [LessThanOrEqualToFinalShare, LessThanInitialShare]}\nintegrations:\n",
 	), map[string]func(*lab){
 		"preempted for a fair share": func(l *lab) {
 			l.queue("", 0, "")
@@ -95,6 +93,14 @@ func TestSituationsWithFairSharing(t *testing.T) {
 				l.t.Errorf("%d tasks were preempted, want 2", lost)
 			}
 		},
+	})
+}
+
+func TestSituationsWithWaitForPodsReady(t *testing.T) {
+	configured(t, strings.NewReplacer(
+		"DisableWaitForPodsReady: true", "DisableWaitForPodsReady: false",
+		"integrations:\n", "waitForPodsReady: {timeout: 30s, requeuingStrategy: {backoffBaseSeconds: 60}}\nintegrations:\n",
+	), map[string]func(*lab){
 		"its pods are not ready in time": func(l *lab) {
 			l.deleteNode("")
 			l.queue("", 4, "")
