@@ -397,7 +397,7 @@ func (m *many) changes(s manyServer) {
 				if (!seen.has(found[0])) { seen.add(found[0]); window.late.push(now - epoch - (Number(found[0].replaceAll(",", "")) - 1e9)); }
 			}
 		}).observe(document.body, {subtree: true, childList: true, characterData: true});
-	}`, markEpoch.UnixMilli())
+	}`, int(markEpoch.UnixMilli())) // playwright passes an int64 as undefined
 	must(m.t, err)
 
 	var writing sync.WaitGroup
