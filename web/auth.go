@@ -138,7 +138,6 @@ func isNavigation(request *http.Request) bool {
 }
 
 // loginAddress returns the address that signs in and then opens back.
-// loginAddress returns the address that signs in and then opens back.
 func loginAddress(back string) string {
 	return "/auth/login?" + url.Values{"return": {back}}.Encode()
 }
