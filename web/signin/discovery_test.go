@@ -116,3 +116,64 @@ func TestDiscoveryHappensOnce(t *testing.T) {
 		}
 	}
 }
+
+// A redirect to another host is not followed, because requests contain secrets. One
+// within the provider is.
+func TestRedirectsOfTheProvider(t *testing.T) {
+	for _, path := range []string{discovery, "/keys", "/token", "/userinfo"} {
+		for name, tc := range map[string]struct {
+			status int
+			to     string // an origin; empty for the provider's own
+			ends   bool
+		}{
+			"to itself":          {http.StatusTemporaryRedirect, "", true},
+			"to itself for ever": {http.StatusTemporaryRedirect, "", false},
+			"to another host":    {http.StatusTemporaryRedirect, "http://elsewhere.test", true},
+			"to another port":    {http.StatusFound, "http://127.0.0.1:1", true},
+			"to another scheme":  {http.StatusPermanentRedirect, "https", true},
+		} {
+			t.Run(path+" "+name, func(t *testing.T) {
+				provider := signintest.New(t)
+				own, err := url.Parse(provider.Issuer)
+				if err != nil {
+					t.Fatal(err)
+				}
+				behave(t, provider, func(b *signintest.Behavior) { b.ChangeClaims = set("groups", nil) }) // so that userinfo is requested
+				to := tc.to
+				switch to {
+				case "":
+					to = provider.Issuer
+				case "https":
+					to = "https://" + own.Host
+				}
+				var elsewhere, redirected int
+				party := console(provider, func(c *signin.Config) {
+					c.Transport = trips(func(r *http.Request) (*http.Response, error) {
+						if r.URL.Scheme != own.Scheme || r.URL.Host != own.Host {
+							elsewhere++
+						} else if r.URL.Path == path && (redirected == 0 || !tc.ends) {
+							redirected++
+							return &http.Response{StatusCode: tc.status, Header: http.Header{"Location": {to + path}}, Body: http.NoBody, Request: r}, nil
+						}
+						return http.DefaultTransport.RoundTrip(r)
+					})
+				})
+				address, attempt, err := party.Begin(t.Context())
+				if err == nil {
+					var who signin.Identity
+					if who, err = party.Finish(t.Context(), attempt, visit(t, address)); err == nil && tc.ends && tc.to == "" {
+						wantIdentity(t, who, err, ada)
+						return
+					}
+				}
+				wantAway(t, err)
+				if elsewhere > 0 {
+					t.Errorf("%d requests to another origin", elsewhere)
+				}
+				if redirected == 0 || redirected > 4 {
+					t.Errorf("%d requests were redirected, want 1 to 4", redirected)
+				}
+			})
+		}
+	}
+}

@@ -93,7 +93,23 @@ func New(config Config) *Provider {
 	if config.Now == nil {
 		config.Now = time.Now
 	}
-	return &Provider{config: config, client: &http.Client{Transport: boundedTransport{transport}, Timeout: responseTimeout}}
+	return &Provider{config: config, client: &http.Client{Transport: boundedTransport{transport}, Timeout: responseTimeout, CheckRedirect: checkRedirect}}
+}
+
+// maxRedirects is how many redirects of the provider are followed.
+const maxRedirects = 3
+
+// checkRedirect allows redirects within one origin only: a request may contain the
+// client secret, a code or a refresh token.
+func checkRedirect(next *http.Request, via []*http.Request) error {
+	first := via[0].URL
+	switch {
+	case next.URL.Scheme != first.Scheme || next.URL.Host != first.Host:
+		return fmt.Errorf("the provider redirects from %s to %s://%s, which is not followed", first.Host, next.URL.Scheme, next.URL.Host)
+	case len(via) > maxRedirects:
+		return fmt.Errorf("the provider redirects more than %d times", maxRedirects)
+	}
+	return nil
 }
 
 // discover returns the result of discovery, which it repeats until one succeeded.
