@@ -13,7 +13,7 @@ import (
 
 // registerSignIn registers the routes of sign-in and sign-out.
 func (s *Server) registerSignIn() {
-	limit := limitSignIn()
+	limit := s.limitSignIn()
 	s.echo.GET("/auth/login", s.login, limit)
 	s.echo.GET("/auth/callback", s.callback, limit)
 	s.echo.POST("/auth/logout", s.logout)

@@ -1,13 +1,17 @@
 package web
 
 import (
+	"log/slog"
 	"net"
 	"net/http"
 	"net/netip"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/labstack/echo/v4"
 	"github.com/labstack/echo/v4/middleware"
+	"golang.org/x/time/rate"
 )
 
 // errCrossSite rejects requests of pages of other sites.
@@ -19,15 +23,15 @@ func (s *Server) rejectCrossSite(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		request := c.Request()
 		if s.protection.Check(request) != nil {
-			return errCrossSite
+			return s.rejectedCrossSite(c)
 		}
 		switch request.Header.Get("Sec-Fetch-Dest") {
 		case "iframe", "frame", "embed", "object", "fencedframe":
-			return errCrossSite
+			return s.rejectedCrossSite(c)
 		}
 		site := request.Header.Get("Sec-Fetch-Site")
 		if (site == "cross-site" || site == "same-site") && request.Header.Get("Sec-Fetch-Mode") != "navigate" {
-			return errCrossSite
+			return s.rejectedCrossSite(c)
 		}
 		return next(c)
 	}
@@ -40,20 +44,58 @@ func (s *Server) sameOriginOnly(next echo.HandlerFunc) echo.HandlerFunc {
 		write := c.Request().Clone(c.Request().Context())
 		write.Method = http.MethodPost
 		if s.protection.Check(write) != nil {
-			return errCrossSite
+			return s.rejectedCrossSite(c)
 		}
 		return next(c)
 	}
 }
 
+func (s *Server) rejectedCrossSite(c echo.Context) error {
+	s.rejections.log(c, "cross-site request rejected")
+	return errCrossSite
+}
+
+// rejections logs requests that look like attempts to evade a check. Their number is
+// limited, because any page and any client can cause them.
+type rejections struct {
+	limit   *rate.Limiter
+	now     func() time.Time
+	to      *slog.Logger
+	skipped atomic.Int64 // rejections since the last one that was logged
+}
+
+// Limits of rejections in the log, on each replica.
+const (
+	rejectionRate  = 1 // per second
+	rejectionBurst = 20
+)
+
+func newRejections(now func() time.Time, to *slog.Logger) *rejections {
+	return &rejections{limit: rate.NewLimiter(rejectionRate, rejectionBurst), now: now, to: to}
+}
+
+// log logs a rejected request, or counts it if there are too many.
+func (r *rejections) log(c echo.Context, message string) {
+	if !r.limit.AllowN(r.now(), 1) {
+		r.skipped.Add(1)
+		return
+	}
+	const longest = 200 // bytes of a value that the client chooses
+	cut := func(text string) string { return text[:min(len(text), longest)] }
+	request := c.Request()
+	r.to.Warn(message, "from", c.RealIP(), "method", cut(request.Method), "path", cut(request.URL.Path), "host", cut(request.Host),
+		"origin", cut(request.Header.Get(echo.HeaderOrigin)), "site", cut(request.Header.Get("Sec-Fetch-Site")), "skipped", r.skipped.Swap(0))
+}
+
 // requireHost rejects requests whose Host header is not the console's. Health
 // checks use the address of the pod.
-func requireHost(isOwn func(host string) bool) echo.MiddlewareFunc {
+func (s *Server) requireHost(isOwn func(host string) bool) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			if path := c.Request().URL.Path; isOwn(c.Request().Host) || path == "/healthz" || path == "/readyz" {
 				return next(c)
 			}
+			s.rejections.log(c, "request for another host rejected")
 			return &Error{Status: http.StatusMisdirectedRequest, Message: "The console does not serve this host name. Open it by its configured address."}
 		}
 	}
@@ -99,7 +141,7 @@ const (
 
 // limitSignIn rejects too many sign-in requests of one client address; an IPv6
 // /64 network counts as one.
-func limitSignIn() echo.MiddlewareFunc {
+func (s *Server) limitSignIn() echo.MiddlewareFunc {
 	return middleware.RateLimiterWithConfig(middleware.RateLimiterConfig{
 		Store: middleware.NewRateLimiterMemoryStoreWithConfig(middleware.RateLimiterMemoryStoreConfig{Rate: signInRate, Burst: signInBurst}),
 		IdentifierExtractor: func(c echo.Context) (string, error) {
@@ -111,6 +153,7 @@ func limitSignIn() echo.MiddlewareFunc {
 			return address.String(), err
 		},
 		DenyHandler: func(c echo.Context, _ string, _ error) error {
+			s.rejections.log(c, "sign-in rejected: too many from this address")
 			c.Response().Header().Set(echo.HeaderRetryAfter, "30")
 			return &Error{Status: http.StatusTooManyRequests, Message: "Too many sign-ins from your address. Wait half a minute, then try again.", Retry: true}
 		},

@@ -2,9 +2,12 @@ package web_test
 
 import (
 	"net/http"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"kuota.dev/kuota/web/webtest"
 )
@@ -110,5 +113,81 @@ func shareless(t *testing.T, response *http.Response) {
 	}
 	if got := response.Header.Get("Cross-Origin-Resource-Policy"); got != "same-origin" {
 		t.Errorf("%s: Cross-Origin-Resource-Policy is %q", response.Request.URL.Path, got)
+	}
+}
+
+var skipped = regexp.MustCompile(`rejected.* skipped=(\d+)`)
+
+// Rejected requests are logged, but a page that sends many does not fill the log.
+func TestRejectionsAreLogged(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		request func(*webtest.Browser)
+		want    []string
+	}{
+		"a write of another site": {
+			func(b *webtest.Browser) { b.Ask(http.MethodPost, "/form", "", "Origin", evil) },
+			[]string{`msg="cross-site request rejected"`, "method=POST", "path=/form", "origin=" + evil, "from=127.0.0.1"},
+		},
+		"a frame": {
+			func(b *webtest.Browser) {
+				b.Ask(http.MethodGet, "/me", "", "Sec-Fetch-Dest", "iframe", "Sec-Fetch-Mode", "navigate", "Sec-Fetch-Site", "cross-site")
+			},
+			[]string{`msg="cross-site request rejected"`, "path=/me", "site=cross-site"},
+		},
+		"a fetch": {
+			func(b *webtest.Browser) {
+				b.Ask(http.MethodGet, "/me", "", "Sec-Fetch-Mode", "cors", "Sec-Fetch-Site", "same-site")
+			},
+			[]string{`msg="cross-site request rejected"`, "site=same-site"},
+		},
+		"a stream in an old browser": {
+			func(b *webtest.Browser) { b.Stream(http.MethodGet, "/me/events", "Origin", evil).Body.Close() },
+			[]string{`msg="cross-site request rejected"`, "path=/me/events", "origin=" + evil},
+		},
+		"another host": {
+			func(b *webtest.Browser) { b.Ask(http.MethodGet, "/me", "", "Host", "evil.example") },
+			[]string{`msg="request for another host rejected"`, "host=evil.example"},
+		},
+		"a long value": {
+			func(b *webtest.Browser) {
+				b.Ask(http.MethodPost, "/form", "", "Origin", evil+"/"+strings.Repeat("x", 9000))
+			},
+			[]string{"origin=" + evil + "/" + strings.Repeat("x", 200-len(evil)-1) + " "},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := start(t, webtest.Setup{})
+			b := c.Browser(t).SignIn()
+			tc.request(b)
+			for _, want := range append(tc.want, "level=WARN", "skipped=0") {
+				if log := c.Log.String(); !strings.Contains(log, want) {
+					t.Errorf("the log does not contain %s:\n%s", want, log)
+				}
+			}
+			began := time.Now()
+			for range 100 {
+				tc.request(b)
+			}
+			lines, most := strings.Count(c.Log.String(), "rejected"), 22+int(time.Since(began).Seconds())
+			if lines < 20 || lines > most {
+				t.Errorf("got %d lines after 101 requests, want 20 and one for each second, at most %d", lines, most)
+			}
+			c.Clock.Advance(5 * time.Second)
+			tc.request(b)
+			found := skipped.FindAllStringSubmatch(c.Log.String(), -1)
+			counted := len(found)
+			for _, line := range found {
+				n, err := strconv.Atoi(line[1])
+				if err != nil {
+					t.Fatal(err)
+				}
+				counted += n
+			}
+			if counted != 102 {
+				t.Errorf("the log has lines for %d requests, with those that it skipped, want 102:\n%s", counted, c.Log.String())
+			}
+		})
 	}
 }

@@ -55,6 +55,7 @@ type Server struct {
 	user       User
 	now        func() time.Time
 	log        *slog.Logger
+	rejections *rejections
 	closing    chan struct{}
 	feeds      feeds
 	metrics    *metrics
@@ -81,6 +82,7 @@ func New(options Options) (*Server, error) {
 	if s.now == nil {
 		s.now = time.Now
 	}
+	s.rejections = newRejections(s.now, s.log)
 	isOwnHost := isLoopbackHost
 	if s.signIn != nil {
 		isOwnHost = func(host string) bool { return strings.EqualFold(host, s.signIn.URL.Host) }
@@ -94,7 +96,7 @@ func New(options Options) (*Server, error) {
 			return err
 		}}),
 		s.secureHeaders,
-		requireHost(isOwnHost),
+		s.requireHost(isOwnHost),
 		s.rejectCrossSite,
 		middleware.BodyLimit(maxForm),
 		middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 1024}), // streams too: each event is flushed

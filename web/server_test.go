@@ -155,7 +155,7 @@ func TestHeaders(t *testing.T) {
 		response, _ := do(t, http.MethodGet, address+path, "")
 		for header, want := range map[string]string{
 			"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff",
-			"Cache-Control": "no-store", "Cross-Origin-Opener-Policy": "same-origin",
+			"Cache-Control": "no-store", "Cross-Origin-Opener-Policy": "same-origin", "Referrer-Policy": "same-origin",
 		} {
 			if got := response.Header.Get(header); !strings.Contains(got, want) {
 				t.Errorf("%s: %s is %q", path, header, got)

@@ -195,6 +195,9 @@ func TestSignInRate(t *testing.T) {
 			t.Errorf("another address, %s, gets %d", address, got)
 		}
 	}
+	if log := c.Log.String(); !strings.Contains(log, `msg="sign-in rejected: too many from this address" from=`) {
+		t.Errorf("the log does not contain the rejection:\n%s", log)
+	}
 }
 
 func TestFiveThousandGroups(t *testing.T) {
