@@ -99,6 +99,9 @@ func (s *Server) logout(c echo.Context) error {
 	}
 	s.setCookie(c, sessionCookie, "", 0)
 	s.setCookie(c, draftCookie, "", 0)
+	// "cookies" would delete the cookies of all hosts of the domain, and "cache" only
+	// static files: pages are never stored.
+	c.Response().Header().Set("Clear-Site-Data", `"storage"`)
 	return Render(c, http.StatusOK, views.SignedOutPage(page))
 }
 

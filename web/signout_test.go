@@ -36,6 +36,9 @@ func TestSignOut(t *testing.T) {
 	if b.Cookie("kuota") != nil {
 		t.Error("the browser keeps the cookie")
 	}
+	if got, want := answer.Header.Get("Clear-Site-Data"), `"storage"`; got != want {
+		t.Errorf("Clear-Site-Data is %s, want %s", got, want)
+	}
 	for name, at := range map[string]*console{"here": c, "at another replica": replica} {
 		if answer := kept.At(at.Console).Ask(http.MethodGet, "/me", ""); answer.StatusCode != http.StatusUnauthorized {
 			t.Errorf("%s the old cookie gets %s: %s", name, answer.Status, answer.Text)
