@@ -68,6 +68,12 @@ image: ## build the image with buildah or docker; PLATFORM=linux/arm64, IMAGE=na
 	else echo "make image needs buildah or docker" >&2; exit 1; fi; \
 	$$build --platform $(PLATFORM) --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) --tag $(IMAGE) $(IMAGE_ARGS) .
 
+# What is linked into the binary; static/vendor has what browsers load. The tool
+# is pinned in a module of its own, because it needs more modules than the console.
+.PHONY: sbom
+sbom: kuota ## list the modules of the console as CycloneDX in .local/kuota.cdx.json
+	@cd deploy/sbom && go tool cyclonedx-gomod bin -json -std -version '$(VERSION)' -output $(CURDIR)/.local/kuota.cdx.json $(BIN)/kuota
+
 .PHONY: builder
 builder: ## install what the image test needs, and make the base image of the Dockerfile, once; as root
 	@e2e/image/install.sh $(IMAGES)
@@ -143,6 +149,7 @@ verify: check test fuzz builder real-node ## what takes longer: run before an is
 	@KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 120m ./e2e/behavior ./e2e/interrupted ./e2e/preemptionloops ./e2e/replicas
 	@cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 20m -run '^TestRealNode' -v .
 	@KUOTA_VERIFY=1 KUOTA_IMAGES=$(IMAGES) go test -count=1 -timeout 60m -v ./e2e/image
+	@KUOTA_VERIFY=1 go test -count=1 -run '^TestSBOM$$' .
 	@$(MAKE) --no-print-directory older
 	@go test -race -count=1 -p 1 -timeout 60m ./governance/... ./handlers ./web/...
 
