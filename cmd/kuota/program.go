@@ -57,6 +57,7 @@ type program struct {
 	log    *slog.Logger
 
 	leader      *leader.Leader
+	denials     *cluster.Denials
 	cluster     *cluster.Cluster
 	reconcilers reconcile.Reconcilers
 
@@ -108,6 +109,8 @@ func (p *program) newCluster() error {
 	if err != nil {
 		return err
 	}
+	p.denials = cluster.NewDenials(p.log)
+	p.denials.Observe(connection)
 	p.leader, err = leader.New(connection, leader.Options{Disabled: !c.leaderElection, Namespace: c.namespace, Identity: identity(), Log: p.log})
 	if err != nil {
 		return err
@@ -159,7 +162,7 @@ func (p *program) newServices() error {
 		return err
 	}
 	p.tasks.Guard = guard
-	return errors.Join(p.cluster.RegisterMetrics(metrics.Registry), metrics.Registry.Register(p.tasks.Index), metrics.Registry.Register(p.leader), metrics.Registry.Register(guard), metrics.Registry.Register(thisBuild().metric()))
+	return errors.Join(p.cluster.RegisterMetrics(metrics.Registry), metrics.Registry.Register(p.tasks.Index), metrics.Registry.Register(p.leader), metrics.Registry.Register(p.denials), metrics.Registry.Register(guard), metrics.Registry.Register(thisBuild().metric()))
 }
 
 // newHistory opens the history database, unless history is disabled.
