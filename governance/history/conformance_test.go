@@ -59,6 +59,7 @@ func conform(t *testing.T, newURL func(testing.TB) string) {
 	} {
 		t.Run(name, func(t *testing.T) { test(t, newURL(t)) })
 	}
+	t.Run("NewerSchema", func(t *testing.T) { testNewerSchema(t, newURL) })
 }
 
 func open(t testing.TB, url string, options Options) *Store {

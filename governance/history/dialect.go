@@ -122,8 +122,14 @@ func openPostgres(url string) (*sql.DB, error) {
 }
 
 // migrate migrates the tables to this version. Several processes may do so at
-// once.
+// once. It leaves tables of a newer version as they are: their migrations only add
+// what this version does not read.
 func (d *dialect) migrate(ctx context.Context, db *sql.DB, log *slog.Logger) error {
+	return d.migrateWith(ctx, migrations, db, log)
+}
+
+// migrateWith migrates with the migrations of a version.
+func (d *dialect) migrateWith(ctx context.Context, migrations fs.FS, db *sql.DB, log *slog.Logger) error {
 	files, err := fs.Sub(migrations, "migrations/"+d.folder)
 	if err != nil {
 		return err
