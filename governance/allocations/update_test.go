@@ -81,6 +81,40 @@ func TestStatusUpdateIsNoConflict(t *testing.T) {
 	must(t, w.Update(t.Context(), w.admin, &read, nil))
 }
 
+// After a rollback the CRD has a field that the console does not know. An update keeps
+// its value.
+func TestUpdateKeepsFieldsOfANewerCRD(t *testing.T) {
+	w := setup(t)
+	const field = "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/next"
+	patchCRD := func(patch string) {
+		w.Kubectl(t, "", "patch", "crd", "computeallocations.kuota.dev", "--type=json", "-p", patch)
+	}
+	patchCRD(`[{"op": "add", "path": "` + field + `", "value": {"type": "string"}}]`)
+	t.Cleanup(func() { patchCRD(`[{"op": "remove", "path": "` + field + `"}]`) })
+	team := w.team(t, "newer", gpus(1))
+	next := func() string {
+		return w.Kubectl(t, "", "get", "computeallocation", team.Name, "-o", "jsonpath={.spec.next} {.spec.displayName}")
+	}
+	clustertest.Eventually(t, soon, func(context.Context) error { // until the API server uses the new schema
+		w.Kubectl(t, "", "patch", "computeallocation", team.Name, "--type=merge", "-p", `{"spec": {"next": "kept"}}`)
+		if got := next(); got != "kept " {
+			return fmt.Errorf("the new field and the name are %q", got)
+		}
+		return nil
+	})
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		read, err := w.Find(ctx, w.admin, team.Name)
+		if err == nil {
+			read.Spec.DisplayName = "New"
+			err = w.Update(ctx, w.admin, &read, nil)
+		}
+		return err
+	})
+	if got := next(); got != "kept New" {
+		t.Errorf("after the update the new field and the name are %q, want kept New", got)
+	}
+}
+
 // A member sees their team and may not change it. A user outside all teams cannot
 // find out whether a team exists.
 func TestPermissions(t *testing.T) {

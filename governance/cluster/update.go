@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"reflect"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,7 +22,8 @@ const maxUpdateAttempts = 5
 // UpdateSpec changes the spec of a cluster-scoped object that was read at
 // readAt, a resourceVersion. If the spec changed since, it returns a conflict,
 // unless the spec already is the wanted one: then an earlier attempt succeeded
-// and its response was lost. Changes of the status are no conflict.
+// and its response was lost. Changes of the status are no conflict. Fields of a newer
+// CRD, which the type of object does not have, stay.
 //
 // object names the object, and contains the response afterwards. change sets
 // the new spec and annotations on it. as reads and writes as the user. before
@@ -31,7 +32,8 @@ func (c *Cluster) UpdateSpec(ctx context.Context, as client.Client, object clien
 	key := client.ObjectKeyFromObject(object)
 	var seen specVersion
 	for try := 1; ; try++ {
-		if err := read(ctx, as, key, object); err != nil {
+		live, err := read(ctx, as, key, object)
+		if err != nil {
 			return nil, err
 		}
 		before, _ = object.DeepCopyObject().(client.Object)
@@ -46,10 +48,17 @@ func (c *Cluster) UpdateSpec(ctx context.Context, as client.Client, object clien
 		if err := change(); err != nil {
 			return before, err
 		}
-		if seen != specVersionOf(before) {
-			return before, conflictUnlessApplied(ctx, as, before, object)
+		wanted, err := updated(live, before, object)
+		if err != nil {
+			return before, err
 		}
-		err = as.Update(ctx, object, options...)
+		if seen != specVersionOf(before) {
+			return before, conflictUnlessApplied(ctx, as, before, wanted)
+		}
+		err = as.Update(ctx, wanted, options...)
+		if err == nil {
+			return before, decode(wanted, object)
+		}
 		if !apierrors.IsConflict(err) || try == maxUpdateAttempts {
 			return before, err
 		}
@@ -59,7 +68,7 @@ func (c *Cluster) UpdateSpec(ctx context.Context, as client.Client, object clien
 // SpecUnchanged reads an object as a user, and reports whether its spec is the
 // one of a resourceVersion. object names it, and contains it afterwards.
 func (c *Cluster) SpecUnchanged(ctx context.Context, as client.Client, object client.Object, resourceVersion string) (bool, error) {
-	if err := read(ctx, as, client.ObjectKeyFromObject(object), object); err != nil {
+	if _, err := read(ctx, as, client.ObjectKeyFromObject(object), object); err != nil {
 		return false, err
 	}
 	if object.GetResourceVersion() == resourceVersion {
@@ -69,10 +78,15 @@ func (c *Cluster) SpecUnchanged(ctx context.Context, as client.Client, object cl
 	return seen == specVersionOf(object), err
 }
 
-// read reads an object into object, which is zeroed before.
-func read(ctx context.Context, as client.Client, key client.ObjectKey, object client.Object) error {
-	reflect.ValueOf(object).Elem().SetZero()
-	return as.Get(ctx, key, object)
+// read reads an object, and sets into to the fields that its type has.
+func read(ctx context.Context, as client.Client, key client.ObjectKey, into client.Object) (live *unstructured.Unstructured, err error) {
+	if live, err = newUnstructured(into); err != nil {
+		return nil, err
+	}
+	if err := as.Get(ctx, key, live); err != nil {
+		return nil, err
+	}
+	return live, decode(live, into)
 }
 
 // specVersion identifies one spec of an object.
@@ -111,8 +125,8 @@ func (c *Cluster) specVersionAt(ctx context.Context, object client.Object, resou
 // conflictUnlessApplied returns nil if live already is as wanted, and a
 // conflict otherwise. A dry run compares the specs, because the API server sets
 // defaults. Annotations are compared as change sets them.
-func conflictUnlessApplied(ctx context.Context, as client.Client, live, wanted client.Object) error {
-	tried, _ := wanted.DeepCopyObject().(client.Object)
+func conflictUnlessApplied(ctx context.Context, as client.Client, live client.Object, wanted *unstructured.Unstructured) error {
+	tried := wanted.DeepCopy()
 	if maps.Equal(live.GetAnnotations(), wanted.GetAnnotations()) {
 		if err := as.Update(ctx, tried, client.DryRunAll); err == nil && tried.GetGeneration() == live.GetGeneration() {
 			return nil
