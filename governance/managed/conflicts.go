@@ -70,8 +70,8 @@ func Conflicts(ctx context.Context, reader client.Reader, allocation *v1alpha1.C
 	return append(all, ofFlavors...), nil
 }
 
-// namespaceConflict returns what prevents an allocation from using a namespace;
-// nil for nothing.
+// namespaceConflict returns what prevents an allocation from using the namespace of a
+// name; nil for nothing.
 func namespaceConflict(ctx context.Context, reader client.Reader, allocation *v1alpha1.ComputeAllocation, name string) (*governance.FieldError, error) {
 	var namespace corev1.Namespace
 	err := reader.Get(ctx, client.ObjectKey{Name: name}, &namespace)
@@ -81,24 +81,30 @@ func namespaceConflict(ctx context.Context, reader client.Reader, allocation *v1
 	if err != nil {
 		return nil, cluster.Translate("read namespace", err)
 	}
+	return NamespaceConflict(allocation, &namespace), nil
+}
+
+// NamespaceConflict returns what prevents an allocation from using an existing
+// namespace; nil for nothing.
+func NamespaceConflict(allocation *v1alpha1.ComputeAllocation, namespace *corev1.Namespace) *governance.FieldError {
 	path := "metadata.name"
 	if allocation.Spec.Namespace != "" {
 		path = "spec.namespace"
 	}
-	owner := namespace.Annotations[desired.AnnotationTeam]
+	name, owner := namespace.Name, namespace.Annotations[desired.AnnotationTeam]
 	switch {
 	case namespace.DeletionTimestamp != nil:
-		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s is being deleted; wait until it is deleted", name)}, nil
+		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s is being deleted; wait until it is deleted", name)}
 	case owner == allocation.Name:
-		return nil, nil
+		return nil
 	case owner != "" && namespace.Labels[desired.LabelGoverned] == "true":
-		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s belongs to another team; choose another name", name)}, nil
+		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s belongs to another team; choose another name", name)}
 	case owner != "":
-		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s belonged to team %s and may contain its data; choose another, or remove annotation %s from it", name, owner, desired.AnnotationTeam)}, nil
+		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s belonged to team %s and may contain its data; choose another, or remove annotation %s from it", name, owner, desired.AnnotationTeam)}
 	case allocation.Spec.Namespace == "":
-		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s already exists; choose another name, or set spec.namespace of the allocation to take it over", name)}, nil
+		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s already exists; choose another name, or set spec.namespace of the allocation to take it over", name)}
 	}
-	return nil, nil
+	return nil
 }
 
 // objectConflict returns what prevents Kuota from writing an object: it exists and

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -9,7 +10,9 @@ import (
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/managed"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -43,19 +46,24 @@ func (a applier) apply(ctx context.Context, piece managed.Object, live bool) (*v
 		return nil, nil
 	}
 	// The cache may still show a change that was already reverted, so the object is
-	// read from the API server. An object that the cache does not have is applied
-	// without force: if another manager just created it, that is a conflict, and the
-	// next reconciliation reports it.
-	options := []client.ApplyOption{fieldOwner}
-	if piece.Live.GetName() != "" {
-		if !live {
-			if err := client.IgnoreNotFound(a.APIReader.Get(ctx, key, piece.Live)); err != nil {
-				return nil, err
-			}
-			if upToDate(piece.Live, want) {
-				return nil, nil
-			}
+	// read from the API server. An object that does not exist is applied without
+	// force: if another manager just created it, that is a conflict, and the next
+	// reconciliation reports it.
+	exists := piece.Live.GetName() != ""
+	if exists && !live {
+		err := a.APIReader.Get(ctx, key, piece.Live)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, err
 		}
+		if exists = err == nil; exists && upToDate(piece.Live, want) {
+			return nil, nil
+		}
+	}
+	options := []client.ApplyOption{fieldOwner}
+	switch {
+	case exists && !managed.ByKuota(piece.Live):
+		return nil, errCreatedByAnother(piece)
+	case exists:
 		options = append(options, client.ForceOwnership)
 	}
 	digest := piece.Metadata.Annotations[desired.AnnotationDesired]
@@ -101,4 +109,11 @@ func lastManager(object client.Object) (string, metav1.Time) {
 		changed = object.GetCreationTimestamp()
 	}
 	return manager, changed
+}
+
+// errCreatedByAnother returns a conflict, which is retried: another manager created
+// the object after the reconciliation had checked that it does not exist. The next
+// one reports it.
+func errCreatedByAnother(piece managed.Object) error {
+	return apierrors.NewConflict(schema.GroupResource{Resource: piece.Kind}, piece.Key.Name, errors.New("it was created in the meantime"))
 }

@@ -26,7 +26,7 @@ import (
 // resized if the ClusterQueue was last written with another quota, which the
 // cache may not have yet.
 func (r *AllocationReconciler) applyObjects(ctx context.Context, allocation *v1alpha1.ComputeAllocation, objects desired.Objects, resized bool) error {
-	if err := r.applyNamespace(ctx, objects); err != nil {
+	if err := r.applyNamespace(ctx, allocation, objects); err != nil {
 		return err
 	}
 	for _, piece := range managed.Objects(objects) {
@@ -72,9 +72,10 @@ func (r *AllocationReconciler) recordCorrection(ctx context.Context, allocation 
 }
 
 // applyNamespace labels the namespace of a team, or creates it. It applies to the
-// resourceVersion that the cache has: if another team took the namespace since,
-// that is a conflict, and the next reconciliation reports it.
-func (r *AllocationReconciler) applyNamespace(ctx context.Context, objects desired.Objects) error {
+// resourceVersion that the cache has: if another user created the namespace, or
+// another team took it, since the check for conflicts, that is a conflict, and the
+// next reconciliation reports it.
+func (r *AllocationReconciler) applyNamespace(ctx context.Context, allocation *v1alpha1.ComputeAllocation, objects desired.Objects) error {
 	wanted, name := objects.Namespace, *objects.Namespace.GetName()
 	fields, err := toFields(wanted)
 	if err != nil {
@@ -85,6 +86,8 @@ func (r *AllocationReconciler) applyNamespace(ctx context.Context, objects desir
 	switch {
 	case err == nil && upToDate(&namespace, fields):
 		return nil
+	case err == nil && managed.NamespaceConflict(allocation, &namespace) != nil:
+		return errNamespaceInUse(name)
 	case err == nil:
 		err = r.applyExistingNamespace(ctx, &namespace, wanted)
 	case apierrors.IsNotFound(err):
@@ -93,7 +96,7 @@ func (r *AllocationReconciler) applyNamespace(ctx context.Context, objects desir
 		namespace.Name, namespace.Labels, namespace.Annotations = name, wanted.Labels, wanted.Annotations
 		err = r.Create(ctx, &namespace, fieldOwner)
 		if apierrors.IsAlreadyExists(err) {
-			return errNamespaceNotCached(name)
+			return errNamespaceInUse(name)
 		}
 	}
 	if err != nil {
@@ -118,9 +121,9 @@ func (r *AllocationReconciler) applyExistingNamespace(ctx context.Context, names
 	return r.Apply(ctx, desired.WithResourceVersion(namespace.ResourceVersion), client.ForceOwnership, fieldOwner)
 }
 
-// errNamespaceNotCached returns a conflict, which is retried: by then the cache
-// has the namespace, and its owner is known.
-func errNamespaceNotCached(namespace string) error {
+// errNamespaceInUse returns a conflict, which is retried: by then the cache has the
+// namespace, and the check for conflicts reports its owner.
+func errNamespaceInUse(namespace string) error {
 	return apierrors.NewConflict(corev1.Resource("namespaces"), namespace, errors.New("it was created in the meantime"))
 }
 

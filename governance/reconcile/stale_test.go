@@ -21,21 +21,28 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// An object of another manager that the controller's cache does not have yet is not
-// overwritten.
+// An object of another manager that the controller's cache does not have yet, or that
+// it has only after the check for conflicts, is not overwritten.
 func TestUncachedObjectsAreNotAdopted(t *testing.T) {
 	c := setup(t)
-	for name, foreign := range map[string]func(team string) client.Object{
-		"ClusterQueue": func(team string) client.Object {
-			return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: desired.DefaultNaming.ClusterQueue(team)}}
-		},
-		"Namespace": func(team string) client.Object {
-			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: desired.DefaultNaming.Namespace(team)}}
-		},
+	clusterQueue := func(team string) client.Object {
+		return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: desired.DefaultNaming.ClusterQueue(team)}}
+	}
+	namespace := func(team string) client.Object {
+		return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: desired.DefaultNaming.Namespace(team)}}
+	}
+	for name, test := range map[string]struct {
+		foreign func(team string) client.Object
+		misses  int // reads before the cache has the object; 0 for all
+	}{
+		"ClusterQueue":                              {clusterQueue, 0},
+		"ClusterQueue created after the check":      {clusterQueue, 1},
+		"Namespace":                                 {namespace, 0},
+		"Namespace created after the first reading": {namespace, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			team := clustertest.Name("unseen")
-			object := foreign(team)
+			object := test.foreign(team)
 			if err := c.Client.Create(t.Context(), object); err != nil {
 				t.Fatal(err)
 			}
@@ -50,9 +57,13 @@ func TestUncachedObjectsAreNotAdopted(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			reads := 0
 			behind := interceptor.NewClient(direct, interceptor.Funcs{
 				Get: func(ctx context.Context, under client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
 					if key.Name == object.GetName() {
+						reads++
+					}
+					if key.Name == object.GetName() && (test.misses == 0 || reads <= test.misses) {
 						return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
 					}
 					return under.Get(ctx, key, into, options...)
