@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/e2e/consoles"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 )
 
@@ -31,7 +32,7 @@ const (
 	maxGap       = 15 * time.Second // between two samples in history
 	takeoverTime = 14 * time.Second // until another replica leads after a kill
 	handoverTime = 4 * time.Second  // until another replica leads after a clean stop
-	patience     = time.Minute
+	patience     = consoles.Patience
 )
 
 func must(t testing.TB, err error) {

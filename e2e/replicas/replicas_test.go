@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/e2e/consoles"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/desired"
@@ -32,20 +33,20 @@ const teams = 10
 func TestLeaderKilledPausedAndStopped(t *testing.T) {
 	plan := planOf()
 	c := clustertest.Get(t)
-	c.Apply(t, adminBinding)
+	c.Apply(t, consoles.AdminBinding)
 	database := historytest.Start(t).Database(t)
 	recorded := watchVersions(t, c)
-	a := newReplica(t, c, "a", database)
-	a.waitReady()
-	a.waitLeads(takeoverTime)
-	b := newReplica(t, c, "b", database)
-	b.waitReady()
+	a := consoles.New(t, c, "a", database)
+	a.WaitReady()
+	a.WaitLeads(takeoverTime)
+	b := consoles.New(t, c, "b", database)
+	b.WaitReady()
 	began := time.Now()
 
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	var load sync.WaitGroup
-	saves := &saver{client: signIn(t, a), replicas: []*replica{a, b}}
+	saves := &saver{client: consoles.SignIn(t, a), replicas: []*consoles.Replica{a, b}}
 	load.Go(func() { saves.run(ctx, t) })
 	changed := make([]string, teams)
 	for i := range changed {
@@ -80,36 +81,36 @@ func TestLeaderKilledPausedAndStopped(t *testing.T) {
 	disturbances := 0
 	for i := range max(plan.kills, plan.pauses, plan.stops) {
 		if i < plan.kills {
-			leads.end(syscall.SIGKILL)
-			swap("killed", follows.waitLeads(takeoverTime))
+			leads.End(syscall.SIGKILL)
+			swap("killed", follows.WaitLeads(takeoverTime))
 			disturbances++
-			follows.start()
-			follows.waitReady()
+			follows.Start()
+			follows.WaitReady()
 			settle()
 		}
 		if i < plan.pauses {
 			paused := time.Now()
-			leads.signal(syscall.SIGSTOP)
-			took := follows.waitLeads(takeoverTime)
+			leads.Signal(syscall.SIGSTOP)
+			took := follows.WaitLeads(takeoverTime)
 			time.Sleep(time.Until(paused.Add(plan.pause))) // the condition under test is this time
-			leads.signal(syscall.SIGCONT)
+			leads.Signal(syscall.SIGCONT)
 			swap("paused", took)
 			disturbances++
 			clustertest.Eventually(t, 3*time.Second, func(ctx context.Context) error {
-				if follows.leads(ctx) == nil {
-					return fmt.Errorf("replica %s still leads after its pause", follows.name)
+				if follows.Leads(ctx) == nil {
+					return fmt.Errorf("replica %s still leads after its pause", follows.Name)
 				}
-				return leads.leads(ctx)
+				return leads.Leads(ctx)
 			})
-			follows.waitReady()
+			follows.WaitReady()
 			settle()
 		}
 		if i < plan.stops {
-			leads.end(syscall.SIGTERM)
-			swap("stopped", follows.waitLeads(handoverTime))
+			leads.End(syscall.SIGTERM)
+			swap("stopped", follows.WaitLeads(handoverTime))
 			disturbances++
-			follows.start()
-			follows.waitReady()
+			follows.Start()
+			follows.WaitReady()
 			settle()
 		}
 	}
@@ -123,9 +124,9 @@ func TestLeaderKilledPausedAndStopped(t *testing.T) {
 	all := append(append([]string{busy}, changed...), saves.saved...)
 	checkApplied(t, c, all)
 	recorded.check(t, c, all)
-	checkTasks(t, store, busy, began, jobs)
-	checkGaps(t, store, began, disturbances)
-	checkIntervals(t, database)
+	consoles.CheckTasks(t, store, busy, began, jobs)
+	consoles.CheckGaps(t, store, began, disturbances, maxGap)
+	consoles.CheckIntervals(t, database)
 }
 
 // TestThousandAllocationsOfTwoReplicas measures the same as TestThousandAllocations.
@@ -135,9 +136,9 @@ func TestThousandAllocationsOfTwoReplicas(t *testing.T) {
 	}
 	c := clustertest.Get(t)
 	database := historytest.Start(t).Database(t)
-	a, b := newReplica(t, c, "a", database), newReplica(t, c, "b", database)
-	a.waitReady()
-	b.waitReady()
+	a, b := consoles.New(t, c, "a", database), consoles.New(t, c, "b", database)
+	a.WaitReady()
+	b.WaitReady()
 	began := time.Now()
 	c.ReadyTeams(t, 1000)
 	fmt.Printf("figure thousand_allocations_two_replicas %.1f s\n", time.Since(began).Seconds())

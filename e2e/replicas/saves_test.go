@@ -5,71 +5,21 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/http/cookiejar"
 	"net/url"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/e2e/consoles"
 	"kuota.dev/kuota/governance/cluster/clustertest"
-
-	"github.com/PuerkitoBio/goquery"
 )
-
-const adminBinding = `{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRoleBinding, metadata: {name: kuota-admins}, roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kuota-admin}, subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: kuota-admins}]}`
-
-// signIn signs the admin in at one replica. Cookies do not depend on the port, so
-// that the session is used at the other replica too.
-func signIn(t *testing.T, r *replica) *http.Client {
-	t.Helper()
-	jar, err := cookiejar.New(nil)
-	must(t, err)
-	client := &http.Client{Jar: jar, Timeout: 10 * time.Second}
-	response, page := load(t, client, http.MethodGet, r.address+"/policies?signed-in", nil)
-	for range 5 {
-		if strings.HasPrefix(response.Request.URL.String(), r.address) {
-			return client
-		}
-		values := url.Values{}
-		form := page.Find("form").First()
-		form.Find("input[name], button[name]").Each(func(_ int, input *goquery.Selection) {
-			values.Set(input.AttrOr("name", ""), input.AttrOr("value", ""))
-		})
-		for input, value := range map[string]string{"username": "admin", "login": "admin", "password": "kuota-admin"} {
-			if values.Has(input) {
-				values.Set(input, value)
-			}
-		}
-		action, err := response.Request.URL.Parse(form.AttrOr("action", ""))
-		must(t, err)
-		response, page = load(t, client, http.MethodPost, action.String(), values)
-	}
-	t.Fatalf("sign in: got address %s with %s", response.Request.URL, response.Status)
-	return nil
-}
-
-func load(t *testing.T, client *http.Client, method, address string, values url.Values) (*http.Response, *goquery.Document) {
-	t.Helper()
-	request, err := http.NewRequest(method, address, strings.NewReader(values.Encode()))
-	must(t, err)
-	request.Header.Set("Accept", "text/html")
-	if values != nil {
-		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	}
-	response, err := client.Do(request)
-	must(t, err)
-	defer response.Body.Close()
-	page, err := goquery.NewDocumentFromReader(response.Body)
-	must(t, err)
-	return response, page
-}
 
 // saver saves new allocations in the form of the console, like an admin who repeats
 // a save that was not answered.
 type saver struct {
 	client   *http.Client
-	replicas []*replica
+	replicas []*consoles.Replica
 
 	mu    sync.Mutex
 	saved []string // teams whose save was confirmed
@@ -106,11 +56,11 @@ func (s *saver) run(ctx context.Context, t *testing.T) {
 	}
 }
 
-func (s *saver) save(r *replica, values url.Values) error {
+func (s *saver) save(r *consoles.Replica, values url.Values) error {
 	client := *s.client
 	client.Timeout = 3 * time.Second
 	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	request, err := http.NewRequest(http.MethodPost, r.address+"/policies/allocations/new", strings.NewReader(values.Encode()))
+	request, err := http.NewRequest(http.MethodPost, r.Address+"/policies/allocations/new", strings.NewReader(values.Encode()))
 	if err != nil {
 		return err
 	}

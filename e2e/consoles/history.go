@@ -1,4 +1,4 @@
-package replicas_test
+package consoles
 
 import (
 	"context"
@@ -12,26 +12,28 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// checkGaps fails the test unless there are as many gaps as disturbances, none longer
-// than maxGap.
-func checkGaps(t *testing.T, store *history.Store, from time.Time, atLeast int) {
+// CheckGaps fails the test unless there are at least so many gaps in history, none
+// longer than longest. It returns the length of the longest.
+func CheckGaps(t testing.TB, store *history.Store, from time.Time, atLeast int, longest time.Duration) (most time.Duration) {
 	t.Helper()
 	gaps, err := store.Gaps(t.Context(), from, time.Now().Add(time.Hour))
 	must(t, err)
 	for _, gap := range gaps {
 		t.Logf("gap of %s from %s: %s", gap.To.Sub(gap.From).Round(time.Millisecond), gap.From.Format(time.TimeOnly), gap.Reason)
-		if gap.To.Sub(gap.From) > maxGap {
-			t.Errorf("gap from %s to %s: got %s, want at most %s", gap.From, gap.To, gap.To.Sub(gap.From), maxGap)
+		most = max(most, gap.To.Sub(gap.From))
+		if gap.To.Sub(gap.From) > longest {
+			t.Errorf("gap from %s to %s: got %s, want at most %s", gap.From, gap.To, gap.To.Sub(gap.From), longest)
 		}
 	}
 	if len(gaps) < atLeast {
 		t.Errorf("got %d gaps, want one for each of %d changes of the leader", len(gaps), atLeast)
 	}
+	return most
 }
 
-// checkIntervals fails the test if a usage interval is recorded twice, or if time is
+// CheckIntervals fails the test if a usage interval is recorded twice, or if time is
 // missing that is no gap.
-func checkIntervals(t *testing.T, database string) {
+func CheckIntervals(t testing.TB, database string) {
 	t.Helper()
 	connection, err := pgx.Connect(t.Context(), database)
 	must(t, err)
@@ -58,10 +60,10 @@ func checkIntervals(t *testing.T, database string) {
 	must(t, rows.Err())
 }
 
-// checkTasks fails the test unless each task is recorded with one wait and one run.
-func checkTasks(t *testing.T, store *history.Store, team string, from time.Time, tasks int) {
+// CheckTasks fails the test unless each task is recorded with one wait and one run.
+func CheckTasks(t testing.TB, store *history.Store, team string, from time.Time, tasks int) {
 	t.Helper()
-	clustertest.Eventually(t, patience, func(ctx context.Context) error {
+	clustertest.Eventually(t, Patience, func(ctx context.Context) error {
 		sums, err := store.ClassStats(ctx, []string{team}, from, time.Now().Add(time.Hour))
 		if err != nil {
 			return err
