@@ -159,3 +159,10 @@ BENCH = e2e:TestFigures e2e:TestReviews e2e:TestThousandAllocations e2e/replicas
 .PHONY: bench
 bench: cluster kuota browser databases ## measure; prints one `name value unit` line per figure
 	@for test in $(BENCH); do KUOTA_BROWSER=$(BROWSER) KUOTA_BENCH=1 go test -count=1 -timeout 40m -run "^$${test#*:}$$" -v ./$${test%:*} | sed -un 's/^figure //p; /^--- FAIL/p; /_test.go:.*want/p'; done
+
+# The duration of the soak test; it ends after the round of faults that has begun.
+SOAK ?= 30m
+
+.PHONY: soak
+soak: cluster kuota databases prometheus ## two replicas under load and faults for SOAK=30m; prints what bench prints, and failures
+	@KUOTA_SOAK=$(SOAK) go test -count=1 -timeout 0 -run '^TestSoak$$' -v ./e2e/soak | tee $(CURDIR)/.local/soak.log | grep -E '^figure |_test\.go:|^(---|ok|FAIL|panic)' | sed 's/^figure //'

@@ -1,7 +1,9 @@
 package soak_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -26,11 +28,12 @@ import (
 )
 
 // team is an allocation with the tasks that it submits. Kueue preempts none of them:
-// the quota of both teams of a pool suffices for the tasks of both.
+// the quota of both teams of a pool suffices for the most tasks of both.
 type team struct {
 	name     string
 	instance string        // type
 	quota    int           // accelerators; half as many may be borrowed
+	most     int           // tasks that have not ended
 	hold     bool          // admits no tasks
 	every    time.Duration // between two tasks
 	runs     time.Duration // each task, which needs one accelerator
@@ -66,9 +69,9 @@ func newLoad(t *testing.T, c *clustertest.Cluster) *load {
 	name := clustertest.Name
 	l := &load{
 		t: t, c: c, client: unlimited, http: direct,
-		borrower: &team{name: name("borrower"), instance: "ml.p5.48xlarge", quota: 4, every: 1500 * time.Millisecond, runs: 6 * time.Second},
-		lender:   &team{name: name("lender"), instance: "ml.p5.48xlarge", quota: 8, every: 3 * time.Second, runs: 6 * time.Second},
-		other:    &team{name: name("other"), instance: "ml.g5.2xlarge", quota: 4, every: 3 * time.Second, runs: 6 * time.Second},
+		borrower: &team{name: name("borrower"), instance: "ml.p5.48xlarge", quota: 4, most: 6, every: 1500 * time.Millisecond, runs: 6 * time.Second},
+		lender:   &team{name: name("lender"), instance: "ml.p5.48xlarge", quota: 8, most: 6, every: 3 * time.Second, runs: 6 * time.Second},
+		other:    &team{name: name("other"), instance: "ml.g5.2xlarge", quota: 4, most: 4, every: 3 * time.Second, runs: 6 * time.Second},
 		held:     &team{name: name("held"), instance: "ml.trn1.32xlarge", quota: 1, hold: true},
 		canary:   &team{name: name("canary"), instance: "ml.trn1.32xlarge", quota: 1, hold: true},
 	}
@@ -157,7 +160,12 @@ func (l *load) run(ctx context.Context) {
 // so that each task is submitted once.
 func (l *load) submit(ctx context.Context, team *team) {
 	for ctx.Err() == nil {
-		err := l.try(func(ctx context.Context) error { return l.c.TryApply(ctx, team.job(team.submitted, team.runs)) })
+		err := l.try(func(ctx context.Context) error {
+			if unfinished, err := l.unfinished(ctx, team); err != nil || len(unfinished) >= team.most {
+				return cmp.Or(err, errors.New("as many tasks as the quotas suffice for have not ended"))
+			}
+			return l.c.TryApply(ctx, team.job(team.submitted, team.runs))
+		})
 		pause := 500 * time.Millisecond
 		if err == nil {
 			team.submitted++
@@ -168,6 +176,20 @@ func (l *load) submit(ctx context.Context, team *team) {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// unfinished returns the names of the tasks of a team that have not ended.
+func (l *load) unfinished(ctx context.Context, team *team) (names []string, err error) {
+	var jobs batchv1.JobList
+	if err := l.client.List(ctx, &jobs, client.InNamespace(team.namespace())); err != nil {
+		return nil, err
+	}
+	for i := range jobs.Items {
+		if jobs.Items[i].Status.Succeeded == 0 {
+			names = append(names, jobs.Items[i].Name)
+		}
+	}
+	return names, nil
 }
 
 // try calls the API server with a limit. A call that has begun is completed, so that
@@ -223,16 +245,11 @@ func (l *load) finish() {
 	l.t.Helper()
 	for _, team := range []*team{l.borrower, l.lender, l.other} {
 		clustertest.Eventually(l.t, clustertest.Patience, func(ctx context.Context) error {
-			var jobs batchv1.JobList
-			if err := l.c.Client.List(ctx, &jobs, client.InNamespace(team.namespace())); err != nil {
-				return err
+			unfinished, err := l.unfinished(ctx, team)
+			if err == nil && len(unfinished) > 0 {
+				err = fmt.Errorf("tasks %q of team %s have not ended", unfinished, team.name)
 			}
-			for i := range jobs.Items {
-				if jobs.Items[i].Status.Succeeded == 0 {
-					return fmt.Errorf("task %s of team %s has not ended", jobs.Items[i].Name, team.name)
-				}
-			}
-			return nil
+			return err
 		})
 	}
 	for team, lasting := range map[*team]int{l.borrower: 9, l.lender: 2, l.other: 3} {

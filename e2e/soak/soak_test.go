@@ -291,6 +291,10 @@ func (f *faults) checkHistory(database string, from time.Time) {
 	store, err := history.Open(t.Context(), database, history.Options{})
 	must(t, err)
 	defer store.Close()
+	connection, err := pgx.Connect(t.Context(), database)
+	must(t, err)
+	defer connection.Close(context.Background()) //nolint:errcheck // the test ends
+	defer logRepeated(t, connection)
 	for _, team := range []*team{f.load.borrower, f.load.lender, f.load.other} {
 		e, err := f.load.expect(t.Context(), team)
 		must(t, err)
@@ -310,9 +314,6 @@ func (f *faults) checkHistory(database string, from time.Time) {
 			return nil
 		})
 	}
-	connection, err := pgx.Connect(t.Context(), database)
-	must(t, err)
-	defer connection.Close(context.Background()) //nolint:errcheck // the test ends
 	for _, sums := range []string{"class_hours", "class_days"} {
 		var different int
 		must(t, connection.QueryRow(t.Context(), `
@@ -332,6 +333,33 @@ func (f *faults) checkHistory(database string, from time.Time) {
 	consoles.CheckIntervals(t, database)
 	longest := consoles.CheckGaps(t, store, from, 0, f.longest["api_server_down_max"]+historyBound)
 	figure("history_gap_max", longest.Seconds(), "s")
+}
+
+// logRepeated logs, if the test has failed, the history of tasks with more than one
+// wait or run.
+func logRepeated(t *testing.T, connection *pgx.Conn) {
+	if !t.Failed() {
+		return
+	}
+	rows, err := connection.Query(context.Background(), `
+		WITH repeated AS (SELECT DISTINCT part FROM spans GROUP BY part, kind HAVING count(*) > 1 ORDER BY part LIMIT 5)
+		SELECT part, began AS at, kind || ' of ' || (ended - began) || ' ms' FROM spans JOIN repeated USING (part)
+		UNION ALL SELECT part, at, tasks.name || ' of ' || tasks.team || ': ' || what || ' ' || reason || ' ' || text FROM steps JOIN repeated USING (part) JOIN tasks ON tasks.id = steps.task
+		ORDER BY part, at`)
+	if err != nil {
+		t.Log(err)
+		return
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var workload, event string
+		var at int64
+		if err := rows.Scan(&workload, &at, &event); err != nil {
+			t.Log(err)
+			return
+		}
+		t.Logf("Workload %s, %s: %s", workload, time.UnixMilli(at).Format("15:04:05.000"), event)
+	}
 }
 
 // checkStreamsEnd fails the test unless the replicas notice that all pages are closed,
