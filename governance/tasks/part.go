@@ -285,9 +285,16 @@ const PodGroup = "PodGroup"
 const (
 	// AdmissionGatedByAnnotation keeps a Workload out of admission (Kueue 0.18 and later).
 	AdmissionGatedByAnnotation = "kueue.x-k8s.io/admission-gated-by"
+	// PriorityBoostAnnotation is added to the priority of a Workload (Kueue 0.17 and
+	// later, with the gate PriorityBoost).
+	PriorityBoostAnnotation = "kueue.x-k8s.io/priority-boost"
 	// SliceNameAnnotation is shared by the Workloads of one elastic job: the name of the
 	// first (Kueue 0.18 and later).
 	SliceNameAnnotation = "kueue.x-k8s.io/workload-slice-name"
 	// SliceReplacementAnnotation names the slice that this one replaces (Kueue 0.18 and later).
 	SliceReplacementAnnotation = "kueue.x-k8s.io/workload-slice-replacement-for"
 )
+
+// PreemptionConfigAnnotation names the PreemptionConfig of a ClusterQueue (Kueue
+// 0.20, with the gate ConfigurablePreemption).
+const PreemptionConfigAnnotation = "kueue.x-k8s.io/preemption-config-name"

@@ -52,6 +52,7 @@ var rules = map[string]string{
 	"InCohortReclamation":           "another team reclaims its own quota",
 	"InCohortFairSharing":           "fair sharing between teams",
 	"InCohortReclaimWhileBorrowing": "a borrowing task of a higher class in another team",
+	"ConfigurablePreemption":        "a rule of a PreemptionConfig", // Kueue 0.20
 }
 
 func ranWords(e timeline.Event) string {

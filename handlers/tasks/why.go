@@ -157,8 +157,11 @@ func WhyOf(d queries.Detail) *views.Why {
 	if v.Fit != nil && d.State.Waiting() {
 		why.Steps = append(why.Steps, views.WhyStep{Tone: "bad", Title: "Nodes", Text: "Even with quota it would not run: " + TooSmall(v.Fit)})
 	}
-	if d.Disagrees {
-		why.Differs = fmt.Sprintf("Kueue itself says %s: “%s”. Its reason can be older than this verdict.", d.About.Reason, strings.TrimSuffix(d.About.Message, "."))
+	switch message := strings.TrimSuffix(d.About.Message, "."); d.Agreement {
+	case explain.Disagrees:
+		why.Differs = fmt.Sprintf("Kueue itself says %s: “%s”. Its reason can be older than this verdict.", d.About.Reason, message)
+	case explain.UnknownReason:
+		why.Differs = fmt.Sprintf("Kueue itself says %s: “%s”. This console does not know that reason, so this verdict may be wrong.", d.About.Reason, message)
 	}
 	for _, f := range v.Flavors {
 		if f.Mismatch != "" {
@@ -185,6 +188,9 @@ func shortage(why *views.Why, d queries.Detail, team string) {
 		why.Text = fmt.Sprintf("It requests %s of %s at once. Available to it now: %s.", of(s.Needed), s.Flavor, of(s.Available))
 		if v.MayPreempt {
 			why.Text += " " + mayPreempt
+		}
+		if v.RulesMayPreempt {
+			why.Text += " " + rulesMayPreempt
 		}
 	}
 	own := views.WhyStep{Tone: "bad", Title: "Own quota", Text: usedWords(s, of), Tasks: workloadLinks(s.InQueue, s.FlavorResource)}
@@ -231,6 +237,10 @@ func shortage(why *views.Why, d queries.Detail, team string) {
 
 // mayPreempt is shown under fair sharing, whose shares are not calculated.
 const mayPreempt = "It may preempt tasks of other teams that borrow more than their fair share."
+
+// rulesMayPreempt is shown for a queue with a PreemptionConfig, whose rules are not
+// evaluated.
+const rulesMayPreempt = "A PreemptionConfig of its queue may preempt other tasks for it, which this console does not calculate."
 
 // PreemptedWords describes the tasks that Kueue preempts.
 func PreemptedWords(v *explain.Verdict) string {

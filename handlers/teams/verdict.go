@@ -50,7 +50,7 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 		if v.Verdict.Constraint == explain.PendingEvaluation { // the queue is strict
 			said.Headline, said.Text = "It would wait for its turn.", "Its queue is StrictFIFO: a task that does not fit blocks those behind it."
 		}
-		if v.Verdict.MayPreempt {
+		if v.Verdict.MayPreempt || v.Verdict.RulesMayPreempt {
 			said.Headline = "It may have to wait: " + lowered(why.Headline)
 		}
 	}

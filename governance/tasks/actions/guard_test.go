@@ -236,8 +236,8 @@ func TestActionsTakeAHeldTaskOver(t *testing.T) {
 			if _, held := d.Hold(); !held {
 				t.Errorf("the task is %s without a hold", d.State)
 			}
-			if d.Verdict == nil || d.Verdict.Constraint != explain.LoopHeld || d.Disagrees {
-				t.Errorf("got the verdict %+v, which disagrees with Kueue: %v", d.Verdict, d.Disagrees)
+			if d.Verdict == nil || d.Verdict.Constraint != explain.LoopHeld || d.Agreement != explain.Agrees {
+				t.Errorf("got the verdict %+v, and its agreement with Kueue: %s", d.Verdict, d.Agreement)
 			}
 			l.must(tc.do(l, tasks.Address{Namespace: l.name, Kind: "Job", Name: "held"}))
 			l.is("held", tc.wantState, "")

@@ -69,6 +69,9 @@ type Verdict struct {
 	// sharing decides by shares, which are not computed: for Quota whether it
 	// preempts any, and for Preempting which ones.
 	MayPreempt bool
+	// RulesMayPreempt reports that rules of a PreemptionConfig (Kueue 0.20) may
+	// preempt tasks for it, which are not computed.
+	RulesMayPreempt bool
 	// Fit is how its pods fit on nodes: of a task that has quota and lacks nodes,
 	// or would lack them once it has quota. nil if there is nothing to report.
 	Fit           *Fit
@@ -272,7 +275,7 @@ func checkPreconditions(t Task, c *Cluster) (Verdict, bool) {
 // It is no constraint if Kueue's reason names another one: Kueue may be configured
 // to ignore resources that queues do not name.
 func uncoveredResource(t Task, q *Queue) string {
-	if fits, exact := constraintsByReason[t.Reason]; exact && !slices.Contains(fits, UncoveredResource) {
+	if contradicts(t.Reason, UncoveredResource) {
 		return ""
 	}
 	for _, set := range t.PodSets {
@@ -317,6 +320,7 @@ func (l *snapshot) explainShortage(t Task, all []demand, failed int, need quota.
 			}
 		} else {
 			v.MayPreempt = chance == mayPreempt
+			v.RulesMayPreempt = l.c.Queue.PreemptionRules
 		}
 	}
 	worst := slices.MaxFunc(v.Flavors[best].Shortages, func(a, b Shortage) int {

@@ -83,6 +83,19 @@ func TestPreemptionTargets(t *testing.T) {
 	}
 }
 
+// Rules of a PreemptionConfig are not evaluated: they may preempt tasks for a task that
+// waits for quota.
+func TestPreemptionRules(t *testing.T) {
+	c := borrowers(10, 10)
+	c.Queue.PreemptionRules = true
+	if v := Why(requesting(1), c); v.Constraint != Quota || !v.RulesMayPreempt || v.MayPreempt {
+		t.Errorf("got %s, rules may preempt %t, may preempt %t", v.Constraint, v.RulesMayPreempt, v.MayPreempt)
+	}
+	if v := Why(requesting(3), c); v.Constraint != ExceedsMax || v.RulesMayPreempt {
+		t.Errorf("got %s, rules may preempt %t, for more than the queue can ever have", v.Constraint, v.RulesMayPreempt)
+	}
+}
+
 // own moves an amount of quota from the idle queue to q.
 func own(c *Cluster, q *Queue, amount int64) {
 	q.Limits[a100] = Limit{Nominal: amount}

@@ -4,7 +4,7 @@ import "slices"
 
 // constraintsByReason maps Kueue's reasons for QuotaReserved, of 0.19 with
 // UnadmittedWorkloadsObservability and of versions and configurations without it,
-// to the constraints that they may mean. Other reasons mean nothing exact.
+// to the constraints that they may mean. nil is a reason that fits all of them.
 var constraintsByReason = map[string][]Constraint{
 	"WaitingForQuota":              {Quota, Preempting, WaitingForPodsReady},
 	"ExceedsMaxQuota":              {ExceedsMax},
@@ -15,17 +15,44 @@ var constraintsByReason = map[string][]Constraint{
 	"Suspended":                    {QueueStopped, QueueInactive, NoClusterQueue},
 	"WaitingForPodsReady":          {WaitingForPodsReady, Quota, Preempting},
 	"Deactivated":                  {Deactivated},
+	"PendingEvaluation":            nil, // Kueue has not evaluated the task
 
 	"AdmissionGated": {Gated},
 	"OnHold":         {QueueStopped},
 	"Pending":        {Quota, Preempting, PendingEvaluation, ExceedsMax, NoMatchingFlavor, UncoveredResource, BackingOff, WaitingForPodsReady},
 	"Waiting":        {WaitingForPodsReady, Quota, Preempting, PendingEvaluation},
 	"Inadmissible":   {NoQueue, NoClusterQueue, WrongNamespace, QueueStopped, QueueInactive, NoMatchingFlavor, ExceedsMax, UncoveredResource},
+
+	"":           nil, // Kueue gave none
+	"NoWorkload": nil, // Kuota's own, of a job that Kueue created no Workload for
 }
 
-// Agrees reports whether a verdict matches Kueue's reason. Kueue's may be older
-// than the last change, or general.
-func (v Verdict) Agrees(reason string) bool {
-	fits, exact := constraintsByReason[reason]
-	return !exact || slices.Contains(fits, v.Constraint)
+// Agreement is whether a verdict matches Kueue's reason.
+type Agreement string
+
+// The agreements.
+const (
+	Agrees    Agreement = "Agrees"
+	Disagrees Agreement = "Disagrees"
+	// UnknownReason is neither: the reason is of a version of Kueue that Kuota does
+	// not know.
+	UnknownReason Agreement = "UnknownReason"
+)
+
+// Compare returns whether a verdict matches Kueue's reason for QuotaReserved.
+// Kueue's may be older than the last change, or general.
+func (v Verdict) Compare(reason string) Agreement {
+	switch fits, known := constraintsByReason[reason]; {
+	case !known:
+		return UnknownReason
+	case fits == nil || slices.Contains(fits, v.Constraint):
+		return Agrees
+	}
+	return Disagrees
+}
+
+// contradicts reports whether Kueue's reason rules out a constraint. An unknown
+// reason rules out none.
+func contradicts(reason string, constraint Constraint) bool {
+	return Verdict{Constraint: constraint}.Compare(reason) == Disagrees
 }

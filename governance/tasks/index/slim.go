@@ -25,7 +25,7 @@ const (
 )
 
 // keptAnnotations are those that tasks are read from.
-var keptAnnotations = []string{tasks.AdmissionGatedByAnnotation, tasks.SliceNameAnnotation, tasks.SliceReplacementAnnotation, loopguard.MarkAnnotation}
+var keptAnnotations = []string{tasks.AdmissionGatedByAnnotation, tasks.SliceNameAnnotation, tasks.SliceReplacementAnnotation, tasks.PriorityBoostAnnotation, loopguard.MarkAnnotation}
 
 // internPool keeps one copy of values that many objects share, and drops those that
 // were not used for long. It is safe for concurrent use.

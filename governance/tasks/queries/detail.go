@@ -24,10 +24,10 @@ const shownAround = 5
 type Detail struct {
 	Item
 	QueuePosition
-	Verdict   *explain.Verdict // why it does not start, or does not grow; nil if there is nothing to explain
-	About     Item             // the task, or its pending increment, that the verdict explains
-	Disagrees bool             // Kueue gives another reason than that verdict
-	Pods      []*index.Pod     // by name
+	Verdict   *explain.Verdict  // why it does not start, or does not grow; nil if there is nothing to explain
+	About     Item              // the task, or its pending increment, that the verdict explains
+	Agreement explain.Agreement // of that verdict with Kueue's reason; empty without a verdict
+	Pods      []*index.Pod      // by name
 	PodCount  index.PodCount
 	Life
 	Loops      []GuardedLoop      // that it is part of
@@ -79,8 +79,13 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 		// Kueue does not add the usage of the replaced slice when it computes what
 		// a queue can ever have.
 		slice := d.Verdict.Constraint == explain.ExceedsMax && t.State.UsesQuota() && t.Elastic()
-		d.Disagrees = !behind && !slice && d.Verdict.Constraint != explain.LoopHeld && !d.Verdict.Agrees(d.About.Reason)
-		s.shown.count(t, d.Verdict.Constraint, d.Disagrees)
+		d.Agreement = d.Verdict.Compare(d.About.Reason)
+		// Reasons of other conditions than QuotaReserved are not compared.
+		other := d.Verdict.Constraint == explain.LoopHeld || d.Agreement == explain.UnknownReason && !d.About.State.Waiting()
+		if other || d.Agreement == explain.Disagrees && (behind || slice) {
+			d.Agreement = explain.Agrees
+		}
+		s.shown.count(t, d.Verdict.Constraint, d.Agreement)
 	}
 	return d, nil
 }

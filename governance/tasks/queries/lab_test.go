@@ -227,8 +227,8 @@ func (l *lab) is(name string, state tasks.State, want explain.Constraint, reason
 		}
 		return l.lists(ctx, d)
 	})
-	if reason != "" && d.Disagrees {
-		l.t.Errorf("the constraint %s disagrees with Kueue's reason %s", d.Verdict.Constraint, d.Reason)
+	if reason != "" && d.Agreement != explain.Agrees {
+		l.t.Errorf("the constraint %s and Kueue's reason %s: %s", d.Verdict.Constraint, d.Reason, d.Agreement)
 	}
 	return d
 }

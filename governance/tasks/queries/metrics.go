@@ -1,7 +1,6 @@
 package queries
 
 import (
-	"strconv"
 	"sync"
 
 	"kuota.dev/kuota/governance/tasks"
@@ -15,13 +14,16 @@ import (
 // agrees. An open page is explained again at each change: the same explanation of
 // the same task counts once.
 var verdicts = prometheus.NewCounterVec(prometheus.CounterOpts{
-	Name: "kuota_task_verdicts_total", Help: "Explanations shown, each counted once until it changes, by whether Kueue's own reason agrees.",
+	Name: "kuota_task_verdicts_total", Help: "Explanations shown, each counted once until it changes, by whether Kueue's own reason agrees; unknown for a reason that Kuota does not know.",
 }, []string{"agrees"})
+
+// agreesLabels are the values of the label agrees.
+var agreesLabels = map[explain.Agreement]string{explain.Agrees: "true", explain.Disagrees: "false", explain.UnknownReason: "unknown"}
 
 func init() {
 	metrics.Registry.MustRegister(verdicts)
-	for _, agrees := range []bool{true, false} { // present from the start, so that the first one is an increase
-		verdicts.WithLabelValues(strconv.FormatBool(agrees))
+	for _, agrees := range agreesLabels { // present from the start, so that the first one is an increase
+		verdicts.WithLabelValues(agrees)
 	}
 }
 
@@ -43,9 +45,9 @@ type shownVerdict struct {
 }
 
 // count counts an explanation, unless it was the last one shown of the task.
-func (g *shownVerdicts) count(t *tasks.Task, constraint explain.Constraint, disagrees bool) {
+func (g *shownVerdicts) count(t *tasks.Task, constraint explain.Constraint, agreement explain.Agreement) {
 	if g.changed(t.Key(), shownVerdict{constraint, t.Reason}) {
-		verdicts.WithLabelValues(strconv.FormatBool(!disagrees)).Inc()
+		verdicts.WithLabelValues(agreesLabels[agreement]).Inc()
 	}
 }
 

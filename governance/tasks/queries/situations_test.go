@@ -165,7 +165,7 @@ spec:
 		l.job("b", 1, "low")
 		l.is("b", tasks.Pending, explain.Quota, "WaitingForQuota")
 		l.queue("", 4, "0", "stopPolicy: Hold")
-		if d := l.is("b", tasks.Pending, explain.QueueStopped, ""); !d.Disagrees {
+		if d := l.is("b", tasks.Pending, explain.QueueStopped, ""); d.Agreement == explain.Agrees {
 			l.t.Logf("Kueue's reason is now %s", d.Reason) // Kueue 0.19.2 keeps the old reason
 		}
 	},

@@ -212,6 +212,7 @@ func clusterQueue(q *kueue.ClusterQueue) *explain.Queue {
 			e.BorrowWithinCohort, e.MaxPriorityThreshold = b.Policy == kueue.BorrowWithinCohortPolicyLowerPriority, b.MaxPriorityThreshold
 		}
 	}
+	e.PreemptionRules = q.Annotations[tasks.PreemptionConfigAnnotation] != ""
 	if active := meta.FindStatusCondition(q.Status.Conditions, kueue.ClusterQueueActive); active != nil && active.Status == metav1.ConditionFalse {
 		e.Inactive = tasks.FirstLine(active.Message)
 	}

@@ -108,6 +108,7 @@ var preemptionReasons = map[string]string{
 	"reclamation within the cohort":                 "InCohortReclamation",
 	"Fair Sharing within the cohort":                "InCohortFairSharing",
 	"reclamation within the cohort while borrowing": "InCohortReclaimWhileBorrowing",
+	"the configured preemption rules":               "ConfigurablePreemption", // Kueue 0.20
 }
 
 var dueTo = regexp.MustCompile(`due to ([^;]+)`)
