@@ -33,16 +33,26 @@ var DefaultJobControllers = []string{
 	"system:serviceaccount:spark-operator:spark-operator-controller",
 }
 
+// DefaultClass is the WorkloadPriorityClass with which Kueue labels jobs that
+// have none.
+const DefaultClass = "default"
+
 // Parameters returns the data of the ConfigMap. Until Kueue's configuration is
-// known, it assumes Kueue's default, which manages Jobs only.
-func Parameters(policy *v1alpha1.ClusterPolicy, types catalog.Catalog, controllers []string, instanceTypeLabel string) map[string]string {
+// known, it assumes Kueue's default, which manages Jobs only. defaultClassExists
+// reports whether there is a WorkloadPriorityClass DefaultClass, which is not the
+// policy's: Kueue's webhook labels jobs with it before the policies see them.
+func Parameters(policy *v1alpha1.ClusterPolicy, types catalog.Catalog, controllers []string, instanceTypeLabel string, defaultClassExists bool) map[string]string {
 	kueue := policy.Status.Kueue
+	labels := defaultClassExists && (kueue == nil || kueue.DefaultPriorityClass != "")
 	if kueue == nil || len(kueue.Integrations) == 0 {
 		kueue = &v1alpha1.KueueStatus{Account: defaultAccount, Integrations: []string{"batch/job"}}
 	}
 	var classes []string
 	for _, class := range policy.Spec.PriorityClasses {
 		classes = append(classes, desired.PriorityClassName(class.Name))
+	}
+	if labels {
+		classes = append(classes, DefaultClass)
 	}
 	how := policy.Spec.Enforcement
 	if how == "" {

@@ -30,13 +30,35 @@ func TestParameters(t *testing.T) {
 		"enforcement": "RequireQueue", "kueue": "system:serviceaccount:kueue-system:kueue-controller-manager", "integrations": "batch/job",
 		"controllers": "x,y", "classes": "dev-priority,low-priority", "instanceTypeLabel": typeLabel, "groupedTypes": "ml.g5.2xlarge=a",
 	}
-	if diff := cmp.Diff(want, enforcement.Parameters(policy, types, []string{"x", "y"}, typeLabel)); diff != "" {
+	if diff := cmp.Diff(want, enforcement.Parameters(policy, types, []string{"x", "y"}, typeLabel, false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	policy.Spec.Enforcement = v1alpha1.EnforcementNone
 	policy.Status.Kueue = &v1alpha1.KueueStatus{Account: "system:serviceaccount:other:kueue", Integrations: []string{"batch/job", "pod"}}
-	got := enforcement.Parameters(policy, types, nil, typeLabel)
+	got := enforcement.Parameters(policy, types, nil, typeLabel, false)
 	if got["enforcement"] != "None" || got["kueue"] != "system:serviceaccount:other:kueue" || got["integrations"] != "batch/job,pod" {
 		t.Errorf("got %v", got)
+	}
+}
+
+// Jobs that Kueue labels with its default priority class are admitted: its webhook
+// runs before the policies.
+func TestDefaultClass(t *testing.T) {
+	for name, tc := range map[string]struct {
+		status *v1alpha1.KueueStatus
+		exists bool
+		want   string
+	}{
+		"Kueue labels jobs":                {&v1alpha1.KueueStatus{DefaultPriorityClass: "default"}, true, "dev-priority,default"},
+		"the class does not exist":         {&v1alpha1.KueueStatus{DefaultPriorityClass: "default"}, false, "dev-priority"},
+		"Kueue labels none":                {&v1alpha1.KueueStatus{}, true, "dev-priority"},
+		"Kueue's configuration is unknown": {nil, true, "dev-priority,default"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{PriorityClasses: []v1alpha1.PriorityClass{{Name: "dev"}}}, Status: v1alpha1.ClusterPolicyStatus{Kueue: tc.status}}
+			if got := enforcement.Parameters(policy, catalog.Catalog{}, nil, typeLabel, tc.exists)["classes"]; got != tc.want {
+				t.Errorf("got the classes %s, want %s", got, tc.want)
+			}
+		})
 	}
 }

@@ -1,11 +1,23 @@
 package kueueconfig
 
+import "slices"
+
 // Feature gates of Kueue whose effect pages show.
 const (
 	GateReasons        = "UnadmittedWorkloadsObservability"
 	GateExplicitStatus = "UnadmittedWorkloadsExplicitStatus"
 	GateHashing        = "SchedulingEquivalenceHashing"
 	GateVisibility     = "VisibilityOnDemand"
+	GateDefaultClass   = "WorkloadPriorityClassDefaulting"
+)
+
+// Feature gates of Kueue that pages show only if they are set: they are off by
+// default in all known versions.
+const (
+	GateBoost           = "PriorityBoost"
+	GateDynamicQuota    = "DynamicQuotaOrchestration"
+	GatePreemption      = "ConfigurablePreemption"
+	GateQuotaAutomation = "MultiKueueManagerQuotaAutomation"
 )
 
 // Gate is the state of one of Kueue's feature gates.
@@ -18,16 +30,22 @@ type Gate struct {
 
 // gateHistory lists, for each gate, the minor version of Kueue that introduced
 // it, and the one that enabled it by default; 0 for never. Versions after
-// latestMinor are unknown.
+// latestMinor are unknown. Those of 0.20 are of its sources before the release.
 var gateHistory = []struct {
 	name     string
 	from, on int
+	optional bool // Gates returns it only if it is set
 }{
-	{GateReasons, 19, 20},
-	{GateExplicitStatus, 19, 20},
-	{GateHashing, 17, 18},
-	{GateVisibility, 6, 9},
-	{gateName, 19, 0},
+	{GateReasons, 19, 20, false},
+	{GateExplicitStatus, 19, 0, false},
+	{GateHashing, 17, 18, false},
+	{GateVisibility, 6, 9, false},
+	{GateDefaultClass, 18, 20, false},
+	{gateName, 19, 0, false},
+	{GateBoost, 17, 0, true},
+	{GateDynamicQuota, 20, 0, true},
+	{GatePreemption, 20, 0, true},
+	{GateQuotaAutomation, 18, 0, true},
 }
 
 const latestMinor = 20
@@ -50,9 +68,31 @@ func Gates(seen Current) ([]Gate, error) {
 		value, set := d.gate(a, h.name)
 		g.Explicit = set
 		g.Enabled = value == "true" || !set && g.Supported && h.on > 0 && v.minor >= h.on
-		gates = append(gates, g)
+		if set || !h.optional {
+			gates = append(gates, g)
+		}
 	}
 	return gates, nil
+}
+
+// GateEnabled reports whether a gate of this package is on. It is false if the
+// configuration cannot be read.
+func GateEnabled(seen Current, name string) bool {
+	gates, err := Gates(seen)
+	return err == nil && slices.ContainsFunc(gates, func(g Gate) bool { return g.Name == name && g.Enabled })
+}
+
+// DefaultPriorityClass returns the WorkloadPriorityClass with which Kueue labels
+// jobs that have none, if it exists; empty if Kueue labels no jobs. In an unknown
+// version the gate counts as on.
+func DefaultPriorityClass(seen Current) string {
+	gates, _ := Gates(seen)
+	for _, g := range gates {
+		if v := versionOf(seen.Image); g.Name == GateDefaultClass && !g.Enabled && (g.Explicit || v.known() && v.minor <= latestMinor) {
+			return ""
+		}
+	}
+	return "default" // a constant of Kueue
 }
 
 // Version returns Kueue's version by the tag of its image, such as v0.19.2;

@@ -22,6 +22,7 @@ import (
 	applycore "k8s.io/client-go/applyconfigurations/core/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 const (
@@ -63,7 +64,11 @@ func (r *EnforcementReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (
 		return ctrl.Result{}, err
 	}
 	types := catalog.New(catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: r.Naming.InstanceTypeLabel, Pools: policy.Status.Pools, ReportedTypes: policy.Status.ReportedTypes})
-	parameters := enforcement.Parameters(policy, types, r.JobControllers, r.Naming.InstanceTypeLabel)
+	labels, err := r.defaultClassExists(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	parameters := enforcement.Parameters(policy, types, r.JobControllers, r.Naming.InstanceTypeLabel, labels)
 	if parameters[enforcement.InstallationKey], err = r.installation(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -79,6 +84,13 @@ func (r *EnforcementReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (
 		return ctrl.Result{RequeueAfter: probeInterval}, nil
 	}
 	return requeueOnConflict(ctrl.Result{RequeueAfter: enforcementInterval}, patchPolicyStatus(ctx, r, policy, nil, *state))
+}
+
+// defaultClassExists reports whether Kueue's default priority class exists.
+func (r *EnforcementReconciler) defaultClassExists(ctx context.Context) (bool, error) {
+	var class kueue.WorkloadPriorityClass
+	err := r.Get(ctx, client.ObjectKey{Name: enforcement.DefaultClass}, &class)
+	return err == nil, client.IgnoreNotFound(err)
 }
 
 // installation returns the UID of the probe's policy; empty if it does not exist or

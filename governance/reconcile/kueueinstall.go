@@ -78,7 +78,7 @@ func (in *installation) account() string {
 
 // status returns the status.kueue of the policy.
 func (in *installation) status(want kueueconfig.Desired) *v1alpha1.KueueStatus {
-	return &v1alpha1.KueueStatus{Version: want.Version, Account: in.account(), Integrations: kueueconfig.Integrations(in.config.Data[configKey])}
+	return &v1alpha1.KueueStatus{Version: want.Version, Account: in.account(), Integrations: kueueconfig.Integrations(in.config.Data[configKey]), DefaultPriorityClass: kueueconfig.DefaultPriorityClass(in.current())}
 }
 
 // configurationID returns the ID of the configuration that Kuota wrote last;

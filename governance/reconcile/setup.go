@@ -160,10 +160,14 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 		newController(manager, "enforcement", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
 			Watches(&corev1.Node{}, enqueueAfter(capacityDelay), builder.WithPredicates(nodes)).
+			Watches(&kueue.WorkloadPriorityClass{}, enqueueAfter(noDelay), builder.WithPredicates(predicate.NewPredicateFuncs(isDefaultClass))).
 			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
 			Complete(options.onlyLeader(c.Enforcement)),
 	)
 }
+
+// isDefaultClass passes Kueue's default priority class, which enforcement admits.
+func isDefaultClass(o client.Object) bool { return o.GetName() == enforcement.DefaultClass }
 
 // newController starts the builder of a controller. Several managers may run in one process,
 // as in tests, so names need not be unique.

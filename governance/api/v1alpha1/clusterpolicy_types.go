@@ -346,6 +346,10 @@ type KueueStatus struct {
 	// +optional
 	// +listType=atomic
 	Integrations []string `json:"integrations,omitempty"`
+	// DefaultPriorityClass is the WorkloadPriorityClass with which Kueue labels jobs
+	// that have none, if it exists; empty if Kueue labels no jobs.
+	// +optional
+	DefaultPriorityClass string `json:"defaultPriorityClass,omitempty"`
 	// Patch lists the changes to make to Kueue's configuration by hand, if the console
 	// has no permission or runs with --manage-kueue=false; empty when nothing differs.
 	// +optional
