@@ -52,6 +52,9 @@ type Handlers struct {
 	// ReadOnly returns a sentence about why the console writes nothing, or "" if it
 	// writes. nil means that it writes.
 	ReadOnly func() string
+	// RecordsUsers reports whether the API server records who changes a spec. nil
+	// means that it does.
+	RecordsUsers func() bool
 	// AllocationChanges, TaskChanges and CapacityChanges signal that those pages have to
 	// be rendered again.
 	AllocationChanges, TaskChanges, CapacityChanges console.Listener
@@ -79,7 +82,7 @@ func (h *Handlers) Register(s *web.Server) {
 	hardwarePages := &hardware.Pages{Console: c, Hardware: h.Hardware, PodOwners: h.PodOwners, IdleBelow: h.IdleBelow}
 	versionPages := &versions.Pages{Console: c, Policy: h.Policy, Revisions: h.Revisions}
 	policyPages := &policy.Pages{Console: c, Addresses: sealed, Policy: h.Policy, Versions: versionPages}
-	allocationPages := &allocations.Pages{Console: c, Addresses: sealed, PolicyPages: policyPages, Versions: versionPages, Revisions: h.Revisions, Changes: h.AllocationChanges, Naming: h.Naming}
+	allocationPages := &allocations.Pages{Console: c, Addresses: sealed, PolicyPages: policyPages, Versions: versionPages, Revisions: h.Revisions, Changes: h.AllocationChanges, RecordsUsers: h.RecordsUsers, Naming: h.Naming}
 
 	s.Public("/healthz", h.healthz)
 	s.Public("/readyz", h.readyz)

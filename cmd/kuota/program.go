@@ -123,7 +123,7 @@ func (p *program) newCluster() error {
 	}
 	p.reconcilers, err = reconcile.SetupWithManager(p.cluster.Manager, reconcile.Options{
 		Naming: c.naming, Kueue: c.kueue, Revisions: p.cluster.Revisions, Namespace: c.namespace, JobControllers: list(c.jobControllers),
-		ReadOnly: p.readOnly, Leader: p.leader,
+		ReadOnly: p.readOnly, RecordsUsers: p.cluster.RecordsUsers, Leader: p.leader,
 	})
 	if err != nil {
 		return fmt.Errorf("set up controllers: %w", err)
@@ -238,6 +238,7 @@ func (p *program) handlers() *handlers.Handlers {
 		Settings:          &diagnostics.Service{Cluster: p.cluster, Access: p.access, Naming: c.naming, Install: c.kueue, Namespace: c.namespace, Kueue: p.reconcilers.Kueue.State},
 		Trouble:           func() string { return p.cluster.MissingKinds().Message() },
 		ReadOnly:          p.cluster.ReadOnlyReason,
+		RecordsUsers:      p.cluster.RecordsUsers,
 		Leader:            p.leader.State,
 		Setup:             c.setup(),
 		Tasks:             p.tasks,

@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 
+	admission "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
@@ -39,6 +40,10 @@ type MissingKinds struct {
 	// Versions are the versions of Kueue's API if that version is not among
 	// them: Kueue is older or newer.
 	KueueVersions []string
+	// MutatingPolicies reports that the API server does not serve
+	// MutatingAdmissionPolicy v1, which Kubernetes has from 1.36 on. It is optional:
+	// without it nothing records who changes a spec.
+	MutatingPolicies bool
 }
 
 // Complete reports whether no kind is missing.
@@ -84,6 +89,10 @@ func (c *Cluster) MissingKinds() MissingKinds {
 	return MissingKinds{}
 }
 
+// RecordsUsers reports whether the API server can record who changes a spec. It is
+// true until discovery succeeded once.
+func (c *Cluster) RecordsUsers() bool { return !c.MissingKinds().MutatingPolicies }
+
 // Discover discovers once which kinds the API server serves and whether HyperPod's
 // add-on manages the cluster. It is for programs that do not call Run.
 func (c *Cluster) Discover(ctx context.Context) error { return c.discoverKinds(ctx) }
@@ -116,8 +125,16 @@ func (c *Cluster) discoverKinds(ctx context.Context) error {
 			}
 		}
 	}
+	policies, _, err := missingOf(c.discovery, admission.SchemeGroupVersion, []string{"MutatingAdmissionPolicy"})
+	if err != nil {
+		return err
+	}
+	k.MutatingPolicies = len(policies) > 0
 	before := c.MissingKinds()
 	c.missingKinds.Store(&k)
+	if k.MutatingPolicies && !before.MutatingPolicies {
+		c.log.Info("the API server does not record who changes policies and allocations: it does not serve MutatingAdmissionPolicy v1, which Kubernetes has from 1.36 on")
+	}
 	if trouble := k.Message(); trouble != before.Message() {
 		c.log.Warn("API resources of the cluster changed", "trouble", trouble)
 		c.AllocationChanges.Notify()

@@ -36,6 +36,9 @@ type RevisionReconciler struct {
 	client.Client // reads from the cache
 	Store         revisions.Store
 	Now           func() time.Time
+	// RecordsUsers reports whether the API server records who changes a spec; nil
+	// means that it does.
+	RecordsUsers func() bool
 
 	mu      sync.Mutex
 	pending map[reconcile.Request][]observation
@@ -111,18 +114,27 @@ func (r *RevisionReconciler) Reconcile(ctx context.Context, request ctrl.Request
 			if err != nil {
 				return ctrl.Result{}, client.IgnoreNotFound(err)
 			}
-			return r.result(ctx, revisions.Record(ctx, r.Store, object, r.Now()))
+			return r.result(ctx, r.record(ctx, object, r.Now()))
 		}
 		if wait := revisionsGrace - r.Now().Sub(next.at); next.initial && wait > 0 {
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
-		if err := revisions.Record(ctx, r.Store, next.object, next.at); err != nil {
+		if err := r.record(ctx, next.object, next.at); err != nil {
 			return r.result(ctx, err)
 		}
 		if !r.pop(request) {
 			return ctrl.Result{}, nil
 		}
 	}
+}
+
+// record records the spec of an object, with its user if the API server recorded
+// that.
+func (r *RevisionReconciler) record(ctx context.Context, object client.Object, at time.Time) error {
+	if r.RecordsUsers != nil && !r.RecordsUsers() {
+		object = revisions.WithoutUser(object)
+	}
+	return revisions.Record(ctx, r.Store, object, at)
 }
 
 // result returns when to retry after err. A missing namespace or permission is

@@ -42,6 +42,9 @@ type Options struct {
 	JobControllers []string
 	// Revisions stores the versions of policies and allocations; nil stores none.
 	Revisions revisions.Store
+	// RecordsUsers reports whether the API server records who changes a spec; nil
+	// means that it does.
+	RecordsUsers func() bool
 	// ReadOnly reports whether controllers must not write now, because HyperPod's
 	// add-on manages the cluster; nil means never.
 	ReadOnly func() bool
@@ -85,7 +88,7 @@ func NewReconcilers(cached client.Client, live client.Reader, recorder events.Ev
 		Enforcement: &EnforcementReconciler{Client: cached, APIReader: live, Naming: naming, Namespace: options.Namespace, JobControllers: options.JobControllers, Now: time.Now},
 	}
 	if options.Revisions != nil {
-		all.Revisions = &RevisionReconciler{Client: cached, Store: options.Revisions, Now: time.Now}
+		all.Revisions = &RevisionReconciler{Client: cached, Store: options.Revisions, Now: time.Now, RecordsUsers: options.RecordsUsers}
 	}
 	return all
 }

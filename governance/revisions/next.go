@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // nextRevision returns the revision of an object's current spec, without its
@@ -50,6 +51,20 @@ func nextRevision(object metav1.Object, newest *Revision, now time.Time) Revisio
 		r.At = now
 	}
 	return r
+}
+
+// WithoutUser returns a copy of object without the annotations with its user. They
+// prove nothing if the API server does not set them: before Kubernetes 1.36 everyone
+// who may change the object can set them. Revisions of the copy have the field
+// manager, and the reason of the request.
+func WithoutUser(object client.Object) client.Object {
+	object = object.DeepCopyObject().(client.Object)
+	annotations := object.GetAnnotations()
+	for _, key := range []string{v1alpha1.AnnotationChangedBy, v1alpha1.AnnotationChangedBecause, v1alpha1.AnnotationChangedGeneration, v1alpha1.AnnotationDeletedBy} {
+		delete(annotations, key)
+	}
+	object.SetAnnotations(annotations)
+	return object
 }
 
 // setDeletion makes r the revision of a deletion, with the user and reason if

@@ -319,3 +319,30 @@ func TestCompare(t *testing.T) {
 		})
 	}
 }
+
+// Where the API server does not record users, annotations that name one are of
+// whoever changed the object: a revision names the field manager then.
+func TestWithoutUser(t *testing.T) {
+	object := team("a", 2, 4)
+	object.Annotations[v1alpha1.AnnotationReason] = "more GPUs"
+	object.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl-edit", Time: &metav1.Time{Time: start}, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}}
+	m := &memory{kept: map[string]*appsv1.ControllerRevision{}}
+	if err := Record(t.Context(), m, WithoutUser(object), start); err != nil {
+		t.Fatal(err)
+	}
+	got := fromObjects(m.of("allocation.vision"))
+	if len(got) != 1 || got[0].By != "kubectl-edit" || !got[0].ByProgram || got[0].Reason != "more GPUs" {
+		t.Errorf("got %+v", got)
+	}
+	if object.Annotations[v1alpha1.AnnotationChangedBy] != "ada" {
+		t.Error("the object of the cache was changed")
+	}
+	deleted := team("a", 3, 4)
+	deleted.DeletionTimestamp = &metav1.Time{Time: start}
+	deleted.Annotations[v1alpha1.AnnotationDeletedBy] = "mallory"
+	var r Revision
+	r.setDeletion(WithoutUser(deleted))
+	if r.By != "" {
+		t.Errorf("the deletion is by %s", r.By)
+	}
+}

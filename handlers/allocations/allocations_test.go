@@ -238,6 +238,25 @@ func TestConflict(t *testing.T) {
 	}
 }
 
+// The page of a conflict names the user only if the API server records users:
+// otherwise everyone who may change the allocation can write the name.
+func TestConflictNamesRecordedUsersOnly(t *testing.T) {
+	for _, unrecorded := range []bool{false, true} {
+		d := handlerstest.WithAllocations(handlerstest.FullAllocation())
+		d.UsersUnrecorded = unrecorded
+		address := handlerstest.Serve(t, d) + handlerstest.EditURL
+		_, page := handlerstest.Get(t, address)
+		values := handlerstest.ValuesIn(page, "#allocation-form")
+		values.Set("action", "save")
+		d.Change("vision", func(now *v1alpha1.ComputeAllocation) { now.Spec.FairShareWeight = 11 })
+		_, conflict := handlerstest.Post(t, address, values)
+		text := conflict.Find(".notice").Text()
+		if strings.Contains(text, "grace@example.com") == unrecorded || strings.Contains(text, "Someone else") != unrecorded {
+			t.Errorf("unrecorded %t: the page shows %q", unrecorded, text)
+		}
+	}
+}
+
 // A write of the status is no conflict.
 func TestStatusIsNoConflict(t *testing.T) {
 	d := handlerstest.WithAllocations(handlerstest.FullAllocation())

@@ -101,7 +101,9 @@ func (h *Pages) renderConflict(c echo.Context, form allocationForm, state alloca
 	place := form.place()
 	page := views.AllocationConflict{
 		Chrome: h.Chrome(c), Action: place.action, CancelURL: place.up, UpLabel: place.upLabel, TheirsURL: place.action,
-		By: now.Annotations[v1alpha1.AnnotationChangedBy],
+	}
+	if h.RecordsUsers == nil || h.RecordsUsers() { // otherwise everyone can write the annotation
+		page.By = now.Annotations[v1alpha1.AnnotationChangedBy]
 	}
 	page.Title, page.Active = "Saved by someone else meanwhile", "policies"
 	theirs, yours := wordsOf(&now.Spec), wordsOf(&mine.Spec)

@@ -20,7 +20,10 @@ type Pages struct {
 	Versions    *versions.Pages
 	Revisions   versions.Revisions
 	Changes     console.Listener // of allocations and of the cluster policy
-	Naming      desired.Naming
+	// RecordsUsers reports whether the API server records who changes a spec; nil
+	// means that it does.
+	RecordsUsers func() bool
+	Naming       desired.Naming
 }
 
 // Register adds the routes of this package to the server.

@@ -152,6 +152,7 @@ type Backend struct {
 	Teams           []string // whose tasks the reader may see
 	Trouble         string
 	ReadOnly        string
+	UsersUnrecorded bool // the API server does not record who changes a spec
 	ActionsBackend  ActionsBackend
 	CapacityBackend CapacityBackend
 	Loops           []queries.GuardedLoop
@@ -250,6 +251,7 @@ func Serve(t *testing.T, d *Backend) string {
 	h := &handlers.Handlers{
 		Allocations: d, Policy: &d.PolicyBackend, Tasks: d, Actions: &d.ActionsBackend, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend, History: d.Past,
 		Naming: desired.DefaultNaming, ClusterName: "test", Setup: d.Setup, Now: time.Now, Trouble: func() string { return d.Trouble }, ReadOnly: func() string { return d.ReadOnly },
+		RecordsUsers: func() bool { return !d.UsersUnrecorded },
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
