@@ -16,7 +16,7 @@ import (
 func checked(findings ...diagnostics.Finding) diagnostics.Report {
 	return diagnostics.Report{
 		Observation: diagnostics.Observation{
-			Server: "v1.36.3", PolicyRead: true, CoverageRead: true, PoliciesKnown: true,
+			Server: "v1.36.3", PolicyRead: true, CoverageRead: true, OthersRead: true, PoliciesKnown: true,
 			CanWrite: diagnostics.Yes, ChangedBy: diagnostics.PolicyInstalled,
 		},
 		Version: "v0.19.2", Findings: findings,

@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/kueueconfig"
 	"kuota.dev/kuota/governance/reconcile"
 
+	versionutil "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/version"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -50,6 +51,11 @@ const (
 	// oldestMinor is the minor version of the oldest Kueue that Kuota is tested with.
 	// The version before serves v1beta2 already.
 	oldestMinor = 16
+	// oldestKubernetes is the minor version of the oldest Kubernetes that Kuota is
+	// tested with, and constrainedKubernetes of the first with constrained
+	// impersonation and mutating admission policies.
+	oldestKubernetes      = 30
+	constrainedKubernetes = 36
 	// reasonsMinor is the minor version of the first Kueue with exact reasons.
 	reasonsMinor = 19
 )
@@ -59,7 +65,7 @@ const podIntegration = "pod"
 // Check returns all findings, causes before their consequences.
 func Check(s Observation) []Finding {
 	var findings []Finding
-	for _, check := range []func(Observation) []Finding{checkReadOnly, checkCRDs, checkInstallation, checkConfiguration, checkVisibility, checkPolicy, checkPermission, checkAdmissionPolicies} {
+	for _, check := range []func(Observation) []Finding{checkReadOnly, checkKubernetes, checkCRDs, checkInstallation, checkConfiguration, checkVisibility, checkPolicy, checkOthers, checkPermission, checkAdmissionPolicies} {
 		findings = append(findings, check(s)...)
 	}
 	return findings
@@ -74,6 +80,45 @@ func checkReadOnly(s Observation) []Finding {
 		ID: "read-only", Title: "The console is read-only", Severity: SeverityError, Impact: s.ReadOnly,
 		Fix: "# The console detects it by this admission policy:\nkubectl get validatingadmissionpolicy " + cluster.HyperPodPolicy + "\n# It is removed with the add-on. To write anyway, start the console with:\n--take-over\n",
 	}}
+}
+
+// checkKubernetes checks the version of the API server and what depends on it.
+func checkKubernetes(s Observation) (findings []Finding) {
+	minor, known := kubernetesMinor(s.Server)
+	if known && minor < oldestKubernetes {
+		findings = append(findings, Finding{
+			ID: "kubernetes-older", Title: fmt.Sprintf("Kubernetes %s is older than 1.%d", s.Server, oldestKubernetes), Severity: SeverityError,
+			Impact: fmt.Sprintf("Admission policies and their functions are stable from 1.%d on: before, nothing rejects jobs without a queue, and members can change more than intended.", oldestKubernetes),
+			Fix:    "# Upgrade the cluster.\n",
+		})
+	}
+	if !s.SignIn || s.CanImpersonateEveryone != No || s.CanImpersonate == Unknown {
+		return findings
+	}
+	switch {
+	case known && minor < constrainedKubernetes:
+		findings = append(findings, Finding{
+			ID: "impersonation", Title: "The console may not act as signed-in users", Severity: SeverityError,
+			Impact: fmt.Sprintf("Users can see pages and save nothing. Kubernetes %s cannot limit impersonation to requests, as 1.%d can, so the console needs the permission to act as every user: read docs/privileges.md first.", s.Server, constrainedKubernetes),
+			Fix:    "helm upgrade … --set legacyImpersonation=true\n# or, without Helm:\nkubectl apply --server-side -f deploy/rbac/legacy\n",
+		})
+	case s.CanImpersonate == No:
+		findings = append(findings, Finding{
+			ID: "impersonation", Title: "The console may not act as signed-in users", Severity: SeverityError,
+			Impact: "Users can see pages and save nothing. The ClusterRole kuota-impersonation or its binding is missing.",
+			Fix:    "kubectl apply --server-side -f deploy/rbac/impersonation.yaml\n",
+		})
+	}
+	return findings
+}
+
+// kubernetesMinor returns the minor version of Kubernetes 1.
+func kubernetesMinor(server string) (minor int, known bool) {
+	v, err := versionutil.ParseGeneric(server)
+	if err != nil || v.Major() != 1 {
+		return 0, false
+	}
+	return int(v.Minor()), true
 }
 
 // checkCRDs checks for missing CRDs.

@@ -9,6 +9,8 @@ import (
 	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/kueueconfig"
 	"kuota.dev/kuota/governance/reconcile"
+
+	"k8s.io/apimachinery/pkg/labels"
 )
 
 const head = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
@@ -26,6 +28,8 @@ func whole() Observation {
 }
 
 var allKinds = []string{"ClusterQueue", "Cohort", "LocalQueue", "ResourceFlavor", "Workload", "WorkloadPriorityClass"}
+
+func n(value int32) *int32 { return &value }
 
 func TestCheck(t *testing.T) {
 	fair := &v1alpha1.ClusterPolicySpec{IdleCompute: v1alpha1.IdleCompute{Strategy: v1alpha1.IdleFairShare}}
@@ -143,6 +147,42 @@ func TestCheck(t *testing.T) {
 			s.Uncovered = []UncoveredResource{{"ephemeral-storage", 2}}
 			s.Kueue.Text += "resources: {excludeResourcePrefixes: [ephemeral]}\n"
 		}, "", nil, nil},
+		"Kubernetes 1.29":                        {func(s *Observation) { s.Server, s.ChangedBy = "v1.29.4-eks-036c24b", PolicyUnsupported }, "kubernetes-older changed-by", nil, []string{"v1.29.4-eks-036c24b is older than 1.30"}},
+		"Kubernetes 1.30":                        {func(s *Observation) { s.Server, s.ChangedBy = "v1.30.0", PolicyUnsupported }, "changed-by", []string{"v1.30.0"}, nil},
+		"an unknown Kubernetes":                  {func(s *Observation) { s.Server = "" }, "", nil, nil},
+		"no permission to impersonate":           {func(s *Observation) { s.SignIn, s.CanImpersonate, s.CanImpersonateEveryone = true, No, No }, "impersonation", []string{"impersonation.yaml"}, []string{"binding is missing"}},
+		"no permission to impersonate, no users": {func(s *Observation) { s.CanImpersonate, s.CanImpersonateEveryone = No, No }, "", nil, nil},
+		"constrained impersonation":              {func(s *Observation) { s.SignIn, s.CanImpersonate, s.CanImpersonateEveryone = true, Yes, No }, "", nil, nil},
+		"constrained impersonation before 1.36": {func(s *Observation) {
+			s.Server, s.SignIn, s.CanImpersonate, s.CanImpersonateEveryone = "v1.35.2", true, Yes, No
+		}, "impersonation", []string{"legacyImpersonation=true", "deploy/rbac/legacy"}, []string{"v1.35.2 cannot limit impersonation"}},
+		"impersonation of every user before 1.36": {func(s *Observation) {
+			s.Server, s.SignIn, s.CanImpersonate, s.CanImpersonateEveryone = "v1.35.2", true, No, Yes
+		}, "", nil, nil},
+		"impersonation that could not be checked": {func(s *Observation) { s.SignIn = true }, "", nil, nil},
+		"a namespace that Kueue excludes": {func(s *Observation) {
+			s.Others.Namespaces = []TeamNamespace{{"team-b", labels.Set{"tier": "dev"}}, {"team-a", labels.Set{"tier": "prod"}}}
+			s.Kueue.Text += "managedJobsNamespaceSelector: {matchLabels: {tier: prod}}\n"
+		}, "excluded-namespaces", []string{"edit configmap kueue-manager-config", "get namespace team-b"}, []string{"pods are rejected: team-b."}},
+		"namespaces, with the selector of the release": {func(s *Observation) {
+			s.Others.Namespaces = []TeamNamespace{{"team-a", labels.Set{"kubernetes.io/metadata.name": "team-a"}}}
+			s.Kueue.Text += "managedJobsNamespaceSelector: {matchExpressions: [{key: kubernetes.io/metadata.name, operator: NotIn, values: [kube-system, kueue-system]}]}\n"
+		}, "", nil, nil},
+		"MultiKueue writes quota": {func(s *Observation) { s.Others.QuotaAutomated = []string{"a", "b", "c", "d", "e", "f"} }, "quota-automation", []string{`"quotaManagement":"Manual"`}, []string{"a, b, c, d, e and 1 more."}},
+		"an orchestrator replaces quota": {func(s *Observation) {
+			s.EffectiveQuotas, s.Kueue.Image = []string{"a"}, "x:v0.20.0"
+			s.Kueue.Text = strings.Replace(s.Kueue.Text, "DisableWait", "DynamicQuotaOrchestration: true, DisableWait", 1)
+		}, "effective-quotas", []string{"orchestratorRef", "+featureGates", "DynamicQuotaOrchestration: false"}, []string{"replaces the quota of their teams"}},
+		"a PreemptionConfig":                      {func(s *Observation) { s.Others.PreemptionConfigs = []string{"a", "b"} }, "preemption-config", []string{"annotate clusterqueue a b kueue.x-k8s.io/preemption-config-name-\n"}, []string{"does not evaluate"}},
+		"an admission scope":                      {func(s *Observation) { s.Others.UsageOrdered = []string{"a"} }, "admission-scope", []string{`"admissionScope":null`}, []string{"before priority"}},
+		"priority boosts, with the gate off":      {func(s *Observation) { s.Others.Boosted = 2 }, "", nil, nil},
+		"a default class that Kueue does not use": {func(s *Observation) { s.Others.DefaultPriority = n(5) }, "", nil, nil},
+		"a default class with priority 0":         {func(s *Observation) { s.Others.DefaultPriority, s.Kueue.Image = n(0), "x:v0.20.0" }, "", nil, nil},
+		"a default class":                         {func(s *Observation) { s.Others.DefaultPriority, s.Kueue.Image = n(5), "x:v0.20.0" }, "default-class", []string{"delete workloadpriorityclass default\n", "WorkloadPriorityClassDefaulting: false"}, []string{"Their priority is 5"}},
+		"priority boosts": {func(s *Observation) {
+			s.Others.Boosted = 1
+			s.Kueue.Text = strings.Replace(s.Kueue.Text, "DisableWait", "PriorityBoost: true, DisableWait", 1)
+		}, "priority-boost", []string{"PriorityBoost: false"}, []string{"1 task has the annotation"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			seen := whole()

@@ -4,12 +4,16 @@ import (
 	"context"
 	"time"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/enforcement"
+	"kuota.dev/kuota/governance/kueueconfig"
 	"kuota.dev/kuota/governance/reconcile"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // collectTimeout bounds the collection for a page.
@@ -34,6 +38,7 @@ func (l collector) kueue() {
 	switch {
 	case err == nil:
 		l.report.Kueue = seen
+		l.effectiveQuotas(seen)
 	case apierrors.IsNotFound(err):
 		l.report.KueueRead, l.report.KueueReadError = ReadNotFound, "The API server reports: "+err.Error()+"."
 	case apierrors.IsForbidden(err):
@@ -41,6 +46,21 @@ func (l collector) kueue() {
 	default:
 		l.report.KueueRead = ReadFailed
 	}
+}
+
+// effectiveQuotas reads the ClusterQueues whose quota is replaced. Only Kueue with
+// the gate does so, and the field is not in the types of the cache.
+func (l collector) effectiveQuotas(seen reconcile.KueueState) {
+	if !kueueconfig.GateEnabled(seen.Current, kueueconfig.GateDynamicQuota) {
+		return
+	}
+	queues := unstructured.UnstructuredList{}
+	queues.SetGroupVersionKind(kueue.SchemeGroupVersion.WithKind("ClusterQueueList"))
+	if err := l.service.Cluster.APIReader().List(l.ctx, &queues); err != nil {
+		l.report.EffectiveUnread = true
+		return
+	}
+	l.report.EffectiveQuotas = ReplacedQuotas(queues.Items)
 }
 
 // visibilityAPI is the API of Kueue that returns the order of queues, which the
@@ -70,6 +90,26 @@ func (l collector) permission() {
 		}
 	}
 	l.report.CanWrite = answer
+}
+
+// impersonation checks the permissions of the console to act as users.
+func (l collector) impersonation() {
+	for _, p := range []struct {
+		answer *Answer
+		what   authorizationv1.ResourceAttributes
+	}{
+		{&l.report.CanImpersonateEveryone, authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users"}},
+		{&l.report.CanImpersonate, authorizationv1.ResourceAttributes{Verb: "impersonate-on:user-info:update", Group: v1alpha1.GroupVersion.Group, Resource: "computeallocations"}},
+	} {
+		allowed, err := l.service.Cluster.ConsoleAllowed(l.ctx, p.what)
+		if err != nil {
+			return
+		}
+		*p.answer = No
+		if allowed {
+			*p.answer = Yes
+		}
+	}
 }
 
 // Names of admission policies in deploy/rbac, except those of enforcement.

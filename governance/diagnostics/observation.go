@@ -9,7 +9,12 @@ import (
 
 // Observation is the observed state of the cluster, Kueue and the console.
 type Observation struct {
-	Server  string               // version of the API server, such as v1.36.3; empty if unknown
+	Server string // version of the API server, such as v1.36.3; empty if unknown
+	SignIn bool   // users sign in, so that the console impersonates them
+	// CanImpersonate is whether the console may act as users: by requests, which
+	// Kubernetes limits from 1.36 on, or Everyone.
+	CanImpersonate, CanImpersonateEveryone Answer
+
 	Missing cluster.MissingKinds // kinds of Kuota and Kueue that are not served
 
 	ReadOnly string // why the console writes nothing, a sentence; empty if it writes
@@ -32,6 +37,10 @@ type Observation struct {
 	Covered              []string // resources that ClusterQueues cover
 	Uncovered            []UncoveredResource
 	CoverageRead         bool // whether Covered and Uncovered are known
+	Others               OtherSettings
+	OthersRead           bool     // whether Others is known
+	EffectiveQuotas      []string // ClusterQueues of Kuota whose quota an orchestrator replaces; see OtherSettings
+	EffectiveUnread      bool     // EffectiveQuotas could not be read
 }
 
 // Manages reports whether the console is configured to apply the policy to

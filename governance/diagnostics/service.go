@@ -27,6 +27,8 @@ type Service struct {
 	Namespace string
 	// Kueue reads how Kueue is installed.
 	Kueue func(context.Context) (reconcile.KueueState, error)
+	// SignIn reports that users sign in: the console then impersonates them.
+	SignIn bool
 	// Reader reads policy, nodes, queues and tasks; nil means the cluster's cache.
 	Reader client.Reader
 }
@@ -74,10 +76,10 @@ func (s *Service) Report(ctx context.Context, user governance.User) (Report, err
 // Collect collects the report without a check of permissions, until ctx ends. What
 // cannot be read is part of the report.
 func (s *Service) Collect(ctx context.Context) Report {
-	state := Report{Observation: Observation{Missing: s.Cluster.MissingKinds(), ReadOnly: s.Cluster.ReadOnlyReason(), Install: s.Install, Namespace: s.namespace()}}
+	state := Report{Observation: Observation{Missing: s.Cluster.MissingKinds(), ReadOnly: s.Cluster.ReadOnlyReason(), Install: s.Install, Namespace: s.namespace(), SignIn: s.SignIn}}
 	collect := collector{s, ctx, &state}
 	var group errgroup.Group
-	for _, part := range []func(){collect.server, collect.kueue, collect.visibility, collect.permission, collect.admission, collect.cache} {
+	for _, part := range []func(){collect.server, collect.kueue, collect.visibility, collect.permission, collect.impersonation, collect.admission, collect.cache} {
 		group.Go(func() error {
 			part()
 			return nil
@@ -121,6 +123,9 @@ func (l collector) cache() {
 	if covered, uncovered, err := ResourceCoverage(l.ctx, reader); err == nil {
 		l.report.Covered, l.report.Uncovered, l.report.CoverageRead = covered, uncovered, true
 	}
+	if others, err := ReadOtherSettings(l.ctx, reader); err == nil {
+		l.report.Others, l.report.OthersRead = others, true
+	}
 }
 
 // Unchecked returns what could not be read, so that a problem of it would have no
@@ -134,6 +139,15 @@ func (r Report) Unchecked() (parts []string) {
 	}
 	if !r.CoverageRead {
 		parts = append(parts, "the resources of queues, nodes and tasks")
+	}
+	if !r.OthersRead {
+		parts = append(parts, "settings of queues, tasks and namespaces that Kuota does not write")
+	}
+	if r.EffectiveUnread {
+		parts = append(parts, "the effective quota of queues")
+	}
+	if r.SignIn && r.CanImpersonate == Unknown {
+		parts = append(parts, "the permission to act as users")
 	}
 	if r.KueueRead == ReadSucceeded && r.Manages() && r.CanWrite == Unknown {
 		parts = append(parts, "the permission to change Kueue's configuration")
