@@ -76,7 +76,7 @@ type ComputeAllocation struct {
 }
 
 // ComputeAllocationSpec is the desired state of a team.
-// +kubebuilder:validation:XValidation:rule="has(self.namespace) == has(oldSelf.namespace)",message="the namespace cannot be changed; create a new allocation instead"
+// +kubebuilder:validation:XValidation:rule="has(self.__namespace__) == has(oldSelf.__namespace__)",message="the namespace cannot be changed; create a new allocation instead"
 // +kubebuilder:validation:XValidation:rule="!self.namespaceCeiling || !has(self.sharing) || !has(self.sharing.unlimited) || !self.sharing.unlimited",message="a namespace ceiling needs a borrow limit: choose one of namespaceCeiling and unlimited borrowing"
 type ComputeAllocationSpec struct {
 	// DisplayName is shown instead of the team name. It is one line.
