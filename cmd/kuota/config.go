@@ -33,6 +33,7 @@ type config struct {
 	kubeconfig     string
 	namespace      string
 	clusterName    string
+	helmRelease    string
 	naming         desired.Naming
 	kueue          reconcile.KueueInstall
 	jobControllers string
@@ -82,6 +83,7 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.DurationVar(&c.historyKeep, "history-keep", 400*24*time.Hour, "retention of history")
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; default KUBECONFIG, then the pod's service account")
 	flags.StringVar(&c.namespace, "namespace", "kuota-system", "namespace of the console, where it stores sessions and versions")
+	flags.StringVar(&c.helmRelease, "helm-release", "", "Helm release of the console, for the commands on the settings page; the chart sets it")
 	flags.StringVar(&c.clusterName, "cluster-name", "local", "name of the cluster on pages")
 	flags.StringVar(&c.naming.Prefix, "name-prefix", desired.DefaultNaming.Prefix, "prefix of the names of team namespaces and queues")
 	flags.StringVar(&c.naming.Cohort, "cohort", desired.DefaultNaming.Cohort, "cohort of all queues")

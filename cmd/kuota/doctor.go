@@ -78,7 +78,7 @@ func doctorCommand(ctx context.Context, args []string, s streams) error {
 	ctx, cancel := context.WithTimeout(ctx, doctorTimeout)
 	defer cancel()
 	kueue := &reconcile.KueueReconciler{APIReader: c.APIReader(), Install: o.config.kueue}
-	service := &diagnostics.Service{Cluster: c, Naming: o.config.naming, Install: o.config.kueue, Namespace: o.config.namespace, Kueue: kueue.State, Reader: c.APIReader(), SignIn: o.config.oidc.issuer != ""}
+	service := &diagnostics.Service{Cluster: c, Naming: o.config.naming, Install: o.config.kueue, Namespace: o.config.namespace, Kueue: kueue.State, Reader: c.APIReader(), HelmRelease: o.config.helmRelease, SignIn: o.config.oidc.issuer != ""}
 	d := newDiagnosis(connection.Host, service.Collect(ctx))
 	if err := d.write(s.out, o.output); err != nil {
 		return exitError{exitUnchecked, err}

@@ -37,7 +37,7 @@ func TestDoctorExitCode(t *testing.T) {
 		"warnings and notes": {report: checked(
 			diagnostics.Finding{ID: "a", Severity: diagnostics.SeverityWarning}, diagnostics.Finding{ID: "b", Severity: diagnostics.SeverityInfo})},
 		"an error":                    {report: checked(diagnostics.Finding{ID: "a", Severity: diagnostics.SeverityError}), wantCode: 1, wantText: "found 1 error"},
-		"a part that cannot be read":  {report: unchecked, wantCode: 2, wantText: "could not check the admission policies"},
+		"a part that cannot be read":  {report: unchecked, wantCode: 2, wantText: "could not check Kuota's admission policies"},
 		"an error and an unread part": {report: both, wantCode: 1, wantText: "found 1 error"},
 	} {
 		t.Run(name, func(t *testing.T) {

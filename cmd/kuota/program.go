@@ -235,7 +235,7 @@ func (p *program) handlers() *handlers.Handlers {
 		Allocations:       p.allocations,
 		Revisions:         &revisions.Service{Store: p.cluster.Revisions, Access: p.access, Allocations: p.allocations},
 		Policy:            p.policies,
-		Settings:          &diagnostics.Service{Cluster: p.cluster, Access: p.access, Naming: c.naming, Install: c.kueue, Namespace: c.namespace, Kueue: p.reconcilers.Kueue.State, SignIn: c.oidc.issuer != ""},
+		Settings:          &diagnostics.Service{Cluster: p.cluster, Access: p.access, Naming: c.naming, Install: c.kueue, Namespace: c.namespace, Kueue: p.reconcilers.Kueue.State, HelmRelease: c.helmRelease, SignIn: c.oidc.issuer != ""},
 		Trouble:           func() string { return p.cluster.MissingKinds().Message() },
 		ReadOnly:          p.cluster.ReadOnlyReason,
 		RecordsUsers:      p.cluster.RecordsUsers,

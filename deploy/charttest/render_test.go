@@ -331,7 +331,7 @@ func TestConsole(t *testing.T) {
 		wantStrategy appsv1.DeploymentStrategyType
 		wantProbes   corev1.URIScheme
 	}{
-		"sqlite":          {"sqlite", []string{"--listen=:8080", "--history=/var/lib/kuota/history.db", "--session-keys-file=/etc/kuota/session-keys/session-keys"}, []string{"oidc-client-secret-file"}, appsv1.RecreateDeploymentStrategyType, "HTTP"},
+		"sqlite":          {"sqlite", []string{"--helm-release=kuota", "--listen=:8080", "--history=/var/lib/kuota/history.db", "--session-keys-file=/etc/kuota/session-keys/session-keys"}, []string{"oidc-client-secret-file"}, appsv1.RecreateDeploymentStrategyType, "HTTP"},
 		"postgresql":      {"postgresql", []string{"--listen=:8080"}, []string{"history"}, appsv1.RollingUpdateDeploymentStrategyType, "HTTP"},
 		"no history":      {"no history", []string{"--history=none"}, nil, appsv1.RollingUpdateDeploymentStrategyType, "HTTP"},
 		"no sign-in":      {"no sign-in", []string{"--listen=127.0.0.1:8080"}, []string{"oidc-issuer", "url", "session-keys-file", "oidc-username-claim"}, appsv1.RecreateDeploymentStrategyType, ""},

@@ -61,7 +61,7 @@ func (k MissingKinds) Message() string {
 	case !k.Discovered:
 		return ""
 	case len(k.Own) > 0:
-		return fmt.Sprintf("Kuota's CRDs are not installed in this cluster: %s. A cluster admin can install them from deploy/crds.", strings.Join(k.Own, ", "))
+		return fmt.Sprintf("Kuota's CRDs are not installed in this cluster: %s. The settings page shows a cluster admin how to install them.", strings.Join(k.Own, ", "))
 	case len(k.KueueVersions) > 0:
 		return fmt.Sprintf("Kueue serves its API in %s only, and Kuota needs %s, which Kueue serves from version 0.15. Until Kueue is upgraded, queues and tasks are not shown and nothing is written to Kueue.",
 			strings.Join(k.KueueVersions, ", "), kueue.SchemeGroupVersion.Version)

@@ -100,13 +100,13 @@ func checkKubernetes(s Observation) (findings []Finding) {
 		findings = append(findings, Finding{
 			ID: "impersonation", Title: "The console may not act as signed-in users", Severity: SeverityError,
 			Impact: fmt.Sprintf("Users can see pages and save nothing. Kubernetes %s cannot limit impersonation to requests, as 1.%d can, so the console needs the permission to act as every user: read docs/privileges.md first.", s.Server, constrainedKubernetes),
-			Fix:    "helm upgrade … --set legacyImpersonation=true\n# or, without Helm:\nkubectl apply --server-side -f deploy/rbac/legacy\n",
+			Fix:    applyFix(s, "rbac/legacy", "legacyImpersonation=true"),
 		})
 	case s.CanImpersonate == No:
 		findings = append(findings, Finding{
 			ID: "impersonation", Title: "The console may not act as signed-in users", Severity: SeverityError,
 			Impact: "Users can see pages and save nothing. The ClusterRole kuota-impersonation or its binding is missing.",
-			Fix:    "kubectl apply --server-side -f deploy/rbac/impersonation.yaml\n",
+			Fix:    applyFix(s, "rbac/impersonation.yaml"),
 		})
 	}
 	return findings
@@ -127,7 +127,7 @@ func checkCRDs(s Observation) (findings []Finding) {
 		findings = append(findings, Finding{
 			ID: "own-kinds", Title: "Kuota's CRDs are missing: " + strings.Join(s.Missing.Own, ", "), Severity: SeverityError,
 			Impact: "Policies and allocations cannot be stored, and only this page works.",
-			Fix:    "kubectl apply --server-side -f deploy/crds\n",
+			Fix:    applyFix(s, "crds"),
 		})
 	}
 	switch k := s.Missing; {
@@ -147,7 +147,7 @@ func checkCRDs(s Observation) (findings []Finding) {
 		findings = append(findings, Finding{
 			ID: "kueue-absent", Title: "Kueue is not installed", Severity: SeverityError,
 			Impact: "No quota is enforced. Policies and allocations take effect once Kueue is installed.",
-			Fix:    "# Kueue " + Tested + " is the version that Kuota is tested with.\n" + installFix(s.Install, Tested) + "# Then the console's permissions in Kueue's namespace:\n" + grantFix(s.Install),
+			Fix:    "# Kueue " + Tested + " is the version that Kuota is tested with.\n" + installFix(s.Install, Tested) + "# Then the console's permissions in Kueue's namespace:\n" + grantFix(s),
 		})
 	case len(k.Kueue) > 0:
 		findings = append(findings, Finding{
@@ -181,7 +181,7 @@ func checkInstallation(s Observation) (findings []Finding) {
 		return []Finding{{
 			ID: "kueue-forbidden", Title: "The console has no permission to read Kueue's configuration", Severity: SeverityError,
 			Impact: "Kuota cannot apply fair sharing and gang scheduling of the policy, and this page may miss other problems.",
-			Fix:    "# The Role kuota-kueue-configuration and its binding grant it:\n" + grantFix(s.Install),
+			Fix:    "# The Role kuota-kueue-configuration and its binding grant it:\n" + grantFix(s),
 		}}
 	case ReadFailed:
 		return []Finding{{ID: "kueue-unread", Title: "Kueue's configuration cannot be read", Severity: SeverityError, Impact: "Kueue's settings are unknown. Reload this page. " + s.KueueReadError}}
@@ -226,7 +226,7 @@ func checkPermission(s Observation) []Finding {
 	return []Finding{{
 		ID: "permission", Title: "The console has no permission to change Kueue's configuration", Severity: SeverityWarning,
 		Impact: "Kuota does not apply fair sharing and gang scheduling of the policy. The policy page shows what to change by hand.",
-		Fix:    "# Either grant the permission:\n" + grantFix(s.Install) + "# or, if someone else configures Kueue, start the console with:\n--manage-kueue=false\n",
+		Fix:    "# Either grant the permission:\n" + grantFix(s) + "# or, if someone else configures Kueue, start the console with:\n--manage-kueue=false\n",
 	}}
 }
 
@@ -236,7 +236,7 @@ func checkAdmissionPolicies(s Observation) (findings []Finding) {
 		findings = append(findings, Finding{
 			ID: "enforcement", Title: "Admission policies against jobs without a queue are missing", Severity: SeverityWarning,
 			Impact: "Jobs without a queue are admitted, and no quota limits them. Missing: " + strings.Join(s.Enforcement, ", ") + ".",
-			Fix:    "kubectl apply --server-side -f deploy/rbac/enforcement.yaml\n",
+			Fix:    applyFix(s, "rbac/enforcement.yaml"),
 		})
 	}
 	if s.Enforces() && (s.Probe == enforcement.ProbeAdmitted || s.Probe == enforcement.ProbeOutdated) {
@@ -252,7 +252,7 @@ func checkAdmissionPolicies(s Observation) (findings []Finding) {
 		findings = append(findings, Finding{
 			ID: "members", Title: "Admission policies for members are missing", Severity: SeverityError,
 			Impact: "Members can change more than intended, such as the priority of a task. Missing: " + strings.Join(s.Members, ", ") + ".",
-			Fix:    "kubectl apply --server-side -f deploy/rbac/members.yaml\n",
+			Fix:    applyFix(s, "rbac/members.yaml"),
 		})
 	}
 	switch s.ChangedBy {
@@ -260,13 +260,13 @@ func checkAdmissionPolicies(s Observation) (findings []Finding) {
 		findings = append(findings, Finding{
 			ID: "changed-by", Title: "The API server does not record who made a change", Severity: SeverityWarning,
 			Impact: "Versions of policies and allocations show the program that made a change, not the user and the reason.",
-			Fix:    "kubectl apply --server-side -f deploy/rbac/changed-by.yaml\n",
+			Fix:    applyFix(s, "rbac/changed-by.yaml"),
 		})
 	case PolicyUnsupported:
 		findings = append(findings, Finding{
 			ID: "changed-by", Title: "The API server cannot record who made a change", Severity: SeverityInfo,
 			Impact: "Versions of policies and allocations show the program that made a change, not the user and the reason.",
-			Fix:    fmt.Sprintf("# Kubernetes has MutatingAdmissionPolicy from 1.36; this API server is %s.\n# After its upgrade:\nkubectl apply --server-side -f deploy/rbac/changed-by.yaml\n", s.Server),
+			Fix:    fmt.Sprintf("# Kubernetes has MutatingAdmissionPolicy from 1.36; this API server is %s.\n# After its upgrade:\n", s.Server) + applyFix(s, "rbac/changed-by.yaml"),
 		})
 	}
 	return findings

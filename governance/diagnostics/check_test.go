@@ -125,6 +125,9 @@ func TestCheck(t *testing.T) {
 		"no admission policies": {func(s *Observation) {
 			s.Enforcement, s.Members, s.ChangedBy = []string{"e"}, []string{"m"}, PolicyMissing
 		}, "enforcement members changed-by", []string{"enforcement.yaml"}, nil},
+		"installed by Helm": {func(s *Observation) {
+			s.HelmRelease, s.Namespace, s.Enforcement = "gpus", "platform", []string{"e"}
+		}, "enforcement", []string{"helm upgrade gpus deploy/chart --namespace platform --reset-then-reuse-values\n"}, nil},
 		"an older API server": {func(s *Observation) { s.ChangedBy, s.Server = PolicyUnsupported, "v1.33.1" }, "changed-by", []string{"1.36", "v1.33.1"}, nil},
 		"resources that no queue covers": {func(s *Observation) {
 			s.Uncovered = []UncoveredResource{{"ephemeral-storage", 2}, {"example.com/nic", 0}}
@@ -153,9 +156,13 @@ func TestCheck(t *testing.T) {
 		"no permission to impersonate":           {func(s *Observation) { s.SignIn, s.CanImpersonate, s.CanImpersonateEveryone = true, No, No }, "impersonation", []string{"impersonation.yaml"}, []string{"binding is missing"}},
 		"no permission to impersonate, no users": {func(s *Observation) { s.CanImpersonate, s.CanImpersonateEveryone = No, No }, "", nil, nil},
 		"constrained impersonation":              {func(s *Observation) { s.SignIn, s.CanImpersonate, s.CanImpersonateEveryone = true, Yes, No }, "", nil, nil},
+		"constrained impersonation before 1.36, installed by Helm": {func(s *Observation) {
+			s.HelmRelease, s.Namespace = "kuota", "kuota-system"
+			s.Server, s.SignIn, s.CanImpersonate, s.CanImpersonateEveryone = "v1.35.2", true, Yes, No
+		}, "impersonation", []string{"--reset-then-reuse-values --set legacyImpersonation=true\n"}, []string{"v1.35.2 cannot limit impersonation"}},
 		"constrained impersonation before 1.36": {func(s *Observation) {
 			s.Server, s.SignIn, s.CanImpersonate, s.CanImpersonateEveryone = "v1.35.2", true, Yes, No
-		}, "impersonation", []string{"legacyImpersonation=true", "deploy/rbac/legacy"}, []string{"v1.35.2 cannot limit impersonation"}},
+		}, "impersonation", []string{"deploy/rbac/legacy\n"}, []string{"v1.35.2 cannot limit impersonation"}},
 		"impersonation of every user before 1.36": {func(s *Observation) {
 			s.Server, s.SignIn, s.CanImpersonate, s.CanImpersonateEveryone = "v1.35.2", true, No, Yes
 		}, "", nil, nil},

@@ -35,12 +35,26 @@ func installFix(in reconcile.KueueInstall, version string) string {
 }
 
 // grantFix returns commands to grant the console its permissions.
-func grantFix(in reconcile.KueueInstall) string {
+func grantFix(s Observation) string {
 	text := ""
-	if customNames(in) {
-		text = fmt.Sprintf("# In this file, change the Role kuota-kueue-configuration and its binding first: %s.\n", describeInstall(in))
+	if customNames(s.Install) && s.HelmRelease == "" { // the values of a release have the names
+		text = fmt.Sprintf("# In this file, change the Role kuota-kueue-configuration and its binding first: %s.\n", describeInstall(s.Install))
 	}
-	return text + "kubectl apply --server-side -f deploy/rbac/console.yaml\n"
+	return text + applyFix(s, "rbac/console.yaml")
+}
+
+// applyFix returns the command that applies a path of deploy. Where Helm installed the
+// console it applies the whole chart: kubectl would apply objects without the values of
+// the release. It sets values, such as name=true.
+func applyFix(s Observation, path string, values ...string) string {
+	if s.HelmRelease != "" {
+		command := fmt.Sprintf("helm upgrade %s deploy/chart --namespace %s --reset-then-reuse-values", s.HelmRelease, s.Namespace)
+		for _, value := range values {
+			command += " --set " + value
+		}
+		return "# With the chart of the running version, and the values of the release:\n" + command + "\n"
+	}
+	return "kubectl apply --server-side -f deploy/" + path + "\n"
 }
 
 // customNames reports whether Kueue is configured under other names than those

@@ -32,6 +32,7 @@ type Observation struct {
 	Enforcement, Members []string // admission policies that are missing
 	PoliciesKnown        bool     // whether all others are known to exist
 	Namespace            string   // of the console, with the parameters of the admission policies
+	HelmRelease          string   // of the console; empty if Helm did not install it
 	Probe                enforcement.ProbeResult
 	ChangedBy            PolicyState
 	Covered              []string // resources that ClusterQueues cover

@@ -25,6 +25,8 @@ type Service struct {
 	Install reconcile.KueueInstall
 	// Namespace is the namespace of the console; empty means kuota-system.
 	Namespace string
+	// HelmRelease is the Helm release of the console; empty if there is none.
+	HelmRelease string
 	// Kueue reads how Kueue is installed.
 	Kueue func(context.Context) (reconcile.KueueState, error)
 	// SignIn reports that users sign in: the console then impersonates them.
@@ -76,7 +78,7 @@ func (s *Service) Report(ctx context.Context, user governance.User) (Report, err
 // Collect collects the report without a check of permissions, until ctx ends. What
 // cannot be read is part of the report.
 func (s *Service) Collect(ctx context.Context) Report {
-	state := Report{Observation: Observation{Missing: s.Cluster.MissingKinds(), ReadOnly: s.Cluster.ReadOnlyReason(), Install: s.Install, Namespace: s.namespace(), SignIn: s.SignIn}}
+	state := Report{Observation: Observation{Missing: s.Cluster.MissingKinds(), ReadOnly: s.Cluster.ReadOnlyReason(), Install: s.Install, Namespace: s.namespace(), HelmRelease: s.HelmRelease, SignIn: s.SignIn}}
 	collect := collector{s, ctx, &state}
 	var group errgroup.Group
 	for _, part := range []func(){collect.server, collect.kueue, collect.visibility, collect.permission, collect.impersonation, collect.admission, collect.cache} {
@@ -156,7 +158,7 @@ func (r Report) Unchecked() (parts []string) {
 		parts = append(parts, "whether the API server applies the admission policies")
 	}
 	if !r.PoliciesKnown || r.ChangedBy == PolicyUnknown {
-		parts = append(parts, "the admission policies of deploy/rbac")
+		parts = append(parts, "Kuota's admission policies")
 	}
 	return parts
 }

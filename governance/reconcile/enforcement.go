@@ -147,7 +147,7 @@ func (r *EnforcementReconciler) condition(ctx context.Context, policy *v1alpha1.
 		return nil, err
 	case len(missing) > 0:
 		return report(metav1.ConditionFalse, "NotInstalled",
-			"jobs without a queue are not rejected, because admission policies are missing: %s. Apply deploy/rbac/enforcement.yaml with kubectl apply --server-side", strings.Join(missing, ", "))
+			"jobs without a queue are not rejected, because admission policies are missing: %s. The settings page shows how to install them", strings.Join(missing, ", "))
 	}
 	result, err := ProbeEnforcement(ctx, r, r.Namespace)
 	if err != nil {

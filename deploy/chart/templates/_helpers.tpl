@@ -62,6 +62,7 @@ capabilities: {drop: [ALL]}
 {{/* The flags of the console. The address of the database is in a variable, because it contains a password. */}}
 {{- define "kuota.args" -}}
 {{- $v := .Values -}}
+- --helm-release={{ .Release.Name }}
 - --listen={{ if $v.signIn.enabled }}:8080{{ else }}127.0.0.1:8080{{ end }}
 - {{ printf "--cluster-name=%s" $v.clusterName | quote }}
 - --log-level={{ $v.logLevel }}
