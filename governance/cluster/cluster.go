@@ -218,7 +218,23 @@ func (c *Cluster) Run(ctx context.Context) error {
 			}
 		}
 	}()
-	return c.Manager.Start(ctx)
+	return c.startManager(ctx)
+}
+
+// startManager runs the manager until ctx ends. A manager of controller-runtime 0.24
+// whose caches have not synced does not return then, but spins.
+func (c *Cluster) startManager(ctx context.Context) error {
+	ended := make(chan error, 1)
+	go func() { ended <- c.Manager.Start(ctx) }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	if !c.synced.Load() {
+		return nil
+	}
+	return <-ended
 }
 
 // revisionsPatience is how long readiness waits for the cache of revisions. Without
