@@ -45,8 +45,21 @@ type Cluster struct {
 
 // Main runs a package's tests with a cluster, and then exits. It stops the cluster
 // unless the cluster is one of a Pool or of KUOTA_TEST_CLUSTER.
-func Main(m *testing.M) {
-	code, err := run(m)
+func Main(m *testing.M) { MainWith(m, Options{}) }
+
+// Options configure MainWith.
+type Options struct {
+	// RealNode starts a cluster with a node that runs containers, and without Kuota's
+	// CRDs and permissions. It needs root and make real-node.
+	RealNode bool
+	// After is called after the tests; the package fails if it returns an error. It may
+	// be nil.
+	After func() error
+}
+
+// MainWith is Main with options.
+func MainWith(m *testing.M, o Options) {
+	code, err := run(m, o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "clustertest:", err)
 		code = 1
@@ -54,8 +67,8 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-func run(m *testing.M) (code int, err error) {
-	dir, release, err := acquire()
+func run(m *testing.M, o Options) (code int, err error) {
+	dir, release, err := acquire(o)
 	if err != nil {
 		return 1, err
 	}
@@ -64,8 +77,15 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	for deadline := time.Now().Add(startLimit); ; time.Sleep(100 * time.Millisecond) {
-		if err = shared.tryWrite(context.Background()); err == nil {
-			return m.Run(), nil
+		if !o.RealNode {
+			err = shared.tryWrite(context.Background())
+		}
+		if err == nil {
+			code = m.Run()
+			if o.After != nil {
+				err = o.After()
+			}
+			return code, err
 		} else if time.Now().After(deadline) {
 			return 1, err
 		}
@@ -74,17 +94,17 @@ func run(m *testing.M) (code int, err error) {
 
 // acquire returns the folder of a cluster that no other test binary uses until
 // release is called: that of KUOTA_TEST_CLUSTER, one of the pool, or a new one.
-func acquire() (dir string, release func(), err error) {
+func acquire(o Options) (dir string, release func(), err error) {
 	if dir = os.Getenv("KUOTA_TEST_CLUSTER"); dir != "" {
 		return dir, func() {}, nil
 	}
-	if pool := os.Getenv(poolVariable); pool != "" {
+	if pool := os.Getenv(poolVariable); pool != "" && !o.RealNode {
 		return acquireFromPool(pool)
 	}
 	if dir, err = os.MkdirTemp("", "kuota-test-"); err != nil {
 		return "", nil, err
 	}
-	stop, err := start(dir)
+	stop, err := start(dir, o)
 	if err != nil {
 		os.RemoveAll(dir)
 		return "", nil, err
@@ -109,7 +129,7 @@ func Root() string {
 
 // start starts a cluster, which runs until the caller calls stop. The cluster also
 // stops when this process ends in any way, even by SIGKILL.
-func start(dir string) (stop func(), err error) {
+func start(dir string, o Options) (stop func(), err error) {
 	bin := filepath.Join(Root(), ".local", "bin")
 	program := filepath.Join(bin, "localcluster")
 	if _, err := os.Stat(program); err != nil {
@@ -120,11 +140,13 @@ func start(dir string) (stop func(), err error) {
 		return nil, err
 	}
 	state := filepath.Join(dir, "cluster")
-	command := exec.Command(program, "up", "--dir", state, "--bin", bin,
-		"--crds", filepath.Join(Root(), "deploy", "crds"),
-		"--rbac", filepath.Join(Root(), "deploy", "rbac"),
+	kuota := []string{"--crds", filepath.Join(Root(), "deploy", "crds"), "--rbac", filepath.Join(Root(), "deploy", "rbac"), "--resettable"}
+	if o.RealNode {
+		kuota = []string{"--real-node"}
+	}
+	command := exec.Command(program, append([]string{"up", "--dir", state, "--bin", bin,
 		"--users", filepath.Join(Root(), "cmd", "localcluster", "users.yaml"),
-		"--nodes", filepath.Join(Root(), "cmd", "localcluster", "samples", "nodes.yaml"), "--resettable")
+		"--nodes", filepath.Join(Root(), "cmd", "localcluster", "samples", "nodes.yaml")}, kuota...)...)
 	// With the default GOGC the API server spends a quarter of its time on garbage
 	// collection, and nearly half of it once its heap reaches the limit.
 	command.Env = append(os.Environ(), "GOGC=300", "GOMEMLIMIT=6GiB")

@@ -47,7 +47,7 @@ func (p *Pool) Start() error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
 	}
-	stop, err := start(dir)
+	stop, err := start(dir, Options{})
 	if err != nil {
 		return err
 	}
