@@ -4,6 +4,7 @@ package historytest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -28,6 +29,7 @@ type Server struct {
 	ended     chan struct{}
 	process   *os.Process
 	databases int
+	address   string // where it listens beside its socket; empty for nowhere
 }
 
 // Start starts a server; it fails the test if PostgreSQL is not installed.
@@ -92,7 +94,7 @@ func (s *Server) Restart(t testing.TB) {
 		t.Fatal(err)
 	}
 	defer log.Close()
-	command := s.command("postgres", "-D", s.data(), "-k", s.dir, "-c", "listen_addresses=", "-c", "fsync=off", "-c", "synchronous_commit=off",
+	command := s.command("postgres", "-D", s.data(), "-k", s.dir, "-c", "listen_addresses="+s.address, "-c", "fsync=off", "-c", "synchronous_commit=off",
 		"-c", "full_page_writes=off", "-c", "max_wal_size=4GB", "-c", "shared_buffers=128MB")
 	command.Stdout, command.Stderr = log, log
 	started := make(chan error)
@@ -149,6 +151,28 @@ func (s *Server) Stop(t testing.TB) {
 	}
 	<-s.ended
 	s.process = nil
+}
+
+// Listen makes the server listen on port 5432 of an address too, without passwords for
+// private networks. It returns the URL of an empty database there.
+func (s *Server) Listen(t testing.TB, address string) string {
+	t.Helper()
+	rules, err := os.OpenFile(filepath.Join(s.data(), "pg_hba.conf"), os.O_APPEND|os.O_WRONLY, 0)
+	if err == nil {
+		_, err = rules.WriteString("host all all 10.0.0.0/8 trust\n")
+		err = errors.Join(err, rules.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.address = address
+	s.Stop(t)
+	s.Restart(t)
+	local, err := url.Parse(s.Database(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "postgres://kuota@" + address + ":5432" + local.Path + "?sslmode=disable"
 }
 
 // Database creates an empty database and returns its URL.
