@@ -147,7 +147,10 @@ fuzz: ## fuzz each target FUZZ_RUNS times
 verify: check test fuzz builder real-node ## what takes longer: run before an issue is closed
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^TestGroupLostAtTheProvider$$' -v ./e2e
 	@KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 120m ./e2e/behavior ./e2e/interrupted ./e2e/preemptionloops ./e2e/replicas
+	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^TestEachRule' -v ./e2e
+	@cd deploy/charttest && KUOTA_VERIFY=1 go test -count=1 -timeout 20m -run '^TestUpgradeAndRollback$$' -v ./installed
 	@cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 20m -run '^TestRealNode' -v .
+	@cd deploy/charttest && KUOTA_BROWSER=$(BROWSER) KUOTA_IMAGES=$(IMAGES) go test -count=1 -timeout 30m -run '^TestRealNode$$' -v ./installed
 	@KUOTA_VERIFY=1 KUOTA_IMAGES=$(IMAGES) go test -count=1 -timeout 60m -v ./e2e/image
 	@KUOTA_VERIFY=1 go test -count=1 -run '^TestSBOM$$' .
 	@$(MAKE) --no-print-directory older

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -31,7 +30,15 @@ import (
 
 const limit = 2 * time.Minute
 
-func TestMain(m *testing.M) { clustertest.Main(m) }
+const policy = `
+apiVersion: kuota.dev/v1alpha1
+kind: ClusterPolicy
+metadata: {name: default}
+spec:
+  taskPrioritization: TaskRanking
+  priorityClasses: [{name: training, weight: 60}]
+---
+`
 
 const team = `
 apiVersion: kuota.dev/v1alpha1
@@ -176,76 +183,13 @@ func (i *installation) kubeconfig(t *testing.T, account string) string {
 	return path
 }
 
-// console runs the console with the account of the release and the arguments of its
-// pod, except for what depends on the pod's network and volumes.
-func (i *installation) console(t *testing.T, kuota string) {
+// console runs the console with the account of the release.
+func (i *installation) console(t *testing.T, kuota string) *process {
 	t.Helper()
-	var pod struct {
-		Spec struct {
-			Template struct {
-				Spec struct {
-					ServiceAccountName string
-					Containers         []struct{ Args []string }
-				}
-			}
-		}
-	}
-	if err := json.Unmarshal([]byte(i.Kubectl(t, "", "get", "deployment", "-n", i.namespace, "-l", "app.kubernetes.io/instance="+i.name, "-o", "jsonpath={.items[0]}")), &pod); err != nil {
-		t.Fatal(err)
-	}
-	args := slices.DeleteFunc(pod.Spec.Template.Spec.Containers[0].Args, func(arg string) bool {
-		for _, flag := range []string{"--listen=", "--url=", "--oidc-", "--session-", "--metrics-address="} {
-			if strings.HasPrefix(arg, flag) {
-				return true
-			}
-		}
-		return false
-	})
-	args = append(args, "--kubeconfig="+i.kubeconfig(t, pod.Spec.Template.Spec.ServiceAccountName))
-	env := append(os.Environ(), "KUOTA_NAMESPACE="+i.namespace, "KUOTA_HISTORY=none")
-	doctor := exec.Command(kuota, append([]string{"doctor", "--output=json"}, args...)...)
-	doctor.Env = env
-	var diagnosis struct{ Result string }
-	out, _ := doctor.Output() // its exit code depends on the cluster
-	if err := json.Unmarshal(out, &diagnosis); err != nil || diagnosis.Result != "OK" && diagnosis.Result != "Problems" {
-		t.Errorf("kuota doctor cannot check the cluster with the console's permissions: %v\n%s", err, out)
-	}
-	const address = "127.0.0.1:18231"
-	log, err := os.Create(filepath.Join(t.TempDir(), "console.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	command := exec.Command(kuota, append(args, "--listen="+address)...)
-	command.Env = env
-	command.Stdout, command.Stderr = log, log
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	text := func() string { text, _ := os.ReadFile(log.Name()); return string(text) }
-	t.Cleanup(func() {
-		_ = command.Process.Signal(os.Interrupt)
-		_ = command.Wait()
-		if t.Failed() {
-			t.Logf("the console's log:\n%s", text())
-		}
-	})
-	clustertest.Eventually(t, limit, func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/readyz", nil)
-		if err != nil {
-			return err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("readyz: %s", response.Status)
-		}
-		return nil
-	})
+	a := i.fromRelease(t)
+	p := i.start(t, kuota, a, "none")
 	// The controllers write with the permissions of the release, in its namespace.
-	i.Kubectl(t, team, "apply", "-f", "-")
+	i.Kubectl(t, policy+team, "apply", "-f", "-")
 	i.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/charted", "--timeout=90s")
 	clustertest.Eventually(t, limit, func(context.Context) error {
 		if out := i.Kubectl(t, "", "get", "controllerrevisions", "-n", i.namespace, "-l", "kuota.dev/revision-of=allocation.charted", "-o", "name"); out == "" {
@@ -253,16 +197,39 @@ func (i *installation) console(t *testing.T, kuota string) {
 		}
 		return nil
 	})
-	if strings.Contains(text(), "forbidden") {
-		t.Error("a permission is missing")
+	// The doctor probes the parameters of the admission policies, which the console creates.
+	i.Kubectl(t, "", "wait", "--for=create", "configmap/kuota-enforcement", "-n", i.namespace, "--timeout=90s")
+	doctor := exec.Command(kuota, append([]string{"doctor", "--output=json"}, a.args...)...)
+	doctor.Env = i.env(a, "none")
+	var diagnosis struct{ Result string }
+	out, _ := doctor.Output() // its exit code depends on the cluster
+	if err := json.Unmarshal(out, &diagnosis); err != nil || diagnosis.Result != "OK" && diagnosis.Result != "Problems" {
+		t.Errorf("kuota doctor cannot check the cluster with the console's permissions: %v\n%s", err, out)
 	}
+	p.checkPermissions(t)
+	return p
+}
+
+// restoreManifests applies deploy/crds and deploy/rbac again when the test ends.
+func restoreManifests(t *testing.T) {
+	t.Helper()
+	c, deploy := clustertest.Get(t), filepath.Join(clustertest.Root(), "deploy")
+	t.Cleanup(func() {
+		c.Kubectl(t, "", "apply", "--server-side", "--force-conflicts", "-f", filepath.Join(deploy, "crds"), "-f", filepath.Join(deploy, "rbac"))
+	})
 }
 
 // teamObjects returns what must not change while the console is installed, upgraded and
 // removed.
 func (i *installation) teamObjects(t *testing.T) string {
 	t.Helper()
-	return i.Kubectl(t, "", "get", "computeallocation/charted", "clusterqueue/hyperpod-ns-charted-clusterqueue", "namespace/hyperpod-ns-charted", "-o", `jsonpath={range .items[*]}{.kind} {.metadata.uid} {.spec}{"\n"}{end}`) +
+	return i.Kubectl(t, "", "get", "computeallocation/charted", "-o", `jsonpath={.kind} {.metadata.uid} {.spec}{"\n"}`) + i.queueObjects(t)
+}
+
+// queueObjects returns those of teamObjects that Kueue and Kubernetes have without Kuota.
+func (i *installation) queueObjects(t *testing.T) string {
+	t.Helper()
+	return i.Kubectl(t, "", "get", "clusterqueue/hyperpod-ns-charted-clusterqueue", "namespace/hyperpod-ns-charted", "-o", `jsonpath={range .items[*]}{.kind} {.metadata.uid} {.spec}{"\n"}{end}`) +
 		i.Kubectl(t, "", "get", "localqueues,rolebindings", "-n", "hyperpod-ns-charted", "-o", `jsonpath={range .items[*]}{.kind} {.metadata.uid} {.spec}{"\n"}{end}`)
 }
 
@@ -270,17 +237,12 @@ func (i *installation) teamObjects(t *testing.T) string {
 // again under another name in another namespace. The console works with exactly the
 // permissions of the release, and objects of teams do not change.
 func TestChart(t *testing.T) {
-	c := clustertest.Get(t)
-	deploy := filepath.Join(clustertest.Root(), "deploy")
-	t.Cleanup(func() {
-		c.Kubectl(t, "", "apply", "--server-side", "--force-conflicts", "-f", filepath.Join(deploy, "crds"), "-f", filepath.Join(deploy, "rbac"))
-	})
-	kuota := filepath.Join(t.TempDir(), "kuota")
-	build := exec.Command("go", "build", "-ldflags", "-s -w", "-o", kuota, "./cmd/kuota")
-	build.Dir = clustertest.Root()
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if onNode() {
+		t.Skip("runs without a real node")
 	}
+	c := clustertest.Get(t)
+	restoreManifests(t)
+	kuota := build(t)
 
 	first := newInstallation(t, "kuota", "kuota-system")
 	if _, err := first.install(t, values, false, false); err == nil || !strings.Contains(err.Error(), "cannot be imported") {
@@ -294,14 +256,17 @@ func TestChart(t *testing.T) {
 		t.Errorf("the notes do not say what to do next:\n%s", release.Info.Notes)
 	}
 	first.Kubectl(t, "", "rollout", "status", "deployment/kuota", "-n", "kuota-system", "--timeout=90s")
-	t.Run("console", func(t *testing.T) { first.console(t, kuota) })
-	before := first.teamObjects(t)
+	console := first.console(t, kuota)
+	first.runTasks(t)
+	before, tasks := first.teamObjects(t), first.tasks(t)
+	console.stop()
 
 	first.upgrade(t, strings.Replace(values, "url:", "replicas: 3\nurl:", 1))
 	first.Kubectl(t, "", "wait", "--for=jsonpath={.status.readyReplicas}=3", "deployment/kuota", "-n", "kuota-system", "--timeout=90s")
 	if diff := cmp.Diff(before, first.teamObjects(t)); diff != "" {
 		t.Errorf("the upgrade changes (-before +after):\n%s", diff)
 	}
+	first.check(t, tasks, "the upgrade")
 
 	second := newInstallation(t, "gpu", "platform")
 	if _, err := second.install(t, values, false, false); err == nil {
@@ -317,6 +282,7 @@ func TestChart(t *testing.T) {
 	if diff := cmp.Diff(before, first.teamObjects(t)); diff != "" {
 		t.Errorf("uninstalling changes (-before +after):\n%s", diff)
 	}
+	first.check(t, tasks, "uninstalling")
 	if left := c.Kubectl(t, "", "get", "clusterroles,clusterrolebindings,validatingadmissionpolicies,mutatingadmissionpolicies", "-o", "name"); true {
 		var ours []string
 		for line := range strings.Lines(left) {
@@ -332,7 +298,7 @@ func TestChart(t *testing.T) {
 	if release, err = second.install(t, values, true, false); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("console under another name", func(t *testing.T) { second.console(t, kuota) })
+	second.console(t, kuota)
 	// A team cannot use the console's namespace, whatever its name.
 	stolen := strings.NewReplacer("name: charted", "name: stolen", "spec:\n", "spec:\n  namespace: platform\n").Replace(team)
 	if out, err := c.TryKubectl(stolen, "apply", "-f", "-"); err == nil || !strings.Contains(out, "reserved for the cluster") {
@@ -341,5 +307,41 @@ func TestChart(t *testing.T) {
 	if diff := cmp.Diff(before, second.teamObjects(t)); diff != "" {
 		t.Errorf("installing again changes (-before +after):\n%s", diff)
 	}
+	second.check(t, tasks, "installing again")
+
+	second.deleteNamespace(t)
+	second.check(t, tasks, "deleting the namespace of another team")
+	second.deleteCRDs(t)
+	if diff := cmp.Diff(before[strings.Index(before, "\n")+1:], second.queueObjects(t)); diff != "" {
+		t.Errorf("deleting the CRDs changes (-before +after):\n%s", diff)
+	}
+	second.check(t, tasks, "deleting the CRDs")
 	second.uninstall(t, release, kuota)
+	second.check(t, tasks, "uninstalling without CRDs")
+}
+
+// deleteNamespace deletes the namespace of another team: it is deleted with its tasks,
+// the console creates it again, and then the team can be deleted.
+func (i *installation) deleteNamespace(t *testing.T) {
+	t.Helper()
+	const namespace = "hyperpod-ns-leaves"
+	i.Kubectl(t, strings.Replace(team, "name: charted", "name: leaves", 1), "apply", "-f", "-")
+	i.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/leaves", "--timeout=90s")
+	i.Kubectl(t, strings.ReplaceAll(task("ends", 1, "1h"), "charted", "leaves"), "apply", "-f", "-")
+	i.Kubectl(t, "", "delete", "namespace", namespace, "--timeout=90s")
+	clustertest.Eventually(t, limit, func(context.Context) error {
+		if out, err := i.TryKubectl("", "get", "localqueues,rolebindings", "-n", namespace, "-o", "name"); err != nil || !strings.Contains(out, "hyperpod-ns-leaves-localqueue") || !strings.Contains(out, "kuota-members") {
+			return fmt.Errorf("the namespace has %q (%v), want the team's objects", out, err)
+		}
+		return nil
+	})
+	i.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/leaves", "--timeout=90s")
+	i.Kubectl(t, "", "delete", "computeallocation", "leaves", "--timeout=90s")
+	i.Kubectl(t, "", "delete", "namespace", namespace, "--timeout=90s")
+}
+
+// deleteCRDs deletes Kuota's CRDs while the console runs.
+func (i *installation) deleteCRDs(t *testing.T) {
+	t.Helper()
+	i.Kubectl(t, "", "delete", "crd", "computeallocations.kuota.dev", "clusterpolicies.kuota.dev", "--timeout=90s")
 }
