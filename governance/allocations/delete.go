@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/gitops"
 	"kuota.dev/kuota/governance/managed"
 	"kuota.dev/kuota/governance/rejection"
@@ -46,8 +47,8 @@ func (s *Service) PreviewDeletion(ctx context.Context, user governance.User, nam
 		departure.Running = append(departure.Running, h.task)
 	}
 	queueObjects := append(managed.Optional(departure.Namespace),
-		managed.Object{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: departure.Namespace, Name: s.Naming.LocalQueue(name)}, Live: &kueue.LocalQueue{}},
-		managed.Object{Kind: "ClusterQueue", Key: client.ObjectKey{Name: s.Naming.ClusterQueue(name)}, Live: &kueue.ClusterQueue{}})
+		managed.Object{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: departure.Namespace, Name: desired.LocalQueueName(&allocation, s.Naming)}, Live: &kueue.LocalQueue{}},
+		managed.Object{Kind: "ClusterQueue", Key: client.ObjectKey{Name: desired.ClusterQueueName(&allocation, s.Naming)}, Live: &kueue.ClusterQueue{}})
 	departure.Removed, err = removals(ctx, reader, queueObjects)
 	return departure, err
 }
@@ -194,5 +195,5 @@ func (s *Service) tasksOf(ctx context.Context, user governance.User, reader clie
 	if err != nil {
 		return teamTasks{}, err
 	}
-	return tasksOf(ctx, reader, s.Naming.ClusterQueue(allocation.Name), namespace, s.Naming.LocalQueue(allocation.Name), named)
+	return tasksOf(ctx, reader, desired.ClusterQueueName(allocation, s.Naming), namespace, desired.LocalQueueName(allocation, s.Naming), named)
 }

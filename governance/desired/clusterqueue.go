@@ -29,7 +29,7 @@ func clusterQueue(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolve
 				WithWhenCanBorrow(kueueapi.TryNextFlavor).
 				WithWhenCanPreempt(kueueapi.TryNextFlavor))
 	}
-	if weight := allocation.Spec.FairShareWeight; !allocation.Spec.Adopted() || weight != defaultWeight {
+	if weight := allocation.Spec.FairShareWeight; !allocation.Spec.Adopted() || weight != DefaultWeight {
 		spec.WithFairSharing(kueue.FairSharing().WithWeight(*resource.NewQuantity(int64(weight), resource.DecimalSI)))
 	}
 	if len(resolved.Pools) > 0 {
@@ -40,9 +40,9 @@ func clusterQueue(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolve
 		WithSpec(spec)
 }
 
-// defaultWeight is the fair-share weight that Kueue gives to a ClusterQueue without
+// DefaultWeight is the fair-share weight that Kueue gives to a ClusterQueue without
 // one.
-const defaultWeight = 1
+const DefaultWeight = 1
 
 // resourceGroup returns the only resource group of a queue. Kueue requires every
 // flavor to list the covered resources in the same order.
