@@ -8,7 +8,6 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/gitops"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/forms"
@@ -30,7 +29,7 @@ func (h *Pages) confirmDelete(c echo.Context) error {
 		return err
 	}
 	values, _ := h.TypedValues(c, deleteURL(now.Name))
-	if m, managed := gitops.ManagerOf(&now); managed && now.DeletionTimestamp == nil {
+	if m, managed := managerOf(&now); managed && now.DeletionTimestamp == nil {
 		return h.ShowManaged(c, managedAllocation(m, &now, "Delete "+now.Name))
 	}
 	status, refused := forms.AnswerOf(values)
@@ -48,7 +47,7 @@ func (h *Pages) deleteAllocation(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if m, managed := gitops.ManagerOf(&now); managed && now.DeletionTimestamp == nil {
+	if m, managed := managerOf(&now); managed && now.DeletionTimestamp == nil {
 		return h.RefuseManaged(c, managedAllocation(m, &now, "Delete "+now.Name), "")
 	}
 	form := h.changeOf(now, values)
