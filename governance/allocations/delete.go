@@ -73,6 +73,7 @@ func removals(ctx context.Context, reader client.Reader, objects []managed.Objec
 type Deletion struct {
 	ResourceVersion string // of the allocation that the user read
 	Drain           bool   // requeue the running tasks, which otherwise prevent it
+	Release         bool   // keep the queues, without Kuota's labels; running tasks continue
 	Reason          string // why; empty for none
 }
 
@@ -110,6 +111,9 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 			return false, cluster.Translate("delete allocation", err)
 		}
 		deleting := allocation.DeletionTimestamp != nil
+		if deleting && options.Release && allocation.Annotations[v1alpha1.AnnotationRelease] != "true" {
+			return false, &governance.Error{Kind: governance.Conflict, Op: "release team", Message: "The team is being deleted, and its queues with it."}
+		}
 		if !same && !deleting {
 			return false, &governance.Error{Kind: governance.Conflict, Op: "delete allocation", Message: "The allocation was changed in the meantime. Review it before you delete it."}
 		}
@@ -118,7 +122,7 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 				return false, err
 			}
 		}
-		if !deleting && !options.Drain {
+		if !deleting && !options.Drain && !options.Release {
 			if err := s.idle(ctx, user, reader, allocation); err != nil {
 				return false, err
 			}
@@ -129,7 +133,7 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 			before := allocation.DeepCopy()
 			allocation.Annotations = annotated
 			err = writer.Patch(ctx, allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-			if apierrors.IsForbidden(err) && !options.Drain { // users who may delete do not need permission to update
+			if apierrors.IsForbidden(err) && !options.Drain && !options.Release { // users who may delete do not need permission to update
 				err, allocation.Annotations = nil, before.Annotations
 			}
 		}
@@ -144,7 +148,7 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 }
 
 // annotateDeletion returns the annotations of an allocation before its deletion:
-// whether it is drained and, for its last revision, by whom and why. It returns
+// whether it is drained or released and, for its last revision, by whom and why. It returns
 // nil if they are already set.
 func annotateDeletion(allocation *v1alpha1.ComputeAllocation, user governance.User, options Deletion, deleting bool) map[string]string {
 	wanted := allocation.DeepCopy()
@@ -153,6 +157,9 @@ func annotateDeletion(allocation *v1alpha1.ComputeAllocation, user governance.Us
 	}
 	if options.Drain {
 		wanted.Annotations[v1alpha1.AnnotationDrain] = "true"
+	}
+	if options.Release {
+		wanted.Annotations[v1alpha1.AnnotationRelease] = "true"
 	}
 	if !deleting {
 		wanted.Annotations[v1alpha1.AnnotationDeletedBy] = user.Name

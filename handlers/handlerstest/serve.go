@@ -113,6 +113,9 @@ func (d *Backend) Delete(_ context.Context, user governance.User, team string, d
 	if deletion.Drain {
 		how = " by draining"
 	}
+	if deletion.Release {
+		how = " by releasing"
+	}
 	d.User, d.Deletions = user, append(d.Deletions, team+how)
 	return nil
 }
