@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	for _, file := range old {
 		_ = os.Remove(file)
 	}
-	clustertest.Main(m)
+	clustertest.MainWith(m, clustertest.Options{After: noDenials})
 }
 
 var (
@@ -100,6 +100,7 @@ func startConsole(name string, env ...string) (*exec.Cmd, string, error) {
 	address := ""
 	for address == "" && scanner.Scan() {
 		fmt.Fprintln(log, scanner.Text())
+		noteDenial(name, scanner.Text())
 		var line struct{ Msg, Address string }
 		if json.Unmarshal(scanner.Bytes(), &line) == nil && line.Msg == "listening" {
 			address = line.Address
@@ -111,6 +112,7 @@ func startConsole(name string, env ...string) (*exec.Cmd, string, error) {
 	go func() {
 		for scanner.Scan() {
 			fmt.Fprintln(log, scanner.Text())
+			noteDenial(name, scanner.Text())
 		}
 	}()
 	return command, address, nil

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -242,6 +243,13 @@ func (c *Cluster) TryKubectl(input string, args ...string) (string, error) {
 	return string(out), err
 }
 
+// restarted is when Without last started the API server, in Unix nanoseconds.
+var restarted atomic.Int64
+
+// SinceRestart returns how long ago Without started the API server; years if it did not.
+// At first the API server has not read any roles, and denies every request.
+func SinceRestart() time.Duration { return time.Since(time.Unix(0, restarted.Load())) }
+
 // Without stops the API server, calls do, and starts the API server again. It also
 // restarts Kueue and the other components: their watches would take up to a minute
 // to reconnect, and the following tests would wait for them. Without returns when
@@ -250,6 +258,9 @@ func (c *Cluster) Without(t testing.TB, do func()) {
 	t.Helper()
 	c.Control(t, "stop", "kube-apiserver")
 	defer func() {
+		started := func() { restarted.Store(time.Now().UnixNano()) }
+		started()
+		defer started()
 		c.Control(t, "start", "kube-apiserver")
 		for _, component := range []string{"kube-controller-manager", "kube-scheduler", "kwok", "kueue"} {
 			c.Control(t, "stop", component)
