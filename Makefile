@@ -127,17 +127,35 @@ FUZZ      = web:FuzzLocalAddress web:FuzzCookie web:FuzzQuery web/session:FuzzOp
 # Runs rather than seconds: a run that meets the deadline counts as failed.
 FUZZ_RUNS ?= 1000
 
-# Once for each change of what is written into Kueue; its own binaries take
-# about five minutes to build.
-OLDER = $(CURDIR)/.local/older
+# Other versions than those of this repository; each builds binaries of its own,
+# in about five minutes. Once for each change of what is written into Kueue, and of
+# the CRDs and admission policies.
+OLDER  = $(CURDIR)/.local/older
+OLDEST = $(CURDIR)/.local/oldest
+
+# behavior FOLDER,RBAC,PACKAGES runs tests on a cluster with the binaries in a folder.
+define behavior
+$(BIN)/localcluster up --dir $(1)/cluster --bin $(1)/bin --crds deploy/crds --rbac $(2) --users cmd/localcluster/users.yaml \
+	--nodes cmd/localcluster/samples/nodes.yaml --detach --resettable >/dev/null; \
+trap '$(BIN)/localcluster down --dir $(1)/cluster' EXIT; \
+failed=0; for package in $(3); do \
+	$(BIN)/localcluster reset --dir $(1)/cluster; \
+	KUOTA_TEST_CLUSTER=$(1)/cluster go test -count=1 -timeout 30m -v $$package | grep -E '^ *--- |^(ok|FAIL)|_test.go' || failed=1; \
+done; exit $$failed
+endef
 
 .PHONY: older
 older: cluster ## the behavior tests on the oldest Kueue that Kuota works with
 	@$(BIN)/localcluster build --bin $(OLDER)/bin --source cmd/localcluster --kueue cmd/localcluster/older
-	@$(BIN)/localcluster up --dir $(OLDER)/cluster --bin $(OLDER)/bin --crds deploy/crds --rbac deploy/rbac --users cmd/localcluster/users.yaml \
-		--nodes cmd/localcluster/samples/nodes.yaml --detach >/dev/null; \
-	trap '$(BIN)/localcluster down --dir $(OLDER)/cluster' EXIT; \
-	KUOTA_TEST_CLUSTER=$(OLDER)/cluster go test -count=1 -timeout 30m -v ./e2e/behavior | grep -E '^ *--- |^(ok|FAIL)|_test.go'
+	@$(call behavior,$(OLDER),deploy/rbac,./e2e/behavior)
+
+# What helm template renders for an API server without constrained impersonation and
+# mutating admission policies.
+.PHONY: oldest
+oldest: cluster ## the tests of behavior, enforcement and controllers on the oldest Kubernetes that Kuota works with
+	@$(BIN)/localcluster build --bin $(OLDEST)/bin --source cmd/localcluster --kubernetes cmd/localcluster/oldest
+	@rm -rf $(OLDEST)/rbac && mkdir $(OLDEST)/rbac && cp deploy/rbac/*.yaml $(OLDEST)/rbac && rm $(OLDEST)/rbac/changed-by.yaml && cp deploy/rbac/legacy/*.yaml $(OLDEST)/rbac
+	@$(call behavior,$(OLDEST),$(OLDEST)/rbac,./e2e/behavior ./e2e/bypasses ./governance/reconcile)
 
 .PHONY: fuzz
 fuzz: ## fuzz each target FUZZ_RUNS times
@@ -146,7 +164,7 @@ fuzz: ## fuzz each target FUZZ_RUNS times
 .PHONY: verify
 verify: check test fuzz builder real-node ## what takes longer: run before an issue is closed
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^TestGroupLostAtTheProvider$$' -v ./e2e
-	@KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 120m ./e2e/behavior ./e2e/interrupted ./e2e/preemptionloops ./e2e/replicas ./governance/adopt
+	@KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 120m ./e2e/behavior ./e2e/interrupted ./e2e/preemptionloops ./e2e/replicas
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^TestEachRule' -v ./e2e
 	@cd deploy/charttest && KUOTA_VERIFY=1 go test -count=1 -timeout 20m -run '^TestUpgradeAndRollback$$' -v ./installed
 	@cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 20m -run '^TestRealNode' -v .
@@ -154,6 +172,7 @@ verify: check test fuzz builder real-node ## what takes longer: run before an is
 	@KUOTA_VERIFY=1 KUOTA_IMAGES=$(IMAGES) go test -count=1 -timeout 60m -v ./e2e/image
 	@KUOTA_VERIFY=1 go test -count=1 -run '^TestSBOM$$' .
 	@$(MAKE) --no-print-directory older
+	@$(MAKE) --no-print-directory oldest
 	@go test -race -count=1 -p 1 -timeout 60m ./governance/... ./handlers ./web/...
 
 # Each on a cluster of its own: deleting the thousand teams of one test takes minutes.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -39,10 +40,19 @@ func defaultSource() string {
 	return "."
 }
 
+// others are the folders of modules with other versions; empty for those of this
+// module.
+type others struct {
+	kueue      string // with kueue-config.yaml, its configuration
+	kubernetes string // only of the API server and its controllers
+}
+
+// kubernetesServers are built from the other version of Kubernetes. kubectl is not:
+// tests use only what it does alike with every server.
+var kubernetesServers = []string{apiServerName, controllerManagerName, schedulerName}
+
 // build fills bin and the share folder beside it, once per set of versions.
-// older is the folder of a module with another version of Kueue and with its
-// configuration; empty for the version of this module.
-func build(ctx context.Context, source, older, bin string) error {
+func build(ctx context.Context, source string, other others, bin string) error {
 	bin, err := filepath.Abs(bin)
 	if err != nil {
 		return fmt.Errorf("folder %s: %w", bin, err)
@@ -59,16 +69,28 @@ func build(ctx context.Context, source, older, bin string) error {
 	if err != nil {
 		return fmt.Errorf("read checksums: %w", err)
 	}
-	kueue := source
-	if older != "" {
-		kueue = older
-		olderSum, err := os.ReadFile(filepath.Join(older, "go.sum"))
+	for _, module := range []string{other.kueue, other.kubernetes} {
+		if module == "" {
+			continue
+		}
+		more, err := os.ReadFile(filepath.Join(module, "go.sum"))
 		if err != nil {
 			return fmt.Errorf("read checksums: %w", err)
 		}
-		sum = append(sum, olderSum...)
+		sum = append(sum, more...)
 	}
-	stamp := filepath.Join(bin, stampName(stampPrefix, binaries, sum, flags))
+	serverFlags, allFlags := flags, flags
+	if other.kubernetes != "" {
+		mod, err := os.ReadFile(filepath.Join(other.kubernetes, "go.mod"))
+		if err != nil {
+			return fmt.Errorf("read module: %w", err)
+		}
+		if serverFlags, err = linkFlags(string(mod)); err != nil {
+			return err
+		}
+		allFlags += " " + serverFlags
+	}
+	stamp := filepath.Join(bin, stampName(stampPrefix, binaries, sum, allFlags))
 	if isBuilt(stamp, bin) {
 		return nil
 	}
@@ -83,19 +105,22 @@ func build(ctx context.Context, source, older, bin string) error {
 	removeStamps(bin, stampPrefix)
 	begin := time.Now()
 	for _, b := range binaries {
-		from := source
-		if b.name == kueueName {
-			from = kueue
+		from, flags := source, flags
+		switch {
+		case b.name == kueueName:
+			from = cmp.Or(other.kueue, source)
+		case other.kubernetes != "" && slices.Contains(kubernetesServers, b.name):
+			from, flags = other.kubernetes, serverFlags
 		}
 		if err := buildOne(ctx, from, bin, b, "-ldflags", flags); err != nil {
 			return err
 		}
 	}
-	if err := render(ctx, source, kueue, bin); err != nil {
+	if err := render(ctx, source, cmp.Or(other.kueue, source), bin); err != nil {
 		return err
 	}
-	if older != "" {
-		config, err := os.ReadFile(filepath.Join(older, filepath.Base(kueueConfig(bin))))
+	if other.kueue != "" {
+		config, err := os.ReadFile(filepath.Join(other.kueue, filepath.Base(kueueConfig(bin))))
 		if err == nil {
 			err = os.WriteFile(kueueConfig(bin), config, 0o644)
 		}

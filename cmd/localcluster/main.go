@@ -59,12 +59,13 @@ func instanceCommand(use, short string, args cobra.PositionalArgs, run func(layo
 }
 
 func buildCommand() *cobra.Command {
-	var bin, source, kueue string
+	var bin, source string
+	var other others
 	var realNode bool
 	cmd := &cobra.Command{Use: "build", Short: "Build all programs from Go modules, once per set of versions", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		if err := build(ctx, source, kueue, bin); err != nil || !realNode {
+		if err := build(ctx, source, other, bin); err != nil || !realNode {
 			return err
 		}
 		return buildNode(ctx, source, bin)
@@ -72,7 +73,8 @@ func buildCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&bin, "bin", "", "folder for the binaries; manifests go to ../share of it")
 	flags.StringVar(&source, "source", defaultSource(), "folder of this program's Go module")
-	flags.StringVar(&kueue, "kueue", "", "folder of a Go module with another version of Kueue")
+	flags.StringVar(&other.kueue, "kueue", "", "folder of a Go module with another version of Kueue")
+	flags.StringVar(&other.kubernetes, "kubernetes", "", "folder of a Go module with another version of the API server and its controllers")
 	flags.BoolVar(&realNode, "real-node", false, "also build kubelet, kube-proxy and containerd, for up --real-node")
 	_ = cmd.MarkFlagRequired("bin")
 	return cmd

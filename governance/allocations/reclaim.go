@@ -11,7 +11,6 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/clusterstate"
-	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -69,7 +68,7 @@ func (s *Service) reclaims(ctx context.Context, user governance.User, reader cli
 	}
 	for i := range all {
 		other := &all[i]
-		tasks := byQueue[desired.ClusterQueueName(other, s.Naming)]
+		tasks := byQueue[s.Naming.ClusterQueue(other.Name)]
 		if other.Name == team || len(tasks) == 0 {
 			continue
 		}

@@ -87,11 +87,7 @@ func (s *Service) read(ctx context.Context) (in input, err error) {
 	if err != nil {
 		return in, err
 	}
-	policy, err := clusterstate.Policy(ctx, reader)
-	if err != nil {
-		return in, err
-	}
-	in.at, in.cohort = time.Now(), s.Naming.Under(policy).Cohort
+	in.at, in.cohort = time.Now(), s.Naming.Cohort
 	if in.catalog, err = clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel); err != nil {
 		return in, err
 	}

@@ -22,11 +22,6 @@ type Objects struct {
 	ClusterQueue *kueue.ClusterQueueApplyConfiguration
 	LocalQueue   *kueue.LocalQueueApplyConfiguration
 
-	// NodeLabels are labels that all nodes of a pool have, by the name of its
-	// flavor, if the policy matches the pool by labels. An existing flavor that
-	// selects some of them is used as it is.
-	NodeLabels map[string]map[string]string
-
 	// Optional objects; nil if the allocation does not have them.
 	DefaultQueue *kueue.LocalQueueApplyConfiguration // for jobs without a queue label
 	Members      *applyrbac.RoleBindingApplyConfiguration
@@ -67,8 +62,7 @@ func BuildResolved(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolv
 			WithLabels(namespaceLabels(team, allocation.Spec.Namespace == "")).
 			WithAnnotations(map[string]string{AnnotationTeam: team}),
 		ClusterQueue: clusterQueue(allocation, resolved, namespace, naming, ranking),
-		LocalQueue:   localQueue(LocalQueueName(allocation, naming), allocation, namespace, naming),
-		NodeLabels:   map[string]map[string]string{},
+		LocalQueue:   localQueue(naming.LocalQueue(team), team, namespace, naming),
 		Members:      members(team, namespace, allocation.Spec.Members),
 		Quota:        resolved,
 	}
@@ -77,13 +71,12 @@ func BuildResolved(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolv
 		if !ok {
 			continue // the pool has no nodes any more; its flavor stays as it is
 		}
-		objects.NodeLabels[pool.Name] = pool.NodeLabels
 		f := flavor(pool, naming)
 		objects.Flavors = append(objects.Flavors, f.WithAnnotations(map[string]string{AnnotationDesired: digest(f.Spec)}))
 	}
 	objects.ClusterQueue.WithAnnotations(map[string]string{AnnotationDesired: digest(objects.ClusterQueue.Spec)})
 	if allocation.Spec.DefaultQueue {
-		objects.DefaultQueue = localQueue(DefaultQueueName, allocation, namespace, naming)
+		objects.DefaultQueue = localQueue(DefaultQueueName, team, namespace, naming)
 	}
 	if allocation.Spec.NamespaceCeiling {
 		objects.Ceiling, objects.Defaults = ceiling(team, namespace, resolved)

@@ -31,9 +31,8 @@ func CheckTeamName(name string) string {
 // system are namespaces of the cluster, Kueue and Kuota, which no team may use.
 var system = []string{"default", "kueue-system", "kuota-system"}
 
-// CheckNamespaceName returns what is wrong with a reserved namespace; empty for any
-// other.
-func CheckNamespaceName(name string) string {
+// checkNamespaceName returns an error for a reserved namespace.
+func checkNamespaceName(name string) string {
 	if strings.HasPrefix(name, "kube-") || slices.Contains(system, name) {
 		return fmt.Sprintf("namespace %s is reserved for the cluster; choose another", name)
 	}
@@ -46,7 +45,7 @@ func validateSettings(spec *v1alpha1.ComputeAllocationSpec) (errs governance.Fie
 	if w := spec.FairShareWeight; w < 0 || w > v1alpha1.MaxWeight {
 		errs.Add("spec.fairShareWeight", "must be a whole number from 0 to 100")
 	}
-	if problem := CheckNamespaceName(spec.Namespace); problem != "" {
+	if problem := checkNamespaceName(spec.Namespace); problem != "" {
 		errs.Add("spec.namespace", problem)
 	}
 	sharing := spec.Sharing

@@ -26,7 +26,7 @@ var controllers = sync.OnceValue(func() error {
 	if err != nil {
 		return err
 	}
-	if _, err := reconcile.SetupWithManager(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall, Revisions: connection.Revisions}); err != nil {
+	if _, err := reconcile.SetupWithManager(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall, Revisions: connection.Revisions, RecordsUsers: connection.RecordsUsers}); err != nil {
 		return err
 	}
 	go func() {

@@ -11,7 +11,6 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/clusterstate"
-	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"
@@ -72,7 +71,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 	}
 	t := Team{Name: a.Name, DisplayName: a.Spec.DisplayName, Namespace: a.Status.Namespace, Queue: a.Status.LocalQueue}
 	if t.Queue == "" {
-		t.Queue = desired.LocalQueueName(&a, s.Naming)
+		t.Queue = s.Naming.LocalQueue(a.Name)
 	}
 	policy, err := clusterstate.Policy(ctx, reader)
 	if err != nil {
@@ -98,7 +97,7 @@ func (s *Service) pools(ctx context.Context, reader client.Reader, a *v1alpha1.C
 	var queue kueue.ClusterQueue
 	name := a.Status.ClusterQueue
 	if name == "" {
-		name = desired.ClusterQueueName(a, s.Naming)
+		name = s.Naming.ClusterQueue(a.Name)
 	}
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, &queue); err != nil {
 		return nil, client.IgnoreNotFound(cluster.Translate("read queue", err))

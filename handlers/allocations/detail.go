@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/describe"
+	"kuota.dev/kuota/governance/gitops"
 	"kuota.dev/kuota/governance/manifest"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/revisions"
@@ -121,9 +122,9 @@ func (h *Pages) allocationPage(ctx context.Context, user governance.User, team s
 		Members: format.Members(a.Spec.Members),
 		YAML:    manifest.AllocationYAML(&a), YAMLURL: urls.Allocation(a.Name) + "/yaml",
 	}
-	m, managed := managerOf(&a)
+	m, managed := gitops.ManagerOf(&a)
 	if managed {
-		page.Managed = m.sentence
+		page.Managed = m.Message("Team " + a.Name)
 	}
 	page.Quota, page.QuotaNote = quotaFigures(&a, state.Types)
 	described := wordsOf(&a.Spec)

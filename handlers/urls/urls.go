@@ -55,9 +55,6 @@ func AllocationVersions(team string) string { return Allocation(team) + "/revisi
 
 const Import = "/policies/import"
 
-// Adoption is the page that adopts existing ClusterQueues.
-const Adoption = "/policies/adopt"
-
 const (
 	Instances    = "/instances"
 	InstancesCSV = "/instances.csv"
