@@ -52,7 +52,8 @@ var rules = []struct {
 	{folder: "governance/gitops", only: []string{"governance"}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "who manages an object is read off its metadata"},
 	{folder: "governance/change", only: []string{}, forbidden: []string{"context", "time", "k8s.io/client-go"}, because: "it compares objects that its callers pass"},
 	{folder: "governance/describe", only: []string{"governance/api/...", "governance/catalog", "governance/change", "governance/quota"}, forbidden: []string{"context", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "specs in, words out: no client and no context"},
-	{folder: "governance/clusterstate", only: []string{"governance/api/...", "governance/catalog", "governance/cluster"}, because: "every service imports it, so it imports no service"},
+	{folder: "governance/adoption", only: []string{"governance/api/...", "governance/catalog", "governance/change", "governance/desired", "governance/gitops", "governance/kueueconfig", "governance/manifest", "governance/quota"}, forbidden: []string{"context", "time", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, because: "a plan is computed from the objects that its callers pass: no client, no context, no clock"},
+	{folder: "governance/clusterstate", only: []string{"governance/adoption", "governance/api/...", "governance/catalog", "governance/cluster", "governance/desired"}, because: "every service imports it, so it imports no service"},
 	{folder: "governance/desired", only: []string{"governance", "governance/api/...", "governance/catalog/...", "governance/quota/...", "governance/desired/..."}, forbidden: []string{"context", "time", "k8s.io/client-go/rest", "k8s.io/client-go/kubernetes", "sigs.k8s.io/controller-runtime"}, because: "the wanted state is a pure function; it uses apply configurations and no client"},
 }
 

@@ -89,6 +89,7 @@ spec:
 		}},
 		{"allocation-delete", "/policies/allocations/" + team + "/delete", nil},
 		{"version", "/policies/allocations/" + team + "/revisions/1", nil},
+		{"adoption", "/policies/adopt", nil},
 		{"import", "/policies/import", func(t *testing.T, page playwright.Page) {
 			must(t, page.Locator("textarea").Fill(`{"SchedulerConfig": {"PriorityClasses": [{"Name": "a", "Weight": 900}], "Tags": 3`))
 			must(t, page.Locator("main form .btn-primary").Click())

@@ -6,6 +6,7 @@ import (
 	"kuota.dev/kuota/governance/cluster/leader"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/history/recorder"
+	"kuota.dev/kuota/handlers/adoption"
 	"kuota.dev/kuota/handlers/allocations"
 	"kuota.dev/kuota/handlers/classstats"
 	"kuota.dev/kuota/handlers/console"
@@ -33,6 +34,7 @@ type Setup = settings.Setup
 type Handlers struct {
 	Allocations console.Allocations
 	Policy      console.Policy
+	Adoption    console.Adoption
 	Tasks       console.Tasks
 	Submit      teams.Submit
 	Actions     tasks.Actions // nil offers no actions
@@ -82,7 +84,7 @@ func (h *Handlers) Register(s *web.Server) {
 	hardwarePages := &hardware.Pages{Console: c, Hardware: h.Hardware, PodOwners: h.PodOwners, IdleBelow: h.IdleBelow}
 	versionPages := &versions.Pages{Console: c, Policy: h.Policy, Revisions: h.Revisions}
 	policyPages := &policy.Pages{Console: c, Addresses: sealed, Policy: h.Policy, Versions: versionPages}
-	allocationPages := &allocations.Pages{Console: c, Addresses: sealed, PolicyPages: policyPages, Versions: versionPages, Revisions: h.Revisions, Changes: h.AllocationChanges, RecordsUsers: h.RecordsUsers, Naming: h.Naming}
+	allocationPages := &allocations.Pages{Console: c, Adoption: h.Adoption, Addresses: sealed, PolicyPages: policyPages, Versions: versionPages, Revisions: h.Revisions, Changes: h.AllocationChanges, RecordsUsers: h.RecordsUsers, Naming: h.Naming}
 
 	s.Public("/healthz", h.healthz)
 	s.Public("/readyz", h.readyz)
@@ -95,6 +97,7 @@ func (h *Handlers) Register(s *web.Server) {
 		allocationPages,
 		policyPages,
 		versionPages,
+		&adoption.Pages{Console: c, Addresses: sealed, Adoption: h.Adoption},
 		&imports.Pages{Console: c, Addresses: sealed, Policy: h.Policy, AllocationPages: allocationPages, PolicyPages: policyPages},
 		&settings.Pages{Console: c, Setup: h.Setup, Recording: h.Recording, Leader: h.Leader},
 		hardwarePages,

@@ -16,7 +16,7 @@ import (
 func TestRoutes(t *testing.T) {
 	d := &handlerstest.Backend{Items: []queries.Item{{Task: &tasks.Task{UID: "1", Name: "hidden-task", Namespace: "hidden-namespace", State: tasks.Running}, Team: "hidden-team"}}}
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.PolicyBackend, Tasks: d, Actions: &d.ActionsBackend, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend,
+		Allocations: d, Policy: &d.PolicyBackend, Adoption: &d.AdoptionBackend, Tasks: d, Actions: &d.ActionsBackend, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend,
 		Naming: desired.DefaultNaming, ClusterName: "hidden-cluster", Now: time.Now,
 	}
 	console := webtest.Start(t, webtest.Setup{
@@ -56,6 +56,7 @@ func TestRoutes(t *testing.T) {
 		"GET /policies/allocations/new/review": webtest.SignedIn, "HEAD /policies/allocations/new/review": webtest.SignedIn,
 		"GET /policies/allocations/:name/edit/review": webtest.SignedIn, "HEAD /policies/allocations/:name/edit/review": webtest.SignedIn,
 		"GET /policies/cluster/edit": webtest.SignedIn, "HEAD /policies/cluster/edit": webtest.SignedIn, "POST /policies/cluster/edit": webtest.SignedIn,
+		"GET /policies/adopt": webtest.SignedIn, "HEAD /policies/adopt": webtest.SignedIn, "POST /policies/adopt": webtest.SignedIn,
 		"GET /policies/import": webtest.SignedIn, "HEAD /policies/import": webtest.SignedIn, "POST /policies/import": webtest.SignedIn,
 		"GET /policies/cluster/yaml": webtest.SignedIn, "HEAD /policies/cluster/yaml": webtest.SignedIn,
 		"GET /policies/allocations/:name/yaml": webtest.SignedIn, "HEAD /policies/allocations/:name/yaml": webtest.SignedIn,

@@ -23,6 +23,10 @@ type AllocationDelete struct {
 	OnHold   bool     // whether the queue is on hold
 	Deleting bool     // whether the deletion already waits for running tasks
 
+	// Adopted is the ClusterQueue if it existed before the allocation; it can be
+	// released instead of deleted.
+	Adopted string
+
 	InPlace bool        // whether the page is the response to a POST
 	Reason  ReasonField // "reason"
 	Confirm TextField   // the team's name, typed; "confirm"

@@ -8,6 +8,8 @@ type PoliciesPage struct {
 	Notice      string      // one sentence after a save, such as "Allocation vision was created."; empty for none
 	NewURL      string      // the form for a new allocation
 	ImportURL   string      // page of the import; empty without permission
+	AdoptURL    string      // page that adopts existing ClusterQueues; empty if there are none, or without permission
+	Unmanaged   int         // ClusterQueues that it shows
 	CanWrite    bool        // whether the user may create allocations
 	Allocations []AllocationRow
 	Deleted     []NamedLink // deleted teams with their versions, for users who may create teams

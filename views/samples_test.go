@@ -167,7 +167,7 @@ func sampleDelete() AllocationDelete {
 	return AllocationDelete{
 		Chrome: sampleChrome("Delete vision", "policies"), Team: "vision", Action: "/policies/allocations/vision/delete", CancelURL: "/policies/allocations/vision",
 		Version: "41", Generation: "3", Errors: []Message{{Field: "confirm", Label: "Confirm", Text: "Type vision."}}, Confirm: TextField{Value: "visio", Error: "Type vision."},
-		Running: 22, Tasks: []string{"Job a", "Job b"}, More: 20, Waiting: 3, Kept: "hyperpod-ns-vision", Removed: []string{"ClusterQueue q"},
+		Running: 22, Tasks: []string{"Job a", "Job b"}, More: 20, Waiting: 3, Kept: "hyperpod-ns-vision", Removed: []string{"ClusterQueue q"}, Adopted: hostile,
 	}
 }
 
@@ -237,4 +237,25 @@ func sampleDashboard() DashboardPage {
 			Parts: []BarPart{{"own", 9}, {hostile, 2}}, Physical: "16", Own: "9", Borrowed: "2", Outside: "0", Unhealthy: "0", Idle: "5", Quota: "18", Over: "+2 over",
 		}}},
 	}
+}
+
+func sampleAdoption() AdoptionPage {
+	return AdoptionPage{
+		Chrome: sampleChrome("Adopt existing queues", "policies"), Action: "/policies/adopt", CancelURL: "/policies", Adopted: "Allocation vision was created.",
+		Failure: "Some ClusterQueues were not adopted.", Failures: []string{"speech: " + hostile},
+		Queues: []AdoptionQueue{
+			{Name: "physics", Verdict: Status{Tone: "ok", Label: "Manage"}, Selected: true},
+			{Name: "speech.example", Team: "speech-example", Verdict: Status{Tone: "idle", Label: "Observe"}, Reasons: []string{"It has admission checks (" + hostile + ")."}},
+			{Name: "unused", Verdict: Status{Tone: "bad", Label: "Refuse"}, Reasons: []string{"No LocalQueue uses it."}, Locked: "It cannot be adopted."},
+		},
+	}
+}
+
+func sampleAdoptionReview() AdoptionPage {
+	page := AdoptionPage{Chrome: sampleChrome("Adopt existing queues", "policies"), Action: "/policies/adopt", CancelURL: "/policies"}
+	page.Review = &AdoptionReview{
+		Managed: []string{"physics"}, Observed: []string{"speech.example"}, Policy: true, Classes: []string{"gold: its value is 1000"},
+		KueueChanges: "+ DisableWaitForPodsReady", PolicyProblem: "It cannot be read.", YAML: "kind: ClusterPolicy\n", Reason: ReasonField{Hint: "Visible in the history."},
+	}
+	return page
 }

@@ -35,8 +35,10 @@ func (e exitError) Unwrap() error { return e.error }
 // cycle: the help of the configuration lists the commands.
 func commands() map[string]command {
 	return map[string]command{
+		"adopt":     {"create allocations for existing ClusterQueues, without changing them", adoptCommand},
 		"doctor":    {"check the cluster, Kueue and the console, as the settings page does", doctorCommand},
 		"import":    {"convert HyperPod's JSON to Kuota's YAML", importCommand},
+		"release":   {"give the queues of teams back, without changing them", releaseCommand},
 		"uninstall": {"remove Kuota from a cluster; Kueue and tasks stay unchanged", uninstallCommand},
 		"version":   {"print the version", versionCommand},
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/adopt"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/capacity"
@@ -20,6 +21,7 @@ import (
 	"kuota.dev/kuota/governance/diagnostics"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/history/recorder"
+	"kuota.dev/kuota/governance/kueueconfig"
 	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/reconcile"
@@ -228,6 +230,12 @@ func (p *program) newServer() (err error) {
 	return nil
 }
 
+// kueueConfiguration reads Kueue's configuration.
+func (p *program) kueueConfiguration(ctx context.Context) (kueueconfig.Current, error) {
+	state, err := p.reconcilers.Kueue.State(ctx)
+	return state.Current, err
+}
+
 // handlers constructs the pages.
 func (p *program) handlers() *handlers.Handlers {
 	c := p.config
@@ -235,6 +243,7 @@ func (p *program) handlers() *handlers.Handlers {
 		Allocations:       p.allocations,
 		Revisions:         &revisions.Service{Store: p.cluster.Revisions, Access: p.access, Allocations: p.allocations},
 		Policy:            p.policies,
+		Adoption:          &adopt.Service{Cluster: p.cluster, Naming: c.naming, Access: p.access, Audit: p.audit, Kueue: p.kueueConfiguration},
 		Settings:          &diagnostics.Service{Cluster: p.cluster, Access: p.access, Naming: c.naming, Install: c.kueue, Namespace: c.namespace, Kueue: p.reconcilers.Kueue.State, HelmRelease: c.helmRelease, SignIn: c.oidc.issuer != ""},
 		Trouble:           func() string { return p.cluster.MissingKinds().Message() },
 		ReadOnly:          p.cluster.ReadOnlyReason,

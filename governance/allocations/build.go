@@ -35,7 +35,7 @@ func (s *Service) build(ctx context.Context, reader client.Reader, allocation *v
 	if err != nil {
 		return wanted{}, err
 	}
-	objects, more := desired.Build(allocation, types, s.Naming, desired.RankingOf(policy))
+	objects, more := desired.Build(allocation, types, s.Naming.Under(policy), desired.RankingOf(policy))
 	if errs = append(errs, more...); len(errs) > 0 {
 		return wanted{}, invalid("Some values are not valid. Correct the marked fields.", errs)
 	}

@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/gitops"
 	"kuota.dev/kuota/governance/managed"
 	"kuota.dev/kuota/governance/rejection"
@@ -46,8 +47,8 @@ func (s *Service) PreviewDeletion(ctx context.Context, user governance.User, nam
 		departure.Running = append(departure.Running, h.task)
 	}
 	queueObjects := append(managed.Optional(departure.Namespace),
-		managed.Object{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: departure.Namespace, Name: s.Naming.LocalQueue(name)}, Live: &kueue.LocalQueue{}},
-		managed.Object{Kind: "ClusterQueue", Key: client.ObjectKey{Name: s.Naming.ClusterQueue(name)}, Live: &kueue.ClusterQueue{}})
+		managed.Object{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: departure.Namespace, Name: desired.LocalQueueName(&allocation, s.Naming)}, Live: &kueue.LocalQueue{}},
+		managed.Object{Kind: "ClusterQueue", Key: client.ObjectKey{Name: desired.ClusterQueueName(&allocation, s.Naming)}, Live: &kueue.ClusterQueue{}})
 	departure.Removed, err = removals(ctx, reader, queueObjects)
 	return departure, err
 }
@@ -72,6 +73,7 @@ func removals(ctx context.Context, reader client.Reader, objects []managed.Objec
 type Deletion struct {
 	ResourceVersion string // of the allocation that the user read
 	Drain           bool   // requeue the running tasks, which otherwise prevent it
+	Release         bool   // keep the queues, without Kuota's labels; running tasks continue
 	Reason          string // why; empty for none
 }
 
@@ -109,6 +111,9 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 			return false, cluster.Translate("delete allocation", err)
 		}
 		deleting := allocation.DeletionTimestamp != nil
+		if deleting && options.Release && allocation.Annotations[v1alpha1.AnnotationRelease] != "true" {
+			return false, &governance.Error{Kind: governance.Conflict, Op: "release team", Message: "The team is being deleted, and its queues with it."}
+		}
 		if !same && !deleting {
 			return false, &governance.Error{Kind: governance.Conflict, Op: "delete allocation", Message: "The allocation was changed in the meantime. Review it before you delete it."}
 		}
@@ -117,7 +122,7 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 				return false, err
 			}
 		}
-		if !deleting && !options.Drain {
+		if !deleting && !options.Drain && !options.Release {
 			if err := s.idle(ctx, user, reader, allocation); err != nil {
 				return false, err
 			}
@@ -128,7 +133,7 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 			before := allocation.DeepCopy()
 			allocation.Annotations = annotated
 			err = writer.Patch(ctx, allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
-			if apierrors.IsForbidden(err) && !options.Drain { // users who may delete do not need permission to update
+			if apierrors.IsForbidden(err) && !options.Drain && !options.Release { // users who may delete do not need permission to update
 				err, allocation.Annotations = nil, before.Annotations
 			}
 		}
@@ -143,7 +148,7 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 }
 
 // annotateDeletion returns the annotations of an allocation before its deletion:
-// whether it is drained and, for its last revision, by whom and why. It returns
+// whether it is drained or released and, for its last revision, by whom and why. It returns
 // nil if they are already set.
 func annotateDeletion(allocation *v1alpha1.ComputeAllocation, user governance.User, options Deletion, deleting bool) map[string]string {
 	wanted := allocation.DeepCopy()
@@ -152,6 +157,9 @@ func annotateDeletion(allocation *v1alpha1.ComputeAllocation, user governance.Us
 	}
 	if options.Drain {
 		wanted.Annotations[v1alpha1.AnnotationDrain] = "true"
+	}
+	if options.Release {
+		wanted.Annotations[v1alpha1.AnnotationRelease] = "true"
 	}
 	if !deleting {
 		wanted.Annotations[v1alpha1.AnnotationDeletedBy] = user.Name
@@ -194,5 +202,5 @@ func (s *Service) tasksOf(ctx context.Context, user governance.User, reader clie
 	if err != nil {
 		return teamTasks{}, err
 	}
-	return tasksOf(ctx, reader, s.Naming.ClusterQueue(allocation.Name), namespace, s.Naming.LocalQueue(allocation.Name), named)
+	return tasksOf(ctx, reader, desired.ClusterQueueName(allocation, s.Naming), namespace, desired.LocalQueueName(allocation, s.Naming), named)
 }

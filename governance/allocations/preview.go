@@ -15,6 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // kueueUnavailable is the text of a review while Kueue does not answer.
@@ -90,7 +91,12 @@ func (s *Service) dryRunObjects(ctx context.Context, allocation *v1alpha1.Comput
 	}
 	form := newFieldMap(&allocation.Spec, wanted.objects.Quota, wanted.types)
 	var errs []governance.FieldError
-	for _, input := range dryRunInputs(wanted.objects, exists) {
+	for _, input := range dryRunInputs(wanted.objects, exists, allocation.Spec.Adopted()) {
+		if asIs, err := s.flavorAsIs(ctx, input.Object, wanted.objects); err != nil {
+			return err
+		} else if asIs {
+			continue
+		}
 		result, err := managed.DryRun(ctx, s.Cluster, input)
 		if err != nil {
 			return err
@@ -125,16 +131,28 @@ func (s *Service) dryRunObjects(ctx context.Context, allocation *v1alpha1.Comput
 
 // dryRunInputs returns the namespace of an allocation and its other objects, in
 // the order in which they are applied. Objects in a namespace that does not exist
-// cannot be applied as a dry run.
-func dryRunInputs(objects desired.Objects, namespaceExists bool) []managed.DryRunInput {
+// cannot be applied as a dry run. Fields that Kuota does not set in queues that it has
+// adopted stay.
+func dryRunInputs(objects desired.Objects, namespaceExists, adopted bool) []managed.DryRunInput {
 	namespace := objects.Namespace
 	metadata := maps.Clone(namespace.Labels)
 	maps.Copy(metadata, namespace.Annotations)
 	all := []managed.DryRunInput{{Object: managed.NewObject("Namespace", &corev1.Namespace{}, namespace, namespace.ObjectMetaApplyConfiguration), MetadataOnly: metadata}}
 	for _, object := range managed.Objects(objects) {
-		all = append(all, managed.DryRunInput{Object: object, SkipApply: object.Key.Namespace != "" && !namespaceExists})
+		all = append(all, managed.DryRunInput{Object: object, SkipApply: object.Key.Namespace != "" && !namespaceExists, Partial: adopted})
 	}
 	return all
+}
+
+// flavorAsIs reports whether an object is a flavor that Kuota uses and does not
+// write.
+func (s *Service) flavorAsIs(ctx context.Context, object managed.Object, objects desired.Objects) (bool, error) {
+	flavor, ok := object.Live.(*kueue.ResourceFlavor)
+	if !ok {
+		return false, nil
+	}
+	err := s.Cluster.Manager.GetAPIReader().Get(ctx, object.Key, flavor)
+	return err == nil && managed.UsesAsIs(objects, flavor), cluster.Translate("read ResourceFlavor", client.IgnoreNotFound(err))
 }
 
 // namespaceExists reads from the API server instead of the cache.

@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/clusterstate"
+	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -68,7 +69,7 @@ func (s *Service) reclaims(ctx context.Context, user governance.User, reader cli
 	}
 	for i := range all {
 		other := &all[i]
-		tasks := byQueue[s.Naming.ClusterQueue(other.Name)]
+		tasks := byQueue[desired.ClusterQueueName(other, s.Naming)]
 		if other.Name == team || len(tasks) == 0 {
 			continue
 		}

@@ -76,6 +76,9 @@ func (s *Service) edit(ctx context.Context, writer client.Client, allocation *v1
 		if err := gitops.CheckUnmanaged(after, "update allocation", "Team "+after.Name); err != nil {
 			return err
 		}
+		if after.Spec.Observed() {
+			return &governance.Error{Kind: governance.Conflict, Op: "update allocation", Message: fmt.Sprintf("Kuota only observes ClusterQueue %s of team %s, and cannot change it.", after.Spec.ClusterQueueName, after.Name)}
+		}
 		after.Spec = *allocation.Spec.DeepCopy()
 		v1alpha1.SetReason(after, allocation.Annotations[v1alpha1.AnnotationReason])
 		delete(after.Annotations, v1alpha1.AnnotationDeletedBy) // of a rejected deletion

@@ -87,7 +87,11 @@ func (s *Service) read(ctx context.Context) (in input, err error) {
 	if err != nil {
 		return in, err
 	}
-	in.at, in.cohort = time.Now(), s.Naming.Cohort
+	policy, err := clusterstate.Policy(ctx, reader)
+	if err != nil {
+		return in, err
+	}
+	in.at, in.cohort = time.Now(), s.Naming.Under(policy).Cohort
 	if in.catalog, err = clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel); err != nil {
 		return in, err
 	}

@@ -87,9 +87,15 @@ func (s *summing) addTeams() {
 }
 
 func (s *summing) addQueues() {
+	observed := map[string]string{} // the team of a ClusterQueue without Kuota's labels
+	for i := range s.input.allocations.Items {
+		if a := &s.input.allocations.Items[i]; a.Spec.Observed() {
+			observed[a.Spec.ClusterQueueName] = a.Name
+		}
+	}
 	for i := range s.input.queues.Items {
 		o := &s.input.queues.Items[i]
-		q := queue{team: o.Labels[desired.LabelTeam], inCohort: string(o.Spec.CohortName) == s.cohort, nominal: quota.FlavorResourceQuantities{}, lendingLimit: quota.FlavorResourceQuantities{}, usage: s.occupied.Queues[o.Name]}
+		q := queue{team: cmp.Or(o.Labels[desired.LabelTeam], observed[o.Name]), inCohort: string(o.Spec.CohortName) == s.cohort, nominal: quota.FlavorResourceQuantities{}, lendingLimit: quota.FlavorResourceQuantities{}, usage: s.occupied.Queues[o.Name]}
 		if s.teams[q.team] == nil {
 			q.team = ""
 		}

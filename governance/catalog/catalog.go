@@ -82,6 +82,11 @@ func New(in Input) Catalog {
 		pool.Named = slices.ContainsFunc(c.policy, func(p v1alpha1.Pool) bool { return p.Name == name })
 		c.pools[name] = c.split(pool)
 	}
+	for _, p := range c.policy {
+		pool := c.pools[p.Name]
+		pool.NodeLabels = p.Match.NodeLabels
+		c.pools[p.Name] = pool
+	}
 	return c
 }
 

@@ -30,6 +30,10 @@ type Pool struct {
 	Split    bool     // its only type has nodes in other pools too
 	Nodes    int64    // ready or not
 
+	// NodeLabels are the labels that the policy matches its nodes by; nil if it
+	// matches them by something else.
+	NodeLabels map[string]string
+
 	// Mixed lists the resources of its accelerators if there are several, such as
 	// GPUs and Neuron devices. They have no sum, so Instance has none then.
 	Mixed []string

@@ -34,6 +34,12 @@ func AllocationSettings(before, after *v1alpha1.ComputeAllocationSpec) []change.
 		{"Description", func(s *v1alpha1.ComputeAllocationSpec) string { return s.Description }},
 		{"Queue", func(s *v1alpha1.ComputeAllocationSpec) string { return activation(s.Activation) }},
 		{"Existing namespace", func(s *v1alpha1.ComputeAllocationSpec) string { return s.Namespace }},
+		{"Management", func(s *v1alpha1.ComputeAllocationSpec) string { return management(s.Management) }},
+		{"Existing ClusterQueue", func(s *v1alpha1.ComputeAllocationSpec) string { return s.ClusterQueueName }},
+		{"Existing LocalQueue", func(s *v1alpha1.ComputeAllocationSpec) string { return s.LocalQueueName }},
+		{"Cohort", cohort},
+		{"Covered resources", func(s *v1alpha1.ComputeAllocationSpec) string { return strings.Join(s.CoveredResources, ", ") }},
+		{"Queueing strategy", func(s *v1alpha1.ComputeAllocationSpec) string { return s.QueueingStrategy }},
 	})
 	changes = append(changes, memberChanges(before, after)...)
 	return append(changes, differences(before, after, []setting[v1alpha1.ComputeAllocationSpec]{
@@ -41,6 +47,8 @@ func AllocationSettings(before, after *v1alpha1.ComputeAllocationSpec) []change.
 		{"Lending and borrowing", func(s *v1alpha1.ComputeAllocationSpec) string { return strategy(s.Sharing.Strategy) }},
 		{"Borrow limit", func(s *v1alpha1.ComputeAllocationSpec) string { return borrowLimit(s.Sharing) }},
 		{"Preemption within the team", func(s *v1alpha1.ComputeAllocationSpec) string { return withinTeam(s.Preemption) }},
+		{"Preemption to reclaim", func(s *v1alpha1.ComputeAllocationSpec) string { return s.Preemption.ReclaimWithinCohort }},
+		{"Preemption to borrow", func(s *v1alpha1.ComputeAllocationSpec) string { return s.Preemption.BorrowWithinCohort }},
 		{"Namespace ceiling", func(s *v1alpha1.ComputeAllocationSpec) string { return yesNo(s.NamespaceCeiling) }},
 		{"Default queue", func(s *v1alpha1.ComputeAllocationSpec) string { return yesNo(s.DefaultQueue) }},
 	})...)
@@ -135,6 +143,24 @@ func activation(a v1alpha1.Activation) string {
 		return "Drained"
 	}
 	return "Active"
+}
+
+// management returns "" for the default, so that pages show only what an admin chose.
+func management(m v1alpha1.Management) string {
+	if m == v1alpha1.Observe {
+		return "Observed, not changed"
+	}
+	return ""
+}
+
+func cohort(s *v1alpha1.ComputeAllocationSpec) string {
+	switch {
+	case s.CohortName == nil:
+		return ""
+	case *s.CohortName == "":
+		return "None"
+	}
+	return *s.CohortName
 }
 
 func strategy(s v1alpha1.SharingStrategy) string {

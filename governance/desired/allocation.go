@@ -22,6 +22,11 @@ type Objects struct {
 	ClusterQueue *kueue.ClusterQueueApplyConfiguration
 	LocalQueue   *kueue.LocalQueueApplyConfiguration
 
+	// NodeLabels are labels that all nodes of a pool have, by the name of its
+	// flavor, if the policy matches the pool by labels. An existing flavor that
+	// selects some of them is used as it is.
+	NodeLabels map[string]map[string]string
+
 	// Optional objects; nil if the allocation does not have them.
 	DefaultQueue *kueue.LocalQueueApplyConfiguration // for jobs without a queue label
 	Members      *applyrbac.RoleBindingApplyConfiguration
@@ -62,7 +67,8 @@ func BuildResolved(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolv
 			WithLabels(namespaceLabels(team, allocation.Spec.Namespace == "")).
 			WithAnnotations(map[string]string{AnnotationTeam: team}),
 		ClusterQueue: clusterQueue(allocation, resolved, namespace, naming, ranking),
-		LocalQueue:   localQueue(naming.LocalQueue(team), team, namespace, naming),
+		LocalQueue:   localQueue(LocalQueueName(allocation, naming), allocation, namespace, naming),
+		NodeLabels:   map[string]map[string]string{},
 		Members:      members(team, namespace, allocation.Spec.Members),
 		Quota:        resolved,
 	}
@@ -71,12 +77,13 @@ func BuildResolved(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolv
 		if !ok {
 			continue // the pool has no nodes any more; its flavor stays as it is
 		}
+		objects.NodeLabels[pool.Name] = pool.NodeLabels
 		f := flavor(pool, naming)
 		objects.Flavors = append(objects.Flavors, f.WithAnnotations(map[string]string{AnnotationDesired: digest(f.Spec)}))
 	}
 	objects.ClusterQueue.WithAnnotations(map[string]string{AnnotationDesired: digest(objects.ClusterQueue.Spec)})
 	if allocation.Spec.DefaultQueue {
-		objects.DefaultQueue = localQueue(DefaultQueueName, team, namespace, naming)
+		objects.DefaultQueue = localQueue(DefaultQueueName, allocation, namespace, naming)
 	}
 	if allocation.Spec.NamespaceCeiling {
 		objects.Ceiling, objects.Defaults = ceiling(team, namespace, resolved)

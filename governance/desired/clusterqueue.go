@@ -1,6 +1,8 @@
 package desired
 
 import (
+	"cmp"
+
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
@@ -8,28 +10,39 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	applymeta "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/utils/ptr"
 	kueueapi "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	kueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 )
 
 func clusterQueue(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolved, namespace string, naming Naming, ranking Ranking) *kueue.ClusterQueueApplyConfiguration {
 	spec := kueue.ClusterQueueSpec().
-		WithCohortName(kueueapi.CohortReference(naming.Cohort)).
-		WithQueueingStrategy(kueueapi.BestEffortFIFO).
+		WithQueueingStrategy(cmp.Or(kueueapi.QueueingStrategy(allocation.Spec.QueueingStrategy), kueueapi.BestEffortFIFO)).
 		WithStopPolicy(stopPolicy(allocation.Spec.Activation)).
-		WithNamespaceSelector(applymeta.LabelSelector().WithMatchLabels(map[string]string{corev1.LabelMetadataName: namespace})).
-		WithFairSharing(kueue.FairSharing().WithWeight(*resource.NewQuantity(int64(allocation.Spec.FairShareWeight), resource.DecimalSI))).
-		WithFlavorFungibility(kueue.FlavorFungibility().
-			WithWhenCanBorrow(kueueapi.TryNextFlavor).
-			WithWhenCanPreempt(kueueapi.TryNextFlavor)).
 		WithPreemption(preemption(allocation.Spec.Preemption, ranking))
+	if cohort := ptr.Deref(allocation.Spec.CohortName, naming.Cohort); cohort != "" {
+		spec.WithCohortName(kueueapi.CohortReference(cohort))
+	}
+	if !allocation.Spec.Adopted() {
+		spec.WithNamespaceSelector(applymeta.LabelSelector().WithMatchLabels(map[string]string{corev1.LabelMetadataName: namespace})).
+			WithFlavorFungibility(kueue.FlavorFungibility().
+				WithWhenCanBorrow(kueueapi.TryNextFlavor).
+				WithWhenCanPreempt(kueueapi.TryNextFlavor))
+	}
+	if weight := allocation.Spec.FairShareWeight; !allocation.Spec.Adopted() || weight != DefaultWeight {
+		spec.WithFairSharing(kueue.FairSharing().WithWeight(*resource.NewQuantity(int64(weight), resource.DecimalSI)))
+	}
 	if len(resolved.Pools) > 0 {
 		spec.WithResourceGroups(resourceGroup(resolved))
 	}
-	return kueue.ClusterQueue(naming.ClusterQueue(allocation.Name)).
+	return kueue.ClusterQueue(ClusterQueueName(allocation, naming)).
 		WithLabels(queueLabels(allocation.Name)).
 		WithSpec(spec)
 }
+
+// DefaultWeight is the fair-share weight that Kueue gives to a ClusterQueue without
+// one.
+const DefaultWeight = 1
 
 // resourceGroup returns the only resource group of a queue. Kueue requires every
 // flavor to list the covered resources in the same order.
@@ -57,10 +70,11 @@ func resourceGroup(resolved quota.Resolved) *kueue.ResourceGroupApplyConfigurati
 	return group
 }
 
-// preemption returns what tasks of the queue may preempt. Lent quota can always
-// be reclaimed, whatever the priority.
+// preemption returns what tasks of the queue may preempt. By default, lent quota can
+// always be reclaimed, whatever the priority.
 func preemption(p v1alpha1.Preemption, ranking Ranking) *kueue.ClusterQueuePreemptionApplyConfiguration {
-	within, borrowing := kueueapi.PreemptionPolicyLowerPriority, kueueapi.BorrowWithinCohortPolicyLowerPriority
+	within := kueueapi.PreemptionPolicyLowerPriority
+	borrowing := cmp.Or(kueueapi.BorrowWithinCohortPolicy(p.BorrowWithinCohort), kueueapi.BorrowWithinCohortPolicyLowerPriority)
 	if p.WithinTeam == v1alpha1.PreemptNever || ranking != ByPriority {
 		within = kueueapi.PreemptionPolicyNever
 	}
@@ -69,7 +83,7 @@ func preemption(p v1alpha1.Preemption, ranking Ranking) *kueue.ClusterQueuePreem
 	}
 	return kueue.ClusterQueuePreemption().
 		WithWithinClusterQueue(within).
-		WithReclaimWithinCohort(kueueapi.PreemptionPolicyAny).
+		WithReclaimWithinCohort(cmp.Or(kueueapi.PreemptionPolicy(p.ReclaimWithinCohort), kueueapi.PreemptionPolicyAny)).
 		WithBorrowWithinCohort(kueue.BorrowWithinCohort().WithPolicy(borrowing))
 }
 
@@ -87,12 +101,14 @@ func stopPolicy(activation v1alpha1.Activation) kueueapi.StopPolicy {
 // label.
 const DefaultQueueName = "default"
 
-func localQueue(name, team, namespace string, naming Naming) *kueue.LocalQueueApplyConfiguration {
-	queue := kueue.LocalQueue(name, namespace).
-		WithLabels(queueLabels(team)).
-		WithSpec(kueue.LocalQueueSpec().
-			WithClusterQueue(kueueapi.ClusterQueueReference(naming.ClusterQueue(team))).
-			WithStopPolicy(kueueapi.None))
+// localQueue returns a LocalQueue of an allocation. The stop policy of one that
+// existed before the allocation stays as it is.
+func localQueue(name string, allocation *v1alpha1.ComputeAllocation, namespace string, naming Naming) *kueue.LocalQueueApplyConfiguration {
+	spec := kueue.LocalQueueSpec().WithClusterQueue(kueueapi.ClusterQueueReference(ClusterQueueName(allocation, naming)))
+	if name != allocation.Spec.LocalQueueName {
+		spec.WithStopPolicy(kueueapi.None)
+	}
+	queue := kueue.LocalQueue(name, namespace).WithLabels(queueLabels(allocation.Name)).WithSpec(spec)
 	return queue.WithAnnotations(map[string]string{AnnotationDesired: digest(queue.Spec)})
 }
 

@@ -1,8 +1,11 @@
 package desired
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
 )
 
 // Naming determines the names of objects. The zero value is not useful; start
@@ -24,6 +27,24 @@ var DefaultNaming = Naming{
 // maxName is the maximum length of a label value: Kueue labels pods with the
 // names of their queues.
 const maxName = 63
+
+// Under returns the naming under a policy, which may be nil.
+func (n Naming) Under(policy *v1alpha1.ClusterPolicy) Naming {
+	if policy != nil && policy.Spec.CohortName != "" {
+		n.Cohort = policy.Spec.CohortName
+	}
+	return n
+}
+
+// ClusterQueueName returns the ClusterQueue of an allocation.
+func ClusterQueueName(allocation *v1alpha1.ComputeAllocation, naming Naming) string {
+	return cmp.Or(allocation.Spec.ClusterQueueName, naming.ClusterQueue(allocation.Name))
+}
+
+// LocalQueueName returns the LocalQueue of an allocation.
+func LocalQueueName(allocation *v1alpha1.ComputeAllocation, naming Naming) string {
+	return cmp.Or(allocation.Spec.LocalQueueName, naming.LocalQueue(allocation.Name))
+}
 
 // Namespace returns the namespace of a team whose allocation names none.
 func (n Naming) Namespace(team string) string { return n.name(team, "") }

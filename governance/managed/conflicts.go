@@ -1,17 +1,21 @@
 package managed
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"strings"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // fields are the fields of an allocation that request an optional object, by the
@@ -49,6 +53,14 @@ func Conflicts(ctx context.Context, reader client.Reader, allocation *v1alpha1.C
 		conflict, err := objectConflict(ctx, reader, object, owner)
 		if err != nil {
 			return nil, err
+		}
+		if flavor, ok := object.Live.(*kueue.ResourceFlavor); ok && UsesAsIs(objects, flavor) {
+			conflict = nil
+		}
+		if path, named := Existing(allocation, object); named {
+			if conflict, err = takeoverConflict(object, path, conflict); err != nil {
+				return nil, err
+			}
 		}
 		switch {
 		case isFlavor:
@@ -105,6 +117,47 @@ func NamespaceConflict(allocation *v1alpha1.ComputeAllocation, namespace *corev1
 		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s already exists; choose another name, or set spec.namespace of the allocation to take it over", name)}
 	}
 	return nil
+}
+
+// Existing returns the path of the field of an allocation that names the object as
+// one that existed before; named is false for all others.
+func Existing(allocation *v1alpha1.ComputeAllocation, object Object) (path string, named bool) {
+	switch {
+	case object.Kind == "ClusterQueue" && allocation.Spec.ClusterQueueName != "":
+		return "spec.clusterQueueName", true
+	case object.Kind == "LocalQueue" && object.Key.Name == allocation.Spec.LocalQueueName:
+		return "spec.localQueueName", true
+	}
+	return "", false
+}
+
+// takeoverConflict returns what prevents Kuota from taking over an object that the
+// allocation names: the object does not exist, it belongs to another team, or the
+// allocation describes another spec than it has. otherwise is the conflict of an
+// object that Kuota does not take over.
+func takeoverConflict(object Object, path string, otherwise *governance.FieldError) (*governance.FieldError, error) {
+	name := object.Key.Name
+	if object.Live.GetName() == "" {
+		if object.Kind == "LocalQueue" {
+			return nil, nil // Kuota creates it
+		}
+		return &governance.FieldError{Path: path, Message: fmt.Sprintf("%s %s does not exist; create it, or remove clusterQueueName in a new allocation", object.Kind, name)}, nil
+	}
+	if ByKuota(object.Live) || object.Live.GetDeletionTimestamp() != nil {
+		if otherwise != nil {
+			otherwise.Path = path
+		}
+		return otherwise, nil
+	}
+	different, err := change.Applied(object.Live, object.Desired)
+	if err != nil || len(different) == 0 {
+		return nil, err
+	}
+	var fields []string
+	for _, d := range different {
+		fields = append(fields, fmt.Sprintf("%s is %s and would be %s", d.Path, cmp.Or(d.Before, "not set"), cmp.Or(d.After, "not set")))
+	}
+	return &governance.FieldError{Path: path, Message: fmt.Sprintf("%s %s cannot be taken over, because the allocation would change it: %s. Correct the allocation, or change the %s first", object.Kind, name, strings.Join(fields, "; "), object.Kind)}, nil
 }
 
 // objectConflict returns what prevents Kuota from writing an object: it exists and

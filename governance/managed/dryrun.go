@@ -27,6 +27,8 @@ type DryRunInput struct {
 	// SkipApply reports that the object cannot be applied, because its namespace
 	// does not exist yet. It is only compared then.
 	SkipApply bool
+	// Partial reports that fields that Desired does not set stay.
+	Partial bool
 }
 
 // DryRunResult is the outcome of a dry run.
@@ -67,11 +69,20 @@ func DryRun(ctx context.Context, c *cluster.Cluster, in DryRunInput) (DryRunResu
 	}
 	if in.MetadataOnly != nil {
 		result.Fields = change.Metadata(in.Live, in.MetadataOnly)
-	} else if result.Fields, err = change.Fields(before, in.Desired); err != nil {
+	} else if result.Fields, err = differences(in, before); err != nil {
 		return DryRunResult{}, &governance.Error{Op: "compare " + in.Kind, Message: "The change cannot be encoded.", Err: err}
 	}
 	if result.Action == change.Changed && len(result.Fields) == 0 {
 		return DryRunResult{}, nil
 	}
 	return DryRunResult{Change: &result}, nil
+}
+
+// differences returns the fields that applying an object changes. before is nil for
+// an object that does not exist.
+func differences(in DryRunInput, before any) ([]change.Field, error) {
+	if in.Partial && before != nil {
+		return change.Applied(in.Live, in.Desired)
+	}
+	return change.Fields(before, in.Desired)
 }

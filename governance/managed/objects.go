@@ -3,6 +3,7 @@ package managed
 import (
 	"slices"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
 
@@ -23,6 +24,10 @@ type Object struct {
 	Live     client.Object // an empty object of its kind, to read the existing one into
 	Desired  runtime.ApplyConfiguration
 	Metadata *applymeta.ObjectMetaApplyConfiguration // of Desired
+
+	// TakesOver reports that an existing object of another owner becomes Kuota's if it
+	// has the spec of Desired.
+	TakesOver bool
 }
 
 // NewObject returns the object that desired describes.
@@ -31,7 +36,7 @@ func NewObject(kind string, live client.Object, desired runtime.ApplyConfigurati
 	if metadata.Namespace != nil {
 		key.Namespace = *metadata.Namespace
 	}
-	return Object{kind, key, live, desired, metadata}
+	return Object{Kind: kind, Key: key, Live: live, Desired: desired, Metadata: metadata}
 }
 
 // Objects returns the objects of an allocation except its namespace, in the order
@@ -83,6 +88,19 @@ func Unwanted(objects desired.Objects) []Object {
 		wanted[object.Kind+" "+object.Key.Name] = true
 	}
 	return slices.DeleteFunc(Optional(*objects.Namespace.GetName()), func(o Object) bool { return wanted[o.Kind+" "+o.Key.Name] })
+}
+
+// UsesAsIs reports whether an existing flavor is used without being written: Kuota
+// does not manage it, and it selects the nodes of its pool.
+func UsesAsIs(objects desired.Objects, flavor *kueue.ResourceFlavor) bool {
+	return flavor.Name != "" && !ByKuota(flavor) && objects.UsesFlavor(flavor.Name, flavor.Spec.NodeLabels)
+}
+
+// Describes reports whether a priority class of the policy is what an existing
+// WorkloadPriorityClass is, so that Kuota takes it over without changing it.
+func Describes(class v1alpha1.PriorityClass, prioritization v1alpha1.TaskPrioritization, live *kueue.WorkloadPriorityClass) bool {
+	return live.Name == desired.PriorityClassName(class.Name) && live.DeletionTimestamp == nil &&
+		live.Value == desired.PriorityClassValue(class, prioritization) && live.Description == class.Description
 }
 
 // ByKuota reports whether Kuota manages an object: it has Kuota's label or, if

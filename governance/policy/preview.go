@@ -62,7 +62,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, policy *v1al
 		return Review{}, err
 	}
 	if after.Spec.IdleCompute.ShareUnallocated != old.IdleCompute.ShareUnallocated {
-		cohort := change.Object{Kind: "Cohort", Name: s.Naming.Cohort, Action: change.Removed}
+		cohort := change.Object{Kind: "Cohort", Name: s.Naming.Under(after).Cohort, Action: change.Removed}
 		if after.Spec.IdleCompute.ShareUnallocated {
 			cohort.Action = change.Created
 		}
@@ -96,7 +96,7 @@ func (s *Service) dryRunClasses(ctx context.Context, policy *v1alpha1.ClusterPol
 		if err != nil {
 			return err
 		}
-		if live.Name != "" && !managed.ByKuota(live) {
+		if live.Name != "" && !managed.ByKuota(live) && !managed.Describes(class, policy.Spec.TaskPrioritization, live) {
 			errs = append(errs, governance.FieldError{Path: at, Message: fmt.Sprintf("WorkloadPriorityClass %s exists and is not managed by Kuota; delete it, or choose another name", name)})
 			continue
 		}

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -74,7 +75,9 @@ func (s *Service) write(ctx context.Context, user governance.User, policy *v1alp
 		if err := gitops.CheckUnmanaged(after, "update policy", "The cluster policy"); err != nil {
 			return err
 		}
+		cohort := after.Spec.CohortName // which cannot change, and which no form has
 		after.Spec = *policy.Spec.DeepCopy()
+		after.Spec.CohortName = cmp.Or(after.Spec.CohortName, cohort)
 		v1alpha1.SetReason(after, policy.Annotations[v1alpha1.AnnotationReason])
 		delete(after.Annotations, v1alpha1.AnnotationDropClasses)
 		if drop := policy.Annotations[v1alpha1.AnnotationDropClasses]; drop != "" {

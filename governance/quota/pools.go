@@ -14,6 +14,9 @@ import (
 // spec is invalid, the quota that was applied last and that Kueue still has.
 // current reports whether it is that of the spec.
 func Effective(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) (resolved Resolved, current bool) {
+	if allocation.Spec.Observed() {
+		return Applied(allocation), true // the controller reads it from the ClusterQueue
+	}
 	ready := meta.FindStatusCondition(allocation.Status.Conditions, v1alpha1.ConditionReady)
 	if ready != nil && ready.Reason == v1alpha1.ReasonBlocked && len(allocation.Status.Quota) == 0 {
 		return Resolved{}, false // blocked by a conflict, and never applied
@@ -28,7 +31,7 @@ func Effective(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) (r
 // Applied returns the quota that the controller applied last, from the status;
 // without pools if it never applied any.
 func Applied(allocation *v1alpha1.ComputeAllocation) Resolved {
-	resolved := Resolved{Lends: allocation.Spec.Sharing.Strategy != v1alpha1.DontLend}
+	resolved := Resolved{Lends: allocation.Spec.Sharing.Strategy != v1alpha1.DontLend, covered: allocation.Spec.CoveredResources}
 	for _, applied := range allocation.Status.Quota {
 		pool := FlavorQuotas{Name: applied.Pool, Nominal: Resources{}, BorrowingLimit: Resources{}, BorrowOnly: true}
 		for _, r := range applied.Resources {

@@ -1,12 +1,15 @@
 package quota
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // FlavorQuotas is the quota of a team in one pool, and so in one ResourceFlavor.
@@ -27,11 +30,18 @@ type Resolved struct {
 	Pools []FlavorQuotas
 	// Lends reports whether other teams may borrow idle quota.
 	Lends bool
+
+	// covered are the resources that the ClusterQueue covers, in their order; empty for
+	// those of Pools.
+	covered []string
 }
 
 // Covered returns the resources that the ClusterQueue covers, in the order of
 // Compare.
 func (r Resolved) Covered() []string {
+	if len(r.covered) > 0 {
+		return slices.Clone(r.covered)
+	}
 	if len(r.Pools) == 0 {
 		return slices.Clone(standard)
 	}
@@ -50,7 +60,7 @@ func Resolve(spec *v1alpha1.ComputeAllocationSpec, types catalog.Catalog) (Resol
 		return Resolved{}, errs
 	}
 
-	resolved := Resolved{Lends: spec.Sharing.Strategy != v1alpha1.DontLend}
+	resolved := Resolved{Lends: spec.Sharing.Strategy != v1alpha1.DontLend, covered: spec.CoveredResources}
 	for _, row := range rows {
 		pool := FlavorQuotas{Name: row.pool, Nominal: row.amounts}
 		var ok bool
@@ -69,7 +79,13 @@ func Resolve(spec *v1alpha1.ComputeAllocationSpec, types catalog.Catalog) (Resol
 		}
 		resolved.Pools[i].BorrowingLimit = limit.amounts
 	}
-	cover(resolved.Pools)
+	if len(spec.CoveredResources) == 0 {
+		cover(resolved.Pools)
+		return resolved, nil
+	}
+	if errs := coverOnly(resolved.Pools, spec); len(errs) > 0 {
+		return Resolved{}, errs
+	}
 	return resolved, nil
 }
 
@@ -106,6 +122,52 @@ func cover(pools []FlavorQuotas) {
 			pools[i].Nominal[name] += 0
 			if pools[i].BorrowingLimit != nil {
 				pools[i].BorrowingLimit[name] += 0
+			}
+		}
+	}
+}
+
+// coverOnly removes from every pool the resources that a ClusterQueue does not
+// cover, and adds those that it covers with quota 0. It returns an error for each
+// amount that was entered for a resource that the ClusterQueue does not cover.
+// Network devices, and amounts that only followed from others, are removed.
+func coverOnly(pools []FlavorQuotas, spec *v1alpha1.ComputeAllocationSpec) (errs governance.FieldErrors) {
+	covered := map[string]bool{}
+	for _, name := range spec.CoveredResources {
+		covered[name] = true
+	}
+	checkCovered("spec.quota", spec.Quota, covered, &errs)
+	checkCovered("spec.sharing.borrowLimits", spec.Sharing.BorrowLimits, covered, &errs)
+	for i := range pools {
+		for _, r := range []Resources{pools[i].Nominal, pools[i].BorrowingLimit} {
+			if r == nil {
+				continue
+			}
+			for name, amount := range r {
+				if covered[name] {
+					continue
+				}
+				if delete(r, name); amount > 0 && name != catalog.CPU && name != catalog.Memory && name != catalog.Network {
+					errs.Add("spec.coveredResources", fmt.Sprintf("ClusterQueue %s does not cover %s, of which pool %s has quota; add it", spec.ClusterQueueName, name, pools[i].Name))
+				}
+			}
+			for name := range covered {
+				r[name] += 0
+			}
+		}
+	}
+	return errs
+}
+
+// checkCovered adds an error for each vCPU and memory of rows that is not covered.
+func checkCovered(path string, rows []v1alpha1.QuotaRow, covered map[string]bool, errs *governance.FieldErrors) {
+	for i, row := range rows {
+		for _, entered := range []struct {
+			name, field string
+			amount      *resource.Quantity
+		}{{catalog.CPU, "vCPU", row.VCPU}, {catalog.Memory, "memory", row.Memory}} {
+			if entered.amount != nil && entered.amount.Sign() > 0 && !covered[entered.name] {
+				errs.Add(fmt.Sprintf("%s[%d].%s", path, i, entered.field), "the ClusterQueue does not cover "+entered.name+"; clear it, or add it to coveredResources")
 			}
 		}
 	}

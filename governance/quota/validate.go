@@ -31,8 +31,9 @@ func CheckTeamName(name string) string {
 // system are namespaces of the cluster, Kueue and Kuota, which no team may use.
 var system = []string{"default", "kueue-system", "kuota-system"}
 
-// checkNamespaceName returns an error for a reserved namespace.
-func checkNamespaceName(name string) string {
+// CheckNamespaceName returns what is wrong with a reserved namespace; empty for any
+// other.
+func CheckNamespaceName(name string) string {
 	if strings.HasPrefix(name, "kube-") || slices.Contains(system, name) {
 		return fmt.Sprintf("namespace %s is reserved for the cluster; choose another", name)
 	}
@@ -45,7 +46,7 @@ func validateSettings(spec *v1alpha1.ComputeAllocationSpec) (errs governance.Fie
 	if w := spec.FairShareWeight; w < 0 || w > v1alpha1.MaxWeight {
 		errs.Add("spec.fairShareWeight", "must be a whole number from 0 to 100")
 	}
-	if problem := checkNamespaceName(spec.Namespace); problem != "" {
+	if problem := CheckNamespaceName(spec.Namespace); problem != "" {
 		errs.Add("spec.namespace", problem)
 	}
 	sharing := spec.Sharing

@@ -75,6 +75,9 @@ func (r *AllocationReconciler) Reconcile(ctx context.Context, request ctrl.Reque
 // reconcileAllocation applies the objects of an allocation that is not being
 // deleted.
 func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocation *v1alpha1.ComputeAllocation) (ctrl.Result, error) {
+	if allocation.Spec.Observed() {
+		return r.observe(ctx, allocation)
+	}
 	if err := r.patchMetadata(ctx, allocation, func() { controllerutil.AddFinalizer(allocation, finalizer) }); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -88,7 +91,8 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	objects, blocked := r.buildObjects(allocation, types, desired.RankingOf(policy))
+	naming := r.Naming.Under(policy)
+	objects, blocked := r.buildObjects(allocation, types, naming, desired.RankingOf(policy))
 	if objects.ClusterQueue == nil {
 		return ctrl.Result{}, r.patchStatus(ctx, allocation, blocked)
 	}
@@ -110,7 +114,7 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 		if len(applied.Pools) == 0 {
 			return ctrl.Result{RequeueAfter: time.Second}, r.patchStatus(ctx, allocation, blocked)
 		}
-		objects = desired.BuildResolved(allocation, applied, types, r.Naming, desired.RankingOf(policy))
+		objects = desired.BuildResolved(allocation, applied, types, naming, desired.RankingOf(policy))
 	}
 	nominal := resolvedQuota(objects.Quota)
 	if err := r.applyObjects(ctx, allocation, objects, r.Cohort.ledger.differs(queueName, nominal)); apierrors.IsConflict(err) {
@@ -148,8 +152,8 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 // cannot be computed, or nodes moved so that it would move to other pools, the
 // quota that was applied last stays and blocked contains the reason. All other
 // fields are taken from the spec. Without an applied quota, objects is empty.
-func (r *AllocationReconciler) buildObjects(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, ranking desired.Ranking) (objects desired.Objects, blocked outcome) {
-	objects, errs := desired.Build(allocation, types, r.Naming, ranking)
+func (r *AllocationReconciler) buildObjects(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, naming desired.Naming, ranking desired.Ranking) (objects desired.Objects, blocked outcome) {
+	objects, errs := desired.Build(allocation, types, naming, ranking)
 	applied := quota.Applied(allocation)
 	switch moved := movedPools(allocation, applied, objects.Quota); {
 	case len(errs) > 0:
@@ -162,7 +166,7 @@ func (r *AllocationReconciler) buildObjects(allocation *v1alpha1.ComputeAllocati
 	if len(applied.Pools) == 0 {
 		return desired.Objects{}, blocked
 	}
-	return desired.BuildResolved(allocation, applied, types, r.Naming, ranking), blocked
+	return desired.BuildResolved(allocation, applied, types, naming, ranking), blocked
 }
 
 // reasonCohort is the reason of Ready=False while a team's nominal quota cannot

@@ -6,15 +6,20 @@ import (
 	"fmt"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/managed"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	applykueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 )
 
 // fieldOwner is the field manager of everything that the controllers apply.
@@ -38,6 +43,7 @@ func (a applier) apply(ctx context.Context, piece managed.Object, live bool) (*v
 	if err := client.IgnoreNotFound(reader.Get(ctx, key, piece.Live)); err != nil {
 		return nil, err
 	}
+	keepNotation(piece)
 	want, err := toFields(piece.Desired)
 	if err != nil {
 		return nil, err
@@ -60,10 +66,13 @@ func (a applier) apply(ctx context.Context, piece managed.Object, live bool) (*v
 		}
 	}
 	options := []client.ApplyOption{fieldOwner}
-	switch {
-	case exists && !managed.ByKuota(piece.Live):
-		return nil, errCreatedByAnother(piece)
-	case exists:
+	if exists {
+		if !managed.ByKuota(piece.Live) {
+			if err := checkTakeover(piece); err != nil {
+				return nil, err
+			}
+			piece.Metadata.WithResourceVersion(piece.Live.GetResourceVersion())
+		}
 		options = append(options, client.ForceOwnership)
 	}
 	digest := piece.Metadata.Annotations[desired.AnnotationDesired]
@@ -111,9 +120,82 @@ func lastManager(object client.Object) (string, metav1.Time) {
 	return manager, changed
 }
 
+// checkTakeover returns a conflict unless Kuota may take over an existing object of
+// another owner: the allocation or the policy names it, and describes the spec that it
+// has.
+func checkTakeover(piece managed.Object) error {
+	if !piece.TakesOver {
+		return errCreatedByAnother(piece)
+	}
+	changed, err := change.Applied(piece.Live, piece.Desired)
+	if err == nil && len(changed) > 0 {
+		err = errCreatedByAnother(piece)
+	}
+	return err
+}
+
 // errCreatedByAnother returns a conflict, which is retried: another manager created
-// the object after the reconciliation had checked that it does not exist. The next
-// one reports it.
+// or changed the object after the check for conflicts, so that Kuota must not take it
+// over. The next reconciliation reports it.
 func errCreatedByAnother(piece managed.Object) error {
-	return apierrors.NewConflict(schema.GroupResource{Resource: piece.Kind}, piece.Key.Name, errors.New("it was created in the meantime"))
+	return apierrors.NewConflict(schema.GroupResource{Resource: piece.Kind}, piece.Key.Name, errors.New("it was created or changed in the meantime"))
+}
+
+// keepNotation changes the desired fields to the notation of the live object where they
+// are equal: 36G for 36000000000, or no description for an empty one. Applying the others
+// would change the text of the spec and nothing else.
+func keepNotation(piece managed.Object) {
+	switch want := piece.Desired.(type) {
+	case *applykueue.ClusterQueueApplyConfiguration:
+		if live, ok := piece.Live.(*kueue.ClusterQueue); ok {
+			keepQuantities(want, live)
+		}
+	case *applykueue.WorkloadPriorityClassApplyConfiguration:
+		if live, ok := piece.Live.(*kueue.WorkloadPriorityClass); ok && live.Description == "" && ptr.Deref(want.Description, "") == "" {
+			want.Description = nil
+		}
+	}
+}
+
+// keepQuantities replaces desired quantities by those of the live ClusterQueue that are
+// equal.
+func keepQuantities(want *applykueue.ClusterQueueApplyConfiguration, live *kueue.ClusterQueue) {
+	if want.Spec == nil {
+		return
+	}
+	keep := func(want, live *resource.Quantity) {
+		if want != nil && live != nil && want.Cmp(*live) == 0 {
+			*want = live.DeepCopy()
+		}
+	}
+	quotas := map[[2]string]*kueue.ResourceQuota{}
+	for g := range live.Spec.ResourceGroups {
+		for f := range live.Spec.ResourceGroups[g].Flavors {
+			flavor := &live.Spec.ResourceGroups[g].Flavors[f]
+			for i := range flavor.Resources {
+				quotas[[2]string{string(flavor.Name), string(flavor.Resources[i].Name)}] = &flavor.Resources[i]
+			}
+		}
+	}
+	for g := range want.Spec.ResourceGroups {
+		for f := range want.Spec.ResourceGroups[g].Flavors {
+			flavor := &want.Spec.ResourceGroups[g].Flavors[f]
+			for i := range flavor.Resources {
+				amount := &flavor.Resources[i]
+				if has := quotas[[2]string{string(*flavor.Name), string(*amount.Name)}]; has != nil {
+					keep(amount.NominalQuota, &has.NominalQuota)
+					keep(amount.BorrowingLimit, has.BorrowingLimit)
+					keep(amount.LendingLimit, has.LendingLimit)
+				}
+			}
+		}
+	}
+	switch weight := live.Spec.FairSharing; {
+	case weight == nil || weight.Weight == nil:
+	case want.Spec.FairSharing != nil:
+		keep(want.Spec.FairSharing.Weight, weight.Weight)
+	default: // the default weight, which only an apply of it sets if another manager owns the field too
+		want.Spec.WithFairSharing(applykueue.FairSharing().WithWeight(*resource.NewQuantity(desired.DefaultWeight, resource.DecimalSI)))
+		keep(want.Spec.FairSharing.Weight, weight.Weight)
+	}
 }

@@ -61,6 +61,7 @@ func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 	if err != nil || leaves {
 		return ctrl.Result{}, err
 	}
+	naming := r.Naming.Under(policy)
 	if policy == nil || !policy.Spec.IdleCompute.ShareUnallocated {
 		return requeueOnConflict(ctrl.Result{}, r.disable(ctx, policy))
 	}
@@ -69,7 +70,7 @@ func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	var present kueue.Cohort
-	if err := r.Get(ctx, client.ObjectKey{Name: r.Naming.Cohort}, &present); client.IgnoreNotFound(err) != nil {
+	if err := r.Get(ctx, client.ObjectKey{Name: naming.Cohort}, &present); client.IgnoreNotFound(err) != nil {
 		return ctrl.Result{}, err
 	}
 	if present.Name != "" && !managed.ByKuota(&present) {
@@ -81,11 +82,11 @@ func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	queues, err := r.quotaByQueue(ctx, list.Items, types)
+	queues, err := r.quotaByQueue(ctx, list.Items, types, naming)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	cohort, leftOut := desired.Cohort(r.Naming, desired.Unallocated(readyCapacity(types), total(queues)))
+	cohort, leftOut := desired.Cohort(naming, desired.Unallocated(readyCapacity(types), total(queues)))
 	correction, err := r.applyCohort(ctx, cohort)
 	if err != nil {
 		r.ledger.resume(nil, "the Cohort that lends unallocated compute cannot be written: "+err.Error())
@@ -97,7 +98,7 @@ func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 	}
 	r.ledger.resume(queues, "")
 
-	state := newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Shared", "Cohort %s lends unallocated compute", r.Naming.Cohort)
+	state := newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Shared", "Cohort %s lends unallocated compute", naming.Cohort)
 	if len(leftOut) > 0 {
 		state = newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "TooManyPools",
 			"Kueue supports 64 pools in a Cohort, so unallocated compute of %s is not lent. Group instance types into pools", strings.Join(leftOut, ", "))
@@ -105,23 +106,32 @@ func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 	return requeueOnConflict(ctrl.Result{}, patchPolicyStatus(ctx, r, policy, nil, state))
 }
 
-// applyCohort applies the Cohort, or deletes it if cohort is nil.
+// applyCohort applies the Cohort and deletes earlier ones, or deletes all if cohort is nil.
 func (r *CohortReconciler) applyCohort(ctx context.Context, cohort *applykueue.CohortApplyConfiguration) (*v1alpha1.Correction, error) {
 	if cohort == nil {
-		return nil, r.deleteCohort(ctx)
+		return nil, r.deleteCohorts(ctx, "")
+	}
+	if err := r.deleteCohorts(ctx, *cohort.GetName()); err != nil {
+		return nil, err
 	}
 	return applier{r.Client, r.APIReader}.apply(ctx, managed.NewObject("Cohort", &kueue.Cohort{}, cohort, cohort.ObjectMetaApplyConfiguration), true)
 }
 
-// deleteCohort deletes the Cohort if Kuota created it.
-func (r *CohortReconciler) deleteCohort(ctx context.Context) error {
-	var cohort kueue.Cohort
-	err := r.Get(ctx, client.ObjectKey{Name: r.Naming.Cohort}, &cohort)
-	if err != nil || !managed.ByKuota(&cohort) || cohort.DeletionTimestamp != nil {
-		return client.IgnoreNotFound(err)
+// deleteCohorts deletes the Cohorts that Kuota created, except one with this name: that
+// of an earlier policy has another.
+func (r *CohortReconciler) deleteCohorts(ctx context.Context, except string) error {
+	var list kueue.CohortList
+	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return err
 	}
-	if err := client.IgnoreNotFound(r.Delete(ctx, &cohort)); err != nil {
-		return fmt.Errorf("delete Cohort %s: %w", cohort.Name, err)
+	for i := range list.Items {
+		cohort := &list.Items[i]
+		if cohort.Name == except || !managed.ByKuota(cohort) || cohort.DeletionTimestamp != nil {
+			continue
+		}
+		if err := client.IgnoreNotFound(r.Delete(ctx, cohort.DeepCopy())); err != nil {
+			return fmt.Errorf("delete Cohort %s: %w", cohort.Name, err)
+		}
 	}
 	return nil
 }
@@ -129,7 +139,7 @@ func (r *CohortReconciler) deleteCohort(ctx context.Context) error {
 // disable deletes the Cohort, because the policy does not share unallocated
 // compute.
 func (r *CohortReconciler) disable(ctx context.Context, policy *v1alpha1.ClusterPolicy) error {
-	if err := r.deleteCohort(ctx); err != nil {
+	if err := r.deleteCohorts(ctx, ""); err != nil {
 		return err
 	}
 	r.ledger.disable()
@@ -142,19 +152,19 @@ func (r *CohortReconciler) disable(ctx context.Context, policy *v1alpha1.Cluster
 // quotaByQueue returns the quota of each ClusterQueue of the cohort: the
 // largest of what its allocation resolves to, what the cache has, what was
 // written but may not be in the cache yet, and what it waits for.
-func (r *CohortReconciler) quotaByQueue(ctx context.Context, all []v1alpha1.ComputeAllocation, types catalog.Catalog) (map[string]quota.PoolResources, error) {
+func (r *CohortReconciler) quotaByQueue(ctx context.Context, all []v1alpha1.ComputeAllocation, types catalog.Catalog, naming desired.Naming) (map[string]quota.PoolResources, error) {
 	var list kueue.ClusterQueueList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
 	queues := map[string]quota.PoolResources{}
 	for i := range list.Items { // a ClusterQueue of another manager in the cohort counts too
-		if queue := &list.Items[i]; string(queue.Spec.CohortName) == r.Naming.Cohort || managed.ByKuota(queue) {
+		if queue := &list.Items[i]; string(queue.Spec.CohortName) == naming.Cohort || managed.ByKuota(queue) {
 			queues[queue.Name] = queueQuota(queue)
 		}
 	}
 	for i := range all {
-		name, nominal := r.Naming.ClusterQueue(all[i].Name), quota.PoolResources{}
+		name, nominal := desired.ClusterQueueName(&all[i], naming), quota.PoolResources{}
 		if all[i].DeletionTimestamp == nil { // otherwise its ClusterQueue has the rest
 			resolved, _ := quota.Effective(&all[i], types)
 			nominal = resolvedQuota(resolved)

@@ -14,11 +14,22 @@ import (
 func extraFieldsPatch(object client.Object, want map[string]any) string {
 	switch o := object.(type) {
 	case *kueue.ClusterQueue:
-		spec := &o.Spec
-		if spec.Preemption != nil && spec.Preemption.BorrowWithinCohort != nil && spec.Preemption.BorrowWithinCohort.MaxPriorityThreshold != nil ||
-			spec.FlavorFungibility != nil && spec.FlavorFungibility.Preference != nil {
-			return `{"spec": {"preemption": {"borrowWithinCohort": {"maxPriorityThreshold": null}}, "flavorFungibility": {"preference": null}}}`
+		extra := map[string]any{}
+		wanted, _ := want["spec"].(map[string]any)
+		if pre := o.Spec.Preemption; pre != nil && pre.BorrowWithinCohort != nil && pre.BorrowWithinCohort.MaxPriorityThreshold != nil {
+			extra["preemption"] = map[string]any{"borrowWithinCohort": map[string]any{"maxPriorityThreshold": nil}}
 		}
+		if wanted["flavorFungibility"] != nil && o.Spec.FlavorFungibility != nil && o.Spec.FlavorFungibility.Preference != nil {
+			extra["flavorFungibility"] = map[string]any{"preference": nil}
+		}
+		// Of an adopted ClusterQueue, another manager may own fields that Kuota also owned.
+		if wanted["cohortName"] == nil && o.Spec.CohortName != "" {
+			extra["cohortName"] = nil
+		}
+		if wanted["resourceGroups"] == nil && len(o.Spec.ResourceGroups) > 0 {
+			extra["resourceGroups"] = nil
+		}
+		return specPatch(extra)
 	case *kueue.ResourceFlavor:
 		spec, _ := want["spec"].(map[string]any)
 		wanted, _ := spec["nodeLabels"].(map[string]any)
@@ -29,11 +40,17 @@ func extraFieldsPatch(object client.Object, want map[string]any) string {
 			}
 		}
 		if len(stray) > 0 {
-			patch, err := json.Marshal(map[string]any{"spec": map[string]any{"nodeLabels": stray}})
-			if err == nil {
-				return string(patch)
-			}
+			return specPatch(map[string]any{"nodeLabels": stray})
 		}
 	}
 	return ""
+}
+
+// specPatch returns a merge patch of fields of a spec; empty for none.
+func specPatch(fields map[string]any) string {
+	patch, err := json.Marshal(map[string]any{"spec": fields})
+	if len(fields) == 0 || err != nil {
+		return ""
+	}
+	return string(patch)
 }

@@ -29,7 +29,8 @@ const deletionInterval = 5 * time.Second
 //	──► release the namespace ──► remove the finalizer
 //
 // The namespace stays with an annotation, so that the same team can use it
-// again. If Kuota's CRDs are being deleted, all objects stay.
+// again. If Kuota's CRDs are being deleted, all objects stay; if the allocation is
+// released, they stay without Kuota's labels.
 func (r *AllocationReconciler) finalize(ctx context.Context, allocation *v1alpha1.ComputeAllocation) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(allocation, finalizer) {
 		return ctrl.Result{}, nil
@@ -41,6 +42,12 @@ func (r *AllocationReconciler) finalize(ctx context.Context, allocation *v1alpha
 	case err != nil:
 		return ctrl.Result{}, err
 	case leaves:
+		return ctrl.Result{}, removeFinalizer()
+	}
+	if allocation.Annotations[v1alpha1.AnnotationRelease] == "true" || allocation.Spec.Observed() {
+		if err := r.release(ctx, allocation); err != nil {
+			return ctrl.Result{}, err
+		}
 		return ctrl.Result{}, removeFinalizer()
 	}
 	namespace := desired.NamespaceName(allocation, r.Naming)
@@ -61,7 +68,7 @@ func (r *AllocationReconciler) finalize(ctx context.Context, allocation *v1alpha
 // drainClusterQueue sets the stop policy and waits until no task is admitted.
 func (r *AllocationReconciler) drainClusterQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, _ string) (string, error) {
 	var queue kueue.ClusterQueue
-	if found, err := r.getManaged(ctx, allocation.Name, managed.Object{Key: client.ObjectKey{Name: r.Naming.ClusterQueue(allocation.Name)}, Live: &queue}); !found || err != nil {
+	if found, err := r.getManaged(ctx, allocation.Name, managed.Object{Key: client.ObjectKey{Name: desired.ClusterQueueName(allocation, r.Naming)}, Live: &queue}); !found || err != nil {
 		return "", err
 	}
 	policy := kueue.Hold
@@ -84,7 +91,7 @@ func (r *AllocationReconciler) drainClusterQueue(ctx context.Context, allocation
 // deleteLocalQueue deletes the LocalQueue and the optional objects. Objects of
 // others in the namespace stay.
 func (r *AllocationReconciler) deleteLocalQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, namespace string) (string, error) {
-	queue := managed.Object{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: namespace, Name: r.Naming.LocalQueue(allocation.Name)}, Live: &kueue.LocalQueue{}}
+	queue := managed.Object{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: namespace, Name: desired.LocalQueueName(allocation, r.Naming)}, Live: &kueue.LocalQueue{}}
 	for _, piece := range append(managed.Optional(namespace), queue) {
 		waitFor, err := r.deleteManaged(ctx, allocation.Name, piece)
 		if err != nil || waitFor != "" {
@@ -95,7 +102,7 @@ func (r *AllocationReconciler) deleteLocalQueue(ctx context.Context, allocation 
 }
 
 func (r *AllocationReconciler) deleteClusterQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, _ string) (string, error) {
-	return r.deleteManaged(ctx, allocation.Name, managed.Object{Kind: "ClusterQueue", Key: client.ObjectKey{Name: r.Naming.ClusterQueue(allocation.Name)}, Live: &kueue.ClusterQueue{}})
+	return r.deleteManaged(ctx, allocation.Name, managed.Object{Kind: "ClusterQueue", Key: client.ObjectKey{Name: desired.ClusterQueueName(allocation, r.Naming)}, Live: &kueue.ClusterQueue{}})
 }
 
 // deleteManaged deletes an object of a team, and returns a message until it no

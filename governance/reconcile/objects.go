@@ -30,6 +30,12 @@ func (r *AllocationReconciler) applyObjects(ctx context.Context, allocation *v1a
 		return err
 	}
 	for _, piece := range managed.Objects(objects) {
+		if asIs, err := r.flavorAsIs(ctx, piece, objects); err != nil {
+			return err
+		} else if asIs {
+			continue
+		}
+		_, piece.TakesOver = managed.Existing(allocation, piece)
 		correction, err := r.applier().apply(ctx, piece, resized && piece.Kind == "ClusterQueue")
 		if err != nil {
 			return err
@@ -42,6 +48,17 @@ func (r *AllocationReconciler) applyObjects(ctx context.Context, allocation *v1a
 		}
 	}
 	return r.prune(ctx, allocation.Name, objects)
+}
+
+// flavorAsIs reports whether an object is a flavor that Kuota uses and does not
+// write.
+func (r *AllocationReconciler) flavorAsIs(ctx context.Context, piece managed.Object, objects desired.Objects) (bool, error) {
+	if piece.Kind != "ResourceFlavor" {
+		return false, nil
+	}
+	var flavor kueue.ResourceFlavor
+	err := r.Get(ctx, piece.Key, &flavor)
+	return err == nil && managed.UsesAsIs(objects, &flavor), client.IgnoreNotFound(err)
 }
 
 func (r *AllocationReconciler) applier() applier {

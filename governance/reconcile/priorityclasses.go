@@ -37,7 +37,9 @@ func (r *RankingReconciler) readPriorityClasses(ctx context.Context, policy *v1a
 		desired: map[string]int32{}, existing: map[string]*kueue.WorkloadPriorityClass{},
 		workloads: map[string][]*kueue.Workload{}, retained: map[string]int{},
 	}
+	specs := map[string]v1alpha1.PriorityClass{}
 	for _, class := range policy.Spec.PriorityClasses {
+		specs[desired.PriorityClassName(class.Name)] = class
 		c.desired[desired.PriorityClassName(class.Name)] = desired.PriorityClassValue(class, policy.Spec.TaskPrioritization)
 	}
 	var workloads kueue.WorkloadList
@@ -58,6 +60,8 @@ func (r *RankingReconciler) readPriorityClasses(ctx context.Context, policy *v1a
 		object := &objects.Items[i]
 		_, wanted := c.desired[object.Name]
 		switch {
+		case !managed.ByKuota(object) && wanted && managed.Describes(specs[object.Name], policy.Spec.TaskPrioritization, object):
+			// The apply only adds Kuota's labels.
 		case !managed.ByKuota(object):
 			if wanted {
 				c.unmanaged = append(c.unmanaged, object.Name)
@@ -142,7 +146,9 @@ func (r *RankingReconciler) applyPriorityClasses(ctx context.Context, policy *v1
 			continue
 		}
 		object := desired.PriorityClass(class, policy.Spec.TaskPrioritization)
-		correction, err := applier{r.Client, r.APIReader}.apply(ctx, managed.NewObject("WorkloadPriorityClass", &kueue.WorkloadPriorityClass{}, object, object.ObjectMetaApplyConfiguration), false)
+		piece := managed.NewObject("WorkloadPriorityClass", &kueue.WorkloadPriorityClass{}, object, object.ObjectMetaApplyConfiguration)
+		piece.TakesOver = true
+		correction, err := applier{r.Client, r.APIReader}.apply(ctx, piece, false)
 		if err != nil {
 			return err
 		}

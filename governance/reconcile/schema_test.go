@@ -56,6 +56,11 @@ func TestSchemaRejects(t *testing.T) {
 		"a limit without borrowing":          {"", "sharing: {strategy: Lend, borrowLimitPercent: 10}", "need the strategy LendAndBorrow"},
 		"a limit and none":                   {"", "sharing: {unlimited: true, borrowLimitPercent: 10}", "either unlimited or"},
 		"a ceiling without limit":            {"", "{namespaceCeiling: true, sharing: {unlimited: true}}", "ceiling"},
+		"a LocalQueue without a queue":       {"", "localQueueName: jobs", "describe an existing ClusterQueue"},
+		"observing nothing":                  {"", "management: Observe", "describe an existing ClusterQueue"},
+		"a limit without a cohort":           {"", `{clusterQueueName: theirs, cohortName: "", sharing: {borrowLimitPercent: 5}}`, "without a cohort has no borrow limits"},
+		"borrowing without reclaiming":       {"", "preemption: {reclaimWithinCohort: Never}", "needs reclaiming"},
+		"an upper-case queue":                {"", "clusterQueueName: Theirs", "lower-case"},
 		"a weight of 101":                    {"", "fairShareWeight: 101", "100"},
 		"a system group as a member":         {"", "members: [{kind: Group, name: 'system:masters'}]", "system:"},
 	}

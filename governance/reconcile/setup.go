@@ -302,6 +302,9 @@ func (r *AllocationReconciler) requestsForObject(ctx context.Context, object cli
 		}
 	}
 	delete(teams, "")
+	if object.GetLabels()[desired.LabelTeam] == "" {
+		maps.Copy(teams, r.teamsByClusterQueue(ctx, object))
+	}
 	if len(teams) == 0 && object.GetNamespace() != "" {
 		teams = r.teamsByNamespace(ctx, object.GetNamespace())
 	}
@@ -321,6 +324,31 @@ func (r *AllocationReconciler) teamsByNamespace(ctx context.Context, namespace s
 	}
 	for i := range list.Items {
 		if list.Items[i].Spec.Namespace == namespace {
+			teams[list.Items[i].Name] = true
+		}
+	}
+	return teams
+}
+
+// teamsByClusterQueue returns the teams whose allocation names a ClusterQueue, or that
+// of a LocalQueue.
+func (r *AllocationReconciler) teamsByClusterQueue(ctx context.Context, object client.Object) map[string]bool {
+	name := ""
+	switch o := object.(type) {
+	case *kueue.ClusterQueue:
+		name = o.Name
+	case *kueue.LocalQueue:
+		name = string(o.Spec.ClusterQueue)
+	default:
+		return nil
+	}
+	teams := map[string]bool{}
+	var list v1alpha1.ComputeAllocationList
+	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil // the cache has not synced, and will deliver every allocation
+	}
+	for i := range list.Items {
+		if list.Items[i].Spec.ClusterQueueName == name {
 			teams[list.Items[i].Name] = true
 		}
 	}

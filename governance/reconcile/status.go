@@ -20,11 +20,15 @@ import (
 type outcome struct {
 	reason, message string // of Ready=False; empty if ready
 
-	objects *desired.Objects // the applied objects; nil if none were
-	queue   metav1.Condition // QueueActive, if objects were applied
+	objects  *desired.Objects // the applied objects; nil if none were
+	observed *observed        // instead of objects, if Kuota only shows the ClusterQueue
+	queue    metav1.Condition // QueueActive, if objects were applied or observed
 }
 
 func notReady(reason, message string) outcome { return outcome{reason: reason, message: message} }
+
+// reasonObserved is the reason of Ready=True of an allocation that Kuota only shows.
+const reasonObserved = "Observed"
 
 // queuePending is the reason of QueueActive until Kueue has processed a
 // ClusterQueue.
@@ -59,10 +63,12 @@ func (r *AllocationReconciler) patchStatus(ctx context.Context, allocation *v1al
 	}
 
 	ready := metav1.Condition{Type: v1alpha1.ConditionReady, Status: metav1.ConditionTrue, Reason: "Ready", Message: "the queue matches the allocation"}
-	if o.objects != nil {
+	if o.objects != nil || o.observed != nil {
 		set(o.queue)
 	}
 	switch {
+	case o.observed != nil:
+		ready.Reason, ready.Message = reasonObserved, o.observed.message
 	case o.reason != "":
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, o.reason, o.message
 	case o.queue.Status == metav1.ConditionTrue || o.queue.Reason == kueue.ClusterQueueActiveReasonStopped:
@@ -78,6 +84,10 @@ func (r *AllocationReconciler) patchStatus(ctx context.Context, allocation *v1al
 		status.ClusterQueue = *o.objects.ClusterQueue.GetName()
 		status.LocalQueue = *o.objects.LocalQueue.GetName()
 		status.Quota = statusQuota(o.objects.Quota)
+	}
+	if o.observed != nil {
+		status.Namespace, status.LocalQueue = o.observed.local.Namespace, o.observed.local.Name
+		status.ClusterQueue, status.Quota = o.observed.queue.Name, observedQuota(o.observed.queue)
 	}
 	if equality.Semantic.DeepEqual(before.Status, *status) {
 		return nil

@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/clusterstate"
+	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"
@@ -71,7 +72,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 	}
 	t := Team{Name: a.Name, DisplayName: a.Spec.DisplayName, Namespace: a.Status.Namespace, Queue: a.Status.LocalQueue}
 	if t.Queue == "" {
-		t.Queue = s.Naming.LocalQueue(a.Name)
+		t.Queue = desired.LocalQueueName(&a, s.Naming)
 	}
 	policy, err := clusterstate.Policy(ctx, reader)
 	if err != nil {
@@ -97,7 +98,7 @@ func (s *Service) pools(ctx context.Context, reader client.Reader, a *v1alpha1.C
 	var queue kueue.ClusterQueue
 	name := a.Status.ClusterQueue
 	if name == "" {
-		name = s.Naming.ClusterQueue(a.Name)
+		name = desired.ClusterQueueName(a, s.Naming)
 	}
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, &queue); err != nil {
 		return nil, client.IgnoreNotFound(cluster.Translate("read queue", err))

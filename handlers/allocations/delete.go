@@ -8,7 +8,6 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/gitops"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/forms"
@@ -30,7 +29,7 @@ func (h *Pages) confirmDelete(c echo.Context) error {
 		return err
 	}
 	values, _ := h.TypedValues(c, deleteURL(now.Name))
-	if m, managed := gitops.ManagerOf(&now); managed && now.DeletionTimestamp == nil {
+	if m, managed := managerOf(&now); managed && now.DeletionTimestamp == nil {
 		return h.ShowManaged(c, managedAllocation(m, &now, "Delete "+now.Name))
 	}
 	status, refused := forms.AnswerOf(values)
@@ -38,7 +37,8 @@ func (h *Pages) confirmDelete(c echo.Context) error {
 }
 
 // deleteAllocation answers POST /policies/allocations/{name}/delete: it
-// deletes the allocation, or holds its queue until its tasks have ended.
+// deletes the allocation, releases its queues, or holds its queue until its tasks have
+// ended.
 func (h *Pages) deleteAllocation(c echo.Context) error {
 	values, err := forms.Posted(c)
 	if err != nil {
@@ -48,7 +48,7 @@ func (h *Pages) deleteAllocation(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	if m, managed := gitops.ManagerOf(&now); managed && now.DeletionTimestamp == nil {
+	if m, managed := managerOf(&now); managed && now.DeletionTimestamp == nil {
 		return h.RefuseManaged(c, managedAllocation(m, &now, "Delete "+now.Name), "")
 	}
 	form := h.changeOf(now, values)
@@ -57,6 +57,11 @@ func (h *Pages) deleteAllocation(c echo.Context) error {
 	case action == "hold":
 		leadTo = urls.Allocation(now.Name) + "?held=true"
 		err = form.Retry(func() error { return h.setActivation(c, form, v1alpha1.Hold) }, h.reread(c, form))
+	case action == "release" && now.Spec.Adopted():
+		leadTo = urls.Policies + "?released=" + url.QueryEscape(now.Name)
+		err = form.Retry(func() error {
+			return h.Allocations.Delete(c.Request().Context(), console.UserOf(c), now.Name, allocations.Deletion{ResourceVersion: form.Version, Release: true, Reason: form.Reason})
+		}, h.reread(c, form))
 	case action != "delete":
 		return h.renderDelete(c, http.StatusOK, now, values, nil)
 	case values.Get("confirm") != now.Name:
@@ -104,7 +109,7 @@ func (h *Pages) renderDelete(c echo.Context, status int, now v1alpha1.ComputeAll
 		Chrome: h.Chrome(c), Team: now.Name, Action: path, InPlace: forms.InPlace(c), CancelURL: urls.Allocation(now.Name),
 		Version: now.ResourceVersion, Generation: strconv.FormatInt(now.Generation, 10),
 		Running: len(departure.Running), Waiting: departure.Waiting, Kept: departure.Namespace,
-		OnHold: now.Spec.Activation == v1alpha1.Hold, Deleting: now.DeletionTimestamp != nil,
+		OnHold: now.Spec.Activation == v1alpha1.Hold, Deleting: now.DeletionTimestamp != nil, Adopted: now.Spec.ClusterQueueName,
 		Confirm: views.TextField{Value: values.Get("confirm")}, Reason: forms.DeletionReason(values.Get("reason")),
 	}
 	page.Title, page.Active = "Delete "+now.Name, "policies"

@@ -12,7 +12,6 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/describe"
-	"kuota.dev/kuota/governance/gitops"
 	"kuota.dev/kuota/governance/manifest"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/revisions"
@@ -122,9 +121,9 @@ func (h *Pages) allocationPage(ctx context.Context, user governance.User, team s
 		Members: format.Members(a.Spec.Members),
 		YAML:    manifest.AllocationYAML(&a), YAMLURL: urls.Allocation(a.Name) + "/yaml",
 	}
-	m, managed := gitops.ManagerOf(&a)
+	m, managed := managerOf(&a)
 	if managed {
-		page.Managed = m.Message("Team " + a.Name)
+		page.Managed = m.sentence
 	}
 	page.Quota, page.QuotaNote = quotaFigures(&a, state.Types)
 	described := wordsOf(&a.Spec)

@@ -8,7 +8,6 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/gitops"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/forms"
@@ -34,7 +33,7 @@ func (h *Pages) editAllocation(s *web.Server) func(echo.Context) error {
 		if err != nil {
 			return err
 		}
-		if m, managed := gitops.ManagerOf(&found); managed {
+		if m, managed := managerOf(&found); managed {
 			return h.ShowManaged(c, managedAllocation(m, &found, "Edit "+found.Name))
 		}
 		form, err := h.restoring(c, formOf(found))
@@ -69,12 +68,16 @@ func (h *Pages) takeEdit(c echo.Context, values url.Values, action string) error
 	if err == nil {
 		err = h.remember(c, &form)
 	}
-	if m, managed := gitops.ManagerOf(&found); managed && err == nil {
+	if m, managed := managerOf(&found); managed && err == nil {
 		state, err := h.Allocations.State(c.Request().Context(), console.UserOf(c))
 		if err != nil {
 			return err
 		}
-		return h.RefuseManaged(c, managedAllocation(m, &found, "Edit "+found.Name), form.written(state.Types))
+		typed := ""
+		if !found.Spec.Observed() {
+			typed = form.written(state.Types)
+		}
+		return h.RefuseManaged(c, managedAllocation(m, &found, "Edit "+found.Name), typed)
 	}
 	if governance.KindOf(err) == governance.NotFound && form.Version == "" {
 		return err // nothing was typed

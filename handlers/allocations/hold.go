@@ -10,7 +10,6 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/gitops"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/forms"
@@ -54,7 +53,7 @@ func (h *Pages) confirmActivation(c echo.Context, to v1alpha1.Activation) error 
 	if err != nil {
 		return err
 	}
-	if m, managed := gitops.ManagerOf(&now); managed {
+	if m, managed := managerOf(&now); managed {
 		return h.ShowManaged(c, managedAllocation(m, &now, page.Title))
 	}
 	values, _ := h.TypedValues(c, page.Action)
@@ -71,7 +70,7 @@ func (h *Pages) activate(c echo.Context, to v1alpha1.Activation) error {
 	if err != nil {
 		return err
 	}
-	if m, managed := gitops.ManagerOf(&now); managed {
+	if m, managed := managerOf(&now); managed {
 		return h.RefuseManaged(c, managedAllocation(m, &now, page.Title), "")
 	}
 	if to == v1alpha1.Hold && values.Get("choice") == string(v1alpha1.Drain) {

@@ -8,7 +8,6 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/gitops"
 	"kuota.dev/kuota/governance/imports"
 	"kuota.dev/kuota/governance/manifest"
 	"kuota.dev/kuota/handlers/console"
@@ -34,7 +33,7 @@ func (h *Pages) OpenImported(c echo.Context, may allocations.Permissions, o impo
 		return false, "You are not allowed to save this.", nil
 	case there:
 		merged := overlaid(&found, o)
-		if m, managed := gitops.ManagerOf(&found); managed {
+		if m, managed := managerOf(&found); managed {
 			page := managedAllocation(m, &found, "Edit "+found.Name)
 			page.Text, page.Typed, page.NotImported = manifest.AllocationYAML(merged), true, forms.Lines(o.Problems)
 			return true, "", h.ShowManaged(c, page)
@@ -46,6 +45,9 @@ func (h *Pages) OpenImported(c echo.Context, may allocations.Permissions, o impo
 		}
 	default:
 		form = newFormOf(o.Allocation)
+		if o.Allocation.Spec.Adopted() {
+			o.Problems = append(o.Problems, governance.FieldError{Path: "spec.clusterQueueName", Message: "describes an existing ClusterQueue, which the form cannot; left out. Adopt the ClusterQueue instead, or apply the YAML with kubectl"})
+		}
 	}
 	form.Submitted = true // show all errors of the imported values
 	form.Imported = forms.Imported{Yes: true, NotTaken: forms.Lines(o.Problems)}

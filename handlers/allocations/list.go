@@ -12,7 +12,6 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/gitops"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
@@ -35,7 +34,7 @@ func (h *Pages) policies(c echo.Context) error {
 	}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = "Policies", "policies", "/policies/events"
-	page.Notice = h.policiesNotice(page, c.QueryParam("created"), c.QueryParam("deleted"))
+	page.Notice = h.policiesNotice(page, c.QueryParam("created"), c.QueryParam("deleted"), c.QueryParam("released"))
 	if c.QueryParam("saved") == "policy" && page.Policy.Exists {
 		page.Notice = "The cluster policy was saved. Its status is shown below."
 	}
@@ -44,7 +43,7 @@ func (h *Pages) policies(c echo.Context) error {
 
 // policiesNotice reports what was just done. It names no team that is not on the
 // page, unless nobody is hidden from who reads it.
-func (h *Pages) policiesNotice(page views.PoliciesPage, created, deleted string) string {
+func (h *Pages) policiesNotice(page views.PoliciesPage, created, deleted, released string) string {
 	on := func(team string) bool {
 		return slices.ContainsFunc(page.Allocations, func(row views.AllocationRow) bool { return row.Team == team })
 	}
@@ -61,6 +60,8 @@ func (h *Pages) policiesNotice(page views.PoliciesPage, created, deleted string)
 		return fmt.Sprintf("Allocation %s is being deleted; its row shows what it waits for. Its namespace stays.", deleted)
 	case deleted != "" && page.CanWrite && quota.CheckTeamName(deleted) == "":
 		return fmt.Sprintf("Allocation %s was deleted. Its namespace stays.", deleted)
+	case released != "" && page.CanWrite && quota.CheckTeamName(released) == "":
+		return fmt.Sprintf("Team %s is released. Its ClusterQueue, LocalQueue and namespace stay as they are.", released)
 	}
 	return ""
 }
@@ -106,6 +107,12 @@ func (h *Pages) policiesPage(ctx context.Context, user governance.User) (views.P
 	if may.Create || may.Update || page.Policy.MayEdit {
 		page.ImportURL = urls.Import
 	}
+	if err == nil && may.Create && state.All && page.Policy != nil && page.Policy.MayEdit && h.Adoption != nil {
+		unmanaged, err := h.Adoption.Unmanaged(ctx)
+		if err == nil && unmanaged > 0 {
+			page.AdoptURL, page.Unmanaged = urls.Adoption, unmanaged
+		}
+	}
 	for i := range page.Allocations {
 		row := &page.Allocations[i]
 		if row.Managed != "" {
@@ -133,8 +140,8 @@ func (h *Pages) allocationRow(a *v1alpha1.ComputeAllocation, state allocations.S
 
 		NamedNamespace: a.Spec.Namespace,
 	}
-	if m, managed := gitops.ManagerOf(a); managed {
-		row.Managed = "Managed by " + m.String()
+	if m, managed := managerOf(a); managed {
+		row.Managed = m.short
 	}
 	if fix := a.Status.LastCorrection; fix != nil {
 		row.Correction = fmt.Sprintf("%s was changed by %s and corrected, %s", fix.Object, fix.Manager, fix.Time.UTC().Format(time.RFC3339))

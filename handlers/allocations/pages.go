@@ -24,6 +24,7 @@ type Pages struct {
 	// means that it does.
 	RecordsUsers func() bool
 	Naming       desired.Naming
+	Adoption     console.Adoption // nil if ClusterQueues cannot be adopted
 }
 
 // Register adds the routes of this package to the server.

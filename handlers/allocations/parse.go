@@ -30,6 +30,9 @@ func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocati
 	}
 	v1alpha1.SetReason(allocation, f.Reason)
 	spec := &allocation.Spec
+	if f.edits != nil {
+		keepAdopted(spec, &f.edits.allocation.Spec)
+	}
 	wrong.Add("spec.displayName", forms.CheckText(f.displayName, v1alpha1.MaxDisplayName))
 	wrong.Add("spec.description", forms.CheckText(f.description, v1alpha1.MaxDescription))
 	wrong.Add("spec.namespace", checkNamespace(f.namespace))
@@ -53,6 +56,14 @@ func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocati
 	spec.Quota = f.parseRows(f.rows, "spec.quota", types, &wrong)
 	spec.Sharing = f.parseSharing(types, &wrong)
 	return allocation, wrong
+}
+
+// keepAdopted keeps the fields of an allocation that no form has: those that describe
+// an existing ClusterQueue.
+func keepAdopted(spec, saved *v1alpha1.ComputeAllocationSpec) {
+	spec.Management, spec.ClusterQueueName, spec.LocalQueueName = saved.Management, saved.ClusterQueueName, saved.LocalQueueName
+	spec.CohortName, spec.QueueingStrategy, spec.CoveredResources = saved.CohortName, saved.QueueingStrategy, saved.CoveredResources
+	spec.Preemption.ReclaimWithinCohort, spec.Preemption.BorrowWithinCohort = saved.Preemption.ReclaimWithinCohort, saved.Preemption.BorrowWithinCohort
 }
 
 // parseSharing omits the inputs that the strategy does not use.

@@ -6,6 +6,8 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/adopt"
+	"kuota.dev/kuota/governance/adoption"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/capacity"
@@ -39,6 +41,14 @@ type Policy interface {
 	Nodes(ctx context.Context, pools []v1alpha1.Pool) ([]int64, error)
 	Review(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) (policy.Review, error)
 	Save(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) error
+}
+
+// Adoption plans how existing ClusterQueues are adopted, and adopts them.
+type Adoption interface {
+	// Unmanaged returns the number of ClusterQueues that no allocation names.
+	Unmanaged(ctx context.Context) (int, error)
+	Plan(ctx context.Context, user governance.User) (adoption.Plan, error)
+	Adopt(ctx context.Context, user governance.User, names []string, reason string) ([]adopt.Result, error)
 }
 
 // Tasks lists and explains tasks.

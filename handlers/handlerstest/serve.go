@@ -113,6 +113,9 @@ func (d *Backend) Delete(_ context.Context, user governance.User, team string, d
 	if deletion.Drain {
 		how = " by draining"
 	}
+	if deletion.Release {
+		how = " by releasing"
+	}
 	d.User, d.Deletions = user, append(d.Deletions, team+how)
 	return nil
 }
@@ -147,6 +150,7 @@ type Backend struct {
 	User            governance.User
 	Changed         chan struct{}
 	PolicyBackend   PolicyBackend
+	AdoptionBackend AdoptionBackend
 	SettingsBackend SettingsBackend
 	SubmitBackend   SubmitBackend
 	Teams           []string // whose tasks the reader may see
@@ -249,7 +253,7 @@ func (d *Backend) Subscribe(context.Context) <-chan struct{} { return d.Changed 
 func Serve(t *testing.T, d *Backend) string {
 	t.Helper()
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.PolicyBackend, Tasks: d, Actions: &d.ActionsBackend, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend, History: d.Past,
+		Allocations: d, Policy: &d.PolicyBackend, Adoption: &d.AdoptionBackend, Tasks: d, Actions: &d.ActionsBackend, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend, History: d.Past,
 		Naming: desired.DefaultNaming, ClusterName: "test", Setup: d.Setup, Now: time.Now, Trouble: func() string { return d.Trouble }, ReadOnly: func() string { return d.ReadOnly },
 		RecordsUsers: func() bool { return !d.UsersUnrecorded },
 	}

@@ -55,6 +55,9 @@ func AllocationVersions(team string) string { return Allocation(team) + "/revisi
 
 const Import = "/policies/import"
 
+// Adoption is the page that adopts existing ClusterQueues.
+const Adoption = "/policies/adopt"
+
 const (
 	Instances    = "/instances"
 	InstancesCSV = "/instances.csv"

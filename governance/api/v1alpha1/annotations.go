@@ -41,6 +41,10 @@ func SetReason(object metav1.Object, reason string) {
 // instead of waiting for them.
 const AnnotationDrain = "kuota.dev/drain"
 
+// AnnotationRelease on an allocation that is deleted keeps its objects: Kuota only
+// removes its labels and annotations from them.
+const AnnotationRelease = "kuota.dev/release"
+
 // AnnotationDropClasses on a policy lists, separated by commas, the priority
 // classes to delete although unfinished tasks use them.
 const AnnotationDropClasses = "kuota.dev/drop-classes"

@@ -83,6 +83,7 @@ type ClusterPolicy struct {
 }
 
 // ClusterPolicySpec is the desired state of the cluster.
+// +kubebuilder:validation:XValidation:rule="has(self.cohortName) == has(oldSelf.cohortName)",message="the cohort cannot be changed while there is a policy"
 type ClusterPolicySpec struct {
 	// TaskPrioritization is TaskRanking, by the weight of priority classes, or
 	// FirstComeFirstServe.
@@ -98,6 +99,15 @@ type ClusterPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, (b.name.endsWith('-priority') ? b.name : b.name + '-priority') == (a.name.endsWith('-priority') ? a.name : a.name + '-priority')))",message="two priority classes would be the same object: a name and the same name with -priority appended"
 	PriorityClasses []PriorityClass `json:"priorityClasses,omitempty"`
+
+	// CohortName is the cohort of all teams that share idle compute. The default is
+	// the cohort that the console is configured with.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the cohort cannot be changed while there is a policy"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$')",message="a cohort name has lower-case letters, digits, hyphens and dots, and starts and ends with a letter or digit"
+	CohortName string `json:"cohortName,omitempty"`
 
 	// IdleCompute sets how compute that its team does not use is shared.
 	// +optional

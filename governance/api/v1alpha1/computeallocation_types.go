@@ -37,6 +37,16 @@ const (
 	Drain  Activation = "Drain"  // admitted tasks are requeued
 )
 
+// Management sets whether Kuota writes the Kueue objects of a team.
+// +kubebuilder:validation:Enum=Manage;Observe
+type Management string
+
+// The kinds of management.
+const (
+	Manage  Management = "Manage"  // writes the objects, and corrects manual changes
+	Observe Management = "Observe" // shows them, and writes nothing
+)
+
 // DefaultBorrowLimitPercent applies when an allocation sets no limit.
 const DefaultBorrowLimitPercent = 50
 
@@ -77,6 +87,9 @@ type ComputeAllocation struct {
 
 // ComputeAllocationSpec is the desired state of a team.
 // +kubebuilder:validation:XValidation:rule="has(self.__namespace__) == has(oldSelf.__namespace__)",message="the namespace cannot be changed; create a new allocation instead"
+// +kubebuilder:validation:XValidation:rule="has(self.clusterQueueName) == has(oldSelf.clusterQueueName) && has(self.localQueueName) == has(oldSelf.localQueueName) && has(self.cohortName) == has(oldSelf.cohortName)",message="clusterQueueName, localQueueName and cohortName cannot be changed; create a new allocation instead"
+// +kubebuilder:validation:XValidation:rule="has(self.clusterQueueName) || !(has(self.localQueueName) || has(self.cohortName) || has(self.coveredResources) || has(self.management) && self.management == 'Observe')",message="localQueueName, cohortName, coveredResources and Observe describe an existing ClusterQueue: set clusterQueueName too"
+// +kubebuilder:validation:XValidation:rule="!has(self.cohortName) || size(self.cohortName) > 0 || !has(self.sharing) || has(self.sharing.unlimited) && self.sharing.unlimited",message="a ClusterQueue without a cohort has no borrow limits: set unlimited borrowing"
 // +kubebuilder:validation:XValidation:rule="!self.namespaceCeiling || !has(self.sharing) || !has(self.sharing.unlimited) || !self.sharing.unlimited",message="a namespace ceiling needs a borrow limit: choose one of namespaceCeiling and unlimited borrowing"
 type ComputeAllocationSpec struct {
 	// DisplayName is shown instead of the team name. It is one line.
@@ -148,7 +161,62 @@ type ComputeAllocationSpec struct {
 	// +optional
 	// +kubebuilder:default=false
 	DefaultQueue bool `json:"defaultQueue,omitempty"`
+
+	// Management is Manage, the default, or Observe: Kuota then shows the
+	// ClusterQueue that clusterQueueName names, and writes nothing.
+	// +optional
+	Management Management `json:"management,omitempty"`
+
+	// ClusterQueueName is a ClusterQueue that existed before the allocation. Kuota
+	// takes it over if the allocation describes it, so that its spec does not change.
+	// From then on Kuota sets its quota, limits, cohort, queueing strategy, stop
+	// policy, preemption and fair-share weight, and leaves all other fields as they
+	// are. The default is a ClusterQueue of Kuota's own.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the ClusterQueue cannot be changed; create a new allocation instead"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$')",message="a ClusterQueue name has lower-case letters, digits, hyphens and dots, and starts and ends with a letter or digit"
+	ClusterQueueName string `json:"clusterQueueName,omitempty"`
+
+	// LocalQueueName is the LocalQueue of the team. The default is a name of Kuota's
+	// own.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the LocalQueue cannot be changed; create a new allocation instead"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$')",message="a LocalQueue name has lower-case letters, digits, hyphens and dots, and starts and ends with a letter or digit"
+	LocalQueueName string `json:"localQueueName,omitempty"`
+
+	// CohortName is the cohort of clusterQueueName; empty for none. The default is
+	// the cohort of the cluster policy.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="the cohort cannot be changed; create a new allocation instead"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-.a-z0-9]*[a-z0-9])?)?$')",message="a cohort name has lower-case letters, digits, hyphens and dots, and starts and ends with a letter or digit"
+	CohortName *string `json:"cohortName,omitempty"`
+
+	// QueueingStrategy is BestEffortFIFO, the default, or StrictFIFO: the first task
+	// of the queue that cannot be admitted then blocks those behind it.
+	// +optional
+	// +kubebuilder:validation:Enum=BestEffortFIFO;StrictFIFO
+	QueueingStrategy string `json:"queueingStrategy,omitempty"`
+
+	// CoveredResources are the resources that clusterQueueName covers, in their
+	// order. The default is GPUs, Neuron devices, CPU, memory and network devices.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=317
+	CoveredResources []string `json:"coveredResources,omitempty"`
 }
+
+// Observed reports whether Kuota writes nothing for the allocation.
+func (s *ComputeAllocationSpec) Observed() bool { return s.Management == Observe }
+
+// Adopted reports whether the ClusterQueue existed before the allocation.
+func (s *ComputeAllocationSpec) Adopted() bool { return s.ClusterQueueName != "" }
 
 // Member is a person or a group in a team.
 type Member struct {
@@ -268,11 +336,25 @@ type Sharing struct {
 	BorrowLimits []QuotaRow `json:"borrowLimits,omitempty"`
 }
 
-// Preemption sets which tasks of the team can be preempted by its other tasks.
+// Preemption sets which tasks the tasks of the team can preempt.
+// +kubebuilder:validation:XValidation:rule="!has(self.reclaimWithinCohort) || self.reclaimWithinCohort != 'Never' || has(self.borrowWithinCohort) && self.borrowWithinCohort == 'Never'",message="preemption while borrowing needs reclaiming: set borrowWithinCohort to Never too"
 type Preemption struct {
 	// +optional
 	// +kubebuilder:default=LowerPriority
 	WithinTeam WithinTeam `json:"withinTeam,omitempty"`
+
+	// ReclaimWithinCohort sets which tasks of other teams that borrow the team's
+	// quota are preempted when the team needs it: Any, the default, LowerPriority or
+	// Never.
+	// +optional
+	// +kubebuilder:validation:Enum=Any;LowerPriority;Never
+	ReclaimWithinCohort string `json:"reclaimWithinCohort,omitempty"`
+
+	// BorrowWithinCohort sets which tasks of other teams are preempted so that the
+	// team can borrow: LowerPriority, the default, or Never.
+	// +optional
+	// +kubebuilder:validation:Enum=LowerPriority;Never
+	BorrowWithinCohort string `json:"borrowWithinCohort,omitempty"`
 }
 
 // ComputeAllocationStatus is the observed state of a team.

@@ -1,6 +1,7 @@
 package queries
 
 import (
+	"cmp"
 	"context"
 	"regexp"
 
@@ -39,8 +40,12 @@ func newRedactor(ctx context.Context, reader client.Reader, scope access.Scope, 
 	if err := reader.List(ctx, &queues, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, cluster.Translate("list queues", err)
 	}
+	observed, err := clusterstate.ObservedQueues(ctx, reader)
+	if err != nil {
+		return nil, err
+	}
 	for i := range queues.Items {
-		if team := queues.Items[i].Labels[desired.LabelTeam]; team != "" && mine[team] {
+		if team := cmp.Or(queues.Items[i].Labels[desired.LabelTeam], observed[queues.Items[i].Name]); team != "" && mine[team] {
 			h.own[queues.Items[i].Name] = true
 		} else {
 			h.names[queues.Items[i].Name] = true

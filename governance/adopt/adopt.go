@@ -1,0 +1,137 @@
+package adopt
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/adoption"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/rejection"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Result is the outcome for one ClusterQueue.
+type Result struct {
+	Queue   string
+	Verdict adoption.Verdict
+	Team    string // the allocation; empty if none was created
+	Err     error  // why none was created; nil on success
+}
+
+// Select returns the ClusterQueues of a plan that can be adopted: those with these
+// names, or all that would be managed if names is empty. It returns
+// governance.Invalid for each name that cannot.
+func Select(plan adoption.Plan, names []string) ([]adoption.Queue, error) {
+	var selected []adoption.Queue
+	var errs governance.FieldErrors
+	if len(names) == 0 {
+		for _, q := range plan.Queues {
+			if q.Verdict == adoption.Manage && q.Allocation != nil {
+				selected = append(selected, q)
+			}
+		}
+		return selected, nil
+	}
+	for _, name := range names {
+		q, found := plan.Queue(name)
+		switch {
+		case slices.ContainsFunc(selected, func(s adoption.Queue) bool { return s.Name == name }):
+		case !found:
+			errs.Add(name, "there is no ClusterQueue of this name that Kuota does not manage")
+		case q.Team != "":
+			errs.Add(name, fmt.Sprintf("the allocation of team %s observes it already", q.Team))
+		case q.Allocation == nil:
+			errs.Add(name, "it cannot be adopted: "+plan.WhyNotManaged(name))
+		default:
+			selected = append(selected, q)
+		}
+	}
+	if len(errs) > 0 {
+		return nil, &governance.Error{Kind: governance.Invalid, Op: "adopt ClusterQueues", Message: "Some ClusterQueues cannot be adopted.", Fields: errs}
+	}
+	return selected, nil
+}
+
+// NeedsPolicy reports whether the policy of a plan is created with these ClusterQueues:
+// those that are only observed need none.
+func NeedsPolicy(plan adoption.Plan, selected []adoption.Queue) bool {
+	return plan.Policy != nil && slices.ContainsFunc(selected, func(q adoption.Queue) bool { return q.Verdict == adoption.Manage })
+}
+
+// Adopt creates the policy, if the plan has one that the ClusterQueues need, and their
+// allocations. It tries each ClusterQueue, whatever happens to the others. A dry run
+// comes first, so that it creates no policy if all allocations are rejected. reason is
+// that of the change; empty for none. Created, if not nil, is called for each object
+// that was created.
+func Adopt(ctx context.Context, c client.Client, plan adoption.Plan, selected []adoption.Queue, reason string, created func(client.Object)) ([]Result, error) {
+	create := func(object client.Object, options ...client.CreateOption) error {
+		v1alpha1.SetReason(object, reason)
+		if err := c.Create(ctx, object, options...); err != nil {
+			return err
+		}
+		if created != nil && len(options) == 0 {
+			created(object)
+		}
+		return nil
+	}
+	results := make([]Result, len(selected))
+	var accepted []adoption.Queue
+	for i, q := range selected {
+		results[i] = Result{Queue: q.Name, Verdict: q.Verdict}
+		if results[i].Err = createError(q, create(q.Allocation.DeepCopy(), client.DryRunAll)); results[i].Err == nil {
+			accepted = append(accepted, q)
+		}
+	}
+	if NeedsPolicy(plan, accepted) {
+		if err := create(plan.Policy.DeepCopy()); apierrors.IsAlreadyExists(err) {
+			return nil, &governance.Error{Kind: governance.Conflict, Op: "create the cluster policy", Message: "A cluster policy was created in the meantime. Read the plan again.", Err: err}
+		} else if err != nil {
+			return nil, rejection.Translate("create the cluster policy", err)
+		}
+	}
+	for i, q := range selected {
+		if results[i].Err != nil {
+			continue
+		}
+		if results[i].Err = createError(q, create(q.Allocation.DeepCopy())); results[i].Err == nil {
+			results[i].Team = q.Allocation.Name
+		}
+	}
+	return results, nil
+}
+
+// createError returns why the allocation of a ClusterQueue was not created; nil on
+// success.
+func createError(q adoption.Queue, err error) error {
+	if apierrors.IsAlreadyExists(err) {
+		return &governance.Error{Kind: governance.Conflict, Op: "create allocation", Message: fmt.Sprintf("An allocation %s was created in the meantime.", q.Allocation.Name), Err: err}
+	}
+	return rejection.Translate("create allocation", err)
+}
+
+// Release deletes the allocation of a team so that the controller keeps its objects,
+// without Kuota's labels. It returns the allocation as it was.
+func Release(ctx context.Context, c client.Client, team, reason string) (*v1alpha1.ComputeAllocation, error) {
+	var allocation v1alpha1.ComputeAllocation
+	if err := c.Get(ctx, client.ObjectKey{Name: team}, &allocation); err != nil {
+		return nil, rejection.Translate("find allocation", err)
+	}
+	if allocation.DeletionTimestamp != nil && allocation.Annotations[v1alpha1.AnnotationRelease] != "true" {
+		return nil, &governance.Error{Kind: governance.Conflict, Op: "release team", Message: fmt.Sprintf("Team %s is being deleted, and its queue with it.", team)}
+	}
+	before := allocation.DeepCopy()
+	if allocation.Annotations == nil {
+		allocation.Annotations = map[string]string{}
+	}
+	allocation.Annotations[v1alpha1.AnnotationRelease] = "true"
+	v1alpha1.SetReason(&allocation, reason)
+	if err := c.Patch(ctx, &allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return nil, rejection.Translate("release team", err)
+	}
+	err := c.Delete(ctx, &allocation, client.Preconditions{UID: &allocation.UID})
+	return &allocation, rejection.Translate("release team", client.IgnoreNotFound(err))
+}

@@ -1,0 +1,257 @@
+package adoption
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/kueueconfig"
+
+	corev1 "k8s.io/api/core/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Input is the state of the cluster that a plan is made for.
+type Input struct {
+	ClusterQueues   []kueue.ClusterQueue
+	LocalQueues     []kueue.LocalQueue
+	Cohorts         []kueue.Cohort
+	Flavors         []kueue.ResourceFlavor
+	PriorityClasses []kueue.WorkloadPriorityClass
+	Nodes           []corev1.Node
+	Allocations     []v1alpha1.ComputeAllocation
+	Policy          *v1alpha1.ClusterPolicy // nil if there is none
+
+	Naming desired.Naming
+	Kueue  *kueueconfig.Current // nil if it is unknown
+}
+
+// Verdict is what Kuota can do with an existing object.
+type Verdict string
+
+// The verdicts.
+const (
+	Manage  Verdict = "Manage"  // an allocation or the policy describes it exactly
+	Observe Verdict = "Observe" // Kuota can show it, and must not write it
+	Refuse  Verdict = "Refuse"  // not even shown, until the reasons no longer apply
+)
+
+// Queue is the plan for one ClusterQueue that Kuota does not manage.
+type Queue struct {
+	Name    string // of the ClusterQueue
+	Verdict Verdict
+	Reasons []string // why it is not managed; empty for Manage
+	Notes   []string // what stays outside of Kuota although it is managed
+
+	// Allocation describes it; nil for Refuse, and if Team is set.
+	Allocation *v1alpha1.ComputeAllocation
+	// Team is the allocation that observes it already; empty for none.
+	Team string
+}
+
+// PriorityClass is the plan for one WorkloadPriorityClass that Kuota does not
+// manage. One that is not managed stays as it is, and tasks can use it.
+type PriorityClass struct {
+	Name    string
+	Verdict Verdict // Manage or Observe
+	Reason  string  // why it is not managed
+}
+
+// Plan is how the ClusterQueues of a cluster can be adopted.
+type Plan struct {
+	Queues          []Queue         // sorted by name
+	PriorityClasses []PriorityClass // sorted by name; empty if there is a policy
+
+	// Policy is to be created before the allocations; nil if there is one.
+	Policy *v1alpha1.ClusterPolicy
+	// KueueChanges are the lines of Kueue's configuration that Policy changes, after
+	// which Kueue restarts; empty for none.
+	KueueChanges string
+	// PolicyProblem is why it is unknown what Policy changes in Kueue's configuration;
+	// empty if it is known.
+	PolicyProblem string
+}
+
+// Queue returns the plan for a ClusterQueue; false if it is managed already or does
+// not exist.
+func (p Plan) Queue(name string) (Queue, bool) {
+	i := slices.IndexFunc(p.Queues, func(q Queue) bool { return q.Name == name })
+	if i < 0 {
+		return Queue{}, false
+	}
+	return p.Queues[i], true
+}
+
+// WhyNotManaged returns why a ClusterQueue cannot be managed, as one text; empty if
+// it can.
+func (p Plan) WhyNotManaged(name string) string {
+	q, _ := p.Queue(name)
+	return strings.Join(q.Reasons, "; ")
+}
+
+// WhyNotManaged returns the same as that of NewPlan, and computes only this
+// ClusterQueue.
+func WhyNotManaged(in Input, name string) string {
+	p := newPlanner(in)
+	q := p.queues[name]
+	if q == nil {
+		return ""
+	}
+	p.addPools(slices.Sorted(maps.Keys(p.queues)))
+	return strings.Join(p.plan(q, map[string]bool{}).Reasons, "; ")
+}
+
+// NewPlan returns the plan for all ClusterQueues that Kuota does not manage.
+func NewPlan(in Input) Plan {
+	p := newPlanner(in)
+	names := slices.Sorted(maps.Keys(p.queues))
+	p.addPools(names)
+	plan := Plan{}
+	taken := map[string]bool{}
+	for i := range in.Allocations {
+		taken[in.Allocations[i].Name] = true
+	}
+	for _, name := range names {
+		plan.Queues = append(plan.Queues, p.plan(p.queues[name], taken))
+	}
+	if in.Policy != nil {
+		return plan
+	}
+	plan.PriorityClasses = p.addClasses()
+	plan.Policy = p.policy
+	p.describeKueue(&plan)
+	return plan
+}
+
+// planner has what the plans of all ClusterQueues share.
+type planner struct {
+	Input
+	queues  map[string]*kueue.ClusterQueue // those that Kuota does not manage
+	locals  map[string][]*kueue.LocalQueue // by ClusterQueue, sorted by namespace and name
+	users   map[string]map[string]bool     // ClusterQueues by the namespaces of their LocalQueues
+	owners  map[string]string              // team by the namespace that Kuota manages
+	flavors map[string]*kueue.ResourceFlavor
+	teams   map[string]string // allocation that observes a ClusterQueue
+
+	tiers  map[string]string       // why a cohort is not flat, by its name
+	cohort string                  // that Kuota manages
+	policy *v1alpha1.ClusterPolicy // the existing or the proposed one
+	fresh  bool                    // there is neither a policy nor a managed allocation, so that pools can be proposed
+	types  catalog.Catalog         // with the pools of policy
+}
+
+func newPlanner(in Input) *planner {
+	p := &planner{Input: in, queues: map[string]*kueue.ClusterQueue{}, locals: map[string][]*kueue.LocalQueue{}, users: map[string]map[string]bool{}, owners: map[string]string{}, flavors: map[string]*kueue.ResourceFlavor{}, teams: map[string]string{}, policy: in.Policy}
+	managed, fresh := map[string]bool{}, in.Policy == nil
+	for i := range in.Allocations {
+		a := &in.Allocations[i]
+		if a.Spec.Observed() {
+			p.teams[a.Spec.ClusterQueueName] = a.Name
+			continue
+		}
+		managed[desired.ClusterQueueName(a, in.Naming)], fresh = true, false
+		p.owners[desired.NamespaceName(a, in.Naming)] = a.Name
+	}
+	for i := range in.ClusterQueues {
+		if q := &in.ClusterQueues[i]; !managed[q.Name] && q.Labels[desired.LabelManagedBy] != desired.ManagedBy {
+			p.queues[q.Name] = q
+		}
+	}
+	for i := range in.LocalQueues {
+		l := &in.LocalQueues[i]
+		queue := string(l.Spec.ClusterQueue)
+		p.locals[queue] = append(p.locals[queue], l)
+		if p.users[l.Namespace] == nil {
+			p.users[l.Namespace] = map[string]bool{}
+		}
+		p.users[l.Namespace][queue] = true
+	}
+	for _, list := range p.locals {
+		slices.SortFunc(list, func(a, b *kueue.LocalQueue) int {
+			return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+		})
+	}
+	for i := range in.Flavors {
+		p.flavors[in.Flavors[i].Name] = &in.Flavors[i]
+	}
+	p.fresh = fresh
+	p.tiers = tiers(in.Cohorts)
+	p.cohort = in.Naming.Under(in.Policy).Cohort
+	if fresh {
+		p.policy = newPolicy()
+		p.cohort = p.largestCohort()
+		p.policy.Spec.CohortName = p.cohort
+		if p.cohort == in.Naming.Cohort {
+			p.policy.Spec.CohortName = ""
+		}
+	}
+	p.types = p.catalog()
+	return p
+}
+
+// newPolicy returns a policy that changes nothing: tasks keep the priority of their
+// class, no unallocated compute is lent, and no job is rejected.
+func newPolicy() *v1alpha1.ClusterPolicy {
+	policy := &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{
+		TaskPrioritization: v1alpha1.TaskRanking,
+		IdleCompute:        v1alpha1.IdleCompute{Strategy: v1alpha1.IdleFirstComeFirstServe},
+		Enforcement:        v1alpha1.EnforcementNone,
+		PreemptionLoops:    v1alpha1.WarnOfLoops,
+	}}
+	policy.Name = v1alpha1.ClusterPolicyName
+	return policy
+}
+
+// catalog returns the catalog with the pools that the policy has applied, or that are
+// proposed.
+func (p *planner) catalog() catalog.Catalog {
+	input := catalog.Input{Nodes: p.Nodes, InstanceTypeLabel: p.Naming.InstanceTypeLabel}
+	switch {
+	case p.Input.Policy != nil:
+		input.Pools, input.ReportedTypes = p.Input.Policy.Status.Pools, p.Input.Policy.Status.ReportedTypes
+	case p.policy != nil:
+		input.Pools = p.policy.Spec.Pools
+	}
+	return catalog.New(input)
+}
+
+// tiers returns why a cohort is not flat: it has a parent or children.
+func tiers(cohorts []kueue.Cohort) map[string]string {
+	why := map[string]string{}
+	for i := range cohorts {
+		if parent := string(cohorts[i].Spec.ParentName); parent != "" {
+			why[cohorts[i].Name] = fmt.Sprintf("cohort %s is nested in cohort %s", cohorts[i].Name, parent)
+		}
+	}
+	for i := range cohorts {
+		if parent := string(cohorts[i].Spec.ParentName); parent != "" && why[parent] == "" {
+			why[parent] = fmt.Sprintf("cohort %s contains cohort %s", parent, cohorts[i].Name)
+		}
+	}
+	return why
+}
+
+// largestCohort returns the flat cohort with the most ClusterQueues, of equal ones
+// the first by name; that of the configuration if there is none.
+func (p *planner) largestCohort() string {
+	members := map[string]int{}
+	for _, q := range p.queues {
+		if cohort := string(q.Spec.CohortName); cohort != "" && p.tiers[cohort] == "" {
+			members[cohort]++
+		}
+	}
+	largest := p.Naming.Cohort
+	if members[largest] > 0 {
+		return largest
+	}
+	for _, cohort := range slices.Sorted(maps.Keys(members)) {
+		if members[cohort] > members[largest] {
+			largest = cohort
+		}
+	}
+	return largest
+}

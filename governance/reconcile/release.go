@@ -1,0 +1,78 @@
+package reconcile
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/managed"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	applycore "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// release removes Kuota's labels, annotations and ownership from the objects of an
+// allocation. Their specs stay as they are, and no object is deleted.
+func (r *AllocationReconciler) release(ctx context.Context, allocation *v1alpha1.ComputeAllocation) error {
+	namespace := desired.NamespaceName(allocation, r.Naming)
+	objects := append(managed.Optional(namespace),
+		managed.Object{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: namespace, Name: desired.LocalQueueName(allocation, r.Naming)}, Live: &kueue.LocalQueue{}},
+		managed.Object{Kind: "ClusterQueue", Key: client.ObjectKey{Name: desired.ClusterQueueName(allocation, r.Naming)}, Live: &kueue.ClusterQueue{}})
+	var failed []error
+	for _, object := range objects {
+		found, err := r.getManaged(ctx, allocation.Name, object)
+		if err == nil && found {
+			err = r.disown(ctx, object.Live)
+		}
+		if err != nil {
+			failed = append(failed, fmt.Errorf("release %s %s: %w", object.Kind, object.Key.Name, err))
+		}
+	}
+	if len(failed) > 0 {
+		return errors.Join(failed...)
+	}
+	var live corev1.Namespace
+	if err := r.Get(ctx, client.ObjectKey{Name: namespace}, &live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if live.Annotations[desired.AnnotationTeam] != allocation.Name || live.DeletionTimestamp != nil {
+		return nil
+	}
+	return r.applyExistingNamespace(ctx, &live, applycore.Namespace(namespace)) // removes the labels and annotations that Kuota applied
+}
+
+// disown removes Kuota's labels and annotations from an object, and its entries from
+// managedFields: the fields stay, and later applies of others do not conflict with them.
+// An apply of no fields would remove the fields themselves.
+func (r *AllocationReconciler) disown(ctx context.Context, live client.Object) error {
+	// The cache may not have all managed fields, or the last resourceVersion.
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	managers := slices.DeleteFunc(slices.Clone(live.GetManagedFields()), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == cluster.FieldManager && entry.Subresource == ""
+	})
+	if len(managers) == 0 {
+		managers = []metav1.ManagedFieldsEntry{{}} // the API server ignores an empty list
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"resourceVersion": live.GetResourceVersion(),
+		"labels":          map[string]any{desired.LabelManagedQueue: nil, desired.LabelTeam: nil, desired.LabelManagedBy: nil},
+		"annotations":     map[string]any{desired.AnnotationDesired: nil},
+		"managedFields":   managers,
+	}})
+	if err != nil {
+		return err
+	}
+	object, _ := live.DeepCopyObject().(client.Object)
+	return client.IgnoreNotFound(r.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), fieldOwner))
+}
