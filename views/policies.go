@@ -35,6 +35,7 @@ type AllocationRow struct {
 	Sharing        string // such as "Lend and borrow, up to 50 %"
 	Preemption     string // such as "Lower priority" or "Never"
 	Weight         int64
+	Observed       bool   // whether Kuota only shows the queue, so that sharing, preemption and weight are unknown
 	Managed        string // such as "Managed by Flux (Kustomization teams)"; empty for none
 	Capacity       string // a warning if the quota of all teams exceeds the capacity; empty otherwise
 	Correction     string // the last correction of its objects; empty for none

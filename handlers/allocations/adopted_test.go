@@ -65,6 +65,14 @@ func TestObservedAllocation(t *testing.T) {
 	if _, page := handlerstest.Get(t, address+"/policies"); page.Find("#allocation-vision .row-actions").Length() != 0 || !strings.Contains(handlerstest.Text(page.Find("#allocation-vision")), "Observed") {
 		t.Errorf("the row is %s", handlerstest.Text(page.Find("#allocation-vision")))
 	}
+	for path, selector := range map[string]string{"/policies": "#allocation-vision", "/policies/allocations/vision": "main"} {
+		_, page := handlerstest.Get(t, address+path)
+		for _, untrue := range []string{"Lends", "Lower priority", "Never", "50 %"} { // defaults of fields without effect
+			if text := handlerstest.Text(page.Find(selector)); strings.Contains(text, untrue) {
+				t.Errorf("%s shows %q of a queue that Kuota does not manage: %s", path, untrue, text)
+			}
+		}
+	}
 	for _, path := range []string{handlerstest.EditURL, "/policies/allocations/vision/hold", "/policies/allocations/vision/delete"} {
 		if response, _ := handlerstest.Post(t, address+path, url.Values{"action": {"save"}, "version": {"7"}, "confirm": {"vision"}}); response.StatusCode != http.StatusForbidden {
 			t.Errorf("posting %s answers %s", path, response.Status)

@@ -143,6 +143,9 @@ func (h *Pages) allocationRow(a *v1alpha1.ComputeAllocation, state allocations.S
 	if m, managed := managerOf(a); managed {
 		row.Managed = m.short
 	}
+	if row.Observed = a.Spec.Observed(); row.Observed {
+		row.Sharing, row.Preemption = format.OrDash(""), format.OrDash("")
+	}
 	if fix := a.Status.LastCorrection; fix != nil {
 		row.Correction = fmt.Sprintf("%s was changed by %s and corrected, %s", fix.Object, fix.Manager, fix.Time.UTC().Format(time.RFC3339))
 	}

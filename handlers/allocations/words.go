@@ -27,6 +27,11 @@ func wordsOf(spec *v1alpha1.ComputeAllocationSpec) words {
 	w := words{values: map[string]string{}}
 	w.add("Display name", spec.DisplayName)
 	w.add("Description", spec.Description)
+	if spec.Observed() { // no other field has an effect
+		w.add("Management", "Observed, not changed")
+		w.add("Existing ClusterQueue", spec.ClusterQueueName)
+		return w
+	}
 	w.add("Activation", activation(spec.Activation))
 	w.add("Members", strings.Join(format.Members(spec.Members), ", "))
 	w.add("Fair-share weight", strconv.Itoa(int(spec.FairShareWeight)))
