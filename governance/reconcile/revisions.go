@@ -29,6 +29,10 @@ const revisionsRetry = time.Minute
 // between, and a revision is never inserted before others.
 const revisionsGrace = 3 * time.Second
 
+// seriesLength is how many specs of one object are recorded before others have
+// their turn.
+const seriesLength = 20
+
 // RevisionReconciler records every spec of policies and allocations. Unlike the
 // other controllers it must process each change and not only the last one, so
 // it queues the objects of watch events in their order.
@@ -104,7 +108,8 @@ const (
 // Reconcile records the queued specs of one object, or its current spec if none
 // was ever queued, as after a restart.
 func (r *RevisionReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
-	for {
+	series := &revisions.Series{Store: r.Store}
+	for range seriesLength {
 		next, ok := r.first(request)
 		if !ok {
 			return ctrl.Result{}, nil
@@ -114,27 +119,28 @@ func (r *RevisionReconciler) Reconcile(ctx context.Context, request ctrl.Request
 			if err != nil {
 				return ctrl.Result{}, client.IgnoreNotFound(err)
 			}
-			return r.result(ctx, r.record(ctx, object, r.Now()))
+			return r.result(ctx, r.record(ctx, series, object, r.Now()))
 		}
 		if wait := revisionsGrace - r.Now().Sub(next.at); next.initial && wait > 0 {
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
-		if err := r.record(ctx, next.object, next.at); err != nil {
+		if err := r.record(ctx, series, next.object, next.at); err != nil {
 			return r.result(ctx, err)
 		}
 		if !r.pop(request) {
 			return ctrl.Result{}, nil
 		}
 	}
+	return ctrl.Result{RequeueAfter: time.Millisecond}, nil
 }
 
 // record records the spec of an object, with its user if the API server recorded
 // that.
-func (r *RevisionReconciler) record(ctx context.Context, object client.Object, at time.Time) error {
+func (r *RevisionReconciler) record(ctx context.Context, series *revisions.Series, object client.Object, at time.Time) error {
 	if r.RecordsUsers != nil && !r.RecordsUsers() {
 		object = revisions.WithoutUser(object)
 	}
-	return revisions.Record(ctx, r.Store, object, at)
+	return series.Record(ctx, object, at)
 }
 
 // result returns when to retry after err. A missing namespace or permission is

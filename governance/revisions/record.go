@@ -29,50 +29,79 @@ type Store interface {
 // its number.
 const maxCreateAttempts = 5
 
+// Series records successive specs of one object. It remembers the revisions that it
+// created, so that a spec after the first costs two calls although the cache is behind.
+// It is for one goroutine, and for as long as nobody else creates revisions, such as
+// a replica while it leads.
+type Series struct {
+	Store Store
+
+	kept   []Revision // the newest first; nil if unknown
+	newest []byte     // data of the newest; nil if unknown
+}
+
 // Record stores the spec of a policy or an allocation as a revision, once, and
 // deletes the oldest ones beyond Limit. now is when the change was observed. It
 // can be repeated after a failure, and several consoles can call it
 // concurrently.
 func Record(ctx context.Context, store Store, object client.Object, now time.Time) error {
+	return (&Series{Store: store}).Record(ctx, object, now)
+}
+
+// Record is Record for the next spec of the series.
+func (s *Series) Record(ctx context.Context, object client.Object, now time.Time) error {
 	owner, data, err := revisionOf(object)
 	if err != nil {
 		return err
 	}
-	list, err := store.Cached(owner.label())
-	if err != nil || len(list) == 0 && object.GetGeneration() > Limit { // the cache has not synced, or is far behind
-		list, err = store.List(ctx, owner.label())
+	kept, before := s.kept, s.newest
+	s.kept, s.newest = nil, nil // unknown until the call succeeds
+	if kept == nil {
+		list, err := s.Store.Cached(owner.label())
+		if err != nil || len(list) == 0 && object.GetGeneration() > Limit { // the cache has not synced, or is far behind
+			list, err = s.Store.List(ctx, owner.label())
+		}
+		if err != nil {
+			return err
+		}
+		kept = fromObjects(list)
 	}
 	for range maxCreateAttempts {
-		if err != nil {
-			return err
-		}
-		kept := fromObjects(list)
 		if isRecorded(kept, object) {
-			return prune(ctx, store, owner, kept)
+			s.kept, s.newest = kept, before
+			return prune(ctx, s.Store, owner, kept)
 		}
-		var before []byte
-		before, err = owner.newestData(ctx, store, kept)
-		if governance.KindOf(err) == governance.NotFound {
-			// The cache is so far behind that its newest revision was pruned. The number
-			// after it may be free again, but it was used.
-			list, err = store.List(ctx, owner.label())
-			continue
+		if before == nil {
+			before, err = owner.newestData(ctx, s.Store, kept)
 		}
-		if err != nil {
+		if err != nil && governance.KindOf(err) != governance.NotFound {
 			return err
 		}
-		revision := owner.revision(object, data, kept, before, now)
-		var made bool
-		if made, err = store.Create(ctx, revision); err != nil {
-			return err
-		}
-		if made {
-			return prune(ctx, store, owner, append([]Revision{fromObject(revision)}, kept...))
+		// If the newest revision was not found, the cache is so far behind that it was
+		// pruned. The number after it may be free again, but it was used.
+		if err == nil {
+			revision := owner.revision(object, data, kept, before, now)
+			made, err := s.Store.Create(ctx, revision)
+			if err != nil {
+				return err
+			}
+			if made {
+				kept = append([]Revision{fromObject(revision)}, kept...)
+				if err := prune(ctx, s.Store, owner, kept); err != nil {
+					return err
+				}
+				s.kept, s.newest = kept[:min(len(kept), Limit)], data
+				return nil
+			}
 		}
 		// The cache is behind: its next number is taken, by this console before a
 		// restart or by another one. Listing only now keeps the cost of n versions
 		// linear.
-		list, err = store.List(ctx, owner.label())
+		list, err := s.Store.List(ctx, owner.label())
+		if err != nil {
+			return err
+		}
+		kept, before = fromObjects(list), nil
 	}
 	return &governance.Error{Kind: governance.Conflict, Op: "keep revision", Message: fmt.Sprintf("Others keep revisions of %s at the same time.", owner.name)}
 }

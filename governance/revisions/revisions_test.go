@@ -119,12 +119,16 @@ func (m *memory) story() (lines []string) {
 // Record that fails at any call and is repeated stores the same revisions, none
 // twice.
 func TestRecordRepeatsAfterFailure(t *testing.T) {
-	scene := func(stopAt int, after bool) ([]string, int) {
+	scene := func(remembers bool, stopAt int, after bool) ([]string, int) {
 		m := &memory{kept: map[string]*appsv1.ControllerRevision{}, stopAt: stopAt, after: after}
+		series := &Series{Store: m}
 		for generation := int64(1); generation <= Limit+2; generation++ {
 			for try := 0; ; try++ {
 				m.blind = generation%2 == 0
-				err := Record(t.Context(), m, team("a", generation, generation), start)
+				if !remembers {
+					series = &Series{Store: m}
+				}
+				err := series.Record(t.Context(), team("a", generation, generation), start)
 				if err == nil {
 					break
 				}
@@ -135,16 +139,36 @@ func TestRecordRepeatsAfterFailure(t *testing.T) {
 		}
 		return m.story(), m.calls
 	}
-	want, calls := scene(0, false)
+	want, calls := scene(false, 0, false)
 	if len(want) != Limit || want[0] != "3 a/3 by ada: Quota, ml.g5.2xlarge: 2 accelerators → 3 accelerators" {
 		t.Fatalf("it ends with %d: %v", len(want), want)
 	}
 	for n := 1; n <= calls; n++ {
 		for _, after := range []bool{false, true} {
-			if got, _ := scene(n, after); !cmp.Equal(want, got) {
-				t.Fatalf("stopped at call %d of %d (carried out: %t):\n%s", n, calls, after, cmp.Diff(want, got))
+			for _, remembers := range []bool{false, true} {
+				if got, _ := scene(remembers, n, after); !cmp.Equal(want, got) {
+					t.Fatalf("stopped at call %d of %d (carried out: %t, remembers revisions: %t):\n%s", n, calls, after, remembers, cmp.Diff(want, got))
+				}
 			}
 		}
+	}
+}
+
+// TestSeriesWithStaleCache checks that specs after the first cost two calls while the
+// cache is behind, and one until the oldest is pruned.
+func TestSeriesWithStaleCache(t *testing.T) {
+	m := &memory{kept: map[string]*appsv1.ControllerRevision{}, behind: map[string]*appsv1.ControllerRevision{}}
+	series := &Series{Store: m}
+	for generation := int64(1); generation <= 2*Limit; generation++ {
+		if err := series.Record(t.Context(), team("a", generation, generation), start); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := m.story(); len(got) != Limit || got[0] != "51 a/51 by ada: Quota, ml.g5.2xlarge: 50 accelerators → 51 accelerators" {
+		t.Errorf("got %d revisions: %v", len(got), got)
+	}
+	if want := 2*Limit + Limit; m.calls != want {
+		t.Errorf("got %d calls, want %d", m.calls, want)
 	}
 }
 
