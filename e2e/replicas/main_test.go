@@ -17,15 +17,16 @@ type plan struct {
 	pauses  int           // by SIGSTOP, continued after pause
 	stops   int           // by SIGTERM
 	pause   time.Duration //
-	changes int           // of allocations, per second
+	changes int           // of specs of allocations, each of which becomes a version, per second
+	tasks   int           // changes of waiting tasks, per second
 }
 
 // planOf returns the short plan, or the one of make verify.
 func planOf() plan {
 	if os.Getenv("KUOTA_VERIFY") == "" {
-		return plan{kills: 1, pauses: 1, stops: 1, pause: 12 * time.Second, changes: 5}
+		return plan{kills: 1, pauses: 1, stops: 1, pause: 12 * time.Second, changes: 5, tasks: 5}
 	}
-	return plan{kills: 20, pauses: 5, stops: 5, pause: time.Minute, changes: 50}
+	return plan{kills: 20, pauses: 5, stops: 5, pause: time.Minute, changes: 10, tasks: 40}
 }
 
 const (

@@ -53,6 +53,8 @@ func TestLeaderKilledPausedAndStopped(t *testing.T) {
 		changed[i] = newTeam(t, c, "changed", 1)
 	}
 	load.Go(func() { change(ctx, t, c, changed, plan.changes) })
+	waiting := newWaitingTasks(t, c)
+	load.Go(func() { changePriorities(ctx, t, c, waiting, plan.tasks) })
 	busy := newTeam(t, c, "busy", 4)
 	jobs := 0
 	load.Go(func() { jobs = submit(ctx, t, c, busy) })
@@ -177,23 +179,58 @@ func change(ctx context.Context, t *testing.T, c *clustertest.Cluster, names []s
 	}
 }
 
+// newWaitingTasks returns the keys of twenty Workloads of a team on hold.
+func newWaitingTasks(t *testing.T, c *clustertest.Cluster) (keys []client.ObjectKey) {
+	t.Helper()
+	team := clustertest.Name("waiting")
+	c.Apply(t, fmt.Sprintf(`{apiVersion: kuota.dev/v1alpha1, kind: ComputeAllocation, metadata: {name: %s}, spec: {fairShareWeight: 1, activation: Hold, quota: [{instanceType: ml.trn1.32xlarge, accelerators: 1}]}}`, team))
+	clustertest.Eventually(t, patience, func(ctx context.Context) error {
+		return c.Client.Get(ctx, client.ObjectKey{Namespace: desired.DefaultNaming.Namespace(team), Name: desired.DefaultNaming.LocalQueue(team)}, &kueue.LocalQueue{})
+	})
+	for i := range 20 {
+		must(t, c.TryApply(t.Context(), job(team, i, "aws.amazon.com/neuron")))
+	}
+	clustertest.Eventually(t, patience, func(ctx context.Context) error {
+		var list kueue.WorkloadList
+		err := c.Client.List(ctx, &list, client.InNamespace(desired.DefaultNaming.Namespace(team)))
+		if err == nil && len(list.Items) != 20 {
+			err = fmt.Errorf("%d Workloads, want 20", len(list.Items))
+		}
+		keys = nil
+		for i := range list.Items {
+			keys = append(keys, client.ObjectKeyFromObject(&list.Items[i]))
+		}
+		return err
+	})
+	return keys
+}
+
+// changePriorities changes the priority of one Workload after the other, perSecond
+// times a second, until ctx ends. Their order changes with it.
+func changePriorities(ctx context.Context, t *testing.T, c *clustertest.Cluster, keys []client.ObjectKey, perSecond int) {
+	ticker := time.NewTicker(time.Second / time.Duration(perSecond))
+	defer ticker.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		key := keys[n%len(keys)]
+		w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		patch := fmt.Sprintf(`{"spec":{"priority":%d}}`, rand.IntN(1_000_000))
+		if err := c.Client.Patch(context.WithoutCancel(ctx), w, client.RawPatch(types.MergePatchType, []byte(patch))); err != nil {
+			t.Errorf("change %s: %v", key, err)
+			return
+		}
+	}
+}
+
 // submit submits tasks that run for a second, until ctx ends, and returns how many.
 func submit(ctx context.Context, t *testing.T, c *clustertest.Cluster, team string) (submitted int) {
 	namespace := desired.DefaultNaming.Namespace(team)
 	for ctx.Err() == nil {
-		if err := c.TryApply(context.WithoutCancel(ctx), fmt.Sprintf(`
-apiVersion: batch/v1
-kind: Job
-metadata: {name: task-%d, namespace: %s, labels: {kueue.x-k8s.io/queue-name: %s}}
-spec:
-  suspend: true
-  template:
-    metadata: {annotations: {pod-complete.stage.kwok.x-k8s.io/delay: 1s}}
-    spec:
-      terminationGracePeriodSeconds: 0
-      restartPolicy: Never
-      containers: [{name: train, image: example.com/train:1, resources: {requests: {cpu: "1", memory: 1Gi}, limits: {nvidia.com/gpu: 1}}}]
-`, submitted, namespace, desired.DefaultNaming.LocalQueue(team))); err != nil {
+		if err := c.TryApply(context.WithoutCancel(ctx), job(team, submitted, "nvidia.com/gpu")); err != nil {
 			t.Errorf("submit a task: %v", err)
 			return submitted
 		}
@@ -216,6 +253,23 @@ spec:
 		return nil
 	})
 	return submitted
+}
+
+// job returns the manifest of the i-th task of a team, which runs for a second.
+func job(team string, i int, accelerator string) string {
+	return fmt.Sprintf(`
+apiVersion: batch/v1
+kind: Job
+metadata: {name: task-%d, namespace: %s, labels: {kueue.x-k8s.io/queue-name: %s}}
+spec:
+  suspend: true
+  template:
+    metadata: {annotations: {pod-complete.stage.kwok.x-k8s.io/delay: 1s}}
+    spec:
+      terminationGracePeriodSeconds: 0
+      restartPolicy: Never
+      containers: [{name: train, image: example.com/train:1, resources: {requests: {cpu: "1", memory: 1Gi}, limits: {%s: 1}}}]
+`, i, desired.DefaultNaming.Namespace(team), desired.DefaultNaming.LocalQueue(team), accelerator)
 }
 
 // checkApplied fails the test unless the controllers applied the last spec of each
