@@ -87,7 +87,10 @@ func withChanges(live, before, after any) any {
 			}
 		}
 		for key, value := range after {
-			merged[key] = withChanges(is[key], was[key], value)
+			// Empty structs of a type are in its JSON, and not in the live object.
+			if _, exists := is[key]; exists || !reflect.DeepEqual(was[key], value) {
+				merged[key] = withChanges(is[key], was[key], value)
+			}
 		}
 		return merged
 	case []any:

@@ -6,6 +6,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,6 +46,15 @@ spec:
   members: [{kind: User, name: ada, next: a}, {kind: User, name: bob, next: b}]
   quota: [{instanceType: a, accelerators: 2, next: x}, {pool: b, instances: 3, next: y}]
 `
+	const deployment = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: kueue}
+spec:
+  next: 1
+  template:
+    spec: {next: 2, containers: [{name: proxy, next: 3}, {name: manager, next: 4, args: [--a]}]}
+`
 	const policy = `
 apiVersion: kuota.dev/v1alpha1
 kind: ClusterPolicy
@@ -83,6 +93,20 @@ spec:
   sharing: {strategy: Lend, next: 1}
   members: [{kind: User, name: bob, next: b}, {kind: User, name: cy}]
   quota: [{instanceType: a, accelerators: 2, next: x}, {pool: b, instances: 4, next: y}]
+`},
+		"the arguments of a container of a newer Kubernetes": {live: deployment, into: &appsv1.Deployment{}, change: func(o client.Object) {
+			template := &o.(*appsv1.Deployment).Spec.Template
+			template.Annotations = map[string]string{"kuota.dev/configuration": "1"}
+			template.Spec.Containers[1].Args = []string{"--b", "--c"}
+		}, want: `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: kueue}
+spec:
+  next: 1
+  template:
+    metadata: {annotations: {kuota.dev/configuration: "1"}}
+    spec: {next: 2, containers: [{name: proxy, next: 3}, {name: manager, next: 4, args: [--b, --c]}]}
 `},
 		"fields of nested structs": {live: policy, into: &v1alpha1.ClusterPolicy{}, change: onPolicy(func(p *v1alpha1.ClusterPolicy) {
 			p.Spec.GangScheduling.Enabled = true

@@ -65,6 +65,28 @@ func (c *Cluster) UpdateSpec(ctx context.Context, as client.Client, object clien
 	}
 }
 
+// Update updates an object that was read as before, and keeps the fields that its type
+// does not have, such as those of a newer Kubernetes. If the object changed since, it
+// returns a conflict. object contains the response afterwards.
+func Update(ctx context.Context, reader client.Reader, writer client.Writer, before, object client.Object, options ...client.UpdateOption) error {
+	live, err := newUnstructured(before)
+	if err != nil {
+		return err
+	}
+	if err := reader.Get(ctx, client.ObjectKeyFromObject(before), live); err != nil {
+		return err
+	}
+	wanted, err := updated(live, before, object)
+	if err != nil {
+		return err
+	}
+	wanted.SetResourceVersion(before.GetResourceVersion())
+	if err := writer.Update(ctx, wanted, options...); err != nil {
+		return err
+	}
+	return decode(wanted, object)
+}
+
 // SpecUnchanged reads an object as a user, and reports whether its spec is the
 // one of a resourceVersion. object names it, and contains it afterwards.
 func (c *Cluster) SpecUnchanged(ctx context.Context, as client.Client, object client.Object, resourceVersion string) (bool, error) {

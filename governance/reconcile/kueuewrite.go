@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/kueueconfig"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,7 +30,7 @@ func (r *KueueReconciler) writeConfiguration(ctx context.Context, policy *v1alph
 		config := in.config.DeepCopy()
 		config.Data[configKey] = want.Text
 		metav1.SetMetaDataAnnotation(&config.ObjectMeta, configurationAnnotation, newConfigurationID(want, config.ResourceVersion))
-		if err := r.Update(ctx, config, fieldOwner); err != nil {
+		if err := cluster.Update(ctx, r.APIReader, r, &in.config, config, fieldOwner); err != nil {
 			return writeFailure(err, in, want)
 		}
 		in.config = *config
@@ -41,7 +42,7 @@ func (r *KueueReconciler) writeConfiguration(ctx context.Context, policy *v1alph
 	deployment := in.deployment.DeepCopy()
 	metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, configurationAnnotation, in.configurationID())
 	deployment.Spec.Template.Spec.Containers[in.managerIndex].Args = want.Args
-	if err := r.Update(ctx, deployment, fieldOwner); err != nil {
+	if err := cluster.Update(ctx, r.APIReader, r, &in.deployment, deployment, fieldOwner); err != nil {
 		return writeFailure(err, in, want)
 	}
 	return kueueResult{condition: kueueCondition(metav1.ConditionUnknown, "Restarting", "Kueue is restarting with its new configuration; running tasks continue"), status: seen, requeueAfter: kueueRolloutInterval}, nil
