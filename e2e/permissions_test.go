@@ -136,7 +136,6 @@ type ruleTest struct {
 const (
 	ruleTeam  = "rules"
 	ruleSpace = "hyperpod-ns-" + ruleTeam
-	serving   = "leaderworkersets.leaderworkerset.x-k8s.io"
 	kindSpace = "rules-kinds" // has objects of all kinds that Kueue manages
 )
 
@@ -677,7 +676,7 @@ func kindCheck(rule rule, check ruleCheck) ruleCheck {
 		check.kinds = append(check.kinds, resource)
 		if deleted {
 			user := "admin"
-			if kindOf(resource) == "" || resource == serving {
+			if kindOf(resource) == "" {
 				user = "ada" // kuota-admin may not delete these
 			}
 			each = append(each, deletes(user, kindSpace, resource, objectName(resource)))
@@ -731,17 +730,6 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata: {name: edits, namespace: SPACE}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ada@example.com}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: serves, namespace: SPACE}
-rules: [{apiGroups: [leaderworkerset.x-k8s.io], resources: [leaderworkersets], verbs: [delete]}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: serves, namespace: SPACE}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: serves}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ada@example.com}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
