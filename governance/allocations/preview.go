@@ -14,6 +14,7 @@ import (
 	"kuota.dev/kuota/governance/managed"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -152,6 +153,9 @@ func (s *Service) flavorAsIs(ctx context.Context, object managed.Object, objects
 		return false, nil
 	}
 	err := s.Cluster.Manager.GetAPIReader().Get(ctx, object.Key, flavor)
+	if meta.IsNoMatchError(err) {
+		return false, nil // the dry run reports that the kind is missing
+	}
 	return err == nil && managed.UsesAsIs(objects, flavor), cluster.Translate("read ResourceFlavor", client.IgnoreNotFound(err))
 }
 
