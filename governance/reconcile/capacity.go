@@ -65,8 +65,8 @@ func (r *CapacityReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctr
 	var failed []error
 	for i := range list.Items {
 		allocation := &list.Items[i]
-		resolved, errs := quota.Resolve(&allocation.Spec, catalog)
-		if len(errs) > 0 || allocation.DeletionTimestamp != nil {
+		resolved, current := quota.Effective(allocation, catalog)
+		if !current || allocation.DeletionTimestamp != nil {
 			continue
 		}
 		within := withinCapacity(allocated.Exceeding(resolved.Pools, catalog))

@@ -3,6 +3,7 @@ package reconcile_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -206,6 +207,49 @@ func TestOverCapacityIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	conditionIs(t, c, first, v1alpha1.ConditionWithinCapacity, metav1.ConditionTrue, "")
+}
+
+// The quota of a queue that is only observed counts too, as its owner changes it.
+func TestOverCapacityOfObservedQueue(t *testing.T) {
+	c := setup(t)
+	team, observed := clustertest.Name("first"), clustertest.Name("observed")
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.trn1.32xlarge", Quantities: accelerators(16)}))
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	c.Apply(t, strings.ReplaceAll(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: NAME}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: NAME}
+spec:
+  cohortName: NAME
+  resourceGroups:
+  - coveredResources: [aws.amazon.com/neurondevice]
+    flavors: [{name: ml.trn1.32xlarge, resources: [{name: aws.amazon.com/neurondevice, nominalQuota: 4}]}]
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: jobs, namespace: NAME}
+spec: {clusterQueue: NAME}
+---
+apiVersion: kuota.dev/v1alpha1
+kind: ComputeAllocation
+metadata: {name: NAME}
+spec: {management: Observe, namespace: NAME, clusterQueueName: NAME, localQueueName: jobs, fairShareWeight: 0}
+`, "NAME", observed))
+	t.Cleanup(func() {
+		_ = c.Client.Delete(context.Background(), allocationNamed(observed))
+		c.Kubectl(t, "", "delete", "clusterqueue", observed)
+	})
+	for _, name := range []string{team, observed} {
+		conditionIs(t, c, name, v1alpha1.ConditionWithinCapacity, metav1.ConditionFalse, "ml.trn1.32xlarge: 20 of 16 Neuron devices")
+	}
+	c.Kubectl(t, "", "patch", "clusterqueue", observed, "--type=json", "-p", `[{"op": "replace", "path": "/spec/resourceGroups/0/flavors/0/resources/0/nominalQuota", "value": 0}]`)
+	for _, name := range []string{team, observed} {
+		conditionIs(t, c, name, v1alpha1.ConditionWithinCapacity, metav1.ConditionTrue, "")
+	}
 }
 
 // A held allocation is ready, and its queue is not active.

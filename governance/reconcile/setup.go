@@ -224,13 +224,17 @@ var conditionsChanged = predicate.Funcs{
 	},
 }
 
-// quotaAssigned passes an allocation that had no quota in its status and has
-// now.
+// quotaAssigned passes an allocation that had no quota in its status and has one
+// now, and one that is observed and has another quota.
 var quotaAssigned = predicate.Funcs{
 	UpdateFunc: func(e event.UpdateEvent) bool {
 		before, ok := e.ObjectOld.(*v1alpha1.ComputeAllocation)
 		after, ok2 := e.ObjectNew.(*v1alpha1.ComputeAllocation)
-		return ok && ok2 && len(before.Status.Quota) == 0 && len(after.Status.Quota) > 0
+		if !ok || !ok2 {
+			return false
+		}
+		assigned := len(before.Status.Quota) == 0 && len(after.Status.Quota) > 0
+		return assigned || after.Spec.Observed() && !equality.Semantic.DeepEqual(before.Status.Quota, after.Status.Quota)
 	},
 }
 
