@@ -59,7 +59,11 @@ func (e *Error) Error() string {
 	if e.Op != "" {
 		fmt.Fprintf(&b, "%s: ", e.Op)
 	}
-	b.WriteString(e.Message)
+	message := e.Message // a sentence
+	if len(e.Fields) > 0 || e.Err != nil {
+		message = strings.TrimSuffix(message, ".")
+	}
+	b.WriteString(message)
 	for _, f := range e.Fields {
 		fmt.Fprintf(&b, "; %s: %s", f.Path, f.Message)
 	}
