@@ -79,6 +79,9 @@ func parseAdopt(command, usage string, args []string, env func(string) string) (
 			o.names = append(o.names, name)
 		}
 	}
+	if o.wait <= 0 {
+		invalid = append(invalid, fmt.Errorf("wait %s: use a duration above 0, such as 1m", o.wait))
+	}
 	switch {
 	case command == "release":
 		if o.names = append(o.names, flags.Args()...); len(o.names) == 0 {

@@ -31,6 +31,7 @@ func TestAdoptFlags(t *testing.T) {
 		"an unknown flag":          {"adopt", "--all", adoptOptions{}, "flag provided but not defined: -all"},
 		"release":                  {"release", "a b", adoptOptions{names: []string{"a", "b"}, wait: time.Minute}, ""},
 		"release, flags afterward": {"release", "a --wait 5s", adoptOptions{names: []string{"a"}, wait: 5 * time.Second}, ""},
+		"no time to wait":          {"adopt", "--wait=-5s", adoptOptions{}, "wait -5s: use a duration above 0"},
 		"release of nothing":       {"release", "", adoptOptions{}, "name at least one allocation"},
 	} {
 		t.Run(name, func(t *testing.T) {
