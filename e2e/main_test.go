@@ -9,12 +9,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 
+	"kuota.dev/kuota/e2e/consoles"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
 	"github.com/playwright-community/playwright-go"
@@ -89,7 +89,7 @@ func startConsole(name string, env ...string) (*exec.Cmd, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	if err := startChild(command); err != nil {
+	if err := consoles.StartChild(command, syscall.SIGTERM); err != nil {
 		return nil, "", fmt.Errorf("start the console that make kuota builds: %w", err)
 	}
 	log, err := os.Create(filepath.Join(artefacts(), name+".log"))
@@ -116,18 +116,6 @@ func startConsole(name string, env ...string) (*exec.Cmd, string, error) {
 		}
 	}()
 	return command, address, nil
-}
-
-// startChild starts a program that also stops when this process ends in any way.
-func startChild(command *exec.Cmd) error {
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	started := make(chan error)
-	go func() {
-		runtime.LockOSThread() // the death signal is bound to the thread that starts the child
-		started <- command.Start()
-		select {}
-	}()
-	return <-started
 }
 
 // artefacts returns the folder of screenshots and logs, and creates it if necessary.

@@ -7,8 +7,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
+	"kuota.dev/kuota/e2e/consoles"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 )
 
@@ -33,7 +35,7 @@ func oidcProvider(t *testing.T, groups map[string][]string) (env []string) {
 	command := exec.Command(filepath.Join(browserDir(), "node"), filepath.Join(browserDir(), "provider", "server.mjs"), filepath.Join(dir, "groups.json"))
 	out, err := command.StdoutPipe()
 	must(t, err)
-	if err := startChild(command); err != nil {
+	if err := consoles.StartChild(command, syscall.SIGTERM); err != nil {
 		t.Fatalf("start the provider that make browser installs: %v", err)
 	}
 	t.Cleanup(func() {

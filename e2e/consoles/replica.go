@@ -77,7 +77,7 @@ func (r *Replica) Start() {
 	r.command.Env = r.env
 	lines, err := r.command.StderrPipe()
 	must(r.t, err)
-	must(r.t, StartChild(r.command))
+	must(r.t, StartChild(r.command, syscall.SIGKILL))
 	log, err := os.OpenFile(filepath.Join(artefacts(r.t), "replica-"+r.Name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	must(r.t, err)
 	listening := make(chan string, 1)
@@ -101,9 +101,9 @@ func (r *Replica) Start() {
 	}
 }
 
-// StartChild starts a program that also stops when this process ends in any way.
-func StartChild(command *exec.Cmd) error {
-	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+// StartChild starts a program that gets a signal when this process ends in any way.
+func StartChild(command *exec.Cmd, atEnd syscall.Signal) error {
+	command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: atEnd}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // the death signal is bound to the thread that starts the process

@@ -287,7 +287,7 @@ func newPrometheus(t *testing.T) *prometheus {
 func (p *prometheus) start() {
 	p.t.Helper()
 	p.command = exec.Command(filepath.Join(clustertest.Root(), ".local", "prometheus", "usr", "bin", "prometheus"), p.args...)
-	must(p.t, consoles.StartChild(p.command))
+	must(p.t, consoles.StartChild(p.command, syscall.SIGKILL))
 	p.ended = make(chan struct{})
 	go func(command *exec.Cmd, ended chan struct{}) {
 		_ = command.Wait()
