@@ -188,7 +188,7 @@ func newWaitingTasks(t *testing.T, c *clustertest.Cluster) (keys []client.Object
 		return c.Client.Get(ctx, client.ObjectKey{Namespace: desired.DefaultNaming.Namespace(team), Name: desired.DefaultNaming.LocalQueue(team)}, &kueue.LocalQueue{})
 	})
 	for i := range 20 {
-		must(t, c.TryApply(t.Context(), job(team, i, "aws.amazon.com/neuron")))
+		must(t, c.TryApply(t.Context(), job(team, i, "aws.amazon.com/neurondevice")))
 	}
 	clustertest.Eventually(t, patience, func(ctx context.Context) error {
 		var list kueue.WorkloadList

@@ -126,7 +126,7 @@ func (l *load) workloads(team *team, count int) (keys []client.ObjectKey) {
 func (t *team) job(i int, runs time.Duration) string {
 	accelerator := "nvidia.com/gpu"
 	if strings.HasPrefix(t.instance, "ml.trn") {
-		accelerator = "aws.amazon.com/neuron"
+		accelerator = "aws.amazon.com/neurondevice"
 	}
 	return fmt.Sprintf(`
 apiVersion: batch/v1
@@ -331,7 +331,7 @@ func (l *load) expect(ctx context.Context, team *team) (expected, error) {
 	if err := l.c.Client.Get(ctx, client.ObjectKey{Name: desired.DefaultNaming.ClusterQueue(team.name)}, &queue); err != nil {
 		return e, err
 	}
-	accelerator := func(name string) bool { return name == "nvidia.com/gpu" || name == "aws.amazon.com/neuron" }
+	accelerator := func(name string) bool { return name == "nvidia.com/gpu" || name == "aws.amazon.com/neurondevice" }
 	for _, group := range queue.Spec.ResourceGroups {
 		for _, flavor := range group.Flavors {
 			for _, resource := range flavor.Resources {

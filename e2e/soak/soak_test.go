@@ -188,7 +188,7 @@ func (f *faults) checkFigures() {
 			}
 			resource := "nvidia.com/gpu"
 			if team.hold {
-				resource = "aws.amazon.com/neuron"
+				resource = "aws.amazon.com/neurondevice"
 			}
 			for _, r := range []*consoles.Replica{f.a, f.b} {
 				if err := f.checkTeam(ctx, r, team, resource, want); err != nil {
