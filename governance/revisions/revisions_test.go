@@ -344,8 +344,8 @@ func TestCompare(t *testing.T) {
 	}
 }
 
-// Where the API server does not record users, annotations that name one are of
-// whoever changed the object: a revision names the field manager then.
+// Where the API server does not record users, everyone who changes the object can write
+// annotations that name one: a revision names the field manager then.
 func TestWithoutUser(t *testing.T) {
 	object := team("a", 2, 4)
 	object.Annotations[v1alpha1.AnnotationReason] = "more GPUs"

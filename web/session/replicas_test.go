@@ -83,7 +83,7 @@ func TestSignOutDuringConfirmation(t *testing.T) {
 					t.Fatalf("ended %q, %v", ended.User, err)
 				}
 				if err := <-waits; !errors.Is(err, session.ErrNotFound) {
-					t.Errorf("whoever waited got %v, want ErrNone", err)
+					t.Errorf("the waiting replica: got %v, want ErrNotFound", err)
 				}
 				b.wantEnded()
 			})

@@ -147,7 +147,7 @@ func buildNext(t *testing.T) string {
 }
 
 // upgradeTo upgrades the release to a version of the chart. force takes fields over from
-// whoever applied the raw manifests.
+// the manager that applied the raw manifests.
 func (i *installation) upgradeTo(t *testing.T, version *chart.Chart, values string, force bool) {
 	t.Helper()
 	upgrade := action.NewUpgrade(i.config)
