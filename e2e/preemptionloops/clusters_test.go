@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/e2e/podless"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/loopguard"
 )
@@ -90,7 +91,7 @@ func TestRandomClusters(t *testing.T) {
 // runSeeds runs the settings of all seeds, some at a time.
 func runSeeds(t *testing.T, c *clustertest.Cluster, guard *loopguard.Guard) []outcome {
 	t.Helper()
-	runJobs(t, c)
+	podless.Run(t, c)
 	o := watchWorkloads(t, c)
 	all := make([]outcome, *seeds)
 	slots := make(chan struct{}, *atOnce)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/e2e/podless"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 )
@@ -17,7 +18,7 @@ func TestLegitimatePreemptions(t *testing.T) {
 	c := clustertest.Get(t)
 	furnish(t, c)
 	fairShare.apply(t, c)
-	runJobs(t, c)
+	podless.Run(t, c)
 	guard := startGuard(t, breakUp)
 	for _, run := range []struct {
 		preemptors int

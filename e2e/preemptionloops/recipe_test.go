@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/e2e/podless"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/loopguard"
@@ -94,7 +95,7 @@ func TestRecipe(t *testing.T) {
 	}[:configurations] {
 		t.Run(run.name, func(t *testing.T) {
 			run.configure.apply(t, c)
-			runJobs(t, c)
+			podless.Run(t, c)
 			s := run.recipe(clustertest.Name("recipe"))
 			if !run.wantLoop {
 				recipeSettles(t, c, s)

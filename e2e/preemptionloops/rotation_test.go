@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/e2e/podless"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 )
@@ -43,7 +44,7 @@ func TestRotation(t *testing.T) {
 	for _, first := range []bool{false, true} {
 		t.Run(fmt.Sprintf("preemptors first %t", first), func(t *testing.T) {
 			configuration{strategies: fairShare.strategies, prioritize: first}.apply(t, c)
-			runJobs(t, c)
+			podless.Run(t, c)
 			t.Run(warn, func(t *testing.T) {
 				startGuard(t, warn)
 				o, s := watchWorkloads(t, c), rotation(clustertest.Name("rotation"))

@@ -1,7 +1,6 @@
 package preemptionloops_test
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -9,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/e2e/podless"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/cluster/clustertest"
@@ -30,14 +30,6 @@ const (
 	instanceType = "lab.loop" // of all nodes, and the name of the only pool
 	nodeGPUs     = 16
 	nodes        = 4
-
-	// unmanaged is a manager of Jobs that does not exist: Kueue suspends and
-	// resumes such a Job like any other, and no pods are created for it.
-	unmanaged = "kuota.dev/no-pods"
-
-	// How long such a Job runs, and how long its pods take to end.
-	runsAnnotation = "lab.kuota.dev/runs"
-	endsAnnotation = "lab.kuota.dev/ends"
 )
 
 // level is one of three priority classes.
@@ -71,7 +63,7 @@ type task struct {
 	level level
 	after time.Duration // since the submission before it
 	runs  time.Duration // since it is resumed; 0 is until the end of the test
-	ends  time.Duration // how long its pods take to end; 0 is podsEnd
+	ends  time.Duration // how long its pods take to end; 0 is podless.PodsEnd
 }
 
 // setting is one cohort and what is submitted to it.
@@ -218,9 +210,7 @@ func (s setting) job(k task) *batchv1.Job {
 		},
 	}
 	if !s.pods {
-		manager := unmanaged
-		job.Spec.ManagedBy = &manager
-		job.Annotations = map[string]string{runsAnnotation: k.runs.String(), endsAnnotation: cmp.Or(k.ends, podsEnd).String()}
+		podless.SetUp(job, k.runs, k.ends)
 	}
 	return job
 }

@@ -1,6 +1,7 @@
-package preemptionloops_test
+package podless
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"testing"
@@ -19,17 +20,36 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// podsEnd is how long the pods of most Jobs take to end. Kueue gives the quota of a
-// preempted Workload to others only then, so that it also sets how fast a loop
-// turns: with real pods and KWOK it takes about as long.
-const podsEnd = 600 * time.Millisecond
+// PodsEnd is how long the pods of most Jobs take to end. Kueue gives the quota of a
+// preempted Workload to others only then, so that it also sets how fast a preemption
+// loop turns: with real pods and KWOK it takes about as long.
+const PodsEnd = 600 * time.Millisecond
+
+// manager is a manager of Jobs that does not exist: Kueue suspends and resumes such a
+// Job like any other, and no pods are created for it.
+const manager = "kuota.dev/no-pods"
+
+// How long a Job runs, and how long its pods take to end.
+const (
+	runsAnnotation = "lab.kuota.dev/runs"
+	endsAnnotation = "lab.kuota.dev/ends"
+)
+
+// SetUp lets the runner run a Job that is not created yet. The Job completes after it
+// was resumed for runs; 0 is never. ends is how long its pods take to end; 0 is PodsEnd.
+func SetUp(job *batchv1.Job, runs, ends time.Duration) {
+	name := manager
+	job.Spec.ManagedBy = &name
+	if job.Annotations == nil {
+		job.Annotations = map[string]string{}
+	}
+	job.Annotations[runsAnnotation], job.Annotations[endsAnnotation] = runs.String(), cmp.Or(ends, PodsEnd).String()
+}
 
 const retryAfter = 50 * time.Millisecond // a failed write of a Job's status
 
-// runner stands in for the Job controller and the kubelet where Jobs have no
-// pods: it counts a resumed Job as active, a suspended one as inactive once its
-// pods would have ended, and completes a Job that has run long enough. The cluster can then
-// run dozens of loops at once.
+// runner counts a resumed Job as active, a suspended one as inactive once its pods
+// would have ended, and completes a Job that has run long enough.
 type runner struct {
 	client client.Client
 	ctx    context.Context
@@ -47,8 +67,8 @@ type running struct {
 	ends    time.Duration
 }
 
-// runJobs starts a runner that ends with the test.
-func runJobs(t testing.TB, c *clustertest.Cluster) {
+// Run runs the Jobs that SetUp was called for, until the test ends.
+func Run(t testing.TB, c *clustertest.Cluster) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
@@ -72,7 +92,7 @@ func runJobs(t testing.TB, c *clustertest.Cluster) {
 
 func (r *runner) observe(object any) {
 	job, ok := object.(*batchv1.Job)
-	if !ok || job.Spec.ManagedBy == nil || *job.Spec.ManagedBy != unmanaged || job.DeletionTimestamp != nil {
+	if !ok || job.Spec.ManagedBy == nil || *job.Spec.ManagedBy != manager || job.DeletionTimestamp != nil {
 		return
 	}
 	r.mu.Lock()
