@@ -182,6 +182,15 @@ BENCH = e2e:TestFigures e2e:TestReviews e2e:TestThousandAllocations e2e/replicas
 bench: cluster kuota browser databases ## measure; prints one `name value unit` line per figure
 	@for test in $(BENCH); do KUOTA_BROWSER=$(BROWSER) KUOTA_BENCH=1 go test -count=1 -timeout 40m -run "^$${test#*:}$$" -v ./$${test%:*} | sed -un 's/^figure //p; /^--- FAIL/p; /_test.go:.*want/p'; done
 
+# How many cohorts of make truth, half of them under FairShare; TRUTH_ARGS='-seed 7 -verbose'
+# shows one of them.
+SEEDS      ?= 1000
+TRUTH_ARGS ?=
+
+.PHONY: truth
+truth: cluster kuota ## make one change that the page of a waiting task offers in each of SEEDS=1000 cohorts on the real Kueue; prints how right the page is
+	@KUOTA_VERIFY=1 go test -count=1 -timeout 0 -run '^TestAdvice$$' -v ./e2e/truth -args -seeds $(SEEDS) $(TRUTH_ARGS) | tee $(CURDIR)/.local/truth.log | grep -vE '^(=== |seed |  )'
+
 # The duration of the soak test; it ends after the round of faults that has begun.
 SOAK ?= 30m
 

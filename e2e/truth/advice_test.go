@@ -1,0 +1,227 @@
+package truth_test
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/e2e/consoles"
+	"kuota.dev/kuota/e2e/podless"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+var (
+	firstSeed = flag.Uint64("seed", 1, "the first seed")
+	seeds     = flag.Int("seeds", 200, "how many seeds")
+	atOnce    = flag.Int("at-once", 40, "how many cohorts run at a time")
+	mode      = flag.String("mode", "both", "fair (FairShare), first (FirstComeFirstServe) or both, half of the seeds each")
+	verbose   = flag.Bool("verbose", false, "print all of each seed")
+)
+
+// What the advice must reach, in percent.
+const (
+	wantStarted = 99
+	wantMinimal = 99
+	wantExact   = 98
+	wantOffered = 95
+	maxTies     = 10
+)
+
+// TestAdvice makes one change that the page of a waiting task offers, for each seed.
+func TestAdvice(t *testing.T) {
+	if os.Getenv("KUOTA_VERIFY") == "" {
+		t.Skip("takes minutes: set KUOTA_VERIFY=1")
+	}
+	c := clustertest.Get(t)
+	furnish(t, c)
+	ctrl.SetLogger(logr.Discard())
+	config := rest.CopyConfig(c.Config)
+	config.QPS, config.Burst = 1000, 2000
+	fast, err := client.New(config, client.Options{Scheme: cluster.Scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	podless.Run(t, c)
+	c.Apply(t, consoles.AdminBinding)
+	l := &lab{client: fast, watcher: watchWorkloads(t, c)}
+	first := *firstSeed
+	for _, m := range []string{"first", "fair"} {
+		n := *seeds / 2
+		switch {
+		case *mode == m:
+			n = *seeds
+		case *mode != "both":
+			continue
+		case m == "first":
+			n = *seeds - n
+		}
+		t.Run(m, func(t *testing.T) {
+			configure(t, c, m == "fair")
+			console := consoles.New(t, c, "truth-"+m, "none", "KUOTA_MANAGE_KUEUE=false")
+			console.WaitReady()
+			l.console, l.browser = console.Address, consoles.SignIn(t, console)
+			l.browser.Timeout = time.Minute
+			l.browser.Transport = &http.Transport{MaxIdleConnsPerHost: *atOnce}
+			report(t, m, l.runAll(t, first, n))
+		})
+		if *mode == "both" {
+			first += uint64(n)
+		}
+	}
+}
+
+// configure restarts Kueue with fair sharing as Kuota configures it, or without.
+func configure(t *testing.T, c *clustertest.Cluster, fair bool) {
+	t.Helper()
+	c.Configure(t, func(text string) string {
+		var config map[string]any
+		if err := yaml.Unmarshal([]byte(text), &config); err != nil {
+			t.Fatal(err)
+		}
+		delete(config, "fairSharing")
+		if fair {
+			config["fairSharing"] = map[string]any{"preemptionStrategies": []string{"LessThanOrEqualToFinalShare", "LessThanInitialShare"}}
+		}
+		edited, err := yaml.Marshal(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(edited)
+	})
+}
+
+// runAll runs n seeds, some at a time.
+func (l *lab) runAll(t *testing.T, first uint64, n int) []outcome {
+	t.Helper()
+	all := make([]outcome, n)
+	slots := make(chan int, *atOnce)
+	for i := range min(*atOnce, n) {
+		slots <- i
+	}
+	var wg sync.WaitGroup
+	began := time.Now()
+	for i := range all {
+		slot := <-slots
+		wg.Go(func() {
+			defer func() { slots <- slot }()
+			seed := first + uint64(i)
+			var err error
+			if all[i], err = l.run(t.Context(), seed, fmt.Sprintf("s%d", slot)); err != nil {
+				t.Errorf("seed %d: %v", seed, err)
+				all[i].skipped = "error"
+			}
+		})
+		if i < *atOnce {
+			time.Sleep(300 * time.Millisecond) // so that they do not all start at once
+		}
+		if i%50 == 49 {
+			fmt.Printf("%d seeds begun in %s\n", i+1, time.Since(began).Round(time.Second))
+		}
+	}
+	wg.Wait()
+	return all
+}
+
+// share counts how many of some cases were right.
+type share struct{ right, of int }
+
+func (s *share) add(v verdict) {
+	if v != unknown {
+		s.of++
+	}
+	if v == yes {
+		s.right++
+	}
+}
+
+func (s share) percent() float64 { return 100 * float64(s.right) / float64(max(1, s.of)) }
+
+// report prints the figures of a mode, and one line for each miss. It fails the test
+// where they do not reach what they must.
+func report(t *testing.T, mode string, all []outcome) {
+	t.Helper()
+	var started, exact, minimal, offered, strict share
+	byKind := map[kind]*[3]share{}
+	skipped := map[string]int{}
+	causes := map[string][]uint64{}
+	for i := range all {
+		o := &all[i]
+		if *verbose {
+			o.print(mode)
+		}
+		for _, cause := range o.causes {
+			fmt.Printf("miss %s seed %d: task %s, %s: %s\n", mode, o.seed, o.picked, o.chosen, cause)
+			short := cause
+			if at := strings.IndexAny(short, ":("); at > 0 {
+				short = short[:at]
+			}
+			causes[short] = append(causes[short], o.seed)
+		}
+		if o.skipped != "" {
+			skipped[o.skipped]++
+			continue
+		}
+		if len(o.page.changes) == 0 {
+			if o.brute && o.found != "" {
+				offered.add(no)
+			}
+			continue
+		}
+		offered.add(yes)
+		k := byKind[o.chosen.kind]
+		if k == nil {
+			k = &[3]share{}
+			byKind[o.chosen.kind] = k
+		}
+		for j, v := range []verdict{o.started, o.exact, o.minimal} {
+			k[j].add(v)
+		}
+		started.add(o.started)
+		exact.add(o.exact)
+		minimal.add(o.minimal)
+		strict.add(is(o.started == yes && o.exact != no && o.minimal != no))
+	}
+	figure := func(name string, s share) {
+		fmt.Printf("figure truth_%s_%s %.1f %% (%d of %d)\n", mode, name, s.percent(), s.right, s.of)
+	}
+	fmt.Printf("figure truth_%s_seeds %d seeds, skipped %v\n", mode, len(all), skipped)
+	for _, kind := range kinds {
+		if k := byKind[kind]; k != nil {
+			figure(string(kind)+"_started", k[0])
+			figure(string(kind)+"_exact", k[1])
+			if k[2].of > 0 {
+				figure(string(kind)+"_minimal", k[2])
+			}
+		}
+	}
+	figure("started", started)
+	figure("exact", exact)
+	figure("minimal", minimal)
+	figure("offered", offered)
+	figure("strictly_right", strict)
+	for cause, seeds := range causes {
+		slices.Sort(seeds)
+		fmt.Printf("cause %s %q: %d, seeds %v\n", mode, cause, len(seeds), seeds)
+	}
+	for name, want := range map[string]struct {
+		share
+		percent float64
+	}{"started": {started, wantStarted}, "exact": {exact, wantExact}, "minimal": {minimal, wantMinimal}, "offered": {offered, wantOffered}} {
+		if want.of > 0 && want.share.percent() < want.percent {
+			t.Errorf("%s: got %.1f %% of %d, want at least %.0f %%", name, want.share.percent(), want.of, want.percent)
+		}
+	}
+}

@@ -1,0 +1,334 @@
+package truth_test
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/e2e/podless"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// The nodes of each pool. Quota is not bound by them, and Jobs have no pods.
+const (
+	nodeGPUs = 16
+	gpuVCPUs = 8  // of a node, for each GPU
+	gpuGiB   = 64 // of a node, for each GPU
+)
+
+// pools are the instance types of the nodes, and so the ResourceFlavors.
+var pools = []string{"truth.a", "truth.b", "truth.c"}
+
+// classes are the priority classes, the lowest first. A task without one has priority 0.
+var classes = []string{"truth-low", "truth-mid", "truth-high", "truth-top"}
+
+const noClass = -1
+
+// task is one Job.
+type task struct {
+	name  string
+	team  int // index in the cohort's teams
+	pods  int32
+	each  quota.Resources // of one pod
+	class int             // index in classes, or noClass
+	pool  string          // that its node selector requires; empty for any
+}
+
+func (k task) String() string {
+	return fmt.Sprintf("%s(%s, %d× %s, class %d, pool %q)", k.name, teamName(k.team), k.pods, amountsText(k.each), k.class, k.pool)
+}
+
+// cohort is the teams of one seed, what they share beside their quota, and what is
+// submitted, a second apart.
+type cohort struct {
+	seed        uint64
+	teams       []*v1alpha1.ComputeAllocation
+	unallocated map[string]int64 // GPUs by pool, with their vCPUs and memory
+	tasks       []task
+}
+
+func teamName(i int) string { return string(rune('a' + i)) }
+
+// instance is a cohort on the cluster. A slot is the prefix of the names of its
+// objects; one instance has it at a time.
+type instance struct {
+	*cohort
+	slot   string
+	client client.Client
+	// ready are the resources of the nodes that Kuota would allocate: the Cohort has
+	// what is left of them.
+	ready map[string]quota.Resources
+	teams []*v1alpha1.ComputeAllocation // as they are now
+}
+
+// instanceTypes is the catalog of the nodes.
+var instanceTypes = catalog.New(catalog.Input{Nodes: nodes(), InstanceTypeLabel: catalog.InstanceTypeLabel})
+
+func nodes() (list []corev1.Node) {
+	for _, name := range pools {
+		has := corev1.ResourceList{
+			corev1.ResourceCPU:    resource.MustParse(strconv.Itoa(gpuVCPUs * nodeGPUs)),
+			corev1.ResourceMemory: resource.MustParse(strconv.Itoa(gpuGiB*nodeGPUs) + "Gi"),
+			corev1.ResourcePods:   resource.MustParse("500"),
+			catalog.GPU:           resource.MustParse(strconv.Itoa(nodeGPUs)),
+		}
+		list = append(list, corev1.Node{
+			ObjectMeta: metav1.ObjectMeta{
+				Name:        name,
+				Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
+				Labels:      map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux", catalog.InstanceTypeLabel: name},
+			},
+			Status: corev1.NodeStatus{Capacity: has, Allocatable: has},
+		})
+	}
+	return list
+}
+
+// furnish creates what all cohorts share: the nodes and the priority classes.
+func furnish(t testing.TB, c *clustertest.Cluster) {
+	t.Helper()
+	var objects []client.Object
+	for _, node := range nodes() {
+		objects = append(objects, &node)
+	}
+	for i, name := range classes {
+		objects = append(objects, &kueue.WorkloadPriorityClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Value: int32(10 * (i + 1))})
+	}
+	for _, object := range objects {
+		if err := c.Client.Create(t.Context(), object); err != nil && !apierrors.IsAlreadyExists(err) {
+			t.Fatalf("create %s: %v", object.GetName(), err)
+		}
+	}
+}
+
+// newInstance returns an instance that does not exist yet.
+func newInstance(s *cohort, slot string, c client.Client) *instance {
+	in := &instance{cohort: s, slot: slot, client: c, ready: map[string]quota.Resources{}}
+	for i, a := range s.teams {
+		a = a.DeepCopy()
+		a.Name = slot + "-" + teamName(i)
+		in.teams = append(in.teams, a)
+	}
+	for pool, gpus := range s.unallocated {
+		in.ready[pool] = quota.Resources{catalog.GPU: gpus, catalog.CPU: gpus * gpuVCPUs * 1000, catalog.Memory: gpus * gpuGiB * catalog.GiB}
+	}
+	for pool, amounts := range in.allocated() {
+		if in.ready[pool] == nil {
+			in.ready[pool] = quota.Resources{}
+		}
+		in.ready[pool].Add(amounts)
+	}
+	return in
+}
+
+func (in *instance) naming() desired.Naming {
+	naming := desired.DefaultNaming
+	naming.Prefix, naming.Cohort = "truth-", "truth-"+in.slot
+	return naming
+}
+
+func (in *instance) namespace(team int) string { return in.naming().Namespace(in.teams[team].Name) }
+
+func (in *instance) queue(team int) string { return in.naming().ClusterQueue(in.teams[team].Name) }
+
+// resolved returns the quota of a team.
+func (in *instance) resolved(team int) quota.Resolved {
+	r, errs := quota.Resolve(&in.teams[team].Spec, instanceTypes)
+	if len(errs) > 0 {
+		panic(fmt.Sprintf("seed %d, team %s: %v", in.seed, teamName(team), errs))
+	}
+	return r
+}
+
+// allocated returns the sum of all quota, by pool.
+func (in *instance) allocated() map[string]quota.Resources {
+	sum := map[string]quota.Resources{}
+	for i := range in.teams {
+		for _, p := range in.resolved(i).Pools {
+			if sum[p.Name] == nil {
+				sum[p.Name] = quota.Resources{}
+			}
+			sum[p.Name].Add(p.Nominal)
+		}
+	}
+	return sum
+}
+
+// apply writes the objects of the teams and the Cohort, as Kuota's controllers would.
+func (in *instance) apply(ctx context.Context, teams ...int) error {
+	var wanted []runtime.ApplyConfiguration
+	if cohort, _ := desired.Cohort(in.naming(), desired.Unallocated(func(pool string) quota.Resources { return in.ready[pool] }, in.allocated())); cohort != nil {
+		wanted = append(wanted, cohort)
+	}
+	for _, i := range teams {
+		objects, errs := desired.Build(in.teams[i], instanceTypes, in.naming(), desired.ByPriority)
+		if len(errs) > 0 {
+			return fmt.Errorf("build team %s: %v", in.teams[i].Name, errs)
+		}
+		for _, f := range objects.Flavors {
+			wanted = append(wanted, f)
+		}
+		wanted = append(wanted, objects.Namespace, objects.ClusterQueue, objects.LocalQueue)
+	}
+	for _, object := range wanted {
+		if err := in.client.Apply(ctx, object, client.FieldOwner("truth"), client.ForceOwnership); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// job returns the Job of a task.
+func (in *instance) job(k task) *batchv1.Job {
+	requests := corev1.ResourceList{}
+	for name, amount := range k.each {
+		requests[corev1.ResourceName(name)] = quota.ResourceQuantity(name, amount)
+	}
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: k.name, Namespace: in.namespace(k.team),
+			Labels: map[string]string{"kueue.x-k8s.io/queue-name": in.naming().LocalQueue(in.teams[k.team].Name)},
+		},
+		Spec: batchv1.JobSpec{
+			Suspend: ptr.To(true), Parallelism: &k.pods, Completions: &k.pods, BackoffLimit: ptr.To[int32](0),
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+				RestartPolicy: corev1.RestartPolicyNever,
+				Containers:    []corev1.Container{{Name: "train", Image: "example.com/train:1", Resources: corev1.ResourceRequirements{Requests: requests, Limits: requests}}},
+			}},
+		},
+	}
+	if k.class != noClass {
+		job.Labels[desired.PriorityClassLabel] = classes[k.class]
+	}
+	if k.pool != "" {
+		job.Spec.Template.Spec.NodeSelector = map[string]string{catalog.InstanceTypeLabel: k.pool}
+	}
+	podless.SetUp(job, 0, 0)
+	return job
+}
+
+// submit creates the Jobs a second apart. Each is created in the first half of a second
+// of the clock, because Kueue compares creation times in seconds.
+func (in *instance) submit(ctx context.Context) error {
+	begin := time.Now().Truncate(time.Second).Add(time.Second + time.Duration(in.seed%7)*50*time.Millisecond + 100*time.Millisecond)
+	for i, k := range in.tasks {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Until(begin.Add(time.Duration(i) * time.Second))):
+		}
+		if err := in.client.Create(ctx, in.job(k)); err != nil {
+			return fmt.Errorf("submit %s: %w", k.name, err)
+		}
+	}
+	return nil
+}
+
+// remove deletes all objects but the namespaces, and returns when they are deleted.
+func (in *instance) remove(ctx context.Context, w *watcher) error {
+	for i := range in.teams {
+		if err := in.client.DeleteAllOf(ctx, &batchv1.Job{}, client.InNamespace(in.namespace(i)), client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+			return err
+		}
+	}
+	if err := until(ctx, func() error {
+		if left := w.workloads(in); len(left) > 0 {
+			return fmt.Errorf("%d Workloads still exist", len(left))
+		}
+		return nil
+	}); err != nil {
+		return err
+	}
+	var objects []client.Object
+	for i := range in.teams {
+		objects = append(objects,
+			&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: in.naming().LocalQueue(in.teams[i].Name), Namespace: in.namespace(i)}},
+			&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: in.queue(i)}})
+	}
+	objects = append(objects, &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: in.naming().Cohort}})
+	for _, object := range objects {
+		if err := client.IgnoreNotFound(in.client.Delete(ctx, object)); err != nil {
+			return err
+		}
+	}
+	for _, object := range objects {
+		if err := until(ctx, func() error {
+			if err := in.client.Get(ctx, client.ObjectKeyFromObject(object), object); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("%s still exists: %v", object.GetName(), err)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// until calls check until it returns nil.
+func until(ctx context.Context, check func() error) error {
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", ctx.Err(), err)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// String returns the cohort in one line, for a miss.
+func (s *cohort) String() string {
+	var b strings.Builder
+	for i, a := range s.teams {
+		fmt.Fprintf(&b, "team %s weight=%d %s", teamName(i), a.Spec.FairShareWeight, a.Spec.Sharing.Strategy)
+		switch {
+		case a.Spec.Sharing.Unlimited:
+			b.WriteString(" unlimited")
+		case a.Spec.Sharing.BorrowLimitPercent != nil:
+			fmt.Fprintf(&b, " %d%%", *a.Spec.Sharing.BorrowLimitPercent)
+		}
+		fmt.Fprintf(&b, " within=%s reclaim=%s borrow=%s %s:", a.Spec.Preemption.WithinTeam, a.Spec.Preemption.ReclaimWithinCohort, a.Spec.Preemption.BorrowWithinCohort, a.Spec.QueueingStrategy)
+		r, _ := quota.Resolve(&a.Spec, instanceTypes)
+		for _, p := range r.Pools {
+			fmt.Fprintf(&b, " %s %s", p.Name, amountsText(p.Nominal))
+		}
+		b.WriteString("; ")
+	}
+	fmt.Fprintf(&b, "unallocated %v; tasks", s.unallocated)
+	for _, k := range s.tasks {
+		b.WriteString(" " + k.String())
+	}
+	return b.String()
+}
+
+func amountsText(r quota.Resources) string {
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(r)) {
+		if r[name] > 0 {
+			parts = append(parts, quota.Amount(name, r[name]))
+		}
+	}
+	return strings.Join(parts, "/")
+}

@@ -1,0 +1,20 @@
+// Package truth has only tests: they measure on the real Kueue how right the console is
+// about a task that waits. They read the rendered page, as a user does, and make for real
+// what it offers. They use no code of the packages that compute the offers.
+//
+//	seed ──▶ cohort ──create, submit──▶ instance ──quiet──▶ page of a waiting task
+//	                                                          │ one offered change
+//	watcher ◀──watch── Workloads ◀── Kueue ◀──────make────────┘
+//	   └──▶ did it start? were exactly the named tasks preempted? is the figure minimal?
+//
+// A cohort is the teams and tasks of one seed. Its objects are built with package
+// desired, so that its queues are those that Kuota writes, and a change of an allocation
+// has all the effects that it has there: on amounts that follow from others, on limits in
+// percent, and on unallocated compute. An instance is a cohort on the cluster. A second
+// instance, with the same tasks in the same order, shows whether a figure is minimal, and
+// further ones look for changes that the page does not offer.
+//
+// Dozens of instances run at once, in a Kueue cohort and namespaces of their own. In
+// contrast to Kuota's one cohort, flavors and priority classes are shared with others,
+// but quota is not: Kueue decides on all of them in the same cycles.
+package truth
