@@ -39,6 +39,7 @@ func commands() map[string]command {
 		"doctor":    {"check the cluster, Kueue and the console, as the settings page does", doctorCommand},
 		"import":    {"convert HyperPod's JSON to Kuota's YAML", importCommand},
 		"release":   {"give the queues of teams back, without changing them", releaseCommand},
+		"simulate":  {"answer what Kueue would do with a snapshot of a cluster", simulateCommand},
 		"uninstall": {"remove Kuota from a cluster; Kueue and tasks stay unchanged", uninstallCommand},
 		"version":   {"print the version", versionCommand},
 	}

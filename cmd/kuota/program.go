@@ -26,6 +26,8 @@ import (
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/reconcile"
 	"kuota.dev/kuota/governance/revisions"
+	"kuota.dev/kuota/governance/simulate/live"
+	"kuota.dev/kuota/governance/simulate/worker"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/queries"
@@ -69,6 +71,7 @@ type program struct {
 	allocations *allocations.Service
 	tasks       *queries.Service
 	capacity    *capacity.Service
+	simulator   *live.Simulator
 
 	history     *history.Store       // nil without history
 	recorder    *recorder.Recorder   // nil without history
@@ -155,6 +158,7 @@ func (p *program) newServices() error {
 	p.policies = &policy.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Kueue: p.reconcilers.Kueue.Plan}
 	p.allocations = &allocations.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Pools: p.policies}
 	p.tasks = queries.New(p.cluster, p.access)
+	p.simulator = &live.Simulator{Reader: p.cluster.Reader, Kueue: p.kueueConfiguration, Worker: &worker.Worker{Command: simulationWorker}, Now: time.Now}
 	p.capacity = &capacity.Service{Cluster: p.cluster, Tasks: p.tasks, Naming: naming}
 	guard := &loopguard.Guard{
 		Audit: p.audit, Watcher: p.tasks.Watcher(), Find: p.tasks.Index.Workload, Log: p.log, Identity: p.leader.State().Identity, Now: time.Now,
@@ -332,6 +336,9 @@ func (p *program) Close() {
 		ctx, cancel := context.WithTimeout(context.Background(), drainLimit)
 		defer cancel()
 		p.signIn.Sessions.Drain(ctx)
+	}
+	if p.simulator != nil {
+		p.simulator.Worker.Close()
 	}
 	if p.history != nil {
 		p.history.Close()

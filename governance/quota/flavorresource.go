@@ -1,5 +1,7 @@
 package quota
 
+import "encoding/json"
+
 // FlavorResource is one resource of one flavor, such as nvidia.com/gpu of
 // ml-p5-48xlarge.
 type FlavorResource struct{ Flavor, Resource string }
@@ -7,3 +9,30 @@ type FlavorResource struct{ Flavor, Resource string }
 // FlavorResourceQuantities are quantities by flavor and resource, in the units
 // of Resources.
 type FlavorResourceQuantities map[FlavorResource]int64
+
+// MarshalJSON writes the quantities by flavor, then by resource.
+func (q FlavorResourceQuantities) MarshalJSON() ([]byte, error) {
+	by := map[string]map[string]int64{}
+	for fr, amount := range q {
+		if by[fr.Flavor] == nil {
+			by[fr.Flavor] = map[string]int64{}
+		}
+		by[fr.Flavor][fr.Resource] = amount
+	}
+	return json.Marshal(by)
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (q *FlavorResourceQuantities) UnmarshalJSON(text []byte) error {
+	var by map[string]map[string]int64
+	if err := json.Unmarshal(text, &by); err != nil {
+		return err
+	}
+	*q = FlavorResourceQuantities{}
+	for flavor, resources := range by {
+		for name, amount := range resources {
+			(*q)[FlavorResource{Flavor: flavor, Resource: name}] = amount
+		}
+	}
+	return nil
+}

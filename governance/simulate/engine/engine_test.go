@@ -1,0 +1,178 @@
+package engine_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/simulate/engine"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	config "sigs.k8s.io/kueue/apis/config/v1beta2"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+const gpu = "nvidia.com/gpu"
+
+var now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+// cluster builds snapshots with one flavor.
+type cluster struct{ *simulate.Snapshot }
+
+func newCluster() cluster {
+	return cluster{&simulate.Snapshot{Time: now, Flavors: []*kueue.ResourceFlavor{{ObjectMeta: metav1.ObjectMeta{Name: "p5"}}}, Cohorts: []*kueue.Cohort{{ObjectMeta: metav1.ObjectMeta{Name: "kuota"}}}}}
+}
+
+func (c cluster) team(name string, gpus int64) {
+	c.Namespaces = append(c.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	c.ClusterQueues = append(c.ClusterQueues, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ClusterQueueSpec{
+		CohortName: "kuota", NamespaceSelector: &metav1.LabelSelector{}, QueueingStrategy: kueue.BestEffortFIFO,
+		Preemption:     &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority, ReclaimWithinCohort: kueue.PreemptionPolicyAny},
+		ResourceGroups: []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{gpu}, Flavors: []kueue.FlavorQuotas{{Name: "p5", Resources: []kueue.ResourceQuota{{Name: gpu, NominalQuota: *resource.NewQuantity(gpus, resource.DecimalSI)}}}}}},
+	}})
+	c.LocalQueues = append(c.LocalQueues, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "queue"}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(name)}})
+}
+
+func (c cluster) task(team, name string, gpus int64, priority int32, age time.Duration) *kueue.Workload {
+	w := &kueue.Workload{
+		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name, UID: types.UID(team + "-" + name), CreationTimestamp: metav1.NewTime(now.Add(-age))},
+		Spec: kueue.WorkloadSpec{QueueName: "queue", Priority: ptr.To(priority), Active: ptr.To(true), PodSets: []kueue.PodSet{{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)}}}}}}}}},
+	}
+	c.Workloads = append(c.Workloads, w)
+	return w
+}
+
+func (c cluster) running(team, name string, gpus int64, priority int32, age time.Duration) {
+	w := c.task(team, name, gpus, priority, age)
+	w.Status.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(team), PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](1),
+		Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{gpu: "p5"}, ResourceUsage: corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)}}}}
+	for _, condition := range []string{kueue.WorkloadQuotaReserved, kueue.WorkloadAdmitted} {
+		w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-age)), Reason: condition})
+	}
+}
+
+// TestAnswer simulates a higher priority class: the task preempts one of its own
+// team, and nothing happens without the change.
+func TestAnswer(t *testing.T) {
+	c := newCluster()
+	c.team("vision", 8)
+	c.team("speech", 8)
+	c.running("vision", "a", 8, 10, time.Hour)
+	c.running("speech", "b", 4, 10, time.Hour)
+	c.task("speech", "low", 8, 10, time.Minute)
+	waiting := c.task("vision", "waits", 8, 10, time.Minute)
+	raised := waiting.DeepCopy()
+	raised.Spec.Priority = ptr.To[int32](100)
+	q := &simulate.Question{Change: simulate.Change{Workloads: []*kueue.Workload{raised}}, Target: "vision/waits", Ties: 3}
+	report, err := new(engine.Engine).Answer(t.Context(), c.Snapshot, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	usage := quota.FlavorResourceQuantities{{Flavor: "p5", Resource: gpu}: 8}
+	four := quota.FlavorResourceQuantities{{Flavor: "p5", Resource: gpu}: 4}
+	started := simulate.Effect{Workload: "vision/waits", ClusterQueue: "vision", After: time.Second, Usage: usage}
+	want := &simulate.Report{
+		Settled: true, Target: &started, Started: []simulate.Effect{started},
+		Preempted: []simulate.Effect{{Workload: "vision/a", ClusterQueue: "vision", Usage: usage, By: "vision/waits", Reason: kueue.InClusterQueueReason}},
+		Queues: map[string]simulate.QueueChange{
+			"vision": {Before: simulate.Queue{Usage: usage, Pending: 1}, After: simulate.Queue{Usage: usage, Pending: 1}},
+			"speech": {Before: simulate.Queue{Usage: four, Pending: 1}, After: simulate.Queue{Usage: four, Pending: 1}},
+		},
+	}
+	if diff := cmp.Diff(want, report); diff != "" {
+		t.Errorf("report differs (-want +got):\n%s", diff)
+	}
+}
+
+// TestTie has one free GPU and two tasks, created in the same second in two queues.
+func TestTie(t *testing.T) {
+	c := newCluster()
+	c.team("vision", 0)
+	c.team("speech", 0)
+	c.team("idle", 1)
+	c.task("vision", "one", 1, 10, time.Minute)
+	c.task("speech", "one", 1, 10, time.Minute)
+	report, err := new(engine.Engine).Answer(t.Context(), c.Snapshot, &simulate.Question{Target: "vision/one", Ties: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(report.Started) != 2 || !report.Started[0].Tied || !report.Started[1].Tied || !report.TargetTied {
+		t.Errorf("started %+v, target tied %v; want both, tied", report.Started, report.TargetTied)
+	}
+}
+
+// TestSameReport answers a question about random clusters 20 times each.
+func TestSameReport(t *testing.T) {
+	for seed := range uint64(4) {
+		c := randomCluster(seed)
+		var first *simulate.Report
+		for range 20 {
+			report, err := new(engine.Engine).Answer(t.Context(), c.Snapshot, &simulate.Question{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first == nil {
+				first = report
+			} else if diff := cmp.Diff(first, report); diff != "" {
+				t.Fatalf("seed %d: reports differ (-first +other):\n%s", seed, diff)
+			}
+		}
+	}
+}
+
+// randomCluster has teams that borrow and preempt, tasks created in the same few
+// seconds, and fair sharing in every second cluster.
+func randomCluster(seed uint64) cluster {
+	r := rand.New(rand.NewPCG(seed, 0))
+	c := newCluster()
+	if seed%2 == 1 {
+		c.Configuration.FairSharing = &config.FairSharing{}
+	}
+	for q := range 2 + r.IntN(5) {
+		team := fmt.Sprintf("team-%d", q)
+		c.team(team, r.Int64N(9))
+		for i := range r.IntN(6) {
+			c.running(team, fmt.Sprintf("r-%d", i), 1+r.Int64N(4), r.Int32N(3)*10, time.Hour)
+		}
+		for i := range r.IntN(12) {
+			c.task(team, fmt.Sprintf("w-%d", i), 1+r.Int64N(8), r.Int32N(4)*10, time.Duration(r.IntN(5))*time.Second)
+		}
+	}
+	return c
+}
+
+func BenchmarkRun(b *testing.B) {
+	for _, distinct := range []int{2, 50} {
+		c := newCluster()
+		for q := range 100 {
+			team := fmt.Sprintf("team-%d", q)
+			c.team(team, 8)
+			for i := range 8 {
+				c.running(team, fmt.Sprintf("r-%d", i), 1, 10, time.Hour)
+			}
+			for i := range 35 {
+				c.task(team, fmt.Sprintf("w-%d", i), int64(1+i%distinct), int32(i%4), time.Duration(i+1)*time.Minute+time.Duration(q)*time.Second)
+			}
+		}
+		last := ""
+		b.Run(fmt.Sprintf("shapes-%d", distinct), func(b *testing.B) {
+			for b.Loop() {
+				out, err := engine.Run(b.Context(), c.Snapshot, engine.Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				last = fmt.Sprintf("%d cycles, %d events, settled %v", out.Cycles, len(out.Events), out.Settled)
+			}
+			b.Log(last)
+		})
+	}
+}

@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"maps"
+	"slices"
+	"sync"
+
+	utilfeature "k8s.io/apiserver/pkg/util/feature"
+	"k8s.io/component-base/featuregate"
+	"sigs.k8s.io/kueue/pkg/features"
+)
+
+// gates guards the feature gates of this process: runs read them.
+var gates struct {
+	sync.RWMutex
+	current map[string]bool // nil until first set
+}
+
+// observed are gates that do not change what the scheduler decides: they make it
+// write why.
+var observed = []featuregate.Feature{features.UnadmittedWorkloadsObservability, features.UnadmittedWorkloadsExplicitStatus}
+
+// withGates calls run while the feature gates of this process are those of a
+// cluster's Kueue.
+func withGates(of map[string]bool, run func() error) error {
+	gates.RLock()
+	if gates.current == nil || !maps.Equal(gates.current, of) {
+		gates.RUnlock()
+		if err := setGates(of); err != nil {
+			return err
+		}
+		gates.RLock()
+	}
+	defer gates.RUnlock()
+	return run()
+}
+
+func setGates(of map[string]bool) error {
+	gates.Lock()
+	defer gates.Unlock()
+	all := map[string]bool{}
+	for feature, spec := range utilfeature.DefaultMutableFeatureGate.GetAll() {
+		on, set := of[string(feature)]
+		switch {
+		case spec.LockToDefault || feature == "AllAlpha" || feature == "AllBeta":
+		case slices.Contains(observed, feature):
+			all[string(feature)] = true
+		case set:
+			all[string(feature)] = on
+		default:
+			all[string(feature)] = spec.Default
+		}
+	}
+	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(all); err != nil {
+		return err
+	}
+	if gates.current = maps.Clone(of); gates.current == nil {
+		gates.current = map[string]bool{}
+	}
+	return nil
+}
+
+// UnknownGates returns the gates that this version of Kueue does not have: the
+// cluster runs another one.
+func UnknownGates(of map[string]bool) (unknown []string) {
+	all := utilfeature.DefaultMutableFeatureGate.GetAll()
+	for name := range of {
+		if _, known := all[featuregate.Feature(name)]; !known {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	return unknown
+}

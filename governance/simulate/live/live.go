@@ -1,0 +1,230 @@
+// Package live asks package simulate about the cluster as it is: it takes snapshots
+// from the caches, and passes questions to a worker.
+package live
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/simulate/worker"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	config "sigs.k8s.io/kueue/apis/config/v1beta2"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	"sigs.k8s.io/yaml"
+)
+
+// shareSnapshot is how long a snapshot is used for further questions, which then
+// share what is computed about the cluster without a change.
+const shareSnapshot = time.Second
+
+// shareConfiguration is how long Kueue's configuration is used without reading it
+// again: a restart of Kueue takes longer.
+const shareConfiguration = 10 * time.Second
+
+// Simulator asks about the cluster as it is. It is safe for concurrent use.
+type Simulator struct {
+	Reader func() (client.Reader, error) // of the caches
+	// Kueue reads Kueue's configuration.
+	Kueue  func(context.Context) (kueueconfig.Current, error)
+	Worker *worker.Worker
+	Now    func() time.Time
+
+	mu            sync.Mutex
+	snapshot      *simulate.Snapshot // the last one
+	previous      map[any]any        // objects of the cache to those of the last snapshot
+	configuration simulate.Configuration
+	version       string
+	configuredAt  time.Time
+}
+
+// Ask answers a question about the cluster as it is. Errors are those of
+// worker.Ask and of Snapshot.
+func (s *Simulator) Ask(ctx context.Context, q *simulate.Question) (*simulate.Report, error) {
+	now, err := s.Snapshot(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.Worker.Ask(ctx, now, q)
+}
+
+// Snapshot returns what Kueue's scheduler reads, as of at most a second ago. Its
+// objects are shared and read only.
+func (s *Simulator) Snapshot(ctx context.Context) (*simulate.Snapshot, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.Now()
+	if s.snapshot != nil && now.Sub(s.snapshot.Time) < shareSnapshot {
+		return s.snapshot, nil
+	}
+	reader, err := s.Reader()
+	if err != nil {
+		return nil, err
+	}
+	if err := s.readConfiguration(ctx, now); err != nil {
+		return nil, err
+	}
+	taken, err := s.take(ctx, reader, now)
+	if err != nil {
+		return nil, err
+	}
+	s.snapshot = taken
+	return taken, nil
+}
+
+// readConfiguration reads Kueue's configuration, unless it was read recently.
+func (s *Simulator) readConfiguration(ctx context.Context, now time.Time) error {
+	if now.Sub(s.configuredAt) < shareConfiguration {
+		return nil
+	}
+	current, err := s.Kueue(ctx)
+	if err != nil {
+		return cluster.Translate("read Kueue's configuration", err)
+	}
+	if s.configuration, err = Configuration(current); err != nil {
+		return err
+	}
+	s.version, _ = kueueconfig.Version(current.Image, 0)
+	s.configuredAt = now
+	return nil
+}
+
+// Configuration returns the part of Kueue's configuration that decides on admission
+// and preemption.
+func Configuration(current kueueconfig.Current) (simulate.Configuration, error) {
+	var file struct {
+		FairSharing *struct {
+			Enable               *bool                       `json:"enable"` // before 0.17
+			PreemptionStrategies []config.PreemptionStrategy `json:"preemptionStrategies"`
+		} `json:"fairSharing"`
+		WaitForPodsReady *struct {
+			RequeuingStrategy *struct {
+				Timestamp config.RequeuingTimestamp `json:"timestamp"`
+			} `json:"requeuingStrategy"`
+		} `json:"waitForPodsReady"`
+		Resources    *config.Resources `json:"resources"`
+		FeatureGates map[string]bool   `json:"featureGates"`
+	}
+	if err := yaml.Unmarshal([]byte(current.Text), &file); err != nil {
+		return simulate.Configuration{}, fmt.Errorf("read Kueue's configuration: %w", err)
+	}
+	c := simulate.Configuration{Resources: file.Resources, FeatureGates: file.FeatureGates}
+	if f := file.FairSharing; f != nil && (f.Enable == nil || *f.Enable) {
+		c.FairSharing = &config.FairSharing{PreemptionStrategies: f.PreemptionStrategies}
+	}
+	if w := file.WaitForPodsReady; w != nil && w.RequeuingStrategy != nil {
+		c.RequeuingTimestamp = w.RequeuingStrategy.Timestamp
+	}
+	return c, nil
+}
+
+// take reads all objects from the caches.
+func (s *Simulator) take(ctx context.Context, reader client.Reader, now time.Time) (*simulate.Snapshot, error) {
+	var (
+		namespaces corev1.NamespaceList
+		flavors    kueue.ResourceFlavorList
+		cohorts    kueue.CohortList
+		queues     kueue.ClusterQueueList
+		locals     kueue.LocalQueueList
+		workloads  kueue.WorkloadList
+	)
+	for _, list := range []client.ObjectList{&namespaces, &flavors, &cohorts, &queues, &locals, &workloads} {
+		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, cluster.Translate(fmt.Sprintf("list %T", list), err)
+		}
+	}
+	c := &converter{from: s.previous, to: map[any]any{}}
+	n := &simulate.Snapshot{Time: now, KueueVersion: s.version, Configuration: s.configuration}
+	for i := range namespaces.Items {
+		o := &namespaces.Items[i]
+		n.Namespaces = append(n.Namespaces, converted(c, o, func() *corev1.Namespace {
+			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Name, Labels: o.Labels}}
+		}))
+	}
+	topology := false
+	for i := range flavors.Items {
+		o := &flavors.Items[i]
+		topology = topology || o.Spec.TopologyName != nil
+		n.Flavors = append(n.Flavors, converted(c, o, func() *kueue.ResourceFlavor {
+			slim := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: o.Name}, Spec: *o.Spec.DeepCopy()}
+			slim.Spec.TopologyName = nil
+			return slim
+		}))
+	}
+	for i := range cohorts.Items {
+		o := &cohorts.Items[i]
+		n.Cohorts = append(n.Cohorts, converted(c, o, func() *kueue.Cohort {
+			return &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: o.Name}, Spec: *o.Spec.DeepCopy()}
+		}))
+	}
+	checks := map[kueue.AdmissionCheckReference]bool{}
+	for i := range queues.Items {
+		o := &queues.Items[i]
+		n.ClusterQueues = append(n.ClusterQueues, converted(c, o, func() *kueue.ClusterQueue {
+			return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: o.Name, Generation: o.Generation, DeletionTimestamp: o.DeletionTimestamp}, Spec: *o.Spec.DeepCopy(),
+				Status: kueue.ClusterQueueStatus{Conditions: active(o)}}
+		}))
+		if s := o.Spec.AdmissionChecksStrategy; s != nil {
+			for _, rule := range s.AdmissionChecks {
+				checks[rule.Name] = true
+			}
+		}
+	}
+	for i := range locals.Items {
+		o := &locals.Items[i]
+		n.LocalQueues = append(n.LocalQueues, converted(c, o, func() *kueue.LocalQueue {
+			return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}, Spec: *o.Spec.DeepCopy()}
+		}))
+	}
+	for name := range checks {
+		n.AdmissionChecks = append(n.AdmissionChecks, &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: string(name)},
+			Status: kueue.AdmissionCheckStatus{Conditions: []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: metav1.ConditionTrue}}}})
+	}
+	for i := range workloads.Items {
+		if o := &workloads.Items[i]; !meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadFinished) {
+			n.Workloads = append(n.Workloads, converted(c, o, func() *kueue.Workload { return Workload(o) }))
+		}
+	}
+	s.previous = c.to
+	if topology {
+		n.Omitted = append(n.Omitted, simulate.OmittedTopology)
+	}
+	if len(checks) > 0 {
+		n.Omitted = append(n.Omitted, simulate.OmittedChecks)
+	}
+	return n, nil
+}
+
+// active returns the condition that reports whether a queue is active.
+func active(q *kueue.ClusterQueue) []metav1.Condition {
+	if c := meta.FindStatusCondition(q.Status.Conditions, kueue.ClusterQueueActive); c != nil {
+		return []metav1.Condition{*c}
+	}
+	return nil
+}
+
+// converter remembers what objects of the cache were converted to, by their UID and
+// version, so that what did not change stays the same object from one snapshot to
+// the next.
+type converter struct{ from, to map[any]any }
+
+// version identifies one state of one object.
+type version struct{ uid, resourceVersion string }
+
+func converted[T client.Object](c *converter, o client.Object, convert func() T) T {
+	key := version{string(o.GetUID()), o.GetResourceVersion()}
+	known, ok := c.from[key].(T)
+	if !ok {
+		known = convert()
+	}
+	c.to[key] = known
+	return known
+}

@@ -1,0 +1,157 @@
+package simulate
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/quota"
+)
+
+// Question is what would happen with a change.
+type Question struct {
+	Change Change `json:"change,omitzero"`
+	// Target is the Workload that the question is about, by its key; empty for none.
+	Target string `json:"target,omitempty"`
+	// OnlyTarget asks for the target alone: the run ends when it starts.
+	OnlyTarget bool `json:"onlyTarget,omitempty"`
+	// Ties is in how many orders ties between queues are broken, at least 1.
+	Ties int `json:"ties,omitempty"`
+	// RunTimes is how long a Workload runs from its start, by key, and Remaining how
+	// long one that has quota already goes on. One without either does not end.
+	RunTimes  map[string]time.Duration `json:"runTimes,omitempty"`
+	Remaining map[string]time.Duration `json:"remaining,omitempty"`
+	// Horizon is how much virtual time is simulated; 0 until all preemptions are
+	// over.
+	Horizon time.Duration `json:"horizon,omitempty"`
+}
+
+// Report is what a change does, compared with the cluster as it is.
+type Report struct {
+	// Settled reports that the simulation came to its end. Otherwise the report is
+	// about its beginning.
+	Settled bool `json:"settled"`
+	// Target is the Target of the question, if it starts; nil if it does not.
+	Target *Effect `json:"target,omitempty"`
+	// TargetTied reports that a tie decides whether the target starts.
+	TargetTied bool `json:"targetTied,omitempty"`
+	// Started wait now and have quota at the end. Preempted have quota now and are
+	// preempted; Evicted lose it for another reason. By time, then by Workload.
+	Started   []Effect `json:"started,omitempty"`
+	Preempted []Effect `json:"preempted,omitempty"`
+	Evicted   []Effect `json:"evicted,omitempty"`
+	// Missed start without the change, and not with it.
+	Missed []Effect `json:"missed,omitempty"`
+	// Exceeding wait for more than their queue can ever have, with the change and
+	// not without it, by key.
+	Exceeding []string `json:"exceeding,omitempty"`
+	// Queues are by name of the ClusterQueue.
+	Queues map[string]QueueChange `json:"queues,omitempty"`
+}
+
+// Effect is what happens to a Workload.
+type Effect struct {
+	Workload     string                         `json:"workload"`
+	ClusterQueue string                         `json:"clusterQueue"`
+	After        time.Duration                  `json:"after,omitempty"` // of virtual time
+	Usage        quota.FlavorResourceQuantities `json:"usage,omitempty"`
+	By           string                         `json:"by,omitempty"`     // Preempted: the preemptor
+	Reason       string                         `json:"reason,omitempty"` // Preempted, Evicted: Kueue's
+	Anyway       bool                           `json:"anyway,omitempty"` // without the change too
+	Tied         bool                           `json:"tied,omitempty"`   // in some orders of ties only
+}
+
+// QueueChange is the usage of a ClusterQueue at the end: without and with the
+// change.
+type QueueChange struct {
+	Before Queue `json:"before"`
+	After  Queue `json:"after"`
+}
+
+// Compare returns what changed between the outcomes without a change and those with
+// it, each of the same orders of ties.
+func Compare(q *Question, before, after []*Outcome) *Report {
+	r := &Report{Settled: true, Queues: map[string]QueueChange{}}
+	for _, o := range slices.Concat(before, after) {
+		r.Settled = r.Settled && o.Settled
+	}
+	started := effects(after, Started)
+	r.Started = compared(started, effects(before, Started))
+	r.Missed = missing(effects(before, Started), started)
+	r.Preempted = compared(effects(after, Preempted), effects(before, Preempted))
+	r.Evicted = compared(effects(after, Evicted), effects(before, Evicted))
+	if q.Target != "" {
+		if i := slices.IndexFunc(r.Started, func(e Effect) bool { return e.Workload == q.Target }); i >= 0 {
+			r.Target, r.TargetTied = &r.Started[i], r.Started[i].Tied
+		}
+	}
+	was, is := before[0], after[0]
+	for name := range is.Queues {
+		r.Queues[name] = QueueChange{Before: was.Queues[name], After: is.Queues[name]}
+	}
+	for name := range was.Queues {
+		if _, remains := is.Queues[name]; !remains {
+			r.Queues[name] = QueueChange{Before: was.Queues[name]}
+		}
+	}
+	for key := range is.Exceeding {
+		if !was.Exceeding[key] {
+			r.Exceeding = append(r.Exceeding, key)
+		}
+	}
+	slices.Sort(r.Exceeding)
+	return r
+}
+
+// effects returns the effects of one kind, by Workload. Those that only some of the
+// outcomes have are tied.
+func effects(outcomes []*Outcome, kind EventKind) map[string]Effect {
+	all, seen := map[string]Effect{}, map[string]int{}
+	for _, o := range outcomes {
+		of := map[string]Effect{}
+		for _, e := range o.Events {
+			if e.Kind != kind || e.Again || e.Lost {
+				continue
+			}
+			if _, twice := of[e.Workload]; !twice {
+				of[e.Workload] = Effect{Workload: e.Workload, ClusterQueue: e.ClusterQueue, After: e.After, Usage: e.Usage, By: e.By, Reason: e.Reason}
+			}
+		}
+		for key, e := range of {
+			if seen[key]++; seen[key] == 1 {
+				all[key] = e
+			}
+		}
+	}
+	for key, e := range all {
+		e.Tied = seen[key] < len(outcomes)
+		all[key] = e
+	}
+	return all
+}
+
+func sorted(all map[string]Effect) []Effect {
+	return slices.SortedFunc(maps.Values(all), func(a, b Effect) int {
+		return cmp.Or(cmp.Compare(a.After, b.After), strings.Compare(a.Workload, b.Workload))
+	})
+}
+
+// compared marks the effects that occur without the change too.
+func compared(with, without map[string]Effect) []Effect {
+	for key, e := range with {
+		_, e.Anyway = without[key]
+		with[key] = e
+	}
+	return sorted(with)
+}
+
+// missing returns the effects that do not occur with the change.
+func missing(without, with map[string]Effect) []Effect {
+	all := maps.Clone(without)
+	for key := range with {
+		delete(all, key)
+	}
+	return sorted(all)
+}
