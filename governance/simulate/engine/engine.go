@@ -390,7 +390,7 @@ func (r *run) release(ctx context.Context, w *kueue.Workload) error {
 	}
 	return workloadpatching.PatchAdmissionStatus(ctx, r.objects, w, r.clock, func(w *kueue.Workload) (bool, error) {
 		workload.SetRequeuedCondition(w, evicted.Reason, evicted.Message, evicted.Reason == kueue.WorkloadEvictedByPreemption)
-		workload.UnsetQuotaReservationWithCondition(w, kueue.WorkloadPending, evicted.Message, r.clock.Now())
+		workload.UnsetQuotaReservationWithCondition(w, kueue.WorkloadQuotaReservedReasonPendingEvaluation, evicted.Message, r.clock.Now())
 		return true, nil
 	}, workloadpatching.WithLooseOnApply())
 }
