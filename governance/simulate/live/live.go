@@ -44,16 +44,22 @@ type Simulator struct {
 	configuration simulate.Configuration
 	version       string
 	configuredAt  time.Time
+	limits        limits
 }
 
-// Ask answers a question about the cluster as it is. Errors are those of
-// worker.Ask and of Snapshot.
-func (s *Simulator) Ask(ctx context.Context, q *simulate.Question) (*simulate.Report, error) {
+// Ask answers a question of a user about the cluster as it is, and returns the
+// snapshot that it is about. Errors are ErrTooMany, those of worker.Ask and of
+// Snapshot.
+func (s *Simulator) Ask(ctx context.Context, user string, q *simulate.Question) (*simulate.Report, *simulate.Snapshot, error) {
+	if !s.allows(user) {
+		return nil, nil, ErrTooMany
+	}
 	now, err := s.Snapshot(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return s.Worker.Ask(ctx, now, q)
+	report, err := s.Worker.Ask(ctx, now, q)
+	return report, now, err
 }
 
 // Snapshot returns what Kueue's scheduler reads, as of at most a second ago. Its
