@@ -86,6 +86,9 @@ func replaced[T any, K comparable](all, replacements []T, removed []K, name func
 	return next
 }
 
+// Empty reports whether a change changes nothing.
+func (c *Change) Empty() bool { return reflect.DeepEqual(*c, Change{}) }
+
 // Difference returns the change that turns one snapshot into another. Objects are
 // the same if they are the same pointer: caches replace what changes.
 func Difference(from, to *Snapshot) Change {

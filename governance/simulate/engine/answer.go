@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"kuota.dev/kuota/governance/simulate"
@@ -12,7 +13,13 @@ import (
 type Engine struct {
 	mu       sync.Mutex
 	snapshot *simulate.Snapshot
-	outcomes map[uint64]*simulate.Outcome // of that snapshot, by Options.Tie
+	outcomes map[part]*simulate.Outcome // of that snapshot
+}
+
+// part is a part of a snapshot, simulated with one order of ties.
+type part struct {
+	roots string
+	tie   uint64
 }
 
 // Answer answers a question about a snapshot.
@@ -26,7 +33,10 @@ func (e *Engine) Answer(ctx context.Context, s *simulate.Snapshot, q *simulate.Q
 
 func (e *Engine) answer(ctx context.Context, s *simulate.Snapshot, q *simulate.Question) (*simulate.Report, error) {
 	var before, after []*simulate.Outcome
-	changed := q.Change.Apply(s)
+	whole, changed, of := s, q.Change.Apply(s), part{}
+	if roots, ok := q.Scope(s); ok {
+		s, changed, of.roots = s.Within(roots), changed.Within(roots), strings.Join(roots, " ")
+	}
 	for tie := range uint64(max(1, q.Ties)) { //nolint:gosec // a few
 		options := Options{Tie: tie, Horizon: q.Horizon, RunTimes: q.RunTimes, Remaining: q.Remaining}
 		was := &simulate.Outcome{Settled: true}
@@ -34,7 +44,8 @@ func (e *Engine) answer(ctx context.Context, s *simulate.Snapshot, q *simulate.Q
 			options.Until = q.Target
 		} else {
 			var err error
-			if was, err = e.baseline(ctx, s, options); err != nil {
+			of.tie = tie
+			if was, err = e.baseline(ctx, whole, s, of, options); err != nil {
 				return nil, err
 			}
 		}
@@ -47,16 +58,16 @@ func (e *Engine) answer(ctx context.Context, s *simulate.Snapshot, q *simulate.Q
 	return simulate.Compare(q, before, after), nil
 }
 
-// baseline returns the outcome without a change.
-func (e *Engine) baseline(ctx context.Context, s *simulate.Snapshot, o Options) (*simulate.Outcome, error) {
+// baseline returns the outcome of a part of the whole snapshot without a change.
+func (e *Engine) baseline(ctx context.Context, whole, s *simulate.Snapshot, of part, o Options) (*simulate.Outcome, error) {
 	if o.Horizon != 0 || o.RunTimes != nil || o.Remaining != nil {
 		return Run(ctx, s, o)
 	}
 	e.mu.Lock()
-	if e.snapshot != s {
-		e.snapshot, e.outcomes = s, map[uint64]*simulate.Outcome{}
+	if e.snapshot != whole {
+		e.snapshot, e.outcomes = whole, map[part]*simulate.Outcome{}
 	}
-	known := e.outcomes[o.Tie]
+	known := e.outcomes[of]
 	e.mu.Unlock()
 	if known != nil {
 		return known, nil
@@ -67,8 +78,8 @@ func (e *Engine) baseline(ctx context.Context, s *simulate.Snapshot, o Options) 
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.snapshot == s {
-		e.outcomes[o.Tie] = out
+	if e.snapshot == whole {
+		e.outcomes[of] = out
 	}
 	return out, nil
 }

@@ -176,3 +176,20 @@ func BenchmarkRun(b *testing.B) {
 		})
 	}
 }
+
+// TestScope has two cohorts: a question about one does not simulate the other.
+func TestScope(t *testing.T) {
+	c := newCluster()
+	c.team("vision", 8)
+	c.team("other", 8)
+	c.ClusterQueues[1].Spec.CohortName = "elsewhere"
+	c.task("vision", "a", 8, 10, time.Minute)
+	c.task("other", "b", 8, 10, time.Minute)
+	report, err := new(engine.Engine).Answer(t.Context(), c.Snapshot, &simulate.Question{Target: "vision/a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Target == nil || len(report.Started) != 1 || len(report.Queues) != 1 {
+		t.Errorf("report %+v, want a started task of one queue", report)
+	}
+}

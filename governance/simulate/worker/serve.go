@@ -42,8 +42,10 @@ func Serve(in io.Reader, out io.Writer, memory int64, answer Answer) error {
 		} else if err != nil {
 			return err
 		}
-		snapshot = r.Update.Apply(snapshot)
-		snapshot.Time, snapshot.KueueVersion = r.Time, r.Version
+		if snapshot.Time.IsZero() || !r.Update.Empty() { // the same one keeps what was computed of it
+			snapshot = r.Update.Apply(snapshot)
+			snapshot.Time, snapshot.KueueVersion = r.Time, r.Version
+		}
 		of := snapshot
 		go func() {
 			ctx, cancel := context.WithTimeout(context.Background(), r.Limit)
