@@ -25,6 +25,8 @@ type objects struct {
 	namespaces    map[string]*corev1.Namespace
 	clusterQueues map[string]*kueue.ClusterQueue
 	localQueues   map[client.ObjectKey]*kueue.LocalQueue
+	// admitted are the Workloads that have quota in the snapshot, by LocalQueue.
+	admitted map[client.ObjectKey][]kueue.Workload
 
 	mu        sync.Mutex // Kueue preempts in parallel
 	workloads map[client.ObjectKey]*kueue.Workload
@@ -34,7 +36,7 @@ type objects struct {
 func newObjects() *objects {
 	return &objects{
 		namespaces: map[string]*corev1.Namespace{}, clusterQueues: map[string]*kueue.ClusterQueue{}, localQueues: map[client.ObjectKey]*kueue.LocalQueue{},
-		workloads: map[client.ObjectKey]*kueue.Workload{}, changed: map[client.ObjectKey]*kueue.Workload{},
+		admitted: map[client.ObjectKey][]kueue.Workload{}, workloads: map[client.ObjectKey]*kueue.Workload{}, changed: map[client.ObjectKey]*kueue.Workload{},
 	}
 }
 
@@ -77,20 +79,26 @@ func (o *objects) Get(_ context.Context, key client.ObjectKey, to client.Object,
 	return nil
 }
 
-// List returns the LocalQueues of a ClusterQueue. Workloads are not listed: the
-// caches get them by events. The requests in a snapshot are adjusted by
-// LimitRanges already.
+// List returns the LocalQueues of a ClusterQueue, and the admitted Workloads of a
+// LocalQueue: the queues must know them so that their end lets others be tried again.
+// All other Workloads are not listed, because the caches get them by events. The
+// requests in a snapshot are adjusted by LimitRanges already.
 func (o *objects) List(_ context.Context, to client.ObjectList, options ...client.ListOption) error {
+	var by client.ListOptions
+	by.ApplyOptions(options)
 	list, ok := to.(*kueue.LocalQueueList)
 	if !ok {
-		switch to.(type) {
-		case *kueue.WorkloadList, *corev1.LimitRangeList, *corev1.NodeList, *corev1.PodList:
+		switch to := to.(type) {
+		case *kueue.WorkloadList:
+			if queue, has := by.FieldSelector.RequiresExactMatch(indexer.WorkloadQueueKey); has {
+				to.Items = slices.Clone(o.admitted[client.ObjectKey{Namespace: by.Namespace, Name: queue}])
+			}
+			return nil
+		case *corev1.LimitRangeList, *corev1.NodeList, *corev1.PodList:
 			return nil
 		}
 		return fmt.Errorf("list %T: not part of a simulation", to)
 	}
-	var by client.ListOptions
-	by.ApplyOptions(options)
 	for _, q := range o.localQueues {
 		if of, has := by.FieldSelector.RequiresExactMatch(indexer.QueueClusterQueueKey); has && string(q.Spec.ClusterQueue) == of {
 			list.Items = append(list.Items, *q)

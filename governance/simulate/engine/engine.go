@@ -123,6 +123,12 @@ func newRun(s *simulate.Snapshot, o Options) (*run, error) {
 	for _, q := range s.LocalQueues {
 		r.objects.localQueues[client.ObjectKeyFromObject(q)] = q
 	}
+	for _, w := range s.Workloads {
+		if workload.HasQuotaReservation(w) {
+			key := client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}
+			r.objects.admitted[key] = append(r.objects.admitted[key], *w)
+		}
+	}
 	r.patience = 2 + len(s.Flavors)
 	r.cache = schdcache.New(r.objects, cacheOptions...)
 	r.queues, r.requeuer = qcache.NewManagerForUnitTestsWithRequeuer(r.objects, r.cache, queueOptions...)

@@ -193,3 +193,34 @@ func TestScope(t *testing.T) {
 		t.Errorf("report %+v, want a started task of one queue", report)
 	}
 }
+
+// TestEnded ends the run of a task that has quota in the snapshot, by its run time and
+// by deactivating it: the next one starts a second later.
+func TestEnded(t *testing.T) {
+	for name, question := range map[string]func(cluster) *simulate.Question{
+		"finished": func(cluster) *simulate.Question {
+			return &simulate.Question{Remaining: map[string]time.Duration{"vision/a": time.Minute}, Horizon: time.Hour}
+		},
+		"deactivated": func(c cluster) *simulate.Question {
+			stopped := c.Workloads[0].DeepCopy()
+			stopped.Spec.Active = ptr.To(false)
+			return &simulate.Question{Change: simulate.Change{Workloads: []*kueue.Workload{stopped}}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster()
+			c.team("vision", 8)
+			c.running("vision", "a", 8, 10, time.Hour)
+			c.task("vision", "waits", 8, 10, time.Minute)
+			q := question(c)
+			q.Target = "vision/waits"
+			report, err := new(engine.Engine).Answer(t.Context(), c.Snapshot, q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if report.Target == nil {
+				t.Fatalf("the task does not start: %+v", report)
+			}
+		})
+	}
+}
