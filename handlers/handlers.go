@@ -57,9 +57,9 @@ type Handlers struct {
 	// RecordsUsers reports whether the API server records who changes a spec. nil
 	// means that it does.
 	RecordsUsers func() bool
-	// AllocationChanges, TaskChanges and CapacityChanges signal that those pages have to
-	// be rendered again.
-	AllocationChanges, TaskChanges, CapacityChanges console.Listener
+	// AllocationChanges, TaskChanges, AdviceChanges and CapacityChanges signal that
+	// those pages have to be rendered again.
+	AllocationChanges, TaskChanges, AdviceChanges, CapacityChanges console.Listener
 
 	Naming      desired.Naming
 	ClusterName string           // as pages show it
@@ -91,7 +91,7 @@ func (h *Handlers) Register(s *web.Server) {
 	for _, pages := range []interface{ Register(*web.Server) }{
 		c,
 		&dashboard.Pages{Console: c, History: h.History, Classes: classes, HardwarePages: hardwarePages},
-		&tasks.Pages{Console: c, Actions: h.Actions, History: h.History, Classes: classes, Changes: h.TaskChanges},
+		&tasks.Pages{Console: c, Actions: h.Actions, History: h.History, Classes: classes, Changes: h.TaskChanges, Advice: h.AdviceChanges},
 		&teams.Pages{Console: c, Submit: h.Submit, History: h.History, Classes: classes},
 		&instances.Pages{Console: c},
 		allocationPages,

@@ -16,7 +16,7 @@ import (
 func TestRoutes(t *testing.T) {
 	d := &handlerstest.Backend{Items: []queries.Item{{Task: &tasks.Task{UID: "1", Name: "hidden-task", Namespace: "hidden-namespace", State: tasks.Running}, Team: "hidden-team"}}}
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.PolicyBackend, Adoption: &d.AdoptionBackend, Tasks: d, Actions: &d.ActionsBackend, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend,
+		Allocations: d, Policy: &d.PolicyBackend, Adoption: &d.AdoptionBackend, Tasks: d, Actions: &d.ActionsBackend, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, AdviceChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend,
 		Naming: desired.DefaultNaming, ClusterName: "hidden-cluster", Now: time.Now,
 	}
 	console := webtest.Start(t, webtest.Setup{

@@ -54,7 +54,17 @@ type Why struct {
 	Pools        []ValueLine // pools that do not match, and why
 	Changes      []WhyChange // each of them is sufficient
 	ChangesTitle string
+	Checked      Checked
 	Differs      string // Kueue's reason if it differs; empty otherwise
+}
+
+// Checked is whether changes were simulated with Kueue's scheduler.
+type Checked struct {
+	State string // "", "computing", "verified", "failed" or "starts": no change is needed
+	Text  string
+	Tasks []AdmittedTaskLink // that are preempted, after Text
+	Note  string             // what is not simulated
+	At    string             // time of the simulated cluster, RFC 3339; empty for none
 }
 
 // WhyStep is one way to be admitted that was checked.
@@ -71,6 +81,20 @@ type WhyChange struct {
 	Text  string
 	Tasks []AdmittedTaskLink
 	After string // text after the tasks, such as "finishes"
+
+	Kind     string // for tests and scripts: the kind of the change
+	Figures  string // the same: resource=amount of each figure, in base units
+	Verified bool   // by a simulation
+	Tied     bool   // in some orders of ties only
+	Effects  []WhyEffect
+	Action   *ActionButton // that applies it; nil if the reader may not
+}
+
+// WhyEffect is something that a change does besides starting the task.
+type WhyEffect struct {
+	Kind  string // "preempted", "started", "missed" or "borrowed"
+	Text  string
+	Tasks []AdmittedTaskLink
 }
 
 // TaskLink is a link to a task; without a URL, only its name.

@@ -159,6 +159,7 @@ func (p *program) newServices() error {
 	p.allocations = &allocations.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Pools: p.policies}
 	p.tasks = queries.New(p.cluster, p.access)
 	p.simulator = &live.Simulator{Reader: p.cluster.Reader, Kueue: p.kueueConfiguration, Worker: &worker.Worker{Command: simulationWorker}, Now: time.Now}
+	p.tasks.Simulator = p.simulator
 	p.capacity = &capacity.Service{Cluster: p.cluster, Tasks: p.tasks, Naming: naming}
 	guard := &loopguard.Guard{
 		Audit: p.audit, Watcher: p.tasks.Watcher(), Find: p.tasks.Index.Workload, Log: p.log, Identity: p.leader.State().Identity, Now: time.Now,
@@ -262,6 +263,7 @@ func (p *program) handlers() *handlers.Handlers {
 		CapacityChanges:   p.capacity,
 		AllocationChanges: p.cluster.AllocationChanges,
 		TaskChanges:       p.cluster.TaskChanges,
+		AdviceChanges:     &p.tasks.AdviceChanges,
 		Naming:            c.naming,
 		ClusterName:       c.clusterName,
 		PodOwners:         p.tasks,

@@ -253,7 +253,7 @@ func (d *Backend) Subscribe(context.Context) <-chan struct{} { return d.Changed 
 func Serve(t *testing.T, d *Backend) string {
 	t.Helper()
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.PolicyBackend, Adoption: &d.AdoptionBackend, Tasks: d, Actions: &d.ActionsBackend, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend, History: d.Past,
+		Allocations: d, Policy: &d.PolicyBackend, Adoption: &d.AdoptionBackend, Tasks: d, Actions: &d.ActionsBackend, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, AdviceChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend, History: d.Past,
 		Naming: desired.DefaultNaming, ClusterName: "test", Setup: d.Setup, Now: time.Now, Trouble: func() string { return d.Trouble }, ReadOnly: func() string { return d.ReadOnly },
 		RecordsUsers: func() bool { return !d.UsersUnrecorded },
 	}

@@ -22,6 +22,7 @@ type Pages struct {
 	History console.History // nil for none
 	Classes *classstats.Stats
 	Changes console.Listener // of tasks
+	Advice  console.Listener // of what simulations add to their pages
 }
 
 // Actions reviews and runs the actions on tasks.

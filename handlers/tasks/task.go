@@ -57,7 +57,7 @@ func (h *Pages) taskEvents(s *web.Server) func(echo.Context) error {
 			return err
 		}
 		notices := h.cachedNotices(c)
-		return s.Stream(c, web.Part{Changed: h.Changes.Subscribe, MinGap: taskMinGap, Render: func(ctx context.Context) (templ.Component, error) {
+		return s.Stream(c, web.Part{Changed: console.Either(h.Changes, h.Advice), MinGap: taskMinGap, Render: func(ctx context.Context) (templ.Component, error) {
 			page, err := h.taskPage(ctx, c)
 			if governance.KindOf(err) == governance.NotFound {
 				return views.TaskDeletedBody(h.deletedURL(c)), nil
@@ -117,6 +117,7 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"),
 		Why: WhyOf(d), Timeline: lifeLines(life, d.State, poolsOf(d), false), TimelineGap: incompleteNote(d, life), TimelineNote: "since this console started", Pods: pods(d),
 	}
+	withActions(page.Why, offered)
 	page.Loops = loopLines(d.Loops)
 	if recorded && page.TimelineGap == "" {
 		page.TimelineNote = ""

@@ -171,6 +171,7 @@ func WhyOf(d queries.Detail) *views.Why {
 	for _, change := range v.Changes {
 		why.Changes = append(why.Changes, changeWords(change, d, team))
 	}
+	why.Checked = checkedWords(d)
 	return why
 }
 
@@ -329,35 +330,4 @@ func firstLinks[T any](list []T, hidden func(T) bool, link func(T) views.Admitte
 		found = append(found, views.AdmittedTaskLink{TaskLink: views.TaskLink{Name: fmt.Sprintf("%d more", more)}})
 	}
 	return found
-}
-
-func changeWords(c explain.Change, d queries.Detail, team string) views.WhyChange {
-	fr := quota.FlavorResource{}
-	if d.Verdict.Shortage != nil {
-		fr = d.Verdict.Shortage.FlavorResource
-	}
-	var figures []string
-	for _, f := range c.Quotas {
-		figures = append(figures, quota.Amount(f.Resource, f.To))
-	}
-	there := fmt.Sprintf("of %s for %s", fr.Flavor, team)
-	switch c.Kind {
-	case explain.FewerPods:
-		return views.WhyChange{Title: fmt.Sprintf("Run it with %s", format.Pods(c.Pods)), Text: fmt.Sprintf("instead of %d: starts now.", d.Size.Wanted)}
-	case explain.TasksEnd:
-		change := views.WhyChange{Tasks: workloadLinks(c.Tasks, fr), After: "finish"}
-		if len(change.Tasks) == 1 {
-			change.After = "finishes"
-		}
-		return change
-	case explain.HigherPriorityClass:
-		change := views.WhyChange{Title: fmt.Sprintf("Changing the class to %s", format.ClassName(c.PriorityClass)), Text: "preempts", Tasks: workloadLinks(c.Tasks, fr)}
-		if len(c.Tasks) == 0 {
-			change.Text = "preempts other tasks."
-		}
-		return change
-	case explain.RaiseBorrowingLimit:
-		return views.WhyChange{Title: "Raising the borrowing limit to " + strings.Join(figures, " · "), Text: there + " starts it now, and preempts nothing."}
-	}
-	return views.WhyChange{Title: "Raising the quota to " + strings.Join(figures, " · "), Text: there + "."}
 }

@@ -38,17 +38,17 @@ func withGates(of map[string]bool, run func() error) error {
 func setGates(of map[string]bool) error {
 	gates.Lock()
 	defer gates.Unlock()
-	all := map[string]bool{}
+	all := map[string]bool{} // those to change
 	for feature, spec := range utilfeature.DefaultMutableFeatureGate.GetAll() {
 		on, set := of[string(feature)]
 		switch {
-		case spec.LockToDefault || feature == "AllAlpha" || feature == "AllBeta":
 		case slices.Contains(observed, feature):
-			all[string(feature)] = true
-		case set:
+			on = true
+		case !set:
+			on = spec.Default
+		}
+		if on != utilfeature.DefaultMutableFeatureGate.Enabled(feature) && !spec.LockToDefault {
 			all[string(feature)] = on
-		default:
-			all[string(feature)] = spec.Default
 		}
 	}
 	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(all); err != nil {

@@ -62,6 +62,12 @@ func (s *Simulator) Ask(ctx context.Context, user string, q *simulate.Question) 
 	return report, now, err
 }
 
+// Answer answers a question about a snapshot, for no user: its callers share
+// answers between users, or limit how often they ask.
+func (s *Simulator) Answer(ctx context.Context, of *simulate.Snapshot, q *simulate.Question) (*simulate.Report, error) {
+	return s.Worker.Ask(ctx, of, q)
+}
+
 // Snapshot returns what Kueue's scheduler reads, as of at most a second ago. Its
 // objects are shared and read only.
 func (s *Simulator) Snapshot(ctx context.Context) (*simulate.Snapshot, error) {

@@ -29,6 +29,18 @@ type Change struct {
 	PriorityClass string             // HigherClass: the lowest existing one that suffices
 	Priority      int32              // HigherClass: of that class
 	Quotas        []QuotaChange      // BorrowLimit, MoreQuota: the required amounts
+
+	// Verified reports that Kueue's scheduler was simulated with the change, and
+	// started the task. The fields below are of that simulation.
+	Verified bool
+	// Minimal reports that a smaller figure does not start it; always set for
+	// changes without a figure.
+	Minimal   bool
+	Tied      bool                           // it starts in some orders of ties only
+	Preempted []AdmittedWorkload             // for it or for other tasks that start because of the change
+	Started   []AdmittedWorkload             // other tasks that start because of the change
+	Missed    []AdmittedWorkload             // tasks that would start without the change, and do not with it
+	Borrowed  quota.FlavorResourceQuantities // by the task's queue at the end
 }
 
 // QuotaChange is a change of the quota of one FlavorResource.

@@ -113,7 +113,8 @@ func (v *Verdict) AdmittedWorkloads() iter.Seq[*[]AdmittedWorkload] {
 			return
 		}
 		for i := range v.Changes {
-			if !yield(&v.Changes[i].Tasks) {
+			c := &v.Changes[i]
+			if !yield(&c.Tasks) || !yield(&c.Preempted) || !yield(&c.Started) || !yield(&c.Missed) {
 				return
 			}
 		}

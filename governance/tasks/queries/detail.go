@@ -26,6 +26,7 @@ type Detail struct {
 	QueuePosition
 	Verdict   *explain.Verdict  // why it does not start, or does not grow; nil if there is nothing to explain
 	About     Item              // the task, or its pending increment, that the verdict explains
+	Advice    *Advice           // what a simulation adds to the verdict; nil for nothing
 	Agreement explain.Agreement // of that verdict with Kueue's reason; empty without a verdict
 	Pods      []*index.Pod      // by name
 	PodCount  index.PodCount
@@ -86,6 +87,9 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 			d.Agreement = explain.Agrees
 		}
 		s.shown.count(t, d.Verdict.Constraint, d.Agreement)
+		if d.About.Task == t {
+			d.Advice = s.advise(v, t, d.Verdict)
+		}
 	}
 	return d, nil
 }

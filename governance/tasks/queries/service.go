@@ -20,10 +20,15 @@ import (
 
 // Service answers the pages about tasks.
 type Service struct {
-	Cluster    *cluster.Cluster
-	Access     *access.Service
-	Guard      interface{ Loops() []loopguard.Loop } // nil for none
-	Index      *index.Index
+	Cluster   *cluster.Cluster
+	Access    *access.Service
+	Guard     interface{ Loops() []loopguard.Loop } // nil for none
+	Index     *index.Index
+	Simulator Simulator // nil for none
+	// AdviceChanges signals that the advice about a task changed.
+	AdviceChanges cluster.Notifier
+
+	advisor    advisor
 	visibility visibilityCache
 	shown      shownVerdicts
 	briefs     briefs

@@ -1,0 +1,315 @@
+package advice
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/tasks/explain"
+
+	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// ties is in how many orders of ties a change is verified. A search for figures uses
+// one.
+const ties = 3
+
+// triedTasks is how many tasks are tried whose end could start the task.
+const triedTasks = 24
+
+// Ask answers a question about the snapshot of an Input.
+type Ask func(ctx context.Context, q *simulate.Question) (*simulate.Report, error)
+
+// Input is a waiting task and what surrounds it.
+type Input struct {
+	Snapshot *simulate.Snapshot
+	Workload types.NamespacedName // of the task
+	Task     explain.Task
+	Cluster  *explain.Cluster // with its queue
+	Verdict  explain.Verdict  // its figures are tried first
+}
+
+// Advice is what the simulation says about a waiting task.
+type Advice struct {
+	// Starts reports that the task starts without a change, and Tied that it does so
+	// in some orders of ties only.
+	Starts, Tied bool
+	// Preempts are the effects of the simulation without a change: who is preempted
+	// for the task.
+	Preempts []simulate.Effect
+	// Changes start the task, in the order in which they were found.
+	Changes []Change
+	Done    bool // the search is over
+}
+
+// Change is a change of package explain with the effects of its simulation.
+type Change struct {
+	explain.Change
+	Question *simulate.Question
+	Effects  *simulate.Report // nil until it was simulated to its end
+}
+
+// finder looks for changes.
+type finder struct {
+	Input
+	ask      Ask
+	target   string // key in reports
+	workload *kueue.Workload
+	queue    *kueue.ClusterQueue
+	advice   Advice
+	progress func(Advice)
+}
+
+// Find simulates the cluster as it is, and looks for the changes that start the task
+// if it waits on. It calls progress with what it knows whenever that changed. Errors
+// are those of ask: what is known before stays valid.
+func Find(ctx context.Context, in Input, ask Ask, progress func(Advice)) error {
+	f := &finder{Input: in, ask: ask, target: in.Workload.String(), progress: progress}
+	for _, w := range in.Snapshot.Workloads {
+		if w.Namespace == in.Workload.Namespace && w.Name == in.Workload.Name {
+			f.workload = w
+		}
+	}
+	if in.Cluster.Queue != nil {
+		for _, q := range in.Snapshot.ClusterQueues {
+			if q.Name == in.Cluster.Queue.Name {
+				f.queue = q
+			}
+		}
+	}
+	if f.workload == nil || f.queue == nil { // deleted meanwhile
+		f.advice.Done = true
+		f.report()
+		return nil
+	}
+	if err := f.find(ctx); err != nil {
+		return err
+	}
+	f.advice.Done = true
+	f.report()
+	return nil
+}
+
+func (f *finder) find(ctx context.Context) error {
+	if starts, err := f.starts(ctx, simulate.Change{}, f.target); err != nil {
+		return err
+	} else if starts {
+		now, err := f.ask(ctx, &simulate.Question{Target: f.target, Ties: ties})
+		if err != nil {
+			return err
+		}
+		f.advice.Starts, f.advice.Tied = now.Target != nil, now.TargetTied
+		for _, e := range now.Preempted {
+			if e.By == f.target {
+				f.advice.Preempts = append(f.advice.Preempts, e)
+			}
+		}
+		if f.report(); f.advice.Starts && !f.advice.Tied {
+			return nil
+		}
+	}
+	for _, search := range []func(context.Context) error{f.higherClass, f.tasksEnd, f.quotas(explain.RaiseBorrowingLimit), f.quotas(explain.RaiseNominalQuota), f.fewerPods} {
+		if err := search(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// report passes a copy of what is known on.
+func (f *finder) report() {
+	a := f.advice
+	a.Changes = slices.Clone(a.Changes)
+	f.progress(a)
+}
+
+// offer adds a change that was simulated until the task started, or replaces the
+// one of its kind.
+func (f *finder) offer(c Change) {
+	c.Verified = true
+	if i := f.offered(c.Kind); i >= 0 {
+		f.advice.Changes[i] = c
+	} else {
+		f.advice.Changes = append(f.advice.Changes, c)
+	}
+	f.report()
+}
+
+func (f *finder) offered(kind explain.ChangeKind) int {
+	return slices.IndexFunc(f.advice.Changes, func(c Change) bool { return c.Kind == kind })
+}
+
+// starts reports whether a change starts the task.
+func (f *finder) starts(ctx context.Context, c simulate.Change, target string) (bool, error) {
+	r, err := f.ask(ctx, &simulate.Question{Change: c, Target: target, OnlyTarget: true})
+	return err == nil && r.Target != nil, err
+}
+
+// verify offers a change that starts the task, and simulates it to its end, in
+// several orders of ties.
+func (f *finder) verify(ctx context.Context, change explain.Change, c simulate.Change, target string) error {
+	q := &simulate.Question{Change: c, Target: target, Ties: ties}
+	f.offer(Change{Change: change, Question: q})
+	r, err := f.ask(ctx, q)
+	if err != nil {
+		return err
+	}
+	if r.Target == nil { // it starts, and is preempted again
+		f.advice.Changes = slices.Delete(f.advice.Changes, f.offered(change.Kind), f.offered(change.Kind)+1)
+		f.report()
+		return nil
+	}
+	change.Tied, change.Borrowed = r.TargetTied, f.borrowed(c, r)
+	f.offer(Change{Change: change, Question: q, Effects: r})
+	return nil
+}
+
+// borrowed returns how much the task's queue borrows at the end.
+func (f *finder) borrowed(c simulate.Change, r *simulate.Report) quota.FlavorResourceQuantities {
+	queue := f.queue
+	for _, q := range c.ClusterQueues {
+		if q.Name == queue.Name {
+			queue = q
+		}
+	}
+	sum := quota.FlavorResourceQuantities{}
+	for fr, used := range r.Queues[queue.Name].After.Usage {
+		if own := nominal(queue, fr); used > own {
+			sum[fr] = used - own
+		}
+	}
+	return sum
+}
+
+// higherClass finds the lowest priority class that starts the task.
+func (f *finder) higherClass(ctx context.Context) error {
+	classes := slices.DeleteFunc(slices.Clone(f.Cluster.PriorityClasses), func(c explain.PriorityClass) bool { return c.Priority <= f.Task.Priority })
+	slices.SortFunc(classes, func(a, b explain.PriorityClass) int {
+		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Name, b.Name))
+	})
+	classes = slices.CompactFunc(classes, func(a, b explain.PriorityClass) bool { return a.Priority == b.Priority })
+	for _, class := range classes {
+		w := f.workload.DeepCopy()
+		w.Spec.Priority = &class.Priority
+		c := simulate.Change{Workloads: []*kueue.Workload{w}}
+		if ok, err := f.starts(ctx, c, f.target); err != nil {
+			return err
+		} else if ok {
+			return f.verify(ctx, explain.Change{Kind: explain.HigherPriorityClass, PriorityClass: class.Name, Priority: class.Priority, Minimal: true}, c, f.target)
+		}
+	}
+	return nil
+}
+
+// tasksEnd finds the smallest task of the queue whose end starts the task; otherwise
+// it tries the tasks that explain found.
+func (f *finder) tasksEnd(ctx context.Context) error {
+	var own []explain.AdmittedWorkload
+	for _, a := range f.Cluster.Admitted {
+		if a.Queue == f.queue.Name {
+			own = append(own, *a)
+		}
+	}
+	needs := f.needs()
+	slices.SortStableFunc(own, func(a, b explain.AdmittedWorkload) int {
+		return cmp.Or(cmp.Compare(size(a.Usage, needs), size(b.Usage, needs)), strings.Compare(a.WorkloadUID, b.WorkloadUID))
+	})
+	var candidates [][]explain.AdmittedWorkload
+	instant := slices.IndexFunc(f.Verdict.Changes, func(c explain.Change) bool { return c.Kind == explain.TasksEnd })
+	if instant >= 0 && len(f.Verdict.Changes[instant].Tasks) == 1 {
+		candidates = append(candidates, f.Verdict.Changes[instant].Tasks)
+	}
+	for i := range own[:min(len(own), triedTasks)] {
+		candidates = append(candidates, own[i:i+1])
+	}
+	if instant >= 0 && len(f.Verdict.Changes[instant].Tasks) > 1 {
+		candidates = append(candidates, f.Verdict.Changes[instant].Tasks)
+	}
+	for _, ending := range candidates {
+		c := simulate.Change{Removed: simulate.Removed{Workloads: f.workloadsOf(ending)}}
+		if len(c.Removed.Workloads) == 0 {
+			continue
+		}
+		if ok, err := f.starts(ctx, c, f.target); err != nil {
+			return err
+		} else if ok {
+			return f.verify(ctx, explain.Change{Kind: explain.TasksEnd, Tasks: slices.Clone(ending), Minimal: true}, c, f.target)
+		}
+	}
+	return nil
+}
+
+// workloadsOf returns the Workloads of tasks; nil if one is no longer there.
+func (f *finder) workloadsOf(list []explain.AdmittedWorkload) (names []types.NamespacedName) {
+	for _, a := range list {
+		i := slices.IndexFunc(f.Snapshot.Workloads, func(w *kueue.Workload) bool { return string(w.UID) == a.WorkloadUID })
+		if i < 0 {
+			return nil
+		}
+		w := f.Snapshot.Workloads[i]
+		names = append(names, types.NamespacedName{Namespace: w.Namespace, Name: w.Name})
+	}
+	return names
+}
+
+// fewerPods finds the most pods with which the task starts, submitted again.
+func (f *finder) fewerPods(ctx context.Context) error {
+	if len(f.workload.Spec.PodSets) != 1 || f.workload.Spec.PodSets[0].Count < 2 {
+		return nil
+	}
+	again := types.NamespacedName{Namespace: f.Workload.Namespace, Name: f.Workload.Name + "-again"}
+	with := func(pods int32) simulate.Change {
+		w := f.workload.DeepCopy()
+		w.Name, w.UID, w.CreationTimestamp.Time = again.Name, types.UID(string(w.UID)+"-again"), f.Snapshot.Time
+		w.Spec.PodSets[0].Count, w.Spec.PodSets[0].MinCount = pods, nil
+		w.Status = kueue.WorkloadStatus{}
+		return simulate.Change{Workloads: []*kueue.Workload{w}, Removed: simulate.Removed{Workloads: []types.NamespacedName{f.Workload}}}
+	}
+	low, high := int32(0), f.workload.Spec.PodSets[0].Count // low starts, high does not
+	for probe := high - 1; high-low > 1; probe = (low + high) / 2 {
+		ok, err := f.starts(ctx, with(probe), again.String())
+		if err != nil {
+			return err
+		}
+		if ok {
+			low = probe
+		} else {
+			high = probe
+		}
+	}
+	if low == 0 {
+		return nil
+	}
+	return f.verify(ctx, explain.Change{Kind: explain.FewerPods, Pods: low, Minimal: true}, with(low), again.String())
+}
+
+// needs returns what the task requests, by resource.
+func (f *finder) needs() quota.Resources {
+	sum := quota.Resources{}
+	for i := range f.Task.PodSets {
+		set := &f.Task.PodSets[i]
+		requests := set.CountedRequests
+		if requests == nil {
+			requests = set.Requests
+		}
+		for name, each := range requests {
+			sum[name] += each * int64(set.Count)
+		}
+	}
+	return sum
+}
+
+// size orders tasks by how much of what is needed they use: accelerators before
+// all else.
+func size(used quota.FlavorResourceQuantities, needs quota.Resources) (sum int64) {
+	for fr, amount := range used {
+		if strings.Contains(fr.Resource, "/") && needs[fr.Resource] > 0 {
+			sum += amount
+		}
+	}
+	return sum
+}

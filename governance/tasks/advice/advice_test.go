@@ -1,0 +1,143 @@
+package advice_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/simulate/engine"
+	"kuota.dev/kuota/governance/tasks/advice"
+	"kuota.dev/kuota/governance/tasks/explain"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+const gpu = "nvidia.com/gpu"
+
+var (
+	now = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	fr  = quota.FlavorResource{Flavor: "p5", Resource: gpu}
+)
+
+// given is a cluster with one flavor, as snapshot and as input of package explain.
+type given struct {
+	snapshot *simulate.Snapshot
+	cluster  *explain.Cluster
+}
+
+func newGiven() given {
+	return given{
+		snapshot: &simulate.Snapshot{Time: now, Flavors: []*kueue.ResourceFlavor{{ObjectMeta: metav1.ObjectMeta{Name: "p5"}}}},
+		cluster: &explain.Cluster{Now: now, LocalQueue: "queue", Queues: map[string]*explain.Queue{}, Flavors: map[string]explain.Flavor{"p5": {}},
+			PriorityClasses: []explain.PriorityClass{{Name: "low", Priority: 10}, {Name: "middle", Priority: 50}, {Name: "high", Priority: 100}, {Name: "urgent", Priority: 200}}},
+	}
+}
+
+// team adds a queue that borrows at most limit GPUs.
+func (g given) team(name string, gpus, limit int64) {
+	g.snapshot.Namespaces = append(g.snapshot.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	g.snapshot.ClusterQueues = append(g.snapshot.ClusterQueues, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ClusterQueueSpec{
+		CohortName: "kuota", NamespaceSelector: &metav1.LabelSelector{}, QueueingStrategy: kueue.BestEffortFIFO,
+		Preemption: &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority, ReclaimWithinCohort: kueue.PreemptionPolicyAny},
+		ResourceGroups: []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{gpu}, Flavors: []kueue.FlavorQuotas{{Name: "p5", Resources: []kueue.ResourceQuota{{
+			Name: gpu, NominalQuota: *resource.NewQuantity(gpus, resource.DecimalSI), BorrowingLimit: resource.NewQuantity(limit, resource.DecimalSI)}}}}}},
+	}})
+	g.snapshot.LocalQueues = append(g.snapshot.LocalQueues, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "queue"}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(name)}})
+	g.cluster.Queues[name] = &explain.Queue{Name: name, Cohort: "kuota", Flavors: []string{"p5"}, Resources: []string{gpu},
+		Limits: map[quota.FlavorResource]explain.Limit{fr: {Nominal: gpus, BorrowingLimit: &limit}}, Usage: quota.FlavorResourceQuantities{}}
+}
+
+func (g given) task(team, name string, pods int32, gpus int64, priority int32, age time.Duration) *kueue.Workload {
+	w := &kueue.Workload{
+		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name, UID: types.UID(team + "-" + name), CreationTimestamp: metav1.NewTime(now.Add(-age))},
+		Spec: kueue.WorkloadSpec{QueueName: "queue", Priority: ptr.To(priority), Active: ptr.To(true), PodSets: []kueue.PodSet{{Name: "main", Count: pods, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)}}}}}}}}},
+	}
+	g.snapshot.Workloads = append(g.snapshot.Workloads, w)
+	return w
+}
+
+func (g given) running(team, name string, gpus int64, priority int32, age time.Duration) {
+	w := g.task(team, name, 1, gpus, priority, age)
+	w.Status.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(team), PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](1),
+		Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{gpu: "p5"}, ResourceUsage: corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)}}}}
+	for _, condition := range []string{kueue.WorkloadQuotaReserved, kueue.WorkloadAdmitted} {
+		w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-age)), Reason: condition})
+	}
+	usage := quota.FlavorResourceQuantities{fr: gpus}
+	g.cluster.Admitted = append(g.cluster.Admitted, &explain.AdmittedWorkload{Name: name, Namespace: team, Queue: team, Priority: priority, QuotaReservedAt: now.Add(-age), UID: string(w.UID), WorkloadUID: string(w.UID), Usage: usage})
+	g.cluster.Queues[team].Usage[fr] += gpus
+}
+
+// find returns the advice about a task.
+func (g given) find(t *testing.T, w *kueue.Workload) advice.Advice {
+	t.Helper()
+	g.cluster.Queue = g.cluster.Queues[w.Namespace]
+	set := &w.Spec.PodSets[0]
+	q := explain.Task{Namespace: w.Namespace, Priority: *w.Spec.Priority, PodSets: []explain.PodSet{{Name: "main", Count: set.Count, MinCount: set.Count, Requests: quota.Resources{gpu: set.Template.Spec.Containers[0].Resources.Requests.Name(gpu, resource.DecimalSI).Value()}, Spec: &set.Template.Spec}}}
+	in := advice.Input{Snapshot: g.snapshot, Workload: types.NamespacedName{Namespace: w.Namespace, Name: w.Name}, Task: q, Cluster: g.cluster, Verdict: explain.Why(q, g.cluster)}
+	e := &engine.Engine{}
+	var last advice.Advice
+	err := advice.Find(t.Context(), in, func(ctx context.Context, q *simulate.Question) (*simulate.Report, error) {
+		return e.Answer(ctx, g.snapshot, q)
+	}, func(a advice.Advice) { last = a })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !last.Done {
+		t.Fatal("the search is not reported as done")
+	}
+	return last
+}
+
+// TestFind has a team whose quota is used, and an older task of the same team ahead:
+// what is enough for one task alone starts the older one.
+func TestFind(t *testing.T) {
+	g := newGiven()
+	g.team("vision", 4, 2)
+	g.team("speech", 8, 0)
+	g.running("vision", "a", 4, 50, time.Hour)
+	g.running("speech", "b", 4, 50, time.Hour)
+	g.task("vision", "older", 1, 2, 50, time.Hour)
+	waiting := g.task("vision", "waits", 2, 2, 50, time.Minute)
+	a := g.find(t, waiting)
+	if a.Starts {
+		t.Errorf("it starts without a change: %+v", a)
+	}
+	var got []explain.Change
+	for _, c := range a.Changes {
+		got = append(got, c.Change)
+	}
+	// The older task takes the 2 GPUs that the team may borrow.
+	want := []explain.Change{
+		{Kind: explain.HigherPriorityClass, PriorityClass: "high", Priority: 100, Borrowed: quota.FlavorResourceQuantities{fr: 2}},
+		{Kind: explain.TasksEnd, Tasks: []explain.AdmittedWorkload{*g.cluster.Admitted[0]}, Borrowed: quota.FlavorResourceQuantities{fr: 2}},
+		{Kind: explain.RaiseNominalQuota, Quotas: []explain.QuotaChange{{FlavorResource: fr, From: 4, To: 8}}, Borrowed: quota.FlavorResourceQuantities{fr: 2}},
+	}
+	for i := range want {
+		want[i].Verified, want[i].Minimal = true, true
+	}
+	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("changes differ (-want +got):\n%s", diff)
+	}
+}
+
+// TestFindStarts has a task that Kueue preempts another one for: no change is needed.
+func TestFindStarts(t *testing.T) {
+	g := newGiven()
+	g.team("vision", 4, 0)
+	g.running("vision", "a", 4, 10, time.Hour)
+	a := g.find(t, g.task("vision", "waits", 1, 4, 50, time.Minute))
+	if !a.Starts || len(a.Changes) > 0 || len(a.Preempts) != 1 || a.Preempts[0].Workload != "vision/a" {
+		t.Errorf("advice %+v, want a start that preempts vision/a", a)
+	}
+}

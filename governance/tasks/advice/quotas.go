@@ -1,0 +1,233 @@
+package advice
+
+import (
+	"context"
+	"slices"
+
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/tasks/explain"
+
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// quotas returns the search for the smallest nominal quota or borrowing limit that
+// starts the task, in the first flavor in which one does.
+func (f *finder) quotas(kind explain.ChangeKind) func(context.Context) error {
+	return func(ctx context.Context) error {
+		for _, flavor := range f.flavors() {
+			if done, err := f.raise(ctx, kind, flavor); err != nil || done {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// flavors returns the flavors whose nodes match the task, the one that explain
+// names first.
+func (f *finder) flavors() (names []string) {
+	if f.Verdict.Shortage != nil {
+		names = append(names, f.Verdict.Shortage.Flavor)
+	}
+	mismatched := map[string]bool{}
+	for _, v := range f.Verdict.Flavors {
+		mismatched[v.Flavor] = v.Mismatch != ""
+	}
+	for _, name := range f.Cluster.Queue.Flavors {
+		if !mismatched[name] && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// raise finds the smallest figures in one flavor: for each resource that the task
+// needs, one that starts it while the next smaller one does not.
+func (f *finder) raise(ctx context.Context, kind explain.ChangeKind, flavor string) (done bool, err error) {
+	figures := f.candidates(kind, flavor)
+	if len(figures) == 0 {
+		return false, nil
+	}
+	try := func(to []int64) (bool, error) {
+		return f.starts(ctx, simulate.Change{ClusterQueues: []*kueue.ClusterQueue{f.with(kind, figures, to)}}, f.target)
+	}
+	to := make([]int64, len(figures))
+	for i, figure := range figures {
+		to[i] = figure.high
+	}
+	if ok, err := try(to); err != nil || !ok {
+		return false, err
+	}
+	offer := func() (explain.Change, simulate.Change) {
+		change := explain.Change{Kind: kind}
+		for i, figure := range figures {
+			if to[i] > figure.from {
+				change.Quotas = append(change.Quotas, explain.QuotaChange{FlavorResource: figure.FlavorResource, From: figure.from, To: to[i]})
+			}
+		}
+		return change, simulate.Change{ClusterQueues: []*kueue.ClusterQueue{f.with(kind, figures, to)}}
+	}
+	large, _ := offer()
+	f.offer(Change{Change: large})
+	for i, figure := range figures {
+		low, high := int64(-1), (figure.high-figure.from)/figure.step // in steps above from: low fails
+		probes := []int64{0}
+		if figure.guess > figure.from && figure.guess < figure.high {
+			guess := (figure.guess - figure.from + figure.step - 1) / figure.step
+			probes = append(probes, guess, guess-1)
+		}
+		for high-low > 1 {
+			probe := (low + high) / 2
+			for len(probes) > 0 {
+				next := probes[0]
+				if probes = probes[1:]; next > low && next < high {
+					probe = next
+					break
+				}
+			}
+			to[i] = figure.from + probe*figure.step
+			ok, err := try(to)
+			if err != nil {
+				return false, err
+			}
+			if ok {
+				high = probe
+			} else {
+				low = probe
+			}
+		}
+		to[i] = figure.from + high*figure.step
+	}
+	change, c := offer()
+	change.Minimal = true
+	return true, f.verify(ctx, change, c, f.target)
+}
+
+// figure is one quota or limit that is raised.
+type figure struct {
+	quota.FlavorResource
+	from, high int64 // now, and enough whatever others use
+	guess      int64 // of package explain; 0 for none
+	step       int64 // in which quota is given
+}
+
+// candidates returns what a flavor would need to have for the task, by resource:
+// accelerators first, as they decide. Empty if it cannot be raised.
+func (f *finder) candidates(kind explain.ChangeKind, flavor string) (list []figure) {
+	needs, ahead := f.needs(), f.ahead()
+	for _, name := range needs.Names() {
+		fr := quota.FlavorResource{Flavor: flavor, Resource: name}
+		limit, covered := f.Cluster.Queue.Limits[fr]
+		if needs[name] == 0 || !covered {
+			continue
+		}
+		enough := f.Cluster.Queue.Usage[fr] + ahead[name] + needs[name]
+		one := figure{FlavorResource: fr, from: limit.Nominal, step: step(name)}
+		if kind == explain.RaiseBorrowingLimit {
+			if limit.BorrowingLimit == nil || f.queue.Spec.CohortName == "" {
+				continue
+			}
+			one.from, enough = *limit.BorrowingLimit, enough-limit.Nominal
+		}
+		one.high = one.from + max(0, (enough-one.from+one.step-1)/one.step)*one.step
+		for _, c := range f.Verdict.Changes {
+			for _, q := range c.Quotas {
+				if c.Kind == kind && q.FlavorResource == fr {
+					one.guess = q.To
+				}
+			}
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// ahead returns what the tasks of the queue request that Kueue tries before the
+// task: with more quota they may start first.
+func (f *finder) ahead() quota.Resources {
+	sum := quota.Resources{}
+	locals := map[string]bool{} // namespace/name of the queue's LocalQueues
+	for _, q := range f.Snapshot.LocalQueues {
+		if string(q.Spec.ClusterQueue) == f.queue.Name {
+			locals[q.Namespace+"/"+q.Name] = true
+		}
+	}
+	for _, w := range f.Snapshot.Workloads {
+		if w == f.workload || w.Status.Admission != nil || !locals[w.Namespace+"/"+string(w.Spec.QueueName)] || priority(w) < priority(f.workload) {
+			continue
+		}
+		if priority(w) == priority(f.workload) && f.workload.CreationTimestamp.Before(&w.CreationTimestamp) {
+			continue
+		}
+		for i := range w.Spec.PodSets {
+			set := &w.Spec.PodSets[i]
+			for j := range set.Template.Spec.Containers {
+				for name, amount := range set.Template.Spec.Containers[j].Resources.Requests {
+					sum[string(name)] += quota.ResourceValue(string(name), amount) * int64(set.Count)
+				}
+			}
+		}
+	}
+	return sum
+}
+
+func priority(w *kueue.Workload) int32 {
+	if w.Spec.Priority == nil {
+		return 0
+	}
+	return *w.Spec.Priority
+}
+
+// step returns the unit in which quota of a resource is given: 1 vCPU, 1 GiB or one
+// device.
+func step(resource string) int64 {
+	switch {
+	case resource == "cpu":
+		return 1000
+	case resource == "memory" || resource == "ephemeral-storage":
+		return 1 << 30
+	}
+	return 1
+}
+
+// with returns the task's queue with other figures.
+func (f *finder) with(kind explain.ChangeKind, figures []figure, to []int64) *kueue.ClusterQueue {
+	queue := f.queue.DeepCopy()
+	queue.Generation++
+	for i, figure := range figures {
+		if to[i] == figure.from {
+			continue
+		}
+		r := resourceQuota(queue, figure.FlavorResource)
+		amount := quota.ResourceQuantity(figure.Resource, to[i])
+		if kind == explain.RaiseBorrowingLimit {
+			r.BorrowingLimit = &amount
+		} else {
+			r.NominalQuota = amount
+		}
+	}
+	return queue
+}
+
+// resourceQuota returns the quota of a queue for a FlavorResource; nil for none.
+func resourceQuota(q *kueue.ClusterQueue, fr quota.FlavorResource) *kueue.ResourceQuota {
+	for i := range q.Spec.ResourceGroups {
+		for j := range q.Spec.ResourceGroups[i].Flavors {
+			flavor := &q.Spec.ResourceGroups[i].Flavors[j]
+			for k := range flavor.Resources {
+				if string(flavor.Name) == fr.Flavor && string(flavor.Resources[k].Name) == fr.Resource {
+					return &flavor.Resources[k]
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func nominal(q *kueue.ClusterQueue, fr quota.FlavorResource) int64 {
+	if r := resourceQuota(q, fr); r != nil {
+		return quota.ResourceValue(fr.Resource, r.NominalQuota)
+	}
+	return 0
+}

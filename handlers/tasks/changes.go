@@ -1,0 +1,180 @@
+package tasks
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/simulate/live"
+	"kuota.dev/kuota/governance/simulate/worker"
+	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/views"
+)
+
+// changeWords describes a change that would start a task, with what else it does.
+func changeWords(c explain.Change, d queries.Detail, team string) views.WhyChange {
+	fr := quota.FlavorResource{}
+	if d.Verdict.Shortage != nil {
+		fr = d.Verdict.Shortage.FlavorResource
+	}
+	change := views.WhyChange{Kind: string(c.Kind), Verified: c.Verified, Tied: c.Tied}
+	var figures, plain []string
+	for _, f := range c.Quotas {
+		fr.Flavor = f.Flavor
+		figures = append(figures, quota.Amount(f.Resource, f.To))
+		plain = append(plain, fmt.Sprintf("%s/%s=%d", f.Flavor, f.Resource, f.To))
+	}
+	change.Figures = strings.Join(plain, " ")
+	there := fmt.Sprintf("of %s for %s", fr.Flavor, team)
+	if c.Verified && !c.Minimal {
+		there += ", or less,"
+	}
+	switch c.Kind {
+	case explain.FewerPods:
+		change.Title, change.Text = fmt.Sprintf("Run it with %s", format.Pods(c.Pods)), fmt.Sprintf("instead of %d: starts now.", d.Size.Wanted)
+		change.Figures = fmt.Sprintf("pods=%d", c.Pods)
+	case explain.TasksEnd:
+		change.Title, change.Tasks, change.After = "The end of", workloadLinks(c.Tasks, fr), "starts it."
+	case explain.HigherPriorityClass:
+		change.Title, change.Figures = fmt.Sprintf("Changing the class to %s", format.ClassName(c.PriorityClass)), "class="+c.PriorityClass
+		switch {
+		case c.Verified:
+			change.Text = "starts it."
+		case len(c.Tasks) == 0:
+			change.Text = "preempts other tasks."
+		default:
+			change.Text, change.Tasks = "preempts", workloadLinks(c.Tasks, fr)
+		}
+	case explain.RaiseBorrowingLimit:
+		change.Title, change.Text = "Raising the borrowing limit to "+strings.Join(figures, " · "), there+" starts it."
+		if !c.Verified {
+			change.Text = there + " starts it now, and preempts nothing."
+		}
+	case explain.RaiseNominalQuota:
+		change.Title, change.Text = "Raising the quota to "+strings.Join(figures, " · "), there+" starts it."
+	}
+	effect := func(kind, text string, list []explain.AdmittedWorkload) {
+		if len(list) > 0 {
+			change.Effects = append(change.Effects, views.WhyEffect{Kind: kind, Text: text, Tasks: usageLinks(list)})
+		}
+	}
+	effect("preempted", "Kueue preempts", c.Preempted)
+	effect("started", "Also starts", c.Started)
+	effect("missed", "Then does not start", c.Missed)
+	if text := amounts(c.Borrowed); text != "" {
+		change.Effects = append(change.Effects, views.WhyEffect{Kind: "borrowed", Text: fmt.Sprintf("%s then borrows %s.", format.Upper(team), text)})
+	}
+	return change
+}
+
+// usageLinks links to tasks with the most important resource that each uses.
+func usageLinks(list []explain.AdmittedWorkload) (links []views.AdmittedTaskLink) {
+	return firstLinks(list, func(a explain.AdmittedWorkload) bool { return a.Name == "" }, func(a explain.AdmittedWorkload) views.AdmittedTaskLink {
+		link := workloadLinks([]explain.AdmittedWorkload{a}, quota.FlavorResource{})[0]
+		link.Amount = amounts(a.Usage)
+		return link
+	})
+}
+
+// amounts returns the accelerators of a usage, or all of it if it has none.
+func amounts(used quota.FlavorResourceQuantities) string {
+	sum, devices := quota.Resources{}, false
+	for fr, amount := range used {
+		if amount > 0 {
+			sum[fr.Resource] += amount
+			devices = devices || strings.Contains(fr.Resource, "/")
+		}
+	}
+	var texts []string
+	for _, name := range sum.Names() {
+		if !devices || strings.Contains(name, "/") {
+			texts = append(texts, quota.Amount(name, sum[name]))
+		}
+	}
+	return strings.Join(texts, " · ")
+}
+
+// checkedWords describes whether the changes of a task were simulated.
+func checkedWords(d queries.Detail) views.Checked {
+	a := d.Advice
+	if a == nil {
+		return views.Checked{}
+	}
+	c := views.Checked{Note: omittedWords(a)}
+	if !a.At.IsZero() {
+		c.At = a.At.UTC().Format(time.RFC3339)
+	}
+	switch {
+	case a.Starts && !a.Tied:
+		c.State, c.Text = "starts", "No change is needed: simulated with Kueue's scheduler, it starts"
+		if len(a.Preempts) > 0 {
+			c.Text += " once Kueue has preempted"
+			c.Tasks = usageLinks(a.Preempts)
+		} else {
+			c.Text += " now."
+		}
+	case a.Failed != nil:
+		c.State, c.Text = "failed", FailedWords(a.Failed)
+	case a.Computing:
+		c.State, c.Text, c.At = "computing", "Checking with Kueue's scheduler …", ""
+	case len(d.Verdict.Changes) == 0:
+		c.State, c.Text = "verified", "No single change of its class, its size or its team's quota starts it, simulated with Kueue's scheduler."
+	default:
+		c.State, c.Text = "verified", "Verified with Kueue's scheduler."
+	}
+	if a.Starts && a.Tied {
+		c.Text = "It may start without a change: a tie between tasks of the same second decides. " + c.Text
+	}
+	return c
+}
+
+// FailedWords says why something could not be simulated.
+func FailedWords(err error) string {
+	why := "the simulation failed"
+	switch {
+	case errors.Is(err, worker.ErrTimeout):
+		why = "the simulation took too long"
+	case errors.Is(err, worker.ErrMemory):
+		why = "the simulation needed too much memory"
+	case errors.Is(err, live.ErrTooMany):
+		why = "you asked for many simulations in a short time"
+	}
+	return "This could not be verified with Kueue's scheduler: " + why + "."
+}
+
+// omissions are the parts of Kueue that are not simulated, as text.
+var omissions = map[simulate.Omission]string{
+	simulate.OmittedTopology: "placement by topology",
+	simulate.OmittedChecks:   "admission checks",
+}
+
+func omittedWords(a *queries.Advice) string {
+	var parts []string
+	for _, o := range a.Omitted {
+		parts = append(parts, omissions[o])
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Not simulated: " + strings.Join(parts, ", ") + "."
+}
+
+// withActions sets what applies each change, as far as the reader may.
+func withActions(why *views.Why, buttons *views.TaskActions) {
+	if why == nil || buttons == nil {
+		return
+	}
+	class := slices.IndexFunc(buttons.Buttons, func(b views.ActionButton) bool { return b.Label == actionNames[actions.Class] })
+	for i := range why.Changes {
+		if c := &why.Changes[i]; c.Kind == string(explain.HigherPriorityClass) && class >= 0 {
+			c.Action = &views.ActionButton{Label: actionNames[actions.Class], URL: buttons.Buttons[class].URL}
+		}
+	}
+}
