@@ -26,6 +26,9 @@ type Question struct {
 	// Horizon is how much virtual time is simulated; 0 until all preemptions are
 	// over.
 	Horizon time.Duration `json:"horizon,omitempty"`
+	// Draws asks only when the Workloads that wait start for the first time, once for
+	// each draw of run times, within Horizon. Nothing else of the question is used.
+	Draws []RunTimes `json:"draws,omitempty"`
 }
 
 // Report is what a change does, compared with the cluster as it is.
@@ -49,6 +52,9 @@ type Report struct {
 	Exceeding []string `json:"exceeding,omitempty"`
 	// Queues are by name of the ClusterQueue.
 	Queues map[string]QueueChange `json:"queues,omitempty"`
+	// Starts is the answer to Question.Draws, by key of the Workload; nothing else is
+	// set then.
+	Starts map[string]*Start `json:"starts,omitempty"`
 }
 
 // Effect is what happens to a Workload.

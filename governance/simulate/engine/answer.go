@@ -32,6 +32,9 @@ func (e *Engine) Answer(ctx context.Context, s *simulate.Snapshot, q *simulate.Q
 }
 
 func (e *Engine) answer(ctx context.Context, s *simulate.Snapshot, q *simulate.Question) (*simulate.Report, error) {
+	if len(q.Draws) > 0 {
+		return draws(ctx, s, q)
+	}
 	var before, after []*simulate.Outcome
 	whole, changed, of := s, q.Change.Apply(s), part{}
 	if roots, ok := q.Scope(s); ok {

@@ -45,6 +45,11 @@ type Options struct {
 	Tie uint64
 	// Until ends the run when this Workload, by its key, starts; empty for none.
 	Until string
+	// UntilAll ends the run when every Workload that waits has started once.
+	UntilAll bool
+	// Arrivals lets Workloads that were created after the time of the snapshot arrive
+	// when they were created. Otherwise all wait from the beginning.
+	Arrivals bool
 	// Horizon, RunTimes and Remaining are those of simulate.Question.
 	Horizon             time.Duration
 	RunTimes, Remaining map[string]time.Duration
@@ -85,6 +90,7 @@ type run struct {
 	uids      map[string]string // of Workloads to keys
 	had       map[string]bool   // keys of the Workloads that have quota in the snapshot
 	ended     map[string]bool   // keys of those that finished since
+	waiting   map[string]bool   // keys of those that have not started yet, with UntilAll
 	pending   []timer           // by time, then by key
 	// patience is how many cycles with the same heads and no effect end a series: the
 	// scheduler may try one flavor in each.
@@ -101,7 +107,7 @@ type timer struct {
 func newRun(s *simulate.Snapshot, o Options) (*run, error) {
 	setWrapper()
 	ctx := logr.NewContext(context.Background(), logr.Discard())
-	r := &run{options: o, snapshot: s, objects: newObjects(), clock: testclock.NewFakeClock(s.Time), outcome: &simulate.Outcome{}, uids: map[string]string{}, had: map[string]bool{}, ended: map[string]bool{}}
+	r := &run{options: o, snapshot: s, objects: newObjects(), clock: testclock.NewFakeClock(s.Time), outcome: &simulate.Outcome{}, uids: map[string]string{}, had: map[string]bool{}, ended: map[string]bool{}, waiting: map[string]bool{}}
 	expected := expectations.NewStore("preemption")
 	fair := s.Configuration.FairSharing
 	requeuing := s.Configuration.RequeuingTimestamp
@@ -195,6 +201,9 @@ func (r *run) add(w *kueue.Workload) {
 	key := client.ObjectKeyFromObject(w)
 	r.objects.workloads[key] = w
 	r.uids[string(w.UID)] = key.String()
+	if r.options.UntilAll && workload.IsActive(w) && !workload.HasQuotaReservation(w) {
+		r.waiting[key.String()] = true
+	}
 	if state := w.Status.RequeueState; state != nil && state.RequeueAt != nil && !workload.HasQuotaReservation(w) {
 		at := state.RequeueAt.Time
 		w.Status.RequeueState = &kueue.RequeueState{Count: state.Count} // Kueue compares the time with the wall clock
@@ -205,6 +214,13 @@ func (r *run) add(w *kueue.Workload) {
 			})
 			return
 		}
+	}
+	if r.options.Arrivals && w.CreationTimestamp.After(r.snapshot.Time) {
+		r.after(w.CreationTimestamp.Sub(r.snapshot.Time), key, func(_ context.Context, w *kueue.Workload) error {
+			r.workloads.Create(event.TypedCreateEvent[*kueue.Workload]{Object: w})
+			return nil
+		})
+		return
 	}
 	r.workloads.Create(event.TypedCreateEvent[*kueue.Workload]{Object: w})
 	switch {
@@ -349,7 +365,8 @@ func (r *run) observe() (answered bool) {
 		case !had && has:
 			r.record(simulate.Event{Kind: simulate.Started}, w, w)
 			r.schedule(w, r.options.RunTimes)
-			answered = answered || key.String() == r.options.Until
+			delete(r.waiting, key.String())
+			answered = answered || key.String() == r.options.Until || r.options.UntilAll && len(r.waiting) == 0
 		case isTrue(w, kueue.WorkloadFinished) && !isTrue(old, kueue.WorkloadFinished):
 			r.record(simulate.Event{Kind: simulate.Finished}, w, old)
 		case has && workloadevict.IsEvicted(w) && !workloadevict.IsEvicted(old):

@@ -224,3 +224,44 @@ func TestEnded(t *testing.T) {
 		})
 	}
 }
+
+// TestDraws has two draws of the remaining time of one task, and another task that
+// can never start.
+func TestDraws(t *testing.T) {
+	c := newCluster()
+	c.team("vision", 8)
+	c.running("vision", "a", 8, 10, time.Hour)
+	c.task("vision", "first", 8, 10, 2*time.Minute)
+	c.task("vision", "second", 8, 10, time.Minute)
+	c.task("vision", "huge", 9, 10, time.Minute)
+	draw := func(remaining, first time.Duration) simulate.RunTimes {
+		return simulate.RunTimes{Remaining: map[string]time.Duration{"vision/a": remaining}, Whole: map[string]time.Duration{"vision/first": first}}
+	}
+	q := &simulate.Question{Horizon: 24 * time.Hour, Draws: []simulate.RunTimes{draw(time.Minute, time.Hour), draw(10*time.Minute, 48*time.Hour)}}
+	report, err := new(engine.Engine).Answer(t.Context(), c.Snapshot, q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]*simulate.Start{
+		"vision/first":  {After: []time.Duration{61 * time.Second, 601 * time.Second}},
+		"vision/second": {After: []time.Duration{time.Hour + 62*time.Second, simulate.NotStarted}},
+		"vision/huge":   {After: []time.Duration{simulate.NotStarted, simulate.NotStarted}, Exceeds: true},
+	}
+	if diff := cmp.Diff(want, report.Starts); diff != "" {
+		t.Errorf("starts differ (-want +got):\n%s", diff)
+	}
+}
+
+// TestArrivals has a task that is submitted later, and starts then.
+func TestArrivals(t *testing.T) {
+	c := newCluster()
+	c.team("vision", 8)
+	c.task("vision", "later", 8, 10, -10*time.Minute)
+	out, err := engine.Run(t.Context(), c.Snapshot, engine.Options{Arrivals: true, Horizon: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Events) != 1 || out.Events[0].After.Round(time.Second) < 10*time.Minute {
+		t.Errorf("events %+v, want a start after ten minutes", out.Events)
+	}
+}
