@@ -45,6 +45,7 @@ func conform(t *testing.T, newURL func(testing.TB) string) {
 		"ClassStats":       testClassStats,
 		"Loops":            testLoops,
 		"MergePreemptions": testMergePreemptions,
+		"Estimates":        testEstimates,
 		"Amounts":          testAmounts,
 		"LongRuns":         testLongRuns,
 		"Samples":          testSamples,
