@@ -63,6 +63,12 @@ type SubmitVerdict struct {
 	Notes    []string
 	Steps    []WhyStep
 	Changes  []WhyChange
+
+	Verify    bool   // the page asks for a simulation
+	Verified  bool   // by a simulation
+	Checked   string // whether it was simulated, or why not
+	Preempted []AdmittedTaskLink
+	Missed    []AdmittedTaskLink // tasks that would start without it
 }
 
 // SubmitManifests is the task as manifests of several kinds.

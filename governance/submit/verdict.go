@@ -28,6 +28,8 @@ type Verdict struct {
 	// Partial reports that it would start with Pods pods only, by partial admission.
 	Partial bool
 	Pods    int32
+	// Trial is what a simulation with Kueue's scheduler says, if it was asked for.
+	Trial *queries.Trial
 	// MaxPods is how many such pods the team could ever run at once, if the task has
 	// more.
 	MaxPods int64
@@ -46,6 +48,20 @@ func (s *Service) Check(ctx context.Context, user governance.User, p Plan) (Verd
 		v.MaxPods = maxPodsOf(p, v.Verdict)
 	}
 	return v, nil
+}
+
+// Verify is Check with a simulation by Kueue's scheduler, which can take seconds.
+func (s *Service) Verify(ctx context.Context, user governance.User, p Plan) (Verdict, error) {
+	v, err := s.Check(ctx, user, p)
+	if err != nil {
+		return v, err
+	}
+	least := p.Pods
+	if p.MinPods > 0 {
+		least = p.MinPods
+	}
+	v.Trial, err = s.Tasks.Try(ctx, user, p.proposal(least))
+	return v, err
 }
 
 func (s *Service) simulate(ctx context.Context, user governance.User, p Plan, pods int32, v *Verdict) (err error) {

@@ -8,6 +8,7 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/queries"
 )
 
 // SubmitBackend records submitted tasks.
@@ -15,6 +16,7 @@ type SubmitBackend struct {
 	Reader    bool // may submit nothing
 	Hidden    bool // may not see the team
 	Failure   error
+	Trial     *queries.Trial
 	Verdict   submit.Verdict
 	TakenName string
 	Unlisted  bool
@@ -46,6 +48,13 @@ func (d *SubmitBackend) Check(context.Context, governance.User, submit.Plan) (su
 		v.Outcome, v.Verdict.Constraint = submit.Starts, explain.PendingEvaluation
 	}
 	return v, nil
+}
+
+// Verify is Check with the Trial of Verdict, which Check does not return.
+func (d *SubmitBackend) Verify(ctx context.Context, user governance.User, p submit.Plan) (submit.Verdict, error) {
+	v, err := d.Check(ctx, user, p)
+	v.Trial = d.Trial
+	return v, err
 }
 
 func (d *SubmitBackend) Submit(_ context.Context, _ governance.User, t submit.Team, r submit.Request, form string) (submit.Submitted, error) {

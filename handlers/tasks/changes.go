@@ -62,7 +62,7 @@ func changeWords(c explain.Change, d queries.Detail, team string) views.WhyChang
 	}
 	effect := func(kind, text string, list []explain.AdmittedWorkload) {
 		if len(list) > 0 {
-			change.Effects = append(change.Effects, views.WhyEffect{Kind: kind, Text: text, Tasks: usageLinks(list)})
+			change.Effects = append(change.Effects, views.WhyEffect{Kind: kind, Text: text, Tasks: UsageLinks(list)})
 		}
 	}
 	effect("preempted", "Kueue preempts", c.Preempted)
@@ -74,8 +74,8 @@ func changeWords(c explain.Change, d queries.Detail, team string) views.WhyChang
 	return change
 }
 
-// usageLinks links to tasks with the most important resource that each uses.
-func usageLinks(list []explain.AdmittedWorkload) (links []views.AdmittedTaskLink) {
+// UsageLinks links to tasks with the most important resource that each uses.
+func UsageLinks(list []explain.AdmittedWorkload) (links []views.AdmittedTaskLink) {
 	return firstLinks(list, func(a explain.AdmittedWorkload) bool { return a.Name == "" }, func(a explain.AdmittedWorkload) views.AdmittedTaskLink {
 		link := workloadLinks([]explain.AdmittedWorkload{a}, quota.FlavorResource{})[0]
 		link.Amount = amounts(a.Usage)
@@ -116,7 +116,7 @@ func checkedWords(d queries.Detail) views.Checked {
 		c.State, c.Text = "starts", "No change is needed: simulated with Kueue's scheduler, it starts"
 		if len(a.Preempts) > 0 {
 			c.Text += " once Kueue has preempted"
-			c.Tasks = usageLinks(a.Preempts)
+			c.Tasks = UsageLinks(a.Preempts)
 		} else {
 			c.Text += " now."
 		}

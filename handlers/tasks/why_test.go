@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/simulate/worker"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"
@@ -34,5 +35,52 @@ func TestPreemptionRulesAreShown(t *testing.T) {
 		if strings.Contains(text, "A PreemptionConfig of its queue") != rules {
 			t.Errorf("rules %t: %q", rules, text)
 		}
+	}
+}
+
+// TestChecked renders whether the changes were simulated. A simulation that failed
+// leaves the instant changes, unverified.
+func TestChecked(t *testing.T) {
+	gpus := quota.FlavorResource{Flavor: "p5", Resource: "nvidia.com/gpu"}
+	instant := []explain.Change{{Kind: explain.RaiseNominalQuota, Quotas: []explain.QuotaChange{{FlavorResource: gpus, From: 4, To: 8}}}}
+	preempted := explain.AdmittedWorkload{Name: "sweep", Kind: "Job", Namespace: "vision", Usage: quota.FlavorResourceQuantities{gpus: 2}}
+	verified := []explain.Change{{Kind: explain.RaiseNominalQuota, Quotas: []explain.QuotaChange{{FlavorResource: gpus, From: 4, To: 6}}, Verified: true, Minimal: true,
+		Preempted: []explain.AdmittedWorkload{preempted}, Borrowed: quota.FlavorResourceQuantities{gpus: 1}}}
+	for name, tc := range map[string]struct {
+		advice  *queries.Advice
+		changes []explain.Change
+		state   string
+		text    string // part of it
+		title   string // of the change
+		effects string
+	}{
+		"none":      {nil, instant, "", "", "Raising the quota to 8 GPUs", ""},
+		"computing": {&queries.Advice{Computing: true}, instant, "computing", "Checking", "Raising the quota to 8 GPUs", ""},
+		"verified":  {&queries.Advice{}, verified, "verified", "Verified with Kueue's scheduler.", "Raising the quota to 6 GPUs", "preempted borrowed"},
+		"nothing":   {&queries.Advice{}, nil, "verified", "No single change", "", ""},
+		"starts":    {&queries.Advice{Starts: true, Preempts: []explain.AdmittedWorkload{preempted}}, instant, "starts", "once Kueue has preempted", "Raising the quota to 8 GPUs", ""},
+		"hangs":     {&queries.Advice{Failed: worker.ErrTimeout}, instant, "failed", "could not be verified with Kueue's scheduler: the simulation took too long.", "Raising the quota to 8 GPUs", ""},
+		"memory":    {&queries.Advice{Failed: worker.ErrMemory}, instant, "failed", "needed too much memory.", "Raising the quota to 8 GPUs", ""},
+		"crashes":   {&queries.Advice{Failed: worker.ErrCrashed}, instant, "failed", "the simulation failed.", "Raising the quota to 8 GPUs", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			task := &tasks.Task{State: tasks.Pending}
+			verdict := explain.Verdict{Constraint: explain.Quota, Shortage: &explain.Shortage{FlavorResource: gpus, Needed: 8}, Changes: tc.changes}
+			why := taskpages.WhyOf(queries.Detail{Item: queries.Item{Task: task, Team: "vision"}, About: queries.Item{Task: task}, Verdict: &verdict, Advice: tc.advice})
+			if c := why.Checked; c.State != tc.state || !strings.Contains(c.Text, tc.text) {
+				t.Errorf("checked %+v, want %s with %q", c, tc.state, tc.text)
+			}
+			if tc.title == "" {
+				return
+			}
+			change := why.Changes[0]
+			var effects []string
+			for _, e := range change.Effects {
+				effects = append(effects, e.Kind)
+			}
+			if change.Title != tc.title || change.Verified != (name == "verified") || strings.Join(effects, " ") != tc.effects {
+				t.Errorf("change %+v, want %q with %q", change, tc.title, tc.effects)
+			}
+		})
 	}
 }

@@ -16,6 +16,7 @@ import (
 type submitForm struct {
 	id                             string // of the form, so that sending it twice creates one task
 	submitted, resumed             bool
+	verify                         bool // simulate it with Kueue's scheduler
 	name, class, pool, pods        string
 	accelerators, vcpu, memory     string
 	profile, count                 string

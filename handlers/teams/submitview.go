@@ -83,7 +83,11 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 	if !t.MaySubmit {
 		return view, nil
 	}
-	verdict, err := h.Submit.Check(c.Request().Context(), console.UserOf(c), plan)
+	check := h.Submit.Check
+	if f.verify {
+		check = h.Submit.Verify
+	}
+	verdict, err := check(c.Request().Context(), console.UserOf(c), plan)
 	switch {
 	case console.Unavailable(err):
 		view.Verdict = unknownVerdict
@@ -91,6 +95,7 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 		return view, err
 	default:
 		view.Verdict = verdictOf(verdict, plan)
+		view.Verdict.Verify = !f.verify
 	}
 	return view, nil
 }

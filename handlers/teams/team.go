@@ -21,6 +21,7 @@ import (
 type Submit interface {
 	Team(ctx context.Context, user governance.User, name string) (submit.Team, error)
 	Check(ctx context.Context, user governance.User, p submit.Plan) (submit.Verdict, error)
+	Verify(ctx context.Context, user governance.User, p submit.Plan) (submit.Verdict, error)
 	Submit(ctx context.Context, user governance.User, t submit.Team, r submit.Request, form string) (submit.Submitted, error)
 	// Taken reports whether a task has that name already.
 	Taken(t submit.Team, name string) bool
@@ -47,6 +48,9 @@ func (h *Pages) team(s *web.Server) func(echo.Context) error {
 	}
 }
 
+// verifyAction asks for a simulation beside the instant verdict.
+const verifyAction = "verify"
+
 // submitTask answers POST /teams/{team}: it submits a task, or shows the form again
 // with the verdict.
 func (h *Pages) submitTask(c echo.Context) error {
@@ -56,6 +60,7 @@ func (h *Pages) submitTask(c echo.Context) error {
 	}
 	form, action := readSubmitForm(values), values.Get("action")
 	form.do(action)
+	form.verify = action == verifyAction
 	t, err := h.Submit.Team(c.Request().Context(), console.UserOf(c), c.Param("team"))
 	switch {
 	case console.Unavailable(err):

@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/simulate/worker"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"
@@ -268,6 +269,47 @@ func TestTaskListLinksToSubmitForm(t *testing.T) {
 			htmlcheck.Page(t, page)
 			if to := page.Find(".page-head .btn").AttrOr("href", ""); to != tc.to {
 				t.Errorf("it leads to %q", to)
+			}
+		})
+	}
+}
+
+// TestVerify asks for a simulation: its outcome replaces the instant one, with the
+// tasks that it affects; a failed one leaves the instant one and says so.
+func TestVerify(t *testing.T) {
+	preempted := []explain.AdmittedWorkload{{Name: "sweep", Kind: "Job", Namespace: "hyperpod-ns-vision", Usage: quota.FlavorResourceQuantities{{Flavor: "p5", Resource: "nvidia.com/gpu"}: 4}}}
+	for name, tc := range map[string]struct {
+		trial    *queries.Trial
+		headline string
+		want     []string
+	}{
+		"preempts": {&queries.Trial{Starts: true, Preempted: preempted}, "It would be admitted after preemption.", []string{"Kueue would preempt", "sweep", "4 GPUs", "Simulated with Kueue's scheduler."}},
+		"waits":    {&queries.Trial{}, "It would wait: other tasks start first.", []string{"Simulated with Kueue's scheduler."}},
+		"never":    {&queries.Trial{Never: true}, "It could never start: the team can never have that much.", nil},
+		"tie":      {&queries.Trial{Starts: true, Tied: true}, "It would be admitted now.", []string{"A tie between tasks of the same second decides."}},
+		"hangs":    {&queries.Trial{Failed: worker.ErrTimeout}, "It would be admitted now.", []string{"This could not be verified with Kueue's scheduler: the simulation took too long."}},
+		"memory":   {&queries.Trial{Failed: worker.ErrMemory}, "It would be admitted now.", []string{"the simulation needed too much memory."}},
+		"crashes":  {&queries.Trial{Failed: worker.ErrCrashed}, "It would be admitted now.", []string{"the simulation failed."}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &handlerstest.Backend{}
+			d.SubmitBackend.Trial = tc.trial
+			address := handlerstest.Serve(t, d) + "/teams/vision"
+			_, page := handlerstest.Get(t, address)
+			if !strings.Contains(page.Find("#verdict-checked[data-verify]").Text(), "Checking with Kueue's scheduler") {
+				t.Error("the page does not ask for a simulation")
+			}
+			_, answer := sendForm(t, address, page, map[string]string{"action": "verify"})
+			if got := answer.Find("#verdict strong").Text(); got != tc.headline {
+				t.Errorf("headline %q, want %q", got, tc.headline)
+			}
+			for _, text := range tc.want {
+				if got := handlerstest.Text(answer.Find("#submit-verdict")); !strings.Contains(got, text) {
+					t.Errorf("the verdict lacks %q: %s", text, got)
+				}
+			}
+			if answer.Find("[data-verify]").Length() > 0 {
+				t.Error("the answer asks again")
 			}
 		})
 	}

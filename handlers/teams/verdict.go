@@ -57,6 +57,9 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 	if v.Verdict.Fit != nil {
 		tooLarge(said, v, p)
 	}
+	if v.Trial != nil && v.Verdict.Fit == nil {
+		tried(said, v)
+	}
 	if v.Ahead > 0 && v.Outcome != submit.Never {
 		are := "are"
 		if v.Ahead == 1 {
@@ -65,6 +68,43 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 		said.Notes = append(said.Notes, fmt.Sprintf("%s %s ahead of it in the queue.", format.Capitalize(format.Tasks(v.Ahead)), are))
 	}
 	return said
+}
+
+// tried replaces the headline by what Kueue's scheduler does in a simulation.
+func tried(said *views.SubmitVerdict, v submit.Verdict) {
+	trial := v.Trial
+	if trial.Failed != nil {
+		said.Checked = taskpages.FailedWords(trial.Failed)
+		return
+	}
+	instant := said.Tone
+	switch {
+	case trial.Starts && len(trial.Preempted) > 0:
+		said.Tone, said.Headline = "wait", "It would be admitted after preemption."
+	case trial.Starts:
+		said.Tone, said.Headline = "ok", "It would be admitted now."
+	case trial.Never:
+		said.Tone = "bad"
+		if v.Outcome != submit.Never {
+			said.Headline = "It could never start: the team can never have that much."
+		}
+	default:
+		said.Tone = "wait"
+		if v.Outcome != submit.Waits {
+			said.Headline = "It would wait: other tasks start first."
+		}
+	}
+	if said.Tone != instant { // the text explains another outcome
+		said.Text, said.Steps, said.Changes = "", nil, nil
+	}
+	if trial.Starts {
+		said.Steps, said.Changes, said.Notes = nil, nil, nil
+	}
+	said.Verified, said.Checked = true, "Simulated with Kueue's scheduler."
+	if trial.Tied {
+		said.Checked += " A tie between tasks of the same second decides."
+	}
+	said.Preempted, said.Missed = taskpages.UsageLinks(trial.Preempted), taskpages.UsageLinks(trial.Missed)
 }
 
 // eachWords describes the pods of a plan with their requests.

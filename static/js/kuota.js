@@ -207,7 +207,7 @@ function valuesOf(form) {
 // At most one request is pending. When it returns, changes since are sent. A
 // control that changed since the request keeps its value.
 function livePreview(form) {
-  let busy = false, sent = null, retryTimer, request, restoring;
+  let busy = false, sent = null, retryTimer, request, restoring, verifyTimer, verifying = false;
   const actions = []; // pressed buttons that are not sent yet
   const controls = () => [...form.elements].filter((e) => e.matches("input:not([type=hidden]), select, textarea"));
   const stateOf = (control) => (control.matches("[type=radio], [type=checkbox]") ? control.checked : control.value);
@@ -266,6 +266,26 @@ function livePreview(form) {
     if (focus) document.getElementById(focus)?.focus();
     sent = typedSince ? null : formState();
     if (guarded) keepInHistory(form);
+    verifySoon();
+  }
+
+  function verifySoon() {
+    clearTimeout(verifyTimer);
+    if (form.querySelector("[data-verify]")) verifyTimer = setTimeout(verify, 500);
+  }
+
+  // Asks for what takes the server longer. Typing cancels it.
+  async function verify() {
+    if (busy || form.dataset.saving) return;
+    busy = verifying = true;
+    try {
+      await exchange({ value: "verify", dataset: {} });
+    } catch {
+      sent = null; // the next preview says what is wrong
+    } finally {
+      busy = verifying = false;
+    }
+    if (sent === null) send();
   }
 
   function say(text) {
@@ -276,6 +296,7 @@ function livePreview(form) {
   for (const type of ["input", "change"]) {
     form.addEventListener(type, () => {
       if (guarded) keepInHistory(form);
+      if (verifying) request?.abort();
       setTimeout(send);
     });
   }
@@ -306,6 +327,7 @@ function livePreview(form) {
 
   // After Back or reload, the values are in the history or restored by the browser.
   sent = formState();
+  verifySoon();
   addEventListener("pageshow", (event) => {
     saveEnded();
     if (guarded && !event.persisted && typedInHistory() && typedInHistory() !== formState()) restoring = typedInHistory();

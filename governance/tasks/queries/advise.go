@@ -22,6 +22,7 @@ import (
 type Simulator interface {
 	Snapshot(ctx context.Context) (*simulate.Snapshot, error)
 	Answer(ctx context.Context, s *simulate.Snapshot, q *simulate.Question) (*simulate.Report, error)
+	Ask(ctx context.Context, user string, q *simulate.Question) (*simulate.Report, *simulate.Snapshot, error)
 	Disagrees(constraint string, s *simulate.Snapshot, q *simulate.Question)
 }
 
