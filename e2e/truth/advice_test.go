@@ -26,7 +26,8 @@ import (
 var (
 	firstSeed = flag.Uint64("seed", 1, "the first seed")
 	seeds     = flag.Int("seeds", 200, "how many seeds")
-	atOnce    = flag.Int("at-once", 40, "how many cohorts run at a time")
+	atOnce    = flag.Int("at-once", 24, "how many cohorts run at a time")
+	byKuota   = flag.Int("by-kuota", 0, "how many of the seeds run through ComputeAllocations and Kuota's one cohort too, half of them in each mode; one at a time")
 	mode      = flag.String("mode", "both", "fair (FairShare), first (FirstComeFirstServe) or both, half of the seeds each")
 	verbose   = flag.Bool("verbose", false, "print all of each seed")
 )
@@ -40,12 +41,9 @@ const (
 	maxTies     = 10
 )
 
-// TestAdvice makes one change that the page of a waiting task offers, for each seed.
-func TestAdvice(t *testing.T) {
-	if os.Getenv("KUOTA_VERIFY") == "" {
-		t.Skip("takes minutes: set KUOTA_VERIFY=1")
-	}
-	c := clustertest.Get(t)
+// newLab returns what seeds need, without a console.
+func newLab(t *testing.T, c *clustertest.Cluster) *lab {
+	t.Helper()
 	furnish(t, c)
 	ctrl.SetLogger(logr.Discard())
 	config := rest.CopyConfig(c.Config)
@@ -56,31 +54,91 @@ func TestAdvice(t *testing.T) {
 	}
 	podless.Run(t, c)
 	c.Apply(t, consoles.AdminBinding)
-	l := &lab{client: fast, watcher: watchWorkloads(t, c)}
+	return &lab{client: fast, watcher: watchWorkloads(t, c), readers: make(chan struct{}, 2)}
+}
+
+// start starts a console, and signs the admin in.
+func (l *lab) start(t *testing.T, c *clustertest.Cluster, name string) {
+	t.Helper()
+	console := consoles.New(t, c, name, "none", "KUOTA_MANAGE_KUEUE=false")
+	console.WaitReady()
+	l.console, l.browser = console.Address, consoles.SignIn(t, console)
+	l.browser.Timeout = time.Minute
+	l.browser.Transport = &http.Transport{MaxIdleConnsPerHost: *atOnce}
+}
+
+// TestFewSeeds keeps the measurement itself working: each seed must have an outcome. So
+// few outcomes say nothing about the product.
+func TestFewSeeds(t *testing.T) {
+	if os.Getenv("KUOTA_VERIFY") != "" {
+		t.Skip("TestAdvice runs more of them")
+	}
+	c := clustertest.Get(t)
+	l := newLab(t, c)
+	l.start(t, c, "truth")
+	judged := 0
+	var small []uint64 // with few tasks, which take a second each
+	for seed := uint64(1); len(small) < 4; seed++ {
+		if len(randomCohort(seed).tasks) <= 6 {
+			small = append(small, seed)
+		}
+	}
+	for _, o := range l.runAll(t, small, "s0", "s1", "s2", "s3") {
+		o.print("few")
+		if o.started != unknown || o.brute {
+			judged++
+		}
+	}
+	if judged < 2 {
+		t.Errorf("got %d outcomes of %d seeds, want at least 2", judged, len(small))
+	}
+}
+
+// TestAdvice makes one change that the page of a waiting task offers, for each seed.
+func TestAdvice(t *testing.T) {
+	if os.Getenv("KUOTA_VERIFY") == "" {
+		t.Skip("takes minutes: set KUOTA_VERIFY=1")
+	}
+	c := clustertest.Get(t)
+	l := newLab(t, c)
 	first := *firstSeed
-	for _, m := range []string{"first", "fair"} {
-		n := *seeds / 2
-		switch {
-		case *mode == m:
-			n = *seeds
-		case *mode != "both":
-			continue
-		case m == "first":
-			n = *seeds - n
+	for i, m := range modes() {
+		n := *seeds / len(modes())
+		if i == 0 {
+			n += *seeds % len(modes())
 		}
 		t.Run(m, func(t *testing.T) {
 			configure(t, c, m == "fair")
-			console := consoles.New(t, c, "truth-"+m, "none", "KUOTA_MANAGE_KUEUE=false")
-			console.WaitReady()
-			l.console, l.browser = console.Address, consoles.SignIn(t, console)
-			l.browser.Timeout = time.Minute
-			l.browser.Transport = &http.Transport{MaxIdleConnsPerHost: *atOnce}
-			report(t, m, l.runAll(t, first, n))
+			l.start(t, c, "truth-"+m)
+			var one []outcome
+			var wg sync.WaitGroup
+			all := make([]uint64, n)
+			for i := range all {
+				all[i] = first + uint64(i)
+			}
+			wg.Go(func() { one = l.runAll(t, all[:min(n, *byKuota/len(modes()))], kuotaSlot) })
+			slots := make([]string, *atOnce)
+			for i := range slots {
+				slots[i] = fmt.Sprintf("s%d", i)
+			}
+			many := l.runAll(t, all, slots...)
+			wg.Wait()
+			fmt.Printf("figure truth_%s_instances %d instances, %d of which changed when Kueue tried all tasks again\n", m, l.instances.Swap(0), l.nudged.Swap(0))
+			report(t, m, many)
+			if len(one) > 0 {
+				report(t, m+"_by_kuota", one)
+			}
 		})
-		if *mode == "both" {
-			first += uint64(n)
-		}
+		first += uint64(n)
 	}
+}
+
+// modes are the modes of Kueue to run in: FirstComeFirstServe and FairShare.
+func modes() []string {
+	if *mode == "both" {
+		return []string{"first", "fair"}
+	}
+	return []string{*mode}
 }
 
 // configure restarts Kueue with fair sharing as Kuota configures it, or without.
@@ -103,28 +161,27 @@ func configure(t *testing.T, c *clustertest.Cluster, fair bool) {
 	})
 }
 
-// runAll runs n seeds, some at a time.
-func (l *lab) runAll(t *testing.T, first uint64, n int) []outcome {
+// runAll runs seeds, as many at a time as there are slots.
+func (l *lab) runAll(t *testing.T, seeds []uint64, slots ...string) []outcome {
 	t.Helper()
-	all := make([]outcome, n)
-	slots := make(chan int, *atOnce)
-	for i := range min(*atOnce, n) {
-		slots <- i
+	all := make([]outcome, len(seeds))
+	free := make(chan string, len(slots))
+	for _, slot := range slots {
+		free <- slot
 	}
 	var wg sync.WaitGroup
 	began := time.Now()
-	for i := range all {
-		slot := <-slots
+	for i, seed := range seeds {
+		slot := <-free
 		wg.Go(func() {
-			defer func() { slots <- slot }()
-			seed := first + uint64(i)
+			defer func() { free <- slot }()
 			var err error
-			if all[i], err = l.run(t.Context(), seed, fmt.Sprintf("s%d", slot)); err != nil {
+			if all[i], err = l.run(t.Context(), seed, slot); err != nil {
 				t.Errorf("seed %d: %v", seed, err)
 				all[i].skipped = "error"
 			}
 		})
-		if i < *atOnce {
+		if i < len(slots) {
 			time.Sleep(300 * time.Millisecond) // so that they do not all start at once
 		}
 		if i%50 == 49 {
@@ -153,7 +210,7 @@ func (s share) percent() float64 { return 100 * float64(s.right) / float64(max(1
 // where they do not reach what they must.
 func report(t *testing.T, mode string, all []outcome) {
 	t.Helper()
-	var started, exact, minimal, offered, strict share
+	var started, exact, minimal, also, offered, strict, tied share
 	byKind := map[kind]*[3]share{}
 	skipped := map[string]int{}
 	causes := map[string][]uint64{}
@@ -164,10 +221,7 @@ func report(t *testing.T, mode string, all []outcome) {
 		}
 		for _, cause := range o.causes {
 			fmt.Printf("miss %s seed %d: task %s, %s: %s\n", mode, o.seed, o.picked, o.chosen, cause)
-			short := cause
-			if at := strings.IndexAny(short, ":("); at > 0 {
-				short = short[:at]
-			}
+			short, _, _ := strings.Cut(cause, ":")
 			causes[short] = append(causes[short], o.seed)
 		}
 		if o.skipped != "" {
@@ -181,6 +235,9 @@ func report(t *testing.T, mode string, all []outcome) {
 			continue
 		}
 		offered.add(yes)
+		if tied.add(is(o.chosen.tied)); o.chosen.tied {
+			continue
+		}
 		k := byKind[o.chosen.kind]
 		if k == nil {
 			k = &[3]share{}
@@ -192,6 +249,7 @@ func report(t *testing.T, mode string, all []outcome) {
 		started.add(o.started)
 		exact.add(o.exact)
 		minimal.add(o.minimal)
+		also.add(o.also)
 		strict.add(is(o.started == yes && o.exact != no && o.minimal != no))
 	}
 	figure := func(name string, s share) {
@@ -210,11 +268,16 @@ func report(t *testing.T, mode string, all []outcome) {
 	figure("started", started)
 	figure("exact", exact)
 	figure("minimal", minimal)
+	figure("also_started", also)
 	figure("offered", offered)
+	figure("ties", tied)
 	figure("strictly_right", strict)
 	for cause, seeds := range causes {
 		slices.Sort(seeds)
 		fmt.Printf("cause %s %q: %d, seeds %v\n", mode, cause, len(seeds), seeds)
+	}
+	if tied.percent() > maxTies {
+		t.Errorf("ties: got %.1f %% of %d, want at most %d %%", tied.percent(), tied.of, maxTies)
 	}
 	for name, want := range map[string]struct {
 		share

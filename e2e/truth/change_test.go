@@ -17,17 +17,30 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // make makes a change that the page of a task offers, as a user of the console would.
-func (in *instance) make(ctx context.Context, k task, c change) error {
+func (in *instance) make(ctx context.Context, w *watcher, k task, c change) error {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: k.name, Namespace: in.namespace(k.team)}}
 	patch := func(text string) error {
 		return in.client.Patch(ctx, job, client.RawPatch(types.MergePatchType, []byte(text)))
 	}
 	switch c.kind {
-	case fewerPods: // it keeps its position, as if it had been submitted so
-		return patch(fmt.Sprintf(`{"spec": {"parallelism": %d}}`, c.pods))
+	case fewerPods: // submitted again, which takes its position
+		if err := in.client.Delete(ctx, job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+			return err
+		}
+		if err := until(ctx, func() error {
+			if _, ok := w.workloads(in)[k.name]; ok {
+				return fmt.Errorf("the Workload of %s still exists", k.name)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		k.pods = c.pods
+		return in.client.Create(ctx, in.job(k))
 	case higherClass:
 		return patch(fmt.Sprintf(`{"metadata": {"labels": {%q: %q}}}`, desired.PriorityClassLabel, c.class))
 	case tasksEnd:
@@ -42,12 +55,46 @@ func (in *instance) make(ctx context.Context, k task, c change) error {
 			}
 		}
 		return nil
+	case moreQuota, borrowLimit:
+		if !in.byKuota() {
+			return in.setAmounts(ctx, k.team, c)
+		}
+	}
+	switch c.kind {
 	case moreQuota:
 		setQuota(&in.teams[k.team].Spec, c.pool, c.amounts)
 	case borrowLimit:
 		in.setBorrowLimit(k.team, c.pool, c.amounts)
 	}
 	return in.apply(ctx, k.team)
+}
+
+// setAmounts sets quota or limits of a ClusterQueue that follows from no allocation.
+func (in *instance) setAmounts(ctx context.Context, team int, c change) error {
+	var queue kueue.ClusterQueue
+	if err := in.client.Get(ctx, client.ObjectKey{Name: in.queue(team)}, &queue); err != nil {
+		return err
+	}
+	before := client.MergeFrom(queue.DeepCopy())
+	for i := range queue.Spec.ResourceGroups {
+		for j := range queue.Spec.ResourceGroups[i].Flavors {
+			flavor := &queue.Spec.ResourceGroups[i].Flavors[j]
+			if string(flavor.Name) != c.pool {
+				continue
+			}
+			for k := range flavor.Resources {
+				r := &flavor.Resources[k]
+				amount, raised := c.amounts[string(r.Name)]
+				switch to := quota.ResourceQuantity(string(r.Name), amount); {
+				case raised && c.kind == borrowLimit:
+					r.BorrowingLimit = &to
+				case raised:
+					r.NominalQuota = to
+				}
+			}
+		}
+	}
+	return in.client.Patch(ctx, &queue, before)
 }
 
 // setQuota types amounts into a row of an allocation. What was not entered in the row
@@ -58,7 +105,7 @@ func setQuota(spec *v1alpha1.ComputeAllocationSpec, pool string, amounts quota.R
 		i = len(spec.Quota)
 		spec.Quota = append(spec.Quota, v1alpha1.QuotaRow{InstanceType: pool})
 	}
-	setAmounts(&spec.Quota[i].Quantities, amounts)
+	enter(&spec.Quota[i].Quantities, amounts)
 }
 
 // setBorrowLimit types amounts into a borrow limit of an allocation. The limits of other
@@ -76,11 +123,12 @@ func (in *instance) setBorrowLimit(team int, pool string, amounts quota.Resource
 		sharing.Strategy, sharing.BorrowLimitPercent = v1alpha1.LendAndBorrow, ptr.To[int32](0)
 	}
 	row := v1alpha1.QuotaRow{InstanceType: pool}
-	setAmounts(&row.Quantities, limit)
+	enter(&row.Quantities, limit)
 	sharing.BorrowLimits = append(slices.DeleteFunc(sharing.BorrowLimits, func(row v1alpha1.QuotaRow) bool { return row.InstanceType == pool }), row)
 }
 
-func setAmounts(row *v1alpha1.Quantities, amounts quota.Resources) {
+// enter types amounts into a row.
+func enter(row *v1alpha1.Quantities, amounts quota.Resources) {
 	for name, amount := range amounts {
 		switch name {
 		case catalog.GPU:
@@ -106,8 +154,8 @@ func (in *instance) current(team int, c change) quota.Resources {
 	return quota.Resources{}
 }
 
-// units are the smallest amounts that a form takes.
-var units = map[string]int64{catalog.GPU: 1, catalog.CPU: 1, catalog.Memory: catalog.MiB}
+// units are the units in which the page gives quota.
+var units = map[string]int64{catalog.GPU: 1, catalog.CPU: 1000, catalog.Memory: catalog.GiB}
 
 // smaller returns a change with one figure a unit smaller, of those that are more than a
 // unit above what the team has; ok is false if there is none, so that the change is

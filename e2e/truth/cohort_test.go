@@ -69,7 +69,8 @@ type cohort struct {
 func teamName(i int) string { return string(rune('a' + i)) }
 
 // instance is a cohort on the cluster. A slot is the prefix of the names of its
-// objects; one instance has it at a time.
+// objects; one instance has it at a time. The instance of kuotaSlot is made of
+// ComputeAllocations, and has Kuota's one cohort.
 type instance struct {
 	*cohort
 	slot   string
@@ -78,6 +79,9 @@ type instance struct {
 	// what is left of them.
 	ready map[string]quota.Resources
 	teams []*v1alpha1.ComputeAllocation // as they are now
+	// lag is the longest time that Kueue took to create a Workload: on a busy machine it
+	// takes longer until nothing changes any more.
+	lag time.Duration
 }
 
 // instanceTypes is the catalog of the nodes.
@@ -88,19 +92,24 @@ func nodes() (list []corev1.Node) {
 		has := corev1.ResourceList{
 			corev1.ResourceCPU:    resource.MustParse(strconv.Itoa(gpuVCPUs * nodeGPUs)),
 			corev1.ResourceMemory: resource.MustParse(strconv.Itoa(gpuGiB*nodeGPUs) + "Gi"),
-			corev1.ResourcePods:   resource.MustParse("500"),
 			catalog.GPU:           resource.MustParse(strconv.Itoa(nodeGPUs)),
 		}
-		list = append(list, corev1.Node{
-			ObjectMeta: metav1.ObjectMeta{
-				Name:        name,
-				Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
-				Labels:      map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux", catalog.InstanceTypeLabel: name},
-			},
-			Status: corev1.NodeStatus{Capacity: has, Allocatable: has},
-		})
+		list = append(list, node(name, name, has))
 	}
 	return list
+}
+
+// node returns a node that KWOK plays the kubelet of.
+func node(name, pool string, has corev1.ResourceList) corev1.Node {
+	has[corev1.ResourcePods] = resource.MustParse("500")
+	return corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        name,
+			Annotations: map[string]string{"kwok.x-k8s.io/node": "fake"},
+			Labels:      map[string]string{corev1.LabelHostname: name, corev1.LabelOSStable: "linux", catalog.InstanceTypeLabel: pool},
+		},
+		Status: corev1.NodeStatus{Capacity: has, Allocatable: has},
+	}
 }
 
 // furnish creates what all cohorts share: the nodes and the priority classes.
@@ -140,8 +149,15 @@ func newInstance(s *cohort, slot string, c client.Client) *instance {
 	return in
 }
 
+const kuotaSlot = "kuota"
+
+func (in *instance) byKuota() bool { return in.slot == kuotaSlot }
+
 func (in *instance) naming() desired.Naming {
 	naming := desired.DefaultNaming
+	if in.byKuota() {
+		return naming
+	}
 	naming.Prefix, naming.Cohort = "truth-", "truth-"+in.slot
 	return naming
 }
@@ -175,6 +191,9 @@ func (in *instance) allocated() map[string]quota.Resources {
 
 // apply writes the objects of the teams and the Cohort, as Kuota's controllers would.
 func (in *instance) apply(ctx context.Context, teams ...int) error {
+	if in.byKuota() {
+		return in.allocate(ctx, teams)
+	}
 	var wanted []runtime.ApplyConfiguration
 	if cohort, _ := desired.Cohort(in.naming(), desired.Unallocated(func(pool string) quota.Resources { return in.ready[pool] }, in.allocated())); cohort != nil {
 		wanted = append(wanted, cohort)
@@ -226,21 +245,53 @@ func (in *instance) job(k task) *batchv1.Job {
 	return job
 }
 
-// submit creates the Jobs a second apart. Each is created in the first half of a second
-// of the clock, because Kueue compares creation times in seconds.
-func (in *instance) submit(ctx context.Context) error {
-	begin := time.Now().Truncate(time.Second).Add(time.Second + time.Duration(in.seed%7)*50*time.Millisecond + 100*time.Millisecond)
-	for i, k := range in.tasks {
+// submit creates the Jobs at least a second apart. Kueue compares creation times of
+// Workloads in seconds, so each Workload must be of another second, also where Kueue
+// takes a while to create it.
+func (in *instance) submit(ctx context.Context, w *watcher) error {
+	for _, k := range in.tasks {
+		next := time.Now().Truncate(time.Second).Add(time.Second + 100*time.Millisecond)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
-		case <-time.After(time.Until(begin.Add(time.Duration(i) * time.Second))):
+		case <-time.After(time.Until(next)):
 		}
 		if err := in.client.Create(ctx, in.job(k)); err != nil {
 			return fmt.Errorf("submit %s: %w", k.name, err)
 		}
+		created := time.Now()
+		if err := until(ctx, func() error {
+			if _, ok := w.workloads(in)[k.name]; !ok {
+				return fmt.Errorf("Kueue has not created a Workload for %s", k.name)
+			}
+			return nil
+		}); err != nil {
+			return err
+		}
+		in.lag = max(in.lag, time.Since(created))
 	}
 	return nil
+}
+
+// nudge lets Kueue try all waiting tasks again, by quota of a resource that no task
+// requests. Kueue does not always do that when quota becomes free (0.19), so that a task
+// may wait that would start with any change of the cohort.
+func (in *instance) nudge(ctx context.Context) error {
+	var queue kueue.ClusterQueue
+	if err := in.client.Get(ctx, client.ObjectKey{Name: in.queue(0)}, &queue); err != nil {
+		return err
+	}
+	patch := client.MergeFrom(queue.DeepCopy())
+	for i := range queue.Spec.ResourceGroups {
+		for j := range queue.Spec.ResourceGroups[i].Flavors {
+			for k, r := range queue.Spec.ResourceGroups[i].Flavors[j].Resources {
+				if r.Name == catalog.Network {
+					queue.Spec.ResourceGroups[i].Flavors[j].Resources[k].NominalQuota.Add(resource.MustParse("1"))
+				}
+			}
+		}
+	}
+	return in.client.Patch(ctx, &queue, patch)
 }
 
 // remove deletes all objects but the namespaces, and returns when they are deleted.
@@ -257,6 +308,9 @@ func (in *instance) remove(ctx context.Context, w *watcher) error {
 		return nil
 	}); err != nil {
 		return err
+	}
+	if in.byKuota() {
+		return in.release(ctx)
 	}
 	var objects []client.Object
 	for i := range in.teams {

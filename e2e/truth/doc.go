@@ -8,13 +8,12 @@
 //	   └──▶ did it start? were exactly the named tasks preempted? is the figure minimal?
 //
 // A cohort is the teams and tasks of one seed. Its objects are built with package
-// desired, so that its queues are those that Kuota writes, and a change of an allocation
-// has all the effects that it has there: on amounts that follow from others, on limits in
-// percent, and on unallocated compute. An instance is a cohort on the cluster. A second
-// instance, with the same tasks in the same order, shows whether a figure is minimal, and
-// further ones look for changes that the page does not offer.
+// desired, so that its queues are those that Kuota writes. An instance is a cohort on the
+// cluster. A second instance, with the same tasks in the same order, shows whether a
+// figure is minimal, and further ones look for changes that the page does not offer.
 //
-// Dozens of instances run at once, in a Kueue cohort and namespaces of their own. In
-// contrast to Kuota's one cohort, flavors and priority classes are shared with others,
-// but quota is not: Kueue decides on all of them in the same cycles.
+// Dozens of instances run at once, in a Kueue cohort and namespaces of their own. That
+// leaves out what only Kuota's one cohort has: ComputeAllocations, so that offered quota
+// is set in the ClusterQueue and changes no amounts that follow from it, no limits in
+// percent, and no unallocated compute. Some seeds run through Kuota too, one at a time.
 package truth

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
@@ -37,51 +38,98 @@ type change struct {
 	class   string          // higherClass
 	pool    string          // borrowLimit, moreQuota
 	amounts quota.Resources // borrowLimit, moreQuota: the new quota or limit
-	// tasks are the names of the tasks that end, or that are preempted. others is how
-	// many more there are, without their names.
-	tasks  []string
-	others int
+	tasks   []string        // tasksEnd
+	tied    bool            // chance decides
+
+	preempts, starts named // tasks beside the one that the page is about
+}
+
+// named are tasks by name, sorted, and how many more there are without their names.
+type named struct {
+	names []string
+	more  int
+}
+
+func (n named) String() string { return fmt.Sprintf("%s+%d", strings.Join(n.names, ","), n.more) }
+
+// equals reports whether these are the tasks that are named, as far as they are.
+func (n named) equals(got []string) bool {
+	for _, name := range n.names {
+		if !slices.Contains(got, name) {
+			return false
+		}
+	}
+	return len(got) == len(n.names)+n.more
 }
 
 func (c change) String() string {
+	what := fmt.Sprintf("%s of %s in %s", c.kind, amountsText(c.amounts), c.pool)
 	switch c.kind {
 	case fewerPods:
-		return fmt.Sprintf("%d pods", c.pods)
+		what = fmt.Sprintf("%d pods", c.pods)
 	case tasksEnd:
-		return "end of " + strings.Join(c.tasks, ",")
+		what = "end of " + strings.Join(c.tasks, ",")
 	case higherClass:
-		return fmt.Sprintf("class %s, preempting %s", c.class, strings.Join(c.tasks, ","))
+		what = "class " + c.class
 	}
-	return fmt.Sprintf("%s of %s in %s", c.kind, amountsText(c.amounts), c.pool)
+	return what
 }
 
 // page is what the page of a task says of its start.
 type page struct {
 	headline string
-	differs  bool // Kueue gives another reason
+	checked  string // what it says about the simulation
+	differs  bool   // Kueue gives another reason
+	failed   bool   // nothing could be verified
 	changes  []change
 }
 
-// readPage reads the page of a task from the console.
-func readPage(ctx context.Context, browser *http.Client, console string, in *instance, k task) (page, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/tasks/%s/job/%s", console, in.namespace(k.team), k.name), nil)
+// pageLimit bounds the wait for the changes to be verified.
+const pageLimit = 2 * time.Minute
+
+// readPage reads the page of a task from the console, again until its changes are
+// verified.
+func (l *lab) readPage(ctx context.Context, in *instance, k task) (page, error) {
+	l.readers <- struct{}{}
+	defer func() { <-l.readers }()
+	ctx, cancel := context.WithTimeout(ctx, pageLimit)
+	defer cancel()
+	for {
+		p, computing, err := l.load(ctx, in, k)
+		if err != nil || !computing {
+			return p, err
+		}
+		select {
+		case <-ctx.Done():
+			return p, fmt.Errorf("page of %s: %w", k.name, ctx.Err())
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+}
+
+func (l *lab) load(ctx context.Context, in *instance, k task) (p page, computing bool, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("%s/tasks/%s/job/%s", l.console, in.namespace(k.team), k.name), nil)
 	if err != nil {
-		return page{}, err
+		return page{}, false, err
 	}
 	request.Header.Set("Accept", "text/html")
-	response, err := browser.Do(request)
+	response, err := l.browser.Do(request)
 	if err != nil {
-		return page{}, err
+		return page{}, false, err
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return page{}, fmt.Errorf("page of %s: %s", k.name, response.Status)
+		return page{}, false, fmt.Errorf("page of %s: %s", k.name, response.Status)
 	}
 	document, err := goquery.NewDocumentFromReader(response.Body)
 	if err != nil {
-		return page{}, err
+		return page{}, false, err
 	}
-	return parsePage(document)
+	if document.Find("#checked").AttrOr("data-state", "") == "computing" {
+		return page{}, true, nil
+	}
+	p, err = parsePage(document)
+	return p, false, err
 }
 
 // parsePage returns what the page of a waiting task says. A text that it does not know
@@ -92,6 +140,7 @@ func parsePage(document *goquery.Document) (p page, err error) {
 		return p, fmt.Errorf("the page does not say why the task waits")
 	}
 	p.headline = text(why.Find(".verdict strong"))
+	p.checked, p.failed = text(document.Find("#checked")), document.Find("#checked").AttrOr("data-state", "") == "failed"
 	p.differs = why.Find(".why-differs").Length() > 0
 	document.Find("#task-changes .why-changes > li").EachWithBreak(func(_ int, item *goquery.Selection) bool {
 		var c change
@@ -107,28 +156,40 @@ var (
 	podsTitle  = regexp.MustCompile(`^Run it with (\d+) pods?$`)
 	classTitle = regexp.MustCompile(`^Changing the class to (\S+)$`)
 	raiseTitle = regexp.MustCompile(`^Raising the (quota|borrowing limit) to (.+)$`)
-	raiseText  = regexp.MustCompile(`^of (\S+) for `)
+	raiseText  = regexp.MustCompile(`^of (\S+) for .* starts it\.$`)
 	moreTasks  = regexp.MustCompile(`(\d+) more`)
 )
 
 func parseChange(item *goquery.Selection) (c change, err error) {
-	title := text(item.Find("b").First())
-	whole := text(item)
-	item.Find("a").Each(func(_ int, link *goquery.Selection) {
-		href := link.AttrOr("href", "")
-		c.tasks = append(c.tasks, href[strings.LastIndex(href, "/")+1:])
-	})
-	slices.Sort(c.tasks)
-	if found := moreTasks.FindStringSubmatch(whole); found != nil {
-		c.others, _ = strconv.Atoi(found[1])
+	if tied := item.Find(".tied"); tied.Length() > 0 {
+		c.tied = true
+		tied.Remove()
 	}
+	effects := item.Find("[data-effect]")
+	effects.EachWithBreak(func(_ int, effect *goquery.Selection) bool {
+		switch said := text(effect); {
+		case strings.HasPrefix(said, "Kueue preempts "):
+			c.preempts = parseTasks(effect)
+		case strings.HasPrefix(said, "Also starts "):
+			c.starts = parseTasks(effect)
+		case strings.HasPrefix(said, "Then does not start "), strings.Contains(said, " then borrows "):
+		default:
+			err = fmt.Errorf("unknown effect %q", said)
+		}
+		return err == nil
+	})
+	effects.Remove()
+	if err != nil {
+		return c, err
+	}
+	title, whole := text(item.Find("b").First()), text(item.Find("div").First())
 	rest := strings.TrimSpace(strings.TrimPrefix(whole, title))
 	if found := podsTitle.FindStringSubmatch(title); found != nil && strings.HasSuffix(rest, "starts now.") {
 		n, _ := strconv.Atoi(found[1])
 		c.kind, c.pods = fewerPods, int32(n)
 		return c, nil
 	}
-	if found := classTitle.FindStringSubmatch(title); found != nil && strings.HasPrefix(rest, "preempts") {
+	if found := classTitle.FindStringSubmatch(title); found != nil && rest == "starts it." {
 		c.kind, c.class = higherClass, found[1]
 		return c, nil
 	}
@@ -140,11 +201,28 @@ func parseChange(item *goquery.Selection) (c change, err error) {
 		c.amounts, err = parseAmounts(found[2])
 		return c, err
 	}
-	if title == "" && regexp.MustCompile(`finish(es)?$`).MatchString(whole) && len(c.tasks) > 0 {
-		c.kind = tasksEnd
-		return c, nil
+	if ending := parseTasks(item); title == "The end of" && strings.HasSuffix(rest, "starts it.") && len(ending.names) > 0 {
+		c.kind, c.tasks = tasksEnd, ending.names
+		if ending.more > 0 {
+			err = fmt.Errorf("the page does not name all tasks: %q", whole)
+		}
+		return c, err
 	}
 	return c, fmt.Errorf("unknown change %q", whole)
+}
+
+// parseTasks returns the tasks that a selection links to.
+func parseTasks(s *goquery.Selection) (n named) {
+	s.Find("a").Each(func(_ int, link *goquery.Selection) {
+		if href := link.AttrOr("href", ""); strings.HasPrefix(href, "/tasks/") && strings.Contains(href, "/job/") && strings.Count(href, "/") == 4 {
+			n.names = append(n.names, href[strings.LastIndex(href, "/")+1:])
+		}
+	})
+	slices.Sort(n.names)
+	if found := moreTasks.FindStringSubmatch(text(s)); found != nil {
+		n.more, _ = strconv.Atoi(found[1])
+	}
+	return n
 }
 
 // parseAmounts parses figures such as "6 GPUs · 1,024.5 GiB".
@@ -183,25 +261,34 @@ func TestParsePage(t *testing.T) {
 		return parsePage(document)
 	}
 	got, err := parse(`
-		<li><b>Run it with 1 pod</b> instead of 3: starts now.</li>
-		<li><b></b> <a href="/tasks/n/job/t2">t2</a> 4 GPUs, <a href="/tasks/n/job/t1">t1</a> 1 GPU, 3 more finish</li>
-		<li><b>Changing the class to truth-mid</b> preempts <a href="/tasks/n/job/t4">t4</a> 4 GPUs</li>
-		<li><b>Raising the borrowing limit to 6 GPUs · 1,024.5 GiB</b> of truth.a for team a starts it now, and preempts nothing.</li>
-		<li><b>Raising the quota to 0.5 vCPU</b> of truth.b for team a.</li>`)
+		<li><div><b>Run it with 1 pod</b> instead of 3: starts now.</div></li>
+		<li><div><b>The end of</b> <a href="/tasks/n/job/t2">t2</a> 4 GPUs, <a href="/tasks/n/job/t1">t1</a> 1 GPU starts it.</div></li>
+		<li><div><b>Changing the class to truth-mid</b> starts it. <span class="tied">depends on a tie</span>
+			<p data-effect="preempted">Kueue preempts <a href="/tasks/n/job/t4">t4</a> 4 GPUs, 3 more</p>
+			<p data-effect="started">Also starts <a href="/tasks/n/job/t5">t5</a> 4 GPUs</p>
+			<p data-effect="missed">Then does not start <a href="/tasks/n/job/t6">t6</a> 4 GPUs</p></div>
+			<a href="/tasks/n/job/t7/class">Change class</a></li>
+		<li><div><b>Raising the borrowing limit to 6 GPUs · 1,024.5 GiB</b> of truth.a for team a starts it.</div></li>
+		<li><div><b>Raising the quota to 0.5 vCPU</b> of truth.b for team a starts it. <p data-effect="borrowed">Team a then borrows 4 GPUs.</p></div></li>`)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := []change{
 		{kind: fewerPods, pods: 1},
-		{kind: tasksEnd, tasks: []string{"t1", "t2"}, others: 3},
-		{kind: higherClass, class: "truth-mid", tasks: []string{"t4"}},
+		{kind: tasksEnd, tasks: []string{"t1", "t2"}},
+		{kind: higherClass, class: "truth-mid", tied: true, preempts: named{[]string{"t4"}, 3}, starts: named{[]string{"t5"}, 0}},
 		{kind: borrowLimit, pool: "truth.a", amounts: quota.Resources{catalog.GPU: 6, catalog.Memory: 1024*catalog.GiB + catalog.GiB/2}},
 		{kind: moreQuota, pool: "truth.b", amounts: quota.Resources{catalog.CPU: 500}},
 	}
-	if diff := cmp.Diff(want, got.changes, cmp.AllowUnexported(change{})); diff != "" || got.headline != "2 GPUs short." {
+	if diff := cmp.Diff(want, got.changes, cmp.AllowUnexported(change{}, named{})); diff != "" || got.headline != "2 GPUs short." {
 		t.Errorf("headline %q; changes (-want +got):\n%s", got.headline, diff)
 	}
-	if _, err := parse(`<li><b>Waiting</b> helps</li>`); err == nil {
-		t.Error("an unknown change is no error")
+	for _, unknown := range []string{
+		`<li><div><b>Waiting</b> helps</div></li>`,
+		`<li><div><b>Run it with 1 pod</b> instead of 3: starts now. <p data-effect="pods">Its pods change</p></div></li>`,
+	} {
+		if _, err := parse(unknown); err == nil {
+			t.Errorf("%s: got no error for a text that is not known", unknown)
+		}
 	}
 }

@@ -7,11 +7,15 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"kuota.dev/kuota/governance/quota"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // verdict is the answer to a question that may have none.
@@ -43,6 +47,7 @@ type outcome struct {
 
 	started verdict
 	exact   verdict // exactly the named tasks were preempted
+	also    verdict // exactly the named tasks started too
 	minimal verdict
 	found   string // what brute force found where the page offers nothing; empty for nothing
 	brute   bool   // brute force was tried
@@ -51,11 +56,11 @@ type outcome struct {
 
 // print prints all of a seed, so that a miss can be understood.
 func (o *outcome) print(mode string) {
-	fmt.Printf("seed %s %d: %s\n  admitted: %s\n  picked %s: %s\n", mode, o.seed, o.cohort, o.before, o.picked, o.page.headline)
+	fmt.Printf("seed %s %d: %s\n  admitted: %s\n  picked %s: %s %s\n", mode, o.seed, o.cohort, o.before, o.picked, o.page.headline, o.page.checked)
 	for _, c := range o.page.changes {
-		fmt.Printf("  offers %s\n", c)
+		fmt.Printf("  offers %s, preempts %s, also starts %s, tied %t\n", c, c.preempts, c.starts, c.tied)
 	}
-	fmt.Printf("  chosen %s: started %q, exact %q, minimal %q; skipped %q; brute force %t, found %q; after it %s\n", o.chosen, o.started, o.exact, o.minimal, o.skipped, o.brute, o.found, o.after)
+	fmt.Printf("  chosen %s: started %q, exact %q, minimal %q, also started %q; skipped %q; brute force %t, found %q; after it %s\n", o.chosen, o.started, o.exact, o.minimal, o.also, o.skipped, o.brute, o.found, o.after)
 	for _, cause := range o.causes {
 		fmt.Printf("  miss: %s\n", cause)
 	}
@@ -65,17 +70,24 @@ func (o *outcome) miss(format string, args ...any) {
 	o.causes = append(o.causes, fmt.Sprintf(format, args...))
 }
 
+// seedLimit bounds a seed: brute force takes up to twenty instances of half a minute.
+const seedLimit = 20 * time.Minute
+
 // lab is what all seeds share.
 type lab struct {
 	client  client.Client
 	watcher *watcher
 	browser *http.Client
 	console string
+	readers chan struct{} // bounds how many pages are read at a time: each is simulated
+
+	instances, nudged atomic.Int64 // begun, and changed by a nudge
 }
 
 // begin creates an instance and submits its tasks. It returns their states once they
-// are quiet.
+// are quiet. ok is false if they are not, or if Kueue saw the tasks in another order.
 func (l *lab) begin(ctx context.Context, s *cohort, slot string) (in *instance, now map[string]workload, ok bool, err error) {
+	l.instances.Add(1)
 	in = newInstance(s, slot, l.client)
 	all := make([]int, len(in.teams))
 	for i := range all {
@@ -84,10 +96,29 @@ func (l *lab) begin(ctx context.Context, s *cohort, slot string) (in *instance, 
 	if err := in.apply(ctx, all...); err != nil {
 		return in, nil, false, err
 	}
-	if err := in.submit(ctx); err != nil {
+	if err := until(ctx, func() error {
+		for i := range in.teams {
+			if err := l.observed(ctx, in.queue(i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
 		return in, nil, false, err
 	}
-	now, ok = l.watcher.quiet(ctx, in, len(in.tasks), time.Now())
+	if err := in.submit(ctx, l.watcher); err != nil {
+		return in, nil, false, err
+	}
+	if now, ok = l.watcher.quiet(ctx, in, len(in.tasks), time.Now()); !ok || !inOrder(in, now) {
+		return in, now, false, nil
+	}
+	if err := in.nudge(ctx); err != nil {
+		return in, nil, false, err
+	}
+	quiet := signature(now)
+	if now, ok = l.watcher.quiet(ctx, in, len(in.tasks), time.Now()); signature(now) != quiet {
+		l.nudged.Add(1)
+	}
 	return in, now, ok, nil
 }
 
@@ -109,6 +140,8 @@ func (l *lab) again(ctx context.Context, o *outcome, slot string) (in *instance,
 func (l *lab) run(ctx context.Context, seed uint64, slot string) (o outcome, err error) {
 	o = outcome{seed: seed, cohort: randomCohort(seed)}
 	random := rand.New(rand.NewPCG(seed, 21))
+	ctx, cancel := context.WithTimeout(ctx, seedLimit)
+	defer cancel()
 	in, before, ok, err := l.begin(ctx, o.cohort, slot)
 	if err != nil {
 		return o, err
@@ -117,7 +150,7 @@ func (l *lab) run(ctx context.Context, seed uint64, slot string) (o outcome, err
 		if in == nil {
 			return
 		}
-		if e := in.remove(ctx, l.watcher); err == nil {
+		if e := in.remove(context.WithoutCancel(ctx), l.watcher); err == nil {
 			err = e
 		}
 	}()
@@ -129,6 +162,9 @@ func (l *lab) run(ctx context.Context, seed uint64, slot string) (o outcome, err
 		}
 	}
 	switch {
+	case !ok && !inOrder(in, before):
+		o.skipped = "submitted in another order"
+		return o, nil
 	case !ok:
 		o.skipped = "restless"
 		return o, nil
@@ -137,8 +173,12 @@ func (l *lab) run(ctx context.Context, seed uint64, slot string) (o outcome, err
 		return o, nil
 	}
 	o.picked = waiting[random.IntN(len(waiting))]
-	if o.page, err = readPage(ctx, l.browser, l.console, in, o.picked); err != nil {
+	if o.page, err = l.readPage(ctx, in, o.picked); err != nil {
 		return o, err
+	}
+	if o.page.failed {
+		o.skipped = "not verified"
+		return o, nil
 	}
 	if len(o.page.changes) == 0 {
 		in, err = l.bruteForce(ctx, &o, in, before, slot)
@@ -150,8 +190,34 @@ func (l *lab) run(ctx context.Context, seed uint64, slot string) (o outcome, err
 	if err != nil {
 		return o, err
 	}
-	o.after = signature(after)
 	o.judge(before, after)
+	if len(o.causes) > 0 && len(started(before, after)) == 0 { // does Kueue not try?
+		if err := in.nudge(ctx); err != nil {
+			return o, err
+		}
+		if later, _ := l.watcher.quiet(ctx, in, len(after), time.Now()); slices.Contains(started(before, later), o.picked.name) {
+			o.miss("starts once Kueue tries all tasks again")
+		}
+	}
+	if len(o.causes) > 0 { // does chance decide?
+		if err = in.remove(ctx, l.watcher); err != nil {
+			return o, err
+		}
+		if in, before, ok, err = l.again(ctx, &o, slot); err != nil {
+			return o, err
+		} else if !ok {
+			in = nil
+			o.miss("not reproduced: three instances are in another state")
+			return o, nil
+		}
+		if after, err = l.try(ctx, in, o.picked, o.chosen); err != nil {
+			return o, err
+		}
+		second := outcome{cohort: o.cohort, picked: o.picked, chosen: o.chosen}
+		if second.judge(before, after); !slices.Equal(o.causes, second.causes) {
+			o.miss("differs in a second instance: %s", strings.Join(second.causes, "; "))
+		}
+	}
 	if o.started != yes || o.chosen.kind != moreQuota && o.chosen.kind != borrowLimit {
 		return o, nil
 	}
@@ -181,7 +247,10 @@ func (l *lab) run(ctx context.Context, seed uint64, slot string) (o outcome, err
 
 // try makes a change and returns the states once they are quiet.
 func (l *lab) try(ctx context.Context, in *instance, k task, c change) (map[string]workload, error) {
-	if err := in.make(ctx, k, c); err != nil {
+	if err := in.make(ctx, l.watcher, k, c); err != nil {
+		return nil, fmt.Errorf("make %s: %w", c, err)
+	}
+	if err := until(ctx, func() error { return l.reached(ctx, in, k, c) }); err != nil {
 		return nil, fmt.Errorf("make %s: %w", c, err)
 	}
 	tasks := len(in.tasks)
@@ -192,31 +261,69 @@ func (l *lab) try(ctx context.Context, in *instance, k task, c change) (map[stri
 	return after, nil
 }
 
+// reached returns nil once a change has reached Kueue's objects. It is not part of what
+// is measured: Kueue copies the pods and the class of a Job.
+func (l *lab) reached(ctx context.Context, in *instance, k task, c change) error {
+	now := l.watcher.workloads(in)
+	switch c.kind {
+	case fewerPods:
+		if got := now[k.name].pods; got != c.pods {
+			return fmt.Errorf("the Workload of %s has %d pods", k.name, got)
+		}
+	case higherClass:
+		if got := now[k.name].class; got != c.class {
+			return fmt.Errorf("the Workload of %s has class %q", k.name, got)
+		}
+	case tasksEnd:
+		for _, name := range c.tasks {
+			if _, ok := now[name]; ok {
+				return fmt.Errorf("the Workload of %s still exists", name)
+			}
+		}
+	default:
+		return l.observed(ctx, in.queue(k.team))
+	}
+	return nil
+}
+
+// observed returns nil once Kueue has observed a ClusterQueue as it is now.
+func (l *lab) observed(ctx context.Context, name string) error {
+	var queue kueue.ClusterQueue
+	if err := l.client.Get(ctx, client.ObjectKey{Name: name}, &queue); err != nil {
+		return err
+	}
+	if active := meta.FindStatusCondition(queue.Status.Conditions, kueue.ClusterQueueActive); active == nil || active.Status != metav1.ConditionTrue || active.ObservedGeneration != queue.Generation {
+		return fmt.Errorf("ClusterQueue %s: condition %+v at generation %d", name, active, queue.Generation)
+	}
+	return nil
+}
+
 // judge compares what happened after the change with what the page says.
 func (o *outcome) judge(before, after map[string]workload) {
 	starts, stops := started(before, after), preempted(before, after)
+	o.after = signature(after)
 	o.started = is(slices.Contains(starts, o.picked.name))
 	if o.started == no {
-		switch {
-		case len(starts) > 0:
-			o.miss("does not start: %s starts instead, preempting %s", others(starts, *o), others(stops, *o))
-		case len(stops) > 0:
-			o.miss("does not start: %s is preempted and starts again", others(stops, *o))
-		default:
-			o.miss("does not start: nothing happens")
+		instead := "a task of another team starts instead"
+		for _, k := range o.cohort.tasks {
+			if k.team == o.picked.team && slices.Contains(starts, k.name) {
+				instead = "a task of its team starts instead"
+			}
 		}
+		switch {
+		case len(starts) == 0 && len(stops) == 0 && o.cohort.teams[o.picked.team].Spec.QueueingStrategy == "StrictFIFO":
+			instead = "nothing happens in a StrictFIFO queue"
+		case len(starts) == 0:
+			instead = "nothing starts"
+		}
+		o.miss("does not start, %s: %s, preempting %s", instead, others(starts, *o), others(stops, *o))
 		return
 	}
-	named := o.chosen.tasks
-	if o.chosen.kind != higherClass {
-		named = nil
+	also := slices.DeleteFunc(starts, func(name string) bool { return name == o.picked.name })
+	if o.exact = is(o.chosen.preempts.equals(stops)); o.exact == no {
+		o.miss("preempts others: %s, and not %s", others(stops, *o), o.chosen.preempts)
 	}
-	missing := slices.DeleteFunc(slices.Clone(named), func(name string) bool { return slices.Contains(stops, name) })
-	extra := slices.DeleteFunc(slices.Clone(stops), func(name string) bool { return slices.Contains(named, name) })
-	o.exact = is(len(missing) == 0 && len(extra) == o.chosen.others)
-	if o.exact == no {
-		o.miss("preempts others: not %s; also %s", others(missing, *o), others(extra, *o))
-	}
+	o.also = is(o.chosen.starts.equals(also))
 }
 
 // others describes tasks by their relation to the picked one, for a cause.
@@ -267,7 +374,7 @@ func (l *lab) bruteForce(ctx context.Context, o *outcome, in *instance, before m
 			o.miss("brute force: %v", err)
 		} else if slices.Contains(started(before, after), o.picked.name) {
 			o.found = c.String()
-			o.miss("offers nothing (%s): %s starts it", o.page.headline, c)
+			o.miss("offers nothing: %s starts it; the page says %q and %q", c, o.page.headline, o.page.checked)
 			return in, nil
 		}
 		if err := in.remove(ctx, l.watcher); err != nil {

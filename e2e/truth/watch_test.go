@@ -21,9 +21,10 @@ import (
 )
 
 const (
-	// settle is how long nothing must change until an instance is quiet: Kueue requeues
-	// tasks that were inadmissible in batches, a second apart.
-	settle = 4 * time.Second
+	// settle is how long nothing must change until an instance is quiet, on a machine
+	// where Kueue answers at once: it requeues tasks that were inadmissible in batches, a
+	// second apart.
+	settle = 3 * time.Second
 	// restless is how long an instance may take until it is quiet. Kueue preempts in a
 	// loop in some of those that take longer.
 	restless = 60 * time.Second
@@ -37,7 +38,9 @@ type workload struct {
 	flavors   string // assigned
 	starts    int    // how often quota was reserved
 	preempted int32  // how often
-	inactive  bool
+	pods      int32
+	class     string
+	created   time.Time // in seconds, as Kueue orders by it
 }
 
 // watcher keeps the state of all Workloads.
@@ -98,7 +101,13 @@ func (w *watcher) note(o *kueue.Workload, deleted bool) {
 		}
 		return
 	}
-	now := workload{uid: o.UID, reserved: is(kueue.WorkloadQuotaReserved), inactive: o.Spec.Active != nil && !*o.Spec.Active}
+	now := workload{uid: o.UID, created: o.CreationTimestamp.Time, reserved: is(kueue.WorkloadQuotaReserved)}
+	for _, set := range o.Spec.PodSets {
+		now.pods += set.Count
+	}
+	if o.Spec.PriorityClassRef != nil {
+		now.class = o.Spec.PriorityClassRef.Name
+	}
 	now.evicting = now.reserved && is(kueue.WorkloadEvicted)
 	if was.uid == o.UID {
 		now.starts = was.starts
@@ -142,10 +151,12 @@ func (w *watcher) workloads(in *instance) map[string]workload {
 	return found
 }
 
-// quiet waits until nothing has changed for settle, at least since a time, and returns
-// the states. ok is false if that takes longer than restless.
+// quiet waits until the instance has so many tasks and nothing has changed for settle, at
+// least since a time, and returns the states. ok is false if that takes longer than
+// restless.
 func (w *watcher) quiet(ctx context.Context, in *instance, tasks int, since time.Time) (now map[string]workload, ok bool) {
-	for deadline := time.Now().Add(restless); ; time.Sleep(100 * time.Millisecond) {
+	settle := settle + 4*in.lag
+	for deadline := time.Now().Add(restless + 5*settle); ; time.Sleep(100 * time.Millisecond) {
 		last := since
 		w.mu.Lock()
 		for i := range in.teams {
@@ -165,10 +176,23 @@ func (w *watcher) quiet(ctx context.Context, in *instance, tasks int, since time
 	}
 }
 
+// inOrder reports whether Kueue saw the tasks of an instance in the order of their
+// submission: on a busy machine it may create two Workloads within a second.
+func inOrder(in *instance, all map[string]workload) bool {
+	for i, k := range in.tasks[1:] {
+		if !all[k.name].created.After(all[in.tasks[i].name].created) {
+			return false
+		}
+	}
+	return true
+}
+
+func sortedNames(all map[string]workload) []string { return slices.Sorted(maps.Keys(all)) }
+
 // signature describes which tasks use quota, and in which pools.
 func signature(all map[string]workload) string {
 	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(all)) {
+	for _, name := range sortedNames(all) {
 		if s := all[name]; s.reserved {
 			parts = append(parts, name+"["+s.flavors+"]")
 		}
@@ -178,7 +202,7 @@ func signature(all map[string]workload) string {
 
 // started returns the tasks for which quota was reserved between two states.
 func started(before, after map[string]workload) (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(after)) {
+	for _, name := range sortedNames(after) {
 		if after[name].starts > before[name].starts || after[name].uid != before[name].uid && after[name].starts > 0 {
 			names = append(names, name)
 		}
@@ -188,7 +212,7 @@ func started(before, after map[string]workload) (names []string) {
 
 // preempted returns the tasks that Kueue preempted between two states.
 func preempted(before, after map[string]workload) (names []string) {
-	for _, name := range slices.Sorted(maps.Keys(after)) {
+	for _, name := range sortedNames(after) {
 		if after[name].preempted > before[name].preempted && after[name].uid == before[name].uid {
 			names = append(names, name)
 		}
