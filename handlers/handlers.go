@@ -92,7 +92,7 @@ func (h *Handlers) Register(s *web.Server) {
 		c,
 		&dashboard.Pages{Console: c, History: h.History, Classes: classes, HardwarePages: hardwarePages},
 		&tasks.Pages{Console: c, Actions: h.Actions, History: h.History, Classes: classes, Changes: h.TaskChanges, Advice: h.AdviceChanges},
-		&teams.Pages{Console: c, Submit: h.Submit, History: h.History, Classes: classes},
+		&teams.Pages{Console: c, Submit: h.Submit, History: h.History, Classes: classes, Advice: h.AdviceChanges},
 		&instances.Pages{Console: c},
 		allocationPages,
 		policyPages,

@@ -93,4 +93,5 @@ type TeamsPage struct {
 	Chrome
 	Controls Controls
 	Teams    TeamTable
+	Shares   *Shares // nil for none
 }

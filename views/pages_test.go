@@ -81,7 +81,7 @@ func TestFragmentsHaveTheirIDs(t *testing.T) {
 		"allocation":      AllocationDetailBody(sampleDetail()),
 		"tasks":           TasksLive(sampleTasks()),
 		"dashboard":       DashboardLive(sampleDashboard()),
-		"teams":           TeamsLive(sampleTeams()),
+		"teams":           TeamsLive(sampleTeams(), nil),
 		"held":            ChartFigure(sampleChart()),
 		"gone":            NoTeamCard("gone"),
 		"cluster-status":  ClusterStatusLine(ClusterStatus{Name: "ml-cluster"}),

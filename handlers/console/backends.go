@@ -64,6 +64,8 @@ type Tasks interface {
 	HeadWithin(ctx context.Context, scope access.Scope, team string, n int, patience time.Duration) ([]queries.Item, int, error)
 	Detail(ctx context.Context, user governance.User, namespace, kind, name, uid string) (queries.Detail, error)
 	YAML(ctx context.Context, user governance.User, namespace, kind, name, uid string) (string, error)
+	// SharesWithin returns how idle compute is shared, as a scope sees it.
+	SharesWithin(ctx context.Context, scope access.Scope) (queries.Shares, error)
 	// LoopsWithin returns the preemption loops that are visible within a scope.
 	LoopsWithin(ctx context.Context, scope access.Scope) ([]queries.GuardedLoop, error)
 	// Redactor returns a function that removes names outside the scope from a message of

@@ -20,9 +20,14 @@ const FiguresMinGap = time.Second
 
 // StreamFigures streams a page of figures to all readers with the same scope, at
 // most once a second. id is that of the live part. part returns its render function
-// for a scope.
-func (h *Console) StreamFigures(s *web.Server, c echo.Context, id string, values url.Values, part func(access.Scope) func(context.Context) (templ.Component, error)) error {
-	return s.Stream(c, web.Part{Changed: h.CapacityChanges.Subscribe, MinGap: FiguresMinGap, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
+// for a scope. The page is rendered when capacity changes, or what also signals,
+// unless it is nil.
+func (h *Console) StreamFigures(s *web.Server, c echo.Context, id string, values url.Values, part func(access.Scope) func(context.Context) (templ.Component, error), also Listener) error {
+	changed := h.CapacityChanges.Subscribe
+	if also != nil {
+		changed = Either(h.CapacityChanges, also)
+	}
+	return s.Stream(c, web.Part{Changed: changed, MinGap: FiguresMinGap, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
 		scope, err := h.Tasks.Scope(ctx, UserOf(c))
 		if governance.KindOf(err) == governance.Outside {
 			return "nothing of " + id, func(context.Context) (templ.Component, error) { return views.NoTeamCard(id), nil }, nil

@@ -65,7 +65,7 @@ func (h *Pages) dashboardEvents(s *web.Server) func(echo.Context) error {
 				page, err := h.dashboardPage(ctx, scope, snapshot, h.dashboardQuery(ctx, values), kept)
 				return views.DashboardLive(page), err
 			}
-		})
+		}, nil)
 	}
 }
 

@@ -160,6 +160,7 @@ type Backend struct {
 	ActionsBackend  ActionsBackend
 	CapacityBackend CapacityBackend
 	Loops           []queries.GuardedLoop
+	Shares          queries.Shares
 	WithinAsked     time.Duration   // of the last call
 	Past            console.History // nil for none
 	UserScope       *access.Scope   // nil for all
@@ -216,6 +217,10 @@ func (d *Backend) ClassesWithin(_ context.Context, _ access.Scope, _ []string, w
 	list := d.List
 	list.Teams = d.Teams
 	return list, d.ReadError
+}
+
+func (d *Backend) SharesWithin(context.Context, access.Scope) (queries.Shares, error) {
+	return d.Shares, nil
 }
 
 func (d *Backend) LoopsWithin(context.Context, access.Scope) ([]queries.GuardedLoop, error) {

@@ -16,6 +16,7 @@ type Pages struct {
 	Submit  Submit
 	History console.History // nil for none
 	Classes *classstats.Stats
+	Advice  console.Listener // of what simulations add to the pages
 }
 
 // Register adds the routes of this package to the server.

@@ -36,7 +36,15 @@ func (h *Pages) teams(c echo.Context) error {
 		return err
 	}
 	resource := q.Counted(s)
-	page := views.TeamsPage{Controls: q.Controls("Teams", s, false), Teams: q.TeamTable(q.TeamLines(s, resource), resource, teamsOnPage)}
+	scope, err := h.Tasks.Scope(c.Request().Context(), console.UserOf(c))
+	if err != nil {
+		return err
+	}
+	shares, err := h.sharesWithin(c.Request().Context(), scope)
+	if err != nil {
+		return err
+	}
+	page := views.TeamsPage{Shares: shares, Controls: q.Controls("Teams", s, false), Teams: q.TeamTable(q.TeamLines(s, resource), resource, teamsOnPage)}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = "Teams", "teams", urls.With(urls.TeamsEvents, q.Values)
 	return web.Render(c, http.StatusOK, views.Teams(page))
@@ -53,9 +61,13 @@ func (h *Pages) teamsEvents(s *web.Server) func(echo.Context) error {
 					return nil, err
 				}
 				resource := q.Counted(s)
-				return views.TeamsLive(q.TeamTable(q.TeamLines(s, resource), resource, teamsOnPage)), nil
+				shares, err := h.sharesWithin(ctx, scope)
+				if err != nil {
+					return nil, err
+				}
+				return views.TeamsLive(q.TeamTable(q.TeamLines(s, resource), resource, teamsOnPage), shares), nil
 			}
-		})
+		}, h.Advice)
 	}
 }
 

@@ -1,10 +1,12 @@
 package teams_test
 
 import (
+	"math"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/catalog"
@@ -310,6 +312,40 @@ func TestVerify(t *testing.T) {
 			}
 			if answer.Find("[data-verify]").Length() > 0 {
 				t.Error("the answer asks again")
+			}
+		})
+	}
+}
+
+// TestShares shows the shares of teams, what starts next, and what is preempted.
+func TestShares(t *testing.T) {
+	gpu := quota.FlavorResource{Flavor: "p5", Resource: "nvidia.com/gpu"}
+	task := func(name string) []explain.AdmittedWorkload {
+		return []explain.AdmittedWorkload{{Name: name, Kind: "Job", Namespace: "hyperpod-ns-vision", Usage: quota.FlavorResourceQuantities{gpu: 4}}}
+	}
+	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		shares queries.Shares
+		want   []string
+		state  string
+	}{
+		"fair": {queries.Shares{Fair: true, Teams: []queries.TeamShare{{Team: "vision", Weight: 2, Share: 125}, {Team: "idle", Weight: 0, Share: math.Inf(1)}}, Outlook: queries.Outlook{At: now,
+			Next: []queries.Next{{FlavorResource: gpu, Amount: 2, Tasks: task("train")}}, Preempted: []queries.Preemption{{Of: task("sweep"), For: task("urgent")}}}},
+			[]string{"Fair shares", "vision", "125", "∞", "2 GPUs of p5 would start train 4 GPUs", "sweep 4 GPUs for urgent 4 GPUs"}, "verified"},
+		"first come": {queries.Shares{Outlook: queries.Outlook{At: now}}, []string{"first come, first served", "No waiting task would start with more of it."}, "verified"},
+		"failed":     {queries.Shares{Fair: true, Outlook: queries.Outlook{At: now, Failed: worker.ErrTimeout}}, []string{"the simulation took too long"}, "failed"},
+		"computing":  {queries.Shares{Fair: true, Outlook: queries.Outlook{Computing: true}}, []string{"Asking Kueue's scheduler"}, "computing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, page := handlerstest.Get(t, handlerstest.Serve(t, &handlerstest.Backend{Shares: tc.shares})+"/teams")
+			got := strings.Join(strings.Fields(page.Find("#shares").Text()), " ")
+			for _, text := range tc.want {
+				if !strings.Contains(got, text) {
+					t.Errorf("the card lacks %q: %s", text, got)
+				}
+			}
+			if state := page.Find("#outlook").AttrOr("data-state", ""); state != tc.state {
+				t.Errorf("state %q, want %q", state, tc.state)
 			}
 		})
 	}

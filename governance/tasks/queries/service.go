@@ -29,6 +29,7 @@ type Service struct {
 	AdviceChanges cluster.Notifier
 
 	advisor    advisor
+	outlooks   outlooks
 	visibility visibilityCache
 	shown      shownVerdicts
 	briefs     briefs
