@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -18,6 +19,7 @@ type Change struct {
 	ClusterQueues   []*kueue.ClusterQueue   `json:"clusterQueues,omitempty"`
 	LocalQueues     []*kueue.LocalQueue     `json:"localQueues,omitempty"`
 	AdmissionChecks []*kueue.AdmissionCheck `json:"admissionChecks,omitempty"`
+	LimitRanges     []*corev1.LimitRange    `json:"limitRanges,omitempty"`
 	Workloads       []*kueue.Workload       `json:"workloads,omitempty"`
 	Removed         Removed                 `json:"removed,omitzero"`
 }
@@ -30,6 +32,7 @@ type Removed struct {
 	ClusterQueues   []string               `json:"clusterQueues,omitempty"`
 	LocalQueues     []types.NamespacedName `json:"localQueues,omitempty"`
 	AdmissionChecks []string               `json:"admissionChecks,omitempty"`
+	LimitRanges     []types.NamespacedName `json:"limitRanges,omitempty"`
 	Workloads       []types.NamespacedName `json:"workloads,omitempty"`
 }
 
@@ -45,8 +48,9 @@ func (c *Change) Apply(s *Snapshot) *Snapshot {
 	next.Cohorts = replaced(s.Cohorts, c.Cohorts, c.Removed.Cohorts, (*kueue.Cohort).GetName)
 	next.ClusterQueues = replaced(s.ClusterQueues, c.ClusterQueues, c.Removed.ClusterQueues, (*kueue.ClusterQueue).GetName)
 	next.AdmissionChecks = replaced(s.AdmissionChecks, c.AdmissionChecks, c.Removed.AdmissionChecks, (*kueue.AdmissionCheck).GetName)
-	next.LocalQueues = replaced(s.LocalQueues, c.LocalQueues, c.Removed.LocalQueues, localQueueKey)
-	next.Workloads = replaced(s.Workloads, c.Workloads, c.Removed.Workloads, workloadKey)
+	next.LocalQueues = replaced(s.LocalQueues, c.LocalQueues, c.Removed.LocalQueues, namespaced)
+	next.LimitRanges = replaced(s.LimitRanges, c.LimitRanges, c.Removed.LimitRanges, namespaced)
+	next.Workloads = replaced(s.Workloads, c.Workloads, c.Removed.Workloads, namespaced)
 	return &next
 }
 
@@ -101,8 +105,9 @@ func Difference(from, to *Snapshot) Change {
 	c.Cohorts, c.Removed.Cohorts = difference(from.Cohorts, to.Cohorts, (*kueue.Cohort).GetName)
 	c.ClusterQueues, c.Removed.ClusterQueues = difference(from.ClusterQueues, to.ClusterQueues, (*kueue.ClusterQueue).GetName)
 	c.AdmissionChecks, c.Removed.AdmissionChecks = difference(from.AdmissionChecks, to.AdmissionChecks, (*kueue.AdmissionCheck).GetName)
-	c.LocalQueues, c.Removed.LocalQueues = difference(from.LocalQueues, to.LocalQueues, localQueueKey)
-	c.Workloads, c.Removed.Workloads = difference(from.Workloads, to.Workloads, workloadKey)
+	c.LocalQueues, c.Removed.LocalQueues = difference(from.LocalQueues, to.LocalQueues, namespaced)
+	c.LimitRanges, c.Removed.LimitRanges = difference(from.LimitRanges, to.LimitRanges, namespaced)
+	c.Workloads, c.Removed.Workloads = difference(from.Workloads, to.Workloads, namespaced)
 	return c
 }
 
@@ -128,10 +133,6 @@ func difference[T comparable, K comparable](from, to []T, name func(T) K) (chang
 	return changed, removed
 }
 
-func localQueueKey(q *kueue.LocalQueue) types.NamespacedName {
-	return types.NamespacedName{Namespace: q.Namespace, Name: q.Name}
-}
-
-func workloadKey(w *kueue.Workload) types.NamespacedName {
-	return types.NamespacedName{Namespace: w.Namespace, Name: w.Name}
+func namespaced[T metav1.Object](o T) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
 }

@@ -14,8 +14,8 @@ import (
 // A ClusterQueue without a cohort is a root by itself.
 func (q *Question) Scope(s *Snapshot) (roots []string, ok bool) {
 	c := &q.Change
-	if c.Configuration != nil || len(c.Cohorts)+len(c.Flavors)+len(c.Namespaces)+len(c.AdmissionChecks) > 0 ||
-		len(c.Removed.Cohorts)+len(c.Removed.Flavors)+len(c.Removed.Namespaces)+len(c.Removed.AdmissionChecks) > 0 {
+	if c.Configuration != nil || len(c.Cohorts)+len(c.Flavors)+len(c.Namespaces)+len(c.AdmissionChecks)+len(c.LimitRanges) > 0 ||
+		len(c.Removed.Cohorts)+len(c.Removed.Flavors)+len(c.Removed.Namespaces)+len(c.Removed.AdmissionChecks)+len(c.Removed.LimitRanges) > 0 {
 		return nil, false
 	}
 	found := map[string]bool{}
@@ -27,21 +27,21 @@ func (q *Question) Scope(s *Snapshot) (roots []string, ok bool) {
 		}
 		locals := slices.Clone(c.Removed.LocalQueues)
 		for _, o := range c.LocalQueues {
-			locals = append(locals, localQueueKey(o))
+			locals = append(locals, namespaced(o))
 		}
 		touched := map[types.NamespacedName]bool{}
 		for _, key := range c.Removed.Workloads {
 			touched[key] = true
 		}
 		for _, o := range c.Workloads {
-			touched[workloadKey(o)] = true
+			touched[namespaced(o)] = true
 		}
 		if namespace, name, ok := strings.Cut(q.Target, "/"); ok {
 			touched[types.NamespacedName{Namespace: namespace, Name: name}] = true
 		}
 		if len(touched) > 0 {
 			for _, w := range state.Workloads {
-				if touched[workloadKey(w)] {
+				if touched[namespaced(w)] {
 					queues = append(queues, t.queuesOf(w)...)
 				}
 			}
@@ -112,7 +112,7 @@ func newTree(s *Snapshot) tree {
 		t.root[q.Name] = root
 	}
 	for _, q := range s.LocalQueues {
-		t.locals[localQueueKey(q)] = string(q.Spec.ClusterQueue)
+		t.locals[namespaced(q)] = string(q.Spec.ClusterQueue)
 	}
 	return t
 }

@@ -21,6 +21,7 @@ type Snapshot struct {
 	ClusterQueues   []*kueue.ClusterQueue   `json:"clusterQueues,omitempty"`
 	LocalQueues     []*kueue.LocalQueue     `json:"localQueues,omitempty"`
 	AdmissionChecks []*kueue.AdmissionCheck `json:"admissionChecks,omitempty"`
+	LimitRanges     []*corev1.LimitRange    `json:"limitRanges,omitempty"`
 	Workloads       []*kueue.Workload       `json:"workloads,omitempty"`
 	// Omitted is what decides on admission in the cluster and not in a simulation.
 	Omitted []Omission `json:"omitted,omitempty"`
@@ -31,8 +32,12 @@ type Omission string
 
 // The omissions.
 const (
-	OmittedTopology Omission = "Topology"        // placement of pods on nodes close to each other
-	OmittedChecks   Omission = "AdmissionChecks" // all are passed at once
+	OmittedTopology      Omission = "Topology"             // placement of pods on nodes close to each other
+	OmittedChecks        Omission = "AdmissionChecks"      // all are passed at once
+	OmittedElasticSlices Omission = "ElasticSlices"        // that replace each other
+	OmittedUsageHistory  Omission = "AdmissionFairSharing" // past usage of LocalQueues
+	OmittedDevices       Omission = "DynamicResources"     // devices that pods claim
+	OmittedOverhead      Omission = "RuntimeClasses"       // overhead of pods that only their RuntimeClass has
 )
 
 // Configuration is the part of Kueue's configuration that decides on admission and

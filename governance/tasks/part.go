@@ -293,6 +293,11 @@ const (
 	SliceNameAnnotation = "kueue.x-k8s.io/workload-slice-name"
 	// SliceReplacementAnnotation names the slice that this one replaces (Kueue 0.18 and later).
 	SliceReplacementAnnotation = "kueue.x-k8s.io/workload-slice-replacement-for"
+	// ElasticJobAnnotation marks the Workloads of elastic jobs (Kueue 0.13 and later).
+	ElasticJobAnnotation = "kueue.x-k8s.io/elastic-job"
+	// AllowedFlavorsAnnotation restricts the flavors of a Workload (Kueue 0.18 and later,
+	// with the gate ConcurrentAdmission).
+	AllowedFlavorsAnnotation = "kueue.x-k8s.io/workload-allowed-resource-flavors"
 )
 
 // PreemptionConfigAnnotation names the PreemptionConfig of a ClusterQueue (Kueue

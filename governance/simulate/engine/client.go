@@ -25,6 +25,7 @@ type objects struct {
 	namespaces    map[string]*corev1.Namespace
 	clusterQueues map[string]*kueue.ClusterQueue
 	localQueues   map[client.ObjectKey]*kueue.LocalQueue
+	limitRanges   map[string][]corev1.LimitRange // by namespace
 	// admitted are the Workloads that have quota in the snapshot, by LocalQueue.
 	admitted map[client.ObjectKey][]kueue.Workload
 
@@ -35,7 +36,7 @@ type objects struct {
 
 func newObjects() *objects {
 	return &objects{
-		namespaces: map[string]*corev1.Namespace{}, clusterQueues: map[string]*kueue.ClusterQueue{}, localQueues: map[client.ObjectKey]*kueue.LocalQueue{},
+		namespaces: map[string]*corev1.Namespace{}, clusterQueues: map[string]*kueue.ClusterQueue{}, localQueues: map[client.ObjectKey]*kueue.LocalQueue{}, limitRanges: map[string][]corev1.LimitRange{},
 		admitted: map[client.ObjectKey][]kueue.Workload{}, workloads: map[client.ObjectKey]*kueue.Workload{}, changed: map[client.ObjectKey]*kueue.Workload{},
 	}
 }
@@ -79,26 +80,30 @@ func (o *objects) Get(_ context.Context, key client.ObjectKey, to client.Object,
 	return nil
 }
 
-// List returns the LocalQueues of a ClusterQueue, and the admitted Workloads of a
-// LocalQueue: the queues must know them so that their end lets others be tried again.
-// All other Workloads are not listed, because the caches get them by events. The
-// requests in a snapshot are adjusted by LimitRanges already.
+// List returns the LocalQueues of a ClusterQueue, the LimitRanges of a namespace, and
+// the admitted Workloads of a LocalQueue: the queues must know them so that their end
+// lets others be tried again. All other Workloads are not listed, because the caches
+// get them by events.
 func (o *objects) List(_ context.Context, to client.ObjectList, options ...client.ListOption) error {
 	var by client.ListOptions
 	by.ApplyOptions(options)
-	list, ok := to.(*kueue.LocalQueueList)
-	if !ok {
-		switch to := to.(type) {
-		case *kueue.WorkloadList:
-			if queue, has := by.FieldSelector.RequiresExactMatch(indexer.WorkloadQueueKey); has {
-				to.Items = slices.Clone(o.admitted[client.ObjectKey{Namespace: by.Namespace, Name: queue}])
-			}
-			return nil
-		case *corev1.LimitRangeList, *corev1.NodeList, *corev1.PodList:
-			return nil
+	switch to := to.(type) {
+	case *kueue.LocalQueueList:
+		o.listLocalQueues(to, by)
+	case *corev1.LimitRangeList:
+		to.Items = o.limitRanges[by.Namespace]
+	case *kueue.WorkloadList:
+		if queue, has := by.FieldSelector.RequiresExactMatch(indexer.WorkloadQueueKey); has {
+			to.Items = slices.Clone(o.admitted[client.ObjectKey{Namespace: by.Namespace, Name: queue}])
 		}
+	case *corev1.NodeList, *corev1.PodList:
+	default:
 		return fmt.Errorf("list %T: not part of a simulation", to)
 	}
+	return nil
+}
+
+func (o *objects) listLocalQueues(list *kueue.LocalQueueList, by client.ListOptions) {
 	for _, q := range o.localQueues {
 		if of, has := by.FieldSelector.RequiresExactMatch(indexer.QueueClusterQueueKey); has && string(q.Spec.ClusterQueue) == of {
 			list.Items = append(list.Items, *q)
@@ -107,7 +112,6 @@ func (o *objects) List(_ context.Context, to client.ObjectList, options ...clien
 	slices.SortFunc(list.Items, func(a, b kueue.LocalQueue) int {
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
-	return nil
 }
 
 // Status returns the writer of Workload status.

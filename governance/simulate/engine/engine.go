@@ -135,6 +135,9 @@ func newRun(s *simulate.Snapshot, o Options) (*run, error) {
 			r.objects.admitted[key] = append(r.objects.admitted[key], *w)
 		}
 	}
+	for _, l := range s.LimitRanges {
+		r.objects.limitRanges[l.Namespace] = append(r.objects.limitRanges[l.Namespace], *l)
+	}
 	r.patience = 2 + len(s.Flavors)
 	r.cache = schdcache.New(r.objects, cacheOptions...)
 	r.queues, r.requeuer = qcache.NewManagerForUnitTestsWithRequeuer(r.objects, r.cache, queueOptions...)

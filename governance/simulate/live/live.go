@@ -5,6 +5,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -146,9 +147,10 @@ func (s *Simulator) take(ctx context.Context, reader client.Reader, now time.Tim
 		cohorts    kueue.CohortList
 		queues     kueue.ClusterQueueList
 		locals     kueue.LocalQueueList
+		limits     corev1.LimitRangeList
 		workloads  kueue.WorkloadList
 	)
-	for _, list := range []client.ObjectList{&namespaces, &flavors, &cohorts, &queues, &locals, &workloads} {
+	for _, list := range []client.ObjectList{&namespaces, &flavors, &cohorts, &queues, &locals, &limits, &workloads} {
 		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return nil, cluster.Translate(fmt.Sprintf("list %T", list), err)
 		}
@@ -161,10 +163,12 @@ func (s *Simulator) take(ctx context.Context, reader client.Reader, now time.Tim
 			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Name, Labels: o.Labels}}
 		}))
 	}
-	topology := false
+	omits := map[simulate.Omission]bool{}
 	for i := range flavors.Items {
 		o := &flavors.Items[i]
-		topology = topology || o.Spec.TopologyName != nil
+		if o.Spec.TopologyName != nil {
+			omits[simulate.OmittedTopology] = true
+		}
 		n.Flavors = append(n.Flavors, converted(c, o, func() *kueue.ResourceFlavor {
 			slim := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: o.Name}, Spec: *o.Spec.DeepCopy()}
 			slim.Spec.TopologyName = nil
@@ -184,7 +188,11 @@ func (s *Simulator) take(ctx context.Context, reader client.Reader, now time.Tim
 			return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: o.Name, Generation: o.Generation, DeletionTimestamp: o.DeletionTimestamp}, Spec: *o.Spec.DeepCopy(),
 				Status: kueue.ClusterQueueStatus{Conditions: active(o)}}
 		}))
+		if o.Spec.AdmissionScope != nil {
+			omits[simulate.OmittedUsageHistory] = true
+		}
 		if s := o.Spec.AdmissionChecksStrategy; s != nil {
+			omits[simulate.OmittedChecks] = omits[simulate.OmittedChecks] || len(s.AdmissionChecks) > 0
 			for _, rule := range s.AdmissionChecks {
 				checks[rule.Name] = true
 			}
@@ -196,6 +204,12 @@ func (s *Simulator) take(ctx context.Context, reader client.Reader, now time.Tim
 			return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}, Spec: *o.Spec.DeepCopy()}
 		}))
 	}
+	for i := range limits.Items {
+		o := &limits.Items[i]
+		n.LimitRanges = append(n.LimitRanges, converted(c, o, func() *corev1.LimitRange {
+			return &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}, Spec: *o.Spec.DeepCopy()}
+		}))
+	}
 	for name := range checks {
 		n.AdmissionChecks = append(n.AdmissionChecks, &kueue.AdmissionCheck{ObjectMeta: metav1.ObjectMeta{Name: string(name)},
 			Status: kueue.AdmissionCheckStatus{Conditions: []metav1.Condition{{Type: kueue.AdmissionCheckActive, Status: metav1.ConditionTrue}}}})
@@ -203,15 +217,18 @@ func (s *Simulator) take(ctx context.Context, reader client.Reader, now time.Tim
 	for i := range workloads.Items {
 		if o := &workloads.Items[i]; !meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadFinished) {
 			n.Workloads = append(n.Workloads, converted(c, o, func() *kueue.Workload { return Workload(o) }))
+			for _, part := range omitted(o) {
+				omits[part] = true
+			}
 		}
 	}
 	s.previous = c.to
-	if topology {
-		n.Omitted = append(n.Omitted, simulate.OmittedTopology)
+	for part, used := range omits {
+		if used {
+			n.Omitted = append(n.Omitted, part)
+		}
 	}
-	if len(checks) > 0 {
-		n.Omitted = append(n.Omitted, simulate.OmittedChecks)
-	}
+	slices.Sort(n.Omitted)
 	return n, nil
 }
 

@@ -2,6 +2,8 @@ package index
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"maps"
 	"slices"
@@ -14,6 +16,7 @@ import (
 	"kuota.dev/kuota/governance/tasks"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -24,8 +27,12 @@ const (
 	maxInterned = 4096    // groups of pods that equal Workloads share; twice as many at most
 )
 
-// keptAnnotations are those that tasks are read from.
-var keptAnnotations = []string{tasks.AdmissionGatedByAnnotation, tasks.SliceNameAnnotation, tasks.SliceReplacementAnnotation, tasks.PriorityBoostAnnotation, loopguard.MarkAnnotation}
+// keptAnnotations are those that tasks are read from, and those that Kueue's
+// scheduler reads.
+var keptAnnotations = []string{
+	tasks.AdmissionGatedByAnnotation, tasks.SliceNameAnnotation, tasks.SliceReplacementAnnotation, tasks.PriorityBoostAnnotation, loopguard.MarkAnnotation,
+	tasks.ElasticJobAnnotation, tasks.AllowedFlavorsAnnotation,
+}
 
 // internPool keeps one copy of values that many objects share, and drops those that
 // were not used for long. It is safe for concurrent use.
@@ -59,8 +66,9 @@ type slimmer struct {
 	assignments internPool[[]kueue.PodSetAssignment]
 }
 
-// slim reduces w in place to what tasks, figures and explanations need: of its pods
-// the sum of requests, and what selects their nodes.
+// slim reduces w in place to what tasks, figures, explanations and Kueue's scheduler
+// read: of its pods the resources of their containers, and what selects their nodes.
+// The fields are listed in decision 0043.
 func (s *slimmer) slim(w *kueue.Workload) {
 	w.ManagedFields = nil
 	w.Labels, w.Annotations = nil, keptAnnotationsOf(w.Annotations)
@@ -138,6 +146,10 @@ func (s *slimmer) shared(sets []kueue.PodSet) []kueue.PodSet {
 	for i := range sets {
 		set := kueue.PodSet{Name: sets[i].Name, Count: sets[i].Count, MinCount: sets[i].MinCount}
 		set.Template.Spec = slimSpec(&sets[i].Template.Spec)
+		if t := sets[i].TopologyRequest; t != nil {
+			set.TopologyRequest = &kueue.PodSetTopologyRequest{PodSetGroupName: t.PodSetGroupName}
+			key = fmt.Appendf(key, "in %q ", ptr.Deref(t.PodSetGroupName, ""))
+		}
 		slim[i] = set
 		key = fmt.Appendf(key, "%s %d ", set.Name, set.Count)
 		if set.MinCount != nil {
@@ -153,17 +165,13 @@ func (s *slimmer) shared(sets []kueue.PodSet) []kueue.PodSet {
 	return s.sets.intern(key, slim)
 }
 
-// slimSpec returns a pod spec with one container that has the pod's requests, and
-// what selects its nodes.
+// slimSpec returns a pod spec with the resources of the pod's containers, and what
+// selects its nodes.
 func slimSpec(spec *corev1.PodSpec) corev1.PodSpec {
-	requests := corev1.ResourceList{}
-	asks := tasks.PodRequests(spec)
-	for name := range asks {
-		requests[corev1.ResourceName(name)] = asks.Quantity(name)
-	}
-	slim := corev1.PodSpec{NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations}
-	if len(requests) > 0 {
-		slim.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: requests}}}
+	slim := corev1.PodSpec{
+		InitContainers: slimContainers(spec.InitContainers), Containers: slimContainers(spec.Containers), Resources: spec.Resources, Overhead: spec.Overhead,
+		RuntimeClassName: spec.RuntimeClassName, ResourceClaims: spec.ResourceClaims, NodeSelector: spec.NodeSelector, Tolerations: spec.Tolerations,
+		TopologySpreadConstraints: rest(spec),
 	}
 	if a := spec.Affinity; a != nil && a.NodeAffinity != nil {
 		slim.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution}}
@@ -171,7 +179,52 @@ func slimSpec(spec *corev1.PodSpec) corev1.PodSpec {
 	return slim
 }
 
-// keptAnnotationsOf returns the annotations that tasks are read from.
+func slimContainers(containers []corev1.Container) []corev1.Container {
+	slim := make([]corev1.Container, len(containers))
+	for i := range containers {
+		from := &containers[i]
+		slim[i] = corev1.Container{RestartPolicy: from.RestartPolicy, Resources: corev1.ResourceRequirements{Requests: from.Resources.Requests, Limits: from.Resources.Limits}}
+	}
+	return slim
+}
+
+// restKey is the prefix of the topology key of the one constraint in slim pod specs
+// that have more than what is kept.
+const restKey = "kuota.dev/rest-"
+
+// rest returns one constraint for all fields that are not kept, and that Kueue
+// compares: of Workloads that are equal in them, it tries one. Nothing else reads
+// it.
+func rest(spec *corev1.PodSpec) []corev1.TopologySpreadConstraint {
+	if c := spec.TopologySpreadConstraints; len(c) == 1 && strings.HasPrefix(c[0].TopologyKey, restKey) {
+		return c // slimmed before
+	}
+	of := corev1.PodSpec{Priority: spec.Priority, TopologySpreadConstraints: spec.TopologySpreadConstraints}
+	if a := spec.Affinity; a != nil && (a.PodAffinity != nil || a.PodAntiAffinity != nil || a.NodeAffinity == nil || len(a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution) > 0) {
+		of.Affinity = &corev1.Affinity{PodAffinity: a.PodAffinity, PodAntiAffinity: a.PodAntiAffinity}
+		if a.NodeAffinity != nil {
+			of.Affinity.NodeAffinity = &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: a.NodeAffinity.PreferredDuringSchedulingIgnoredDuringExecution}
+		}
+	}
+	ports := false
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			of.Containers = append(of.Containers, corev1.Container{Ports: containers[i].Ports})
+			ports = ports || len(containers[i].Ports) > 0
+		}
+	}
+	if !ports && of.Priority == nil && len(of.TopologySpreadConstraints) == 0 && of.Affinity == nil {
+		return nil
+	}
+	text, err := of.Marshal()
+	if err != nil {
+		return spec.TopologySpreadConstraints // it was read from such a text, so that this does not happen
+	}
+	sum := sha256.Sum256(text)
+	return []corev1.TopologySpreadConstraint{{TopologyKey: restKey + hex.EncodeToString(sum[:8])}}
+}
+
+// keptAnnotationsOf returns the annotations of keptAnnotations.
 func keptAnnotationsOf(all map[string]string) map[string]string {
 	var few map[string]string
 	for _, key := range keptAnnotations {
