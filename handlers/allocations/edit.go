@@ -40,6 +40,7 @@ func (h *Pages) editAllocation(s *web.Server) func(echo.Context) error {
 		if err != nil {
 			return err
 		}
+		form = raising(c.QueryParams(), form)
 		form.Lost = lost
 		return h.showForm(c, s, form)
 	}

@@ -15,6 +15,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 )
 
@@ -166,15 +167,27 @@ func omittedWords(a *queries.Advice) string {
 	return "Not simulated: " + strings.Join(parts, ", ") + "."
 }
 
-// withActions sets what applies each change, as far as the reader may.
-func withActions(why *views.Why, buttons *views.TaskActions) {
-	if why == nil || buttons == nil {
+// withActions sets what applies each change, as far as the reader may: see their
+// buttons, and whether they may edit allocations.
+func withActions(why *views.Why, d queries.Detail, buttons *views.TaskActions, mayEdit bool) {
+	if why == nil {
 		return
 	}
-	class := slices.IndexFunc(buttons.Buttons, func(b views.ActionButton) bool { return b.Label == actionNames[actions.Class] })
-	for i := range why.Changes {
-		if c := &why.Changes[i]; c.Kind == string(explain.HigherPriorityClass) && class >= 0 {
+	class := -1
+	if buttons != nil {
+		class = slices.IndexFunc(buttons.Buttons, func(b views.ActionButton) bool { return b.Label == actionNames[actions.Class] })
+	}
+	for i, change := range d.Verdict.Changes {
+		c := &why.Changes[i]
+		switch {
+		case change.Kind == explain.HigherPriorityClass && class >= 0:
 			c.Action = &views.ActionButton{Label: actionNames[actions.Class], URL: buttons.Buttons[class].URL}
+		case len(change.Quotas) > 0 && mayEdit && d.Team != "":
+			figures := map[string]int64{}
+			for _, f := range change.Quotas {
+				figures[f.Resource] = f.To
+			}
+			c.Action = &views.ActionButton{Label: "Edit allocation", URL: urls.Raise(d.Team, string(change.Kind), change.Quotas[0].Flavor, figures)}
 		}
 	}
 }

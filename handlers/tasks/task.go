@@ -117,7 +117,11 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"),
 		Why: WhyOf(d), Timeline: lifeLines(life, d.State, poolsOf(d), false), TimelineGap: incompleteNote(d, life), TimelineNote: "since this console started", Pods: pods(d),
 	}
-	withActions(page.Why, offered)
+	may, err := h.May(ctx, console.UserOf(c))
+	if err != nil {
+		return views.TaskPage{}, err
+	}
+	withActions(page.Why, d, offered, may.Update)
 	page.Loops = loopLines(d.Loops)
 	if recorded && page.TimelineGap == "" {
 		page.TimelineNote = ""

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kuota.dev/kuota/governance/history"
@@ -104,3 +105,26 @@ const (
 )
 
 const PolicyYAML = "/policies/cluster/yaml"
+
+// Raise returns the form of a team's allocation with figures typed in: kind is that
+// of a change of package explain, pool the name of the pool, and figures are amounts
+// by resource, in the units of quota.Resources.
+func Raise(team, kind, pool string, figures map[string]int64) string {
+	values := url.Values{"raise": {kind}, "pool": {pool}}
+	for _, name := range slices.Sorted(maps.Keys(figures)) {
+		values.Add("figure", name+"="+strconv.FormatInt(figures[name], 10))
+	}
+	return Allocation(team) + "/edit?" + values.Encode()
+}
+
+// ReadRaise returns what Raise encoded; figures that are none are left out.
+func ReadRaise(values url.Values) (kind, pool string, figures map[string]int64) {
+	figures = map[string]int64{}
+	for _, text := range values["figure"] {
+		name, amount, _ := strings.Cut(text, "=")
+		if n, err := strconv.ParseInt(amount, 10, 64); err == nil && n >= 0 {
+			figures[name] = n
+		}
+	}
+	return values.Get("raise"), values.Get("pool"), figures
+}

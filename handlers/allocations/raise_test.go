@@ -1,0 +1,42 @@
+package allocations_test
+
+import (
+	"testing"
+
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/handlers/handlerstest"
+	"kuota.dev/kuota/handlers/urls"
+)
+
+// TestRaise opens the form with figures typed in, for a row that exists and for one
+// that does not. Nothing is saved.
+func TestRaise(t *testing.T) {
+	a := handlerstest.FullAllocation()
+	d := handlerstest.WithAllocations(a)
+	address := handlerstest.Serve(t, d)
+	first := a.Spec.Quota[0].InstanceType
+	rows, limits := len(a.Spec.Quota), len(a.Spec.Sharing.BorrowLimits)
+	for _, tc := range []struct {
+		kind   explain.ChangeKind
+		pool   string
+		prefix string // of the inputs of the row
+	}{
+		{explain.RaiseNominalQuota, first, "row-0"},
+		{explain.RaiseNominalQuota, "ml.other.xlarge", "row-" + string(rune('0'+rows))},
+		{explain.RaiseBorrowingLimit, "ml.other.xlarge", "limit-" + string(rune('0'+limits))},
+	} {
+		_, page := handlerstest.Get(t, address+urls.Raise(a.Name, string(tc.kind), tc.pool, map[string]int64{"nvidia.com/gpu": 6, "cpu": 56_000, "memory": 224 << 30}))
+		values := handlerstest.ValuesIn(page, "#allocation-form")
+		for input, want := range map[string]string{"type": tc.pool, "accelerators": "6", "vcpu": "56", "memory": "224", "instances": ""} {
+			if got := values.Get(tc.prefix + "-" + input); got != want {
+				t.Errorf("%s of %s: %s is %q, want %q", tc.kind, tc.pool, input, got, want)
+			}
+		}
+		if page.Find("#allocation-form[data-edited]").Length() == 0 {
+			t.Errorf("%s of %s: the form does not count as edited", tc.kind, tc.pool)
+		}
+	}
+	if len(d.Updated) > 0 {
+		t.Errorf("updated %v", d.Updated)
+	}
+}
