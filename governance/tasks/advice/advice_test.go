@@ -2,6 +2,7 @@ package advice_test
 
 import (
 	"context"
+	"slices"
 	"testing"
 	"time"
 
@@ -83,7 +84,11 @@ func (g given) find(t *testing.T, w *kueue.Workload) advice.Advice {
 	t.Helper()
 	g.cluster.Queue = g.cluster.Queues[w.Namespace]
 	set := &w.Spec.PodSets[0]
-	q := explain.Task{Namespace: w.Namespace, Priority: *w.Spec.Priority, PodSets: []explain.PodSet{{Name: "main", Count: set.Count, MinCount: set.Count, Requests: quota.Resources{gpu: set.Template.Spec.Containers[0].Resources.Requests.Name(gpu, resource.DecimalSI).Value()}, Spec: &set.Template.Spec}}}
+	requests := quota.Resources{}
+	for name, amount := range set.Template.Spec.Containers[0].Resources.Requests {
+		requests[string(name)] = amount.Value()
+	}
+	q := explain.Task{Namespace: w.Namespace, Priority: *w.Spec.Priority, PodSets: []explain.PodSet{{Name: "main", Count: set.Count, MinCount: set.Count, Requests: requests, Spec: &set.Template.Spec}}}
 	in := advice.Input{Snapshot: g.snapshot, Workload: types.NamespacedName{Namespace: w.Namespace, Name: w.Name}, Task: q, Cluster: g.cluster, Verdict: explain.Why(q, g.cluster)}
 	e := &engine.Engine{}
 	var last advice.Advice
@@ -139,5 +144,42 @@ func TestFindStarts(t *testing.T) {
 	a := g.find(t, g.task("vision", "waits", 1, 4, 50, time.Minute))
 	if !a.Starts || len(a.Changes) > 0 || len(a.Preempts) != 1 || a.Preempts[0].Workload != "vision/a" {
 		t.Errorf("advice %+v, want a start that preempts vision/a", a)
+	}
+}
+
+// TestFindMinimal has a task ahead that waits for memory: quota for both tasks would be
+// enough, but quota without memory leaves the one ahead waiting.
+func TestFindMinimal(t *testing.T) {
+	const memory, gib = "memory", int64(1) << 30
+	g := newGiven()
+	g.team("vision", 2, 0)
+	g.running("vision", "a", 1, 100, time.Hour)
+	g.task("vision", "ahead", 1, 2, 50, time.Hour)
+	waiting := g.task("vision", "waits", 1, 2, 10, time.Minute)
+
+	group := &g.snapshot.ClusterQueues[0].Spec.ResourceGroups[0]
+	group.CoveredResources = append(group.CoveredResources, memory)
+	group.Flavors[0].Resources = append(group.Flavors[0].Resources, kueue.ResourceQuota{Name: memory, NominalQuota: *resource.NewQuantity(128*gib, resource.BinarySI), BorrowingLimit: resource.NewQuantity(0, resource.BinarySI)})
+	queue, mem := g.cluster.Queues["vision"], quota.FlavorResource{Flavor: "p5", Resource: memory}
+	queue.Resources, queue.Limits[mem] = append(queue.Resources, memory), explain.Limit{Nominal: 128 * gib, BorrowingLimit: ptr.To[int64](0)}
+	for i, request := range []int64{16, 128, 64} {
+		w := g.snapshot.Workloads[i]
+		amount := *resource.NewQuantity(request*gib, resource.BinarySI)
+		if w.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Requests[memory] = amount; w.Status.Admission != nil {
+			assigned := w.Status.Admission.PodSetAssignments[0]
+			assigned.Flavors[memory], assigned.ResourceUsage[memory] = "p5", amount
+			g.cluster.Admitted[0].Usage[mem] = request * gib
+			queue.Usage[mem] = request * gib
+		}
+	}
+
+	a := g.find(t, waiting)
+	i := slices.IndexFunc(a.Changes, func(c advice.Change) bool { return c.Kind == explain.RaiseNominalQuota })
+	if i < 0 {
+		t.Fatalf("got %+v, want a higher quota", a.Changes)
+	}
+	want := []explain.QuotaChange{{FlavorResource: fr, From: 2, To: 3}}
+	if diff := cmp.Diff(want, a.Changes[i].Quotas); diff != "" || !a.Changes[i].Minimal {
+		t.Errorf("minimal %t; quota differs (-want +got):\n%s", a.Changes[i].Minimal, diff)
 	}
 }

@@ -70,39 +70,52 @@ func (f *finder) raise(ctx context.Context, kind explain.ChangeKind, flavor stri
 	}
 	large, _ := offer()
 	f.offer(Change{Change: large})
-	for i, figure := range figures {
-		low, high := int64(-1), (figure.high-figure.from)/figure.step // in steps above from: low fails
-		probes := []int64{0}
-		if figure.guess > figure.from && figure.guess < figure.high {
-			guess := (figure.guess - figure.from + figure.step - 1) / figure.step
-			probes = append(probes, guess, guess-1)
-		}
-		for high-low > 1 {
-			probe := (low + high) / 2
-			for len(probes) > 0 {
-				next := probes[0]
-				if probes = probes[1:]; next > low && next < high {
-					probe = next
-					break
+	// A smaller figure of one resource may keep a task waiting that is ahead, so that
+	// less of another resource suffices: passes go on until none changes anything.
+	stable := false
+	for pass := 0; pass < passes && !stable; pass++ {
+		stable = true
+		for i, figure := range figures {
+			low, high := int64(-1), (to[i]-figure.from)/figure.step // in steps above from: low fails
+			probes := []int64{0}
+			switch {
+			case pass > 0:
+				probes = []int64{high - 1, 0}
+			case figure.guess > figure.from && figure.guess < figure.high:
+				guess := (figure.guess - figure.from + figure.step - 1) / figure.step
+				probes = append(probes, guess, guess-1)
+			}
+			for high-low > 1 {
+				probe := (low + high) / 2
+				for len(probes) > 0 {
+					next := probes[0]
+					if probes = probes[1:]; next > low && next < high {
+						probe = next
+						break
+					}
+				}
+				to[i] = figure.from + probe*figure.step
+				ok, err := try(to)
+				if err != nil {
+					return false, err
+				}
+				if ok {
+					high, stable = probe, false
+				} else {
+					low = probe
 				}
 			}
-			to[i] = figure.from + probe*figure.step
-			ok, err := try(to)
-			if err != nil {
-				return false, err
-			}
-			if ok {
-				high = probe
-			} else {
-				low = probe
-			}
+			to[i] = figure.from + high*figure.step
 		}
-		to[i] = figure.from + high*figure.step
+		stable = stable || len(figures) == 1
 	}
 	change, c := offer()
-	change.Minimal = true
+	change.Minimal = stable
 	return true, f.verify(ctx, change, c, f.target)
 }
+
+// passes is how often figures of several resources are lowered in turn.
+const passes = 4
 
 // figure is one quota or limit that is raised.
 type figure struct {
