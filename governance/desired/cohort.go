@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +16,60 @@ import (
 // maxFlavors is the limit of Kueue 0.19 for flavors in one resource group. A
 // resource can be in one group only, so a Cohort cannot have more.
 const maxFlavors = 64
+
+// QuotaByQueue returns the nominal quota of these ClusterQueues and of those of all
+// allocations: the larger of what a ClusterQueue has and what its allocation
+// resolves to.
+func QuotaByQueue(queues []*kueueapi.ClusterQueue, all []v1alpha1.ComputeAllocation, types catalog.Catalog, naming Naming) map[string]quota.PoolResources {
+	by := map[string]quota.PoolResources{}
+	for _, queue := range queues {
+		by[queue.Name] = QueueQuota(queue)
+	}
+	for i := range all {
+		name := ClusterQueueName(&all[i], naming)
+		if by[name] == nil {
+			by[name] = quota.PoolResources{}
+		}
+		if all[i].DeletionTimestamp == nil { // otherwise its ClusterQueue has the rest
+			resolved, _ := quota.Effective(&all[i], types)
+			nominal := quota.PoolResources{}
+			nominal.AddNominal(resolved)
+			by[name].Raise(nominal)
+		}
+	}
+	return by
+}
+
+// QueueQuota returns the nominal quota of a ClusterQueue.
+func QueueQuota(queue *kueueapi.ClusterQueue) quota.PoolResources {
+	pools := quota.PoolResources{}
+	for _, group := range queue.Spec.ResourceGroups {
+		for _, flavor := range group.Flavors {
+			amounts := quota.Resources{}
+			for _, r := range flavor.Resources {
+				amounts[string(r.Name)] = quota.ResourceValue(string(r.Name), r.NominalQuota)
+			}
+			pools[string(flavor.Name)] = amounts
+		}
+	}
+	return pools
+}
+
+// UnallocatedCohort returns the Cohort that lends what is left of the ready nodes
+// beyond the quota of these ClusterQueues, and what Cohort returns beside it.
+func UnallocatedCohort(naming Naming, queues map[string]quota.PoolResources, types catalog.Catalog) (cohort *kueue.CohortApplyConfiguration, leftOut []string) {
+	allocated := quota.PoolResources{}
+	for _, pools := range queues {
+		for pool, amounts := range pools {
+			allocated.Add(pool, amounts)
+		}
+	}
+	ready := func(name string) quota.Resources {
+		pool, _ := types.Find(name)
+		return pool.Ready
+	}
+	return Cohort(naming, Unallocated(ready, allocated))
+}
 
 // Unallocated returns the resources of each pool that are not allocated to a
 // team, at least 0. Pools that no team has quota in are left out, because no

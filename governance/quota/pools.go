@@ -73,6 +73,18 @@ func (p PoolResources) Add(pool string, resources Resources) {
 	p[pool].Add(resources)
 }
 
+// Raise raises each amount to that of other.
+func (p PoolResources) Raise(other PoolResources) {
+	for pool, amounts := range other {
+		if p[pool] == nil {
+			p[pool] = Resources{}
+		}
+		for name, amount := range amounts {
+			p[pool][name] = max(p[pool][name], amount)
+		}
+	}
+}
+
 // AddNominal adds the nominal quota of one allocation.
 func (p PoolResources) AddNominal(resolved Resolved) {
 	for _, pool := range resolved.Pools {

@@ -86,7 +86,7 @@ func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	cohort, leftOut := desired.Cohort(naming, desired.Unallocated(readyCapacity(types), total(queues)))
+	cohort, leftOut := desired.UnallocatedCohort(naming, queues, types)
 	correction, err := r.applyCohort(ctx, cohort)
 	if err != nil {
 		r.ledger.resume(nil, "the Cohort that lends unallocated compute cannot be written: "+err.Error())
@@ -157,51 +157,15 @@ func (r *CohortReconciler) quotaByQueue(ctx context.Context, all []v1alpha1.Comp
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
-	queues := map[string]quota.PoolResources{}
+	var members []*kueue.ClusterQueue
 	for i := range list.Items { // a ClusterQueue of another manager in the cohort counts too
 		if queue := &list.Items[i]; string(queue.Spec.CohortName) == naming.Cohort || managed.ByKuota(queue) {
-			queues[queue.Name] = queueQuota(queue)
+			members = append(members, queue)
 		}
 	}
-	for i := range all {
-		name, nominal := desired.ClusterQueueName(&all[i], naming), quota.PoolResources{}
-		if all[i].DeletionTimestamp == nil { // otherwise its ClusterQueue has the rest
-			resolved, _ := quota.Effective(&all[i], types)
-			nominal = resolvedQuota(resolved)
-		}
-		queues[name] = maxQuota(queues[name], nominal)
-	}
+	queues := desired.QuotaByQueue(members, all, types, naming)
 	r.ledger.addTo(queues)
 	return queues, nil
-}
-
-// total returns the sum of the quota of all ClusterQueues, by pool.
-func total(queues map[string]quota.PoolResources) quota.PoolResources {
-	all := quota.PoolResources{}
-	for _, pools := range queues {
-		for pool, amounts := range pools {
-			if all[pool] == nil {
-				all[pool] = quota.Resources{}
-			}
-			all[pool].Add(amounts)
-		}
-	}
-	return all
-}
-
-// queueQuota returns the nominal quota of a ClusterQueue.
-func queueQuota(queue *kueue.ClusterQueue) quota.PoolResources {
-	pools := quota.PoolResources{}
-	for _, group := range queue.Spec.ResourceGroups {
-		for _, flavor := range group.Flavors {
-			amounts := quota.Resources{}
-			for _, r := range flavor.Resources {
-				amounts[string(r.Name)] = quota.ResourceValue(string(r.Name), r.NominalQuota)
-			}
-			pools[string(flavor.Name)] = amounts
-		}
-	}
-	return pools
 }
 
 // resolvedQuota returns the nominal quota of an allocation.
@@ -209,29 +173,4 @@ func resolvedQuota(resolved quota.Resolved) quota.PoolResources {
 	pools := quota.PoolResources{}
 	pools.AddNominal(resolved)
 	return pools
-}
-
-// maxQuota raises each amount of a to that of b, and returns a.
-func maxQuota(a, b quota.PoolResources) quota.PoolResources {
-	if a == nil {
-		a = quota.PoolResources{}
-	}
-	for pool, amounts := range b {
-		if a[pool] == nil {
-			a[pool] = quota.Resources{}
-		}
-		for name, amount := range amounts {
-			a[pool][name] = max(a[pool][name], amount)
-		}
-	}
-	return a
-}
-
-// readyCapacity returns a function that returns the capacity of the ready nodes
-// of a pool.
-func readyCapacity(types catalog.Catalog) func(pool string) quota.Resources {
-	return func(name string) quota.Resources {
-		pool, _ := types.Find(name)
-		return pool.Ready
-	}
 }

@@ -145,6 +145,22 @@ type KueueState struct {
 	RolloutFailure string // why its rollout failed; empty if it did not
 }
 
+// Under returns Kueue's configuration as it is under a policy: the current one if
+// Kuota does not manage it.
+func (r *KueueReconciler) Under(ctx context.Context, spec *v1alpha1.ClusterPolicySpec) (kueueconfig.Current, error) {
+	in, err := r.readInstallation(ctx)
+	if err != nil {
+		return kueueconfig.Current{}, err
+	}
+	current := in.current()
+	if !r.Install.Manage {
+		return current, nil
+	}
+	want, err := in.desired(spec)
+	current.Text, current.Args = want.Text, want.Args
+	return current, err
+}
+
 // State reads Kueue's configuration and Deployment from the API server.
 func (r *KueueReconciler) State(ctx context.Context) (KueueState, error) {
 	in, err := r.readInstallation(ctx)

@@ -50,7 +50,8 @@ func (l *ledger) reserve(shares bool, queue string, wanted quota.PoolResources) 
 		l.written = map[string]quota.PoolResources{}
 	}
 	if known {
-		wanted = maxQuota(clone(wanted), has)
+		wanted = clone(wanted)
+		wanted.Raise(has)
 	}
 	l.written[queue] = wanted
 	return true, ""
@@ -79,7 +80,7 @@ func (l *ledger) addTo(queues map[string]quota.PoolResources) {
 	for _, more := range []map[string]quota.PoolResources{l.written, l.requested} {
 		maps.DeleteFunc(more, func(name string, _ quota.PoolResources) bool { return queues[name] == nil })
 		for name, nominal := range more {
-			queues[name] = maxQuota(queues[name], nominal)
+			queues[name].Raise(nominal)
 		}
 	}
 }

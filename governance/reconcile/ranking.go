@@ -85,6 +85,13 @@ func (r *RankingReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl
 	return requeueOnConflict(r.reconcileSettled(ctx, policy, classes, ranking))
 }
 
+// Priorities returns the priority that tasks have under a policy once its ranking
+// has settled, by the name of their WorkloadPriorityClass.
+func (r *RankingReconciler) Priorities(ctx context.Context, policy *v1alpha1.ClusterPolicy) (map[string]int32, error) {
+	classes, err := r.readPriorityClasses(ctx, policy)
+	return classes.desired, err
+}
+
 // reconcileSettled applies the classes, or begins a change. A finalizer keeps a
 // policy until its change ends: in the middle of it, tasks of one class would
 // preempt each other.
