@@ -5,6 +5,7 @@ package live
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -257,3 +258,18 @@ func converted[T client.Object](c *converter, o client.Object, convert func() T)
 	c.to[key] = known
 	return known
 }
+
+// ModuleVersion returns the version of Kueue whose scheduler simulates, such as
+// v0.19.2; empty if the program was built without it.
+var ModuleVersion = sync.OnceValue(func() string {
+	info, _ := debug.ReadBuildInfo()
+	if info == nil {
+		return ""
+	}
+	for _, module := range info.Deps {
+		if module.Path == "sigs.k8s.io/kueue" {
+			return module.Version
+		}
+	}
+	return ""
+})

@@ -1,0 +1,416 @@
+package preview
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/managed"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/simulate/live"
+	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/governance/textdiff"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	applykueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
+	"sigs.k8s.io/yaml"
+)
+
+// existing are the objects in the cluster that a change can replace or remove.
+type existing struct {
+	queues     map[string]*kueue.ClusterQueue
+	locals     map[types.NamespacedName]*kueue.LocalQueue
+	flavors    map[string]*kueue.ResourceFlavor
+	cohorts    map[string]*kueue.Cohort
+	namespaces map[string]*corev1.Namespace
+	workloads  []kueue.Workload
+}
+
+// inputs are what the objects of Kuota follow from.
+type inputs struct {
+	allocations []v1alpha1.ComputeAllocation
+	policy      *v1alpha1.ClusterPolicy // nil for none
+	types       catalog.Catalog
+	naming      desired.Naming
+}
+
+// wanted are the objects that follow from inputs.
+type wanted struct {
+	queues     map[string]*applykueue.ClusterQueueApplyConfiguration
+	locals     map[types.NamespacedName]*applykueue.LocalQueueApplyConfiguration
+	flavors    map[string]*applykueue.ResourceFlavorApplyConfiguration
+	namespaces map[string]bool
+	owners     map[string]queries.QueueOwner // by ClusterQueue
+}
+
+func (in *inputs) under() desired.Naming { return in.naming.Under(in.policy) }
+
+// objects returns the objects of all allocations.
+func (in *inputs) objects() wanted {
+	w := wanted{
+		queues: map[string]*applykueue.ClusterQueueApplyConfiguration{}, locals: map[types.NamespacedName]*applykueue.LocalQueueApplyConfiguration{},
+		flavors: map[string]*applykueue.ResourceFlavorApplyConfiguration{}, namespaces: map[string]bool{}, owners: map[string]queries.QueueOwner{},
+	}
+	naming, ranking := in.under(), desired.RankingOf(in.policy)
+	for i := range in.allocations {
+		a := &in.allocations[i]
+		namespace := cmp.Or(a.Status.Namespace, desired.NamespaceName(a, naming))
+		w.owners[desired.ClusterQueueName(a, naming)] = queries.QueueOwner{Team: a.Name, Namespace: namespace}
+		if a.Spec.Observed() || a.DeletionTimestamp != nil {
+			continue
+		}
+		resolved, _ := quota.Effective(a, in.types)
+		if len(resolved.Pools) == 0 && len(a.Spec.Quota) > 0 {
+			continue // blocked, and never applied
+		}
+		o := desired.BuildResolved(a, resolved, in.types, naming, ranking)
+		w.queues[*o.ClusterQueue.GetName()] = o.ClusterQueue
+		for _, local := range []*applykueue.LocalQueueApplyConfiguration{o.LocalQueue, o.DefaultQueue} {
+			if local != nil {
+				w.locals[types.NamespacedName{Namespace: *local.GetNamespace(), Name: *local.GetName()}] = local
+			}
+		}
+		for _, flavor := range o.Flavors {
+			w.flavors[*flavor.GetName()] = flavor
+		}
+		w.namespaces[*o.Namespace.GetName()] = true
+	}
+	return w
+}
+
+// changeOf returns the difference between the objects of two inputs, applied to the
+// objects in the cluster. What an object differs in from Kuota's before is kept:
+// no controller has corrected it yet, or its field is not Kuota's.
+func changeOf(is *existing, before, after *inputs) (simulate.Change, error) {
+	c := simulate.Change{}
+	was, will := before.objects(), after.objects()
+	for _, name := range slices.Sorted(maps.Keys(will.queues)) {
+		if old := was.queues[name]; old != nil && reflect.DeepEqual(old.Spec, will.queues[name].Spec) {
+			continue
+		}
+		queue, err := clusterQueue(is.queues[name], will.queues[name])
+		if err != nil {
+			return c, err
+		}
+		c.ClusterQueues = append(c.ClusterQueues, queue)
+	}
+	for key, config := range will.locals {
+		if old := was.locals[key]; is.locals[key] != nil && old != nil && reflect.DeepEqual(old.Spec, config.Spec) {
+			continue
+		}
+		local := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+		if err := convert(config.Spec, &local.Spec); err != nil {
+			return c, err
+		}
+		if present := is.locals[key]; present != nil && config.Spec.StopPolicy == nil {
+			local.Spec.StopPolicy = present.Spec.StopPolicy
+		}
+		c.LocalQueues = append(c.LocalQueues, local)
+	}
+	for key := range was.locals {
+		if will.locals[key] == nil && is.locals[key] != nil && managed.ByKuota(is.locals[key]) {
+			c.Removed.LocalQueues = append(c.Removed.LocalQueues, key)
+		}
+	}
+	for name, config := range will.flavors {
+		old, present := was.flavors[name], is.flavors[name]
+		if present != nil && (!managed.ByKuota(present) || old != nil && reflect.DeepEqual(old.Spec, config.Spec)) {
+			continue // an existing flavor of others is used as it is
+		}
+		flavor := &kueue.ResourceFlavor{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := convert(config.Spec, &flavor.Spec); err != nil {
+			return c, err
+		}
+		c.Flavors = append(c.Flavors, flavor)
+	}
+	for name := range will.namespaces {
+		if is.namespaces[name] == nil {
+			c.Namespaces = append(c.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelMetadataName: name}}})
+		}
+	}
+	sortChange(&c)
+	return c, changeCohort(&c, is, before, after)
+}
+
+// clusterQueue returns a ClusterQueue after Kuota applied what it wants of it. is is
+// nil for a new one.
+func clusterQueue(is *kueue.ClusterQueue, want *applykueue.ClusterQueueApplyConfiguration) (*kueue.ClusterQueue, error) {
+	queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: *want.GetName()}}
+	var fields map[string]any
+	if is != nil {
+		queue.Generation = is.Generation + 1
+		if err := convert(is.Spec, &fields); err != nil {
+			return nil, err
+		}
+		delete(fields, "cohortName") // Kuota removes it from a queue that is to have none
+	}
+	var applied map[string]any
+	if err := convert(want.Spec, &applied); err != nil {
+		return nil, err
+	}
+	return queue, convert(merged(fields, applied), &queue.Spec)
+}
+
+// merged returns fields with those that are applied. A list is replaced as a whole.
+func merged(fields, applied map[string]any) map[string]any {
+	all := maps.Clone(fields)
+	if all == nil {
+		all = map[string]any{}
+	}
+	for name, value := range applied {
+		if inner, ok := value.(map[string]any); ok {
+			had, _ := all[name].(map[string]any) //nolint:errcheck // nil merges too
+			value = merged(had, inner)
+		}
+		all[name] = value
+	}
+	return all
+}
+
+// convert turns an apply configuration or an object into another type with the same
+// JSON.
+func convert(from, to any) error {
+	text, err := json.Marshal(from)
+	if err == nil {
+		err = json.Unmarshal(text, to)
+	}
+	if err != nil {
+		return fmt.Errorf("convert %T: %w", from, err)
+	}
+	return nil
+}
+
+// sortChange orders what was collected from maps.
+func sortChange(c *simulate.Change) {
+	byKey := func(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
+	slices.SortFunc(c.LocalQueues, func(a, b *kueue.LocalQueue) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	slices.SortFunc(c.Removed.LocalQueues, byKey)
+	slices.SortFunc(c.Flavors, func(a, b *kueue.ResourceFlavor) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(c.Namespaces, func(a, b *corev1.Namespace) int { return strings.Compare(a.Name, b.Name) })
+}
+
+// changeCohort adds the Cohort that lends unallocated compute, as CohortReconciler
+// writes it once the ClusterQueues have changed.
+func changeCohort(c *simulate.Change, is *existing, before, after *inputs) error {
+	shares := func(in *inputs) bool { return in.policy != nil && in.policy.Spec.IdleCompute.ShareUnallocated }
+	if !shares(before) && !shares(after) {
+		return nil
+	}
+	var old, next *applykueue.CohortApplyConfiguration
+	if shares(before) {
+		old = before.cohort(is, nil)
+	}
+	if shares(after) {
+		next = after.cohort(is, c)
+	}
+	if reflect.DeepEqual(old, next) {
+		return nil
+	}
+	if next != nil {
+		name := *next.GetName()
+		if present := is.cohorts[name]; present != nil && !managed.ByKuota(present) {
+			return nil // Kuota does not write the Cohort of others
+		}
+		cohort := &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		if err := convert(next.Spec, &cohort.Spec); err != nil {
+			return err
+		}
+		c.Cohorts = append(c.Cohorts, cohort)
+	}
+	for _, name := range slices.Sorted(maps.Keys(is.cohorts)) {
+		if managed.ByKuota(is.cohorts[name]) && (next == nil || name != *next.GetName()) {
+			c.Removed.Cohorts = append(c.Removed.Cohorts, name)
+		}
+	}
+	return nil
+}
+
+// cohort returns the Cohort of the ClusterQueues after a change; nil for none.
+func (in *inputs) cohort(is *existing, c *simulate.Change) *applykueue.CohortApplyConfiguration {
+	queues, naming := maps.Clone(is.queues), in.under()
+	ours := map[string]bool{}
+	for name, q := range queues {
+		ours[name] = managed.ByKuota(q) || string(q.Spec.CohortName) == naming.Cohort
+	}
+	if c != nil {
+		for _, q := range c.ClusterQueues {
+			queues[q.Name], ours[q.Name] = q, true
+		}
+		for _, name := range c.Removed.ClusterQueues {
+			delete(queues, name)
+		}
+	}
+	var members []*kueue.ClusterQueue
+	for name, q := range queues {
+		if ours[name] {
+			members = append(members, q)
+		}
+	}
+	cohort, _ := desired.UnallocatedCohort(naming, desired.QuotaByQueue(members, in.allocations, in.types, naming), in.types)
+	return cohort
+}
+
+// changePriorities gives unfinished Workloads the priority of their class.
+func changePriorities(c *simulate.Change, is *existing, priorities map[string]int32) {
+	for i := range is.workloads {
+		w := &is.workloads[i]
+		ref := w.Spec.PriorityClassRef
+		if ref == nil || ref.Kind != kueue.WorkloadPriorityClassKind || finished(w) {
+			continue
+		}
+		if value, known := priorities[ref.Name]; known && (w.Spec.Priority == nil || *w.Spec.Priority != value) {
+			changed := live.Workload(w)
+			changed.Spec.Priority = &value
+			c.Workloads = append(c.Workloads, changed)
+		}
+	}
+}
+
+// removeQueue adds what the deletion of an allocation does to its queues. While tasks
+// are admitted, they are drained: the ClusterQueue then stays until they have ended,
+// and is simulated without quota, so that their eviction is seen.
+func removeQueue(c *simulate.Change, is *existing, was *wanted, team string, drained bool) {
+	for name, owner := range was.owners {
+		queue := is.queues[name]
+		if owner.Team != team || queue == nil {
+			continue
+		}
+		if !drained {
+			c.Removed.ClusterQueues = append(c.Removed.ClusterQueues, name)
+			for key, local := range is.locals {
+				if string(local.Spec.ClusterQueue) == name && managed.ByKuota(local) {
+					c.Removed.LocalQueues = append(c.Removed.LocalQueues, key)
+				}
+			}
+			continue
+		}
+		emptied := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: queue.Generation + 1}, Spec: *queue.Spec.DeepCopy()}
+		policy := kueue.HoldAndDrain
+		emptied.Spec.StopPolicy = &policy
+		for g := range emptied.Spec.ResourceGroups {
+			for f := range emptied.Spec.ResourceGroups[g].Flavors {
+				resources := emptied.Spec.ResourceGroups[g].Flavors[f].Resources
+				for r := range resources {
+					resources[r] = kueue.ResourceQuota{Name: resources[r].Name}
+				}
+			}
+		}
+		c.ClusterQueues = append(c.ClusterQueues, emptied)
+	}
+	sortChange(c)
+}
+
+// diffs returns how the objects of a change differ from those in the cluster, as
+// YAML.
+func diffs(c *simulate.Change, is *existing) []queries.ObjectDiff {
+	var all []queries.ObjectDiff
+	add := func(kind, name, queue string, before, after any) {
+		if lines := compareYAML(objectYAML(kind, name, before), objectYAML(kind, name, after)); len(lines) > 0 {
+			all = append(all, queries.ObjectDiff{Kind: kind, Name: name, Queue: queue, Lines: lines})
+		}
+	}
+	for _, q := range c.ClusterQueues {
+		var before any
+		if present := is.queues[q.Name]; present != nil {
+			before = present.Spec
+		}
+		add("ClusterQueue", q.Name, q.Name, before, q.Spec)
+	}
+	for _, name := range c.Removed.ClusterQueues {
+		add("ClusterQueue", name, name, is.queues[name].Spec, nil)
+	}
+	for _, q := range c.LocalQueues {
+		var before any
+		if present := is.locals[types.NamespacedName{Namespace: q.Namespace, Name: q.Name}]; present != nil {
+			before = present.Spec
+		}
+		add("LocalQueue", q.Name, string(q.Spec.ClusterQueue), before, q.Spec)
+	}
+	for _, key := range c.Removed.LocalQueues {
+		add("LocalQueue", key.Name, string(is.locals[key].Spec.ClusterQueue), is.locals[key].Spec, nil)
+	}
+	for _, f := range c.Flavors {
+		var before any
+		if present := is.flavors[f.Name]; present != nil {
+			before = present.Spec
+		}
+		add("ResourceFlavor", f.Name, "", before, f.Spec)
+	}
+	for _, cohort := range c.Cohorts {
+		var before any
+		if present := is.cohorts[cohort.Name]; present != nil {
+			before = present.Spec
+		}
+		add("Cohort", cohort.Name, "", before, cohort.Spec)
+	}
+	for _, name := range c.Removed.Cohorts {
+		add("Cohort", name, "", is.cohorts[name].Spec, nil)
+	}
+	return all
+}
+
+// objectYAML returns an object as YAML, with name and spec only; empty for no spec.
+func objectYAML(kind, name string, spec any) string {
+	if spec == nil {
+		return ""
+	}
+	text, err := yaml.Marshal(map[string]any{"apiVersion": kueue.SchemeGroupVersion.String(), "kind": kind, "metadata": map[string]string{"name": name}, "spec": spec})
+	if err != nil { // specs always encode
+		panic(fmt.Sprintf("write %s %s: %v", kind, name, err))
+	}
+	return string(text)
+}
+
+// contextLines is how many equal lines a diff has around those that differ.
+const contextLines = 3
+
+// compareYAML returns the lines of two texts that differ, and some around them. Where
+// equal lines are left out is one line of three dots.
+func compareYAML(before, after string) []textdiff.Line {
+	if before == after {
+		return nil
+	}
+	split := func(text string) []string {
+		if text == "" {
+			return nil
+		}
+		return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	}
+	all := textdiff.Lines(split(before), split(after))
+	near := make([]bool, len(all))
+	for i, line := range all {
+		if line.Added || line.Removed {
+			for j := max(0, i-contextLines); j <= min(len(all)-1, i+contextLines); j++ {
+				near[j] = true
+			}
+		}
+	}
+	var shown []textdiff.Line
+	for i, line := range all {
+		switch {
+		case near[i]:
+			shown = append(shown, line)
+		case len(shown) > 0 && shown[len(shown)-1].Text != "…" || i == 0:
+			shown = append(shown, textdiff.Line{Text: "…"})
+		}
+	}
+	return shown
+}
+
+func finished(w *kueue.Workload) bool {
+	return meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished)
+}

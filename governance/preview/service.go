@@ -1,0 +1,283 @@
+package preview
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"slices"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/clusterstate"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/simulate/live"
+	"kuota.dev/kuota/governance/simulate/worker"
+	"kuota.dev/kuota/governance/tasks/queries"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// ties is in how many orders ties are broken.
+const ties = 3
+
+// Service previews changes.
+type Service struct {
+	Cluster   *cluster.Cluster
+	Access    *access.Service
+	Naming    desired.Naming
+	Simulator *live.Simulator
+	Tasks     *queries.Service
+	// Kueue returns Kueue's configuration as it is under a policy.
+	Kueue func(context.Context, *v1alpha1.ClusterPolicySpec) (kueueconfig.Current, error)
+	// Priorities returns the priority of tasks under a policy, by the name of their
+	// WorkloadPriorityClass.
+	Priorities func(context.Context, *v1alpha1.ClusterPolicy) (map[string]int32, error)
+	Log        *slog.Logger
+}
+
+// Allocation previews saving an allocation, with pools that are created with it. One
+// without a resourceVersion is new.
+func (s *Service) Allocation(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (queries.Preview, error) {
+	allowed := s.Access.MayCreateAllocations
+	if allocation.ResourceVersion != "" {
+		allowed = s.Access.MayUpdateAllocations
+	}
+	if err := may(ctx, user, allowed); err != nil {
+		return queries.Preview{}, err
+	}
+	is, before, err := s.read(ctx)
+	if err != nil {
+		return queries.Preview{}, err
+	}
+	after := *before
+	if len(pools) > 0 {
+		reader, err := s.Cluster.Reader()
+		if err != nil {
+			return queries.Preview{}, err
+		}
+		if after.types, err = clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel, pools...); err != nil {
+			return queries.Preview{}, err
+		}
+	}
+	next := v1alpha1.ComputeAllocation{Spec: *allocation.Spec.DeepCopy()}
+	next.Name = allocation.Name
+	after.allocations = slices.Clone(before.allocations)
+	old := ""
+	if i := slices.IndexFunc(after.allocations, func(a v1alpha1.ComputeAllocation) bool { return a.Name == allocation.Name }); i >= 0 {
+		old = manifest.AllocationYAML(&after.allocations[i])
+		next.Status = *after.allocations[i].Status.DeepCopy()
+		after.allocations[i] = next
+	} else {
+		after.allocations = append(after.allocations, next)
+	}
+	if _, errs := quota.Resolve(&next.Spec, after.types); len(errs) > 0 {
+		return queries.Preview{}, &governance.Error{Kind: governance.Invalid, Op: "preview allocation", Message: "Some values are not valid.", Fields: errs}
+	}
+	change, err := changeOf(is, before, &after)
+	if err != nil {
+		return queries.Preview{}, err
+	}
+	own := queries.ObjectDiff{Kind: manifest.KindAllocation, Name: next.Name, Queue: desired.ClusterQueueName(&next, after.under()), Lines: compareYAML(old, manifest.AllocationYAML(&next))}
+	return s.ask(ctx, user, change, before, &after, next.Name, append([]queries.ObjectDiff{own}, diffs(&change, is)...))
+}
+
+// Activation previews another activation of a team's queue, such as Hold.
+func (s *Service) Activation(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, to v1alpha1.Activation) (queries.Preview, error) {
+	next := allocation.DeepCopy()
+	next.Spec.Activation = to
+	return s.Allocation(ctx, user, next, nil)
+}
+
+// Deletion previews the deletion of a team's allocation. Tasks that are admitted are
+// requeued.
+func (s *Service) Deletion(ctx context.Context, user governance.User, team string) (queries.Preview, error) {
+	if err := may(ctx, user, s.Access.MayDeleteAllocations); err != nil {
+		return queries.Preview{}, err
+	}
+	is, before, err := s.read(ctx)
+	if err != nil {
+		return queries.Preview{}, err
+	}
+	after := *before
+	after.allocations = slices.DeleteFunc(slices.Clone(before.allocations), func(a v1alpha1.ComputeAllocation) bool { return a.Name == team })
+	was, change := before.objects(), simulate.Change{}
+	admitted := slices.ContainsFunc(is.workloads, func(w kueue.Workload) bool {
+		return w.Status.Admission != nil && was.owners[string(w.Status.Admission.ClusterQueue)].Team == team && !finished(&w)
+	})
+	removeQueue(&change, is, &was, team, admitted)
+	if err := changeCohort(&change, is, before, &after); err != nil {
+		return queries.Preview{}, err
+	}
+	removed := change
+	removed.ClusterQueues, removed.LocalQueues = nil, nil
+	removeQueue(&removed, is, &was, team, false)
+	old := ""
+	if i := slices.IndexFunc(before.allocations, func(a v1alpha1.ComputeAllocation) bool { return a.Name == team }); i >= 0 {
+		old = manifest.AllocationYAML(&before.allocations[i])
+	}
+	own := queries.ObjectDiff{Kind: manifest.KindAllocation, Name: team, Lines: compareYAML(old, "")}
+	return s.ask(ctx, user, change, before, &after, team, append([]queries.ObjectDiff{own}, diffs(&removed, is)...))
+}
+
+// Policy previews saving the cluster policy.
+func (s *Service) Policy(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) (queries.Preview, error) {
+	if err := may(ctx, user, s.Access.MayEditPolicy); err != nil {
+		return queries.Preview{}, err
+	}
+	is, before, err := s.read(ctx)
+	if err != nil {
+		return queries.Preview{}, err
+	}
+	after, next, old := *before, policy.DeepCopy(), ""
+	reported := []v1alpha1.ReportedType(nil)
+	if before.policy != nil {
+		next.Status, old = *before.policy.Status.DeepCopy(), manifest.PolicyYAML(before.policy)
+		reported = next.Status.ReportedTypes
+	}
+	next.Status.Ranking = &v1alpha1.Ranking{Step: v1alpha1.RankingSettled, InForce: cmp.Or(next.Spec.TaskPrioritization, v1alpha1.FirstComeFirstServe)}
+	after.policy = next
+	reader, err := s.Cluster.Reader()
+	if err != nil {
+		return queries.Preview{}, err
+	}
+	var nodes corev1.NodeList
+	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+		return queries.Preview{}, cluster.Translate("list nodes", err)
+	}
+	after.types = catalog.New(catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: s.Naming.InstanceTypeLabel, Pools: next.Spec.Pools, ReportedTypes: reported})
+	change, err := changeOf(is, before, &after)
+	if err != nil {
+		return queries.Preview{}, err
+	}
+	priorities, err := s.Priorities(ctx, next)
+	if err != nil {
+		return queries.Preview{}, cluster.Translate("read priority classes", err)
+	}
+	changePriorities(&change, is, priorities)
+	kueueAfter, err := s.Kueue(ctx, &next.Spec)
+	if err != nil {
+		return queries.Preview{}, cluster.Translate("read Kueue's configuration", err)
+	}
+	configuration, err := live.Configuration(kueueAfter)
+	if err != nil {
+		return queries.Preview{}, err
+	}
+	change.Configuration = &configuration
+	own := queries.ObjectDiff{Kind: manifest.KindPolicy, Name: v1alpha1.ClusterPolicyName, Lines: compareYAML(old, manifest.PolicyYAML(next))}
+	return s.ask(ctx, user, change, before, &after, "", append([]queries.ObjectDiff{own}, diffs(&change, is)...))
+}
+
+// may returns governance.Forbidden if allowed denies a change.
+func may(ctx context.Context, user governance.User, allowed func(context.Context, governance.User) (bool, error)) error {
+	ok, err := allowed(ctx, user)
+	if err == nil && !ok {
+		err = &governance.Error{Kind: governance.Forbidden, Op: "preview", Message: "You do not have permission to do this. Ask a cluster admin."}
+	}
+	return err
+}
+
+// read returns what is in the cluster, and what it follows from.
+func (s *Service) read(ctx context.Context) (*existing, *inputs, error) {
+	reader, err := s.Cluster.Reader()
+	if err != nil {
+		return nil, nil, err
+	}
+	var (
+		allocations v1alpha1.ComputeAllocationList
+		queues      kueue.ClusterQueueList
+		locals      kueue.LocalQueueList
+		flavors     kueue.ResourceFlavorList
+		cohorts     kueue.CohortList
+		namespaces  corev1.NamespaceList
+		workloads   kueue.WorkloadList
+	)
+	for _, list := range []client.ObjectList{&allocations, &queues, &locals, &flavors, &cohorts, &namespaces, &workloads} {
+		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, nil, cluster.Translate("list objects", err)
+		}
+	}
+	policy, err := clusterstate.Policy(ctx, reader)
+	if err != nil {
+		return nil, nil, err
+	}
+	known, err := clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
+	if err != nil {
+		return nil, nil, err
+	}
+	is := &existing{
+		queues:     byName(queues.Items, func(o *kueue.ClusterQueue) string { return o.Name }),
+		locals:     byName(locals.Items, func(o *kueue.LocalQueue) types.NamespacedName { return client.ObjectKeyFromObject(o) }),
+		flavors:    byName(flavors.Items, func(o *kueue.ResourceFlavor) string { return o.Name }),
+		cohorts:    byName(cohorts.Items, func(o *kueue.Cohort) string { return o.Name }),
+		namespaces: byName(namespaces.Items, func(o *corev1.Namespace) string { return o.Name }),
+		workloads:  workloads.Items,
+	}
+	return is, &inputs{allocations: allocations.Items, policy: policy, types: known, naming: s.Naming}, nil
+}
+
+func byName[T any, K comparable](items []T, name func(*T) K) map[K]*T {
+	by := make(map[K]*T, len(items))
+	for i := range items {
+		by[name(&items[i])] = &items[i]
+	}
+	return by
+}
+
+// ask simulates a change between two inputs, which changes these objects.
+func (s *Service) ask(ctx context.Context, user governance.User, change simulate.Change, before, after *inputs, subject string, objects []queries.ObjectDiff) (queries.Preview, error) {
+	snapshot, err := s.Simulator.Snapshot(ctx)
+	if err == nil && change.Configuration != nil && reflect.DeepEqual(*change.Configuration, snapshot.Configuration) {
+		change.Configuration = nil // only then are other cohorts left out
+	}
+	report := &simulate.Report{Settled: true}
+	if err == nil && !reflect.DeepEqual(change, simulate.Change{}) {
+		report, snapshot, err = s.Simulator.Ask(ctx, user.Name, &simulate.Question{Change: change, Ties: ties})
+	}
+	if err != nil {
+		return queries.Preview{}, s.unverified(err)
+	}
+	simulated := queries.Simulated{Snapshot: snapshot, Change: change, Report: report, Subject: subject, Queues: before.objects().owners, Objects: objects}
+	for queue, owner := range after.objects().owners {
+		simulated.Queues[queue] = owner
+	}
+	preview, err := s.Tasks.Preview(ctx, user, simulated)
+	preview.SchedulerVersion = live.ModuleVersion()
+	return preview, err
+}
+
+// reasons are sentences about why a simulation has no result.
+var reasons = map[error]string{
+	live.ErrTooMany:   "You asked for many simulations in a short time. Wait some seconds, then preview again.",
+	worker.ErrTimeout: "The simulation took too long.",
+	worker.ErrMemory:  "The simulation needed too much memory.",
+	worker.ErrCrashed: "The simulation failed.",
+}
+
+// unverified returns the error of a change that could not be simulated.
+func (s *Service) unverified(err error) error {
+	if governance.KindOf(err) != governance.Internal || errors.Is(err, context.Canceled) {
+		return err
+	}
+	message := reasons[worker.ErrCrashed]
+	for reason, words := range reasons {
+		if errors.Is(err, reason) {
+			message = words
+		}
+	}
+	if !errors.Is(err, live.ErrTooMany) {
+		s.Log.Warn("preview not verified", "error", err)
+	}
+	return &governance.Error{Kind: governance.Unavailable, Op: "simulate", Message: message, Err: err}
+}
