@@ -16,6 +16,7 @@ import (
 	"kuota.dev/kuota/handlers/imports"
 	"kuota.dev/kuota/handlers/instances"
 	"kuota.dev/kuota/handlers/policy"
+	"kuota.dev/kuota/handlers/previews"
 	"kuota.dev/kuota/handlers/settings"
 	"kuota.dev/kuota/handlers/tasks"
 	"kuota.dev/kuota/handlers/teams"
@@ -36,6 +37,7 @@ type Handlers struct {
 	Policy      console.Policy
 	Adoption    console.Adoption
 	Tasks       console.Tasks
+	Previews    previews.Backend // nil previews no change
 	Submit      teams.Submit
 	Actions     tasks.Actions // nil offers no actions
 	Revisions   versions.Revisions
@@ -83,8 +85,9 @@ func (h *Handlers) Register(s *web.Server) {
 	classes := classstats.New(c, h.History)
 	hardwarePages := &hardware.Pages{Console: c, Hardware: h.Hardware, PodOwners: h.PodOwners, IdleBelow: h.IdleBelow}
 	versionPages := &versions.Pages{Console: c, Policy: h.Policy, Revisions: h.Revisions}
-	policyPages := &policy.Pages{Console: c, Addresses: sealed, Policy: h.Policy, Versions: versionPages}
-	allocationPages := &allocations.Pages{Console: c, Adoption: h.Adoption, Addresses: sealed, PolicyPages: policyPages, Versions: versionPages, Revisions: h.Revisions, Changes: h.AllocationChanges, RecordsUsers: h.RecordsUsers, Naming: h.Naming}
+	previewPages := &previews.Previews{Console: c, Backend: h.Previews}
+	policyPages := &policy.Pages{Console: c, Previews: previewPages, Addresses: sealed, Policy: h.Policy, Versions: versionPages}
+	allocationPages := &allocations.Pages{Console: c, Previews: previewPages, Adoption: h.Adoption, Addresses: sealed, PolicyPages: policyPages, Versions: versionPages, Revisions: h.Revisions, Changes: h.AllocationChanges, RecordsUsers: h.RecordsUsers, Naming: h.Naming}
 
 	s.Public("/healthz", h.healthz)
 	s.Public("/readyz", h.readyz)

@@ -9,6 +9,7 @@ type AllocationDelete struct {
 	Team      string
 	Action    string
 	CancelURL string
+	Preview   Preview
 
 	Version, Generation string // preconditions of the deletion
 	Failure             string

@@ -11,6 +11,7 @@ type AllocationReview struct {
 	Save      string        // text of the save button
 	Fields    []HiddenField // the typed values
 
+	Preview           Preview
 	Reason            ReasonField
 	New               bool // whether saving creates the team
 	Unchanged         bool // whether saving changes nothing

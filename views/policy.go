@@ -119,6 +119,7 @@ type PolicyReview struct {
 	Action     string
 	CancelURL  string
 	Fields     []HiddenField // the form as typed
+	Preview    Preview
 	Reason     ReasonField
 	Unchanged  bool   // whether saving changes nothing
 	NoEffect   bool   // whether only settings without effect change, such as the order of rows

@@ -115,8 +115,18 @@ func sampleEdit() AllocationForm {
 func sampleReview() AllocationReview {
 	return AllocationReview{
 		Chrome: sampleChrome("Review: vision", "policies"), Action: "/policies/allocations/vision/edit", CancelURL: "/policies/allocations/vision", UpLabel: "vision",
-		Save:     "Save changes",
-		Fields:   []HiddenField{{"as", "ada@example.com"}, {"description", "<b>typed</b>"}},
+		Save:   "Save changes",
+		Fields: []HiddenField{{"as", "ada@example.com"}, {"description", "<b>typed</b>"}},
+		Preview: Preview{Variants: []PreviewVariant{
+			{Key: "computing", Title: "If running tasks continue", State: PreviewComputing},
+			{Key: "unverified", Title: "If running tasks are stopped", State: PreviewUnverified, Failure: hostile},
+			{
+				Key: "ready", Title: "Effect on tasks and teams", State: PreviewReady, Time: "2026-11-23T12:00:00Z", Summary: "2 tasks would start.", Notes: []string{hostile},
+				Tasks:     []PreviewTask{{Effect: "started", Workload: hostile, Tone: "ok", Label: "Starts", Name: hostile, URL: "/tasks/a/job/b", Team: hostile, Uses: "8 GPUs", Why: hostile, Anyway: true, Tied: true}, {Effect: "started", Tone: "ok", Label: "Starts", Name: "and 1 smaller task", Uses: "1 GPU"}},
+				Teams:     []PreviewTeam{{Team: hostile, Pool: hostile, Resource: "nvidia.com/gpu", Label: "GPUs", Allocated: PreviewFigure{"4", "8"}, Used: PreviewFigure{"4", "4"}}},
+				MoreTeams: 1, Objects: []PreviewObject{{Name: hostile, Lines: []YAMLLine{{Text: hostile, Added: true}}}},
+			},
+		}},
 		NewPools: []NewPool{{Name: "h100", Text: "of all H100 nodes: 2 nodes today"}},
 		Quota: []QuotaChange{
 			{Pool: "ml.p5.48xlarge", Resource: "GPUs", Before: "6", After: "4", BorrowBefore: "3", BorrowAfter: "2", Changed: true, BorrowChanged: true},

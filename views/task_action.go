@@ -23,6 +23,7 @@ type ActionPage struct {
 	Alternatives   []ActionButton // other actions
 	Failure        string         // why the last attempt failed
 	Fields         []HiddenField
+	Preview        Preview
 
 	Legend      string // name of the choices
 	Choices     []ActionChoice

@@ -24,6 +24,7 @@ import (
 	"kuota.dev/kuota/governance/kueueconfig"
 	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/governance/preview"
 	"kuota.dev/kuota/governance/reconcile"
 	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/governance/simulate/live"
@@ -245,19 +246,22 @@ func (p *program) kueueConfiguration(ctx context.Context) (kueueconfig.Current, 
 func (p *program) handlers() *handlers.Handlers {
 	c := p.config
 	h := &handlers.Handlers{
-		Allocations:       p.allocations,
-		Revisions:         &revisions.Service{Store: p.cluster.Revisions, Access: p.access, Allocations: p.allocations},
-		Policy:            p.policies,
-		Adoption:          &adopt.Service{Cluster: p.cluster, Naming: c.naming, Access: p.access, Audit: p.audit, Kueue: p.kueueConfiguration},
-		Settings:          &diagnostics.Service{Cluster: p.cluster, Access: p.access, Naming: c.naming, Install: c.kueue, Namespace: c.namespace, Kueue: p.reconcilers.Kueue.State, HelmRelease: c.helmRelease, SignIn: c.oidc.issuer != ""},
-		Trouble:           func() string { return p.cluster.MissingKinds().Message() },
-		ReadOnly:          p.cluster.ReadOnlyReason,
-		RecordsUsers:      p.cluster.RecordsUsers,
-		Leader:            p.leader.State,
-		Setup:             c.setup(),
-		Tasks:             p.tasks,
-		Submit:            &submit.Service{Cluster: p.cluster, Access: p.access, Audit: p.audit, Tasks: p.tasks, Naming: c.naming},
-		Actions:           &actions.Service{Cluster: p.cluster, Access: p.access, Tasks: p.tasks, Audit: p.audit},
+		Allocations:  p.allocations,
+		Revisions:    &revisions.Service{Store: p.cluster.Revisions, Access: p.access, Allocations: p.allocations},
+		Policy:       p.policies,
+		Adoption:     &adopt.Service{Cluster: p.cluster, Naming: c.naming, Access: p.access, Audit: p.audit, Kueue: p.kueueConfiguration},
+		Settings:     &diagnostics.Service{Cluster: p.cluster, Access: p.access, Naming: c.naming, Install: c.kueue, Namespace: c.namespace, Kueue: p.reconcilers.Kueue.State, HelmRelease: c.helmRelease, SignIn: c.oidc.issuer != ""},
+		Trouble:      func() string { return p.cluster.MissingKinds().Message() },
+		ReadOnly:     p.cluster.ReadOnlyReason,
+		RecordsUsers: p.cluster.RecordsUsers,
+		Leader:       p.leader.State,
+		Setup:        c.setup(),
+		Tasks:        p.tasks,
+		Submit:       &submit.Service{Cluster: p.cluster, Access: p.access, Audit: p.audit, Tasks: p.tasks, Naming: c.naming},
+		Actions:      &actions.Service{Cluster: p.cluster, Access: p.access, Tasks: p.tasks, Audit: p.audit},
+		Previews: &preview.Service{
+			Cluster: p.cluster, Access: p.access, Naming: c.naming, Simulator: p.simulator, Tasks: p.tasks, Kueue: p.reconcilers.Kueue.Under, Priorities: p.reconcilers.Ranking.Priorities, Log: p.log,
+		},
 		Contact:           p.cluster.Contact,
 		Capacity:          p.capacity,
 		CapacityChanges:   p.capacity,

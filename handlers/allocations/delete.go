@@ -113,6 +113,9 @@ func (h *Pages) renderDelete(c echo.Context, status int, now v1alpha1.ComputeAll
 		Confirm: views.TextField{Value: values.Get("confirm")}, Reason: forms.DeletionReason(values.Get("reason")),
 	}
 	page.Title, page.Active = "Delete "+now.Name, "policies"
+	if now.DeletionTimestamp == nil {
+		page.Preview = h.Previews.At(&page.Chrome, path+"/events", h.deleteVariant(console.UserOf(c), now.Name))
+	}
 	page.Tasks, page.More = taskNames(departure.Running)
 	for _, object := range departure.Removed {
 		page.Removed = append(page.Removed, object.Kind+" "+object.Name)

@@ -172,7 +172,9 @@ func (h *Pages) activationPage(c echo.Context, to v1alpha1.Activation) (v1alpha1
 		if to == v1alpha1.Active {
 			page.Obstacle = "The queue is not on hold."
 		}
+		return now, page, nil
 	}
+	page.Preview = h.Previews.At(&page.Chrome, page.Action+"/events", h.activationVariants(user, now, to, len(page.Choices) > 0)...)
 	return now, page, nil
 }
 

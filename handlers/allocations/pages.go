@@ -1,10 +1,12 @@
 package allocations
 
 import (
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
 	policypages "kuota.dev/kuota/handlers/policy"
+	"kuota.dev/kuota/handlers/previews"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/handlers/versions"
 	"kuota.dev/kuota/web"
@@ -16,6 +18,7 @@ import (
 type Pages struct {
 	*console.Console
 	forms.Addresses
+	Previews    *previews.Previews
 	PolicyPages *policypages.Pages // for the card of the cluster policy
 	Versions    *versions.Pages
 	Revisions   versions.Revisions
@@ -33,6 +36,11 @@ func (h *Pages) Register(s *web.Server) {
 	s.Events("/policies/events", h.policiesEvents(s))
 	s.Form(urls.NewAllocation, h.Handler(h.Writing(h.newAllocation(s))), h.Handler(h.Writing(forms.Post(h.takeNew))))
 	s.Page(forms.ReviewURL(urls.NewAllocation), h.Handler(h.Writing(h.Review(func(echo.Context) string { return urls.NewAllocation }, h.takeNew))))
+	s.Events(forms.ReviewURL(urls.NewAllocation)+"/events", h.Handler(h.previewReview(s)))
+	s.Events(forms.ReviewURL(urls.AllocationPrefix+":name/edit")+"/events", h.Handler(h.previewReview(s)))
+	s.Events(urls.AllocationPrefix+":name/hold/events", h.Handler(h.previewActivation(s, v1alpha1.Hold)))
+	s.Events(urls.AllocationPrefix+":name/resume/events", h.Handler(h.previewActivation(s, v1alpha1.Active)))
+	s.Events(urls.AllocationPrefix+":name/delete/events", h.Handler(h.previewDelete(s)))
 	s.Page(urls.AllocationPrefix+":name", h.Handler(h.allocation))
 	s.Page(urls.AllocationPrefix+":name/yaml", h.Handler(h.allocationYAML))
 	s.Events(urls.AllocationPrefix+":name/events", h.Handler(h.allocationEvents(s)))

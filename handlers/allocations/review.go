@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/handlers/console"
@@ -21,13 +22,16 @@ import (
 const shownTasks = 20
 
 // renderReview shows the effects of saving the form.
-func (h *Pages) renderReview(c echo.Context, form allocationForm, review allocations.Review) error {
+func (h *Pages) renderReview(c echo.Context, form allocationForm, wanted *v1alpha1.ComputeAllocation, review allocations.Review) error {
 	place := form.place()
 	page := views.AllocationReview{
 		Chrome: h.Chrome(c), Action: place.action, CancelURL: place.up, UpLabel: place.upLabel, Save: place.save,
 		New: form.edits == nil, InPlace: forms.InPlace(c), Fields: forms.WithoutReason(form.hidden(c)), Reason: forms.ReasonField(form.Reason, "everyone who sees the team"), Incomplete: review.Unknown, Unchanged: review.Empty() && review.Unknown == "",
 		Quota: quotaChanges(review.Pools), Capacity: capacityLines(review.Capacity),
 		Settings: versions.ValueChanges(review.Settings), Over: overLines(review.QuotaExcess), Reclaims: reclaimLines(review.Reclaims), Objects: objectLines(review.Objects),
+	}
+	if !page.Unchanged {
+		page.Preview = h.Previews.For(c, &page.Chrome, h.saveVariant(console.UserOf(c), wanted, form.newPools()))
 	}
 	page.Stopped.Count = len(review.Evicted)
 	page.Stopped.Listed, page.Stopped.More = taskNames(review.Evicted)

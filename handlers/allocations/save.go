@@ -60,7 +60,7 @@ func (h *Pages) takeForm(c echo.Context, form allocationForm, action string, den
 		Done: func() error {
 			switch {
 			case action == forms.ActionReview:
-				return h.renderReview(c, form, review)
+				return h.renderReview(c, form, allocation, review)
 			case form.edits != nil:
 				return c.Redirect(http.StatusSeeOther, urls.Allocation(allocation.Name)+"?saved=true")
 			}

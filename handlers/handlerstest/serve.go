@@ -165,6 +165,8 @@ type Backend struct {
 	Past            console.History // nil for none
 	UserScope       *access.Scope   // nil for all
 
+	PreviewBackend PreviewBackend
+
 	AllocationBackend
 	RevisionsBackend
 }
@@ -261,6 +263,9 @@ func Serve(t *testing.T, d *Backend) string {
 		Allocations: d, Policy: &d.PolicyBackend, Adoption: &d.AdoptionBackend, Tasks: d, Actions: &d.ActionsBackend, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, AdviceChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend, History: d.Past,
 		Naming: desired.DefaultNaming, ClusterName: "test", Setup: d.Setup, Now: time.Now, Trouble: func() string { return d.Trouble }, ReadOnly: func() string { return d.ReadOnly },
 		RecordsUsers: func() bool { return !d.UsersUnrecorded },
+	}
+	if d.PreviewBackend.Previewed != nil {
+		h.Previews = &d.PreviewBackend
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -155,6 +155,9 @@ func (h *Pages) renderPolicyReview(c echo.Context, form policyForm, state policy
 	view.Chrome = h.Chrome(c)
 	view.Title, view.Active = "Review cluster policy", "policies"
 	view.Action, view.CancelURL, view.InPlace = urls.EditPolicy, "/policies", forms.InPlace(c)
+	if !view.Unchanged {
+		view.Preview = h.Previews.For(c, &view.Chrome, h.variant(console.UserOf(c), form.policy(state)))
+	}
 	return web.Render(c, http.StatusOK, views.ReviewPolicy(view))
 }
 

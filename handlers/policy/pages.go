@@ -3,6 +3,7 @@ package policy
 import (
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
+	"kuota.dev/kuota/handlers/previews"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/handlers/versions"
 	"kuota.dev/kuota/web"
@@ -15,6 +16,7 @@ type Pages struct {
 	*console.Console
 	forms.Addresses
 	Policy   console.Policy
+	Previews *previews.Previews
 	Versions *versions.Pages
 }
 
@@ -23,4 +25,5 @@ func (h *Pages) Register(s *web.Server) {
 	s.Page(urls.PolicyYAML, h.Handler(h.policyYAML))
 	s.Form(urls.EditPolicy, h.Handler(h.Writing(h.editPolicy(s))), h.Handler(h.Writing(forms.Post(h.takePolicyForm))))
 	s.Page(forms.ReviewURL(urls.EditPolicy), h.Handler(h.Writing(h.Review(func(echo.Context) string { return urls.EditPolicy }, h.takePolicyForm))))
+	s.Events(forms.ReviewURL(urls.EditPolicy)+"/events", h.Handler(h.previewReview(s)))
 }

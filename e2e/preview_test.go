@@ -1,0 +1,189 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/playwright-community/playwright-go"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// makeSeparateTeam creates a team whose queue neither borrows nor lends, so that other
+// tests do not affect its tasks.
+func makeSeparateTeam(t *testing.T, prefix string, gpus int64) string {
+	t.Helper()
+	c := clustertest.Get(t)
+	console(t)
+	team := clustertest.Name(prefix)
+	deleteTeamAtEnd(t, team)
+	must(t, c.Client.Create(t.Context(), &v1alpha1.ComputeAllocation{
+		ObjectMeta: metav1.ObjectMeta{Name: team},
+		Spec: v1alpha1.ComputeAllocationSpec{
+			Sharing: v1alpha1.Sharing{Strategy: v1alpha1.DontLend},
+			Quota:   []v1alpha1.QuotaRow{{InstanceType: "ml.p5.48xlarge", Quantities: v1alpha1.Quantities{Accelerators: &gpus}}},
+		},
+	}))
+	waitForQueues(t, c, team)
+	return team
+}
+
+// previewed waits for a preview, and returns the effects that it shows, such as
+// "started a-task".
+func previewed(t *testing.T, page playwright.Page, variant string) (effects []string) {
+	t.Helper()
+	must(t, expect.Locator(page.Locator(`#preview [data-variant="`+variant+`"][data-state=ready]`)).ToBeVisible())
+	rows, err := page.Locator(`#preview [data-variant="` + variant + `"] tr[data-task]`).All()
+	must(t, err)
+	for _, row := range rows {
+		effect, err := row.GetAttribute("data-effect")
+		must(t, err)
+		name, err := row.Locator("th").InnerText()
+		must(t, err)
+		effects = append(effects, effect+" "+name)
+	}
+	slices.Sort(effects)
+	return effects
+}
+
+// admittedJobs waits until exactly these jobs of a team have quota.
+func admittedJobs(t *testing.T, team string, want ...string) {
+	t.Helper()
+	c := clustertest.Get(t)
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
+		var list kueue.WorkloadList
+		if err := c.Client.List(ctx, &list, client.InNamespace("hyperpod-ns-"+team)); err != nil {
+			return err
+		}
+		var got []string
+		for i := range list.Items {
+			w := &list.Items[i]
+			if meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadQuotaReserved) && len(w.OwnerReferences) == 1 {
+				got = append(got, w.OwnerReferences[0].Name)
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("quota is reserved for %q, want %q", got, want)
+		}
+		return nil
+	})
+}
+
+// TestPreview previews more quota, a drained queue and its deletion, and makes each
+// change: what the page said happens.
+func TestPreview(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Get(t)
+	team := makeSeparateTeam(t, "previewed", 4)
+	c.Apply(t, jobManifest(team, "busy", 4))
+	waitForUsage(t, team, "4")
+	c.Apply(t, jobManifest(team, "next", 4))
+	c.Apply(t, jobManifest(team, "large", 16))
+	admittedJobs(t, team, "busy")
+
+	page := visit(t, playwright.BrowserNewContextOptions{})
+	open(t, page, "/policies/allocations/"+team+"/edit")
+	must(t, page.Locator("#row-0-accelerators").Fill("8"))
+	review(t, page)
+	if diff := cmp.Diff([]string{"started next"}, previewed(t, page, "save")); diff != "" {
+		t.Fatalf("more quota: the preview differs (-want +got):\n%s", diff)
+	}
+	row := page.Locator(`#preview tr[data-team="` + team + `"][data-resource="nvidia.com/gpu"]`)
+	for figure, want := range map[string][2]string{"allocated": {"4", "8"}, "used": {"4", "8"}, "borrowed": {"0", "0"}} {
+		cell := row.Locator(`[data-figure="` + figure + `"]`)
+		must(t, expect.Locator(cell).ToHaveAttribute("data-before", want[0]))
+		must(t, expect.Locator(cell).ToHaveAttribute("data-after", want[1]))
+	}
+	must(t, page.Locator("#preview summary").Click())
+	must(t, expect.Locator(page.Locator("#preview ins.yaml-line").First()).ToBeVisible())
+	must(t, button(page, "Save changes").Click())
+	admittedJobs(t, team, "busy", "next")
+
+	open(t, page, "/policies/allocations/"+team+"/hold")
+	if effects := previewed(t, page, "hold"); effects != nil {
+		t.Errorf("hold: the preview shows %q", effects)
+	}
+	if diff := cmp.Diff([]string{"evicted busy", "evicted next"}, previewed(t, page, "drain")); diff != "" {
+		t.Errorf("drain: the preview differs (-want +got):\n%s", diff)
+	}
+	must(t, page.Locator("#choice-Drain").Check())
+	must(t, page.Locator("#confirm").Fill(team))
+	must(t, button(page, "Hold the queue").Click())
+	admittedJobs(t, team)
+
+	open(t, page, "/policies/allocations/"+team+"/resume")
+	if diff := cmp.Diff([]string{"started busy", "started next"}, previewed(t, page, "resume")); diff != "" {
+		t.Errorf("resume: the preview differs (-want +got):\n%s", diff)
+	}
+	must(t, button(page, "Resume the queue").Click())
+	admittedJobs(t, team, "busy", "next")
+
+	open(t, page, "/policies/allocations/"+team+"/delete")
+	if diff := cmp.Diff([]string{"evicted busy", "evicted next"}, previewed(t, page, "delete")); diff != "" {
+		t.Errorf("delete: the preview differs (-want +got):\n%s", diff)
+	}
+}
+
+// TestPreviewNotVerified stops the process that simulates: the page says that its
+// preview is not verified and can be saved, and the next preview is computed again.
+func TestPreviewNotVerified(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Get(t)
+	team := makeSeparateTeam(t, "unverified", 4)
+	started, address, err := startConsole("unverified", signInEnv(c)...)
+	must(t, err)
+	t.Cleanup(func() {
+		_ = started.Process.Signal(syscall.SIGTERM)
+		_ = started.Wait()
+	})
+	must(t, waitReady(address))
+	page := visitSignedOut(t, playwright.BrowserNewContextOptions{BaseURL: playwright.String(address)})
+	must(t, page.Context().AddCookies(cookiesOf(t, user(t, address, "admin"), address)))
+	open(t, page, "/policies/allocations/"+team+"/edit")
+	must(t, page.Locator("#row-0-accelerators").Fill("8"))
+	review(t, page)
+	previewed(t, page, "save")
+	child := childOf(t, started.Process.Pid)
+	must(t, syscall.Kill(child, syscall.SIGSTOP))
+	must(t, page.Locator("#preview a").Click())
+	must(t, expect.Locator(page.Locator("#preview [data-state=computing]")).ToBeVisible())
+	must(t, expect.Locator(button(page, "Save changes")).ToBeEnabled())
+	must(t, expect.Locator(page.Locator("#preview [data-state=unverified]")).ToContainText("took too long", playwright.LocatorAssertionsToContainTextOptions{Timeout: playwright.Float(30_000)}))
+	must(t, page.Locator("#preview a").Click())
+	previewed(t, page, "save")
+}
+
+// childOf returns the process that a console started to simulate.
+func childOf(t *testing.T, console int) int {
+	t.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/stat")
+	must(t, err)
+	for _, path := range all {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue // it ended
+		}
+		_, after, _ := strings.Cut(string(stat), ") ")
+		if fields := strings.Fields(after); len(fields) > 1 && fields[1] == strconv.Itoa(console) {
+			child, err := strconv.Atoi(strings.Fields(string(stat))[0])
+			must(t, err)
+			return child
+		}
+	}
+	t.Fatal("the console has no child process")
+	return 0
+}

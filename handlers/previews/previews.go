@@ -1,0 +1,128 @@
+package previews
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/forms"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+)
+
+// Backend previews changes.
+type Backend interface {
+	Allocation(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (queries.Preview, error)
+	Activation(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, to v1alpha1.Activation) (queries.Preview, error)
+	Deletion(ctx context.Context, user governance.User, team string) (queries.Preview, error)
+	Policy(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) (queries.Preview, error)
+}
+
+// Previews are the previews of pages.
+type Previews struct {
+	*console.Console
+	Backend Backend // nil previews nothing
+}
+
+// Variant is one change that a page previews.
+type Variant struct {
+	Key, Title string // of views.PreviewVariant
+	Preview    func(context.Context) (queries.Preview, error)
+}
+
+// inPlace is how long a page waits for a preview that it cannot stream: the values of
+// the form do not fit into the address of the stream.
+const inPlace = 3 * time.Second
+
+// For returns the part of the review of a form: one whose stream follows below the
+// address of this request, which has the values of the form.
+func (p *Previews) For(c echo.Context, chrome *views.Chrome, variants ...Variant) views.Preview {
+	if forms.InPlace(c) {
+		return p.now(c.Request().Context(), variants...)
+	}
+	address := *c.Request().URL
+	address.Path += "/events"
+	return p.At(chrome, address.RequestURI(), variants...)
+}
+
+// At returns the part of a page whose stream follows at address, and sets the page's
+// stream.
+func (p *Previews) At(chrome *views.Chrome, address string, variants ...Variant) (part views.Preview) {
+	if p.Backend == nil {
+		return part
+	}
+	chrome.Stream = address
+	return computing(variants)
+}
+
+func computing(variants []Variant) (part views.Preview) {
+	for _, v := range variants {
+		part.Variants = append(part.Variants, views.PreviewVariant{Key: v.Key, Title: v.Title, State: views.PreviewComputing})
+	}
+	return part
+}
+
+// now computes previews and waits for them for some seconds.
+func (p *Previews) now(ctx context.Context, variants ...Variant) (part views.Preview) {
+	if p.Backend == nil {
+		return part
+	}
+	ctx, cancel := context.WithTimeout(ctx, inPlace)
+	defer cancel()
+	for _, v := range variants {
+		part.Variants = append(part.Variants, compute(ctx, v))
+	}
+	return part
+}
+
+// Stream answers the stream of a page with its previews, each when it is computed.
+func (p *Previews) Stream(s *web.Server, c echo.Context, variants ...Variant) error {
+	if p.Backend == nil {
+		return echo.ErrNotFound
+	}
+	ctx, cancel := context.WithCancel(c.Request().Context())
+	defer cancel()
+	var mu sync.Mutex
+	part, changed := computing(variants), make(chan struct{}, 1)
+	go func() {
+		for i, v := range variants {
+			done := compute(ctx, v)
+			mu.Lock()
+			part.Variants[i] = done
+			mu.Unlock()
+			select {
+			case changed <- struct{}{}:
+			default: // the last one is not rendered yet
+			}
+		}
+	}()
+	return s.Stream(c, web.Part{
+		Changed: func(context.Context) <-chan struct{} { return changed },
+		Render: func(context.Context) (templ.Component, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			shown := views.Preview{Variants: append([]views.PreviewVariant(nil), part.Variants...)}
+			return views.PreviewPart(shown), nil
+		},
+	}, p.Frame(c))
+}
+
+// compute returns a preview, or the reason why there is none. It recovers from
+// panics: no middleware runs in its goroutine.
+func compute(ctx context.Context, v Variant) (view views.PreviewVariant) {
+	view = views.PreviewVariant{Key: v.Key, Title: v.Title, State: views.PreviewUnverified, Failure: "The simulation failed."}
+	defer func() { _ = recover() }()
+	preview, err := v.Preview(ctx)
+	if err != nil {
+		view.Failure = failure(ctx, err)
+		return view
+	}
+	return variant(view, preview)
+}

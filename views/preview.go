@@ -1,0 +1,83 @@
+package views
+
+import "strconv"
+
+// Preview is the live part of a page with what a change does to tasks and teams.
+type Preview struct {
+	Variants []PreviewVariant // one for each choice on the page
+}
+
+// PreviewState is how far a preview is.
+type PreviewState string
+
+// The states of a preview.
+const (
+	PreviewComputing  PreviewState = "computing"
+	PreviewReady      PreviewState = "ready"
+	PreviewUnverified PreviewState = "unverified"
+)
+
+// PreviewVariant is the preview of one change.
+type PreviewVariant struct {
+	Key   string // unique on the page, such as "hold"
+	Title string
+	State PreviewState
+
+	Failure string   // why it is not verified
+	Time    string   // of the snapshot, in RFC 3339
+	Notes   []string // sentences about what the simulation leaves out
+	Summary string   // the number of tasks with each effect
+
+	Tasks     []PreviewTask
+	Teams     []PreviewTeam
+	MoreTeams int // that are not in Teams
+	Objects   []PreviewObject
+}
+
+// PreviewTask is a row of the table of tasks.
+type PreviewTask struct {
+	Effect   string // such as "started"; with Workload, the row's address for scripts
+	Workload string // its namespace and name; empty for a sum
+	Tone     string
+	Label    string // of the effect, such as "Starts"
+	Name     string
+	URL      string // empty for a sum
+	Team     string
+	Uses     string
+	Why      string
+	Anyway   bool // without the change too
+	Tied     bool // in some orders of ties only
+}
+
+// PreviewTeam is a row of the table of teams: one resource of one pool.
+type PreviewTeam struct {
+	Team     string
+	SameTeam bool // the row above has the same team
+	Pool     string
+	Resource string // its name in Kubernetes
+	Label    string // of the resource
+	// Allocated, Used and Borrowed are without and with the change.
+	Allocated, Used, Borrowed PreviewFigure
+}
+
+// PreviewFigure is an amount without and with the change.
+type PreviewFigure struct{ Before, After string }
+
+// PreviewObject is how one object changes.
+type PreviewObject struct {
+	Name  string // kind and name
+	Lines []YAMLLine
+}
+
+func (v PreviewVariant) id(part string) string { return "preview-" + v.Key + "-" + part }
+
+func (v PreviewVariant) objectCount() string {
+	if len(v.Objects) == 1 {
+		return "YAML of 1 object"
+	}
+	return "YAML of " + strconv.Itoa(len(v.Objects)) + " objects"
+}
+
+func (v PreviewVariant) moreTeams() string {
+	return "and " + count(v.MoreTeams, "more team", "more teams")
+}
