@@ -20,6 +20,9 @@ type Outcome struct {
 	// Exceeding are the keys of the Workloads that wait for more than their queue
 	// can ever have.
 	Exceeding map[string]bool `json:"exceeding,omitempty"`
+	// Untried are the keys of the Workloads that wait in a queue that is not active,
+	// such as one on hold: whether they are Exceeding is not known.
+	Untried map[string]bool `json:"untried,omitempty"`
 }
 
 // EventKind is what happened to a Workload.

@@ -48,7 +48,8 @@ type Report struct {
 	// Missed start without the change, and not with it.
 	Missed []Effect `json:"missed,omitempty"`
 	// Exceeding wait for more than their queue can ever have, with the change and
-	// not without it, by key.
+	// not without it, by key. Those of a queue that is not active without it are left
+	// out.
 	Exceeding []string `json:"exceeding,omitempty"`
 	// Queues are by name of the ClusterQueue.
 	Queues map[string]QueueChange `json:"queues,omitempty"`
@@ -103,7 +104,7 @@ func Compare(q *Question, before, after []*Outcome) *Report {
 		}
 	}
 	for key := range is.Exceeding {
-		if !was.Exceeding[key] {
+		if !was.Exceeding[key] && !was.Untried[key] {
 			r.Exceeding = append(r.Exceeding, key)
 		}
 	}

@@ -202,6 +202,9 @@ func (r *run) add(w *kueue.Workload) {
 	w = &copied
 	w.CreationTimestamp.Time = w.CreationTimestamp.Add(r.nudge(w))
 	key := client.ObjectKeyFromObject(w)
+	if !workload.HasQuotaReservation(w) {
+		r.requeue(w)
+	}
 	r.objects.workloads[key] = w
 	r.uids[string(w.UID)] = key.String()
 	if r.options.UntilAll && workload.IsActive(w) && !workload.HasQuotaReservation(w) {
@@ -212,6 +215,8 @@ func (r *run) add(w *kueue.Workload) {
 		w.Status.RequeueState = &kueue.RequeueState{Count: state.Count} // Kueue compares the time with the wall clock
 		if at.After(r.snapshot.Time) {
 			r.after(at.Sub(r.snapshot.Time), key, func(_ context.Context, w *kueue.Workload) error {
+				r.requeue(w)
+				r.objects.workloads[key] = w
 				r.workloads.Create(event.TypedCreateEvent[*kueue.Workload]{Object: w})
 				return nil
 			})
@@ -235,6 +240,39 @@ func (r *run) add(w *kueue.Workload) {
 		r.had[key.String()] = true
 		r.schedule(w, r.options.Remaining)
 	}
+}
+
+// requeue sets the condition without which Kueue's queues do not offer an evicted
+// Workload again, as Kueue's controller does when the reason of its eviction is over.
+// It replaces the conditions, which are shared.
+func (r *run) requeue(w *kueue.Workload) {
+	c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued)
+	if c == nil || c.Status != metav1.ConditionFalse || !r.evictionOver(w, c.Reason) {
+		return
+	}
+	w.Status.Conditions = slices.Clone(w.Status.Conditions)
+	meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{Type: kueue.WorkloadRequeued, Status: metav1.ConditionTrue, Reason: c.Reason, LastTransitionTime: metav1.NewTime(r.clock.Now())})
+}
+
+// evictionOver reports whether what a Workload was evicted for has ended.
+func (r *run) evictionOver(w *kueue.Workload, reason string) bool {
+	local := r.objects.localQueues[client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}]
+	switch reason {
+	case kueue.WorkloadDeactivated:
+		return workload.IsActive(w)
+	case kueue.WorkloadEvictedByLocalQueueStopped:
+		return local != nil && !stopped(local.Spec.StopPolicy)
+	case kueue.WorkloadEvictedByClusterQueueStopped:
+		if local == nil {
+			return false
+		}
+		queue := r.objects.clusterQueues[string(local.Spec.ClusterQueue)]
+		return queue != nil && !stopped(queue.Spec.StopPolicy)
+	case kueue.WorkloadEvictedByPodsReadyTimeout, kueue.WorkloadEvictedByAdmissionCheck:
+		state := w.Status.RequeueState
+		return state == nil || state.RequeueAt == nil || !state.RequeueAt.After(r.clock.Now())
+	}
+	return false
 }
 
 // nudge returns less than a second by which the creation of all Workloads of a
@@ -415,7 +453,7 @@ func (r *run) release(ctx context.Context, w *kueue.Workload) error {
 		return nil
 	}
 	return workloadpatching.PatchAdmissionStatus(ctx, r.objects, w, r.clock, func(w *kueue.Workload) (bool, error) {
-		workload.SetRequeuedCondition(w, evicted.Reason, evicted.Message, evicted.Reason == kueue.WorkloadEvictedByPreemption)
+		workload.SetRequeuedCondition(w, evicted.Reason, evicted.Message, evicted.Reason == kueue.WorkloadEvictedByPreemption || r.evictionOver(w, evicted.Reason))
 		workload.UnsetQuotaReservationWithCondition(w, kueue.WorkloadQuotaReservedReasonPendingEvaluation, evicted.Message, r.clock.Now())
 		return true, nil
 	}, workloadpatching.WithLooseOnApply())
@@ -440,7 +478,7 @@ func (r *run) finish() error {
 			e.Lost = !workload.HasQuotaReservation(w) || workloadevict.IsEvicted(w)
 		}
 	}
-	r.outcome.Queues, r.outcome.Exceeding = map[string]simulate.Queue{}, map[string]bool{}
+	r.outcome.Queues, r.outcome.Exceeding, r.outcome.Untried = map[string]simulate.Queue{}, map[string]bool{}, map[string]bool{}
 	for name := range r.objects.clusterQueues {
 		r.outcome.Queues[name] = simulate.Queue{Usage: quota.FlavorResourceQuantities{}}
 	}
@@ -461,7 +499,9 @@ func (r *run) finish() error {
 				if q, ok := r.outcome.Queues[name]; ok {
 					q.Pending++
 					r.outcome.Queues[name] = q
-					if r.exceeds(w) {
+					if !r.cache.ClusterQueueActive(kueue.ClusterQueueReference(name)) {
+						r.outcome.Untried[simulate.WorkloadKey(w)] = true
+					} else if r.exceeds(w) {
 						r.outcome.Exceeding[simulate.WorkloadKey(w)] = true
 					}
 				}

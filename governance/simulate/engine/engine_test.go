@@ -265,3 +265,39 @@ func TestArrivals(t *testing.T) {
 		t.Errorf("events %+v, want a start after ten minutes", out.Events)
 	}
 }
+
+// TestRestart resumes a queue whose tasks were drained, activates a stopped task, and
+// passes a backoff: each can start, and what its queue could never have is no news.
+func TestRestart(t *testing.T) {
+	c := newCluster()
+	c.team("vision", 4)
+	hold := kueue.HoldAndDrain
+	c.ClusterQueues[0].Spec.StopPolicy = &hold
+	evicted := func(name, reason string) *kueue.Workload {
+		w := c.task("vision", name, 1, 10, time.Minute)
+		w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadRequeued, Status: metav1.ConditionFalse, Reason: reason}}
+		return w
+	}
+	evicted("drained", kueue.WorkloadEvictedByClusterQueueStopped)
+	evicted("queue", kueue.WorkloadEvictedByLocalQueueStopped)
+	evicted("active", kueue.WorkloadDeactivated)
+	later := evicted("later", kueue.WorkloadEvictedByPodsReadyTimeout)
+	later.Status.RequeueState = &kueue.RequeueState{RequeueAt: ptr.To(metav1.NewTime(now.Add(30 * time.Second)))}
+	c.task("vision", "large", 9, 10, time.Minute)
+	stopped := evicted("stopped", kueue.WorkloadDeactivated)
+	stopped.Spec.Active = ptr.To(false)
+	resumed := c.ClusterQueues[0].DeepCopy()
+	resumed.Spec.StopPolicy = nil
+	report, err := new(engine.Engine).Answer(t.Context(), c.Snapshot, &simulate.Question{Change: simulate.Change{ClusterQueues: []*kueue.ClusterQueue{resumed}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var started []string
+	for _, e := range report.Started {
+		started = append(started, e.Workload+" "+e.After.String())
+	}
+	want := []string{"vision/active 0s", "vision/drained 0s", "vision/queue 0s", "vision/later 30s"}
+	if diff := cmp.Diff(want, started); diff != "" || report.Exceeding != nil {
+		t.Errorf("exceeding %v, started differ (-want +got):\n%s", report.Exceeding, diff)
+	}
+}
