@@ -50,8 +50,8 @@ type Advice struct {
 	Omitted      []simulate.Omission // parts of Kueue that are not simulated
 	KueueVersion string              // of the cluster
 
-	verified []explain.Change // nil until the first is found, or there is none
-	done     bool
+	verified []explain.Change
+	done     bool // all changes were looked for
 }
 
 // advisor computes the advice of the tasks whose pages are open. Its zero value is
@@ -114,15 +114,28 @@ func (s *Service) advise(v viewer, t *tasks.Task, verdict *explain.Verdict) *Adv
 	}
 	latest := known.latest
 	a.mu.Unlock()
-	if len(latest.verified) > 0 || latest.done && latest.Failed == nil {
-		verdict.Changes = slices.Clone(latest.verified)
-	}
+	verdict.Changes = latest.changes(verdict.Changes)
 	visible := explain.Verdict{TargetsInQueue: latest.Preempts, Changes: verdict.Changes}
 	for list := range visible.AdmittedWorkloads() {
 		*list = v.visibleWorkloads(*list)
 	}
 	latest.Preempts = visible.TargetsInQueue
 	return &latest
+}
+
+// changes returns the verified changes, and, until all were looked for, those of the
+// instant answer of other kinds.
+func (a *Advice) changes(instant []explain.Change) []explain.Change {
+	list := slices.Clone(a.verified)
+	if a.done {
+		return list
+	}
+	for _, c := range instant {
+		if !slices.ContainsFunc(a.verified, func(v explain.Change) bool { return v.Kind == c.Kind }) {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
 // compute looks for the changes that start a task, and signals AdviceChanges when it
@@ -174,19 +187,24 @@ func (s *Service) findChanges(ctx context.Context, t *tasks.Task, update func(fu
 	}
 	names := newWorkloadNames(snapshot, v)
 	var last advice.Advice
+	set := func() {
+		update(func(a *Advice) {
+			a.At, a.Omitted, a.KueueVersion = snapshot.Time, snapshot.Omitted, snapshot.KueueVersion
+			a.Starts, a.Tied, a.Preempts = last.Starts, last.Tied, names.of(last.Preempts, nil)
+			a.verified, a.done = names.changes(last.Changes, in.Workload.String()), last.Done
+		})
+	}
 	err = advice.Find(ctx, in, func(ctx context.Context, q *simulate.Question) (*simulate.Report, error) {
 		return s.Simulator.Answer(ctx, snapshot, q)
 	}, func(known advice.Advice) {
 		last = known
-		if !first && !known.Done {
-			return // the advice of before is shown until this is complete
+		if first || known.Done { // the advice of before is shown until this is complete
+			set()
 		}
-		update(func(a *Advice) {
-			a.At, a.Omitted, a.KueueVersion = snapshot.Time, snapshot.Omitted, snapshot.KueueVersion
-			a.Starts, a.Tied, a.Preempts = known.Starts, known.Tied, names.of(known.Preempts, nil)
-			a.verified, a.done = names.changes(known.Changes, in.Workload.String()), known.Done
-		})
 	})
+	if err != nil {
+		set() // what was verified before it failed
+	}
 	if err == nil && last.Done {
 		s.compare(snapshot, in, last)
 	}
