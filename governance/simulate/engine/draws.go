@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/simulate"
+
+	"sigs.k8s.io/kueue/pkg/workload"
 )
 
 // leastDraws is how many draws an answer has at least.
@@ -19,9 +21,15 @@ func draws(ctx context.Context, s *simulate.Snapshot, q *simulate.Question) (*si
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-time.Until(deadline)/10))
 		defer cancel()
 	}
+	var waiting []string
+	for _, w := range s.Workloads {
+		if workload.IsActive(w) && !workload.HasQuotaReservation(w) {
+			waiting = append(waiting, simulate.WorkloadKey(w))
+		}
+	}
 	var outcomes []*simulate.Outcome
 	for i, draw := range q.Draws {
-		out, err := Run(ctx, s, Options{Tie: uint64(i), UntilAll: true, Horizon: q.Horizon, RunTimes: draw.Whole, Remaining: draw.Remaining}) //nolint:gosec // an index
+		out, err := Run(ctx, s, Options{Tie: uint64(i), UntilAll: waiting, Horizon: q.Horizon, RunTimes: draw.Whole, Remaining: draw.Remaining}) //nolint:gosec // an index
 		if errors.Is(err, context.DeadlineExceeded) && len(outcomes) >= leastDraws {
 			break
 		}

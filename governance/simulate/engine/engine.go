@@ -45,8 +45,8 @@ type Options struct {
 	Tie uint64
 	// Until ends the run when this Workload, by its key, starts; empty for none.
 	Until string
-	// UntilAll ends the run when every Workload that waits has started once.
-	UntilAll bool
+	// UntilAll ends the run when all of these have started once; empty for none.
+	UntilAll []string
 	// Arrivals lets Workloads that were created after the time of the snapshot arrive
 	// when they were created. Otherwise all wait from the beginning.
 	Arrivals bool
@@ -90,7 +90,7 @@ type run struct {
 	uids      map[string]string // of Workloads to keys
 	had       map[string]bool   // keys of the Workloads that have quota in the snapshot
 	ended     map[string]bool   // keys of those that finished since
-	waiting   map[string]bool   // keys of those that have not started yet, with UntilAll
+	waiting   map[string]bool   // keys of Options.UntilAll that have not started yet
 	pending   []timer           // by time, then by key
 	// patience is how many cycles with the same heads and no effect end a series: the
 	// scheduler may try one flavor in each.
@@ -137,6 +137,9 @@ func newRun(s *simulate.Snapshot, o Options) (*run, error) {
 	}
 	for _, l := range s.LimitRanges {
 		r.objects.limitRanges[l.Namespace] = append(r.objects.limitRanges[l.Namespace], *l)
+	}
+	for _, key := range o.UntilAll {
+		r.waiting[key] = true
 	}
 	r.patience = 2 + len(s.Flavors)
 	r.cache = schdcache.New(r.objects, cacheOptions...)
@@ -207,9 +210,6 @@ func (r *run) add(w *kueue.Workload) {
 	}
 	r.objects.workloads[key] = w
 	r.uids[string(w.UID)] = key.String()
-	if r.options.UntilAll && workload.IsActive(w) && !workload.HasQuotaReservation(w) {
-		r.waiting[key.String()] = true
-	}
 	if state := w.Status.RequeueState; state != nil && state.RequeueAt != nil && !workload.HasQuotaReservation(w) {
 		at := state.RequeueAt.Time
 		w.Status.RequeueState = &kueue.RequeueState{Count: state.Count} // Kueue compares the time with the wall clock
@@ -407,7 +407,7 @@ func (r *run) observe() (answered bool) {
 			r.record(simulate.Event{Kind: simulate.Started}, w, w)
 			r.schedule(w, r.options.RunTimes)
 			delete(r.waiting, key.String())
-			answered = answered || key.String() == r.options.Until || r.options.UntilAll && len(r.waiting) == 0
+			answered = answered || key.String() == r.options.Until || len(r.options.UntilAll) > 0 && len(r.waiting) == 0
 		case isTrue(w, kueue.WorkloadFinished) && !isTrue(old, kueue.WorkloadFinished):
 			r.record(simulate.Event{Kind: simulate.Finished}, w, old)
 		case has && workloadevict.IsEvicted(w) && !workloadevict.IsEvicted(old):
