@@ -1,0 +1,148 @@
+package estimate
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// Past is an estimate that was made.
+type Past struct {
+	Team, Class string
+	Made        time.Time
+	Forecast
+	Range
+	Started time.Time // zero while the task waits
+}
+
+// Held reports whether the task started within the range.
+func (p *Past) Held() bool {
+	wait := p.Started.Sub(p.Made)
+	return p.Low <= wait && wait <= p.High
+}
+
+// Calibration is how past forecasts erred. Its methods are safe for concurrent use.
+type Calibration struct {
+	groups map[group]*misses
+}
+
+type group struct{ team, class string }
+
+// misses are the scores of one group.
+type misses struct {
+	scores    []float64 // sorted
+	low, high float64   // which parts of the scores a range leaves out below and above
+}
+
+const (
+	// window is how many estimates of a group count, the latest ones.
+	window = 200
+	// minEstimates is of how many estimates a group consists at least.
+	minEstimates = 50
+	// adaptation is how much each estimate that did not hold widens the next ranges of
+	// its group.
+	adaptation = 0.01
+	// nominal is which part of the starts may be before a range, and which after it.
+	nominal = (1 - Coverage) / 2
+)
+
+// uncalibrated is the score of both ends of a range as long as too few estimates are
+// known: twice the distance of the simulations.
+const uncalibrated = 2
+
+// Calibrate returns how estimates erred, as known now.
+func Calibrate(past []Past, now time.Time) *Calibration {
+	type outcome struct {
+		group
+		known       time.Time
+		score       float64
+		below, over bool
+	}
+	var outcomes []outcome
+	for _, p := range past {
+		known, waited := p.Started, p.Started.Sub(p.Made)
+		if p.Started.IsZero() {
+			// It counts as soon as it is known to be too late.
+			if waited = now.Sub(p.Made); waited <= p.High {
+				continue
+			}
+			known = p.Made.Add(p.High)
+		}
+		if p.Made.After(now) || known.After(now) {
+			continue
+		}
+		outcomes = append(outcomes, outcome{group{p.Team, p.Class}, known, p.score(waited), waited < p.Low, waited > p.High})
+	}
+	slices.SortStableFunc(outcomes, func(a, b outcome) int { return a.known.Compare(b.known) })
+	c := &Calibration{groups: map[group]*misses{}}
+	for _, o := range outcomes {
+		for _, g := range errorGroups(o.group) {
+			e := c.groups[g]
+			if e == nil {
+				e = &misses{low: nominal, high: nominal}
+				c.groups[g] = e
+			}
+			e.scores = append(e.scores, o.score)
+			e.low = adapted(e.low, o.below)
+			e.high = adapted(e.high, o.over)
+		}
+	}
+	for _, e := range c.groups {
+		e.scores = e.scores[max(0, len(e.scores)-window):]
+		slices.Sort(e.scores)
+	}
+	return c
+}
+
+// adapted follows adaptive conformal inference: in the long run, the part nominal of
+// the starts is missed, whatever the load does.
+func adapted(part float64, missed bool) float64 {
+	if missed {
+		part -= adaptation * (1 - nominal)
+	} else {
+		part += adaptation * nominal
+	}
+	return min(max(part, 0.005), 0.3)
+}
+
+// errorGroups returns the groups of an estimate, the finest first.
+func errorGroups(g group) []group { return []group{g, {class: g.class}, {}} }
+
+// Range returns when a task probably starts.
+func (c *Calibration) Range(team, class string, f Forecast) Range {
+	low, high := -float64(uncalibrated), float64(uncalibrated)
+	for _, g := range errorGroups(group{team, class}) {
+		if e := c.groups[g]; e != nil && len(e.scores) >= minEstimates {
+			low, high = quantile(e.scores, e.low), quantile(e.scores, 1-e.high)
+			break
+		}
+	}
+	return Range{Low: f.at(low), High: f.at(high)}
+}
+
+// quantile returns a quantile of sorted values, the outer one of two neighbors.
+func quantile(sorted []float64, part float64) float64 {
+	at := part*float64(len(sorted)+1) - 1
+	i := int(math.Floor(at))
+	if part > 0.5 {
+		i = int(math.Ceil(at))
+	}
+	return sorted[min(max(i, 0), len(sorted)-1)]
+}
+
+// Record is how many of past estimates held.
+type Record struct{ Held, Of int }
+
+// RecordOf counts the estimates that are known to have held or not.
+func RecordOf(past []Past, now time.Time) (r Record) {
+	for _, p := range past {
+		switch {
+		case !p.Started.IsZero() && p.Held():
+			r.Held++
+			r.Of++
+		case !p.Started.IsZero() || now.Sub(p.Made) > p.High:
+			r.Of++
+		}
+	}
+	return r
+}
