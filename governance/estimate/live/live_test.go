@@ -1,0 +1,183 @@
+package live_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/estimate"
+	"kuota.dev/kuota/governance/estimate/live"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/simulate/engine"
+	"kuota.dev/kuota/governance/tasks"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// simulator answers about one snapshot with Kueue's scheduler, in this process.
+type simulator struct {
+	snapshot *simulate.Snapshot
+	engine   engine.Engine
+}
+
+func (s *simulator) Snapshot(context.Context) (*simulate.Snapshot, error) { return s.snapshot, nil }
+
+func (s *simulator) Answer(ctx context.Context, of *simulate.Snapshot, q *simulate.Question) (*simulate.Report, error) {
+	return s.engine.Answer(ctx, of, q)
+}
+
+const gpu = "nvidia.com/gpu"
+
+var now = time.Now().UTC().Truncate(time.Second)
+
+// workload returns a Workload of one pod; running is since when it has quota, zero for
+// one that waits.
+func workload(name string, gpus int64, submitted, running time.Time) *kueue.Workload {
+	amount := *resource.NewQuantity(gpus, resource.DecimalSI)
+	w := &kueue.Workload{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "vision", Name: name, UID: types.UID(name), CreationTimestamp: metav1.NewTime(submitted)},
+		Spec: kueue.WorkloadSpec{QueueName: "queue", Priority: ptr.To[int32](10), Active: ptr.To(true), PodSets: []kueue.PodSet{{Name: "main", Count: 1, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{gpu: amount}}}}}}}}},
+	}
+	if !running.IsZero() {
+		w.Status.Admission = &kueue.Admission{ClusterQueue: "vision", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](1),
+			Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{gpu: "p5"}, ResourceUsage: corev1.ResourceList{gpu: amount}}}}
+		for _, condition := range []string{kueue.WorkloadQuotaReserved, kueue.WorkloadAdmitted} {
+			w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(running), Reason: condition})
+		}
+	}
+	return w
+}
+
+// newEstimator has a team with 8 GPUs, a task that has run for 30 minutes, one that
+// waits for it, and one that is too large.
+func newEstimator(t *testing.T) (*live.Estimator, *history.Store, <-chan struct{}) {
+	store, err := history.Open(t.Context(), filepath.Join(t.TempDir(), "history.db"), history.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { store.Close() })
+	snapshot := &simulate.Snapshot{
+		Time:       now,
+		Namespaces: []*corev1.Namespace{{ObjectMeta: metav1.ObjectMeta{Name: "vision"}}},
+		Flavors:    []*kueue.ResourceFlavor{{ObjectMeta: metav1.ObjectMeta{Name: "p5"}}},
+		ClusterQueues: []*kueue.ClusterQueue{{ObjectMeta: metav1.ObjectMeta{Name: "vision"}, Spec: kueue.ClusterQueueSpec{
+			NamespaceSelector: &metav1.LabelSelector{}, QueueingStrategy: kueue.BestEffortFIFO,
+			ResourceGroups: []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{gpu}, Flavors: []kueue.FlavorQuotas{{Name: "p5", Resources: []kueue.ResourceQuota{{Name: gpu, NominalQuota: resource.MustParse("8")}}}}}},
+		}}},
+		LocalQueues: []*kueue.LocalQueue{{ObjectMeta: metav1.ObjectMeta{Namespace: "vision", Name: "queue"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "vision"}}},
+		Workloads: []*kueue.Workload{
+			workload("runs", 8, now.Add(-time.Hour), now.Add(-30*time.Minute)), workload("waits", 8, now.Add(-time.Minute), time.Time{}),
+			workload("huge", 9, now.Add(-2*time.Minute), time.Time{}),
+		},
+	}
+	changed := make(chan struct{}, 10)
+	return &live.Estimator{
+		Simulator: &simulator{snapshot: snapshot}, Store: store,
+		Task: func(uid types.UID) *tasks.Task {
+			return &tasks.Task{Name: "train-" + string(uid), UID: "task-" + string(uid), PriorityClass: "high"}
+		},
+		Teams:   func(context.Context) (map[string]string, error) { return map[string]string{"vision": "vision"}, nil },
+		Changed: func() { changed <- struct{}{} }, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+	}, store, changed
+}
+
+// ran records tasks that ran for 60 to 99 minutes.
+func ran(t *testing.T, store *history.Store, n int) {
+	var records []history.Record
+	for i := range n {
+		records = append(records, history.Record{Task: history.Task{
+			Namespace: "vision", Kind: "Job", Name: fmt.Sprintf("train-%d", i), UID: fmt.Sprint("past-", i), Team: "vision", PriorityClass: "high",
+			SubmittedAt: now.Add(-24 * time.Hour), FinishedAt: now.Add(-time.Hour), RunTime: time.Duration(60+i) * time.Minute,
+		}})
+	}
+	if err := store.RecordTasks(t.Context(), records); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func latest(t *testing.T, e *live.Estimator, changed <-chan struct{}) *live.Estimates {
+	if known := e.Latest("waits"); known != nil {
+		t.Fatalf("got %+v at once", known)
+	}
+	select {
+	case <-changed:
+	case <-time.After(time.Minute):
+		t.Fatal("not estimated")
+	}
+	found := e.Latest("waits")
+	if found == nil || found.Failed != nil {
+		t.Fatalf("got %+v", found)
+	}
+	return found
+}
+
+// TestEstimates has 40 recorded runs: the running task ends in 30 to 69 minutes.
+func TestEstimates(t *testing.T) {
+	e, store, changed := newEstimator(t)
+	ran(t, store, 40)
+	found := latest(t, e, changed)
+	waits := found.Starts["waits"]
+	if middle := (waits.Low + waits.High) / 2; waits.Low <= 0 || waits.Low > 50*time.Minute || waits.High < 50*time.Minute || middle > 2*time.Hour {
+		t.Errorf("the task starts in %+v, want a range around 50 minutes", waits)
+	}
+	if huge := found.Starts["huge"]; !huge.Exceeds || huge.High != 0 {
+		t.Errorf("the task that is too large starts in %+v", huge)
+	}
+	recorded, err := store.Estimates(t.Context(), 10)
+	if err != nil || len(recorded) != 1 {
+		t.Fatalf("recorded %+v, %v; want one estimate", recorded, err)
+	}
+	if r := recorded[0]; r.WorkloadUID != "waits" || r.TaskUID != "task-waits" || r.Team != "vision" || r.PriorityClass != "high" || r.Low != waits.Low.Truncate(time.Millisecond) || r.Middle < 30*time.Minute {
+		t.Errorf("recorded %+v", r)
+	}
+}
+
+// TestRecord shows how many past estimates held, and ranges become wider when they
+// did not.
+func TestRecord(t *testing.T) {
+	e, store, changed := newEstimator(t)
+	ran(t, store, 40)
+	var past []history.Estimate
+	var records []history.Record
+	for i := range 60 {
+		uid, at := fmt.Sprint("before-", i), now.Add(-48*time.Hour)
+		past = append(past, history.Estimate{WorkloadUID: uid, TaskUID: uid, Team: "vision", PriorityClass: "high", MadeAt: at, Low: 30 * time.Minute, High: time.Hour, Middle: 45 * time.Minute, Spread: 0.2})
+		wait := 45 * time.Minute
+		if i%2 == 1 {
+			wait = 10 * time.Hour
+		}
+		records = append(records, history.Record{Task: history.Task{Namespace: "vision", Name: uid, UID: uid, Team: "vision", SubmittedAt: at}, Spans: []history.Span{{WorkloadUID: uid, Kind: history.Wait, Began: at, Ended: at.Add(wait)}}})
+	}
+	if err := store.RecordEstimates(t.Context(), past); err != nil {
+		t.Fatal(err)
+	}
+	if err := store.RecordTasks(t.Context(), records); err != nil {
+		t.Fatal(err)
+	}
+	found := latest(t, e, changed)
+	if want := (estimate.Record{Held: 30, Of: 60}); found.Record != want {
+		t.Errorf("the record is %+v, want %+v", found.Record, want)
+	}
+	if waits := found.Starts["waits"]; waits.High < 5*time.Hour {
+		t.Errorf("the task starts in %+v, want a range that past estimates widened", waits)
+	}
+}
+
+// TestTooFewRuns has 29 recorded runs.
+func TestTooFewRuns(t *testing.T) {
+	e, store, changed := newEstimator(t)
+	ran(t, store, estimate.MinRuns-1)
+	if found := latest(t, e, changed); !found.TooFew() || found.Runs != estimate.MinRuns-1 || len(found.Starts) != 0 {
+		t.Errorf("got %+v, want too few runs", found)
+	}
+}
