@@ -48,6 +48,7 @@ type Handlers struct {
 	PodOwners   hardware.PodOwners    // required with Hardware
 	IdleBelow   float64               // utilization, 0 to 1, that an idle accelerator never reached
 	History     console.History       // nil for none
+	Starts      tasks.Starts          // estimates; nil without history
 	Recording   func() recorder.State // the state of the recorder; nil without history
 	Leader      func() leader.State   // which replica runs the controllers
 	// Trouble returns a sentence about what keeps the whole console from working, or "".
@@ -94,7 +95,7 @@ func (h *Handlers) Register(s *web.Server) {
 	for _, pages := range []interface{ Register(*web.Server) }{
 		c,
 		&dashboard.Pages{Console: c, History: h.History, Classes: classes, HardwarePages: hardwarePages},
-		&tasks.Pages{Console: c, Actions: h.Actions, History: h.History, Classes: classes, Changes: h.TaskChanges, Advice: h.AdviceChanges},
+		&tasks.Pages{Console: c, Actions: h.Actions, History: h.History, Classes: classes, Changes: h.TaskChanges, Advice: h.AdviceChanges, Starts: h.Starts},
 		&teams.Pages{Console: c, Submit: h.Submit, History: h.History, Classes: classes, Advice: h.AdviceChanges},
 		&instances.Pages{Console: c},
 		allocationPages,

@@ -10,6 +10,7 @@ type TaskPage struct {
 	Team, TeamURL   string // TeamURL is empty for a task without a team
 	Status          Status
 	Lead            string          // such as "Job · training · requests 4 GPUs"
+	Estimate        *StartEstimate  // nil for a task that does not wait
 	Why             *Why            // nil for a task that runs or has finished
 	Position        *QueuePosition  // nil for a task that does not wait
 	QuotaSource     *QuotaSource    // nil for a task that is not admitted

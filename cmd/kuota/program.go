@@ -18,7 +18,9 @@ import (
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/leader"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/diagnostics"
+	estimates "kuota.dev/kuota/governance/estimate/live"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/history/recorder"
 	"kuota.dev/kuota/governance/kueueconfig"
@@ -76,6 +78,7 @@ type program struct {
 
 	history     *history.Store       // nil without history
 	recorder    *recorder.Recorder   // nil without history
+	estimator   *estimates.Estimator // nil without history
 	utilization *utilization.Service // nil without Prometheus
 
 	listener     net.Listener
@@ -185,7 +188,20 @@ func (p *program) newHistory() error {
 	p.tasks.Index.Record()
 	p.history = store
 	p.recorder = &recorder.Recorder{Store: store, Cluster: p.cluster, Tasks: p.tasks, Capacity: p.capacity, Log: p.log, Leader: p.leader}
+	p.estimator = &estimates.Estimator{
+		Simulator: p.simulator, Store: store, Task: p.tasks.Index.ByWorkload, Teams: p.teamsByNamespace, Leader: p.leader,
+		Changed: p.tasks.AdviceChanges.Notify, Log: p.log, Now: time.Now,
+	}
 	return nil
+}
+
+// teamsByNamespace returns the teams by namespace.
+func (p *program) teamsByNamespace(ctx context.Context) (map[string]string, error) {
+	reader, err := p.cluster.Reader()
+	if err != nil {
+		return nil, err
+	}
+	return clusterstate.Teams(ctx, reader)
 }
 
 // newUtilization constructs the reader of hardware utilization, if there is a
@@ -280,6 +296,7 @@ func (p *program) handlers() *handlers.Handlers {
 	}
 	if p.history != nil {
 		h.History, h.Recording, h.Setup.Database = p.history, p.recorder.State, p.history.Dialect()
+		h.Starts = p.estimator
 	}
 	return h
 }
@@ -331,6 +348,7 @@ func (p *program) Run(ctx context.Context) error {
 	}
 	if p.recorder != nil {
 		group.Go(func() error { return p.recorder.Run(ctx) })
+		group.Go(func() error { return p.estimator.Run(ctx) })
 	}
 	return group.Wait()
 }

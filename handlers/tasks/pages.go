@@ -23,6 +23,7 @@ type Pages struct {
 	Classes *classstats.Stats
 	Changes console.Listener // of tasks
 	Advice  console.Listener // of what simulations add to their pages
+	Starts  Starts           // nil without history
 }
 
 // Actions reviews and runs the actions on tasks.

@@ -122,6 +122,7 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 		return views.TaskPage{}, err
 	}
 	withActions(page.Why, d, offered, may.Update)
+	page.Estimate = EstimateOf(d, h.Starts, now)
 	page.Loops = loopLines(d.Loops)
 	if recorded && page.TimelineGap == "" {
 		page.TimelineNote = ""

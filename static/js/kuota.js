@@ -50,7 +50,7 @@ function localTimes(root) {
     if (!("local" in time.dataset)) continue;
     const today = date.toDateString() === new Date().toDateString();
     time.textContent = date.toLocaleString("en-GB", {
-      ...(today ? { second: "2-digit" } : { day: "numeric", month: "short" }),
+      ...(!today ? { day: "numeric", month: "short" } : time.dataset.local === "minute" ? {} : { second: "2-digit" }),
       hour: "2-digit",
       minute: "2-digit",
     });
