@@ -84,7 +84,7 @@ func TestFewSeeds(t *testing.T) {
 		}
 	}
 	for _, o := range l.runAll(t, small, "s0", "s1", "s2", "s3") {
-		o.print("few")
+		o.print()
 		if o.started != unknown || o.brute {
 			judged++
 		}
@@ -180,6 +180,12 @@ func (l *lab) runAll(t *testing.T, seeds []uint64, slots ...string) []outcome {
 				t.Errorf("seed %d: %v", seed, err)
 				all[i].skipped = "error"
 			}
+			for _, cause := range all[i].causes {
+				fmt.Printf("miss seed %d: task %s, %s: %s\n", seed, all[i].picked, all[i].chosen, cause)
+			}
+			if *verbose {
+				all[i].print()
+			}
 		})
 		if i < len(slots) {
 			time.Sleep(300 * time.Millisecond) // so that they do not all start at once
@@ -216,11 +222,7 @@ func report(t *testing.T, mode string, all []outcome) {
 	causes := map[string][]uint64{}
 	for i := range all {
 		o := &all[i]
-		if *verbose {
-			o.print(mode)
-		}
 		for _, cause := range o.causes {
-			fmt.Printf("miss %s seed %d: task %s, %s: %s\n", mode, o.seed, o.picked, o.chosen, cause)
 			short, _, _ := strings.Cut(cause, ":")
 			causes[short] = append(causes[short], o.seed)
 		}

@@ -21,7 +21,7 @@ import (
 )
 
 // make makes a change that the page of a task offers, as a user of the console would.
-func (in *instance) make(ctx context.Context, w *watcher, k task, c change) error {
+func (l *lab) make(ctx context.Context, in *instance, k task, c change) error {
 	job := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Name: k.name, Namespace: in.namespace(k.team)}}
 	patch := func(text string) error {
 		return in.client.Patch(ctx, job, client.RawPatch(types.MergePatchType, []byte(text)))
@@ -32,7 +32,7 @@ func (in *instance) make(ctx context.Context, w *watcher, k task, c change) erro
 			return err
 		}
 		if err := until(ctx, func() error {
-			if _, ok := w.workloads(in)[k.name]; ok {
+			if _, ok := l.watcher.workloads(in)[k.name]; ok {
 				return fmt.Errorf("the Workload of %s still exists", k.name)
 			}
 			return nil
@@ -56,8 +56,14 @@ func (in *instance) make(ctx context.Context, w *watcher, k task, c change) erro
 		}
 		return nil
 	case moreQuota, borrowLimit:
-		if !in.byKuota() {
+		switch {
+		case !in.byKuota():
 			return in.setAmounts(ctx, k.team, c)
+		case c.link != "":
+			if err := l.follow(ctx, c); err != nil {
+				return err
+			}
+			return until(ctx, func() error { return in.applied(ctx) })
 		}
 	}
 	switch c.kind {

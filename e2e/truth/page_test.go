@@ -40,6 +40,7 @@ type change struct {
 	amounts quota.Resources // borrowLimit, moreQuota: the new quota or limit
 	tasks   []string        // tasksEnd
 	tied    bool            // chance decides
+	link    string          // to the form of the allocation, with the figures; empty for none
 
 	preempts, starts named // tasks beside the one that the page is about
 }
@@ -161,6 +162,11 @@ var (
 )
 
 func parseChange(item *goquery.Selection) (c change, err error) {
+	item.Find("a").Each(func(_ int, link *goquery.Selection) {
+		if text(link) == "Edit allocation" {
+			c.link = link.AttrOr("href", "")
+		}
+	})
 	if tied := item.Find(".tied"); tied.Length() > 0 {
 		c.tied = true
 		tied.Remove()
@@ -268,7 +274,7 @@ func TestParsePage(t *testing.T) {
 			<p data-effect="started">Also starts <a href="/tasks/n/job/t5">t5</a> 4 GPUs</p>
 			<p data-effect="missed">Then does not start <a href="/tasks/n/job/t6">t6</a> 4 GPUs</p></div>
 			<a href="/tasks/n/job/t7/class">Change class</a></li>
-		<li><div><b>Raising the borrowing limit to 6 GPUs · 1,024.5 GiB</b> of truth.a for team a starts it.</div></li>
+		<li><div><b>Raising the borrowing limit to 6 GPUs · 1,024.5 GiB</b> of truth.a for team a starts it.</div> <a href="/policies/allocations/a/edit?raise=x">Edit allocation</a></li>
 		<li><div><b>Raising the quota to 0.5 vCPU</b> of truth.b for team a starts it. <p data-effect="borrowed">Team a then borrows 4 GPUs.</p></div></li>`)
 	if err != nil {
 		t.Fatal(err)
@@ -277,7 +283,7 @@ func TestParsePage(t *testing.T) {
 		{kind: fewerPods, pods: 1},
 		{kind: tasksEnd, tasks: []string{"t1", "t2"}},
 		{kind: higherClass, class: "truth-mid", tied: true, preempts: named{[]string{"t4"}, 3}, starts: named{[]string{"t5"}, 0}},
-		{kind: borrowLimit, pool: "truth.a", amounts: quota.Resources{catalog.GPU: 6, catalog.Memory: 1024*catalog.GiB + catalog.GiB/2}},
+		{kind: borrowLimit, pool: "truth.a", amounts: quota.Resources{catalog.GPU: 6, catalog.Memory: 1024*catalog.GiB + catalog.GiB/2}, link: "/policies/allocations/a/edit?raise=x"},
 		{kind: moreQuota, pool: "truth.b", amounts: quota.Resources{catalog.CPU: 500}},
 	}
 	if diff := cmp.Diff(want, got.changes, cmp.AllowUnexported(change{}, named{})); diff != "" || got.headline != "2 GPUs short." {

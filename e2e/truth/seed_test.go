@@ -55,8 +55,8 @@ type outcome struct {
 }
 
 // print prints all of a seed, so that a miss can be understood.
-func (o *outcome) print(mode string) {
-	fmt.Printf("seed %s %d: %s\n  admitted: %s\n  picked %s: %s %s\n", mode, o.seed, o.cohort, o.before, o.picked, o.page.headline, o.page.checked)
+func (o *outcome) print() {
+	fmt.Printf("seed %d: %s\n  admitted: %s\n  picked %s: %s %s\n", o.seed, o.cohort, o.before, o.picked, o.page.headline, o.page.checked)
 	for _, c := range o.page.changes {
 		fmt.Printf("  offers %s, preempts %s, also starts %s, tied %t\n", c, c.preempts, c.starts, c.tied)
 	}
@@ -187,7 +187,11 @@ func (l *lab) run(ctx context.Context, seed uint64, slot string) (o outcome, err
 	o.chosen = o.page.changes[random.IntN(len(o.page.changes))]
 	now := in.current(o.picked.team, o.chosen)
 	after, err := l.try(ctx, in, o.picked, o.chosen)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
+		o.started = no
+		o.miss("cannot be made: %v", err)
+		return o, nil
+	} else if err != nil {
 		return o, err
 	}
 	o.judge(before, after)
@@ -247,7 +251,7 @@ func (l *lab) run(ctx context.Context, seed uint64, slot string) (o outcome, err
 
 // try makes a change and returns the states once they are quiet.
 func (l *lab) try(ctx context.Context, in *instance, k task, c change) (map[string]workload, error) {
-	if err := in.make(ctx, l.watcher, k, c); err != nil {
+	if err := l.make(ctx, in, k, c); err != nil {
 		return nil, fmt.Errorf("make %s: %w", c, err)
 	}
 	if err := until(ctx, func() error { return l.reached(ctx, in, k, c) }); err != nil {
