@@ -163,7 +163,7 @@ func (p *program) newServices() error {
 	p.allocations = &allocations.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Pools: p.policies}
 	p.tasks = queries.New(p.cluster, p.access)
 	p.simulator = &live.Simulator{Reader: p.cluster.Reader, Kueue: p.kueueConfiguration, Worker: &worker.Worker{Command: simulationWorker}, Now: time.Now}
-	p.tasks.Simulator = p.simulator
+	p.tasks.Simulator, p.tasks.InstanceTypeLabel = p.simulator, naming.InstanceTypeLabel
 	p.capacity = &capacity.Service{Cluster: p.cluster, Tasks: p.tasks, Naming: naming}
 	guard := &loopguard.Guard{
 		Audit: p.audit, Watcher: p.tasks.Watcher(), Find: p.tasks.Index.Workload, Log: p.log, Identity: p.leader.State().Identity, Now: time.Now,

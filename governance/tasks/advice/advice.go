@@ -31,6 +31,10 @@ type Input struct {
 	Task     explain.Task
 	Cluster  *explain.Cluster // with its queue
 	Verdict  explain.Verdict  // its figures are tried first
+	// Saved returns the quota of the team after these amounts of a pool were typed
+	// into its allocation: others follow from them. ok is false if that is not valid.
+	// nil for a queue that follows from no allocation.
+	Saved func(pool string, amounts quota.Resources) (resolved quota.Resolved, ok bool)
 }
 
 // Advice is what the simulation says about a waiting task.

@@ -33,6 +33,7 @@ var (
 type given struct {
 	snapshot *simulate.Snapshot
 	cluster  *explain.Cluster
+	saved    func(string, quota.Resources) (quota.Resolved, bool) // of the Input
 }
 
 func newGiven() given {
@@ -89,7 +90,7 @@ func (g given) find(t *testing.T, w *kueue.Workload) advice.Advice {
 		requests[string(name)] = amount.Value()
 	}
 	q := explain.Task{Namespace: w.Namespace, Priority: *w.Spec.Priority, PodSets: []explain.PodSet{{Name: "main", Count: set.Count, MinCount: set.Count, Requests: requests, Spec: &set.Template.Spec}}}
-	in := advice.Input{Snapshot: g.snapshot, Workload: types.NamespacedName{Namespace: w.Namespace, Name: w.Name}, Task: q, Cluster: g.cluster, Verdict: explain.Why(q, g.cluster)}
+	in := advice.Input{Snapshot: g.snapshot, Workload: types.NamespacedName{Namespace: w.Namespace, Name: w.Name}, Task: q, Cluster: g.cluster, Verdict: explain.Why(q, g.cluster), Saved: g.saved}
 	e := &engine.Engine{}
 	var last advice.Advice
 	err := advice.Find(t.Context(), in, func(ctx context.Context, q *simulate.Question) (*simulate.Report, error) {
@@ -147,11 +148,34 @@ func TestFindStarts(t *testing.T) {
 	}
 }
 
+const (
+	memory = "memory"
+	gib    = int64(1) << 30
+)
+
 // TestFindMinimal has a task ahead that waits for memory: quota for both tasks would be
-// enough, but quota without memory leaves the one ahead waiting.
+// enough, but quota without memory leaves the one ahead waiting. Memory that follows
+// from the GPUs of the allocation does not.
 func TestFindMinimal(t *testing.T) {
-	const memory, gib = "memory", int64(1) << 30
+	for name, tc := range map[string]struct {
+		saved    func(string, quota.Resources) (quota.Resolved, bool)
+		wantGPUs int64
+	}{
+		"without an allocation": {wantGPUs: 3},
+		"memory follows": {wantGPUs: 5, saved: func(pool string, typed quota.Resources) (quota.Resolved, bool) {
+			gpus := max(2, typed[gpu])
+			nominal := quota.Resources{gpu: gpus, memory: max(typed[memory], gpus*64*gib)}
+			return quota.Resolved{Pools: []quota.FlavorQuotas{{Name: pool, Nominal: nominal, BorrowingLimit: quota.Resources{gpu: 0, memory: 0}}}}, true
+		}},
+	} {
+		t.Run(name, func(t *testing.T) { testMinimal(t, tc.saved, tc.wantGPUs) })
+	}
+}
+
+func testMinimal(t *testing.T, saved func(string, quota.Resources) (quota.Resolved, bool), wantGPUs int64) {
+	t.Helper()
 	g := newGiven()
+	g.saved = saved
 	g.team("vision", 2, 0)
 	g.running("vision", "a", 1, 100, time.Hour)
 	g.task("vision", "ahead", 1, 2, 50, time.Hour)
@@ -178,7 +202,7 @@ func TestFindMinimal(t *testing.T) {
 	if i < 0 {
 		t.Fatalf("got %+v, want a higher quota", a.Changes)
 	}
-	want := []explain.QuotaChange{{FlavorResource: fr, From: 2, To: 3}}
+	want := []explain.QuotaChange{{FlavorResource: fr, From: 2, To: wantGPUs}}
 	if diff := cmp.Diff(want, a.Changes[i].Quotas); diff != "" || !a.Changes[i].Minimal {
 		t.Errorf("minimal %t; quota differs (-want +got):\n%s", a.Changes[i].Minimal, diff)
 	}

@@ -49,9 +49,7 @@ func (f *finder) raise(ctx context.Context, kind explain.ChangeKind, flavor stri
 	if len(figures) == 0 {
 		return false, nil
 	}
-	try := func(to []int64) (bool, error) {
-		return f.starts(ctx, simulate.Change{ClusterQueues: []*kueue.ClusterQueue{f.with(kind, figures, to)}}, f.target)
-	}
+	try := func(to []int64) (bool, error) { return f.starts(ctx, f.with(kind, figures, to), f.target) }
 	to := make([]int64, len(figures))
 	for i, figure := range figures {
 		to[i] = figure.high
@@ -66,7 +64,7 @@ func (f *finder) raise(ctx context.Context, kind explain.ChangeKind, flavor stri
 				change.Quotas = append(change.Quotas, explain.QuotaChange{FlavorResource: figure.FlavorResource, From: figure.from, To: to[i]})
 			}
 		}
-		return change, simulate.Change{ClusterQueues: []*kueue.ClusterQueue{f.with(kind, figures, to)}}
+		return change, f.with(kind, figures, to)
 	}
 	large, _ := offer()
 	f.offer(Change{Change: large})
@@ -204,14 +202,16 @@ func step(resource string) int64 {
 	return 1
 }
 
-// with returns the task's queue with other figures.
-func (f *finder) with(kind explain.ChangeKind, figures []figure, to []int64) *kueue.ClusterQueue {
+// with returns the change of the task's queue to other figures.
+func (f *finder) with(kind explain.ChangeKind, figures []figure, to []int64) simulate.Change {
 	queue := f.queue.DeepCopy()
 	queue.Generation++
+	typed := quota.Resources{}
 	for i, figure := range figures {
 		if to[i] == figure.from {
 			continue
 		}
+		typed[figure.Resource] = to[i]
 		r := resourceQuota(queue, figure.FlavorResource)
 		amount := quota.ResourceQuantity(figure.Resource, to[i])
 		if kind == explain.RaiseBorrowingLimit {
@@ -220,7 +220,29 @@ func (f *finder) with(kind explain.ChangeKind, figures []figure, to []int64) *ku
 			r.NominalQuota = amount
 		}
 	}
-	return queue
+	if kind == explain.RaiseNominalQuota && f.Saved != nil && len(typed) > 0 {
+		if resolved, ok := f.Saved(figures[0].Flavor, typed); ok {
+			setQuota(queue, resolved)
+		}
+	}
+	return simulate.Change{ClusterQueues: []*kueue.ClusterQueue{queue}}
+}
+
+// setQuota sets the quota and the limits of a queue to those of an allocation.
+func setQuota(queue *kueue.ClusterQueue, resolved quota.Resolved) {
+	for _, pool := range resolved.Pools {
+		for name, amount := range pool.Nominal {
+			r := resourceQuota(queue, quota.FlavorResource{Flavor: pool.Name, Resource: name})
+			if r == nil {
+				continue
+			}
+			r.NominalQuota = quota.ResourceQuantity(name, amount)
+			if r.BorrowingLimit = nil; pool.BorrowingLimit != nil {
+				limit := quota.ResourceQuantity(name, pool.BorrowingLimit[name])
+				r.BorrowingLimit = &limit
+			}
+		}
+	}
 }
 
 // resourceQuota returns the quota of a queue for a FlavorResource; nil for none.

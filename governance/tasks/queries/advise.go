@@ -1,6 +1,7 @@
 package queries
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -8,12 +9,18 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/clusterstate"
+	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/simulate"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/advice"
 	"kuota.dev/kuota/governance/tasks/explain"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -185,6 +192,9 @@ func (s *Service) findChanges(ctx context.Context, t *tasks.Task, update func(fu
 		Snapshot: snapshot, Workload: types.NamespacedName{Namespace: t.Main.Namespace, Name: t.Main.Name},
 		Task: q, Cluster: c, Verdict: explain.Why(q, c),
 	}
+	if in.Saved, err = s.saved(ctx, v, t, c); err != nil {
+		return snapshot, err
+	}
 	names := newWorkloadNames(snapshot, v)
 	var last advice.Advice
 	set := func() {
@@ -212,6 +222,26 @@ func (s *Service) findChanges(ctx context.Context, t *tasks.Task, update func(fu
 		err = errors.New("the search for changes took too long")
 	}
 	return snapshot, err
+}
+
+// saved returns what the quota of a task's team would be with other amounts: see
+// advice.Input. nil if its queue follows from no allocation.
+func (s *Service) saved(ctx context.Context, v viewer, t *tasks.Task, c *explain.Cluster) (func(string, quota.Resources) (quota.Resolved, bool), error) {
+	var allocation v1alpha1.ComputeAllocation
+	team := v.teams[t.Namespace]
+	if team == "" || c.Queue == nil {
+		return nil, nil
+	}
+	switch err := v.reader.Get(ctx, client.ObjectKey{Name: team}, &allocation); {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, cluster.Translate("read allocation", err)
+	case err != nil || allocation.Spec.Observed() || allocation.Status.ClusterQueue != c.Queue.Name:
+		return nil, nil
+	}
+	types, err := clusterstate.Catalog(ctx, v.reader, cmp.Or(s.InstanceTypeLabel, catalog.InstanceTypeLabel))
+	return func(pool string, amounts quota.Resources) (quota.Resolved, bool) {
+		return quota.Typed(&allocation.Spec, types, pool, amounts)
+	}, err
 }
 
 // compare counts where the simulation contradicts the instant answer.

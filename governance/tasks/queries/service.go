@@ -25,6 +25,8 @@ type Service struct {
 	Guard     interface{ Loops() []loopguard.Loop } // nil for none
 	Index     *index.Index
 	Simulator Simulator // nil for none
+	// InstanceTypeLabel is the node label of the instance type; empty for the default.
+	InstanceTypeLabel string
 	// AdviceChanges signals that the advice about a task changed.
 	AdviceChanges cluster.Notifier
 
