@@ -110,6 +110,7 @@ func TestPreview(t *testing.T) {
 	}
 	must(t, page.Locator("#preview summary").Click())
 	must(t, expect.Locator(page.Locator("#preview ins.yaml-line").First()).ToBeVisible())
+	checkAppearance(t, page, "preview")
 	must(t, button(page, "Save changes").Click())
 	admittedJobs(t, team, "busy", "next")
 
@@ -136,6 +137,42 @@ func TestPreview(t *testing.T) {
 	if diff := cmp.Diff([]string{"evicted busy", "evicted next"}, previewed(t, page, "delete")); diff != "" {
 		t.Errorf("delete: the preview differs (-want +got):\n%s", diff)
 	}
+}
+
+// TestPreviewPolicy previews another ranking of tasks and saves it: a task preempts
+// one of its own team.
+func TestPreviewPolicy(t *testing.T) {
+	noPolicy(t)
+	c := clustertest.Get(t)
+	console(t)
+	class := func(name string, weight int32) v1alpha1.PriorityClass {
+		return v1alpha1.PriorityClass{Name: name, Weight: &weight}
+	}
+	must(t, c.Client.Create(t.Context(), &v1alpha1.ClusterPolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName},
+		Spec: v1alpha1.ClusterPolicySpec{
+			TaskPrioritization: v1alpha1.FirstComeFirstServe, PriorityClasses: []v1alpha1.PriorityClass{class("urgent", 90), class("casual", 10)}, Enforcement: v1alpha1.EnforcementNone,
+			IdleCompute: v1alpha1.IdleCompute{Strategy: v1alpha1.IdleFirstComeFirstServe},
+		},
+	}))
+	waitForClasses(t, map[string]int32{"urgent": 0, "casual": 0})
+	team := makeSeparateTeam(t, "ranked", 4)
+	classed := func(name, class string) string {
+		return strings.Replace(jobManifest(team, name, 4), "labels: {", "labels: {kueue.x-k8s.io/priority-class: "+class+"-priority, ", 1)
+	}
+	c.Apply(t, classed("first", "casual"))
+	admittedJobs(t, team, "first")
+	c.Apply(t, classed("second", "urgent"))
+
+	page := visit(t, playwright.BrowserNewContextOptions{})
+	open(t, page, policyPath)
+	must(t, page.Locator("#prioritization-TaskRanking").Check())
+	press(t, page, "Review changes")
+	if diff := cmp.Diff([]string{"preempted first", "started second"}, previewed(t, page, "save")); diff != "" {
+		t.Errorf("the preview differs (-want +got):\n%s", diff)
+	}
+	press(t, page, "Save policy")
+	admittedJobs(t, team, "second")
 }
 
 // TestPreviewNotVerified stops the process that simulates: the page says that its

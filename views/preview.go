@@ -1,7 +1,5 @@
 package views
 
-import "strconv"
-
 // Preview is the live part of a page with what a change does to tasks and teams.
 type Preview struct {
 	Variants []PreviewVariant // one for each choice on the page
@@ -28,10 +26,11 @@ type PreviewVariant struct {
 	Notes   []string // sentences about what the simulation leaves out
 	Summary string   // the number of tasks with each effect
 
-	Tasks     []PreviewTask
-	Teams     []PreviewTeam
-	MoreTeams int // that are not in Teams
-	Objects   []PreviewObject
+	Tasks       []PreviewTask
+	Teams       []PreviewTeam
+	MoreTeams   int // that are not in Teams
+	Objects     []PreviewObject
+	MoreObjects int // that are not in Objects
 }
 
 // PreviewTask is a row of the table of tasks.
@@ -72,10 +71,11 @@ type PreviewObject struct {
 func (v PreviewVariant) id(part string) string { return "preview-" + v.Key + "-" + part }
 
 func (v PreviewVariant) objectCount() string {
-	if len(v.Objects) == 1 {
-		return "YAML of 1 object"
-	}
-	return "YAML of " + strconv.Itoa(len(v.Objects)) + " objects"
+	return "YAML of " + count(len(v.Objects)+v.MoreObjects, "object", "objects")
+}
+
+func (v PreviewVariant) moreObjects() string {
+	return "and " + count(v.MoreObjects, "more object", "more objects")
 }
 
 func (v PreviewVariant) moreTeams() string {

@@ -146,15 +146,16 @@ type KueueState struct {
 }
 
 // Under returns Kueue's configuration as it is under a policy: the current one if
-// Kuota does not manage it.
+// Kuota does not or may not change it.
 func (r *KueueReconciler) Under(ctx context.Context, spec *v1alpha1.ClusterPolicySpec) (kueueconfig.Current, error) {
 	in, err := r.readInstallation(ctx)
 	if err != nil {
 		return kueueconfig.Current{}, err
 	}
 	current := in.current()
-	if !r.Install.Manage {
-		return current, nil
+	changes, _, err := r.Plan(ctx, spec)
+	if err != nil || !changes {
+		return current, err
 	}
 	want, err := in.desired(spec)
 	current.Text, current.Args = want.Text, want.Args

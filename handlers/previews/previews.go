@@ -82,7 +82,8 @@ func (p *Previews) now(ctx context.Context, variants ...Variant) (part views.Pre
 	return part
 }
 
-// Stream answers the stream of a page with its previews, each when it is computed.
+// Stream answers the stream of a page with its previews, each when it is computed. It
+// sends nothing before the first: a page that reconnects keeps what it shows.
 func (p *Previews) Stream(s *web.Server, c echo.Context, variants ...Variant) error {
 	if p.Backend == nil {
 		return echo.ErrNotFound
@@ -90,12 +91,12 @@ func (p *Previews) Stream(s *web.Server, c echo.Context, variants ...Variant) er
 	ctx, cancel := context.WithCancel(c.Request().Context())
 	defer cancel()
 	var mu sync.Mutex
-	part, changed := computing(variants), make(chan struct{}, 1)
+	part, ready, changed := computing(variants), false, make(chan struct{}, 1)
 	go func() {
 		for i, v := range variants {
 			done := compute(ctx, v)
 			mu.Lock()
-			part.Variants[i] = done
+			part.Variants[i], ready = done, true
 			mu.Unlock()
 			select {
 			case changed <- struct{}{}:
@@ -108,6 +109,9 @@ func (p *Previews) Stream(s *web.Server, c echo.Context, variants ...Variant) er
 		Render: func(context.Context) (templ.Component, error) {
 			mu.Lock()
 			defer mu.Unlock()
+			if !ready {
+				return templ.NopComponent, nil
+			}
 			shown := views.Preview{Variants: append([]views.PreviewVariant(nil), part.Variants...)}
 			return views.PreviewPart(shown), nil
 		},

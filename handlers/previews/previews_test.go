@@ -43,8 +43,8 @@ var full = queries.Preview{
 		}},
 		{Figures: []queries.TeamFigure{{FlavorResource: gpu, Used: queries.BeforeAfter{Before: 3, After: 1}}}},
 	},
-	MoreTeams: 2,
-	Objects:   []queries.ObjectDiff{{Kind: "ClusterQueue", Name: "q", Lines: []textdiff.Line{{Text: "spec:"}, {Text: "old", Removed: true}, {Text: "new", Added: true}}}},
+	MoreTeams: 2, MoreObjects: 3,
+	Objects: []queries.ObjectDiff{{Kind: "ClusterQueue", Name: "q", Lines: []textdiff.Line{{Text: "spec:"}, {Text: "old", Removed: true}, {Text: "new", Added: true}}}},
 }
 
 // stream opens a page that previews, reads its stream until the preview is computed,
@@ -85,6 +85,8 @@ func TestPreview(t *testing.T) {
 		`tr[data-team=vision]`:                          "vision p5 GPUs 4 → , with this change 8 4 → , with this change 9 0 → , with this change 1",
 		`tr[data-team="Other teams"]`:                   "Other teams p5 GPUs 0 3 → , with this change 1 0",
 		`.section-note`:                                 "and 2 more teams",
+		`.objects summary`:                              "YAML of 4 objects",
+		`.objects .hint`:                                "and 3 more objects",
 		`ins.yaml-line`:                                 "Added: + new",
 	} {
 		if got := handlerstest.Text(part.Find(selector)); got != want {

@@ -54,7 +54,7 @@ func variant(view views.PreviewVariant, p queries.Preview) views.PreviewVariant 
 	for _, team := range p.Teams {
 		view.Teams = append(view.Teams, teamRows(team)...)
 	}
-	view.MoreTeams = p.MoreTeams
+	view.MoreTeams, view.MoreObjects = p.MoreTeams, p.MoreObjects
 	for _, o := range p.Objects {
 		object := views.PreviewObject{Name: o.Kind + " " + o.Name}
 		for _, line := range o.Lines {

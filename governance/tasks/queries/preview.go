@@ -18,7 +18,7 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// maxListed bounds each list of tasks and of teams in a preview.
+// maxListed bounds each list of tasks, teams and objects in a preview.
 const maxListed = 50
 
 // Simulated is a change that was simulated, with the names of all teams.
@@ -54,8 +54,9 @@ type Preview struct {
 	Teams     []TeamEffect // whose figures change; those of other teams last, as one
 	MoreTeams int          // that are not in Teams
 
-	Objects []ObjectDiff
-	Omitted []simulate.Omission
+	Objects     []ObjectDiff
+	MoreObjects int // that are not in Objects
+	Omitted     []simulate.Omission
 	// KueueVersion is that of the cluster, and SchedulerVersion that of the simulation;
 	// empty if unknown.
 	KueueVersion, SchedulerVersion string
@@ -132,6 +133,9 @@ func (v viewer) preview(c Simulated) Preview {
 		if len(o.Lines) > 0 && (o.Queue == "" || v.seesQueue(c, o.Queue)) {
 			p.Objects = append(p.Objects, o)
 		}
+	}
+	if more := len(p.Objects) - maxListed; more > 0 {
+		p.Objects, p.MoreObjects = p.Objects[:maxListed], more
 	}
 	return p
 }
