@@ -1,6 +1,9 @@
 package kueueconfig
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // Feature gates of Kueue whose effect pages show.
 const (
@@ -70,6 +73,37 @@ func Gates(seen Current) ([]Gate, error) {
 		g.Enabled = value == "true" || !set && g.Supported && h.on > 0 && v.minor >= h.on
 		if set || !h.optional {
 			gates = append(gates, g)
+		}
+	}
+	return gates, nil
+}
+
+// FeatureGates returns the gates that an admin set: those of the argument
+// --feature-gates, which replaces those of the configuration.
+func FeatureGates(seen Current) (map[string]bool, error) {
+	d, err := read(seen.Text)
+	if err != nil {
+		return nil, err
+	}
+	a, err := argsOf(seen.Args, d)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	if a.gatesIndex >= 0 {
+		for pair := range strings.SplitSeq(strings.TrimPrefix(a.list[a.gatesIndex], a.gatesPrefix), ",") {
+			name, _, _ := strings.Cut(pair, "=")
+			names = append(names, strings.TrimSpace(name))
+		}
+	} else if section := d.section(featureGates); section != nil {
+		for i := 0; i+1 < len(section.Content); i += 2 {
+			names = append(names, section.Content[i].Value)
+		}
+	}
+	gates := map[string]bool{}
+	for _, name := range names {
+		if value, set := d.gate(a, name); set && name != "" {
+			gates[name] = value == "true"
 		}
 	}
 	return gates, nil

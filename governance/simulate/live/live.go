@@ -124,13 +124,16 @@ func Configuration(current kueueconfig.Current) (simulate.Configuration, error) 
 				Timestamp config.RequeuingTimestamp `json:"timestamp"`
 			} `json:"requeuingStrategy"`
 		} `json:"waitForPodsReady"`
-		Resources    *config.Resources `json:"resources"`
-		FeatureGates map[string]bool   `json:"featureGates"`
+		Resources *config.Resources `json:"resources"`
 	}
 	if err := yaml.Unmarshal([]byte(current.Text), &file); err != nil {
 		return simulate.Configuration{}, fmt.Errorf("read Kueue's configuration: %w", err)
 	}
-	c := simulate.Configuration{Resources: file.Resources, FeatureGates: file.FeatureGates}
+	gates, err := kueueconfig.FeatureGates(current)
+	if err != nil {
+		return simulate.Configuration{}, fmt.Errorf("read Kueue's configuration: %w", err)
+	}
+	c := simulate.Configuration{Resources: file.Resources, FeatureGates: gates}
 	if f := file.FairSharing; f != nil && (f.Enable == nil || *f.Enable) {
 		c.FairSharing = &config.FairSharing{PreemptionStrategies: f.PreemptionStrategies}
 	}
