@@ -255,6 +255,14 @@ func TestChangePriorities(t *testing.T) {
 	}
 }
 
+func TestTies(t *testing.T) {
+	for n, want := range map[int]int{0: maxTies, maxTied: maxTies, maxTied + 1: 1} {
+		if got := ties(&simulate.Snapshot{Workloads: make([]*kueue.Workload, n)}); got != want {
+			t.Errorf("%d Workloads have %d orders, want %d", n, got, want)
+		}
+	}
+}
+
 func TestCompareYAML(t *testing.T) {
 	before, after := "a\nb\nc\nd\ne\nf\ng\nh\n", "a\nb\nc\nd\ne\nf\ng\ni\n"
 	var got []string

@@ -29,8 +29,20 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// ties is in how many orders ties are broken.
-const ties = 3
+// Ties are broken in maxTies orders, and in one beyond maxTied Workloads: each order
+// takes two simulations, which then take seconds.
+const (
+	maxTies = 3
+	maxTied = 2000
+)
+
+// ties returns in how many orders ties are broken.
+func ties(s *simulate.Snapshot) int {
+	if len(s.Workloads) > maxTied {
+		return 1
+	}
+	return maxTies
+}
 
 // Service previews changes.
 type Service struct {
@@ -243,7 +255,7 @@ func (s *Service) ask(ctx context.Context, user governance.User, change simulate
 	}
 	report := &simulate.Report{Settled: true}
 	if err == nil && !reflect.DeepEqual(change, simulate.Change{}) {
-		report, snapshot, err = s.Simulator.Ask(ctx, user.Name, &simulate.Question{Change: change, Ties: ties})
+		report, snapshot, err = s.Simulator.Ask(ctx, user.Name, &simulate.Question{Change: change, Ties: ties(snapshot)})
 	}
 	if err != nil {
 		return queries.Preview{}, s.unverified(err)
@@ -253,7 +265,7 @@ func (s *Service) ask(ctx context.Context, user governance.User, change simulate
 		simulated.Queues[queue] = owner
 	}
 	preview, err := s.Tasks.Preview(ctx, user, simulated)
-	preview.SchedulerVersion = live.ModuleVersion()
+	preview.SchedulerVersion, preview.OneOrder = live.ModuleVersion(), ties(snapshot) == 1
 	return preview, err
 }
 

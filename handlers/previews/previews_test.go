@@ -28,7 +28,7 @@ func task(name string) *tasks.Task { return &tasks.Task{Namespace: "ns", Kind: "
 
 // full is a preview with all that a page can show.
 var full = queries.Preview{
-	Time: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC), KueueVersion: "v0.18.3", SchedulerVersion: "v0.19.2", Omitted: []simulate.Omission{simulate.OmittedTopology, simulate.OmittedChecks},
+	Time: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC), KueueVersion: "v0.18.3", SchedulerVersion: "v0.19.2", OneOrder: true, Omitted: []simulate.Omission{simulate.OmittedTopology, simulate.OmittedChecks},
 	Started: queries.Effects{
 		Listed: []queries.TaskEffect{{Task: task("a"), Team: "vision", Workload: "job-a", Usage: gpus(8)}, {Task: task("b"), Team: "vision", Workload: "job-b", Usage: gpus(1), Anyway: true}},
 		More:   3, Rest: gpus(3), Others: gpus(5),
@@ -94,7 +94,7 @@ func TestPreview(t *testing.T) {
 		}
 	}
 	notes := handlerstest.Text(part.Find(".preview-note"))
-	for _, want := range []string{"not ended within a minute", "Placement by topology is not simulated", "Admission checks count as passed", "The cluster runs Kueue v0.18.3, and the simulation is that of v0.19.2."} {
+	for _, want := range []string{"not ended within a minute", "Placement by topology is not simulated", "Admission checks count as passed", "what depends on a tie is not marked", "The cluster runs Kueue v0.18.3, and the simulation is that of v0.19.2."} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes lack %q: %s", want, notes)
 		}

@@ -70,6 +70,9 @@ func notes(p queries.Preview) (list []string) {
 	if !p.Settled {
 		list = append(list, "Preemptions had not ended within a minute of simulated time. This is how they begin.")
 	}
+	if p.OneOrder {
+		list = append(list, "In a cluster of this size, what depends on a tie is not marked.")
+	}
 	if slices.Contains(p.Omitted, simulate.OmittedTopology) {
 		list = append(list, "Placement by topology is not simulated: a task can wait although its quota is free.")
 	}

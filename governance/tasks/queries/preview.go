@@ -47,6 +47,8 @@ type ObjectDiff struct {
 type Preview struct {
 	Time    time.Time
 	Settled bool // the simulation came to its end
+	// OneOrder reports that ties were broken in one order only: no effect is Tied.
+	OneOrder bool
 	// Started wait now and start. Preempted and Evicted lose their quota. Missed start
 	// without the change, and wait with it. Exceeding wait, and can no longer start.
 	Started, Preempted, Evicted, Missed, Exceeding Effects
