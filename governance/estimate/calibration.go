@@ -1,6 +1,7 @@
 package estimate
 
 import (
+	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -10,7 +11,7 @@ import (
 type Past struct {
 	Team, Class string
 	Made        time.Time
-	Forecast
+	Forecast    time.Duration // the wait from Made on
 	Range
 	Started time.Time // zero while the task waits
 }
@@ -28,15 +29,21 @@ type Calibration struct {
 
 type group struct{ team, class string }
 
-// misses are the scores of one group.
+// miss is by how much a forecast erred, on the scale of waits.
+type miss struct{ forecast, error float64 }
+
+// misses are the latest misses of one group, the oldest first.
 type misses struct {
-	scores    []float64 // sorted
-	low, high float64   // which parts of the scores a range leaves out below and above
+	all       []miss
+	low, high float64 // which parts of the errors a range leaves out below and above
 }
 
 const (
 	// window is how many estimates of a group count, the latest ones.
-	window = 200
+	window = 400
+	// similar is how many of these decide about a range: those with the most similar
+	// forecasts.
+	similar = 100
 	// minEstimates is of how many estimates a group consists at least.
 	minEstimates = 50
 	// adaptation is how much each estimate that did not hold widens the next ranges of
@@ -46,16 +53,16 @@ const (
 	nominal = (1 - Coverage) / 2
 )
 
-// uncalibrated is the score of both ends of a range as long as too few estimates are
-// known: twice the distance of the simulations.
-const uncalibrated = 2
+// uncalibrated is how far the ends of a range are from the forecast as long as too few
+// estimates are known.
+const uncalibrated = 0.5
 
 // Calibrate returns how estimates erred, as known now.
 func Calibrate(past []Past, now time.Time) *Calibration {
 	type outcome struct {
 		group
-		known       time.Time
-		score       float64
+		known time.Time
+		miss
 		below, over bool
 	}
 	var outcomes []outcome
@@ -71,7 +78,7 @@ func Calibrate(past []Past, now time.Time) *Calibration {
 		if p.Made.After(now) || known.After(now) {
 			continue
 		}
-		outcomes = append(outcomes, outcome{group{p.Team, p.Class}, known, p.score(waited), waited < p.Low, waited > p.High})
+		outcomes = append(outcomes, outcome{group{p.Team, p.Class}, known, miss{toScale(p.Forecast), toScale(waited) - toScale(p.Forecast)}, waited < p.Low, waited > p.High})
 	}
 	slices.SortStableFunc(outcomes, func(a, b outcome) int { return a.known.Compare(b.known) })
 	c := &Calibration{groups: map[group]*misses{}}
@@ -82,14 +89,13 @@ func Calibrate(past []Past, now time.Time) *Calibration {
 				e = &misses{low: nominal, high: nominal}
 				c.groups[g] = e
 			}
-			e.scores = append(e.scores, o.score)
+			e.all = append(e.all, o.miss)
 			e.low = adapted(e.low, o.below)
 			e.high = adapted(e.high, o.over)
 		}
 	}
 	for _, e := range c.groups {
-		e.scores = e.scores[max(0, len(e.scores)-window):]
-		slices.Sort(e.scores)
+		e.all = e.all[max(0, len(e.all)-window):]
 	}
 	return c
 }
@@ -108,16 +114,30 @@ func adapted(part float64, missed bool) float64 {
 // errorGroups returns the groups of an estimate, the finest first.
 func errorGroups(g group) []group { return []group{g, {class: g.class}, {}} }
 
-// Range returns when a task probably starts.
-func (c *Calibration) Range(team, class string, f Forecast) Range {
-	low, high := -float64(uncalibrated), float64(uncalibrated)
+// Range returns when a task with a forecast probably starts.
+func (c *Calibration) Range(team, class string, forecast time.Duration) Range {
+	at, low, high := toScale(forecast), -float64(uncalibrated), float64(uncalibrated)
 	for _, g := range errorGroups(group{team, class}) {
-		if e := c.groups[g]; e != nil && len(e.scores) >= minEstimates {
-			low, high = quantile(e.scores, e.low), quantile(e.scores, 1-e.high)
+		if e := c.groups[g]; e != nil && len(e.all) >= minEstimates {
+			low, high = e.ends(at)
 			break
 		}
 	}
-	return Range{Low: f.at(low), High: f.at(high)}
+	return Range{Low: fromScale(at + low), High: fromScale(at + high)}
+}
+
+// ends returns how far both ends of a range are from a forecast.
+func (m *misses) ends(forecast float64) (low, high float64) {
+	nearest := slices.Clone(m.all)
+	slices.SortStableFunc(nearest, func(a, b miss) int {
+		return cmp.Compare(math.Abs(a.forecast-forecast), math.Abs(b.forecast-forecast))
+	})
+	var errors []float64
+	for _, one := range nearest[:min(similar, len(nearest))] {
+		errors = append(errors, one.error)
+	}
+	slices.Sort(errors)
+	return quantile(errors, m.low), quantile(errors, 1-m.high)
 }
 
 // quantile returns a quantile of sorted values, the outer one of two neighbors.

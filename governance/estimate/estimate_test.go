@@ -70,28 +70,19 @@ func TestDraw(t *testing.T) {
 
 func TestForecast(t *testing.T) {
 	never := time.Duration(math.MaxInt64)
-	var starts []time.Duration
-	for i := range 20 {
-		starts = append(starts, time.Duration(i+1)*time.Hour)
-	}
-	f, ok := estimate.NewForecast(starts, never)
-	if !ok || f.Middle != 11*time.Hour || f.Spread <= 0.1 {
-		t.Errorf("got %+v, %v; want a middle of 11 h", f, ok)
-	}
-	for i := range 8 { // the latest do not start
-		starts[19-i] = never
-	}
-	if f, ok := estimate.NewForecast(starts, never); !ok || f.Middle != 11*time.Hour {
-		t.Errorf("got %+v, %v; want a middle of 11 h", f, ok)
-	}
-	for i := range 12 {
-		starts[19-i] = never
-	}
-	if f, ok := estimate.NewForecast(starts, never); ok {
-		t.Errorf("got %+v of a task that mostly does not start", f)
-	}
-	if _, ok := estimate.NewForecast(nil, never); ok {
-		t.Error("got a forecast without a simulation")
+	for name, tc := range map[string]struct {
+		starts []time.Duration
+		want   time.Duration
+		wantOK bool
+	}{
+		"median":                   {[]time.Duration{3 * time.Hour, time.Hour, 2 * time.Hour}, 2 * time.Hour, true},
+		"some do not start":        {[]time.Duration{never, time.Hour, 2 * time.Hour}, 2 * time.Hour, true},
+		"most do not start":        {[]time.Duration{never, never, 2 * time.Hour}, 0, false},
+		"there are no simulations": {},
+	} {
+		if got, ok := estimate.Forecast(tc.starts, never); ok != tc.wantOK || ok && got != tc.want {
+			t.Errorf("%s: got %v, %v; want %v, %v", name, got, ok, tc.want, tc.wantOK)
+		}
 	}
 }
 
@@ -106,7 +97,7 @@ func TestCalibrate(t *testing.T) {
 	for i := range 2400 {
 		now = now.Add(10 * time.Minute)
 		known := past[max(0, len(past)-400):]
-		f := estimate.Forecast{Middle: time.Duration(20+random.IntN(200)) * time.Minute, Spread: 0.2 + random.Float64()}
+		f := time.Duration(20+random.IntN(200)) * time.Minute
 		error, spread := 0.0, 1.0
 		if i > 800 { // later than simulated
 			error = 0.8
@@ -114,7 +105,7 @@ func TestCalibrate(t *testing.T) {
 		if i > 1600 {
 			error, spread = -0.3, 2.5
 		}
-		wait := time.Duration(float64(f.Middle) * math.Exp(f.Spread*(error+spread*random.NormFloat64())))
+		wait := time.Duration(float64(f) * math.Exp(error+0.5*spread*random.NormFloat64()))
 		p := estimate.Past{Team: fmt.Sprint("team-", i%3), Class: "high", Made: now, Forecast: f}
 		p.Range = estimate.Calibrate(visible(known, now), now).Range(p.Team, p.Class, f)
 		p.Started = now.Add(wait)

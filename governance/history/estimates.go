@@ -11,14 +11,10 @@ type Estimate struct {
 	Team, PriorityClass  string
 	MadeAt               time.Time
 	Low, High            time.Duration // the range, from MadeAt on
-	Middle               time.Duration // of the simulations
-	Spread               float64       // of the simulations
+	Forecast             time.Duration // the wait from MadeAt on
 	StartedAt            time.Time     // zero if it has not started; RecordEstimates ignores it
 	Ended                bool          // the task was deleted or finished; RecordEstimates ignores it
 }
-
-// spreadUnit is what estimates.spread counts.
-const spreadUnit = 1e6
 
 // RecordEstimates records the estimates of Workloads that have none yet.
 func (s *Store) RecordEstimates(ctx context.Context, estimates []Estimate) error {
@@ -27,27 +23,27 @@ func (s *Store) RecordEstimates(ctx context.Context, estimates []Estimate) error
 	for _, e := range estimates {
 		if !seen[e.WorkloadUID] {
 			seen[e.WorkloadUID] = true
-			rows = append(rows, []any{e.WorkloadUID, e.TaskUID, e.Team, e.PriorityClass, toMillis(e.MadeAt), e.Low.Milliseconds(), e.High.Milliseconds(), e.Middle.Milliseconds(), int64(e.Spread * spreadUnit)})
+			rows = append(rows, []any{e.WorkloadUID, e.TaskUID, e.Team, e.PriorityClass, toMillis(e.MadeAt), e.Low.Milliseconds(), e.High.Milliseconds(), e.Forecast.Milliseconds()})
 		}
 	}
 	return s.write(ctx, "record estimates", func(t *tx) error {
-		return t.insert("estimates (part, task, team, class, made, low_ms, high_ms, middle_ms, spread)", rows, "ON CONFLICT (part) DO NOTHING", nil)
+		return t.insert("estimates (part, task, team, class, made, low_ms, high_ms, forecast_ms)", rows, "ON CONFLICT (part) DO NOTHING", nil)
 	})
 }
 
 // Estimates returns the latest estimates with what happened, the latest first.
 func (s *Store) Estimates(ctx context.Context, limit int) (found []Estimate, err error) {
 	err = s.read(ctx, "list estimates", func(t *tx) error {
-		query := `SELECT e.part, e.task, e.team, e.class, e.made, e.low_ms, e.high_ms, e.middle_ms, e.spread,
+		query := `SELECT e.part, e.task, e.team, e.class, e.made, e.low_ms, e.high_ms, e.forecast_ms,
 				COALESCE((SELECT MIN(s.ended) FROM spans s WHERE s.part = e.part AND s.kind = 'wait' AND s.ended >= e.made), 0),
 				CASE WHEN t.gone > 0 OR t.ended > 0 THEN 1 ELSE 0 END
 			FROM estimates e LEFT JOIN tasks t ON t.uid = e.task ORDER BY e.made DESC, e.part LIMIT ?`
 		return t.query(query, []any{limit}, func(scan scanFunc) error {
 			var e Estimate
-			var made, low, high, middle, spread, started int64
-			err := scan(&e.WorkloadUID, &e.TaskUID, &e.Team, &e.PriorityClass, &made, &low, &high, &middle, &spread, &started, &e.Ended)
-			e.MadeAt, e.StartedAt, e.Spread = fromMillis(made), fromMillis(started), float64(spread)/spreadUnit
-			e.Low, e.High, e.Middle = time.Duration(low)*time.Millisecond, time.Duration(high)*time.Millisecond, time.Duration(middle)*time.Millisecond
+			var made, low, high, forecast, started int64
+			err := scan(&e.WorkloadUID, &e.TaskUID, &e.Team, &e.PriorityClass, &made, &low, &high, &forecast, &started, &e.Ended)
+			e.MadeAt, e.StartedAt = fromMillis(made), fromMillis(started)
+			e.Low, e.High, e.Forecast = time.Duration(low)*time.Millisecond, time.Duration(high)*time.Millisecond, time.Duration(forecast)*time.Millisecond
 			found = append(found, e)
 			return err
 		})

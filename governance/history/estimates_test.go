@@ -15,7 +15,7 @@ func testEstimates(t *testing.T, url string) {
 	s := open(t, url, Options{Retention: 30 * 24 * time.Hour})
 	estimate := func(uid string, made time.Time) Estimate {
 		return Estimate{WorkloadUID: "w-" + uid, TaskUID: uid, Team: "vision", PriorityClass: "high", MadeAt: made,
-			Low: 5 * time.Minute, High: 2 * time.Hour, Middle: time.Hour, Spread: 0.25}
+			Low: 5 * time.Minute, High: 2 * time.Hour, Forecast: time.Hour}
 	}
 	var want []Estimate
 	for i, uid := range []string{"waits", "deleted", "started"} {

@@ -205,7 +205,7 @@ func (e *Estimator) compute(ctx context.Context) (*Estimates, error) {
 		if start == nil {
 			start = &simulate.Start{}
 		}
-		f, ok := estimate.NewForecast(start.After, simulate.NotStarted)
+		f, ok := estimate.Forecast(start.After, simulate.NotStarted)
 		if !ok {
 			found.Starts[w.UID] = Start{Late: !start.Exceeds, Exceeds: start.Exceeds}
 			continue
@@ -213,7 +213,7 @@ func (e *Estimator) compute(ctx context.Context) (*Estimates, error) {
 		r := calibration.Range(w.kind.Team, w.kind.Class, f)
 		found.Starts[w.UID] = Start{Range: r}
 		made = append(made, history.Estimate{WorkloadUID: string(w.UID), TaskUID: w.task, Team: w.kind.Team, PriorityClass: w.kind.Class,
-			MadeAt: s.Time, Low: r.Low, High: r.High, Middle: f.Middle, Spread: f.Spread})
+			MadeAt: s.Time, Low: r.Low, High: r.High, Forecast: f})
 	}
 	e.record(ctx, made)
 	return found, nil
@@ -300,7 +300,7 @@ func pastOf(recorded []history.Estimate) (past []estimate.Past) {
 			continue
 		}
 		past = append(past, estimate.Past{Team: r.Team, Class: r.PriorityClass, Made: r.MadeAt, Started: r.StartedAt,
-			Forecast: estimate.Forecast{Middle: r.Middle, Spread: r.Spread}, Range: estimate.Range{Low: r.Low, High: r.High}})
+			Forecast: r.Forecast, Range: estimate.Range{Low: r.Low, High: r.High}})
 	}
 	return past
 }

@@ -137,7 +137,7 @@ func TestEstimates(t *testing.T) {
 	if err != nil || len(recorded) != 1 {
 		t.Fatalf("recorded %+v, %v; want one estimate", recorded, err)
 	}
-	if r := recorded[0]; r.WorkloadUID != "waits" || r.TaskUID != "task-waits" || r.Team != "vision" || r.PriorityClass != "high" || r.Low != waits.Low.Truncate(time.Millisecond) || r.Middle < 30*time.Minute {
+	if r := recorded[0]; r.WorkloadUID != "waits" || r.TaskUID != "task-waits" || r.Team != "vision" || r.PriorityClass != "high" || r.Low != waits.Low.Truncate(time.Millisecond) || r.Forecast < 30*time.Minute {
 		t.Errorf("recorded %+v", r)
 	}
 }
@@ -151,7 +151,7 @@ func TestRecord(t *testing.T) {
 	var records []history.Record
 	for i := range 60 {
 		uid, at := fmt.Sprint("before-", i), now.Add(-48*time.Hour)
-		past = append(past, history.Estimate{WorkloadUID: uid, TaskUID: uid, Team: "vision", PriorityClass: "high", MadeAt: at, Low: 30 * time.Minute, High: time.Hour, Middle: 45 * time.Minute, Spread: 0.2})
+		past = append(past, history.Estimate{WorkloadUID: uid, TaskUID: uid, Team: "vision", PriorityClass: "high", MadeAt: at, Low: 30 * time.Minute, High: time.Hour, Forecast: 45 * time.Minute})
 		wait := 45 * time.Minute
 		if i%2 == 1 {
 			wait = 10 * time.Hour
