@@ -171,6 +171,7 @@ verify: check test fuzz builder real-node ## what takes longer: run before an is
 	@cd deploy/charttest && KUOTA_BROWSER=$(BROWSER) KUOTA_IMAGES=$(IMAGES) go test -count=1 -timeout 30m -run '^TestRealNode$$' -v ./installed
 	@KUOTA_VERIFY=1 KUOTA_IMAGES=$(IMAGES) go test -count=1 -timeout 60m -v ./e2e/image
 	@KUOTA_VERIFY=1 go test -count=1 -run '^TestSBOM$$' .
+	@KUOTA_VERIFY=1 go test -count=1 -timeout 120m -run '^TestSimulateReplay$$' -v ./governance/estimate
 	@$(MAKE) --no-print-directory older
 	@$(MAKE) --no-print-directory oldest
 	@go test -race -count=1 -p 1 -timeout 60m ./governance/... ./handlers ./web/...
