@@ -105,7 +105,7 @@ func TestWatchTask(t *testing.T) {
 	must(t, expect.Locator(why).ToContainText("8 Neuron devices short."))
 	must(t, expect.Locator(why.GetByRole("link", playwright.LocatorGetByRoleOptions{Name: "holder"}).First()).ToHaveAttribute("href", "/tasks/hyperpod-ns-"+own+"/job/holder"))
 	must(t, expect.Locator(task.Locator("#task-changes")).ToContainText("The end of"))
-	must(t, expect.Locator(task.Locator("#checked")).ToHaveAttribute("data-state", "verified"))
+	must(t, expect.Locator(task.Locator("#checked")).ToHaveAttribute("data-state", "verified", playwright.LocatorAssertionsToHaveAttributeOptions{Timeout: playwright.Float(60_000)}))
 	must(t, expect.Locator(row("mine")).ToContainText("Pending"))
 
 	// Foreground deletion deletes its pods first, which frees the devices for the next

@@ -13,6 +13,9 @@ import (
 	"kuota.dev/kuota/governance/simulate"
 	"kuota.dev/kuota/governance/simulate/engine"
 	"kuota.dev/kuota/governance/simulate/worker"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // simulateCommand simulates a snapshot with Kueue's scheduler, or is the child
@@ -26,6 +29,7 @@ func simulateCommand(ctx context.Context, args []string, s streams) error {
 	if err := flags.Parse(args); err != nil {
 		return exitError{code: 2, error: err}
 	}
+	ctrl.SetLogger(logr.Discard()) // Kueue's log is about objects that are not in the cluster
 	e := &engine.Engine{}
 	if *memory > 0 {
 		return worker.Serve(s.in, s.out, *memory, e.Answer)
