@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -29,8 +30,12 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asChild) == "" {
 		os.Exit(m.Run())
 	}
+	memory, err := strconv.ParseInt(os.Getenv(asChild), 10, 64)
+	if err != nil {
+		panic(err)
+	}
 	e := &engine.Engine{}
-	err := worker.Serve(os.Stdin, os.Stdout, testMemory, func(ctx context.Context, s *simulate.Snapshot, q *simulate.Question) (*simulate.Report, error) {
+	err = worker.Serve(os.Stdin, os.Stdout, memory, func(ctx context.Context, s *simulate.Snapshot, q *simulate.Question) (*simulate.Report, error) {
 		switch q.Target {
 		case "panic":
 			panic("as the test wants")
@@ -64,7 +69,7 @@ func newWorker(t *testing.T) *worker.Worker {
 	}
 	w := &worker.Worker{Timeout: 2 * time.Second, Command: func() *exec.Cmd {
 		cmd := exec.Command(self)
-		cmd.Env = append(os.Environ(), asChild+"=1")
+		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", asChild, testMemory))
 		return cmd
 	}}
 	t.Cleanup(w.Close)
