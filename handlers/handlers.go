@@ -6,6 +6,7 @@ import (
 	"kuota.dev/kuota/governance/cluster/leader"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/history/recorder"
+	"kuota.dev/kuota/governance/simulate/live"
 	"kuota.dev/kuota/handlers/adoption"
 	"kuota.dev/kuota/handlers/allocations"
 	"kuota.dev/kuota/handlers/classstats"
@@ -65,9 +66,10 @@ type Handlers struct {
 	AllocationChanges, TaskChanges, AdviceChanges, CapacityChanges console.Listener
 
 	Naming      desired.Naming
-	ClusterName string           // as pages show it
-	Setup       Setup            // as the settings show it
-	Now         func() time.Time // the clock
+	ClusterName string               // as pages show it
+	Replays     func() []live.Replay // contradicted explanations; nil without simulations
+	Setup       Setup                // as the settings show it
+	Now         func() time.Time     // the clock
 }
 
 // Chrome returns the frame of a page.
@@ -103,7 +105,7 @@ func (h *Handlers) Register(s *web.Server) {
 		versionPages,
 		&adoption.Pages{Console: c, Addresses: sealed, Adoption: h.Adoption},
 		&imports.Pages{Console: c, Addresses: sealed, Policy: h.Policy, AllocationPages: allocationPages, PolicyPages: policyPages},
-		&settings.Pages{Console: c, Setup: h.Setup, Recording: h.Recording, Leader: h.Leader},
+		&settings.Pages{Console: c, Setup: h.Setup, Recording: h.Recording, Leader: h.Leader, Replays: h.Replays},
 		hardwarePages,
 		classes,
 	} {

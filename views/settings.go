@@ -9,7 +9,11 @@ type SettingsPage struct {
 	Cards    []SettingsCard
 	Config   string // Kueue's configuration; empty if it could not be read
 	Args     string // the arguments of Kueue's container, one per line
+	Replays  []SettingsReplay
 }
+
+// SettingsReplay is the snapshot of an explanation that a simulation contradicted.
+type SettingsReplay struct{ Address, ID, Constraint, At, Size string }
 
 // SettingsProblem is missing or unsuitable configuration.
 type SettingsProblem struct {

@@ -53,6 +53,9 @@ type Report struct {
 	Exceeding []string `json:"exceeding,omitempty"`
 	// Queues are by name of the ClusterQueue.
 	Queues map[string]QueueChange `json:"queues,omitempty"`
+	// UnknownGates are feature gates of the cluster that the simulating version of
+	// Kueue does not have, sorted.
+	UnknownGates []string `json:"unknownGates,omitempty"`
 	// Starts is the answer to Question.Draws, by key of the Workload; nothing else is
 	// set then.
 	Starts map[string]*Start `json:"starts,omitempty"`

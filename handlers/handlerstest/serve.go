@@ -22,6 +22,7 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/simulate/live"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers"
@@ -146,6 +147,7 @@ type Backend struct {
 	QueriedTeams    []string // of which teams
 	ReadError       error    // returned by all reads, if set
 	Setup           handlers.Setup
+	Replays         []live.Replay
 	Created         []v1alpha1.ComputeAllocation
 	User            governance.User
 	Changed         chan struct{}
@@ -261,7 +263,7 @@ func Serve(t *testing.T, d *Backend) string {
 	t.Helper()
 	h := &handlers.Handlers{
 		Allocations: d, Policy: &d.PolicyBackend, Adoption: &d.AdoptionBackend, Tasks: d, Actions: &d.ActionsBackend, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, AdviceChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend, History: d.Past,
-		Naming: desired.DefaultNaming, ClusterName: "test", Setup: d.Setup, Now: time.Now, Trouble: func() string { return d.Trouble }, ReadOnly: func() string { return d.ReadOnly },
+		Naming: desired.DefaultNaming, ClusterName: "test", Setup: d.Setup, Replays: func() []live.Replay { return d.Replays }, Now: time.Now, Trouble: func() string { return d.Trouble }, ReadOnly: func() string { return d.ReadOnly },
 		RecordsUsers: func() bool { return !d.UsersUnrecorded },
 	}
 	if d.PreviewBackend.Previewed != nil {

@@ -3,6 +3,7 @@ package settings
 import (
 	"kuota.dev/kuota/governance/cluster/leader"
 	"kuota.dev/kuota/governance/history/recorder"
+	"kuota.dev/kuota/governance/simulate/live"
 
 	"kuota.dev/kuota/handlers/console"
 
@@ -16,9 +17,11 @@ type Pages struct {
 	Setup     Setup
 	Recording func() recorder.State // how history is written; nil without history
 	Leader    func() leader.State   // which replica runs the controllers
+	Replays   func() []live.Replay  // contradicted explanations; nil without simulations
 }
 
 // Register adds the routes of this package to the server.
 func (h *Pages) Register(s *web.Server) {
 	s.Page(urls.Settings, h.Handler(h.settings))
+	s.Page(urls.Settings+"/replays/:replay", h.Handler(h.replay))
 }

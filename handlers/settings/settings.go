@@ -40,6 +40,7 @@ func (h *Pages) settings(c echo.Context) error {
 	for _, gap := range state.Findings {
 		page.Problems = append(page.Problems, views.SettingsProblem{ID: gap.ID, Status: gapStatus(gap), Consequence: gap.Impact, Patch: gap.Fix})
 	}
+	page.Replays = h.replayLinks()
 	page.Cards = []views.SettingsCard{h.clusterCard(state), kueueCard(state), h.consoleCard(state), h.signInCard()}
 	return web.Render(c, http.StatusOK, views.Settings(page))
 }

@@ -4,12 +4,14 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/diagnostics"
 	"kuota.dev/kuota/governance/kueueconfig"
 	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/simulate/live"
 	"kuota.dev/kuota/handlers"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
@@ -85,5 +87,38 @@ func TestSettingsAreForAdmins(t *testing.T) {
 	}
 	if _, page := handlerstest.Get(t, address+"/tasks"); page.Find(`a[href="/settings"]`).Length() != 0 {
 		t.Error("the way there is shown")
+	}
+}
+
+// TestReplays downloads the snapshot of a contradicted explanation; only those who
+// may open the settings get it.
+func TestReplays(t *testing.T) {
+	d := &handlerstest.Backend{Replays: []live.Replay{{ID: "0a1b", Constraint: "Quota", Time: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC), Data: []byte("snapshot")}}}
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+"/settings")
+	htmlcheck.Page(t, page)
+	link := page.Find("#settings-replays a")
+	if href, _ := link.Attr("href"); href != "/settings/replays/0a1b" || !strings.Contains(page.Find("#settings-replays").Text(), "Quota, 1 kB") {
+		t.Fatalf("the settings link %q: %s", href, page.Find("#settings-replays").Text())
+	}
+	get := func(path string) *http.Response {
+		t.Helper()
+		response, err := http.Get(address + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		return response
+	}
+	response := get("/settings/replays/0a1b")
+	if got := response.Header.Get("Content-Disposition"); response.StatusCode != http.StatusOK || got != `attachment; filename="snapshot-0a1b.json.gz"` {
+		t.Errorf("%s, %q", response.Status, got)
+	}
+	if response := get("/settings/replays/other"); response.StatusCode != http.StatusNotFound {
+		t.Errorf("a snapshot that is not kept: %s", response.Status)
+	}
+	d.SettingsBackend.Hidden = true
+	if response := get("/settings/replays/0a1b"); response.StatusCode != http.StatusNotFound {
+		t.Errorf("for a user who may not open the settings: %s", response.Status)
 	}
 }

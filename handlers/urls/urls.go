@@ -80,6 +80,9 @@ const CapacityCSV = "/capacity.csv"
 
 const Settings = "/settings"
 
+// Replay returns the address of the snapshot of a contradicted explanation.
+func Replay(id string) string { return Settings + "/replays/" + url.PathEscape(id) }
+
 // Task returns the page of a task: by kind and name of its owner, so that it stays
 // the same across requeues and workload slices.
 func Task(t *tasks.Task) string {

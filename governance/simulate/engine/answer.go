@@ -28,6 +28,9 @@ func (e *Engine) Answer(ctx context.Context, s *simulate.Snapshot, q *simulate.Q
 		r, err = e.answer(ctx, s, q)
 		return err
 	})
+	if r != nil {
+		r.UnknownGates = UnknownGates(s.Configuration.FeatureGates)
+	}
 	return r, err
 }
 
@@ -52,9 +55,12 @@ func (e *Engine) answer(ctx context.Context, s *simulate.Snapshot, q *simulate.Q
 				return nil, err
 			}
 		}
-		is, err := Run(ctx, changed, options)
-		if err != nil {
-			return nil, err
+		is := was
+		if q.OnlyTarget || !q.Change.Empty() {
+			var err error
+			if is, err = Run(ctx, changed, options); err != nil {
+				return nil, err
+			}
 		}
 		before, after = append(before, was), append(after, is)
 	}

@@ -279,8 +279,11 @@ func (r *run) evictionOver(w *kueue.Workload, reason string) bool {
 // ClusterQueue is moved. Within a queue, Kueue breaks ties itself.
 func (r *run) nudge(w *kueue.Workload) time.Duration {
 	queue := ""
-	if q := r.objects.localQueues[client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}]; q != nil {
-		queue = string(q.Spec.ClusterQueue)
+	if local := r.objects.localQueues[client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}]; local != nil {
+		queue = string(local.Spec.ClusterQueue)
+		if q := r.objects.clusterQueues[queue]; q != nil && q.UID != "" {
+			queue = string(q.UID) // which stays when names are replaced
+		}
 	}
 	h := fnv.New64a()
 	h.Write([]byte(queue))

@@ -4,7 +4,9 @@ package live
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -32,13 +34,18 @@ const shareSnapshot = time.Second
 // again: a restart of Kueue takes longer.
 const shareConfiguration = 10 * time.Second
 
-// Simulator asks about the cluster as it is. It is safe for concurrent use.
+// Simulator asks about the cluster as it is. It is safe for concurrent use. A nil one
+// is disabled.
 type Simulator struct {
 	Reader func() (client.Reader, error) // of the caches
 	// Kueue reads Kueue's configuration.
 	Kueue  func(context.Context) (kueueconfig.Current, error)
 	Worker *worker.Worker
 	Now    func() time.Time
+	Log    *slog.Logger // nil for the default
+	// MaxWorkloads is how many Workloads a cluster has at most that is simulated; 0
+	// for no limit.
+	MaxWorkloads int
 
 	mu            sync.Mutex
 	snapshot      *simulate.Snapshot // the last one
@@ -47,12 +54,22 @@ type Simulator struct {
 	version       string
 	configuredAt  time.Time
 	limits        limits
+	replays       replays
 }
+
+// The reasons why nothing is simulated.
+var (
+	ErrTooLarge = errors.New("the cluster has too many tasks to simulate")
+	ErrDisabled = errors.New("simulations are disabled")
+)
 
 // Ask answers a question of a user about the cluster as it is, and returns the
 // snapshot that it is about. Errors are ErrTooMany, those of worker.Ask and of
 // Snapshot.
 func (s *Simulator) Ask(ctx context.Context, user string, q *simulate.Question) (*simulate.Report, *simulate.Snapshot, error) {
+	if s == nil {
+		return nil, nil, ErrDisabled
+	}
 	if !s.allows(user) {
 		return nil, nil, ErrTooMany
 	}
@@ -60,19 +77,35 @@ func (s *Simulator) Ask(ctx context.Context, user string, q *simulate.Question) 
 	if err != nil {
 		return nil, nil, err
 	}
-	report, err := s.Worker.Ask(ctx, now, q)
+	report, err := s.ask(ctx, now, q)
 	return report, now, err
 }
 
 // Answer answers a question about a snapshot, for no user: its callers share
 // answers between users, or limit how often they ask.
 func (s *Simulator) Answer(ctx context.Context, of *simulate.Snapshot, q *simulate.Question) (*simulate.Report, error) {
-	return s.Worker.Ask(ctx, of, q)
+	return s.ask(ctx, of, q)
+}
+
+func (s *Simulator) ask(ctx context.Context, of *simulate.Snapshot, q *simulate.Question) (*simulate.Report, error) {
+	if s == nil {
+		return nil, ErrDisabled
+	}
+	if s.MaxWorkloads > 0 && len(of.Workloads) > s.MaxWorkloads {
+		return nil, ErrTooLarge
+	}
+	began := time.Now()
+	report, err := s.Worker.Ask(ctx, of, q)
+	questions.WithLabelValues(result(ctx, err)).Observe(time.Since(began).Seconds())
+	return report, err
 }
 
 // Snapshot returns what Kueue's scheduler reads, as of at most a second ago. Its
 // objects are shared and read only.
 func (s *Simulator) Snapshot(ctx context.Context) (*simulate.Snapshot, error) {
+	if s == nil {
+		return nil, ErrDisabled
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.Now()
@@ -189,7 +222,7 @@ func (s *Simulator) take(ctx context.Context, reader client.Reader, now time.Tim
 	for i := range queues.Items {
 		o := &queues.Items[i]
 		n.ClusterQueues = append(n.ClusterQueues, converted(c, o, func() *kueue.ClusterQueue {
-			return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: o.Name, Generation: o.Generation, DeletionTimestamp: o.DeletionTimestamp}, Spec: *o.Spec.DeepCopy(),
+			return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: o.Name, UID: o.UID, Generation: o.Generation, DeletionTimestamp: o.DeletionTimestamp}, Spec: *o.Spec.DeepCopy(),
 				Status: kueue.ClusterQueueStatus{Conditions: active(o)}}
 		}))
 		if o.Spec.AdmissionScope != nil {
