@@ -15,6 +15,7 @@ import (
 	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/reconcile"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
@@ -41,6 +42,9 @@ type config struct {
 	leaderElection bool
 	qps            float64
 	burst          int
+
+	simulationMemory string // a quantity
+	simulationBytes  int64  // its value
 
 	oidc     oidcConfig
 	sessions sessionConfig
@@ -95,6 +99,7 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(&c.kueue.Namespace, "kueue-namespace", reconcile.DefaultKueueInstall.Namespace, "namespace of Kueue")
 	flags.StringVar(&c.kueue.ConfigMap, "kueue-configmap", reconcile.DefaultKueueInstall.ConfigMap, "ConfigMap with Kueue's configuration")
 	flags.StringVar(&c.kueue.Deployment, "kueue-deployment", reconcile.DefaultKueueInstall.Deployment, "Deployment that runs Kueue")
+	flags.StringVar(&c.simulationMemory, "simulation-memory", "1Gi", "memory for simulations with Kueue's scheduler, in a child process; 0 disables them, and pages show the instant answers only")
 	flags.Float64Var(&c.qps, "kube-qps", 200, "requests per second to the API server")
 	flags.IntVar(&c.burst, "kube-burst", 400, "burst of requests to the API server")
 	flags.StringVar(&c.oidc.issuer, "oidc-issuer", "", "OpenID Connect issuer for sign-in; without one, everyone who can reach the console acts with its permissions, and it listens on loopback only")
@@ -201,6 +206,9 @@ func (l lenient) IsBoolFlag() bool {
 	return ok && b.IsBoolFlag()
 }
 
+// minSimulationMemory is what a child process needs for a small cluster.
+const minSimulationMemory = 256 << 20
+
 // check returns what is invalid about settings of neither the web server nor
 // sign-in nor hardware.
 func (c *config) check(level string) (invalid []error) {
@@ -222,6 +230,10 @@ func (c *config) check(level string) (invalid []error) {
 	}
 	if c.historyKeep < 24*time.Hour {
 		report("history-keep %s: use at least 24h", c.historyKeep)
+	}
+	memory, err := resource.ParseQuantity(c.simulationMemory)
+	if c.simulationBytes = memory.Value(); err != nil || c.simulationBytes != 0 && c.simulationBytes < minSimulationMemory {
+		report("simulation-memory %q: use at least 256Mi, or 0", c.simulationMemory)
 	}
 	if c.qps <= 0 || c.burst <= 0 {
 		report("kube-qps %v and kube-burst %d: use values above 0", c.qps, c.burst)

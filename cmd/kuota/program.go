@@ -154,6 +154,10 @@ func (c config) restConfig() (*rest.Config, error) {
 // readOnly reports whether the console must not write.
 func (p *program) readOnly() bool { return p.cluster.ReadOnlyReason() != "" }
 
+// simulationBytesPerWorkload is how much memory a simulation has for each Workload of a
+// cluster that is simulated: about 10,000 in 1 GiB. See docs/figures.md.
+const simulationBytesPerWorkload = 100 << 10
+
 // newServices constructs the services that pages and controllers share.
 func (p *program) newServices() error {
 	naming := p.config.naming
@@ -162,8 +166,14 @@ func (p *program) newServices() error {
 	p.policies = &policy.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Kueue: p.reconcilers.Kueue.Plan}
 	p.allocations = &allocations.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Pools: p.policies}
 	p.tasks = queries.New(p.cluster, p.access)
-	p.simulator = &live.Simulator{Reader: p.cluster.Reader, Kueue: p.kueueConfiguration, Worker: &worker.Worker{Command: simulationWorker}, Now: time.Now}
-	p.tasks.Simulator, p.tasks.InstanceTypeLabel = p.simulator, naming.InstanceTypeLabel
+	if memory := p.config.simulationBytes; memory > 0 {
+		p.simulator = &live.Simulator{
+			Reader: p.cluster.Reader, Kueue: p.kueueConfiguration, Worker: &worker.Worker{Command: simulationWorker(memory)}, Now: time.Now, Log: p.log,
+			MaxWorkloads: int(memory / simulationBytesPerWorkload),
+		}
+		p.tasks.Simulator = p.simulator
+	}
+	p.tasks.InstanceTypeLabel = naming.InstanceTypeLabel
 	p.capacity = &capacity.Service{Cluster: p.cluster, Tasks: p.tasks, Naming: naming}
 	guard := &loopguard.Guard{
 		Audit: p.audit, Watcher: p.tasks.Watcher(), Find: p.tasks.Index.Workload, Log: p.log, Identity: p.leader.State().Identity, Now: time.Now,
@@ -272,6 +282,7 @@ func (p *program) handlers() *handlers.Handlers {
 		RecordsUsers: p.cluster.RecordsUsers,
 		Leader:       p.leader.State,
 		Setup:        c.setup(),
+		Replays:      p.simulator.Replays,
 		Tasks:        p.tasks,
 		Submit:       &submit.Service{Cluster: p.cluster, Access: p.access, Audit: p.audit, Tasks: p.tasks, Naming: c.naming},
 		Actions:      &actions.Service{Cluster: p.cluster, Access: p.access, Tasks: p.tasks, Audit: p.audit},
