@@ -100,8 +100,6 @@ var teams = []struct {
 	{"robotics", 8, []workKind{{"sim", "low", []int64{1}, 30 * time.Minute, 0.9, 0.6, 0.05}, {"policy-train", "normal", []int64{4}, 4 * time.Hour, 0.6, 0.4, 0.15}}},
 }
 
-const totalGPUs = 48
-
 // load returns what part of the cluster the submitted work needs at a time, on
 // average: more on weekdays and in the afternoon, and another level in each week.
 func load(at time.Duration) float64 {

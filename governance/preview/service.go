@@ -275,6 +275,8 @@ var reasons = map[error]string{
 	worker.ErrTimeout: "The simulation took too long.",
 	worker.ErrMemory:  "The simulation needed too much memory.",
 	worker.ErrCrashed: "The simulation failed.",
+	live.ErrTooLarge:  "The cluster has too many tasks to simulate.",
+	live.ErrDisabled:  "Simulations are disabled in this console.",
 }
 
 // unverified returns the error of a change that could not be simulated.

@@ -79,6 +79,12 @@ func notes(p queries.Preview) (list []string) {
 	if slices.Contains(p.Omitted, simulate.OmittedChecks) {
 		list = append(list, "Admission checks count as passed.")
 	}
+	others := slices.DeleteFunc(slices.Clone(p.Omitted), func(o simulate.Omission) bool {
+		return o == simulate.OmittedTopology || o == simulate.OmittedChecks
+	})
+	if text := format.NotSimulated(others); text != "" {
+		list = append(list, text)
+	}
 	if own := p.SchedulerVersion; minor(own) != "" && minor(p.KueueVersion) != "" && minor(own) != minor(p.KueueVersion) {
 		list = append(list, fmt.Sprintf("The cluster runs Kueue %s, and the simulation is that of %s.", p.KueueVersion, own))
 	}

@@ -108,7 +108,8 @@ func checkedWords(d queries.Detail) views.Checked {
 	if a == nil {
 		return views.Checked{}
 	}
-	c := views.Checked{Note: omittedWords(a)}
+	note := live.VersionNote(&simulate.Snapshot{KueueVersion: a.KueueVersion}, nil)
+	c := views.Checked{Note: strings.TrimSpace(note + " " + format.NotSimulated(a.Omitted))}
 	if !a.At.IsZero() {
 		c.At = a.At.UTC().Format(time.RFC3339)
 	}
@@ -146,25 +147,10 @@ func FailedWords(err error) string {
 		why = "the simulation needed too much memory"
 	case errors.Is(err, live.ErrTooMany):
 		why = "you asked for many simulations in a short time"
+	case errors.Is(err, live.ErrTooLarge):
+		why = "the cluster has too many tasks to simulate"
 	}
 	return "This could not be verified with Kueue's scheduler: " + why + "."
-}
-
-// omissions are the parts of Kueue that are not simulated, as text.
-var omissions = map[simulate.Omission]string{
-	simulate.OmittedTopology: "placement by topology",
-	simulate.OmittedChecks:   "admission checks",
-}
-
-func omittedWords(a *queries.Advice) string {
-	var parts []string
-	for _, o := range a.Omitted {
-		parts = append(parts, omissions[o])
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return "Not simulated: " + strings.Join(parts, ", ") + "."
 }
 
 // withActions sets what applies each change, as far as the reader may: see their
