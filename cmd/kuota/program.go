@@ -170,6 +170,7 @@ func (p *program) newServices() error {
 		p.simulator = &live.Simulator{
 			Reader: p.cluster.Reader, Kueue: p.kueueConfiguration, Worker: &worker.Worker{Command: simulationWorker(memory)}, Now: time.Now, Log: p.log,
 			MaxWorkloads: int(memory / simulationBytesPerWorkload),
+			Changes:      func() uint64 { return p.cluster.TaskChanges.Count() + p.cluster.AllocationChanges.Count() },
 		}
 		p.tasks.Simulator = p.simulator
 	}

@@ -46,9 +46,13 @@ type Simulator struct {
 	// MaxWorkloads is how many Workloads a cluster has at most that is simulated; 0
 	// for no limit.
 	MaxWorkloads int
+	// Changes counts what changed in the caches: a snapshot is not used for further
+	// questions after a change. nil never changes.
+	Changes func() uint64
 
 	mu            sync.Mutex
 	snapshot      *simulate.Snapshot // the last one
+	changes       uint64             // before it was taken
 	previous      map[any]any        // objects of the cache to those of the last snapshot
 	configuration simulate.Configuration
 	version       string
@@ -109,7 +113,11 @@ func (s *Simulator) Snapshot(ctx context.Context) (*simulate.Snapshot, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.Now()
-	if s.snapshot != nil && now.Sub(s.snapshot.Time) < shareSnapshot {
+	var changes uint64
+	if s.Changes != nil {
+		changes = s.Changes()
+	}
+	if s.snapshot != nil && changes == s.changes && now.Sub(s.snapshot.Time) < shareSnapshot {
 		return s.snapshot, nil
 	}
 	reader, err := s.Reader()
@@ -123,7 +131,7 @@ func (s *Simulator) Snapshot(ctx context.Context) (*simulate.Snapshot, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.snapshot = taken
+	s.snapshot, s.changes = taken, changes
 	return taken, nil
 }
 
