@@ -31,7 +31,7 @@ const (
 
 var kinds = []kind{fewerPods, tasksEnd, higherClass, borrowLimit, moreQuota}
 
-// change is one change that a page offers, as far as a reader is told.
+// change is one change that a page offers, as far as the page shows it.
 type change struct {
 	kind    kind
 	pods    int32           // fewerPods

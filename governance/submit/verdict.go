@@ -28,7 +28,8 @@ type Verdict struct {
 	// Partial reports that it would start with Pods pods only, by partial admission.
 	Partial bool
 	Pods    int32
-	// Trial is what a simulation with Kueue's scheduler says, if it was asked for.
+	// Trial is the result of a simulation with Kueue's scheduler; nil if none was
+	// requested.
 	Trial *queries.Trial
 	// MaxPods is how many such pods the team could ever run at once, if the task has
 	// more.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -20,7 +21,7 @@ func raising(values url.Values, form allocationForm) allocationForm {
 	case string(explain.RaiseNominalQuota):
 	case string(explain.RaiseBorrowingLimit):
 		rows = &form.limits
-		form.unlimited = false
+		form.strategy, form.unlimited = string(v1alpha1.LendAndBorrow), false // without it a limit is dropped
 	default:
 		return form
 	}

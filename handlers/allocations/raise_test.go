@@ -3,6 +3,7 @@ package allocations_test
 import (
 	"testing"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/handlers/urls"
@@ -12,6 +13,7 @@ import (
 // that does not. Nothing is saved.
 func TestRaise(t *testing.T) {
 	a := handlerstest.FullAllocation()
+	a.Spec.Sharing.Strategy, a.Spec.Sharing.BorrowLimitPercent = v1alpha1.Lend, nil
 	d := handlerstest.WithAllocations(a)
 	address := handlerstest.Serve(t, d)
 	first := a.Spec.Quota[0].InstanceType
@@ -31,6 +33,9 @@ func TestRaise(t *testing.T) {
 			if got := values.Get(tc.prefix + "-" + input); got != want {
 				t.Errorf("%s of %s: %s is %q, want %q", tc.kind, tc.pool, input, got, want)
 			}
+		}
+		if got, want := page.Find("[name=strategy]:checked, [name=strategy] option[selected]").AttrOr("value", ""), string(v1alpha1.LendAndBorrow); tc.kind == explain.RaiseBorrowingLimit && got != want {
+			t.Errorf("%s: the strategy is %q, want %q", tc.kind, got, want)
 		}
 		if page.Find("#allocation-form[data-edited]").Length() == 0 {
 			t.Errorf("%s of %s: the form does not count as edited", tc.kind, tc.pool)

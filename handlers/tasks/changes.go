@@ -137,7 +137,7 @@ func checkedWords(d queries.Detail) views.Checked {
 	return c
 }
 
-// FailedWords says why something could not be simulated.
+// FailedWords returns a sentence about why something could not be simulated.
 func FailedWords(err error) string {
 	why := "the simulation failed"
 	switch {

@@ -37,7 +37,7 @@ type Input struct {
 	Saved func(pool string, amounts quota.Resources) (resolved quota.Resolved, ok bool)
 }
 
-// Advice is what the simulation says about a waiting task.
+// Advice is what the simulation shows of a waiting task.
 type Advice struct {
 	// Starts reports that the task starts without a change, and Tied that it does so
 	// in some orders of ties only.

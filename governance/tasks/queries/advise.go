@@ -43,7 +43,7 @@ const (
 	adviceKept = 5 * time.Minute
 )
 
-// Advice is what the simulation says about a waiting task.
+// Advice is what the simulation shows of a waiting task.
 type Advice struct {
 	// Computing reports that changes are still looked for, and Failed why not all of
 	// them could be verified; nil if they could.
