@@ -122,7 +122,7 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 	} else if err != nil {
 		return ctrl.Result{}, errors.Join(err, r.patchStatus(ctx, allocation, notReady("ApplyFailed", "Kubernetes rejected it, retrying: "+err.Error())))
 	}
-	r.Cohort.ledger.recordWritten(queueName, nominal)
+	r.Cohort.recordWritten(queueName, nominal)
 	queue, age, err := r.queueActiveCondition(ctx, queueName)
 	if err != nil {
 		return ctrl.Result{}, err

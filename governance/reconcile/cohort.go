@@ -39,19 +39,32 @@ type CohortReconciler struct {
 
 	policies policyReader
 	ledger   ledger
-	requests chan event.GenericEvent // has a value while a ClusterQueue waits for quota
+	requests chan event.GenericEvent // triggers a reconciliation
 }
 
 // reserve reserves quota for a ClusterQueue (see ledger.reserve), and triggers
 // a reconciliation if there is not enough.
 func (r *CohortReconciler) reserve(shares bool, queue string, wanted quota.PoolResources) (ok bool, trouble string) {
 	if ok, trouble = r.ledger.reserve(shares, queue, wanted); !ok {
-		select {
-		case r.requests <- event.GenericEvent{}:
-		default: // a reconciliation is already triggered
-		}
+		r.trigger()
 	}
 	return ok, trouble
+}
+
+// recordWritten records that a ClusterQueue has this quota, and triggers a
+// reconciliation if the Cohort may lend more: the last one may have counted more for
+// the ClusterQueue, although it saw the ClusterQueue's change.
+func (r *CohortReconciler) recordWritten(queue string, has quota.PoolResources) {
+	if r.ledger.recordWritten(queue, has) {
+		r.trigger()
+	}
+}
+
+func (r *CohortReconciler) trigger() {
+	select {
+	case r.requests <- event.GenericEvent{}:
+	default: // a reconciliation is already triggered
+	}
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -65,11 +65,17 @@ func (l *ledger) differs(queue string, nominal quota.PoolResources) bool {
 	return !within(l.written[queue], nominal)
 }
 
-// recordWritten records that a ClusterQueue has this quota.
-func (l *ledger) recordWritten(queue string, has quota.PoolResources) {
+// recordWritten records that a ClusterQueue has this quota, and reports whether it may
+// have been written with more before.
+func (l *ledger) recordWritten(queue string, has quota.PoolResources) (shrinks bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	shrinks = !within(l.written[queue], has)
+	if l.written == nil { // a term began in between
+		l.written = map[string]quota.PoolResources{}
+	}
 	l.written[queue] = has
+	return shrinks
 }
 
 // addTo raises queues to the written and requested quota, and forgets

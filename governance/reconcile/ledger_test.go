@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/quota"
+
+	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
 // TestLedgerOfNewTerm checks that no quota grows before the Cohort was read, whatever
@@ -30,5 +32,31 @@ func TestLedgerOfNewTerm(t *testing.T) {
 			l.disable()
 			reserve(four, !shares)
 		})
+	}
+}
+
+// TestShrunkQuotaTriggersCohort checks that the Cohort is reconciled after a quota that
+// shrank is recorded: it may have been reconciled between the write and the record, and
+// nothing else would trigger it.
+func TestShrunkQuotaTriggersCohort(t *testing.T) {
+	const queue = "vision"
+	four, eight := quota.PoolResources{"p": {"gpu": 4}}, quota.PoolResources{"p": {"gpu": 8}}
+	r := CohortReconciler{requests: make(chan event.GenericEvent, 1)}
+	r.ledger.disable()
+	for _, step := range []struct {
+		wanted    quota.PoolResources
+		triggered bool
+	}{{eight, false}, {four, true}, {four, false}, {eight, false}} {
+		if ok, _ := r.reserve(false, queue, step.wanted); !ok {
+			t.Fatalf("reserve of %v: got false", step.wanted)
+		}
+		r.recordWritten(queue, step.wanted)
+		triggered := len(r.requests) > 0
+		if triggered != step.triggered {
+			t.Errorf("recorded %v: a reconciliation is triggered: %t, want %t", step.wanted, triggered, step.triggered)
+		}
+		if triggered {
+			<-r.requests
+		}
 	}
 }
