@@ -155,8 +155,9 @@ func (c config) restConfig() (*rest.Config, error) {
 func (p *program) readOnly() bool { return p.cluster.ReadOnlyReason() != "" }
 
 // simulationBytesPerWorkload is how much memory a simulation has for each Workload of a
-// cluster that is simulated: about 10,000 in 1 GiB. See docs/figures.md.
-const simulationBytesPerWorkload = 100 << 10
+// cluster that is simulated: about 7,000 in 1 GiB, whose questions end in time. See
+// docs/figures.md.
+const simulationBytesPerWorkload = 150 << 10
 
 // newServices constructs the services that pages and controllers share.
 func (p *program) newServices() error {

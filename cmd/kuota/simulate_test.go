@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -71,5 +72,13 @@ func TestSimulationMemory(t *testing.T) {
 		if (err != nil) != test.wantError || err == nil && c.simulationBytes != test.wantBytes {
 			t.Errorf("%q: %d bytes, error %v; want %d, an error: %v", test.value, c.simulationBytes, err, test.wantBytes, test.wantError)
 		}
+	}
+}
+
+// TestSimulationWorker limits the child to one core and to its memory.
+func TestSimulationWorker(t *testing.T) {
+	cmd := simulationWorker(512 << 20)()
+	if !slices.Contains(cmd.Env, "GOMAXPROCS=1") || !slices.Equal(cmd.Args[1:], []string{"simulate", "-worker", "536870912"}) {
+		t.Errorf("started as %q with %q", cmd.Args, cmd.Env)
 	}
 }

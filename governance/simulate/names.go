@@ -362,10 +362,13 @@ func (n *Names) limitRange(o *corev1.LimitRange) *corev1.LimitRange {
 	return &corev1.LimitRange{ObjectMeta: metav1.ObjectMeta{Namespace: n.of(nameNamespace, o.Namespace), Name: n.of(nameLimits, o.Name)}, Spec: o.Spec}
 }
 
-// conditions returns conditions without their texts, which contain names.
+// conditions returns conditions without their texts, which contain names, but for those
+// that the engine reads.
 func conditions(all []metav1.Condition) []metav1.Condition {
 	return mapped(all, func(c metav1.Condition) metav1.Condition {
-		c.Message = ""
+		if !TriedInEachCycle(c.Message) {
+			c.Message = ""
+		}
 		return c
 	})
 }

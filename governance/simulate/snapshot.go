@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -53,3 +54,11 @@ type Configuration struct {
 
 // WorkloadKey returns the key of a Workload in outcomes: namespace/name.
 func WorkloadKey(w *kueue.Workload) string { return w.Namespace + "/" + w.Name }
+
+// TriedInEachCycle reports whether Kueue's scheduler tries a Workload in each cycle, by
+// the message of its condition QuotaReserved: another Workload of the same cycle took
+// the quota that it could have had. Its reason does not differ.
+func TriedInEachCycle(message string) bool {
+	return strings.HasPrefix(message, "Workload no longer fits after processing another workload") ||
+		strings.HasPrefix(message, "Workload has overlapping preemption targets with another workload")
+}

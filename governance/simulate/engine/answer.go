@@ -43,21 +43,30 @@ func (e *Engine) answer(ctx context.Context, s *simulate.Snapshot, q *simulate.Q
 	if roots, ok := q.Scope(s); ok {
 		s, changed, of.roots = s.Within(roots), changed.Within(roots), strings.Join(roots, " ")
 	}
+	requeue := q.Change
+	requeue.Workloads = nil // these Kueue tries without any other
+	touched := make(map[string]bool, len(q.Change.Workloads))
+	for _, w := range q.Change.Workloads {
+		touched[simulate.WorkloadKey(w)] = true
+	}
 	for tie := range uint64(max(1, q.Ties)) { //nolint:gosec // a few
 		options := Options{Tie: tie, Horizon: q.Horizon, RunTimes: q.RunTimes, Remaining: q.Remaining}
-		was := &simulate.Outcome{Settled: true}
-		if q.OnlyTarget {
+		var is *simulate.Outcome
+		var err error
+		if of.tie = tie; q.OnlyTarget {
 			options.Until = q.Target
-		} else {
-			var err error
-			of.tie = tie
-			if was, err = e.baseline(ctx, whole, s, of, options); err != nil {
+		}
+		if !q.OnlyTarget || q.Change.Empty() {
+			if is, err = e.baseline(ctx, whole, s, of, options); err != nil {
 				return nil, err
 			}
 		}
-		is := was
-		if q.OnlyTarget || !q.Change.Empty() {
-			var err error
+		was := is
+		if q.OnlyTarget {
+			was = &simulate.Outcome{Settled: true}
+		}
+		if !q.Change.Empty() {
+			options.Changed, options.Requeue, options.Restarted = touched, !requeue.Empty(), q.Change.Configuration != nil
 			if is, err = Run(ctx, changed, options); err != nil {
 				return nil, err
 			}
@@ -67,7 +76,9 @@ func (e *Engine) answer(ctx context.Context, s *simulate.Snapshot, q *simulate.Q
 	return simulate.Compare(q, before, after), nil
 }
 
-// baseline returns the outcome of a part of the whole snapshot without a change.
+// baseline returns the outcome of a part of the whole snapshot without a change. It
+// keeps those that came to their end, and answers with one in which nothing happens
+// whatever o.Until is.
 func (e *Engine) baseline(ctx context.Context, whole, s *simulate.Snapshot, of part, o Options) (*simulate.Outcome, error) {
 	if o.Horizon != 0 || o.RunTimes != nil || o.Remaining != nil {
 		return Run(ctx, s, o)
@@ -78,7 +89,7 @@ func (e *Engine) baseline(ctx context.Context, whole, s *simulate.Snapshot, of p
 	}
 	known := e.outcomes[of]
 	e.mu.Unlock()
-	if known != nil {
+	if known != nil && (o.Until == "" || len(known.Events) == 0) {
 		return known, nil
 	}
 	out, err := Run(ctx, s, o)
@@ -87,7 +98,7 @@ func (e *Engine) baseline(ctx context.Context, whole, s *simulate.Snapshot, of p
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.snapshot == whole {
+	if e.snapshot == whole && (o.Until == "" || out.Settled) {
 		e.outcomes[of] = out
 	}
 	return out, nil

@@ -29,7 +29,7 @@ func draws(ctx context.Context, s *simulate.Snapshot, q *simulate.Question) (*si
 	}
 	var outcomes []*simulate.Outcome
 	for i, draw := range q.Draws {
-		out, err := Run(ctx, s, Options{Tie: uint64(i), UntilAll: waiting, Horizon: q.Horizon, RunTimes: draw.Whole, Remaining: draw.Remaining}) //nolint:gosec // an index
+		out, err := Run(ctx, s, Options{Tie: uint64(i), Requeue: true, UntilAll: waiting, Horizon: q.Horizon, RunTimes: draw.Whole, Remaining: draw.Remaining}) //nolint:gosec // an index
 		if errors.Is(err, context.DeadlineExceeded) && len(outcomes) >= leastDraws {
 			break
 		}

@@ -8,20 +8,17 @@ package engine
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
-	"math/rand/v2"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/admitted"
-	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/simulate"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	testclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -35,18 +32,27 @@ import (
 	"sigs.k8s.io/kueue/pkg/util/expectations"
 	"sigs.k8s.io/kueue/pkg/workload"
 	workloadevict "sigs.k8s.io/kueue/pkg/workload/evict"
-	workloadpatching "sigs.k8s.io/kueue/pkg/workload/patching"
 )
 
 // Options bound a run.
 type Options struct {
 	// Tie selects how ties between queues are broken: Workloads that the scheduler
-	// orders by their time of creation may have been created in the same second.
+	// orders by their time of creation may have been created in the same second. It also
+	// selects how long evicted Workloads take to end.
 	Tie uint64
 	// Until ends the run when this Workload, by its key, starts; empty for none.
 	Until string
 	// UntilAll ends the run when all of these have started once; empty for none.
 	UntilAll []string
+	// Changed are the keys of Workloads that a change touches. Kueue tries them at once,
+	// and others that it found no quota for only when it requeues them.
+	Changed map[string]bool
+	// Requeue lets Kueue requeue Workloads that it found no quota for a second after the
+	// time of the snapshot, as it does when quota changes. Otherwise it requeues when
+	// quota becomes free, and once in the end.
+	Requeue bool
+	// Restarted lets Kueue try all Workloads at once, as it does after a restart.
+	Restarted bool
 	// Arrivals lets Workloads that were created after the time of the snapshot arrive
 	// when they were created. Otherwise all wait from the beginning.
 	Arrivals bool
@@ -59,9 +65,14 @@ type Options struct {
 // second after the one before. What does not end by then is a preemption loop.
 const settleLimit = time.Minute
 
-// terminationTime is how long the pods of an evicted Workload take to end. All take
-// equally long.
-const terminationTime = time.Second
+// terminationTimes are how long the pods of an evicted Workload take to end; in one run
+// all take equally long. It matters whether they end before Kueue requeues, a second
+// after what it requeues for.
+var terminationTimes = [...]time.Duration{500 * time.Millisecond, 5 * time.Second}
+
+func (r *run) terminationTime() time.Duration {
+	return terminationTimes[r.options.Tie%uint64(len(terminationTimes))]
+}
 
 // Run schedules a snapshot until nothing changes any more, or ctx ends.
 func Run(ctx context.Context, s *simulate.Snapshot, o Options) (*simulate.Outcome, error) {
@@ -91,6 +102,8 @@ type run struct {
 	had       map[string]bool   // keys of the Workloads that have quota in the snapshot
 	ended     map[string]bool   // keys of those that finished since
 	waiting   map[string]bool   // keys of Options.UntilAll that have not started yet
+	requeued  bool              // requeueAll was called
+	requeueAt time.Time         // when queues are requeued next; zero for no plan
 	pending   []timer           // by time, then by key
 	// patience is how many cycles with the same heads and no effect end a series: the
 	// scheduler may try one flavor in each.
@@ -153,7 +166,8 @@ func newRun(s *simulate.Snapshot, o Options) (*run, error) {
 	return r, nil
 }
 
-// load adds the objects to Kueue's caches, as its controllers do after a restart.
+// load adds the objects to Kueue's caches and queues. Workloads that Kueue found no quota
+// for wait apart: see tried.
 func (r *run) load(ctx context.Context) error {
 	log := logr.Discard()
 	for _, f := range r.snapshot.Flavors {
@@ -187,134 +201,39 @@ func (r *run) load(ctx context.Context) error {
 			return fmt.Errorf("add LocalQueue %s/%s: %w", q.Namespace, q.Name, err)
 		}
 	}
+	r.forgetRequeues(ctx)
 	for _, w := range r.snapshot.Workloads {
 		r.add(w)
 	}
 	r.drain()
+	if r.options.Requeue {
+		r.requeueAll()
+	}
 	return nil
 }
 
-func stopped(p *kueue.StopPolicy) bool { return p != nil && *p != kueue.None }
+// forgetRequeues forgets that queues are to be requeued because they were added. A queue
+// then has Workloads that Kueue found no quota for apart, once it was asked for its head.
+func (r *run) forgetRequeues(ctx context.Context) {
+	r.requeuer.ProcessRequeues(ctx)
+	ended, cancel := context.WithCancel(ctx)
+	cancel()
+	r.queues.Heads(ended)
+}
 
-// add adds a Workload of the snapshot.
-func (r *run) add(w *kueue.Workload) {
-	if isTrue(w, kueue.WorkloadFinished) {
-		return
-	}
-	copied := *w // shares what it points to, which is read only
-	w = &copied
-	w.CreationTimestamp.Time = w.CreationTimestamp.Add(r.nudge(w))
-	key := client.ObjectKeyFromObject(w)
-	if !workload.HasQuotaReservation(w) {
-		r.requeue(w)
-	}
-	r.objects.workloads[key] = w
-	r.uids[string(w.UID)] = key.String()
-	if state := w.Status.RequeueState; state != nil && state.RequeueAt != nil && !workload.HasQuotaReservation(w) {
-		at := state.RequeueAt.Time
-		w.Status.RequeueState = &kueue.RequeueState{Count: state.Count} // Kueue compares the time with the wall clock
-		if at.After(r.snapshot.Time) {
-			r.after(at.Sub(r.snapshot.Time), key, func(_ context.Context, w *kueue.Workload) error {
-				r.requeue(w)
-				r.objects.workloads[key] = w
-				r.workloads.Create(event.TypedCreateEvent[*kueue.Workload]{Object: w})
-				return nil
-			})
-			return
-		}
-	}
-	if r.options.Arrivals && w.CreationTimestamp.After(r.snapshot.Time) {
-		r.after(w.CreationTimestamp.Sub(r.snapshot.Time), key, func(_ context.Context, w *kueue.Workload) error {
-			r.workloads.Create(event.TypedCreateEvent[*kueue.Workload]{Object: w})
-			return nil
-		})
-		return
-	}
-	r.workloads.Create(event.TypedCreateEvent[*kueue.Workload]{Object: w})
-	switch {
-	case !workload.HasQuotaReservation(w):
-	case workloadevict.IsEvicted(w):
-		r.had[key.String()] = true
-		r.after(terminationTime, key, r.release)
-	default:
-		r.had[key.String()] = true
-		r.schedule(w, r.options.Remaining)
+// requeueSoon plans the requeueing of the queues that Kueue asked for, in the period in
+// which it batches these requests.
+func (r *run) requeueSoon() {
+	if r.requeueAt.IsZero() {
+		r.requeueAt = r.clock.Now().Add(time.Second)
 	}
 }
 
-// requeue sets the condition without which Kueue's queues do not offer an evicted
-// Workload again, as Kueue's controller does when the reason of its eviction is over.
-// It replaces the conditions, which are shared.
-func (r *run) requeue(w *kueue.Workload) {
-	c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadRequeued)
-	if c == nil || c.Status != metav1.ConditionFalse || !r.evictionOver(w, c.Reason) {
-		return
-	}
-	w.Status.Conditions = slices.Clone(w.Status.Conditions)
-	meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{Type: kueue.WorkloadRequeued, Status: metav1.ConditionTrue, Reason: c.Reason, LastTransitionTime: metav1.NewTime(r.clock.Now())})
-}
-
-// evictionOver reports whether what a Workload was evicted for has ended.
-func (r *run) evictionOver(w *kueue.Workload, reason string) bool {
-	local := r.objects.localQueues[client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}]
-	switch reason {
-	case kueue.WorkloadDeactivated:
-		return workload.IsActive(w)
-	case kueue.WorkloadEvictedByLocalQueueStopped:
-		return local != nil && !stopped(local.Spec.StopPolicy)
-	case kueue.WorkloadEvictedByClusterQueueStopped:
-		if local == nil {
-			return false
-		}
-		queue := r.objects.clusterQueues[string(local.Spec.ClusterQueue)]
-		return queue != nil && !stopped(queue.Spec.StopPolicy)
-	case kueue.WorkloadEvictedByPodsReadyTimeout, kueue.WorkloadEvictedByAdmissionCheck:
-		state := w.Status.RequeueState
-		return state == nil || state.RequeueAt == nil || !state.RequeueAt.After(r.clock.Now())
-	}
-	return false
-}
-
-// nudge returns less than a second by which the creation of all Workloads of a
-// ClusterQueue is moved. Within a queue, Kueue breaks ties itself.
-func (r *run) nudge(w *kueue.Workload) time.Duration {
-	queue := ""
-	if local := r.objects.localQueues[client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}]; local != nil {
-		queue = string(local.Spec.ClusterQueue)
-		if q := r.objects.clusterQueues[queue]; q != nil && q.UID != "" {
-			queue = string(q.UID) // which stays when names are replaced
-		}
-	}
-	h := fnv.New64a()
-	h.Write([]byte(queue))
-	return time.Duration(rand.New(rand.NewPCG(r.options.Tie, h.Sum64())).Int64N(int64(time.Second)))
-}
-
-// drain evicts the Workloads that Kueue's controllers evict: inactive ones, and
-// those of queues that are stopped and drained.
-func (r *run) drain() {
-	for _, w := range r.snapshot.Workloads {
-		key := client.ObjectKeyFromObject(w)
-		current := r.objects.workloads[key]
-		if current == nil || !workload.HasQuotaReservation(current) || workloadevict.IsEvicted(current) {
-			continue
-		}
-		reason := ""
-		if q := r.objects.clusterQueues[string(current.Status.Admission.ClusterQueue)]; q != nil && q.Spec.StopPolicy != nil && *q.Spec.StopPolicy == kueue.HoldAndDrain {
-			reason = kueue.WorkloadEvictedByClusterQueueStopped
-		}
-		if q := r.objects.localQueues[client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}]; q != nil && q.Spec.StopPolicy != nil && *q.Spec.StopPolicy == kueue.HoldAndDrain {
-			reason = kueue.WorkloadEvictedByLocalQueueStopped
-		}
-		if !workload.IsActive(current) {
-			reason = kueue.WorkloadDeactivated
-		}
-		if reason != "" {
-			r.after(0, key, func(ctx context.Context, w *kueue.Workload) error {
-				return workloadevict.Evict(ctx, r.objects, discard{}, w, reason, reason, "", r.clock, false, nil, nil, workloadevict.WithLooseOnApply())
-			})
-		}
-	}
+// requeueAll lets Kueue try all Workloads again.
+func (r *run) requeueAll() {
+	r.requeued = true
+	r.requeueSoon()
+	qcache.NotifyRetryInadmissible(r.queues, sets.New(r.queues.GetClusterQueueNames()...))
 }
 
 // after plans something for a Workload.
@@ -343,20 +262,29 @@ func (r *run) run(ctx context.Context) error {
 			}
 			return err
 		}
-		if r.requeuer.ProcessRequeues(ctx) > 0 {
-			r.clock.Step(time.Second) // the period in which Kueue batches requests to requeue
-			continue
-		}
-		if len(r.pending) == 0 {
+		if len(r.pending) == 0 && r.requeueAt.IsZero() {
+			if !r.requeued {
+				r.requeueAll()
+				continue
+			}
 			r.outcome.Settled = true
 			return r.finish()
 		}
-		at := r.pending[0].at
+		at := r.requeueAt
+		requeue := !at.IsZero() && (len(r.pending) == 0 || at.Before(r.pending[0].at))
+		if !requeue {
+			at = r.pending[0].at
+		}
 		if at.After(end) {
 			return r.finish()
 		}
 		if at.After(r.clock.Now()) {
 			r.clock.SetTime(at)
+		}
+		if requeue {
+			r.requeueAt = time.Time{}
+			r.requeuer.ProcessRequeues(ctx)
+			continue
 		}
 		for len(r.pending) > 0 && !r.pending[0].at.After(r.clock.Now()) {
 			t := r.pending[0]
@@ -405,6 +333,9 @@ func (r *run) observe() (answered bool) {
 		old, w := before[key], r.objects.workloads[key]
 		r.workloads.Update(event.TypedUpdateEvent[*kueue.Workload]{ObjectOld: old, ObjectNew: w})
 		had, has := workload.HasQuotaReservation(old), workload.HasQuotaReservation(w)
+		if had && (!has || isTrue(w, kueue.WorkloadFinished)) {
+			r.requeueSoon()
+		}
 		switch {
 		case !had && has:
 			r.record(simulate.Event{Kind: simulate.Started}, w, w)
@@ -419,22 +350,10 @@ func (r *run) observe() (answered bool) {
 				e.Kind, e.Reason, e.By = simulate.Preempted, c.Reason, r.preemptor(c)
 			}
 			r.record(e, w, w)
-			r.after(terminationTime, key, r.release)
+			r.after(r.terminationTime(), key, r.release)
 		}
 	}
 	return answered
-}
-
-func (r *run) record(e simulate.Event, w, of *kueue.Workload) {
-	e.After, e.Workload = r.clock.Since(r.snapshot.Time), simulate.WorkloadKey(w)
-	if a := of.Status.Admission; a != nil {
-		e.ClusterQueue = string(a.ClusterQueue)
-	}
-	e.Usage = usage(of)
-	if e.Again = r.had[e.Workload] == (e.Kind == simulate.Started); e.Kind == simulate.Finished {
-		r.ended[e.Workload] = true
-	}
-	r.outcome.Events = append(r.outcome.Events, e)
 }
 
 // preemptorUID matches the UID that Kueue writes into the message of a preemption.
@@ -446,85 +365,4 @@ func (r *run) preemptor(c *metav1.Condition) string {
 		return ""
 	}
 	return r.uids[found[1]]
-}
-
-// release takes quota from an evicted Workload whose pods ended, as Kueue's
-// controller of its job does.
-func (r *run) release(ctx context.Context, w *kueue.Workload) error {
-	evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
-	if !workload.HasQuotaReservation(w) || evicted == nil || evicted.Status != metav1.ConditionTrue {
-		return nil
-	}
-	return workloadpatching.PatchAdmissionStatus(ctx, r.objects, w, r.clock, func(w *kueue.Workload) (bool, error) {
-		workload.SetRequeuedCondition(w, evicted.Reason, evicted.Message, evicted.Reason == kueue.WorkloadEvictedByPreemption || r.evictionOver(w, evicted.Reason))
-		workload.UnsetQuotaReservationWithCondition(w, kueue.WorkloadQuotaReservedReasonPendingEvaluation, evicted.Message, r.clock.Now())
-		return true, nil
-	}, workloadpatching.WithLooseOnApply())
-}
-
-// usage returns what an admitted Workload uses.
-func usage(w *kueue.Workload) quota.FlavorResourceQuantities {
-	sum := quota.FlavorResourceQuantities{}
-	for set := range admitted.PodSets(w) {
-		for name, amount := range set.Usage {
-			sum[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}] += amount
-		}
-	}
-	return sum
-}
-
-// finish records the state at the end.
-func (r *run) finish() error {
-	for i := range r.outcome.Events {
-		if e := &r.outcome.Events[i]; e.Kind == simulate.Started && !r.ended[e.Workload] {
-			w := r.objects.workloads[r.key(e.Workload)]
-			e.Lost = !workload.HasQuotaReservation(w) || workloadevict.IsEvicted(w)
-		}
-	}
-	r.outcome.Queues, r.outcome.Exceeding, r.outcome.Untried = map[string]simulate.Queue{}, map[string]bool{}, map[string]bool{}
-	for name := range r.objects.clusterQueues {
-		r.outcome.Queues[name] = simulate.Queue{Usage: quota.FlavorResourceQuantities{}}
-	}
-	for _, w := range r.objects.workloads {
-		name := ""
-		switch {
-		case isTrue(w, kueue.WorkloadFinished):
-		case w.Status.Admission != nil && workload.HasQuotaReservation(w):
-			name = string(w.Status.Admission.ClusterQueue)
-			if q, ok := r.outcome.Queues[name]; ok {
-				for fr, amount := range usage(w) {
-					q.Usage[fr] += amount
-				}
-			}
-		default:
-			if q := r.objects.localQueues[client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}]; q != nil && workload.IsActive(w) {
-				name = string(q.Spec.ClusterQueue)
-				if q, ok := r.outcome.Queues[name]; ok {
-					q.Pending++
-					r.outcome.Queues[name] = q
-					if !r.cache.ClusterQueueActive(kueue.ClusterQueueReference(name)) {
-						r.outcome.Untried[simulate.WorkloadKey(w)] = true
-					} else if r.exceeds(w) {
-						r.outcome.Exceeding[simulate.WorkloadKey(w)] = true
-					}
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// exceeds reports whether a pending Workload requests more than its queue can ever
-// have. Equal Workloads are tried once, so that only their queue knows the reason.
-func (r *run) exceeds(w *kueue.Workload) bool {
-	reason, ok := r.queues.GetNoFitReason(w)
-	if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); !ok && c != nil {
-		reason = c.Reason
-	}
-	return reason == kueue.WorkloadQuotaReservedReasonExceedsMaxQuota
-}
-
-func (r *run) key(of string) client.ObjectKey {
-	namespace, name, _ := strings.Cut(of, "/")
-	return client.ObjectKey{Namespace: namespace, Name: name}
 }

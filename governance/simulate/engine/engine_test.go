@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -79,7 +80,7 @@ func TestAnswer(t *testing.T) {
 	}
 	usage := quota.FlavorResourceQuantities{{Flavor: "p5", Resource: gpu}: 8}
 	four := quota.FlavorResourceQuantities{{Flavor: "p5", Resource: gpu}: 4}
-	started := simulate.Effect{Workload: "vision/waits", ClusterQueue: "vision", After: time.Second, Usage: usage}
+	started := simulate.Effect{Workload: "vision/waits", ClusterQueue: "vision", After: 500 * time.Millisecond, Usage: usage}
 	want := &simulate.Report{
 		Settled: true, Target: &started, Started: []simulate.Effect{started},
 		Preempted: []simulate.Effect{{Workload: "vision/a", ClusterQueue: "vision", Usage: usage, By: "vision/waits", Reason: kueue.InClusterQueueReason}},
@@ -191,6 +192,89 @@ func TestScope(t *testing.T) {
 	}
 	if report.Target == nil || len(report.Started) != 1 || len(report.Queues) != 1 {
 		t.Errorf("report %+v, want a started task of one queue", report)
+	}
+}
+
+// TestAsItIs asks about two tasks of a snapshot in which nothing happens: the second
+// answer needs no run, which would fail.
+func TestAsItIs(t *testing.T) {
+	c := newCluster()
+	c.team("vision", 8)
+	c.running("vision", "a", 8, 10, time.Hour)
+	c.task("vision", "one", 8, 10, time.Minute)
+	c.task("vision", "two", 8, 10, time.Minute)
+	e, ctx := &engine.Engine{}, t.Context()
+	for _, target := range []string{"vision/one", "vision/two"} {
+		report, err := e.Answer(ctx, c.Snapshot, &simulate.Question{Target: target, OnlyTarget: true})
+		if err != nil || report.Target != nil {
+			t.Errorf("%s: report %+v, error %v; want none and no start", target, report, err)
+		}
+		ended, cancel := context.WithCancel(ctx)
+		cancel()
+		ctx = ended
+	}
+}
+
+// TestTriedFirst frees quota for one of two tasks. Kueue tries the head of a StrictFIFO
+// queue, and a task that the change touches, before those that it tried in vain.
+func TestTriedFirst(t *testing.T) {
+	for name, test := range map[string]struct {
+		strict, raised, restarted bool
+		message                   string // of the newer task's condition
+		want                      string
+	}{
+		"in the order of creation": {want: "vision/older"},
+		"head of StrictFIFO":       {strict: true, want: "speech/newer"},
+		"tried in each cycle":      {message: "Workload no longer fits after processing another workload", want: "speech/newer"},
+		"changed":                  {raised: true, want: "speech/newer"},
+		"restart of Kueue":         {strict: true, restarted: true, want: "vision/older"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCluster()
+			c.team("vision", 0)
+			c.team("speech", 0)
+			c.team("idle", 4)
+			c.running("idle", "ends", 4, 10, time.Hour)
+			if test.strict {
+				c.ClusterQueues[1].Spec.QueueingStrategy = kueue.StrictFIFO
+			}
+			for _, w := range []*kueue.Workload{c.task("vision", "older", 4, 10, 2*time.Minute), c.task("speech", "newer", 4, 10, time.Minute)} {
+				w.Status.Conditions = []metav1.Condition{{Type: kueue.WorkloadQuotaReserved, Status: metav1.ConditionFalse, Reason: kueue.WorkloadQuotaReservedReasonWaitingForQuota}}
+			}
+			c.Workloads[2].Status.Conditions[0].Message = test.message
+			change := simulate.Change{Removed: simulate.Removed{Workloads: []types.NamespacedName{{Namespace: "idle", Name: "ends"}}}}
+			if test.raised {
+				change.Workloads = []*kueue.Workload{c.Workloads[2].DeepCopy()}
+			}
+			if test.restarted {
+				change.Configuration = &c.Configuration
+			}
+			report, err := new(engine.Engine).Answer(t.Context(), c.Snapshot, &simulate.Question{Change: change})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(report.Started) != 1 || report.Started[0].Workload != test.want {
+				t.Errorf("got started %+v, want %s", report.Started, test.want)
+			}
+		})
+	}
+}
+
+// TestTermination preempts a task, whose end takes half a second or, in every second
+// order of ties, five seconds.
+func TestTermination(t *testing.T) {
+	c := newCluster()
+	c.team("vision", 8)
+	c.running("vision", "a", 8, 10, time.Hour)
+	c.task("vision", "urgent", 8, 100, time.Minute)
+	for tie, want := range []time.Duration{500 * time.Millisecond, 5 * time.Second} {
+		out, err := engine.Run(t.Context(), c.Snapshot, engine.Options{Tie: uint64(tie), Until: "vision/urgent"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if last := out.Events[len(out.Events)-1]; last.Workload != "vision/urgent" || last.After != want {
+			t.Errorf("order %d: the last event is %+v, want a start after %s", tie, last, want)
+		}
 	}
 }
 

@@ -24,6 +24,20 @@ var observed = []featuregate.Feature{features.UnadmittedWorkloadsObservability, 
 // counts of pending Workloads took a fifth of its time.
 var unobserved = []featuregate.Feature{features.LocalQueueMetrics, features.MetricsForCohorts, features.MetricForWorkloadCreationLatency, features.CustomMetricLabels}
 
+// quick answers from one map. The gates of Kubernetes count who asks, which took a
+// tenth of the time of a simulation.
+type quick struct {
+	featuregate.FeatureGate
+	enabled map[featuregate.Feature]bool
+}
+
+func (q quick) Enabled(f featuregate.Feature) bool {
+	if on, known := q.enabled[f]; known {
+		return on
+	}
+	return q.FeatureGate.Enabled(f)
+}
+
 // withGates calls run while the feature gates of this process are those of a
 // cluster's Kueue.
 func withGates(of map[string]bool, run func() error) error {
@@ -60,6 +74,11 @@ func setGates(of map[string]bool) error {
 	if err := utilfeature.DefaultMutableFeatureGate.SetFromMap(all); err != nil {
 		return err
 	}
+	to := quick{FeatureGate: utilfeature.DefaultMutableFeatureGate, enabled: map[featuregate.Feature]bool{}}
+	for feature := range utilfeature.DefaultMutableFeatureGate.GetAll() {
+		to.enabled[feature] = utilfeature.DefaultMutableFeatureGate.Enabled(feature)
+	}
+	utilfeature.DefaultFeatureGate = to
 	if gates.current = maps.Clone(of); gates.current == nil {
 		gates.current = map[string]bool{}
 	}

@@ -1,9 +1,14 @@
 package live
 
 import (
+	"errors"
 	"fmt"
 	"testing"
 	"time"
+
+	"kuota.dev/kuota/governance/simulate"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // TestLimits asks at once and later, as two users, and then as more users than are
@@ -40,5 +45,26 @@ func TestLimits(t *testing.T) {
 	}
 	if n := len(s.limits.users); n > maxLimits {
 		t.Errorf("%d users are remembered, want at most %d", n, maxLimits)
+	}
+}
+
+// TestAskTooOften asks more often than a user may: no snapshot is taken for it.
+func TestAskTooOften(t *testing.T) {
+	now, snapshots, unread := time.Now(), 0, errors.New("not read")
+	s := &Simulator{Now: func() time.Time { return now }, Reader: func() (client.Reader, error) {
+		snapshots++
+		return nil, unread
+	}}
+	for i := range questionBurst + 1 {
+		want := unread
+		if i == questionBurst {
+			want = ErrTooMany
+		}
+		if _, _, err := s.Ask(t.Context(), "ada", &simulate.Question{}); !errors.Is(err, want) {
+			t.Errorf("question %d: error %v, want %v", i, err, want)
+		}
+	}
+	if snapshots != questionBurst {
+		t.Errorf("%d snapshots, want %d", snapshots, questionBurst)
 	}
 }

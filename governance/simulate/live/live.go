@@ -67,6 +67,22 @@ var (
 	ErrDisabled = errors.New("simulations are disabled")
 )
 
+// Reason returns why something is not simulated, as a part of a sentence.
+func Reason(err error) string {
+	for _, known := range []error{ErrTooMany, ErrTooLarge, ErrDisabled} {
+		if errors.Is(err, known) {
+			return known.Error()
+		}
+	}
+	switch {
+	case errors.Is(err, worker.ErrTimeout):
+		return "the simulation took too long"
+	case errors.Is(err, worker.ErrMemory):
+		return "the simulation needed too much memory"
+	}
+	return "the simulation failed"
+}
+
 // Ask answers a question of a user about the cluster as it is, and returns the
 // snapshot that it is about. Errors are ErrTooMany, those of worker.Ask and of
 // Snapshot.
@@ -262,7 +278,7 @@ func (s *Simulator) take(ctx context.Context, reader client.Reader, now time.Tim
 	for i := range workloads.Items {
 		if o := &workloads.Items[i]; !meta.IsStatusConditionTrue(o.Status.Conditions, kueue.WorkloadFinished) {
 			n.Workloads = append(n.Workloads, converted(c, o, func() *kueue.Workload { return Workload(o) }))
-			for _, part := range omitted(o) {
+			for _, part := range Omitted(o) {
 				omits[part] = true
 			}
 		}

@@ -60,8 +60,8 @@ func admission(a *kueue.Admission) *kueue.Admission {
 	return &slim
 }
 
-// omitted returns what decides on the admission of a Workload and is not simulated.
-func omitted(w *kueue.Workload) (all []simulate.Omission) {
+// Omitted returns what decides on the admission of a Workload and is not simulated.
+func Omitted(w *kueue.Workload) (all []simulate.Omission) {
 	if _, elastic := w.Annotations[tasks.SliceReplacementAnnotation]; elastic {
 		all = append(all, simulate.OmittedElasticSlices)
 	}

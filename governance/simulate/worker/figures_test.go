@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -96,26 +97,72 @@ func measure(t *testing.T, teams int, fair bool) {
 		target.Spec.Priority = ptr.To[int32](1000)
 		return &simulate.Question{Target: simulate.WorkloadKey(target), Change: simulate.Change{Workloads: []*kueue.Workload{target}}, OnlyTarget: ties == 0, Ties: ties}
 	}
+	asItIs := func(i int) *simulate.Question {
+		return &simulate.Question{Target: simulate.WorkloadKey(s.Workloads[43*(i%teams)+8+17]), OnlyTarget: true}
+	}
 	n := max(3, 2000/teams)
-	figure("cold", 1, func(i int) (time.Duration, time.Duration) { return ask(s, deep(0, 0), true) })
+	figure("cold", 1, func(i int) (time.Duration, time.Duration) {
+		took, used := ask(s, asItIs(i), false)
+		more, alsoUsed := ask(s, deep(i, 0), true)
+		return took + more, used + alsoUsed
+	})
 	figure("first", n, func(i int) (time.Duration, time.Duration) { return ask(s, deep(i, 0), true) })
-	figure("first_after_changes", n, func(i int) (time.Duration, time.Duration) {
-		next := *s // a hundredth of the Workloads were replaced
-		next.Workloads = slices.Clone(s.Workloads)
-		for at := i; at < len(next.Workloads); at += 100 {
-			next.Workloads[at] = next.Workloads[at].DeepCopy()
-		}
-		next.Time = s.Time.Add(time.Duration(i) * time.Second)
-		s = &next
+	var first []time.Duration // of the change, after that of the snapshot as it is
+	figure("as_it_is_after_changes", n, func(i int) (time.Duration, time.Duration) {
+		s = changedCohort(s, i)
+		took, used := ask(s, asItIs(i), false)
+		_, of := ask(s, deep(i, 0), true)
+		first = append(first, of)
+		return took, used
+	})
+	slices.Sort(first)
+	fmt.Printf("figure %s_first_after_changes_cpu_p95 %.0f ms\n", prefix, 1000*first[(n-1)*95/100].Seconds())
+	figure("first_alone_after_changes", n, func(i int) (time.Duration, time.Duration) {
+		s = changedCohort(s, n+i)
 		return ask(s, deep(i, 0), true)
 	})
-	figure("no_start", n, func(i int) (time.Duration, time.Duration) {
-		return ask(s, &simulate.Question{Target: simulate.WorkloadKey(s.Workloads[43*i+8+17]), OnlyTarget: true}, false)
-	})
 	for _, ties := range []int{1, 3} {
-		figure(fmt.Sprintf("full_%d", ties), max(2, n/4), func(i int) (time.Duration, time.Duration) { return ask(s, deep(i, ties), true) })
+		figure(fmt.Sprintf("full_%d", ties), max(2, n/4), func(i int) (time.Duration, time.Duration) {
+			s = changedCohort(s, 2*n+i)
+			return ask(s, deep(i, ties), true)
+		})
 	}
+	figure("preview", max(2, n/4), func(i int) (time.Duration, time.Duration) {
+		s = changedCohort(s, 3*n+i)
+		queue := s.ClusterQueues[i%teams].DeepCopy()
+		queue.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota = resource.MustParse("16")
+		return ask(s, &simulate.Question{Change: simulate.Change{ClusterQueues: []*kueue.ClusterQueue{queue}}, Ties: 1}, false)
+	})
+	fmt.Printf("figure %s_memory_one_at_a_time %.0f MB\n", prefix, peak(t, child))
+	s = changedCohort(s, 4*n)
+	var both sync.WaitGroup
+	for i := range 2 {
+		both.Go(func() {
+			if _, err := w.Ask(t.Context(), s, deep(i, 3)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	both.Wait()
 	fmt.Printf("figure %s_memory_peak %.0f MB\n", prefix, peak(t, child))
+}
+
+// changedCohort returns a cohort after a hundredth of the Workloads that wait were
+// updated, and a running one of some team ended and another one started.
+func changedCohort(s *simulate.Snapshot, i int) *simulate.Snapshot {
+	next := *s
+	next.Workloads, next.Time = slices.Clone(s.Workloads), s.Time.Add(time.Second)
+	for at := i % 100; at < len(next.Workloads); at += 100 {
+		if w := next.Workloads[at]; w.Status.Admission == nil {
+			next.Workloads[at] = w.DeepCopy()
+			next.Workloads[at].Status.Conditions[0].Message += "."
+		}
+	}
+	ended := &next.Workloads[43*(i%len(s.ClusterQueues))+i%8]
+	started := (*ended).DeepCopy()
+	started.Name, started.UID = fmt.Sprintf("%s-%d", started.Name, i), types.UID(fmt.Sprintf("%s-%d", started.UID, i))
+	*ended = started
+	return &next
 }
 
 // benchMemory returns the memory limit of the measured child in bytes.

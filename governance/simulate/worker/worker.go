@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"kuota.dev/kuota/governance/simulate"
@@ -96,15 +97,18 @@ func (w *Worker) try(ctx context.Context, s *simulate.Snapshot, q *simulate.Ques
 	}
 	defer w.release()
 	limit := cmp.Or(w.Timeout, DefaultTimeout)
+	var late atomic.Bool
+	patience := time.AfterFunc(limit+grace, func() { // a child that hangs may not read either
+		late.Store(true)
+		c.kill()
+	})
+	defer patience.Stop()
 	id, answer, err := c.send(s, q, limit)
+	defer c.forget(id)
 	if err != nil {
 		c.kill()
-		<-c.ended
-		return nil, c.reason()
+		answer = nil
 	}
-	defer c.forget(id)
-	patience := time.NewTimer(limit + grace)
-	defer patience.Stop()
 	select {
 	case a := <-answer:
 		switch {
@@ -115,10 +119,10 @@ func (w *Worker) try(ctx context.Context, s *simulate.Snapshot, q *simulate.Ques
 		}
 		return a.Report, nil
 	case <-c.ended:
+		if late.Load() {
+			return nil, ErrTimeout
+		}
 		return nil, c.reason()
-	case <-patience.C:
-		c.kill()
-		return nil, ErrTimeout
 	case <-ctx.Done(): // the child finishes or times out by itself
 		return nil, ctx.Err()
 	}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -110,6 +111,28 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestStopped stops the child, so that it reads nothing, and asks about more than a pipe
+// holds: the question times out, and another child answers the next.
+func TestStopped(t *testing.T) {
+	w := newWorker(t)
+	var child *exec.Cmd
+	command := w.Command
+	w.Command = func() *exec.Cmd { child = command(); return child }
+	if _, err := w.Ask(t.Context(), snapshot(), &simulate.Question{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	large := snapshot(strings.Repeat("a", 1<<20))
+	if _, err := w.Ask(t.Context(), large, &simulate.Question{}); !errors.Is(err, worker.ErrTimeout) {
+		t.Errorf("error %v, want %v", err, worker.ErrTimeout)
+	}
+	if _, err := w.Ask(t.Context(), large, &simulate.Question{}); err != nil {
+		t.Errorf("afterwards: %v", err)
+	}
+}
+
 // TestSnapshots asks one child about snapshots that differ: it gets what changed.
 func TestSnapshots(t *testing.T) {
 	w := newWorker(t)
@@ -153,5 +176,31 @@ func TestIdle(t *testing.T) {
 	}
 	if len(children) != 2 {
 		t.Errorf("%d children, want 2", len(children))
+	}
+	if worker.DefaultIdle != 5*time.Minute {
+		t.Errorf("a child that is not asked ends after %s, want five minutes", worker.DefaultIdle)
+	}
+}
+
+// TestAtOnce asks four questions that take as long as they may: two wait for their
+// turn.
+func TestAtOnce(t *testing.T) {
+	w := newWorker(t)
+	if _, err := w.Ask(t.Context(), snapshot(), &simulate.Question{}); err != nil { // starts the child
+		t.Fatal(err)
+	}
+	w.Timeout = 200 * time.Millisecond
+	began := time.Now()
+	var asking sync.WaitGroup
+	for range 4 {
+		asking.Go(func() {
+			if _, err := w.Ask(t.Context(), snapshot(), &simulate.Question{Target: "slow"}); !errors.Is(err, worker.ErrTimeout) {
+				t.Errorf("error %v, want %v", err, worker.ErrTimeout)
+			}
+		})
+	}
+	asking.Wait()
+	if took := time.Since(began); took < 2*w.Timeout {
+		t.Errorf("four questions took %s, want twice their %s", took, w.Timeout)
 	}
 }

@@ -30,6 +30,16 @@ import (
 func TestSlimSimulates(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(800)) // little is kept
 	slim, starts, preemptions := new(slimmer), 0, 0
+	count := func(o *simulate.Outcome) {
+		for _, e := range o.Events {
+			switch e.Kind {
+			case simulate.Started:
+				starts++
+			case simulate.Preempted:
+				preemptions++
+			}
+		}
+	}
 	for seed := range uint64(1000) {
 		r := simulated{rand.New(rand.NewPCG(seed, 1))}
 		full, workloads := r.cluster()
@@ -42,17 +52,24 @@ func TestSlimSimulates(t *testing.T) {
 				slim.slim(kept)
 			}
 			slimmed.Workloads = append(slimmed.Workloads, live.Workload(kept))
+			if diff := cmp.Diff(live.Omitted(decoded(t, w)), live.Omitted(kept)); diff != "" {
+				t.Fatalf("seed %d: omissions of full (-) and slim (+) Workloads differ:\n%s", seed, diff)
+			}
 		}
-		report := func(s *simulate.Snapshot) *simulate.Report {
-			report, err := new(engine.Engine).Answer(t.Context(), s, &simulate.Question{Horizon: 10 * time.Second})
+		// Sets the feature gates of this process.
+		if _, err := new(engine.Engine).Answer(t.Context(), &simulate.Snapshot{Time: full.Time, Configuration: full.Configuration}, &simulate.Question{}); err != nil {
+			t.Fatal(err)
+		}
+		outcome := func(s *simulate.Snapshot) *simulate.Outcome {
+			out, err := engine.Run(t.Context(), s, engine.Options{Horizon: 10 * time.Second})
 			if err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
 			}
-			starts, preemptions = starts+len(report.Started), preemptions+len(report.Preempted)
-			return report
+			count(out)
+			return out
 		}
-		if diff := cmp.Diff(report(full), report(&slimmed)); diff != "" {
-			t.Fatalf("seed %d: reports of full (-) and slim (+) Workloads differ:\n%s", seed, diff)
+		if diff := cmp.Diff(outcome(full), outcome(&slimmed)); diff != "" {
+			t.Fatalf("seed %d: outcomes of full (-) and slim (+) Workloads differ:\n%s", seed, diff)
 		}
 	}
 	t.Logf("%d starts, %d preemptions", starts, preemptions)
@@ -86,7 +103,7 @@ var simulatedAt = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 // cluster returns a snapshot without Workloads, and its Workloads.
 func (r simulated) cluster() (*simulate.Snapshot, []*kueue.Workload) {
 	s := &simulate.Snapshot{Time: simulatedAt, Cohorts: []*kueue.Cohort{{ObjectMeta: metav1.ObjectMeta{Name: "kuota"}}}}
-	s.Configuration.FeatureGates = map[string]bool{"PriorityBoost": r.oneIn(2), "AdmissionGatedBy": true}
+	s.Configuration.FeatureGates = map[string]bool{"PriorityBoost": r.oneIn(2), "AdmissionGatedBy": true, "ConcurrentAdmission": r.oneIn(2), "SchedulingEquivalenceHashing": true, "PrioritySortingWithinCohort": r.oneIn(2)}
 	if r.oneIn(2) {
 		s.Configuration.FairSharing = &config.FairSharing{}
 	}
@@ -128,9 +145,9 @@ func (r simulated) cluster() (*simulate.Snapshot, []*kueue.Workload) {
 		for i := range r.IntN(6) {
 			workloads = append(workloads, r.admitted(r.workload(team, fmt.Sprintf("r-%d", i)), flavors))
 		}
-		for i := range r.IntN(6) {
+		for i := range r.IntN(7) {
 			w := r.workload(team, fmt.Sprintf("w-%d", i))
-			if like != nil && r.oneIn(2) { // Kueue tries one of equal Workloads
+			if like != nil && !r.oneIn(3) { // Kueue tries one of equal Workloads
 				w.Spec.PodSets, w.Spec.Priority = like.DeepCopy().Spec.PodSets, like.Spec.Priority
 				r.differ(&w.Spec.PodSets[0].Template.Spec)
 			}
@@ -180,10 +197,13 @@ func (r simulated) pod() corev1.PodSpec {
 		p.InitContainers[1].RestartPolicy = ptr.To(corev1.ContainerRestartPolicyAlways)
 	}
 	if r.oneIn(5) {
-		p.Overhead, p.RuntimeClassName = r.resources(1), ptr.To("kata")
+		p.Overhead, p.RuntimeClassName = r.resources(1), ptr.To("kata") // some have no overhead of their own
 	}
 	if r.oneIn(8) {
 		p.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("3")}}
+		if r.oneIn(2) {
+			p.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(r.one("2", "4"))}
+		}
 	}
 	if r.oneIn(3) {
 		p.NodeSelector = map[string]string{"pool": r.one("p5", "g6")}
@@ -215,15 +235,29 @@ func (r simulated) pod() corev1.PodSpec {
 	return p
 }
 
-// differ changes a pod in what does not decide where it fits.
+// differ changes a pod in what does not decide where it fits, but for which Kueue tries
+// it by itself.
 func (r simulated) differ(p *corev1.PodSpec) {
-	switch r.IntN(6) {
+	term := corev1.PodAffinityTerm{TopologyKey: r.one("host", "rack", "block", "zone")}
+	switch r.IntN(10) {
 	case 0:
 		p.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: r.Int32N(2) + 80}}
 	case 1:
 		p.TopologySpreadConstraints = []corev1.TopologySpreadConstraint{{MaxSkew: 1 + r.Int32N(2), TopologyKey: "rack"}}
 	case 2:
-		p.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{{TopologyKey: r.one("host", "rack")}}}}
+		p.Affinity = &corev1.Affinity{PodAntiAffinity: &corev1.PodAntiAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}
+	case 3, 8, 9:
+		p.Affinity = &corev1.Affinity{PodAffinity: &corev1.PodAffinity{RequiredDuringSchedulingIgnoredDuringExecution: []corev1.PodAffinityTerm{term}}}
+	case 4:
+		p.Affinity = &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{PreferredDuringSchedulingIgnoredDuringExecution: []corev1.PreferredSchedulingTerm{{Weight: 1 + r.Int32N(2)}}}}
+	case 5:
+		p.Priority = ptr.To(r.Int32N(3))
+	case 6:
+		if len(p.InitContainers) > 0 {
+			p.InitContainers[0].Ports = []corev1.ContainerPort{{ContainerPort: r.Int32N(2) + 80}}
+		}
+	case 7:
+		p.RuntimeClassName = ptr.To(r.one("kata", "gvisor"))
 	}
 }
 
@@ -249,6 +283,15 @@ func (r simulated) workload(team, name string) *kueue.Workload {
 	}
 	if r.oneIn(8) {
 		w.Annotations[constants.ElasticJobAnnotation] = "true"
+	}
+	if r.oneIn(6) {
+		w.Annotations[controllerconstants.WorkloadAllowedResourceFlavorAnnotation] = r.one("p5", "g6")
+	}
+	if r.oneIn(6) {
+		w.Spec.PreemptionGates = []kueue.PreemptionGate{{Name: "example.com/gate"}}
+		if r.oneIn(2) {
+			w.Status.PreemptionGates = []kueue.PreemptionGateState{{Name: "example.com/gate", Position: kueue.PreemptionGatePositionOpen}}
+		}
 	}
 	template, sets, grouped := r.pod(), 1, false
 	if r.oneIn(3) {
@@ -279,6 +322,15 @@ func (r simulated) workload(team, name string) *kueue.Workload {
 		w.Status.Conditions = []metav1.Condition{r.condition(kueue.WorkloadQuotaReserved, metav1.ConditionFalse, r.one("Pending", kueue.WorkloadOnHold, kueue.WorkloadQuotaReservedReasonExceedsMaxQuota), age)}
 		w.Status.ResourceRequests = []kueue.PodSetRequest{{Name: "set-0", Resources: r.resources(4)}}
 	}
+	switch r.IntN(8) {
+	case 0: // back in its queue, after it was preempted
+		w.Status.Conditions = append(w.Status.Conditions, r.condition(kueue.WorkloadEvicted, metav1.ConditionFalse, kueue.WorkloadEvictedByPreemption, age),
+			r.condition(kueue.WorkloadPreempted, metav1.ConditionTrue, r.one(kueue.InCohortReclaimWhileBorrowingReason, kueue.InClusterQueueReason), age-age/2))
+	case 1:
+		w.Status.Conditions = append(w.Status.Conditions, r.condition(kueue.WorkloadRequeued, metav1.ConditionFalse, kueue.WorkloadEvictedByAdmissionCheck, age))
+	case 2:
+		w.Status.Conditions = append(w.Status.Conditions, r.condition(kueue.WorkloadRequeued, metav1.ConditionFalse, r.one("Other", kueue.WorkloadDeactivated), age))
+	}
 	if r.oneIn(12) {
 		w.Status.Conditions = append(w.Status.Conditions, r.condition(kueue.WorkloadFinished, metav1.ConditionTrue, kueue.WorkloadFinishedReasonSucceeded, age))
 	}
@@ -286,7 +338,11 @@ func (r simulated) workload(team, name string) *kueue.Workload {
 }
 
 func (r simulated) condition(name string, status metav1.ConditionStatus, reason string, age time.Duration) metav1.Condition {
-	return metav1.Condition{Type: name, Status: status, Reason: reason, Message: "message " + fmt.Sprint(r.IntN(5)), LastTransitionTime: metav1.NewTime(simulatedAt.Add(-age))}
+	message := "message " + fmt.Sprint(r.IntN(5))
+	if r.oneIn(3) {
+		message = "Workload no longer fits after processing another workload"
+	}
+	return metav1.Condition{Type: name, Status: status, Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(simulatedAt.Add(-age))}
 }
 
 // admitted admits a Workload to one of the flavors.
@@ -294,7 +350,7 @@ func (r simulated) admitted(w *kueue.Workload, flavors []string) *kueue.Workload
 	flavor := kueue.ResourceFlavorReference(r.one(flavors...))
 	w.Status.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(w.Namespace)}
 	for _, set := range w.Spec.PodSets {
-		of := kueue.PodSetAssignment{Name: set.Name, Count: ptr.To(set.Count), Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{}, ResourceUsage: corev1.ResourceList{}}
+		of := kueue.PodSetAssignment{Name: set.Name, Count: ptr.To(1 + r.Int32N(set.Count)), Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{}, ResourceUsage: corev1.ResourceList{}}
 		for name, amount := range r.resources(4) {
 			of.Flavors[name], of.ResourceUsage[name] = flavor, amount
 		}
