@@ -41,12 +41,12 @@ func makeSeparateTeam(t *testing.T, prefix string, gpus int64) string {
 	return team
 }
 
-// previewed waits for a preview, and returns the effects that it shows, such as
-// "started a-task".
-func previewed(t *testing.T, page playwright.Page, variant string) (effects []string) {
+// previewed waits for a preview, and returns the effects on tasks of a team that it
+// shows, such as "started a-task". Those of other tests' teams may start at any time.
+func previewed(t *testing.T, page playwright.Page, team, variant string) (effects []string) {
 	t.Helper()
 	must(t, expect.Locator(page.Locator(`#preview [data-variant="`+variant+`"][data-state=ready]`)).ToBeVisible())
-	rows, err := page.Locator(`#preview [data-variant="` + variant + `"] tr[data-task]`).All()
+	rows, err := page.Locator(`#preview [data-variant="` + variant + `"] tr[data-task][data-team="` + team + `"]`).All()
 	must(t, err)
 	for _, row := range rows {
 		effect, err := row.GetAttribute("data-effect")
@@ -99,7 +99,7 @@ func TestPreview(t *testing.T) {
 	open(t, page, "/policies/allocations/"+team+"/edit")
 	must(t, page.Locator("#row-0-accelerators").Fill("8"))
 	review(t, page)
-	if diff := cmp.Diff([]string{"started next"}, previewed(t, page, "save")); diff != "" {
+	if diff := cmp.Diff([]string{"started next"}, previewed(t, page, team, "save")); diff != "" {
 		t.Fatalf("more quota: the preview differs (-want +got):\n%s", diff)
 	}
 	row := page.Locator(`#preview tr[data-team="` + team + `"][data-resource="nvidia.com/gpu"]`)
@@ -115,10 +115,10 @@ func TestPreview(t *testing.T) {
 	admittedJobs(t, team, "busy", "next")
 
 	open(t, page, "/policies/allocations/"+team+"/hold")
-	if effects := previewed(t, page, "hold"); effects != nil {
+	if effects := previewed(t, page, team, "hold"); effects != nil {
 		t.Errorf("hold: the preview shows %q", effects)
 	}
-	if diff := cmp.Diff([]string{"evicted busy", "evicted next"}, previewed(t, page, "drain")); diff != "" {
+	if diff := cmp.Diff([]string{"evicted busy", "evicted next"}, previewed(t, page, team, "drain")); diff != "" {
 		t.Errorf("drain: the preview differs (-want +got):\n%s", diff)
 	}
 	must(t, page.Locator("#choice-Drain").Check())
@@ -127,14 +127,14 @@ func TestPreview(t *testing.T) {
 	admittedJobs(t, team)
 
 	open(t, page, "/policies/allocations/"+team+"/resume")
-	if diff := cmp.Diff([]string{"started busy", "started next"}, previewed(t, page, "resume")); diff != "" {
+	if diff := cmp.Diff([]string{"started busy", "started next"}, previewed(t, page, team, "resume")); diff != "" {
 		t.Errorf("resume: the preview differs (-want +got):\n%s", diff)
 	}
 	must(t, button(page, "Resume the queue").Click())
 	admittedJobs(t, team, "busy", "next")
 
 	open(t, page, "/policies/allocations/"+team+"/delete")
-	if diff := cmp.Diff([]string{"evicted busy", "evicted next"}, previewed(t, page, "delete")); diff != "" {
+	if diff := cmp.Diff([]string{"evicted busy", "evicted next"}, previewed(t, page, team, "delete")); diff != "" {
 		t.Errorf("delete: the preview differs (-want +got):\n%s", diff)
 	}
 }
@@ -168,7 +168,7 @@ func TestPreviewPolicy(t *testing.T) {
 	open(t, page, policyPath)
 	must(t, page.Locator("#prioritization-TaskRanking").Check())
 	press(t, page, "Review changes")
-	if diff := cmp.Diff([]string{"preempted first", "started second"}, previewed(t, page, "save")); diff != "" {
+	if diff := cmp.Diff([]string{"preempted first", "started second"}, previewed(t, page, team, "save")); diff != "" {
 		t.Errorf("the preview differs (-want +got):\n%s", diff)
 	}
 	press(t, page, "Save policy")
@@ -193,15 +193,15 @@ func TestPreviewNotVerified(t *testing.T) {
 	open(t, page, "/policies/allocations/"+team+"/edit")
 	must(t, page.Locator("#row-0-accelerators").Fill("8"))
 	review(t, page)
-	previewed(t, page, "save")
+	previewed(t, page, team, "save")
 	child := childOf(t, started.Process.Pid)
 	must(t, syscall.Kill(child, syscall.SIGSTOP))
-	must(t, page.Locator("#preview a").Click())
+	must(t, page.Locator("#preview").GetByText("Preview again").Click())
 	must(t, expect.Locator(page.Locator("#preview [data-state=computing]")).ToBeVisible())
 	must(t, expect.Locator(button(page, "Save changes")).ToBeEnabled())
 	must(t, expect.Locator(page.Locator("#preview [data-state=unverified]")).ToContainText("took too long", playwright.LocatorAssertionsToContainTextOptions{Timeout: playwright.Float(30_000)}))
-	must(t, page.Locator("#preview a").Click())
-	previewed(t, page, "save")
+	must(t, page.Locator("#preview").GetByText("Preview again").Click())
+	previewed(t, page, team, "save")
 }
 
 // childOf returns the process that a console started to simulate.

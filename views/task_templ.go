@@ -1031,7 +1031,7 @@ func whyChange(change WhyChange) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if change.Tied {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 77, "<span class=\"tied\" title=\"Kueue orders tasks that were created in the same second by chance.\">depends on a tie</span> ")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 77, "<span class=\"tied\" title=\"Kueue orders tasks that were created in the same second by chance, and preempted tasks may end sooner or later than it tries others.\">depends on a tie</span> ")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

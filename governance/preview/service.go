@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"reflect"
 	"slices"
+	"strings"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
@@ -20,7 +21,6 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/simulate"
 	"kuota.dev/kuota/governance/simulate/live"
-	"kuota.dev/kuota/governance/simulate/worker"
 	"kuota.dev/kuota/governance/tasks/queries"
 
 	corev1 "k8s.io/api/core/v1"
@@ -265,18 +265,8 @@ func (s *Service) ask(ctx context.Context, user governance.User, change simulate
 		simulated.Queues[queue] = owner
 	}
 	preview, err := s.Tasks.Preview(ctx, user, simulated)
-	preview.SchedulerVersion, preview.OneOrder = live.ModuleVersion(), ties(snapshot) == 1
+	preview.OneOrder = ties(snapshot) == 1
 	return preview, err
-}
-
-// reasons are sentences about why a simulation has no result.
-var reasons = map[error]string{
-	live.ErrTooMany:   "You asked for many simulations in a short time. Wait some seconds, then preview again.",
-	worker.ErrTimeout: "The simulation took too long.",
-	worker.ErrMemory:  "The simulation needed too much memory.",
-	worker.ErrCrashed: "The simulation failed.",
-	live.ErrTooLarge:  "The cluster has too many tasks to simulate.",
-	live.ErrDisabled:  "Simulations are disabled in this console.",
 }
 
 // unverified returns the error of a change that could not be simulated.
@@ -284,11 +274,10 @@ func (s *Service) unverified(err error) error {
 	if governance.KindOf(err) != governance.Internal || errors.Is(err, context.Canceled) {
 		return err
 	}
-	message := reasons[worker.ErrCrashed]
-	for reason, words := range reasons {
-		if errors.Is(err, reason) {
-			message = words
-		}
+	reason := live.Reason(err)
+	message := strings.ToUpper(reason[:1]) + reason[1:] + "."
+	if errors.Is(err, live.ErrTooMany) {
+		message += " Wait some seconds, then preview again."
 	}
 	if !errors.Is(err, live.ErrTooMany) {
 		s.Log.Warn("preview not verified", "error", err)

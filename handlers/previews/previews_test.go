@@ -28,7 +28,7 @@ func task(name string) *tasks.Task { return &tasks.Task{Namespace: "ns", Kind: "
 
 // full is a preview with all that a page can show.
 var full = queries.Preview{
-	Time: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC), KueueVersion: "v0.18.3", SchedulerVersion: "v0.19.2", OneOrder: true, Omitted: []simulate.Omission{simulate.OmittedTopology, simulate.OmittedChecks},
+	Time: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC), VersionNote: "The cluster runs Kueue v0.18.3, and this is simulated with v0.19.2, which can decide differently.", OneOrder: true, Omitted: []simulate.Omission{simulate.OmittedTopology, simulate.OmittedChecks},
 	Started: queries.Effects{
 		Listed: []queries.TaskEffect{{Task: task("a"), Team: "vision", Workload: "job-a", Usage: gpus(8)}, {Task: task("b"), Team: "vision", Workload: "job-b", Usage: gpus(1), Anyway: true}},
 		More:   3, Rest: gpus(3), Others: gpus(5),
@@ -82,8 +82,8 @@ func TestPreview(t *testing.T) {
 		`tr[data-effect=preempted][data-tied]`:          "Preempted c 2 GPUs of p5 for a: its team borrows what another reclaims depends on a tie",
 		`tr[data-effect=missed]`:                        "Waits d 2 GPUs of p5 starts without this change",
 		`tr[data-effect=exceeding]`:                     "Cannot start e requests more than its team can ever get",
-		`tr[data-team=vision]`:                          "vision p5 GPUs 4 → , with this change 8 4 → , with this change 9 0 → , with this change 1",
-		`tr[data-team="Other teams"]`:                   "Other teams p5 GPUs 0 3 → , with this change 1 0",
+		`tr[data-pool][data-team=vision]`:               "vision p5 GPUs 4 → , with this change 8 4 → , with this change 9 0 → , with this change 1",
+		`tr[data-pool][data-team="Other teams"]`:        "Other teams p5 GPUs 0 3 → , with this change 1 0",
 		`.section-note`:                                 "and 2 more teams",
 		`.objects summary`:                              "YAML of 4 objects",
 		`.objects .hint`:                                "and 3 more objects",
@@ -94,7 +94,7 @@ func TestPreview(t *testing.T) {
 		}
 	}
 	notes := handlerstest.Text(part.Find(".preview-note"))
-	for _, want := range []string{"not ended within a minute", "Placement by topology is not simulated", "Admission checks count as passed", "what depends on a tie is not marked", "The cluster runs Kueue v0.18.3, and the simulation is that of v0.19.2."} {
+	for _, want := range []string{"not ended within a minute", "Placement by topology is not simulated", "Admission checks count as passed", "what depends on a tie is not marked", "The cluster runs Kueue v0.18.3, and this is simulated with v0.19.2, which can decide differently."} {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes lack %q: %s", want, notes)
 		}

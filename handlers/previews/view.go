@@ -85,19 +85,10 @@ func notes(p queries.Preview) (list []string) {
 	if text := format.NotSimulated(others); text != "" {
 		list = append(list, text)
 	}
-	if own := p.SchedulerVersion; minor(own) != "" && minor(p.KueueVersion) != "" && minor(own) != minor(p.KueueVersion) {
-		list = append(list, fmt.Sprintf("The cluster runs Kueue %s, and the simulation is that of %s.", p.KueueVersion, own))
+	if p.VersionNote != "" {
+		list = append(list, p.VersionNote)
 	}
 	return list
-}
-
-// minor returns major and minor of a version such as v0.19.2; empty if it has none.
-func minor(version string) string {
-	parts := strings.Split(version, ".")
-	if len(parts) < 3 {
-		return ""
-	}
-	return parts[0] + "." + parts[1]
 }
 
 // effect describes one effect on tasks.

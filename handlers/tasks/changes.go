@@ -1,16 +1,13 @@
 package tasks
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/simulate"
 	"kuota.dev/kuota/governance/simulate/live"
-	"kuota.dev/kuota/governance/simulate/worker"
 	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"
@@ -108,8 +105,7 @@ func checkedWords(d queries.Detail) views.Checked {
 	if a == nil {
 		return views.Checked{}
 	}
-	note := live.VersionNote(&simulate.Snapshot{KueueVersion: a.KueueVersion}, nil)
-	c := views.Checked{Note: strings.TrimSpace(note + " " + format.NotSimulated(a.Omitted))}
+	c := views.Checked{Note: strings.TrimSpace(a.VersionNote + " " + format.NotSimulated(a.Omitted))}
 	if !a.At.IsZero() {
 		c.At = a.At.UTC().Format(time.RFC3339)
 	}
@@ -139,18 +135,7 @@ func checkedWords(d queries.Detail) views.Checked {
 
 // FailedWords returns a sentence about why something could not be simulated.
 func FailedWords(err error) string {
-	why := "the simulation failed"
-	switch {
-	case errors.Is(err, worker.ErrTimeout):
-		why = "the simulation took too long"
-	case errors.Is(err, worker.ErrMemory):
-		why = "the simulation needed too much memory"
-	case errors.Is(err, live.ErrTooMany):
-		why = "you asked for many simulations in a short time"
-	case errors.Is(err, live.ErrTooLarge):
-		why = "the cluster has too many tasks to simulate"
-	}
-	return "This could not be verified with Kueue's scheduler: " + why + "."
+	return "This could not be verified with Kueue's scheduler: " + live.Reason(err) + "."
 }
 
 // withActions sets what applies each change, as far as the reader may: see their

@@ -3,6 +3,7 @@ package advice
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -65,11 +66,13 @@ type finder struct {
 	workload *kueue.Workload
 	queue    *kueue.ClusterQueue
 	advice   Advice
-	progress func(Advice)
+	// simulated reports that the cluster as it is was simulated.
+	simulated bool
+	progress  func(Advice)
 }
 
-// Find simulates the cluster as it is, and looks for the changes that start the task
-// if it waits on. It calls progress with what it knows whenever that changed. Errors
+// Find looks for the changes that start the task if it waits on in the cluster as it
+// is. It calls progress with what it knows whenever that changed. Errors
 // are those of ask: what is known before stays valid.
 func Find(ctx context.Context, in Input, ask Ask, progress func(Advice)) error {
 	f := &finder{Input: in, ask: ask, target: in.Workload.String(), progress: progress}
@@ -98,29 +101,54 @@ func Find(ctx context.Context, in Input, ask Ask, progress func(Advice)) error {
 	return nil
 }
 
+// errStarts ends a search: the task starts without a change.
+var errStarts = errors.New("the task starts without a change")
+
+// find looks for changes of each kind. Most tasks wait on without one, and a reader
+// waits for the first change: the cluster as it is is simulated after that one is
+// shown, unless the task is about to start.
 func (f *finder) find(ctx context.Context) error {
-	if starts, err := f.starts(ctx, simulate.Change{}, f.target); err != nil {
-		return err
-	} else if starts {
-		now, err := f.ask(ctx, &simulate.Question{Target: f.target, Ties: ties})
-		if err != nil {
-			return err
-		}
-		f.advice.Starts, f.advice.Tied = now.Target != nil, now.TargetTied
-		for _, e := range now.Preempted {
-			if e.By == f.target {
-				f.advice.Preempts = append(f.advice.Preempts, e)
-			}
-		}
-		if f.report(); f.advice.Starts && !f.advice.Tied {
+	searches := []func(context.Context) error{f.higherClass, f.tasksEnd, f.quotas(explain.RaiseBorrowingLimit), f.quotas(explain.RaiseNominalQuota), f.fewerPods}
+	if c := f.Verdict.Constraint; c == explain.Preempting || c == explain.PendingEvaluation {
+		searches = slices.Insert(searches, 0, f.unchanged)
+	} else {
+		searches = append(searches, f.unchanged)
+	}
+	for _, search := range searches {
+		if err := search(ctx); errors.Is(err, errStarts) {
+			f.advice.Changes = nil
 			return nil
-		}
-	}
-	for _, search := range []func(context.Context) error{f.higherClass, f.tasksEnd, f.quotas(explain.RaiseBorrowingLimit), f.quotas(explain.RaiseNominalQuota), f.fewerPods} {
-		if err := search(ctx); err != nil {
+		} else if err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// unchanged finds whether the task starts without a change, once. The error is
+// errStarts if it does in each order of ties.
+func (f *finder) unchanged(ctx context.Context) error {
+	if f.simulated {
+		return nil
+	}
+	f.simulated = true
+	if starts, err := f.starts(ctx, simulate.Change{}, f.target); err != nil || !starts {
+		return err
+	}
+	now, err := f.ask(ctx, &simulate.Question{Target: f.target, Ties: ties})
+	if err != nil {
+		return err
+	}
+	f.advice.Starts, f.advice.Tied = now.Target != nil, now.TargetTied
+	for _, e := range now.Preempted {
+		if e.By == f.target {
+			f.advice.Preempts = append(f.advice.Preempts, e)
+		}
+	}
+	if f.advice.Starts && !f.advice.Tied {
+		return errStarts
+	}
+	f.report()
 	return nil
 }
 
@@ -132,8 +160,8 @@ func (f *finder) report() {
 }
 
 // offer adds a change that was simulated until the task started, or replaces the
-// one of its kind.
-func (f *finder) offer(c Change) {
+// one of its kind. The error is that of unchanged, which it calls.
+func (f *finder) offer(ctx context.Context, c Change) error {
 	c.Verified = true
 	if i := f.offered(c.Kind); i >= 0 {
 		f.advice.Changes[i] = c
@@ -141,6 +169,7 @@ func (f *finder) offer(c Change) {
 		f.advice.Changes = append(f.advice.Changes, c)
 	}
 	f.report()
+	return f.unchanged(ctx)
 }
 
 func (f *finder) offered(kind explain.ChangeKind) int {
@@ -157,7 +186,9 @@ func (f *finder) starts(ctx context.Context, c simulate.Change, target string) (
 // several orders of ties.
 func (f *finder) verify(ctx context.Context, change explain.Change, c simulate.Change, target string) error {
 	q := &simulate.Question{Change: c, Target: target, Ties: ties}
-	f.offer(Change{Change: change, Question: q})
+	if err := f.offer(ctx, Change{Change: change, Question: q}); err != nil {
+		return err
+	}
 	r, err := f.ask(ctx, q)
 	if err != nil {
 		return err
@@ -168,8 +199,7 @@ func (f *finder) verify(ctx context.Context, change explain.Change, c simulate.C
 		return nil
 	}
 	change.Tied, change.Borrowed = r.TargetTied, f.borrowed(c, r)
-	f.offer(Change{Change: change, Question: q, Effects: r})
-	return nil
+	return f.offer(ctx, Change{Change: change, Question: q, Effects: r})
 }
 
 // borrowed returns how much the task's queue borrows at the end.

@@ -34,10 +34,13 @@ type given struct {
 	snapshot *simulate.Snapshot
 	cluster  *explain.Cluster
 	saved    func(string, quota.Resources) (quota.Resolved, bool) // of the Input
+
+	constraint explain.Constraint   // of the verdict; empty for the one that explain finds
+	asked      []*simulate.Question // in the order of the last search
 }
 
-func newGiven() given {
-	return given{
+func newGiven() *given {
+	return &given{
 		snapshot: &simulate.Snapshot{Time: now, Flavors: []*kueue.ResourceFlavor{{ObjectMeta: metav1.ObjectMeta{Name: "p5"}}}},
 		cluster: &explain.Cluster{Now: now, LocalQueue: "queue", Queues: map[string]*explain.Queue{}, Flavors: map[string]explain.Flavor{"p5": {}},
 			PriorityClasses: []explain.PriorityClass{{Name: "low", Priority: 10}, {Name: "middle", Priority: 50}, {Name: "high", Priority: 100}, {Name: "urgent", Priority: 200}}},
@@ -45,7 +48,7 @@ func newGiven() given {
 }
 
 // team adds a queue that borrows at most limit GPUs.
-func (g given) team(name string, gpus, limit int64) {
+func (g *given) team(name string, gpus, limit int64) {
 	g.snapshot.Namespaces = append(g.snapshot.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	g.snapshot.ClusterQueues = append(g.snapshot.ClusterQueues, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ClusterQueueSpec{
 		CohortName: "kuota", NamespaceSelector: &metav1.LabelSelector{}, QueueingStrategy: kueue.BestEffortFIFO,
@@ -58,7 +61,7 @@ func (g given) team(name string, gpus, limit int64) {
 		Limits: map[quota.FlavorResource]explain.Limit{fr: {Nominal: gpus, BorrowingLimit: &limit}}, Usage: quota.FlavorResourceQuantities{}}
 }
 
-func (g given) task(team, name string, pods int32, gpus int64, priority int32, age time.Duration) *kueue.Workload {
+func (g *given) task(team, name string, pods int32, gpus int64, priority int32, age time.Duration) *kueue.Workload {
 	w := &kueue.Workload{
 		ObjectMeta: metav1.ObjectMeta{Namespace: team, Name: name, UID: types.UID(team + "-" + name), CreationTimestamp: metav1.NewTime(now.Add(-age))},
 		Spec: kueue.WorkloadSpec{QueueName: "queue", Priority: ptr.To(priority), Active: ptr.To(true), PodSets: []kueue.PodSet{{Name: "main", Count: pods, Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
@@ -68,7 +71,7 @@ func (g given) task(team, name string, pods int32, gpus int64, priority int32, a
 	return w
 }
 
-func (g given) running(team, name string, gpus int64, priority int32, age time.Duration) {
+func (g *given) running(team, name string, gpus int64, priority int32, age time.Duration) {
 	w := g.task(team, name, 1, gpus, priority, age)
 	w.Status.Admission = &kueue.Admission{ClusterQueue: kueue.ClusterQueueReference(team), PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: ptr.To[int32](1),
 		Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{gpu: "p5"}, ResourceUsage: corev1.ResourceList{gpu: *resource.NewQuantity(gpus, resource.DecimalSI)}}}}
@@ -81,7 +84,7 @@ func (g given) running(team, name string, gpus int64, priority int32, age time.D
 }
 
 // find returns the advice about a task.
-func (g given) find(t *testing.T, w *kueue.Workload) advice.Advice {
+func (g *given) find(t *testing.T, w *kueue.Workload) advice.Advice {
 	t.Helper()
 	g.cluster.Queue = g.cluster.Queues[w.Namespace]
 	set := &w.Spec.PodSets[0]
@@ -91,9 +94,13 @@ func (g given) find(t *testing.T, w *kueue.Workload) advice.Advice {
 	}
 	q := explain.Task{Namespace: w.Namespace, Priority: *w.Spec.Priority, PodSets: []explain.PodSet{{Name: "main", Count: set.Count, MinCount: set.Count, Requests: requests, Spec: &set.Template.Spec}}}
 	in := advice.Input{Snapshot: g.snapshot, Workload: types.NamespacedName{Namespace: w.Namespace, Name: w.Name}, Task: q, Cluster: g.cluster, Verdict: explain.Why(q, g.cluster), Saved: g.saved}
+	if g.constraint != "" {
+		in.Verdict.Constraint = g.constraint
+	}
 	e := &engine.Engine{}
 	var last advice.Advice
 	err := advice.Find(t.Context(), in, func(ctx context.Context, q *simulate.Question) (*simulate.Report, error) {
+		g.asked = append(g.asked, q)
 		return e.Answer(ctx, g.snapshot, q)
 	}, func(a advice.Advice) { last = a })
 	if err != nil {
@@ -138,13 +145,20 @@ func TestFind(t *testing.T) {
 }
 
 // TestFindStarts has a task that Kueue preempts another one for: no change is needed.
+// The instant answer says so, or something else.
 func TestFindStarts(t *testing.T) {
-	g := newGiven()
-	g.team("vision", 4, 0)
-	g.running("vision", "a", 4, 10, time.Hour)
-	a := g.find(t, g.task("vision", "waits", 1, 4, 50, time.Minute))
-	if !a.Starts || len(a.Changes) > 0 || len(a.Preempts) != 1 || a.Preempts[0].Workload != "vision/a" {
-		t.Errorf("advice %+v, want a start that preempts vision/a", a)
+	for _, constraint := range []explain.Constraint{explain.Preempting, explain.Quota} {
+		g := newGiven()
+		g.constraint = constraint
+		g.team("vision", 4, 0)
+		g.running("vision", "a", 4, 10, time.Hour)
+		a := g.find(t, g.task("vision", "waits", 1, 4, 50, time.Minute))
+		if !a.Starts || len(a.Changes) > 0 || len(a.Preempts) != 1 || a.Preempts[0].Workload != "vision/a" {
+			t.Errorf("%s: advice %+v, want a start that preempts vision/a", constraint, a)
+		}
+		if unchanged := g.asked[0].Change.Empty(); unchanged != (constraint == explain.Preempting) {
+			t.Errorf("%s: the first question is about the cluster as it is: %t", constraint, unchanged)
+		}
 	}
 }
 

@@ -67,7 +67,9 @@ func (f *finder) raise(ctx context.Context, kind explain.ChangeKind, flavor stri
 		return change, f.with(kind, figures, to)
 	}
 	large, _ := offer()
-	f.offer(Change{Change: large})
+	if err := f.offer(ctx, Change{Change: large}); err != nil {
+		return true, err
+	}
 	// A smaller figure of one resource may keep a task waiting that is ahead, so that
 	// less of another resource suffices: passes go on until none changes anything.
 	stable := false

@@ -15,6 +15,7 @@ import (
 	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/simulate/live"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/advice"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -41,6 +42,9 @@ const (
 	adviceAge = 2 * time.Second
 	// adviceKept is how long advice is kept for a page that is opened again.
 	adviceKept = 5 * time.Minute
+	// adviceForOne is for how many tasks at a time advice is computed for one user: a
+	// user with many pages open does not keep those of others waiting.
+	adviceForOne = 2
 )
 
 // Advice is what the simulation shows of a waiting task.
@@ -55,7 +59,7 @@ type Advice struct {
 	Starts, Tied bool
 	Preempts     []explain.AdmittedWorkload
 	Omitted      []simulate.Omission // parts of Kueue that are not simulated
-	KueueVersion string              // of the cluster
+	VersionNote  string              // see live.VersionNote
 
 	verified []explain.Change
 	done     bool // all changes were looked for
@@ -74,7 +78,19 @@ type advised struct {
 	took    time.Duration
 	changes uint64 // Notifier.Count before the snapshot
 	running bool
+	user    string // for whom it is running
 	asked   time.Time
+}
+
+// mayRun reports whether another computation may start for a user. The caller locks.
+func (a *advisor) mayRun(user string) bool {
+	n := 0
+	for _, one := range a.tasks {
+		if one.running && one.user == user {
+			n++
+		}
+	}
+	return n < adviceForOne
 }
 
 // simulated reports whether the verdict is about quota, so that a simulation adds to
@@ -115,8 +131,8 @@ func (s *Service) advise(v viewer, t *tasks.Task, verdict *explain.Verdict) *Adv
 	}
 	known.asked = now
 	old := now.Sub(known.latest.At) > max(adviceAge, 2*known.took) && known.changes != s.Cluster.TaskChanges.Count()+s.Cluster.AllocationChanges.Count()
-	if !known.running && (known.latest.At.IsZero() || old || now.Sub(known.latest.At) > adviceKept) {
-		known.running = true
+	if !known.running && (known.latest.At.IsZero() || old || now.Sub(known.latest.At) > adviceKept) && a.mayRun(v.user) { // otherwise when AdviceChanges signals the end of one
+		known.running, known.user = true, v.user
 		go s.compute(t, known)
 	}
 	latest := known.latest
@@ -197,15 +213,18 @@ func (s *Service) findChanges(ctx context.Context, t *tasks.Task, update func(fu
 	}
 	names := newWorkloadNames(snapshot, v)
 	var last advice.Advice
+	note := ""
 	set := func() {
 		update(func(a *Advice) {
-			a.At, a.Omitted, a.KueueVersion = snapshot.Time, snapshot.Omitted, snapshot.KueueVersion
+			a.At, a.Omitted, a.VersionNote = snapshot.Time, snapshot.Omitted, note
 			a.Starts, a.Tied, a.Preempts = last.Starts, last.Tied, names.of(last.Preempts, nil)
 			a.verified, a.done = names.changes(last.Changes, in.Workload.String()), last.Done
 		})
 	}
 	err = advice.Find(ctx, in, func(ctx context.Context, q *simulate.Question) (*simulate.Report, error) {
-		return s.Simulator.Answer(ctx, snapshot, q)
+		report, err := s.Simulator.Answer(ctx, snapshot, q)
+		note = live.VersionNote(snapshot, report)
+		return report, err
 	}, func(known advice.Advice) {
 		last = known
 		if first || known.Done { // the advice of before is shown until this is complete

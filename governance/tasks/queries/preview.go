@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/simulate/live"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/textdiff"
 
@@ -59,9 +60,7 @@ type Preview struct {
 	Objects     []ObjectDiff
 	MoreObjects int // that are not in Objects
 	Omitted     []simulate.Omission
-	// KueueVersion is that of the cluster, and SchedulerVersion that of the simulation;
-	// empty if unknown.
-	KueueVersion, SchedulerVersion string
+	VersionNote string // see live.VersionNote
 }
 
 // Effects are the tasks with one effect.
@@ -118,7 +117,7 @@ func (s *Service) Preview(ctx context.Context, user governance.User, c Simulated
 
 // preview is the filter of previews: only what it returns is shown.
 func (v viewer) preview(c Simulated) Preview {
-	p := Preview{Time: c.Snapshot.Time, Settled: c.Report.Settled, Omitted: c.Snapshot.Omitted, KueueVersion: c.Snapshot.KueueVersion}
+	p := Preview{Time: c.Snapshot.Time, Settled: c.Report.Settled, Omitted: c.Snapshot.Omitted, VersionNote: live.VersionNote(c.Snapshot, c.Report)}
 	workloads := make(map[string]*kueue.Workload, len(c.Snapshot.Workloads))
 	for _, w := range c.Snapshot.Workloads {
 		workloads[simulate.WorkloadKey(w)] = w

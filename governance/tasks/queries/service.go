@@ -74,6 +74,7 @@ type List struct {
 
 // viewer is what one user sees of the cluster's tasks.
 type viewer struct {
+	user   string // empty for no user
 	scope  access.Scope
 	reader client.Reader
 	teams  map[string]string // by namespace that they see
@@ -89,7 +90,9 @@ func (s *Service) view(ctx context.Context, user governance.User) (v viewer, err
 	if err != nil {
 		return v, err
 	}
-	return s.within(ctx, scope)
+	v, err = s.within(ctx, scope)
+	v.user = user.Name
+	return v, err
 }
 
 // Scope returns which tasks a user may see now.
