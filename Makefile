@@ -172,6 +172,7 @@ verify: check test fuzz builder real-node ## what takes longer: run before an is
 	@KUOTA_VERIFY=1 KUOTA_IMAGES=$(IMAGES) go test -count=1 -timeout 60m -v ./e2e/image
 	@KUOTA_VERIFY=1 go test -count=1 -run '^TestSBOM$$' .
 	@KUOTA_VERIFY=1 go test -count=1 -timeout 120m -run '^TestSimulateReplay$$' -v ./governance/estimate
+	@$(MAKE) --no-print-directory truth SEEDS=200 BY_KUOTA=10 PREVIEWS=50
 	@$(MAKE) --no-print-directory older
 	@$(MAKE) --no-print-directory oldest
 	@go test -race -count=1 -p 1 -timeout 60m ./governance/... ./handlers ./web/...
@@ -183,15 +184,16 @@ BENCH = e2e:TestFigures e2e:TestReviews e2e:TestThousandAllocations e2e/replicas
 bench: cluster kuota browser databases ## measure; prints one `name value unit` line per figure
 	@for test in $(BENCH); do KUOTA_BROWSER=$(BROWSER) KUOTA_BENCH=1 go test -count=1 -timeout 40m -run "^$${test#*:}$$" -v ./$${test%:*} | sed -un 's/^figure //p; /^--- FAIL/p; /_test.go:.*want/p'; done
 
-# How many cohorts and previews of make truth, half of them under FairShare, and how many
-# cohorts run through Kuota too; TRUTH_ARGS='-seed 7 -verbose' shows one of them.
+# How many cohorts of make truth, half of them under FairShare, how many of them run
+# through Kuota too, and how many changes are previewed and made; TRUTH_ARGS='-seed 7
+# -verbose' shows one of them.
 SEEDS      ?= 1000
 BY_KUOTA   ?= 40
 PREVIEWS   ?= 300
 TRUTH_ARGS ?=
 
 .PHONY: truth
-truth: cluster kuota ## make one change that the page of a waiting task offers in each of SEEDS=1000 cohorts on the real Kueue, and PREVIEWS=300 changes of allocations; prints how right the pages are
+truth: cluster kuota ## make one change that the page of a waiting task offers in each of SEEDS=1000 cohorts on the real Kueue, and PREVIEWS=300 changes of allocations and the policy; prints how right the pages are
 	@KUOTA_VERIFY=1 go test -count=1 -timeout 0 -run '^Test(Advice|Previews)$$' -v ./e2e/truth -args -seeds $(SEEDS) -by-kuota $(BY_KUOTA) -previews $(PREVIEWS) $(TRUTH_ARGS) | tee $(CURDIR)/.local/truth.log | grep -vE '^(=== |seed |  )'
 
 # The duration of the soak test; it ends after the round of faults that has begun.

@@ -39,7 +39,10 @@ const (
 var pools = []string{"truth.a", "truth.b", "truth.c"}
 
 // classes are the priority classes, the lowest first. A task without one has priority 0.
-var classes = []string{"truth-low", "truth-mid", "truth-high", "truth-top"}
+var classes = []string{"low-priority", "mid-priority", "high-priority", "top-priority"}
+
+// classSuffix ends the names of Kuota's priority classes. Pages leave it out.
+const classSuffix = "-priority"
 
 const noClass = -1
 

@@ -196,7 +196,7 @@ func parseChange(item *goquery.Selection) (c change, err error) {
 		return c, nil
 	}
 	if found := classTitle.FindStringSubmatch(title); found != nil && rest == "starts it." {
-		c.kind, c.class = higherClass, found[1]
+		c.kind, c.class = higherClass, found[1]+classSuffix
 		return c, nil
 	}
 	if found, of := raiseTitle.FindStringSubmatch(title), raiseText.FindStringSubmatch(rest); found != nil && of != nil {
@@ -269,7 +269,7 @@ func TestParsePage(t *testing.T) {
 	got, err := parse(`
 		<li><div><b>Run it with 1 pod</b> instead of 3: starts now.</div></li>
 		<li><div><b>The end of</b> <a href="/tasks/n/job/t2">t2</a> 4 GPUs, <a href="/tasks/n/job/t1">t1</a> 1 GPU starts it.</div></li>
-		<li><div><b>Changing the class to truth-mid</b> starts it. <span class="tied">depends on a tie</span>
+		<li><div><b>Changing the class to mid</b> starts it. <span class="tied">depends on a tie</span>
 			<p data-effect="preempted">Kueue preempts <a href="/tasks/n/job/t4">t4</a> 4 GPUs, 3 more</p>
 			<p data-effect="started">Also starts <a href="/tasks/n/job/t5">t5</a> 4 GPUs</p>
 			<p data-effect="missed">Then does not start <a href="/tasks/n/job/t6">t6</a> 4 GPUs</p></div>
@@ -282,7 +282,7 @@ func TestParsePage(t *testing.T) {
 	want := []change{
 		{kind: fewerPods, pods: 1},
 		{kind: tasksEnd, tasks: []string{"t1", "t2"}},
-		{kind: higherClass, class: "truth-mid", tied: true, preempts: named{[]string{"t4"}, 3}, starts: named{[]string{"t5"}, 0}},
+		{kind: higherClass, class: "mid-priority", tied: true, preempts: named{[]string{"t4"}, 3}, starts: named{[]string{"t5"}, 0}},
 		{kind: borrowLimit, pool: "truth.a", amounts: quota.Resources{catalog.GPU: 6, catalog.Memory: 1024*catalog.GiB + catalog.GiB/2}, link: "/policies/allocations/a/edit?raise=x"},
 		{kind: moreQuota, pool: "truth.b", amounts: quota.Resources{catalog.CPU: 500}},
 	}

@@ -51,6 +51,7 @@ type outcome struct {
 	minimal verdict
 	found   string // what brute force found where the page offers nothing; empty for nothing
 	brute   bool   // brute force was tried
+	passing int    // tasks that had quota only until they were preempted, because of the change
 	causes  []string
 }
 
@@ -305,7 +306,7 @@ func (l *lab) observed(ctx context.Context, name string) error {
 // judge compares what happened after the change with what the page says.
 func (o *outcome) judge(before, after map[string]workload) {
 	starts, stops := started(before, after), preempted(before, after)
-	o.after = signature(after)
+	o.after, o.passing = signature(after), len(passing(before, after))
 	o.started = is(slices.Contains(starts, o.picked.name))
 	if o.started == no {
 		instead := "a task of another team starts instead"

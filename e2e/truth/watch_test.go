@@ -200,22 +200,37 @@ func signature(all map[string]workload) string {
 	return strings.Join(parts, " ")
 }
 
-// started returns the tasks for which quota was reserved between two states.
+// started returns the tasks that have quota since a time between two states.
 func started(before, after map[string]workload) (names []string) {
 	for _, name := range sortedNames(after) {
-		if after[name].starts > before[name].starts || after[name].uid != before[name].uid && after[name].starts > 0 {
+		if after[name].reserved && reservedSince(before, after, name) {
 			names = append(names, name)
 		}
 	}
 	return names
 }
 
-// preempted returns the tasks that Kueue preempted between two states.
+// preempted returns the tasks that had quota and that Kueue preempted between two states.
 func preempted(before, after map[string]workload) (names []string) {
 	for _, name := range sortedNames(after) {
-		if after[name].preempted > before[name].preempted && after[name].uid == before[name].uid {
+		if before[name].reserved && after[name].preempted > before[name].preempted && after[name].uid == before[name].uid {
 			names = append(names, name)
 		}
 	}
 	return names
+}
+
+// passing returns the tasks that had quota only for a time between two states.
+func passing(before, after map[string]workload) (names []string) {
+	for _, name := range sortedNames(after) {
+		if !before[name].reserved && !after[name].reserved && reservedSince(before, after, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// reservedSince reports whether quota was reserved for a task between two states.
+func reservedSince(before, after map[string]workload, name string) bool {
+	return after[name].starts > before[name].starts || after[name].uid != before[name].uid && after[name].starts > 0
 }
