@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -161,6 +162,15 @@ spec:
       restartPolicy: Never
       containers: [{name: main, image: example.com/train:1}]
 `, namespace)
+	clustertest.Eventually(t, soon, func(ctx context.Context) error { // Kueue sets the queue of a Job when it is created
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(queue), queue); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(queue.Status.Conditions, kueue.LocalQueueActive) {
+			return fmt.Errorf("Kueue has not seen the queue: %+v", queue.Status.Conditions)
+		}
+		return nil
+	})
 	c.Apply(t, silent)
 	admitted(t, c, team, 1)
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
