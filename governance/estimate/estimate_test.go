@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -65,6 +66,40 @@ func TestDraw(t *testing.T) {
 	}
 	if _, ok := estimate.NewRuns(all[:estimate.MinRuns-1]).Draw(kind, 0, random); ok {
 		t.Error("drew from too few runs")
+	}
+}
+
+// TestSubmissions repeats three weeks with one task at noon of each weekday and two at
+// that of each weekend, and further ones that are too old.
+func TestSubmissions(t *testing.T) {
+	monday := time.Date(2026, 11, 23, 9, 0, 0, 0, time.UTC)
+	var past estimate.Submissions
+	for at := monday.Add(-21*24*time.Hour + 3*time.Hour); at.Before(monday); at = at.Add(24 * time.Hour) {
+		if monday.Sub(at) > 14*24*time.Hour {
+			past = append(past, estimate.Submission{At: at.Add(time.Hour), Workload: 9})
+			continue
+		}
+		past = append(past, estimate.Submission{At: at, Workload: 1})
+		if day := at.Weekday(); day == time.Saturday || day == time.Sunday {
+			past = append(past, estimate.Submission{At: at, Workload: 2})
+		}
+	}
+	random := rand.New(rand.NewPCG(5, 5))
+	for range 100 {
+		var got []string
+		for _, one := range past.Draw(monday, 6*24*time.Hour+time.Hour, random) {
+			got = append(got, fmt.Sprint(one.At.Format("Mon 15:04 "), one.Workload))
+		}
+		want := []string{"Mon 12:00 1", "Tue 12:00 1", "Wed 12:00 1", "Thu 12:00 1", "Fri 12:00 1", "Sat 12:00 1", "Sat 12:00 2"}
+		if !slices.Equal(got, want) {
+			t.Fatalf("drew %q, want %q", got, want)
+		}
+	}
+	if got := past[len(past)-1:].Draw(monday, 24*time.Hour, random); got != nil {
+		t.Errorf("drew %v without a whole day", got)
+	}
+	if got := past[len(past)-4:].Draw(monday, 24*time.Hour, random); len(got) != 2 {
+		t.Errorf("drew %v, want a day of the weekend: no other is known", got)
 	}
 }
 

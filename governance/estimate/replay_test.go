@@ -284,11 +284,11 @@ func simulateAll(t *testing.T, all []*job) (forecasts []*forecast) {
 	var work sync.WaitGroup
 	slots := make(chan struct{}, runtime.NumCPU())
 	for now := origin.Add(period); now.Before(origin.Add(days * 24 * time.Hour)); now = now.Add(period) {
+		next, _ := slices.BinarySearchFunc(all, now, func(j *job, now time.Time) int { return cmp.Or(j.submitted.Compare(now), -1) })
+		submitted := all[:next]
 		var present, ended, fresh []*job
-		for _, j := range all {
-			if end := j.end(); j.submitted.After(now) {
-				break
-			} else if !end.IsZero() && !end.After(now) {
+		for _, j := range submitted {
+			if end := j.end(); !end.IsZero() && !end.After(now) {
 				ended = append(ended, j)
 			} else {
 				present = append(present, j)
@@ -311,7 +311,7 @@ func simulateAll(t *testing.T, all []*job) (forecasts []*forecast) {
 		slots <- struct{}{}
 		work.Go(func() {
 			defer func() { <-slots }()
-			starts := simulateMoment(t, now, present, ended, fresh)
+			starts := simulateMoment(t, now, submitted, present, ended, fresh)
 			for i, j := range fresh {
 				if s := starts[j.key]; s != nil {
 					of[i].forecast, of[i].ok = estimate.Forecast(s.After, simulate.NotStarted)
@@ -324,7 +324,7 @@ func simulateAll(t *testing.T, all []*job) (forecasts []*forecast) {
 }
 
 // simulateMoment returns the starts of fresh tasks in several draws.
-func simulateMoment(t *testing.T, now time.Time, present, ended, fresh []*job) map[string]*simulate.Start {
+func simulateMoment(t *testing.T, now time.Time, submitted, present, ended, fresh []*job) map[string]*simulate.Start {
 	var past []estimate.Run
 	for _, j := range ended[max(0, len(ended)-maxRuns):] {
 		last := j.runs[len(j.runs)-1]
@@ -341,33 +341,41 @@ func simulateMoment(t *testing.T, now time.Time, present, ended, fresh []*job) m
 			running = append(running, j)
 		}
 	}
-	var until []string
+	question := &simulate.Question{Horizon: horizon}
 	for _, j := range fresh {
-		until = append(until, j.key)
+		question.Waiting = append(question.Waiting, j.key)
 	}
-	var outcomes []*simulate.Outcome
-	for i := range draws {
-		whole, remaining := map[string]time.Duration{}, map[string]time.Duration{}
+	var submissions estimate.Submissions
+	for _, j := range submitted {
+		submissions = append(submissions, estimate.Submission{Kind: j.kind, At: j.submitted, Workload: len(question.Submitted)})
+		question.Submitted = append(question.Submitted, j.workload)
+	}
+	for range draws {
+		draw := simulate.Draw{RunTimes: simulate.RunTimes{Whole: map[string]time.Duration{}, Remaining: map[string]time.Duration{}}}
 		for _, j := range waiting {
 			length, ok := runs.Draw(j.kind, 0, random)
 			if !ok {
 				return nil
 			}
-			whole[j.key] = length
+			draw.Whole[j.key] = length
 		}
 		for _, j := range running {
 			elapsed := now.Sub(j.runningSince(now))
 			length, _ := runs.Draw(j.kind, elapsed, random)
-			whole[j.key], remaining[j.key] = length, length-elapsed
+			draw.Whole[j.key], draw.Remaining[j.key] = length, length-elapsed
 		}
-		out, err := engine.Run(t.Context(), s, engine.Options{Tie: uint64(i), UntilAll: until, Horizon: horizon, RunTimes: whole, Remaining: remaining})
-		if err != nil {
-			t.Error(err)
-			return nil
+		for _, one := range submissions.Draw(now, horizon, random) {
+			length, _ := runs.Draw(one.Kind, 0, random)
+			draw.Submissions = append(draw.Submissions, simulate.Submission{Workload: one.Workload, After: one.At.Sub(now), RunTime: length})
 		}
-		outcomes = append(outcomes, out)
+		question.Draws = append(question.Draws, draw)
 	}
-	return simulate.Starts(outcomes)
+	report, err := new(engine.Engine).Answer(t.Context(), s, question)
+	if err != nil {
+		t.Error(err)
+		return nil
+	}
+	return report.Starts
 }
 
 // evaluate walks through the forecasts, calibrates with what was known at each, and

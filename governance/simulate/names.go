@@ -55,7 +55,7 @@ func NewNames(salt []byte, s *Snapshot, q *Question) *Names {
 			found[kind][name] = true
 		}
 	}
-	for _, c := range []*Change{{Namespaces: s.Namespaces, Flavors: s.Flavors, Cohorts: s.Cohorts, ClusterQueues: s.ClusterQueues, LocalQueues: s.LocalQueues, AdmissionChecks: s.AdmissionChecks, LimitRanges: s.LimitRanges, Workloads: s.Workloads}, &q.Change} {
+	for _, c := range []*Change{{Namespaces: s.Namespaces, Flavors: s.Flavors, Cohorts: s.Cohorts, ClusterQueues: s.ClusterQueues, LocalQueues: s.LocalQueues, AdmissionChecks: s.AdmissionChecks, LimitRanges: s.LimitRanges, Workloads: s.Workloads}, &q.Change, {Workloads: q.Submitted}} {
 		collect(c, add)
 	}
 	for kind, names := range found {
@@ -227,8 +227,9 @@ func (n *Names) Question(q *Question) *Question {
 	}
 	to.RunTimes, to.Remaining, to.Draws = n.durations(q.RunTimes), n.durations(q.Remaining), nil
 	for _, d := range q.Draws {
-		to.Draws = append(to.Draws, RunTimes{Whole: n.durations(d.Whole), Remaining: n.durations(d.Remaining)})
+		to.Draws = append(to.Draws, Draw{RunTimes: RunTimes{Whole: n.durations(d.Whole), Remaining: n.durations(d.Remaining)}, Submissions: d.Submissions})
 	}
+	to.Submitted, to.Waiting = mapped(q.Submitted, n.workload), mapped(q.Waiting, n.Workload)
 	return &to
 }
 

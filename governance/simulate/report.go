@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/quota"
+
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // Question is what would happen with a change.
@@ -27,8 +29,14 @@ type Question struct {
 	// over.
 	Horizon time.Duration `json:"horizon,omitempty"`
 	// Draws asks only when the Workloads that wait start for the first time, once for
-	// each draw of run times, within Horizon. Nothing else of the question is used.
-	Draws []RunTimes `json:"draws,omitempty"`
+	// each draw, within Horizon. Waiting are those that are asked for, by key; empty for
+	// all. Of the other fields only Submitted and Unattended are used.
+	Draws   []Draw   `json:"draws,omitempty"`
+	Waiting []string `json:"waiting,omitempty"`
+	// Submitted are the Workloads of which Draws submits copies.
+	Submitted []*kueue.Workload `json:"submitted,omitempty"`
+	// Unattended reports that no user waits for the answer.
+	Unattended bool `json:"-"`
 }
 
 // Report is what a change does, compared with the cluster as it is.

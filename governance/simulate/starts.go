@@ -13,6 +13,19 @@ type RunTimes struct {
 	Remaining map[string]time.Duration `json:"remaining,omitempty"`
 }
 
+// Draw is one possible future: how long Workloads run, and which are submitted later.
+type Draw struct {
+	RunTimes
+	Submissions []Submission `json:"submissions,omitempty"`
+}
+
+// Submission is a Workload that is submitted later.
+type Submission struct {
+	Workload int           `json:"workload"` // index in Question.Submitted, which it is equal to
+	After    time.Duration `json:"after"`    // from the time of the snapshot on
+	RunTime  time.Duration `json:"runTime"`
+}
+
 // Start is when a Workload that waits starts for the first time.
 type Start struct {
 	// After has one duration for each draw that there was time for; NotStarted if the
@@ -25,9 +38,13 @@ type Start struct {
 // NotStarted is the start of a Workload that does not start.
 const NotStarted = time.Duration(math.MaxInt64)
 
-// Starts returns the starts in the outcomes of several draws, by key. A Workload that
-// starts in none is contained only if it exceeds its queue.
-func Starts(outcomes []*Outcome) map[string]*Start {
+// Starts returns the starts of some Workloads in the outcomes of several draws, by key.
+// A Workload that starts in none is contained only if it exceeds its queue.
+func Starts(waiting []string, outcomes []*Outcome) map[string]*Start {
+	asked := make(map[string]bool, len(waiting))
+	for _, key := range waiting {
+		asked[key] = true
+	}
 	starts := map[string]*Start{}
 	of := func(key string) *Start {
 		s := starts[key]
@@ -39,13 +56,15 @@ func Starts(outcomes []*Outcome) map[string]*Start {
 	}
 	for i, o := range outcomes {
 		for _, e := range o.Events {
-			if e.Kind == Started && !e.Again {
+			if e.Kind == Started && !e.Again && asked[e.Workload] {
 				s := of(e.Workload)
 				s.After[i] = min(s.After[i], e.After)
 			}
 		}
 		for key := range o.Exceeding {
-			of(key).Exceeds = true
+			if asked[key] {
+				of(key).Exceeds = true
+			}
 		}
 	}
 	return starts

@@ -1,17 +1,18 @@
-// Package live estimates when the tasks that wait now start: it draws run times from
-// history, asks package simulate, and records the estimates, so that later ones are
+// Package live estimates when the tasks that wait now start: it draws run times and
+// submissions from history, asks package simulate, and records the estimates, so that later ones are
 // calibrated by what happened.
 //
-//	history.RunTimes ──► estimate.Runs ──► simulate (worker) ──► estimate.Forecast ──► Range
-//	history.Estimates ─► estimate.Calibration ─────────────────────────────────────────▲ │
-//	       ▲──────────────────────── the leader records the first one of each Workload ──┘
+//	history.RunTimes ──► estimate.Runs ─────────┐
+//	history.Tasks ─────► estimate.Submissions ──┴► simulate (worker) ──► estimate.Forecast ──► Range
+//	history.Estimates ─► estimate.Calibration ──────────────────────────────────────────────────▲ │
+//	       ▲────────────────────────────── the leader records the first one of each Workload ─────┘
 package live
 
 import (
 	"context"
 	"errors"
 	"log/slog"
-	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,15 +22,14 @@ import (
 	"kuota.dev/kuota/governance/simulate"
 	"kuota.dev/kuota/governance/tasks"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 const (
 	// Horizon is how much virtual time is simulated.
 	Horizon = 5 * 24 * time.Hour
-	// Draws is how often a cluster is simulated, with other run times each time.
+	// Draws is how often a cluster is simulated, with other run times and submissions
+	// each time.
 	Draws = 20
 
 	// maxAge is how old the estimates of an open page are at most, unless computing
@@ -38,12 +38,12 @@ const (
 	// recordPeriod is how often the leader makes estimates while nobody looks, so that
 	// there are enough to calibrate by.
 	recordPeriod = 10 * time.Minute
-	// runsAge is how long past runs are used without reading them again.
-	runsAge = 5 * time.Minute
+	// historyAge is how long past runs and submissions are used without reading them again.
+	historyAge = 5 * time.Minute
 	// timeout bounds the computation of estimates.
 	timeout = time.Minute
 
-	maxRuns      = 20_000 // past runs that are read
+	maxRuns      = 20_000 // past runs, and past submissions, that are read
 	maxEstimates = 5_000  // past estimates that are read
 )
 
@@ -56,6 +56,7 @@ type Simulator interface {
 // Store is the part of history.Store that estimates need.
 type Store interface {
 	RunTimes(ctx context.Context, limit int) ([]history.RunTime, error)
+	Tasks(ctx context.Context, q history.Query) ([]history.Task, error)
 	Estimates(ctx context.Context, limit int) ([]history.Estimate, error)
 	RecordEstimates(ctx context.Context, estimates []history.Estimate) error
 }
@@ -81,9 +82,11 @@ type Estimator struct {
 	took    time.Duration
 	running bool
 
-	computing sync.Mutex // guards what follows
-	runs      *estimate.Runs
-	runsAt    time.Time
+	computing   sync.Mutex // guards what follows
+	runs        *estimate.Runs
+	submissions estimate.Submissions
+	submitted   []history.Task // by Submission.Workload
+	readAt      time.Time      // when these three were read
 }
 
 // Estimates are the estimates of one moment.
@@ -136,13 +139,7 @@ func (e *Estimator) Run(ctx context.Context) error {
 				case <-term.Done():
 					return
 				case <-ticker.C:
-					e.mu.Lock()
-					idle := !e.running
-					e.running = true
-					e.mu.Unlock()
-					if idle {
-						e.update(term)
-					}
+					e.estimateUnattended(term)
 				}
 			}
 		})
@@ -150,12 +147,22 @@ func (e *Estimator) Run(ctx context.Context) error {
 	return nil
 }
 
-// update computes estimates, while running is set.
+// estimateUnattended records the estimates of tasks that have none, which calibrate
+// later ones.
+func (e *Estimator) estimateUnattended(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	if _, err := e.compute(ctx, true); err != nil {
+		e.Log.Info("starts not estimated", "error", err)
+	}
+}
+
+// update computes estimates for pages, while running is set.
 func (e *Estimator) update(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := e.Now()
-	found, err := e.compute(ctx)
+	found, err := e.compute(ctx, false)
 	if err != nil {
 		e.Log.Info("starts not estimated", "error", err)
 		found = &Estimates{At: began, Failed: err}
@@ -166,10 +173,12 @@ func (e *Estimator) update(ctx context.Context) {
 	e.Changed()
 }
 
-func (e *Estimator) compute(ctx context.Context) (*Estimates, error) {
+// compute estimates the starts of all tasks that wait and, unattended, only of those
+// whose estimate is not recorded.
+func (e *Estimator) compute(ctx context.Context, unattended bool) (*Estimates, error) {
 	e.computing.Lock()
 	defer e.computing.Unlock()
-	if err := e.readRuns(ctx); err != nil {
+	if err := e.readHistory(ctx); err != nil {
 		return nil, err
 	}
 	s, err := e.Simulator.Snapshot(ctx)
@@ -190,11 +199,24 @@ func (e *Estimator) compute(ctx context.Context) (*Estimates, error) {
 	}
 	past := pastOf(recorded)
 	found.Record = estimate.RecordOf(past, s.Time)
-	draws, waiting := e.draw(s, teams)
+	all := e.pending(s, teams)
+	waiting := slices.DeleteFunc(slices.Clone(all), func(w pending) bool { return w.runs })
+	if unattended {
+		known := make(map[string]bool, len(recorded))
+		for _, r := range recorded {
+			known[r.WorkloadUID] = true
+		}
+		waiting = slices.DeleteFunc(waiting, func(w pending) bool { return known[string(w.UID)] })
+	}
 	if len(waiting) == 0 {
 		return found, nil
 	}
-	report, err := e.Simulator.Answer(ctx, s, &simulate.Question{Horizon: Horizon, Draws: draws})
+	question := e.question(s, all)
+	question.Unattended = unattended
+	for _, w := range waiting {
+		question.Waiting = append(question.Waiting, simulate.WorkloadKey(w.Workload))
+	}
+	report, err := e.Simulator.Answer(ctx, s, question)
 	if err != nil {
 		return nil, err
 	}
@@ -231,8 +253,9 @@ func (e *Estimator) record(ctx context.Context, made []history.Estimate) {
 	})
 }
 
-func (e *Estimator) readRuns(ctx context.Context) error {
-	if e.runs != nil && e.runs.Count() >= estimate.MinRuns && e.Now().Sub(e.runsAt) < runsAge {
+func (e *Estimator) readHistory(ctx context.Context) error {
+	now := e.Now()
+	if e.runs != nil && e.runs.Count() >= estimate.MinRuns && now.Sub(e.readAt) < historyAge {
 		return nil
 	}
 	recorded, err := e.Store.RunTimes(ctx, maxRuns)
@@ -243,53 +266,17 @@ func (e *Estimator) readRuns(ctx context.Context) error {
 	for i, r := range recorded {
 		runs[i] = estimate.Run{Kind: estimate.Kind{Team: r.Team, Class: r.PriorityClass, Pattern: estimate.Pattern(r.Name)}, Length: r.Ran}
 	}
-	e.runs, e.runsAt = estimate.NewRuns(runs), e.Now()
+	submitted, err := e.Store.Tasks(ctx, history.Query{From: estimate.Since(now), Limit: maxRuns})
+	if err != nil {
+		return err
+	}
+	slices.Reverse(submitted) // the oldest first
+	submissions := make(estimate.Submissions, len(submitted))
+	for i, t := range submitted {
+		submissions[i] = estimate.Submission{Kind: estimate.Kind{Team: t.Team, Class: t.PriorityClass, Pattern: estimate.Pattern(t.Name)}, At: t.SubmittedAt, Workload: i}
+	}
+	e.runs, e.submissions, e.submitted, e.readAt = estimate.NewRuns(runs), submissions, submitted, now
 	return nil
-}
-
-// pending is a Workload that waits.
-type pending struct {
-	*kueue.Workload
-	kind estimate.Kind
-	task string // UID
-}
-
-// draw draws the run times of all Workloads several times, and returns those that
-// wait.
-func (e *Estimator) draw(s *simulate.Snapshot, teams map[string]string) (draws []simulate.RunTimes, waiting []pending) {
-	type running struct {
-		pending
-		elapsed time.Duration // negative while it waits
-	}
-	var all []running
-	for _, w := range s.Workloads {
-		one := running{pending{Workload: w, kind: estimate.Kind{Team: teams[w.Namespace], Pattern: estimate.Pattern(w.Name)}}, -1}
-		if t := e.Task(w.UID); t != nil {
-			one.kind.Class, one.kind.Pattern, one.task = t.PriorityClass, estimate.Pattern(t.Name), t.UID
-		}
-		if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); c != nil && c.Status == "True" {
-			one.elapsed = max(0, s.Time.Sub(c.LastTransitionTime.Time))
-		} else if w.Spec.Active == nil || *w.Spec.Active {
-			waiting = append(waiting, one.pending)
-		}
-		all = append(all, one)
-	}
-	random := rand.New(rand.NewPCG(uint64(s.Time.UnixNano()), 0)) //nolint:gosec // not a secret
-	for range Draws {
-		d := simulate.RunTimes{Whole: map[string]time.Duration{}, Remaining: map[string]time.Duration{}}
-		for _, w := range all {
-			length, ok := e.runs.Draw(w.kind, max(0, w.elapsed), random)
-			if !ok {
-				continue
-			}
-			key := simulate.WorkloadKey(w.Workload)
-			if d.Whole[key] = length; w.elapsed >= 0 {
-				d.Remaining[key] = length - w.elapsed
-			}
-		}
-		draws = append(draws, d)
-	}
-	return draws, waiting
 }
 
 // pastOf converts recorded estimates. Those of tasks that ended without a start are

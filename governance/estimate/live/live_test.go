@@ -173,6 +173,34 @@ func TestRecord(t *testing.T) {
 	}
 }
 
+// TestSubmissions has a history in which a task of a higher priority was submitted each
+// ten minutes, each day: the task that waits starts after most of those of a day.
+func TestSubmissions(t *testing.T) {
+	e, store, changed := newEstimator(t)
+	ran(t, store, 40)
+	var records []history.Record
+	for i := range 3 * 144 {
+		at := now.Add(-72*time.Hour + time.Duration(i)*10*time.Minute)
+		task := history.Task{Namespace: "vision", Kind: "Job", Name: fmt.Sprintf("eval-%d", i), UID: fmt.Sprint("eval-", i), Team: "vision", PriorityClass: "high", Priority: 1000, Queue: "queue",
+			Pools: []string{"p5"}, Requests: map[string]int64{gpu: 8}, SubmittedAt: at, FinishedAt: at.Add(12 * time.Minute), RunTime: 12 * time.Minute}
+		if i%144 > 36 { // for six hours of a day
+			task.Queue = "deleted"
+		}
+		records = append(records, history.Record{Task: task})
+	}
+	if err := store.RecordTasks(t.Context(), records); err != nil {
+		t.Fatal(err)
+	}
+	latest(t, e, changed)
+	recorded, err := store.Estimates(t.Context(), 10)
+	if err != nil || len(recorded) != 1 {
+		t.Fatalf("recorded %+v, %v; want one estimate", recorded, err)
+	}
+	if f := recorded[0].Forecast; f < 7*time.Hour || f > 10*time.Hour {
+		t.Errorf("forecast %v, want the time of 36 tasks of 12 minutes after the one that runs", f)
+	}
+}
+
 // TestTooFewRuns has 29 recorded runs.
 func TestTooFewRuns(t *testing.T) {
 	e, store, changed := newEstimator(t)

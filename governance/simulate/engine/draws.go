@@ -3,17 +3,22 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"kuota.dev/kuota/governance/simulate"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/kueue/pkg/workload"
 )
 
 // leastDraws is how many draws an answer has at least.
 const leastDraws = 10
 
-// draws simulates as many draws of run times as there is time for. A tenth of the
+// draws simulates as many draws as there is time for. A tenth of the
 // time is left for the answer.
 func draws(ctx context.Context, s *simulate.Snapshot, q *simulate.Question) (*simulate.Report, error) {
 	if deadline, has := ctx.Deadline(); has {
@@ -21,15 +26,16 @@ func draws(ctx context.Context, s *simulate.Snapshot, q *simulate.Question) (*si
 		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-time.Until(deadline)/10))
 		defer cancel()
 	}
-	var waiting []string
+	waiting := q.Waiting
 	for _, w := range s.Workloads {
-		if workload.IsActive(w) && !workload.HasQuotaReservation(w) {
+		if len(q.Waiting) == 0 && workload.IsActive(w) && !workload.HasQuotaReservation(w) {
 			waiting = append(waiting, simulate.WorkloadKey(w))
 		}
 	}
 	var outcomes []*simulate.Outcome
 	for i, draw := range q.Draws {
-		out, err := Run(ctx, s, Options{Tie: uint64(i), Requeue: true, UntilAll: waiting, Horizon: q.Horizon, RunTimes: draw.Whole, Remaining: draw.Remaining}) //nolint:gosec // an index
+		later, runTimes := submitted(s, q, draw)
+		out, err := Run(ctx, later, Options{Tie: uint64(i), Requeue: true, Arrivals: true, UntilAll: waiting, Horizon: q.Horizon, RunTimes: runTimes, Remaining: draw.Remaining}) //nolint:gosec // an index
 		if errors.Is(err, context.DeadlineExceeded) && len(outcomes) >= leastDraws {
 			break
 		}
@@ -38,5 +44,24 @@ func draws(ctx context.Context, s *simulate.Snapshot, q *simulate.Question) (*si
 		}
 		outcomes = append(outcomes, out)
 	}
-	return &simulate.Report{Starts: simulate.Starts(outcomes)}, nil
+	return &simulate.Report{Starts: simulate.Starts(waiting, outcomes)}, nil
+}
+
+// submitted returns a snapshot with the Workloads that a draw submits, and how long all
+// run.
+func submitted(s *simulate.Snapshot, q *simulate.Question, draw simulate.Draw) (*simulate.Snapshot, map[string]time.Duration) {
+	if len(draw.Submissions) == 0 {
+		return s, draw.Whole
+	}
+	later, runTimes := *s, make(map[string]time.Duration, len(draw.Whole)+len(draw.Submissions))
+	maps.Copy(runTimes, draw.Whole)
+	later.Workloads = slices.Clone(s.Workloads)
+	for i, one := range draw.Submissions {
+		w := *q.Submitted[one.Workload]           // shares what it points to, which is read only
+		w.Name = fmt.Sprintf("submitted/%06d", i) // no Workload of the cluster has a slash in its name
+		w.UID, w.CreationTimestamp = types.UID(w.Name), metav1.NewTime(s.Time.Add(one.After))
+		runTimes[simulate.WorkloadKey(&w)] = one.RunTime
+		later.Workloads = append(later.Workloads, &w)
+	}
+	return &later, runTimes
 }

@@ -318,10 +318,10 @@ func TestDraws(t *testing.T) {
 	c.task("vision", "first", 8, 10, 2*time.Minute)
 	c.task("vision", "second", 8, 10, time.Minute)
 	c.task("vision", "huge", 9, 10, time.Minute)
-	draw := func(remaining, first time.Duration) simulate.RunTimes {
-		return simulate.RunTimes{Remaining: map[string]time.Duration{"vision/a": remaining}, Whole: map[string]time.Duration{"vision/first": first}}
+	draw := func(remaining, first time.Duration) simulate.Draw {
+		return simulate.Draw{RunTimes: simulate.RunTimes{Remaining: map[string]time.Duration{"vision/a": remaining}, Whole: map[string]time.Duration{"vision/first": first}}}
 	}
-	q := &simulate.Question{Horizon: 24 * time.Hour, Draws: []simulate.RunTimes{draw(time.Minute, time.Hour), draw(10*time.Minute, 48*time.Hour)}}
+	q := &simulate.Question{Horizon: 24 * time.Hour, Draws: []simulate.Draw{draw(time.Minute, time.Hour), draw(10*time.Minute, 48*time.Hour)}}
 	report, err := new(engine.Engine).Answer(t.Context(), c.Snapshot, q)
 	if err != nil {
 		t.Fatal(err)
@@ -331,6 +331,29 @@ func TestDraws(t *testing.T) {
 		"vision/second": {After: []time.Duration{time.Hour + 62*time.Second, simulate.NotStarted}},
 		"vision/huge":   {After: []time.Duration{simulate.NotStarted, simulate.NotStarted}, Exceeds: true},
 	}
+	if diff := cmp.Diff(want, report.Starts); diff != "" {
+		t.Errorf("starts differ (-want +got):\n%s", diff)
+	}
+}
+
+// TestDrawsSubmissions submits a task of a higher priority before quota becomes free, in
+// one draw of two.
+func TestDrawsSubmissions(t *testing.T) {
+	c := newCluster()
+	c.team("vision", 8)
+	c.running("vision", "a", 8, 10, time.Hour)
+	c.task("vision", "waits", 8, 10, time.Minute)
+	c.ClusterQueues[0].Spec.Preemption = nil
+	submitted := c.task("vision", "template", 8, 100, 0)
+	c.Workloads = c.Workloads[:len(c.Workloads)-1]
+	draw := simulate.Draw{RunTimes: simulate.RunTimes{Remaining: map[string]time.Duration{"vision/a": 10 * time.Minute}, Whole: map[string]time.Duration{"vision/waits": time.Hour}}}
+	later := draw
+	later.Submissions = []simulate.Submission{{Workload: 0, After: 5 * time.Minute, RunTime: 20 * time.Minute}}
+	report, err := new(engine.Engine).Answer(t.Context(), c.Snapshot, &simulate.Question{Horizon: 24 * time.Hour, Draws: []simulate.Draw{draw, later}, Submitted: []*kueue.Workload{submitted}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]*simulate.Start{"vision/waits": {After: []time.Duration{601 * time.Second, 1802 * time.Second}}}
 	if diff := cmp.Diff(want, report.Starts); diff != "" {
 		t.Errorf("starts differ (-want +got):\n%s", diff)
 	}

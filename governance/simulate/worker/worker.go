@@ -39,7 +39,7 @@ type Worker struct {
 	// Command returns the child to start, which calls Serve.
 	Command func() *exec.Cmd
 	Timeout time.Duration // of a question, once it is its turn; 0 is DefaultTimeout
-	Idle    time.Duration // until a child ends that is not asked; 0 is DefaultIdle
+	Idle    time.Duration // until a child ends that no user asks; 0 is DefaultIdle
 
 	slotsOnce sync.Once
 	slots     chan struct{}
@@ -51,6 +51,7 @@ type Worker struct {
 	child  *child
 	asking int         // questions that the child works on
 	quit   *time.Timer // ends the idle child
+	wanted time.Time   // until when it is kept for users
 }
 
 // child is a running child process.
@@ -95,7 +96,7 @@ func (w *Worker) try(ctx context.Context, s *simulate.Snapshot, q *simulate.Ques
 	if err != nil {
 		return nil, fmt.Errorf("start the simulation: %w", errors.Join(ErrCrashed, err))
 	}
-	defer w.release()
+	defer w.release(q.Unattended)
 	limit := cmp.Or(w.Timeout, DefaultTimeout)
 	var late atomic.Bool
 	patience := time.AfterFunc(limit+grace, func() { // a child that hangs may not read either
@@ -153,14 +154,17 @@ func (w *Worker) acquire() (*child, error) {
 	return w.child, nil
 }
 
-// release lets the child end some time after the last question.
-func (w *Worker) release() {
+// release lets the child end some time after the last question of a user.
+func (w *Worker) release(unattended bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if !unattended {
+		w.wanted = time.Now().Add(cmp.Or(w.Idle, DefaultIdle))
+	}
 	if w.asking--; w.asking > 0 {
 		return
 	}
-	w.quit = time.AfterFunc(cmp.Or(w.Idle, DefaultIdle), func() {
+	w.quit = time.AfterFunc(time.Until(w.wanted), func() {
 		w.mu.Lock()
 		idle := w.asking == 0
 		w.mu.Unlock()

@@ -152,7 +152,8 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// TestIdle ends the child that is not asked, and starts another.
+// TestIdle ends the child that is not asked, and starts another, which ends at once: no
+// user waited for it.
 func TestIdle(t *testing.T) {
 	w := newWorker(t)
 	w.Idle = 50 * time.Millisecond
@@ -162,8 +163,12 @@ func TestIdle(t *testing.T) {
 		children = append(children, command())
 		return children[len(children)-1]
 	}
-	for range 2 {
-		if _, err := w.Ask(t.Context(), snapshot(), &simulate.Question{}); err != nil {
+	for i := range 2 {
+		unattended := i == 1
+		if unattended {
+			w.Idle = time.Hour
+		}
+		if _, err := w.Ask(t.Context(), snapshot(), &simulate.Question{Unattended: unattended}); err != nil {
 			t.Fatal(err)
 		}
 		for deadline := time.Now().Add(10 * time.Second); children[len(children)-1].Process.Signal(syscall.Signal(0)) == nil; {
