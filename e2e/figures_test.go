@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"slices"
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/e2e/consoles"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clustertest"
@@ -25,24 +25,9 @@ func TestFigures(t *testing.T) {
 	if os.Getenv("KUOTA_BENCH") == "" {
 		t.Skip("measured by make bench")
 	}
-	figures(t, "typing_to_defaults", typing(t))
-	figures(t, "save_to_active", saves(t))
-	figures(t, "manual_change_to_corrected", manualChanges(t))
-}
-
-// figures prints the median, the 95th percentile and the maximum of samples.
-func figures(t *testing.T, name string, samples []time.Duration) {
-	t.Helper()
-	if len(samples) < 20 {
-		t.Fatalf("%s: got %d samples, want at least 20", name, len(samples))
-	}
-	slices.Sort(samples)
-	for _, q := range []struct {
-		name string
-		at   int
-	}{{"p50", len(samples) / 2}, {"p95", len(samples) * 95 / 100}, {"max", len(samples) - 1}} {
-		fmt.Printf("figure %s_%s %.1f ms\n", name, q.name, float64(samples[q.at].Microseconds())/1000)
-	}
+	consoles.Figures(t, "typing_to_defaults", typing(t))
+	consoles.Figures(t, "save_to_active", saves(t))
+	consoles.Figures(t, "manual_change_to_corrected", manualChanges(t))
 }
 
 // typing measures in the browser the time from a key's input event until the new

@@ -1,16 +1,13 @@
 package e2e_test
 
 import (
-	"bytes"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/e2e/consoles"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
 	"github.com/playwright-community/playwright-go"
@@ -41,7 +38,7 @@ func TestSimulationFails(t *testing.T) {
 		c.Kubectl(t, neuronJob(team, "other-"+strconv.Itoa(jobs), 4), "create", "-f", "-")
 	}
 
-	hanging := simulation(t)
+	hanging := consoles.Simulation(t, consoleProcess.Process.Pid)
 	if err := syscall.Kill(hanging, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +52,7 @@ func TestSimulationFails(t *testing.T) {
 	change()
 	verified()
 
-	crashing := simulation(t)
+	crashing := consoles.Simulation(t, consoleProcess.Process.Pid)
 	if crashing == hanging {
 		t.Error("the process that hung still simulates")
 	}
@@ -67,32 +64,4 @@ func TestSimulationFails(t *testing.T) {
 	change()
 	must(t, expect.Locator(checked).Not().ToHaveAttribute("data-at", at, patient))
 	verified()
-}
-
-// simulation returns the child process of the console that simulates.
-func simulation(t *testing.T) int {
-	t.Helper()
-	all, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, path := range all {
-		stat, err := os.ReadFile(path)
-		if err != nil {
-			continue // it ended
-		}
-		_, rest, _ := strings.Cut(string(stat), ") ")
-		fields := strings.Fields(rest) // state, parent, …
-		command, err := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
-		if err != nil || len(fields) < 2 || fields[1] != strconv.Itoa(consoleProcess.Process.Pid) || !bytes.Contains(command, []byte("simulate")) {
-			continue
-		}
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return pid
-	}
-	t.Fatal("the console has no process that simulates")
-	return 0
 }

@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/e2e/consoles"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
@@ -280,7 +281,7 @@ func (m *many) pages(s manyServer) {
 		took, bytes := s.get(m.t, "/tasks")
 		first, size = append(first, took), bytes
 	}
-	figures(m.t, "tasks_first_page", first)
+	consoles.Figures(m.t, "tasks_first_page", first)
 	fmt.Printf("figure tasks_first_page_size %.1f kB\n", float64(size)/1000)
 	addresses := []string{
 		"/tasks?status=Pending", "/tasks?class=class-1-priority&status=Running", "/tasks?q=train-4", "/tasks?team=" + m.teams + "-7", "/tasks?kind=Job&pool=ml.g5.2xlarge",
@@ -293,7 +294,7 @@ func (m *many) pages(s manyServer) {
 			other = append(other, took)
 		}
 	}
-	figures(m.t, "tasks_filter_sort_page", other)
+	consoles.Figures(m.t, "tasks_filter_sort_page", other)
 	for name, addresses := range map[string][]string{
 		"dashboard": {"/", "/?range=1h", "/?pool=ml.g5.2xlarge", "/?tq=" + m.teams + "-7"},
 		"teams":     {"/teams", "/teams?sort=held&order=desc", "/teams?page=9", "/teams/" + m.teams + "-7"},
@@ -306,7 +307,7 @@ func (m *many) pages(s manyServer) {
 				all = append(all, took)
 			}
 		}
-		figures(m.t, name+"_page", all)
+		consoles.Figures(m.t, name+"_page", all)
 	}
 }
 
@@ -344,7 +345,7 @@ func (m *many) explanations(s manyServer, name string) {
 		took, _ := s.get(m.t, fmt.Sprintf("/tasks/hyperpod-ns-%s-%d/job/train-%05d", m.teams, i%teamCount, i))
 		all = append(all, took)
 	}
-	figures(m.t, name, all)
+	consoles.Figures(m.t, name, all)
 }
 
 // A mark is a preemption count, which the list of tasks shows, that encodes when it was
@@ -429,9 +430,9 @@ func (m *many) changes(s manyServer) {
 		shown = append(shown, time.Duration(toInt(late))*time.Millisecond)
 	}
 	m.t.Logf("%d changes in %s: %d seen by the watch, %d streamed, %d shown", wrote, time.Since(began).Round(time.Second), len(watched), len(streamed), len(shown))
-	figures(m.t, "tasks_change_to_watch", watched)
-	figures(m.t, "tasks_change_to_stream", streamed)
-	figures(m.t, "tasks_change_to_dom", shown)
+	consoles.Figures(m.t, "tasks_change_to_watch", watched)
+	consoles.Figures(m.t, "tasks_change_to_stream", streamed)
+	consoles.Figures(m.t, "tasks_change_to_dom", shown)
 }
 
 // watches returns the number of watches of Workloads that the API server serves.

@@ -58,13 +58,14 @@ func newLab(t *testing.T, c *clustertest.Cluster) *lab {
 }
 
 // start starts a console, and signs the admin in.
-func (l *lab) start(t *testing.T, c *clustertest.Cluster, name string, env ...string) {
+func (l *lab) start(t *testing.T, c *clustertest.Cluster, name string, env ...string) *consoles.Replica {
 	t.Helper()
 	console := consoles.New(t, c, name, "none", append([]string{"KUOTA_MANAGE_KUEUE=false"}, env...)...)
 	console.WaitReady()
 	l.console, l.browser = console.Address, consoles.SignIn(t, console)
 	l.browser.Timeout = time.Minute
 	l.browser.Transport = &http.Transport{MaxIdleConnsPerHost: *atOnce}
+	return console
 }
 
 // TestFewSeeds keeps the measurement itself working: each seed must have an outcome. So

@@ -1,6 +1,7 @@
 package truth_test
 
 import (
+	"bufio"
 	"context"
 	"fmt"
 	"net/http"
@@ -96,4 +97,56 @@ func (l *lab) follow(ctx context.Context, c change) error {
 	}
 	_, err = l.submitForm(ctx, review, "form#review-form", formValues(review.Find("form#review-form")), "save")
 	return err
+}
+
+// stream reads the events of a page until one of them is the last.
+func (l *lab) stream(ctx context.Context, page *goquery.Document, last func(part *goquery.Document) bool) error {
+	body := page.Find("body")
+	address, ok := body.Attr("data-stream")
+	if !ok {
+		return fmt.Errorf("%s has no stream", page.Url.Path)
+	}
+	separator := "?"
+	if strings.Contains(address, "?") {
+		separator = "&"
+	}
+	ctx, cancel := context.WithTimeout(ctx, pageLimit)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, l.console+address+separator+url.Values{"as": {body.AttrOr("data-user", "")}}.Encode(), nil)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Accept", "text/event-stream")
+	request.Header.Set("Sec-Fetch-Site", "same-origin")
+	request.Header.Set("Sec-Fetch-Mode", "cors")
+	response, err := l.browser.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", address, response.Status)
+	}
+	reader, data := bufio.NewReader(response.Body), strings.Builder{}
+	for {
+		line, err := reader.ReadString('\n')
+		if err != nil {
+			return fmt.Errorf("stream of %s: %w", page.Url.Path, err)
+		}
+		if text, ok := strings.CutPrefix(line, "data: "); ok {
+			data.WriteString(text)
+			continue
+		}
+		if strings.TrimSpace(line) != "" {
+			continue
+		}
+		part, err := goquery.NewDocumentFromReader(strings.NewReader(data.String()))
+		if err != nil {
+			return err
+		}
+		data.Reset()
+		if last(part) {
+			return nil
+		}
+	}
 }

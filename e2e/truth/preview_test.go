@@ -1,7 +1,6 @@
 package truth_test
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -284,54 +283,14 @@ func editAllocation(values url.Values, random *rand.Rand) string {
 
 // preview waits until the stream of a page has its preview.
 func (l *lab) preview(ctx context.Context, page *goquery.Document) (said forecast, err error) {
-	body := page.Find("body")
-	address, ok := body.Attr("data-stream")
-	if !ok || page.Find("#preview").Length() == 0 {
+	if page.Find("#preview").Length() == 0 {
 		return said, fmt.Errorf("%s has no preview", page.Url.Path)
 	}
-	separator := "?"
-	if strings.Contains(address, "?") {
-		separator = "&"
-	}
-	ctx, cancel := context.WithTimeout(ctx, pageLimit)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, l.console+address+separator+url.Values{"as": {body.AttrOr("data-user", "")}}.Encode(), nil)
-	if err != nil {
-		return said, err
-	}
-	request.Header.Set("Accept", "text/event-stream")
-	request.Header.Set("Sec-Fetch-Site", "same-origin")
-	request.Header.Set("Sec-Fetch-Mode", "cors")
-	response, err := l.browser.Do(request)
-	if err != nil {
-		return said, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return said, fmt.Errorf("%s: %s", address, response.Status)
-	}
-	reader, data := bufio.NewReader(response.Body), strings.Builder{}
-	for {
-		line, err := reader.ReadString('\n')
-		if err != nil {
-			return said, fmt.Errorf("stream of %s: %w", page.Url.Path, err)
-		}
-		if text, ok := strings.CutPrefix(line, "data: "); ok {
-			data.WriteString(text)
-			continue
-		}
-		if strings.TrimSpace(line) != "" {
-			continue
-		}
-		part, err := goquery.NewDocumentFromReader(strings.NewReader(data.String()))
-		if err != nil {
-			return said, err
-		}
-		data.Reset()
-		if said, ready := parsePreview(part.Find("#preview")); ready {
-			return said, nil
-		}
-	}
+	err = l.stream(ctx, page, func(part *goquery.Document) (ready bool) {
+		said, ready = parsePreview(part.Find("#preview"))
+		return ready
+	})
+	return said, err
 }
 
 // parsePreview returns what a preview says; ready is false while it is computed.
