@@ -24,7 +24,7 @@ type part struct {
 
 // Answer answers a question about a snapshot.
 func (e *Engine) Answer(ctx context.Context, s *simulate.Snapshot, q *simulate.Question) (r *simulate.Report, err error) {
-	err = withGates(s.Configuration.FeatureGates, func() error {
+	err = withGates(gatesOf(s), func() error {
 		r, err = e.answer(ctx, s, q)
 		return err
 	})

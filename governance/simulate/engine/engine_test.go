@@ -19,6 +19,7 @@ import (
 	"k8s.io/utils/ptr"
 	config "sigs.k8s.io/kueue/apis/config/v1beta2"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	"sigs.k8s.io/kueue/pkg/features"
 )
 
 const gpu = "nvidia.com/gpu"
@@ -356,6 +357,25 @@ func TestDrawsSubmissions(t *testing.T) {
 	want := map[string]*simulate.Start{"vision/waits": {After: []time.Duration{601 * time.Second, 1802 * time.Second}}}
 	if diff := cmp.Diff(want, report.Starts); diff != "" {
 		t.Errorf("starts differ (-want +got):\n%s", diff)
+	}
+}
+
+// TestTriedEach has a cluster whose Kueue tries each of equal Workloads: so does the
+// simulation, unless there are many.
+func TestTriedEach(t *testing.T) {
+	for _, tasks := range []int{1000, 1001} {
+		c := newCluster()
+		c.Configuration.FeatureGates = map[string]bool{"SchedulingEquivalenceHashing": false}
+		c.team("vision", 1)
+		for i := range tasks {
+			c.task("vision", fmt.Sprint("waits-", i), 2, 10, time.Minute)
+		}
+		if _, err := new(engine.Engine).Answer(t.Context(), c.Snapshot, &simulate.Question{}); err != nil {
+			t.Fatal(err)
+		}
+		if once := features.Enabled(features.SchedulingEquivalenceHashing); once != (tasks > 1000) {
+			t.Errorf("%d Workloads: equal ones are tried once: %t", tasks, once)
+		}
 	}
 }
 

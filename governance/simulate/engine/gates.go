@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 
+	"kuota.dev/kuota/governance/simulate"
+
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/component-base/featuregate"
 	"sigs.k8s.io/kueue/pkg/features"
@@ -36,6 +38,23 @@ func (q quick) Enabled(f featuregate.Feature) bool {
 		return on
 	}
 	return q.FeatureGate.Enabled(f)
+}
+
+// maxTriedEach is up to how many Workloads each is tried, if the cluster's Kueue does so.
+const maxTriedEach = 1000
+
+// gatesOf returns the feature gates with which a snapshot is simulated. In a large one,
+// equal Workloads of a queue are tried once, as Kueue does by default: trying each takes
+// ten times as long. It decides otherwise only if Workloads of other queues that compete
+// with what is behind these are tried meanwhile.
+func gatesOf(s *simulate.Snapshot) map[string]bool {
+	of := s.Configuration.FeatureGates
+	if len(s.Workloads) <= maxTriedEach {
+		return of
+	}
+	of = maps.Clone(of)
+	delete(of, string(features.SchedulingEquivalenceHashing)) // on by default
+	return of
 }
 
 // withGates calls run while the feature gates of this process are those of a
