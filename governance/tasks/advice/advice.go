@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"strings"
 
@@ -104,11 +105,11 @@ func Find(ctx context.Context, in Input, ask Ask, progress func(Advice)) error {
 // errStarts ends a search: the task starts without a change.
 var errStarts = errors.New("the task starts without a change")
 
-// find looks for changes of each kind. Most tasks wait on without one, and a reader
+// find looks for changes of each kind, first for one that is found at once. Most tasks wait on without one, and a reader
 // waits for the first change: the cluster as it is is simulated after that one is
 // shown, unless the task is about to start.
 func (f *finder) find(ctx context.Context) error {
-	searches := []func(context.Context) error{f.higherClass, f.tasksEnd, f.quotas(explain.RaiseBorrowingLimit), f.quotas(explain.RaiseNominalQuota), f.fewerPods}
+	searches := []func(context.Context) error{f.enoughQuota, f.higherClass, f.tasksEnd, f.quotas(explain.RaiseBorrowingLimit), f.quotas(explain.RaiseNominalQuota), f.fewerPods}
 	if c := f.Verdict.Constraint; c == explain.Preempting || c == explain.PendingEvaluation {
 		searches = slices.Insert(searches, 0, f.unchanged)
 	} else {
@@ -152,10 +153,16 @@ func (f *finder) unchanged(ctx context.Context) error {
 	return nil
 }
 
+// shown are the kinds of changes in the order in which they are shown.
+var shown = []explain.ChangeKind{explain.HigherPriorityClass, explain.TasksEnd, explain.RaiseBorrowingLimit, explain.RaiseNominalQuota, explain.FewerPods}
+
 // report passes a copy of what is known on.
 func (f *finder) report() {
 	a := f.advice
 	a.Changes = slices.Clone(a.Changes)
+	slices.SortFunc(a.Changes, func(a, b Change) int {
+		return cmp.Compare(slices.Index(shown, a.Kind), slices.Index(shown, b.Kind))
+	})
 	f.progress(a)
 }
 
@@ -250,13 +257,16 @@ func (f *finder) tasksEnd(ctx context.Context) error {
 	}
 	needs := f.needs()
 	slices.SortStableFunc(own, func(a, b explain.AdmittedWorkload) int {
-		return cmp.Or(cmp.Compare(size(a.Usage, needs), size(b.Usage, needs)), strings.Compare(a.WorkloadUID, b.WorkloadUID))
+		return cmp.Or(cmp.Compare(size(a.Usage, needs), size(b.Usage, needs)), cmp.Compare(a.Priority, b.Priority), strings.Compare(a.WorkloadUID, b.WorkloadUID))
 	})
 	var candidates [][]explain.AdmittedWorkload
 	instant := slices.IndexFunc(f.Verdict.Changes, func(c explain.Change) bool { return c.Kind == explain.TasksEnd })
 	if instant >= 0 && len(f.Verdict.Changes[instant].Tasks) == 1 {
 		candidates = append(candidates, f.Verdict.Changes[instant].Tasks)
 	}
+	own = slices.CompactFunc(own, func(a, b explain.AdmittedWorkload) bool { // the end of one does what that of the other does
+		return a.Priority == b.Priority && maps.Equal(a.Usage, b.Usage)
+	})
 	for i := range own[:min(len(own), triedTasks)] {
 		candidates = append(candidates, own[i:i+1])
 	}

@@ -37,6 +37,7 @@ type given struct {
 
 	constraint explain.Constraint   // of the verdict; empty for the one that explain finds
 	asked      []*simulate.Question // in the order of the last search
+	shownAfter int                  // how many were asked before the first change was shown
 }
 
 func newGiven() *given {
@@ -102,7 +103,11 @@ func (g *given) find(t *testing.T, w *kueue.Workload) advice.Advice {
 	err := advice.Find(t.Context(), in, func(ctx context.Context, q *simulate.Question) (*simulate.Report, error) {
 		g.asked = append(g.asked, q)
 		return e.Answer(ctx, g.snapshot, q)
-	}, func(a advice.Advice) { last = a })
+	}, func(a advice.Advice) {
+		if last = a; len(a.Changes) > 0 && g.shownAfter == 0 {
+			g.shownAfter = len(g.asked)
+		}
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +130,9 @@ func TestFind(t *testing.T) {
 	a := g.find(t, waiting)
 	if a.Starts {
 		t.Errorf("it starts without a change: %+v", a)
+	}
+	if g.shownAfter != 1 {
+		t.Errorf("%d questions were asked before a change was shown, want 1", g.shownAfter)
 	}
 	var got []explain.Change
 	for _, c := range a.Changes {

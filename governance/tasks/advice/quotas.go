@@ -24,6 +24,16 @@ func (f *finder) quotas(kind explain.ChangeKind) func(context.Context) error {
 	}
 }
 
+// enoughQuota offers the quota in the first flavor that is enough whatever others use. A
+// single question finds it.
+func (f *finder) enoughQuota(ctx context.Context) error {
+	for _, flavor := range f.flavors() {
+		_, _, err := f.enough(ctx, explain.RaiseNominalQuota, flavor)
+		return err
+	}
+	return nil
+}
+
 // flavors returns the flavors whose nodes match the task, the one that explain
 // names first.
 func (f *finder) flavors() (names []string) {
@@ -45,31 +55,11 @@ func (f *finder) flavors() (names []string) {
 // raise finds the smallest figures in one flavor: for each resource that the task
 // needs, one that starts it while the next smaller one does not.
 func (f *finder) raise(ctx context.Context, kind explain.ChangeKind, flavor string) (done bool, err error) {
-	figures := f.candidates(kind, flavor)
-	if len(figures) == 0 {
-		return false, nil
+	figures, ok, err := f.enough(ctx, kind, flavor)
+	if err != nil || !ok {
+		return err != nil, err
 	}
-	try := func(to []int64) (bool, error) { return f.starts(ctx, f.with(kind, figures, to), f.target) }
-	to := make([]int64, len(figures))
-	for i, figure := range figures {
-		to[i] = figure.high
-	}
-	if ok, err := try(to); err != nil || !ok {
-		return false, err
-	}
-	offer := func() (explain.Change, simulate.Change) {
-		change := explain.Change{Kind: kind}
-		for i, figure := range figures {
-			if to[i] > figure.from {
-				change.Quotas = append(change.Quotas, explain.QuotaChange{FlavorResource: figure.FlavorResource, From: figure.from, To: to[i]})
-			}
-		}
-		return change, f.with(kind, figures, to)
-	}
-	large, _ := offer()
-	if err := f.offer(ctx, Change{Change: large}); err != nil {
-		return true, err
-	}
+	to := highest(figures)
 	// A smaller figure of one resource may keep a task waiting that is ahead, so that
 	// less of another resource suffices: passes go on until none changes anything.
 	stable := false
@@ -95,7 +85,7 @@ func (f *finder) raise(ctx context.Context, kind explain.ChangeKind, flavor stri
 					}
 				}
 				to[i] = figure.from + probe*figure.step
-				ok, err := try(to)
+				ok, err := f.starts(ctx, f.with(kind, figures, to), f.target)
 				if err != nil {
 					return false, err
 				}
@@ -109,9 +99,40 @@ func (f *finder) raise(ctx context.Context, kind explain.ChangeKind, flavor stri
 		}
 		stable = stable || len(figures) == 1
 	}
-	change, c := offer()
+	change := raised(kind, figures, to)
 	change.Minimal = stable
-	return true, f.verify(ctx, change, c, f.target)
+	return true, f.verify(ctx, change, f.with(kind, figures, to), f.target)
+}
+
+// enough offers the highest figures of a flavor, if they start the task.
+func (f *finder) enough(ctx context.Context, kind explain.ChangeKind, flavor string) (figures []figure, ok bool, err error) {
+	if figures = f.candidates(kind, flavor); len(figures) == 0 {
+		return nil, false, nil
+	}
+	to := highest(figures)
+	if ok, err = f.starts(ctx, f.with(kind, figures, to), f.target); err != nil || !ok {
+		return nil, false, err
+	}
+	return figures, true, f.offer(ctx, Change{Change: raised(kind, figures, to)})
+}
+
+func highest(figures []figure) []int64 {
+	to := make([]int64, len(figures))
+	for i, figure := range figures {
+		to[i] = figure.high
+	}
+	return to
+}
+
+// raised returns the change of figures.
+func raised(kind explain.ChangeKind, figures []figure, to []int64) explain.Change {
+	change := explain.Change{Kind: kind}
+	for i, figure := range figures {
+		if to[i] > figure.from {
+			change.Quotas = append(change.Quotas, explain.QuotaChange{FlavorResource: figure.FlavorResource, From: figure.from, To: to[i]})
+		}
+	}
+	return change
 }
 
 // passes is how often figures of several resources are lowered in turn.

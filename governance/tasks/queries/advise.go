@@ -16,6 +16,7 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/simulate"
 	"kuota.dev/kuota/governance/simulate/live"
+	"kuota.dev/kuota/governance/simulate/worker"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/advice"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -238,7 +239,7 @@ func (s *Service) findChanges(ctx context.Context, t *tasks.Task, update func(fu
 		s.compare(snapshot, in, last)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = errors.New("the search for changes took too long")
+		err = worker.ErrTimeout
 	}
 	return snapshot, err
 }
