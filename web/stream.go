@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,9 @@ type Part struct {
 	// Changed returns a channel that receives when the part may have changed,
 	// until ctx ends. Nil: the part is rendered every refreshBeats heartbeats.
 	Changed func(ctx context.Context) <-chan struct{}
+	// Awaited is like Changed for what readers wait for: it is rendered after
+	// defaultMinGap also where MinGap is longer. Nil: nothing is.
+	Awaited func(ctx context.Context) <-chan struct{}
 	// MinGap is the least time between two renderings; 0 means defaultMinGap.
 	MinGap time.Duration
 	// Render renders the part for one reader, whom UserOf returns.
@@ -124,33 +128,42 @@ func (p *personal) html(ctx context.Context) ([]byte, error) {
 }
 
 // ticks returns a channel that receives at once and then after changes, at most
-// once per MinGap, until ctx ends. Changes within a gap become one tick.
+// once per MinGap, until ctx ends. Changes within a gap become one tick. What is
+// awaited shortens the gap.
 func (p Part) ticks(ctx context.Context) <-chan struct{} {
-	var changed <-chan struct{}
+	var changed, awaited <-chan struct{}
 	if p.Changed != nil {
 		changed = p.Changed(ctx)
 	}
-	gap := p.MinGap
-	if gap == 0 {
-		gap = defaultMinGap
+	if p.Awaited != nil {
+		awaited = p.Awaited(ctx)
 	}
+	gap := cmp.Or(p.MinGap, defaultMinGap)
 	due := make(chan struct{}, 1)
 	due <- struct{}{}
 	go func() {
+		last := time.Now()
+		var planned time.Time
+		var plan <-chan time.Time // nil while there is nothing to render
+		after := func(gap time.Duration) {
+			if at := last.Add(gap); plan == nil || at.Before(planned) {
+				planned, plan = at, time.After(time.Until(at))
+			}
+		}
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case <-time.After(gap):
-			}
-			select {
-			case <-ctx.Done():
-				return
 			case <-changed:
-			}
-			select {
-			case due <- struct{}{}:
-			default: // the receiver has not rendered since the last tick
+				after(gap)
+			case <-awaited:
+				after(min(gap, defaultMinGap))
+			case last = <-plan:
+				plan = nil
+				select {
+				case due <- struct{}{}:
+				default: // the receiver has not rendered since the last tick
+				}
 			}
 		}
 	}()

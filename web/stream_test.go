@@ -196,6 +196,31 @@ func TestStreamThatCannotBeRendered(t *testing.T) {
 	}
 }
 
+// What readers wait for is rendered before the gap between other changes is over.
+func TestStreamOfAwaitedChanges(t *testing.T) {
+	t.Parallel()
+	changed, awaited := make(chan struct{}), make(chan struct{})
+	subscribe := func(to chan struct{}) func(context.Context) <-chan struct{} {
+		return func(context.Context) <-chan struct{} { return to }
+	}
+	c := webtest.Start(t, webtest.Setup{Register: func(server *web.Server) {
+		server.Events("/awaited/events", func(c echo.Context) error {
+			renderings := 0
+			part := func(context.Context) (templ.Component, error) {
+				renderings++
+				return templ.Raw(fmt.Sprintf("<p id=part>rendering %d</p>", renderings)), nil
+			}
+			status := func(context.Context) (templ.Component, error) { return templ.Raw("<p id=age>old</p>"), nil }
+			return server.Stream(c, web.Part{Changed: subscribe(changed), Awaited: subscribe(awaited), MinGap: time.Hour, Render: part}, status)
+		})
+	}})
+	all := linesOf(t, c.Browser(t).SignIn(), "/awaited/events")
+	until(t, all, "rendering 1", 5*time.Second)
+	changed <- struct{}{}
+	awaited <- struct{}{}
+	until(t, all, "rendering 2", 2*time.Second) // a part is rendered again after five seconds without a change
+}
+
 // A page reports that another user has signed in with the same browser.
 func TestStreamOfAnotherUser(t *testing.T) {
 	t.Parallel()

@@ -106,7 +106,7 @@ func runsAre(n int) string {
 
 // recordWords says how many past estimates held.
 func recordWords(r estimate.Record) string {
-	const simulated = "Simulated with Kueue's scheduler and the run times of past tasks. "
+	const simulated = "Simulated with Kueue's scheduler, past run times and past submissions. "
 	if r.Of == 0 {
 		return simulated + "There are no past estimates to compare with yet."
 	}

@@ -46,8 +46,8 @@ func (h *Pages) task(c echo.Context) error {
 	return web.Render(c, http.StatusOK, views.Task(page))
 }
 
-// taskMinGap is the least time between two updates of a task's page: unlike a
-// list, the page is rendered for each reader.
+// taskMinGap is the least time between two updates of a task's page, but for advice:
+// unlike a list, the page is rendered for each reader.
 const taskMinGap = 500 * time.Millisecond
 
 // taskEvents answers GET …/events with the live part of the same page.
@@ -57,7 +57,7 @@ func (h *Pages) taskEvents(s *web.Server) func(echo.Context) error {
 			return err
 		}
 		notices := h.cachedNotices(c)
-		return s.Stream(c, web.Part{Changed: console.Either(h.Changes, h.Advice), MinGap: taskMinGap, Render: func(ctx context.Context) (templ.Component, error) {
+		return s.Stream(c, web.Part{Changed: h.Changes.Subscribe, Awaited: h.Advice.Subscribe, MinGap: taskMinGap, Render: func(ctx context.Context) (templ.Component, error) {
 			page, err := h.taskPage(ctx, c)
 			if governance.KindOf(err) == governance.NotFound {
 				return views.TaskDeletedBody(h.deletedURL(c)), nil
