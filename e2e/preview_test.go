@@ -3,14 +3,12 @@ package e2e_test
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
+	"kuota.dev/kuota/e2e/consoles"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
@@ -194,7 +192,7 @@ func TestPreviewNotVerified(t *testing.T) {
 	must(t, page.Locator("#row-0-accelerators").Fill("8"))
 	review(t, page)
 	previewed(t, page, team, "save")
-	child := childOf(t, started.Process.Pid)
+	child := consoles.Simulation(t, started.Process.Pid)
 	must(t, syscall.Kill(child, syscall.SIGSTOP))
 	must(t, page.Locator("#preview").GetByText("Preview again").Click())
 	must(t, expect.Locator(page.Locator("#preview [data-state=computing]")).ToBeVisible())
@@ -202,25 +200,4 @@ func TestPreviewNotVerified(t *testing.T) {
 	must(t, expect.Locator(page.Locator("#preview [data-state=unverified]")).ToContainText("took too long", playwright.LocatorAssertionsToContainTextOptions{Timeout: playwright.Float(30_000)}))
 	must(t, page.Locator("#preview").GetByText("Preview again").Click())
 	previewed(t, page, team, "save")
-}
-
-// childOf returns the process that a console started to simulate.
-func childOf(t *testing.T, console int) int {
-	t.Helper()
-	all, err := filepath.Glob("/proc/[0-9]*/stat")
-	must(t, err)
-	for _, path := range all {
-		stat, err := os.ReadFile(path)
-		if err != nil {
-			continue // it ended
-		}
-		_, after, _ := strings.Cut(string(stat), ") ")
-		if fields := strings.Fields(after); len(fields) > 1 && fields[1] == strconv.Itoa(console) {
-			child, err := strconv.Atoi(strings.Fields(string(stat))[0])
-			must(t, err)
-			return child
-		}
-	}
-	t.Fatal("the console has no child process")
-	return 0
 }

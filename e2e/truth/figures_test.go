@@ -57,10 +57,10 @@ func TestFigures(t *testing.T) {
 		pages, *first, *done = append(pages, page), append(*first, verified), append(*done, complete)
 	}
 	advise(0, 20, new([]time.Duration), new([]time.Duration)) // starts the child
-	for i := range 40 {
+	for i := range 20 {
 		advise(i, 21, &warm, &all)
 	}
-	for i := range 40 {
+	for i := range 20 {
 		must(t, f.end(t.Context(), i))
 		must(t, f.settle(t.Context()))
 		advise(i, 22, &changed, &allChanged)
