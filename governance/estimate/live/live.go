@@ -1,6 +1,6 @@
 // Package live estimates when the tasks that wait now start: it draws run times and
-// submissions from history, asks package simulate, and records the estimates, so that later ones are
-// calibrated by what happened.
+// submissions from history, asks package simulate, and records the estimates, so that
+// later ones are calibrated by what happened.
 //
 //	history.RunTimes ──► estimate.Runs ─────────┐
 //	history.Tasks ─────► estimate.Submissions ──┴► simulate (worker) ──► estimate.Forecast ──► Range

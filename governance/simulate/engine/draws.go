@@ -18,8 +18,8 @@ import (
 // leastDraws is how many draws an answer has at least.
 const leastDraws = 10
 
-// draws simulates as many draws as there is time for. A tenth of the
-// time is left for the answer.
+// draws simulates as many draws as there is time for. A tenth of the time is left for
+// the answer.
 func draws(ctx context.Context, s *simulate.Snapshot, q *simulate.Question) (*simulate.Report, error) {
 	if deadline, has := ctx.Deadline(); has {
 		var cancel context.CancelFunc

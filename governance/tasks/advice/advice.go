@@ -69,14 +69,17 @@ type finder struct {
 	advice   Advice
 	// simulated reports that the cluster as it is was simulated.
 	simulated bool
-	progress  func(Advice)
+	// sufficient are the highest figures that start the task, by kind and flavor; empty
+	// for those that do not.
+	sufficient map[string][]figure
+	progress   func(Advice)
 }
 
 // Find looks for the changes that start the task if it waits on in the cluster as it
 // is. It calls progress with what it knows whenever that changed. Errors
 // are those of ask: what is known before stays valid.
 func Find(ctx context.Context, in Input, ask Ask, progress func(Advice)) error {
-	f := &finder{Input: in, ask: ask, target: in.Workload.String(), progress: progress}
+	f := &finder{Input: in, ask: ask, target: in.Workload.String(), sufficient: map[string][]figure{}, progress: progress}
 	for _, w := range in.Snapshot.Workloads {
 		if w.Namespace == in.Workload.Namespace && w.Name == in.Workload.Name {
 			f.workload = w

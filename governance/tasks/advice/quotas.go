@@ -27,11 +27,12 @@ func (f *finder) quotas(kind explain.ChangeKind) func(context.Context) error {
 // enoughQuota offers the quota in the first flavor that is enough whatever others use. A
 // single question finds it.
 func (f *finder) enoughQuota(ctx context.Context) error {
-	for _, flavor := range f.flavors() {
-		_, _, err := f.enough(ctx, explain.RaiseNominalQuota, flavor)
-		return err
+	flavors := f.flavors()
+	if len(flavors) == 0 {
+		return nil
 	}
-	return nil
+	_, _, err := f.enough(ctx, explain.RaiseNominalQuota, flavors[0])
+	return err
 }
 
 // flavors returns the flavors whose nodes match the task, the one that explain
@@ -104,16 +105,25 @@ func (f *finder) raise(ctx context.Context, kind explain.ChangeKind, flavor stri
 	return true, f.verify(ctx, change, f.with(kind, figures, to), f.target)
 }
 
-// enough offers the highest figures of a flavor, if they start the task.
+// enough offers the highest figures of a flavor, if they start the task. It asks once.
 func (f *finder) enough(ctx context.Context, kind explain.ChangeKind, flavor string) (figures []figure, ok bool, err error) {
-	if figures = f.candidates(kind, flavor); len(figures) == 0 {
+	key := string(kind) + " " + flavor
+	if known, asked := f.sufficient[key]; asked {
+		return known, len(known) > 0, nil
+	}
+	if figures = f.candidates(kind, flavor); len(figures) > 0 {
+		if ok, err = f.starts(ctx, f.with(kind, figures, highest(figures)), f.target); err != nil {
+			return nil, false, err
+		}
+		if !ok {
+			figures = nil
+		}
+	}
+	f.sufficient[key] = figures
+	if !ok {
 		return nil, false, nil
 	}
-	to := highest(figures)
-	if ok, err = f.starts(ctx, f.with(kind, figures, to), f.target); err != nil || !ok {
-		return nil, false, err
-	}
-	return figures, true, f.offer(ctx, Change{Change: raised(kind, figures, to)})
+	return figures, true, f.offer(ctx, Change{Change: raised(kind, figures, highest(figures))})
 }
 
 func highest(figures []figure) []int64 {
