@@ -94,7 +94,7 @@ databases: ## install the PostgreSQL server that tests start
 generate: ## write generated code anew
 	@go tool templ fmt views
 	@go tool templ generate -path views -log-level error
-	@go tool controller-gen object crd paths=./governance/api/... output:crd:artifacts:config=deploy/crds
+	@go tool controller-gen object crd:generateEmbeddedObjectMeta=true paths=./governance/api/... output:crd:artifacts:config=deploy/crds
 	@go test ./cmd/kuota -run '^TestReferences$$' -update
 	@cd deploy/charttest && go run ./generate
 

@@ -166,6 +166,7 @@ var ruleChecks = map[string]ruleCheck{
 	"kuota-console computeallocations.kuota.dev get":                             ready,
 	"kuota-console clusterpolicies.kuota.dev get":                                ready,
 	"kuota-console computeallocations/status.kuota.dev patch":                    {function: "a changed allocation becomes Ready", run: (*ruleTest).reconciles},
+	"kuota-console elasticjobs.kuota.dev get":                                    growsTo("job/grows-base"),
 	"kuota-console clusterqueues.kueue.x-k8s.io get":                             ready,
 	"kuota-console workloads.kueue.x-k8s.io get":                                 ready,
 	"kuota-console localqueues/pendingworkloads.visibility.kueue.x-k8s.io get":   {function: "the page of a pending task shows Kueue's order", run: shows("admin", "/tasks/"+ruleSpace+"/job/waits", "As Kueue reports it.")},
@@ -189,6 +190,9 @@ var ruleChecks = map[string]ruleCheck{
 	"kuota-console subjectaccessreviews.authorization.k8s.io create":             {function: "a member sees a task", run: shows("ada", "/tasks/"+ruleSpace+"/job/runs", "runs")},
 	"kuota-console events.events.k8s.io create":                                  {function: "a save is an event on the allocation", run: (*ruleTest).audits},
 
+	"kuota-elastic jobs.batch create": growsTo("job/grows-base"),
+	"kuota-elastic services create":   growsTo("service/grows-pods"),
+
 	"kuota-sessions secrets get":                     ready,
 	"kuota-leader leases.coordination.k8s.io create": {function: "the first replica leads", remove: leaseOf, env: electing, run: (*ruleTest).reconciles},
 	"kuota-leader leases.coordination.k8s.io get":    {function: "a replica leads", remove: leaseOf, env: electing, run: (*ruleTest).reconciles},
@@ -205,6 +209,7 @@ var ruleChecks = map[string]ruleCheck{
 	"kuota-impersonation events list":                                       {function: "the page of a task shows its events", run: showsNot("admin", "/tasks/"+ruleSpace+"/job/runs", "You cannot see the events")},
 	"kuota-impersonation clusterpolicies.kuota.dev get":                     {function: "an admin saves the policy", run: (*ruleTest).savesPolicy},
 	"kuota-impersonation jobs.batch patch":                                  {function: "a member deletes a task", remove: []string{"job", "ends", "-n", ruleSpace}, prepare: jobManifest(ruleTeam, "ends", 50), run: deletes("ada", ruleSpace, "jobs.batch", "ends")},
+	"kuota-impersonation elasticjobs.kuota.dev get":                         {function: "a member deletes an elastic task", remove: []string{"job/grows-base", "-n", ruleSpace}, prepare: elasticManifest, run: deletes("ada", ruleSpace, "elasticjobs.kuota.dev", "grows")},
 	"kuota-impersonation jobsets.jobset.x-k8s.io patch":                     deletesKind,
 	"kuota-impersonation mpijobs.kubeflow.org delete":                       deletesKind,
 	"kuota-impersonation trainjobs.trainer.kubeflow.org delete":             deletesKind,
@@ -221,6 +226,22 @@ var (
 	listsKind   = ruleCheck{function: "jobs of each kind are tasks"}
 	deletesKind = ruleCheck{function: "a task of each kind is deleted"}
 )
+
+// elasticManifest is an ElasticJob whose minimum is never admitted.
+const elasticManifest = `
+apiVersion: kuota.dev/v1alpha1
+kind: ElasticJob
+metadata: {name: grows, namespace: ` + ruleSpace + `, labels: {kueue.x-k8s.io/queue-name: ` + ruleSpace + `-localqueue}}
+spec:
+  elasticPolicy: {minReplicas: 50, maxReplicas: 60, replicaIncrementStep: 10}
+  template: {spec: {containers: [{name: train, image: example.com/train:1, resources: {requests: {nvidia.com/gpu: 1}, limits: {nvidia.com/gpu: 1}}}]}}
+`
+
+// growsTo returns the check of a rule by which the console runs an ElasticJob: it creates
+// an object of it.
+func growsTo(object string) ruleCheck {
+	return ruleCheck{function: "an ElasticJob has " + object, remove: []string{object, "-n", ruleSpace}, prepare: elasticManifest, run: exists(object, "-n", ruleSpace)}
+}
 
 // TestEachRuleHasACheck checks that each rule of the console's roles has a check in
 // TestEachRuleIsNeeded, and no other.

@@ -38,6 +38,7 @@ type config struct {
 	naming         desired.Naming
 	kueue          reconcile.KueueInstall
 	jobControllers string
+	serviceAccount string
 	takeOver       bool
 	leaderElection bool
 	qps            float64
@@ -87,6 +88,7 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.DurationVar(&c.historyKeep, "history-keep", 400*24*time.Hour, "retention of history")
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; default KUBECONFIG, then the pod's service account")
 	flags.StringVar(&c.namespace, "namespace", "kuota-system", "namespace of the console, where it stores sessions and versions")
+	flags.StringVar(&c.serviceAccount, "service-account", "kuota", "service account of the console in its namespace, which creates the Jobs of elastic tasks in the namespaces of teams")
 	flags.StringVar(&c.helmRelease, "helm-release", "", "Helm release of the console, for the commands on the settings page; the chart sets it")
 	flags.StringVar(&c.clusterName, "cluster-name", "local", "name of the cluster on pages")
 	flags.StringVar(&c.naming.Prefix, "name-prefix", desired.DefaultNaming.Prefix, "prefix of the names of team namespaces and queues")
@@ -144,6 +146,7 @@ func parseConfig(args []string, env func(string) string) (config, error) {
 			}
 		}
 	}
+	c.naming.Console = "system:serviceaccount:" + c.namespace + ":" + c.serviceAccount
 	invalid = slices.Concat(invalid, c.check(level), c.checkWeb(), c.checkSignIn(), c.hardware.check(set))
 	return c, errors.Join(invalid...)
 }
@@ -227,6 +230,9 @@ func (c *config) check(level string) (invalid []error) {
 	}
 	if problems := validation.IsDNS1123Label(c.namespace); len(problems) > 0 {
 		report("namespace %q: %s", c.namespace, problems[0])
+	}
+	if problems := validation.IsDNS1123Subdomain(c.serviceAccount); len(problems) > 0 {
+		report("service-account %q: %s", c.serviceAccount, problems[0])
 	}
 	if c.historyKeep < 24*time.Hour {
 		report("history-keep %s: use at least 24h", c.historyKeep)

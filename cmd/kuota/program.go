@@ -20,6 +20,7 @@ import (
 	"kuota.dev/kuota/governance/cluster/leader"
 	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/diagnostics"
+	"kuota.dev/kuota/governance/elastic"
 	estimates "kuota.dev/kuota/governance/estimate/live"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/history/recorder"
@@ -185,6 +186,9 @@ func (p *program) newServices() error {
 		return err
 	}
 	p.tasks.Guard = guard
+	if _, err := elastic.SetupWithManager(p.cluster.Manager, elastic.Options{Room: p.tasks.Room, Claims: p.tasks.Claims, Leader: p.leader, Paused: p.readOnly}); err != nil {
+		return err
+	}
 	return errors.Join(p.cluster.RegisterMetrics(metrics.Registry), metrics.Registry.Register(p.tasks.Index), metrics.Registry.Register(p.leader), metrics.Registry.Register(p.denials), metrics.Registry.Register(guard), metrics.Registry.Register(thisBuild().metric()))
 }
 

@@ -138,7 +138,8 @@ func writeFields(b *strings.Builder, kind, path string, schema *apiextensions.JS
 		} else if field.AdditionalProperties != nil && field.AdditionalProperties.Schema != nil {
 			object, below = field.AdditionalProperties.Schema, below+"[key]"
 		}
-		if len(object.Properties) > 0 {
+		podTemplate := kind == "ElasticJob" && below == "spec.template" // Kubernetes describes it
+		if len(object.Properties) > 0 && !podTemplate {
 			writeFields(b, kind, below, object)
 		}
 	}

@@ -438,7 +438,7 @@ func TestKeptObjects(t *testing.T) {
 		}
 	}
 	slices.Sort(kept)
-	if diff := cmp.Diff([]string{"clusterpolicies.kuota.dev", "computeallocations.kuota.dev", "kuota-admin", "kuota-history", "kuota-team-member"}, kept); diff != "" {
+	if diff := cmp.Diff([]string{"clusterpolicies.kuota.dev", "computeallocations.kuota.dev", "elasticjobs.kuota.dev", "kuota-admin", "kuota-history", "kuota-team-member"}, kept); diff != "" {
 		t.Errorf("kept objects (-want +got):\n%s", diff)
 	}
 }

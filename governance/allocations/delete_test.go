@@ -37,6 +37,7 @@ func TestDeleteIdleTeam(t *testing.T) {
 	preview, err := w.PreviewDeletion(t.Context(), w.admin, team.Name)
 	must(t, err)
 	want := allocations.DeletionPreview{Namespace: team.Status.Namespace, Removed: []change.Object{
+		{Kind: "RoleBinding", Name: "kuota-elastic", Action: change.Removed},
 		{Kind: "LocalQueue", Name: team.Status.LocalQueue, Action: change.Removed},
 		{Kind: "ClusterQueue", Name: team.Status.ClusterQueue, Action: change.Removed},
 	}}

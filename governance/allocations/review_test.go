@@ -121,7 +121,7 @@ func TestReviewOfNewTeam(t *testing.T) {
 	for _, object := range review.Objects {
 		created = append(created, object.Action+" "+object.Kind)
 	}
-	if diff := cmp.Diff([]string{"created Namespace", "created ClusterQueue", "created LocalQueue"}, created); diff != "" {
+	if diff := cmp.Diff([]string{"created Namespace", "created ClusterQueue", "created LocalQueue", "created RoleBinding"}, created); diff != "" {
 		t.Errorf("objects (-want +got):\n%s", diff)
 	}
 	if len(review.Pools) != 1 || review.Pools[0].Before != nil || review.Pools[0].After[catalog.CPU] != 16_000 {

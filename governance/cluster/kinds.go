@@ -20,7 +20,7 @@ import (
 // The kinds that the console needs. Its controllers start once the API server
 // serves all of them.
 var (
-	ownKinds   = []string{"ClusterPolicy", "ComputeAllocation"}
+	ownKinds   = []string{"ClusterPolicy", "ComputeAllocation", "ElasticJob"}
 	kueueKinds = []string{"ClusterQueue", "Cohort", "LocalQueue", "ResourceFlavor", "Workload", "WorkloadPriorityClass"}
 )
 

@@ -30,6 +30,7 @@ type Objects struct {
 	// Optional objects; nil if the allocation does not have them.
 	DefaultQueue *kueue.LocalQueueApplyConfiguration // for jobs without a queue label
 	Members      *applyrbac.RoleBindingApplyConfiguration
+	Elastic      *applyrbac.RoleBindingApplyConfiguration // lets the console create the Jobs of ElasticJobs
 	Ceiling      *applycore.ResourceQuotaApplyConfiguration
 	Defaults     *applycore.LimitRangeApplyConfiguration // default requests, which a ceiling needs
 
@@ -70,6 +71,7 @@ func BuildResolved(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolv
 		LocalQueue:   localQueue(LocalQueueName(allocation, naming), allocation, namespace, naming),
 		NodeLabels:   map[string]map[string]string{},
 		Members:      members(team, namespace, allocation.Spec.Members),
+		Elastic:      elastic(team, namespace, naming.Console),
 		Quota:        resolved,
 	}
 	for _, p := range resolved.Pools {

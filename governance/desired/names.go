@@ -14,6 +14,7 @@ type Naming struct {
 	Prefix            string // of every name, before the team
 	Cohort            string // of all queues
 	InstanceTypeLabel string // the node label that names an instance's type
+	Console           string // the user of the console, which creates the Jobs of ElasticJobs; empty creates none
 }
 
 // DefaultNaming is that of HyperPod, for compatibility with its users and
@@ -22,6 +23,7 @@ var DefaultNaming = Naming{
 	Prefix:            "hyperpod-ns-",
 	Cohort:            "shared-pool",
 	InstanceTypeLabel: "node.kubernetes.io/instance-type",
+	Console:           "system:serviceaccount:kuota-system:kuota",
 }
 
 // maxName is the maximum length of a label value: Kueue labels pods with the

@@ -59,6 +59,23 @@ func PriorityClassValue(class v1alpha1.PriorityClass, prioritization v1alpha1.Ta
 	return *class.Weight
 }
 
+// GrowthClass is the WorkloadPriorityClass of the increments of ElasticJobs, and
+// GrowthPriority its value: below tasks without a class and the classes of policies,
+// so that Kueue preempts growth first.
+const (
+	GrowthClass          = "kuota-growth"
+	GrowthPriority int32 = -1_000_000
+)
+
+// Growth returns the WorkloadPriorityClass of growth.
+func Growth() *applykueue.WorkloadPriorityClassApplyConfiguration {
+	object := applykueue.WorkloadPriorityClass(GrowthClass).
+		WithLabels(map[string]string{LabelManagedBy: ManagedBy}).
+		WithValue(GrowthPriority).
+		WithDescription("Pods of elastic tasks beyond their minimum: preempted before any other task.")
+	return object.WithAnnotations(map[string]string{AnnotationDesired: digest([]any{object.Value, object.Description})})
+}
+
 // PriorityClass returns the WorkloadPriorityClass of a priority class.
 func PriorityClass(class v1alpha1.PriorityClass, prioritization v1alpha1.TaskPrioritization) *applykueue.WorkloadPriorityClassApplyConfiguration {
 	weight := strconv.Itoa(int(PriorityClassValue(class, v1alpha1.TaskRanking)))

@@ -36,6 +36,10 @@ var kinds = []kind{
 	{name: "statefulsets", framework: "statefulset", group: "apps", versions: []string{"v1"}, resource: "statefulsets", kind: "StatefulSet", templates: "[%s.spec.template]"},
 }
 
+// elasticJobs are ElasticJobs, whose Jobs the console creates: what members may not submit
+// as a Job they may not submit as an ElasticJob.
+var elasticJobs = kind{name: "elasticjobs", framework: "batch/job", group: "kuota.dev", versions: []string{"v1alpha1"}, resource: "elasticjobs", kind: "ElasticJob", templates: "[%s.spec.template]"}
+
 // JobKind is a kind of job that Kueue can manage.
 type JobKind struct {
 	Framework       string // the name of Kueue's integration

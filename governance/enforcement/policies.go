@@ -2,6 +2,7 @@ package enforcement
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	admission "k8s.io/api/admissionregistration/v1"
@@ -22,7 +23,7 @@ const (
 // Policies returns all admission policies and their bindings, by name.
 func Policies() ([]*admission.ValidatingAdmissionPolicy, []*admission.ValidatingAdmissionPolicyBinding) {
 	var policies []*admission.ValidatingAdmissionPolicy
-	for _, k := range kinds {
+	for _, k := range append(slices.Clone(kinds), elasticJobs) {
 		policies = append(policies, k.policy())
 	}
 	policies = append(policies, pods(), probe())

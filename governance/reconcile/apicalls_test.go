@@ -142,7 +142,7 @@ func TestNewAllocationAPICalls(t *testing.T) {
 		"create namespaces":               1,
 		"apply clusterqueues":             1,
 		"apply localqueues":               1,
-		"apply rolebindings":              1,
+		"apply rolebindings":              2, // of the members and of the console
 		"patch computeallocations/status": 3, // Ready with QueueActive, also before Kueue is ready, and WithinCapacity
 		"create controllerrevisions":      1,
 	}

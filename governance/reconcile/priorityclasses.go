@@ -60,6 +60,8 @@ func (r *RankingReconciler) readPriorityClasses(ctx context.Context, policy *v1a
 		object := &objects.Items[i]
 		_, wanted := c.desired[object.Name]
 		switch {
+		case object.Name == desired.GrowthClass: // it belongs to no policy
+			continue
 		case !managed.ByKuota(object) && wanted && managed.Describes(specs[object.Name], policy.Spec.TaskPrioritization, object):
 			// The apply only adds Kuota's labels.
 		case !managed.ByKuota(object):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -76,6 +77,10 @@ func NewReconcilers(cached client.Client, live client.Reader, recorder events.Ev
 	if len(options.JobControllers) == 0 {
 		options.JobControllers = enforcement.DefaultJobControllers
 	}
+	var console []string
+	if naming.Console != "" {
+		console = []string{naming.Console} // it creates the Jobs of ElasticJobs
+	}
 	unallocated := &CohortReconciler{Client: cached, APIReader: live, Naming: naming, Events: recorder, requests: make(chan event.GenericEvent, 1)}
 	capacity := &CapacityReconciler{Client: cached, Naming: naming}
 	all := Reconcilers{
@@ -85,7 +90,7 @@ func NewReconcilers(cached client.Client, live client.Reader, recorder events.Ev
 		Pools:       &PoolReconciler{Client: cached, APIReader: live, Naming: naming},
 		Ranking:     &RankingReconciler{Client: cached, APIReader: live, Gate: gate, Events: recorder, Now: time.Now},
 		Kueue:       &KueueReconciler{Client: cached, APIReader: live, Install: options.Kueue},
-		Enforcement: &EnforcementReconciler{Client: cached, APIReader: live, Naming: naming, Namespace: options.Namespace, JobControllers: options.JobControllers, Now: time.Now},
+		Enforcement: &EnforcementReconciler{Client: cached, APIReader: live, Naming: naming, Namespace: options.Namespace, JobControllers: slices.Concat(options.JobControllers, console), Now: time.Now},
 	}
 	if options.Revisions != nil {
 		all.Revisions = &RevisionReconciler{Client: cached, Store: options.Revisions, Now: time.Now, RecordsUsers: options.RecordsUsers}

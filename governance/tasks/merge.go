@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/admitted"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/explain"
 
@@ -156,13 +157,17 @@ func Evictions(w *kueue.Workload) []kueue.WorkloadSchedulingStatsEviction {
 func (t *Task) admittedWorkloads() (list []explain.AdmittedWorkload) {
 	for _, w := range t.Parts {
 		for set := range admitted.PodSets(w) {
-			queue := string(w.Status.Admission.ClusterQueue)
-			at := slices.IndexFunc(list, func(h explain.AdmittedWorkload) bool { return h.Queue == queue })
+			of := t.Main // Kueue preempts all Workloads of a task at once, except growth
+			if t.isGrowth(w) {
+				of = w
+			}
+			queue, uid := string(w.Status.Admission.ClusterQueue), string(of.UID)
+			at := slices.IndexFunc(list, func(h explain.AdmittedWorkload) bool { return h.Queue == queue && h.WorkloadUID == uid })
 			if at < 0 {
 				at = len(list)
 				list = append(list, explain.AdmittedWorkload{
 					Name: t.Name, Kind: t.Kind, Namespace: t.Namespace, UID: t.UID,
-					Queue: queue, Priority: t.Priority, QuotaReservedAt: reservedAt(t), WorkloadUID: string(t.Main.UID), Usage: make(quota.FlavorResourceQuantities, len(set.Usage)),
+					Queue: queue, Priority: ReadPart(of).Priority, QuotaReservedAt: reservedAt(t, of), WorkloadUID: uid, Usage: make(quota.FlavorResourceQuantities, len(set.Usage)),
 				})
 			}
 			for name, amount := range set.Usage {
@@ -173,10 +178,15 @@ func (t *Task) admittedWorkloads() (list []explain.AdmittedWorkload) {
 	return list
 }
 
-// reservedAt returns when Kueue reserved quota for a task, which may be before its
-// checks were done.
-func reservedAt(t *Task) time.Time {
-	if c := meta.FindStatusCondition(t.Main.Status.Conditions, kueue.WorkloadQuotaReserved); c != nil {
+// isGrowth reports whether w is growth of an ElasticJob.
+func (t *Task) isGrowth(w *kueue.Workload) bool {
+	return t.Kind == v1alpha1.ElasticJobKind && ReadPart(w).Priority < t.Priority
+}
+
+// reservedAt returns when Kueue reserved quota for a Workload of a task, which may be
+// before its checks were done.
+func reservedAt(t *Task, w *kueue.Workload) time.Time {
+	if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); c != nil {
 		return c.LastTransitionTime.Time
 	}
 	return t.AdmittedAt

@@ -91,7 +91,7 @@ func (u uninstaller) admissionPolicies(ctx context.Context) error {
 // consoleRBAC deletes the console's permissions. The roles of users stay,
 // because team members are bound to them.
 func (u uninstaller) consoleRBAC(ctx context.Context) error {
-	names := map[string]bool{"kuota-console": true, "kuota-impersonation": true}
+	names := map[string]bool{"kuota-console": true, "kuota-impersonation": true, "kuota-elastic": true}
 	ours := func(name string) bool { return names[name] }
 	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleBindingList{}, &rbacv1.ClusterRoleList{}} {
 		if err := u.deleteOurs(ctx, list, ours); err != nil {
@@ -184,7 +184,7 @@ func (u uninstaller) release(ctx context.Context, w *kueue.Workload) error {
 // finalizers removes Kuota's finalizers from its objects, because no controller
 // handles them any more.
 func (u uninstaller) finalizers(ctx context.Context) error {
-	for _, list := range []client.ObjectList{&v1alpha1.ComputeAllocationList{}, &v1alpha1.ClusterPolicyList{}} {
+	for _, list := range []client.ObjectList{&v1alpha1.ElasticJobList{}, &v1alpha1.ComputeAllocationList{}, &v1alpha1.ClusterPolicyList{}} {
 		err := u.List(ctx, list)
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			continue
@@ -212,7 +212,7 @@ func (u uninstaller) finalizers(ctx context.Context) error {
 // crds deletes the CRDs with the remaining objects, and waits until they are
 // deleted.
 func (u uninstaller) crds(ctx context.Context) error {
-	for _, plural := range []string{"computeallocations", "clusterpolicies"} {
+	for _, plural := range []string{"elasticjobs", "computeallocations", "clusterpolicies"} {
 		crd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: plural + "." + v1alpha1.GroupVersion.Group}}
 		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 		err := u.Get(ctx, client.ObjectKeyFromObject(crd), crd)

@@ -343,5 +343,5 @@ func (i *installation) deleteNamespace(t *testing.T) {
 // deleteCRDs deletes Kuota's CRDs while the console runs.
 func (i *installation) deleteCRDs(t *testing.T) {
 	t.Helper()
-	i.Kubectl(t, "", "delete", "crd", "computeallocations.kuota.dev", "clusterpolicies.kuota.dev", "--timeout=90s")
+	i.Kubectl(t, "", "delete", "crd", "elasticjobs.kuota.dev", "computeallocations.kuota.dev", "clusterpolicies.kuota.dev", "--timeout=90s")
 }

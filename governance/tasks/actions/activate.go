@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/loopguard"
@@ -38,6 +39,9 @@ func (s *Service) activate(ctx context.Context, user governance.User, at tasks.A
 	if t.NoWorkload {
 		return changed(notApplicable(Stop, t))
 	}
+	if _, held := t.Hold(); t.Kind == v1alpha1.ElasticJobKind && !held {
+		return s.suspend(ctx, user, t, writer, !active)
+	}
 	unfinished := 0
 	for _, part := range t.Parts {
 		var w kueue.Workload
@@ -70,4 +74,21 @@ func (s *Service) activate(ctx context.Context, user governance.User, at tasks.A
 		return changed(fmt.Sprintf("%s has ended in between. There is nothing to stop or to resume.", t.Name))
 	}
 	return nil
+}
+
+// suspend suspends or resumes an ElasticJob, as user. Its controller deactivates or
+// activates the Workload of its minimum, and deletes its growth.
+func (s *Service) suspend(ctx context.Context, user governance.User, t *tasks.Task, writer client.Client, suspend bool) error {
+	if t.State.Finished() {
+		return changed(fmt.Sprintf("%s has ended in between. There is nothing to stop or to resume.", t.Name))
+	}
+	job, err := s.metadata(objects(t)[0], t.Namespace)
+	if err != nil {
+		return err
+	}
+	uid := job.UID
+	err = translate("switch task", t, writer.Patch(ctx, job, merge(map[string]any{"metadata": map[string]any{"uid": uid}, "spec": map[string]any{"suspend": suspend}})))
+	job.UID, job.Namespace, job.Name = uid, t.Namespace, t.Name
+	s.Audit.Record(audit.Change{User: user, Action: "update", Object: job, Old: spec{"suspend": t.State == tasks.Stopped}, New: spec{"suspend": suspend}, Err: err})
+	return err
 }

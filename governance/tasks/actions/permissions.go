@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/queries"
 
@@ -71,10 +72,13 @@ func (s *Service) missing(ctx context.Context, user governance.User, t *tasks.Ta
 
 // permission returns the verb and the kind of the permission that an action needs.
 func (a Action) permission(t *tasks.Task) (verb string, kind schema.GroupVersionKind) {
-	switch a {
-	case Stop, Resume:
+	_, held := t.Hold()
+	switch {
+	case (a == Stop || a == Resume) && t.Kind == v1alpha1.ElasticJobKind && !held:
+		return "patch", objects(t)[0].kind
+	case a == Stop, a == Resume:
 		return "patch", workloadKind
-	case Delete:
+	case a == Delete:
 		return "delete", objects(t)[0].kind
 	}
 	return "patch", objects(t)[0].kind

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -157,9 +158,12 @@ func kubectlCommand(r Review, resource string) string {
 	case r.Action == Class:
 		return fmt.Sprintf("kubectl label %s %s -n %s --overwrite %s=CLASS", resource, r.Name, r.Namespace, labelClass)
 	}
-	if _, held := r.Hold(); held {
+	switch _, held := r.Hold(); {
+	case held:
 		return fmt.Sprintf("kubectl patch %s %s -n %s --type=merge -p '{\"metadata\":{\"annotations\":{%q:null}},\"spec\":{\"active\":%t}}'",
 			resource, r.Main.Name, r.Namespace, loopguard.MarkAnnotation, r.Action == Resume)
+	case r.Kind == v1alpha1.ElasticJobKind:
+		return fmt.Sprintf("kubectl patch %s %s -n %s --type=merge -p '{\"spec\":{\"suspend\":%t}}'", resource, r.Name, r.Namespace, r.Action == Stop)
 	}
 	return fmt.Sprintf("kubectl patch %s %s -n %s --type=merge -p '{\"spec\":{\"active\":%t}}'", resource, r.Main.Name, r.Namespace, r.Action == Resume)
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/enforcement"
@@ -109,6 +110,9 @@ func slimJob(object any, kind string) any {
 	}
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		j.controller, j.alone = owner.UID, !managed[owner.Kind]
+	}
+	if uid := o.GetLabels()[v1alpha1.LabelElasticJobUID]; uid != "" { // it has no owner reference to the ElasticJob
+		j.controller, j.alone = types.UID(uid), false
 	}
 	j.ended = o.GetDeletionTimestamp() != nil
 	if batch, ok := object.(*batchv1.Job); ok {

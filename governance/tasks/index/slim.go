@@ -11,11 +11,14 @@ import (
 	"sync"
 	"unique"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -71,6 +74,7 @@ type slimmer struct {
 // The fields are listed in decision 0043.
 func (s *slimmer) slim(w *kueue.Workload) {
 	w.ManagedFields = nil
+	ownByElasticJob(w)
 	w.Labels, w.Annotations = nil, keptAnnotationsOf(w.Annotations)
 	w.Namespace, w.GenerateName = intern(w.Namespace), ""
 	for i := range w.OwnerReferences {
@@ -95,6 +99,25 @@ func (s *slimmer) slim(w *kueue.Workload) {
 	if a := w.Status.Admission; a != nil {
 		a.ClusterQueue = kueue.ClusterQueueReference(intern(string(a.ClusterQueue)))
 		a.PodSetAssignments = s.assigned(a.PodSetAssignments)
+	}
+}
+
+// ownByElasticJob makes the ElasticJob whose Job a Workload belongs to its controller,
+// beside the Job. The Job has no owner reference to it, and labels of its pods.
+func ownByElasticJob(w *kueue.Workload) {
+	for i := range w.Spec.PodSets {
+		labels := w.Spec.PodSets[i].Template.Labels
+		name, uid := labels[v1alpha1.LabelElasticJob], labels[v1alpha1.LabelElasticJobUID]
+		if name == "" || uid == "" {
+			continue
+		}
+		for j := range w.OwnerReferences {
+			w.OwnerReferences[j].Controller = nil
+		}
+		w.OwnerReferences = append(w.OwnerReferences, metav1.OwnerReference{
+			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ElasticJobKind, Name: name, UID: types.UID(uid), Controller: ptr.To(true),
+		})
+		return
 	}
 }
 

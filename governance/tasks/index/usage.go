@@ -174,5 +174,8 @@ func AdmittedTo(holding []*tasks.Task, queues map[string]bool) (found []*explain
 			}
 		}
 	}
+	if inOrder := (*explain.AdmittedWorkload).Compare; !slices.IsSortedFunc(found, inOrder) { // growth comes before the rest of its task
+		slices.SortFunc(found, inOrder)
+	}
 	return found
 }

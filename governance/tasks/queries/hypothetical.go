@@ -2,10 +2,15 @@ package queries
 
 import (
 	"context"
+	"maps"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // Proposal is a task that is not submitted yet.
@@ -44,4 +49,46 @@ func (s *Service) WouldStart(ctx context.Context, user governance.User, p Propos
 		Ahead:      v.index.CountAhead(p.Namespace, p.Queue, p.Priority),
 		StrictFIFO: c.Queue != nil && c.Queue.StrictFIFO,
 	}, nil
+}
+
+// Room returns how many pods of a proposal's only pod set Kueue would admit now as a task
+// of their own, without a preemption and with nodes for all of them, beside others that are
+// submitted and that Kueue has not come to. It is for controllers: no names are in the
+// answer.
+func (s *Service) Room(ctx context.Context, p Proposal, others []Proposal) (int32, error) {
+	v, err := s.within(ctx, access.Scope{All: true})
+	if err != nil {
+		return 0, err
+	}
+	survey := newSurvey(v)
+	c, err := survey.cluster(ctx, &tasks.Task{Namespace: p.Namespace, Queue: p.Queue})
+	if err != nil {
+		return 0, err
+	}
+	for _, other := range others {
+		if err := survey.reserve(ctx, c, other); err != nil {
+			return 0, err
+		}
+	}
+	return explain.Room(explain.Task{Namespace: p.Namespace, Priority: p.Priority, PodSets: p.PodSets}, c, p.PodSets[0].Count), nil
+}
+
+// reserve counts a proposal as usage of its queue. Which flavor Kueue will assign is not
+// known, so that it counts in each.
+func (s *survey) reserve(ctx context.Context, c *explain.Cluster, p Proposal) error {
+	var local kueue.LocalQueue
+	if err := s.reader.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: p.Queue}, &local); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	q := c.Queues[string(local.Spec.ClusterQueue)]
+	if q == nil {
+		return nil // of another cohort
+	}
+	q.Usage = maps.Clone(q.Usage) // shared by the survey
+	for _, set := range p.PodSets {
+		for fr := range q.Limits {
+			q.Usage[fr] += set.Requests[fr.Resource] * int64(set.Count)
+		}
+	}
+	return nil
 }

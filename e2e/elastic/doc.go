@@ -1,0 +1,3 @@
+// Package elastic has tests only: ElasticJobs on the real Kueue, with the console's
+// controllers.
+package elastic

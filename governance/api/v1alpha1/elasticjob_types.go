@@ -1,0 +1,239 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ElasticState is the state of an ElasticJob.
+type ElasticState string
+
+// The states of an ElasticJob.
+const (
+	ElasticPending   ElasticState = "Pending"   // its minimum waits for quota
+	ElasticRunning   ElasticState = "Running"   // its minimum is admitted
+	ElasticSuspended ElasticState = "Suspended" // spec.suspend is true
+	ElasticSucceeded ElasticState = "Succeeded"
+	ElasticFailed    ElasticState = "Failed"
+)
+
+// Finished reports whether the job has ended.
+func (s ElasticState) Finished() bool { return s == ElasticSucceeded || s == ElasticFailed }
+
+// ElasticFinalizer keeps an ElasticJob until its Jobs and its Service are deleted.
+// They have no owner reference to it: deleting the CustomResourceDefinition deletes
+// all ElasticJobs, and must not end their pods.
+const ElasticFinalizer = "kuota.dev/elastic"
+
+// Labels of the Jobs, pods and the Service of an ElasticJob.
+const (
+	LabelElasticJob       = "kuota.dev/elastic-job"       // the name of the ElasticJob
+	LabelElasticJobUID    = "kuota.dev/elastic-job-uid"   // its UID
+	LabelElasticIncrement = "kuota.dev/elastic-increment" // the number of an increment, from 1; 0 for the base
+)
+
+// ElasticJobKind is the kind of ElasticJobs.
+const ElasticJobKind = "ElasticJob"
+
+// ElasticJob is a training that runs with its minimum of pods, grows into idle
+// compute, and gives back what other tasks need. Its queue and priority class are
+// Kueue's labels kueue.x-k8s.io/queue-name and kueue.x-k8s.io/priority-class.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Namespaced,shortName=ej
+// +kubebuilder:validation:XValidation:rule="self.metadata.name.size() <= 47 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')",message="a name has at most 47 lower-case letters, digits and hyphens, starts with a letter, and ends with a letter or digit"
+// +kubebuilder:printcolumn:name="Size",type=integer,JSONPath=`.status.replicas`
+// +kubebuilder:printcolumn:name="Min",type=integer,JSONPath=`.spec.elasticPolicy.minReplicas`
+// +kubebuilder:printcolumn:name="Max",type=integer,JSONPath=`.spec.elasticPolicy.maxReplicas`
+// +kubebuilder:printcolumn:name="State",type=string,JSONPath=`.status.state`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ElasticJob struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// +required
+	Spec ElasticJobSpec `json:"spec"`
+	// +optional
+	Status ElasticJobStatus `json:"status,omitzero"`
+}
+
+// ElasticJobSpec is the desired state of an ElasticJob.
+// +kubebuilder:validation:XValidation:rule="!has(self.scaleConfig) || self.scaleConfig.all(c, c.replicas >= self.elasticPolicy.minReplicas && c.replicas <= self.elasticPolicy.maxReplicas)",message="scaleConfig has a size outside minReplicas and maxReplicas"
+type ElasticJobSpec struct {
+	// Suspend stops the job: its pods end, and it releases its quota.
+	// +optional
+	Suspend bool `json:"suspend,omitempty"`
+
+	// +required
+	ElasticPolicy ElasticPolicy `json:"elasticPolicy"`
+
+	// ScaleConfig is the environment of pods for each size.
+	// +optional
+	// +listType=map
+	// +listMapKey=replicas
+	// +kubebuilder:validation:MaxItems=64
+	ScaleConfig []ScaleConfig `json:"scaleConfig,omitempty"`
+
+	// Template is the pod that all replicas are created from. It cannot be changed. Its
+	// restart policy is OnFailure unless it is set to Never.
+	// +required
+	Template corev1.PodTemplateSpec `json:"template"`
+
+	// BackoffLimit is how many pods of the minimum can fail before the job fails.
+	// +optional
+	// +kubebuilder:default=6
+	// +kubebuilder:validation:Minimum=0
+	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
+
+	// ActiveDeadlineSeconds is how long the job can run before it fails. The time
+	// counts anew after a preemption of the minimum.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
+}
+
+// ElasticPolicy sets the sizes of a job, and how it scales. The field names are
+// those of HyperPod's elasticPolicy.
+// +kubebuilder:validation:XValidation:rule="self.minReplicas <= self.maxReplicas",message="minReplicas is larger than maxReplicas"
+// +kubebuilder:validation:XValidation:rule="has(self.replicaIncrementStep) != has(self.replicaDiscreteValues)",message="set one of replicaIncrementStep and replicaDiscreteValues"
+// +kubebuilder:validation:XValidation:rule="!has(self.replicaIncrementStep) || (self.maxReplicas - self.minReplicas) % self.replicaIncrementStep == 0",message="maxReplicas cannot be reached from minReplicas in steps of replicaIncrementStep"
+// +kubebuilder:validation:XValidation:rule="!has(self.replicaIncrementStep) || (self.maxReplicas - self.minReplicas) / self.replicaIncrementStep <= 63",message="more than 64 sizes: choose a larger replicaIncrementStep"
+// +kubebuilder:validation:XValidation:rule="!has(self.replicaDiscreteValues) || self.minReplicas in self.replicaDiscreteValues && self.maxReplicas in self.replicaDiscreteValues",message="replicaDiscreteValues must contain minReplicas and maxReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.replicaDiscreteValues) || self.replicaDiscreteValues.all(v, v >= self.minReplicas && v <= self.maxReplicas)",message="replicaDiscreteValues has a size outside minReplicas and maxReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.backoffMaxSeconds) || self.backoffMaxSeconds >= self.minStablePeriodSeconds",message="backoffMaxSeconds is smaller than minStablePeriodSeconds"
+type ElasticPolicy struct {
+	// MinReplicas is the number of pods that the job needs to run. They have the
+	// job's priority class.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	MinReplicas int32 `json:"minReplicas"`
+
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	MaxReplicas int32 `json:"maxReplicas"`
+
+	// ReplicaIncrementStep is the difference between one allowed size and the next.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	ReplicaIncrementStep *int32 `json:"replicaIncrementStep,omitempty"`
+
+	// ReplicaDiscreteValues are the allowed sizes.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:Minimum=1
+	// +kubebuilder:validation:items:Maximum=10000
+	ReplicaDiscreteValues []int32 `json:"replicaDiscreteValues,omitempty"`
+
+	// GracefulShutdownTimeoutInSeconds is how long a pod has to write a checkpoint
+	// after it was asked to end. It is the pods' termination grace period.
+	// +optional
+	// +kubebuilder:default=30
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	GracefulShutdownTimeoutInSeconds int32 `json:"gracefulShutdownTimeoutInSeconds"`
+
+	// ScalingTimeoutInSeconds is how long compute must have been idle before the job
+	// grows into it.
+	// +optional
+	// +kubebuilder:default=60
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	ScalingTimeoutInSeconds int32 `json:"scalingTimeoutInSeconds"`
+
+	// FaultyScaleDownTimeoutInSeconds is how long pods of an increment can be without
+	// a node or failing before the job gives the increment up.
+	// +optional
+	// +kubebuilder:default=30
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	FaultyScaleDownTimeoutInSeconds int32 `json:"faultyScaleDownTimeoutInSeconds"`
+
+	// MinStablePeriodSeconds is how long the job keeps a size before it grows again
+	// after growth was taken back. The time doubles each time growth is taken back
+	// within that time, up to BackoffMaxSeconds.
+	// +optional
+	// +kubebuilder:default=60
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=86400
+	MinStablePeriodSeconds int32 `json:"minStablePeriodSeconds"`
+
+	// +optional
+	// +kubebuilder:default=3600
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=604800
+	BackoffMaxSeconds int32 `json:"backoffMaxSeconds"`
+}
+
+// ScaleConfig is the environment of the pods that start at one size, such as the
+// batch size of each.
+type ScaleConfig struct {
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Replicas int32 `json:"replicas"`
+
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Env []ScaleVariable `json:"env,omitempty"`
+}
+
+// ScaleVariable is an environment variable.
+type ScaleVariable struct {
+	// +required
+	// +kubebuilder:validation:Pattern=`^[A-Za-z_][A-Za-z0-9_]*$`
+	// +kubebuilder:validation:MaxLength=256
+	Name string `json:"name"`
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Value string `json:"value"`
+}
+
+// ElasticJobStatus is the observed state of an ElasticJob.
+type ElasticJobStatus struct {
+	// +optional
+	State ElasticState `json:"state,omitempty"`
+
+	// Replicas is how many pods have quota: 0 or an allowed size.
+	// +optional
+	Replicas int32 `json:"replicas,omitempty"`
+
+	// ObservedGeneration is the generation of the spec that the status belongs to.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// LastScaleTime is when Replicas changed last.
+	// +optional
+	LastScaleTime *metav1.Time `json:"lastScaleTime,omitempty"`
+
+	// GrowsAfter is when the job can grow again, after growth was taken back.
+	// +optional
+	GrowsAfter *metav1.Time `json:"growsAfter,omitempty"`
+
+	// LastRetractionTime is when growth was taken back last.
+	// +optional
+	LastRetractionTime *metav1.Time `json:"lastRetractionTime,omitempty"`
+
+	// Retractions is how often in a row growth was taken back soon.
+	// +optional
+	Retractions int32 `json:"retractions,omitempty"`
+
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=8
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ElasticJobList is a list of ElasticJobs.
+// +kubebuilder:object:root=true
+type ElasticJobList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ElasticJob `json:"items"`
+}

@@ -1,0 +1,266 @@
+package elastic
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+)
+
+var start = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
+
+func policy(change func(*v1alpha1.ElasticPolicy)) v1alpha1.ElasticPolicy {
+	p := v1alpha1.ElasticPolicy{MinReplicas: 4, MaxReplicas: 16, ReplicaIncrementStep: ptr.To[int32](4), ScalingTimeoutInSeconds: 10, FaultyScaleDownTimeoutInSeconds: 30, MinStablePeriodSeconds: 60, BackoffMaxSeconds: 600}
+	if change != nil {
+		change(&p)
+	}
+	return p
+}
+
+func discrete(p *v1alpha1.ElasticPolicy) {
+	p.ReplicaIncrementStep, p.MaxReplicas, p.ReplicaDiscreteValues = nil, 32, []int32{32, 4, 8, 16}
+}
+
+func TestSizes(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy v1alpha1.ElasticPolicy
+		want   []int32
+	}{
+		"equal steps":               {policy(nil), []int32{4, 8, 12, 16}},
+		"discrete in any order":     {policy(discrete), []int32{4, 8, 16, 32}},
+		"a single size":             {policy(func(p *v1alpha1.ElasticPolicy) { p.MaxReplicas = 4 }), []int32{4}},
+		"a step beyond the maximum": {policy(func(p *v1alpha1.ElasticPolicy) { p.MaxReplicas = 7 }), []int32{4}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(c.want, Sizes(c.policy)); diff != "" {
+				t.Errorf("Sizes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// running returns a job whose base has quota, with increments that got theirs one second
+// after another.
+func running(p v1alpha1.ElasticPolicy, increments ...Part) Observed {
+	o := Observed{Job: &v1alpha1.ElasticJob{Spec: v1alpha1.ElasticJobSpec{ElasticPolicy: p}}, Base: &Part{Pods: p.MinReplicas, Phase: Admitted, Reserved: start}}
+	for i, part := range increments {
+		if part.Increment == 0 {
+			part.Increment = i + 1
+		}
+		if part.Phase == "" {
+			part.Phase = Admitted
+		}
+		if part.Phase != Waiting {
+			part.Reserved = start.Add(time.Duration(i+1) * time.Second)
+		}
+		o.Increments = append(o.Increments, part)
+	}
+	return o
+}
+
+func fitting(since time.Time, sizes ...int32) map[int32]time.Time {
+	m := map[int32]time.Time{}
+	for _, s := range sizes {
+		m[s] = since
+	}
+	return m
+}
+
+func TestDecide(t *testing.T) {
+	now := start.Add(time.Hour)
+	long := now.Add(-time.Minute)
+	with := func(o Observed, change func(*Observed)) Observed { change(&o); return o }
+	for name, c := range map[string]struct {
+		observed Observed
+		create   []NewPart
+		delete   []Deletion
+		size     int32
+		state    v1alpha1.ElasticState
+		after    time.Duration
+	}{
+		"nothing exists": {
+			observed: with(running(policy(nil)), func(o *Observed) { o.Base = nil }), state: v1alpha1.ElasticPending,
+		},
+		"grows to the largest size that fitted long enough": {
+			observed: with(running(policy(nil)), func(o *Observed) {
+				o.FitsSince = fitting(long, 8, 12)
+				o.FitsSince[16] = now.Add(-time.Second)
+			}),
+			create: []NewPart{{1, 4}, {2, 4}}, size: 4, state: v1alpha1.ElasticRunning, after: 9 * time.Second,
+		},
+		"unequal steps are created one after another": {
+			observed: with(running(policy(discrete)), func(o *Observed) { o.FitsSince = fitting(long, 8, 16, 32) }),
+			create:   []NewPart{{1, 4}}, size: 4, state: v1alpha1.ElasticRunning,
+		},
+		"an unequal step waits for the next second": {
+			observed: with(running(policy(discrete), Part{Pods: 4}), func(o *Observed) {
+				o.FitsSince = fitting(long, 16)
+				o.Increments[0].Reserved = now
+			}),
+			size: 8, state: v1alpha1.ElasticRunning, after: time.Second,
+		},
+		"a preempted increment is deleted": {
+			observed: with(running(policy(nil), Part{Pods: 4}, Part{Pods: 4}), func(o *Observed) {
+				o.Increments[1].Phase, o.Increments[1].Preempted, o.Increments[1].EvictedAt = Evicted, true, now
+			}),
+			delete: []Deletion{{2, Preemption}}, size: 8, state: v1alpha1.ElasticRunning,
+		},
+		"without one in the middle, equal steps stay": {
+			observed: with(running(policy(nil), Part{Pods: 4}, Part{Pods: 4}), func(o *Observed) { o.Increments[0].Phase = Failed }),
+			delete:   []Deletion{{1, Faulty}}, size: 8, state: v1alpha1.ElasticRunning,
+		},
+		"without one in the middle, unequal steps fall to an allowed size": {
+			observed: with(running(policy(discrete), Part{Pods: 4}, Part{Pods: 8}, Part{Pods: 16}), func(o *Observed) { o.Increments[1].Phase = Failed }),
+			delete:   []Deletion{{2, Faulty}, {3, Uneven}}, size: 8, state: v1alpha1.ElasticRunning,
+		},
+		"growth that a task is entitled to is withdrawn": {
+			observed: with(running(policy(nil), Part{Pods: 4}), func(o *Observed) { o.Increments[0].Claimed = true }),
+			delete:   []Deletion{{1, Claim}}, size: 4, state: v1alpha1.ElasticRunning,
+		},
+		"an increment that Kueue does not admit is deleted": {
+			observed: running(policy(nil), Part{Pods: 4, Phase: Waiting, Created: now.Add(-2 * time.Second)}),
+			delete:   []Deletion{{1, NotAdmitted}}, size: 4, state: v1alpha1.ElasticRunning,
+		},
+		"an increment that was just created stays": {
+			observed: running(policy(nil), Part{Pods: 4, Phase: Waiting, Created: now}), size: 4, state: v1alpha1.ElasticRunning, after: 2 * time.Second,
+		},
+		"a smaller maximum": {
+			observed: with(running(policy(nil), Part{Pods: 4}, Part{Pods: 4}), func(o *Observed) { o.Job.Spec.ElasticPolicy.MaxReplicas = 8 }),
+			delete:   []Deletion{{2, Resized}}, size: 8, state: v1alpha1.ElasticRunning,
+		},
+		"without its minimum, growth goes": {
+			observed: with(running(policy(nil), Part{Pods: 4}), func(o *Observed) { o.Base.Phase = Evicted }),
+			delete:   []Deletion{{1, BaseWaits}}, state: v1alpha1.ElasticPending,
+		},
+		"it does not grow during the backoff": {
+			observed: with(running(policy(nil)), func(o *Observed) {
+				o.FitsSince = fitting(long, 8)
+				o.Job.Status.GrowsAfter = &metav1.Time{Time: now.Add(5 * time.Second)}
+			}),
+			size: 4, state: v1alpha1.ElasticRunning, after: 5 * time.Second,
+		},
+		"faulty pods are given up after a while": {
+			observed: with(running(policy(nil), Part{Pods: 4}, Part{Pods: 4}), func(o *Observed) {
+				o.Increments[0].FaultySince, o.Increments[1].FaultySince = now.Add(-30*time.Second), now.Add(-10*time.Second)
+			}),
+			delete: []Deletion{{1, Faulty}}, size: 8, state: v1alpha1.ElasticRunning, after: 20 * time.Second,
+		},
+		"the base succeeds": {
+			observed: with(running(policy(nil), Part{Pods: 4}), func(o *Observed) { o.Base.Phase = Complete }),
+			delete:   []Deletion{{1, Ended}}, state: v1alpha1.ElasticSucceeded,
+		},
+		"suspended": {
+			observed: with(running(policy(nil), Part{Pods: 4}), func(o *Observed) { o.Job.Spec.Suspend = true }),
+			delete:   []Deletion{{1, Ended}}, state: v1alpha1.ElasticSuspended,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := Decide(c.observed, now)
+			if diff := cmp.Diff(c.create, got.Create); diff != "" {
+				t.Errorf("created (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(c.delete, got.Delete); diff != "" {
+				t.Errorf("deleted (-want +got):\n%s", diff)
+			}
+			if got.Status.Replicas != c.size || got.Status.State != c.state || got.After != c.after {
+				t.Errorf("got size %d, %s, again after %s; want %d, %s, %s", got.Status.Replicas, got.Status.State, got.After, c.size, c.state, c.after)
+			}
+		})
+	}
+}
+
+// Growth that is taken back soon makes the job wait twice as long each time, up to the
+// maximum. A retraction is counted once, however often it is decided about.
+func TestBackoff(t *testing.T) {
+	p := policy(nil)
+	at := start
+	var status v1alpha1.ElasticJobStatus
+	for i, want := range []time.Duration{60, 120, 240, 480, 600, 600} {
+		o := running(p, Part{Pods: 4})
+		o.Job.Status = status
+		o.Increments[0].Reserved = at
+		at = at.Add(10 * time.Second)
+		o.Increments[0].Phase, o.Increments[0].Preempted, o.Increments[0].EvictedAt = Evicted, true, at
+		status = Decide(o, at).Status
+		o.Job.Status = status
+		again := Decide(o, at.Add(time.Second)).Status
+		if got := status.GrowsAfter.Sub(at); got != want*time.Second || !again.GrowsAfter.Equal(status.GrowsAfter) || again.Retractions != status.Retractions {
+			t.Errorf("retraction %d: grows after %s and %d retractions, then %d; want %s", i+1, got, status.Retractions, again.Retractions, want*time.Second)
+		}
+		at = status.GrowsAfter.Time
+	}
+	o := running(p, Part{Pods: 4})
+	o.Job.Status = status
+	o.Increments[0].Reserved = at
+	at = at.Add(time.Hour)
+	o.Increments[0].Phase, o.Increments[0].Preempted, o.Increments[0].EvictedAt = Evicted, true, at
+	if got := Decide(o, at).Status.GrowsAfter.Sub(at); got != time.Minute {
+		t.Errorf("after a stable hour it grows after %s, want 1m", got)
+	}
+}
+
+// Whatever happens to increments, what stays is an allowed size, no number is used twice,
+// and no larger size than the maximum is asked for.
+func TestDecideKeepsAllowedSizes(t *testing.T) {
+	for seed := range uint64(5000) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		p := policy(nil)
+		if r.IntN(2) == 0 {
+			p = policy(discrete)
+		}
+		o, now := running(p), start
+		for range 40 {
+			now = now.Add(time.Duration(r.IntN(20000)) * time.Millisecond)
+			for i := range o.Increments {
+				part := &o.Increments[i]
+				switch r.IntN(12) {
+				case 0, 1, 2, 3:
+					if part.Phase == Waiting {
+						part.Phase, part.Reserved = Admitted, now.Truncate(time.Second)
+					}
+				case 4:
+					part.Phase, part.Preempted, part.EvictedAt = Evicted, true, now
+				case 5:
+					part.Phase = Failed
+				case 6:
+					part.Claimed = part.Phase == Admitted
+				case 7:
+					part.FaultySince = now
+				}
+			}
+			o.FitsSince = map[int32]time.Time{}
+			for _, s := range Sizes(p) {
+				if r.IntN(3) > 0 {
+					o.FitsSince[s] = now.Add(-time.Minute)
+				}
+			}
+			d := Decide(o, now)
+			if !slices.Contains(Sizes(p), d.Status.Replicas) {
+				t.Fatalf("seed %d: size %d is not allowed", seed, d.Status.Replicas)
+			}
+			for _, deleted := range d.Delete {
+				o.Increments = slices.DeleteFunc(o.Increments, func(p Part) bool { return p.Increment == deleted.Increment })
+			}
+			wanted := p.MinReplicas
+			for _, created := range d.Create {
+				if slices.ContainsFunc(o.Increments, func(p Part) bool { return p.Increment == created.Increment }) {
+					t.Fatalf("seed %d: increment %d exists", seed, created.Increment)
+				}
+				o.Increments = append(o.Increments, Part{Increment: created.Increment, Pods: created.Pods, Phase: Waiting, Created: now.Truncate(time.Second)})
+			}
+			for _, part := range o.Increments {
+				wanted += part.Pods
+			}
+			if !slices.Contains(Sizes(p), wanted) {
+				t.Fatalf("seed %d: asks for size %d, which is not allowed", seed, wanted)
+			}
+			o.Job.Status = d.Status
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package elastic
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/tasks/queries"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// memory is since when conditions last that no object records. After a restart they
+// begin again.
+type memory struct {
+	mu     sync.Mutex
+	fits   map[types.UID]map[int32]time.Time // since when each size fits, by ElasticJob
+	faulty map[types.UID]time.Time           // by increment Job
+
+	// created are the increments that the cache does not have yet, with the times of
+	// their creation.
+	created map[types.NamespacedName]creation
+
+	claims   []queries.Claimed
+	claimsAt time.Time
+}
+
+// creation is an increment that was created.
+type creation struct {
+	at       time.Time
+	proposal queries.Proposal
+}
+
+// recordCreation records that an increment was created.
+func (m *memory) recordCreation(job types.NamespacedName, p queries.Proposal, now time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.created == nil {
+		m.created = map[types.NamespacedName]creation{}
+	}
+	m.created[job] = creation{now, p}
+}
+
+// createdWithout returns the increments that were created and that the cache does not have.
+// cached reports whether it has a Job.
+func (m *memory) createdWithout(cached func(types.NamespacedName) bool, now time.Time) (list []queries.Proposal) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	maps.DeleteFunc(m.created, func(job types.NamespacedName, c creation) bool { return cached(job) || now.Sub(c.at) > admissionGrace })
+	for _, c := range m.created {
+		list = append(list, c.proposal)
+	}
+	return list
+}
+
+// claimed returns claims that are at most half of lookAgain old, and reads them otherwise.
+func (m *memory) claimed(now time.Time, read func() ([]queries.Claimed, error)) ([]queries.Claimed, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if now.Sub(m.claimsAt) < lookAgain/2 {
+		return m.claims, nil
+	}
+	claims, err := read()
+	if err == nil {
+		m.claims, m.claimsAt = claims, now
+	}
+	return claims, err
+}
+
+// fitsSince records which sizes fit now, the size of the job plus room, and returns
+// since when each does.
+func (m *memory) fitsSince(e *v1alpha1.ElasticJob, size, room int32, now time.Time) map[int32]time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before := m.fits[e.UID]
+	fits := map[int32]time.Time{}
+	for _, s := range Sizes(e.Spec.ElasticPolicy) {
+		if s <= size || s > size+room {
+			continue
+		}
+		fits[s] = now
+		if since, ok := before[s]; ok {
+			fits[s] = since
+		}
+	}
+	if m.fits == nil {
+		m.fits = map[types.UID]map[int32]time.Time{}
+	}
+	m.fits[e.UID] = fits
+	return maps.Clone(fits)
+}
+
+// forgetFits makes an ElasticJob wait again before it grows.
+func (m *memory) forgetFits(e types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.fits, e)
+}
+
+// faultySince records whether a Job is faulty, and returns since when; zero if it is
+// not.
+func (m *memory) faultySince(job *batchv1.Job, faulty bool, now time.Time) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !faulty {
+		delete(m.faulty, job.UID)
+		return time.Time{}
+	}
+	if m.faulty == nil {
+		m.faulty = map[types.UID]time.Time{}
+	}
+	if _, known := m.faulty[job.UID]; !known {
+		m.faulty[job.UID] = now
+	}
+	return m.faulty[job.UID]
+}
+
+// forget forgets an ElasticJob and its Jobs.
+func (m *memory) forget(e types.UID, parts ...types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.fits, e)
+	maps.DeleteFunc(m.faulty, func(uid types.UID, _ time.Time) bool { return slices.Contains(parts, uid) })
+}

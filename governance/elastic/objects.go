@@ -1,0 +1,163 @@
+package elastic
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/desired"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
+)
+
+const queueLabel = "kueue.x-k8s.io/queue-name"
+
+// rendezvousPort is the port of torchrun's rendezvous.
+const rendezvousPort = 29400
+
+// maxRestarts is how often torchrun restarts its workers: each change of size can end
+// them.
+const maxRestarts = 1000
+
+// scaleConfigVariable is the environment variable that contains spec.scaleConfig, as a
+// JSON object from a size to its variables. Pods keep running when the size changes, so
+// a script reads it when its workers start.
+const scaleConfigVariable = "KUOTA_SCALE_CONFIG"
+
+// BaseName returns the name of the Job that runs the minimum of an ElasticJob.
+func BaseName(job string) string { return job + "-base" }
+
+// IncrementName returns the name of the Job of increment n, from 1.
+func IncrementName(job string, n int) string { return fmt.Sprintf("%s-grow-%d", job, n) }
+
+// ServiceName returns the name of the headless Service of an ElasticJob.
+func ServiceName(job string) string { return job + "-pods" }
+
+// Base returns the Job of the minimum.
+func Base(e *v1alpha1.ElasticJob) *batchv1.Job {
+	job := part(e, BaseName(e.Name), 0, e.Spec.ElasticPolicy.MinReplicas)
+	if class := e.Labels[desired.PriorityClassLabel]; class != "" {
+		job.Labels[desired.PriorityClassLabel] = class
+	}
+	job.Spec.BackoffLimit = e.Spec.BackoffLimit
+	job.Spec.ActiveDeadlineSeconds = e.Spec.ActiveDeadlineSeconds
+	return job
+}
+
+// Increment returns the Job of increment n, from 1. Its pods may fail any number of
+// times: the ElasticJob gives a faulty increment up.
+func Increment(e *v1alpha1.ElasticJob, n int, pods int32) *batchv1.Job {
+	job := part(e, IncrementName(e.Name, n), n, pods)
+	job.Labels[desired.PriorityClassLabel] = desired.GrowthClass
+	job.Spec.BackoffLimit = ptr.To[int32](1000)
+	return job
+}
+
+// part returns a suspended Job of the template; Kueue starts it. It has no owner
+// reference: see v1alpha1.ElasticFinalizer.
+func part(e *v1alpha1.ElasticJob, name string, n int, pods int32) *batchv1.Job {
+	labels := map[string]string{v1alpha1.LabelElasticJob: e.Name, v1alpha1.LabelElasticJobUID: string(e.UID), v1alpha1.LabelElasticIncrement: strconv.Itoa(n)}
+	template := *e.Spec.Template.DeepCopy()
+	template.Labels = merged(template.Labels, labels)
+	labels[queueLabel], labels[desired.LabelManagedBy] = e.Labels[queueLabel], desired.ManagedBy
+	spec := &template.Spec
+	spec.Subdomain = ServiceName(e.Name)
+	spec.TerminationGracePeriodSeconds = ptr.To(int64(e.Spec.ElasticPolicy.GracefulShutdownTimeoutInSeconds))
+	if spec.RestartPolicy == "" || spec.RestartPolicy == corev1.RestartPolicyAlways {
+		spec.RestartPolicy = corev1.RestartPolicyNever
+	}
+	for i := range spec.Containers {
+		spec.Containers[i].Env = withDefaults(spec.Containers[i].Env, environment(e))
+	}
+	job := &batchv1.Job{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name, Labels: labels},
+		Spec: batchv1.JobSpec{
+			Suspend: ptr.To(true), Parallelism: ptr.To(pods), Completions: ptr.To(pods), CompletionMode: ptr.To(batchv1.IndexedCompletion),
+			Template: template,
+		},
+	}
+	if spec.RestartPolicy == corev1.RestartPolicyNever { // a pod of a lost node has not failed
+		job.Spec.PodFailurePolicy = &batchv1.PodFailurePolicy{Rules: []batchv1.PodFailurePolicyRule{{
+			Action:          batchv1.PodFailurePolicyActionIgnore,
+			OnPodConditions: []batchv1.PodFailurePolicyOnPodConditionsPattern{{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue}},
+		}}}
+	}
+	return job
+}
+
+// Service returns the headless Service by which pods find the first pod of the base,
+// where torchrun's rendezvous is.
+func Service(e *v1alpha1.ElasticJob) *corev1.Service {
+	return &corev1.Service{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Service"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: e.Namespace, Name: ServiceName(e.Name),
+			Labels: map[string]string{v1alpha1.LabelElasticJob: e.Name, v1alpha1.LabelElasticJobUID: string(e.UID), desired.LabelManagedBy: desired.ManagedBy},
+		},
+		Spec: corev1.ServiceSpec{
+			ClusterIP: corev1.ClusterIPNone, PublishNotReadyAddresses: true,
+			Selector: map[string]string{v1alpha1.LabelElasticJobUID: string(e.UID)},
+			Ports:    []corev1.ServicePort{{Name: "rendezvous", Port: rendezvousPort, TargetPort: intstr.FromInt32(rendezvousPort)}},
+		},
+	}
+}
+
+// environment returns the variables by which torchrun is elastic without arguments.
+func environment(e *v1alpha1.ElasticJob) []corev1.EnvVar {
+	p := e.Spec.ElasticPolicy
+	vars := []corev1.EnvVar{
+		{Name: "PET_NNODES", Value: fmt.Sprintf("%d:%d", p.MinReplicas, p.MaxReplicas)},
+		{Name: "PET_RDZV_BACKEND", Value: "c10d"},
+		{Name: "PET_RDZV_ENDPOINT", Value: fmt.Sprintf("%s-0.%s:%d", BaseName(e.Name), ServiceName(e.Name), rendezvousPort)},
+		{Name: "PET_RDZV_ID", Value: string(e.UID)},
+		{Name: "PET_MAX_RESTARTS", Value: strconv.Itoa(maxRestarts)},
+	}
+	if len(e.Spec.ScaleConfig) > 0 {
+		vars = append(vars, corev1.EnvVar{Name: scaleConfigVariable, Value: scaleConfig(e.Spec.ScaleConfig)})
+	}
+	return vars
+}
+
+// scaleConfig returns the value of scaleConfigVariable.
+func scaleConfig(config []v1alpha1.ScaleConfig) string {
+	bySize := map[string]map[string]string{}
+	for _, c := range config {
+		values := map[string]string{}
+		for _, v := range c.Env {
+			values[v.Name] = v.Value
+		}
+		bySize[strconv.Itoa(int(c.Replicas))] = values
+	}
+	text, err := json.Marshal(bySize) // maps are written in order
+	if err != nil {
+		return "{}" // maps of strings have no such error
+	}
+	return string(text)
+}
+
+// withDefaults appends the variables that env does not have.
+func withDefaults(env, defaults []corev1.EnvVar) []corev1.EnvVar {
+	for _, d := range defaults {
+		if !slices.ContainsFunc(env, func(v corev1.EnvVar) bool { return v.Name == d.Name }) {
+			env = append(env, d)
+		}
+	}
+	return env
+}
+
+func merged(a, b map[string]string) map[string]string {
+	all := maps.Clone(a)
+	if all == nil {
+		all = map[string]string{}
+	}
+	maps.Copy(all, b)
+	return all
+}

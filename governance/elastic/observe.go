@@ -1,0 +1,136 @@
+package elastic
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// jobs are the Jobs of one ElasticJob, by increment; 0 is the base.
+type jobs map[int]*batchv1.Job
+
+// read reads the Jobs of an ElasticJob. Jobs that only carry its labels are not among
+// them: each has the name of its number.
+func (r *Reconciler) read(ctx context.Context, e *v1alpha1.ElasticJob) (jobs, error) {
+	var list batchv1.JobList
+	if err := r.Parts.List(ctx, &list, client.InNamespace(e.Namespace), client.MatchingLabels{v1alpha1.LabelElasticJobUID: string(e.UID)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Jobs of ElasticJob %s/%s: %w", e.Namespace, e.Name, err)
+	}
+	all := jobs{}
+	for i := range list.Items {
+		job := &list.Items[i]
+		n, err := strconv.Atoi(job.Labels[v1alpha1.LabelElasticIncrement])
+		if err != nil || n < 0 || job.Name != partName(e.Name, n) {
+			continue
+		}
+		all[n] = job
+	}
+	return all, nil
+}
+
+func partName(job string, n int) string {
+	if n == 0 {
+		return BaseName(job)
+	}
+	return IncrementName(job, n)
+}
+
+// observe returns the state of an ElasticJob, without where it fits.
+func (r *Reconciler) observe(ctx context.Context, e *v1alpha1.ElasticJob, all jobs) (Observed, error) {
+	o := Observed{Job: e}
+	workloads, err := r.workloads(ctx, e.Namespace)
+	if err != nil {
+		return o, err
+	}
+	for n, job := range all {
+		p := Part{Increment: n, Pods: ptr.Deref(job.Spec.Parallelism, 0), Created: job.CreationTimestamp.Time, Deleting: job.DeletionTimestamp != nil, Phase: Waiting}
+		for _, w := range workloads[job.UID] {
+			p.read(w)
+		}
+		p.readJob(job)
+		if n == 0 {
+			o.Base = &p
+			continue
+		}
+		if p.FaultySince = r.memory.faultySince(job, p.Phase == Admitted && faulty(job), r.Now()); p.Phase != Admitted {
+			p.FaultySince = time.Time{}
+		}
+		o.Increments = append(o.Increments, p)
+	}
+	return o, nil
+}
+
+// workloads returns the Workloads of a namespace by the UIDs of their owners.
+func (r *Reconciler) workloads(ctx context.Context, namespace string) (map[types.UID][]*kueue.Workload, error) {
+	var list kueue.WorkloadList
+	if err := r.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list Workloads of namespace %s: %w", namespace, err)
+	}
+	byOwner := map[types.UID][]*kueue.Workload{}
+	for i := range list.Items {
+		if owner := jobOf(&list.Items[i]); owner != nil {
+			byOwner[owner.UID] = append(byOwner[owner.UID], &list.Items[i])
+		}
+	}
+	return byOwner, nil
+}
+
+// jobOf returns the reference of a Workload to its Job; nil for none. The console's cache
+// names the ElasticJob as the controller.
+func jobOf(w client.Object) *metav1.OwnerReference {
+	references := w.GetOwnerReferences()
+	if i := slices.IndexFunc(references, func(o metav1.OwnerReference) bool { return o.Kind == "Job" }); i >= 0 {
+		return &references[i]
+	}
+	return nil
+}
+
+// read sets the phase from the conditions of its Workload.
+func (p *Part) read(w *kueue.Workload) {
+	get := func(name string) *metav1.Condition {
+		if c := meta.FindStatusCondition(w.Status.Conditions, name); c != nil && c.Status == metav1.ConditionTrue {
+			return c
+		}
+		return nil
+	}
+	p.workload = w.UID
+	reserved, evicted := get(kueue.WorkloadQuotaReserved), get(kueue.WorkloadEvicted)
+	if reserved != nil {
+		p.Phase, p.Reserved = Admitted, reserved.LastTransitionTime.Time
+	}
+	if evicted != nil {
+		p.Phase, p.EvictedAt, p.Preempted = Evicted, evicted.LastTransitionTime.Time, evicted.Reason == kueue.WorkloadEvictedByPreemption
+	}
+}
+
+// readJob sets the phase of a Job that has ended.
+func (p *Part) readJob(job *batchv1.Job) {
+	for _, c := range job.Status.Conditions {
+		switch {
+		case c.Status != "True":
+		case c.Type == batchv1.JobComplete, c.Type == batchv1.JobSuccessCriteriaMet:
+			p.Phase = Complete
+		case c.Type == batchv1.JobFailed, c.Type == batchv1.JobFailureTarget:
+			p.Phase = Failed
+		}
+	}
+}
+
+// faulty reports whether pods of a running Job have failed and are not replaced by
+// ready ones.
+func faulty(job *batchv1.Job) bool {
+	s := &job.Status
+	return s.Failed > 0 && ptr.Deref(s.Ready, 0)+s.Succeeded < ptr.Deref(job.Spec.Parallelism, 0)
+}

@@ -1,0 +1,344 @@
+package elastic
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/loopguard"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/queries"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// fieldOwner is the field manager of what this package writes.
+const fieldOwner = client.FieldOwner(cluster.FieldManager + "-elastic")
+
+const (
+	// lookAgain is how often a job below its maximum looks for room, and a job above its
+	// minimum for claims.
+	lookAgain = 500 * time.Millisecond
+	// staleInterval is after how long a job is reconciled again that changed meanwhile.
+	staleInterval = 50 * time.Millisecond
+)
+
+// Room returns how many pods of a proposal Kueue would admit now without a preemption,
+// beside others that wait for it.
+type Room func(ctx context.Context, p queries.Proposal, others []queries.Proposal) (int32, error)
+
+// Claims returns the growth that waiting tasks are entitled to.
+type Claims func(ctx context.Context) ([]queries.Claimed, error)
+
+// Reconciler carries out the decisions about ElasticJobs. It reconciles one at a time,
+// so that two jobs do not grow into the same room.
+type Reconciler struct {
+	client.Client               // reads from the cache of the console, and writes
+	APIReader     client.Reader // reads from the API server
+	Parts         client.Reader // a cache of Jobs and Services with v1alpha1.LabelElasticJobUID
+	Room          Room
+	Claims        Claims
+	Now           func() time.Time
+
+	memory memory
+}
+
+// Reconcile decides about one ElasticJob and carries out the decision.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	e := &v1alpha1.ElasticJob{}
+	if err := r.Get(ctx, request.NamespacedName, e); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	parts, err := r.read(ctx, e)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if e.DeletionTimestamp != nil {
+		return r.finalize(ctx, e, parts)
+	}
+	if e.Status.State.Finished() && len(parts) <= 1 {
+		return ctrl.Result{}, nil
+	}
+	if err := r.patchFinalizers(ctx, e, controllerutil.AddFinalizer); err != nil {
+		return ctrl.Result{}, client.IgnoreNotFound(err)
+	}
+	o, err := r.observe(ctx, e, parts)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if err := r.setClaimed(ctx, &o); err != nil {
+		return ctrl.Result{}, err
+	}
+	looking, err := r.findRoom(ctx, &o)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	d := Decide(o, r.Now())
+	if err := r.apply(ctx, e, parts, d); apierrors.IsConflict(err) {
+		return ctrl.Result{RequeueAfter: staleInterval}, nil // the cache is behind
+	} else if err != nil {
+		return ctrl.Result{}, err
+	}
+	after := d.After
+	if (looking || len(o.Increments) > 0) && (after == 0 || after > lookAgain) {
+		after = lookAgain
+	}
+	return ctrl.Result{RequeueAfter: after}, nil
+}
+
+// setClaimed sets which increments a waiting task is entitled to.
+func (r *Reconciler) setClaimed(ctx context.Context, o *Observed) error {
+	if len(o.Increments) == 0 {
+		return nil
+	}
+	claims, err := r.memory.claimed(r.Now(), func() ([]queries.Claimed, error) { return r.Claims(ctx) })
+	if err != nil {
+		return err
+	}
+	for i := range o.Increments {
+		p := &o.Increments[i]
+		p.Claimed = p.Phase == Admitted && slices.ContainsFunc(claims, func(c queries.Claimed) bool { return c.Growth == p.workload })
+	}
+	return nil
+}
+
+// findRoom sets which sizes fit, and reports whether the job can grow at all.
+func (r *Reconciler) findRoom(ctx context.Context, o *Observed) (looking bool, err error) {
+	e := o.Job
+	if o.Base == nil || o.Base.Phase != Admitted || e.Spec.Suspend {
+		r.memory.forgetFits(e.UID)
+		return false, nil
+	}
+	size := o.Base.Pods
+	for _, p := range o.Increments {
+		if !p.Deleting && (p.Phase == Admitted || p.Phase == Waiting) {
+			size += p.Pods
+		}
+	}
+	most := e.Spec.ElasticPolicy.MaxReplicas - size
+	if most <= 0 {
+		r.memory.forgetFits(e.UID)
+		return false, nil
+	}
+	waiting, err := r.waiting(ctx)
+	if err != nil {
+		return false, err
+	}
+	room, err := r.Room(ctx, proposal(Increment(e, 1, most)), waiting)
+	if err != nil {
+		return false, err
+	}
+	o.FitsSince = r.memory.fitsSince(e, size, room, r.Now())
+	return true, nil
+}
+
+// waiting returns the increments of all ElasticJobs that Kueue has not started.
+func (r *Reconciler) waiting(ctx context.Context) (list []queries.Proposal, err error) {
+	var all batchv1.JobList
+	if err := r.Parts.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list the Jobs of ElasticJobs: %w", err)
+	}
+	cached := map[types.NamespacedName]bool{}
+	for i := range all.Items {
+		job := &all.Items[i]
+		cached[client.ObjectKeyFromObject(job)] = true
+		if job.Labels[v1alpha1.LabelElasticIncrement] != "0" && ptr.Deref(job.Spec.Suspend, false) && job.DeletionTimestamp == nil {
+			list = append(list, proposal(job))
+		}
+	}
+	return append(list, r.memory.createdWithout(func(job types.NamespacedName) bool { return cached[job] }, r.Now())...), nil
+}
+
+// proposal returns an increment as a task that is not submitted.
+func proposal(job *batchv1.Job) queries.Proposal {
+	spec, n := &job.Spec.Template.Spec, ptr.Deref(job.Spec.Parallelism, 0)
+	return queries.Proposal{
+		Namespace: job.Namespace, Queue: job.Labels[queueLabel], Priority: desired.GrowthPriority,
+		PodSets: []explain.PodSet{{Name: "main", Count: n, MinCount: n, Requests: tasks.PodRequests(spec), Spec: spec}},
+	}
+}
+
+// apply carries out a decision. The status comes first: it records that growth was taken
+// back, which the deleted increment shows no longer.
+func (r *Reconciler) apply(ctx context.Context, e *v1alpha1.ElasticJob, parts jobs, d Decision) error {
+	if !equality.Semantic.DeepEqual(e.Status, d.Status) {
+		before := e.DeepCopy()
+		e.Status = d.Status
+		if err := r.Status().Patch(ctx, e, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldOwner); err != nil {
+			return client.IgnoreNotFound(err)
+		}
+	}
+	var failed []error
+	for _, deletion := range d.Delete {
+		if deletion.Cause == NotAdmitted {
+			r.memory.forgetFits(e.UID)
+		}
+		failed = append(failed, r.deleteJob(ctx, parts[deletion.Increment]))
+	}
+	if d.DeleteBase {
+		failed = append(failed, r.deleteJob(ctx, parts[0]))
+	}
+	if base := parts[0]; base != nil && base.DeletionTimestamp == nil && !d.Status.State.Finished() {
+		failed = append(failed, r.setActive(ctx, e, base), r.setClass(ctx, e, base))
+	}
+	if d.CreateBase {
+		failed = append(failed, r.create(ctx, Service(e)), r.create(ctx, Base(e)))
+	}
+	if len(d.Create) > 0 {
+		if err := r.applyGrowthClass(ctx); err != nil {
+			return errors.Join(append(failed, err)...)
+		}
+	}
+	for _, p := range d.Create {
+		job := Increment(e, p.Increment, p.Pods)
+		r.memory.recordCreation(client.ObjectKeyFromObject(job), proposal(job), r.Now())
+		failed = append(failed, r.create(ctx, job))
+	}
+	return errors.Join(failed...)
+}
+
+// create creates an object unless it exists.
+func (r *Reconciler) create(ctx context.Context, object client.Object) error {
+	if err := r.Create(ctx, object, fieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
+		return fmt.Errorf("create %s %s/%s: %w", object.GetObjectKind().GroupVersionKind().Kind, object.GetNamespace(), object.GetName(), err)
+	}
+	return nil
+}
+
+// deleteJob deletes a Job, and its pods with their grace period.
+func (r *Reconciler) deleteJob(ctx context.Context, job *batchv1.Job) error {
+	if job == nil || job.DeletionTimestamp != nil {
+		return nil
+	}
+	background, uid := metav1.DeletePropagationBackground, job.UID
+	err := r.Delete(ctx, job, &client.DeleteOptions{PropagationPolicy: &background, Preconditions: &metav1.Preconditions{UID: &uid}})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // a conflict is another Job of the same name
+		return fmt.Errorf("delete Job %s/%s: %w", job.Namespace, job.Name, err)
+	}
+	return nil
+}
+
+// setActive activates the Workload of the base, or deactivates it while the job is
+// suspended.
+func (r *Reconciler) setActive(ctx context.Context, e *v1alpha1.ElasticJob, base *batchv1.Job) error {
+	workloads, err := r.workloads(ctx, e.Namespace)
+	if err != nil {
+		return err
+	}
+	for _, w := range workloads[base.UID] {
+		_, held := loopguard.MarkOf(w) // the loop guard activates it again
+		if active := w.Spec.Active == nil || *w.Spec.Active; held || active != e.Spec.Suspend {
+			continue
+		}
+		patch := fmt.Appendf(nil, `{"spec":{"active":%t}}`, !e.Spec.Suspend)
+		if err := r.Patch(ctx, w.DeepCopy(), client.RawPatch(types.MergePatchType, patch), fieldOwner); client.IgnoreNotFound(err) != nil {
+			return fmt.Errorf("set active of Workload %s/%s: %w", w.Namespace, w.Name, err)
+		}
+	}
+	return nil
+}
+
+// setClass sets the priority class of the base, which Kueue copies to its Workload.
+func (r *Reconciler) setClass(ctx context.Context, e *v1alpha1.ElasticJob, base *batchv1.Job) error {
+	class := e.Labels[desired.PriorityClassLabel]
+	if class == "" || base.Labels[desired.PriorityClassLabel] == class {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": base.UID, "labels": map[string]string{desired.PriorityClassLabel: class}}})
+	if err != nil {
+		return err
+	}
+	if err := r.Patch(ctx, base.DeepCopy(), client.RawPatch(types.MergePatchType, patch), fieldOwner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("set the priority class of Job %s/%s: %w", base.Namespace, base.Name, err)
+	}
+	return nil
+}
+
+// applyGrowthClass creates the priority class of growth unless it exists.
+func (r *Reconciler) applyGrowthClass(ctx context.Context) error {
+	var class kueue.WorkloadPriorityClass
+	switch err := r.Get(ctx, client.ObjectKey{Name: desired.GrowthClass}, &class); {
+	case err == nil && class.Value == desired.GrowthPriority:
+		return nil
+	case client.IgnoreNotFound(err) != nil:
+		return fmt.Errorf("read WorkloadPriorityClass %s: %w", desired.GrowthClass, err)
+	}
+	if err := r.Apply(ctx, desired.Growth(), client.FieldOwner(cluster.FieldManager), client.ForceOwnership); err != nil {
+		return fmt.Errorf("apply WorkloadPriorityClass %s: %w", desired.GrowthClass, err)
+	}
+	return nil
+}
+
+// finalize deletes the parts of a deleted ElasticJob, and then its finalizer. While its
+// CustomResourceDefinition is deleted, and in a namespace that is no longer a team's, the
+// parts stay.
+func (r *Reconciler) finalize(ctx context.Context, e *v1alpha1.ElasticJob, parts jobs) (ctrl.Result, error) {
+	if !controllerutil.ContainsFinalizer(e, v1alpha1.ElasticFinalizer) {
+		return ctrl.Result{}, nil
+	}
+	release, err := r.crdDeleted(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	if !release {
+		var failed []error
+		for _, job := range parts {
+			failed = append(failed, r.deleteJob(ctx, job))
+		}
+		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: ServiceName(e.Name)}}
+		failed = append(failed, client.IgnoreNotFound(r.Delete(ctx, service)))
+		err := errors.Join(failed...)
+		release = apierrors.IsForbidden(err) // the team was deleted: Kuota does not write to its namespace any more
+		if err != nil && !release {
+			return ctrl.Result{}, err
+		}
+		if len(parts) > 0 && !release { // an event follows when they are deleted
+			return ctrl.Result{RequeueAfter: time.Second}, nil
+		}
+	}
+	uids := make([]types.UID, 0, len(parts))
+	for _, job := range parts {
+		uids = append(uids, job.UID)
+	}
+	r.memory.forget(e.UID, uids...)
+	return ctrl.Result{}, client.IgnoreNotFound(r.patchFinalizers(ctx, e, controllerutil.RemoveFinalizer))
+}
+
+// crdDeleted reports whether the CustomResourceDefinition of ElasticJobs is being
+// deleted.
+func (r *Reconciler) crdDeleted(ctx context.Context) (bool, error) {
+	crd := &metav1.PartialObjectMetadata{}
+	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	err := r.APIReader.Get(ctx, client.ObjectKey{Name: "elasticjobs." + v1alpha1.GroupVersion.Group}, crd)
+	if err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	return crd.DeletionTimestamp != nil, nil
+}
+
+// patchFinalizers writes the finalizers that change sets, and nothing else.
+func (r *Reconciler) patchFinalizers(ctx context.Context, e *v1alpha1.ElasticJob, change func(client.Object, string) bool) error {
+	before := e.DeepCopy()
+	if !change(e, v1alpha1.ElasticFinalizer) {
+		return nil
+	}
+	return r.Patch(ctx, e, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}), fieldOwner)
+}

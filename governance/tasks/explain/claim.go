@@ -1,0 +1,85 @@
+package explain
+
+import (
+	"slices"
+
+	"kuota.dev/kuota/governance/quota"
+)
+
+// Claim returns which of growth a waiting task is entitled to, as indices: the task fits
+// once these are gone, and not before. growth is what pods of elastic tasks beyond their
+// minimum use, in the order in which it is given back. A task is entitled to the growth of
+// its own queue and, within its queue's nominal quota, to that of queues that borrow. nil if
+// the task fits now, or does not fit without all growth either.
+func Claim(t Task, c *Cluster, growth []*AdmittedWorkload) (claimed []int) {
+	if _, stopped := checkPreconditions(t, c); stopped || uncoveredResource(t, c.Queue) != "" {
+		return nil
+	}
+	all := demands(t, c)
+	l := newSnapshot(c, all)
+	if l.fitsNow(all) {
+		return nil
+	}
+	take := func(may func(*AdmittedWorkload) bool) bool {
+		for i, g := range growth {
+			w := l.workload(g)
+			if slices.Contains(claimed, i) || w.account == nil || !slices.ContainsFunc(w.usage, func(amount int64) bool { return amount > 0 }) || !may(g) {
+				continue
+			}
+			l.removeUsage(w)
+			if claimed = append(claimed, i); l.fitsNow(all) {
+				return true
+			}
+		}
+		return false
+	}
+	own := func(g *AdmittedWorkload) bool { return g.Queue == c.Queue.Name }
+	borrowed := func(g *AdmittedWorkload) bool { return !own(g) && l.borrowingAny(g.Queue) }
+	if !take(own) && (!l.withinNominal(all) || !take(borrowed)) {
+		return nil
+	}
+	// The first ones may not be needed after all, as in Kueue's preemption.
+	for i := len(claimed) - 2; i >= 0; i-- {
+		w := l.workload(growth[claimed[i]])
+		if l.addUsage(w); l.fitsNow(all) {
+			claimed = slices.Delete(claimed, i, i+1)
+		} else {
+			l.removeUsage(w)
+		}
+	}
+	return claimed
+}
+
+// borrowingAny reports whether a queue uses more than its nominal quota of anything that
+// the task requests.
+func (l *snapshot) borrowingAny(queue string) bool {
+	a := l.queues[queue]
+	for i := range l.cohort {
+		if a != nil && a.usage[i] > a.limits[i].Nominal {
+			return true
+		}
+	}
+	return false
+}
+
+// withinNominal reports whether the task and what its queue uses are within the queue's
+// nominal quota, in some flavor of each demand.
+func (l *snapshot) withinNominal(all []demand) bool {
+	for _, d := range all {
+		if !slices.ContainsFunc(d.flavors, func(m match) bool {
+			need := map[int]int64{}
+			for _, name := range d.resources {
+				need[l.index[quota.FlavorResource{Flavor: m.flavor, Resource: name}]] += d.requests[name] * d.pods
+			}
+			for i, amount := range need {
+				if l.own.usage[i]+amount > l.own.limits[i].Nominal {
+					return false
+				}
+			}
+			return m.mismatch == ""
+		}) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,98 @@
+package queries
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/admitted"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/index"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+const (
+	// claimAfter is how long a task waits before it claims growth: where Kueue preempts
+	// growth itself, it does so sooner.
+	claimAfter = 1500 * time.Millisecond
+	// claimants bounds the tasks that are looked at, of each queue the first.
+	claimants = 100
+)
+
+// Claimed is growth that a waiting task is entitled to, and that Kueue does not preempt
+// for it.
+type Claimed struct {
+	Growth types.UID // the Workload of an increment
+	By     tasks.Address
+}
+
+// Claims returns the growth that waiting tasks are entitled to. It is for controllers.
+func (s *Service) Claims(ctx context.Context) (claims []Claimed, err error) {
+	v, err := s.within(ctx, access.Scope{All: true})
+	if err != nil {
+		return nil, err
+	}
+	now := v.index.Now()
+	heads, _ := v.index.Heads(func(string) bool { return true }, claimants)
+	survey := newSurvey(v)
+	taken := map[types.UID]bool{}
+	for _, head := range heads {
+		t := head.Task
+		if t.PriorityClass == desired.GrowthClass || !t.Queued() || now.Sub(t.WaitingSince) < claimAfter {
+			continue
+		}
+		c, err := survey.cluster(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		growth := growthOf(v.index, c.Queues, taken)
+		if len(growth) == 0 {
+			continue
+		}
+		for _, i := range explain.Claim(explainInput(t), c, growth) {
+			uid := types.UID(growth[i].WorkloadUID)
+			taken[uid] = true
+			claims = append(claims, Claimed{Growth: uid, By: t.Address()})
+		}
+	}
+	return claims, nil
+}
+
+// growthOf returns what increments of ElasticJobs use of these queues, the newest first.
+// Those in without are not among them.
+func growthOf(x *index.Index, queues map[string]*explain.Queue, without map[types.UID]bool) (growth []*explain.AdmittedWorkload) {
+	for _, t := range x.SetUsage(nil) {
+		for _, w := range t.Parts {
+			if ref := w.Spec.PriorityClassRef; ref == nil || ref.Name != desired.GrowthClass || w.Status.Admission == nil || without[w.UID] {
+				continue
+			}
+			queue := string(w.Status.Admission.ClusterQueue)
+			if queues[queue] == nil {
+				continue
+			}
+			g := &explain.AdmittedWorkload{Namespace: w.Namespace, Queue: queue, Priority: desired.GrowthPriority, WorkloadUID: string(w.UID), Usage: quota.FlavorResourceQuantities{}}
+			if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); c != nil {
+				g.QuotaReservedAt = c.LastTransitionTime.Time
+			}
+			for set := range admitted.PodSets(w) {
+				for name, amount := range set.Usage {
+					g.Usage[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}] += amount
+				}
+			}
+			growth = append(growth, g)
+		}
+	}
+	slices.SortFunc(growth, func(a, b *explain.AdmittedWorkload) int {
+		return cmp.Or(b.QuotaReservedAt.Compare(a.QuotaReservedAt), strings.Compare(a.WorkloadUID, b.WorkloadUID))
+	})
+	return growth
+}
