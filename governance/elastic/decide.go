@@ -32,13 +32,14 @@ type Part struct {
 	Reserved  time.Time // when it got its quota; zero while it has none
 	EvictedAt time.Time // zero unless it is Evicted
 	Preempted bool      // Kueue evicted it for another task
+	For       types.UID // the Workload that it was preempted for; empty if unknown
 	// FaultySince is since when some of its pods have failed or find no node; zero while
 	// all are well.
 	FaultySince time.Time
-	// Claimed reports that a task that is entitled to its quota waits, and that Kueue
-	// preempts nothing for it.
-	Claimed  bool
-	Deleting bool
+	// ClaimedBy is the Workload of a task that waits and is entitled to its quota, and for
+	// which Kueue preempts nothing; empty for none.
+	ClaimedBy types.UID
+	Deleting  bool
 
 	workload types.UID
 }
@@ -54,21 +55,14 @@ type Observed struct {
 	FitsSince map[int32]time.Time
 }
 
-// Cause is why an increment is created or deleted.
-type Cause string
-
-// The causes.
+// Causes for which an increment is deleted, beside those of v1alpha1.
 const (
-	Idle        Cause = "IdleCompute"        // created: there was room
-	Preemption  Cause = "Preempted"          // Kueue preempted it
-	Eviction    Cause = "Evicted"            // Kueue evicted it for another reason
-	Claim       Cause = "Withdrawn"          // an entitled task waits for its quota
-	Faulty      Cause = "PodsFailed"         // its pods failed or found no node for too long
-	NotAdmitted Cause = "NotAdmitted"        // the room was gone when Kueue came to it
-	Uneven      Cause = "NotAnAllowedSize"   // without another increment, the size is not allowed
-	Resized     Cause = "Resized"            // maxReplicas is smaller now
-	BaseWaits   Cause = "MinimumNotAdmitted" // growth is nothing without the minimum
-	Ended       Cause = "Ended"              // the ElasticJob ended or is suspended
+	// NotAdmitted is that Kueue did not admit it at once: the room was gone.
+	NotAdmitted v1alpha1.ScaleCause = "NotAdmitted"
+	// BaseWaits is that the minimum has no quota, without which growth is nothing.
+	BaseWaits v1alpha1.ScaleCause = "MinimumNotAdmitted"
+	// Ended is that the ElasticJob ended or is suspended.
+	Ended v1alpha1.ScaleCause = "Ended"
 )
 
 // NewPart is an increment to create.
@@ -80,7 +74,7 @@ type NewPart struct {
 // Deletion is an increment to delete.
 type Deletion struct {
 	Increment int
-	Cause     Cause
+	Cause     v1alpha1.ScaleCause
 }
 
 // Decision is what to do about an ElasticJob.
@@ -158,19 +152,19 @@ func (d *decider) shrink() {
 		switch {
 		case p.Deleting, p.Phase == Complete: // no growth, but its number is in use
 		case p.Phase == Evicted && p.Preempted:
-			d.delete(p, Preemption)
+			d.delete(p, v1alpha1.ScalePreempted)
 			d.retract(p, p.EvictedAt)
 		case p.Phase == Evicted:
-			d.delete(p, Eviction)
+			d.delete(p, v1alpha1.ScaleEvicted)
 		case p.Phase == Failed:
-			d.delete(p, Faulty)
-		case p.Claimed:
-			d.delete(p, Claim)
+			d.delete(p, v1alpha1.ScalePodsFailed)
+		case p.ClaimedBy != "":
+			d.delete(p, v1alpha1.ScaleWithdrawn)
 			d.retract(p, d.now)
 		case p.Phase == Waiting && d.due(p.Created.Add(admissionGrace)):
 			d.delete(p, NotAdmitted)
 		case !p.FaultySince.IsZero() && d.due(p.FaultySince.Add(faultyAfter)):
-			d.delete(p, Faulty)
+			d.delete(p, v1alpha1.ScalePodsFailed)
 			d.retract(p, d.now)
 		default:
 			d.kept = append(d.kept, p)
@@ -178,9 +172,9 @@ func (d *decider) shrink() {
 	}
 	slices.SortFunc(d.kept, newestFirst)
 	for len(d.kept) > 0 && !slices.Contains(d.sizes, d.size()) && d.size() != d.Base.Pods {
-		cause := Uneven
+		cause := v1alpha1.ScaleUneven
 		if d.size() > d.Job.Spec.ElasticPolicy.MaxReplicas {
-			cause = Resized
+			cause = v1alpha1.ScaleResized
 		}
 		d.delete(d.kept[0], cause)
 		d.kept = d.kept[1:]
@@ -261,7 +255,7 @@ func (d *decider) unused() int {
 	}
 }
 
-func (d *decider) delete(p Part, cause Cause) {
+func (d *decider) delete(p Part, cause v1alpha1.ScaleCause) {
 	if !p.Deleting {
 		d.Delete = append(d.Delete, Deletion{p.Increment, cause})
 	}
@@ -296,22 +290,6 @@ func backoff(stable, most time.Duration, n int32) time.Duration {
 		d *= 2
 	}
 	return min(d, max(most, stable))
-}
-
-// measure sets the size.
-func (d *decider) measure() {
-	size := int32(0)
-	if d.Status.State == v1alpha1.ElasticRunning {
-		size = d.Base.Pods
-		for _, p := range d.kept {
-			if p.Phase == Admitted {
-				size += p.Pods
-			}
-		}
-	}
-	if size != d.Status.Replicas {
-		d.Status.Replicas, d.Status.LastScaleTime = size, &metav1.Time{Time: d.now.Truncate(time.Second)}
-	}
 }
 
 // due reports whether a time has come, and otherwise decides again then.

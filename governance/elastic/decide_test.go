@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 )
 
@@ -109,19 +110,19 @@ func TestDecide(t *testing.T) {
 			observed: with(running(policy(nil), Part{Pods: 4}, Part{Pods: 4}), func(o *Observed) {
 				o.Increments[1].Phase, o.Increments[1].Preempted, o.Increments[1].EvictedAt = Evicted, true, now
 			}),
-			delete: []Deletion{{2, Preemption}}, size: 8, state: v1alpha1.ElasticRunning,
+			delete: []Deletion{{2, v1alpha1.ScalePreempted}}, size: 8, state: v1alpha1.ElasticRunning,
 		},
 		"without one in the middle, equal steps stay": {
 			observed: with(running(policy(nil), Part{Pods: 4}, Part{Pods: 4}), func(o *Observed) { o.Increments[0].Phase = Failed }),
-			delete:   []Deletion{{1, Faulty}}, size: 8, state: v1alpha1.ElasticRunning,
+			delete:   []Deletion{{1, v1alpha1.ScalePodsFailed}}, size: 8, state: v1alpha1.ElasticRunning,
 		},
 		"without one in the middle, unequal steps fall to an allowed size": {
 			observed: with(running(policy(discrete), Part{Pods: 4}, Part{Pods: 8}, Part{Pods: 16}), func(o *Observed) { o.Increments[1].Phase = Failed }),
-			delete:   []Deletion{{2, Faulty}, {3, Uneven}}, size: 8, state: v1alpha1.ElasticRunning,
+			delete:   []Deletion{{2, v1alpha1.ScalePodsFailed}, {3, v1alpha1.ScaleUneven}}, size: 8, state: v1alpha1.ElasticRunning,
 		},
 		"growth that a task is entitled to is withdrawn": {
-			observed: with(running(policy(nil), Part{Pods: 4}), func(o *Observed) { o.Increments[0].Claimed = true }),
-			delete:   []Deletion{{1, Claim}}, size: 4, state: v1alpha1.ElasticRunning,
+			observed: with(running(policy(nil), Part{Pods: 4}), func(o *Observed) { o.Increments[0].ClaimedBy = "waiting" }),
+			delete:   []Deletion{{1, v1alpha1.ScaleWithdrawn}}, size: 4, state: v1alpha1.ElasticRunning,
 		},
 		"an increment that Kueue does not admit is deleted": {
 			observed: running(policy(nil), Part{Pods: 4, Phase: Waiting, Created: now.Add(-2 * time.Second)}),
@@ -132,7 +133,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a smaller maximum": {
 			observed: with(running(policy(nil), Part{Pods: 4}, Part{Pods: 4}), func(o *Observed) { o.Job.Spec.ElasticPolicy.MaxReplicas = 8 }),
-			delete:   []Deletion{{2, Resized}}, size: 8, state: v1alpha1.ElasticRunning,
+			delete:   []Deletion{{2, v1alpha1.ScaleResized}}, size: 8, state: v1alpha1.ElasticRunning,
 		},
 		"without its minimum, growth goes": {
 			observed: with(running(policy(nil), Part{Pods: 4}), func(o *Observed) { o.Base.Phase = Evicted }),
@@ -149,7 +150,7 @@ func TestDecide(t *testing.T) {
 			observed: with(running(policy(nil), Part{Pods: 4}, Part{Pods: 4}), func(o *Observed) {
 				o.Increments[0].FaultySince, o.Increments[1].FaultySince = now.Add(-30*time.Second), now.Add(-10*time.Second)
 			}),
-			delete: []Deletion{{1, Faulty}}, size: 8, state: v1alpha1.ElasticRunning, after: 20 * time.Second,
+			delete: []Deletion{{1, v1alpha1.ScalePodsFailed}}, size: 8, state: v1alpha1.ElasticRunning, after: 20 * time.Second,
 		},
 		"the base succeeds": {
 			observed: with(running(policy(nil), Part{Pods: 4}), func(o *Observed) { o.Base.Phase = Complete }),
@@ -229,7 +230,9 @@ func TestDecideKeepsAllowedSizes(t *testing.T) {
 				case 5:
 					part.Phase = Failed
 				case 6:
-					part.Claimed = part.Phase == Admitted
+					if part.ClaimedBy = ""; part.Phase == Admitted {
+						part.ClaimedBy = "waiting"
+					}
 				case 7:
 					part.FaultySince = now
 				}
@@ -262,5 +265,55 @@ func TestDecideKeepsAllowedSizes(t *testing.T) {
 			}
 			o.Job.Status = d.Status
 		}
+	}
+}
+
+// Each change of the size is one event with its cause and counterpart.
+func TestScaleEvents(t *testing.T) {
+	now := start.Add(time.Hour)
+	evicted := func(by string) Part {
+		return Part{Pods: 4, Phase: Evicted, Preempted: true, For: types.UID(by), EvictedAt: now.Add(-2 * time.Second)}
+	}
+	for name, c := range map[string]struct {
+		before   int32
+		observed Observed
+		change   func(*Observed)
+		want     v1alpha1.ScaleEvent
+	}{
+		"admitted":         {0, running(policy(nil)), nil, v1alpha1.ScaleEvent{To: 4, Cause: v1alpha1.ScaleAdmitted, Time: metav1.Time{Time: start}}},
+		"idle compute":     {4, running(policy(nil), Part{Pods: 4}, Part{Pods: 4}), nil, v1alpha1.ScaleEvent{From: 4, To: 12, Cause: v1alpha1.ScaleIdleCompute, Time: metav1.Time{Time: start.Add(2 * time.Second)}}},
+		"preempted":        {12, running(policy(nil), Part{Pods: 4}, evicted("w")), nil, v1alpha1.ScaleEvent{From: 12, To: 8, Cause: v1alpha1.ScalePreempted, ForWorkload: "w", Time: metav1.Time{Time: now.Add(-2 * time.Second)}}},
+		"withdrawn":        {8, running(policy(nil), Part{Pods: 4, ClaimedBy: "w"}), nil, v1alpha1.ScaleEvent{From: 8, To: 4, Cause: v1alpha1.ScaleWithdrawn, ForWorkload: "w"}},
+		"uneven":           {16, running(policy(discrete), Part{Pods: 4, Phase: Evicted, Preempted: true, For: "w", EvictedAt: now}, Part{Pods: 8}), nil, v1alpha1.ScaleEvent{From: 16, To: 4, Cause: v1alpha1.ScalePreempted, ForWorkload: "w"}},
+		"deleted":          {12, running(policy(nil), Part{Pods: 4}), nil, v1alpha1.ScaleEvent{From: 12, To: 8, Cause: v1alpha1.ScaleDeleted}},
+		"resized by ada":   {16, running(policy(func(p *v1alpha1.ElasticPolicy) { p.MaxReplicas = 12 }), Part{Pods: 4}, Part{Pods: 4}, Part{Pods: 4}), nil, v1alpha1.ScaleEvent{From: 16, To: 12, Cause: v1alpha1.ScaleResized, By: "ada"}},
+		"suspended by ada": {8, running(policy(nil), Part{Pods: 4}), func(o *Observed) { o.Job.Spec.Suspend = true }, v1alpha1.ScaleEvent{From: 8, Cause: v1alpha1.ScaleSuspended, By: "ada"}},
+		"minimum preempted": {8, running(policy(nil), Part{Pods: 4}), func(o *Observed) { o.Base.Phase, o.Base.Preempted, o.Base.For = Evicted, true, "w" },
+			v1alpha1.ScaleEvent{From: 8, Cause: v1alpha1.ScalePreempted, ForWorkload: "w"}},
+		"ended": {8, running(policy(nil), Part{Pods: 4}), func(o *Observed) { o.Base.Phase = Complete }, v1alpha1.ScaleEvent{From: 8, Cause: v1alpha1.ScaleSucceeded}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := c.observed
+			o.Job.Annotations = map[string]string{v1alpha1.AnnotationChangedBy: "ada"}
+			o.Job.Status.Replicas = c.before
+			o.Job.Status.ScaleEvents = []v1alpha1.ScaleEvent{{Number: 6, Time: metav1.Time{Time: start}}}
+			if c.change != nil {
+				c.change(&o)
+			}
+			if c.want.Time.IsZero() {
+				c.want.Time = metav1.Time{Time: now}
+			}
+			if c.want.Number = 7; c.want.To > 0 {
+				c.want.Minimum = 4
+			}
+			status := Decide(o, now).Status
+			if diff := cmp.Diff([]v1alpha1.ScaleEvent{o.Job.Status.ScaleEvents[0], c.want}, status.ScaleEvents); diff != "" {
+				t.Errorf("events (-want +got):\n%s", diff)
+			}
+			o.Job.Status = status
+			if again := Decide(o, now).Status.ScaleEvents; len(again) != 2 {
+				t.Errorf("the same state again added %v", again[2:])
+			}
+		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/loopguard"
 
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -112,6 +113,7 @@ func (p *Part) read(w *kueue.Workload) {
 	}
 	if evicted != nil {
 		p.Phase, p.EvictedAt, p.Preempted = Evicted, evicted.LastTransitionTime.Time, evicted.Reason == kueue.WorkloadEvictedByPreemption
+		p.For = loopguard.Preemptor(evicted.Message)
 	}
 }
 

@@ -115,7 +115,9 @@ func (r *Reconciler) setClaimed(ctx context.Context, o *Observed) error {
 	}
 	for i := range o.Increments {
 		p := &o.Increments[i]
-		p.Claimed = p.Phase == Admitted && slices.ContainsFunc(claims, func(c queries.Claimed) bool { return c.Growth == p.workload })
+		if j := slices.IndexFunc(claims, func(c queries.Claimed) bool { return c.Growth == p.workload }); j >= 0 && p.Phase == Admitted {
+			p.ClaimedBy = claims[j].By
+		}
 	}
 	return nil
 }

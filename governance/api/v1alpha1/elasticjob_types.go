@@ -3,6 +3,7 @@ package v1alpha1
 import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // ElasticState is the state of an ElasticJob.
@@ -19,6 +20,59 @@ const (
 
 // Finished reports whether the job has ended.
 func (s ElasticState) Finished() bool { return s == ElasticSucceeded || s == ElasticFailed }
+
+// ScaleCause is why the size of an ElasticJob changed.
+// +kubebuilder:validation:MaxLength=64
+type ScaleCause string
+
+// The causes of a change of size.
+const (
+	ScaleAdmitted    ScaleCause = "Admitted"         // Kueue admitted the minimum
+	ScaleIdleCompute ScaleCause = "IdleCompute"      // it grew into idle compute
+	ScalePreempted   ScaleCause = "Preempted"        // Kueue preempted pods for another task
+	ScaleEvicted     ScaleCause = "Evicted"          // Kueue evicted pods for another reason
+	ScaleWithdrawn   ScaleCause = "Withdrawn"        // Kuota withdrew growth for a task that is entitled to its quota
+	ScalePodsFailed  ScaleCause = "PodsFailed"       // pods failed for too long
+	ScaleNodeLost    ScaleCause = "NodeLost"         // a node is lost, and its pods are not replaced
+	ScaleUneven      ScaleCause = "NotAnAllowedSize" // without lost pods, the remaining ones are no allowed size
+	ScaleResized     ScaleCause = "Resized"          // a user changed the sizes
+	ScaleSuspended   ScaleCause = "Suspended"        // a user suspended the job
+	ScaleDeleted     ScaleCause = "Deleted"          // a user deleted one of its Jobs
+	ScaleSucceeded   ScaleCause = "Succeeded"
+	ScaleFailed      ScaleCause = "Failed"
+)
+
+// MaxScaleEvents is how many events the status contains.
+const MaxScaleEvents = 32
+
+// ScaleEvent is one change of the size of an ElasticJob.
+type ScaleEvent struct {
+	// Number counts the events of the job from 1, without gaps.
+	// +required
+	Number int64 `json:"number"`
+	// +required
+	Time metav1.Time `json:"time"`
+	// From is the number of pods with quota before the change, and To after it.
+	// +required
+	From int32 `json:"from"`
+	// +required
+	To int32 `json:"to"`
+	// Minimum is how many pods of To are not growth.
+	// +optional
+	Minimum int32 `json:"minimum,omitempty"`
+	// +required
+	Cause ScaleCause `json:"cause"`
+	// ForWorkload is the UID of the Workload that the pods were preempted or withdrawn
+	// for. Names are not recorded, because it can be of another team.
+	// +optional
+	ForWorkload types.UID `json:"forWorkload,omitempty"`
+	// By is the user who resized or suspended the job.
+	// +optional
+	By string `json:"by,omitempty"`
+	// Node is the node that is lost.
+	// +optional
+	Node string `json:"node,omitempty"`
+}
 
 // ElasticFinalizer keeps an ElasticJob until its Jobs and its Service are deleted.
 // They have no owner reference to it: deleting the CustomResourceDefinition deletes
@@ -87,7 +141,7 @@ type ElasticJobSpec struct {
 	BackoffLimit *int32 `json:"backoffLimit,omitempty"`
 
 	// ActiveDeadlineSeconds is how long the job can run before it fails. The time
-	// counts anew after a preemption of the minimum.
+	// starts again after a preemption of the minimum.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	ActiveDeadlineSeconds *int64 `json:"activeDeadlineSeconds,omitempty"`
@@ -222,6 +276,17 @@ type ElasticJobStatus struct {
 	// Retractions is how often in a row growth was taken back soon.
 	// +optional
 	Retractions int32 `json:"retractions,omitempty"`
+
+	// Minimum is how many pods of Replicas are not growth.
+	// +optional
+	Minimum int32 `json:"minimum,omitempty"`
+
+	// ScaleEvents are the latest changes of Replicas, the oldest first.
+	// +optional
+	// +listType=map
+	// +listMapKey=number
+	// +kubebuilder:validation:MaxItems=32
+	ScaleEvents []ScaleEvent `json:"scaleEvents,omitempty"`
 
 	// +optional
 	// +listType=map

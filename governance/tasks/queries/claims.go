@@ -11,7 +11,6 @@ import (
 	"kuota.dev/kuota/governance/admitted"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"
 
@@ -32,7 +31,7 @@ const (
 // for it.
 type Claimed struct {
 	Growth types.UID // the Workload of an increment
-	By     tasks.Address
+	By     types.UID // the Workload of the task
 }
 
 // Claims returns the growth that waiting tasks are entitled to. It is for controllers.
@@ -61,7 +60,7 @@ func (s *Service) Claims(ctx context.Context) (claims []Claimed, err error) {
 		for _, i := range explain.Claim(explainInput(t), c, growth) {
 			uid := types.UID(growth[i].WorkloadUID)
 			taken[uid] = true
-			claims = append(claims, Claimed{Growth: uid, By: t.Address()})
+			claims = append(claims, Claimed{Growth: uid, By: t.Main.UID})
 		}
 	}
 	return claims, nil

@@ -1,0 +1,125 @@
+package elastic
+
+import (
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// measure sets the size, and records an event if it changed.
+func (d *decider) measure() {
+	size, minimum := int32(0), int32(0)
+	if d.Status.State == v1alpha1.ElasticRunning {
+		size, minimum = d.Base.Pods, d.Base.Pods
+		for _, p := range d.kept {
+			if p.Phase == Admitted {
+				size += p.Pods
+			}
+		}
+	}
+	before := d.Status.Replicas
+	d.Status.Replicas, d.Status.Minimum = size, minimum
+	if size == before {
+		return
+	}
+	e := d.shrunk()
+	if size > before {
+		e = d.grown(before)
+	}
+	e.From, e.To, e.Minimum, e.Number = before, size, minimum, 1
+	if e.Time.IsZero() || e.Time.After(d.now) {
+		e.Time = metav1.Time{Time: d.now}
+	}
+	e.Time = metav1.Time{Time: e.Time.Truncate(time.Second)}
+	all := d.Status.ScaleEvents
+	if n := len(all); n > 0 {
+		e.Number = all[n-1].Number + 1
+		if last := all[n-1].Time; e.Time.Before(&last) { // Kueue's clock and ours differ
+			e.Time = last
+		}
+	}
+	if all = append(all, e); len(all) > v1alpha1.MaxScaleEvents {
+		all = all[len(all)-v1alpha1.MaxScaleEvents:]
+	}
+	d.Status.ScaleEvents, d.Status.LastScaleTime = all, &e.Time
+}
+
+// grown returns the cause of a larger size.
+func (d *decider) grown(before int32) v1alpha1.ScaleEvent {
+	if before == 0 {
+		return v1alpha1.ScaleEvent{Cause: v1alpha1.ScaleAdmitted, Time: metav1.Time{Time: d.Base.Reserved}}
+	}
+	var at time.Time
+	for _, p := range d.kept {
+		if p.Phase == Admitted && p.Reserved.After(at) {
+			at = p.Reserved
+		}
+	}
+	return v1alpha1.ScaleEvent{Cause: v1alpha1.ScaleIdleCompute, Time: metav1.Time{Time: at}}
+}
+
+// shrunk returns the cause of a smaller size.
+func (d *decider) shrunk() v1alpha1.ScaleEvent {
+	switch d.Status.State {
+	case v1alpha1.ElasticSucceeded:
+		return v1alpha1.ScaleEvent{Cause: v1alpha1.ScaleSucceeded}
+	case v1alpha1.ElasticFailed:
+		return v1alpha1.ScaleEvent{Cause: v1alpha1.ScaleFailed}
+	case v1alpha1.ElasticSuspended:
+		return v1alpha1.ScaleEvent{Cause: v1alpha1.ScaleSuspended, By: d.changedBy()}
+	case v1alpha1.ElasticPending:
+		switch b := d.Base; {
+		case b == nil || b.Deleting:
+			return v1alpha1.ScaleEvent{Cause: v1alpha1.ScaleDeleted}
+		case b.Preempted:
+			return lost(*b, v1alpha1.ScalePreempted)
+		default:
+			return lost(*b, v1alpha1.ScaleEvicted)
+		}
+	}
+	uneven := v1alpha1.ScaleDeleted // of a Job that the controller did not delete
+	for _, deletion := range d.Delete {
+		switch deletion.Cause {
+		case NotAdmitted:
+		case v1alpha1.ScaleUneven: // what is lost beside it says more
+			uneven = deletion.Cause
+		case v1alpha1.ScaleResized:
+			return v1alpha1.ScaleEvent{Cause: deletion.Cause, By: d.changedBy()}
+		default:
+			return lost(d.increment(deletion.Increment), deletion.Cause)
+		}
+	}
+	for _, p := range d.Increments {
+		if p.Phase == Complete {
+			return v1alpha1.ScaleEvent{Cause: v1alpha1.ScaleSucceeded}
+		}
+	}
+	return v1alpha1.ScaleEvent{Cause: uneven}
+}
+
+// lost returns the event of a part that lost its quota, or will.
+func lost(p Part, cause v1alpha1.ScaleCause) v1alpha1.ScaleEvent {
+	e := v1alpha1.ScaleEvent{Cause: cause, Time: metav1.Time{Time: p.EvictedAt}}
+	switch cause {
+	case v1alpha1.ScalePreempted:
+		e.ForWorkload = p.For
+	case v1alpha1.ScaleWithdrawn:
+		e.ForWorkload = p.ClaimedBy
+	}
+	return e
+}
+
+// increment returns the increment of a number; the zero value if there is none.
+func (d *decider) increment(n int) Part {
+	for _, p := range d.Increments {
+		if p.Increment == n {
+			return p
+		}
+	}
+	return Part{}
+}
+
+// changedBy returns who changed the spec last, as the API server recorded it.
+func (d *decider) changedBy() string { return d.Job.Annotations[v1alpha1.AnnotationChangedBy] }
