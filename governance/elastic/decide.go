@@ -25,23 +25,32 @@ const (
 
 // Part is the observed state of one Job of an ElasticJob.
 type Part struct {
-	Increment int // its number, from 1; 0 for the base
-	Pods      int32
-	Phase     Phase
-	Created   time.Time
-	Reserved  time.Time // when it got its quota; zero while it has none
-	EvictedAt time.Time // zero unless it is Evicted
-	Preempted bool      // Kueue evicted it for another task
-	For       types.UID // the Workload that it was preempted for; empty if unknown
-	// FaultySince is since when some of its pods have failed or find no node; zero while
-	// all are well.
-	FaultySince time.Time
+	Increment  int  // its number, from 1; 0 for the base
+	Guaranteed bool // it is part of the minimum, in the job's own priority class
+	Pods       int32
+	Phase      Phase
+	Created    time.Time
+	Reserved   time.Time // when it got its quota; zero while it has none
+	EvictedAt  time.Time // zero unless it is Evicted
+	Preempted  bool      // Kueue evicted it for another task
+	For        types.UID // the Workload that it was preempted for; empty if unknown
+	// Fault is why some of its pods do not run; the zero value while all do.
+	Fault Fault
 	// ClaimedBy is the Workload of a task that waits and is entitled to its quota, and for
 	// which Kueue preempts nothing; empty for none.
 	ClaimedBy types.UID
 	Deleting  bool
 
 	workload types.UID
+}
+
+// Fault is why pods do not run.
+type Fault struct {
+	Since time.Time
+	Cause v1alpha1.ScaleCause // ScalePodsFailed or ScaleNodeLost
+	Node  string              // that is lost
+	// NoNode reports that a pod finds no node.
+	NoNode bool
 }
 
 // Observed is the state of an ElasticJob.
@@ -67,8 +76,9 @@ const (
 
 // NewPart is an increment to create.
 type NewPart struct {
-	Increment int
-	Pods      int32
+	Increment  int
+	Pods       int32
+	Guaranteed bool
 }
 
 // Deletion is an increment to delete.
@@ -101,6 +111,7 @@ func Decide(o Observed, now time.Time) Decision {
 	d.base()
 	if running := d.Status.State == v1alpha1.ElasticRunning; running {
 		d.shrink()
+		d.guarantee()
 		d.grow()
 	} else {
 		cause := BaseWaits
@@ -127,6 +138,8 @@ type decider struct {
 func (d *decider) base() {
 	switch b := d.Base; {
 	case d.Job.Status.State.Finished():
+	case b == nil && d.Job.Spec.Suspend:
+		d.Status.State = v1alpha1.ElasticSuspended
 	case b == nil:
 		d.Status.State, d.CreateBase = v1alpha1.ElasticPending, true
 	case b.Phase == Complete:
@@ -139,7 +152,7 @@ func (d *decider) base() {
 		d.Status.State = v1alpha1.ElasticRunning
 	default:
 		d.Status.State = v1alpha1.ElasticPending
-		if b.Phase == Waiting && b.Pods != d.Job.Spec.ElasticPolicy.MinReplicas && !b.Deleting {
+		if b.Reserved.IsZero() && b.Pods != d.Job.Spec.ElasticPolicy.MinReplicas && !b.Deleting {
 			d.DeleteBase = true
 		}
 	}
@@ -147,37 +160,103 @@ func (d *decider) base() {
 
 // shrink deletes increments that cannot stay.
 func (d *decider) shrink() {
-	faultyAfter := seconds(d.Job.Spec.ElasticPolicy.FaultyScaleDownTimeoutInSeconds)
 	for _, p := range d.Increments {
-		switch {
-		case p.Deleting, p.Phase == Complete: // no growth, but its number is in use
-		case p.Phase == Evicted && p.Preempted:
-			d.delete(p, v1alpha1.ScalePreempted)
-			d.retract(p, p.EvictedAt)
-		case p.Phase == Evicted:
-			d.delete(p, v1alpha1.ScaleEvicted)
-		case p.Phase == Failed:
-			d.delete(p, v1alpha1.ScalePodsFailed)
-		case p.ClaimedBy != "":
-			d.delete(p, v1alpha1.ScaleWithdrawn)
-			d.retract(p, d.now)
-		case p.Phase == Waiting && d.due(p.Created.Add(admissionGrace)):
-			d.delete(p, NotAdmitted)
-		case !p.FaultySince.IsZero() && d.due(p.FaultySince.Add(faultyAfter)):
-			d.delete(p, v1alpha1.ScalePodsFailed)
-			d.retract(p, d.now)
-		default:
+		if cause, at := d.lostCause(p); cause != "" {
+			d.delete(p, cause)
+			d.retract(p, at)
+		} else if !p.Deleting && p.Phase != Complete { // no growth, but its number is in use
 			d.kept = append(d.kept, p)
 		}
 	}
 	slices.SortFunc(d.kept, newestFirst)
-	for len(d.kept) > 0 && !slices.Contains(d.sizes, d.size()) && d.size() != d.Base.Pods {
+	if d.lacksNode() && d.growth() >= 0 {
+		d.dropNewest(v1alpha1.ScaleNodeLost)
+	}
+	for d.growth() >= 0 && !slices.Contains(d.sizes, d.size()) && d.size() != d.minimum() {
 		cause := v1alpha1.ScaleUneven
 		if d.size() > d.Job.Spec.ElasticPolicy.MaxReplicas {
 			cause = v1alpha1.ScaleResized
 		}
-		d.delete(d.kept[0], cause)
-		d.kept = d.kept[1:]
+		d.dropNewest(cause)
+	}
+}
+
+// lostCause returns why an increment cannot stay, and since when; empty if it can. Kueue
+// requeues what is guaranteed by itself.
+func (d *decider) lostCause(p Part) (cause v1alpha1.ScaleCause, at time.Time) {
+	switch {
+	case p.Deleting, p.Phase == Complete:
+	case p.Phase == Failed:
+		return v1alpha1.ScalePodsFailed, d.now
+	case p.Guaranteed:
+	case p.Phase == Evicted && p.Preempted:
+		return v1alpha1.ScalePreempted, p.EvictedAt
+	case p.Phase == Evicted:
+		return v1alpha1.ScaleEvicted, p.EvictedAt
+	case p.ClaimedBy != "":
+		return v1alpha1.ScaleWithdrawn, d.now
+	case p.Phase == Waiting && d.due(p.Created.Add(admissionGrace)):
+		return NotAdmitted, d.now
+	case p.Fault.Cause == v1alpha1.ScalePodsFailed && d.due(p.Fault.Since.Add(d.faultyAfter())):
+		return p.Fault.Cause, d.now
+	}
+	return "", time.Time{}
+}
+
+// lacksNode reports whether pods have been without a node for too long. One increment is
+// given up for all of them: the others may find a node then.
+func (d *decider) lacksNode() bool {
+	lacks := false
+	for _, p := range append(slices.Clone(d.kept), *d.Base) {
+		guaranteed := p.Guaranteed || p.Increment == 0
+		if f := p.Fault; f.Cause == v1alpha1.ScaleNodeLost && (f.NoNode || !guaranteed) && d.due(f.Since.Add(d.faultyAfter())) {
+			lacks = true
+		}
+	}
+	return lacks
+}
+
+func (d *decider) faultyAfter() time.Duration {
+	return seconds(d.Job.Spec.ElasticPolicy.FaultyScaleDownTimeoutInSeconds)
+}
+
+// growth returns the index in kept of the newest increment that is not guaranteed; -1 for
+// none.
+func (d *decider) growth() int {
+	return slices.IndexFunc(d.kept, func(p Part) bool { return !p.Guaranteed })
+}
+
+// dropNewest deletes the newest growth; for a lost node the newest that lacks one.
+func (d *decider) dropNewest(cause v1alpha1.ScaleCause) {
+	i := d.growth()
+	if cause == v1alpha1.ScaleNodeLost {
+		if of := slices.IndexFunc(d.kept, func(p Part) bool { return !p.Guaranteed && p.Fault.Cause == cause }); of >= 0 {
+			i = of
+		}
+		d.retract(d.kept[i], d.now)
+	}
+	d.delete(d.kept[i], cause)
+	d.kept = slices.Delete(d.kept, i, i+1)
+}
+
+// guarantee creates what a raised minimum lacks, and deletes what a lowered one no longer
+// needs. The base keeps its size until it loses its quota.
+func (d *decider) guarantee() {
+	want, have := d.Job.Spec.ElasticPolicy.MinReplicas, d.Base.Pods
+	for _, p := range d.Increments {
+		if p.Guaranteed {
+			have += p.Pods
+		}
+	}
+	for _, p := range slices.Clone(d.kept) {
+		if p.Guaranteed && have-p.Pods >= want {
+			have -= p.Pods
+			d.delete(p, v1alpha1.ScaleResized)
+			d.kept = slices.DeleteFunc(d.kept, func(k Part) bool { return k.Increment == p.Increment })
+		}
+	}
+	if have < want {
+		d.create(NewPart{Increment: d.unused(), Pods: want - have, Guaranteed: true})
 	}
 }
 
@@ -193,11 +272,24 @@ func newestFirst(a, b Part) int {
 	return cmp.Or(b.Reserved.Compare(a.Reserved), cmp.Compare(b.Increment, a.Increment))
 }
 
-// size returns the pods of the base and the kept increments.
-func (d *decider) size() int32 {
+// minimum returns the pods of the base and of guaranteed increments that have quota.
+func (d *decider) minimum() int32 {
 	size := d.Base.Pods
 	for _, p := range d.kept {
-		size += p.Pods
+		if p.Guaranteed && p.Phase == Admitted {
+			size += p.Pods
+		}
+	}
+	return size
+}
+
+// size returns the pods of the minimum and of growth, which has quota or gets it at once.
+func (d *decider) size() int32 {
+	size := d.minimum()
+	for _, p := range d.kept {
+		if !p.Guaranteed {
+			size += p.Pods
+		}
 	}
 	return size
 }
@@ -205,6 +297,9 @@ func (d *decider) size() int32 {
 // grow creates increments up to the largest size that has fitted for long enough.
 func (d *decider) grow() {
 	if len(d.Delete) > 0 { // the room is decided again when they are deleted
+		return
+	}
+	if slices.ContainsFunc(d.kept, func(p Part) bool { return p.Guaranteed && p.Phase != Admitted }) { // it comes first
 		return
 	}
 	if after := d.Status.GrowsAfter; after != nil && !d.due(after.Time) {
@@ -222,12 +317,15 @@ func (d *decider) grow() {
 		if to == 0 || !d.inOrder(to-size) {
 			return
 		}
-		p := Part{Increment: d.unused(), Pods: to - size, Phase: Waiting, Created: d.now}
-		d.Create = append(d.Create, NewPart{p.Increment, p.Pods})
-		d.kept = append(d.kept, p)
-		d.Increments = append(d.Increments, p)
+		d.create(NewPart{Increment: d.unused(), Pods: to - size})
 		size = to
 	}
+}
+
+func (d *decider) create(n NewPart) {
+	d.Create = append(d.Create, n)
+	p := Part{Increment: n.Increment, Guaranteed: n.Guaranteed, Pods: n.Pods, Phase: Waiting, Created: d.now}
+	d.kept, d.Increments = append(d.kept, p), append(d.Increments, p)
 }
 
 // inOrder reports whether an increment of pods can be created now. Kueue preempts those
@@ -236,7 +334,7 @@ func (d *decider) grow() {
 func (d *decider) inOrder(pods int32) bool {
 	for _, p := range d.kept {
 		switch {
-		case p.Pods == pods:
+		case p.Pods == pods, p.Guaranteed:
 		case p.Phase == Waiting:
 			return false
 		case !d.due(p.Reserved.Truncate(time.Second).Add(time.Second)):
@@ -271,7 +369,7 @@ func (d *decider) retract(p Part, at time.Time) {
 	policy := d.Job.Spec.ElasticPolicy
 	stable, most := seconds(policy.MinStablePeriodSeconds), seconds(policy.BackoffMaxSeconds)
 	before := backoff(stable, most, d.Status.Retractions)
-	if d.Status.Retractions > 0 && !p.Reserved.IsZero() && at.Sub(p.Reserved) < max(stable, before) {
+	if soon := p.Reserved.IsZero() || at.Sub(p.Reserved) < max(stable, before); d.Status.Retractions > 0 && soon {
 		d.Status.Retractions = min(d.Status.Retractions+1, maxRetractions)
 	} else {
 		d.Status.Retractions = 1

@@ -78,12 +78,13 @@ func TestDecide(t *testing.T) {
 	long := now.Add(-time.Minute)
 	with := func(o Observed, change func(*Observed)) Observed { change(&o); return o }
 	for name, c := range map[string]struct {
-		observed Observed
-		create   []NewPart
-		delete   []Deletion
-		size     int32
-		state    v1alpha1.ElasticState
-		after    time.Duration
+		observed   Observed
+		create     []NewPart
+		delete     []Deletion
+		deleteBase bool
+		size       int32
+		state      v1alpha1.ElasticState
+		after      time.Duration
 	}{
 		"nothing exists": {
 			observed: with(running(policy(nil)), func(o *Observed) { o.Base = nil }), state: v1alpha1.ElasticPending,
@@ -93,11 +94,11 @@ func TestDecide(t *testing.T) {
 				o.FitsSince = fitting(long, 8, 12)
 				o.FitsSince[16] = now.Add(-time.Second)
 			}),
-			create: []NewPart{{1, 4}, {2, 4}}, size: 4, state: v1alpha1.ElasticRunning, after: 9 * time.Second,
+			create: []NewPart{{Increment: 1, Pods: 4}, {Increment: 2, Pods: 4}}, size: 4, state: v1alpha1.ElasticRunning, after: 9 * time.Second,
 		},
 		"unequal steps are created one after another": {
 			observed: with(running(policy(discrete)), func(o *Observed) { o.FitsSince = fitting(long, 8, 16, 32) }),
-			create:   []NewPart{{1, 4}}, size: 4, state: v1alpha1.ElasticRunning,
+			create:   []NewPart{{Increment: 1, Pods: 4}}, size: 4, state: v1alpha1.ElasticRunning,
 		},
 		"an unequal step waits for the next second": {
 			observed: with(running(policy(discrete), Part{Pods: 4}), func(o *Observed) {
@@ -148,9 +149,43 @@ func TestDecide(t *testing.T) {
 		},
 		"faulty pods are given up after a while": {
 			observed: with(running(policy(nil), Part{Pods: 4}, Part{Pods: 4}), func(o *Observed) {
-				o.Increments[0].FaultySince, o.Increments[1].FaultySince = now.Add(-30*time.Second), now.Add(-10*time.Second)
+				for i, since := range []time.Duration{30 * time.Second, 10 * time.Second} {
+					o.Increments[i].Fault = Fault{Since: now.Add(-since), Cause: v1alpha1.ScalePodsFailed}
+				}
 			}),
 			delete: []Deletion{{1, v1alpha1.ScalePodsFailed}}, size: 8, state: v1alpha1.ElasticRunning, after: 20 * time.Second,
+		},
+		"a pod of the minimum without a node gets that of growth after a while": {
+			observed: with(running(policy(nil), Part{Pods: 4}, Part{Pods: 4}), func(o *Observed) {
+				o.Base.Fault = Fault{Since: now.Add(-30 * time.Second), Cause: v1alpha1.ScaleNodeLost, NoNode: true}
+			}),
+			delete: []Deletion{{2, v1alpha1.ScaleNodeLost}}, size: 8, state: v1alpha1.ElasticRunning,
+		},
+		"a raised minimum is guaranteed beside growth": {
+			observed: with(running(policy(nil), Part{Pods: 4}), func(o *Observed) { o.Job.Spec.ElasticPolicy.MinReplicas = 8; o.FitsSince = fitting(long, 12) }),
+			create:   []NewPart{{Increment: 2, Pods: 4, Guaranteed: true}}, size: 8, state: v1alpha1.ElasticRunning,
+		},
+		"growth above the maximum goes once the minimum is larger": {
+			observed: with(running(policy(nil), Part{Pods: 4}, Part{Pods: 4}, Part{Pods: 4}, Part{Pods: 4, Guaranteed: true}), func(o *Observed) { o.Job.Spec.ElasticPolicy.MinReplicas = 8 }),
+			delete:   []Deletion{{3, v1alpha1.ScaleResized}}, size: 16, state: v1alpha1.ElasticRunning,
+		},
+		"guaranteed pods that were preempted wait": {
+			observed: with(running(policy(nil), Part{Pods: 4, Guaranteed: true, Phase: Evicted, Preempted: true}), func(o *Observed) {
+				o.Job.Spec.ElasticPolicy.MinReplicas = 8
+				o.FitsSince = fitting(long, 8)
+			}),
+			size: 4, state: v1alpha1.ElasticRunning,
+		},
+		"a lowered minimum releases what was guaranteed beside the base": {
+			observed: running(policy(nil), Part{Pods: 4, Guaranteed: true}, Part{Pods: 4}),
+			delete:   []Deletion{{1, v1alpha1.ScaleResized}}, size: 8, state: v1alpha1.ElasticRunning,
+		},
+		"an evicted base gets the new minimum": {
+			observed: with(running(policy(nil)), func(o *Observed) {
+				o.Base.Phase, o.Base.Reserved = Evicted, time.Time{}
+				o.Job.Spec.ElasticPolicy.MinReplicas = 8
+			}),
+			deleteBase: true, state: v1alpha1.ElasticPending,
 		},
 		"the base succeeds": {
 			observed: with(running(policy(nil), Part{Pods: 4}), func(o *Observed) { o.Base.Phase = Complete }),
@@ -168,6 +203,9 @@ func TestDecide(t *testing.T) {
 			}
 			if diff := cmp.Diff(c.delete, got.Delete); diff != "" {
 				t.Errorf("deleted (-want +got):\n%s", diff)
+			}
+			if got.DeleteBase != c.deleteBase {
+				t.Errorf("deletes the base: %v, want %v", got.DeleteBase, c.deleteBase)
 			}
 			if got.Status.Replicas != c.size || got.Status.State != c.state || got.After != c.after {
 				t.Errorf("got size %d, %s, again after %s; want %d, %s, %s", got.Status.Replicas, got.Status.State, got.After, c.size, c.state, c.after)
@@ -234,7 +272,7 @@ func TestDecideKeepsAllowedSizes(t *testing.T) {
 						part.ClaimedBy = "waiting"
 					}
 				case 7:
-					part.FaultySince = now
+					part.Fault = Fault{Since: now, Cause: v1alpha1.ScalePodsFailed}
 				}
 			}
 			o.FitsSince = map[int32]time.Time{}

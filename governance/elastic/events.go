@@ -1,6 +1,7 @@
 package elastic
 
 import (
+	"cmp"
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -12,9 +13,10 @@ import (
 func (d *decider) measure() {
 	size, minimum := int32(0), int32(0)
 	if d.Status.State == v1alpha1.ElasticRunning {
-		size, minimum = d.Base.Pods, d.Base.Pods
+		minimum = d.minimum()
+		size = minimum
 		for _, p := range d.kept {
-			if p.Phase == Admitted {
+			if p.Phase == Admitted && !p.Guaranteed {
 				size += p.Pods
 			}
 		}
@@ -46,18 +48,20 @@ func (d *decider) measure() {
 	d.Status.ScaleEvents, d.Status.LastScaleTime = all, &e.Time
 }
 
-// grown returns the cause of a larger size.
+// grown returns the cause of a larger size: what got its quota last.
 func (d *decider) grown(before int32) v1alpha1.ScaleEvent {
-	if before == 0 {
-		return v1alpha1.ScaleEvent{Cause: v1alpha1.ScaleAdmitted, Time: metav1.Time{Time: d.Base.Reserved}}
-	}
-	var at time.Time
+	newest := *d.Base
+	newest.Guaranteed = true
 	for _, p := range d.kept {
-		if p.Phase == Admitted && p.Reserved.After(at) {
-			at = p.Reserved
+		if before > 0 && p.Phase == Admitted && (newest.Increment == 0 || p.Reserved.After(newest.Reserved)) {
+			newest = p
 		}
 	}
-	return v1alpha1.ScaleEvent{Cause: v1alpha1.ScaleIdleCompute, Time: metav1.Time{Time: at}}
+	cause := v1alpha1.ScaleIdleCompute
+	if newest.Guaranteed {
+		cause = v1alpha1.ScaleAdmitted
+	}
+	return v1alpha1.ScaleEvent{Cause: cause, Time: metav1.Time{Time: newest.Reserved}}
 }
 
 // shrunk returns the cause of a smaller size.
@@ -74,9 +78,9 @@ func (d *decider) shrunk() v1alpha1.ScaleEvent {
 		case b == nil || b.Deleting:
 			return v1alpha1.ScaleEvent{Cause: v1alpha1.ScaleDeleted}
 		case b.Preempted:
-			return lost(*b, v1alpha1.ScalePreempted)
+			return d.lost(*b, v1alpha1.ScalePreempted)
 		default:
-			return lost(*b, v1alpha1.ScaleEvicted)
+			return d.lost(*b, v1alpha1.ScaleEvicted)
 		}
 	}
 	uneven := v1alpha1.ScaleDeleted // of a Job that the controller did not delete
@@ -88,7 +92,7 @@ func (d *decider) shrunk() v1alpha1.ScaleEvent {
 		case v1alpha1.ScaleResized:
 			return v1alpha1.ScaleEvent{Cause: deletion.Cause, By: d.changedBy()}
 		default:
-			return lost(d.increment(deletion.Increment), deletion.Cause)
+			return d.lost(d.increment(deletion.Increment), deletion.Cause)
 		}
 	}
 	for _, p := range d.Increments {
@@ -100,13 +104,15 @@ func (d *decider) shrunk() v1alpha1.ScaleEvent {
 }
 
 // lost returns the event of a part that lost its quota, or will.
-func lost(p Part, cause v1alpha1.ScaleCause) v1alpha1.ScaleEvent {
+func (d *decider) lost(p Part, cause v1alpha1.ScaleCause) v1alpha1.ScaleEvent {
 	e := v1alpha1.ScaleEvent{Cause: cause, Time: metav1.Time{Time: p.EvictedAt}}
 	switch cause {
 	case v1alpha1.ScalePreempted:
 		e.ForWorkload = p.For
 	case v1alpha1.ScaleWithdrawn:
 		e.ForWorkload = p.ClaimedBy
+	case v1alpha1.ScaleNodeLost:
+		e.Node = cmp.Or(p.Fault.Node, d.Base.Fault.Node)
 	}
 	return e
 }

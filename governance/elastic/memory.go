@@ -9,7 +9,6 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/tasks/queries"
 
-	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -18,7 +17,7 @@ import (
 type memory struct {
 	mu     sync.Mutex
 	fits   map[types.UID]map[int32]time.Time // since when each size fits, by ElasticJob
-	faulty map[types.UID]time.Time           // by increment Job
+	faults map[types.UID]Fault               // by Job
 
 	// created are the increments that the cache does not have yet, with the times of
 	// their creation.
@@ -100,22 +99,31 @@ func (m *memory) forgetFits(e types.UID) {
 	delete(m.fits, e)
 }
 
-// faultySince records whether a Job is faulty, and returns since when; zero if it is
-// not.
-func (m *memory) faultySince(job *batchv1.Job, faulty bool, now time.Time) time.Time {
+// faultSince records that pods of a Job do not run, and returns the fault with since when.
+// The node that was lost first remains its cause.
+func (m *memory) faultSince(job types.UID, fault Fault, now time.Time) Fault {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !faulty {
-		delete(m.faulty, job.UID)
-		return time.Time{}
+	if m.faults == nil {
+		m.faults = map[types.UID]Fault{}
 	}
-	if m.faulty == nil {
-		m.faulty = map[types.UID]time.Time{}
+	if before, known := m.faults[job]; known {
+		fault.Since = before.Since
+		if before.Node != "" {
+			fault.Cause, fault.Node = before.Cause, before.Node
+		}
+	} else {
+		fault.Since = now
 	}
-	if _, known := m.faulty[job.UID]; !known {
-		m.faulty[job.UID] = now
-	}
-	return m.faulty[job.UID]
+	m.faults[job] = fault
+	return fault
+}
+
+// forgetFault records that all pods of a Job run, or that its fault was acted upon.
+func (m *memory) forgetFault(job types.UID) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.faults, job)
 }
 
 // forget forgets an ElasticJob and its Jobs.
@@ -123,5 +131,5 @@ func (m *memory) forget(e types.UID, parts ...types.UID) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.fits, e)
-	maps.DeleteFunc(m.faulty, func(uid types.UID, _ time.Time) bool { return slices.Contains(parts, uid) })
+	maps.DeleteFunc(m.faults, func(uid types.UID, _ Fault) bool { return slices.Contains(parts, uid) })
 }

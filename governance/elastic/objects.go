@@ -43,21 +43,30 @@ func ServiceName(job string) string { return job + "-pods" }
 // Base returns the Job of the minimum.
 func Base(e *v1alpha1.ElasticJob) *batchv1.Job {
 	job := part(e, BaseName(e.Name), 0, e.Spec.ElasticPolicy.MinReplicas)
-	if class := e.Labels[desired.PriorityClassLabel]; class != "" {
-		job.Labels[desired.PriorityClassLabel] = class
-	}
+	setClass(job, e.Labels[desired.PriorityClassLabel])
 	job.Spec.BackoffLimit = e.Spec.BackoffLimit
 	job.Spec.ActiveDeadlineSeconds = e.Spec.ActiveDeadlineSeconds
 	return job
 }
 
-// Increment returns the Job of increment n, from 1. Its pods may fail any number of
-// times: the ElasticJob gives a faulty increment up.
-func Increment(e *v1alpha1.ElasticJob, n int, pods int32) *batchv1.Job {
-	job := part(e, IncrementName(e.Name, n), n, pods)
-	job.Labels[desired.PriorityClassLabel] = desired.GrowthClass
+// Increment returns the Job of an increment. Its pods may fail any number of times: the
+// ElasticJob gives a faulty increment up.
+func Increment(e *v1alpha1.ElasticJob, n NewPart) *batchv1.Job {
+	job := part(e, IncrementName(e.Name, n.Increment), n.Increment, n.Pods)
+	class := desired.GrowthClass
+	if n.Guaranteed {
+		class = e.Labels[desired.PriorityClassLabel]
+	}
+	setClass(job, class)
 	job.Spec.BackoffLimit = ptr.To[int32](1000)
 	return job
+}
+
+// setClass sets the priority class of a Job, if there is one.
+func setClass(job *batchv1.Job, class string) {
+	if class != "" {
+		job.Labels[desired.PriorityClassLabel] = class
+	}
 }
 
 // part returns a suspended Job of the template; Kueue starts it. It has no owner

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/loopguard"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -55,18 +57,24 @@ func (r *Reconciler) observe(ctx context.Context, e *v1alpha1.ElasticJob, all jo
 	if err != nil {
 		return o, err
 	}
+	faults, err := r.faults(ctx, e, all)
+	if err != nil {
+		return o, err
+	}
 	for n, job := range all {
-		p := Part{Increment: n, Pods: ptr.Deref(job.Spec.Parallelism, 0), Created: job.CreationTimestamp.Time, Deleting: job.DeletionTimestamp != nil, Phase: Waiting}
+		p := Part{Increment: n, Guaranteed: job.Labels[desired.PriorityClassLabel] != desired.GrowthClass, Pods: ptr.Deref(job.Spec.Parallelism, 0), Created: job.CreationTimestamp.Time, Deleting: job.DeletionTimestamp != nil, Phase: Waiting}
 		for _, w := range workloads[job.UID] {
 			p.read(w)
 		}
 		p.readJob(job)
+		if fault := faults[n]; p.Phase == Admitted && fault.Cause != "" {
+			p.Fault = r.memory.faultSince(job.UID, fault, r.Now())
+		} else {
+			r.memory.forgetFault(job.UID)
+		}
 		if n == 0 {
 			o.Base = &p
 			continue
-		}
-		if p.FaultySince = r.memory.faultySince(job, p.Phase == Admitted && faulty(job), r.Now()); p.Phase != Admitted {
-			p.FaultySince = time.Time{}
 		}
 		o.Increments = append(o.Increments, p)
 	}
@@ -130,9 +138,67 @@ func (p *Part) readJob(job *batchv1.Job) {
 	}
 }
 
-// faulty reports whether pods of a running Job have failed and are not replaced by
-// ready ones.
-func faulty(job *batchv1.Job) bool {
-	s := &job.Status
-	return s.Failed > 0 && ptr.Deref(s.Ready, 0)+s.Succeeded < ptr.Deref(job.Spec.Parallelism, 0)
+// faults returns why pods of Jobs do not run, by increment. Pods that start are no fault.
+func (r *Reconciler) faults(ctx context.Context, e *v1alpha1.ElasticJob, all jobs) (map[int]Fault, error) {
+	var pods corev1.PodList
+	if err := r.Parts.List(ctx, &pods, client.InNamespace(e.Namespace), client.MatchingLabels{v1alpha1.LabelElasticJobUID: string(e.UID)}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("list pods of ElasticJob %s/%s: %w", e.Namespace, e.Name, err)
+	}
+	found := map[int]Fault{}
+	for n, job := range all {
+		if s := &job.Status; s.Failed > 0 && ptr.Deref(s.Ready, 0)+s.Succeeded < ptr.Deref(job.Spec.Parallelism, 0) {
+			found[n] = Fault{Cause: v1alpha1.ScalePodsFailed}
+		}
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		owner := metav1.GetControllerOfNoCopy(pod)
+		for n, job := range all {
+			if owner == nil || owner.UID != job.UID || found[n].Node != "" {
+				continue
+			}
+			lost, err := r.nodeLost(ctx, pod.Spec.NodeName)
+			if err != nil {
+				return nil, err
+			}
+			switch {
+			case lost:
+				found[n] = Fault{Cause: v1alpha1.ScaleNodeLost, Node: pod.Spec.NodeName, NoNode: found[n].NoNode}
+			case unschedulable(pod):
+				found[n] = Fault{Cause: v1alpha1.ScaleNodeLost, NoNode: true}
+			}
+		}
+	}
+	return found, nil
+}
+
+// nodeLost reports whether a node does not exist or is not ready.
+func (r *Reconciler) nodeLost(ctx context.Context, name string) (bool, error) {
+	if name == "" {
+		return false, nil
+	}
+	var node corev1.Node
+	if err := r.Get(ctx, client.ObjectKey{Name: name}, &node, client.UnsafeDisableDeepCopy); err != nil {
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	}
+	return !slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	}), nil
+}
+
+// unschedulable reports whether the scheduler found no node for a pod.
+func unschedulable(pod *corev1.Pod) bool {
+	return pod.DeletionTimestamp == nil && slices.ContainsFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool {
+		return c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable
+	})
+}
+
+// slimPod keeps what faults reads of a pod.
+func slimPod(object any) (any, error) {
+	if pod, ok := object.(*corev1.Pod); ok {
+		pod.ManagedFields, pod.Annotations = nil, nil
+		pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
+		pod.Status = corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions}
+	}
+	return object, nil
 }

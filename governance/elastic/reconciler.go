@@ -17,7 +17,6 @@ import (
 	"kuota.dev/kuota/governance/tasks/queries"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,6 +38,8 @@ const (
 	lookAgain = 500 * time.Millisecond
 	// staleInterval is after how long a job is reconciled again that changed meanwhile.
 	staleInterval = 50 * time.Millisecond
+	// blockedInterval is how often a Job that cannot be created is tried again.
+	blockedInterval = 5 * time.Second
 )
 
 // Room returns how many pods of a proposal Kueue would admit now without a preemption,
@@ -92,10 +93,21 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	d := Decide(o, r.Now())
-	if err := r.apply(ctx, e, parts, d); apierrors.IsConflict(err) {
+	err = r.apply(ctx, e, parts, d)
+	blocked := asBlocked(err)
+	if blocked != nil {
+		err = nil
+	}
+	if err == nil {
+		err = r.report(ctx, e, blocked)
+	}
+	switch {
+	case apierrors.IsConflict(err):
 		return ctrl.Result{RequeueAfter: staleInterval}, nil // the cache is behind
-	} else if err != nil {
+	case err != nil:
 		return ctrl.Result{}, err
+	case blocked != nil:
+		return ctrl.Result{RequeueAfter: blockedInterval}, nil
 	}
 	after := d.After
 	if (looking || len(o.Increments) > 0) && (after == 0 || after > lookAgain) {
@@ -144,7 +156,7 @@ func (r *Reconciler) findRoom(ctx context.Context, o *Observed) (looking bool, e
 	if err != nil {
 		return false, err
 	}
-	room, err := r.Room(ctx, proposal(Increment(e, 1, most)), waiting)
+	room, err := r.Room(ctx, proposal(Increment(e, NewPart{Increment: 1, Pods: most})), waiting)
 	if err != nil {
 		return false, err
 	}
@@ -193,16 +205,24 @@ func (r *Reconciler) apply(ctx context.Context, e *v1alpha1.ElasticJob, parts jo
 		if deletion.Cause == NotAdmitted {
 			r.memory.forgetFits(e.UID)
 		}
+		if deletion.Cause == v1alpha1.ScaleNodeLost { // the others get time to find a node
+			for _, job := range parts {
+				r.memory.forgetFault(job.UID)
+			}
+		}
 		failed = append(failed, r.deleteJob(ctx, parts[deletion.Increment]))
 	}
 	if d.DeleteBase {
 		failed = append(failed, r.deleteJob(ctx, parts[0]))
 	}
 	if base := parts[0]; base != nil && base.DeletionTimestamp == nil && !d.Status.State.Finished() {
-		failed = append(failed, r.setActive(ctx, e, base), r.setClass(ctx, e, base))
+		failed = append(failed, r.setActive(ctx, e, base))
+		for _, job := range parts {
+			failed = append(failed, r.setClass(ctx, e, job))
+		}
 	}
 	if d.CreateBase {
-		failed = append(failed, r.create(ctx, Service(e)), r.create(ctx, Base(e)))
+		failed = append(failed, r.create(ctx, e, Service(e)), r.create(ctx, e, Base(e)))
 	}
 	if len(d.Create) > 0 {
 		if err := r.applyGrowthClass(ctx); err != nil {
@@ -210,19 +230,11 @@ func (r *Reconciler) apply(ctx context.Context, e *v1alpha1.ElasticJob, parts jo
 		}
 	}
 	for _, p := range d.Create {
-		job := Increment(e, p.Increment, p.Pods)
+		job := Increment(e, p)
 		r.memory.recordCreation(client.ObjectKeyFromObject(job), proposal(job), r.Now())
-		failed = append(failed, r.create(ctx, job))
+		failed = append(failed, r.create(ctx, e, job))
 	}
 	return errors.Join(failed...)
-}
-
-// create creates an object unless it exists.
-func (r *Reconciler) create(ctx context.Context, object client.Object) error {
-	if err := r.Create(ctx, object, fieldOwner); err != nil && !apierrors.IsAlreadyExists(err) {
-		return fmt.Errorf("create %s %s/%s: %w", object.GetObjectKind().GroupVersionKind().Kind, object.GetNamespace(), object.GetName(), err)
-	}
-	return nil
 }
 
 // deleteJob deletes a Job, and its pods with their grace period.
@@ -258,18 +270,19 @@ func (r *Reconciler) setActive(ctx context.Context, e *v1alpha1.ElasticJob, base
 	return nil
 }
 
-// setClass sets the priority class of the base, which Kueue copies to its Workload.
-func (r *Reconciler) setClass(ctx context.Context, e *v1alpha1.ElasticJob, base *batchv1.Job) error {
+// setClass sets the priority class of a Job that is not growth, which Kueue copies to its
+// Workload.
+func (r *Reconciler) setClass(ctx context.Context, e *v1alpha1.ElasticJob, job *batchv1.Job) error {
 	class := e.Labels[desired.PriorityClassLabel]
-	if class == "" || base.Labels[desired.PriorityClassLabel] == class {
+	if now := job.Labels[desired.PriorityClassLabel]; class == "" || now == class || now == desired.GrowthClass {
 		return nil
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": base.UID, "labels": map[string]string{desired.PriorityClassLabel: class}}})
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"uid": job.UID, "labels": map[string]string{desired.PriorityClassLabel: class}}})
 	if err != nil {
 		return err
 	}
-	if err := r.Patch(ctx, base.DeepCopy(), client.RawPatch(types.MergePatchType, patch), fieldOwner); client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("set the priority class of Job %s/%s: %w", base.Namespace, base.Name, err)
+	if err := r.Patch(ctx, job.DeepCopy(), client.RawPatch(types.MergePatchType, patch), fieldOwner); client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("set the priority class of Job %s/%s: %w", job.Namespace, job.Name, err)
 	}
 	return nil
 }
@@ -305,8 +318,7 @@ func (r *Reconciler) finalize(ctx context.Context, e *v1alpha1.ElasticJob, parts
 		for _, job := range parts {
 			failed = append(failed, r.deleteJob(ctx, job))
 		}
-		service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: ServiceName(e.Name)}}
-		failed = append(failed, client.IgnoreNotFound(r.Delete(ctx, service)))
+		failed = append(failed, r.deleteService(ctx, e))
 		err := errors.Join(failed...)
 		release = apierrors.IsForbidden(err) // the team was deleted: Kuota does not write to its namespace any more
 		if err != nil && !release {

@@ -42,6 +42,16 @@ const (
 	ScaleFailed      ScaleCause = "Failed"
 )
 
+// ConditionJobsCreated is False while a Job or the Service of an ElasticJob cannot be
+// created.
+const ConditionJobsCreated = "JobsCreated"
+
+// Reasons of ConditionJobsCreated.
+const (
+	ReasonConflict = "NameConflict" // an object of another owner has the name
+	ReasonRejected = "Rejected"     // the API server rejects it
+)
+
 // MaxScaleEvents is how many events the status contains.
 const MaxScaleEvents = 32
 
