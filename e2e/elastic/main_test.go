@@ -21,34 +21,41 @@ import (
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
 
+// verify enables the slow cases.
+var verify = os.Getenv("KUOTA_VERIFY") != ""
+
 var started = struct {
 	sync.Once
 	err error
 }{}
 
+// running is the controller of ElasticJobs that all tests use.
+var running controller
+
 // setup returns the cluster after starting the controllers if necessary.
 func setup(t *testing.T) *clustertest.Cluster {
 	t.Helper()
 	c := clustertest.Get(t)
-	started.Do(func() { started.err = start(c) })
+	started.Do(func() {
+		log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+		ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
+		if started.err = startAllocations(c, log); started.err == nil {
+			running, started.err = startController(c, log)
+		}
+	})
 	if started.err != nil {
 		t.Fatal(started.err)
 	}
 	return c
 }
 
-func start(c *clustertest.Cluster) error {
-	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
+// startAllocations starts the controllers of allocations and the policy.
+func startAllocations(c *clustertest.Cluster, log *slog.Logger) error {
 	connection, err := cluster.New(c.Console, cluster.Options{Log: log})
 	if err != nil {
 		return err
 	}
 	if _, err := reconcile.SetupWithManager(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall}); err != nil {
-		return err
-	}
-	tasks := queries.New(connection, &access.Service{Cluster: connection})
-	if _, err := elastic.SetupWithManager(connection.Manager, elastic.Options{Room: tasks.Room, Claims: tasks.Claims}); err != nil {
 		return err
 	}
 	go func() {
@@ -57,4 +64,31 @@ func start(c *clustertest.Cluster) error {
 		}
 	}()
 	return nil
+}
+
+// controller is a controller of ElasticJobs with caches of its own, as a replica has.
+type controller struct {
+	stop    context.CancelFunc
+	stopped chan error
+}
+
+func startController(c *clustertest.Cluster, log *slog.Logger) (controller, error) {
+	connection, err := cluster.New(c.Console, cluster.Options{Log: log})
+	if err != nil {
+		return controller{}, err
+	}
+	tasks := queries.New(connection, &access.Service{Cluster: connection})
+	if _, err := elastic.SetupWithManager(connection.Manager, elastic.Options{Room: tasks.Room, Claims: tasks.Claims}); err != nil {
+		return controller{}, err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	r := controller{stop, make(chan error, 1)}
+	go func() { r.stopped <- connection.Run(ctx) }()
+	return r, nil
+}
+
+// end stops the controller and returns how it ended.
+func (c controller) end() error {
+	c.stop()
+	return <-c.stopped
 }

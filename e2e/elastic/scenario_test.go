@@ -101,9 +101,15 @@ func pods(gpus int64) corev1.PodTemplateSpec {
 // submit creates a Job of pods of one GPU, which is deleted when the test ends.
 func (l *lab) submit(team, name, class string, n int32) *batchv1.Job {
 	l.Helper()
+	return l.submitPods(team, name, class, n, 1)
+}
+
+// submitPods creates a Job of n pods of some GPUs each.
+func (l *lab) submitPods(team, name, class string, n int32, gpus int64) *batchv1.Job {
+	l.Helper()
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace(team), Name: name, Labels: labels(team, class)},
-		Spec:       batchv1.JobSpec{Suspend: ptr.To(true), Parallelism: &n, Completions: &n, Template: pods(1)},
+		Spec:       batchv1.JobSpec{Suspend: ptr.To(true), Parallelism: &n, Completions: &n, Template: pods(gpus)},
 	}
 	if err := l.Client.Create(l.Context(), job); err != nil {
 		l.Fatal(err)
@@ -120,9 +126,15 @@ func (l *lab) remove(job *batchv1.Job) {
 // nothing of it may be left.
 func (l *lab) elastic(team, name, class string, policy v1alpha1.ElasticPolicy) *v1alpha1.ElasticJob {
 	l.Helper()
+	return l.elasticOf(team, name, class, policy, pods(1))
+}
+
+// elasticOf creates an ElasticJob of a template.
+func (l *lab) elasticOf(team, name, class string, policy v1alpha1.ElasticPolicy, template corev1.PodTemplateSpec) *v1alpha1.ElasticJob {
+	l.Helper()
 	e := &v1alpha1.ElasticJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace(team), Name: name, Labels: labels(team, class)},
-		Spec:       v1alpha1.ElasticJobSpec{ElasticPolicy: policy, Template: pods(1)},
+		Spec:       v1alpha1.ElasticJobSpec{ElasticPolicy: policy, Template: template},
 	}
 	if err := l.Client.Create(l.Context(), e); err != nil {
 		l.Fatal(err)
@@ -162,7 +174,7 @@ func (l *lab) size(e *v1alpha1.ElasticJob, want int32, limit time.Duration) time
 			return time.Since(began)
 		}
 		if time.Since(began) > limit {
-			l.Fatalf("%s has size %d (%s) after %s, want %d\n%s", e.Name, e.Status.Replicas, e.Status.State, limit, want, l.report(e.Namespace))
+			l.Fatalf("%s has size %d after %s, want %d; status %+v\n%s", e.Name, e.Status.Replicas, limit, want, e.Status, l.report(e.Namespace))
 		}
 		time.Sleep(50 * time.Millisecond)
 	}

@@ -103,6 +103,10 @@ type Decision struct {
 // Creation times are in whole seconds, so that it is deleted after one to two seconds.
 const admissionGrace = 2 * time.Second
 
+// maxWaiting is how many increments of a job wait for Kueue at a time: it admits one of a
+// queue in each cycle, and all must be admitted before admissionGrace ends.
+const maxWaiting = 4
+
 // Decide returns what to do about an ElasticJob at a time.
 func Decide(o Observed, now time.Time) Decision {
 	d := decider{Observed: o, now: now, sizes: Sizes(o.Job.Spec.ElasticPolicy)}
@@ -312,7 +316,13 @@ func (d *decider) grow() {
 			target = s
 		}
 	}
-	for size < target {
+	waiting := 0
+	for _, p := range d.kept {
+		if p.Phase == Waiting {
+			waiting++
+		}
+	}
+	for ; size < target && waiting < maxWaiting; waiting++ {
 		to := next(d.sizes, size)
 		if to == 0 || !d.inOrder(to-size) {
 			return

@@ -69,27 +69,32 @@ func (m *memory) claimed(now time.Time, read func() ([]queries.Claimed, error)) 
 	return claims, err
 }
 
-// fitsSince records which sizes fit now, the size of the job plus room, and returns
-// since when each does.
-func (m *memory) fitsSince(e *v1alpha1.ElasticJob, size, room int32, now time.Time) map[int32]time.Time {
+// fitsSince records which sizes fit now, the size of the job plus room, and returns since
+// when each does. While increments wait, one that just got its quota can count twice: a
+// size that does not fit then is not forgotten.
+func (m *memory) fitsSince(e *v1alpha1.ElasticJob, size, room int32, waiting bool, now time.Time) map[int32]time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	before := m.fits[e.UID]
-	fits := map[int32]time.Time{}
+	fits, kept := map[int32]time.Time{}, map[int32]time.Time{}
 	for _, s := range Sizes(e.Spec.ElasticPolicy) {
-		if s <= size || s > size+room {
-			continue
+		since, known := before[s]
+		if !known {
+			since = now
 		}
-		fits[s] = now
-		if since, ok := before[s]; ok {
+		fit := s > size && s <= size+room
+		if fit {
 			fits[s] = since
+		}
+		if fit || waiting && known && s > size {
+			kept[s] = since
 		}
 	}
 	if m.fits == nil {
 		m.fits = map[types.UID]map[int32]time.Time{}
 	}
-	m.fits[e.UID] = fits
-	return maps.Clone(fits)
+	m.fits[e.UID] = kept
+	return fits
 }
 
 // forgetFits makes an ElasticJob wait again before it grows.

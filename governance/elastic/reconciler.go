@@ -19,6 +19,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -160,25 +161,39 @@ func (r *Reconciler) findRoom(ctx context.Context, o *Observed) (looking bool, e
 	if err != nil {
 		return false, err
 	}
-	o.FitsSince = r.memory.fitsSince(e, size, room, r.Now())
+	o.FitsSince = r.memory.fitsSince(e, size, room, len(waiting) > 0, r.Now())
 	return true, nil
 }
 
-// waiting returns the increments of all ElasticJobs that Kueue has not started.
+// waiting returns the increments of all ElasticJobs that Kueue has not given quota. One
+// that has quota is in the usage of its queue, also before Kueue has started its Job.
 func (r *Reconciler) waiting(ctx context.Context) (list []queries.Proposal, err error) {
 	var all batchv1.JobList
 	if err := r.Parts.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the Jobs of ElasticJobs: %w", err)
 	}
 	cached := map[types.NamespacedName]bool{}
+	workloads := map[string]map[types.UID][]*kueue.Workload{} // by namespace
 	for i := range all.Items {
 		job := &all.Items[i]
 		cached[client.ObjectKeyFromObject(job)] = true
-		if job.Labels[v1alpha1.LabelElasticIncrement] != "0" && ptr.Deref(job.Spec.Suspend, false) && job.DeletionTimestamp == nil {
+		if job.Labels[v1alpha1.LabelElasticIncrement] == "0" || !ptr.Deref(job.Spec.Suspend, false) || job.DeletionTimestamp != nil {
+			continue
+		}
+		if workloads[job.Namespace] == nil {
+			if workloads[job.Namespace], err = r.workloads(ctx, job.Namespace); err != nil {
+				return nil, err
+			}
+		}
+		if !slices.ContainsFunc(workloads[job.Namespace][job.UID], hasQuota) {
 			list = append(list, proposal(job))
 		}
 	}
 	return append(list, r.memory.createdWithout(func(job types.NamespacedName) bool { return cached[job] }, r.Now())...), nil
+}
+
+func hasQuota(w *kueue.Workload) bool {
+	return meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadQuotaReserved)
 }
 
 // proposal returns an increment as a task that is not submitted.

@@ -1,0 +1,174 @@
+package elastic_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+)
+
+// The priority classes of the cluster policy that tests apply.
+const (
+	inferenceClass = "inference-priority"
+	trainingClass  = "training-priority"
+)
+
+// clusterPolicy is how tasks are prioritized and idle compute is shared.
+type clusterPolicy struct {
+	tasks v1alpha1.TaskPrioritization
+	idle  v1alpha1.IdleComputeStrategy
+}
+
+// policies are by the name of what is special.
+var policies = []struct {
+	name string
+	clusterPolicy
+}{
+	{"FirstComeFirstServe", clusterPolicy{v1alpha1.FirstComeFirstServe, v1alpha1.IdleFirstComeFirstServe}},
+	{"TaskRanking", clusterPolicy{v1alpha1.TaskRanking, v1alpha1.IdleFirstComeFirstServe}},
+	{"FairShare", clusterPolicy{v1alpha1.TaskRanking, v1alpha1.IdleFairShare}},
+}
+
+// apply writes the cluster policy and waits until it and Kueue's configuration are active.
+func (p clusterPolicy) apply(t *testing.T) {
+	t.Helper()
+	c := setup(t)
+	object := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
+		_, err := controllerutil.CreateOrUpdate(ctx, c.Client, object, func() error {
+			object.Spec.TaskPrioritization, object.Spec.IdleCompute.Strategy, object.Spec.Enforcement = p.tasks, p.idle, v1alpha1.EnforcementNone
+			object.Spec.PriorityClasses = []v1alpha1.PriorityClass{{Name: "inference", Weight: ptr.To[int32](100)}, {Name: "training", Weight: ptr.To[int32](50)}}
+			return nil
+		})
+		return err
+	})
+	clustertest.Eventually(t, 2*clustertest.Patience, func(ctx context.Context) error {
+		var now v1alpha1.ClusterPolicy
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), &now); err != nil {
+			return err
+		}
+		if r := now.Status.Ranking; now.Status.ObservedGeneration != object.Generation || r == nil || r.Step != v1alpha1.RankingSettled || r.InForce != p.tasks {
+			return fmt.Errorf("policy status %+v", now.Status)
+		}
+		for _, name := range []string{v1alpha1.ConditionFairShare, v1alpha1.ConditionPriorityClasses} {
+			if c := meta.FindStatusCondition(now.Status.Conditions, name); c == nil || c.Status != metav1.ConditionTrue || c.ObservedGeneration != object.Generation {
+				return fmt.Errorf("condition %s: %+v", name, c)
+			}
+		}
+		return nil
+	})
+	t.Cleanup(func() {
+		_ = c.Client.Delete(context.Background(), &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}})
+	})
+}
+
+// grace is the graceful shutdown timeout of most tests.
+func grace() int32 {
+	if verify {
+		return 60
+	}
+	return 3
+}
+
+// Under each policy, an elastic task of 32 GPUs gives exactly what another task needs: the
+// task is admitted at once and its pods run once the terminating pods have ended, and all
+// other pods of the elastic task stay.
+func TestUnderEachPolicy(t *testing.T) {
+	for _, p := range policies {
+		t.Run(p.name, func(t *testing.T) {
+			p.apply(t)
+			t.Run("scenarios", func(t *testing.T) {
+				t.Run("task of the lending team", func(t *testing.T) {
+					t.Parallel()
+					l := newLab(t, 4)
+					training, other := l.team("training", 8, nil), l.team("other", 24, nil)
+					l.yields(l.elastic(training, "train", trainingClass, steps(grace())), other, trainingClass)
+				})
+				t.Run("task of the same team", func(t *testing.T) {
+					t.Parallel()
+					l := newLab(t, 4)
+					training := l.team("training", 32, nil)
+					l.yields(l.elastic(training, "train", trainingClass, steps(grace())), training, inferenceClass)
+				})
+				t.Run("team without preemption", func(t *testing.T) {
+					t.Parallel()
+					l := newLab(t, 4)
+					training := l.team("training", 32, func(spec *v1alpha1.ComputeAllocationSpec) { spec.Preemption.WithinTeam = v1alpha1.PreemptNever })
+					l.yields(l.elastic(training, "train", trainingClass, steps(grace())), training, trainingClass)
+				})
+			})
+		})
+	}
+}
+
+// yields checks that a job of up to 32 pods gives 8 to a task of a team and no more.
+func (l *lab) yields(e *v1alpha1.ElasticJob, team, class string) {
+	l.Helper()
+	l.size(e, 32, time.Minute)
+	before := l.running(e, 32, 20*time.Second)
+	task := l.submit(team, "inference", class, 8)
+	admitted := l.admitted(task, 5*time.Second)
+	began := time.Now()
+	l.size(e, 24, 5*time.Second)
+	l.taskRuns(task, 8, time.Duration(e.Spec.ElasticPolicy.GracefulShutdownTimeoutInSeconds+5)*time.Second)
+	l.Logf("admitted after %s, runs %s later", admitted, time.Since(began))
+	for increment, uids := range l.running(e, 24, 5*time.Second) {
+		if diff := cmp.Diff(before[increment], uids); diff != "" {
+			l.Errorf("pods of increment %s changed (-before +after):\n%s", increment, diff)
+		}
+	}
+	if l.refresh(e); e.Status.Replicas != 24 || e.Status.State != v1alpha1.ElasticRunning {
+		l.Errorf("size %d, %s", e.Status.Replicas, e.Status.State)
+	}
+	last := e.Status.ScaleEvents[len(e.Status.ScaleEvents)-1]
+	if last.From != 32 || last.To != 24 || last.ForWorkload != l.workloadOf(task) || last.Cause != v1alpha1.ScalePreempted && last.Cause != v1alpha1.ScaleWithdrawn {
+		l.Errorf("last event %+v", last)
+	}
+}
+
+// workloadOf returns the UID of the Workload of a Job.
+func (l *lab) workloadOf(job *batchv1.Job) types.UID {
+	l.Helper()
+	for _, w := range l.workloads(job.Namespace) {
+		if owner := metav1.GetControllerOf(&w); owner != nil && owner.UID == job.UID {
+			return w.UID
+		}
+	}
+	return ""
+}
+
+// taskRuns waits until n pods of a Job run.
+func (l *lab) taskRuns(job *batchv1.Job, n int, limit time.Duration) {
+	l.Helper()
+	for began := time.Now(); ; time.Sleep(50 * time.Millisecond) {
+		var list corev1.PodList
+		if err := l.Client.List(l.Context(), &list, client.InNamespace(job.Namespace), client.MatchingLabels{batchv1.JobNameLabel: job.Name}); err != nil {
+			l.Fatal(err)
+		}
+		count := 0
+		for i := range list.Items {
+			if list.Items[i].Status.Phase == corev1.PodRunning {
+				count++
+			}
+		}
+		if count == n {
+			return
+		}
+		if time.Since(began) > limit {
+			l.Fatalf("%d pods of %s run after %s, want %d\n%s", count, job.Name, limit, n, l.report(job.Namespace))
+		}
+	}
+}
