@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -52,8 +53,8 @@ func (s *Service) WouldStart(ctx context.Context, user governance.User, p Propos
 }
 
 // Room returns how many pods of a proposal's only pod set Kueue would admit now as a task
-// of their own, without a preemption and with nodes for all of them, beside others that are
-// submitted and that Kueue has not come to. It is for controllers: no names are in the
+// of their own, without a preemption, below the ceilings of the namespace and with nodes for all of
+// them, beside others that are submitted and that Kueue has not come to. It is for controllers: no names are in the
 // answer.
 func (s *Service) Room(ctx context.Context, p Proposal, others []Proposal) (int32, error) {
 	v, err := s.within(ctx, access.Scope{All: true})
@@ -70,7 +71,32 @@ func (s *Service) Room(ctx context.Context, p Proposal, others []Proposal) (int3
 			return 0, err
 		}
 	}
-	return explain.Room(explain.Task{Namespace: p.Namespace, Priority: p.Priority, PodSets: p.PodSets}, c, p.PodSets[0].Count), nil
+	room := explain.Room(explain.Task{Namespace: p.Namespace, Priority: p.Priority, PodSets: p.PodSets}, c, p.PodSets[0].Count)
+	below, err := v.belowCeilings(ctx, p, others)
+	return min(room, below), err
+}
+
+// belowCeilings returns how many pods of a proposal's only pod set the ResourceQuotas of
+// its namespace allow, beside others, whose pods are not created.
+func (v viewer) belowCeilings(ctx context.Context, p Proposal, others []Proposal) (int32, error) {
+	ceilings, err := v.ceilings(ctx, p.Namespace, p.PodSets)
+	n := p.PodSets[0].Count
+	for _, c := range ceilings {
+		left := c.Hard - c.Used
+		for _, other := range others {
+			for _, set := range other.PodSets {
+				switch {
+				case other.Namespace != p.Namespace:
+				case c.Resource == string(corev1.ResourcePods):
+					left -= int64(set.Count)
+				default:
+					left -= set.Requests[c.Resource] * int64(set.Count)
+				}
+			}
+		}
+		n = int32(max(0, min(int64(n), left/c.Requests)))
+	}
+	return n, err
 }
 
 // reserve counts a proposal as usage of its queue. Which flavor Kueue will assign is not

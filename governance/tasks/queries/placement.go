@@ -2,6 +2,7 @@ package queries
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"kuota.dev/kuota/governance/cluster"
@@ -50,9 +51,15 @@ func placement(t *tasks.Task, pods []*index.Pod, count index.PodCount) *explain.
 
 // resourceQuotas returns the ResourceQuotas of a namespace that would refuse one
 // more pod of a task.
-func (v viewer) resourceQuotas(ctx context.Context, q explain.Task) (found []explain.ResourceQuota, err error) {
+func (v viewer) resourceQuotas(ctx context.Context, q explain.Task) ([]explain.ResourceQuota, error) {
+	all, err := v.ceilings(ctx, q.Namespace, q.PodSets)
+	return slices.DeleteFunc(all, func(c explain.ResourceQuota) bool { return c.Used+c.Requests <= c.Hard }), err
+}
+
+// ceilings returns the ResourceQuotas of a namespace that limit pods of these sets.
+func (v viewer) ceilings(ctx context.Context, namespace string, sets []explain.PodSet) (found []explain.ResourceQuota, err error) {
 	var list corev1.ResourceQuotaList
-	if err := v.reader.List(ctx, &list, client.InNamespace(q.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := v.reader.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, cluster.Translate("list limits of the namespace", err)
 	}
 	for i := range list.Items {
@@ -60,7 +67,7 @@ func (v viewer) resourceQuotas(ctx context.Context, q explain.Task) (found []exp
 		if len(limits.Spec.Scopes) > 0 || limits.Spec.ScopeSelector != nil {
 			continue // it may not be about these pods
 		}
-		for _, set := range q.PodSets {
+		for _, set := range sets {
 			for name, hard := range limits.Status.Hard {
 				resource := strings.TrimPrefix(string(name), corev1.DefaultResourceRequestsPrefix)
 				each := set.Requests[resource]
@@ -68,7 +75,7 @@ func (v viewer) resourceQuotas(ctx context.Context, q explain.Task) (found []exp
 					each = 1
 				}
 				c := explain.ResourceQuota{Name: limits.Name, Resource: resource, Requests: each, Hard: quota.ResourceValue(resource, hard), Used: quota.ResourceValue(resource, limits.Status.Used[name])}
-				if c.Requests > 0 && c.Used+c.Requests > c.Hard {
+				if c.Requests > 0 {
 					found = append(found, c)
 				}
 			}
