@@ -10,12 +10,14 @@ import (
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/cluster/leader"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/elastic"
 	"kuota.dev/kuota/governance/reconcile"
 	"kuota.dev/kuota/governance/tasks/queries"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	ctrl "sigs.k8s.io/controller-runtime"
 )
 
@@ -66,24 +68,44 @@ func startAllocations(c *clustertest.Cluster, log *slog.Logger) error {
 	return nil
 }
 
-// controller is a controller of ElasticJobs with caches of its own, as a replica has.
+// controller is a controller of ElasticJobs with caches of its own, as a replica has. Of
+// those that run, one leads.
 type controller struct {
 	stop    context.CancelFunc
 	stopped chan error
+	line    *clustertest.Line // counts what it writes
 }
 
 func startController(c *clustertest.Cluster, log *slog.Logger) (controller, error) {
-	connection, err := cluster.New(c.Console, cluster.Options{Log: log})
+	line := &clustertest.Line{}
+	config := line.Over(c.Console)
+	elected, err := leader.New(config, leader.Options{Namespace: "kuota-system", Identity: clustertest.Name("replica"), Log: log})
+	if err != nil {
+		return controller{}, err
+	}
+	connection, err := cluster.New(config, cluster.Options{Fence: elected.Fence, Log: log})
 	if err != nil {
 		return controller{}, err
 	}
 	tasks := queries.New(connection, &access.Service{Cluster: connection})
-	if _, err := elastic.SetupWithManager(connection.Manager, elastic.Options{Room: tasks.Room, Claims: tasks.Claims}); err != nil {
+	if _, err := elastic.SetupWithManager(connection.Manager, elastic.Options{Rooms: tasks.Rooms, Claims: tasks.Claims, Leader: elected}); err != nil {
 		return controller{}, err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	r := controller{stop, make(chan error, 1)}
-	go func() { r.stopped <- connection.Run(ctx) }()
+	r := controller{stop, make(chan error, 1), line}
+	go func() {
+		var group errgroup.Group
+		group.Go(func() error { return connection.Run(ctx) })
+		group.Go(func() error {
+			select {
+			case <-connection.Ready():
+				return elected.Run(ctx)
+			case <-ctx.Done():
+				return nil
+			}
+		})
+		r.stopped <- group.Wait()
+	}()
 	return r, nil
 }
 

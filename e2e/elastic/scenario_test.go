@@ -38,10 +38,16 @@ func newLab(t *testing.T, nodes int) *lab {
 	t.Helper()
 	l := &lab{T: t, Cluster: setup(t), pool: clustertest.Name("lab.elastic")}
 	for i := range nodes {
-		l.Node(t, fmt.Sprintf("%s-%d", l.pool, i), map[string]string{"node.kubernetes.io/instance-type": l.pool, corev1.LabelOSStable: "linux"},
-			clustertest.Resources(map[corev1.ResourceName]string{corev1.ResourceCPU: "64", corev1.ResourceMemory: "512Gi", corev1.ResourcePods: "110", gpu: "8"}))
+		l.node(i)
 	}
 	return l
+}
+
+// node creates a node of eight GPUs.
+func (l *lab) node(i int) {
+	l.Helper()
+	l.Node(l, fmt.Sprintf("%s-%d", l.pool, i), map[string]string{"node.kubernetes.io/instance-type": l.pool, corev1.LabelOSStable: "linux"},
+		clustertest.Resources(map[corev1.ResourceName]string{corev1.ResourceCPU: "64", corev1.ResourceMemory: "512Gi", corev1.ResourcePods: "110", gpu: "8"}))
 }
 
 // team creates an allocation of GPUs, waits until it is ready and returns its name.

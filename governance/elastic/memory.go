@@ -3,7 +3,6 @@ package elastic
 import (
 	"maps"
 	"slices"
-	"sync"
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -13,9 +12,8 @@ import (
 )
 
 // memory is since when conditions last that no object records. After a restart they
-// begin again.
+// begin again. It is not safe for concurrent use: one job is reconciled at a time.
 type memory struct {
-	mu     sync.Mutex
 	fits   map[types.UID]map[int32]time.Time // since when each size fits, by ElasticJob
 	faults map[types.UID]Fault               // by Job
 
@@ -25,6 +23,11 @@ type memory struct {
 
 	claims   []queries.Claimed
 	claimsAt time.Time
+
+	// rooms is the room of all jobs at a time, while it is at most half of lookAgain old.
+	rooms   *queries.Rooms
+	waiting bool // increments waited then
+	roomsAt time.Time
 }
 
 // creation is an increment that was created.
@@ -35,8 +38,6 @@ type creation struct {
 
 // recordCreation records that an increment was created.
 func (m *memory) recordCreation(job types.NamespacedName, p queries.Proposal, now time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if m.created == nil {
 		m.created = map[types.NamespacedName]creation{}
 	}
@@ -46,8 +47,6 @@ func (m *memory) recordCreation(job types.NamespacedName, p queries.Proposal, no
 // createdWithout returns the increments that were created and that the cache does not have.
 // cached reports whether it has a Job.
 func (m *memory) createdWithout(cached func(types.NamespacedName) bool, now time.Time) (list []queries.Proposal) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	maps.DeleteFunc(m.created, func(job types.NamespacedName, c creation) bool { return cached(job) || now.Sub(c.at) > admissionGrace })
 	for _, c := range m.created {
 		list = append(list, c.proposal)
@@ -57,8 +56,6 @@ func (m *memory) createdWithout(cached func(types.NamespacedName) bool, now time
 
 // claimed returns claims that are at most half of lookAgain old, and reads them otherwise.
 func (m *memory) claimed(now time.Time, read func() ([]queries.Claimed, error)) ([]queries.Claimed, error) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if now.Sub(m.claimsAt) < lookAgain/2 {
 		return m.claims, nil
 	}
@@ -69,12 +66,30 @@ func (m *memory) claimed(now time.Time, read func() ([]queries.Claimed, error)) 
 	return claims, err
 }
 
+// roomsSince returns the room of all jobs, and whether increments wait, at most half of
+// lookAgain ago, and reads them otherwise.
+func (m *memory) roomsSince(now time.Time, read func() (*queries.Rooms, bool, error)) (rooms *queries.Rooms, waiting bool, err error) {
+	if m.rooms == nil || now.Sub(m.roomsAt) >= lookAgain/2 {
+		if m.rooms, m.waiting, err = read(); err != nil {
+			m.rooms = nil
+			return nil, false, err
+		}
+		m.roomsAt = now
+	}
+	return m.rooms, m.waiting, nil
+}
+
+// forgetRooms forgets the room of all jobs, and reports whether it was read before now.
+func (m *memory) forgetRooms() bool {
+	known := m.rooms != nil
+	m.rooms = nil
+	return known
+}
+
 // fitsSince records which sizes fit now, the size of the job plus room, and returns since
 // when each does. While increments wait, one that just got its quota can count twice: a
 // size that does not fit then is not forgotten.
 func (m *memory) fitsSince(e *v1alpha1.ElasticJob, size, room int32, waiting bool, now time.Time) map[int32]time.Time {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	before := m.fits[e.UID]
 	fits, kept := map[int32]time.Time{}, map[int32]time.Time{}
 	for _, s := range Sizes(e.Spec.ElasticPolicy) {
@@ -99,16 +114,12 @@ func (m *memory) fitsSince(e *v1alpha1.ElasticJob, size, room int32, waiting boo
 
 // forgetFits makes an ElasticJob wait again before it grows.
 func (m *memory) forgetFits(e types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	delete(m.fits, e)
 }
 
 // faultSince records that pods of a Job do not run, and returns the fault with since when.
 // The node that was lost first remains its cause.
 func (m *memory) faultSince(job types.UID, fault Fault, now time.Time) Fault {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	if m.faults == nil {
 		m.faults = map[types.UID]Fault{}
 	}
@@ -126,15 +137,11 @@ func (m *memory) faultSince(job types.UID, fault Fault, now time.Time) Fault {
 
 // forgetFault records that all pods of a Job run, or that its fault was acted upon.
 func (m *memory) forgetFault(job types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	delete(m.faults, job)
 }
 
 // forget forgets an ElasticJob and its Jobs.
 func (m *memory) forget(e types.UID, parts ...types.UID) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
 	delete(m.fits, e)
 	maps.DeleteFunc(m.faults, func(uid types.UID, _ Fault) bool { return slices.Contains(parts, uid) })
 }

@@ -43,9 +43,8 @@ const (
 	blockedInterval = 5 * time.Second
 )
 
-// Room returns how many pods of a proposal Kueue would admit now without a preemption,
-// beside others that wait for it.
-type Room func(ctx context.Context, p queries.Proposal, others []queries.Proposal) (int32, error)
+// Rooms returns the room for growth now, beside increments that wait for Kueue.
+type Rooms func(ctx context.Context, waiting []queries.Proposal) (*queries.Rooms, error)
 
 // Claims returns the growth that waiting tasks are entitled to.
 type Claims func(ctx context.Context) ([]queries.Claimed, error)
@@ -56,7 +55,7 @@ type Reconciler struct {
 	client.Client               // reads from the cache of the console, and writes
 	APIReader     client.Reader // reads from the API server
 	Parts         client.Reader // a cache of Jobs and Services with v1alpha1.LabelElasticJobUID
-	Room          Room
+	Rooms         Rooms
 	Claims        Claims
 	Now           func() time.Time
 
@@ -94,6 +93,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	d := Decide(o, r.Now())
+	if len(d.Create) > 0 && r.memory.forgetRooms() { // the room may be gone
+		if _, err := r.findRoom(ctx, &o); err != nil {
+			return ctrl.Result{}, err
+		}
+		d = Decide(o, r.Now())
+	}
 	err = r.apply(ctx, e, parts, d)
 	blocked := asBlocked(err)
 	if blocked != nil {
@@ -153,15 +158,22 @@ func (r *Reconciler) findRoom(ctx context.Context, o *Observed) (looking bool, e
 		r.memory.forgetFits(e.UID)
 		return false, nil
 	}
-	waiting, err := r.waiting(ctx)
+	rooms, waiting, err := r.memory.roomsSince(r.Now(), func() (*queries.Rooms, bool, error) {
+		waiting, err := r.waiting(ctx)
+		if err != nil {
+			return nil, false, err
+		}
+		rooms, err := r.Rooms(ctx, waiting)
+		return rooms, len(waiting) > 0, err
+	})
 	if err != nil {
 		return false, err
 	}
-	room, err := r.Room(ctx, proposal(Increment(e, NewPart{Increment: 1, Pods: most})), waiting)
+	room, err := rooms.Pods(ctx, proposal(Increment(e, NewPart{Increment: 1, Pods: most})))
 	if err != nil {
 		return false, err
 	}
-	o.FitsSince = r.memory.fitsSince(e, size, room, len(waiting) > 0, r.Now())
+	o.FitsSince = r.memory.fitsSince(e, size, room, waiting, r.Now())
 	return true, nil
 }
 
@@ -247,6 +259,7 @@ func (r *Reconciler) apply(ctx context.Context, e *v1alpha1.ElasticJob, parts jo
 	for _, p := range d.Create {
 		job := Increment(e, p)
 		r.memory.recordCreation(client.ObjectKeyFromObject(job), proposal(job), r.Now())
+		r.memory.forgetRooms()
 		failed = append(failed, r.create(ctx, e, job))
 	}
 	return errors.Join(failed...)

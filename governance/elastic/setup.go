@@ -28,7 +28,7 @@ import (
 
 // Options configure the controller.
 type Options struct {
-	Room   Room
+	Rooms  Rooms
 	Claims Claims
 	// Leader elects the replica whose controller reconciles; nil means that there is
 	// only one replica.
@@ -54,7 +54,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (*Reconciler, error
 	if err := manager.Add(parts); err != nil {
 		return nil, fmt.Errorf("set up elastic jobs: %w", err)
 	}
-	r := &Reconciler{Client: manager.GetClient(), APIReader: manager.GetAPIReader(), Parts: parts, Room: options.Room, Claims: options.Claims, Now: time.Now}
+	r := &Reconciler{Client: manager.GetClient(), APIReader: manager.GetAPIReader(), Parts: parts, Rooms: options.Rooms, Claims: options.Claims, Now: time.Now}
 	begun := make(chan event.GenericEvent, 1)
 	if options.Leader != nil {
 		options.Leader.OnTerm(nil, func() {

@@ -52,27 +52,43 @@ func (s *Service) WouldStart(ctx context.Context, user governance.User, p Propos
 	}, nil
 }
 
-// Room returns how many pods of a proposal's only pod set Kueue would admit now as a task
-// of their own, without a preemption, below the ceilings of the namespace and with nodes for all of
-// them, beside others that are submitted and that Kueue has not come to. It is for controllers: no names are in the
-// answer.
-func (s *Service) Room(ctx context.Context, p Proposal, others []Proposal) (int32, error) {
+// Rooms is the room for growth as of one moment, beside others that are submitted and that
+// Kueue has not come to. It is not safe for concurrent use.
+type Rooms struct {
+	*survey
+	others   []Proposal
+	clusters map[client.ObjectKey]*explain.Cluster // by LocalQueue, with others in the usage
+}
+
+// Rooms returns the room for growth beside others. It is for controllers, and names no task.
+func (s *Service) Rooms(ctx context.Context, others []Proposal) (*Rooms, error) {
 	v, err := s.within(ctx, access.Scope{All: true})
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	survey := newSurvey(v)
-	c, err := survey.cluster(ctx, &tasks.Task{Namespace: p.Namespace, Queue: p.Queue})
-	if err != nil {
-		return 0, err
-	}
-	for _, other := range others {
-		if err := survey.reserve(ctx, c, other); err != nil {
+	return &Rooms{survey: newSurvey(v), others: others, clusters: map[client.ObjectKey]*explain.Cluster{}}, nil
+}
+
+// Pods returns how many pods of a proposal's only pod set Kueue would admit as a task of
+// their own, without a preemption, below the ceilings of the namespace and with nodes for
+// all of them.
+func (r *Rooms) Pods(ctx context.Context, p Proposal) (int32, error) {
+	queue := client.ObjectKey{Namespace: p.Namespace, Name: p.Queue}
+	c := r.clusters[queue]
+	if c == nil {
+		var err error
+		if c, err = r.cluster(ctx, &tasks.Task{Namespace: p.Namespace, Queue: p.Queue}); err != nil {
 			return 0, err
 		}
+		for _, other := range r.others {
+			if err := r.reserve(ctx, c, other); err != nil {
+				return 0, err
+			}
+		}
+		r.clusters[queue] = c
 	}
 	room := explain.Room(explain.Task{Namespace: p.Namespace, Priority: p.Priority, PodSets: p.PodSets}, c, p.PodSets[0].Count)
-	below, err := v.belowCeilings(ctx, p, others)
+	below, err := r.belowCeilings(ctx, p, r.others)
 	return min(room, below), err
 }
 
