@@ -164,7 +164,7 @@ fuzz: ## fuzz each target FUZZ_RUNS times
 .PHONY: verify
 verify: check test fuzz builder real-node ## what takes longer: run before an issue is closed
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^TestGroupLostAtTheProvider$$' -v ./e2e
-	@KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 120m ./e2e/behavior ./e2e/interrupted ./e2e/preemptionloops ./e2e/replicas ./governance/adopt
+	@KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 120m ./e2e/behavior ./e2e/elastic ./e2e/interrupted ./e2e/preemptionloops ./e2e/replicas ./governance/adopt
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^TestEachRule' -v ./e2e
 	@cd deploy/charttest && KUOTA_VERIFY=1 go test -count=1 -timeout 20m -run '^TestUpgradeAndRollback$$' -v ./installed
 	@cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 20m -run '^TestRealNode' -v .
@@ -173,12 +173,13 @@ verify: check test fuzz builder real-node ## what takes longer: run before an is
 	@KUOTA_VERIFY=1 go test -count=1 -run '^TestSBOM$$' .
 	@KUOTA_VERIFY=1 go test -count=1 -timeout 120m -run '^TestSimulateReplay$$' -v ./governance/estimate
 	@$(MAKE) --no-print-directory truth SEEDS=200 BY_KUOTA=10 PREVIEWS=50
+	@$(MAKE) --no-print-directory elastic SEQUENCES=150
 	@$(MAKE) --no-print-directory older
 	@$(MAKE) --no-print-directory oldest
 	@go test -race -count=1 -p 1 -timeout 60m ./governance/... ./handlers ./web/...
 
 # Each on a cluster of its own: deleting the thousand teams of one test takes minutes.
-BENCH = e2e:TestFigures e2e:TestReviews e2e:TestThousandAllocations e2e/replicas:TestThousandAllocationsOfTwoReplicas e2e:TestManyTasks governance/history:TestYear governance/simulate/worker:TestFigures e2e/truth:TestFigures
+BENCH = e2e:TestFigures e2e:TestReviews e2e:TestThousandAllocations e2e/replicas:TestThousandAllocationsOfTwoReplicas e2e:TestManyTasks governance/history:TestYear governance/simulate/worker:TestFigures e2e/truth:TestFigures e2e/elastic:TestFigures
 
 .PHONY: bench
 bench: cluster kuota browser databases ## measure; prints one `name value unit` line per figure
@@ -195,6 +196,16 @@ TRUTH_ARGS ?=
 .PHONY: truth
 truth: cluster kuota ## make one change that the page of a waiting task offers in each of SEEDS=1000 cohorts on the real Kueue, and PREVIEWS=300 changes of allocations and the policy; prints how right the pages are
 	@KUOTA_VERIFY=1 go test -count=1 -timeout 0 -run '^Test(Advice|Previews)$$' -v ./e2e/truth -args -seeds $(SEEDS) -by-kuota $(BY_KUOTA) -previews $(PREVIEWS) $(TRUTH_ARGS) | tee $(CURDIR)/.local/truth.log | grep -vE '^(=== |seed |  )'
+
+# How many random sequences of events ElasticJobs go through, from which seed, and how
+# many at once.
+SEQUENCES    ?= 5000
+FROM         ?= 1
+AT_ONCE      ?= 8
+
+.PHONY: elastic
+elastic: cluster ## SEQUENCES=5000 random sequences of events around ElasticJobs on the real Kueue; prints how long what must not last lasted
+	@KUOTA_VERIFY=1 go test -count=1 -timeout 0 -run '^TestSequences$$' -v ./e2e/elastic -args -sequences $(SEQUENCES) -from $(FROM) -at-once $(AT_ONCE) | tee $(CURDIR)/.local/elastic.log | grep -E '_test\.go:|^(---|ok|FAIL|panic)|^  +'
 
 # The duration of the soak test; it ends after the round of faults that has begun.
 SOAK ?= 30m
