@@ -19,6 +19,7 @@ import (
 	"kuota.dev/kuota/governance/elastic"
 	"kuota.dev/kuota/governance/tasks/queries"
 
+	"github.com/go-logr/logr"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,6 +42,7 @@ func tasksOf(t *testing.T) *queries.Service {
 	t.Helper()
 	c := clustertest.Get(t)
 	surroundings.Do(func() {
+		ctrl.SetLogger(logr.Discard())
 		connection, err := cluster.New(c.Console, cluster.Options{Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			surroundings.err = err
