@@ -47,7 +47,7 @@ cluster: ## build Kubernetes, Kueue and KWOK, once: about five minutes
 	@$(BIN)/localcluster build --bin $(BIN) --source cmd/localcluster
 
 .PHONY: real-node
-real-node: cluster ## build kubelet and containerd, once, and install runc by apt: for REAL_NODE=1
+real-node: cluster ## build kubelet, containerd and CoreDNS, once, and install runc by apt: for REAL_NODE=1
 	@cmd/localcluster/containerd/install.sh
 	@$(BIN)/localcluster build --real-node --bin $(BIN) --source cmd/localcluster
 

@@ -20,7 +20,8 @@ import (
 //
 //	supervisor ─▶ node (PID 1) ─▶ containerd ─▶ shims ─▶ containers
 //	                           ├▶ kubelet
-//	                           └▶ kube-proxy
+//	                           ├▶ kube-proxy
+//	                           └▶ CoreDNS
 //
 // Only cgroups have no namespace that ends; removeCgroups removes them.
 type node struct {
@@ -34,6 +35,8 @@ const (
 	containerdSocket = "/run/containerd/containerd.sock"
 	cniPlugins       = "/usr/lib/cni" // Debian's folder
 	kubeletHealth    = 10248
+	clusterDomain    = "cluster.local"
+	dnsPort          = 53
 )
 
 // tunables are settings of the kernel that the kubelet writes and that are not
@@ -78,6 +81,7 @@ func (n *node) run() error {
 			// These settings belong to this machine.
 			"--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0s", "--conntrack-tcp-timeout-close-wait=0s",
 		},
+		"coredns": {"-conf", n.layout.node("Corefile")},
 	} {
 		pid, err := n.start(name, args...)
 		if err != nil {
@@ -200,8 +204,8 @@ func importArchive(ctx context.Context, bin, socket, archive string) (string, er
 	return strings.TrimSpace(string(out)), nil
 }
 
-// writeConfig writes the configuration of containerd, of its network plugins and
-// of the kubelet.
+// writeConfig writes the configuration of containerd, of its network plugins, of the
+// kubelet and of CoreDNS.
 func (n *node) writeConfig() error {
 	cgroup := n.layout.cgroup()
 	for name, text := range map[string]string{
@@ -242,12 +246,22 @@ imageGCHighThresholdPercent: 100
 oomScoreAdj: 0
 volumePluginDir: /var/lib/kubelet/volumeplugins
 resolvConf: %q
+clusterDomain: %s
+clusterDNS: [%s]
 healthzBindAddress: 0.0.0.0
 healthzPort: %d
 authentication: {x509: {clientCAFile: %q}}
 tlsCertFile: %q
 tlsPrivateKeyFile: %q
-`, containerdSocket, cgroup, n.layout.node("resolv.conf"), kubeletHealth, n.layout.pki("ca.crt"), n.layout.pki("kubelet.crt"), n.layout.pki("kubelet.key")),
+`, containerdSocket, cgroup, n.layout.node("resolv.conf"), clusterDomain, n.network().node(), kubeletHealth, n.layout.pki("ca.crt"), n.layout.pki("kubelet.crt"), n.layout.pki("kubelet.key")),
+		"Corefile": fmt.Sprintf(`%[1]s in-addr.arpa {
+  bind %[2]s
+  errors
+  kubernetes %[1]s in-addr.arpa {
+    kubeconfig %[3]q
+  }
+}
+`, clusterDomain, n.network().node(), n.layout.componentConfig("coredns")),
 	} {
 		if err := os.WriteFile(n.layout.node(name), []byte(text), 0o644); err != nil {
 			return fmt.Errorf("write configuration: %w", err)

@@ -18,7 +18,7 @@ import (
 )
 
 // The programs of a real node. Those of Kubernetes are tools of this module, those
-// of containerd of a module of its own, so that a change of containerd builds no
+// of containerd and CoreDNS of modules of their own, so that a change of them builds no
 // other binary again.
 var (
 	kubernetesNode = []tool{
@@ -31,6 +31,7 @@ var (
 		{"containerd-shim-runc-v2", "github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2"},
 		{"ctr", "github.com/containerd/containerd/v2/cmd/ctr"},
 	}
+	dnsNode = []tool{{"coredns", modulePath + "/dns"}}
 )
 
 const nodeStampPrefix = ".localcluster-node-built-"
@@ -51,16 +52,16 @@ func buildNode(ctx context.Context, source, bin string) error {
 	if err != nil {
 		return err
 	}
-	containerd := filepath.Join(source, "containerd")
+	containerd, dns := filepath.Join(source, "containerd"), filepath.Join(source, "dns")
 	var sums []byte
-	for _, module := range []string{source, containerd} {
+	for _, module := range []string{source, containerd, dns} {
 		sum, err := os.ReadFile(filepath.Join(module, "go.sum"))
 		if err != nil {
 			return fmt.Errorf("read checksums: %w", err)
 		}
 		sums = append(sums, sum...)
 	}
-	tools := slices.Concat(kubernetesNode, containerdNode)
+	tools := slices.Concat(kubernetesNode, containerdNode, dnsNode)
 	stamp := filepath.Join(bin, stampName(nodeStampPrefix, tools, sums, flags))
 	built := func() bool { return allExist(bin, tools, stamp, pauseArchive(bin)) }
 	if built() {
@@ -86,6 +87,11 @@ func buildNode(ctx context.Context, source, bin string) error {
 			return err
 		}
 	}
+	for _, p := range dnsNode {
+		if err := buildOne(ctx, dns, bin, p, "-ldflags", "-s -w"); err != nil {
+			return err
+		}
+	}
 	if err := writeImage(pauseArchive(bin), pauseImage, filepath.Join(bin, "pause")); err != nil {
 		return err
 	}
@@ -102,8 +108,8 @@ func checkNode(bin string) error {
 		return errors.New("a node that runs containers needs root; without --real-node no root is needed")
 	}
 	stamps, _ := filepath.Glob(filepath.Join(bin, nodeStampPrefix+"*"))
-	if len(stamps) == 0 || !allExist(bin, slices.Concat(kubernetesNode, containerdNode), pauseArchive(bin)) {
-		return fmt.Errorf("%s has no kubelet and no containerd; run: localcluster build --real-node --bin %s", bin, bin)
+	if len(stamps) == 0 || !allExist(bin, slices.Concat(kubernetesNode, containerdNode, dnsNode), pauseArchive(bin)) {
+		return fmt.Errorf("%s has no kubelet, containerd and CoreDNS; run: localcluster build --real-node --bin %s", bin, bin)
 	}
 	var missing []string
 	for _, name := range []string{"runc", "ip", "iptables"} {

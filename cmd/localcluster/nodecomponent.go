@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"syscall"
 	"time"
+
+	_ "embed"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -25,6 +28,9 @@ const (
 	simulatedNode  = "kwok.x-k8s.io/node"
 	simulatedValue = "fake"
 )
+
+//go:embed dns.yaml
+var dnsPermissions []byte
 
 func simulate(u *unstructured.Unstructured) {
 	annotations := u.GetAnnotations()
@@ -49,6 +55,7 @@ func writeNodeCredentials(l layout, ca authority, network nodeNetwork, apiPort i
 	}{
 		"kubelet":                  {"system:node:" + nodeName, []string{"system:nodes"}, []string{nodeName, network.node()}},
 		"kube-proxy":               {"system:kube-proxy", nil, nil},
+		"coredns":                  {"system:serviceaccount:kube-system:coredns", nil, nil},
 		"apiserver-kubelet-client": {"kube-apiserver-kubelet-client", []string{"system:masters"}, nil},
 	} {
 		cert, key, err := ca.issue(c.user, c.groups, c.hosts...)
@@ -88,6 +95,13 @@ func (s *supervisor) startRealNode(ctx context.Context, o upOptions, api apiClie
 	if err := api.createServiceEndpoints(ctx, network, p.api); err != nil {
 		return err
 	}
+	permissions, err := parseManifest(dnsPermissions)
+	if err != nil {
+		return err
+	}
+	if err := api.apply(ctx, permissions...); err != nil {
+		return err
+	}
 	self, err := os.Executable()
 	if err != nil {
 		return fmt.Errorf("find this program: %w", err)
@@ -99,6 +113,9 @@ func (s *supervisor) startRealNode(ctx context.Context, o upOptions, api apiClie
 		started:    network.connect,
 		ready: func(ctx context.Context) error {
 			if err := httpOK(fmt.Sprintf("http://%s:%d/healthz", network.node(), kubeletHealth))(ctx); err != nil {
+				return err
+			}
+			if err := resolves(ctx, network.node(), "kubernetes.default.svc."+clusterDomain); err != nil {
 				return err
 			}
 			var n corev1.Node
@@ -113,6 +130,15 @@ func (s *supervisor) startRealNode(ctx context.Context, o upOptions, api apiClie
 		grace: time.Second,
 		ports: []namedPort{{network.node(), 10250}},
 	})
+}
+
+// resolves returns nil if the DNS server at an address knows a name.
+func resolves(ctx context.Context, server, name string) error {
+	resolver := net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, net.JoinHostPort(server, strconv.Itoa(dnsPort)))
+	}}
+	_, err := resolver.LookupHost(ctx, name+".")
+	return err
 }
 
 // createServiceEndpoints gives Service default/kubernetes an address that pods can

@@ -17,14 +17,14 @@ import (
 
 const greeting = "hello from a container"
 
-// greeterSource is a program that connects to Service kubernetes, prints a line
-// and waits for SIGTERM.
+// greeterSource is a program that connects to Service kubernetes by its name, prints a
+// line and waits for SIGTERM.
 const greeterSource = `package main
 
 import ("fmt"; "net"; "os"; "os/signal"; "syscall"; "time")
 
 func main() {
-	address := net.JoinHostPort(os.Getenv("KUBERNETES_SERVICE_HOST"), os.Getenv("KUBERNETES_SERVICE_PORT"))
+	address := net.JoinHostPort("kubernetes.default", os.Getenv("KUBERNETES_SERVICE_PORT"))
 	_, err := net.DialTimeout("tcp", address, time.Second)
 	for begin := time.Now(); err != nil && time.Since(begin) < time.Minute; { // kube-proxy may still start
 		_, err = net.DialTimeout("tcp", address, time.Second)
@@ -79,7 +79,7 @@ func observe(t *testing.T) machine {
 	names, _ := filepath.Glob("/proc/[0-9]*/comm")
 	for _, file := range names {
 		name, _ := os.ReadFile(file)
-		if slices.Contains([]string{"kubelet", "kube-proxy", "containerd", "containerd-shim", "pause", "greeter"}, strings.TrimSpace(string(name))) {
+		if slices.Contains([]string{"kubelet", "kube-proxy", "coredns", "containerd", "containerd-shim", "pause", "greeter"}, strings.TrimSpace(string(name))) {
 			processes = append(processes, string(name))
 		}
 	}
