@@ -128,6 +128,9 @@ func environment(e *v1alpha1.ElasticJob) []corev1.EnvVar {
 		{Name: "PET_RDZV_ENDPOINT", Value: fmt.Sprintf("%s-0.%s:%d", BaseName(e.Name), ServiceName(e.Name), rendezvousPort)},
 		{Name: "PET_RDZV_ID", Value: string(e.UID)},
 		{Name: "PET_MAX_RESTARTS", Value: strconv.Itoa(maxRestarts)},
+		// Otherwise torchrun keeps the address of the workers' store from its first
+		// rendezvous, and a pod that joins later waits for it in vain (PyTorch 2.6).
+		{Name: "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", Value: "1"},
 	}
 	if len(e.Spec.ScaleConfig) > 0 {
 		vars = append(vars, corev1.EnvVar{Name: scaleConfigVariable, Value: scaleConfig(e.Spec.ScaleConfig)})
