@@ -59,7 +59,9 @@ nodeSelector: {kubernetes.io/hostname: real-node}
 // onNode is why TestRealNode runs on a cluster of its own, and no other test does.
 func onNode() bool { return os.Getenv("KUOTA_IMAGES") != "" && os.Getuid() == 0 }
 
-func TestMain(m *testing.M) { clustertest.MainWith(m, clustertest.Options{RealNode: onNode()}) }
+func TestMain(m *testing.M) {
+	clustertest.MainWith(m, clustertest.Options{RealNode: onNode(), WithoutKuota: onNode()})
+}
 
 // What a user gets: the image is built from the Dockerfile, loaded into containerd, and
 // installed from the chart with two replicas, with PostgreSQL and an OpenID Connect

@@ -50,9 +50,11 @@ func Main(m *testing.M) { MainWith(m, Options{}) }
 
 // Options configure MainWith.
 type Options struct {
-	// RealNode starts a cluster with a node that runs containers, and without Kuota's
-	// CRDs and permissions. It needs root and make real-node.
+	// RealNode starts a cluster with a node that runs containers. It needs root and make
+	// real-node.
 	RealNode bool
+	// WithoutKuota starts a cluster without Kuota's CRDs and permissions.
+	WithoutKuota bool
 	// After is called after the tests; the package fails if it returns an error. It may
 	// be nil.
 	After func() error
@@ -78,7 +80,7 @@ func run(m *testing.M, o Options) (code int, err error) {
 		return 1, err
 	}
 	for deadline := time.Now().Add(startLimit); ; time.Sleep(100 * time.Millisecond) {
-		if !o.RealNode {
+		if !o.WithoutKuota {
 			err = shared.tryWrite(context.Background())
 		}
 		if err == nil {
@@ -141,13 +143,18 @@ func start(dir string, o Options) (stop func(), err error) {
 		return nil, err
 	}
 	state := filepath.Join(dir, "cluster")
-	kuota := []string{"--crds", filepath.Join(Root(), "deploy", "crds"), "--rbac", filepath.Join(Root(), "deploy", "rbac"), "--resettable"}
-	if o.RealNode {
-		kuota = []string{"--real-node"}
-	}
-	command := exec.Command(program, append([]string{"up", "--dir", state, "--bin", bin,
+	args := []string{"up", "--dir", state, "--bin", bin,
 		"--users", filepath.Join(Root(), "cmd", "localcluster", "users.yaml"),
-		"--nodes", filepath.Join(Root(), "cmd", "localcluster", "samples", "nodes.yaml")}, kuota...)...)
+		"--nodes", filepath.Join(Root(), "cmd", "localcluster", "samples", "nodes.yaml")}
+	if !o.WithoutKuota {
+		args = append(args, "--crds", filepath.Join(Root(), "deploy", "crds"), "--rbac", filepath.Join(Root(), "deploy", "rbac"))
+	}
+	if o.RealNode {
+		args = append(args, "--real-node")
+	} else {
+		args = append(args, "--resettable")
+	}
+	command := exec.Command(program, args...)
 	// With the default GOGC the API server spends a quarter of its time on garbage
 	// collection, and nearly half of it once its heap reaches the limit.
 	command.Env = append(os.Environ(), "GOGC=300", "GOMEMLIMIT=6GiB")
