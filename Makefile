@@ -75,8 +75,9 @@ sbom: kuota ## list the modules of the console as CycloneDX in .local/kuota.cdx.
 	@cd deploy/sbom && go tool cyclonedx-gomod bin -json -std -version '$(VERSION)' -output $(CURDIR)/.local/kuota.cdx.json $(BIN)/kuota
 
 .PHONY: builder
-builder: ## install what the image test needs, and make the base image of the Dockerfile, once; as root
+builder: ## install what the tests of images need, and make the base images of the Dockerfiles, once; as root
 	@e2e/image/install.sh $(IMAGES)
+	@e2e/elastic/training/install.sh $(IMAGES)
 
 .PHONY: browser
 browser: ## install what the browser tests need
@@ -169,6 +170,7 @@ verify: check test fuzz builder real-node ## what takes longer: run before an is
 	@cd deploy/charttest && KUOTA_VERIFY=1 go test -count=1 -timeout 20m -run '^TestUpgradeAndRollback$$' -v ./installed
 	@cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 20m -run '^TestRealNode' -v .
 	@cd deploy/charttest && KUOTA_BROWSER=$(BROWSER) KUOTA_IMAGES=$(IMAGES) go test -count=1 -timeout 30m -run '^TestRealNode$$' -v ./installed
+	@KUOTA_VERIFY=1 KUOTA_IMAGES=$(IMAGES) go test -count=1 -timeout 20m -v ./e2e/elastic/training
 	@KUOTA_VERIFY=1 KUOTA_IMAGES=$(IMAGES) go test -count=1 -timeout 60m -v ./e2e/image
 	@KUOTA_VERIFY=1 go test -count=1 -run '^TestSBOM$$' .
 	@KUOTA_VERIFY=1 go test -count=1 -timeout 120m -run '^TestSimulateReplay$$' -v ./governance/estimate

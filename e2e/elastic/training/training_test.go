@@ -1,0 +1,474 @@
+package training_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/e2e/consoles"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/desired"
+
+	"github.com/google/go-cmp/cmp"
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+const (
+	realNode = "real-node" // its name and its instance type
+	image    = "localhost/elastic-train:1"
+	base     = "localhost/kuota-torch:trixie" // by install.sh
+	user     = 65532                          // of the Dockerfile
+)
+
+// The plan of the training: 900 steps.
+const (
+	samples     = 4500
+	epochs      = 10
+	globalBatch = 50 // cannot be divided by three, four or six
+	interval    = 50 // steps between two checkpoints
+)
+
+// lab is a cluster with a real node, and the console beside it.
+type lab struct {
+	*testing.T
+	*clustertest.Cluster
+	cpu int64 // of the real node, in thousandths
+}
+
+// The training of the docs runs in containers, with four pods, then six, then three,
+// because Kueue preempts its growth for a task of a team that reclaims its quota. It ends
+// as if nothing had happened: with the loss of an uninterrupted run on one worker, with
+// each sample trained on once, and with the pods that it began with.
+func TestTraining(t *testing.T) {
+	if reason := skipped(); reason != "" {
+		t.Skip(reason)
+	}
+	l := &lab{T: t, Cluster: clustertest.Get(t)}
+	l.importImage()
+	consoles.New(t, l.Cluster, "training", "none").WaitReady()
+	var node corev1.Node
+	if err := l.Client.Get(t.Context(), client.ObjectKey{Name: realNode}, &node); err != nil {
+		t.Fatal(err)
+	}
+	l.cpu = node.Status.Allocatable.Cpu().MilliValue()
+	// Percent of the node: a pod of the training takes 16. Beside 30 there is room for four
+	// pods, but not for six, and beside the 50 of the other team's quota for three.
+	l.team("training", 50)
+	l.team("other", 50)
+
+	blocker := l.submit("other", "blocker", 30, "sleep", "3600")
+	l.waitPod(blocker)
+	e := l.elastic("training", 16)
+	l.waitSize(e, 4)
+	l.waitSteps(e, 4, 20)
+	before := l.basePods(e)
+
+	l.remove(blocker)
+	l.waitSize(e, 6)
+	l.waitSteps(e, 6, 20)
+
+	submitted := time.Now()
+	inference := l.submit("other", "inference", 50, "sleep", "3600")
+	l.waitSize(e, 3)
+	l.waitPod(inference)
+	t.Logf("the other team's pod runs %s after it was submitted", time.Since(submitted).Round(100*time.Millisecond))
+	l.waitSteps(e, 3, 20)
+	l.waitEnd(e)
+
+	if diff := cmp.Diff(before, l.basePods(e)); diff != "" {
+		t.Errorf("pods of the base, and restarts of their containers (-before +after):\n%s", diff)
+	}
+	l.checkEvents(e, inference)
+	lines := parse(l.log(e))
+	report(t, lines)
+	got, err := trace(lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("numbers of workers: %v; positions repeated: %v", got.Worlds, got.Repeated)
+	if last := got.Steps[len(got.Steps)-1].To; last != samples*epochs || lines[len(lines)-1].Event != "end" {
+		t.Errorf("the training ends at position %d of %d with %q", last, samples*epochs, lines[len(lines)-1].Event)
+	}
+	if !contains(got.Worlds, 4, 6, 3) {
+		t.Errorf("the numbers of workers are %v, want 4, then 6, then 3", got.Worlds)
+	}
+	for _, n := range got.Repeated {
+		if n > interval*globalBatch {
+			t.Errorf("%d positions were repeated, which is more than a checkpoint interval of %d", n, interval*globalBatch)
+		}
+	}
+	if first, last := mean(got.Steps[:50]), mean(got.Steps[len(got.Steps)-50:]); !(last < first/2) {
+		t.Errorf("the loss of the first 50 steps is %.4f and of the last %.4f; it must fall", first, last)
+	} else {
+		t.Logf("mean loss of the first 50 steps %.4f, of the last 50 %.4f", first, last)
+	}
+	l.compare(got.Steps, l.reference(e))
+}
+
+// importImage builds the image of the docs on Debian's PyTorch, and imports it into the
+// node.
+func (l *lab) importImage() {
+	l.Helper()
+	images, archive := os.Getenv("KUOTA_IMAGES"), filepath.Join(l.TempDir(), "train.tar")
+	run := func(name string, args ...string) {
+		l.Helper()
+		command := exec.Command(name, args...)
+		command.Env = append(os.Environ(), "CONTAINERS_STORAGE_CONF="+filepath.Join(images, "storage.conf"))
+		if out, err := command.CombinedOutput(); err != nil {
+			l.Fatalf("%s %v: %v\n%s", name, args, err, out)
+		}
+	}
+	run("buildah", "build", "--isolation", "chroot", "--pull=never", "--quiet", "--build-arg", "BASE="+base, "--tag", image, docs())
+	run("buildah", "push", "--quiet", "--disable-compression", image, "oci-archive:"+archive+":"+image)
+	run(filepath.Join(clustertest.Root(), ".local", "bin", "localcluster"), "import", archive, "--dir", l.Dir)
+}
+
+func docs() string { return filepath.Join(clustertest.Root(), "docs", "examples", "elastic") }
+
+func namespace(team string) string { return desired.DefaultNaming.Namespace(team) }
+
+// share returns a share of the node's CPU.
+func (l *lab) share(percent int64) *resource.Quantity {
+	return resource.NewMilliQuantity(l.cpu*percent/100, resource.DecimalSI)
+}
+
+// team creates an allocation of a share of the node.
+func (l *lab) team(name string, percent int64) {
+	l.Helper()
+	allocation := &v1alpha1.ComputeAllocation{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: realNode, Quantities: v1alpha1.Quantities{VCPU: l.share(percent)}}}},
+	}
+	allocation.Spec.Sharing.Unlimited = true
+	if err := l.Client.Create(l.Context(), allocation); err != nil {
+		l.Fatal(err)
+	}
+	l.wait("team "+name, func(ctx context.Context) error {
+		if err := l.Client.Get(ctx, client.ObjectKeyFromObject(allocation), allocation); err != nil {
+			return err
+		}
+		for _, condition := range []string{v1alpha1.ConditionReady, v1alpha1.ConditionQueueActive} {
+			if !meta.IsStatusConditionTrue(allocation.Status.Conditions, condition) {
+				return fmt.Errorf("%s: %+v", condition, meta.FindStatusCondition(allocation.Status.Conditions, condition))
+			}
+		}
+		return nil
+	})
+}
+
+// submit creates a Job of one pod of the image.
+func (l *lab) submit(team, name string, percent int64, command ...string) *batchv1.Job {
+	l.Helper()
+	job := &batchv1.Job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace(team), Name: name, Labels: map[string]string{"kueue.x-k8s.io/queue-name": desired.DefaultNaming.LocalQueue(team)}},
+		Spec: batchv1.JobSpec{Suspend: ptr.To(true), Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{
+			RestartPolicy: corev1.RestartPolicyNever, TerminationGracePeriodSeconds: ptr.To[int64](1),
+			Containers: []corev1.Container{{Name: "main", Image: image, Command: command, Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{corev1.ResourceCPU: *l.share(percent)}}}},
+		}}},
+	}
+	if err := l.Client.Create(l.Context(), job); err != nil {
+		l.Fatal(err)
+	}
+	return job
+}
+
+func (l *lab) remove(job *batchv1.Job) {
+	l.Helper()
+	if err := l.Client.Delete(l.Context(), job, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// elastic creates the objects of the docs, with the image, the quantities and the times of
+// this test, and the volume that an admin provides for the claim.
+func (l *lab) elastic(team string, percent int64) *v1alpha1.ElasticJob {
+	l.Helper()
+	folder := filepath.Join(l.Dir, "data", "node", "lib", "checkpoints") // /var/lib/checkpoints of the node
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		l.Fatal(err)
+	}
+	if err := os.Chown(folder, user, user); err != nil {
+		l.Fatal(err)
+	}
+	file, err := os.Open(filepath.Join(docs(), "elasticjob.yaml"))
+	if err != nil {
+		l.Fatal(err)
+	}
+	defer file.Close()
+	var claim corev1.PersistentVolumeClaim
+	e := &v1alpha1.ElasticJob{}
+	documents := yaml.NewYAMLOrJSONDecoder(file, 4096)
+	for _, object := range []any{&claim, e} {
+		if err := documents.Decode(object); err != nil {
+			l.Fatal(err)
+		}
+	}
+	if err := documents.Decode(&struct{}{}); err != io.EOF {
+		l.Fatalf("elasticjob.yaml has more than two objects: %v", err)
+	}
+	claim.Namespace, claim.Spec.StorageClassName, claim.Spec.VolumeName = namespace(team), ptr.To(""), "checkpoints"
+	volume := &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: "checkpoints"},
+		Spec: corev1.PersistentVolumeSpec{
+			AccessModes: claim.Spec.AccessModes, Capacity: claim.Spec.Resources.Requests,
+			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/var/lib/checkpoints", Type: ptr.To(corev1.HostPathDirectory)}},
+		},
+	}
+	e.Namespace, e.Labels["kueue.x-k8s.io/queue-name"] = namespace(team), desired.DefaultNaming.LocalQueue(team)
+	policy := &e.Spec.ElasticPolicy
+	policy.ScalingTimeoutInSeconds, policy.FaultyScaleDownTimeoutInSeconds = 2, 120
+	container := &e.Spec.Template.Spec.Containers[0]
+	container.Image = image
+	container.Resources.Requests = corev1.ResourceList{corev1.ResourceCPU: *l.share(percent)}
+	for name, value := range map[string]string{
+		"SAMPLES": fmt.Sprint(samples), "EPOCHS": fmt.Sprint(epochs), "GLOBAL_BATCH": fmt.Sprint(globalBatch), "CHECKPOINT_STEPS": fmt.Sprint(interval),
+		"MIN_STEP_SECONDS": "0.1", // so that the steps are of a model that needs several pods
+	} {
+		container.Env = slices.DeleteFunc(container.Env, func(v corev1.EnvVar) bool { return v.Name == name })
+		container.Env = append(container.Env, corev1.EnvVar{Name: name, Value: value})
+	}
+	for _, object := range []client.Object{volume, &claim, e} {
+		if err := l.Client.Create(l.Context(), object); err != nil {
+			l.Fatal(err)
+		}
+	}
+	return e
+}
+
+// wait waits for a state. If it does not come, the test fails with what is in the cluster.
+func (l *lab) wait(what string, check func(context.Context) error) {
+	l.Helper()
+	began := time.Now()
+	for {
+		err := check(l.Context())
+		if err == nil {
+			l.Logf("%s: after %s", what, time.Since(began).Round(100*time.Millisecond))
+			return
+		}
+		if time.Since(began) > clustertest.Patience {
+			state, _ := l.TryKubectl("", "get", "elasticjobs,jobs,workloads,pods,events", "-A", "-o", "wide")
+			logs, _ := l.TryKubectl("", "logs", "-n", namespace("training"), "-l", v1alpha1.LabelElasticJob, "--tail=40", "--prefix")
+			l.Fatalf("%s: %v\n%s\n%s", what, err, state, logs)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+}
+
+func (l *lab) waitSize(e *v1alpha1.ElasticJob, want int32) {
+	l.Helper()
+	l.wait(fmt.Sprintf("size %d", want), func(ctx context.Context) error {
+		if err := l.Client.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
+			return err
+		}
+		if e.Status.Replicas != want {
+			return fmt.Errorf("the size is %d (%s)", e.Status.Replicas, e.Status.State)
+		}
+		return nil
+	})
+}
+
+// waitSteps waits until the last n lines of steps are of a number of workers.
+func (l *lab) waitSteps(e *v1alpha1.ElasticJob, world, n int) {
+	l.Helper()
+	l.wait(fmt.Sprintf("%d steps with %d workers", n, world), func(context.Context) error {
+		count, last := 0, line{}
+		for _, last = range parse(l.log(e)) {
+			switch {
+			case last.Event == "end":
+				l.Fatalf("the training ended before it had %d workers", world)
+			case last.Event == "step" && last.World == world:
+				count++
+			case last.Event == "step":
+				count = 0
+			}
+		}
+		if count < n {
+			return fmt.Errorf("%d steps; the last line is %+v", count, last)
+		}
+		return nil
+	})
+}
+
+func (l *lab) waitEnd(e *v1alpha1.ElasticJob) {
+	l.Helper()
+	l.wait("the end", func(ctx context.Context) error {
+		if err := l.Client.Get(ctx, client.ObjectKeyFromObject(e), e); err != nil {
+			return err
+		}
+		if e.Status.State == v1alpha1.ElasticFailed {
+			l.Fatalf("the training failed:\n%s", l.log(e))
+		}
+		if e.Status.State != v1alpha1.ElasticSucceeded {
+			return fmt.Errorf("the training is %s", e.Status.State)
+		}
+		return nil
+	})
+}
+
+// waitPod waits until the pod of a Job runs or has succeeded.
+func (l *lab) waitPod(job *batchv1.Job) {
+	l.Helper()
+	l.wait("the pod of "+job.Name, func(context.Context) error {
+		phase := l.Kubectl(l.T, "", "get", "pods", "-n", job.Namespace, "-l", "job-name="+job.Name, "-o", "jsonpath={.items[*].status.phase}")
+		if phase != "Running" && phase != "Succeeded" {
+			return fmt.Errorf("the pod is %q", phase)
+		}
+		return nil
+	})
+}
+
+// log returns the log of the first pod of the base, where rank 0 is: torchrun orders pods
+// by name. It is empty until its container starts.
+func (l *lab) log(e *v1alpha1.ElasticJob) string {
+	l.Helper()
+	out, err := l.TryKubectl("", "logs", "-n", e.Namespace, "-l", "job-name="+e.Name+"-base,batch.kubernetes.io/job-completion-index=0", "--tail=-1")
+	if err != nil {
+		return ""
+	}
+	return out
+}
+
+// pod is what must not change of a pod of the base.
+type pod struct {
+	UID      types.UID
+	Restarts int32
+}
+
+func (l *lab) basePods(e *v1alpha1.ElasticJob) map[string]pod {
+	l.Helper()
+	var list corev1.PodList
+	if err := l.Client.List(l.Context(), &list, client.InNamespace(e.Namespace), client.MatchingLabels{v1alpha1.LabelElasticJob: e.Name, v1alpha1.LabelElasticIncrement: "0"}); err != nil {
+		l.Fatal(err)
+	}
+	pods := map[string]pod{}
+	for _, p := range list.Items {
+		pods[p.Name] = pod{p.UID, p.Status.ContainerStatuses[0].RestartCount}
+	}
+	if len(pods) != 3 {
+		l.Fatalf("%d pods of the base, want 3: %v", len(pods), pods)
+	}
+	return pods
+}
+
+// checkEvents checks that Kueue preempted the growth for a Job.
+func (l *lab) checkEvents(e *v1alpha1.ElasticJob, by *batchv1.Job) {
+	l.Helper()
+	var list kueue.WorkloadList
+	if err := l.Client.List(l.Context(), &list, client.InNamespace(by.Namespace)); err != nil {
+		l.Fatal(err)
+	}
+	preemptor := types.UID("unknown")
+	for i := range list.Items {
+		if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.UID == by.UID {
+			preemptor = list.Items[i].UID
+		}
+	}
+	var causes []v1alpha1.ScaleCause
+	for _, event := range e.Status.ScaleEvents {
+		l.Logf("%s from %d to %d: %s", event.Time.UTC().Format(time.TimeOnly), event.From, event.To, event.Cause)
+		causes = append(causes, event.Cause)
+		if event.Cause == v1alpha1.ScalePreempted && event.ForWorkload != preemptor {
+			l.Errorf("preempted for Workload %s, want that of %s, %s", event.ForWorkload, by.Name, preemptor)
+		}
+	}
+	want := []v1alpha1.ScaleCause{v1alpha1.ScaleAdmitted, v1alpha1.ScaleIdleCompute, v1alpha1.ScalePreempted, v1alpha1.ScaleSucceeded}
+	if diff := cmp.Diff(want, slices.Compact(causes)); diff != "" {
+		l.Errorf("causes (-want +got):\n%s", diff)
+	}
+}
+
+// reference runs the same training on one worker, without a pause, and returns its steps.
+func (l *lab) reference(e *v1alpha1.ElasticJob) []line {
+	l.Helper()
+	job := l.submit("training", "reference", 16, "env", "CHECKPOINT=/tmp/reference.pt", "OMP_NUM_THREADS=1",
+		fmt.Sprintf("SAMPLES=%d", samples), fmt.Sprintf("EPOCHS=%d", epochs), fmt.Sprintf("GLOBAL_BATCH=%d", globalBatch),
+		"torchrun", "--nproc-per-node=1", "/train.py")
+	l.wait("the reference", func(ctx context.Context) error {
+		if err := l.Client.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
+			return err
+		}
+		if job.Status.Succeeded != 1 {
+			return fmt.Errorf("active %d, failed %d", job.Status.Active, job.Status.Failed)
+		}
+		return nil
+	})
+	got, err := trace(parse(l.Kubectl(l.T, "", "logs", "-n", e.Namespace, "job/reference", "--tail=-1")))
+	if err != nil {
+		l.Fatalf("the reference: %v", err)
+	}
+	return got.Steps
+}
+
+// compare checks that the loss of each step is that of the reference, but for the order in
+// which floating point numbers are added.
+func (l *lab) compare(got, want []line) {
+	l.Helper()
+	if len(got) != len(want) {
+		l.Fatalf("%d steps, and the reference has %d", len(got), len(want))
+	}
+	most := 0.0
+	for i := range got {
+		most = max(most, math.Abs(got[i].Loss-want[i].Loss)/want[i].Loss)
+	}
+	l.Logf("the loss of a step differs by at most %.1e from an uninterrupted run on one worker", most)
+	if !(most < 1e-3) {
+		l.Errorf("the loss of a step differs by %.1e from an uninterrupted run on one worker", most)
+	}
+}
+
+// report logs when workers started, and how long the training paused before.
+func report(t *testing.T, lines []line) {
+	t.Helper()
+	var text bytes.Buffer
+	var last time.Time
+	for _, l := range lines {
+		switch l.Event {
+		case "start":
+			fmt.Fprintf(&text, "\n%s %d workers at step %d", l.Time.UTC().Format(time.TimeOnly), l.World, l.Step)
+			if !last.IsZero() {
+				fmt.Fprintf(&text, ", %.1f s after the step before", l.Time.Sub(last).Seconds())
+			}
+		case "step":
+			last = l.Time
+		case "stop", "end":
+			fmt.Fprintf(&text, "\n%s %s at step %d", l.Time.UTC().Format(time.TimeOnly), l.Event, l.Step)
+		}
+	}
+	t.Log(text.String())
+}
+
+func mean(steps []line) float64 {
+	sum := 0.0
+	for _, s := range steps {
+		sum += s.Loss
+	}
+	return sum / float64(len(steps))
+}
+
+// contains reports whether numbers are in a list in their order, with others between.
+func contains(list []int, numbers ...int) bool {
+	for _, n := range list {
+		if len(numbers) > 0 && n == numbers[0] {
+			numbers = numbers[1:]
+		}
+	}
+	return len(numbers) == 0
+}
