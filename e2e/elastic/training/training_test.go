@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -54,9 +55,10 @@ type lab struct {
 }
 
 // The training of the docs runs in containers, with four pods, then six, then three,
-// because Kueue preempts its growth for a task of a team that reclaims its quota. It ends
-// as if nothing had happened: with the loss of an uninterrupted run on one worker, with
-// each sample trained on once, and with the pods that it began with.
+// because Kueue preempts its growth for a task of a team that reclaims its quota. Then a
+// worker is killed. The training ends as if nothing had happened: with the loss of an
+// uninterrupted run on one worker, with each sample trained on once, and with the pods that
+// it began with.
 func TestTraining(t *testing.T) {
 	if reason := skipped(); reason != "" {
 		t.Skip(reason)
@@ -91,6 +93,7 @@ func TestTraining(t *testing.T) {
 	l.waitPod(inference)
 	t.Logf("the other team's pod runs %s after it was submitted", time.Since(submitted).Round(100*time.Millisecond))
 	l.waitSteps(e, 3, 20)
+	l.killWorker(e)
 	l.waitEnd(e)
 
 	if diff := cmp.Diff(before, l.basePods(e)); diff != "" {
@@ -114,6 +117,9 @@ func TestTraining(t *testing.T) {
 		if n > interval*globalBatch {
 			t.Errorf("%d positions were repeated, which is more than a checkpoint interval of %d", n, interval*globalBatch)
 		}
+	}
+	if last := got.Repeated[len(got.Repeated)-1]; last == 0 {
+		t.Error("no position was repeated after a worker was killed, so the check above shows nothing")
 	}
 	if first, last := mean(got.Steps[:50]), mean(got.Steps[len(got.Steps)-50:]); !(last < first/2) {
 		t.Errorf("the loss of the first 50 steps is %.4f and of the last %.4f; it must fall", first, last)
@@ -307,6 +313,38 @@ func (l *lab) waitSteps(e *v1alpha1.ElasticJob, world, n int) {
 	})
 }
 
+// killWorker kills the worker in the second pod of the base, between two checkpoints, and
+// waits until the workers have started again.
+func (l *lab) killWorker(e *v1alpha1.ElasticJob) {
+	l.Helper()
+	starts := func() (n, step int) {
+		for _, at := range parse(l.log(e)) {
+			if at.Event == "start" {
+				n++
+			}
+			step = at.Step
+		}
+		return n, step
+	}
+	var before int
+	l.wait("a step between two checkpoints", func(context.Context) error {
+		var step int
+		if before, step = starts(); step%interval < 10 || step%interval > 35 {
+			return fmt.Errorf("step %d", step)
+		}
+		return nil
+	})
+	pod := l.Kubectl(l.T, "", "get", "pods", "-n", e.Namespace, "-l", "job-name="+e.Name+"-base,batch.kubernetes.io/job-completion-index=1", "-o", "name")
+	// The workers are the children of torchrun, which is the first process.
+	l.Kubectl(l.T, "", "exec", "-n", e.Namespace, strings.TrimSpace(pod), "--", "sh", "-c", `for p in /proc/[0-9]*/stat; do set -- $(cat $p); if [ "$4" = 1 ]; then kill -KILL $1; fi; done`)
+	l.wait("workers after one was killed", func(context.Context) error {
+		if n, _ := starts(); n == before {
+			return fmt.Errorf("%d starts", n)
+		}
+		return nil
+	})
+}
+
 func (l *lab) waitEnd(e *v1alpha1.ElasticJob) {
 	l.Helper()
 	l.wait("the end", func(ctx context.Context) error {
@@ -400,13 +438,16 @@ func (l *lab) reference(e *v1alpha1.ElasticJob) []line {
 	l.Helper()
 	job := l.submit("training", "reference", 16, "env", "CHECKPOINT=/tmp/reference.pt", "OMP_NUM_THREADS=1",
 		fmt.Sprintf("SAMPLES=%d", samples), fmt.Sprintf("EPOCHS=%d", epochs), fmt.Sprintf("GLOBAL_BATCH=%d", globalBatch),
-		"torchrun", "--nproc-per-node=1", "/train.py")
+		"torchrun", "--standalone", "/train.py")
 	l.wait("the reference", func(ctx context.Context) error {
 		if err := l.Client.Get(ctx, client.ObjectKeyFromObject(job), job); err != nil {
 			return err
 		}
+		if job.Status.Failed > 0 {
+			l.Fatalf("the reference failed:\n%s", l.Kubectl(l.T, "", "logs", "-n", e.Namespace, "job/reference", "--tail=50"))
+		}
 		if job.Status.Succeeded != 1 {
-			return fmt.Errorf("active %d, failed %d", job.Status.Active, job.Status.Failed)
+			return fmt.Errorf("active %d", job.Status.Active)
 		}
 		return nil
 	})
