@@ -31,3 +31,13 @@ func Room(t Task, c *Cluster, count int32) int32 {
 	}
 	return int32(sort.Search(int(count), func(n int) bool { return !fits(int64(n) + 1) }))
 }
+
+// Fits reports whether Kueue would admit a task now without a preemption. Kueue does not
+// look at nodes.
+func Fits(t Task, c *Cluster) bool {
+	if _, stopped := checkPreconditions(t, c); stopped || c.PodsNotReady > 0 || uncoveredResource(t, c.Queue) != "" {
+		return false
+	}
+	all := demands(t, c)
+	return newSnapshot(c, all).fitsNow(all)
+}

@@ -3,9 +3,12 @@ package queries
 import (
 	"context"
 	"maps"
+	"slices"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 
@@ -66,7 +69,39 @@ func (s *Service) Rooms(ctx context.Context, others []Proposal) (*Rooms, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Rooms{survey: newSurvey(v), others: others, clusters: map[client.ObjectKey]*explain.Cluster{}}, nil
+	r := &Rooms{survey: newSurvey(v), others: slices.Clone(others), clusters: map[client.ObjectKey]*explain.Cluster{}}
+	return r, r.leaveToPending(ctx)
+}
+
+// leaveToPending counts pending tasks that fit as usage: Kueue tries them again up to a
+// second after quota became free.
+func (r *Rooms) leaveToPending(ctx context.Context) error {
+	heads, _ := r.index.Heads(func(string) bool { return true }, claimants)
+	for _, head := range heads {
+		t := head.Task
+		if t.PriorityClass == desired.GrowthClass || !t.Queued() {
+			continue
+		}
+		c, err := r.beside(ctx, t)
+		if err != nil {
+			return err
+		}
+		if q := explainInput(t); explain.Fits(q, c) {
+			r.others = append(r.others, Proposal{Namespace: t.Namespace, Queue: t.Queue, PodSets: q.PodSets})
+		}
+	}
+	return nil
+}
+
+// beside reads what decides over a task beside the others.
+func (r *Rooms) beside(ctx context.Context, t *tasks.Task) (*explain.Cluster, error) {
+	c, err := r.cluster(ctx, t)
+	for _, other := range r.others {
+		if err == nil {
+			err = r.reserve(ctx, c, other)
+		}
+	}
+	return c, err
 }
 
 // Pods returns how many pods of a proposal's only pod set Kueue would admit as a task of
@@ -77,13 +112,8 @@ func (r *Rooms) Pods(ctx context.Context, p Proposal) (int32, error) {
 	c := r.clusters[queue]
 	if c == nil {
 		var err error
-		if c, err = r.cluster(ctx, &tasks.Task{Namespace: p.Namespace, Queue: p.Queue}); err != nil {
+		if c, err = r.beside(ctx, &tasks.Task{Namespace: p.Namespace, Queue: p.Queue}); err != nil {
 			return 0, err
-		}
-		for _, other := range r.others {
-			if err := r.reserve(ctx, c, other); err != nil {
-				return 0, err
-			}
 		}
 		r.clusters[queue] = c
 	}
@@ -122,15 +152,21 @@ func (s *survey) reserve(ctx context.Context, c *explain.Cluster, p Proposal) er
 	if err := s.reader.Get(ctx, client.ObjectKey{Namespace: p.Namespace, Name: p.Queue}, &local); err != nil {
 		return client.IgnoreNotFound(err)
 	}
-	q := c.Queues[string(local.Spec.ClusterQueue)]
-	if q == nil {
+	shared := c.Queues[string(local.Spec.ClusterQueue)]
+	if shared == nil {
 		return nil // of another cohort
 	}
-	q.Usage = maps.Clone(q.Usage) // shared by the survey
+	q := *shared // the survey has it for other tasks too
+	if q.Usage = maps.Clone(q.Usage); q.Usage == nil {
+		q.Usage = quota.FlavorResourceQuantities{}
+	}
 	for _, set := range p.PodSets {
 		for fr := range q.Limits {
 			q.Usage[fr] += set.Requests[fr.Resource] * int64(set.Count)
 		}
+	}
+	if c.Queues[q.Name] = &q; c.Queue == shared {
+		c.Queue = &q
 	}
 	return nil
 }
