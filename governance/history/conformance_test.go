@@ -46,6 +46,8 @@ func conform(t *testing.T, newURL func(testing.TB) string) {
 		"Loops":            testLoops,
 		"MergePreemptions": testMergePreemptions,
 		"Estimates":        testEstimates,
+		"ScaleEvents":      testScaleEvents,
+		"ForgetScales":     testForgetScaleEvents,
 		"Amounts":          testAmounts,
 		"LongRuns":         testLongRuns,
 		"Samples":          testSamples,

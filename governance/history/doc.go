@@ -9,6 +9,7 @@
 //	recorder ──RecordTasks──▶ tx ──▶ tasks, steps          ──▶ Tasks, Timeline
 //	                          │  └─▶ spans, loops
 //	                          │        └─▶ class_hours, class_days ──▶ ClassStats
+//	         ──RecordScaleEvents─▶ tx ──▶ scale_events      ──▶ ScaleEvents
 //	         ──AppendSamples─▶ tx ──▶ open_amounts (current value of each series)
 //	                          │        └ on change ▶ amounts ▶ amount_hours, amount_days
 //	         ──RecordGap────▶ tx ──▶ gaps                   ──▶ Totals, Series, Gaps

@@ -18,7 +18,7 @@ func (s *Store) Forget(ctx context.Context, now time.Time) error {
 	old := floor(toMillis(now.Add(-s.options.Retention)), day)
 	detail := max(old, floor(toMillis(now.Add(-s.options.DetailRetention)), hour))
 	// First, so that readers do not use intervals that are about to be deleted.
-	err := s.write(ctx, "delete old gaps, loops and estimates", func(t *tx) error {
+	err := s.write(ctx, "delete old gaps, loops, estimates and scale events", func(t *tx) error {
 		if err := t.exec("UPDATE state SET detail = "+t.greatest+"(detail, ?)", detail); err != nil {
 			return err
 		}
@@ -29,6 +29,10 @@ func (s *Store) Forget(ctx context.Context, now time.Time) error {
 			return err
 		}
 		if err := t.exec("DELETE FROM estimates WHERE made < ?", old); err != nil {
+			return err
+		}
+		// Those of recorded tasks are deleted with the task.
+		if err := t.exec("DELETE FROM scale_events WHERE at < ? AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.uid = scale_events.task)", old); err != nil {
 			return err
 		}
 		return t.exec("DELETE FROM gaps WHERE ended <= ?", old)
@@ -116,7 +120,10 @@ func (t *tx) forgetTasks(old int64) (bool, error) {
 		return false, err
 	}
 	return len(ids) == maxBatch, keyBatches(ids, func(list string, args []any) error {
-		return errors.Join(t.exec("DELETE FROM steps WHERE task IN ("+list+")", args...), t.exec("DELETE FROM tasks WHERE id IN ("+list+")", args...))
+		return errors.Join(
+			t.exec("DELETE FROM steps WHERE task IN ("+list+")", args...),
+			t.exec("DELETE FROM scale_events WHERE task IN (SELECT uid FROM tasks WHERE id IN ("+list+"))", args...),
+			t.exec("DELETE FROM tasks WHERE id IN ("+list+")", args...))
 	})
 }
 

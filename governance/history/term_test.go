@@ -15,11 +15,13 @@ func testTerms(t *testing.T, url string) {
 	at := start
 	writes := func(s *Store) map[string]error {
 		at = at.Add(time.Second)
+		_, scaled := s.RecordScaleEvents(ctx, []ScaleEvent{scaleEvent("e", at.Unix(), at, 0, 1, 1)})
 		return map[string]error{
 			"samples": s.AppendSamples(ctx, []Sample{{At: at, Amounts: []Amount{{SeriesKey: key, Amount: at.Unix() % 7}}}}),
 			"tasks":   s.RecordTasks(ctx, []Record{{Task: Task{UID: "u", Namespace: "n", Name: "t", SubmittedAt: at}}}),
 			"gap":     s.RecordGap(ctx, Gap{From: at, To: at, Reason: "none"}),
 			"forget":  s.Forget(ctx, at),
+			"scaled":  scaled,
 		}
 	}
 	check := func(s *Store, want error) {

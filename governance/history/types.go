@@ -68,6 +68,33 @@ type Loop struct {
 	Runs        int32     // runs that it ended after the first preemption
 }
 
+// ScaleEvent is one change of the size of an elastic task. TaskUID and Number
+// identify it.
+type ScaleEvent struct {
+	Namespace, Name, TaskUID string // of the task
+	Team                     string // of the namespace when it was recorded; empty for none
+	Number                   int64  // counts the events of the task from 1, without gaps
+	At                       time.Time
+	From, To                 int32        // pods with quota before and after it
+	Minimum                  int32        // pods of To that are not growth
+	Cause                    string       // as v1alpha1.ScaleCause
+	Accelerator              string       // resource of a pod; empty for none
+	PerPod                   int64        // accelerators of a pod
+	By                       string       // user; empty for none
+	Node                     string       // that is lost; empty for none
+	WorkloadUID              string       // of the Workload that pods were preempted or withdrawn for; empty for none
+	For                      TaskRef      // task of that Workload; zero if it was not known when it was recorded
+	Idle                     *IdleSources // whose idle compute the growth uses; nil if unknown
+}
+
+// IdleSources are the sources of the compute that growth uses. Its JSON is stored in
+// scale_events.idle.
+type IdleSources struct {
+	Own         bool     `json:"own,omitempty"`         // idle quota of its own team
+	Unallocated bool     `json:"unallocated,omitempty"` // compute that is allocated to no team
+	Teams       []string `json:"teams,omitempty"`       // that lend their idle quota
+}
+
 // Record is one task with all of its events, spans and loops, or only the new
 // ones. Recording the same again changes nothing.
 type Record struct {
@@ -104,6 +131,7 @@ const (
 	Quota         Measure = "quota"    // nominal quota
 	Borrowed      Measure = "borrows"  // used beyond the nominal quota
 	LentToCohort  Measure = "lent"     // nominal quota that other teams use
+	Growth        Measure = "growth"   // used by growth of elastic tasks, own or borrowed
 )
 
 // Amount is the value of one series from a moment on.
