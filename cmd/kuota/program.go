@@ -201,9 +201,9 @@ func (p *program) newHistory() error {
 	if err != nil {
 		return err
 	}
-	p.tasks.Index.Record()
 	p.history = store
 	p.recorder = &recorder.Recorder{Store: store, Cluster: p.cluster, Tasks: p.tasks, Capacity: p.capacity, Log: p.log, Leader: p.leader}
+	p.recorder.Observe()
 	p.estimator = &estimates.Estimator{
 		Simulator: p.simulator, Store: store, Task: p.tasks.Index.ByWorkload, Teams: p.teamsByNamespace, Leader: p.leader,
 		Changed: p.tasks.AdviceChanges.Notify, Log: p.log, Now: time.Now,

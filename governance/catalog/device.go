@@ -11,6 +11,12 @@ func IsQuotaResource(resource string) bool {
 	return resource == CPU || resource == Memory || resource == Network || slices.Contains(acceleratorResources, resource) || strings.HasPrefix(resource, partitionPrefix)
 }
 
+// IsAccelerator reports whether quota covers a resource that is an accelerator or a
+// partition of one.
+func IsAccelerator(resource string) bool {
+	return slices.Contains(acceleratorResources, resource) || IsPartition(resource)
+}
+
 // likeAccelerator matches names such as google.com/tpu.
 var likeAccelerator = regexp.MustCompile(`(?i)/(.*[^a-z])?v?[gntx]pu`)
 

@@ -81,6 +81,7 @@ type Cluster struct {
 	workloadTransform func(*kueue.Workload)
 	onWorkloadsSynced func()                          // see HandleWorkloads
 	namespaceHandler  toolscache.ResourceEventHandler // see HandleNamespaces
+	elasticHandler    toolscache.ResourceEventHandler // see HandleElasticJobs
 	watched           []WatchedResource
 
 	readOnly     atomic.Bool // HyperPod's add-on manages the cluster
@@ -286,6 +287,7 @@ func (c *Cluster) startInformers(ctx context.Context) error {
 		&kueue.LocalQueue{}:            {c.TaskChanges},
 		&corev1.Node{}:                 {c.AllocationChanges},
 		&corev1.Namespace{}:            nil, // see HandleNamespaces
+		&v1alpha1.ElasticJob{}:         nil, // see HandleElasticJobs
 		&rbacv1.RoleBinding{}:          {c.AllocationChanges, c.TaskChanges},
 		&kueue.Workload{}:              nil, // see HandleWorkloads
 		&kueue.ResourceFlavor{}:        nil, // this and the following: controllers handle their events
@@ -304,7 +306,9 @@ func (c *Cluster) startInformers(ctx context.Context) error {
 			}
 		}
 	}
-	for object, handler := range map[client.Object]toolscache.ResourceEventHandler{&kueue.Workload{}: c.workloadHandler, &corev1.Namespace{}: c.namespaceHandler} {
+	for object, handler := range map[client.Object]toolscache.ResourceEventHandler{
+		&kueue.Workload{}: c.workloadHandler, &corev1.Namespace{}: c.namespaceHandler, &v1alpha1.ElasticJob{}: c.elasticHandler,
+	} {
 		informer, err := c.Manager.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", object, err)
@@ -330,6 +334,12 @@ func (c *Cluster) HandleWorkloads(slim func(*kueue.Workload), handler toolscache
 // before Run.
 func (c *Cluster) HandleNamespaces(handler toolscache.ResourceEventHandler) {
 	c.namespaceHandler = handler
+}
+
+// HandleElasticJobs sets the handler of ElasticJob events, which runs before
+// TaskChanges notifies. It must be called before Run.
+func (c *Cluster) HandleElasticJobs(handler toolscache.ResourceEventHandler) {
+	c.elasticHandler = handler
 }
 
 // ServesWorkloads reports whether the API server serves Workloads. It returns

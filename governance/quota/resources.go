@@ -35,6 +35,16 @@ func (r Resources) Names() []string {
 	return slices.SortedFunc(maps.Keys(r), Compare)
 }
 
+// Accelerator returns the first accelerator of r, in the order of Compare; "" for none.
+func (r Resources) Accelerator() (name string, amount int64) {
+	for _, name := range r.Names() {
+		if catalog.IsAccelerator(name) && r[name] > 0 {
+			return name, r[name]
+		}
+	}
+	return "", 0
+}
+
 // Quantity returns the amount of one resource as a canonical Kubernetes
 // quantity.
 func (r Resources) Quantity(name string) resource.Quantity {

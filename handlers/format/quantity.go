@@ -30,9 +30,7 @@ func ResourceName(resource string) string {
 	return Upper(Unit(resource))
 }
 
-func IsAccelerator(resource string) bool {
-	return catalog.IsQuotaResource(resource) && resource != catalog.CPU && resource != catalog.Memory && resource != catalog.Network
-}
+func IsAccelerator(resource string) bool { return catalog.IsAccelerator(resource) }
 
 // Amounts formats each resource exactly, with its unit. Network devices are left
 // out: they follow from the rest.

@@ -42,6 +42,12 @@ const (
 	ScaleFailed      ScaleCause = "Failed"
 )
 
+// ScaleCauses are all causes.
+var ScaleCauses = []ScaleCause{
+	ScaleAdmitted, ScaleIdleCompute, ScalePreempted, ScaleEvicted, ScaleWithdrawn, ScalePodsFailed, ScaleNodeLost, ScaleUneven, ScaleResized,
+	ScaleSuspended, ScaleDeleted, ScaleSucceeded, ScaleFailed,
+}
+
 // ConditionJobsCreated is False while a Job or the Service of an ElasticJob cannot be
 // created.
 const ConditionJobsCreated = "JobsCreated"

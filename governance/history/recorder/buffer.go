@@ -12,6 +12,7 @@ const (
 	maxEntries     = 20_000 // samples and gaps
 	maxAmounts     = 100_000
 	maxTasks       = 2 * taskBatch
+	maxScales      = 2 * taskBatch
 	samplesPerCall = 100 // samples in one transaction
 )
 
@@ -28,13 +29,14 @@ type entry struct {
 // bounds, all samples in it become one gap. It is safe for concurrent use.
 type buffer struct {
 	wakeWriter chan struct{} // there is something to write
-	wantTasks  chan struct{} // there is space for tasks that the last sample left behind
+	wantTasks  chan struct{} // there is space for tasks or scale events that the last sample left behind
 
 	mu        sync.Mutex
 	entries   []entry
 	amounts   int // in entries
 	tasks     []history.Record
 	moreTasks bool // changed tasks were left behind
+	scales    []history.ScaleEvent
 	overflow  bool // samples were dropped, and no complete sample has followed
 }
 
@@ -113,9 +115,36 @@ func (b *buffer) addTasks(tasks []history.Record, more bool) {
 	}
 }
 
+// scaleSpace returns how many scale events there is space for.
+func (b *buffer) scaleSpace() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return max(0, maxScales-len(b.scales))
+}
+
+// addScales adds scale events.
+func (b *buffer) addScales(events []history.ScaleEvent) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.scales = append(b.scales, events...); len(events) > 0 {
+		signal(b.wakeWriter)
+	}
+}
+
+// removeScales removes the first n scale events.
+func (b *buffer) removeScales(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	full := len(b.scales) == maxScales
+	if b.scales = slices.Delete(b.scales, 0, n); full {
+		signal(b.wantTasks) // the last sample may have left some behind
+	}
+}
+
 // next returns what to write next: samples without a gap between them, or one gap,
-// and tasks. They stay in the buffer until removeEntries and removeTasks.
-func (b *buffer) next() (samples []history.Sample, gap *history.Gap, tasks []history.Record) {
+// tasks, and scale events. They stay in the buffer until removeEntries, removeTasks and
+// removeScales.
+func (b *buffer) next() (samples []history.Sample, gap *history.Gap, tasks []history.Record, scales []history.ScaleEvent) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, e := range b.entries {
@@ -127,7 +156,7 @@ func (b *buffer) next() (samples []history.Sample, gap *history.Gap, tasks []his
 	if len(samples) == 0 && len(b.entries) > 0 {
 		gap = b.entries[0].gap
 	}
-	return samples, gap, slices.Clone(b.tasks[:min(taskBatch, len(b.tasks))])
+	return samples, gap, slices.Clone(b.tasks[:min(taskBatch, len(b.tasks))]), slices.Clone(b.scales[:min(taskBatch, len(b.scales))])
 }
 
 // removeEntries removes the first n entries, unless they became a gap since next.
@@ -159,5 +188,5 @@ func (b *buffer) removeTasks(n int) {
 func (b *buffer) len() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return len(b.entries) + len(b.tasks)
+	return len(b.entries) + len(b.tasks) + len(b.scales)
 }

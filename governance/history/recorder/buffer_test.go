@@ -17,12 +17,12 @@ func TestBufferOverflowBecomesGap(t *testing.T) {
 	b.addGap(history.Gap{From: at(0), To: at(1), Reason: "before"})
 	b.addSample(history.Sample{At: at(1), Amounts: amounts})
 	b.addSample(history.Sample{At: at(2)})
-	if _, gap, _ := b.next(); gap == nil || gap.Reason != "before" {
+	if _, gap, _, _ := b.next(); gap == nil || gap.Reason != "before" {
 		t.Fatalf("next returns gap %+v, want the first", gap)
 	} else {
 		b.removeEntries(1, gap)
 	}
-	samples, gap, _ := b.next()
+	samples, gap, _, _ := b.next()
 	if len(samples) != 2 || gap != nil {
 		t.Fatalf("next returns %d samples and gap %+v, want 2 samples", len(samples), gap)
 	}
@@ -33,7 +33,7 @@ func TestBufferOverflowBecomesGap(t *testing.T) {
 	if !b.takeOverflow() || b.takeOverflow() {
 		t.Error("takeOverflow must report true once")
 	}
-	samples, gap, _ = b.next()
+	samples, gap, _, _ = b.next()
 	if len(samples) != 0 || gap == nil || gap.Reason != reasonUnwritten || !gap.From.Equal(at(1)) {
 		t.Fatalf("next returns %d samples and gap %+v, want a gap from the first sample", len(samples), gap)
 	}

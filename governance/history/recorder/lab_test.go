@@ -92,10 +92,10 @@ func (l *lab) start(store recorder.Store, wall func() time.Time) {
 		l.t.Fatal(err)
 	}
 	service := queries.New(connection, &access.Service{Cluster: connection})
-	service.Index.Record()
 	capacities := &capacity.Service{Cluster: connection, Tasks: service, Naming: desired.DefaultNaming}
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &recorder.Recorder{Store: store, Cluster: connection, Tasks: service, Capacity: capacities, Log: log, Clock: wall}
+	r.Observe()
 	var running sync.WaitGroup
 	running.Go(func() { _ = connection.Run(ctx) })
 	running.Go(func() { _ = r.Run(ctx) })

@@ -5,6 +5,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/history"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
@@ -29,9 +32,21 @@ var (
 		return time.Since(time.UnixMilli(until)).Seconds()
 	})
 	pending = prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "kuota_history_waiting", Help: "Samples, gaps and tasks that are not written to history yet.",
+		Name: "kuota_history_waiting", Help: "Samples, gaps, tasks and scale events that are not written to history yet.",
 	})
 )
+
+// scaleEvents counts what was recorded, so that two replicas, or a restart, count an
+// event once.
+var scaleEvents = prometheus.NewCounterVec(prometheus.CounterOpts{
+	Name: "kuota_scale_events_total", Help: "Changes of the size of elastic tasks that were recorded in history, by cause.",
+}, []string{"cause"})
+
+func countScales(events []history.ScaleEvent) {
+	for _, e := range events {
+		scaleEvents.WithLabelValues(e.Cause).Inc()
+	}
+}
 
 // The outcomes of an attempt to write.
 const (
@@ -45,5 +60,8 @@ func init() {
 	for _, outcome := range []string{outcomeWritten, outcomeFailed} {
 		writes.WithLabelValues(outcome)
 	}
-	metrics.Registry.MustRegister(writes, gaps, lag, pending)
+	for _, cause := range v1alpha1.ScaleCauses {
+		scaleEvents.WithLabelValues(string(cause))
+	}
+	metrics.Registry.MustRegister(writes, gaps, lag, pending, scaleEvents)
 }

@@ -20,14 +20,15 @@ const (
 	forgetInterval = time.Hour              // between deletions of what exceeds the retention
 	taskBatch      = 200                    // tasks per sample and per transaction
 	followInterval = 5 * time.Second        // between reads of what the leader recorded
-	// takeoverMemory is how long a replica that does not lead remembers deleted tasks,
-	// for the case that the leader ends before it recorded them.
+	// takeoverMemory is how long a replica that does not lead remembers deleted tasks
+	// and scale events, for the case that the leader ends before it recorded them.
 	takeoverMemory = time.Minute
 )
 
 // Store is the part of history.Store that the recorder writes to.
 type Store interface {
 	RecordTasks(ctx context.Context, records []history.Record) error
+	RecordScaleEvents(ctx context.Context, events []history.ScaleEvent) (added []history.ScaleEvent, err error)
 	AppendSamples(ctx context.Context, samples []history.Sample) error
 	RecordGap(ctx context.Context, gap history.Gap) error
 	BeginTerm(ctx context.Context) (sampledUntil time.Time, err error)
@@ -48,8 +49,17 @@ type Recorder struct {
 	// Clock is the system clock; nil is time.Now.
 	Clock func() time.Time
 
+	scales scaleLog
+
 	mu    sync.Mutex
 	state State
+}
+
+// Observe makes the recorder note from now on what changes. It is called before the
+// cluster runs.
+func (r *Recorder) Observe() {
+	r.Tasks.Index.Record()
+	r.Cluster.HandleElasticJobs(&r.scales)
 }
 
 // State is the state of a Recorder.
@@ -80,6 +90,7 @@ func (r *Recorder) Run(ctx context.Context) error {
 			if terms++; terms > 1 { // what was not written then may be unknown to others
 				r.Tasks.Index.RecordAll()
 			}
+			r.scales.noteAll()
 			r.record(term)
 			r.update(func(s *State) { s.Since, s.Pending, s.LastError = time.Time{}, 0, "" })
 			pending.Set(0)
@@ -96,6 +107,7 @@ func (r *Recorder) follow(ctx context.Context) {
 			continue
 		}
 		r.Tasks.Index.ForgetDeleted(r.Clock().Add(-takeoverMemory))
+		r.scales.forget(r.Clock().Add(-takeoverMemory))
 		sampledUntil, err := r.Store.SampledUntil(ctx)
 		r.update(func(s *State) {
 			switch {

@@ -51,6 +51,7 @@ func (s *sampler) sample(ctx context.Context) {
 	}
 	s.sampleAmounts(ctx)
 	s.sampleTasks(ctx)
+	s.sampleScales(ctx)
 }
 
 // sampleAmounts adds a sample of the amounts that changed. If none did, it extends
@@ -115,6 +116,23 @@ func (s *sampler) sampleTasks(ctx context.Context) {
 		records[i] = newRecord(changed[i], teams)
 	}
 	s.buffer.addTasks(records, len(changed) == taskBatch)
+}
+
+// sampleScales adds the scale events that were noted.
+func (s *sampler) sampleScales(ctx context.Context) {
+	space := s.buffer.scaleSpace()
+	if space == 0 {
+		return
+	}
+	teams, err := s.r.teamsByNamespace(ctx)
+	if err != nil {
+		return
+	}
+	var events []history.ScaleEvent
+	for _, noted := range s.r.scales.take(space) {
+		events = append(events, newScaleEvent(noted, teams, s.r.Tasks.Index.ByWorkload))
+	}
+	s.buffer.addScales(events)
 }
 
 // findDeleted records the deletion of tasks that were deleted while no console ran.

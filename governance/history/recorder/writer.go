@@ -42,8 +42,8 @@ func (r *Recorder) write(ctx context.Context, b *buffer) {
 // flush writes everything in the buffer.
 func (r *Recorder) flush(ctx context.Context, b *buffer) error {
 	for {
-		samples, gap, tasks := b.next()
-		if len(samples) == 0 && gap == nil && len(tasks) == 0 {
+		samples, gap, tasks, scales := b.next()
+		if len(samples) == 0 && gap == nil && len(tasks) == 0 && len(scales) == 0 {
 			r.reportWrite(b, time.Time{}, nil)
 			return nil
 		}
@@ -75,6 +75,13 @@ func (r *Recorder) flush(ctx context.Context, b *buffer) error {
 		if err == nil && len(tasks) > 0 {
 			if err = r.Store.RecordTasks(ctx, tasks); err == nil {
 				b.removeTasks(len(tasks))
+			}
+		}
+		if err == nil && len(scales) > 0 {
+			var added []history.ScaleEvent
+			if added, err = r.Store.RecordScaleEvents(ctx, scales); err == nil {
+				b.removeScales(len(scales))
+				countScales(added)
 			}
 		}
 		if r.reportWrite(b, until, err); err != nil {
