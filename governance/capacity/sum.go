@@ -125,6 +125,9 @@ func (s *summing) addQueues() {
 			share.Borrowed += max(0, amount-q.nominal[fr])
 			share.Own = share.Usage - share.Borrowed
 		}
+		for fr, amount := range s.occupied.Growth[o.Name] {
+			s.teamUsage(q.team, fr).Growth += amount
+		}
 	}
 }
 
@@ -298,6 +301,7 @@ func (s *summing) addTeamUsages() {
 			sum.Nominal += share.Nominal
 			sum.Usage += share.Usage
 			sum.Borrowed += share.Borrowed
+			sum.Growth += share.Growth
 			sum.OwnBound += share.OwnBound
 			sum.BorrowedBound += share.BorrowedBound
 			sum.Unbound += share.Unbound

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/desired"
@@ -27,7 +28,7 @@ type world struct{ in input }
 
 func newWorld() *world {
 	return &world{input{at: time.Unix(1_800_000_000, 0), cohort: "shared-pool", typeLabel: catalog.InstanceTypeLabel, occupied: index.ClusterUsage{
-		Nodes: map[string]index.NodeUsage{}, Queues: map[string]quota.FlavorResourceQuantities{}, Namespaces: map[string]index.NamespaceTasks{},
+		Nodes: map[string]index.NodeUsage{}, Queues: map[string]quota.FlavorResourceQuantities{}, Growth: map[string]quota.FlavorResourceQuantities{}, Namespaces: map[string]index.NamespaceTasks{},
 	}}}
 }
 
@@ -185,5 +186,30 @@ func TestSnapshotsAddUp(t *testing.T) {
 		if all.Usage != p.Usage || all.OwnBound != p.OwnBound || all.BorrowedBound != p.BorrowedBound || all.Borrowed != p.Borrowed || all.LentToCohort != p.LentToCohort || all.Nominal != p.Nominal || p.LentToCohort+p.BorrowedUnallocated > p.Borrowed {
 			t.Fatalf("the sum of teams is %+v, their pool is %+v", all, p)
 		}
+	}
+}
+
+// Growth is part of a team's usage and of the pool's, also for a reader who does not see
+// the team.
+func TestGrowth(t *testing.T) {
+	w := newWorld()
+	w.node("0", true, 4)
+	w.team("training", 2, 4)
+	w.team("other", 2, 0)
+	w.in.occupied.Growth["training"] = quota.FlavorResourceQuantities{{Flavor: g5, Resource: catalog.GPU}: 3}
+	s := w.sum()
+	for name, want := range map[string]int64{"training": 3, "other": 0} {
+		for _, team := range s.Teams {
+			if got := team.gpus().Growth; team.Name == name && got != want {
+				t.Errorf("growth of %s uses %d GPUs, want %d", name, got, want)
+			}
+		}
+	}
+	if pool := s.gpus(g5); pool.Growth != 3 || pool.Usage != 4 {
+		t.Errorf("growth uses %d of %d GPUs of the pool, want 3 of 4", pool.Growth, pool.Usage)
+	}
+	hidden := s.within(access.ScopeOf("ns-other"))
+	if got := hidden.Others.gpus().Growth; got != 3 {
+		t.Errorf("growth of other teams uses %d GPUs, want 3", got)
 	}
 }

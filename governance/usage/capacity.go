@@ -16,6 +16,7 @@ type PoolUsage struct {
 	Usage               int64 // of admitted tasks, bound or not
 	Unbound             int64 // usage of tasks without bound pods
 	Borrowed            int64 // usage beyond nominal quota
+	Growth              int64 // the part of Usage that is growth of elastic tasks, own or borrowed
 	LentToCohort        int64 // the part of Borrowed that teams lend, apportioned
 	BorrowedUnallocated int64 // the part of Borrowed from Unallocated
 	Unallocated         int64 // not allocated to a team; can be borrowed
@@ -32,6 +33,7 @@ type TeamUsage struct {
 	Usage         int64 // of admitted tasks: Own and Borrowed
 	Own           int64 // usage up to Nominal
 	Borrowed      int64
+	Growth        int64 // the part of Usage that is growth of elastic tasks, own or borrowed
 	LentToCohort  int64 // idle quota that other teams borrow, apportioned
 	OwnBound      int64 // requests of bound pods, up to Nominal
 	BorrowedBound int64
@@ -47,6 +49,7 @@ func (s *TeamUsage) Add(o TeamUsage) {
 	s.Usage += o.Usage
 	s.Own += o.Own
 	s.Borrowed += o.Borrowed
+	s.Growth += o.Growth
 	s.LentToCohort += o.LentToCohort
 	s.OwnBound += o.OwnBound
 	s.BorrowedBound += o.BorrowedBound

@@ -169,6 +169,7 @@ func (t *teamFigures) sub(o teamFigures) {
 	t.Nominal -= o.Nominal
 	t.Usage -= o.Usage
 	t.Borrowed -= o.Borrowed
+	t.Growth -= o.Growth
 	t.LentToCohort -= o.LentToCohort
 	t.Running -= o.Running
 	t.Waiting -= o.Waiting

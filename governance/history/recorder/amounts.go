@@ -31,6 +31,9 @@ func Amounts(s *capacity.Snapshot) map[history.SeriesKey]int64 {
 			put(history.Used, c.Usage)
 			put(history.Unplaced, c.Unbound)
 			put(history.Borrowed, c.Borrowed)
+			if c.Growth > 0 { // few clusters have any
+				put(history.Growth, c.Growth)
+			}
 		}
 	}
 	for _, t := range s.Teams {
@@ -41,6 +44,9 @@ func Amounts(s *capacity.Snapshot) map[history.SeriesKey]int64 {
 			put(history.Quota, c.Nominal)
 			put(history.Used, c.Usage)
 			put(history.Borrowed, c.Borrowed)
+			if c.Growth > 0 { // few clusters have any
+				put(history.Growth, c.Growth)
+			}
 			put(history.LentToCohort, c.LentToCohort)
 			put(history.Unplaced, c.Unbound)
 		}

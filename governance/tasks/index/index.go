@@ -31,7 +31,9 @@ type Index struct {
 	classes      map[classKey]*tally
 	admitted     *order                                    // tasks that use quota, in preemption order
 	used         map[string]quota.FlavorResourceQuantities // by ClusterQueue
-	kinds        map[string]int                            // number of tasks
+	growth       map[string]quota.FlavorResourceQuantities // the part of used that is growth
+	elasticPods  elasticPods
+	kinds        map[string]int // number of tasks
 	pools        map[string]int
 	started      time.Time // since when it counts
 	oldestPeriod time.Time // the oldest that tallies keep
@@ -71,7 +73,7 @@ func New(now func() time.Time) *Index {
 	return &Index{
 		Now: now, admitted: holding, tasks: map[tasks.Key]*tasks.Task{}, parts: map[tasks.Key][]*kueue.Workload{}, group: map[types.UID]tasks.Key{},
 		named: map[address][]*tasks.Task{}, spaces: map[string]map[*tasks.Task]struct{}{}, queues: map[QueueKey]*order{},
-		orders: map[Column]*order{}, classes: map[classKey]*tally{}, used: map[string]quota.FlavorResourceQuantities{}, kinds: map[string]int{}, pools: map[string]int{}, started: now(),
+		orders: map[Column]*order{}, classes: map[classKey]*tally{}, used: map[string]quota.FlavorResourceQuantities{}, growth: map[string]quota.FlavorResourceQuantities{}, kinds: map[string]int{}, pools: map[string]int{}, started: now(),
 		jobs: map[tasks.Key]*job{}, jobsIn: map[string]map[tasks.Key]struct{}{}, children: map[member]map[types.UID]struct{}{}, governed: map[string]bool{},
 		pods: map[types.UID]*Pod{}, podsBy: map[member]map[*Pod]struct{}{}, podsIn: map[member]map[*Pod]struct{}{}, rebuilding: map[tasks.Key]bool{}, nodeUsage: map[string]*nodeUsage{}, loops: map[types.UID][]*loop{},
 	}
@@ -219,8 +221,9 @@ func (x *Index) addToOrders(t *tasks.Task) {
 		o.put(t)
 	}
 	for _, h := range t.AdmittedWorkloads {
-		x.addUsed(h.Queue, h.Usage, 1)
+		addUsed(x.used, h.Queue, h.Usage, 1)
 	}
+	x.addGrowth(t, 1)
 	x.admitted.put(t)
 	if t.Queued() {
 		q := QueueKey{t.Namespace, t.Queue}
@@ -245,8 +248,9 @@ func (x *Index) removeFromOrders(t *tasks.Task) {
 		o.remove(t)
 	}
 	for _, h := range t.AdmittedWorkloads {
-		x.addUsed(h.Queue, h.Usage, -1)
+		addUsed(x.used, h.Queue, h.Usage, -1)
 	}
+	x.addGrowth(t, -1)
 	x.admitted.remove(t)
 	if t.Queued() {
 		q := QueueKey{t.Namespace, t.Queue}
@@ -283,11 +287,12 @@ func removeAt[K comparable, V any](from map[K][]V, key K, at int) {
 	}
 }
 
-func (x *Index) addUsed(queue string, amounts quota.FlavorResourceQuantities, sign int64) {
-	used := x.used[queue]
+// addUsed adds the usage of a ClusterQueue to all; sign is -1 to remove it.
+func addUsed(all map[string]quota.FlavorResourceQuantities, queue string, amounts quota.FlavorResourceQuantities, sign int64) {
+	used := all[queue]
 	if used == nil {
 		used = quota.FlavorResourceQuantities{}
-		x.used[queue] = used
+		all[queue] = used
 	}
 	for fr, amount := range amounts {
 		if used[fr] += sign * amount; used[fr] == 0 {
@@ -295,7 +300,7 @@ func (x *Index) addUsed(queue string, amounts quota.FlavorResourceQuantities, si
 		}
 	}
 	if len(used) == 0 {
-		delete(x.used, queue)
+		delete(all, queue)
 	}
 }
 

@@ -6,16 +6,22 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-var tasksDesc = prometheus.NewDesc("kuota_tasks", "Tasks by state. Absent until the informer caches have synced.", []string{"state"}, nil)
+var (
+	tasksDesc       = prometheus.NewDesc("kuota_tasks", "Tasks by state. Absent until the informer caches have synced.", []string{"state"}, nil)
+	elasticPodsDesc = prometheus.NewDesc("kuota_elastic_pods", "Pods of elastic tasks that use quota: those of the minimum, which are guaranteed, and growth. Absent until the informer caches have synced.", []string{"state"}, nil)
+)
 
 // Describe implements prometheus.Collector.
-func (x *Index) Describe(to chan<- *prometheus.Desc) { to <- tasksDesc }
+func (x *Index) Describe(to chan<- *prometheus.Desc) {
+	to <- tasksDesc
+	to <- elasticPodsDesc
+}
 
 // Collect implements prometheus.Collector. Its cost depends on the number of
 // namespaces and priority classes, not of tasks.
 func (x *Index) Collect(to chan<- prometheus.Metric) {
 	x.mu.Lock()
-	complete, states := x.workloadsComplete, map[tasks.State]int{}
+	complete, pods, states := x.workloadsComplete, x.elasticPods, map[tasks.State]int{}
 	for _, y := range x.classes {
 		for state, n := range y.states {
 			states[state] += n
@@ -28,4 +34,6 @@ func (x *Index) Collect(to chan<- prometheus.Metric) {
 	for _, state := range tasks.States {
 		to <- prometheus.MustNewConstMetric(tasksDesc, prometheus.GaugeValue, float64(states[state]), string(state))
 	}
+	to <- prometheus.MustNewConstMetric(elasticPodsDesc, prometheus.GaugeValue, float64(pods.guaranteed), "guaranteed")
+	to <- prometheus.MustNewConstMetric(elasticPodsDesc, prometheus.GaugeValue, float64(pods.growth), "growth")
 }

@@ -39,7 +39,7 @@ func TestMetricOfTasks(t *testing.T) {
 	for _, state := range tasks.States {
 		want.WriteString(`kuota_tasks{state="` + string(state) + `"} ` + string(rune('0'+states[state])) + "\n")
 	}
-	if err := testutil.CollectAndCompare(x, strings.NewReader(want.String())); err != nil {
+	if err := testutil.CollectAndCompare(x, strings.NewReader(want.String()), "kuota_tasks"); err != nil {
 		t.Error(err)
 	}
 	if problems, err := testutil.CollectAndLint(x); err != nil || len(problems) > 0 {

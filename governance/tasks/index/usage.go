@@ -72,6 +72,7 @@ func (x *Index) Portions(fr quota.FlavorResource, queue string, t *tasks.Task, m
 type ClusterUsage struct {
 	Nodes      map[string]NodeUsage                      // by name, of those that have pods
 	Queues     map[string]quota.FlavorResourceQuantities // usage by ClusterQueue
+	Growth     map[string]quota.FlavorResourceQuantities // the part of it that is growth of elastic tasks
 	Namespaces map[string]NamespaceTasks                 // by namespace, of those that have tasks
 }
 
@@ -90,7 +91,7 @@ func (x *Index) ClusterUsage() ClusterUsage {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	o := ClusterUsage{
-		Nodes: make(map[string]NodeUsage, len(x.nodeUsage)), Queues: make(map[string]quota.FlavorResourceQuantities, len(x.used)), Namespaces: make(map[string]NamespaceTasks),
+		Nodes: make(map[string]NodeUsage, len(x.nodeUsage)), Queues: make(map[string]quota.FlavorResourceQuantities, len(x.used)), Growth: make(map[string]quota.FlavorResourceQuantities, len(x.growth)), Namespaces: make(map[string]NamespaceTasks),
 	}
 	for name, l := range x.nodeUsage {
 		on := NodeUsage{Pods: l.pods, Requests: maps.Clone(l.requests), Admitted: make(map[string]quota.Resources, len(l.admitted))}
@@ -101,6 +102,9 @@ func (x *Index) ClusterUsage() ClusterUsage {
 	}
 	for queue, amounts := range x.used {
 		o.Queues[queue] = maps.Clone(amounts)
+	}
+	for queue, amounts := range x.growth {
+		o.Growth[queue] = maps.Clone(amounts)
 	}
 	for key, y := range x.classes {
 		in := o.Namespaces[key.namespace]

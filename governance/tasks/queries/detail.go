@@ -31,6 +31,7 @@ type Detail struct {
 	Pods      []*index.Pod      // by name
 	PodCount  index.PodCount
 	Life
+	Scaling    *Scaling           // of an ElasticJob; nil for any other task
 	Loops      []GuardedLoop      // that it is part of
 	Conditions []metav1.Condition // of the Workload that decides its state, redacted
 }
@@ -47,6 +48,9 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 	}
 	d := Detail{Item: v.item(t, place), QueuePosition: standing}
 	if d.Life, err = v.life(ctx, t); err != nil {
+		return Detail{}, err
+	}
+	if d.Scaling, err = v.scaling(ctx, t); err != nil {
 		return Detail{}, err
 	}
 	if s.Guard != nil {

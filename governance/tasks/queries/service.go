@@ -8,6 +8,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/loopguard"
@@ -53,6 +54,8 @@ type Item struct {
 	// Message and PendingMessage are those of the task, redacted.
 	Message, PendingMessage string
 	UnscheduledPods         int // pods that wait for a node though it has its quota
+	// Policy has the sizes of an ElasticJob: in lists only. nil for any other task.
+	Policy *v1alpha1.ElasticPolicy
 	// Brief is why the task does not start, without names: in lists only. nil if
 	// there is nothing to explain, or it is not computed yet.
 	Brief *explain.Verdict
@@ -170,6 +173,13 @@ func (s *Service) ListWithin(ctx context.Context, scope access.Scope, q index.Qu
 	for i, t := range f.Tasks {
 		item := v.item(t, f.Positions[i])
 		item.UnscheduledPods = f.UnscheduledPods[i]
+		job, err := v.elasticJob(ctx, t)
+		if err != nil {
+			return List{}, err
+		}
+		if job != nil {
+			item.Policy = &job.Spec.ElasticPolicy
+		}
 		l.Items = append(l.Items, item)
 	}
 	if q.Explain {

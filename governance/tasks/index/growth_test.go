@@ -1,0 +1,69 @@
+package index
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks/taskstest"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/types"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// The usage of a queue contains that of growth, which is also counted apart until the
+// growth is preempted.
+func TestGrowthIsCountedApart(t *testing.T) {
+	x, _ := newTestIndex()
+	x.workloadsSynced()
+	part := func(n int, class string, priority int32, pods int32) *kueue.Workload {
+		w := taskstest.UsingGPUs(taskstest.Workload("ns", "train", class, priority, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "q", int64(pods)*8)
+		w.Name, w.UID = fmt.Sprintf("job-train-%d", n), types.UID(fmt.Sprint(n))
+		w.OwnerReferences[0].Kind, w.OwnerReferences[0].UID = v1alpha1.ElasticJobKind, "e"
+		w.Spec.PodSets[0].Name, w.Spec.PodSets[0].Count, w.Status.Admission.PodSetAssignments[0].Count = "main", pods, &pods
+		return w
+	}
+	base, first, second := part(0, "training", 5, 2), part(1, desired.GrowthClass, -9, 3), part(2, desired.GrowthClass, -9, 4)
+	for _, w := range []*kueue.Workload{base, first, second} {
+		x.SetWorkload(w, false)
+	}
+	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("ns", "other", "training", 5, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "q", 1), false)
+	check := func(guaranteed, growth int64) {
+		t.Helper()
+		gpus := quota.FlavorResource{Flavor: "a100", Resource: "nvidia.com/gpu"}
+		usage := x.ClusterUsage()
+		if used := usage.Queues["q"][gpus]; used != 8*(guaranteed+growth)+1 {
+			t.Errorf("the queue uses %d GPUs, want %d", used, 8*(guaranteed+growth)+1)
+		}
+		want := map[string]quota.FlavorResourceQuantities{}
+		if growth > 0 {
+			want["q"] = quota.FlavorResourceQuantities{gpus: 8 * growth}
+		}
+		if diff := cmp.Diff(want, usage.Growth); diff != "" {
+			t.Errorf("growth (-want +got):\n%s", diff)
+		}
+		text := fmt.Sprintf(`# HELP kuota_elastic_pods Pods of elastic tasks that use quota: those of the minimum, which are guaranteed, and growth. Absent until the informer caches have synced.
+# TYPE kuota_elastic_pods gauge
+kuota_elastic_pods{state="growth"} %d
+kuota_elastic_pods{state="guaranteed"} %d
+`, growth, guaranteed)
+		if err := testutil.CollectAndCompare(x, strings.NewReader(text), "kuota_elastic_pods"); err != nil {
+			t.Error(err)
+		}
+	}
+	check(2, 7)
+	preempted := second.DeepCopy()
+	preempted.Status.Admission, preempted.Status.Conditions = nil, taskstest.Pending(taskstest.Start)
+	x.SetWorkload(preempted, false)
+	check(2, 3)
+	x.DeleteWorkload(first)
+	x.DeleteWorkload(preempted)
+	check(2, 0)
+	x.DeleteWorkload(base)
+	check(0, 0)
+}
