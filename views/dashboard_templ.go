@@ -68,7 +68,7 @@ func Dashboard(p DashboardPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = figureHelp("instances", "recovery", "memory", "physical", "own", "borrowed", "outside", "unhealthy", "idle", "quota", "unplaced", "largest", "allocated", "held", "lent", "utilization", "running", "waiting").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = figureHelp("instances", "recovery", "memory", "physical", "own", "borrowed", "outside", "unhealthy", "idle", "quota", "unplaced", "largest", "allocated", "held", "growth", "lent", "utilization", "running", "waiting").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -18,6 +18,7 @@ var meanings = map[string]Meaning{
 	"largest":     {"Largest block", "The largest amount that is free on one instance."},
 	"allocated":   {"Allocated", "A team's quota."},
 	"held":        {"Used", "The usage of a team's admitted tasks: its own quota and borrowed, placed or not."},
+	"growth":      {"Growth", "Used by pods of elastic tasks beyond their minimum: idle compute, own or borrowed. Kueue preempts it first."},
 	"lent":        {"Lent", "What other teams borrow of a team's idle quota. Borrowing from several lenders is apportioned among them."},
 	"utilization": {"Utilization", "Used ÷ allocated. Above 100 % a team borrows; – is a team without quota."},
 	"running":     {"Running", "A team's admitted tasks, in all pools."},

@@ -204,7 +204,7 @@ func Team(p TeamPage) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = figureHelp("allocated", "held", "own-held", "borrowed", "lent", "idle-quota", "utilization").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = figureHelp("allocated", "held", "own-held", "borrowed", "growth", "lent", "idle-quota", "utilization").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -31,6 +31,7 @@ type ShareFigures struct {
 	Idle        string
 	Utilization string
 	Unplaced    string // such as "2 without a node"; empty for none
+	Growth      string // such as "16 growth", of Used; empty for none
 }
 
 // QueuedTask is one waiting task.

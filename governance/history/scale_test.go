@@ -28,7 +28,7 @@ func testScaleEvents(t *testing.T, url string) {
 	want[0].By, want[1].Node = "ada@example.com\x00", "gpu-1"
 	want[2].WorkloadUID, want[2].For = "w9", TaskRef{Namespace: "ns-nlp", Kind: "Job", Name: "tune", UID: "j9", Team: "nlp"}
 	want[3].WorkloadUID = "w10"
-	want[4].Idle = &IdleSources{Own: true, Unallocated: true, Teams: []string{"nlp"}}
+	want[4].Idle = &IdleSources{Own: true, Unallocated: true, Lenders: []TeamRef{{"ns-nlp", "nlp"}}}
 	r := rand.New(rand.NewPCG(7, 7))
 	recorded := map[int64]int{}
 	record := func(s *Store, events []ScaleEvent) {

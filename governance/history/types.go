@@ -90,9 +90,15 @@ type ScaleEvent struct {
 // IdleSources are the sources of the compute that growth uses. Its JSON is stored in
 // scale_events.idle.
 type IdleSources struct {
-	Own         bool     `json:"own,omitempty"`         // idle quota of its own team
-	Unallocated bool     `json:"unallocated,omitempty"` // compute that is allocated to no team
-	Teams       []string `json:"teams,omitempty"`       // that lend their idle quota
+	Own         bool      `json:"own,omitempty"`         // idle quota of its own team
+	Unallocated bool      `json:"unallocated,omitempty"` // compute that is allocated to no team
+	Lenders     []TeamRef `json:"lenders,omitempty"`     // that lend their idle quota
+}
+
+// TeamRef refers to a team, whose namespace decides who may see it.
+type TeamRef struct {
+	Namespace string `json:"namespace"`
+	Team      string `json:"team"`
 }
 
 // Record is one task with all of its events, spans and loops, or only the new

@@ -2,6 +2,7 @@ package charts
 
 import (
 	"math"
+	"slices"
 
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/history"
@@ -28,6 +29,11 @@ func SumPoints(series ...[]history.Point) []history.Point {
 		}
 	}
 	return sum
+}
+
+// AnyAbove reports whether a known value exceeds least.
+func AnyAbove(points []history.Point, least float64) bool {
+	return slices.ContainsFunc(points, func(p history.Point) bool { return p.Known && p.Value > least })
 }
 
 // ChartTimes returns the times of points in Unix seconds.

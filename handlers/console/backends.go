@@ -128,6 +128,9 @@ type History interface {
 	// events, oldest first.
 	Tasks(ctx context.Context, q history.Query) ([]history.Task, error)
 	Timeline(ctx context.Context, uid string) (task history.Task, steps []history.Event, found bool, err error)
+	// ScaleEvents returns the latest changes of the size of a task, limit at most, the
+	// oldest first.
+	ScaleEvents(ctx context.Context, taskUID string, limit int) ([]history.ScaleEvent, error)
 	Series(ctx context.Context, keys []history.SeriesKey, from, to time.Time, buckets int) (map[history.SeriesKey][]history.Point, error)
 	Totals(ctx context.Context, keys []history.SeriesKey, from, to time.Time) (map[history.SeriesKey]history.Total, error)
 	Gaps(ctx context.Context, from, to time.Time) ([]history.Gap, error)

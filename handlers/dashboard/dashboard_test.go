@@ -64,6 +64,10 @@ func (d *historyDomain) Timeline(context.Context, string) (history.Task, []histo
 	return history.Task{}, nil, false, d.failure
 }
 
+func (d *historyDomain) ScaleEvents(context.Context, string, int) ([]history.ScaleEvent, error) {
+	return nil, d.failure
+}
+
 func (d *historyDomain) Since(context.Context) (time.Time, error) { return d.since, d.failure }
 
 func TestDashboard(t *testing.T) {
@@ -236,9 +240,9 @@ func TestFiguresAsCSV(t *testing.T) {
 		return rows
 	}
 	for path, want := range map[string][]string{
-		"/capacity.csv?pool=p5&resource=memory": {"p5,memory,GiB,2,1,0,1,4,0,0,0,0,0,0,0,0,0,0.5,0,0,0,0,0"},
-		"/teams.csv?q=spee":                     {"speech,'=Speech,hyperpod-ns-speech,0,,nvidia.com/gpu,GPUs,0,1,0,1,0,,0,4"},
-		"/teams.csv?pool=p5&q=vision":           {"vision,Vision,,0,p5,nvidia.com/gpu,GPUs,6,8,6,2,0,133.33,1234,0"},
+		"/capacity.csv?pool=p5&resource=memory": {"p5,memory,GiB,2,1,0,1,4,0,0,0,0,0,0,0,0,0,0.5,0,0,0,0,0,0"},
+		"/teams.csv?q=spee":                     {"speech,'=Speech,hyperpod-ns-speech,0,,nvidia.com/gpu,GPUs,0,1,0,1,0,,0,4,0"},
+		"/teams.csv?pool=p5&q=vision":           {"vision,Vision,,0,p5,nvidia.com/gpu,GPUs,6,8,6,2,0,133.33,1234,0,0"},
 	} {
 		rows := read(path)
 		var got []string

@@ -121,7 +121,7 @@ func (h *Pages) capacityCSV(c echo.Context) error {
 	}
 	rows := [][]string{{
 		"pool", "resource", "unit", "instances", "ready", "pending recovery", "cordoned", "physical", "own", "borrowed on instances", "outside Kueue", "unhealthy", "idle",
-		"physical pending recovery", "physical cordoned", "quota", "oversubscribed", "held", "not placed", "borrowed", "lent", "borrowed of unallocated", "largest block",
+		"physical pending recovery", "physical cordoned", "quota", "oversubscribed", "held", "not placed", "borrowed", "lent", "borrowed of unallocated", "largest block", "growth",
 	}}
 	for i := range s.Pools {
 		p := &s.Pools[i]
@@ -134,7 +134,7 @@ func (h *Pages) capacityCSV(c echo.Context) error {
 				row = append(row, fmt.Sprint(n))
 			}
 			for _, amount := range []int64{
-				u.Physical, u.OwnBound, u.BorrowedBound, u.Outside, u.Unhealthy, u.Idle, u.Recovering, u.Cordoned, u.Nominal, u.Overallocated(), u.Usage, u.Unbound, u.Borrowed, u.LentToCohort, u.BorrowedUnallocated, u.LargestFree,
+				u.Physical, u.OwnBound, u.BorrowedBound, u.Outside, u.Unhealthy, u.Idle, u.Recovering, u.Cordoned, u.Nominal, u.Overallocated(), u.Usage, u.Unbound, u.Borrowed, u.LentToCohort, u.BorrowedUnallocated, u.LargestFree, u.Growth,
 			} {
 				row = append(row, format.CSVAmount(u.Resource, amount))
 			}

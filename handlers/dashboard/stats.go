@@ -50,6 +50,9 @@ func resourceStat(resource string, sum usage.PoolUsage) views.Stat {
 	if format.IsAccelerator(resource) && sum.Borrowed > 0 {
 		stat.Note += " · " + quota.Short(resource, sum.Borrowed) + " borrowed"
 	}
+	if format.IsAccelerator(resource) && sum.Growth > 0 {
+		stat.Note += " · " + quota.Short(resource, sum.Growth) + " growth"
+	}
 	if format.IsAccelerator(resource) && sum.Unhealthy > 0 {
 		stat.Note += " · " + quota.Short(resource, sum.Unhealthy) + " unhealthy"
 	}

@@ -27,6 +27,7 @@ var usageSeries = []struct {
 	{"Used, not placed", "unplaced", history.Unplaced, false},
 	{"Capacity", "capacity", history.Physical, true},
 	{"Quota", "quota", history.Quota, true},
+	{"Growth", "ok", history.Growth, true},
 }
 
 // usageChart returns usage and capacity of one resource over time, summed over
@@ -93,6 +94,9 @@ func (h *Pages) readUsage(ctx context.Context, s *capacity.Snapshot, q figures.Q
 		}
 		if c.Times == nil {
 			c.Times = charts.ChartTimes(points)
+		}
+		if line.measure == history.Growth && !charts.AnyAbove(points, 0) {
+			continue // few clusters have any
 		}
 		c.Series = append(c.Series, views.ChartSeries{Label: line.label, Tone: line.tone, Step: true, Line: line.line, Values: charts.ChartValues(resource, points)})
 	}

@@ -25,6 +25,7 @@ func ClusterSums(s *capacity.Snapshot) map[string]usage.PoolUsage {
 			sum.Physical += c.Physical
 			sum.Usage += c.Usage
 			sum.Borrowed += c.Borrowed
+			sum.Growth += c.Growth
 			sum.Unhealthy += c.Unhealthy
 			sums[c.Resource] = sum
 		}

@@ -52,6 +52,9 @@ func joinAmounts(resources quota.Resources, format func(resource string, amount 
 // Unit returns the plural unit of a resource.
 func Unit(resource string) string { return quota.Unit(resource, 2) }
 
+// HourUnit returns the unit of hours of a resource, such as "GPU-hours".
+func HourUnit(resource string) string { return quota.Unit(resource, 1) + "-hours" }
+
 func Short(resources quota.Resources, name string) string {
 	if resources[name] == 0 {
 		return ""

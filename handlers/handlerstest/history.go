@@ -20,6 +20,7 @@ type HistoryBackend struct {
 	Records  []history.Task
 	EventsOf map[string][]history.Event
 	Held     map[history.SeriesKey]int64
+	Scales   map[string][]history.ScaleEvent // by UID of the task
 	Failure  error
 	Queries  []history.Query
 	From     time.Time // that classes were asked from last
@@ -56,6 +57,11 @@ func (d *HistoryBackend) Timeline(_ context.Context, uid string) (history.Task, 
 		}
 	}
 	return history.Task{}, nil, false, d.Failure
+}
+
+func (d *HistoryBackend) ScaleEvents(_ context.Context, uid string, limit int) ([]history.ScaleEvent, error) {
+	events := d.Scales[uid]
+	return events[max(0, len(events)-limit):], d.Failure
 }
 
 func (d *HistoryBackend) Series(_ context.Context, keys []history.SeriesKey, from, to time.Time, buckets int) (map[history.SeriesKey][]history.Point, error) {

@@ -64,7 +64,7 @@ func flavorResourcesOf(s *capacity.Snapshot, team string) (list []quota.FlavorRe
 }
 
 // teamMeasures are the measures in the charts of a team.
-var teamMeasures = []history.Measure{history.Quota, history.Used, history.Borrowed}
+var teamMeasures = []history.Measure{history.Quota, history.Used, history.Borrowed, history.Growth}
 
 func teamSeries(team string, list []quota.FlavorResource) (keys []history.SeriesKey) {
 	for _, fr := range list {
@@ -96,20 +96,21 @@ func (h *Pages) teamCharts(ctx context.Context, scope access.Scope, team string,
 	}
 	for len(covered) > 0 {
 		resource := covered[0].Resource
-		var quotas, used, borrowed [][]history.Point
+		var quotas, used, borrowed, growth [][]history.Point
 		for len(covered) > 0 && covered[0].Resource == resource {
 			of := func(m history.Measure) []history.Point {
 				return series[history.SeriesKey{Team: team, Pool: covered[0].Flavor, Resource: resource, Measure: m}]
 			}
 			quotas, used, borrowed = append(quotas, of(history.Quota)), append(used, of(history.Used)), append(borrowed, of(history.Borrowed))
+			growth = append(growth, of(history.Growth))
 			covered = covered[1:]
 		}
-		list = append(list, teamChart(resource, over, charts.SumPoints(quotas...), charts.SumPoints(used...), charts.SumPoints(borrowed...), gaps))
+		list = append(list, teamChart(resource, over, charts.SumPoints(quotas...), charts.SumPoints(used...), charts.SumPoints(borrowed...), charts.SumPoints(growth...), gaps))
 	}
 	return list, ""
 }
 
-func teamChart(resource string, over timerange.Range, quotas, used, borrowed []history.Point, gaps []history.Gap) views.Chart {
+func teamChart(resource string, over timerange.Range, quotas, used, borrowed, growth []history.Point, gaps []history.Gap) views.Chart {
 	chart := views.Chart{ID: "chart-" + htmlID(resource), Title: format.ResourceLabel(resource), Note: over.Words + ", all pools", Stacked: true, Times: charts.ChartTimes(used), Gaps: charts.ChartGaps(gaps)}
 	if !slices.ContainsFunc(used, func(p history.Point) bool { return p.Known }) {
 		chart.Empty = "No data for this range."
@@ -125,6 +126,9 @@ func teamChart(resource string, over timerange.Range, quotas, used, borrowed []h
 		{Label: "Own", Tone: "own", Values: charts.ChartValues(resource, own)},
 		{Label: "Borrowed", Tone: "borrowed", Values: charts.ChartValues(resource, borrowed)},
 		{Label: "Quota", Tone: "quota", Step: true, Line: true, Values: charts.ChartValues(resource, quotas)},
+	}
+	if charts.AnyAbove(growth, 0) {
+		chart.Series = append(chart.Series, views.ChartSeries{Label: "Growth", Tone: "ok", Line: true, Values: charts.ChartValues(resource, growth)})
 	}
 	return chart
 }
@@ -152,7 +156,7 @@ func (h *Pages) usageHours(ctx context.Context, s *capacity.Snapshot, team strin
 	if err != nil {
 		return nil, err
 	}
-	rows := [][]string{{"team", "pool", "resource", "unit", "from", "to", "hours known", "quota hours", "held hours", "own hours", "borrowed hours"}}
+	rows := [][]string{{"team", "pool", "resource", "unit", "from", "to", "hours known", "quota hours", "held hours", "own hours", "borrowed hours", "growth hours"}}
 	for _, fr := range list {
 		total := func(m history.Measure) history.Total {
 			t := totals[history.SeriesKey{Team: team, Pool: fr.Flavor, Resource: fr.Resource, Measure: m}]
@@ -164,15 +168,12 @@ func (h *Pages) usageHours(ctx context.Context, s *capacity.Snapshot, team strin
 		used, borrowed := total(history.Used), total(history.Borrowed)
 		own := new(big.Int).Sub(used.Sum, borrowed.Sum)
 		rows = append(rows, []string{
-			team, fr.Flavor, fr.Resource, hourUnit(fr.Resource), format.Time(over.From), format.Time(to), strconv.FormatFloat(used.Known.Hours(), 'f', 3, 64),
-			hours(fr.Resource, total(history.Quota).Sum), hours(fr.Resource, used.Sum), hours(fr.Resource, own), hours(fr.Resource, borrowed.Sum),
+			team, fr.Flavor, fr.Resource, format.HourUnit(fr.Resource), format.Time(over.From), format.Time(to), strconv.FormatFloat(used.Known.Hours(), 'f', 3, 64),
+			hours(fr.Resource, total(history.Quota).Sum), hours(fr.Resource, used.Sum), hours(fr.Resource, own), hours(fr.Resource, borrowed.Sum), hours(fr.Resource, total(history.Growth).Sum),
 		})
 	}
 	return rows, nil
 }
-
-// hourUnit returns the unit of hours of a resource, such as "GPU-hours".
-func hourUnit(resource string) string { return quota.Unit(resource, 1) + "-hours" }
 
 // hours converts an integral of history to hours of the displayed unit, exact to a
 // thousandth.

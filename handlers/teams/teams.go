@@ -80,7 +80,7 @@ func (h *Pages) teamsCSV(c echo.Context) error {
 	}
 	resource := q.Counted(s)
 	list := q.TeamLines(s, resource)
-	rows := [][]string{{"team", "name", "namespace", "weight", "pool", "resource", "unit", "allocated", "held", "own", "borrowed", "lent", "utilization %", "running tasks", "waiting tasks"}}
+	rows := [][]string{{"team", "name", "namespace", "weight", "pool", "resource", "unit", "allocated", "held", "own", "borrowed", "lent", "utilization %", "running tasks", "waiting tasks", "growth"}}
 	for _, f := range list.Found {
 		row := []string{f.Team.Name, f.Team.DisplayName, f.Team.Namespace, strconv.Itoa(int(f.Team.Weight)), q.Pool, resource, format.Unit(resource)}
 		for _, amount := range []int64{f.Nominal, f.Usage, f.Own, f.Borrowed, f.LentToCohort} {
@@ -90,7 +90,7 @@ func (h *Pages) teamsCSV(c echo.Context) error {
 		if f.Nominal <= 0 {
 			utilization = ""
 		}
-		rows = append(rows, append(row, utilization, strconv.Itoa(f.Running), strconv.Itoa(f.Waiting)))
+		rows = append(rows, append(row, utilization, strconv.Itoa(f.Running), strconv.Itoa(f.Waiting), format.CSVAmount(resource, f.Growth)))
 	}
 	return console.CSVFile(c, "teams", rows)
 }

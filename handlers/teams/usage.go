@@ -144,6 +144,9 @@ func shareFigures(cells []capacity.TeamResource) (rows []views.ShareFigures) {
 		if c.Unbound > 0 {
 			row.Unplaced = quota.Grouped(c.Resource, c.Unbound) + " without a node"
 		}
+		if c.Growth > 0 {
+			row.Growth = number(c.Growth) + " growth"
+		}
 		rows = append(rows, row)
 	}
 	return rows
@@ -154,6 +157,9 @@ func shareWords(c capacity.TeamResource) string {
 	words := fmt.Sprintf("%s used of a quota of %s", quota.Grouped(c.Resource, c.Usage), quota.Amount(c.Resource, c.Nominal))
 	if c.Borrowed > 0 {
 		words += fmt.Sprintf(", %s borrowed", quota.Grouped(c.Resource, c.Borrowed))
+	}
+	if c.Growth > 0 {
+		words += fmt.Sprintf(", %s by growth", quota.Grouped(c.Resource, c.Growth))
 	}
 	if c.LentToCohort > 0 {
 		words += fmt.Sprintf(", %s lent", quota.Grouped(c.Resource, c.LentToCohort))
