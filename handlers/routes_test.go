@@ -41,6 +41,7 @@ func TestRoutes(t *testing.T) {
 		"GET /instances.csv": webtest.SignedIn, "HEAD /instances.csv": webtest.SignedIn,
 		"GET /teams/:team/events": webtest.SignedIn, "GET /teams/:team/usage.csv": webtest.SignedIn, "HEAD /teams/:team/usage.csv": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name": webtest.SignedIn, "GET /tasks/:namespace/:kind/:name/events": webtest.SignedIn,
+		"GET /tasks/:namespace/:kind/:name/scaling.csv": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/scaling.csv": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name/yaml": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/yaml": webtest.SignedIn,
 		"GET /teams/:team": webtest.SignedIn, "HEAD /teams/:team": webtest.SignedIn, "POST /teams/:team": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name/stop": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/stop": webtest.SignedIn, "POST /tasks/:namespace/:kind/:name/stop": webtest.SignedIn,

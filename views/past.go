@@ -43,7 +43,8 @@ type PastTask struct {
 	Submitted       string // RFC 3339, like the others; empty if unknown
 	Ended, Deleted  string
 	Timeline        []TimelineLine
-	Others          []PastLink // other tasks with this name
+	Elastic         *ElasticTask // nil for a task that was not elastic
+	Others          []PastLink   // other tasks with this name
 }
 
 // PastLink links to another task with the same name.

@@ -20,7 +20,8 @@ type TaskPage struct {
 	TimelineNote    string     // how far the timeline goes back
 	Others          []PastLink // past tasks with the same name; not live
 	Sizes           []SizeLine
-	Events          *TaskEvents // nil: not shown
+	Elastic         *ElasticTask // nil for a task that is not elastic
+	Events          *TaskEvents  // nil: not shown
 	Resources       []ValueLine
 	Pods            *Pods // nil for none
 	KueueMessages   []KueueMessage

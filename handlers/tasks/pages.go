@@ -46,5 +46,6 @@ func (h *Pages) Register(s *web.Server) {
 	s.Page(urls.Tasks+"/:namespace/:kind/:name", h.Handler(h.task))
 	s.Events(urls.Tasks+"/:namespace/:kind/:name/events", h.Handler(h.taskEvents(s)))
 	s.Page(urls.Tasks+"/:namespace/:kind/:name/yaml", h.Handler(h.taskYAML))
+	s.Page(urls.Tasks+"/:namespace/:kind/:name/scaling.csv", h.Handler(h.scalingCSV))
 	h.registerActions(s)
 }

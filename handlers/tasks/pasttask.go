@@ -27,47 +27,67 @@ import (
 // sameNames limits how many tasks of one name are read.
 const sameNames = 20
 
+// recordedTask is a task that no longer exists, as history has it.
+type recordedTask struct {
+	task  history.Task
+	steps []history.Event
+	named []history.Task // of the same name
+	scope access.Scope   // of the reader
+}
+
 // pastTask answers for a task that no longer exists in the cluster with its record
-// in history. It returns missing if there is no record, or if the user is not
-// allowed to see it: the answers must be identical.
+// in history. It returns missing as findPast does.
 func (h *Pages) pastTask(c echo.Context, missing error) error {
-	if h.History == nil || governance.KindOf(missing) != governance.NotFound {
-		return missing
-	}
-	ctx := c.Request().Context()
-	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
-	if err != nil || !scope.Includes(c.Param("namespace")) {
-		return missing
-	}
-	unreadable := &governance.Error{Kind: governance.Unavailable, Op: "find past task", Message: "This task does not exist now, and history cannot be read. Try again later."}
-	named, err := h.sameName(ctx, c)
-	if err != nil {
-		unreadable.Err = err
-		return unreadable
-	}
-	uid := c.QueryParam("uid")
-	if uid == "" && len(named) > 0 {
-		uid = named[0].UID
-	}
-	t, steps, found, err := h.History.Timeline(ctx, uid)
-	switch {
-	case uid == "":
-		return missing
-	case err != nil:
-		unreadable.Err = err
-		return unreadable
-	case !found || t.Namespace != c.Param("namespace") || !strings.EqualFold(t.Kind, c.Param("kind")) || t.Name != c.Param("name"):
-		return missing
-	}
-	redact, err := h.Tasks.Redactor(ctx, scope)
+	past, err := h.findPast(c, missing)
 	if err != nil {
 		return err
 	}
-	page := pastTaskPage(t, lifeOf(nil, steps, t.SubmittedAt, scope, redact))
-	page.Others = sameNameLinks(named, t.UID)
+	t := past.task
+	redact, err := h.Tasks.Redactor(c.Request().Context(), past.scope)
+	if err != nil {
+		return err
+	}
+	page := pastTaskPage(t, lifeOf(nil, past.steps, t.SubmittedAt, past.scope, redact))
+	page.Elastic = h.elasticOf(c.Request().Context(), c, past.scope, t.UID, nil, endOf(t, h.Now()))
+	page.Others = sameNameLinks(past.named, t.UID)
 	page.Chrome = h.Chrome(c)
-	page.Title, page.Active = t.Name, "tasks"
+	page.Title, page.Active, page.Charts = t.Name, "tasks", page.Elastic != nil
 	return web.Render(c, http.StatusOK, views.PastTaskPage(page))
+}
+
+// findPast returns the record of the requested task, which no longer exists in the
+// cluster. It returns missing if there is no record, or if the user is not allowed to
+// see it: the answers must be identical.
+func (h *Pages) findPast(c echo.Context, missing error) (past recordedTask, err error) {
+	if h.History == nil || governance.KindOf(missing) != governance.NotFound {
+		return past, missing
+	}
+	ctx := c.Request().Context()
+	if past.scope, err = h.Tasks.Scope(ctx, console.UserOf(c)); err != nil || !past.scope.Includes(c.Param("namespace")) {
+		return past, missing
+	}
+	unreadable := &governance.Error{Kind: governance.Unavailable, Op: "find past task", Message: "This task does not exist now, and history cannot be read. Try again later."}
+	if past.named, err = h.sameName(ctx, c); err != nil {
+		unreadable.Err = err
+		return past, unreadable
+	}
+	uid := c.QueryParam("uid")
+	if uid == "" && len(past.named) > 0 {
+		uid = past.named[0].UID
+	}
+	if uid == "" {
+		return past, missing
+	}
+	t, steps, found, err := h.History.Timeline(ctx, uid)
+	switch {
+	case err != nil:
+		unreadable.Err = err
+		return past, unreadable
+	case !found || t.Namespace != c.Param("namespace") || !strings.EqualFold(t.Kind, c.Param("kind")) || t.Name != c.Param("name"):
+		return past, missing
+	}
+	past.task, past.steps = t, steps
+	return past, nil
 }
 
 // sameName returns the recorded tasks of the requested name, newest first.

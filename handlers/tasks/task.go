@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
@@ -33,7 +34,7 @@ func (h *Pages) task(c echo.Context) error {
 		return h.pastTask(c, err)
 	}
 	page.Chrome = h.Chrome(c)
-	page.Title, page.Active, page.Stream = page.Name, "tasks", below(c, "/events")
+	page.Title, page.Active, page.Stream, page.Charts = page.Name, "tasks", below(c, "/events"), page.Elastic != nil
 	if page.Notice != "" {
 		page.Stream = withDone(page.Stream, actions.Action(c.QueryParam("done")))
 	}
@@ -134,6 +135,10 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 		page.TeamURL = urls.Team(d.Team)
 	}
 	page.Position, page.QuotaSource, page.LastPreemption, page.Sizes = positionOf(d, now), backingOf(d), lastPreemption(d), sizesOf(d)
+	if d.Kind == v1alpha1.ElasticJobKind {
+		page.Sizes = nil // its changes are listed with their causes
+		page.Elastic = h.elasticOf(ctx, c, scope, d.UID, d.Scaling, sizeUntil(d.Scaling, now))
+	}
 	figures := func(name string, r quota.Resources) {
 		if text := format.Amounts(r); text != "" {
 			page.Resources = append(page.Resources, views.ValueLine{Name: name, Value: text})
@@ -146,7 +151,7 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 	if !d.State.UsesQuota() || d.Growing() {
 		figures("Requests", d.Requests)
 	}
-	page.Resources = append(page.Resources, views.ValueLine{Name: "Pods", Value: podWords(d.Task)}, views.ValueLine{Name: "Queue", Value: format.OrDash(d.Queue)})
+	page.Resources = append(page.Resources, views.ValueLine{Name: "Pods", Value: podWords(d)}, views.ValueLine{Name: "Queue", Value: format.OrDash(d.Queue)})
 	for _, s := range d.Conditions {
 		page.KueueMessages = append(page.KueueMessages, views.KueueMessage{Token: fmt.Sprintf("%s=%s %s", s.Type, s.Status, s.Reason), Text: s.Message, At: s.LastTransitionTime.UTC().Format(time.RFC3339)})
 	}
@@ -192,9 +197,12 @@ func facts(d queries.Detail) []string {
 	return list
 }
 
-func podWords(t *tasks.Task) string {
-	s := t.Size
-	if !t.State.UsesQuota() {
+func podWords(d queries.Detail) string {
+	s := d.Size
+	switch {
+	case d.Scaling != nil:
+		return sizeText(d.Scaling.Job)
+	case !d.State.UsesQuota():
 		if s.Min < s.Wanted {
 			return fmt.Sprintf("%d wanted; starts with %d", s.Wanted, s.Min)
 		}

@@ -157,7 +157,7 @@ func taskRow(item queries.Item, now time.Time) views.TaskRow {
 		ID: "task-" + item.UID, Name: item.Name, Kind: item.Kind, URL: urls.Task(item.Task),
 		Status:        views.Status{Tone: tones[item.State], Label: stateLabel(item.Task)},
 		Reason:        ListReason(item),
-		Size:          format.Joined(sizeWords(item.Task), withoutNode(item.UnscheduledPods)),
+		Size:          format.Joined(sizeWords(item), withoutNode(item.UnscheduledPods)),
 		Team:          format.OrDash(item.Team),
 		Namespace:     item.Namespace,
 		PriorityClass: format.OrDash(format.ClassName(item.PriorityClass)),
@@ -211,9 +211,14 @@ func ListReason(item queries.Item) string {
 	return ""
 }
 
-// sizeWords describes how many of its pods a task has, if not all.
-func sizeWords(t *tasks.Task) string {
-	switch {
+// sizeWords describes how many of its pods a task has, if not all, and the sizes of an
+// elastic task.
+func sizeWords(t queries.Item) string {
+	switch p := t.Policy; {
+	case p != nil && t.State.UsesQuota():
+		return fmt.Sprintf("%d pods (%d–%d)", t.Size.Admitted, p.MinReplicas, p.MaxReplicas)
+	case p != nil:
+		return podRange(*p)
 	case t.Growing() && t.PendingMessage != "":
 		return fmt.Sprintf("%d of %d pods; wants more", t.Size.Admitted, t.Size.Wanted)
 	case t.Growing():
