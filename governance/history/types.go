@@ -95,7 +95,8 @@ type IdleSources struct {
 	Lenders     []TeamRef `json:"lenders,omitempty"`     // that lend their idle quota
 }
 
-// TeamRef refers to a team, whose namespace decides who may see it.
+// TeamRef refers to a team. Its namespace decides who may see it; a queue without a
+// team has none.
 type TeamRef struct {
 	Namespace string `json:"namespace"`
 	Team      string `json:"team"`

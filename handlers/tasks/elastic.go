@@ -107,7 +107,7 @@ func recordedScale(r history.ScaleEvent, scope access.Scope) scale {
 		seen.Lenders = slices.Clone(seen.Lenders)
 		for i, lender := range seen.Lenders {
 			if !scope.Includes(lender.Namespace) {
-				seen.Lenders[i] = history.TeamRef{Team: "other teams"}
+				seen.Lenders[i] = history.TeamRef{}
 			}
 		}
 		seen.Lenders = slices.Compact(seen.Lenders)
@@ -323,7 +323,7 @@ func idleWords(s *history.IdleSources) string {
 		parts = append(parts, "unallocated compute")
 	}
 	for _, lender := range s.Lenders {
-		if lender.Namespace == "" { // the reader may not see it
+		if lender.Team == "" { // the reader may not see it
 			parts = append(parts, "quota lent by other teams")
 			continue
 		}

@@ -130,7 +130,9 @@ func (s *sampler) sampleScales(ctx context.Context) {
 	}
 	var events []history.ScaleEvent
 	for _, noted := range s.r.scales.take(space) {
-		events = append(events, newScaleEvent(noted, teams, s.r.Tasks.Index.ByWorkload))
+		e := newScaleEvent(noted, teams, s.r.Tasks.Index.ByWorkload)
+		e.Idle = s.r.idleSources(ctx, noted)
+		events = append(events, e)
 	}
 	s.buffer.addScales(events)
 }

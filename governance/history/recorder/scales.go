@@ -1,6 +1,7 @@
 package recorder
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -123,4 +124,29 @@ func newScaleEvent(e notedScale, teams map[string]string, byWorkload func(types.
 		h.For = history.TaskRef{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name, UID: t.UID, Team: teams[t.Namespace]}
 	}
 	return h
+}
+
+// idleWindow is for how long after a task grew the sources of its quota are those of
+// that growth.
+const idleWindow = 5 * time.Second
+
+// idleSources returns whose idle compute a task has just grown into; nil if that is not
+// known.
+func (r *Recorder) idleSources(ctx context.Context, e notedScale) *history.IdleSources {
+	if e.Cause != v1alpha1.ScaleIdleCompute || r.Clock().Sub(e.Time.Time) > idleWindow {
+		return nil
+	}
+	t := r.Tasks.Index.Find(e.job.Namespace, v1alpha1.ElasticJobKind, e.job.Name, string(e.job.UID))
+	if t == nil || t.Size.Admitted != e.To { // it changed again
+		return nil
+	}
+	sources, err := r.Tasks.GrowthSources(ctx, t)
+	if err != nil || sources == nil {
+		return nil
+	}
+	idle := &history.IdleSources{Own: sources.Own, Unallocated: sources.Unallocated}
+	for _, lender := range sources.Lenders {
+		idle.Lenders = append(idle.Lenders, history.TeamRef{Namespace: lender.Namespace, Team: lender.Team})
+	}
+	return idle
 }
