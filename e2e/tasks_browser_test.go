@@ -28,13 +28,20 @@ spec:
   quota: [{instanceType: `+instanceType+`, `+quota+`}]
   members: [{kind: Group, name: vision-team}]
 `)
+	waitForLocalQueue(t, team)
+	return team
+}
+
+// waitForLocalQueue waits until the queue of a team is active.
+func waitForLocalQueue(t *testing.T, team string) {
+	t.Helper()
+	c := clustertest.Get(t)
 	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		if out, err := c.TryKubectl("", "get", "localqueue", "-n", "hyperpod-ns-"+team, "hyperpod-ns-"+team+"-localqueue", "-o", "jsonpath={.status.conditions[?(@.type=='Active')].status}"); err != nil || out != "True" {
 			return fmt.Errorf("LocalQueue of %s: got Active %q and error %w, want True", team, out, err)
 		}
 		return nil
 	})
-	return team
 }
 
 // neuronJob returns a Job with one pod that requests Neuron devices, of which the
