@@ -49,16 +49,17 @@ function draw(plot) {
     if (had.values === read.values) return;
     Object.assign(had, read);
     had.picture.setData(stacked(read));
+    tell(had, had.words, had.rows[had.picture.cursor.idx] ?? null); // uPlot sets a cursor only where there is one
     return;
   }
   if (had) drop(plot, had);
   const table = figure.querySelector("details.chart-figures");
   if (!folded.has(table)) table.open = false;
   folded.add(table);
-  const chart = { ...read };
-  charts.set(plot, chart);
   const words = document.createElement("p");
   words.className = "chart-words";
+  const chart = { ...read, words };
+  charts.set(plot, chart);
   const canvas = document.createElement("div");
   plot.append(words, canvas);
   plot.tabIndex = 0;
