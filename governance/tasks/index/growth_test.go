@@ -2,16 +2,19 @@ package index
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/taskstest"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -66,4 +69,36 @@ kuota_elastic_pods{state="guaranteed"} %d
 	check(2, 0)
 	x.DeleteWorkload(base)
 	check(0, 0)
+}
+
+// An increment whose Job is deleted ends no task: the other Jobs of the ElasticJob go on.
+// Growth that is left of a deleted ElasticJob is no task.
+func TestDeletedIncrement(t *testing.T) {
+	x, _ := newTestIndex()
+	part := func(n int, class string, priority int32, conditions ...metav1.Condition) *kueue.Workload {
+		w := taskstest.Workload("ns", "train", class, priority, taskstest.Start, conditions...)
+		w.Name, w.UID = fmt.Sprintf("job-train-%d", n), types.UID(fmt.Sprint(n))
+		w.OwnerReferences[0].Kind, w.OwnerReferences[0].UID = v1alpha1.ElasticJobKind, "e"
+		return w
+	}
+	runs := taskstest.Admitted(taskstest.Start)
+	deleted := append(slices.Clone(runs), taskstest.Condition(kueue.WorkloadFinished, true, kueue.WorkloadFinishedReasonOwnerNotFound, taskstest.Start))
+	check := func(what string, want bool) {
+		t.Helper()
+		task := x.Find("ns", v1alpha1.ElasticJobKind, "train", "")
+		if (task != nil) != want || want && (task.State != tasks.Running || task.PriorityClass != "training") {
+			t.Errorf("%s: the task is %+v, want it: %v", what, task, want)
+		}
+	}
+	x.SetWorkload(part(2, desired.GrowthClass, -9, runs...), false)
+	check("growth alone", false)
+	x.SetWorkload(part(0, "training", 5, runs...), false)
+	x.SetWorkload(part(1, desired.GrowthClass, -9, deleted...), false)
+	check("without one increment", true)
+	x.SetWorkload(part(3, "training", 5, deleted...), false)
+	check("without a guaranteed increment", true)
+	x.SetWorkload(part(0, "training", 5, deleted...), false)
+	check("without its base", false)
+	x.DeleteWorkload(part(0, "training", 5))
+	check("after its base is deleted", false)
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 
@@ -125,19 +126,27 @@ func (x *Index) SetWorkload(w *kueue.Workload, first bool) {
 
 // orphaned reports whether the job of these Workloads is deleted, and they will be
 // shortly: Kueue finished one for that reason, or only replaced slices are left of
-// an elastic job.
+// an elastic job. An ElasticJob has several Jobs: deleted increments are what it gave
+// back, and growth alone is what is left of a deleted one.
 func orphaned(parts []*kueue.Workload) bool {
 	outgrown := 0
 	for _, w := range parts {
-		switch c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadFinished); {
+		switch c, elastic := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadFinished), partOfElasticJob(w); {
+		case elastic && isGrowth(w):
+			outgrown++
 		case c == nil || c.Status != metav1.ConditionTrue:
-		case c.Reason == kueue.WorkloadFinishedReasonOwnerNotFound:
+		case c.Reason == kueue.WorkloadFinishedReasonOwnerNotFound && !elastic:
 			return true
-		case c.Reason == kueue.WorkloadSliceReplaced:
+		case c.Reason == kueue.WorkloadFinishedReasonOwnerNotFound, c.Reason == kueue.WorkloadSliceReplaced:
 			outgrown++
 		}
 	}
 	return outgrown == len(parts)
+}
+
+func partOfElasticJob(w *kueue.Workload) bool {
+	owner := metav1.GetControllerOfNoCopy(w)
+	return owner != nil && owner.Kind == v1alpha1.ElasticJobKind
 }
 
 func (x *Index) DeleteWorkload(w *kueue.Workload) {
