@@ -79,9 +79,9 @@ type Cluster struct {
 	handlersSynced    []toolscache.InformerSynced
 	workloadHandler   toolscache.ResourceEventHandler // see HandleWorkloads
 	workloadTransform func(*kueue.Workload)
-	onWorkloadsSynced func()                          // see HandleWorkloads
-	namespaceHandler  toolscache.ResourceEventHandler // see HandleNamespaces
-	elasticHandler    toolscache.ResourceEventHandler // see HandleElasticJobs
+	onWorkloadsSynced func()                            // see HandleWorkloads
+	namespaceHandler  toolscache.ResourceEventHandler   // see HandleNamespaces
+	elasticHandlers   []toolscache.ResourceEventHandler // see HandleElasticJobs
 	watched           []WatchedResource
 
 	readOnly     atomic.Bool // HyperPod's add-on manages the cluster
@@ -283,6 +283,7 @@ func (c *Cluster) startInformers(ctx context.Context) error {
 	for object, changes := range map[client.Object][]*Notifier{
 		&v1alpha1.ClusterPolicy{}:      {c.AllocationChanges},
 		&v1alpha1.ComputeAllocation{}:  {c.AllocationChanges, c.TaskChanges},
+		&v1alpha1.ElasticJob{}:         nil, // see HandleElasticJobs
 		&kueue.ClusterQueue{}:          {c.AllocationChanges},
 		&kueue.LocalQueue{}:            {c.TaskChanges},
 		&corev1.Node{}:                 {c.AllocationChanges},
@@ -306,18 +307,20 @@ func (c *Cluster) startInformers(ctx context.Context) error {
 			}
 		}
 	}
-	for object, handler := range map[client.Object]toolscache.ResourceEventHandler{
-		&kueue.Workload{}: c.workloadHandler, &corev1.Namespace{}: c.namespaceHandler, &v1alpha1.ElasticJob{}: c.elasticHandler,
+	for object, handlers := range map[client.Object][]toolscache.ResourceEventHandler{
+		&kueue.Workload{}: {c.workloadHandler}, &corev1.Namespace{}: {c.namespaceHandler}, &v1alpha1.ElasticJob{}: c.elasticHandlers,
 	} {
 		informer, err := c.Manager.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", object, err)
 		}
-		registration, err := informer.AddEventHandler(chainHandlers(handler, c.TaskChanges.Notify))
-		if err != nil {
-			return fmt.Errorf("watch %T: %w", object, err)
+		for _, handler := range handlers {
+			registration, err := informer.AddEventHandler(chainHandlers(handler, c.TaskChanges.Notify))
+			if err != nil {
+				return fmt.Errorf("watch %T: %w", object, err)
+			}
+			c.handlersSynced = append(c.handlersSynced, registration.HasSynced)
 		}
-		c.handlersSynced = append(c.handlersSynced, registration.HasSynced)
 	}
 	return nil
 }
@@ -336,10 +339,10 @@ func (c *Cluster) HandleNamespaces(handler toolscache.ResourceEventHandler) {
 	c.namespaceHandler = handler
 }
 
-// HandleElasticJobs sets the handler of ElasticJob events, which runs before
-// TaskChanges notifies. It must be called before Run.
+// HandleElasticJobs adds a handler of ElasticJob events, which runs before TaskChanges
+// notifies. It must be called before Run.
 func (c *Cluster) HandleElasticJobs(handler toolscache.ResourceEventHandler) {
-	c.elasticHandler = handler
+	c.elasticHandlers = append(c.elasticHandlers, handler)
 }
 
 // ServesWorkloads reports whether the API server serves Workloads. It returns

@@ -7,6 +7,7 @@ import (
 
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster/leader"
+	"kuota.dev/kuota/governance/desired"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
@@ -164,6 +165,9 @@ func (g *Guard) heldFor(preemptor types.UID) (due []types.NamespacedName) {
 // preempted takes in preemptions of a Workload and reports whether they belong to
 // a loop.
 func (g *Guard) preempted(w *kueue.Workload, p *preemptions, now time.Time) bool {
+	if ref := w.Spec.PriorityClassRef; ref != nil && ref.Name == desired.GrowthClass {
+		return false // each preemption of growth is meant to be, and the controller of ElasticJobs backs off
+	}
 	l := g.loops[w.UID]
 	if l != nil {
 		l.expire(now)

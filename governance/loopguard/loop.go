@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -119,7 +121,7 @@ func byAge(loops []Loop) []Loop {
 // all others, which do not come back, or serve users.
 var holdable = []string{
 	"Job", "JobSet", "MPIJob", "PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "TrainJob",
-	"RayJob", "RayCluster", "AppWrapper", "SparkApplication",
+	"RayJob", "RayCluster", "AppWrapper", "SparkApplication", v1alpha1.ElasticJobKind,
 }
 
 // kindOf returns the kind of the controller of w; empty where it has none.

@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/explain"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -37,8 +38,17 @@ func FromWorkloads(workloads []*kueue.Workload, before *Task) *Task {
 	chief.times(t, before)
 	t.Submitted = parts[0].Workload.CreationTimestamp.Time
 	t.measure(parts, chief)
+	if t.Kind == v1alpha1.ElasticJobKind && !isBase(chief.Workload) && before != nil { // its base is deleted
+		t.PriorityClass, t.Priority, t.AdmittedAt, t.LastWait, t.Submitted = before.PriorityClass, before.Priority, before.AdmittedAt, before.LastWait, before.Submitted
+		if t.State.UsesQuota() {
+			t.State = Stopping // its controller deletes growth without a base
+		}
+	}
 	for i := len(parts) - 1; i >= 0; i-- {
 		t.Parts = append(t.Parts, parts[i].Workload)
+		if t.IsGrowth(parts[i].Workload) { // it is preempted before its task is
+			continue
+		}
 		for _, e := range Evictions(parts[i].Workload) {
 			t.Evictions += e.Count
 			if e.Reason == kueue.WorkloadEvictedByPreemption {
@@ -54,9 +64,13 @@ func FromWorkloads(workloads []*kueue.Workload, before *Task) *Task {
 	return t
 }
 
-// decides returns the part that decides the state: of those that use quota the one
-// of the highest priority, else of those that wait, else the newest.
+// decides returns the part that decides the state: the base of an ElasticJob; else of
+// those that use quota the one of the highest priority, else of those that wait, else
+// the newest.
 func decides(parts []Part) Part {
+	if bases := slices.DeleteFunc(slices.Clone(parts), func(p Part) bool { return !isBase(p.Workload) }); len(bases) > 0 {
+		parts = bases
+	}
 	best := -1
 	rank := func(p Part) int {
 		switch {
@@ -158,7 +172,7 @@ func (t *Task) admittedWorkloads() (list []explain.AdmittedWorkload) {
 	for _, w := range t.Parts {
 		for set := range admitted.PodSets(w) {
 			of := t.Main // Kueue preempts all Workloads of a task at once, except growth
-			if t.isGrowth(w) {
+			if t.IsGrowth(w) {
 				of = w
 			}
 			queue, uid := string(w.Status.Admission.ClusterQueue), string(of.UID)
@@ -178,9 +192,17 @@ func (t *Task) admittedWorkloads() (list []explain.AdmittedWorkload) {
 	return list
 }
 
-// isGrowth reports whether w is growth of an ElasticJob.
-func (t *Task) isGrowth(w *kueue.Workload) bool {
+// IsGrowth reports whether w is growth of an ElasticJob: a part beyond its minimum.
+func (t *Task) IsGrowth(w *kueue.Workload) bool {
 	return t.Kind == v1alpha1.ElasticJobKind && ReadPart(w).Priority < t.Priority
+}
+
+// isBase reports whether w is the base of an ElasticJob.
+func isBase(w *kueue.Workload) bool {
+	owner := metav1.GetControllerOfNoCopy(w)
+	return owner != nil && owner.Kind == v1alpha1.ElasticJobKind && slices.ContainsFunc(w.OwnerReferences, func(o metav1.OwnerReference) bool {
+		return o.Kind == "Job" && o.Name == v1alpha1.ElasticPartName(owner.Name, 0)
+	})
 }
 
 // reservedAt returns when Kueue reserved quota for a Workload of a task, which may be

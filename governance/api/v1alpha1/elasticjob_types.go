@@ -1,6 +1,9 @@
 package v1alpha1
 
 import (
+	"fmt"
+	"strconv"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -101,6 +104,26 @@ const (
 	LabelElasticJobUID    = "kuota.dev/elastic-job-uid"   // its UID
 	LabelElasticIncrement = "kuota.dev/elastic-increment" // the number of an increment, from 1; 0 for the base
 )
+
+// ElasticPartName returns the name of the Job of an increment of an ElasticJob, from 1;
+// for 0 that of its base.
+func ElasticPartName(job string, increment int) string {
+	if increment == 0 {
+		return job + "-base"
+	}
+	return fmt.Sprintf("%s-grow-%d", job, increment)
+}
+
+// ElasticJobOf returns the ElasticJob that a Job belongs to, by the Job's name and the
+// labels of its pods; empty for none. Labels that the controller gives to a Job of
+// another name do not count.
+func ElasticJobOf(job string, labels map[string]string) (name string, uid types.UID) {
+	n, err := strconv.Atoi(labels[LabelElasticIncrement])
+	if name = labels[LabelElasticJob]; err != nil || n < 0 || name == "" || job != ElasticPartName(name, n) {
+		return "", ""
+	}
+	return name, types.UID(labels[LabelElasticJobUID])
+}
 
 // ElasticJobKind is the kind of ElasticJobs.
 const ElasticJobKind = "ElasticJob"

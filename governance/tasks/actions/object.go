@@ -3,6 +3,7 @@ package actions
 import (
 	"strings"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/tasks"
@@ -25,6 +26,9 @@ type object struct {
 // Workload if nothing owns it; nothing for pods without a Workload. The version of a
 // kind is empty if unknown.
 func objects(t *tasks.Task) (found []object) {
+	if t.NoWorkload && t.Kind == v1alpha1.ElasticJobKind {
+		return []object{{kind: v1alpha1.GroupVersion.WithKind(t.Kind), name: t.Name, uid: types.UID(t.UID)}}
+	}
 	if t.NoWorkload {
 		for _, k := range enforcement.JobKinds() {
 			if k.Kind == t.Kind {

@@ -46,6 +46,7 @@ func (x *Index) Watch(c *cluster.Cluster) {
 	x.notify = c.TaskChanges.Notify
 	c.HandleWorkloads(new(slimmer).slim, x.Handler(), x.workloadsSynced)
 	c.HandleNamespaces(handler(x.setSpace, x.dropSpace))
+	c.HandleElasticJobs(handler(x.setElasticJob, x.dropElasticJob))
 	for _, k := range enforcement.JobKinds() {
 		if k.Group == "apps" { // their pods or pod groups are the tasks
 			continue
@@ -111,8 +112,8 @@ func slimJob(object any, kind string) any {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		j.controller, j.alone = owner.UID, !managed[owner.Kind]
 	}
-	if uid := o.GetLabels()[v1alpha1.LabelElasticJobUID]; uid != "" { // it has no owner reference to the ElasticJob
-		j.controller, j.alone = types.UID(uid), false
+	if _, uid := v1alpha1.ElasticJobOf(o.GetName(), o.GetLabels()); uid != "" && kind == "Job" { // it has no owner reference to the ElasticJob
+		j.controller, j.alone = uid, false
 	}
 	j.ended = o.GetDeletionTimestamp() != nil
 	if batch, ok := object.(*batchv1.Job); ok {
@@ -124,6 +125,20 @@ func slimJob(object any, kind string) any {
 	}
 	return j
 }
+
+// elasticJob returns what the index keeps of an ElasticJob: until its base has a
+// Workload, the ElasticJob is a task without one.
+func elasticJob(e *v1alpha1.ElasticJob) *job {
+	return &job{
+		ObjectMeta: metav1.ObjectMeta{Namespace: intern(e.Namespace), Name: e.Name, UID: e.UID, CreationTimestamp: e.CreationTimestamp},
+		kind:       v1alpha1.ElasticJobKind, alone: true, queue: intern(e.Labels[queueLabel]), class: intern(e.Labels[classLabel]),
+		ended: e.DeletionTimestamp != nil || e.Status.State.Finished(),
+	}
+}
+
+func (x *Index) setElasticJob(e *v1alpha1.ElasticJob) { x.setJob(elasticJob(e)) }
+
+func (x *Index) dropElasticJob(e *v1alpha1.ElasticJob) { x.dropJob(elasticJob(e)) }
 
 func (x *Index) setJob(j *job) {
 	x.mu.Lock()

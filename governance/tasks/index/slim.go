@@ -18,7 +18,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -105,20 +104,18 @@ func (s *slimmer) slim(w *kueue.Workload) {
 // ownByElasticJob makes the ElasticJob whose Job a Workload belongs to its controller,
 // beside the Job. The Job has no owner reference to it, and labels of its pods.
 func ownByElasticJob(w *kueue.Workload) {
-	for i := range w.Spec.PodSets {
-		labels := w.Spec.PodSets[i].Template.Labels
-		name, uid := labels[v1alpha1.LabelElasticJob], labels[v1alpha1.LabelElasticJobUID]
-		if name == "" || uid == "" {
-			continue
-		}
-		for j := range w.OwnerReferences {
-			w.OwnerReferences[j].Controller = nil
-		}
-		w.OwnerReferences = append(w.OwnerReferences, metav1.OwnerReference{
-			APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ElasticJobKind, Name: name, UID: types.UID(uid), Controller: ptr.To(true),
-		})
+	owner := metav1.GetControllerOfNoCopy(w)
+	if owner == nil || owner.Kind != "Job" || len(w.Spec.PodSets) != 1 {
 		return
 	}
+	name, uid := v1alpha1.ElasticJobOf(owner.Name, w.Spec.PodSets[0].Template.Labels)
+	if uid == "" {
+		return
+	}
+	owner.Controller = nil
+	w.OwnerReferences = append(w.OwnerReferences, metav1.OwnerReference{
+		APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ElasticJobKind, Name: name, UID: uid, Controller: ptr.To(true),
+	})
 }
 
 // assigned returns the assignments of an admission, the same slice for all equal

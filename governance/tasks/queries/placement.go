@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
@@ -19,7 +20,7 @@ import (
 // nodes.
 func placement(t *tasks.Task, pods []*index.Pod, count index.PodCount) *explain.Pods {
 	there := count.Total
-	if t.Kind != "Job" { // ended pods of a Job are replaced, or Kueue does not count them any more
+	if t.Kind != "Job" && t.Kind != v1alpha1.ElasticJobKind { // ended pods of a Job are replaced, or Kueue does not count them any more
 		there += count.Ended
 	}
 	p := &explain.Pods{Flavors: map[string][]string{}, Unscheduled: int32(min(count.Unscheduled, 1<<30)), Missing: max(0, t.Size.Admitted-int32(min(there, 1<<30)))}

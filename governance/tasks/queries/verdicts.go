@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/desired"
@@ -165,6 +166,9 @@ func (v viewer) explainMissingWorkload(ctx context.Context, t *tasks.Task, c *ex
 
 // integrationOf returns Kueue's name of the integration of a kind.
 func integrationOf(kind string) string {
+	if kind == v1alpha1.ElasticJobKind { // it consists of Jobs
+		kind = "Job"
+	}
 	for _, k := range enforcement.JobKinds() {
 		if k.Kind == kind {
 			return k.Framework

@@ -172,6 +172,9 @@ func (p *Past) steps(t *tasks.Task) []step {
 		steps = slices.Clone(p.overwritten)
 	}
 	for _, w := range t.Parts {
+		if t.IsGrowth(w) { // its changes of size are in the ElasticJob
+			continue
+		}
 		for i := range w.Status.Conditions {
 			c := &w.Status.Conditions[i]
 			s := step{Event: eventOf(w, c), workload: w.UID, by: preemptor(c)}

@@ -50,7 +50,7 @@ func (p *Past) Update(before, t *tasks.Task, now time.Time, known Tasks) *Past {
 	p = p.AddPreemptors(t, known)
 	for _, old := range before.Parts {
 		i := slices.IndexFunc(t.Parts, func(w *kueue.Workload) bool { return w.UID == old.UID })
-		if i < 0 || t.Parts[i] == old {
+		if i < 0 || t.Parts[i] == old || t.IsGrowth(old) {
 			continue
 		}
 		w := t.Parts[i]
@@ -84,7 +84,7 @@ func (p *Past) Update(before, t *tasks.Task, now time.Time, known Tasks) *Past {
 func (p *Past) AddPreemptors(t *tasks.Task, known Tasks) *Past {
 	for _, w := range t.Parts {
 		c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted)
-		if c == nil || c.Status != metav1.ConditionTrue {
+		if c == nil || c.Status != metav1.ConditionTrue || t.IsGrowth(w) {
 			continue
 		}
 		uid := preemptor(c)

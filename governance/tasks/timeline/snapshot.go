@@ -30,6 +30,9 @@ type Span struct {
 // deleted.
 func (s Snapshot) Spans() (waits, runs []Span) {
 	for _, w := range s.Parts {
+		if s.IsGrowth(w) { // a task waits and runs with its minimum
+			continue
+		}
 		more, ran := s.spansOf(w)
 		waits, runs = append(waits, more...), append(runs, ran...)
 	}
