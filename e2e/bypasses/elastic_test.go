@@ -216,7 +216,7 @@ func TestPartsOfElasticJobs(t *testing.T) {
 			u.refuses(t, user, "", merge("elasticjob", "train", tc.patch), tc.want)
 		}
 	}
-	u.refuses(t, u.stranger, "", merge("elasticjob", "train", `{"spec": {"elasticPolicy": {"maxReplicas": 1}}}`), "no permission to create Jobs")
+	u.refuses(t, u.stranger, "", merge("elasticjob", "train", `{"spec": {"elasticPolicy": {"maxReplicas": 1}}}`), "no permission to patch Jobs")
 	for _, user := range []string{u.member, u.editor} {
 		u.refuses(t, user, "", merge("elasticjob", "train", `{"status": {"replicas": 99}}`, "--subresource=status"), "resource \"elasticjobs/status\"")
 	}
