@@ -25,7 +25,8 @@ type ActionPage struct {
 	Fields         []HiddenField
 	Preview        Preview
 
-	Legend      string // name of the choices
+	Sizes       *SizeFields // nil for none
+	Legend      string      // name of the choices
 	Choices     []ActionChoice
 	ChoiceError string // why the choice is invalid; empty for none
 

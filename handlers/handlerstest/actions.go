@@ -2,6 +2,7 @@ package handlerstest
 
 import (
 	"context"
+	"fmt"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/tasks"
@@ -49,6 +50,10 @@ func (d *ActionsBackend) Resume(_ context.Context, _ governance.User, at tasks.A
 
 func (d *ActionsBackend) SetClass(_ context.Context, _ governance.User, at tasks.Address, class string) error {
 	return d.did(class, at)
+}
+
+func (d *ActionsBackend) Resize(_ context.Context, _ governance.User, at tasks.Address, z actions.Sizes, generation int64) error {
+	return d.did(fmt.Sprintf("resize to %d-%d by %d or %v of generation %d", z.Min, z.Max, z.Step, z.Values, generation), at)
 }
 
 func (d *ActionsBackend) Delete(_ context.Context, _ governance.User, at tasks.Address) error {

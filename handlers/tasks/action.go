@@ -20,7 +20,7 @@ import (
 
 // registerActions adds a form for each action below a task's address.
 func (h *Pages) registerActions(s *web.Server) {
-	for _, action := range []actions.Action{actions.Stop, actions.Resume, actions.Front, actions.Class, actions.Delete} {
+	for _, action := range []actions.Action{actions.Stop, actions.Resume, actions.Resize, actions.Front, actions.Class, actions.Delete} {
 		s.Form(urls.Tasks+"/:namespace/:kind/:name/"+string(action), h.Handler(h.Writing(h.confirmAction(action))), h.Handler(h.Writing(h.doAction(action))))
 	}
 }
@@ -32,6 +32,9 @@ func (h *Pages) confirmAction(action actions.Action) func(echo.Context) error {
 		r, err := h.Actions.Review(c.Request().Context(), console.UserOf(c), address(c, c.QueryParam("uid")), action)
 		if err != nil {
 			return err
+		}
+		if action == actions.Resize && r.Obstacle == "" {
+			return web.Render(c, http.StatusOK, views.Action(h.resizePage(c, r, sizesForm(r.Resizing), nil)))
 		}
 		return web.Render(c, http.StatusOK, views.Action(h.actionPage(c, r)))
 	}
@@ -51,6 +54,9 @@ func (h *Pages) doAction(action actions.Action) func(echo.Context) error {
 			return err
 		}
 		page, at := h.actionPage(c, r), tasks.Address{Namespace: r.Namespace, Kind: r.Kind, Name: r.Name, UID: r.UID}
+		if action == actions.Resize {
+			return h.doResize(c, r, at, values)
+		}
 		leadTo, chosen := below(c, ""), values.Get("choice")
 		among := slices.ContainsFunc(r.Choices, func(choice actions.Choice) bool { return choice.Name == chosen })
 		switch {

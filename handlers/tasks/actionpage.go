@@ -2,9 +2,11 @@ package tasks
 
 import (
 	"fmt"
+	"maps"
 	"net/url"
 	"strings"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
@@ -19,7 +21,7 @@ import (
 
 // actionNames maps actions to the text of their buttons.
 var actionNames = map[actions.Action]string{
-	actions.Stop: "Stop", actions.Resume: "Resume", actions.Front: "Move to front", actions.Class: "Change class", actions.Delete: "Delete",
+	actions.Stop: "Stop", actions.Resume: "Resume", actions.Front: "Move to front", actions.Class: "Change class", actions.Resize: "Resize", actions.Delete: "Delete",
 }
 
 // doneNotice returns a sentence about an action that was run on a task, as far as
@@ -42,6 +44,8 @@ func doneNotice(action actions.Action, d queries.Detail) string {
 		return "Resumed. It is running."
 	case action == actions.Resume && !d.State.Finished():
 		return "Resume requested. Kueue acts on it within seconds."
+	case action == actions.Resize && !d.State.Finished():
+		return "Resized. Kuota acts on it within seconds."
 	case action == actions.Front && d.Position == 1:
 		return "Moved to front. It is first in its queue."
 	case action == actions.Front && d.Position > 1:
@@ -138,7 +142,20 @@ func loses(r actions.Review) string {
 	if usage == "" {
 		usage = "quota"
 	}
-	return fmt.Sprintf("It loses its %s at once. Its pods end, and its job is suspended.", usage)
+	return fmt.Sprintf("It loses its %s at once%s. Its pods end, and its job is suspended.", usage, shareOfGrowth(r))
+}
+
+// shareOfGrowth returns how much of the usage of an ElasticJob is growth; empty for none.
+func shareOfGrowth(r actions.Review) string {
+	growth := format.Amounts(r.Growth)
+	if growth == "" {
+		return ""
+	}
+	minimum := maps.Clone(r.Usage)
+	for name, amount := range r.Growth {
+		minimum[name] -= amount
+	}
+	return fmt.Sprintf(": %s of its minimum and %s of its growth", format.Amounts(minimum), growth)
 }
 
 // positionWords describes a position in a queue.
@@ -211,6 +228,9 @@ func classEffects(r actions.Review) []string {
 	default:
 		list = append(list, "Its place in its queue changes at once, and so does what it may preempt.")
 	}
+	if r.Kind == v1alpha1.ElasticJobKind {
+		list = append(list, "This is the class of its minimum. Growth has the lowest class of all, and is preempted first.")
+	}
 	same := len(r.Choices) > 1
 	for _, c := range r.Choices {
 		same = same && c.Priority == r.Choices[0].Priority
@@ -250,11 +270,14 @@ func deleteEffects(r actions.Review, ran string) []string {
 	case r.Kind == "Workload":
 		what = fmt.Sprintf("The Workload %s is deleted. It has no job.", r.Name)
 	}
+	if r.Kind == v1alpha1.ElasticJobKind {
+		what = fmt.Sprintf("The ElasticJob %s is deleted, with its Jobs, its pods and their Workloads.", r.Name)
+	}
 	list := []string{what}
 	if r.State.UsesQuota() && r.NoWorkload {
 		list = append(list, "Its pods end, and unsaved work is lost. It uses no quota.")
 	} else if r.State.UsesQuota() {
-		list = append(list, fmt.Sprintf("It loses its %s at once. It has run for %s; unsaved work is lost.", format.Amounts(r.Usage), ran))
+		list = append(list, fmt.Sprintf("It loses its %s at once%s. It has run for %s; unsaved work is lost.", format.Amounts(r.Usage), shareOfGrowth(r), ran))
 	} else if r.Position > 0 {
 		list = append(list, fmt.Sprintf("It leaves its queue, where it is %s of %s.", format.Ordinal(r.Position), format.Thousands(int64(r.QueueLength))))
 	}

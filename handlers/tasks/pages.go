@@ -33,6 +33,7 @@ type Actions interface {
 	Stop(ctx context.Context, user governance.User, at tasks.Address) error
 	Resume(ctx context.Context, user governance.User, at tasks.Address) error
 	SetClass(ctx context.Context, user governance.User, at tasks.Address, class string) error
+	Resize(ctx context.Context, user governance.User, at tasks.Address, z actions.Sizes, generation int64) error
 	Delete(ctx context.Context, user governance.User, at tasks.Address) error
 }
 

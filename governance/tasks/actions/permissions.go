@@ -34,7 +34,7 @@ type Offer struct {
 // can still refuse them.
 func (s *Service) Offers(ctx context.Context, user governance.User, d queries.Detail) (offers []Offer, err error) {
 	t := d.Task
-	for _, action := range []Action{Stop, Resume, Front, Class, Delete} {
+	for _, action := range []Action{Stop, Resume, Resize, Front, Class, Delete} {
 		if !action.applies(t) || action.changesClass() && classFixed(t) != "" || action == Front && d.Position == 1 {
 			continue
 		}

@@ -5,8 +5,10 @@ import (
 	"fmt"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/admitted"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/loopguard"
+	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"
@@ -25,8 +27,10 @@ type Review struct {
 	Current index.Supposed
 	// Choices are the priority classes to choose from, the highest first. For Front it is
 	// the lowest class that moves the task to the front, or none.
-	Choices []Choice
-	Pods    int // of a pod group
+	Choices  []Choice
+	Pods     int             // of a pod group
+	Growth   quota.Resources // of the usage of an ElasticJob: by growth; empty for none
+	Resizing *Resizing       // for Resize
 }
 
 // Choice is a priority class and the queue position with it.
@@ -62,6 +66,12 @@ func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Add
 		return Review{}, err
 	}
 	r := Review{Detail: detail, Action: action, Current: supposed[0], Head: s.Tasks.Index.Head(detail.Namespace, detail.Queue)}
+	r.Growth = growth(detail.Task)
+	if action == Resize && action.applies(detail.Task) {
+		if r.Resizing, err = s.resizing(ctx, detail.Task); err != nil {
+			return Review{}, err
+		}
+	}
 	if detail.Kind == podGroup {
 		r.Pods = len(objects(detail.Task))
 	}
@@ -76,6 +86,19 @@ func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Add
 	}
 	r.Obstacle, err = s.obstacle(ctx, user, r)
 	return r, err
+}
+
+// growth returns what growth of an ElasticJob uses.
+func growth(t *tasks.Task) quota.Resources {
+	used := quota.Resources{}
+	for _, w := range t.Parts {
+		if t.IsGrowth(w) {
+			for set := range admitted.PodSets(w) {
+				used.Add(set.Usage)
+			}
+		}
+	}
+	return used
 }
 
 // obstacle returns why an action cannot be done now; empty if it can.
@@ -103,6 +126,8 @@ func (s *Service) obstacle(ctx context.Context, user governance.User, r Review) 
 	switch {
 	case job && admittedWithoutClass(t):
 		return "It got its quota without a priority class, and Kueue gives one only to a task without quota. Stop it, change its class while it is stopped, then resume it: three steps, each with a page of its own. What it had not saved is lost when it is stopped.", nil
+	case r.Action == Resize && r.Resizing == nil:
+		return "It was deleted meanwhile.", nil
 	case r.Action == Front && r.Position == 1:
 		return "It is first in its queue already.", nil
 	case r.Action == Front && len(r.Choices) == 0:
@@ -136,6 +161,8 @@ func notApplicable(action Action, t *tasks.Task) string {
 	switch {
 	case t.State.Finished():
 		return "It has ended. A task that has ended can only be deleted."
+	case action == Resize && t.Kind != v1alpha1.ElasticJobKind:
+		return "Only an ElasticJob has sizes that can change."
 	case t.NoWorkload:
 		return "Kueue has created no Workload for it, so there is nothing to stop, resume or move. See its page for the reason."
 	case action == Resume && t.State == tasks.Stopping:
@@ -155,6 +182,8 @@ func kubectlCommand(r Review, resource string) string {
 		return fmt.Sprintf("kubectl delete %s %s -n %s", resource, r.Name, r.Namespace)
 	case r.Action == Front:
 		return fmt.Sprintf("kubectl label %s %s -n %s --overwrite %s=%s", resource, r.Name, r.Namespace, labelClass, r.Choices[0].Name)
+	case r.Action == Resize:
+		return fmt.Sprintf("kubectl patch %s %s -n %s --type=merge -p '{\"spec\":{\"elasticPolicy\":{\"minReplicas\":MIN,\"maxReplicas\":MAX}}}'", resource, r.Name, r.Namespace)
 	case r.Action == Class:
 		return fmt.Sprintf("kubectl label %s %s -n %s --overwrite %s=CLASS", resource, r.Name, r.Namespace, labelClass)
 	}

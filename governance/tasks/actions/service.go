@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/tasks"
@@ -22,6 +23,7 @@ const (
 	Resume Action = "resume" // activates it: it waits in its queue again
 	Front  Action = "front"  // sets the lowest priority class that moves it to the front
 	Class  Action = "class"  // sets another priority class
+	Resize Action = "resize" // sets other sizes of an ElasticJob
 	Delete Action = "delete" // deletes the job
 )
 
@@ -45,6 +47,8 @@ func (a Action) applies(t *tasks.Task) bool {
 		return !t.NoWorkload && t.State.Waiting()
 	case Class: // with an existing class Kueue creates the missing Workload
 		return !t.State.Finished() && (!t.NoWorkload || t.Queue != "" && t.State.Waiting())
+	case Resize:
+		return !t.State.Finished() && t.Kind == v1alpha1.ElasticJobKind
 	}
 	return true
 }

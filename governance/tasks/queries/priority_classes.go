@@ -31,7 +31,7 @@ func AllowedPriorityClasses(ctx context.Context, reader client.Reader, policy *v
 	}
 	var found []explain.PriorityClass
 	for i := range list.Items {
-		if c := &list.Items[i]; c.DeletionTimestamp == nil && named(c.Name) {
+		if c := &list.Items[i]; c.DeletionTimestamp == nil && c.Name != desired.GrowthClass && named(c.Name) {
 			found = append(found, explain.PriorityClass{Name: c.Name, Priority: c.Value})
 		}
 	}

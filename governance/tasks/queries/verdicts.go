@@ -152,7 +152,9 @@ func (v viewer) explainMissingWorkload(ctx context.Context, t *tasks.Task, c *ex
 				return cluster.Translate("list priority classes", err)
 			}
 			for i := range all.Items {
-				c.ClassNames = append(c.ClassNames, all.Items[i].Name)
+				if name := all.Items[i].Name; name != desired.GrowthClass {
+					c.ClassNames = append(c.ClassNames, name)
+				}
 			}
 			slices.Sort(c.ClassNames)
 		}

@@ -1,0 +1,227 @@
+package actions
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/audit"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/elastic"
+	"kuota.dev/kuota/governance/tasks"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// The limits of the schema of ElasticJobs.
+const (
+	maxReplicas = 10_000
+	maxSizes    = 64
+)
+
+// Sizes are the sizes of an ElasticJob, which can change while it runs.
+type Sizes struct {
+	Min, Max int32
+	Step     int32   // 0 if Values are set
+	Values   []int32 // the smallest first
+}
+
+// SizesOf returns the sizes of a policy.
+func SizesOf(p v1alpha1.ElasticPolicy) Sizes {
+	return Sizes{Min: p.MinReplicas, Max: p.MaxReplicas, Step: ptr.Deref(p.ReplicaIncrementStep, 0), Values: slices.Sorted(slices.Values(p.ReplicaDiscreteValues))}
+}
+
+// policy returns the fields of a policy.
+func (z Sizes) policy() v1alpha1.ElasticPolicy {
+	p := v1alpha1.ElasticPolicy{MinReplicas: z.Min, MaxReplicas: z.Max, ReplicaDiscreteValues: z.Values}
+	if z.Step > 0 {
+		p.ReplicaIncrementStep = &z.Step
+	}
+	return p
+}
+
+// allowed returns the allowed sizes, the smallest first.
+func (z Sizes) allowed() []int32 { return elastic.Sizes(z.policy()) }
+
+// Equal reports whether both are the same sizes.
+func (z Sizes) Equal(other Sizes) bool {
+	return z.Min == other.Min && z.Max == other.Max && z.Step == other.Step && slices.Equal(z.Values, other.Values)
+}
+
+// SizeField is a field of Sizes that an error is about.
+type SizeField string
+
+// The fields.
+const (
+	MinField    SizeField = "min"
+	MaxField    SizeField = "max"
+	StepField   SizeField = "step"
+	ValuesField SizeField = "values"
+)
+
+// Problems returns what the API server would reject in sizes: a sentence for each field.
+// scale are the sizes of scaleConfig.
+func (z Sizes) Problems(scale []int32) map[SizeField]string {
+	wrong := map[SizeField]string{}
+	add := func(f SizeField, is bool, format string, args ...any) {
+		if is && wrong[f] == "" {
+			wrong[f] = fmt.Sprintf(format, args...)
+		}
+	}
+	outside := func(n int32) bool { return n < 1 || n > maxReplicas }
+	add(MinField, outside(z.Min), "The minimum is a number from 1 to %d.", maxReplicas)
+	add(MaxField, outside(z.Max), "The maximum is a number from 1 to %d.", maxReplicas)
+	add(MaxField, z.Max < z.Min, "The maximum is smaller than the minimum %d.", z.Min)
+	if len(z.Values) > 0 {
+		add(ValuesField, len(z.Values) > maxSizes, "There are %d sizes, and at most %d are possible.", len(z.Values), maxSizes)
+		add(ValuesField, !slices.Contains(z.Values, z.Min), "The sizes lack the minimum %d.", z.Min)
+		add(ValuesField, !slices.Contains(z.Values, z.Max), "The sizes lack the maximum %d.", z.Max)
+		for i, n := range z.Values {
+			add(ValuesField, n < z.Min, "The size %d is smaller than the minimum %d: remove it.", n, z.Min)
+			add(ValuesField, n > z.Max, "The size %d is larger than the maximum %d: remove it.", n, z.Max)
+			add(ValuesField, i > 0 && z.Values[i-1] == n, "The size %d is listed twice.", n)
+		}
+	} else {
+		add(StepField, z.Step < 1, "The step is a number of at least 1.")
+		if z.Step > 0 {
+			add(StepField, (z.Max-z.Min)%z.Step != 0, "The maximum %d cannot be reached from the minimum %d in steps of %d.", z.Max, z.Min, z.Step)
+			add(StepField, (z.Max-z.Min)/z.Step >= maxSizes, "These are more than %d sizes: choose a larger step.", maxSizes)
+		}
+	}
+	for _, n := range scale {
+		add(MinField, n < z.Min, "scaleConfig has variables for %d pods: choose a minimum of at most %d, or remove them with kubectl edit.", n, n)
+		add(MaxField, n > z.Max, "scaleConfig has variables for %d pods: choose a maximum of at least %d, or remove them with kubectl edit.", n, n)
+	}
+	return wrong
+}
+
+// Resizing is what Resize can change, and what of it is running.
+type Resizing struct {
+	Sizes      Sizes
+	Scale      []int32 // sizes that scaleConfig has variables for
+	Generation int64   // of the spec that Sizes are from
+	State      v1alpha1.ElasticState
+	Pods       int32   // with quota
+	Base       int32   // pods of the base, which keeps its size while it runs
+	Minimum    int32   // of Pods: those that are not growth
+	Growth     []int32 // pods of each increment, in the order in which they are given back
+	Grace      int32   // seconds that pods have to end
+	GrowsAfter int32   // seconds for which compute must have been idle
+}
+
+// resizing returns what Resize can change of a task.
+func (s *Service) resizing(ctx context.Context, t *tasks.Task) (*Resizing, error) {
+	reader, err := s.Cluster.Reader()
+	if err != nil {
+		return nil, err
+	}
+	var e v1alpha1.ElasticJob
+	switch err := reader.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Name}, &e, client.UnsafeDisableDeepCopy); {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, cluster.Translate("read task", err)
+	case err != nil || string(e.UID) != t.UID:
+		return nil, nil // deleted meanwhile
+	}
+	p := e.Spec.ElasticPolicy
+	r := &Resizing{
+		Sizes: SizesOf(p), Generation: e.Generation, State: e.Status.State, Pods: e.Status.Replicas, Minimum: e.Status.Minimum,
+		Grace: p.GracefulShutdownTimeoutInSeconds, GrowsAfter: p.ScalingTimeoutInSeconds,
+	}
+	for _, c := range e.Spec.ScaleConfig {
+		r.Scale = append(r.Scale, c.Replicas)
+	}
+	r.Base, r.Growth = tasks.ReadPart(t.Main).Pods, increments(t)
+	return r, nil
+}
+
+// increments returns the pods of each increment of growth that has quota, the newest
+// first.
+func increments(t *tasks.Task) (pods []int32) {
+	list := slices.DeleteFunc(slices.Clone(t.Parts), func(w *kueue.Workload) bool { return !t.IsGrowth(w) || !tasks.ReadPart(w).State.UsesQuota() })
+	reserved := func(w *kueue.Workload) int64 {
+		if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); c != nil {
+			return c.LastTransitionTime.Unix()
+		}
+		return 0
+	}
+	slices.SortStableFunc(list, func(a, b *kueue.Workload) int { return cmp.Compare(reserved(b), reserved(a)) })
+	for _, w := range list {
+		pods = append(pods, tasks.ReadPart(w).Pods)
+	}
+	return pods
+}
+
+// After returns how many pods of a running task stay with other sizes: the newest growth
+// ends until the rest is an allowed size, or its minimum.
+func (r *Resizing) After(z Sizes) int32 {
+	left := r.Minimum
+	for _, pods := range r.Growth {
+		left += pods
+	}
+	for _, pods := range r.Growth {
+		if left <= r.Minimum || slices.Contains(z.allowed(), left) {
+			break
+		}
+		left -= pods
+	}
+	return left
+}
+
+// Resize sets the sizes of an ElasticJob, as user, if its spec is still of a generation.
+func (s *Service) Resize(ctx context.Context, user governance.User, at tasks.Address, z Sizes, generation int64) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	t, writer, err := s.open(ctx, user, at)
+	if err != nil {
+		return err
+	}
+	if !Resize.applies(t) {
+		return changed(notApplicable(Resize, t))
+	}
+	for {
+		e := &v1alpha1.ElasticJob{}
+		if err := writer.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Name}, e); err != nil {
+			return translate("resize task", t, err)
+		}
+		if string(e.UID) != t.UID || e.Generation != generation {
+			return changed(t.Name + " was changed meanwhile. Its sizes are shown as they are now: review yours against them.")
+		}
+		before := SizesOf(e.Spec.ElasticPolicy)
+		if before.Equal(z) {
+			return nil
+		}
+		p := z.policy()
+		err := writer.Patch(ctx, e, merge(map[string]any{
+			"metadata": map[string]any{"uid": e.UID, "resourceVersion": e.ResourceVersion},
+			"spec": map[string]any{"elasticPolicy": map[string]any{
+				"minReplicas": p.MinReplicas, "maxReplicas": p.MaxReplicas, "replicaIncrementStep": p.ReplicaIncrementStep, "replicaDiscreteValues": p.ReplicaDiscreteValues,
+			}},
+		}))
+		if apierrors.IsConflict(err) && ctx.Err() == nil { // its status changes often: the generation decides
+			continue
+		}
+		err = translate("resize task", t, err)
+		e.UID, e.Namespace, e.Name = types.UID(t.UID), t.Namespace, t.Name
+		s.Audit.Record(audit.Change{User: user, Action: "update", Object: e, Old: sizesSpec(before), New: sizesSpec(z), Err: err})
+		return err
+	}
+}
+
+// sizesSpec returns sizes for the audit log.
+func sizesSpec(z Sizes) spec {
+	p := spec{"minReplicas": z.Min, "maxReplicas": z.Max}
+	if z.Step > 0 {
+		p["replicaIncrementStep"] = z.Step
+	} else {
+		p["replicaDiscreteValues"] = z.Values
+	}
+	return spec{"elasticPolicy": p}
+}

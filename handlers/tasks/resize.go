@@ -1,0 +1,195 @@
+package tasks
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/forms"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+// resizeForm is what a user typed into the form of an ElasticJob's sizes.
+type resizeForm struct {
+	fields     views.SizeFields
+	reviewed   string // the sizes whose effects the user saw
+	generation int64
+}
+
+// sizesForm returns the form with the current sizes of a task.
+func sizesForm(r *actions.Resizing) resizeForm {
+	text := func(n int32) string { return strconv.Itoa(int(n)) }
+	f := resizeForm{generation: r.Generation, fields: views.SizeFields{
+		Min: views.TextField{Value: text(r.Sizes.Min)}, Max: views.TextField{Value: text(r.Sizes.Max)}, Discrete: len(r.Sizes.Values) > 0,
+	}}
+	if !f.fields.Discrete {
+		f.fields.Step.Value = text(r.Sizes.Step)
+	}
+	f.fields.Values.Value = listWords(r.Sizes.Values)
+	return f
+}
+
+func listWords(sizes []int32) string {
+	words := make([]string, len(sizes))
+	for i, n := range sizes {
+		words[i] = strconv.Itoa(int(n))
+	}
+	return strings.Join(words, ", ")
+}
+
+// typedSizes returns the form as typed for a task.
+func typedSizes(values url.Values, r *actions.Resizing) resizeForm {
+	f := sizesForm(r)
+	f.fields.Min.Value, f.fields.Max.Value, f.fields.Step.Value, f.fields.Values.Value = values.Get("min"), values.Get("max"), values.Get("step"), values.Get("values")
+	f.reviewed = values.Get("reviewed")
+	f.generation, _ = strconv.ParseInt(values.Get("generation"), 10, 64) // 0 is the generation of no object
+	return f
+}
+
+// read returns the typed sizes. If some are wrong, it sets the errors of the fields and
+// returns false.
+func (f *resizeForm) read(r *actions.Resizing) (z actions.Sizes, ok bool) {
+	errs := map[actions.SizeField]string{}
+	number := func(field actions.SizeField, text, what string) int32 {
+		n, err := strconv.ParseInt(strings.TrimSpace(text), 10, 32)
+		if err != nil {
+			errs[field] = fmt.Sprintf("%s is a whole number, such as 8.", what)
+		}
+		return int32(n)
+	}
+	z.Min, z.Max = number(actions.MinField, f.fields.Min.Value, "The minimum"), number(actions.MaxField, f.fields.Max.Value, "The maximum")
+	if f.fields.Discrete {
+		for _, text := range strings.FieldsFunc(f.fields.Values.Value, func(c rune) bool { return c == ',' || c == ' ' }) {
+			z.Values = append(z.Values, number(actions.ValuesField, text, "Each size"))
+		}
+		slices.Sort(z.Values)
+		if len(z.Values) == 0 {
+			errs[actions.ValuesField] = "List the allowed sizes, such as 4, 8, 16."
+		}
+	} else {
+		z.Step = number(actions.StepField, f.fields.Step.Value, "The step")
+	}
+	if len(errs) == 0 {
+		errs = z.Problems(r.Scale)
+	}
+	f.fields.Min.Error, f.fields.Max.Error = errs[actions.MinField], errs[actions.MaxField]
+	f.fields.Step.Error, f.fields.Values.Error = errs[actions.StepField], errs[actions.ValuesField]
+	return z, len(errs) == 0
+}
+
+// sizesKey identifies sizes whose effects a user saw.
+func sizesKey(z actions.Sizes) string {
+	return fmt.Sprintf("%d-%d/%d/%s", z.Min, z.Max, z.Step, listWords(z.Values))
+}
+
+// resizePage returns the page of a form. z are the sizes to preview; nil for none.
+func (h *Pages) resizePage(c echo.Context, r actions.Review, f resizeForm, z *actions.Sizes) views.ActionPage {
+	page := h.actionPage(c, r)
+	page.Sizes, page.InPlace, page.Submit = &f.fields, forms.InPlace(c), "Review"
+	page.Fields = append(page.Fields, views.HiddenField{Name: "generation", Value: strconv.FormatInt(f.generation, 10)})
+	page.Effects = []string{sizeNow(r.Resizing)}
+	if z != nil {
+		page.Effects = append(page.Effects, resizeEffects(r.Resizing, *z)...)
+		if !z.Equal(r.Resizing.Sizes) {
+			page.Submit, page.Danger = actionNames[actions.Resize], r.Resizing.After(*z) < r.Resizing.Pods
+			page.Fields = append(page.Fields, views.HiddenField{Name: "reviewed", Value: sizesKey(*z)})
+		}
+	}
+	return page
+}
+
+// doResize answers POST: it shows the effects of the typed sizes, and sets them once the
+// user has seen these.
+func (h *Pages) doResize(c echo.Context, r actions.Review, at tasks.Address, values url.Values) error {
+	if r.Obstacle != "" || r.Resizing == nil {
+		return web.Render(c, http.StatusConflict, views.Action(h.actionPage(c, r)))
+	}
+	f := typedSizes(values, r.Resizing)
+	z, ok := f.read(r.Resizing)
+	if !ok {
+		return web.Render(c, http.StatusUnprocessableEntity, views.Action(h.resizePage(c, r, f, nil)))
+	}
+	if f.reviewed != sizesKey(z) && f.generation == r.Resizing.Generation {
+		return web.Render(c, http.StatusOK, views.Action(h.resizePage(c, r, f, &z)))
+	}
+	err := h.Actions.Resize(c.Request().Context(), console.UserOf(c), at, z, f.generation)
+	var ours *governance.Error
+	switch {
+	case err == nil:
+		return c.Redirect(http.StatusSeeOther, withDone(below(c, ""), actions.Resize))
+	case !errors.As(err, &ours) || ours.Kind == governance.Internal || ours.Kind == governance.NotFound:
+		return err
+	}
+	f.generation = r.Resizing.Generation // what is shown now is reviewed next
+	page := h.resizePage(c, r, f, &z)
+	page.Failure = ours.Message
+	return web.Render(c, console.Statuses[ours.Kind], views.Action(page))
+}
+
+// sizeNow describes the size of a task.
+func sizeNow(r *actions.Resizing) string {
+	switch {
+	case r.State == v1alpha1.ElasticSuspended:
+		return "It is stopped. Its sizes decide how it runs once it is resumed."
+	case r.Pods == 0:
+		return fmt.Sprintf("It waits for quota for its minimum of %s.", format.Count(int(r.Sizes.Min), "pod"))
+	case r.Pods == r.Minimum:
+		return fmt.Sprintf("It runs with its minimum of %s.", format.Count(int(r.Pods), "pod"))
+	}
+	return fmt.Sprintf("It runs with %s: %d of its minimum and %d of growth.", format.Count(int(r.Pods), "pod"), r.Minimum, r.Pods-r.Minimum)
+}
+
+// resizeEffects describes what other sizes do to a task.
+func resizeEffects(r *actions.Resizing, z actions.Sizes) (list []string) {
+	if z.Equal(r.Sizes) {
+		return []string{"Nothing changes: these are its sizes."}
+	}
+	runs := r.Pods > 0
+	left := r.Pods
+	if runs {
+		left = min(left, r.After(z))
+	}
+	if left < r.Pods {
+		list = append(list, fmt.Sprintf("It shrinks from %d to %s: its newest growth ends at once. These pods have %s to write a checkpoint.", r.Pods, format.Count(int(left), "pod"), format.Count(int(r.Grace), "second")))
+	}
+	switch {
+	case !runs && z.Min != r.Sizes.Min && r.State != v1alpha1.ElasticSuspended:
+		list = append(list, fmt.Sprintf("It waits for quota for %s instead of %d.", format.Count(int(z.Min), "pod"), r.Sizes.Min))
+	case !runs || z.Min == r.Sizes.Min:
+	case z.Min > r.Minimum:
+		list = append(list, fmt.Sprintf("%s more wait for quota in its priority class, and its growth makes room for them. It runs on meanwhile.", format.Count(int(z.Min-r.Minimum), "pod")))
+	default:
+		if released := r.Minimum - max(z.Min, r.Base); released > 0 {
+			list = append(list, fmt.Sprintf("Up to %s that a larger minimum had added end at once.", format.Count(int(released), "pod")))
+		}
+		if r.Base > z.Min {
+			list = append(list, fmt.Sprintf("The %s that it started with stay until it loses its quota.", format.Count(int(r.Base), "pod")))
+		}
+	}
+	switch {
+	case z.Max > left && runs:
+		list = append(list, fmt.Sprintf("It grows up to %s when compute was idle for %s.", format.Count(int(z.Max), "pod"), format.Count(int(r.GrowsAfter), "second")))
+	case z.Max == z.Min:
+		list = append(list, "It does not grow.")
+	}
+	if z.Max > r.Sizes.Max && runs {
+		list = append(list, fmt.Sprintf("torchrun in its running pods was started for at most %d pods, and uses no more.", r.Sizes.Max))
+	}
+	if runs {
+		list = append(list, "Its other pods are not restarted.")
+	}
+	return list
+}

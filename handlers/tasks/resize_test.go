@@ -1,0 +1,115 @@
+package tasks_test
+
+import (
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/handlers/handlerstest"
+	"kuota.dev/kuota/views/htmlcheck"
+)
+
+// grown is a review of an ElasticJob of 4 to 16 pods by 4, which has 12.
+func grown() actions.Review {
+	r := working(tasks.Running)
+	r.Task.Kind = v1alpha1.ElasticJobKind
+	r.Resizing = &actions.Resizing{
+		Sizes: actions.Sizes{Min: 4, Max: 16, Step: 4}, Generation: 3, State: v1alpha1.ElasticRunning, Pods: 12, Minimum: 4, Base: 4, Growth: []int32{4, 4}, Grace: 60, GrowsAfter: 30,
+	}
+	return r
+}
+
+// The form shows what typed sizes do before it sets them, and keeps what is typed with
+// each error.
+func TestResize(t *testing.T) {
+	discrete := grown()
+	discrete.Resizing.Sizes, discrete.Resizing.Scale = actions.Sizes{Min: 4, Max: 16, Values: []int32{4, 12, 16}}, []int32{16}
+	pending := grown()
+	pending.Resizing.State, pending.Resizing.Pods, pending.Resizing.Minimum, pending.Resizing.Growth = v1alpha1.ElasticPending, 0, 0, nil
+	type fields map[string]string
+	for name, tc := range map[string]struct {
+		review  actions.Review
+		typed   fields
+		refusal error
+		status  int    // of the review
+		says    string // on the page with the effects, or with the errors
+		done    string // after the second press; empty if there is none
+	}{
+		"a smaller maximum":      {grown(), fields{"max": "8"}, nil, 200, "It shrinks from 12 to 8 pods: its newest growth ends at once. These pods have 60 seconds to write a checkpoint. Its other pods are not restarted.", "resize to 4-8 by 4 or [] of generation 3 train u1"},
+		"a larger maximum":       {grown(), fields{"max": "32"}, nil, 200, "It grows up to 32 pods when compute was idle for 30 seconds. torchrun in its running pods was started for at most 16 pods, and uses no more.", "resize to 4-32 by 4"},
+		"a larger minimum":       {grown(), fields{"min": "8"}, nil, 200, "4 pods more wait for quota in its priority class, and its growth makes room for them.", "resize to 8-16 by 4"},
+		"a minimum above it":     {grown(), fields{"min": "16"}, nil, 200, "It shrinks from 12 to 4 pods: its newest growth ends at once. These pods have 60 seconds to write a checkpoint. 12 pods more wait for quota", "resize to 16-16 by 4"},
+		"a smaller minimum":      {grown(), fields{"min": "2", "step": "2"}, nil, 200, "The 4 pods that it started with stay until it loses its quota.", "resize to 2-16 by 2"},
+		"another step":           {grown(), fields{"min": "2", "step": "7"}, nil, 200, "It shrinks from 12 to 4 pods", "resize to 2-16 by 7"},
+		"what waits":             {pending, fields{"min": "8"}, nil, 200, "It waits for quota for 8 pods instead of 4.", "resize to 8-16 by 4"},
+		"nothing":                {grown(), fields{}, nil, 200, "Nothing changes", ""},
+		"other values":           {discrete, fields{"values": "4 8,16"}, nil, 200, "It shrinks from 12 to 8 pods", "resize to 4-16 by 0 or [4 8 16]"},
+		"no numbers":             {grown(), fields{"min": "four", "max": ""}, nil, 422, "The minimum is a whole number, such as 8.", ""},
+		"above the maximum":      {grown(), fields{"min": "20"}, nil, 422, "The maximum is smaller than the minimum 20.", ""},
+		"not in steps":           {grown(), fields{"max": "14"}, nil, 422, "The maximum 14 cannot be reached from the minimum 4 in steps of 4.", ""},
+		"a value outside":        {discrete, fields{"max": "12"}, nil, 422, "The size 16 is larger than the maximum 12: remove it.", ""},
+		"a size with variables":  {discrete, fields{"max": "12", "values": "4, 12"}, nil, 422, "scaleConfig has variables for 16 pods", ""},
+		"no values":              {discrete, fields{"values": " , "}, nil, 422, "List the allowed sizes", ""},
+		"changed meanwhile":      {grown(), fields{"max": "8"}, &governance.Error{Kind: governance.Conflict, Message: "train was changed meanwhile."}, 200, "It shrinks", "train was changed meanwhile."},
+		"rejected by the server": {grown(), fields{"max": "8"}, &governance.Error{Kind: governance.Invalid, Message: "It was refused: no."}, 200, "It shrinks", "It was refused: no."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &handlerstest.Backend{ActionsBackend: handlerstest.ActionsBackend{ReviewResult: tc.review, Refusal: tc.refusal}}
+			address := handlerstest.Serve(t, d) + "/tasks/ns/elasticjob/train/resize"
+			_, page := handlerstest.Get(t, address)
+			htmlcheck.Page(t, page)
+			values := handlerstest.ValuesIn(page, "#action-form")
+			for field, value := range tc.typed {
+				if !values.Has(field) {
+					t.Fatalf("the form has no field %s", field)
+				}
+				values.Set(field, value)
+			}
+			response, page := handlerstest.Post(t, address, values)
+			htmlcheck.Page(t, page)
+			if text := handlerstest.Text(page.Find("main")); response.StatusCode != tc.status || !strings.Contains(text, tc.says) {
+				t.Fatalf("answers %s without %q: %s", response.Status, tc.says, text)
+			}
+			if len(d.ActionsBackend.Done) > 0 {
+				t.Fatalf("did %v before its effects were seen", d.ActionsBackend.Done)
+			}
+			kept := handlerstest.ValuesIn(page, "#action-form")
+			for field, value := range tc.typed {
+				if kept.Get(field) != value {
+					t.Errorf("%s is %q, and %q was typed", field, kept.Get(field), value)
+				}
+			}
+			if tc.done == "" {
+				return
+			}
+			response, page = handlerstest.Post(t, address, kept)
+			want := 303
+			if tc.refusal != nil {
+				want = map[governance.Kind]int{governance.Conflict: 409, governance.Invalid: 422}[governance.KindOf(tc.refusal)]
+			}
+			if done := strings.Join(d.ActionsBackend.Done, " ") + handlerstest.Text(page.Find("main")); response.StatusCode != want || !strings.Contains(done, tc.done) {
+				t.Errorf("answers %s with %q, want %d with %q", response.Status, done, want, tc.done)
+			}
+		})
+	}
+}
+
+// A user who saw the sizes of an older spec cannot set others without having seen the
+// newer ones.
+func TestResizeAfterAnotherChange(t *testing.T) {
+	d := &handlerstest.Backend{ActionsBackend: handlerstest.ActionsBackend{ReviewResult: grown()}}
+	address := handlerstest.Serve(t, d) + "/tasks/ns/elasticjob/train/resize"
+	_, page := handlerstest.Get(t, address)
+	values := handlerstest.ValuesIn(page, "#action-form")
+	values.Set("max", "8")
+	d.ActionsBackend.ReviewResult.Resizing.Generation = 4
+	d.ActionsBackend.Refusal = &governance.Error{Kind: governance.Conflict, Message: "train was changed meanwhile."}
+	response, page := handlerstest.Post(t, address, values)
+	kept := handlerstest.ValuesIn(page, "#action-form")
+	if response.StatusCode != 409 || kept.Get("max") != "8" || kept.Get("generation") != "4" {
+		t.Errorf("answers %s, and the form has %v", response.Status, kept)
+	}
+}
