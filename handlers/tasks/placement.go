@@ -48,6 +48,11 @@ func unscheduledPods(why *views.Why, d queries.Detail) {
 			c.Name, quota.Amount(c.Resource, c.Hard), quota.Grouped(c.Resource, c.Used), quota.Grouped(c.Resource, c.Requests))
 		return
 	}
+	if v.Constraint == explain.PodsTerminating {
+		why.Text = fmt.Sprintf("Admitted: quota is reserved. %s for nodes until pods of %s have ended (at most %s).",
+			waitWords(v.Unscheduled), endingTasks(v.Terminating, d), format.Duration(v.EndWithin))
+		return
+	}
 	f := v.Fit
 	if f == nil {
 		why.Text = has
@@ -79,6 +84,40 @@ func unscheduledPods(why *views.Why, d queries.Detail) {
 	if v.Detail != "" {
 		why.Text += " The scheduler says: " + v.Detail
 	}
+}
+
+func waitWords(pods int32) string {
+	if pods == 1 {
+		return "1 pod waits"
+	}
+	return format.Pods(pods) + " wait"
+}
+
+// shownTasks is how many tasks endingTasks names.
+const shownTasks = 3
+
+// endingTasks names the tasks that pods belong to.
+func endingTasks(pods []explain.TerminatingPod, d queries.Detail) string {
+	var names []string
+	for _, p := range pods {
+		name := p.Name
+		switch {
+		case name == "": // hidden, or deleted
+			name = "another task"
+		case p.Namespace == d.Namespace && p.UID == d.UID:
+			name = "its last run"
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) > shownTasks {
+		names = append(names[:shownTasks-1], "other tasks")
+	}
+	if last := len(names) - 1; last > 0 {
+		return strings.Join(names[:last], ", ") + " and " + names[last]
+	}
+	return names[0]
 }
 
 func TooSmall(f *explain.Fit) string {

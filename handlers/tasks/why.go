@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -77,6 +78,8 @@ func headline(v *explain.Verdict, team string) (tone, text string) {
 		return "bad", fmt.Sprintf("%s are free, but at most %s on one node.", format.Upper(quota.Amount(v.Fit.Resource, v.Fit.TotalFree)), quota.Grouped(v.Fit.Resource, v.Fit.LargestFree))
 	case explain.NodesFull:
 		return "bad", "The nodes are full."
+	case explain.PodsTerminating:
+		return "wait", "It has its quota, and waits until other pods have ended."
 	case explain.Unschedulable:
 		return "bad", "The scheduler finds no node for its pods."
 	}
@@ -105,6 +108,9 @@ func WhyOf(d queries.Detail) *views.Why {
 	switch v.Constraint {
 	case explain.Deactivated:
 		why.Title, why.Text = "Why is it not running?", "Its Workload is deactivated (.spec.active: false). Resume it to put it back in its queue."
+		if d.Kind == v1alpha1.ElasticJobKind {
+			why.Text = "It is suspended (.spec.suspend: true). Resume it to put it back in its queue."
+		}
 	case explain.LoopHeld:
 		mark, _ := d.Hold()
 		why.Text = "Kueue preempted it again and again for a task that it did not admit. Kuota keeps it out of admission until that task is admitted, at the latest until " + mark.Until.UTC().Format("15:04:05") + " (UTC). Resume or stop it to take it over."
@@ -143,7 +149,7 @@ func WhyOf(d queries.Detail) *views.Why {
 		shortage(why, d, team)
 	case explain.NoQueueName, explain.NoPriorityClass, explain.NotIntegrated, explain.NoWorkload:
 		withoutWorkload(why, d)
-	case explain.ResourceQuotaReached, explain.NoNodes, explain.TooSmall, explain.Fragmented, explain.NodesFull, explain.Unschedulable:
+	case explain.ResourceQuotaReached, explain.NoNodes, explain.TooSmall, explain.Fragmented, explain.NodesFull, explain.PodsTerminating, explain.Unschedulable:
 		unscheduledPods(why, d)
 	}
 	if d.Growing() && why.Title == waits && v.Constraint != explain.ChecksPending {

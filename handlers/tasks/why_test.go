@@ -3,6 +3,7 @@ package tasks_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/simulate/worker"
@@ -82,5 +83,37 @@ func TestChecked(t *testing.T) {
 				t.Errorf("change %+v, want %q with %q", change, tc.title, tc.effects)
 			}
 		})
+	}
+}
+
+// TestPodsWaitForOthersToEnd names the tasks that a reader may see, and no number of the
+// others.
+func TestPodsWaitForOthersToEnd(t *testing.T) {
+	of := func(names ...string) (list []explain.TerminatingPod) {
+		for _, name := range names {
+			p := explain.TerminatingPod{Namespace: "ns", Name: name, UID: "u-" + name}
+			if name == "" {
+				p = explain.TerminatingPod{}
+			}
+			list = append(list, p)
+		}
+		return list
+	}
+	task := &tasks.Task{Namespace: "ns", Name: "waits", UID: "u-waits", State: tasks.Running}
+	for name, tc := range map[string]struct {
+		pods []explain.TerminatingPod
+		want string
+	}{
+		"one task":     {of("train", "train"), "until pods of train have ended (at most 42 s)."},
+		"hidden tasks": {of("", "", ""), "until pods of another task have ended"},
+		"some hidden":  {of("train", "", "eval"), "until pods of train, another task and eval have ended"},
+		"many":         {of("a", "b", "c", "d"), "until pods of a, b and other tasks have ended"},
+		"its own":      {of("waits"), "until pods of its last run have ended"},
+	} {
+		verdict := explain.Verdict{Constraint: explain.PodsTerminating, Terminating: tc.pods, Unscheduled: 3, EndWithin: 42 * time.Second, Fit: &explain.Fit{}}
+		text := taskpages.WhyOf(queries.Detail{Item: queries.Item{Task: task}, About: queries.Item{Task: task}, Verdict: &verdict}).Text
+		if !strings.HasPrefix(text, "Admitted: quota is reserved. 3 pods wait for nodes ") || !strings.Contains(text, tc.want) {
+			t.Errorf("%s: got %q, want %q", name, text, tc.want)
+		}
 	}
 }

@@ -135,6 +135,16 @@ type Pods struct {
 	Unscheduled      int32               // pods that have no node
 	SchedulerMessage string              // about one of them
 	Requests         []quota.Resources   // of each pod without a node; nil if unknown
+	Terminating      []TerminatingPod    // of the cluster, in any order
+}
+
+// TerminatingPod is a pod that is deleted and still runs: Kueue counts no quota for it
+// any more, and the scheduler still counts its requests on its node.
+type TerminatingPod struct {
+	Node                       string
+	Namespace, Kind, Name, UID string // of its task; Name is empty if it has none
+	Requests                   quota.Resources
+	Until                      time.Time // when it has ended at the latest
 }
 
 // ResourceQuota is a limit of a namespace on the sum of its pods' requests.

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"kuota.dev/kuota/governance/quota"
 
@@ -49,6 +50,7 @@ const (
 	TooSmall             Constraint = "TooSmall"   // no node is large enough for one of its pods
 	Fragmented           Constraint = "Fragmented" // enough is free, but on no single node
 	NodesFull            Constraint = "NodesFull"  // all nodes are full
+	PodsTerminating      Constraint = "PodsEnding" // nodes are full until pods that are deleted have ended
 	Unschedulable        Constraint = "Unplaced"   // the scheduler finds no node for another reason
 	Unknown              Constraint = "Unknown"    // of cohorts within cohorts
 )
@@ -76,6 +78,11 @@ type Verdict struct {
 	// or would lack them once it has quota. nil if there is nothing to report.
 	Fit           *Fit
 	ResourceQuota *ResourceQuota // that refuses its pods; nil for none
+	// Terminating are the pods whose end PodsTerminating waits for, those that end last
+	// first. EndWithin is when all of them have ended, and Unscheduled how many pods wait.
+	Terminating []TerminatingPod
+	EndWithin   time.Duration
+	Unscheduled int32
 }
 
 // Borrowers returns all lists of queues in a verdict, to be modified in place.

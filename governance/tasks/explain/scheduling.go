@@ -1,10 +1,14 @@
 package explain
 
 import (
+	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	"kuota.dev/kuota/governance/quota"
+
+	corev1 "k8s.io/api/core/v1"
 )
 
 // explainScheduling explains why pods of a task that uses quota have no nodes:
@@ -33,10 +37,41 @@ func explainScheduling(t Task, c *Cluster) Verdict {
 				continue
 			}
 			v.PodSet, v.Fit = set.Name, &f
+			if v.Constraint == Fragmented || v.Constraint == NodesFull {
+				v.waitForTerminating(t, set, c, name)
+			}
 			return v
 		}
 	}
 	return v
+}
+
+// waitForTerminating sets the constraint to PodsTerminating if a pod of the set fits on a
+// node of a flavor once pods there have ended.
+func (v *Verdict) waitForTerminating(t Task, set PodSet, c *Cluster, flavor string) {
+	var list []TerminatingPod
+	nodes := slices.Clone(c.Nodes)
+	for i := range nodes {
+		n := &nodes[i]
+		if !n.Ready || !matchesNode(n, set.Spec, c.Flavors[flavor]) {
+			continue
+		}
+		n.Free = maps.Clone(n.Free)
+		for _, p := range t.Pods.Terminating {
+			if p.Node == n.Name {
+				n.Free.Add(p.Requests)
+				n.Free[string(corev1.ResourcePods)]++
+				list = append(list, p)
+			}
+		}
+	}
+	if len(list) == 0 || fit(set, flavor, c.Flavors[flavor], nodes).FittingPods == 0 {
+		return
+	}
+	slices.SortFunc(list, func(a, b TerminatingPod) int {
+		return cmp.Or(b.Until.Compare(a.Until), strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name))
+	})
+	v.Constraint, v.Terminating, v.Unscheduled, v.EndWithin = PodsTerminating, list, t.Pods.Unscheduled, max(0, list[0].Until.Sub(c.Now))
 }
 
 // unscheduledPodSets returns the pod sets with pods that have no node. Pods are

@@ -77,6 +77,7 @@ func TestVerdictYieldsAllNames(t *testing.T) {
 			t.Error("a verdict has a Borrower outside of a list")
 		case value.Type() == reflect.TypeFor[AdmittedWorkload]():
 			t.Error("a verdict has an AdmittedWorkload outside of a list")
+		case value.Type() == reflect.TypeFor[[]TerminatingPod](): // redacted one by one
 		case value.Kind() == reflect.Pointer:
 			value.Set(reflect.New(value.Type().Elem()))
 			fill(value.Elem())

@@ -46,6 +46,7 @@ type Index struct {
 	pods              map[types.UID]*Pod
 	podsBy            map[member]map[*Pod]struct{} // by their controller
 	podsIn            map[member]map[*Pod]struct{} // by their group
+	terminating       map[*Pod]struct{}            // see Pod.terminating
 	nodeUsage         map[string]*nodeUsage        // by node
 	requests          requestSets
 	amounts           amountSets
@@ -76,7 +77,7 @@ func New(now func() time.Time) *Index {
 		named: map[address][]*tasks.Task{}, spaces: map[string]map[*tasks.Task]struct{}{}, queues: map[QueueKey]*order{},
 		orders: map[Column]*order{}, classes: map[classKey]*tally{}, used: map[string]quota.FlavorResourceQuantities{}, growth: map[string]quota.FlavorResourceQuantities{}, kinds: map[string]int{}, pools: map[string]int{}, started: now(),
 		jobs: map[tasks.Key]*job{}, jobsIn: map[string]map[tasks.Key]struct{}{}, children: map[member]map[types.UID]struct{}{}, governed: map[string]bool{},
-		pods: map[types.UID]*Pod{}, podsBy: map[member]map[*Pod]struct{}{}, podsIn: map[member]map[*Pod]struct{}{}, rebuilding: map[tasks.Key]bool{}, nodeUsage: map[string]*nodeUsage{}, loops: map[types.UID][]*loop{},
+		pods: map[types.UID]*Pod{}, podsBy: map[member]map[*Pod]struct{}{}, podsIn: map[member]map[*Pod]struct{}{}, rebuilding: map[tasks.Key]bool{}, terminating: map[*Pod]struct{}{}, nodeUsage: map[string]*nodeUsage{}, loops: map[types.UID][]*loop{},
 	}
 }
 

@@ -6,8 +6,10 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -52,6 +54,7 @@ const (
 type Pod struct {
 	metav1.ObjectMeta           // name, namespace, UID and creation time
 	Owner             types.UID // its controller; empty for none
+	ElasticJob        types.UID // whose Job its controller is, also once that is deleted; empty for none
 	Group             string    // pod group; empty for none
 	Node              string    // empty while it has none
 	Phase             corev1.PodPhase
@@ -66,6 +69,9 @@ type Pod struct {
 }
 
 func (p *Pod) ended() bool { return p.Phase == corev1.PodSucceeded || p.Phase == corev1.PodFailed }
+
+// terminating reports whether the pod is deleted, and its node still counts its requests.
+func (p *Pod) terminating() bool { return p.Node != "" && !p.ended() && p.DeletionTimestamp != nil }
 
 // Unscheduled reports whether the pod waits for a node.
 func (p *Pod) Unscheduled() bool {
@@ -89,6 +95,9 @@ func (x *Index) slimPod(object any) (any, error) {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		p.Owner = owner.UID
 		p.part = managed[owner.Kind] || p.queue == ""
+		if owner.Kind == "Job" {
+			_, p.ElasticJob = v1alpha1.ElasticJobOf(owner.Name, o.Labels)
+		}
 	}
 	for i := range o.Status.Conditions {
 		switch c := &o.Status.Conditions[i]; {
@@ -116,8 +125,14 @@ func (x *Index) SetPod(p *Pod) {
 	if p.Owner != "" {
 		addTo(x.podsBy, member{p.Namespace, string(p.Owner)}, p)
 	}
+	if p.ElasticJob != "" {
+		addTo(x.podsBy, member{p.Namespace, string(p.ElasticJob)}, p)
+	}
 	if p.Group != "" {
 		addTo(x.podsIn, member{p.Namespace, p.Group}, p)
+	}
+	if p.terminating() {
+		x.terminating[p] = struct{}{}
 	}
 	x.addPodUsage(p, 1)
 	x.podChanged(p)
@@ -136,7 +151,9 @@ func (x *Index) removePod(uid types.UID) {
 		return
 	}
 	delete(x.pods, uid)
+	delete(x.terminating, p)
 	removeFrom(x.podsBy, member{p.Namespace, string(p.Owner)}, p)
+	removeFrom(x.podsBy, member{p.Namespace, string(p.ElasticJob)}, p)
 	removeFrom(x.podsIn, member{p.Namespace, p.Group}, p)
 	x.addPodUsage(p, -1)
 }
@@ -261,6 +278,23 @@ func (x *Index) podsOf(t *tasks.Task) []*Pod {
 	}
 	slices.SortFunc(list, func(a, b *Pod) int { return strings.Compare(a.Name, b.Name) })
 	return list
+}
+
+// TerminatingPods returns the pods that are deleted and still run.
+func (x *Index) TerminatingPods() (found []explain.TerminatingPod) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for p := range x.terminating {
+		t := explain.TerminatingPod{Node: p.Node, Namespace: p.Namespace, Requests: p.Requests, Until: p.DeletionTimestamp.Time}
+		for _, owner := range []types.UID{p.ElasticJob, p.Owner} {
+			if of := x.tasks[tasks.Key{Namespace: p.Namespace, UID: string(owner)}]; of != nil && owner != "" {
+				t.Kind, t.Name, t.UID = of.Kind, of.Name, of.UID
+				break
+			}
+		}
+		found = append(found, t)
+	}
+	return found
 }
 
 // PodsSynced reports whether the index has all pods of the start.

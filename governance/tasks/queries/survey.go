@@ -75,6 +75,7 @@ func (s *survey) input(ctx context.Context, t *tasks.Task, pods []*index.Pod, co
 	if err != nil || !placed {
 		return &q, c, err
 	}
+	q.Pods.Terminating = s.index.TerminatingPods()
 	if c.ResourceQuotas, err = s.resourceQuotas(ctx, q); err != nil {
 		return nil, nil, err
 	}

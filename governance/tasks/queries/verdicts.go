@@ -91,6 +91,11 @@ func (v viewer) explain(q explain.Task, c *explain.Cluster) *explain.Verdict {
 	for list := range verdict.Borrowers() {
 		*list = v.visibleBorrowers(*list)
 	}
+	for i := range verdict.Terminating {
+		if p := &verdict.Terminating[i]; !v.scope.Includes(p.Namespace) {
+			p.Node, p.Namespace, p.Kind, p.Name, p.UID = "", "", "", "", ""
+		}
+	}
 	return &verdict
 }
 
