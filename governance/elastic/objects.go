@@ -32,10 +32,10 @@ const maxRestarts = 1000
 const scaleConfigVariable = "KUOTA_SCALE_CONFIG"
 
 // BaseName returns the name of the Job that runs the minimum of an ElasticJob.
-func BaseName(job string) string { return job + "-base" }
+func BaseName(job string) string { return v1alpha1.ElasticPartName(job, 0) }
 
 // IncrementName returns the name of the Job of increment n, from 1.
-func IncrementName(job string, n int) string { return fmt.Sprintf("%s-grow-%d", job, n) }
+func IncrementName(job string, n int) string { return v1alpha1.ElasticPartName(job, n) }
 
 // ServiceName returns the name of the headless Service of an ElasticJob.
 func ServiceName(job string) string { return job + "-pods" }
