@@ -1,0 +1,140 @@
+package uninstall_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/elastic"
+	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/governance/uninstall"
+
+	"github.com/go-logr/logr"
+	ctrl "sigs.k8s.io/controller-runtime"
+)
+
+// startConsole starts the controllers of a console, and returns a function that stops them.
+func startConsole(t *testing.T, c *clustertest.Cluster) (stop func()) {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
+	connection, err := cluster.New(c.Console, cluster.Options{Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reconcile.SetupWithManager(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall}); err != nil {
+		t.Fatal(err)
+	}
+	tasks := queries.New(connection, &access.Service{Cluster: connection})
+	if _, err := elastic.SetupWithManager(connection.Manager, elastic.Options{Rooms: tasks.Rooms, Claims: tasks.Claims}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		_ = connection.Run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-stopped
+	}
+}
+
+// grow creates an ElasticJob, and waits until both of its pods run.
+func grow(t *testing.T, c *clustertest.Cluster, name string) {
+	t.Helper()
+	manifest := fmt.Sprintf(`
+apiVersion: kuota.dev/v1alpha1
+kind: ElasticJob
+metadata: {name: %s, namespace: hyperpod-ns-stays, labels: {kueue.x-k8s.io/queue-name: hyperpod-ns-stays-localqueue}}
+spec:
+  elasticPolicy: {minReplicas: 1, maxReplicas: 2, replicaIncrementStep: 1, gracefulShutdownTimeoutInSeconds: 0, scalingTimeoutInSeconds: 1}
+  template:
+    metadata: {annotations: {pod-complete.stage.kwok.x-k8s.io/delay: 1h}}
+    spec: {containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: 1}}}]}
+`, name)
+	clustertest.Eventually(t, soon, func(context.Context) error { // the CRD may not be served yet
+		out, err := c.TryKubectl(manifest, "apply", "-f", "-")
+		if err == nil {
+			out, err = c.TryKubectl("", "get", "pods", "-n", "hyperpod-ns-stays", "-l", "kuota.dev/elastic-job="+name, "-o", "jsonpath={.items[*].status.phase}")
+		}
+		if err != nil || out != "Running Running" {
+			return fmt.Errorf("pods of %s: %s (%w)", name, out, err)
+		}
+		return nil
+	})
+}
+
+// podsOf returns the pods of an ElasticJob with their UIDs and phases.
+func podsOf(t *testing.T, c *clustertest.Cluster, name string) string {
+	t.Helper()
+	return c.Kubectl(t, "", "get", "pods", "-n", "hyperpod-ns-stays", "-l", "kuota.dev/elastic-job="+name, "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.uid} {.status.phase} {.metadata.deletionTimestamp}{"\n"}{end}`)
+}
+
+const elasticCRD = "elasticjobs.kuota.dev"
+
+func waitNoCRD(t *testing.T, c *clustertest.Cluster) {
+	t.Helper()
+	clustertest.Eventually(t, soon, func(context.Context) error {
+		if out, err := c.TryKubectl("", "get", "crd", elasticCRD); err == nil || !strings.Contains(out, "NotFound") {
+			return fmt.Errorf("the CRD exists: %s", out)
+		}
+		return nil
+	})
+}
+
+// Deleting the CRD of ElasticJobs leaves their pods running. While the console runs, it
+// removes the finalizers; without it the CRD stays until they are removed, as that of
+// allocations does, and kuota uninstall removes them.
+func TestElasticJobsRunOn(t *testing.T) {
+	c := clustertest.Get(t)
+	stop := startConsole(t, c)
+	waitInstalled(t, c)
+	crds := filepath.Join(clustertest.Root(), "deploy", "crds")
+	t.Cleanup(func() {
+		c.Kubectl(t, "", "apply", "--server-side", "-f", crds, "-f", filepath.Join(clustertest.Root(), "deploy", "rbac"))
+		c.Kubectl(t, "", "delete", "jobs,services", "-n", "hyperpod-ns-stays", "-l", "kuota.dev/elastic-job")
+	})
+
+	grow(t, c, "with-console")
+	first := podsOf(t, c, "with-console")
+	c.Kubectl(t, "", "delete", "crd", elasticCRD, "--wait=false")
+	waitNoCRD(t, c)
+	time.Sleep(3 * time.Second) // a controller that deletes the Jobs would have done so by now
+	if now := podsOf(t, c, "with-console"); now != first {
+		t.Errorf("deleting the CRD beside a console changed pods from\n%sto\n%s", first, now)
+	}
+
+	c.Kubectl(t, "", "apply", "--server-side", "-f", crds)
+	grow(t, c, "without-console")
+	second := podsOf(t, c, "without-console")
+	stop()
+	c.Kubectl(t, "", "delete", "crd", elasticCRD, "--wait=false")
+	time.Sleep(3 * time.Second)
+	if out := c.Kubectl(t, "", "get", "crd", elasticCRD, "-o", "jsonpath={.metadata.deletionTimestamp}"); out == "" {
+		t.Error("the CRD is not being deleted")
+	}
+	if now := podsOf(t, c, "without-console"); now != second {
+		t.Errorf("deleting the CRD without a console changed pods from\n%sto\n%s", second, now)
+	}
+	if err := uninstall.Run(t.Context(), c.Client, uninstall.Options{Out: io.Discard}); err != nil {
+		t.Fatal(err)
+	}
+	waitNoCRD(t, c)
+	for name, before := range map[string]string{"with-console": first, "without-console": second} {
+		if now := podsOf(t, c, name); now != before {
+			t.Errorf("uninstalling changed pods of %s from\n%sto\n%s", name, before, now)
+		}
+	}
+}
