@@ -209,7 +209,8 @@ var ruleChecks = map[string]ruleCheck{
 	"kuota-impersonation events list":                                       {function: "the page of a task shows its events", run: showsNot("admin", "/tasks/"+ruleSpace+"/job/runs", "You cannot see the events")},
 	"kuota-impersonation clusterpolicies.kuota.dev get":                     {function: "an admin saves the policy", run: (*ruleTest).savesPolicy},
 	"kuota-impersonation jobs.batch patch":                                  {function: "a member deletes a task", remove: []string{"job", "ends", "-n", ruleSpace}, prepare: jobManifest(ruleTeam, "ends", 50), run: deletes("ada", ruleSpace, "jobs.batch", "ends")},
-	"kuota-impersonation elasticjobs.kuota.dev get":                         {function: "a member deletes an elastic task", remove: []string{"job/grows-base", "-n", ruleSpace}, prepare: elasticManifest, run: deletes("ada", ruleSpace, "elasticjobs.kuota.dev", "grows")},
+	"kuota-impersonation elasticjobs.kuota.dev get":                         {function: "a member submits an elastic task", remove: []string{"elasticjobs.kuota.dev", "submitted", "-n", ruleSpace}, run: (*ruleTest).submitsElastic},
+	"kuota-impersonation elasticjobs.kuota.dev patch":                       {function: "a member deletes an elastic task", remove: []string{"job/grows-base", "-n", ruleSpace}, prepare: elasticManifest, run: deletes("ada", ruleSpace, "elasticjobs.kuota.dev", "grows")},
 	"kuota-impersonation jobsets.jobset.x-k8s.io patch":                     deletesKind,
 	"kuota-impersonation mpijobs.kubeflow.org delete":                       deletesKind,
 	"kuota-impersonation trainjobs.trainer.kubeflow.org delete":             deletesKind,
@@ -564,6 +565,11 @@ func (r *ruleTest) savesPolicy(ctx context.Context) error {
 
 func (r *ruleTest) submits(ctx context.Context) error {
 	return r.submit(ctx, r.ada, "/teams/"+ruleTeam, "#submit-form", map[string]string{"name": "submitted", "image": "example.com/train:1", "accelerators": "1"})
+}
+
+// submitsElastic submits a task that is never admitted, so that its Jobs do not matter.
+func (r *ruleTest) submitsElastic(ctx context.Context) error {
+	return r.submit(ctx, r.ada, "/teams/"+ruleTeam, "#submit-form", map[string]string{"name": "submitted", "image": "example.com/train:1", "accelerators": "1", "pods": "50", "elastic": "true"})
 }
 
 // reconciles checks that the controllers reconcile a change of the allocation.

@@ -43,6 +43,11 @@ type SubmitForm struct {
 	Command      TextField
 	Least        TextField
 	Elastic      bool
+	Max          AmountField // of an elastic task, and so on
+	Step         AmountField
+	Sizes        TextField
+	Graceful     AmountField // in seconds
+	Scaling      AmountField
 	NodeCapacity string // capacity of a node of the pool for pods; empty while unknown
 
 	Verdict   *SubmitVerdict // nil while there are errors
@@ -61,6 +66,7 @@ type SubmitVerdict struct {
 	Headline string
 	Text     string
 	Notes    []string
+	Growth   string // how far an elastic task could grow now
 	Steps    []WhyStep
 	Changes  []WhyChange
 

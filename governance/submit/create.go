@@ -16,8 +16,8 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/rejection"
 
-	batchv1 "k8s.io/api/batch/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -32,13 +32,14 @@ const (
 
 // Submitted is a job that was created.
 type Submitted struct {
+	Kind            Kind
 	Namespace, Name string
 	Listed          bool // whether its task is in the list
 }
 
-// Submit creates the Job of a request as user. An invalid request is
+// Submit creates the Job or ElasticJob of a request as user. An invalid request is
 // governance.Invalid with all errors; paths are the names of the form's fields. form is
-// the id of the form: if it created the same Job before, Submit succeeds.
+// the id of the form: if it created the same object before, Submit succeeds.
 func (s *Service) Submit(ctx context.Context, user governance.User, t Team, r Request, form string) (Submitted, error) {
 	plan, wrong := t.Complete(r)
 	if len(wrong) > 0 {
@@ -49,14 +50,16 @@ func (s *Service) Submit(ctx context.Context, user governance.User, t Team, r Re
 	job, err := s.create(limited, user, plan, form)
 	if err != nil {
 		if kind := governance.KindOf(err); kind == governance.Forbidden || kind == governance.Unavailable {
-			s.Audit.Record(audit.Change{User: user, Action: "create", Object: plan.Job(), New: plan.summary(), Err: err})
+			s.Audit.Record(audit.Change{User: user, Action: "create", Object: plan.object(), New: plan.summary(), Err: err})
 		}
 		return Submitted{}, withRetryText(err)
 	}
 	s.Audit.Record(audit.Change{User: user, Action: "create", Object: job, New: plan.summary()})
 	waiting, stop := context.WithTimeout(ctx, listTimeout)
 	defer stop()
-	return Submitted{Namespace: job.Namespace, Name: job.Name, Listed: s.Tasks.WaitForTask(waiting, job.Namespace, "job", job.Name, string(job.UID))}, nil
+	done := Submitted{Kind: plan.Kind(), Namespace: job.GetNamespace(), Name: job.GetName()}
+	done.Listed = s.Tasks.WaitForTask(waiting, done.Namespace, string(done.Kind), done.Name, string(job.GetUID()))
+	return done, nil
 }
 
 // summary returns what the audit log records of a task. It leaves out the command, which
@@ -67,47 +70,55 @@ func (p Plan) summary() any {
 		amount := p.PodResources.Quantity(name)
 		each[name] = amount.String()
 	}
+	most := int32(0)
+	if p.Elastic != nil {
+		most = p.Elastic.MaxReplicas
+	}
 	return struct {
 		Pool  string            `json:"pool"`
 		Class string            `json:"class,omitempty"`
 		Pods  int32             `json:"pods"`
+		Most  int32             `json:"most,omitempty"` // of an elastic task
 		Each  map[string]string `json:"each"`
 		Image string            `json:"image"`
-	}{p.Pool, p.Class, p.Pods, each, p.Image}
+	}{p.Pool, p.Class, p.Pods, most, each, p.Image}
 }
 
-func (s *Service) create(ctx context.Context, user governance.User, p Plan, form string) (*batchv1.Job, error) {
+func (s *Service) create(ctx context.Context, user governance.User, p Plan, form string) (client.Object, error) {
 	writer, err := s.Cluster.ClientAs(user)
 	if err != nil {
 		return nil, err
 	}
-	job := p.Job()
+	job := p.object()
 	mark, err := formMark(form, job)
 	if err != nil {
 		return nil, &governance.Error{Op: "submit task", Message: "The task could not be encoded.", Err: err}
 	}
 	if form != "" {
-		if job.Annotations == nil {
-			job.Annotations = map[string]string{}
+		annotations := job.GetAnnotations()
+		if annotations == nil {
+			annotations = map[string]string{}
 		}
-		job.Annotations[allocations.AnnotationRequest] = mark
+		annotations[allocations.AnnotationRequest] = mark
+		job.SetAnnotations(annotations)
 	}
 	err = writer.Create(ctx, job)
 	if !apierrors.IsAlreadyExists(err) {
-		return job, translate(err)
+		return job, translate(err, p.Kind())
 	}
-	var existing batchv1.Job
-	if err := writer.Get(ctx, client.ObjectKeyFromObject(job), &existing); err != nil {
+	existing := &metav1.PartialObjectMetadata{}
+	existing.SetGroupVersionKind(job.GetObjectKind().GroupVersionKind())
+	if err := writer.Get(ctx, client.ObjectKeyFromObject(job), existing); err != nil {
 		return nil, cluster.Translate("submit task", err)
 	}
 	id, _, _ := strings.Cut(existing.Annotations[allocations.AnnotationRequest], "/")
 	switch {
 	case form != "" && existing.Annotations[allocations.AnnotationRequest] == mark:
-		return &existing, nil // the response was lost, or the form was sent twice
+		return existing, nil // the response was lost, or the form was sent twice
 	case form != "" && id == form:
-		return nil, nameError(fmt.Sprintf("%s was already submitted from this form, with other values; choose another name for a second task", job.Name))
+		return nil, nameError(fmt.Sprintf("%s was already submitted from this form, with other values; choose another name for a second task", existing.Name))
 	}
-	return nil, nameError(fmt.Sprintf("there is a job %s in the namespace already; choose another name", job.Name))
+	return nil, nameError(fmt.Sprintf("there is a job %s in the namespace already; choose another name", existing.Name))
 }
 
 func nameError(message string) error {
@@ -117,14 +128,14 @@ func nameError(message string) error {
 	}
 }
 
-// formMark returns the id of a form and a digest of its job.
-func formMark(form string, job *batchv1.Job) (string, error) {
-	text, err := json.Marshal([]any{job.Labels, job.Annotations, job.Spec})
+// formMark returns the id of a form and a digest of its job, which was not created yet.
+func formMark(form string, job client.Object) (string, error) {
+	text, err := json.Marshal(job)
 	sum := sha256.Sum256(text)
 	return form + "/" + hex.EncodeToString(sum[:8]), err
 }
 
-// formFields maps paths in a Job to fields of the form.
+// formFields maps paths in a Job or an ElasticJob to fields of the form.
 var formFields = []struct{ prefix, field string }{
 	{"metadata.name", "name"},
 	{"metadata.labels", "class"},
@@ -136,7 +147,7 @@ var formFields = []struct{ prefix, field string }{
 }
 
 // translate translates an error of the API server or of admission to a governance.Error.
-func translate(err error) error {
+func translate(err error, kind Kind) error {
 	if err == nil {
 		return nil
 	}
@@ -146,6 +157,9 @@ func translate(err error) error {
 		var ours *governance.Error
 		if errors.As(err, &ours) && ours.Kind == governance.Forbidden {
 			ours.Message = "You cannot submit tasks to this team. Ask an admin to add you as a member."
+			if kind == ElasticJob {
+				ours.Message = "You cannot submit elastic tasks to this team: you have no permission to create elasticjobs in its namespace. Ask an admin to add you as a member."
+			}
 			if _, limit, found := strings.Cut(ours.Err.Error(), "exceeded quota: "); found {
 				ours.Message = "A quota of the namespace itself refuses another job: " + limit + "."
 			}
@@ -158,6 +172,9 @@ func translate(err error) error {
 			if strings.HasPrefix(wrong[i].Path, f.prefix) {
 				path = f.field
 			}
+		}
+		if field, ok := strings.CutPrefix(wrong[i].Path, "spec.elasticPolicy"); ok {
+			path = "elastic" + field
 		}
 		if path == "" && wrong[i].Path != "" {
 			wrong[i].Message = wrong[i].Path + ": " + wrong[i].Message

@@ -1,6 +1,8 @@
 package submit
 
 import (
+	"slices"
+
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
@@ -47,6 +49,27 @@ func Fill(each v1alpha1.Quantities, pods int32, pool QueuePool) (quota.Resources
 		}
 	}
 	return filled, nil
+}
+
+// FillElastic returns the policy of an elastic task whose minimum is pods. Without a
+// maximum it is the largest size, or twice the minimum. Without sizes it grows by as many
+// pods as the minimum has, or by fewer if that would miss the maximum.
+func FillElastic(p v1alpha1.ElasticPolicy, pods int32) v1alpha1.ElasticPolicy {
+	p.MinReplicas = pods
+	if p.MaxReplicas == 0 {
+		p.MaxReplicas = 2 * pods
+		if len(p.ReplicaDiscreteValues) > 0 {
+			p.MaxReplicas = slices.Max(p.ReplicaDiscreteValues)
+		}
+	}
+	if p.ReplicaIncrementStep == nil && len(p.ReplicaDiscreteValues) == 0 {
+		step, rest := pods, p.MaxReplicas-pods
+		for rest > 0 {
+			step, rest = rest, step%rest
+		}
+		p.ReplicaIncrementStep = new(max(step, 1))
+	}
+	return p
 }
 
 // network returns a pod's share of the network devices of an instance, in proportion to

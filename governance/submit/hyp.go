@@ -39,17 +39,42 @@ func (p Plan) HyperPodCommand() (command, because string) {
 	}
 	add("instance-type", pool.Types[0])
 	accelerators := p.PodResources[pool.Instance.AcceleratorResource]
+	several := p.Pods > 1 || p.Elastic != nil
 	switch {
-	case p.Pods > 1 && accelerators > 0 && accelerators == pool.Instance.Accelerators:
+	case several && accelerators > 0 && accelerators == pool.Instance.Accelerators:
 		// For several nodes the CLI requests whole nodes and accepts no amounts.
 		add("node-count", strconv.Itoa(int(p.Pods)))
 		add("tasks-per-node", strconv.FormatInt(accelerators, 10))
-	case p.Pods > 1:
+		p.addSizes(add)
+	case several:
 		return "", fmt.Sprintf("The HyperPod CLI takes several pods as whole instances only: request %d accelerators in each, or one pod.", pool.Instance.Accelerators)
 	default:
 		p.addAmounts(add, accelerators)
 	}
 	return strings.Join(lines, " \\\n  ") + "\n", ""
+}
+
+// HyperPodOmits are the fields of an ElasticJob that the HyperPod CLI has no flags for.
+const HyperPodOmits = "faultyScaleDownTimeoutInSeconds, minStablePeriodSeconds and backoffMaxSeconds"
+
+// addSizes adds the sizes of an elastic task.
+func (p Plan) addSizes(add func(flag, value string)) {
+	e := p.Elastic
+	if e == nil {
+		return
+	}
+	add("max-node-count", strconv.Itoa(int(e.MaxReplicas)))
+	if e.ReplicaIncrementStep != nil {
+		add("elastic-replica-increment-step", strconv.Itoa(int(*e.ReplicaIncrementStep)))
+	} else {
+		var sizes []string
+		for _, size := range e.ReplicaDiscreteValues {
+			sizes = append(sizes, strconv.Itoa(int(size)))
+		}
+		add("elastic-replica-discrete-values", "'["+strings.Join(sizes, ",")+"]'")
+	}
+	add("elastic-graceful-shutdown-timeout-in-seconds", strconv.Itoa(int(e.GracefulShutdownTimeoutInSeconds)))
+	add("elastic-scaling-timeout-in-seconds", strconv.Itoa(int(e.ScalingTimeoutInSeconds)))
 }
 
 // addAmounts adds the amounts of a single pod.

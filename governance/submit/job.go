@@ -3,6 +3,7 @@ package submit
 import (
 	"strconv"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
@@ -10,13 +11,13 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Labels and annotations of jobs that Kueue reads.
 const (
 	queueLabel        = "kueue.x-k8s.io/queue-name"
 	minPodsAnnotation = "kueue.x-k8s.io/job-min-parallelism"
-	elasticAnnotation = "kueue.x-k8s.io/elastic-job"
 )
 
 // Placeholders in a manifest for a missing name and image. The image is recognizable
@@ -57,6 +58,23 @@ func (p Plan) image() string {
 	return p.Image
 }
 
+// object returns the object that the console creates.
+func (p Plan) object() client.Object {
+	if p.Elastic != nil {
+		return p.ElasticJob()
+	}
+	return p.Job()
+}
+
+// ElasticJob returns the ElasticJob of an elastic plan.
+func (p Plan) ElasticJob() *v1alpha1.ElasticJob {
+	return &v1alpha1.ElasticJob{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ElasticJobKind},
+		ObjectMeta: p.meta(),
+		Spec:       v1alpha1.ElasticJobSpec{ElasticPolicy: *p.Elastic.DeepCopy(), Template: p.template("main", "")},
+	}
+}
+
 // Job returns a suspended Job of batch/v1; Kueue starts it.
 func (p Plan) Job() *batchv1.Job {
 	suspend, pods := true, p.Pods
@@ -65,12 +83,7 @@ func (p Plan) Job() *batchv1.Job {
 		ObjectMeta: p.meta(),
 		Spec:       batchv1.JobSpec{Suspend: &suspend, Parallelism: &pods, Template: p.template("main", corev1.RestartPolicyNever)},
 	}
-	switch {
-	case p.Elastic:
-		// Without completions the number of pods can change.
-		job.Annotations = map[string]string{elasticAnnotation: "true"}
-		return job
-	case p.MinPods > 0 && p.MinPods < pods:
+	if p.MinPods > 0 && p.MinPods < pods {
 		job.Annotations = map[string]string{minPodsAnnotation: strconv.Itoa(int(p.MinPods))}
 	}
 	job.Spec.Completions = &pods

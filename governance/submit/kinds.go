@@ -16,6 +16,9 @@ const (
 	PyTorchJob Kind = "PyTorchJob"
 	RayJob     Kind = "RayJob"
 	JobSet     Kind = "JobSet"
+
+	// ElasticJob is the kind of elastic tasks. The manifests of the others cannot grow.
+	ElasticJob Kind = v1alpha1.ElasticJobKind
 )
 
 // integrations are the names of the kinds in Kueue's configuration (0.19).

@@ -18,13 +18,18 @@ type Manifest struct {
 	Text string
 }
 
-// Manifests returns the manifests of all kinds that Kueue manages in this cluster.
+// Manifests returns the manifests of all kinds that Kueue manages in this cluster. For an
+// elastic task it is the ElasticJob.
 func (p Plan) Manifests() ([]Manifest, error) {
 	var all []Manifest
-	for _, kind := range p.Team.Kinds {
+	kinds := p.Team.Kinds
+	if p.Elastic != nil {
+		kinds = []Kind{ElasticJob}
+	}
+	for _, kind := range kinds {
 		text, err := p.manifest(kind)
 		if err != nil {
-			return nil, &governance.Error{Op: "write manifest", Message: fmt.Sprintf("The manifest of a %s cannot be written.", kind), Err: err}
+			return nil, &governance.Error{Op: "write manifest", Message: fmt.Sprintf("The manifest of kind %s cannot be written.", kind), Err: err}
 		}
 		all = append(all, Manifest{kind, text})
 	}
@@ -42,6 +47,8 @@ func (p Plan) manifest(kind Kind) (string, error) {
 		object = p.rayJob()
 	case JobSet:
 		object = p.jobSet()
+	case ElasticJob:
+		object = p.ElasticJob()
 	default:
 		return "", fmt.Errorf("unknown kind %q", kind)
 	}
@@ -55,8 +62,8 @@ func (p Plan) manifest(kind Kind) (string, error) {
 
 type fields = map[string]any
 
-// object returns an object of a kind whose Go types Kuota does not import.
-func (p Plan) object(apiVersion string, kind Kind, spec fields) fields {
+// untyped returns an object of a kind whose Go types Kuota does not import.
+func (p Plan) untyped(apiVersion string, kind Kind, spec fields) fields {
 	return fields{"apiVersion": apiVersion, "kind": kind, "metadata": p.meta(), "spec": spec}
 }
 
@@ -69,7 +76,7 @@ func (p Plan) pyTorchJob() fields {
 	if p.Pods > 1 {
 		specs["Worker"] = replicas(p.Pods - 1)
 	}
-	return p.object("kubeflow.org/v1", PyTorchJob, fields{"runPolicy": fields{"suspend": true}, "pytorchReplicaSpecs": specs})
+	return p.untyped("kubeflow.org/v1", PyTorchJob, fields{"runPolicy": fields{"suspend": true}, "pytorchReplicaSpecs": specs})
 }
 
 // rayJob returns a RayJob with one head and p.Pods - 1 workers. Kueue also counts the
@@ -95,14 +102,14 @@ func (p Plan) rayJob() fields {
 	if workers, ok := cluster["workerGroupSpecs"].([]fields); ok {
 		clearCommand(workers[0])
 	}
-	return p.object("ray.io/v1", RayJob, spec)
+	return p.untyped("ray.io/v1", RayJob, spec)
 }
 
 // jobSet returns a JobSet with one Job of all pods.
 func (p Plan) jobSet() fields {
 	job := p.Job().Spec
 	job.Suspend = nil // the JobSet's applies
-	return p.object("jobset.x-k8s.io/v1alpha2", JobSet, fields{
+	return p.untyped("jobset.x-k8s.io/v1alpha2", JobSet, fields{
 		"suspend":        true,
 		"replicatedJobs": []fields{{"name": "workers", "replicas": 1, "template": fields{"spec": job}}},
 	})

@@ -45,7 +45,6 @@ func TestJobManifest(t *testing.T) {
 		"as it is":      func(*Request) {},
 		"only the pool": func(r *Request) { *r = Request{Pool: r.Pool, Pods: 1} },
 		"minimum pods":  func(r *Request) { r.MinPods = 2 },
-		"elastic":       func(r *Request) { r.Elastic = true },
 		"part of a GPU": func(r *Request) {
 			r.PerPod = v1alpha1.Quantities{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 2}}
 		},
@@ -71,6 +70,63 @@ func TestJobManifest(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// policy returns a policy from 4 pods, the number that train requests.
+func policy(change func(*v1alpha1.ElasticPolicy)) *v1alpha1.ElasticPolicy {
+	p := v1alpha1.DefaultElasticPolicy()
+	change(&p)
+	return &p
+}
+
+// The only manifest of an elastic task is the ElasticJob that the console would create.
+func TestElasticManifest(t *testing.T) {
+	r := train()
+	r.Elastic = policy(func(p *v1alpha1.ElasticPolicy) { p.MaxReplicas, p.ScalingTimeoutInSeconds = 16, 0 })
+	plan := planned(t, r)
+	all, err := plan.Manifests()
+	if err != nil || len(all) != 1 || all[0].Kind != ElasticJob {
+		t.Fatalf("got %v, %v, want one ElasticJob", all, err)
+	}
+	var job v1alpha1.ElasticJob
+	if err := yaml.UnmarshalStrict([]byte(all[0].Text), &job); err != nil {
+		t.Fatalf("%v\n%s", err, all[0].Text)
+	}
+	if diff := cmp.Diff(plan.ElasticJob(), &job); diff != "" {
+		t.Error(diff)
+	}
+	want := policy(func(p *v1alpha1.ElasticPolicy) {
+		p.MinReplicas, p.MaxReplicas, p.ReplicaIncrementStep, p.ScalingTimeoutInSeconds = 4, 16, new(int32(4)), 0
+	})
+	if diff := cmp.Diff(*want, job.Spec.ElasticPolicy); diff != "" {
+		t.Errorf("policy (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(plan.Job().Spec.Template.Spec.Containers, job.Spec.Template.Spec.Containers); diff != "" {
+		t.Errorf("containers (-of a Job +got):\n%s", diff)
+	}
+	if text := all[0].Text; strings.Contains(text, "status") || strings.Contains(text, "null") || strings.Contains(text, "suspend") {
+		t.Errorf("got\n%s", text)
+	}
+}
+
+// Whatever bounds are typed, the step that is filled in reaches the maximum.
+func TestFillElasticStep(t *testing.T) {
+	for pods := range int32(70) {
+		for most := range int32(140) {
+			filled := FillElastic(v1alpha1.ElasticPolicy{MaxReplicas: most}, pods)
+			step := *filled.ReplicaIncrementStep
+			if step < 1 || filled.MaxReplicas >= pods && (filled.MaxReplicas-pods)%step != 0 {
+				t.Errorf("from %d to %d: got steps of %d to %d", pods, most, step, filled.MaxReplicas)
+			}
+			if most == 0 && pods > 0 && (filled.MaxReplicas != 2*pods || step != pods) {
+				t.Errorf("from %d: got steps of %d to %d", pods, step, filled.MaxReplicas)
+			}
+		}
+	}
+	sizes := FillElastic(v1alpha1.ElasticPolicy{ReplicaDiscreteValues: []int32{4, 16, 8}}, 4)
+	if sizes.MaxReplicas != 16 || sizes.ReplicaIncrementStep != nil {
+		t.Errorf("of sizes: got %+v, want a maximum of 16 and no step", sizes)
 	}
 }
 
@@ -126,6 +182,19 @@ func TestHyperPodCommand(t *testing.T) {
 			want:   []string{"--node-count 4", "--tasks-per-node 8"}, wantNot: []string{"--vcpu", "--accelerators"},
 		},
 		"several pods of a part": {change: func(*Request) {}, wantWhy: "whole instances"},
+		"elastic by steps": {
+			change: func(r *Request) {
+				r.PerPod.Accelerators, r.Elastic = p(int64(8)), policy(func(p *v1alpha1.ElasticPolicy) { p.MaxReplicas = 16 })
+			},
+			want: []string{"--node-count 4", "--max-node-count 16", "--elastic-replica-increment-step 4", "--elastic-graceful-shutdown-timeout-in-seconds 30", "--elastic-scaling-timeout-in-seconds 60"},
+		},
+		"elastic by sizes, from one": {
+			change: func(r *Request) {
+				r.Pods, r.PerPod.Accelerators, r.Elastic = 1, p(int64(8)), policy(func(p *v1alpha1.ElasticPolicy) { p.ReplicaDiscreteValues = []int32{1, 2, 8} })
+			},
+			want: []string{"--node-count 1", "--max-node-count 8", "--elastic-replica-discrete-values '[1,2,8]'"}, wantNot: []string{"increment", "--vcpu"},
+		},
+		"elastic of a part": {change: func(r *Request) { r.Pods, r.Elastic = 1, policy(func(*v1alpha1.ElasticPolicy) {}) }, wantWhy: "whole instances"},
 		"part of a GPU": {
 			change: func(r *Request) {
 				r.Pods, r.PerPod = 1, v1alpha1.Quantities{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 2}}
@@ -157,16 +226,23 @@ func TestHyperPodCommand(t *testing.T) {
 // Each invalid value is reported at its field.
 func TestInvalidFields(t *testing.T) {
 	for field, change := range map[string]func(*Request){
-		"name":         func(r *Request) { r.Name = "Train!" },
-		"pool":         func(r *Request) { r.Pool = "ml.g5.2xlarge" },
-		"class":        func(r *Request) { r.Class = "none-priority" },
-		"pods":         func(r *Request) { r.Pods = 0 },
-		"least":        func(r *Request) { r.MinPods = 9 },
-		"image":        func(r *Request) { r.Image = "two words" },
-		"command":      func(r *Request) { r.Command = "\x00" },
-		"instances":    func(r *Request) { r.PerPod = v1alpha1.Quantities{Instances: p(int64(1))} },
-		"accelerators": func(r *Request) { r.Pool, r.PerPod.Accelerators = "ml.c5.2xlarge", p(int64(1)) },
-		"vCPU":         func(r *Request) { r.PerPod.VCPU = amount("-1") },
+		"name":                func(r *Request) { r.Name = "Train!" },
+		"pool":                func(r *Request) { r.Pool = "ml.g5.2xlarge" },
+		"class":               func(r *Request) { r.Class = "none-priority" },
+		"pods":                func(r *Request) { r.Pods = 0 },
+		"least":               func(r *Request) { r.MinPods = 9 },
+		"image":               func(r *Request) { r.Image = "two words" },
+		"command":             func(r *Request) { r.Command = "\x00" },
+		"instances":           func(r *Request) { r.PerPod = v1alpha1.Quantities{Instances: p(int64(1))} },
+		"accelerators":        func(r *Request) { r.Pool, r.PerPod.Accelerators = "ml.c5.2xlarge", p(int64(1)) },
+		"elastic.maxReplicas": func(r *Request) { r.Elastic = policy(func(p *v1alpha1.ElasticPolicy) { p.MaxReplicas = 3 }) },
+		"elastic.replicaIncrementStep": func(r *Request) {
+			r.Elastic = policy(func(p *v1alpha1.ElasticPolicy) { p.MaxReplicas, p.ReplicaIncrementStep = 16, new(int32(5)) })
+		},
+		"elastic.replicaDiscreteValues": func(r *Request) {
+			r.Elastic = policy(func(p *v1alpha1.ElasticPolicy) { p.ReplicaDiscreteValues = []int32{8, 16} })
+		},
+		"vCPU": func(r *Request) { r.PerPod.VCPU = amount("-1") },
 		"partition.profile": func(r *Request) {
 			r.PerPod = v1alpha1.Quantities{Partition: &v1alpha1.Partition{Profile: "mig-1g.1gb", Count: 2}}
 		},

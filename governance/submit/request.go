@@ -8,6 +8,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/manifest"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -32,7 +33,17 @@ type Request struct {
 	// MinPods is the smallest number of pods that it may start with (Kueue's partial
 	// admission); 0 means all.
 	MinPods int32
-	Elastic bool // can be scaled while it runs
+	// Elastic makes it an ElasticJob whose minimum is Pods. Its MinReplicas is ignored, and
+	// missing sizes are completed. Nil is a Job.
+	Elastic *v1alpha1.ElasticPolicy
+}
+
+// Kind returns the kind of object that the console creates.
+func (r Request) Kind() Kind {
+	if r.Elastic != nil {
+		return ElasticJob
+	}
+	return Job
 }
 
 // validate returns the errors of a request; paths are the names of its fields in lower
@@ -44,6 +55,10 @@ func (r Request) validate(t Team, complete bool) (wrong []governance.FieldError)
 	switch {
 	case r.Name == "" && complete:
 		add("name", "give the task a name")
+	case r.Name != "" && r.Elastic != nil:
+		if problem := manifest.CheckElasticJobName(r.Name); problem != "" {
+			add("name", "%s", problem)
+		}
 	case r.Name != "" && len(validation.IsDNS1123Label(r.Name)) > 0:
 		if len(r.Name) > validation.DNS1123LabelMaxLength {
 			add("name", "has %d characters; a task's name has at most %d", len([]rune(r.Name)), validation.DNS1123LabelMaxLength)
@@ -66,8 +81,11 @@ func (r Request) validate(t Team, complete bool) (wrong []governance.FieldError)
 	switch {
 	case r.MinPods < 0 || r.MinPods > max(r.Pods, 0):
 		add("least", "must be a whole number from 1 to the number of pods")
-	case r.MinPods > 0 && r.Elastic:
-		add("least", "a task is either elastic or starts with fewer pods: Kueue does not do both")
+	case r.MinPods > 0 && r.Elastic != nil:
+		add("least", "an elastic task starts with its minimum")
+	}
+	if r.Elastic != nil {
+		wrong = append(wrong, manifest.CheckElasticPolicy(r.Elastic, "elastic")...)
 	}
 	switch {
 	case r.Image == "" && complete:

@@ -18,9 +18,9 @@ type Service struct {
 	Naming  desired.Naming
 }
 
-// Taken reports whether a task in the team's namespace has the name.
-func (s *Service) Taken(t Team, name string) bool {
-	return s.Tasks.Index.Find(t.Namespace, "job", name, "") != nil
+// Taken reports whether a task of that kind in the team's namespace has the name.
+func (s *Service) Taken(t Team, kind Kind, name string) bool {
+	return s.Tasks.Index.Find(t.Namespace, string(kind), name, "") != nil
 }
 
 // Plan completes r with defaults. If r is invalid it returns no Plan but all errors;
@@ -32,6 +32,10 @@ func (t Team) Plan(r Request) (Plan, []governance.FieldError) { return t.plan(r,
 func (t Team) Complete(r Request) (Plan, []governance.FieldError) { return t.plan(r, true) }
 
 func (t Team) plan(r Request, complete bool) (Plan, []governance.FieldError) {
+	if r.Elastic != nil {
+		elastic := FillElastic(*r.Elastic, r.Pods)
+		r.Elastic = &elastic
+	}
 	wrong := r.validate(t, complete)
 	p := Plan{Request: r, Team: t}
 	var ok bool

@@ -70,7 +70,7 @@ func TestManifestIsAccepted(t *testing.T) {
 	w := setup(t, 4)
 	plan := w.plan(t, "by-hand", 2, 1)
 	for name, change := range map[string]func(*submit.Plan){
-		"as it is": func(*submit.Plan) {}, "elastic": func(p *submit.Plan) { p.Elastic = true }, "fewer": func(p *submit.Plan) { p.MinPods = 1 },
+		"as it is": func(*submit.Plan) {}, "fewer": func(p *submit.Plan) { p.MinPods = 1 },
 		"nothing typed": func(p *submit.Plan) { p.Name, p.Image = "", "" },
 	} {
 		changed := plan

@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/elastic"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"
@@ -31,6 +33,9 @@ type Verdict struct {
 	// Trial is the result of a simulation with Kueue's scheduler; nil if none was
 	// requested.
 	Trial *queries.Trial
+	// Reach is the largest allowed size of an elastic task that there is quota and nodes for
+	// now, without a preemption; 0 if its minimum would not start so.
+	Reach int32
 	// MaxPods is how many such pods the team could ever run at once, if the task has
 	// more.
 	MaxPods int64
@@ -39,7 +44,8 @@ type Verdict struct {
 // Check returns the verdict for a plan, computed like the explanation of a pending task.
 func (s *Service) Check(ctx context.Context, user governance.User, p Plan) (Verdict, error) {
 	var v Verdict
-	if err := s.simulate(ctx, user, p, p.Pods, &v); err != nil {
+	err := s.simulate(ctx, user, p, p.Pods, &v)
+	if err != nil {
 		return Verdict{}, err
 	}
 	if err := s.checkPartial(ctx, user, p, &v); err != nil {
@@ -48,7 +54,10 @@ func (s *Service) Check(ctx context.Context, user governance.User, p Plan) (Verd
 	if v.Verdict.Constraint == explain.ExceedsMax {
 		v.MaxPods = maxPodsOf(p, v.Verdict)
 	}
-	return v, nil
+	if p.Elastic != nil && v.Outcome == Starts {
+		v.Reach, err = s.reach(ctx, p)
+	}
+	return v, err
 }
 
 // Verify is Check with a simulation by Kueue's scheduler, which can take seconds.
@@ -97,6 +106,26 @@ func (s *Service) checkPartial(ctx context.Context, user governance.User, p Plan
 		}
 	}
 	return nil
+}
+
+// reach returns the largest size of an elastic plan that Kueue would admit now as one
+// task, without a preemption: its minimum uses quota and nodes before its growth does.
+func (s *Service) reach(ctx context.Context, p Plan) (largest int32, err error) {
+	all := p
+	all.Pods = p.Elastic.MaxReplicas
+	proposal := all.proposal(all.Pods)
+	proposal.Priority = desired.GrowthPriority
+	rooms, err := s.Tasks.Rooms(ctx, nil)
+	if err != nil {
+		return 0, err
+	}
+	room, err := rooms.Pods(ctx, proposal)
+	for _, size := range elastic.Sizes(*p.Elastic) {
+		if size <= max(room, p.Pods) {
+			largest = size
+		}
+	}
+	return largest, err
 }
 
 // proposal converts a plan to the input of package tasks. minPods is the number of pods

@@ -65,9 +65,9 @@ func (d *SubmitBackend) Submit(_ context.Context, _ governance.User, t submit.Te
 		return submit.Submitted{}, &governance.Error{Kind: governance.Invalid, Message: "Some values are not valid.", Fields: wrong}
 	}
 	d.Submitted, d.Forms = append(d.Submitted, r), append(d.Forms, form)
-	return submit.Submitted{Namespace: "hyperpod-ns-vision", Name: r.Name, Listed: !d.Unlisted}, nil
+	return submit.Submitted{Kind: r.Kind(), Namespace: "hyperpod-ns-vision", Name: r.Name, Listed: !d.Unlisted}, nil
 }
 
-func (d *SubmitBackend) Taken(_ submit.Team, name string) bool {
+func (d *SubmitBackend) Taken(_ submit.Team, _ submit.Kind, name string) bool {
 	return name == d.TakenName && name != ""
 }

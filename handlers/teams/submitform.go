@@ -1,26 +1,32 @@
 package teams
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
+	"fmt"
 	"net/url"
 	"strings"
+	"unicode"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/submit"
+	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/forms"
 )
 
 // submitForm contains the form that submits a task, as typed.
 type submitForm struct {
-	id                             string // of the form, so that sending it twice creates one task
-	submitted, resumed             bool
-	verify                         bool // simulate it with Kueue's scheduler
-	name, class, pool, pods        string
-	accelerators, vcpu, memory     string
-	profile, count                 string
-	image, command, least, elastic string
+	id                         string // of the form, so that sending it twice creates one task
+	submitted, resumed         bool
+	verify                     bool // simulate it with Kueue's scheduler
+	name, class, pool, pods    string
+	accelerators, vcpu, memory string
+	profile, count             string
+	image, command, least      string
+	elastic, max, step, sizes  string // of an elastic task, whose minimum is pods
+	graceful, scaling          string // in seconds
 }
 
 // emptySubmitForm returns the initial form: one pod, in the first pool of the queue,
@@ -47,7 +53,8 @@ func readSubmitForm(values url.Values) submitForm {
 func (f *submitForm) inputs() map[string]*string {
 	return map[string]*string{
 		"name": &f.name, "class": &f.class, "pool": &f.pool, "pods": &f.pods, "accelerators": &f.accelerators, "vcpu": &f.vcpu, "memory": &f.memory,
-		"profile": &f.profile, "count": &f.count, "image": &f.image, "command": &f.command, "least": &f.least, "elastic": &f.elastic,
+		"profile": &f.profile, "count": &f.count, "image": &f.image, "command": &f.command, "least": &f.least,
+		"elastic": &f.elastic, "max": &f.max, "step": &f.step, "sizes": &f.sizes, "graceful": &f.graceful, "scaling": &f.scaling,
 	}
 }
 
@@ -74,7 +81,7 @@ func (f *submitForm) do(action string) {
 // left out.
 func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldError) {
 	var wrong governance.FieldErrors
-	r := submit.Request{Name: f.name, Class: f.class, Pool: f.pool, Image: f.image, Command: f.command, Elastic: f.elastic == "true"}
+	r := submit.Request{Name: f.name, Class: f.class, Pool: f.pool, Image: f.image, Command: f.command}
 	whole := func(path, text string, most int64) *int64 {
 		if text == "" {
 			return nil
@@ -89,7 +96,9 @@ func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldE
 	if pods := whole("pods", f.pods, 10_000); pods != nil {
 		r.Pods = int32(*pods)
 	}
-	if least := whole("least", f.least, 10_000); least != nil {
+	if f.elastic == "true" {
+		r.Elastic = f.policy(&wrong)
+	} else if least := whole("least", f.least, 10_000); least != nil {
 		r.MinPods = int32(*least)
 		if *least == 0 {
 			wrong.Add("least", "must be 1 or more; leave it empty where the task needs all its pods")
@@ -110,6 +119,35 @@ func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldE
 	return r, wrong
 }
 
+// policy parses the sizes and timeouts of an elastic task.
+func (f *submitForm) policy(wrong *governance.FieldErrors) *v1alpha1.ElasticPolicy {
+	p := v1alpha1.DefaultElasticPolicy()
+	whole := func(value *int32, field, text string, least, most int64) {
+		n, problem := forms.ParseWhole(text, most)
+		switch {
+		case text == "":
+		case problem == "" && n >= least:
+			*value = int32(n)
+		default:
+			limit := fmt.Sprintf("must be a whole number from %d to %s", least, format.Thousands(most))
+			wrong.Add("elastic."+field, cmp.Or(strings.Replace(problem, "from 0", fmt.Sprintf("from %d", least), 1), limit))
+		}
+	}
+	whole(&p.MaxReplicas, "maxReplicas", f.max, 1, v1alpha1.MaxReplicas)
+	if f.step != "" {
+		p.ReplicaIncrementStep = new(int32(1))
+		whole(p.ReplicaIncrementStep, "replicaIncrementStep", f.step, 1, v1alpha1.MaxReplicas)
+	}
+	for _, text := range strings.FieldsFunc(f.sizes, func(c rune) bool { return c == ',' || unicode.IsSpace(c) }) {
+		size := int32(1)
+		whole(&size, "replicaDiscreteValues", text, 1, v1alpha1.MaxReplicas)
+		p.ReplicaDiscreteValues = append(p.ReplicaDiscreteValues, size)
+	}
+	whole(&p.GracefulShutdownTimeoutInSeconds, "gracefulShutdownTimeoutInSeconds", f.graceful, 0, v1alpha1.MaxTimeoutSeconds)
+	whole(&p.ScalingTimeoutInSeconds, "scalingTimeoutInSeconds", f.scaling, 0, v1alpha1.MaxTimeoutSeconds)
+	return &p
+}
+
 // submitInputs maps paths of a request to the input with that value, and to its
 // label in the summary of errors.
 var submitInputs = map[string]struct{ id, label string }{
@@ -117,6 +155,8 @@ var submitInputs = map[string]struct{ id, label string }{
 	"accelerators": {"accelerators", "Accelerators"}, "vCPU": {"vcpu", "vCPU"}, "memory": {"memory", "Memory"},
 	"partition": {"profile", "Parts of GPUs"}, "partition.profile": {"profile", "Profile"}, "partition.count": {"count", "How many parts"},
 	"image": {"image", "Image"}, "command": {"command", "Command"}, "least": {"least", "Fewest pods"},
+	"elastic": {"elastic", "Elastic"}, "elastic.minReplicas": {"pods", "Pods"}, "elastic.maxReplicas": {"max", "Maximum pods"}, "elastic.replicaIncrementStep": {"step", "Step"},
+	"elastic.replicaDiscreteValues": {"sizes", "Allowed sizes"}, "elastic.gracefulShutdownTimeoutInSeconds": {"graceful", "Grace period"}, "elastic.scalingTimeoutInSeconds": {"scaling", "Grows after"},
 }
 
 // formError returns the error that the form shows for err; nil for an internal

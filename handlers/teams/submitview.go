@@ -3,6 +3,7 @@ package teams
 import (
 	"fmt"
 	"maps"
+	"strconv"
 	"strings"
 
 	"kuota.dev/kuota/governance"
@@ -36,7 +37,7 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 			wrong = append(wrong, w)
 		}
 	}
-	if fits && f.name != "" && refused == nil && h.Submit.Taken(t, f.name) {
+	if fits && f.name != "" && refused == nil && h.Submit.Taken(t, request.Kind(), f.name) {
 		wrong = append(wrong, governance.FieldError{Path: "name", Message: "there is a task of that name already; choose another name"})
 	}
 	if refused != nil {
@@ -117,6 +118,9 @@ func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Reques
 	text := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
 	view.Name, view.Pods, view.Image, view.Command, view.Least = text("name", f.name), text("pods", f.pods), text("image", f.image), text("command", f.command), text("least", f.least)
 	view.Profile, view.Count, view.Elastic = text("profile", f.profile), text("count", f.count), f.elastic == "true"
+	view.Max, view.Step, view.Sizes = views.AmountField{TextField: text("max", f.max)}, views.AmountField{TextField: text("step", f.step)}, text("sizes", f.sizes)
+	view.Graceful, view.Scaling = views.AmountField{TextField: text("graceful", f.graceful)}, views.AmountField{TextField: text("scaling", f.scaling)}
+	f.fillElastic(view, r)
 	view.Class, view.Pool = views.SelectField{Error: errs["class"]}, views.SelectField{Error: errs["pool"]}
 	choose(&view.Class, f.class, "", "No priority class")
 	for _, class := range t.Classes {
@@ -154,6 +158,28 @@ func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Reques
 	view.VCPU.Default = without(catalog.CPU, func(a *v1alpha1.Quantities) { a.VCPU = nil })
 	view.Memory.Default = without(catalog.Memory, func(a *v1alpha1.Quantities) { a.Memory = nil })
 	view.NodeCapacity = nodeWords(*pool)
+}
+
+// fillElastic sets the defaults of an elastic task.
+func (f *submitForm) fillElastic(view *views.SubmitForm, r submit.Request) {
+	typed := v1alpha1.DefaultElasticPolicy()
+	if r.Elastic != nil {
+		typed = *r.Elastic
+	}
+	whole := func(n int32) string { return strconv.Itoa(int(n)) }
+	initial := v1alpha1.DefaultElasticPolicy()
+	view.Graceful.Default, view.Scaling.Default = whole(initial.GracefulShutdownTimeoutInSeconds), whole(initial.ScalingTimeoutInSeconds)
+	if r.Pods < 1 {
+		return
+	}
+	without := typed
+	without.ReplicaIncrementStep = nil
+	if filled := submit.FillElastic(without, r.Pods); filled.ReplicaIncrementStep != nil {
+		view.Step.Default = whole(*filled.ReplicaIncrementStep)
+	}
+	without = typed
+	without.MaxReplicas = 0
+	view.Max.Default = whole(submit.FillElastic(without, r.Pods).MaxReplicas)
 }
 
 // nodeWords describes what a node of a pool has for pods.
@@ -218,6 +244,9 @@ func manifestsOf(p submit.Plan) (views.SubmitManifests, error) {
 		source := views.SubmitSource{ID: "manifest-hyp", Title: "HyperPod CLI", Text: line, Note: why}
 		if line != "" {
 			source.Note = "For HyperPod clusters with HyperPod's training operator, which runs it as a HyperPodPyTorchJob."
+			if p.Elastic != nil {
+				source.Note += " The command has no options for " + submit.HyperPodOmits + ": HyperPod's own values apply."
+			}
 		}
 		m.Sources = append(m.Sources, source)
 	}

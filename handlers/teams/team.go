@@ -23,8 +23,8 @@ type Submit interface {
 	Check(ctx context.Context, user governance.User, p submit.Plan) (submit.Verdict, error)
 	Verify(ctx context.Context, user governance.User, p submit.Plan) (submit.Verdict, error)
 	Submit(ctx context.Context, user governance.User, t submit.Team, r submit.Request, form string) (submit.Submitted, error)
-	// Taken reports whether a task has that name already.
-	Taken(t submit.Team, name string) bool
+	// Taken reports whether a task of that kind has that name already.
+	Taken(t submit.Team, kind submit.Kind, name string) bool
 }
 
 // team answers GET /teams/{team}: quota, usage and queue of a team, and the form
@@ -81,9 +81,13 @@ func (h *Pages) submitTask(c echo.Context) error {
 	case err != nil:
 		return h.refuseTask(c, t, form, err)
 	case !done.Listed:
-		return c.Redirect(http.StatusSeeOther, urls.Team(t.Name)+"?submitted="+url.QueryEscape(done.Name))
+		query := url.Values{"submitted": {done.Name}}
+		if done.Kind == submit.ElasticJob {
+			query.Set("elastic", "true")
+		}
+		return c.Redirect(http.StatusSeeOther, urls.Team(t.Name)+"?"+query.Encode())
 	}
-	return c.Redirect(http.StatusSeeOther, urls.Job(done.Namespace, done.Name))
+	return c.Redirect(http.StatusSeeOther, urls.TaskOf(done.Namespace, string(done.Kind), done.Name))
 }
 
 // refuseTask shows the form again, as typed, with the reason why the task was not
@@ -115,7 +119,11 @@ func (h *Pages) renderTeam(c echo.Context, status int, t submit.Team, form submi
 		return err
 	}
 	if name := c.QueryParam("submitted"); name != "" && c.Request().Method == http.MethodGet {
-		page.Notice = views.TaskLink{Name: name, URL: urls.Job(t.Namespace, name)}
+		kind := submit.Job
+		if c.QueryParam("elastic") == "true" {
+			kind = submit.ElasticJob
+		}
+		page.Notice = views.TaskLink{Name: name, URL: urls.TaskOf(t.Namespace, string(kind), name)}
 	}
 	return web.Render(c, status, views.Team(page))
 }

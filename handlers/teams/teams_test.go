@@ -4,6 +4,7 @@ import (
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -123,6 +124,48 @@ func TestSubmit(t *testing.T) {
 	}
 }
 
+// An elastic task is submitted with the typed sizes, and the page of the ElasticJob is
+// opened.
+func TestSubmitElastic(t *testing.T) {
+	d := &handlerstest.Backend{}
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+"/teams/vision?elastic=true&pods=4&accelerators=8&max=16")
+	htmlcheck.Page(t, page)
+	for selector, want := range map[string]string{"#max": "8", "#step": "4", "#scaling": "60", "#graceful": "30"} {
+		if got := page.Find(selector).AttrOr("placeholder", ""); got != want {
+			t.Errorf("%s takes %q, want %q", selector, got, want)
+		}
+	}
+	text := page.Find("#manifest-elasticjob").Text()
+	for _, want := range []string{"kind: ElasticJob", "minReplicas: 4", "maxReplicas: 16", "replicaIncrementStep: 4", "scalingTimeoutInSeconds: 60"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the manifest lacks %q:\n%s", want, text)
+		}
+	}
+	if line := page.Find("#manifests"); page.Find("#manifest-job").Length() != 0 || !strings.Contains(line.Text(), "--max-node-count 16") || !strings.Contains(line.Text(), submit.HyperPodOmits) {
+		t.Errorf("got the manifests %s", line.Text())
+	}
+	if label := page.Find("label[for=pods]").Text(); !strings.Contains(label, "Minimum pods") {
+		t.Errorf("the pods are labeled %q", label)
+	}
+
+	typed := map[string]string{"action": "save", "name": "train", "image": "train:1", "elastic": "true", "pods": "2", "least": "1", "max": "", "step": "", "sizes": "2, 4 8", "scaling": "0", "graceful": "600"}
+	response, _ := sendForm(t, address+"/teams/vision", page, typed)
+	if to := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther || to != "/tasks/hyperpod-ns-vision/elasticjob/train" {
+		t.Fatalf("%s to %q", response.Status, to)
+	}
+	r := d.SubmitBackend.Submitted[0]
+	if e := r.Elastic; r.Pods != 2 || r.MinPods != 0 || e == nil || e.MaxReplicas != 0 || e.ReplicaIncrementStep != nil || !slices.Equal(e.ReplicaDiscreteValues, []int32{2, 4, 8}) || e.ScalingTimeoutInSeconds != 0 || e.GracefulShutdownTimeoutInSeconds != 600 || e.BackoffMaxSeconds != 3600 {
+		t.Errorf("got the request %+v with %+v", r, e)
+	}
+	d.SubmitBackend.Unlisted = true
+	response, _ = sendForm(t, address+"/teams/vision", page, typed)
+	_, page = handlerstest.Get(t, address+response.Header.Get("Location"))
+	if page.Find(`.notice a[href="/tasks/hyperpod-ns-vision/elasticjob/train"]`).Length() != 1 {
+		t.Errorf("nothing at %s leads to the task", response.Header.Get("Location"))
+	}
+}
+
 // Typed values are kept, and each error is shown at its field.
 func TestSubmitRefused(t *testing.T) {
 	typed := map[string]string{"action": "save", "name": "train", "image": "train:1", "command": "python train.py"}
@@ -140,6 +183,13 @@ func TestSubmitRefused(t *testing.T) {
 		"fewer than none":      {change: map[string]string{"least": "0"}, status: 422, field: "least", says: "1 or more"},
 		"a class that is gone": {change: map[string]string{"class": "old-priority"}, status: 422, field: "class", says: "old-priority"},
 		"a pool that is gone":  {change: map[string]string{"pool": "ml.g5.2xlarge"}, status: 422, field: "pool", says: "ml.g5.2xlarge"},
+		"max below min":        {change: map[string]string{"elastic": "true", "pods": "4", "max": "2"}, status: 422, field: "max", says: "Is smaller than the minimum of 4 pods."},
+		"no maximum":           {change: map[string]string{"elastic": "true", "max": "0"}, status: 422, field: "max", says: "from 1 to 10,000"},
+		"step that misses":     {change: map[string]string{"elastic": "true", "pods": "4", "max": "16", "step": "5"}, status: 422, field: "step", says: "use 4 or 6"},
+		"step and sizes":       {change: map[string]string{"elastic": "true", "pods": "4", "max": "16", "step": "4", "sizes": "4, 16"}, status: 422, field: "sizes", says: "Give either a step or a list of sizes."},
+		"sizes of no number":   {change: map[string]string{"elastic": "true", "sizes": "1, many"}, status: 422, field: "sizes", says: "Not a number"},
+		"elastic name":         {change: map[string]string{"elastic": "true", "name": "1-train"}, status: 422, field: "name", says: "start with a letter"},
+		"endless grace":        {change: map[string]string{"elastic": "true", "graceful": "90000"}, status: 422, field: "graceful", says: "86,400"},
 		"taken":                {failure: &governance.Error{Kind: governance.Invalid, Fields: []governance.FieldError{{Path: "name", Message: "there is a job train already"}}}, status: 422, field: "name", says: "There is a job train already."},
 		"not for one":          {failure: &governance.Error{Kind: governance.Forbidden, Message: "You may not submit."}, status: 403, says: "You may not submit."},
 		"the cluster is away":  {failure: &governance.Error{Kind: governance.Unavailable, Message: "The cluster cannot be reached."}, status: 503, says: "The cluster cannot be reached."},
@@ -176,7 +226,10 @@ func TestSubmitRefused(t *testing.T) {
 				}
 				input := answer.Find("#" + name)
 				got := input.AttrOr("value", "")
-				if input.Is("select") {
+				switch {
+				case input.Is("[type=checkbox]"):
+					got = map[bool]string{true: value}[input.Is("[checked]")]
+				case input.Is("select"):
 					got = input.Find("option[selected]").AttrOr("value", "")
 				}
 				if got != value {
@@ -227,6 +280,10 @@ func TestVerdictWords(t *testing.T) {
 		query   string
 		has     []string
 	}{
+		"grows":          {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: verdict(explain.PendingEvaluation), Reach: 6}, query: "?elastic=true&pods=2&max=8&step=2", has: []string{"There is quota for its minimum: 2 pods", "It could grow to 6 of at most 8 pods now, once the compute has been idle for 1 m 00 s."}},
+		"grows fully":    {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: verdict(explain.PendingEvaluation), Reach: 8}, query: "?elastic=true&pods=2&max=8&step=2&scaling=0", has: []string{"It could grow to its maximum of 8 pods now."}},
+		"stays small":    {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: verdict(explain.PendingEvaluation), Reach: 2}, query: "?elastic=true&pods=2&max=8&step=2", has: []string{"There is no idle compute for growth now."}},
+		"never grows":    {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: verdict(explain.ExceedsMax), MaxPods: 1}, query: "?elastic=true&pods=2", has: []string{"It could never start", "That is the minimum: growth is not counted."}},
 		"stops others":   {verdict: submit.Verdict{Outcome: submit.Preempts, Hypothesis: others}, has: []string{"It would preempt 1 task of its own team and 2 tasks of other teams."}},
 		"stops hidden":   {verdict: submit.Verdict{Outcome: submit.Preempts, Hypothesis: hidden}, has: []string{"It would preempt 1 task of its own team and tasks of other teams."}},
 		"fewer, by room": {verdict: submit.Verdict{Outcome: submit.Preempts, Hypothesis: others, Partial: true, Pods: 3}, query: "?pods=4&least=2", has: []string{"with 3 of its 4 pods, after preemption"}},

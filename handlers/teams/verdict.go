@@ -3,6 +3,7 @@ package teams
 import (
 	"fmt"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -30,6 +31,10 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 			said.Text = fmt.Sprintf("There is quota for %d of its %d pods. The others start when pods of it end.", v.Pods, p.Pods)
 		}
 		said.Steps, said.Changes = nil, nil
+		if p.Elastic != nil {
+			said.Text = fmt.Sprintf("There is quota for its minimum: %s of %s.", eachWords(p), p.QueuePool.Name)
+			said.Growth = growthWords(v, p)
+		}
 	case submit.Preempts:
 		said.Tone, said.Headline = "wait", "It would be admitted after preemption."
 		if v.Partial {
@@ -53,6 +58,9 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 		if v.Verdict.MayPreempt || v.Verdict.RulesMayPreempt {
 			said.Headline = "It may have to wait: " + lowered(why.Headline)
 		}
+	}
+	if p.Elastic != nil && v.Outcome == submit.Never {
+		said.Notes = append(said.Notes, "That is the minimum: growth is not counted.")
 	}
 	if v.Verdict.Fit != nil {
 		tooLarge(said, v, p)
@@ -97,6 +105,9 @@ func tried(said *views.SubmitVerdict, v submit.Verdict) {
 	if said.Tone != instant { // the text explains another outcome
 		said.Text, said.Steps, said.Changes = "", nil, nil
 	}
+	if !trial.Starts {
+		said.Growth = ""
+	}
 	if trial.Starts {
 		said.Steps, said.Changes, said.Notes = nil, nil, nil
 	}
@@ -105,6 +116,26 @@ func tried(said *views.SubmitVerdict, v submit.Verdict) {
 		said.Checked += " A tie between tasks of the same second decides."
 	}
 	said.Preempted, said.Missed = taskpages.UsageLinks(trial.Preempted), taskpages.UsageLinks(trial.Missed)
+}
+
+// growthWords describes the size that an elastic task could have now.
+func growthWords(v submit.Verdict, p submit.Plan) string {
+	most := p.Elastic.MaxReplicas
+	switch {
+	case most == p.Pods:
+		return "It cannot grow: its minimum is its maximum."
+	case v.Reach <= p.Pods:
+		return "There is no idle compute for growth now."
+	}
+	size := fmt.Sprintf("%s of at most %s pods", format.Thousands(int64(v.Reach)), format.Thousands(int64(most)))
+	if v.Reach == most {
+		size = fmt.Sprintf("its maximum of %s pods", format.Thousands(int64(most)))
+	}
+	after := ""
+	if seconds := p.Elastic.ScalingTimeoutInSeconds; seconds > 0 {
+		after = fmt.Sprintf(", once the compute has been idle for %s", format.Duration(time.Duration(seconds)*time.Second))
+	}
+	return fmt.Sprintf("It could grow to %s now%s.", size, after)
 }
 
 // eachWords describes the pods of a plan with their requests.

@@ -96,9 +96,9 @@ const TeamPrefix = "/teams/"
 // Team returns the page of a team.
 func Team(team string) string { return TeamPrefix + url.PathEscape(team) }
 
-// Job returns the page of a Job's task.
-func Job(namespace, name string) string {
-	return strings.Join([]string{Tasks, url.PathEscape(namespace), "job", url.PathEscape(name)}, "/")
+// TaskOf is Task for a task that may not be listed yet.
+func TaskOf(namespace, kind, name string) string {
+	return strings.Join([]string{Tasks, url.PathEscape(namespace), url.PathEscape(strings.ToLower(kind)), url.PathEscape(name)}, "/")
 }
 
 const (
