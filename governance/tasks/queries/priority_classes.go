@@ -18,7 +18,7 @@ import (
 
 // AllowedPriorityClasses returns the priority classes that a task may name, the
 // lowest first. policy applies to its namespace, nil for none: if it requires
-// queues, only its own classes are allowed.
+// queues, only its own classes are allowed. The class of growth is of no task.
 func AllowedPriorityClasses(ctx context.Context, reader client.Reader, policy *v1alpha1.ClusterPolicy) ([]explain.PriorityClass, error) {
 	var list kueue.WorkloadPriorityClassList
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {

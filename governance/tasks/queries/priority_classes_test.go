@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/tasks/queries"
 )
 
@@ -14,6 +15,7 @@ import (
 func TestAllowedPriorityClasses(t *testing.T) {
 	l := newLab(t)
 	l.apply("{apiVersion: kueue.x-k8s.io/v1beta2, kind: WorkloadPriorityClass, metadata: {name: NAME-dev-priority}, value: 20}")
+	l.apply("{apiVersion: kueue.x-k8s.io/v1beta2, kind: WorkloadPriorityClass, metadata: {name: " + desired.GrowthClass + "}, value: -1000000}")
 	policy := &v1alpha1.ClusterPolicy{}
 	policy.Spec.PriorityClasses = []v1alpha1.PriorityClass{{Name: l.name + "-dev"}}
 	for enforcement, want := range map[v1alpha1.Enforcement][]string{
@@ -27,6 +29,9 @@ func TestAllowedPriorityClasses(t *testing.T) {
 		}
 		var names []string
 		for _, c := range found {
+			if c.Name == desired.GrowthClass {
+				t.Errorf("enforcement %s: tasks may name %s", enforcement, c.Name)
+			}
 			if suffix, mine := strings.CutPrefix(c.Name, l.name); mine {
 				names = append(names, suffix)
 			}
