@@ -31,13 +31,7 @@ spec:
   members: [{kind: Group, name: vision-team}]
 `)
 	waitForQueues(t, c, team)
-	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error { // until RBAC allows the member
-		status, body := fetch(t, scientist, console(t)+"/teams/"+team)
-		if status != http.StatusOK || !strings.Contains(body, `id="submit-form"`) || !strings.Contains(body, "ml.p5.48xlarge") {
-			return fmt.Errorf("page of the team: got status %d, want 200 with the form", status)
-		}
-		return nil
-	})
+	waitForSubmitForm(t, scientist, team)
 
 	for name, script := range map[string]bool{"with-script": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
@@ -94,4 +88,90 @@ spec:
 	must(t, expect.Locator(admin.Locator("#manifest-job")).ToContainText("hyperpod-ns-"+team+"-localqueue"))
 	must(t, expect.Locator(admin.Locator("#submit-form")).ToHaveCount(0))
 	accessible(t, admin, "team")
+}
+
+// TestSubmitElastic submits an elastic task as a member, with and without JavaScript, and
+// sees it admitted and grown on its page.
+func TestSubmitElastic(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Get(t)
+	team := clustertest.Name("elastic")
+	deleteTeamAtEnd(t, team)
+	scientist := user(t, console(t), "ada")
+	c.Apply(t, `
+apiVersion: kuota.dev/v1alpha1
+kind: ComputeAllocation
+metadata: {name: `+team+`}
+spec:
+  quota: [{instanceType: ml.p5.48xlarge, accelerators: 8}]
+  sharing: {strategy: DontLend}
+  members: [{kind: Group, name: vision-team}]
+`)
+	waitForQueues(t, c, team)
+	waitForSubmitForm(t, scientist, team)
+	for name, script := range map[string]bool{"with-script": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			page := visitSignedOut(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: playwright.Bool(script)}, "status of 422")
+			must(t, page.Context().AddCookies(cookiesOf(t, scientist, console(t))))
+			open(t, page, "/teams/"+team)
+			fill := func(field, value string) {
+				t.Helper()
+				must(t, page.Locator("#"+field).Fill(value))
+			}
+			check := func() {
+				t.Helper()
+				if !script {
+					must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Check"}).Click())
+				}
+			}
+			must(t, expect.Locator(page.Locator("#max")).ToBeHidden())
+			must(t, page.Locator("#elastic").Check())
+			must(t, expect.Locator(page.Locator("#max")).ToBeVisible())
+			must(t, expect.Locator(page.Locator("#least")).ToBeHidden())
+			fill("name", name)
+			fill("image", "example.com/train:1")
+			fill("accelerators", "1")
+			fill("max", "4")
+			fill("step", "2")
+			check()
+			must(t, expect.Locator(page.Locator("#step-error")).ToContainText("do not reach 4; use 1 or 3"))
+			if script {
+				checkAppearance(t, page, "elastic-wrong")
+			}
+			fill("step", "")
+			fill("scaling", "0")
+			check()
+			must(t, expect.Locator(page.Locator("[data-effect=growth]")).ToContainText("It could grow to its maximum of 4 pods now."))
+			must(t, expect.Locator(page.Locator("#manifest-elasticjob")).ToContainText("maxReplicas: 4"))
+			must(t, expect.Locator(page.Locator("#manifests")).ToContainText("whole instances only"))
+			if script {
+				must(t, expect.Locator(page.Locator("#verdict-checked")).ToHaveAttribute("data-verified", "true"))
+				checkAppearance(t, page, "elastic")
+			}
+			must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Submit"}).Click())
+			must(t, expect.Page(page).ToHaveURL(regexp.MustCompile("/tasks/hyperpod-ns-"+team+"/elasticjob/"+name+"$")))
+			must(t, expect.Locator(page.Locator("h1")).ToHaveText(name))
+			clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
+				out, err := c.TryKubectl("", "get", "elasticjob", name, "-n", "hyperpod-ns-"+team, "-o", "jsonpath={.status.replicas}")
+				if err != nil || out != "4" {
+					return fmt.Errorf("got size %q (%v), want 4", out, err)
+				}
+				return nil
+			})
+			open(t, page, "/tasks/hyperpod-ns-"+team+"/elasticjob/"+name)
+			must(t, expect.Locator(page.Locator("#task")).ToContainText("4 GPUs"))
+		})
+	}
+}
+
+// waitForSubmitForm waits until RBAC lets a member see the form of a team.
+func waitForSubmitForm(t *testing.T, member *http.Client, team string) {
+	t.Helper()
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
+		status, body := fetch(t, member, console(t)+"/teams/"+team)
+		if status != http.StatusOK || !strings.Contains(body, `id="submit-form"`) || !strings.Contains(body, "ml.p5.48xlarge") {
+			return fmt.Errorf("page of the team: got status %d, want 200 with the form", status)
+		}
+		return nil
+	})
 }

@@ -370,7 +370,7 @@ func submitElastic(f SubmitForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = wideField(ui.FieldProps{ID: "sizes", Label: "Allowed sizes", Optional: true, Hint: "Instead of a step, such as 2, 4, 8.", Error: f.Sizes.Error}, ui.InputProps{Value: f.Sizes.Value, Code: true}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.TextField(ui.FieldProps{ID: "sizes", Label: "Allowed sizes", Optional: true, Hint: "Instead of a step, such as 2, 4, 8.", Error: f.Sizes.Error}, ui.InputProps{Value: f.Sizes.Value, Code: true}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -382,7 +382,7 @@ func submitElastic(f SubmitForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "<p class=\"hint wide\">It grows when compute has been idle for that long. Pods get the grace period to write a checkpoint before they end.</p></div></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 24, "</div><p class=\"hint if-elastic\">It grows once compute has been idle for that long. Pods get the grace period to write a checkpoint before they end.</p></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
