@@ -7,17 +7,22 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
+	"slices"
+	"strings"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/document"
 	"kuota.dev/kuota/governance/imports"
+	"kuota.dev/kuota/governance/manifest"
 )
 
-const importUsage = `usage: kuota import [--kind allocation|policy] FILE... | -
+const importUsage = `usage: kuota import [--kind allocation|policy|elasticjob] FILE... | -
 
 Reads compute quotas and scheduler configurations of HyperPod, in the JSON of
-aws sagemaker create-, describe- and list-, or Kuota's own objects, and writes
-YAML for kubectl apply -f -. What cannot be converted is reported on stderr.
+aws sagemaker create-, describe- and list-, HyperPodPyTorchJobs and PyTorchJobs
+with an elasticPolicy, or Kuota's own objects, and writes YAML for kubectl apply
+-f -. What cannot be converted is reported on stderr.
 `
 
 // importCommand writes the objects in files as YAML. It fails if it can convert
@@ -25,15 +30,15 @@ YAML for kubectl apply -f -. What cannot be converted is reported on stderr.
 func importCommand(_ context.Context, args []string, s streams) error {
 	flags := flag.NewFlagSet("kuota import", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	kind := flags.String("kind", "", "write objects of this kind only: allocation or policy")
+	kind := flags.String("kind", "", "write objects of this kind only: allocation, policy or elasticjob")
 	switch err := flags.Parse(args); {
 	case errors.Is(err, flag.ErrHelp):
 		fmt.Fprint(s.out, importUsage)
 		return nil
 	case err != nil:
 		return fmt.Errorf("%w\n%s", err, importUsage)
-	case *kind != "" && *kind != "allocation" && *kind != "policy":
-		return fmt.Errorf("kind %q: use allocation or policy", *kind)
+	case !slices.Contains([]string{"", "allocation", "policy", "elasticjob"}, *kind):
+		return fmt.Errorf("kind %q: use allocation, policy or elasticjob", *kind)
 	case flags.NArg() == 0:
 		return fmt.Errorf("name at least one file\n%s", importUsage)
 	}
@@ -90,8 +95,11 @@ func readAll(name string, in io.Reader) ([]byte, error) {
 
 func (w *importWriter) object(file string, o imports.Object) error {
 	kind, object := "policy", "the cluster policy"
-	if o.Allocation != nil {
+	switch {
+	case o.Allocation != nil:
 		kind, object = "allocation", "team "+o.Allocation.Name
+	case o.ElasticJob != nil:
+		kind, object = "elasticjob", strings.TrimSpace("elastic task "+path.Join(o.ElasticJob.Namespace, o.ElasticJob.Name))
 	}
 	if w.kind != "" && w.kind != kind {
 		w.report(file, []governance.FieldError{{Message: object + " was skipped: it is of another kind"}})
@@ -105,6 +113,9 @@ func (w *importWriter) object(file string, o imports.Object) error {
 	case twice:
 		w.report(file, []governance.FieldError{{Message: object + " was skipped: it is already in " + earlier}})
 		return nil
+	}
+	if o.ElasticJob != nil && o.ElasticJob.Labels[manifest.QueueLabel] == "" {
+		w.report(file, []governance.FieldError{{Message: object + " has no queue: set the label " + manifest.QueueLabel + " before you apply it"}})
 	}
 	w.seen[object] = file
 	if w.written++; w.written > 1 {

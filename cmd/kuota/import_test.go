@@ -21,6 +21,8 @@ func TestImport(t *testing.T) {
 	quota := path("quota.json", `{"Name": "n", "ClusterArn": "arn", "ComputeQuotaTarget": {"TeamName": "vision", "FairShareWeight": 300}}`)
 	policy := path("policy.json", `{"SchedulerConfig": {"FairShare": "Disabled"}}`)
 	broken := path("broken.json", `{"SchedulerConfig": `)
+	pytorch := path("pytorch.yaml", "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: bert}\nspec: {elasticPolicy: {minReplicas: 1, maxReplicas: 2}, pytorchReplicaSpecs: {Worker: {template: {spec: {containers: [{name: a, image: a}]}}}}}")
+	const bert = "apiVersion: kuota.dev/v1alpha1\nkind: ElasticJob\nmetadata:\n  name: bert\nspec:\n  elasticPolicy:\n    backoffMaxSeconds: 3600\n    faultyScaleDownTimeoutInSeconds: 30\n    gracefulShutdownTimeoutInSeconds: 30\n    maxReplicas: 2\n    minReplicas: 1\n    minStablePeriodSeconds: 60\n    replicaIncrementStep: 1\n    scalingTimeoutInSeconds: 60\n  template:\n    spec:\n      containers:\n      - image: a\n        name: a\n        resources: {}\n"
 	const vision = "apiVersion: kuota.dev/v1alpha1\nkind: ComputeAllocation\nmetadata:\n  name: vision\nspec:\n  displayName: \"n\"\n"
 	const settings = "apiVersion: kuota.dev/v1alpha1\nkind: ClusterPolicy\nmetadata:\n  name: default\nspec:\n  idleCompute:\n    strategy: FirstComeFirstServe\n  taskPrioritization: FirstComeFirstServe\n"
 	for name, tc := range map[string]struct {
@@ -35,6 +37,9 @@ func TestImport(t *testing.T) {
 		"twice the same team":    {args: []string{quota, quota}, out: vision, message: "team vision was skipped: it is already in " + quota},
 		"one of two is broken":   {args: []string{broken, policy}, out: settings, message: broken + ": line 1: not valid JSON"},
 		"all is broken":          {args: []string{broken}, message: "not valid JSON", fails: "nothing could be imported"},
+		"an elastic job":         {args: []string{pytorch, quota}, out: bert + "---\n" + vision, message: pytorch + ": elastic task bert has no queue: set the label kueue.x-k8s.io/queue-name before you apply it"},
+		"elastic jobs only":      {args: []string{"--kind", "elasticjob", quota, pytorch}, out: bert, message: "team vision was skipped"},
+		"the same elastic job":   {args: []string{pytorch, pytorch}, out: bert, message: "elastic task bert was skipped: it is already in " + pytorch},
 		"no team":                {args: []string{"-"}, in: `{"ComputeQuotaConfig": {}}`, message: "an allocation without a team name cannot be written", fails: "nothing could be imported"},
 		"more than import reads": {args: []string{"-"}, in: strings.Repeat(" ", 2<<20), message: "longer than 1 MiB", fails: "nothing could be imported"},
 		"no file":                {fails: "usage: kuota import"},

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
 // Decimal is a field for a number, exactly as written.
@@ -142,7 +143,7 @@ func (f *filler) mismatch(n *Node, want Kind, path string) bool {
 	return false
 }
 
-// stringMap decodes a map of strings, such as labels.
+// stringMap decodes a map by strings, such as labels or a list of resources.
 func (f *filler) stringMap(n *Node, v reflect.Value, path string) bool {
 	if n.Kind != Object {
 		return f.mismatch(n, Object, path)
@@ -151,7 +152,7 @@ func (f *filler) stringMap(n *Node, v reflect.Value, path string) bool {
 	for _, field := range n.Fields {
 		text := reflect.New(v.Type().Elem()).Elem()
 		if f.fill(field.Node, text, path+"["+Quote(field.Name)+"]") {
-			all.SetMapIndex(reflect.ValueOf(field.Name), text)
+			all.SetMapIndex(reflect.ValueOf(field.Name).Convert(v.Type().Key()), text)
 		}
 	}
 	v.Set(all)
@@ -239,6 +240,22 @@ var scalarTypes = map[reflect.Type]func(*Node) (value any, problem string){
 			return nil, "must be a quantity, such as 48 or 512Gi"
 		}
 		return q, ""
+	},
+	reflect.TypeFor[intstr.IntOrString](): func(n *Node) (any, string) {
+		if whole, ok := ParseInt(n.Text); n.Kind == Number && ok && whole == int64(int32(whole)) {
+			return intstr.FromInt32(int32(whole)), ""
+		}
+		if n.Kind != Text {
+			return nil, "must be a whole number or text"
+		}
+		return intstr.FromString(n.Text), ""
+	},
+	reflect.TypeFor[metav1.Time](): func(n *Node) (any, string) {
+		var t metav1.Time
+		if n.Kind != Text || t.UnmarshalJSON([]byte(`"`+strings.ReplaceAll(n.Text, `"`, "")+`"`)) != nil {
+			return nil, "must be a time, such as 2026-01-31T12:00:00Z"
+		}
+		return t, ""
 	},
 	reflect.TypeFor[metav1.Duration](): func(n *Node) (any, string) {
 		var d metav1.Duration

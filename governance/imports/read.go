@@ -11,13 +11,16 @@ import (
 	"kuota.dev/kuota/governance/document"
 	"kuota.dev/kuota/governance/hyperpod"
 	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/trainingjobs"
 )
 
-// Object is one imported object: an allocation or the policy.
+// Object is one imported object: an allocation, the policy or an elastic task.
 type Object struct {
 	// Allocation has an empty name if the text has no valid one.
 	Allocation *v1alpha1.ComputeAllocation
 	Policy     *v1alpha1.ClusterPolicy
+	// ElasticJob can have values that its CRD rejects, which are in Problems.
+	ElasticJob *v1alpha1.ElasticJob
 	// HyperPod reports that the object comes from HyperPod, which has no members,
 	// ceilings, default queues, pools, gang scheduling and enforcement. These fields
 	// are unspecified, not empty.
@@ -86,6 +89,12 @@ func (r *Result) read(n *document.Node, path string, listed bool) {
 		items, field, wrong := hyperpod.ListItems(n, path)
 		r.Problems = append(r.Problems, wrong...)
 		r.list(items, path+field)
+	case trainingjobs.Matches(n):
+		e, wrong := trainingjobs.Read(n, path)
+		r.add(Object{ElasticJob: e, Problems: wrong}, path)
+	case kindOf(n) == v1alpha1.ElasticJobKind:
+		e, wrong := manifest.ReadElasticJob(n, path)
+		r.add(Object{ElasticJob: e, Problems: wrong}, path)
 	case n.Has("apiVersion", "kind"):
 		a, p, wrong := manifest.Read(n, path)
 		r.add(Object{Allocation: a, Policy: p, Problems: wrong}, path)
@@ -100,15 +109,23 @@ func (r *Result) read(n *document.Node, path string, listed bool) {
 		}
 		r.add(Object{Policy: p, HyperPod: true, SharingUnspecified: config == nil || !config.Has("IdleResourceSharing"), Problems: wrong}, path)
 	default:
-		r.report(path, "it is neither a compute quota or scheduler configuration of HyperPod nor a %s or %s of Kuota%s; ignored", manifest.KindAllocation, manifest.KindPolicy, describe(n))
+		r.report(path, "it is neither a compute quota or scheduler configuration of HyperPod nor a %s, %s or %s of Kuota%s; ignored", manifest.KindAllocation, manifest.KindPolicy, v1alpha1.ElasticJobKind, describe(n))
 	}
+}
+
+func kindOf(n *document.Node) string {
+	if kind := n.Get("kind"); kind != nil {
+		return kind.Text
+	}
+	return ""
 }
 
 // isList reports whether an object is a list of kubectl.
 func isList(n *document.Node) bool {
-	kind, items := n.Get("kind"), n.Get("items")
-	return kind != nil && items != nil && items.Kind == document.List &&
-		slices.Contains([]string{"List", manifest.KindAllocation + "List", manifest.KindPolicy + "List"}, kind.Text)
+	items := n.Get("items")
+	kinds := []string{"", manifest.KindAllocation, manifest.KindPolicy, v1alpha1.ElasticJobKind, trainingjobs.KindHyperPod, trainingjobs.KindPyTorch}
+	kind, list := strings.CutSuffix(kindOf(n), "List")
+	return items != nil && items.Kind == document.List && list && slices.Contains(kinds, kind)
 }
 
 func (r *Result) list(items []*document.Node, path string) {
@@ -137,12 +154,14 @@ func (r *Result) add(o Object, path string) {
 			duplicate = "is a second cluster policy; only the first was imported"
 		case o.Allocation != nil && other.Allocation != nil && o.Allocation.Name != "" && o.Allocation.Name == other.Allocation.Name:
 			duplicate = fmt.Sprintf("is a second allocation of team %s; only the first was imported", o.Allocation.Name)
+		case o.ElasticJob != nil && other.ElasticJob != nil && o.ElasticJob.Name != "" && o.ElasticJob.Name == other.ElasticJob.Name && o.ElasticJob.Namespace == other.ElasticJob.Namespace:
+			duplicate = fmt.Sprintf("is a second elastic task %s; only the first was imported", document.Quote(o.ElasticJob.Name))
 		}
 	}
 	switch {
 	case duplicate != "":
 		r.report(path, "%s", duplicate)
-	case o.Allocation == nil && o.Policy == nil:
+	case o.Allocation == nil && o.Policy == nil && o.ElasticJob == nil:
 		r.Problems = append(r.Problems, o.Problems...)
 	default:
 		r.Objects = append(r.Objects, o)
@@ -166,8 +185,11 @@ func limit(wrong []governance.FieldError) []governance.FieldError {
 
 // YAML returns the object as YAML that can be applied.
 func (o Object) YAML() string {
-	if o.Policy != nil {
+	switch {
+	case o.Policy != nil:
 		return manifest.PolicyYAML(o.Policy)
+	case o.ElasticJob != nil:
+		return manifest.ElasticJobYAML(o.ElasticJob)
 	}
 	return manifest.AllocationYAML(o.Allocation)
 }

@@ -2,8 +2,9 @@
 // specs of any source: it removes the values that the CRDs do not allow, and
 // reports them.
 //
-//	object ──AllocationYAML, PolicyYAML──► YAML that kubectl applies
+//	object ──AllocationYAML, PolicyYAML, ElasticJobYAML──► YAML that kubectl applies
 //	node ──Read──► object ──SanitizeSpec, SanitizePolicy──► object within bounds
+//	node ──ReadElasticJob──► ElasticJob ──CheckElasticJob──► problems
 //
 // It contains no other notation. It is pure: no client, no context, no clock.
 package manifest

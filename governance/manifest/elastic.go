@@ -2,11 +2,19 @@ package manifest
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
+	"strings"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/document"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 )
 
 var elasticJobName = regexp.MustCompile(`^[a-z]([-a-z0-9]*[a-z0-9])?$`)
@@ -82,7 +90,7 @@ func checkStep(step, least, most int32, comparable bool) string {
 		return "must be a whole number from 1"
 	case !comparable:
 	case growth%step != 0:
-		return fmt.Sprintf("steps of %d from %d pods do not reach %d; use %s", step, least, most, divisors(growth, step))
+		return fmt.Sprintf("steps of %d from %d do not reach %d; use %s", step, least, most, divisors(growth, step))
 	case growth/step >= v1alpha1.MaxSizes:
 		return fmt.Sprintf("gives %d sizes, and at most %d are allowed; use %s", growth/step+1, v1alpha1.MaxSizes, divisors(growth, step))
 	}
@@ -133,4 +141,133 @@ func checkSizes(sizes []int32, least, most int32, comparable bool) string {
 		return fmt.Sprintf("must contain the maximum, %d", most)
 	}
 	return ""
+}
+
+// SmallestStep returns the smallest step that is allowed from least to most pods.
+func SmallestStep(least, most int32) int32 {
+	step := int32(1)
+	for growth := most - least; step < growth && (growth%step != 0 || growth/step >= v1alpha1.MaxSizes); {
+		step++
+	}
+	return step
+}
+
+// JobMetadata is the metadata of an ElasticJob, and of the jobs that are converted to
+// one. The annotations and what the API server sets are not decoded.
+type JobMetadata struct {
+	Name           string            `json:"name"`
+	Namespace      string            `json:"namespace"`
+	Labels         map[string]string `json:"labels"`
+	GenerateName   document.Opaque   `json:"generateName"`
+	serverMetadata `json:",inline"`
+	Annotations    document.Opaque `json:"annotations"`
+}
+
+// ReadElasticJob decodes an ElasticJob. What its CRD rejects is reported and kept: to
+// correct it, the reader must see it. Nil means that n is none.
+func ReadElasticJob(n *document.Node, path string) (*v1alpha1.ElasticJob, governance.FieldErrors) {
+	var o struct {
+		APIVersion string                  `json:"apiVersion"`
+		Kind       string                  `json:"kind"`
+		Metadata   JobMetadata             `json:"metadata"`
+		Spec       v1alpha1.ElasticJobSpec `json:"spec"`
+		Status     document.Opaque         `json:"status"`
+	}
+	o.Spec.ElasticPolicy = v1alpha1.DefaultElasticPolicy()
+	report := n.Decode(&o, path)
+	problems := report.Problems
+	if o.APIVersion != v1alpha1.GroupVersion.String() || o.Kind != v1alpha1.ElasticJobKind {
+		problems.Addf(document.Child(path, "apiVersion"), "is %s; Kuota reads %s", document.Quote(o.APIVersion), v1alpha1.GroupVersion)
+		return nil, problems
+	}
+	if len(report.Opaque) > 0 {
+		problems.Addf(path, "only the name, the labels and the spec were imported, not %s", strings.Join(report.Opaque, ", "))
+	}
+	e, more := NewElasticJob(o.Metadata, o.Spec, path)
+	return e, slices.Concat(problems, more, report.Unreported(CheckElasticJob(e, path)))
+}
+
+// NewElasticJob returns an ElasticJob of converted parts. The labels of Kueue are taken
+// from the pods if the job has none, and removed there: pods with a queue are tasks of
+// their own to Kueue.
+func NewElasticJob(meta JobMetadata, spec v1alpha1.ElasticJobSpec, path string) (e *v1alpha1.ElasticJob, problems governance.FieldErrors) {
+	e = &v1alpha1.ElasticJob{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ElasticJobKind}, Spec: spec}
+	e.Name, e.Namespace, e.Labels = meta.Name, meta.Namespace, maps.Clone(meta.Labels)
+	pods := &e.Spec.Template.ObjectMeta
+	pods.Labels = maps.Clone(pods.Labels)
+	for _, label := range []string{QueueLabel, ClassLabel} {
+		switch value := pods.Labels[label]; {
+		case value == "" || value == e.Labels[label]:
+		case e.Labels[label] != "":
+			problems.Addf(path, "the pods have another %s, %s; that of the job is used", label, document.Quote(value))
+		case e.Labels == nil:
+			e.Labels = map[string]string{label: value}
+		default:
+			e.Labels[label] = value
+		}
+		delete(pods.Labels, label)
+	}
+	pods.Name, pods.Namespace = "", "" // those of pods are generated
+	return e, problems
+}
+
+// The labels that Kueue reads.
+const (
+	QueueLabel = "kueue.x-k8s.io/queue-name"
+	ClassLabel = "kueue.x-k8s.io/priority-class"
+)
+
+// CheckElasticJob returns what the CRD rejects in an ElasticJob, except for its pods.
+func CheckElasticJob(e *v1alpha1.ElasticJob, path string) (problems governance.FieldErrors) {
+	if problem := CheckElasticJobName(e.Name); problem != "" {
+		if e.Name == "" {
+			problem = "is missing: " + problem
+		}
+		problems.Addf(document.Child(path, "metadata.name"), "%s", problem)
+	}
+	spec := document.Child(path, "spec")
+	problems = append(problems, CheckElasticPolicy(&e.Spec.ElasticPolicy, document.Child(spec, "elasticPolicy"))...)
+	for i, c := range e.Spec.ScaleConfig {
+		if c.Replicas < e.Spec.ElasticPolicy.MinReplicas || c.Replicas > e.Spec.ElasticPolicy.MaxReplicas {
+			problems.Addf(document.Index(document.Child(spec, "scaleConfig"), i), "%d is not from the minimum to the maximum", c.Replicas)
+		}
+	}
+	if len(e.Spec.Template.Spec.Containers) == 0 {
+		problems.Addf(document.Child(spec, "template.spec.containers"), "is missing: name the container that trains")
+	}
+	return problems
+}
+
+// podTemplate is a PodTemplateSpec that omits empty metadata.
+type podTemplate struct {
+	Metadata *metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec     corev1.PodSpec     `json:"spec"`
+}
+
+// ElasticJobYAML returns an ElasticJob as YAML, with name, namespace, labels and spec only.
+func ElasticJobYAML(e *v1alpha1.ElasticJob) string {
+	var w struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+		Metadata   struct {
+			Name      string            `json:"name"`
+			Namespace string            `json:"namespace,omitempty"`
+			Labels    map[string]string `json:"labels,omitempty"`
+		} `json:"metadata"`
+		Spec struct {
+			v1alpha1.ElasticJobSpec
+			Template podTemplate `json:"template"`
+		} `json:"spec"`
+	}
+	w.APIVersion, w.Kind = v1alpha1.GroupVersion.String(), v1alpha1.ElasticJobKind
+	w.Metadata.Name, w.Metadata.Namespace, w.Metadata.Labels, w.Spec.ElasticJobSpec = e.Name, e.Namespace, e.Labels, e.Spec
+	w.Spec.Template.Spec = e.Spec.Template.Spec
+	if pods := e.Spec.Template.ObjectMeta; !equality.Semantic.DeepEqual(pods, metav1.ObjectMeta{}) {
+		w.Spec.Template.Metadata = &pods
+	}
+	text, err := yaml.Marshal(w)
+	if err != nil { // specs always encode
+		panic(fmt.Sprintf("writing ElasticJob %s: %v", e.Name, err))
+	}
+	return string(text)
 }

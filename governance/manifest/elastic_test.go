@@ -25,7 +25,7 @@ func TestCheckElasticPolicy(t *testing.T) {
 		"neither":         {change: func(p *v1alpha1.ElasticPolicy) { p.ReplicaIncrementStep = nil }, wantPath: "p.replicaIncrementStep", wantMessage: "give a step"},
 		"both":            {change: func(p *v1alpha1.ElasticPolicy) { p.ReplicaDiscreteValues = []int32{4, 16} }, wantPath: "p.replicaDiscreteValues", wantMessage: "either"},
 		"no step":         {change: func(p *v1alpha1.ElasticPolicy) { *p.ReplicaIncrementStep = 0 }, wantPath: "p.replicaIncrementStep", wantMessage: "from 1"},
-		"misses maximum":  {change: func(p *v1alpha1.ElasticPolicy) { *p.ReplicaIncrementStep = 5 }, wantPath: "p.replicaIncrementStep", wantMessage: "steps of 5 from 4 pods do not reach 16; use 4 or 6"},
+		"misses maximum":  {change: func(p *v1alpha1.ElasticPolicy) { *p.ReplicaIncrementStep = 5 }, wantPath: "p.replicaIncrementStep", wantMessage: "steps of 5 from 4 do not reach 16; use 4 or 6"},
 		"beyond maximum":  {change: func(p *v1alpha1.ElasticPolicy) { *p.ReplicaIncrementStep = 13 }, wantPath: "p.replicaIncrementStep", wantMessage: "use 12"},
 		"too many":        {change: func(p *v1alpha1.ElasticPolicy) { p.MaxReplicas, *p.ReplicaIncrementStep = 68, 1 }, wantPath: "p.replicaIncrementStep", wantMessage: "gives 65 sizes, and at most 64 are allowed; use 2"},
 		"without minimum": {change: sizes(8, 16), wantPath: "p.replicaDiscreteValues", wantMessage: "must contain the minimum, 4"},

@@ -20,9 +20,14 @@ type object struct {
 
 // metadata is an object's metadata, of which only the name is decoded.
 type metadata struct {
-	Name              string          `json:"name"`
-	Labels            document.Opaque `json:"labels"`
-	Annotations       document.Opaque `json:"annotations"`
+	Name           string          `json:"name"`
+	Labels         document.Opaque `json:"labels"`
+	Annotations    document.Opaque `json:"annotations"`
+	serverMetadata `json:",inline"`
+}
+
+// serverMetadata is the metadata that users do not write.
+type serverMetadata struct {
 	Finalizers        document.Opaque `json:"finalizers"`
 	CreationTimestamp document.Opaque `json:"creationTimestamp"`
 	DeletionTimestamp document.Opaque `json:"deletionTimestamp"`
@@ -46,7 +51,7 @@ func Read(n *document.Node, path string) (*v1alpha1.ComputeAllocation, *v1alpha1
 		return nil, nil, wrong
 	}
 	if o.Kind != KindAllocation && o.Kind != KindPolicy {
-		wrong.Addf(document.Child(path, "kind"), "is %s; Kuota reads %s and %s", document.Quote(o.Kind), KindAllocation, KindPolicy)
+		wrong.Addf(document.Child(path, "kind"), "is %s; Kuota reads %s, %s and %s", document.Quote(o.Kind), KindAllocation, KindPolicy, v1alpha1.ElasticJobKind)
 		return nil, nil, wrong
 	}
 	if left := slices.DeleteFunc(report.Opaque, func(p string) bool { return p == document.Child(path, "spec") }); len(left) > 0 {

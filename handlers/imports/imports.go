@@ -1,6 +1,7 @@
 package imports
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -54,7 +55,7 @@ func (h *Pages) importForm(s *web.Server) func(echo.Context) error {
 		page := views.ImportPage{}
 		if sent := s.Draft(c); sent != nil {
 			page.Resumed = true
-			page.Text.Value, _ = importedText(sent)
+			page.Text.Value, _ = forms.TextOrFile(sent)
 		}
 		return h.renderImport(c, http.StatusOK, page, nil)
 	}
@@ -73,7 +74,7 @@ func (h *Pages) importObjects(c echo.Context) error {
 
 // readImport answers with what was read of the values.
 func (h *Pages) readImport(c echo.Context, values url.Values) error {
-	text, problem := importedText(values)
+	text, problem := forms.TextOrFile(values)
 	page := views.ImportPage{Text: views.TextField{Value: text, Error: problem}}
 	who, err := h.importing(c)
 	switch {
@@ -102,9 +103,11 @@ func (h *Pages) readImport(c echo.Context, values url.Values) error {
 		}
 		var opened bool
 		var note string
-		if object.Policy != nil {
+		switch {
+		case object.ElasticJob != nil: // it is submitted to a team
+		case object.Policy != nil:
 			opened, note, err = h.PolicyPages.OpenImported(c, who.policy, object)
-		} else {
+		default:
 			opened, note, err = h.AllocationPages.OpenImported(c, who.may, object)
 		}
 		if opened || err != nil {
@@ -113,20 +116,6 @@ func (h *Pages) readImport(c echo.Context, values url.Values) error {
 		page.Failure = note
 	}
 	return h.renderImported(c, who, page, result, values)
-}
-
-// importedText is the text that was sent, pasted or as a file.
-func importedText(values url.Values) (text, problem string) {
-	text, file := values.Get("text"), values.Get("file")
-	switch {
-	case text != "" && file != "":
-		return text, "Give either text or a file: both were sent."
-	case file != "":
-		return file, ""
-	case text == "":
-		return "", "Paste a text, or choose a file."
-	}
-	return text, ""
 }
 
 // renderImported lists the objects of the text.
@@ -142,10 +131,13 @@ func (h *Pages) renderImported(c echo.Context, who importer, page views.ImportPa
 	}
 	for i, o := range result.Objects {
 		object := views.ImportedObject{Index: i, Kind: "Compute allocation", NotImported: forms.Lines(o.Problems)}
-		if o.Policy != nil {
+		switch {
+		case o.Policy != nil:
 			object.Kind, object.Name = "Cluster policy", "Cluster policy"
-		} else if object.Name = o.Allocation.Name; object.Name == "" {
-			object.Name = "No team name"
+		case o.ElasticJob != nil:
+			object.Kind, object.Name = "Elastic task", cmp.Or(o.ElasticJob.Name, "No name")
+		default:
+			object.Name = cmp.Or(o.Allocation.Name, "No team name")
 		}
 		object.Note, object.CanOpen = who.prospect(o, state)
 		page.Objects = append(page.Objects, object)
@@ -166,6 +158,9 @@ func (i importer) warnOfSharing(o *imports.Object) {
 // prospect describes what opening an object does, and whether the reader may.
 func (i importer) prospect(o imports.Object, state allocations.State) (note string, can bool) {
 	const mayNot = "You are not allowed to save this."
+	if o.ElasticJob != nil {
+		return "Tasks are submitted on the page of their team: open it, and choose Submit from a manifest.", false
+	}
 	if o.Policy != nil {
 		switch {
 		case !i.policy.MayEdit:

@@ -1,0 +1,287 @@
+package trainingjobs
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/document"
+	"kuota.dev/kuota/governance/manifest"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// The kinds that are converted.
+const (
+	KindHyperPod = "HyperPodPyTorchJob"
+	KindPyTorch  = "PyTorchJob"
+)
+
+// Matches reports whether n is of a kind that Read converts.
+func Matches(n *document.Node) bool {
+	version, kind := n.Get("apiVersion"), n.Get("kind")
+	if version == nil || kind == nil {
+		return false
+	}
+	group, _, _ := strings.Cut(version.Text, "/")
+	return group == "sagemaker.amazonaws.com" && kind.Text == KindHyperPod || group == "kubeflow.org" && kind.Text == KindPyTorch
+}
+
+// Read converts a job that Matches. It returns nil for a job that is not elastic, or whose
+// replicas differ. What the CRD rejects in the result is reported and kept.
+func Read(n *document.Node, path string) (*v1alpha1.ElasticJob, governance.FieldErrors) {
+	if n.Get("kind").Text == KindHyperPod {
+		return readHyperPod(n, path)
+	}
+	return readPyTorch(n, path)
+}
+
+// converter builds an ElasticJob, and collects what is not converted.
+type converter struct {
+	path     string // of the job
+	problems governance.FieldErrors
+	spec     v1alpha1.ElasticJobSpec
+}
+
+func (c *converter) report(path, format string, args ...any) {
+	c.problems.Addf(document.Child(c.path, path), format, args...)
+}
+
+func readHyperPod(n *document.Node, path string) (*v1alpha1.ElasticJob, governance.FieldErrors) {
+	var job hyperPodJob
+	job.Spec.ElasticPolicy = v1alpha1.DefaultElasticPolicy()
+	report := n.Decode(&job, path)
+	c := converter{path: path, problems: report.Problems}
+	c.spec.ElasticPolicy, c.spec.ScaleConfig = job.Spec.ElasticPolicy, job.Spec.ScaleConfig
+	var groups []group
+	for i := range job.Spec.ReplicaSpecs {
+		groups = append(groups, group{&job.Spec.ReplicaSpecs[i], document.Index("spec.replicaSpecs", i)})
+	}
+	if !c.elastic(n) || !c.merge(groups, "spec.replicaSpecs") {
+		return nil, c.problems
+	}
+	c.bounds(groups)
+	c.run(&job.Spec.RunPolicy)
+	c.variable("PET_NPROC_PER_NODE", whole(job.Spec.NProcPerNode))
+	return c.finish(&job.header, report)
+}
+
+func readPyTorch(n *document.Node, path string) (*v1alpha1.ElasticJob, governance.FieldErrors) {
+	var job pyTorchJob
+	report := n.Decode(&job, path)
+	c := converter{path: path, problems: report.Problems}
+	elastic, specs := &job.Spec.ElasticPolicy, &job.Spec.ReplicaSpecs
+	p := v1alpha1.DefaultElasticPolicy()
+	if elastic.MinReplicas != nil {
+		p.MinReplicas = *elastic.MinReplicas
+	}
+	if elastic.MaxReplicas != nil {
+		p.MaxReplicas = *elastic.MaxReplicas
+	}
+	c.spec.ElasticPolicy = p
+	var groups []group
+	if specs.Master != nil {
+		groups = append(groups, group{specs.Master, "spec.pytorchReplicaSpecs.Master"})
+	}
+	if specs.Worker != nil {
+		groups = append(groups, group{specs.Worker, "spec.pytorchReplicaSpecs.Worker"})
+	}
+	if !c.elastic(n) || !c.merge(groups, "spec.pytorchReplicaSpecs") {
+		return nil, c.problems
+	}
+	c.bounds(groups)
+	c.run(&job.Spec.RunPolicy)
+	processes := elastic.NProcPerNode
+	if processes == nil {
+		processes = job.Spec.NProcPerNode
+	}
+	c.variable("PET_NPROC_PER_NODE", whole(processes))
+	c.rendezvous(elastic)
+	return c.finish(&job.header, report)
+}
+
+// elastic reports whether the job has an elasticPolicy.
+func (c *converter) elastic(n *document.Node) bool {
+	if spec := n.Get("spec"); spec.Has("elasticPolicy") && spec.Get("elasticPolicy").Kind == document.Object {
+		return true
+	}
+	c.report("spec.elasticPolicy", "is missing: the job is not elastic, so nothing was imported. Submit it as it is with kubectl")
+	return false
+}
+
+// group is a group of replicas with its path in the job.
+type group struct {
+	*replicas
+	path string
+}
+
+// merge sets the template, which all groups must have.
+func (c *converter) merge(groups []group, path string) bool {
+	if len(groups) == 0 {
+		c.report(path, "is missing, so nothing was imported: it has the pods of the job")
+		return false
+	}
+	for i := range groups {
+		g := &groups[i]
+		c.restart(g)
+		if i > 0 && !equality.Semantic.DeepEqual(g.Template, groups[0].Template) {
+			c.report(g.path, "has other pods than %s, so nothing was imported: all pods of an ElasticJob are equal, and torchrun needs no master", groups[0].path)
+			return false
+		}
+	}
+	c.spec.Template = groups[0].Template
+	return true
+}
+
+// restart sets the restart policy of pods that do not set it.
+func (c *converter) restart(g *group) {
+	switch to := g.RestartPolicy; to {
+	case "":
+	case corev1.RestartPolicyNever, corev1.RestartPolicyOnFailure:
+		if g.Template.Spec.RestartPolicy == "" {
+			g.Template.Spec.RestartPolicy = to
+		}
+	default:
+		c.report(document.Child(g.path, "restartPolicy"), "is %s; pods of an ElasticJob are replaced when they fail", document.Quote(string(to)))
+	}
+}
+
+// bounds completes the sizes from the replicas of all groups.
+func (c *converter) bounds(groups []group) {
+	p := &c.spec.ElasticPolicy
+	var initial, most int64
+	for _, g := range groups {
+		n := int64(1)
+		if g.Replicas != nil {
+			n = int64(*g.Replicas)
+		}
+		initial += n
+		if g.MaxReplicas != nil {
+			n = int64(*g.MaxReplicas)
+		}
+		most += n
+	}
+	count := func(n int64) int32 { return int32(min(max(n, -1), v1alpha1.MaxReplicas+1)) } // out of bounds either way
+	if p.MinReplicas == 0 {
+		p.MinReplicas = count(initial)
+		c.report("spec.elasticPolicy.minReplicas", "is missing; the number of replicas, %d, is used", p.MinReplicas)
+	} else if initial != int64(p.MinReplicas) {
+		c.report("", "has %d replicas; an ElasticJob starts with its minimum, %d", initial, p.MinReplicas)
+	}
+	switch {
+	case p.MaxReplicas == 0:
+		p.MaxReplicas = max(count(most), p.MinReplicas)
+		c.report("spec.elasticPolicy.maxReplicas", "is missing; %d is used", p.MaxReplicas)
+	case len(groups) == 1 && groups[0].MaxReplicas != nil && *groups[0].MaxReplicas != p.MaxReplicas:
+		c.report(document.Child(groups[0].path, "maxReplicas"), "is %d; that of elasticPolicy, %d, is used", *groups[0].MaxReplicas, p.MaxReplicas)
+	}
+	if p.ReplicaIncrementStep == nil && len(p.ReplicaDiscreteValues) == 0 {
+		p.ReplicaIncrementStep = new(int32(1))
+		if p.MinReplicas > 0 && p.MaxReplicas <= v1alpha1.MaxReplicas && p.MinReplicas <= p.MaxReplicas {
+			*p.ReplicaIncrementStep = manifest.SmallestStep(p.MinReplicas, p.MaxReplicas)
+		}
+		if step := *p.ReplicaIncrementStep; step > 1 {
+			c.report("spec.elasticPolicy", "allows more than %d sizes; it grows in steps of %d", v1alpha1.MaxSizes, step)
+		}
+	}
+}
+
+// run converts limits on failures and time.
+func (c *converter) run(r *runPolicy) {
+	c.spec.BackoffLimit, c.spec.ActiveDeadlineSeconds = r.BackoffLimit, r.ActiveDeadlineSeconds
+	if r.BackoffLimit == nil {
+		c.spec.BackoffLimit = r.MaxRetries
+	}
+	if seconds := r.RestartPolicy.ScaleUpSnooze; seconds != nil {
+		c.spec.ElasticPolicy.MinStablePeriodSeconds = *seconds
+		c.spec.ElasticPolicy.BackoffMaxSeconds = max(c.spec.ElasticPolicy.BackoffMaxSeconds, min(*seconds, v1alpha1.MaxBackoffSeconds))
+	}
+	if n := c.spec.BackoffLimit; n != nil && *n < 0 {
+		c.report("spec.runPolicy", "has a negative number of retries; the default is used")
+		c.spec.BackoffLimit = nil
+	}
+	if n := c.spec.ActiveDeadlineSeconds; n != nil && *n < 1 {
+		c.report("spec.runPolicy.activeDeadlineSeconds", "must be 1 or more; ignored")
+		c.spec.ActiveDeadlineSeconds = nil
+	}
+}
+
+// rendezvous converts how the workers of a PyTorchJob find each other. An ElasticJob sets
+// it itself.
+func (c *converter) rendezvous(p *pyTorchElasticPolicy) {
+	if p.Backend != "" && !strings.EqualFold(p.Backend, "c10d") {
+		c.report("spec.elasticPolicy.rdzvBackend", "is %s; an ElasticJob uses c10d. Set PET_RDZV_BACKEND and PET_RDZV_ENDPOINT in the pods for another", document.Quote(p.Backend))
+	}
+	if p.Standalone {
+		c.report("spec.elasticPolicy.standalone", "is ignored: the pods of an ElasticJob train together")
+	}
+	if p.MaxRestarts != nil {
+		c.report("spec.elasticPolicy.maxRestarts", "is ignored: each change of size can end the workers, so that torchrun may restart them often. Set PET_MAX_RESTARTS in the pods to limit it")
+	}
+	var config []string
+	for _, one := range p.Config {
+		config = append(config, one.Key+"="+one.Value)
+	}
+	c.variable("PET_RDZV_CONF", strings.Join(config, ","))
+}
+
+// whole returns a number of processes as torchrun reads it.
+func whole(n *intstr.IntOrString) string {
+	if n == nil {
+		return ""
+	}
+	return n.String()
+}
+
+// variable sets an environment variable of torchrun, unless a container has it.
+func (c *converter) variable(name, value string) {
+	if value == "" {
+		return
+	}
+	containers := c.spec.Template.Spec.Containers
+	for i := range containers {
+		if !slices.ContainsFunc(containers[i].Env, func(v corev1.EnvVar) bool { return v.Name == name }) {
+			containers[i].Env = append(containers[i].Env, corev1.EnvVar{Name: name, Value: value})
+		}
+	}
+}
+
+// finish returns the ElasticJob, and reports what is not converted.
+func (c *converter) finish(h *header, report document.Report) (*v1alpha1.ElasticJob, governance.FieldErrors) {
+	e, more := manifest.NewElasticJob(h.Metadata, c.spec, c.path)
+	c.problems = append(c.problems, more...)
+	for i, container := range e.Spec.Template.Spec.Containers {
+		c.launcher(i, append(slices.Clone(container.Command), container.Args...))
+	}
+	if len(report.Opaque) > 0 {
+		names := slices.Clone(report.Opaque)
+		for i := range names {
+			names[i] = strings.TrimPrefix(strings.TrimPrefix(names[i], c.path), ".")
+		}
+		slices.Sort(names)
+		verb := "have"
+		if len(names) == 1 {
+			verb = "has"
+		}
+		c.problems.Addf(c.path, "%s %s no equivalent in an ElasticJob", strings.Join(names, ", "), verb)
+	}
+	return e, append(c.problems, report.Unreported(manifest.CheckElasticJob(e, c.path))...)
+}
+
+// launcher reports arguments that do not work in an ElasticJob.
+func (c *converter) launcher(container int, words []string) {
+	path := fmt.Sprintf("spec.template.spec.containers[%d]", container)
+	has := func(text string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, text) })
+	}
+	switch {
+	case has("hyperpodrun"):
+		c.report(path, "runs hyperpodrun, which needs HyperPod's operator: run torchrun, without --nnodes and --rdzv-backend")
+	case has("--nnodes") && !has("PET_NNODES"):
+		c.report(path, "sets --nnodes, which replaces the minimum and the maximum: remove it")
+	}
+}
