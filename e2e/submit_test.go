@@ -160,6 +160,68 @@ spec:
 			})
 			open(t, page, "/tasks/hyperpod-ns-"+team+"/elasticjob/"+name)
 			must(t, expect.Locator(page.Locator("#task")).ToContainText("4 GPUs"))
+			status, text := fetch(t, scientist, console(t)+"/tasks/hyperpod-ns-"+team+"/elasticjob/"+name+"/yaml")
+			if out, err := c.TryKubectl(text, "apply", "--dry-run=server", "-f", "-", "-o", "jsonpath={.metadata.generation}"); status != http.StatusOK || err != nil || !strings.HasSuffix(out, "1") { // after kubectl's warning
+				t.Errorf("its YAML applied again: got generation %s (%v, status %d), want 1\n%s", out, err, status, text)
+			}
+		})
+	}
+}
+
+// TestSubmitManifest pastes a HyperPodPyTorchJob on the page of a team and submits the
+// ElasticJob that it becomes, with and without JavaScript.
+func TestSubmitManifest(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Get(t)
+	team := clustertest.Name("manifest")
+	deleteTeamAtEnd(t, team)
+	scientist := user(t, console(t), "ada")
+	c.Apply(t, `
+apiVersion: kuota.dev/v1alpha1
+kind: ComputeAllocation
+metadata: {name: `+team+`}
+spec:
+  quota: [{instanceType: ml.p5.48xlarge, accelerators: 4}]
+  sharing: {strategy: DontLend}
+  members: [{kind: Group, name: vision-team}]
+`)
+	waitForQueues(t, c, team)
+	waitForSubmitForm(t, scientist, team)
+	for name, script := range map[string]bool{"with-script": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			page := visitSignedOut(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: playwright.Bool(script)}, "status of 422")
+			must(t, page.Context().AddCookies(cookiesOf(t, scientist, console(t))))
+			open(t, page, "/teams/"+team)
+			must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Submit from a manifest"}).Click())
+			read := func(text string) {
+				t.Helper()
+				must(t, page.Locator("#text").Fill(text))
+				must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Read"}).Click())
+			}
+			job := `
+apiVersion: sagemaker.amazonaws.com/v1
+kind: HyperPodPyTorchJob
+metadata: {name: ` + name + `}
+spec:
+  elasticPolicy: {minReplicas: 1, maxReplicas: 2, replicaIncrementStep: STEP, scalingTimeoutInSeconds: 0}
+  runPolicy: {cleanPodPolicy: None}
+  replicaSpecs:
+  - name: worker
+    template: {spec: {containers: [{name: train, image: "example.com/train:1", resources: {requests: {nvidia.com/gpu: 1, cpu: 24, memory: 256Gi}, limits: {nvidia.com/gpu: 1}}}]}}
+`
+			read(strings.Replace(job, "STEP", "3", 1))
+			must(t, expect.Locator(page.Locator("#manifest-wrong")).ToContainText("steps of 3 from 1 do not reach 2; use 1"))
+			read(strings.Replace(job, "STEP", "1", 1))
+			must(t, expect.Locator(page.Locator("#verdict")).ToContainText("It would be admitted now."))
+			must(t, expect.Locator(page.Locator("[data-effect=growth]")).ToContainText("its maximum of 2 pods now"))
+			must(t, expect.Locator(page.Locator("#manifest-not-imported")).ToContainText("spec.runPolicy.cleanPodPolicy"))
+			must(t, expect.Locator(page.Locator("#manifest-elasticjob")).ToContainText("kind: ElasticJob"))
+			if script {
+				checkAppearance(t, page, "manifest")
+			}
+			must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Submit"}).Click())
+			must(t, expect.Page(page).ToHaveURL(regexp.MustCompile("/tasks/hyperpod-ns-"+team+"/elasticjob/"+name+"$")))
+			must(t, expect.Locator(page.Locator("h1")).ToHaveText(name))
 		})
 	}
 }

@@ -44,6 +44,7 @@ func TestRoutes(t *testing.T) {
 		"GET /tasks/:namespace/:kind/:name/scaling.csv": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/scaling.csv": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name/yaml": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/yaml": webtest.SignedIn,
 		"GET /teams/:team": webtest.SignedIn, "HEAD /teams/:team": webtest.SignedIn, "POST /teams/:team": webtest.SignedIn,
+		"GET /teams/:team/manifest": webtest.SignedIn, "HEAD /teams/:team/manifest": webtest.SignedIn, "POST /teams/:team/manifest": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name/stop": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/stop": webtest.SignedIn, "POST /tasks/:namespace/:kind/:name/stop": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name/resume": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/resume": webtest.SignedIn, "POST /tasks/:namespace/:kind/:name/resume": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name/front": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/front": webtest.SignedIn, "POST /tasks/:namespace/:kind/:name/front": webtest.SignedIn,

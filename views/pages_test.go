@@ -48,7 +48,7 @@ func TestEveryPageIsSound(t *testing.T) {
 		"form, imported":                 AllocationPage(sampleImported()),
 		"action":                         Action(sampleAction()),
 		"action, not possible":           Action(ActionPage{Chrome: sampleChrome("Stop: train", "tasks"), UpLabel: "train", UpURL: "/x", Obstacle: hostile, Alternatives: []ActionButton{{Label: "Stop it", URL: "/y"}}}),
-		"task, with actions":             Task(TaskPage{Chrome: sampleChrome("train", "tasks"), Name: "train", Notice: "Stopped.", YAMLURL: "/y", Actions: &TaskActions{Buttons: []ActionButton{{Label: "Stop", URL: "/s"}, {Label: "Delete", URL: "/d", Danger: true}}, Missing: "Not for you: delete."}}),
+		"task, with actions":             Task(TaskPage{Chrome: sampleChrome("train", "tasks"), Name: "train", Notice: "Stopped.", YAMLURL: "/y", YAMLTitle: "Workload as YAML", Actions: &TaskActions{Buttons: []ActionButton{{Label: "Stop", URL: "/s"}, {Label: "Delete", URL: "/d", Danger: true}}, Missing: "Not for you: delete."}}),
 		"delete":                         AllocationDeletePage(sampleDelete()),
 		"delete, nothing runs":           AllocationDeletePage(AllocationDelete{Chrome: sampleChrome("Delete vision", "policies"), Team: "vision", Action: "/x", CancelURL: "/y"}),
 		"dashboard":                      Dashboard(sampleDashboard()),

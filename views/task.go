@@ -26,6 +26,7 @@ type TaskPage struct {
 	Pods            *Pods // nil for none
 	KueueMessages   []KueueMessage
 	YAMLURL         string       // empty without a Workload
+	YAMLTitle       string       // of the link to it
 	Actions         *TaskActions // nil for none
 	Notice          string       // confirmation of an action; empty for none
 }

@@ -14,6 +14,22 @@ type TeamPage struct {
 	NoForm        string      // why there is no form; empty if there is one
 	Form          *SubmitForm // nil without permission
 	Manifests     SubmitManifests
+	ManifestURL   string // the page that submits a task from a manifest
+}
+
+// ManifestPage submits an elastic task from a manifest.
+type ManifestPage struct {
+	Chrome
+	Team, TeamURL, Action string
+	RequestID             string // as of SubmitForm
+	Resumed               bool   // whether the text was kept while the user signed in again
+	Failure               string // why it failed as a whole; empty for none
+	Text                  TextField
+	Name                  string
+	YAML                  string   // of the elastic task that was read; empty for none
+	NotImported           []string // parts of the text
+	Wrong                 []string // why the task cannot be submitted
+	Verdict               *SubmitVerdict
 }
 
 // SubmitForm is the form that submits a task. With its verdict and manifests it is

@@ -43,8 +43,16 @@ type Submitted struct {
 func (s *Service) Submit(ctx context.Context, user governance.User, t Team, r Request, form string) (Submitted, error) {
 	plan, wrong := t.Complete(r)
 	if len(wrong) > 0 {
-		return Submitted{}, &governance.Error{Kind: governance.Invalid, Op: "submit task", Message: "Some values are not valid.", Fields: wrong}
+		return Submitted{}, invalid(wrong)
 	}
+	return s.submit(ctx, user, plan, form)
+}
+
+func invalid(wrong []governance.FieldError) error {
+	return &governance.Error{Kind: governance.Invalid, Op: "submit task", Message: "Some values are not valid.", Fields: wrong}
+}
+
+func (s *Service) submit(ctx context.Context, user governance.User, plan Plan, form string) (Submitted, error) {
 	limited, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	job, err := s.create(limited, user, plan, form)
@@ -104,7 +112,7 @@ func (s *Service) create(ctx context.Context, user governance.User, p Plan, form
 	}
 	err = writer.Create(ctx, job)
 	if !apierrors.IsAlreadyExists(err) {
-		return job, translate(err, p.Kind())
+		return job, translate(err, p)
 	}
 	existing := &metav1.PartialObjectMetadata{}
 	existing.SetGroupVersionKind(job.GetObjectKind().GroupVersionKind())
@@ -147,7 +155,8 @@ var formFields = []struct{ prefix, field string }{
 }
 
 // translate translates an error of the API server or of admission to a governance.Error.
-func translate(err error, kind Kind) error {
+// The paths are those of the form, or those of a manifest that was read.
+func translate(err error, p Plan) error {
 	if err == nil {
 		return nil
 	}
@@ -157,7 +166,7 @@ func translate(err error, kind Kind) error {
 		var ours *governance.Error
 		if errors.As(err, &ours) && ours.Kind == governance.Forbidden {
 			ours.Message = "You cannot submit tasks to this team. Ask an admin to add you as a member."
-			if kind == ElasticJob {
+			if p.Elastic != nil {
 				ours.Message = "You cannot submit elastic tasks to this team: you have no permission to create elasticjobs in its namespace. Ask an admin to add you as a member."
 			}
 			if _, limit, found := strings.Cut(ours.Err.Error(), "exceeded quota: "); found {
@@ -167,6 +176,9 @@ func translate(err error, kind Kind) error {
 		return err
 	}
 	for i := range wrong {
+		if p.read != nil {
+			continue
+		}
 		path := ""
 		for _, f := range formFields {
 			if strings.HasPrefix(wrong[i].Path, f.prefix) {

@@ -3,12 +3,14 @@ package submit_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/imports"
 	"kuota.dev/kuota/governance/manifest"
 	"kuota.dev/kuota/governance/submit"
 
@@ -80,6 +82,47 @@ func TestSubmitElastic(t *testing.T) {
 	}
 	if text := auditLog.String(); !strings.Contains(text, "name=grows") {
 		t.Errorf("got the audit log %s", text)
+	}
+}
+
+// A job of HyperPod is checked and submitted as the ElasticJob that it becomes.
+func TestSubmitImportedJob(t *testing.T) {
+	w := setup(t, 32)
+	team := w.plan(t, "any", 1, 1).Team
+	text, err := os.ReadFile("../trainingjobs/testdata/hyperpod.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := imports.Read(text)
+	if len(read.Objects) != 1 {
+		t.Fatalf("got %+v", read)
+	}
+	e := read.Objects[0].ElasticJob
+	if _, _, wrong := team.PlanElasticJob(e); len(wrong) != 1 || !strings.Contains(wrong[0].Message, "training-priority") {
+		t.Errorf("got %v, want an error about the priority class", wrong)
+	}
+	delete(e.Labels, manifest.ClassLabel)
+	plan, changed, wrong := team.PlanElasticJob(e)
+	if len(wrong) > 0 || len(changed) != 2 { // namespace and queue
+		t.Fatalf("got %v, changed %v", wrong, changed)
+	}
+	if v := w.check(t, plan); v.Outcome != submit.Starts || v.Reach != 2 { // there are two nodes
+		t.Errorf("got %s up to %d pods, want %s up to 2", v.Outcome, v.Reach, submit.Starts)
+	}
+	done, err := w.SubmitElasticJob(t.Context(), w.member, team, e, "form-llama")
+	if err != nil || done.Kind != submit.ElasticJob {
+		t.Fatalf("got %+v, %v", done, err)
+	}
+	var job v1alpha1.ElasticJob
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: team.Namespace, Name: "llama"}, &job); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(e.Spec.ElasticPolicy, job.Spec.ElasticPolicy); diff != "" || job.Spec.Template.Spec.Volumes[0].EmptyDir == nil {
+		t.Errorf("policy (-want +got):\n%s", diff)
+	}
+	e.Name, e.Spec.Template.Spec.Containers[0].Name = "no-container-name", ""
+	if _, err := w.SubmitElasticJob(t.Context(), w.member, team, e, "form-bad"); governance.KindOf(err) != governance.Invalid || !strings.Contains(err.Error(), "spec.template") {
+		t.Errorf("without a container's name: got %v, want an error at spec.template", err)
 	}
 }
 

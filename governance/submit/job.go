@@ -32,7 +32,8 @@ type Plan struct {
 	Request
 	Team         Team
 	QueuePool    QueuePool
-	PodResources quota.Resources // of each pod; without zero amounts
+	PodResources quota.Resources      // of each pod; without zero amounts
+	read         *v1alpha1.ElasticJob // that the request is read from; nil if it was typed
 }
 
 // meta returns the metadata of all kinds: labels name the queue and the priority class.
@@ -68,6 +69,9 @@ func (p Plan) object() client.Object {
 
 // ElasticJob returns the ElasticJob of an elastic plan.
 func (p Plan) ElasticJob() *v1alpha1.ElasticJob {
+	if p.read != nil {
+		return p.read.DeepCopy()
+	}
 	return &v1alpha1.ElasticJob{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ElasticJobKind},
 		ObjectMeta: p.meta(),

@@ -132,7 +132,10 @@ func (s *Service) reach(ctx context.Context, p Plan) (largest int32, err error) 
 // that is enough.
 func (p Plan) proposal(minPods int32) queries.Proposal {
 	class, _ := p.Team.class(p.Class)
-	template := p.Job().Spec.Template
+	template := p.template("main", "")
+	if p.read != nil {
+		template = p.read.Spec.Template
+	}
 	return queries.Proposal{
 		Namespace: p.Team.Namespace, Queue: p.Team.Queue, Priority: class.Priority,
 		PodSets: []explain.PodSet{{Name: "main", Count: p.Pods, MinCount: minPods, Requests: tasks.PodRequests(&template.Spec), Spec: &template.Spec}},

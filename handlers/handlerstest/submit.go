@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/submit"
@@ -13,15 +14,16 @@ import (
 
 // SubmitBackend records submitted tasks.
 type SubmitBackend struct {
-	Reader    bool // may submit nothing
-	Hidden    bool // may not see the team
-	Failure   error
-	Trial     *queries.Trial
-	Verdict   submit.Verdict
-	TakenName string
-	Unlisted  bool
-	Submitted []submit.Request
-	Forms     []string
+	Reader      bool // may submit nothing
+	Hidden      bool // may not see the team
+	Failure     error
+	Trial       *queries.Trial
+	Verdict     submit.Verdict
+	TakenName   string
+	Unlisted    bool
+	Submitted   []submit.Request
+	ElasticJobs []*v1alpha1.ElasticJob
+	Forms       []string
 }
 
 func (d *SubmitBackend) Team(context.Context, governance.User, string) (submit.Team, error) {
@@ -66,6 +68,18 @@ func (d *SubmitBackend) Submit(_ context.Context, _ governance.User, t submit.Te
 	}
 	d.Submitted, d.Forms = append(d.Submitted, r), append(d.Forms, form)
 	return submit.Submitted{Kind: r.Kind(), Namespace: "hyperpod-ns-vision", Name: r.Name, Listed: !d.Unlisted}, nil
+}
+
+func (d *SubmitBackend) SubmitElasticJob(_ context.Context, _ governance.User, t submit.Team, e *v1alpha1.ElasticJob, form string) (submit.Submitted, error) {
+	if d.Failure != nil {
+		return submit.Submitted{}, d.Failure
+	}
+	plan, _, wrong := t.PlanElasticJob(e)
+	if len(wrong) > 0 {
+		return submit.Submitted{}, &governance.Error{Kind: governance.Invalid, Message: "Some values are not valid.", Fields: wrong}
+	}
+	d.ElasticJobs, d.Forms = append(d.ElasticJobs, plan.ElasticJob()), append(d.Forms, form)
+	return submit.Submitted{Kind: submit.ElasticJob, Namespace: t.Namespace, Name: e.Name, Listed: !d.Unlisted}, nil
 }
 
 func (d *SubmitBackend) Taken(_ submit.Team, _ submit.Kind, name string) bool {

@@ -78,13 +78,19 @@ func (h *Pages) deletedURL(c echo.Context) string {
 	return below(c, "")
 }
 
-// taskYAML answers GET …/yaml: the Workloads of a task as a file.
+func isElasticJob(kind string) bool { return strings.EqualFold(kind, v1alpha1.ElasticJobKind) }
+
+// taskYAML answers GET …/yaml: the Workloads of a task as a file, or its ElasticJob.
 func (h *Pages) taskYAML(c echo.Context) error {
 	text, err := h.Tasks.YAML(c.Request().Context(), console.UserOf(c), c.Param("namespace"), c.Param("kind"), c.Param("name"), c.QueryParam("uid"))
 	if err != nil {
 		return err
 	}
-	return console.YAMLFile(c, "workload", text)
+	name := "workload"
+	if isElasticJob(c.Param("kind")) {
+		name = c.Param("name")
+	}
+	return console.YAMLFile(c, name, text)
 }
 
 // below returns an address below the page of the requested task.
@@ -115,7 +121,7 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 		Actions: offered, UID: d.UID, Notice: doneNotice(actions.Action(c.QueryParam("done")), d),
 		Name: d.Name, Team: format.OrDash(d.Team), Namespace: d.Namespace,
 		Status: views.Status{Tone: tones[d.State], Label: stateWords(d, now)},
-		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"),
+		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"), YAMLTitle: "Workload as YAML",
 		Why: WhyOf(d), Timeline: lifeLines(life, d.State, poolsOf(d), false), TimelineGap: incompleteNote(d, life), TimelineNote: "since this console started", Pods: pods(d),
 	}
 	may, err := h.May(ctx, console.UserOf(c))
@@ -128,7 +134,10 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 	if recorded && page.TimelineGap == "" {
 		page.TimelineNote = ""
 	}
-	if d.NoWorkload {
+	switch {
+	case isElasticJob(d.Kind):
+		page.YAMLTitle = "ElasticJob as YAML"
+	case d.NoWorkload:
 		page.YAMLURL = ""
 	}
 	if d.Team != "" {

@@ -26,5 +26,6 @@ func (h *Pages) Register(s *web.Server) {
 	s.Page(urls.TeamsCSV, h.Handler(h.teamsCSV))
 	s.Events(urls.TeamPrefix+":team/events", h.Handler(h.teamEvents(s)))
 	s.Page(urls.TeamPrefix+":team/usage.csv", h.Handler(h.teamUsageCSV))
+	s.Form(urls.TeamPrefix+":team/manifest", h.Handler(h.Writing(h.manifest(s))), h.Handler(h.Writing(h.submitManifest)))
 	s.Form(urls.TeamPrefix+":team", h.Handler(h.team(s)), h.Handler(h.Writing(h.submitTask)))
 }

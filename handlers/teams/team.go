@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
@@ -23,6 +24,8 @@ type Submit interface {
 	Check(ctx context.Context, user governance.User, p submit.Plan) (submit.Verdict, error)
 	Verify(ctx context.Context, user governance.User, p submit.Plan) (submit.Verdict, error)
 	Submit(ctx context.Context, user governance.User, t submit.Team, r submit.Request, form string) (submit.Submitted, error)
+	// SubmitElasticJob is Submit for a job that was read from a manifest.
+	SubmitElasticJob(ctx context.Context, user governance.User, t submit.Team, e *v1alpha1.ElasticJob, form string) (submit.Submitted, error)
 	// Taken reports whether a task of that kind has that name already.
 	Taken(t submit.Team, kind submit.Kind, name string) bool
 }
@@ -77,17 +80,23 @@ func (h *Pages) submitTask(c echo.Context) error {
 		return h.renderTeam(c, http.StatusUnprocessableEntity, t, form, nil)
 	}
 	done, err := h.Submit.Submit(c.Request().Context(), console.UserOf(c), t, request, form.id)
-	switch {
-	case err != nil:
+	if err != nil {
 		return h.refuseTask(c, t, form, err)
-	case !done.Listed:
-		query := url.Values{"submitted": {done.Name}}
-		if done.Kind == submit.ElasticJob {
-			query.Set("elastic", "true")
-		}
-		return c.Redirect(http.StatusSeeOther, urls.Team(t.Name)+"?"+query.Encode())
 	}
-	return c.Redirect(http.StatusSeeOther, urls.TaskOf(done.Namespace, string(done.Kind), done.Name))
+	return redirectToTask(c, t, done)
+}
+
+// redirectToTask opens the page of a submitted task, or that of the team if the task is
+// not listed yet.
+func redirectToTask(c echo.Context, t submit.Team, done submit.Submitted) error {
+	if done.Listed {
+		return c.Redirect(http.StatusSeeOther, urls.TaskOf(done.Namespace, string(done.Kind), done.Name))
+	}
+	query := url.Values{"submitted": {done.Name}}
+	if done.Kind == submit.ElasticJob {
+		query.Set("elastic", "true")
+	}
+	return c.Redirect(http.StatusSeeOther, urls.Team(t.Name)+"?"+query.Encode())
 }
 
 // refuseTask shows the form again, as typed, with the reason why the task was not
@@ -109,7 +118,7 @@ func (h *Pages) renderTeam(c echo.Context, status int, t submit.Team, form submi
 	case web.WantsFragment(c):
 		return web.Render(c, status, views.SubmitFormBody(view))
 	case t.MaySubmit:
-		page.Form = &view
+		page.Form, page.ManifestURL = &view, urls.TeamManifest(t.Name)
 	default:
 		page.Manifests, page.NoForm = view.Manifests, h.noForm(t)
 	}

@@ -25,14 +25,14 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 	switch v.Outcome {
 	case submit.Starts:
 		said.Tone, said.Headline = "ok", "It would be admitted now."
-		said.Text = fmt.Sprintf("There is quota for all of it: %s of %s.", eachWords(p), p.QueuePool.Name)
+		said.Text = fmt.Sprintf("There is quota for all of it: %s.", ofPool(p))
 		if v.Partial {
 			said.Headline = "It would be admitted now, with fewer pods."
 			said.Text = fmt.Sprintf("There is quota for %d of its %d pods. The others start when pods of it end.", v.Pods, p.Pods)
 		}
 		said.Steps, said.Changes = nil, nil
 		if p.Elastic != nil {
-			said.Text = fmt.Sprintf("There is quota for its minimum: %s of %s.", eachWords(p), p.QueuePool.Name)
+			said.Text = fmt.Sprintf("There is quota for its minimum: %s.", ofPool(p))
 			said.Growth = growthWords(v, p)
 		}
 	case submit.Preempts:
@@ -138,9 +138,22 @@ func growthWords(v submit.Verdict, p submit.Plan) string {
 	return fmt.Sprintf("It could grow to %s now%s.", size, after)
 }
 
+// ofPool describes the pods of a plan, with their pool if it is known.
+func ofPool(p submit.Plan) string {
+	if p.QueuePool.Name == "" {
+		return eachWords(p)
+	}
+	return eachWords(p) + " of " + p.QueuePool.Name
+}
+
 // eachWords describes the pods of a plan with their requests.
 func eachWords(p submit.Plan) string {
-	if p.Pods == 1 {
+	switch {
+	case len(p.PodResources) == 0 && p.Pods == 1:
+		return "1 pod without requests"
+	case len(p.PodResources) == 0:
+		return fmt.Sprintf("%s pods without requests", format.Thousands(int64(p.Pods)))
+	case p.Pods == 1:
 		return "1 pod with " + format.Amounts(p.PodResources)
 	}
 	return fmt.Sprintf("%s pods with %s each", format.Thousands(int64(p.Pods)), format.Amounts(p.PodResources))

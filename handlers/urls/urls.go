@@ -96,6 +96,9 @@ const TeamPrefix = "/teams/"
 // Team returns the page of a team.
 func Team(team string) string { return TeamPrefix + url.PathEscape(team) }
 
+// TeamManifest returns the page that submits a task from a manifest.
+func TeamManifest(team string) string { return Team(team) + "/manifest" }
+
 // TaskOf is Task for a task that may not be listed yet.
 func TaskOf(namespace, kind, name string) string {
 	return strings.Join([]string{Tasks, url.PathEscape(namespace), url.PathEscape(strings.ToLower(kind)), url.PathEscape(name)}, "/")

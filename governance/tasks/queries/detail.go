@@ -6,7 +6,9 @@ import (
 	"fmt"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/manifest"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"
@@ -115,7 +117,7 @@ func (s *Service) find(ctx context.Context, user governance.User, namespace, kin
 }
 
 // YAML reads the Workloads of a task from the API server, as user, the newest
-// first.
+// first. Of an elastic task it reads the ElasticJob, as kubectl applies it.
 func (s *Service) YAML(ctx context.Context, user governance.User, namespace, kind, name, uid string) (string, error) {
 	_, t, err := s.find(ctx, user, namespace, kind, name, uid)
 	if err != nil {
@@ -124,6 +126,13 @@ func (s *Service) YAML(ctx context.Context, user governance.User, namespace, kin
 	reader, err := s.Cluster.ReaderAs(user)
 	if err != nil {
 		return "", err
+	}
+	if t.Kind == v1alpha1.ElasticJobKind {
+		var e v1alpha1.ElasticJob
+		if err := reader.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Name}, &e); err != nil {
+			return "", cluster.Translate("read task", err)
+		}
+		return manifest.ElasticJobYAML(&e), nil
 	}
 	text := ""
 	for _, part := range t.Parts {

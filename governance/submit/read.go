@@ -1,0 +1,88 @@
+package submit
+
+import (
+	"context"
+	"fmt"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+)
+
+// PlanElasticJob plans an ElasticJob that was read from a manifest, in the team's
+// namespace and queue. changed are the values that the team's replace. If the job is
+// invalid it returns no Plan but all errors; their paths are those of the ElasticJob.
+func (t Team) PlanElasticJob(e *v1alpha1.ElasticJob) (p Plan, changed, wrong []governance.FieldError) {
+	e = e.DeepCopy()
+	replace := func(path string, value *string, by string) {
+		if *value != "" && *value != by {
+			changed = append(changed, governance.FieldError{Path: path, Message: fmt.Sprintf("is %s; the team's %s is used", *value, by)})
+		}
+		*value = by
+	}
+	queue := e.Labels[manifest.QueueLabel]
+	replace("metadata.namespace", &e.Namespace, t.Namespace)
+	replace("metadata.labels["+manifest.QueueLabel+"]", &queue, t.Queue)
+	if e.Labels == nil {
+		e.Labels = map[string]string{}
+	}
+	e.Labels[manifest.QueueLabel] = queue
+
+	wrong = manifest.CheckElasticJob(e, "")
+	class := e.Labels[manifest.ClassLabel]
+	if _, ok := t.class(class); !ok {
+		wrong = append(wrong, governance.FieldError{Path: "metadata.labels[" + manifest.ClassLabel + "]", Message: noClass(class, t)})
+	}
+	if len(wrong) > 0 {
+		return Plan{}, changed, wrong
+	}
+	spec := &e.Spec.Template.Spec
+	policy := e.Spec.ElasticPolicy
+	p = Plan{
+		Request:   Request{Name: e.Name, Class: class, Pods: policy.MinReplicas, Image: spec.Containers[0].Image, Elastic: &policy},
+		Team:      t,
+		QueuePool: t.selected(spec.NodeSelector), PodResources: quota.Resources{}, read: e,
+	}
+	p.Pool = p.QueuePool.Name
+	for name, amount := range tasks.PodRequests(spec) {
+		if catalog.IsQuotaResource(name) && amount > 0 {
+			p.PodResources[name] = amount
+		}
+	}
+	return p, changed, nil
+}
+
+// selected returns the only pool of the team that pods with this node selector can run in;
+// the zero value if several or none are.
+func (t Team) selected(nodes map[string]string) (only QueuePool) {
+	found := 0
+	for _, pool := range t.Pools {
+		matches := true
+		for label, value := range pool.NodeSelector {
+			if selected, ok := nodes[label]; ok && selected != value {
+				matches = false
+			}
+		}
+		if matches {
+			only = pool
+			found++
+		}
+	}
+	if found != 1 {
+		return QueuePool{}
+	}
+	return only
+}
+
+// SubmitElasticJob creates an ElasticJob that was read from a manifest, as Submit does.
+// The paths of errors are those of the ElasticJob.
+func (s *Service) SubmitElasticJob(ctx context.Context, user governance.User, t Team, e *v1alpha1.ElasticJob, form string) (Submitted, error) {
+	plan, _, wrong := t.PlanElasticJob(e)
+	if len(wrong) > 0 {
+		return Submitted{}, invalid(wrong)
+	}
+	return s.submit(ctx, user, plan, form)
+}

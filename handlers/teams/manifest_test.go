@@ -1,0 +1,128 @@
+package teams_test
+
+import (
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/handlers/handlerstest"
+	"kuota.dev/kuota/views/htmlcheck"
+
+	"github.com/PuerkitoBio/goquery"
+)
+
+func hyperPodJob(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("../../governance/trainingjobs/testdata/hyperpod.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// post sends a form, and returns the response with its page.
+func post(t *testing.T, address string, values url.Values) (*http.Response, *goquery.Document) {
+	t.Helper()
+	response, err := handlerstest.Client.PostForm(address, values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	page, err := goquery.NewDocumentFromReader(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, page
+}
+
+// A HyperPodPyTorchJob is read, shown as the ElasticJob that it becomes with what is not
+// imported, and submitted.
+func TestSubmitManifest(t *testing.T) {
+	d := &handlerstest.Backend{}
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+"/teams/vision")
+	to := page.Find("a:contains('Submit from a manifest')").AttrOr("href", "")
+	_, page = handlerstest.Get(t, address+to)
+	htmlcheck.Page(t, page)
+	id := page.Find("[name=request-id]").AttrOr("value", "")
+	typed := url.Values{"request-id": {id}, "action": {"read"}, "text": {strings.Replace(hyperPodJob(t), "namespace: hyperpod-ns-vision", "namespace: elsewhere", 1)}}
+	response, page := post(t, address+to, typed)
+	htmlcheck.Page(t, page)
+	if response.StatusCode != http.StatusOK || len(d.SubmitBackend.ElasticJobs) != 0 {
+		t.Fatalf("%s, and %v was submitted", response.Status, d.SubmitBackend.ElasticJobs)
+	}
+	for selector, texts := range map[string][]string{
+		"#verdict":               {"It would be admitted now.", "There is quota for its minimum: 2 pods with 8 GPUs"},
+		"#manifest-elasticjob":   {"kind: ElasticJob", "namespace: hyperpod-ns-vision", "maxReplicas: 8", "mountPath: /dev/shm"},
+		"#manifest-not-imported": {"hyperpodrun", "spec.runPolicy.cleanPodPolicy", "metadata.namespace: is elsewhere; the team's hyperpod-ns-vision is used"},
+		"#text":                  {"HyperPodPyTorchJob"},
+	} {
+		for _, want := range texts {
+			if got := page.Find(selector).Text(); !strings.Contains(got, want) {
+				t.Errorf("%s lacks %q: %s", selector, want, got)
+			}
+		}
+	}
+	typed.Set("action", "save")
+	response, _ = post(t, address+to, typed)
+	if at := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther || at != "/tasks/hyperpod-ns-vision/elasticjob/llama" || d.SubmitBackend.Forms[0] != id || id == "" {
+		t.Errorf("%s to %q, of the forms %v", response.Status, at, d.SubmitBackend.Forms)
+	}
+	if e := d.SubmitBackend.ElasticJobs[0]; e.Namespace != "hyperpod-ns-vision" || e.Spec.ElasticPolicy.MaxReplicas != 8 {
+		t.Errorf("got %+v", e)
+	}
+}
+
+// A text that cannot be submitted is kept, with the reasons.
+func TestSubmitManifestRefused(t *testing.T) {
+	const elastic = "apiVersion: kuota.dev/v1alpha1\nkind: ElasticJob\nmetadata: {name: NAME}\nspec: {elasticPolicy: {minReplicas: 1, maxReplicas: 4, replicaIncrementStep: STEP}, template: {spec: {containers: [{name: a, image: a}]}}}\n"
+	job := func(name, step string) string {
+		return strings.NewReplacer("NAME", name, "STEP", step).Replace(elastic)
+	}
+	for name, tc := range map[string]struct {
+		text       string
+		failure    error
+		wantStatus int
+		want       []string
+	}{
+		"nothing":            {text: "", wantStatus: 422, want: []string{"Paste a text"}},
+		"no task":            {text: "kind: Job\napiVersion: batch/v1", wantStatus: 422, want: []string{"has no elastic task", `is "batch/v1"`}},
+		"broken":             {text: "{", wantStatus: 422, want: []string{"has no elastic task", "not valid"}},
+		"an allocation":      {text: "apiVersion: kuota.dev/v1alpha1\nkind: ComputeAllocation\nmetadata: {name: vision}\nspec: {}", wantStatus: 422, want: []string{"admins import it under Policies"}},
+		"steps that miss":    {text: job("train", "2"), wantStatus: 422, want: []string{"spec.elasticPolicy.replicaIncrementStep: steps of 2 from 1 do not reach 4; use 1 or 3"}},
+		"no name":            {text: job("''", "1"), wantStatus: 422, want: []string{"is missing: use lower-case letters"}},
+		"a second task":      {text: job("one", "1") + "---\n" + job("two", "1"), wantStatus: 200, want: []string{"Elastic task two was not read"}},
+		"refused by servers": {text: job("train", "1"), failure: &governance.Error{Kind: governance.Invalid, Message: "The API server refused it.", Fields: []governance.FieldError{{Path: "spec.template", Message: "no"}}}, wantStatus: 422, want: []string{"The API server refused it.", "spec.template: no"}},
+		"another class":      {text: strings.Replace(job("train", "1"), "name: train", "name: train, labels: {kueue.x-k8s.io/priority-class: none}", 1), wantStatus: 422, want: []string{"there is no priority class none"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &handlerstest.Backend{}
+			address := handlerstest.Serve(t, d) + "/teams/vision/manifest"
+			action := "read"
+			if d.SubmitBackend.Failure = tc.failure; tc.failure != nil {
+				action = "save"
+			}
+			response, page := post(t, address, url.Values{"request-id": {"1"}, "action": {action}, "text": {tc.text}})
+			htmlcheck.Page(t, page)
+			if response.StatusCode != tc.wantStatus || len(d.SubmitBackend.ElasticJobs) != 0 {
+				t.Errorf("%s, and %v was submitted", response.Status, d.SubmitBackend.ElasticJobs)
+			}
+			if got := strings.TrimSpace(page.Find("#text").Text()); got != strings.TrimSpace(tc.text) {
+				t.Errorf("the text became %q", got)
+			}
+			for _, want := range tc.want {
+				if got := page.Find("main").Text(); !strings.Contains(got, want) {
+					t.Errorf("%q lacks %q", strings.Join(strings.Fields(got), " "), want)
+				}
+			}
+		})
+	}
+	d := &handlerstest.Backend{}
+	d.SubmitBackend.Reader = true
+	if response, _ := handlerstest.Get(t, handlerstest.Serve(t, d)+"/teams/vision/manifest"); response.StatusCode != http.StatusForbidden {
+		t.Errorf("a reader gets %s", response.Status)
+	}
+}
