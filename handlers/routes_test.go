@@ -49,6 +49,7 @@ func TestRoutes(t *testing.T) {
 		"GET /tasks/:namespace/:kind/:name/resume": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/resume": webtest.SignedIn, "POST /tasks/:namespace/:kind/:name/resume": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name/front": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/front": webtest.SignedIn, "POST /tasks/:namespace/:kind/:name/front": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name/class": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/class": webtest.SignedIn, "POST /tasks/:namespace/:kind/:name/class": webtest.SignedIn,
+		"GET /tasks/:namespace/:kind/:name/resize": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/resize": webtest.SignedIn, "POST /tasks/:namespace/:kind/:name/resize": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name/delete": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/delete": webtest.SignedIn, "POST /tasks/:namespace/:kind/:name/delete": webtest.SignedIn,
 		"GET /policies/allocations/:name/hold": webtest.SignedIn, "HEAD /policies/allocations/:name/hold": webtest.SignedIn, "POST /policies/allocations/:name/hold": webtest.SignedIn,
 		"GET /policies/allocations/:name/resume": webtest.SignedIn, "HEAD /policies/allocations/:name/resume": webtest.SignedIn, "POST /policies/allocations/:name/resume": webtest.SignedIn,
