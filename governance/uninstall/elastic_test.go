@@ -3,7 +3,6 @@ package uninstall_test
 import (
 	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"path/filepath"
 	"strings"
@@ -17,7 +16,6 @@ import (
 	"kuota.dev/kuota/governance/elastic"
 	"kuota.dev/kuota/governance/reconcile"
 	"kuota.dev/kuota/governance/tasks/queries"
-	"kuota.dev/kuota/governance/uninstall"
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -94,47 +92,37 @@ func waitNoCRD(t *testing.T, c *clustertest.Cluster) {
 	})
 }
 
-// Deleting the CRD of ElasticJobs leaves their pods running. While the console runs, it
-// removes the finalizers; without it the CRD stays until they are removed, as that of
-// allocations does, and kuota uninstall removes them.
-func TestElasticJobsRunOn(t *testing.T) {
+// Without a console the CRD of ElasticJobs stays until their finalizers are removed, as that
+// of allocations does, and their pods run on. TestUninstall covers a console that runs, and
+// kuota uninstall.
+func TestElasticJobsWithoutAConsole(t *testing.T) {
 	c := clustertest.Get(t)
 	stop := startConsole(t, c)
 	waitInstalled(t, c)
-	crds := filepath.Join(clustertest.Root(), "deploy", "crds")
 	t.Cleanup(func() {
-		c.Kubectl(t, "", "apply", "--server-side", "-f", crds, "-f", filepath.Join(clustertest.Root(), "deploy", "rbac"))
-		c.Kubectl(t, "", "delete", "jobs,services", "-n", "hyperpod-ns-stays", "-l", "kuota.dev/elastic-job")
+		c.Kubectl(t, "", "apply", "--server-side", "-f", filepath.Join(clustertest.Root(), "deploy", "crds"))
+		deleteParts(t, c)
 	})
-
-	grow(t, c, "with-console")
-	first := podsOf(t, c, "with-console")
-	c.Kubectl(t, "", "delete", "crd", elasticCRD, "--wait=false")
-	waitNoCRD(t, c)
-	time.Sleep(3 * time.Second) // a controller that deletes the Jobs would have done so by now
-	if now := podsOf(t, c, "with-console"); now != first {
-		t.Errorf("deleting the CRD beside a console changed pods from\n%sto\n%s", first, now)
-	}
-
-	c.Kubectl(t, "", "apply", "--server-side", "-f", crds)
-	grow(t, c, "without-console")
-	second := podsOf(t, c, "without-console")
+	grow(t, c, "orphan")
+	before := podsOf(t, c, "orphan")
 	stop()
 	c.Kubectl(t, "", "delete", "crd", elasticCRD, "--wait=false")
 	time.Sleep(3 * time.Second)
 	if out := c.Kubectl(t, "", "get", "crd", elasticCRD, "-o", "jsonpath={.metadata.deletionTimestamp}"); out == "" {
 		t.Error("the CRD is not being deleted")
 	}
-	if now := podsOf(t, c, "without-console"); now != second {
-		t.Errorf("deleting the CRD without a console changed pods from\n%sto\n%s", second, now)
+	if now := podsOf(t, c, "orphan"); now != before {
+		t.Errorf("deleting the CRD changed pods from\n%sto\n%s", before, now)
 	}
-	if err := uninstall.Run(t.Context(), c.Client, uninstall.Options{Out: io.Discard}); err != nil {
-		t.Fatal(err)
-	}
+	c.Kubectl(t, "", "patch", "elasticjob", "orphan", "-n", "hyperpod-ns-stays", "--type=merge", "-p", `{"metadata": {"finalizers": null}}`)
 	waitNoCRD(t, c)
-	for name, before := range map[string]string{"with-console": first, "without-console": second} {
-		if now := podsOf(t, c, name); now != before {
-			t.Errorf("uninstalling changed pods of %s from\n%sto\n%s", name, before, now)
-		}
+	if now := podsOf(t, c, "orphan"); now != before {
+		t.Errorf("removing the finalizer changed pods from\n%sto\n%s", before, now)
 	}
+}
+
+// deleteParts deletes the Jobs and Services of ElasticJobs that do not exist any more.
+func deleteParts(t *testing.T, c *clustertest.Cluster) {
+	t.Helper()
+	c.Kubectl(t, "", "delete", "jobs,services", "-n", "hyperpod-ns-stays", "-l", "kuota.dev/elastic-job", "--cascade=foreground")
 }

@@ -4,22 +4,16 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clustertest"
-	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/loopguard"
-	"kuota.dev/kuota/governance/reconcile"
 	"kuota.dev/kuota/governance/uninstall"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
-	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 const soon = time.Minute
@@ -131,21 +125,12 @@ func admitTask(t *testing.T, c *clustertest.Cluster, name string) {
 // objects.
 func TestUninstall(t *testing.T) {
 	c := clustertest.Get(t)
-	log := slog.New(slog.DiscardHandler)
-	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
-	connection, err := cluster.New(c.Console, cluster.Options{Log: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := reconcile.SetupWithManager(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall}); err != nil {
-		t.Fatal(err)
-	}
-	go func() { _ = connection.Run(context.Background()) }()
-
+	startConsole(t, c)
 	waitInstalled(t, c)
 	c.Kubectl(t, job("runs", 1), "create", "-f", "-")
 	c.Kubectl(t, job("waits", 100), "create", "-f", "-")
 	waitRunning(t, c, "runs")
+	grow(t, c, "train")
 	before := remainder(t, c)
 
 	crds := filepath.Join(clustertest.Root(), "deploy", "crds")
@@ -161,6 +146,9 @@ func TestUninstall(t *testing.T) {
 	if diff := cmp.Diff(before, remainder(t, c)); diff != "" {
 		t.Errorf("installing again changes (-before +after):\n%s", diff)
 	}
+	deleteParts(t, c)
+	grow(t, c, "train-again")
+	before = remainder(t, c)
 
 	// A Workload that the loop guard of a deleted console holds.
 	waits := strings.TrimSpace(c.Kubectl(t, "", "get", "workloads", "-n", "hyperpod-ns-stays", "-o", `jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}`))
@@ -185,7 +173,7 @@ func TestUninstall(t *testing.T) {
 		t.Errorf("the dry run prints\n%s\nand the run\n%s", want, done.String())
 	}
 	last := -1
-	for _, text := range []string{"delete ValidatingAdmissionPolicyBinding kuota-enforcement-jobs", "delete ValidatingAdmissionPolicy kuota-workloads", "delete ClusterRoleBinding kuota-console", "release Workload hyperpod-ns-stays/" + waits, "remove the finalizers of stays", "delete CustomResourceDefinition"} {
+	for _, text := range []string{"delete ValidatingAdmissionPolicyBinding kuota-enforcement-jobs", "delete ValidatingAdmissionPolicy kuota-workloads", "delete ClusterRoleBinding kuota-console", "release Workload hyperpod-ns-stays/" + waits, "remove the finalizers of train-again", "remove the finalizers of stays", "delete CustomResourceDefinition"} {
 		at := strings.Index(done.String(), text)
 		if at < last {
 			t.Errorf("%q is missing or too early:\n%s", text, done.String())
