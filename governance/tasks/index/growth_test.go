@@ -72,33 +72,36 @@ kuota_elastic_pods{state="guaranteed"} %d
 }
 
 // An increment whose Job is deleted ends no task: the other Jobs of the ElasticJob go on.
-// Growth that is left of a deleted ElasticJob is no task.
+// Growth that is left of a deleted ElasticJob is its task until it ends, and else no task.
 func TestDeletedIncrement(t *testing.T) {
 	x, _ := newTestIndex()
 	part := func(n int, class string, priority int32, conditions ...metav1.Condition) *kueue.Workload {
 		w := taskstest.Workload("ns", "train", class, priority, taskstest.Start, conditions...)
 		w.Name, w.UID = fmt.Sprintf("job-train-%d", n), types.UID(fmt.Sprint(n))
 		w.OwnerReferences[0].Kind, w.OwnerReferences[0].UID = v1alpha1.ElasticJobKind, "e"
+		w.OwnerReferences = append(w.OwnerReferences, metav1.OwnerReference{Kind: "Job", Name: v1alpha1.ElasticPartName("train", n)})
 		return w
 	}
 	runs := taskstest.Admitted(taskstest.Start)
 	deleted := append(slices.Clone(runs), taskstest.Condition(kueue.WorkloadFinished, true, kueue.WorkloadFinishedReasonOwnerNotFound, taskstest.Start))
-	check := func(what string, want bool) {
+	check := func(what string, want tasks.State) {
 		t.Helper()
 		task := x.Find("ns", v1alpha1.ElasticJobKind, "train", "")
-		if (task != nil) != want || want && (task.State != tasks.Running || task.PriorityClass != "training") {
-			t.Errorf("%s: the task is %+v, want it: %v", what, task, want)
+		if task == nil && want != "" || task != nil && (task.State != want || task.PriorityClass != "training") {
+			t.Errorf("%s: the task is %+v, want %q", what, task, want)
 		}
 	}
 	x.SetWorkload(part(2, desired.GrowthClass, -9, runs...), false)
-	check("growth alone", false)
+	check("growth alone", "")
 	x.SetWorkload(part(0, "training", 5, runs...), false)
 	x.SetWorkload(part(1, desired.GrowthClass, -9, deleted...), false)
-	check("without one increment", true)
+	check("without one increment", tasks.Running)
 	x.SetWorkload(part(3, "training", 5, deleted...), false)
-	check("without a guaranteed increment", true)
-	x.SetWorkload(part(0, "training", 5, deleted...), false)
-	check("without its base", false)
+	check("without a guaranteed increment", tasks.Running)
 	x.DeleteWorkload(part(0, "training", 5))
-	check("after its base is deleted", false)
+	x.DeleteWorkload(part(3, "training", 5))
+	check("growth is left", tasks.Stopping)
+	x.DeleteWorkload(part(1, desired.GrowthClass, -9))
+	x.DeleteWorkload(part(2, desired.GrowthClass, -9))
+	check("nothing is left", "")
 }

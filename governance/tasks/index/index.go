@@ -128,12 +128,12 @@ func (x *Index) SetWorkload(w *kueue.Workload, first bool) {
 // orphaned reports whether the job of these Workloads is deleted, and they will be
 // shortly: Kueue finished one for that reason, or only replaced slices are left of
 // an elastic job. An ElasticJob has several Jobs: deleted increments are what it gave
-// back, and growth alone is what is left of a deleted one.
-func orphaned(parts []*kueue.Workload) bool {
+// back, and growth alone is what is left of a task that was known, else of none.
+func orphaned(parts []*kueue.Workload, known bool) bool {
 	outgrown := 0
 	for _, w := range parts {
 		switch c, elastic := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadFinished), partOfElasticJob(w); {
-		case elastic && isGrowth(w):
+		case elastic && isGrowth(w) && !known:
 			outgrown++
 		case c == nil || c.Status != metav1.ConditionTrue:
 		case c.Reason == kueue.WorkloadFinishedReasonOwnerNotFound && !elastic:
@@ -183,7 +183,7 @@ func partOf(parts []*kueue.Workload, uid types.UID) int {
 func (x *Index) rebuild(key tasks.Key, first bool) {
 	before := x.tasks[key]
 	var t *tasks.Task
-	if parts := x.parts[key]; len(parts) > 0 && orphaned(parts) {
+	if parts := x.parts[key]; len(parts) > 0 && orphaned(parts, before != nil) {
 		// Its job is deleted, and so is the task.
 	} else if len(parts) > 0 {
 		t = tasks.FromWorkloads(parts, before)
