@@ -3,6 +3,7 @@ package elastic_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -67,6 +68,14 @@ func (l *lab) resize(e *v1alpha1.ElasticJob, fields map[string]any) {
 		l.Fatal(err)
 	}
 	if err := l.Client.Patch(l.Context(), e.DeepCopy(), client.RawPatch(types.MergePatchType, patch)); err != nil {
+		l.Fatal(err)
+	}
+}
+
+// suspend suspends or resumes a job.
+func (l *lab) suspend(e *v1alpha1.ElasticJob, suspend bool) {
+	l.Helper()
+	if err := l.Client.Patch(l.Context(), e.DeepCopy(), client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, suspend))); err != nil {
 		l.Fatal(err)
 	}
 }

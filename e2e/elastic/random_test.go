@@ -242,10 +242,7 @@ func (s *sequencer) event() {
 		if e := s.job(); e != nil {
 			suspend := !e.Spec.Suspend
 			s.note("suspend of %s: %v", e.Name, suspend)
-			e.Spec.Suspend = suspend
-			if err := s.Client.Patch(s.Context(), e, client.RawPatch("application/merge-patch+json", fmt.Appendf(nil, `{"spec":{"suspend":%t}}`, suspend))); err != nil {
-				s.Error(err)
-			}
+			s.suspend(e, suspend)
 		}
 	default:
 		if e := s.job(); e != nil {

@@ -40,6 +40,9 @@ type Part struct {
 	// which Kueue preempts nothing; empty for none.
 	ClaimedBy types.UID
 	Deleting  bool
+	// Outdated reports that the base has another size or other variables than it would be
+	// created with now.
+	Outdated bool
 
 	workload types.UID
 }
@@ -90,7 +93,7 @@ type Deletion struct {
 // Decision is what to do about an ElasticJob.
 type Decision struct {
 	CreateBase bool
-	DeleteBase bool // it has another size than the minimum, and no quota
+	DeleteBase bool // it is outdated, and has no quota
 	Create     []NewPart
 	Delete     []Deletion
 	Status     v1alpha1.ElasticJobStatus // without conditions
@@ -156,7 +159,7 @@ func (d *decider) base() {
 		d.Status.State = v1alpha1.ElasticRunning
 	default:
 		d.Status.State = v1alpha1.ElasticPending
-		if b.Reserved.IsZero() && b.Pods != d.Job.Spec.ElasticPolicy.MinReplicas && !b.Deleting {
+		if b.Reserved.IsZero() && b.Outdated && !b.Deleting {
 			d.DeleteBase = true
 		}
 	}

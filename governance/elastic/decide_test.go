@@ -182,8 +182,7 @@ func TestDecide(t *testing.T) {
 		},
 		"an evicted base gets the new minimum": {
 			observed: with(running(policy(nil)), func(o *Observed) {
-				o.Base.Phase, o.Base.Reserved = Evicted, time.Time{}
-				o.Job.Spec.ElasticPolicy.MinReplicas = 8
+				o.Base.Phase, o.Base.Reserved, o.Base.Outdated = Evicted, time.Time{}, true
 			}),
 			deleteBase: true, state: v1alpha1.ElasticPending,
 		},

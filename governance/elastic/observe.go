@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/desired"
@@ -67,6 +68,7 @@ func (r *Reconciler) observe(ctx context.Context, e *v1alpha1.ElasticJob, all jo
 			p.read(w)
 		}
 		p.readJob(job)
+		p.Outdated = n == 0 && outdated(e, job)
 		if fault := faults[n]; p.Phase == Admitted && fault.Cause != "" {
 			p.Fault = r.memory.faultSince(job.UID, fault, r.Now())
 		} else {
@@ -79,6 +81,30 @@ func (r *Reconciler) observe(ctx context.Context, e *v1alpha1.ElasticJob, all jo
 		o.Increments = append(o.Increments, p)
 	}
 	return o, nil
+}
+
+// outdated reports whether the base has another size or other values of the variables of
+// environment than it would be created with now. The API server sets no defaults of these.
+func outdated(e *v1alpha1.ElasticJob, base *batchv1.Job) bool {
+	now := Base(e)
+	if *now.Spec.Parallelism != ptr.Deref(base.Spec.Parallelism, 0) {
+		return true
+	}
+	value := func(job *batchv1.Job, container int, name string) string {
+		env := job.Spec.Template.Spec.Containers[container].Env
+		if i := slices.IndexFunc(env, func(v corev1.EnvVar) bool { return v.Name == name }); i >= 0 {
+			return env[i].Value
+		}
+		return ""
+	}
+	for container := range base.Spec.Template.Spec.Containers {
+		for _, v := range environment(e) {
+			if value(now, container, v.Name) != value(base, container, v.Name) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // workloads returns the Workloads of a namespace by the UIDs of their owners.
@@ -138,6 +164,9 @@ func (p *Part) readJob(job *batchv1.Job) {
 	}
 }
 
+// startup is how long the Job controller may take to create the pods of a started Job.
+const startup = 10 * time.Second
+
 // faults returns why pods of Jobs do not run, by increment. Pods that start are no fault.
 func (r *Reconciler) faults(ctx context.Context, e *v1alpha1.ElasticJob, all jobs) (map[int]Fault, error) {
 	var pods corev1.PodList
@@ -146,7 +175,10 @@ func (r *Reconciler) faults(ctx context.Context, e *v1alpha1.ElasticJob, all job
 	}
 	found := map[int]Fault{}
 	for n, job := range all {
-		if s := &job.Status; s.Failed > 0 && ptr.Deref(s.Ready, 0)+s.Succeeded < ptr.Deref(job.Spec.Parallelism, 0) {
+		s, want := &job.Status, ptr.Deref(job.Spec.Parallelism, 0)
+		failed := s.Failed > 0 && ptr.Deref(s.Ready, 0)+s.Succeeded < want
+		missing := s.StartTime != nil && r.Now().Sub(s.StartTime.Time) > startup && s.Active+s.Succeeded < want
+		if failed || missing {
 			found[n] = Fault{Cause: v1alpha1.ScalePodsFailed}
 		}
 	}
@@ -193,10 +225,13 @@ func unschedulable(pod *corev1.Pod) bool {
 	})
 }
 
-// slimPod keeps what faults reads of a pod.
-func slimPod(object any) (any, error) {
+// slim removes what this package does not read of Jobs and pods.
+func slim(object any) (any, error) {
+	if o, ok := object.(client.Object); ok {
+		o.SetManagedFields(nil)
+	}
 	if pod, ok := object.(*corev1.Pod); ok {
-		pod.ManagedFields, pod.Annotations = nil, nil
+		pod.Annotations = nil
 		pod.Spec = corev1.PodSpec{NodeName: pod.Spec.NodeName}
 		pod.Status = corev1.PodStatus{Phase: pod.Status.Phase, Conditions: pod.Status.Conditions}
 	}

@@ -242,7 +242,7 @@ func (r *Reconciler) apply(ctx context.Context, e *v1alpha1.ElasticJob, parts jo
 	if d.DeleteBase {
 		failed = append(failed, r.deleteJob(ctx, parts[0]))
 	}
-	if base := parts[0]; base != nil && base.DeletionTimestamp == nil && !d.Status.State.Finished() {
+	if base := parts[0]; base != nil && base.DeletionTimestamp == nil && !d.DeleteBase && !d.Status.State.Finished() {
 		failed = append(failed, r.setActive(ctx, e, base))
 		for _, job := range parts {
 			failed = append(failed, r.setClass(ctx, e, job))

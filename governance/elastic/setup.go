@@ -10,7 +10,6 @@ import (
 	"kuota.dev/kuota/governance/cluster/leader"
 
 	batchv1 "k8s.io/api/batch/v1"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
@@ -45,8 +44,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (*Reconciler, error
 	}
 	parts, err := cache.New(manager.GetConfig(), cache.Options{
 		Scheme: cluster.Scheme, Mapper: manager.GetRESTMapper(), HTTPClient: manager.GetHTTPClient(),
-		DefaultLabelSelector: labels.NewSelector().Add(*labeled), DefaultTransform: cache.TransformStripManagedFields(),
-		ByObject: map[client.Object]cache.ByObject{&corev1.Pod{}: {Transform: slimPod}},
+		DefaultLabelSelector: labels.NewSelector().Add(*labeled), DefaultTransform: slim,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("set up elastic jobs: %w", err)
