@@ -283,7 +283,6 @@ func (c *Cluster) startInformers(ctx context.Context) error {
 	for object, changes := range map[client.Object][]*Notifier{
 		&v1alpha1.ClusterPolicy{}:      {c.AllocationChanges},
 		&v1alpha1.ComputeAllocation{}:  {c.AllocationChanges, c.TaskChanges},
-		&v1alpha1.ElasticJob{}:         nil, // see HandleElasticJobs
 		&kueue.ClusterQueue{}:          {c.AllocationChanges},
 		&kueue.LocalQueue{}:            {c.TaskChanges},
 		&corev1.Node{}:                 {c.AllocationChanges},
