@@ -98,6 +98,8 @@ func TestDeletedIncrement(t *testing.T) {
 	check("without one increment", tasks.Running)
 	x.SetWorkload(part(3, "training", 5, deleted...), false)
 	check("without a guaranteed increment", tasks.Running)
+	x.SetWorkload(part(0, "training", 5, deleted...), false)
+	check("without its base", tasks.Stopping)
 	x.DeleteWorkload(part(0, "training", 5))
 	x.DeleteWorkload(part(3, "training", 5))
 	check("growth is left", tasks.Stopping)

@@ -127,22 +127,34 @@ func (x *Index) SetWorkload(w *kueue.Workload, first bool) {
 
 // orphaned reports whether the job of these Workloads is deleted, and they will be
 // shortly: Kueue finished one for that reason, or only replaced slices are left of
-// an elastic job. An ElasticJob has several Jobs: deleted increments are what it gave
-// back, and growth alone is what is left of a task that was known, else of none.
+// an elastic job. Growth alone is what is left of a task that was known, else of none.
 func orphaned(parts []*kueue.Workload, known bool) bool {
 	outgrown := 0
 	for _, w := range parts {
-		switch c, elastic := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadFinished), partOfElasticJob(w); {
-		case elastic && isGrowth(w) && !known:
+		switch c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadFinished); {
+		case partOfElasticJob(w) && isGrowth(w) && !known:
 			outgrown++
 		case c == nil || c.Status != metav1.ConditionTrue:
-		case c.Reason == kueue.WorkloadFinishedReasonOwnerNotFound && !elastic:
+		case c.Reason == kueue.WorkloadFinishedReasonOwnerNotFound:
 			return true
-		case c.Reason == kueue.WorkloadFinishedReasonOwnerNotFound, c.Reason == kueue.WorkloadSliceReplaced:
+		case c.Reason == kueue.WorkloadSliceReplaced:
 			outgrown++
 		}
 	}
 	return outgrown == len(parts)
+}
+
+// withoutDeleted returns the Workloads of an owner without those of deleted Jobs of an
+// ElasticJob: it has several Jobs, and gives growth back by deleting one.
+func withoutDeleted(parts []*kueue.Workload) []*kueue.Workload {
+	deleted := func(w *kueue.Workload) bool {
+		c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadFinished)
+		return c != nil && c.Status == metav1.ConditionTrue && c.Reason == kueue.WorkloadFinishedReasonOwnerNotFound && partOfElasticJob(w)
+	}
+	if slices.ContainsFunc(parts, deleted) {
+		return slices.DeleteFunc(slices.Clone(parts), deleted)
+	}
+	return parts
 }
 
 func partOfElasticJob(w *kueue.Workload) bool {
@@ -183,7 +195,7 @@ func partOf(parts []*kueue.Workload, uid types.UID) int {
 func (x *Index) rebuild(key tasks.Key, first bool) {
 	before := x.tasks[key]
 	var t *tasks.Task
-	if parts := x.parts[key]; len(parts) > 0 && orphaned(parts, before != nil) {
+	if parts := withoutDeleted(x.parts[key]); len(parts) > 0 && orphaned(parts, before != nil) {
 		// Its job is deleted, and so is the task.
 	} else if len(parts) > 0 {
 		t = tasks.FromWorkloads(parts, before)
