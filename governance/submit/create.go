@@ -12,8 +12,11 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/elastic"
 	"kuota.dev/kuota/governance/rejection"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -110,6 +113,11 @@ func (s *Service) create(ctx context.Context, user governance.User, p Plan, form
 		annotations[allocations.AnnotationRequest] = mark
 		job.SetAnnotations(annotations)
 	}
+	if p.Elastic != nil {
+		if err := tryBase(ctx, writer, p.ElasticJob()); err != nil {
+			return nil, translate(err, p)
+		}
+	}
 	err = writer.Create(ctx, job)
 	if !apierrors.IsAlreadyExists(err) {
 		return job, translate(err, p)
@@ -127,6 +135,21 @@ func (s *Service) create(ctx context.Context, user governance.User, p Plan, form
 		return nil, nameError(fmt.Sprintf("%s was already submitted from this form, with other values; choose another name for a second task", existing.Name))
 	}
 	return nil, nameError(fmt.Sprintf("there is a job %s in the namespace already; choose another name", existing.Name))
+}
+
+// tryBase creates the Job of the minimum as a dry run: the API server checks the pods of
+// an ElasticJob only when its Jobs are created. The labels of parts are the console's.
+func tryBase(ctx context.Context, writer client.Client, e *v1alpha1.ElasticJob) error {
+	base := elastic.Base(e)
+	for _, label := range []string{v1alpha1.LabelElasticJob, v1alpha1.LabelElasticJobUID, v1alpha1.LabelElasticIncrement, desired.LabelManagedBy} {
+		delete(base.Labels, label)
+		delete(base.Spec.Template.Labels, label)
+	}
+	err := writer.Create(ctx, base, client.DryRunAll)
+	if apierrors.IsAlreadyExists(err) { // it was submitted before, or its controller reports the name
+		return nil
+	}
+	return err
 }
 
 func nameError(message string) error {
