@@ -124,6 +124,15 @@ func TestSubmitImportedJob(t *testing.T) {
 	if _, err := w.SubmitElasticJob(t.Context(), w.member, team, e, "form-bad"); governance.KindOf(err) != governance.Invalid || !strings.Contains(err.Error(), "spec.template") {
 		t.Errorf("without a container's name: got %v, want an error at spec.template", err)
 	}
+	container := &e.Spec.Template.Spec.Containers[0]
+	e.Name, container.Name = "no-volume", "train" // valid for the schema, and not for a Job
+	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "missing", MountPath: "/missing"})
+	if _, err := w.SubmitElasticJob(t.Context(), w.member, team, e, "form-worse"); governance.KindOf(err) != governance.Invalid || !strings.Contains(err.Error(), "missing") {
+		t.Errorf("with a mount of no volume: got %v, want an error that names it", err)
+	}
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: team.Namespace, Name: "no-volume"}, &job); !apierrors.IsNotFound(err) {
+		t.Errorf("the ElasticJob with a mount of no volume: got %v, want not found", err)
+	}
 }
 
 // A user who can create Jobs and no ElasticJobs is told so.
