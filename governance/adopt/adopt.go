@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/rejection"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -117,21 +118,25 @@ func createError(q adoption.Queue, err error) error {
 // without Kuota's labels. It returns the allocation as it was.
 func Release(ctx context.Context, c client.Client, team, reason string) (*v1alpha1.ComputeAllocation, error) {
 	var allocation v1alpha1.ComputeAllocation
-	if err := c.Get(ctx, client.ObjectKey{Name: team}, &allocation); err != nil {
-		return nil, rejection.Translate("find allocation", err)
-	}
-	if allocation.DeletionTimestamp != nil && allocation.Annotations[v1alpha1.AnnotationRelease] != "true" {
-		return nil, &governance.Error{Kind: governance.Conflict, Op: "release team", Message: fmt.Sprintf("Team %s is being deleted, and its queue with it.", team)}
-	}
-	before := allocation.DeepCopy()
-	if allocation.Annotations == nil {
-		allocation.Annotations = map[string]string{}
-	}
-	allocation.Annotations[v1alpha1.AnnotationRelease] = "true"
-	v1alpha1.SetReason(&allocation, reason)
-	if err := c.Patch(ctx, &allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+	// The controllers write the status meanwhile.
+	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := c.Get(ctx, client.ObjectKey{Name: team}, &allocation); err != nil {
+			return err
+		}
+		if allocation.DeletionTimestamp != nil && allocation.Annotations[v1alpha1.AnnotationRelease] != "true" {
+			return &governance.Error{Kind: governance.Conflict, Op: "release team", Message: fmt.Sprintf("Team %s is being deleted, and its queue with it.", team)}
+		}
+		before := allocation.DeepCopy()
+		if allocation.Annotations == nil {
+			allocation.Annotations = map[string]string{}
+		}
+		allocation.Annotations[v1alpha1.AnnotationRelease] = "true"
+		v1alpha1.SetReason(&allocation, reason)
+		return c.Patch(ctx, &allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	})
+	if err != nil {
 		return nil, rejection.Translate("release team", err)
 	}
-	err := c.Delete(ctx, &allocation, client.Preconditions{UID: &allocation.UID})
+	err = c.Delete(ctx, &allocation, client.Preconditions{UID: &allocation.UID})
 	return &allocation, rejection.Translate("release team", client.IgnoreNotFound(err))
 }
