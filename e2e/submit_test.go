@@ -31,7 +31,7 @@ spec:
   members: [{kind: Group, name: vision-team}]
 `)
 	waitForQueues(t, c, team)
-	waitForSubmitForm(t, scientist, team)
+	waitForSubmitForm(t, scientist, team, "ml.p5.48xlarge")
 
 	for name, script := range map[string]bool{"with-script": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
@@ -93,7 +93,7 @@ spec:
 // TestSubmitElastic submits an elastic task as a member, with and without JavaScript, and
 // sees it admitted and grown on its page.
 func TestSubmitElastic(t *testing.T) {
-	t.Parallel()
+	t.Parallel() // on nodes that no other test uses
 	c := clustertest.Get(t)
 	team := clustertest.Name("elastic")
 	deleteTeamAtEnd(t, team)
@@ -103,12 +103,12 @@ apiVersion: kuota.dev/v1alpha1
 kind: ComputeAllocation
 metadata: {name: `+team+`}
 spec:
-  quota: [{instanceType: ml.p5.48xlarge, accelerators: 8}]
+  quota: [{instanceType: ml.c5.2xlarge, vCPU: 8}]
   sharing: {strategy: DontLend}
   members: [{kind: Group, name: vision-team}]
 `)
 	waitForQueues(t, c, team)
-	waitForSubmitForm(t, scientist, team)
+	waitForSubmitForm(t, scientist, team, "ml.c5.2xlarge")
 	for name, script := range map[string]bool{"with-script": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			page := visitSignedOut(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: playwright.Bool(script)}, "status of 422")
@@ -130,7 +130,8 @@ spec:
 			must(t, expect.Locator(page.Locator("#least")).ToBeHidden())
 			fill("name", name)
 			fill("image", "example.com/train:1")
-			fill("accelerators", "1")
+			fill("vcpu", "1")
+			fill("memory", "1")
 			fill("max", "4")
 			fill("step", "2")
 			check()
@@ -143,7 +144,7 @@ spec:
 			check()
 			must(t, expect.Locator(page.Locator("[data-effect=growth]")).ToContainText("It could grow to its maximum of 4 pods now."))
 			must(t, expect.Locator(page.Locator("#manifest-elasticjob")).ToContainText("maxReplicas: 4"))
-			must(t, expect.Locator(page.Locator("#manifests")).ToContainText("whole instances only"))
+			must(t, expect.Locator(page.Locator("#manifests")).ToContainText("whole instances with accelerators only"))
 			if script {
 				must(t, expect.Locator(page.Locator("#verdict-checked")).ToHaveAttribute("data-verified", "true"))
 				checkAppearance(t, page, "elastic")
@@ -159,7 +160,7 @@ spec:
 				return nil
 			})
 			open(t, page, "/tasks/hyperpod-ns-"+team+"/elasticjob/"+name)
-			must(t, expect.Locator(page.Locator("#task")).ToContainText("4 GPUs"))
+			must(t, expect.Locator(page.Locator("#task")).ToContainText("4 vCPU"))
 			status, text := fetch(t, scientist, console(t)+"/tasks/hyperpod-ns-"+team+"/elasticjob/"+name+"/yaml")
 			if out, err := c.TryKubectl(text, "apply", "--dry-run=server", "-f", "-", "-o", "jsonpath={.metadata.generation}"); status != http.StatusOK || err != nil || !strings.HasSuffix(out, "1") { // after kubectl's warning
 				t.Errorf("its YAML applied again: got generation %s (%v, status %d), want 1\n%s", out, err, status, text)
@@ -186,7 +187,7 @@ spec:
   members: [{kind: Group, name: vision-team}]
 `)
 	waitForQueues(t, c, team)
-	waitForSubmitForm(t, scientist, team)
+	waitForSubmitForm(t, scientist, team, "ml.p5.48xlarge")
 	for name, script := range map[string]bool{"with-script": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			page := visitSignedOut(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: playwright.Bool(script)}, "status of 422")
@@ -226,12 +227,12 @@ spec:
 	}
 }
 
-// waitForSubmitForm waits until RBAC lets a member see the form of a team.
-func waitForSubmitForm(t *testing.T, member *http.Client, team string) {
+// waitForSubmitForm waits until RBAC lets a member see the form of a team, with a pool.
+func waitForSubmitForm(t *testing.T, member *http.Client, team, pool string) {
 	t.Helper()
 	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		status, body := fetch(t, member, console(t)+"/teams/"+team)
-		if status != http.StatusOK || !strings.Contains(body, `id="submit-form"`) || !strings.Contains(body, "ml.p5.48xlarge") {
+		if status != http.StatusOK || !strings.Contains(body, `id="submit-form"`) || !strings.Contains(body, pool) {
 			return fmt.Errorf("page of the team: got status %d, want 200 with the form", status)
 		}
 		return nil
