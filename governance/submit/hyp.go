@@ -46,6 +46,10 @@ func (p Plan) HyperPodCommand() (command, because string) {
 		add("node-count", strconv.Itoa(int(p.Pods)))
 		add("tasks-per-node", strconv.FormatInt(accelerators, 10))
 		p.addSizes(add)
+	case several && pool.Instance.Accelerators == 0:
+		return "", "The HyperPod CLI takes several pods as whole instances with accelerators only."
+	case p.Elastic != nil:
+		return "", fmt.Sprintf("The HyperPod CLI takes elastic tasks as whole instances only: request %d accelerators in each pod.", pool.Instance.Accelerators)
 	case several:
 		return "", fmt.Sprintf("The HyperPod CLI takes several pods as whole instances only: request %d accelerators in each, or one pod.", pool.Instance.Accelerators)
 	default:

@@ -194,7 +194,8 @@ func TestHyperPodCommand(t *testing.T) {
 			},
 			want: []string{"--node-count 1", "--max-node-count 8", "--elastic-replica-discrete-values '[1,2,8]'"}, wantNot: []string{"increment", "--vcpu"},
 		},
-		"elastic of a part": {change: func(r *Request) { r.Pods, r.Elastic = 1, policy(func(*v1alpha1.ElasticPolicy) {}) }, wantWhy: "whole instances"},
+		"several without accelerators": {change: func(r *Request) { r.Pool, r.PerPod = "ml.c5.2xlarge", v1alpha1.Quantities{} }, wantWhy: "with accelerators only"},
+		"elastic of a part":            {change: func(r *Request) { r.Pods, r.Elastic = 1, policy(func(*v1alpha1.ElasticPolicy) {}) }, wantWhy: "whole instances"},
 		"part of a GPU": {
 			change: func(r *Request) {
 				r.Pods, r.PerPod = 1, v1alpha1.Quantities{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 2}}
