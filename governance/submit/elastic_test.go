@@ -135,7 +135,7 @@ func TestSubmitImportedJob(t *testing.T) {
 	}
 }
 
-// A user who can create Jobs and no ElasticJobs is told so.
+// The error of a user who can create Jobs and no ElasticJobs names the permission.
 func TestSubmitElasticWithoutPermission(t *testing.T) {
 	w := setup(t, 4)
 	other := setup(t, 1)

@@ -120,7 +120,7 @@ func TestElasticTask(t *testing.T) {
 	d.UserScope = &everything
 	d.MoreDetail(&queries.Detail{})
 	if _, page := handlerstest.Get(t, handlerstest.Serve(t, d)+elasticURL); page.Find(`#scale-3 a[href="/tasks/secret-ns/job/secret-job?uid=u9"]`).Length() != 1 || !strings.Contains(handlerstest.Text(page.Find("#scale-3")), "of team secret-team") {
-		t.Errorf("who sees all is not told for whom it was preempted: %s", handlerstest.Text(page.Find("#scale-3")))
+		t.Errorf("an admin does not see for whom it was preempted: %s", handlerstest.Text(page.Find("#scale-3")))
 	}
 }
 
