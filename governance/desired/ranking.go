@@ -6,6 +6,7 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	applykueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 )
 
@@ -66,6 +67,12 @@ const (
 	GrowthClass          = "kuota-growth"
 	GrowthPriority int32 = -1_000_000
 )
+
+// IsGrowth reports whether w is growth of an ElasticJob.
+func IsGrowth(w *kueue.Workload) bool {
+	ref := w.Spec.PriorityClassRef
+	return ref != nil && ref.Name == GrowthClass
+}
 
 // Growth returns the WorkloadPriorityClass of growth.
 func Growth() *applykueue.WorkloadPriorityClassApplyConfiguration {

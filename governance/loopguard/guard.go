@@ -165,7 +165,7 @@ func (g *Guard) heldFor(preemptor types.UID) (due []types.NamespacedName) {
 // preempted takes in preemptions of a Workload and reports whether they belong to
 // a loop.
 func (g *Guard) preempted(w *kueue.Workload, p *preemptions, now time.Time) bool {
-	if ref := w.Spec.PriorityClassRef; ref != nil && ref.Name == desired.GrowthClass {
+	if desired.IsGrowth(w) {
 		return false // each preemption of growth is meant to be, and the controller of ElasticJobs backs off
 	}
 	l := g.loops[w.UID]

@@ -6,23 +6,15 @@ import (
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
-
-	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // elasticPods counts the pods of ElasticJobs that use quota.
 type elasticPods struct{ guaranteed, growth int64 }
 
-// isGrowth reports whether a Workload is growth of an elastic task.
-func isGrowth(w *kueue.Workload) bool {
-	ref := w.Spec.PriorityClassRef
-	return ref != nil && ref.Name == desired.GrowthClass
-}
-
 // addGrowth adds what growth of a task uses; sign is -1 to remove it.
 func (x *Index) addGrowth(t *tasks.Task, sign int64) {
 	for _, w := range t.Parts {
-		growth := isGrowth(w)
+		growth := desired.IsGrowth(w)
 		if !growth && t.Kind != v1alpha1.ElasticJobKind {
 			continue
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 
@@ -132,7 +133,7 @@ func orphaned(parts []*kueue.Workload, known bool) bool {
 	outgrown := 0
 	for _, w := range parts {
 		switch c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadFinished); {
-		case partOfElasticJob(w) && isGrowth(w) && !known:
+		case partOfElasticJob(w) && desired.IsGrowth(w) && !known:
 			outgrown++
 		case c == nil || c.Status != metav1.ConditionTrue:
 		case c.Reason == kueue.WorkloadFinishedReasonOwnerNotFound:

@@ -71,7 +71,7 @@ func (s *Service) Claims(ctx context.Context) (claims []Claimed, err error) {
 func growthOf(x *index.Index, queues map[string]*explain.Queue, without map[types.UID]bool) (growth []*explain.AdmittedWorkload) {
 	for _, t := range x.SetUsage(nil) {
 		for _, w := range t.Parts {
-			if ref := w.Spec.PriorityClassRef; ref == nil || ref.Name != desired.GrowthClass || w.Status.Admission == nil || without[w.UID] {
+			if !desired.IsGrowth(w) || w.Status.Admission == nil || without[w.UID] {
 				continue
 			}
 			queue := string(w.Status.Admission.ClusterQueue)
