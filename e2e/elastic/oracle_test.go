@@ -76,8 +76,11 @@ func (o *oracle) look() {
 	}
 	lasting := map[string]time.Duration{} // what lasts now, with its limit
 	o.checkPreemptors()
-	o.checkEntitled(all, lasting)
-	o.checkSizes(all, lasting)
+	if o.watch.policy.TryRLock() { // otherwise times begin when the policy has changed
+		o.checkEntitled(all, lasting)
+		o.checkSizes(all, lasting)
+		o.watch.policy.RUnlock()
+	}
 	for what := range o.since {
 		if _, still := lasting[what]; !still {
 			delete(o.since, what)

@@ -32,11 +32,13 @@ type clusterPolicy struct {
 	idle  v1alpha1.IdleComputeStrategy
 }
 
-// policies are by the name of what is special.
-var policies = []struct {
+// namedPolicy has the name of what is special.
+type namedPolicy struct {
 	name string
 	clusterPolicy
-}{
+}
+
+var policies = []namedPolicy{
 	{"FirstComeFirstServe", clusterPolicy{v1alpha1.FirstComeFirstServe, v1alpha1.IdleFirstComeFirstServe}},
 	{"TaskRanking", clusterPolicy{v1alpha1.TaskRanking, v1alpha1.IdleFirstComeFirstServe}},
 	{"FairShare", clusterPolicy{v1alpha1.TaskRanking, v1alpha1.IdleFairShare}},

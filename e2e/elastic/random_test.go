@@ -23,27 +23,36 @@ import (
 )
 
 var (
-	seeds    = flag.Int("sequences", 0, "how many random sequences TestSequences runs, a third under each policy; 0 for four under one")
+	seeds    = flag.Int("sequences", 0, "how many random sequences TestSequences runs, a quarter under each policy and while it changes; 0 for four under one")
 	fromSeed = flag.Uint64("from", 1, "the first seed of TestSequences")
 	atOnce   = flag.Int("at-once", 4, "how many sequences run at the same time")
 	chaos    = flag.Bool("chaos", true, "restart the controller, and run a second one, during TestSequences")
 )
 
-// TestSequences runs random sequences of events, under each policy, while the controller
-// is restarted and a second one runs, and checks the invariants of the oracle.
+// TestSequences runs random sequences of events, under each policy and while the policy
+// changes, while the controller is restarted and a second one runs, and checks the
+// invariants of the oracle.
 func TestSequences(t *testing.T) {
-	n, under := *seeds/len(policies), policies
+	type part struct {
+		name string
+		by   []namedPolicy // in turn, of which the first applies from the start
+	}
+	parts := []part{{"Changes", policies}}
+	for i := range policies {
+		parts = append(parts, part{policies[i].name, policies[i : i+1]})
+	}
+	n := *seeds / len(parts)
 	if *seeds == 0 {
-		n, under = 4, policies[1:2]
+		n, parts = 4, parts[2:3]
 	}
 	w := newWatch(t)
-	for i, p := range under {
+	for i, p := range parts {
 		t.Run(p.name, func(t *testing.T) {
-			p.apply(t)
+			p.by[0].apply(t)
 			stop := disturb(t)
 			defer stop()
 			var mu sync.Mutex
-			failed, worst := map[uint64][]string{}, map[string]time.Duration{}
+			failed, worst, increments := map[uint64][]string{}, map[string]time.Duration{}, 0
 			next := make(chan uint64)
 			var group sync.WaitGroup
 			for range *atOnce {
@@ -53,6 +62,7 @@ func TestSequences(t *testing.T) {
 							o := sequence(t, w, seed)
 							mu.Lock()
 							defer mu.Unlock()
+							increments += len(o.growth)
 							for kind, d := range o.worst {
 								worst[kind] = max(worst[kind], d)
 							}
@@ -65,13 +75,20 @@ func TestSequences(t *testing.T) {
 			}
 			for seed := range uint64(n) {
 				next <- *fromSeed + seed + uint64(i)*1_000_000
+				if change := int(seed) + 1; len(p.by) > 1 && change%*atOnce == 0 {
+					w.policy.Lock()
+					began := time.Now()
+					p.by[change / *atOnce % len(p.by)].apply(t)
+					w.policy.Unlock()
+					t.Logf("the policy changed within %s", time.Since(began).Round(100*time.Millisecond))
+				}
 			}
 			close(next)
 			group.Wait()
 			for seed, failures := range failed {
 				t.Errorf("seed %d:\n  %s", seed, strings.Join(failures, "\n  "))
 			}
-			t.Logf("%d sequences, %d failed; longest: %v", n, len(failed), worst)
+			t.Logf("%d sequences with %d increments, %d failed; longest: %v", n, increments, len(failed), worst)
 		})
 	}
 }
@@ -117,23 +134,30 @@ func disturb(t *testing.T) (stop func()) {
 
 // sequence runs the events of one seed in a lab of its own.
 func sequence(t *testing.T, w *watch, seed uint64) *oracle {
+	steady := func(do func()) { // while the policy does not change
+		w.policy.RLock()
+		defer w.policy.RUnlock()
+		do()
+	}
 	r := rand.New(rand.NewPCG(seed, 0))
 	nodes := 2 + r.IntN(2)
 	l := newLab(t, nodes)
 	s := &sequencer{lab: l, r: r, nodes: nodes, lost: map[int]bool{}}
 	first := int64(2 + r.IntN(8*nodes-3))
-	for i, gpus := range []int64{first, int64(8*nodes) - first} {
-		within := v1alpha1.PreemptLowerPriority
-		if r.IntN(3) == 0 {
-			within = v1alpha1.PreemptNever
+	steady(func() {
+		for i, gpus := range []int64{first, int64(8*nodes) - first} {
+			within := v1alpha1.PreemptLowerPriority
+			if r.IntN(3) == 0 {
+				within = v1alpha1.PreemptNever
+			}
+			s.teams = append(s.teams, l.team([]string{"a", "b"}[i], gpus, func(spec *v1alpha1.ComputeAllocationSpec) { spec.Preemption.WithinTeam = within }))
 		}
-		s.teams = append(s.teams, l.team([]string{"a", "b"}[i], gpus, func(spec *v1alpha1.ComputeAllocationSpec) { spec.Preemption.WithinTeam = within }))
-	}
+		s.elastic(s.teams[0], "train", s.class(), s.policy())
+		if r.IntN(3) == 0 {
+			s.elastic(s.teams[1], "other", s.class(), s.policy())
+		}
+	})
 	o := newOracle(l, w, s.teams)
-	s.elastic(s.teams[0], "train", s.class(), s.policy())
-	if r.IntN(3) == 0 {
-		s.elastic(s.teams[1], "other", s.class(), s.policy())
-	}
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -148,7 +172,7 @@ func sequence(t *testing.T, w *watch, seed uint64) *oracle {
 	}()
 	for range 8 {
 		time.Sleep(time.Duration(500+r.IntN(4000)) * time.Millisecond)
-		s.event()
+		steady(s.event)
 	}
 	time.Sleep(6 * time.Second) // what lasts too long now is seen
 	close(stop)

@@ -24,6 +24,10 @@ type watch struct {
 	cache.Cache
 	mu          sync.Mutex
 	preemptions map[string][]preemption // by namespace
+
+	// policy is locked while the policy changes, during which Kueue and its webhooks can
+	// be away.
+	policy sync.RWMutex
 }
 
 type preemption struct{ victim, message string }

@@ -106,6 +106,10 @@ type Decision struct {
 // Creation times are in whole seconds, so that it is deleted after one to two seconds.
 const admissionGrace = 2 * time.Second
 
+// settleTime is how long room must last at least: quota is often released in steps, and
+// Kueue admits a task that waits for the last of them before it comes to an increment.
+const settleTime = lookAgain
+
 // maxWaiting is how many increments of a job wait for Kueue at a time: it admits one of a
 // queue in each cycle, and all must be admitted before admissionGrace ends.
 const maxWaiting = 4
@@ -312,7 +316,7 @@ func (d *decider) grow() {
 	if after := d.Status.GrowsAfter; after != nil && !d.due(after.Time) {
 		return
 	}
-	wait := seconds(d.Job.Spec.ElasticPolicy.ScalingTimeoutInSeconds)
+	wait := max(seconds(d.Job.Spec.ElasticPolicy.ScalingTimeoutInSeconds), settleTime)
 	size, target := d.size(), int32(0)
 	for _, s := range d.sizes {
 		if since, fits := d.FitsSince[s]; s > size && fits && d.due(since.Add(wait)) {

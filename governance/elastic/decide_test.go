@@ -96,6 +96,10 @@ func TestDecide(t *testing.T) {
 			}),
 			create: []NewPart{{Increment: 1, Pods: 4}, {Increment: 2, Pods: 4}}, size: 4, state: v1alpha1.ElasticRunning, after: 9 * time.Second,
 		},
+		"room that was just released must last": {
+			observed: with(running(policy(func(p *v1alpha1.ElasticPolicy) { p.ScalingTimeoutInSeconds = 0 })), func(o *Observed) { o.FitsSince = fitting(now, 8) }),
+			size:     4, state: v1alpha1.ElasticRunning, after: settleTime,
+		},
 		"unequal steps are created one after another": {
 			observed: with(running(policy(discrete)), func(o *Observed) { o.FitsSince = fitting(long, 8, 16, 32) }),
 			create:   []NewPart{{Increment: 1, Pods: 4}}, size: 4, state: v1alpha1.ElasticRunning,

@@ -67,7 +67,9 @@ func (r *Reconciler) observe(ctx context.Context, e *v1alpha1.ElasticJob, all jo
 		for _, w := range workloads[job.UID] {
 			p.read(w)
 		}
-		p.readJob(job)
+		if end := endOf(job); end != "" {
+			p.Phase = end
+		}
 		p.Outdated = n == 0 && outdated(e, job)
 		if fault := faults[n]; p.Phase == Admitted && fault.Cause != "" {
 			p.Fault = r.memory.faultSince(job.UID, fault, r.Now())
@@ -151,17 +153,18 @@ func (p *Part) read(w *kueue.Workload) {
 	}
 }
 
-// readJob sets the phase of a Job that has ended.
-func (p *Part) readJob(job *batchv1.Job) {
+// endOf returns whether a Job is Complete or Failed; empty while it has not ended.
+func endOf(job *batchv1.Job) (end Phase) {
 	for _, c := range job.Status.Conditions {
 		switch {
 		case c.Status != "True":
 		case c.Type == batchv1.JobComplete, c.Type == batchv1.JobSuccessCriteriaMet:
-			p.Phase = Complete
+			end = Complete
 		case c.Type == batchv1.JobFailed, c.Type == batchv1.JobFailureTarget:
-			p.Phase = Failed
+			end = Failed
 		}
 	}
+	return end
 }
 
 // startup is how long the Job controller may take to create the pods of a started Job.

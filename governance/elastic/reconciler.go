@@ -174,11 +174,15 @@ func (r *Reconciler) findRoom(ctx context.Context, o *Observed) (looking bool, e
 		return false, err
 	}
 	o.FitsSince = r.memory.fitsSince(e, size, room, waiting, r.Now())
+	if rooms.Arriving {
+		o.FitsSince = nil
+	}
 	return true, nil
 }
 
 // waiting returns the increments of all ElasticJobs that Kueue has not given quota. One
-// that has quota is in the usage of its queue, also before Kueue has started its Job.
+// that has quota is in the usage of its queue, also before Kueue has started its Job. The
+// cache can have the started Job before its quota.
 func (r *Reconciler) waiting(ctx context.Context) (list []queries.Proposal, err error) {
 	var all batchv1.JobList
 	if err := r.Parts.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
@@ -189,7 +193,7 @@ func (r *Reconciler) waiting(ctx context.Context) (list []queries.Proposal, err 
 	for i := range all.Items {
 		job := &all.Items[i]
 		cached[client.ObjectKeyFromObject(job)] = true
-		if job.Labels[v1alpha1.LabelElasticIncrement] == "0" || !ptr.Deref(job.Spec.Suspend, false) || job.DeletionTimestamp != nil {
+		if job.Labels[v1alpha1.LabelElasticIncrement] == "0" || job.DeletionTimestamp != nil || endOf(job) != "" {
 			continue
 		}
 		if workloads[job.Namespace] == nil {

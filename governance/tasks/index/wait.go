@@ -35,3 +35,16 @@ func (x *Index) IsNew(at tasks.Address) bool {
 	}
 	return false
 }
+
+// Arriving reports whether there are jobs with a queue that are too new to be tasks
+// without a Workload.
+func (x *Index) Arriving() bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for key := range x.rebuilding {
+		if j := x.jobs[key]; j != nil && j.queue != "" && x.tasks[key] == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -54,6 +54,9 @@ func TestIsNew(t *testing.T) {
 	at := tasks.Address{Namespace: "ns", Kind: "job", Name: "fresh"}
 	other := at
 	other.UID = "another"
+	if !x.Arriving() {
+		t.Error("a job that was just created is not arriving")
+	}
 	if !x.IsNew(at) || x.IsNew(other) {
 		t.Errorf("a job that was just created is new: %t; one with another UID: %t", x.IsNew(at), x.IsNew(other))
 	}
@@ -63,7 +66,7 @@ func TestIsNew(t *testing.T) {
 		}
 	}
 	x.dropJob(fresh)
-	if x.IsNew(at) {
+	if x.IsNew(at) || x.Arriving() {
 		t.Error("a deleted job is new")
 	}
 }

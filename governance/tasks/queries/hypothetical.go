@@ -59,6 +59,9 @@ func (s *Service) WouldStart(ctx context.Context, user governance.User, p Propos
 // Kueue has not come to. It is not safe for concurrent use.
 type Rooms struct {
 	*survey
+	// Arriving reports whether there are jobs that Kueue has not created a Workload for
+	// yet, so that they are not counted.
+	Arriving bool
 	others   []Proposal
 	clusters map[client.ObjectKey]*explain.Cluster // by LocalQueue, with others in the usage
 }
@@ -69,7 +72,7 @@ func (s *Service) Rooms(ctx context.Context, others []Proposal) (*Rooms, error) 
 	if err != nil {
 		return nil, err
 	}
-	r := &Rooms{survey: newSurvey(v), others: slices.Clone(others), clusters: map[client.ObjectKey]*explain.Cluster{}}
+	r := &Rooms{survey: newSurvey(v), Arriving: v.index.Arriving(), others: slices.Clone(others), clusters: map[client.ObjectKey]*explain.Cluster{}}
 	return r, r.leaveToPending(ctx)
 }
 
