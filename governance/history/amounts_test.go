@@ -332,3 +332,20 @@ func testGaps(t *testing.T, url string) {
 		t.Errorf("%s in %s", total.Sum, total.Known)
 	}
 }
+
+// Growth is recorded from the first on, and its average counts the time before.
+func testFirstGrowth(t *testing.T, url string) {
+	ctx := context.Background()
+	s := open(t, url, Options{})
+	used := SeriesKey{"vision", "a100", "cpu", Used}
+	growth, none := used.of(Growth), SeriesKey{"other", "a100", "cpu", Growth}
+	ok(t, s.AppendSamples(ctx, []Sample{{start, []Amount{{used, 10}}}, {start.Add(45 * time.Minute), []Amount{{used, 18}, {growth, 8}}}, {At: start.Add(2 * time.Hour)}}))
+	points := must[map[SeriesKey][]Point](t)(s.Series(ctx, []SeriesKey{growth, none}, start, start.Add(2*time.Hour), 2))
+	want := map[SeriesKey][]Point{
+		growth: {{start, 2, true}, {start.Add(time.Hour), 8, true}},
+		none:   {{start, 0, false}, {start.Add(time.Hour), 0, false}},
+	}
+	if diff := cmp.Diff(want, points); diff != "" {
+		t.Errorf("series (-want +got):\n%s", diff)
+	}
+}

@@ -49,6 +49,7 @@ func conform(t *testing.T, newURL func(testing.TB) string) {
 		"ScaleEvents":      testScaleEvents,
 		"ForgetScales":     testForgetScaleEvents,
 		"Amounts":          testAmounts,
+		"FirstGrowth":      testFirstGrowth,
 		"LongRuns":         testLongRuns,
 		"Samples":          testSamples,
 		"Gaps":             testGaps,

@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -58,7 +59,8 @@ func (b buckets) addOver(found []integral, amount int64, over timeRange) {
 // Series returns the averages of series over at most count buckets of equal width.
 // Ranges of up to two days are divided exactly, as long as single intervals are
 // stored. Longer ones, and their buckets, begin and end at whole hours; above 60
-// days at whole days of UTC.
+// days at whole days of UTC. Growth is recorded from the first on; before, it is 0
+// wherever Used is known.
 func (s *Store) Series(ctx context.Context, keys []SeriesKey, from, to time.Time, count int) (map[SeriesKey][]Point, error) {
 	series := map[SeriesKey][]Point{}
 	err := s.read(ctx, fmt.Sprintf("read %d series", len(keys)), func(t *tx) error {
@@ -70,7 +72,13 @@ func (s *Store) Series(ctx context.Context, keys []SeriesKey, from, to time.Time
 		if err != nil {
 			return err
 		}
-		ids, err := t.seriesIDs(keys, false)
+		wanted := slices.Clone(keys)
+		for _, k := range keys {
+			if k.Measure == Growth {
+				wanted = append(wanted, k.of(Used))
+			}
+		}
+		ids, err := t.seriesIDs(wanted, false)
 		if err != nil {
 			return err
 		}
@@ -82,9 +90,16 @@ func (s *Store) Series(ctx context.Context, keys []SeriesKey, from, to time.Time
 		for _, k := range keys {
 			points := make([]Point, b.count())
 			averages := found[ids[k]]
+			if averages == nil {
+				averages = make([]integral, len(points))
+			}
+			used := found[ids[k.of(Used)]]
 			for n := range points {
 				points[n].At = fromMillis(b.bucket(int64(n)).from)
-				if averages != nil && averages[n].known > 0 {
+				if k.Measure == Growth && used != nil {
+					averages[n].known = used[n].known
+				}
+				if averages[n].known > 0 {
 					points[n].Known, points[n].Value = true, averages[n].total().Average()
 				}
 			}

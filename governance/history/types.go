@@ -120,6 +120,12 @@ type SeriesKey struct {
 	Measure  Measure
 }
 
+// of returns the key of another measure of the same amounts.
+func (k SeriesKey) of(m Measure) SeriesKey {
+	k.Measure = m
+	return k
+}
+
 // Measure is what a series measures.
 type Measure string
 
