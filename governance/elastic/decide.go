@@ -110,10 +110,6 @@ const admissionGrace = 2 * time.Second
 // Kueue admits a task that waits for the last of them before it comes to an increment.
 const settleTime = lookAgain
 
-// maxWaiting is how many increments of a job wait for Kueue at a time: it admits one of a
-// queue in each cycle, and all must be admitted before admissionGrace ends.
-const maxWaiting = 4
-
 // Decide returns what to do about an ElasticJob at a time.
 func Decide(o Observed, now time.Time) Decision {
 	d := decider{Observed: o, now: now, sizes: Sizes(o.Job.Spec.ElasticPolicy)}
@@ -305,12 +301,14 @@ func (d *decider) size() int32 {
 	return size
 }
 
-// grow creates increments up to the largest size that has fitted for long enough.
+// grow creates the next increment towards the largest size that has fitted for long enough.
 func (d *decider) grow() {
 	if len(d.Delete) > 0 { // the room is decided again when they are deleted
 		return
 	}
-	if slices.ContainsFunc(d.kept, func(p Part) bool { return p.Guaranteed && p.Phase != Admitted }) { // it comes first
+	// What is guaranteed comes first, and another increment when Kueue has admitted the
+	// last one: it admits one of a queue in each cycle, and the room is looked at again.
+	if slices.ContainsFunc(d.kept, func(p Part) bool { return p.Phase != Admitted }) {
 		return
 	}
 	if after := d.Status.GrowsAfter; after != nil && !d.due(after.Time) {
@@ -323,19 +321,8 @@ func (d *decider) grow() {
 			target = s
 		}
 	}
-	waiting := 0
-	for _, p := range d.kept {
-		if p.Phase == Waiting {
-			waiting++
-		}
-	}
-	for ; size < target && waiting < maxWaiting; waiting++ {
-		to := next(d.sizes, size)
-		if to == 0 || !d.inOrder(to-size) {
-			return
-		}
+	if to := next(d.sizes, size); to > 0 && to <= target && d.inOrder(to-size) {
 		d.create(NewPart{Increment: d.unused(), Pods: to - size})
-		size = to
 	}
 }
 
@@ -350,11 +337,7 @@ func (d *decider) create(n NewPart) {
 // matter; others must get their quota in different seconds.
 func (d *decider) inOrder(pods int32) bool {
 	for _, p := range d.kept {
-		switch {
-		case p.Pods == pods, p.Guaranteed:
-		case p.Phase == Waiting:
-			return false
-		case !d.due(p.Reserved.Truncate(time.Second).Add(time.Second)):
+		if p.Pods != pods && !p.Guaranteed && !d.due(p.Reserved.Truncate(time.Second).Add(time.Second)) {
 			return false
 		}
 	}

@@ -89,12 +89,12 @@ func TestDecide(t *testing.T) {
 		"nothing exists": {
 			observed: with(running(policy(nil)), func(o *Observed) { o.Base = nil }), state: v1alpha1.ElasticPending,
 		},
-		"grows to the largest size that fitted long enough": {
+		"grows by one increment towards the largest size that fitted long enough": {
 			observed: with(running(policy(nil)), func(o *Observed) {
 				o.FitsSince = fitting(long, 8, 12)
 				o.FitsSince[16] = now.Add(-time.Second)
 			}),
-			create: []NewPart{{Increment: 1, Pods: 4}, {Increment: 2, Pods: 4}}, size: 4, state: v1alpha1.ElasticRunning, after: 9 * time.Second,
+			create: []NewPart{{Increment: 1, Pods: 4}}, size: 4, state: v1alpha1.ElasticRunning, after: 9 * time.Second,
 		},
 		"room that was just released must last": {
 			observed: with(running(policy(func(p *v1alpha1.ElasticPolicy) { p.ScalingTimeoutInSeconds = 0 })), func(o *Observed) { o.FitsSince = fitting(now, 8) }),
