@@ -167,15 +167,20 @@ func (d *decider) base() {
 
 // shrink deletes increments that cannot stay.
 func (d *decider) shrink() {
+	lost := false
 	for _, p := range d.Increments {
 		if cause, at := d.lostCause(p); cause != "" {
 			d.delete(p, cause)
 			d.retract(p, at)
+			lost = true
 		} else if !p.Deleting && p.Phase != Complete { // no growth, but its number is in use
 			d.kept = append(d.kept, p)
 		}
 	}
 	slices.SortFunc(d.kept, newestFirst)
+	for i := d.growth(); lost && i >= 0 && d.kept[i].Phase == Waiting; i = d.growth() { // it would take what was taken back
+		d.dropNewest(NotAdmitted)
+	}
 	if d.lacksNode() && d.growth() >= 0 {
 		d.dropNewest(v1alpha1.ScaleNodeLost)
 	}

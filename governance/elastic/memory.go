@@ -26,7 +26,6 @@ type memory struct {
 
 	// rooms is the room of all jobs at a time, while it is at most half of lookAgain old.
 	rooms   *queries.Rooms
-	waiting bool // increments waited then
 	roomsAt time.Time
 }
 
@@ -66,17 +65,18 @@ func (m *memory) claimed(now time.Time, read func() ([]queries.Claimed, error)) 
 	return claims, err
 }
 
-// roomsSince returns the room of all jobs, and whether increments wait, at most half of
-// lookAgain ago, and reads them otherwise.
-func (m *memory) roomsSince(now time.Time, read func() (*queries.Rooms, bool, error)) (rooms *queries.Rooms, waiting bool, err error) {
+// roomsSince returns the room of all jobs at most half of lookAgain ago, and reads it
+// otherwise.
+func (m *memory) roomsSince(now time.Time, read func() (*queries.Rooms, error)) (*queries.Rooms, error) {
 	if m.rooms == nil || now.Sub(m.roomsAt) >= lookAgain/2 {
-		if m.rooms, m.waiting, err = read(); err != nil {
+		rooms, err := read()
+		if err != nil {
 			m.rooms = nil
-			return nil, false, err
+			return nil, err
 		}
-		m.roomsAt = now
+		m.rooms, m.roomsAt = rooms, now
 	}
-	return m.rooms, m.waiting, nil
+	return m.rooms, nil
 }
 
 // forgetRooms forgets the room of all jobs, and reports whether it was read before now.

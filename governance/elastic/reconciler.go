@@ -19,7 +19,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,8 +42,8 @@ const (
 	blockedInterval = 5 * time.Second
 )
 
-// Rooms returns the room for growth now, beside increments that wait for Kueue.
-type Rooms func(ctx context.Context, waiting []queries.Proposal) (*queries.Rooms, error)
+// Rooms returns the room for growth now, beside increments.
+type Rooms func(ctx context.Context, increments []queries.Proposal) (*queries.Rooms, error)
 
 // Claims returns the growth that waiting tasks are entitled to.
 type Claims func(ctx context.Context) ([]queries.Claimed, error)
@@ -158,13 +157,12 @@ func (r *Reconciler) findRoom(ctx context.Context, o *Observed) (looking bool, e
 		r.memory.forgetFits(e.UID)
 		return false, nil
 	}
-	rooms, waiting, err := r.memory.roomsSince(r.Now(), func() (*queries.Rooms, bool, error) {
-		waiting, err := r.waiting(ctx)
+	rooms, err := r.memory.roomsSince(r.Now(), func() (*queries.Rooms, error) {
+		increments, err := r.increments(ctx)
 		if err != nil {
-			return nil, false, err
+			return nil, err
 		}
-		rooms, err := r.Rooms(ctx, waiting)
-		return rooms, len(waiting) > 0, err
+		return r.Rooms(ctx, increments)
 	})
 	if err != nil {
 		return false, err
@@ -173,17 +171,15 @@ func (r *Reconciler) findRoom(ctx context.Context, o *Observed) (looking bool, e
 	if err != nil {
 		return false, err
 	}
-	o.FitsSince = r.memory.fitsSince(e, size, room, waiting, r.Now())
+	o.FitsSince = r.memory.fitsSince(e, size, room, rooms.Waiting, r.Now())
 	if rooms.Arriving {
 		o.FitsSince = nil
 	}
 	return true, nil
 }
 
-// waiting returns the increments of all ElasticJobs that Kueue has not given quota. One
-// that has quota is in the usage of its queue, also before Kueue has started its Job. The
-// cache can have the started Job before its quota.
-func (r *Reconciler) waiting(ctx context.Context) (list []queries.Proposal, err error) {
+// increments returns the increments of all ElasticJobs that have not ended.
+func (r *Reconciler) increments(ctx context.Context) (list []queries.Proposal, err error) {
 	var all batchv1.JobList
 	if err := r.Parts.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the Jobs of ElasticJobs: %w", err)
@@ -201,15 +197,13 @@ func (r *Reconciler) waiting(ctx context.Context) (list []queries.Proposal, err 
 				return nil, err
 			}
 		}
-		if !slices.ContainsFunc(workloads[job.Namespace][job.UID], hasQuota) {
-			list = append(list, proposal(job))
+		p := proposal(job)
+		for _, w := range workloads[job.Namespace][job.UID] {
+			p.Workload = w.UID
 		}
+		list = append(list, p)
 	}
 	return append(list, r.memory.createdWithout(func(job types.NamespacedName) bool { return cached[job] }, r.Now())...), nil
-}
-
-func hasQuota(w *kueue.Workload) bool {
-	return meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadQuotaReserved)
 }
 
 // proposal returns an increment as a task that is not submitted.

@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/explain"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -22,6 +23,8 @@ type Proposal struct {
 	Namespace, Queue string // its LocalQueue
 	Priority         int32  // of its class
 	PodSets          []explain.PodSet
+	// Workload is what Kueue knows the proposal by once it is submitted; empty before.
+	Workload types.UID
 }
 
 // Hypothesis is what would happen to a task that was submitted now.
@@ -62,17 +65,28 @@ type Rooms struct {
 	// Arriving reports whether there are jobs that Kueue has not created a Workload for
 	// yet, so that they are not counted.
 	Arriving bool
+	// Waiting reports whether some of the others have no quota yet.
+	Waiting  bool
 	others   []Proposal
 	clusters map[client.ObjectKey]*explain.Cluster // by LocalQueue, with others in the usage
 }
 
-// Rooms returns the room for growth beside others. It is for controllers, and names no task.
+// Rooms returns the room for growth beside others, of which those with quota are in the
+// usage already. It is for controllers, and names no task.
 func (s *Service) Rooms(ctx context.Context, others []Proposal) (*Rooms, error) {
 	v, err := s.within(ctx, access.Scope{All: true})
 	if err != nil {
 		return nil, err
 	}
-	r := &Rooms{survey: newSurvey(v), Arriving: v.index.Arriving(), others: slices.Clone(others), clusters: map[client.ObjectKey]*explain.Cluster{}}
+	// The usage is read later: what gets its quota meanwhile counts twice.
+	counted := map[types.UID]bool{}
+	for _, t := range v.index.SetUsage(nil) {
+		for i := range t.AdmittedWorkloads {
+			counted[types.UID(t.AdmittedWorkloads[i].WorkloadUID)] = true
+		}
+	}
+	others = slices.DeleteFunc(slices.Clone(others), func(p Proposal) bool { return counted[p.Workload] })
+	r := &Rooms{survey: newSurvey(v), Arriving: v.index.Arriving(), Waiting: len(others) > 0, others: others, clusters: map[client.ObjectKey]*explain.Cluster{}}
 	return r, r.leaveToPending(ctx)
 }
 
