@@ -113,7 +113,7 @@ func TestDecide(t *testing.T) {
 		},
 		"with a preempted increment goes one that waits": {
 			observed: running(policy(nil), Part{Pods: 4, Phase: Evicted, EvictedAt: now, Preempted: true}, Part{Pods: 4, Phase: Waiting, Created: now}),
-			delete:   []Deletion{{1, v1alpha1.ScalePreempted}, {2, NotAdmitted}}, size: 4, state: v1alpha1.ElasticRunning,
+			delete:   []Deletion{{1, v1alpha1.ScalePreempted}, {2, NotAdmitted}}, size: 4, state: v1alpha1.ElasticRunning, after: 2 * time.Second,
 		},
 		"a preempted increment is deleted": {
 			observed: with(running(policy(nil), Part{Pods: 4}, Part{Pods: 4}), func(o *Observed) {
