@@ -186,7 +186,7 @@ func (p *program) newServices() error {
 		return err
 	}
 	p.tasks.Guard = guard
-	if _, err := elastic.SetupWithManager(p.cluster.Manager, elastic.Options{Rooms: p.tasks.Rooms, Claims: p.tasks.Claims, Leader: p.leader, Paused: p.readOnly}); err != nil {
+	if _, err := elastic.SetupWithManager(p.cluster.Manager, elastic.Options{Rooms: p.tasks.Rooms, Claims: p.tasks.Claims, Leader: p.leader, RecordsUsers: p.cluster.RecordsUsers, Paused: p.readOnly}); err != nil {
 		return err
 	}
 	return errors.Join(p.cluster.RegisterMetrics(metrics.Registry), metrics.Registry.Register(p.tasks.Index), metrics.Registry.Register(p.leader), metrics.Registry.Register(p.denials), metrics.Registry.Register(guard), metrics.Registry.Register(thisBuild().metric()))

@@ -58,8 +58,10 @@ type Fault struct {
 
 // Observed is the state of an ElasticJob.
 type Observed struct {
-	Job  *v1alpha1.ElasticJob
-	Base *Part // nil if it does not exist
+	Job *v1alpha1.ElasticJob
+	// ChangedBy is the user who changed Job last; empty if unknown.
+	ChangedBy string
+	Base      *Part // nil if it does not exist
 	// Increments are in any order.
 	Increments []Part
 	// FitsSince is since when Kueue would have admitted growth to a size without a

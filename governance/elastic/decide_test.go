@@ -339,7 +339,7 @@ func TestScaleEvents(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := c.observed
-			o.Job.Annotations = map[string]string{v1alpha1.AnnotationChangedBy: "ada"}
+			o.ChangedBy = "ada"
 			o.Job.Status.Replicas = c.before
 			o.Job.Status.ScaleEvents = []v1alpha1.ScaleEvent{{Number: 6, Time: metav1.Time{Time: start}}}
 			if c.change != nil {

@@ -72,7 +72,7 @@ func (d *decider) shrunk() v1alpha1.ScaleEvent {
 	case v1alpha1.ElasticFailed:
 		return v1alpha1.ScaleEvent{Cause: v1alpha1.ScaleFailed}
 	case v1alpha1.ElasticSuspended:
-		return v1alpha1.ScaleEvent{Cause: v1alpha1.ScaleSuspended, By: d.changedBy()}
+		return v1alpha1.ScaleEvent{Cause: v1alpha1.ScaleSuspended, By: d.ChangedBy}
 	case v1alpha1.ElasticPending:
 		switch b := d.Base; {
 		case b == nil || b.Deleting:
@@ -90,7 +90,7 @@ func (d *decider) shrunk() v1alpha1.ScaleEvent {
 		case v1alpha1.ScaleUneven: // what is lost beside it says more
 			uneven = deletion.Cause
 		case v1alpha1.ScaleResized:
-			return v1alpha1.ScaleEvent{Cause: deletion.Cause, By: d.changedBy()}
+			return v1alpha1.ScaleEvent{Cause: deletion.Cause, By: d.ChangedBy}
 		default:
 			return d.lost(d.increment(deletion.Increment), deletion.Cause)
 		}
@@ -126,6 +126,3 @@ func (d *decider) increment(n int) Part {
 	}
 	return Part{}
 }
-
-// changedBy returns who changed the spec last, as the API server recorded it.
-func (d *decider) changedBy() string { return d.Job.Annotations[v1alpha1.AnnotationChangedBy] }

@@ -54,6 +54,9 @@ func partName(job string, n int) string {
 // observe returns the state of an ElasticJob, without where it fits.
 func (r *Reconciler) observe(ctx context.Context, e *v1alpha1.ElasticJob, all jobs) (Observed, error) {
 	o := Observed{Job: e}
+	if r.RecordsUsers == nil || r.RecordsUsers() { // everyone could set it otherwise
+		o.ChangedBy = e.Annotations[v1alpha1.AnnotationChangedBy]
+	}
 	workloads, err := r.workloads(ctx, e.Namespace)
 	if err != nil {
 		return o, err

@@ -56,6 +56,7 @@ type Reconciler struct {
 	Parts         client.Reader // a cache of Jobs and Services with v1alpha1.LabelElasticJobUID
 	Rooms         Rooms
 	Claims        Claims
+	RecordsUsers  func() bool // as in Options
 	Now           func() time.Time
 
 	memory memory

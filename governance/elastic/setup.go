@@ -32,6 +32,9 @@ type Options struct {
 	// Leader elects the replica whose controller reconciles; nil means that there is
 	// only one replica.
 	Leader *leader.Leader
+	// RecordsUsers reports whether the API server records who changes a spec; nil means
+	// that it does.
+	RecordsUsers func() bool
 	// Paused reports whether Kuota writes nothing now; nil is never.
 	Paused func() bool
 }
@@ -52,7 +55,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (*Reconciler, error
 	if err := manager.Add(parts); err != nil {
 		return nil, fmt.Errorf("set up elastic jobs: %w", err)
 	}
-	r := &Reconciler{Client: manager.GetClient(), APIReader: manager.GetAPIReader(), Parts: parts, Rooms: options.Rooms, Claims: options.Claims, Now: time.Now}
+	r := &Reconciler{Client: manager.GetClient(), APIReader: manager.GetAPIReader(), Parts: parts, Rooms: options.Rooms, Claims: options.Claims, RecordsUsers: options.RecordsUsers, Now: time.Now}
 	begun := make(chan event.GenericEvent, 1)
 	if options.Leader != nil {
 		options.Leader.OnTerm(nil, func() {
