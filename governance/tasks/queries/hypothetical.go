@@ -81,8 +81,8 @@ func (s *Service) Rooms(ctx context.Context, others []Proposal) (*Rooms, error) 
 	// The usage is read later: what gets its quota meanwhile counts twice.
 	counted := map[types.UID]bool{}
 	for _, t := range v.index.SetUsage(nil) {
-		for i := range t.AdmittedWorkloads {
-			counted[types.UID(t.AdmittedWorkloads[i].WorkloadUID)] = true
+		for _, w := range t.Parts {
+			counted[w.UID] = w.Status.Admission != nil
 		}
 	}
 	others = slices.DeleteFunc(slices.Clone(others), func(p Proposal) bool { return counted[p.Workload] })
