@@ -328,11 +328,14 @@ func (l *lab) ranFor(name string, least time.Duration) (d queries.Detail) {
 // the names of jobs.
 func (l *lab) pending(queue string) map[string]visibility.PendingWorkload {
 	l.t.Helper()
-	out, err := l.c.TryKubectl("", "get", "--raw", fmt.Sprintf("/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/%s/localqueues/%s/pendingworkloads", l.name, queue))
 	var summary visibility.PendingWorkloadsSummary
-	if err != nil || json.Unmarshal([]byte(out), &summary) != nil {
-		l.t.Fatalf("read the pending workloads of %s: %v\n%s", queue, err, out)
-	}
+	clustertest.Eventually(l.t, soon, func(context.Context) error { // Kueue may not have the queue yet
+		out, err := l.c.TryKubectl("", "get", "--raw", fmt.Sprintf("/apis/visibility.kueue.x-k8s.io/v1beta2/namespaces/%s/localqueues/%s/pendingworkloads", l.name, queue))
+		if err != nil {
+			return fmt.Errorf("read the pending workloads of %s: %w\n%s", queue, err, out)
+		}
+		return json.Unmarshal([]byte(out), &summary)
+	})
 	found := map[string]visibility.PendingWorkload{}
 	for _, w := range summary.Items {
 		found[w.OwnerReferences[0].Name] = w
