@@ -126,6 +126,7 @@ func (s *Service) create(ctx context.Context, user governance.User, allocation *
 		return err
 	}
 	s.Audit.Record(audit.Change{User: user, Action: "create", Object: created, New: created.Spec})
+	s.Cluster.WaitForCache(ctx, created)
 	return nil
 }
 

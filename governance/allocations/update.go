@@ -34,6 +34,7 @@ func (s *Service) Update(ctx context.Context, user governance.User, allocation *
 	if err == nil && before.Generation != after.Generation {
 		change.Object, change.New = after, after.Spec
 		s.Audit.Record(change)
+		s.Cluster.WaitForCache(ctx, after)
 	}
 	return translateUnreachable(err)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"maps"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 )
@@ -85,6 +87,26 @@ func Update(ctx context.Context, reader client.Reader, writer client.Writer, bef
 		return err
 	}
 	return decode(wanted, object)
+}
+
+// cacheWait bounds WaitForCache.
+const cacheWait = 2 * time.Second
+
+// WaitForCache waits until the cache contains the spec of an object that the API server
+// returned for a write, or a newer one, so that the page after a save shows it. It gives
+// up after two seconds, or when ctx ends.
+func (c *Cluster) WaitForCache(ctx context.Context, written client.Object) {
+	reader, err := c.Reader()
+	if err != nil {
+		return
+	}
+	_ = wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, cacheWait, true, func(ctx context.Context) (bool, error) {
+		cached, _ := written.DeepCopyObject().(client.Object)
+		if err := reader.Get(ctx, client.ObjectKeyFromObject(written), cached); err != nil {
+			return false, client.IgnoreNotFound(err)
+		}
+		return cached.GetUID() == written.GetUID() && cached.GetGeneration() >= written.GetGeneration(), nil
+	})
 }
 
 // SpecUnchanged reads an object as a user, and reports whether its spec is the

@@ -51,6 +51,7 @@ func (s *Service) Save(ctx context.Context, user governance.User, policy *v1alph
 	if err == nil && (before == nil || before.Generation != after.Generation) {
 		change.Object, change.New = after, after.Spec
 		s.Audit.Record(change)
+		s.Cluster.WaitForCache(ctx, after)
 	}
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {

@@ -139,9 +139,10 @@ func TestSave(t *testing.T) {
 	first := ranking(class("dev", 10))
 	must(t, w.Save(t.Context(), w.admin, first))
 	must(t, w.Save(t.Context(), w.admin, first)) // as after a lost response
-	state := w.waitState(t, func(s policy.State) bool { return s.Policy != nil })
-	if !state.MayEdit {
-		t.Error("got MayEdit false for an admin, want true")
+	state, err := w.State(t.Context(), w.admin)
+	must(t, err)
+	if !state.MayEdit || state.Policy == nil {
+		t.Fatalf("state right after the save: got MayEdit %t and policy %v, want true and the saved policy", state.MayEdit, state.Policy)
 	}
 	wantKind(t, w.Save(t.Context(), w.admin, ranking(class("dev", 99))), governance.Conflict)
 
@@ -158,7 +159,7 @@ func TestSave(t *testing.T) {
 	stale := state.Policy.DeepCopy()
 	stale.Spec.PriorityClasses = nil
 	wantKind(t, w.Save(t.Context(), w.admin, stale), governance.Conflict)
-	_, err := w.Review(t.Context(), w.admin, stale)
+	_, err = w.Review(t.Context(), w.admin, stale)
 	wantKind(t, err, governance.Conflict)
 
 	// The same spec over a stale version succeeds only if the policy has all
