@@ -90,36 +90,26 @@ func build(ctx context.Context, source string, other others, bin string) error {
 		}
 		allFlags += " " + serverFlags
 	}
-	stamp := filepath.Join(bin, stampName(stampPrefix, binaries, sum, allFlags))
-	if isBuilt(stamp, bin) {
-		return nil
-	}
-	lock, err := lockBuild(bin)
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	if isBuilt(stamp, bin) { // by another process meanwhile
-		return nil
-	}
-	removeStamps(bin, stampPrefix)
-	begin := time.Now()
-	for _, b := range binaries {
-		from, flags := source, flags
-		switch {
-		case b.name == kueueName:
-			from = cmp.Or(other.kueue, source)
-		case other.kubernetes != "" && slices.Contains(kubernetesServers, b.name):
-			from, flags = other.kubernetes, serverFlags
+	set := buildSet{title: "all binaries", prefix: stampPrefix, tools: binaries, files: []string{kueueInstall(bin)}, sums: sum, flags: allFlags}
+	return set.build(bin, func() error {
+		for _, b := range binaries {
+			from, flags := source, flags
+			switch {
+			case b.name == kueueName:
+				from = cmp.Or(other.kueue, source)
+			case other.kubernetes != "" && slices.Contains(kubernetesServers, b.name):
+				from, flags = other.kubernetes, serverFlags
+			}
+			if err := buildOne(ctx, from, bin, b, "-ldflags", flags); err != nil {
+				return err
+			}
 		}
-		if err := buildOne(ctx, from, bin, b, "-ldflags", flags); err != nil {
+		if err := render(ctx, source, cmp.Or(other.kueue, source), bin); err != nil {
 			return err
 		}
-	}
-	if err := render(ctx, source, cmp.Or(other.kueue, source), bin); err != nil {
-		return err
-	}
-	if other.kueue != "" {
+		if other.kueue == "" {
+			return nil
+		}
 		config, err := os.ReadFile(filepath.Join(other.kueue, filepath.Base(kueueConfig(bin))))
 		if err == nil {
 			err = os.WriteFile(kueueConfig(bin), config, 0o644)
@@ -127,11 +117,52 @@ func build(ctx context.Context, source string, other others, bin string) error {
 		if err != nil {
 			return fmt.Errorf("copy Kueue's configuration: %w", err)
 		}
+		return nil
+	})
+}
+
+// buildSet is a set of binaries and files that one stamp marks as built.
+type buildSet struct {
+	title  string // for messages
+	prefix string // of the stamp's name, which also depends on tools, sums and flags
+	tools  []tool
+	files  []string // which are built besides the binaries
+	sums   []byte   // checksums of all modules
+	flags  string
+}
+
+func (s buildSet) stamp(bin string) string {
+	return filepath.Join(bin, stampName(s.prefix, s.tools, s.sums, s.flags))
+}
+
+// isBuilt reports whether the stamp and everything that it marks exist.
+func (s buildSet) isBuilt(bin string) bool {
+	return allExist(bin, s.tools, append(slices.Clone(s.files), s.stamp(bin))...)
+}
+
+// build calls do and writes the stamp, unless the set is built already. Only one
+// process at a time builds in a folder.
+func (s buildSet) build(bin string, do func() error) error {
+	if s.isBuilt(bin) {
+		return nil
 	}
-	if err := os.WriteFile(stamp, nil, 0o644); err != nil {
+	lock, err := lockBuild(bin)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if s.isBuilt(bin) { // by another process meanwhile
+		return nil
+	}
+	removeStamps(bin, s.prefix)
+	begin := time.Now()
+	if err := do(); err != nil {
+		return err
+	}
+	if err := os.WriteFile(s.stamp(bin), nil, 0o644); err != nil {
 		return fmt.Errorf("write stamp: %w", err)
 	}
-	fmt.Printf("all binaries built in %s (%.0f s)\n", bin, time.Since(begin).Seconds())
+	fmt.Printf("%s built in %s (%.0f s)\n", s.title, bin, time.Since(begin).Seconds())
 	return nil
 }
 
@@ -195,9 +226,6 @@ func stampName(prefix string, tools []tool, goSum []byte, flags string) string {
 	h.Write(goSum)
 	return fmt.Sprintf("%s%x", prefix, h.Sum(nil)[:8])
 }
-
-// isBuilt reports whether the stamp and everything that it marks exist.
-func isBuilt(stamp, bin string) bool { return allExist(bin, binaries, stamp, kueueInstall(bin)) }
 
 // allExist reports whether the files and the binaries of the tools exist.
 func allExist(bin string, tools []tool, files ...string) bool {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -43,13 +44,13 @@ func TestLinkFlagsSetTheVersion(t *testing.T) {
 
 func TestBuildIsIncompleteWithoutEveryFile(t *testing.T) {
 	bin := filepath.Join(t.TempDir(), "bin")
-	stamp := filepath.Join(bin, "stamp")
-	files := []string{stamp, kueueInstall(bin)}
+	set := buildSet{prefix: stampPrefix, tools: binaries, files: []string{kueueInstall(bin)}}
+	files := []string{set.stamp(bin), kueueInstall(bin)}
 	for _, b := range binaries {
 		files = append(files, filepath.Join(bin, b.name))
 	}
 	for _, f := range files {
-		if isBuilt(stamp, bin) {
+		if set.isBuilt(bin) {
 			t.Fatalf("the build is complete without %s", f)
 		}
 		if err := os.MkdirAll(filepath.Dir(f), 0o755); err != nil {
@@ -59,8 +60,29 @@ func TestBuildIsIncompleteWithoutEveryFile(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !isBuilt(stamp, bin) {
+	if !set.isBuilt(bin) {
 		t.Error("the build is incomplete although all files exist")
+	}
+}
+
+func TestBuildRunsOnceForEachSetOfVersions(t *testing.T) {
+	bin, runs := t.TempDir(), 0
+	do := func() error { runs++; return nil }
+	for _, step := range []struct {
+		sums     string
+		wantRuns int
+	}{{"a", 1}, {"a", 1}, {"b", 2}, {"a", 3}} {
+		if err := (buildSet{prefix: stampPrefix, sums: []byte(step.sums)}).build(bin, do); err != nil {
+			t.Fatal(err)
+		}
+		if runs != step.wantRuns {
+			t.Errorf("after a build with checksums %q: built %d times, want %d", step.sums, runs, step.wantRuns)
+		}
+	}
+	failed := errors.New("failed")
+	set := buildSet{prefix: stampPrefix, sums: []byte("c")}
+	if err := set.build(bin, func() error { return failed }); !errors.Is(err, failed) || set.isBuilt(bin) {
+		t.Errorf("after a failed build: error %v, isBuilt %v", err, set.isBuilt(bin))
 	}
 }
 

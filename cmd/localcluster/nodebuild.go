@@ -14,7 +14,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 )
 
 // The programs of a real node. Those of Kubernetes are tools of this module, those
@@ -61,45 +60,28 @@ func buildNode(ctx context.Context, source, bin string) error {
 		}
 		sums = append(sums, sum...)
 	}
-	tools := slices.Concat(kubernetesNode, containerdNode, dnsNode)
-	stamp := filepath.Join(bin, stampName(nodeStampPrefix, tools, sums, flags))
-	built := func() bool { return allExist(bin, tools, stamp, pauseArchive(bin)) }
-	if built() {
-		return nil
+	set := buildSet{
+		title: "all binaries of the real node", prefix: nodeStampPrefix,
+		tools: slices.Concat(kubernetesNode, containerdNode, dnsNode), files: []string{pauseArchive(bin)}, sums: sums, flags: flags,
 	}
-	lock, err := lockBuild(bin)
-	if err != nil {
-		return err
-	}
-	defer lock.Close()
-	if built() { // by another process meanwhile
-		return nil
-	}
-	removeStamps(bin, nodeStampPrefix)
-	begin := time.Now()
-	for _, p := range kubernetesNode {
-		if err := buildOne(ctx, source, bin, p, "-ldflags", flags); err != nil {
-			return err
+	return set.build(bin, func() error {
+		for _, p := range kubernetesNode {
+			if err := buildOne(ctx, source, bin, p, "-ldflags", flags); err != nil {
+				return err
+			}
 		}
-	}
-	for _, p := range containerdNode {
-		if err := buildOne(ctx, containerd, bin, p, "-ldflags", "-s -w", "-tags", "no_btrfs,no_devmapper,no_zfs"); err != nil {
-			return err
+		for _, p := range containerdNode {
+			if err := buildOne(ctx, containerd, bin, p, "-ldflags", "-s -w", "-tags", "no_btrfs,no_devmapper,no_zfs"); err != nil {
+				return err
+			}
 		}
-	}
-	for _, p := range dnsNode {
-		if err := buildOne(ctx, dns, bin, p, "-ldflags", "-s -w"); err != nil {
-			return err
+		for _, p := range dnsNode {
+			if err := buildOne(ctx, dns, bin, p, "-ldflags", "-s -w"); err != nil {
+				return err
+			}
 		}
-	}
-	if err := writeImage(pauseArchive(bin), pauseImage, filepath.Join(bin, "pause")); err != nil {
-		return err
-	}
-	if err := os.WriteFile(stamp, nil, 0o644); err != nil {
-		return fmt.Errorf("write stamp: %w", err)
-	}
-	fmt.Printf("all binaries of the real node built in %s (%.0f s)\n", bin, time.Since(begin).Seconds())
-	return nil
+		return writeImage(pauseArchive(bin), pauseImage, filepath.Join(bin, "pause"))
+	})
 }
 
 // checkNode returns an error that names what is missing for a real node.
