@@ -19,28 +19,31 @@ import (
 	"sigs.k8s.io/kwok/pkg/kwokctl/pki"
 )
 
-// kueueAccount is the service account of Kueue's shipped manifests. The process
-// has a client certificate of that name, so that its RBAC rules apply to it and
-// admission policies see the same user as in a cluster.
-const kueueAccount = "system:serviceaccount:kueue-system:kueue-controller-manager"
-
-// consoleAccount is the console's service account in deploy/rbac, for the same
-// reason.
-const consoleAccount = "system:serviceaccount:" + consoleNamespace + ":kuota"
-
 // adminName is the user whose kubeconfig is the instance's.
 const adminName = "admin"
 
-// clients are the clients of the API server. Each has its own kubeconfig.
-var clients = map[string]struct {
+// identity is the user of a client of the API server.
+type identity struct {
 	user   string
 	groups []string
-}{
+}
+
+// serviceAccount returns the user of a service account. A process with a client
+// certificate of that user has the permissions of the account's RBAC rules, and
+// admission policies see the same user as in a cluster.
+func serviceAccount(namespace, name string) identity {
+	return identity{"system:serviceaccount:" + namespace + ":" + name, []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace}}
+}
+
+// clients are the clients of the API server in every instance. Each has its own
+// kubeconfig. The service accounts are those of Kueue's shipped manifests and of
+// deploy/rbac.
+var clients = map[string]identity{
 	adminName:             {"kubernetes-admin", []string{"system:masters"}},
 	controllerManagerName: {"system:kube-controller-manager", nil},
 	schedulerName:         {"system:kube-scheduler", nil},
-	kueueName:             {kueueAccount, []string{"system:serviceaccounts", "system:serviceaccounts:" + kueueNamespace}},
-	consoleName:           {consoleAccount, []string{"system:serviceaccounts", "system:serviceaccounts:" + consoleNamespace}},
+	kueueName:             serviceAccount(kueueNamespace, "kueue-controller-manager"),
+	consoleName:           serviceAccount(consoleNamespace, "kuota"),
 	kwokName:              {"kwok", []string{"system:masters"}},
 }
 
@@ -129,16 +132,24 @@ func writeCredentials(l layout, apiPort int, hosts ...string) (authority, error)
 		return authority{}, fmt.Errorf("service account key: %w", err)
 	}
 	ca := authorities["ca"]
-	for name, c := range clients {
-		cert, key, err := ca.issue(c.user, c.groups)
-		if err != nil {
+	for name, user := range clients {
+		if err := ca.writeKubeconfig(l, name, user, apiPort); err != nil {
 			return ca, err
-		}
-		if err := clientcmd.WriteToFile(kubeconfig(name, httpsURL(apiPort), ca.certPEM(), cert, key), l.componentConfig(name)); err != nil {
-			return ca, fmt.Errorf("kubeconfig of %s: %w", name, err)
 		}
 	}
 	return ca, nil
+}
+
+// writeKubeconfig writes the kubeconfig of a client on this machine.
+func (a authority) writeKubeconfig(l layout, name string, user identity, apiPort int) error {
+	cert, key, err := a.issue(user.user, user.groups)
+	if err != nil {
+		return err
+	}
+	if err := clientcmd.WriteToFile(kubeconfig(name, httpsURL(apiPort), a.certPEM(), cert, key), l.componentConfig(name)); err != nil {
+		return fmt.Errorf("kubeconfig of %s: %w", name, err)
+	}
+	return nil
 }
 
 func kubeconfig(user, server string, ca, cert, key []byte) clientcmdapi.Config {

@@ -165,16 +165,25 @@ func (k *kueueUnit) writeCertificate(ctx context.Context) error {
 	if !k.local.ownCertificates {
 		return nil
 	}
-	caKey, err := keyutil.MarshalPrivateKeyToPEM(k.ca.key)
-	if err != nil {
-		return fmt.Errorf("write Kueue's certificate: %w", err)
-	}
-	return k.api.Create(ctx, &corev1.Secret{ObjectMeta: kueueMeta(kueueSecret), Data: map[string][]byte{
-		"ca.crt": k.ca.certPEM(), "ca.key": caKey, "tls.crt": cert, "tls.key": key,
-	}})
+	return k.api.createCertificate(ctx, kueueMeta(kueueSecret), k.ca, cert, key)
 }
 
-// newRSAAuthority returns an authority of the only kind that a Kueue accepts
+// createCertificate creates the Secret of a process that manages the certificate of
+// its webhooks itself.
+func (a apiClient) createCertificate(ctx context.Context, meta metav1.ObjectMeta, ca authority, cert, key []byte) error {
+	caKey, err := keyutil.MarshalPrivateKeyToPEM(ca.key)
+	if err == nil {
+		err = a.Create(ctx, &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{
+			"ca.crt": ca.certPEM(), "ca.key": caKey, "tls.crt": cert, "tls.key": key,
+		}})
+	}
+	if err != nil {
+		return fmt.Errorf("create Secret %s/%s: %w", meta.Namespace, meta.Name, err)
+	}
+	return nil
+}
+
+// newRSAAuthority returns an authority of the only kind that is accepted by a process
 // which manages its own certificates.
 func newRSAAuthority(name, organization string) (authority, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)

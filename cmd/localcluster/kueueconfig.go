@@ -55,10 +55,23 @@ func (l kueueLocal) overlay(text, gates string) (kueueSettings, error) {
 	default:
 		sections["featureGates"] = map[string]any{"VisibilityOnDemand": false}
 	}
+	if err := setSections(cfg, sections); err != nil {
+		return kueueSettings{}, fmt.Errorf("Kueue's configuration: %w", err)
+	}
+	file, err := yaml.Marshal(cfg)
+	if err != nil {
+		return kueueSettings{}, fmt.Errorf("write Kueue's configuration: %w", err)
+	}
+	return kueueSettings{file: file, gates: gates, frameworks: frameworksOf(cfg)}, nil
+}
+
+// setSections sets values in the sections of a configuration, and leaves its other
+// values unchanged.
+func setSections(cfg map[string]any, sections map[string]map[string]any) error {
 	for name, values := range sections {
 		section, ok := cfg[name].(map[string]any)
 		if !ok && cfg[name] != nil {
-			return kueueSettings{}, fmt.Errorf("Kueue's configuration: %s is %s, not a mapping", name, strconv.Quote(fmt.Sprint(cfg[name])))
+			return fmt.Errorf("%s is %s, not a mapping", name, strconv.Quote(fmt.Sprint(cfg[name])))
 		}
 		if section == nil {
 			section = map[string]any{}
@@ -66,11 +79,7 @@ func (l kueueLocal) overlay(text, gates string) (kueueSettings, error) {
 		maps.Copy(section, values)
 		cfg[name] = section
 	}
-	file, err := yaml.Marshal(cfg)
-	if err != nil {
-		return kueueSettings{}, fmt.Errorf("write Kueue's configuration: %w", err)
-	}
-	return kueueSettings{file: file, gates: gates, frameworks: frameworksOf(cfg)}, nil
+	return nil
 }
 
 // visibilityDisabled reports whether a configuration turns the visibility API off.

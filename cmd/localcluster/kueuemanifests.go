@@ -32,32 +32,19 @@ func adapt(install []*unstructured.Unstructured, local kueueLocal, ca []byte, ve
 	var out kueueObjects
 	for _, u := range install {
 		u = u.DeepCopy()
-		var err error
+		err := redirect(u, local.kueueWebhook, ca)
 		switch u.GetKind() {
 		case "Deployment":
-			err = adaptDeployment(u, version)
+			err = errors.Join(err, adaptDeployment(u, version))
 			out.deployment = u
 		case "Namespace":
 			out.namespaces = append(out.namespaces, u)
 		case "CustomResourceDefinition":
-			webhook := []string{"spec", "conversion", "webhook"}
-			if conversion, found, _ := unstructured.NestedMap(u.Object, webhook...); found {
-				err = errors.Join(setEndpoint(conversion, local.kueueWebhook, ca), unstructured.SetNestedMap(u.Object, conversion, webhook...))
-			}
 			out.crds = append(out.crds, u)
-		case "Service":
-			u.Object["spec"] = map[string]any{"type": "ExternalName", "externalName": "localhost"}
-			out.others = append(out.others, u)
 		case "APIService":
 			err = unstructured.SetNestedField(u.Object, int64(local.kueueVisibility), "spec", "service", "port")
 			out.apiServices = append(out.apiServices, u)
 		case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
-			hooks, _, _ := unstructured.NestedSlice(u.Object, "webhooks")
-			for _, h := range hooks {
-				hook, _ := h.(map[string]any)
-				err = errors.Join(err, setEndpoint(hook, local.kueueWebhook, ca))
-			}
-			err = errors.Join(err, unstructured.SetNestedSlice(u.Object, hooks, "webhooks"))
 			out.webhooks = append(out.webhooks, u)
 		case "ConfigMap", "Secret":
 			if u.GetName() != kueueConfigMap && u.GetName() != kueueSecret {
@@ -77,6 +64,31 @@ func adapt(install []*unstructured.Unstructured, local kueueLocal, ca []byte, ve
 		out.apiServices = nil // an API that never answers makes discovery fail for all clients
 	}
 	return out, nil
+}
+
+// redirect changes an object of shipped manifests so that a process on this machine
+// serves it: a Service resolves to localhost, and a webhook has the port of the
+// process and the authority of its certificate.
+func redirect(u *unstructured.Unstructured, port int, ca []byte) error {
+	switch u.GetKind() {
+	case "CustomResourceDefinition":
+		webhook := []string{"spec", "conversion", "webhook"}
+		conversion, found, err := unstructured.NestedMap(u.Object, webhook...)
+		if !found {
+			return err
+		}
+		return errors.Join(setEndpoint(conversion, port, ca), unstructured.SetNestedMap(u.Object, conversion, webhook...))
+	case "Service":
+		u.Object["spec"] = map[string]any{"type": "ExternalName", "externalName": "localhost"}
+	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+		hooks, _, err := unstructured.NestedSlice(u.Object, "webhooks")
+		for _, h := range hooks {
+			hook, _ := h.(map[string]any)
+			err = errors.Join(err, setEndpoint(hook, port, ca))
+		}
+		return errors.Join(err, unstructured.SetNestedSlice(u.Object, hooks, "webhooks"))
+	}
+	return nil
 }
 
 // setEndpoint sets the port and the authority of a webhook. Kueue would

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -51,9 +52,9 @@ func render(ctx context.Context, source, kueue, bin string) error {
 	if err != nil {
 		return err
 	}
-	out, err := exec.CommandContext(ctx, filepath.Join(bin, "kubectl"), "kustomize", filepath.Join(dir, "config", "default")).Output()
+	out, err := kustomize(ctx, bin, filepath.Join(dir, "config", "default"))
 	if err != nil {
-		return fmt.Errorf("render Kueue's install: %w", err)
+		return err
 	}
 	if err := os.WriteFile(kueueVersion(bin), []byte(version+"\n"), 0o644); err != nil {
 		return fmt.Errorf("write Kueue's version: %w", err)
@@ -71,6 +72,18 @@ func render(ctx context.Context, source, kueue, bin string) error {
 		return fmt.Errorf("write Kueue's install: %w", err)
 	}
 	return nil
+}
+
+// kustomize renders the kustomization of a folder.
+func kustomize(ctx context.Context, bin, dir string) ([]byte, error) {
+	out, err := exec.CommandContext(ctx, filepath.Join(bin, "kubectl"), "kustomize", dir).Output()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return nil, fmt.Errorf("render %s: %w\n%s", dir, err, lastLines(exit.Stderr, tailLines))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("render %s: %w", dir, err)
+	}
+	return out, nil
 }
 
 func moduleFolder(ctx context.Context, source, module string) (dir, version string, err error) {

@@ -128,7 +128,7 @@ func testProviderRestart(t *testing.T, l layout) {
 
 func testConsoleIdentity(t *testing.T, l layout) {
 	out := kubectl(t, l.componentConfig(consoleName), "", "auth", "whoami")
-	for _, want := range []string{consoleAccount, "system:serviceaccounts:kuota-system"} {
+	for _, want := range []string{"system:serviceaccount:kuota-system:kuota", "system:serviceaccounts:kuota-system"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("whoami does not contain %s:\n%s", want, out)
 		}
