@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	"sigs.k8s.io/yaml"
@@ -93,7 +94,8 @@ func visibilityDisabled(config []byte) bool {
 }
 
 // frameworksOf returns the kinds of jobs that Kueue manages; its default is
-// batch/job.
+// batch/job. As in Kueue 0.19, pods are among them if a listed kind consists of pods
+// that Kueue admits.
 func frameworksOf(cfg map[string]any) []string {
 	section, _ := cfg["integrations"].(map[string]any)
 	list, _ := section["frameworks"].([]any)
@@ -103,6 +105,12 @@ func frameworksOf(cfg map[string]any) []string {
 	var names []string
 	for _, f := range list {
 		names = append(names, fmt.Sprint(f))
+	}
+	ofPods := func(name string) bool {
+		return name == "deployment" || name == "statefulset" || name == "leaderworkerset.x-k8s.io/leaderworkerset"
+	}
+	if slices.ContainsFunc(names, ofPods) && !slices.Contains(names, "pod") {
+		names = append(names, "pod")
 	}
 	return names
 }

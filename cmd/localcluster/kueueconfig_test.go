@@ -106,3 +106,24 @@ func TestOverlayDoesNotSplitFeatureGates(t *testing.T) {
 		t.Errorf("gates are %q and in:\n%s", set.gates, set.file)
 	}
 }
+
+// Kueue's webhook for pods gates the pods of these kinds until Kueue admits them.
+func TestFrameworksIncludePodsOfKindsOfPods(t *testing.T) {
+	for name, c := range map[string]struct{ listed, want string }{
+		"none":            {"", "batch/job"},
+		"jobs":            {"batch/job, ray.io/rayjob", "batch/job ray.io/rayjob"},
+		"StatefulSets":    {"statefulset", "statefulset pod"},
+		"with pods":       {"deployment, pod", "deployment pod"},
+		"LeaderWorkerSet": {"leaderworkerset.x-k8s.io/leaderworkerset", "leaderworkerset.x-k8s.io/leaderworkerset pod"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set, err := testLocal.overlay("integrations: {frameworks: ["+c.listed+"]}", "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(set.frameworks, " "); got != c.want {
+				t.Errorf("frameworks %q, want %q", got, c.want)
+			}
+		})
+	}
+}
