@@ -53,13 +53,20 @@ type kueueUnit struct {
 	template string // pod template that the process was last started for; guarded by comp.op
 }
 
-func newKueueUnit(s *supervisor, api apiClient, ca authority, bin string, p ports) (*kueueUnit, error) {
+// newKueueUnit returns Kueue with these frameworks besides those of its configuration.
+func newKueueUnit(s *supervisor, api apiClient, ca authority, bin string, p ports, frameworks []string) (*kueueUnit, error) {
 	config, err := os.ReadFile(kueueConfig(bin))
 	if errors.Is(err, os.ErrNotExist) {
 		config, err = []byte(kueueDefaults), nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("Kueue's configuration: %w", err)
+	}
+	text := string(config)
+	if len(frameworks) > 0 {
+		if text, err = withFrameworks(text, frameworks); err != nil {
+			return nil, err
+		}
 	}
 	local := kueueLocal{ports: p, certDir: s.layout.pki("kueue-webhook"), noVisibility: visibilityDisabled(config)}
 	if local.noVisibility {
@@ -87,7 +94,7 @@ func newKueueUnit(s *supervisor, api apiClient, ca authority, bin string, p port
 	if err != nil {
 		return nil, err
 	}
-	k := &kueueUnit{sup: s, api: api, local: local, objects: objects, ca: ca, config: string(config)}
+	k := &kueueUnit{sup: s, api: api, local: local, objects: objects, ca: ca, config: text}
 	k.comp = &component{
 		name: kueueName, path: filepath.Join(bin, kueueName),
 		ready:   k.ready,

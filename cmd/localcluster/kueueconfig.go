@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 )
@@ -91,6 +92,21 @@ func visibilityDisabled(config []byte) bool {
 	_ = yaml.Unmarshal(config, &c) // Kueue reports what is wrong with it
 	on, set := c.FeatureGates["VisibilityOnDemand"]
 	return set && !on
+}
+
+// withFrameworks adds kinds of jobs to those that Kueue manages. It leaves the rest
+// of the text unchanged, comments too.
+func withFrameworks(text string, frameworks []string) (string, error) {
+	const list = "\n  frameworks:\n"
+	before, after, found := strings.Cut(text, list)
+	if !found {
+		return "", errors.New("Kueue's configuration has no list integrations.frameworks, to which kinds could be added")
+	}
+	var lines strings.Builder
+	for _, f := range frameworks {
+		fmt.Fprintf(&lines, "  - %s\n", f)
+	}
+	return before + list + lines.String() + after, nil
 }
 
 // frameworksOf returns the kinds of jobs that Kueue manages; its default is

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 )
 
@@ -125,5 +126,27 @@ func TestFrameworksIncludePodsOfKindsOfPods(t *testing.T) {
 				t.Errorf("frameworks %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+func TestWithFrameworksKeepsTheRestOfTheText(t *testing.T) {
+	got, err := withFrameworks(kueueDefaults, []string{"ray.io/rayjob", "leaderworkerset.x-k8s.io/leaderworkerset"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Replace(kueueDefaults, "  frameworks:\n", "  frameworks:\n  - ray.io/rayjob\n  - leaderworkerset.x-k8s.io/leaderworkerset\n", 1)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("text (-want +got):\n%s", diff)
+	}
+	set, err := testLocal.overlay(got, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantFrameworks := []string{"ray.io/rayjob", "leaderworkerset.x-k8s.io/leaderworkerset", "batch/job", "pod"}
+	if diff := cmp.Diff(wantFrameworks, set.frameworks); diff != "" {
+		t.Errorf("frameworks (-want +got):\n%s", diff)
+	}
+	if _, err := withFrameworks("integrations: {frameworks: [batch/job]}", []string{"ray.io/rayjob"}); err == nil {
+		t.Error("a configuration without a place for frameworks is accepted")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -62,13 +63,19 @@ func buildCommand() *cobra.Command {
 	var bin, source string
 	var other others
 	var realNode bool
+	var kinds []string
 	cmd := &cobra.Command{Use: "build", Short: "Build all programs from Go modules, once per set of versions", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		if err := build(ctx, source, other, bin); err != nil || !realNode {
+		if err := build(ctx, source, other, bin); err != nil {
 			return err
 		}
-		return buildNode(ctx, source, bin)
+		if realNode {
+			if err := buildNode(ctx, source, bin); err != nil {
+				return err
+			}
+		}
+		return buildOperators(ctx, source, bin, kinds)
 	}}
 	flags := cmd.Flags()
 	flags.StringVar(&bin, "bin", "", "folder for the binaries; manifests go to ../share of it")
@@ -76,6 +83,7 @@ func buildCommand() *cobra.Command {
 	flags.StringVar(&other.kueue, "kueue", "", "folder of a Go module with another version of Kueue")
 	flags.StringVar(&other.kubernetes, "kubernetes", "", "folder of a Go module with another version of the API server and its controllers")
 	flags.BoolVar(&realNode, "real-node", false, "also build kubelet, kube-proxy and containerd, for up --real-node")
+	flags.StringSliceVar(&kinds, "kinds", nil, "also build the operators of these kinds of jobs, for up --kinds: "+strings.Join(operatorNames(), ", "))
 	_ = cmd.MarkFlagRequired("bin")
 	return cmd
 }
@@ -104,6 +112,7 @@ func upCommand() *cobra.Command {
 	flags.IntVar(&o.apiPort, "api-port", 0, "port of the API server; 0 selects a free one")
 	flags.BoolVar(&o.resettable, "resettable", false, "record all objects when ready, so that the reset command can return to them")
 	flags.BoolVar(&o.realNode, "real-node", false, "add a node that runs containers; needs root, and build --real-node")
+	flags.StringSliceVar(&o.kinds, "kinds", nil, "run the operators of these kinds of jobs, with Kueue's integrations; needs build --kinds: "+strings.Join(operatorNames(), ", "))
 	flags.BoolVar(&detached, "detach", false, "run in the background and return when ready")
 	_ = cmd.MarkFlagRequired("dir")
 	_ = cmd.MarkFlagRequired("bin")

@@ -18,13 +18,16 @@ import (
 const (
 	lowestPort  = 20000
 	highestPort = 32767
-	portBlock   = 16 // ports per instance
+	portBlock   = 32 // ports per instance
+
+	firstOperatorPort = 12 // in the block; each operator has two
 )
 
 // ports are the ports of one instance, on 127.0.0.1.
 type ports struct {
 	api, console, etcd, etcdPeer, controllerManager, scheduler, kwok, provider int
 	kueueHealth, kueueMetrics, kueueWebhook, kueueVisibility                   int
+	operators                                                                  int // the first of them
 
 	block int // index of the reserved block, which no other instance has
 }
@@ -51,12 +54,18 @@ func reservePorts(dir string, api, console int) (ports, *os.File, error) {
 				api: cmp.Or(api, base), console: cmp.Or(console, base+1), etcd: base + 2, etcdPeer: base + 3,
 				controllerManager: base + 4, scheduler: base + 5, kwok: base + 6, provider: base + 7,
 				kueueHealth: base + 8, kueueMetrics: base + 9, kueueWebhook: base + 10, kueueVisibility: base + 11,
-				block: (base - lowestPort) / portBlock,
+				operators: base + firstOperatorPort,
+				block:     (base - lowestPort) / portBlock,
 			}, lock, nil
 		}
 		lock.Close()
 	}
 	return ports{}, nil, errors.New("no free ports found on 127.0.0.1")
+}
+
+// ofOperator returns the ports of the operator with that index in the table.
+func (p ports) ofOperator(index int) (health, webhook int) {
+	return p.operators + 2*index, p.operators + 2*index + 1
 }
 
 // portLocks is the folder of lock files, which all users of this machine share.

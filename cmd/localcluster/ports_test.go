@@ -38,9 +38,17 @@ func TestReservedPortsDiffer(t *testing.T) {
 		if p.api != 7 {
 			t.Errorf("the API server's port is %d, want the requested one", p.api)
 		}
-		for _, port := range []int{p.console, p.etcd, p.etcdPeer, p.controllerManager, p.scheduler, p.kwok, p.provider, p.kueueHealth, p.kueueMetrics, p.kueueWebhook, p.kueueVisibility} {
+		selected := []int{p.console, p.etcd, p.etcdPeer, p.controllerManager, p.scheduler, p.kwok, p.provider, p.kueueHealth, p.kueueMetrics, p.kueueWebhook, p.kueueVisibility}
+		for i := range operators {
+			health, webhook := p.ofOperator(i)
+			selected = append(selected, health, webhook)
+		}
+		for _, port := range selected {
 			if port == 0 || seen[port] {
 				t.Errorf("port %d is selected twice", port)
+			}
+			if offset := port - lowestPort - p.block*portBlock; offset < 0 || offset >= portBlock {
+				t.Errorf("port %d is outside the block", port)
 			}
 			seen[port] = true
 		}

@@ -47,8 +47,17 @@ func (s *supervisor) startAll(ctx context.Context, o upOptions, p ports, begin t
 		return err
 	}
 	s.say("starting controllers, Kueue and nodes")
-	kueue, err := newKueueUnit(s, api, ca, bin, p)
+	units, err := newOperatorUnits(s, api, ca, bin, p, o.kinds)
 	if err != nil {
+		return err
+	}
+	kueue, err := newKueueUnit(s, api, ca, bin, p, units.frameworks())
+	if err != nil {
+		return err
+	}
+	// Before Kueue and the operators start: they look for missing kinds again only after
+	// increasing delays.
+	if err := units.define(ctx); err != nil {
 		return err
 	}
 	kwok, err := kwokComponent(s.layout, bin, p, o.realNode)
@@ -57,6 +66,7 @@ func (s *supervisor) startAll(ctx context.Context, o upOptions, p ports, begin t
 	}
 	err = together(ctx,
 		kueue.install,
+		units.install,
 		func(ctx context.Context) error { return applyCRDs(ctx, api, o.crds) },
 		func(ctx context.Context) error { return applyRBAC(ctx, api, o.rbac) },
 		func(ctx context.Context) error { return s.run(ctx, controllerManagerComponent(s.layout, bin, p)) },

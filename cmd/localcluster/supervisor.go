@@ -31,7 +31,7 @@ const (
 // stores their writes.
 var shutdownOrder = [][]string{
 	{consoleName, providerName},
-	{nodeComponentName, kwokName, kueueName, schedulerName, controllerManagerName},
+	append(operatorNames(), nodeComponentName, kwokName, kueueName, schedulerName, controllerManagerName),
 	{apiServerName},
 	{etcdName},
 }

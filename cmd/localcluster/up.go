@@ -21,6 +21,7 @@ type upOptions struct {
 	apiPort, consolePort                                 int
 	tokenLife                                            time.Duration
 	still, resettable, realNode                          bool
+	kinds                                                []string
 }
 
 // load returns the load of the samples, or nil without one.
@@ -37,6 +38,9 @@ func (o upOptions) load() (*load, error) {
 func preflight(l layout, o upOptions) (*os.File, error) {
 	if _, err := os.Stat(kueueInstall(absolute(o.bin))); err != nil {
 		return nil, fmt.Errorf("%s has no complete build; run: localcluster build --bin %s", o.bin, o.bin)
+	}
+	if err := checkOperators(absolute(o.bin), o.kinds); err != nil {
+		return nil, fmt.Errorf("--kinds: %w", err)
 	}
 	if o.realNode {
 		if err := checkNode(absolute(o.bin)); err != nil {

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// operatorConfigKey is the key of the configuration file in operators' ConfigMaps.
+const operatorConfigKey = "controller_manager_config.yaml"
+
+// operatorUnit is the process of an operator and its objects in the cluster.
+type operatorUnit struct {
+	operator
+	sup             *supervisor
+	api             apiClient
+	ca              authority // of the webhooks' certificate
+	health, webhook int       // ports
+	objects         operatorObjects
+	comp            *component
+}
+
+// operatorObjects are an operator's shipped manifests, changed so that a process on
+// this machine serves them, in groups that are written one after another.
+type operatorObjects struct {
+	namespaces, crds, others, instances []*unstructured.Unstructured
+
+	config   string   // of its ConfigMap; empty without one
+	hosts    []string // names of its Services
+	webhooks bool     // there are some
+}
+
+type operatorUnits []*operatorUnit
+
+// newOperatorUnits returns the operators of these names and those that they need.
+func newOperatorUnits(s *supervisor, api apiClient, ca authority, bin string, p ports, names []string) (operatorUnits, error) {
+	selected, err := selectOperators(names)
+	if err != nil {
+		return nil, err
+	}
+	var units operatorUnits
+	for _, i := range selected {
+		u := &operatorUnit{operator: operators[i], sup: s, api: api, ca: ca}
+		u.health, u.webhook = p.ofOperator(i)
+		if err := ca.writeKubeconfig(s.layout, u.name, serviceAccount(u.namespace, u.account), p.api); err != nil {
+			return nil, err
+		}
+		if r := u.rotation; r != nil {
+			if u.ca, err = newRSAAuthority(r.ca, r.organization); err != nil {
+				return nil, err
+			}
+		}
+		shipped, err := readManifest(u.manifestFile(bin))
+		if err != nil {
+			return nil, err
+		}
+		if u.objects, err = u.adapt(shipped, u.webhook, u.ca.certPEM()); err != nil {
+			return nil, err
+		}
+		u.comp = u.component(bin)
+		units = append(units, u)
+	}
+	return units, nil
+}
+
+// frameworks returns the kinds of the operators in Kueue's configuration.
+func (us operatorUnits) frameworks() []string {
+	var all []string
+	for _, u := range us {
+		all = append(all, u.operator.frameworks...)
+	}
+	return all
+}
+
+// define creates the definitions of the operators' kinds.
+func (us operatorUnits) define(ctx context.Context) error {
+	return us.each(ctx, func(ctx context.Context, u *operatorUnit) error { return u.api.createCRDs(ctx, u.objects.crds) })
+}
+
+// install creates the operators' other objects, starts them and waits until they are
+// ready.
+func (us operatorUnits) install(ctx context.Context) error {
+	return us.each(ctx, func(ctx context.Context, u *operatorUnit) error { return u.install(ctx) })
+}
+
+func (us operatorUnits) each(ctx context.Context, do func(context.Context, *operatorUnit) error) error {
+	var steps []func(context.Context) error
+	for _, u := range us {
+		steps = append(steps, func(ctx context.Context) error { return do(ctx, u) })
+	}
+	return together(ctx, steps...)
+}
+
+// adapt changes the shipped manifests so that a process with this port serves the
+// webhooks. The supervisor runs the process of the Deployment, and writes the
+// certificate of the Secret.
+func (o operator) adapt(shipped []*unstructured.Unstructured, webhook int, ca []byte) (operatorObjects, error) {
+	var out operatorObjects
+	hasAccount := false
+	groups := map[string]bool{}
+	for _, u := range shipped {
+		if group, _, _ := unstructured.NestedString(u.Object, "spec", "group"); u.GetKind() == "CustomResourceDefinition" {
+			groups[group] = true
+		}
+	}
+	for _, u := range shipped {
+		u = u.DeepCopy()
+		if err := redirect(u, webhook, ca); err != nil {
+			return out, fmt.Errorf("adapt %s: %w", title(u), err)
+		}
+		switch u.GetKind() {
+		case "Deployment", "Secret":
+			continue
+		case "Namespace":
+			out.namespaces = append(out.namespaces, u)
+			continue
+		case "CustomResourceDefinition":
+			out.crds = append(out.crds, u)
+			continue
+		case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+			out.webhooks = true
+		case "ServiceAccount":
+			hasAccount = hasAccount || u.GetNamespace() == o.namespace && u.GetName() == o.account
+		case "Service":
+			out.hosts = append(out.hosts, u.GetName()+"."+u.GetNamespace()+".svc")
+		case "ConfigMap":
+			if text, found, _ := unstructured.NestedString(u.Object, "data", operatorConfigKey); found {
+				out.config = text
+			}
+		}
+		if groups[u.GroupVersionKind().Group] {
+			out.instances = append(out.instances, u)
+		} else {
+			out.others = append(out.others, u)
+		}
+	}
+	if len(out.namespaces) == 0 {
+		out.namespaces = []*unstructured.Unstructured{{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": o.namespace},
+		}}}
+	}
+	if !hasAccount {
+		return out, fmt.Errorf("the manifests of %s have no ServiceAccount %s/%s", o.name, o.namespace, o.account)
+	}
+	if out.config == "" && o.flags == nil {
+		return out, fmt.Errorf("the manifests of %s have no ConfigMap with %s", o.name, operatorConfigKey)
+	}
+	return out, nil
+}
+
+// configuration returns the configuration file with the settings of this machine.
+func (o operator) configuration(text string, health, webhook int) ([]byte, error) {
+	cfg := map[string]any{}
+	err := yaml.Unmarshal([]byte(text), &cfg)
+	if err == nil {
+		err = setSections(cfg, map[string]map[string]any{
+			"health":         {"healthProbeBindAddress": loopback(health)},
+			"metrics":        {"bindAddress": "0"}, // off
+			"webhook":        {"host": "127.0.0.1", "port": webhook},
+			"leaderElection": {"leaderElect": false},
+			o.certificates:   {"enable": false},
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("configuration of %s: %w", o.name, err)
+	}
+	return yaml.Marshal(cfg)
+}
+
+// folder is the process's folder of temporary files. In it controller-runtime finds
+// the certificate of webhooks, unless configured otherwise, which not all operators
+// can be.
+func (u *operatorUnit) folder() string { return u.sup.layout.data(filepath.Join("operators", u.name)) }
+
+func (u *operatorUnit) configFile() string { return filepath.Join(u.folder(), "config.yaml") }
+
+func (u *operatorUnit) component(bin string) *component {
+	args := []string{"--config=" + u.configFile()}
+	if u.flags != nil {
+		args = u.flags(u.health, u.webhook)
+	}
+	c := &component{
+		name: u.name, path: filepath.Join(bin, u.name), args: args,
+		env:   []string{"KUBECONFIG=" + u.sup.layout.componentConfig(u.name), "TMPDIR=" + u.folder()},
+		ready: u.ready,
+		grace: 1200 * time.Millisecond,
+		ports: []namedPort{{"health", u.health}},
+	}
+	if u.objects.webhooks {
+		c.ports = append(c.ports, namedPort{"webhook", u.webhook})
+	}
+	return c
+}
+
+// ready also waits for the webhooks' server, which some operators report ready before
+// it listens.
+func (u *operatorUnit) ready(ctx context.Context) error {
+	err := httpOK(httpURL(u.health) + "/readyz")(ctx)
+	if err == nil && u.objects.webhooks {
+		err = portOpen(u.webhook)(ctx)
+	}
+	return err
+}
+
+func (u *operatorUnit) install(ctx context.Context) error {
+	if err := u.writeFiles(); err != nil {
+		return err
+	}
+	if err := u.api.create(ctx, u.objects.namespaces...); err != nil {
+		return err
+	}
+	if u.objects.webhooks {
+		if err := u.writeCertificate(ctx); err != nil {
+			return err
+		}
+	}
+	if err := u.api.create(ctx, u.objects.others...); err != nil {
+		return err
+	}
+	if err := u.sup.run(ctx, u.comp); err != nil {
+		return err
+	}
+	return retry(ctx, func(ctx context.Context) error { return u.api.create(ctx, u.objects.instances...) }, isTransient)
+}
+
+// writeFiles creates the process's folder, with its configuration if it reads one.
+func (u *operatorUnit) writeFiles() error {
+	if err := os.MkdirAll(u.folder(), 0o700); err != nil {
+		return fmt.Errorf("folder of %s: %w", u.name, err)
+	}
+	if u.flags != nil {
+		return nil
+	}
+	file, err := u.configuration(u.objects.config, u.health, u.webhook)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(u.configFile(), file, 0o644); err != nil {
+		return fmt.Errorf("configuration of %s: %w", u.name, err)
+	}
+	return nil
+}
+
+// writeCertificate writes the webhooks' certificate where the process reads it, and
+// also into the Secret of an operator that rotates it.
+func (u *operatorUnit) writeCertificate(ctx context.Context) error {
+	cert, key, err := u.ca.issue(u.name, nil, u.objects.hosts...)
+	dir := filepath.Join(u.folder(), "k8s-webhook-server", "serving-certs")
+	if err := errors.Join(err, writePair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), cert, key)); err != nil {
+		return fmt.Errorf("write certificate of %s: %w", u.name, err)
+	}
+	if u.rotation == nil {
+		return nil
+	}
+	if err := sharedPair(u.rotation.folder); err != nil {
+		return fmt.Errorf("%s waits for a certificate in %s: %w", u.name, u.rotation.folder, err)
+	}
+	return u.api.createCertificate(ctx, metav1.ObjectMeta{Namespace: u.namespace, Name: u.rotation.secret}, u.ca, cert, key)
+}
