@@ -12,6 +12,7 @@ BROWSER    := $(CURDIR)/.local/browser
 PROMETHEUS := $(CURDIR)/.local/prometheus
 KUOTA_PORT ?= 8080
 SAMPLE     ?= all
+KINDS      ?=
 IMAGES     := $(CURDIR)/.local/images
 
 # What is stamped into binaries and images: kuota version prints it.
@@ -23,18 +24,22 @@ LDFLAGS   = -s -w -X main.version=$(VERSION) -X main.revision=$(REVISION)
 GENERATED = find deploy governance/api views docs -name '*.yaml' -o -name '*.json' -o -name 'zz_generated*.go' -o -name '*_templ.go' -o -name flags.md -o -name api-reference.md -o -name install.md | sort | xargs sha256sum
 UP = $(BIN)/localcluster up --dir $(LOCAL) --bin $(BIN) --crds deploy/crds --rbac deploy/rbac --users cmd/localcluster/users.yaml \
 	--nodes cmd/localcluster/samples/nodes.yaml --console $(BIN)/kuota --console-port $(KUOTA_PORT) \
-	$(if $(filter none,$(SAMPLE)),,--samples cmd/localcluster/samples) $(if $(filter still,$(SAMPLE)),--still) $(if $(REAL_NODE),--real-node)
+	$(if $(filter none,$(SAMPLE)),,--samples cmd/localcluster/samples) $(if $(filter still,$(SAMPLE)),--still) $(if $(REAL_NODE),--real-node) $(if $(KINDS),--kinds $(KINDS))
+
+# Kinds of jobs whose operators can run, and what run and up build besides the cluster.
+ALL_KINDS = jobset,lws,ray,pytorch,trainer
+OPTIONAL  = $(if $(REAL_NODE),real-node) $(if $(KINDS),kinds)
 
 .PHONY: help
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
 .PHONY: run
-run: cluster kuota $(if $(REAL_NODE),real-node) ## the whole product on this machine, until Ctrl-C; SAMPLE=still: sample tasks that stay; none: no samples
+run: cluster kuota $(OPTIONAL) ## the whole product on this machine, until Ctrl-C; SAMPLE=still: sample tasks that stay; none: no samples
 	@exec $(UP)
 
 .PHONY: up
-up: cluster kuota $(if $(REAL_NODE),real-node) ## the same in the background; REAL_NODE=1, as root: with a node that runs containers
+up: cluster kuota $(OPTIONAL) ## the same in the background; REAL_NODE=1, as root: with a node that runs containers; KINDS=jobset,ray: with the operators of these kinds
 	@$(UP) --detach
 
 .PHONY: down
@@ -50,6 +55,10 @@ cluster: ## build Kubernetes, Kueue and KWOK, once: about five minutes
 real-node: cluster ## build kubelet, containerd and CoreDNS, once, and install runc by apt: for REAL_NODE=1
 	@cmd/localcluster/containerd/install.sh
 	@$(BIN)/localcluster build --real-node --bin $(BIN) --source cmd/localcluster
+
+.PHONY: kinds
+kinds: cluster ## build the operators of all kinds of jobs, or of KINDS, each once: about two minutes for each
+	@$(BIN)/localcluster build --kinds $(or $(KINDS),$(ALL_KINDS)) --bin $(BIN) --source cmd/localcluster
 
 .PHONY: kuota
 kuota: ## build the console, as tests are built, so that nothing is compiled twice; the Dockerfile builds what is shipped
@@ -163,12 +172,12 @@ fuzz: ## fuzz each target FUZZ_RUNS times
 	@for target in $(FUZZ); do go test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZ_RUNS)x -fuzzminimizetime 1x ./$${target%:*} | grep -v '^fuzz: elapsed' || exit 1; done
 
 .PHONY: verify
-verify: check test fuzz builder real-node ## what takes longer: run before an issue is closed
+verify: check test fuzz builder real-node kinds ## what takes longer: run before an issue is closed
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^TestGroupLostAtTheProvider$$' -v ./e2e
 	@KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 120m ./e2e/behavior ./e2e/elastic ./e2e/interrupted ./e2e/preemptionloops ./e2e/replicas ./governance/adopt
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^TestEachRule' -v ./e2e
 	@cd deploy/charttest && KUOTA_VERIFY=1 go test -count=1 -timeout 20m -run '^TestUpgradeAndRollback$$' -v ./installed
-	@cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 20m -run '^TestRealNode' -v .
+	@cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 20m -run '^(TestRealNode|TestOperators)$$' -v .
 	@cd deploy/charttest && KUOTA_BROWSER=$(BROWSER) KUOTA_IMAGES=$(IMAGES) go test -count=1 -timeout 30m -run '^TestRealNode$$' -v ./installed
 	@KUOTA_VERIFY=1 KUOTA_IMAGES=$(IMAGES) go test -count=1 -timeout 20m -v ./e2e/elastic/training
 	@KUOTA_VERIFY=1 KUOTA_IMAGES=$(IMAGES) go test -count=1 -timeout 60m -v ./e2e/image

@@ -42,6 +42,8 @@ type Cluster struct {
 	Config  *rest.Config
 	Console *rest.Config  // the console's own account, with no other permissions
 	Client  client.Client // as cluster-admin, without a cache
+
+	kinds []string // of Options
 }
 
 // Main runs a package's tests with a cluster, and then exits. It stops the cluster
@@ -53,6 +55,10 @@ type Options struct {
 	// RealNode starts a cluster with a node that runs containers. It needs root and make
 	// real-node.
 	RealNode bool
+	// Kinds are kinds of jobs whose operators run in the cluster, with Kueue's
+	// integrations, as localcluster up --kinds names them. The operators must be built:
+	// make kinds. KUOTA_TEST_CLUSTER needs them too: make up KINDS=...
+	Kinds []string
 	// WithoutKuota starts a cluster without Kuota's CRDs and permissions.
 	WithoutKuota bool
 	// After is called after the tests; the package fails if it returns an error. It may
@@ -79,6 +85,7 @@ func run(m *testing.M, o Options) (code int, err error) {
 	if shared, err = connect(dir); err != nil {
 		return 1, err
 	}
+	shared.kinds = o.Kinds
 	for deadline := time.Now().Add(startLimit); ; time.Sleep(100 * time.Millisecond) {
 		if !o.WithoutKuota {
 			err = shared.tryWrite(context.Background())
@@ -101,7 +108,7 @@ func acquire(o Options) (dir string, release func(), err error) {
 	if dir = os.Getenv("KUOTA_TEST_CLUSTER"); dir != "" {
 		return dir, func() {}, nil
 	}
-	if pool := os.Getenv(poolVariable); pool != "" && !o.RealNode {
+	if pool := os.Getenv(poolVariable); pool != "" && !o.RealNode && len(o.Kinds) == 0 {
 		return acquireFromPool(pool)
 	}
 	if dir, err = os.MkdirTemp("", "kuota-test-"); err != nil {
@@ -148,6 +155,9 @@ func start(dir string, o Options) (stop func(), err error) {
 		"--nodes", filepath.Join(Root(), "cmd", "localcluster", "samples", "nodes.yaml")}
 	if !o.WithoutKuota {
 		args = append(args, "--crds", filepath.Join(Root(), "deploy", "crds"), "--rbac", filepath.Join(Root(), "deploy", "rbac"))
+	}
+	if len(o.Kinds) > 0 {
+		args = append(args, "--kinds", strings.Join(o.Kinds, ","))
 	}
 	if o.RealNode {
 		args = append(args, "--real-node")
@@ -269,7 +279,7 @@ func (c *Cluster) Without(t testing.TB, do func()) {
 		started()
 		defer started()
 		c.Control(t, "start", "kube-apiserver")
-		for _, component := range []string{"kube-controller-manager", "kube-scheduler", "kwok", "kueue"} {
+		for _, component := range append([]string{"kube-controller-manager", "kube-scheduler", "kwok", "kueue"}, c.kinds...) {
 			c.Control(t, "stop", component)
 			c.Control(t, "start", component)
 		}

@@ -7,7 +7,8 @@
 // from Name, so that tests can run in parallel.
 //
 //	KUOTA_TEST_CLUSTER set   the running cluster with this state folder
-//	KUOTA_TEST_POOL set      a cluster of the Pool, reset between test binaries
+//	KUOTA_TEST_POOL set      a cluster of the Pool, reset between test binaries, unless
+//	                         the Options need a cluster of another sort
 //	otherwise                a new cluster, which stops with the test binary
 //
 // KUOTA_TEST_CLUSTER saves the start of a cluster while a developer works on a
