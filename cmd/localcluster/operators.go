@@ -28,9 +28,11 @@ type operator struct {
 	needs      []string // operators whose kinds it creates
 
 	// An operator reads the configuration file in its shipped ConfigMap, and then has
-	// the name of the section in which it can be told not to manage certificates, or
-	// has flags instead.
+	// the name of the section that turns off its management of certificates, or has
+	// flags instead. With certDir, the file also has to name the folder of the
+	// certificate, which is otherwise in the folder of temporary files.
 	certificates string
+	certDir      bool
 	flags        func(health, webhook int) []string
 
 	rotation *rotation // nil for an operator that can use given certificates
@@ -56,7 +58,7 @@ var operators = []operator{
 		name: "lws", pkg: "sigs.k8s.io/lws/cmd", manifests: []string{"config/default"},
 		namespace: "lws-system", account: "lws-controller-manager",
 		frameworks:   []string{"leaderworkerset.x-k8s.io/leaderworkerset"},
-		certificates: "internalCertManagement",
+		certificates: "internalCertManagement", certDir: true,
 	},
 	{
 		name: "ray", pkg: "github.com/ray-project/kuberay/ray-operator", manifests: []string{"config/default"},

@@ -102,7 +102,7 @@ kind: Game
 metadata: {name: chess}
 `
 
-var testOperator = operator{name: "games", namespace: "games-system", account: "manager", certificates: "certs"}
+var testOperator = operator{name: "games", namespace: "games-system", account: "manager", certificates: "certs", certDir: true}
 
 func TestAdaptOperator(t *testing.T) {
 	shipped, err := parseManifest([]byte(shippedOperator))
@@ -137,7 +137,7 @@ func TestAdaptOperator(t *testing.T) {
 		t.Errorf("the webhook goes to %v", config)
 	}
 
-	file, err := testOperator.configuration(got.config, 1001, 1003)
+	file, err := testOperator.configuration(got.config, 1001, 1003, "/certs")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +151,7 @@ func TestAdaptOperator(t *testing.T) {
 		"health":         map[string]any{"healthProbeBindAddress": "127.0.0.1:1001"},
 		"leaderElection": map[string]any{"leaderElect": false, "resourceName": "games"},
 		"metrics":        map[string]any{"bindAddress": "0"},
-		"webhook":        map[string]any{"host": "127.0.0.1", "port": float64(1003)},
+		"webhook":        map[string]any{"host": "127.0.0.1", "port": float64(1003), "certDir": "/certs"},
 	}
 	if diff := cmp.Diff(wantConfig, cfg); diff != "" {
 		t.Errorf("configuration (-want +got):\n%s", diff)

@@ -156,14 +156,18 @@ func (o operator) adapt(shipped []*unstructured.Unstructured, webhook int, ca []
 }
 
 // configuration returns the configuration file with the settings of this machine.
-func (o operator) configuration(text string, health, webhook int) ([]byte, error) {
+func (o operator) configuration(text string, health, webhook int, certDir string) ([]byte, error) {
 	cfg := map[string]any{}
+	server := map[string]any{"host": "127.0.0.1", "port": webhook}
+	if o.certDir {
+		server["certDir"] = certDir
+	}
 	err := yaml.Unmarshal([]byte(text), &cfg)
 	if err == nil {
 		err = setSections(cfg, map[string]map[string]any{
 			"health":         {"healthProbeBindAddress": loopback(health)},
 			"metrics":        {"bindAddress": "0"}, // off
-			"webhook":        {"host": "127.0.0.1", "port": webhook},
+			"webhook":        server,
 			"leaderElection": {"leaderElect": false},
 			o.certificates:   {"enable": false},
 		})
@@ -178,6 +182,10 @@ func (o operator) configuration(text string, health, webhook int) ([]byte, error
 // the certificate of webhooks, unless configured otherwise, which not all operators
 // can be.
 func (u *operatorUnit) folder() string { return u.sup.layout.data(filepath.Join("operators", u.name)) }
+
+func (u *operatorUnit) certFolder() string {
+	return filepath.Join(u.folder(), "k8s-webhook-server", "serving-certs")
+}
 
 func (u *operatorUnit) configFile() string { return filepath.Join(u.folder(), "config.yaml") }
 
@@ -238,7 +246,7 @@ func (u *operatorUnit) writeFiles() error {
 	if u.flags != nil {
 		return nil
 	}
-	file, err := u.configuration(u.objects.config, u.health, u.webhook)
+	file, err := u.configuration(u.objects.config, u.health, u.webhook, u.certFolder())
 	if err != nil {
 		return err
 	}
@@ -252,7 +260,7 @@ func (u *operatorUnit) writeFiles() error {
 // also into the Secret of an operator that rotates it.
 func (u *operatorUnit) writeCertificate(ctx context.Context) error {
 	cert, key, err := u.ca.issue(u.name, nil, u.objects.hosts...)
-	dir := filepath.Join(u.folder(), "k8s-webhook-server", "serving-certs")
+	dir := u.certFolder()
 	if err := errors.Join(err, writePair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), cert, key)); err != nil {
 		return fmt.Errorf("write certificate of %s: %w", u.name, err)
 	}
