@@ -17,11 +17,13 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// deleteTeamAtEnd deletes a team's allocation and tasks when the test ends.
+// deleteTeamAtEnd deletes a team's allocation and tasks when the test ends. It waits for
+// elastic jobs, since the console loses its permissions for their parts with the team.
 func deleteTeamAtEnd(t testing.TB, team string) {
 	c := clustertest.Get(t)
 	t.Cleanup(func() {
 		_, _ = c.TryKubectl("", "delete", "jobs", "--all", "-n", "hyperpod-ns-"+team, "--wait=false")
+		_, _ = c.TryKubectl("", "delete", "elasticjobs", "--all", "-n", "hyperpod-ns-"+team, "--timeout=20s")
 		_ = c.Client.Delete(context.Background(), &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}})
 	})
 }
