@@ -143,7 +143,7 @@ func TestEditPolicy(t *testing.T) {
 	// An open page shows changes without a reload.
 	must(t, expect.Locator(card).ToContainText("65"))
 	clustertest.Get(t).Kubectl(t, "", "patch", "clusterpolicy", "default", "--type=merge", "-p", `{"spec":{"taskPrioritization":"FirstComeFirstServe"}}`)
-	must(t, expect.Locator(card).ToContainText("kept and have no effect"))
+	must(t, expect.Locator(card).ToContainText("kept, and their weights have no effect"))
 	waitForClasses(t, map[string]int32{"inference": 0, "training": 0})
 }
 

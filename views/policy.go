@@ -36,6 +36,7 @@ type PolicyPart struct {
 type ClassLine struct {
 	Name, Weight, Description string
 	Object                    string // value of the label of tasks
+	Limits                    string // time limits of its tasks; empty for none
 }
 
 // PoolLine is one pool with its number of matching nodes.
@@ -92,10 +93,12 @@ type Choice struct {
 }
 
 // PolicyClassRow is one priority class as typed. Inputs are named
-// class-N-name, class-N-weight and class-N-description, with N from 0.
+// class-N-name, class-N-weight, class-N-limit, class-N-longest and
+// class-N-description, with N from 0.
 type PolicyClassRow struct {
 	Name, Weight, Description TextField
-	Tasks                     string // number of tasks that use it; empty for none
+	Limit, Longest            TextField // default and maximum of the time limit
+	Tasks                     string    // number of tasks that use it; empty for none
 	Error                     string
 }
 

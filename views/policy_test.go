@@ -42,8 +42,8 @@ func samplePolicyForm() PolicyForm {
 		},
 		Prioritization: wrong("TaskRanking"), CanAddClass: true, ClassesError: "Too many.", Classless: "Now: 3 unfinished tasks.",
 		Classes: []PolicyClassRow{
-			{Name: TextField{Value: "inference"}, Weight: TextField{Value: "90"}, Description: TextField{Value: "Serves users"}, Tasks: "12 unfinished tasks with this class."},
-			{Name: bad("Up"), Weight: bad("x"), Description: bad("y"), Error: "The row is wrong."},
+			{Name: TextField{Value: "inference"}, Weight: TextField{Value: "90"}, Limit: TextField{Value: "24h"}, Longest: TextField{Value: "72h"}, Description: TextField{Value: "Serves users"}, Tasks: "12 unfinished tasks with this class."},
+			{Name: bad("Up"), Weight: bad("x"), Limit: bad("5"), Longest: bad("soon"), Description: bad("y"), Error: "The row is wrong."},
 		},
 		Idle: wrong("FairShare"), Share: true,
 		Gang: true, Timeout: bad("5"), Recovery: bad("0s"), Block: true, RequeueOrder: wrong("Creation"),
@@ -120,7 +120,7 @@ func TestPolicyFormPostsByItself(t *testing.T) {
 	}
 	for selector, want := range map[string]string{
 		"[name=resource-version]": "7", "[name=submitted]": "true", "[name=drop]": "old", "[name=as]": "ada@example.com",
-		"#class-0-name": "inference", "#class-1-weight": "x", "#gang-timeout": "5", "#requeue-most": "x", "#pool-1-value": "zone",
+		"#class-0-name": "inference", "#class-0-limit": "24h", "#class-0-longest": "72h", "#class-1-weight": "x", "#gang-timeout": "5", "#requeue-most": "x", "#pool-1-value": "zone",
 		"#pool-1-match option[selected]": "labels", "#prioritization-TaskRanking[checked]": "TaskRanking", "#requeue-order-Creation[checked]": "Creation",
 		"#share-unallocated[checked]": "true", "#gang[checked]": "true", "#gang-block[checked]": "true",
 	} {
@@ -135,7 +135,7 @@ func TestPolicyFormPostsByItself(t *testing.T) {
 
 func TestPolicyFormErrorsAreNextToTheirInputs(t *testing.T) {
 	doc := htmlcheck.Render(t, PolicyFormBody(samplePolicyForm()))
-	for _, id := range []string{"class-1-name", "class-1-weight", "class-1-description", "gang-timeout", "gang-recovery", "requeue-limit", "requeue-base", "requeue-most", "pool-1-name", "pool-1-value"} {
+	for _, id := range []string{"class-1-name", "class-1-weight", "class-1-limit", "class-1-longest", "class-1-description", "gang-timeout", "gang-recovery", "requeue-limit", "requeue-base", "requeue-most", "pool-1-name", "pool-1-value"} {
 		if doc.Find("#"+id).AttrOr("aria-invalid", "") != "true" || !strings.Contains(doc.Find("#"+id+"-error").Text(), "This is wrong.") {
 			t.Errorf("input %s is not told to be wrong", id)
 		}

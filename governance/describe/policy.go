@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/change"
@@ -124,6 +125,14 @@ func Duration(d *metav1.Duration) string {
 	return text
 }
 
+// Seconds returns a number of seconds as Duration does, such as 1h30m; empty for nil.
+func Seconds(n *int32) string {
+	if n == nil {
+		return ""
+	}
+	return Duration(&metav1.Duration{Duration: time.Duration(*n) * time.Second})
+}
+
 // PoolMatch returns the nodes of a pool, such as "all H100 nodes".
 func PoolMatch(m v1alpha1.PoolMatch) string {
 	switch {
@@ -177,8 +186,38 @@ func recoveryTimeout(d *metav1.Duration) string {
 
 func priorityClass(class v1alpha1.PriorityClass) string {
 	text := fmt.Sprintf("weight %d", ptr.Deref(class.Weight, 0))
+	if limits := TimeLimits(class); limits != "" {
+		text += ", time limit " + limits
+	}
 	if class.Description != "" {
 		text += ", " + class.Description
 	}
 	return text
+}
+
+// TimeLimits returns the time limits of a class, such as "1h by default, at most 2h";
+// empty for none.
+func TimeLimits(class v1alpha1.PriorityClass) string {
+	var parts []string
+	if n := class.DefaultTimeLimitSeconds; n != nil {
+		parts = append(parts, Seconds(n)+" by default")
+	}
+	if n := class.MaximumTimeLimitSeconds; n != nil {
+		parts = append(parts, "at most "+Seconds(n))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// TimeLimitChanges returns the classes of after whose time limits differ from before.
+func TimeLimitChanges(before, after []v1alpha1.PriorityClass) (changes []change.Field) {
+	old := map[string]string{}
+	for _, class := range before {
+		old[class.Name] = TimeLimits(class)
+	}
+	for _, class := range after {
+		if limits := TimeLimits(class); limits != old[class.Name] {
+			changes = append(changes, change.Field{Path: "Time limit of class " + class.Name, Before: cmp.Or(old[class.Name], "none"), After: cmp.Or(limits, "none")})
+		}
+	}
+	return changes
 }

@@ -88,7 +88,7 @@ spec:
 func TestPolicyRoundTrip(t *testing.T) {
 	n := func(n int32) *int32 { return &n }
 	want := &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{
-		TaskPrioritization: v1alpha1.TaskRanking, PriorityClasses: []v1alpha1.PriorityClass{{Name: "a", Weight: n(0)}, {Name: "b-priority", Weight: n(100), Description: "x: y"}},
+		TaskPrioritization: v1alpha1.TaskRanking, PriorityClasses: []v1alpha1.PriorityClass{{Name: "a", Weight: n(0), MaximumTimeLimitSeconds: n(60)}, {Name: "b-priority", Weight: n(100), Description: "x: y", DefaultTimeLimitSeconds: n(3600), MaximumTimeLimitSeconds: n(7200)}},
 		IdleCompute: v1alpha1.IdleCompute{Strategy: v1alpha1.IdleFirstComeFirstServe, ShareUnallocated: true}, Enforcement: v1alpha1.EnforcementNone,
 		GangScheduling: v1alpha1.GangScheduling{
 			Enabled: true, BlockAdmission: true, Timeout: &metav1.Duration{Duration: 90 * time.Minute}, RecoveryTimeout: &metav1.Duration{},

@@ -43,11 +43,27 @@ func (s sanitizer) classes(classes []v1alpha1.PriorityClass, path string) (kept 
 			s.report(at, "the weight of class %s is not from 0 to 100; ignored", class.Name)
 		default:
 			s.text(&class.Description, document.Child(at, "description"), v1alpha1.MaxDescription)
+			s.timeLimits(&class, at)
 			seen[object] = true
 			kept = append(kept, class)
 		}
 	}
 	return kept
+}
+
+// timeLimits removes invalid time limits. A default above the maximum is removed rather
+// than the maximum, which users rely on.
+func (s sanitizer) timeLimits(class *v1alpha1.PriorityClass, path string) {
+	for name, limit := range map[string]**int32{"defaultTimeLimitSeconds": &class.DefaultTimeLimitSeconds, "maximumTimeLimitSeconds": &class.MaximumTimeLimitSeconds} {
+		if n := *limit; n != nil && (*n < 1 || *n > v1alpha1.MaxTimeLimitSeconds) {
+			s.report(document.Child(path, name), "must be from 1 to %d seconds; ignored", v1alpha1.MaxTimeLimitSeconds)
+			*limit = nil
+		}
+	}
+	if d, m := class.DefaultTimeLimitSeconds, class.MaximumTimeLimitSeconds; d != nil && m != nil && *d > *m {
+		s.report(document.Child(path, "defaultTimeLimitSeconds"), "is larger than maximumTimeLimitSeconds; ignored")
+		class.DefaultTimeLimitSeconds = nil
+	}
 }
 
 // gang removes invalid timeouts and counts of gang scheduling.

@@ -51,6 +51,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, policy *v1al
 		old = before.Spec
 		review.Settings = describe.PolicySettings(&old, &after.Spec)
 	}
+	review.Settings = append(review.Settings, describe.TimeLimitChanges(old.PriorityClasses, after.Spec.PriorityClasses)...)
 	tasks, err := s.tasksByClass(ctx, state.Policy)
 	if err != nil {
 		return Review{}, err

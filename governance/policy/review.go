@@ -18,6 +18,9 @@ type State struct {
 	Tasks map[string]int
 	// MayEdit reports whether the pages offer to change the policy.
 	MayEdit bool
+	// NoMutation reports that the API server has no mutating admission policies, so that
+	// it does not set default time limits.
+	NoMutation bool
 
 	// The input of ValidatePools. Pages must not show it: a reader may not see all
 	// of it.

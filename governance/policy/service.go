@@ -55,7 +55,7 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 			state.Tasks, err = nil, nil
 		}
 	}
-	state.MayEdit = may
+	state.MayEdit, state.NoMutation = may, s.Cluster.MissingKinds().MutatingPolicies
 	return state, err
 }
 

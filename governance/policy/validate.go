@@ -7,6 +7,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/governance/desired"
 
 	"k8s.io/utils/ptr"
@@ -74,6 +75,22 @@ func (errs *fieldErrors) classes(classes []v1alpha1.PriorityClass) {
 		if n := utf8.RuneCountInString(class.Description); n > v1alpha1.MaxDescription {
 			errs.Addf(at+".description", "has %d characters; a description has at most %d", n, v1alpha1.MaxDescription)
 		}
+		errs.timeLimits(class, at)
+	}
+}
+
+func (errs *fieldErrors) timeLimits(class v1alpha1.PriorityClass, at string) {
+	inBounds := func(path string, seconds *int32) bool {
+		if seconds != nil && (*seconds < 1 || *seconds > v1alpha1.MaxTimeLimitSeconds) {
+			errs.Addf(path, "must be from 1s to %dh", v1alpha1.MaxTimeLimitSeconds/3600)
+			return false
+		}
+		return seconds != nil
+	}
+	byDefault := inBounds(at+".defaultTimeLimitSeconds", class.DefaultTimeLimitSeconds)
+	atMost := inBounds(at+".maximumTimeLimitSeconds", class.MaximumTimeLimitSeconds)
+	if byDefault && atMost && *class.DefaultTimeLimitSeconds > *class.MaximumTimeLimitSeconds {
+		errs.Addf(at+".defaultTimeLimitSeconds", "must be at most the longest time limit, %s", describe.Seconds(class.MaximumTimeLimitSeconds))
 	}
 }
 

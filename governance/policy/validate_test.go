@@ -20,6 +20,12 @@ func class(name string, n int32) v1alpha1.PriorityClass {
 	return v1alpha1.PriorityClass{Name: name, Weight: &n}
 }
 
+func limited(name string, byDefault, atMost int32) v1alpha1.PriorityClass {
+	c := class(name, 1)
+	c.DefaultTimeLimitSeconds, c.MaximumTimeLimitSeconds = &byDefault, &atMost
+	return c
+}
+
 func accelerator(name, model string) v1alpha1.Pool {
 	return v1alpha1.Pool{Name: name, Match: v1alpha1.PoolMatch{Accelerator: model}}
 }
@@ -64,6 +70,16 @@ func TestValidate(t *testing.T) {
 	}{
 		"empty spec":     {v1alpha1.ClusterPolicySpec{}, nil},
 		"eleven classes": {v1alpha1.ClusterPolicySpec{PriorityClasses: eleven}, map[string]string{"spec.priorityClasses": "at most 10"}},
+		"time limits": {
+			v1alpha1.ClusterPolicySpec{PriorityClasses: []v1alpha1.PriorityClass{
+				limited("a", 3600, 3600), limited("b", 7200, 3600), limited("c", 0, v1alpha1.MaxTimeLimitSeconds+1), limited("d", -1, 60),
+			}},
+			map[string]string{
+				"spec.priorityClasses[1].defaultTimeLimitSeconds": "at most the longest time limit, 1h",
+				"spec.priorityClasses[2].defaultTimeLimitSeconds": "from 1s to 8760h", "spec.priorityClasses[2].maximumTimeLimitSeconds": "from 1s to 8760h",
+				"spec.priorityClasses[3].defaultTimeLimitSeconds": "from 1s to 8760h",
+			},
+		},
 		"two classes of one object": {
 			v1alpha1.ClusterPolicySpec{PriorityClasses: []v1alpha1.PriorityClass{class("dev", 1), class("dev-priority", 2)}},
 			map[string]string{"spec.priorityClasses[1].name": "dev and dev-priority would both be the object"},

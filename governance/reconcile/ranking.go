@@ -236,5 +236,5 @@ func (c priorityClasses) condition(policy *v1alpha1.ClusterPolicy) metav1.Condit
 	case policy.Spec.TaskPrioritization == v1alpha1.TaskRanking:
 		return newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "Ranked", "tasks are ranked by the weight of their priority class")
 	}
-	return newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "FirstComeFirstServe", "tasks are ranked by submission time; priority classes have no effect")
+	return newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "FirstComeFirstServe", "tasks are ranked by submission time; weights of priority classes have no effect")
 }

@@ -1,6 +1,7 @@
 package forms
 
 import (
+	"fmt"
 	"math"
 	"regexp"
 	"strconv"
@@ -98,6 +99,18 @@ func ParseDuration(text string) (d *metav1.Duration, problem string) {
 		return nil, "too fine; give whole seconds, such as 300s"
 	}
 	return &metav1.Duration{Duration: parsed}, ""
+}
+
+// ParseTimeLimit parses the time limit of a task or a priority class, in seconds.
+func ParseTimeLimit(text string) (seconds int32, problem string) {
+	d, problem := ParseDuration(text)
+	switch {
+	case problem != "":
+		return 0, problem
+	case d.Duration < time.Second || d.Duration > v1alpha1.MaxTimeLimitSeconds*time.Second:
+		return 0, fmt.Sprintf("must be from 1s to %dh", v1alpha1.MaxTimeLimitSeconds/3600)
+	}
+	return int32(d.Duration / time.Second), ""
 }
 
 // ParseCount parses a whole number; empty is fallback.

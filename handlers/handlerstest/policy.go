@@ -15,6 +15,7 @@ import (
 type PolicyBackend struct {
 	Policy       *v1alpha1.ClusterPolicy
 	Tasks        map[string]int
+	NoMutation   bool // whether the API server has no mutating admission policies
 	Reader       bool // whether the reader may not change anything
 	StateError   error
 	WriteError   error // what a review or a save answers, if anything
@@ -24,7 +25,7 @@ type PolicyBackend struct {
 }
 
 func (d *PolicyBackend) State(context.Context, governance.User) (policy.State, error) {
-	return policy.State{Policy: d.Policy, Tasks: d.Tasks, MayEdit: !d.Reader}, d.StateError
+	return policy.State{Policy: d.Policy, Tasks: d.Tasks, MayEdit: !d.Reader, NoMutation: d.NoMutation}, d.StateError
 }
 
 func (d *PolicyBackend) Nodes(_ context.Context, pools []v1alpha1.Pool) ([]int64, error) {
@@ -71,7 +72,7 @@ func RankedPolicy() *v1alpha1.ClusterPolicy {
 			TaskPrioritization: v1alpha1.TaskRanking,
 			PriorityClasses: []v1alpha1.PriorityClass{
 				{Name: "training", Weight: Ptr[int32](60)},
-				{Name: "inference", Weight: Ptr[int32](90), Description: "Serves users"},
+				{Name: "inference", Weight: Ptr[int32](90), Description: "Serves users", DefaultTimeLimitSeconds: Ptr[int32](5400), MaximumTimeLimitSeconds: Ptr[int32](7200)},
 			},
 			IdleCompute: v1alpha1.IdleCompute{Strategy: v1alpha1.IdleFairShare, ShareUnallocated: true},
 			GangScheduling: v1alpha1.GangScheduling{

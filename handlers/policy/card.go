@@ -66,7 +66,7 @@ func (h *Pages) Card(ctx context.Context, user governance.User) (*views.PolicyCa
 		},
 		{
 			ID: "enforcement", Label: "Enforcement", Value: describe.Enforcement(spec.Enforcement),
-			Text: enforcementText(spec.Enforcement), Status: policyStatus(p, v1alpha1.ConditionEnforcement, admin),
+			Text: enforcementText(spec, state.NoMutation), Status: policyStatus(p, v1alpha1.ConditionEnforcement, admin),
 		},
 		poolsPart(state),
 	}
@@ -126,7 +126,7 @@ func rankingPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	classes := slices.Clone(p.Spec.PriorityClasses)
 	slices.SortStableFunc(classes, func(a, b v1alpha1.PriorityClass) int { return cmp.Compare(weightOf(b), weightOf(a)) })
 	for _, class := range classes {
-		part.Classes = append(part.Classes, views.ClassLine{Name: class.Name, Object: desired.PriorityClassName(class.Name), Weight: wholeText(class.Weight), Description: class.Description})
+		part.Classes = append(part.Classes, views.ClassLine{Name: class.Name, Object: desired.PriorityClassName(class.Name), Weight: wholeText(class.Weight), Description: class.Description, Limits: describe.TimeLimits(class)})
 	}
 	switch ranking := p.Spec.TaskPrioritization == v1alpha1.TaskRanking; {
 	case ranking && len(classes) == 0:
@@ -134,7 +134,7 @@ func rankingPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	case ranking:
 		part.Text = "The highest weight starts first. A task sets its class with the label " + desired.PriorityClassLabel + "; without it, its weight is 0."
 	case len(classes) > 0:
-		part.Text = "Waiting tasks start in the order of submission. Priority classes are kept and have no effect."
+		part.Text = "Waiting tasks start in the order of submission. Priority classes are kept, and their weights have no effect."
 	default:
 		part.Text = "Waiting tasks start in the order of submission."
 	}
@@ -148,11 +148,20 @@ func loopText(loops v1alpha1.PreemptionLoops) string {
 	return "Kuota holds a task that Kueue preempts again and again until the task that it is preempted for is admitted."
 }
 
-func enforcementText(enforcement v1alpha1.Enforcement) string {
-	if enforcement == v1alpha1.EnforcementNone {
-		return "Jobs without a queue are admitted, and no quota limits them."
+func enforcementText(spec *v1alpha1.ClusterPolicySpec, noMutation bool) string {
+	limited := slices.ContainsFunc(spec.PriorityClasses, func(c v1alpha1.PriorityClass) bool { return describe.TimeLimits(c) != "" })
+	if spec.Enforcement == v1alpha1.EnforcementNone {
+		text := "Jobs without a queue are admitted, and no quota limits them."
+		if limited {
+			text += " Time limits of classes have no effect."
+		}
+		return text
 	}
-	return "Team namespaces reject jobs without a queue, with an unknown priority class, or of a kind that Kueue does not manage."
+	text := "Team namespaces reject jobs without a queue, with an unknown priority class, or of a kind that Kueue does not manage."
+	if limited && noMutation {
+		text += " Time limits are only checked: this API server cannot set their defaults, so only the submit page does."
+	}
+	return text
 }
 
 func weightOf(class v1alpha1.PriorityClass) int32 {

@@ -40,6 +40,12 @@ func (f *policyForm) settings() []savedValue {
 	all := []savedValue{{"Task prioritization", describe.Prioritization(v1alpha1.TaskPrioritization(f.prioritization))}}
 	for _, class := range f.classes {
 		if text := "weight " + class.weight; !class.empty() {
+			if class.limit != "" {
+				text += ", time limit " + class.limit + " by default"
+			}
+			if class.longest != "" {
+				text += ", time limit at most " + class.longest
+			}
 			if class.description != "" {
 				text += ": " + class.description
 			}

@@ -17,6 +17,7 @@ var inputs = forms.Inputs{
 	{Path: "spec.taskPrioritization", ID: "prioritization", Label: "Task prioritization"},
 	{Path: classesPath, ID: "classes", Label: "Priority classes", Rows: &forms.Rows{ID: "class", Label: "Class", Fields: map[string]forms.RowField{
 		"name": {ID: "name", Label: "name"}, "weight": {ID: "weight", Label: "weight"}, "description": {ID: "description", Label: "description"},
+		"defaultTimeLimitSeconds": {ID: "limit", Label: "default time limit"}, "maximumTimeLimitSeconds": {ID: "longest", Label: "longest time limit"},
 	}}},
 	{Path: "spec.idleCompute.strategy", ID: "idle", Label: "Idle compute"},
 	{Path: "spec.idleCompute.shareUnallocated", ID: "share-unallocated", Label: "Unallocated compute"},

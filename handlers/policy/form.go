@@ -36,12 +36,12 @@ type policyForm struct {
 	drop []string // confirmed: classes to delete although tasks name them
 }
 
-type classRow struct{ name, weight, description string }
+type classRow struct{ name, weight, limit, longest, description string }
 
 type poolRow struct{ name, match, value string }
 
 func (r *classRow) Fields() map[string]*string {
-	return map[string]*string{"name": &r.name, "weight": &r.weight, "description": &r.description}
+	return map[string]*string{"name": &r.name, "weight": &r.weight, "limit": &r.limit, "longest": &r.longest, "description": &r.description}
 }
 
 func (r *poolRow) Fields() map[string]*string {
@@ -137,7 +137,10 @@ func policyFormOf(saved *v1alpha1.ClusterPolicy) policyForm {
 		loops: string(cmp.Or(spec.PreemptionLoops, v1alpha1.BreakLoops)), enforcement: string(spec.Enforcement),
 	}
 	for _, class := range spec.PriorityClasses {
-		form.classes = append(form.classes, classRow{class.Name, wholeText(class.Weight), class.Description})
+		form.classes = append(form.classes, classRow{
+			name: class.Name, weight: wholeText(class.Weight), description: class.Description,
+			limit: describe.Seconds(class.DefaultTimeLimitSeconds), longest: describe.Seconds(class.MaximumTimeLimitSeconds),
+		})
 	}
 	for _, pool := range spec.Pools {
 		match, value := matchText(pool.Match)

@@ -57,6 +57,8 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 				class.Weight = &n
 			}
 		}
+		class.DefaultTimeLimitSeconds = parseTimeLimit(&wrong, path+"defaultTimeLimitSeconds", row.limit)
+		class.MaximumTimeLimitSeconds = parseTimeLimit(&wrong, path+"maximumTimeLimitSeconds", row.longest)
 		wrong.Add(path+"description", forms.CheckText(row.description, v1alpha1.MaxDescription))
 		spec.PriorityClasses = append(spec.PriorityClasses, class)
 	}
@@ -74,6 +76,19 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 	}
 	spec.GangScheduling = f.parseGang(&wrong)
 	return spec, wrong
+}
+
+// parseTimeLimit parses a time limit in seconds; nil for an empty or invalid input.
+func parseTimeLimit(wrong *governance.FieldErrors, path, text string) *int32 {
+	if text == "" {
+		return nil
+	}
+	seconds, problem := forms.ParseTimeLimit(text)
+	wrong.Add(path, problem)
+	if problem != "" {
+		return nil
+	}
+	return &seconds
 }
 
 // parseGang parses gang scheduling. Its values are saved also while it is off. An

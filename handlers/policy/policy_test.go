@@ -118,6 +118,10 @@ func TestPolicyFormErrors(t *testing.T) {
 		"half a weight":            {"class-0-weight", "1.5", "whole"},
 		"a class without weight":   {"class-0-weight", "", "Give a weight"},
 		"a class without name":     {"class-0-name", "", "Give the class a name"},
+		"a limit without unit":     {"class-0-limit", "300", "Has no unit"},
+		"a limit of no time":       {"class-0-longest", "0s", "from 1s"},
+		"a limit of two years":     {"class-0-longest", "17520h", "8760h"},
+		"a default above the most": {"class-1-limit", "3h", "at most the longest time limit, 2h"},
 		"a long description":       {"class-0-description", strings.Repeat("x", 1025), "1,024 fit"},
 		"a pool without name":      {"pool-0-name", "", "Give the pool a name"},
 		"a pool without nodes":     {"pool-0-value", "", "Say which nodes"},
@@ -330,7 +334,7 @@ func TestClassesThatAreDropped(t *testing.T) {
 	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: before}}
 	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
 	_, page := handlerstest.Get(t, address)
-	values := handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "action", "save", "class-1-name", "", "class-1-weight", "", "class-1-description", "", "drop", "inference")
+	values := handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "action", "save", "class-1-name", "", "class-1-weight", "", "class-1-limit", "", "class-1-longest", "", "class-1-description", "", "drop", "inference")
 	if response, _ := handlerstest.Post(t, address, values); response.StatusCode != http.StatusSeeOther {
 		t.Fatal(response.Status)
 	}
@@ -448,6 +452,32 @@ func TestPolicyErrorsHaveTheirStatus(t *testing.T) {
 				t.Errorf("%s of kind %d loses what was typed", name, kind)
 			}
 		}
+	}
+}
+
+// The card has the time limits of classes, and whether anything sets and checks them.
+func TestTimeLimitsOnTheCard(t *testing.T) {
+	for name, tc := range map[string]struct {
+		enforcement v1alpha1.Enforcement
+		noMutation  bool
+		want        string // of the text about enforcement; empty for nothing about time limits
+	}{
+		"set and checked": {v1alpha1.RequireQueue, false, ""},
+		"only checked":    {v1alpha1.RequireQueue, true, "Time limits are only checked"},
+		"not enforced":    {v1alpha1.EnforcementNone, false, "Time limits of classes have no effect."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ranked := handlerstest.RankedPolicy()
+			ranked.Spec.Enforcement = tc.enforcement
+			_, page := handlerstest.Get(t, handlerstest.Serve(t, &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: ranked, NoMutation: tc.noMutation}})+"/policies")
+			if text := page.Find("#policy-prioritization").Text(); !strings.Contains(text, "Time limit: 1h30m by default, at most 2h.") {
+				t.Errorf("the classes are %q", text)
+			}
+			text := page.Find("#policy-enforcement").Text()
+			if !strings.Contains(text, tc.want) || tc.want == "" && strings.Contains(text, "Time limits") {
+				t.Errorf("enforcement is %q, want %q", text, tc.want)
+			}
+		})
 	}
 }
 

@@ -129,6 +129,7 @@ func (f *policyForm) view(state policy.State, refused *governance.Error) views.P
 		id := "class-" + strconv.Itoa(i)
 		class := views.PolicyClassRow{
 			Name: text(id+"-name", row.name), Weight: text(id+"-weight", row.weight),
+			Limit: text(id+"-limit", row.limit), Longest: text(id+"-longest", row.longest),
 			Description: text(id+"-description", row.description), Error: errs[id],
 		}
 		if n := state.Tasks[row.name]; n > 0 && row.name != "" {

@@ -19,11 +19,12 @@ const (
 	MaxAmount             = 10_000_000 // instances, accelerators, partitions, vCPU, or GiB of memory in one row
 	MaxBorrowLimitPercent = 10_000
 
-	MaxPriorityClasses = 10
-	MaxPools           = 64
-	MaxPoolTypes       = 64 // instance types that a pool matches
-	MaxPoolLabels      = 8  // node labels that a pool matches: Kueue 0.19 has the same limit for a flavor
-	MaxLabelValue      = 63
+	MaxPriorityClasses  = 10
+	MaxTimeLimitSeconds = 365 * 24 * 3600 // of the time limits of a priority class
+	MaxPools            = 64
+	MaxPoolTypes        = 64 // instance types that a pool matches
+	MaxPoolLabels       = 8  // node labels that a pool matches: Kueue 0.19 has the same limit for a flavor
+	MaxLabelValue       = 63
 )
 
 // NamePattern is the pattern of the names of teams, namespaces, priority classes

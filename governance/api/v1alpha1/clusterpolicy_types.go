@@ -91,8 +91,8 @@ type ClusterPolicySpec struct {
 	// +kubebuilder:default=FirstComeFirstServe
 	TaskPrioritization TaskPrioritization `json:"taskPrioritization,omitempty"`
 
-	// PriorityClasses rank tasks. Under FirstComeFirstServe they are kept and have
-	// no effect.
+	// PriorityClasses rank tasks. Under FirstComeFirstServe they are kept and their
+	// weights have no effect.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -141,7 +141,8 @@ type ClusterPolicySpec struct {
 	Pools []Pool `json:"pools,omitempty"`
 }
 
-// PriorityClass ranks the tasks that name it.
+// PriorityClass ranks the tasks that name it, and can limit their execution time.
+// +kubebuilder:validation:XValidation:rule="!has(self.defaultTimeLimitSeconds) || !has(self.maximumTimeLimitSeconds) || self.defaultTimeLimitSeconds <= self.maximumTimeLimitSeconds",message="defaultTimeLimitSeconds is larger than maximumTimeLimitSeconds"
 type PriorityClass struct {
 	// Name is a DNS label of at most 40 characters.
 	// +required
@@ -159,6 +160,20 @@ type PriorityClass struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Description string `json:"description,omitempty"`
+
+	// DefaultTimeLimitSeconds is the execution time after which Kueue stops a task that
+	// names no time limit itself.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=31536000
+	DefaultTimeLimitSeconds *int32 `json:"defaultTimeLimitSeconds,omitempty"`
+
+	// MaximumTimeLimitSeconds is the longest time limit that a task can name. A task
+	// without a time limit is then rejected, unless there is a default.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=31536000
+	MaximumTimeLimitSeconds *int32 `json:"maximumTimeLimitSeconds,omitempty"`
 }
 
 // IdleCompute sets how compute that its team does not use is shared.
