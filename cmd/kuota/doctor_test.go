@@ -17,7 +17,7 @@ func checked(findings ...diagnostics.Finding) diagnostics.Report {
 	return diagnostics.Report{
 		Observation: diagnostics.Observation{
 			Server: "v1.36.3", PolicyRead: true, CoverageRead: true, OthersRead: true, PoliciesKnown: true,
-			CanWrite: diagnostics.Yes, ChangedBy: diagnostics.PolicyInstalled,
+			CanWrite: diagnostics.Yes, ChangedBy: diagnostics.PolicyInstalled, TimeLimits: diagnostics.PolicyInstalled,
 		},
 		Version: "v0.19.2", Findings: findings,
 	}

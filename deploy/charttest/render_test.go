@@ -487,7 +487,7 @@ func TestOlderKubernetes(t *testing.T) {
 		wantVerb            string
 		wantMutatingPolices int
 	}{
-		{"sqlite", "impersonate:user-info", 1},
+		{"sqlite", "impersonate:user-info", 3},
 		{"legacy", "impersonate", 0},
 	} {
 		objects := render(t, releases[tc.release])

@@ -266,8 +266,30 @@ func checkAdmissionPolicies(s Observation) (findings []Finding) {
 		findings = append(findings, Finding{
 			ID: "changed-by", Title: "The API server cannot record who made a change", Severity: SeverityInfo,
 			Impact: "Versions of policies and allocations show the program that made a change, not the user and the reason.",
-			Fix:    fmt.Sprintf("# Kubernetes has MutatingAdmissionPolicy from 1.36; this API server is %s.\n# After its upgrade:\n", s.Server) + applyFix(s, "rbac/changed-by.yaml"),
+			Fix:    afterUpgrade(s, "rbac/changed-by.yaml"),
+		})
+	}
+	if !s.SetsTimeLimits() {
+		return findings
+	}
+	const impact = "Time limits are only checked: a task that names none gets a default only on the console's submit page. In a class with a longest time limit other tasks without one are rejected, and in other classes they run without limit."
+	switch s.TimeLimits {
+	case PolicyMissing:
+		findings = append(findings, Finding{
+			ID: "time-limits", Title: "The API server does not set default time limits", Severity: SeverityWarning,
+			Impact: impact, Fix: applyFix(s, "rbac/time-limits.yaml"),
+		})
+	case PolicyUnsupported:
+		findings = append(findings, Finding{
+			ID: "time-limits", Title: "The API server cannot set default time limits", Severity: SeverityInfo,
+			Impact: impact, Fix: afterUpgrade(s, "rbac/time-limits.yaml"),
 		})
 	}
 	return findings
+}
+
+// afterUpgrade returns how to install a mutating admission policy once the API server
+// supports it.
+func afterUpgrade(s Observation, file string) string {
+	return fmt.Sprintf("# Kubernetes has MutatingAdmissionPolicy from 1.36; this API server is %s.\n# After its upgrade:\n", s.Server) + applyFix(s, file)
 }

@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/reconcile"
 
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 )
 
 const head = "apiVersion: config.kueue.x-k8s.io/v1beta2\nkind: Configuration\n"
@@ -23,8 +24,13 @@ func whole() Observation {
 			Image: "registry.k8s.io/kueue/kueue:v0.19.2",
 			Text:  head + "integrations: {frameworks: [batch/job, pod]}\nfeatureGates: {UnadmittedWorkloadsObservability: true, UnadmittedWorkloadsExplicitStatus: true, SchedulingEquivalenceHashing: false, DisableWaitForPodsReady: true}\n",
 		}},
-		Visibility: true, CanWrite: Yes, ChangedBy: PolicyInstalled,
+		Visibility: true, CanWrite: Yes, ChangedBy: PolicyInstalled, TimeLimits: PolicyInstalled,
 	}
+}
+
+// limited is a policy whose class has a default time limit.
+func limited() *v1alpha1.ClusterPolicySpec {
+	return &v1alpha1.ClusterPolicySpec{PriorityClasses: []v1alpha1.PriorityClass{{Name: "dev", DefaultTimeLimitSeconds: ptr.To[int32](60)}}}
 }
 
 var allKinds = []string{"ClusterQueue", "Cohort", "LocalQueue", "ResourceFlavor", "Workload", "WorkloadPriorityClass"}
@@ -128,7 +134,16 @@ func TestCheck(t *testing.T) {
 		"installed by Helm": {func(s *Observation) {
 			s.HelmRelease, s.Namespace, s.Enforcement = "gpus", "platform", []string{"e"}
 		}, "enforcement", []string{"helm upgrade gpus deploy/chart --namespace platform --reset-then-reuse-values\n"}, nil},
-		"an older API server": {func(s *Observation) { s.ChangedBy, s.Server = PolicyUnsupported, "v1.33.1" }, "changed-by", []string{"1.36", "v1.33.1"}, nil},
+		"an older API server":                   {func(s *Observation) { s.ChangedBy, s.Server = PolicyUnsupported, "v1.33.1" }, "changed-by", []string{"1.36", "v1.33.1"}, nil},
+		"default time limits that nothing sets": {func(s *Observation) { s.Policy, s.TimeLimits = limited(), PolicyMissing }, "time-limits", []string{"time-limits.yaml"}, []string{"only checked"}},
+		"default time limits that an older API server cannot set": {func(s *Observation) {
+			s.Policy, s.TimeLimits, s.Server = limited(), PolicyUnsupported, "v1.33.1"
+		}, "time-limits", []string{"1.36", "v1.33.1", "time-limits.yaml"}, []string{"only checked"}},
+		"no default time limits": {func(s *Observation) { s.Policy, s.TimeLimits = &v1alpha1.ClusterPolicySpec{}, PolicyMissing }, "", nil, nil},
+		"time limits without enforcement": {func(s *Observation) {
+			s.Policy, s.TimeLimits = limited(), PolicyMissing
+			s.Policy.Enforcement = v1alpha1.EnforcementNone
+		}, "", nil, nil},
 		"resources that no queue covers": {func(s *Observation) {
 			s.Uncovered = []UncoveredResource{{"ephemeral-storage", 2}, {"example.com/nic", 0}}
 		}, "uncovered", []string{"+resources:", "+  - ephemeral-storage", "+  - example.com/nic"}, []string{"2 tasks request it"}},

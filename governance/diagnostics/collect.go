@@ -122,7 +122,8 @@ func (l collector) admission() {
 	l.report.Enforcement, all = l.missing(enforcement.PolicyNames())
 	l.report.Members, members = l.missing(membersPolicies)
 	l.report.PoliciesKnown = all && members
-	l.report.ChangedBy = l.changedBy()
+	l.report.ChangedBy = l.mutating(changedBy)
+	l.report.TimeLimits = l.mutating(enforcement.MutatingPolicyNames()...)
 	if all && len(l.report.Enforcement) == 0 {
 		l.report.Probe = l.probe()
 	}
@@ -166,7 +167,8 @@ func (l collector) missing(names []string) (missing []string, known bool) {
 	return missing, known
 }
 
-func (l collector) changedBy() PolicyState {
+// mutating returns the state of the mutating admission policies with these names.
+func (l collector) mutating(names ...string) PolicyState {
 	clients := l.service.Cluster.Clientset()
 	served, err := l.service.Cluster.Discovery().ServerResourcesForGroupVersion("admissionregistration.k8s.io/v1")
 	if err != nil {
@@ -180,15 +182,17 @@ func (l collector) changedBy() PolicyState {
 		return PolicyUnsupported
 	}
 	api := clients.AdmissionregistrationV1()
-	_, err = api.MutatingAdmissionPolicies().Get(l.ctx, changedBy, metav1.GetOptions{})
-	if err == nil {
-		_, err = api.MutatingAdmissionPolicyBindings().Get(l.ctx, changedBy, metav1.GetOptions{})
+	for _, name := range names {
+		_, err := api.MutatingAdmissionPolicies().Get(l.ctx, name, metav1.GetOptions{})
+		if err == nil {
+			_, err = api.MutatingAdmissionPolicyBindings().Get(l.ctx, name, metav1.GetOptions{})
+		}
+		switch {
+		case apierrors.IsNotFound(err):
+			return PolicyMissing
+		case err != nil:
+			return PolicyUnknown
+		}
 	}
-	switch {
-	case err == nil:
-		return PolicyInstalled
-	case apierrors.IsNotFound(err):
-		return PolicyMissing
-	}
-	return PolicyUnknown
+	return PolicyInstalled
 }

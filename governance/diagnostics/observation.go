@@ -1,6 +1,8 @@
 package diagnostics
 
 import (
+	"slices"
+
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/enforcement"
@@ -35,7 +37,8 @@ type Observation struct {
 	HelmRelease          string   // of the console; empty if Helm did not install it
 	Probe                enforcement.ProbeResult
 	ChangedBy            PolicyState
-	Covered              []string // resources that ClusterQueues cover
+	TimeLimits           PolicyState // of the policies that set default time limits
+	Covered              []string    // resources that ClusterQueues cover
 	Uncovered            []UncoveredResource
 	CoverageRead         bool // whether Covered and Uncovered are known
 	Others               OtherSettings
@@ -51,6 +54,11 @@ func (s Observation) Manages() bool { return s.Install.Manage && s.ReadOnly == "
 // Enforces reports whether there is a policy that requires a queue.
 func (s Observation) Enforces() bool {
 	return s.Policy != nil && s.Policy.Enforcement != v1alpha1.EnforcementNone
+}
+
+// SetsTimeLimits reports whether the policy has default time limits that must be set.
+func (s Observation) SetsTimeLimits() bool {
+	return s.Enforces() && slices.ContainsFunc(s.Policy.PriorityClasses, func(c v1alpha1.PriorityClass) bool { return c.DefaultTimeLimitSeconds != nil })
 }
 
 // ReadResult is whether Kueue's configuration could be read.

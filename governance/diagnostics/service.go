@@ -157,7 +157,7 @@ func (r Report) Unchecked() (parts []string) {
 	if r.PoliciesKnown && len(r.Enforcement) == 0 && r.Enforces() && r.Probe == enforcement.ProbeUnknown {
 		parts = append(parts, "whether the API server applies the admission policies")
 	}
-	if !r.PoliciesKnown || r.ChangedBy == PolicyUnknown {
+	if !r.PoliciesKnown || r.ChangedBy == PolicyUnknown || r.TimeLimits == PolicyUnknown {
 		parts = append(parts, "Kuota's admission policies")
 	}
 	return parts

@@ -10,6 +10,7 @@ type kind struct {
 	kind      string
 	templates string // CEL over %s, the object: a list of its pod templates
 	labelsAt  string // CEL: the metadata that Kueue reads labels from; empty is the object's own
+	timeLimit string // CEL over %s, the object: its time limit, an optional; empty is the label
 }
 
 // kinds are all kinds that Kueue 0.19 has an integration for, and CronJobs,
@@ -38,7 +39,7 @@ var kinds = []kind{
 
 // elasticJobs are ElasticJobs, whose Jobs the console creates: what members may not submit
 // as a Job they may not submit as an ElasticJob.
-var elasticJobs = kind{name: "elasticjobs", framework: "batch/job", group: "kuota.dev", versions: []string{"v1alpha1"}, resource: "elasticjobs", kind: "ElasticJob", templates: "[%s.spec.template]"}
+var elasticJobs = kind{name: "elasticjobs", framework: "batch/job", group: "kuota.dev", versions: []string{"v1alpha1"}, resource: "elasticjobs", kind: "ElasticJob", templates: "[%s.spec.template]", timeLimit: "%s.spec.?activeDeadlineSeconds"}
 
 // JobKind is a kind of job that Kueue can manage.
 type JobKind struct {

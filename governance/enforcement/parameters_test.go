@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 const typeLabel = "node.kubernetes.io/instance-type"
@@ -25,10 +26,13 @@ func TestParameters(t *testing.T) {
 		Nodes:             []corev1.Node{node("1", "ml.g5.2xlarge", "a"), node("2", "ml.g6.12xlarge", "a"), node("3", "ml.g6.12xlarge", "b"), node("4", "ml.c5.2xlarge", "b")},
 		InstanceTypeLabel: typeLabel, Pools: pools,
 	})
-	policy := &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{PriorityClasses: []v1alpha1.PriorityClass{{Name: "dev"}, {Name: "low-priority"}}}}
+	policy := &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{PriorityClasses: []v1alpha1.PriorityClass{
+		{Name: "dev", DefaultTimeLimitSeconds: ptr.To[int32](3600), MaximumTimeLimitSeconds: ptr.To[int32](5400)},
+		{Name: "low-priority", DefaultTimeLimitSeconds: ptr.To[int32](60)}, {Name: "top"},
+	}}}
 	want := map[string]string{
 		"enforcement": "RequireQueue", "kueue": "system:serviceaccount:kueue-system:kueue-controller-manager", "integrations": "batch/job",
-		"controllers": "x,y", "classes": "dev-priority,low-priority", "instanceTypeLabel": typeLabel, "groupedTypes": "ml.g5.2xlarge=a",
+		"controllers": "x,y", "classes": "dev-priority,low-priority,top-priority", "timeLimits": "dev-priority=3600=5400=1h30m,low-priority=60=0=", "instanceTypeLabel": typeLabel, "groupedTypes": "ml.g5.2xlarge=a",
 	}
 	if diff := cmp.Diff(want, enforcement.Parameters(policy, types, []string{"x", "y"}, typeLabel, false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -50,16 +50,31 @@ var teamNamespaces = &metav1.LabelSelector{MatchLabels: map[string]string{"kuota
 // binding binds a policy to its parameters. Without the ConfigMap it allows
 // everything.
 func binding(name string) *admission.ValidatingAdmissionPolicyBinding {
-	allow := admission.AllowAction
 	return &admission.ValidatingAdmissionPolicyBinding{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "ValidatingAdmissionPolicyBinding"},
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: admission.ValidatingAdmissionPolicyBindingSpec{
 			PolicyName:        name,
 			ValidationActions: []admission.ValidationAction{admission.Deny},
-			ParamRef:          &admission.ParamRef{Name: ConfigMapName, Namespace: "kuota-system", ParameterNotFoundAction: &allow},
+			ParamRef:          paramRef(),
 		},
 	}
+}
+
+func paramKind() *admission.ParamKind {
+	return &admission.ParamKind{APIVersion: "v1", Kind: "ConfigMap"}
+}
+
+func paramRef() *admission.ParamRef {
+	allow := admission.AllowAction
+	return &admission.ParamRef{Name: ConfigMapName, Namespace: "kuota-system", ParameterNotFoundAction: &allow}
+}
+
+func rule(group string, versions []string, resource string, operations ...admission.OperationType) admission.NamedRuleWithOperations {
+	return admission.NamedRuleWithOperations{RuleWithOperations: admission.RuleWithOperations{
+		Operations: operations,
+		Rule:       admission.Rule{APIGroups: []string{group}, APIVersions: versions, Resources: []string{resource}},
+	}}
 }
 
 func newPolicy(name, group string, versions []string, resource string, operations ...admission.OperationType) *admission.ValidatingAdmissionPolicy {
@@ -69,14 +84,11 @@ func newPolicy(name, group string, versions []string, resource string, operation
 		ObjectMeta: metav1.ObjectMeta{Name: Prefix + name},
 		Spec: admission.ValidatingAdmissionPolicySpec{
 			FailurePolicy: &fail,
-			ParamKind:     &admission.ParamKind{APIVersion: "v1", Kind: "ConfigMap"},
+			ParamKind:     paramKind(),
 			// Here rather than in the binding, so that an error of a policy only affects
 			// team namespaces.
-			MatchConstraints: &admission.MatchResources{NamespaceSelector: teamNamespaces, ResourceRules: []admission.NamedRuleWithOperations{{RuleWithOperations: admission.RuleWithOperations{
-				Operations: operations,
-				Rule:       admission.Rule{APIGroups: []string{group}, APIVersions: versions, Resources: []string{resource}},
-			}}}},
-			MatchConditions: []admission.MatchCondition{{Name: "enforced", Expression: "params.?data[?'enforcement'].orValue('') == 'RequireQueue'"}},
+			MatchConstraints: &admission.MatchResources{NamespaceSelector: teamNamespaces, ResourceRules: []admission.NamedRuleWithOperations{rule(group, versions, resource, operations...)}},
+			MatchConditions:  []admission.MatchCondition{enforced},
 		},
 	}
 }
@@ -86,6 +98,12 @@ const (
 	user        = "request.userInfo.username"
 	kueue       = "params.?data[?'kueue'].orValue('')"
 	controllers = "params.?data[?'controllers'].orValue('').split(',')"
+)
+
+// Conditions of policies.
+var (
+	enforced        = admission.MatchCondition{Name: "enforced", Expression: "params.?data[?'enforcement'].orValue('') == 'RequireQueue'"}
+	notByController = admission.MatchCondition{Name: "not-by-controller", Expression: user + " != " + kueue + " && !(" + user + " in " + controllers + ")"}
 )
 
 // variables are common to all policies. Lists are separated by commas, and a
@@ -127,7 +145,7 @@ func (k kind) policy() *admission.ValidatingAdmissionPolicy {
 	p := newPolicy(k.name, k.group, k.versions, k.resource, admission.Create, admission.Update)
 	spec := &p.Spec
 	spec.MatchConditions = append(spec.MatchConditions,
-		admission.MatchCondition{Name: "not-by-controller", Expression: user + " != " + kueue + " && !(" + user + " in " + controllers + ")"},
+		notByController,
 		// So that finalizers, annotations and status of existing jobs can change.
 		admission.MatchCondition{Name: "new-or-changed", Expression: "oldObject == null || object.metadata.?labels != oldObject.metadata.?labels || object.metadata.?ownerReferences != oldObject.metadata.?ownerReferences || " + k.changed()},
 	)
@@ -135,7 +153,7 @@ func (k kind) policy() *admission.ValidatingAdmissionPolicy {
 	if k.labelsAt != "" {
 		labels = k.labelsAt + ".?labels.orValue({})"
 	}
-	spec.Variables = append([]admission.Variable{{Name: "labels", Expression: labels}}, variables...)
+	spec.Variables = slices.Concat([]admission.Variable{{Name: "labels", Expression: labels}}, variables, k.timeLimitVariables())
 	spec.Validations = []admission.Validation{
 		{
 			Expression: fmt.Sprintf("'%s' in variables.integrations", k.framework),
@@ -148,6 +166,7 @@ func (k kind) policy() *admission.ValidatingAdmissionPolicy {
 				k.kind, queueLabel, k.labelPlace()),
 		},
 		priorityClassValidation,
+		k.timeLimitValidation(),
 	}
 	if k.kind != "CronJob" {
 		spec.Validations = append(spec.Validations, ownerValidation(k.kind))
@@ -195,13 +214,17 @@ func (k kind) templatesOf(object string) string {
 	return fmt.Sprintf(k.templates, object)
 }
 
-// changed returns an expression for changed pods. For a kind without readable
+// changed returns an expression for changed pods, or a changed time limit. For a kind without readable
 // templates it is any change of the spec.
 func (k kind) changed() string {
 	if k.templates == "" || k.versions[0] == "*" {
 		return "object.spec != oldObject.spec"
 	}
-	return "(" + k.templatesOf("object") + ") != (" + k.templatesOf("oldObject") + ")"
+	changed := "(" + k.templatesOf("object") + ") != (" + k.templatesOf("oldObject") + ")"
+	if k.timeLimit != "" {
+		changed += " || " + fmt.Sprintf(k.timeLimit, "object") + " != " + fmt.Sprintf(k.timeLimit, "oldObject")
+	}
+	return changed
 }
 
 // pods returns the admission policy of pods. A pod of an admitted job is
@@ -217,7 +240,7 @@ func pods() *admission.ValidatingAdmissionPolicy {
 		admission.MatchCondition{Name: "new-or-let-go", Expression: "oldObject == null || " + fmt.Sprintf(gated, "oldObject") + " && !" + fmt.Sprintf(gated, "object")},
 		admission.MatchCondition{Name: "not-of-an-admitted-job", Expression: "!(oldObject == null && " + user + " in " + controllers + " && object.metadata.?labels[?'" + podsetLabel + "'].orValue('') != '')"},
 	)
-	spec.Variables = append([]admission.Variable{{Name: "labels", Expression: "object.metadata.?labels.orValue({})"}}, variables...)
+	spec.Variables = slices.Concat([]admission.Variable{{Name: "labels", Expression: "object.metadata.?labels.orValue({})"}}, variables, kind{}.timeLimitVariables())
 	spec.Validations = []admission.Validation{
 		{
 			Expression: "oldObject == null",
@@ -232,6 +255,7 @@ func pods() *admission.ValidatingAdmissionPolicy {
 			MessageExpression: "'Pod: a queue is missing. Set the label " + queueLabel + ", such as ' + request.namespace + '-localqueue: kubectl get localqueues lists the queues of this namespace'",
 		},
 		priorityClassValidation,
+		kind{kind: "Pod"}.timeLimitValidation(),
 		{
 			Expression: fmt.Sprintf(gated, "object"),
 			Message:    "Kueue does not manage this pod, so no quota would limit it: ask a cluster admin whether Kueue's configuration excludes this namespace",

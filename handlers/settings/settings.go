@@ -127,6 +127,7 @@ func (h *Pages) consoleCard(state diagnostics.Report) views.SettingsCard {
 		{Name: "Jobs without a queue", Value: policiesWords(state.Enforcement, state.PoliciesKnown, "rejected where the policy requires a queue")},
 		{Name: "Member permissions", Value: policiesWords(state.Members, state.PoliciesKnown, "restricted as described in docs/privileges.md")},
 		{Name: "Author of changes", Value: changedByWords(state.ChangedBy)},
+		{Name: "Default time limits", Value: timeLimitWords(state.TimeLimits)},
 		{Name: "Leader", Value: h.leaderWords()},
 		{Name: "History", Value: h.historyWords()},
 	}}
@@ -198,6 +199,16 @@ func changedByWords(state diagnostics.PolicyState) string {
 		return "recorded by the API server"
 	case diagnostics.PolicyMissing, diagnostics.PolicyUnsupported:
 		return "not recorded"
+	}
+	return notKnown
+}
+
+func timeLimitWords(state diagnostics.PolicyState) string {
+	switch state {
+	case diagnostics.PolicyInstalled:
+		return "set by the API server"
+	case diagnostics.PolicyMissing, diagnostics.PolicyUnsupported:
+		return "set by this console's submit page only; time limits are only checked"
 	}
 	return notKnown
 }
