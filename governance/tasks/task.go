@@ -1,12 +1,15 @@
 package tasks
 
 import (
+	"strings"
 	"time"
 
 	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/explain"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -115,6 +118,29 @@ func (t *Task) Ran(now time.Time) time.Duration {
 		now = t.FinishedAt
 	}
 	return t.RanBefore + max(0, now.Sub(t.AdmittedAt))
+}
+
+// TimeLimit returns how long Kueue lets the part that decides have quota, over all its
+// admissions; 0 for no limit.
+func (t *Task) TimeLimit() time.Duration {
+	if t.Main == nil {
+		return 0
+	}
+	return time.Duration(ptr.Deref(t.Main.Spec.MaximumExecutionTimeSeconds, 0)) * time.Second
+}
+
+// timeLimitReached ends Kueue's message about the eviction of a Workload that had quota
+// for as long as its time limit. The condition has no other reason than for any
+// deactivated Workload (0.16 to 0.20).
+const timeLimitReached = "exceeding the maximum execution time"
+
+// TimedOut reports whether Kueue deactivated t because it reached its time limit.
+func (t *Task) TimedOut() bool {
+	if t.State != Stopped || t.TimeLimit() == 0 {
+		return false
+	}
+	evicted := meta.FindStatusCondition(t.Main.Status.Conditions, kueue.WorkloadEvicted)
+	return evicted != nil && strings.HasSuffix(evicted.Message, timeLimitReached)
 }
 
 // Elastic reports whether t is a job of slices: a new size is a new slice, which

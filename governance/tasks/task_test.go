@@ -55,6 +55,30 @@ func TestState(t *testing.T) {
 	}
 }
 
+// The conditions are those that Kueue 0.19.2 writes when it deactivates a Workload.
+func TestTimedOut(t *testing.T) {
+	inactive, limit := false, int32(60)
+	for name, tc := range map[string]struct {
+		limit   *int32
+		message string
+		want    bool
+	}{
+		"at its time limit":    {&limit, "The workload is deactivated due to exceeding the maximum execution time", true},
+		"by a user":            {&limit, "The workload is deactivated", false},
+		"without a time limit": {nil, "The workload is deactivated due to exceeding the maximum number of re-queuing retries", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := one(&kueue.Workload{
+				Spec:   kueue.WorkloadSpec{Active: &inactive, MaximumExecutionTimeSeconds: tc.limit},
+				Status: kueue.WorkloadStatus{Conditions: []metav1.Condition{isNot(kueue.WorkloadQuotaReserved, "Deactivated", ""), is(kueue.WorkloadEvicted, "Deactivated", tc.message)}},
+			})
+			if got.TimedOut() != tc.want {
+				t.Errorf("got %t, want %t", got.TimedOut(), tc.want)
+			}
+		})
+	}
+}
+
 func TestRequestsAndUsage(t *testing.T) {
 	controller := true
 	w := &kueue.Workload{

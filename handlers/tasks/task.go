@@ -161,6 +161,9 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 		figures("Requests", d.Requests)
 	}
 	page.Resources = append(page.Resources, views.ValueLine{Name: "Pods", Value: podWords(d)}, views.ValueLine{Name: "Queue", Value: format.OrDash(d.Queue)})
+	if words := timeLimitWords(d); words != "" {
+		page.Resources = append(page.Resources, views.ValueLine{Name: "Time limit", Value: words})
+	}
 	for _, s := range d.Conditions {
 		page.KueueMessages = append(page.KueueMessages, views.KueueMessage{Token: fmt.Sprintf("%s=%s %s", s.Type, s.Status, s.Reason), Text: s.Message, At: s.LastTransitionTime.UTC().Format(time.RFC3339)})
 	}

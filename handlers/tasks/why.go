@@ -26,6 +26,8 @@ func headline(v *explain.Verdict, team string) (tone, text string) {
 	switch v.Constraint {
 	case explain.Deactivated:
 		return "wait", "It is stopped."
+	case explain.TimedOut:
+		return "bad", "Its time limit was reached."
 	case explain.LoopHeld:
 		return "wait", "The loop guard holds it."
 	case explain.Gated:
@@ -111,6 +113,8 @@ func WhyOf(d queries.Detail) *views.Why {
 		if d.Kind == v1alpha1.ElasticJobKind {
 			why.Text = "It is suspended (.spec.suspend: true). Resume it to put it back in its queue."
 		}
+	case explain.TimedOut:
+		why.Title, why.Text = "Why is it not running?", timedOutWords(d)
 	case explain.LoopHeld:
 		mark, _ := d.Hold()
 		why.Text = "Kueue preempted it again and again for a task that it did not admit. Kuota keeps it out of admission until that task is admitted, at the latest until " + mark.Until.UTC().Format("15:04:05") + " (UTC). Resume or stop it to take it over."

@@ -56,6 +56,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Add
 		if found, err = classes(ctx, reader, seen.Team); err != nil {
 			return Review{}, err
 		}
+		found = explain.WithTimeLimit(found, seen.TimeLimit)
 	}
 	priorities := []int32{seen.Priority}
 	for _, c := range found {

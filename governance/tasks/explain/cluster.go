@@ -73,10 +73,23 @@ type Flavor struct {
 	Tolerations []corev1.Toleration // that it adds to pods
 }
 
-// Class is a priority class.
+// PriorityClass is a priority class, with the time limits of the cluster policy where
+// it is enforced.
 type PriorityClass struct {
 	Name     string
 	Priority int32
+	// DefaultTimeLimit and MaximumTimeLimit are in seconds; 0 is none.
+	DefaultTimeLimit, MaximumTimeLimit int32
+}
+
+// WithTimeLimit returns the classes that a task with a time limit, 0 for none, may have.
+func WithTimeLimit(classes []PriorityClass, limit time.Duration) (allowed []PriorityClass) {
+	for _, c := range classes {
+		if most := time.Duration(c.MaximumTimeLimit) * time.Second; most == 0 || limit > 0 && limit <= most {
+			allowed = append(allowed, c)
+		}
+	}
+	return allowed
 }
 
 // AdmittedWorkload is what a task uses of one ClusterQueue.
@@ -114,6 +127,7 @@ type Task struct {
 	Priority      int32
 	PodSets       []PodSet
 	Deactivated   bool
+	TimedOut      bool      // deactivated, because it reached its time limit
 	LoopHeld      bool      // by the loop guard
 	Gated         string    // the gates of its annotation; empty for none
 	RetryAt       time.Time // zero where it does not back off

@@ -20,6 +20,7 @@ type Constraint string
 // The constraints, in the order in which one outdoes the other.
 const (
 	Deactivated         Constraint = "Deactivated"      // .spec.active is false
+	TimedOut            Constraint = "TimedOut"         // the same, because it reached its time limit
 	LoopHeld            Constraint = "LoopHeld"         // the loop guard keeps it out of admission
 	Gated               Constraint = "Gated"            // an annotation keeps it out of admission
 	NoQueue             Constraint = "NoQueue"          // its LocalQueue does not exist
@@ -251,6 +252,8 @@ func checkPreconditions(t Task, c *Cluster) (Verdict, bool) {
 		return Verdict{Constraint: NoPriorityClass, Detail: c.MissingClass, PriorityClasses: c.ClassNames}, true
 	case t.NoWorkload:
 		return say(NoWorkload, "")
+	case t.TimedOut:
+		return say(TimedOut, "")
 	case t.Deactivated:
 		return say(Deactivated, "")
 	case t.LoopHeld:

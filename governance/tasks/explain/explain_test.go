@@ -28,7 +28,7 @@ func queue(team string, limit Limit, used int64) *Queue {
 
 // cluster returns the input of an explanation for a task of own.
 func cluster(own *Queue, others ...*Queue) *Cluster {
-	c := &Cluster{Now: now, LocalQueue: "main", PriorityClasses: []PriorityClass{{"urgent", 90}, {"daily", 20}, {"batch", 10}}, Queue: own, Queues: map[string]*Queue{own.Name: own}, CohortQuota: quota.FlavorResourceQuantities{}, Flavors: map[string]Flavor{"a100": {Labels: map[string]string{"type": "a100"}}, "h100": {Labels: map[string]string{"type": "h100"}}}}
+	c := &Cluster{Now: now, LocalQueue: "main", PriorityClasses: []PriorityClass{{Name: "urgent", Priority: 90}, {Name: "daily", Priority: 20}, {Name: "batch", Priority: 10}}, Queue: own, Queues: map[string]*Queue{own.Name: own}, CohortQuota: quota.FlavorResourceQuantities{}, Flavors: map[string]Flavor{"a100": {Labels: map[string]string{"type": "a100"}}, "h100": {Labels: map[string]string{"type": "h100"}}}}
 	for _, q := range others {
 		c.Queues[q.Name] = q
 	}
@@ -135,6 +135,7 @@ func TestWhy(t *testing.T) {
 			return cluster(q)
 		}(), PendingEvaluation, 0, 0, nil},
 		"a resource that no quota covers": {Task{Namespace: "ns", PodSets: []PodSet{{Count: 1, MinCount: 1, Requests: quota.Resources{"example.com/fpga": 1}}}}, cluster(queue("a", Limit{Nominal: 4}, 0)), UncoveredResource, 0, 0, nil},
+		"its time limit was reached":      {Task{Deactivated: true, TimedOut: true}, cluster(queue("a", Limit{Nominal: 4}, 0)), TimedOut, 0, 0, nil},
 		"deactivated":                     {Task{Deactivated: true}, cluster(queue("a", Limit{Nominal: 4}, 0)), Deactivated, 0, 0, nil},
 		"gated by an annotation":          {Task{Gated: "x"}, cluster(queue("a", Limit{}, 0)), Gated, 0, 0, nil},
 		"an admission check is pending":   {Task{QuotaReserved: true, PendingChecks: []string{"c: Pending"}}, cluster(queue("a", Limit{}, 0)), ChecksPending, 0, 0, nil},

@@ -116,11 +116,11 @@ func TestProposedPriorityClass(t *testing.T) {
 		classes  []PriorityClass
 		want     string
 	}{
-		"the next":              {10, []PriorityClass{{"top", 100}, {"next", 11}}, "next"},
-		"of equal priority":     {50, []PriorityClass{{"equal", 50}, {"top", 100}}, "top"},
-		"none is higher":        {100, []PriorityClass{{"top", 100}}, ""},
+		"the next":              {10, []PriorityClass{{Name: "top", Priority: 100}, {Name: "next", Priority: 11}}, "next"},
+		"of equal priority":     {50, []PriorityClass{{Name: "equal", Priority: 50}, {Name: "top", Priority: 100}}, "top"},
+		"none is higher":        {100, []PriorityClass{{Name: "top", Priority: 100}}, ""},
 		"no classes at all":     {10, nil, ""},
-		"two of the same value": {10, []PriorityClass{{"b", 20}, {"a", 20}}, "a"},
+		"two of the same value": {10, []PriorityClass{{Name: "b", Priority: 20}, {Name: "a", Priority: 20}}, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cluster(queue("a", Limit{Nominal: 2, BorrowingLimit: n(0)}, 2))
@@ -255,7 +255,7 @@ func BenchmarkWhy(b *testing.B) {
 func BenchmarkWhyAllBorrow(b *testing.B) {
 	own := queue("team-0", Limit{Nominal: 4}, 50)
 	c := cluster(own)
-	c.PriorityClasses = []PriorityClass{{"low", 0}, {"middle", 10}, {"high", 20}}
+	c.PriorityClasses = []PriorityClass{{Name: "low", Priority: 0}, {Name: "middle", Priority: 10}, {Name: "high", Priority: 20}}
 	var all []AdmittedWorkload
 	for i := range 1000 {
 		q := queue(fmt.Sprintf("team-%d", i), Limit{Nominal: 4}, 50)

@@ -14,7 +14,7 @@ var constraintsByReason = map[string][]Constraint{
 	"Misconfigured":                {NoQueue, NoClusterQueue, WrongNamespace, QueueInactive, UncoveredResource},
 	"Suspended":                    {QueueStopped, QueueInactive, NoClusterQueue},
 	"WaitingForPodsReady":          {WaitingForPodsReady, Quota, Preempting},
-	"Deactivated":                  {Deactivated},
+	"Deactivated":                  {Deactivated, TimedOut},
 	"PendingEvaluation":            nil, // Kueue has not evaluated the task
 
 	"AdmissionGated": {Gated},

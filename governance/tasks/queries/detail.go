@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -33,6 +34,7 @@ type Detail struct {
 	Pods      []*index.Pod      // by name
 	PodCount  index.PodCount
 	Life
+	TimeLimit  time.Duration      // how long it may have quota; of an ElasticJob, since its last start; 0 for no limit
 	Scaling    *Scaling           // of an ElasticJob; nil for any other task
 	Loops      []GuardedLoop      // that it is part of
 	Conditions []metav1.Condition // of the Workload that decides its state, redacted
@@ -53,6 +55,9 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 		return Detail{}, err
 	}
 	if d.Scaling, err = v.scaling(ctx, t); err != nil {
+		return Detail{}, err
+	}
+	if d.TimeLimit, err = v.timeLimit(ctx, t); err != nil {
 		return Detail{}, err
 	}
 	if s.Guard != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
@@ -12,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -24,21 +26,37 @@ func AllowedPriorityClasses(ctx context.Context, reader client.Reader, policy *v
 	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, cluster.Translate("list priority classes", err)
 	}
-	named := func(object string) bool {
-		return policy == nil || policy.Spec.Enforcement != v1alpha1.RequireQueue || slices.ContainsFunc(policy.Spec.PriorityClasses, func(c v1alpha1.PriorityClass) bool {
-			return desired.PriorityClassName(c.Name) == object
-		})
-	}
+	enforced := policy != nil && policy.Spec.Enforcement == v1alpha1.RequireQueue
 	var found []explain.PriorityClass
 	for i := range list.Items {
-		if c := &list.Items[i]; c.DeletionTimestamp == nil && c.Name != desired.GrowthClass && named(c.Name) {
-			found = append(found, explain.PriorityClass{Name: c.Name, Priority: c.Value})
+		c := &list.Items[i]
+		if c.DeletionTimestamp != nil || c.Name == desired.GrowthClass {
+			continue
 		}
+		class := explain.PriorityClass{Name: c.Name, Priority: c.Value}
+		if enforced {
+			j := slices.IndexFunc(policy.Spec.PriorityClasses, func(p v1alpha1.PriorityClass) bool { return desired.PriorityClassName(p.Name) == c.Name })
+			if j < 0 {
+				continue
+			}
+			p := &policy.Spec.PriorityClasses[j]
+			class.DefaultTimeLimit, class.MaximumTimeLimit = ptr.Deref(p.DefaultTimeLimitSeconds, 0), ptr.Deref(p.MaximumTimeLimitSeconds, 0)
+		}
+		found = append(found, class)
 	}
 	slices.SortFunc(found, func(a, b explain.PriorityClass) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Name, b.Name))
 	})
 	return found, nil
+}
+
+// timeLimit returns the time limit of t; 0 for none. An ElasticJob has its own.
+func (v viewer) timeLimit(ctx context.Context, t *tasks.Task) (time.Duration, error) {
+	job, err := v.elasticJob(ctx, t)
+	if job == nil {
+		return t.TimeLimit(), err
+	}
+	return time.Duration(ptr.Deref(job.Spec.ActiveDeadlineSeconds, 0)) * time.Second, nil
 }
 
 // keepsPriorityClass reports whether a task's priority class can never change its

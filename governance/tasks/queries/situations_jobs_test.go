@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/tasks"
@@ -185,7 +186,9 @@ spec:
     metadata: {annotations: {pod-complete.stage.kwok.x-k8s.io/delay: 1h}}
     spec: {restartPolicy: Never, terminationGracePeriodSeconds: 0, containers: [{name: train, image: none, resources: {limits: {nvidia.com/gpu: 1}}}]}
 `)
-		l.is("a", tasks.Stopped, explain.Deactivated, "")
+		if d := l.is("a", tasks.Stopped, explain.TimedOut, ""); d.TimeLimit != time.Second {
+			l.t.Errorf("got a time limit of %s, want 1s", d.TimeLimit)
+		}
 	},
 	"it fails": func(l *lab) {
 		l.queue("", 4, "")

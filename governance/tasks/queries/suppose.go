@@ -31,7 +31,7 @@ func (s *Service) Suppose(ctx context.Context, user governance.User, at tasks.Ad
 			continue
 		}
 		q := explainInput(d.Task)
-		q.Priority, q.Deactivated = priority, false
+		q.Priority, q.Deactivated, q.TimedOut = priority, false, false
 		q.LoopHeld = false
 		supposed[i].Verdict = v.explain(q, c)
 	}

@@ -147,7 +147,12 @@ func (s *survey) setPriorityClasses(ctx context.Context, t *tasks.Task, c *expla
 	if s.teams[t.Namespace] == "" {
 		policy = nil
 	}
-	c.PriorityClasses, err = AllowedPriorityClasses(ctx, s.reader, policy)
+	limit, err := s.timeLimit(ctx, t)
+	if err != nil {
+		return err
+	}
+	classes, err := AllowedPriorityClasses(ctx, s.reader, policy)
+	c.PriorityClasses = explain.WithTimeLimit(classes, limit)
 	return err
 }
 

@@ -27,7 +27,7 @@ func explainInput(t *tasks.Task) explain.Task {
 	w := t.Main
 	q := explain.Task{
 		Namespace: t.Namespace, Priority: t.Priority, RetryAt: t.RetryAt, NoWorkload: t.NoWorkload,
-		Deactivated: t.State == tasks.Stopped, LoopHeld: tasks.HeldByLoopGuard(w), Gated: w.Annotations[tasks.AdmissionGatedByAnnotation], QuotaReserved: w.Status.Admission != nil, Reason: t.Reason,
+		Deactivated: t.State == tasks.Stopped, TimedOut: t.TimedOut(), LoopHeld: tasks.HeldByLoopGuard(w), Gated: w.Annotations[tasks.AdmissionGatedByAnnotation], QuotaReserved: w.Status.Admission != nil, Reason: t.Reason,
 	}
 	for i := range w.Spec.PodSets {
 		set := &w.Spec.PodSets[i]
