@@ -58,6 +58,8 @@ type SubmitForm struct {
 	Image        TextField
 	Command      TextField
 	Least        TextField
+	Limit        AmountField // such as 1h30m
+	LongestLimit string      // of the class; empty for no maximum
 	Elastic      bool
 	Max          AmountField // of an elastic task, and so on
 	Step         AmountField

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/elastic"
+	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/rejection"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -91,8 +93,9 @@ func (p Plan) summary() any {
 		Pods  int32             `json:"pods"`
 		Most  int32             `json:"most,omitempty"` // of an elastic task
 		Each  map[string]string `json:"each"`
+		Limit int32             `json:"timeLimitSeconds,omitempty"`
 		Image string            `json:"image"`
-	}{p.Pool, p.Class, p.Pods, most, each, p.Image}
+	}{p.Pool, p.Class, p.Pods, most, each, p.TimeLimit, p.Image}
 }
 
 func (s *Service) create(ctx context.Context, user governance.User, p Plan, form string) (client.Object, error) {
@@ -145,6 +148,9 @@ func tryBase(ctx context.Context, writer client.Client, e *v1alpha1.ElasticJob) 
 		delete(base.Labels, label)
 		delete(base.Spec.Template.Labels, label)
 	}
+	if limit := base.Spec.ActiveDeadlineSeconds; limit != nil { // without those labels it needs one of its own
+		base.Labels[enforcement.TimeLimitLabel] = strconv.FormatInt(*limit, 10)
+	}
 	err := writer.Create(ctx, base, client.DryRunAll)
 	if apierrors.IsAlreadyExists(err) { // it was submitted before, or its controller reports the name
 		return nil
@@ -170,7 +176,9 @@ func formMark(form string, job client.Object) (string, error) {
 var formFields = []struct{ prefix, field string }{
 	{"metadata.name", "name"},
 	{"metadata.labels", "class"},
+	{"metadata.labels[" + enforcement.TimeLimitLabel + "]", "timeLimit"},
 	{"metadata.annotations", "least"},
+	{"spec.activeDeadlineSeconds", "timeLimit"},
 	{"spec.parallelism", "pods"},
 	{"spec.completions", "pods"},
 	{"spec.template.spec.containers[0].image", "image"},

@@ -6,6 +6,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/quota"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -36,11 +37,15 @@ type Plan struct {
 	read         *v1alpha1.ElasticJob // that the request is read from; nil if it was typed
 }
 
-// meta returns the metadata of all kinds: labels name the queue and the priority class.
+// meta returns the metadata of all kinds: labels name the queue, the priority class and
+// the time limit. An ElasticJob has its time limit in its spec.
 func (p Plan) meta() metav1.ObjectMeta {
 	meta := metav1.ObjectMeta{Name: p.name(), Namespace: p.Team.Namespace, Labels: map[string]string{queueLabel: p.Team.Queue}}
 	if p.Class != "" {
 		meta.Labels[desired.PriorityClassLabel] = p.Class
+	}
+	if p.TimeLimit > 0 && p.Elastic == nil {
+		meta.Labels[enforcement.TimeLimitLabel] = strconv.Itoa(int(p.TimeLimit))
 	}
 	return meta
 }
@@ -72,11 +77,15 @@ func (p Plan) ElasticJob() *v1alpha1.ElasticJob {
 	if p.read != nil {
 		return p.read.DeepCopy()
 	}
-	return &v1alpha1.ElasticJob{
+	e := &v1alpha1.ElasticJob{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ElasticJobKind},
 		ObjectMeta: p.meta(),
 		Spec:       v1alpha1.ElasticJobSpec{ElasticPolicy: *p.Elastic.DeepCopy(), Template: p.template("main", "")},
 	}
+	if p.TimeLimit > 0 {
+		e.Spec.ActiveDeadlineSeconds = new(int64(p.TimeLimit))
+	}
+	return e
 }
 
 // Job returns a suspended Job of batch/v1; Kueue starts it.

@@ -2,15 +2,18 @@ package submit
 
 import (
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/manifest"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
 )
@@ -21,7 +24,7 @@ func vision() Team {
 	pool.Tolerations = []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
 	return Team{
 		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Pools: []QueuePool{pool, poolOf("ml.c5.2xlarge")},
-		Classes: []PriorityClass{{Name: "training-priority", Priority: 60}}, Kinds: []Kind{Job, PyTorchJob, RayJob, JobSet}, KindsKnown: true, MaySubmit: true,
+		Classes: []PriorityClass{{Name: "training-priority", Priority: 60}, {Name: "dev-priority", DefaultTimeLimit: 3600, MaximumTimeLimit: 7200}, {Name: "short-priority", MaximumTimeLimit: 600}}, Kinds: []Kind{Job, PyTorchJob, RayJob, JobSet}, KindsKnown: true, MaySubmit: true,
 	}
 }
 
@@ -224,12 +227,84 @@ func TestHyperPodCommand(t *testing.T) {
 	}
 }
 
+// A task has the default time limit of its class in all its manifests, unless it names
+// another one.
+func TestTimeLimit(t *testing.T) {
+	for name, tc := range map[string]struct {
+		class string
+		typed int32
+		want  string // empty for no time limit
+	}{
+		"no limit":                   {"training-priority", 0, ""},
+		"a limit in any class":       {"training-priority", 90000, "90000"},
+		"the default":                {"dev-priority", 0, "3600"},
+		"a limit within the maximum": {"dev-priority", 7200, "7200"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := train()
+			r.Class, r.TimeLimit = tc.class, tc.typed
+			all, err := planned(t, r).Manifests()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range all {
+				var meta metav1.PartialObjectMetadata
+				if err := yaml.Unmarshal([]byte(m.Text), &meta); err != nil {
+					t.Fatal(err)
+				}
+				if got := meta.Labels["kueue.x-k8s.io/max-exec-time-seconds"]; got != tc.want {
+					t.Errorf("%s: got a time limit of %q, want %q", m.Kind, got, tc.want)
+				}
+			}
+			r.Elastic = policy(func(p *v1alpha1.ElasticPolicy) { p.MaxReplicas = 16 })
+			job := planned(t, r).ElasticJob()
+			got := ""
+			if s := job.Spec.ActiveDeadlineSeconds; s != nil {
+				got = strconv.FormatInt(*s, 10)
+			}
+			if got != tc.want || job.Labels["kueue.x-k8s.io/max-exec-time-seconds"] != "" {
+				t.Errorf("ElasticJob: got activeDeadlineSeconds %q and labels %v, want %q and no label of it", got, job.Labels, tc.want)
+			}
+		})
+	}
+	r := train()
+	r.Class = "short-priority"
+	if _, wrong := vision().Plan(r); len(wrong) != 1 || wrong[0].Path != "timeLimit" || wrong[0].Message != "must be at most 10m in priority class short-priority" {
+		t.Errorf("without a time limit in a class with a maximum only: got %v", wrong)
+	}
+}
+
+// A manifest that was read has the default time limit too, and its own is checked.
+func TestTimeLimitOfManifest(t *testing.T) {
+	read := func(class string, seconds *int64) (Plan, []string) {
+		r := train()
+		r.Elastic = policy(func(p *v1alpha1.ElasticPolicy) { p.MaxReplicas = 16 })
+		job := planned(t, r).ElasticJob()
+		job.Labels[manifest.ClassLabel], job.Spec.ActiveDeadlineSeconds = class, seconds
+		plan, _, wrong := vision().PlanElasticJob(job)
+		var paths []string
+		for _, w := range wrong {
+			paths = append(paths, w.Path)
+		}
+		return plan, paths
+	}
+	if plan, wrong := read("dev-priority", nil); len(wrong) > 0 || *plan.ElasticJob().Spec.ActiveDeadlineSeconds != 3600 {
+		t.Errorf("without a time limit: got errors at %v", wrong)
+	}
+	for _, seconds := range []*int64{nil, p(int64(601))} {
+		if _, wrong := read("short-priority", seconds); len(wrong) != 1 || wrong[0] != "spec.activeDeadlineSeconds" {
+			t.Errorf("got errors at %v, want one at spec.activeDeadlineSeconds", wrong)
+		}
+	}
+}
+
 // Each invalid value is reported at its field.
 func TestInvalidFields(t *testing.T) {
 	for field, change := range map[string]func(*Request){
 		"name":                func(r *Request) { r.Name = "Train!" },
 		"pool":                func(r *Request) { r.Pool = "ml.g5.2xlarge" },
 		"class":               func(r *Request) { r.Class = "none-priority" },
+		"timeLimit":           func(r *Request) { r.Class, r.TimeLimit = "dev-priority", 7201 },
 		"pods":                func(r *Request) { r.Pods = 0 },
 		"least":               func(r *Request) { r.MinPods = 9 },
 		"image":               func(r *Request) { r.Image = "two words" },

@@ -10,6 +10,8 @@ import (
 	"kuota.dev/kuota/governance/manifest"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
+
+	"k8s.io/utils/ptr"
 )
 
 // PlanElasticJob plans an ElasticJob that was read from a manifest, in the team's
@@ -33,8 +35,15 @@ func (t Team) PlanElasticJob(e *v1alpha1.ElasticJob) (p Plan, changed, wrong []g
 
 	wrong = manifest.CheckElasticJob(e, "")
 	class := e.Labels[manifest.ClassLabel]
-	if _, ok := t.class(class); !ok {
+	of, ok := t.Class(class)
+	if !ok {
 		wrong = append(wrong, governance.FieldError{Path: "metadata.labels[" + manifest.ClassLabel + "]", Message: noClass(class, t)})
+	}
+	if e.Spec.ActiveDeadlineSeconds == nil && of.DefaultTimeLimit > 0 {
+		e.Spec.ActiveDeadlineSeconds = new(int64(of.DefaultTimeLimit))
+	}
+	if problem := t.checkTimeLimit(class, ptr.Deref(e.Spec.ActiveDeadlineSeconds, 0)); problem != "" {
+		wrong = append(wrong, governance.FieldError{Path: "spec.activeDeadlineSeconds", Message: problem})
 	}
 	if len(wrong) > 0 {
 		return Plan{}, changed, wrong

@@ -8,6 +8,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/governance/manifest"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -27,9 +28,11 @@ type Request struct {
 	Pods  int32
 	// PerPod contains the requests of a pod; missing ones are completed. Whole instances
 	// are not allowed, because a node reserves some resources for itself.
-	PerPod  v1alpha1.Quantities
-	Image   string
-	Command string // for sh -c; empty for the image's own
+	PerPod v1alpha1.Quantities
+	// TimeLimit is how long it may run, in seconds; 0 is the default of the class.
+	TimeLimit int32
+	Image     string
+	Command   string // for sh -c; empty for the image's own
 	// MinPods is the smallest number of pods that it may start with (Kueue's partial
 	// admission); 0 means all.
 	MinPods int32
@@ -69,8 +72,11 @@ func (r Request) validate(t Team, complete bool) (wrong []governance.FieldError)
 	if _, ok := t.pool(r.Pool); !ok {
 		add("pool", "%s", noPool(r.Pool, t))
 	}
-	if _, ok := t.class(r.Class); !ok {
+	if _, ok := t.Class(r.Class); !ok {
 		add("class", "%s", noClass(r.Class, t))
+	}
+	if problem := t.checkTimeLimit(r.Class, int64(r.TimeLimit)); problem != "" {
+		add("timeLimit", "%s", problem)
 	}
 	if r.Pods < 1 || r.Pods > maxPods {
 		add("pods", "must be a whole number from 1 to 10,000")
@@ -124,6 +130,16 @@ func noClass(name string, t Team) string {
 	return fmt.Sprintf("there is no priority class %s; there are %s", name, strings.Join(names, ", "))
 }
 
+// checkTimeLimit returns why a task of a class may not have a time limit of so many
+// seconds, 0 for none; empty if it may.
+func (t Team) checkTimeLimit(class string, seconds int64) string {
+	c, _ := t.Class(class)
+	if c.MaximumTimeLimit == 0 || seconds > 0 && seconds <= int64(c.MaximumTimeLimit) {
+		return ""
+	}
+	return fmt.Sprintf("must be at most %s in priority class %s", describe.Seconds(&c.MaximumTimeLimit), class)
+}
+
 func (t Team) pool(name string) (QueuePool, bool) {
 	i := slices.IndexFunc(t.Pools, func(p QueuePool) bool { return p.Name == name })
 	if i < 0 {
@@ -132,8 +148,8 @@ func (t Team) pool(name string) (QueuePool, bool) {
 	return t.Pools[i], true
 }
 
-// class returns the priority class with a name; the zero value for an empty name.
-func (t Team) class(name string) (PriorityClass, bool) {
+// Class returns the priority class with a name; the zero value for an empty name.
+func (t Team) Class(name string) (PriorityClass, bool) {
 	if name == "" {
 		return PriorityClass{}, true
 	}

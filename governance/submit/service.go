@@ -36,6 +36,9 @@ func (t Team) plan(r Request, complete bool) (Plan, []governance.FieldError) {
 		elastic := FillElastic(*r.Elastic, r.Pods)
 		r.Elastic = &elastic
 	}
+	if class, ok := t.Class(r.Class); ok && r.TimeLimit == 0 {
+		r.TimeLimit = class.DefaultTimeLimit
+	}
 	wrong := r.validate(t, complete)
 	p := Plan{Request: r, Team: t}
 	var ok bool

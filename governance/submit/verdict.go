@@ -131,7 +131,7 @@ func (s *Service) reach(ctx context.Context, p Plan) (largest int32, err error) 
 // proposal converts a plan to the input of package tasks. minPods is the number of pods
 // that is enough.
 func (p Plan) proposal(minPods int32) queries.Proposal {
-	class, _ := p.Team.class(p.Class)
+	class, _ := p.Team.Class(p.Class)
 	template := p.template("main", "")
 	if p.read != nil {
 		template = p.read.Spec.Template

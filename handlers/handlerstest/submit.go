@@ -36,7 +36,7 @@ func (d *SubmitBackend) Team(context.Context, governance.User, string) (submit.T
 	instance, _ := catalog.Known("ml.p5.48xlarge")
 	return submit.Team{
 		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Kinds: []submit.Kind{submit.Job, submit.RayJob}, KindsKnown: true, MaySubmit: !d.Reader, MissingKinds: map[submit.Kind]bool{submit.RayJob: true},
-		Classes: []submit.PriorityClass{{Name: "inference-priority", Priority: 90}, {Name: "training-priority", Priority: 60}},
+		Classes: []submit.PriorityClass{{Name: "inference-priority", Priority: 90, DefaultTimeLimit: 3600, MaximumTimeLimit: 7200}, {Name: "training-priority", Priority: 60}},
 		Pools: []submit.QueuePool{{
 			Pool:         catalog.Pool{Name: "ml.p5.48xlarge", Instance: instance, Types: []string{"ml.p5.48xlarge"}},
 			NodeSelector: map[string]string{catalog.InstanceTypeLabel: "ml.p5.48xlarge"}, Nodes: []quota.Resources{{catalog.GPU: 8, catalog.CPU: 179_970, catalog.Memory: 1890 * catalog.GiB}},

@@ -25,6 +25,7 @@ type submitForm struct {
 	accelerators, vcpu, memory string
 	profile, count             string
 	image, command, least      string
+	limit                      string // how long it may run
 	elastic, max, step, sizes  string // of an elastic task, whose minimum is pods
 	graceful, scaling          string // in seconds
 }
@@ -53,7 +54,7 @@ func readSubmitForm(values url.Values) submitForm {
 func (f *submitForm) inputs() map[string]*string {
 	return map[string]*string{
 		"name": &f.name, "class": &f.class, "pool": &f.pool, "pods": &f.pods, "accelerators": &f.accelerators, "vcpu": &f.vcpu, "memory": &f.memory,
-		"profile": &f.profile, "count": &f.count, "image": &f.image, "command": &f.command, "least": &f.least,
+		"profile": &f.profile, "count": &f.count, "image": &f.image, "command": &f.command, "least": &f.least, "limit": &f.limit,
 		"elastic": &f.elastic, "max": &f.max, "step": &f.step, "sizes": &f.sizes, "graceful": &f.graceful, "scaling": &f.scaling,
 	}
 }
@@ -95,6 +96,11 @@ func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldE
 	}
 	if pods := whole("pods", f.pods, 10_000); pods != nil {
 		r.Pods = int32(*pods)
+	}
+	if f.limit != "" {
+		var problem string
+		r.TimeLimit, problem = forms.ParseTimeLimit(f.limit)
+		wrong.Add("timeLimit", problem)
 	}
 	if f.elastic == "true" {
 		r.Elastic = f.policy(&wrong)
@@ -154,7 +160,7 @@ var submitInputs = map[string]struct{ id, label string }{
 	"name": {"name", "Name"}, "class": {"class", "Priority class"}, "pool": {"pool", "Pool"}, "pods": {"pods", "Pods"},
 	"accelerators": {"accelerators", "Accelerators"}, "vCPU": {"vcpu", "vCPU"}, "memory": {"memory", "Memory"},
 	"partition": {"profile", "Parts of GPUs"}, "partition.profile": {"profile", "Profile"}, "partition.count": {"count", "How many parts"},
-	"image": {"image", "Image"}, "command": {"command", "Command"}, "least": {"least", "Fewest pods"},
+	"image": {"image", "Image"}, "command": {"command", "Command"}, "least": {"least", "Fewest pods"}, "timeLimit": {"limit", "Time limit"},
 	"elastic": {"elastic", "Elastic"}, "elastic.minReplicas": {"pods", "Pods"}, "elastic.maxReplicas": {"max", "Maximum pods"}, "elastic.replicaIncrementStep": {"step", "Step"},
 	"elastic.replicaDiscreteValues": {"sizes", "Allowed sizes"}, "elastic.gracefulShutdownTimeoutInSeconds": {"graceful", "Grace period"}, "elastic.scalingTimeoutInSeconds": {"scaling", "Grows after"},
 }

@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/handlers/console"
@@ -133,6 +134,14 @@ func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Reques
 			pool = &t.Pools[i]
 		}
 	}
+	view.Limit = views.AmountField{TextField: text("limit", f.limit)}
+	class, _ := t.Class(f.class)
+	if class.MaximumTimeLimit > 0 {
+		view.LongestLimit = describe.Seconds(&class.MaximumTimeLimit)
+	}
+	if class.DefaultTimeLimit > 0 {
+		view.Limit.Default = describe.Seconds(&class.DefaultTimeLimit)
+	}
 	keep(&view.Class, f.class)
 	keep(&view.Pool, f.pool)
 	view.Unit = "Accelerators"
@@ -247,6 +256,9 @@ func manifestsOf(p submit.Plan) (views.SubmitManifests, error) {
 			if p.Elastic != nil {
 				source.Note += " The command has no options for " + submit.HyperPodOmits + ": HyperPod's own values apply."
 			}
+		}
+		if line != "" && p.TimeLimit > 0 {
+			source.Note += " The command has no option for the time limit."
 		}
 		m.Sources = append(m.Sources, source)
 	}

@@ -103,13 +103,13 @@ func TestSubmit(t *testing.T) {
 	d := &handlerstest.Backend{}
 	address := handlerstest.Serve(t, d)
 	_, page := handlerstest.Get(t, address+"/teams/vision")
-	typed := map[string]string{"action": "save", "name": "train", "image": "train:1", "pods": "4", "accelerators": "2", "least": "2", "command": "python train.py"}
+	typed := map[string]string{"action": "save", "name": "train", "image": "train:1", "pods": "4", "accelerators": "2", "least": "2", "limit": "1h30m", "command": "python train.py"}
 	response, _ := sendForm(t, address+"/teams/vision", page, typed)
 	if to := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther || to != "/tasks/hyperpod-ns-vision/job/train" {
 		t.Errorf("%s to %q", response.Status, to)
 	}
 	r := d.SubmitBackend.Submitted[0]
-	if r.Name != "train" || r.Pods != 4 || *r.PerPod.Accelerators != 2 || r.PerPod.VCPU != nil || r.MinPods != 2 || r.Class != "training-priority" || d.SubmitBackend.Forms[0] == "" {
+	if r.Name != "train" || r.Pods != 4 || *r.PerPod.Accelerators != 2 || r.PerPod.VCPU != nil || r.MinPods != 2 || r.TimeLimit != 5400 || r.Class != "training-priority" || d.SubmitBackend.Forms[0] == "" {
 		t.Errorf("%+v was submitted", r)
 	}
 	d.SubmitBackend.Unlisted = true
@@ -121,6 +121,22 @@ func TestSubmit(t *testing.T) {
 	_, page = handlerstest.Get(t, address+to)
 	if page.Find(`.notice a[href="/tasks/hyperpod-ns-vision/job/train"]`).Length() != 1 {
 		t.Error("nothing leads to the task")
+	}
+}
+
+// The default time limit of the class is the placeholder of an empty input, and in the
+// manifests.
+func TestDefaultTimeLimit(t *testing.T) {
+	address := handlerstest.Serve(t, &handlerstest.Backend{}) + "/teams/vision"
+	for query, want := range map[string]string{"?class=inference-priority": "1h", "?class=training-priority": ""} {
+		_, page := handlerstest.Get(t, address+query)
+		input := page.Find("#limit")
+		if got := input.AttrOr("placeholder", ""); got != want || input.AttrOr("value", "") != "" {
+			t.Errorf("%s: the default is %q, want %q", query, got, want)
+		}
+		if named := strings.Contains(page.Find("#manifest-job").Text(), `kueue.x-k8s.io/max-exec-time-seconds: "3600"`); named != (want != "") {
+			t.Errorf("%s: the manifest is %s", query, page.Find("#manifest-job").Text())
+		}
 	}
 }
 
@@ -181,6 +197,8 @@ func TestSubmitRefused(t *testing.T) {
 		"not a number":         {change: map[string]string{"pods": "two"}, status: 422, field: "pods", says: "Not a number"},
 		"no pods":              {change: map[string]string{"pods": "0"}, status: 422, field: "pods", says: "from 1 to 10,000"},
 		"fewer than none":      {change: map[string]string{"least": "0"}, status: 422, field: "least", says: "1 or more"},
+		"no unit":              {change: map[string]string{"limit": "90"}, status: 422, field: "limit", says: "Has no unit"},
+		"above the maximum":    {change: map[string]string{"class": "inference-priority", "limit": "3h"}, status: 422, field: "limit", says: "Must be at most 2h in priority class inference-priority."},
 		"a class that is gone": {change: map[string]string{"class": "old-priority"}, status: 422, field: "class", says: "old-priority"},
 		"a pool that is gone":  {change: map[string]string{"pool": "ml.g5.2xlarge"}, status: 422, field: "pool", says: "ml.g5.2xlarge"},
 		"max below min":        {change: map[string]string{"elastic": "true", "pods": "4", "max": "2"}, status: 422, field: "max", says: "Is smaller than the minimum of 4 pods."},
