@@ -16,6 +16,7 @@ import (
 
 	"github.com/playwright-community/playwright-go"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -98,6 +99,11 @@ func TestEditPolicy(t *testing.T) {
 	press(t, page, "Add priority class")
 	must(t, page.Locator("#class-1-name").Fill("training"))
 	must(t, page.Locator("#class-1-weight").Fill("60"))
+	must(t, page.Locator("#class-1-limit").Fill("3h"))
+	must(t, page.Locator("#class-1-longest").Fill("2h"))
+	must(t, expect.Locator(page.Locator("#class-1-limit-error")).ToContainText("Must be at most the longest time limit, 2h."))
+	must(t, page.Locator("#class-1-limit").Fill("1h30m"))
+	must(t, expect.Locator(page.Locator("#class-1-limit-error")).ToHaveCount(0))
 	must(t, page.Locator("#share-unallocated").Check())
 	press(t, page, "Add pool")
 	must(t, page.Locator("#pool-0-name").Fill("hopper"))
@@ -106,6 +112,7 @@ func TestEditPolicy(t *testing.T) {
 	press(t, page, "Review changes")
 	must(t, expect.Locator(page.Locator("#review-class-inference")).ToContainText("90"))
 	must(t, expect.Locator(page.Locator("#review-pools")).ToContainText("hopper"))
+	must(t, expect.Locator(page.Locator("#review-settings")).ToContainText("1h30m by default, at most 2h"))
 
 	// The form keeps its values on the way to the review and back.
 	press(t, page, "Back to the form")
@@ -116,8 +123,10 @@ func TestEditPolicy(t *testing.T) {
 	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?saved=policy`)))
 	must(t, expect.Locator(card).ToContainText("By priority class"))
 	must(t, expect.Locator(card).ToContainText("inference"))
+	must(t, expect.Locator(card).ToContainText("Time limit: 1h30m by default, at most 2h."))
 	saved := savedPolicy(t, func(spec v1alpha1.ClusterPolicySpec) bool {
-		return spec.TaskPrioritization == v1alpha1.TaskRanking && len(spec.PriorityClasses) == 2 && spec.IdleCompute.ShareUnallocated && len(spec.Pools) == 1
+		return spec.TaskPrioritization == v1alpha1.TaskRanking && len(spec.PriorityClasses) == 2 &&
+			ptr.Deref(spec.PriorityClasses[1].DefaultTimeLimitSeconds, 0) == 5400 && ptr.Deref(spec.PriorityClasses[1].MaximumTimeLimitSeconds, 0) == 7200 && spec.IdleCompute.ShareUnallocated && len(spec.Pools) == 1
 	})
 	if saved.Spec.GangScheduling.Timeout.Duration != 5*time.Minute || saved.Spec.Enforcement != v1alpha1.RequireQueue {
 		t.Errorf("saved policy: got %+v, want the default timeout and enforcement", saved.Spec)

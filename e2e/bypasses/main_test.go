@@ -88,16 +88,22 @@ func newNamespace(t *testing.T) namespace {
 // enforce applies the policy with this enforcement and waits until it is active.
 func (ns namespace) enforce(t *testing.T, enforcement v1alpha1.Enforcement) {
 	t.Helper()
+	ns.enforceWith(t, enforcement, "")
+}
+
+// enforceWith is enforce with more priority classes, in flow YAML.
+func (ns namespace) enforceWith(t *testing.T, enforcement v1alpha1.Enforcement, classes string) {
+	t.Helper()
 	ns.Apply(t, fmt.Sprintf(`
 apiVersion: kuota.dev/v1alpha1
 kind: ClusterPolicy
 metadata: {name: default}
 spec:
   taskPrioritization: TaskRanking
-  priorityClasses: [{name: training, weight: 60}, {name: dev, weight: 10}]
+  priorityClasses: [{name: training, weight: 60}, {name: dev, weight: 10}%s]
   enforcement: %s
   pools: [{name: small, match: {instanceTypes: [ml.g5.2xlarge, ml.g6.12xlarge]}}]
-`, enforcement))
+`, classes, enforcement))
 	ns.waitForPolicy(t)
 }
 
