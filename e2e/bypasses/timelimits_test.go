@@ -55,13 +55,11 @@ func TestRejectsLongerTimeLimits(t *testing.T) {
 		manifest string
 		want     []string
 	}{
-		"a Job above the maximum":        {jobOf("a", limited("short", "7201"), ``, ``), []string{"Job: " + atMost, "set the label " + timeLimit + " to 7200 or less"}},
-		"a Job without a time limit":     {jobOf("a", limited("short", ""), ``, ``), []string{atMost}},
-		"above the maximum of both":      {jobOf("a", limited("both", "7201"), ``, ``), []string{"both-priority", "7200 or less"}},
-		"a CronJob above the maximum":    {cronJobOf(limited("short", "7201")), []string{"CronJob: " + atMost, "in spec.jobTemplate.metadata"}},
-		"a CronJob without a time limit": {cronJobOf(limited("short", "")), []string{atMost}},
-		"an ElasticJob above it":         {elasticFor("a", limited("short", ""), "7201"), []string{"ElasticJob: " + atMost, "set spec.activeDeadlineSeconds to 7200 or less"}},
-		"an ElasticJob without":          {elasticFor("a", limited("short", "60"), ""), []string{atMost}}, // Kueue reads no label of it
+		"a Job above the maximum":         {jobOf("a", limited("short", "7201"), ``, ``), []string{"Job: " + atMost, "set the label " + timeLimit + " to 7200 or less"}},
+		"above the maximum of both":       {jobOf("a", limited("both", "7201"), ``, ``), []string{"both-priority", "7200 or less"}},
+		"a CronJob above the maximum":     {cronJobOf(limited("short", "7201")), []string{"CronJob: " + atMost, "in spec.jobTemplate.metadata"}},
+		"an ElasticJob above it":          {elasticFor("a", limited("short", ""), "7201"), []string{"ElasticJob: " + atMost, "set spec.activeDeadlineSeconds to 7200 or less"}},
+		"a time limit that Kueue ignores": {jobOf("a", limited("short", "1h"), ``, ``), []string{atMost}},
 	} {
 		t.Run(name, func(t *testing.T) { ns.rejects(t, tc.manifest, tc.want...) })
 	}
@@ -163,6 +161,8 @@ func TestSetsDefaultTimeLimits(t *testing.T) {
 		"a Job without a class":         {jobOf("a", onlyQueue, ``, ``), ofJob, ""},
 		"a CronJob":                     {cronJobOf(limited("both", "")), `{.spec.jobTemplate.metadata.labels.kueue\.x-k8s\.io/max-exec-time-seconds}`, ""},
 		"an ElasticJob":                 {elasticFor("a", limited("both", ""), ""), ofElasticJob, "60"},
+		"a class with a maximum only":   {jobOf("a", limited("short", ""), ``, ``), ofJob, "7200"},
+		"an ElasticJob of it":           {elasticFor("a", limited("short", "60"), ""), ofElasticJob, "7200"}, // Kueue reads no label of it
 		"an ElasticJob with a deadline": {elasticFor("a", limited("both", ""), "90"), ofElasticJob, "90"},
 	} {
 		if out, err := dry(tc.manifest, tc.path); err != nil || out != tc.want {

@@ -58,7 +58,10 @@ func (s Observation) Enforces() bool {
 
 // SetsTimeLimits reports whether the policy has default time limits that must be set.
 func (s Observation) SetsTimeLimits() bool {
-	return s.Enforces() && slices.ContainsFunc(s.Policy.PriorityClasses, func(c v1alpha1.PriorityClass) bool { return c.DefaultTimeLimitSeconds != nil })
+	return s.Enforces() && slices.ContainsFunc(s.Policy.PriorityClasses, func(c v1alpha1.PriorityClass) bool {
+		byDefault, _ := c.TimeLimits()
+		return byDefault > 0
+	})
 }
 
 // ReadResult is whether Kueue's configuration could be read.

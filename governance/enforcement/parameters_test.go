@@ -29,10 +29,11 @@ func TestParameters(t *testing.T) {
 	policy := &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{PriorityClasses: []v1alpha1.PriorityClass{
 		{Name: "dev", DefaultTimeLimitSeconds: ptr.To[int32](3600), MaximumTimeLimitSeconds: ptr.To[int32](5400)},
 		{Name: "low-priority", DefaultTimeLimitSeconds: ptr.To[int32](60)}, {Name: "top"},
+		{Name: "short", MaximumTimeLimitSeconds: ptr.To[int32](120)},
 	}}}
 	want := map[string]string{
 		"enforcement": "RequireQueue", "kueue": "system:serviceaccount:kueue-system:kueue-controller-manager", "integrations": "batch/job",
-		"controllers": "x,y", "classes": "dev-priority,low-priority,top-priority", "timeLimits": "dev-priority=3600=5400=1h30m,low-priority=60=0=", "instanceTypeLabel": typeLabel, "groupedTypes": "ml.g5.2xlarge=a",
+		"controllers": "x,y", "classes": "dev-priority,low-priority,top-priority,short-priority", "timeLimits": "dev-priority=3600=5400=1h30m,low-priority=60=0=,short-priority=120=120=2m", "instanceTypeLabel": typeLabel, "groupedTypes": "ml.g5.2xlarge=a",
 	}
 	if diff := cmp.Diff(want, enforcement.Parameters(policy, types, []string{"x", "y"}, typeLabel, false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -10,7 +10,6 @@ import (
 
 	admission "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 )
 
 // TimeLimitLabel is the label of a job from which Kueue sets
@@ -30,8 +29,8 @@ const (
 func timeLimits(classes []v1alpha1.PriorityClass) string {
 	var rows []string
 	for _, c := range classes {
-		if c.DefaultTimeLimitSeconds != nil || c.MaximumTimeLimitSeconds != nil {
-			rows = append(rows, fmt.Sprintf("%s=%d=%d=%s", desired.PriorityClassName(c.Name), ptr.Deref(c.DefaultTimeLimitSeconds, 0), ptr.Deref(c.MaximumTimeLimitSeconds, 0), describe.Seconds(c.MaximumTimeLimitSeconds)))
+		if byDefault, maximum := c.TimeLimits(); byDefault > 0 {
+			rows = append(rows, fmt.Sprintf("%s=%d=%d=%s", desired.PriorityClassName(c.Name), byDefault, maximum, describe.Seconds(c.MaximumTimeLimitSeconds)))
 		}
 	}
 	return strings.Join(rows, ",")
@@ -65,7 +64,7 @@ func (k kind) timeLimitValidation() admission.Validation {
 	case "Job": // only Kuota sets that label, on parts of an ElasticJob, which has the limit: see members.yaml
 		allowed = "'" + v1alpha1.LabelElasticJob + "' in variables.labels || " + allowed
 	case "CronJob": // its Jobs get the default
-		allowed = "variables.maximum.all(m, " + within + " || m[1] != '0' && !('" + TimeLimitLabel + "' in variables.labels))"
+		allowed = "variables.maximum.all(m, " + within + " || !('" + TimeLimitLabel + "' in variables.labels))"
 	case "Deployment": // Kueue ignores its label
 		allowed = sameTimeLimit + " || variables.maximum.size() == 0"
 		fix = "Kueue cannot limit a Deployment, so use another class"

@@ -24,7 +24,7 @@ func vision() Team {
 	pool.Tolerations = []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
 	return Team{
 		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Pools: []QueuePool{pool, poolOf("ml.c5.2xlarge")},
-		Classes: []PriorityClass{{Name: "training-priority", Priority: 60}, {Name: "dev-priority", DefaultTimeLimit: 3600, MaximumTimeLimit: 7200}, {Name: "short-priority", MaximumTimeLimit: 600}}, Kinds: []Kind{Job, PyTorchJob, RayJob, JobSet}, KindsKnown: true, MaySubmit: true,
+		Classes: []PriorityClass{{Name: "training-priority", Priority: 60}, {Name: "dev-priority", DefaultTimeLimit: 3600, MaximumTimeLimit: 7200}, {Name: "short-priority", DefaultTimeLimit: 600, MaximumTimeLimit: 600}}, Kinds: []Kind{Job, PyTorchJob, RayJob, JobSet}, KindsKnown: true, MaySubmit: true,
 	}
 }
 
@@ -268,9 +268,9 @@ func TestTimeLimit(t *testing.T) {
 		})
 	}
 	r := train()
-	r.Class = "short-priority"
+	r.Class, r.TimeLimit = "short-priority", 601
 	if _, wrong := vision().Plan(r); len(wrong) != 1 || wrong[0].Path != "timeLimit" || wrong[0].Message != "must be at most 10m in priority class short-priority" {
-		t.Errorf("without a time limit in a class with a maximum only: got %v", wrong)
+		t.Errorf("a time limit above the maximum: got %v", wrong)
 	}
 }
 
@@ -291,10 +291,8 @@ func TestTimeLimitOfManifest(t *testing.T) {
 	if plan, wrong := read("dev-priority", nil); len(wrong) > 0 || *plan.ElasticJob().Spec.ActiveDeadlineSeconds != 3600 {
 		t.Errorf("without a time limit: got errors at %v", wrong)
 	}
-	for _, seconds := range []*int64{nil, p(int64(601))} {
-		if _, wrong := read("short-priority", seconds); len(wrong) != 1 || wrong[0] != "spec.activeDeadlineSeconds" {
-			t.Errorf("got errors at %v, want one at spec.activeDeadlineSeconds", wrong)
-		}
+	if _, wrong := read("short-priority", p(int64(601))); len(wrong) != 1 || wrong[0] != "spec.activeDeadlineSeconds" {
+		t.Errorf("above the maximum: got errors at %v, want one at spec.activeDeadlineSeconds", wrong)
 	}
 }
 

@@ -162,18 +162,29 @@ type PriorityClass struct {
 	Description string `json:"description,omitempty"`
 
 	// DefaultTimeLimitSeconds is the execution time after which Kueue stops a task that
-	// names no time limit itself.
+	// names no time limit itself. Without it, MaximumTimeLimitSeconds is the default.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	DefaultTimeLimitSeconds *int32 `json:"defaultTimeLimitSeconds,omitempty"`
 
-	// MaximumTimeLimitSeconds is the longest time limit that a task can name. A task
-	// without a time limit is then rejected, unless there is a default.
+	// MaximumTimeLimitSeconds is the longest time limit that a task can name.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=31536000
 	MaximumTimeLimitSeconds *int32 `json:"maximumTimeLimitSeconds,omitempty"`
+}
+
+// TimeLimits returns the default and the maximum of the time limits of tasks, in seconds;
+// 0 for none. A class with a maximum always has a default.
+func (c *PriorityClass) TimeLimits() (byDefault, maximum int32) {
+	if c.MaximumTimeLimitSeconds != nil {
+		maximum = *c.MaximumTimeLimitSeconds
+	}
+	if c.DefaultTimeLimitSeconds != nil {
+		return *c.DefaultTimeLimitSeconds, maximum
+	}
+	return maximum, maximum
 }
 
 // IdleCompute sets how compute that its team does not use is shared.

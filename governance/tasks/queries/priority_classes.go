@@ -39,8 +39,7 @@ func AllowedPriorityClasses(ctx context.Context, reader client.Reader, policy *v
 			if j < 0 {
 				continue
 			}
-			p := &policy.Spec.PriorityClasses[j]
-			class.DefaultTimeLimit, class.MaximumTimeLimit = ptr.Deref(p.DefaultTimeLimitSeconds, 0), ptr.Deref(p.MaximumTimeLimitSeconds, 0)
+			class.DefaultTimeLimit, class.MaximumTimeLimit = policy.Spec.PriorityClasses[j].TimeLimits()
 		}
 		found = append(found, class)
 	}
