@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
@@ -158,7 +157,7 @@ func podRank(p *index.Pod) int {
 	switch {
 	case p.Unscheduled():
 		return 0
-	case p.Problem != "":
+	case p.Trouble != nil:
 		return 1
 	}
 	return 2
@@ -166,9 +165,11 @@ func podRank(p *index.Pod) int {
 
 func podRow(p *index.Pod) views.PodRow {
 	row := views.PodRow{ID: "pod-" + string(p.UID), Name: p.Name, Node: format.OrDash(p.Node), Trouble: p.Problem, Requests: format.OrDash(format.Amounts(withoutNetwork(p.Requests)))}
-	if !p.Since.IsZero() {
-		row.Since = p.Since.UTC().Format(time.RFC3339)
+	since := p.Since
+	if p.Problem == "" && p.Trouble != nil {
+		row.Trouble, since = p.Trouble.Words(), p.Trouble.Terminated.At
 	}
+	row.Since = format.Time(since)
 	row.Status = views.Status{Tone: "idle", Label: string(p.Phase)}
 	switch {
 	case p.DeletionTimestamp != nil:

@@ -60,8 +60,11 @@ type Pod struct {
 	Phase             corev1.PodPhase
 	Gated             bool // a scheduling gate keeps it from the scheduler
 	Ready             bool
-	Problem           string    // the scheduler's message while it finds no node, else why a container waits
-	Since             time.Time // of its trouble
+	Problem           string    // the scheduler's message while it finds no node
+	Since             time.Time // of its problem
+	Trouble           *Trouble  // of its containers; nil for none
+	containers        string    // names, see Containers
+	endedContainers   uint64    // bits of those that have ended, in the order of containers
 	Requests          quota.Resources
 	queue, class      string // by its labels
 	part              bool   // of the job that is the task
@@ -78,12 +81,16 @@ func (p *Pod) Unscheduled() bool {
 	return p.Node == "" && !p.Gated && !p.ended() && p.DeletionTimestamp == nil
 }
 
-// slimPod returns what the cache keeps of a pod.
+// slimPod returns what the cache keeps of a pod, for a watch.
 func (x *Index) slimPod(object any) (any, error) {
-	o, ok := object.(*corev1.Pod)
-	if !ok {
-		return object, nil
+	if o, ok := object.(*corev1.Pod); ok {
+		return x.PodOf(o), nil
 	}
+	return object, nil
+}
+
+// PodOf returns what the cache keeps of a pod.
+func (x *Index) PodOf(o *corev1.Pod) *Pod {
 	p := &Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: intern(o.Namespace), Name: o.Name, UID: o.UID, CreationTimestamp: o.CreationTimestamp, DeletionTimestamp: o.DeletionTimestamp},
 		Node:       intern(o.Spec.NodeName), Phase: corev1.PodPhase(intern(string(o.Status.Phase))), Gated: len(o.Spec.SchedulingGates) > 0,
@@ -107,14 +114,65 @@ func (x *Index) slimPod(object any) (any, error) {
 			p.Problem, p.Since = intern(truncate(tasks.FirstLine(c.Message))), c.LastTransitionTime.Time
 		}
 	}
-	if !p.Ready && p.Problem == "" {
-		for i := range o.Status.ContainerStatuses {
-			if w := o.Status.ContainerStatuses[i].State.Waiting; w != nil && w.Reason != "" {
-				p.Problem = intern(truncate(strings.TrimSuffix(w.Reason+": "+tasks.FirstLine(w.Message), ": ")))
-			}
+	p.Trouble = troubleOf(&o.Status)
+	p.setContainers(o)
+	return p
+}
+
+// setContainers keeps the names of the containers as one text, which pods of equal
+// templates share: "init,sidecar|main".
+func (p *Pod) setContainers(o *corev1.Pod) {
+	var names strings.Builder
+	ended := map[string]bool{}
+	for _, list := range [][]corev1.ContainerStatus{o.Status.InitContainerStatuses, o.Status.ContainerStatuses} {
+		for i := range list {
+			ended[list[i].Name] = list[i].State.Terminated != nil
 		}
 	}
-	return p, nil
+	n := 0
+	add := func(list []corev1.Container) {
+		for i := range list {
+			if i > 0 {
+				names.WriteByte(',')
+			}
+			names.WriteString(list[i].Name)
+			if ended[list[i].Name] {
+				p.endedContainers |= 1 << n // further than 64 are never shown as ended
+			}
+			n++
+		}
+	}
+	add(o.Spec.InitContainers)
+	names.WriteByte('|')
+	add(o.Spec.Containers)
+	p.containers = intern(names.String())
+}
+
+// Containers returns the names of the init containers and of the others.
+func (p *Pod) Containers() (initial, main []string) {
+	before, after, _ := strings.Cut(p.containers, "|")
+	split := func(names string) []string {
+		if names == "" {
+			return nil
+		}
+		return strings.Split(names, ",")
+	}
+	return split(before), split(after)
+}
+
+// HasEnded reports whether a container of the pod has ended and was not started again.
+func (p *Pod) HasEnded(container string) bool {
+	initial, main := p.Containers()
+	i := slices.Index(append(initial, main...), container)
+	return i >= 0 && p.endedContainers&(1<<i) != 0
+}
+
+// Restarts returns how often containers of the pod were started again.
+func (p *Pod) Restarts() int32 {
+	if p.Trouble == nil {
+		return 0
+	}
+	return p.Trouble.Restarts
 }
 
 func (x *Index) SetPod(p *Pod) {
