@@ -133,6 +133,12 @@ func TestScope(t *testing.T) {
 	}
 	sees(t, s, governance.User{Name: "stranger"})
 
+	for namespace, want := range map[string]bool{mine: true, powerless: false, foreign: false} {
+		if may, err := s.MayReadLogs(t.Context(), ada, namespace); err != nil || may != want {
+			t.Errorf("reading logs in %s: got %t, %v, want %t", namespace, may, err, want)
+		}
+	}
+
 	// A user with a ClusterRoleBinding sees all, by the first review.
 	everything := clustertest.Name("all")
 	binding := &rbacv1.ClusterRoleBinding{
@@ -146,6 +152,9 @@ func TestScope(t *testing.T) {
 	sees(t, s, boss, mine, foreign, "any-other")
 	if may, err := s.MayCreateAllocations(t.Context(), boss); err != nil || !may {
 		t.Errorf("an admin may make allocations: %t, %v", may, err)
+	}
+	if may, err := s.MayReadLogs(t.Context(), boss, mine); err != nil || may {
+		t.Errorf("an admin of quota may read logs: %t, %v", may, err)
 	}
 	if may, err := s.MayCreateAllocations(t.Context(), ada); err != nil || may {
 		t.Errorf("a member may make allocations: %t, %v", may, err)
@@ -298,6 +307,13 @@ func TestImpersonationIsConstrained(t *testing.T) {
 		if err := do(); governance.KindOf(cluster.Translate("try", err)) != governance.NotFound {
 			t.Errorf("as a cluster admin the console may not %s: %v", what, err)
 		}
+	}
+	log, err := c.LogAs(t.Context(), boss, "default", "x", &corev1.PodLogOptions{})
+	if err == nil {
+		log.Close()
+	}
+	if governance.KindOf(cluster.Translate("try", err)) != governance.NotFound {
+		t.Errorf("as a cluster admin the console may not read a log: %v", err)
 	}
 	// A member is refused by Kubernetes itself, whatever the console asks.
 	member, err := c.ClientAs(governance.User{Name: "member"})

@@ -19,11 +19,14 @@ func (s *Service) May(ctx context.Context, user governance.User, verb string, re
 // itself for the local user of a console without sign-in, else by
 // impersonation, constrained (Kubernetes 1.36) or not.
 func (s *Service) ConsoleMay(ctx context.Context, user governance.User, verb string, resource schema.GroupVersionResource, namespace string) (bool, error) {
-	what := authorizationv1.ResourceAttributes{Verb: verb, Group: resource.Group, Resource: resource.Resource, Namespace: namespace}
+	return s.consoleMay(ctx, user, authorizationv1.ResourceAttributes{Verb: verb, Group: resource.Group, Resource: resource.Resource, Namespace: namespace})
+}
+
+func (s *Service) consoleMay(ctx context.Context, user governance.User, what authorizationv1.ResourceAttributes) (bool, error) {
 	if user.Local {
 		return s.console(ctx, what)
 	}
-	what.Verb = "impersonate-on:user-info:" + verb
+	what.Verb = "impersonate-on:user-info:" + what.Verb
 	may, err := s.console(ctx, what)
 	if err != nil || may {
 		return may, err

@@ -2,13 +2,17 @@ package cluster
 
 import (
 	"context"
+	"io"
+	"net/http"
 	"strings"
 
 	"kuota.dev/kuota/governance"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -35,24 +39,48 @@ func (c *Cluster) ClientAs(user governance.User) (client.Client, error) {
 func (c *Cluster) ReaderAs(user governance.User) (client.Reader, error) { return c.clientAs(user) }
 
 func (c *Cluster) clientAs(user governance.User) (client.Client, error) {
-	config := c.Manager.GetConfig()
-	http := c.Manager.GetHTTPClient()
-	if !user.Local {
-		if err := checkUser(user); err != nil {
-			return nil, err
-		}
-		config = rest.CopyConfig(config)
-		config.Impersonate = rest.ImpersonationConfig{UserName: user.Name, Groups: user.Groups}
-		var err error
-		if http, err = rest.HTTPClientFor(config); err != nil {
-			return nil, Translate("write", err)
-		}
+	config, http, err := c.connectionAs(user)
+	if err != nil {
+		return nil, err
 	}
 	direct, err := client.New(config, client.Options{Scheme: Scheme, Mapper: c.Manager.GetRESTMapper(), HTTPClient: http})
 	if err != nil {
 		return nil, Translate("write", err)
 	}
 	return client.WithFieldOwner(direct, FieldManager+"-console"), nil
+}
+
+// connectionAs returns the configuration and the HTTP client of requests that
+// impersonate user.
+func (c *Cluster) connectionAs(user governance.User) (*rest.Config, *http.Client, error) {
+	if user.Local {
+		return c.Manager.GetConfig(), c.Manager.GetHTTPClient(), nil
+	}
+	if err := checkUser(user); err != nil {
+		return nil, nil, err
+	}
+	config := rest.CopyConfig(c.Manager.GetConfig())
+	config.Impersonate = rest.ImpersonationConfig{UserName: user.Name, Groups: user.Groups}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, nil, Translate("connect as "+user.Name, err)
+	}
+	return config, client, nil
+}
+
+// LogAs opens the log of a container, impersonating user, so that Kubernetes
+// authorizes and audits the user. The stream ends with ctx. Its error is that of
+// the API server, whose message names what the kubelet answered.
+func (c *Cluster) LogAs(ctx context.Context, user governance.User, namespace, pod string, options *corev1.PodLogOptions) (io.ReadCloser, error) {
+	config, http, err := c.connectionAs(user)
+	if err != nil {
+		return nil, err
+	}
+	pods, err := corev1client.NewForConfigAndClient(config, http)
+	if err != nil {
+		return nil, Translate("read log", err)
+	}
+	return pods.Pods(namespace).GetLogs(pod, options).Stream(ctx)
 }
 
 // Allowed reports whether user may do what, by a SubjectAccessReview. It caches
