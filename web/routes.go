@@ -37,6 +37,12 @@ func (s *Server) Events(path string, handler echo.HandlerFunc) {
 	s.echo.GET(path, s.authenticated(s.sameUser(handler), false), s.sameOriginOnly)
 }
 
+// File registers a file of any length for signed-in users, which handler sends by
+// SendFile.
+func (s *Server) File(path string, handler echo.HandlerFunc) {
+	s.echo.GET(path, s.signedIn(handler))
+}
+
 // Form registers a form: show handles GET and save handles POST of one address.
 // A form submitted after the session ended is kept while the user signs in
 // again: show gets it from Draft. The field "as" of the form names the user who

@@ -32,7 +32,7 @@ const (
 // replaces the element with that id.
 type RenderFunc = func(context.Context) (templ.Component, error)
 
-// Part is the live part of a page. Exactly one of Render and Shared is set.
+// Part is the live part of a page. Exactly one of Render, Shared and Pieces is set.
 type Part struct {
 	// Changed returns a channel that receives when the part may have changed,
 	// until ctx ends. Nil: the part is rendered every refreshBeats heartbeats.
@@ -48,6 +48,9 @@ type Part struct {
 	// that renders it. Readers with the same key share one rendering, so render
 	// must not depend on the reader beyond the key.
 	Shared func(ctx context.Context) (key string, render RenderFunc, err error)
+	// Pieces returns a channel of pieces for one reader, each of which is sent once,
+	// until ctx ends. A sender waits while the browser does not read.
+	Pieces func(ctx context.Context) <-chan templ.Component
 }
 
 // Stream keeps part up to date on an open page, as server-sent events, until
@@ -61,15 +64,21 @@ func (s *Server) Stream(c echo.Context, part Part, status RenderFunc) error {
 	defer cancel()
 	source := s.newSource(ctx, part)
 	defer source.close()
+	var pieces <-chan templ.Component
+	if part.Pieces != nil {
+		pieces = part.Pieces(ctx)
+	}
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for beats := 0; ; {
 		beating := false
+		var piece templ.Component
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-s.closing:
 			return nil
+		case piece = <-pieces:
 		case <-source.due():
 		case <-beat.C:
 			beating = true
@@ -77,6 +86,12 @@ func (s *Server) Stream(c echo.Context, part Part, status RenderFunc) error {
 		}
 		if !s.stillSignedIn(stream) {
 			return nil
+		}
+		if piece != nil {
+			if !s.connected(stream, stream.sendPiece(piece)) {
+				return nil
+			}
+			continue
 		}
 		if beating && !s.connected(stream, stream.sendStatus(status)) {
 			return nil
@@ -100,11 +115,23 @@ type source interface {
 
 // newSource returns the source of part, which ends with ctx or its close.
 func (s *Server) newSource(ctx context.Context, part Part) source {
-	if part.Shared != nil {
+	switch {
+	case part.Shared != nil:
 		return newReader(&s.feeds, part)
+	case part.Pieces != nil:
+		return nothing{}
 	}
 	return &personal{render: part.Render, metrics: s.metrics, ticks: part.ticks(ctx)}
 }
+
+// nothing is the source of a part that consists of pieces.
+type nothing struct{}
+
+func (nothing) due() <-chan struct{} { return nil }
+
+func (nothing) html(context.Context) ([]byte, error) { return nil, nil }
+
+func (nothing) close() {}
 
 // personal is the source of a part that is rendered for one reader. It renders
 // in the goroutine of the request: Echo reuses the request's context afterwards.
@@ -225,6 +252,19 @@ func (s *stream) sendStatus(status RenderFunc) error {
 		return err
 	}
 	return s.write(event(html))
+}
+
+// sendPiece sends a piece. It keeps nothing of it.
+func (s *stream) sendPiece(piece templ.Component) error {
+	html, err := renderHTML(s.c.Request().Context(), func(context.Context) (templ.Component, error) { return piece, nil })
+	if err != nil {
+		return err
+	}
+	if err := s.write(event(html)); err != nil {
+		return err
+	}
+	s.metrics.updates.WithLabelValues(s.c.Path()).Inc()
+	return nil
 }
 
 // sendPart sends what changed of the part since it was last sent.

@@ -1,0 +1,41 @@
+package web
+
+import (
+	"io"
+	"mime"
+	"net/http"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// fileBuffer is how much of a file SendFile keeps in memory.
+const fileBuffer = 32 << 10
+
+// SendFile answers with a text file that browsers save, whatever its length. A file that
+// cannot be read to its end breaks the connection, so that the browser reports that.
+func SendFile(c echo.Context, name string, from io.Reader) error {
+	response := c.Response()
+	control := http.NewResponseController(response)
+	response.Header().Set(echo.HeaderContentType, "text/plain; charset=utf-8")
+	response.Header().Set(echo.HeaderContentDisposition, mime.FormatMediaType("attachment", map[string]string{"filename": name}))
+	response.WriteHeader(http.StatusOK)
+	buffer := make([]byte, fileBuffer)
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+				return err
+			}
+			if _, err := response.Write(buffer[:n]); err != nil {
+				return err // the client disconnected, or does not read
+			}
+		}
+		switch {
+		case err == io.EOF: //nolint:errorlint // readers return it as it is
+			return control.SetWriteDeadline(time.Now().Add(writeTimeout)) // for what is buffered
+		case err != nil:
+			panic(http.ErrAbortHandler)
+		}
+	}
+}
