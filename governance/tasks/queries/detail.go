@@ -121,6 +121,16 @@ func (s *Service) find(ctx context.Context, user governance.User, namespace, kin
 	return v, t, nil
 }
 
+// Pods returns the pods of a task that user may see, by name.
+func (s *Service) Pods(ctx context.Context, user governance.User, at tasks.Address) ([]*index.Pod, error) {
+	v, t, err := s.find(ctx, user, at.Namespace, at.Kind, at.Name, at.UID)
+	if err != nil {
+		return nil, err
+	}
+	pods, _ := v.index.Pods(t)
+	return pods, nil
+}
+
 // YAML reads the Workloads of a task from the API server, as user, the newest
 // first. Of an elastic task it reads the ElasticJob, as kubectl applies it.
 func (s *Service) YAML(ctx context.Context, user governance.User, namespace, kind, name, uid string) (string, error) {
