@@ -14,6 +14,7 @@ import (
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/handlers/urls"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -50,6 +51,9 @@ type config struct {
 	oidc     oidcConfig
 	sessions sessionConfig
 	hardware hardwareConfig
+
+	logURL       string
+	externalLogs urls.LogTemplate // its value
 
 	logLevel slog.Level
 }
@@ -118,6 +122,7 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.DurationVar(&c.sessions.idle, "session-idle", 2*time.Hour, "session timeout since the last request")
 	flags.DurationVar(&c.sessions.absolute, "session-max", 12*time.Hour, "session timeout since sign-in")
 	c.hardware.register(flags)
+	flags.StringVar(&c.logURL, "log-url", "", "address of an external log system, to which pages of tasks link, with the placeholders {namespace}, {kind}, {task}, {pod}, {container}, {from} and {to}; other braces are written as %7B and %7D")
 	flags.StringVar(level, "log-level", *level, "debug, info, warn or error")
 }
 
@@ -240,6 +245,9 @@ func (c *config) check(level string) (invalid []error) {
 	memory, err := resource.ParseQuantity(c.simulationMemory)
 	if c.simulationBytes = memory.Value(); err != nil || c.simulationBytes != 0 && c.simulationBytes < minSimulationMemory {
 		report("simulation-memory %q: use at least 256Mi, or 0", c.simulationMemory)
+	}
+	if c.externalLogs, err = urls.ParseLogTemplate(c.logURL); err != nil {
+		report("log-url %q: %w", c.logURL, err)
 	}
 	if c.qps <= 0 || c.burst <= 0 {
 		report("kube-qps %v and kube-burst %d: use values above 0", c.qps, c.burst)

@@ -36,6 +36,7 @@ func TestRefusals(t *testing.T) {
 		"a duration":             {bare: true, release: Release{Values: strings.Replace(signedIn, "keys:", "idle: soon, keys:", 1)}, want: []string{`sessions.idle is "soon": write a duration such as 2h`}},
 		"a share in percent":     {release: Release{Values: "hardware: {idleBelow: 50}"}, want: []string{"'/hardware/idleBelow': maximum: got 50, want 1"}},
 		"Prometheus":             {release: Release{Values: "hardware: {prometheus: {url: 'prometheus:9090'}}"}, want: []string{"hardware.prometheus.url", "http://host:port"}},
+		"a log system":           {release: Release{Values: "logs: {url: 'https://{task}.example.com/'}"}, want: []string{"logs.url", "https://host/path?query"}},
 		"an unencrypted token":   {release: Release{Values: "hardware: {prometheus: {url: 'http://p', token: {name: a}}}"}, want: []string{"the token is sent unencrypted"}},
 		"a team's namespace":     {release: Release{Namespace: "hyperpod-ns-console"}, want: []string{"the release's namespace hyperpod-ns-console starts with naming.prefix"}},
 		"a flag without dashes":  {release: Release{Values: "extraArgs: [kube-qps=5]"}, want: []string{"'/extraArgs/0'", "'kube-qps=5' does not match pattern"}},

@@ -60,6 +60,7 @@ imagePullSecrets: [{name: registry}]
 image: {repository: registry.example.com/kuota, digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
 admins: {groups: ["oidc:admins"], users: [root@example.com]}
 jobControllers: ["system:serviceaccount:a:b"]
+logs: {url: "https://logs.example.com/?q={pod}"}
 hardware: {prometheus: {url: "https://prometheus.example.com", token: {name: prometheus}, match: 'cluster="prod"', nodeLabel: node}}
 metrics:
   enabled: true

@@ -114,6 +114,9 @@ capabilities: {drop: [ALL]}
 {{- with $v.trustedProxies }}
 - {{ printf "--trusted-proxies=%s" (join "," .) | quote }}
 {{- end }}
+{{- with $v.logs.url }}
+- {{ printf "--log-url=%s" . | quote }}
+{{- end }}
 - --idle-after={{ $v.hardware.idleAfter }}
 - --idle-below={{ $v.hardware.idleBelow }}
 {{- with $v.hardware.prometheus }}

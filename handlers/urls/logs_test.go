@@ -1,0 +1,56 @@
+package urls
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParseLogTemplate(t *testing.T) {
+	for name, tc := range map[string]struct{ template, wantError string }{
+		"none":                  {},
+		"Grafana":               {template: `https://grafana.example.com/explore?left=%7B"expr":"%7Bnamespace=\"{namespace}\"%7D"%7D&from={from}&to={to}`},
+		"in the path":           {template: "http://logs:9200/{namespace}/{kind}/{task}/{pod}/{container}"},
+		"an unknown one":        {template: "https://logs/?q={nmespace}", wantError: "{nmespace}"},
+		"braces of a query":     {template: `https://logs/?q={namespace="{namespace}"}`, wantError: "single brace"},
+		"in the host":           {template: "https://{namespace}.example.com/", wantError: "host"},
+		"extending the host":    {template: "https://example.com{task}", wantError: "host"},
+		"as a port":             {template: "https://example.com:{task}/", wantError: "https://host"},
+		"another scheme":        {template: "javascript:alert({task})", wantError: "https://host"},
+		"no host":               {template: "/logs/{task}", wantError: "https://host"},
+		"with credentials":      {template: "https://a:b@logs/{task}", wantError: "https://host"},
+		"a control character":   {template: "https://logs/\n", wantError: "https://host"},
+		"the user as host name": {template: "https://{task}@example.com/", wantError: "https://host"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := ParseLogTemplate(tc.template)
+			if tc.wantError == "" && (err != nil || string(got) != tc.template) {
+				t.Errorf("got %q, %v, want the template", got, err)
+			}
+			if tc.wantError != "" && (err == nil || !strings.Contains(err.Error(), tc.wantError)) {
+				t.Errorf("got error %v, want one with %q", err, tc.wantError)
+			}
+		})
+	}
+}
+
+func TestLogTemplateURL(t *testing.T) {
+	template, err := ParseLogTemplate("https://logs.example.com/{namespace}/{task}?pod={pod}&c={container}&k={kind}&from={from}&to={to}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := LogSource{Namespace: "team-a", Kind: "job", Task: "train", From: time.UnixMilli(1000), To: time.UnixMilli(2000)}
+	if got, want := template.URL(source), "https://logs.example.com/team-a/train?pod=train&c=&k=job&from=1000&to=2000"; got != want {
+		t.Errorf("of a task: got %s, want %s", got, want)
+	}
+	source.Pod, source.Container = "train-0 x", `a&b="{task}"/..`
+	if got, want := template.URL(source), "https://logs.example.com/team-a/train?pod=train-0+x&c=a%26b%3D%22%7Btask%7D%22%2F..&k=job&from=1000&to=2000"; got != want {
+		t.Errorf("of a container: got %s, want %s", got, want)
+	}
+	if got := template.Host(); got != "logs.example.com" {
+		t.Errorf("got host %s", got)
+	}
+	if got := LogTemplate("").URL(source); got != "" {
+		t.Errorf("without a template: got %s, want none", got)
+	}
+}
