@@ -21,6 +21,7 @@ import (
 	"kuota.dev/kuota/handlers/settings"
 	"kuota.dev/kuota/handlers/tasks"
 	"kuota.dev/kuota/handlers/teams"
+	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/handlers/versions"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
@@ -41,6 +42,7 @@ type Handlers struct {
 	Previews    previews.Backend // nil previews no change
 	Submit      teams.Submit
 	Actions     tasks.Actions // nil offers no actions
+	Logs        tasks.Logs    // nil offers no logs
 	Revisions   versions.Revisions
 	Settings    console.Settings
 	Contact     console.Contact
@@ -64,6 +66,9 @@ type Handlers struct {
 	// AllocationChanges, TaskChanges, AdviceChanges and CapacityChanges signal that
 	// those pages have to be rendered again.
 	AllocationChanges, TaskChanges, AdviceChanges, CapacityChanges console.Listener
+
+	// ExternalLogs is the address of an external log system; empty for none.
+	ExternalLogs urls.LogTemplate
 
 	Naming      desired.Naming
 	ClusterName string               // as pages show it
@@ -97,7 +102,7 @@ func (h *Handlers) Register(s *web.Server) {
 	for _, pages := range []interface{ Register(*web.Server) }{
 		c,
 		&dashboard.Pages{Console: c, History: h.History, Classes: classes, HardwarePages: hardwarePages},
-		&tasks.Pages{Console: c, Actions: h.Actions, History: h.History, Classes: classes, Changes: h.TaskChanges, Advice: h.AdviceChanges, Starts: h.Starts},
+		&tasks.Pages{Console: c, Actions: h.Actions, History: h.History, Classes: classes, Changes: h.TaskChanges, Advice: h.AdviceChanges, Starts: h.Starts, Logs: h.Logs, ExternalLogs: h.ExternalLogs},
 		&teams.Pages{Console: c, Submit: h.Submit, History: h.History, Classes: classes, Advice: h.AdviceChanges},
 		&instances.Pages{Console: c},
 		allocationPages,

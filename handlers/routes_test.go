@@ -16,7 +16,7 @@ import (
 func TestRoutes(t *testing.T) {
 	d := &handlerstest.Backend{Items: []queries.Item{{Task: &tasks.Task{UID: "1", Name: "hidden-task", Namespace: "hidden-namespace", State: tasks.Running}, Team: "hidden-team"}}}
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.PolicyBackend, Adoption: &d.AdoptionBackend, Tasks: d, Actions: &d.ActionsBackend, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, AdviceChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend,
+		Allocations: d, Policy: &d.PolicyBackend, Adoption: &d.AdoptionBackend, Tasks: d, Actions: &d.ActionsBackend, Logs: &d.LogsBackend, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, AdviceChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend,
 		Naming: desired.DefaultNaming, ClusterName: "hidden-cluster", Now: time.Now,
 	}
 	console := webtest.Start(t, webtest.Setup{
@@ -42,7 +42,9 @@ func TestRoutes(t *testing.T) {
 		"GET /teams/:team/events": webtest.SignedIn, "GET /teams/:team/usage.csv": webtest.SignedIn, "HEAD /teams/:team/usage.csv": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name": webtest.SignedIn, "GET /tasks/:namespace/:kind/:name/events": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name/scaling.csv": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/scaling.csv": webtest.SignedIn,
-		"GET /tasks/:namespace/:kind/:name/yaml": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/yaml": webtest.SignedIn,
+		"GET /tasks/:namespace/:kind/:name/logs": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/logs": webtest.SignedIn, "GET /tasks/:namespace/:kind/:name/logs/events": webtest.SignedIn,
+		"GET /tasks/:namespace/:kind/:name/logs/download": webtest.SignedIn,
+		"GET /tasks/:namespace/:kind/:name/yaml":          webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/yaml": webtest.SignedIn,
 		"GET /teams/:team": webtest.SignedIn, "HEAD /teams/:team": webtest.SignedIn, "POST /teams/:team": webtest.SignedIn,
 		"GET /teams/:team/manifest": webtest.SignedIn, "HEAD /teams/:team/manifest": webtest.SignedIn, "POST /teams/:team/manifest": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name/stop": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/stop": webtest.SignedIn, "POST /tasks/:namespace/:kind/:name/stop": webtest.SignedIn,

@@ -45,6 +45,7 @@ type PastTask struct {
 	Timeline        []TimelineLine
 	Elastic         *ElasticTask // nil for a task that was not elastic
 	Others          []PastLink   // other tasks with this name
+	Logs            ExternalLogs // of its pods, which do not exist any more
 }
 
 // PastLink links to another task with the same name.

@@ -33,17 +33,24 @@ type TaskPage struct {
 
 // Pods are the pods of a task.
 type Pods struct {
-	Note string // such as "8 pods: 2 without a node"
-	Rows []PodRow
-	More int // number of pods that are not listed
+	Note     string // such as "8 pods: 2 without a node"
+	Rows     []PodRow
+	More     int          // number of pods that are not listed
+	NoLogs   string       // why their logs are not linked; empty if they are
+	External ExternalLogs // of all pods, also of those that no longer exist
 }
+
+// ExternalLogs is a link to an external log system; without a URL, there is none.
+type ExternalLogs struct{ Host, URL string }
 
 // PodRow is one pod.
 type PodRow struct {
 	ID, Name, Node string
 	Status         Status
-	Trouble        string // why it does not run; empty if it runs
+	Trouble        string // why it does not run, or failed before; empty for nothing
 	Since          string // RFC 3339; empty if unknown
+	Restarts       int32  // of its containers
+	LogsURL        string // empty without a log
 	Requests       string // such as "8 GPUs · 64 vCPUs"
 }
 

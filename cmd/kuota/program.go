@@ -25,6 +25,7 @@ import (
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/history/recorder"
 	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/logs"
 	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/preview"
@@ -291,6 +292,8 @@ func (p *program) handlers() *handlers.Handlers {
 		Replays:      p.simulator.Replays,
 		Tasks:        p.tasks,
 		Submit:       &submit.Service{Cluster: p.cluster, Access: p.access, Audit: p.audit, Tasks: p.tasks, Naming: c.naming},
+		Logs:         &logs.Service{Cluster: p.cluster, Access: p.access, Tasks: p.tasks},
+		ExternalLogs: c.externalLogs,
 		Actions:      &actions.Service{Cluster: p.cluster, Access: p.access, Tasks: p.tasks, Audit: p.audit},
 		Previews: &preview.Service{
 			Cluster: p.cluster, Access: p.access, Naming: c.naming, Simulator: p.simulator, Tasks: p.tasks, Kueue: p.reconcilers.Kueue.Under, Priorities: p.reconcilers.Ranking.Priorities, Log: p.log,

@@ -27,6 +27,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers"
 	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/web"
 
 	"github.com/PuerkitoBio/goquery"
@@ -155,6 +156,8 @@ type Backend struct {
 	AdoptionBackend AdoptionBackend
 	SettingsBackend SettingsBackend
 	SubmitBackend   SubmitBackend
+	LogsBackend     LogsBackend
+	ExternalLogs    urls.LogTemplate
 	Teams           []string // whose tasks the reader may see
 	Trouble         string
 	ReadOnly        string
@@ -262,7 +265,7 @@ func (d *Backend) Subscribe(context.Context) <-chan struct{} { return d.Changed 
 func Serve(t *testing.T, d *Backend) string {
 	t.Helper()
 	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.PolicyBackend, Adoption: &d.AdoptionBackend, Tasks: d, Actions: &d.ActionsBackend, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, AdviceChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend, History: d.Past,
+		Allocations: d, Policy: &d.PolicyBackend, Adoption: &d.AdoptionBackend, Tasks: d, Actions: &d.ActionsBackend, Logs: &d.LogsBackend, ExternalLogs: d.ExternalLogs, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, AdviceChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend, History: d.Past,
 		Naming: desired.DefaultNaming, ClusterName: "test", Setup: d.Setup, Replays: func() []live.Replay { return d.Replays }, Now: time.Now, Trouble: func() string { return d.Trouble }, ReadOnly: func() string { return d.ReadOnly },
 		RecordsUsers: func() bool { return !d.UsersUnrecorded },
 	}

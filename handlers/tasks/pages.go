@@ -6,10 +6,13 @@ import (
 	"kuota.dev/kuota/handlers/console"
 
 	"context"
+	"io"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/logs"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/web"
@@ -24,6 +27,21 @@ type Pages struct {
 	Changes console.Listener // of tasks
 	Advice  console.Listener // of what simulations add to their pages
 	Starts  Starts           // nil without history
+	Logs    Logs             // nil offers no logs
+	// ExternalLogs is the address of an external log system; empty for none.
+	ExternalLogs urls.LogTemplate
+}
+
+// Logs reads the logs of containers, as the user.
+type Logs interface {
+	// May reports whether the user is allowed to read logs in a namespace.
+	May(ctx context.Context, user governance.User, namespace string) (bool, error)
+	Pods(ctx context.Context, user governance.User, at tasks.Address) ([]*index.Pod, error)
+	// Read returns the last lines, Follow sends them and what follows, and Open returns
+	// all of a log.
+	Read(ctx context.Context, user governance.User, q logs.Query) (logs.Update, error)
+	Follow(ctx context.Context, user governance.User, q logs.Query, send func(logs.Update) error) error
+	Open(ctx context.Context, user governance.User, q logs.Query) (io.ReadCloser, error)
 }
 
 // Actions reviews and runs the actions on tasks.
@@ -49,4 +67,5 @@ func (h *Pages) Register(s *web.Server) {
 	s.Page(urls.Tasks+"/:namespace/:kind/:name/yaml", h.Handler(h.taskYAML))
 	s.Page(urls.Tasks+"/:namespace/:kind/:name/scaling.csv", h.Handler(h.scalingCSV))
 	h.registerActions(s)
+	h.registerLogs(s)
 }

@@ -49,6 +49,7 @@ func (h *Pages) pastTask(c echo.Context, missing error) error {
 	}
 	page := pastTaskPage(t, lifeOf(nil, past.steps, t.SubmittedAt, past.scope, redact))
 	page.Elastic = h.elasticOf(c.Request().Context(), c, past.scope, t.UID, nil, endOf(t, h.Now()))
+	page.Logs = h.externalLogs(urls.LogSource{Namespace: t.Namespace, Kind: t.Kind, Task: t.Name, From: t.SubmittedAt, To: firstOf(t.FinishedAt, t.DeletedAt)})
 	page.Others = sameNameLinks(past.named, t.UID)
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Charts = t.Name, "tasks", page.Elastic != nil

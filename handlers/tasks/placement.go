@@ -164,7 +164,7 @@ func podRank(p *index.Pod) int {
 }
 
 func podRow(p *index.Pod) views.PodRow {
-	row := views.PodRow{ID: "pod-" + string(p.UID), Name: p.Name, Node: format.OrDash(p.Node), Trouble: p.Problem, Requests: format.OrDash(format.Amounts(withoutNetwork(p.Requests)))}
+	row := views.PodRow{ID: "pod-" + string(p.UID), Name: p.Name, Node: format.OrDash(p.Node), Trouble: p.Problem, Restarts: p.Restarts(), Requests: format.OrDash(format.Amounts(withoutNetwork(p.Requests)))}
 	since := p.Since
 	if p.Problem == "" && p.Trouble != nil {
 		row.Trouble, since = p.Trouble.Words(), p.Trouble.Terminated.At

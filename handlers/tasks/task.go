@@ -124,6 +124,9 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"), YAMLTitle: "Workload as YAML",
 		Why: WhyOf(d), Timeline: lifeLines(life, d.State, poolsOf(d), false), TimelineGap: incompleteNote(d, life), TimelineNote: "since this console started", Pods: pods(d),
 	}
+	if page.Pods, err = h.withLogs(ctx, c, page.Pods, d); err != nil {
+		return views.TaskPage{}, err
+	}
 	may, err := h.May(ctx, console.UserOf(c))
 	if err != nil {
 		return views.TaskPage{}, err

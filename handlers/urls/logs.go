@@ -26,7 +26,7 @@ var placeholder = regexp.MustCompile(`\{[^{}]*\}`)
 // logPlaceholders are the placeholders of a LogTemplate.
 var logPlaceholders = map[string]func(LogSource) string{
 	"{namespace}": func(s LogSource) string { return s.Namespace },
-	"{kind}":      func(s LogSource) string { return s.Kind },
+	"{kind}":      func(s LogSource) string { return strings.ToLower(s.Kind) }, // as in addresses of tasks
 	"{task}":      func(s LogSource) string { return s.Task },
 	// The names of a task's pods begin with that of the task, so that a template with a
 	// prefix match finds one pod or all.

@@ -9,7 +9,7 @@ import (
 func TestParseLogTemplate(t *testing.T) {
 	for name, tc := range map[string]struct{ template, wantError string }{
 		"none":                  {},
-		"Grafana":               {template: `https://grafana.example.com/explore?left=%7B"expr":"%7Bnamespace=\"{namespace}\"%7D"%7D&from={from}&to={to}`},
+		"the documented one":    {template: `https://grafana.example.com/explore?schemaVersion=1&panes=%7B"a":%7B"datasource":"loki","queries":[%7B"refId":"A","expr":"%7Bnamespace=\"{namespace}\",pod=~\"{pod}.*\"%7D"%7D],"range":%7B"from":"{from}","to":"{to}"%7D%7D%7D`},
 		"in the path":           {template: "http://logs:9200/{namespace}/{kind}/{task}/{pod}/{container}"},
 		"an unknown one":        {template: "https://logs/?q={nmespace}", wantError: "{nmespace}"},
 		"braces of a query":     {template: `https://logs/?q={namespace="{namespace}"}`, wantError: "single brace"},
@@ -39,7 +39,7 @@ func TestLogTemplateURL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	source := LogSource{Namespace: "team-a", Kind: "job", Task: "train", From: time.UnixMilli(1000), To: time.UnixMilli(2000)}
+	source := LogSource{Namespace: "team-a", Kind: "Job", Task: "train", From: time.UnixMilli(1000), To: time.UnixMilli(2000)}
 	if got, want := template.URL(source), "https://logs.example.com/team-a/train?pod=train&c=&k=job&from=1000&to=2000"; got != want {
 		t.Errorf("of a task: got %s, want %s", got, want)
 	}

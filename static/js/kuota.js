@@ -11,6 +11,7 @@ document.documentElement.classList.add("js");
 document.querySelector("[data-focus-on-load]")?.focus();
 localTimes(document);
 document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+for (const element of document.querySelectorAll("[data-end]")) showEnd(element);
 // Off only with this script: without it, the browser must restore what was typed.
 for (const form of document.querySelectorAll("form[method=post]")) form.autocomplete = "off";
 for (const form of document.querySelectorAll("form[data-in-place]")) keepInHistory(form, form.getAttribute("action"));
@@ -40,6 +41,23 @@ function morph(target, fresh, keep = () => false) {
       },
     },
   });
+}
+
+// A log: new lines are appended, and the first ones removed. While its end is shown,
+// it stays so.
+const maxLines = 2_000;
+
+function append(target, fresh) {
+  target.append(...fresh.childNodes);
+  for (let extra = target.childElementCount - maxLines; extra > 0; extra--) target.firstElementChild.remove();
+}
+
+function isAtEnd(element) {
+  return "end" in element.dataset && element.scrollHeight - element.scrollTop - element.clientHeight < 8;
+}
+
+function showEnd(element) {
+  element.scrollTop = element.scrollHeight;
 }
 
 function localTimes(root) {
@@ -81,7 +99,9 @@ function liveStream(url) {
       for (const fresh of [...parse(event.data).children]) {
         const target = document.getElementById(fresh.id);
         if (!target) continue;
-        morph(target, fresh);
+        const atEnd = isAtEnd(target);
+        if ("append" in fresh.dataset) append(target, fresh); else morph(target, fresh);
+        if (atEnd) showEnd(target);
         if (target.querySelector("[data-keep]")) return open(); // the page lacks a row that the server expects: load all rows again
       }
       document.dispatchEvent(new Event("kuota:merged"));

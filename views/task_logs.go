@@ -1,0 +1,47 @@
+package views
+
+import "strconv"
+
+// LogPage is the page of the log of one container. Its lines and its note are live.
+type LogPage struct {
+	Chrome
+	Task                     TaskLink
+	Action                   string // of the form
+	UID                      string // selects one of several tasks of a name; empty for the newest
+	Pods, Initial, Main      []string
+	Pod, Container, Contains string
+	Previous, Timestamps     bool
+	Lines                    LogLines
+	Note                     string // why there is no log, or no more of it; empty for nothing
+	DownloadURL              string // empty without a log
+	External                 ExternalLogs
+}
+
+// LogLines are lines of a log: the fragment with the id log-lines.
+type LogLines struct {
+	Append  bool   // to those that are on the page
+	Empty   string // is shown while there is no line
+	Skipped int    // lines before Lines that are not shown
+	Lines   []LogLine
+}
+
+// LogLine is one line of a log.
+type LogLine struct {
+	At   string // empty without timestamps
+	Text string
+	Cut  bool // the line is longer
+}
+
+func skippedWords(n int) string {
+	if n == 1 {
+		return "1 line skipped"
+	}
+	return strconv.Itoa(n) + " lines skipped"
+}
+
+func restartWords(n int32) string {
+	if n == 1 {
+		return "1 restart"
+	}
+	return strconv.Itoa(int(n)) + " restarts"
+}
