@@ -128,7 +128,7 @@ func TestTeamsAreIsolated(t *testing.T) {
 					}
 					return nil
 				})
-				for _, address := range []string{path, path + "/yaml"} {
+				for _, address := range []string{path, path + "/yaml", path + "/logs"} {
 					if status, body := fetch(t, client, console(t)+address); status != http.StatusOK || !strings.Contains(body, own.job) {
 						t.Errorf("GET %s: got status %d, want 200 with the job: %s", address, status, body)
 					} else {
@@ -155,7 +155,7 @@ func TestTeamsAreIsolated(t *testing.T) {
 	// Every address and method has the same response for a team that exists and for
 	// one that does not.
 	ada := noRedirect(user(t, console(t), "ada"))
-	for _, path := range []string{"/tasks/hyperpod-ns-TEAM", "/tasks/hyperpod-ns-TEAM/Job/JOB", "/teams/TEAM", "/teams/TEAM/events", "/teams/TEAM/usage.csv", "/policies/allocations/TEAM", "/policies/allocations/TEAM/events", "/policies/allocations/TEAM/edit", "/policies/allocations/TEAM/delete", "/policies/allocations/TEAM/revisions/1", "/tasks/hyperpod-ns-TEAM/job/JOB/yaml", "/tasks/hyperpod-ns-TEAM/job/JOB/events", "/tasks/hyperpod-ns-TEAM/job/JOB/stop", "/tasks/hyperpod-ns-TEAM/job/JOB/resume", "/tasks/hyperpod-ns-TEAM/job/JOB/class", "/tasks/hyperpod-ns-TEAM/job/JOB/front", "/tasks/hyperpod-ns-TEAM/job/JOB/delete", "/policies/allocations/TEAM/hold", "/policies/allocations/TEAM/resume", "/policies.csv"} {
+	for _, path := range []string{"/tasks/hyperpod-ns-TEAM", "/tasks/hyperpod-ns-TEAM/Job/JOB", "/teams/TEAM", "/teams/TEAM/events", "/teams/TEAM/usage.csv", "/policies/allocations/TEAM", "/policies/allocations/TEAM/events", "/policies/allocations/TEAM/edit", "/policies/allocations/TEAM/delete", "/policies/allocations/TEAM/revisions/1", "/tasks/hyperpod-ns-TEAM/job/JOB/yaml", "/tasks/hyperpod-ns-TEAM/job/JOB/events", "/tasks/hyperpod-ns-TEAM/job/JOB/logs", "/tasks/hyperpod-ns-TEAM/job/JOB/logs?pod=JOB", "/tasks/hyperpod-ns-TEAM/job/JOB/logs/events?pod=JOB", "/tasks/hyperpod-ns-TEAM/job/JOB/logs/download?pod=JOB", "/tasks/hyperpod-ns-TEAM/job/JOB/stop", "/tasks/hyperpod-ns-TEAM/job/JOB/resume", "/tasks/hyperpod-ns-TEAM/job/JOB/class", "/tasks/hyperpod-ns-TEAM/job/JOB/front", "/tasks/hyperpod-ns-TEAM/job/JOB/delete", "/policies/allocations/TEAM/hold", "/policies/allocations/TEAM/resume", "/policies.csv"} {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
 			respond := func(team, job string) (int, string) {
 				address := console(t) + strings.NewReplacer("TEAM", team, "JOB", job).Replace(path)
@@ -168,6 +168,25 @@ func TestTeamsAreIsolated(t *testing.T) {
 			if noStatus, noBody := respond("no-such-team", "no-such-job"); status != noStatus || body != noBody || status < 400 {
 				t.Errorf("%s %s: got status %d for another team, want %d as for no team:\n%s\n%s", method, path, status, noStatus, body, noBody)
 			}
+		}
+	}
+	// The address of an own task does not lead to a pod of another team.
+	var pod string
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) (err error) {
+		if pod, err = clustertest.Get(t).TryKubectl("", "get", "pods", "-n", "hyperpod-ns-"+b.team, "-o", "jsonpath={.items[*].metadata.name}"); err == nil && pod == "" {
+			err = fmt.Errorf("pods of %s: got none, want one", b.job)
+		}
+		return err
+	})
+	logs := console(t) + "/tasks/hyperpod-ns-" + a.team + "/job/" + a.job + "/logs"
+	for _, name := range []string{pod, "no-such-pod"} {
+		status, body := fetch(t, ada, logs+"/download?pod="+name)
+		if status != http.StatusNotFound || !strings.Contains(body, "The pod does not exist any more") {
+			t.Errorf("download of a log of pod %s: got status %d, want 404 as for no pod: %s", name, status, body)
+		}
+		status, body = fetch(t, ada, logs+"?pod="+name)
+		if status != http.StatusOK || !strings.Contains(body, "The pod does not exist any more") {
+			t.Errorf("log of pod %s: got status %d, want 200 with the sentence of no pod: %s", name, status, body)
 		}
 	}
 	// The form for allocations reveals which names exist, so that only users who may

@@ -211,6 +211,7 @@ var ruleChecks = map[string]ruleCheck{
 	"kuota-impersonation workloads.kueue.x-k8s.io get":                      {function: "a member stops a task", remove: []string{"job", "stops", "-n", ruleSpace}, prepare: jobManifest(ruleTeam, "stops", 50), run: (*ruleTest).stops},
 	"kuota-impersonation jobs.batch get":                                    {function: "a member submits a task", remove: []string{"job", "submitted", "-n", ruleSpace}, run: (*ruleTest).submits},
 	"kuota-impersonation events list":                                       {function: "the page of a task shows its events", run: showsNot("admin", "/tasks/"+ruleSpace+"/job/runs", "You cannot see the events")},
+	"kuota-impersonation pods/log get":                                      {function: "a member reads a log", run: showsNot("ada", "/tasks/"+ruleSpace+"/job/runs/logs", "You cannot read these logs")},
 	"kuota-impersonation clusterpolicies.kuota.dev get":                     {function: "an admin saves the policy", run: (*ruleTest).savesPolicy},
 	"kuota-impersonation jobs.batch patch":                                  {function: "a member deletes a task", remove: []string{"job", "ends", "-n", ruleSpace}, prepare: jobManifest(ruleTeam, "ends", 50), run: deletes("ada", ruleSpace, "jobs.batch", "ends")},
 	"kuota-impersonation elasticjobs.kuota.dev get":                         {function: "a member submits an elastic task", remove: []string{"elasticjobs.kuota.dev", "submitted", "-n", ruleSpace, "--wait=false"}, run: (*ruleTest).submitsElastic},

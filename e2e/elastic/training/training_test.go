@@ -65,7 +65,8 @@ func TestTraining(t *testing.T) {
 	}
 	l := &lab{T: t, Cluster: clustertest.Get(t)}
 	l.importImage()
-	consoles.New(t, l.Cluster, "training", "none").WaitReady()
+	console := consoles.New(t, l.Cluster, "training", "none")
+	console.WaitReady()
 	var node corev1.Node
 	if err := l.Client.Get(t.Context(), client.ObjectKey{Name: realNode}, &node); err != nil {
 		t.Fatal(err)
@@ -100,6 +101,7 @@ func TestTraining(t *testing.T) {
 		t.Errorf("pods of the base, and restarts of their containers (-before +after):\n%s", diff)
 	}
 	l.checkEvents(e, inference)
+	l.checkLogs(console, e)
 	lines := parse(l.log(e))
 	report(t, lines)
 	got, err := trace(lines)
@@ -382,6 +384,42 @@ func (l *lab) log(e *v1alpha1.ElasticJob) string {
 		return ""
 	}
 	return out
+}
+
+// asMember binds the sample provider's admin group to the role of a member of a
+// namespace: admins of Kuota may not read logs.
+const asMember = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: reads-logs, namespace: NAMESPACE}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kuota-team-member}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: kuota-admins}]
+`
+
+// checkLogs checks that the console shows a member the log that kubectl reads.
+func (l *lab) checkLogs(console *consoles.Replica, e *v1alpha1.ElasticJob) {
+	l.Helper()
+	l.Apply(l, consoles.AdminBinding)
+	l.Apply(l, strings.ReplaceAll(asMember, "NAMESPACE", e.Namespace))
+	client := consoles.SignIn(l, console)
+	pods := l.Kubectl(l, "", "get", "pods", "-n", e.Namespace, "-l", "job-name="+e.Name+"-base,batch.kubernetes.io/job-completion-index=0", "-o", "jsonpath={.items[*].metadata.name}")
+	address := console.Address + "/tasks/" + e.Namespace + "/elasticjob/" + e.Name + "/logs"
+	want := l.log(e)
+	var got string
+	l.wait("the permission to read logs", func(ctx context.Context) (err error) {
+		got, err = consoles.Get(ctx, client, address+"/download?pod="+pods)
+		return err
+	})
+	if diff := cmp.Diff(strings.TrimSpace(want), strings.TrimSpace(got)); diff != "" {
+		l.Errorf("downloaded log (-kubectl +console):\n%s", diff)
+	}
+	page, err := consoles.Get(l.Context(), client, address+"?timestamps=true&pod="+pods)
+	if err != nil {
+		l.Fatal(err)
+	}
+	if !strings.Contains(page, "&#34;event&#34;: &#34;end&#34;") || !strings.Contains(page, "The container has ended.") {
+		l.Errorf("page of the log: got no last line, or no sentence after it:\n%s", page)
+	}
 }
 
 // pod is what must not change of a pod of the base.
