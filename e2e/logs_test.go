@@ -126,6 +126,7 @@ func TestLogs(t *testing.T) {
 	namespace := "hyperpod-ns-" + team
 	c.Apply(t, neuronJob(team, "talks", 1))
 	path := "/tasks/" + namespace + "/job/talks"
+	makeTenant(t, "without-logs", "language-team") // of grace
 	ada := user(t, console(t), "ada")
 	pod := ""
 	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {

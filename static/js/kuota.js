@@ -11,7 +11,8 @@ document.documentElement.classList.add("js");
 document.querySelector("[data-focus-on-load]")?.focus();
 localTimes(document);
 document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
-for (const element of document.querySelectorAll("[data-end]")) showEnd(element);
+const atEnd = new WeakSet(); // logs whose end is shown
+for (const element of document.querySelectorAll("[data-end]")) keepEnd(element);
 // Off only with this script: without it, the browser must restore what was typed.
 for (const form of document.querySelectorAll("form[method=post]")) form.autocomplete = "off";
 for (const form of document.querySelectorAll("form[data-in-place]")) keepInHistory(form, form.getAttribute("action"));
@@ -43,8 +44,8 @@ function morph(target, fresh, keep = () => false) {
   });
 }
 
-// A log: new lines are appended, and the first ones removed. While its end is shown,
-// it stays so.
+// A log: new lines are appended, and the first ones removed. Its end is shown until
+// the reader scrolls away from it.
 const maxLines = 2_000;
 
 function append(target, fresh) {
@@ -52,12 +53,16 @@ function append(target, fresh) {
   for (let extra = target.childElementCount - maxLines; extra > 0; extra--) target.firstElementChild.remove();
 }
 
-function isAtEnd(element) {
-  return "end" in element.dataset && element.scrollHeight - element.scrollTop - element.clientHeight < 8;
+function keepEnd(element) {
+  atEnd.add(element);
+  element.addEventListener("scroll", () => {
+    if (element.scrollHeight - element.scrollTop - element.clientHeight < 8) atEnd.add(element); else atEnd.delete(element);
+  });
+  new ResizeObserver(() => showEnd(element)).observe(element); // lines wrap at another width
 }
 
 function showEnd(element) {
-  element.scrollTop = element.scrollHeight;
+  if (atEnd.has(element)) element.scrollTop = element.scrollHeight;
 }
 
 function localTimes(root) {
@@ -99,9 +104,8 @@ function liveStream(url) {
       for (const fresh of [...parse(event.data).children]) {
         const target = document.getElementById(fresh.id);
         if (!target) continue;
-        const atEnd = isAtEnd(target);
         if ("append" in fresh.dataset) append(target, fresh); else morph(target, fresh);
-        if (atEnd) showEnd(target);
+        showEnd(target);
         if (target.querySelector("[data-keep]")) return open(); // the page lacks a row that the server expects: load all rows again
       }
       document.dispatchEvent(new Event("kuota:merged"));
