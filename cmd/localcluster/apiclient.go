@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"time"
 
@@ -111,17 +112,31 @@ func applyCRDs(ctx context.Context, api apiClient, dir string) error {
 	return api.createCRDs(ctx, crds)
 }
 
-// applyRBAC applies every object of a folder, namespaces first.
-func applyRBAC(ctx context.Context, api apiClient, dir string) error {
+// applyRBAC applies every object of a folder, namespaces first. Members may create the
+// kinds of these frameworks, too.
+func applyRBAC(ctx context.Context, api apiClient, dir string, frameworks []string) error {
 	objs, err := readManifests(dir)
 	if err != nil {
 		return err
 	}
+	allowKinds(objs, frameworks)
 	namespaces, others := split(objs, "Namespace")
 	if err := api.apply(ctx, namespaces...); err != nil {
 		return err
 	}
 	return api.apply(ctx, others...)
+}
+
+// allowKinds labels the ClusterRoles of members for the kinds of frameworks, such as
+// jobset.x-k8s.io/jobset, as the chart does for its value memberKinds.
+func allowKinds(objs []*unstructured.Unstructured, frameworks []string) {
+	for _, u := range objs {
+		for _, framework := range frameworks {
+			if u.GetKind() == "ClusterRole" && u.GetName() == "kuota-team-member-"+path.Base(framework)+"s" {
+				u.SetLabels(map[string]string{"kuota.dev/aggregate-to-team-member": "true"})
+			}
+		}
+	}
 }
 
 // split separates the objects of a kind from the others.

@@ -68,7 +68,7 @@ func (s *supervisor) startAll(ctx context.Context, o upOptions, p ports, begin t
 		kueue.install,
 		units.install,
 		func(ctx context.Context) error { return applyCRDs(ctx, api, o.crds) },
-		func(ctx context.Context) error { return applyRBAC(ctx, api, o.rbac) },
+		func(ctx context.Context) error { return applyRBAC(ctx, api, o.rbac, units.frameworks()) },
 		func(ctx context.Context) error { return s.run(ctx, controllerManagerComponent(s.layout, bin, p)) },
 		func(ctx context.Context) error { return s.run(ctx, schedulerComponent(s.layout, bin, p)) },
 		func(ctx context.Context) error { return s.startNodes(ctx, api, kwok, o.nodes) },

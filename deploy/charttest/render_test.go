@@ -434,13 +434,40 @@ func TestOptionalObjects(t *testing.T) {
 func TestKeptObjects(t *testing.T) {
 	var kept []string
 	for _, o := range render(t, releases["sqlite"]) {
-		if o.GetAnnotations()["helm.sh/resource-policy"] == "keep" {
+		part := strings.HasPrefix(o.GetName(), "kuota-team-member-")
+		switch keep := o.GetAnnotations()["helm.sh/resource-policy"] == "keep"; {
+		case part && !keep:
+			t.Errorf("%s is deleted, and its rules are part of kuota-team-member, which is kept", o.GetName())
+		case keep && !part:
 			kept = append(kept, o.GetName())
 		}
 	}
 	slices.Sort(kept)
 	if diff := cmp.Diff([]string{"clusterpolicies.kuota.dev", "computeallocations.kuota.dev", "elasticjobs.kuota.dev", "kuota-admin", "kuota-history", "kuota-team-member"}, kept); diff != "" {
 		t.Errorf("kept objects (-want +got):\n%s", diff)
+	}
+}
+
+// Members may create the kinds of the value memberKinds, and no others.
+func TestMemberKinds(t *testing.T) {
+	for values, want := range map[string][]string{
+		"":                              {"elasticjobs", "jobs", "tasks"},
+		"memberKinds: []":               {"tasks"},
+		"memberKinds: [JobSet, RayJob]": {"jobsets", "rayjobs", "tasks"},
+	} {
+		var got []string
+		for _, o := range render(t, Release{Name: "gpu", Namespace: "platform", Values: signedIn + values}) {
+			if name, ok := strings.CutPrefix(o.GetName(), "kuota-team-member-"); ok && o.GetLabels()["kuota.dev/aggregate-to-team-member"] == "true" {
+				got = append(got, name)
+			}
+		}
+		slices.Sort(got)
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%q: roles that are part of kuota-team-member (-want +got):\n%s", values, diff)
+		}
+	}
+	if _, err := Render(Release{Name: "gpu", Namespace: "platform", Values: signedIn + "memberKinds: [Pod]"}); err == nil {
+		t.Error("a kind that members cannot be allowed to create is accepted")
 	}
 }
 

@@ -2,8 +2,11 @@ package enforcement_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"flag"
+	"fmt"
 	"os"
+	"strings"
 	"testing"
 
 	"kuota.dev/kuota/governance/enforcement"
@@ -32,7 +35,8 @@ func TestManifests(t *testing.T) {
 		mutating = append(mutating, defaults[i], defaultBindings[i])
 	}
 	for file, want := range map[string]string{
-		"enforcement.yaml": generated + manifest(t, validating),
+		"member-kinds.yaml": generated + "# What members may do with each kind of job. Roles with the label are part of kuota-team-member.\n" + memberRoles(t),
+		"enforcement.yaml":  generated + manifest(t, validating),
 		"time-limits.yaml": "{{- if include \"kuota.hasMutatingPolicies\" . }}\n" + generated +
 			"# Sets the default time limit of a priority class on a task that names none.\n" +
 			"#\n# Requires Kubernetes 1.36. Omit this file where the API server does not serve\n# MutatingAdmissionPolicy: time limits are then only checked.\n" +
@@ -50,6 +54,43 @@ func TestManifests(t *testing.T) {
 		if diff := cmp.Diff(string(got), want); diff != "" {
 			t.Errorf("%s (-got +want):\n%s", file, diff)
 		}
+	}
+}
+
+// memberRoles returns the roles of kinds, with the label if the value memberKinds has the
+// kind.
+func memberRoles(t *testing.T) string {
+	var out strings.Builder
+	kinds := enforcement.TaskKinds()
+	for i, role := range enforcement.MemberRoles() {
+		label := fmt.Sprintf("metadata:\n{{- if has %q .Values.memberKinds }}\n  labels: {%s: \"true\"}\n{{- end }}\n", kinds[i].Kind, enforcement.AggregateToMember)
+		out.WriteString(strings.Replace(manifest(t, []any{role}), "metadata:\n", label, 1))
+	}
+	return out.String()
+}
+
+// The chart accepts the kinds of this package for its value memberKinds.
+func TestMemberKindsOfChart(t *testing.T) {
+	var schema struct {
+		Properties struct {
+			MemberKinds struct {
+				Items struct{ Enum []string }
+			}
+		}
+	}
+	text, err := os.ReadFile("../../deploy/chart/values.schema.json")
+	if err == nil {
+		err = json.Unmarshal(text, &schema)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for _, k := range enforcement.TaskKinds() {
+		want = append(want, k.Kind)
+	}
+	if diff := cmp.Diff(want, schema.Properties.MemberKinds.Items.Enum); diff != "" {
+		t.Errorf("kinds in values.schema.json (-want +got):\n%s", diff)
 	}
 }
 

@@ -1,5 +1,7 @@
 package enforcement
 
+import "slices"
+
 // kind is a kind of job that Kueue can manage.
 type kind struct {
 	name      string   // of its admission policy
@@ -48,15 +50,31 @@ type JobKind struct {
 	Kind            string
 }
 
+func (k kind) job() JobKind { return JobKind{k.framework, k.group, k.resource, k.kind} }
+
 // JobKinds returns all kinds that Kueue 0.19 has an integration for, except
 // pods.
 func JobKinds() (all []JobKind) {
 	for _, k := range kinds {
 		if k.labelsAt == "" { // Kueue manages its Jobs
-			all = append(all, JobKind{k.framework, k.group, k.resource, k.kind})
+			all = append(all, k.job())
 		}
 	}
 	return all
+}
+
+// TaskKinds returns the kinds that members can be allowed to create: JobKinds, and
+// ElasticJobs, which consist of Jobs.
+func TaskKinds() []JobKind { return slices.Insert(JobKinds(), 1, elasticJobs.job()) }
+
+// TaskKind returns the one of TaskKinds with this name.
+func TaskKind(name string) (JobKind, bool) {
+	all := TaskKinds()
+	i := slices.IndexFunc(all, func(k JobKind) bool { return k.Kind == name })
+	if i < 0 {
+		return JobKind{}, false
+	}
+	return all[i], true
 }
 
 // replicas returns a kind of the Kubeflow training operator, which has a map of
