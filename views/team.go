@@ -39,10 +39,12 @@ type SubmitForm struct {
 	Action    string
 	RequestID string // hidden input request-id: identifies repeated submissions
 	User      string // hidden input as: the user who opened the form
-	Submitted bool   // hidden input submitted: after the first submission, all errors are shown
-	Resumed   bool   // whether it has the typed values after signing in again
-	Failure   string // why it failed as a whole; empty for none
-	Errors    []Message
+	// CanElastic is whether elastic tasks can be submitted.
+	CanElastic bool
+	Submitted  bool   // hidden input submitted: after the first submission, all errors are shown
+	Resumed    bool   // whether it has the typed values after signing in again
+	Failure    string // why it failed as a whole; empty for none
+	Errors     []Message
 
 	Name         TextField // input name "name", and so on
 	Class        SelectField

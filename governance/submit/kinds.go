@@ -1,13 +1,18 @@
 package submit
 
 import (
+	"context"
 	"slices"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/enforcement"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Kind is a kind of job that Kuota writes manifests for.
+// Kind is a kind of job that Kuota writes manifests for, one of enforcement.TaskKinds.
 type Kind string
 
 // The kinds, in the order of pages.
@@ -21,27 +26,45 @@ const (
 	ElasticJob Kind = v1alpha1.ElasticJobKind
 )
 
-// integrations are the names of the kinds in Kueue's configuration (0.19).
-var integrations = []struct {
-	kind Kind
-	name string
-}{
-	{Job, kueueconfig.BatchJob},
-	{PyTorchJob, "kubeflow.org/pytorchjob"},
-	{RayJob, "ray.io/rayjob"},
-	{JobSet, "jobset.x-k8s.io/jobset"},
-}
-
 // kindsOf returns the kinds that Kueue manages. If Kueue's configuration is unknown, it
-// returns Job, which Kueue manages by default, and false.
+// returns those of Kueue's integration for Jobs, which is on by default, and false.
 func kindsOf(policy *v1alpha1.ClusterPolicy) (kinds []Kind, known bool) {
-	if policy == nil || policy.Status.Kueue == nil || len(policy.Status.Kueue.Integrations) == 0 {
-		return []Kind{Job}, false
+	integrations := []string{job.Framework}
+	if policy != nil && policy.Status.Kueue != nil && len(policy.Status.Kueue.Integrations) > 0 {
+		integrations, known = policy.Status.Kueue.Integrations, true
 	}
-	for _, i := range integrations {
-		if slices.Contains(policy.Status.Kueue.Integrations, i.name) {
-			kinds = append(kinds, i.kind)
+	for _, kind := range []Kind{Job, PyTorchJob, RayJob, JobSet, ElasticJob} {
+		if k, _ := enforcement.TaskKind(string(kind)); slices.Contains(integrations, k.Framework) {
+			kinds = append(kinds, kind)
 		}
 	}
-	return kinds, true
+	return kinds, known
+}
+
+var job, _ = enforcement.TaskKind(string(Job))
+
+// isServed reports whether the API server serves a kind: Kueue's integration of a kind can
+// be enabled before its operator is installed. It reports true if discovery fails.
+func isServed(kind enforcement.JobKind, mapping func(schema.GroupKind, ...string) (*meta.RESTMapping, error)) bool {
+	_, err := mapping(schema.GroupKind{Group: kind.Group, Kind: kind.Kind})
+	return !meta.IsNoMatchError(err)
+}
+
+// allowed returns those of kinds that user can create in a namespace. The API server
+// authorizes the request again.
+func (s *Service) allowed(ctx context.Context, user governance.User, kinds []Kind, namespace string) (allowed []Kind, err error) {
+	for _, kind := range kinds {
+		k, _ := enforcement.TaskKind(string(kind))
+		if !isServed(k, s.Cluster.RESTMapping) {
+			continue
+		}
+		may, err := s.Access.May(ctx, user, "create", schema.GroupVersionResource{Group: k.Group, Resource: k.Resource}, namespace)
+		if err != nil {
+			return nil, err
+		}
+		if may {
+			allowed = append(allowed, kind)
+		}
+	}
+	return allowed, nil
 }

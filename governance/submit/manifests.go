@@ -18,15 +18,14 @@ type Manifest struct {
 	Text string
 }
 
-// Manifests returns the manifests of all kinds that Kueue manages in this cluster. For an
-// elastic task it is the ElasticJob.
+// Manifests returns the manifests of the team's kinds. Of an elastic task it returns the
+// ElasticJob only, and of other tasks all but that.
 func (p Plan) Manifests() ([]Manifest, error) {
 	var all []Manifest
-	kinds := p.Team.Kinds
-	if p.Elastic != nil {
-		kinds = []Kind{ElasticJob}
-	}
-	for _, kind := range kinds {
+	for _, kind := range p.Team.Kinds {
+		if (kind == ElasticJob) != (p.Elastic != nil) {
+			continue
+		}
 		text, err := p.manifest(kind)
 		if err != nil {
 			return nil, &governance.Error{Op: "write manifest", Message: fmt.Sprintf("The manifest of kind %s cannot be written.", kind), Err: err}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/manifest"
 
 	"github.com/google/go-cmp/cmp"
@@ -24,7 +25,7 @@ func vision() Team {
 	pool.Tolerations = []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoSchedule}}
 	return Team{
 		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Pools: []QueuePool{pool, poolOf("ml.c5.2xlarge")},
-		Classes: []PriorityClass{{Name: "training-priority", Priority: 60}, {Name: "dev-priority", DefaultTimeLimit: 3600, MaximumTimeLimit: 7200}, {Name: "short-priority", DefaultTimeLimit: 600, MaximumTimeLimit: 600}}, Kinds: []Kind{Job, PyTorchJob, RayJob, JobSet}, KindsKnown: true, MaySubmit: true,
+		Classes: []PriorityClass{{Name: "training-priority", Priority: 60}, {Name: "dev-priority", DefaultTimeLimit: 3600, MaximumTimeLimit: 7200}, {Name: "short-priority", DefaultTimeLimit: 600, MaximumTimeLimit: 600}}, Kinds: []Kind{Job, PyTorchJob, RayJob, JobSet, ElasticJob}, KindsKnown: true, MaySubmit: true,
 	}
 }
 
@@ -347,9 +348,9 @@ func TestKindsOf(t *testing.T) {
 		want      []Kind
 		wantKnown bool
 	}{
-		"no policy":        {want: []Kind{Job}},
-		"not read yet":     {policy: &v1alpha1.ClusterPolicy{}, want: []Kind{Job}},
-		"some":             {policy: seen("ray.io/rayjob", "batch/job", "pod"), want: []Kind{Job, RayJob}, wantKnown: true},
+		"no policy":        {want: []Kind{Job, ElasticJob}},
+		"not read yet":     {policy: &v1alpha1.ClusterPolicy{}, want: []Kind{Job, ElasticJob}},
+		"some":             {policy: seen("ray.io/rayjob", "batch/job", "pod"), want: []Kind{Job, RayJob, ElasticJob}, wantKnown: true},
 		"without Jobs":     {policy: seen("kubeflow.org/pytorchjob", "jobset.x-k8s.io/jobset"), want: []Kind{PyTorchJob, JobSet}, wantKnown: true},
 		"nothing of these": {policy: seen("pod"), wantKnown: true},
 	} {
@@ -361,15 +362,16 @@ func TestKindsOf(t *testing.T) {
 	}
 }
 
-// missingKinds returns the optional kinds that the API server does not serve.
-func TestMissingKinds(t *testing.T) {
+// A kind whose operator is not installed is not served, and one whose discovery fails may be.
+func TestIsServed(t *testing.T) {
 	answers := map[string]error{"RayJob": &meta.NoKindMatchError{}, "JobSet": errors.New("unavailable")}
-	requests := 0
-	got := missingKinds([]Kind{Job, RayJob, JobSet, PyTorchJob}, func(kind schema.GroupKind, _ ...string) (*meta.RESTMapping, error) {
-		requests++
-		return &meta.RESTMapping{}, answers[kind.Kind]
-	})
-	if !cmp.Equal(got, map[Kind]bool{RayJob: true}) || requests != 3 {
-		t.Errorf("got %v after %d requests, want RayJob after 3", got, requests)
+	for kind, want := range map[Kind]bool{Job: true, RayJob: false, JobSet: true} {
+		k, ok := enforcement.TaskKind(string(kind))
+		got := isServed(k, func(kind schema.GroupKind, _ ...string) (*meta.RESTMapping, error) {
+			return &meta.RESTMapping{}, answers[kind.Kind]
+		})
+		if !ok || got != want {
+			t.Errorf("%s: got %t, want %t", kind, got, want)
+		}
 	}
 }

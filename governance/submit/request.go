@@ -90,6 +90,9 @@ func (r Request) validate(t Team, complete bool) (wrong []governance.FieldError)
 	case r.MinPods > 0 && r.Elastic != nil:
 		add("least", "an elastic task starts with its minimum")
 	}
+	if r.Elastic != nil && !slices.Contains(t.Kinds, ElasticJob) {
+		add("elastic", "you have no permission to create ElasticJobs in the team's namespace")
+	}
 	if r.Elastic != nil {
 		wrong = append(wrong, manifest.CheckElasticPolicy(r.Elastic, "elastic")...)
 	}

@@ -30,13 +30,17 @@ type Team struct {
 	Namespace, Queue  string      // the queue is a LocalQueue
 	Pools             []QueuePool // in the order of the queue's flavors
 	Classes           []PriorityClass
-	// Kinds are the kinds that Kueue manages and Kuota writes manifests for; only Job
-	// if Kueue's configuration is unknown.
-	Kinds        []Kind
-	KindsKnown   bool
-	MissingKinds map[Kind]bool // of Kinds, those that the API server does not serve
-	MaySubmit    bool          // whether the user may create jobs in Namespace
+	// Kinds are the kinds that Kuota writes manifests for, Kueue manages, the API server
+	// serves, and the user may create in Namespace. If Kueue's configuration is unknown,
+	// Kueue is assumed to manage Jobs only.
+	Kinds       []Kind
+	KindsKnown  bool
+	JobsManaged bool // whether Kueue manages Jobs
+	MaySubmit   bool // whether the console can submit a task: Kinds has Job, and the console writes
 }
+
+// MaySubmitElastic reports whether the console can submit an elastic task.
+func (t Team) MaySubmitElastic() bool { return t.MaySubmit && slices.Contains(t.Kinds, ElasticJob) }
 
 // Class is a priority class, by the object that tasks name.
 type PriorityClass = explain.PriorityClass
@@ -78,8 +82,11 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 	if err != nil {
 		return Team{}, err
 	}
-	t.Kinds, t.KindsKnown = kindsOf(policy)
-	t.MissingKinds = missingKinds(t.Kinds, s.Cluster.RESTMapping)
+	managed, known := kindsOf(policy)
+	t.KindsKnown, t.JobsManaged = known, slices.Contains(managed, Job)
+	if t.Kinds, err = s.allowed(ctx, user, managed, t.Namespace); err != nil {
+		return Team{}, err
+	}
 	if t.Classes, err = queries.AllowedPriorityClasses(ctx, reader, policy); err != nil {
 		return Team{}, err
 	}
@@ -87,9 +94,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 	if t.Pools, err = s.pools(ctx, reader, &a); err != nil {
 		return Team{}, err
 	}
-	if s.Cluster.ReadOnlyReason() == "" && slices.Contains(t.Kinds, Job) {
-		t.MaySubmit, err = s.Access.MaySubmit(ctx, user, t.Namespace)
-	}
+	t.MaySubmit = s.Cluster.ReadOnlyReason() == "" && slices.Contains(t.Kinds, Job)
 	return t, err
 }
 

@@ -34,8 +34,12 @@ func (d *SubmitBackend) Team(context.Context, governance.User, string) (submit.T
 		return submit.Team{}, d.Failure
 	}
 	instance, _ := catalog.Known("ml.p5.48xlarge")
+	kinds := []submit.Kind{submit.Job, submit.RayJob, submit.ElasticJob}
+	if d.Reader {
+		kinds = nil
+	}
 	return submit.Team{
-		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Kinds: []submit.Kind{submit.Job, submit.RayJob}, KindsKnown: true, MaySubmit: !d.Reader, MissingKinds: map[submit.Kind]bool{submit.RayJob: true},
+		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Kinds: kinds, KindsKnown: true, JobsManaged: true, MaySubmit: !d.Reader,
 		Classes: []submit.PriorityClass{{Name: "inference-priority", Priority: 90, DefaultTimeLimit: 3600, MaximumTimeLimit: 7200}, {Name: "training-priority", Priority: 60}},
 		Pools: []submit.QueuePool{{
 			Pool:         catalog.Pool{Name: "ml.p5.48xlarge", Instance: instance, Types: []string{"ml.p5.48xlarge"}},

@@ -35,11 +35,11 @@ func (h *Pages) manifest(s *web.Server) func(echo.Context) error {
 	}
 }
 
-// submitTo returns the team of the address, to which the user can submit tasks.
+// submitTo returns the team of the address, to which the user can submit elastic tasks.
 func (h *Pages) submitTo(c echo.Context) (submit.Team, error) {
 	t, err := h.Submit.Team(c.Request().Context(), console.UserOf(c), c.Param("team"))
-	if err == nil && !t.MaySubmit {
-		err = &governance.Error{Kind: governance.Forbidden, Op: "submit task", Message: "You cannot submit tasks to this team. Ask a cluster admin to add you as a member."}
+	if err == nil && !t.MaySubmitElastic() {
+		err = &governance.Error{Kind: governance.Forbidden, Op: "submit task", Message: "You cannot submit elastic tasks to this team. Ask a cluster admin to add you as a member."}
 	}
 	return t, err
 }

@@ -52,6 +52,7 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 			}
 		}
 	}
+	view.CanElastic = !known || t.MaySubmitElastic()
 	errs := map[string]string{}
 	for _, w := range wrong {
 		input := submitInputs[w.Path]
@@ -240,15 +241,14 @@ func manifestsOf(p submit.Plan) (views.SubmitManifests, error) {
 	}
 	for _, one := range all {
 		m.Sources = append(m.Sources, views.SubmitSource{ID: "manifest-" + strings.ToLower(string(one.Kind)), Title: string(one.Kind), Text: one.Text})
-		if p.Team.MissingKinds[one.Kind] {
-			m.Sources[len(m.Sources)-1].Note = fmt.Sprintf("Kueue would manage a %[1]s here, and the cluster does not have the kind: its operator is not installed.", one.Kind)
-		} else if one.Kind == submit.RayJob {
+		if one.Kind == submit.RayJob {
 			m.Sources[len(m.Sources)-1].Note = "Of a RayJob, Kueue also counts the small pod that submits to it, 0.5 vCPU and 0.2 GiB, wherever the queue has room for it."
 		}
 	}
-	if len(all) > 0 {
-		m.Sources = append(m.Sources, views.SubmitSource{ID: "manifest-kubectl", Title: "kubectl, as one command", Text: fmt.Sprintf(submit.KubectlApply, all[0].Text)})
+	if len(all) == 0 {
+		return views.SubmitManifests{Lead: "You cannot create tasks of any kind here, so there are no manifests."}, nil
 	}
+	m.Sources = append(m.Sources, views.SubmitSource{ID: "manifest-kubectl", Title: "kubectl, as one command", Text: fmt.Sprintf(submit.KubectlApply, all[0].Text)})
 	if line, why := p.HyperPodCommand(); line != "" || why != "" {
 		source := views.SubmitSource{ID: "manifest-hyp", Title: "HyperPod CLI", Text: line, Note: why}
 		if line != "" {

@@ -118,7 +118,10 @@ func (h *Pages) renderTeam(c echo.Context, status int, t submit.Team, form submi
 	case web.WantsFragment(c):
 		return web.Render(c, status, views.SubmitFormBody(view))
 	case t.MaySubmit:
-		page.Form, page.ManifestURL = &view, urls.TeamManifest(t.Name)
+		page.Form = &view
+		if view.CanElastic {
+			page.ManifestURL = urls.TeamManifest(t.Name)
+		}
 	default:
 		page.Manifests, page.NoForm = view.Manifests, h.noForm(t)
 	}
@@ -139,12 +142,11 @@ func (h *Pages) renderTeam(c echo.Context, status int, t submit.Team, form submi
 
 // noForm returns why the user cannot submit tasks here.
 func (h *Pages) noForm(t submit.Team) string {
-	for _, kind := range t.Kinds {
-		if why := h.ReadOnlyReason(); kind == submit.Job && why != "" {
-			return why
-		} else if kind == submit.Job {
-			return "Only members can submit tasks to this team. An admin adds members in the team's allocation."
-		}
+	switch why := h.ReadOnlyReason(); {
+	case t.JobsManaged && why != "":
+		return why
+	case t.JobsManaged:
+		return "Only users who may create Jobs in the team's namespace can submit tasks here. An admin adds members in the team's allocation."
 	}
 	return "Kueue does not manage Jobs in this cluster: its integration batch/job is off. A cluster admin can enable it in Kueue's configuration."
 }
