@@ -30,7 +30,7 @@ var kinds = []kind{
 	replicas("paddlejobs", "kubeflow.org/paddlejob", "PaddleJob", "paddleReplicaSpecs"),
 	replicas("jaxjobs", "kubeflow.org/jaxjob", "JAXJob", "jaxReplicaSpecs"),
 	{name: "trainjobs", framework: "trainer.kubeflow.org/trainjob", group: "trainer.kubeflow.org", versions: []string{"*"}, resource: "trainjobs", kind: "TrainJob"},
-	ray("rayjobs", "ray.io/rayjob", "RayJob", "rayClusterSpec"),
+	rayJobs(),
 	ray("rayclusters", "ray.io/raycluster", "RayCluster", ""),
 	ray("rayservices", "ray.io/rayservice", "RayService", "rayClusterConfig"),
 	{name: "appwrappers", framework: "workload.codeflare.dev/appwrapper", group: "workload.codeflare.dev", versions: []string{"*"}, resource: "appwrappers", kind: "AppWrapper"},
@@ -99,4 +99,12 @@ func ray(resource, framework, name, field string) kind {
 		name: resource, framework: framework, group: "ray.io", versions: []string{"*"}, resource: resource, kind: name,
 		templates: has + " ? [" + at + ".headGroupSpec.template] + " + at + ".?workerGroupSpecs.orValue([]).map(g, g.template) : []",
 	}
+}
+
+// rayJobs returns the kind RayJob, which also has the pod that submits to its cluster.
+func rayJobs() kind {
+	k := ray("rayjobs", "ray.io/rayjob", "RayJob", "rayClusterSpec")
+	const submitter = "%[1]s.spec.submitterPodTemplate"
+	k.templates = "(" + k.templates + ") + (has(" + submitter + ") ? [" + submitter + "] : [])"
+	return k
 }
