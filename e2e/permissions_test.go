@@ -188,6 +188,7 @@ var ruleChecks = map[string]ruleCheck{
 	"kuota-console sparkapplications.sparkoperator.k8s.io list":                  listsKind,
 	"kuota-console rolebindings.rbac.authorization.k8s.io get":                   ready,
 	"kuota-console clusterroles.rbac.authorization.k8s.io bind":                  {function: "members are bound", remove: bindingOf, run: exists(bindingOf...)},
+	"kuota-console clusterroles.rbac.authorization.k8s.io get":                   {function: "the settings show which kinds members may create", run: shows("admin", "/settings", "; members may create it")},
 	"kuota-console customresourcedefinitions.apiextensions.k8s.io get":           {function: "a deleted allocation is finalized", prepare: "{apiVersion: kuota.dev/v1alpha1, kind: ComputeAllocation, metadata: {name: rules-leaves}, spec: {quota: [{instanceType: ml.g5.2xlarge, accelerators: 1}]}}", run: (*ruleTest).finalizes},
 	"kuota-console validatingadmissionpolicies.admissionregistration.k8s.io get": {function: "enforcement is checked", forget: true, run: conditionIs("Enforcement")},
 	"kuota-console mutatingadmissionpolicies.admissionregistration.k8s.io get":   {function: "the settings show who records authors", run: shows("admin", "/settings", "recorded by the API server")},

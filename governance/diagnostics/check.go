@@ -65,7 +65,7 @@ const podIntegration = "pod"
 // Check returns all findings, causes before their consequences.
 func Check(s Observation) []Finding {
 	var findings []Finding
-	for _, check := range []func(Observation) []Finding{checkReadOnly, checkKubernetes, checkCRDs, checkInstallation, checkConfiguration, checkVisibility, checkPolicy, checkOthers, checkPermission, checkAdmissionPolicies} {
+	for _, check := range []func(Observation) []Finding{checkReadOnly, checkKubernetes, checkCRDs, checkInstallation, checkConfiguration, checkVisibility, checkPolicy, checkOthers, checkPermission, checkAdmissionPolicies, checkKinds} {
 		findings = append(findings, check(s)...)
 	}
 	return findings

@@ -38,6 +38,7 @@ type Observation struct {
 	Probe                enforcement.ProbeResult
 	ChangedBy            PolicyState
 	TimeLimits           PolicyState // of the policies that set default time limits
+	Kinds                []KindState // that members can be allowed to create
 	Covered              []string    // resources that ClusterQueues cover
 	Uncovered            []UncoveredResource
 	CoverageRead         bool // whether Covered and Uncovered are known

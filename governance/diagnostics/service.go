@@ -3,6 +3,7 @@ package diagnostics
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
@@ -81,7 +82,7 @@ func (s *Service) Collect(ctx context.Context) Report {
 	state := Report{Observation: Observation{Missing: s.Cluster.MissingKinds(), ReadOnly: s.Cluster.ReadOnlyReason(), Install: s.Install, Namespace: s.namespace(), HelmRelease: s.HelmRelease, SignIn: s.SignIn}}
 	collect := collector{s, ctx, &state}
 	var group errgroup.Group
-	for _, part := range []func(){collect.server, collect.kueue, collect.visibility, collect.permission, collect.impersonation, collect.admission, collect.cache} {
+	for _, part := range []func(){collect.server, collect.kueue, collect.visibility, collect.permission, collect.impersonation, collect.admission, collect.kinds, collect.cache} {
 		group.Go(func() error {
 			part()
 			return nil
@@ -91,6 +92,7 @@ func (s *Service) Collect(ctx context.Context) Report {
 	if state.KueueRead == ReadSucceeded {
 		state.Version, _ = kueueconfig.Version(state.Kueue.Image, oldestMinor)
 		state.Integrations = kueueconfig.Integrations(state.Kueue.Text)
+		integrate(state.Kinds, state.Integrations)
 		state.Gates, _ = kueueconfig.Gates(state.Kueue.Current) // an error is a finding
 	}
 	state.Findings = Check(state.Observation)
@@ -159,6 +161,9 @@ func (r Report) Unchecked() (parts []string) {
 	}
 	if !r.PoliciesKnown || r.ChangedBy == PolicyUnknown || r.TimeLimits == PolicyUnknown {
 		parts = append(parts, "Kuota's admission policies")
+	}
+	if slices.ContainsFunc(r.Kinds, func(k KindState) bool { return k.Allowed == Unknown }) {
+		parts = append(parts, "the kinds of jobs that members may create")
 	}
 	return parts
 }

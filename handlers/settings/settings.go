@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/diagnostics"
 	"kuota.dev/kuota/governance/kueueconfig"
 	"kuota.dev/kuota/handlers/console"
@@ -41,7 +42,7 @@ func (h *Pages) settings(c echo.Context) error {
 		page.Problems = append(page.Problems, views.SettingsProblem{ID: gap.ID, Status: gapStatus(gap), Consequence: gap.Impact, Patch: gap.Fix})
 	}
 	page.Replays = h.replayLinks()
-	page.Cards = []views.SettingsCard{h.clusterCard(state), kueueCard(state), h.consoleCard(state), h.signInCard()}
+	page.Cards = []views.SettingsCard{h.clusterCard(state), kueueCard(state), h.consoleCard(state), h.signInCard(), kindsCard(state)}
 	return web.Render(c, http.StatusOK, views.Settings(page))
 }
 
@@ -98,6 +99,32 @@ func kueueCard(state diagnostics.Report) views.SettingsCard {
 		}
 	}
 	return card
+}
+
+// kindsCard has the kinds of jobs that are used in some way, and what they lack.
+func kindsCard(state diagnostics.Report) views.SettingsCard {
+	card := views.SettingsCard{ID: "settings-kinds", Title: "Kinds of jobs"}
+	for _, k := range state.Kinds {
+		builtIn := k.Group == "batch" || k.Group == "apps" || k.Group == v1alpha1.GroupVersion.Group
+		if k.Installed == diagnostics.Yes && !builtIn || k.Integrated == diagnostics.Yes || k.Allowed == diagnostics.Yes {
+			card.Lines = append(card.Lines, views.ValueLine{Name: k.Kind, Value: kindWords(k)})
+		}
+	}
+	return card
+}
+
+func kindWords(k diagnostics.KindState) string {
+	if k.Usable() {
+		return "installed, managed by Kueue; members may create it"
+	}
+	words := func(answer diagnostics.Answer, yes, no, unknown string) string {
+		return map[diagnostics.Answer]string{diagnostics.Yes: yes, diagnostics.No: no, diagnostics.Unknown: unknown}[answer]
+	}
+	return strings.Join([]string{
+		words(k.Installed, "installed", "not installed: its operator is missing", "not known whether installed"),
+		words(k.Integrated, "managed by Kueue", "not managed by Kueue: add "+k.Framework+" to integrations.frameworks", "not known whether Kueue manages it"),
+		words(k.Allowed, "members may create it", "members may not create it", "not known whether members may create it"),
+	}, "; ")
 }
 
 func answers(yes bool) string {

@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/diagnostics"
+	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/kueueconfig"
 	"kuota.dev/kuota/governance/reconcile"
 	"kuota.dev/kuota/governance/simulate/live"
@@ -17,11 +18,20 @@ import (
 	"kuota.dev/kuota/views/htmlcheck"
 )
 
+func kind(name string, installed, integrated, allowed diagnostics.Answer) diagnostics.KindState {
+	k, _ := enforcement.TaskKind(name)
+	return diagnostics.KindState{JobKind: k, Installed: installed, Integrated: integrated, Allowed: allowed}
+}
+
 func TestSettings(t *testing.T) {
 	d := &handlerstest.Backend{Setup: handlers.Setup{Version: "v0.3.0", Revision: "0123456"}}
 	d.SettingsBackend.Result = diagnostics.Report{
 		Observation: diagnostics.Observation{
 			Server: "v1.36.3", Missing: cluster.MissingKinds{Discovered: true}, Install: reconcile.DefaultKueueInstall, CanWrite: diagnostics.Yes,
+			Kinds: []diagnostics.KindState{
+				kind("Job", diagnostics.Yes, diagnostics.Yes, diagnostics.Yes), kind("JobSet", diagnostics.Yes, diagnostics.No, diagnostics.No),
+				kind("RayJob", diagnostics.No, diagnostics.No, diagnostics.No), kind("PyTorchJob", diagnostics.No, diagnostics.Yes, diagnostics.Unknown),
+			},
 			Kueue: reconcile.KueueState{Current: kueueconfig.Current{Text: "kind: Configuration # <b>", Args: []string{"--config=/x"}}, Account: "system:serviceaccount:kueue-system:kueue"},
 		},
 		Findings: []diagnostics.Finding{{ID: "pods", Title: "Kueue's pod integration is off", Impact: "Pods run No quota limits single pods.", Fix: "+  - pod\n", Severity: diagnostics.SeverityWarning}, {ID: "x", Title: "Y", Severity: diagnostics.SeverityInfo}},
@@ -39,6 +49,8 @@ func TestSettings(t *testing.T) {
 		"#gap-x .tag": "Note", "#settings-gaps .note": "2 problems", "#settings-cluster": "1,200", "#settings-kueue": "v0.19.2",
 		"details #settings-config": "kind: Configuration # <b>", "details #settings-args": "--config=/x", "#settings-console": "managed by the cluster policy",
 		"#settings-signin": "none: everyone who can reach", "nav [aria-current]": "Settings",
+		"#settings-kinds div:nth-child(1)": "Jobinstalled, managed by Kueue; members may create it", "#settings-kinds div:nth-child(2)": "JobSetinstalled; not managed by Kueue: add jobset.x-k8s.io/jobset to integrations.frameworks; members may not create it",
+		"#settings-kinds div:nth-child(3):last-child": "PyTorchJobnot installed: its operator is missing; managed by Kueue; not known whether members may create it",
 	} {
 		if text := page.Find(selector).Text(); !strings.Contains(text, want) {
 			t.Errorf("%s shows %q, want %q", selector, text, want)

@@ -1,0 +1,68 @@
+package diagnostics
+
+import (
+	"testing"
+
+	"kuota.dev/kuota/governance/enforcement"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+)
+
+// Findings name the kinds that members may create in vain, or could be allowed to create,
+// and the command that changes it with and without Helm.
+func TestCheckKinds(t *testing.T) {
+	kind := func(name string, installed, integrated, allowed Answer) KindState {
+		k, _ := enforcement.TaskKind(name)
+		return KindState{JobKind: k, Installed: installed, Integrated: integrated, Allowed: allowed}
+	}
+	for name, tc := range map[string]struct {
+		kinds   []KindState
+		release string
+		want    map[string]string // fixes by title
+	}{
+		"nothing": {kinds: []KindState{kind("Job", Yes, Yes, Yes), kind("RayJob", No, No, No), kind("JobSet", Unknown, Yes, Yes), kind("TFJob", Yes, Yes, Unknown)}, want: map[string]string{}},
+		"without Helm": {
+			kinds: []KindState{kind("Job", Yes, Yes, Yes), kind("JobSet", Yes, Yes, No), kind("RayJob", No, Yes, Yes), kind("TFJob", Yes, No, Yes)},
+			want: map[string]string{
+				"Members may create kinds that do not run here: RayJob, TFJob": "kubectl label clusterrole kuota-team-member-rayjobs kuota.dev/aggregate-to-team-member-\nkubectl label clusterrole kuota-team-member-tfjobs kuota.dev/aggregate-to-team-member-\n",
+				"Members may not create JobSet":                                "kubectl label clusterrole kuota-team-member-jobsets kuota.dev/aggregate-to-team-member=true\n",
+			},
+		},
+		"with Helm": {
+			kinds: []KindState{kind("Job", Yes, Yes, Yes), kind("ElasticJob", Yes, Yes, Yes), kind("JobSet", Yes, Yes, No)}, release: "gpu",
+			want: map[string]string{"Members may not create JobSet": "# With the chart of the running version, and the values of the release:\nhelm upgrade gpu deploy/chart --namespace kuota-system --reset-then-reuse-values --set 'memberKinds={Job,ElasticJob,JobSet}'\n"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := whole()
+			s.Kinds, s.HelmRelease = tc.kinds, tc.release
+			got := map[string]string{}
+			for _, f := range Check(s) {
+				got[f.Title] = f.Fix
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("fixes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A rule counts if it allows to create any object of the kind.
+func TestAllowsCreation(t *testing.T) {
+	job, _ := enforcement.TaskKind("Job")
+	for name, tc := range map[string]struct {
+		rule rbacv1.PolicyRule
+		want bool
+	}{
+		"the kind":        {rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"get", "create"}}, true},
+		"everything":      {rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"*"}}, true},
+		"reading":         {rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"get"}}, false},
+		"another group":   {rbacv1.PolicyRule{APIGroups: []string{"apps"}, Resources: []string{"jobs"}, Verbs: []string{"create"}}, false},
+		"a single object": {rbacv1.PolicyRule{APIGroups: []string{"batch"}, Resources: []string{"jobs"}, Verbs: []string{"create"}, ResourceNames: []string{"one"}}, false},
+	} {
+		if got := job.AllowsCreation([]rbacv1.PolicyRule{tc.rule}); got != tc.want {
+			t.Errorf("%s: got %t, want %t", name, got, tc.want)
+		}
+	}
+}
