@@ -85,7 +85,7 @@ spec:
 
 	admin := visit(t, playwright.BrowserNewContextOptions{})
 	open(t, admin, "/teams/"+team) // an admin may read the page but not create jobs
-	must(t, expect.Locator(admin.Locator("#manifest-job")).ToContainText("hyperpod-ns-"+team+"-localqueue"))
+	must(t, expect.Locator(admin.Locator("#manifests")).ToContainText("You cannot create tasks of any kind here"))
 	must(t, expect.Locator(admin.Locator("#submit-form")).ToHaveCount(0))
 	accessible(t, admin, "team")
 }
