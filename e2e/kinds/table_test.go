@@ -3,6 +3,7 @@ package kinds_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -248,5 +249,30 @@ func TestManifestsAreAccepted(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// The pod that submits a RayJob is checked as the pods of its cluster are.
+func TestSubmitterOfRayJob(t *testing.T) {
+	if !slices.ContainsFunc(kinds, func(k kind) bool { return k.operator == "ray" }) {
+		t.Skip("KubeRay does not run")
+	}
+	of := newTeam(t)
+	rayJob := func(submitter, spec string) string {
+		o := object{name: "submits", metadata: of.labels("dev")}
+		pod := object{podMetadata: submitter, spec: spec}
+		return fmt.Sprintf("{%s, spec: {entrypoint: none, shutdownAfterJobFinishes: true, submitterPodTemplate: %s, rayClusterSpec: {rayVersion: 2.46.0, headGroupSpec: {rayStartParams: {}, template: %s}}}}", o.head("ray.io/v1", "RayJob"), pod.template("ray-job-submitter"), o.template("ray"))
+	}
+	for name, tc := range map[string]struct{ manifest, want string }{
+		"a priority":    {rayJob("", "priorityClassName: system-node-critical,"), "priorityClassName"},
+		"a podset":      {rayJob("labels: {kueue.x-k8s.io/podset: main},", ""), "reserved for Kueue"},
+		"a pool's type": {rayJob("", "nodeSelector: {node.kubernetes.io/instance-type: ml.g6.12xlarge},"), "are in pool small"},
+	} {
+		if err := of.create(tc.manifest); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %v, want a rejection with %q", name, err, tc.want)
+		}
+	}
+	if err := of.create(rayJob("", "")); err != nil {
+		t.Errorf("without these: %v", err)
 	}
 }

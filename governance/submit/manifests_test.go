@@ -375,3 +375,13 @@ func TestIsServed(t *testing.T) {
 		}
 	}
 }
+
+// A user who may not create ElasticJobs cannot submit an elastic task.
+func TestElasticNeedsPermission(t *testing.T) {
+	team, r := vision(), train()
+	team.Kinds = []Kind{Job}
+	r.Elastic = policy(func(p *v1alpha1.ElasticPolicy) { p.MaxReplicas = 16 })
+	if _, wrong := team.Plan(r); len(wrong) != 1 || wrong[0].Path != "elastic" || team.MaySubmitElastic() {
+		t.Errorf("got %v, submits %t, want one error at elastic", wrong, team.MaySubmitElastic())
+	}
+}
