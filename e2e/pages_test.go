@@ -56,6 +56,7 @@ spec:
 			must(t, expect.Locator(page.Locator("#task-said")).ToContainText("ExceedsMaxQuota"))
 		}},
 		{"team", "/teams/" + team, nil},
+		{"submit", "/teams/" + team + "/submit", nil},
 		{"policies", "/policies", func(t *testing.T, page playwright.Page) {
 			must(t, expect.Locator(page.Locator("tr", playwright.PageLocatorOptions{HasText: invalid})).ToContainText("Not ready"))
 		}},

@@ -570,12 +570,12 @@ func (r *ruleTest) savesPolicy(ctx context.Context) error {
 }
 
 func (r *ruleTest) submits(ctx context.Context) error {
-	return r.submit(ctx, r.ada, "/teams/"+ruleTeam, "#submit-form", map[string]string{"name": "submitted", "image": "example.com/train:1", "accelerators": "1"})
+	return r.submit(ctx, r.ada, "/teams/"+ruleTeam+"/submit", "#submit-form", map[string]string{"name": "submitted", "image": "example.com/train:1", "accelerators": "1"})
 }
 
 // submitsElastic submits a task that is never admitted, so that its Jobs do not matter.
 func (r *ruleTest) submitsElastic(ctx context.Context) error {
-	return r.submit(ctx, r.ada, "/teams/"+ruleTeam, "#submit-form", map[string]string{"name": "submitted", "image": "example.com/train:1", "accelerators": "1", "pods": "50", "elastic": "true"})
+	return r.submit(ctx, r.ada, "/teams/"+ruleTeam+"/submit", "#submit-form", map[string]string{"name": "submitted", "image": "example.com/train:1", "accelerators": "1", "pods": "50", "elastic": "true"})
 }
 
 // reconciles checks that the controllers reconcile a change of the allocation.

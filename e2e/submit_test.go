@@ -37,7 +37,7 @@ spec:
 		t.Run(name, func(t *testing.T) {
 			page := visitSignedOut(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: playwright.Bool(script)}, "status of 422")
 			must(t, page.Context().AddCookies(cookiesOf(t, scientist, console(t))))
-			open(t, page, "/teams/"+team)
+			open(t, page, "/teams/"+team+"/submit")
 			verdictIs := func(verdict string) {
 				t.Helper()
 				if !script {
@@ -76,6 +76,7 @@ spec:
 			must(t, expect.Locator(page.Locator("h1")).ToHaveText(name))
 			must(t, expect.Locator(page.Locator("#task")).ToContainText("1 GPU"))
 			must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: team}).Click())
+			must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Submit a task"}).Click())
 			must(t, expect.Locator(page.Locator("#submit-form")).ToBeVisible())
 		})
 	}
@@ -84,7 +85,7 @@ spec:
 	}
 
 	admin := visit(t, playwright.BrowserNewContextOptions{})
-	open(t, admin, "/teams/"+team) // an admin may read the page but not create jobs
+	open(t, admin, "/teams/"+team+"/submit") // an admin may read the page but not create jobs
 	must(t, expect.Locator(admin.Locator("#manifests")).ToContainText("You cannot create tasks of any kind here"))
 	must(t, expect.Locator(admin.Locator("#submit-form")).ToHaveCount(0))
 	accessible(t, admin, "team")
@@ -113,7 +114,7 @@ spec:
 		t.Run(name, func(t *testing.T) {
 			page := visitSignedOut(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: playwright.Bool(script)}, "status of 422")
 			must(t, page.Context().AddCookies(cookiesOf(t, scientist, console(t))))
-			open(t, page, "/teams/"+team)
+			open(t, page, "/teams/"+team+"/submit")
 			fill := func(field, value string) {
 				t.Helper()
 				must(t, page.Locator("#"+field).Fill(value))
@@ -192,7 +193,7 @@ spec:
 		t.Run(name, func(t *testing.T) {
 			page := visitSignedOut(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: playwright.Bool(script)}, "status of 422")
 			must(t, page.Context().AddCookies(cookiesOf(t, scientist, console(t))))
-			open(t, page, "/teams/"+team)
+			open(t, page, "/teams/"+team+"/submit")
 			must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Submit from a manifest"}).Click())
 			read := func(text string) {
 				t.Helper()
@@ -231,7 +232,7 @@ spec:
 func waitForSubmitForm(t *testing.T, member *http.Client, team, pool string) {
 	t.Helper()
 	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
-		status, body := fetch(t, member, console(t)+"/teams/"+team)
+		status, body := fetch(t, member, console(t)+"/teams/"+team+"/submit")
 		if status != http.StatusOK || !strings.Contains(body, `id="submit-form"`) || !strings.Contains(body, pool) {
 			return fmt.Errorf("page of the team: got status %d, want 200 with the form", status)
 		}

@@ -98,7 +98,7 @@ func TestWatchTask(t *testing.T) {
 	markLoaded(t, list)
 
 	task := visitAsAda(t, playwright.BrowserNewContextOptions{})
-	open(t, task, "/teams/"+own)
+	open(t, task, "/teams/"+own+"/submit")
 	must(t, task.Locator("#name").Fill("mine"))
 	must(t, task.Locator("#accelerators").Fill("10"))
 	must(t, task.Locator("#image").Fill("example.com/train:1"))

@@ -5,7 +5,7 @@
 //	hardware       /hardware.csv        utilization of accelerators, shown on the dashboard
 //	classstats     /classes.csv         averages by priority class, shown on three pages
 //	instances      /instances           pools and nodes
-//	teams          /teams, /teams/x     list of teams, usage and past of one, submit form
+//	teams          /teams, /teams/x     list of teams, usage and past of one, submitting
 //	tasks          /tasks               lists, one task, actions, history
 //	allocations    /policies            list, form, review and deletion of allocations
 //	policy         /policies/cluster    form and review of the cluster policy

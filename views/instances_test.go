@@ -53,7 +53,6 @@ func sampleTeamUse() TeamPage {
 			Charts: []Chart{{ID: "chart-gpu", Title: "GPUs", Times: []int64{1}, Series: []ChartSeries{{Label: "Own", Values: []ChartValue{{1, true, "1"}}}}, Stacked: true}, {ID: "chart-cpu", Title: "vCPU", Empty: "Nothing is recorded."}},
 			CSVURL: "/teams/vision/usage.csv", Tasks: samplePast(), Pager: Pager{Text: "1–20", NextURL: "/teams/vision?page=2"}, AllURL: "/tasks/past?team=vision",
 		},
-		Manifests: SubmitManifests{Lead: "They stand here."},
 	}
 }
 

@@ -13,7 +13,7 @@ func sampleSubmit() SubmitForm {
 	bad := TextField{Value: "x!", Error: "This is wrong."}
 	choice := SelectField{Options: []Option{{Label: "No priority class"}, {Value: "training-priority", Label: "training, 60", Selected: true}}, Error: "This is wrong."}
 	return SubmitForm{
-		Action: "/teams/vision", RequestID: "request-1", User: "ada", Submitted: true, Resumed: true, Failure: "The cluster does not answer.",
+		Action: "/teams/vision/submit", RequestID: "request-1", User: "ada", Submitted: true, Resumed: true, Failure: "The cluster does not answer.",
 		Errors: []Message{{Field: "name", Label: "Name", Text: "This is wrong."}, {Text: "This belongs to no field."}},
 		Name:   bad, Class: choice, Pool: choice, Pods: bad, Accelerators: AmountField{bad, "1"}, Unit: "GPUs", VCPU: AmountField{bad, "24"}, Memory: AmountField{bad, "256"},
 		Partitions: []string{"mig-1g.10gb"}, Profile: TextField{Value: "mig-1g.10gb", Error: "This is wrong."}, Count: bad, Image: bad, Command: bad, Least: bad, Limit: AmountField{bad, "1h"}, LongestLimit: "2h", Elastic: true, CanElastic: true, Max: AmountField{bad, "8"}, Step: AmountField{bad, "4"}, Sizes: bad, Graceful: AmountField{bad, "30"}, Scaling: AmountField{TextField{}, "60"}, NodeCapacity: "The largest node has 8 GPUs.",
@@ -31,26 +31,33 @@ func sampleManifests() SubmitManifests {
 }
 
 func sampleTeam() TeamPage {
-	form := sampleSubmit()
 	return TeamPage{
-		Chrome: sampleChrome("vision", "tasks"), DisplayName: "Vision", TasksURL: "/tasks?team=vision", AllocationURL: "/policies/allocations/vision",
-		Facts: []ValueLine{{Name: "Namespace", Value: "hyperpod-ns-vision"}}, Notice: TaskLink{"train", "/tasks/hyperpod-ns-vision/job/train"}, Form: &form,
+		Chrome: sampleChrome("vision", "tasks"), DisplayName: "Vision", TasksURL: "/tasks?team=vision", AllocationURL: "/policies/allocations/vision", SubmitURL: "/teams/vision/submit", MaySubmit: true,
+		Facts: []ValueLine{{Name: "Namespace", Value: "hyperpod-ns-vision"}}, Notice: TaskLink{"train", "/tasks/hyperpod-ns-vision/job/train"},
 	}
 }
 
+func sampleSubmitPage() SubmitPage {
+	form := sampleSubmit()
+	return SubmitPage{Chrome: sampleChrome("Submit a task", "teams"), Team: "vision", TeamURL: "/teams/vision", ManifestURL: "/teams/vision/manifest", Form: &form}
+}
+
 func TestTeamPages(t *testing.T) {
-	reader, untouched := sampleTeam(), sampleTeam()
+	reader, untouched := sampleSubmitPage(), sampleSubmitPage()
 	reader.Form, reader.NoForm, reader.Manifests = nil, "You may not submit here.", sampleManifests()
-	untouched.Form = &SubmitForm{Action: "/teams/vision", Unit: "Accelerators"}
-	hostileTeam := sampleTeam()
-	f := hostileTeam.Form
+	untouched.Form = &SubmitForm{Action: "/teams/vision/submit", Unit: "Accelerators"}
+	hostileTeam, hostileSubmit := sampleTeam(), sampleSubmitPage()
+	f := hostileSubmit.Form
 	for _, s := range []*string{
-		&hostileTeam.DisplayName, &hostileTeam.Facts[0].Value, &hostileTeam.Notice.Name, &f.RequestID, &f.Failure, &f.Errors[0].Text, &f.Name.Value, &f.Name.Error, &f.Class.Options[1].Label,
+		&hostileTeam.DisplayName, &hostileTeam.Facts[0].Value, &hostileTeam.Notice.Name, &hostileSubmit.Team, &f.RequestID, &f.Failure, &f.Errors[0].Text, &f.Name.Value, &f.Name.Error, &f.Class.Options[1].Label,
 		&f.Pool.Options[1].Value, &f.Unit, &f.NodeCapacity, &f.Partitions[0], &f.Command.Value, &f.Verdict.Headline, &f.Verdict.Growth, &f.Sizes.Value, &f.Max.Error, &f.Verdict.Tone, &f.Verdict.Notes[0], &f.Verdict.Steps[0].Text, &f.Manifests.Sources[0].Text, &f.Manifests.Lead,
 	} {
 		*s = hostile
 	}
-	for name, page := range map[string]templ.Component{"everything wrong": Team(sampleTeam()), "as a reader": Team(reader), "untouched": Team(untouched), "hostile": Team(hostileTeam)} {
+	for name, page := range map[string]templ.Component{
+		"team": Team(sampleTeam()), "hostile team": Team(hostileTeam),
+		"everything wrong": Submit(sampleSubmitPage()), "as a reader": Submit(reader), "untouched": Submit(untouched), "hostile": Submit(hostileSubmit),
+	} {
 		t.Run(name, func(t *testing.T) {
 			doc := htmlcheck.Render(t, page)
 			htmlcheck.Page(t, doc)

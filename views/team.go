@@ -1,7 +1,6 @@
 package views
 
-// TeamPage is the page of a team: quota, usage, queue, and the form that submits a
-// task.
+// TeamPage is the page of a team: quota, usage, queue and past tasks.
 type TeamPage struct {
 	Chrome
 	Facts         []ValueLine // namespace, queue, pools
@@ -10,11 +9,19 @@ type TeamPage struct {
 	DisplayName   string    // empty for none
 	TasksURL      string
 	AllocationURL string
-	Notice        TaskLink    // a submitted task that is not listed yet; no name: none
+	Notice        TaskLink // a submitted task that is not listed yet; no name: none
+	SubmitURL     string   // the page that submits a task
+	MaySubmit     bool     // otherwise that page has manifests only
+}
+
+// SubmitPage submits a task to a team.
+type SubmitPage struct {
+	Chrome
+	Team, TeamURL string
 	NoForm        string      // why there is no form; empty if there is one
 	Form          *SubmitForm // nil without permission
 	Manifests     SubmitManifests
-	ManifestURL   string // the page that submits a task from a manifest
+	ManifestURL   string // the page that submits an elastic task from a manifest
 }
 
 // ManifestPage submits an elastic task from a manifest.

@@ -92,9 +92,9 @@ func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) 
 		page.ClearURL = q.With("team", "", "class", "", "status", "", "kind", "", "pool", "", "q", "", "page", "")
 	}
 	if teams := q.teams; len(teams) == 1 && slices.Contains(list.Teams, teams[0]) {
-		page.SubmitURL = urls.Team(teams[0])
+		page.SubmitURL = urls.TeamSubmit(teams[0])
 	} else if len(list.Teams) == 1 {
-		page.SubmitURL = urls.Team(list.Teams[0])
+		page.SubmitURL = urls.TeamSubmit(list.Teams[0])
 	}
 	if classes := h.Classes.Table(ctx, scope, list, q.teams, q.classRange); len(classes.Rows) > 0 {
 		page.Classes, page.ClassNote, page.ClassLeft, page.Ranges = classes.Rows, classes.Note, classes.Left, q.ranges(h.History != nil)

@@ -43,7 +43,7 @@ func post(t *testing.T, address string, values url.Values) (*http.Response, *goq
 func TestSubmitManifest(t *testing.T) {
 	d := &handlerstest.Backend{}
 	address := handlerstest.Serve(t, d)
-	_, page := handlerstest.Get(t, address+"/teams/vision")
+	_, page := handlerstest.Get(t, address+"/teams/vision/submit")
 	to := page.Find("a:contains('Submit from a manifest')").AttrOr("href", "")
 	_, page = handlerstest.Get(t, address+to)
 	htmlcheck.Page(t, page)

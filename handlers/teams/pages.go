@@ -9,8 +9,8 @@ import (
 	"kuota.dev/kuota/web"
 )
 
-// Pages answers the routes of teams: their list, and the page of one, where members
-// submit tasks.
+// Pages answers the routes of teams: their list, the page of one, and the pages where its
+// members submit tasks.
 type Pages struct {
 	*console.Console
 	Submit  Submit
@@ -27,5 +27,6 @@ func (h *Pages) Register(s *web.Server) {
 	s.Events(urls.TeamPrefix+":team/events", h.Handler(h.teamEvents(s)))
 	s.Page(urls.TeamPrefix+":team/usage.csv", h.Handler(h.teamUsageCSV))
 	s.Form(urls.TeamPrefix+":team/manifest", h.Handler(h.Writing(h.manifest(s))), h.Handler(h.Writing(h.submitManifest)))
-	s.Form(urls.TeamPrefix+":team", h.Handler(h.team(s)), h.Handler(h.Writing(h.submitTask)))
+	s.Form(urls.TeamPrefix+":team/submit", h.Handler(h.submitPage(s)), h.Handler(h.Writing(h.submitTask)))
+	s.Page(urls.TeamPrefix+":team", h.Handler(h.team))
 }

@@ -23,7 +23,7 @@ import (
 // submitView renders the form with the typed values, defaults, the verdict on the
 // task, and its manifests. refused is the reason why it was not submitted.
 func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused *governance.Error) (views.SubmitForm, error) {
-	view := views.SubmitForm{Action: urls.Team(t.Name), RequestID: f.id, User: console.UserOf(c).Name, Submitted: f.submitted, Resumed: f.resumed}
+	view := views.SubmitForm{Action: urls.TeamSubmit(t.Name), RequestID: f.id, User: console.UserOf(c).Name, Submitted: f.submitted, Resumed: f.resumed}
 	request, wrong := f.request(t)
 	plan, more := t.Plan(request)
 	fits, known := len(wrong) == 0 && len(more) == 0, t.Namespace != ""

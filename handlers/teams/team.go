@@ -1,13 +1,10 @@
 package teams
 
 import (
-	"context"
 	"net/http"
 	"net/url"
 	"strings"
 
-	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
@@ -18,137 +15,39 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// Submit plans, checks and submits tasks.
-type Submit interface {
-	Team(ctx context.Context, user governance.User, name string) (submit.Team, error)
-	Check(ctx context.Context, user governance.User, p submit.Plan) (submit.Verdict, error)
-	Verify(ctx context.Context, user governance.User, p submit.Plan) (submit.Verdict, error)
-	Submit(ctx context.Context, user governance.User, t submit.Team, r submit.Request, form string) (submit.Submitted, error)
-	// SubmitElasticJob is Submit for a job that was read from a manifest.
-	SubmitElasticJob(ctx context.Context, user governance.User, t submit.Team, e *v1alpha1.ElasticJob, form string) (submit.Submitted, error)
-	// Taken reports whether a task of that kind has that name already.
-	Taken(t submit.Team, kind submit.Kind, name string) bool
-}
-
-// team answers GET /teams/{team}: quota, usage and queue of a team, and the form
-// that submits a task. The address may contain values of the form; range=, from= and
-// to= select the range of the figures, and page= the page of past tasks.
-func (h *Pages) team(s *web.Server) func(echo.Context) error {
-	return func(c echo.Context) error {
-		t, err := h.Submit.Team(c.Request().Context(), console.UserOf(c), c.Param("team"))
-		if err != nil {
-			return err
-		}
-		form := emptySubmitForm(t)
-		if query := c.QueryParams(); len(query) > 0 {
-			form.read(query)
-		}
-		if typed := s.Draft(c); typed != nil {
-			form = readSubmitForm(typed)
-			form.resumed = true
-		}
-		return h.renderTeam(c, http.StatusOK, t, form, nil)
-	}
-}
-
-// verifyAction asks for a simulation beside the instant verdict.
-const verifyAction = "verify"
-
-// submitTask answers POST /teams/{team}: it submits a task, or shows the form again
-// with the verdict.
-func (h *Pages) submitTask(c echo.Context) error {
-	values, err := web.FormValues(c)
-	if err != nil {
-		return err
-	}
-	form, action := readSubmitForm(values), values.Get("action")
-	form.do(action)
-	form.verify = action == verifyAction
+// team answers GET /teams/{team}: quota, usage, queue and history of a team. range=, from=
+// and to= select the range of the figures, and page= the page of past tasks. Values of
+// the form that submits a task lead to its page, which they were once part of.
+func (h *Pages) team(c echo.Context) error {
 	t, err := h.Submit.Team(c.Request().Context(), console.UserOf(c), c.Param("team"))
-	switch {
-	case console.Unavailable(err):
-		return h.refuseTask(c, submit.Team{Name: c.Param("team"), MaySubmit: true}, form, err)
-	case err != nil:
-		return err
-	case !t.MaySubmit:
-		return &governance.Error{Kind: governance.Forbidden, Op: "submit task", Message: "You cannot submit tasks to this team. Ask a cluster admin to add you as a member."}
-	case action != "save":
-		return h.renderTeam(c, http.StatusOK, t, form, nil)
-	}
-	request, wrong := form.request(t)
-	if len(wrong) > 0 {
-		return h.renderTeam(c, http.StatusUnprocessableEntity, t, form, nil)
-	}
-	done, err := h.Submit.Submit(c.Request().Context(), console.UserOf(c), t, request, form.id)
 	if err != nil {
-		return h.refuseTask(c, t, form, err)
-	}
-	return redirectToTask(c, t, done)
-}
-
-// redirectToTask opens the page of a submitted task, or that of the team if the task is
-// not listed yet.
-func redirectToTask(c echo.Context, t submit.Team, done submit.Submitted) error {
-	if done.Listed {
-		return c.Redirect(http.StatusSeeOther, urls.TaskOf(done.Namespace, string(done.Kind), done.Name))
-	}
-	query := url.Values{"submitted": {done.Name}}
-	if done.Kind == submit.ElasticJob {
-		query.Set("elastic", "true")
-	}
-	return c.Redirect(http.StatusSeeOther, urls.Team(t.Name)+"?"+query.Encode())
-}
-
-// refuseTask shows the form again, as typed, with the reason why the task was not
-// submitted. Internal errors have a page of their own.
-func (h *Pages) refuseTask(c echo.Context, t submit.Team, form submitForm, err error) error {
-	ours := formError(err)
-	if ours == nil {
 		return err
 	}
-	return h.renderTeam(c, console.Statuses[ours.Kind], t, form, ours)
-}
-
-func (h *Pages) renderTeam(c echo.Context, status int, t submit.Team, form submitForm, refused *governance.Error) error {
-	page := views.TeamPage{DisplayName: t.DisplayName, AllocationURL: urls.Allocation(t.Name), TasksURL: urls.Tasks + "?" + url.Values{"team": {t.Name}}.Encode()}
-	view, err := h.submitView(c, t, form, refused)
-	switch {
-	case err != nil:
-		return err
-	case web.WantsFragment(c):
-		return web.Render(c, status, views.SubmitFormBody(view))
-	case t.MaySubmit:
-		page.Form = &view
-		if view.CanElastic {
-			page.ManifestURL = urls.TeamManifest(t.Name)
+	query := c.QueryParams()
+	if !query.Has("submitted") {
+		for name := range (&submitForm{}).inputs() {
+			if query.Has(name) {
+				return c.Redirect(http.StatusSeeOther, urls.With(urls.TeamSubmit(t.Name), query))
+			}
 		}
-	default:
-		page.Manifests, page.NoForm = view.Manifests, h.noForm(t)
+	}
+	page := views.TeamPage{
+		DisplayName: t.DisplayName, AllocationURL: urls.Allocation(t.Name), TasksURL: urls.Tasks + "?" + url.Values{"team": {t.Name}}.Encode(),
+		SubmitURL: urls.TeamSubmit(t.Name), MaySubmit: t.MaySubmit,
 	}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Facts, page.Charts = t.Name, "teams", teamFacts(t), h.History != nil
 	if err := h.showUsage(c, &page, t.Name, t.Namespace); err != nil {
 		return err
 	}
-	if name := c.QueryParam("submitted"); name != "" && c.Request().Method == http.MethodGet {
+	if name := query.Get("submitted"); name != "" {
 		kind := submit.Job
-		if c.QueryParam("elastic") == "true" {
+		if query.Get("elastic") == "true" {
 			kind = submit.ElasticJob
 		}
 		page.Notice = views.TaskLink{Name: name, URL: urls.TaskOf(t.Namespace, string(kind), name)}
 	}
-	return web.Render(c, status, views.Team(page))
-}
-
-// noForm returns why the user cannot submit tasks here.
-func (h *Pages) noForm(t submit.Team) string {
-	switch why := h.ReadOnlyReason(); {
-	case t.JobsManaged && why != "":
-		return why
-	case t.JobsManaged:
-		return "Only users who may create Jobs in the team's namespace can submit tasks here. An admin adds members in the team's allocation."
-	}
-	return "Kueue does not manage Jobs in this cluster: its integration batch/job is off. A cluster admin can enable it in Kueue's configuration."
+	return web.Render(c, http.StatusOK, views.Team(page))
 }
 
 func teamFacts(t submit.Team) []views.ValueLine {

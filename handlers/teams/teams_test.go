@@ -50,9 +50,9 @@ func sendForm(t *testing.T, address string, page *goquery.Document, change map[s
 	return response, answer
 }
 
-func TestTeamPage(t *testing.T) {
+func TestSubmitPage(t *testing.T) {
 	d := &handlerstest.Backend{}
-	address := handlerstest.Serve(t, d) + "/teams/vision"
+	address := handlerstest.Serve(t, d) + "/teams/vision/submit"
 	_, page := handlerstest.Get(t, address+"?pods=2&accelerators=4&name=train")
 	htmlcheck.Page(t, page)
 	for selector, want := range map[string]string{"#pods": "2", "#accelerators": "4", "#name": "train"} {
@@ -77,8 +77,18 @@ func TestTeamPage(t *testing.T) {
 	if page.Find("#manifest-rayjob").Length() != 1 || page.Find("#manifest-pytorchjob").Length() != 0 || !strings.Contains(page.Find("#verdict").Text(), "It would be admitted now.") {
 		t.Errorf("the page shows %s", page.Find("main").Text())
 	}
-	if page.Find(`a[href="/policies/allocations/vision"]`).Length() == 0 || page.Find(`a[href="/tasks?team=vision"]`).Length() == 0 {
-		t.Error("there is no way to its allocation, or its tasks")
+	team := strings.TrimSuffix(address, "/submit")
+	_, page = handlerstest.Get(t, team)
+	htmlcheck.Page(t, page)
+	for _, link := range []string{"/policies/allocations/vision", "/tasks?team=vision", "/teams/vision/submit"} {
+		if page.Find(`a[href="`+link+`"]`).Length() == 0 {
+			t.Errorf("no link to %s", link)
+		}
+	}
+	// The form was once part of the page of the team.
+	response, _ := handlerstest.Get(t, team+"?pods=2&name=train")
+	if to := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther || to != "/teams/vision/submit?name=train&pods=2" {
+		t.Errorf("values of the form: %s to %q", response.Status, to)
 	}
 
 	d.SubmitBackend.Reader = true
@@ -99,9 +109,9 @@ func TestTeamPage(t *testing.T) {
 func TestSubmit(t *testing.T) {
 	d := &handlerstest.Backend{}
 	address := handlerstest.Serve(t, d)
-	_, page := handlerstest.Get(t, address+"/teams/vision")
+	_, page := handlerstest.Get(t, address+"/teams/vision/submit")
 	typed := map[string]string{"action": "save", "name": "train", "image": "train:1", "pods": "4", "accelerators": "2", "least": "2", "limit": "1h30m", "command": "python train.py"}
-	response, _ := sendForm(t, address+"/teams/vision", page, typed)
+	response, _ := sendForm(t, address+"/teams/vision/submit", page, typed)
 	if to := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther || to != "/tasks/hyperpod-ns-vision/job/train" {
 		t.Errorf("%s to %q", response.Status, to)
 	}
@@ -110,7 +120,7 @@ func TestSubmit(t *testing.T) {
 		t.Errorf("%+v was submitted", r)
 	}
 	d.SubmitBackend.Unlisted = true
-	response, _ = sendForm(t, address+"/teams/vision", page, typed)
+	response, _ = sendForm(t, address+"/teams/vision/submit", page, typed)
 	to := response.Header.Get("Location")
 	if to != "/teams/vision?submitted=train" || d.SubmitBackend.Forms[0] != d.SubmitBackend.Forms[1] {
 		t.Errorf("%s to %q, of the forms %v", response.Status, to, d.SubmitBackend.Forms)
@@ -124,7 +134,7 @@ func TestSubmit(t *testing.T) {
 // The default time limit of the class is the placeholder of an empty input, and in the
 // manifests.
 func TestDefaultTimeLimit(t *testing.T) {
-	address := handlerstest.Serve(t, &handlerstest.Backend{}) + "/teams/vision"
+	address := handlerstest.Serve(t, &handlerstest.Backend{}) + "/teams/vision/submit"
 	for query, want := range map[string]string{"?class=inference-priority": "1h", "?class=training-priority": ""} {
 		_, page := handlerstest.Get(t, address+query)
 		input := page.Find("#limit")
@@ -142,7 +152,7 @@ func TestDefaultTimeLimit(t *testing.T) {
 func TestSubmitElastic(t *testing.T) {
 	d := &handlerstest.Backend{}
 	address := handlerstest.Serve(t, d)
-	_, page := handlerstest.Get(t, address+"/teams/vision?elastic=true&pods=4&accelerators=8&max=16")
+	_, page := handlerstest.Get(t, address+"/teams/vision/submit?elastic=true&pods=4&accelerators=8&max=16")
 	htmlcheck.Page(t, page)
 	for selector, want := range map[string]string{"#max": "8", "#step": "4", "#scaling": "60", "#graceful": "30"} {
 		if got := page.Find(selector).AttrOr("placeholder", ""); got != want {
@@ -163,7 +173,7 @@ func TestSubmitElastic(t *testing.T) {
 	}
 
 	typed := map[string]string{"action": "save", "name": "train", "image": "train:1", "elastic": "true", "pods": "2", "least": "1", "max": "", "step": "", "sizes": "2, 4 8", "scaling": "0", "graceful": "600"}
-	response, _ := sendForm(t, address+"/teams/vision", page, typed)
+	response, _ := sendForm(t, address+"/teams/vision/submit", page, typed)
 	if to := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther || to != "/tasks/hyperpod-ns-vision/elasticjob/train" {
 		t.Fatalf("%s to %q", response.Status, to)
 	}
@@ -172,7 +182,7 @@ func TestSubmitElastic(t *testing.T) {
 		t.Errorf("got the request %+v with %+v", r, e)
 	}
 	d.SubmitBackend.Unlisted = true
-	response, _ = sendForm(t, address+"/teams/vision", page, typed)
+	response, _ = sendForm(t, address+"/teams/vision/submit", page, typed)
 	_, page = handlerstest.Get(t, address+response.Header.Get("Location"))
 	if page.Find(`.notice a[href="/tasks/hyperpod-ns-vision/elasticjob/train"]`).Length() != 1 {
 		t.Errorf("nothing at %s leads to the task", response.Header.Get("Location"))
@@ -211,7 +221,7 @@ func TestSubmitRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &handlerstest.Backend{}
-			address := handlerstest.Serve(t, d) + "/teams/vision"
+			address := handlerstest.Serve(t, d) + "/teams/vision/submit"
 			_, page := handlerstest.Get(t, address)
 			d.SubmitBackend.Failure = tc.failure
 			sent := map[string]string{}
@@ -262,7 +272,7 @@ func TestSubmitRefused(t *testing.T) {
 func TestSubmitPreview(t *testing.T) {
 	d := &handlerstest.Backend{}
 	d.SubmitBackend.TakenName = "train"
-	address := handlerstest.Serve(t, d) + "/teams/vision"
+	address := handlerstest.Serve(t, d) + "/teams/vision/submit"
 	_, page := handlerstest.Get(t, address)
 	_, answer := sendForm(t, address, page, map[string]string{"action": "preview", "pods": "2", "accelerators": "8"})
 	if answer.Find(".error").Length() != 0 || !strings.Contains(answer.Find("#manifest-hyp").Text(), "--node-count 2") {
@@ -315,7 +325,7 @@ func TestVerdictWords(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &handlerstest.Backend{}
 			d.SubmitBackend.Verdict = tc.verdict
-			_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/teams/vision"+tc.query)
+			_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/teams/vision/submit"+tc.query)
 			htmlcheck.Page(t, page)
 			for _, want := range tc.has {
 				if text := page.Find("#submit-verdict").Text(); !strings.Contains(text, want) {
@@ -333,9 +343,9 @@ func TestTaskListLinksToSubmitForm(t *testing.T) {
 		query string
 		to    string // empty for no link
 	}{
-		"a member of one team":              {teams: []string{"vision"}, to: "/teams/vision"},
+		"a member of one team":              {teams: []string{"vision"}, to: "/teams/vision/submit"},
 		"who sees several teams":            {teams: []string{"language", "vision"}},
-		"who sees several and looks at one": {teams: []string{"language", "vision"}, query: "?team=language", to: "/teams/language"},
+		"who sees several and looks at one": {teams: []string{"language", "vision"}, query: "?team=language", to: "/teams/language/submit"},
 		"a team that is not for one":        {teams: []string{"language", "vision"}, query: "?team=speech"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -368,7 +378,7 @@ func TestVerify(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := &handlerstest.Backend{}
 			d.SubmitBackend.Trial = tc.trial
-			address := handlerstest.Serve(t, d) + "/teams/vision"
+			address := handlerstest.Serve(t, d) + "/teams/vision/submit"
 			_, page := handlerstest.Get(t, address)
 			if !strings.Contains(page.Find("#verdict-checked[data-verify]").Text(), "Checking with Kueue's scheduler") {
 				t.Error("the page does not ask for a simulation")

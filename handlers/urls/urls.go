@@ -96,6 +96,9 @@ const TeamPrefix = "/teams/"
 // Team returns the page of a team.
 func Team(team string) string { return TeamPrefix + url.PathEscape(team) }
 
+// TeamSubmit returns the page that submits a task to a team.
+func TeamSubmit(team string) string { return Team(team) + "/submit" }
+
 // TeamManifest returns the page that submits a task from a manifest.
 func TeamManifest(team string) string { return Team(team) + "/manifest" }
 
