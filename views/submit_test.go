@@ -16,7 +16,7 @@ func sampleSubmit() SubmitForm {
 		Action: "/teams/vision/submit", RequestID: "request-1", User: "ada", Submitted: true, Resumed: true, Failure: "The cluster does not answer.",
 		Errors: []Message{{Field: "name", Label: "Name", Text: "This is wrong."}, {Text: "This belongs to no field."}},
 		Name:   bad, Class: choice, Pool: choice, Pods: bad, Accelerators: AmountField{bad, "1"}, Unit: "GPUs", VCPU: AmountField{bad, "24"}, Memory: AmountField{bad, "256"},
-		Partitions: []string{"mig-1g.10gb"}, Profile: TextField{Value: "mig-1g.10gb", Error: "This is wrong."}, Count: bad, Image: bad, Command: bad, Least: bad, Limit: AmountField{bad, "1h"}, LongestLimit: "2h", Elastic: true, CanElastic: true, Max: AmountField{bad, "8"}, Step: AmountField{bad, "4"}, Sizes: bad, Graceful: AmountField{bad, "30"}, Scaling: AmountField{TextField{}, "60"}, NodeCapacity: "The largest node has 8 GPUs.",
+		Partitions: []string{"mig-1g.10gb"}, Profile: TextField{Value: "mig-1g.10gb", Error: "This is wrong."}, Count: bad, Image: bad, Command: bad, Least: bad, Limit: AmountField{bad, "1h"}, LongestLimit: "2h", Elastic: true, CanElastic: true, Env: bad, Secrets: bad, Volumes: bad, SharedMemory: bad, Account: bad, Processes: bad, Tries: bad, Max: AmountField{bad, "8"}, Step: AmountField{bad, "4"}, Sizes: bad, Graceful: AmountField{bad, "30"}, Scaling: AmountField{TextField{}, "60"}, NodeCapacity: "The largest node has 8 GPUs.",
 		Verdict: &SubmitVerdict{
 			Tone: "wait", Headline: "It would wait: 2 GPUs short.", Text: "It needs 4 GPUs.", Growth: "It could grow.", Notes: []string{"One task stands before it."},
 			Steps:   []WhyStep{{Tone: "bad", Title: "Its own quota", Text: "All held:", Tasks: []AdmittedTaskLink{{TaskLink{"resnet", "/tasks/a/job/resnet"}, "4 GPUs"}}}},
@@ -50,7 +50,7 @@ func TestTeamPages(t *testing.T) {
 	f := hostileSubmit.Form
 	for _, s := range []*string{
 		&hostileTeam.DisplayName, &hostileTeam.Facts[0].Value, &hostileTeam.Notice.Name, &hostileSubmit.Team, &f.RequestID, &f.Failure, &f.Errors[0].Text, &f.Name.Value, &f.Name.Error, &f.Class.Options[1].Label,
-		&f.Pool.Options[1].Value, &f.Unit, &f.NodeCapacity, &f.Partitions[0], &f.Command.Value, &f.Verdict.Headline, &f.Verdict.Growth, &f.Sizes.Value, &f.Max.Error, &f.Verdict.Tone, &f.Verdict.Notes[0], &f.Verdict.Steps[0].Text, &f.Manifests.Sources[0].Text, &f.Manifests.Lead,
+		&f.Pool.Options[1].Value, &f.Unit, &f.NodeCapacity, &f.Partitions[0], &f.Command.Value, &f.Env.Value, &f.Secrets.Error, &f.Verdict.Headline, &f.Verdict.Growth, &f.Sizes.Value, &f.Max.Error, &f.Verdict.Tone, &f.Verdict.Notes[0], &f.Verdict.Steps[0].Text, &f.Manifests.Sources[0].Text, &f.Manifests.Lead,
 	} {
 		*s = hostile
 	}

@@ -69,6 +69,13 @@ type SubmitForm struct {
 	Least        TextField
 	Limit        AmountField // such as 1h30m
 	LongestLimit string      // of the class; empty for no maximum
+	Env          TextField   // one in each line, as Secrets and Volumes
+	Secrets      TextField
+	Volumes      TextField
+	SharedMemory TextField // in GiB
+	Account      TextField
+	Processes    TextField
+	Tries        TextField
 	Elastic      bool
 	Max          AmountField // of an elastic task, and so on
 	Step         AmountField

@@ -183,6 +183,12 @@ var formFields = []struct{ prefix, field string }{
 	{"spec.completions", "pods"},
 	{"spec.template.spec.containers[0].image", "image"},
 	{"spec.template.spec.containers[0].command", "command"},
+	{"spec.template.spec.containers[0].env", "env"},
+	{"spec.template.spec.containers[0].envFrom", "secrets"},
+	{"spec.template.spec.containers[0].volumeMounts", "volumes"},
+	{"spec.template.spec.volumes", "volumes"},
+	{"spec.template.spec.serviceAccountName", "serviceAccount"},
+	{"spec.backoffLimit", "tries"},
 }
 
 // translate translates an error of the API server or of admission to a governance.Error.

@@ -39,12 +39,16 @@ func (p Plan) HyperPodCommand() (command, because string) {
 	}
 	add("instance-type", pool.Types[0])
 	accelerators := p.PodResources[pool.Instance.AcceleratorResource]
+	processes := accelerators
+	if p.Processes > 0 {
+		processes = int64(p.Processes)
+	}
 	several := p.Pods > 1 || p.Elastic != nil
 	switch {
 	case several && accelerators > 0 && accelerators == pool.Instance.Accelerators:
 		// For several nodes the CLI requests whole nodes and accepts no amounts.
 		add("node-count", strconv.Itoa(int(p.Pods)))
-		add("tasks-per-node", strconv.FormatInt(accelerators, 10))
+		add("tasks-per-node", strconv.FormatInt(processes, 10))
 		p.addSizes(add)
 	case several && pool.Instance.Accelerators == 0:
 		return "", "The HyperPod CLI takes several pods as whole instances with accelerators only."
@@ -53,7 +57,7 @@ func (p Plan) HyperPodCommand() (command, because string) {
 	case several:
 		return "", fmt.Sprintf("The HyperPod CLI takes several pods as whole instances only: request %d accelerators in each, or one pod.", pool.Instance.Accelerators)
 	default:
-		p.addAmounts(add, accelerators)
+		p.addAmounts(add, accelerators, processes)
 	}
 	return strings.Join(lines, " \\\n  ") + "\n", ""
 }
@@ -82,13 +86,15 @@ func (p Plan) addSizes(add func(flag, value string)) {
 }
 
 // addAmounts adds the amounts of a single pod.
-func (p Plan) addAmounts(add func(flag, value string), accelerators int64) {
+func (p Plan) addAmounts(add func(flag, value string), accelerators, processes int64) {
 	both := func(flag, value string) {
 		add(flag, value)
 		add(flag+"-limit", value)
 	}
+	if processes > 0 {
+		add("tasks-per-node", strconv.FormatInt(processes, 10))
+	}
 	if accelerators > 0 {
-		add("tasks-per-node", strconv.FormatInt(accelerators, 10))
 		both("accelerators", strconv.FormatInt(accelerators, 10))
 	}
 	if part := p.PerPod.Partition; part != nil && part.Count > 0 {

@@ -99,7 +99,7 @@ func (p Plan) Job() *batchv1.Job {
 	if p.MinPods > 0 && p.MinPods < pods {
 		job.Annotations = map[string]string{minPodsAnnotation: strconv.Itoa(int(p.MinPods))}
 	}
-	job.Spec.Completions = &pods
+	job.Spec.Completions, job.Spec.BackoffLimit = &pods, p.retries()
 	if pods > 1 { // gives each pod its index
 		indexed := batchv1.IndexedCompletion
 		job.Spec.CompletionMode = &indexed
@@ -119,7 +119,7 @@ func (p Plan) template(container string, restart corev1.RestartPolicy) corev1.Po
 			c.Resources.Limits[corev1.ResourceName(name)] = quota.ResourceQuantity(name, amount)
 		}
 	}
-	return corev1.PodTemplateSpec{Spec: corev1.PodSpec{
-		RestartPolicy: restart, NodeSelector: p.QueuePool.NodeSelector, Tolerations: p.QueuePool.Tolerations, Containers: []corev1.Container{c},
-	}}
+	spec := corev1.PodSpec{RestartPolicy: restart, NodeSelector: p.QueuePool.NodeSelector, Tolerations: p.QueuePool.Tolerations, Containers: []corev1.Container{c}}
+	p.Runtime.addTo(&spec)
+	return corev1.PodTemplateSpec{Spec: spec}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"kuota.dev/kuota/governance"
 
@@ -68,6 +69,12 @@ func (p Plan) untyped(apiVersion string, kind Kind, spec fields) fields {
 
 // pyTorchJob returns a PyTorchJob with one master and p.Pods - 1 workers.
 func (p Plan) pyTorchJob() fields {
+	policy := fields{"suspend": true}
+	if limit := p.retries(); limit != nil {
+		policy["backoffLimit"] = *limit
+	}
+	processes := p.Processes
+	p.Processes = 0 // the operator sets the variable
 	replicas := func(n int32) fields {
 		return fields{"replicas": n, "restartPolicy": "OnFailure", "template": p.template("pytorch", "")}
 	}
@@ -75,7 +82,11 @@ func (p Plan) pyTorchJob() fields {
 	if p.Pods > 1 {
 		specs["Worker"] = replicas(p.Pods - 1)
 	}
-	return p.untyped("kubeflow.org/v1", PyTorchJob, fields{"runPolicy": fields{"suspend": true}, "pytorchReplicaSpecs": specs})
+	spec := fields{"runPolicy": policy, "pytorchReplicaSpecs": specs}
+	if processes > 0 {
+		spec["nprocPerNode"] = strconv.Itoa(int(processes))
+	}
+	return p.untyped("kubeflow.org/v1", PyTorchJob, spec)
 }
 
 // rayJob returns a RayJob with one head and p.Pods - 1 workers. Kueue also counts the
@@ -89,6 +100,9 @@ func (p Plan) rayJob() fields {
 	}
 	spec := fields{"suspend": true, "shutdownAfterJobFinishes": true, "rayClusterSpec": cluster}
 	// The command belongs to the RayJob; its pods run Ray.
+	if limit := p.retries(); limit != nil {
+		spec["backoffLimit"] = *limit
+	}
 	spec["entrypoint"] = "python -c 'import ray; ray.init()'"
 	if p.Command != "" {
 		spec["entrypoint"] = p.Command

@@ -39,6 +39,7 @@ type Request struct {
 	// Elastic makes it an ElasticJob whose minimum is Pods. Its MinReplicas is ignored, and
 	// missing sizes are completed. Nil is a Job.
 	Elastic *v1alpha1.ElasticPolicy
+	Runtime
 }
 
 // Kind returns the kind of object that the console creates.
@@ -105,7 +106,7 @@ func (r Request) validate(t Team, complete bool) (wrong []governance.FieldError)
 	if len(r.Command) > maxText || strings.ContainsFunc(r.Command, func(c rune) bool { return unicode.IsControl(c) && c != '\n' && c != '\t' }) {
 		add("command", "must be text of at most %d bytes", maxText)
 	}
-	return wrong
+	return append(wrong, r.Runtime.validate()...)
 }
 
 func noPool(name string, t Team) string {

@@ -28,6 +28,9 @@ type submitForm struct {
 	limit                      string // how long it may run
 	elastic, max, step, sizes  string // of an elastic task, whose minimum is pods
 	graceful, scaling          string // in seconds
+	env, secrets, volumes      string // one in each line
+	shm, account               string // GiB of shared memory, and the service account
+	processes, tries           string
 }
 
 // emptySubmitForm returns the initial form: one pod, in the first pool of the queue,
@@ -56,6 +59,7 @@ func (f *submitForm) inputs() map[string]*string {
 		"name": &f.name, "class": &f.class, "pool": &f.pool, "pods": &f.pods, "accelerators": &f.accelerators, "vcpu": &f.vcpu, "memory": &f.memory,
 		"profile": &f.profile, "count": &f.count, "image": &f.image, "command": &f.command, "least": &f.least, "limit": &f.limit,
 		"elastic": &f.elastic, "max": &f.max, "step": &f.step, "sizes": &f.sizes, "graceful": &f.graceful, "scaling": &f.scaling,
+		"env": &f.env, "secrets": &f.secrets, "volumes": &f.volumes, "shm": &f.shm, "account": &f.account, "processes": &f.processes, "tries": &f.tries,
 	}
 }
 
@@ -110,6 +114,7 @@ func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldE
 			wrong.Add("least", "must be 1 or more; leave it empty where the task needs all its pods")
 		}
 	}
+	r.Runtime = f.runtime(&wrong)
 	var problem string
 	r.PerPod.Accelerators = whole("accelerators", f.accelerators, 10_000)
 	r.PerPod.VCPU, problem = forms.ParseVCPU(f.vcpu)
@@ -160,6 +165,8 @@ var submitInputs = map[string]struct{ id, label string }{
 	"name": {"name", "Name"}, "class": {"class", "Priority class"}, "pool": {"pool", "Pool"}, "pods": {"pods", "Pods"},
 	"accelerators": {"accelerators", "Accelerators"}, "vCPU": {"vcpu", "vCPU"}, "memory": {"memory", "Memory"},
 	"partition": {"profile", "Parts of GPUs"}, "partition.profile": {"profile", "Profile"}, "partition.count": {"count", "How many parts"},
+	"env": {"env", "Environment"}, "secrets": {"secrets", "From Secrets"}, "volumes": {"volumes", "Volumes"}, "sharedMemory": {"shm", "Shared memory"},
+	"serviceAccount": {"account", "Service account"}, "processes": {"processes", "Processes per pod"}, "tries": {"tries", "Tries"},
 	"image": {"image", "Image"}, "command": {"command", "Command"}, "least": {"least", "Fewest pods"}, "timeLimit": {"limit", "Time limit"},
 	"elastic": {"elastic", "Elastic"}, "elastic.minReplicas": {"pods", "Pods"}, "elastic.maxReplicas": {"max", "Maximum pods"}, "elastic.replicaIncrementStep": {"step", "Step"},
 	"elastic.replicaDiscreteValues": {"sizes", "Allowed sizes"}, "elastic.gracefulShutdownTimeoutInSeconds": {"graceful", "Grace period"}, "elastic.scalingTimeoutInSeconds": {"scaling", "Grows after"},

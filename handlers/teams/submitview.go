@@ -123,6 +123,8 @@ func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Reques
 	view.Max, view.Step, view.Sizes = views.AmountField{TextField: text("max", f.max)}, views.AmountField{TextField: text("step", f.step)}, text("sizes", f.sizes)
 	view.Graceful, view.Scaling = views.AmountField{TextField: text("graceful", f.graceful)}, views.AmountField{TextField: text("scaling", f.scaling)}
 	f.fillElastic(view, r)
+	view.Env, view.Secrets, view.Volumes = text("env", f.env), text("secrets", f.secrets), text("volumes", f.volumes)
+	view.SharedMemory, view.Account, view.Processes, view.Tries = text("shm", f.shm), text("account", f.account), text("processes", f.processes), text("tries", f.tries)
 	view.Class, view.Pool = views.SelectField{Error: errs["class"]}, views.SelectField{Error: errs["pool"]}
 	choose(&view.Class, f.class, "", "No priority class")
 	for _, class := range t.Classes {
@@ -257,8 +259,8 @@ func manifestsOf(p submit.Plan) (views.SubmitManifests, error) {
 				source.Note += " The command has no options for " + submit.HyperPodOmits + ": HyperPod's own values apply."
 			}
 		}
-		if line != "" && p.TimeLimit > 0 {
-			source.Note += " The command has no option for the time limit."
+		if left := p.HyperPodLeavesOut(); line != "" && len(left) > 0 {
+			source.Note += " The command leaves out " + strings.Join(left, ", ") + "."
 		}
 		m.Sources = append(m.Sources, source)
 	}

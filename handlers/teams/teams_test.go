@@ -189,6 +189,37 @@ func TestSubmitElastic(t *testing.T) {
 	}
 }
 
+// What containers get is read from lines, and shown as typed.
+func TestSubmitRuntime(t *testing.T) {
+	d := &handlerstest.Backend{}
+	address := handlerstest.Serve(t, d) + "/teams/vision/submit"
+	_, page := handlerstest.Get(t, address)
+	if page.Find("#runtime[open]").Length() != 0 {
+		t.Error("the fields are open at first")
+	}
+	typed := map[string]string{
+		"action": "preview", "name": "train", "image": "train:1", "pods": "2", "accelerators": "8", "env": "EPOCHS=10\n\nURL=https://a?b=c", "secrets": "HF_TOKEN=hugging-face/token\r\nwandb",
+		"volumes": "/data/=datasets:ro", "shm": "8", "account": "trainer", "processes": "4", "tries": "1",
+	}
+	_, page = sendForm(t, address, page, typed)
+	text := page.Find("#manifest-job").Text()
+	for _, want := range []string{"value: https://a?b=c", "key: token", "name: wandb", "mountPath: /data\n", "readOnly: true", "sizeLimit: 8Gi", "medium: Memory", "serviceAccountName: trainer", "backoffLimit: 0", `value: "4"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the manifest lacks %q:\n%s", want, text)
+		}
+	}
+	if got := page.Find("#manifests").Text(); page.Find("#runtime[open]").Length() != 1 || !strings.Contains(got, "The command leaves out the environment, volumes") {
+		t.Errorf("got %s", got)
+	}
+	typed["action"] = "save"
+	if response, _ := sendForm(t, address, page, typed); response.StatusCode != http.StatusSeeOther {
+		t.Fatalf("got %s", response.Status)
+	}
+	if r := d.SubmitBackend.Submitted[0]; len(r.Env) != 3 || len(r.EnvFrom) != 1 || !r.Volumes[0].ReadOnly || r.SharedMemory.String() != "8Gi" || r.Tries != 1 {
+		t.Errorf("got %+v", r.Runtime)
+	}
+}
+
 // Typed values are kept, and each error is shown at its field.
 func TestSubmitRefused(t *testing.T) {
 	typed := map[string]string{"action": "save", "name": "train", "image": "train:1", "command": "python train.py"}
@@ -214,6 +245,13 @@ func TestSubmitRefused(t *testing.T) {
 		"step and sizes":       {change: map[string]string{"elastic": "true", "pods": "4", "max": "16", "step": "4", "sizes": "4, 16"}, status: 422, field: "sizes", says: "Give either a step or a list of sizes."},
 		"sizes of no number":   {change: map[string]string{"elastic": "true", "sizes": "1, many"}, status: 422, field: "sizes", says: "Not a number"},
 		"elastic name":         {change: map[string]string{"elastic": "true", "name": "1-train"}, status: 422, field: "name", says: "start with a letter"},
+		"no = in it":           {change: map[string]string{"env": "A=1\nB"}, status: 422, field: "env", says: "Line 2 has no =; write NAME=value."},
+		"no such secret":       {change: map[string]string{"secrets": "A=b"}, status: 422, field: "secrets", says: "Line 1 is neither NAME=secret/key"},
+		"no path":              {change: map[string]string{"volumes": "data=claim"}, status: 422, field: "volumes", says: "is no path to mount at"},
+		"no size":              {change: map[string]string{"shm": "big"}, status: 422, field: "shm", says: "Not a number"},
+		"no such account":      {change: map[string]string{"account": "A b"}, status: 422, field: "account", says: "lower-case"},
+		"no processes":         {change: map[string]string{"processes": "0"}, status: 422, field: "processes", says: "from 1 to 1,000"},
+		"no tries":             {change: map[string]string{"tries": "many"}, status: 422, field: "tries", says: "Not a number"},
 		"endless grace":        {change: map[string]string{"elastic": "true", "graceful": "90000"}, status: 422, field: "graceful", says: "86,400"},
 		"taken":                {failure: &governance.Error{Kind: governance.Invalid, Fields: []governance.FieldError{{Path: "name", Message: "there is a job train already"}}}, status: 422, field: "name", says: "There is a job train already."},
 		"not for one":          {failure: &governance.Error{Kind: governance.Forbidden, Message: "You may not submit."}, status: 403, says: "You may not submit."},
@@ -254,6 +292,8 @@ func TestSubmitRefused(t *testing.T) {
 				switch {
 				case input.Is("[type=checkbox]"):
 					got = map[bool]string{true: value}[input.Is("[checked]")]
+				case input.Is("textarea"):
+					got = input.Text()
 				case input.Is("select"):
 					got = input.Find("option[selected]").AttrOr("value", "")
 				}
