@@ -56,6 +56,7 @@ type SubmitForm struct {
 	Name         TextField // input name "name", and so on
 	Class        SelectField
 	Pool         SelectField
+	OtherPools   SelectField // checkboxes named other-pools
 	Pods         TextField
 	Accelerators AmountField
 	Unit         string // name of the accelerators

@@ -89,13 +89,14 @@ func (p Plan) summary() any {
 	}
 	return struct {
 		Pool  string            `json:"pool"`
+		Other []string          `json:"otherPools,omitempty"`
 		Class string            `json:"class,omitempty"`
 		Pods  int32             `json:"pods"`
 		Most  int32             `json:"most,omitempty"` // of an elastic task
 		Each  map[string]string `json:"each"`
 		Limit int32             `json:"timeLimitSeconds,omitempty"`
 		Image string            `json:"image"`
-	}{p.Pool, p.Class, p.Pods, most, each, p.TimeLimit, p.Image}
+	}{p.Pool, p.OtherPools, p.Class, p.Pods, most, each, p.TimeLimit, p.Image}
 }
 
 func (s *Service) create(ctx context.Context, user governance.User, p Plan, form string) (client.Object, error) {

@@ -21,6 +21,9 @@ func (p Plan) HyperPodCommand() (command, because string) {
 	if pool.Grouped || len(pool.Types) != 1 || !strings.HasPrefix(pool.Types[0], hyperPodPrefix) {
 		return "", ""
 	}
+	if len(p.AnyOf) > 0 {
+		return "", "The HyperPod CLI takes one instance type: choose one pool."
+	}
 	lines := []string{"hyp create hyp-pytorch-job"}
 	add := func(flag, value string) { lines = append(lines, "--"+flag+" "+value) }
 	add("job-name", p.name())

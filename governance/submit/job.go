@@ -33,6 +33,7 @@ type Plan struct {
 	Request
 	Team         Team
 	QueuePool    QueuePool
+	AnyOf        []QueuePool          // the pools of a request with several, QueuePool included
 	PodResources quota.Resources      // of each pod; without zero amounts
 	read         *v1alpha1.ElasticJob // that the request is read from; nil if it was typed
 }
@@ -119,7 +120,8 @@ func (p Plan) template(container string, restart corev1.RestartPolicy) corev1.Po
 			c.Resources.Limits[corev1.ResourceName(name)] = quota.ResourceQuantity(name, amount)
 		}
 	}
-	spec := corev1.PodSpec{RestartPolicy: restart, NodeSelector: p.QueuePool.NodeSelector, Tolerations: p.QueuePool.Tolerations, Containers: []corev1.Container{c}}
+	spec := corev1.PodSpec{RestartPolicy: restart, Containers: []corev1.Container{c}}
+	p.place(&spec)
 	p.Runtime.addTo(&spec)
 	return corev1.PodTemplateSpec{Spec: spec}
 }

@@ -25,7 +25,10 @@ type Request struct {
 	Name  string
 	Class string // name of a WorkloadPriorityClass; empty for none
 	Pool  string
-	Pods  int32
+	// OtherPools are pools that it may also run in: Kueue chooses, by the order of the
+	// queue's flavors.
+	OtherPools []string
+	Pods       int32
 	// PerPod contains the requests of a pod; missing ones are completed. Whole instances
 	// are not allowed, because a node reserves some resources for itself.
 	PerPod v1alpha1.Quantities
@@ -72,6 +75,9 @@ func (r Request) validate(t Team, complete bool) (wrong []governance.FieldError)
 	}
 	if _, ok := t.pool(r.Pool); !ok {
 		add("pool", "%s", noPool(r.Pool, t))
+	}
+	if problem := t.checkOtherPools(r); problem != "" {
+		add("otherPools", "%s", problem)
 	}
 	if _, ok := t.Class(r.Class); !ok {
 		add("class", "%s", noClass(r.Class, t))

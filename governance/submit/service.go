@@ -43,7 +43,8 @@ func (t Team) plan(r Request, complete bool) (Plan, []governance.FieldError) {
 	p := Plan{Request: r, Team: t}
 	var ok bool
 	if p.QueuePool, ok = t.pool(r.Pool); ok && r.PerPod.Instances == nil {
-		resources, more := Fill(r.PerPod, r.Pods, p.QueuePool)
+		p.AnyOf = t.anyOf(r)
+		resources, more := FillAny(r.PerPod, r.Pods, append(p.AnyOf, p.QueuePool)...)
 		p.PodResources, wrong = resources, append(wrong, more...)
 	}
 	if len(wrong) > 0 {

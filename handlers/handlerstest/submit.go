@@ -20,6 +20,7 @@ type SubmitBackend struct {
 	Trial       *queries.Trial
 	Verdict     submit.Verdict
 	TakenName   string
+	MorePools   []submit.QueuePool // of the team, beside ml.p5.48xlarge
 	Unlisted    bool
 	Submitted   []submit.Request
 	ElasticJobs []*v1alpha1.ElasticJob
@@ -41,10 +42,10 @@ func (d *SubmitBackend) Team(context.Context, governance.User, string) (submit.T
 	return submit.Team{
 		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Kinds: kinds, KindsKnown: true, JobsManaged: true, MaySubmit: !d.Reader,
 		Classes: []submit.PriorityClass{{Name: "inference-priority", Priority: 90, DefaultTimeLimit: 3600, MaximumTimeLimit: 7200}, {Name: "training-priority", Priority: 60}},
-		Pools: []submit.QueuePool{{
+		Pools: append([]submit.QueuePool{{
 			Pool:         catalog.Pool{Name: "ml.p5.48xlarge", Instance: instance, Types: []string{"ml.p5.48xlarge"}},
 			NodeSelector: map[string]string{catalog.InstanceTypeLabel: "ml.p5.48xlarge"}, Nodes: []quota.Resources{{catalog.GPU: 8, catalog.CPU: 179_970, catalog.Memory: 1890 * catalog.GiB}},
-		}},
+		}}, d.MorePools...),
 	}, nil
 }
 

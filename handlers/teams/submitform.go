@@ -31,6 +31,7 @@ type submitForm struct {
 	env, secrets, volumes      string // one in each line
 	shm, account               string // GiB of shared memory, and the service account
 	processes, tries           string
+	others                     []string // pools that it may also run in
 }
 
 // emptySubmitForm returns the initial form: one pod, in the first pool of the queue,
@@ -45,6 +46,12 @@ func emptySubmitForm(t submit.Team) submitForm {
 	}
 	return form
 }
+
+// otherPools is the name of the checkboxes of further pools; at most maxOtherPools are read.
+const (
+	otherPools    = "other-pools"
+	maxOtherPools = 100
+)
 
 func readSubmitForm(values url.Values) submitForm {
 	var form submitForm
@@ -69,6 +76,9 @@ func (f *submitForm) read(values url.Values) {
 		if values.Has(name) {
 			*input = strings.TrimSpace(values.Get(name))
 		}
+	}
+	if chosen := values[otherPools]; len(chosen) <= maxOtherPools {
+		f.others = chosen
 	}
 }
 
@@ -105,6 +115,13 @@ func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldE
 		var problem string
 		r.TimeLimit, problem = forms.ParseTimeLimit(f.limit)
 		wrong.Add("timeLimit", problem)
+	}
+	if f.elastic != "true" {
+		for _, name := range f.others {
+			if name != f.pool {
+				r.OtherPools = append(r.OtherPools, name)
+			}
+		}
 	}
 	if f.elastic == "true" {
 		r.Elastic = f.policy(&wrong)
@@ -167,7 +184,7 @@ var submitInputs = map[string]struct{ id, label string }{
 	"partition": {"profile", "Parts of GPUs"}, "partition.profile": {"profile", "Profile"}, "partition.count": {"count", "How many parts"},
 	"env": {"env", "Environment"}, "secrets": {"secrets", "From Secrets"}, "volumes": {"volumes", "Volumes"}, "sharedMemory": {"shm", "Shared memory"},
 	"serviceAccount": {"account", "Service account"}, "processes": {"processes", "Processes per pod"}, "tries": {"tries", "Tries"},
-	"image": {"image", "Image"}, "command": {"command", "Command"}, "least": {"least", "Fewest pods"}, "timeLimit": {"limit", "Time limit"},
+	"image": {"image", "Image"}, "command": {"command", "Command"}, "least": {"least", "Fewest pods"}, "otherPools": {"other-pools", "Or any of"}, "timeLimit": {"limit", "Time limit"},
 	"elastic": {"elastic", "Elastic"}, "elastic.minReplicas": {"pods", "Pods"}, "elastic.maxReplicas": {"max", "Maximum pods"}, "elastic.replicaIncrementStep": {"step", "Step"},
 	"elastic.replicaDiscreteValues": {"sizes", "Allowed sizes"}, "elastic.gracefulShutdownTimeoutInSeconds": {"graceful", "Grace period"}, "elastic.scalingTimeoutInSeconds": {"scaling", "Grows after"},
 }

@@ -3,6 +3,7 @@ package teams
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -137,6 +138,17 @@ func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Reques
 			pool = &t.Pools[i]
 		}
 	}
+	view.OtherPools = views.SelectField{Error: errs[otherPools]}
+	for _, name := range f.others { // those that are no pools of the team any more, to remove them
+		if name != f.pool && !slices.ContainsFunc(t.Pools, func(p submit.QueuePool) bool { return p.Name == name }) {
+			view.OtherPools.Options = append(view.OtherPools.Options, views.Option{Value: name, Label: name, Selected: true})
+		}
+	}
+	for _, p := range t.Pools {
+		if p.Name != f.pool {
+			view.OtherPools.Options = append(view.OtherPools.Options, views.Option{Value: p.Name, Label: p.Name, Selected: slices.Contains(f.others, p.Name)})
+		}
+	}
 	view.Limit = views.AmountField{TextField: text("limit", f.limit)}
 	class, _ := t.Class(f.class)
 	if class.MaximumTimeLimit > 0 {
@@ -157,10 +169,16 @@ func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Reques
 		view.Unit = quota.Unit(resource, 2)
 		view.Partitions = pool.Instance.Partitions
 	}
+	pools := []submit.QueuePool{*pool}
+	for _, p := range t.Pools {
+		if slices.Contains(r.OtherPools, p.Name) {
+			pools = append(pools, p)
+		}
+	}
 	without := func(name string, clear func(*v1alpha1.Quantities)) string {
 		each := r.PerPod
 		clear(&each)
-		gets, wrong := submit.Fill(each, r.Pods, *pool)
+		gets, wrong := submit.FillAny(each, r.Pods, pools...)
 		if len(wrong) > 0 || name == "" {
 			return ""
 		}

@@ -220,6 +220,38 @@ func TestSubmitRuntime(t *testing.T) {
 	}
 }
 
+// Each other pool is a checkbox. A chosen one is submitted, and one that cannot be combined
+// is an error at the checkboxes.
+func TestSubmitToAnyOfPools(t *testing.T) {
+	d := &handlerstest.Backend{}
+	for _, name := range []string{"ml.g6.12xlarge", "ml.c5.2xlarge"} {
+		instance, _ := catalog.Known(name)
+		d.SubmitBackend.MorePools = append(d.SubmitBackend.MorePools, submit.QueuePool{
+			Pool: catalog.Pool{Name: name, Instance: instance, Types: []string{name}}, NodeSelector: map[string]string{catalog.InstanceTypeLabel: name},
+		})
+	}
+	address := handlerstest.Serve(t, d) + "/teams/vision/submit"
+	_, page := handlerstest.Get(t, address+"?other-pools=ml.g6.12xlarge")
+	htmlcheck.Page(t, page)
+	if boxes := page.Find("[name=other-pools]"); boxes.Length() != 2 || page.Find("[name=other-pools][checked]").AttrOr("value", "") != "ml.g6.12xlarge" {
+		t.Errorf("got %d boxes", boxes.Length())
+	}
+	if text := page.Find("#manifest-job").Text(); !strings.Contains(text, "nodeSelectorTerms") || page.Find("#vcpu").AttrOr("placeholder", "") != "12" {
+		t.Errorf("vCPU is %q by default, in\n%s", page.Find("#vcpu").AttrOr("placeholder", ""), text)
+	}
+	typed := map[string]string{"action": "save", "name": "train", "image": "train:1", "other-pools": "ml.c5.2xlarge"}
+	response, wrong := sendForm(t, address, page, typed)
+	htmlcheck.Page(t, wrong)
+	if got := wrong.Find("#other-pools-error").Text(); response.StatusCode != 422 || !strings.Contains(got, "has other accelerators") || wrong.Find("[value='ml.c5.2xlarge'][checked]").Length() != 1 {
+		t.Errorf("got %s with %q", response.Status, got)
+	}
+	typed["other-pools"] = "ml.g6.12xlarge"
+	response, _ = sendForm(t, address, page, typed)
+	if response.StatusCode != http.StatusSeeOther || !slices.Equal(d.SubmitBackend.Submitted[0].OtherPools, []string{"ml.g6.12xlarge"}) {
+		t.Errorf("got %s and %+v", response.Status, d.SubmitBackend.Submitted)
+	}
+}
+
 // Typed values are kept, and each error is shown at its field.
 func TestSubmitRefused(t *testing.T) {
 	typed := map[string]string{"action": "save", "name": "train", "image": "train:1", "command": "python train.py"}

@@ -1,0 +1,4 @@
+package submit
+
+// FullRuntime is for tests of the external package.
+var FullRuntime = fullRuntime
