@@ -71,6 +71,20 @@ spec:
 				accessible(t, page, "team-wrong-390")
 			}
 			must(t, page.Locator("#image").Fill("example.com/train:1"))
+			must(t, page.Locator("#runtime > summary").Click())
+			must(t, page.Locator("#env").Fill("EPOCHS=10"))
+			must(t, page.Locator("#secrets").Fill("HF_TOKEN=hugging-face/token"))
+			must(t, page.Locator("#volumes").Fill("/data=datasets:ro"))
+			must(t, page.Locator("#shm").Fill("8"))
+			must(t, page.Locator("#tries").Fill("2"))
+			verdictIs("It would be admitted now.")
+			for _, line := range []string{"claimName: datasets", "name: hugging-face", "medium: Memory", "backoffLimit: 1"} {
+				must(t, expect.Locator(page.Locator("#manifest-job")).ToContainText(line))
+			}
+			if script {
+				must(t, page.SetViewportSize(1280, 900))
+				checkAppearance(t, page, "submit")
+			}
 			submit()
 			must(t, expect.Page(page).ToHaveURL(regexp.MustCompile("/tasks/hyperpod-ns-"+team+"/job/"+name+"$")))
 			must(t, expect.Locator(page.Locator("h1")).ToHaveText(name))
