@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -160,17 +161,20 @@ func TestLogs(t *testing.T) {
 
 	k.set(func() { k.flood = true })
 	must(t, expect.Locator(lines.Locator(".log-skipped").First()).ToContainText("lines skipped"))
-	pause, err := page.Evaluate(longestPause)
-	must(t, err)
-	if got := number(t, pause); got > 1000 { // the machine is busy with other tests
-		t.Errorf("while 10 MB/s are written: got a pause of %.0f ms, want at most 1 s", got)
+	if os.Getenv("KUOTA_VERIFY") != "" { // otherwise the machine is busy with other tests
+		pause, err := page.Evaluate(longestPause)
+		must(t, err)
+		t.Logf("while 10 MB/s are written: longest pause of the page %.0f ms", number(t, pause))
+		if got := number(t, pause); got > 250 {
+			t.Errorf("while 10 MB/s are written: got a pause of %.0f ms, want at most 250 ms", got)
+		}
 	}
+	k.set(func() { k.flood = false })
 	count, err := lines.Evaluate("(e) => e.childElementCount", nil)
 	must(t, err)
 	if got := number(t, count); got > 2000 {
 		t.Errorf("got %.0f lines on the page, want at most 2000", got)
 	}
-	k.set(func() { k.flood = false })
 	k.write("after the flood\n")
 	must(t, expect.Locator(lines.Locator(".log-line").Last()).ToHaveText("after the flood"))
 	end, err := lines.Evaluate("(e) => e.scrollHeight - e.scrollTop - e.clientHeight", nil)

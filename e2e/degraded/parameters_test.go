@@ -21,7 +21,10 @@ import (
 // of the policy must report it, until the API server restarts.
 func TestAPIServerStopsReadingParameters(t *testing.T) {
 	c := clustertest.Get(t)
-	namespace, manifest := clustertest.Name("governed"), filepath.Join(clustertest.Root(), "deploy", "rbac", "enforcement.yaml")
+	namespace, rbac := clustertest.Name("governed"), filepath.Join(clustertest.Root(), "deploy", "rbac")
+	// Both sorts of policies read the parameters by one watch, which ends with the
+	// policies of the sort that began it.
+	manifests := []string{"-f", filepath.Join(rbac, "enforcement.yaml"), "-f", filepath.Join(rbac, "time-limits.yaml")}
 	c.Apply(t, `{apiVersion: v1, kind: Namespace, metadata: {name: `+namespace+`, labels: {kuota.dev/governed: "true"}}}`)
 	defer c.Kubectl(t, "", "delete", "namespace", namespace, "--wait=false")
 	setEnforcement := func(how v1alpha1.Enforcement) {
@@ -62,14 +65,14 @@ func TestAPIServerStopsReadingParameters(t *testing.T) {
 	clustertest.Eventually(t, waitLimit, func(context.Context) error { return rejected() })
 	console.noFinding(t, finding)
 
-	c.Kubectl(t, "", "delete", "-f", manifest)
+	c.Kubectl(t, "", append([]string{"delete"}, manifests...)...)
 	clustertest.Eventually(t, waitLimit, func(context.Context) error {
 		if err := rejected(); err == nil {
 			return fmt.Errorf("without admission policies a job without a queue is rejected")
 		}
 		return nil
 	})
-	c.Kubectl(t, "", "apply", "--server-side", "-f", manifest)
+	c.Kubectl(t, "", append([]string{"apply", "--server-side"}, manifests...)...)
 	// The API server rejects jobs by the parameters that it has read before. The
 	// controller writes the installation's identity into them, so that the probe
 	// fails before another change is lost.

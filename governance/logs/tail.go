@@ -18,7 +18,7 @@ const (
 
 // batchGap is the least time between two batches: what a browser renders in it does
 // not disturb its reader.
-const batchGap = 250 * time.Millisecond
+const batchGap = time.Second
 
 // Batch is a part of a log.
 type Batch struct {
