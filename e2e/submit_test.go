@@ -229,7 +229,13 @@ spec:
 			must(t, expect.Locator(page.Locator("#manifest-wrong")).ToContainText("steps of 3 from 1 do not reach 2; use 1"))
 			read(strings.Replace(job, "STEP", "1", 1))
 			must(t, expect.Locator(page.Locator("#verdict")).ToContainText("It would be admitted now."))
-			must(t, expect.Locator(page.Locator("[data-effect=growth]")).ToContainText("its maximum of 2 pods now"))
+			clustertest.Eventually(t, clustertest.Patience, func(context.Context) error { // growth waits for tasks that just arrive
+				if got, err := page.Locator("[data-effect=growth]").TextContent(); err != nil || !strings.Contains(got, "its maximum of 2 pods now") {
+					read(strings.Replace(job, "STEP", "1", 1))
+					return fmt.Errorf("growth: got %q, %v, want the maximum of 2 pods", got, err)
+				}
+				return nil
+			})
 			must(t, expect.Locator(page.Locator("#manifest-not-imported")).ToContainText("spec.runPolicy.cleanPodPolicy"))
 			must(t, expect.Locator(page.Locator("#manifest-elasticjob")).ToContainText("kind: ElasticJob"))
 			if script {
