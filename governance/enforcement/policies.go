@@ -18,6 +18,8 @@ const (
 	classLabel  = "kueue.x-k8s.io/priority-class"
 	podsetLabel = "kueue.x-k8s.io/podset"
 	gateName    = "kueue.x-k8s.io/admission"
+	// parentAnnotation is on pods that Kueue manages for their owner.
+	parentAnnotation = "kueue.x-k8s.io/pod-suspending-parent"
 )
 
 // Policies returns all admission policies and their bindings, by name.
@@ -247,7 +249,8 @@ func pods() *admission.ValidatingAdmissionPolicy {
 			Message:    "only Kueue can start this pod: it removes the scheduling gate " + gateName + " when the pod is admitted",
 		},
 		{
-			Expression: "'pod' in variables.integrations",
+			// Kueue 0.19 manages pods of these kinds without the integration pod, and no others.
+			Expression: "'pod' in variables.integrations || object.metadata.?annotations[?'" + parentAnnotation + "'].orValue('') != '' && ['deployment', 'statefulset', 'leaderworkerset.x-k8s.io/leaderworkerset'].exists(f, f in variables.integrations)",
 			Message:    "no quota would limit a single pod, because Kueue's integration pod is off: submit a Job with the label " + queueLabel,
 		},
 		{
