@@ -179,6 +179,7 @@ var ruleChecks = map[string]ruleCheck{
 	"kuota-console nodes list":                                                   ready,
 	"kuota-console pods list":                                                    {function: "the page of a task lists its pods", run: shows("admin", "/tasks/"+ruleSpace+"/job/runs", `id="pods-table"`)},
 	"kuota-console jobs.batch list":                                              {function: "jobs without a Workload are tasks", prepare: lostJob, run: shows("admin", "/tasks/"+kindSpace+"/job/lost", "lost")},
+	"kuota-console deployments.apps list":                                        servicesCheck("services without pods are tasks", 0, (*ruleTest).showsService, "deployments.apps", "statefulsets.apps"),
 	"kuota-console jobsets.jobset.x-k8s.io list":                                 listsKind,
 	"kuota-console leaderworkersets.leaderworkerset.x-k8s.io list":               listsKind,
 	"kuota-console mpijobs.kubeflow.org list":                                    listsKind,
@@ -226,6 +227,41 @@ var ruleChecks = map[string]ruleCheck{
 	"kuota-impersonation leaderworkersets.leaderworkerset.x-k8s.io delete":  deletesKind,
 	"kuota-impersonation statefulsets.apps delete":                          deletesKind,
 	"kuota-impersonation pods delete":                                       deletesKind,
+}
+
+// service is an object that serves, and is a task by its label.
+const service = `
+apiVersion: VERSION
+kind: KIND
+metadata: {name: serves, namespace: ` + kindSpace + `, labels: {kueue.x-k8s.io/queue-name: main}}
+spec: {replicas: REPLICAS, selector: {matchLabels: {a: serves}}, template: {metadata: {labels: {a: serves}}, spec: {nodeSelector: {no: where}, containers: [{name: a, image: a}]}}}
+`
+
+// servicesCheck returns a check of services of these kinds, which begins with this many
+// replicas.
+func servicesCheck(function string, replicas int, run func(r *ruleTest, ctx context.Context, resource string) error, resources ...string) ruleCheck {
+	check := ruleCheck{function: function}
+	for _, resource := range resources {
+		name, group, _ := strings.Cut(resource, ".")
+		kind := map[string]string{"deployments": "Deployment", "statefulsets": "StatefulSet", "leaderworkersets": "LeaderWorkerSet"}[name]
+		check.prepare += "---" + strings.NewReplacer("VERSION", group+"/v1", "KIND", kind, "REPLICAS", fmt.Sprint(replicas)).Replace(service)
+	}
+	check.run = func(r *ruleTest, ctx context.Context) error {
+		for _, resource := range resources {
+			if err := run(r, ctx, resource); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return check
+}
+
+// showsService checks that a service is a task.
+func (r *ruleTest) showsService(ctx context.Context, resource string) error {
+	kind, _, _ := strings.Cut(resource, "s.")
+	_, err := r.get(ctx, r.admin, "/tasks/"+kindSpace+"/"+kind+"/serves")
+	return err
 }
 
 // listsKind and deletesKind stand for checks of the kinds of a rule: see kindCheck.
@@ -770,6 +806,18 @@ kind: RoleBinding
 metadata: {name: sees, namespace: SPACE}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kuota-team-member}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ada@example.com}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: kuota-elastic, namespace: SPACE}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kuota-elastic}
+subjects: [{kind: ServiceAccount, name: kuota, namespace: kuota-system}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: serves, namespace: SPACE}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: kuota-team-member-leaderworkersets}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ada@example.com}]
 `, "SPACE", kindSpace))
 	var names []string
 	for _, k := range enforcement.JobKinds() {
@@ -786,7 +834,11 @@ spec:
   scope: Namespaced
   names: {kind: KIND, plural: RESOURCE, singular: SINGULAR}
   versions:
-  - {name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+    subresources: {scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}}
 `))
 	}
 	r.t.Cleanup(func() { _, _ = r.c.TryKubectl("", append([]string{"delete", "--wait=false"}, names...)...) })

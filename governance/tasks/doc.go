@@ -1,6 +1,7 @@
 // Package tasks reads Kueue Workloads as tasks: what people submit and know by one
 // name. A task is one Workload, the slices of an elastic job, or several Workloads of
-// one owner. The package is pure: it has no client, no clock and no state.
+// one owner, such as the replicas of a Deployment. The package is pure: it has no
+// client, no clock and no state.
 //
 // A task is in one of these states, read from its Workloads' conditions:
 //
@@ -10,7 +11,7 @@
 //	   │                   │
 //	   ├── evicted ◄───────┤
 //	Preempted ◄────────────┤ preempted, or held by the loop guard
-//	Stopped ◄──────────────┘ .spec.active is false
+//	Stopped ◄──────────────┘ .spec.active is false, or a service has 0 replicas
 //
 // Starting, Running and Stopping tasks use quota. Data flows one way:
 //

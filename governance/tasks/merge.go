@@ -49,16 +49,17 @@ func FromWorkloads(workloads []*kueue.Workload, before *Task) *Task {
 		if t.IsGrowth(parts[i].Workload) { // it is preempted before its task is
 			continue
 		}
-		for _, e := range Evictions(parts[i].Workload) {
-			t.Evictions += e.Count
-			if e.Reason == kueue.WorkloadEvictedByPreemption {
-				t.Preemptions += e.Count
-			}
-		}
+		var of EvictionCount
+		of.add(parts[i].Workload)
+		t.Evictions += of.Evictions
+		t.Preemptions += of.Preemptions
 		// Slices follow one another, so that their times add up.
 		if p := parts[i]; p.Workload != chief.Workload && p.Workload.Annotations[SliceNameAnnotation] != "" && p.Workload.Annotations[SliceNameAnnotation] == chief.Workload.Annotations[SliceNameAnnotation] {
 			t.RanBefore += p.ran()
 		}
+	}
+	if t.IsServing() {
+		t.serve(parts, chief, before)
 	}
 	t.AdmittedWorkloads = t.admittedWorkloads()
 	return t
@@ -66,14 +67,19 @@ func FromWorkloads(workloads []*kueue.Workload, before *Task) *Task {
 
 // decides returns the part that decides the state: the base of an ElasticJob; else of
 // those that use quota the one of the highest priority, else of those that wait, else
-// the newest.
+// the newest. Of a serving task, parts that run come before those that start or stop.
 func decides(parts []Part) Part {
 	if bases := slices.DeleteFunc(slices.Clone(parts), func(p Part) bool { return !isBase(p.Workload) }); len(bases) > 0 {
 		parts = bases
 	}
 	best := -1
+	serving := servesReplicas(parts[0].Workload)
 	rank := func(p Part) int {
 		switch {
+		case serving && p.State == Running:
+			return 5
+		case serving && p.State == Starting:
+			return 4
 		case p.isReplaced():
 			return 0
 		case p.State.Finished():
@@ -171,8 +177,8 @@ func Evictions(w *kueue.Workload) []kueue.WorkloadSchedulingStatsEviction {
 func (t *Task) admittedWorkloads() (list []explain.AdmittedWorkload) {
 	for _, w := range t.Parts {
 		for set := range admitted.PodSets(w) {
-			of := t.Main // Kueue preempts all Workloads of a task at once, except growth
-			if t.IsGrowth(w) {
+			of := t.Main // Kueue preempts all Workloads of a task at once, except growth and replicas
+			if t.IsGrowth(w) || t.IsServing() {
 				of = w
 			}
 			queue, uid := string(w.Status.Admission.ClusterQueue), string(of.UID)

@@ -115,6 +115,8 @@ func state(w *kueue.Workload) (State, *metav1.Condition) {
 		return Preempted, evicted
 	case w.Spec.Active != nil && !*w.Spec.Active:
 		return Stopped, evicted
+	case !hasQuota && reserved != nil && reserved.Reason == kueue.WorkloadOnHold && servesReplicas(w): // scaled to 0 (0.19)
+		return Stopped, reserved
 	case isAdmitted && ready != nil && ready.Status == metav1.ConditionFalse:
 		return Starting, ready
 	case isAdmitted:

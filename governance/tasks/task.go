@@ -73,6 +73,13 @@ type Task struct {
 
 	Preemptions int32 // evictions for another task
 	Evictions   int32 // evictions for any reason
+	// Replaced counts those of replicas that do not exist any more, as far as this process
+	// saw. They are part of Preemptions and Evictions.
+	Replaced EvictionCount
+
+	// StoppedReplicas is how many replicas a serving task had when it was stopped; 0 if
+	// unknown, and while it runs.
+	StoppedReplicas int32
 
 	// NoWorkload reports that the task has no Workload: Kueue counts no quota for it
 	// and never starts it. It may run beside Kueue.

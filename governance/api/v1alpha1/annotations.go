@@ -48,3 +48,8 @@ const AnnotationRelease = "kuota.dev/release"
 // AnnotationDropClasses on a policy lists, separated by commas, the priority
 // classes to delete although unfinished tasks use them.
 const AnnotationDropClasses = "kuota.dev/drop-classes"
+
+// AnnotationStoppedReplicas is on a Deployment, StatefulSet or LeaderWorkerSet that was
+// stopped: how many replicas it had. Resuming it scales it to as many, and removes the
+// annotation.
+const AnnotationStoppedReplicas = "kuota.dev/stopped-replicas"

@@ -18,7 +18,7 @@ var constraintsByReason = map[string][]Constraint{
 	"PendingEvaluation":            nil, // Kueue has not evaluated the task
 
 	"AdmissionGated": {Gated},
-	"OnHold":         {QueueStopped},
+	"OnHold":         {QueueStopped, Deactivated},
 	"Pending":        {Quota, Preempting, PendingEvaluation, ExceedsMax, NoMatchingFlavor, UncoveredResource, BackingOff, WaitingForPodsReady},
 	"Waiting":        {WaitingForPodsReady, Quota, Preempting, PendingEvaluation},
 	"Inadmissible":   {NoQueue, NoClusterQueue, WrongNamespace, QueueStopped, QueueInactive, NoMatchingFlavor, ExceedsMax, UncoveredResource},

@@ -55,6 +55,8 @@ type Index struct {
 	workloadsComplete bool               // all Workloads of the start were added
 	podsComplete      bool               // all pods were
 	rebuilding        map[tasks.Key]bool // jobs that are rebuilt shortly
+	deployments       map[member]*job    // by name
+	undecided         map[tasks.Key]bool // see decidesLater; true if they existed before this process
 	notify            func()             // notifies of changes by time alone; nil for none
 	life              life
 	loops             map[types.UID][]*loop // by preempted Workload
@@ -78,7 +80,7 @@ func New(now func() time.Time) *Index {
 		named: map[address][]*tasks.Task{}, spaces: map[string]map[*tasks.Task]struct{}{}, queues: map[QueueKey]*order{},
 		orders: map[Column]*order{}, classes: map[classKey]*tally{}, used: map[string]quota.FlavorResourceQuantities{}, growth: map[string]quota.FlavorResourceQuantities{}, kinds: map[string]int{}, pools: map[string]int{}, started: now(),
 		jobs: map[tasks.Key]*job{}, jobsIn: map[string]map[tasks.Key]struct{}{}, children: map[member]map[types.UID]struct{}{}, governed: map[string]bool{},
-		pods: map[types.UID]*Pod{}, podsBy: map[member]map[*Pod]struct{}{}, podsIn: map[member]map[*Pod]struct{}{}, rebuilding: map[tasks.Key]bool{}, terminating: map[*Pod]struct{}{}, nodeUsage: map[string]*nodeUsage{}, loops: map[types.UID][]*loop{},
+		pods: map[types.UID]*Pod{}, podsBy: map[member]map[*Pod]struct{}{}, podsIn: map[member]map[*Pod]struct{}{}, rebuilding: map[tasks.Key]bool{}, deployments: map[member]*job{}, undecided: map[tasks.Key]bool{}, terminating: map[*Pod]struct{}{}, nodeUsage: map[string]*nodeUsage{}, loops: map[types.UID][]*loop{},
 	}
 }
 
@@ -109,10 +111,15 @@ func (x *Index) Handler() toolscache.ResourceEventHandler {
 // SetWorkload adds or replaces a Workload. first reports that it existed before this
 // process.
 func (x *Index) SetWorkload(w *kueue.Workload, first bool) {
-	_, _, uid := tasks.OwnerOf(w)
-	key := tasks.Key{Namespace: w.Namespace, UID: uid}
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	x.addWorkload(x.ownByDeployment(w), first)
+}
+
+// addWorkload is SetWorkload while x.mu is locked.
+func (x *Index) addWorkload(w *kueue.Workload, first bool) {
+	_, _, uid := tasks.OwnerOf(w)
+	key := tasks.Key{Namespace: w.Namespace, UID: uid}
 	if was, ok := x.group[w.UID]; ok && was != key { // its owner reference was changed
 		x.removeWorkload(was, w.UID)
 	}
@@ -182,7 +189,9 @@ func (x *Index) rebuildPodGroup(w *kueue.Workload) {
 
 func (x *Index) removeWorkload(key tasks.Key, uid types.UID) {
 	delete(x.group, uid)
-	removeAt(x.parts, key, partOf(x.parts[key], uid))
+	if removeAt(x.parts, key, partOf(x.parts[key], uid)); len(x.parts[key]) == 0 {
+		delete(x.undecided, key)
+	}
 	x.rebuild(key, false)
 	delete(x.loops, uid)
 }
@@ -195,14 +204,26 @@ func partOf(parts []*kueue.Workload, uid types.UID) int {
 // rebuild replaces a task by what its Workloads, or a job without one, are now.
 func (x *Index) rebuild(key tasks.Key, first bool) {
 	before := x.tasks[key]
+	if was, waits := x.undecided[key]; waits {
+		first = was
+	}
 	var t *tasks.Task
-	if parts := withoutDeleted(x.parts[key]); len(parts) > 0 && orphaned(parts, before != nil) {
+	parts := withoutDeleted(x.parts[key])
+	if len(parts) > 0 {
+		parts = x.current(parts)
+	}
+	if len(parts) > 0 && orphaned(parts, before != nil) {
 		// Its job is deleted, and so is the task.
+	} else if len(parts) > 0 && x.decidesLater(key, parts, first) {
+		// It may be a part of another task.
 	} else if len(parts) > 0 {
 		t = tasks.FromWorkloads(parts, before)
 		t.Usage, t.Requests = x.requests.of(t.Usage), x.requests.of(t.Requests)
 		for i := range t.AdmittedWorkloads {
 			t.AdmittedWorkloads[i].Usage = x.amounts.of(t.AdmittedWorkloads[i].Usage)
+		}
+		if j := x.jobs[key]; j != nil && t.IsServing() {
+			x.serving(t, j)
 		}
 	} else if j := x.jobWithoutWorkload(key); j != nil {
 		t = x.fromJob(j)
@@ -216,7 +237,7 @@ func (x *Index) rebuild(key tasks.Key, first bool) {
 		x.addToOrders(t)
 	}
 	x.note(before, t, first)
-	if first && (before == nil || before.NoWorkload) && t != nil {
+	if first && t != nil { // before is nil, without a Workload, or lacks this one
 		if before != nil {
 			x.count(before, nil)
 		}

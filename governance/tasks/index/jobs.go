@@ -38,6 +38,7 @@ type job struct {
 	alone             bool      // not a part of another job
 	queue, class      string    // by its labels
 	ended             bool
+	stoppedReplicas   int32 // see stoppedReplicas
 }
 
 // Watch fills the index from the watches of a cluster: of Workloads, jobs, pods and
@@ -48,9 +49,6 @@ func (x *Index) Watch(c *cluster.Cluster) {
 	c.HandleNamespaces(handler(x.setSpace, x.dropSpace))
 	c.HandleElasticJobs(handler(x.setElasticJob, x.dropElasticJob))
 	for _, k := range enforcement.JobKinds() {
-		if k.Group == "apps" { // their pods or pod groups are the tasks
-			continue
-		}
 		kind := k.Kind
 		c.WatchResource(cluster.WatchedResource{
 			Resource:  schema.GroupResource{Group: k.Group, Resource: k.Resource},
@@ -112,6 +110,12 @@ func slimJob(object any, kind string) any {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		j.controller, j.alone = owner.UID, !managed[owner.Kind]
 	}
+	if owner := metav1.GetControllerOfNoCopy(o); owner != nil && owner.Kind == "Pod" && tasks.IsServingKind(kind) { // the leader of a LeaderWorkerSet's group
+		j.alone = false
+	}
+	if tasks.IsServingKind(kind) {
+		j.stoppedReplicas = stoppedReplicas(o.GetAnnotations())
+	}
 	if _, uid := v1alpha1.ElasticJobOf(o.GetName(), o.GetLabels()); uid != "" && kind == "Job" { // it has no owner reference to the ElasticJob
 		j.controller, j.alone = uid, false
 	}
@@ -146,6 +150,9 @@ func (x *Index) setJob(j *job) {
 	if j.controller != "" {
 		addTo(x.children, member{j.Namespace, string(j.controller)}, j.UID)
 	}
+	if j.kind == tasks.DeploymentKind && j.alone { // before it can be a task without a Workload
+		x.setDeployment(j)
+	}
 	x.addJob(j)
 }
 
@@ -154,6 +161,9 @@ func (x *Index) dropJob(j *job) {
 	defer x.mu.Unlock()
 	removeFrom(x.children, member{j.Namespace, string(j.controller)}, j.UID)
 	x.removeJob(j)
+	if j.kind == tasks.DeploymentKind {
+		x.dropDeployment(j)
+	}
 }
 
 // addJob adds a job that can be a task of its own.
@@ -266,7 +276,8 @@ func placeholderWorkload(j *job) *kueue.Workload {
 	return w
 }
 
-// fromJob returns a task without a Workload. Its pods decide its state.
+// fromJob returns a task without a Workload. Its pods decide its state. It returns nil
+// for a serving task without pods and without a queue, which is no task of Kueue.
 func (x *Index) fromJob(j *job) *tasks.Task {
 	t := &tasks.Task{
 		Namespace: j.Namespace, Kind: j.kind, Name: j.Name, UID: string(j.UID), Queue: j.queue, PriorityClass: j.class,
@@ -274,7 +285,13 @@ func (x *Index) fromJob(j *job) *tasks.Task {
 		Reason: NoWorkload, Usage: quota.Resources{}, Requests: quota.Resources{},
 	}
 	t.Main = placeholderWorkload(j)
-	for _, p := range x.podsOf(t) {
+	pods := x.podsOf(t)
+	if tasks.IsServingKind(j.kind) {
+		if pods = x.servingPods(t); len(pods) == 0 {
+			return x.stopped(t, j)
+		}
+	}
+	for _, p := range pods {
 		switch {
 		case p.ended():
 			continue

@@ -55,6 +55,7 @@ type Pod struct {
 	metav1.ObjectMeta           // name, namespace, UID and creation time
 	Owner             types.UID // its controller; empty for none
 	ElasticJob        types.UID // whose Job its controller is, also once that is deleted; empty for none
+	Deployment        string    // name, of the one whose ReplicaSet its controller is; empty for none
 	Group             string    // pod group; empty for none
 	Node              string    // empty while it has none
 	Phase             corev1.PodPhase
@@ -102,6 +103,7 @@ func (x *Index) PodOf(o *corev1.Pod) *Pod {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		p.Owner = owner.UID
 		p.part = managed[owner.Kind] || p.queue == ""
+		p.Deployment = deploymentOf(o, owner)
 		if owner.Kind == "Job" {
 			_, p.ElasticJob = v1alpha1.ElasticJobOf(owner.Name, o.Labels)
 		}
@@ -186,6 +188,9 @@ func (x *Index) SetPod(p *Pod) {
 	if p.ElasticJob != "" {
 		addTo(x.podsBy, member{p.Namespace, string(p.ElasticJob)}, p)
 	}
+	if p.Deployment != "" {
+		addTo(x.podsBy, podsOfDeployment(p.Namespace, p.Deployment), p)
+	}
 	if p.Group != "" {
 		addTo(x.podsIn, member{p.Namespace, p.Group}, p)
 	}
@@ -193,6 +198,7 @@ func (x *Index) SetPod(p *Pod) {
 		x.terminating[p] = struct{}{}
 	}
 	x.addPodUsage(p, 1)
+	x.regroup(p)
 	x.podChanged(p)
 }
 
@@ -212,6 +218,7 @@ func (x *Index) removePod(uid types.UID) {
 	delete(x.terminating, p)
 	removeFrom(x.podsBy, member{p.Namespace, string(p.Owner)}, p)
 	removeFrom(x.podsBy, member{p.Namespace, string(p.ElasticJob)}, p)
+	removeFrom(x.podsBy, podsOfDeployment(p.Namespace, p.Deployment), p)
 	removeFrom(x.podsIn, member{p.Namespace, p.Group}, p)
 	x.addPodUsage(p, -1)
 }
@@ -260,21 +267,23 @@ type nodeUsage struct {
 	admitted map[string]quota.Resources // of pods that Kueue admitted, by namespace
 }
 
-// podChanged rebuilds a task without a Workload when its pods change. A pod without
-// a job can be a task of its own.
+// podChanged rebuilds a task without a Workload when its pods change, and a Deployment
+// when one is deleted. A pod without a job can be a task of its own.
 func (x *Index) podChanged(p *Pod) {
-	if alone := (tasks.Key{Namespace: p.Namespace, UID: string(p.UID)}); x.jobs[alone] != nil && (p.part || p.Group != "") { // it was adopted
+	part := p.part || x.deployment(p) != nil
+	if alone := (tasks.Key{Namespace: p.Namespace, UID: string(p.UID)}); x.jobs[alone] != nil && (part || p.Group != "") { // it was adopted
 		x.removeJob(x.jobs[alone])
 	}
-	if !p.part {
+	if !part {
 		if j := p.job(x); j.ended {
 			x.removeJob(j)
 		} else {
 			x.addJob(j)
 		}
 	}
-	if t := x.tasks[tasks.Key{Namespace: p.Namespace, UID: string(p.Owner)}]; t != nil && t.NoWorkload {
-		x.rebuild(tasks.Key{Namespace: p.Namespace, UID: string(p.Owner)}, false)
+	deleted := x.pods[p.UID] != p || p.DeletionTimestamp != nil || p.ended()
+	if t := x.taskOfPod(p); t != nil && (len(t.Parts) == 0 || deleted && t.Kind == tasks.DeploymentKind) {
+		x.rebuild(t.Key(), false)
 	}
 }
 
@@ -322,6 +331,13 @@ func (x *Index) podsOf(t *tasks.Task) []*Pod {
 		}
 	}
 	below(types.UID(t.UID))
+	if t.Kind == tasks.DeploymentKind {
+		if d := x.deployments[member{t.Namespace, t.Name}]; d == nil || string(d.UID) == t.UID {
+			for p := range x.podsBy[podsOfDeployment(t.Namespace, t.Name)] {
+				found[p] = struct{}{}
+			}
+		}
+	}
 	for p := range x.podsIn[member{t.Namespace, t.Main.Name}] {
 		found[p] = struct{}{}
 	}
@@ -344,11 +360,8 @@ func (x *Index) TerminatingPods() (found []explain.TerminatingPod) {
 	defer x.mu.Unlock()
 	for p := range x.terminating {
 		t := explain.TerminatingPod{Node: p.Node, Namespace: p.Namespace, Requests: p.Requests, Until: p.DeletionTimestamp.Time}
-		for _, owner := range []types.UID{p.ElasticJob, p.Owner} {
-			if of := x.tasks[tasks.Key{Namespace: p.Namespace, UID: string(owner)}]; of != nil && owner != "" {
-				t.Kind, t.Name, t.UID = of.Kind, of.Name, of.UID
-				break
-			}
+		if of := x.taskOfPod(p); of != nil {
+			t.Kind, t.Name, t.UID = of.Kind, of.Name, of.UID
 		}
 		found = append(found, t)
 	}

@@ -3,7 +3,6 @@ package queries_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -135,19 +134,35 @@ var kinds = map[string]func(*lab){
 		}
 	},
 	"a Deployment": func(l *lab) {
-		l.queue("", 4, "")
-		l.apply(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: serve, namespace: NAME, labels: {kueue.x-k8s.io/queue-name: main}}, spec: {replicas: 2, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}`)
-		clustertest.Eventually(l.t, soon, func(ctx context.Context) error {
-			list, err := l.tasks.List(ctx, localUser, index.Query{Namespaces: []string{l.name}}, nil)
-			if err != nil {
-				return err
-			}
-			running := slices.DeleteFunc(list.Items, func(i queries.Item) bool { return i.State != tasks.Running || !strings.HasPrefix(i.Name, "serve-") })
-			if len(running) != 2 {
-				return fmt.Errorf("%d of %d run", len(running), list.Total)
-			}
-			return nil
-		})
+		l.queue("", 3, "")
+		l.apply(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: serve, namespace: NAME, labels: {kueue.x-k8s.io/queue-name: main}}, spec: {replicas: 5, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}`)
+		serves := func(admitted, wanted int32, constraint explain.Constraint) {
+			l.t.Helper()
+			clustertest.Eventually(l.t, soon, func(ctx context.Context) error {
+				d, err := l.tasks.Detail(ctx, localUser, l.name, "deployment", "serve", "")
+				if err != nil {
+					return err
+				}
+				list, err := l.tasks.List(ctx, localUser, index.Query{Namespaces: []string{l.name}}, nil)
+				if err != nil {
+					return err
+				}
+				has, all := d.Replicas()
+				var why explain.Constraint
+				if d.Verdict != nil {
+					why = d.Verdict.Constraint
+				}
+				if d.State != tasks.Running || has != admitted || all != wanted || why != constraint || d.PodCount.Total != int(wanted) || list.Total != 1 {
+					return fmt.Errorf("%s with %d of %d replicas (%+v), %d pods, and %d tasks", d.State, has, all, d.Verdict, d.PodCount.Total, list.Total)
+				}
+				return nil
+			})
+		}
+		serves(3, 5, explain.Quota)
+		l.kubectl("scale", "deployment", "serve", "-n", "NAME", "--replicas=3")
+		serves(3, 3, "")
+		l.kubectl("scale", "deployment", "serve", "-n", "NAME", "--replicas=0")
+		l.ofKind("deployment", "serve", tasks.Stopped)
 	},
 	"a StatefulSet": func(l *lab) {
 		l.queue("", 4, "")
