@@ -196,8 +196,9 @@ var ruleChecks = map[string]ruleCheck{
 	"kuota-console subjectaccessreviews.authorization.k8s.io create":             {function: "a member sees a task", run: shows("ada", "/tasks/"+ruleSpace+"/job/runs", "runs")},
 	"kuota-console events.events.k8s.io create":                                  {function: "a save is an event on the allocation", run: (*ruleTest).audits},
 
-	"kuota-elastic jobs.batch create": growsTo("job/grows-base"),
-	"kuota-elastic services create":   growsTo("service/grows-pods"),
+	"kuota-elastic jobs.batch create":      growsTo("job/grows-base"),
+	"kuota-elastic services create":        growsTo("service/grows-pods"),
+	"kuota-elastic deployments.apps patch": servicesCheck("how many replicas a stopped service had is kept", 1, (*ruleTest).remembers, "deployments.apps"),
 
 	"kuota-sessions secrets get":                     ready,
 	"kuota-leader leases.coordination.k8s.io create": {function: "the first replica leads", remove: leaseOf, env: electing, run: (*ruleTest).reconciles},
@@ -208,25 +209,27 @@ var ruleChecks = map[string]ruleCheck{
 	"kuota-enforcement configmaps create":            {function: "the parameters of admission policies are created", remove: mapOf, run: exists(mapOf...)},
 	"kuota-enforcement configmaps get":               {function: "the parameters of admission policies are written", remove: mapOf, run: exists(mapOf...)},
 
-	"kuota-impersonation users.authentication.k8s.io impersonate:user-info": save,
-	"kuota-impersonation computeallocations.kuota.dev get":                  save,
-	"kuota-impersonation workloads.kueue.x-k8s.io get":                      {function: "a member stops a task", remove: []string{"job", "stops", "-n", ruleSpace}, prepare: jobManifest(ruleTeam, "stops", 50), run: (*ruleTest).stops},
-	"kuota-impersonation jobs.batch get":                                    {function: "a member submits a task", remove: []string{"job", "submitted", "-n", ruleSpace}, run: (*ruleTest).submits},
-	"kuota-impersonation events list":                                       {function: "the page of a task shows its events", run: showsNot("admin", "/tasks/"+ruleSpace+"/job/runs", "You cannot see the events")},
-	"kuota-impersonation pods/log get":                                      {function: "a member reads a log", run: showsNot("ada", "/tasks/"+ruleSpace+"/job/runs/logs", "You cannot read these logs")},
-	"kuota-impersonation clusterpolicies.kuota.dev get":                     {function: "an admin saves the policy", run: (*ruleTest).savesPolicy},
-	"kuota-impersonation jobs.batch patch":                                  {function: "a member deletes a task", remove: []string{"job", "ends", "-n", ruleSpace}, prepare: jobManifest(ruleTeam, "ends", 50), run: deletes("ada", ruleSpace, "jobs.batch", "ends")},
-	"kuota-impersonation elasticjobs.kuota.dev get":                         {function: "a member submits an elastic task", remove: []string{"elasticjobs.kuota.dev", "submitted", "-n", ruleSpace, "--wait=false"}, run: (*ruleTest).submitsElastic},
-	"kuota-impersonation elasticjobs.kuota.dev patch":                       {function: "a member deletes an elastic task", remove: []string{"job/grows-base", "-n", ruleSpace}, prepare: elasticManifest, run: deletes("ada", ruleSpace, "elasticjobs.kuota.dev", "grows")},
-	"kuota-impersonation jobsets.jobset.x-k8s.io patch":                     deletesKind,
-	"kuota-impersonation mpijobs.kubeflow.org delete":                       deletesKind,
-	"kuota-impersonation trainjobs.trainer.kubeflow.org delete":             deletesKind,
-	"kuota-impersonation rayjobs.ray.io delete":                             deletesKind,
-	"kuota-impersonation appwrappers.workload.codeflare.dev delete":         deletesKind,
-	"kuota-impersonation sparkapplications.sparkoperator.k8s.io delete":     deletesKind,
-	"kuota-impersonation leaderworkersets.leaderworkerset.x-k8s.io delete":  deletesKind,
-	"kuota-impersonation statefulsets.apps delete":                          deletesKind,
-	"kuota-impersonation pods delete":                                       deletesKind,
+	"kuota-impersonation users.authentication.k8s.io impersonate:user-info":   save,
+	"kuota-impersonation computeallocations.kuota.dev get":                    save,
+	"kuota-impersonation workloads.kueue.x-k8s.io get":                        {function: "a member stops a task", remove: []string{"job", "stops", "-n", ruleSpace}, prepare: jobManifest(ruleTeam, "stops", 50), run: (*ruleTest).stops},
+	"kuota-impersonation jobs.batch get":                                      {function: "a member submits a task", remove: []string{"job", "submitted", "-n", ruleSpace}, run: (*ruleTest).submits},
+	"kuota-impersonation events list":                                         {function: "the page of a task shows its events", run: showsNot("admin", "/tasks/"+ruleSpace+"/job/runs", "You cannot see the events")},
+	"kuota-impersonation pods/log get":                                        {function: "a member reads a log", run: showsNot("ada", "/tasks/"+ruleSpace+"/job/runs/logs", "You cannot read these logs")},
+	"kuota-impersonation clusterpolicies.kuota.dev get":                       {function: "an admin saves the policy", run: (*ruleTest).savesPolicy},
+	"kuota-impersonation jobs.batch patch":                                    {function: "a member deletes a task", remove: []string{"job", "ends", "-n", ruleSpace}, prepare: jobManifest(ruleTeam, "ends", 50), run: deletes("ada", ruleSpace, "jobs.batch", "ends")},
+	"kuota-impersonation elasticjobs.kuota.dev get":                           {function: "a member submits an elastic task", remove: []string{"elasticjobs.kuota.dev", "submitted", "-n", ruleSpace, "--wait=false"}, run: (*ruleTest).submitsElastic},
+	"kuota-impersonation elasticjobs.kuota.dev patch":                         {function: "a member deletes an elastic task", remove: []string{"job/grows-base", "-n", ruleSpace}, prepare: elasticManifest, run: deletes("ada", ruleSpace, "elasticjobs.kuota.dev", "grows")},
+	"kuota-impersonation jobsets.jobset.x-k8s.io patch":                       deletesKind,
+	"kuota-impersonation mpijobs.kubeflow.org delete":                         deletesKind,
+	"kuota-impersonation trainjobs.trainer.kubeflow.org delete":               deletesKind,
+	"kuota-impersonation rayjobs.ray.io delete":                               deletesKind,
+	"kuota-impersonation appwrappers.workload.codeflare.dev delete":           deletesKind,
+	"kuota-impersonation sparkapplications.sparkoperator.k8s.io delete":       deletesKind,
+	"kuota-impersonation leaderworkersets.leaderworkerset.x-k8s.io delete":    deletesKind,
+	"kuota-impersonation deployments/scale.apps get":                          servicesCheck("a member resumes a service", 0, (*ruleTest).resumes, "deployments.apps", "statefulsets.apps"),
+	"kuota-impersonation leaderworkersets/scale.leaderworkerset.x-k8s.io get": servicesCheck("a member resumes a LeaderWorkerSet", 0, (*ruleTest).resumes, "leaderworkersets.leaderworkerset.x-k8s.io"),
+	"kuota-impersonation statefulsets.apps delete":                            deletesKind,
+	"kuota-impersonation pods delete":                                         deletesKind,
 }
 
 // service is an object that serves, and is a task by its label.
@@ -240,8 +243,9 @@ spec: {replicas: REPLICAS, selector: {matchLabels: {a: serves}}, template: {meta
 // servicesCheck returns a check of services of these kinds, which begins with this many
 // replicas.
 func servicesCheck(function string, replicas int, run func(r *ruleTest, ctx context.Context, resource string) error, resources ...string) ruleCheck {
-	check := ruleCheck{function: function}
+	check := ruleCheck{function: function, remove: []string{"-n", kindSpace}}
 	for _, resource := range resources {
+		check.remove = append(check.remove, resource+"/serves")
 		name, group, _ := strings.Cut(resource, ".")
 		kind := map[string]string{"deployments": "Deployment", "statefulsets": "StatefulSet", "leaderworkersets": "LeaderWorkerSet"}[name]
 		check.prepare += "---" + strings.NewReplacer("VERSION", group+"/v1", "KIND", kind, "REPLICAS", fmt.Sprint(replicas)).Replace(service)
@@ -261,6 +265,32 @@ func servicesCheck(function string, replicas int, run func(r *ruleTest, ctx cont
 func (r *ruleTest) showsService(ctx context.Context, resource string) error {
 	kind, _, _ := strings.Cut(resource, "s.")
 	_, err := r.get(ctx, r.admin, "/tasks/"+kindSpace+"/"+kind+"/serves")
+	return err
+}
+
+// resumes checks that a member gives a service a replica.
+func (r *ruleTest) resumes(ctx context.Context, resource string) error {
+	if out, err := r.c.TryKubectl("", "get", resource, "serves", "-n", kindSpace, "-o", "jsonpath={.spec.replicas}"); err != nil || out == "1" { // by an earlier attempt
+		return err
+	}
+	return r.act(ctx, r.ada, kindSpace, resource, "serves", "resume")
+}
+
+// remembers checks that a service that a member stops keeps its number of replicas.
+func (r *ruleTest) remembers(ctx context.Context, resource string) error {
+	replicas := func() (string, error) {
+		return r.c.TryKubectl("", "get", resource, "serves", "-n", kindSpace, "-o", `jsonpath={.spec.replicas} {.metadata.annotations.kuota\.dev/stopped-replicas}`)
+	}
+	if out, err := replicas(); err != nil || out == "0 1" { // by an earlier attempt
+		return err
+	}
+	if err := r.act(ctx, r.ada, kindSpace, resource, "serves", "stop"); err != nil {
+		return err
+	}
+	out, err := replicas()
+	if err == nil && out != "0 1" {
+		err = fmt.Errorf("it has the replicas and the annotation %q, want 0 and 1", out)
+	}
 	return err
 }
 

@@ -16,6 +16,7 @@ import (
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -276,6 +277,9 @@ func TestImpersonationIsConstrained(t *testing.T) {
 		"change what pods run": func() error {
 			return as.Patch(t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}}, client.RawPatch(types.MergePatchType, []byte(`{}`)))
 		},
+		"change what a deployment runs": func() error {
+			return as.Patch(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}}, client.RawPatch(types.MergePatchType, []byte(`{}`)))
+		},
 		"delete a deployment": func() error {
 			return as.Delete(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}})
 		},
@@ -294,6 +298,10 @@ func TestImpersonationIsConstrained(t *testing.T) {
 	}
 	// What it may do to tasks, of which there is none here.
 	for what, do := range map[string]func() error{
+		"stop a service": func() error {
+			scale := &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 1}}
+			return as.SubResource("scale").Patch(t.Context(), &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}}, client.RawPatch(types.MergePatchType, []byte(`{"spec": {"replicas": 0}}`)), client.WithSubResourceBody(scale))
+		},
 		"stop a task": func() error {
 			return as.Patch(t.Context(), &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "x"}}, client.RawPatch(types.MergePatchType, []byte(`{}`)))
 		},

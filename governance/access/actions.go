@@ -2,6 +2,7 @@ package access
 
 import (
 	"context"
+	"strings"
 
 	"kuota.dev/kuota/governance"
 
@@ -12,14 +13,21 @@ import (
 // May reports whether user can do something to a resource in a namespace. The
 // API server authorizes the request again.
 func (s *Service) May(ctx context.Context, user governance.User, verb string, resource schema.GroupVersionResource, namespace string) (bool, error) {
-	return s.may(ctx, user, authorizationv1.ResourceAttributes{Verb: verb, Group: resource.Group, Resource: resource.Resource, Namespace: namespace})
+	return s.may(ctx, user, attributes(verb, resource, namespace))
+}
+
+// attributes describes a request; the resource may have a subresource, as in
+// deployments/scale.
+func attributes(verb string, resource schema.GroupVersionResource, namespace string) authorizationv1.ResourceAttributes {
+	name, subresource, _ := strings.Cut(resource.Resource, "/")
+	return authorizationv1.ResourceAttributes{Verb: verb, Group: resource.Group, Resource: name, Subresource: subresource, Namespace: namespace}
 }
 
 // ConsoleMay reports whether the console's account can do that for user: as
 // itself for the local user of a console without sign-in, else by
 // impersonation, constrained (Kubernetes 1.36) or not.
 func (s *Service) ConsoleMay(ctx context.Context, user governance.User, verb string, resource schema.GroupVersionResource, namespace string) (bool, error) {
-	return s.consoleMay(ctx, user, authorizationv1.ResourceAttributes{Verb: verb, Group: resource.Group, Resource: resource.Resource, Namespace: namespace})
+	return s.consoleMay(ctx, user, attributes(verb, resource, namespace))
 }
 
 func (s *Service) consoleMay(ctx context.Context, user governance.User, what authorizationv1.ResourceAttributes) (bool, error) {

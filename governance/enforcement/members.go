@@ -31,6 +31,17 @@ func (k JobKind) memberVerbs() []string {
 	return verbs
 }
 
+// memberRules returns the rules of members for a kind. The subresource scale of those that
+// serve stops and resumes them.
+func (k JobKind) memberRules() []rbacv1.PolicyRule {
+	rules := []rbacv1.PolicyRule{{APIGroups: []string{k.Group}, Resources: []string{k.Resource}, Verbs: k.memberVerbs()}}
+	switch k.Kind {
+	case "Deployment", "StatefulSet", "LeaderWorkerSet":
+		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{k.Group}, Resources: []string{k.Resource + "/scale"}, Verbs: []string{"get", "patch"}})
+	}
+	return rules
+}
+
 // MemberRoles returns a ClusterRole for each of TaskKinds. The chart labels those of the
 // kinds that members may create.
 func MemberRoles() (roles []*rbacv1.ClusterRole) {
@@ -38,7 +49,7 @@ func MemberRoles() (roles []*rbacv1.ClusterRole) {
 		roles = append(roles, &rbacv1.ClusterRole{
 			TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole"},
 			ObjectMeta: metav1.ObjectMeta{Name: k.MemberRoleOf(), Annotations: map[string]string{"helm.sh/resource-policy": "keep"}}, // as MemberRole
-			Rules:      []rbacv1.PolicyRule{{APIGroups: []string{k.Group}, Resources: []string{k.Resource}, Verbs: k.memberVerbs()}},
+			Rules:      k.memberRules(),
 		})
 	}
 	return roles

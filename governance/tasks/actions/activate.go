@@ -17,14 +17,15 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Stop deactivates a task as user: it loses its quota and its job is suspended. It
-// succeeds for a task that is stopped already. A task that finished or was deleted is
+// Stop deactivates a task as user: it loses its quota and its job is suspended. A
+// serving task is scaled to 0. It succeeds for a task that is stopped already. A task that finished or was deleted is
 // governance.Conflict or governance.NotFound.
 func (s *Service) Stop(ctx context.Context, user governance.User, at tasks.Address) error {
 	return s.activate(ctx, user, at, false)
 }
 
-// Resume activates a stopped task as user: it waits in its queue again.
+// Resume activates a stopped task as user: it waits in its queue again. A serving task
+// gets the replicas that it had.
 func (s *Service) Resume(ctx context.Context, user governance.User, at tasks.Address) error {
 	return s.activate(ctx, user, at, true)
 }
@@ -36,11 +37,14 @@ func (s *Service) activate(ctx context.Context, user governance.User, at tasks.A
 	if err != nil {
 		return err
 	}
-	if t.NoWorkload {
+	if t.NoWorkload && !t.IsServing() {
 		return changed(notApplicable(Stop, t))
 	}
 	if _, held := t.Hold(); t.Kind == v1alpha1.ElasticJobKind && !held {
 		return s.suspend(ctx, user, t, writer, !active)
+	}
+	if t.IsServing() {
+		return s.scale(ctx, user, t, writer, active)
 	}
 	unfinished := 0
 	for _, part := range t.Parts {

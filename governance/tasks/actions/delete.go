@@ -24,7 +24,7 @@ func (s *Service) Delete(ctx context.Context, user governance.User, at tasks.Add
 		return &governance.Error{Kind: governance.Invalid, Op: "delete task", Message: noObjects}
 	}
 	missing, err := s.delete(ctx, user, t, writer, objects(t))
-	if err != nil || !missing || t.NoWorkload || objects(t)[0].kind == workloadKind {
+	if err != nil || !missing || len(t.Parts) == 0 || objects(t)[0].kind == workloadKind {
 		return err
 	}
 	// The job is deleted already; only the Workload is left.

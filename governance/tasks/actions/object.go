@@ -26,10 +26,10 @@ type object struct {
 // Workload if nothing owns it; nothing for pods without a Workload. The version of a
 // kind is empty if unknown.
 func objects(t *tasks.Task) (found []object) {
-	if t.NoWorkload && t.Kind == v1alpha1.ElasticJobKind {
+	if len(t.Parts) == 0 && t.Kind == v1alpha1.ElasticJobKind {
 		return []object{{kind: v1alpha1.GroupVersion.WithKind(t.Kind), name: t.Name, uid: types.UID(t.UID)}}
 	}
-	if t.NoWorkload {
+	if len(t.Parts) == 0 {
 		for _, k := range enforcement.JobKinds() {
 			if k.Kind == t.Kind {
 				return []object{{kind: schema.GroupVersionKind{Group: k.Group, Kind: k.Kind}, name: t.Name, uid: types.UID(t.UID)}}

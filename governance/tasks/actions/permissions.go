@@ -63,6 +63,9 @@ func (s *Service) missing(ctx context.Context, user governance.User, t *tasks.Ta
 	if err != nil {
 		return nil, err
 	}
+	if action.scales(t) {
+		resource.Resource += "/scale"
+	}
 	may, err := s.Access.May(ctx, user, verb, resource, t.Namespace)
 	if err != nil || may {
 		return nil, err
@@ -70,11 +73,16 @@ func (s *Service) missing(ctx context.Context, user governance.User, t *tasks.Ta
 	return &Permission{Verb: verb, Resource: kubectlName(resource), Namespace: t.Namespace}, nil
 }
 
+// scales reports whether the action scales a serving task.
+func (a Action) scales(t *tasks.Task) bool { return (a == Stop || a == Resume) && t.IsServing() }
+
 // permission returns the verb and the kind of the permission that an action needs.
 func (a Action) permission(t *tasks.Task) (verb string, kind schema.GroupVersionKind) {
 	_, held := t.Hold()
 	switch {
 	case (a == Stop || a == Resume) && t.Kind == v1alpha1.ElasticJobKind && !held:
+		return "patch", objects(t)[0].kind
+	case a.scales(t): // the subresource
 		return "patch", objects(t)[0].kind
 	case a == Stop, a == Resume:
 		return "patch", workloadKind

@@ -3,6 +3,7 @@ package actions
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/admitted"
@@ -29,6 +30,7 @@ type Review struct {
 	// the lowest class that moves the task to the front, or none.
 	Choices  []Choice
 	Pods     int             // of a pod group
+	Replicas int32           // that Resume gives to a serving task; 0 for any other
 	Growth   quota.Resources // of the usage of an ElasticJob: by growth; empty for none
 	Resizing *Resizing       // for Resize
 }
@@ -68,6 +70,9 @@ func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Add
 	}
 	r := Review{Detail: detail, Action: action, Current: supposed[0], Head: s.Tasks.Index.Head(detail.Namespace, detail.Queue)}
 	r.Growth = growth(detail.Task)
+	if detail.IsServing() {
+		r.Replicas = resumedReplicas(detail.Task)
+	}
 	if action == Resize && action.applies(detail.Task) {
 		if r.Resizing, err = s.resizing(ctx, detail.Task); err != nil {
 			return Review{}, err
@@ -139,6 +144,9 @@ func (s *Service) obstacle(ctx context.Context, user governance.User, r Review) 
 	if err != nil {
 		return "", err
 	}
+	if r.Action.scales(t) {
+		resource.Resource += "/scale"
+	}
 	may, err := s.Access.ConsoleMay(ctx, user, verb, resource, t.Namespace)
 	if err != nil || may {
 		return "", err
@@ -189,6 +197,12 @@ func kubectlCommand(r Review, resource string) string {
 		return fmt.Sprintf("kubectl label %s %s -n %s --overwrite %s=CLASS", resource, r.Name, r.Namespace, labelClass)
 	}
 	switch _, held := r.Hold(); {
+	case r.Action.scales(r.Task):
+		replicas := int32(0)
+		if r.Action == Resume {
+			replicas = resumedReplicas(r.Task)
+		}
+		return fmt.Sprintf("kubectl scale %s %s -n %s --replicas=%d", strings.TrimSuffix(resource, "/scale"), r.Name, r.Namespace, replicas)
 	case held:
 		return fmt.Sprintf("kubectl patch %s %s -n %s --type=merge -p '{\"metadata\":{\"annotations\":{%q:null}},\"spec\":{\"active\":%t}}'",
 			resource, r.Main.Name, r.Namespace, loopguard.MarkAnnotation, r.Action == Resume)

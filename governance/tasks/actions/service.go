@@ -19,8 +19,8 @@ type Action string
 
 // The actions, as in their URLs.
 const (
-	Stop   Action = "stop"   // deactivates it: it loses its quota and leaves the queue
-	Resume Action = "resume" // activates it: it waits in its queue again
+	Stop   Action = "stop"   // deactivates it, or scales it to 0: it loses its quota and leaves the queue
+	Resume Action = "resume" // activates it, or scales it back: it waits in its queue again
 	Front  Action = "front"  // sets the lowest priority class that moves it to the front
 	Class  Action = "class"  // sets another priority class
 	Resize Action = "resize" // sets other sizes of an ElasticJob
@@ -39,7 +39,7 @@ type Service struct {
 func (a Action) applies(t *tasks.Task) bool {
 	switch a {
 	case Stop:
-		return !t.NoWorkload && (t.State.UsesQuota() || t.State.Waiting())
+		return (!t.NoWorkload || t.IsServing()) && (t.State.UsesQuota() || t.State.Waiting())
 	case Resume:
 		_, held := t.Hold()
 		return t.State == tasks.Stopped || held
