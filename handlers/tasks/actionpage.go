@@ -96,6 +96,10 @@ func (h *Pages) actionPage(c echo.Context, r actions.Review) views.ActionPage {
 	case actions.Stop:
 		page.Effects, page.Danger = stopEffects(r, format.Elapsed(r.Ran(h.Now()), true)), r.State.UsesQuota()
 	case actions.Resume:
+		if r.IsServing() {
+			page.Effects = resumeServingEffects(r)
+			break
+		}
 		page.Effects = append([]string{"It joins its queue as " + positionWords(r.Current) + "."}, outcome(r.Current, "it")...)
 	case actions.Front:
 		if len(r.Choices) > 0 {
@@ -118,15 +122,24 @@ func (h *Pages) actionPage(c echo.Context, r actions.Review) views.ActionPage {
 }
 
 func stopEffects(r actions.Review, ran string) (list []string) {
-	if r.State.UsesQuota() {
+	switch {
+	case r.IsServing():
+		list = append(list, stopServingEffects(r))
+		if r.State.UsesQuota() {
+			list = append(list, fmt.Sprintf("It has run for %s.", ran))
+		}
+		list = append(list, "It stays stopped until someone resumes it. It then gets as many replicas as it has now.")
+	case r.State.UsesQuota():
 		list = append(list, loses(r)+" Unsaved work is lost.", fmt.Sprintf("It has run for %s.", ran))
 		if r.State == tasks.Starting {
 			list[1] = "Its pods are not all ready yet."
 		}
-	} else {
+	default:
 		list = append(list, fmt.Sprintf("It leaves its queue, where it is %s. It uses no quota.", positionWords(r.Current)))
 	}
-	list = append(list, "It stays stopped until someone resumes it. Then it waits in its queue by its class and its submission time.")
+	if !r.IsServing() {
+		list = append(list, "It stays stopped until someone resumes it. Then it waits in its queue by its class and its submission time.")
+	}
 	switch next := r.Head; {
 	case next != nil && next.UID != r.UID:
 		list = append(list, fmt.Sprintf("%s is first in its queue now, and requests %s.", next.Name, format.Amounts(next.Requests)))
@@ -262,6 +275,8 @@ func classChoice(r actions.Review, c actions.Choice) views.ActionChoice {
 func deleteEffects(r actions.Review, ran string) []string {
 	what := fmt.Sprintf("The %s %s is deleted, with its pods and its Workload.", r.Kind, r.Name)
 	switch {
+	case r.IsServing():
+		what = fmt.Sprintf("The %s %s is deleted, with its pods and their Workloads.", r.Kind, r.Name)
 	case r.Pods > 0:
 		what = fmt.Sprintf("Its %s and their Workload are deleted. A controller, such as a Deployment, creates its pods again: delete the controller instead.", format.Count(r.Pods, "pod"))
 		if r.Pods == 1 {

@@ -140,7 +140,7 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 	switch {
 	case isElasticJob(d.Kind):
 		page.YAMLTitle = "ElasticJob as YAML"
-	case d.NoWorkload:
+	case len(d.Parts) == 0:
 		page.YAMLURL = ""
 	}
 	if d.Team != "" {
@@ -208,6 +208,9 @@ func facts(d queries.Detail) []string {
 	}
 	if text := format.Amounts(d.Resources()); text != "" {
 		list = append(list, verb+text)
+	}
+	if text := replicaWords(d.Task); text != "" {
+		list = append(list, text)
 	}
 	return list
 }

@@ -219,6 +219,8 @@ func sizeWords(t queries.Item) string {
 		return fmt.Sprintf("%d pods (%d–%d)", t.Size.Admitted, p.MinReplicas, p.MaxReplicas)
 	case p != nil:
 		return podRange(*p)
+	case t.Growing() && t.IsServing():
+		return replicaWords(t.Task)
 	case t.Growing() && t.PendingMessage != "":
 		return fmt.Sprintf("%d of %d pods; wants more", t.Size.Admitted, t.Size.Wanted)
 	case t.Growing():

@@ -113,6 +113,9 @@ func WhyOf(d queries.Detail) *views.Why {
 		if d.Kind == v1alpha1.ElasticJobKind {
 			why.Text = "It is suspended (.spec.suspend: true). Resume it to put it back in its queue."
 		}
+		if d.IsServing() {
+			why.Text = stoppedServingWords(d.Task)
+		}
 	case explain.TimedOut:
 		why.Title, why.Text = "Why is it not running?", timedOutWords(d)
 	case explain.LoopHeld:
@@ -159,6 +162,10 @@ func WhyOf(d queries.Detail) *views.Why {
 	if d.Growing() && why.Title == waits && v.Constraint != explain.ChecksPending {
 		why.Title, why.ChangesTitle = "Why does it not get more pods?", "What would give it more pods"
 		runs := fmt.Sprintf("It runs with %d of %s.", d.Size.Admitted, format.Pods(d.Size.Wanted))
+		if d.IsServing() {
+			why.Title, why.ChangesTitle = "Why do some replicas wait?", "What would start the next one"
+			runs = format.Upper(replicaWords(d.Task)) + ". The next one is explained here."
+		}
 		if d.Elastic() {
 			runs += " Kueue counts the new size as a whole, and what it uses now as free."
 		}
@@ -303,13 +310,27 @@ func borrowed(s *explain.Shortage, of func(int64) string) string {
 // workloadLinks links to the first tasks of a list, with their usage. The last item
 // may be the sum of tasks that are hidden from the reader.
 func workloadLinks(list []explain.AdmittedWorkload, fr quota.FlavorResource) []views.AdmittedTaskLink {
-	return firstLinks(list, func(h explain.AdmittedWorkload) bool { return h.Name == "" }, func(h explain.AdmittedWorkload) views.AdmittedTaskLink {
+	return firstLinks(byTask(list, fr), func(h explain.AdmittedWorkload) bool { return h.Name == "" }, func(h explain.AdmittedWorkload) views.AdmittedTaskLink {
 		link := views.AdmittedTaskLink{TaskLink: views.TaskLink{Name: h.Team}, Amount: quota.Amount(fr.Resource, h.Usage[fr])}
 		if h.Name != "" {
 			link.TaskLink = views.TaskLink{Name: h.Name, URL: urls.Task(&tasks.Task{Namespace: h.Namespace, Kind: h.Kind, Name: h.Name})}
 		}
 		return link
 	})
+}
+
+// byTask returns the usage of fr by task: the replicas of one are in the list by
+// themselves.
+func byTask(list []explain.AdmittedWorkload, fr quota.FlavorResource) (found []explain.AdmittedWorkload) {
+	for _, h := range list {
+		i := slices.IndexFunc(found, func(f explain.AdmittedWorkload) bool { return f.UID == h.UID && f.Namespace == h.Namespace })
+		if i < 0 || h.UID == "" { // a sum of hidden ones
+			found = append(found, h)
+			continue
+		}
+		found[i].Usage = quota.FlavorResourceQuantities{fr: found[i].Usage[fr] + h.Usage[fr]}
+	}
+	return found
 }
 
 // borrowerLinks links to the first teams that use more than their quota.

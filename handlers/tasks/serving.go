@@ -1,0 +1,57 @@
+package tasks
+
+import (
+	"fmt"
+
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/handlers/format"
+)
+
+// replicaWords returns how many replicas of a serving task have quota; empty for any
+// other task, and while it is stopped.
+func replicaWords(t *tasks.Task) string {
+	if !t.IsServing() || t.NoWorkload || t.State == tasks.Stopped {
+		return ""
+	}
+	switch admitted, wanted := t.Replicas(); {
+	case wanted == 1 && admitted == 1:
+		return "1 replica has quota"
+	case admitted == wanted:
+		return fmt.Sprintf("%d replicas have quota", admitted)
+	default:
+		return fmt.Sprintf("%d of %d replicas have quota", admitted, wanted)
+	}
+}
+
+// stoppedServingWords explains a stopped serving task.
+func stoppedServingWords(t *tasks.Task) string {
+	if t.StoppedReplicas > 0 {
+		return fmt.Sprintf("It is scaled to 0. Resume it to scale it to %s again.", format.Count(int(t.StoppedReplicas), "replica"))
+	}
+	return "It has no pods: it is scaled to 0, or its pods are rejected. Resume it, or scale it with kubectl."
+}
+
+// stopServingEffects returns what stopping a serving task does to it.
+func stopServingEffects(r actions.Review) string {
+	text := "It is scaled to 0, and its pods end."
+	if usage := format.Amounts(r.Usage); usage != "" {
+		text += fmt.Sprintf(" It loses its %s.", usage)
+	}
+	return text
+}
+
+// resumeServingEffects returns what resuming a serving task does.
+func resumeServingEffects(r actions.Review) []string {
+	list := []string{fmt.Sprintf("It is scaled to %s.", format.Count(int(r.Replicas), "replica"))}
+	switch {
+	case r.StoppedReplicas == 0 && len(r.Parts) == 0:
+		list[0] += " How many it had is not known: scale it with kubectl if you need more."
+	case r.StoppedReplicas > 0:
+		list[0] += " It had as many when it was stopped."
+	}
+	if r.Kind == "StatefulSet" {
+		return append(list, "They wait in its queue, and start together.")
+	}
+	return append(list, "Each of them waits in its queue, and starts by itself.")
+}
