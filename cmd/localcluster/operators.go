@@ -55,9 +55,10 @@ var operators = []operator{
 		certificates: "internalCertManagement",
 	},
 	{
+		// The other kinds that serve need no operator.
 		name: "lws", pkg: "sigs.k8s.io/lws/cmd", manifests: []string{"config/default"},
 		namespace: "lws-system", account: "lws-controller-manager",
-		frameworks:   []string{"leaderworkerset.x-k8s.io/leaderworkerset"},
+		frameworks:   []string{"deployment", "leaderworkerset.x-k8s.io/leaderworkerset", "statefulset"},
 		certificates: "internalCertManagement", certDir: true,
 	},
 	{

@@ -45,6 +45,9 @@ func TestMain(m *testing.M) {
 			operators = append(operators, k.operator)
 		}
 	}
+	if servicesRun {
+		operators = append(operators, servicesOperator)
+	}
 	clustertest.MainWith(m, clustertest.Options{Kinds: operators})
 }
 
