@@ -67,6 +67,10 @@ func (g *Guard) Reconcile(ctx context.Context, request ctrl.Request) (result ctr
 
 // lead reconciles one Workload as the leader.
 func (g *Guard) lead(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	if l := g.ofService(request.NamespacedName); l != nil { // never held
+		g.announce(l, true)
+		return ctrl.Result{}, nil
+	}
 	var w kueue.Workload
 	if err := g.Client.Get(ctx, request.NamespacedName, &w, client.UnsafeDisableDeepCopy); err != nil {
 		return ctrl.Result{}, client.IgnoreNotFound(err)

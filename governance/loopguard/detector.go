@@ -66,9 +66,10 @@ type preemptions struct {
 	fruitless int // within the window
 }
 
-// update takes in a change of a Workload; before is nil for a new one. It
-// returns the preemptions that the change consists of, or nil.
-func (d *detector) update(before, w *kueue.Workload, now time.Time) *preemptions {
+// update takes in a change of a Workload; before is nil for a new one. victim is the UID
+// of its service, or its own. It returns the preemptions that the change consists of, or
+// nil.
+func (d *detector) update(victim types.UID, before, w *kueue.Workload, now time.Time) *preemptions {
 	d.sweep(now)
 	if p := d.preemptors[w.UID]; p != nil {
 		p.note(w, now)
@@ -95,7 +96,10 @@ func (d *detector) update(before, w *kueue.Workload, now time.Time) *preemptions
 	if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadPreempted); c != nil && c.Status == metav1.ConditionTrue {
 		found.rule = c.Reason
 	}
-	attempts := d.victims[w.UID]
+	attempts := d.victims[victim]
+	if victim != w.UID && len(attempts) > 0 && !reservedAt(before).After(attempts[len(attempts)-1].at) {
+		return nil // Kueue preempted several replicas at once
+	}
 	for i := range attempts {
 		d.judge(&attempts[i], now)
 	}
@@ -106,7 +110,7 @@ func (d *detector) update(before, w *kueue.Workload, now time.Time) *preemptions
 	for len(attempts) > 0 && now.Sub(attempts[0].seen) > window {
 		attempts = attempts[1:]
 	}
-	d.victims[w.UID] = attempts
+	d.victims[victim] = attempts
 	p := d.preemptors[uid]
 	if p == nil {
 		p = &preemptor{}
@@ -208,6 +212,15 @@ func (d *detector) sweep(now time.Time) {
 			delete(d.preemptors, uid)
 		}
 	}
+}
+
+// reservedAt returns since when w has quota; zero if it has none.
+func reservedAt(w *kueue.Workload) time.Time {
+	c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved)
+	if c == nil || c.Status != metav1.ConditionTrue {
+		return time.Time{}
+	}
+	return c.LastTransitionTime.Time
 }
 
 // preemptedTimes returns how often Kueue has preempted w.

@@ -2,6 +2,7 @@ package loopguard
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,7 +32,11 @@ func (c *cluster) write(uid types.UID, change func(w *kueue.Workload)) *preempti
 	}
 	change(w)
 	c.workloads[uid] = w
-	return c.update(before, w, c.now)
+	victim := uid // a UID with a slash is that of a replica, behind its service's
+	if service, _, ok := strings.Cut(string(uid), "/"); ok {
+		victim = types.UID(service)
+	}
+	return c.update(victim, before, w, c.now)
 }
 
 func (c *cluster) condition(w *kueue.Workload, name string, status bool, reason, message string) {
@@ -55,7 +60,13 @@ func (c *cluster) admit(uid types.UID) {
 // preempt has Kueue preempt a Workload times times for one of queue, and release its
 // quota, as Kueue does when the pods of the victim have ended.
 func (c *cluster) preempt(victim, by types.UID, queue string, times int32) *preemptions {
-	found := c.write(victim, func(w *kueue.Workload) {
+	defer c.lose(victim)
+	return c.preempted(victim, by, queue, times)
+}
+
+// preempted has Kueue preempt a Workload that still has quota.
+func (c *cluster) preempted(victim, by types.UID, queue string, times int32) *preemptions {
+	return c.write(victim, func(w *kueue.Workload) {
 		c.condition(w, kueue.WorkloadEvicted, true, "Preempted", fmt.Sprintf("Preempted to accommodate a workload (UID: %s, JobUID: x) due to Fair Sharing within the cohort; preemptor path: /pool/%s; preemptee path: /pool/a", by, queue))
 		c.condition(w, kueue.WorkloadPreempted, true, "InCohortFairSharing", "")
 		if w.Status.SchedulingStats == nil {
@@ -63,8 +74,6 @@ func (c *cluster) preempt(victim, by types.UID, queue string, times int32) *pree
 		}
 		w.Status.SchedulingStats.Evictions[0].Count += times
 	})
-	c.lose(victim)
-	return found
 }
 
 func (c *cluster) lose(uid types.UID) {
@@ -185,6 +194,17 @@ func TestDetector(t *testing.T) {
 			}
 			return last
 		}, false},
+		"three replicas of a service, each admitted after the one before was preempted": {func(c *cluster) (last *preemptions) {
+			for i := range 3 {
+				c.wait(time.Second)
+				replica := types.UID(fmt.Sprint("aaaa/", i))
+				c.admit(replica)
+				c.wait(time.Second)
+				last = c.preempt(replica, p, "b", 1)
+				c.remove(replica)
+			}
+			return last
+		}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster()
@@ -199,6 +219,21 @@ func TestDetector(t *testing.T) {
 				t.Errorf("loop is %v after %d fruitless preemptions, want %v", got.loop, got.fruitless, tc.wantLoop)
 			}
 		})
+	}
+}
+
+// Kueue preempts as many replicas of a service at once as a preemptor needs.
+func TestReplicasPreemptedAtOnce(t *testing.T) {
+	c := newCluster()
+	c.write(p, func(*kueue.Workload) {})
+	for i := range 4 {
+		c.admit(types.UID(fmt.Sprint("aaaa/", i)))
+	}
+	c.wait(time.Minute)
+	for i := range 4 {
+		if got := c.preempt(types.UID(fmt.Sprint("aaaa/", i)), p, "b", 1); got != nil && got.loop {
+			t.Errorf("replica %d: a loop after %d fruitless preemptions, want none", i, got.fruitless)
+		}
 	}
 }
 

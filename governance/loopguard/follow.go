@@ -12,6 +12,10 @@ import (
 // follow takes in what the leader did with one Workload, by its mark, so that the
 // pages of this replica show it, and this replica can continue as the leader.
 func (g *Guard) follow(ctx context.Context, request ctrl.Request) error {
+	if l := g.ofService(request.NamespacedName); l != nil { // never held
+		g.announce(l, false)
+		return nil
+	}
 	var w kueue.Workload
 	if err := g.Client.Get(ctx, request.NamespacedName, &w, client.UnsafeDisableDeepCopy); err != nil {
 		return client.IgnoreNotFound(err)

@@ -1,7 +1,9 @@
 package loopguard
 
 import (
+	"cmp"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/desired"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,7 +79,8 @@ type Guard struct {
 	Log      *slog.Logger
 	Identity string           // of this process, in marks
 	Now      func() time.Time // the clock
-	// Find returns a Workload by its UID, nil for one that is not known: read only.
+	// Find returns a Workload by its UID, nil for one that is not known: read only. The
+	// controller of a replica is its service.
 	Find func(types.UID) *kueue.Workload
 	// Leader elects the replica that acts; nil means that there is only one.
 	Leader *leader.Leader
@@ -85,13 +89,14 @@ type Guard struct {
 
 	mu       sync.Mutex
 	detector *detector
-	loops    map[types.UID]*loop // by victim
-	found    map[types.UID]bool  // marked when the guard began, by another process
+	loops    map[types.UID]*loop     // by victim, see victim
+	found    map[types.UID]bool      // marked when the guard began, by another process
+	services map[types.UID]types.UID // of replicas, by Workload
 }
 
 // Start readies a guard that has seen nothing yet.
 func (g *Guard) Start() {
-	g.detector, g.loops, g.found = newDetector(), map[types.UID]*loop{}, map[types.UID]bool{}
+	g.detector, g.loops, g.found, g.services = newDetector(), map[types.UID]*loop{}, map[types.UID]bool{}, map[types.UID]types.UID{}
 }
 
 // Loops returns the loops of the last minutes, those that go on first and the
@@ -120,6 +125,7 @@ func (g *Guard) Observe(before, after *kueue.Workload, initial bool) []types.Nam
 		g.detector.remove(before.UID)
 		delete(g.loops, before.UID)
 		delete(g.found, before.UID)
+		delete(g.services, before.UID)
 		return g.heldFor(before.UID)
 	}
 	var due []types.NamespacedName
@@ -136,7 +142,7 @@ func (g *Guard) Observe(before, after *kueue.Workload, initial bool) []types.Nam
 	if _, was := markOf(before); marked || was {
 		due = append(due, client.ObjectKeyFromObject(after))
 	}
-	if p := g.detector.update(before, after, now); p != nil && g.preempted(after, p, now) {
+	if p := g.detector.update(g.victim(after), before, after, now); p != nil && g.preempted(after, p, now) {
 		due = append(due, client.ObjectKeyFromObject(after))
 	}
 	return append(due, g.heldFor(after.UID)...)
@@ -168,7 +174,8 @@ func (g *Guard) preempted(w *kueue.Workload, p *preemptions, now time.Time) bool
 	if desired.IsGrowth(w) {
 		return false // each preemption of growth is meant to be, and the controller of ElasticJobs backs off
 	}
-	l := g.loops[w.UID]
+	victim := g.victim(w)
+	l := g.loops[victim]
 	if l != nil {
 		l.expire(now)
 	}
@@ -186,8 +193,12 @@ func (g *Guard) preempted(w *kueue.Workload, p *preemptions, now time.Time) bool
 			next.holds, next.Holds, next.overruled = l.holds, l.Holds, l.overruled
 		}
 		l = next
-		g.loops[w.UID] = l
+		g.loops[victim] = l
 		detected.Inc()
+	}
+	if victim != w.UID { // a replica is replaced by another one
+		l.Victim = partyOf(w, l.Victim.ClusterQueue)
+		l.Victim.Service, l.NotHeld = victim, NotHoldable
 	}
 	if l.Preemptor.UID != p.preemptor {
 		l.Preemptor = Party{UID: p.preemptor, ClusterQueue: p.queue}
@@ -199,6 +210,38 @@ func (g *Guard) preempted(w *kueue.Workload, p *preemptions, now time.Time) bool
 	l.Preemptions += p.count
 	l.enter(Looping, now)
 	return true
+}
+
+// victim identifies what Kueue preempts: the service that a Workload is a replica of, or
+// else the Workload. A replica's Workload is deleted with its pod when it is preempted.
+func (g *Guard) victim(w *kueue.Workload) types.UID {
+	switch o := metav1.GetControllerOfNoCopy(w); {
+	case o == nil:
+		return w.UID
+	case o.Kind == "Pod":
+		if o = metav1.GetControllerOfNoCopy(g.known(w)); slices.Contains(serving, o.Kind) {
+			g.services[w.UID] = o.UID
+		}
+		return cmp.Or(g.services[w.UID], w.UID)
+	case slices.Contains(serving, o.Kind):
+		return o.UID
+	}
+	return w.UID
+}
+
+// known returns a Workload as Find does, or as it is.
+func (g *Guard) known(w *kueue.Workload) *kueue.Workload { return cmp.Or(g.find(w.UID), w) }
+
+// ofService returns the loop whose victim is a replica with this name; nil for none.
+func (g *Guard) ofService(replica types.NamespacedName) *loop {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, l := range g.loops {
+		if l.Victim.Service != "" && l.Victim.Namespace == replica.Namespace && l.Victim.Name == replica.Name {
+			return l
+		}
+	}
+	return nil
 }
 
 func (g *Guard) find(uid types.UID) *kueue.Workload {

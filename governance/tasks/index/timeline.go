@@ -67,6 +67,13 @@ func (x *Index) ByWorkload(uid types.UID) *tasks.Task {
 	return lockedTasks{x}.ByWorkload(uid)
 }
 
+// ByKey returns the task with a key; nil for none.
+func (x *Index) ByKey(key tasks.Key) *tasks.Task {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.tasks[key]
+}
+
 // Timeline returns the events of a task, the oldest first, see Past.Events.
 func (x *Index) Timeline(t *tasks.Task) []timeline.Event {
 	x.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/timeline"
 )
 
@@ -68,7 +69,16 @@ func (v viewer) party(p loopguard.Party) (t *tasks.Task, team string, hidden boo
 	if v.sees != nil && !v.sees[p.Namespace] {
 		return nil, "", true
 	}
-	return v.index.ByWorkload(p.UID), v.teams[p.Namespace], false
+	return taskOf(v.index, p), v.teams[p.Namespace], false
+}
+
+// taskOf returns the task of a Workload, which can be deleted if it was that of a
+// replica; nil for none.
+func taskOf(x *index.Index, p loopguard.Party) *tasks.Task {
+	if p.Service != "" {
+		return x.ByKey(tasks.Key{Namespace: p.Namespace, UID: string(p.Service)})
+	}
+	return x.ByWorkload(p.UID)
 }
 
 // Watcher returns a loopguard.Watcher that records the guard's events in timelines,
@@ -89,5 +99,9 @@ var guardSteps = map[loopguard.What]timeline.EventType{
 
 // Step implements loopguard.Watcher.
 func (g guardWatcher) Step(s loopguard.Step) {
-	g.Index.RecordEvent(s.Of.Namespace, s.Of.UID, timeline.Event{Type: guardSteps[s.What], At: s.At, Reason: s.Reason, Preemptor: g.Index.ByWorkload(s.Other.UID)})
+	workload := s.Of.UID
+	if t := taskOf(g.Index, s.Of); t != nil && s.Of.Service != "" {
+		workload = t.Main.UID
+	}
+	g.Index.RecordEvent(s.Of.Namespace, workload, timeline.Event{Type: guardSteps[s.What], At: s.At, Reason: s.Reason, Preemptor: taskOf(g.Index, s.Other)})
 }
