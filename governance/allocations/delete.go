@@ -46,7 +46,11 @@ func (s *Service) PreviewDeletion(ctx context.Context, user governance.User, nam
 	for _, h := range tasks.admitted {
 		departure.Running = append(departure.Running, h.task)
 	}
-	queueObjects := append(managed.Optional(departure.Namespace),
+	shares, err := managed.ShareQueues(ctx, reader, allocation.Name, departure.Namespace)
+	if err != nil {
+		return DeletionPreview{}, err
+	}
+	queueObjects := append(append(managed.Optional(departure.Namespace), shares...),
 		managed.Object{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: departure.Namespace, Name: desired.LocalQueueName(&allocation, s.Naming)}, Live: &kueue.LocalQueue{}},
 		managed.Object{Kind: "ClusterQueue", Key: client.ObjectKey{Name: desired.ClusterQueueName(&allocation, s.Naming)}, Live: &kueue.ClusterQueue{}})
 	departure.Removed, err = removals(ctx, reader, queueObjects)

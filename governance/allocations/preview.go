@@ -119,7 +119,11 @@ func (s *Service) dryRunObjects(ctx context.Context, allocation *v1alpha1.Comput
 			}
 		}
 	}
-	removed, err := removals(ctx, s.Cluster.APIReader(), managed.Unwanted(wanted.objects))
+	shares, err := managed.ShareQueues(ctx, s.Cluster.APIReader(), allocation.Name, *wanted.objects.Namespace.GetName())
+	if err != nil {
+		return err
+	}
+	removed, err := removals(ctx, s.Cluster.APIReader(), managed.Unwanted(wanted.objects, shares))
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,17 @@ func AllocationSettings(before, after *v1alpha1.ComputeAllocationSpec) []change.
 		{"Preemption to borrow", func(s *v1alpha1.ComputeAllocationSpec) string { return s.Preemption.BorrowWithinCohort }},
 		{"Namespace ceiling", func(s *v1alpha1.ComputeAllocationSpec) string { return yesNo(s.NamespaceCeiling) }},
 		{"Default queue", func(s *v1alpha1.ComputeAllocationSpec) string { return yesNo(s.DefaultQueue) }},
+		{"Shares", func(s *v1alpha1.ComputeAllocationSpec) string { return shares(s.Shares) }},
 	})...)
+}
+
+// shares returns the shares with their weights, such as "high 15, low 3".
+func shares(all []v1alpha1.Share) string {
+	var texts []string
+	for _, share := range all {
+		texts = append(texts, fmt.Sprintf("%s %d", share.Name, share.Weight))
+	}
+	return strings.Join(texts, ", ")
 }
 
 // rowChanges returns the rows that are added, changed or removed: those of the

@@ -28,7 +28,8 @@ type Objects struct {
 	NodeLabels map[string]map[string]string
 
 	// Optional objects; nil if the allocation does not have them.
-	DefaultQueue *kueue.LocalQueueApplyConfiguration // for jobs without a queue label
+	DefaultQueue *kueue.LocalQueueApplyConfiguration   // for jobs without a queue label
+	Shares       []*kueue.LocalQueueApplyConfiguration // one per share, in the order of the shares
 	Members      *applyrbac.RoleBindingApplyConfiguration
 	Elastic      *applyrbac.RoleBindingApplyConfiguration // lets the console create the Jobs of ElasticJobs
 	Ceiling      *applycore.ResourceQuotaApplyConfiguration
@@ -86,6 +87,9 @@ func BuildResolved(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolv
 	objects.ClusterQueue.WithAnnotations(map[string]string{AnnotationDesired: digest(objects.ClusterQueue.Spec)})
 	if allocation.Spec.DefaultQueue {
 		objects.DefaultQueue = localQueue(DefaultQueueName, allocation, namespace, naming)
+	}
+	for _, share := range allocation.Spec.Shares {
+		objects.Shares = append(objects.Shares, shareQueue(share, allocation, namespace, naming))
 	}
 	if allocation.Spec.NamespaceCeiling {
 		objects.Ceiling, objects.Defaults = ceiling(team, namespace, resolved)

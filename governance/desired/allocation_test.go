@@ -95,6 +95,9 @@ func render(t *testing.T, objects desired.Objects) []byte {
 	if objects.DefaultQueue != nil {
 		all = append(all, objects.DefaultQueue)
 	}
+	for _, o := range objects.Shares {
+		all = append(all, o)
+	}
 	if objects.Members != nil {
 		all = append(all, objects.Members)
 	}

@@ -32,6 +32,9 @@ func clusterQueue(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolve
 	if weight := allocation.Spec.FairShareWeight; !allocation.Spec.Adopted() || weight != DefaultWeight {
 		spec.WithFairSharing(kueue.FairSharing().WithWeight(*resource.NewQuantity(int64(weight), resource.DecimalSI)))
 	}
+	if len(allocation.Spec.Shares) > 0 {
+		spec.WithAdmissionScope(kueue.AdmissionScope().WithAdmissionMode(kueueapi.UsageBasedAdmissionFairSharing))
+	}
 	if len(resolved.Pools) > 0 {
 		spec.WithResourceGroups(resourceGroup(resolved))
 	}
@@ -110,6 +113,14 @@ func localQueue(name string, allocation *v1alpha1.ComputeAllocation, namespace s
 	}
 	queue := kueue.LocalQueue(name, namespace).WithLabels(queueLabels(allocation.Name)).WithSpec(spec)
 	return queue.WithAnnotations(map[string]string{AnnotationDesired: digest(queue.Spec)})
+}
+
+// shareQueue returns the LocalQueue of a share.
+func shareQueue(share v1alpha1.Share, allocation *v1alpha1.ComputeAllocation, namespace string, naming Naming) *kueue.LocalQueueApplyConfiguration {
+	queue := localQueue(naming.ShareQueue(allocation.Name, share.Name), allocation, namespace, naming)
+	queue.Spec.WithFairSharing(kueue.FairSharing().WithWeight(*resource.NewQuantity(int64(share.Weight), resource.DecimalSI)))
+	return queue.WithLabels(map[string]string{LabelShare: share.Name}).
+		WithAnnotations(map[string]string{AnnotationDesired: digest(queue.Spec)})
 }
 
 // flavor returns the ResourceFlavor of a pool.

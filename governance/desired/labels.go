@@ -8,6 +8,9 @@ const (
 	LabelManagedBy    = "app.kubernetes.io/managed-by"
 	LabelGoverned     = "kuota.dev/governed"
 
+	// LabelShare has the name of the share that a LocalQueue belongs to.
+	LabelShare = "kuota.dev/share"
+
 	// AnnotationTeam stays on a namespace after its allocation is deleted, so that
 	// a new allocation of the same team can use it again.
 	AnnotationTeam = "kuota.dev/team"

@@ -57,6 +57,9 @@ func (n Naming) ClusterQueue(team string) string { return n.name(team, "-cluster
 // LocalQueue returns the name of the LocalQueue of a team.
 func (n Naming) LocalQueue(team string) string { return n.name(team, "-localqueue") }
 
+// ShareQueue returns the name of the LocalQueue of a share of a team.
+func (n Naming) ShareQueue(team, share string) string { return n.name(team, "-share-"+share) }
+
 // name returns prefix, team and suffix. If that is longer than maxName, a hash
 // of the whole replaces the end of the base.
 func (n Naming) name(team, suffix string) string {

@@ -1,6 +1,8 @@
 package managed
 
 import (
+	"context"
+	"fmt"
 	"slices"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -59,6 +61,9 @@ func Objects(objects desired.Objects) []Object {
 	if o := objects.DefaultQueue; o != nil {
 		all = append(all, NewObject("LocalQueue", &kueue.LocalQueue{}, o, o.ObjectMetaApplyConfiguration))
 	}
+	for _, o := range objects.Shares {
+		all = append(all, NewObject("LocalQueue", &kueue.LocalQueue{}, o, o.ObjectMetaApplyConfiguration))
+	}
 	if o := objects.Elastic; o != nil {
 		all = append(all, NewObject("RoleBinding", &rbacv1.RoleBinding{}, o, o.ObjectMetaApplyConfiguration))
 	}
@@ -84,14 +89,28 @@ func Optional(namespace string) []Object {
 	}
 }
 
-// Unwanted returns those of the Optional objects that an allocation does not
-// have.
-func Unwanted(objects desired.Objects) []Object {
+// ShareQueues returns the existing LocalQueues of the shares of a team.
+func ShareQueues(ctx context.Context, reader client.Reader, team, namespace string) ([]Object, error) {
+	var list kueue.LocalQueueList
+	err := reader.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{desired.LabelTeam: team}, client.HasLabels{desired.LabelShare})
+	if err != nil {
+		return nil, fmt.Errorf("list LocalQueues of the shares of team %s: %w", team, err)
+	}
+	var all []Object
+	for _, queue := range list.Items {
+		all = append(all, Object{Kind: "LocalQueue", Key: client.ObjectKeyFromObject(&queue), Live: &kueue.LocalQueue{}})
+	}
+	return all, nil
+}
+
+// Unwanted returns those of the Optional objects, and of the LocalQueues of shares,
+// that an allocation does not have.
+func Unwanted(objects desired.Objects, shares []Object) []Object {
 	wanted := map[string]bool{}
 	for _, object := range Objects(objects) {
 		wanted[object.Kind+" "+object.Key.Name] = true
 	}
-	return slices.DeleteFunc(Optional(*objects.Namespace.GetName()), func(o Object) bool { return wanted[o.Kind+" "+o.Key.Name] })
+	return slices.DeleteFunc(append(Optional(*objects.Namespace.GetName()), shares...), func(o Object) bool { return wanted[o.Kind+" "+o.Key.Name] })
 }
 
 // UsesAsIs reports whether an existing flavor is used without being written: Kuota

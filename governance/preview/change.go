@@ -77,7 +77,7 @@ func (in *inputs) objects() wanted {
 		}
 		o := desired.BuildResolved(a, resolved, in.types, naming, ranking)
 		w.queues[*o.ClusterQueue.GetName()] = o.ClusterQueue
-		for _, local := range []*applykueue.LocalQueueApplyConfiguration{o.LocalQueue, o.DefaultQueue} {
+		for _, local := range append([]*applykueue.LocalQueueApplyConfiguration{o.LocalQueue, o.DefaultQueue}, o.Shares...) {
 			if local != nil {
 				w.locals[types.NamespacedName{Namespace: *local.GetNamespace(), Name: *local.GetName()}] = local
 			}

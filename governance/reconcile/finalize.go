@@ -92,7 +92,13 @@ func (r *AllocationReconciler) drainClusterQueue(ctx context.Context, allocation
 // others in the namespace stay.
 func (r *AllocationReconciler) deleteLocalQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, namespace string) (string, error) {
 	queue := managed.Object{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: namespace, Name: desired.LocalQueueName(allocation, r.Naming)}, Live: &kueue.LocalQueue{}}
-	for _, piece := range append(managed.Optional(namespace), queue) {
+	// The cache may not have the LocalQueue of a share that was just created, and
+	// nothing deletes it after the finalizer is removed.
+	shares, err := managed.ShareQueues(ctx, r.APIReader, allocation.Name, namespace)
+	if err != nil {
+		return "", err
+	}
+	for _, piece := range append(append(managed.Optional(namespace), shares...), queue) {
 		waitFor, err := r.deleteManaged(ctx, allocation.Name, piece)
 		if err != nil || waitFor != "" {
 			return waitFor, err

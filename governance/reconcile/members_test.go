@@ -129,6 +129,44 @@ func TestMemberCanOnlyPause(t *testing.T) {
 	}
 }
 
+// Each share has a LocalQueue with its weight while the allocation has the share, and
+// Kueue orders the tasks of the ClusterQueue by usage while there are shares.
+func TestShares(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("shares")
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(2)})
+	spec.Shares = []v1alpha1.Share{{Name: "high", Weight: 15}, {Name: "low", Weight: 3}}
+	create(t, c, team, spec)
+	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	queueOf := func(share string) *kueue.LocalQueue {
+		return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: "hyperpod-ns-" + team, Name: desired.DefaultNaming.ShareQueue(team, share)}}
+	}
+	high, low := queueOf("high"), queueOf("low")
+	waitExists(t, c, high, true)
+	waitExists(t, c, low, true)
+	if high.Spec.FairSharing == nil || high.Spec.FairSharing.Weight == nil || high.Spec.FairSharing.Weight.Value() != 15 {
+		t.Errorf("the LocalQueue of a share with weight 15 has fair sharing %+v", high.Spec.FairSharing)
+	}
+	clusterQueue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: desired.DefaultNaming.ClusterQueue(team)}}
+	waitExists(t, c, clusterQueue, true)
+	if scope := clusterQueue.Spec.AdmissionScope; scope == nil || scope.AdmissionMode != kueue.UsageBasedAdmissionFairSharing {
+		t.Errorf("the ClusterQueue of a team with shares has the admission scope %+v", scope)
+	}
+
+	spec.Shares = spec.Shares[:1]
+	setQuota(t, c, team, spec)
+	waitExists(t, c, low, false)
+	waitExists(t, c, high, true)
+
+	spec.Shares = nil
+	setQuota(t, c, team, spec)
+	waitExists(t, c, high, false)
+	waitExists(t, c, clusterQueue, true)
+	if scope := clusterQueue.Spec.AdmissionScope; scope != nil {
+		t.Errorf("the ClusterQueue of a team without shares has the admission scope %+v", scope)
+	}
+}
+
 // The ceiling of a namespace is quota plus borrow limit, and admits a pod without
 // requests. The default queue takes jobs without a queue. Both are deleted when the
 // allocation no longer has them.

@@ -67,7 +67,11 @@ func (r *AllocationReconciler) applier() applier {
 
 // prune deletes optional objects that the allocation no longer has.
 func (r *AllocationReconciler) prune(ctx context.Context, team string, objects desired.Objects) error {
-	for _, piece := range managed.Unwanted(objects) {
+	shares, err := managed.ShareQueues(ctx, r.Client, team, *objects.Namespace.GetName())
+	if err != nil {
+		return err
+	}
+	for _, piece := range managed.Unwanted(objects, shares) {
 		if _, err := r.deleteManaged(ctx, team, piece); err != nil {
 			return err
 		}

@@ -74,6 +74,7 @@ func overlaid(found *v1alpha1.ComputeAllocation, o imports.Object) *v1alpha1.Com
 	merged.Spec.Namespace = found.Spec.Namespace
 	if o.HyperPod {
 		merged.Spec.Members = slices.Clone(found.Spec.Members)
+		merged.Spec.Shares = slices.Clone(found.Spec.Shares)
 		merged.Spec.NamespaceCeiling, merged.Spec.DefaultQueue = found.Spec.NamespaceCeiling, found.Spec.DefaultQueue
 	}
 	return merged

@@ -32,6 +32,7 @@ func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocati
 	spec := &allocation.Spec
 	if f.edits != nil {
 		keepAdopted(spec, &f.edits.allocation.Spec)
+		spec.Shares = f.edits.allocation.Spec.Shares // no form has them
 	}
 	wrong.Add("spec.displayName", forms.CheckText(f.displayName, v1alpha1.MaxDisplayName))
 	wrong.Add("spec.description", forms.CheckText(f.description, v1alpha1.MaxDescription))

@@ -91,6 +91,7 @@ type ComputeAllocation struct {
 // +kubebuilder:validation:XValidation:rule="has(self.clusterQueueName) || !(has(self.localQueueName) || has(self.cohortName) || has(self.coveredResources) || has(self.management) && self.management == 'Observe')",message="localQueueName, cohortName, coveredResources and Observe describe an existing ClusterQueue: set clusterQueueName too"
 // +kubebuilder:validation:XValidation:rule="!has(self.cohortName) || size(self.cohortName) > 0 || !has(self.sharing) || has(self.sharing.unlimited) && self.sharing.unlimited",message="a ClusterQueue without a cohort has no borrow limits: set unlimited borrowing"
 // +kubebuilder:validation:XValidation:rule="!self.namespaceCeiling || !has(self.sharing) || !has(self.sharing.unlimited) || !self.sharing.unlimited",message="a namespace ceiling needs a borrow limit: choose one of namespaceCeiling and unlimited borrowing"
+// +kubebuilder:validation:XValidation:rule="!has(self.shares) || !has(self.clusterQueueName)",message="shares need a ClusterQueue of Kuota's own; remove clusterQueueName or the shares"
 type ComputeAllocationSpec struct {
 	// DisplayName is shown instead of the team name. It is one line.
 	// +optional
@@ -162,6 +163,16 @@ type ComputeAllocationSpec struct {
 	// +kubebuilder:default=false
 	DefaultQueue bool `json:"defaultQueue,omitempty"`
 
+	// Shares divide the quota inside the team. Each has a LocalQueue of its own.
+	// Kueue admits the tasks of the share first that used the least by its weight,
+	// whatever the priority of the tasks, if its configuration enables
+	// admissionFairSharing.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Shares []Share `json:"shares,omitempty"`
+
 	// Management is Manage, the default, or Observe: Kuota then shows the
 	// ClusterQueue that clusterQueueName names, and writes nothing.
 	// +optional
@@ -217,6 +228,22 @@ func (s *ComputeAllocationSpec) Observed() bool { return s.Management == Observe
 
 // Adopted reports whether the ClusterQueue existed before the allocation.
 func (s *ComputeAllocationSpec) Adopted() bool { return s.ClusterQueueName != "" }
+
+// Share is a part of the usage of a team.
+type Share struct {
+	// Name is part of the name of the LocalQueue of the share.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=20
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a share has lower-case letters, digits and hyphens, and starts and ends with a letter or digit"
+	Name string `json:"name"`
+
+	// Weight is the usage of the share relative to that of the other shares.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	Weight int32 `json:"weight"`
+}
 
 // Member is a person or a group in a team.
 type Member struct {
