@@ -76,6 +76,9 @@ type PolicyForm struct {
 	RequeueOrder                          Choice    // "requeue-order": Eviction or Creation
 	RequeueLimit, RequeueBase, RequeueMax TextField // "requeue-limit", "requeue-base", "requeue-most"
 
+	Usage                            bool      // "usage"
+	HalfLife, Interval, UsageWeights TextField // "usage-half-life", "usage-interval", "usage-weights"
+
 	PreemptionLoops Choice // "preemption-loops": Break or Warn
 
 	Enforcement Choice // "enforcement": RequireQueue or None

@@ -11,6 +11,11 @@ func IsQuotaResource(resource string) bool {
 	return resource == CPU || resource == Memory || resource == Network || slices.Contains(acceleratorResources, resource) || strings.HasPrefix(resource, partitionPrefix)
 }
 
+// QuotaResources returns the resources that quota covers, without partitions.
+func QuotaResources() []string {
+	return append([]string{CPU, Memory, Network}, acceleratorResources...)
+}
+
 // IsAccelerator reports whether quota covers a resource that is an accelerator or a
 // partition of one.
 func IsAccelerator(resource string) bool {

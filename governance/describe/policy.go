@@ -50,6 +50,7 @@ func PolicySettings(before, after *v1alpha1.ClusterPolicySpec) []change.Field {
 		{"Idle compute", func(s *v1alpha1.ClusterPolicySpec) string { return IdleCompute(s.IdleCompute.Strategy) }},
 		{"Lend unallocated compute", func(s *v1alpha1.ClusterPolicySpec) string { return yesNo(s.IdleCompute.ShareUnallocated) }},
 		{"Gang scheduling", func(s *v1alpha1.ClusterPolicySpec) string { return gangScheduling(&s.GangScheduling) }},
+		{"Usage of shares", func(s *v1alpha1.ClusterPolicySpec) string { return Usage(s.AdmissionFairSharing) }},
 		{"Preemption loops", func(s *v1alpha1.ClusterPolicySpec) string { return PreemptionLoops(s.PreemptionLoops) }},
 		{"Enforcement", func(s *v1alpha1.ClusterPolicySpec) string { return Enforcement(s.Enforcement) }},
 	})
@@ -175,6 +176,27 @@ func gangScheduling(g *v1alpha1.GangScheduling) string {
 	parts = append(parts, fmt.Sprintf("requeued %s, %s, with pauses from %d to %d s", limit, strings.ToLower(RequeuingOrder(requeuing.Timestamp)),
 		ptr.Deref(requeuing.BackoffBaseSeconds, v1alpha1.DefaultBackoffBaseSeconds), ptr.Deref(requeuing.BackoffMaxSeconds, v1alpha1.DefaultBackoffMaxSeconds)))
 	return "On: " + strings.Join(parts, "; ")
+}
+
+// Usage returns how the usage of shares is counted; "Not set" for nil.
+func Usage(a *v1alpha1.AdmissionFairSharing) string {
+	if a == nil {
+		return "Not set"
+	}
+	text := fmt.Sprintf("half-life %s, sampled every %s", cmp.Or(Duration(a.UsageHalfLifeTime), "24h"), cmp.Or(Duration(a.UsageSamplingInterval), "5m"))
+	if weights := ResourceWeights(a.ResourceWeights); weights != "" {
+		text += ", weights " + weights
+	}
+	return text
+}
+
+// ResourceWeights returns weights sorted by resource, such as "cpu=0, nvidia.com/gpu=1".
+func ResourceWeights(weights map[string]v1alpha1.ResourceWeight) string {
+	var pairs []string
+	for _, name := range slices.Sorted(maps.Keys(weights)) {
+		pairs = append(pairs, fmt.Sprintf("%s=%d", name, weights[name]))
+	}
+	return strings.Join(pairs, ", ")
 }
 
 func recoveryTimeout(d *metav1.Duration) string {

@@ -65,7 +65,7 @@ func read(text string) (*document, error) {
 		return nil, invalid(nil, "Kueue's configuration is a %q of %q, and Kuota supports Configuration of %sv1beta1 and v1beta2. Change Kueue's configuration by hand.", kind, version, group)
 	}
 	d.hasEnable = version == group+"v1beta1"
-	for _, name := range []string{fairSharing, waitForPodsReady, featureGates} {
+	for _, name := range []string{fairSharing, admissionFairSharing, waitForPodsReady, featureGates} {
 		if n := d.section(name); n != nil && n.Kind != yaml.MappingNode {
 			return nil, invalid(nil, "In Kueue's configuration, %s is not a plain mapping. Write its keys out.", name)
 		}
@@ -123,7 +123,7 @@ func (d *document) result(others ...string) (string, error) {
 	}
 	for _, m := range all {
 		maps.DeleteFunc(m, func(name string, _ any) bool {
-			return slices.Contains(append(others, fairSharing, waitForPodsReady, featureGates), name)
+			return slices.Contains(append(others, fairSharing, admissionFairSharing, waitForPodsReady, featureGates), name)
 		})
 	}
 	if !reflect.DeepEqual(all[0], all[1]) {

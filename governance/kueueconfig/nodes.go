@@ -36,7 +36,8 @@ func isTrue(n *yaml.Node) bool {
 
 // keyOrder is the order of keys in Kueue's examples; other keys follow.
 var keyOrder = []string{"enable", "timeout", "recoveryTimeout", "blockAdmission", "requeuingStrategy",
-	"timestamp", "backoffLimitCount", "backoffBaseSeconds", "backoffMaxSeconds", "preemptionStrategies"}
+	"timestamp", "backoffLimitCount", "backoffBaseSeconds", "backoffMaxSeconds", "preemptionStrategies",
+	"usageHalfLifeTime", "usageSamplingInterval", "resourceWeights"}
 
 // setKeys sets the keys of entry, and reports whether any value changed.
 func setKeys(mapping *yaml.Node, entry map[string]any) (changed bool) {

@@ -49,6 +49,10 @@ func ForPolicy(seen Current, policy *v1alpha1.ClusterPolicySpec) (Desired, error
 	if err != nil {
 		return wanted, err
 	}
+	usage, err := usageOf(policy.AdmissionFairSharing)
+	if err != nil {
+		return wanted, err
+	}
 	d, err := read(seen.Text)
 	if err != nil {
 		return wanted, err
@@ -58,6 +62,7 @@ func ForPolicy(seen Current, policy *v1alpha1.ClusterPolicySpec) (Desired, error
 		return wanted, err
 	}
 	d.setFairSharing(policy.IdleCompute.Strategy != v1alpha1.IdleFirstComeFirstServe)
+	d.setAdmissionFairSharing(usage)
 	d.setGangScheduling(gang)
 	setWaitForPodsReadyGate(d, args, v, gang != nil)
 

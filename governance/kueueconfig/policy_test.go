@@ -30,6 +30,7 @@ const (
 	fair    = `idleCompute: {strategy: FairShare}`
 	gangs   = `{idleCompute: {strategy: FirstComeFirstServe}, gangScheduling: {enabled: true, timeout: 5m, recoveryTimeout: 0s, requeuing: {timestamp: Creation, backoffLimitCount: 3, backoffBaseSeconds: 30, backoffMaxSeconds: 600}}}`
 	both    = `{idleCompute: {strategy: FairShare}, gangScheduling: {enabled: true, blockAdmission: true}}`
+	usages  = `{idleCompute: {strategy: FirstComeFirstServe}, admissionFairSharing: {usageHalfLifeTime: 12h, resourceWeights: {cpu: 2, nvidia.com/gpu: 100}}}`
 )
 
 func policyOf(t testing.TB, text string) *v1alpha1.ClusterPolicySpec {
@@ -67,6 +68,8 @@ func TestGolden(t *testing.T) {
 		"both are switched off":                           {seen: "gang", image: current, policy: neither},
 		"v1beta1 is switched off by its keys":             {seen: "old", image: current, policy: neither},
 		"v1beta1 is switched on by its keys":              {seen: "old", image: current, policy: both},
+		"the usage of shares is counted":                  {seen: "release", image: current, policy: usages},
+		"usage is counted by the weights of the policy":   {seen: "usage", image: current, policy: usages},
 		"a configuration on one line is written in lines": {seen: "oneline", image: current, policy: both},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ import (
 // everyPolicy calls f for all combinations of what the configuration depends on.
 func everyPolicy(f func(p *v1alpha1.ClusterPolicySpec)) {
 	three, none := int32(3), int32(0)
-	for bits := range 1 << 6 {
+	for bits := range 1 << 7 {
 		on := func(bit int) bool { return bits&(1<<bit) != 0 }
 		p := &v1alpha1.ClusterPolicySpec{IdleCompute: v1alpha1.IdleCompute{Strategy: v1alpha1.IdleFairShare}}
 		if on(0) {
@@ -40,6 +40,9 @@ func everyPolicy(f func(p *v1alpha1.ClusterPolicySpec)) {
 		}
 		if on(5) {
 			g.Requeuing.BackoffLimitCount = &none
+		}
+		if on(6) {
+			p.AdmissionFairSharing = &v1alpha1.AdmissionFairSharing{ResourceWeights: map[string]v1alpha1.ResourceWeight{"cpu": 1}}
 		}
 		f(p)
 	}
@@ -68,9 +71,9 @@ func decode(t *testing.T, text string) v1beta2.Configuration {
 
 func TestForPolicyMatchesEveryPolicy(t *testing.T) {
 	const gate = "DisableWaitForPodsReady"
-	for _, name := range []string{"release", "gang", "old", "oneline"} {
+	for _, name := range []string{"release", "gang", "old", "oneline", "usage"} {
 		for _, args := range [][]string{nil, {"--feature-gates=PriorityBoost=true"}, {"--feature-gates", gate + "=true"}} {
-			if name == "gang" && args != nil { // this file has gates
+			if (name == "gang" || name == "usage") && args != nil { // these files have gates
 				continue
 			}
 			seen := seenOf(t, name, current, args...)
@@ -93,6 +96,12 @@ func TestForPolicyMatchesEveryPolicy(t *testing.T) {
 					if w.Timeout != *g.Timeout || *w.RecoveryTimeout != *g.RecoveryTimeout || *w.BlockAdmission != g.BlockAdmission || !cmp.Equal(w.RequeuingStrategy.BackoffLimitCount, g.Requeuing.BackoffLimitCount) {
 						t.Errorf("timeouts differ from the policy with %s", where)
 					}
+				}
+				if a := p.AdmissionFairSharing; a != nil {
+					if u := c.AdmissionFairSharing; u == nil || u.UsageHalfLifeTime.Hours() != 24 || len(u.ResourceWeights) != len(kueueconfig.ResourceWeights(a)) || u.ResourceWeights["nvidia.com/gpu"] != 1 || u.ResourceWeights["cpu"] != 1 || u.ResourceWeights["memory"] != 0 {
+						t.Errorf("usage is counted as %+v with %s", u, where)
+					}
+					c.AdmissionFairSharing = before.AdmissionFairSharing
 				}
 				after := c
 				after.FairSharing, after.WaitForPodsReady, after.FeatureGates = before.FairSharing, before.WaitForPodsReady, before.FeatureGates

@@ -6,6 +6,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
 
 	yaml "go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,9 +14,10 @@ import (
 
 // The sections of Kueue's configuration that Kuota sets.
 const (
-	fairSharing      = "fairSharing"
-	waitForPodsReady = "waitForPodsReady"
-	featureGates     = "featureGates"
+	fairSharing          = "fairSharing"
+	admissionFairSharing = "admissionFairSharing"
+	waitForPodsReady     = "waitForPodsReady"
+	featureGates         = "featureGates"
 )
 
 // gang is gang scheduling with all defaults filled in.
@@ -87,6 +89,76 @@ func (d *document) setFairSharing(on bool) {
 		entry["preemptionStrategies"] = []string{"LessThanOrEqualToFinalShare", "LessThanInitialShare"}
 	}
 	d.set(fairSharing, entry, "Fair sharing is switched on: idle compute is shared by fair-share weights.")
+}
+
+// usage is admission fair sharing with all defaults filled in.
+type usage struct {
+	halfLife, interval metav1.Duration
+	weights            map[string]int
+}
+
+// usageOf returns nil if the policy leaves admission fair sharing as it is. Kueue does
+// not start with a negative half-life or without an interval, and a half-life of zero
+// disables the order by usage.
+func usageOf(a *v1alpha1.AdmissionFairSharing) (*usage, error) {
+	if a == nil {
+		return nil, nil
+	}
+	out := &usage{
+		halfLife: *or(a.UsageHalfLifeTime, metav1.Duration{Duration: v1alpha1.DefaultUsageHalfLifeTime}),
+		interval: *or(a.UsageSamplingInterval, metav1.Duration{Duration: v1alpha1.DefaultUsageSamplingInterval}),
+		weights:  ResourceWeights(a),
+	}
+	var fields []governance.FieldError
+	if out.halfLife.Duration <= 0 {
+		fields = append(fields, governance.FieldError{Path: "spec.admissionFairSharing.usageHalfLifeTime", Message: "The half-life of usage must be above 0s, such as 24h."})
+	}
+	if out.interval.Duration <= 0 {
+		fields = append(fields, governance.FieldError{Path: "spec.admissionFairSharing.usageSamplingInterval", Message: "The sampling interval must be above 0s, such as 5m."})
+	}
+	if len(fields) > 0 {
+		return nil, &governance.Error{Kind: governance.Invalid, Op: "configure Kueue", Message: "Kueue cannot count usage with these times. Correct the marked fields.", Fields: fields}
+	}
+	return out, nil
+}
+
+// uncounted are resources that quota does not cover and that Kueue may count.
+var uncounted = []string{"pods", "ephemeral-storage"}
+
+// ResourceWeights returns the weight of each resource. It names them all: Kueue counts
+// a resource without a weight as 1, so that bytes of memory would hide accelerators.
+func ResourceWeights(a *v1alpha1.AdmissionFairSharing) map[string]int {
+	weights := map[string]int{}
+	for _, name := range append(catalog.QuotaResources(), uncounted...) {
+		weights[name] = 0
+		if catalog.IsAccelerator(name) {
+			weights[name] = 1
+		}
+	}
+	for name, weight := range a.ResourceWeights {
+		weights[name] = int(weight)
+	}
+	return weights
+}
+
+// setAdmissionFairSharing sets the section of usage; nil leaves it as it is. It removes
+// the weights that the policy does not determine.
+func (d *document) setAdmissionFairSharing(u *usage) {
+	if u == nil {
+		return
+	}
+	weights := map[string]any{}
+	if list := child(d.section(admissionFairSharing), "resourceWeights"); list != nil && list.Kind == yaml.MappingNode {
+		for i := 0; i < len(list.Content); i += 2 {
+			weights[list.Content[i].Value] = nil
+		}
+	}
+	for name, weight := range u.weights {
+		weights[name] = weight
+	}
+	d.set(admissionFairSharing, map[string]any{
+		"usageHalfLifeTime": u.halfLife, "usageSamplingInterval": u.interval, "resourceWeights": weights,
+	}, "Usage of the shares of teams is counted with the half-life and the resource weights of the policy.")
 }
 
 // setGangScheduling switches waiting for pods in the same way; nil means off.

@@ -20,6 +20,7 @@ func SanitizePolicy(spec *v1alpha1.ClusterPolicySpec, path string) (problems gov
 	oneOf(s, &spec.PreemptionLoops, at("preemptionLoops"), v1alpha1.BreakLoops, v1alpha1.WarnOfLoops)
 	oneOf(s, &spec.Enforcement, at("enforcement"), v1alpha1.RequireQueue, v1alpha1.EnforcementNone)
 	s.gang(&spec.GangScheduling, at("gangScheduling"))
+	s.usage(spec.AdmissionFairSharing, at("admissionFairSharing"))
 	spec.Pools = s.pools(spec.Pools, at("pools"))
 	return problems
 }
@@ -87,6 +88,35 @@ func (s sanitizer) gang(gang *v1alpha1.GangScheduling, path string) {
 			s.report(at("requeuing."+count.name), "cannot be negative; ignored")
 			*count.value = nil
 		}
+	}
+}
+
+// usage removes invalid times and weights of admission fair sharing; nil is none.
+func (s sanitizer) usage(usage *v1alpha1.AdmissionFairSharing, path string) {
+	if usage == nil {
+		return
+	}
+	at := func(name string) string { return document.Child(path, name) }
+	if t := usage.UsageHalfLifeTime; t != nil && (t.Duration <= 0 || t.Duration%time.Second != 0) {
+		s.report(at("usageHalfLifeTime"), "must be whole seconds above 0; 24h is used")
+		usage.UsageHalfLifeTime = nil
+	}
+	if t := usage.UsageSamplingInterval; t != nil && (t.Duration <= 0 || t.Duration%time.Second != 0) {
+		s.report(at("usageSamplingInterval"), "must be whole seconds above 0; 5m is used")
+		usage.UsageSamplingInterval = nil
+	}
+	if n := len(usage.ResourceWeights); n > v1alpha1.MaxResourceWeights {
+		s.report(at("resourceWeights"), "has %d resources; a policy has at most %d; ignored", n, v1alpha1.MaxResourceWeights)
+		usage.ResourceWeights = nil
+	}
+	for name, weight := range usage.ResourceWeights {
+		if weight < 0 || weight > v1alpha1.MaxResourceWeight {
+			s.report(at("resourceWeights"), "the weight of %s is not from 0 to %d; ignored", document.Quote(name), v1alpha1.MaxResourceWeight)
+			delete(usage.ResourceWeights, name)
+		}
+	}
+	if len(usage.ResourceWeights) == 0 {
+		usage.ResourceWeights = nil
 	}
 }
 

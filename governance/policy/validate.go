@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"unicode/utf8"
 
@@ -9,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/kueueconfig"
 
 	"k8s.io/utils/ptr"
 )
@@ -22,6 +24,7 @@ func Validate(policy *v1alpha1.ClusterPolicy, state State) []governance.FieldErr
 	errs.classes(spec.PriorityClasses)
 	errs.oneOf("spec.idleCompute.strategy", string(spec.IdleCompute.Strategy), string(v1alpha1.IdleFairShare), string(v1alpha1.IdleFirstComeFirstServe))
 	errs.gang(&spec.GangScheduling)
+	errs.usage(spec.AdmissionFairSharing)
 	errs.oneOf("spec.preemptionLoops", string(spec.PreemptionLoops), string(v1alpha1.BreakLoops), string(v1alpha1.WarnOfLoops))
 	errs.oneOf("spec.enforcement", string(spec.Enforcement), string(v1alpha1.RequireQueue), string(v1alpha1.EnforcementNone))
 	return append(errs.FieldErrors, ValidatePools(spec.Pools, state)...)
@@ -104,6 +107,31 @@ func checkName(name string) string {
 		return "use lower-case letters, digits and hyphens; start and end with a letter or digit"
 	}
 	return ""
+}
+
+func (errs *fieldErrors) usage(usage *v1alpha1.AdmissionFairSharing) {
+	if usage == nil {
+		return
+	}
+	const at = "spec.admissionFairSharing"
+	if t := usage.UsageHalfLifeTime; t != nil && t.Duration <= 0 {
+		errs.Addf(at+".usageHalfLifeTime", "must be longer than 0s, such as 24h: with 0s Kueue ignores usage")
+	}
+	if t := usage.UsageSamplingInterval; t != nil && t.Duration <= 0 {
+		errs.Addf(at+".usageSamplingInterval", "must be longer than 0s, such as 5m")
+	}
+	if n := len(usage.ResourceWeights); n > v1alpha1.MaxResourceWeights {
+		errs.Addf(at+".resourceWeights", "has %d resources; a policy has at most %d", n, v1alpha1.MaxResourceWeights)
+	}
+	weights := kueueconfig.ResourceWeights(usage)
+	for name, weight := range usage.ResourceWeights {
+		if weight < 0 || weight > v1alpha1.MaxResourceWeight {
+			errs.Addf(at+".resourceWeights", "the weight of %s must be a whole number from 0 to %d", name, v1alpha1.MaxResourceWeight)
+		}
+	}
+	if !slices.ContainsFunc(slices.Collect(maps.Values(weights)), func(w int) bool { return w > 0 }) {
+		errs.Addf(at+".resourceWeights", "give at least one resource a weight above 0")
+	}
 }
 
 // gang validates times even while gang scheduling is off: they are kept, and

@@ -111,6 +111,15 @@ func TestValidate(t *testing.T) {
 				"spec.gangScheduling.requeuing.backoffMaxSeconds": "at least the base backoff, 7200",
 			},
 		},
+		"usage that never counts": {
+			v1alpha1.ClusterPolicySpec{AdmissionFairSharing: &v1alpha1.AdmissionFairSharing{
+				UsageHalfLifeTime: seconds(0), UsageSamplingInterval: seconds(-1), ResourceWeights: map[string]v1alpha1.ResourceWeight{"cpu": 1001},
+			}},
+			map[string]string{
+				"spec.admissionFairSharing.usageHalfLifeTime": "with 0s Kueue ignores usage", "spec.admissionFairSharing.usageSamplingInterval": "longer than 0s",
+				"spec.admissionFairSharing.resourceWeights": "the weight of cpu must be a whole number from 0 to 1000",
+			},
+		},
 		"unlimited recovery timeout": {v1alpha1.ClusterPolicySpec{GangScheduling: v1alpha1.GangScheduling{RecoveryTimeout: seconds(0)}}, nil},
 		"invalid pools": {
 			v1alpha1.ClusterPolicySpec{Pools: []v1alpha1.Pool{

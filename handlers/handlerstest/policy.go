@@ -80,6 +80,10 @@ func RankedPolicy() *v1alpha1.ClusterPolicy {
 				Timeout: &metav1.Duration{Duration: 90 * time.Minute}, RecoveryTimeout: &metav1.Duration{},
 				Requeuing: v1alpha1.Requeuing{Timestamp: "Creation", BackoffLimitCount: Ptr[int32](3), BackoffBaseSeconds: Ptr[int32](30), BackoffMaxSeconds: Ptr[int32](600)},
 			},
+			AdmissionFairSharing: &v1alpha1.AdmissionFairSharing{
+				UsageHalfLifeTime: &metav1.Duration{Duration: 12 * time.Hour}, UsageSamplingInterval: &metav1.Duration{Duration: time.Minute},
+				ResourceWeights: map[string]v1alpha1.ResourceWeight{"nvidia.com/gpu": 7, "nvidia.com/mig-1g.10gb": 1},
+			},
 			PreemptionLoops: v1alpha1.WarnOfLoops, Enforcement: v1alpha1.EnforcementNone,
 			Pools: []v1alpha1.Pool{
 				{Name: "h100", Match: v1alpha1.PoolMatch{Accelerator: "H100"}},

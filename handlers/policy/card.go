@@ -61,6 +61,7 @@ func (h *Pages) Card(ctx context.Context, user governance.User) (*views.PolicyCa
 			Text: "Compute that is not allocated to any team stays idle.", Status: policyStatus(p, v1alpha1.ConditionShareUnallocated, admin),
 		},
 		gangPart(p, admin),
+		usagePart(p, admin),
 		{
 			ID: "preemption-loops", Label: "Preemption loops", Value: describe.PreemptionLoops(spec.PreemptionLoops), Text: loopText(spec.PreemptionLoops),
 		},
@@ -203,6 +204,16 @@ func gangPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	sentences = append(sentences, fmt.Sprintf("Requeued %s, %s, with backoff from %s to %s s.", tries, strings.ToLower(describe.RequeuingOrder(gang.Requeuing.Timestamp)),
 		format.OrDash(wholeText(gang.Requeuing.BackoffBaseSeconds)), format.OrDash(wholeText(gang.Requeuing.BackoffMaxSeconds))))
 	part.Text = strings.Join(sentences, " ")
+	return part
+}
+
+// usagePart describes how the usage of shares is counted.
+func usagePart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
+	part := views.PolicyPart{ID: "usage", Label: "Shares inside a team", Value: "Not set", Text: "Kuota leaves this part of Kueue's configuration as it is."}
+	if usage := p.Spec.AdmissionFairSharing; usage != nil {
+		part.Value, part.Text = "By usage", format.Capitalize(describe.Usage(usage))+"."
+		part.Status = policyStatus(p, v1alpha1.ConditionFairShare, admin)
+	}
 	return part
 }
 

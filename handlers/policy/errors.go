@@ -29,6 +29,9 @@ var inputs = forms.Inputs{
 	{Path: "spec.gangScheduling.requeuing.backoffLimitCount", ID: "requeue-limit", Label: "Attempts"},
 	{Path: "spec.gangScheduling.requeuing.backoffBaseSeconds", ID: "requeue-base", Label: "First pause"},
 	{Path: "spec.gangScheduling.requeuing.backoffMaxSeconds", ID: "requeue-most", Label: "Longest pause"},
+	{Path: "spec.admissionFairSharing.usageHalfLifeTime", ID: "usage-half-life", Label: "Half-life of usage"},
+	{Path: "spec.admissionFairSharing.usageSamplingInterval", ID: "usage-interval", Label: "Sampling interval"},
+	{Path: "spec.admissionFairSharing.resourceWeights", ID: "usage-weights", Label: "Resource weights"},
 	{Path: "spec.preemptionLoops", ID: "preemption-loops", Label: "Preemption loops"},
 	{Path: "spec.enforcement", ID: "enforcement", Label: "Enforcement"},
 	{Path: poolsPath, ID: "pools", Label: "Pools", Rows: &forms.Rows{ID: "pool", Label: "Pool", Fields: map[string]forms.RowField{

@@ -29,6 +29,9 @@ type policyForm struct {
 	timeout, recovery, order          string
 	retries, backoffBase, backoffMost string
 
+	usage                            bool
+	halfLife, interval, usageWeights string
+
 	loops, enforcement string
 
 	pools []poolRow
@@ -60,12 +63,13 @@ func (f *policyForm) texts() map[string]*string {
 		"prioritization": &f.prioritization, "idle": &f.idle, "preemption-loops": &f.loops, "enforcement": &f.enforcement,
 		"gang-timeout": &f.timeout, "gang-recovery": &f.recovery, "requeue-order": &f.order,
 		"requeue-limit": &f.retries, "requeue-base": &f.backoffBase, "requeue-most": &f.backoffMost,
+		"usage-half-life": &f.halfLife, "usage-interval": &f.interval, "usage-weights": &f.usageWeights,
 	}
 }
 
 // checks returns the checkboxes by name.
 func (f *policyForm) checks() map[string]*bool {
-	return map[string]*bool{"share-unallocated": &f.share, "gang": &f.gang, "gang-block": &f.block}
+	return map[string]*bool{"share-unallocated": &f.share, "gang": &f.gang, "gang-block": &f.block, "usage": &f.usage}
 }
 
 func readPolicyForm(values url.Values) policyForm {
@@ -123,6 +127,7 @@ func policyFormOf(saved *v1alpha1.ClusterPolicy) policyForm {
 		return policyForm{
 			prioritization: string(v1alpha1.FirstComeFirstServe), idle: string(v1alpha1.IdleFairShare),
 			timeout: "5m", recovery: "5m", order: requeueEviction, backoffBase: "60", backoffMost: "3600",
+			halfLife: "24h", interval: "5m",
 			loops: string(v1alpha1.BreakLoops), enforcement: string(v1alpha1.RequireQueue),
 		}
 	}
@@ -135,6 +140,11 @@ func policyFormOf(saved *v1alpha1.ClusterPolicy) policyForm {
 		timeout: describe.Duration(gang.Timeout), recovery: describe.Duration(gang.RecoveryTimeout), order: gang.Requeuing.Timestamp,
 		retries: wholeText(gang.Requeuing.BackoffLimitCount), backoffBase: wholeText(gang.Requeuing.BackoffBaseSeconds), backoffMost: wholeText(gang.Requeuing.BackoffMaxSeconds),
 		loops: string(cmp.Or(spec.PreemptionLoops, v1alpha1.BreakLoops)), enforcement: string(spec.Enforcement),
+	}
+	form.halfLife, form.interval = "24h", "5m"
+	if usage := spec.AdmissionFairSharing; usage != nil {
+		form.usage, form.usageWeights = true, describe.ResourceWeights(usage.ResourceWeights)
+		form.halfLife, form.interval = cmp.Or(describe.Duration(usage.UsageHalfLifeTime), form.halfLife), cmp.Or(describe.Duration(usage.UsageSamplingInterval), form.interval)
 	}
 	for _, class := range spec.PriorityClasses {
 		form.classes = append(form.classes, classRow{

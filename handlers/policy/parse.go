@@ -75,6 +75,7 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 		spec.Pools = append(spec.Pools, pool)
 	}
 	spec.GangScheduling = f.parseGang(&wrong)
+	spec.AdmissionFairSharing = f.parseUsage(&wrong)
 	return spec, wrong
 }
 
@@ -126,6 +127,33 @@ func (f *policyForm) parseGang(wrong *governance.FieldErrors) v1alpha1.GangSched
 	gang.Requeuing.BackoffMaxSeconds, problem = forms.ParseCount(f.backoffMost, &most)
 	wrong.Add(path+"requeuing.backoffMaxSeconds", problem)
 	return gang
+}
+
+// parseUsage parses how the usage of shares is counted; nil if the policy does not set
+// it. An empty input gets its default.
+func (f *policyForm) parseUsage(wrong *governance.FieldErrors) *v1alpha1.AdmissionFairSharing {
+	if !f.usage {
+		return nil
+	}
+	const path = "spec.admissionFairSharing."
+	usage := &v1alpha1.AdmissionFairSharing{
+		UsageHalfLifeTime:     &metav1.Duration{Duration: v1alpha1.DefaultUsageHalfLifeTime},
+		UsageSamplingInterval: &metav1.Duration{Duration: v1alpha1.DefaultUsageSamplingInterval},
+	}
+	for name, input := range map[string]struct {
+		text string
+		into **metav1.Duration
+	}{"usageHalfLifeTime": {f.halfLife, &usage.UsageHalfLifeTime}, "usageSamplingInterval": {f.interval, &usage.UsageSamplingInterval}} {
+		if input.text != "" {
+			d, problem := forms.ParseDuration(input.text)
+			wrong.Add(path+name, problem)
+			*input.into = d
+		}
+	}
+	var problem string
+	usage.ResourceWeights, problem = parseWeights(f.usageWeights)
+	wrong.Add(path+"resourceWeights", problem)
+	return usage
 }
 
 // missing returns errors for the values that a review needs and the form lacks, with

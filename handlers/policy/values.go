@@ -7,6 +7,9 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/describe"
+	"kuota.dev/kuota/handlers/forms"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Values of the input for what a pool matches nodes by.
@@ -69,6 +72,33 @@ func parseMatch(kind, value string) (match v1alpha1.PoolMatch, problem string) {
 		return match, "choose what the pool's nodes have in common"
 	}
 	return match, ""
+}
+
+// parseWeights parses resource weights such as "nvidia.com/gpu=7, cpu=0".
+func parseWeights(text string) (weights map[string]v1alpha1.ResourceWeight, problem string) {
+	const example = "write resource=weight with commas between, such as nvidia.com/gpu=7, nvidia.com/mig-1g.10gb=1"
+	for pair := range strings.SplitSeq(text, ",") {
+		if pair = strings.TrimSpace(pair); pair == "" {
+			continue
+		}
+		name, number, ok := strings.Cut(pair, "=")
+		name = strings.TrimSpace(name)
+		if !ok || len(validation.IsQualifiedName(name)) > 0 {
+			return nil, "not a list of resources; " + example
+		}
+		if _, twice := weights[name]; twice {
+			return nil, "names " + name + " twice"
+		}
+		weight, problem := forms.ParseWhole(strings.TrimSpace(number), v1alpha1.MaxResourceWeight)
+		if problem != "" {
+			return nil, "the weight of " + name + ": " + problem
+		}
+		if weights == nil {
+			weights = map[string]v1alpha1.ResourceWeight{}
+		}
+		weights[name] = v1alpha1.ResourceWeight(weight)
+	}
+	return weights, ""
 }
 
 // matchText returns the inputs of a match.

@@ -19,8 +19,15 @@ const (
 	MaxAmount             = 10_000_000 // instances, accelerators, partitions, vCPU, or GiB of memory in one row
 	MaxBorrowLimitPercent = 10_000
 
+	MaxShares       = 32 // of an allocation
+	MaxShareName    = 20
+	MaxShareWeight  = 10_000
+	MaxShareMembers = 100
+
 	MaxPriorityClasses  = 10
 	MaxTimeLimitSeconds = 365 * 24 * 3600 // of the time limits of a priority class
+	MaxResourceWeights  = 16
+	MaxResourceWeight   = 1000
 	MaxPools            = 64
 	MaxPoolTypes        = 64 // instance types that a pool matches
 	MaxPoolLabels       = 8  // node labels that a pool matches: Kueue 0.19 has the same limit for a flavor

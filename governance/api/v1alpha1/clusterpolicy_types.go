@@ -1,6 +1,8 @@
 package v1alpha1
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	corev1 "k8s.io/api/core/v1"
@@ -118,6 +120,11 @@ type ClusterPolicySpec struct {
 	// +optional
 	// +kubebuilder:default={}
 	GangScheduling GangScheduling `json:"gangScheduling,omitzero"`
+
+	// AdmissionFairSharing sets how Kueue counts the usage of the shares of each team.
+	// Without it, that section of Kueue's configuration stays as it is.
+	// +optional
+	AdmissionFairSharing *AdmissionFairSharing `json:"admissionFairSharing,omitempty"`
 
 	// Enforcement sets whether team namespaces reject jobs without a queue, which
 	// no quota would limit.
@@ -251,6 +258,41 @@ type Requeuing struct {
 	// +kubebuilder:validation:Minimum=0
 	BackoffMaxSeconds *int32 `json:"backoffMaxSeconds,omitempty"`
 }
+
+// AdmissionFairSharing sets how Kueue counts the usage of the shares of each team. It
+// has no effect on teams without shares.
+type AdmissionFairSharing struct {
+	// UsageHalfLifeTime is the time after which usage counts half. It should be ten
+	// times as long as a usual task.
+	// +optional
+	// +kubebuilder:default="24h"
+	UsageHalfLifeTime *metav1.Duration `json:"usageHalfLifeTime,omitempty"`
+
+	// UsageSamplingInterval is how often Kueue adds up usage. A task counts as if it
+	// had already run for this time when it is admitted.
+	// +optional
+	// +kubebuilder:default="5m"
+	UsageSamplingInterval *metav1.Duration `json:"usageSamplingInterval,omitempty"`
+
+	// ResourceWeights are what one unit of a resource counts: one device, one vCPU or
+	// one byte of memory. Of the other resources, accelerators count 1 and the rest 0.
+	// +optional
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=16
+	ResourceWeights map[string]ResourceWeight `json:"resourceWeights,omitempty"`
+}
+
+// ResourceWeight is what one unit of a resource counts.
+// +kubebuilder:validation:Minimum=0
+// +kubebuilder:validation:Maximum=1000
+type ResourceWeight int32
+
+// The defaults of AdmissionFairSharing. AWS Batch bounds the half-life by ten minutes
+// and a week; the tasks of a team that trains models take hours.
+const (
+	DefaultUsageHalfLifeTime     = 24 * time.Hour
+	DefaultUsageSamplingInterval = 5 * time.Minute
+)
 
 // Pool is a group of nodes that quota is allocated in.
 type Pool struct {

@@ -243,6 +243,13 @@ type Share struct {
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	Weight int32 `json:"weight"`
+
+	// Members are the people and groups of the team who may use the queue of the
+	// share. Without them, the whole team may.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=100
+	Members []Member `json:"members,omitempty"`
 }
 
 // Member is a person or a group in a team.
