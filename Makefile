@@ -175,7 +175,7 @@ fuzz: ## fuzz each target FUZZ_RUNS times
 .PHONY: verify
 verify: check test fuzz builder real-node kinds ## what takes longer: run before an issue is closed
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^(TestGroupLostAtTheProvider|TestLogs)$$' -v ./e2e
-	@KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 120m ./e2e/behavior ./e2e/elastic ./e2e/interrupted ./e2e/kinds ./e2e/preemptionloops ./e2e/replicas ./governance/adopt
+	@KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 120m ./e2e/behavior ./e2e/elastic ./e2e/interrupted ./e2e/kinds ./e2e/preemptionloops ./e2e/replicas ./e2e/shares ./governance/adopt
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^TestEachRule' -v ./e2e
 	@KUOTA_VERIFY=1 go test -count=1 -run '^TestTailMemory$$' -v ./governance/logs
 	@cd deploy/charttest && KUOTA_VERIFY=1 go test -count=1 -timeout 20m -run '^TestUpgradeAndRollback$$' -v ./installed
