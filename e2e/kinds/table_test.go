@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -131,6 +132,11 @@ func TestBypasses(t *testing.T) {
 				t.Fatal(err)
 			}
 			uid := of.Kubectl(t, "", "get", "job", "real", "-n", of.namespace, "-o", "jsonpath={.metadata.uid}")
+			of.Kubectl(t, "", "patch", "computeallocation", of.name, "--type=merge", "-p", `{"spec": {"shares": [{"name": "nightly", "weight": 1, "members": [{"kind": "User", "name": "grace@example.com"}]}]}}`)
+			share := desired.DefaultNaming.ShareQueue(of.name, "nightly")
+			clustertest.Eventually(t, soon, func(context.Context) error {
+				return of.kubectl("", "get", "localqueue", share, "-n", of.namespace)
+			})
 			forged := " ownerReferences: [{apiVersion: batch/v1, kind: Job, name: real, uid: " + uid + ", controller: true}],"
 			for name, tc := range map[string]struct {
 				object
@@ -139,6 +145,7 @@ func TestBypasses(t *testing.T) {
 				"no queue":         {object{}, "a queue is missing"},
 				"an empty queue":   {object{metadata: `labels: {kueue.x-k8s.io/queue-name: ""},`}, "a queue is missing"},
 				"an unknown class": {object{metadata: "labels: {kueue.x-k8s.io/queue-name: QUEUE, kueue.x-k8s.io/priority-class: bogus},"}, "unknown priority class bogus"},
+				"a share":          {object{metadata: "labels: {kueue.x-k8s.io/queue-name: " + share + "},"}, "only the members of its share can use queue"},
 				"a forged owner":   {object{metadata: queued + forged}, "remove metadata.ownerReferences"},
 				"a pod's priority": {object{metadata: queued, spec: "priorityClassName: system-node-critical,"}, "priorityClassName"},
 				"a forged podset":  {object{metadata: queued, podMetadata: "labels: {kueue.x-k8s.io/podset: main},"}, "reserved for Kueue"},

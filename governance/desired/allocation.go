@@ -91,6 +91,9 @@ func BuildResolved(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolv
 	for _, share := range allocation.Spec.Shares {
 		objects.Shares = append(objects.Shares, shareQueue(share, allocation, namespace, naming))
 	}
+	if len(allocation.Spec.Shares) > 0 {
+		objects.Namespace.WithAnnotations(map[string]string{AnnotationShareMembers: shareMembers(allocation, naming)})
+	}
 	if allocation.Spec.NamespaceCeiling {
 		objects.Ceiling, objects.Defaults = ceiling(team, namespace, resolved)
 	}

@@ -2,6 +2,7 @@ package desired
 
 import (
 	"cmp"
+	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
@@ -121,6 +122,17 @@ func shareQueue(share v1alpha1.Share, allocation *v1alpha1.ComputeAllocation, na
 	queue.Spec.WithFairSharing(kueue.FairSharing().WithWeight(*resource.NewQuantity(int64(share.Weight), resource.DecimalSI)))
 	return queue.WithLabels(map[string]string{LabelShare: share.Name}).
 		WithAnnotations(map[string]string{AnnotationDesired: digest(queue.Spec)})
+}
+
+// shareMembers returns the value of AnnotationShareMembers.
+func shareMembers(allocation *v1alpha1.ComputeAllocation, naming Naming) string {
+	var lines []string
+	for _, share := range allocation.Spec.Shares {
+		for _, m := range share.Members {
+			lines = append(lines, naming.ShareQueue(allocation.Name, share.Name)+" "+m.Kind+" "+m.Name)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // flavor returns the ResourceFlavor of a pool.

@@ -11,6 +11,10 @@ const (
 	// LabelShare has the name of the share that a LocalQueue belongs to.
 	LabelShare = "kuota.dev/share"
 
+	// AnnotationShareMembers of a namespace lists the members of shares for the admission
+	// policies, one a line: the LocalQueue of the share, the kind and the name.
+	AnnotationShareMembers = "kuota.dev/share-members"
+
 	// AnnotationTeam stays on a namespace after its allocation is deleted, so that
 	// a new allocation of the same team can use it again.
 	AnnotationTeam = "kuota.dev/team"

@@ -155,7 +155,7 @@ func (k kind) policy() *admission.ValidatingAdmissionPolicy {
 	if k.labelsAt != "" {
 		labels = k.labelsAt + ".?labels.orValue({})"
 	}
-	spec.Variables = slices.Concat([]admission.Variable{{Name: "labels", Expression: labels}}, variables, k.timeLimitVariables())
+	spec.Variables = slices.Concat([]admission.Variable{{Name: "labels", Expression: labels}}, variables, k.shareVariables(), k.timeLimitVariables())
 	spec.Validations = []admission.Validation{
 		{
 			Expression: fmt.Sprintf("'%s' in variables.integrations", k.framework),
@@ -167,6 +167,7 @@ func (k kind) policy() *admission.ValidatingAdmissionPolicy {
 			MessageExpression: fmt.Sprintf("'%s: a queue is missing. Set the label %s%s, such as ' + request.namespace + '-localqueue: kubectl get localqueues lists the queues of this namespace'",
 				k.kind, queueLabel, k.labelPlace()),
 		},
+		k.shareValidation(),
 		priorityClassValidation,
 		k.timeLimitValidation(),
 	}
@@ -242,7 +243,7 @@ func pods() *admission.ValidatingAdmissionPolicy {
 		admission.MatchCondition{Name: "new-or-let-go", Expression: "oldObject == null || " + fmt.Sprintf(gated, "oldObject") + " && !" + fmt.Sprintf(gated, "object")},
 		admission.MatchCondition{Name: "not-of-an-admitted-job", Expression: "!(oldObject == null && " + user + " in " + controllers + " && object.metadata.?labels[?'" + podsetLabel + "'].orValue('') != '')"},
 	)
-	spec.Variables = slices.Concat([]admission.Variable{{Name: "labels", Expression: "object.metadata.?labels.orValue({})"}}, variables, kind{}.timeLimitVariables())
+	spec.Variables = slices.Concat([]admission.Variable{{Name: "labels", Expression: "object.metadata.?labels.orValue({})"}}, variables, kind{}.shareVariables(), kind{}.timeLimitVariables())
 	spec.Validations = []admission.Validation{
 		{
 			Expression: "oldObject == null",
@@ -257,6 +258,7 @@ func pods() *admission.ValidatingAdmissionPolicy {
 			Expression:        "variables.queue != '' || " + user + " in " + controllers, // pods of a StatefulSet have none
 			MessageExpression: "'Pod: a queue is missing. Set the label " + queueLabel + ", such as ' + request.namespace + '-localqueue: kubectl get localqueues lists the queues of this namespace'",
 		},
+		kind{kind: "Pod"}.shareValidation(),
 		priorityClassValidation,
 		kind{kind: "Pod"}.timeLimitValidation(),
 		{

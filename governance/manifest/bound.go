@@ -40,6 +40,7 @@ func SanitizeSpec(spec *v1alpha1.ComputeAllocationSpec, path string) (problems g
 		spec.Namespace = ""
 	}
 	spec.Members = s.members(spec.Members, at("members"))
+	spec.Shares = s.shares(spec.Shares, at("shares"))
 	if w := spec.FairShareWeight; w < 0 || w > v1alpha1.MaxWeight {
 		problems.Addf(at("fairShareWeight"), "must be from 0 to 100; 0 is used")
 		spec.FairShareWeight = 0
@@ -95,6 +96,34 @@ func (s sanitizer) members(members []v1alpha1.Member, path string) (kept []v1alp
 			s.report(at, "names that start with system: are reserved by Kubernetes and cannot be members; ignored")
 		default:
 			kept = append(kept, m)
+		}
+	}
+	return kept
+}
+
+// shares removes a share that would lose a member, since a share without members is open
+// to the whole team.
+func (s sanitizer) shares(shares []v1alpha1.Share, path string) (kept []v1alpha1.Share) {
+	seen := map[string]bool{}
+	for i, share := range shares {
+		at := document.Index(path, i)
+		switch {
+		case len(kept) == v1alpha1.MaxShares:
+			s.report(path, "has %d shares; the first %d were imported", len(shares), v1alpha1.MaxShares)
+			return kept
+		case len(share.Name) > v1alpha1.MaxShareName || !v1alpha1.ValidName(share.Name):
+			s.report(at, "%s is not a valid name of a share: use up to %d lower-case letters, digits and hyphens; ignored", document.Quote(share.Name), v1alpha1.MaxShareName)
+		case seen[share.Name]:
+			s.report(at, "share %s is listed twice; ignored", share.Name)
+		case share.Weight < 1 || share.Weight > v1alpha1.MaxShareWeight:
+			s.report(at, "the weight of share %s is not from 1 to %d; ignored", share.Name, v1alpha1.MaxShareWeight)
+		case len(share.Members) > v1alpha1.MaxShareMembers:
+			s.report(at, "share %s has %d members, and at most %d fit; ignored", share.Name, len(share.Members), v1alpha1.MaxShareMembers)
+		case len(s.members(share.Members, document.Child(at, "members"))) < len(share.Members):
+			s.report(at, "share %s is ignored, because it would have other members", share.Name)
+		default:
+			seen[share.Name] = true
+			kept = append(kept, share)
 		}
 	}
 	return kept

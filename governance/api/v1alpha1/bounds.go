@@ -22,7 +22,7 @@ const (
 	MaxShares       = 32 // of an allocation
 	MaxShareName    = 20
 	MaxShareWeight  = 10_000
-	MaxShareMembers = 100
+	MaxShareMembers = 20 // of 32 shares, they fit into an annotation
 
 	MaxPriorityClasses  = 10
 	MaxTimeLimitSeconds = 365 * 24 * 3600 // of the time limits of a priority class

@@ -248,7 +248,7 @@ type Share struct {
 	// share. Without them, the whole team may.
 	// +optional
 	// +listType=atomic
-	// +kubebuilder:validation:MaxItems=100
+	// +kubebuilder:validation:MaxItems=20
 	Members []Member `json:"members,omitempty"`
 }
 
