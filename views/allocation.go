@@ -55,6 +55,14 @@ type AllocationForm struct {
 	PreemptionError string
 	PreemptionNote  string // why the choice has no effect now; empty if it has
 
+	Shares      []TeamShareRow
+	CanAddShare bool
+	SharesError string
+	NoShares    bool     // whether the ClusterQueue is an adopted one, which cannot have shares
+	UsageCounts bool     // whether the cluster policy counts the usage of shares
+	Batch       string   // "batch": a scheduling policy of AWS Batch, as typed
+	BatchNotes  []string // what of it is not imported
+
 	Ceiling      bool // "ceiling"
 	CeilingError string
 	DefaultQueue bool // "default-queue"
@@ -71,6 +79,13 @@ type MemberField struct {
 	Index int
 	Kind  string // "User" or "Group"
 	Name  TextField
+}
+
+// TeamShareRow is one share as typed. Inputs are named share-N-name, share-N-weight and
+// share-N-members, with N from 0.
+type TeamShareRow struct {
+	Name, Weight, Members TextField
+	Error                 string // about the row as a whole
 }
 
 // AllocationFormRow is the quota in one instance type or pool, or the borrow limit. Inputs are named row-N-type, row-N-instances,

@@ -24,6 +24,7 @@ type AllocationReview struct {
 	CannotRestart     []string   // sentences about tasks that could not start again
 	MoreCannotRestart int        // number of further such tasks
 	NewPools          []NewPool
+	Shares            []string // sentences about a change of the shares
 	Objects           []ObjectLine
 	Incomplete        string // which checks failed and why; empty for a complete review
 }

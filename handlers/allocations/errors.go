@@ -39,6 +39,10 @@ var inputs = forms.Inputs{
 	{Path: "spec.sharing.unlimited", ID: "borrow-percent", Label: "Borrow limit"},
 	{Path: limitsPath, Rows: &forms.Rows{ID: "limit", Label: "Borrow limit", Fields: rowFields}},
 	{Path: limitsPath, ID: "add-limit", Label: "Absolute limits"},
+	{Path: sharesPath, Rows: &forms.Rows{ID: "share", Label: "Share", Fields: map[string]forms.RowField{
+		"name": {ID: "name", Label: "name"}, "weight": {ID: "weight", Label: "weight"}, "members": {ID: "members", Label: "members"},
+	}}},
+	{Path: sharesPath, ID: "add-share", Label: "Shares"},
 	{Path: "spec.preemption.withinTeam", ID: "preemption", Label: "Preemption"},
 	{Path: "spec.namespaceCeiling", ID: "ceiling", Label: "Namespace ceiling"},
 	{Path: "spec.defaultQueue", ID: "default-queue", Label: "Default queue"},

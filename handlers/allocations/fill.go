@@ -59,6 +59,7 @@ func formOf(a v1alpha1.ComputeAllocation) allocationForm {
 	for _, m := range spec.Members {
 		form.members = append(form.members, formMember{m.Kind, m.Name})
 	}
+	form.shares = sharesOf(spec.Shares)
 	for _, row := range spec.Quota {
 		form.rows = append(form.rows, formRowOf(row))
 	}

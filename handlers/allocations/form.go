@@ -15,6 +15,7 @@ import (
 const (
 	maxPostedRows    = 50
 	maxPostedMembers = 600
+	maxPostedShares  = 60
 )
 
 // allocationForm has the values of the form as typed.
@@ -33,9 +34,14 @@ type allocationForm struct {
 	strategy, percent, preemption string
 	unlimited                     bool
 	ceiling, defaultQueue         bool
+	shares                        []formShare
+	batch                         string // a scheduling policy of AWS Batch, as typed
 }
 
 type formMember struct{ kind, name string }
+
+// formShare is a share. members has a member a line.
+type formShare struct{ name, weight, members string }
 
 // formRow is a row of quota or a borrow limit. instanceType is the name of an
 // instance type or of a pool.
@@ -60,6 +66,12 @@ func (r *formRow) Fields() map[string]*string {
 func (m *formMember) Fields() map[string]*string {
 	return map[string]*string{"kind": &m.kind, "name": &m.name}
 }
+
+func (s *formShare) Fields() map[string]*string {
+	return map[string]*string{"name": &s.name, "weight": &s.weight, "members": &s.members}
+}
+
+func (s formShare) empty() bool { return s == formShare{} }
 
 func (p *formPool) Fields() map[string]*string {
 	return map[string]*string{"name": &p.name, "kind": &p.kind, "value": &p.value}
@@ -87,6 +99,7 @@ func (f *allocationForm) texts() map[string]*string {
 		"team": &f.team, "display-name": &f.displayName, "description": &f.description, "activation": &f.activation,
 		"namespace": &f.namespace, "weight": &f.weight,
 		"strategy": &f.strategy, "borrow-percent": &f.percent, "preemption": &f.preemption,
+		"batch": &f.batch,
 	}
 }
 
@@ -105,6 +118,7 @@ func readAllocationForm(values url.Values) allocationForm {
 	form.rows = forms.ReadRows[formRow](values, "row-", maxPostedRows)
 	form.limits = forms.ReadRows[formRow](values, "limit-", maxPostedRows)
 	form.members = forms.ReadRows[formMember](values, "member-", maxPostedMembers)
+	form.shares = forms.ReadRows[formShare](values, "share-", maxPostedShares)
 	form.pools = forms.ReadRows[formPool](values, "new-pool-", maxPostedRows)
 	return form
 }
@@ -118,6 +132,7 @@ func (f *allocationForm) values() url.Values {
 	forms.WriteRows(values, "row-", f.rows)
 	forms.WriteRows(values, "limit-", f.limits)
 	forms.WriteRows(values, "member-", f.members)
+	forms.WriteRows(values, "share-", f.shares)
 	forms.WriteRows(values, "new-pool-", f.pools)
 	return values
 }
@@ -132,6 +147,12 @@ func (f *allocationForm) do(action string, types catalog.Catalog) {
 		f.limits = forms.Add(f.limits, formRow{}, v1alpha1.MaxQuotaRows)
 	case "add-member":
 		f.members = forms.Add(f.members, formMember{kind: "Group"}, v1alpha1.MaxMembers)
+	case "add-share":
+		f.shares = forms.Add(f.shares, formShare{}, v1alpha1.MaxShares)
+	case "remove-share":
+		f.shares = forms.Remove(f.shares, argument)
+	case "import-batch":
+		f.importBatch()
 	case "remove-row":
 		f.rows = forms.Remove(f.rows, argument)
 	case "remove-limit":

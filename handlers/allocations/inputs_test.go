@@ -24,6 +24,7 @@ func TestSaveCreatesAllFields(t *testing.T) {
 		"row-0-vcpu", "1.5", "row-0-memory", "0.977", "row-1-type", "h100", "row-1-accelerators", "4",
 		"row-2-type", "ml.p4d.24xlarge", "row-2-profile", "mig-1g.5gb", "row-2-count", "7", "row-3-type", "ml.c5.2xlarge", "row-3-instances", "3",
 		"borrow-percent", "25", "limit-0-type", "ml.g5.2xlarge", "limit-0-accelerators", "1", "ceiling", "true", "default-queue", "true",
+		"share-0-name", "research", "share-0-weight", "15", "share-0-members", "research\nuser: oidc:ada@example.com", "share-1-name", "nightly", "share-1-weight", "3",
 	))
 	if response.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%s: %s", response.Status, page.Find("#form-errors").Text())
@@ -80,6 +81,13 @@ func TestErrorsAreShownAtTheirInputs(t *testing.T) {
 		"a ceiling without a limit":     {[]string{"ceiling", "true", "unlimited", "true"}, "ceiling", "needs a borrow limit"},
 		"a pool that the policy lacks":  {[]string{"row-1-type", "b200", "row-1-accelerators", "1"}, "row-1-type", "make pool b200 of it"},
 		"a type and the pool it is in":  {[]string{"row-1-type", "ml.p5.48xlarge", "row-1-vcpu", "1", "row-2-type", "h100", "row-2-vcpu", "1"}, "row-2-type", "combine the rows"},
+		"a share without a name":        {[]string{"share-0-weight", "3"}, "share-0-name", "Give the share a name"},
+		"a share without a weight":      {[]string{"share-0-name", "a"}, "share-0-weight", "Give a weight from 1"},
+		"a share of weight 0":           {[]string{"share-0-name", "a", "share-0-weight", "0"}, "share-0-weight", "at least 1"},
+		"a share in capitals":           {[]string{"share-0-name", "HIGHPRI", "share-0-weight", "1"}, "share-0-name", "lower-case"},
+		"a share twice":                 {[]string{"share-0-name", "a", "share-0-weight", "1", "share-4-name", "a", "share-4-weight", "1"}, "share-1-name", "Is listed twice"},
+		"a share of Kubernetes":         {[]string{"share-0-name", "a", "share-0-weight", "1", "share-0-members", "user: system:admin"}, "share-0-members", "reserved by Kubernetes"},
+		"a share of nobody":             {[]string{"share-0-name", "a", "share-0-weight", "1", "share-0-members", "ada\nuser:"}, "share-0-members", "A name is missing after user:"},
 		"too many characters in a name": {[]string{"member-0-kind", "User", "member-0-name", strings.Repeat("a", 257)}, "member-0-name", "at most 256"},
 	} {
 		t.Run(name, func(t *testing.T) {

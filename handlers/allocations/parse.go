@@ -32,7 +32,6 @@ func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocati
 	spec := &allocation.Spec
 	if f.edits != nil {
 		keepAdopted(spec, &f.edits.allocation.Spec)
-		spec.Shares = f.edits.allocation.Spec.Shares // no form has them
 	}
 	wrong.Add("spec.displayName", forms.CheckText(f.displayName, v1alpha1.MaxDisplayName))
 	wrong.Add("spec.description", forms.CheckText(f.description, v1alpha1.MaxDescription))
@@ -54,6 +53,7 @@ func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocati
 		spec.Preemption.WithinTeam = ""
 	}
 	spec.Members = f.parseMembers(&wrong)
+	spec.Shares = f.parseShares(&wrong)
 	spec.Quota = f.parseRows(f.rows, "spec.quota", types, &wrong)
 	spec.Sharing = f.parseSharing(types, &wrong)
 	return allocation, wrong
@@ -195,8 +195,16 @@ func checkNamespace(name string) string {
 // missing returns errors for the values that a save needs and the form lacks.
 func (f *allocationForm) missing() []governance.FieldError {
 	var wrong governance.FieldErrors
+	for i, s := range f.shares {
+		if !s.empty() && s.name == "" {
+			wrong.Add(fmt.Sprintf("%s[%d].name", sharesPath, i), "give the share a name, which its queue gets")
+		}
+		if !s.empty() && s.weight == "" {
+			wrong.Add(fmt.Sprintf("%s[%d].weight", sharesPath, i), fmt.Sprintf("give a weight from 1 to %d", v1alpha1.MaxShareWeight))
+		}
+	}
 	if f.edits != nil {
-		return nil // its name is fixed, and it may have no quota
+		return wrong // its name is fixed, and it may have no quota
 	}
 	wrong.Add("metadata.name", quota.CheckTeamName(f.team))
 	filled := func(r formRow) bool { return !r.empty() }

@@ -41,6 +41,11 @@ func (h *Pages) renderReview(c echo.Context, form allocationForm, wanted *v1alph
 	if err != nil {
 		return err
 	}
+	var before *v1alpha1.ComputeAllocationSpec
+	if form.edits != nil {
+		before = &form.edits.allocation.Spec
+	}
+	page.Shares = shareNotes(before, wanted, state.Policy, h.Naming)
 	types := state.Types.With(form.newPools()...)
 	for _, p := range form.pools {
 		page.NewPools = append(page.NewPools, newPoolView(p, types))

@@ -46,6 +46,10 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 		Preemption:    f.preemption, PreemptionError: errs["preemption"], PreemptionNote: preemptionNote(state),
 		Ceiling: f.ceiling, CeilingError: errs["ceiling"], DefaultQueue: f.defaultQueue,
 		InstanceTypes: instanceTypes(state.Types),
+		Shares:        f.shareRows(errs), CanAddShare: len(f.shares) < v1alpha1.MaxShares, SharesError: errs["add-share"],
+		NoShares: f.edits != nil && f.edits.allocation.Spec.Adopted(),
+		Batch:    f.batch, BatchNotes: f.batchNotes(state.Policy),
+		UsageCounts: state.Policy != nil && state.Policy.Spec.AdmissionFairSharing != nil,
 	}
 	view.WeightNote = f.weightNote(state)
 	view.NewNamespace = f.teamNamespace(naming)
@@ -105,6 +109,8 @@ func shown(view views.AllocationForm, id string) bool {
 		return view.CanAddLimit
 	case "add-member":
 		return view.CanAddMember
+	case "add-share":
+		return view.CanAddShare && !view.NoShares
 	}
 	return true
 }
@@ -154,7 +160,7 @@ func (f *allocationForm) resolveErrors(allocation *v1alpha1.ComputeAllocation, t
 	// that a pool can be created from, are no errors.
 	return slices.DeleteFunc(wrong, func(w governance.FieldError) bool {
 		list, i, field, ok := forms.SplitRowPath(w.Path)
-		if !ok || list == "spec.members" {
+		if !ok || list == "spec.members" || list == sharesPath {
 			return false
 		}
 		row := f.rowAt(list, i)
@@ -171,6 +177,7 @@ func (f *allocationForm) formPaths(wrong []governance.FieldError) []governance.F
 	return forms.Renumber(wrong, map[string][]int{
 		quotaPath:      forms.Filled(f.rows, formRow.empty),
 		limitsPath:     forms.Filled(f.limits, formRow.empty),
+		sharesPath:     forms.Filled(f.shares, formShare.empty),
 		"spec.members": forms.Filled(f.members, func(m formMember) bool { return m.name == "" }),
 	})
 }

@@ -45,6 +45,10 @@ func FullAllocation() v1alpha1.ComputeAllocation {
 				BorrowLimits: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Quantities: v1alpha1.Quantities{Accelerators: Pointer(int64(1))}}},
 			},
 			Preemption: v1alpha1.Preemption{WithinTeam: v1alpha1.PreemptNever}, NamespaceCeiling: true, DefaultQueue: true,
+			Shares: []v1alpha1.Share{
+				{Name: "research", Weight: 15, Members: []v1alpha1.Member{{Kind: "Group", Name: "research"}, {Kind: "User", Name: "oidc:ada@example.com"}}},
+				{Name: "nightly", Weight: 3},
+			},
 		},
 	}
 }

@@ -27,7 +27,7 @@ func Text(part *goquery.Selection) string {
 // ValuesIn returns the values that a browser posts for a form.
 func ValuesIn(page *goquery.Document, selector string) url.Values {
 	values := url.Values{}
-	page.Find(selector).Find("input, select").Each(func(_ int, s *goquery.Selection) {
+	page.Find(selector).Find("input, select, textarea").Each(func(_ int, s *goquery.Selection) {
 		kind, name := s.AttrOr("type", "text"), s.AttrOr("name", "")
 		if _, checked := s.Attr("checked"); (kind == "radio" || kind == "checkbox") && !checked {
 			return
@@ -35,6 +35,9 @@ func ValuesIn(page *goquery.Document, selector string) url.Values {
 		value := s.AttrOr("value", "")
 		if goquery.NodeName(s) == "select" {
 			value = s.Find("option[selected]").AttrOr("value", s.Find("option").First().AttrOr("value", ""))
+		}
+		if goquery.NodeName(s) == "textarea" {
+			value = s.Text()
 		}
 		values.Add(name, value)
 	})

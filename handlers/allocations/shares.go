@@ -1,0 +1,198 @@
+package allocations
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/describe"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/imports"
+	"kuota.dev/kuota/handlers/forms"
+	"kuota.dev/kuota/views"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const sharesPath = "spec.shares"
+
+// maxBatch bounds a scheduling policy of AWS Batch, which addresses of the form contain.
+const maxBatch = 8 << 10
+
+// Prefixes of the members of a share in the form. A name without one is a group.
+const (
+	userPrefix  = "user:"
+	groupPrefix = "group:"
+)
+
+// sharesOf returns the rows of saved shares.
+func sharesOf(shares []v1alpha1.Share) (rows []formShare) {
+	for _, s := range shares {
+		var lines []string
+		for _, m := range s.Members {
+			lines = append(lines, map[string]string{"User": userPrefix, "Group": groupPrefix}[m.Kind]+m.Name)
+		}
+		rows = append(rows, formShare{name: s.Name, weight: strconv.Itoa(int(s.Weight)), members: strings.Join(lines, "\n")})
+	}
+	return rows
+}
+
+// parseShares parses the rows that are not empty.
+func (f *allocationForm) parseShares(wrong *governance.FieldErrors) (shares []v1alpha1.Share) {
+	seen := map[string]bool{}
+	for i, row := range f.shares {
+		if row.empty() {
+			continue
+		}
+		at := fmt.Sprintf("%s[%d].", sharesPath, i)
+		share := v1alpha1.Share{Name: row.name, Weight: 1}
+		switch {
+		case row.name == "":
+		case len(row.name) > v1alpha1.MaxShareName || !v1alpha1.ValidName(row.name):
+			wrong.Add(at+"name", fmt.Sprintf("use up to %d lower-case letters, digits and hyphens; start and end with a letter or digit", v1alpha1.MaxShareName))
+		case seen[row.name]:
+			wrong.Add(at+"name", "is listed twice; remove one of the two")
+		}
+		seen[row.name] = true
+		if row.weight != "" {
+			weight, problem := forms.ParseWhole(row.weight, v1alpha1.MaxShareWeight)
+			if problem == "" && weight == 0 {
+				problem = "must be at least 1"
+			}
+			wrong.Add(at+"weight", problem)
+			share.Weight = max(1, int32(weight))
+		}
+		var problem string
+		share.Members, problem = parseShareMembers(row.members)
+		wrong.Add(at+"members", problem)
+		shares = append(shares, share)
+	}
+	if len(shares) > v1alpha1.MaxShares {
+		wrong.Add(sharesPath, fmt.Sprintf("has %d shares; a team has at most %d", len(shares), v1alpha1.MaxShares))
+	}
+	return shares
+}
+
+// parseShareMembers parses the members of a share, one a line.
+func parseShareMembers(text string) (members []v1alpha1.Member, problem string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		member := v1alpha1.Member{Kind: "Group", Name: strings.TrimSpace(strings.TrimPrefix(line, groupPrefix))}
+		if name, isUser := strings.CutPrefix(line, userPrefix); isUser {
+			member = v1alpha1.Member{Kind: "User", Name: strings.TrimSpace(name)}
+		}
+		switch problem := forms.CheckText(member.Name, v1alpha1.MaxMemberName); {
+		case member.Name == "":
+			return nil, "a name is missing after " + line
+		case problem != "":
+			return nil, problem
+		case strings.HasPrefix(member.Name, "system:"):
+			return nil, "names that start with \"system:\" are reserved by Kubernetes"
+		case slices.Contains(members, member):
+			return nil, member.Name + " is listed twice; remove one of the two"
+		}
+		members = append(members, member)
+	}
+	if len(members) > v1alpha1.MaxShareMembers {
+		return nil, fmt.Sprintf("has %d members; at most %d fit. Name groups instead of people", len(members), v1alpha1.MaxShareMembers)
+	}
+	return members, ""
+}
+
+// importBatch replaces the shares by those of the scheduling policy, if it has any. Rows
+// keep the members of a share with the same name.
+func (f *allocationForm) importBatch() {
+	if len(f.batch) > maxBatch {
+		return
+	}
+	rows := sharesOf(imports.ReadBatch([]byte(f.batch)).Shares)
+	if len(rows) == 0 {
+		return
+	}
+	for i := range rows {
+		for _, before := range f.shares {
+			if before.name == rows[i].name {
+				rows[i].members = before.members
+			}
+		}
+	}
+	f.shares = rows
+}
+
+// batchNotes returns what of the scheduling policy is not imported, or why none is.
+func (f *allocationForm) batchNotes(policy *v1alpha1.ClusterPolicy) []string {
+	switch {
+	case f.batch == "":
+		return nil
+	case len(f.batch) > maxBatch:
+		return []string{fmt.Sprintf("It has more than %d characters. Remove what is not part of fairsharePolicy.", maxBatch)}
+	}
+	read := imports.ReadBatch([]byte(f.batch))
+	notes := read.Notes()
+	if read.DecaySeconds > 0 {
+		half := describe.Duration(&metav1.Duration{Duration: time.Duration(read.DecaySeconds) * time.Second})
+		now := "which does not set it now"
+		if policy != nil && policy.Spec.AdmissionFairSharing != nil {
+			now = "now " + describe.Duration(policy.Spec.AdmissionFairSharing.UsageHalfLifeTime)
+		}
+		notes = append(notes, fmt.Sprintf("shareDecaySeconds: the half-life of usage is %s. The cluster policy sets it for all teams, %s.", half, now))
+	}
+	return notes
+}
+
+// shareRows returns the rows of the form.
+func (f *allocationForm) shareRows(errs map[string]string) (rows []views.TeamShareRow) {
+	for i, s := range f.shares {
+		id := "share-" + strconv.Itoa(i)
+		text := func(part, value string) views.TextField {
+			return views.TextField{Value: value, Error: errs[id+"-"+part]}
+		}
+		rows = append(rows, views.TeamShareRow{Name: text("name", s.name), Weight: text("weight", s.weight), Members: text("members", s.members), Error: errs[id]})
+	}
+	return rows
+}
+
+// shareNotes returns what a change of the shares means for the tasks of the team. before
+// is nil for a new team.
+func shareNotes(before *v1alpha1.ComputeAllocationSpec, wanted *v1alpha1.ComputeAllocation, policy *v1alpha1.ClusterPolicy, naming desired.Naming) (notes []string) {
+	var old []v1alpha1.Share
+	if before != nil {
+		old = before.Shares
+	}
+	shares := wanted.Spec.Shares
+	const restart = "Kueue reads this of an existing queue when it starts: the order changes with its next restart."
+	switch {
+	case len(shares) == 0 && len(old) == 0:
+		return nil
+	case len(shares) == 0:
+		return []string{
+			"Tasks of this team are ordered by priority and time again. " + restart,
+			"The queues of the shares are deleted: admitted tasks continue, and waiting tasks need another queue.",
+		}
+	case len(old) == 0:
+		notes = append(notes,
+			"Usage outranks priority inside this team. The share that used the least by its weight starts its tasks first, and tasks of the share that used the most are preempted first, whatever their priority classes.",
+			fmt.Sprintf("The queue %s remains for the whole team, and counts as a share of weight 1.", desired.LocalQueueName(wanted, naming)))
+		if before != nil {
+			notes = append(notes, restart)
+		}
+	}
+	if slices.ContainsFunc(old, func(o v1alpha1.Share) bool {
+		return !slices.ContainsFunc(shares, func(s v1alpha1.Share) bool { return s.Name == o.Name })
+	}) {
+		notes = append(notes, "The queues of removed shares are deleted: admitted tasks continue, and waiting tasks need another queue.")
+	}
+	if policy == nil || policy.Spec.AdmissionFairSharing == nil {
+		notes = append(notes, "The cluster policy does not count the usage of shares. Their weights have no effect until it does.")
+	}
+	if slices.ContainsFunc(shares, func(s v1alpha1.Share) bool { return len(s.Members) > 0 }) && (policy == nil || policy.Spec.Enforcement == v1alpha1.EnforcementNone) {
+		notes = append(notes, "The cluster policy does not enforce queues, so the members of shares are not enforced either: all of the team can use each queue.")
+	}
+	return notes
+}
