@@ -7,12 +7,28 @@ type TeamUsage struct {
 	Rows      []ShareFigures
 	Running   Count
 	Waiting   Count
-	Queue     []QueuedTask // the head of its queue
-	QueueNote string       // such as "the first 10 of 34"
-	QueueURL  string       // list of all waiting tasks
+	Queue     []QueuedTask  // the head of its queue
+	QueueNote string        // such as "the first 10 of 34"
+	QueueURL  string        // list of all waiting tasks
+	Inside    *InsideShares // nil without shares
 	Classes   []ClassRow
 	ClassNote string // time range of the averages
 	ClassLeft string // a sentence about tasks that the averages omit; empty for none
+}
+
+// InsideShares are the shares of a team, by whose usage Kueue orders its tasks.
+type InsideShares struct {
+	Note string
+	Rows []InsideRow
+}
+
+// InsideRow is one share, or the team's own queue.
+type InsideRow struct {
+	ID, Name, Queue  string
+	Weight           string
+	Usage            string // decayed, such as "10.4 GPUs"
+	Part, Fair       string // of the usage of all shares, and by weight
+	Running, Waiting string
 }
 
 // ShareFigures is the quota and usage of a team for one resource of one pool.

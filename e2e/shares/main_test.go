@@ -4,12 +4,15 @@ import (
 	"context"
 	"log/slog"
 	"os"
+	"sync"
 	"testing"
 
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/tasks/queries"
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -17,25 +20,34 @@ import (
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
 
-// startControllers runs Kuota's controllers until the test ends.
-func startControllers(t *testing.T, c *clustertest.Cluster) {
-	t.Helper()
+var current *clustertest.Cluster
+
+// running starts Kuota's controllers, and what answers about tasks, once for all tests.
+var running = sync.OnceValues(func() (*queries.Service, error) {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
-	connection, err := cluster.New(c.Console, cluster.Options{Log: log})
+	connection, err := cluster.New(current.Console, cluster.Options{Log: log, NoSessions: true})
+	if err != nil {
+		return nil, err
+	}
+	if _, err := reconcile.SetupWithManager(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall}); err != nil {
+		return nil, err
+	}
+	service := queries.New(connection, &access.Service{Cluster: connection})
+	go func() {
+		if err := connection.Run(context.Background()); err != nil {
+			panic(err)
+		}
+	}()
+	return service, nil
+})
+
+func setup(t *testing.T) (*clustertest.Cluster, *queries.Service) {
+	t.Helper()
+	current = clustertest.Get(t)
+	service, err := running()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := reconcile.SetupWithManager(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall}); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- connection.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	return current, service
 }

@@ -17,12 +17,12 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	"sigs.k8s.io/yaml"
 )
 
 var halfLife = flag.Duration("half-life", 30*time.Second, "the half-life of usage; a task takes a tenth of it")
@@ -37,15 +37,15 @@ const (
 	submitEvery = 2 * time.Second
 )
 
-// weights are those of AWS's example: the weight factors 1, 3 and 5 of a scheduling
-// policy of AWS Batch are the weights 1/1, 1/3 and 1/5, times 15.
-var weights = map[string]int32{"highpri": 15, "midpri": 5, "lowpri": 3}
+// example is that of AWS: the weight factors 1, 3 and 5 of a scheduling policy of AWS
+// Batch are the weights 1/1, 1/3 and 1/5, times 15.
+var example = []v1alpha1.Share{{Name: "highpri", Weight: 15}, {Name: "midpri", Weight: 5}, {Name: "lowpri", Weight: 3}}
 
 // TestProportion checks AWS's example: over ten half-lives the GPU time of saturated
 // shares is in proportion to their weights.
 func TestProportion(t *testing.T) {
-	c := setup(t)
-	team := createTeam(t, c)
+	c := setupLong(t)
+	team := createTeam(t, c, slots, example...)
 	meter := watchWorkloads(t, c, team)
 	defer meter.saturate(t, c, team, "highpri", "midpri", "lowpri")()
 	meter.awaitSaturation(t)
@@ -63,11 +63,11 @@ func TestProportion(t *testing.T) {
 	if used < 0.85*slots {
 		t.Errorf("the tasks used %.2f of %d GPUs: this machine does not saturate them, try a longer -half-life", used, slots)
 	}
-	for share, weight := range weights {
-		got := slots * window[share].Seconds() / total.Seconds()
-		t.Logf("figure parts_%s %.2f", share, got)
-		if math.Abs(got-float64(weight)) > 0.1*float64(weight) {
-			t.Errorf("%s had %.2f of %d parts of the GPU time, want %d within 10 %%", share, got, slots, weight)
+	for _, share := range example {
+		got := slots * window[share.Name].Seconds() / total.Seconds()
+		t.Logf("figure parts_%s %.2f", share.Name, got)
+		if math.Abs(got-float64(share.Weight)) > 0.1*float64(share.Weight) {
+			t.Errorf("%s had %.2f of %d parts of the GPU time, want %d within 10 %%", share.Name, got, slots, share.Weight)
 		}
 	}
 }
@@ -75,19 +75,20 @@ func TestProportion(t *testing.T) {
 // TestCatchUp checks that a share that was idle has its part of the decayed usage within
 // two half-lives.
 func TestCatchUp(t *testing.T) {
-	c := setup(t)
-	team := createTeam(t, c)
+	c := setupLong(t)
+	team := createTeam(t, c, slots, example...)
 	meter := watchWorkloads(t, c, team)
 	defer meter.saturate(t, c, team, "midpri", "lowpri")()
 	time.Sleep(4 * *halfLife)
 
-	t.Logf("before: %v", decayedUsage(t, c, team))
+	shares := []string{"highpri", "midpri", "lowpri"}
+	t.Logf("before: %v", decayedUsage(t, c, team, shares...))
 	began := time.Now()
 	defer meter.saturate(t, c, team, "highpri")()
 	clustertest.Eventually(t, 2**halfLife, func(context.Context) error {
-		usage := decayedUsage(t, c, team)
-		for share, weight := range weights {
-			if usage["highpri"]/float64(weights["highpri"]) < 0.9*usage[share]/float64(weight) {
+		usage := decayedUsage(t, c, team, shares...)
+		for _, share := range example {
+			if usage["highpri"]/15 < 0.9*usage[share.Name]/float64(share.Weight) {
 				return fmt.Errorf("the decayed usage is %v", usage)
 			}
 		}
@@ -96,44 +97,59 @@ func TestCatchUp(t *testing.T) {
 	t.Logf("figure catch_up_half_lives %.2f", time.Since(began).Seconds()/halfLife.Seconds())
 }
 
-// setup returns a cluster whose policy counts the usage of shares.
-func setup(t *testing.T) *clustertest.Cluster {
+// setupLong returns a cluster that runs the Jobs of a measurement, and whose policy
+// counts the usage of shares.
+func setupLong(t *testing.T) *clustertest.Cluster {
 	t.Helper()
 	if os.Getenv("KUOTA_VERIFY") == "" {
 		t.Skip("takes five minutes: set KUOTA_VERIFY=1")
 	}
-	c := clustertest.Get(t)
-	startControllers(t, c)
+	c, _ := setup(t)
 	podless.Run(t, c)
-	policy := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
+	countUsage(t, c, *halfLife)
+	return c
+}
+
+// countUsage creates a policy that counts the usage of shares with a half-life, and waits
+// until Kueue does.
+func countUsage(t *testing.T, c *clustertest.Cluster, halfLife time.Duration) {
+	t.Helper()
+	policy := &v1alpha1.ClusterPolicy{TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ClusterPolicy"}, ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
 	policy.Spec.AdmissionFairSharing = &v1alpha1.AdmissionFairSharing{
-		UsageHalfLifeTime: &metav1.Duration{Duration: *halfLife}, UsageSamplingInterval: &metav1.Duration{Duration: time.Second},
+		UsageHalfLifeTime: &metav1.Duration{Duration: halfLife}, UsageSamplingInterval: &metav1.Duration{Duration: time.Second},
 	}
-	if err := c.Client.Create(t.Context(), policy); err != nil && !apierrors.IsAlreadyExists(err) {
-		t.Fatal(err)
-	}
+	weight := func(n int32) *int32 { return &n }
+	policy.Spec.TaskPrioritization = v1alpha1.TaskRanking
+	policy.Spec.PriorityClasses = []v1alpha1.PriorityClass{{Name: "training", Weight: weight(60)}, {Name: "dev", Weight: weight(10)}}
+	c.Apply(t, asYAML(t, policy))
 	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(policy), policy); err != nil {
 			return err
 		}
-		if !meta.IsStatusConditionTrue(policy.Status.Conditions, v1alpha1.ConditionFairShare) {
+		ready := meta.FindStatusCondition(policy.Status.Conditions, v1alpha1.ConditionReady)
+		if ready == nil || ready.Status != metav1.ConditionTrue || ready.ObservedGeneration != policy.Generation {
 			return fmt.Errorf("conditions %+v", policy.Status.Conditions)
 		}
 		return nil
 	})
-	return c
 }
 
-// createTeam creates a team with the three shares and a slot for each unit of weight.
-func createTeam(t *testing.T, c *clustertest.Cluster) string {
+func asYAML(t *testing.T, object any) string {
 	t.Helper()
-	quota := int64(slots)
+	text, err := yaml.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// createTeam creates a team with shares and GPUs, and waits until it is ready.
+func createTeam(t *testing.T, c *clustertest.Cluster, quota int64, shares ...v1alpha1.Share) string {
+	t.Helper()
 	allocation := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: clustertest.Name("shares")}}
 	allocation.Spec.QueueingStrategy = string(kueue.StrictFIFO) // the next task is tried at once, not each second
 	allocation.Spec.Quota = []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Quantities: v1alpha1.Quantities{Accelerators: &quota}}}
-	for name, weight := range weights {
-		allocation.Spec.Shares = append(allocation.Spec.Shares, v1alpha1.Share{Name: name, Weight: weight})
-	}
+	allocation.Spec.Shares, allocation.Spec.Sharing.Strategy = shares, v1alpha1.DontLend
 	if err := c.Client.Create(t.Context(), allocation); err != nil {
 		t.Fatal(err)
 	}
@@ -173,11 +189,11 @@ func job(team, share string, i int) *batchv1.Job {
 	return job
 }
 
-// decayedUsage returns the GPUs of each share in the status of its LocalQueue.
-func decayedUsage(t *testing.T, c *clustertest.Cluster, team string) map[string]float64 {
+// decayedUsage returns the GPUs of shares in the status of its LocalQueue.
+func decayedUsage(t *testing.T, c *clustertest.Cluster, team string, shares ...string) map[string]float64 {
 	t.Helper()
 	usage := map[string]float64{}
-	for share := range weights {
+	for _, share := range shares {
 		var queue kueue.LocalQueue
 		if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: desired.DefaultNaming.Namespace(team), Name: desired.DefaultNaming.ShareQueue(team, share)}, &queue); err != nil {
 			t.Fatal(err)

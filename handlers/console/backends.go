@@ -62,6 +62,9 @@ type Tasks interface {
 	// HeadWithin returns the first n waiting tasks in a team's queues, and the number of
 	// all. patience limits how long it waits for their explanations.
 	HeadWithin(ctx context.Context, scope access.Scope, team string, n int, patience time.Duration) ([]queries.Item, int, error)
+	// QueueSharesWithin returns the shares of a team that Kueue orders by usage, as a
+	// scope sees them.
+	QueueSharesWithin(ctx context.Context, scope access.Scope, team string) ([]queries.QueueShare, error)
 	Detail(ctx context.Context, user governance.User, namespace, kind, name, uid string) (queries.Detail, error)
 	YAML(ctx context.Context, user governance.User, namespace, kind, name, uid string) (string, error)
 	// SharesWithin returns how idle compute is shared, as a scope sees it.

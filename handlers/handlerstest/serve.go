@@ -166,6 +166,7 @@ type Backend struct {
 	CapacityBackend CapacityBackend
 	Loops           []queries.GuardedLoop
 	Shares          queries.Shares
+	QueueShares     []queries.QueueShare
 	WithinAsked     time.Duration   // of the last call
 	Past            console.History // nil for none
 	UserScope       *access.Scope   // nil for all
@@ -228,6 +229,10 @@ func (d *Backend) ClassesWithin(_ context.Context, _ access.Scope, _ []string, w
 
 func (d *Backend) SharesWithin(context.Context, access.Scope) (queries.Shares, error) {
 	return d.Shares, nil
+}
+
+func (d *Backend) QueueSharesWithin(context.Context, access.Scope, string) ([]queries.QueueShare, error) {
+	return d.QueueShares, d.ReadError
 }
 
 func (d *Backend) LoopsWithin(context.Context, access.Scope) ([]queries.GuardedLoop, error) {

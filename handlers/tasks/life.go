@@ -30,6 +30,9 @@ func positionOf(d queries.Detail, now time.Time) *views.QueuePosition {
 	if d.ByKueue {
 		p.Source = "As Kueue reports it."
 	}
+	if d.ByUsage {
+		p.Source += " The usage of the team's shares comes before priority."
+	}
 	switch {
 	case d.Shared:
 		p.Cluster = "shared with other teams"

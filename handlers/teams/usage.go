@@ -69,6 +69,11 @@ func (h *Pages) teamUsage(ctx context.Context, scope access.Scope, team string, 
 	if err != nil {
 		return u, err
 	}
+	inside, err := h.Tasks.QueueSharesWithin(ctx, scope, team)
+	if err != nil {
+		return u, err
+	}
+	u.Inside = insideView(inside, h.Now())
 	classes := h.Classes.Table(ctx, scope, list, []string{team}, over)
 	u.Classes, u.ClassNote, u.ClassLeft = classes.Rows, classes.Note, classes.Left
 	running, waiting := 0, 0

@@ -25,6 +25,7 @@ type QueuePosition struct {
 	ClusterQueuePosition, ClusterQueueLength int
 	OnlyLocalQueue, Shared                   bool
 	ByKueue                                  bool          // the positions are from Kueue; else they are computed by its rule
+	ByUsage                                  bool          // Kueue orders the ClusterQueue by the usage of its LocalQueues, before priority
 	PositionSince                            time.Time     // in the LocalQueue
 	PositionEarlier                          bool          // or earlier: the console was not running
 	Ahead, Behind                            []*tasks.Task // in its LocalQueue, those next to it
@@ -43,6 +44,11 @@ func (s *Service) position(ctx context.Context, v viewer, t *tasks.Task) (place 
 	}
 	d.OnlyLocalQueue = len(locals) == 1
 	d.Shared = slices.ContainsFunc(locals, func(q index.QueueKey) bool { return !v.scope.Includes(q.Namespace) })
+	if len(locals) > 1 {
+		if d.ByUsage, err = v.byUsage(ctx, t); err != nil {
+			return 0, d, err
+		}
+	}
 	if !d.Shared {
 		d.ClusterQueuePosition, d.ClusterQueueLength = v.index.PositionAcross(t, locals)
 	}
@@ -54,7 +60,22 @@ func (s *Service) position(ctx context.Context, v viewer, t *tasks.Task) (place 
 	if ok {
 		place = d.applyKueue(items, v.index, t, place)
 	}
+	if d.ByUsage && !d.ByKueue { // only Kueue knows the usage now
+		d.ClusterQueuePosition, d.ClusterQueueLength = 0, 0
+	}
 	return place, d, nil
+}
+
+// byUsage reports whether Kueue orders the ClusterQueue of a task by usage.
+func (v viewer) byUsage(ctx context.Context, t *tasks.Task) (bool, error) {
+	var local kueue.LocalQueue
+	if err := v.reader.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Queue}, &local); err != nil {
+		return false, cluster.Translate("read queue", client.IgnoreNotFound(err))
+	}
+	if status := local.Status.FairSharing; status == nil || status.AdmissionFairSharingStatus == nil {
+		return false, nil // Kueue does not count usage
+	}
+	return v.orderedByUsage(ctx, local.Spec.ClusterQueue)
 }
 
 // applyKueue sets what Kueue's visibility API returned, and returns the position;

@@ -213,13 +213,26 @@ func (s *Service) ClassesWithin(ctx context.Context, scope access.Scope, teams [
 }
 
 // HeadWithin returns the first n tasks in the queues of a team, and how many wait
-// there. Several queues take turns. patience is that of Query.
+// there. Several queues take turns, and those of shares are ordered by usage. patience
+// is that of Query.
 func (s *Service) HeadWithin(ctx context.Context, scope access.Scope, team string, n int, patience time.Duration) (head []Item, of int, err error) {
 	v, err := s.within(ctx, scope)
 	if err != nil {
 		return nil, 0, err
 	}
 	list, of := v.index.Heads(v.visibleIn(v.namespaces(nil, []string{team})), n)
+	for namespace, name := range v.teams {
+		if name != team {
+			continue
+		}
+		shares, err := v.queueShares(ctx, namespace)
+		if err != nil {
+			return nil, 0, err
+		}
+		if len(shares) > 1 && sampled(shares) {
+			list, of = s.headOfShares(ctx, v, namespace, shares, n)
+		}
+	}
 	for _, first := range list {
 		head = append(head, v.item(first.Task, first.Position))
 	}

@@ -1,0 +1,184 @@
+package queries
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/clusterstate"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/tasks/index"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	visibility "sigs.k8s.io/kueue/apis/visibility/v1beta2"
+)
+
+// QueueShare is one LocalQueue of a team whose tasks Kueue orders by usage.
+type QueueShare struct {
+	Name              string // of the share; empty for the team's own queue
+	Queue             string // the LocalQueue
+	Weight            float64
+	Consumed          corev1.ResourceList // decayed, of the resources that count
+	Usage             float64             // of Consumed, by the resource weights
+	Admitted, Pending int32
+	SampledAt         time.Time // of Consumed; zero while Kueue does not count usage
+}
+
+// relative is the usage that Kueue compares.
+func (s QueueShare) relative() float64 { return s.Usage / s.Weight }
+
+// QueueSharesWithin returns the shares of a team, with its own queue last; none if Kueue
+// does not order its tasks by usage, or if the scope does not include the team.
+func (s *Service) QueueSharesWithin(ctx context.Context, scope access.Scope, team string) ([]QueueShare, error) {
+	v, err := s.within(ctx, scope)
+	if err != nil {
+		return nil, err
+	}
+	for namespace, name := range v.teams {
+		if name == team {
+			return v.queueShares(ctx, namespace)
+		}
+	}
+	return nil, nil
+}
+
+func (v viewer) queueShares(ctx context.Context, namespace string) ([]QueueShare, error) {
+	var queues kueue.LocalQueueList
+	if err := v.reader.List(ctx, &queues, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, cluster.Translate("list queues", err)
+	}
+	policy, err := clusterstate.Policy(ctx, v.reader)
+	if err != nil {
+		return nil, err
+	}
+	counted := &v1alpha1.AdmissionFairSharing{}
+	if policy != nil && policy.Spec.AdmissionFairSharing != nil {
+		counted = policy.Spec.AdmissionFairSharing
+	}
+	weights := kueueconfig.ResourceWeights(counted)
+	byUsage := map[kueue.ClusterQueueReference]bool{}
+	var shares []QueueShare
+	for i := range queues.Items {
+		q := &queues.Items[i]
+		ordered, known := byUsage[q.Spec.ClusterQueue]
+		if !known {
+			if ordered, err = v.orderedByUsage(ctx, q.Spec.ClusterQueue); err != nil {
+				return nil, err
+			}
+			byUsage[q.Spec.ClusterQueue] = ordered
+		}
+		if ordered {
+			shares = append(shares, queueShare(q, weights))
+		}
+	}
+	slices.SortFunc(shares, func(a, b QueueShare) int {
+		return cmp.Or(-cmp.Compare(min(1, len(a.Name)), min(1, len(b.Name))), -cmp.Compare(a.Weight, b.Weight), strings.Compare(a.Queue, b.Queue))
+	})
+	return shares, nil
+}
+
+// orderedByUsage reports whether Kueue orders the tasks of a ClusterQueue by usage, which
+// it does once its configuration enables that.
+func (v viewer) orderedByUsage(ctx context.Context, name kueue.ClusterQueueReference) (bool, error) {
+	var queue kueue.ClusterQueue
+	err := v.reader.Get(ctx, client.ObjectKey{Name: string(name)}, &queue)
+	if client.IgnoreNotFound(err) != nil {
+		return false, cluster.Translate("read queue", err)
+	}
+	scope := queue.Spec.AdmissionScope
+	return scope != nil && scope.AdmissionMode == kueue.UsageBasedAdmissionFairSharing, nil
+}
+
+func queueShare(q *kueue.LocalQueue, weights map[string]int) QueueShare {
+	share := QueueShare{Name: q.Labels[desired.LabelShare], Queue: q.Name, Weight: 1, Admitted: q.Status.AdmittedWorkloads, Pending: q.Status.PendingWorkloads}
+	if f := q.Spec.FairSharing; f != nil && f.Weight != nil {
+		share.Weight = f.Weight.AsApproximateFloat64()
+	}
+	status := q.Status.FairSharing
+	if status == nil || status.AdmissionFairSharingStatus == nil {
+		return share
+	}
+	share.SampledAt, share.Consumed = status.AdmissionFairSharingStatus.LastUpdate.Time, corev1.ResourceList{}
+	for name, amount := range status.AdmissionFairSharingStatus.ConsumedResources {
+		weight, named := weights[string(name)]
+		if !named {
+			weight = 1 // as Kueue counts it
+		}
+		if weight > 0 && !amount.IsZero() {
+			share.Consumed[name] = amount
+			share.Usage += float64(weight) * amount.AsApproximateFloat64()
+		}
+	}
+	return share
+}
+
+// sampled reports whether Kueue counts the usage of shares: its configuration may not
+// enable that.
+func sampled(shares []QueueShare) bool {
+	return slices.ContainsFunc(shares, func(s QueueShare) bool { return !s.SampledAt.IsZero() })
+}
+
+// headOfShares returns the first n tasks of the queues of a namespace whose tasks Kueue
+// orders by usage, and how many wait there. The order is Kueue's own where the visibility
+// API answers, else by the usage that Kueue sampled last.
+func (s *Service) headOfShares(ctx context.Context, v viewer, namespace string, shares []QueueShare, n int) (list []index.Positioned, of int) {
+	relative := map[string]float64{}
+	for _, share := range shares {
+		relative[share.Queue] = share.relative()
+	}
+	list, of = v.index.Heads(func(other string) bool { return other == namespace }, n*len(shares))
+	slices.SortStableFunc(list, func(a, b index.Positioned) int {
+		return cmp.Or(cmp.Compare(relative[a.Task.Queue], relative[b.Task.Queue]), strings.Compare(a.Task.Queue, b.Task.Queue), cmp.Compare(a.Position, b.Position))
+	})
+	if places := s.placesByKueue(ctx, v, list); places != nil {
+		slices.SortStableFunc(list, func(a, b index.Positioned) int {
+			return cmp.Compare(places[a.Task.Main.Name], places[b.Task.Main.Name])
+		})
+	}
+	list = list[:min(n, len(list))]
+	for i := range list {
+		list[i].Position = i + 1
+	}
+	return list, of
+}
+
+// maxAsked is how many LocalQueues one page reads the order of.
+const maxAsked = 8
+
+// placesByKueue returns the positions of tasks in their ClusterQueue by their Workloads,
+// from Kueue's visibility API; nil if it does not answer for each of their LocalQueues.
+func (s *Service) placesByKueue(ctx context.Context, v viewer, list []index.Positioned) map[string]int {
+	places, asked := map[string]int{}, map[string]bool{}
+	for _, head := range list {
+		t := head.Task
+		if asked[t.Queue] {
+			continue
+		}
+		if asked[t.Queue] = true; len(asked) > maxAsked {
+			return nil
+		}
+		items, ok := s.visibility.get(ctx, windowOf(t.Namespace, t.Queue, 1), v.index.Now(), v.index.QueueChanged(t), func(ctx context.Context, w window) ([]visibility.PendingWorkload, error) {
+			return s.Cluster.PendingWorkloads(ctx, w.namespace, w.queue, w.offset, windowSize)
+		})
+		if !ok {
+			return nil
+		}
+		for _, item := range items {
+			places[item.Name] = int(item.PositionInClusterQueue)
+		}
+	}
+	for _, head := range list { // one that Kueue does not know yet
+		if _, known := places[head.Task.Main.Name]; !known {
+			return nil
+		}
+	}
+	return places
+}
