@@ -32,12 +32,15 @@ func (k JobKind) memberVerbs() []string {
 }
 
 // memberRules returns the rules of members for a kind. The subresource scale of those that
-// serve stops and resumes them.
+// serve stops, resumes and scales them, and kubectl port-forward reaches their pods. That
+// is a get, which also needs the permission to create (Kubernetes 1.35).
 func (k JobKind) memberRules() []rbacv1.PolicyRule {
 	rules := []rbacv1.PolicyRule{{APIGroups: []string{k.Group}, Resources: []string{k.Resource}, Verbs: k.memberVerbs()}}
 	switch k.Kind {
 	case "Deployment", "StatefulSet", "LeaderWorkerSet":
-		rules = append(rules, rbacv1.PolicyRule{APIGroups: []string{k.Group}, Resources: []string{k.Resource + "/scale"}, Verbs: []string{"get", "patch"}})
+		rules = append(rules,
+			rbacv1.PolicyRule{APIGroups: []string{k.Group}, Resources: []string{k.Resource + "/scale"}, Verbs: []string{"get", "patch"}},
+			rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/portforward"}, Verbs: []string{"get", "create"}})
 	}
 	return rules
 }
