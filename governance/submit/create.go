@@ -60,10 +60,14 @@ func invalid(wrong []governance.FieldError) error {
 func (s *Service) submit(ctx context.Context, user governance.User, plan Plan, form string) (Submitted, error) {
 	limited, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	job, err := s.create(limited, user, plan, form)
+	object, err := plan.object()
+	if err != nil {
+		return Submitted{}, manifestError(plan.Kind(), err)
+	}
+	job, err := s.create(limited, user, plan, object, form)
 	if err != nil {
 		if kind := governance.KindOf(err); kind == governance.Forbidden || kind == governance.Unavailable {
-			s.Audit.Record(audit.Change{User: user, Action: "create", Object: plan.object(), New: plan.summary(), Err: err})
+			s.Audit.Record(audit.Change{User: user, Action: "create", Object: object, New: plan.summary(), Err: err})
 		}
 		return Submitted{}, withRetryText(err)
 	}
@@ -83,28 +87,31 @@ func (p Plan) summary() any {
 		amount := p.PodResources.Quantity(name)
 		each[name] = amount.String()
 	}
-	most := int32(0)
+	most, replicas := int32(0), int32(0)
 	if p.Elastic != nil {
 		most = p.Elastic.MaxReplicas
+	}
+	if p.Serving != nil {
+		replicas = p.Serving.Replicas
 	}
 	return struct {
 		Pool  string            `json:"pool"`
 		Other []string          `json:"otherPools,omitempty"`
 		Class string            `json:"class,omitempty"`
 		Pods  int32             `json:"pods"`
-		Most  int32             `json:"most,omitempty"` // of an elastic task
+		Most  int32             `json:"most,omitempty"`     // of an elastic task
+		Of    int32             `json:"replicas,omitempty"` // of a service
 		Each  map[string]string `json:"each"`
 		Limit int32             `json:"timeLimitSeconds,omitempty"`
 		Image string            `json:"image"`
-	}{p.Pool, p.OtherPools, p.Class, p.Pods, most, each, p.TimeLimit, p.Image}
+	}{p.Pool, p.OtherPools, p.Class, p.Pods, most, replicas, each, p.TimeLimit, p.Image}
 }
 
-func (s *Service) create(ctx context.Context, user governance.User, p Plan, form string) (client.Object, error) {
+func (s *Service) create(ctx context.Context, user governance.User, p Plan, job client.Object, form string) (client.Object, error) {
 	writer, err := s.Cluster.ClientAs(user)
 	if err != nil {
 		return nil, err
 	}
-	job := p.object()
 	mark, err := formMark(form, job)
 	if err != nil {
 		return nil, &governance.Error{Op: "submit task", Message: "The task could not be encoded.", Err: err}
@@ -138,7 +145,11 @@ func (s *Service) create(ctx context.Context, user governance.User, p Plan, form
 	case form != "" && id == form:
 		return nil, nameError(fmt.Sprintf("%s was already submitted from this form, with other values; choose another name for a second task", existing.Name))
 	}
-	return nil, nameError(fmt.Sprintf("there is a job %s in the namespace already; choose another name", existing.Name))
+	what := "job"
+	if p.Serving != nil {
+		what = string(p.Kind())
+	}
+	return nil, nameError(fmt.Sprintf("there is a %s %s in the namespace already; choose another name", what, existing.Name))
 }
 
 // tryBase creates the Job of the minimum as a dry run: the API server checks the pods of
@@ -173,7 +184,7 @@ func formMark(form string, job client.Object) (string, error) {
 	return form + "/" + hex.EncodeToString(sum[:8]), err
 }
 
-// formFields maps paths in a Job or an ElasticJob to fields of the form.
+// formFields maps paths in a Job, an ElasticJob or a service to fields of the form.
 var formFields = []struct{ prefix, field string }{
 	{"metadata.name", "name"},
 	{"metadata.labels", "class"},
@@ -190,6 +201,10 @@ var formFields = []struct{ prefix, field string }{
 	{"spec.template.spec.volumes", "volumes"},
 	{"spec.template.spec.serviceAccountName", "serviceAccount"},
 	{"spec.backoffLimit", "tries"},
+	{"spec.replicas", "replicas"},
+	{"spec.leaderWorkerTemplate.size", "pods"},
+	{"spec.template.spec.containers[0].ports", "port"},
+	{"spec.volumeClaimTemplates", "homeSize"},
 }
 
 // translate translates an error of the API server or of admission to a governance.Error.
@@ -207,6 +222,9 @@ func translate(err error, p Plan) error {
 			if p.Elastic != nil {
 				ours.Message = "You cannot submit elastic tasks to this team: you have no permission to create elasticjobs in its namespace. Ask an admin to add you as a member."
 			}
+			if p.Serving != nil {
+				ours.Message = fmt.Sprintf("You cannot submit this to the team: you have no permission to create a %s in its namespace. Ask an admin to add you as a member.", p.Kind())
+			}
 			if _, limit, found := strings.Cut(ours.Err.Error(), "exceeded quota: "); found {
 				ours.Message = "A quota of the namespace itself refuses another job: " + limit + "."
 			}
@@ -217,9 +235,9 @@ func translate(err error, p Plan) error {
 		if p.read != nil {
 			continue
 		}
-		path := ""
+		path, at := "", strings.Replace(wrong[i].Path, "spec.leaderWorkerTemplate.workerTemplate", "spec.template", 1)
 		for _, f := range formFields {
-			if strings.HasPrefix(wrong[i].Path, f.prefix) {
+			if strings.HasPrefix(at, f.prefix) {
 				path = f.field
 			}
 		}

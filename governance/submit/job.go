@@ -66,11 +66,14 @@ func (p Plan) image() string {
 }
 
 // object returns the object that the console creates.
-func (p Plan) object() client.Object {
-	if p.Elastic != nil {
-		return p.ElasticJob()
+func (p Plan) object() (client.Object, error) {
+	switch {
+	case p.Serving != nil:
+		return p.service()
+	case p.Elastic != nil:
+		return p.ElasticJob(), nil
 	}
-	return p.Job()
+	return p.Job(), nil
 }
 
 // ElasticJob returns the ElasticJob of an elastic plan.

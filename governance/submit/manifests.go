@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"kuota.dev/kuota/governance"
-
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 )
@@ -29,7 +27,7 @@ func (p Plan) Manifests() ([]Manifest, error) {
 		}
 		text, err := p.manifest(kind)
 		if err != nil {
-			return nil, &governance.Error{Op: "write manifest", Message: fmt.Sprintf("The manifest of kind %s cannot be written.", kind), Err: err}
+			return nil, manifestError(kind, err)
 		}
 		all = append(all, Manifest{kind, text})
 	}

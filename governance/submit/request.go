@@ -42,12 +42,16 @@ type Request struct {
 	// Elastic makes it an ElasticJob whose minimum is Pods. Its MinReplicas is ignored, and
 	// missing sizes are completed. Nil is a Job.
 	Elastic *v1alpha1.ElasticPolicy
+	Serving *Serving // makes it a service; nil for a task that ends
 	Runtime
 }
 
 // Kind returns the kind of object that the console creates.
 func (r Request) Kind() Kind {
-	if r.Elastic != nil {
+	switch {
+	case r.Serving != nil:
+		return r.Serving.kind(r.Pods)
+	case r.Elastic != nil:
 		return ElasticJob
 	}
 	return Job
@@ -82,7 +86,7 @@ func (r Request) validate(t Team, complete bool) (wrong []governance.FieldError)
 	if _, ok := t.Class(r.Class); !ok {
 		add("class", "%s", noClass(r.Class, t))
 	}
-	if problem := t.checkTimeLimit(r.Class, int64(r.TimeLimit)); problem != "" {
+	if problem := t.checkTimeLimit(r.Class, int64(r.TimeLimit)); problem != "" && r.Kind() != Deployment {
 		add("timeLimit", "%s", problem)
 	}
 	if r.Pods < 1 || r.Pods > maxPods {
@@ -111,6 +115,9 @@ func (r Request) validate(t Team, complete bool) (wrong []governance.FieldError)
 	}
 	if len(r.Command) > maxText || strings.ContainsFunc(r.Command, func(c rune) bool { return unicode.IsControl(c) && c != '\n' && c != '\t' }) {
 		add("command", "must be text of at most %d bytes", maxText)
+	}
+	if r.Serving != nil {
+		wrong = append(wrong, r.validateServing(t)...)
 	}
 	return append(wrong, r.Runtime.validate()...)
 }

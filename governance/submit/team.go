@@ -36,7 +36,11 @@ type Team struct {
 	Kinds       []Kind
 	KindsKnown  bool
 	JobsManaged bool // whether Kueue manages Jobs
-	MaySubmit   bool // whether the console can submit a task: Kinds has Job, and the console writes
+	// ServiceKinds are as Kinds, of services; none if Kueue's configuration is unknown.
+	ServiceKinds          []Kind
+	MayForward, MayExpose bool // whether the user can forward ports of pods, and create Services; false without ServiceKinds
+	Writes                bool // whether the console writes
+	MaySubmit             bool // whether the console can submit a task: Kinds has Job, and the console writes
 }
 
 // MaySubmitElastic reports whether the console can submit an elastic task.
@@ -87,6 +91,9 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 	if t.Kinds, err = s.allowed(ctx, user, managed, t.Namespace); err != nil {
 		return Team{}, err
 	}
+	if err := s.addServices(ctx, user, policy, &t); err != nil {
+		return Team{}, err
+	}
 	if t.Classes, err = queries.AllowedPriorityClasses(ctx, reader, policy); err != nil {
 		return Team{}, err
 	}
@@ -94,7 +101,8 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 	if t.Pools, err = s.pools(ctx, reader, &a); err != nil {
 		return Team{}, err
 	}
-	t.MaySubmit = s.Cluster.ReadOnlyReason() == "" && slices.Contains(t.Kinds, Job)
+	t.Writes = s.Cluster.ReadOnlyReason() == ""
+	t.MaySubmit = t.Writes && slices.Contains(t.Kinds, Job)
 	return t, err
 }
 

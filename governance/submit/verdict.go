@@ -36,6 +36,10 @@ type Verdict struct {
 	// Reach is the largest allowed size of an elastic task that there is quota and nodes for
 	// now, without a preemption; 0 if its minimum would not start so.
 	Reach int32
+	// Replicas is how many replicas of a service would be admitted now without a preemption;
+	// 0 for none. The rest of the verdict is that of the first replica. MaxReplicas is how
+	// many the team could ever run at once, if the service has more.
+	Replicas, MaxReplicas int32
 	// MaxPods is how many such pods the team could ever run at once, if the task has
 	// more.
 	MaxPods int64
@@ -54,7 +58,10 @@ func (s *Service) Check(ctx context.Context, user governance.User, p Plan) (Verd
 	if v.Verdict.Constraint == explain.ExceedsMax {
 		v.MaxPods = maxPodsOf(p, v.Verdict)
 	}
-	if p.Elastic != nil && v.Outcome == Starts {
+	switch {
+	case p.Serving != nil:
+		err = s.checkReplicas(ctx, user, p, &v)
+	case p.Elastic != nil && v.Outcome == Starts:
 		v.Reach, err = s.reach(ctx, p)
 	}
 	return v, err
