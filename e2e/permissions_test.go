@@ -25,6 +25,7 @@ import (
 	"github.com/PuerkitoBio/goquery"
 	"github.com/google/go-cmp/cmp"
 	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
@@ -120,11 +121,12 @@ func consoleRules(t *testing.T) (rules []rule) {
 // ruleCheck is a function of the console that needs a rule.
 type ruleCheck struct {
 	function string
-	remove   []string // arguments of kubectl delete, before the console starts
-	prepare  string   // a manifest that is applied then
-	kinds    []string // resources of which objects are created then
-	forget   bool     // remove the status of the policy then
-	env      []string // of the console
+	remove   []string        // arguments of kubectl delete, before the console starts
+	prepare  string          // a manifest that is applied then
+	kinds    []string        // resources of which objects are created then
+	setUp    func(*ruleTest) // runs then
+	forget   bool            // remove the status of the policy then
+	env      []string        // of the console
 	run      func(*ruleTest, context.Context) error
 }
 
@@ -219,6 +221,8 @@ var ruleChecks = map[string]ruleCheck{
 	"kuota-impersonation jobs.batch patch":                                    {function: "a member deletes a task", remove: []string{"job", "ends", "-n", ruleSpace}, prepare: jobManifest(ruleTeam, "ends", 50), run: deletes("ada", ruleSpace, "jobs.batch", "ends")},
 	"kuota-impersonation elasticjobs.kuota.dev get":                           {function: "a member submits an elastic task", remove: []string{"elasticjobs.kuota.dev", "submitted", "-n", ruleSpace, "--wait=false"}, run: (*ruleTest).submitsElastic},
 	"kuota-impersonation elasticjobs.kuota.dev patch":                         {function: "a member deletes an elastic task", remove: []string{"job/grows-base", "-n", ruleSpace}, prepare: elasticManifest, run: deletes("ada", ruleSpace, "elasticjobs.kuota.dev", "grows")},
+	"kuota-impersonation deployments.apps get":                                submitsServices("deployments.apps", "statefulsets.apps"),
+	"kuota-impersonation leaderworkersets.leaderworkerset.x-k8s.io get":       submitsServices("leaderworkersets.leaderworkerset.x-k8s.io"),
 	"kuota-impersonation jobsets.jobset.x-k8s.io patch":                       deletesKind,
 	"kuota-impersonation mpijobs.kubeflow.org delete":                         deletesKind,
 	"kuota-impersonation trainjobs.trainer.kubeflow.org delete":               deletesKind,
@@ -292,6 +296,60 @@ func (r *ruleTest) remembers(ctx context.Context, resource string) error {
 		err = fmt.Errorf("it has the replicas and the annotation %q, want 0 and 1", out)
 	}
 	return err
+}
+
+// submitsServices returns a check that a member submits services of these kinds.
+func submitsServices(resources ...string) ruleCheck {
+	check := ruleCheck{function: "a member submits services", forget: true, setUp: (*ruleTest).allowServices, remove: []string{"-n", ruleSpace}}
+	for _, resource := range resources {
+		check.remove = append(check.remove, resource+"/submitted")
+	}
+	check.run = func(r *ruleTest, ctx context.Context) error {
+		for _, resource := range resources {
+			page, changes := "service", map[string]string{"name": "submitted", "image": "example.com/serve:1", "accelerators": "1"}
+			switch name, _, _ := strings.Cut(resource, "."); name {
+			case "statefulsets":
+				page = "notebook"
+			case "leaderworkersets":
+				changes["pods"] = "2"
+			}
+			if err := r.submit(ctx, r.ada, "/teams/"+ruleTeam+"/submit/"+page, "#submit-form", changes); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return check
+}
+
+// allowServices adds services to Kueue's configuration, and lets members create them. Kueue
+// itself need not restart: the team's policies only require a queue.
+func (r *ruleTest) allowServices() {
+	r.t.Helper()
+	key := client.ObjectKey{Namespace: "kueue-system", Name: "kueue-manager-config"}
+	var config corev1.ConfigMap
+	must(r.t, r.c.Client.Get(r.t.Context(), key, &config))
+	for name, text := range config.Data {
+		const frameworks = "frameworks:\n"
+		before, after, found := strings.Cut(text, frameworks)
+		if !found || strings.Contains(text, "leaderworkerset") {
+			continue
+		}
+		indent := after[:strings.Index(after, "-")]
+		for _, framework := range []string{"deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset"} {
+			after = indent + "- " + framework + "\n" + after
+		}
+		config.Data[name] = before + frameworks + after
+		must(r.t, r.c.Client.Update(r.t.Context(), &config))
+		r.t.Cleanup(func() {
+			must(r.t, r.c.Client.Get(context.Background(), key, &config))
+			config.Data[name] = text
+			must(r.t, r.c.Client.Update(context.Background(), &config))
+		})
+	}
+	for _, resource := range []string{"deployments", "statefulsets", "leaderworkersets"} {
+		r.c.Kubectl(r.t, "", "label", "clusterrole", "kuota-team-member-"+resource, "kuota.dev/aggregate-to-team-member=true", "--overwrite")
+	}
 }
 
 // listsKind and deletesKind stand for checks of the kinds of a rule: see kindCheck.
@@ -407,6 +465,9 @@ func (r *ruleTest) attempt(name string, check ruleCheck, limit time.Duration) (t
 	}
 	for _, resource := range check.kinds {
 		r.createObject(resource)
+	}
+	if check.setUp != nil {
+		check.setUp(r)
 	}
 	env := append(signInEnv(c), check.env...)
 	started, address, err := startConsole(name, env...)

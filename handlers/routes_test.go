@@ -46,6 +46,8 @@ func TestRoutes(t *testing.T) {
 		"GET /tasks/:namespace/:kind/:name/logs/download": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name/yaml":          webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/yaml": webtest.SignedIn,
 		"GET /teams/:team": webtest.SignedIn, "HEAD /teams/:team": webtest.SignedIn,
+		"GET /teams/:team/submit/service": webtest.SignedIn, "HEAD /teams/:team/submit/service": webtest.SignedIn, "POST /teams/:team/submit/service": webtest.SignedIn,
+		"GET /teams/:team/submit/notebook": webtest.SignedIn, "HEAD /teams/:team/submit/notebook": webtest.SignedIn, "POST /teams/:team/submit/notebook": webtest.SignedIn,
 		"GET /teams/:team/submit": webtest.SignedIn, "HEAD /teams/:team/submit": webtest.SignedIn, "POST /teams/:team/submit": webtest.SignedIn,
 		"GET /teams/:team/manifest": webtest.SignedIn, "HEAD /teams/:team/manifest": webtest.SignedIn, "POST /teams/:team/manifest": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name/stop": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/stop": webtest.SignedIn, "POST /tasks/:namespace/:kind/:name/stop": webtest.SignedIn,

@@ -26,6 +26,15 @@ func sampleSubmit() SubmitForm {
 	}
 }
 
+// sampleServing returns the form of a service with every value invalid.
+func sampleServing(notebook bool) SubmitPage {
+	page, bad := sampleSubmitPage(), TextField{Value: "x!", Error: "This is wrong."}
+	page.Form.CanElastic = false
+	page.Form.Serving = &ServingFields{Kind: "Deployment", Notebook: notebook, Groups: true, Replicas: bad, Port: bad, Home: bad, HomeSize: bad, HomePath: bad, DefaultHomePath: "/home/jovyan"}
+	page.Kinds = []Tab{{Label: "Job", URL: "/teams/vision/submit"}, {Label: "Notebook", URL: "/teams/vision/submit/notebook", Current: true}}
+	return page
+}
+
 func sampleManifests() SubmitManifests {
 	return SubmitManifests{Lead: "Save one as a file.", Sources: []SubmitSource{{ID: "manifest-job", Title: "Job", Text: "kind: Job\n"}, {ID: "manifest-hyp", Title: "HyperPod CLI", Note: "It takes whole instances only."}}}
 }
@@ -46,7 +55,9 @@ func TestTeamPages(t *testing.T) {
 	reader, untouched := sampleSubmitPage(), sampleSubmitPage()
 	reader.Form, reader.NoForm, reader.Manifests = nil, "You may not submit here.", sampleManifests()
 	untouched.Form = &SubmitForm{Action: "/teams/vision/submit", Unit: "Accelerators"}
-	hostileTeam, hostileSubmit := sampleTeam(), sampleSubmitPage()
+	hostileTeam, hostileSubmit, hostileServing := sampleTeam(), sampleSubmitPage(), sampleServing(true)
+	s := hostileServing.Form.Serving
+	s.Kind, s.Port.Value, s.Home.Value, s.HomePath.Error, s.DefaultHomePath, hostileServing.Kinds[0].Label = hostile, hostile, hostile, hostile, hostile, hostile
 	f := hostileSubmit.Form
 	for _, s := range []*string{
 		&hostileTeam.DisplayName, &hostileTeam.Facts[0].Value, &hostileTeam.Notice.Name, &hostileSubmit.Team, &f.RequestID, &f.Failure, &f.Errors[0].Text, &f.Name.Value, &f.Name.Error, &f.Class.Options[1].Label,
@@ -57,6 +68,7 @@ func TestTeamPages(t *testing.T) {
 	for name, page := range map[string]templ.Component{
 		"team": Team(sampleTeam()), "hostile team": Team(hostileTeam),
 		"everything wrong": Submit(sampleSubmitPage()), "as a reader": Submit(reader), "untouched": Submit(untouched), "hostile": Submit(hostileSubmit),
+		"a service, wrong": Submit(sampleServing(false)), "a notebook, wrong": Submit(sampleServing(true)), "hostile service": Submit(hostileServing),
 	} {
 		t.Run(name, func(t *testing.T) {
 			doc := htmlcheck.Render(t, page)

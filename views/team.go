@@ -18,6 +18,8 @@ type TeamPage struct {
 type SubmitPage struct {
 	Chrome
 	Team, TeamURL string
+	Lead          string
+	Kinds         []Tab       // links to the pages of other kinds of tasks
 	NoForm        string      // why there is no form; empty if there is one
 	Form          *SubmitForm // nil without permission
 	Manifests     SubmitManifests
@@ -83,7 +85,8 @@ type SubmitForm struct {
 	Sizes        TextField
 	Graceful     AmountField // in seconds
 	Scaling      AmountField
-	NodeCapacity string // capacity of a node of the pool for pods; empty while unknown
+	Serving      *ServingFields // of a service; nil for a task that ends
+	NodeCapacity string         // capacity of a node of the pool for pods; empty while unknown
 
 	Verdict   *SubmitVerdict // nil while there are errors
 	Manifests SubmitManifests

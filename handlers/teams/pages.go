@@ -27,6 +27,8 @@ func (h *Pages) Register(s *web.Server) {
 	s.Events(urls.TeamPrefix+":team/events", h.Handler(h.teamEvents(s)))
 	s.Page(urls.TeamPrefix+":team/usage.csv", h.Handler(h.teamUsageCSV))
 	s.Form(urls.TeamPrefix+":team/manifest", h.Handler(h.Writing(h.manifest(s))), h.Handler(h.Writing(h.submitManifest)))
-	s.Form(urls.TeamPrefix+":team/submit", h.Handler(h.submitPage(s)), h.Handler(h.Writing(h.submitTask)))
+	for _, service := range []serves{"", inference, notebook} {
+		s.Form(service.url(":team"), h.Handler(h.submitPage(s, service)), h.Handler(h.Writing(h.submitTask(service))))
+	}
 	s.Page(urls.TeamPrefix+":team", h.Handler(h.team))
 }

@@ -28,20 +28,21 @@ type Submit interface {
 	Taken(t submit.Team, kind submit.Kind, name string) bool
 }
 
-// submitPage answers GET /teams/{team}/submit: the form that submits a task. The address
-// may contain values of the form.
-func (h *Pages) submitPage(s *web.Server) func(echo.Context) error {
+// submitPage answers GET /teams/{team}/submit, or that of a service: the form that submits
+// a task. The address may contain values of the form.
+func (h *Pages) submitPage(s *web.Server, service serves) func(echo.Context) error {
 	return func(c echo.Context) error {
 		t, err := h.Submit.Team(c.Request().Context(), console.UserOf(c), c.Param("team"))
 		if err != nil {
 			return err
 		}
 		form := emptySubmitForm(t)
+		form.emptyServing(service, t)
 		if query := c.QueryParams(); len(query) > 0 {
 			form.read(query)
 		}
 		if typed := s.Draft(c); typed != nil {
-			form = readSubmitForm(typed)
+			form = readSubmitForm(typed, service)
 			form.resumed = true
 		}
 		return h.renderSubmit(c, http.StatusOK, t, form, nil)
@@ -51,36 +52,40 @@ func (h *Pages) submitPage(s *web.Server) func(echo.Context) error {
 // verifyAction asks for a simulation beside the instant verdict.
 const verifyAction = "verify"
 
-// submitTask answers POST /teams/{team}/submit: it submits a task, or shows the form again
+// submitTask answers POST to the same address: it submits a task, or shows the form again
 // with the verdict.
-func (h *Pages) submitTask(c echo.Context) error {
-	values, err := web.FormValues(c)
-	if err != nil {
-		return err
+func (h *Pages) submitTask(service serves) func(echo.Context) error {
+	return func(c echo.Context) error {
+		values, err := web.FormValues(c)
+		if err != nil {
+			return err
+		}
+		form, action := readSubmitForm(values, service), values.Get("action")
+		form.do(action)
+		form.verify = action == verifyAction
+		t, err := h.Submit.Team(c.Request().Context(), console.UserOf(c), c.Param("team"))
+		if console.Unavailable(err) {
+			return h.refuseTask(c, service.unreached(c.Param("team")), form, err)
+		}
+		if err != nil {
+			return err
+		}
+		if may, _ := service.may(t); !may {
+			return &governance.Error{Kind: governance.Forbidden, Op: "submit task", Message: "You cannot submit tasks to this team. Ask a cluster admin to add you as a member."}
+		}
+		request, wrong := form.request(t)
+		if action != "save" {
+			return h.renderSubmit(c, http.StatusOK, t, form, nil)
+		}
+		if len(wrong) > 0 {
+			return h.renderSubmit(c, http.StatusUnprocessableEntity, t, form, nil)
+		}
+		done, err := h.Submit.Submit(c.Request().Context(), console.UserOf(c), t, request, form.id)
+		if err != nil {
+			return h.refuseTask(c, t, form, err)
+		}
+		return redirectToTask(c, t, done)
 	}
-	form, action := readSubmitForm(values), values.Get("action")
-	form.do(action)
-	form.verify = action == verifyAction
-	t, err := h.Submit.Team(c.Request().Context(), console.UserOf(c), c.Param("team"))
-	switch {
-	case console.Unavailable(err):
-		return h.refuseTask(c, submit.Team{Name: c.Param("team"), MaySubmit: true}, form, err)
-	case err != nil:
-		return err
-	case !t.MaySubmit:
-		return &governance.Error{Kind: governance.Forbidden, Op: "submit task", Message: "You cannot submit tasks to this team. Ask a cluster admin to add you as a member."}
-	case action != "save":
-		return h.renderSubmit(c, http.StatusOK, t, form, nil)
-	}
-	request, wrong := form.request(t)
-	if len(wrong) > 0 {
-		return h.renderSubmit(c, http.StatusUnprocessableEntity, t, form, nil)
-	}
-	done, err := h.Submit.Submit(c.Request().Context(), console.UserOf(c), t, request, form.id)
-	if err != nil {
-		return h.refuseTask(c, t, form, err)
-	}
-	return redirectToTask(c, t, done)
 }
 
 // redirectToTask opens the page of a submitted task, or that of the team if the task is
@@ -90,8 +95,8 @@ func redirectToTask(c echo.Context, t submit.Team, done submit.Submitted) error 
 		return c.Redirect(http.StatusSeeOther, urls.TaskOf(done.Namespace, string(done.Kind), done.Name))
 	}
 	query := url.Values{"submitted": {done.Name}}
-	if done.Kind == submit.ElasticJob {
-		query.Set("elastic", "true")
+	if done.Kind != submit.Job {
+		query.Set("kind", string(done.Kind))
 	}
 	return c.Redirect(http.StatusSeeOther, urls.Team(t.Name)+"?"+query.Encode())
 }
@@ -125,16 +130,20 @@ func (h *Pages) renderSubmit(c echo.Context, status int, t submit.Team, form sub
 	if web.WantsFragment(c) {
 		return web.Render(c, status, views.SubmitFormBody(view))
 	}
-	page := views.SubmitPage{Team: t.Name, TeamURL: urls.Team(t.Name)}
-	if t.MaySubmit {
+	page := views.SubmitPage{Team: t.Name, TeamURL: urls.Team(t.Name), Kinds: form.serves.links(t)}
+	switch may, _ := form.serves.may(t); {
+	case may:
 		page.Form = &view
 		if view.CanElastic {
 			page.ManifestURL = urls.TeamManifest(t.Name)
 		}
-	} else {
+	case form.serves != "":
+		page.Manifests, page.NoForm = view.Manifests, h.noService(form.serves, t)
+	default:
 		page.Manifests, page.NoForm = view.Manifests, h.noForm(t)
 	}
 	page.Chrome = h.Chrome(c)
-	page.Title, page.Active = "Submit a task", "teams"
+	page.Title, page.Lead = form.serves.words()
+	page.Active = "teams"
 	return web.Render(c, status, views.Submit(page))
 }

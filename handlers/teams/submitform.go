@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"strings"
 	"unicode"
@@ -32,6 +33,8 @@ type submitForm struct {
 	shm, account               string // GiB of shared memory, and the service account
 	processes, tries           string
 	others                     []string // pools that it may also run in
+	serves
+	servingInputs
 }
 
 // emptySubmitForm returns the initial form: one pod, in the first pool of the queue,
@@ -53,8 +56,11 @@ const (
 	maxOtherPools = 100
 )
 
-func readSubmitForm(values url.Values) submitForm {
-	var form submitForm
+func readSubmitForm(values url.Values, service serves) submitForm {
+	form := submitForm{serves: service}
+	if service != "" {
+		form.pods = "1" // where its form has no input for them
+	}
 	form.read(values)
 	form.id, form.submitted = values.Get("request-id"), values.Get("submitted") == "true"
 	return form
@@ -62,12 +68,14 @@ func readSubmitForm(values url.Values) submitForm {
 
 // inputs returns the inputs of the form by name.
 func (f *submitForm) inputs() map[string]*string {
-	return map[string]*string{
+	all := map[string]*string{
 		"name": &f.name, "class": &f.class, "pool": &f.pool, "pods": &f.pods, "accelerators": &f.accelerators, "vcpu": &f.vcpu, "memory": &f.memory,
 		"profile": &f.profile, "count": &f.count, "image": &f.image, "command": &f.command, "least": &f.least, "limit": &f.limit,
 		"elastic": &f.elastic, "max": &f.max, "step": &f.step, "sizes": &f.sizes, "graceful": &f.graceful, "scaling": &f.scaling,
 		"env": &f.env, "secrets": &f.secrets, "volumes": &f.volumes, "shm": &f.shm, "account": &f.account, "processes": &f.processes, "tries": &f.tries,
 	}
+	maps.Copy(all, f.servingInputs.inputs())
+	return all
 }
 
 // read copies the values of inputs.
@@ -132,6 +140,9 @@ func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldE
 		}
 	}
 	r.Runtime = f.runtime(&wrong)
+	if f.serves != "" {
+		f.serving(&r, &wrong)
+	}
 	var problem string
 	r.PerPod.Accelerators = whole("accelerators", f.accelerators, 10_000)
 	r.PerPod.VCPU, problem = forms.ParseVCPU(f.vcpu)
@@ -185,6 +196,7 @@ var submitInputs = map[string]struct{ id, label string }{
 	"env": {"env", "Environment"}, "secrets": {"secrets", "From Secrets"}, "volumes": {"volumes", "Volumes"}, "sharedMemory": {"shm", "Shared memory"},
 	"serviceAccount": {"account", "Service account"}, "processes": {"processes", "Processes per pod"}, "tries": {"tries", "Tries"},
 	"image": {"image", "Image"}, "command": {"command", "Command"}, "least": {"least", "Fewest pods"}, "otherPools": {"other-pools", "Or any of"}, "timeLimit": {"limit", "Time limit"},
+	"replicas": {"replicas", "Replicas"}, "port": {"port", "Port"}, "home": {"home", "Existing claim"}, "homeSize": {"home-size", "Size of a new claim"}, "homePath": {"home-path", "Home mounted at"},
 	"elastic": {"elastic", "Elastic"}, "elastic.minReplicas": {"pods", "Pods"}, "elastic.maxReplicas": {"max", "Maximum pods"}, "elastic.replicaIncrementStep": {"step", "Step"},
 	"elastic.replicaDiscreteValues": {"sizes", "Allowed sizes"}, "elastic.gracefulShutdownTimeoutInSeconds": {"graceful", "Grace period"}, "elastic.scalingTimeoutInSeconds": {"scaling", "Grows after"},
 }

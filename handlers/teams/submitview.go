@@ -15,7 +15,6 @@ import (
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
-	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 
 	"github.com/labstack/echo/v4"
@@ -24,7 +23,7 @@ import (
 // submitView renders the form with the typed values, defaults, the verdict on the
 // task, and its manifests. refused is the reason why it was not submitted.
 func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused *governance.Error) (views.SubmitForm, error) {
-	view := views.SubmitForm{Action: urls.TeamSubmit(t.Name), RequestID: f.id, User: console.UserOf(c).Name, Submitted: f.submitted, Resumed: f.resumed}
+	view := views.SubmitForm{Action: f.serves.url(t.Name), RequestID: f.id, User: console.UserOf(c).Name, Submitted: f.submitted, Resumed: f.resumed}
 	request, wrong := f.request(t)
 	plan, more := t.Plan(request)
 	fits, known := len(wrong) == 0 && len(more) == 0, t.Namespace != ""
@@ -53,7 +52,8 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 			}
 		}
 	}
-	view.CanElastic = !known || t.MaySubmitElastic()
+	may, shown := f.serves.may(t)
+	view.CanElastic = f.serves == "" && (!known || t.MaySubmitElastic())
 	errs := map[string]string{}
 	for _, w := range wrong {
 		input := submitInputs[w.Path]
@@ -72,6 +72,9 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 	case !known:
 		view.Manifests.Lead, view.Verdict = "Manifests appear once the cluster answers.", unknownVerdict
 		return view, nil
+	case !shown:
+		view.Manifests.Lead = "You cannot create it here, so there are no manifests."
+		return view, nil
 	case len(t.Pools) == 0:
 		view.Manifests.Lead = "The team's queue has no pool yet: its allocation is not ready, or has no quota. Manifests appear once it has one."
 		return view, nil
@@ -84,7 +87,7 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 		return view, err
 	}
 	view.Manifests = manifests
-	if !t.MaySubmit {
+	if !may {
 		return view, nil
 	}
 	check := h.Submit.Check
@@ -124,6 +127,9 @@ func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Reques
 	view.Max, view.Step, view.Sizes = views.AmountField{TextField: text("max", f.max)}, views.AmountField{TextField: text("step", f.step)}, text("sizes", f.sizes)
 	view.Graceful, view.Scaling = views.AmountField{TextField: text("graceful", f.graceful)}, views.AmountField{TextField: text("scaling", f.scaling)}
 	f.fillElastic(view, r)
+	if f.serves != "" {
+		f.fillServing(view, t, r, text)
+	}
 	view.Env, view.Secrets, view.Volumes = text("env", f.env), text("secrets", f.secrets), text("volumes", f.volumes)
 	view.SharedMemory, view.Account, view.Processes, view.Tries = text("shm", f.shm), text("account", f.account), text("processes", f.processes), text("tries", f.tries)
 	view.Class, view.Pool = views.SelectField{Error: errs["class"]}, views.SelectField{Error: errs["pool"]}
@@ -248,6 +254,9 @@ func keep(s *views.SelectField, chosen string) {
 
 // manifestsOf returns the manifests that submit the task with kubectl.
 func manifestsOf(p submit.Plan) (views.SubmitManifests, error) {
+	if p.Serving != nil {
+		return serviceManifests(p)
+	}
 	m := views.SubmitManifests{Lead: "Save one as a file for kubectl apply -f, or paste the command."}
 	if p.Name == "" || p.Image == "" {
 		m.Lead += " Put your own name and image into it first."

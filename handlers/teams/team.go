@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"cmp"
 	"net/http"
 	"net/url"
 	"strings"
@@ -41,11 +42,7 @@ func (h *Pages) team(c echo.Context) error {
 		return err
 	}
 	if name := query.Get("submitted"); name != "" {
-		kind := submit.Job
-		if query.Get("elastic") == "true" {
-			kind = submit.ElasticJob
-		}
-		page.Notice = views.TaskLink{Name: name, URL: urls.TaskOf(t.Namespace, string(kind), name)}
+		page.Notice = views.TaskLink{Name: name, URL: urls.TaskOf(t.Namespace, cmp.Or(query.Get("kind"), string(submit.Job)), name)}
 	}
 	return web.Render(c, http.StatusOK, views.Team(page))
 }

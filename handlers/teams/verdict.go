@@ -68,6 +68,9 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 	if v.Trial != nil && v.Verdict.Fit == nil {
 		tried(said, v)
 	}
+	if p.Serving != nil {
+		withReplicas(said, v, p)
+	}
 	if v.Ahead > 0 && v.Outcome != submit.Never {
 		are := "are"
 		if v.Ahead == 1 {
