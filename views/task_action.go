@@ -26,6 +26,7 @@ type ActionPage struct {
 	Preview        Preview
 
 	Sizes       *SizeFields // nil for none
+	Replicas    *TextField  // "replicas" of a service; nil for none
 	Legend      string      // name of the choices
 	Choices     []ActionChoice
 	ChoiceError string // why the choice is invalid; empty for none

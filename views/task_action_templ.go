@@ -563,6 +563,15 @@ func actionForm(p ActionPage) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
+			if p.Replicas != nil {
+				templ_7745c5c3_Err = ui.TextField(
+					ui.FieldProps{ID: "replicas", Label: "Replicas", Error: p.Replicas.Error},
+					ui.InputProps{Value: p.Replicas.Value, Numeric: true},
+				).Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+			}
 			if p.Confirm != nil {
 				templ_7745c5c3_Err = ui.TextField(
 					ui.FieldProps{ID: "confirm", Label: p.Type, Error: p.Confirm.Error},
@@ -597,7 +606,7 @@ func actionForm(p ActionPage) templ.Component {
 				var templ_7745c5c3_Var28 string
 				templ_7745c5c3_Var28, templ_7745c5c3_Err = templ.JoinStringErrs(p.Submit)
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `task_action.templ`, Line: 108, Col: 16}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `task_action.templ`, Line: 114, Col: 16}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var28))
 				if templ_7745c5c3_Err != nil {

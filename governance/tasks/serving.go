@@ -23,6 +23,10 @@ func IsServingKind(kind string) bool { return slices.Contains(servingKinds, kind
 // IsServing reports whether t has replicas, which come and go while it runs.
 func (t *Task) IsServing() bool { return IsServingKind(t.Kind) }
 
+// ScalesByReplica reports whether the number of replicas of t can change while it runs:
+// Kueue 0.19 rejects that for a StatefulSet, except to 0 and back.
+func (t *Task) ScalesByReplica() bool { return t.IsServing() && t.Kind != "StatefulSet" }
+
 func servesReplicas(w *kueue.Workload) bool {
 	kind, _, _ := OwnerOf(w)
 	return IsServingKind(kind)

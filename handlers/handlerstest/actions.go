@@ -48,6 +48,10 @@ func (d *ActionsBackend) Resume(_ context.Context, _ governance.User, at tasks.A
 	return d.did("resume", at)
 }
 
+func (d *ActionsBackend) Scale(_ context.Context, _ governance.User, at tasks.Address, replicas, saw int32) error {
+	return d.did(fmt.Sprintf("scale from %d to %d", saw, replicas), at)
+}
+
 func (d *ActionsBackend) SetClass(_ context.Context, _ governance.User, at tasks.Address, class string) error {
 	return d.did(class, at)
 }

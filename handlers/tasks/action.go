@@ -20,7 +20,7 @@ import (
 
 // registerActions adds a form for each action below a task's address.
 func (h *Pages) registerActions(s *web.Server) {
-	for _, action := range []actions.Action{actions.Stop, actions.Resume, actions.Resize, actions.Front, actions.Class, actions.Delete} {
+	for _, action := range []actions.Action{actions.Stop, actions.Resume, actions.Scale, actions.Resize, actions.Front, actions.Class, actions.Delete} {
 		s.Form(urls.Tasks+"/:namespace/:kind/:name/"+string(action), h.Handler(h.Writing(h.confirmAction(action))), h.Handler(h.Writing(h.doAction(action))))
 	}
 }
@@ -56,6 +56,9 @@ func (h *Pages) doAction(action actions.Action) func(echo.Context) error {
 		page, at := h.actionPage(c, r), tasks.Address{Namespace: r.Namespace, Kind: r.Kind, Name: r.Name, UID: r.UID}
 		if action == actions.Resize {
 			return h.doResize(c, r, at, values)
+		}
+		if action == actions.Scale {
+			return h.doScale(c, r, at, values)
 		}
 		leadTo, chosen := below(c, ""), values.Get("choice")
 		among := slices.ContainsFunc(r.Choices, func(choice actions.Choice) bool { return choice.Name == chosen })

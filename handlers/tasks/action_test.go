@@ -43,6 +43,8 @@ func working(state tasks.State) actions.Review {
 func TestActionsOnATask(t *testing.T) {
 	front := working(tasks.Pending)
 	front.Choices = front.Choices[:1]
+	service := working(tasks.Running)
+	service.Kind, service.Replicas = "Deployment", 3
 	for name, tc := range map[string]struct {
 		action     string
 		review     actions.Review
@@ -62,6 +64,10 @@ func TestActionsOnATask(t *testing.T) {
 		"class of what waits":       {action: "class", review: working(tasks.Pending), FormValues: map[string]string{"choice": "prod-priority"}, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=class", says: []string{"prod · weight 90", "1st of 3. It may preempt", "dev · weight 10 · current", "3rd of 3, behind first"}},
 		"class of what runs":        {action: "class", review: working(tasks.Running), FormValues: map[string]string{"choice": "prod-priority"}, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=class", says: []string{"keeps running", "2 waiting tasks of its queue would have higher priority, and may preempt it"}},
 		"a class that there is not": {action: "class", review: working(tasks.Running), FormValues: map[string]string{"choice": "x"}, status: 422, done: "Choose an existing class."},
+		"scale":                     {action: "scale", review: service, FormValues: map[string]string{"replicas": "5"}, status: 303, done: "scale from 3 to 5 train u1", location: "/tasks/ns/job/train?done=scale", says: []string{"It has 3 replicas", "each additional replica waits in its queue for quota"}},
+		"scale to 0":                {action: "scale", review: service, FormValues: map[string]string{"replicas": "0"}, status: 422, done: "Must be 1 or more; to scale it to 0, stop it."},
+		"scale to a word":           {action: "scale", review: service, FormValues: map[string]string{"replicas": "five"}, status: 422, done: "give a whole number from 1 to 1,000"},
+		"scaled meanwhile":          {action: "scale", review: service, FormValues: map[string]string{"replicas": "5"}, refusal: &governance.Error{Kind: governance.Conflict, Message: "train was scaled to 4 meanwhile."}, status: 409, done: "train was scaled to 4 meanwhile."},
 		"delete":                    {action: "delete", review: working(tasks.Running), FormValues: map[string]string{"confirm": "train"}, status: 303, done: "delete train u1", location: "/tasks?deleted=task", says: []string{"The Job train is deleted, with its pods", "loses its 3 GPUs", "Type train to confirm"}},
 		"delete, half typed":        {action: "delete", review: working(tasks.Running), FormValues: map[string]string{"confirm": "trai"}, status: 422, done: "Type train exactly."},
 		"refused by Kueue":          {action: "class", review: working(tasks.Running), FormValues: map[string]string{"choice": "prod-priority"}, refusal: &governance.Error{Kind: governance.Invalid, Message: "It was refused: no."}, status: 422, done: "It was refused: no."},
@@ -155,6 +161,8 @@ func TestNoticeAgreesWithTheStatus(t *testing.T) {
 		"overtaken again":           {"front", tasks.Pending, 2, "It is 2nd in its queue now."},
 		"moved, and runs":           {"front", tasks.Running, 0, ""},
 		"its class was changed":     {"class", tasks.Running, 0, "Class changed. Its priority class is dev."},
+		"scaled, and waits":         {"scale", tasks.Pending, 1, "Scaled. Its replicas wait for quota."},
+		"scaled, and stopped":       {"scale", tasks.Stopped, 0, ""},
 		"an action that is unknown": {"x", tasks.Running, 0, ""},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -21,7 +22,7 @@ import (
 
 // actionNames maps actions to the text of their buttons.
 var actionNames = map[actions.Action]string{
-	actions.Stop: "Stop", actions.Resume: "Resume", actions.Front: "Move to front", actions.Class: "Change class", actions.Resize: "Resize", actions.Delete: "Delete",
+	actions.Stop: "Stop", actions.Resume: "Resume", actions.Scale: "Scale", actions.Front: "Move to front", actions.Class: "Change class", actions.Resize: "Resize", actions.Delete: "Delete",
 }
 
 // doneNotice returns a sentence about an action that was run on a task, as far as
@@ -44,6 +45,10 @@ func doneNotice(action actions.Action, d queries.Detail) string {
 		return "Resumed. It is running."
 	case action == actions.Resume && !d.State.Finished():
 		return "Resume requested. Kueue acts on it within seconds."
+	case action == actions.Scale && d.State.Waiting():
+		return "Scaled. Its replicas wait for quota."
+	case action == actions.Scale && !d.State.Finished() && d.State != tasks.Stopped:
+		return format.Upper(replicaWords(d.Task)) + ". A change of their number takes a few seconds."
 	case action == actions.Resize && !d.State.Finished():
 		return "Resized. Kuota acts on it within seconds."
 	case action == actions.Front && d.Position == 1:
@@ -101,6 +106,9 @@ func (h *Pages) actionPage(c echo.Context, r actions.Review) views.ActionPage {
 			break
 		}
 		page.Effects = append([]string{"It joins its queue as " + positionWords(r.Current) + "."}, outcome(r.Current, "it")...)
+	case actions.Scale:
+		page.Effects, page.Replicas = scaleEffects(r), &views.TextField{Value: strconv.Itoa(int(max(r.Replicas, 1)))}
+		page.Fields = append(page.Fields, views.HiddenField{Name: "saw", Value: strconv.Itoa(int(r.Replicas))})
 	case actions.Front:
 		if len(r.Choices) > 0 {
 			page.Effects = frontEffects(r)

@@ -50,6 +50,7 @@ type Actions interface {
 	Review(ctx context.Context, user governance.User, at tasks.Address, action actions.Action) (actions.Review, error)
 	Stop(ctx context.Context, user governance.User, at tasks.Address) error
 	Resume(ctx context.Context, user governance.User, at tasks.Address) error
+	Scale(ctx context.Context, user governance.User, at tasks.Address, replicas, saw int32) error
 	SetClass(ctx context.Context, user governance.User, at tasks.Address, class string) error
 	Resize(ctx context.Context, user governance.User, at tasks.Address, z actions.Sizes, generation int64) error
 	Delete(ctx context.Context, user governance.User, at tasks.Address) error

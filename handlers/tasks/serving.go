@@ -1,11 +1,24 @@
 package tasks
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
 
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/forms"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
 )
 
 // replicaWords returns how many replicas of a serving task have quota; empty for any
@@ -54,4 +67,47 @@ func resumeServingEffects(r actions.Review) []string {
 		return append(list, "They wait in its queue, and start together.")
 	}
 	return append(list, "Each of them waits in its queue, and starts by itself.")
+}
+
+// scaleEffects returns what another number of replicas does to a service.
+func scaleEffects(r actions.Review) []string {
+	list := []string{fmt.Sprintf("It has %s.", format.Count(int(r.Replicas), "replica"))}
+	switch words := replicaWords(r.Task); {
+	case r.Replicas == 0:
+		list[0] = "It is stopped, and has no replicas."
+	case words != "":
+		list[0] = fmt.Sprintf("It has %s: %s.", format.Count(int(r.Replicas), "replica"), words)
+	}
+	return append(list,
+		"With more, each additional replica waits in its queue for quota, and starts by itself.",
+		"With fewer, replicas that wait end first. What the others had not saved is lost.")
+}
+
+// doScale answers POST: it sets the typed number of replicas.
+func (h *Pages) doScale(c echo.Context, r actions.Review, at tasks.Address, values url.Values) error {
+	page := h.actionPage(c, r)
+	if r.Obstacle != "" {
+		return web.Render(c, http.StatusConflict, views.Action(page))
+	}
+	typed := strings.TrimSpace(values.Get("replicas"))
+	saw, _ := strconv.ParseInt(values.Get("saw"), 10, 32)
+	page.Replicas.Value = typed
+	n, problem := forms.ParseWhole(typed, submit.MaxReplicas)
+	if problem == "" && n == 0 {
+		problem = "must be 1 or more; to scale it to 0, stop it"
+	}
+	if problem != "" {
+		page.Replicas.Error = format.Sentence(strings.Replace(problem, "from 0", "from 1", 1))
+		return web.Render(c, http.StatusUnprocessableEntity, views.Action(page))
+	}
+	err := h.Actions.Scale(c.Request().Context(), console.UserOf(c), at, int32(n), int32(saw))
+	var ours *governance.Error
+	switch {
+	case err == nil:
+		return c.Redirect(http.StatusSeeOther, withDone(below(c, ""), actions.Scale))
+	case !errors.As(err, &ours) || ours.Kind == governance.Internal || ours.Kind == governance.NotFound:
+		return err
+	}
+	page.Failure = ours.Message
+	return web.Render(c, console.Statuses[ours.Kind], views.Action(page))
 }

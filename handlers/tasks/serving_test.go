@@ -69,7 +69,7 @@ func TestWhyOfServices(t *testing.T) {
 		verdict *explain.Verdict
 		want    []string
 	}{
-		"replicas wait":     {served("Deployment", 3, 5), shortage, []string{"Why do some replicas wait?", "3 of 5 replicas have quota. The next one is explained here. It requests 1 GPU"}},
+		"replicas wait":     {served("Deployment", 3, 5), shortage, []string{"Why do some replicas wait?", "3 of 5 replicas have quota; 2 wait. The next one is explained here. It requests 1 GPU"}},
 		"stopped":           {&remembered, &explain.Verdict{Constraint: explain.Deactivated}, []string{"It is scaled to 0. Resume it to scale it to 5 replicas again."}},
 		"scaled by another": {stopped, &explain.Verdict{Constraint: explain.Deactivated}, []string{"it is scaled to 0, or its pods are rejected"}},
 	} {

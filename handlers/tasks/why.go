@@ -164,7 +164,8 @@ func WhyOf(d queries.Detail) *views.Why {
 		runs := fmt.Sprintf("It runs with %d of %s.", d.Size.Admitted, format.Pods(d.Size.Wanted))
 		if d.IsServing() {
 			why.Title, why.ChangesTitle = "Why do some replicas wait?", "What would start the next one"
-			runs = format.Upper(replicaWords(d.Task)) + ". The next one is explained here."
+			admitted, wanted := d.Replicas()
+			runs = fmt.Sprintf("%s; %d wait. The next one is explained here.", format.Upper(replicaWords(d.Task)), wanted-admitted)
 		}
 		if d.Elastic() {
 			runs += " Kueue counts the new size as a whole, and what it uses now as free."

@@ -34,7 +34,7 @@ type Offer struct {
 // can still refuse them.
 func (s *Service) Offers(ctx context.Context, user governance.User, d queries.Detail) (offers []Offer, err error) {
 	t := d.Task
-	for _, action := range []Action{Stop, Resume, Resize, Front, Class, Delete} {
+	for _, action := range []Action{Stop, Resume, Scale, Resize, Front, Class, Delete} {
 		if !action.applies(t) || action.changesClass() && classFixed(t) != "" || action == Front && d.Position == 1 {
 			continue
 		}
@@ -74,7 +74,9 @@ func (s *Service) missing(ctx context.Context, user governance.User, t *tasks.Ta
 }
 
 // scales reports whether the action scales a serving task.
-func (a Action) scales(t *tasks.Task) bool { return (a == Stop || a == Resume) && t.IsServing() }
+func (a Action) scales(t *tasks.Task) bool {
+	return (a == Stop || a == Resume || a == Scale) && t.IsServing()
+}
 
 // permission returns the verb and the kind of the permission that an action needs.
 func (a Action) permission(t *tasks.Task) (verb string, kind schema.GroupVersionKind) {

@@ -30,7 +30,7 @@ type Review struct {
 	// the lowest class that moves the task to the front, or none.
 	Choices  []Choice
 	Pods     int             // of a pod group
-	Replicas int32           // that Resume gives to a serving task; 0 for any other
+	Replicas int32           // that Resume gives to a serving task, or that it has, for Scale; 0 for any other
 	Growth   quota.Resources // of the usage of an ElasticJob: by growth; empty for none
 	Resizing *Resizing       // for Resize
 }
@@ -72,6 +72,17 @@ func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Add
 	r.Growth = growth(detail.Task)
 	if detail.IsServing() {
 		r.Replicas = resumedReplicas(detail.Task)
+	}
+	if action == Scale && action.applies(detail.Task) && len(objects(detail.Task)) > 0 {
+		writer, err := s.Cluster.ClientAs(user)
+		if err != nil {
+			return Review{}, err
+		}
+		now, err := s.readScale(ctx, detail.Task, writer)
+		if err != nil && governance.KindOf(err) != governance.Forbidden { // which obstacle reports
+			return Review{}, err
+		}
+		r.Replicas = int32(now.replicas)
 	}
 	if action == Resize && action.applies(detail.Task) {
 		if r.Resizing, err = s.resizing(ctx, detail.Task); err != nil {
@@ -172,6 +183,10 @@ func notApplicable(action Action, t *tasks.Task) string {
 		return "It has ended. A task that has ended can only be deleted."
 	case action == Resize && t.Kind != v1alpha1.ElasticJobKind:
 		return "Only an ElasticJob has sizes that can change."
+	case action == Scale && t.IsServing():
+		return "Kueue admits all replicas of a " + t.Kind + " at once, and their number cannot change while it runs. Stop it and submit it again with another one."
+	case action == Scale:
+		return "Only a service has replicas."
 	case t.NoWorkload:
 		return "Kueue has created no Workload for it, so there is nothing to stop, resume or move. See its page for the reason."
 	case action == Resume && t.State == tasks.Stopping:
@@ -197,6 +212,8 @@ func kubectlCommand(r Review, resource string) string {
 		return fmt.Sprintf("kubectl label %s %s -n %s --overwrite %s=CLASS", resource, r.Name, r.Namespace, labelClass)
 	}
 	switch _, held := r.Hold(); {
+	case r.Action == Scale:
+		return fmt.Sprintf("kubectl scale %s %s -n %s --replicas=REPLICAS", strings.TrimSuffix(resource, "/scale"), r.Name, r.Namespace)
 	case r.Action.scales(r.Task):
 		replicas := int32(0)
 		if r.Action == Resume {

@@ -29,30 +29,59 @@ func resumedReplicas(t *tasks.Task) int32 {
 	return cmp.Or(t.StoppedReplicas, t.Size.Wanted, 1)
 }
 
+// scaled is a serving task as its subresource scale has it.
+type scaled struct {
+	of            *metav1.PartialObjectMetadata
+	object, scale *unstructured.Unstructured
+	replicas      int64
+}
+
+// readScale reads the number of replicas of a serving task.
+func (s *Service) readScale(ctx context.Context, t *tasks.Task, reader client.Client) (scaled, error) {
+	of, err := s.metadata(objects(t)[0], t.Namespace)
+	if err != nil {
+		return scaled{}, err
+	}
+	now := scaled{of: of, object: &unstructured.Unstructured{}, scale: &unstructured.Unstructured{}}
+	now.object.SetGroupVersionKind(of.GroupVersionKind())
+	now.object.SetNamespace(t.Namespace)
+	now.object.SetName(t.Name)
+	now.scale.SetGroupVersionKind(scaleKind)
+	switch err := reader.SubResource("scale").Get(ctx, now.object, now.scale); {
+	case err != nil:
+		return scaled{}, translate("read scale", t, err)
+	case now.scale.GetUID() != of.UID:
+		return scaled{}, changed(fmt.Sprintf("%s was deleted and submitted again in between. Look at the new one before you change it.", t.Name))
+	}
+	if now.replicas, _, err = unstructured.NestedInt64(now.scale.Object, "spec", "replicas"); err != nil {
+		return scaled{}, &governance.Error{Op: "read scale", Message: "The number of its replicas cannot be read.", Err: err}
+	}
+	return now, nil
+}
+
+// setScale sets the number of replicas. asRead requires that nothing of the object was
+// changed since it was read.
+func (now scaled) setScale(ctx context.Context, writer client.Client, replicas int64, asRead bool) error {
+	metadata := map[string]any{"uid": now.of.UID}
+	if asRead {
+		metadata["resourceVersion"] = now.scale.GetResourceVersion()
+	}
+	return writer.SubResource("scale").Patch(ctx, now.object, merge(map[string]any{"metadata": metadata, "spec": map[string]any{"replicas": replicas}}), client.WithSubResourceBody(now.scale))
+}
+
+// auditScale records the result of setScale, and translates its error.
+func (s *Service) auditScale(user governance.User, t *tasks.Task, was, replicas int64, of client.Object, err error) error {
+	err = translate("scale task", t, err)
+	s.Audit.Record(audit.Change{User: user, Action: "update", Object: of, Old: spec{"replicas": was}, New: spec{"replicas": replicas}, Err: err})
+	return err
+}
+
 // scale stops a serving task, or resumes it, as user: it scales it to 0 and back, by
 // the subresource. A deactivated Workload of its pods would only be replaced.
 func (s *Service) scale(ctx context.Context, user governance.User, t *tasks.Task, writer client.Client, active bool) error {
-	of, err := s.metadata(objects(t)[0], t.Namespace)
-	if err != nil {
+	now, err := s.readScale(ctx, t, writer)
+	if err != nil || (now.replicas > 0) == active {
 		return err
-	}
-	object, now := &unstructured.Unstructured{}, &unstructured.Unstructured{}
-	object.SetGroupVersionKind(of.GroupVersionKind())
-	object.SetNamespace(t.Namespace)
-	object.SetName(t.Name)
-	now.SetGroupVersionKind(scaleKind)
-	switch err := writer.SubResource("scale").Get(ctx, object, now); {
-	case err != nil:
-		return translate("read scale", t, err)
-	case now.GetUID() != of.UID:
-		return changed(fmt.Sprintf("%s was deleted and submitted again in between. Look at the new one before you change it.", t.Name))
-	}
-	was, _, err := unstructured.NestedInt64(now.Object, "spec", "replicas")
-	if err != nil {
-		return &governance.Error{Op: "read scale", Message: "The number of its replicas cannot be read.", Err: err}
-	}
-	if (was > 0) == active {
-		return nil
 	}
 	if missing, err := s.missing(ctx, user, t, Stop); err != nil || missing != nil { // before the console writes
 		return cmp.Or(err, translate("scale task", t, apierrors.NewForbidden(schema.GroupResource{}, t.Name, nil)))
@@ -60,20 +89,46 @@ func (s *Service) scale(ctx context.Context, user governance.User, t *tasks.Task
 	replicas := int64(0)
 	if active {
 		replicas = int64(resumedReplicas(t))
-	} else if err := s.remember(ctx, of, was); err != nil {
+	} else if err := s.remember(ctx, now.of, now.replicas); err != nil {
 		return translate("remember replicas", t, err)
 	}
-	metadata := map[string]any{"uid": of.UID, "resourceVersion": now.GetResourceVersion()}
-	if !active { // the annotation changed it
-		delete(metadata, "resourceVersion")
-	}
-	err = writer.SubResource("scale").Patch(ctx, object, merge(map[string]any{"metadata": metadata, "spec": map[string]any{"replicas": replicas}}), client.WithSubResourceBody(now))
-	err = translate("scale task", t, err)
-	s.Audit.Record(audit.Change{User: user, Action: "update", Object: of, Old: spec{"replicas": was}, New: spec{"replicas": replicas}, Err: err})
+	err = now.setScale(ctx, writer, replicas, active) // the annotation of a stopped one changed its version
+	err = s.auditScale(user, t, now.replicas, replicas, now.of, err)
 	if err == nil && active {
-		_ = s.remember(ctx, of, 0) // it is not read while the task runs
+		_ = s.remember(ctx, now.of, 0) // it is not read while the task runs
 	}
 	return err
+}
+
+// Scale sets the number of replicas of a serving task, as user, if it still has as many as
+// the user saw.
+func (s *Service) Scale(ctx context.Context, user governance.User, at tasks.Address, replicas, saw int32) error {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	t, writer, err := s.open(ctx, user, at)
+	if err != nil {
+		return err
+	}
+	if !Scale.applies(t) {
+		return changed(notApplicable(Scale, t))
+	}
+	for {
+		now, err := s.readScale(ctx, t, writer)
+		switch {
+		case err != nil || now.replicas == int64(replicas):
+			return err
+		case now.replicas != int64(saw):
+			return changed(fmt.Sprintf("%s was scaled to %d meanwhile. Review your number against that.", t.Name, now.replicas))
+		}
+		err = now.setScale(ctx, writer, int64(replicas), true)
+		if apierrors.IsConflict(err) && ctx.Err() == nil { // its status changes often: the replicas decide
+			continue
+		}
+		if err = s.auditScale(user, t, now.replicas, int64(replicas), now.of, err); err == nil && saw == 0 {
+			_ = s.remember(ctx, now.of, 0)
+		}
+		return err
+	}
 }
 
 // remember annotates a serving task with its number of replicas, as the console: users

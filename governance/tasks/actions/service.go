@@ -21,6 +21,7 @@ type Action string
 const (
 	Stop   Action = "stop"   // deactivates it, or scales it to 0: it loses its quota and leaves the queue
 	Resume Action = "resume" // activates it, or scales it back: it waits in its queue again
+	Scale  Action = "scale"  // sets the number of replicas of a service
 	Front  Action = "front"  // sets the lowest priority class that moves it to the front
 	Class  Action = "class"  // sets another priority class
 	Resize Action = "resize" // sets other sizes of an ElasticJob
@@ -47,6 +48,8 @@ func (a Action) applies(t *tasks.Task) bool {
 		return !t.NoWorkload && t.State.Waiting()
 	case Class: // with an existing class Kueue creates the missing Workload
 		return !t.State.Finished() && (!t.NoWorkload || t.Queue != "" && t.State.Waiting())
+	case Scale:
+		return !t.State.Finished() && t.ScalesByReplica()
 	case Resize:
 		return !t.State.Finished() && t.Kind == v1alpha1.ElasticJobKind
 	}
