@@ -28,6 +28,7 @@ type TaskPage struct {
 	YAMLURL         string       // empty without a Workload
 	YAMLTitle       string       // of the link to it
 	Actions         *TaskActions // nil for none
+	Idle            string       // that its accelerators are idle; empty if they are not
 	Notice          string       // confirmation of an action; empty for none
 }
 

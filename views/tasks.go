@@ -106,6 +106,7 @@ type TaskRow struct {
 	URL           string // its page
 	Size          string // such as "8 of 16 pods"; empty if it has all its pods
 	Status        Status
+	Idle          string // how long its accelerators are idle; empty if they are not
 	Reason        string // why it does not run, as a sentence; empty if it runs
 	Team          string // "–" for none
 	Namespace     string // shown for a task without a team

@@ -11,6 +11,7 @@ type TeamUsage struct {
 	QueueNote string        // such as "the first 10 of 34"
 	QueueURL  string        // list of all waiting tasks
 	Inside    *InsideShares // nil without shares
+	Idle      []IdleTask
 	Classes   []ClassRow
 	ClassNote string // time range of the averages
 	ClassLeft string // a sentence about tasks that the averages omit; empty for none
@@ -48,6 +49,17 @@ type ShareFigures struct {
 	Utilization string
 	Unplaced    string // such as "2 without a node"; empty for none
 	Growth      string // such as "16 growth", of Used; empty for none
+}
+
+// IdleTask is one task whose accelerators are idle.
+type IdleTask struct {
+	ID           string // stable HTML id of the row
+	Task         TaskLink
+	Kind         string
+	Accelerators string
+	For          string // how long at least, such as "2 h 05 m"
+	Peak         string // such as "1.2 %"
+	StopURL      string // the page that stops it; empty without permission
 }
 
 // QueuedTask is one waiting task.

@@ -17,6 +17,7 @@ type ActionsBackend struct {
 	Refusal      error
 	At           tasks.Address // of the last review
 	Done         []string
+	MayNotStop   bool
 }
 
 func (d *ActionsBackend) Offers(context.Context, governance.User, queries.Detail) ([]actions.Offer, error) {
@@ -38,6 +39,10 @@ func (d *ActionsBackend) did(what string, at tasks.Address) error {
 		d.Done = append(d.Done, what+" "+at.Name+" "+at.UID)
 	}
 	return d.Refusal
+}
+
+func (d *ActionsBackend) MayStop(context.Context, governance.User, tasks.Address) (bool, error) {
+	return !d.MayNotStop, nil
 }
 
 func (d *ActionsBackend) Stop(_ context.Context, _ governance.User, at tasks.Address) error {

@@ -164,6 +164,7 @@ type Backend struct {
 	UsersUnrecorded bool // the API server does not record who changes a spec
 	ActionsBackend  ActionsBackend
 	CapacityBackend CapacityBackend
+	HardwareBackend HardwareBackend // used with idle tasks only
 	Loops           []queries.GuardedLoop
 	Shares          queries.Shares
 	QueueShares     []queries.QueueShare
@@ -273,6 +274,9 @@ func Serve(t *testing.T, d *Backend) string {
 		Allocations: d, Policy: &d.PolicyBackend, Adoption: &d.AdoptionBackend, Tasks: d, Actions: &d.ActionsBackend, Logs: &d.LogsBackend, ExternalLogs: d.ExternalLogs, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, AdviceChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend, History: d.Past,
 		Naming: desired.DefaultNaming, ClusterName: "test", Setup: d.Setup, Replays: func() []live.Replay { return d.Replays }, Now: time.Now, Trouble: func() string { return d.Trouble }, ReadOnly: func() string { return d.ReadOnly },
 		RecordsUsers: func() bool { return !d.UsersUnrecorded },
+	}
+	if d.HardwareBackend.IdleTasks != nil {
+		h.Hardware, h.PodOwners, h.IdleBelow = &d.HardwareBackend, &d.HardwareBackend, 0.05
 	}
 	if d.PreviewBackend.Previewed != nil {
 		h.Previews = &d.PreviewBackend

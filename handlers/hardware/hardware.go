@@ -68,18 +68,7 @@ func (h *Pages) hardwareNow(ctx context.Context, scope access.Scope, pool string
 			n.pool = pool
 		}
 	}
-	n.cluster = utilization.Inventory{Nodes: nodeInfos(snapshot), Pods: func(name utilization.PodName) (utilization.PodOwner, bool) {
-		o, known := owner(index.PodName(name))
-		switch {
-		case !known:
-			return utilization.PodOwner{}, false
-		case o.Hidden:
-			return utilization.PodOwner{Team: format.OtherTeams}, true
-		}
-		key := strings.Join([]string{o.Task.Namespace, o.Task.Kind, o.Task.Name, o.Task.UID}, "/")
-		n.owners[key] = o
-		return utilization.PodOwner{Team: o.Team, Task: key, Accelerators: o.Accelerators, AdmittedAt: o.AdmittedAt}, true
-	}}
+	n.cluster = utilization.Inventory{Nodes: nodeInfos(snapshot), Pods: podOwners(owner, n.owners)}
 	for _, team := range snapshot.Teams {
 		n.addUsage(team.Name, team)
 	}
@@ -94,6 +83,22 @@ func (h *Pages) hardwareNow(ctx context.Context, scope access.Scope, pool string
 	}
 	n.sums = reading.Sum(n.cluster, n.pool)
 	return n, nil
+}
+
+// podOwners returns the owners of pods for sums. It adds each to owners, by its task.
+func podOwners(owner func(index.PodName) (queries.Owner, bool), owners map[string]queries.Owner) func(utilization.PodName) (utilization.PodOwner, bool) {
+	return func(name utilization.PodName) (utilization.PodOwner, bool) {
+		o, known := owner(index.PodName(name))
+		switch {
+		case !known:
+			return utilization.PodOwner{}, false
+		case o.Hidden:
+			return utilization.PodOwner{Team: format.OtherTeams}, true
+		}
+		key := strings.Join([]string{o.Task.Namespace, o.Task.Kind, o.Task.Name, o.Task.UID}, "/")
+		owners[key] = o
+		return utilization.PodOwner{Team: o.Team, Task: key, Accelerators: o.Accelerators, AdmittedAt: o.AdmittedAt}, true
+	}
 }
 
 // nodeInfos returns the nodes of a snapshot with their devices.

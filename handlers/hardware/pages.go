@@ -13,6 +13,7 @@ type Pages struct {
 	Hardware  Utilization // nil without Prometheus
 	PodOwners PodOwners
 	IdleBelow float64 // utilization, 0 to 1, that an idle accelerator never reached
+	idle      idleTasks
 }
 
 // Register adds the routes of this package to the server.

@@ -4,6 +4,7 @@ import (
 	"kuota.dev/kuota/handlers/classstats"
 
 	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/hardware"
 
 	"context"
 	"io"
@@ -21,13 +22,14 @@ import (
 // Pages answers the routes of tasks.
 type Pages struct {
 	*console.Console
-	Actions Actions         // nil offers no actions
-	History console.History // nil for none
-	Classes *classstats.Stats
-	Changes console.Listener // of tasks
-	Advice  console.Listener // of what simulations add to their pages
-	Starts  Starts           // nil without history
-	Logs    Logs             // nil offers no logs
+	Actions  Actions         // nil offers no actions
+	History  console.History // nil for none
+	Classes  *classstats.Stats
+	Changes  console.Listener // of tasks
+	Advice   console.Listener // of what simulations add to their pages
+	Starts   Starts           // nil without history
+	Logs     Logs             // nil offers no logs
+	Hardware *hardware.Pages  // has the idle tasks; nil for none
 	// ExternalLogs is the address of an external log system; empty for none.
 	ExternalLogs urls.LogTemplate
 }
@@ -48,6 +50,8 @@ type Logs interface {
 type Actions interface {
 	Offers(ctx context.Context, user governance.User, d queries.Detail) ([]actions.Offer, error)
 	Review(ctx context.Context, user governance.User, at tasks.Address, action actions.Action) (actions.Review, error)
+	// MayStop reports whether the user can stop a task that they see.
+	MayStop(ctx context.Context, user governance.User, at tasks.Address) (bool, error)
 	Stop(ctx context.Context, user governance.User, at tasks.Address) error
 	Resume(ctx context.Context, user governance.User, at tasks.Address) error
 	Scale(ctx context.Context, user governance.User, at tasks.Address, replicas, saw int32) error

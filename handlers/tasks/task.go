@@ -134,6 +134,9 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 	withActions(page.Why, d, offered, may.Update)
 	page.Estimate = EstimateOf(d, h.Starts, now)
 	page.Loops = loopLines(d.Loops)
+	if idle, is := h.Hardware.IdleTasks(ctx)[d.UID]; is {
+		page.Idle = fmt.Sprintf("Its accelerators have been %s: none was busier than %.1f %%. Stopping it frees its quota.", idle.Words(now), idle.Peak*100)
+	}
 	if recorded && page.TimelineGap == "" {
 		page.TimelineNote = ""
 	}

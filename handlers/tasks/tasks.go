@@ -99,8 +99,13 @@ func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) 
 	if classes := h.Classes.Table(ctx, scope, list, q.teams, q.classRange); len(classes.Rows) > 0 {
 		page.Classes, page.ClassNote, page.ClassLeft, page.Ranges = classes.Rows, classes.Note, classes.Left, q.ranges(h.History != nil)
 	}
+	idle := h.Hardware.IdleTasks(ctx)
 	for _, item := range list.Items {
-		page.Tasks = append(page.Tasks, taskRow(item, h.Now()))
+		row := taskRow(item, h.Now())
+		if i, is := idle[item.UID]; is {
+			row.Idle = i.Words(h.Now())
+		}
+		page.Tasks = append(page.Tasks, row)
 	}
 	from := (list.Page - 1) * index.PageSize
 	page.Pager = q.Pager(list.Page, from, from+len(list.Items), list.Total)

@@ -4,6 +4,7 @@ import (
 	"kuota.dev/kuota/handlers/classstats"
 
 	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/hardware"
 
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/web"
@@ -17,6 +18,9 @@ type Pages struct {
 	History console.History // nil for none
 	Classes *classstats.Stats
 	Advice  console.Listener // of what simulations add to the pages
+	// Hardware has the idle tasks, and Stops which of them a user can stop; nil for none.
+	Hardware *hardware.Pages
+	Stops    Stops
 }
 
 // Register adds the routes of this package to the server.

@@ -49,8 +49,13 @@ func (h *Pages) teamEvents(s *web.Server) func(echo.Context) error {
 			if governance.KindOf(err) == governance.Outside || err == nil && !scope.Includes(t.Namespace) {
 				return "nothing", nothing, nil
 			}
-			return strings.Join([]string{urls.Team(t.Name), over.Key(), scope.Key()}, " "), func(ctx context.Context) (templ.Component, error) {
+			if err != nil {
+				return "", nil, err
+			}
+			idle, err := h.idleOf(ctx, console.UserOf(c), t.Namespace)
+			return strings.Join([]string{urls.Team(t.Name), over.Key(), scope.Key(), idleKey(idle)}, " "), func(ctx context.Context) (templ.Component, error) {
 				u, err := h.teamUsage(ctx, scope, t.Name, over)
+				u.Idle = idleRows(idle, h.Now())
 				return views.TeamUsageLive(u), err
 			}, err
 		}}, h.Frame(c))
@@ -197,6 +202,11 @@ func (h *Pages) showUsage(c echo.Context, page *views.TeamPage, team, namespace 
 	if page.Usage, err = h.teamUsage(ctx, scope, team, classstats.RangeOf(over)); err != nil {
 		return err
 	}
+	idle, err := h.idleOf(ctx, console.UserOf(c), namespace)
+	if err != nil {
+		return err
+	}
+	page.Usage.Idle = idleRows(idle, h.Now())
 	page.Facts = append(page.Facts, views.ValueLine{Name: "Members", Value: h.membersFact(c, team)})
 	if h.History != nil {
 		past := h.teamPast(ctx, scope, team, over, listing.PageOf(c.QueryParam("page")))

@@ -53,6 +53,16 @@ func (s *Service) Offers(ctx context.Context, user governance.User, d queries.De
 	return offers, nil
 }
 
+// MayStop reports whether user can stop a task, which exists only for users who see it.
+func (s *Service) MayStop(ctx context.Context, user governance.User, at tasks.Address) (bool, error) {
+	t := s.Tasks.Index.Find(at.Namespace, at.Kind, at.Name, at.UID)
+	if t == nil || !Stop.applies(t) || len(objects(t)) == 0 {
+		return false, nil
+	}
+	missing, err := s.missing(ctx, user, t, Stop)
+	return err == nil && missing == nil, err
+}
+
 // changesClass reports whether the action changes the priority class.
 func (a Action) changesClass() bool { return a == Front || a == Class }
 
