@@ -177,6 +177,7 @@ verify: check test fuzz builder real-node kinds ## what takes longer: run before
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^(TestGroupLostAtTheProvider|TestLogs)$$' -v ./e2e
 	@KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 120m ./e2e/behavior ./e2e/elastic ./e2e/interrupted ./e2e/kinds ./e2e/preemptionloops ./e2e/replicas ./e2e/shares ./governance/adopt
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^TestEachRule' -v ./e2e
+	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 KUOTA_TEST_KINDS=lws go test -count=1 -timeout 30m -run '^TestServices$$' -v ./e2e
 	@KUOTA_VERIFY=1 go test -count=1 -run '^TestTailMemory$$' -v ./governance/logs
 	@cd deploy/charttest && KUOTA_VERIFY=1 go test -count=1 -timeout 20m -run '^TestUpgradeAndRollback$$' -v ./installed
 	@cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 20m -run '^(TestRealNode|TestOperators)$$' -v .

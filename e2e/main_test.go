@@ -33,8 +33,12 @@ func TestMain(m *testing.M) {
 	for _, file := range old {
 		_ = os.Remove(file)
 	}
-	clustertest.MainWith(m, clustertest.Options{After: noDenials})
+	clustertest.MainWith(m, clustertest.Options{Kinds: strings.Fields(os.Getenv(kindsVariable)), After: noDenials})
 }
+
+// kindsVariable is the environment variable with kinds of jobs whose operators run in the
+// cluster, as of clustertest.Options.
+const kindsVariable = "KUOTA_TEST_KINDS"
 
 var (
 	consoleOnce    sync.Once
