@@ -193,7 +193,7 @@ verify: check test fuzz builder real-node kinds ## what takes longer: run before
 	@go test -race -count=1 -p 1 -timeout 60m ./governance/... ./handlers ./web/...
 
 # Each on a cluster of its own: deleting the thousand teams of one test takes minutes.
-BENCH = e2e:TestFigures e2e:TestReviews e2e:TestThousandAllocations e2e/replicas:TestThousandAllocationsOfTwoReplicas e2e:TestManyTasks governance/history:TestYear governance/simulate/worker:TestFigures e2e/truth:TestFigures e2e/elastic:TestFigures
+BENCH = e2e:TestFigures e2e:TestReviews e2e:TestLogFigures e2e:TestThousandAllocations e2e/replicas:TestThousandAllocationsOfTwoReplicas e2e:TestManyTasks governance/history:TestYear governance/simulate/worker:TestFigures e2e/truth:TestFigures e2e/elastic:TestFigures
 
 .PHONY: bench
 bench: cluster kuota browser databases ## measure; prints one `name value unit` line per figure

@@ -125,12 +125,7 @@ func memoryOf(t *testing.T, process *exec.Cmd) int64 {
 	t.Helper()
 	lowest := int64(1) << 62
 	for range 12 {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", process.Process.Pid))
-		must(t, err)
-		found := regexp.MustCompile(`VmRSS:\s+(\d+) kB`).FindSubmatch(status)
-		kB, err := strconv.ParseInt(string(found[1]), 10, 64)
-		must(t, err)
-		lowest = min(lowest, kB<<10)
+		lowest = min(lowest, resident(t, process))
 		time.Sleep(5 * time.Second)
 	}
 	t.Logf("%d MB resident", lowest>>20)
