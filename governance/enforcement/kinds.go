@@ -11,13 +11,15 @@ type kind struct {
 	resource  string
 	kind      string
 	templates string // CEL over %s, the object: a list of its pod templates
+	nested    bool   // templates is a list of such lists
 	labelsAt  string // CEL: the metadata that Kueue reads labels from; empty is the object's own
 	timeLimit string // CEL over %s, the object: its time limit, an optional; empty is the label
 }
 
 // kinds are all kinds that Kueue 0.19 has an integration for, and CronJobs,
-// whose Jobs it manages. No CEL expression can reach the pods of AppWrappers
-// and TrainJobs; Kueue manages the whole object.
+// whose Jobs it manages. No CEL expression can reach the pods of AppWrappers;
+// Kueue manages the whole object. Those of TrainJobs are what they change in the
+// templates of their runtime.
 var kinds = []kind{
 	{name: "jobs", framework: "batch/job", group: "batch", versions: []string{"v1"}, resource: "jobs", kind: "Job", templates: "[%s.spec.template]"},
 	{name: "cronjobs", framework: "batch/job", group: "batch", versions: []string{"v1"}, resource: "cronjobs", kind: "CronJob", templates: "[%s.spec.jobTemplate.spec.template]", labelsAt: "object.spec.jobTemplate.?metadata"},
@@ -29,7 +31,8 @@ var kinds = []kind{
 	replicas("xgboostjobs", "kubeflow.org/xgboostjob", "XGBoostJob", "xgbReplicaSpecs"),
 	replicas("paddlejobs", "kubeflow.org/paddlejob", "PaddleJob", "paddleReplicaSpecs"),
 	replicas("jaxjobs", "kubeflow.org/jaxjob", "JAXJob", "jaxReplicaSpecs"),
-	{name: "trainjobs", framework: "trainer.kubeflow.org/trainjob", group: "trainer.kubeflow.org", versions: []string{"*"}, resource: "trainjobs", kind: "TrainJob"},
+	{name: "trainjobs", framework: "trainer.kubeflow.org/trainjob", group: "trainer.kubeflow.org", versions: []string{"*"}, resource: "trainjobs", kind: "TrainJob", nested: true,
+		templates: "%s.spec.?runtimePatches.orValue([]).map(p, p.?trainingRuntimeSpec.?template.?spec.?replicatedJobs.orValue([]).map(j, j.?template.?spec.?template.orValue({})))"},
 	rayJobs(),
 	ray("rayclusters", "ray.io/raycluster", "RayCluster", ""),
 	ray("rayservices", "ray.io/rayservice", "RayService", "rayClusterConfig"),

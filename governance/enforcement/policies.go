@@ -28,7 +28,7 @@ func Policies() ([]*admission.ValidatingAdmissionPolicy, []*admission.Validating
 	for _, k := range append(slices.Clone(kinds), elasticJobs) {
 		policies = append(policies, k.policy())
 	}
-	policies = append(policies, pods(), probe())
+	policies = append(policies, trainingRuntimes(), pods(), probe())
 	var bindings []*admission.ValidatingAdmissionPolicyBinding
 	for _, p := range policies {
 		bindings = append(bindings, binding(p.Name))
@@ -174,25 +174,45 @@ func (k kind) policy() *admission.ValidatingAdmissionPolicy {
 	if k.kind != "CronJob" {
 		spec.Validations = append(spec.Validations, ownerValidation(k.kind))
 	}
-	if k.templates == "" {
-		return p
+	if k.templates != "" {
+		k.checkTemplates(spec)
 	}
+	return p
+}
+
+// checkTemplates adds the variables and the validations of the pod templates.
+func (k kind) checkTemplates(spec *admission.ValidatingAdmissionPolicySpec) {
 	spec.Variables = append(spec.Variables,
 		admission.Variable{Name: "templates", Expression: k.templatesOf("object")},
 		admission.Variable{Name: "before", Expression: "oldObject == null ? [] : (" + k.templatesOf("oldObject") + ")"},
 	)
-	const mark = "t, t.?metadata.?labels[?'" + podsetLabel + "'].orValue('')"
+	mark := func(list string) string {
+		return k.each(list, "map", "t.?metadata.?labels[?'"+podsetLabel+"'].orValue('')")
+	}
 	spec.Validations = append(spec.Validations,
 		admission.Validation{
-			Expression: "oldObject == null ? variables.templates.map(" + mark + ").all(m, m == '') : variables.templates.map(" + mark + ") == variables.before.map(" + mark + ")",
+			Expression: "oldObject == null ? " + k.each("variables.templates", "all", "t.?metadata.?labels[?'"+podsetLabel+"'].orValue('') == ''") + " : " + mark("variables.templates") + " == " + mark("variables.before"),
 			Message:    "the label " + podsetLabel + " on pods is reserved for Kueue, which sets it on pods of admitted jobs: remove it",
 		},
 		admission.Validation{
-			Expression: "variables.templates.all(t, t.?spec.?priorityClassName.orValue('') == '')",
+			Expression: k.each("variables.templates", "all", "t.?spec.?priorityClassName.orValue('') == ''"),
 			Message:    k.kind + ": priorityClassName of pods would override the priority classes of the cluster policy: remove it, and set the label " + classLabel,
 		},
-		poolValidation("variables.templates.filter(t, t.?spec.?nodeSelector[?variables.typeLabel].hasValue()).map(t, t.spec.nodeSelector[variables.typeLabel])"),
+		poolValidation(k.each("variables.templates", "exists", "t"+selectsType)),
 	)
+}
+
+// trainingRuntimes returns the admission policy of the runtimes of a namespace, which
+// have the pod templates of TrainJobs. Those of the cluster are the admins'.
+func trainingRuntimes() *admission.ValidatingAdmissionPolicy {
+	k := kind{
+		name: "trainingruntimes", group: "trainer.kubeflow.org", versions: []string{"*"}, resource: "trainingruntimes", kind: "TrainingRuntime",
+		templates: "%s.spec.?template.?spec.?replicatedJobs.orValue([]).map(j, j.template.spec.template)",
+	}
+	p := newPolicy(k.name, k.group, k.versions, k.resource, admission.Create, admission.Update)
+	p.Spec.MatchConditions = append(p.Spec.MatchConditions, notByController, admission.MatchCondition{Name: "new-or-changed", Expression: "oldObject == null || " + k.changed()})
+	p.Spec.Variables = slices.Concat([]admission.Variable{{Name: "labels", Expression: "object.metadata.?labels.orValue({})"}}, variables)
+	k.checkTemplates(&p.Spec)
 	return p
 }
 
@@ -203,14 +223,25 @@ func (k kind) labelPlace() string {
 	return ""
 }
 
+// selectsType is CEL, after a pod or its template: whether it selects the type of g.
+const selectsType = ".?spec.?nodeSelector[?variables.typeLabel].orValue('') == g[0]"
+
 // poolValidation rejects pods that select an instance type that is only in
-// pools of several types. Kueue ignores that selector, and would admit pods
-// that no node of the pool may match.
-func poolValidation(types string) admission.Validation {
+// pools of several types: CEL over g, one of these types with its pools. Kueue
+// ignores that selector, and would admit pods that no node of the pool may match.
+func poolValidation(selected string) admission.Validation {
 	return admission.Validation{
-		Expression:        "!variables.grouped.exists(g, g[0] in " + types + ")",
-		MessageExpression: "variables.grouped.filter(g, g[0] in " + types + ").map(g, 'nodes of type ' + g[0] + ' are in pool ' + g.filter(p, p != g[0]).join(' or ') + ': select kuota.dev/pool: ' + g[1] + ' instead of ' + variables.typeLabel).join('; ')",
+		Expression:        "!variables.grouped.exists(g, " + selected + ")",
+		MessageExpression: "variables.grouped.filter(g, " + selected + ").map(g, 'nodes of type ' + g[0] + ' are in pool ' + g.filter(p, p != g[0]).join(' or ') + ': select kuota.dev/pool: ' + g[1] + ' instead of ' + variables.typeLabel).join('; ')",
 	}
+}
+
+// each returns a macro of CEL, such as all, over the pod templates t in a list.
+func (k kind) each(list, macro, expression string) string {
+	if k.nested {
+		return fmt.Sprintf("%s.%s(ts, ts.%[2]s(t, %[3]s))", list, macro, expression)
+	}
+	return fmt.Sprintf("%s.%s(t, %s)", list, macro, expression)
 }
 
 func (k kind) templatesOf(object string) string {
@@ -269,7 +300,7 @@ func pods() *admission.ValidatingAdmissionPolicy {
 			Expression: "object.spec.?priorityClassName.orValue('') == ''",
 			Message:    "Pod: priorityClassName would override the priority classes of the cluster policy: remove it, and set the label " + classLabel,
 		},
-		poolValidation("(object.spec.?nodeSelector[?variables.typeLabel].hasValue() ? [object.spec.nodeSelector[variables.typeLabel]] : [])"),
+		poolValidation("object" + selectsType),
 	}
 	return p
 }
