@@ -9,6 +9,10 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
+
+	batchv1 "k8s.io/api/batch/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // jobOf returns a batch Job of one pod with a GPU. The arguments are flow YAML.
@@ -180,4 +184,35 @@ spec:
 		}
 		return nil
 	})
+}
+
+// TestOrphans checks that a job cannot be deleted without its pods: Kueue releases its
+// quota, and they would run on. Kubernetes leaves the pods of Jobs by default; kubectl
+// asks it not to.
+func TestOrphans(t *testing.T) {
+	ns := newNamespace(t)
+	ns.accepts(t, jobOf("runs", queued, ``, ``))
+	ns.running(t, "batch.kubernetes.io/job-name=runs", 1)
+	job, all := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: ns.name, Name: "runs"}}, client.InNamespace(ns.name)
+	for name, err := range map[string]error{
+		"without a policy":                 ns.Client.Delete(t.Context(), job),
+		"orphaned":                         ns.Client.Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationOrphan)),
+		"orphaned, as of old":              ns.Client.Delete(t.Context(), job, &client.DeleteOptions{Raw: &metav1.DeleteOptions{OrphanDependents: new(true)}}),
+		"all, without a policy":            ns.Client.DeleteAllOf(t.Context(), &batchv1.Job{}, all),
+		"all, orphaned":                    ns.Client.DeleteAllOf(t.Context(), &batchv1.Job{}, all, client.PropagationPolicy(metav1.DeletePropagationOrphan)),
+		"as a dry run, without its policy": ns.Client.Delete(t.Context(), job, client.DryRunAll),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "Job: its pods would run on without quota") {
+			t.Errorf("%s: got %v, want a rejection", name, err)
+		}
+	}
+	ns.running(t, "batch.kubernetes.io/job-name=runs", 1)
+	ns.accepts(t, jobOf("also-runs", queued, ``, ``))
+	if err := ns.Client.Delete(t.Context(), job, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
+		t.Error(err)
+	}
+	if err := ns.Client.DeleteAllOf(t.Context(), &batchv1.Job{}, all, client.PropagationPolicy(metav1.DeletePropagationBackground)); err != nil {
+		t.Error(err)
+	}
+	ns.running(t, "batch.kubernetes.io/job-name", 0)
 }

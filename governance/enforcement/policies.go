@@ -28,7 +28,7 @@ func Policies() ([]*admission.ValidatingAdmissionPolicy, []*admission.Validating
 	for _, k := range append(slices.Clone(kinds), elasticJobs) {
 		policies = append(policies, k.policy())
 	}
-	policies = append(policies, trainingRuntimes(), pods(), probe())
+	policies = append(policies, trainingRuntimes(), pods(), orphans(), probe())
 	var bindings []*admission.ValidatingAdmissionPolicyBinding
 	for _, p := range policies {
 		bindings = append(bindings, binding(p.Name))
