@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"kuota.dev/kuota/governance/cluster/clustertest"
 )
@@ -49,6 +50,49 @@ func TestPodIntegration(t *testing.T) {
 		"a Deployment, no queue": {`{apiVersion: apps/v1, kind: Deployment, metadata: {name: a, namespace: NAMESPACE}, spec: {selector: {matchLabels: {e: f}}, template: {metadata: {labels: {e: f}}, spec: {containers: [{name: main, image: none}]}}}}`, "Deployment: a queue is missing"},
 	} {
 		t.Run(name, func(t *testing.T) { ns.rejects(t, tc.manifest, tc.want) })
+	}
+
+	// Owners that the user who creates a pod sets. The pod requests more than the team has,
+	// so that it never runs with quota.
+	owner := func(apiVersion, kind, name, uid string) string {
+		return fmt.Sprintf("ownerReferences: [{apiVersion: %s, kind: %s, name: %s, uid: %s, controller: true}]", apiVersion, kind, name, uid)
+	}
+	uidOf := func(resource, name string) string {
+		return ns.Kubectl(t, "", "get", resource, name, "-n", ns.name, "-o", "jsonpath={.metadata.uid}")
+	}
+	replicaSet := strings.TrimPrefix(strings.TrimSpace(ns.Kubectl(t, "", "get", "replicasets", "-n", ns.name, "-o", "name")), "replicaset.apps/")
+	const madeUp = "6f9619ff-8b86-d011-b42d-00cf4fc964ff"
+	owners := map[string]string{
+		"a pod":                            owner("v1", "Pod", "single", uidOf("pod", "single")),
+		"a pod, with a made-up uid":        owner("v1", "Pod", "single", madeUp),
+		"no pod":                           owner("v1", "Pod", "none", madeUp),
+		"a Job, with a made-up uid":        owner("batch/v1", "Job", "real", madeUp),
+		"no Job":                           owner("batch/v1", "Job", "none", madeUp),
+		"a Deployment":                     owner("apps/v1", "Deployment", "serve", uidOf("deployment", "serve")),
+		"a ReplicaSet":                     owner("apps/v1", "ReplicaSet", replicaSet, uidOf("replicaset", replicaSet)),
+		"a ReplicaSet, with a made-up uid": owner("apps/v1", "ReplicaSet", replicaSet, madeUp),
+		"a StatefulSet":                    owner("apps/v1", "StatefulSet", "set", uidOf("statefulset", "set")),
+		"a kind that Kueue does not know":  owner("example.com/v1", "Thing", "x", madeUp),
+	}
+	pods := map[string]string{}
+	for name, forged := range owners {
+		for _, annotations := range []string{"", "kueue.x-k8s.io/pod-suspending-parent: statefulset", "kueue.x-k8s.io/pod-suspending-parent: deployment"} {
+			pod := fmt.Sprintf("forged-%d", len(pods))
+			labels := "labels: {kueue.x-k8s.io/queue-name: QUEUE, test: forged}, annotations: {" + annotations + "}, "
+			out, err := ns.TryKubectl(ns.fill(strings.Replace(podOf(pod, labels+forged, ""), "nvidia.com/gpu: 1", "nvidia.com/gpu: 8", 1)), "create", "-f", "-")
+			if pods[pod] = name + " " + annotations; err != nil {
+				t.Logf("%s: rejected: %s", pods[pod], out)
+			}
+		}
+	}
+	for range 40 {
+		out := ns.Kubectl(t, "", "get", "pods", "-n", ns.name, "-l", "test=forged", "-o", `jsonpath={range .items[*]}{.metadata.name} {.spec.schedulingGates[*].name}{"\n"}{end}`)
+		for line := range strings.Lines(out) {
+			if name, gates, _ := strings.Cut(strings.TrimSpace(line), " "); !strings.Contains(gates, "kueue.x-k8s.io/admission") {
+				t.Fatalf("a pod of %s can start: its gates are %q", pods[name], gates)
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
 	}
 
 	// Only Kueue can remove the scheduling gate of a pending pod.

@@ -271,6 +271,16 @@ func TestPodsBesideServices(t *testing.T) {
 		}
 	}
 	of.is(t, kind{name: "Pod"}, "managed", tasks.Running, nil)
+	// Kueue starts a pod whose LeaderWorkerSet does not exist.
+	const set, parent = "leaderworkerset.sigs.k8s.io/name=none", "kueue.x-k8s.io/pod-suspending-parent=leaderworkerset.x-k8s.io/leaderworkerset"
+	for name, err := range map[string]error{
+		"labelled":  of.kubectl("", "label", "pod", "unmanaged", "-n", of.namespace, set),
+		"annotated": of.kubectl("", "annotate", "--overwrite", "pod", "unmanaged", "-n", of.namespace, parent),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "only a controller can create a pod of a StatefulSet or LeaderWorkerSet") {
+			t.Errorf("a pod of no LeaderWorkerSet is %s: got %v, want a rejection", name, err)
+		}
+	}
 	if out := of.Kubectl(t, "", "get", "pod", "unmanaged", "-n", of.namespace, "-o", "jsonpath={.status.phase} {.spec.schedulingGates[*].name}"); !strings.HasPrefix(out, "Pending kueue.x-k8s.io/admission") {
 		t.Errorf("a pod without a Workload is %s, want it to wait for Kueue", out)
 	}

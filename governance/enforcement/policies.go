@@ -20,6 +20,8 @@ const (
 	gateName    = "kueue.x-k8s.io/admission"
 	// parentAnnotation is on pods that Kueue manages for their owner.
 	parentAnnotation = "kueue.x-k8s.io/pod-suspending-parent"
+	// setLabel has the name of the LeaderWorkerSet of a pod with that annotation.
+	setLabel = "leaderworkerset.sigs.k8s.io/name"
 )
 
 // Policies returns all admission policies and their bindings, by name.
@@ -268,21 +270,31 @@ func (k kind) changed() string {
 func pods() *admission.ValidatingAdmissionPolicy {
 	p := newPolicy("pods", "", []string{"v1"}, "pods", admission.Create, admission.Update)
 	spec := &p.Spec
-	const gated = "%s.spec.?schedulingGates.orValue([]).exists(g, g.name == '" + gateName + "')"
+	const (
+		gated   = "%s.spec.?schedulingGates.orValue([]).exists(g, g.name == '" + gateName + "')"
+		parent  = "object.metadata.?annotations[?'" + parentAnnotation + "'].orValue('')"
+		sameSet = "object.metadata.?annotations[?'" + parentAnnotation + "'] == oldObject.metadata.?annotations[?'" + parentAnnotation + "'] && object.metadata.?labels[?'" + setLabel + "'] == oldObject.metadata.?labels[?'" + setLabel + "']"
+	)
 	spec.MatchConditions = append(spec.MatchConditions,
 		admission.MatchCondition{Name: "not-by-kueue-or-a-node", Expression: user + " != " + kueue + " && !" + user + ".startsWith('system:node:')"},
-		admission.MatchCondition{Name: "new-or-let-go", Expression: "oldObject == null || " + fmt.Sprintf(gated, "oldObject") + " && !" + fmt.Sprintf(gated, "object")},
+		admission.MatchCondition{Name: "new-or-let-go", Expression: "oldObject == null || " + fmt.Sprintf(gated, "oldObject") + " && (!" + fmt.Sprintf(gated, "object") + " || !(" + sameSet + "))"},
 		admission.MatchCondition{Name: "not-of-an-admitted-job", Expression: "!(oldObject == null && " + user + " in " + controllers + " && object.metadata.?labels[?'" + podsetLabel + "'].orValue('') != '')"},
 	)
 	spec.Variables = slices.Concat([]admission.Variable{{Name: "labels", Expression: "object.metadata.?labels.orValue({})"}}, variables, kind{}.shareVariables(), kind{}.timeLimitVariables())
 	spec.Validations = []admission.Validation{
 		{
-			Expression: "oldObject == null",
+			Expression: "oldObject == null || " + fmt.Sprintf(gated, "object"),
 			Message:    "only Kueue can start this pod: it removes the scheduling gate " + gateName + " when the pod is admitted",
 		},
 		{
+			// Kueue 0.19 starts a pod that names a StatefulSet with quota as its owner, whatever
+			// the pod requests, and one whose LeaderWorkerSet does not exist.
+			Expression: user + " in " + controllers + " || (oldObject == null ? !(" + parent + " in ['statefulset', 'leaderworkerset.x-k8s.io/leaderworkerset']) : " + sameSet + ")",
+			Message:    "only a controller can create a pod of a StatefulSet or LeaderWorkerSet: remove the annotation " + parentAnnotation + " and the label " + setLabel,
+		},
+		{
 			// Kueue 0.19 manages pods of these kinds without the integration pod, and no others.
-			Expression: "'pod' in variables.integrations || object.metadata.?annotations[?'" + parentAnnotation + "'].orValue('') != '' && ['deployment', 'statefulset', 'leaderworkerset.x-k8s.io/leaderworkerset'].exists(f, f in variables.integrations)",
+			Expression: "'pod' in variables.integrations || " + parent + " != '' && ['deployment', 'statefulset', 'leaderworkerset.x-k8s.io/leaderworkerset'].exists(f, f in variables.integrations)",
 			Message:    "no quota would limit a single pod, because Kueue's integration pod is off: submit a Job with the label " + queueLabel,
 		},
 		{
