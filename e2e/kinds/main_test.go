@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
@@ -27,6 +28,7 @@ import (
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/governance/tasks/timeline"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -60,6 +62,8 @@ type console struct {
 	actions *actions.Service
 	submit  *submit.Service
 	history *history.Store
+	// capacity has the figures of teams.
+	capacity *capacity.Service
 }
 
 // running starts the console once for all tests.
@@ -80,7 +84,8 @@ var running = sync.OnceValues(func() (c console, err error) {
 	service := queries.New(connection, permission)
 	c.actions = &actions.Service{Cluster: connection, Access: permission, Tasks: service, Audit: audits}
 	c.submit = &submit.Service{Cluster: connection, Access: permission, Audit: audits, Tasks: service, Naming: desired.DefaultNaming}
-	records := &recorder.Recorder{Store: c.history, Cluster: connection, Tasks: service, Capacity: &capacity.Service{Cluster: connection, Tasks: service, Naming: desired.DefaultNaming}, Log: log}
+	c.capacity = &capacity.Service{Cluster: connection, Tasks: service, Naming: desired.DefaultNaming}
+	records := &recorder.Recorder{Store: c.history, Cluster: connection, Tasks: service, Capacity: c.capacity, Log: log}
 	records.Observe()
 	for _, run := range []func(context.Context) error{connection.Run, records.Run} {
 		go func() {
@@ -105,6 +110,18 @@ type team struct {
 // create all of the kinds.
 func newTeam(t *testing.T) team {
 	t.Helper()
+	return newTeamWith(t, map[string]int{"training": 60, "dev": 10}, "sharing: {strategy: DontLend}, quota: [{instanceType: ml.p5.48xlarge, accelerators: 4}]")
+}
+
+// newTeamWith is newTeam with other priority classes, by their weights, and another spec
+// of the allocation, in flow YAML.
+func newTeamWith(t *testing.T, weights map[string]int, allocation string) team {
+	t.Helper()
+	var classes []string
+	for class := range weights {
+		classes = append(classes, fmt.Sprintf("{name: %s, weight: %d}", class, weights[class]))
+	}
+	slices.Sort(classes)
 	current = clustertest.Get(t)
 	c, err := running()
 	if err != nil {
@@ -113,16 +130,16 @@ func newTeam(t *testing.T) team {
 	name := clustertest.Name("kinds")
 	of := team{console: c, Cluster: current, t: t, name: name, namespace: desired.DefaultNaming.Namespace(name), member: governance.User{Name: name + "@example.com"}}
 	of.queue = of.namespace + "-localqueue"
-	of.Apply(t, `
+	of.Apply(t, fmt.Sprintf(`
 apiVersion: kuota.dev/v1alpha1
 kind: ClusterPolicy
 metadata: {name: default}
 spec:
   taskPrioritization: TaskRanking
-  priorityClasses: [{name: training, weight: 60}, {name: dev, weight: 10}]
+  priorityClasses: [%s]
   pools: [{name: small, match: {instanceTypes: [ml.g5.2xlarge, ml.g6.12xlarge]}}]
-`)
-	of.Apply(t, fmt.Sprintf("{apiVersion: kuota.dev/v1alpha1, kind: ComputeAllocation, metadata: {name: %s}, spec: {sharing: {strategy: DontLend}, quota: [{instanceType: ml.p5.48xlarge, accelerators: 4}], members: [{kind: User, name: %s}]}}", name, of.member.Name))
+`, strings.Join(classes, ", ")))
+	of.Apply(t, fmt.Sprintf("{apiVersion: kuota.dev/v1alpha1, kind: ComputeAllocation, metadata: {name: %s}, spec: {%s, members: [{kind: User, name: %s}]}}", name, allocation, of.member.Name))
 	t.Cleanup(func() {
 		if t.Failed() {
 			out, _ := of.TryKubectl("", "get", "events", "-n", of.namespace, "-o", "custom-columns=KIND:.involvedObject.kind,NAME:.involvedObject.name,MESSAGE:.message")
@@ -145,8 +162,11 @@ spec:
 			if framework, _ := enforcement.TaskKind(k.name); policy.Status.Kueue == nil || !slices.Contains(policy.Status.Kueue.Integrations, framework.Framework) {
 				return fmt.Errorf("got Kueue status %+v, want integration %s", policy.Status.Kueue, framework.Framework)
 			}
-			if err := of.create(k.manifest(object{name: "try", pods: 1, metadata: of.labels("dev")}), "--dry-run=server"); err != nil {
-				return err
+			for class := range weights {
+				if err := of.create(k.manifest(object{name: "try", pods: 1, metadata: of.labels(class)}), "--dry-run=server"); err != nil {
+					return err
+				}
+				break // the API server knows all of them, or none
 			}
 		}
 		got, err := of.submit.Team(ctx, of.member, name)
@@ -199,13 +219,84 @@ func (of team) is(t *testing.T, k kind, name string, state tasks.State, check fu
 	})
 }
 
-// runs waits until this many pods of an object run, and no others exist.
+// runs waits until this many pods of an object run, and no others can start.
 func (of team) runs(t *testing.T, k kind, name string, want int) {
 	t.Helper()
 	clustertest.Eventually(t, soon, func(context.Context) error {
-		out, err := of.TryKubectl("", "get", "pods", "-n", of.namespace, "-l", fmt.Sprintf(k.pods, name), "-o", "jsonpath={.items[*].status.phase}")
-		if phases := strings.Fields(out); err != nil || len(phases) != want || strings.Count(out, "Running") != want {
-			return fmt.Errorf("%s: got pods %q (%v), want %d that run", name, out, err, want)
+		phases, err := of.phases(k, name)
+		if running := slices.DeleteFunc(slices.Clone(phases), func(p string) bool { return p != "Running" }); err != nil || len(phases) != want || len(running) != want {
+			return fmt.Errorf("%s: got pods %q (%v), want %d that run", name, phases, err, want)
+		}
+		return nil
+	})
+}
+
+// neverStarts checks for two seconds that no pod of an object can start.
+func (of team) neverStarts(t *testing.T, k kind, name string) {
+	t.Helper()
+	for range 40 {
+		if phases, err := of.phases(k, name); err != nil || len(phases) > 0 {
+			t.Fatalf("%s got pods that can start: %q (%v)", name, phases, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// phases returns the phases of the pods of an object, except those that wait for Kueue.
+func (of team) phases(k kind, name string) ([]string, error) {
+	out, err := of.TryKubectl("", "get", "pods", "-n", of.namespace, "-l", fmt.Sprintf(k.pods, name), "-o", `jsonpath={range .items[*]}{.status.phase} {.spec.schedulingGates[*].name}{"\n"}{end}`)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", out, err)
+	}
+	var phases []string
+	for line := range strings.Lines(out) {
+		if phase, gates, _ := strings.Cut(strings.TrimSpace(line), " "); !k.gated || !strings.Contains(gates, "kueue.x-k8s.io/admission") {
+			phases = append(phases, phase)
+		}
+	}
+	return phases, nil
+}
+
+// end submits a task of a pod, lets it end, and returns once it has ended. It returns
+// false for a kind that never ends.
+func (of team) end(t *testing.T, k kind, name string) bool {
+	t.Helper()
+	if k.ends == never {
+		return false
+	}
+	if err := of.create(k.manifest(object{name: name, pods: 1, metadata: of.labels("dev"), annotations: "pod-complete.stage.kwok.x-k8s.io/delay: 1s,"})); err != nil {
+		t.Fatal(err)
+	}
+	if k.ends == whenPodsEnd {
+		of.runs(t, k, name, 1)
+		pod := of.Kubectl(t, "", "get", "pods", "-n", of.namespace, "-l", fmt.Sprintf(k.pods, name), "-o", "name")
+		of.Kubectl(t, "", "patch", strings.TrimSpace(pod), "-n", of.namespace, "--subresource=status", "-p", `{"status": {"phase": "Succeeded"}}`)
+	}
+	state := tasks.Succeeded
+	if k.ends == failsWithNoRay {
+		state = tasks.Failed
+	}
+	of.is(t, k, name, state, nil)
+	return true
+}
+
+// remembers checks what history has of the task first after its deletion: it ran three
+// times, was preempted by the task third, and was stopped.
+func (of team) remembers(t *testing.T, first history.Task) {
+	t.Helper()
+	if first.Team != of.name || first.PriorityClass != "dev-priority" || first.Preemptions != 1 || first.Requests["nvidia.com/gpu"] != 4 {
+		t.Errorf("history has %+v", first)
+	}
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		_, events, _, err := of.history.Timeline(ctx, first.UID)
+		got := map[string]int{}
+		for _, e := range events {
+			if got[e.Type]++; e.Type == string(timeline.Preempted) {
+				got["by "+e.Preemptor.Name]++
+			}
+		}
+		if err != nil || got["Admitted"] != 3 || got["Preempted"] != 1 || got["by third"] != 1 || got["Evicted"] != 1 {
+			return fmt.Errorf("got the events %v (%v), want three admissions, one preemption by third and one eviction", got, err)
 		}
 		return nil
 	})
