@@ -55,11 +55,20 @@ func AllocationSettings(before, after *v1alpha1.ComputeAllocationSpec) []change.
 	})...)
 }
 
-// shares returns the shares with their weights, such as "high 15, low 3".
+// shares returns the shares with their weights and members, such as "high 15 (User ada),
+// low 3".
 func shares(all []v1alpha1.Share) string {
 	var texts []string
 	for _, share := range all {
-		texts = append(texts, fmt.Sprintf("%s %d", share.Name, share.Weight))
+		text := fmt.Sprintf("%s %d", share.Name, share.Weight)
+		var members []string
+		for _, m := range share.Members {
+			members = append(members, m.Kind+" "+m.Name)
+		}
+		if len(members) > 0 {
+			text += " (" + strings.Join(members, ", ") + ")"
+		}
+		texts = append(texts, text)
 	}
 	return strings.Join(texts, ", ")
 }
