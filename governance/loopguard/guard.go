@@ -3,7 +3,6 @@ package loopguard
 import (
 	"cmp"
 	"log/slog"
-	"slices"
 	"sync"
 	"time"
 
@@ -80,7 +79,7 @@ type Guard struct {
 	Identity string           // of this process, in marks
 	Now      func() time.Time // the clock
 	// Find returns a Workload by its UID, nil for one that is not known: read only. The
-	// controller of a replica is its service.
+	// controller of a pod of a Deployment is the Deployment.
 	Find func(types.UID) *kueue.Workload
 	// Leader elects the replica that acts; nil means that there is only one.
 	Leader *leader.Leader
@@ -212,21 +211,16 @@ func (g *Guard) preempted(w *kueue.Workload, p *preemptions, now time.Time) bool
 	return true
 }
 
-// victim identifies what Kueue preempts: the service that a Workload is a replica of, or
+// victim identifies what Kueue preempts: the Deployment that a Workload is a replica of, or
 // else the Workload. A replica's Workload is deleted with its pod when it is preempted.
 func (g *Guard) victim(w *kueue.Workload) types.UID {
-	switch o := metav1.GetControllerOfNoCopy(w); {
-	case o == nil:
+	if o := metav1.GetControllerOfNoCopy(w); o == nil || o.Kind != "Pod" {
 		return w.UID
-	case o.Kind == "Pod":
-		if o = metav1.GetControllerOfNoCopy(g.known(w)); slices.Contains(serving, o.Kind) {
-			g.services[w.UID] = o.UID
-		}
-		return cmp.Or(g.services[w.UID], w.UID)
-	case slices.Contains(serving, o.Kind):
-		return o.UID
 	}
-	return w.UID
+	if o := metav1.GetControllerOfNoCopy(g.known(w)); o.Kind != "Pod" {
+		g.services[w.UID] = o.UID
+	}
+	return cmp.Or(g.services[w.UID], w.UID)
 }
 
 // known returns a Workload as Find does, or as it is.

@@ -57,7 +57,7 @@ type Party struct {
 	UID             types.UID
 	Namespace, Name string    // empty where the Workload is not known any more
 	Kind            string    // of its owner; empty where it has none
-	Service         types.UID // that it is a replica of; empty for none
+	Service         types.UID // the Deployment that it is a replica of; empty for none
 	ClusterQueue    string
 }
 
@@ -124,9 +124,6 @@ var holdable = []string{
 	"Job", "JobSet", "MPIJob", "PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "TrainJob",
 	"RayJob", "RayCluster", "AppWrapper", "SparkApplication", v1alpha1.ElasticJobKind,
 }
-
-// serving are the kinds of services, whose replicas Kueue preempts one by one.
-var serving = []string{"Deployment", "StatefulSet", "LeaderWorkerSet"}
 
 // kindOf returns the kind of the controller of w; empty where it has none.
 func kindOf(w *kueue.Workload) string {
