@@ -430,7 +430,7 @@ func submitFields(f SubmitForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Amount(ui.AmountProps{ID: "limit", Label: f.limitLabel(), Text: true, Value: f.Limit.Value, Default: f.Limit.Default, Error: f.Limit.Error}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Amount(ui.AmountProps{ID: "limit", Label: f.limitLabel(), Optional: true, Text: true, Value: f.Limit.Value, Default: f.Limit.Default, Error: f.Limit.Error}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

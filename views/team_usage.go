@@ -19,8 +19,9 @@ type TeamUsage struct {
 
 // InsideShares are the shares of a team, by whose usage Kueue orders its tasks.
 type InsideShares struct {
-	Note string
-	Rows []InsideRow
+	Note    string
+	Rows    []InsideRow
+	Counted bool // whether Kueue counts usage
 }
 
 // InsideRow is one share, or the team's own queue.

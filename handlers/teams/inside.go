@@ -32,7 +32,8 @@ func insideView(shares []queries.QueueShare, now time.Time) *views.InsideShares 
 			sampled = s.SampledAt
 		}
 	}
-	if view.Note = "Kueue does not count usage now"; !sampled.IsZero() {
+	view.Note, view.Counted = "Kueue does not count usage now", !sampled.IsZero()
+	if view.Counted {
 		view.Note = "usage as of " + format.Age(now.Sub(sampled)) + " ago"
 	}
 	for _, s := range shares {
