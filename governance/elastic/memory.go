@@ -8,6 +8,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/tasks/queries"
 
+	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -20,6 +21,10 @@ type memory struct {
 	// created are the increments that the cache does not have yet, with the times of
 	// their creation.
 	created map[types.NamespacedName]creation
+
+	// deleted are the Jobs that were deleted, with the times of their deletion: the cache
+	// can have them for a while, as if nothing had happened.
+	deleted map[types.UID]time.Time
 
 	claims   []queries.Claimed
 	claimsAt time.Time
@@ -51,6 +56,22 @@ func (m *memory) createdWithout(cached func(types.NamespacedName) bool, now time
 		list = append(list, c.proposal)
 	}
 	return list
+}
+
+// recordDeletion records that a Job was deleted. Those of an earlier hour are forgotten:
+// no cache has them any more.
+func (m *memory) recordDeletion(job types.UID, now time.Time) {
+	if m.deleted == nil {
+		m.deleted = map[types.UID]time.Time{}
+	}
+	maps.DeleteFunc(m.deleted, func(_ types.UID, at time.Time) bool { return now.Sub(at) > time.Hour })
+	m.deleted[job] = now
+}
+
+// isDeleted reports whether a Job is being deleted, as the cache has it or as is known.
+func (m *memory) isDeleted(job *batchv1.Job) bool {
+	_, deleted := m.deleted[job.UID]
+	return deleted || job.DeletionTimestamp != nil
 }
 
 // claimed returns claims that are at most half of lookAgain old, and reads them otherwise.

@@ -66,7 +66,7 @@ func (r *Reconciler) observe(ctx context.Context, e *v1alpha1.ElasticJob, all jo
 		return o, err
 	}
 	for n, job := range all {
-		p := Part{Increment: n, Guaranteed: job.Labels[desired.PriorityClassLabel] != desired.GrowthClass, Pods: ptr.Deref(job.Spec.Parallelism, 0), Created: job.CreationTimestamp.Time, Deleting: job.DeletionTimestamp != nil, Phase: Waiting}
+		p := Part{Increment: n, Guaranteed: job.Labels[desired.PriorityClassLabel] != desired.GrowthClass, Pods: ptr.Deref(job.Spec.Parallelism, 0), Created: job.CreationTimestamp.Time, Deleting: r.memory.isDeleted(job), Phase: Waiting}
 		for _, w := range workloads[job.UID] {
 			p.read(w)
 		}

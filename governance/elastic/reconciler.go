@@ -190,7 +190,7 @@ func (r *Reconciler) increments(ctx context.Context) (list []queries.Proposal, e
 	for i := range all.Items {
 		job := &all.Items[i]
 		cached[client.ObjectKeyFromObject(job)] = true
-		if job.Labels[v1alpha1.LabelElasticIncrement] == "0" || job.DeletionTimestamp != nil || endOf(job) != "" {
+		if job.Labels[v1alpha1.LabelElasticIncrement] == "0" || r.memory.isDeleted(job) || endOf(job) != "" {
 			continue
 		}
 		if workloads[job.Namespace] == nil {
@@ -241,7 +241,7 @@ func (r *Reconciler) apply(ctx context.Context, e *v1alpha1.ElasticJob, parts jo
 	if d.DeleteBase {
 		failed = append(failed, r.deleteJob(ctx, parts[0]))
 	}
-	if base := parts[0]; base != nil && base.DeletionTimestamp == nil && !d.DeleteBase && !d.Status.State.Finished() {
+	if base := parts[0]; base != nil && !r.memory.isDeleted(base) && !d.DeleteBase && !d.Status.State.Finished() {
 		failed = append(failed, r.setActive(ctx, e, base))
 		for _, job := range parts {
 			failed = append(failed, r.setClass(ctx, e, job))
@@ -266,7 +266,7 @@ func (r *Reconciler) apply(ctx context.Context, e *v1alpha1.ElasticJob, parts jo
 
 // deleteJob deletes a Job, and its pods with their grace period.
 func (r *Reconciler) deleteJob(ctx context.Context, job *batchv1.Job) error {
-	if job == nil || job.DeletionTimestamp != nil {
+	if job == nil || r.memory.isDeleted(job) {
 		return nil
 	}
 	background, uid := metav1.DeletePropagationBackground, job.UID
@@ -274,6 +274,7 @@ func (r *Reconciler) deleteJob(ctx context.Context, job *batchv1.Job) error {
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) { // a conflict is another Job of the same name
 		return fmt.Errorf("delete Job %s/%s: %w", job.Namespace, job.Name, err)
 	}
+	r.memory.recordDeletion(job.UID, r.Now())
 	return nil
 }
 
