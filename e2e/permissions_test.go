@@ -199,6 +199,7 @@ var ruleChecks = map[string]ruleCheck{
 
 	"kuota-elastic jobs.batch create":      growsTo("job/grows-base"),
 	"kuota-elastic services create":        growsTo("service/grows-pods"),
+	"kuota-elastic configmaps create":      {function: "a member submits a script", remove: []string{"job/submitted", "configmap/submitted-script", "-n", ruleSpace}, run: (*ruleTest).submitsScript},
 	"kuota-elastic deployments.apps patch": servicesCheck("how many replicas a stopped service had is kept", 1, (*ruleTest).remembers, "deployments.apps"),
 
 	"kuota-sessions secrets get":                     ready,
@@ -575,6 +576,11 @@ func (r *ruleTest) savesPolicy(ctx context.Context) error {
 
 func (r *ruleTest) submits(ctx context.Context) error {
 	return r.submit(ctx, r.ada, "/teams/"+ruleTeam+"/submit", "#submit-form", map[string]string{"name": "submitted", "image": "example.com/train:1", "accelerators": "1"})
+}
+
+// submitsScript submits a task that runs a script.
+func (r *ruleTest) submitsScript(ctx context.Context) error {
+	return r.submit(ctx, r.ada, "/teams/"+ruleTeam+"/submit", "#submit-form", map[string]string{"name": "submitted", "image": "example.com/train:1", "accelerators": "1", "script": "true"})
 }
 
 // submitsElastic submits a task that is never admitted, so that its Jobs do not matter.

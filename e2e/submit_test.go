@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -244,6 +245,75 @@ spec:
 			must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Submit"}).Click())
 			must(t, expect.Page(page).ToHaveURL(regexp.MustCompile("/tasks/hyperpod-ns-"+team+"/elasticjob/"+name+"$")))
 			must(t, expect.Locator(page.Locator("h1")).ToHaveText(name))
+		})
+	}
+}
+
+// TestSubmitScript submits scripts of 256 KiB as a member: a file that the page's script
+// reads into the text, and without JavaScript a text that outlives the end of a session.
+func TestSubmitScript(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Get(t)
+	team := clustertest.Name("script")
+	deleteTeamAtEnd(t, team)
+	scientist := user(t, console(t), "ada")
+	c.Apply(t, `
+apiVersion: kuota.dev/v1alpha1
+kind: ComputeAllocation
+metadata: {name: `+team+`}
+spec:
+  quota: [{instanceType: ml.p5.48xlarge, accelerators: 4}]
+  sharing: {strategy: DontLend}
+  members: [{kind: Group, name: vision-team}]
+`)
+	waitForQueues(t, c, team)
+	waitForSubmitForm(t, scientist, team, "ml.p5.48xlarge")
+	script := "#!/usr/bin/env python3\nprint('a < b & ü')\n"
+	for len(script) < 256<<10-80 {
+		script += "# " + rand.Text() + rand.Text() + "\n" // hardly compresses
+	}
+	for name, javaScript := range map[string]bool{"with-script": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			page := visitSignedOut(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: playwright.Bool(javaScript)}, "status of 401", "status of 422")
+			must(t, page.Context().AddCookies(cookiesOf(t, scientist, console(t))))
+			open(t, page, "/teams/"+team+"/submit")
+			must(t, page.Locator("#name").Fill(name))
+			must(t, page.Locator("#image").Fill("example.com/train:1"))
+			must(t, page.Locator("#accelerators").Fill("1"))
+			must(t, page.Locator("#script-fields > summary").Click())
+			choose := func(text string) {
+				t.Helper()
+				must(t, page.Locator("#script-file").SetInputFiles([]playwright.InputFile{{Name: "train.py", MimeType: "text/x-python", Buffer: []byte(text)}}))
+				if !javaScript {
+					must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Check"}).Click())
+				}
+			}
+			choose(strings.Repeat("# "+strings.Repeat("too long ", 20)+"\n", 1_500))
+			must(t, expect.Locator(page.Locator("#script-error")).ToContainText("at most 256 KiB"))
+			must(t, expect.Locator(page.Locator("#name")).ToHaveValue(name))
+			if javaScript {
+				checkAppearance(t, page, "script-wrong")
+			}
+			must(t, page.Locator("#script").Fill(""))
+			choose(strings.ReplaceAll(script, "\n", "\r\n"))
+			must(t, expect.Locator(page.Locator("#script-error")).ToHaveCount(0))
+			must(t, expect.Locator(page.Locator("#script")).ToHaveValue(script))
+			must(t, expect.Locator(page.Locator("#manifest-job")).ToContainText("kind: ConfigMap"))
+			if javaScript {
+				checkAppearance(t, page, "script")
+			} else {
+				must(t, page.Context().ClearCookies())
+			}
+			must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Submit"}).Click())
+			if !javaScript {
+				must(t, expect.Locator(page.Locator("h1")).ToHaveText("Sign in again"))
+				must(t, page.Context().AddCookies(cookiesOf(t, scientist, console(t))))
+				must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Send the form again"}).Click())
+			}
+			must(t, expect.Page(page).ToHaveURL(regexp.MustCompile("/tasks/hyperpod-ns-"+team+"/job/"+name+"$")))
+			if got := c.Kubectl(t, "", "get", "configmap", name+"-script", "-n", "hyperpod-ns-"+team, "-o", "jsonpath={.data.script}"); got != script {
+				t.Errorf("the script has %d bytes, want the %d that were submitted", len(got), len(script))
+			}
 		})
 	}
 }

@@ -50,6 +50,7 @@ type SubmitForm struct {
 	User      string // hidden input as: the user who opened the form
 	// CanElastic is whether elastic tasks can be submitted.
 	CanElastic bool
+	MayScript  bool   // whether the user can submit a script
 	Submitted  bool   // hidden input submitted: after the first submission, all errors are shown
 	Resumed    bool   // whether it has the typed values after signing in again
 	Failure    string // why it failed as a whole; empty for none
@@ -69,6 +70,7 @@ type SubmitForm struct {
 	Count        TextField
 	Image        TextField
 	Command      TextField
+	Script       TextField // instead of a command
 	Least        TextField
 	Limit        AmountField // such as 1h30m
 	LongestLimit string      // of the class; empty for no maximum

@@ -23,8 +23,8 @@ type SignIn struct {
 }
 
 // maxAnonymousForm is the size in bytes of the longest form that is read without
-// a session: several times the longest form of the console.
-const maxAnonymousForm = 64 << 10
+// a session: one with a script of 256 KiB.
+const maxAnonymousForm = 512 << 10
 
 // signedIn calls next only for requests with a session, and marks it as used.
 func (s *Server) signedIn(next echo.HandlerFunc) echo.HandlerFunc { return s.authenticated(next, true) }

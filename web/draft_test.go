@@ -48,6 +48,7 @@ func TestSessionEndsInTheMiddleOfAForm(t *testing.T) {
 		"one that does not fit":           {form: url.Values{"a": {noise(8000)}, "b": {"<\">", "'"}}, held: true},
 		"one with thousands of fields":    {form: many(1000), held: true},
 		"one that is longer written down": {form: url.Values{"a": {strings.Repeat("<", 20_000)}}},
+		"one with the longest script":     {form: url.Values{"script": {"#!/bin/sh\n" + noise(200<<10)}}, held: true},
 		"one that a browser would cut":    {form: url.Values{"a": {noise(4500)}}, held: true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -91,7 +92,7 @@ func TestSessionEndsInTheMiddleOfAForm(t *testing.T) {
 func TestLongAnonymousFormsAreNotRead(t *testing.T) {
 	t.Parallel()
 	c := start(t, webtest.Setup{})
-	if answer := c.Browser(t).Post("/form", url.Values{"a": {strings.Repeat("x", 100_000)}}); answer.StatusCode != http.StatusRequestEntityTooLarge || len(answer.Text) > 10_000 {
+	if answer := c.Browser(t).Post("/form", url.Values{"a": {strings.Repeat("x", 1_000_000)}}); answer.StatusCode != http.StatusRequestEntityTooLarge || len(answer.Text) > 10_000 {
 		t.Errorf("the answer is %s with %d bytes", answer.Status, len(answer.Text))
 	}
 }

@@ -113,7 +113,7 @@ func (l collector) impersonation() {
 }
 
 // Names of admission policies in deploy/rbac, except those of enforcement.
-var membersPolicies = []string{"kuota-elastic-parts", "kuota-elasticjobs", "kuota-jobs", "kuota-namespaces", "kuota-services", "kuota-workloads"}
+var membersPolicies = []string{"kuota-elastic-parts", "kuota-elasticjobs", "kuota-jobs", "kuota-namespaces", "kuota-scripts", "kuota-services", "kuota-workloads"}
 
 const changedBy = "kuota-changed-by"
 

@@ -33,6 +33,8 @@ const (
 	// listTimeout bounds the wait for the new task in the list. If Kueue creates no
 	// Workload, the job appears without one after about three seconds.
 	listTimeout = 5 * time.Second
+	// undoTimeout bounds the deletion of a job without its script.
+	undoTimeout = 3 * time.Second
 )
 
 // Submitted is a job that was created.
@@ -79,8 +81,8 @@ func (s *Service) submit(ctx context.Context, user governance.User, plan Plan, f
 	return done, nil
 }
 
-// summary returns what the audit log records of a task. It leaves out the command, which
-// can contain secrets.
+// summary returns what the audit log records of a task. It leaves out the command and the
+// script, which can contain secrets.
 func (p Plan) summary() any {
 	each := map[string]string{}
 	for _, name := range p.PodResources.Names() {
@@ -104,7 +106,8 @@ func (p Plan) summary() any {
 		Each  map[string]string `json:"each"`
 		Limit int32             `json:"timeLimitSeconds,omitempty"`
 		Image string            `json:"image"`
-	}{p.Pool, p.OtherPools, p.Class, p.Pods, most, replicas, each, p.TimeLimit, p.Image}
+		Bytes int               `json:"scriptBytes,omitempty"`
+	}{p.Pool, p.OtherPools, p.Class, p.Pods, most, replicas, each, p.TimeLimit, p.Image, len(p.Script)}
 }
 
 func (s *Service) create(ctx context.Context, user governance.User, p Plan, job client.Object, form string) (client.Object, error) {
@@ -112,7 +115,7 @@ func (s *Service) create(ctx context.Context, user governance.User, p Plan, job 
 	if err != nil {
 		return nil, err
 	}
-	mark, err := formMark(form, job)
+	mark, err := formMark(form, job, p.Script)
 	if err != nil {
 		return nil, &governance.Error{Op: "submit task", Message: "The task could not be encoded.", Err: err}
 	}
@@ -129,19 +132,33 @@ func (s *Service) create(ctx context.Context, user governance.User, p Plan, job 
 			return nil, translate(err, p)
 		}
 	}
-	err = writer.Create(ctx, job)
-	if !apierrors.IsAlreadyExists(err) {
-		return job, translate(err, p)
+	kind := job.GetObjectKind().GroupVersionKind()
+	if err = p.tryScript(ctx, writer); err == nil {
+		if err = writer.Create(ctx, job); !apierrors.IsAlreadyExists(err) {
+			err = translate(err, p)
+		}
+	}
+	switch {
+	case err == nil:
+		if err := p.createScript(ctx, writer, kind, job); err != nil {
+			return nil, undo(ctx, writer, job, err)
+		}
+		return job, nil
+	case !apierrors.IsAlreadyExists(err):
+		return nil, err
 	}
 	existing := &metav1.PartialObjectMetadata{}
-	existing.SetGroupVersionKind(job.GetObjectKind().GroupVersionKind())
-	if err := writer.Get(ctx, client.ObjectKeyFromObject(job), existing); err != nil {
+	existing.SetGroupVersionKind(kind)
+	switch err := writer.Get(ctx, client.ObjectKeyFromObject(job), existing); {
+	case apierrors.IsNotFound(err) && p.Script != "":
+		return nil, p.scriptTaken()
+	case err != nil:
 		return nil, cluster.Translate("submit task", err)
 	}
 	id, _, _ := strings.Cut(existing.Annotations[allocations.AnnotationRequest], "/")
 	switch {
 	case form != "" && existing.Annotations[allocations.AnnotationRequest] == mark:
-		return existing, nil // the response was lost, or the form was sent twice
+		return existing, p.createScript(ctx, writer, kind, existing) // the response was lost, or the form was sent twice
 	case form != "" && id == form:
 		return nil, nameError(fmt.Sprintf("%s was already submitted from this form, with other values; choose another name for a second task", existing.Name))
 	}
@@ -177,10 +194,11 @@ func nameError(message string) error {
 	}
 }
 
-// formMark returns the id of a form and a digest of its job, which was not created yet.
-func formMark(form string, job client.Object) (string, error) {
+// formMark returns the id of a form and a digest of its job, which was not created yet, and
+// of its script.
+func formMark(form string, job client.Object, script string) (string, error) {
 	text, err := json.Marshal(job)
-	sum := sha256.Sum256(text)
+	sum := sha256.Sum256(append(text, script...))
 	return form + "/" + hex.EncodeToString(sum[:8]), err
 }
 

@@ -4,7 +4,7 @@
 //
 //	Request ──Team.Plan──▶ Plan ──Manifests, HyperPodCommand──▶ text to copy
 //	                        ├───Service.Check────▶ Verdict (admitted, preempts, waits, never)
-//	                        └───Service.Submit───▶ Job of batch/v1, suspended, ElasticJob, or service
+//	                        └───Service.Submit───▶ Job of batch/v1, suspended, ElasticJob, or service, and its script
 //
-// It must not decide on admission, which is Kueue's, and it creates no other object.
+// It must not decide on admission, which is Kueue's, and it creates no other objects.
 package submit

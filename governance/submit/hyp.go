@@ -24,6 +24,9 @@ func (p Plan) HyperPodCommand() (command, because string) {
 	if len(p.AnyOf) > 0 {
 		return "", "The HyperPod CLI takes one instance type: choose one pool."
 	}
+	if p.Script != "" {
+		return "", "The HyperPod CLI takes no script: give a command."
+	}
 	lines := []string{"hyp create hyp-pytorch-job"}
 	add := func(flag, value string) { lines = append(lines, "--"+flag+" "+value) }
 	add("job-name", p.name())
@@ -33,8 +36,8 @@ func (p Plan) HyperPodCommand() (command, because string) {
 	if p.Class != "" {
 		add("priority", p.Class)
 	}
-	if p.Command != "" {
-		list, err := json.Marshal([]string{"sh", "-c", p.Command})
+	if command := p.command(); command != nil {
+		list, err := json.Marshal(command)
 		if err != nil {
 			return "", err.Error()
 		}
@@ -113,8 +116,19 @@ func (p Plan) addAmounts(add func(flag, value string), accelerators, processes i
 	}
 }
 
-// KubectlApply is the command that submits a manifest, as a format for its text.
-const KubectlApply = "kubectl apply -f - <<'EOF'\n%sEOF\n"
+// Kubectl returns the command that submits a manifest in a file. Apply copies objects into
+// an annotation, which is too small for a long script.
+func (p Plan) Kubectl() string {
+	if p.Script != "" {
+		return "kubectl create -f"
+	}
+	return "kubectl apply -f"
+}
+
+// KubectlCommand returns the command that submits a manifest, with its text.
+func (p Plan) KubectlCommand(m Manifest) string {
+	return fmt.Sprintf("%s - <<'EOF'\n%sEOF\n", p.Kubectl(), m.Text)
+}
 
 // shellQuote quotes text for a shell if needed.
 func shellQuote(text string) string {

@@ -113,10 +113,7 @@ func (p Plan) Job() *batchv1.Job {
 
 // template returns the pod template.
 func (p Plan) template(container string, restart corev1.RestartPolicy) corev1.PodTemplateSpec {
-	c := corev1.Container{Name: container, Image: p.image(), Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}}
-	if p.Command != "" {
-		c.Command = []string{"sh", "-c", p.Command}
-	}
+	c := corev1.Container{Name: container, Image: p.image(), Command: p.command(), Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}}
 	for name, amount := range p.PodResources {
 		c.Resources.Requests[corev1.ResourceName(name)] = quota.ResourceQuantity(name, amount)
 		if name != catalog.CPU { // a pod may use idle CPU beyond its request
@@ -126,5 +123,6 @@ func (p Plan) template(container string, restart corev1.RestartPolicy) corev1.Po
 	spec := corev1.PodSpec{RestartPolicy: restart, Containers: []corev1.Container{c}}
 	p.place(&spec)
 	p.Runtime.addTo(&spec)
+	p.mountScript(&spec)
 	return corev1.PodTemplateSpec{Spec: spec}
 }

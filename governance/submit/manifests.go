@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
@@ -50,12 +51,11 @@ func (p Plan) manifest(kind Kind) (string, error) {
 	default:
 		return "", fmt.Errorf("unknown kind %q", kind)
 	}
-	tree, err := toTree(object)
-	if err != nil {
-		return "", err
+	m, err := writeManifest(kind, object)
+	if err == nil {
+		m, err = p.withScript(m)
 	}
-	text, err := yaml.Marshal(tree)
-	return string(text), err
+	return m.Text, err
 }
 
 type fields = map[string]any
@@ -102,7 +102,10 @@ func (p Plan) rayJob() fields {
 		spec["backoffLimit"] = *limit
 	}
 	spec["entrypoint"] = "python -c 'import ray; ray.init()'"
-	if p.Command != "" {
+	switch {
+	case p.Script != "":
+		spec["entrypoint"] = strings.Join(p.command(), " ")
+	case p.Command != "":
 		spec["entrypoint"] = p.Command
 	}
 	clearCommand := func(group fields) {

@@ -36,6 +36,7 @@ type Request struct {
 	TimeLimit int32
 	Image     string
 	Command   string // for sh -c; empty for the image's own
+	Script    string // that its containers run instead of a command; it becomes a ConfigMap
 	// MinPods is the smallest number of pods that it may start with (Kueue's partial
 	// admission); 0 means all.
 	MinPods int32
@@ -116,6 +117,7 @@ func (r Request) validate(t Team, complete bool) (wrong []governance.FieldError)
 	if len(r.Command) > maxText || strings.ContainsFunc(r.Command, func(c rune) bool { return unicode.IsControl(c) && c != '\n' && c != '\t' }) {
 		add("command", "must be text of at most %d bytes", maxText)
 	}
+	wrong = append(wrong, r.validateScript(t)...)
 	if r.Serving != nil {
 		wrong = append(wrong, r.validateServing(t)...)
 	}

@@ -241,7 +241,11 @@ func (p Plan) ServiceManifest() (Manifest, error) {
 	if err != nil {
 		return Manifest{}, manifestError(p.Kind(), err)
 	}
-	return writeManifest(p.Kind(), object)
+	m, err := writeManifest(p.Kind(), object)
+	if err != nil {
+		return Manifest{}, err
+	}
+	return p.withScript(m)
 }
 
 // EndpointManifest returns the manifest of a Service of core/v1, by which other pods

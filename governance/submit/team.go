@@ -38,6 +38,7 @@ type Team struct {
 	JobsManaged bool // whether Kueue manages Jobs
 	// ServiceKinds are as Kinds, of services; none if Kueue's configuration is unknown.
 	ServiceKinds          []Kind
+	MayScript             bool // whether the user can create ConfigMaps, which a script needs
 	MayForward, MayExpose bool // whether the user can forward ports of pods, and create Services; false without ServiceKinds
 	Writes                bool // whether the console writes
 	MaySubmit             bool // whether the console can submit a task: Kinds has Job, and the console writes
@@ -92,6 +93,9 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 		return Team{}, err
 	}
 	if err := s.addServices(ctx, user, policy, &t); err != nil {
+		return Team{}, err
+	}
+	if t.MayScript, err = s.Access.May(ctx, user, "create", corev1.SchemeGroupVersion.WithResource("configmaps"), t.Namespace); err != nil {
 		return Team{}, err
 	}
 	if t.Classes, err = queries.AllowedPriorityClasses(ctx, reader, policy); err != nil {

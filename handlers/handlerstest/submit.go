@@ -21,6 +21,7 @@ type SubmitBackend struct {
 	Verdict     submit.Verdict
 	TakenName   string
 	Services    []submit.Kind      // that the user can create
+	Commands    bool               // the user cannot create ConfigMaps, which scripts need
 	Reachable   bool               // by kubectl port-forward, and by Services
 	MorePools   []submit.QueuePool // of the team, beside ml.p5.48xlarge
 	Unlisted    bool
@@ -43,7 +44,7 @@ func (d *SubmitBackend) Team(context.Context, governance.User, string) (submit.T
 	}
 	return submit.Team{
 		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Kinds: kinds, KindsKnown: true, JobsManaged: true, MaySubmit: !d.Reader,
-		ServiceKinds: d.Services, MayForward: d.Reachable, MayExpose: d.Reachable, Writes: true,
+		ServiceKinds: d.Services, MayForward: d.Reachable, MayExpose: d.Reachable, Writes: true, MayScript: !d.Commands,
 		Classes: []submit.PriorityClass{{Name: "inference-priority", Priority: 90, DefaultTimeLimit: 3600, MaximumTimeLimit: 7200}, {Name: "training-priority", Priority: 60}},
 		Pools: append([]submit.QueuePool{{
 			Pool:         catalog.Pool{Name: "ml.p5.48xlarge", Instance: instance, Types: []string{"ml.p5.48xlarge"}},

@@ -150,7 +150,7 @@ func (h *Pages) noService(s serves, t submit.Team) string {
 
 // serviceManifests returns the manifests of a service, and how it is reached.
 func serviceManifests(p submit.Plan) (views.SubmitManifests, error) {
-	m := views.SubmitManifests{Lead: "Save one as a file for kubectl apply -f, or paste the command."}
+	m := views.SubmitManifests{Lead: "Save one as a file for " + p.Kubectl() + ", or paste the command."}
 	if p.Name == "" || p.Image == "" {
 		m.Lead += " Put your own name and image into it first."
 	}
@@ -160,7 +160,7 @@ func serviceManifests(p submit.Plan) (views.SubmitManifests, error) {
 	}
 	m.Sources = []views.SubmitSource{
 		{ID: "manifest-" + strings.ToLower(string(one.Kind)), Title: string(one.Kind), Text: one.Text},
-		{ID: "manifest-kubectl", Title: "kubectl, as one command", Text: fmt.Sprintf(submit.KubectlApply, one.Text)},
+		{ID: "manifest-kubectl", Title: "kubectl, as one command", Text: p.KubectlCommand(one)},
 	}
 	reached, err := reachedBy(p)
 	m.Sources = append(m.Sources, reached...)

@@ -26,6 +26,7 @@ type submitForm struct {
 	accelerators, vcpu, memory string
 	profile, count             string
 	image, command, least      string
+	script, scriptProblem      string // as sent, and why it cannot be read
 	limit                      string // how long it may run
 	elastic, max, step, sizes  string // of an elastic task, whose minimum is pods
 	graceful, scaling          string // in seconds
@@ -85,6 +86,7 @@ func (f *submitForm) read(values url.Values) {
 			*input = strings.TrimSpace(values.Get(name))
 		}
 	}
+	f.script, f.scriptProblem = forms.Script(values)
 	if chosen := values[otherPools]; len(chosen) <= maxOtherPools {
 		f.others = chosen
 	}
@@ -104,7 +106,8 @@ func (f *submitForm) do(action string) {
 // left out.
 func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldError) {
 	var wrong governance.FieldErrors
-	r := submit.Request{Name: f.name, Class: f.class, Pool: f.pool, Image: f.image, Command: f.command}
+	r := submit.Request{Name: f.name, Class: f.class, Pool: f.pool, Image: f.image, Command: f.command, Script: f.script}
+	wrong.Add("script", f.scriptProblem)
 	whole := func(path, text string, most int64) *int64 {
 		if text == "" {
 			return nil
@@ -195,7 +198,7 @@ var submitInputs = map[string]struct{ id, label string }{
 	"partition": {"profile", "Parts of GPUs"}, "partition.profile": {"profile", "Profile"}, "partition.count": {"count", "How many parts"},
 	"env": {"env", "Environment"}, "secrets": {"secrets", "From Secrets"}, "volumes": {"volumes", "Volumes"}, "sharedMemory": {"shm", "Shared memory"},
 	"serviceAccount": {"account", "Service account"}, "processes": {"processes", "Processes per pod"}, "tries": {"tries", "Tries"},
-	"image": {"image", "Image"}, "command": {"command", "Command"}, "least": {"least", "Fewest pods"}, "otherPools": {"other-pools", "Or any of"}, "timeLimit": {"limit", "Time limit"},
+	"image": {"image", "Image"}, "command": {"command", "Command"}, "script": {"script", "Script"}, "least": {"least", "Fewest pods"}, "otherPools": {"other-pools", "Or any of"}, "timeLimit": {"limit", "Time limit"},
 	"replicas": {"replicas", "Replicas"}, "port": {"port", "Port"}, "home": {"home", "Existing claim"}, "homeSize": {"home-size", "Size of a new claim"}, "homePath": {"home-path", "Home mounted at"},
 	"elastic": {"elastic", "Elastic"}, "elastic.minReplicas": {"pods", "Pods"}, "elastic.maxReplicas": {"max", "Maximum pods"}, "elastic.replicaIncrementStep": {"step", "Step"},
 	"elastic.replicaDiscreteValues": {"sizes", "Allowed sizes"}, "elastic.gracefulShutdownTimeoutInSeconds": {"graceful", "Grace period"}, "elastic.scalingTimeoutInSeconds": {"scaling", "Grows after"},

@@ -126,6 +126,7 @@ func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Reques
 	view.Profile, view.Count, view.Elastic = text("profile", f.profile), text("count", f.count), f.elastic == "true"
 	view.Max, view.Step, view.Sizes = views.AmountField{TextField: text("max", f.max)}, views.AmountField{TextField: text("step", f.step)}, text("sizes", f.sizes)
 	view.Graceful, view.Scaling = views.AmountField{TextField: text("graceful", f.graceful)}, views.AmountField{TextField: text("scaling", f.scaling)}
+	view.Script, view.MayScript = text("script", f.script), t.MayScript || t.Namespace == ""
 	f.fillElastic(view, r)
 	if f.serves != "" {
 		f.fillServing(view, t, r, text)
@@ -257,7 +258,7 @@ func manifestsOf(p submit.Plan) (views.SubmitManifests, error) {
 	if p.Serving != nil {
 		return serviceManifests(p)
 	}
-	m := views.SubmitManifests{Lead: "Save one as a file for kubectl apply -f, or paste the command."}
+	m := views.SubmitManifests{Lead: "Save one as a file for " + p.Kubectl() + ", or paste the command."}
 	if p.Name == "" || p.Image == "" {
 		m.Lead += " Put your own name and image into it first."
 	}
@@ -277,7 +278,7 @@ func manifestsOf(p submit.Plan) (views.SubmitManifests, error) {
 	if len(all) == 0 {
 		return views.SubmitManifests{Lead: "You cannot create tasks of any kind here, so there are no manifests."}, nil
 	}
-	m.Sources = append(m.Sources, views.SubmitSource{ID: "manifest-kubectl", Title: "kubectl, as one command", Text: fmt.Sprintf(submit.KubectlApply, all[0].Text)})
+	m.Sources = append(m.Sources, views.SubmitSource{ID: "manifest-kubectl", Title: "kubectl, as one command", Text: p.KubectlCommand(all[0])})
 	if line, why := p.HyperPodCommand(); line != "" || why != "" {
 		source := views.SubmitSource{ID: "manifest-hyp", Title: "HyperPod CLI", Text: line, Note: why}
 		if line != "" {

@@ -220,6 +220,60 @@ func TestSubmitRuntime(t *testing.T) {
 	}
 }
 
+// A script is submitted as it was pasted, or as a file, with the ends of lines that its
+// interpreter can read.
+func TestSubmitScript(t *testing.T) {
+	for name, tc := range map[string]struct {
+		text, file string
+		want       string // in the form, and submitted
+		wantError  string
+	}{
+		"pasted":                 {text: "#!/bin/sh\r\necho  1 \r\n", want: "#!/bin/sh\necho  1 \n"},
+		"a file":                 {file: "\ufeff\n\n#!/usr/bin/env python3\r\nprint(1)", want: "#!/usr/bin/env python3\nprint(1)"},
+		"spaces only":            {text: " \r\n \r\n"},
+		"both":                   {text: "a", file: "b", want: "a", wantError: "Give either text or a file"},
+		"a file that is no text": {file: "a\xff", want: "a\xff", wantError: "UTF-8"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &handlerstest.Backend{}
+			address := handlerstest.Serve(t, d) + "/teams/vision/submit"
+			_, page := handlerstest.Get(t, address)
+			typed := map[string]string{"action": "preview", "name": "train", "image": "train:1", "script": tc.text, "script-file": tc.file}
+			_, page = sendForm(t, address, page, typed)
+			htmlcheck.Page(t, page)
+			if got := strings.TrimPrefix(page.Find("#script").Text(), "\n"); strings.ToValidUTF8(got, "?") != strings.ToValidUTF8(tc.want, "?") || page.Find("#script-fields[open]").Length() == 0 && tc.want != "" {
+				t.Errorf("the form has the script %q, want %q", got, tc.want)
+			}
+			if got := page.Find("#script-error").Text(); !strings.Contains(got, tc.wantError) || tc.wantError == "" && got != "" {
+				t.Errorf("got the error %q, want %q", got, tc.wantError)
+			}
+			if text := page.Find("#manifest-job").Text(); strings.Contains(text, "kind: ConfigMap") != (tc.wantError == "" && tc.want != "") {
+				t.Errorf("got the manifest\n%s", text)
+			}
+			typed["action"] = "save"
+			response, _ := sendForm(t, address, page, typed)
+			if tc.wantError != "" {
+				if response.StatusCode != http.StatusUnprocessableEntity {
+					t.Errorf("got %s", response.Status)
+				}
+				return
+			}
+			if len(d.SubmitBackend.Submitted) != 1 || d.SubmitBackend.Submitted[0].Script != tc.want {
+				t.Errorf("got %s, submitted %+v", response.Status, d.SubmitBackend.Submitted)
+			}
+		})
+	}
+	d := &handlerstest.Backend{}
+	d.SubmitBackend.Commands = true
+	address := handlerstest.Serve(t, d) + "/teams/vision/submit"
+	if _, page := handlerstest.Get(t, address); page.Find("#script, #script-file").Length() > 0 {
+		t.Error("a user who cannot create ConfigMaps is offered a script")
+	}
+	if _, page := handlerstest.Get(t, address+"?script=true"); !strings.Contains(page.Find("#script-error").Text(), "no permission") {
+		t.Error("a script in the address is not refused at its field")
+	}
+}
+
 // Each other pool is a checkbox. A chosen one is submitted, and one that cannot be combined
 // is an error at the checkboxes.
 func TestSubmitToAnyOfPools(t *testing.T) {
@@ -277,6 +331,8 @@ func TestSubmitRefused(t *testing.T) {
 		"step and sizes":       {change: map[string]string{"elastic": "true", "pods": "4", "max": "16", "step": "4", "sizes": "4, 16"}, status: 422, field: "sizes", says: "Give either a step or a list of sizes."},
 		"sizes of no number":   {change: map[string]string{"elastic": "true", "sizes": "1, many"}, status: 422, field: "sizes", says: "Not a number"},
 		"elastic name":         {change: map[string]string{"elastic": "true", "name": "1-train"}, status: 422, field: "name", says: "start with a letter"},
+		"no interpreter":       {change: map[string]string{"command": "", "script": "#!python3\n"}, status: 422, field: "script", says: "by the whole path"},
+		"two programs":         {change: map[string]string{"script": "true"}, status: 422, field: "script", says: "either a command or a script"},
 		"no = in it":           {change: map[string]string{"env": "A=1\nB"}, status: 422, field: "env", says: "Line 2 has no =; write NAME=value."},
 		"no such secret":       {change: map[string]string{"secrets": "A=b"}, status: 422, field: "secrets", says: "Line 1 is neither NAME=secret/key"},
 		"no path":              {change: map[string]string{"volumes": "data=claim"}, status: 422, field: "volumes", says: "is no path to mount at"},

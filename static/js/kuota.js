@@ -359,6 +359,17 @@ function livePreview(form) {
   });
 }
 
+// --- Files that are edited as text -----------------------------------------
+
+// What is read of a file is more than the server accepts, so that it rejects a longer one.
+document.addEventListener("change", async ({ target }) => {
+  const text = target.dataset.into && document.getElementById(target.dataset.into);
+  if (!text || !target.files[0]) return;
+  text.value = await target.files[0].slice(0, 300_000).text();
+  target.value = "";
+  text.dispatchEvent(new Event("input", { bubbles: true }));
+});
+
 // --- Dialogs ---------------------------------------------------------------
 
 document.addEventListener("click", (event) => {
