@@ -34,7 +34,7 @@ func (i Idle) Words(now time.Time) string {
 type idleTasks struct {
 	mu    sync.Mutex
 	at    time.Time // when they were computed
-	read  time.Time // of the reading
+	times utilization.IdleTimes
 	tasks map[string]Idle
 }
 
@@ -57,9 +57,7 @@ func (h *Pages) IdleTasks(ctx context.Context) map[string]Idle {
 	return c.tasks
 }
 
-// findIdle computes the idle tasks of the current reading. Those that were idle before are
-// idle since then, unless the time between the readings was longer than the time for
-// which a reading has peaks.
+// findIdle computes the idle tasks of the current reading.
 func (h *Pages) findIdle(ctx context.Context, c *idleTasks) {
 	reading, after := h.Hardware.Now().Reading, h.Hardware.IdleAfter()
 	if reading == nil {
@@ -76,14 +74,11 @@ func (h *Pages) findIdle(ctx context.Context, c *idleTasks) {
 	}
 	owners := map[string]queries.Owner{}
 	cluster := utilization.Inventory{Nodes: nodeInfos(snapshot), Pods: podOwners(owner, owners)}
-	found := map[string]Idle{}
-	for _, t := range reading.Idle(cluster, "", after, h.IdleBelow) {
+	idle := reading.Idle(cluster, "", after, h.IdleBelow)
+	since := c.times.Next(reading.At, idle, after)
+	c.tasks = map[string]Idle{}
+	for _, t := range idle {
 		o := owners[t.Task]
-		idle := Idle{Task: o.Task, Team: o.Team, Accelerators: t.Accelerators, Peak: t.Peak, Since: reading.At.Add(-after)}
-		if before, was := c.tasks[o.Task.UID]; was && reading.At.Sub(c.read) <= after {
-			idle.Since = before.Since
-		}
-		found[o.Task.UID] = idle
+		c.tasks[o.Task.UID] = Idle{Task: o.Task, Team: o.Team, Accelerators: t.Accelerators, Peak: t.Peak, Since: since[t.Task]}
 	}
-	c.tasks, c.read = found, reading.At
 }
