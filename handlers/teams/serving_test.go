@@ -1,6 +1,7 @@
 package teams_test
 
 import (
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -109,6 +110,36 @@ func TestSubmitServices(t *testing.T) {
 	d.SubmitBackend.Services = nil
 	if response, _ := sendForm(t, address+"/service", page, map[string]string{"action": "save", "name": "llama", "image": "vllm:1"}); response.StatusCode != http.StatusForbidden {
 		t.Errorf("a service that cannot be created is answered %s", response.Status)
+	}
+}
+
+// The summary lists errors in the order of their fields.
+func TestOrderOfErrors(t *testing.T) {
+	wrong := map[string]string{
+		"action": "save", "name": "", "image": "", "accelerators": "x", "vcpu": "x", "memory": "x", "replicas": "x", "pods": "x", "port": "x", "least": "x", "limit": "x", "script": "#!python",
+		"env": "x", "secrets": "A=b", "volumes": "x", "shm": "x", "account": "A b", "processes": "x", "tries": "x", "home-size": "x", "home-path": "x", "max": "x", "step": "x", "sizes": "x", "graceful": "x", "scaling": "x",
+	}
+	for path, want := range map[string]int{"": 16, "?elastic=true": 19, "/service": 14, "/notebook": 15} {
+		d := &handlerstest.Backend{}
+		d.SubmitBackend.Services = services
+		address := handlerstest.Serve(t, d) + "/teams/vision/submit" + path
+		_, page := handlerstest.Get(t, address)
+		typed := maps.Clone(wrong)
+		maps.DeleteFunc(typed, func(name, _ string) bool { return name != "action" && page.Find("[name="+name+"]").Length() == 0 })
+		if strings.Contains(path, "elastic") {
+			typed["elastic"] = "true"
+		}
+		_, page = sendForm(t, address, page, typed)
+		var errors, fields []string
+		page.Find("#form-errors a").Each(func(_ int, a *goquery.Selection) { errors = append(errors, a.AttrOr("href", "")) })
+		page.Find("#submit-section [id]").Each(func(_ int, input *goquery.Selection) {
+			if id := "#" + input.AttrOr("id", ""); slices.Contains(errors, id) {
+				fields = append(fields, id)
+			}
+		})
+		if diff := cmp.Diff(fields, errors); diff != "" || len(errors) != want {
+			t.Errorf("%s: got %d errors, want %d (-fields +errors):\n%s", path, len(errors), want, diff)
+		}
 	}
 }
 

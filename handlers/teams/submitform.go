@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -190,18 +191,30 @@ func (f *submitForm) policy(wrong *governance.FieldErrors) *v1alpha1.ElasticPoli
 	return &p
 }
 
-// submitInputs maps paths of a request to the input with that value, and to its
-// label in the summary of errors.
-var submitInputs = map[string]struct{ id, label string }{
-	"name": {"name", "Name"}, "class": {"class", "Priority class"}, "pool": {"pool", "Pool"}, "pods": {"pods", "Pods"},
-	"accelerators": {"accelerators", "Accelerators"}, "vCPU": {"vcpu", "vCPU"}, "memory": {"memory", "Memory"},
-	"partition": {"profile", "Parts of GPUs"}, "partition.profile": {"profile", "Profile"}, "partition.count": {"count", "How many parts"},
-	"env": {"env", "Environment"}, "secrets": {"secrets", "From Secrets"}, "volumes": {"volumes", "Volumes"}, "sharedMemory": {"shm", "Shared memory"},
-	"serviceAccount": {"account", "Service account"}, "processes": {"processes", "Processes per pod"}, "tries": {"tries", "Tries"},
-	"image": {"image", "Image"}, "command": {"command", "Command"}, "script": {"script", "Script"}, "least": {"least", "Fewest pods"}, "otherPools": {"other-pools", "Or any of"}, "timeLimit": {"limit", "Time limit"},
-	"replicas": {"replicas", "Replicas"}, "port": {"port", "Port"}, "home": {"home", "Existing claim"}, "homeSize": {"home-size", "Size of a new claim"}, "homePath": {"home-path", "Home mounted at"},
-	"elastic": {"elastic", "Elastic"}, "elastic.minReplicas": {"pods", "Pods"}, "elastic.maxReplicas": {"max", "Maximum pods"}, "elastic.replicaIncrementStep": {"step", "Step"},
-	"elastic.replicaDiscreteValues": {"sizes", "Allowed sizes"}, "elastic.gracefulShutdownTimeoutInSeconds": {"graceful", "Grace period"}, "elastic.scalingTimeoutInSeconds": {"scaling", "Grows after"},
+// submitInput is an input of the form. path is that of its value in a request, and label is
+// for the summary of errors.
+type submitInput struct{ path, id, label string }
+
+// submitInputs are the inputs in the order of the forms.
+var submitInputs = []submitInput{
+	{"name", "name", "Name"}, {"replicas", "replicas", "Replicas"}, {"pods", "pods", "Pods"}, {"elastic.minReplicas", "pods", "Pods"},
+	{"pool", "pool", "Pool"}, {"class", "class", "Priority class"}, {"otherPools", otherPools, "Or any of"},
+	{"accelerators", "accelerators", "Accelerators"}, {"vCPU", "vcpu", "vCPU"}, {"memory", "memory", "Memory"},
+	{"partition", "profile", "Parts of GPUs"}, {"partition.profile", "profile", "Profile"}, {"partition.count", "count", "How many parts"},
+	{"image", "image", "Image"}, {"command", "command", "Command"}, {"least", "least", "Fewest pods"}, {"port", "port", "Port"}, {"timeLimit", "limit", "Time limit"},
+	{"home", "home", "Existing claim"}, {"homeSize", "home-size", "Size of a new claim"}, {"homePath", "home-path", "Home mounted at"},
+	{"script", "script", "Script"},
+	{"env", "env", "Environment"}, {"secrets", "secrets", "From Secrets"}, {"volumes", "volumes", "Volumes"}, {"sharedMemory", "shm", "Shared memory"},
+	{"serviceAccount", "account", "Service account"}, {"processes", "processes", "Processes per pod"}, {"tries", "tries", "Tries"},
+	{"elastic", "elastic", "Elastic"}, {"elastic.maxReplicas", "max", "Maximum pods"}, {"elastic.replicaIncrementStep", "step", "Step"},
+	{"elastic.replicaDiscreteValues", "sizes", "Allowed sizes"}, {"elastic.scalingTimeoutInSeconds", "scaling", "Grows after"},
+	{"elastic.gracefulShutdownTimeoutInSeconds", "graceful", "Grace period"},
+}
+
+// inputOf returns the index in submitInputs of the input with the value at a path; -1 for
+// none.
+func inputOf(path string) int {
+	return slices.IndexFunc(submitInputs, func(i submitInput) bool { return i.path == path })
 }
 
 // formError returns the error that the form shows for err; nil for an internal

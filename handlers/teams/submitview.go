@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -55,8 +56,12 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 	may, shown := f.serves.may(t)
 	view.CanElastic = f.serves == "" && (!known || t.MaySubmitElastic())
 	errs := map[string]string{}
+	slices.SortStableFunc(wrong, func(a, b governance.FieldError) int { return cmp.Compare(inputOf(a.Path), inputOf(b.Path)) })
 	for _, w := range wrong {
-		input := submitInputs[w.Path]
+		var input submitInput // of no field
+		if i := inputOf(w.Path); i >= 0 {
+			input = submitInputs[i]
+		}
 		if input.id == "" || errs[input.id] == "" {
 			view.Errors = append(view.Errors, views.Message{Field: input.id, Label: input.label, Text: format.Sentence(w.Message)})
 		}
