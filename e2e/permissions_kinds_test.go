@@ -75,7 +75,7 @@ func (r *ruleTest) remembers(ctx context.Context, resource string) error {
 
 // submitsServices returns a check that a member submits services of these kinds.
 func submitsServices(resources ...string) ruleCheck {
-	check := ruleCheck{function: "a member submits services", forget: true, setUp: (*ruleTest).allowServices, remove: []string{"-n", ruleSpace}}
+	check := ruleCheck{function: "a member submits services", forget: true, setUp: allowsKinds(servicesFrameworks, "deployments", "statefulsets", "leaderworkersets"), remove: []string{"-n", ruleSpace}}
 	for _, resource := range resources {
 		check.remove = append(check.remove, resource+"/submitted")
 	}
@@ -97,9 +97,27 @@ func submitsServices(resources ...string) ruleCheck {
 	return check
 }
 
-// allowServices adds services to Kueue's configuration, and lets members create them. Kueue
-// itself need not restart: the team's policies only require a queue.
-func (r *ruleTest) allowServices() {
+// submitsKind returns a check that a member submits a task of a kind.
+func submitsKind(kind, framework, resource string) ruleCheck {
+	name, _, _ := strings.Cut(resource, ".")
+	return ruleCheck{
+		function: "a member submits a " + kind, forget: true, setUp: allowsKinds([]string{framework}, name), remove: []string{"-n", ruleSpace, resource, "submitted"},
+		run: func(r *ruleTest, ctx context.Context) error {
+			return r.submit(ctx, r.ada, "/teams/"+ruleTeam+"/submit", "#submit-form", map[string]string{"name": "submitted", "image": "example.com/train:1", "accelerators": "1", "kind": kind})
+		},
+	}
+}
+
+var servicesFrameworks = []string{"deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset"}
+
+// allowsKinds returns a function that adds integrations to Kueue's configuration, and lets
+// members create their resources. Kueue itself need not restart: the team's policies only
+// require a queue.
+func allowsKinds(frameworks []string, resources ...string) func(*ruleTest) {
+	return func(r *ruleTest) { r.allowKinds(frameworks, resources...) }
+}
+
+func (r *ruleTest) allowKinds(added []string, resources ...string) {
 	r.t.Helper()
 	key := client.ObjectKey{Namespace: "kueue-system", Name: "kueue-manager-config"}
 	var config corev1.ConfigMap
@@ -107,11 +125,11 @@ func (r *ruleTest) allowServices() {
 	for name, text := range config.Data {
 		const frameworks = "frameworks:\n"
 		before, after, found := strings.Cut(text, frameworks)
-		if !found || strings.Contains(text, "leaderworkerset") {
+		if !found || strings.Contains(text, "- "+added[len(added)-1]) {
 			continue
 		}
 		indent := after[:strings.Index(after, "-")]
-		for _, framework := range []string{"deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset"} {
+		for _, framework := range added {
 			after = indent + "- " + framework + "\n" + after
 		}
 		config.Data[name] = before + frameworks + after
@@ -122,7 +140,7 @@ func (r *ruleTest) allowServices() {
 			must(r.t, r.c.Client.Update(context.Background(), &config))
 		})
 	}
-	for _, resource := range []string{"deployments", "statefulsets", "leaderworkersets"} {
+	for _, resource := range resources {
 		r.c.Kubectl(r.t, "", "label", "clusterrole", "kuota-team-member-"+resource, "kuota.dev/aggregate-to-team-member=true", "--overwrite")
 	}
 }
@@ -234,12 +252,14 @@ spec:
   group: GROUP
   scope: Namespaced
   names: {kind: KIND, plural: RESOURCE, singular: SINGULAR}
-  versions:
-  - name: v1
+  versions: # of JobSets there is no v1
+  - &version
+    name: v1
     served: true
     storage: true
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
     subresources: {scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}}
+  - {<<: *version, name: v1alpha2, storage: false}
 `))
 	}
 	r.t.Cleanup(func() { _, _ = r.c.TryKubectl("", append([]string{"delete", "--wait=false"}, names...)...) })

@@ -56,7 +56,8 @@ type SubmitForm struct {
 	Failure    string // why it failed as a whole; empty for none
 	Errors     []Message
 
-	Name         TextField // input name "name", and so on
+	Name         TextField   // input name "name", and so on
+	Kind         SelectField // without options for a service
 	Class        SelectField
 	Pool         SelectField
 	OtherPools   SelectField // checkboxes named other-pools
@@ -80,7 +81,7 @@ type SubmitForm struct {
 	SharedMemory TextField // in GiB
 	Account      TextField
 	Processes    TextField
-	Tries        TextField
+	Tries        HintedField
 	Elastic      bool
 	Max          AmountField // of an elastic task, and so on
 	Step         AmountField
@@ -92,6 +93,12 @@ type SubmitForm struct {
 
 	Verdict   *SubmitVerdict // nil while there are errors
 	Manifests SubmitManifests
+}
+
+// HintedField is a text input whose hint depends on others.
+type HintedField struct {
+	TextField
+	Hint string
 }
 
 // SelectField is a select.

@@ -61,7 +61,7 @@ func TestSubmitServices(t *testing.T) {
 			if len(wrong) > 0 {
 				t.Fatal(wrong)
 			}
-			shown, err := plan.ServiceManifest()
+			shown, err := plan.Manifest()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -62,9 +63,9 @@ func invalid(wrong []governance.FieldError) error {
 func (s *Service) submit(ctx context.Context, user governance.User, plan Plan, form string) (Submitted, error) {
 	limited, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	object, err := plan.object()
+	object, err := plan.object(plan.Kind)
 	if err != nil {
-		return Submitted{}, manifestError(plan.Kind(), err)
+		return Submitted{}, manifestError(plan.Kind, err)
 	}
 	job, err := s.create(limited, user, plan, object, form)
 	if err != nil {
@@ -76,7 +77,7 @@ func (s *Service) submit(ctx context.Context, user governance.User, plan Plan, f
 	s.Audit.Record(audit.Change{User: user, Action: "create", Object: job, New: plan.summary()})
 	waiting, stop := context.WithTimeout(ctx, listTimeout)
 	defer stop()
-	done := Submitted{Kind: plan.Kind(), Namespace: job.GetNamespace(), Name: job.GetName()}
+	done := Submitted{Kind: plan.Kind, Namespace: job.GetNamespace(), Name: job.GetName()}
 	done.Listed = s.Tasks.WaitForTask(waiting, done.Namespace, string(done.Kind), done.Name, string(job.GetUID()))
 	return done, nil
 }
@@ -127,10 +128,8 @@ func (s *Service) create(ctx context.Context, user governance.User, p Plan, job 
 		annotations[allocations.AnnotationRequest] = mark
 		job.SetAnnotations(annotations)
 	}
-	if p.Elastic != nil {
-		if err := tryBase(ctx, writer, p.ElasticJob()); err != nil {
-			return nil, translate(err, p)
-		}
+	if err := p.tryPods(ctx, writer); err != nil {
+		return nil, translate(err, p)
 	}
 	kind := job.GetObjectKind().GroupVersionKind()
 	if err = p.tryScript(ctx, writer); err == nil {
@@ -162,11 +161,26 @@ func (s *Service) create(ctx context.Context, user governance.User, p Plan, job 
 	case form != "" && id == form:
 		return nil, nameError(fmt.Sprintf("%s was already submitted from this form, with other values; choose another name for a second task", existing.Name))
 	}
-	what := "job"
-	if p.Serving != nil {
-		what = string(p.Kind())
+	return nil, nameError(fmt.Sprintf("there is a %s %s in the namespace already; choose another name", p.Kind, existing.Name))
+}
+
+// tryPods creates a Job with the pods of a plan as a dry run, if its kind is one whose pods
+// the API server does not check. What a Job may not be, such as one more for a quota of the
+// namespace, is no error.
+func (p Plan) tryPods(ctx context.Context, writer client.Client) error {
+	switch {
+	case p.Elastic != nil:
+		return tryBase(ctx, writer, p.ElasticJob())
+	case p.Serving != nil || p.Kind == Job || !slices.Contains(p.Team.Kinds, Job):
+		return nil
 	}
-	return nil, nameError(fmt.Sprintf("there is a %s %s in the namespace already; choose another name", what, existing.Name))
+	job := p.Job()
+	job.Name, job.GenerateName = "", "try-"
+	err := writer.Create(ctx, job, client.DryRunAll)
+	if _, invalid := rejection.Fields(err); !invalid {
+		return nil
+	}
+	return err
 }
 
 // tryBase creates the Job of the minimum as a dry run: the API server checks the pods of
@@ -237,11 +251,8 @@ func translate(err error, p Plan) error {
 		var ours *governance.Error
 		if errors.As(err, &ours) && ours.Kind == governance.Forbidden {
 			ours.Message = "You cannot submit tasks to this team. Ask an admin to add you as a member."
-			if p.Elastic != nil {
-				ours.Message = "You cannot submit elastic tasks to this team: you have no permission to create elasticjobs in its namespace. Ask an admin to add you as a member."
-			}
-			if p.Serving != nil {
-				ours.Message = fmt.Sprintf("You cannot submit this to the team: you have no permission to create a %s in its namespace. Ask an admin to add you as a member.", p.Kind())
+			if p.Kind != Job {
+				ours.Message = fmt.Sprintf("You cannot submit this to the team: you have no permission to create a %s in its namespace. Ask an admin to add you as a member.", p.Kind)
 			}
 			if _, limit, found := strings.Cut(ours.Err.Error(), "exceeded quota: "); found {
 				ours.Message = "A quota of the namespace itself refuses another job: " + limit + "."

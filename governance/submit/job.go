@@ -65,15 +65,21 @@ func (p Plan) image() string {
 	return p.Image
 }
 
-// object returns the object that the console creates.
-func (p Plan) object() (client.Object, error) {
-	switch {
-	case p.Serving != nil:
-		return p.service()
-	case p.Elastic != nil:
+// object returns the object of a kind. The console creates that of p.Kind.
+func (p Plan) object(kind Kind) (client.Object, error) {
+	switch kind {
+	case Job:
+		return p.Job(), nil
+	case PyTorchJob:
+		return p.pyTorchJob()
+	case RayJob:
+		return p.rayJob()
+	case JobSet:
+		return p.jobSet()
+	case ElasticJob:
 		return p.ElasticJob(), nil
 	}
-	return p.Job(), nil
+	return p.service()
 }
 
 // ElasticJob returns the ElasticJob of an elastic plan.

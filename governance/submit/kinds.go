@@ -2,6 +2,7 @@ package submit
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"kuota.dev/kuota/governance"
@@ -10,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Kind is a kind of job that Kuota writes manifests for, one of enforcement.TaskKinds.
@@ -25,6 +27,26 @@ const (
 	// ElasticJob is the kind of elastic tasks. The manifests of the others cannot grow.
 	ElasticJob Kind = v1alpha1.ElasticJobKind
 )
+
+// maxName bounds names, in characters: pods are named after their task and their place in
+// it, and have labels with it. Those of a StatefulSet have a label with a hash of ten
+// digits. A LeaderWorkerSet has a StatefulSet for each replica, whose name ends with up to
+// four more. KubeRay bounds a RayJob itself, but only after it was created.
+var maxName = map[Kind]int{Job: validation.DNS1123LabelMaxLength, PyTorchJob: 51, RayJob: 47, JobSet: 42, Deployment: validation.DNS1035LabelMaxLength, StatefulSet: 52, LeaderWorkerSet: 48}
+
+// checkName returns why an object of the kind cannot have a name; empty if it can. Of all
+// kinds but Jobs, Services are named like it.
+func (k Kind) checkName(name string) string {
+	switch most := maxName[k]; {
+	case len(name) > most:
+		return fmt.Sprintf("has %d characters; the name of a %s has at most %d", len([]rune(name)), k, most)
+	case len(validation.IsDNS1123Label(name)) > 0:
+		return "use lower-case letters, digits and hyphens; start and end with a letter or digit"
+	case k != Job && len(validation.IsDNS1035Label(name)) > 0:
+		return "start with a letter: Services are named like it"
+	}
+	return ""
+}
 
 // kindsOf returns the kinds that Kueue manages. If Kueue's configuration is unknown, it
 // returns those of Kueue's integration for Jobs, which is on by default, and false.

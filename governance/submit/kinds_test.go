@@ -72,7 +72,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %s}]
 		team, err = w.Service.Team(ctx, reader, w.team)
 		return err
 	})
-	if len(team.Kinds) > 0 || team.MaySubmit || !team.JobsManaged {
+	if len(team.Kinds) > 0 || team.MaySubmit || !team.Managed {
 		t.Errorf("a reader: got kinds %v, submits %t, want none", team.Kinds, team.MaySubmit)
 	}
 	plan := w.plan(t, "read", 1, 1)

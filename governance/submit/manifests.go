@@ -8,7 +8,11 @@ import (
 	"strconv"
 	"strings"
 
+	"kuota.dev/kuota/governance"
+
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
 
@@ -18,6 +22,9 @@ type Manifest struct {
 	Text string
 }
 
+// Manifest returns the manifest of the object that the console creates.
+func (p Plan) Manifest() (Manifest, error) { return p.manifest(p.Kind) }
+
 // Manifests returns the manifests of the team's kinds. Of an elastic task it returns the
 // ElasticJob only, and of other tasks all but that.
 func (p Plan) Manifests() ([]Manifest, error) {
@@ -26,47 +33,54 @@ func (p Plan) Manifests() ([]Manifest, error) {
 		if (kind == ElasticJob) != (p.Elastic != nil) {
 			continue
 		}
-		text, err := p.manifest(kind)
+		one, err := p.manifest(kind)
 		if err != nil {
-			return nil, manifestError(kind, err)
+			return nil, err
 		}
-		all = append(all, Manifest{kind, text})
+		all = append(all, one)
 	}
 	return all, nil
 }
 
-func (p Plan) manifest(kind Kind) (string, error) {
-	var object any
-	switch kind {
-	case Job:
-		object = p.Job()
-	case PyTorchJob:
-		object = p.pyTorchJob()
-	case RayJob:
-		object = p.rayJob()
-	case JobSet:
-		object = p.jobSet()
-	case ElasticJob:
-		object = p.ElasticJob()
-	default:
-		return "", fmt.Errorf("unknown kind %q", kind)
+func (p Plan) manifest(kind Kind) (Manifest, error) {
+	object, err := p.object(kind)
+	if err != nil {
+		return Manifest{}, manifestError(kind, err)
 	}
 	m, err := writeManifest(kind, object)
-	if err == nil {
-		m, err = p.withScript(m)
+	if err != nil {
+		return Manifest{}, err
 	}
-	return m.Text, err
+	return p.withScript(m)
+}
+
+func writeManifest(kind Kind, object any) (Manifest, error) {
+	tree, err := toTree(object)
+	if err != nil {
+		return Manifest{}, manifestError(kind, err)
+	}
+	text, err := yaml.Marshal(tree)
+	if err != nil {
+		return Manifest{}, manifestError(kind, err)
+	}
+	return Manifest{kind, string(text)}, nil
+}
+
+func manifestError(kind Kind, err error) error {
+	return &governance.Error{Op: "write manifest", Message: fmt.Sprintf("The manifest of kind %s cannot be written.", kind), Err: err}
 }
 
 type fields = map[string]any
 
 // untyped returns an object of a kind whose Go types Kuota does not import.
-func (p Plan) untyped(apiVersion string, kind Kind, spec fields) fields {
-	return fields{"apiVersion": apiVersion, "kind": kind, "metadata": p.meta(), "spec": spec}
+func (p Plan) untyped(apiVersion string, kind Kind, spec fields) (client.Object, error) {
+	tree, err := toTree(fields{"apiVersion": apiVersion, "kind": kind, "metadata": p.meta(), "spec": spec})
+	object, _ := tree.(map[string]any)
+	return &unstructured.Unstructured{Object: object}, err
 }
 
 // pyTorchJob returns a PyTorchJob with one master and p.Pods - 1 workers.
-func (p Plan) pyTorchJob() fields {
+func (p Plan) pyTorchJob() (client.Object, error) {
 	policy := fields{"suspend": true}
 	if limit := p.retries(); limit != nil {
 		policy["backoffLimit"] = *limit
@@ -89,7 +103,7 @@ func (p Plan) pyTorchJob() fields {
 
 // rayJob returns a RayJob with one head and p.Pods - 1 workers. Kueue also counts the
 // small pod that submits the job.
-func (p Plan) rayJob() fields {
+func (p Plan) rayJob() (client.Object, error) {
 	cluster := fields{"headGroupSpec": fields{"rayStartParams": fields{}, "template": p.template("ray-head", "")}}
 	if n := p.Pods - 1; n > 0 {
 		cluster["workerGroupSpecs"] = []fields{{
@@ -120,7 +134,7 @@ func (p Plan) rayJob() fields {
 }
 
 // jobSet returns a JobSet with one Job of all pods.
-func (p Plan) jobSet() fields {
+func (p Plan) jobSet() (client.Object, error) {
 	job := p.Job().Spec
 	job.Suspend = nil // the JobSet's applies
 	return p.untyped("jobset.x-k8s.io/v1alpha2", JobSet, fields{

@@ -301,6 +301,7 @@ func TestTimeLimitOfManifest(t *testing.T) {
 func TestInvalidFields(t *testing.T) {
 	for field, change := range map[string]func(*Request){
 		"name":                func(r *Request) { r.Name = "Train!" },
+		"kind":                func(r *Request) { r.Kind = LeaderWorkerSet },
 		"pool":                func(r *Request) { r.Pool = "ml.g5.2xlarge" },
 		"class":               func(r *Request) { r.Class = "none-priority" },
 		"timeLimit":           func(r *Request) { r.Class, r.TimeLimit = "dev-priority", 7201 },

@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,8 +11,6 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/governance/manifest"
-
-	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // maxPods bounds the pods of one request.
@@ -22,6 +21,9 @@ const maxText = 4096
 
 // Request is a task to submit: equal pods in one pool.
 type Request struct {
+	// Kind is the kind of object that the console creates; empty for a Job. That of a service
+	// or an elastic task follows from Serving or Elastic.
+	Kind  Kind
 	Name  string
 	Class string // name of a WorkloadPriorityClass; empty for none
 	Pool  string
@@ -37,7 +39,7 @@ type Request struct {
 	Image     string
 	Command   string // for sh -c; empty for the image's own
 	Script    string // that its containers run instead of a command; it becomes a ConfigMap
-	// MinPods is the smallest number of pods that it may start with (Kueue's partial
+	// MinPods is the smallest number of pods that a Job may start with (Kueue's partial
 	// admission); 0 means all.
 	MinPods int32
 	// Elastic makes it an ElasticJob whose minimum is Pods. Its MinReplicas is ignored, and
@@ -47,15 +49,15 @@ type Request struct {
 	Runtime
 }
 
-// Kind returns the kind of object that the console creates.
-func (r Request) Kind() Kind {
+// kind returns the kind of object that the console creates.
+func (r Request) kind() Kind {
 	switch {
 	case r.Serving != nil:
-		return r.Serving.kind(r.Pods)
+		return r.Serving.Kind(r.Pods)
 	case r.Elastic != nil:
 		return ElasticJob
 	}
-	return Job
+	return cmp.Or(r.Kind, Job)
 }
 
 // validate returns the errors of a request; paths are the names of its fields in lower
@@ -71,12 +73,13 @@ func (r Request) validate(t Team, complete bool) (wrong []governance.FieldError)
 		if problem := manifest.CheckElasticJobName(r.Name); problem != "" {
 			add("name", "%s", problem)
 		}
-	case r.Name != "" && len(validation.IsDNS1123Label(r.Name)) > 0:
-		if len(r.Name) > validation.DNS1123LabelMaxLength {
-			add("name", "has %d characters; a task's name has at most %d", len([]rune(r.Name)), validation.DNS1123LabelMaxLength)
-		} else {
-			add("name", "use lower-case letters, digits and hyphens; start and end with a letter or digit")
+	case r.Name != "":
+		if problem := r.Kind.checkName(r.Name); problem != "" {
+			add("name", "%s", problem)
 		}
+	}
+	if r.Serving == nil && r.Elastic == nil && !slices.Contains(t.Kinds, r.Kind) {
+		add("kind", "you have no permission to create a %s in the team's namespace, or Kueue does not manage it here", r.Kind)
 	}
 	if _, ok := t.pool(r.Pool); !ok {
 		add("pool", "%s", noPool(r.Pool, t))
@@ -87,7 +90,7 @@ func (r Request) validate(t Team, complete bool) (wrong []governance.FieldError)
 	if _, ok := t.Class(r.Class); !ok {
 		add("class", "%s", noClass(r.Class, t))
 	}
-	if problem := t.checkTimeLimit(r.Class, int64(r.TimeLimit)); problem != "" && r.Kind() != Deployment {
+	if problem := t.checkTimeLimit(r.Class, int64(r.TimeLimit)); problem != "" && r.Kind != Deployment {
 		add("timeLimit", "%s", problem)
 	}
 	if r.Pods < 1 || r.Pods > maxPods {
@@ -101,6 +104,10 @@ func (r Request) validate(t Team, complete bool) (wrong []governance.FieldError)
 		add("least", "must be a whole number from 1 to the number of pods")
 	case r.MinPods > 0 && r.Elastic != nil:
 		add("least", "an elastic task starts with its minimum")
+	case r.MinPods > 0 && r.Serving != nil:
+		add("least", "the pods of a replica start together")
+	case r.MinPods > 0 && r.Kind != Job:
+		add("least", "the pods of a %s start together", r.Kind)
 	}
 	if r.Elastic != nil && !slices.Contains(t.Kinds, ElasticJob) {
 		add("elastic", "you have no permission to create ElasticJobs in the team's namespace")

@@ -36,7 +36,8 @@ func (t Team) plan(r Request, complete bool) (Plan, []governance.FieldError) {
 		elastic := FillElastic(*r.Elastic, r.Pods)
 		r.Elastic = &elastic
 	}
-	if class, ok := t.Class(r.Class); ok && r.TimeLimit == 0 && r.Kind() != Deployment { // Kueue cannot limit those
+	r.Kind = r.kind()
+	if class, ok := t.Class(r.Class); ok && r.TimeLimit == 0 && r.Kind != Deployment { // Kueue cannot limit those
 		r.TimeLimit = class.DefaultTimeLimit
 	}
 	wrong := r.validate(t, complete)

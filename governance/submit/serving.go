@@ -15,12 +15,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 )
 
 // The kinds of services, which run until they are scaled to 0 or deleted.
@@ -60,8 +58,8 @@ type Notebook struct {
 	Size  *resource.Quantity
 }
 
-// kind returns the kind of a service whose replicas have this many pods.
-func (s *Serving) kind(pods int32) Kind {
+// Kind returns the kind of a service whose replicas have this many pods.
+func (s *Serving) Kind(pods int32) Kind {
 	switch {
 	case s.Notebook != nil:
 		return StatefulSet
@@ -114,7 +112,7 @@ func (r Request) validateServing(t Team) (wrong []governance.FieldError) {
 	add := func(path, format string, args ...any) {
 		wrong = append(wrong, governance.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
 	}
-	s, kind := r.Serving, r.Kind()
+	s, kind := r.Serving, r.Kind
 	switch {
 	case slices.Contains(t.ServiceKinds, kind):
 	case kind == LeaderWorkerSet:
@@ -123,11 +121,6 @@ func (r Request) validateServing(t Team) (wrong []governance.FieldError) {
 		add("pods", "must be 2 or more: one pod per replica needs a Deployment, which Kueue does not manage here, or which you have no permission to create")
 	default:
 		add("", "Kueue does not manage a %s here, or you have no permission to create one in the team's namespace", kind)
-	}
-	if most := maxServiceName[kind]; len(r.Name) > most {
-		add("name", "has %d characters; the name of a %s has at most %d", len([]rune(r.Name)), kind, most)
-	} else if r.Name != "" && len(validation.IsDNS1123Label(r.Name)) == 0 && len(validation.IsDNS1035Label(r.Name)) > 0 {
-		add("name", "start with a letter: Services are named like it")
 	}
 	if class, _ := t.Class(r.Class); kind == Deployment && class.MaximumTimeLimit > 0 {
 		add("class", "tasks of this class have a time limit, and Kueue cannot limit a Deployment: choose another class")
@@ -138,11 +131,8 @@ func (r Request) validateServing(t Team) (wrong []governance.FieldError) {
 	if s.Port < 0 || s.Port > 65535 {
 		add("port", "must be a whole number from 1 to 65,535")
 	}
-	switch {
-	case r.Elastic != nil:
+	if r.Elastic != nil {
 		add("elastic", "a service is not elastic: scale it instead")
-	case r.MinPods > 0:
-		add("least", "the pods of a replica start together")
 	}
 	n := s.Notebook
 	if n == nil {
@@ -169,17 +159,12 @@ func (r Request) validateServing(t Team) (wrong []governance.FieldError) {
 	return wrong
 }
 
-// maxServiceName bounds names, in characters. Pods of a StatefulSet have a label with its
-// name and a hash of ten digits. A LeaderWorkerSet has a StatefulSet for each replica,
-// whose name ends with up to four more.
-var maxServiceName = map[Kind]int{Deployment: validation.DNS1035LabelMaxLength, StatefulSet: 52, LeaderWorkerSet: 48}
-
 // service returns the object of a service.
 func (p Plan) service() (client.Object, error) {
 	meta, replicas := p.meta(), p.Serving.Replicas
 	selected := map[string]string{podsLabel: p.name()}
 	template := p.serviceTemplate()
-	switch kind := p.Kind(); kind {
+	switch kind := p.Kind; kind {
 	case Deployment:
 		none, one := intstr.FromInt32(0), intstr.FromInt32(1)
 		return &appsv1.Deployment{
@@ -206,11 +191,9 @@ func (p Plan) service() (client.Object, error) {
 		}
 		return set, nil
 	}
-	tree, err := toTree(p.untyped("leaderworkerset.x-k8s.io/v1", LeaderWorkerSet, fields{
+	return p.untyped("leaderworkerset.x-k8s.io/v1", LeaderWorkerSet, fields{
 		"replicas": replicas, "leaderWorkerTemplate": fields{"size": p.Pods, "workerTemplate": template},
-	}))
-	object, _ := tree.(map[string]any)
-	return &unstructured.Unstructured{Object: object}, err
+	})
 }
 
 // serviceTemplate returns the pod template of a service.
@@ -235,19 +218,6 @@ func (p Plan) serviceTemplate() corev1.PodTemplateSpec {
 	return template
 }
 
-// ServiceManifest returns the manifest of a service.
-func (p Plan) ServiceManifest() (Manifest, error) {
-	object, err := p.service()
-	if err != nil {
-		return Manifest{}, manifestError(p.Kind(), err)
-	}
-	m, err := writeManifest(p.Kind(), object)
-	if err != nil {
-		return Manifest{}, err
-	}
-	return p.withScript(m)
-}
-
 // EndpointManifest returns the manifest of a Service of core/v1, by which other pods
 // reach a service; of a LeaderWorkerSet, its leaders. It is empty without a port.
 func (p Plan) EndpointManifest() (Manifest, error) {
@@ -260,7 +230,7 @@ func (p Plan) EndpointManifest() (Manifest, error) {
 		ObjectMeta: metav1.ObjectMeta{Name: p.name(), Namespace: p.Team.Namespace},
 		Spec:       corev1.ServiceSpec{Selector: map[string]string{podsLabel: p.name()}, Ports: []corev1.ServicePort{{Name: "http", Port: port}}},
 	}
-	if p.Kind() == LeaderWorkerSet { // its operator creates a headless Service of its name
+	if p.Kind == LeaderWorkerSet { // its operator creates a headless Service of its name
 		s.Name += "-leaders"
 		s.Spec.Selector["leaderworkerset.sigs.k8s.io/worker-index"] = "0"
 	}
@@ -274,27 +244,11 @@ func (p Plan) PortForward() string {
 	if port == 0 {
 		return ""
 	}
-	target := map[Kind]string{Deployment: "deployment/", StatefulSet: "statefulset/", LeaderWorkerSet: "pod/"}[p.Kind()] + p.name()
-	if p.Kind() == LeaderWorkerSet { // kubectl finds no pod of it
+	target := map[Kind]string{Deployment: "deployment/", StatefulSet: "statefulset/", LeaderWorkerSet: "pod/"}[p.Kind] + p.name()
+	if p.Kind == LeaderWorkerSet { // kubectl finds no pod of it
 		target += "-0"
 	}
 	return fmt.Sprintf("kubectl port-forward -n %s %s %d:%d", p.Team.Namespace, target, port, port)
-}
-
-func writeManifest(kind Kind, object any) (Manifest, error) {
-	tree, err := toTree(object)
-	if err != nil {
-		return Manifest{}, manifestError(kind, err)
-	}
-	text, err := yaml.Marshal(tree)
-	if err != nil {
-		return Manifest{}, manifestError(kind, err)
-	}
-	return Manifest{kind, string(text)}, nil
-}
-
-func manifestError(kind Kind, err error) error {
-	return &governance.Error{Op: "write manifest", Message: fmt.Sprintf("The manifest of kind %s cannot be written.", kind), Err: err}
 }
 
 // checkReplicas adds to the verdict on the first replica of a service how many would be

@@ -108,8 +108,8 @@ func TestServices(t *testing.T) {
 				tc.change(&r)
 			}
 			plan := served(t, r)
-			m, err := plan.ServiceManifest()
-			if err != nil || m.Kind != tc.kind || plan.Kind() != tc.kind {
+			m, err := plan.Manifest()
+			if err != nil || m.Kind != tc.kind || plan.Kind != tc.kind {
 				t.Fatalf("got a %s (%v), want a %s", m.Kind, err, tc.kind)
 			}
 			endpoint, err := plan.EndpointManifest()
@@ -138,7 +138,7 @@ func TestServices(t *testing.T) {
 // The manifest of a service equals what the console creates.
 func TestServiceManifest(t *testing.T) {
 	plan := served(t, serve())
-	m, err := plan.ServiceManifest()
+	m, err := plan.Manifest()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestServiceManifest(t *testing.T) {
 	if err := yaml.UnmarshalStrict([]byte(m.Text), &read); err != nil {
 		t.Fatal(err)
 	}
-	object, err := plan.object()
+	object, err := plan.object(plan.Kind)
 	if err != nil {
 		t.Fatal(err)
 	}

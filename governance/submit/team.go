@@ -33,15 +33,15 @@ type Team struct {
 	// Kinds are the kinds that Kuota writes manifests for, Kueue manages, the API server
 	// serves, and the user may create in Namespace. If Kueue's configuration is unknown,
 	// Kueue is assumed to manage Jobs only.
-	Kinds       []Kind
-	KindsKnown  bool
-	JobsManaged bool // whether Kueue manages Jobs
+	Kinds      []Kind
+	KindsKnown bool
+	Managed    bool // whether Kueue manages one of these kinds
 	// ServiceKinds are as Kinds, of services; none if Kueue's configuration is unknown.
 	ServiceKinds          []Kind
 	MayScript             bool // whether the user can create ConfigMaps, which a script needs
 	MayForward, MayExpose bool // whether the user can forward ports of pods, and create Services; false without ServiceKinds
 	Writes                bool // whether the console writes
-	MaySubmit             bool // whether the console can submit a task: Kinds has Job, and the console writes
+	MaySubmit             bool // whether the console can submit a task: there are Kinds, and the console writes
 }
 
 // MaySubmitElastic reports whether the console can submit an elastic task.
@@ -88,7 +88,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 		return Team{}, err
 	}
 	managed, known := kindsOf(policy)
-	t.KindsKnown, t.JobsManaged = known, slices.Contains(managed, Job)
+	t.KindsKnown, t.Managed = known, len(managed) > 0
 	if t.Kinds, err = s.allowed(ctx, user, managed, t.Namespace); err != nil {
 		return Team{}, err
 	}
@@ -106,7 +106,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 		return Team{}, err
 	}
 	t.Writes = s.Cluster.ReadOnlyReason() == ""
-	t.MaySubmit = t.Writes && slices.Contains(t.Kinds, Job)
+	t.MaySubmit = t.Writes && len(t.Kinds) > 0
 	return t, err
 }
 

@@ -43,7 +43,7 @@ func (d *SubmitBackend) Team(context.Context, governance.User, string) (submit.T
 		kinds = nil
 	}
 	return submit.Team{
-		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Kinds: kinds, KindsKnown: true, JobsManaged: true, MaySubmit: !d.Reader,
+		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Kinds: kinds, KindsKnown: true, Managed: true, MaySubmit: !d.Reader,
 		ServiceKinds: d.Services, MayForward: d.Reachable, MayExpose: d.Reachable, Writes: true, MayScript: !d.Commands,
 		Classes: []submit.PriorityClass{{Name: "inference-priority", Priority: 90, DefaultTimeLimit: 3600, MaximumTimeLimit: 7200}, {Name: "training-priority", Priority: 60}},
 		Pools: append([]submit.QueuePool{{
@@ -72,11 +72,12 @@ func (d *SubmitBackend) Submit(_ context.Context, _ governance.User, t submit.Te
 	if d.Failure != nil {
 		return submit.Submitted{}, d.Failure
 	}
-	if _, wrong := t.Complete(r); len(wrong) > 0 {
+	plan, wrong := t.Complete(r)
+	if len(wrong) > 0 {
 		return submit.Submitted{}, &governance.Error{Kind: governance.Invalid, Message: "Some values are not valid.", Fields: wrong}
 	}
 	d.Submitted, d.Forms = append(d.Submitted, r), append(d.Forms, form)
-	return submit.Submitted{Kind: r.Kind(), Namespace: "hyperpod-ns-vision", Name: r.Name, Listed: !d.Unlisted}, nil
+	return submit.Submitted{Kind: plan.Kind, Namespace: "hyperpod-ns-vision", Name: r.Name, Listed: !d.Unlisted}, nil
 }
 
 func (d *SubmitBackend) SubmitElasticJob(_ context.Context, _ governance.User, t submit.Team, e *v1alpha1.ElasticJob, form string) (submit.Submitted, error) {

@@ -65,7 +65,7 @@ func (f *submitForm) runtime(wrong *governance.FieldErrors) (r submit.Runtime) {
 		return int32(n)
 	}
 	r.Processes = count("processes", f.processes)
-	if f.elastic != "true" {
+	if !f.isElastic() {
 		r.Tries = count("tries", f.tries)
 	}
 	return r

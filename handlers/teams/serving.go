@@ -53,7 +53,7 @@ func (s serves) words() (title, lead string) {
 // user can create it by hand.
 func (s serves) may(t submit.Team) (may, shown bool) {
 	if s == "" {
-		return t.MaySubmit, true
+		return t.MaySubmit, len(t.Kinds) > 0
 	}
 	return t.MayServe(s.kinds()...), slices.ContainsFunc(s.kinds(), func(k submit.Kind) bool { return slices.Contains(t.ServiceKinds, k) })
 }
@@ -61,7 +61,7 @@ func (s serves) may(t submit.Team) (may, shown bool) {
 // unreached returns a team whose cluster does not answer, for a form that keeps what was
 // typed.
 func (s serves) unreached(team string) submit.Team {
-	return submit.Team{Name: team, MaySubmit: true, Writes: true, ServiceKinds: []submit.Kind{submit.Deployment, submit.StatefulSet, submit.LeaderWorkerSet}}
+	return submit.Team{Name: team, MaySubmit: true, Writes: true, Kinds: []submit.Kind{submit.Job, submit.ElasticJob}, ServiceKinds: []submit.Kind{submit.Deployment, submit.StatefulSet, submit.LeaderWorkerSet}}
 }
 
 // links returns the pages of the kinds of tasks that the user can submit to a team.
@@ -69,7 +69,7 @@ func (s serves) links(t submit.Team) (links []views.Tab) {
 	for _, one := range []struct {
 		serves
 		label string
-	}{{"", "Job"}, {inference, "Inference service"}, {notebook, "Notebook"}} {
+	}{{"", "Task"}, {inference, "Inference service"}, {notebook, "Notebook"}} {
 		if _, shown := one.may(t); shown && t.Namespace != "" { // while the cluster does not answer, nothing is known
 			links = append(links, views.Tab{Label: one.label, URL: one.url(t.Name), Current: one.serves == s})
 		}
@@ -133,7 +133,7 @@ func (f *submitForm) serving(r *submit.Request, wrong *governance.FieldErrors) {
 // fillServing sets the inputs of a service.
 func (f *submitForm) fillServing(view *views.SubmitForm, t submit.Team, r submit.Request, text func(id, value string) views.TextField) {
 	view.Serving = &views.ServingFields{
-		Kind: string(r.Kind()), Notebook: f.serves == notebook, Groups: slices.Contains(t.ServiceKinds, submit.LeaderWorkerSet),
+		Kind: string(r.Serving.Kind(r.Pods)), Notebook: f.serves == notebook, Groups: slices.Contains(t.ServiceKinds, submit.LeaderWorkerSet),
 		Replicas: text("replicas", f.replicas), Port: text("port", f.port),
 		Home: text("home", f.home), HomeSize: text("home-size", f.homeSize), HomePath: text("home-path", f.homePath), DefaultHomePath: submit.DefaultHome,
 	}
@@ -154,7 +154,7 @@ func serviceManifests(p submit.Plan) (views.SubmitManifests, error) {
 	if p.Name == "" || p.Image == "" {
 		m.Lead += " Put your own name and image into it first."
 	}
-	one, err := p.ServiceManifest()
+	one, err := p.Manifest()
 	if err != nil {
 		return m, err
 	}

@@ -38,12 +38,12 @@ func TestServingPages(t *testing.T) {
 		hasNot   []string // selectors
 	}{
 		"job, without services": {path: "submit", wantForm: true},
-		"job":                   {kinds: services, path: "submit", wantNav: []string{"Job", "Inference service", "Notebook"}, wantForm: true},
-		"service":               {kinds: services, path: "submit/service", wantNav: []string{"Job", "Inference service", "Notebook"}, wantForm: true, has: []string{"Submit an inference service", "as a Deployment, in your name", "kind: Deployment", "containerPort: 8000", "replicas: 1"}, hasNot: []string{"#elastic", "#least", "#tries", "#limit", "#home"}},
-		"service of one pod":    {kinds: services[:1], path: "submit/service", wantNav: []string{"Job", "Inference service"}, wantForm: true, hasNot: []string{"#pods"}},
-		"service of groups":     {kinds: services, path: "submit/service?pods=2&replicas=3", wantNav: []string{"Job", "Inference service", "Notebook"}, wantForm: true, has: []string{"as a LeaderWorkerSet", "size: 2", "replicas: 3"}},
-		"notebook":              {kinds: services, path: "submit/notebook", wantNav: []string{"Job", "Inference service", "Notebook"}, wantForm: true, has: []string{"Submit a notebook", "as a StatefulSet", "kind: StatefulSet", "jupyter lab --ip=127.0.0.1 --port=8888"}, hasNot: []string{"#replicas", "#pods", "#manifest-service"}},
-		"no service":            {kinds: services[1:2], path: "submit/service", wantNav: []string{"Job", "Notebook"}, has: []string{"Kueue does not manage a Deployment in this cluster"}, hasNot: []string{"#manifest-deployment"}},
+		"job":                   {kinds: services, path: "submit", wantNav: []string{"Task", "Inference service", "Notebook"}, wantForm: true},
+		"service":               {kinds: services, path: "submit/service", wantNav: []string{"Task", "Inference service", "Notebook"}, wantForm: true, has: []string{"Submit an inference service", "as a Deployment, in your name", "kind: Deployment", "containerPort: 8000", "replicas: 1"}, hasNot: []string{"#elastic", "#least", "#tries", "#limit", "#home"}},
+		"service of one pod":    {kinds: services[:1], path: "submit/service", wantNav: []string{"Task", "Inference service"}, wantForm: true, hasNot: []string{"#pods"}},
+		"service of groups":     {kinds: services, path: "submit/service?pods=2&replicas=3", wantNav: []string{"Task", "Inference service", "Notebook"}, wantForm: true, has: []string{"as a LeaderWorkerSet", "size: 2", "replicas: 3"}},
+		"notebook":              {kinds: services, path: "submit/notebook", wantNav: []string{"Task", "Inference service", "Notebook"}, wantForm: true, has: []string{"Submit a notebook", "as a StatefulSet", "kind: StatefulSet", "jupyter lab --ip=127.0.0.1 --port=8888"}, hasNot: []string{"#replicas", "#pods", "#manifest-service"}},
+		"no service":            {kinds: services[1:2], path: "submit/service", wantNav: []string{"Task", "Notebook"}, has: []string{"Kueue does not manage a Deployment in this cluster"}, hasNot: []string{"#manifest-deployment"}},
 		"no notebook":           {path: "submit/notebook", has: []string{"Kueue does not manage a StatefulSet in this cluster"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -114,12 +114,12 @@ func (h *Pages) refuseTask(c echo.Context, t submit.Team, form submitForm, err e
 // noForm returns why the user cannot submit tasks here.
 func (h *Pages) noForm(t submit.Team) string {
 	switch why := h.ReadOnlyReason(); {
-	case t.JobsManaged && why != "":
+	case t.Managed && why != "":
 		return why
-	case t.JobsManaged:
-		return "Only users who may create Jobs in the team's namespace can submit tasks here. An admin adds members in the team's allocation."
+	case t.Managed:
+		return "Only users who may create jobs in the team's namespace can submit tasks here. An admin adds members in the team's allocation."
 	}
-	return "Kueue does not manage Jobs in this cluster: its integration batch/job is off. A cluster admin can enable it in Kueue's configuration."
+	return "Kueue manages no kind of job in this cluster that can be submitted here, such as Jobs by its integration batch/job. A cluster admin can enable it in Kueue's configuration."
 }
 
 func (h *Pages) renderSubmit(c echo.Context, status int, t submit.Team, form submitForm, refused *governance.Error) error {

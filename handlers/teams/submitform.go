@@ -23,7 +23,8 @@ type submitForm struct {
 	id                         string // of the form, so that sending it twice creates one task
 	submitted, resumed         bool
 	verify                     bool // simulate it with Kueue's scheduler
-	name, class, pool, pods    string
+	name, kind, class          string
+	pool, pods                 string
 	accelerators, vcpu, memory string
 	profile, count             string
 	image, command, least      string
@@ -43,6 +44,12 @@ type submitForm struct {
 // of the lowest priority class, which preempts no other task.
 func emptySubmitForm(t submit.Team) submitForm {
 	form := submitForm{id: rand.Text(), pods: "1"}
+	if kinds := kindChoices(t); len(kinds) > 0 {
+		form.kind = string(kinds[0])
+	}
+	if len(t.Kinds) > 0 && t.Kinds[0] == submit.ElasticJob {
+		form.elastic = "true"
+	}
 	if len(t.Pools) > 0 {
 		form.pool = t.Pools[0].Name
 	}
@@ -71,7 +78,7 @@ func readSubmitForm(values url.Values, service serves) submitForm {
 // inputs returns the inputs of the form by name.
 func (f *submitForm) inputs() map[string]*string {
 	all := map[string]*string{
-		"name": &f.name, "class": &f.class, "pool": &f.pool, "pods": &f.pods, "accelerators": &f.accelerators, "vcpu": &f.vcpu, "memory": &f.memory,
+		"name": &f.name, "kind": &f.kind, "class": &f.class, "pool": &f.pool, "pods": &f.pods, "accelerators": &f.accelerators, "vcpu": &f.vcpu, "memory": &f.memory,
 		"profile": &f.profile, "count": &f.count, "image": &f.image, "command": &f.command, "least": &f.least, "limit": &f.limit,
 		"elastic": &f.elastic, "max": &f.max, "step": &f.step, "sizes": &f.sizes, "graceful": &f.graceful, "scaling": &f.scaling,
 		"env": &f.env, "secrets": &f.secrets, "volumes": &f.volumes, "shm": &f.shm, "account": &f.account, "processes": &f.processes, "tries": &f.tries,
@@ -93,6 +100,27 @@ func (f *submitForm) read(values url.Values) {
 	}
 }
 
+// kindChoices returns the kinds that the user can choose. A Job is one if it can be elastic.
+func kindChoices(t submit.Team) (kinds []submit.Kind) {
+	for _, kind := range t.Kinds {
+		if kind == submit.ElasticJob {
+			kind = submit.Job
+		}
+		if !slices.Contains(kinds, kind) {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
+// isElastic reports whether the task is elastic: of the kinds that can be chosen only a Job
+// can be.
+func (f *submitForm) isElastic() bool { return f.elastic == "true" && f.isJob() }
+
+func (f *submitForm) isJob() bool {
+	return f.serves == "" && (f.kind == "" || f.kind == string(submit.Job))
+}
+
 // do runs the action of a button of the form.
 func (f *submitForm) do(action string) {
 	if input, ok := strings.CutPrefix(action, "reset:"); ok {
@@ -107,7 +135,7 @@ func (f *submitForm) do(action string) {
 // left out.
 func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldError) {
 	var wrong governance.FieldErrors
-	r := submit.Request{Name: f.name, Class: f.class, Pool: f.pool, Image: f.image, Command: f.command, Script: f.script}
+	r := submit.Request{Name: f.name, Kind: submit.Kind(f.kind), Class: f.class, Pool: f.pool, Image: f.image, Command: f.command, Script: f.script}
 	wrong.Add("script", f.scriptProblem)
 	whole := func(path, text string, most int64) *int64 {
 		if text == "" {
@@ -128,16 +156,16 @@ func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldE
 		r.TimeLimit, problem = forms.ParseTimeLimit(f.limit)
 		wrong.Add("timeLimit", problem)
 	}
-	if f.elastic != "true" {
+	if !f.isElastic() {
 		for _, name := range f.others {
 			if name != f.pool {
 				r.OtherPools = append(r.OtherPools, name)
 			}
 		}
 	}
-	if f.elastic == "true" {
+	if f.isElastic() {
 		r.Elastic = f.policy(&wrong)
-	} else if least := whole("least", f.least, 10_000); least != nil {
+	} else if least := whole("least", f.least, 10_000); least != nil && f.isJob() {
 		r.MinPods = int32(*least)
 		if *least == 0 {
 			wrong.Add("least", "must be 1 or more; leave it empty where the task needs all its pods")
@@ -197,7 +225,7 @@ type submitInput struct{ path, id, label string }
 
 // submitInputs are the inputs in the order of the forms.
 var submitInputs = []submitInput{
-	{"name", "name", "Name"}, {"replicas", "replicas", "Replicas"}, {"pods", "pods", "Pods"}, {"elastic.minReplicas", "pods", "Pods"},
+	{"name", "name", "Name"}, {"kind", "kind", "Kind"}, {"replicas", "replicas", "Replicas"}, {"pods", "pods", "Pods"}, {"elastic.minReplicas", "pods", "Pods"},
 	{"pool", "pool", "Pool"}, {"class", "class", "Priority class"}, {"otherPools", otherPools, "Or any of"},
 	{"accelerators", "accelerators", "Accelerators"}, {"vCPU", "vcpu", "vCPU"}, {"memory", "memory", "Memory"},
 	{"partition", "profile", "Parts of GPUs"}, {"partition.profile", "profile", "Profile"}, {"partition.count", "count", "How many parts"},

@@ -39,7 +39,7 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 			wrong = append(wrong, w)
 		}
 	}
-	if fits && f.name != "" && refused == nil && h.Submit.Taken(t, request.Kind(), f.name) {
+	if fits && f.name != "" && refused == nil && h.Submit.Taken(t, plan.Kind, f.name) {
 		wrong = append(wrong, governance.FieldError{Path: "name", Message: "there is a task of that name already; choose another name"})
 	}
 	if refused != nil {
@@ -79,6 +79,9 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 		return view, nil
 	case !shown:
 		view.Manifests.Lead = "You cannot create it here, so there are no manifests."
+		if f.serves == "" {
+			view.Manifests.Lead = "You cannot create tasks of any kind here, so there are no manifests."
+		}
 		return view, nil
 	case len(t.Pools) == 0:
 		view.Manifests.Lead = "The team's queue has no pool yet: its allocation is not ready, or has no quota. Manifests appear once it has one."
@@ -87,7 +90,7 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 		view.Manifests.Lead = "Fix the marked fields to see the manifests."
 		return view, nil
 	}
-	manifests, err := manifestsOf(plan)
+	manifests, err := manifestsOf(plan, may)
 	if err != nil {
 		return view, err
 	}
@@ -128,7 +131,7 @@ func hasError(wrong []governance.FieldError, path string) bool {
 func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Request, errs map[string]string) {
 	text := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
 	view.Name, view.Pods, view.Image, view.Command, view.Least = text("name", f.name), text("pods", f.pods), text("image", f.image), text("command", f.command), text("least", f.least)
-	view.Profile, view.Count, view.Elastic = text("profile", f.profile), text("count", f.count), f.elastic == "true"
+	view.Profile, view.Count, view.Elastic = text("profile", f.profile), text("count", f.count), f.isElastic()
 	view.Max, view.Step, view.Sizes = views.AmountField{TextField: text("max", f.max)}, views.AmountField{TextField: text("step", f.step)}, text("sizes", f.sizes)
 	view.Graceful, view.Scaling = views.AmountField{TextField: text("graceful", f.graceful)}, views.AmountField{TextField: text("scaling", f.scaling)}
 	view.Script, view.MayScript = text("script", f.script), t.MayScript || t.Namespace == ""
@@ -137,7 +140,15 @@ func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Reques
 		f.fillServing(view, t, r, text)
 	}
 	view.Env, view.Secrets, view.Volumes = text("env", f.env), text("secrets", f.secrets), text("volumes", f.volumes)
-	view.SharedMemory, view.Account, view.Processes, view.Tries = text("shm", f.shm), text("account", f.account), text("processes", f.processes), text("tries", f.tries)
+	view.SharedMemory, view.Account, view.Processes, view.Tries.TextField = text("shm", f.shm), text("account", f.account), text("processes", f.processes), text("tries", f.tries)
+	view.Kind = views.SelectField{Error: errs["kind"]}
+	if f.serves == "" {
+		for _, kind := range kindChoices(t) {
+			choose(&view.Kind, f.kind, string(kind), string(kind))
+		}
+		keep(&view.Kind, f.kind)
+	}
+	view.Tries.Hint = triesHint(f.kind)
 	view.Class, view.Pool = views.SelectField{Error: errs["class"]}, views.SelectField{Error: errs["pool"]}
 	choose(&view.Class, f.class, "", "No priority class")
 	for _, class := range t.Classes {
@@ -258,8 +269,20 @@ func keep(s *views.SelectField, chosen string) {
 	choose(s, chosen, chosen, chosen)
 }
 
-// manifestsOf returns the manifests that submit the task with kubectl.
-func manifestsOf(p submit.Plan) (views.SubmitManifests, error) {
+// triesHint describes what a failed pod of a kind does without a number of tries.
+func triesHint(kind string) string {
+	switch submit.Kind(kind) {
+	case submit.PyTorchJob:
+		return "The task fails after so many failed pods. Empty means without limit."
+	case submit.RayJob:
+		return "The task fails after so many tries. Empty means 1."
+	}
+	return "The task fails after so many failed pods. Empty means 7."
+}
+
+// manifestsOf returns the manifests that submit the task with kubectl: that of its kind, or,
+// if the console cannot submit it, those of all kinds.
+func manifestsOf(p submit.Plan, may bool) (views.SubmitManifests, error) {
 	if p.Serving != nil {
 		return serviceManifests(p)
 	}
@@ -270,7 +293,11 @@ func manifestsOf(p submit.Plan) (views.SubmitManifests, error) {
 	if !p.Team.KindsKnown {
 		m.Lead += " Which kinds Kueue manages here beside Job is not known to this console."
 	}
-	all, err := p.Manifests()
+	one, err := p.Manifest()
+	all := []submit.Manifest{one}
+	if err == nil && !may {
+		all, err = p.Manifests()
+	}
 	if err != nil {
 		return m, err
 	}
@@ -280,11 +307,8 @@ func manifestsOf(p submit.Plan) (views.SubmitManifests, error) {
 			m.Sources[len(m.Sources)-1].Note = "Of a RayJob, Kueue also counts the small pod that submits to it, 0.5 vCPU and 0.2 GiB, wherever the queue has room for it."
 		}
 	}
-	if len(all) == 0 {
-		return views.SubmitManifests{Lead: "You cannot create tasks of any kind here, so there are no manifests."}, nil
-	}
 	m.Sources = append(m.Sources, views.SubmitSource{ID: "manifest-kubectl", Title: "kubectl, as one command", Text: p.KubectlCommand(all[0])})
-	if line, why := p.HyperPodCommand(); line != "" || why != "" {
+	if line, why := p.HyperPodCommand(); (line != "" || why != "") && p.Kind != submit.RayJob && p.Kind != submit.JobSet {
 		source := views.SubmitSource{ID: "manifest-hyp", Title: "HyperPod CLI", Text: line, Note: why}
 		if line != "" {
 			source.Note = "For HyperPod clusters with HyperPod's training operator, which runs it as a HyperPodPyTorchJob."

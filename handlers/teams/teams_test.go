@@ -74,7 +74,7 @@ func TestSubmitPage(t *testing.T) {
 			t.Errorf("the manifest lacks %q:\n%s", want, text)
 		}
 	}
-	if page.Find("#manifest-rayjob").Length() != 1 || page.Find("#manifest-pytorchjob").Length() != 0 || !strings.Contains(page.Find("#verdict").Text(), "It would be admitted now.") {
+	if page.Find("#manifest-rayjob").Length() != 0 || page.Find("#manifest-pytorchjob").Length() != 0 || !strings.Contains(page.Find("#verdict").Text(), "It would be admitted now.") {
 		t.Errorf("the page shows %s", page.Find("main").Text())
 	}
 	team := strings.TrimSuffix(address, "/submit")
@@ -103,6 +103,37 @@ func TestSubmitPage(t *testing.T) {
 	d.SubmitBackend.Hidden = true
 	if response, _ := handlerstest.Get(t, address); response.StatusCode != http.StatusNotFound {
 		t.Errorf("a team that is not for one is answered %s", response.Status)
+	}
+}
+
+// A task is of one of the kinds that the user can create. Beside the form is the manifest of
+// that kind; what only Jobs have is left out.
+func TestSubmitKind(t *testing.T) {
+	d := &handlerstest.Backend{}
+	address := handlerstest.Serve(t, d) + "/teams/vision/submit"
+	_, page := handlerstest.Get(t, address)
+	var kinds []string
+	page.Find("#kind option").Each(func(_ int, o *goquery.Selection) { kinds = append(kinds, o.AttrOr("value", "")) })
+	if !slices.Equal(kinds, []string{"Job", "RayJob"}) {
+		t.Errorf("got the kinds %v, want Job and RayJob: an ElasticJob is a Job that is elastic", kinds)
+	}
+	typed := map[string]string{"action": "preview", "name": "train", "image": "train:1", "kind": "RayJob", "elastic": "true", "least": "1", "pods": "2"}
+	_, page = sendForm(t, address, page, typed)
+	htmlcheck.Page(t, page)
+	if page.Find("#manifest-rayjob").Length() != 1 || page.Find("#manifest-job, #manifest-elasticjob, #manifest-hyp").Length() != 0 || !strings.Contains(page.Find("#submit-section").Text(), "as a RayJob, in your name") {
+		t.Errorf("the page shows %s", page.Find("main").Text())
+	}
+	typed["kind"] = "JobSet"
+	if _, page = sendForm(t, address, page, typed); !strings.Contains(page.Find("#kind-error").Text(), "no permission to create a JobSet") {
+		t.Errorf("a kind that the user cannot create: got %q", page.Find("#kind-error").Text())
+	}
+	typed["kind"], typed["action"] = "RayJob", "save"
+	response, _ := sendForm(t, address, page, typed)
+	if to := response.Header.Get("Location"); to != "/tasks/hyperpod-ns-vision/rayjob/train" {
+		t.Errorf("got %s to %q, want the page of the RayJob", response.Status, to)
+	}
+	if r := d.SubmitBackend.Submitted[0]; r.Kind != submit.RayJob || r.Elastic != nil || r.MinPods != 0 {
+		t.Errorf("got the request %+v, want a RayJob", r)
 	}
 }
 
