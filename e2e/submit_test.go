@@ -226,6 +226,9 @@ spec:
   - name: worker
     template: {spec: {containers: [{name: train, image: "example.com/train:1", resources: {requests: {nvidia.com/gpu: 1, cpu: 24, memory: 256Gi}, limits: {nvidia.com/gpu: 1}}}]}}
 `
+			if script {
+				must(t, expect.Locator(page.Locator("h1")).ToHaveText("Submit from a manifest"))
+			}
 			read(strings.Replace(job, "STEP", "3", 1))
 			must(t, expect.Locator(page.Locator("#manifest-wrong")).ToContainText("steps of 3 from 1 do not reach 2; use 1"))
 			read(strings.Replace(job, "STEP", "1", 1))
@@ -245,6 +248,90 @@ spec:
 			must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Submit"}).Click())
 			must(t, expect.Page(page).ToHaveURL(regexp.MustCompile("/tasks/hyperpod-ns-"+team+"/elasticjob/"+name+"$")))
 			must(t, expect.Locator(page.Locator("h1")).ToHaveText(name))
+		})
+	}
+}
+
+// TestSubmitAsYAML edits the task of the form as YAML, with and without JavaScript: what the
+// form can express goes back into it, an error of the API server has its path, and what the
+// form cannot express is submitted.
+func TestSubmitAsYAML(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Get(t)
+	team := clustertest.Name("yaml")
+	deleteTeamAtEnd(t, team)
+	scientist := user(t, console(t), "ada")
+	c.Apply(t, `
+apiVersion: kuota.dev/v1alpha1
+kind: ComputeAllocation
+metadata: {name: `+team+`}
+spec:
+  quota: [{instanceType: ml.p5.48xlarge, accelerators: 4}]
+  sharing: {strategy: DontLend}
+  members: [{kind: Group, name: vision-team}]
+  shares: [{name: nightly, weight: 1, members: [{kind: Group, name: vision-team}]}, {name: others, weight: 1, members: [{kind: Group, name: others}]}]
+`)
+	waitForQueues(t, c, team)
+	waitForSubmitForm(t, scientist, team, "ml.p5.48xlarge")
+	for name, script := range map[string]bool{"with-script": true, "without": false} {
+		t.Run(name, func(t *testing.T) {
+			page := visitSignedOut(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: playwright.Bool(script)}, "status of 422")
+			must(t, page.Context().AddCookies(cookiesOf(t, scientist, console(t))))
+			press := func(button string) {
+				t.Helper()
+				must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: button, Exact: playwright.Bool(true)}).Click())
+			}
+			text := page.Locator("#text")
+			change := func(old, new string) {
+				t.Helper()
+				before, err := text.InputValue()
+				must(t, err)
+				after := strings.Replace(before, old, new, 1)
+				if after == before {
+					t.Fatalf("no %q in\n%s", old, before)
+				}
+				must(t, text.Fill(after))
+			}
+			open(t, page, "/teams/"+team+"/submit")
+			must(t, expect.Locator(page.Locator("#share option")).ToHaveCount(2)) // the team's, and one share
+			must(t, page.Locator("#name").Fill(name))
+			must(t, page.Locator("#image").Fill("example.com/train:1"))
+			_, err := page.Locator("#share").SelectOption(playwright.SelectOptionValues{Values: playwright.StringSlice("nightly")})
+			must(t, err)
+			press("Edit as YAML")
+			must(t, expect.Page(page).ToHaveURL(regexp.MustCompile("/teams/"+team+"/manifest$")))
+			must(t, expect.Locator(page.Locator("#verdict")).ToContainText("It would be admitted now."))
+			if script {
+				checkAppearance(t, page, "yaml")
+			}
+			change("completions: 1", "completions: 2")
+			press("Edit in the form")
+			must(t, expect.Locator(page.Locator("#manifest-missed")).ToContainText("spec.completions"))
+			change("completions: 2", "completions: 1")
+			change("image: example.com/train:1", "image: example.com/train:2")
+			press("Read again")
+			press("Edit in the form")
+			must(t, expect.Locator(page.Locator("#image")).ToHaveValue("example.com/train:2"))
+			must(t, expect.Locator(page.Locator("#name")).ToHaveValue(name))
+			must(t, expect.Locator(page.Locator("#share")).ToHaveValue("nightly"))
+			press("Edit as YAML")
+			change("restartPolicy: Never", "restartPolicy: Never\n      activeDeadlineSecond: 60")
+			press("Read again")
+			must(t, expect.Locator(page.Locator("#manifest-wrong")).ToContainText("spec.template.spec.activeDeadlineSecond: is no field"))
+			if script {
+				checkAppearance(t, page, "yaml-wrong")
+			}
+			change("activeDeadlineSecond: 60", "activeDeadlineSeconds: 600")
+			press("Read")
+			must(t, expect.Locator(page.Locator("#manifest-missed")).ToContainText("spec.template.spec.activeDeadlineSeconds"))
+			if script {
+				checkAppearance(t, page, "yaml-missed")
+			}
+			press("Submit")
+			must(t, expect.Page(page).ToHaveURL(regexp.MustCompile("/tasks/hyperpod-ns-"+team+"/job/"+name+"$")))
+			if got := c.Kubectl(t, "", "get", "job", name, "-n", "hyperpod-ns-"+team, "-o", `jsonpath={.spec.template.spec.activeDeadlineSeconds} {.metadata.labels.kueue\.x-k8s\.io/queue-name}`); got != "600 hyperpod-ns-"+team+"-share-nightly" {
+				t.Errorf("got %q, want 600 and the queue of the share", got)
+			}
 		})
 	}
 }

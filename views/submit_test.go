@@ -15,7 +15,7 @@ func sampleSubmit() SubmitForm {
 	return SubmitForm{
 		Action: "/teams/vision/submit", RequestID: "request-1", User: "ada", Submitted: true, Resumed: true, Failure: "The cluster does not answer.",
 		Errors: []Message{{Field: "name", Label: "Name", Text: "This is wrong."}, {Text: "This belongs to no field."}},
-		Name:   bad, Class: choice, Pool: choice, OtherPools: choice, Pods: bad, Accelerators: AmountField{bad, "1"}, Unit: "GPUs", VCPU: AmountField{bad, "24"}, Memory: AmountField{bad, "256"},
+		Name:   bad, Class: choice, Share: choice, Pool: choice, OtherPools: choice, Pods: bad, Accelerators: AmountField{bad, "1"}, Unit: "GPUs", VCPU: AmountField{bad, "24"}, Memory: AmountField{bad, "256"},
 		Partitions: []string{"mig-1g.10gb"}, Profile: TextField{Value: "mig-1g.10gb", Error: "This is wrong."}, Count: bad, Image: bad, Command: bad, Least: bad, Limit: AmountField{bad, "1h"}, LongestLimit: "2h", Elastic: true, CanElastic: true, Env: bad, Secrets: bad, Volumes: bad, SharedMemory: bad, Account: bad, Processes: bad, Tries: HintedField{bad, "Empty means 7."}, Kind: choice, Max: AmountField{bad, "8"}, Step: AmountField{bad, "4"}, Sizes: bad, Graceful: AmountField{bad, "30"}, Scaling: AmountField{TextField{}, "60"}, NodeCapacity: "The largest node has 8 GPUs.",
 		Verdict: &SubmitVerdict{
 			Tone: "wait", Headline: "It would wait: 2 GPUs short.", Text: "It needs 4 GPUs.", Growth: "It could grow.", Notes: []string{"One task stands before it."},

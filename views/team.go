@@ -34,8 +34,11 @@ type ManifestPage struct {
 	Resumed               bool   // whether the text was kept while the user signed in again
 	Failure               string // why it failed as a whole; empty for none
 	Text                  TextField
-	Name                  string
-	YAML                  string   // of the elastic task that was read; empty for none
+	Name, Kind            string   // of the task that was read; empty for none
+	YAML                  string   // as it is submitted; empty for none
+	InForm                bool     // whether the form can express it
+	Missed                []string // what the form cannot express
+	FormURL               string
 	NotImported           []string // parts of the text
 	Wrong                 []string // why the task cannot be submitted
 	Verdict               *SubmitVerdict
@@ -45,9 +48,10 @@ type ManifestPage struct {
 // the fragment with the id submit-form: the server renders it again on every
 // change. Inputs are text as typed.
 type SubmitForm struct {
-	Action    string
-	RequestID string // hidden input request-id: identifies repeated submissions
-	User      string // hidden input as: the user who opened the form
+	Action      string
+	ManifestURL string // of the page that edits the task as YAML; empty for none
+	RequestID   string // hidden input request-id: identifies repeated submissions
+	User        string // hidden input as: the user who opened the form
 	// CanElastic is whether elastic tasks can be submitted.
 	CanElastic bool
 	MayScript  bool   // whether the user can submit a script
@@ -58,6 +62,7 @@ type SubmitForm struct {
 
 	Name         TextField   // input name "name", and so on
 	Kind         SelectField // without options for a service
+	Share        SelectField // without options if the user can choose none
 	Class        SelectField
 	Pool         SelectField
 	OtherPools   SelectField // checkboxes named other-pools

@@ -24,6 +24,7 @@ func TestSubmit(t *testing.T) {
 		}
 		t.Run(string(one), func(t *testing.T) {
 			r := plan(t, to, 1, one == submit.ElasticJob).Request
+			of.triesPods(t, to, r, one)
 			r.Name, r.Kind, r.TimeLimit = "of-a-"+strings.ToLower(string(one)), one, 3600
 			for _, form := range []string{"once", "once"} { // the response can be lost
 				done, err := of.submit.Submit(t.Context(), of.member, to, r, form)
@@ -42,4 +43,50 @@ func TestSubmit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// triesPods checks that the manifest of a kind is accepted by a dry run, that a pod which the
+// API server does not check in it is reported with its path, and that nothing is created.
+func (of team) triesPods(t *testing.T, to submit.Team, r submit.Request, one submit.Kind) {
+	t.Helper()
+	if one == submit.ElasticJob {
+		return
+	}
+	r.Name, r.Kind = "tried", one
+	p, wrong := to.Complete(r)
+	if len(wrong) > 0 {
+		t.Fatal(wrong)
+	}
+	m, err := p.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		m.Text: "",
+		strings.Replace(m.Text, "image: example.com/train:1", "image: example.com/train:1\n"+indentOf(m.Text)+"volumeMounts: [{name: missing, mountPath: /a}]", 1): "spec.containers[0].volumeMounts[0].name",
+		strings.Replace(m.Text, "spec:\n", "spec:\n  noSuchField: 1\n", 1):                                                                                         "spec.noSuchField",
+	} {
+		source, wrong := submit.ReadSource([]byte(text))
+		if len(wrong) > 0 {
+			t.Fatal(wrong)
+		}
+		p, _, wrong := to.PlanSource(source)
+		if len(wrong) > 0 {
+			t.Fatal(wrong)
+		}
+		err := of.submit.Try(t.Context(), of.member, p)
+		if want == "" && err != nil || want != "" && (governance.KindOf(err) != governance.Invalid || !strings.Contains(err.Error(), want)) {
+			t.Errorf("got %v, want %q of\n%s", err, want, text)
+		}
+	}
+	if out, err := of.TryKubectl("", "get", strings.ToLower(string(one)), "tried", "-n", of.namespace); err == nil {
+		t.Errorf("a dry run created %s", out)
+	}
+}
+
+// indentOf returns the indentation of the image of the first container.
+func indentOf(text string) string {
+	before, _, _ := strings.Cut(text, "image: ")
+	line := before[strings.LastIndex(before, "\n")+1:]
+	return strings.Repeat(" ", len(line))
 }

@@ -131,9 +131,13 @@ func (s *Service) create(ctx context.Context, user governance.User, p Plan, job 
 	if err := p.tryPods(ctx, writer); err != nil {
 		return nil, translate(err, p)
 	}
+	var options []client.CreateOption
+	if p.source != nil {
+		options = append(options, client.FieldValidation(metav1.FieldValidationStrict))
+	}
 	kind := job.GetObjectKind().GroupVersionKind()
 	if err = p.tryScript(ctx, writer); err == nil {
-		if err = writer.Create(ctx, job); !apierrors.IsAlreadyExists(err) {
+		if err = writer.Create(ctx, job, options...); !apierrors.IsAlreadyExists(err) {
 			err = translate(err, p)
 		}
 	}
@@ -159,9 +163,9 @@ func (s *Service) create(ctx context.Context, user governance.User, p Plan, job 
 	case form != "" && existing.Annotations[allocations.AnnotationRequest] == mark:
 		return existing, p.createScript(ctx, writer, kind, existing) // the response was lost, or the form was sent twice
 	case form != "" && id == form:
-		return nil, nameError(fmt.Sprintf("%s was already submitted from this form, with other values; choose another name for a second task", existing.Name))
+		return nil, nameError(p.namePath(), fmt.Sprintf("%s was already submitted from this form, with other values; choose another name for a second task", existing.Name))
 	}
-	return nil, nameError(fmt.Sprintf("there is a %s %s in the namespace already; choose another name", p.Kind, existing.Name))
+	return nil, nameError(p.namePath(), fmt.Sprintf("there is a %s %s in the namespace already; choose another name", p.Kind, existing.Name))
 }
 
 // tryPods creates a Job with the pods of a plan as a dry run, if its kind is one whose pods
@@ -172,6 +176,11 @@ func (p Plan) tryPods(ctx context.Context, writer client.Client) error {
 	case p.Elastic != nil:
 		return tryBase(ctx, writer, p.ElasticJob())
 	case p.Serving != nil || p.Kind == Job || !slices.Contains(p.Team.Kinds, Job):
+		return nil
+	case p.source != nil:
+		if wrong := p.tryTemplates(ctx, writer); len(wrong) > 0 {
+			return invalid(wrong)
+		}
 		return nil
 	}
 	job := p.Job()
@@ -201,10 +210,18 @@ func tryBase(ctx context.Context, writer client.Client, e *v1alpha1.ElasticJob) 
 	return err
 }
 
-func nameError(message string) error {
+// namePath is where the name of a task was typed.
+func (p Plan) namePath() string {
+	if p.source != nil || p.read != nil {
+		return "metadata.name"
+	}
+	return "name"
+}
+
+func nameError(path, message string) error {
 	return &governance.Error{
 		Kind: governance.Invalid, Op: "submit task", Message: "The task's name cannot be used.",
-		Fields: []governance.FieldError{{Path: "name", Message: message}},
+		Fields: []governance.FieldError{{Path: path, Message: message}},
 	}
 }
 
@@ -245,6 +262,13 @@ func translate(err error, p Plan) error {
 	if err == nil {
 		return nil
 	}
+	if found := strictErrors(err); len(found) > 0 {
+		return &governance.Error{Kind: governance.Invalid, Op: "submit task", Message: "The API server refused it.", Fields: found, Err: err}
+	}
+	var ready *governance.Error
+	if errors.As(err, &ready) {
+		return err
+	}
 	wrong, ok := rejection.Fields(err)
 	if !ok {
 		err = cluster.Translate("submit task", err)
@@ -252,7 +276,11 @@ func translate(err error, p Plan) error {
 		if errors.As(err, &ours) && ours.Kind == governance.Forbidden {
 			ours.Message = "You cannot submit tasks to this team. Ask an admin to add you as a member."
 			if p.Kind != Job {
-				ours.Message = fmt.Sprintf("You cannot submit this to the team: you have no permission to create a %s in its namespace. Ask an admin to add you as a member.", p.Kind)
+				article := "a"
+				if p.Kind == ElasticJob {
+					article = "an"
+				}
+				ours.Message = fmt.Sprintf("You cannot submit this to the team: you have no permission to create %s %s in its namespace. Ask an admin to add you as a member.", article, p.Kind)
 			}
 			if _, limit, found := strings.Cut(ours.Err.Error(), "exceeded quota: "); found {
 				ours.Message = "A quota of the namespace itself refuses another job: " + limit + "."
@@ -261,7 +289,7 @@ func translate(err error, p Plan) error {
 		return err
 	}
 	for i := range wrong {
-		if p.read != nil {
+		if p.read != nil || p.source != nil {
 			continue
 		}
 		path, at := "", strings.Replace(wrong[i].Path, "spec.leaderWorkerTemplate.workerTemplate", "spec.template", 1)

@@ -109,7 +109,7 @@ func TestSubmitImportedJob(t *testing.T) {
 	if v := w.check(t, plan); v.Outcome != submit.Starts || v.Reach != 2 { // there are two nodes
 		t.Errorf("got %s up to %d pods, want %s up to 2", v.Outcome, v.Reach, submit.Starts)
 	}
-	done, err := w.SubmitElasticJob(t.Context(), w.member, team, e, "form-llama")
+	done, err := w.submitElasticJob(t, team, e, "form-llama")
 	if err != nil || done.Kind != submit.ElasticJob {
 		t.Fatalf("got %+v, %v", done, err)
 	}
@@ -121,13 +121,13 @@ func TestSubmitImportedJob(t *testing.T) {
 		t.Errorf("policy (-want +got):\n%s", diff)
 	}
 	e.Name, e.Spec.Template.Spec.Containers[0].Name = "no-container-name", ""
-	if _, err := w.SubmitElasticJob(t.Context(), w.member, team, e, "form-bad"); governance.KindOf(err) != governance.Invalid || !strings.Contains(err.Error(), "spec.template") {
+	if _, err := w.submitElasticJob(t, team, e, "form-bad"); governance.KindOf(err) != governance.Invalid || !strings.Contains(err.Error(), "spec.template") {
 		t.Errorf("without a container's name: got %v, want an error at spec.template", err)
 	}
 	container := &e.Spec.Template.Spec.Containers[0]
 	e.Name, container.Name = "no-volume", "train" // valid for the schema, and not for a Job
 	container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: "missing", MountPath: "/missing"})
-	if _, err := w.SubmitElasticJob(t.Context(), w.member, team, e, "form-worse"); governance.KindOf(err) != governance.Invalid || !strings.Contains(err.Error(), "missing") {
+	if _, err := w.submitElasticJob(t, team, e, "form-worse"); governance.KindOf(err) != governance.Invalid || !strings.Contains(err.Error(), "missing") {
 		t.Errorf("with a mount of no volume: got %v, want an error that names it", err)
 	}
 	if err := w.Client.Get(t.Context(), client.ObjectKey{Namespace: team.Namespace, Name: "no-volume"}, &job); !apierrors.IsNotFound(err) {
@@ -141,7 +141,7 @@ func TestSubmitElasticWithoutPermission(t *testing.T) {
 	other := setup(t, 1)
 	plan := growing(t, w.plan(t, "grows", 1, 1), 4)
 	_, err := w.Submit(t.Context(), other.member, plan.Team, plan.Request, "x")
-	if governance.KindOf(err) != governance.Forbidden || !strings.Contains(err.Error(), "elastic") {
+	if governance.KindOf(err) != governance.Forbidden || !strings.Contains(err.Error(), "create an ElasticJob") {
 		t.Errorf("got %v, want Forbidden", err)
 	}
 }
@@ -236,4 +236,14 @@ spec:
 			t.Errorf("the server's defaults %s lack %s", out, text)
 		}
 	}
+}
+
+// submitElasticJob submits an ElasticJob that was read from a manifest.
+func (w world) submitElasticJob(t *testing.T, team submit.Team, e *v1alpha1.ElasticJob, form string) (submit.Submitted, error) {
+	t.Helper()
+	plan, _, wrong := team.PlanElasticJob(e)
+	if len(wrong) > 0 {
+		return submit.Submitted{}, &governance.Error{Kind: governance.Invalid, Fields: wrong}
+	}
+	return w.SubmitPlan(t.Context(), w.member, plan, form)
 }

@@ -12,6 +12,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -36,6 +37,10 @@ type Plan struct {
 	AnyOf        []QueuePool          // the pools of a request with several, QueuePool included
 	PodResources quota.Resources      // of each pod; without zero amounts
 	read         *v1alpha1.ElasticJob // that the request is read from; nil if it was typed
+	// source is the object of another kind that the request is read from, with its pod
+	// templates.
+	source    *unstructured.Unstructured
+	templates []podTemplate
 }
 
 // meta returns the metadata of all kinds: labels name the queue, the priority class and
@@ -67,6 +72,9 @@ func (p Plan) image() string {
 
 // object returns the object of a kind. The console creates that of p.Kind.
 func (p Plan) object(kind Kind) (client.Object, error) {
+	if p.source != nil {
+		return p.source.DeepCopy(), nil
+	}
 	switch kind {
 	case Job:
 		return p.Job(), nil

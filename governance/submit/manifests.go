@@ -101,6 +101,9 @@ func (p Plan) pyTorchJob() (client.Object, error) {
 	return p.untyped("kubeflow.org/v1", PyTorchJob, spec)
 }
 
+// defaultEntrypoint runs in a RayJob without a command.
+const defaultEntrypoint = "python -c 'import ray; ray.init()'"
+
 // rayJob returns a RayJob with one head and p.Pods - 1 workers. Kueue also counts the
 // small pod that submits the job.
 func (p Plan) rayJob() (client.Object, error) {
@@ -115,7 +118,7 @@ func (p Plan) rayJob() (client.Object, error) {
 	if limit := p.retries(); limit != nil {
 		spec["backoffLimit"] = *limit
 	}
-	spec["entrypoint"] = "python -c 'import ray; ray.init()'"
+	spec["entrypoint"] = defaultEntrypoint
 	switch {
 	case p.Script != "":
 		spec["entrypoint"] = strings.Join(p.command(), " ")

@@ -1,7 +1,6 @@
 package submit
 
 import (
-	"context"
 	"fmt"
 
 	"kuota.dev/kuota/governance"
@@ -27,7 +26,8 @@ func (t Team) PlanElasticJob(e *v1alpha1.ElasticJob) (p Plan, changed, wrong []g
 	}
 	queue := e.Labels[manifest.QueueLabel]
 	replace("metadata.namespace", &e.Namespace, t.Namespace)
-	replace("metadata.labels["+manifest.QueueLabel+"]", &queue, t.Queue)
+	share, of := t.shareOf(queue)
+	replace("metadata.labels["+manifest.QueueLabel+"]", &queue, of)
 	if e.Labels == nil {
 		e.Labels = map[string]string{}
 	}
@@ -35,12 +35,12 @@ func (t Team) PlanElasticJob(e *v1alpha1.ElasticJob) (p Plan, changed, wrong []g
 
 	wrong = manifest.CheckElasticJob(e, "")
 	class := e.Labels[manifest.ClassLabel]
-	of, ok := t.Class(class)
+	limits, ok := t.Class(class)
 	if !ok {
 		wrong = append(wrong, governance.FieldError{Path: "metadata.labels[" + manifest.ClassLabel + "]", Message: noClass(class, t)})
 	}
-	if e.Spec.ActiveDeadlineSeconds == nil && of.DefaultTimeLimit > 0 {
-		e.Spec.ActiveDeadlineSeconds = new(int64(of.DefaultTimeLimit))
+	if e.Spec.ActiveDeadlineSeconds == nil && limits.DefaultTimeLimit > 0 {
+		e.Spec.ActiveDeadlineSeconds = new(int64(limits.DefaultTimeLimit))
 	}
 	if problem := t.checkTimeLimit(class, ptr.Deref(e.Spec.ActiveDeadlineSeconds, 0)); problem != "" {
 		wrong = append(wrong, governance.FieldError{Path: "spec.activeDeadlineSeconds", Message: problem})
@@ -51,11 +51,11 @@ func (t Team) PlanElasticJob(e *v1alpha1.ElasticJob) (p Plan, changed, wrong []g
 	spec := &e.Spec.Template.Spec
 	policy := e.Spec.ElasticPolicy
 	p = Plan{
-		Request:   Request{Name: e.Name, Class: class, Pods: policy.MinReplicas, Image: spec.Containers[0].Image, Elastic: &policy},
+		Request:   Request{Kind: ElasticJob, Name: e.Name, Class: class, Pods: policy.MinReplicas, Image: spec.Containers[0].Image, Elastic: &policy},
 		Team:      t,
 		QueuePool: t.selected(spec.NodeSelector), PodResources: quota.Resources{}, read: e,
 	}
-	p.Pool = p.QueuePool.Name
+	p.Pool, p.Share, p.Team.Queue = p.QueuePool.Name, share, of
 	for name, amount := range tasks.PodRequests(spec) {
 		if catalog.IsQuotaResource(name) && amount > 0 {
 			p.PodResources[name] = amount
@@ -84,14 +84,4 @@ func (t Team) selected(nodes map[string]string) (only QueuePool) {
 		return QueuePool{}
 	}
 	return only
-}
-
-// SubmitElasticJob creates an ElasticJob that was read from a manifest, as Submit does.
-// The paths of errors are those of the ElasticJob.
-func (s *Service) SubmitElasticJob(ctx context.Context, user governance.User, t Team, e *v1alpha1.ElasticJob, form string) (Submitted, error) {
-	plan, _, wrong := t.PlanElasticJob(e)
-	if len(wrong) > 0 {
-		return Submitted{}, invalid(wrong)
-	}
-	return s.submit(ctx, user, plan, form)
 }

@@ -25,6 +25,7 @@ type Request struct {
 	// or an elastic task follows from Serving or Elastic.
 	Kind  Kind
 	Name  string
+	Share string // of the team, whose queue is used; empty for the team's own queue
 	Class string // name of a WorkloadPriorityClass; empty for none
 	Pool  string
 	// OtherPools are pools that it may also run in: Kueue chooses, by the order of the
@@ -77,6 +78,9 @@ func (r Request) validate(t Team, complete bool) (wrong []governance.FieldError)
 		if problem := r.Kind.checkName(r.Name); problem != "" {
 			add("name", "%s", problem)
 		}
+	}
+	if _, ok := t.share(r.Share); !ok {
+		add("share", "you cannot use the queue of a share %s: the team has none, or you are no member of it", r.Share)
 	}
 	if r.Serving == nil && r.Elastic == nil && !slices.Contains(t.Kinds, r.Kind) {
 		add("kind", "you have no permission to create a %s in the team's namespace, or Kueue does not manage it here", r.Kind)
@@ -164,6 +168,29 @@ func (t Team) checkTimeLimit(class string, seconds int64) string {
 		return ""
 	}
 	return fmt.Sprintf("must be at most %s in priority class %s", describe.Seconds(&c.MaximumTimeLimit), class)
+}
+
+// share returns the queue of a share that the user may use, or the team's own.
+func (t Team) share(name string) (queue string, ok bool) {
+	if name == "" {
+		return t.Queue, true
+	}
+	i := slices.IndexFunc(t.Shares, func(s Share) bool { return s.Name == name })
+	if i < 0 {
+		return "", false
+	}
+	return t.Shares[i].Queue, true
+}
+
+// shareOf returns the share with a queue and that queue; if the user may use none with it,
+// no share and the team's own queue.
+func (t Team) shareOf(queue string) (share, its string) {
+	for _, s := range t.Shares {
+		if queue == s.Queue {
+			return s.Name, s.Queue
+		}
+	}
+	return "", t.Queue
 }
 
 func (t Team) pool(name string) (QueuePool, bool) {

@@ -158,7 +158,7 @@ func (p Plan) createScript(ctx context.Context, writer client.Client, kind schem
 // scriptTaken returns the error of a task whose script would have the name of another
 // ConfigMap.
 func (p Plan) scriptTaken() error {
-	return nameError(fmt.Sprintf("there is a ConfigMap %s in the namespace already, which is not of this task; choose another name", scriptName(p.name())))
+	return nameError(p.namePath(), fmt.Sprintf("there is a ConfigMap %s in the namespace already, which is not of this task; choose another name", scriptName(p.name())))
 }
 
 // undo deletes a job whose script cannot be created, and returns why it cannot.

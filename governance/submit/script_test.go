@@ -74,7 +74,7 @@ func TestScriptManifest(t *testing.T) {
 // Ray runs the script as the entrypoint of the RayJob, on pods that all have it.
 func TestScriptOfRayJob(t *testing.T) {
 	team, r := scripted("python train.py")
-	team.Kinds = []Kind{RayJob}
+	team.Kinds, r.Kind = []Kind{RayJob}, RayJob
 	plan, wrong := team.Complete(r)
 	if len(wrong) > 0 {
 		t.Fatal(wrong)

@@ -42,6 +42,7 @@ func (t Team) plan(r Request, complete bool) (Plan, []governance.FieldError) {
 	}
 	wrong := r.validate(t, complete)
 	p := Plan{Request: r, Team: t}
+	p.Team.Queue, _ = t.share(r.Share)
 	var ok bool
 	if p.QueuePool, ok = t.pool(r.Pool); ok && r.PerPod.Instances == nil {
 		p.AnyOf = t.anyOf(r)

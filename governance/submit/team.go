@@ -30,6 +30,7 @@ type Team struct {
 	Namespace, Queue  string      // the queue is a LocalQueue
 	Pools             []QueuePool // in the order of the queue's flavors
 	Classes           []PriorityClass
+	Shares            []Share // those whose queues the user may use
 	// Kinds are the kinds that Kuota writes manifests for, Kueue manages, the API server
 	// serves, and the user may create in Namespace. If Kueue's configuration is unknown,
 	// Kueue is assumed to manage Jobs only.
@@ -46,6 +47,23 @@ type Team struct {
 
 // MaySubmitElastic reports whether the console can submit an elastic task.
 func (t Team) MaySubmitElastic() bool { return t.MaySubmit && slices.Contains(t.Kinds, ElasticJob) }
+
+// Share is a share of a team with its queue.
+type Share struct{ Name, Queue string }
+
+// sharesOf returns the shares of a team that user may use: those without members, and those
+// that they are a member of. Admission policies check it again.
+func (s *Service) sharesOf(a *v1alpha1.ComputeAllocation, user governance.User) (shares []Share) {
+	for _, share := range a.Spec.Shares {
+		mine := func(m v1alpha1.Member) bool {
+			return m.Kind == "User" && m.Name == user.Name || m.Kind == "Group" && slices.Contains(user.Groups, m.Name)
+		}
+		if len(share.Members) == 0 || slices.ContainsFunc(share.Members, mine) {
+			shares = append(shares, Share{share.Name, s.Naming.ShareQueue(a.Name, share.Name)})
+		}
+	}
+	return shares
+}
 
 // Class is a priority class, by the object that tasks name.
 type PriorityClass = explain.PriorityClass
@@ -83,6 +101,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 	if t.Queue == "" {
 		t.Queue = desired.LocalQueueName(&a, s.Naming)
 	}
+	t.Shares = s.sharesOf(&a, user)
 	policy, err := clusterstate.Policy(ctx, reader)
 	if err != nil {
 		return Team{}, err
@@ -91,6 +110,9 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 	t.KindsKnown, t.Managed = known, len(managed) > 0
 	if t.Kinds, err = s.allowed(ctx, user, managed, t.Namespace); err != nil {
 		return Team{}, err
+	}
+	if !slices.Contains(t.Kinds, Job) { // its pods are tried as a Job first
+		t.Kinds = slices.DeleteFunc(t.Kinds, func(k Kind) bool { return k == ElasticJob })
 	}
 	if err := s.addServices(ctx, user, policy, &t); err != nil {
 		return Team{}, err

@@ -139,6 +139,9 @@ func (s *Service) reach(ctx context.Context, p Plan) (largest int32, err error) 
 // that is enough.
 func (p Plan) proposal(minPods int32) queries.Proposal {
 	class, _ := p.Team.Class(p.Class)
+	if p.source != nil {
+		return queries.Proposal{Namespace: p.Team.Namespace, Queue: p.Team.Queue, Priority: class.Priority, PodSets: p.podSets()}
+	}
 	template := p.template("main", "")
 	if p.read != nil {
 		template = p.read.Spec.Template

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/submit"
@@ -14,20 +13,22 @@ import (
 
 // SubmitBackend records submitted tasks.
 type SubmitBackend struct {
-	Reader      bool // may submit nothing
-	Hidden      bool // may not see the team
-	Failure     error
-	Trial       *queries.Trial
-	Verdict     submit.Verdict
-	TakenName   string
-	Services    []submit.Kind      // that the user can create
-	Commands    bool               // the user cannot create ConfigMaps, which scripts need
-	Reachable   bool               // by kubectl port-forward, and by Services
-	MorePools   []submit.QueuePool // of the team, beside ml.p5.48xlarge
-	Unlisted    bool
-	Submitted   []submit.Request
-	ElasticJobs []*v1alpha1.ElasticJob
-	Forms       []string
+	Reader    bool // may submit nothing
+	Shares    []submit.Share
+	Hidden    bool // may not see the team
+	Failure   error
+	Trial     *queries.Trial
+	Verdict   submit.Verdict
+	TakenName string
+	Services  []submit.Kind      // that the user can create
+	Commands  bool               // the user cannot create ConfigMaps, which scripts need
+	Reachable bool               // by kubectl port-forward, and by Services
+	MorePools []submit.QueuePool // of the team, beside ml.p5.48xlarge
+	Unlisted  bool
+	Submitted []submit.Request
+	Plans     []submit.Plan // that were read from manifests and submitted
+	Refusal   error         // of a dry run
+	Forms     []string
 }
 
 func (d *SubmitBackend) Team(context.Context, governance.User, string) (submit.Team, error) {
@@ -44,7 +45,7 @@ func (d *SubmitBackend) Team(context.Context, governance.User, string) (submit.T
 	}
 	return submit.Team{
 		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Kinds: kinds, KindsKnown: true, Managed: true, MaySubmit: !d.Reader,
-		ServiceKinds: d.Services, MayForward: d.Reachable, MayExpose: d.Reachable, Writes: true, MayScript: !d.Commands,
+		ServiceKinds: d.Services, MayForward: d.Reachable, MayExpose: d.Reachable, Writes: true, MayScript: !d.Commands, Shares: d.Shares,
 		Classes: []submit.PriorityClass{{Name: "inference-priority", Priority: 90, DefaultTimeLimit: 3600, MaximumTimeLimit: 7200}, {Name: "training-priority", Priority: 60}},
 		Pools: append([]submit.QueuePool{{
 			Pool:         catalog.Pool{Name: "ml.p5.48xlarge", Instance: instance, Types: []string{"ml.p5.48xlarge"}},
@@ -80,17 +81,15 @@ func (d *SubmitBackend) Submit(_ context.Context, _ governance.User, t submit.Te
 	return submit.Submitted{Kind: plan.Kind, Namespace: "hyperpod-ns-vision", Name: r.Name, Listed: !d.Unlisted}, nil
 }
 
-func (d *SubmitBackend) SubmitElasticJob(_ context.Context, _ governance.User, t submit.Team, e *v1alpha1.ElasticJob, form string) (submit.Submitted, error) {
+func (d *SubmitBackend) SubmitPlan(_ context.Context, _ governance.User, p submit.Plan, form string) (submit.Submitted, error) {
 	if d.Failure != nil {
 		return submit.Submitted{}, d.Failure
 	}
-	plan, _, wrong := t.PlanElasticJob(e)
-	if len(wrong) > 0 {
-		return submit.Submitted{}, &governance.Error{Kind: governance.Invalid, Message: "Some values are not valid.", Fields: wrong}
-	}
-	d.ElasticJobs, d.Forms = append(d.ElasticJobs, plan.ElasticJob()), append(d.Forms, form)
-	return submit.Submitted{Kind: submit.ElasticJob, Namespace: t.Namespace, Name: e.Name, Listed: !d.Unlisted}, nil
+	d.Plans, d.Forms = append(d.Plans, p), append(d.Forms, form)
+	return submit.Submitted{Kind: p.Kind, Namespace: p.Team.Namespace, Name: p.Name, Listed: !d.Unlisted}, nil
 }
+
+func (d *SubmitBackend) Try(context.Context, governance.User, submit.Plan) error { return d.Refusal }
 
 func (d *SubmitBackend) Taken(_ submit.Team, _ submit.Kind, name string) bool {
 	return name == d.TakenName && name != ""

@@ -35,25 +35,48 @@ func (h *Pages) manifest(s *web.Server) func(echo.Context) error {
 	}
 }
 
-// submitTo returns the team of the address, to which the user can submit elastic tasks.
+// submitTo returns the team of the address, to which the user can submit tasks.
 func (h *Pages) submitTo(c echo.Context) (submit.Team, error) {
 	t, err := h.Submit.Team(c.Request().Context(), console.UserOf(c), c.Param("team"))
-	if err == nil && !t.MaySubmitElastic() {
-		err = &governance.Error{Kind: governance.Forbidden, Op: "submit task", Message: "You cannot submit elastic tasks to this team. Ask a cluster admin to add you as a member."}
+	if err == nil && !t.MaySubmit {
+		err = &governance.Error{Kind: governance.Forbidden, Op: "submit task", Message: "You cannot submit tasks to this team. Ask a cluster admin to add you as a member."}
 	}
 	return t, err
 }
 
-// submitManifest answers POST /teams/{team}/manifest: the elastic task of the text with
-// its verdict and what was not imported. action=save submits it.
+// The actions of the page beside reading the text.
+const (
+	actionSave = "save"
+	actionEdit = "edit" // the values are those of the form, which becomes text
+	actionForm = "form" // the text becomes the form
+)
+
+// submitManifest answers POST /teams/{team}/manifest: the task of the text with its verdict
+// and what was not imported. action=save submits it.
 func (h *Pages) submitManifest(c echo.Context) error {
 	values, err := forms.Posted(c)
 	if err != nil {
 		return err
 	}
-	page := views.ManifestPage{RequestID: values.Get("request-id")}
-	page.Text.Value, page.Text.Error = forms.TextOrFile(values)
+	page, action := views.ManifestPage{RequestID: values.Get("request-id")}, values.Get("action")
 	t, err := h.submitTo(c)
+	if action == actionEdit {
+		form := readSubmitForm(values, "")
+		text, ok := h.textOf(t, form)
+		switch {
+		case console.Unavailable(err):
+			return h.refuseTask(c, serves("").unreached(c.Param("team")), form, err)
+		case err != nil:
+			return err
+		case form.script != "":
+			return h.renderSubmit(c, http.StatusUnprocessableEntity, t, form, withoutScript)
+		case !ok:
+			form.submitted = true // shows what to correct
+			return h.renderSubmit(c, http.StatusUnprocessableEntity, t, form, nil)
+		}
+		values.Set("text", text)
+	}
+	page.Text.Value, page.Text.Error = forms.TextOrFile(values)
 	switch {
 	case console.Unavailable(err):
 		page.Failure = "The cluster cannot be reached, so nothing was read. Your text is kept below; try again in a moment."
@@ -63,42 +86,104 @@ func (h *Pages) submitManifest(c echo.Context) error {
 	case page.Text.Error != "":
 		return h.renderManifest(c, http.StatusUnprocessableEntity, t, page)
 	}
-	object, others := elasticTask(imports.Read([]byte(page.Text.Value)))
-	if object.ElasticJob == nil {
-		page.NotImported, page.Text.Error = forms.Lines(others), "This text has no elastic task. See above for the reasons."
-		return h.renderManifest(c, http.StatusUnprocessableEntity, t, page)
-	}
-	plan, changed, wrong := t.PlanElasticJob(object.ElasticJob)
-	known := func(p governance.FieldError) bool { return slices.Contains(wrong, p) }
-	page.Name, page.YAML = object.ElasticJob.Name, object.YAML()
-	page.NotImported = forms.Lines(slices.Concat(slices.DeleteFunc(object.Problems, known), changed, others))
-	if len(wrong) > 0 {
+	plan, wrong, err := h.planText(t, &page)
+	switch {
+	case err != nil:
+		return err
+	case plan == nil:
 		page.Wrong = forms.Lines(wrong)
 		return h.renderManifest(c, http.StatusUnprocessableEntity, t, page)
 	}
-	page.YAML = manifest.ElasticJobYAML(plan.ElasticJob())
-	if values.Get("action") == "save" {
-		done, err := h.Submit.SubmitElasticJob(c.Request().Context(), console.UserOf(c), t, object.ElasticJob, page.RequestID)
+	form, missed, err := express(t, *plan)
+	if err != nil {
+		return err
+	}
+	if action == actionForm && len(missed) == 0 {
+		form.id = page.RequestID
+		return h.renderSubmit(c, http.StatusOK, t, form, nil)
+	}
+	page.InForm, page.Missed = len(missed) == 0, missed
+	user := console.UserOf(c)
+	if action == actionSave {
+		done, err := h.Submit.SubmitPlan(c.Request().Context(), user, *plan, page.RequestID)
 		if err == nil {
 			return redirectToTask(c, t, done)
 		}
-		ours := formError(err)
-		if ours == nil {
-			return err
-		}
-		page.Failure, page.Wrong = ours.Message, forms.Lines(ours.Fields)
-		return h.renderManifest(c, console.Statuses[ours.Kind], t, page)
+		return h.refuseManifest(c, t, page, err)
 	}
-	verdict, err := h.Submit.Verify(c.Request().Context(), console.UserOf(c), plan)
+	if err := h.Submit.Try(c.Request().Context(), user, *plan); err != nil {
+		return h.refuseManifest(c, t, page, err)
+	}
+	verdict, err := h.Submit.Verify(c.Request().Context(), user, *plan)
 	switch {
 	case console.Unavailable(err):
 		page.Verdict = unknownVerdict
 	case err != nil:
 		return err
 	default:
-		page.Verdict = verdictOf(verdict, plan)
+		page.Verdict = verdictOf(verdict, *plan)
 	}
 	return h.renderManifest(c, http.StatusOK, t, page)
+}
+
+// withoutScript is why a task with a script cannot be edited as YAML.
+var withoutScript = &governance.Error{
+	Kind: governance.Invalid, Op: "edit as YAML", Message: "A task with a script cannot be edited as YAML.",
+	Fields: []governance.FieldError{{Path: "script", Message: "is an object of its own, which the YAML of the task does not have: submit the task from the form, or give a command instead"}},
+}
+
+// textOf returns the manifest of a form; false if the form has errors.
+func (h *Pages) textOf(t submit.Team, form submitForm) (string, bool) {
+	request, wrong := form.request(t)
+	plan, more := t.Plan(request)
+	if len(wrong) > 0 || len(more) > 0 {
+		return "", false
+	}
+	m, err := plan.Manifest()
+	return m.Text, err == nil
+}
+
+// planText plans the task of the text, and adds to the page what it becomes. A text without
+// a valid task has no plan but errors.
+func (h *Pages) planText(t submit.Team, page *views.ManifestPage) (*submit.Plan, []governance.FieldError, error) {
+	source, wrong := submit.ReadSource([]byte(page.Text.Value))
+	if source != nil || len(wrong) > 0 {
+		if len(wrong) > 0 {
+			return nil, wrong, nil
+		}
+		plan, changed, wrong := t.PlanSource(source)
+		page.Name, page.Kind, page.NotImported = source.GetName(), source.GetKind(), forms.Lines(changed)
+		if len(wrong) > 0 {
+			return nil, wrong, nil
+		}
+		m, err := plan.Manifest()
+		page.YAML = m.Text
+		return &plan, nil, err
+	}
+	object, others := elasticTask(imports.Read([]byte(page.Text.Value)))
+	if object.ElasticJob == nil {
+		page.NotImported, page.Text.Error = forms.Lines(others), "This text has no task. See above for the reasons."
+		return nil, nil, nil
+	}
+	plan, changed, wrong := t.PlanElasticJob(object.ElasticJob)
+	known := func(p governance.FieldError) bool { return slices.Contains(wrong, p) }
+	page.Name, page.Kind, page.YAML = object.ElasticJob.Name, string(submit.ElasticJob), object.YAML()
+	page.NotImported = forms.Lines(slices.Concat(slices.DeleteFunc(object.Problems, known), changed, others))
+	if len(wrong) > 0 {
+		return nil, wrong, nil
+	}
+	page.YAML = manifest.ElasticJobYAML(plan.ElasticJob())
+	return &plan, nil, nil
+}
+
+// refuseManifest shows the text again with the reason why the task was not submitted.
+func (h *Pages) refuseManifest(c echo.Context, t submit.Team, page views.ManifestPage, err error) error {
+	ours := formError(err)
+	if ours == nil {
+		return err
+	}
+	page.Failure, page.Wrong = ours.Message, forms.Lines(ours.Fields)
+	return h.renderManifest(c, console.Statuses[ours.Kind], t, page)
 }
 
 // elasticTask returns the first elastic task of a text, and the problems with all else.
@@ -122,6 +207,7 @@ func elasticTask(read imports.Result) (task imports.Object, problems []governanc
 func (h *Pages) renderManifest(c echo.Context, status int, t submit.Team, page views.ManifestPage) error {
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active = "Submit from a manifest", "teams"
+	page.FormURL = urls.TeamSubmit(t.Name)
 	page.Team, page.TeamURL, page.Action = t.Name, urls.Team(t.Name), urls.TeamManifest(t.Name)
 	page.User = console.UserOf(c).Name
 	return web.Render(c, status, views.Manifest(page))

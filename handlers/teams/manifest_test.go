@@ -51,8 +51,8 @@ func TestSubmitManifest(t *testing.T) {
 	typed := url.Values{"request-id": {id}, "action": {"read"}, "text": {strings.Replace(hyperPodJob(t), "namespace: hyperpod-ns-vision", "namespace: elsewhere", 1)}}
 	response, page := post(t, address+to, typed)
 	htmlcheck.Page(t, page)
-	if response.StatusCode != http.StatusOK || len(d.SubmitBackend.ElasticJobs) != 0 {
-		t.Fatalf("%s, and %v was submitted", response.Status, d.SubmitBackend.ElasticJobs)
+	if response.StatusCode != http.StatusOK || len(d.SubmitBackend.Plans) != 0 {
+		t.Fatalf("%s, and %v was submitted", response.Status, d.SubmitBackend.Plans)
 	}
 	for selector, texts := range map[string][]string{
 		"#verdict":               {"It would be admitted now.", "There is quota for its minimum: 2 pods with 8 GPUs"},
@@ -71,7 +71,7 @@ func TestSubmitManifest(t *testing.T) {
 	if at := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther || at != "/tasks/hyperpod-ns-vision/elasticjob/llama" || d.SubmitBackend.Forms[0] != id || id == "" {
 		t.Errorf("%s to %q, of the forms %v", response.Status, at, d.SubmitBackend.Forms)
 	}
-	if e := d.SubmitBackend.ElasticJobs[0]; e.Namespace != "hyperpod-ns-vision" || e.Spec.ElasticPolicy.MaxReplicas != 8 {
+	if e := d.SubmitBackend.Plans[0].ElasticJob(); e.Namespace != "hyperpod-ns-vision" || e.Spec.ElasticPolicy.MaxReplicas != 8 {
 		t.Errorf("got %+v", e)
 	}
 }
@@ -89,8 +89,9 @@ func TestSubmitManifestRefused(t *testing.T) {
 		want       []string
 	}{
 		"nothing":            {text: "", wantStatus: 422, want: []string{"Paste a text"}},
-		"no task":            {text: "kind: Job\napiVersion: batch/v1", wantStatus: 422, want: []string{"has no elastic task", `is "batch/v1"`}},
-		"broken":             {text: "{", wantStatus: 422, want: []string{"has no elastic task", "not valid"}},
+		"no task":            {text: "kind: CronJob\napiVersion: batch/v1", wantStatus: 422, want: []string{"has no task", `is "batch/v1"`}},
+		"an empty task":      {text: "kind: Job\napiVersion: batch/v1", wantStatus: 422, want: []string{"metadata.name: is missing", "spec: has no pod template"}},
+		"broken":             {text: "{", wantStatus: 422, want: []string{"has no task", "not valid"}},
 		"an allocation":      {text: "apiVersion: kuota.dev/v1alpha1\nkind: ComputeAllocation\nmetadata: {name: vision}\nspec: {}", wantStatus: 422, want: []string{"admins import it under Policies"}},
 		"steps that miss":    {text: job("train", "2"), wantStatus: 422, want: []string{"spec.elasticPolicy.replicaIncrementStep: steps of 2 from 1 do not reach 4; use 1 or 3"}},
 		"no name":            {text: job("''", "1"), wantStatus: 422, want: []string{"is missing: use lower-case letters"}},
@@ -107,8 +108,8 @@ func TestSubmitManifestRefused(t *testing.T) {
 			}
 			response, page := post(t, address, url.Values{"request-id": {"1"}, "action": {action}, "text": {tc.text}})
 			htmlcheck.Page(t, page)
-			if response.StatusCode != tc.wantStatus || len(d.SubmitBackend.ElasticJobs) != 0 {
-				t.Errorf("%s, and %v was submitted", response.Status, d.SubmitBackend.ElasticJobs)
+			if response.StatusCode != tc.wantStatus || len(d.SubmitBackend.Plans) != 0 {
+				t.Errorf("%s, and %v was submitted", response.Status, d.SubmitBackend.Plans)
 			}
 			if got := strings.TrimSpace(page.Find("#text").Text()); got != strings.TrimSpace(tc.text) {
 				t.Errorf("the text became %q", got)
@@ -124,5 +125,68 @@ func TestSubmitManifestRefused(t *testing.T) {
 	d.SubmitBackend.Reader = true
 	if response, _ := handlerstest.Get(t, handlerstest.Serve(t, d)+"/teams/vision/manifest"); response.StatusCode != http.StatusForbidden {
 		t.Errorf("a reader gets %s", response.Status)
+	}
+}
+
+// The form becomes YAML with all its values, and YAML that it can express becomes the form.
+func TestEditAsYAML(t *testing.T) {
+	d := &handlerstest.Backend{}
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+"/teams/vision/submit")
+	edit := page.Find("button[value=edit]").AttrOr("formaction", "")
+	typed := url.Values{"request-id": {"1"}, "action": {"edit"}, "kind": {"RayJob"}, "class": {"training-priority"}, "pool": {"ml.p5.48xlarge"}, "pods": {"3"}, "name": {"train"}, "image": {"train:1"},
+		"command": {"python 'train.py'"}, "env": {"A=b=c\nD="}, "secrets": {"T=s/k\nall"}, "volumes": {"/data=datasets:ro"}, "shm": {"8"}, "tries": {"2"}, "vcpu": {"3.5"}}
+	response, page := post(t, address+edit, typed)
+	htmlcheck.Page(t, page)
+	text := page.Find("#text").Text()
+	if response.StatusCode != http.StatusOK || !strings.Contains(text, "kind: RayJob") || page.Find("#manifest-missed").Length() != 0 || page.Find("#verdict").Length() != 1 {
+		t.Fatalf("got %s with %s", response.Status, page.Find("main").Text())
+	}
+	response, page = post(t, address+edit, url.Values{"request-id": {"1"}, "action": {"form"}, "text": {text}})
+	htmlcheck.Page(t, page)
+	if response.StatusCode != http.StatusOK || page.Find("#submit-form").AttrOr("action", "") != "/teams/vision/submit" {
+		t.Fatalf("got %s with %s", response.Status, page.Find("main").Text())
+	}
+	for _, id := range []string{"request-id", "pods", "name", "image", "command", "shm", "tries", "vcpu", "env", "secrets", "volumes"} {
+		input := page.Find("[name=" + id + "]")
+		got := input.AttrOr("value", input.Text())
+		if want := typed.Get(id); got != want {
+			t.Errorf("%s: got %q, want %q", id, got, want)
+		}
+	}
+	if got := page.Find("#kind option[selected]").AttrOr("value", ""); got != "RayJob" || page.Find("#memory").AttrOr("value", "") != "" {
+		t.Errorf("got the kind %q and memory %q", got, page.Find("#memory").AttrOr("value", ""))
+	}
+
+	// What the form cannot express stays YAML, is named, and is submitted.
+	other := strings.Replace(text, "shutdownAfterJobFinishes: true", "shutdownAfterJobFinishes: true\n  ttlSecondsAfterFinished: 60", 1)
+	_, page = post(t, address+edit, url.Values{"request-id": {"1"}, "action": {"form"}, "text": {other}})
+	if got := page.Find("#manifest-missed").Text(); !strings.Contains(got, "spec.ttlSecondsAfterFinished") || page.Find("#text").Text() != other {
+		t.Errorf("got what is missed %q and the text\n%s", got, page.Find("#text").Text())
+	}
+	if response, _ = post(t, address+edit, url.Values{"request-id": {"1"}, "action": {"save"}, "text": {other}}); response.Header.Get("Location") != "/tasks/hyperpod-ns-vision/rayjob/train" {
+		t.Errorf("got %s to %s", response.Status, response.Header.Get("Location"))
+	}
+	if m, err := d.SubmitBackend.Plans[0].Manifest(); err != nil || !strings.Contains(m.Text, "ttlSecondsAfterFinished: 60") {
+		t.Errorf("submitted %s (%v)", m.Text, err)
+	}
+
+	// A script is not in the YAML of the task, and is kept.
+	scripted := url.Values{"request-id": {"1"}, "action": {"edit"}, "pool": {"ml.p5.48xlarge"}, "pods": {"1"}, "script": {"true"}}
+	response, page = post(t, address+edit, scripted)
+	if got := page.Find("#script-error").Text(); response.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(got, "object of its own") || strings.TrimSpace(page.Find("#script").Text()) != "true" {
+		t.Errorf("a script: got %s with %q and %s", response.Status, got, page.Find("#script").Text())
+	}
+
+	// A form with an error stays, with all its values. An error of the dry run is shown.
+	typed.Set("pods", "many")
+	response, page = post(t, address+edit, typed)
+	if response.StatusCode != http.StatusUnprocessableEntity || page.Find("#pods").AttrOr("value", "") != "many" || page.Find("#pods-error").Length() != 1 {
+		t.Errorf("a form with an error: got %s with %s", response.Status, page.Find("main").Text())
+	}
+	d.SubmitBackend.Refusal = &governance.Error{Kind: governance.Invalid, Message: "The API server refused it.", Fields: []governance.FieldError{{Path: "spec.rayClusterSpec.headGroupSpec.template.spec.nodeName", Message: "no"}}}
+	response, page = post(t, address+edit, url.Values{"request-id": {"1"}, "action": {"read"}, "text": {text}})
+	if got := page.Find("#manifest-wrong").Text(); response.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(got, "headGroupSpec.template.spec.nodeName: no") || page.Find("#verdict").Length() != 0 {
+		t.Errorf("a dry run: got %s with %q", response.Status, got)
 	}
 }

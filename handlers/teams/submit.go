@@ -6,7 +6,6 @@ import (
 	"net/url"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/urls"
@@ -22,8 +21,10 @@ type Submit interface {
 	Check(ctx context.Context, user governance.User, p submit.Plan) (submit.Verdict, error)
 	Verify(ctx context.Context, user governance.User, p submit.Plan) (submit.Verdict, error)
 	Submit(ctx context.Context, user governance.User, t submit.Team, r submit.Request, form string) (submit.Submitted, error)
-	// SubmitElasticJob is Submit for a job that was read from a manifest.
-	SubmitElasticJob(ctx context.Context, user governance.User, t submit.Team, e *v1alpha1.ElasticJob, form string) (submit.Submitted, error)
+	// SubmitPlan is Submit for a task that was read from a manifest, and Try the same as a
+	// dry run.
+	SubmitPlan(ctx context.Context, user governance.User, p submit.Plan, form string) (submit.Submitted, error)
+	Try(ctx context.Context, user governance.User, p submit.Plan) error
 	// Taken reports whether a task of that kind has that name already.
 	Taken(t submit.Team, kind submit.Kind, name string) bool
 }
@@ -134,7 +135,7 @@ func (h *Pages) renderSubmit(c echo.Context, status int, t submit.Team, form sub
 	switch may, _ := form.serves.may(t); {
 	case may:
 		page.Form = &view
-		if view.CanElastic {
+		if form.serves == "" {
 			page.ManifestURL = urls.TeamManifest(t.Name)
 		}
 	case form.serves != "":

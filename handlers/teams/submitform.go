@@ -23,7 +23,7 @@ type submitForm struct {
 	id                         string // of the form, so that sending it twice creates one task
 	submitted, resumed         bool
 	verify                     bool // simulate it with Kueue's scheduler
-	name, kind, class          string
+	name, kind, share, class   string
 	pool, pods                 string
 	accelerators, vcpu, memory string
 	profile, count             string
@@ -46,9 +46,6 @@ func emptySubmitForm(t submit.Team) submitForm {
 	form := submitForm{id: rand.Text(), pods: "1"}
 	if kinds := kindChoices(t); len(kinds) > 0 {
 		form.kind = string(kinds[0])
-	}
-	if len(t.Kinds) > 0 && t.Kinds[0] == submit.ElasticJob {
-		form.elastic = "true"
 	}
 	if len(t.Pools) > 0 {
 		form.pool = t.Pools[0].Name
@@ -78,7 +75,7 @@ func readSubmitForm(values url.Values, service serves) submitForm {
 // inputs returns the inputs of the form by name.
 func (f *submitForm) inputs() map[string]*string {
 	all := map[string]*string{
-		"name": &f.name, "kind": &f.kind, "class": &f.class, "pool": &f.pool, "pods": &f.pods, "accelerators": &f.accelerators, "vcpu": &f.vcpu, "memory": &f.memory,
+		"name": &f.name, "kind": &f.kind, "share": &f.share, "class": &f.class, "pool": &f.pool, "pods": &f.pods, "accelerators": &f.accelerators, "vcpu": &f.vcpu, "memory": &f.memory,
 		"profile": &f.profile, "count": &f.count, "image": &f.image, "command": &f.command, "least": &f.least, "limit": &f.limit,
 		"elastic": &f.elastic, "max": &f.max, "step": &f.step, "sizes": &f.sizes, "graceful": &f.graceful, "scaling": &f.scaling,
 		"env": &f.env, "secrets": &f.secrets, "volumes": &f.volumes, "shm": &f.shm, "account": &f.account, "processes": &f.processes, "tries": &f.tries,
@@ -100,17 +97,10 @@ func (f *submitForm) read(values url.Values) {
 	}
 }
 
-// kindChoices returns the kinds that the user can choose. A Job is one if it can be elastic.
-func kindChoices(t submit.Team) (kinds []submit.Kind) {
-	for _, kind := range t.Kinds {
-		if kind == submit.ElasticJob {
-			kind = submit.Job
-		}
-		if !slices.Contains(kinds, kind) {
-			kinds = append(kinds, kind)
-		}
-	}
-	return kinds
+// kindChoices returns the kinds that the user can choose. An ElasticJob is a Job that is
+// elastic.
+func kindChoices(t submit.Team) []submit.Kind {
+	return slices.DeleteFunc(slices.Clone(t.Kinds), func(k submit.Kind) bool { return k == submit.ElasticJob })
 }
 
 // isElastic reports whether the task is elastic: of the kinds that can be chosen only a Job
@@ -135,7 +125,7 @@ func (f *submitForm) do(action string) {
 // left out.
 func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldError) {
 	var wrong governance.FieldErrors
-	r := submit.Request{Name: f.name, Kind: submit.Kind(f.kind), Class: f.class, Pool: f.pool, Image: f.image, Command: f.command, Script: f.script}
+	r := submit.Request{Name: f.name, Kind: submit.Kind(f.kind), Share: f.share, Class: f.class, Pool: f.pool, Image: f.image, Command: f.command, Script: f.script}
 	wrong.Add("script", f.scriptProblem)
 	whole := func(path, text string, most int64) *int64 {
 		if text == "" {
@@ -226,7 +216,7 @@ type submitInput struct{ path, id, label string }
 // submitInputs are the inputs in the order of the forms.
 var submitInputs = []submitInput{
 	{"name", "name", "Name"}, {"kind", "kind", "Kind"}, {"replicas", "replicas", "Replicas"}, {"pods", "pods", "Pods"}, {"elastic.minReplicas", "pods", "Pods"},
-	{"pool", "pool", "Pool"}, {"class", "class", "Priority class"}, {"otherPools", otherPools, "Or any of"},
+	{"pool", "pool", "Pool"}, {"class", "class", "Priority class"}, {"share", "share", "Share"}, {"otherPools", otherPools, "Or any of"},
 	{"accelerators", "accelerators", "Accelerators"}, {"vCPU", "vcpu", "vCPU"}, {"memory", "memory", "Memory"},
 	{"partition", "profile", "Parts of GPUs"}, {"partition.profile", "profile", "Profile"}, {"partition.count", "count", "How many parts"},
 	{"image", "image", "Image"}, {"command", "command", "Command"}, {"least", "least", "Fewest pods"}, {"port", "port", "Port"}, {"timeLimit", "limit", "Time limit"},
@@ -239,10 +229,14 @@ var submitInputs = []submitInput{
 	{"elastic.gracefulShutdownTimeoutInSeconds", "graceful", "Grace period"},
 }
 
-// inputOf returns the index in submitInputs of the input with the value at a path; -1 for
+// inputOf returns the input with the value at a path, and its index in submitInputs; -1 for
 // none.
-func inputOf(path string) int {
-	return slices.IndexFunc(submitInputs, func(i submitInput) bool { return i.path == path })
+func inputOf(path string) (input submitInput, index int) {
+	index = slices.IndexFunc(submitInputs, func(i submitInput) bool { return i.path == path })
+	if index >= 0 {
+		input = submitInputs[index]
+	}
+	return input, index
 }
 
 // formError returns the error that the form shows for err; nil for an internal

@@ -16,6 +16,7 @@ import (
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 
 	"github.com/labstack/echo/v4"
@@ -54,14 +55,18 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 		}
 	}
 	may, shown := f.serves.may(t)
+	if f.serves == "" {
+		view.ManifestURL = urls.TeamManifest(t.Name)
+	}
 	view.CanElastic = f.serves == "" && (!known || t.MaySubmitElastic())
 	errs := map[string]string{}
-	slices.SortStableFunc(wrong, func(a, b governance.FieldError) int { return cmp.Compare(inputOf(a.Path), inputOf(b.Path)) })
+	slices.SortStableFunc(wrong, func(a, b governance.FieldError) int {
+		_, i := inputOf(a.Path)
+		_, j := inputOf(b.Path)
+		return cmp.Compare(i, j)
+	})
 	for _, w := range wrong {
-		var input submitInput // of no field
-		if i := inputOf(w.Path); i >= 0 {
-			input = submitInputs[i]
-		}
+		input, _ := inputOf(w.Path)
 		if input.id == "" || errs[input.id] == "" {
 			view.Errors = append(view.Errors, views.Message{Field: input.id, Label: input.label, Text: format.Sentence(w.Message)})
 		}
@@ -147,6 +152,14 @@ func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Reques
 			choose(&view.Kind, f.kind, string(kind), string(kind))
 		}
 		keep(&view.Kind, f.kind)
+	}
+	view.Share = views.SelectField{Error: errs["share"]}
+	if len(t.Shares) > 0 || f.share != "" {
+		choose(&view.Share, f.share, "", "None: the team's queue")
+		for _, s := range t.Shares {
+			choose(&view.Share, f.share, s.Name, s.Name)
+		}
+		keep(&view.Share, f.share)
 	}
 	view.Tries.Hint = triesHint(f.kind)
 	view.Class, view.Pool = views.SelectField{Error: errs["class"]}, views.SelectField{Error: errs["pool"]}

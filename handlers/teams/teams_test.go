@@ -137,6 +137,33 @@ func TestSubmitKind(t *testing.T) {
 	}
 }
 
+// A task uses the queue of the share that is chosen, of those that the user may use.
+func TestSubmitToShare(t *testing.T) {
+	d := &handlerstest.Backend{}
+	address := handlerstest.Serve(t, d) + "/teams/vision/submit"
+	if _, page := handlerstest.Get(t, address); page.Find("#share").Length() != 0 {
+		t.Error("a team without shares has a choice")
+	}
+	d.SubmitBackend.Shares = []submit.Share{{Name: "nightly", Queue: "hyperpod-ns-vision-share-nightly"}}
+	_, page := handlerstest.Get(t, address)
+	htmlcheck.Page(t, page)
+	typed := map[string]string{"action": "preview", "name": "train", "image": "train:1", "share": "nightly"}
+	_, page = sendForm(t, address, page, typed)
+	if got := page.Find("#manifest-job").Text(); !strings.Contains(got, "queue-name: hyperpod-ns-vision-share-nightly") || page.Find("#share option[selected]").Text() != "nightly" {
+		t.Errorf("got the manifest %s", got)
+	}
+	typed["share"] = "research"
+	if _, page = sendForm(t, address, page, typed); !strings.Contains(page.Find("#share-error").Text(), "no member of it") {
+		t.Errorf("another share: got %q", page.Find("#share-error").Text())
+	}
+	typed["share"], typed["action"] = "nightly", "edit"
+	_, page = sendForm(t, strings.TrimSuffix(address, "submit")+"manifest", page, typed)
+	response, page := post(t, strings.TrimSuffix(address, "submit")+"manifest", url.Values{"action": {"form"}, "text": {page.Find("#text").Text()}})
+	if response.StatusCode != http.StatusOK || page.Find("#share option[selected]").Text() != "nightly" {
+		t.Errorf("as YAML and back: got %s with %s", response.Status, page.Find("main").Text())
+	}
+}
+
 func TestSubmit(t *testing.T) {
 	d := &handlerstest.Backend{}
 	address := handlerstest.Serve(t, d)

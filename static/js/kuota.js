@@ -326,6 +326,7 @@ function livePreview(form) {
   }
   form.addEventListener("submit", (event) => {
     if (form.dataset.saving) return event.preventDefault(); // second press
+    if (event.submitter?.hasAttribute("formaction")) return; // opens another page
     const action = event.submitter?.value ?? "review";
     if (action !== "save" && action !== "review") {
       event.preventDefault();

@@ -1,0 +1,300 @@
+package submit
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/document"
+	"kuota.dev/kuota/governance/enforcement"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/rejection"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// sources are the kinds that are created as a manifest has them, with their versions.
+var sources = map[schema.GroupVersionKind]bool{
+	{Group: "batch", Version: "v1", Kind: string(Job)}:                    true,
+	{Group: "kubeflow.org", Version: "v1", Kind: string(PyTorchJob)}:      true,
+	{Group: "ray.io", Version: "v1", Kind: string(RayJob)}:                true,
+	{Group: "jobset.x-k8s.io", Version: "v1alpha2", Kind: string(JobSet)}: true,
+}
+
+// ReadSource reads the object of a text with one manifest of a kind that is created as the
+// manifest has it. It returns nil without problems for any other text, such as one with an
+// elastic task.
+func ReadSource(text []byte) (*unstructured.Unstructured, []governance.FieldError) {
+	documents, wrong := document.Read(text) // bounds it
+	if len(wrong) > 0 || len(documents) != 1 {
+		return nil, nil
+	}
+	version, kind := documents[0].Get("apiVersion"), documents[0].Get("kind")
+	if version == nil || kind == nil || !sources[schema.FromAPIVersionAndKind(version.Text, kind.Text)] || documents[0].Get("spec").Has("elasticPolicy") {
+		return nil, nil
+	}
+	object := &unstructured.Unstructured{}
+	encoded, err := yaml.YAMLToJSONStrict(text)
+	if err == nil {
+		err = object.UnmarshalJSON(encoded)
+	}
+	if err != nil {
+		return nil, []governance.FieldError{{Message: "cannot be read: " + err.Error()}}
+	}
+	return object, nil
+}
+
+// podTemplate is one of the pod templates of a task.
+type podTemplate struct {
+	path  string // in the object
+	count int32
+	corev1.PodTemplateSpec
+}
+
+// templatesOf returns the pod templates of an object of one of sources, or an ElasticJob.
+func templatesOf(object map[string]any) (all []podTemplate, wrong []governance.FieldError) {
+	add := func(holder map[string]any, path string, count int64) {
+		template, found, err := unstructured.NestedMap(holder, "template")
+		if !found && err == nil {
+			return
+		}
+		one := podTemplate{path: path + ".template", count: int32(min(max(count, 0), maxPods))}
+		if err == nil {
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(template, &one.PodTemplateSpec)
+		}
+		if err != nil {
+			wrong = append(wrong, governance.FieldError{Path: one.path, Message: err.Error()})
+			return
+		}
+		all = append(all, one)
+	}
+	count := func(of map[string]any, field string, without int64) int64 {
+		switch n := of[field].(type) {
+		case int64:
+			return n
+		case float64:
+			return int64(n)
+		}
+		return without
+	}
+	spec, _ := object["spec"].(map[string]any)
+	list := func(of map[string]any, field, path string, do func(map[string]any, string)) {
+		items, _ := of[field].([]any)
+		for i, item := range items {
+			if item, ok := item.(map[string]any); ok {
+				do(item, fmt.Sprintf("%s.%s[%d]", path, field, i))
+			}
+		}
+	}
+	switch kind, _ := object["kind"].(string); Kind(kind) {
+	case PyTorchJob:
+		roles, _ := spec["pytorchReplicaSpecs"].(map[string]any)
+		for _, role := range slices.Sorted(maps.Keys(roles)) {
+			if of, ok := roles[role].(map[string]any); ok {
+				add(of, "spec.pytorchReplicaSpecs."+role, count(of, "replicas", 1))
+			}
+		}
+	case RayJob:
+		cluster, _ := spec["rayClusterSpec"].(map[string]any)
+		if head, ok := cluster["headGroupSpec"].(map[string]any); ok {
+			add(head, "spec.rayClusterSpec.headGroupSpec", 1)
+		}
+		list(cluster, "workerGroupSpecs", "spec.rayClusterSpec", func(of map[string]any, path string) { add(of, path, count(of, "replicas", 0)) })
+	case JobSet:
+		list(spec, "replicatedJobs", "spec", func(of map[string]any, path string) {
+			job, _ := of["template"].(map[string]any)
+			inner, _ := job["spec"].(map[string]any)
+			add(inner, path+".template.spec", count(of, "replicas", 1)*count(inner, "parallelism", 1))
+		})
+	default:
+		add(spec, "spec", count(spec, "parallelism", 1))
+	}
+	return all, wrong
+}
+
+// PlanSource plans an object of ReadSource, in the team's namespace and queue. changed are
+// the values that the team's replace, and what is left out. An invalid object has no Plan
+// but all errors; their paths are those of the object.
+func (t Team) PlanSource(object *unstructured.Unstructured) (p Plan, changed, wrong []governance.FieldError) {
+	kind := Kind(object.GetKind())
+	if !slices.Contains(t.Kinds, kind) {
+		wrong = append(wrong, governance.FieldError{Path: "kind", Message: fmt.Sprintf("you have no permission to create a %s in the team's namespace, or Kueue does not manage it here", kind)})
+	}
+	labels := maps.Clone(object.GetLabels())
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	replace := func(path, value, by string) {
+		if value != "" && value != by {
+			changed = append(changed, governance.FieldError{Path: path, Message: fmt.Sprintf("is %s; the team's %s is used", value, by)})
+		}
+	}
+	replace("metadata.namespace", object.GetNamespace(), t.Namespace)
+	share, queue := t.shareOf(labels[queueLabel])
+	replace("metadata.labels["+queueLabel+"]", labels[queueLabel], queue)
+	labels[queueLabel] = queue
+	of, ok := t.Class(labels[desired.PriorityClassLabel])
+	if !ok {
+		wrong = append(wrong, governance.FieldError{Path: "metadata.labels[" + desired.PriorityClassLabel + "]", Message: noClass(labels[desired.PriorityClassLabel], t)})
+	}
+	if labels[enforcement.TimeLimitLabel] == "" && of.DefaultTimeLimit > 0 {
+		labels[enforcement.TimeLimitLabel] = strconv.Itoa(int(of.DefaultTimeLimit))
+	}
+	limit, err := strconv.ParseInt(labels[enforcement.TimeLimitLabel], 10, 32)
+	problem := t.checkTimeLimit(of.Name, limit)
+	if labels[enforcement.TimeLimitLabel] != "" && (err != nil || limit < 1) {
+		problem = "must be a whole number of seconds from 1"
+	}
+	if problem != "" {
+		wrong = append(wrong, governance.FieldError{Path: "metadata.labels[" + enforcement.TimeLimitLabel + "]", Message: problem})
+	}
+	switch name := object.GetName(); {
+	case name == "":
+		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: "is missing: give the task a name"})
+	case kind.checkName(name) != "":
+		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: kind.checkName(name)})
+	}
+	clean := &unstructured.Unstructured{Object: map[string]any{}}
+	for field, value := range object.DeepCopy().Object {
+		switch field {
+		case "apiVersion", "kind", "spec":
+			clean.Object[field] = value
+		case "metadata":
+		case "status":
+			changed = append(changed, governance.FieldError{Path: field, Message: "is left out"})
+		default:
+			wrong = append(wrong, governance.FieldError{Path: field, Message: "is no field of a " + string(kind)})
+		}
+	}
+	clean.SetName(object.GetName())
+	clean.SetNamespace(t.Namespace)
+	clean.SetLabels(labels)
+	clean.SetAnnotations(object.GetAnnotations())
+	metadata, _ := object.Object["metadata"].(map[string]any)
+	for _, field := range slices.Sorted(maps.Keys(metadata)) {
+		if _, kept := clean.Object["metadata"].(map[string]any)[field]; !kept && metadata[field] != nil {
+			changed = append(changed, governance.FieldError{Path: "metadata." + field, Message: "is left out"})
+		}
+	}
+	templates, more := templatesOf(clean.Object)
+	wrong = append(wrong, more...)
+	if len(templates) == 0 && len(more) == 0 {
+		wrong = append(wrong, governance.FieldError{Path: "spec", Message: "has no pod template"})
+	}
+	for _, one := range templates {
+		if len(one.Spec.Containers) == 0 {
+			wrong = append(wrong, governance.FieldError{Path: one.path + ".spec.containers", Message: "is missing: name a container"})
+		}
+	}
+	if len(wrong) > 0 {
+		return Plan{}, changed, wrong
+	}
+	spec := &templates[0].Spec
+	p = Plan{
+		Request: Request{Kind: kind, Name: clean.GetName(), Class: of.Name, TimeLimit: int32(limit), Image: spec.Containers[0].Image},
+		Team:    t, QueuePool: t.selected(spec.NodeSelector), PodResources: quota.Resources{}, source: clean, templates: templates,
+	}
+	p.Pool, p.Share, p.Team.Queue = p.QueuePool.Name, share, queue
+	for _, one := range templates {
+		p.Pods += one.count
+	}
+	for name, amount := range tasks.PodRequests(spec) {
+		if catalog.IsQuotaResource(name) && amount > 0 {
+			p.PodResources[name] = amount
+		}
+	}
+	return p, changed, nil
+}
+
+// podSets returns the pods of a plan that was read from a manifest.
+func (p Plan) podSets() (sets []explain.PodSet) {
+	for _, one := range p.templates {
+		sets = append(sets, explain.PodSet{Name: one.path, Count: one.count, MinCount: one.count, Requests: tasks.PodRequests(&one.Spec), Spec: &one.Spec})
+	}
+	return sets
+}
+
+// tryTemplates is tryPods for each pod template of a manifest. The paths of errors are those
+// of the manifest.
+func (p Plan) tryTemplates(ctx context.Context, writer client.Client) (wrong []governance.FieldError) {
+	for _, one := range p.templates {
+		job := &batchv1.Job{
+			ObjectMeta: metav1.ObjectMeta{GenerateName: "try-", Namespace: p.Team.Namespace, Labels: p.source.GetLabels()},
+			Spec:       batchv1.JobSpec{Suspend: new(true), Template: one.PodTemplateSpec},
+		}
+		if job.Spec.Template.Spec.RestartPolicy != corev1.RestartPolicyOnFailure { // a Job has no other
+			job.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
+		}
+		found, _ := rejection.Fields(writer.Create(ctx, job, client.DryRunAll))
+		for _, w := range found {
+			if at, ok := strings.CutPrefix(w.Path, "spec.template"); ok { // all else is reported of the object itself
+				wrong = append(wrong, governance.FieldError{Path: one.path + at, Message: w.Message})
+			}
+		}
+	}
+	return wrong
+}
+
+// unknownField matches one of the errors of a strict decoder.
+var unknownField = regexp.MustCompile(`(unknown|duplicate) field "([^"]+)"`)
+
+// strictErrors returns the fields that a kind does not have, of an error of the API server.
+func strictErrors(err error) (wrong []governance.FieldError) {
+	if !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), "strict decoding error") {
+		return nil
+	}
+	for _, match := range unknownField.FindAllStringSubmatch(err.Error(), -1) {
+		message := "is no field of this kind"
+		if match[1] == "duplicate" {
+			message = "is set twice"
+		}
+		wrong = append(wrong, governance.FieldError{Path: match[2], Message: message})
+	}
+	return wrong
+}
+
+// SubmitPlan creates the object of a plan that was read from a manifest unchanged, as Submit
+// does. The paths of errors are those of the object.
+func (s *Service) SubmitPlan(ctx context.Context, user governance.User, p Plan, form string) (Submitted, error) {
+	return s.submit(ctx, user, p, form)
+}
+
+// Try creates the object of a plan that was read from a manifest as a dry run, as user. The
+// paths of errors are those of the object.
+func (s *Service) Try(ctx context.Context, user governance.User, p Plan) error {
+	limited, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	writer, err := s.Cluster.ClientAs(user)
+	if err != nil {
+		return err
+	}
+	object, err := p.object(p.Kind)
+	if err != nil {
+		return manifestError(p.Kind, err)
+	}
+	if err := p.tryPods(limited, writer); err != nil {
+		return withRetryText(translate(err, p))
+	}
+	err = writer.Create(limited, object, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
+	if apierrors.IsAlreadyExists(err) {
+		return nameError("metadata.name", fmt.Sprintf("there is a %s %s in the namespace already; choose another name", p.Kind, p.Name))
+	}
+	return withRetryText(translate(err, p))
+}

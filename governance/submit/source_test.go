@@ -1,0 +1,170 @@
+package submit
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+)
+
+// read plans the manifest of a text.
+func read(t *testing.T, text string) (Plan, []string, []string) {
+	t.Helper()
+	object, wrong := ReadSource([]byte(text))
+	if object == nil || len(wrong) > 0 {
+		t.Fatalf("got %v, %v\n%s", object, wrong, text)
+	}
+	plan, changed, wrong := vision().PlanSource(object)
+	var at, not []string
+	for _, c := range changed {
+		at = append(at, c.Path)
+	}
+	for _, w := range wrong {
+		not = append(not, w.Path)
+	}
+	return plan, at, not
+}
+
+// What the form writes as a manifest it reads again: the same object, and the same request.
+func TestManifestsAreReadAgain(t *testing.T) {
+	for name, change := range map[string]func(*Request){
+		"as it is":        func(*Request) {},
+		"one pod":         func(r *Request) { r.Pods = 1 },
+		"the runtime":     func(r *Request) { r.Runtime = fullRuntime() },
+		"only a pool":     func(r *Request) { *r = Request{Name: "a", Image: "b", Kind: r.Kind, Pool: "ml.c5.2xlarge", Pods: 2} },
+		"a time limit":    func(r *Request) { r.Class, r.TimeLimit = "dev-priority", 60 },
+		"a default limit": func(r *Request) { r.Class = "dev-priority" },
+		"amounts":         func(r *Request) { r.PerPod.VCPU, r.PerPod.Memory = amount("3"), amount("5Gi") },
+		"part of a GPU": func(r *Request) {
+			r.PerPod = v1alpha1.Quantities{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 2}}
+		},
+		"fewest pods": func(r *Request) {
+			if r.Kind == Job {
+				r.MinPods = 2
+			}
+		},
+	} {
+		for _, kind := range []Kind{Job, PyTorchJob, RayJob, JobSet} {
+			t.Run(name+" "+string(kind), func(t *testing.T) {
+				r := train()
+				r.Kind = kind
+				change(&r)
+				plan := planned(t, r)
+				m, err := plan.Manifest()
+				if err != nil {
+					t.Fatal(err)
+				}
+				source, changed, wrong := read(t, m.Text)
+				if len(changed) > 0 || len(wrong) > 0 {
+					t.Fatalf("got changes at %v and errors at %v, want none\n%s", changed, wrong, m.Text)
+				}
+				again := planned(t, source.Express())
+				differ, err := again.Differences(source)
+				if err != nil || len(differ) > 0 {
+					t.Errorf("the form differs at %v (%v)\n%s", differ, err, m.Text)
+				}
+				if diff := cmp.Diff(r, source.Express(), cmp.Comparer(func(a, b v1alpha1.Quantities) bool { return true })); diff != "" && name != "the runtime" && name != "only a pool" {
+					t.Errorf("request (-typed +read):\n%s", diff)
+				}
+				if want := plan.proposal(4).PodSets[0].Requests; source.podSets()[0].Requests["nvidia.com/gpu"] != want["nvidia.com/gpu"] || source.Pods != r.Pods {
+					t.Errorf("got %d pods with %v, want %d with %v", source.Pods, source.podSets()[0].Requests, r.Pods, want)
+				}
+			})
+		}
+	}
+}
+
+// What the form has no field for is named by its path.
+func TestDifferencesAreNamed(t *testing.T) {
+	m, err := planned(t, train()).Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct{ old, new, want string }{
+		"a field of the pods": {"      restartPolicy: Never", "      restartPolicy: OnFailure", "spec.template.spec.restartPolicy"},
+		"a label":             {"  labels:", "  labels:\n    mine: yes-it-is", "metadata.labels.mine"},
+		"another command":     {"        - sh\n", "        - bash\n", "spec.template.spec.containers[0].command"},
+		"an amount in Mi":     {"memory: 512Gi", "memory: 524288Mi", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := strings.ReplaceAll(m.Text, tc.old, tc.new)
+			if text == m.Text {
+				t.Fatalf("no %q in\n%s", tc.old, text)
+			}
+			source, _, wrong := read(t, text)
+			if len(wrong) > 0 {
+				t.Fatal(wrong)
+			}
+			differ, err := planned(t, source.Express()).Differences(source)
+			if err != nil || tc.want == "" && len(differ) > 0 || tc.want != "" && !slices.Contains(differ, tc.want) {
+				t.Errorf("got %v (%v), want %s", differ, err, tc.want)
+			}
+		})
+	}
+}
+
+// The team's namespace and queue apply. What the API server sets, and a status, are left out.
+func TestPlanSource(t *testing.T) {
+	const text = `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: mine, namespace: other, uid: a, resourceVersion: "1", labels: {kueue.x-k8s.io/queue-name: theirs, kueue.x-k8s.io/priority-class: dev-priority}, annotations: {a: b}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b, resources: {requests: {nvidia.com/gpu: 2}}}]}}}
+status: {active: 1}
+`
+	plan, changed, wrong := read(t, text)
+	slices.Sort(changed)
+	want := []string{"metadata.labels[kueue.x-k8s.io/queue-name]", "metadata.namespace", "metadata.resourceVersion", "metadata.uid", "status"}
+	if diff := cmp.Diff(want, changed); diff != "" || len(wrong) > 0 {
+		t.Errorf("changes (-want +got):\n%s\nerrors at %v", diff, wrong)
+	}
+	m, err := plan.Manifest()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got map[string]any
+	if err := yaml.Unmarshal([]byte(m.Text), &got); err != nil {
+		t.Fatal(err)
+	}
+	metadata := map[string]any{
+		"name": "mine", "namespace": "hyperpod-ns-vision", "annotations": map[string]any{"a": "b"},
+		"labels": map[string]any{"kueue.x-k8s.io/queue-name": "hyperpod-ns-vision-localqueue", "kueue.x-k8s.io/priority-class": "dev-priority", "kueue.x-k8s.io/max-exec-time-seconds": "3600"},
+	}
+	if diff := cmp.Diff(metadata, got["metadata"]); diff != "" || got["status"] != nil {
+		t.Errorf("metadata (-want +got):\n%s\nstatus %v", diff, got["status"])
+	}
+	for name, tc := range map[string]struct{ old, new, want string }{
+		"no name":              {"name: mine, ", "", "metadata.name"},
+		"a wrong name":         {"name: mine", "name: Mine", "metadata.name"},
+		"an unknown class":     {"dev-priority", "none", "metadata.labels[kueue.x-k8s.io/priority-class]"},
+		"too long":             {"priority-class: dev-priority", "priority-class: dev-priority, kueue.x-k8s.io/max-exec-time-seconds: '9000'", "metadata.labels[kueue.x-k8s.io/max-exec-time-seconds]"},
+		"no number":            {"priority-class: dev-priority", "priority-class: dev-priority, kueue.x-k8s.io/max-exec-time-seconds: soon", "metadata.labels[kueue.x-k8s.io/max-exec-time-seconds]"},
+		"no container":         {"containers: [{name: a, image: b, resources: {requests: {nvidia.com/gpu: 2}}}]", "nodeName: a", "spec.template.spec.containers"},
+		"no template":          {"template: ", "other: ", "spec"},
+		"a template of text":   {"template: {spec:", "template: {spec: a}, other: {spec:", "spec.template"},
+		"a field of the top":   {"status:", "stats:", "stats"},
+		"containers as a text": {"containers: [{", "containers: [{env: a, ", "spec.template"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, _, wrong := read(t, strings.Replace(text, tc.old, tc.new, 1)); !slices.Equal(wrong, []string{tc.want}) {
+				t.Errorf("got errors at %v, want one at %s", wrong, tc.want)
+			}
+		})
+	}
+}
+
+// Other texts are not created as they are.
+func TestReadSourceOfOthers(t *testing.T) {
+	for _, text := range []string{
+		"", "a: [", "{apiVersion: v1, kind: Pod}", "{apiVersion: batch/v1beta1, kind: Job}", "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {elasticPolicy: {}}}",
+		"{apiVersion: batch/v1, kind: Job}\n---\n{apiVersion: batch/v1, kind: Job}",
+	} {
+		if object, _ := ReadSource([]byte(text)); object != nil {
+			t.Errorf("%s: got %v, want none", text, object)
+		}
+	}
+}

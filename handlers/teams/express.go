@@ -1,0 +1,112 @@
+package teams
+
+import (
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/describe"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/submit"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// formOf returns the form with the values of a request. What an input cannot hold, such as
+// a command of several lines, is left out.
+func formOf(t submit.Team, r submit.Request) submitForm {
+	f := emptySubmitForm(t)
+	whole := func(n int32) string {
+		if n == 0 {
+			return ""
+		}
+		return strconv.Itoa(int(n))
+	}
+	amount := func(name string, q *resource.Quantity) string {
+		if q == nil {
+			return ""
+		}
+		return quota.Number(name, quota.ResourceValue(name, *q))
+	}
+	f.name, f.kind, f.share, f.class, f.pool, f.others, f.image = r.Name, string(r.Kind), r.Share, r.Class, r.Pool, r.OtherPools, r.Image
+	f.pods, f.least, f.elastic = strconv.Itoa(int(r.Pods)), whole(r.MinPods), ""
+	if !strings.Contains(r.Command, "\n") {
+		f.command = r.Command
+	}
+	if r.TimeLimit > 0 {
+		f.limit = describe.Seconds(&r.TimeLimit)
+	}
+	if n := r.PerPod.Accelerators; n != nil {
+		f.accelerators = strconv.FormatInt(*n, 10)
+	}
+	f.vcpu, f.memory = amount(catalog.CPU, r.PerPod.VCPU), amount(catalog.Memory, r.PerPod.Memory)
+	if part := r.PerPod.Partition; part != nil {
+		f.profile, f.count = part.Profile, strconv.FormatInt(part.Count, 10)
+	}
+	if e := r.Elastic; e != nil {
+		f.kind, f.elastic, f.pods, f.max = string(submit.Job), "true", strconv.Itoa(int(e.MinReplicas)), whole(e.MaxReplicas)
+		if e.ReplicaIncrementStep != nil {
+			f.step = whole(*e.ReplicaIncrementStep)
+		}
+		var sizes []string
+		for _, size := range e.ReplicaDiscreteValues {
+			sizes = append(sizes, whole(size))
+		}
+		f.sizes = strings.Join(sizes, ", ")
+		f.graceful, f.scaling = strconv.Itoa(int(e.GracefulShutdownTimeoutInSeconds)), strconv.Itoa(int(e.ScalingTimeoutInSeconds))
+	}
+	f.expressRuntime(r.Runtime)
+	for _, input := range f.inputs() {
+		*input = strings.TrimSpace(*input)
+	}
+	return f
+}
+
+func (f *submitForm) expressRuntime(r submit.Runtime) {
+	var env, secrets, volumes []string
+	for _, v := range r.Env {
+		if v.ValueFrom == nil {
+			env = append(env, v.Name+"="+v.Value)
+			continue
+		}
+		ref := v.ValueFrom.SecretKeyRef
+		secrets = append(secrets, v.Name+"="+ref.Name+"/"+ref.Key)
+	}
+	for _, from := range r.EnvFrom {
+		secrets = append(secrets, from.SecretRef.Name)
+	}
+	for _, v := range r.Volumes {
+		line := v.Path + "=" + v.Claim
+		if v.ReadOnly {
+			line += ":ro"
+		}
+		volumes = append(volumes, line)
+	}
+	f.env, f.secrets, f.volumes, f.account = strings.Join(env, "\n"), strings.Join(secrets, "\n"), strings.Join(volumes, "\n"), r.ServiceAccount
+	if r.SharedMemory != nil {
+		f.shm = quota.Number(catalog.Memory, r.SharedMemory.Value())
+	}
+	if r.Processes > 0 {
+		f.processes = strconv.Itoa(int(r.Processes))
+	}
+	if r.Tries > 0 {
+		f.tries = strconv.Itoa(int(r.Tries))
+	}
+}
+
+// express returns the form that submits the object of a manifest; missed are the paths of
+// what it cannot express.
+func express(t submit.Team, p submit.Plan) (f submitForm, missed []string, err error) {
+	f = formOf(t, p.Express())
+	request, wrong := f.request(t)
+	plan, more := t.Plan(request)
+	for _, w := range append(wrong, more...) {
+		input, _ := inputOf(w.Path)
+		missed = append(missed, strings.TrimPrefix(input.label+": "+w.Message, ": "))
+	}
+	if len(missed) > 0 {
+		return f, missed, nil
+	}
+	missed, err = plan.Differences(p)
+	return f, missed, err
+}
