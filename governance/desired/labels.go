@@ -23,6 +23,10 @@ const (
 	// it.
 	AnnotationDesired = "kuota.dev/desired"
 
+	// AnnotationOrder of a ClusterQueue says how Kueue orders its tasks and since when, if
+	// Kuota changed that of an existing ClusterQueue: "usage 2026-11-25T14:00:00.000000Z".
+	AnnotationOrder = "kuota.dev/order"
+
 	// AnnotationWeight is the weight of a priority class. The value of its object is
 	// 0 while tasks are served first come, first served.
 	AnnotationWeight = "kuota.dev/weight"

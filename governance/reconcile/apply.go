@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/change"
@@ -44,6 +45,7 @@ func (a applier) apply(ctx context.Context, piece managed.Object, live bool) (*v
 		return nil, err
 	}
 	keepNotation(piece)
+	noteOrder(piece, time.Now())
 	want, err := toFields(piece.Desired)
 	if err != nil {
 		return nil, err
@@ -61,8 +63,11 @@ func (a applier) apply(ctx context.Context, piece managed.Object, live bool) (*v
 		if client.IgnoreNotFound(err) != nil {
 			return nil, err
 		}
-		if exists = err == nil; exists && upToDate(piece.Live, want) {
-			return nil, nil
+		if exists = err == nil; exists {
+			noteOrder(piece, time.Now())
+			if want, err = toFields(piece.Desired); err != nil || upToDate(piece.Live, want) {
+				return nil, err
+			}
 		}
 	}
 	options := []client.ApplyOption{fieldOwner}

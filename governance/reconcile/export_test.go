@@ -14,3 +14,5 @@ func (r *KueueReconciler) ReconcileConfiguration(ctx context.Context, policy *v1
 	out, err := r.reconcileConfiguration(ctx, policy)
 	return out.condition, out.status, err
 }
+
+var NoteOrder = noteOrder

@@ -25,7 +25,8 @@ const (
 
 // KueueReconciler sets the parts of Kueue's configuration that the policy
 // determines: fair sharing and gang scheduling. Kueue reads its configuration
-// at startup only, so each change restarts its Deployment.
+// at startup only, so each change restarts its Deployment. So does the first share of an
+// existing team: see noteOrder.
 type KueueReconciler struct {
 	client.Client               // reads from the cache
 	APIReader     client.Reader // reads from the API server
@@ -116,6 +117,11 @@ func (r *KueueReconciler) reconcileConfiguration(ctx context.Context, policy *v1
 	if err != nil {
 		return r.readFailure(err)
 	}
+	if policy.Spec.AdmissionFairSharing != nil {
+		if in.orderChange, err = r.lastOrderChange(ctx); err != nil {
+			return r.readFailure(err)
+		}
+	}
 	want, err := in.desired(&policy.Spec)
 	if err != nil {
 		return kueueResult{condition: kueueCondition(metav1.ConditionFalse, "NotUnderstood", "Kueue's configuration in ConfigMap %s/%s cannot be read: %v", in.config.Namespace, in.config.Name, err), requeueAfter: kueueInterval}, nil
@@ -127,6 +133,9 @@ func (r *KueueReconciler) reconcileConfiguration(ctx context.Context, policy *v1
 	case differs:
 		seen.Patch = want.Patch
 		return kueueResult{condition: kueueCondition(metav1.ConditionFalse, "Differs", "Kueue does not match the policy, and --manage-kueue=false keeps this console from changing Kueue's configuration: %s", strings.Join(want.Changes, "; ")), status: seen, requeueAfter: kueueInterval}, nil
+	case in.restartPending():
+		seen.Patch = in.restartPatch()
+		return kueueResult{condition: kueueCondition(metav1.ConditionFalse, "Differs", "Kueue must be restarted to order tasks by the usage of shares, and --manage-kueue=false keeps this console from restarting it"), status: seen, requeueAfter: kueueInterval}, nil
 	case in.scaledToZero():
 		return kueueResult{condition: kueueCondition(metav1.ConditionFalse, "NotRunning", "Kueue is not running: Deployment %s/%s has 0 replicas", in.deployment.Namespace, in.deployment.Name), status: seen, requeueAfter: kueueInterval}, nil
 	case in.rolloutFailure() != "":

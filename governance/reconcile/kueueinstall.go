@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 
@@ -18,6 +19,7 @@ const (
 	configKey               = "controller_manager_config.yaml"
 	managerName             = "manager"                 // the container of Kueue
 	configurationAnnotation = "kuota.dev/configuration" // on the ConfigMap, and on the pod template once Kueue runs with it
+	orderAnnotation         = "kuota.dev/order"         // on the pod template: the lastOrderChange that Kueue started after
 	// deadlineExceeded is the reason of Progressing=False when a rollout makes no
 	// progress. The Kubernetes API has no constant for it.
 	deadlineExceeded = "ProgressDeadlineExceeded"
@@ -36,7 +38,8 @@ var DefaultKueueInstall = KueueInstall{Namespace: "kueue-system", ConfigMap: "ku
 type installation struct {
 	config       corev1.ConfigMap
 	deployment   appsv1.Deployment
-	managerIndex int // index of the container of Kueue
+	managerIndex int    // index of the container of Kueue
+	orderChange  string // the lastOrderChange; empty if Kueue does not order by usage
 }
 
 // readInstallation reads Kueue's configuration from the API server.
@@ -76,6 +79,11 @@ func (in *installation) account() string {
 	return "system:serviceaccount:" + in.deployment.Namespace + ":" + name
 }
 
+// restartPatch returns restartCommand as a patch to apply by hand.
+func (in *installation) restartPatch() string {
+	return "# Kueue reads its configuration and the order of queues at startup only, so:\n# " + in.restartCommand() + "\n"
+}
+
 // status returns the status.kueue of the policy.
 func (in *installation) status(want kueueconfig.Desired) *v1alpha1.KueueStatus {
 	return &v1alpha1.KueueStatus{Version: want.Version, Account: in.account(), Integrations: kueueconfig.Integrations(in.config.Data[configKey]), DefaultPriorityClass: kueueconfig.DefaultPriorityClass(in.current())}
@@ -87,19 +95,30 @@ func (in *installation) configurationID() string {
 	return in.config.Annotations[configurationAnnotation]
 }
 
-// restartPending reports whether Kuota wrote a configuration that Kueue does
-// not run with yet.
-func (in *installation) restartPending() bool {
-	return in.configurationID() != "" && in.deployment.Spec.Template.Annotations[configurationAnnotation] != in.configurationID()
+// pending returns the annotations that the next restart of Kueue sets on its pod
+// template, for what Kueue reads at startup only and Kuota changed since: its
+// configuration, and how it orders the tasks of an existing ClusterQueue.
+func (in *installation) pending() map[string]string {
+	started, pending := in.deployment.Spec.Template.Annotations, map[string]string{}
+	if id := in.configurationID(); id != "" && started[configurationAnnotation] != id {
+		pending[configurationAnnotation] = id
+	}
+	if in.orderChange > started[orderAnnotation] {
+		pending[orderAnnotation] = in.orderChange
+	}
+	return pending
 }
 
+// restartPending reports whether Kueue must restart to use what Kuota wrote.
+func (in *installation) restartPending() bool { return len(in.pending()) > 0 }
+
 // restartCommand returns the command that restarts Kueue. While a restart is
-// pending, the command also sets the configuration ID, so that Kuota detects
-// the restart.
+// pending, the command also sets its annotations, so that Kuota detects the restart.
 func (in *installation) restartCommand() string {
-	if in.restartPending() {
-		return fmt.Sprintf(`kubectl --namespace %s patch deployment %s --patch '{"spec":{"template":{"metadata":{"annotations":{"%s":"%s"}}}}}'`,
-			in.deployment.Namespace, in.deployment.Name, configurationAnnotation, in.configurationID())
+	if pending := in.pending(); len(pending) > 0 {
+		annotations, _ := json.Marshal(pending)
+		return fmt.Sprintf(`kubectl --namespace %s patch deployment %s --patch '{"spec":{"template":{"metadata":{"annotations":%s}}}}'`,
+			in.deployment.Namespace, in.deployment.Name, annotations)
 	}
 	return fmt.Sprintf("kubectl --namespace %s rollout restart deployment %s", in.deployment.Namespace, in.deployment.Name)
 }

@@ -17,7 +17,7 @@ import (
 
 // writeConfiguration updates Kueue's configuration and restarts Kueue. If the
 // console stops in between, the next reconciliation restarts Kueue, because the
-// IDs of ConfigMap and Deployment differ.
+// Deployment lacks the pending annotations.
 func (r *KueueReconciler) writeConfiguration(ctx context.Context, policy *v1alpha1.ClusterPolicy, in installation, want kueueconfig.Desired) (kueueResult, error) {
 	seen := in.status(want)
 	switch stored, err := r.isCurrent(ctx, policy); {
@@ -40,12 +40,14 @@ func (r *KueueReconciler) writeConfiguration(ctx context.Context, policy *v1alph
 		}
 	}
 	deployment := in.deployment.DeepCopy()
-	metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, configurationAnnotation, in.configurationID())
+	for name, value := range in.pending() {
+		metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, name, value)
+	}
 	deployment.Spec.Template.Spec.Containers[in.managerIndex].Args = want.Args
 	if err := cluster.Update(ctx, r.APIReader, r, &in.deployment, deployment, fieldOwner); err != nil {
 		return writeFailure(err, in, want)
 	}
-	return kueueResult{condition: kueueCondition(metav1.ConditionUnknown, "Restarting", "Kueue is restarting with its new configuration; running tasks continue"), status: seen, requeueAfter: kueueRolloutInterval}, nil
+	return kueueResult{condition: kueueCondition(metav1.ConditionUnknown, "Restarting", "Kueue is restarting to use what changed; running tasks continue"), status: seen, requeueAfter: kueueRolloutInterval}, nil
 }
 
 // isCurrent reports whether a policy from the cache has the generation of the
@@ -67,7 +69,7 @@ func writeFailure(err error, in installation, want kueueconfig.Desired) (kueueRe
 	case !apierrors.IsForbidden(err):
 		return applyPending(seen), err
 	case want.Patch == "":
-		seen.Patch = "# Kueue reads its configuration at startup only, so:\n# " + in.restartCommand() + "\n"
+		seen.Patch = in.restartPatch()
 		return kueueResult{condition: kueueCondition(metav1.ConditionFalse, "Differs", "Kueue's configuration matches the policy, but Kueue must be restarted to use it: the console has no permission to change Deployment %s/%s", in.deployment.Namespace, in.deployment.Name), status: seen, requeueAfter: kueueInterval}, nil
 	}
 	seen.Patch = want.Patch

@@ -166,29 +166,31 @@ func shareNotes(before *v1alpha1.ComputeAllocationSpec, wanted *v1alpha1.Compute
 		old = before.Shares
 	}
 	shares := wanted.Spec.Shares
-	const restart = "Kueue reads this of an existing queue when it starts: the order changes with its next restart."
+	counts := policy != nil && policy.Spec.AdmissionFairSharing != nil
+	restart := func() {
+		if counts && before != nil {
+			notes = append(notes, "Kueue reads the order of an existing queue at startup only, so Kueue restarts once. Running tasks continue.")
+		}
+	}
 	switch {
 	case len(shares) == 0 && len(old) == 0:
 		return nil
 	case len(shares) == 0:
-		return []string{
-			"Tasks of this team are ordered by priority and time again. " + restart,
-			"The queues of the shares are deleted: admitted tasks continue, and waiting tasks need another queue.",
-		}
+		notes = append(notes, "Tasks of this team are ordered by priority and time again.", "The queues of the shares are deleted: admitted tasks continue, and waiting tasks need another queue.")
+		restart()
+		return notes
 	case len(old) == 0:
 		notes = append(notes,
 			"Usage outranks priority inside this team. The share that used the least by its weight starts its tasks first, and tasks of the share that used the most are preempted first, whatever their priority classes.",
 			fmt.Sprintf("The queue %s remains for the whole team, and counts as a share of weight 1.", desired.LocalQueueName(wanted, naming)))
-		if before != nil {
-			notes = append(notes, restart)
-		}
+		restart()
 	}
 	if slices.ContainsFunc(old, func(o v1alpha1.Share) bool {
 		return !slices.ContainsFunc(shares, func(s v1alpha1.Share) bool { return s.Name == o.Name })
 	}) {
 		notes = append(notes, "The queues of removed shares are deleted: admitted tasks continue, and waiting tasks need another queue.")
 	}
-	if policy == nil || policy.Spec.AdmissionFairSharing == nil {
+	if !counts {
 		notes = append(notes, "The cluster policy does not count the usage of shares. Their weights have no effect until it does.")
 	}
 	if slices.ContainsFunc(shares, func(s v1alpha1.Share) bool { return len(s.Members) > 0 }) && (policy == nil || policy.Spec.Enforcement == v1alpha1.EnforcementNone) {

@@ -61,6 +61,8 @@ func TestImportOfASchedulingPolicy(t *testing.T) {
 func TestReviewOfShares(t *testing.T) {
 	bare := handlerstest.FullAllocation()
 	bare.Spec.Shares = nil
+	counting := handlerstest.RankedPolicy()
+	counting.Spec.AdmissionFairSharing = &v1alpha1.AdmissionFairSharing{}
 	for name, tc := range map[string]struct {
 		saved   v1alpha1.ComputeAllocation
 		policy  *v1alpha1.ClusterPolicy
@@ -69,11 +71,13 @@ func TestReviewOfShares(t *testing.T) {
 		wantNot string
 	}{
 		"the first share": {bare, nil, []string{"share-0-name", "a", "share-0-weight", "1", "share-0-members", "x"},
-			[]string{"Usage outranks priority inside this team", "preempted first", "vision-localqueue remains", "its next restart", "does not count the usage", "all of the team can use each queue"}, ""},
+			[]string{"Usage outranks priority inside this team", "preempted first", "vision-localqueue remains", "does not count the usage", "all of the team can use each queue"}, "restarts"},
+		"the first share, counted": {bare, counting, []string{"share-0-name", "a", "share-0-weight", "1"},
+			[]string{"Usage outranks priority inside this team", "Kueue restarts once. Running tasks continue."}, "does not count the usage"},
 		"one more": {handlerstest.FullAllocation(), handlerstest.RankedPolicy(), []string{"share-2-name", "a", "share-2-weight", "1"},
 			[]string{"does not enforce queues"}, "does not count the usage"},
-		"none left": {handlerstest.FullAllocation(), nil, []string{"action", "remove-share:1", "share-0-name", "", "share-0-weight", "", "share-0-members", "", "share-1-name", "", "share-1-weight", ""},
-			[]string{"ordered by priority and time again", "queues of the shares are deleted"}, "outranks"},
+		"none left": {handlerstest.FullAllocation(), counting, []string{"action", "remove-share:1", "share-0-name", "", "share-0-weight", "", "share-0-members", "", "share-1-name", "", "share-1-weight", ""},
+			[]string{"ordered by priority and time again", "queues of the shares are deleted", "Kueue restarts once"}, "outranks"},
 		"no change": {bare, nil, nil, nil, "share"},
 	} {
 		t.Run(name, func(t *testing.T) {
