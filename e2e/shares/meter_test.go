@@ -33,13 +33,21 @@ type meter struct {
 	created map[string]int // Jobs of saturate
 }
 
-// watchWorkloads starts a meter, which stops when the test ends.
-func watchWorkloads(t *testing.T, c *clustertest.Cluster, team string) *meter {
+// newMeter starts a meter of a team, which stops when the test ends.
+func newMeter(t *testing.T, c *clustertest.Cluster, team string) *meter {
 	t.Helper()
 	m := &meter{
 		admitted: map[types.UID]bool{}, running: map[string]int{}, finished: map[string]int{}, seen: map[types.UID]bool{},
 		total: map[string]time.Duration{}, since: time.Now(), created: map[string]int{},
 	}
+	watchWorkloads(t, c, team, m.observe)
+	return m
+}
+
+// watchWorkloads calls observe for each version of the Workloads of a team, one at a time,
+// until the test ends.
+func watchWorkloads(t *testing.T, c *clustertest.Cluster, team string, observe func(*kueue.Workload)) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	t.Cleanup(cancel)
 	informers, err := cache.New(c.Config, cache.Options{Scheme: cluster.Scheme, DefaultNamespaces: map[string]cache.Config{desired.DefaultNaming.Namespace(team): {}}})
@@ -52,16 +60,14 @@ func watchWorkloads(t *testing.T, c *clustertest.Cluster, team string) *meter {
 		t.Fatal(err)
 	}
 	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    m.observe,
-		UpdateFunc: func(_, object any) { m.observe(object) },
+		AddFunc:    func(object any) { observe(object.(*kueue.Workload)) },
+		UpdateFunc: func(_, object any) { observe(object.(*kueue.Workload)) },
 	}); err != nil {
 		t.Fatal(err)
 	}
-	return m
 }
 
-func (m *meter) observe(object any) {
-	w := object.(*kueue.Workload)
+func (m *meter) observe(w *kueue.Workload) {
 	share := shareOf(string(w.Spec.QueueName))
 	finished := meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished)
 	admitted := !finished && meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadAdmitted)

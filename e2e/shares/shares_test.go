@@ -28,8 +28,9 @@ import (
 var halfLife = flag.Duration("half-life", 30*time.Second, "the half-life of usage; a task takes a tenth of it")
 
 const (
-	slots = 23 // the sum of the weights
-	gpu   = corev1.ResourceName("nvidia.com/gpu")
+	slots  = 23                // the sum of the weights
+	member = "ada@example.com" // of each team
+	gpu    = corev1.ResourceName("nvidia.com/gpu")
 	// backlog is how many tasks of a share wait. New ones are submitted a few at a time
 	// rather than for each that ends: Kueue 0.19 requeues tasks that did not fit once a
 	// second, and one that is submitted just before gets the quota without a comparison.
@@ -46,7 +47,7 @@ var example = []v1alpha1.Share{{Name: "highpri", Weight: 15}, {Name: "midpri", W
 func TestProportion(t *testing.T) {
 	c := setupLong(t)
 	team := createTeam(t, c, slots, example...)
-	meter := watchWorkloads(t, c, team)
+	meter := newMeter(t, c, team)
 	defer meter.saturate(t, c, team, "highpri", "midpri", "lowpri")()
 	meter.awaitSaturation(t)
 
@@ -77,7 +78,7 @@ func TestProportion(t *testing.T) {
 func TestCatchUp(t *testing.T) {
 	c := setupLong(t)
 	team := createTeam(t, c, slots, example...)
-	meter := watchWorkloads(t, c, team)
+	meter := newMeter(t, c, team)
 	defer meter.saturate(t, c, team, "midpri", "lowpri")()
 	time.Sleep(4 * *halfLife)
 
@@ -150,6 +151,7 @@ func createTeam(t *testing.T, c *clustertest.Cluster, quota int64, shares ...v1a
 	allocation.Spec.QueueingStrategy = string(kueue.StrictFIFO) // the next task is tried at once, not each second
 	allocation.Spec.Quota = []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Quantities: v1alpha1.Quantities{Accelerators: &quota}}}
 	allocation.Spec.Shares, allocation.Spec.Sharing.Strategy = shares, v1alpha1.DontLend
+	allocation.Spec.Members = []v1alpha1.Member{{Kind: "User", Name: member}}
 	if err := c.Client.Create(t.Context(), allocation); err != nil {
 		t.Fatal(err)
 	}
