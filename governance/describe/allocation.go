@@ -51,13 +51,13 @@ func AllocationSettings(before, after *v1alpha1.ComputeAllocationSpec) []change.
 		{"Preemption to borrow", func(s *v1alpha1.ComputeAllocationSpec) string { return s.Preemption.BorrowWithinCohort }},
 		{"Namespace ceiling", func(s *v1alpha1.ComputeAllocationSpec) string { return yesNo(s.NamespaceCeiling) }},
 		{"Default queue", func(s *v1alpha1.ComputeAllocationSpec) string { return yesNo(s.DefaultQueue) }},
-		{"Shares", func(s *v1alpha1.ComputeAllocationSpec) string { return shares(s.Shares) }},
+		{"Shares", func(s *v1alpha1.ComputeAllocationSpec) string { return Shares(s.Shares) }},
 	})...)
 }
 
-// shares returns the shares with their weights and members, such as "high 15 (User ada),
+// Shares returns the shares with their weights and members, such as "high 15 (User ada),
 // low 3".
-func shares(all []v1alpha1.Share) string {
+func Shares(all []v1alpha1.Share) string {
 	var texts []string
 	for _, share := range all {
 		text := fmt.Sprintf("%s %d", share.Name, share.Weight)

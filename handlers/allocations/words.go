@@ -51,6 +51,9 @@ func wordsOf(spec *v1alpha1.ComputeAllocationSpec) words {
 	w.add("Preemption within the team", preemption(spec.Preemption))
 	w.add("Namespace ceiling", onOff(spec.NamespaceCeiling))
 	w.add("Default queue", onOff(spec.DefaultQueue))
+	if len(spec.Shares) > 0 {
+		w.add("Shares", describe.Shares(spec.Shares))
+	}
 	return w
 }
 
