@@ -204,6 +204,13 @@ func TestBypasses(t *testing.T) {
 						t.Errorf("the member changes %s", patch)
 					}
 				}
+				toShare := `{"metadata": {"labels": {"kueue.x-k8s.io/queue-name": "` + share + `"}}}`
+				if err := of.kubectl("", "patch", k.resource, "waits", "-n", of.namespace, "--type=merge", "-p", toShare, "--as", of.member.Name); err == nil {
+					t.Error("the member moves it to a share")
+				}
+				if err := of.kubectl("", "patch", k.resource, "waits", "-n", of.namespace, "--type=merge", "-p", toShare); err == nil || !strings.Contains(err.Error(), "only the members of its share can use queue") {
+					t.Errorf("a cluster admin moves it to a share: got %v, want a rejection", err)
+				}
 				// Kueue would release its quota, and its pods would run on.
 				if err := of.kubectl("", "delete", k.resource, "waits", "-n", of.namespace, "--cascade=orphan", "--as", of.member.Name); err == nil || !strings.Contains(err.Error(), "its pods would run on without quota") {
 					t.Errorf("the member deletes it without its pods: got %v, want a rejection", err)
