@@ -36,6 +36,8 @@ func TestRoutes(t *testing.T) {
 		"GET /classes.csv": webtest.SignedIn, "HEAD /classes.csv": webtest.SignedIn, "GET /hardware.csv": webtest.SignedIn, "HEAD /hardware.csv": webtest.SignedIn,
 		"GET /tasks": webtest.SignedIn, "HEAD /tasks": webtest.SignedIn, "GET /tasks/events": webtest.SignedIn,
 		"GET /tasks.csv": webtest.SignedIn, "HEAD /tasks.csv": webtest.SignedIn,
+		"GET /queue": webtest.SignedIn, "HEAD /queue": webtest.SignedIn, "GET /queue/events": webtest.SignedIn,
+		"GET /queue.csv": webtest.SignedIn, "HEAD /queue.csv": webtest.SignedIn, "GET /queue.json": webtest.SignedIn, "HEAD /queue.json": webtest.SignedIn,
 		"GET /tasks/past": webtest.SignedIn, "HEAD /tasks/past": webtest.SignedIn, "GET /tasks/past.csv": webtest.SignedIn, "HEAD /tasks/past.csv": webtest.SignedIn,
 		"GET /instances": webtest.SignedIn, "HEAD /instances": webtest.SignedIn, "GET /instances/events": webtest.SignedIn,
 		"GET /instances.csv": webtest.SignedIn, "HEAD /instances.csv": webtest.SignedIn,

@@ -35,6 +35,18 @@ func sampleTasks() TasksPage {
 	}
 }
 
+func sampleUpcoming() UpcomingPage {
+	page := UpcomingPage{
+		Chrome: sampleChrome("Next to start", "queue"), Action: "/queue", ClearURL: "/queue", Note: "the first 2 of 5,000 tasks waiting", Fair: true, CSVURL: "/queue.csv", JSONURL: "/queue.json",
+		Filters: []Filter{{ID: "team", Label: "Team", Options: []Option{{Label: "All teams"}, {Value: hostile, Label: hostile, Selected: true}}}},
+	}
+	for i, row := range sampleTasks().Tasks {
+		row.Reason = hostile
+		page.Rows = append(page.Rows, UpcomingRow{TaskRow: row, Order: []string{"1", "–"}[i], Requests: "2 GPUs · 48 vCPU", Since: "2026-11-21T09:10:00Z"})
+	}
+	return page
+}
+
 func samplePolicies() PoliciesPage {
 	return PoliciesPage{
 		Chrome:   sampleChrome("Policies", "policies"),

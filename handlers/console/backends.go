@@ -59,6 +59,9 @@ type Tasks interface {
 	ListWithin(ctx context.Context, scope access.Scope, q index.Query, teams []string) (queries.List, error)
 	// ClassesWithin returns a list without its tasks.
 	ClassesWithin(ctx context.Context, scope access.Scope, teams []string, within time.Duration) (queries.List, error)
+	// UpcomingWithin returns waiting tasks in the order in which Kueue tries to admit
+	// them.
+	UpcomingWithin(ctx context.Context, scope access.Scope, q queries.UpcomingQuery) (queries.Upcoming, error)
 	// HeadWithin returns the first n waiting tasks in a team's queues, and the number of
 	// all. patience limits how long it waits for their explanations.
 	HeadWithin(ctx context.Context, scope access.Scope, team string, n int, patience time.Duration) ([]queries.Item, int, error)

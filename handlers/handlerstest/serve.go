@@ -139,7 +139,9 @@ func (d *Backend) PreviewDeletion(context.Context, governance.User, string) (all
 type Backend struct {
 	Allocations     []v1alpha1.ComputeAllocation
 	Items           []queries.Item
-	Waiting         int                   // in the queues of a team
+	Waiting         int // in the queues of a team
+	Upcoming        queries.Upcoming
+	UpcomingQuery   queries.UpcomingQuery // of the last call
 	List            queries.List          // the fields of a list besides its items
 	Query           index.Query           // of the last call
 	MoreDetail      func(*queries.Detail) // fills in more of a task
@@ -238,6 +240,11 @@ func (d *Backend) QueueSharesWithin(context.Context, access.Scope, string) ([]qu
 
 func (d *Backend) LoopsWithin(context.Context, access.Scope) ([]queries.GuardedLoop, error) {
 	return d.Loops, d.ReadError
+}
+
+func (d *Backend) UpcomingWithin(_ context.Context, _ access.Scope, q queries.UpcomingQuery) (queries.Upcoming, error) {
+	d.UpcomingQuery = q
+	return d.Upcoming, d.ReadError
 }
 
 func (d *Backend) HeadWithin(context.Context, access.Scope, string, int, time.Duration) ([]queries.Item, int, error) {

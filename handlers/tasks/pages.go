@@ -71,6 +71,10 @@ func (h *Pages) Register(s *web.Server) {
 	s.Events(urls.Tasks+"/:namespace/:kind/:name/events", h.Handler(h.taskEvents(s)))
 	s.Page(urls.Tasks+"/:namespace/:kind/:name/yaml", h.Handler(h.taskYAML))
 	s.Page(urls.Tasks+"/:namespace/:kind/:name/scaling.csv", h.Handler(h.scalingCSV))
+	s.Page(urls.Queue, h.Handler(h.upcoming))
+	s.Events(urls.Queue+"/events", h.upcomingEvents(s))
+	s.Page(urls.Queue+".csv", h.Handler(h.upcomingCSV))
+	s.Page(urls.Queue+".json", h.Handler(h.upcomingJSON))
 	h.registerActions(s)
 	h.registerLogs(s)
 }

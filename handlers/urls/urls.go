@@ -42,6 +42,9 @@ const (
 // Allocation returns the page of one team's allocation.
 func Allocation(team string) string { return AllocationPrefix + url.PathEscape(team) }
 
+// Queue is the page of the waiting tasks that are next to start.
+const Queue = "/queue"
+
 const ClassesCSV = "/classes.csv"
 
 const (

@@ -35,7 +35,7 @@ const (
 // candidate is a task that Kueue may preempt.
 type candidate struct {
 	*workload
-	inQueue bool
+	InQueue bool
 	// whileBorrowing reports that it may be preempted even if the preemptor borrows.
 	whileBorrowing bool
 }
@@ -63,9 +63,9 @@ func (l *snapshot) targets(t Task, need quota.FlavorResourceQuantities) ([]*work
 		shortWithin, below = shortWithin && inside, below && n.usage < n.limit.Nominal
 	}
 	list := l.candidates(t, short, within)
-	others := slices.ContainsFunc(list, func(c candidate) bool { return !c.inQueue })
+	others := slices.ContainsFunc(list, func(c candidate) bool { return !c.InQueue })
 	if fair {
-		own := slices.DeleteFunc(slices.Clone(list), func(c candidate) bool { return !c.inQueue })
+		own := slices.DeleteFunc(slices.Clone(list), func(c candidate) bool { return !c.InQueue })
 		if stopped := l.removeUntilFit(own, wants, short, true); stopped != nil {
 			if others {
 				return nil, preempts
@@ -122,15 +122,15 @@ func (l *snapshot) requests(need, takes quota.FlavorResourceQuantities) []reques
 func (l *snapshot) candidates(t Task, short []int, within bool) (list []candidate) {
 	q := l.c.Queue
 	for _, s := range l.byPreemptionOrder() {
-		c := candidate{workload: s, inQueue: s.account == l.own}
+		c := candidate{workload: s, InQueue: s.account == l.own}
 		lower := s.Priority < t.Priority
 		switch {
-		case c.inQueue && (q.NeverWithinClusterQueue || !lower), !c.inQueue && !(q.inCohort() && s.account.borrowing(short) && q.ReclaimWithinCohort.allows(t, *s.AdmittedWorkload)):
+		case c.InQueue && (q.NeverWithinClusterQueue || !lower), !c.InQueue && !(q.inCohort() && s.account.borrowing(short) && q.ReclaimWithinCohort.allows(t, *s.AdmittedWorkload)):
 			continue
 		case !slices.ContainsFunc(short, func(fr int) bool { return s.usage[fr] > 0 }):
 			continue
 		}
-		c.whileBorrowing = c.inQueue || within || q.BorrowWithinCohort && lower && (q.MaxPriorityThreshold == nil || s.Priority <= *q.MaxPriorityThreshold)
+		c.whileBorrowing = c.InQueue || within || q.BorrowWithinCohort && lower && (q.MaxPriorityThreshold == nil || s.Priority <= *q.MaxPriorityThreshold)
 		list = append(list, c)
 	}
 	return list
@@ -175,7 +175,7 @@ func (l *snapshot) removeUntilFit(list []candidate, wants []request, short []int
 	var removed []*workload
 	fits := false
 	for _, c := range list {
-		if !c.inQueue && (borrowing && !c.whileBorrowing || !c.account.borrowing(short)) {
+		if !c.InQueue && (borrowing && !c.whileBorrowing || !c.account.borrowing(short)) {
 			continue
 		}
 		l.removeUsage(c.workload)

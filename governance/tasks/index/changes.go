@@ -12,7 +12,7 @@ import (
 // maxChanges is how many changes a positionLog keeps.
 const maxChanges = 64
 
-// sortKey is what inQueue compares of a task.
+// sortKey is what InQueue compares of a task.
 type sortKey struct {
 	priority int32
 	queuedAt int64 // seconds since 1970, as Kueue keeps them
@@ -20,7 +20,7 @@ type sortKey struct {
 }
 
 func sortKeyOf(t *tasks.Task) sortKey {
-	return sortKey{t.Priority, queuedAt(t).Unix(), string(t.Main.UID)}
+	return sortKey{t.Priority, QueuedAt(t).Unix(), string(t.Main.UID)}
 }
 
 func (s sortKey) compare(other sortKey) int {

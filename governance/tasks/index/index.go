@@ -272,7 +272,7 @@ func (x *Index) addToOrders(t *tasks.Task) {
 	if t.Queued() {
 		q := QueueKey{t.Namespace, t.Queue}
 		if x.queues[q] == nil {
-			x.queues[q] = newOrder(inQueue)
+			x.queues[q] = newOrder(InQueue)
 		}
 		x.queues[q].put(t)
 	}

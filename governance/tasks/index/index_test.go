@@ -112,7 +112,7 @@ func checkFullScan(t *testing.T, x *Index, c *taskstest.Clock, workloads map[str
 		for _, other := range all {
 			if other.Namespace == task.Namespace && other.State.Waiting() {
 				of++
-				if inQueue(other, task) <= 0 {
+				if InQueue(other, task) <= 0 {
 					at++
 				}
 			}

@@ -27,19 +27,20 @@ func (x *Index) CountAhead(namespace, queue string, priority int32) int {
 	return sort.Search(len(list), func(i int) bool { return list[i].Priority < priority })
 }
 
-// inQueue is Kueue's order of a queue (0.19): the higher priority first, then the
+// InQueue is Kueue's order of a queue (0.19): the higher priority first, then the
 // longer wait, then the UID. After most evictions a task keeps the position of its
 // creation; after its pods did not get ready, or a check failed, it queues at the
 // end.
-func inQueue(a, b *tasks.Task) int {
+func InQueue(a, b *tasks.Task) int {
 	return cmp.Or(
 		cmp.Compare(b.Priority, a.Priority),
-		queuedAt(a).Compare(queuedAt(b)),
+		QueuedAt(a).Compare(QueuedAt(b)),
 		strings.Compare(string(a.Main.UID), string(b.Main.UID)),
 	)
 }
 
-func queuedAt(t *tasks.Task) time.Time {
+// QueuedAt returns the time by which Kueue orders tasks of the same priority.
+func QueuedAt(t *tasks.Task) time.Time {
 	for _, c := range t.Main.Status.Conditions {
 		if c.Type == kueue.WorkloadEvicted && c.Status == "True" && (c.Reason == kueue.WorkloadEvictedByPodsReadyTimeout || c.Reason == kueue.WorkloadEvictedByAdmissionCheck) {
 			return c.LastTransitionTime.Time
@@ -65,7 +66,7 @@ func (x *Index) position(t *tasks.Task) (place, of int) {
 	list := o.list()
 	low, high := 0, len(list)
 	for low < high { // the first that is not before t
-		if middle := (low + high) / 2; inQueue(list[middle], t) < 0 {
+		if middle := (low + high) / 2; InQueue(list[middle], t) < 0 {
 			low = middle + 1
 		} else {
 			high = middle
@@ -128,6 +129,30 @@ func (x *Index) Heads(in func(namespace string) bool, n int) (list []Positioned,
 	return list[:min(n, len(list))], of
 }
 
+// Waiting returns the tasks that wait in the LocalQueues that in selects, each in its
+// order: read only.
+func (x *Index) Waiting(in func(QueueKey) bool) map[QueueKey][]*tasks.Task {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	waiting := map[QueueKey][]*tasks.Task{}
+	for key, o := range x.queues {
+		if in(key) {
+			waiting[key] = o.list()
+		}
+	}
+	return waiting
+}
+
+// MergeQueues returns the tasks of several LocalQueues in the order of their ClusterQueue.
+func MergeQueues(lists ...[]*tasks.Task) []*tasks.Task {
+	if len(lists) == 1 {
+		return lists[0]
+	}
+	merged := slices.Concat(lists...)
+	slices.SortFunc(merged, InQueue)
+	return merged
+}
+
 // around returns up to n tasks directly before and behind t in its LocalQueue.
 func (x *Index) Neighbors(t *tasks.Task, n int) (before, behind []*tasks.Task) {
 	x.mu.Lock()
@@ -152,7 +177,7 @@ func (x *Index) PositionAcross(t *tasks.Task, queues []QueueKey) (place, of int)
 	for _, key := range queues {
 		if o := x.queues[key]; o != nil {
 			list := o.list()
-			before, _ := slices.BinarySearchFunc(list, t, inQueue)
+			before, _ := slices.BinarySearchFunc(list, t, InQueue)
 			place, of = place+before, of+len(list)
 		}
 	}
@@ -235,7 +260,7 @@ func (x *Index) Suppose(t *tasks.Task, priority int32) Supposed {
 		if other.Priority > priority {
 			supposed.Outranked++
 		}
-		if inQueue(other, &raised) < 0 {
+		if InQueue(other, &raised) < 0 {
 			supposed.Position++
 			supposed.Ahead = other
 		}

@@ -13,6 +13,8 @@ import (
 	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
 
 	corev1 "k8s.io/api/core/v1"
@@ -55,15 +57,10 @@ func (v viewer) queueShares(ctx context.Context, namespace string) ([]QueueShare
 	if err := v.reader.List(ctx, &queues, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
 		return nil, cluster.Translate("list queues", err)
 	}
-	policy, err := clusterstate.Policy(ctx, v.reader)
+	weights, err := v.usageWeights(ctx)
 	if err != nil {
 		return nil, err
 	}
-	counted := &v1alpha1.AdmissionFairSharing{}
-	if policy != nil && policy.Spec.AdmissionFairSharing != nil {
-		counted = policy.Spec.AdmissionFairSharing
-	}
-	weights := kueueconfig.ResourceWeights(counted)
 	byUsage := map[kueue.ClusterQueueReference]bool{}
 	var shares []QueueShare
 	for i := range queues.Items {
@@ -83,6 +80,19 @@ func (v viewer) queueShares(ctx context.Context, namespace string) ([]QueueShare
 		return cmp.Or(-cmp.Compare(min(1, len(a.Name)), min(1, len(b.Name))), -cmp.Compare(a.Weight, b.Weight), strings.Compare(a.Queue, b.Queue))
 	})
 	return shares, nil
+}
+
+// usageWeights returns by how much Kueue multiplies the usage of each resource.
+func (v viewer) usageWeights(ctx context.Context) (map[string]int, error) {
+	policy, err := clusterstate.Policy(ctx, v.reader)
+	if err != nil {
+		return nil, err
+	}
+	counted := &v1alpha1.AdmissionFairSharing{}
+	if policy != nil && policy.Spec.AdmissionFairSharing != nil {
+		counted = policy.Spec.AdmissionFairSharing
+	}
+	return kueueconfig.ResourceWeights(counted), nil
 }
 
 // orderedByUsage reports whether Kueue orders the tasks of a ClusterQueue by usage, which
@@ -138,9 +148,13 @@ func (s *Service) headOfShares(ctx context.Context, v viewer, namespace string, 
 	slices.SortStableFunc(list, func(a, b index.Positioned) int {
 		return cmp.Or(cmp.Compare(relative[a.Task.Queue], relative[b.Task.Queue]), strings.Compare(a.Task.Queue, b.Task.Queue), cmp.Compare(a.Position, b.Position))
 	})
-	if places := s.placesByKueue(ctx, v, list); places != nil {
+	heads := make([]*tasks.Task, len(list))
+	for i := range list {
+		heads[i] = list[i].Task
+	}
+	if places := s.placesByKueue(ctx, v, heads); places != nil {
 		slices.SortStableFunc(list, func(a, b index.Positioned) int {
-			return cmp.Compare(places[a.Task.Main.Name], places[b.Task.Main.Name])
+			return cmp.Compare(places[simulate.WorkloadKey(a.Task.Main)], places[simulate.WorkloadKey(b.Task.Main)])
 		})
 	}
 	list = list[:min(n, len(list))]
@@ -155,14 +169,14 @@ const maxAsked = 8
 
 // placesByKueue returns the positions of tasks in their ClusterQueue by their Workloads,
 // from Kueue's visibility API; nil if it does not answer for each of their LocalQueues.
-func (s *Service) placesByKueue(ctx context.Context, v viewer, list []index.Positioned) map[string]int {
-	places, asked := map[string]int{}, map[string]bool{}
-	for _, head := range list {
-		t := head.Task
-		if asked[t.Queue] {
+func (s *Service) placesByKueue(ctx context.Context, v viewer, list []*tasks.Task) map[string]int {
+	places, asked := map[string]int{}, map[index.QueueKey]bool{}
+	for _, t := range list {
+		key := index.QueueKey{Namespace: t.Namespace, Queue: t.Queue}
+		if asked[key] {
 			continue
 		}
-		if asked[t.Queue] = true; len(asked) > maxAsked {
+		if asked[key] = true; len(asked) > maxAsked {
 			return nil
 		}
 		items, ok := s.visibility.get(ctx, windowOf(t.Namespace, t.Queue, 1), v.index.Now(), v.index.QueueChanged(t), func(ctx context.Context, w window) ([]visibility.PendingWorkload, error) {
@@ -172,11 +186,11 @@ func (s *Service) placesByKueue(ctx context.Context, v viewer, list []index.Posi
 			return nil
 		}
 		for _, item := range items {
-			places[item.Name] = int(item.PositionInClusterQueue)
+			places[t.Namespace+"/"+item.Name] = int(item.PositionInClusterQueue)
 		}
 	}
-	for _, head := range list { // one that Kueue does not know yet
-		if _, known := places[head.Task.Main.Name]; !known {
+	for _, t := range list { // one that Kueue does not know yet
+		if _, known := places[simulate.WorkloadKey(t.Main)]; !known {
 			return nil
 		}
 	}

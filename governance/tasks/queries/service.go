@@ -281,10 +281,12 @@ func (v viewer) namespaces(asked, teams []string) []string {
 	return of
 }
 
+func (v viewer) seesNamespace(namespace string) bool { return v.sees == nil || v.sees[namespace] }
+
 // visibleIn returns a predicate of the namespaces that the viewer sees and that are
 // in asked; no asked is all.
 func (v viewer) visibleIn(asked []string) func(string) bool {
 	return func(namespace string) bool {
-		return (v.sees == nil || v.sees[namespace]) && (len(asked) == 0 || slices.Contains(asked, namespace))
+		return v.seesNamespace(namespace) && (len(asked) == 0 || slices.Contains(asked, namespace))
 	}
 }

@@ -184,15 +184,8 @@ func (s *survey) queue(ctx context.Context, t *tasks.Task, c *explain.Cluster) e
 		return nil
 	}
 	c.LocalQueueStopped = isStopped(local.Spec.StopPolicy)
-	if s.queues == nil {
-		var list kueue.ClusterQueueList
-		if err := s.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-			return cluster.Translate("list queues", err)
-		}
-		s.queues = make(map[string]*kueue.ClusterQueue, len(list.Items))
-		for i := range list.Items {
-			s.queues[list.Items[i].Name] = &list.Items[i]
-		}
+	if err := s.readQueues(ctx); err != nil {
+		return err
 	}
 	own := s.queues[string(local.Spec.ClusterQueue)]
 	if own == nil {
@@ -218,6 +211,22 @@ func (s *survey) queue(ctx context.Context, t *tasks.Task, c *explain.Cluster) e
 		counts := maps.Clone(shared.exceeds)
 		counts[own.Name] = true
 		c.Admitted = index.AdmittedTo(shared.running, counts)
+	}
+	return nil
+}
+
+// readQueues reads all ClusterQueues.
+func (s *survey) readQueues(ctx context.Context) error {
+	if s.queues != nil {
+		return nil
+	}
+	var list kueue.ClusterQueueList
+	if err := s.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return cluster.Translate("list queues", err)
+	}
+	s.queues = make(map[string]*kueue.ClusterQueue, len(list.Items))
+	for i := range list.Items {
+		s.queues[list.Items[i].Name] = &list.Items[i]
 	}
 	return nil
 }

@@ -1,0 +1,341 @@
+package queries
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/index"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Upcoming are the tasks that wait, of all teams, in the order in which Kueue tries to
+// admit them.
+type Upcoming struct {
+	At    time.Time
+	Items []UpcomingItem
+	// Total counts the waiting tasks that the filters select, and Waiting all that the
+	// viewer sees.
+	Total, Waiting int
+	FairSharing    bool // of a queue that the viewer sees: Kueue compares shares
+	// The choices of filters, of the waiting tasks that the viewer sees.
+	Teams, PriorityClasses []string
+}
+
+// UpcomingItem is a task that waits. Its Position is that in its LocalQueue.
+type UpcomingItem struct {
+	Item
+	Order int // among those that the query selects, from 1; 0 if Kueue does not try it now
+	// ClusterQueuePosition counts from 1. It is 0 if the viewer may not see all tasks of
+	// the ClusterQueue, which Shared reports, or if there is no ClusterQueue.
+	ClusterQueuePosition int
+	Shared               bool
+}
+
+// UpcomingQuery selects waiting tasks. Teams and PriorityClasses without values select
+// all.
+type UpcomingQuery struct {
+	Teams, PriorityClasses []string // of a class, the name of its object; "" is none
+	Limit                  int
+	Patience               time.Duration // how long to wait for verdicts that are not computed yet
+}
+
+// matches reports whether the query selects a task that the viewer sees.
+func (q UpcomingQuery) matches(v viewer, t *tasks.Task) bool {
+	return v.seesNamespace(t.Namespace) && (len(q.Teams) == 0 || slices.Contains(q.Teams, v.teams[t.Namespace])) && (len(q.PriorityClasses) == 0 || slices.Contains(q.PriorityClasses, t.PriorityClass))
+}
+
+// UpcomingWithin returns the waiting tasks that a scope may see, in the order in which
+// Kueue tries to admit them.
+//
+// In each cycle Kueue takes the first task of each ClusterQueue and compares these. The
+// order assumes that each task starts before the next one is compared, with the present
+// usage of all queues, see explain.Turn. What decides over a task is its own queue
+// alone, so that readers who see other queues see the same relative order.
+func (s *Service) UpcomingWithin(ctx context.Context, scope access.Scope, q UpcomingQuery) (Upcoming, error) {
+	v, err := s.within(ctx, scope)
+	if err != nil {
+		return Upcoming{}, err
+	}
+	u, err := s.upcoming(ctx, v, q)
+	if err != nil {
+		return Upcoming{}, err
+	}
+	items := make([]Item, len(u.Items))
+	for i := range u.Items {
+		items[i] = u.Items[i].Item
+	}
+	s.explainAll(ctx, items, make([]bool, len(items)), q.Patience)
+	for i := range items {
+		u.Items[i].Item = items[i]
+	}
+	return u, nil
+}
+
+// upcoming is UpcomingWithin for a viewer, without verdicts.
+func (s *Service) upcoming(ctx context.Context, v viewer, q UpcomingQuery) (Upcoming, error) {
+	lines, err := s.lines(ctx, v)
+	if err != nil {
+		return Upcoming{}, err
+	}
+	u := Upcoming{At: v.index.Now()}
+	u.count(v, lines, q)
+	order, later := 0, []waiting{}
+	var first lineHeap
+	for _, l := range lines {
+		u.FairSharing = u.FairSharing || l.contender.FairSharing
+		if l.next(&later) {
+			first = append(first, l)
+		}
+	}
+	heap.Init(&first)
+	for len(first) > 0 && len(u.Items) < q.Limit {
+		l := first[0]
+		head := l.head
+		if l.contender.Take(l.turn); l.next(&later) {
+			heap.Fix(&first, 0)
+		} else {
+			heap.Pop(&first)
+		}
+		if q.matches(v, head.task) {
+			order++
+			u.add(v, head, order)
+		}
+	}
+	slices.SortFunc(later, func(a, b waiting) int { return index.InQueue(a.task, b.task) })
+	for _, w := range later {
+		if len(u.Items) < q.Limit && q.matches(v, w.task) {
+			u.add(v, w, 0)
+		}
+	}
+	return u, nil
+}
+
+// count sets the numbers, the choices of filters, and the end of each line: after the
+// last task that the query selects.
+func (u *Upcoming) count(v viewer, lines []*line, q UpcomingQuery) {
+	teams, classes := map[string]bool{}, map[string]bool{}
+	for _, l := range lines {
+		for i, t := range l.list {
+			if !v.seesNamespace(t.Namespace) {
+				continue
+			}
+			u.Waiting++
+			if teams[v.teams[t.Namespace]], classes[t.PriorityClass] = true, true; q.matches(v, t) {
+				u.Total, l.end = u.Total+1, i+1
+			}
+		}
+	}
+	delete(teams, "")
+	u.Teams, u.PriorityClasses = slices.Sorted(maps.Keys(teams)), slices.Sorted(maps.Keys(classes))
+}
+
+// add adds a task. order is 0 if Kueue does not try it now.
+func (u *Upcoming) add(v viewer, w waiting, order int) {
+	place, _ := v.index.Position(w.task)
+	item := UpcomingItem{Item: v.item(w.task, place), Order: order, ClusterQueuePosition: w.position, Shared: w.line.shared}
+	if w.line.shared {
+		item.ClusterQueuePosition = 0
+	}
+	u.Items = append(u.Items, item)
+}
+
+// waiting is a task of a line. position is that in its ClusterQueue, from 1; 0 for none.
+type waiting struct {
+	task     *tasks.Task
+	line     *line
+	position int
+}
+
+// line is the tasks that wait in one ClusterQueue, in its order.
+type line struct {
+	list      []*tasks.Task
+	shared    bool // with namespaces that the viewer does not see
+	contender explain.Contender
+	stopped   map[index.QueueKey]bool // LocalQueues
+	now       time.Time
+	at, end   int     // in list: of the next task, and behind the last
+	head      waiting // the one before it
+	turn      explain.Turn
+}
+
+// next sets the next task that Kueue tries, and appends those before it that Kueue does
+// not try now to later. It returns false at the end.
+func (l *line) next(later *[]waiting) bool {
+	for l.at < l.end {
+		t := l.list[l.at]
+		l.at++
+		l.head = waiting{task: t, line: l, position: l.at}
+		if l.contender.Queue == nil {
+			l.head.position = 0
+		}
+		asked := explainInput(t)
+		if !explain.Considered(asked, &explain.Cluster{Now: l.now, LocalQueue: t.Queue, LocalQueueStopped: l.stopped[index.QueueKey{Namespace: t.Namespace, Queue: t.Queue}], Queue: l.contender.Queue}) {
+			*later = append(*later, l.head)
+			continue
+		}
+		l.turn = l.contender.Turn(asked, index.QueuedAt(t))
+		return true
+	}
+	return false
+}
+
+// lineHeap has the line first whose head Kueue processes first. Ties are broken by name:
+// Kueue leaves them to chance.
+type lineHeap []*line
+
+func (h lineHeap) Len() int { return len(h) }
+func (h lineHeap) Less(i, j int) bool {
+	a, b := h[i], h[j]
+	return cmp.Or(a.turn.Compare(b.turn), strings.Compare(a.head.task.Namespace, b.head.task.Namespace), strings.Compare(a.head.task.Name, b.head.task.Name)) < 0
+}
+func (h lineHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
+func (h *lineHeap) Push(x any)   { *h = append(*h, x.(*line)) }
+func (h *lineHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+// lines returns the line of each ClusterQueue in which the viewer sees a waiting task.
+// Tasks of a LocalQueue without a ClusterQueue are a line that Kueue tries nothing of.
+func (s *Service) lines(ctx context.Context, v viewer) ([]*line, error) {
+	var locals kueue.LocalQueueList
+	if err := v.reader.List(ctx, &locals, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, cluster.Translate("list queues", err)
+	}
+	of, stopped := make(map[index.QueueKey]*kueue.LocalQueue, len(locals.Items)), map[index.QueueKey]bool{}
+	seen, hides := map[string]bool{}, map[string]bool{} // ClusterQueues with namespaces that the viewer sees, and others
+	for i := range locals.Items {
+		key := index.QueueKey{Namespace: locals.Items[i].Namespace, Queue: locals.Items[i].Name}
+		of[key], stopped[key] = &locals.Items[i], isStopped(locals.Items[i].Spec.StopPolicy)
+		if v.seesNamespace(key.Namespace) {
+			seen[string(locals.Items[i].Spec.ClusterQueue)] = true
+		} else {
+			hides[string(locals.Items[i].Spec.ClusterQueue)] = true
+		}
+	}
+	lists := v.index.Waiting(func(key index.QueueKey) bool {
+		return v.seesNamespace(key.Namespace) || of[key] != nil && seen[string(of[key].Spec.ClusterQueue)]
+	})
+	byQueue := map[string][]index.QueueKey{}
+	for key := range lists {
+		name := ""
+		if of[key] != nil {
+			name = string(of[key].Spec.ClusterQueue)
+		}
+		byQueue[name] = append(byQueue[name], key)
+	}
+	around := newSurvey(v)
+	if err := around.readQueues(ctx); err != nil {
+		return nil, err
+	}
+	cohorts, err := s.lendable(ctx, around)
+	if err != nil {
+		return nil, err
+	}
+	var lines []*line
+	queues := map[string]*explain.Queue{}
+	asks := maxAsked
+	for name, keys := range byQueue {
+		l := &line{stopped: stopped, now: v.index.Now(), shared: hides[name]}
+		lines = append(lines, l)
+		var parts [][]*tasks.Task
+		for _, key := range keys {
+			parts = append(parts, lists[key])
+		}
+		l.list = index.MergeQueues(parts...)
+		own := around.queues[name]
+		if own == nil {
+			continue
+		}
+		l.contender = explain.Contender{Queue: clusterQueue(own), Flavors: map[string]explain.Flavor{}, FairSharing: own.Status.FairSharing != nil, Weight: 1, Lendable: cohorts[string(own.Spec.CohortName)]}
+		queues[name] = l.contender.Queue
+		if scope := own.Spec.AdmissionScope; scope != nil && scope.AdmissionMode == kueue.UsageBasedAdmissionFairSharing {
+			asks -= len(keys)
+			if err := s.orderByUsage(ctx, v, l, keys, of, asks >= 0); err != nil {
+				return nil, err
+			}
+		}
+		if f := own.Spec.FairSharing; f != nil && f.Weight != nil {
+			l.contender.Weight = f.Weight.AsApproximateFloat64()
+		}
+		for _, flavor := range l.contender.Queue.Flavors {
+			found, err := around.flavor(ctx, flavor)
+			if err != nil {
+				return nil, err
+			}
+			if found != nil {
+				l.contender.Flavors[flavor] = *found
+			}
+		}
+	}
+	v.index.SetUsage(queues)
+	return lines, nil
+}
+
+// orderByUsage orders a line whose ClusterQueue takes the LocalQueue with the lowest
+// usage first, as Kueue sampled it last. The first tasks are in Kueue's own order if ask
+// is set and the visibility API answers.
+func (s *Service) orderByUsage(ctx context.Context, v viewer, l *line, keys []index.QueueKey, of map[index.QueueKey]*kueue.LocalQueue, ask bool) error {
+	weights, err := v.usageWeights(ctx)
+	if err != nil {
+		return err
+	}
+	relative, sampled := map[index.QueueKey]float64{}, false
+	for _, key := range keys {
+		share := queueShare(of[key], weights)
+		relative[key], sampled = share.relative(), sampled || !share.SampledAt.IsZero()
+	}
+	if !sampled {
+		return nil
+	}
+	l.list = slices.Clone(l.list)
+	slices.SortStableFunc(l.list, func(a, b *tasks.Task) int {
+		return cmp.Compare(relative[index.QueueKey{Namespace: a.Namespace, Queue: a.Queue}], relative[index.QueueKey{Namespace: b.Namespace, Queue: b.Queue}])
+	})
+	if head := l.list[:min(len(l.list), windowStep)]; ask {
+		if places := s.placesByKueue(ctx, v, head); places != nil {
+			slices.SortStableFunc(head, func(a, b *tasks.Task) int {
+				return cmp.Compare(places[simulate.WorkloadKey(a.Main)], places[simulate.WorkloadKey(b.Main)])
+			})
+		}
+	}
+	return nil
+}
+
+// lendable returns what the queues of each cohort lend, by name of the cohort. Cohorts
+// within cohorts count by themselves.
+func (s *Service) lendable(ctx context.Context, around *survey) (map[string]quota.Resources, error) {
+	cohorts := map[string]quota.Resources{}
+	for _, q := range around.queues {
+		name := string(q.Spec.CohortName)
+		if name == "" {
+			continue
+		}
+		if cohorts[name] == nil {
+			cohorts[name] = quota.Resources{}
+			own := quota.FlavorResourceQuantities{}
+			if _, err := around.cohortQuota(ctx, name, own); err != nil {
+				return nil, err
+			}
+			for fr, amount := range own {
+				cohorts[name][fr.Resource] += amount
+			}
+		}
+		explain.AddLendable(cohorts[name], cohortMember(q))
+	}
+	return cohorts, nil
+}

@@ -1,0 +1,229 @@
+package tasks
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/handlers/classstats"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/listing"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/a-h/templ"
+	"github.com/labstack/echo/v4"
+)
+
+// filePatience is how long a file waits for explanations that are not computed yet: no
+// later version of it follows, as on a page.
+const filePatience = 2 * time.Second
+
+// upcomingQuery is the query in the address of the page "Next to start".
+type upcomingQuery struct {
+	listing.Address
+	queries.UpcomingQuery
+}
+
+func parseUpcomingQuery(values url.Values) upcomingQuery {
+	q := upcomingQuery{Address: listing.NewAddress(urls.Queue, "")}
+	q.Teams, q.Limit = q.TakeAll(values, "team"), index.PageSize
+	for _, class := range q.TakeAll(values, "class") {
+		if class == classstats.NoClass {
+			class = ""
+		}
+		q.PriorityClasses = append(q.PriorityClasses, class)
+	}
+	return q
+}
+
+// upcoming answers GET /queue: the waiting tasks of all teams that are next to start.
+func (h *Pages) upcoming(c echo.Context) error {
+	q := parseUpcomingQuery(c.QueryParams())
+	q.Patience = ExplainPatience
+	ctx := c.Request().Context()
+	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
+	if err != nil {
+		return err
+	}
+	page, err := h.upcomingPage(ctx, scope, q)
+	if err != nil {
+		return err
+	}
+	page.Chrome = h.Chrome(c)
+	page.Title, page.Active, page.Stream = "Next to start", "queue", q.URL(urls.Queue+"/events")
+	return web.Render(c, http.StatusOK, views.Upcoming(page))
+}
+
+// upcomingEvents answers GET /queue/events with the live part of the same page.
+func (h *Pages) upcomingEvents(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		q := parseUpcomingQuery(c.QueryParams())
+		return s.Stream(c, web.Part{Changed: h.Changes.Subscribe, MinGap: console.FiguresMinGap, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
+			scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
+			if governance.KindOf(err) == governance.Outside {
+				return "nothing of the queue", func(context.Context) (templ.Component, error) { return views.NoTeamCard("upcoming"), nil }, nil
+			}
+			return urls.Queue + " " + q.Values.Encode() + " " + scope.Key(), func(ctx context.Context) (templ.Component, error) {
+				page, err := h.upcomingPage(ctx, scope, q)
+				return views.UpcomingLive(page), err
+			}, err
+		}}, h.Frame(c))
+	}
+}
+
+func (h *Pages) upcomingPage(ctx context.Context, scope access.Scope, q upcomingQuery) (page views.UpcomingPage, err error) {
+	u, err := h.Tasks.UpcomingWithin(ctx, scope, q.UpcomingQuery)
+	if err != nil {
+		return page, err
+	}
+	page = views.UpcomingPage{Action: urls.Queue, Filters: q.filters(u), Fair: u.FairSharing, CSVURL: q.URL(urls.Queue + ".csv"), JSONURL: q.URL(urls.Queue + ".json")}
+	if len(q.Values) > 0 {
+		page.ClearURL = urls.Queue
+	}
+	switch page.Note = format.Tasks(u.Total) + " waiting"; {
+	case u.Total > len(u.Items):
+		page.Note = fmt.Sprintf("the first %d of %s", len(u.Items), page.Note)
+	case u.Total < u.Waiting:
+		page.Note = fmt.Sprintf("%s of %s waiting", format.Thousands(int64(u.Total)), format.Tasks(u.Waiting))
+	}
+	for _, item := range u.Items {
+		page.Rows = append(page.Rows, upcomingRow(item, h.Now()))
+	}
+	return page, nil
+}
+
+func (q upcomingQuery) filters(u queries.Upcoming) []views.Filter {
+	team := listing.NewFilter("team", "Team", "All teams", q.Values.Get("team"))
+	for _, name := range u.Teams {
+		team.Add(name)
+	}
+	class := listing.NewFilter("class", "Priority class", "All classes", q.Values.Get("class"))
+	for _, name := range u.PriorityClasses {
+		if name == "" {
+			class.Add(classstats.NoClass, "No priority class")
+		} else {
+			class.Add(name, format.ClassName(name))
+		}
+	}
+	return []views.Filter{team.Done(), class.Done()}
+}
+
+func upcomingRow(item queries.UpcomingItem, now time.Time) views.UpcomingRow {
+	row := views.UpcomingRow{
+		TaskRow: taskRow(item.Item, now), Order: "–", Requests: format.OrDash(format.ShortAmounts(item.Requests)), Since: item.WaitingSince.UTC().Format(time.RFC3339),
+	}
+	row.Position = upcomingPosition(item)
+	if item.Order > 0 {
+		row.Order = strconv.Itoa(item.Order)
+	}
+	return row
+}
+
+// upcomingPosition describes the position of a task in its ClusterQueue.
+func upcomingPosition(item queries.UpcomingItem) string {
+	switch {
+	case item.Shared:
+		return "Shared queue"
+	case item.ClusterQueuePosition == 0:
+		return "–"
+	}
+	return format.Ordinal(item.ClusterQueuePosition)
+}
+
+// upcomingFile returns the rows of a file.
+func (h *Pages) upcomingFile(c echo.Context) (queries.Upcoming, error) {
+	q := parseUpcomingQuery(c.QueryParams())
+	q.Patience = filePatience
+	scope, err := h.Tasks.Scope(c.Request().Context(), console.UserOf(c))
+	if err != nil {
+		return queries.Upcoming{}, err
+	}
+	return h.Tasks.UpcomingWithin(c.Request().Context(), scope, q.UpcomingQuery)
+}
+
+// upcomingCSV answers GET /queue.csv: the rows of the page.
+func (h *Pages) upcomingCSV(c echo.Context) error {
+	u, err := h.upcomingFile(c)
+	if err != nil {
+		return err
+	}
+	number := func(n int) string {
+		if n == 0 {
+			return ""
+		}
+		return strconv.Itoa(n)
+	}
+	heads := []string{"order"}
+	var common []csvColumn // with the list of tasks
+	for _, column := range tasksCSVColumns {
+		if slices.Contains([]string{"name", "kind", "team", "class", "accelerators", "vcpu", "memory"}, column.of) {
+			common, heads = append(common, column), append(heads, column.head)
+		}
+	}
+	rows := [][]string{append(heads, "waiting since", "waited s", "position", "reason")}
+	for _, item := range u.Items {
+		row := []string{number(item.Order)}
+		for _, column := range common {
+			row = append(row, column.value(item.Item, u.At))
+		}
+		rows = append(rows, append(row, item.WaitingSince.UTC().Format(time.RFC3339), format.Seconds(item.Waited(u.At)), number(item.ClusterQueuePosition), ListReason(item.Item)))
+	}
+	return console.CSVFile(c, "queue", rows)
+}
+
+// upcomingAnswer is the answer of GET /queue.json.
+type upcomingAnswer struct {
+	At      time.Time          `json:"at"`
+	Waiting int                `json:"waiting"` // tasks that the filters select; those after the first 100 are left out
+	Tasks   []upcomingTaskJSON `json:"tasks"`
+}
+
+type upcomingTaskJSON struct {
+	Order         int                    `json:"order,omitempty"`
+	Namespace     string                 `json:"namespace"`
+	Kind          string                 `json:"kind"`
+	Name          string                 `json:"name"`
+	Path          string                 `json:"path"` // of its page
+	Team          string                 `json:"team,omitempty"`
+	PriorityClass string                 `json:"priorityClass,omitempty"`
+	Priority      int32                  `json:"priority"`
+	Requests      map[string]json.Number `json:"requests"` // vCPU and memory in GiB, others as counts
+	WaitingSince  time.Time              `json:"waitingSince"`
+	WaitedSeconds json.Number            `json:"waitedSeconds"`
+	Position      int                    `json:"position,omitempty"` // in its ClusterQueue
+	Reason        string                 `json:"reason"`
+}
+
+// upcomingJSON answers GET /queue.json: the rows of the page.
+func (h *Pages) upcomingJSON(c echo.Context) error {
+	u, err := h.upcomingFile(c)
+	if err != nil {
+		return err
+	}
+	answer := upcomingAnswer{At: u.At.UTC(), Waiting: u.Total, Tasks: []upcomingTaskJSON{}}
+	for _, item := range u.Items {
+		t := upcomingTaskJSON{
+			Order: item.Order, Namespace: item.Namespace, Kind: item.Kind, Name: item.Name, Path: urls.Task(item.Task), Team: item.Team,
+			PriorityClass: format.ClassName(item.PriorityClass), Priority: item.Priority, Requests: map[string]json.Number{},
+			WaitingSince: item.WaitingSince.UTC(), WaitedSeconds: json.Number(format.Seconds(item.Waited(u.At))), Position: item.ClusterQueuePosition, Reason: ListReason(item.Item),
+		}
+		for name, amount := range item.Requests {
+			t.Requests[name] = json.Number(quota.Number(name, amount))
+		}
+		answer.Tasks = append(answer.Tasks, t)
+	}
+	return c.JSON(http.StatusOK, answer)
+}

@@ -1,0 +1,23 @@
+package views
+
+// UpcomingPage is the live list of waiting tasks in the order in which Kueue tries to
+// admit them: the fragment with the id upcoming.
+type UpcomingPage struct {
+	Chrome
+	Action   string // address of the filter form
+	Filters  []Filter
+	ClearURL string // the list without filters; empty if none is set
+	Note     string // such as "the first 100 of 1,234 tasks waiting"
+	Fair     bool   // Kueue compares shares
+	Rows     []UpcomingRow
+	CSVURL   string
+	JSONURL  string
+}
+
+// UpcomingRow is one waiting task. Position is that in its ClusterQueue.
+type UpcomingRow struct {
+	TaskRow
+	Order    string // such as "3"; "–" if Kueue does not try the task now
+	Requests string // such as "8 GPUs · 96 vCPU"
+	Since    string // when its wait began, RFC 3339
+}
