@@ -38,6 +38,9 @@ func TestDashboard(t *testing.T) {
 	notReloaded(t, page)
 	testChart(t, page)
 
+	must(t, page.Locator("#trends").GetByRole("link", playwright.LocatorGetByRoleOptions{Name: "By team"}).Click())
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`by=team.*#trends$`)))
+	must(t, expect.Locator(page.Locator(`#trends [aria-current="true"]`)).ToHaveText("By team"))
 	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "All teams"}).Click())
 	must(t, page.Locator("#q").Fill(team))
 	must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Filter"}).Click())
@@ -89,6 +92,8 @@ func testDashboardAppearance(t *testing.T, page playwright.Page) {
 		must(t, page.Locator("#figure-help summary").Click())
 		if name != "teams" {
 			must(t, expect.Locator(page.Locator("#held-chart canvas")).ToBeVisible())
+			must(t, expect.Locator(page.Locator("#trends canvas")).ToHaveCount(4))
+			must(t, expect.Locator(page.Locator("#trends canvas").First()).ToBeVisible())
 		}
 		checkAppearance(t, page, name)
 	}

@@ -16,6 +16,17 @@ type DashboardPage struct {
 	// ClassNote is the time range of the class figures; ClassLeft is a sentence about
 	// tasks that the averages omit, empty for none.
 	ClassNote, ClassLeft, ClassCSVURL string
+	Trends                            Trends
+}
+
+// Trends are charts of what happened to tasks over a range, with a line for each
+// priority class or team.
+type Trends struct {
+	Note   string      // the range
+	Links  []RangeLink // to the same charts with other lines
+	Empty  string      // shown instead of charts
+	More   string      // a sentence about lines that are not shown; empty for none
+	Charts []Chart
 }
 
 // Controls are the filters of a page.

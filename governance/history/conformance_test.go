@@ -43,6 +43,7 @@ func conform(t *testing.T, newURL func(testing.TB) string) {
 		"MigrateNames":     testMigrateNames,
 		"Tasks":            testTasks,
 		"ClassStats":       testClassStats,
+		"Trends":           testTrends,
 		"Loops":            testLoops,
 		"MergePreemptions": testMergePreemptions,
 		"Estimates":        testEstimates,

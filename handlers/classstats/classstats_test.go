@@ -1,15 +1,50 @@
 package classstats_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 )
+
+// Trends come from history within the scope of the reader, by class or by team, and an
+// interval in which no wait ended is a gap.
+func TestTrends(t *testing.T) {
+	p := handlerstest.NewHistory()
+	p.TrendGroups = map[string]history.Trend{"": {Waits: 1, Median: time.Minute, P90: time.Minute}, "vision": {Waits: 3, Median: 90 * time.Second, P90: time.Hour, Failures: 2, Preemptions: 1200}}
+	d := &handlerstest.Backend{Past: p, UserScope: &handlerstest.OwnScope, Teams: []string{"vision"}, CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.Cluster()}}
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+"/?by=team&range=1h")
+	htmlcheck.Page(t, page)
+	if p.TrendsBy != history.ByTeam || !slices.Equal(p.TrendsOf, []string{"vision"}) {
+		t.Errorf("asked by %s of %q, want by team of vision", p.TrendsBy, p.TrendsOf)
+	}
+	for id, want := range map[string]string{"trend-wait": "1 m 30 s", "trend-wait-p90": "1 h 00 m", "trend-failures": "2", "trend-preemptions": "1,200"} {
+		rows := page.Find("#" + id + "-table tbody tr")
+		if got := handlerstest.Text(rows.First()); !strings.Contains(got, want) {
+			t.Errorf("%s: got %q in the last interval, want %s", id, got, want)
+		}
+		if got := handlerstest.Text(rows.Eq(1)); strings.Contains(id, "wait") && !strings.Contains(got, "no data") {
+			t.Errorf("%s: got %q where no wait ended, want a gap", id, got)
+		}
+	}
+	if head := handlerstest.Text(page.Find("#trend-wait-table thead")); !strings.Contains(head, "vision, seconds") || !strings.Contains(head, "No team") {
+		t.Errorf("lines: got %q, want vision and no team", head)
+	}
+	if link := page.Find(`#trends .ranges a[aria-current="true"]`).Text(); link != "By team" || page.Find(`#trends a[href="/?range=1h#trends"]`).Length() != 1 || page.Find(`.filters input[name="by"][value="team"]`).Length() != 1 {
+		t.Errorf("links: got %q current, want by team, a link to classes, and the choice kept in the form", link)
+	}
+	p.TrendGroups = nil
+	if _, page = handlerstest.Get(t, address+"/?range=24h"); !strings.Contains(handlerstest.Text(page.Find("#trends")), "No task ended a wait") || p.TrendsBy != history.ByClass {
+		t.Errorf("without data: got %q by %s", handlerstest.Text(page.Find("#trends")), p.TrendsBy)
+	}
+}
 
 // Averages by priority class come from history, within the scope of the reader.
 func TestClassesFromHistory(t *testing.T) {

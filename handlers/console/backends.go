@@ -130,6 +130,9 @@ type History interface {
 	// ClassStats returns the waits and runs that ended in a range, of these teams or,
 	// for nil, of all.
 	ClassStats(ctx context.Context, teams []string, from, to time.Time) ([]history.ClassStats, error)
+	// Trends returns waits, failures and preemptions in equal intervals of a range, by
+	// priority class or team, of these teams or, for nil, of all.
+	Trends(ctx context.Context, by history.TrendKey, teams []string, from, to time.Time, buckets int) (map[string][]history.Trend, error)
 	// Tasks returns task records, newest first, and Timeline one of them with its
 	// events, oldest first.
 	Tasks(ctx context.Context, q history.Query) ([]history.Task, error)

@@ -82,6 +82,7 @@ func (h *Pages) dashboardPage(ctx context.Context, scope access.Scope, s *capaci
 	page.Stats = slices.Insert(page.Stats, 3, taskStat(list))
 	classes := h.Classes.Table(ctx, scope, list, nil, class)
 	page.Classes, page.ClassNote, page.ClassLeft, page.ClassCSVURL = classes.Rows, classes.Note, classes.Left, urls.With(urls.ClassesCSV, rangeValues(q.Over))
+	page.Trends = h.Classes.Trends(ctx, scope, list.Teams, q.Over, q.Values, func(by string) string { return q.With("by", by) + "#trends" })
 	if page.Loops, err = taskpages.LoopNotice(ctx, h.Tasks, scope); err != nil {
 		return page, err
 	}

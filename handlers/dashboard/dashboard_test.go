@@ -60,6 +60,10 @@ func (d *historyDomain) Tasks(context.Context, history.Query) ([]history.Task, e
 	return nil, d.failure
 }
 
+func (d *historyDomain) Trends(context.Context, history.TrendKey, []string, time.Time, time.Time, int) (map[string][]history.Trend, error) {
+	return nil, d.failure
+}
+
 func (d *historyDomain) Timeline(context.Context, string) (history.Task, []history.Event, bool, error) {
 	return history.Task{}, nil, false, d.failure
 }

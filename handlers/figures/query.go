@@ -60,6 +60,7 @@ func Parse(path, textName, pageName string, values url.Values, over timerange.Ra
 	}
 	q.page, _ = strconv.Atoi(one(q.PageName))
 	q.Over = over
+	one("by")
 	q.Over.SetValues(q.Values)
 	return q
 }
@@ -123,7 +124,7 @@ func (q Query) filters(s *capacity.Snapshot) []views.Filter {
 // Controls returns the filters, with a range picker if ranges is set.
 func (q Query) Controls(label string, s *capacity.Snapshot, ranges bool) views.Controls {
 	c := views.Controls{Label: label, Action: q.Path, TextName: q.textName, Text: q.text, Filters: q.filters(s)}
-	for _, name := range []string{"sort", "order", "range", "from", "to"} {
+	for _, name := range []string{"sort", "order", "range", "from", "to", "by"} {
 		if value := q.Values.Get(name); value != "" {
 			c.Fields = append(c.Fields, views.HiddenField{Name: name, Value: value})
 		}

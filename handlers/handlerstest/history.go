@@ -22,9 +22,13 @@ type HistoryBackend struct {
 	Held     map[history.SeriesKey]int64
 	Scales   map[string][]history.ScaleEvent // by UID of the task
 	Failure  error
-	Queries  []history.Query
-	From     time.Time // that classes were asked from last
-	Asked    int
+	// TrendGroups are the trends of the last interval, TrendsBy and TrendsOf what was asked last.
+	TrendGroups map[string]history.Trend
+	TrendsBy    history.TrendKey
+	TrendsOf    []string
+	Queries     []history.Query
+	From        time.Time // that classes were asked from last
+	Asked       int
 }
 
 func (d *HistoryBackend) Since(context.Context) (time.Time, error) { return d.began, d.Failure }
@@ -38,6 +42,16 @@ func (d *HistoryBackend) ClassStats(_ context.Context, teams []string, from, _ t
 		}
 	}
 	return sums, d.Failure
+}
+
+func (d *HistoryBackend) Trends(_ context.Context, by history.TrendKey, teams []string, _, _ time.Time, buckets int) (map[string][]history.Trend, error) {
+	d.TrendsBy, d.TrendsOf = by, teams
+	found := map[string][]history.Trend{}
+	for name, trend := range d.TrendGroups {
+		found[name] = make([]history.Trend, buckets)
+		found[name][buckets-1] = trend
+	}
+	return found, d.Failure
 }
 
 func (d *HistoryBackend) Tasks(_ context.Context, q history.Query) (found []history.Task, _ error) {

@@ -1,0 +1,186 @@
+package classstats
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/handlers/charts"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/timerange"
+	"kuota.dev/kuota/views"
+)
+
+// trendLines is how many groups the charts of trends have at most.
+const trendLines = 6
+
+// trendCharts are the charts of trends. value returns the value of an interval, in
+// seconds for waits; false if nothing ended in it.
+var trendCharts = []struct {
+	id, title string
+	wait      bool
+	value     func(history.Trend) (float64, bool)
+}{
+	{"trend-wait", "Median wait", true, func(t history.Trend) (float64, bool) { return t.Median.Seconds(), t.Waits > 0 }},
+	{"trend-wait-p90", "Wait of the slowest tenth", true, func(t history.Trend) (float64, bool) { return t.P90.Seconds(), t.Waits > 0 }},
+	{"trend-failures", "Failures", false, func(t history.Trend) (float64, bool) { return float64(t.Failures), true }},
+	{"trend-preemptions", "Preemptions", false, func(t history.Trend) (float64, bool) { return float64(t.Preemptions), true }},
+}
+
+// trendTones distinguish the lines of a chart, with their dashes.
+var trendTones = []string{"accent", "wait", "own", "bad", "ok", "pre"}
+
+// Trends returns the charts of waits, failures and preemptions over a range, within a
+// scope. there are the teams of the scope that exist. path is the address of the page,
+// and values its query: by=team groups by team instead of by priority class.
+func (h *Stats) Trends(ctx context.Context, scope access.Scope, there []string, r timerange.Range, values url.Values, address func(by string) string) views.Trends {
+	by := history.ByClass
+	if values.Get("by") == string(history.ByTeam) {
+		by = history.ByTeam
+	}
+	v := views.Trends{Note: r.Words, Links: []views.RangeLink{
+		{Label: "By class", Title: "By class", URL: address(""), Current: by == history.ByClass},
+		{Label: "By team", Title: "By team", URL: address(string(history.ByTeam)), Current: by == history.ByTeam},
+	}}
+	if h.History == nil {
+		v.Empty = "History is off. An operator can enable it with --history."
+		return v
+	}
+	past, err := h.readTrends(ctx, by, VisibleTeams(scope, there, nil), r)
+	if err != nil {
+		v.Empty = console.SectionTrouble("History", err)
+		return v
+	}
+	names := busiest(past.groups)
+	if len(names) == 0 {
+		v.Empty = "No task ended a wait, failed or was preempted, " + r.Words + "."
+		return v
+	}
+	if len(names) > trendLines {
+		v.More = fmt.Sprintf("The charts show the %d of %s with the most waits, failures and preemptions.", trendLines, format.Count(len(names), map[history.TrendKey]string{history.ByClass: "class", history.ByTeam: "team"}[by]))
+		names = names[:trendLines]
+	}
+	for _, of := range trendCharts {
+		v.Charts = append(v.Charts, past.chart(of.id, of.title, of.wait, of.value, by, names, r))
+	}
+	return v
+}
+
+// busiest returns the groups, those with the most waits, failures and preemptions first.
+func busiest(groups map[string][]history.Trend) []string {
+	total := map[string]int64{}
+	for name, trends := range groups {
+		for _, t := range trends {
+			total[name] += t.Waits + t.Failures + t.Preemptions
+		}
+	}
+	names := make([]string, 0, len(groups))
+	for name := range groups {
+		names = append(names, name)
+	}
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(total[b], total[a]), strings.Compare(a, b)) })
+	return names
+}
+
+// pastTrends are the trends of history over a range, and where nothing is known.
+type pastTrends struct {
+	groups map[string][]history.Trend
+	gaps   []history.Gap
+	now    time.Time
+}
+
+// observed reports whether any of an interval was observed.
+func (p pastTrends) observed(from, to time.Time) bool {
+	return from.Before(p.now) && !slices.ContainsFunc(p.gaps, func(g history.Gap) bool { return !g.From.After(from) && !g.To.Before(to) })
+}
+
+func (p pastTrends) chart(id, title string, wait bool, value func(history.Trend) (float64, bool), by history.TrendKey, names []string, r timerange.Range) views.Chart {
+	c := views.Chart{ID: id, Title: title, Gaps: charts.ChartGaps(p.gaps)}
+	length := r.To.Sub(r.From) / time.Duration(r.Buckets)
+	for i := range r.Buckets {
+		c.Times = append(c.Times, r.From.Add(time.Duration(i)*length).Unix())
+	}
+	unit := 1.0
+	if wait {
+		c.Unit, unit = waitUnit(p.groups, names, value)
+	}
+	for i, name := range names {
+		s := views.ChartSeries{Label: groupName(by, name), Tone: trendTones[i%len(trendTones)], Step: !wait, Values: make([]views.ChartValue, r.Buckets)}
+		for j, t := range p.groups[name] {
+			n, known := value(t)
+			from := r.From.Add(time.Duration(j) * length)
+			if !known || n == 0 && !p.observed(from, from.Add(length)) {
+				continue
+			}
+			s.Values[j] = views.ChartValue{Value: n / unit, Known: true, Text: format.Thousands(int64(n))}
+			if wait {
+				s.Values[j].Text = format.Duration(time.Duration(n * float64(time.Second)))
+			}
+		}
+		c.Series = append(c.Series, s)
+	}
+	return c
+}
+
+// waitUnit returns the unit of a chart of waits, and its length in seconds.
+func waitUnit(groups map[string][]history.Trend, names []string, value func(history.Trend) (float64, bool)) (string, float64) {
+	most := 0.0
+	for _, name := range names {
+		for _, t := range groups[name] {
+			n, _ := value(t)
+			most = max(most, n)
+		}
+	}
+	switch {
+	case most >= 3*3600:
+		return "hours", 3600
+	case most >= 3*60:
+		return "minutes", 60
+	}
+	return "seconds", 1
+}
+
+func groupName(by history.TrendKey, name string) string {
+	switch {
+	case by == history.ByTeam && name == "":
+		return "No team"
+	case by == history.ByTeam:
+		return name
+	case name == "":
+		return "No priority class"
+	}
+	return format.ClassName(name)
+}
+
+// readTrends returns the trends of these teams, or, for nil, of all, from the cache or
+// from history.
+func (h *Stats) readTrends(ctx context.Context, by history.TrendKey, teams []string, r timerange.Range) (found pastTrends, err error) {
+	key := fmt.Sprint("trends ", by, " ", r.From.Unix(), " ", r.To.Unix(), " ", teams == nil, "\n", strings.Join(teams, "\n"))
+	if cached, ok := h.sums.Get(key); ok {
+		return cached.(pastTrends), nil
+	}
+	asked := time.Now()
+	found.now = h.Now()
+	if found.groups, err = h.History.Trends(ctx, by, teams, r.From, r.To, r.Buckets); err != nil {
+		return found, err
+	}
+	if found.gaps, err = h.History.Gaps(ctx, r.From, r.To); err != nil {
+		return found, err
+	}
+	since, err := h.History.Since(ctx)
+	if err != nil {
+		return found, err
+	}
+	if since.After(r.From) && since.Before(r.To) {
+		found.gaps = append([]history.Gap{{From: r.From, To: since}}, found.gaps...)
+	}
+	h.sums.Set(key, found, max(r.RefreshInterval(), 20*time.Since(asked)))
+	return found, nil
+}
