@@ -49,6 +49,7 @@ func conform(t *testing.T, newURL func(testing.TB) string) {
 		"Estimates":        testEstimates,
 		"ScaleEvents":      testScaleEvents,
 		"ForgetScales":     testForgetScaleEvents,
+		"Activity":         testActivity,
 		"Amounts":          testAmounts,
 		"FirstGrowth":      testFirstGrowth,
 		"LongRuns":         testLongRuns,

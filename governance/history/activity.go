@@ -1,0 +1,142 @@
+package history
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Activity is one action of a person or a program on an object. ID identifies it.
+type Activity struct {
+	ID      string // of the request
+	At      time.Time
+	Actor   string // user; empty if unknown
+	Address string // that the request came from; empty if unknown
+	Source  Source
+	Action  string // such as "submit"; package audit has all
+	// The object. Namespace is empty for objects of the cluster.
+	Kind, Namespace, Name, UID string
+	Team                       string   // of the namespace, or the team that the object is about; empty for none
+	Changes                    []string // values that changed, one line each
+	Reason                     string   // as the person gave it
+	Outcome                    Outcome
+	Error                      string // why it failed; empty if it did not
+}
+
+// Source is where a request came from.
+type Source string
+
+// The sources.
+const (
+	SourceConsole    Source = "console"
+	SourceController Source = "controller" // a controller of Kuota, without a person
+	SourceOutside    Source = "outside"    // kubectl, GitOps or another program
+)
+
+// Outcome is what became of a request.
+type Outcome string
+
+// The outcomes.
+const (
+	Succeeded      Outcome = "succeeded"
+	Refused        Outcome = "refused"
+	OutcomeUnknown Outcome = "unknown" // the API server did not answer
+)
+
+// ActivityQuery selects activity. Its zero value selects all.
+type ActivityQuery struct {
+	Teams        []string // nil for all; "" is the team of objects that belong to none
+	Actor        string
+	Action, Kind string
+	UID          string
+	NameContains string // of the object, in any case
+	From, To     time.Time
+	Limit        int // 0 is 1,000
+	// Before selects what is older than this entry: its At and ID.
+	Before *Activity
+}
+
+const activityColumns = "id, at, actor, address, source, action, kind, namespace, name, uid, team, changes, reason, outcome, error"
+
+// RecordActivity records entries. Those that are recorded already do not change. Each
+// replica records what it did, so that no term is necessary.
+func (s *Store) RecordActivity(ctx context.Context, entries []Activity) error {
+	rows := make([][]any, 0, len(entries))
+	for _, e := range entries {
+		changes := ""
+		if len(e.Changes) > 0 {
+			text, err := json.Marshal(e.Changes)
+			if err != nil {
+				return err
+			}
+			changes = sanitize(string(text))
+		}
+		row := []any{e.ID, toMillis(e.At)}
+		for _, text := range []string{e.Actor, e.Address, string(e.Source), e.Action, e.Kind, e.Namespace, e.Name, e.UID, e.Team, changes, e.Reason, string(e.Outcome), e.Error} {
+			row = append(row, sanitize(text))
+		}
+		rows = append(rows, row)
+	}
+	return s.writeAny(ctx, "record activity", func(t *tx) error {
+		return t.insert("activity ("+activityColumns+")", rows, "ON CONFLICT (id) DO NOTHING", nil)
+	})
+}
+
+// Activity returns the entries that q selects, the latest first.
+func (s *Store) Activity(ctx context.Context, q ActivityQuery) (found []Activity, err error) {
+	if q.Teams != nil && len(q.Teams) == 0 {
+		return nil, nil
+	}
+	where, args := []string{"at >= ?"}, []any{toMillis(q.From)}
+	add := func(condition string, values ...any) { where, args = append(where, condition), append(args, values...) }
+	if !q.To.IsZero() {
+		add("at < ?", toMillis(q.To))
+	}
+	for _, field := range []struct{ condition, value string }{
+		{"actor = ?", q.Actor}, {"action = ?", q.Action}, {"kind = ?", q.Kind}, {"uid = ?", q.UID},
+	} {
+		if field.value != "" {
+			add(field.condition, field.value)
+		}
+	}
+	if q.NameContains != "" {
+		add(`lower(name) LIKE ? ESCAPE '\'`, "%"+escapeLike.Replace(strings.ToLower(q.NameContains))+"%")
+	}
+	if b := q.Before; b != nil {
+		add("(at < ? OR at = ? AND id < ?)", toMillis(b.At), toMillis(b.At), b.ID)
+	}
+	if q.Teams != nil {
+		teams := make([]any, len(q.Teams))
+		for i, team := range q.Teams {
+			teams[i] = team
+		}
+		add("team IN ("+placeholders(len(teams))+")", teams...)
+	}
+	limit := q.Limit
+	if limit <= 0 {
+		limit = defaultLimit
+	}
+	query := "SELECT " + activityColumns + " FROM activity WHERE " + strings.Join(where, " AND ") + " ORDER BY at DESC, id DESC LIMIT ?"
+	err = s.read(ctx, "list activity", func(t *tx) error {
+		found = nil
+		return t.query(query, append(slices.Clone(args), limit), func(scan scanFunc) error {
+			e, err := scanActivity(scan)
+			found = append(found, e)
+			return err
+		})
+	})
+	return found, err
+}
+
+func scanActivity(scan scanFunc) (e Activity, err error) {
+	var at int64
+	var changes string
+	err = scan(&e.ID, &at, &e.Actor, &e.Address, &e.Source, &e.Action, &e.Kind, &e.Namespace, &e.Name, &e.UID, &e.Team, &changes, &e.Reason, &e.Outcome, &e.Error)
+	e.At = fromMillis(at)
+	if err == nil && changes != "" {
+		err = json.Unmarshal([]byte(changes), &e.Changes)
+	}
+	return e, err
+}
