@@ -2,6 +2,7 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/csv"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -28,6 +29,38 @@ func TestTaskActions(t *testing.T) {
 			must(t, ada.Context().AddCookies(cookiesOf(t, user(t, console(t), "ada"), console(t))))
 			testTaskActions(t, ada, team, javaScript)
 		})
+	}
+	checkActivity(t, team)
+	checkPages(t, map[string]string{"activity": "/activity?team=" + team}, map[string]string{"activity": "#activity-table"})
+}
+
+// checkActivity checks that each action of testTaskActions is activity of ada once for
+// each task, that ada sees it, and that a member of another team does not.
+func checkActivity(t *testing.T, team string) {
+	t.Helper()
+	address := console(t) + "/activity.csv?team=" + team
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error { // until the database has it
+		status, body := fetch(t, user(t, console(t), "ada"), address)
+		rows, err := csv.NewReader(strings.NewReader(body)).ReadAll()
+		if status != http.StatusOK || err != nil {
+			return fmt.Errorf("activity: status %d, %w", status, err)
+		}
+		times := map[string]int{}
+		for _, row := range rows[1:] { // time, person, source, address, action, outcome, kind, namespace, name, uid, …
+			times[strings.Join([]string{row[1], row[2], row[4], row[5], row[6], row[9]}, " ")]++
+		}
+		if len(times) != 8 { // four actions on each of two tasks
+			return fmt.Errorf("activity: got %d actions, want 8: %v", len(times), times)
+		}
+		for action, n := range times {
+			if !strings.HasPrefix(action, "ada@example.com console ") || !strings.Contains(action, " succeeded Job ") || n != 1 {
+				return fmt.Errorf("activity: got %d × %s, want once of ada", n, action)
+			}
+		}
+		return nil
+	})
+	if _, body := fetch(t, user(t, console(t), "grace"), address); strings.Contains(body, "ada") {
+		t.Errorf("a member of another team sees the activity of %s", team)
 	}
 }
 

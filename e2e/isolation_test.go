@@ -115,7 +115,7 @@ func TestTeamsAreIsolated(t *testing.T) {
 					t.Errorf("%s: got status %d, want no server error", what, status)
 				}
 			}
-			for _, path := range []string{"/", "/tasks", "/teams", "/teams.csv", "/capacity.csv", "/classes.csv", "/instances", "/instances.csv", "/hardware.csv", "/tasks/past", "/tasks/past.csv", "/queue", "/queue.csv", "/queue.json", "/policies", "/policies?created=" + tc.other.team} {
+			for _, path := range []string{"/", "/tasks", "/teams", "/teams.csv", "/capacity.csv", "/classes.csv", "/instances", "/instances.csv", "/hardware.csv", "/tasks/past", "/tasks/past.csv", "/queue", "/queue.csv", "/queue.json", "/activity", "/activity.csv", "/policies", "/policies?created=" + tc.other.team} {
 				status, body := fetch(t, client, console(t)+path)
 				// A page may repeat the requested address.
 				read(path, status, strings.ReplaceAll(body, strings.TrimPrefix(path, "/"), ""))
@@ -206,7 +206,7 @@ func TestTeamsAreIsolated(t *testing.T) {
 // search for names that do not exist, apart from the search text on the page.
 func testSearches(t *testing.T, client *http.Client, other tenant) {
 	t.Helper()
-	for _, path := range []string{"/tasks?team=TEAM", "/teams/TEAM", "/tasks?q=TEAM", "/tasks?q=JOB", "/tasks?class=JOB&sort=ran", "/tasks?pool=TEAM&page=2", "/tasks.csv?team=TEAM", "/tasks.csv?q=JOB", "/queue?team=TEAM", "/queue?class=JOB", "/queue.csv?team=TEAM", "/teams?q=TEAM", "/tasks/past?team=TEAM", "/tasks/past?q=JOB"} {
+	for _, path := range []string{"/tasks?team=TEAM", "/teams/TEAM", "/tasks?q=TEAM", "/tasks?q=JOB", "/tasks?class=JOB&sort=ran", "/tasks?pool=TEAM&page=2", "/tasks.csv?team=TEAM", "/tasks.csv?q=JOB", "/queue?team=TEAM", "/queue?class=JOB", "/queue.csv?team=TEAM", "/teams?q=TEAM", "/tasks/past?team=TEAM", "/tasks/past?q=JOB", "/activity?team=TEAM", "/activity?q=JOB", "/activity.csv?team=TEAM"} {
 		respond := func(team, job string) (int, string) {
 			address := console(t) + strings.NewReplacer("TEAM", team, "JOB", job).Replace(path)
 			request, err := http.NewRequest(http.MethodGet, address, nil)

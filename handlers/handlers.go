@@ -7,6 +7,7 @@ import (
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/history/recorder"
 	"kuota.dev/kuota/governance/simulate/live"
+	"kuota.dev/kuota/handlers/activity"
 	"kuota.dev/kuota/handlers/adoption"
 	"kuota.dev/kuota/handlers/allocations"
 	"kuota.dev/kuota/handlers/classstats"
@@ -105,6 +106,7 @@ func (h *Handlers) Register(s *web.Server) {
 		&tasks.Pages{Console: c, Actions: h.Actions, History: h.History, Classes: classes, Changes: h.TaskChanges, Advice: h.AdviceChanges, Starts: h.Starts, Logs: h.Logs, ExternalLogs: h.ExternalLogs, Hardware: hardwarePages},
 		&teams.Pages{Console: c, Submit: h.Submit, History: h.History, Classes: classes, Advice: h.AdviceChanges, Hardware: hardwarePages, Stops: h.Actions},
 		&instances.Pages{Console: c},
+		&activity.Pages{Console: c, History: h.History},
 		allocationPages,
 		policyPages,
 		versionPages,

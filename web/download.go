@@ -4,6 +4,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -12,12 +13,17 @@ import (
 // fileBuffer is how much of a file SendFile keeps in memory.
 const fileBuffer = 32 << 10
 
-// SendFile answers with a text file that browsers save, whatever its length. A file that
-// cannot be read to its end breaks the connection, so that the browser reports that.
+// SendFile answers with a file of text, or of CSV if its name ends so, that browsers save,
+// whatever its length. A file that cannot be read to its end breaks the connection, so
+// that the browser reports that.
 func SendFile(c echo.Context, name string, from io.Reader) error {
 	response := c.Response()
 	control := http.NewResponseController(response)
-	response.Header().Set(echo.HeaderContentType, "text/plain; charset=utf-8")
+	kind := "text/plain; charset=utf-8"
+	if strings.HasSuffix(name, ".csv") {
+		kind = "text/csv; charset=utf-8"
+	}
+	response.Header().Set(echo.HeaderContentType, kind)
 	response.Header().Set(echo.HeaderContentDisposition, mime.FormatMediaType("attachment", map[string]string{"filename": name}))
 	response.WriteHeader(http.StatusOK)
 	buffer := make([]byte, fileBuffer)

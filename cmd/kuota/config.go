@@ -7,12 +7,14 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/enforcement"
+	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/reconcile"
 	"kuota.dev/kuota/handlers/urls"
 
@@ -31,6 +33,7 @@ type config struct {
 	metrics        string
 	history        string
 	historyKeep    time.Duration
+	activityDir    string
 
 	kubeconfig     string
 	namespace      string
@@ -90,6 +93,7 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(&c.metrics, "metrics-address", "0", "address of /metrics for Prometheus, host:port, without authentication; 0 disables it")
 	flags.StringVar(&c.history, "history", "kuota-history.db", "history database: the path of a SQLite file, or postgres://… ; none keeps history in memory only")
 	flags.DurationVar(&c.historyKeep, "history-keep", 400*24*time.Hour, "retention of history")
+	flags.StringVar(&c.activityDir, "activity-dir", "", "folder for activity that the history database does not have yet; default the folder of a SQLite database; without one, activity is in memory while PostgreSQL does not answer")
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; default KUBECONFIG, then the pod's service account")
 	flags.StringVar(&c.namespace, "namespace", "kuota-system", "namespace of the console, where it stores sessions and versions")
 	flags.StringVar(&c.serviceAccount, "service-account", "kuota", "service account of the console in its namespace, which creates the Jobs of elastic tasks in the namespaces of teams")
@@ -253,4 +257,12 @@ func (c *config) check(level string) (invalid []error) {
 		report("kube-qps %v and kube-burst %d: use values above 0", c.qps, c.burst)
 	}
 	return invalid
+}
+
+// activityFolder returns the folder of activity; empty for none.
+func (c config) activityFolder() string {
+	if c.activityDir == "" && !history.IsServer(c.history) {
+		return filepath.Dir(c.history)
+	}
+	return c.activityDir
 }

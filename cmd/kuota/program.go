@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/activity"
 	"kuota.dev/kuota/governance/adopt"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/audit"
@@ -80,6 +81,7 @@ type program struct {
 
 	history     *history.Store       // nil without history
 	recorder    *recorder.Recorder   // nil without history
+	activity    *activity.Log        // nil without history
 	estimator   *estimates.Estimator // nil without history
 	utilization *utilization.Service // nil without Prometheus
 
@@ -165,7 +167,7 @@ const simulationBytesPerWorkload = 150 << 10
 func (p *program) newServices() error {
 	naming := p.config.naming
 	p.access = &access.Service{Cluster: p.cluster}
-	p.audit = &audit.Recorder{Cluster: p.cluster, Log: p.log}
+	p.audit = &audit.Recorder{Cluster: p.cluster, Log: p.log, Teams: p.teamsByNamespace}
 	p.policies = &policy.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Kueue: p.reconcilers.Kueue.Plan}
 	p.allocations = &allocations.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Pools: p.policies}
 	p.tasks = queries.New(p.cluster, p.access)
@@ -203,6 +205,10 @@ func (p *program) newHistory() error {
 		return err
 	}
 	p.history = store
+	if p.activity, err = activity.Open(p.config.activityFolder(), store, p.log); err != nil {
+		return err
+	}
+	p.audit.Activity = p.activity
 	p.recorder = &recorder.Recorder{Store: store, Cluster: p.cluster, Tasks: p.tasks, Capacity: p.capacity, Log: p.log, Leader: p.leader}
 	p.recorder.Observe()
 	p.estimator = &estimates.Estimator{
@@ -367,6 +373,7 @@ func (p *program) Run(ctx context.Context) error {
 		group.Go(func() error { return p.utilization.Run(ctx) })
 	}
 	if p.recorder != nil {
+		group.Go(func() error { return p.activity.Run(ctx) })
 		group.Go(func() error { return p.recorder.Run(ctx) })
 		group.Go(func() error { return p.estimator.Run(ctx) })
 	}
@@ -385,6 +392,7 @@ func (p *program) Close() {
 		p.simulator.Worker.Close()
 	}
 	if p.history != nil {
+		p.activity.Close()
 		p.history.Close()
 	}
 	if p.listener != nil {

@@ -117,7 +117,7 @@ func (s *Service) Adopt(ctx context.Context, user governance.User, names []strin
 		return nil, err
 	}
 	return Adopt(ctx, writer, plan, selected, reason, func(object client.Object) {
-		change := audit.Change{User: user, Action: "create", Object: object, Reason: reason}
+		change := audit.Change{User: user, Action: audit.Create, Object: object, Reason: reason}
 		switch o := object.(type) {
 		case *v1alpha1.ClusterPolicy:
 			change.New = o.Spec

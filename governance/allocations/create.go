@@ -53,7 +53,7 @@ func (s *Service) Create(ctx context.Context, user governance.User, allocation *
 	err := s.create(ctx, user, allocation, pools, request)
 	switch governance.KindOf(err) {
 	case governance.Forbidden, governance.Unavailable:
-		s.Audit.Record(audit.Change{User: user, Action: "create", Object: allocation, New: allocation.Spec, Err: err})
+		s.Audit.Record(audit.Change{User: user, Action: audit.Create, Object: allocation, New: allocation.Spec, Err: err})
 	}
 	return translateUnreachable(err)
 }
@@ -94,7 +94,7 @@ func (s *Service) create(ctx context.Context, user governance.User, allocation *
 		return nameTaken(fmt.Sprintf("team %s is being deleted; wait until it is deleted, or choose another name", allocation.Name))
 	case err == nil && existing.Annotations[AnnotationRequest] == mark && request != "":
 		// The response was lost, possibly before the audit record.
-		s.Audit.Record(audit.Change{User: user, Action: "create", Object: &existing, New: existing.Spec})
+		s.Audit.Record(audit.Change{User: user, Action: audit.Create, Object: &existing, New: existing.Spec})
 		return nil
 	case err == nil && CreatedBy(&existing, request):
 		return nameTaken(fmt.Sprintf("team %s was already saved with the earlier values of this form; your later changes are not saved", allocation.Name))
@@ -125,7 +125,7 @@ func (s *Service) create(ctx context.Context, user governance.User, allocation *
 	if err := s.send(ctx, writer, created); err != nil {
 		return err
 	}
-	s.Audit.Record(audit.Change{User: user, Action: "create", Object: created, New: created.Spec})
+	s.Audit.Record(audit.Change{User: user, Action: audit.Create, Object: created, New: created.Spec})
 	s.Cluster.WaitForCache(ctx, created)
 	return nil
 }

@@ -91,7 +91,7 @@ func (s *Service) Delete(ctx context.Context, user governance.User, name string,
 	done, err := s.delete(ctx, user, deleted, options)
 	switch kind := governance.KindOf(err); {
 	case err == nil && done, err != nil && (kind == governance.Forbidden || kind == governance.Unavailable):
-		s.Audit.Record(audit.Change{User: user, Action: "delete", Object: deleted, Old: deleted.Spec, Reason: options.Reason, Err: err})
+		s.Audit.Record(audit.Change{User: user, Action: audit.Delete, Object: deleted, Old: deleted.Spec, Reason: options.Reason, Err: err})
 	}
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {

@@ -23,7 +23,7 @@ func (s *Service) Update(ctx context.Context, user governance.User, allocation *
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
 	before, after, err := s.update(ctx, user, allocation, pools)
-	change := audit.Change{User: user, Action: "update", Object: allocation, New: allocation.Spec, Err: err}
+	change := audit.Change{User: user, Action: audit.Update, Object: allocation, New: allocation.Spec, Err: err}
 	if before != nil {
 		change.Old = before.Spec
 	}

@@ -1,7 +1,9 @@
 package audit
 
 import (
+	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 	"os"
@@ -9,7 +11,9 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/activity"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/history"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -31,22 +35,98 @@ const (
 type Recorder struct {
 	Cluster *cluster.Cluster
 	Log     *slog.Logger
+	// Activity keeps changes for as long as history; nil keeps none.
+	Activity *activity.Log
+	// Teams returns the teams by namespace, for Activity.
+	Teams func(ctx context.Context) (map[string]string, error)
+}
+
+// Action is what was done to an object.
+type Action string
+
+// The actions.
+const (
+	Create      Action = "create"
+	Update      Action = "update"
+	Delete      Action = "delete"
+	Submit      Action = "submit"
+	Stop        Action = "stop"
+	Resume      Action = "resume"
+	ChangeClass Action = "change-class"
+	Resize      Action = "resize" // of an elastic task
+	Scale       Action = "scale"  // of a service
+	Hold        Action = "hold"   // by the loop guard
+	Release     Action = "release"
+)
+
+// Actions has all actions, in the order of pages.
+var Actions = []Action{Submit, Stop, Resume, ChangeClass, Resize, Scale, Delete, Create, Update, Hold, Release}
+
+// Past returns an action in the past tense, such as "Stopped".
+func (a Action) Past() string {
+	switch a {
+	case Create:
+		return "Created"
+	case Delete:
+		return "Deleted"
+	case Submit:
+		return "Submitted"
+	case Stop:
+		return "Stopped"
+	case Resume:
+		return "Resumed"
+	case ChangeClass:
+		return "Priority class changed"
+	case Resize:
+		return "Resized"
+	case Scale:
+		return "Scaled"
+	case Hold:
+		return "Held"
+	case Release:
+		return "Released"
+	}
+	return "Changed"
+}
+
+// eventReason returns the reason of an Event: what was done to the object, as the API
+// server sees it.
+func (a Action) eventReason() string {
+	switch a {
+	case Create, Submit:
+		return "Created"
+	case Delete:
+		return "Deleted"
+	}
+	return "Changed"
+}
+
+// Object is the object that an entry of Activity is about, where that is another than
+// the changed one: the task whose Workload changed.
+type Object struct {
+	Kind, Namespace, Name, UID string
 }
 
 // Change is one change that a user made or tried to make.
 type Change struct {
 	User     governance.User
-	Action   string        // "create", "update" or "delete"
+	Action   Action
 	Object   client.Object // as it is afterwards
+	Of       Object        // the zero value is Object itself
 	Old, New any           // its spec before and after; nil for none
 	Reason   string        // of the user; empty for none
 	Err      error         // why it failed; nil if it succeeded
 	// Discriminator makes the event's name unique among changes of the same
 	// generation, such as those of labels; else empty.
 	Discriminator string
+	// ID makes several changes of one request one entry of Activity; empty for an entry
+	// of its own.
+	ID string
+	// Program is the controller that made the change by itself; User is not a person then.
+	Program bool
 }
 
-// Record logs a change, and creates the event in the background.
+// Record logs a change, keeps it as activity, and creates the event in the background.
 func (r *Recorder) Record(c Change) {
 	kind := "object"
 	if gvk, err := apiutil.GVKForObject(c.Object, cluster.Scheme); err == nil {
@@ -58,6 +138,7 @@ func (r *Recorder) Record(c Change) {
 	if c.Reason != "" {
 		entry = entry.With("reason", c.Reason)
 	}
+	r.Activity.Add(r.entry(c, kind, changes))
 	switch {
 	case governance.KindOf(c.Err) == governance.Unavailable:
 		entry.Warn("change with unknown outcome", "error", c.Err)
@@ -70,6 +151,39 @@ func (r *Recorder) Record(c Change) {
 	go r.event(c, changes)
 }
 
+// entry returns a change as activity.
+func (r *Recorder) entry(c Change, kind string, changes []string) history.Activity {
+	of := c.Of
+	if of == (Object{}) {
+		of = Object{kind, c.Object.GetNamespace(), c.Object.GetName(), string(c.Object.GetUID())}
+	}
+	e := history.Activity{
+		ID: cmp.Or(c.ID, NewID()), At: time.Now().UTC(), Actor: c.User.Name, Address: c.User.From, Source: history.SourceConsole, Action: string(c.Action),
+		Kind: of.Kind, Namespace: of.Namespace, Name: of.Name, UID: of.UID, Changes: changes, Reason: c.Reason, Outcome: history.Succeeded,
+	}
+	if c.Program {
+		e.Source = history.SourceController
+	}
+	switch {
+	case of.Kind == "ComputeAllocation":
+		e.Team = of.Name
+	case of.Namespace != "" && r.Teams != nil:
+		if teams, err := r.Teams(context.Background()); err == nil {
+			e.Team = teams[of.Namespace]
+		}
+	}
+	if c.Err != nil {
+		e.Outcome, e.Error = history.Refused, c.Err.Error()
+		if governance.KindOf(c.Err) == governance.Unavailable {
+			e.Outcome = history.OutcomeUnknown
+		}
+	}
+	return e
+}
+
+// NewID returns an id for the changes of one request.
+func NewID() string { return rand.Text() }
+
 // event creates a Kubernetes Event on the object.
 func (r *Recorder) event(c Change, changes []string) {
 	ctx, cancel := context.WithTimeout(context.Background(), eventLimit)
@@ -78,7 +192,7 @@ func (r *Recorder) event(c Change, changes []string) {
 	if gvk, err := apiutil.GVKForObject(c.Object, cluster.Scheme); err == nil {
 		reference.APIVersion, reference.Kind = gvk.GroupVersion().String(), gvk.Kind
 	}
-	past := map[string]string{"create": "Created", "update": "Changed", "delete": "Deleted"}[c.Action]
+	past := c.Action.eventReason()
 	note := past + " by " + c.User.Name
 	if c.User.From != "" {
 		note += " from " + c.User.From
@@ -104,7 +218,7 @@ func (r *Recorder) event(c Change, changes []string) {
 	}
 	err = r.Cluster.WriteEvent(ctx, &eventsv1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		EventTime:  metav1.NowMicro(), Type: corev1.EventTypeNormal, Reason: past, Action: c.Action,
+		EventTime:  metav1.NowMicro(), Type: corev1.EventTypeNormal, Reason: past, Action: string(c.Action),
 		ReportingController: "kuota.dev/console", ReportingInstance: instance,
 		Regarding: reference, Note: shorten(note),
 	})

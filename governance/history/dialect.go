@@ -48,10 +48,15 @@ var (
 
 // dialectOf returns the dialect of a URL.
 func dialectOf(url string) *dialect {
-	if strings.HasPrefix(url, "postgres://") || strings.HasPrefix(url, "postgresql://") {
+	if IsServer(url) {
 		return postgres
 	}
 	return sqlite
+}
+
+// IsServer reports whether a URL is that of a database server, and not of a file.
+func IsServer(url string) bool {
+	return strings.HasPrefix(url, "postgres://") || strings.HasPrefix(url, "postgresql://")
 }
 
 // openSQLite opens connection pools and touches no file yet.

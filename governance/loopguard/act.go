@@ -329,7 +329,10 @@ func (g *Guard) unhold(ctx context.Context, l *loop, w *kueue.Workload) error {
 // Kueue may admit it, in one patch that fails when the Workload changed since it
 // was read.
 func (g *Guard) write(ctx context.Context, w *kueue.Workload, mark string, activate bool) error {
-	was := active(w)
+	was, action := active(w), audit.Release
+	if !activate {
+		action = audit.Hold
+	}
 	err := g.Client.Patch(ctx, w, patchOf(w, mark, activate), client.FieldOwner(Name))
 	if apierrors.IsNotFound(err) {
 		return nil
@@ -338,7 +341,7 @@ func (g *Guard) write(ctx context.Context, w *kueue.Workload, mark string, activ
 		return fmt.Errorf("write Workload %s: %w", w.Name, err)
 	}
 	g.Audit.Record(audit.Change{
-		User: governance.User{Name: Name}, Action: "update", Object: w,
+		User: governance.User{Name: Name}, Program: true, Action: action, Object: w,
 		Old: map[string]any{"active": was}, New: map[string]any{"active": activate},
 	})
 	return nil

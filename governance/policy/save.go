@@ -35,9 +35,9 @@ func (s *Service) Save(ctx context.Context, user governance.User, policy *v1alph
 	if errs := Validate(policy, state); len(errs) > 0 {
 		return invalid("Some values are not valid. Correct the marked fields.", errs)
 	}
-	action := "update"
+	action := audit.Update
 	if policy.ResourceVersion == "" {
-		action = "create"
+		action = audit.Create
 	}
 	before, after, err := s.write(ctx, user, policy, nil)
 	change := audit.Change{User: user, Action: action, Object: policy, New: policy.Spec, Err: err}

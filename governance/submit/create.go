@@ -70,11 +70,11 @@ func (s *Service) submit(ctx context.Context, user governance.User, plan Plan, f
 	job, err := s.create(limited, user, plan, object, form)
 	if err != nil {
 		if kind := governance.KindOf(err); kind == governance.Forbidden || kind == governance.Unavailable {
-			s.Audit.Record(audit.Change{User: user, Action: "create", Object: object, New: plan.summary(), Err: err})
+			s.Audit.Record(audit.Change{User: user, Action: audit.Submit, Object: object, New: plan.summary(), Err: err})
 		}
 		return Submitted{}, withRetryText(err)
 	}
-	s.Audit.Record(audit.Change{User: user, Action: "create", Object: job, New: plan.summary()})
+	s.Audit.Record(audit.Change{User: user, Action: audit.Submit, Object: job, New: plan.summary()})
 	waiting, stop := context.WithTimeout(ctx, listTimeout)
 	defer stop()
 	done := Submitted{Kind: plan.Kind, Namespace: job.GetNamespace(), Name: job.GetName()}

@@ -137,6 +137,8 @@ type History interface {
 	// events, oldest first.
 	Tasks(ctx context.Context, q history.Query) ([]history.Task, error)
 	Timeline(ctx context.Context, uid string) (task history.Task, steps []history.Event, found bool, err error)
+	// Activity returns entries, newest first.
+	Activity(ctx context.Context, q history.ActivityQuery) ([]history.Activity, error)
 	// ScaleEvents returns the latest changes of the size of a task, limit at most, the
 	// oldest first.
 	ScaleEvents(ctx context.Context, taskUID string, limit int) ([]history.ScaleEvent, error)

@@ -7,14 +7,45 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
 )
 
 // CSVFile answers with a table as a CSV file.
 func CSVFile(c echo.Context, name string, rows [][]string) error {
-	var text bytes.Buffer
-	w := csv.NewWriter(&text)
+	var file csvRows
+	if err := file.add(rows); err != nil {
+		return err
+	}
+	c.Response().Header().Set(echo.HeaderContentDisposition, `attachment; filename="`+name+`.csv"`)
+	return c.Blob(http.StatusOK, "text/csv; charset=utf-8", file.text.Bytes())
+}
+
+// CSVStream answers with a table as a CSV file, a batch of rows at a time. next returns
+// the next batch, and none at the end. An error of the first batch is returned; a later
+// one breaks the connection, so that no reader takes a part for the whole.
+func CSVStream(c echo.Context, name string, head []string, next func() ([][]string, error)) error {
+	first, err := next()
+	if err != nil {
+		return err
+	}
+	rows := &csvRows{next: next, ended: len(first) == 0}
+	if err := rows.add(append([][]string{head}, first...)); err != nil {
+		return err
+	}
+	return web.SendFile(c, name+".csv", rows)
+}
+
+// csvRows reads batches of rows as CSV.
+type csvRows struct {
+	next  func() ([][]string, error)
+	text  bytes.Buffer // of rows that were not read yet
+	ended bool
+}
+
+func (r *csvRows) add(rows [][]string) error {
+	w := csv.NewWriter(&r.text)
 	for _, row := range rows {
 		for i := range row {
 			row[i] = escapeFormula(row[i])
@@ -24,8 +55,22 @@ func CSVFile(c echo.Context, name string, rows [][]string) error {
 		}
 	}
 	w.Flush()
-	c.Response().Header().Set(echo.HeaderContentDisposition, `attachment; filename="`+name+`.csv"`)
-	return c.Blob(http.StatusOK, "text/csv; charset=utf-8", text.Bytes())
+	return nil
+}
+
+// Read implements io.Reader.
+func (r *csvRows) Read(into []byte) (int, error) {
+	if r.text.Len() == 0 && !r.ended {
+		rows, err := r.next()
+		if err != nil {
+			return 0, err
+		}
+		r.ended = len(rows) == 0
+		if err := r.add(rows); err != nil {
+			return 0, err
+		}
+	}
+	return r.text.Read(into)
 }
 
 // escapeFormula prevents a spreadsheet from reading a text as a formula

@@ -64,6 +64,10 @@ func (d *historyDomain) Trends(context.Context, history.TrendKey, []string, time
 	return nil, d.failure
 }
 
+func (d *historyDomain) Activity(context.Context, history.ActivityQuery) ([]history.Activity, error) {
+	return nil, d.failure
+}
+
 func (d *historyDomain) Timeline(context.Context, string) (history.Task, []history.Event, bool, error) {
 	return history.Task{}, nil, false, d.failure
 }

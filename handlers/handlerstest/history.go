@@ -21,6 +21,7 @@ type HistoryBackend struct {
 	EventsOf map[string][]history.Event
 	Held     map[history.SeriesKey]int64
 	Scales   map[string][]history.ScaleEvent // by UID of the task
+	Entries  []history.Activity              // the latest first
 	Failure  error
 	// TrendGroups are the trends of the last interval, TrendsBy and TrendsOf what was asked last.
 	TrendGroups map[string]history.Trend
@@ -59,6 +60,17 @@ func (d *HistoryBackend) Tasks(_ context.Context, q history.Query) (found []hist
 	for _, t := range d.Records {
 		if (q.Teams == nil || slices.Contains(q.Teams, t.Team)) && (q.Name == "" || q.Name == t.Name && q.Namespace == t.Namespace && strings.EqualFold(q.Kind, t.Kind)) && (q.Limit == 0 || len(found) < q.Limit) {
 			found = append(found, t)
+		}
+	}
+	return found, d.Failure
+}
+
+// Activity answers by team, time and limit.
+func (d *HistoryBackend) Activity(_ context.Context, q history.ActivityQuery) (found []history.Activity, _ error) {
+	for _, e := range d.Entries {
+		older := q.Before == nil || e.At.Before(q.Before.At) || e.At.Equal(q.Before.At) && e.ID < q.Before.ID
+		if older && (q.Teams == nil || slices.Contains(q.Teams, e.Team)) && len(found) < q.Limit {
+			found = append(found, e)
 		}
 	}
 	return found, d.Failure

@@ -77,6 +77,11 @@ func PastTask(t history.Task) string {
 	return With(Tasks+"/"+url.PathEscape(t.Namespace)+"/"+url.PathEscape(strings.ToLower(t.Kind))+"/"+url.PathEscape(t.Name), nil, "uid", t.UID)
 }
 
+const (
+	Activity    = "/activity"
+	ActivityCSV = "/activity.csv"
+)
+
 const EditPolicy = "/policies/cluster/edit"
 
 const CapacityCSV = "/capacity.csv"

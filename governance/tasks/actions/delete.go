@@ -35,6 +35,7 @@ func (s *Service) Delete(ctx context.Context, user governance.User, at tasks.Add
 // delete deletes objects; missing reports whether none of them existed.
 func (s *Service) delete(ctx context.Context, user governance.User, t *tasks.Task, writer client.Client, all []object) (missing bool, err error) {
 	missing = true
+	id := audit.NewID()
 	for _, o := range all {
 		object, err := s.metadata(o, t.Namespace)
 		if err != nil {
@@ -45,7 +46,7 @@ func (s *Service) delete(ctx context.Context, user governance.User, t *tasks.Tas
 			continue
 		}
 		err = translate("delete task", t, err)
-		s.Audit.Record(audit.Change{User: user, Action: "delete", Object: object, Err: err})
+		s.Audit.Record(audit.Change{User: user, Action: audit.Delete, Object: object, Of: of(t), ID: id, Err: err})
 		if err != nil {
 			return false, err
 		}

@@ -210,7 +210,7 @@ func (s *Service) Resize(ctx context.Context, user governance.User, at tasks.Add
 		}
 		err = translate("resize task", t, err)
 		e.UID, e.Namespace, e.Name = types.UID(t.UID), t.Namespace, t.Name
-		s.Audit.Record(audit.Change{User: user, Action: "update", Object: e, Old: sizesSpec(before), New: sizesSpec(z), Err: err})
+		s.Audit.Record(audit.Change{User: user, Action: audit.Resize, Object: e, Of: of(t), Old: sizesSpec(before), New: sizesSpec(z), Err: err})
 		return err
 	}
 }

@@ -70,9 +70,9 @@ func (now scaled) setScale(ctx context.Context, writer client.Client, replicas i
 }
 
 // auditScale records the result of setScale, and translates its error.
-func (s *Service) auditScale(user governance.User, t *tasks.Task, was, replicas int64, of client.Object, err error) error {
+func (s *Service) auditScale(user governance.User, action audit.Action, t *tasks.Task, was, replicas int64, object client.Object, err error) error {
 	err = translate("scale task", t, err)
-	s.Audit.Record(audit.Change{User: user, Action: "update", Object: of, Old: spec{"replicas": was}, New: spec{"replicas": replicas}, Err: err})
+	s.Audit.Record(audit.Change{User: user, Action: action, Object: object, Of: of(t), Old: spec{"replicas": was}, New: spec{"replicas": replicas}, Err: err})
 	return err
 }
 
@@ -93,7 +93,7 @@ func (s *Service) scale(ctx context.Context, user governance.User, t *tasks.Task
 		return translate("remember replicas", t, err)
 	}
 	err = now.setScale(ctx, writer, replicas, active) // the annotation of a stopped one changed its version
-	err = s.auditScale(user, t, now.replicas, replicas, now.of, err)
+	err = s.auditScale(user, switching(active), t, now.replicas, replicas, now.of, err)
 	if err == nil && active {
 		_ = s.remember(ctx, now.of, 0) // it is not read while the task runs
 	}
@@ -124,7 +124,7 @@ func (s *Service) Scale(ctx context.Context, user governance.User, at tasks.Addr
 		if apierrors.IsConflict(err) && ctx.Err() == nil { // its status changes often: the replicas decide
 			continue
 		}
-		if err = s.auditScale(user, t, now.replicas, int64(replicas), now.of, err); err == nil && saw == 0 {
+		if err = s.auditScale(user, audit.Scale, t, now.replicas, int64(replicas), now.of, err); err == nil && saw == 0 {
 			_ = s.remember(ctx, now.of, 0)
 		}
 		return err

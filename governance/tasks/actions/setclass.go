@@ -50,7 +50,7 @@ func (s *Service) SetClass(ctx context.Context, user governance.User, at tasks.A
 	err = translate("change class", t, err)
 	job.UID, job.Namespace, job.Name = uid, t.Namespace, t.Name
 	s.Audit.Record(audit.Change{
-		User: user, Action: "update", Object: job, Old: classSpec(t.PriorityClass), New: classSpec(class), Err: err,
+		User: user, Action: audit.ChangeClass, Object: job, Of: of(t), Old: classSpec(t.PriorityClass), New: classSpec(class), Err: err,
 		Discriminator: job.ResourceVersion, // a label does not change the generation
 	})
 	if err == nil {

@@ -1,0 +1,290 @@
+package activity
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/audit"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/handlers/classstats"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/listing"
+	"kuota.dev/kuota/handlers/tasks"
+	"kuota.dev/kuota/handlers/timerange"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+const (
+	pageSize = 100
+	csvBatch = 2000 // entries that are read at a time
+)
+
+// query is the query in the address of the list.
+type query struct {
+	listing.Address
+	history.ActivityQuery
+	team    string
+	problem string // a sentence about an invalid value; empty for none
+}
+
+func parse(values url.Values) query {
+	q := query{Address: listing.NewAddress(urls.Activity, "before")}
+	one := func(name string) string { return q.Take(values, name) }
+	q.team, q.Actor, q.Action, q.NameContains, q.UID = one("team"), one("actor"), one("action"), one("q"), one("uid")
+	dayOf := func(name string) time.Time {
+		text := one(name)
+		at, err := time.Parse(time.DateOnly, text)
+		if err != nil && text != "" {
+			q.problem = "Write dates as YYYY-MM-DD."
+		}
+		return at
+	}
+	if q.From, q.To = dayOf("from"), dayOf("to"); !q.To.IsZero() {
+		q.To = q.To.Add(timerange.Day)
+	}
+	if q.problem == "" && !q.To.IsZero() && !q.From.Before(q.To) {
+		q.problem = "The first day is after the last."
+	}
+	if text := values.Get("before"); text != "" {
+		at, id, _ := strings.Cut(text, "~")
+		when, err := time.Parse(time.RFC3339Nano, at)
+		if err == nil {
+			q.Before = &history.Activity{At: when, ID: id}
+		}
+	}
+	return q
+}
+
+// cursor returns the value of before= for what is older than an entry.
+func cursor(e history.Activity) string { return e.At.UTC().Format(time.RFC3339Nano) + "~" + e.ID }
+
+// reader reads the entries that one user sees.
+type reader struct {
+	*Pages
+	user  governance.User
+	scope access.Scope
+	uids  map[string]string // of the allocations of teams
+}
+
+// open returns what the user of a request sees, and the teams for the filter.
+func (h *Pages) open(c echo.Context, q *query) (*reader, []string, error) {
+	user := console.UserOf(c)
+	scope, err := h.Tasks.Scope(c.Request().Context(), user)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := h.Tasks.ListWithin(c.Request().Context(), scope, index.Query{}, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	var asked []string
+	if q.team != "" {
+		asked = []string{q.team}
+	}
+	q.Teams = classstats.VisibleTeams(scope, list.Teams, asked)
+	if q.Teams != nil && q.team == "" {
+		q.Teams = append(q.Teams, "") // the cluster policy, which everyone sees who sees a team
+	}
+	return &reader{Pages: h, user: user, scope: scope, uids: map[string]string{}}, list.Teams, nil
+}
+
+// read returns the next limit entries that the user sees, and the query for the rest; nil
+// at the end.
+func (r *reader) read(ctx context.Context, q history.ActivityQuery, limit int) (seen []history.Activity, rest *history.ActivityQuery, err error) {
+	for {
+		q.Limit = limit + 1
+		found, err := r.History.Activity(ctx, q)
+		if err != nil {
+			return nil, nil, &governance.Error{Kind: governance.Unavailable, Op: "list activity", Message: tasks.HistoryUnavailable(err), Err: err}
+		}
+		more := len(found) > limit
+		found = found[:min(limit, len(found))]
+		for i, e := range found {
+			visible, err := r.sees(ctx, e)
+			if err != nil {
+				return nil, nil, err
+			}
+			if visible {
+				seen = append(seen, r.redacted(e))
+			}
+			if len(seen) == limit {
+				if i+1 < len(found) || more {
+					q.Before = &found[i]
+					return seen, &q, nil
+				}
+				return seen, nil, nil
+			}
+		}
+		if !more {
+			return seen, nil, nil
+		}
+		q.Before = &found[len(found)-1]
+	}
+}
+
+// sees reports whether the user sees an entry of a team that they see. A team of that
+// name may have had another namespace, or may have been another allocation.
+func (r *reader) sees(ctx context.Context, e history.Activity) (bool, error) {
+	switch {
+	case r.scope.All:
+		return true, nil
+	case e.Namespace != "":
+		return r.scope.Includes(e.Namespace), nil
+	case e.Team == "":
+		return e.Kind == "ClusterPolicy", nil
+	}
+	uid, known := r.uids[e.Team]
+	if !known {
+		a, err := r.Allocations.Find(ctx, r.user, e.Team)
+		if err != nil && governance.KindOf(err) != governance.NotFound {
+			return false, err
+		}
+		uid = string(a.UID)
+		r.uids[e.Team] = uid
+	}
+	return uid != "" && e.UID == uid, nil
+}
+
+// redacted returns an entry without what only users see who see all teams: addresses, and
+// errors, which can name other teams.
+func (r *reader) redacted(e history.Activity) history.Activity {
+	if !r.scope.All {
+		e.Address, e.Error = "", ""
+	}
+	return e
+}
+
+// activity answers GET /activity: who did what, the latest first.
+func (h *Pages) activity(c echo.Context) error {
+	q := parse(c.QueryParams())
+	r, teams, err := h.open(c, &q)
+	if err != nil {
+		return err
+	}
+	page := views.ActivityPage{
+		Chrome: h.Chrome(c), Action: urls.Activity, Text: q.NameContains, Actor: q.Actor, From: q.Values.Get("from"), To: q.Values.Get("to"), Wrong: q.problem,
+		UID: q.UID, Filters: q.filters(teams), CSVURL: q.URL(urls.ActivityCSV),
+	}
+	page.Title, page.Active = "Activity", "activity"
+	if len(q.Values) > 0 {
+		page.ClearURL = urls.Activity
+	}
+	switch {
+	case h.History == nil:
+		page.Trouble = tasks.NoHistory
+		return web.Render(c, http.StatusOK, views.Activity(page))
+	case q.problem != "":
+		return web.Render(c, http.StatusUnprocessableEntity, views.Activity(page))
+	}
+	found, rest, err := r.read(c.Request().Context(), q.ActivityQuery, pageSize)
+	switch {
+	case console.Unavailable(err):
+		page.Trouble = tasks.HistoryUnavailable(err)
+	case err != nil:
+		return err
+	}
+	for _, e := range found {
+		page.Rows = append(page.Rows, row(e))
+	}
+	if q.Before != nil {
+		page.NewestURL = q.With()
+	}
+	if rest != nil {
+		page.OlderURL = q.With("before", cursor(*rest.Before))
+	}
+	return web.Render(c, http.StatusOK, views.Activity(page))
+}
+
+// activityCSV answers GET /activity.csv: all entries of such a list.
+func (h *Pages) activityCSV(c echo.Context) error {
+	q := parse(c.QueryParams())
+	r, _, err := h.open(c, &q)
+	switch {
+	case err != nil:
+		return err
+	case h.History == nil:
+		return &governance.Error{Kind: governance.NotFound, Op: "list activity", Message: tasks.NoHistory}
+	case q.problem != "":
+		return &governance.Error{Kind: governance.Invalid, Op: "list activity", Message: q.problem}
+	}
+	rest := &q.ActivityQuery
+	head := []string{"time", "person", "source", "address", "action", "outcome", "kind", "namespace", "name", "uid", "team", "changes", "reason", "error"}
+	return console.CSVStream(c, "activity", head, func() (rows [][]string, err error) {
+		if rest == nil {
+			return nil, nil
+		}
+		var found []history.Activity
+		found, rest, err = r.read(c.Request().Context(), *rest, csvBatch)
+		for _, e := range found {
+			rows = append(rows, []string{
+				e.At.UTC().Format(time.RFC3339Nano), e.Actor, string(e.Source), e.Address, e.Action, string(e.Outcome), e.Kind, e.Namespace, e.Name, e.UID, e.Team,
+				strings.Join(e.Changes, "\n"), e.Reason, e.Error,
+			})
+		}
+		return rows, err
+	})
+}
+
+func (q query) filters(teams []string) []views.Filter {
+	team, action := listing.NewFilter("team", "Team", "All teams", q.team), listing.NewFilter("action", "Action", "All actions", q.Action)
+	for _, name := range slices.Sorted(slices.Values(teams)) {
+		team.Add(name)
+	}
+	for _, a := range audit.Actions {
+		action.Add(string(a), a.Past())
+	}
+	return []views.Filter{team.Done(), action.Done()}
+}
+
+// maxChanges bounds the changes that a row shows.
+const maxChanges = 5
+
+func row(e history.Activity) views.ActivityRow {
+	row := views.ActivityRow{
+		ID: "activity-" + e.ID, At: format.Time(e.At), Actor: e.Actor, Address: e.Address, Action: audit.Action(e.Action).Past(),
+		Object: views.TaskLink{Name: e.Name, URL: objectURL(e)}, Kind: e.Kind, Team: format.OrDash(e.Team), Namespace: e.Namespace, Reason: e.Reason, Error: e.Error,
+		Changes: e.Changes[:min(len(e.Changes), maxChanges)],
+	}
+	if more := len(e.Changes) - maxChanges; more > 0 {
+		row.More = "and " + format.Count(more, "more change")
+	}
+	switch e.Outcome {
+	case history.Refused:
+		row.Outcome = views.Status{Tone: "bad", Label: "Refused"}
+	case history.OutcomeUnknown:
+		row.Outcome = views.Status{Tone: "wait", Label: "Outcome unknown"}
+	}
+	switch {
+	case e.Source == history.SourceController:
+		row.Actor, row.By = "", "Kuota"
+	case e.Actor == "":
+		row.By = "Unknown"
+	}
+	return row
+}
+
+// objectURL returns the page of an object; empty for none.
+func objectURL(e history.Activity) string {
+	switch e.Kind {
+	case "ComputeAllocation":
+		return urls.Allocation(e.Name)
+	case "ClusterPolicy":
+		return urls.Policies
+	}
+	if e.UID == "" {
+		return ""
+	}
+	return urls.PastTask(history.Task{Namespace: e.Namespace, Kind: e.Kind, Name: e.Name, UID: e.UID})
+}

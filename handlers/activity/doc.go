@@ -1,0 +1,2 @@
+// Package activity answers the page of who did what.
+package activity
