@@ -20,7 +20,7 @@ import (
 // Express returns the request that comes closest to a plan that was read from a manifest.
 // Differences reports what it does not express.
 func (p Plan) Express() Request {
-	r := Request{Kind: p.Kind, Name: p.Name, Share: p.Share, Class: p.Class, TimeLimit: p.TimeLimit, Pods: p.Pods}
+	r := Request{Kind: p.Kind, Name: p.Name, Share: p.Share, Class: p.Class, TimeLimit: p.TimeLimit, Pods: p.Pods, Script: p.Script}
 	template := podTemplate{}
 	switch {
 	case p.read != nil:
@@ -99,7 +99,7 @@ func (p Plan) expressKind(r *Request) {
 		}
 	case RayJob:
 		r.Command, _ = at("entrypoint").(string)
-		if r.Command == defaultEntrypoint {
+		if r.Command == defaultEntrypoint || r.Script != "" {
 			r.Command = ""
 		}
 	case JobSet:

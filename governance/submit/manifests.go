@@ -51,7 +51,7 @@ func (p Plan) manifest(kind Kind) (Manifest, error) {
 	if err != nil {
 		return Manifest{}, err
 	}
-	return p.withScript(m)
+	return p.AfterScript(m)
 }
 
 func writeManifest(kind Kind, object any) (Manifest, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -18,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -105,14 +107,49 @@ func (p Plan) mountScript(spec *corev1.PodSpec) {
 	c.VolumeMounts = append(c.VolumeMounts, corev1.VolumeMount{Name: scriptKey, MountPath: scriptFolder, ReadOnly: true})
 }
 
-// withScript returns the manifest of a job after that of its script.
-func (p Plan) withScript(job Manifest) (Manifest, error) {
+// AfterScript returns the manifest of a job after that of its script.
+func (p Plan) AfterScript(job Manifest) (Manifest, error) {
 	script := p.script()
 	if script == nil {
 		return job, nil
 	}
 	m, err := writeManifest(Kind(configMap.Kind), script)
 	return Manifest{job.Kind, m.Text + "---\n" + job.Text}, err
+}
+
+// CutScript cuts the ConfigMap with the script off a text of manifests, in which it is
+// first, as in Manifest. Any other text it returns whole.
+func CutScript(text string) (script *corev1.ConfigMap, rest string) {
+	first, rest, found := strings.Cut(strings.ReplaceAll(text, "\r\n", "\n"), "\n---\n")
+	script = &corev1.ConfigMap{}
+	if err := yaml.UnmarshalStrict([]byte(first), script); !found || err != nil || script.GroupVersionKind() != configMap {
+		return nil, text
+	}
+	return script, rest
+}
+
+// WithScript returns the plan of a task whose manifest comes after that of a script. The
+// paths of errors are those of the ConfigMap.
+func (p Plan) WithScript(script *corev1.ConfigMap) (Plan, []governance.FieldError) {
+	if script == nil {
+		return p, nil
+	}
+	p.Script = script.Data[scriptKey]
+	wrong := p.validateScript(p.Team)
+	for i := range wrong {
+		wrong[i].Path = "data." + scriptKey
+	}
+	if p.Script == "" {
+		return p, append(wrong, governance.FieldError{Path: "data." + scriptKey, Message: "is missing: the ConfigMap before a task has its script"})
+	}
+	want := p.script()
+	switch {
+	case script.Name != want.Name:
+		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: "of the ConfigMap must be " + want.Name})
+	case len(script.Data) > 1 || len(script.BinaryData) > 0 || !maps.Equal(script.Labels, want.Labels) || len(script.Annotations) > 0:
+		wrong = append(wrong, governance.FieldError{Path: "metadata", Message: fmt.Sprintf("the ConfigMap may have the script and the label %s: %s, and nothing else", LabelScriptOf, p.name())})
+	}
+	return p, wrong
 }
 
 // tryScript creates the script as a dry run, so that a job is created only if its script

@@ -292,6 +292,12 @@ func (s *Service) Try(ctx context.Context, user governance.User, p Plan) error {
 	if err := p.tryPods(limited, writer); err != nil {
 		return withRetryText(translate(err, p))
 	}
+	switch err := p.tryScript(limited, writer); {
+	case apierrors.IsAlreadyExists(err):
+		return p.scriptTaken()
+	case err != nil:
+		return withRetryText(err)
+	}
 	err = writer.Create(limited, object, client.DryRunAll, client.FieldValidation(metav1.FieldValidationStrict))
 	if apierrors.IsAlreadyExists(err) {
 		return nameError("metadata.name", fmt.Sprintf("there is a %s %s in the namespace already; choose another name", p.Kind, p.Name))

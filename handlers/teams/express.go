@@ -29,6 +29,7 @@ func formOf(t submit.Team, r submit.Request) submitForm {
 		return quota.Number(name, quota.ResourceValue(name, *q))
 	}
 	f.name, f.kind, f.share, f.class, f.pool, f.others, f.image = r.Name, string(r.Kind), r.Share, r.Class, r.Pool, r.OtherPools, r.Image
+	f.script = r.Script
 	f.pods, f.least, f.elastic = strconv.Itoa(int(r.Pods)), whole(r.MinPods), ""
 	if !strings.Contains(r.Command, "\n") {
 		f.command = r.Command

@@ -68,8 +68,6 @@ func (h *Pages) submitManifest(c echo.Context) error {
 			return h.refuseTask(c, serves("").unreached(c.Param("team")), form, err)
 		case err != nil:
 			return err
-		case form.script != "":
-			return h.renderSubmit(c, http.StatusUnprocessableEntity, t, form, withoutScript)
 		case !ok:
 			form.submitted = true // shows what to correct
 			return h.renderSubmit(c, http.StatusUnprocessableEntity, t, form, nil)
@@ -126,12 +124,6 @@ func (h *Pages) submitManifest(c echo.Context) error {
 	return h.renderManifest(c, http.StatusOK, t, page)
 }
 
-// withoutScript is why a task with a script cannot be edited as YAML.
-var withoutScript = &governance.Error{
-	Kind: governance.Invalid, Op: "edit as YAML", Message: "A task with a script cannot be edited as YAML.",
-	Fields: []governance.FieldError{{Path: "script", Message: "is an object of its own, which the YAML of the task does not have: submit the task from the form, or give a command instead"}},
-}
-
 // textOf returns the manifest of a form; false if the form has errors.
 func (h *Pages) textOf(t submit.Team, form submitForm) (string, bool) {
 	request, wrong := form.request(t)
@@ -146,13 +138,17 @@ func (h *Pages) textOf(t submit.Team, form submitForm) (string, bool) {
 // planText plans the task of the text, and adds to the page what it becomes. A text without
 // a valid task has no plan but errors.
 func (h *Pages) planText(t submit.Team, page *views.ManifestPage) (*submit.Plan, []governance.FieldError, error) {
-	source, wrong := submit.ReadSource([]byte(page.Text.Value))
+	script, text := submit.CutScript(page.Text.Value)
+	source, wrong := submit.ReadSource([]byte(text))
 	if source != nil || len(wrong) > 0 {
 		if len(wrong) > 0 {
 			return nil, wrong, nil
 		}
 		plan, changed, wrong := t.PlanSource(source)
 		page.Name, page.Kind, page.NotImported = source.GetName(), source.GetKind(), forms.Lines(changed)
+		if len(wrong) == 0 {
+			plan, wrong = plan.WithScript(script)
+		}
 		if len(wrong) > 0 {
 			return nil, wrong, nil
 		}
@@ -160,7 +156,7 @@ func (h *Pages) planText(t submit.Team, page *views.ManifestPage) (*submit.Plan,
 		page.YAML = m.Text
 		return &plan, nil, err
 	}
-	object, others := elasticTask(imports.Read([]byte(page.Text.Value)))
+	object, others := elasticTask(imports.Read([]byte(text)))
 	if object.ElasticJob == nil {
 		page.NotImported, page.Text.Error = forms.Lines(others), "This text has no task. See above for the reasons."
 		return nil, nil, nil
@@ -169,11 +165,15 @@ func (h *Pages) planText(t submit.Team, page *views.ManifestPage) (*submit.Plan,
 	known := func(p governance.FieldError) bool { return slices.Contains(wrong, p) }
 	page.Name, page.Kind, page.YAML = object.ElasticJob.Name, string(submit.ElasticJob), object.YAML()
 	page.NotImported = forms.Lines(slices.Concat(slices.DeleteFunc(object.Problems, known), changed, others))
+	if len(wrong) == 0 {
+		plan, wrong = plan.WithScript(script)
+	}
 	if len(wrong) > 0 {
 		return nil, wrong, nil
 	}
-	page.YAML = manifest.ElasticJobYAML(plan.ElasticJob())
-	return &plan, nil, nil
+	m, err := plan.AfterScript(submit.Manifest{Kind: submit.ElasticJob, Text: manifest.ElasticJobYAML(plan.ElasticJob())})
+	page.YAML = m.Text
+	return &plan, nil, err
 }
 
 // refuseManifest shows the text again with the reason why the task was not submitted.

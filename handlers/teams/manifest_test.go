@@ -171,13 +171,6 @@ func TestEditAsYAML(t *testing.T) {
 		t.Errorf("submitted %s (%v)", m.Text, err)
 	}
 
-	// A script is not in the YAML of the task, and is kept.
-	scripted := url.Values{"request-id": {"1"}, "action": {"edit"}, "pool": {"ml.p5.48xlarge"}, "pods": {"1"}, "script": {"true"}}
-	response, page = post(t, address+edit, scripted)
-	if got := page.Find("#script-error").Text(); response.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(got, "object of its own") || strings.TrimSpace(page.Find("#script").Text()) != "true" {
-		t.Errorf("a script: got %s with %q and %s", response.Status, got, page.Find("#script").Text())
-	}
-
 	// A form with an error stays, with all its values. An error of the dry run is shown.
 	typed.Set("pods", "many")
 	response, page = post(t, address+edit, typed)
@@ -188,5 +181,47 @@ func TestEditAsYAML(t *testing.T) {
 	response, page = post(t, address+edit, url.Values{"request-id": {"1"}, "action": {"read"}, "text": {text}})
 	if got := page.Find("#manifest-wrong").Text(); response.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(got, "headGroupSpec.template.spec.nodeName: no") || page.Find("#verdict").Length() != 0 {
 		t.Errorf("a dry run: got %s with %q", response.Status, got)
+	}
+}
+
+// The script of a task is a ConfigMap before it, as text too: it goes back into the form, is
+// submitted, and its errors are shown.
+func TestEditScriptAsYAML(t *testing.T) {
+	const script = "#!/usr/bin/env python3\nprint('a')  \n---\nb: 'c'\n"
+	for name, change := range map[string]url.Values{"Job": {}, "RayJob": {"kind": {"RayJob"}}, "ElasticJob": {"elastic": {"true"}, "max": {"4"}}} {
+		d := &handlerstest.Backend{}
+		address := handlerstest.Serve(t, d) + "/teams/vision/manifest"
+		typed := url.Values{"request-id": {"1"}, "action": {"edit"}, "pool": {"ml.p5.48xlarge"}, "pods": {"2"}, "name": {"train"}, "image": {"train:1"}, "script": {script}}
+		for input, values := range change {
+			typed[input] = values
+		}
+		_, page := post(t, address, typed)
+		htmlcheck.Page(t, page)
+		text := strings.ReplaceAll(page.Find("#text").Text(), "\n", "\r\n") // as browsers send it
+		if !strings.Contains(text, "kind: ConfigMap") || page.Find("#verdict").Length() != 1 {
+			t.Fatalf("%s: got %s", name, page.Find("main").Text())
+		}
+		_, page = post(t, address, url.Values{"request-id": {"1"}, "action": {"form"}, "text": {text}})
+		if got := page.Find("#script").Text(); got != script || page.Find("#command").AttrOr("value", "") != "" {
+			t.Errorf("%s: got the script %q in %s", name, got, page.Find("main").Text())
+		}
+		post(t, address, url.Values{"request-id": {"1"}, "action": {"save"}, "text": {text}})
+		if plans := d.SubmitBackend.Plans; len(plans) != 1 || plans[0].Script != script || string(plans[0].Kind) != name {
+			t.Errorf("%s: submitted %+v", name, plans)
+		}
+		for old, wrong := range map[string]string{
+			"name: train-script":             "metadata.name: of the ConfigMap must be train-script",
+			"kuota.dev/script-of: train":     "the label kuota.dev/script-of: train, and nothing else",
+			"#!/usr/bin/env python3\\nprint": "data.script: the first line must name its interpreter by the whole path",
+		} {
+			new := map[bool]string{true: "#!python3\\nprint", false: "name: other"}[strings.HasPrefix(old, "#!")]
+			if strings.HasPrefix(old, "kuota") {
+				new = "kuota.dev/script-of: other"
+			}
+			_, page = post(t, address, url.Values{"request-id": {"1"}, "action": {"read"}, "text": {strings.Replace(text, old, new, 1)}})
+			if got := page.Find("#manifest-wrong").Text(); !strings.Contains(got, wrong) {
+				t.Errorf("%s with %q: got %q, want %q", name, new, got, wrong)
+			}
+		}
 	}
 }
