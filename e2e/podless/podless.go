@@ -92,7 +92,7 @@ func Run(t testing.TB, c *clustertest.Cluster) {
 
 func (r *runner) observe(object any) {
 	job, ok := object.(*batchv1.Job)
-	if !ok || job.Spec.ManagedBy == nil || *job.Spec.ManagedBy != manager || job.DeletionTimestamp != nil {
+	if !ok || job.Spec.ManagedBy == nil || *job.Spec.ManagedBy != manager || job.DeletionTimestamp != nil || job.Status.CompletionTime != nil { // complete: run before this runner began
 		return
 	}
 	r.mu.Lock()
