@@ -93,7 +93,7 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(&c.metrics, "metrics-address", "0", "address of /metrics for Prometheus, host:port, without authentication; 0 disables it")
 	flags.StringVar(&c.history, "history", "kuota-history.db", "history database: the path of a SQLite file, or postgres://… ; none keeps history in memory only")
 	flags.DurationVar(&c.historyKeep, "history-keep", 400*24*time.Hour, "retention of history")
-	flags.StringVar(&c.activityDir, "activity-dir", "", "folder for activity that the history database does not have yet; default the folder of a SQLite database; without one, activity is in memory while PostgreSQL does not answer")
+	flags.StringVar(&c.activityDir, "activity-dir", "", "folder for activity that the history database does not have yet; default beside a SQLite database; without one, activity is in memory while PostgreSQL does not answer")
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; default KUBECONFIG, then the pod's service account")
 	flags.StringVar(&c.namespace, "namespace", "kuota-system", "namespace of the console, where it stores sessions and versions")
 	flags.StringVar(&c.serviceAccount, "service-account", "kuota", "service account of the console in its namespace, which creates the Jobs of elastic tasks in the namespaces of teams")
@@ -259,10 +259,14 @@ func (c *config) check(level string) (invalid []error) {
 	return invalid
 }
 
-// activityFolder returns the folder of activity; empty for none.
-func (c config) activityFolder() string {
-	if c.activityDir == "" && !history.IsServer(c.history) {
-		return filepath.Dir(c.history)
+// activityFile returns the file of activity that the database does not have yet; empty for
+// none.
+func (c config) activityFile() string {
+	switch {
+	case c.activityDir != "":
+		return filepath.Join(c.activityDir, "activity.jsonl")
+	case history.IsServer(c.history):
+		return ""
 	}
-	return c.activityDir
+	return c.history + "-activity.jsonl"
 }

@@ -205,7 +205,7 @@ func (p *program) newHistory() error {
 		return err
 	}
 	p.history = store
-	if p.activity, err = activity.Open(p.config.activityFolder(), store, p.log); err != nil {
+	if p.activity, err = activity.Open(p.config.activityFile(), store, p.log); err != nil {
 		return err
 	}
 	p.audit.Activity = p.activity

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -18,7 +17,6 @@ import (
 )
 
 const (
-	fileName      = "activity.jsonl"
 	retryInterval = time.Second
 	writeTimeout  = 5 * time.Second
 	batch         = 256 // entries in one transaction
@@ -36,34 +34,48 @@ type Store interface {
 type Log struct {
 	store Store
 	log   *slog.Logger
+	path  string // of the file; empty for none
 	wake  chan struct{}
 
 	mu      sync.Mutex
-	file    *os.File // nil without a folder
+	file    *os.File // nil without a path, and while another process has it
 	pending []history.Activity
 	dropped bool // pending is not all that the file has
 }
 
-// Open returns a Log with a file in folder, and takes over what an earlier process left
-// there. Without a folder entries are in memory until they are recorded. It fails if
-// another process uses the folder.
-func Open(folder string, store Store, log *slog.Logger) (*Log, error) {
-	l := &Log{store: store, log: log, wake: make(chan struct{}, 1)}
-	if folder == "" {
-		return l, nil
+// Open returns a Log with a file at path, and takes over what an earlier process left
+// there. While another process uses the file, and without a path, entries are in memory
+// until they are recorded.
+func Open(path string, store Store, log *slog.Logger) (*Log, error) {
+	l := &Log{store: store, log: log, path: path, wake: make(chan struct{}, 1)}
+	return l, l.open()
+}
+
+// open opens the file, unless another process uses it.
+func (l *Log) open() error {
+	if l.path == "" || l.file != nil {
+		return nil
 	}
-	file, err := os.OpenFile(filepath.Join(folder, fileName), os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+	file, err := os.OpenFile(l.path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("open the file of activity: %w", err)
+		return fmt.Errorf("open the file of activity: %w", err)
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("lock %s: %w: does another console use it?", file.Name(), err), file.Close())
+		return file.Close() // the other process ends, or is another replica
 	}
-	l.file = file
+	added := l.pending
+	l.file, l.pending = file, nil
 	if err := l.load(); err != nil {
-		return nil, errors.Join(err, file.Close())
+		l.file, l.pending = nil, added
+		return errors.Join(err, file.Close())
 	}
-	return l, nil
+	for _, e := range added {
+		if err := l.append(e); err != nil {
+			return err
+		}
+	}
+	l.pending = append(l.pending, added...)
+	return nil
 }
 
 // load reads what the file has. The last line can be incomplete after a crash.
@@ -164,6 +176,11 @@ func (l *Log) wakeUnless(err error) <-chan struct{} {
 
 // flush records all entries, and empties the file once the database has all of it.
 func (l *Log) flush(ctx context.Context) error {
+	l.mu.Lock()
+	if err := l.open(); err != nil {
+		l.log.Warn("activity is in memory only until the database has it", "error", err)
+	}
+	l.mu.Unlock()
 	for {
 		l.mu.Lock()
 		entries := slices.Clone(l.pending[:min(batch, len(l.pending))])

@@ -54,12 +54,18 @@ func TestLog(t *testing.T) {
 			added++
 		}
 	}
-	l, err := Open(folder, database, log)
+	path := filepath.Join(folder, "history.db-activity.jsonl")
+	l, err := Open(path, database, log)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(folder, database, log); err == nil {
-		t.Error("two processes use one file")
+	other, err := Open(path, database, log)
+	if err != nil || other.file != nil {
+		t.Errorf("two processes use one file: %v", err)
+	}
+	add(other, 3)
+	if err := other.flush(t.Context()); err == nil {
+		t.Error("the database is away, and flush succeeds")
 	}
 	add(l, 300)
 	if err := l.flush(t.Context()); err == nil {
@@ -72,8 +78,18 @@ func TestLog(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if l, err = Open(folder, database, log); err != nil {
+	_ = other.flush(t.Context()) // takes the file over
+	if other.file == nil || len(other.pending) != added {
+		t.Errorf("the other process has %d entries, want %d", len(other.pending), added)
+	}
+	if err := other.Close(); err != nil {
 		t.Fatal(err)
+	}
+	if l, err = Open(path, database, log); err != nil {
+		t.Fatal(err)
+	}
+	if len(l.pending) != added {
+		t.Errorf("the file has %d entries, want %d", len(l.pending), added)
 	}
 	add(l, 10)
 	ctx, stop := context.WithCancel(t.Context())
@@ -104,7 +120,7 @@ func TestLog(t *testing.T) {
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := os.ReadFile(filepath.Join(folder, fileName)); err != nil || len(text) > 0 {
+	if text, err := os.ReadFile(path); err != nil || len(text) > 0 {
 		t.Errorf("the file has %d bytes after all is recorded: %v", len(text), err)
 	}
 	var none *Log
