@@ -94,7 +94,7 @@ func run(ctx context.Context, fast bool, clusters int) error {
 	go func() {
 		installed <- r.test(ctx, env, charttest, []string{"-count=1", "-timeout=20m"}, []string{"./installed"})
 	}()
-	flags := []string{"-count=1", "-p=" + strconv.Itoa(clusters), "-timeout=20m"}
+	flags := []string{"-count=1", "-p=" + strconv.Itoa(clusters), "-timeout=30m"}
 	return errors.Join(failed, r.test(ctx, env, "", flags, groups.cluster), <-installed, <-started)
 }
 
