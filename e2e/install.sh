@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what the browser tests drive: Debian's Chromium, and the driver of
+# Installs what the browser tests drive: Debian's Chromium without windows, and the driver of
 # playwright-go from npm, at the version that playwright-go asks for; and a
 # sign-in provider. Nothing is downloaded but packages.
 set -euo pipefail
@@ -10,11 +10,11 @@ playwright_sha512=976a2c4e02d748c7ae2d938c2fda98383510a0f3e752c2ac6f9fcfe8b2767b
 axe_version=4.14.1
 axe_sha256=29348999450cdf2849a8e70b7912fc2da85a849da39c0d0d5394f51d4a9ed95c
 
-if [ ! -x /usr/lib/chromium/chromium ]; then
+if [ ! -x /usr/bin/chromium-headless-shell ]; then # each page of chromium also renders its own windows, which takes most of the time
 	sudo=""
 	[ "$(id -u)" = 0 ] || sudo=sudo
 	$sudo apt-get update -q >/dev/null
-	DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -q --no-install-recommends chromium fonts-dejavu-core >/dev/null
+	DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -q --no-install-recommends chromium-headless-shell fonts-dejavu-core >/dev/null
 fi
 
 if [ ! -e "$dir/.playwright-$version" ]; then

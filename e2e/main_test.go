@@ -145,7 +145,7 @@ func launch() (playwright.Browser, error) {
 		return nil, fmt.Errorf("start the browser driver that make browser installs: %w", err)
 	}
 	return driver.Chromium.Launch(playwright.BrowserTypeLaunchOptions{
-		ExecutablePath: playwright.String("/usr/lib/chromium/chromium"),
+		ExecutablePath: playwright.String("/usr/bin/chromium-headless-shell"),
 		Args: []string{
 			"--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run",
 			"--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost",
