@@ -18,7 +18,6 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/tasks"
-	"kuota.dev/kuota/handlers/timerange"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
@@ -43,20 +42,7 @@ func parse(values url.Values) query {
 	q := query{Address: listing.NewAddress(urls.Activity, "before")}
 	one := func(name string) string { return q.Take(values, name) }
 	q.team, q.Actor, q.Action, q.NameContains, q.UID = one("team"), one("actor"), one("action"), one("q"), one("uid")
-	dayOf := func(name string) time.Time {
-		text := one(name)
-		at, err := time.Parse(time.DateOnly, text)
-		if err != nil && text != "" {
-			q.problem = "Write dates as YYYY-MM-DD."
-		}
-		return at
-	}
-	if q.From, q.To = dayOf("from"), dayOf("to"); !q.To.IsZero() {
-		q.To = q.To.Add(timerange.Day)
-	}
-	if q.problem == "" && !q.To.IsZero() && !q.From.Before(q.To) {
-		q.problem = "The first day is after the last."
-	}
+	q.From, q.To, q.problem = q.TakeDays(values)
 	if text := values.Get("before"); text != "" {
 		at, id, _ := strings.Cut(text, "~")
 		when, err := time.Parse(time.RFC3339Nano, at)

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
@@ -43,6 +44,27 @@ func (a Address) TakeAll(values url.Values, name string) (taken []string) {
 		a.Values[name] = taken
 	}
 	return taken
+}
+
+// TakeDays returns the range of the days in from= and to=, in UTC, and keeps them. The
+// range ends after the last day; a zero time is no bound. problem is a sentence about
+// invalid days.
+func (a Address) TakeDays(values url.Values) (from, to time.Time, problem string) {
+	dayOf := func(name string) time.Time {
+		text := a.Take(values, name)
+		at, err := time.Parse(time.DateOnly, text)
+		if err != nil && text != "" {
+			problem = "Write dates as YYYY-MM-DD."
+		}
+		return at
+	}
+	if from, to = dayOf("from"), dayOf("to"); !to.IsZero() {
+		to = to.Add(24 * time.Hour)
+	}
+	if problem == "" && !to.IsZero() && !from.Before(to) {
+		problem = "The first day is after the last."
+	}
+	return from, to, problem
 }
 
 // With returns the address with some values changed; an empty value removes its name.

@@ -23,7 +23,6 @@ import (
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/listing"
-	"kuota.dev/kuota/handlers/timerange"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
@@ -57,20 +56,7 @@ func parsePastQuery(values url.Values) pastQuery {
 	q := pastQuery{Address: listing.NewAddress(urls.PastTasks, "page"), page: listing.PageOf(values.Get("page"))}
 	one := func(name string) string { return q.Take(values, name) }
 	q.team, q.class, q.kind, q.text = one("team"), one("class"), one("kind"), one("q")
-	dayOf := func(name string) time.Time {
-		text := one(name)
-		at, err := time.Parse(time.DateOnly, text)
-		if err != nil && text != "" {
-			q.problem = "Write dates as YYYY-MM-DD."
-		}
-		return at
-	}
-	if q.from, q.to = dayOf("from"), dayOf("to"); !q.to.IsZero() {
-		q.to = q.to.Add(timerange.Day)
-	}
-	if q.problem == "" && !q.to.IsZero() && !q.from.Before(q.to) {
-		q.problem = "The first day is after the last."
-	}
+	q.from, q.to, q.problem = q.TakeDays(values)
 	return q
 }
 
