@@ -103,7 +103,7 @@ func (h *Handlers) Register(s *web.Server) {
 	for _, pages := range []interface{ Register(*web.Server) }{
 		c,
 		&dashboard.Pages{Console: c, History: h.History, Classes: classes, HardwarePages: hardwarePages},
-		&tasks.Pages{Console: c, Actions: h.Actions, History: h.History, Classes: classes, Changes: h.TaskChanges, Advice: h.AdviceChanges, Starts: h.Starts, Logs: h.Logs, ExternalLogs: h.ExternalLogs, Hardware: hardwarePages},
+		&tasks.Pages{Console: c, Actions: h.Actions, History: h.History, Classes: classes, Changes: h.TaskChanges, Advice: h.AdviceChanges, Starts: h.Starts, Logs: h.Logs, Again: h.Submit, ExternalLogs: h.ExternalLogs, Hardware: hardwarePages},
 		&teams.Pages{Console: c, Submit: h.Submit, History: h.History, Classes: classes, Advice: h.AdviceChanges, Hardware: hardwarePages, Stops: h.Actions},
 		&instances.Pages{Console: c},
 		&activity.Pages{Console: c, History: h.History},

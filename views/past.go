@@ -46,6 +46,7 @@ type PastTask struct {
 	Elastic         *ElasticTask // nil for a task that was not elastic
 	Others          []PastLink   // other tasks with this name
 	Logs            ExternalLogs // of its pods, which do not exist any more
+	Actions         *TaskActions // nil for none
 }
 
 // PastLink links to another task with the same name.

@@ -25,15 +25,16 @@ import (
 // config is the configuration of the console. Each flag has an environment
 // variable: KUOTA_ and the flag's name in upper case.
 type config struct {
-	listen         string
-	url            string
-	tlsCert        string
-	tlsKey         string
-	trustedProxies string
-	metrics        string
-	history        string
-	historyKeep    time.Duration
-	activityDir    string
+	listen           string
+	url              string
+	tlsCert          string
+	tlsKey           string
+	trustedProxies   string
+	metrics          string
+	history          string
+	historyKeep      time.Duration
+	historyManifests bool
+	activityDir      string
 
 	kubeconfig     string
 	namespace      string
@@ -93,6 +94,7 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(&c.metrics, "metrics-address", "0", "address of /metrics for Prometheus, host:port, without authentication; 0 disables it")
 	flags.StringVar(&c.history, "history", "kuota-history.db", "history database: the path of a SQLite file, or postgres://… ; none keeps history in memory only")
 	flags.DurationVar(&c.historyKeep, "history-keep", 400*24*time.Hour, "retention of history")
+	flags.BoolVar(&c.historyManifests, "history-manifests", true, "keep the manifests of tasks in history for 90 days, so that they can be submitted again after they were deleted; manifests can contain values of environment variables")
 	flags.StringVar(&c.activityDir, "activity-dir", "", "folder for activity that the history database does not have yet; default beside a SQLite database; without one, activity is in memory while PostgreSQL does not answer")
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; default KUBECONFIG, then the pod's service account")
 	flags.StringVar(&c.namespace, "namespace", "kuota-system", "namespace of the console, where it stores sessions and versions")

@@ -83,6 +83,8 @@ type program struct {
 	recorder    *recorder.Recorder   // nil without history
 	activity    *activity.Log        // nil without history
 	estimator   *estimates.Estimator // nil without history
+	submit      *submit.Service
+	keeper      *submit.Keeper       // nil if manifests are not kept
 	utilization *utilization.Service // nil without Prometheus
 
 	listener     net.Listener
@@ -171,6 +173,7 @@ func (p *program) newServices() error {
 	p.policies = &policy.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Kueue: p.reconcilers.Kueue.Plan}
 	p.allocations = &allocations.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Pools: p.policies}
 	p.tasks = queries.New(p.cluster, p.access)
+	p.submit = &submit.Service{Cluster: p.cluster, Access: p.access, Audit: p.audit, Tasks: p.tasks, Naming: naming}
 	if memory := p.config.simulationBytes; memory > 0 {
 		p.simulator = &live.Simulator{
 			Reader: p.cluster.Reader, Kueue: p.kueueConfiguration, Worker: &worker.Worker{Command: simulationWorker(memory)}, Now: time.Now, Log: p.log,
@@ -209,6 +212,10 @@ func (p *program) newHistory() error {
 		return err
 	}
 	p.audit.Activity = p.activity
+	if p.config.historyManifests {
+		p.submit.Manifests = store
+		p.keeper = &submit.Keeper{Service: p.submit, Leader: p.leader, Log: p.log}
+	}
 	p.recorder = &recorder.Recorder{Store: store, Cluster: p.cluster, Tasks: p.tasks, Capacity: p.capacity, Log: p.log, Leader: p.leader}
 	p.recorder.Observe()
 	p.estimator = &estimates.Estimator{
@@ -297,7 +304,7 @@ func (p *program) handlers() *handlers.Handlers {
 		Setup:        c.setup(),
 		Replays:      p.simulator.Replays,
 		Tasks:        p.tasks,
-		Submit:       &submit.Service{Cluster: p.cluster, Access: p.access, Audit: p.audit, Tasks: p.tasks, Naming: c.naming},
+		Submit:       p.submit,
 		Logs:         &logs.Service{Cluster: p.cluster, Access: p.access, Tasks: p.tasks},
 		ExternalLogs: c.externalLogs,
 		Actions:      &actions.Service{Cluster: p.cluster, Access: p.access, Tasks: p.tasks, Audit: p.audit},
@@ -376,6 +383,9 @@ func (p *program) Run(ctx context.Context) error {
 		group.Go(func() error { return p.activity.Run(ctx) })
 		group.Go(func() error { return p.recorder.Run(ctx) })
 		group.Go(func() error { return p.estimator.Run(ctx) })
+	}
+	if p.keeper != nil {
+		group.Go(func() error { return p.keeper.Run(ctx) })
 	}
 	return group.Wait()
 }

@@ -50,6 +50,7 @@ func conform(t *testing.T, newURL func(testing.TB) string) {
 		"ScaleEvents":      testScaleEvents,
 		"ForgetScales":     testForgetScaleEvents,
 		"Activity":         testActivity,
+		"Manifests":        testManifests,
 		"Amounts":          testAmounts,
 		"FirstGrowth":      testFirstGrowth,
 		"LongRuns":         testLongRuns,

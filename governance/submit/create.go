@@ -75,11 +75,25 @@ func (s *Service) submit(ctx context.Context, user governance.User, plan Plan, f
 		return Submitted{}, withRetryText(err)
 	}
 	s.Audit.Record(audit.Change{User: user, Action: audit.Submit, Object: job, New: plan.summary()})
+	s.keep(ctx, plan, job)
 	waiting, stop := context.WithTimeout(ctx, listTimeout)
 	defer stop()
 	done := Submitted{Kind: plan.Kind, Namespace: job.GetNamespace(), Name: job.GetName()}
 	done.Listed = s.Tasks.WaitForTask(waiting, done.Namespace, string(done.Kind), done.Name, string(job.GetUID()))
 	return done, nil
+}
+
+// keep keeps the manifest of a task that was created, with its script. If history cannot be
+// written, Keeper keeps it later, without the script.
+func (s *Service) keep(ctx context.Context, plan Plan, job client.Object) {
+	if _, ok := sourceKind(string(plan.Kind)); !ok || s.Manifests == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	if m, err := plan.Manifest(); err == nil {
+		_ = s.Manifests.KeepManifest(ctx, string(job.GetUID()), job.GetCreationTimestamp().Time, m.Text)
+	}
 }
 
 // summary returns what the audit log records of a task. It leaves out the command and the

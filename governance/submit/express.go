@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/document"
@@ -195,14 +196,22 @@ const maxDifferences = 10
 // Differences returns the paths in the object of a manifest at which the object of p, the plan
 // of a form, differs from it; at most ten. Kueue sets whether it is suspended.
 func (p Plan) Differences(from Plan) ([]string, error) {
-	trees := [2]any{}
+	var objects [2]any
 	for i, plan := range []Plan{p, from} {
 		object, err := plan.object(plan.Kind)
 		if err != nil {
 			return nil, manifestError(plan.Kind, err)
 		}
+		objects[i] = object
+	}
+	return differences(objects[0], objects[1])
+}
+
+func differences(form, from any) (paths []string, err error) {
+	trees := [2]any{}
+	for i, object := range []any{form, from} {
 		if trees[i], err = toTree(object); err != nil {
-			return nil, manifestError(plan.Kind, err)
+			return nil, &governance.Error{Op: "compare tasks", Message: "The form cannot be compared with the text.", Err: err}
 		}
 		spec, _ := trees[i].(fields)["spec"].(fields)
 		delete(spec, "suspend")
@@ -211,7 +220,6 @@ func (p Plan) Differences(from Plan) ([]string, error) {
 			delete(spec, "runPolicy")
 		}
 	}
-	var paths []string
 	differ(trees[0], trees[1], "", &paths)
 	return paths, nil
 }

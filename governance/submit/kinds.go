@@ -32,7 +32,7 @@ const (
 // it, and have labels with it. Those of a StatefulSet have a label with a hash of ten
 // digits. A LeaderWorkerSet has a StatefulSet for each replica, whose name ends with up to
 // four more. KubeRay bounds a RayJob itself, but only after it was created.
-var maxName = map[Kind]int{Job: validation.DNS1123LabelMaxLength, PyTorchJob: 51, RayJob: 47, JobSet: 42, Deployment: validation.DNS1035LabelMaxLength, StatefulSet: 52, LeaderWorkerSet: 48}
+var maxName = map[Kind]int{Job: validation.DNS1123LabelMaxLength, PyTorchJob: 51, RayJob: 47, JobSet: 42, Deployment: validation.DNS1035LabelMaxLength, StatefulSet: 52, LeaderWorkerSet: 48, ElasticJob: v1alpha1.MaxElasticJobName}
 
 // checkName returns why an object of the kind cannot have a name; empty if it can. Of all
 // kinds but Jobs, Services are named like it.

@@ -16,6 +16,8 @@ type Service struct {
 	Audit   *audit.Recorder
 	Tasks   *queries.Service
 	Naming  desired.Naming
+	// Manifests keeps the manifests of submitted tasks; nil for none.
+	Manifests Manifests
 }
 
 // Taken reports whether a task of that kind in the team's namespace has the name.

@@ -2,6 +2,7 @@ package submit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -27,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	"sigs.k8s.io/yaml"
 )
 
@@ -63,21 +65,26 @@ func ReadSource(text []byte) (*unstructured.Unstructured, []governance.FieldErro
 
 // podTemplate is one of the pod templates of a task.
 type podTemplate struct {
-	path  string // in the object
-	count int32
+	path   string // in the object
+	podSet string // its name in the Workload
+	object map[string]any
+	count  int32
 	corev1.PodTemplateSpec
 }
 
 // templatesOf returns the pod templates of an object of one of sources, or an ElasticJob.
 func templatesOf(object map[string]any) (all []podTemplate, wrong []governance.FieldError) {
-	add := func(holder map[string]any, path string, count int64) {
-		template, found, err := unstructured.NestedMap(holder, "template")
+	add := func(holder map[string]any, path, podSet string, count int64) {
+		value, found, err := unstructured.NestedFieldNoCopy(holder, "template")
 		if !found && err == nil {
 			return
 		}
-		one := podTemplate{path: path + ".template", count: int32(min(max(count, 0), maxPods))}
+		one := podTemplate{path: path + ".template", podSet: podSet, count: int32(min(max(count, 0), maxPods))}
+		if one.object, found = value.(map[string]any); err == nil && !found {
+			err = errors.New("is no object")
+		}
 		if err == nil {
-			err = runtime.DefaultUnstructuredConverter.FromUnstructured(template, &one.PodTemplateSpec)
+			err = runtime.DefaultUnstructuredConverter.FromUnstructured(one.object, &one.PodTemplateSpec)
 		}
 		if err != nil {
 			wrong = append(wrong, governance.FieldError{Path: one.path, Message: err.Error()})
@@ -94,6 +101,7 @@ func templatesOf(object map[string]any) (all []podTemplate, wrong []governance.F
 		}
 		return without
 	}
+	name := func(of map[string]any, field string) string { name, _ := of[field].(string); return name }
 	spec, _ := object["spec"].(map[string]any)
 	list := func(of map[string]any, field, path string, do func(map[string]any, string)) {
 		items, _ := of[field].([]any)
@@ -108,23 +116,23 @@ func templatesOf(object map[string]any) (all []podTemplate, wrong []governance.F
 		roles, _ := spec["pytorchReplicaSpecs"].(map[string]any)
 		for _, role := range slices.Sorted(maps.Keys(roles)) {
 			if of, ok := roles[role].(map[string]any); ok {
-				add(of, "spec.pytorchReplicaSpecs."+role, count(of, "replicas", 1))
+				add(of, "spec.pytorchReplicaSpecs."+role, strings.ToLower(role), count(of, "replicas", 1))
 			}
 		}
 	case RayJob:
 		cluster, _ := spec["rayClusterSpec"].(map[string]any)
 		if head, ok := cluster["headGroupSpec"].(map[string]any); ok {
-			add(head, "spec.rayClusterSpec.headGroupSpec", 1)
+			add(head, "spec.rayClusterSpec.headGroupSpec", "head", 1)
 		}
-		list(cluster, "workerGroupSpecs", "spec.rayClusterSpec", func(of map[string]any, path string) { add(of, path, count(of, "replicas", 0)) })
+		list(cluster, "workerGroupSpecs", "spec.rayClusterSpec", func(of map[string]any, path string) { add(of, path, name(of, "groupName"), count(of, "replicas", 0)) })
 	case JobSet:
 		list(spec, "replicatedJobs", "spec", func(of map[string]any, path string) {
 			job, _ := of["template"].(map[string]any)
 			inner, _ := job["spec"].(map[string]any)
-			add(inner, path+".template.spec", count(of, "replicas", 1)*count(inner, "parallelism", 1))
+			add(inner, path+".template.spec", name(of, "name"), count(of, "replicas", 1)*count(inner, "parallelism", 1))
 		})
 	default:
-		add(spec, "spec", count(spec, "parallelism", 1))
+		add(spec, "spec", string(kueue.DefaultPodSetName), count(spec, "parallelism", 1))
 	}
 	return all, wrong
 }

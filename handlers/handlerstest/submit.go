@@ -29,6 +29,26 @@ type SubmitBackend struct {
 	Plans     []submit.Plan // that were read from manifests and submitted
 	Refusal   error         // of a dry run
 	Forms     []string
+	Manifest  string // of each task that is submitted again
+}
+
+func (d *SubmitBackend) MayAgain(context.Context, governance.User, string, string) (bool, error) {
+	return d.Manifest != "", nil
+}
+
+func (d *SubmitBackend) MayAgainPast(context.Context, governance.User, string, string, string) (bool, error) {
+	return d.Manifest != "", nil
+}
+
+func (d *SubmitBackend) Again(_ context.Context, _ governance.User, _ submit.Team, kind, name, _ string) (string, error) {
+	if d.Manifest == "" {
+		return "", &governance.Error{Kind: governance.NotFound, Message: "There is no " + kind + " " + name + "."}
+	}
+	return d.Manifest, nil
+}
+
+func (d *SubmitBackend) Differences(_ context.Context, _ governance.User, form, from submit.Plan) ([]string, error) {
+	return form.Differences(from)
 }
 
 func (d *SubmitBackend) Team(context.Context, governance.User, string) (submit.Team, error) {

@@ -102,6 +102,10 @@ func (h *Pages) taskActions(ctx context.Context, c echo.Context, d queries.Detai
 	if h.Actions == nil || h.ReadOnlyReason() != "" {
 		return nil, nil
 	}
+	again, err := h.Again.MayAgain(ctx, console.UserOf(c), d.Namespace, d.Kind)
+	if err != nil {
+		return nil, err
+	}
 	offers, err := h.Actions.Offers(ctx, console.UserOf(c), d)
 	if err != nil {
 		return nil, err
@@ -112,10 +116,26 @@ func (h *Pages) taskActions(ctx context.Context, c echo.Context, d queries.Detai
 			shown.Buttons = append(shown.Buttons, views.ActionButton{Label: actionNames[offer.Action], URL: below(c, "/"+string(offer.Action)), Danger: offer.Action == actions.Delete})
 		}
 	}
+	if again && d.Team != "" {
+		shown.Buttons = slices.Insert(shown.Buttons, len(shown.Buttons)-deletes(shown.Buttons), againButton(d.Team, d.Kind, d.Name, d.UID))
+	}
 	if len(shown.Buttons) == 0 && shown.Missing == "" {
 		return nil, nil
 	}
 	return shown, nil
+}
+
+// deletes is 1 if the last button deletes the task.
+func deletes(buttons []views.ActionButton) int {
+	if n := len(buttons); n > 0 && buttons[n-1].Danger {
+		return 1
+	}
+	return 0
+}
+
+// againButton links to the form that submits a task again.
+func againButton(team, kind, name, uid string) views.ActionButton {
+	return views.ActionButton{Label: "Submit again", URL: urls.TeamAgain(team, kind, name, uid)}
 }
 
 func address(c echo.Context, uid string) tasks.Address {

@@ -29,7 +29,8 @@ type Pages struct {
 	Advice   console.Listener // of what simulations add to their pages
 	Starts   Starts           // nil without history
 	Logs     Logs             // nil offers no logs
-	Hardware *hardware.Pages  // has the idle tasks; nil for none
+	Again    Again
+	Hardware *hardware.Pages // has the idle tasks; nil for none
 	// ExternalLogs is the address of an external log system; empty for none.
 	ExternalLogs urls.LogTemplate
 }
@@ -58,6 +59,12 @@ type Actions interface {
 	SetClass(ctx context.Context, user governance.User, at tasks.Address, class string) error
 	Resize(ctx context.Context, user governance.User, at tasks.Address, z actions.Sizes, generation int64) error
 	Delete(ctx context.Context, user governance.User, at tasks.Address) error
+}
+
+// Again reports whether the user may submit a task of a kind again, or one that was deleted.
+type Again interface {
+	MayAgain(ctx context.Context, user governance.User, namespace, kind string) (bool, error)
+	MayAgainPast(ctx context.Context, user governance.User, namespace, kind, uid string) (bool, error)
 }
 
 // Register adds the routes of this package to the server.

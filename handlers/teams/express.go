@@ -8,7 +8,9 @@ import (
 	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/submit"
+	"kuota.dev/kuota/handlers/console"
 
+	"github.com/labstack/echo/v4"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
@@ -97,7 +99,7 @@ func (f *submitForm) expressRuntime(r submit.Runtime) {
 
 // express returns the form that submits the object of a manifest; missed are the paths of
 // what it cannot express.
-func express(t submit.Team, p submit.Plan) (f submitForm, missed []string, err error) {
+func (h *Pages) express(c echo.Context, t submit.Team, p submit.Plan) (f submitForm, missed []string, err error) {
 	f = formOf(t, p.Express())
 	request, wrong := f.request(t)
 	plan, more := t.Plan(request)
@@ -108,6 +110,6 @@ func express(t submit.Team, p submit.Plan) (f submitForm, missed []string, err e
 	if len(missed) > 0 {
 		return f, missed, nil
 	}
-	missed, err = plan.Differences(p)
+	missed, err = h.Submit.Differences(c.Request().Context(), console.UserOf(c), plan, p)
 	return f, missed, err
 }

@@ -84,6 +84,26 @@ func (h *Pages) submitManifest(c echo.Context) error {
 	case page.Text.Error != "":
 		return h.renderManifest(c, http.StatusUnprocessableEntity, t, page)
 	}
+	return h.readText(c, t, page, action)
+}
+
+// again answers GET /teams/{team}/again?kind=&name=&uid=: the form with the values of a task
+// of the team; if it cannot express them all, the page with its manifest.
+func (h *Pages) again(c echo.Context) error {
+	t, err := h.submitTo(c)
+	if err != nil {
+		return err
+	}
+	page := views.ManifestPage{RequestID: rand.Text()}
+	if page.Text.Value, err = h.Submit.Again(c.Request().Context(), console.UserOf(c), t, c.QueryParam("kind"), c.QueryParam("name"), c.QueryParam("uid")); err != nil {
+		return err
+	}
+	return h.readText(c, t, page, actionForm)
+}
+
+// readText does an action with the text of a page: it shows the task and its verdict, or
+// the form, or submits it.
+func (h *Pages) readText(c echo.Context, t submit.Team, page views.ManifestPage, action string) error {
 	plan, wrong, err := h.planText(t, &page)
 	switch {
 	case err != nil:
@@ -92,7 +112,7 @@ func (h *Pages) submitManifest(c echo.Context) error {
 		page.Wrong = forms.Lines(wrong)
 		return h.renderManifest(c, http.StatusUnprocessableEntity, t, page)
 	}
-	form, missed, err := express(t, *plan)
+	form, missed, err := h.express(c, t, *plan)
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,7 @@ func (h *Pages) Register(s *web.Server) {
 	s.Events(urls.TeamPrefix+":team/events", h.Handler(h.teamEvents(s)))
 	s.Page(urls.TeamPrefix+":team/usage.csv", h.Handler(h.teamUsageCSV))
 	s.Form(urls.TeamPrefix+":team/manifest", h.Handler(h.Writing(h.manifest(s))), h.Handler(h.Writing(h.submitManifest)))
+	s.Page(urls.TeamPrefix+":team/again", h.Handler(h.Writing(h.again)))
 	for _, service := range []serves{"", inference, notebook} {
 		s.Form(service.url(":team"), h.Handler(h.submitPage(s, service)), h.Handler(h.Writing(h.submitTask(service))))
 	}

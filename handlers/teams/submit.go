@@ -25,6 +25,13 @@ type Submit interface {
 	// dry run.
 	SubmitPlan(ctx context.Context, user governance.User, p submit.Plan, form string) (submit.Submitted, error)
 	Try(ctx context.Context, user governance.User, p submit.Plan) error
+	// MayAgain reports whether the user may submit a task of a kind again.
+	MayAgain(ctx context.Context, user governance.User, namespace, kind string) (bool, error)
+	MayAgainPast(ctx context.Context, user governance.User, namespace, kind, uid string) (bool, error)
+	// Again returns the manifest that submits a task again, and Differences what a form does
+	// not express of a task that was read from a manifest.
+	Again(ctx context.Context, user governance.User, t submit.Team, kind, name, uid string) (string, error)
+	Differences(ctx context.Context, user governance.User, form, from submit.Plan) ([]string, error)
 	// Taken reports whether a task of that kind has that name already.
 	Taken(t submit.Team, kind submit.Kind, name string) bool
 }

@@ -110,6 +110,11 @@ func TeamSubmit(team string) string { return Team(team) + "/submit" }
 // TeamManifest returns the page that submits a task from a manifest.
 func TeamManifest(team string) string { return Team(team) + "/manifest" }
 
+// TeamAgain returns the page that submits a task of a team again.
+func TeamAgain(team, kind, name, uid string) string {
+	return Team(team) + "/again?" + url.Values{"kind": {kind}, "name": {name}, "uid": {uid}}.Encode()
+}
+
 // TaskOf is Task for a task that may not be listed yet.
 func TaskOf(namespace, kind, name string) string {
 	return strings.Join([]string{Tasks, url.PathEscape(namespace), url.PathEscape(strings.ToLower(kind)), url.PathEscape(name)}, "/")

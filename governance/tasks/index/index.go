@@ -389,6 +389,15 @@ func (x *Index) Find(namespace, kind, name, uid string) *tasks.Task {
 	return found
 }
 
+// Each calls do with each task, in no order. The index is locked meanwhile.
+func (x *Index) Each(do func(t *tasks.Task)) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, t := range x.tasks {
+		do(t)
+	}
+}
+
 // Len returns the number of tasks.
 func (x *Index) Len() int {
 	x.mu.Lock()

@@ -1,0 +1,344 @@
+package submit
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	"sigs.k8s.io/yaml"
+)
+
+// MayAgain reports whether user may submit a task of a kind in the namespace again: the
+// console reads the kind as a manifest, and user may create it.
+func (s *Service) MayAgain(ctx context.Context, user governance.User, namespace, kind string) (bool, error) {
+	if _, ok := sourceKind(kind); !ok || s.Cluster.ReadOnlyReason() != "" {
+		return false, nil
+	}
+	allowed, err := s.allowed(ctx, user, []Kind{Kind(kind)}, namespace)
+	return len(allowed) > 0, err
+}
+
+// sourceKind returns the version of a kind that is read as a manifest.
+func sourceKind(kind string) (schema.GroupVersionKind, bool) {
+	if kind == v1alpha1.ElasticJobKind {
+		return v1alpha1.GroupVersion.WithKind(kind), true
+	}
+	for of := range sources {
+		if of.Kind == kind {
+			return of, true
+		}
+	}
+	return schema.GroupVersionKind{}, false
+}
+
+// MayAgainPast is MayAgain for a task that was deleted, whose manifest must be kept.
+func (s *Service) MayAgainPast(ctx context.Context, user governance.User, namespace, kind, uid string) (bool, error) {
+	if s.Manifests == nil {
+		return false, nil
+	}
+	may, err := s.MayAgain(ctx, user, namespace, kind)
+	if err != nil || !may {
+		return false, err
+	}
+	kept, err := s.Manifests.WithManifest(ctx, []string{uid})
+	return kept[uid], err
+}
+
+// Again returns the manifest of a task of the team, with its script before it, as it was
+// before Kueue and the API server changed it, and under a name that no task has. It reads
+// the object as user; if it was deleted, the manifest that history keeps. Without either it
+// returns governance.NotFound. The user must be allowed to see the team.
+func (s *Service) Again(ctx context.Context, user governance.User, t Team, kind, name, uid string) (string, error) {
+	if _, ok := sourceKind(kind); !ok {
+		return "", &governance.Error{Kind: governance.Invalid, Op: "submit again", Message: fmt.Sprintf("A %s cannot be submitted again.", kind)}
+	}
+	reader, err := s.Cluster.ReaderAs(user)
+	if err != nil {
+		return "", err
+	}
+	var script string
+	object, err := s.read(ctx, reader, t.Namespace, kind, name, uid)
+	switch {
+	case apierrors.IsNotFound(err):
+		object, script, err = s.readKept(ctx, t.Namespace, kind, name, uid)
+	case err == nil:
+		script, err = readScript(ctx, reader, object)
+	}
+	if err != nil {
+		return "", cluster.Translate("submit again", err)
+	}
+	rename(object, s.unusedName(t, Kind(kind), name))
+	return againText(object, script)
+}
+
+// read returns the object of a task as it was submitted.
+func (s *Service) read(ctx context.Context, reader client.Reader, namespace, kind, name, uid string) (*unstructured.Unstructured, error) {
+	of, _ := sourceKind(kind)
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(of)
+	if err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, object); err != nil {
+		return nil, err
+	}
+	if uid != "" && string(object.GetUID()) != uid {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Group: of.Group, Resource: of.Kind}, name)
+	}
+	return object, s.restore(ctx, reader, object)
+}
+
+// readKept returns the object of a deleted task and its script.
+func (s *Service) readKept(ctx context.Context, namespace, kind, name, uid string) (*unstructured.Unstructured, string, error) {
+	missing := &governance.Error{Kind: governance.NotFound, Op: "submit again", Message: fmt.Sprintf("There is no %s %s, and its manifest is not kept.", kind, name)}
+	if s.Manifests == nil || uid == "" {
+		return nil, "", missing
+	}
+	text, ok, err := s.Manifests.Manifest(ctx, uid)
+	if err != nil {
+		return nil, "", &governance.Error{Kind: governance.Unavailable, Op: "submit again", Message: "History cannot be read. Try again later.", Err: err}
+	}
+	script, rest := CutScript(text)
+	object := &unstructured.Unstructured{}
+	if encoded, err := yaml.YAMLToJSON([]byte(rest)); ok && err == nil {
+		ok = object.UnmarshalJSON(encoded) == nil
+	}
+	if !ok || object.GetNamespace() != namespace || object.GetKind() != kind || object.GetName() != name {
+		return nil, "", missing
+	}
+	if script == nil {
+		return withoutServerFields(object), "", nil
+	}
+	return withoutServerFields(object), script.Data[scriptKey], nil
+}
+
+// restore removes from a task what the API server and Kueue set: Kueue changes the pod
+// templates of a task while it is admitted, and its Workload has them unchanged.
+func (s *Service) restore(ctx context.Context, reader client.Reader, object *unstructured.Unstructured) error {
+	var sets []kueue.PodSet
+	if task := s.Tasks.Index.Find(object.GetNamespace(), object.GetKind(), object.GetName(), string(object.GetUID())); task != nil && object.GetKind() != v1alpha1.ElasticJobKind {
+		for _, part := range task.Parts {
+			var w kueue.Workload
+			switch err := reader.Get(ctx, client.ObjectKeyFromObject(part), &w); {
+			case client.IgnoreNotFound(err) != nil:
+				return err
+			case err == nil:
+				sets = append(sets, w.Spec.PodSets...)
+			}
+		}
+	}
+	templates, _ := templatesOf(object.Object)
+	for _, one := range templates {
+		i := slices.IndexFunc(sets, func(set kueue.PodSet) bool { return string(set.Name) == one.podSet })
+		if i < 0 {
+			continue
+		}
+		if err := one.restore(&sets[i].Template); err != nil {
+			return manifestError(Kind(object.GetKind()), err)
+		}
+		restoreCount(object, &sets[i])
+	}
+	*object = *withoutServerFields(object)
+	return nil
+}
+
+// withoutServerFields returns an object without what the API server, the controller of Jobs
+// and Kueue set besides defaults, and without the marks of the console and kubectl.
+func withoutServerFields(object *unstructured.Unstructured) *unstructured.Unstructured {
+	templates, _ := templatesOf(object.Object)
+	for _, one := range templates {
+		for _, label := range []string{"controller-uid", "job-name", batchv1.ControllerUidLabel, batchv1.JobNameLabel} {
+			unstructured.RemoveNestedField(one.object, "metadata", "labels", label)
+		}
+	}
+	spec, _ := object.Object["spec"].(map[string]any)
+	if manual, _ := spec["manualSelector"].(bool); object.GetKind() == string(Job) && !manual {
+		delete(spec, "selector")
+	}
+	delete(spec, "suspend")
+	unstructured.RemoveNestedField(spec, "runPolicy", "suspend")
+	labels, annotations := object.GetLabels(), object.GetAnnotations()
+	marks := func(key, _ string) bool {
+		return strings.Contains(key, "kuota.dev/") || key == corev1.LastAppliedConfigAnnotation
+	}
+	maps.DeleteFunc(labels, marks)
+	maps.DeleteFunc(annotations, marks)
+	clean := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+	clean.SetGroupVersionKind(object.GroupVersionKind())
+	clean.SetNamespace(object.GetNamespace())
+	clean.SetName(object.GetName())
+	clean.SetLabels(labels)
+	clean.SetAnnotations(annotations)
+	return clean
+}
+
+// restore sets the fields of a pod template that Kueue changes (podset.Merge in Kueue).
+func (p podTemplate) restore(original *corev1.PodTemplateSpec) error {
+	from, err := runtime.DefaultUnstructuredConverter.ToUnstructured(original)
+	if err != nil {
+		return err
+	}
+	for _, path := range [][]string{{"metadata", "labels"}, {"metadata", "annotations"}, {"spec", "nodeSelector"}, {"spec", "tolerations"}, {"spec", "schedulingGates"}} {
+		value, found, err := unstructured.NestedFieldNoCopy(from, path...)
+		if err != nil {
+			return err
+		}
+		if !found || isEmpty(value) {
+			unstructured.RemoveNestedField(p.object, path...)
+			continue
+		}
+		if err := unstructured.SetNestedField(p.object, value, path...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// restoreCount sets the pods of a Job that Kueue admitted with fewer.
+func restoreCount(object *unstructured.Unstructured, set *kueue.PodSet) {
+	if set.MinCount == nil || object.GetKind() != string(Job) {
+		return
+	}
+	spec, _ := object.Object["spec"].(map[string]any)
+	if spec["completions"] == spec["parallelism"] && spec["completions"] != nil {
+		spec["completions"] = int64(set.Count)
+	}
+	spec["parallelism"] = int64(set.Count)
+}
+
+// readScript returns the script of a task; "" without one, or if it was deleted.
+func readScript(ctx context.Context, reader client.Reader, object *unstructured.Unstructured) (string, error) {
+	if !mountsScript(object) {
+		return "", nil
+	}
+	namespace := object.GetNamespace()
+	var script corev1.ConfigMap
+	if err := reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: scriptName(object.GetName())}, &script); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	return script.Data[scriptKey], nil
+}
+
+// configMapVolumes calls do with the name of the ConfigMap of each volume in a task.
+func configMapVolumes(object *unstructured.Unstructured, do func(volume map[string]any, name string)) {
+	templates, _ := templatesOf(object.Object)
+	for _, one := range templates {
+		spec, _ := one.object["spec"].(map[string]any)
+		volumes, _ := spec["volumes"].([]any)
+		for _, v := range volumes {
+			volume, _ := v.(map[string]any)
+			if of, ok := volume["configMap"].(map[string]any); ok {
+				name, _ := of["name"].(string)
+				do(of, name)
+			}
+		}
+	}
+}
+
+func mountsScript(object *unstructured.Unstructured) (mounts bool) {
+	configMapVolumes(object, func(_ map[string]any, name string) { mounts = mounts || name == scriptName(object.GetName()) })
+	return mounts
+}
+
+// rename renames a task, and its script in its pods.
+func rename(object *unstructured.Unstructured, name string) {
+	old := scriptName(object.GetName())
+	configMapVolumes(object, func(volume map[string]any, of string) {
+		if of == old {
+			volume["name"] = scriptName(name)
+		}
+	})
+	object.SetName(name)
+}
+
+// numbered matches a name that ends in a number, as unusedName numbers them.
+var numbered = regexp.MustCompile(`^(.*)-([0-9]{1,4})$`)
+
+// unusedName returns the name with the next number that no task of the kind has.
+func (s *Service) unusedName(t Team, kind Kind, name string) string {
+	n := 1
+	if m := numbered.FindStringSubmatch(name); m != nil {
+		name, n = m[1], cmp.Or(atoi(m[2]), 1)
+	}
+	for {
+		n++
+		suffix := "-" + strconv.Itoa(n)
+		next := strings.TrimRight(name[:min(len(name), maxName[kind]-len(suffix))], "-.") + suffix
+		if !s.Taken(t, kind, next) {
+			return next
+		}
+	}
+}
+
+func atoi(digits string) int { n, _ := strconv.Atoi(digits); return n }
+
+// againText writes a task after its script.
+func againText(object *unstructured.Unstructured, script string) (string, error) {
+	kind := Kind(object.GetKind())
+	p := Plan{Request: Request{Kind: kind, Name: object.GetName(), Script: script}, Team: Team{Namespace: object.GetNamespace()}}
+	m, err := writeManifest(kind, object.Object)
+	if err != nil {
+		return "", err
+	}
+	m, err = p.AfterScript(m)
+	return m.Text, err
+}
+
+// Differences returns the paths in the object of a manifest at which the object of a form
+// differs from it; at most ten. What differs as written is compared once more as the API
+// server and its admission complete it, in dry runs of user: they add defaults.
+func (s *Service) Differences(ctx context.Context, user governance.User, form, from Plan) ([]string, error) {
+	paths, err := form.Differences(from)
+	if err != nil || len(paths) == 0 {
+		return paths, err
+	}
+	writer, err := s.Cluster.ClientAs(user)
+	if err != nil {
+		return paths, nil // a console that only reads
+	}
+	limited, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	var completed [2]any
+	for i, plan := range []Plan{form, from} {
+		object, err := plan.complete(limited, writer)
+		if err != nil { // as it would be refused: the dry run of the whole task has the reason
+			return paths, nil
+		}
+		completed[i] = object.Object
+	}
+	return differences(completed[0], completed[1])
+}
+
+// complete returns the object of a plan as the API server and its admission complete it.
+func (p Plan) complete(ctx context.Context, writer client.Client) (*unstructured.Unstructured, error) {
+	object, err := p.object(p.Kind)
+	if err != nil {
+		return nil, err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, err
+	}
+	completed := &unstructured.Unstructured{Object: content}
+	completed.SetName("")
+	completed.SetGenerateName("try-")
+	if err := writer.Create(ctx, completed, client.DryRunAll); err != nil {
+		return nil, err
+	}
+	completed.SetName(p.Name)
+	return withoutServerFields(completed), nil
+}

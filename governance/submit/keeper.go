@@ -1,0 +1,136 @@
+package submit
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"kuota.dev/kuota/governance/cluster/leader"
+	"kuota.dev/kuota/governance/tasks"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Manifests keeps the manifests of tasks that may be deleted. Its implementation is the
+// history database.
+type Manifests interface {
+	KeepManifest(ctx context.Context, uid string, at time.Time, text string) error
+	Manifest(ctx context.Context, uid string) (text string, ok bool, err error)
+	WithManifest(ctx context.Context, uids []string) (map[string]bool, error)
+}
+
+const (
+	keepInterval = 5 * time.Second
+	keepGap      = 20 * time.Millisecond // between two tasks, whose objects are read one by one
+	keepTimeout  = 5 * time.Second
+)
+
+// Keeper keeps the manifests of the tasks that are submitted outside of the console, within
+// seconds after they are created. It reads them with the console's own account, which may
+// not read scripts. Only the leader does so.
+type Keeper struct {
+	Service *Service
+	Leader  *leader.Leader // nil means that there is only one replica
+	Log     *slog.Logger
+
+	known map[string]bool // tasks that exist, by UID, and need no more work
+}
+
+// Run keeps manifests until ctx ends.
+func (k *Keeper) Run(ctx context.Context) error {
+	k.Leader.EachTerm(ctx, func(term context.Context) {
+		ticker := time.NewTicker(keepInterval)
+		defer ticker.Stop()
+		k.known = nil // another replica may have kept some meanwhile
+		for {
+			if err := k.keepNew(term); err != nil && term.Err() == nil {
+				k.Log.Warn("manifests of new tasks are not kept yet", "error", err)
+			}
+			select {
+			case <-term.Done():
+				return
+			case <-ticker.C:
+			}
+		}
+	})
+	return nil
+}
+
+// keepNew keeps the manifests of the tasks that appeared since the last time.
+func (k *Keeper) keepNew(ctx context.Context) error {
+	known, added := map[string]bool{}, []*tasks.Task{}
+	var uids []string
+	k.Service.Tasks.Index.Each(func(t *tasks.Task) {
+		if k.known[t.UID] {
+			known[t.UID] = true
+		} else if _, ok := sourceKind(t.Kind); ok {
+			added, uids = append(added, t), append(uids, t.UID)
+		}
+	})
+	k.known = known
+	if len(added) == 0 {
+		return nil
+	}
+	kept, err := k.Service.Manifests.WithManifest(ctx, uids)
+	if err != nil {
+		return err
+	}
+	for _, t := range added {
+		if !kept[t.UID] {
+			if err := k.keep(ctx, t); err != nil {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(keepGap):
+			}
+		}
+		k.known[t.UID] = true
+	}
+	return nil
+}
+
+func (k *Keeper) keep(ctx context.Context, t *tasks.Task) error {
+	ctx, cancel := context.WithTimeout(ctx, keepTimeout)
+	defer cancel()
+	reader := listReader{k.Service.Cluster.Manager.GetAPIReader()}
+	object, err := k.Service.read(ctx, reader, t.Namespace, t.Kind, t.Name, t.UID)
+	switch {
+	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
+		return nil // it was deleted, or a kind that the console may not read
+	case err != nil:
+		return fmt.Errorf("read %s %s/%s: %w", t.Kind, t.Namespace, t.Name, err)
+	}
+	text, err := againText(object, "")
+	if err != nil {
+		return err
+	}
+	return k.Service.Manifests.KeepManifest(ctx, t.UID, t.Submitted, text)
+}
+
+// listReader gets objects by listing those of one name: the console's account lists the
+// kinds of tasks that it watches, and needs no other permission.
+type listReader struct{ client.Reader }
+
+func (r listReader) Get(ctx context.Context, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
+	one, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return r.Reader.Get(ctx, key, object, options...)
+	}
+	kind := one.GroupVersionKind()
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	if err := r.List(ctx, list, client.InNamespace(key.Namespace), client.MatchingFields{"metadata.name": key.Name}); err != nil {
+		return err
+	}
+	if len(list.Items) == 0 {
+		return apierrors.NewNotFound(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, key.Name)
+	}
+	*one = list.Items[0]
+	return nil
+}
