@@ -94,6 +94,23 @@ spec:
 			must(t, expect.Locator(page.Locator("#name")).ToHaveValue(name+"-2"))
 			must(t, expect.Locator(page.Locator("#volumes")).ToHaveValue("/data=datasets:ro"))
 			must(t, expect.Locator(page.Locator("#verdict")).ToContainText("It would be admitted now."))
+			must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Save as template"}).Click())
+			if script {
+				checkAppearance(t, page, "template")
+			}
+			must(t, page.Locator("#template").Fill(name))
+			must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Save template"}).Click())
+			must(t, expect.Locator(page.Locator("main")).ToContainText("Template "+name+" was saved."))
+			if script {
+				checkAppearance(t, page, "templates")
+			}
+			must(t, page.Locator("#template-"+name+" a").Click())
+			must(t, expect.Locator(page.Locator("#name")).ToHaveValue(name+"-2"))
+			must(t, expect.Locator(page.Locator("#env")).ToHaveValue("EPOCHS=10"))
+			open(t, page, "/teams/"+team+"/templates")
+			must(t, page.Locator("#template-"+name+" summary").Click())
+			must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Delete " + name, Exact: playwright.Bool(true)}).Click())
+			must(t, expect.Locator(page.Locator("main")).ToContainText("Template "+name+" was deleted."))
 			open(t, page, "/tasks/hyperpod-ns-"+team+"/job/"+name)
 			must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: team}).Click())
 			must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Submit a task"}).Click())

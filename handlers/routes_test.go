@@ -52,6 +52,7 @@ func TestRoutes(t *testing.T) {
 		"GET /teams/:team/submit/service": webtest.SignedIn, "HEAD /teams/:team/submit/service": webtest.SignedIn, "POST /teams/:team/submit/service": webtest.SignedIn,
 		"GET /teams/:team/submit/notebook": webtest.SignedIn, "HEAD /teams/:team/submit/notebook": webtest.SignedIn, "POST /teams/:team/submit/notebook": webtest.SignedIn,
 		"GET /teams/:team/submit": webtest.SignedIn, "HEAD /teams/:team/submit": webtest.SignedIn, "POST /teams/:team/submit": webtest.SignedIn,
+		"GET /teams/:team/templates": webtest.SignedIn, "HEAD /teams/:team/templates": webtest.SignedIn, "POST /teams/:team/templates": webtest.SignedIn,
 		"GET /teams/:team/again": webtest.SignedIn, "HEAD /teams/:team/again": webtest.SignedIn,
 		"GET /teams/:team/manifest": webtest.SignedIn, "HEAD /teams/:team/manifest": webtest.SignedIn, "POST /teams/:team/manifest": webtest.SignedIn,
 		"GET /tasks/:namespace/:kind/:name/scale": webtest.SignedIn, "HEAD /tasks/:namespace/:kind/:name/scale": webtest.SignedIn, "POST /tasks/:namespace/:kind/:name/scale": webtest.SignedIn,

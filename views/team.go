@@ -23,7 +23,8 @@ type SubmitPage struct {
 	NoForm        string      // why there is no form; empty if there is one
 	Form          *SubmitForm // nil without permission
 	Manifests     SubmitManifests
-	ManifestURL   string // the page that submits an elastic task from a manifest
+	ManifestURL   string // the page that submits a task from a manifest
+	TemplatesURL  string // the page with the templates of the team
 }
 
 // ManifestPage submits an elastic task from a manifest.
@@ -38,20 +39,37 @@ type ManifestPage struct {
 	YAML                  string   // as it is submitted; empty for none
 	InForm                bool     // whether the form can express it
 	Missed                []string // what the form cannot express
-	FormURL               string
+	FormURL, TemplatesURL string
 	NotImported           []string // parts of the text
 	Wrong                 []string // why the task cannot be submitted
 	Verdict               *SubmitVerdict
 }
 
+// TemplatesPage has the templates of a team.
+type TemplatesPage struct {
+	Chrome
+	Team, TeamURL, SubmitURL, Action string
+	Saved, Deleted                   string // template; empty for none
+	Unknown                          bool   // whether the templates cannot be read
+	MaySave                          bool   // whether the user can save and delete templates
+	Rows                             []TemplateRow
+	Text, Kind                       string // of a task to save; empty for none
+	Name                             TextField
+	Failure                          string // why it was not saved; empty for none
+}
+
+// TemplateRow is a template. URL is the form with its values.
+type TemplateRow struct{ Name, Kind, Created, URL string }
+
 // SubmitForm is the form that submits a task. With its verdict and manifests it is
 // the fragment with the id submit-form: the server renders it again on every
 // change. Inputs are text as typed.
 type SubmitForm struct {
-	Action      string
-	ManifestURL string // of the page that edits the task as YAML; empty for none
-	RequestID   string // hidden input request-id: identifies repeated submissions
-	User        string // hidden input as: the user who opened the form
+	Action       string
+	ManifestURL  string // of the page that edits the task as YAML; empty for none
+	TemplatesURL string // of the page that saves it as a template; empty for none
+	RequestID    string // hidden input request-id: identifies repeated submissions
+	User         string // hidden input as: the user who opened the form
 	// CanElastic is whether elastic tasks can be submitted.
 	CanElastic bool
 	MayScript  bool   // whether the user can submit a script

@@ -22,7 +22,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
-	"sigs.k8s.io/yaml"
 )
 
 // MayAgain reports whether user may submit a task of a kind in the namespace again: the
@@ -112,18 +111,11 @@ func (s *Service) readKept(ctx context.Context, namespace, kind, name, uid strin
 	if err != nil {
 		return nil, "", &governance.Error{Kind: governance.Unavailable, Op: "submit again", Message: "History cannot be read. Try again later.", Err: err}
 	}
-	script, rest := CutScript(text)
-	object := &unstructured.Unstructured{}
-	if encoded, err := yaml.YAMLToJSON([]byte(rest)); ok && err == nil {
-		ok = object.UnmarshalJSON(encoded) == nil
-	}
-	if !ok || object.GetNamespace() != namespace || object.GetKind() != kind || object.GetName() != name {
+	script, object, err := readTask(text)
+	if !ok || err != nil || object.GetNamespace() != namespace || object.GetKind() != kind || object.GetName() != name {
 		return nil, "", missing
 	}
-	if script == nil {
-		return withoutServerFields(object), "", nil
-	}
-	return withoutServerFields(object), script.Data[scriptKey], nil
+	return object, script, nil
 }
 
 // restore removes from a task what the API server and Kueue set: Kueue changes the pod

@@ -217,6 +217,21 @@ func TestMembersWriteScriptsOnly(t *testing.T) {
 			t.Errorf("%s: got %v, want a refusal by kuota-scripts", name, err)
 		}
 	}
+	const template = `{apiVersion: v1, kind: ConfigMap, metadata: {name: kuota-template-a, labels: {kuota.dev/template: "true"}}, data: {task.yaml: "a"}}`
+	if err := try(template, create...); err != nil {
+		t.Errorf("a template is created: %v", err)
+	}
+	for name, change := range map[string][2]string{
+		"a template of another name":   {"name: kuota-template-a", "name: settings"},
+		"a template without its value": {`"true"`, `"false"`},
+		"a template with a label":      {`"true"`, `"true", grafana_dashboard: "1"`},
+		"a template that is a script":  {`"true"`, `"true", kuota.dev/script-of: a`},
+		"a template with other data":   {"task.yaml: ", "config.yaml: "},
+	} {
+		if err := try(strings.Replace(template, change[0], change[1], 1), create...); err == nil || !strings.Contains(err.Error(), "kuota-scripts") {
+			t.Errorf("%s: got %v, want a refusal by kuota-scripts", name, err)
+		}
+	}
 	if err := try("", "delete", "configmap", "kube-root-ca.crt"); err == nil || !strings.Contains(err.Error(), "kuota-scripts") {
 		t.Errorf("another ConfigMap is deleted: got %v, want a refusal by kuota-scripts", err)
 	}

@@ -2,6 +2,8 @@ package handlerstest
 
 import (
 	"context"
+	"maps"
+	"slices"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/catalog"
@@ -29,11 +31,39 @@ type SubmitBackend struct {
 	Plans     []submit.Plan // that were read from manifests and submitted
 	Refusal   error         // of a dry run
 	Forms     []string
-	Manifest  string // of each task that is submitted again
+	Manifest  string            // of each task that is submitted again
+	Saved     map[string]string // templates with their manifests
 }
 
 func (d *SubmitBackend) MayAgain(context.Context, governance.User, string, string) (bool, error) {
 	return d.Manifest != "", nil
+}
+
+func (d *SubmitBackend) Templates(context.Context, governance.User, submit.Team) (found []submit.Template, err error) {
+	for _, name := range slices.Sorted(maps.Keys(d.Saved)) {
+		found = append(found, submit.Template{Name: name, Kind: "Job"})
+	}
+	return found, nil
+}
+
+func (d *SubmitBackend) FromTemplate(_ context.Context, _ governance.User, _ submit.Team, name string) (string, error) {
+	return d.Saved[name], nil
+}
+
+func (d *SubmitBackend) SaveTemplate(_ context.Context, _ governance.User, _ submit.Team, name, manifest string) error {
+	if d.Failure != nil {
+		return d.Failure
+	}
+	if d.Saved == nil {
+		d.Saved = map[string]string{}
+	}
+	d.Saved[name] = manifest
+	return nil
+}
+
+func (d *SubmitBackend) DeleteTemplate(_ context.Context, _ governance.User, _ submit.Team, name string) error {
+	delete(d.Saved, name)
+	return d.Failure
 }
 
 func (d *SubmitBackend) MayAgainPast(context.Context, governance.User, string, string, string) (bool, error) {

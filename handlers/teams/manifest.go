@@ -87,15 +87,20 @@ func (h *Pages) submitManifest(c echo.Context) error {
 	return h.readText(c, t, page, action)
 }
 
-// again answers GET /teams/{team}/again?kind=&name=&uid=: the form with the values of a task
-// of the team; if it cannot express them all, the page with its manifest.
+// again answers GET /teams/{team}/again?kind=&name=&uid= and ?template=: the form with the
+// values of a task of the team, or of a template; if it cannot express them all, the page with its manifest.
 func (h *Pages) again(c echo.Context) error {
 	t, err := h.submitTo(c)
 	if err != nil {
 		return err
 	}
 	page := views.ManifestPage{RequestID: rand.Text()}
-	if page.Text.Value, err = h.Submit.Again(c.Request().Context(), console.UserOf(c), t, c.QueryParam("kind"), c.QueryParam("name"), c.QueryParam("uid")); err != nil {
+	if template := c.QueryParam("template"); template != "" {
+		page.Text.Value, err = h.Submit.FromTemplate(c.Request().Context(), console.UserOf(c), t, template)
+	} else {
+		page.Text.Value, err = h.Submit.Again(c.Request().Context(), console.UserOf(c), t, c.QueryParam("kind"), c.QueryParam("name"), c.QueryParam("uid"))
+	}
+	if err != nil {
 		return err
 	}
 	return h.readText(c, t, page, actionForm)
@@ -227,7 +232,7 @@ func elasticTask(read imports.Result) (task imports.Object, problems []governanc
 func (h *Pages) renderManifest(c echo.Context, status int, t submit.Team, page views.ManifestPage) error {
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active = "Submit from a manifest", "teams"
-	page.FormURL = urls.TeamSubmit(t.Name)
+	page.FormURL, page.TemplatesURL = urls.TeamSubmit(t.Name), urls.TeamTemplates(t.Name)
 	page.Team, page.TeamURL, page.Action = t.Name, urls.Team(t.Name), urls.TeamManifest(t.Name)
 	page.User = console.UserOf(c).Name
 	return web.Render(c, status, views.Manifest(page))

@@ -32,6 +32,7 @@ func (h *Pages) Register(s *web.Server) {
 	s.Page(urls.TeamPrefix+":team/usage.csv", h.Handler(h.teamUsageCSV))
 	s.Form(urls.TeamPrefix+":team/manifest", h.Handler(h.Writing(h.manifest(s))), h.Handler(h.Writing(h.submitManifest)))
 	s.Page(urls.TeamPrefix+":team/again", h.Handler(h.Writing(h.again)))
+	s.Form(urls.TeamPrefix+":team/templates", h.Handler(h.Writing(h.templates)), h.Handler(h.Writing(h.changeTemplates)))
 	for _, service := range []serves{"", inference, notebook} {
 		s.Form(service.url(":team"), h.Handler(h.submitPage(s, service)), h.Handler(h.Writing(h.submitTask(service))))
 	}

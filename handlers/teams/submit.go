@@ -32,6 +32,11 @@ type Submit interface {
 	// not express of a task that was read from a manifest.
 	Again(ctx context.Context, user governance.User, t submit.Team, kind, name, uid string) (string, error)
 	Differences(ctx context.Context, user governance.User, form, from submit.Plan) ([]string, error)
+	// Templates returns the templates of a team, and FromTemplate the manifest of one.
+	Templates(ctx context.Context, user governance.User, t submit.Team) ([]submit.Template, error)
+	FromTemplate(ctx context.Context, user governance.User, t submit.Team, name string) (string, error)
+	SaveTemplate(ctx context.Context, user governance.User, t submit.Team, name, manifest string) error
+	DeleteTemplate(ctx context.Context, user governance.User, t submit.Team, name string) error
 	// Taken reports whether a task of that kind has that name already.
 	Taken(t submit.Team, kind submit.Kind, name string) bool
 }
@@ -143,7 +148,7 @@ func (h *Pages) renderSubmit(c echo.Context, status int, t submit.Team, form sub
 	case may:
 		page.Form = &view
 		if form.serves == "" {
-			page.ManifestURL = urls.TeamManifest(t.Name)
+			page.ManifestURL, page.TemplatesURL = urls.TeamManifest(t.Name), urls.TeamTemplates(t.Name)
 		}
 	case form.serves != "":
 		page.Manifests, page.NoForm = view.Manifests, h.noService(form.serves, t)

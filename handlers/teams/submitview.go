@@ -56,7 +56,7 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 	}
 	may, shown := f.serves.may(t)
 	if f.serves == "" {
-		view.ManifestURL = urls.TeamManifest(t.Name)
+		view.ManifestURL, view.TemplatesURL = urls.TeamManifest(t.Name), urls.TeamTemplates(t.Name)
 	}
 	view.CanElastic = f.serves == "" && (!known || t.MaySubmitElastic())
 	errs := map[string]string{}

@@ -115,6 +115,14 @@ func TeamAgain(team, kind, name, uid string) string {
 	return Team(team) + "/again?" + url.Values{"kind": {kind}, "name": {name}, "uid": {uid}}.Encode()
 }
 
+// TeamTemplates returns the page with the templates of a team, and TeamTemplate the form with
+// the values of one.
+func TeamTemplates(team string) string { return Team(team) + "/templates" }
+
+func TeamTemplate(team, name string) string {
+	return Team(team) + "/again?" + url.Values{"template": {name}}.Encode()
+}
+
 // TaskOf is Task for a task that may not be listed yet.
 func TaskOf(namespace, kind, name string) string {
 	return strings.Join([]string{Tasks, url.PathEscape(namespace), url.PathEscape(strings.ToLower(kind)), url.PathEscape(name)}, "/")
