@@ -104,4 +104,41 @@ func TestPodIntegration(t *testing.T) {
 		}
 		return nil
 	})
+
+	// Only members of a share use its queue: neither does a pod template name it, nor a
+	// changed label move a pod or a service there.
+	closed := ns.name + "-share-closed"
+	ns.Kubectl(t, "", "patch", "computeallocation", ns.team, "--type=merge", "-p", `{"spec": {"shares": [{"name": "closed", "weight": 1, "members": [{"kind": "User", "name": "grace@example.com"}]}]}}`)
+	serves := func(kind, name, metadata, template string) string {
+		return fmt.Sprintf(`{apiVersion: apps/v1, kind: %s, metadata: {name: %s, namespace: NAMESPACE, %s}, spec: {selector: {matchLabels: {a: %[2]s}}, template: {metadata: {labels: {a: %[2]s%[4]s}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: 8}}}]}}}}`, kind, name, metadata, template)
+	}
+	const refused = "only the members of its share can use queue"
+	inShare := "labels: {kueue.x-k8s.io/queue-name: " + closed + "}"
+	clustertest.Eventually(t, waitLimit, func(context.Context) error { // the API server reads the namespace a moment later
+		out, err := ns.TryKubectl(ns.fill(podOf("a", inShare, ``)), "create", "-f", "-", "--dry-run=server")
+		if err == nil || !strings.Contains(out, refused) {
+			return fmt.Errorf("got %s, want a rejection", out)
+		}
+		return nil
+	})
+	ns.rejects(t, serves("Deployment", "a", inShare, ""), refused)
+	ns.rejects(t, serves("StatefulSet", "a", inShare, ""), refused)
+	ns.accepts(t, serves("Deployment", "waits", queued, ""))
+	ns.accepts(t, serves("Deployment", "named", queued, ", kueue.x-k8s.io/queue-name: "+closed))
+	for _, object := range []string{"pod/big", "deployment/waits", "deployment/named"} {
+		if out, err := ns.TryKubectl("", "label", object, "-n", ns.name, "--overwrite", "kueue.x-k8s.io/queue-name="+closed); err == nil || !strings.Contains(out, refused) {
+			t.Errorf("label %s: got %s, want a rejection", object, out)
+		}
+	}
+	out, err := ns.TryKubectl("", "patch", "deployment", "waits", "-n", ns.name, "--type=merge", "-p", `{"spec": {"template": {"metadata": {"labels": {"test": "changed", "kueue.x-k8s.io/queue-name": "`+closed+`"}}}}}`)
+	t.Logf("the pod template of a Deployment names the share: %s %v", out, err)
+	clustertest.Eventually(t, waitLimit, func(context.Context) error {
+		for _, selector := range []string{"test=changed", "a=named"} {
+			out, err := ns.TryKubectl("", "get", "pods", "-n", ns.name, "-l", selector, "-o", `jsonpath={.items[*].metadata.labels.kueue\.x-k8s\.io/queue-name}`)
+			if err != nil || out != ns.queue {
+				return fmt.Errorf("the pods with %s are in queue %q, %v; want %s", selector, out, err, ns.queue)
+			}
+		}
+		return nil
+	})
 }
