@@ -115,7 +115,7 @@ func TestTeamsAreIsolated(t *testing.T) {
 					t.Errorf("%s: got status %d, want no server error", what, status)
 				}
 			}
-			for _, path := range []string{"/", "/tasks", "/teams", "/teams.csv", "/capacity.csv", "/classes.csv", "/instances", "/instances.csv", "/hardware.csv", "/tasks/past", "/tasks/past.csv", "/queue", "/queue.csv", "/queue.json", "/activity", "/activity.csv", "/policies", "/policies?created=" + tc.other.team} {
+			for _, path := range []string{"/", "/tasks", "/teams", "/teams.csv", "/capacity.csv", "/classes.csv", "/instances", "/instances.csv", "/hardware.csv", "/tasks/past", "/tasks/past.csv", "/queue", "/queue.csv", "/queue.json", "/activity", "/activity.csv", "/alerts", "/alerts.csv", "/alerts.json", "/policies", "/policies?created=" + tc.other.team} {
 				status, body := fetch(t, client, console(t)+path)
 				// A page may repeat the requested address.
 				read(path, status, strings.ReplaceAll(body, strings.TrimPrefix(path, "/"), ""))
@@ -139,7 +139,7 @@ func TestTeamsAreIsolated(t *testing.T) {
 			if tc.other.team != "" {
 				testSearches(t, client, tc.other)
 			}
-			for _, path := range []string{"/events", "/events/dashboard", "/events/teams", "/instances/events", "/tasks/events", "/queue/events", "/policies/events"} {
+			for _, path := range []string{"/events", "/events/dashboard", "/events/teams", "/instances/events", "/tasks/events", "/queue/events", "/alerts/events", "/policies/events"} {
 				status, body := firstEvents(t, client, console(t)+path)
 				read(path, status, body)
 			}

@@ -1,14 +1,17 @@
 package handlers
 
 import (
+	"context"
 	"time"
 
+	governancealerts "kuota.dev/kuota/governance/alerts"
 	"kuota.dev/kuota/governance/cluster/leader"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/history/recorder"
 	"kuota.dev/kuota/governance/simulate/live"
 	"kuota.dev/kuota/handlers/activity"
 	"kuota.dev/kuota/handlers/adoption"
+	"kuota.dev/kuota/handlers/alerts"
 	"kuota.dev/kuota/handlers/allocations"
 	"kuota.dev/kuota/handlers/classstats"
 	"kuota.dev/kuota/handlers/console"
@@ -52,6 +55,7 @@ type Handlers struct {
 	PodOwners   hardware.PodOwners    // required with Hardware
 	IdleBelow   float64               // utilization, 0 to 1, that an idle accelerator never reached
 	History     console.History       // nil for none
+	Alerts      console.Alerts        // nil without history
 	Starts      tasks.Starts          // estimates; nil without history
 	Recording   func() recorder.State // the state of the recorder; nil without history
 	Leader      func() leader.State   // which replica runs the controllers
@@ -76,6 +80,20 @@ type Handlers struct {
 	Replays     func() []live.Replay // contradicted explanations; nil without simulations
 	Setup       Setup                // as the settings show it
 	Now         func() time.Time     // the clock
+
+	hardware *hardware.Pages // after Register
+}
+
+// IdleTasks returns the tasks whose accelerators are idle, after Register; known is false
+// without data of Prometheus.
+func (h *Handlers) IdleTasks(ctx context.Context) (list []governancealerts.Idle, known bool) {
+	if h.Hardware == nil || h.Hardware.Now().Reading == nil {
+		return nil, false
+	}
+	for _, idle := range h.hardware.IdleTasks(ctx) {
+		list = append(list, governancealerts.Idle{Task: idle.Task, Accelerators: idle.Accelerators, Since: idle.Since})
+	}
+	return list, true
 }
 
 // Chrome returns the frame of a page.
@@ -83,7 +101,7 @@ func (h *Handlers) Chrome(c echo.Context) views.Chrome { return h.console().Chro
 
 func (h *Handlers) console() *console.Console {
 	return &console.Console{
-		Allocations: h.Allocations, Tasks: h.Tasks, Capacity: h.Capacity, Settings: h.Settings, Contact: h.Contact, CapacityChanges: h.CapacityChanges,
+		Allocations: h.Allocations, Tasks: h.Tasks, Capacity: h.Capacity, Settings: h.Settings, Alerts: h.Alerts, Contact: h.Contact, CapacityChanges: h.CapacityChanges,
 		Trouble: h.Trouble, ReadOnly: h.ReadOnly, ClusterName: h.ClusterName, Now: h.Now,
 	}
 }
@@ -93,6 +111,7 @@ func (h *Handlers) Register(s *web.Server) {
 	c, sealed := h.console(), forms.Addresses{Sealer: s}
 	classes := classstats.New(c, h.History)
 	hardwarePages := &hardware.Pages{Console: c, Hardware: h.Hardware, PodOwners: h.PodOwners, IdleBelow: h.IdleBelow}
+	h.hardware = hardwarePages
 	versionPages := &versions.Pages{Console: c, Policy: h.Policy, Revisions: h.Revisions}
 	previewPages := &previews.Previews{Console: c, Backend: h.Previews}
 	policyPages := &policy.Pages{Console: c, Previews: previewPages, Addresses: sealed, Policy: h.Policy, Versions: versionPages}
@@ -107,6 +126,7 @@ func (h *Handlers) Register(s *web.Server) {
 		&teams.Pages{Console: c, Submit: h.Submit, History: h.History, Classes: classes, Advice: h.AdviceChanges, Hardware: hardwarePages, Stops: h.Actions},
 		&instances.Pages{Console: c},
 		&activity.Pages{Console: c, History: h.History},
+		&alerts.Pages{Console: c},
 		allocationPages,
 		policyPages,
 		versionPages,

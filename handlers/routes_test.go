@@ -40,6 +40,8 @@ func TestRoutes(t *testing.T) {
 		"GET /queue.csv": webtest.SignedIn, "HEAD /queue.csv": webtest.SignedIn, "GET /queue.json": webtest.SignedIn, "HEAD /queue.json": webtest.SignedIn,
 		"GET /tasks/past": webtest.SignedIn, "HEAD /tasks/past": webtest.SignedIn, "GET /tasks/past.csv": webtest.SignedIn, "HEAD /tasks/past.csv": webtest.SignedIn,
 		"GET /activity": webtest.SignedIn, "HEAD /activity": webtest.SignedIn, "GET /activity.csv": webtest.SignedIn, "HEAD /activity.csv": webtest.SignedIn,
+		"GET /alerts": webtest.SignedIn, "HEAD /alerts": webtest.SignedIn, "POST /alerts": webtest.SignedIn, "GET /alerts/events": webtest.SignedIn,
+		"GET /alerts.csv": webtest.SignedIn, "HEAD /alerts.csv": webtest.SignedIn, "GET /alerts.json": webtest.SignedIn, "HEAD /alerts.json": webtest.SignedIn,
 		"GET /instances": webtest.SignedIn, "HEAD /instances": webtest.SignedIn, "GET /instances/events": webtest.SignedIn,
 		"GET /instances.csv": webtest.SignedIn, "HEAD /instances.csv": webtest.SignedIn,
 		"GET /teams/:team/events": webtest.SignedIn, "GET /teams/:team/usage.csv": webtest.SignedIn, "HEAD /teams/:team/usage.csv": webtest.SignedIn,

@@ -3,13 +3,14 @@ package views
 // Chrome is the frame of every page: header, navigation and status.
 type Chrome struct {
 	Title       string        // the page's h1, and the start of the browser tab's title
-	Active      string        // current navigation entry: "dashboard", "tasks", "queue", "teams", "policies", "instances" or "settings"
+	Active      string        // current navigation entry: "dashboard", "tasks", "queue", "teams", "policies", "instances", "activity", "alerts" or "settings"
 	User        string        // signed-in user; empty: the page has no navigation and no cluster status
 	SignOut     bool          // whether the user can sign out, which the local user cannot
 	RedirectURL string        // address that the browser opens at once; empty for none
 	Cluster     ClusterStatus // age of the data
 	Settings    string        // address of the settings; empty without permission
 	Trouble     string        // a problem of the whole console, as a sentence; empty for none
+	Alerts      int           // alerts that fire and are not silenced, as the user sees them
 	Charts      bool          // whether the page loads the chart scripts
 	Stream      string        // address of the page's event stream; empty for a static page
 }

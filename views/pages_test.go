@@ -23,6 +23,8 @@ func TestEveryPageIsSound(t *testing.T) {
 		"task, in a loop":                Task(TaskPage{Chrome: sampleChrome("train", "tasks"), Name: "train", Loops: []LoopLine{{ID: "loop-1", Tone: "bad", Preempted: TaskLink{Name: "a", URL: "/a"}, For: TaskLink{Name: hostile}, Times: "3 times in 2 s", Cause: "Again and again.", State: "Kuota only warns."}}}),
 		"tasks, none":                    Tasks(TasksPage{Chrome: sampleChrome("Tasks", "tasks")}),
 		"queue":                          Upcoming(sampleUpcoming()),
+		"alerts":                         Alerts(sampleAlerts()),
+		"alerts, none":                   Alerts(AlertsPage{Chrome: sampleChrome("Alerts", "alerts")}),
 		"queue, none":                    Upcoming(UpcomingPage{Chrome: sampleChrome("Next to start", "queue")}),
 		"queue, none found":              Upcoming(UpcomingPage{Chrome: sampleChrome("Next to start", "queue"), ClearURL: "/queue"}),
 		"policies":                       Policies(samplePolicies()),

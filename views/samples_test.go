@@ -47,6 +47,21 @@ func sampleUpcoming() UpcomingPage {
 	return page
 }
 
+func sampleAlerts() AlertsPage {
+	row := AlertRow{ID: "alert-a", Severity: Status{Tone: "bad", Label: "Critical"}, Title: "Tasks wait for long", Summary: hostile, Team: TaskLink{Name: hostile, URL: "/teams/x"}, Since: "2026-11-21T09:10:00Z", Fired: "2026-11-21T09:11:00Z", Silenced: "Silenced until 2026-11-21 10:00 UTC."}
+	resolved := row
+	resolved.ID, resolved.Resolved = "alert-b", "2026-11-21T09:12:00Z"
+	page := AlertsPage{
+		Chrome: sampleChrome("Alerts", "alerts"), Action: "/alerts", Trouble: hostile, Notice: "The silence has ended.", Firing: []AlertRow{row}, Resolved: []AlertRow{resolved}, FiringNum: "1 alert",
+		Rules:    []AlertRule{{ID: "rule-task-waits", Title: "Tasks wait for long", Meaning: hostile, Severity: Status{Tone: "wait", Label: "Warning"}}},
+		Silences: []SilenceRow{{ID: "s", Rule: "All rules", Team: hostile, Until: "2026-11-21T09:12:00Z", Actor: hostile, Reason: hostile}},
+		Form:     &SilenceForm{Filters: []Filter{{ID: "team", Label: "Team", Options: []Option{{Value: hostile, Label: hostile, Selected: true}}}}, Reason: hostile, Wrong: "Choose a rule of the list."},
+		CSVURL:   "/alerts.csv", JSONURL: "/alerts.json",
+	}
+	page.Chrome.Alerts = 12
+	return page
+}
+
 func samplePolicies() PoliciesPage {
 	return PoliciesPage{
 		Chrome:   sampleChrome("Policies", "policies"),

@@ -14,6 +14,7 @@ import (
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/activity"
 	"kuota.dev/kuota/governance/adopt"
+	"kuota.dev/kuota/governance/alerts"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/capacity"
@@ -78,10 +79,12 @@ type program struct {
 	tasks       *queries.Service
 	capacity    *capacity.Service
 	simulator   *live.Simulator
+	guard       *loopguard.Guard
 
 	history     *history.Store       // nil without history
 	recorder    *recorder.Recorder   // nil without history
 	activity    *activity.Log        // nil without history
+	alerts      *alerts.Service      // nil without history
 	estimator   *estimates.Estimator // nil without history
 	submit      *submit.Service
 	keeper      *submit.Keeper       // nil if manifests are not kept
@@ -191,7 +194,7 @@ func (p *program) newServices() error {
 	if err := guard.Setup(p.cluster.Manager); err != nil {
 		return err
 	}
-	p.tasks.Guard = guard
+	p.tasks.Guard, p.guard = guard, guard
 	if _, err := elastic.SetupWithManager(p.cluster.Manager, elastic.Options{Rooms: p.tasks.Rooms, Claims: p.tasks.Claims, Leader: p.leader, RecordsUsers: p.cluster.RecordsUsers, Paused: p.readOnly}); err != nil {
 		return err
 	}
@@ -221,6 +224,10 @@ func (p *program) newHistory() error {
 	p.estimator = &estimates.Estimator{
 		Simulator: p.simulator, Store: store, Task: p.tasks.Index.ByWorkload, Teams: p.teamsByNamespace, Leader: p.leader,
 		Changed: p.tasks.AdviceChanges.Notify, Log: p.log, Now: time.Now,
+	}
+	p.alerts = &alerts.Service{
+		Store: store, Tasks: p.tasks, Capacity: p.capacity, Loops: p.guard.Loops, Contact: p.cluster.Contact.Age, Access: p.access, Activity: p.activity,
+		Leader: p.leader, Log: p.log, Now: time.Now,
 	}
 	return nil
 }
@@ -278,6 +285,9 @@ func (p *program) newServer() (err error) {
 		return err
 	}
 	h.Register(p.server)
+	if p.alerts != nil && p.utilization != nil {
+		p.alerts.Idle = h.IdleTasks
+	}
 	p.log.Info("listening", "address", address, "issuer", c.oidc.issuer)
 	return nil
 }
@@ -329,7 +339,7 @@ func (p *program) handlers() *handlers.Handlers {
 	}
 	if p.history != nil {
 		h.History, h.Recording, h.Setup.Database = p.history, p.recorder.State, p.history.Dialect()
-		h.Starts = p.estimator
+		h.Starts, h.Alerts = p.estimator, p.alerts
 	}
 	return h
 }
@@ -383,6 +393,7 @@ func (p *program) Run(ctx context.Context) error {
 		group.Go(func() error { return p.activity.Run(ctx) })
 		group.Go(func() error { return p.recorder.Run(ctx) })
 		group.Go(func() error { return p.estimator.Run(ctx) })
+		group.Go(func() error { return p.alerts.Run(ctx) })
 	}
 	if p.keeper != nil {
 		group.Go(func() error { return p.keeper.Run(ctx) })

@@ -57,10 +57,12 @@ const (
 	Scale       Action = "scale"  // of a service
 	Hold        Action = "hold"   // by the loop guard
 	Release     Action = "release"
+	Silence     Action = "silence" // alerts
+	EndSilence  Action = "end-silence"
 )
 
 // Actions has all actions, in the order of pages.
-var Actions = []Action{Submit, Stop, Resume, ChangeClass, Resize, Scale, Delete, Create, Update, Hold, Release}
+var Actions = []Action{Submit, Stop, Resume, ChangeClass, Resize, Scale, Delete, Create, Update, Hold, Release, Silence, EndSilence}
 
 // Past returns an action in the past tense, such as "Stopped".
 func (a Action) Past() string {
@@ -85,6 +87,10 @@ func (a Action) Past() string {
 		return "Held"
 	case Release:
 		return "Released"
+	case Silence:
+		return "Silenced"
+	case EndSilence:
+		return "Silence ended"
 	}
 	return "Changed"
 }

@@ -51,6 +51,7 @@ func conform(t *testing.T, newURL func(testing.TB) string) {
 		"ForgetScales":     testForgetScaleEvents,
 		"Activity":         testActivity,
 		"Manifests":        testManifests,
+		"Alerts":           testAlerts,
 		"Amounts":          testAmounts,
 		"FirstGrowth":      testFirstGrowth,
 		"LongRuns":         testLongRuns,

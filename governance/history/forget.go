@@ -18,7 +18,7 @@ func (s *Store) Forget(ctx context.Context, now time.Time) error {
 	old := floor(toMillis(now.Add(-s.options.Retention)), day)
 	detail := max(old, floor(toMillis(now.Add(-s.options.DetailRetention)), hour))
 	// First, so that readers do not use intervals that are about to be deleted.
-	err := s.write(ctx, "delete old gaps, loops, estimates, activity, manifests and scale events", func(t *tx) error {
+	err := s.write(ctx, "delete old gaps, loops, estimates, activity, manifests, alerts and scale events", func(t *tx) error {
 		if err := t.exec("UPDATE state SET detail = "+t.greatest+"(detail, ?)", detail); err != nil {
 			return err
 		}
@@ -39,6 +39,9 @@ func (s *Store) Forget(ctx context.Context, now time.Time) error {
 			return err
 		}
 		if err := t.exec("DELETE FROM manifests WHERE kept < ?", max(old, floor(toMillis(now.Add(-ManifestRetention)), day))); err != nil {
+			return err
+		}
+		if err := t.forgetAlerts(old); err != nil {
 			return err
 		}
 		return t.exec("DELETE FROM gaps WHERE ended <= ?", old)

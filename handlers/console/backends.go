@@ -8,6 +8,7 @@ import (
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/adopt"
 	"kuota.dev/kuota/governance/adoption"
+	"kuota.dev/kuota/governance/alerts"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/capacity"
@@ -78,6 +79,16 @@ type Tasks interface {
 	// Kueue.
 	Redactor(ctx context.Context, scope access.Scope) (func(text string) string, error)
 	Notices(ctx context.Context, user governance.User, namespace, kind, name, uid string) ([]queries.Notice, error)
+}
+
+// Alerts returns what needs attention.
+type Alerts interface {
+	// Count returns how many alerts fire that are not silenced, as a scope sees them.
+	Count(scope access.Scope) int
+	Within(ctx context.Context, scope access.Scope) (alerts.State, error)
+	MaySilence(ctx context.Context, user governance.User) (bool, error)
+	Silence(ctx context.Context, user governance.User, n history.Silence) error
+	EndSilence(ctx context.Context, user governance.User, id string) error
 }
 
 // Settings returns the state of the installation.

@@ -16,6 +16,7 @@ type Console struct {
 	Tasks           Tasks
 	Capacity        Capacity
 	Settings        Settings
+	Alerts          Alerts // nil without history
 	Contact         Contact
 	CapacityChanges Listener
 	// Trouble returns a sentence about what keeps the whole console from working, or "".

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
@@ -24,8 +25,23 @@ func (h *Console) Chrome(c echo.Context) views.Chrome {
 	if chrome.Cluster.Reachable && h.Settings.CanView(c.Request().Context(), UserOf(c)) {
 		chrome.Settings = urls.Settings
 	}
+	if chrome.Cluster.Reachable {
+		chrome.Alerts = h.countAlerts(c.Request().Context(), UserOf(c))
+	}
 	chrome.Trouble = h.trouble()
 	return chrome
+}
+
+// countAlerts returns how many alerts fire that a user sees. An error counts as none.
+func (h *Console) countAlerts(ctx context.Context, user governance.User) int {
+	if h.Alerts == nil {
+		return 0
+	}
+	scope, err := h.Tasks.Scope(ctx, user)
+	if err != nil {
+		return 0
+	}
+	return h.Alerts.Count(scope)
 }
 
 // trouble returns a sentence about what keeps the whole console from working, or "".
@@ -56,11 +72,15 @@ func (h *Console) clusterStatus() views.ClusterStatus {
 
 // Frame returns a function that renders the live part of the frame.
 func (h *Console) Frame(c echo.Context) func(context.Context) (templ.Component, error) {
-	settings := ""
-	if h.Settings.CanView(c.Request().Context(), UserOf(c)) {
+	settings, user := "", UserOf(c)
+	if h.Settings.CanView(c.Request().Context(), user) {
 		settings = urls.Settings
 	}
-	return func(context.Context) (templ.Component, error) {
-		return views.Frame(views.Chrome{Cluster: h.clusterStatus(), Trouble: h.trouble(), Settings: settings}), nil
+	return func(ctx context.Context) (templ.Component, error) {
+		chrome := views.Chrome{Cluster: h.clusterStatus(), Trouble: h.trouble(), Settings: settings}
+		if chrome.Cluster.Reachable {
+			chrome.Alerts = h.countAlerts(ctx, user)
+		}
+		return views.Frame(chrome), nil
 	}
 }

@@ -172,6 +172,7 @@ type Backend struct {
 	QueueShares     []queries.QueueShare
 	WithinAsked     time.Duration   // of the last call
 	Past            console.History // nil for none
+	Alerts          *AlertsBackend  // nil for none
 	UserScope       *access.Scope   // nil for all
 
 	PreviewBackend PreviewBackend
@@ -284,6 +285,9 @@ func Serve(t *testing.T, d *Backend) string {
 	}
 	if d.HardwareBackend.IdleTasks != nil {
 		h.Hardware, h.PodOwners, h.IdleBelow = &d.HardwareBackend, &d.HardwareBackend, 0.05
+	}
+	if d.Alerts != nil {
+		h.Alerts = d.Alerts
 	}
 	if d.PreviewBackend.Previewed != nil {
 		h.Previews = &d.PreviewBackend

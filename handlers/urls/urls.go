@@ -82,6 +82,13 @@ const (
 	ActivityCSV = "/activity.csv"
 )
 
+const (
+	Alerts       = "/alerts"
+	AlertsCSV    = "/alerts.csv"
+	AlertsJSON   = "/alerts.json"
+	AlertsEvents = "/alerts/events"
+)
+
 const EditPolicy = "/policies/cluster/edit"
 
 const CapacityCSV = "/capacity.csv"

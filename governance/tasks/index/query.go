@@ -181,6 +181,13 @@ func (x *Index) Query(q Query, sees map[string]bool) Result {
 	return f
 }
 
+// Tasks returns all tasks, in no order.
+func (x *Index) Tasks() []*tasks.Task {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.AppendSeq(make([]*tasks.Task, 0, len(x.tasks)), maps.Values(x.tasks))
+}
+
 // Choices returns the kinds and the pools of the tasks in these namespaces, sorted;
 // nil is all.
 func (x *Index) Choices(sees map[string]bool) (kinds, pools []string) {

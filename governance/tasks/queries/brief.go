@@ -98,6 +98,21 @@ func (s *Service) verdicts(list []*tasks.Task) ([]*explain.Verdict, <-chan struc
 	return b.shown(list), done
 }
 
+// Verdicts returns why tasks wait, without names of others. It waits up to patience; nil
+// for one that is not computed until then, or has nothing to explain.
+func (s *Service) Verdicts(ctx context.Context, list []*tasks.Task, patience time.Duration) []*explain.Verdict {
+	items := make([]Item, len(list))
+	for i, t := range list {
+		items[i].Task = t
+	}
+	s.explainAll(ctx, items, make([]bool, len(items)), patience)
+	found := make([]*explain.Verdict, len(list))
+	for i := range items {
+		found[i] = items[i].Brief
+	}
+	return found
+}
+
 // kept returns the kept verdict of each task, nil for none.
 func (b *briefs) kept(list []*tasks.Task) []*explain.Verdict {
 	b.mu.Lock()

@@ -81,6 +81,9 @@ func taskOf(x *index.Index, p loopguard.Party) *tasks.Task {
 	return x.ByWorkload(p.UID)
 }
 
+// LoopVictim returns the task that a loop preempts, of any team; nil if it is deleted.
+func (s *Service) LoopVictim(l loopguard.Loop) *tasks.Task { return taskOf(s.Index, l.Victim) }
+
 // Watcher returns a loopguard.Watcher that records the guard's events in timelines,
 // and the runs and waits that averages exclude.
 func (s *Service) Watcher() loopguard.Watcher { return guardWatcher{s} }

@@ -1,0 +1,293 @@
+package alerts
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/loopguard"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// failurePeriod is the time in which failed tasks count.
+const failurePeriod = time.Hour
+
+// Input is the state of the cluster at one moment.
+type Input struct {
+	Now      time.Time
+	Tasks    []*tasks.Task
+	Teams    map[string]string // by namespace
+	Heads    []Head            // first waiting tasks that may fit
+	Capacity *capacity.Snapshot
+	Loops    []Loop
+	Idle     []Idle
+	Policy   *v1alpha1.ClusterPolicy // nil for none
+	Contact  time.Duration           // since the API server last answered
+}
+
+// Head is a task that is first in its LocalQueue, and why it waits; nil if that is not
+// computed yet.
+type Head struct {
+	*tasks.Task
+	Verdict *explain.Verdict
+}
+
+// Loop is a preemption loop with the task that is preempted; nil if it is deleted.
+type Loop struct {
+	loopguard.Loop
+	Task *tasks.Task
+}
+
+// Idle is a task whose accelerators are idle.
+type Idle struct {
+	Task         tasks.Address
+	Accelerators int64
+	Since        time.Time
+}
+
+// findings returns what all rules find. Its cost is linear in the number of tasks.
+func (in *Input) findings(t Thresholds) []Finding {
+	found := in.ofTasks(t)
+	found = append(found, in.ofHeads()...)
+	found = append(found, in.ofLoops()...)
+	found = append(found, in.ofIdle()...)
+	if in.Capacity != nil {
+		found = append(found, in.ofQuota()...)
+		found = append(found, in.ofNodes()...)
+	}
+	return append(found, in.ofConsole(t)...)
+}
+
+// about returns a finding about a namespace, and how to name its tasks.
+func (in *Input) about(rule Rule, namespace, subject string) (f Finding, of string) {
+	f = Finding{Rule: rule, Subject: subject, Team: in.Teams[namespace], Namespace: namespace}
+	if f.Team == "" {
+		return f, "in namespace " + namespace
+	}
+	return f, "of team " + f.Team
+}
+
+// waits are the tasks of a priority class in a namespace that wait for too long.
+type waits struct {
+	n       int
+	longest *tasks.Task
+	over    time.Time // when the first one exceeded the limit
+}
+
+// preempts and ends are what happened to the tasks of a namespace.
+type preempts struct {
+	n    int
+	most *tasks.Task
+}
+
+type ends struct {
+	failed, all int
+	last        *tasks.Task // that failed
+}
+
+func (in *Input) ofTasks(t Thresholds) (found []Finding) {
+	type line struct{ namespace, class string }
+	waiting, preempted, ended := map[line]*waits{}, map[string]*preempts{}, map[string]*ends{}
+	of := func(all map[string]*preempts, namespace string) *preempts {
+		if all[namespace] == nil {
+			all[namespace] = &preempts{}
+		}
+		return all[namespace]
+	}
+	for _, task := range in.Tasks {
+		if task.State.Waiting() && !task.WaitingSince.IsZero() {
+			over := task.WaitingSince.Add(t.wait(task.PriorityClass))
+			if !in.Now.Before(over) {
+				l := line{task.Namespace, task.PriorityClass}
+				w := waiting[l]
+				if w == nil {
+					w = &waits{longest: task, over: over}
+					waiting[l] = w
+				}
+				if w.n++; task.WaitingSince.Before(w.longest.WaitingSince) {
+					w.longest, w.over = task, over
+				}
+			}
+		}
+		if task.Preemptions >= t.Preemptions && !task.State.Finished() {
+			p := of(preempted, task.Namespace)
+			if p.n++; p.most == nil || task.Preemptions > p.most.Preemptions {
+				p.most = task
+			}
+		}
+		if task.State.Finished() && in.Now.Sub(task.FinishedAt) < failurePeriod {
+			e := ended[task.Namespace]
+			if e == nil {
+				e = &ends{}
+				ended[task.Namespace] = e
+			}
+			if e.all++; task.State == tasks.Failed {
+				if e.failed++; e.last == nil || task.FinishedAt.After(e.last.FinishedAt) {
+					e.last = task
+				}
+			}
+		}
+	}
+	for l, w := range waiting {
+		f, of := in.about(TaskWaits, l.namespace, l.namespace+"/"+l.class)
+		f.Since = w.over
+		class := ""
+		if l.class != "" {
+			class = " in priority class " + className(l.class)
+		}
+		f.Summary = fmt.Sprintf("%s %s%s %s for longer than %s. %s has waited longest, since %s.", count(w.n, "task"), of, class, verb(w.n, "waits", "wait"), duration(t.wait(l.class)), nameOf(w.longest), moment(w.longest.WaitingSince))
+		found = append(found, f)
+	}
+	for namespace, p := range preempted {
+		f, of := in.about(TaskPreempted, namespace, namespace)
+		f.Summary = fmt.Sprintf("%s %s %s preempted %s or more, most often %s.", count(p.n, "task"), of, verb(p.n, "was", "were"), count(int(t.Preemptions), "time"), nameOf(p.most))
+		found = append(found, f)
+	}
+	for namespace, e := range ended {
+		if e.failed < t.Failures || e.failed*100 < t.FailureRate*e.all {
+			continue
+		}
+		f, of := in.about(TasksFail, namespace, namespace)
+		f.Summary = fmt.Sprintf("%d of %s %s that ended in the last hour failed, last %s.", e.failed, count(e.all, "task"), of, nameOf(e.last))
+		found = append(found, f)
+	}
+	return found
+}
+
+// ofHeads finds tasks that fit and are not admitted.
+func (in *Input) ofHeads() (found []Finding) {
+	for _, h := range in.Heads {
+		if h.Verdict == nil {
+			continue
+		}
+		subject := h.Namespace + "/" + h.Queue
+		switch v := h.Verdict; {
+		case v.Constraint == explain.PendingEvaluation:
+			f, of := in.about(NotAdmitted, h.Namespace, subject)
+			f.Summary = fmt.Sprintf("%s %s fits the quota, and Kueue does not admit it. Check that Kueue runs.", nameOf(h.Task), of)
+			found = append(found, f)
+		case v.Constraint == explain.QueueInactive || v.Constraint == explain.NoClusterQueue || v.Constraint == explain.WrongNamespace:
+			f, of := in.about(NotAdmitted, h.Namespace, subject)
+			f.Summary = fmt.Sprintf("Kueue admits no task %s: the queue of %s does not work.", of, nameOf(h.Task))
+			found = append(found, f)
+		case (v.Constraint == explain.Quota || v.Constraint == explain.Preempting) && v.Shortage != nil && v.Shortage.Needed > v.Shortage.Available && v.Shortage.Used+v.Shortage.Needed <= v.Shortage.Nominal:
+			f, of := in.about(OwnQuotaWaits, h.Namespace, subject)
+			f.Summary = fmt.Sprintf("%s %s waits, although it fits the team's own quota in %s: others use that quota and have not returned it.", nameOf(h.Task), of, v.Shortage.Flavor)
+			found = append(found, f)
+		}
+	}
+	return found
+}
+
+func (in *Input) ofLoops() (found []Finding) {
+	for _, l := range in.Loops {
+		if !l.Active() {
+			continue
+		}
+		f, of := in.about(PreemptionLoop, l.Victim.Namespace, string(l.Victim.UID))
+		f.Since = l.Since
+		name := l.Victim.Name
+		if l.Task != nil {
+			name = nameOf(l.Task)
+		}
+		f.Summary = fmt.Sprintf("Kueue preempts %s %s again and again for a task that it does not admit.", name, of)
+		if l.State == loopguard.Held {
+			f.Summary += " Kuota holds it until that task is admitted."
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+func (in *Input) ofIdle() (found []Finding) {
+	byNamespace := map[string][]Idle{}
+	for _, idle := range in.Idle {
+		byNamespace[idle.Task.Namespace] = append(byNamespace[idle.Task.Namespace], idle)
+	}
+	for namespace, list := range byNamespace {
+		first := slices.MinFunc(list, func(a, b Idle) int { return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Task.UID, b.Task.UID)) })
+		var accelerators int64
+		for _, idle := range list {
+			accelerators += idle.Accelerators
+		}
+		f, of := in.about(TaskIdle, namespace, namespace)
+		f.Since = first.Since
+		f.Summary = fmt.Sprintf("%s %s %s not use %s %s, longest %s %s, since %s.", count(len(list), "running task"), of, verb(len(list), "does", "do"), verb(len(list), "its", "their"), count(int(accelerators), "accelerator"), first.Task.Kind, first.Task.Name, moment(first.Since))
+		found = append(found, f)
+	}
+	return found
+}
+
+func (in *Input) ofQuota() (found []Finding) {
+	for _, team := range in.Capacity.Teams {
+		for _, r := range team.Resources {
+			if !catalog.IsAccelerator(r.Resource) || r.Nominal == 0 || r.Usage > 0 || r.LentToCohort > 0 {
+				continue
+			}
+			found = append(found, Finding{
+				Rule: QuotaIdle, Subject: team.Name + "/" + r.Flavor + "/" + r.Resource, Team: team.Name, Namespace: team.Namespace,
+				Summary: fmt.Sprintf("Team %s uses none of its quota of %s in %s, and nobody borrows it.", team.Name, count(int(r.Nominal), "accelerator"), r.Flavor),
+			})
+		}
+	}
+	return found
+}
+
+// maxNames bounds the names of nodes in a summary.
+const maxNames = 3
+
+func (in *Input) ofNodes() (found []Finding) {
+	lost := map[string][]capacity.NodeSnapshot{}
+	for _, n := range in.Capacity.Nodes {
+		if n.State == capacity.Recovering {
+			lost[n.Pool] = append(lost[n.Pool], n)
+		}
+	}
+	for _, pool := range slices.Sorted(maps.Keys(lost)) {
+		list := lost[pool]
+		f := Finding{Rule: NodesLost, Subject: pool}
+		names := make([]string, 0, maxNames)
+		for _, n := range list {
+			if !n.Since.IsZero() && (f.Since.IsZero() || n.Since.Before(f.Since)) {
+				f.Since = n.Since
+			}
+			if len(names) < maxNames {
+				names = append(names, n.Name)
+			}
+		}
+		where := "without a pool"
+		if pool != "" {
+			where = "of pool " + pool
+		}
+		f.Summary = fmt.Sprintf("%s %s %s not ready: %s", count(len(list), "node"), where, verb(len(list), "is", "are"), strings.Join(names, ", "))
+		if more := len(list) - len(names); more > 0 {
+			f.Summary += fmt.Sprintf(" and %d more", more)
+		}
+		f.Summary += "."
+		found = append(found, f)
+	}
+	return found
+}
+
+func (in *Input) ofConsole(t Thresholds) (found []Finding) {
+	if in.Policy != nil {
+		ready := meta.FindStatusCondition(in.Policy.Status.Conditions, "Ready")
+		if ready != nil && ready.Status == metav1.ConditionFalse {
+			found = append(found, Finding{Rule: PolicyDiffers, Subject: in.Policy.Name, Since: ready.LastTransitionTime.Time, Summary: "The cluster does not match the cluster policy. " + sentence(ready.Message)})
+		}
+	}
+	if in.Contact >= t.Stale {
+		found = append(found, Finding{Rule: ConsoleStale, Subject: "console", Since: in.Now.Add(-in.Contact), Summary: "The API server does not answer the console, so that its pages are stale and its controllers do nothing."})
+	}
+	return found
+}

@@ -1,0 +1,182 @@
+package alerts
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/history/historytest"
+	"kuota.dev/kuota/governance/loopguard"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/usage"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// troubled is a cluster in which each rule finds something about team vision, next to the
+// team secret with the same troubles.
+func troubled() *Input {
+	in := &Input{Now: start, Teams: map[string]string{}, Capacity: &capacity.Snapshot{}, Contact: time.Minute}
+	for i, team := range []string{"vision", "secret"} {
+		ns := "ns-" + team
+		in.Teams[ns] = team
+		task := func(name string, state tasks.State) *tasks.Task {
+			return &tasks.Task{Namespace: ns, Kind: "Job", Name: name + "-of-" + team, UID: name + team, Queue: "q", State: state}
+		}
+		waiting := task("waiting", tasks.Pending)
+		waiting.WaitingSince, waiting.PriorityClass = start.Add(-Defaults.Wait-time.Duration(i+1)*time.Minute), "high-priority"
+		preempted := task("preempted", tasks.Running)
+		preempted.Preemptions = Defaults.Preemptions
+		in.Tasks = append(in.Tasks, waiting, preempted)
+		for n := range 2 * Defaults.Failures {
+			ended := task(fmt.Sprint("ended-", n), tasks.Failed)
+			if ended.FinishedAt = start.Add(-time.Duration(n) * time.Minute); n%2 == 1 {
+				ended.State = tasks.Succeeded
+			}
+			in.Tasks = append(in.Tasks, ended)
+		}
+		in.Heads = append(in.Heads,
+			Head{waiting, &explain.Verdict{Constraint: explain.Quota, Shortage: &explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: "p5"}, Needed: 8, Used: 8, Nominal: 16, Borrowers: []explain.Borrower{{Team: "secret"}}}}},
+			Head{task("fits", tasks.Pending), &explain.Verdict{Constraint: explain.PendingEvaluation}})
+		in.Loops = append(in.Loops, Loop{loopguard.Loop{State: loopguard.Looping, Since: start, Victim: loopguard.Party{UID: types.UID("w-" + team), Namespace: ns, Name: "w"}, Preemptor: loopguard.Party{Namespace: "ns-secret", Name: "job-of-secret"}}, preempted})
+		in.Idle = append(in.Idle, Idle{Task: task("idle", tasks.Running).Address(), Accelerators: 8, Since: start})
+		in.Capacity.Teams = append(in.Capacity.Teams, capacity.TeamSnapshot{Name: team, Namespace: ns, Resources: []capacity.TeamResource{
+			{Flavor: "p5", Resource: "nvidia.com/gpu", TeamUsage: usage.TeamUsage{Nominal: 8}}, {Flavor: "g6", Resource: "nvidia.com/gpu", TeamUsage: usage.TeamUsage{Nominal: 8, LentToCohort: 2}},
+		}})
+	}
+	for n := range 5 {
+		in.Capacity.Nodes = append(in.Capacity.Nodes, capacity.NodeSnapshot{Name: fmt.Sprint("node-", n), Pool: "p5", State: capacity.Recovering, Since: start.Add(-time.Hour)})
+	}
+	in.Policy = &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: "default"}, Status: v1alpha1.ClusterPolicyStatus{Conditions: []metav1.Condition{{Type: "Ready", Status: metav1.ConditionFalse, Message: "quota of team secret remains"}}}}
+	return in
+}
+
+// Each rule finds its cause once for each team, and nothing that a member of one team
+// sees names the other.
+func TestFindings(t *testing.T) {
+	found := map[Rule]int{}
+	var list []history.Alert
+	for _, f := range troubled().findings(Defaults) {
+		found[f.Rule]++
+		list = append(list, history.Alert{ID: string(f.Rule) + f.Subject, Rule: string(f.Rule), Subject: f.Subject, Team: f.Team, Namespace: f.Namespace, Summary: f.Summary, Fired: start})
+		if f.Summary == "" || strings.Contains(f.Summary, "%!") {
+			t.Errorf("%s: bad summary %q", f.Rule, f.Summary)
+		}
+	}
+	for _, d := range Rules {
+		want := 2
+		if d.Cluster {
+			want = 1
+		}
+		if found[d.Rule] != want {
+			t.Errorf("%s: got %d findings, want %d", d.Rule, found[d.Rule], want)
+		}
+	}
+	silences := []history.Silence{{Team: "vision", Rule: string(TaskWaits), Until: start.Add(time.Hour)}, {Team: "secret", Until: start.Add(time.Hour)}, {Until: start}}
+	seen := visible(access.ScopeOf("ns-vision"), list, silences, start)
+	if len(seen) != len(Rules)-3 {
+		t.Errorf("a member sees %d alerts, want %d", len(seen), len(Rules)-3)
+	}
+	for _, a := range seen {
+		if text := fmt.Sprint(a.Alert); strings.Contains(text, "secret") {
+			t.Errorf("a member of another team reads %s", text)
+		}
+		if (a.Silence != nil) != (a.Alert.Rule == string(TaskWaits)) {
+			t.Errorf("%s: silence is %v", a.Alert.Rule, a.Silence)
+		}
+	}
+	if all := visible(access.Scope{All: true}, list, silences, start); len(all) != len(list) {
+		t.Errorf("an admin sees %d alerts, want %d", len(all), len(list))
+	}
+	if quiet := (&Input{Now: start, Capacity: &capacity.Snapshot{}}).findings(Defaults); len(quiet) > 0 {
+		t.Errorf("an empty cluster: got %v, want no findings", quiet)
+	}
+}
+
+// An alert that fired fires on after a restart, as the same one, on both databases.
+func TestRestart(t *testing.T) {
+	t.Run("SQLite", func(t *testing.T) { testRestart(t, filepath.Join(t.TempDir(), "history.db")) })
+	t.Run("PostgreSQL", func(t *testing.T) { testRestart(t, historytest.Start(t).Database(t)) })
+}
+
+func testRestart(t *testing.T, url string) {
+	now := start
+	complete := map[Rule]bool{}
+	for _, d := range Rules {
+		complete[d.Rule] = true
+	}
+	fired := func(restart bool, findings []Finding) (ids []string) {
+		store, err := history.Open(t.Context(), url, history.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		if _, err := store.BeginTerm(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		open, _, err := store.Alerts(t.Context(), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := newMachine(open, now)
+		for range 400 {
+			now = now.Add(30 * time.Minute)
+			changed, dropped := m.step(now, Defaults, complete, findings)
+			if err := store.SaveAlerts(t.Context(), changed, dropped); err != nil {
+				t.Fatal(err)
+			}
+			if restart { // within the pending time of quota that is idle
+				break
+			}
+		}
+		if open, _, err = store.Alerts(t.Context(), now); err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range open {
+			if !a.Fired.IsZero() {
+				ids = append(ids, a.ID)
+			}
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	findings := troubled().findings(Defaults)
+	fired(true, findings)
+	first := fired(false, findings)
+	if second := fired(false, findings); !slices.Equal(first, second) || len(first) < len(Rules) {
+		t.Errorf("after a restart %d alerts fire, want the same %d", len(second), len(first))
+	}
+	if rest := fired(false, nil); len(rest) > 0 {
+		t.Errorf("%d alerts fire without a cause, want none", len(rest))
+	}
+}
+
+// BenchmarkEvaluate evaluates all rules over 50,000 tasks of 1,000 teams, a third of which
+// waits for too long.
+func BenchmarkEvaluate(b *testing.B) {
+	in := &Input{Now: start, Teams: map[string]string{}, Capacity: &capacity.Snapshot{}}
+	for i := range 50_000 {
+		ns := fmt.Sprint("ns-", i%1000)
+		in.Teams[ns] = fmt.Sprint("team-", i%1000)
+		task := &tasks.Task{Namespace: ns, Kind: "Job", Name: fmt.Sprint("train-", i), UID: fmt.Sprint(i), State: []tasks.State{tasks.Pending, tasks.Running, tasks.Failed}[i%3], PriorityClass: []string{"a", "b"}[i%2], Preemptions: int32(i % 7)}
+		task.WaitingSince, task.FinishedAt = start.Add(-5*time.Hour-time.Duration(i)*time.Second), start.Add(-time.Duration(i)*time.Second/10)
+		in.Tasks = append(in.Tasks, task)
+	}
+	complete := map[Rule]bool{TaskWaits: true, TaskPreempted: true, TasksFail: true}
+	m := newMachine(nil, start)
+	for b.Loop() {
+		in.Now = in.Now.Add(interval)
+		m.step(in.Now, Defaults, complete, in.findings(Defaults))
+	}
+	b.ReportMetric(float64(len(m.open)), "alerts")
+}

@@ -1,0 +1,375 @@
+package alerts
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/activity"
+	"kuota.dev/kuota/governance/audit"
+	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/cluster/leader"
+	"kuota.dev/kuota/governance/clusterstate"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/loopguard"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
+)
+
+const (
+	// interval is how often rules are evaluated, and how often replicas that do not lead
+	// read what the leader saved.
+	interval = 5 * time.Second
+	// resolvedKept is how long resolved alerts are shown.
+	resolvedKept = 7 * 24 * time.Hour
+	// loopMemory is how long after its start the loop guard may not know a loop that goes on.
+	loopMemory = 2 * time.Minute
+	// maxHeads bounds the waiting tasks that are explained, those that wait longest.
+	maxHeads = 200
+	// headWait is how long a task waits before it is explained: Kueue admits within that.
+	headWait = 10 * time.Second
+	// patience is how long an evaluation waits for explanations.
+	patience = 2 * time.Second
+)
+
+// Store is the part of history.Store that keeps alerts.
+type Store interface {
+	SaveAlerts(ctx context.Context, changed []history.Alert, dropped []string) error
+	Alerts(ctx context.Context, resolvedSince time.Time) (open, resolved []history.Alert, err error)
+	AddSilence(ctx context.Context, n history.Silence) error
+	EndSilence(ctx context.Context, id string, at time.Time) error
+	Silences(ctx context.Context, after time.Time) ([]history.Silence, error)
+}
+
+// Service evaluates the rules while this replica leads, and knows the alerts on every
+// replica. Its fields must not change while it runs. It is safe for concurrent use.
+type Service struct {
+	Store    Store
+	Tasks    *queries.Service
+	Capacity *capacity.Service
+	Loops    func() []loopguard.Loop
+	Idle     func(ctx context.Context) (idle []Idle, known bool) // nil without Prometheus
+	Contact  func(now time.Time) (age time.Duration, ok bool)
+	Access   *access.Service
+	Activity *activity.Log
+	Leader   *leader.Leader
+	Log      *slog.Logger
+	Now      func() time.Time
+	// Thresholds replaces the defaults; nil leaves them.
+	Thresholds func(ctx context.Context) Thresholds
+
+	mu       sync.Mutex
+	open     []history.Alert // that fired, the newest first
+	silences []history.Silence
+}
+
+// Run evaluates in each term in which this replica leads, until ctx ends.
+func (s *Service) Run(ctx context.Context) error {
+	go s.follow(ctx)
+	for ctx.Err() == nil {
+		s.Leader.EachTerm(ctx, func(term context.Context) {
+			if err := s.lead(term); err != nil && term.Err() == nil {
+				s.Log.Warn("alerts cannot be evaluated; retrying", "error", err)
+				sleep(term)
+			}
+		})
+	}
+	return nil
+}
+
+func sleep(ctx context.Context) {
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// follow reads what another replica saved, and the silences.
+func (s *Service) follow(ctx context.Context) {
+	for ; ctx.Err() == nil; sleep(ctx) {
+		if err := s.load(ctx); err != nil && ctx.Err() == nil {
+			s.Log.Debug("alerts cannot be read; retrying", "error", err)
+		}
+	}
+}
+
+func (s *Service) load(ctx context.Context) error {
+	silences, err := s.Store.Silences(ctx, s.Now())
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	s.silences = silences
+	s.mu.Unlock()
+	if s.Leader.State().Leads {
+		return nil
+	}
+	open, _, err := s.Store.Alerts(ctx, s.Now())
+	if err == nil {
+		s.publish(open)
+	}
+	return err
+}
+
+// publish sets the alerts that pages show: those that fired.
+func (s *Service) publish(open []history.Alert) {
+	open = slices.DeleteFunc(open, func(a history.Alert) bool { return a.Fired.IsZero() })
+	slices.SortFunc(open, func(a, b history.Alert) int { return cmp.Or(b.Fired.Compare(a.Fired), cmp.Compare(a.ID, b.ID)) })
+	s.mu.Lock()
+	s.open = open
+	s.mu.Unlock()
+}
+
+// lead evaluates until the term ends, and continues with the alerts that the replica
+// before saved.
+func (s *Service) lead(term context.Context) error {
+	began := s.Now()
+	open, _, err := s.Store.Alerts(term, began)
+	if err != nil {
+		return err
+	}
+	m := newMachine(open, began)
+	unsaved := map[string]history.Alert{}
+	var drops []string
+	for ; term.Err() == nil; sleep(term) {
+		in, complete, err := s.read(term)
+		if err != nil {
+			if governance.KindOf(err) != governance.Unavailable {
+				s.Log.Warn("alerts are not evaluated", "error", err)
+			}
+			continue
+		}
+		complete[PreemptionLoop] = in.Now.Sub(began) >= loopMemory
+		thresholds := s.thresholds(term)
+		changed, dropped := m.step(in.Now, thresholds, complete, in.findings(thresholds))
+		for _, a := range changed {
+			unsaved[a.ID] = a
+		}
+		drops = append(drops, dropped...)
+		if len(unsaved)+len(drops) > 0 {
+			list := make([]history.Alert, 0, len(unsaved))
+			for _, a := range unsaved {
+				list = append(list, a)
+			}
+			switch err := s.Store.SaveAlerts(term, list, drops); {
+			case errors.Is(err, history.ErrNotLeader):
+				return err
+			case err != nil:
+				s.Log.Warn("alerts are not saved; retrying", "error", err)
+			default:
+				clear(unsaved)
+				drops = nil
+			}
+		}
+		all := make([]history.Alert, 0, len(m.open))
+		for _, e := range m.open {
+			all = append(all, e.Alert)
+		}
+		s.publish(all)
+	}
+	return nil
+}
+
+func (s *Service) thresholds(ctx context.Context) Thresholds {
+	if s.Thresholds == nil {
+		return Defaults
+	}
+	return s.Thresholds(ctx)
+}
+
+// read returns the state of the cluster, and the rules that can find everything in it.
+func (s *Service) read(ctx context.Context) (in *Input, complete map[Rule]bool, err error) {
+	in = &Input{Now: s.Now(), Tasks: s.Tasks.Index.Tasks()}
+	reader, err := s.Tasks.Cluster.Reader()
+	if err != nil {
+		return nil, nil, err
+	}
+	if in.Teams, err = clusterstate.Teams(ctx, reader); err != nil {
+		return nil, nil, err
+	}
+	if in.Policy, err = clusterstate.Policy(ctx, reader); err != nil {
+		return nil, nil, err
+	}
+	complete = map[Rule]bool{TaskWaits: true, TaskPreempted: true, TasksFail: true, PolicyDiffers: true, ConsoleStale: true}
+	if in.Capacity, err = s.Capacity.Snapshot(ctx); err != nil && governance.KindOf(err) != governance.Unavailable {
+		return nil, nil, err
+	}
+	complete[QuotaIdle], complete[NodesLost] = in.Capacity != nil, in.Capacity != nil
+	in.Heads, complete[OwnQuotaWaits] = s.heads(ctx, in)
+	complete[NotAdmitted] = complete[OwnQuotaWaits]
+	for _, l := range s.Loops() {
+		in.Loops = append(in.Loops, Loop{l, s.Tasks.LoopVictim(l)})
+	}
+	if s.Idle != nil {
+		in.Idle, complete[TaskIdle] = s.Idle(ctx)
+	}
+	in.Contact, _ = s.Contact(in.Now)
+	return in, complete, nil
+}
+
+// heads returns the first waiting task of each LocalQueue with its explanation. It
+// reports false while one is not computed.
+func (s *Service) heads(ctx context.Context, in *Input) (heads []Head, complete bool) {
+	var first []*tasks.Task
+	for _, list := range s.Tasks.Index.Waiting(func(index.QueueKey) bool { return true }) {
+		if len(list) > 0 && in.Now.Sub(list[0].WaitingSince) >= headWait {
+			first = append(first, list[0])
+		}
+	}
+	slices.SortFunc(first, func(a, b *tasks.Task) int {
+		return cmp.Or(a.WaitingSince.Compare(b.WaitingSince), cmp.Compare(a.UID, b.UID))
+	})
+	first = first[:min(maxHeads, len(first))]
+	complete = true
+	for i, verdict := range s.Tasks.Verdicts(ctx, first, patience) {
+		heads = append(heads, Head{first[i], verdict})
+		complete = complete && verdict != nil
+	}
+	return heads, complete
+}
+
+// State is what a reader sees of alerts.
+type State struct {
+	Firing   []Alert // the newest first
+	Resolved []Alert // of the last week, the latest first
+	Silences []history.Silence
+	Thresholds
+}
+
+// Alert is an alert as pages show it.
+type Alert struct {
+	history.Alert
+	Description
+	Silence *history.Silence // that hides it; nil for none
+}
+
+// Firing returns the alerts that fire, as a scope sees them.
+func (s *Service) Firing(scope access.Scope) []Alert {
+	s.mu.Lock()
+	open, silences := s.open, s.silences
+	s.mu.Unlock()
+	return visible(scope, open, silences, s.Now())
+}
+
+// Count returns how many alerts fire that are not silenced.
+func (s *Service) Count(scope access.Scope) (n int) {
+	for _, a := range s.Firing(scope) {
+		if a.Silence == nil {
+			n++
+		}
+	}
+	return n
+}
+
+// Within returns the alerts and, for a scope of all teams, the silences.
+func (s *Service) Within(ctx context.Context, scope access.Scope) (state State, err error) {
+	now := s.Now()
+	state.Firing, state.Thresholds = s.Firing(scope), s.thresholds(ctx)
+	_, resolved, err := s.Store.Alerts(ctx, now.Add(-resolvedKept))
+	if err != nil {
+		return state, &governance.Error{Kind: governance.Unavailable, Op: "list alerts", Message: "The history database does not answer, so that resolved alerts and silences are not shown.", Err: err}
+	}
+	state.Resolved = visible(scope, resolved, nil, now)
+	if scope.All {
+		s.mu.Lock()
+		state.Silences = slices.DeleteFunc(slices.Clone(s.silences), func(n history.Silence) bool { return !n.Until.After(now) })
+		s.mu.Unlock()
+	}
+	return state, nil
+}
+
+func visible(scope access.Scope, list []history.Alert, silences []history.Silence, now time.Time) (seen []Alert) {
+	for _, a := range list {
+		if !scope.All && !scope.Includes(a.Namespace) {
+			continue
+		}
+		description, ok := Describe(Rule(a.Rule))
+		if !ok { // of another version
+			description = Description{Rule: Rule(a.Rule), Title: a.Rule, Severity: Info}
+		}
+		alert := Alert{Alert: a, Description: description}
+		for i := range silences {
+			if n := &silences[i]; n.Until.After(now) && (n.Rule == "" || n.Rule == a.Rule) && (n.Team == "" || n.Team == a.Team) {
+				alert.Silence = n
+			}
+		}
+		seen = append(seen, alert)
+	}
+	return seen
+}
+
+// MaySilence reports whether user may silence alerts: those who may edit the policy.
+func (s *Service) MaySilence(ctx context.Context, user governance.User) (bool, error) {
+	return s.Access.MayEditPolicy(ctx, user)
+}
+
+// Silence silences alerts until n.Until.
+func (s *Service) Silence(ctx context.Context, user governance.User, n history.Silence) error {
+	if err := s.allowed(ctx, user); err != nil {
+		return err
+	}
+	n.ID, n.Created, n.Actor = rand.Text(), s.Now(), user.Name
+	if err := s.Store.AddSilence(ctx, n); err != nil {
+		return unavailable(err)
+	}
+	s.record(user, audit.Silence, cmp.Or(n.Rule, "all"), n.Reason, n.Team, "until "+moment(n.Until))
+	return s.refresh(ctx)
+}
+
+// EndSilence ends a silence.
+func (s *Service) EndSilence(ctx context.Context, user governance.User, id string) error {
+	if err := s.allowed(ctx, user); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	i := slices.IndexFunc(s.silences, func(n history.Silence) bool { return n.ID == id })
+	var n history.Silence
+	if i >= 0 {
+		n = s.silences[i]
+	}
+	s.mu.Unlock()
+	if i < 0 {
+		return nil // it ended
+	}
+	if err := s.Store.EndSilence(ctx, id, s.Now()); err != nil {
+		return unavailable(err)
+	}
+	s.record(user, audit.EndSilence, cmp.Or(n.Rule, "all"), "", n.Team)
+	return s.refresh(ctx)
+}
+
+func (s *Service) refresh(ctx context.Context) error {
+	if err := s.load(ctx); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}
+
+func unavailable(err error) error {
+	return &governance.Error{Kind: governance.Unavailable, Op: "silence alerts", Message: "The history database does not answer. Nothing was changed; try again in a moment.", Err: err}
+}
+
+func (s *Service) allowed(ctx context.Context, user governance.User) error {
+	may, err := s.MaySilence(ctx, user)
+	if err == nil && !may {
+		err = &governance.Error{Kind: governance.Forbidden, Op: "silence alerts", Message: "Only users who may change the cluster policy can silence alerts."}
+	}
+	return err
+}
+
+func (s *Service) record(user governance.User, action audit.Action, name, reason, team string, changes ...string) {
+	s.Activity.Add(history.Activity{
+		ID: rand.Text(), At: s.Now(), Actor: user.Name, Address: user.From, Source: history.SourceConsole, Action: string(action),
+		Kind: "Alert", Name: name, Team: team, Changes: changes, Reason: reason, Outcome: history.Succeeded,
+	})
+}

@@ -1,0 +1,124 @@
+package history
+
+import (
+	"context"
+	"time"
+)
+
+// Alert is one occurrence of an alert: what a rule found about one subject, from when it
+// was found first until it is resolved.
+type Alert struct {
+	ID            string
+	Rule, Subject string    // identify it among those that are not resolved
+	Team          string    // empty for the cluster
+	Namespace     string    // whose readers see it; empty for those who see all teams
+	Summary       string    // one sentence
+	Since         time.Time // when its cause began
+	Fired         time.Time // zero while it is pending
+	Resolved      time.Time // zero until it is resolved
+}
+
+// Silence hides alerts from the header and from receivers until a time.
+type Silence struct {
+	ID         string
+	Rule, Team string // empty for all
+	Created    time.Time
+	Until      time.Time
+	Actor      string
+	Reason     string
+}
+
+// maxResolvedAlerts bounds how many resolved alerts are read.
+const maxResolvedAlerts = 200
+
+const (
+	alertColumns   = "id, rule, subject, team, namespace, summary, since, fired, resolved"
+	silenceColumns = "id, rule, team, created, until, actor, reason"
+)
+
+// SaveAlerts records changed alerts, and deletes those with these ids, which never
+// fired.
+func (s *Store) SaveAlerts(ctx context.Context, changed []Alert, dropped []string) error {
+	rows := make([][]any, 0, len(changed))
+	for _, a := range changed {
+		rows = append(rows, []any{a.ID, a.Rule, a.Subject, a.Team, a.Namespace, sanitize(a.Summary), toMillis(a.Since), toMillis(a.Fired), toMillis(a.Resolved)})
+	}
+	return s.write(ctx, "save alerts", func(t *tx) error {
+		err := t.insert("alerts ("+alertColumns+")", rows,
+			"ON CONFLICT (id) DO UPDATE SET summary = excluded.summary, fired = excluded.fired, resolved = excluded.resolved", nil)
+		if err != nil {
+			return err
+		}
+		return keyBatches(dropped, func(list string, args []any) error {
+			return t.exec("DELETE FROM alerts WHERE id IN ("+list+")", args...)
+		})
+	})
+}
+
+// Alerts returns all alerts that are not resolved, the newest first, and then the latest
+// resolved ones since a time, at most 200.
+func (s *Store) Alerts(ctx context.Context, resolvedSince time.Time) (open, resolved []Alert, err error) {
+	err = s.read(ctx, "list alerts", func(t *tx) error {
+		open, resolved = nil, nil
+		add := func(to *[]Alert) func(scanFunc) error {
+			return func(scan scanFunc) error {
+				var a Alert
+				var since, fired, resolved int64
+				err := scan(&a.ID, &a.Rule, &a.Subject, &a.Team, &a.Namespace, &a.Summary, &since, &fired, &resolved)
+				a.Since, a.Fired, a.Resolved = fromMillis(since), fromMillis(fired), fromMillis(resolved)
+				*to = append(*to, a)
+				return err
+			}
+		}
+		if err := t.query("SELECT "+alertColumns+" FROM alerts WHERE resolved = 0 ORDER BY fired DESC, id", nil, add(&open)); err != nil {
+			return err
+		}
+		return t.query("SELECT "+alertColumns+" FROM alerts WHERE resolved > 0 AND resolved >= ? ORDER BY resolved DESC, id LIMIT ?", []any{toMillis(resolvedSince), maxResolvedAlerts}, add(&resolved))
+	})
+	return open, resolved, err
+}
+
+// AddSilence records a silence. Each replica may, so that no term is necessary.
+func (s *Store) AddSilence(ctx context.Context, n Silence) error {
+	return s.writeAny(ctx, "add a silence", func(t *tx) error {
+		return t.insert("silences ("+silenceColumns+")", [][]any{{n.ID, n.Rule, n.Team, toMillis(n.Created), toMillis(n.Until), sanitize(n.Actor), sanitize(n.Reason)}}, "ON CONFLICT (id) DO NOTHING", nil)
+	})
+}
+
+// EndSilence ends a silence at a time, unless it ended before.
+func (s *Store) EndSilence(ctx context.Context, id string, at time.Time) error {
+	return s.writeAny(ctx, "end a silence", func(t *tx) error {
+		return t.exec("UPDATE silences SET until = ? WHERE id = ? AND until > ?", toMillis(at), id, toMillis(at))
+	})
+}
+
+// Silences returns the silences that end after a time, those that end first before the
+// others.
+func (s *Store) Silences(ctx context.Context, after time.Time) (found []Silence, err error) {
+	err = s.read(ctx, "list silences", func(t *tx) error {
+		found = nil
+		return t.query("SELECT "+silenceColumns+" FROM silences WHERE until > ? ORDER BY until, id", []any{toMillis(after)}, func(scan scanFunc) error {
+			var n Silence
+			var created, until int64
+			err := scan(&n.ID, &n.Rule, &n.Team, &created, &until, &n.Actor, &n.Reason)
+			n.Created, n.Until = fromMillis(created), fromMillis(until)
+			found = append(found, n)
+			return err
+		})
+	})
+	return found, err
+}
+
+// forgetAlerts deletes resolved alerts, silences and deliveries that are older than a time.
+func (t *tx) forgetAlerts(old int64) error {
+	for _, query := range []string{
+		"DELETE FROM alerts WHERE resolved > 0 AND resolved < ?",
+		"DELETE FROM silences WHERE until < ?",
+		"DELETE FROM deliveries WHERE due = 0 AND created < ?",
+	} {
+		if err := t.exec(query, old); err != nil {
+			return err
+		}
+	}
+	return t.exec("DELETE FROM notified WHERE NOT EXISTS (SELECT 1 FROM alerts WHERE alerts.id = notified.alert)")
+}

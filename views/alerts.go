@@ -1,0 +1,56 @@
+package views
+
+// AlertsPage lists what fires, what was resolved, the rules and the silences.
+type AlertsPage struct {
+	Chrome
+	Trouble   string // why something is missing; empty otherwise
+	Notice    string // what the last form did; empty for nothing
+	Action    string // address of the forms
+	Firing    []AlertRow
+	Resolved  []AlertRow
+	Rules     []AlertRule
+	Silences  []SilenceRow
+	Form      *SilenceForm // nil for a reader who may not silence
+	All       bool         // the reader sees all teams
+	CSVURL    string
+	JSONURL   string
+	FiringNum string // such as "3 alerts"
+}
+
+// AlertRow is one alert.
+type AlertRow struct {
+	ID       string // stable HTML id of the row
+	Severity Status
+	Title    string
+	Summary  string
+	Team     TaskLink // "–" without one
+	Since    string   // RFC 3339
+	Fired    string
+	Resolved string // empty while it fires
+	Silenced string // a sentence; empty if it is not
+}
+
+// AlertRule is a rule with its thresholds.
+type AlertRule struct {
+	ID       string
+	Title    string
+	Meaning  string
+	Severity Status
+}
+
+// SilenceRow is a silence that has not ended.
+type SilenceRow struct {
+	ID     string
+	Rule   string
+	Team   string
+	Until  string // RFC 3339
+	Actor  string
+	Reason string
+}
+
+// SilenceForm is the form that silences alerts.
+type SilenceForm struct {
+	Filters []Filter // rule, team and duration
+	Reason  string
+	Wrong   string // what is invalid; empty for nothing
+}
