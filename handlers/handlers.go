@@ -26,6 +26,7 @@ import (
 	"kuota.dev/kuota/handlers/tasks"
 	"kuota.dev/kuota/handlers/teams"
 	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/handlers/usage"
 	"kuota.dev/kuota/handlers/versions"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
@@ -127,6 +128,7 @@ func (h *Handlers) Register(s *web.Server) {
 		&instances.Pages{Console: c},
 		&activity.Pages{Console: c, History: h.History},
 		&alerts.Pages{Console: c},
+		&usage.Pages{Console: c, History: h.History},
 		allocationPages,
 		policyPages,
 		versionPages,

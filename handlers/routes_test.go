@@ -39,6 +39,7 @@ func TestRoutes(t *testing.T) {
 		"GET /queue": webtest.SignedIn, "HEAD /queue": webtest.SignedIn, "GET /queue/events": webtest.SignedIn,
 		"GET /queue.csv": webtest.SignedIn, "HEAD /queue.csv": webtest.SignedIn, "GET /queue.json": webtest.SignedIn, "HEAD /queue.json": webtest.SignedIn,
 		"GET /tasks/past": webtest.SignedIn, "HEAD /tasks/past": webtest.SignedIn, "GET /tasks/past.csv": webtest.SignedIn, "HEAD /tasks/past.csv": webtest.SignedIn,
+		"GET /usage": webtest.SignedIn, "HEAD /usage": webtest.SignedIn, "GET /usage.csv": webtest.SignedIn, "HEAD /usage.csv": webtest.SignedIn, "GET /usage.json": webtest.SignedIn, "HEAD /usage.json": webtest.SignedIn,
 		"GET /activity": webtest.SignedIn, "HEAD /activity": webtest.SignedIn, "GET /activity.csv": webtest.SignedIn, "HEAD /activity.csv": webtest.SignedIn,
 		"GET /alerts": webtest.SignedIn, "HEAD /alerts": webtest.SignedIn, "POST /alerts": webtest.SignedIn, "GET /alerts/events": webtest.SignedIn,
 		"GET /alerts.csv": webtest.SignedIn, "HEAD /alerts.csv": webtest.SignedIn, "GET /alerts.json": webtest.SignedIn, "HEAD /alerts.json": webtest.SignedIn,

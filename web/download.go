@@ -13,15 +13,18 @@ import (
 // fileBuffer is how much of a file SendFile keeps in memory.
 const fileBuffer = 32 << 10
 
-// SendFile answers with a file of text, or of CSV if its name ends so, that browsers save,
+// SendFile answers with a file of text, or of CSV or JSON if its name ends so, that browsers save,
 // whatever its length. A file that cannot be read to its end breaks the connection, so
 // that the browser reports that.
 func SendFile(c echo.Context, name string, from io.Reader) error {
 	response := c.Response()
 	control := http.NewResponseController(response)
 	kind := "text/plain; charset=utf-8"
-	if strings.HasSuffix(name, ".csv") {
+	switch {
+	case strings.HasSuffix(name, ".csv"):
 		kind = "text/csv; charset=utf-8"
+	case strings.HasSuffix(name, ".json"):
+		kind = "application/json"
 	}
 	response.Header().Set(echo.HeaderContentType, kind)
 	response.Header().Set(echo.HeaderContentDisposition, mime.FormatMediaType("attachment", map[string]string{"filename": name}))

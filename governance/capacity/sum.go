@@ -302,6 +302,7 @@ func (s *summing) addTeamUsages() {
 			sum.Usage += share.Usage
 			sum.Borrowed += share.Borrowed
 			sum.Growth += share.Growth
+			sum.OwnGrowth += share.OwnGrowth()
 			sum.OwnBound += share.OwnBound
 			sum.BorrowedBound += share.BorrowedBound
 			sum.Unbound += share.Unbound

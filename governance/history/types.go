@@ -145,6 +145,7 @@ const (
 	Borrowed      Measure = "borrows"  // used beyond the nominal quota
 	LentToCohort  Measure = "lent"     // nominal quota that other teams use
 	Growth        Measure = "growth"   // used by growth of elastic tasks, own or borrowed
+	OwnGrowth     Measure = "growown"  // the part of Growth that is not borrowed
 )
 
 // Amount is the value of one series from a moment on.
@@ -219,6 +220,13 @@ type Point struct {
 	At    time.Time // start of the bucket
 	Value float64
 	Known bool // false if the series has no value in the bucket
+}
+
+// UsageQuery selects series. Zero fields select everything.
+type UsageQuery struct {
+	Teams          []string // nil selects all; "" selects whole pools
+	Pool, Resource string
+	Measures       []Measure
 }
 
 // Query selects task records. Zero fields select everything.

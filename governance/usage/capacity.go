@@ -17,6 +17,7 @@ type PoolUsage struct {
 	Unbound             int64 // usage of tasks without bound pods
 	Borrowed            int64 // usage beyond nominal quota
 	Growth              int64 // the part of Usage that is growth of elastic tasks, own or borrowed
+	OwnGrowth           int64 // the part of Growth that is not borrowed
 	LentToCohort        int64 // the part of Borrowed that teams lend, apportioned
 	BorrowedUnallocated int64 // the part of Borrowed from Unallocated
 	Unallocated         int64 // not allocated to a team; can be borrowed
@@ -42,6 +43,10 @@ type TeamUsage struct {
 
 // Idle returns the nominal quota that the team neither uses nor lends.
 func (s TeamUsage) Idle() int64 { return max(0, s.Nominal-s.Own-s.LentToCohort) }
+
+// OwnGrowth returns the part of Growth that is not borrowed: growth borrows before the
+// rest of the usage does.
+func (s TeamUsage) OwnGrowth() int64 { return max(0, s.Growth-s.Borrowed) }
 
 // Add adds another usage.
 func (s *TeamUsage) Add(o TeamUsage) {

@@ -155,7 +155,14 @@ type History interface {
 	ScaleEvents(ctx context.Context, taskUID string, limit int) ([]history.ScaleEvent, error)
 	Series(ctx context.Context, keys []history.SeriesKey, from, to time.Time, buckets int) (map[history.SeriesKey][]history.Point, error)
 	Totals(ctx context.Context, keys []history.SeriesKey, from, to time.Time) (map[history.SeriesKey]history.Total, error)
+	// Usage returns the integrals of the selected series over each interval between two
+	// consecutive bounds; those of deleted teams and pools too.
+	Usage(ctx context.Context, q history.UsageQuery, bounds []time.Time) ([]map[history.SeriesKey]history.Total, error)
+	// Recorded returns the pools and the resources that were ever recorded, sorted.
+	Recorded(ctx context.Context) (pools, resources []string, err error)
 	Gaps(ctx context.Context, from, to time.Time) ([]history.Gap, error)
+	// SampledUntil returns the time of the last sample; zero for none.
+	SampledUntil(ctx context.Context) (time.Time, error)
 	// Since returns the time from which there is history; zero for none.
 	Since(ctx context.Context) (time.Time, error)
 }

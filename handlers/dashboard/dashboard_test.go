@@ -52,6 +52,18 @@ func (d *historyDomain) Totals(context.Context, []history.SeriesKey, time.Time, 
 	return map[history.SeriesKey]history.Total{{}: {Sum: new(big.Int)}}, d.failure
 }
 
+func (d *historyDomain) Usage(_ context.Context, _ history.UsageQuery, bounds []time.Time) ([]map[history.SeriesKey]history.Total, error) {
+	return make([]map[history.SeriesKey]history.Total, len(bounds)-1), d.failure
+}
+
+func (d *historyDomain) Recorded(context.Context) (pools, resources []string, err error) {
+	return nil, nil, d.failure
+}
+
+func (d *historyDomain) SampledUntil(context.Context) (time.Time, error) {
+	return time.Time{}, d.failure
+}
+
 func (d *historyDomain) Gaps(context.Context, time.Time, time.Time) ([]history.Gap, error) {
 	return d.gaps, d.failure
 }

@@ -108,6 +108,37 @@ func (d *HistoryBackend) Totals(_ context.Context, keys []history.SeriesKey, fro
 	return totals, d.Failure
 }
 
+// Usage answers by team, pool and resource: each series has its value from the beginning.
+func (d *HistoryBackend) Usage(_ context.Context, q history.UsageQuery, bounds []time.Time) (found []map[history.SeriesKey]history.Total, _ error) {
+	for i, from := range bounds[:len(bounds)-1] {
+		if from.Before(d.began) {
+			from = d.began
+		}
+		totals, length := map[history.SeriesKey]history.Total{}, bounds[i+1].Sub(from)
+		for key, amount := range d.Held {
+			if (q.Teams == nil || slices.Contains(q.Teams, key.Team)) && (q.Pool == "" || q.Pool == key.Pool) && (q.Resource == "" || q.Resource == key.Resource) && length > 0 {
+				totals[key] = history.Total{Sum: big.NewInt(amount * length.Milliseconds()), Known: length}
+			}
+		}
+		found = append(found, totals)
+	}
+	return found, d.Failure
+}
+
+func (d *HistoryBackend) Recorded(context.Context) (pools, resources []string, err error) {
+	for key := range d.Held {
+		pools, resources = append(pools, key.Pool), append(resources, key.Resource)
+	}
+	slices.Sort(pools)
+	slices.Sort(resources)
+	return slices.Compact(pools), slices.Compact(resources), d.Failure
+}
+
+// SampledUntil is two days after the beginning.
+func (d *HistoryBackend) SampledUntil(context.Context) (time.Time, error) {
+	return d.began.Add(48 * time.Hour), d.Failure
+}
+
 func (d *HistoryBackend) Gaps(context.Context, time.Time, time.Time) ([]history.Gap, error) {
 	return nil, d.Failure
 }

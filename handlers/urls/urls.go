@@ -89,6 +89,13 @@ const (
 	AlertsEvents = "/alerts/events"
 )
 
+// The report of who used which compute, as a page and as files.
+const (
+	Usage     = "/usage"
+	UsageCSV  = "/usage.csv"
+	UsageJSON = "/usage.json"
+)
+
 const EditPolicy = "/policies/cluster/edit"
 
 const CapacityCSV = "/capacity.csv"

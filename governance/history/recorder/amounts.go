@@ -33,6 +33,7 @@ func Amounts(s *capacity.Snapshot) map[history.SeriesKey]int64 {
 			put(history.Borrowed, c.Borrowed)
 			if c.Growth > 0 { // few clusters have any
 				put(history.Growth, c.Growth)
+				put(history.OwnGrowth, c.OwnGrowth)
 			}
 		}
 	}
@@ -44,8 +45,10 @@ func Amounts(s *capacity.Snapshot) map[history.SeriesKey]int64 {
 			put(history.Quota, c.Nominal)
 			put(history.Used, c.Usage)
 			put(history.Borrowed, c.Borrowed)
-			if c.Growth > 0 { // few clusters have any
-				put(history.Growth, c.Growth)
+			for measure, amount := range map[history.Measure]int64{history.OwnBound: c.OwnBound, history.BorrowedBound: c.BorrowedBound, history.Growth: c.Growth, history.OwnGrowth: c.OwnGrowth()} {
+				if amount > 0 { // without them it is 0
+					put(measure, amount)
+				}
 			}
 			put(history.LentToCohort, c.LentToCohort)
 			put(history.Unplaced, c.Unbound)

@@ -1,0 +1,62 @@
+package accounting
+
+import (
+	"math/big"
+	"slices"
+	"time"
+)
+
+// Price is what an hour of one unit of a resource of a pool costs from a time on, until
+// the next price of the same. A unit is a device, a vCPU or a GiB.
+type Price struct {
+	Pool, Resource string
+	From           time.Time
+	Own, Borrowed  *big.Rat
+}
+
+// Prices are all prices, in one currency.
+type Prices struct {
+	Currency string // such as "EUR"; empty without prices
+	List     []Price
+}
+
+// at returns the price that holds at a time; nil for none.
+func (p Prices) at(pool, resource string, at time.Time) *Price {
+	var found *Price
+	for i := range p.List {
+		if price := &p.List[i]; price.Pool == pool && price.Resource == resource && !price.From.After(at) && (found == nil || price.From.After(found.From)) {
+			found = price
+		}
+	}
+	return found
+}
+
+// cut adds to bounds the times between them at which a price changes. at has the index of
+// the interval of bounds that each of the resulting intervals is a part of.
+func (p Prices) cut(q Query, bounds []time.Time) (finer []time.Time, at []int) {
+	for i, from := range bounds[:len(bounds)-1] {
+		begins := []time.Time{from}
+		for _, price := range p.List {
+			if (q.Pool == "" || q.Pool == price.Pool) && (q.Resource == "" || q.Resource == price.Resource) && price.From.After(from) && price.From.Before(bounds[i+1]) {
+				begins = append(begins, price.From)
+			}
+		}
+		slices.SortFunc(begins, time.Time.Compare)
+		for _, begin := range slices.CompactFunc(begins, time.Time.Equal) {
+			finer, at = append(finer, begin), append(at, i)
+		}
+	}
+	return append(finer, bounds[len(bounds)-1]), at
+}
+
+// cost returns what amounts × ms of a resource cost.
+func (p *Price) cost(own, borrowed *big.Int, unit int64) *big.Rat {
+	sum := new(big.Rat)
+	for _, part := range []struct {
+		price  *big.Rat
+		amount *big.Int
+	}{{p.Own, own}, {p.Borrowed, borrowed}} {
+		sum.Add(sum, new(big.Rat).Mul(part.price, new(big.Rat).SetFrac(part.amount, big.NewInt(unit*time.Hour.Milliseconds()))))
+	}
+	return sum
+}

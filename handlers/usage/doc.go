@@ -1,0 +1,2 @@
+// Package usage answers the report of who used which compute, as a page and as files.
+package usage

@@ -1,0 +1,20 @@
+package usage
+
+import (
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/web"
+)
+
+// Pages answers the routes of usage.
+type Pages struct {
+	*console.Console
+	History console.History // nil for none
+}
+
+// Register adds the routes of this package to the server.
+func (h *Pages) Register(s *web.Server) {
+	s.Page(urls.Usage, h.Handler(h.usage))
+	s.Page(urls.UsageCSV, h.Handler(h.usageCSV))
+	s.Page(urls.UsageJSON, h.Handler(h.usageJSON))
+}

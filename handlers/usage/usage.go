@@ -1,0 +1,371 @@
+package usage
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math/big"
+	"net/http"
+	"slices"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/accounting"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/listing"
+	"kuota.dev/kuota/handlers/tasks"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+const (
+	shownTeams   = 200 // rows of teams; the others are one row
+	chartPeriods = 100 // of a chart, at most
+)
+
+// reader reads what one user sees.
+type reader struct {
+	*Pages
+	query
+	scope  access.Scope
+	teams  []string // that the user sees and that exist
+	prices accounting.Prices
+}
+
+func (h *Pages) open(c echo.Context) (*reader, error) {
+	r := &reader{Pages: h, query: parse(c.QueryParams(), h.Now())}
+	ctx := c.Request().Context()
+	var err error
+	if r.scope, err = h.Tasks.Scope(ctx, console.UserOf(c)); err != nil {
+		return nil, err
+	}
+	list, err := h.Tasks.ListWithin(ctx, r.scope, index.Query{}, nil)
+	r.teams = list.Teams
+	return r, err
+}
+
+// usage answers GET /usage: who used which compute.
+func (h *Pages) usage(c echo.Context) error {
+	r, err := h.open(c)
+	if err != nil {
+		return err
+	}
+	page := views.UsagePage{
+		Chrome: h.Chrome(c), Action: urls.Usage, From: r.from.Format(time.DateOnly), To: r.to.AddDate(0, 0, -1).Format(time.DateOnly), Zone: r.zone,
+		Wrong: r.daysWrong, ZoneWrong: r.zoneWrong,
+	}
+	page.Title, page.Active = "Usage", "usage"
+	if len(r.Values) > 0 {
+		page.ClearURL = urls.Usage
+	}
+	if h.History == nil {
+		page.Trouble = tasks.NoHistory
+		return web.Render(c, http.StatusOK, views.Usage(page))
+	}
+	if r.problem() != "" { // what was typed
+		page.From, page.To = cmp.Or(r.Values.Get("from"), page.From), cmp.Or(r.Values.Get("to"), page.To)
+		page.Filters = r.filters(r.teams, nil, nil, r.resource)
+		return web.Render(c, http.StatusUnprocessableEntity, views.Usage(page))
+	}
+	if err := r.fill(c.Request().Context(), &page); err != nil {
+		page.Trouble = tasks.HistoryUnavailable(err)
+	}
+	return web.Render(c, http.StatusOK, views.Usage(page))
+}
+
+// fill sets the report on a page.
+func (r *reader) fill(ctx context.Context, page *views.UsagePage) error {
+	pools, resources, err := r.History.Recorded(ctx)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(resources, quota.Compare)
+	if r.resource == "" {
+		if r.resource, err = r.usualResource(ctx); err != nil {
+			return err
+		}
+	}
+	q := r.visible(r.scope, r.teams)
+	found, err := accounting.Reports(ctx, r.History, q, []time.Time{r.from, r.to}, r.prices)
+	if err != nil {
+		return err
+	}
+	report := found[0]
+	t := tabled{reader: r, unit: accounting.Unit(r.resource), teams: map[string]*accounting.Line{}, pools: map[string]*poolSums{}}
+	for _, l := range report.Lines {
+		t.add(l)
+	}
+	page.Whole = q.Teams == nil
+	page.Links, page.Filters = r.links(r.Now()), r.filters(r.teams, pools, resources, r.resource)
+	page.Note = fmt.Sprintf("%s, %s to %s, time zone %s", format.HourUnit(r.resource), page.From, page.To, r.zone)
+	page.CSVURL, page.JSONURL = r.URL(urls.UsageCSV), r.URL(urls.UsageJSON)
+	page.Stats = t.stats(report, page.Whole)
+	page.Teams, page.Pools = t.teamTable(), t.poolTable(page.Whole)
+	return r.chart(ctx, q, page)
+}
+
+// usualResource returns the accelerator that the nodes had most of, else vCPUs.
+func (r *reader) usualResource(ctx context.Context) (string, error) {
+	found, err := accounting.Reports(ctx, r.History, accounting.Query{Pools: true, Pool: r.pool}, []time.Time{r.from, r.to}, accounting.Prices{})
+	if err != nil {
+		return "", err
+	}
+	sums := map[string]*big.Int{}
+	usual, most := catalog.CPU, new(big.Int)
+	for _, l := range found[0].Lines {
+		if sums[l.Resource] == nil {
+			sums[l.Resource] = new(big.Int)
+		}
+		if sum := sums[l.Resource].Add(sums[l.Resource], l.Amount()); format.IsAccelerator(l.Resource) && (l.Resource == usual || sum.Cmp(most) > 0) {
+			usual, most = l.Resource, sum
+		}
+	}
+	return usual, nil
+}
+
+func resourceFilter(resources []string, chosen string) views.Filter {
+	filter := &listing.Filter{Filter: views.Filter{ID: "resource", Label: "Resource"}}
+	for _, name := range resources {
+		filter.Options = append(filter.Options, views.Option{Value: name, Label: format.ResourceName(name), Selected: name == chosen})
+	}
+	if chosen != "" && !slices.Contains(resources, chosen) {
+		filter.Options = append(filter.Options, views.Option{Value: chosen, Label: chosen, Selected: true})
+	}
+	return filter.Filter
+}
+
+// tabled sums up the lines of a report for its tables.
+type tabled struct {
+	*reader
+	unit  int64
+	used  accounting.Line // of all teams
+	sum   accounting.Line
+	idle  big.Int
+	teams map[string]*accounting.Line // and others, by their kind after a space
+	pools map[string]*poolSums
+}
+
+type poolSums struct{ used, outside, unhealthy, idle, sum accounting.Line }
+
+func (t *tabled) add(l *accounting.Line) {
+	name := l.Team
+	if l.Kind != accounting.Team {
+		name = " " + string(l.Kind)
+	}
+	if t.teams[name] == nil {
+		t.teams[name] = &accounting.Line{Kind: l.Kind, Team: l.Team}
+	}
+	t.teams[name].Add(l)
+	t.sum.Add(l)
+	p := t.pools[l.Pool]
+	if p == nil {
+		p = &poolSums{}
+		t.pools[l.Pool] = p
+	}
+	p.sum.Add(l)
+	switch l.Kind {
+	case accounting.Outside:
+		p.outside.Add(l)
+	case accounting.Unhealthy:
+		p.unhealthy.Add(l)
+	case accounting.Idle:
+		p.idle.Add(l)
+		t.idle.Add(&t.idle, &l.Own)
+	default:
+		p.used.Add(l)
+		t.used.Add(l)
+	}
+}
+
+func (t *tabled) hours(amount *big.Int) string { return format.Hours(amount, t.unit) }
+
+func (t *tabled) stats(report accounting.Report, whole bool) []views.Stat {
+	t.used.Kind = accounting.Team
+	unit := format.HourUnit(t.resource)
+	stats := []views.Stat{{ID: "usage-used", Label: "Used by teams", Value: t.hours(t.used.Amount()), Unit: unit, Note: t.hours(&t.used.Borrowed) + " borrowed"}}
+	if whole {
+		stats = append([]views.Stat{{ID: "usage-capacity", Label: "Capacity", Value: t.hours(t.sum.Amount()), Unit: unit}}, stats...)
+		stats[1].Note = percent(t.used.Amount(), t.sum.Amount()) + " of the capacity"
+		stats = append(stats, views.Stat{ID: "usage-idle", Label: "Idle", Value: t.hours(&t.idle), Unit: unit, Note: percent(&t.idle, t.sum.Amount()) + " of the capacity"})
+	}
+	stats = append(stats, views.Stat{ID: "usage-recovered", Label: "Recovered from idle", Value: t.hours(t.used.Recovered()), Unit: unit, Note: "borrowed, and own growth"})
+	if t.sum.Cost != nil {
+		stats = append(stats, views.Stat{ID: "usage-cost", Label: "Cost", Value: format.Money(t.sum.Cost), Unit: t.prices.Currency})
+	}
+	unknown := views.Stat{ID: "usage-unknown", Label: "Without data", Value: format.Hours(big.NewInt(report.Unknown.Milliseconds()), 1), Unit: "hours", Note: "of " + format.Hours(big.NewInt(report.To.Sub(report.From).Milliseconds()), 1)}
+	return append(stats, unknown)
+}
+
+func percent(part, whole *big.Int) string {
+	if whole.Sign() <= 0 {
+		return "–"
+	}
+	hundredths := new(big.Rat).SetFrac(new(big.Int).Mul(part, big.NewInt(100)), whole)
+	return hundredths.FloatString(1) + " %"
+}
+
+// rowNames name what is not a team.
+var rowNames = map[accounting.Kind]string{
+	accounting.NoTeam: "Queues without a team", accounting.Outside: "Outside Kueue", accounting.Unhealthy: "Unhealthy", accounting.Idle: "Idle",
+}
+
+func (t *tabled) teamTable() views.UsageTable {
+	table := views.UsageTable{Heads: []string{"Own", "Borrowed", "Hours", "Growth", "Lent"}}
+	priced := t.sum.Cost != nil
+	if priced {
+		table.Heads = append(table.Heads, "Cost, "+t.prices.Currency)
+	}
+	row := func(id, name string, l *accounting.Line) views.UsageRow {
+		r := views.UsageRow{ID: id, Name: name, Figures: []string{t.hours(&l.Own), t.hours(&l.Borrowed), t.hours(l.Amount()), t.hours(&l.Growth), t.hours(&l.Lent)}}
+		if l.Kind != "" && !l.Kind.Used() {
+			r.Figures = []string{"–", "–", t.hours(l.Amount()), "–", "–"}
+		}
+		if priced {
+			r.Figures = append(r.Figures, format.Money(l.Cost))
+		}
+		return r
+	}
+	var lines []*accounting.Line
+	for _, l := range t.teams {
+		if l.Kind == accounting.Team {
+			lines = append(lines, l)
+		}
+	}
+	slices.SortFunc(lines, func(a, b *accounting.Line) int {
+		return cmp.Or(b.Amount().Cmp(a.Amount()), cmp.Compare(a.Team, b.Team))
+	})
+	others := &accounting.Line{Kind: accounting.Team}
+	for i, l := range lines {
+		if i >= shownTeams {
+			others.Add(l)
+			continue
+		}
+		r := row("usage-team-"+l.Team, l.Team, l)
+		if slices.Contains(t.reader.teams, l.Team) {
+			r.URL = urls.Team(l.Team)
+		} else {
+			r.Sub = "deleted"
+		}
+		table.Rows = append(table.Rows, r)
+	}
+	if more := len(lines) - shownTeams; more > 0 {
+		table.Rows = append(table.Rows, row("usage-others", format.Count(more, "other team"), others))
+	}
+	for _, kind := range []accounting.Kind{accounting.NoTeam, accounting.Outside, accounting.Unhealthy, accounting.Idle} {
+		if l := t.teams[" "+string(kind)]; l != nil {
+			table.Rows = append(table.Rows, row("usage-"+string(kind[:2]), rowNames[kind], l))
+		}
+	}
+	sum := t.sum
+	table.Sum = row("usage-sum", "All", &sum)
+	table.Sum.Figures[0], table.Sum.Figures[1] = t.hours(&t.used.Own), t.hours(&t.used.Borrowed)
+	return table
+}
+
+func (t *tabled) poolTable(whole bool) views.UsageTable {
+	table := views.UsageTable{Heads: []string{"Own", "Borrowed"}}
+	if whole {
+		table.Heads = append(table.Heads, "Outside Kueue", "Unhealthy", "Idle")
+	}
+	table.Heads = append(table.Heads, "Hours")
+	priced := t.sum.Cost != nil
+	if priced {
+		table.Heads = append(table.Heads, "Cost, "+t.prices.Currency)
+	}
+	row := func(id, name string, p *poolSums) views.UsageRow {
+		r := views.UsageRow{ID: id, Name: name, Figures: []string{t.hours(&p.used.Own), t.hours(&p.used.Borrowed)}}
+		if whole {
+			r.Figures = append(r.Figures, t.hours(&p.outside.Own), t.hours(&p.unhealthy.Own), t.hours(&p.idle.Own))
+		}
+		if r.Figures = append(r.Figures, t.hours(p.sum.Amount())); priced {
+			r.Figures = append(r.Figures, format.Money(p.sum.Cost))
+		}
+		return r
+	}
+	var all poolSums
+	for _, name := range slices.Sorted(maps.Keys(t.pools)) {
+		p := t.pools[name]
+		table.Rows = append(table.Rows, row("usage-pool-"+name, name, p))
+		for _, sum := range [][2]*accounting.Line{{&all.used, &p.used}, {&all.outside, &p.outside}, {&all.unhealthy, &p.unhealthy}, {&all.idle, &p.idle}, {&all.sum, &p.sum}} {
+			sum[0].Add(sum[1])
+		}
+	}
+	table.Sum = row("usage-pool-sum", "All", &all)
+	return table
+}
+
+// chart sets the chart of the periods.
+func (r *reader) chart(ctx context.Context, q accounting.Query, page *views.UsagePage) error {
+	bounds := r.bounds()
+	if len(bounds)-1 > chartPeriods {
+		page.ChartNote = fmt.Sprintf("A chart has at most %d periods. Choose weeks or months.", chartPeriods)
+		return nil
+	}
+	if len(bounds) < 3 {
+		return nil
+	}
+	q.Pools = q.Teams == nil
+	reports, err := accounting.Reports(ctx, r.History, q, bounds, accounting.Prices{})
+	if err != nil {
+		return err
+	}
+	c := views.Chart{ID: "usage-chart", Title: map[accounting.Granularity]string{accounting.Day: "Hours by day", accounting.Week: "Hours by week", accounting.Month: "Hours by month"}[r.by], Alone: true, Unit: format.HourUnit(r.resource), Stacked: true}
+	series := []struct {
+		label, tone string
+		of          func(*accounting.Line) *big.Int
+	}{
+		{"Own", "own", func(l *accounting.Line) *big.Int { return usedPart(l, &l.Own) }},
+		{"Borrowed", "borrowed", func(l *accounting.Line) *big.Int { return usedPart(l, &l.Borrowed) }},
+		{"Outside Kueue", "outside", func(l *accounting.Line) *big.Int { return kindPart(l, accounting.Outside) }},
+		{"Unhealthy", "lost", func(l *accounting.Line) *big.Int { return kindPart(l, accounting.Unhealthy) }},
+		{"Idle", "idle", func(l *accounting.Line) *big.Int { return kindPart(l, accounting.Idle) }},
+	}
+	if !q.Pools {
+		series = series[:2]
+	}
+	for _, s := range series {
+		values := make([]views.ChartValue, len(reports))
+		for i, report := range reports {
+			sum := new(big.Int)
+			for _, l := range report.Lines {
+				sum.Add(sum, s.of(l))
+			}
+			hours, _ := new(big.Rat).SetFrac(sum, big.NewInt(accounting.Unit(r.resource)*time.Hour.Milliseconds())).Float64()
+			values[i] = views.ChartValue{Value: hours, Known: report.Unknown < report.To.Sub(report.From), Text: format.Hours(sum, accounting.Unit(r.resource))}
+		}
+		c.Series = append(c.Series, views.ChartSeries{Label: s.label, Tone: s.tone, Step: true, Values: values})
+	}
+	for _, at := range bounds[:len(bounds)-1] {
+		c.Times = append(c.Times, at.Unix())
+	}
+	page.Chart = &c
+	return nil
+}
+
+func usedPart(l *accounting.Line, amount *big.Int) *big.Int {
+	if !l.Kind.Used() {
+		return new(big.Int)
+	}
+	return amount
+}
+
+func kindPart(l *accounting.Line, kind accounting.Kind) *big.Int {
+	if l.Kind != kind {
+		return new(big.Int)
+	}
+	return &l.Own
+}
+
+// unavailable returns the error of a file that cannot be read.
+func unavailable(err error) error {
+	return &governance.Error{Kind: governance.Unavailable, Op: "report usage", Message: tasks.HistoryUnavailable(err), Err: err}
+}

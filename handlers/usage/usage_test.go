@@ -1,0 +1,183 @@
+package usage_test
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/handlers/handlerstest"
+	"kuota.dev/kuota/views/htmlcheck"
+
+	"github.com/PuerkitoBio/goquery"
+)
+
+// recorded is a pool of 64 GPUs of which three teams use 10, 20 and 3, one of them deleted.
+func recorded() *handlerstest.HistoryBackend {
+	past := handlerstest.NewHistory()
+	past.Held = map[history.SeriesKey]int64{}
+	for _, of := range []struct {
+		team    string
+		measure history.Measure
+		amount  int64
+	}{
+		{"", history.Physical, 64}, {"", history.OwnBound, 24}, {"", history.BorrowedBound, 10}, {"", history.Outside, 4}, {"", history.Unhealthy, 8}, {"", history.Idle, 18},
+		{"vision", history.OwnBound, 8}, {"vision", history.BorrowedBound, 2}, {"vision", history.Growth, 3}, {"vision", history.OwnGrowth, 1},
+		{"secret-team", history.OwnBound, 12}, {"secret-team", history.BorrowedBound, 8}, {"secret-team", history.LentToCohort, 2},
+		{"secret-old", history.OwnBound, 3},
+	} {
+		past.Held[history.SeriesKey{Team: of.team, Pool: handlerstest.H100, Resource: catalog.GPU, Measure: of.measure}] = of.amount
+	}
+	return past
+}
+
+const days = "?from=2026-11-20&to=2026-11-21" // history is known from noon of the first
+
+func row(t *testing.T, page *goquery.Document, id string) string {
+	t.Helper()
+	var parts []string
+	for _, part := range page.Find("#" + id + " > *").EachIter() {
+		parts = append(parts, strings.Join(strings.Fields(part.Text()), " "))
+	}
+	return strings.Join(parts, " ")
+}
+
+// A reader of all teams sees lines that add up to the capacity, on the page and in files.
+func TestUsage(t *testing.T) {
+	past := recorded()
+	d := &handlerstest.Backend{Past: past, UserScope: &access.Scope{All: true}}
+	d.Teams = []string{"vision", "secret-team"}
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+"/usage"+days)
+	htmlcheck.Page(t, page)
+	for id, want := range map[string]string{
+		"usage-team-vision":     "vision 288 72 360 108 0",
+		"usage-team-secret-old": "secret-old deleted 108 0 108 0 0",
+		"usage-no":              "Queues without a team 36 0 36 0 0",
+		"usage-id":              "Idle – – 648 – –",
+		"usage-sum":             "All 864 360 2,304 108 72",
+	} {
+		if got := row(t, page, id); got != want {
+			t.Errorf("#%s is %q, want %q", id, got, want)
+		}
+	}
+	for id, want := range map[string]string{"usage-capacity": "2,304 GPU-hours", "usage-recovered": "396 GPU-hours", "usage-unknown": "12 hours"} {
+		if got := row(t, page, id); !strings.Contains(got, want) {
+			t.Errorf("#%s is %q, want %q", id, got, want)
+		}
+	}
+	response, file := handlerstest.Get(t, address+"/usage.csv"+days)
+	lines, err := csv.NewReader(strings.NewReader(file.Text())).ReadAll()
+	if err != nil || response.Header.Get("Content-Type") != "text/csv; charset=utf-8" {
+		t.Fatalf("the file is %s: %v", response.Header.Get("Content-Type"), err)
+	}
+	sum := new(big.Rat)
+	for _, line := range lines[1:] {
+		if line[5] == "unknown" {
+			continue
+		}
+		seconds, ok := new(big.Rat).SetString(line[7])
+		if !ok {
+			t.Fatalf("%q is no number", line[7])
+		}
+		sum.Add(sum, seconds)
+	}
+	if want := big.NewRat(64*36*3600, 1); sum.Cmp(want) != 0 {
+		t.Errorf("the lines of the file add up to %s s, want %s", sum.FloatString(3), want.FloatString(3))
+	}
+	var reports []struct {
+		UnknownSeconds json.Number
+		Lines          []struct {
+			Kind, Team string
+			Seconds    json.Number
+		}
+	}
+	_, file = handlerstest.Get(t, address+"/usage.json"+days)
+	if err := json.Unmarshal([]byte(file.Text()), &reports); err != nil || len(reports) != 2 || len(reports[0].Lines) != 7 || reports[0].Lines[0].Team != "secret-old" || reports[0].Lines[0].Seconds != "129600" {
+		t.Errorf("the JSON is %+v: %v", reports, err)
+	}
+}
+
+// A member sees lines of their teams only, and nothing that others can be computed from.
+func TestUsageOfMember(t *testing.T) {
+	d := &handlerstest.Backend{Past: recorded(), UserScope: &handlerstest.OwnScope}
+	d.Teams = []string{"vision"}
+	address := handlerstest.Serve(t, d)
+	for _, query := range []string{days, days + "&team=secret-team", days + "&team=vision"} {
+		for _, path := range []string{"/usage", "/usage.csv", "/usage.json"} {
+			_, page := handlerstest.Get(t, address+path+query)
+			text := strings.ReplaceAll(page.Find("#usage").Text(), "secret-team", "")
+			if path != "/usage" {
+				text = page.Text()
+			}
+			for _, other := range []string{"secret", "Idle", ",idle,", `"idle"`, "Capacity", "Outside", "outside", "no team", "2,304"} {
+				if strings.Contains(strings.SplitN(text, "What these figures mean", 2)[0], other) {
+					t.Errorf("%s shows %q of others", path+query, other)
+				}
+			}
+			if vision := strings.Contains(text, "vision"); vision == strings.HasSuffix(query, "secret-team") {
+				t.Errorf("%s shows the own team: %v", path+query, vision)
+			}
+		}
+	}
+	_, page := handlerstest.Get(t, address+"/usage"+days)
+	if got := row(t, page, "usage-sum"); got != "All 288 72 360 108 0" {
+		t.Errorf("the sum of the own teams is %q", got)
+	}
+}
+
+// A wrong value gets a sentence and is kept, and history that is away or off is said.
+func TestUsageTrouble(t *testing.T) {
+	past := recorded()
+	d := &handlerstest.Backend{Past: past, UserScope: &access.Scope{All: true}}
+	address := handlerstest.Serve(t, d)
+	for path, want := range map[string]string{
+		"?from=yesterday":                   "Write days as YYYY-MM-DD.",
+		"?from=2026-11-02&to=2026-11-01":    "The first day is after the last.",
+		"?from=2020-01-01&to=2026-11-01":    "Choose at most 400 days.",
+		"?from=2999-01-01&to=2999-01-02":    "The first day is in the future.",
+		"?zone=Mars/Base&from=2026-11-20":   "There is no such time zone.",
+		"?zone=Local&from=2026-11-20&by=no": "There is no such time zone.",
+	} {
+		response, page := handlerstest.Get(t, address+"/usage"+path)
+		htmlcheck.Page(t, page)
+		if response.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(page.Find("form .error").Text(), want) {
+			t.Errorf("%s answers %s, want %q", path, response.Status, want)
+		}
+		if response, _ := handlerstest.Get(t, address+"/usage.csv"+path); response.StatusCode != http.StatusUnprocessableEntity {
+			t.Errorf("%s answers %s as a file", path, response.Status)
+		}
+	}
+	if _, page := handlerstest.Get(t, address+"/usage?zone=Mars/Base"); page.Find("#zone").AttrOr("value", "") != "Mars/Base" {
+		t.Error("the time zone that was typed is lost")
+	}
+	past.Failure = fmt.Errorf("disk full at 10.0.0.7")
+	if response, page := handlerstest.Get(t, address+"/usage"+days); response.StatusCode != http.StatusOK || !strings.Contains(page.Text(), "istory cannot be read now") || strings.Contains(page.Text(), "10.0.0.7") {
+		t.Errorf("without the database it answers %s", response.Status)
+	}
+	for _, file := range []string{"/usage.csv", "/usage.json"} {
+		if response, _ := handlerstest.Get(t, address+file+days); response.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("without the database %s answers %s", file, response.Status)
+		}
+	}
+}
+
+// Periods are days of the time zone that is asked for.
+func TestUsageZone(t *testing.T) {
+	d := &handlerstest.Backend{Past: recorded(), UserScope: &access.Scope{All: true}}
+	_, file := handlerstest.Get(t, handlerstest.Serve(t, d)+"/usage.csv"+days+"&zone=Asia/Kolkata")
+	zone, err := time.LoadLocation("Asia/Kolkata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := time.Date(2026, 11, 21, 0, 0, 0, 0, zone).Format(time.RFC3339); !strings.Contains(file.Text(), "\n"+want+",") {
+		t.Errorf("no period begins at %s", want)
+	}
+}

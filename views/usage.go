@@ -1,0 +1,41 @@
+package views
+
+// UsagePage is the report of who used which compute over a range of days.
+type UsagePage struct {
+	Chrome
+	Trouble   string // why there is no report; empty otherwise
+	Action    string // address of the form
+	Links     []RangeLink
+	From, To  string // days, such as 2026-11-22
+	Wrong     string // a sentence about an invalid day; empty for none
+	Zone      string // time zone, such as Europe/Berlin
+	ZoneWrong string // a sentence; empty for none
+	Filters   []Filter
+	ClearURL  string // the report without choices; empty if none is set
+	Note      string // range, time zone and unit
+	Stats     []Stat
+	Chart     *Chart // nil for none
+	ChartNote string // why there is no chart; empty for none
+	Teams     UsageTable
+	Pools     UsageTable
+	Whole     bool   // the rows add up to the capacity
+	Prices    string // what prices apply, as a sentence; empty for none
+	CSVURL    string
+	JSONURL   string
+}
+
+// UsageTable is a table of hours.
+type UsageTable struct {
+	Heads []string // of the figures
+	Rows  []UsageRow
+	Sum   UsageRow
+}
+
+// UsageRow is one row of a UsageTable.
+type UsageRow struct {
+	ID      string // stable HTML id
+	Name    string
+	URL     string // empty for none
+	Sub     string // a phrase below the name; empty for none
+	Figures []string
+}
