@@ -128,7 +128,7 @@ func (h *Handlers) Register(s *web.Server) {
 		&instances.Pages{Console: c},
 		&activity.Pages{Console: c, History: h.History},
 		&alerts.Pages{Console: c},
-		&usage.Pages{Console: c, History: h.History},
+		&usage.Pages{Console: c, Policy: h.Policy, History: h.History},
 		allocationPages,
 		policyPages,
 		versionPages,

@@ -86,6 +86,8 @@ type PolicyForm struct {
 	Pools       []PolicyPoolRow
 	CanAddPool  bool
 	PoolsError  string
+	Currency    TextField
+	Prices      TextField // one price a line
 	Suggestions PoolSuggestions
 }
 

@@ -20,6 +20,7 @@ type UsagePage struct {
 	Pools     UsageTable
 	Whole     bool   // the rows add up to the capacity
 	Prices    string // what prices apply, as a sentence; empty for none
+	PricesURL string // form of the prices; empty for readers who cannot change them
 	CSVURL    string
 	JSONURL   string
 }

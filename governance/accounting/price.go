@@ -1,9 +1,12 @@
 package accounting
 
 import (
+	"cmp"
 	"math/big"
 	"slices"
 	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
 )
 
 // Price is what an hour of one unit of a resource of a pool costs from a time on, until
@@ -18,6 +21,27 @@ type Price struct {
 type Prices struct {
 	Currency string // such as "EUR"; empty without prices
 	List     []Price
+}
+
+// PricesOf returns the prices of a policy; none for nil. What its schema does not allow is
+// left out.
+func PricesOf(spec *v1alpha1.Prices) (p Prices) {
+	if spec == nil {
+		return p
+	}
+	p.Currency = spec.Currency
+	for i := range spec.Hourly {
+		hourly := &spec.Hourly[i]
+		if hourly.Problem() != "" {
+			continue
+		}
+		price := Price{Pool: hourly.Pool, Resource: hourly.Resource, Own: new(big.Rat), Borrowed: new(big.Rat)}
+		price.From, _ = hourly.Time()
+		price.Own.SetString(hourly.Own)
+		price.Borrowed.SetString(cmp.Or(hourly.Borrowed, hourly.Own))
+		p.List = append(p.List, price)
+	}
+	return p
 }
 
 // at returns the price that holds at a time; nil for none.

@@ -53,6 +53,7 @@ func PolicySettings(before, after *v1alpha1.ClusterPolicySpec) []change.Field {
 		{"Usage of shares", func(s *v1alpha1.ClusterPolicySpec) string { return Usage(s.AdmissionFairSharing) }},
 		{"Preemption loops", func(s *v1alpha1.ClusterPolicySpec) string { return PreemptionLoops(s.PreemptionLoops) }},
 		{"Enforcement", func(s *v1alpha1.ClusterPolicySpec) string { return Enforcement(s.Enforcement) }},
+		{"Currency", func(s *v1alpha1.ClusterPolicySpec) string { return currency(s.Prices) }},
 	})
 	old, updated := map[string]string{}, map[string]string{}
 	if before != nil {
@@ -63,14 +64,60 @@ func PolicySettings(before, after *v1alpha1.ClusterPolicySpec) []change.Field {
 	for _, pool := range after.Pools {
 		updated[pool.Name] = PoolMatch(pool.Match)
 	}
+	changes = append(changes, named("Pool ", old, updated)...)
+	var priced *v1alpha1.Prices
+	if before != nil {
+		priced = before.Prices
+	}
+	return append(changes, named("Price of ", prices(priced), prices(after.Prices))...)
+}
+
+// named returns the differences of values by name.
+func named(prefix string, old, updated map[string]string) (changes []change.Field) {
 	all := maps.Clone(old)
 	maps.Copy(all, updated)
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if old[name] != updated[name] {
-			changes = append(changes, change.Field{Path: "Pool " + name, Before: old[name], After: updated[name]})
+			changes = append(changes, change.Field{Path: prefix + name, Before: old[name], After: updated[name]})
 		}
 	}
 	return changes
+}
+
+func currency(p *v1alpha1.Prices) string {
+	if p == nil {
+		return ""
+	}
+	return p.Currency
+}
+
+// prices returns the words for each price, by what it is the price of.
+func prices(p *v1alpha1.Prices) map[string]string {
+	words := map[string]string{}
+	if p == nil {
+		return words
+	}
+	for _, price := range p.Hourly {
+		text := price.Own + " an hour"
+		if price.Borrowed != "" && price.Borrowed != price.Own {
+			text += ", borrowed " + price.Borrowed
+		}
+		words[price.Resource+" in "+price.Pool+" from "+price.From] = text
+	}
+	return words
+}
+
+// Prices returns prices as one line each, as forms take them: pool, resource, beginning,
+// own price and borrowed price.
+func Prices(p *v1alpha1.Prices) string {
+	if p == nil {
+		return ""
+	}
+	var lines []string
+	for _, price := range p.Hourly {
+		lines = append(lines, strings.TrimSpace(strings.Join([]string{price.Pool, price.Resource, price.From, price.Own, price.Borrowed}, " ")))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // Prioritization returns the words for a task prioritization.

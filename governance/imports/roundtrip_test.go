@@ -90,6 +90,7 @@ func TestPolicyRoundTrip(t *testing.T) {
 	want := &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{
 		TaskPrioritization: v1alpha1.TaskRanking, PriorityClasses: []v1alpha1.PriorityClass{{Name: "a", Weight: n(0), MaximumTimeLimitSeconds: n(60)}, {Name: "b-priority", Weight: n(100), Description: "x: y", DefaultTimeLimitSeconds: n(3600), MaximumTimeLimitSeconds: n(7200)}},
 		IdleCompute: v1alpha1.IdleCompute{Strategy: v1alpha1.IdleFirstComeFirstServe, ShareUnallocated: true}, Enforcement: v1alpha1.EnforcementNone,
+		Prices: &v1alpha1.Prices{Currency: "EUR", Hourly: []v1alpha1.HourlyPrice{{Pool: "ml.p5.48xlarge", Resource: "nvidia.com/gpu", From: "2026-10-01", Own: "2.50", Borrowed: "1.2"}}},
 		GangScheduling: v1alpha1.GangScheduling{
 			Enabled: true, BlockAdmission: true, Timeout: &metav1.Duration{Duration: 90 * time.Minute}, RecoveryTimeout: &metav1.Duration{},
 			Requeuing: v1alpha1.Requeuing{Timestamp: "Creation", BackoffLimitCount: n(3), BackoffBaseSeconds: n(0), BackoffMaxSeconds: n(600)},

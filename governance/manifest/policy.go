@@ -22,6 +22,7 @@ func SanitizePolicy(spec *v1alpha1.ClusterPolicySpec, path string) (problems gov
 	s.gang(&spec.GangScheduling, at("gangScheduling"))
 	s.usage(spec.AdmissionFairSharing, at("admissionFairSharing"))
 	spec.Pools = s.pools(spec.Pools, at("pools"))
+	spec.Prices = s.prices(spec.Prices, at("prices"))
 	return problems
 }
 
@@ -140,6 +141,27 @@ func (s sanitizer) pools(pools []v1alpha1.Pool, path string) (kept []v1alpha1.Po
 		}
 	}
 	return kept
+}
+
+// prices removes invalid prices, and all if the currency is invalid.
+func (s sanitizer) prices(prices *v1alpha1.Prices, path string) *v1alpha1.Prices {
+	problems := prices.Problems()
+	if problem := problems[-1]; problem != "" {
+		s.report(path, "%s; ignored", problem)
+		return nil
+	}
+	if prices == nil {
+		return nil
+	}
+	var kept []v1alpha1.HourlyPrice
+	for i, price := range prices.Hourly {
+		if problem := problems[i]; problem != "" {
+			s.report(document.Index(document.Child(path, "hourly"), i), "%s; ignored", problem)
+		} else {
+			kept = append(kept, price)
+		}
+	}
+	return &v1alpha1.Prices{Currency: prices.Currency, Hourly: kept}
 }
 
 // validMatch reports whether m has exactly one criterion, within bounds.

@@ -25,6 +25,7 @@ func Validate(policy *v1alpha1.ClusterPolicy, state State) []governance.FieldErr
 	errs.oneOf("spec.idleCompute.strategy", string(spec.IdleCompute.Strategy), string(v1alpha1.IdleFairShare), string(v1alpha1.IdleFirstComeFirstServe))
 	errs.gang(&spec.GangScheduling)
 	errs.usage(spec.AdmissionFairSharing)
+	errs.prices(spec.Prices)
 	errs.oneOf("spec.preemptionLoops", string(spec.PreemptionLoops), string(v1alpha1.BreakLoops), string(v1alpha1.WarnOfLoops))
 	errs.oneOf("spec.enforcement", string(spec.Enforcement), string(v1alpha1.RequireQueue), string(v1alpha1.EnforcementNone))
 	return append(errs.FieldErrors, ValidatePools(spec.Pools, state)...)
@@ -94,6 +95,17 @@ func (errs *fieldErrors) timeLimits(class v1alpha1.PriorityClass, at string) {
 	atMost := inBounds(at+".maximumTimeLimitSeconds", class.MaximumTimeLimitSeconds)
 	if byDefault && atMost && *class.DefaultTimeLimitSeconds > *class.MaximumTimeLimitSeconds {
 		errs.Addf(at+".defaultTimeLimitSeconds", "must be at most the longest time limit, %s", describe.Seconds(class.MaximumTimeLimitSeconds))
+	}
+}
+
+func (errs *fieldErrors) prices(prices *v1alpha1.Prices) {
+	problems := prices.Problems()
+	for _, i := range slices.Sorted(maps.Keys(problems)) {
+		if i < 0 {
+			errs.Addf("spec.prices.currency", "%s", problems[i])
+		} else {
+			errs.Addf("spec.prices.hourly", "price %d: %s", i+1, problems[i])
+		}
 	}
 }
 

@@ -120,6 +120,10 @@ func TestValidate(t *testing.T) {
 				"spec.admissionFairSharing.resourceWeights": "the weight of cpu must be a whole number from 0 to 1000",
 			},
 		},
+		"invalid prices": {
+			v1alpha1.ClusterPolicySpec{Prices: &v1alpha1.Prices{Currency: "euro", Hourly: []v1alpha1.HourlyPrice{{Pool: "h100", Resource: "nvidia.com/gpu", From: "soon", Own: "1"}}}},
+			map[string]string{"spec.prices.currency": "three capital letters", "spec.prices.hourly": "price 1: write the beginning"},
+		},
 		"unlimited recovery timeout": {v1alpha1.ClusterPolicySpec{GangScheduling: v1alpha1.GangScheduling{RecoveryTimeout: seconds(0)}}, nil},
 		"invalid pools": {
 			v1alpha1.ClusterPolicySpec{Pools: []v1alpha1.Pool{

@@ -66,15 +66,18 @@ func Ptr[N any](n N) *N { return &n }
 // FormValues are the values that a browser would send of the form on a page.
 func FormValues(page *goquery.Document, id string) url.Values {
 	values := url.Values{}
-	page.Find(id + " input, " + id + " select").Each(func(_ int, s *goquery.Selection) {
+	page.Find(id + " input, " + id + " select, " + id + " textarea").Each(func(_ int, s *goquery.Selection) {
 		name, value := s.AttrOr("name", ""), s.AttrOr("value", "")
 		if kind := s.AttrOr("type", ""); kind == "radio" || kind == "checkbox" {
 			if _, ticked := s.Attr("checked"); !ticked {
 				return
 			}
 		}
-		if goquery.NodeName(s) == "select" {
+		switch goquery.NodeName(s) {
+		case "select":
 			value = s.Find("option[selected]").AttrOr("value", "")
+		case "textarea":
+			value = strings.ReplaceAll(s.Text(), "\n", "\r\n") // as browsers send it
 		}
 		values.Add(name, value)
 	})

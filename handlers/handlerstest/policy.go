@@ -85,6 +85,9 @@ func RankedPolicy() *v1alpha1.ClusterPolicy {
 				ResourceWeights: map[string]v1alpha1.ResourceWeight{"nvidia.com/gpu": 7, "nvidia.com/mig-1g.10gb": 1},
 			},
 			PreemptionLoops: v1alpha1.WarnOfLoops, Enforcement: v1alpha1.EnforcementNone,
+			Prices: &v1alpha1.Prices{Currency: "EUR", Hourly: []v1alpha1.HourlyPrice{
+				{Pool: "h100", Resource: "nvidia.com/gpu", From: "2026-01-01", Own: "2.50", Borrowed: "1.25"}, {Pool: "h100", Resource: "nvidia.com/gpu", From: "2026-10-01T12:00:00Z", Own: "3"},
+			}},
 			Pools: []v1alpha1.Pool{
 				{Name: "h100", Match: v1alpha1.PoolMatch{Accelerator: "H100"}},
 				{Name: "g5", Match: v1alpha1.PoolMatch{InstanceFamily: "ml.g5"}},

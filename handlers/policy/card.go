@@ -70,6 +70,7 @@ func (h *Pages) Card(ctx context.Context, user governance.User) (*views.PolicyCa
 			Text: enforcementText(spec, state.NoMutation), Status: policyStatus(p, v1alpha1.ConditionEnforcement, admin),
 		},
 		poolsPart(state),
+		pricesPart(spec.Prices),
 	}
 	if spec.IdleCompute.ShareUnallocated {
 		card.Parts[2].Value, card.Parts[2].Text = "Lent", "Teams can borrow compute that is not allocated to any team, limited to ready nodes."
@@ -213,6 +214,14 @@ func usagePart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	if usage := p.Spec.AdmissionFairSharing; usage != nil {
 		part.Value, part.Text = "By usage", format.Capitalize(describe.Usage(usage))+"."
 		part.Status = policyStatus(p, v1alpha1.ConditionFairShare, admin)
+	}
+	return part
+}
+
+func pricesPart(p *v1alpha1.Prices) views.PolicyPart {
+	part := views.PolicyPart{ID: "prices", Label: "Prices", Value: "None", Text: "The usage report has hours without cost."}
+	if p != nil {
+		part.Value, part.Text = format.Count(len(p.Hourly), "price"), "The usage report has costs in "+p.Currency+"."
 	}
 	return part
 }

@@ -65,6 +65,8 @@ func (f *policyForm) settings() []savedValue {
 		savedValue{"Longest pause in seconds", f.backoffMost},
 		savedValue{"Preemption loops", describe.PreemptionLoops(v1alpha1.PreemptionLoops(f.loops))},
 		savedValue{"Enforcement", describe.Enforcement(v1alpha1.Enforcement(f.enforcement))},
+		savedValue{"Currency", f.currency},
+		savedValue{"Prices", f.prices},
 	)
 	for _, pool := range f.pools {
 		if !pool.empty() {

@@ -32,6 +32,8 @@ var inputs = forms.Inputs{
 	{Path: "spec.admissionFairSharing.usageHalfLifeTime", ID: "usage-half-life", Label: "Half-life of usage"},
 	{Path: "spec.admissionFairSharing.usageSamplingInterval", ID: "usage-interval", Label: "Sampling interval"},
 	{Path: "spec.admissionFairSharing.resourceWeights", ID: "usage-weights", Label: "Resource weights"},
+	{Path: "spec.prices.currency", ID: "price-currency", Label: "Currency"},
+	{Path: "spec.prices.hourly", ID: "prices", Label: "Prices"},
 	{Path: "spec.preemptionLoops", ID: "preemption-loops", Label: "Preemption loops"},
 	{Path: "spec.enforcement", ID: "enforcement", Label: "Enforcement"},
 	{Path: poolsPath, ID: "pools", Label: "Pools", Rows: &forms.Rows{ID: "pool", Label: "Pool", Fields: map[string]forms.RowField{

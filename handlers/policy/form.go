@@ -34,6 +34,8 @@ type policyForm struct {
 
 	loops, enforcement string
 
+	currency, prices string
+
 	pools []poolRow
 
 	drop []string // confirmed: classes to delete although tasks name them
@@ -63,6 +65,7 @@ func (f *policyForm) texts() map[string]*string {
 		"prioritization": &f.prioritization, "idle": &f.idle, "preemption-loops": &f.loops, "enforcement": &f.enforcement,
 		"gang-timeout": &f.timeout, "gang-recovery": &f.recovery, "requeue-order": &f.order,
 		"requeue-limit": &f.retries, "requeue-base": &f.backoffBase, "requeue-most": &f.backoffMost,
+		"price-currency": &f.currency, "prices": &f.prices,
 		"usage-half-life": &f.halfLife, "usage-interval": &f.interval, "usage-weights": &f.usageWeights,
 	}
 }
@@ -77,6 +80,7 @@ func readPolicyForm(values url.Values) policyForm {
 	for name, text := range form.texts() {
 		*text = strings.TrimSpace(values.Get(name))
 	}
+	form.prices = strings.ReplaceAll(form.prices, "\r\n", "\n")
 	form.loops = cmp.Or(form.loops, string(v1alpha1.BreakLoops)) // forms of earlier releases have no such input
 	forms.ReadChecks(values, form.checks())
 	form.classes = forms.ReadRows[classRow](values, "class-", maxPostedPolicyRows)
@@ -145,6 +149,9 @@ func policyFormOf(saved *v1alpha1.ClusterPolicy) policyForm {
 	if usage := spec.AdmissionFairSharing; usage != nil {
 		form.usage, form.usageWeights = true, describe.ResourceWeights(usage.ResourceWeights)
 		form.halfLife, form.interval = cmp.Or(describe.Duration(usage.UsageHalfLifeTime), form.halfLife), cmp.Or(describe.Duration(usage.UsageSamplingInterval), form.interval)
+	}
+	if spec.Prices != nil {
+		form.currency, form.prices = spec.Prices.Currency, describe.Prices(spec.Prices)
 	}
 	for _, class := range spec.PriorityClasses {
 		form.classes = append(form.classes, classRow{

@@ -76,6 +76,9 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 	}
 	spec.GangScheduling = f.parseGang(&wrong)
 	spec.AdmissionFairSharing = f.parseUsage(&wrong)
+	var problem string
+	spec.Prices, problem = parsePrices(f.currency, f.prices)
+	wrong.Add("spec.prices.hourly", problem)
 	return spec, wrong
 }
 

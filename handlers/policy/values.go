@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,6 +100,38 @@ func parseWeights(text string) (weights map[string]v1alpha1.ResourceWeight, prob
 		weights[name] = v1alpha1.ResourceWeight(weight)
 	}
 	return weights, ""
+}
+
+// parsePrices parses a currency and one price a line; nil without both.
+func parsePrices(currency, text string) (prices *v1alpha1.Prices, problem string) {
+	n := 0
+	for line := range strings.SplitSeq(text, "\n") {
+		fields := strings.Fields(line)
+		if n++; len(fields) == 0 {
+			continue
+		}
+		if len(fields) < 4 || len(fields) > 5 {
+			return nil, fmt.Sprintf("line %d: write pool, resource, beginning, own price and borrowed price, such as h100 nvidia.com/gpu 2026-10-01 2.50 1.20", n)
+		}
+		price := v1alpha1.HourlyPrice{Pool: fields[0], Resource: fields[1], From: fields[2], Own: fields[3]}
+		if len(fields) == 5 {
+			price.Borrowed = fields[4]
+		}
+		if problem := price.Problem(); problem != "" {
+			return nil, fmt.Sprintf("line %d: %s", n, problem)
+		}
+		if prices == nil {
+			prices = &v1alpha1.Prices{}
+		}
+		prices.Hourly = append(prices.Hourly, price)
+	}
+	if prices == nil && currency != "" {
+		prices = &v1alpha1.Prices{}
+	}
+	if prices != nil {
+		prices.Currency = currency
+	}
+	return prices, ""
 }
 
 // matchText returns the inputs of a match.

@@ -118,6 +118,7 @@ func (f *policyForm) view(state policy.State, refused *governance.Error) views.P
 		RequeueOrder: choice("requeue-order", f.order),
 		RequeueLimit: text("requeue-limit", f.retries), RequeueBase: text("requeue-base", f.backoffBase), RequeueMax: text("requeue-most", f.backoffMost),
 		Usage: f.usage, HalfLife: text("usage-half-life", f.halfLife), Interval: text("usage-interval", f.interval), UsageWeights: text("usage-weights", f.usageWeights),
+		Currency: text("price-currency", f.currency), Prices: text("prices", f.prices),
 		PreemptionLoops: choice("preemption-loops", f.loops),
 		Enforcement:     choice("enforcement", f.enforcement),
 		CanAddPool:      len(f.pools) < v1alpha1.MaxPools, PoolsError: errs["pools"],

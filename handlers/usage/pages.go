@@ -9,6 +9,7 @@ import (
 // Pages answers the routes of usage.
 type Pages struct {
 	*console.Console
+	Policy  console.Policy  // has the prices
 	History console.History // nil for none
 }
 

@@ -97,7 +97,7 @@ func (q query) links(now time.Time) (links []views.RangeLink) {
 }
 
 func (q query) filters(teams, pools, resources []string, resource string) []views.Filter {
-	by := listing.NewFilter("by", "Periods", "Days", string(q.by))
+	by := listing.NewFilter("by", "Periods", "Days", q.Values.Get("by"))
 	by.Add(string(accounting.Week), "Weeks")
 	by.Add(string(accounting.Month), "Months")
 	team, pool := listing.NewFilter("team", "Team", "All teams", q.team), listing.NewFilter("pool", "Pool", "All pools", q.pool)

@@ -36,9 +36,10 @@ const (
 type reader struct {
 	*Pages
 	query
-	scope  access.Scope
-	teams  []string // that the user sees and that exist
-	prices accounting.Prices
+	scope   access.Scope
+	teams   []string // that the user sees and that exist
+	prices  accounting.Prices
+	mayEdit bool // the policy, which has the prices
 }
 
 func (h *Pages) open(c echo.Context) (*reader, error) {
@@ -49,7 +50,13 @@ func (h *Pages) open(c echo.Context) (*reader, error) {
 		return nil, err
 	}
 	list, err := h.Tasks.ListWithin(ctx, r.scope, index.Query{}, nil)
-	r.teams = list.Teams
+	if r.teams = list.Teams; err != nil {
+		return nil, err
+	}
+	state, err := h.Policy.State(ctx, console.UserOf(c))
+	if r.mayEdit = state.MayEdit; state.Policy != nil {
+		r.prices = accounting.PricesOf(state.Policy.Spec.Prices)
+	}
 	return r, err
 }
 
@@ -107,10 +114,32 @@ func (r *reader) fill(ctx context.Context, page *views.UsagePage) error {
 	page.Whole = q.Teams == nil
 	page.Links, page.Filters = r.links(r.Now()), r.filters(r.teams, pools, resources, r.resource)
 	page.Note = fmt.Sprintf("%s, %s to %s, time zone %s", format.HourUnit(r.resource), page.From, page.To, r.zone)
+	page.Prices = r.pricesWords()
+	if r.mayEdit && r.ReadOnlyReason() == "" {
+		page.PricesURL = urls.EditPolicy + "#prices-section"
+	}
 	page.CSVURL, page.JSONURL = r.URL(urls.UsageCSV), r.URL(urls.UsageJSON)
 	page.Stats = t.stats(report, page.Whole)
 	page.Teams, page.Pools = t.teamTable(), t.poolTable(page.Whole)
 	return r.chart(ctx, q, page)
+}
+
+// pricesWords describes the prices of the resource; empty for a reader who cannot set them
+// while there are none.
+func (r *reader) pricesWords() string {
+	n := 0
+	for _, price := range r.prices.List {
+		if price.Resource == r.resource && (r.pool == "" || r.pool == price.Pool) {
+			n++
+		}
+	}
+	switch {
+	case n > 0:
+		return fmt.Sprintf("Costs are in %s, by %s of the cluster policy, each from its day on.", r.prices.Currency, format.Count(n, "price"))
+	case r.mayEdit:
+		return "There are no prices of " + format.ResourceName(r.resource) + ": this report has no costs."
+	}
+	return ""
 }
 
 // usualResource returns the accelerator that the nodes had most of, else vCPUs.
@@ -190,7 +219,7 @@ func (t *tabled) hours(amount *big.Int) string { return format.Hours(amount, t.u
 
 func (t *tabled) stats(report accounting.Report, whole bool) []views.Stat {
 	t.used.Kind = accounting.Team
-	unit := format.HourUnit(t.resource)
+	const unit = "hours"
 	stats := []views.Stat{{ID: "usage-used", Label: "Used by teams", Value: t.hours(t.used.Amount()), Unit: unit, Note: t.hours(&t.used.Borrowed) + " borrowed"}}
 	if whole {
 		stats = append([]views.Stat{{ID: "usage-capacity", Label: "Capacity", Value: t.hours(t.sum.Amount()), Unit: unit}}, stats...)
@@ -347,7 +376,7 @@ func (r *reader) chart(ctx context.Context, q accounting.Query, page *views.Usag
 	for _, at := range bounds[:len(bounds)-1] {
 		c.Times = append(c.Times, at.Unix())
 	}
-	page.Chart = &c
+	page.Chart, page.Charts = &c, true
 	return nil
 }
 

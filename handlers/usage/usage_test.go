@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/handlers/handlerstest"
@@ -68,7 +69,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("#%s is %q, want %q", id, got, want)
 		}
 	}
-	for id, want := range map[string]string{"usage-capacity": "2,304 GPU-hours", "usage-recovered": "396 GPU-hours", "usage-unknown": "12 hours"} {
+	for id, want := range map[string]string{"usage-capacity": "2,304 hours", "usage-recovered": "396 hours", "usage-unknown": "12 hours"} {
 		if got := row(t, page, id); !strings.Contains(got, want) {
 			t.Errorf("#%s is %q, want %q", id, got, want)
 		}
@@ -102,6 +103,33 @@ func TestUsage(t *testing.T) {
 	_, file = handlerstest.Get(t, address+"/usage.json"+days)
 	if err := json.Unmarshal([]byte(file.Text()), &reports); err != nil || len(reports) != 2 || len(reports[0].Lines) != 7 || reports[0].Lines[0].Team != "secret-old" || reports[0].Lines[0].Seconds != "129600" {
 		t.Errorf("the JSON is %+v: %v", reports, err)
+	}
+}
+
+// Prices of the policy apply from their second on, and own and borrowed ones differ.
+func TestUsageCost(t *testing.T) {
+	d := &handlerstest.Backend{Past: recorded(), UserScope: &access.Scope{All: true}}
+	d.PolicyBackend.Policy = handlerstest.RankedPolicy()
+	d.PolicyBackend.Policy.Spec.Prices = &v1alpha1.Prices{Currency: "EUR", Hourly: []v1alpha1.HourlyPrice{
+		{Pool: handlerstest.H100, Resource: catalog.GPU, From: "2026-11-20T18:00:00Z", Own: "2.50", Borrowed: "1"}, {Pool: handlerstest.H100, Resource: catalog.GPU, From: "2026-11-21T00:00:01Z", Own: "3"},
+	}}
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+"/usage"+days)
+	htmlcheck.Page(t, page)
+	// Six hours and one second at the first price, and the rest of the second day: 8 own, 2 borrowed.
+	if got := row(t, page, "usage-team-vision"); !strings.HasSuffix(got, " 852.00") { // 22 × 6 + 22/3600 + 30 × 24 - 30/3600
+		t.Errorf("the row is %q, want a cost of 852.00", got)
+	}
+	if got := page.Find("#usage-summary").Text(); !strings.Contains(got, "Costs are in EUR") || page.Find(`#usage-summary a[href="/policies/cluster/edit#prices-section"]`).Length() != 1 {
+		t.Errorf("the summary is %q", got)
+	}
+	_, file := handlerstest.Get(t, address+"/usage.csv"+days)
+	if !strings.Contains(file.Text(), ",719.997778,EUR") {
+		t.Errorf("the second day of vision does not cost 719.997778: %s", file.Text())
+	}
+	d.PolicyBackend.Reader = true
+	if _, page := handlerstest.Get(t, address+"/usage"+days); page.Find("#usage-summary a").Length() != 0 {
+		t.Error("a reader who cannot change prices is offered to")
 	}
 }
 

@@ -32,6 +32,8 @@ const (
 	MaxPoolTypes        = 64 // instance types that a pool matches
 	MaxPoolLabels       = 8  // node labels that a pool matches: Kueue 0.19 has the same limit for a flavor
 	MaxLabelValue       = 63
+	MaxPrices           = 256
+	MaxResourceName     = 253
 )
 
 // NamePattern is the pattern of the names of teams, namespaces, priority classes

@@ -56,6 +56,9 @@ func TestBoundsEqualSchema(t *testing.T) {
 		{"clusterpolicies", "pools.items.properties.match.properties.instanceTypes.maxItems", v1alpha1.MaxPoolTypes},
 		{"clusterpolicies", "pools.items.properties.match.properties.instanceTypes.items.maxLength", v1alpha1.MaxLabelValue},
 		{"clusterpolicies", "pools.items.properties.match.properties.nodeLabels.maxProperties", v1alpha1.MaxPoolLabels},
+		{"clusterpolicies", "prices.properties.hourly.maxItems", v1alpha1.MaxPrices},
+		{"clusterpolicies", "prices.properties.hourly.items.properties.pool.maxLength", v1alpha1.MaxLabelValue},
+		{"clusterpolicies", "prices.properties.hourly.items.properties.resource.maxLength", v1alpha1.MaxResourceName},
 		{"clusterpolicies", "gangScheduling.properties.requeuing.properties.backoffBaseSeconds.default", v1alpha1.DefaultBackoffBaseSeconds},
 		{"clusterpolicies", "gangScheduling.properties.requeuing.properties.backoffMaxSeconds.default", v1alpha1.DefaultBackoffMaxSeconds},
 	} {

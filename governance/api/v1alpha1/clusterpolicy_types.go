@@ -146,6 +146,59 @@ type ClusterPolicySpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Pools []Pool `json:"pools,omitempty"`
+
+	// Prices are what hours of compute cost in the usage report. They change nothing in
+	// Kueue.
+	// +optional
+	Prices *Prices `json:"prices,omitempty"`
+}
+
+// Prices are what hours of compute cost.
+type Prices struct {
+	// Currency has three capital letters, such as EUR.
+	// +required
+	// +kubebuilder:validation:Pattern=`^[A-Z]{3}$`
+	Currency string `json:"currency"`
+
+	// Hourly are the prices. Each holds until a later one of the same pool and resource.
+	// +optional
+	// +listType=map
+	// +listMapKey=pool
+	// +listMapKey=resource
+	// +listMapKey=from
+	// +kubebuilder:validation:MaxItems=256
+	Hourly []HourlyPrice `json:"hourly,omitempty"`
+}
+
+// HourlyPrice is the price of one device, one vCPU or one GiB for one hour.
+type HourlyPrice struct {
+	// Pool can be one that does not exist any more.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Pool string `json:"pool"`
+
+	// Resource is a Kubernetes resource, such as nvidia.com/gpu.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Resource string `json:"resource"`
+
+	// From is the day, in UTC, or the second from which the price holds, such as
+	// 2026-10-01 or 2026-10-01T12:00:00Z.
+	// +required
+	// +kubebuilder:validation:Pattern=`^[2-8][0-9]{3}-[0-9]{2}-[0-9]{2}(T[0-9]{2}:[0-9]{2}:[0-9]{2}Z)?$`
+	From string `json:"from"`
+
+	// Own is the price of usage up to the nominal quota, such as 2.50.
+	// +required
+	// +kubebuilder:validation:Pattern=`^[0-9]{1,9}(\.[0-9]{1,6})?$`
+	Own string `json:"own"`
+
+	// Borrowed is the price of usage beyond it. Without it, Own holds.
+	// +optional
+	// +kubebuilder:validation:Pattern=`^[0-9]{1,9}(\.[0-9]{1,6})?$`
+	Borrowed string `json:"borrowed,omitempty"`
 }
 
 // PriorityClass ranks the tasks that name it, and can limit their execution time.
