@@ -271,13 +271,14 @@ func pods() *admission.ValidatingAdmissionPolicy {
 	p := newPolicy("pods", "", []string{"v1"}, "pods", admission.Create, admission.Update)
 	spec := &p.Spec
 	const (
-		gated   = "%s.spec.?schedulingGates.orValue([]).exists(g, g.name == '" + gateName + "')"
-		parent  = "object.metadata.?annotations[?'" + parentAnnotation + "'].orValue('')"
-		sameSet = "object.metadata.?annotations[?'" + parentAnnotation + "'] == oldObject.metadata.?annotations[?'" + parentAnnotation + "'] && object.metadata.?labels[?'" + setLabel + "'] == oldObject.metadata.?labels[?'" + setLabel + "']"
+		gated     = "%s.spec.?schedulingGates.orValue([]).exists(g, g.name == '" + gateName + "')"
+		parent    = "object.metadata.?annotations[?'" + parentAnnotation + "'].orValue('')"
+		sameQueue = "object.metadata.?labels[?'" + queueLabel + "'] == oldObject.metadata.?labels[?'" + queueLabel + "']"
+		sameSet   = "object.metadata.?annotations[?'" + parentAnnotation + "'] == oldObject.metadata.?annotations[?'" + parentAnnotation + "'] && object.metadata.?labels[?'" + setLabel + "'] == oldObject.metadata.?labels[?'" + setLabel + "']"
 	)
 	spec.MatchConditions = append(spec.MatchConditions,
 		admission.MatchCondition{Name: "not-by-kueue-or-a-node", Expression: user + " != " + kueue + " && !" + user + ".startsWith('system:node:')"},
-		admission.MatchCondition{Name: "new-or-let-go", Expression: "oldObject == null || " + fmt.Sprintf(gated, "oldObject") + " && (!" + fmt.Sprintf(gated, "object") + " || !(" + sameSet + "))"},
+		admission.MatchCondition{Name: "new-let-go-or-moved", Expression: "oldObject == null || " + fmt.Sprintf(gated, "oldObject") + " && (!" + fmt.Sprintf(gated, "object") + " || !(" + sameSet + ") || !(" + sameQueue + "))"},
 		admission.MatchCondition{Name: "not-of-an-admitted-job", Expression: "!(oldObject == null && " + user + " in " + controllers + " && object.metadata.?labels[?'" + podsetLabel + "'].orValue('') != '')"},
 	)
 	spec.Variables = slices.Concat([]admission.Variable{{Name: "labels", Expression: "object.metadata.?labels.orValue({})"}}, variables, kind{}.shareVariables(), kind{}.timeLimitVariables())
