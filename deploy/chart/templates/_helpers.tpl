@@ -80,7 +80,10 @@ capabilities: {drop: [ALL]}
 - --history=/var/lib/kuota/history.db
 {{- else if eq $v.history.type "none" }}
 - --history=none
+{{- else }}
+- --activity-dir=/var/lib/kuota
 {{- end }}
+- --history-manifests={{ $v.history.manifests }}
 {{- with $v.jobControllers }}
 - {{ printf "--job-controllers=%s" (join "," .) | quote }}
 {{- end }}
