@@ -2,9 +2,10 @@ package views
 
 // History lists the last versions of an object, newest first.
 type History struct {
-	Note   string // why the list is empty; empty otherwise
-	Lines  []HistoryLine
-	AllURL string // page of all versions; empty if these are all
+	Note        string // why the list is empty; empty otherwise
+	Lines       []HistoryLine
+	ActivityURL string // who did what with the object; empty for none
+	AllURL      string // page of all versions; empty if these are all
 }
 
 // HistoryLine is one version.

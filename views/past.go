@@ -47,6 +47,7 @@ type PastTask struct {
 	Others          []PastLink   // other tasks with this name
 	Logs            ExternalLogs // of its pods, which do not exist any more
 	Actions         *TaskActions // nil for none
+	ActivityURL     string
 }
 
 // PastLink links to another task with the same name.

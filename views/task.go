@@ -26,6 +26,7 @@ type TaskPage struct {
 	Pods            *Pods // nil for none
 	KueueMessages   []KueueMessage
 	YAMLURL         string       // empty without a Workload
+	ActivityURL     string       // empty without history
 	YAMLTitle       string       // of the link to it
 	Actions         *TaskActions // nil for none
 	Idle            string       // that its accelerators are idle; empty if they are not

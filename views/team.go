@@ -8,6 +8,7 @@ type TeamPage struct {
 	Past          *TeamPast // nil without history
 	DisplayName   string    // empty for none
 	TasksURL      string
+	ActivityURL   string // empty without history
 	AllocationURL string
 	Notice        TaskLink // a submitted task that is not listed yet; no name: none
 	SubmitURL     string   // the page that submits a task

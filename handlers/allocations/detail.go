@@ -137,6 +137,7 @@ func (h *Pages) allocationPage(ctx context.Context, user governance.User, team s
 	if page.History, err = h.Versions.Card(ctx, user, revisions.AllocationOwner(a.Name), versions.ShownVersions, urls.AllocationVersions(a.Name)); err != nil {
 		return views.AllocationDetail{}, err
 	}
+	page.History.ActivityURL = urls.ActivityOf(string(a.UID))
 	if !state.All || managed {
 		return page, nil // a member, who is not asked about: see policiesPage
 	}

@@ -39,6 +39,7 @@ func (h *Pages) Card(ctx context.Context, user governance.User) (*views.PolicyCa
 	if card.History, err = h.Versions.Card(ctx, user, revisions.PolicyOwner(), versions.ShownPolicyVersions, urls.PolicyVersions); err != nil {
 		return nil, err
 	}
+	card.History.ActivityURL = urls.ActivityOf(string(p.UID))
 	card.YAML, card.YAMLURL = manifest.PolicyYAML(p), urls.PolicyYAML
 	if m, managed := gitops.ManagerOf(p); managed {
 		card.Managed = m.Message("The cluster policy")

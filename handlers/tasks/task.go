@@ -115,13 +115,17 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 	if err != nil {
 		return views.TaskPage{}, err
 	}
+	activity := ""
+	if h.History != nil {
+		activity = urls.ActivityOf(d.UID)
+	}
 	now := h.Now()
 	life, recorded := h.recorded(ctx, scope, d)
 	page := views.TaskPage{
 		Actions: offered, UID: d.UID, Notice: doneNotice(actions.Action(c.QueryParam("done")), d),
 		Name: d.Name, Team: format.OrDash(d.Team), Namespace: d.Namespace,
 		Status: views.Status{Tone: tones[d.State], Label: stateWords(d, now)},
-		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"), YAMLTitle: "Workload as YAML",
+		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"), YAMLTitle: "Workload as YAML", ActivityURL: activity,
 		Why: WhyOf(d), Timeline: lifeLines(life, d.State, poolsOf(d), false), TimelineGap: incompleteNote(d, life), TimelineNote: "since this console started", Pods: pods(d),
 	}
 	if page.Pods, err = h.withLogs(ctx, c, page.Pods, d); err != nil {

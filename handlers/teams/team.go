@@ -38,6 +38,9 @@ func (h *Pages) team(c echo.Context) error {
 	}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Facts, page.Charts = t.Name, "teams", teamFacts(t), h.History != nil
+	if h.History != nil {
+		page.ActivityURL = urls.TeamActivity(t.Name)
+	}
 	if err := h.showUsage(c, &page, t.Name, t.Namespace); err != nil {
 		return err
 	}
