@@ -125,7 +125,7 @@ check: ## generate, format, vet, lint, check links; fails when generated files d
 SUITE = go build -o $(BIN)/suite ./e2e/suite && KUOTA_BROWSER=$(BROWSER) exec $(BIN)/suite
 
 .PHONY: test
-test: cluster kuota browser databases prometheus ## all tests that take under three minutes, about ten minutes in all
+test: cluster kuota browser databases prometheus ## all tests that take under three minutes, about 40 minutes in all
 	@$(BIN)/localcluster build --kinds jobset --bin $(BIN) --source cmd/localcluster
 	@$(SUITE)
 
