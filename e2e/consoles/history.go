@@ -43,18 +43,19 @@ func CheckIntervals(t testing.TB, database string) {
 			SELECT holder, began, ended, lag(ended) OVER (PARTITION BY holder ORDER BY began, ended) AS before
 			FROM (SELECT holder, began, ended FROM amounts UNION ALL SELECT holder, began, (SELECT greatest(seen, began) FROM state) FROM open_amounts) AS both_kinds
 		)
-		SELECT holder, before, began FROM intervals
+		SELECT concat_ws(' ', h.team, h.pool, h.resource, h.measure), before, began FROM intervals JOIN holders h ON h.id = holder
 		WHERE before > began OR before < began AND NOT EXISTS (SELECT FROM gaps g WHERE g.began <= before AND g.ended >= intervals.began)
 		ORDER BY began LIMIT 10`)
 	must(t, err)
 	defer rows.Close()
 	for rows.Next() {
-		var holder, before, began int64
+		var holder string
+		var before, began int64
 		must(t, rows.Scan(&holder, &before, &began))
 		if before > began {
-			t.Errorf("series %d: intervals overlap by %dms at %s", holder, before-began, time.UnixMilli(began))
+			t.Errorf("series %s: intervals overlap by %dms at %s", holder, before-began, time.UnixMilli(began))
 		} else {
-			t.Errorf("series %d: %dms before %s are neither recorded nor a gap", holder, began-before, time.UnixMilli(began))
+			t.Errorf("series %s: %dms before %s are neither recorded nor a gap", holder, began-before, time.UnixMilli(began))
 		}
 	}
 	must(t, rows.Err())

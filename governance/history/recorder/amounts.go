@@ -45,10 +45,11 @@ func Amounts(s *capacity.Snapshot) map[history.SeriesKey]int64 {
 			put(history.Quota, c.Nominal)
 			put(history.Used, c.Usage)
 			put(history.Borrowed, c.Borrowed)
-			for measure, amount := range map[history.Measure]int64{history.OwnBound: c.OwnBound, history.BorrowedBound: c.BorrowedBound, history.Growth: c.Growth, history.OwnGrowth: c.OwnGrowth()} {
-				if amount > 0 { // without them it is 0
-					put(measure, amount)
-				}
+			put(history.OwnBound, c.OwnBound)
+			put(history.BorrowedBound, c.BorrowedBound)
+			if c.Growth > 0 { // few clusters have any
+				put(history.Growth, c.Growth)
+				put(history.OwnGrowth, c.OwnGrowth())
 			}
 			put(history.LentToCohort, c.LentToCohort)
 			put(history.Unplaced, c.Unbound)
