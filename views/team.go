@@ -36,6 +36,7 @@ type ManifestPage struct {
 	Resumed               bool   // whether the text was kept while the user signed in again
 	Failure               string // why it failed as a whole; empty for none
 	Text                  TextField
+	Again                 string   // task whose manifest it is; empty for another text
 	Name, Kind            string   // of the task that was read; empty for none
 	YAML                  string   // as it is submitted; empty for none
 	InForm                bool     // whether the form can express it

@@ -22,7 +22,7 @@ const (
 	ConsoleStale   Rule = "console-stale"
 )
 
-// Severity is how soon somebody should look.
+// Severity is how urgent an alert is.
 type Severity string
 
 // The severities.

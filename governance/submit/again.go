@@ -66,7 +66,7 @@ func (s *Service) MayAgainPast(ctx context.Context, user governance.User, namesp
 // returns governance.NotFound. The user must be allowed to see the team.
 func (s *Service) Again(ctx context.Context, user governance.User, t Team, kind, name, uid string) (string, error) {
 	if _, ok := sourceKind(kind); !ok {
-		return "", &governance.Error{Kind: governance.Invalid, Op: "submit again", Message: fmt.Sprintf("A %s cannot be submitted again.", kind)}
+		return "", &governance.Error{Kind: governance.Invalid, Op: "submit again", Message: fmt.Sprintf("Tasks of kind %q cannot be submitted again.", kind)}
 	}
 	reader, err := s.Cluster.ReaderAs(user)
 	if err != nil {

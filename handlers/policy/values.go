@@ -104,6 +104,7 @@ func parseWeights(text string) (weights map[string]v1alpha1.ResourceWeight, prob
 
 // parsePrices parses a currency and one price a line; nil without both.
 func parsePrices(currency, text string) (prices *v1alpha1.Prices, problem string) {
+	var problems []string
 	n := 0
 	for line := range strings.SplitSeq(text, "\n") {
 		fields := strings.Fields(line)
@@ -111,19 +112,24 @@ func parsePrices(currency, text string) (prices *v1alpha1.Prices, problem string
 			continue
 		}
 		if len(fields) < 4 || len(fields) > 5 {
-			return nil, fmt.Sprintf("line %d: write pool, resource, beginning, own price and borrowed price, such as h100 nvidia.com/gpu 2026-10-01 2.50 1.20", n)
+			problems = append(problems, fmt.Sprintf("line %d: write pool, resource, beginning, own price and borrowed price, such as h100 nvidia.com/gpu 2026-10-01 2.50 1.20", n))
+			continue
 		}
 		price := v1alpha1.HourlyPrice{Pool: fields[0], Resource: fields[1], From: fields[2], Own: fields[3]}
 		if len(fields) == 5 {
 			price.Borrowed = fields[4]
 		}
 		if problem := price.Problem(); problem != "" {
-			return nil, fmt.Sprintf("line %d: %s", n, problem)
+			problems = append(problems, fmt.Sprintf("line %d: %s", n, problem))
+			continue
 		}
 		if prices == nil {
 			prices = &v1alpha1.Prices{}
 		}
 		prices.Hourly = append(prices.Hourly, price)
+	}
+	if len(problems) > 0 {
+		return nil, strings.Join(problems, "; ")
 	}
 	if prices == nil && currency != "" {
 		prices = &v1alpha1.Prices{}

@@ -94,7 +94,7 @@ func (h *Pages) again(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := views.ManifestPage{RequestID: rand.Text()}
+	page := views.ManifestPage{RequestID: rand.Text(), Again: c.QueryParam("name")}
 	if template := c.QueryParam("template"); template != "" {
 		page.Text.Value, err = h.Submit.FromTemplate(c.Request().Context(), console.UserOf(c), t, template)
 	} else {
@@ -232,6 +232,9 @@ func elasticTask(read imports.Result) (task imports.Object, problems []governanc
 func (h *Pages) renderManifest(c echo.Context, status int, t submit.Team, page views.ManifestPage) error {
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active = "Submit from a manifest", "teams"
+	if page.Again != "" {
+		page.Title = "Submit " + page.Again + " again"
+	}
 	page.FormURL, page.TemplatesURL = urls.TeamSubmit(t.Name), urls.TeamTemplates(t.Name)
 	page.Team, page.TeamURL, page.Action = t.Name, urls.Team(t.Name), urls.TeamManifest(t.Name)
 	page.User = console.UserOf(c).Name

@@ -85,7 +85,7 @@ func (h *Pages) changeTemplates(c echo.Context) error {
 	}
 	page.Failure = ours.Message
 	for _, f := range ours.Fields {
-		page.Name.Error = f.Message
+		page.Name.Error = format.Sentence(f.Message)
 	}
 	return h.renderTemplates(c, console.Statuses[ours.Kind], t, page)
 }

@@ -35,7 +35,7 @@ func TestTemplates(t *testing.T) {
 	d.SubmitBackend.Failure = &governance.Error{Kind: governance.Invalid, Message: "The template was not saved.", Fields: []governance.FieldError{{Path: "name", Message: "there is a template nightly already"}}}
 	response, page = post(t, address, save)
 	htmlcheck.Page(t, page)
-	if got := page.Find("#template-error").Text(); response.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(got, "there is a template nightly already") || page.Find("[name=text]").AttrOr("value", "") != text {
+	if got := page.Find("#template-error").Text(); response.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(got, "There is a template nightly already") || page.Find("[name=text]").AttrOr("value", "") != text {
 		t.Errorf("%s with %q", response.Status, got)
 	}
 	d.SubmitBackend.Failure = nil

@@ -50,7 +50,7 @@ func parse(values url.Values, now time.Time) query {
 		}
 		day, err := time.ParseInLocation(time.DateOnly, text, zone)
 		if err != nil || day.Year() < 2000 || day.Year() > 9000 {
-			q.daysWrong = "Write days as YYYY-MM-DD."
+			q.daysWrong = "Write days from 2000 on as YYYY-MM-DD."
 		}
 		return day
 	}

@@ -374,7 +374,8 @@ func (r *reader) chart(ctx context.Context, q accounting.Query, page *views.Usag
 		c.Series = append(c.Series, views.ChartSeries{Label: s.label, Tone: s.tone, Step: true, Values: values})
 	}
 	for _, at := range bounds[:len(bounds)-1] {
-		c.Times = append(c.Times, at.Unix())
+		year, month, day := at.Date() // a chart shows times in UTC, and these are days of the zone
+		c.Times = append(c.Times, time.Date(year, month, day, 0, 0, 0, 0, time.UTC).Unix())
 	}
 	page.Chart, page.Charts = &c, true
 	return nil

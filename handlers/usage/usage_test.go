@@ -167,7 +167,7 @@ func TestUsageTrouble(t *testing.T) {
 	d := &handlerstest.Backend{Past: past, UserScope: &access.Scope{All: true}}
 	address := handlerstest.Serve(t, d)
 	for path, want := range map[string]string{
-		"?from=yesterday":                   "Write days as YYYY-MM-DD.",
+		"?from=yesterday":                   "Write days from 2000 on as YYYY-MM-DD.",
 		"?from=2026-11-02&to=2026-11-01":    "The first day is after the last.",
 		"?from=2020-01-01&to=2026-11-01":    "Choose at most 400 days.",
 		"?from=2999-01-01&to=2999-01-02":    "The first day is in the future.",
