@@ -3,18 +3,20 @@ package views
 // AlertsPage lists what fires, what was resolved, the rules and the silences.
 type AlertsPage struct {
 	Chrome
-	Trouble   string // why something is missing; empty otherwise
-	Notice    string // what the last form did; empty for nothing
-	Action    string // address of the forms
-	Firing    []AlertRow
-	Resolved  []AlertRow
-	Rules     []AlertRule
-	Silences  []SilenceRow
-	Form      *SilenceForm // nil for a reader who may not silence
-	All       bool         // the reader sees all teams
-	CSVURL    string
-	JSONURL   string
-	FiringNum string // such as "3 alerts"
+	Trouble    string // why something is missing; empty otherwise
+	Notice     string // what the last form did; empty for nothing
+	Action     string // address of the forms
+	Firing     []AlertRow
+	Resolved   []AlertRow
+	Rules      []AlertRule
+	Silences   []SilenceRow
+	Form       *SilenceForm // nil for a reader who may not silence
+	Receivers  []AlertReceiver
+	Deliveries []DeliveryRow
+	All        bool // the reader sees all teams
+	CSVURL     string
+	JSONURL    string
+	FiringNum  string // such as "3 alerts"
 }
 
 // AlertRow is one alert.
@@ -53,4 +55,20 @@ type SilenceForm struct {
 	Filters []Filter // rule, team and duration
 	Reason  string
 	Wrong   string // what is invalid; empty for nothing
+}
+
+// AlertReceiver is a receiver of the cluster policy.
+type AlertReceiver struct {
+	Name, Type, Secret string
+}
+
+// DeliveryRow is one message to a receiver.
+type DeliveryRow struct {
+	ID       string // stable HTML id of the row
+	At       string // RFC 3339
+	Receiver string
+	Contents string // such as "3 alerts"
+	Outcome  Status
+	Attempts string
+	Error    string // of the last attempt
 }

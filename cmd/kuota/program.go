@@ -15,7 +15,9 @@ import (
 	"kuota.dev/kuota/governance/activity"
 	"kuota.dev/kuota/governance/adopt"
 	"kuota.dev/kuota/governance/alerts"
+	"kuota.dev/kuota/governance/alerts/delivery"
 	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/cluster"
@@ -44,6 +46,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -227,9 +230,28 @@ func (p *program) newHistory() error {
 	}
 	p.alerts = &alerts.Service{
 		Store: store, Tasks: p.tasks, Capacity: p.capacity, Loops: p.guard.Loops, Contact: p.cluster.Contact.Age, Access: p.access, Activity: p.activity,
-		Leader: p.leader, Log: p.log, Now: time.Now,
+		Leader: p.leader, Log: p.log, Now: time.Now, Policy: p.policy, Notices: store,
+		Sender: delivery.New(p.config.clusterName, p.secret),
 	}
 	return nil
+}
+
+// policy returns the cluster policy; nil for none.
+func (p *program) policy(ctx context.Context) (*v1alpha1.ClusterPolicy, error) {
+	reader, err := p.cluster.Reader()
+	if err != nil {
+		return nil, err
+	}
+	return clusterstate.Policy(ctx, reader)
+}
+
+// secret returns the data of a Secret in the console's namespace.
+func (p *program) secret(ctx context.Context, name string) (map[string][]byte, error) {
+	secret, err := p.cluster.Clientset().CoreV1().Secrets(p.config.namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return secret.Data, nil
 }
 
 // teamsByNamespace returns the teams by namespace.

@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/activity"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/cluster/leader"
@@ -63,8 +64,11 @@ type Service struct {
 	Leader   *leader.Leader
 	Log      *slog.Logger
 	Now      func() time.Time
-	// Thresholds replaces the defaults; nil leaves them.
-	Thresholds func(ctx context.Context) Thresholds
+	// Policy returns the cluster policy, which has thresholds and receivers; nil for none.
+	Policy func(ctx context.Context) (*v1alpha1.ClusterPolicy, error)
+	// Notices and Sender deliver alerts; nil delivers none.
+	Notices Notices
+	Sender  Sender
 
 	mu       sync.Mutex
 	open     []history.Alert // that fired, the newest first
@@ -134,9 +138,20 @@ func (s *Service) publish(open []history.Alert) {
 // before saved.
 func (s *Service) lead(term context.Context) error {
 	began := s.Now()
-	open, _, err := s.Store.Alerts(term, began)
+	open, ended, err := s.Store.Alerts(term, began.Add(-notifyResolved))
 	if err != nil {
 		return err
+	}
+	notifier, err := s.newNotifier(term)
+	if err != nil {
+		return err
+	}
+	if s.Sender != nil {
+		var sending sync.WaitGroup
+		defer sending.Wait()
+		term, stop := context.WithCancel(term)
+		defer stop()
+		sending.Go(func() { s.send(term) })
 	}
 	m := newMachine(open, began)
 	unsaved := map[string]history.Alert{}
@@ -171,20 +186,41 @@ func (s *Service) lead(term context.Context) error {
 				drops = nil
 			}
 		}
+		for _, a := range changed {
+			if !a.Resolved.IsZero() {
+				ended = append(ended, a)
+			}
+		}
+		ended = slices.DeleteFunc(ended, func(a history.Alert) bool { return in.Now.Sub(a.Resolved) > notifyResolved })
 		all := make([]history.Alert, 0, len(m.open))
 		for _, e := range m.open {
 			all = append(all, e.Alert)
 		}
 		s.publish(all)
+		if len(unsaved) == 0 { // so that no alert is sent that a restart would forget
+			everyone := access.Scope{All: true}
+			err := s.notify(term, notifier, s.receivers(term), slices.Concat(s.Firing(everyone), visible(everyone, ended, nil, in.Now)))
+			if errors.Is(err, history.ErrNotLeader) {
+				return err
+			} else if err != nil {
+				s.Log.Warn("messages about alerts are not saved; retrying", "error", err)
+			}
+		}
 	}
 	return nil
 }
 
+// thresholds returns the defaults with what the policy sets.
 func (s *Service) thresholds(ctx context.Context) Thresholds {
-	if s.Thresholds == nil {
-		return Defaults
+	t := Defaults
+	if s.Policy == nil {
+		return t
 	}
-	return s.Thresholds(ctx)
+	policy, err := s.Policy(ctx)
+	if err == nil && policy != nil && policy.Spec.Alerts != nil && policy.Spec.Alerts.TaskWait != nil {
+		t.Wait = max(0, policy.Spec.Alerts.TaskWait.Duration)
+	}
+	return t
 }
 
 // read returns the state of the cluster, and the rules that can find everything in it.
@@ -244,6 +280,9 @@ type State struct {
 	Resolved []Alert // of the last week, the latest first
 	Silences []history.Silence
 	Thresholds
+	// Receivers and the deliveries of the last week, for a scope of all teams.
+	Receivers  []v1alpha1.AlertReceiver
+	Deliveries []history.Delivery
 }
 
 // Alert is an alert as pages show it.
@@ -284,6 +323,11 @@ func (s *Service) Within(ctx context.Context, scope access.Scope) (state State, 
 		s.mu.Lock()
 		state.Silences = slices.DeleteFunc(slices.Clone(s.silences), func(n history.Silence) bool { return !n.Until.After(now) })
 		s.mu.Unlock()
+		if state.Receivers = s.receivers(ctx); s.Notices != nil {
+			if state.Deliveries, err = s.Notices.Deliveries(ctx, history.DeliveryQuery{Since: now.Add(-resolvedKept)}); err != nil {
+				return state, unavailable(err)
+			}
+		}
 	}
 	return state, nil
 }

@@ -122,3 +122,104 @@ func (t *tx) forgetAlerts(old int64) error {
 	}
 	return t.exec("DELETE FROM notified WHERE NOT EXISTS (SELECT 1 FROM alerts WHERE alerts.id = notified.alert)")
 }
+
+// Notified is that a receiver got an alert that fires, or its end.
+type Notified struct {
+	Alert, Receiver string
+	Resolved        bool
+}
+
+// Delivery is one message to a receiver.
+type Delivery struct {
+	ID, Receiver string
+	Message      string // JSON
+	Created      time.Time
+	Attempts     int
+	Due          time.Time // of the next attempt; zero for none
+	Delivered    time.Time // zero if it was not
+	Error        string    // of the last attempt
+}
+
+// DeliveryQuery selects deliveries: those that are due before a time, the oldest first,
+// or else those that were created since a time, the latest first.
+type DeliveryQuery struct {
+	DueBefore, Since time.Time
+}
+
+// maxDeliveries bounds how many deliveries are read.
+const maxDeliveries = 100
+
+const deliveryColumns = "id, receiver, message, created, attempts, due, delivered, error"
+
+func bit(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// Notified returns what all receivers know of alerts: of one that is resolved, both that
+// it fired and its end.
+func (s *Store) Notified(ctx context.Context) (found []Notified, err error) {
+	err = s.read(ctx, "list notified receivers", func(t *tx) error {
+		found = nil
+		return t.query("SELECT alert, receiver, resolved FROM notified", nil, func(scan scanFunc) error {
+			var n Notified
+			var resolved int64
+			err := scan(&n.Alert, &n.Receiver, &resolved)
+			found = append(found, n)
+			if resolved == 1 {
+				n.Resolved = true
+				found = append(found, n)
+			}
+			return err
+		})
+	})
+	return found, err
+}
+
+// AddDelivery records a message that is to be sent, and what its receiver knows then. Each
+// replica may, so that a test needs no term.
+func (s *Store) AddDelivery(ctx context.Context, d Delivery, of []Notified) error {
+	rows := make([][]any, 0, len(of))
+	for _, n := range of {
+		rows = append(rows, []any{n.Alert, n.Receiver, bit(n.Resolved)})
+	}
+	write := s.writeAny
+	if len(of) > 0 {
+		write = s.write
+	}
+	return write(ctx, "add a delivery", func(t *tx) error {
+		if err := t.insert("notified (alert, receiver, resolved)", rows, "ON CONFLICT (alert, receiver) DO UPDATE SET resolved = excluded.resolved", nil); err != nil {
+			return err
+		}
+		return t.insert("deliveries ("+deliveryColumns+")", [][]any{{d.ID, d.Receiver, sanitize(d.Message), toMillis(d.Created), d.Attempts, toMillis(d.Due), toMillis(d.Delivered), sanitize(d.Error)}}, "", nil)
+	})
+}
+
+// SaveDelivery records the outcome of an attempt.
+func (s *Store) SaveDelivery(ctx context.Context, d Delivery) error {
+	return s.write(ctx, "save a delivery", func(t *tx) error {
+		return t.exec("UPDATE deliveries SET attempts = ?, due = ?, delivered = ?, error = ? WHERE id = ?", d.Attempts, toMillis(d.Due), toMillis(d.Delivered), sanitize(d.Error), d.ID)
+	})
+}
+
+// Deliveries returns the deliveries that q selects, at most 100.
+func (s *Store) Deliveries(ctx context.Context, q DeliveryQuery) (found []Delivery, err error) {
+	where, arg := "created >= ? ORDER BY created DESC, id", toMillis(q.Since)
+	if !q.DueBefore.IsZero() {
+		where, arg = "due > 0 AND due <= ? ORDER BY created, id", toMillis(q.DueBefore)
+	}
+	err = s.read(ctx, "list deliveries", func(t *tx) error {
+		found = nil
+		return t.query("SELECT "+deliveryColumns+" FROM deliveries WHERE "+where+" LIMIT ?", []any{arg, maxDeliveries}, func(scan scanFunc) error {
+			var d Delivery
+			var created, due, delivered int64
+			err := scan(&d.ID, &d.Receiver, &d.Message, &created, &d.Attempts, &due, &delivered, &d.Error)
+			d.Created, d.Due, d.Delivered = fromMillis(created), fromMillis(due), fromMillis(delivered)
+			found = append(found, d)
+			return err
+		})
+	})
+	return found, err
+}

@@ -3,6 +3,7 @@ package alerts
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"slices"
@@ -35,7 +36,7 @@ func (h *Pages) Register(s *web.Server) {
 	s.Form(urls.Alerts, h.Handler(h.show), h.Handler(h.save))
 	s.Events(urls.AlertsEvents, h.Handler(h.events(s)))
 	s.Page(urls.AlertsCSV, h.Handler(h.csv))
-	s.Page(urls.AlertsJSON, h.Handler(h.json))
+	s.Page(urls.AlertsJSON, h.Handler(h.file))
 }
 
 // read returns what the user of a request sees.
@@ -80,6 +81,8 @@ func (h *Pages) render(c echo.Context, status int, typed silenceInput) error {
 	switch c.QueryParam("done") {
 	case "silenced":
 		page.Notice = "The alerts are silenced."
+	case "sent":
+		page.Notice = "A test message is sent. Its outcome appears below within seconds."
 	case "ended":
 		page.Notice = "The silence has ended."
 	}
@@ -128,7 +131,37 @@ func (h *Pages) page(state alerts.State, scope access.Scope) views.AlertsPage {
 	for _, n := range state.Silences {
 		page.Silences = append(page.Silences, views.SilenceRow{ID: n.ID, Rule: ruleName(n.Rule), Team: cmp.Or(n.Team, "All teams"), Until: format.Time(n.Until), Actor: n.Actor, Reason: format.OrDash(n.Reason)})
 	}
+	for _, r := range state.Receivers {
+		page.Receivers = append(page.Receivers, views.AlertReceiver{Name: r.Name, Type: string(r.Type), Secret: r.SecretName})
+	}
+	for _, d := range state.Deliveries {
+		page.Deliveries = append(page.Deliveries, deliveryRow(d))
+	}
 	return page
+}
+
+func deliveryRow(d history.Delivery) views.DeliveryRow {
+	row := views.DeliveryRow{ID: "delivery-" + d.ID, At: format.Time(d.Created), Receiver: d.Receiver, Attempts: format.Count(d.Attempts, "attempt"), Error: d.Error}
+	var m alerts.Message
+	switch err := json.Unmarshal([]byte(d.Message), &m); {
+	case err != nil:
+		row.Contents = "–"
+	case m.Test:
+		row.Contents = "Test"
+	default:
+		row.Contents = format.Count(len(m.Alerts)+m.More, "alert")
+	}
+	switch {
+	case !d.Delivered.IsZero():
+		row.Outcome = views.Status{Tone: "ok", Label: "Delivered"}
+	case d.Due.IsZero():
+		row.Outcome = views.Status{Tone: "bad", Label: "Failed"}
+	case d.Attempts > 0:
+		row.Outcome = views.Status{Tone: "wait", Label: "Retrying"}
+	default:
+		row.Outcome = views.Status{Tone: "wait", Label: "Waiting"}
+	}
+	return row
 }
 
 func ruleName(rule string) string {
@@ -197,8 +230,8 @@ type alertJSON struct {
 	SilencedUntil *time.Time `json:"silencedUntil,omitempty"`
 }
 
-// json answers GET /alerts.json: the rows of the page.
-func (h *Pages) json(c echo.Context) error {
+// file answers GET /alerts.json: the rows of the page.
+func (h *Pages) file(c echo.Context) error {
 	state, _, err := h.read(c)
 	if err != nil {
 		return err
@@ -267,6 +300,12 @@ func (h *Pages) save(c echo.Context) error {
 			return err
 		}
 		return c.Redirect(http.StatusSeeOther, urls.Alerts+"?done=ended")
+	}
+	if c.FormValue("action") == "test" {
+		if err := h.Alerts.Test(ctx, user, c.FormValue("receiver")); err != nil {
+			return err
+		}
+		return c.Redirect(http.StatusSeeOther, urls.Alerts+"?done=sent")
 	}
 	typed := silenceInput{rule: c.FormValue("rule"), team: c.FormValue("team"), duration: c.FormValue("duration"), reason: strings.TrimSpace(c.FormValue("reason"))}
 	i := slices.IndexFunc(silenceDurations, func(d silenceDuration) bool { return d.value == typed.duration })

@@ -67,6 +67,10 @@ func TestAlerts(t *testing.T) {
 	if response.StatusCode != http.StatusSeeOther || len(backend.Silenced) != 1 || backend.Silenced[0].Reason != "known" || time.Until(backend.Silenced[0].Until) < 23*time.Hour {
 		t.Errorf("a silence is answered %s: %v", response.Status, backend.Silenced)
 	}
+	response, _ = handlerstest.Post(t, address+"/alerts", url.Values{"action": {"test"}, "as": {"ada"}, "receiver": {"ops"}})
+	if response.StatusCode != http.StatusSeeOther || backend.Tested != "ops" {
+		t.Errorf("a test is answered %s: %q", response.Status, backend.Tested)
+	}
 	response, _ = handlerstest.Post(t, address+"/alerts", url.Values{"action": {"end"}, "as": {"ada"}, "silence": {"s1"}})
 	if response.StatusCode != http.StatusSeeOther || backend.Ended != "s1" {
 		t.Errorf("the end of a silence is answered %s: %q", response.Status, backend.Ended)

@@ -89,6 +89,8 @@ type Alerts interface {
 	MaySilence(ctx context.Context, user governance.User) (bool, error)
 	Silence(ctx context.Context, user governance.User, n history.Silence) error
 	EndSilence(ctx context.Context, user governance.User, id string) error
+	// Test sends a test message to a receiver.
+	Test(ctx context.Context, user governance.User, receiver string) error
 }
 
 // Settings returns the state of the installation.

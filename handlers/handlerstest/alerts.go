@@ -15,6 +15,7 @@ type AlertsBackend struct {
 	Firing   int
 	Admin    bool // whether the user may silence
 	Silenced []history.Silence
+	Tested   string // the receiver that was tested last
 	Ended    string // the id of the silence that ended last
 }
 
@@ -35,5 +36,10 @@ func (d *AlertsBackend) Silence(_ context.Context, _ governance.User, n history.
 
 func (d *AlertsBackend) EndSilence(_ context.Context, _ governance.User, id string) error {
 	d.Ended = id
+	return nil
+}
+
+func (d *AlertsBackend) Test(_ context.Context, _ governance.User, receiver string) error {
+	d.Tested = receiver
 	return nil
 }

@@ -1,0 +1,152 @@
+package delivery
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/alerts"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+)
+
+const (
+	timeout   = 5 * time.Second
+	maxAnswer = 4 << 10
+	// maxLines bounds the alerts that a chat message lists.
+	maxLines = 20
+)
+
+// Sender sends messages. Its fields must not change while it is used.
+type Sender struct {
+	// Secret returns the data of a Secret in the console's namespace.
+	Secret  func(ctx context.Context, name string) (map[string][]byte, error)
+	Cluster string // name of the cluster
+	client  *http.Client
+}
+
+// New returns a Sender with an HTTP client of its own.
+func New(cluster string, secret func(ctx context.Context, name string) (map[string][]byte, error)) *Sender {
+	return &Sender{Secret: secret, Cluster: cluster, client: &http.Client{
+		Timeout:       timeout,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, DialContext: (&net.Dialer{Timeout: timeout}).DialContext, TLSHandshakeTimeout: timeout,
+			ResponseHeaderTimeout: timeout, MaxResponseHeaderBytes: 16 << 10, MaxConnsPerHost: 2, IdleConnTimeout: time.Minute, ForceAttemptHTTP2: true,
+		},
+	}}
+}
+
+// Send sends a message to a receiver once. A receiver that answers with a status other
+// than 2xx did not get it.
+func (s *Sender) Send(ctx context.Context, to v1alpha1.AlertReceiver, m alerts.Message) error {
+	address, err := s.address(ctx, to)
+	if err != nil {
+		return err
+	}
+	body, err := json.Marshal(s.body(to.Type, m))
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
+	if err != nil {
+		return errors.New("the Secret has no valid address")
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", "kuota")
+	request.Header.Set("Idempotency-Key", m.ID)
+	response, err := s.client.Do(request)
+	if err != nil {
+		return withoutAddress(err)
+	}
+	defer response.Body.Close()
+	_, _ = io.CopyN(io.Discard, response.Body, maxAnswer) // so that the connection can be used again
+	switch {
+	case response.StatusCode/100 == 3:
+		return fmt.Errorf("the receiver redirects (status %d), which is not followed", response.StatusCode)
+	case response.StatusCode/100 != 2:
+		return fmt.Errorf("the receiver answered with status %d", response.StatusCode)
+	}
+	return nil
+}
+
+// address returns the address in a receiver's Secret: https, or http on loopback.
+func (s *Sender) address(ctx context.Context, to v1alpha1.AlertReceiver) (string, error) {
+	data, err := s.Secret(ctx, to.SecretName)
+	if err != nil {
+		return "", fmt.Errorf("read Secret %s: %w", to.SecretName, err)
+	}
+	text := strings.TrimSpace(string(data["url"]))
+	if text == "" {
+		return "", fmt.Errorf("the Secret %s has no key url", to.SecretName)
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host == "" {
+		return "", fmt.Errorf("the key url of Secret %s is no address", to.SecretName)
+	}
+	ip := net.ParseIP(u.Hostname())
+	if u.Scheme != "https" && (u.Scheme != "http" || u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())) {
+		return "", fmt.Errorf("the address in Secret %s is not https", to.SecretName)
+	}
+	return text, nil
+}
+
+// withoutAddress returns the cause of an error of the client.
+func withoutAddress(err error) error {
+	var of *url.Error
+	if !errors.As(err, &of) {
+		return err
+	}
+	var dial *net.OpError
+	switch {
+	case of.Timeout():
+		return fmt.Errorf("the receiver did not answer within %s", timeout)
+	case errors.As(of.Err, &dial):
+		return fmt.Errorf("the receiver cannot be reached: %w", dial.Err)
+	}
+	return errors.New("the receiver broke the connection, or its answer is no HTTP")
+}
+
+// body returns a message in the format of a receiver.
+func (s *Sender) body(kind v1alpha1.AlertReceiverType, m alerts.Message) any {
+	switch kind {
+	case v1alpha1.SlackReceiver:
+		return map[string]string{"text": s.text(m, escapeSlack)}
+	case v1alpha1.TeamsReceiver:
+		block := map[string]any{"type": "TextBlock", "wrap": true, "text": s.text(m, func(text string) string { return text })}
+		card := map[string]any{"type": "AdaptiveCard", "version": "1.4", "body": []any{block}}
+		return map[string]any{"type": "message", "attachments": []any{map[string]any{"contentType": "application/vnd.microsoft.card.adaptive", "content": card}}}
+	}
+	return struct {
+		Cluster string `json:"cluster"`
+		alerts.Message
+	}{s.Cluster, m}
+}
+
+// text returns a message as lines, one for each alert.
+func (s *Sender) text(m alerts.Message, escape func(string) string) string {
+	if m.Test {
+		return escape("Kuota, " + s.Cluster + ": this is a test. Alerts arrive here.")
+	}
+	lines := []string{"Kuota, " + escape(s.Cluster) + ":"}
+	for i, a := range m.Alerts {
+		if i == maxLines {
+			lines = append(lines, fmt.Sprintf("and %d more", len(m.Alerts)-maxLines))
+			break
+		}
+		lines = append(lines, escape(strings.ToUpper(a.State)+" "+a.Title+": "+a.Summary))
+	}
+	return strings.Join(lines, "\n\n")
+}
+
+var slackEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
+
+// escapeSlack keeps Slack from reading text as a link or a mention.
+func escapeSlack(text string) string { return slackEscapes.Replace(text) }

@@ -1,0 +1,258 @@
+package alerts
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/history"
+)
+
+const (
+	// groupInterval is the shortest time between two messages to one receiver: what fires
+	// in between is one message.
+	groupInterval = time.Minute
+	sendInterval  = time.Second
+	// A delivery that fails is tried again after firstRetry, twice that, and so on up to
+	// longestRetry, for at most maxAttempts.
+	firstRetry   = 5 * time.Second
+	longestRetry = 10 * time.Minute
+	maxAttempts  = 20
+	// notifyResolved is how long after its end a receiver learns of a resolved alert.
+	notifyResolved = 24 * time.Hour
+	maxInMessage   = 500
+)
+
+// Message is what a receiver gets.
+type Message struct {
+	ID     string      `json:"id"` // of the delivery: the same when it is sent again
+	Test   bool        `json:"test,omitempty"`
+	Alerts []SentAlert `json:"alerts"`
+	More   int         `json:"more,omitempty"` // alerts that are left out
+}
+
+// SentAlert is one alert of a Message.
+type SentAlert struct {
+	ID       string     `json:"id"`
+	Rule     string     `json:"rule"`
+	Title    string     `json:"title"`
+	Severity Severity   `json:"severity"`
+	State    string     `json:"state"` // firing or resolved
+	Team     string     `json:"team,omitempty"`
+	Summary  string     `json:"summary"`
+	Since    time.Time  `json:"since"`
+	Fired    time.Time  `json:"fired"`
+	Resolved *time.Time `json:"resolved,omitempty"`
+}
+
+func sent(a Alert) SentAlert {
+	s := SentAlert{ID: a.ID, Rule: a.Alert.Rule, Title: a.Title, Severity: a.Severity, State: "firing", Team: a.Team, Summary: a.Summary, Since: a.Since.UTC(), Fired: a.Fired.UTC()}
+	if !a.Resolved.IsZero() {
+		at := a.Resolved.UTC()
+		s.State, s.Resolved = "resolved", &at
+	}
+	return s
+}
+
+// Notices is what receivers know, as history keeps it.
+type Notices interface {
+	Notified(ctx context.Context) ([]history.Notified, error)
+	AddDelivery(ctx context.Context, d history.Delivery, of []history.Notified) error
+	Deliveries(ctx context.Context, q history.DeliveryQuery) ([]history.Delivery, error)
+	SaveDelivery(ctx context.Context, d history.Delivery) error
+}
+
+// Sender sends a message to a receiver once.
+type Sender interface {
+	Send(ctx context.Context, to v1alpha1.AlertReceiver, m Message) error
+}
+
+// notifier decides which receiver gets which alerts, in one term.
+type notifier struct {
+	known map[history.Notified]bool
+	last  map[string]time.Time // by receiver
+}
+
+func (s *Service) newNotifier(ctx context.Context) (*notifier, error) {
+	n := &notifier{known: map[history.Notified]bool{}, last: map[string]time.Time{}}
+	if s.Sender == nil {
+		return n, nil
+	}
+	list, err := s.Notices.Notified(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range list {
+		n.known[one] = true
+	}
+	latest, err := s.Notices.Deliveries(ctx, history.DeliveryQuery{Since: s.Now().Add(-groupInterval)})
+	for _, d := range latest {
+		if d.Created.After(n.last[d.Receiver]) {
+			n.last[d.Receiver] = d.Created
+		}
+	}
+	return n, err
+}
+
+// plan returns the message that a receiver gets now, and what it knows afterwards; no
+// alerts for none.
+func (n *notifier) plan(now time.Time, receiver string, list []Alert) (m Message, learns []history.Notified) {
+	if now.Sub(n.last[receiver]) < groupInterval {
+		return m, nil
+	}
+	for _, a := range list {
+		firing := history.Notified{Alert: a.ID, Receiver: receiver}
+		ended := firing
+		ended.Resolved = true
+		switch over := !a.Resolved.IsZero(); {
+		case over && (!n.known[firing] || n.known[ended] || now.Sub(a.Resolved) > notifyResolved):
+			continue
+		case over:
+			learns = append(learns, ended)
+		case n.known[firing] || a.Silence != nil:
+			continue
+		default:
+			learns = append(learns, firing)
+		}
+		if len(m.Alerts) < maxInMessage {
+			m.Alerts = append(m.Alerts, sent(a))
+		} else {
+			m.More++
+		}
+	}
+	m.ID = rand.Text()
+	return m, learns
+}
+
+// notify enqueues messages about alerts: those that fire, and those that were resolved.
+func (s *Service) notify(ctx context.Context, n *notifier, receivers []v1alpha1.AlertReceiver, list []Alert) error {
+	if s.Sender == nil {
+		return nil
+	}
+	now := s.Now()
+	for _, r := range receivers {
+		m, learns := n.plan(now, r.Name, list)
+		if len(learns) == 0 {
+			continue
+		}
+		if err := s.enqueue(ctx, r.Name, m, learns); err != nil {
+			return err
+		}
+		n.last[r.Name] = now
+		for _, one := range learns {
+			n.known[one] = true
+		}
+	}
+	return nil
+}
+
+func (s *Service) enqueue(ctx context.Context, receiver string, m Message, learns []history.Notified) error {
+	text, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	now := s.Now()
+	return s.Notices.AddDelivery(ctx, history.Delivery{ID: m.ID, Receiver: receiver, Message: string(text), Created: now, Due: now}, learns)
+}
+
+// send sends what is due, until the term ends: to each receiver one message at a time, so
+// that one that is slow delays no other.
+func (s *Service) send(term context.Context) {
+	ticker := time.NewTicker(sendInterval)
+	defer ticker.Stop()
+	var group sync.WaitGroup
+	defer group.Wait()
+	var mu sync.Mutex
+	busy := map[string]bool{}
+	for {
+		select {
+		case <-term.Done():
+			return
+		case <-ticker.C:
+		}
+		due, err := s.Notices.Deliveries(term, history.DeliveryQuery{DueBefore: s.Now()})
+		if err != nil {
+			continue // it is logged where alerts are saved
+		}
+		receivers := s.receivers(term)
+		mu.Lock()
+		for _, d := range due {
+			if busy[d.Receiver] {
+				continue
+			}
+			busy[d.Receiver] = true
+			group.Go(func() {
+				s.attempt(term, receivers, d)
+				mu.Lock()
+				delete(busy, d.Receiver)
+				mu.Unlock()
+			})
+		}
+		mu.Unlock()
+	}
+}
+
+// attempt sends a delivery once and records the outcome.
+func (s *Service) attempt(ctx context.Context, receivers []v1alpha1.AlertReceiver, d history.Delivery) {
+	i := slices.IndexFunc(receivers, func(r v1alpha1.AlertReceiver) bool { return r.Name == d.Receiver })
+	var m Message
+	d.Attempts++
+	switch err := json.Unmarshal([]byte(d.Message), &m); {
+	case err != nil:
+		d.Error, d.Due = "the message cannot be read", time.Time{}
+	case i < 0:
+		d.Error, d.Due = "the policy has no such receiver any more", time.Time{}
+	default:
+		if err = s.Sender.Send(ctx, receivers[i], m); ctx.Err() != nil {
+			return // the next leader sends it again
+		}
+		now := s.Now()
+		switch {
+		case err == nil:
+			d.Delivered, d.Due, d.Error = now, time.Time{}, ""
+		default:
+			d.Error, d.Due = err.Error(), now.Add(retryAfter(d.Attempts))
+			if d.Attempts >= maxAttempts {
+				d.Due = time.Time{}
+			}
+		}
+	}
+	if err := s.Notices.SaveDelivery(ctx, d); err != nil && ctx.Err() == nil {
+		s.Log.Warn("the outcome of a delivery is not saved; it is sent again", "receiver", d.Receiver, "error", err)
+	}
+}
+
+func retryAfter(attempts int) time.Duration {
+	return min(firstRetry<<min(attempts-1, 10), longestRetry)
+}
+
+func (s *Service) receivers(ctx context.Context) []v1alpha1.AlertReceiver {
+	if s.Policy == nil {
+		return nil
+	}
+	policy, err := s.Policy(ctx)
+	if err != nil || policy == nil || policy.Spec.Alerts == nil {
+		return nil
+	}
+	return policy.Spec.Alerts.Receivers
+}
+
+// Test sends a test message to a receiver of the policy.
+func (s *Service) Test(ctx context.Context, user governance.User, receiver string) error {
+	if err := s.allowed(ctx, user); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(s.receivers(ctx), func(r v1alpha1.AlertReceiver) bool { return r.Name == receiver }) || s.Sender == nil {
+		return &governance.Error{Kind: governance.NotFound, Op: "test a receiver", Message: "The cluster policy has no receiver " + strings.TrimSpace(receiver) + " any more."}
+	}
+	if err := s.enqueue(ctx, receiver, Message{ID: rand.Text(), Test: true, Alerts: []SentAlert{}}, nil); err != nil {
+		return unavailable(err)
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package alerts
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/history"
+)
+
+// Of 10,000 preemptions in a minute each receiver gets at most one message, and each alert
+// once as firing and once as resolved, also across restarts; silenced ones are not sent.
+func TestPlan(t *testing.T) {
+	known := map[history.Notified]bool{}
+	counts := map[string]int{}
+	messages := 0
+	var list []Alert
+	n := &notifier{known: known, last: map[string]time.Time{}}
+	for i := range 10_000 {
+		now := start.Add(time.Duration(i) * time.Minute / 10_000)
+		a := Alert{Alert: history.Alert{ID: fmt.Sprint(i), Fired: now}}
+		if i%2 == 0 {
+			a.Resolved = now
+		}
+		if i%5 == 1 {
+			a.Silence = &history.Silence{}
+		}
+		list = append(list, a)
+		m, learns := n.plan(now, "ops", list)
+		if len(learns) == 0 {
+			continue
+		}
+		messages++
+		n.last["ops"] = now
+		for _, one := range learns {
+			known[one] = true
+			counts[fmt.Sprint(one.Resolved)]++
+		}
+		if len(m.Alerts)+m.More != len(learns) {
+			t.Fatalf("a message has %d alerts and %d more, want %d", len(m.Alerts), m.More, len(learns))
+		}
+	}
+	if messages > 1 {
+		t.Errorf("got %d messages in a minute, want at most 1", messages)
+	}
+	for hour := range 3 {
+		for i := range list {
+			if hour == 1 {
+				list[i].Resolved = start.Add(time.Hour)
+			}
+		}
+		n = &notifier{known: known, last: map[string]time.Time{}} // restarted
+		_, learns := n.plan(start.Add(time.Duration(hour+1)*time.Hour), "ops", list)
+		for _, one := range learns {
+			if known[one] {
+				t.Fatalf("alert %s is repeated", one.Alert)
+			}
+			known[one] = true
+			counts[fmt.Sprint(one.Resolved)]++
+		}
+	}
+	// Those that were over before a message went out are not sent at all, nor silenced ones.
+	if counts["false"] != 4_000 || counts["true"] != 4_000 {
+		t.Errorf("got %d firing and %d resolved alerts, want 4000 of each", counts["false"], counts["true"])
+	}
+}
+
+// sender fails until it is up.
+type sender struct {
+	mu   sync.Mutex
+	up   bool
+	sent []string
+}
+
+func (s *sender) Send(_ context.Context, _ v1alpha1.AlertReceiver, m Message) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.up {
+		return errors.New("down")
+	}
+	s.sent = append(s.sent, m.ID)
+	return nil
+}
+
+// A delivery to a receiver that is down is tried again, also by the next process, and once
+// it is up it is sent once.
+func TestRetry(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "history.db")
+	var mu sync.Mutex
+	now := start
+	clock := func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now
+	}
+	s := &sender{}
+	run := func(until func(list []history.Delivery) bool) {
+		t.Helper()
+		store, err := history.Open(t.Context(), path, history.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer store.Close()
+		service := &Service{Notices: store, Sender: s, Now: clock, Log: slog.New(slog.DiscardHandler), Policy: func(context.Context) (*v1alpha1.ClusterPolicy, error) {
+			return &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{Alerts: &v1alpha1.Alerts{Receivers: []v1alpha1.AlertReceiver{{Name: "ops"}}}}}, nil
+		}}
+		if list, err := store.Deliveries(t.Context(), history.DeliveryQuery{}); err != nil || len(list) == 0 {
+			if err := service.enqueue(t.Context(), "ops", Message{ID: "m"}, []history.Notified{{Alert: "a", Receiver: "ops"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		term, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); service.send(term) }()
+		defer func() { stop(); <-done }()
+		for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+			list, err := store.Deliveries(t.Context(), history.DeliveryQuery{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if until(list) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("deliveries are %v", list)
+			}
+			mu.Lock()
+			now = now.Add(2 * time.Second)
+			mu.Unlock()
+		}
+	}
+	run(func(list []history.Delivery) bool { return list[0].Attempts >= 2 && list[0].Error == "down" })
+	s.mu.Lock()
+	s.up = true
+	s.mu.Unlock()
+	run(func(list []history.Delivery) bool { return !list[0].Delivered.IsZero() && list[0].Due.IsZero() })
+	if len(s.sent) != 1 {
+		t.Errorf("it was sent %d times, want once", len(s.sent))
+	}
+}
