@@ -206,7 +206,7 @@ func restoreCount(object *unstructured.Unstructured, set *kueue.PodSet) {
 		return
 	}
 	spec, _ := object.Object["spec"].(map[string]any)
-	if spec["completions"] == spec["parallelism"] && spec["completions"] != nil {
+	if object.GetAnnotations()[equalCompletions] == "true" {
 		spec["completions"] = int64(set.Count)
 	}
 	spec["parallelism"] = int64(set.Count)

@@ -1,4 +1,7 @@
 package submit
 
-// FullRuntime is for tests of the external package.
-var FullRuntime = fullRuntime
+// For tests of the external package.
+var (
+	FullRuntime  = fullRuntime
+	RestoreCount = restoreCount
+)

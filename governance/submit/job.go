@@ -20,6 +20,7 @@ import (
 const (
 	queueLabel        = "kueue.x-k8s.io/queue-name"
 	minPodsAnnotation = "kueue.x-k8s.io/job-min-parallelism"
+	equalCompletions  = "kueue.x-k8s.io/job-completions-equal-parallelism"
 )
 
 // Placeholders in a manifest for a missing name and image. The image is recognizable
