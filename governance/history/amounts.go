@@ -126,15 +126,18 @@ func (t *tx) integrate(ids map[SeriesKey]int64, in timeRange, known state, found
 		found[id].addOver(o.amount, timeRange{o.began, known.seen}.intersect(in))
 	}
 	days, hours, rest := in.split()
+	hours, less := complement(&days, hours, known)
 	return keyBatches(sortedIDs(ids), func(list string, args []any) error {
-		for _, days := range days {
-			if err := t.sumRollups("amount_days", day, list, args, days, found); err != nil {
-				return err
-			}
-		}
-		for _, hours := range hours {
-			if err := t.sumRollups("amount_hours", hour, list, args, hours, found); err != nil {
-				return err
+		for _, part := range []struct {
+			table  string
+			period int64
+			ranges []timeRange
+			sign   int64
+		}{{"amount_days", day, days, 1}, {"amount_hours", hour, hours, 1}, {"amount_hours", hour, less, -1}} {
+			for _, in := range part.ranges {
+				if err := t.sumRollups(part.table, part.period, list, args, in, part.sign, found); err != nil {
+					return err
+				}
 			}
 		}
 		for _, part := range rest {
@@ -144,6 +147,32 @@ func (t *tx) integrate(ids map[SeriesKey]int64, in timeRange, known state, found
 		}
 		return nil
 	})
+}
+
+// complement replaces hours that are most of the first or last day of a range, such as
+// those of a month of another time zone, with that day less its other hours: fewer rows.
+// It extends days, and returns the hours to add and those to subtract.
+func complement(days *[]timeRange, hours []timeRange, known state) (add, less []timeRange) {
+	if len(*days) == 0 {
+		return hours, nil
+	}
+	whole := &(*days)[0]
+	first := floor(known.since, day) // rows of earlier days are being deleted
+	for _, part := range hours {
+		switch {
+		case part.to-part.from <= day/2:
+			add = append(add, part)
+		case part.to == whole.from && whole.from-day >= first:
+			whole.from -= day
+			less = append(less, timeRange{whole.from, part.from})
+		case part.from == whole.to && part.from >= first:
+			whole.to += day
+			less = append(less, timeRange{part.to, whole.to})
+		default:
+			add = append(add, part)
+		}
+	}
+	return add, less
 }
 
 func sortedIDs(ids map[SeriesKey]int64) []int64 { return slices.Sorted(maps.Values(ids)) }
@@ -163,32 +192,37 @@ func candidates(table, begin, list string, ids []any, in timeRange) (string, []a
 	return query + lastBefore(table, begin, list), slices.Concat(ids, []any{in.from, in.to, in.from}, ids)
 }
 
-// sumRollups adds whole hours or days. The database adds the rows that begin in
-// the range, in two halves that do not overflow.
-func (t *tx) sumRollups(table string, period int64, list string, ids []any, in timeRange, found map[int64]*integral) error {
+// sumRollups adds whole hours or days, or subtracts them with the sign -1. The database
+// adds the rows that begin in the range, in two halves that do not overflow.
+func (t *tx) sumRollups(table string, period int64, list string, ids []any, in timeRange, sign int64, found map[int64]*integral) error {
 	const half = 1 << 32
-	query := fmt.Sprintf(`SELECT holder, CAST(SUM(amount_ms / %[1]d * n) AS BIGINT), CAST(SUM(amount_ms %% %[1]d * n) AS BIGINT), CAST(SUM(known_ms * n) AS BIGINT)
-		FROM (SELECT holder, amount_ms, known_ms, CASE times WHEN 1 THEN 1 ELSE (%[2]s(start + times * %[3]d, CAST(? AS BIGINT)) - start) / %[3]d END AS n
+	query := fmt.Sprintf(`SELECT holder, MIN(start), CAST(SUM(amount_ms / %[1]d * n) AS BIGINT), CAST(SUM(amount_ms %% %[1]d * n) AS BIGINT), CAST(SUM(known_ms * n) AS BIGINT)
+		FROM (SELECT holder, start, amount_ms, known_ms, CASE times WHEN 1 THEN 1 ELSE (%[2]s(start + times * %[3]d, CAST(? AS BIGINT)) - start) / %[3]d END AS n
 			FROM %[4]s WHERE holder IN (%[5]s) AND start >= ? AND start < ?) AS whole
 		GROUP BY holder`, half, t.least, period, table, list)
+	complete := map[any]bool{} // a row begins with the range, so that no earlier one reaches into it
 	err := t.query(query, slices.Concat([]any{in.to}, ids, []any{in.from, in.to}), func(scan scanFunc) error {
-		var id, high, low, known int64
-		if err := scan(&id, &high, &low, &known); err != nil {
+		var id, first, high, low, known int64
+		if err := scan(&id, &first, &high, &low, &known); err != nil {
 			return err
 		}
-		found[id].add(high, half)
-		found[id].add(low, 1)
-		found[id].known += known
+		complete[id] = first == in.from
+		found[id].add(high, sign*half)
+		found[id].add(low, sign)
+		found[id].known += sign * known
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	return t.scanRollups(lastBefore(table, "start", list), append([]any{in.from}, ids...), func(r rollup) {
-		if n := (min(r.start+r.times*period, in.to) - in.from) / period; n > 0 {
-			found[r.series].add(r.amount, n)
-			found[r.series].known += r.known * n
-		}
+	others := slices.DeleteFunc(slices.Clone(ids), func(id any) bool { return complete[id] })
+	return keyBatches(others, func(list string, ids []any) error {
+		return t.scanRollups(lastBefore(table, "start", list), append([]any{in.from}, ids...), func(r rollup) {
+			if n := (min(r.start+r.times*period, in.to) - in.from) / period; n > 0 {
+				found[r.series].add(r.amount, sign*n)
+				found[r.series].known += sign * r.known * n
+			}
+		})
 	})
 }
 
