@@ -515,7 +515,7 @@ func TestOlderKubernetes(t *testing.T) {
 		wantVerb            string
 		wantMutatingPolices int
 	}{
-		{"sqlite", "impersonate:user-info", 3},
+		{"sqlite", "impersonate:user-info", 5},
 		{"legacy", "impersonate", 0},
 	} {
 		objects := render(t, releases[tc.release])

@@ -113,16 +113,16 @@ func (l collector) impersonation() {
 }
 
 // Names of admission policies in deploy/rbac, except those of enforcement.
-var membersPolicies = []string{"kuota-elastic-parts", "kuota-elasticjobs", "kuota-jobs", "kuota-namespaces", "kuota-scripts", "kuota-services", "kuota-workloads"}
+var membersPolicies = []string{"kuota-elastic-parts", "kuota-elasticjobs", "kuota-jobs", "kuota-namespaces", "kuota-scripts", "kuota-services", "kuota-submitters", "kuota-workloads"}
 
-const changedBy = "kuota-changed-by"
+var recordsUsers = []string{"kuota-changed-by", "kuota-submitted-by", "kuota-submitted-by-cronjobs"}
 
 func (l collector) admission() {
 	var all, members bool
 	l.report.Enforcement, all = l.missing(enforcement.PolicyNames())
 	l.report.Members, members = l.missing(membersPolicies)
 	l.report.PoliciesKnown = all && members
-	l.report.ChangedBy = l.mutating(changedBy)
+	l.report.ChangedBy = l.mutating(recordsUsers...)
 	l.report.TimeLimits = l.mutating(enforcement.MutatingPolicyNames()...)
 	if all && len(l.report.Enforcement) == 0 {
 		l.report.Probe = l.probe()

@@ -64,6 +64,7 @@ type Task struct {
 	Size     Size
 
 	Submitted    time.Time
+	SubmittedBy  string        // user, as the API server recorded them; empty if unknown
 	WaitingSince time.Time     // zero while it does not wait
 	LastWait     time.Duration // the wait that ended with its last admission
 	AdmittedAt   time.Time     // the last time; zero while it has no quota

@@ -56,6 +56,7 @@ var tasksCSVColumns = []csvColumn{
 	{"memory", "memory GiB", resourceColumn(catalog.Memory)},
 	{"pool", "pool", func(t queries.Item, _ time.Time) string { return strings.Join(t.Pools, " ") }},
 	{"submitted", "submitted", func(t queries.Item, _ time.Time) string { return t.Submitted.UTC().Format(time.RFC3339) }},
+	{"submitted", "submitted by", func(t queries.Item, _ time.Time) string { return t.SubmittedBy }},
 	{"waited", "waited s", func(t queries.Item, now time.Time) string { return format.Seconds(t.Waited(now)) }},
 	{"ran", "ran s", func(t queries.Item, now time.Time) string { return format.Seconds(t.Ran(now)) }},
 	{"preemptions", "preemptions", func(t queries.Item, _ time.Time) string { return strconv.Itoa(int(t.Preemptions)) }},

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
@@ -42,6 +43,7 @@ var taskFilters = []struct{ name, label, all string }{
 	{"status", "Status", "All statuses"},
 	{"kind", "Kind", "All kinds"},
 	{"pool", "Pool", "All pools"},
+	{"by", "Submitted by", "Anyone"},
 }
 
 // taskQuery parses an address; history decides which ranges exist.
@@ -59,7 +61,7 @@ func parseTaskQuery(values url.Values, past bool) taskQuery {
 		}
 		return ""
 	}
-	q.teams, q.Kinds, q.Pools, q.Text = keep("team"), keep("kind"), keep("pool"), one("q")
+	q.teams, q.Kinds, q.Pools, q.SubmittedBy, q.Text = keep("team"), keep("kind"), keep("pool"), one("by"), one("q")
 	for _, class := range keep("class") {
 		if class == classstats.NoClass {
 			class = ""
@@ -193,4 +195,19 @@ func (q taskQuery) filters(l queries.List) []views.Filter {
 		filters = append(filters, filter)
 	}
 	return filters
+}
+
+// offerMine adds the user's own tasks to the filters: what is rendered for all users of a
+// scope names none of them.
+func offerMine(filters []views.Filter, user governance.User) {
+	i := slices.IndexFunc(filters, func(f views.Filter) bool { return f.ID == "by" })
+	if i < 0 || user.Local {
+		return
+	}
+	me := views.Option{Value: user.Name, Label: "Me"}
+	options := slices.DeleteFunc(filters[i].Options, func(o views.Option) bool {
+		me.Selected = me.Selected || o.Value == user.Name && o.Selected
+		return o.Value == user.Name
+	})
+	filters[i].Options = slices.Insert(options, 1, me)
 }

@@ -219,6 +219,9 @@ func facts(d queries.Detail) []string {
 	if text := replicaWords(d.Task); text != "" {
 		list = append(list, text)
 	}
+	if d.SubmittedBy != "" {
+		list = append(list, "submitted by "+d.SubmittedBy)
+	}
 	return list
 }
 

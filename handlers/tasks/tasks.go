@@ -47,6 +47,7 @@ func (h *Pages) tasks(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	offerMine(page.Filters, console.UserOf(c))
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = "Tasks", "tasks", q.URL(urls.Tasks+"/events")
 	if c.QueryParam("deleted") == deletedTask {

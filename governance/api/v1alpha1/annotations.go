@@ -20,6 +20,11 @@ const (
 	AnnotationChangedGeneration = "kuota.dev/changed-generation"
 )
 
+// AnnotationSubmittedBy is the user who created a task, or the CronJob that created it. An
+// admission policy of the same file sets it on the API server in teams' namespaces, and
+// reverts changes.
+const AnnotationSubmittedBy = "kuota.dev/submitted-by"
+
 // MaxReason is the maximum length of a reason, in characters. A longer one is
 // truncated.
 const MaxReason = 500

@@ -42,6 +42,7 @@ type Index struct {
 
 	jobs              map[tasks.Key]*job // that can be tasks without a Workload
 	jobsIn            map[string]map[tasks.Key]struct{}
+	submitters        map[tasks.Key]string              // of jobs that exist, ended ones too
 	children          map[member]map[types.UID]struct{} // jobs by the job that they belong to
 	governed          map[string]bool                   // namespaces
 	pods              map[types.UID]*Pod
@@ -79,7 +80,7 @@ func New(now func() time.Time) *Index {
 		Now: now, admitted: holding, tasks: map[tasks.Key]*tasks.Task{}, parts: map[tasks.Key][]*kueue.Workload{}, group: map[types.UID]tasks.Key{},
 		named: map[address][]*tasks.Task{}, spaces: map[string]map[*tasks.Task]struct{}{}, queues: map[QueueKey]*order{},
 		orders: map[Column]*order{}, classes: map[classKey]*tally{}, used: map[string]quota.FlavorResourceQuantities{}, growth: map[string]quota.FlavorResourceQuantities{}, kinds: map[string]int{}, pools: map[string]int{}, started: now(),
-		jobs: map[tasks.Key]*job{}, jobsIn: map[string]map[tasks.Key]struct{}{}, children: map[member]map[types.UID]struct{}{}, governed: map[string]bool{},
+		jobs: map[tasks.Key]*job{}, submitters: map[tasks.Key]string{}, jobsIn: map[string]map[tasks.Key]struct{}{}, children: map[member]map[types.UID]struct{}{}, governed: map[string]bool{},
 		pods: map[types.UID]*Pod{}, podsBy: map[member]map[*Pod]struct{}{}, podsIn: map[member]map[*Pod]struct{}{}, rebuilding: map[tasks.Key]bool{}, deployments: map[member]*job{}, undecided: map[tasks.Key]bool{}, terminating: map[*Pod]struct{}{}, nodeUsage: map[string]*nodeUsage{}, loops: map[types.UID][]*loop{},
 	}
 }
@@ -227,6 +228,12 @@ func (x *Index) rebuild(key tasks.Key, first bool) {
 		}
 	} else if j := x.jobWithoutWorkload(key); j != nil {
 		t = x.fromJob(j)
+	}
+	if t != nil {
+		t.SubmittedBy = x.submitters[key]
+	}
+	if t != nil && t.SubmittedBy == "" && before != nil { // its job was deleted before its Workload
+		t.SubmittedBy = before.SubmittedBy
 	}
 	if before != nil {
 		x.removeFromOrders(before)

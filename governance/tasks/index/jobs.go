@@ -38,7 +38,8 @@ type job struct {
 	alone             bool      // not a part of another job
 	queue, class      string    // by its labels
 	ended             bool
-	stoppedReplicas   int32 // see stoppedReplicas
+	stoppedReplicas   int32  // see stoppedReplicas
+	submitter         string // see tasks.Task.SubmittedBy
 }
 
 // Watch fills the index from the watches of a cluster: of Workloads, jobs, pods and
@@ -113,6 +114,7 @@ func slimJob(object any, kind string) any {
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil && owner.Kind == "Pod" && tasks.IsServingKind(kind) { // the leader of a LeaderWorkerSet's group
 		j.alone = false
 	}
+	j.submitter = intern(o.GetAnnotations()[v1alpha1.AnnotationSubmittedBy])
 	if tasks.IsServingKind(kind) {
 		j.stoppedReplicas = stoppedReplicas(o.GetAnnotations())
 	}
@@ -136,7 +138,7 @@ func elasticJob(e *v1alpha1.ElasticJob) *job {
 	return &job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: intern(e.Namespace), Name: e.Name, UID: e.UID, CreationTimestamp: e.CreationTimestamp},
 		kind:       v1alpha1.ElasticJobKind, alone: true, queue: intern(e.Labels[queueLabel]), class: intern(e.Labels[classLabel]),
-		ended: e.DeletionTimestamp != nil || e.Status.State.Finished(),
+		ended: e.DeletionTimestamp != nil || e.Status.State.Finished(), submitter: intern(e.Annotations[v1alpha1.AnnotationSubmittedBy]),
 	}
 }
 
@@ -153,13 +155,27 @@ func (x *Index) setJob(j *job) {
 	if j.kind == tasks.DeploymentKind && j.alone { // before it can be a task without a Workload
 		x.setDeployment(j)
 	}
+	x.setSubmitter(j)
 	x.addJob(j)
+}
+
+// setSubmitter keeps who submitted a job, also after it ended.
+func (x *Index) setSubmitter(j *job) {
+	if !j.alone || j.submitter == "" {
+		return
+	}
+	key := tasks.Key{Namespace: j.Namespace, UID: string(j.UID)}
+	x.submitters[key] = j.submitter
+	if t := x.tasks[key]; t != nil && t.SubmittedBy != j.submitter {
+		x.rebuild(key, false)
+	}
 }
 
 func (x *Index) dropJob(j *job) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	removeFrom(x.children, member{j.Namespace, string(j.controller)}, j.UID)
+	delete(x.submitters, tasks.Key{Namespace: j.Namespace, UID: string(j.UID)})
 	x.removeJob(j)
 	if j.kind == tasks.DeploymentKind {
 		x.dropDeployment(j)

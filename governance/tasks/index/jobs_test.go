@@ -1,9 +1,11 @@
 package index
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/taskstest"
 
@@ -208,5 +210,40 @@ func TestSlicesCreatedInOneSecond(t *testing.T) {
 	}
 	if task := tasks.FromWorkloads(list, nil); task.Main.Name != "b" || task.Size.Wanted != 3 {
 		t.Errorf("the main slice is %s with %+v, want b with 3 pods", task.Main.Name, task.Size)
+	}
+}
+
+// Who submitted a task is known from its job, whichever of both the index sees first, and
+// after the job ended.
+func TestSubmittedBy(t *testing.T) {
+	for _, jobFirst := range []bool{true, false} {
+		x := New(time.Now)
+		o := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "train", UID: "1", Annotations: map[string]string{v1alpha1.AnnotationSubmittedBy: "ada"}}}
+		w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "job-train", UID: "2", OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "1", Controller: new(true)}}}}
+		steps := []func(){func() { x.setJob(slimJob(o, "Job").(*job)) }, func() { x.SetWorkload(w, false) }}
+		if !jobFirst {
+			slices.Reverse(steps)
+		}
+		for _, step := range steps {
+			step()
+		}
+		check := func(when string) {
+			t.Helper()
+			if got := x.Find("a", "Job", "train", ""); got == nil || got.SubmittedBy != "ada" {
+				t.Errorf("%s, job first %v: got %+v", when, jobFirst, got)
+			}
+		}
+		check("at first")
+		o.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+		x.setJob(slimJob(o, "Job").(*job))
+		check("after the job ended")
+		if q := (Query{SubmittedBy: "ada"}); !q.matchesButState(x.Find("a", "Job", "train", "")) || (Query{SubmittedBy: "bob"}).matchesButState(x.Find("a", "Job", "train", "")) {
+			t.Error("the query for tasks of one person selects others")
+		}
+		x.dropJob(slimJob(o, "Job").(*job))
+		if len(x.submitters) != 0 {
+			t.Errorf("after the job was deleted, %v is left", x.submitters)
+		}
+		check("until the Workload is deleted")
 	}
 }

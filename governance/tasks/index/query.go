@@ -32,6 +32,7 @@ type Query struct {
 	States          []tasks.State
 	Kinds           []string
 	Pools           []string
+	SubmittedBy     string // user; empty for all
 	Text            string // in the name, the namespace or the class, in any case
 	Sort            Column // BySubmitted if empty
 	Descending      bool
@@ -50,7 +51,7 @@ type Query struct {
 
 // Filtered reports whether the query excludes any task of its phase.
 func (q Query) Filtered() bool {
-	return len(q.Namespaces)+len(q.PriorityClasses)+len(q.States)+len(q.Kinds)+len(q.Pools) > 0 || q.Text != ""
+	return len(q.Namespaces)+len(q.PriorityClasses)+len(q.States)+len(q.Kinds)+len(q.Pools) > 0 || q.SubmittedBy != "" || q.Text != ""
 }
 
 // matchesState reports whether the query selects tasks in a state.
@@ -61,7 +62,7 @@ func (q Query) matchesState(s tasks.State) bool {
 // matchesButState reports whether the query selects a task, whatever its state.
 func (q Query) matchesButState(t *tasks.Task) bool {
 	if len(q.PriorityClasses) > 0 && !slices.Contains(q.PriorityClasses, t.PriorityClass) ||
-		len(q.Kinds) > 0 && !slices.Contains(q.Kinds, t.Kind) {
+		len(q.Kinds) > 0 && !slices.Contains(q.Kinds, t.Kind) || q.SubmittedBy != "" && t.SubmittedBy != q.SubmittedBy {
 		return false
 	}
 	if len(q.Pools) > 0 && !slices.ContainsFunc(t.Pools, func(p string) bool { return slices.Contains(q.Pools, p) }) {
