@@ -1,5 +1,7 @@
 package views
 
+import "strings"
+
 // UsagePage is the report of who used which compute over a range of days.
 type UsagePage struct {
 	Chrome
@@ -14,19 +16,20 @@ type UsagePage struct {
 	ClearURL  string // the report without choices; empty if none is set
 	Note      string // range, time zone and unit
 	Stats     []Stat
-	Chart     *Chart // nil for none
-	ChartNote string // why there is no chart; empty for none
-	Teams     UsageTable
+	Chart     *Chart     // nil for none
+	ChartNote string     // why there is no chart; empty for none
+	Rows      UsageTable // by team, or what the reader chose
 	Pools     UsageTable
 	Whole     bool   // the rows add up to the capacity
 	Prices    string // what prices apply, as a sentence; empty for none
 	PricesURL string // form of the prices; empty for readers who cannot change them
 	CSVURL    string
-	JSONURL   string
+	JSONURL   string // empty for none
 }
 
 // UsageTable is a table of hours.
 type UsageTable struct {
+	First string   // head of the names, such as Team
 	Heads []string // of the figures
 	Rows  []UsageRow
 	Sum   UsageRow
@@ -40,3 +43,6 @@ type UsageRow struct {
 	Sub     string // a phrase below the name; empty for none
 	Figures []string
 }
+
+// byName returns the title of a table, such as "By team".
+func byName(t UsageTable) string { return "By " + strings.ToLower(t.First) }

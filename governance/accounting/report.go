@@ -16,6 +16,7 @@ import (
 // Store is the history that reports are computed from.
 type Store interface {
 	Usage(ctx context.Context, q history.UsageQuery, bounds []time.Time) ([]map[history.SeriesKey]history.Total, error)
+	TaskUsage(ctx context.Context, by history.UsageKey, q history.TaskUsageQuery, from, to time.Time) ([]history.TaskUsageTotal, error)
 	Gaps(ctx context.Context, from, to time.Time) ([]history.Gap, error)
 	// Since and SampledUntil bound what is recorded.
 	Since(ctx context.Context) (time.Time, error)

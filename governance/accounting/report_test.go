@@ -41,6 +41,8 @@ func randomAmounts(r *rand.Rand, teams, pools []string) map[history.SeriesKey]in
 				all[key(team, pool, history.OwnBound)], all[key(team, pool, history.BorrowedBound)] = own, borrowed
 				all[key(team, pool, history.Growth)], all[key(team, pool, history.OwnGrowth)] = growth, max(0, growth-borrowed)
 				all[key(team, pool, history.LentToCohort)] = lent
+				all[key(team, pool, history.Unplaced)] = r.Int64N(3)
+				all[key("", pool, history.Unplaced)] += all[key(team, pool, history.Unplaced)]
 			}
 			sum[history.OwnBound] += own
 			sum[history.BorrowedBound] += borrowed
@@ -152,7 +154,7 @@ func (m *model) expected(from, to time.Time, prices accounting.Prices) (sums map
 
 // TestReports compares reports of random histories with sums over all of their seconds,
 // on both databases: a team and a pool that are deleted in the middle, gaps, prices that
-// change within periods, days of 23 hours.
+// change within periods, days of 23 hours. Reports by class, kind and task add up too.
 func TestReports(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) { testReports(t, filepath.Join(t.TempDir(), "history.db")) })
 	t.Run("PostgreSQL", func(t *testing.T) { testReports(t, historytest.Start(t).Database(t)) })
@@ -164,6 +166,7 @@ func testReports(t *testing.T, url string) {
 	t.Cleanup(func() { store.Close() })
 	r := rand.New(rand.NewPCG(23, 2))
 	m := record(t, store, r)
+	recordTasks(t, store, m, r)
 	prices := accounting.Prices{Currency: "EUR"}
 	for n, at := range []time.Duration{24*time.Hour + 7*time.Second, 50*time.Hour + 1801*time.Second, 99*time.Hour + 59*time.Second} {
 		for _, pool := range []string{"a100", "removed"} {
@@ -177,6 +180,7 @@ func testReports(t *testing.T, url string) {
 			from := g.Begin(start.In(location)).Add(-48 * time.Hour)
 			bounds := g.Bounds(from, m.end().Add(24*time.Hour))
 			m.check(t, store, bounds, prices)
+			m.checkTasks(t, store, bounds)
 		}
 	}
 	for range 6 { // not at midnight
@@ -298,5 +302,66 @@ func TestReportsFail(t *testing.T) {
 	store.Close()
 	if _, err := accounting.Reports(context.Background(), store, accounting.Query{}, []time.Time{start, start.Add(time.Hour)}, accounting.Prices{}); err == nil {
 		t.Error("a closed database reports no error")
+	}
+}
+
+// recordTasks records tasks of both teams at random, one after the other, so that what
+// they used has nothing to do with what was measured.
+func recordTasks(t *testing.T, store *history.Store, m *model, r *rand.Rand) {
+	t.Helper()
+	for n := range 200 {
+		began := m.from.Add(time.Duration(r.IntN(len(m.seconds))) * time.Second)
+		uid := fmt.Sprint("task-", n)
+		of := history.Record{Task: history.Task{UID: uid, Namespace: "ns", Name: uid, Kind: "Job", Team: []string{"vision", "deleted"}[n%2], PriorityClass: []string{"", "low", "high"}[n%3], SubmittedAt: began}}
+		of.Usage = []history.TaskUsage{{WorkloadUID: "w-" + uid, Began: began, Amounts: map[history.PoolResource]int64{{Pool: []string{"a100", "removed"}[r.IntN(2)], Resource: catalog.GPU}: 1 + r.Int64N(20)}}}
+		if n > 3 {
+			of.Usage[0].Ended = began.Add(time.Duration(r.IntN(100000)) * time.Second)
+		}
+		must(t, store.RecordTasks(t.Context(), []history.Record{of}))
+	}
+}
+
+// checkTasks checks that reports by class, kind and task add up to what teams used of each
+// pool, with few and with many lines.
+func (m *model) checkTasks(t *testing.T, store *history.Store, bounds []time.Time) {
+	t.Helper()
+	kinds := map[accounting.TaskKind]bool{}
+	for n, from := range bounds[:len(bounds)-1] {
+		sums, _, _ := m.expected(from, bounds[n+1], accounting.Prices{})
+		for _, by := range []history.UsageKey{history.UsageByClass, history.UsageByKind, history.UsageByTask} {
+			for _, teams := range [][]string{nil, {"deleted"}} {
+				for _, limit := range []int{0, 5} {
+					lines, err := accounting.TaskReport(t.Context(), store, by, accounting.Query{Teams: teams, Resource: catalog.GPU}, from, bounds[n+1], limit)
+					must(t, err)
+					got, want := map[string]*big.Int{"a100": new(big.Int), "removed": new(big.Int)}, map[string]*big.Int{"a100": new(big.Int), "removed": new(big.Int)}
+					for _, l := range lines {
+						got[l.Pool].Add(got[l.Pool], l.Used)
+						kinds[l.Kind] = true
+						if l.Kind == accounting.Tasks && l.Used.Sign() <= 0 {
+							t.Errorf("%s used %s", l.Name, l.Used)
+						}
+					}
+					for pool, sum := range want {
+						for _, measure := range []history.Measure{history.OwnBound, history.BorrowedBound} {
+							team := ""
+							if teams != nil {
+								team = teams[0]
+							}
+							if of := sums[fmt.Sprint(pool, " ", team, " ", measure)]; of != nil {
+								sum.Add(sum, of)
+							}
+						}
+						if got[pool].Cmp(sum) != 0 {
+							t.Errorf("%s to %s by %s of %v: the lines of %s add up to %s, want %s", from, bounds[n+1], by, teams, pool, got[pool], sum)
+						}
+					}
+				}
+			}
+		}
+	}
+	for _, kind := range []accounting.TaskKind{accounting.Tasks, accounting.OtherTasks, accounting.Unplaced, accounting.Unrecorded} {
+		if !kinds[kind] {
+			t.Errorf("no line of %s", kind)
+		}
 	}
 }

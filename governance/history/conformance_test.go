@@ -53,6 +53,7 @@ func conform(t *testing.T, newURL func(testing.TB) string) {
 		"Manifests":        testManifests,
 		"Alerts":           testAlerts,
 		"Amounts":          testAmounts,
+		"TaskUsage":        testTaskUsage,
 		"FirstGrowth":      testFirstGrowth,
 		"LongRuns":         testLongRuns,
 		"Samples":          testSamples,

@@ -55,7 +55,7 @@ func (s *Store) Forget(ctx context.Context, now time.Time) error {
 	if err := s.forgetClasses(ctx, old); err != nil {
 		return err
 	}
-	for _, forget := range []func(*tx, int64) (bool, error){(*tx).forgetSpans, (*tx).forgetTasks} {
+	for _, forget := range []func(*tx, int64) (bool, error){(*tx).forgetSpans, (*tx).forgetUsage, (*tx).forgetTasks} {
 		for more := true; more; {
 			err := s.write(ctx, "delete old tasks", func(t *tx) (err error) {
 				more, err = forget(t, old)

@@ -30,7 +30,10 @@ func (s *Store) RecordTasks(ctx context.Context, records []Record) error {
 		if err := t.recordLoops(records); err != nil {
 			return err
 		}
-		return t.excludeLoopSpans(records)
+		if err := t.excludeLoopSpans(records); err != nil {
+			return err
+		}
+		return t.recordUsage(records)
 	})
 }
 

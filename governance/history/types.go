@@ -103,12 +103,13 @@ type TeamRef struct {
 }
 
 // Record is one task with all of its events, spans and loops, or only the new
-// ones. Recording the same again changes nothing.
+// ones, and what its Workloads use. Recording the same again changes nothing.
 type Record struct {
 	Task   Task
 	Events []Event
 	Spans  []Span
 	Loops  []Loop
+	Usage  []TaskUsage // of the Workloads that exist
 }
 
 // SeriesKey identifies one series of amounts. This package never adds up amounts

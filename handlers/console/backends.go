@@ -160,6 +160,10 @@ type History interface {
 	// Usage returns the integrals of the selected series over each interval between two
 	// consecutive bounds; those of deleted teams and pools too.
 	Usage(ctx context.Context, q history.UsageQuery, bounds []time.Time) ([]map[history.SeriesKey]history.Total, error)
+	// TaskUsage returns the integrals of runs of tasks over a range, by pool and key, and TasksOf
+	// the records of tasks by UID.
+	TaskUsage(ctx context.Context, by history.UsageKey, q history.TaskUsageQuery, from, to time.Time) ([]history.TaskUsageTotal, error)
+	TasksOf(ctx context.Context, uids []string) (map[string]history.Task, error)
 	// Recorded returns the pools and the resources that were ever recorded, sorted.
 	Recorded(ctx context.Context) (pools, resources []string, err error)
 	Gaps(ctx context.Context, from, to time.Time) ([]history.Gap, error)

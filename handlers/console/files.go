@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"net/http"
+	"regexp"
 	"strings"
 
 	"kuota.dev/kuota/governance"
@@ -73,10 +74,12 @@ func (r *csvRows) Read(into []byte) (int, error) {
 	return r.text.Read(into)
 }
 
+var negative = regexp.MustCompile(`^-[0-9]+(\.[0-9]+)?$`)
+
 // escapeFormula prevents a spreadsheet from reading a text as a formula
-// (https://owasp.org/www-community/attacks/CSV_Injection).
+// (https://owasp.org/www-community/attacks/CSV_Injection). A negative number is none.
 func escapeFormula(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
+	if text != "" && !negative.MatchString(text) && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
 		return "'" + text
 	}
 	return text

@@ -56,6 +56,14 @@ func (d *historyDomain) Usage(_ context.Context, _ history.UsageQuery, bounds []
 	return make([]map[history.SeriesKey]history.Total, len(bounds)-1), d.failure
 }
 
+func (d *historyDomain) TaskUsage(context.Context, history.UsageKey, history.TaskUsageQuery, time.Time, time.Time) ([]history.TaskUsageTotal, error) {
+	return nil, d.failure
+}
+
+func (d *historyDomain) TasksOf(context.Context, []string) (map[string]history.Task, error) {
+	return nil, d.failure
+}
+
 func (d *historyDomain) Recorded(context.Context) (pools, resources []string, err error) {
 	return nil, nil, d.failure
 }

@@ -27,6 +27,9 @@ type HistoryBackend struct {
 	TrendGroups map[string]history.Trend
 	TrendsBy    history.TrendKey
 	TrendsOf    []string
+	// UsageTotals are the runs of every range, UsageOf what was asked last.
+	UsageTotals map[history.UsageKey][]history.TaskUsageTotal
+	UsageOf     history.TaskUsageQuery
 	Queries     []history.Query
 	From        time.Time // that classes were asked from last
 	Asked       int
@@ -121,6 +124,23 @@ func (d *HistoryBackend) Usage(_ context.Context, q history.UsageQuery, bounds [
 			}
 		}
 		found = append(found, totals)
+	}
+	return found, d.Failure
+}
+
+// TaskUsage answers with UsageTotals by key.
+func (d *HistoryBackend) TaskUsage(_ context.Context, by history.UsageKey, q history.TaskUsageQuery, _, _ time.Time) ([]history.TaskUsageTotal, error) {
+	d.UsageOf = q
+	return d.UsageTotals[by], d.Failure
+}
+
+// TasksOf answers with the tasks of Records.
+func (d *HistoryBackend) TasksOf(_ context.Context, uids []string) (map[string]history.Task, error) {
+	found := map[string]history.Task{}
+	for _, r := range d.Records {
+		if slices.Contains(uids, r.UID) {
+			found[r.UID] = r
+		}
 	}
 	return found, d.Failure
 }

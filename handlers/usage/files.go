@@ -48,6 +48,9 @@ func (h *Pages) usageCSV(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if r.rows != "" {
+		return r.taskCSV(c)
+	}
 	head := []string{"from", "to", "pool", "resource", "unit", "kind", "team", "seconds", "own s", "borrowed s", "growth s", "own growth s", "lent s", "hours", "cost", "currency"}
 	return console.CSVStream(c, "usage", head, func() (rows [][]string, err error) {
 		report, err := next()

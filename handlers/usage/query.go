@@ -8,6 +8,7 @@ import (
 
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/accounting"
+	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/handlers/classstats"
 	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/urls"
@@ -22,6 +23,7 @@ type query struct {
 	listing.Address
 	team, pool, resource string
 	by                   accounting.Granularity
+	rows                 history.UsageKey // empty for teams
 	zone                 string
 	from, to             time.Time // to is the day after the last
 	daysWrong, zoneWrong string    // sentences; empty for none
@@ -34,6 +36,11 @@ func parse(values url.Values, now time.Time) query {
 	if q.by = accounting.Granularity(one("by")); q.by != accounting.Week && q.by != accounting.Month {
 		q.by = accounting.Day
 		q.Values.Del("by")
+	}
+	q.rows = history.UsageKey(one("rows"))
+	if !slices.ContainsFunc(rowKeys, func(k rowKey) bool { return k.key == q.rows }) {
+		q.rows = ""
+		q.Values.Del("rows")
 	}
 	if q.zone == "" {
 		q.zone = "UTC"
@@ -107,7 +114,11 @@ func (q query) filters(teams, pools, resources []string, resource string) []view
 	for _, name := range pools {
 		pool.Add(name)
 	}
-	return []views.Filter{by.Done(), team.Done(), pool.Done(), resourceFilter(resources, resource)}
+	rows := listing.NewFilter("rows", "Rows", "Teams", string(q.rows))
+	for _, k := range rowKeys {
+		rows.Add(string(k.key), k.plural)
+	}
+	return []views.Filter{rows.Done(), by.Done(), team.Done(), pool.Done(), resourceFilter(resources, resource)}
 }
 
 // visible returns the query of what a reader sees.

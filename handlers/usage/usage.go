@@ -120,7 +120,13 @@ func (r *reader) fill(ctx context.Context, page *views.UsagePage) error {
 	}
 	page.CSVURL, page.JSONURL = r.URL(urls.UsageCSV), r.URL(urls.UsageJSON)
 	page.Stats = t.stats(report, page.Whole)
-	page.Teams, page.Pools = t.teamTable(), t.poolTable(page.Whole)
+	page.Rows, page.Pools = t.teamTable(), t.poolTable(page.Whole)
+	if r.rows != "" {
+		if page.Rows, err = r.taskTable(ctx, q); err != nil {
+			return err
+		}
+		page.JSONURL = "" // has teams
+	}
 	return r.chart(ctx, q, page)
 }
 
@@ -248,7 +254,7 @@ var rowNames = map[accounting.Kind]string{
 }
 
 func (t *tabled) teamTable() views.UsageTable {
-	table := views.UsageTable{Heads: []string{"Own", "Borrowed", "Hours", "Growth", "Lent"}}
+	table := views.UsageTable{First: "Team", Heads: []string{"Own", "Borrowed", "Hours", "Growth", "Lent"}}
 	priced := t.sum.Cost != nil
 	if priced {
 		table.Heads = append(table.Heads, "Cost, "+t.prices.Currency)
@@ -301,7 +307,7 @@ func (t *tabled) teamTable() views.UsageTable {
 }
 
 func (t *tabled) poolTable(whole bool) views.UsageTable {
-	table := views.UsageTable{Heads: []string{"Own", "Borrowed"}}
+	table := views.UsageTable{First: "Pool", Heads: []string{"Own", "Borrowed"}}
 	if whole {
 		table.Heads = append(table.Heads, "Outside Kueue", "Unhealthy", "Idle")
 	}

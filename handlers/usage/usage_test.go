@@ -18,6 +18,7 @@ import (
 	"kuota.dev/kuota/views/htmlcheck"
 
 	"github.com/PuerkitoBio/goquery"
+	"github.com/google/go-cmp/cmp"
 )
 
 // recorded is a pool of 64 GPUs of which three teams use 10, 20 and 3, one of them deleted.
@@ -103,6 +104,70 @@ func TestUsage(t *testing.T) {
 	_, file = handlerstest.Get(t, address+"/usage.json"+days)
 	if err := json.Unmarshal([]byte(file.Text()), &reports); err != nil || len(reports) != 2 || len(reports[0].Lines) != 7 || reports[0].Lines[0].Team != "secret-old" || reports[0].Lines[0].Seconds != "129600" {
 		t.Errorf("the JSON is %+v: %v", reports, err)
+	}
+}
+
+// byTasks adds to what was recorded the runs of tasks: they have 10 hours less than the
+// nodes, of which 2 had no node.
+func byTasks(past *handlerstest.HistoryBackend) {
+	total := func(key string, hours, lost int64) history.TaskUsageTotal {
+		const hour = 3_600_000
+		return history.TaskUsageTotal{Pool: handlerstest.H100, Key: key, Sum: big.NewInt(hours * hour), Preempted: big.NewInt(lost * hour)}
+	}
+	past.Records = []history.Task{{UID: "t1", Namespace: "vision", Kind: "Job", Name: "train", Team: "vision"}}
+	past.Held[history.SeriesKey{Pool: handlerstest.H100, Resource: catalog.GPU, Measure: history.Unplaced}] = 1
+	past.UsageTotals = map[history.UsageKey][]history.TaskUsageTotal{
+		history.UsageByClass: {total("high", 1000, 40), total("", 200, 0)},
+		history.UsageByKind:  {total("Job", 1200, 40)},
+		history.UsageByTask:  {total("t1", 1000, 40), total("gone", 200, 0)},
+	}
+}
+
+// Rows by priority class, kind and task add up to what teams used, on the page and in the
+// file.
+func TestUsageByTasks(t *testing.T) {
+	past := recorded()
+	byTasks(past)
+	d := &handlerstest.Backend{Past: past, UserScope: &access.Scope{All: true}}
+	address := handlerstest.Serve(t, d)
+	for rows, want := range map[string][]string{
+		"class": {"high 1,000 81.7 % 40", "No priority class 200 16.3 % 0"},
+		"kind":  {"Job 1,200 98.0 % 40"},
+		"task":  {"train Job in vision 1,000 81.7 % 40", "gone 200 16.3 % 0"},
+	} {
+		want = append(want, "Quota without a node -36 -2.9 % –", "Not in a task record 60 4.9 % –", "Used by teams 1,224 100.0 % 40")
+		_, page := handlerstest.Get(t, address+"/usage"+days+"&rows="+rows)
+		htmlcheck.Page(t, page)
+		var got []string
+		for _, tr := range page.Find("#usage-team-table tbody tr, #usage-team-table tfoot tr").EachIter() {
+			got = append(got, row(t, page, tr.AttrOr("id", "")))
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("rows of %s (-want +got):\n%s", rows, diff)
+		}
+		_, file := handlerstest.Get(t, address+"/usage.csv"+days+"&rows="+rows)
+		lines, err := csv.NewReader(strings.NewReader(file.Text())).ReadAll()
+		if err != nil || len(lines) < 1+2*(len(want)-1) {
+			t.Fatalf("the file by %s has %d lines: %v", rows, len(lines), err)
+		}
+		sum := new(big.Rat)
+		for _, line := range lines[1:] {
+			seconds, _ := new(big.Rat).SetString(line[11])
+			sum.Add(sum, seconds)
+		}
+		if want := big.NewRat(34*36*3600, 1); sum.Cmp(want) != 0 {
+			t.Errorf("the file by %s adds up to %s s, want %s", rows, sum.FloatString(3), want.FloatString(3))
+		}
+	}
+	d.UserScope, d.Teams = &handlerstest.OwnScope, []string{"vision"}
+	for _, path := range []string{"/usage", "/usage.csv"} {
+		past.UsageOf = history.TaskUsageQuery{}
+		if _, page := handlerstest.Get(t, address+path+days+"&rows=task&team=secret-team"); past.UsageOf.Teams == nil || len(past.UsageOf.Teams) > 0 || strings.Contains(page.Find("#usage-team-table").Text(), "secret") {
+			t.Errorf("%s of another team reads %v", path, past.UsageOf.Teams)
+		}
+		if handlerstest.Get(t, address+path+days+"&rows=task"); !cmp.Equal(past.UsageOf.Teams, []string{"vision"}) {
+			t.Errorf("%s reads %v, want the own team", path, past.UsageOf.Teams)
+		}
 	}
 }
 

@@ -26,11 +26,12 @@ func newRecord(s timeline.Snapshot, teams map[string]string) history.Record {
 		}
 		r.Events = append(r.Events, event)
 	}
-	waits, runs := s.Spans()
+	r.Usage = taskUsage(s)
+	waits, ran := s.Spans()
 	for _, w := range waits {
 		r.Spans = append(r.Spans, history.Span{WorkloadUID: w.WorkloadUID, Kind: history.Wait, Began: w.Began, Ended: w.Ended})
 	}
-	for _, run := range runs {
+	for _, run := range ran {
 		r.Spans = append(r.Spans, history.Span{WorkloadUID: run.WorkloadUID, Kind: history.Run, Began: run.Began, Ended: run.Ended})
 	}
 	for _, l := range s.Loops {

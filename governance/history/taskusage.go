@@ -1,0 +1,335 @@
+package history
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"time"
+)
+
+// TaskUsage is what one Workload of a task uses, or used, of pools.
+type TaskUsage struct {
+	WorkloadUID string
+	Began       time.Time // when Kueue reserved quota
+	Ended       time.Time // zero while it uses quota
+	// Amounts are in the units of SeriesKey. Without any the run only ends what is
+	// recorded of the Workload.
+	Amounts map[PoolResource]int64
+}
+
+// PoolResource is a resource of a pool.
+type PoolResource struct{ Pool, Resource string }
+
+// runKey identifies a row of task_usage.
+type runKey struct {
+	PoolResource
+	workload string
+	began    int64
+}
+
+// run is a row of task_usage.
+type run struct {
+	runKey
+	ended, amount           int64 // ended is 0 while it goes on
+	preempted               int
+	task, team, class, kind string
+}
+
+// workloadUsage is what is recorded of one Workload.
+type workloadUsage struct {
+	task  string // UID
+	open  []run  // that go on; one for each resource of each pool
+	until int64  // end of the last that ended
+}
+
+// recordUsage records the runs of tasks. A Workload has one run at a time, which ends
+// when the record has another, or none. What is recorded already is left as it is.
+func (t *tx) recordUsage(records []Record) error {
+	known, err := t.state()
+	if err != nil {
+		return err
+	}
+	recorded, err := t.recordedUsage(records)
+	if err != nil {
+		return err
+	}
+	changed := map[runKey]run{}
+	for _, r := range records {
+		end := func(workload string, at int64) {
+			of := recorded[workload]
+			for _, open := range of.open {
+				ended := max(open.began, at)
+				for _, piece := range r.pieces(open, ended) {
+					changed[piece.runKey] = piece
+				}
+				of.until = max(of.until, ended)
+			}
+			of.open = nil
+		}
+		exists := map[string]bool{}
+		for _, u := range r.Usage {
+			exists[u.WorkloadUID] = true
+			of := recorded[u.WorkloadUID]
+			if of == nil {
+				of = &workloadUsage{task: r.Task.UID}
+				recorded[u.WorkloadUID] = of
+			}
+			began, ended := toMillis(u.Began), toMillis(u.Ended)
+			if len(of.open) > 0 {
+				first := of.open[0].began
+				switch {
+				case len(u.Amounts) > 0 && first < began: // it ended while no console ran
+					end(u.WorkloadUID, began)
+				case ended > 0:
+					end(u.WorkloadUID, ended)
+					continue
+				case sameAmounts(of.open, u.Amounts):
+					continue
+				default: // such as a task that was scaled down
+					began = max(first, known.seen)
+					end(u.WorkloadUID, began)
+				}
+			} else if of.until > began || ended > 0 && of.until >= ended {
+				continue
+			}
+			for pool, amount := range u.Amounts {
+				of.open = append(of.open, run{runKey{pool, u.WorkloadUID, began}, 0, amount, 0, r.Task.UID, r.Task.Team, r.Task.PriorityClass, r.Task.Kind})
+			}
+			for _, open := range of.open {
+				changed[open.runKey] = open
+			}
+			if ended > 0 {
+				end(u.WorkloadUID, ended)
+			}
+		}
+		for workload, of := range recorded {
+			if of.task != r.Task.UID || exists[workload] {
+				continue
+			}
+			at := known.seen
+			for _, ended := range []time.Time{r.Task.DeletedAt, r.Task.FinishedAt} {
+				if !ended.IsZero() {
+					at = toMillis(ended)
+				}
+			}
+			end(workload, at)
+		}
+	}
+	var rows [][]any
+	for k, r := range changed {
+		rows = append(rows, []any{k.Resource, k.began, k.workload, k.Pool, r.ended, r.amount, r.preempted, r.task, r.team, r.class, r.kind})
+	}
+	return t.insert("task_usage AS t (resource, began, part, pool, ended, amount, preempted, task, team, class, kind)", rows,
+		"ON CONFLICT (resource, began, part, pool) DO UPDATE SET ended = excluded.ended, amount = excluded.amount, preempted = excluded.preempted WHERE t.ended = 0", nil)
+}
+
+// pieces divides a run that ends at midnight UTC.
+func (r *Record) pieces(open run, ended int64) (pieces []run) {
+	for _, e := range r.Events {
+		if at := toMillis(e.At); e.WorkloadUID == open.workload && e.Type == preempted && at >= open.began && at <= ended {
+			open.preempted = 1
+		}
+	}
+	for {
+		open.ended = min(ended, floor(open.began, day)+day)
+		if pieces = append(pieces, open); open.ended == ended {
+			return pieces
+		}
+		open.began = open.ended
+	}
+}
+
+// preempted is the Type of events that end runs for another task.
+const preempted = "Preempted"
+
+func sameAmounts(open []run, amounts map[PoolResource]int64) bool {
+	return len(open) == len(amounts) && !slices.ContainsFunc(open, func(r run) bool {
+		amount, ok := amounts[r.PoolResource]
+		return !ok || amount != r.amount
+	})
+}
+
+// recordedUsage returns the recorded runs of tasks by Workload.
+func (t *tx) recordedUsage(records []Record) (map[string]*workloadUsage, error) {
+	var tasks []string
+	for _, r := range records {
+		tasks = append(tasks, r.Task.UID)
+	}
+	slices.Sort(tasks)
+	found := map[string]*workloadUsage{}
+	err := keyBatches(slices.Compact(tasks), func(list string, args []any) error {
+		return t.query("SELECT resource, began, part, pool, ended, amount, task, team, class, kind FROM task_usage WHERE task IN ("+list+")", args, func(scan scanFunc) error {
+			var r run
+			if err := scan(&r.Resource, &r.began, &r.workload, &r.Pool, &r.ended, &r.amount, &r.task, &r.team, &r.class, &r.kind); err != nil {
+				return err
+			}
+			if found[r.workload] == nil {
+				found[r.workload] = &workloadUsage{task: r.task}
+			}
+			if of := found[r.workload]; r.ended == 0 {
+				of.open = append(of.open, r)
+			} else {
+				of.until = max(of.until, r.ended)
+			}
+			return nil
+		})
+	})
+	return found, err
+}
+
+// UsageKey is what runs are grouped by.
+type UsageKey string
+
+// The keys.
+const (
+	UsageByTeam  UsageKey = "team"
+	UsageByClass UsageKey = "class" // priority class
+	UsageByKind  UsageKey = "kind"
+	UsageByTask  UsageKey = "task" // UID
+)
+
+// TaskUsageQuery selects runs of one resource. Zero fields select everything.
+type TaskUsageQuery struct {
+	Teams    []string // nil selects all; "" selects tasks of no team
+	Pool     string
+	Resource string // required
+	Limit    int    // of groups, the largest
+}
+
+// TaskUsageTotal is what one group of runs used of one pool, in amount × milliseconds.
+type TaskUsageTotal struct {
+	Pool      string
+	Key       string   // empty for none
+	Sum       *big.Int // amount × milliseconds
+	Preempted *big.Int // the part of Sum of runs that a preemption ended
+}
+
+// TaskUsage returns the integrals of runs over a range, where it has data, by pool and key,
+// the largest first.
+func (s *Store) TaskUsage(ctx context.Context, by UsageKey, q TaskUsageQuery, from, to time.Time) (totals []TaskUsageTotal, err error) {
+	err = s.read(ctx, "sum runs of tasks", func(t *tx) error {
+		known, err := t.knownRanges(timeRange{toMillis(from), toMillis(to)})
+		if err != nil || len(known) == 0 || q.Teams != nil && len(q.Teams) == 0 {
+			return err
+		}
+		totals, err = t.sumTaskUsage(by, q, known)
+		return err
+	})
+	return totals, err
+}
+
+func (t *tx) sumTaskUsage(by UsageKey, q TaskUsageQuery, known []timeRange) (totals []TaskUsageTotal, err error) {
+	if !slices.Contains([]UsageKey{UsageByTeam, UsageByClass, UsageByKind, UsageByTask}, by) {
+		return nil, fmt.Errorf("runs are not grouped by %q", by)
+	}
+	const half = 1 << 32
+	var args []any
+	for _, r := range known {
+		args = append(args, r.from, r.to, floor(r.from, day))
+	}
+	where, selected := "", []any{q.Resource}
+	if q.Pool != "" {
+		where, selected = where+" AND r.pool = ?", append(selected, q.Pool)
+	}
+	if q.Teams != nil {
+		where += " AND r.team IN (" + placeholders(len(q.Teams)) + ")"
+		for _, team := range q.Teams {
+			selected = append(selected, team)
+		}
+	}
+	// A run that goes on is not divided, so that it can begin before the first day.
+	part := func(condition string) string {
+		return fmt.Sprintf(`SELECT r.pool, r.%s AS name, r.preempted, r.amount * (%s(CASE r.ended WHEN 0 THEN k.until ELSE r.ended END, k.until) - %s(r.began, k.since)) AS ms
+			FROM known k CROSS JOIN task_usage r WHERE r.resource = ? AND %s`, by, t.least, t.greatest, condition+where)
+	}
+	query := fmt.Sprintf(`WITH known (since, until, day) AS (VALUES %[1]s)
+		SELECT pool, name, CAST(SUM(ms / %[2]d) AS BIGINT), CAST(SUM(ms %% %[2]d) AS BIGINT), CAST(SUM(preempted * (ms / %[2]d)) AS BIGINT), CAST(SUM(preempted * (ms %% %[2]d)) AS BIGINT)
+		FROM (%[3]s UNION ALL %[4]s) AS found GROUP BY pool, name ORDER BY SUM(ms / %[2]d) DESC, SUM(ms %% %[2]d) DESC, pool, name`,
+		strings.Repeat(", (CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT))", len(known))[2:], half,
+		part("r.began >= k.day AND r.began < k.until AND (r.ended > k.since OR r.ended = 0)"), part("r.ended = 0 AND r.began < k.day"))
+	args = slices.Concat(args, selected, selected)
+	if q.Limit > 0 {
+		query, args = query+" LIMIT ?", append(args, q.Limit)
+	}
+	return totals, t.query(query, args, func(scan scanFunc) error {
+		var total TaskUsageTotal
+		var sum, lost [2]int64
+		err := scan(&total.Pool, &total.Key, &sum[0], &sum[1], &lost[0], &lost[1])
+		whole := func(parts [2]int64) *big.Int {
+			of := new(big.Int).Mul(big.NewInt(parts[0]), big.NewInt(half))
+			return of.Add(of, big.NewInt(parts[1]))
+		}
+		total.Sum, total.Preempted = whole(sum), whole(lost)
+		totals = append(totals, total)
+		return err
+	})
+}
+
+// knownRanges returns the parts of a range with data.
+func (t *tx) knownRanges(in timeRange) (known []timeRange, err error) {
+	state, err := t.state()
+	if err != nil || state.since == 0 {
+		return nil, err
+	}
+	in = in.intersect(timeRange{state.since, state.seen})
+	err = t.query("SELECT began, ended FROM gaps WHERE ended > ? AND began < ? ORDER BY began", []any{in.from, in.to}, func(scan scanFunc) error {
+		var gap timeRange
+		err := scan(&gap.from, &gap.to)
+		if in.from < gap.from {
+			known = append(known, timeRange{in.from, gap.from})
+		}
+		in.from = max(in.from, gap.to)
+		return err
+	})
+	if in.from < in.to {
+		known = append(known, in)
+	}
+	return known, err
+}
+
+// TasksOf returns the records of tasks by UID.
+func (s *Store) TasksOf(ctx context.Context, uids []string) (map[string]Task, error) {
+	found := map[string]Task{}
+	err := s.read(ctx, "list tasks of runs", func(t *tx) error {
+		return keyBatches(uids, func(list string, args []any) error {
+			return t.query("SELECT "+taskColumns+" FROM tasks WHERE uid IN ("+list+")", args, func(scan scanFunc) error {
+				_, task, err := scanTask(scan)
+				found[task.UID] = task
+				return err
+			})
+		})
+	})
+	return found, err
+}
+
+// forgetUsage deletes one batch of runs that began before a midnight and ended, and
+// reports whether there may be more.
+func (t *tx) forgetUsage(old int64) (more bool, err error) {
+	var resources []string
+	err = t.query("SELECT DISTINCT resource FROM holders", nil, func(scan scanFunc) error {
+		var resource string
+		err := scan(&resource)
+		resources = append(resources, resource)
+		return err
+	})
+	for _, resource := range resources {
+		if err != nil {
+			break
+		}
+		last := old - 1
+		switch err = t.queryRow("SELECT began FROM task_usage WHERE resource = ? AND began < ? AND ended > 0 ORDER BY began LIMIT 1 OFFSET ?", []any{resource, old, forgetBatch}, &last); {
+		case errors.Is(err, sql.ErrNoRows):
+			err = nil
+		case err == nil:
+			more = true
+		}
+		if err == nil {
+			err = t.exec("DELETE FROM task_usage WHERE resource = ? AND began <= ? AND ended > 0", resource, last)
+		}
+	}
+	return more, err
+}

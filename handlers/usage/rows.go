@@ -1,0 +1,158 @@
+package usage
+
+import (
+	"context"
+	"math/big"
+	"time"
+
+	"kuota.dev/kuota/governance/accounting"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+
+	"github.com/labstack/echo/v4"
+)
+
+// shownNames bounds the priority classes, kinds or tasks of a page; the others are one row.
+const shownNames = 100
+
+type rowKey struct {
+	key          history.UsageKey
+	plural, name string
+}
+
+// rowKeys are the values of rows=, in their order, besides teams.
+var rowKeys = []rowKey{{history.UsageByClass, "Priority classes", "Priority class"}, {history.UsageByKind, "Kinds", "Kind"}, {history.UsageByTask, "Tasks", "Task"}}
+
+// lineNames name the lines that are not of one name.
+var lineNames = map[accounting.TaskKind]string{
+	accounting.OtherTasks: "Other tasks", accounting.Unplaced: "Quota without a node", accounting.Unrecorded: "Not in a task record",
+}
+
+// taskTable returns what tasks used, by the chosen rows.
+func (r *reader) taskTable(ctx context.Context, q accounting.Query) (views.UsageTable, error) {
+	table := views.UsageTable{Heads: []string{"Hours", "Of the use", "Lost to preemption"}}
+	for _, k := range rowKeys {
+		if k.key == r.rows {
+			table.First = k.name
+		}
+	}
+	lines, err := accounting.TaskReport(ctx, r.History, r.rows, q, r.from, r.to, shownNames)
+	if err != nil {
+		return table, err
+	}
+	tasks, err := r.tasksOf(ctx, lines)
+	if err != nil {
+		return table, err
+	}
+	type group struct {
+		kind accounting.TaskKind
+		name string
+	}
+	var order []group // the lines of all pools, each by its first
+	sums := map[group]*accounting.TaskLine{}
+	all := accounting.TaskLine{Used: new(big.Int), Preempted: new(big.Int)}
+	for _, l := range lines {
+		g := group{l.Kind, l.Name}
+		if sums[g] == nil {
+			order, sums[g] = append(order, g), &accounting.TaskLine{Used: new(big.Int), Preempted: new(big.Int)}
+		}
+		for _, sum := range []*accounting.TaskLine{sums[g], &all} {
+			sum.Used.Add(sum.Used, l.Used)
+			sum.Preempted.Add(sum.Preempted, l.Preempted)
+		}
+	}
+	unit := accounting.Unit(r.resource)
+	figures := func(l *accounting.TaskLine) []string {
+		return []string{format.Hours(l.Used, unit), percent(l.Used, all.Used), format.Hours(l.Preempted, unit)}
+	}
+	for _, g := range order {
+		row := views.UsageRow{ID: "usage-row-" + g.name, Name: g.name, Figures: figures(sums[g])}
+		task, known := tasks[g.name]
+		switch {
+		case g.kind != accounting.Tasks:
+			row.ID, row.Name = "usage-"+map[accounting.TaskKind]string{accounting.OtherTasks: "other-tasks", accounting.Unplaced: "unplaced", accounting.Unrecorded: "unrecorded"}[g.kind], lineNames[g.kind]
+			if row.Figures[2] = "–"; g.kind == accounting.OtherTasks {
+				row.Figures = figures(sums[g])
+			}
+		case known:
+			row.Name, row.URL, row.Sub = task.Name, urls.PastTask(task), task.Kind+" in "+task.Namespace
+		case g.name == "":
+			row.Name = "No priority class"
+		}
+		table.Rows = append(table.Rows, row)
+	}
+	table.Sum = views.UsageRow{ID: "usage-sum", Name: "Used by teams", Figures: figures(&all)}
+	return table, nil
+}
+
+// tasksOf returns the records of the tasks that have lines, by UID.
+func (r *reader) tasksOf(ctx context.Context, lines []accounting.TaskLine) (map[string]history.Task, error) {
+	if r.rows != history.UsageByTask {
+		return nil, nil
+	}
+	var uids []string
+	for _, l := range lines {
+		if l.Kind == accounting.Tasks {
+			uids = append(uids, l.Name)
+		}
+	}
+	return r.History.TasksOf(ctx, uids)
+}
+
+// taskRows returns the lines of one period of a file, one resource after the other.
+func (r *reader) taskRows(ctx context.Context, q accounting.Query, from, to time.Time) (rows [][]string, err error) {
+	resources := []string{q.Resource}
+	if q.Resource == "" {
+		if _, resources, err = r.History.Recorded(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, resource := range resources {
+		q.Resource = resource
+		lines, err := accounting.TaskReport(ctx, r.History, r.rows, q, from, to, 0)
+		if err != nil {
+			return nil, err
+		}
+		tasks, err := r.tasksOf(ctx, lines)
+		if err != nil {
+			return nil, err
+		}
+		unit := accounting.Unit(resource)
+		for _, l := range lines {
+			task := tasks[l.Name]
+			rows = append(rows, []string{from.Format(time.RFC3339), to.Format(time.RFC3339), l.Pool, resource, format.Unit(resource), string(l.Kind), l.Name,
+				task.Namespace, task.Kind, task.Name, task.Team, format.ExactSeconds(l.Used, unit), format.ExactSeconds(l.Preempted, unit), hours(l.Used, unit)})
+		}
+	}
+	return rows, nil
+}
+
+// taskHead is the first row of a file by rows of tasks.
+func (r *reader) taskHead() []string {
+	name := string(r.rows)
+	if r.rows == history.UsageByTask {
+		name = "uid"
+	}
+	return []string{"from", "to", "pool", "resource", "unit", "row", name, "namespace", "task kind", "task", "team", "seconds", "lost to preemption s", "hours"}
+}
+
+// taskCSV answers with what tasks used in each period, and rows=task in each day.
+func (r *reader) taskCSV(c echo.Context) error {
+	by := r.by
+	if r.rows == history.UsageByTask {
+		by = accounting.Day
+	}
+	bounds, q := by.Bounds(r.from, r.to), r.visible(r.scope, r.teams)
+	return console.CSVStream(c, "usage", r.taskHead(), func() (rows [][]string, err error) {
+		for len(rows) == 0 && len(bounds) > 1 && !bounds[0].After(r.Now()) {
+			if rows, err = r.taskRows(c.Request().Context(), q, bounds[0], bounds[1]); err != nil {
+				return nil, unavailable(err)
+			}
+			bounds = bounds[1:]
+		}
+		return rows, nil
+	})
+}
