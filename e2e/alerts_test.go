@@ -61,7 +61,7 @@ func TestAlertsPage(t *testing.T) {
 	t.Cleanup(server.Close)
 	c.Apply(t, `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"alert-receiver","namespace":"kuota-system"},"stringData":{"url":"`+server.URL+`"}}`)
 	noPolicy(t)
-	c.Apply(t, `{"apiVersion":"kuota.dev/v1alpha1","kind":"ClusterPolicy","metadata":{"name":"default"},"spec":{"alerts":{"taskWait":"5s","receivers":[{"name":"ops","secretName":"alert-receiver"}]}}}`)
+	c.Apply(t, `{"apiVersion":"kuota.dev/v1alpha1","kind":"ClusterPolicy","metadata":{"name":"default"},"spec":{"alerts":{"rules":[{"rule":"task-waits","after":"5s"}],"receivers":[{"name":"ops","secretName":"alert-receiver"}]}}}`)
 	const instanceType = "ml.trn1.alerts"
 	trainiumNode(t, instanceType)
 	team := makePoolTeam(t, instanceType, "alerts", "accelerators: 8")

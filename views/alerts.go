@@ -16,6 +16,7 @@ type AlertsPage struct {
 	All        bool // the reader sees all teams
 	CSVURL     string
 	JSONURL    string
+	PolicyURL  string // of the form with the receivers
 	FiringNum  string // such as "3 alerts"
 }
 
@@ -35,6 +36,7 @@ type AlertRow struct {
 // AlertRule is a rule with its thresholds.
 type AlertRule struct {
 	ID       string
+	Name     string // in the policy
 	Title    string
 	Meaning  string
 	Severity Status
@@ -60,6 +62,8 @@ type SilenceForm struct {
 // AlertReceiver is a receiver of the cluster policy.
 type AlertReceiver struct {
 	Name, Type, Secret string
+	To                 string // e-mail addresses
+	Gets               string // which alerts
 }
 
 // DeliveryRow is one message to a receiver.

@@ -83,12 +83,14 @@ type PolicyForm struct {
 
 	Enforcement Choice // "enforcement": RequireQueue or None
 
-	Pools       []PolicyPoolRow
-	CanAddPool  bool
-	PoolsError  string
-	Currency    TextField
-	Prices      TextField // one price a line
-	Suggestions PoolSuggestions
+	Pools      []PolicyPoolRow
+	CanAddPool bool
+	PoolsError string
+	Currency   TextField
+	Prices     TextField // one price a line
+	// AlertRules and AlertReceivers have one a line.
+	AlertRules, AlertReceivers TextField
+	Suggestions                PoolSuggestions
 }
 
 // Choice is one of several values.

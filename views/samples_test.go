@@ -53,10 +53,10 @@ func sampleAlerts() AlertsPage {
 	resolved.ID, resolved.Resolved = "alert-b", "2026-11-21T09:12:00Z"
 	page := AlertsPage{
 		Chrome: sampleChrome("Alerts", "alerts"), Action: "/alerts", Trouble: hostile, Notice: "The silence has ended.", Firing: []AlertRow{row}, Resolved: []AlertRow{resolved}, FiringNum: "1 alert",
-		Rules:     []AlertRule{{ID: "rule-task-waits", Title: "Tasks wait for long", Meaning: hostile, Severity: Status{Tone: "wait", Label: "Warning"}}},
+		Rules:     []AlertRule{{ID: "rule-task-waits", Name: "task-waits", Title: "Tasks wait for long", Meaning: hostile, Severity: Status{Tone: "wait", Label: "Warning"}}},
 		Silences:  []SilenceRow{{ID: "s", Rule: "All rules", Team: hostile, Until: "2026-11-21T09:12:00Z", Actor: hostile, Reason: hostile}},
 		Form:      &SilenceForm{Filters: []Filter{{ID: "team", Label: "Team", Options: []Option{{Value: hostile, Label: hostile, Selected: true}}}}, Reason: hostile, Wrong: "Choose a rule of the list."},
-		Receivers: []AlertReceiver{{hostile, "Slack", hostile}}, Deliveries: []DeliveryRow{{ID: "delivery-a", At: "2026-11-21T09:12:00Z", Receiver: hostile, Contents: "3 alerts", Outcome: Status{Tone: "wait", Label: "Retrying"}, Attempts: "2 attempts", Error: hostile}},
+		Receivers: []AlertReceiver{{hostile, "Slack", hostile, hostile, hostile}}, Deliveries: []DeliveryRow{{ID: "delivery-a", At: "2026-11-21T09:12:00Z", Receiver: hostile, Contents: "3 alerts", Outcome: Status{Tone: "wait", Label: "Retrying"}, Attempts: "2 attempts", Error: hostile}},
 		CSVURL: "/alerts.csv", JSONURL: "/alerts.json",
 	}
 	page.Chrome.Alerts = 12

@@ -233,7 +233,7 @@ func (p *program) newHistory() error {
 		Leader: p.leader, Log: p.log, Now: time.Now, Policy: p.policy, Notices: store,
 		Sender: delivery.New(p.config.clusterName, p.secret),
 	}
-	return nil
+	return metrics.Registry.Register(p.alerts)
 }
 
 // policy returns the cluster policy; nil for none.

@@ -42,6 +42,7 @@ func TestRefusals(t *testing.T) {
 		"a flag without dashes":  {release: Release{Values: "extraArgs: [kube-qps=5]"}, want: []string{"'/extraArgs/0'", "'kube-qps=5' does not match pattern"}},
 		"a monitor of nothing":   {release: Release{Values: "metrics: {serviceMonitor: {enabled: true}}", APIs: []string{monitoringAPI}}, want: []string{"set metrics.enabled to true, too"}},
 		"no Prometheus operator": {release: Release{Values: "metrics: {enabled: true, serviceMonitor: {enabled: true}}"}, want: []string{"the cluster has no ServiceMonitors: install the Prometheus operator first"}},
+		"rules of nothing":       {release: Release{Values: "metrics: {prometheusRule: {enabled: true}}"}, want: []string{"metrics.prometheusRule.enabled is true: set metrics.enabled to true, too", "the cluster has no PrometheusRules: install the Prometheus operator first"}},
 		"two servers, one port":  {release: Release{Values: "metrics: {enabled: true, port: 8080}"}, want: []string{"metrics.port is 8080, on which the console serves pages"}},
 		"no Gateway API":         {release: Release{Values: "httpRoute: {enabled: true, parentRefs: [{name: a}]}"}, want: []string{"the cluster has no HTTPRoutes: install the Gateway API first"}},
 		"no gateway":             {release: Release{Values: "httpRoute: {enabled: true}", APIs: []string{gatewayAPI}}, want: []string{"httpRoute.parentRefs is missing"}},

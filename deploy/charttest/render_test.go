@@ -65,6 +65,7 @@ hardware: {prometheus: {url: "https://prometheus.example.com", token: {name: pro
 metrics:
   enabled: true
   serviceMonitor: {enabled: true, labels: {release: prometheus}}
+  prometheusRule: {enabled: true, labels: {release: prometheus}}
   dashboard: {enabled: true}
 extraCA: {name: company-ca}
 tls: {secretName: kuota-tls}
@@ -393,7 +394,7 @@ func TestOptionalObjects(t *testing.T) {
 		return set
 	}
 	few, all := kinds(releases["sqlite"]), kinds(releases["everything"])
-	for _, kind := range []string{"PodDisruptionBudget", "ServiceMonitor", "ConfigMap", "Ingress", "HTTPRoute"} {
+	for _, kind := range []string{"PodDisruptionBudget", "ServiceMonitor", "PrometheusRule", "ConfigMap", "Ingress", "HTTPRoute"} {
 		if few[kind] || !all[kind] {
 			t.Errorf("%s: %v without its value, %v with it", kind, few[kind], all[kind])
 		}
@@ -426,6 +427,13 @@ func TestOptionalObjects(t *testing.T) {
 	}
 	if matched != 1 {
 		t.Errorf("the ServiceMonitor selects %d Services, want 1", matched)
+	}
+	for _, rule := range one[*monitoringv1.PrometheusRule](t, objects).Spec.Groups[0].Rules {
+		for _, s := range find[*corev1.Service](objects) {
+			if s.Spec.Ports[0].Name == "metrics" && !strings.Contains(rule.Expr.String(), `service="`+s.Name+`"`) {
+				t.Errorf("the rule %s is about other consoles: %s", rule.Alert, rule.Expr.String())
+			}
+		}
 	}
 }
 

@@ -65,7 +65,8 @@ func (in *Input) findings(t Thresholds) []Finding {
 		found = append(found, in.ofQuota()...)
 		found = append(found, in.ofNodes()...)
 	}
-	return append(found, in.ofConsole(t)...)
+	found = append(found, in.ofConsole(t)...)
+	return slices.DeleteFunc(found, func(f Finding) bool { return t.IsOff(f.Rule) })
 }
 
 // about returns a finding about a namespace, and how to name its tasks.
@@ -106,8 +107,9 @@ func (in *Input) ofTasks(t Thresholds) (found []Finding) {
 	}
 	for _, task := range in.Tasks {
 		if task.State.Waiting() && !task.WaitingSince.IsZero() {
-			over := task.WaitingSince.Add(t.wait(task.PriorityClass))
-			if !in.Now.Before(over) {
+			limit, ok := t.wait(task.PriorityClass)
+			over := task.WaitingSince.Add(limit)
+			if ok && !in.Now.Before(over) {
 				l := line{task.Namespace, task.PriorityClass}
 				w := waiting[l]
 				if w == nil {
@@ -145,7 +147,8 @@ func (in *Input) ofTasks(t Thresholds) (found []Finding) {
 		if l.class != "" {
 			class = " in priority class " + className(l.class)
 		}
-		f.Summary = fmt.Sprintf("%s %s%s %s for longer than %s. %s has waited longest, since %s.", count(w.n, "task"), of, class, verb(w.n, "waits", "wait"), duration(t.wait(l.class)), nameOf(w.longest), moment(w.longest.WaitingSince))
+		limit, _ := t.wait(l.class)
+		f.Summary = fmt.Sprintf("%s %s%s %s for longer than %s. %s has waited longest, since %s.", count(w.n, "task"), of, class, verb(w.n, "waits", "wait"), duration(limit), nameOf(w.longest), moment(w.longest.WaitingSince))
 		found = append(found, f)
 	}
 	for namespace, p := range preempted {

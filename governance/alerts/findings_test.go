@@ -180,3 +180,54 @@ func BenchmarkEvaluate(b *testing.B) {
 	}
 	b.ReportMetric(float64(len(m.open)), "alerts")
 }
+
+// A policy changes when rules fire, by priority class too, and turns rules off. Each rule
+// has a value of the resource.
+func TestThresholds(t *testing.T) {
+	for _, d := range Rules {
+		if problem := (&v1alpha1.AlertRule{Rule: string(d.Rule), Off: true}).Problem(); problem != "" {
+			t.Errorf("%s: %s", d.Rule, problem)
+		}
+	}
+	after := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+	few := int32(2)
+	with := func(rules ...v1alpha1.AlertRule) Thresholds { return Defaults.with(&v1alpha1.Alerts{Rules: rules}) }
+	for name, tc := range map[string]struct {
+		thresholds Thresholds
+		waits      map[string]string // priority class → time a task may wait
+		off        []Rule
+	}{
+		"defaults":        {Defaults, map[string]string{"": "4h0m0s", "high-priority": "4h0m0s"}, nil},
+		"all classes":     {with(v1alpha1.AlertRule{Rule: "task-waits", After: after(time.Hour)}), map[string]string{"": "1h0m0s", "high-priority": "1h0m0s"}, nil},
+		"one class":       {with(v1alpha1.AlertRule{Rule: "task-waits", PriorityClass: "high", After: after(time.Minute)}), map[string]string{"": "4h0m0s", "high-priority": "1m0s", "high": "1m0s"}, nil},
+		"all but one":     {with(v1alpha1.AlertRule{Rule: "task-waits", PriorityClass: "high", Off: true}), map[string]string{"": "4h0m0s", "high-priority": ""}, nil},
+		"only one":        {with(v1alpha1.AlertRule{Rule: "task-waits", Off: true}, v1alpha1.AlertRule{Rule: "task-waits", PriorityClass: "high", After: after(time.Minute)}), map[string]string{"": "", "high-priority": "1m0s"}, nil},
+		"off":             {with(v1alpha1.AlertRule{Rule: "task-waits", Off: true}, v1alpha1.AlertRule{Rule: "quota-idle", Off: true}), map[string]string{"": "", "high-priority": ""}, []Rule{TaskWaits, QuotaIdle}},
+		"an invalid rule": {with(v1alpha1.AlertRule{Rule: "task-waits", Count: &few}), map[string]string{"": "4h0m0s"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for class, want := range tc.waits {
+				got := ""
+				if limit, ok := tc.thresholds.wait(class); ok {
+					got = limit.String()
+				}
+				if got != want {
+					t.Errorf("class %q: got %q, want %q", class, got, want)
+				}
+			}
+			for _, d := range Rules {
+				if got, want := tc.thresholds.IsOff(d.Rule), slices.Contains(tc.off, d.Rule); got != want {
+					t.Errorf("%s is off: got %v, want %v", d.Rule, got, want)
+				}
+			}
+			for _, f := range troubled().findings(tc.thresholds) {
+				if slices.Contains(tc.off, f.Rule) {
+					t.Errorf("found %s, which is off", f.Rule)
+				}
+			}
+		})
+	}
+	if got := with(v1alpha1.AlertRule{Rule: "task-preempted", Count: &few}, v1alpha1.AlertRule{Rule: "tasks-fail", Count: &few}, v1alpha1.AlertRule{Rule: "nodes-lost", After: after(time.Hour)}); got.Preemptions != 2 || got.Failures != 2 || got.NodesLost != time.Hour {
+		t.Errorf("got %+v", got)
+	}
+}

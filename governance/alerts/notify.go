@@ -100,13 +100,25 @@ func (s *Service) newNotifier(ctx context.Context) (*notifier, error) {
 	return n, err
 }
 
+// wants reports whether a receiver gets an alert.
+func wants(r v1alpha1.AlertReceiver, a Alert) bool {
+	return (r.Team == "" || r.Team == a.Team) && (r.Severity == "" || severities[a.Severity] >= severities[Severity(r.Severity)])
+}
+
+// severities are ordered.
+var severities = map[Severity]int{Info: 1, Warning: 2, Critical: 3}
+
 // plan returns the message that a receiver gets now, and what it knows afterwards; no
 // alerts for none.
-func (n *notifier) plan(now time.Time, receiver string, list []Alert) (m Message, learns []history.Notified) {
+func (n *notifier) plan(now time.Time, to v1alpha1.AlertReceiver, list []Alert) (m Message, learns []history.Notified) {
+	receiver := to.Name
 	if now.Sub(n.last[receiver]) < groupInterval {
 		return m, nil
 	}
 	for _, a := range list {
+		if !wants(to, a) {
+			continue
+		}
 		firing := history.Notified{Alert: a.ID, Receiver: receiver}
 		ended := firing
 		ended.Resolved = true
@@ -137,7 +149,7 @@ func (s *Service) notify(ctx context.Context, n *notifier, receivers []v1alpha1.
 	}
 	now := s.Now()
 	for _, r := range receivers {
-		m, learns := n.plan(now, r.Name, list)
+		m, learns := n.plan(now, r, list)
 		if len(learns) == 0 {
 			continue
 		}

@@ -32,7 +32,7 @@ func TestPlan(t *testing.T) {
 			a.Silence = &history.Silence{}
 		}
 		list = append(list, a)
-		m, learns := n.plan(now, "ops", list)
+		m, learns := n.plan(now, v1alpha1.AlertReceiver{Name: "ops"}, list)
 		if len(learns) == 0 {
 			continue
 		}
@@ -56,7 +56,7 @@ func TestPlan(t *testing.T) {
 			}
 		}
 		n = &notifier{known: known, last: map[string]time.Time{}} // restarted
-		_, learns := n.plan(start.Add(time.Duration(hour+1)*time.Hour), "ops", list)
+		_, learns := n.plan(start.Add(time.Duration(hour+1)*time.Hour), v1alpha1.AlertReceiver{Name: "ops"}, list)
 		for _, one := range learns {
 			if known[one] {
 				t.Fatalf("alert %s is repeated", one.Alert)
@@ -142,5 +142,29 @@ func TestRetry(t *testing.T) {
 	run(func(list []history.Delivery) bool { return !list[0].Delivered.IsZero() && list[0].Due.IsZero() })
 	if len(s.sent) != 1 {
 		t.Errorf("it was sent %d times, want once", len(s.sent))
+	}
+}
+
+// A receiver of a team gets no alert of another team or of the cluster.
+func TestWants(t *testing.T) {
+	alert := func(team string, severity Severity) Alert {
+		return Alert{Alert: history.Alert{Team: team}, Description: Description{Severity: severity}}
+	}
+	for name, tc := range map[string]struct {
+		receiver v1alpha1.AlertReceiver
+		alert    Alert
+		want     bool
+	}{
+		"all":          {v1alpha1.AlertReceiver{}, alert("vision", Info), true},
+		"the cluster":  {v1alpha1.AlertReceiver{}, alert("", Critical), true},
+		"own team":     {v1alpha1.AlertReceiver{Team: "vision"}, alert("vision", Info), true},
+		"another team": {v1alpha1.AlertReceiver{Team: "vision"}, alert("speech", Critical), false},
+		"not a team's": {v1alpha1.AlertReceiver{Team: "vision"}, alert("", Critical), false},
+		"as severe":    {v1alpha1.AlertReceiver{Severity: "warning"}, alert("vision", Warning), true},
+		"less severe":  {v1alpha1.AlertReceiver{Severity: "warning"}, alert("vision", Info), false},
+	} {
+		if got := wants(tc.receiver, tc.alert); got != tc.want {
+			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
 	}
 }

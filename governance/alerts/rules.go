@@ -1,7 +1,12 @@
 package alerts
 
 import (
+	"maps"
+	"slices"
+	"strings"
 	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
 )
 
 // Rule identifies a rule.
@@ -47,7 +52,7 @@ type Description struct {
 // Rules lists all rules, in the order of pages.
 var Rules = []Description{
 	{TaskWaits, "Tasks wait for long", Warning, false, immediately, func(t Thresholds) string {
-		return "A task waits for longer than " + duration(t.Wait) + "."
+		return "A task waits for longer than " + t.waits() + "."
 	}},
 	{OwnQuotaWaits, "A team waits within its own quota", Warning, false, func(t Thresholds) time.Duration { return t.OwnQuotaWait }, func(t Thresholds) string {
 		return "A task fits the unused quota of its own team, which others borrow, and is not admitted for " + duration(t.OwnQuotaWait) + "."
@@ -96,7 +101,9 @@ func Describe(rule Rule) (Description, bool) {
 // Thresholds are the limits of all rules.
 type Thresholds struct {
 	Wait          time.Duration
-	WaitOf        map[string]time.Duration // by priority class, as its object is named
+	WaitOf        map[string]time.Duration // by priority class of the policy
+	OffOf         map[string]bool          // priority classes whose tasks may wait forever
+	Off           map[Rule]bool            // rules without alerts
 	OwnQuotaWait  time.Duration
 	NotAdmitted   time.Duration
 	Preemptions   int32
@@ -114,10 +121,63 @@ var Defaults = Thresholds{
 	QuotaIdle: 3 * 24 * time.Hour, NodesLost: 5 * time.Minute, PolicyDiffers: 5 * time.Minute, Stale: 30 * time.Second,
 }
 
-// wait returns how long a task of a priority class may wait.
-func (t Thresholds) wait(class string) time.Duration {
-	if limit, ok := t.WaitOf[class]; ok {
-		return limit
+// with returns the thresholds that a policy sets, and t for all others.
+func (t Thresholds) with(a *v1alpha1.Alerts) Thresholds {
+	if a == nil {
+		return t
 	}
-	return t.Wait
+	t.WaitOf, t.OffOf, t.Off = map[string]time.Duration{}, map[string]bool{}, map[Rule]bool{}
+	times := map[Rule]*time.Duration{
+		TaskWaits: &t.Wait, OwnQuotaWaits: &t.OwnQuotaWait, NotAdmitted: &t.NotAdmitted, QuotaIdle: &t.QuotaIdle,
+		NodesLost: &t.NodesLost, PolicyDiffers: &t.PolicyDiffers, ConsoleStale: &t.Stale,
+	}
+	for _, r := range a.Rules {
+		class, rule := className(r.PriorityClass), Rule(r.Rule)
+		switch {
+		case r.Problem() != "":
+		case r.Off && class != "":
+			t.OffOf[class] = true
+		case r.Off:
+			t.Off[rule] = true
+		case r.After != nil && class != "":
+			t.WaitOf[class] = r.After.Duration
+		case r.After != nil:
+			*times[rule] = r.After.Duration
+		case rule == TaskPreempted:
+			t.Preemptions = *r.Count
+		default:
+			t.Failures = int(*r.Count)
+		}
+	}
+	return t
+}
+
+// wait returns how long a task of a priority class may wait; ok is false if forever.
+func (t Thresholds) wait(class string) (limit time.Duration, ok bool) {
+	class = className(class)
+	if limit, ok = t.WaitOf[class]; ok {
+		return limit, true
+	}
+	return t.Wait, !t.OffOf[class] && !t.Off[TaskWaits]
+}
+
+// waits returns the limits of waiting tasks in words.
+func (t Thresholds) waits() string {
+	var words []string
+	if !t.Off[TaskWaits] {
+		words = append(words, duration(t.Wait))
+	}
+	for _, class := range slices.Sorted(maps.Keys(t.WaitOf)) {
+		words = append(words, duration(t.WaitOf[class])+" in priority class "+class)
+	}
+	text := strings.Join(words, ", or ")
+	for _, class := range slices.Sorted(maps.Keys(t.OffOf)) {
+		text += ", except in priority class " + class
+	}
+	return text
+}
+
+// IsOff reports whether a rule has no alerts.
+func (t Thresholds) IsOff(rule Rule) bool {
+	return t.Off[rule] && (rule != TaskWaits || len(t.WaitOf) == 0)
 }

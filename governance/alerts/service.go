@@ -212,15 +212,14 @@ func (s *Service) lead(term context.Context) error {
 
 // thresholds returns the defaults with what the policy sets.
 func (s *Service) thresholds(ctx context.Context) Thresholds {
-	t := Defaults
 	if s.Policy == nil {
-		return t
+		return Defaults
 	}
 	policy, err := s.Policy(ctx)
-	if err == nil && policy != nil && policy.Spec.Alerts != nil && policy.Spec.Alerts.TaskWait != nil {
-		t.Wait = max(0, policy.Spec.Alerts.TaskWait.Duration)
+	if err != nil || policy == nil {
+		return Defaults
 	}
-	return t
+	return Defaults.with(policy.Spec.Alerts)
 }
 
 // read returns the state of the cluster, and the rules that can find everything in it.

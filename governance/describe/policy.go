@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -69,7 +70,75 @@ func PolicySettings(before, after *v1alpha1.ClusterPolicySpec) []change.Field {
 	if before != nil {
 		priced = before.Prices
 	}
-	return append(changes, named("Price of ", prices(priced), prices(after.Prices))...)
+	changes = append(changes, named("Price of ", prices(priced), prices(after.Prices))...)
+	var alerts *v1alpha1.Alerts
+	if before != nil {
+		alerts = before.Alerts
+	}
+	changes = append(changes, named("Alert rule ", lines(alertRules(alerts)), lines(alertRules(after.Alerts)))...)
+	return append(changes, named("Alert receiver ", lines(alertReceivers(alerts)), lines(alertReceivers(after.Alerts)))...)
+}
+
+// lines returns the second words by the first.
+func lines(pairs [][2]string) map[string]string {
+	words := map[string]string{}
+	for _, pair := range pairs {
+		words[pair[0]] = pair[1]
+	}
+	return words
+}
+
+// alertRules returns what each rule is about, and its limit.
+func alertRules(a *v1alpha1.Alerts) (pairs [][2]string) {
+	if a == nil {
+		return nil
+	}
+	for _, r := range a.Rules {
+		limit := "off"
+		switch {
+		case r.After != nil:
+			limit = Duration(r.After)
+		case r.Count != nil:
+			limit = strconv.Itoa(int(*r.Count))
+		}
+		pairs = append(pairs, [2]string{strings.TrimSpace(r.Rule + " " + r.PriorityClass), limit})
+	}
+	return pairs
+}
+
+// alertReceivers returns the name of each receiver, and what else it has.
+func alertReceivers(a *v1alpha1.Alerts) (pairs [][2]string) {
+	if a == nil {
+		return nil
+	}
+	for _, r := range a.Receivers {
+		words := []string{string(cmp.Or(r.Type, v1alpha1.WebhookReceiver)), r.SecretName}
+		if len(r.To) > 0 {
+			words = append(words, "to="+strings.Join(r.To, ","))
+		}
+		if r.Team != "" {
+			words = append(words, "team="+r.Team)
+		}
+		if r.Severity != "" {
+			words = append(words, "severity="+r.Severity)
+		}
+		pairs = append(pairs, [2]string{r.Name, strings.Join(words, " ")})
+	}
+	return pairs
+}
+
+// AlertRules returns the changed rules of alerts as one line each, as forms take them.
+func AlertRules(a *v1alpha1.Alerts) string { return text(alertRules(a)) }
+
+// AlertReceivers returns the receivers of alerts as one line each, as forms take them.
+func AlertReceivers(a *v1alpha1.Alerts) string { return text(alertReceivers(a)) }
+
+func text(pairs [][2]string) string {
+	all := make([]string, len(pairs))
+	for i, pair := range pairs {
+		all[i] = pair[0] + " " + pair[1]
+	}
+	return strings.Join(all, "\n")
 }
 
 // named returns the differences of values by name.

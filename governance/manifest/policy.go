@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -23,6 +24,7 @@ func SanitizePolicy(spec *v1alpha1.ClusterPolicySpec, path string) (problems gov
 	s.usage(spec.AdmissionFairSharing, at("admissionFairSharing"))
 	spec.Pools = s.pools(spec.Pools, at("pools"))
 	spec.Prices = s.prices(spec.Prices, at("prices"))
+	spec.Alerts = s.alerts(spec.Alerts, at("alerts"))
 	return problems
 }
 
@@ -162,6 +164,30 @@ func (s sanitizer) prices(prices *v1alpha1.Prices, path string) *v1alpha1.Prices
 		}
 	}
 	return &v1alpha1.Prices{Currency: prices.Currency, Hourly: kept}
+}
+
+// alerts removes invalid rules and receivers.
+func (s sanitizer) alerts(a *v1alpha1.Alerts, path string) *v1alpha1.Alerts {
+	if a == nil {
+		return nil
+	}
+	rules, receivers := a.Problems()
+	var kept v1alpha1.Alerts
+	for i, rule := range a.Rules {
+		if problem := rules[i]; problem != "" || i >= v1alpha1.MaxAlertRules {
+			s.report(document.Index(document.Child(path, "rules"), i), "%s; ignored", cmp.Or(problem, rules[-1]))
+		} else {
+			kept.Rules = append(kept.Rules, rule)
+		}
+	}
+	for i, receiver := range a.Receivers {
+		if problem := receivers[i]; problem != "" || i >= v1alpha1.MaxAlertReceivers {
+			s.report(document.Index(document.Child(path, "receivers"), i), "%s; ignored", cmp.Or(problem, receivers[-1]))
+		} else {
+			kept.Receivers = append(kept.Receivers, receiver)
+		}
+	}
+	return &kept
 }
 
 // validMatch reports whether m has exactly one criterion, within bounds.

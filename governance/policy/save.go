@@ -77,11 +77,7 @@ func (s *Service) write(ctx context.Context, user governance.User, policy *v1alp
 			return err
 		}
 		cohort := after.Spec.CohortName // which cannot change, and which no form has
-		alerts := after.Spec.Alerts     // which no form has
 		after.Spec = *policy.Spec.DeepCopy()
-		if after.Spec.Alerts == nil {
-			after.Spec.Alerts = alerts
-		}
 		after.Spec.CohortName = cmp.Or(after.Spec.CohortName, cohort)
 		v1alpha1.SetReason(after, policy.Annotations[v1alpha1.AnnotationReason])
 		delete(after.Annotations, v1alpha1.AnnotationDropClasses)

@@ -26,6 +26,7 @@ func Validate(policy *v1alpha1.ClusterPolicy, state State) []governance.FieldErr
 	errs.gang(&spec.GangScheduling)
 	errs.usage(spec.AdmissionFairSharing)
 	errs.prices(spec.Prices)
+	errs.alerts(spec.Alerts)
 	errs.oneOf("spec.preemptionLoops", string(spec.PreemptionLoops), string(v1alpha1.BreakLoops), string(v1alpha1.WarnOfLoops))
 	errs.oneOf("spec.enforcement", string(spec.Enforcement), string(v1alpha1.RequireQueue), string(v1alpha1.EnforcementNone))
 	return append(errs.FieldErrors, ValidatePools(spec.Pools, state)...)
@@ -105,6 +106,19 @@ func (errs *fieldErrors) prices(prices *v1alpha1.Prices) {
 			errs.Addf("spec.prices.currency", "%s", problems[i])
 		} else {
 			errs.Addf("spec.prices.hourly", "price %d: %s", i+1, problems[i])
+		}
+	}
+}
+
+func (errs *fieldErrors) alerts(a *v1alpha1.Alerts) {
+	rules, receivers := a.Problems()
+	for path, problems := range map[string]map[int]string{"spec.alerts.rules": rules, "spec.alerts.receivers": receivers} {
+		for _, i := range slices.Sorted(maps.Keys(problems)) {
+			if i < 0 {
+				errs.Addf(path, "%s", problems[i])
+			} else {
+				errs.Addf(path, "number %d: %s", i+1, problems[i])
+			}
 		}
 	}
 }

@@ -112,7 +112,7 @@ func (h *Pages) events(s *web.Server) func(echo.Context) error {
 }
 
 func (h *Pages) page(state alerts.State, scope access.Scope) views.AlertsPage {
-	page := views.AlertsPage{Action: urls.Alerts, CSVURL: urls.AlertsCSV, JSONURL: urls.AlertsJSON, All: scope.All}
+	page := views.AlertsPage{Action: urls.Alerts, CSVURL: urls.AlertsCSV, JSONURL: urls.AlertsJSON, PolicyURL: urls.EditPolicy, All: scope.All}
 	for _, a := range state.Firing {
 		page.Firing = append(page.Firing, row(a))
 	}
@@ -126,13 +126,26 @@ func (h *Pages) page(state alerts.State, scope access.Scope) views.AlertsPage {
 		if d.Cluster && !scope.All {
 			continue
 		}
-		page.Rules = append(page.Rules, views.AlertRule{ID: "rule-" + string(d.Rule), Title: d.Title, Meaning: d.Meaning(state.Thresholds), Severity: severity(d.Severity)})
+		rule := views.AlertRule{ID: "rule-" + string(d.Rule), Name: string(d.Rule), Title: d.Title, Meaning: d.Meaning(state.Thresholds), Severity: severity(d.Severity)}
+		if state.IsOff(d.Rule) {
+			rule.Meaning, rule.Severity = "The cluster policy turned this rule off.", views.Status{Tone: "idle", Label: "Off"}
+		}
+		page.Rules = append(page.Rules, rule)
 	}
 	for _, n := range state.Silences {
 		page.Silences = append(page.Silences, views.SilenceRow{ID: n.ID, Rule: ruleName(n.Rule), Team: cmp.Or(n.Team, "All teams"), Until: format.Time(n.Until), Actor: n.Actor, Reason: format.OrDash(n.Reason)})
 	}
 	for _, r := range state.Receivers {
-		page.Receivers = append(page.Receivers, views.AlertReceiver{Name: r.Name, Type: string(r.Type), Secret: r.SecretName})
+		gets := "All alerts"
+		switch {
+		case r.Team != "" && r.Severity != "":
+			gets = "Of team " + r.Team + ", " + r.Severity + " and above"
+		case r.Team != "":
+			gets = "Of team " + r.Team
+		case r.Severity != "":
+			gets = format.Capitalize(r.Severity) + " and above"
+		}
+		page.Receivers = append(page.Receivers, views.AlertReceiver{Name: r.Name, Type: string(r.Type), Secret: r.SecretName, To: strings.Join(r.To, ", "), Gets: gets})
 	}
 	for _, d := range state.Deliveries {
 		page.Deliveries = append(page.Deliveries, deliveryRow(d))

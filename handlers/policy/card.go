@@ -72,6 +72,7 @@ func (h *Pages) Card(ctx context.Context, user governance.User) (*views.PolicyCa
 		},
 		poolsPart(state),
 		pricesPart(spec.Prices),
+		alertsPart(spec.Alerts),
 	}
 	if spec.IdleCompute.ShareUnallocated {
 		card.Parts[2].Value, card.Parts[2].Text = "Lent", "Teams can borrow compute that is not allocated to any team, limited to ready nodes."
@@ -247,6 +248,20 @@ func poolsPart(state policy.State) views.PolicyPart {
 			line.Nodes = nodesOrNone(n)
 		}
 		part.Pools = append(part.Pools, line)
+	}
+	return part
+}
+
+func alertsPart(a *v1alpha1.Alerts) views.PolicyPart {
+	part := views.PolicyPart{ID: "alerts", Label: "Alerts", Value: "No receivers", Text: "Alerts are shown on their page and in the header."}
+	if a == nil {
+		return part
+	}
+	if n := len(a.Receivers); n > 0 {
+		part.Value, part.Text = format.Count(n, "receiver"), "Alerts are sent to them."
+	}
+	if n := len(a.Rules); n > 0 {
+		part.Text += " " + format.Count(n, "default") + " of the rules changed."
 	}
 	return part
 }

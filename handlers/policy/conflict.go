@@ -67,6 +67,8 @@ func (f *policyForm) settings() []savedValue {
 		savedValue{"Enforcement", describe.Enforcement(v1alpha1.Enforcement(f.enforcement))},
 		savedValue{"Currency", f.currency},
 		savedValue{"Prices", f.prices},
+		savedValue{"Alert rules", f.alertRules},
+		savedValue{"Alert receivers", f.alertReceivers},
 	)
 	for _, pool := range f.pools {
 		if !pool.empty() {

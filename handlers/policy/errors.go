@@ -34,6 +34,8 @@ var inputs = forms.Inputs{
 	{Path: "spec.admissionFairSharing.resourceWeights", ID: "usage-weights", Label: "Resource weights"},
 	{Path: "spec.prices.currency", ID: "price-currency", Label: "Currency"},
 	{Path: "spec.prices.hourly", ID: "prices", Label: "Prices"},
+	{Path: "spec.alerts.rules", ID: "alert-rules", Label: "Alert rules"},
+	{Path: "spec.alerts.receivers", ID: "alert-receivers", Label: "Alert receivers"},
 	{Path: "spec.preemptionLoops", ID: "preemption-loops", Label: "Preemption loops"},
 	{Path: "spec.enforcement", ID: "enforcement", Label: "Enforcement"},
 	{Path: poolsPath, ID: "pools", Label: "Pools", Rows: &forms.Rows{ID: "pool", Label: "Pool", Fields: map[string]forms.RowField{

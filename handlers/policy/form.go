@@ -35,6 +35,8 @@ type policyForm struct {
 	loops, enforcement string
 
 	currency, prices string
+	// Alerts, one rule and one receiver a line.
+	alertRules, alertReceivers string
 
 	pools []poolRow
 
@@ -66,6 +68,7 @@ func (f *policyForm) texts() map[string]*string {
 		"gang-timeout": &f.timeout, "gang-recovery": &f.recovery, "requeue-order": &f.order,
 		"requeue-limit": &f.retries, "requeue-base": &f.backoffBase, "requeue-most": &f.backoffMost,
 		"price-currency": &f.currency, "prices": &f.prices,
+		"alert-rules": &f.alertRules, "alert-receivers": &f.alertReceivers,
 		"usage-half-life": &f.halfLife, "usage-interval": &f.interval, "usage-weights": &f.usageWeights,
 	}
 }
@@ -80,7 +83,9 @@ func readPolicyForm(values url.Values) policyForm {
 	for name, text := range form.texts() {
 		*text = strings.TrimSpace(values.Get(name))
 	}
-	form.prices = strings.ReplaceAll(form.prices, "\r\n", "\n")
+	for _, text := range []*string{&form.prices, &form.alertRules, &form.alertReceivers} {
+		*text = strings.ReplaceAll(*text, "\r\n", "\n")
+	}
 	form.loops = cmp.Or(form.loops, string(v1alpha1.BreakLoops)) // forms of earlier releases have no such input
 	forms.ReadChecks(values, form.checks())
 	form.classes = forms.ReadRows[classRow](values, "class-", maxPostedPolicyRows)
@@ -153,6 +158,7 @@ func policyFormOf(saved *v1alpha1.ClusterPolicy) policyForm {
 	if spec.Prices != nil {
 		form.currency, form.prices = spec.Prices.Currency, describe.Prices(spec.Prices)
 	}
+	form.alertRules, form.alertReceivers = describe.AlertRules(spec.Alerts), describe.AlertReceivers(spec.Alerts)
 	for _, class := range spec.PriorityClasses {
 		form.classes = append(form.classes, classRow{
 			name: class.Name, weight: wholeText(class.Weight), description: class.Description,

@@ -76,9 +76,8 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 	}
 	spec.GangScheduling = f.parseGang(&wrong)
 	spec.AdmissionFairSharing = f.parseUsage(&wrong)
-	var problem string
-	spec.Prices, problem = parsePrices(f.currency, f.prices)
-	wrong.Add("spec.prices.hourly", problem)
+	spec.Prices = parsePrices(&wrong, f.currency, f.prices)
+	spec.Alerts = parseAlerts(&wrong, f.alertRules, f.alertReceivers)
 	return spec, wrong
 }
 

@@ -119,6 +119,7 @@ func (f *policyForm) view(state policy.State, refused *governance.Error) views.P
 		RequeueLimit: text("requeue-limit", f.retries), RequeueBase: text("requeue-base", f.backoffBase), RequeueMax: text("requeue-most", f.backoffMost),
 		Usage: f.usage, HalfLife: text("usage-half-life", f.halfLife), Interval: text("usage-interval", f.interval), UsageWeights: text("usage-weights", f.usageWeights),
 		Currency: text("price-currency", f.currency), Prices: text("prices", f.prices),
+		AlertRules: text("alert-rules", f.alertRules), AlertReceivers: text("alert-receivers", f.alertReceivers),
 		PreemptionLoops: choice("preemption-loops", f.loops),
 		Enforcement:     choice("enforcement", f.enforcement),
 		CanAddPool:      len(f.pools) < v1alpha1.MaxPools, PoolsError: errs["pools"],

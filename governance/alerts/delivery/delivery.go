@@ -44,10 +44,17 @@ func New(cluster string, secret func(ctx context.Context, name string) (map[stri
 	}}
 }
 
-// Send sends a message to a receiver once. A receiver that answers with a status other
+// Send sends a message to a receiver once. A webhook that answers with a status other
 // than 2xx did not get it.
 func (s *Sender) Send(ctx context.Context, to v1alpha1.AlertReceiver, m alerts.Message) error {
-	address, err := s.address(ctx, to)
+	data, err := s.Secret(ctx, to.SecretName)
+	if err != nil {
+		return fmt.Errorf("read Secret %s: %w", to.SecretName, err)
+	}
+	if to.Type == v1alpha1.EmailReceiver {
+		return s.sendMail(ctx, to, data, m)
+	}
+	address, err := address(to.SecretName, data)
 	if err != nil {
 		return err
 	}
@@ -77,25 +84,25 @@ func (s *Sender) Send(ctx context.Context, to v1alpha1.AlertReceiver, m alerts.M
 	return nil
 }
 
-// address returns the address in a receiver's Secret: https, or http on loopback.
-func (s *Sender) address(ctx context.Context, to v1alpha1.AlertReceiver) (string, error) {
-	data, err := s.Secret(ctx, to.SecretName)
-	if err != nil {
-		return "", fmt.Errorf("read Secret %s: %w", to.SecretName, err)
-	}
+// address returns the address in the Secret of a webhook: https, or http on loopback.
+func address(secret string, data map[string][]byte) (string, error) {
 	text := strings.TrimSpace(string(data["url"]))
 	if text == "" {
-		return "", fmt.Errorf("the Secret %s has no key url", to.SecretName)
+		return "", fmt.Errorf("the Secret %s has no key url", secret)
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" {
-		return "", fmt.Errorf("the key url of Secret %s is no address", to.SecretName)
+		return "", fmt.Errorf("the key url of Secret %s is no address", secret)
 	}
-	ip := net.ParseIP(u.Hostname())
-	if u.Scheme != "https" && (u.Scheme != "http" || u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback())) {
-		return "", fmt.Errorf("the address in Secret %s is not https", to.SecretName)
+	if u.Scheme != "https" && (u.Scheme != "http" || !isLoopback(u.Hostname())) {
+		return "", fmt.Errorf("the address in Secret %s is not https", secret)
 	}
 	return text, nil
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // withoutAddress returns the cause of an error of the client.

@@ -1,13 +1,16 @@
 package delivery
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -85,5 +88,106 @@ func TestSend(t *testing.T) {
 				t.Errorf("%s: got %s, want %s", kind, got, text)
 			}
 		}
+	}
+}
+
+// mailServer answers SMTP on loopback, and returns what it got.
+func mailServer(t *testing.T, answer func(line string) string) (address string, got func() string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { listener.Close() })
+	var mu sync.Mutex
+	var all strings.Builder
+	go func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				lines := bufio.NewScanner(conn)
+				for line, inData := "", false; ; {
+					if !inData || line == "." {
+						inData = line == "DATA"
+						if _, err := io.WriteString(conn, answer(line)); err != nil {
+							return
+						}
+					}
+					if !lines.Scan() {
+						return
+					}
+					line = lines.Text()
+					mu.Lock()
+					all.WriteString(line + "\n")
+					mu.Unlock()
+				}
+			}()
+		}
+	}()
+	return listener.Addr().String(), func() string {
+		mu.Lock()
+		defer mu.Unlock()
+		return all.String()
+	}
+}
+
+// Mail servers get messages with all addresses once, and those that are down, slow or
+// hostile end within the time limit.
+func TestSendMail(t *testing.T) {
+	t.Parallel()
+	polite := func(line string) string {
+		switch verb, _, _ := strings.Cut(line, " "); {
+		case line == "":
+			return "220 test\r\n"
+		case verb == "EHLO":
+			return "250 test\r\n"
+		case line == "DATA":
+			return "354 go on\r\n"
+		case verb == "QUIT":
+			return "500 no\r\n" // after the message: no reason to send it again
+		}
+		return "250 ok\r\n"
+	}
+	good, got := mailServer(t, polite)
+	refusing, _ := mailServer(t, func(line string) string {
+		if strings.HasPrefix(line, "RCPT") {
+			return "550 " + strings.Repeat("no ", 1000) + "\r\n"
+		}
+		return polite(line)
+	})
+	silent, _ := mailServer(t, func(string) string { return "" })
+	endless, _ := mailServer(t, func(string) string { return strings.Repeat("220-"+strings.Repeat("x", 1000)+"\r\n", 10_000) })
+	secrets := map[string]string{"good": good, "refusing": refusing, "silent": silent, "endless": endless, "down": "127.0.0.1:1", "junk": "a:b:c", "none": ""}
+	sender := New("prod", func(_ context.Context, name string) (map[string][]byte, error) {
+		return map[string][]byte{"server": []byte(secrets[name] + "\n"), "from": []byte("kuota@example.com")}, nil
+	})
+	m := alerts.Message{ID: "m1", Alerts: []alerts.SentAlert{{ID: "a", Title: "Tasks wait", State: "firing", Summary: "Job a waits.\r\n.\r\nQUIT"}}}
+	for name, want := range map[string]string{
+		"good": "", "refusing": "rejects the message", "silent": "within 5s", "endless": "cannot be used", "down": "cannot be used", "junk": "no mail server", "none": "no mail server",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			err := sender.Send(t.Context(), v1alpha1.AlertReceiver{SecretName: name, Type: v1alpha1.EmailReceiver, To: []string{"a@example.com", "b@example.com"}}, m)
+			if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || len(err.Error()) > 300) {
+				t.Errorf("got error %v, want %q", err, want)
+			}
+			if took := time.Since(began); took > timeout+2*time.Second {
+				t.Errorf("took %s", took)
+			}
+			if name != "good" {
+				return
+			}
+			text := got()
+			for _, part := range []string{"MAIL FROM:<kuota@example.com>", "RCPT TO:<a@example.com>", "RCPT TO:<b@example.com>", "Subject: Kuota, prod: FIRING Tasks wait", "FIRING Tasks wait: Job a waits."} {
+				if strings.Count(text, part) != 1 {
+					t.Errorf("got %s, want %q once", text, part)
+				}
+			}
+		})
 	}
 }

@@ -205,51 +205,6 @@ type HourlyPrice struct {
 	Borrowed string `json:"borrowed,omitempty"`
 }
 
-// Alerts sets when alerts fire, and who is notified of them.
-type Alerts struct {
-	// TaskWait is how long a task waits until an alert fires. The default is 4h.
-	// +optional
-	TaskWait *metav1.Duration `json:"taskWait,omitempty"`
-
-	// Receivers get all alerts.
-	// +optional
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=8
-	Receivers []AlertReceiver `json:"receivers,omitempty"`
-}
-
-// AlertReceiverType is the format of the messages to a receiver.
-// +kubebuilder:validation:Enum=Webhook;Slack;Teams
-type AlertReceiverType string
-
-// The types of receivers.
-const (
-	WebhookReceiver AlertReceiverType = "Webhook" // JSON
-	SlackReceiver   AlertReceiverType = "Slack"
-	TeamsReceiver   AlertReceiverType = "Teams" // Microsoft Teams
-)
-
-// AlertReceiver is a webhook that gets alerts.
-type AlertReceiver struct {
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=40
-	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a receiver name has lower-case letters, digits and hyphens, and starts and ends with a letter or digit"
-	Name string `json:"name"`
-
-	// +optional
-	// +kubebuilder:default=Webhook
-	Type AlertReceiverType `json:"type,omitempty"`
-
-	// SecretName is a Secret in the namespace of the console. Its key url is the address:
-	// https, or http on loopback.
-	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	SecretName string `json:"secretName"`
-}
-
 // PriorityClass ranks the tasks that name it, and can limit their execution time.
 // +kubebuilder:validation:XValidation:rule="!has(self.defaultTimeLimitSeconds) || !has(self.maximumTimeLimitSeconds) || self.defaultTimeLimitSeconds <= self.maximumTimeLimitSeconds",message="defaultTimeLimitSeconds is larger than maximumTimeLimitSeconds"
 type PriorityClass struct {
