@@ -14,6 +14,8 @@ import (
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
 	"github.com/playwright-community/playwright-go"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // received are the alerts that a receiver got, as "state rule team".
@@ -106,4 +108,109 @@ func TestAlertsPage(t *testing.T) {
 	if n := receiver.count("firing task-waits " + team); n != 1 {
 		t.Errorf("the receiver got the alert %d times, want once", n)
 	}
+}
+
+// TestAlertRules makes what the rules look for, all at once, on the real Kueue: each alert
+// fires once within 30 seconds, and resolves when its cause ends.
+func TestAlertRules(t *testing.T) {
+	c := clustertest.Get(t)
+	noPolicy(t)
+	c.Apply(t, `
+apiVersion: kuota.dev/v1alpha1
+kind: ClusterPolicy
+metadata: {name: default}
+spec:
+  taskPrioritization: TaskRanking
+  priorityClasses: [{name: urgent, weight: 90}, {name: later, weight: 10}]
+  alerts:
+    rules:
+    - {rule: task-waits, after: 5s}
+    - {rule: own-quota-waits, after: 2s}
+    - {rule: not-admitted, after: 2s}
+    - {rule: task-preempted, count: 1}
+    - {rule: tasks-fail, count: 1}
+    - {rule: quota-idle, after: 2s}
+    - {rule: nodes-lost, after: 2s}
+`)
+	const shared, lost, own = "ml.trn1.shared", "ml.trn1.lost", "ml.trn1.own"
+	for _, instanceType := range []string{shared, lost, own} {
+		trainiumNode(t, instanceType)
+	}
+	lender := makePoolTeam(t, shared, "alert-lender", "accelerators: 8")
+	borrower := makePoolTeam(t, shared, "alert-borrower", "accelerators: 8")
+	idle := makePoolTeam(t, lost, "alert-idle", "accelerators: 4")
+	ranked := makePoolTeam(t, own, "alert-ranked", "accelerators: 8")
+	c.Kubectl(t, "", "patch", "computeallocation", lender, "--type=merge", "-p", `{"spec":{"preemption":{"reclaimWithinCohort":"Never","borrowWithinCohort":"Never"}}}`)
+	classed := func(team, name, class string, devices int) string {
+		return strings.Replace(neuronJob(team, name, devices), "labels: {", "labels: {kueue.x-k8s.io/priority-class: "+class+"-priority, ", 1)
+	}
+	broken := strings.Replace(neuronJob(idle, "broken", 1), "hyperpod-ns-"+idle+"-localqueue", "broken", 1)
+
+	c.Apply(t, classed(borrower, "borrows", "later", 8))
+	c.Apply(t, classed(borrower, "borrows-too", "later", 4))
+	c.Apply(t, classed(ranked, "preempted", "later", 8))
+	runsSoon(t, borrower, "borrows")
+	runsSoon(t, borrower, "borrows-too")
+	runsSoon(t, ranked, "preempted")
+	c.Apply(t, classed(lender, "waits", "urgent", 8))
+	c.Apply(t, classed(ranked, "preempts", "urgent", 8))
+	c.Apply(t, `{"apiVersion":"kueue.x-k8s.io/v1beta2","kind":"LocalQueue","metadata":{"name":"broken","namespace":"hyperpod-ns-`+idle+`"},"spec":{"clusterQueue":"missing"}}`)
+	c.Apply(t, broken)
+	c.Apply(t, strings.Replace(neuronJob(borrower, "fails", 1), "parallelism: 1", "activeDeadlineSeconds: 1\n  parallelism: 1", 1))
+	node := nodeOf(t, lost)
+	c.Kubectl(t, "", "patch", "node", node, "--subresource=status", "-p", `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Test"}]}}`)
+	began := time.Now()
+
+	admin := user(t, console(t), "admin")
+	type alert struct{ Rule, Team, State, Summary string }
+	read := func() map[string][]alert {
+		var got struct{ Alerts []alert }
+		_, body := fetch(t, admin, console(t)+"/alerts.json")
+		if err := json.Unmarshal([]byte(body), &got); err != nil {
+			t.Fatal(err)
+		}
+		found := map[string][]alert{}
+		for _, a := range got.Alerts {
+			key := a.State + " " + a.Rule + " " + a.Team
+			found[key] = append(found[key], a)
+		}
+		return found
+	}
+	want := []string{
+		"task-waits " + lender, "own-quota-waits " + lender, "not-admitted " + idle, "task-preempted " + ranked, "tasks-fail " + borrower,
+		"quota-idle " + idle, "nodes-lost ",
+	}
+	missing := func(state string) error {
+		found := read()
+		for _, one := range want {
+			if n := len(found[state+" "+one]); n != 1 {
+				return fmt.Errorf("%s: %d alerts are %s, want 1; all: %v", one, n, state, found)
+			}
+		}
+		return nil
+	}
+	clustertest.Eventually(t, 45*time.Second, func(context.Context) error { return missing("firing") })
+	t.Logf("all fired %s after the last cause", time.Since(began).Round(time.Second))
+
+	for team, names := range map[string][]string{borrower: {"borrows", "borrows-too", "fails"}, ranked: {"preempted", "preempts"}, idle: {"broken"}} {
+		c.Kubectl(t, "", append([]string{"delete", "job", "-n", "hyperpod-ns-" + team}, names...)...)
+	}
+	c.Kubectl(t, "", "patch", "node", node, "--subresource=status", "-p", `{"status":{"conditions":[{"type":"Ready","status":"True","reason":"Test"}]}}`)
+	c.Apply(t, neuronJob(idle, "works", 1))
+	clustertest.Eventually(t, 60*time.Second, func(context.Context) error { return missing("resolved") })
+	for key, list := range read() {
+		if strings.HasPrefix(key, "firing") && strings.Contains(strings.Join(want, ";"), strings.TrimPrefix(key, "firing ")) {
+			t.Errorf("%s fired again: %v", key, list)
+		}
+	}
+}
+
+// nodeOf returns the node of an instance type.
+func nodeOf(t *testing.T, instanceType string) string {
+	t.Helper()
+	var nodes corev1.NodeList
+	if err := clustertest.Get(t).Client.List(t.Context(), &nodes, client.MatchingLabels{corev1.LabelInstanceTypeStable: instanceType}); err != nil || len(nodes.Items) != 1 {
+		t.Fatalf("nodes of %s: got %d and %v, want 1", instanceType, len(nodes.Items), err)
+	}
+	return nodes.Items[0].Name
 }

@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -80,7 +81,48 @@ func TestMetrics(t *testing.T) {
 	if err != nil || len(problems) > 0 {
 		t.Errorf("lint: got problems %v and error %v, want neither", problems, err)
 	}
-	testDashboardQueries(t, string(text))
+	testDashboardQueries(t, string(text), "kuota.json", 20)
+	if strings.Contains(string(text), "kuota_team_") {
+		t.Error("got metrics of teams without the flag, want none")
+	}
+}
+
+// TestTeamMetrics checks that the metrics of a team are the figures of its page, and
+// that the Grafana dashboard of teams queries only metrics that the console exports.
+func TestTeamMetrics(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Get(t)
+	console(t)
+	const instanceType = "ml.trn1.metrics"
+	trainiumNode(t, instanceType)
+	team := makePoolTeam(t, instanceType, "metrics", "accelerators: 8")
+	c.Apply(t, neuronJob(team, "runs", 6))
+	runsSoon(t, team, "runs")
+	c.Apply(t, neuronJob(team, "waits", 16))
+	scraped := freeAddress(t)
+	address := replica(t, "team-metrics", append(signInEnv(c), "KUOTA_METRICS_ADDRESS="+scraped, "KUOTA_TEAM_METRICS=true")...)
+	must(t, waitReady(address))
+	var text string
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
+		response, err := http.Get("http://" + scraped + "/metrics")
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		text = string(body)
+		of := fmt.Sprintf(`pool="%s",resource="aws.amazon.com/neurondevice",team="%s"`, instanceType, team)
+		for _, want := range []string{
+			"kuota_team_quota{" + of + "} 8\n", "kuota_team_used{" + of + "} 6\n", "kuota_team_borrowed{" + of + "} 0\n", "kuota_team_lent{" + of + "} 0\n",
+			`kuota_team_running_tasks{team="` + team + `"} 1` + "\n", `kuota_team_waiting_tasks{team="` + team + `"} 1` + "\n", `kuota_team_oldest_wait_seconds{team="` + team + `"} `,
+		} {
+			if !strings.Contains(text, want) {
+				return fmt.Errorf("got no metric %s, want it; error %w", want, err)
+			}
+		}
+		return err
+	})
+	testDashboardQueries(t, text, "teams.json", 10)
 }
 
 // dashboard has the fields of Grafana's JSON that the test checks.
@@ -114,10 +156,11 @@ func metricsIn(expr string) (names []string) {
 	return names
 }
 
-// testDashboardQueries checks the dashboard's layout, and its queries against the
-// scraped metrics.
-func testDashboardQueries(t *testing.T, scraped string) {
-	b, err := os.ReadFile(filepath.Join(clustertest.Root(), "deploy", "grafana", "kuota.json"))
+// testDashboardQueries checks the layout of a dashboard, and its queries against the
+// scraped metrics: at least so many.
+func testDashboardQueries(t *testing.T, scraped, file string, least int) {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(clustertest.Root(), "deploy", "grafana", file))
 	must(t, err)
 	var d dashboard
 	must(t, json.Unmarshal(b, &d))
@@ -168,7 +211,7 @@ func testDashboardQueries(t *testing.T, scraped string) {
 			t.Errorf("variable %s: the console does not export the metric of %s", v.Name, v.Definition)
 		}
 	}
-	if named < 20 {
-		t.Errorf("got %d metrics in queries, want at least 20", named)
+	if named < least {
+		t.Errorf("got %d metrics in queries, want at least %d", named, least)
 	}
 }

@@ -201,6 +201,11 @@ func (p *program) newServices() error {
 	if _, err := elastic.SetupWithManager(p.cluster.Manager, elastic.Options{Rooms: p.tasks.Rooms, Claims: p.tasks.Claims, Leader: p.leader, RecordsUsers: p.cluster.RecordsUsers, Paused: p.readOnly}); err != nil {
 		return err
 	}
+	if p.config.teamMetrics {
+		if err := metrics.Registry.Register(&capacity.TeamMetrics{Snapshot: p.capacity.Snapshot, Waiting: p.tasks.Index.Waiting, Now: time.Now}); err != nil {
+			return err
+		}
+	}
 	return errors.Join(p.cluster.RegisterMetrics(metrics.Registry), metrics.Registry.Register(p.tasks.Index), metrics.Registry.Register(p.leader), metrics.Registry.Register(p.denials), metrics.Registry.Register(guard), metrics.Registry.Register(thisBuild().metric()))
 }
 

@@ -13,7 +13,7 @@ import (
 // Copies returns the files of the chart that are copies, with their sources, both
 // relative to Root.
 func Copies() (map[string]string, error) {
-	copies := map[string]string{"deploy/chart/files/kuota.json": "deploy/grafana/kuota.json"}
+	copies := map[string]string{"deploy/chart/files/kuota.json": "deploy/grafana/kuota.json", "deploy/chart/files/teams.json": "deploy/grafana/teams.json"}
 	crds, err := filepath.Glob(filepath.Join(Root(), "deploy", "crds", "*.yaml"))
 	for _, file := range crds {
 		copies["deploy/chart/files/crds/"+filepath.Base(file)] = "deploy/crds/" + filepath.Base(file)

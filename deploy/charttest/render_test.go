@@ -64,6 +64,7 @@ logs: {url: "https://logs.example.com/?q={pod}"}
 hardware: {prometheus: {url: "https://prometheus.example.com", token: {name: prometheus}, match: 'cluster="prod"', nodeLabel: node}}
 metrics:
   enabled: true
+  teams: true
   serviceMonitor: {enabled: true, labels: {release: prometheus}}
   prometheusRule: {enabled: true, labels: {release: prometheus}}
   dashboard: {enabled: true}
@@ -339,7 +340,7 @@ func TestConsole(t *testing.T) {
 		"no sign-in":      {"no sign-in", []string{"--listen=127.0.0.1:8080"}, []string{"oidc-issuer", "url", "session-keys-file", "oidc-username-claim"}, appsv1.RecreateDeploymentStrategyType, ""},
 		"Kueue of others": {"Kueue of others", []string{"--manage-kueue=false"}, nil, appsv1.RecreateDeploymentStrategyType, "HTTP"},
 		"everything": {"everything", []string{
-			"--tls-cert-file=/etc/kuota/tls/tls.crt", "--prometheus-token-file=/etc/kuota/prometheus-token/token", `--prometheus-match=cluster="prod"`, "--metrics-address=:9090",
+			"--tls-cert-file=/etc/kuota/tls/tls.crt", "--prometheus-token-file=/etc/kuota/prometheus-token/token", `--prometheus-match=cluster="prod"`, "--metrics-address=:9090", "--team-metrics=true",
 			"--trusted-proxies=10.0.0.0/8", "--kube-qps=400", "--cluster-name=training",
 		}, []string{"history"}, appsv1.RollingUpdateDeploymentStrategyType, "HTTPS"},
 	} {
@@ -414,6 +415,9 @@ func TestOptionalObjects(t *testing.T) {
 	}
 	if data := one[*corev1.ConfigMap](t, objects).Data["kuota.json"]; !json.Valid([]byte(data)) || !strings.Contains(data, "{{route}}") {
 		t.Error("the dashboard is not Grafana's JSON")
+	}
+	if data := one[*corev1.ConfigMap](t, objects).Data["teams.json"]; !json.Valid([]byte(data)) || !strings.Contains(data, "{{team}}") {
+		t.Error("the dashboard of teams is not Grafana's JSON")
 	}
 	monitor, matched := one[*monitoringv1.ServiceMonitor](t, objects), 0
 	for _, s := range find[*corev1.Service](objects) {

@@ -67,6 +67,9 @@ capabilities: {drop: [ALL]}
 - {{ printf "--cluster-name=%s" $v.clusterName | quote }}
 - --log-level={{ $v.logLevel }}
 - --metrics-address={{ if $v.metrics.enabled }}:{{ int $v.metrics.port }}{{ else }}0{{ end }}
+{{- if $v.metrics.teams }}
+- --team-metrics=true
+{{- end }}
 - {{ printf "--name-prefix=%s" $v.naming.prefix | quote }}
 - {{ printf "--cohort=%s" $v.naming.cohort | quote }}
 - {{ printf "--instance-type-label=%s" $v.naming.instanceTypeLabel | quote }}

@@ -99,7 +99,7 @@ type AlertReceiver struct {
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=20
 	// +kubebuilder:validation:items:MaxLength=254
-	// +kubebuilder:validation:XValidation:rule="self.all(a, a.matches('^[^@\\s<>,;\"]+@[^@\\s<>,;\"]+$'))",message="an e-mail address looks like ops@example.com"
+	// +kubebuilder:validation:XValidation:rule=`self.all(a, a.matches(r'^[^@\s<>,;]+@[^@\s<>,;]+$'))`,message="an e-mail address looks like ops@example.com"
 	To []string `json:"to,omitempty"`
 
 	// Team limits the receiver to the alerts of one team. Without it, the receiver gets
