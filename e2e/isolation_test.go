@@ -115,7 +115,7 @@ func TestTeamsAreIsolated(t *testing.T) {
 					t.Errorf("%s: got status %d, want no server error", what, status)
 				}
 			}
-			for _, path := range []string{"/", "/tasks", "/teams", "/teams.csv", "/capacity.csv", "/classes.csv", "/instances", "/instances.csv", "/hardware.csv", "/tasks/past", "/tasks/past.csv", "/queue", "/queue.csv", "/queue.json", "/activity", "/activity.csv", "/usage", "/usage.csv", "/usage.json", "/alerts", "/alerts.csv", "/alerts.json", "/policies", "/policies?created=" + tc.other.team} {
+			for _, path := range []string{"/", "/tasks", "/teams", "/teams.csv", "/capacity.csv", "/classes.csv", "/instances", "/instances.csv", "/hardware.csv", "/tasks/past", "/tasks/past.csv", "/tasks.json", "/teams.json", "/activity.json", "/queue", "/queue.csv", "/queue.json", "/activity", "/activity.csv", "/usage", "/usage.csv", "/usage.json", "/alerts", "/alerts.csv", "/alerts.json", "/policies", "/policies?created=" + tc.other.team} {
 				status, body := fetch(t, client, console(t)+path)
 				// A page may repeat the requested address.
 				read(path, status, strings.ReplaceAll(body, strings.TrimPrefix(path, "/"), ""))
@@ -128,7 +128,7 @@ func TestTeamsAreIsolated(t *testing.T) {
 					}
 					return nil
 				})
-				for _, address := range []string{path, path + "/yaml", path + "/logs"} {
+				for _, address := range []string{path, path + "/yaml", path + "/logs", path + "/why.json"} {
 					if status, body := fetch(t, client, console(t)+address); status != http.StatusOK || !strings.Contains(body, own.job) {
 						t.Errorf("GET %s: got status %d, want 200 with the job: %s", address, status, body)
 					} else {
@@ -155,7 +155,7 @@ func TestTeamsAreIsolated(t *testing.T) {
 	// Every address and method has the same response for a team that exists and for
 	// one that does not.
 	ada := noRedirect(user(t, console(t), "ada"))
-	for _, path := range []string{"/tasks/hyperpod-ns-TEAM", "/tasks/hyperpod-ns-TEAM/Job/JOB", "/teams/TEAM", "/teams/TEAM/events", "/teams/TEAM/submit", "/teams/TEAM/again?kind=Job&name=JOB", "/teams/TEAM/templates", "/teams/TEAM/submit/service", "/teams/TEAM/submit/notebook", "/teams/TEAM/usage.csv", "/policies/allocations/TEAM", "/policies/allocations/TEAM/events", "/policies/allocations/TEAM/edit", "/policies/allocations/TEAM/delete", "/policies/allocations/TEAM/revisions/1", "/tasks/hyperpod-ns-TEAM/job/JOB/yaml", "/tasks/hyperpod-ns-TEAM/job/JOB/events", "/tasks/hyperpod-ns-TEAM/job/JOB/logs", "/tasks/hyperpod-ns-TEAM/job/JOB/logs?pod=JOB", "/tasks/hyperpod-ns-TEAM/job/JOB/logs/events?pod=JOB", "/tasks/hyperpod-ns-TEAM/job/JOB/logs/download?pod=JOB", "/tasks/hyperpod-ns-TEAM/job/JOB/stop", "/tasks/hyperpod-ns-TEAM/job/JOB/resume", "/tasks/hyperpod-ns-TEAM/job/JOB/scale", "/tasks/hyperpod-ns-TEAM/job/JOB/class", "/tasks/hyperpod-ns-TEAM/job/JOB/front", "/tasks/hyperpod-ns-TEAM/job/JOB/delete", "/policies/allocations/TEAM/hold", "/policies/allocations/TEAM/resume", "/policies.csv"} {
+	for _, path := range []string{"/tasks/hyperpod-ns-TEAM", "/tasks/hyperpod-ns-TEAM/Job/JOB", "/teams/TEAM", "/teams/TEAM/events", "/teams/TEAM/submit", "/teams/TEAM/again?kind=Job&name=JOB", "/teams/TEAM/templates", "/teams/TEAM/submit/service", "/teams/TEAM/submit/notebook", "/teams/TEAM/usage.csv", "/policies/allocations/TEAM", "/policies/allocations/TEAM/events", "/policies/allocations/TEAM/edit", "/policies/allocations/TEAM/delete", "/policies/allocations/TEAM/revisions/1", "/tasks/hyperpod-ns-TEAM/job/JOB/yaml", "/tasks/hyperpod-ns-TEAM/job/JOB/why.json", "/tasks/hyperpod-ns-TEAM/job/JOB/events", "/tasks/hyperpod-ns-TEAM/job/JOB/logs", "/tasks/hyperpod-ns-TEAM/job/JOB/logs?pod=JOB", "/tasks/hyperpod-ns-TEAM/job/JOB/logs/events?pod=JOB", "/tasks/hyperpod-ns-TEAM/job/JOB/logs/download?pod=JOB", "/tasks/hyperpod-ns-TEAM/job/JOB/stop", "/tasks/hyperpod-ns-TEAM/job/JOB/resume", "/tasks/hyperpod-ns-TEAM/job/JOB/scale", "/tasks/hyperpod-ns-TEAM/job/JOB/class", "/tasks/hyperpod-ns-TEAM/job/JOB/front", "/tasks/hyperpod-ns-TEAM/job/JOB/delete", "/policies/allocations/TEAM/hold", "/policies/allocations/TEAM/resume", "/policies.csv"} {
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
 			respond := func(team, job string) (int, string) {
 				address := console(t) + strings.NewReplacer("TEAM", team, "JOB", job).Replace(path)
@@ -195,7 +195,7 @@ func TestTeamsAreIsolated(t *testing.T) {
 		t.Errorf("save by a member: got status %d, want 404 without the team", status)
 	}
 	nobody := user(t, console(t), "nobody")
-	for _, path := range []string{"/tasks", "/queue", "/queue.csv", "/queue.json", "/usage", "/usage.csv", "/usage.json", "/policies", "/policies/allocations/new"} {
+	for _, path := range []string{"/tasks", "/tasks.json", "/teams.json", "/activity.json", "/queue", "/queue.csv", "/queue.json", "/usage", "/usage.csv", "/usage.json", "/policies", "/policies/allocations/new"} {
 		if status, body := fetch(t, nobody, console(t)+path); status < 400 || strings.Contains(body, "tenant-") {
 			t.Errorf("%s for a user without a team: got status %d, want an error without a team", path, status)
 		}
@@ -206,7 +206,7 @@ func TestTeamsAreIsolated(t *testing.T) {
 // search for names that do not exist, apart from the search text on the page.
 func testSearches(t *testing.T, client *http.Client, other tenant) {
 	t.Helper()
-	for _, path := range []string{"/tasks?team=TEAM", "/teams/TEAM", "/tasks?q=TEAM", "/tasks?q=JOB", "/tasks?class=JOB&sort=ran", "/tasks?pool=TEAM&page=2", "/tasks.csv?team=TEAM", "/tasks.csv?q=JOB", "/queue?team=TEAM", "/queue?class=JOB", "/queue.csv?team=TEAM", "/teams?q=TEAM", "/tasks/past?team=TEAM", "/tasks/past?q=JOB", "/activity?team=TEAM", "/activity?q=JOB", "/activity.csv?team=TEAM", "/usage?team=TEAM", "/usage.csv?team=TEAM", "/usage.json?team=TEAM"} {
+	for _, path := range []string{"/tasks?team=TEAM", "/teams/TEAM", "/tasks?q=TEAM", "/tasks?q=JOB", "/tasks?class=JOB&sort=ran", "/tasks?pool=TEAM&page=2", "/tasks.csv?team=TEAM", "/tasks.csv?q=JOB", "/activity.json?team=TEAM", "/queue?team=TEAM", "/queue?class=JOB", "/queue.csv?team=TEAM", "/teams?q=TEAM", "/tasks/past?team=TEAM", "/tasks/past?q=JOB", "/activity?team=TEAM", "/activity?q=JOB", "/activity.csv?team=TEAM", "/usage?team=TEAM", "/usage.csv?team=TEAM", "/usage.json?team=TEAM"} {
 		respond := func(team, job string) (int, string) {
 			address := console(t) + strings.NewReplacer("TEAM", team, "JOB", job).Replace(path)
 			request, err := http.NewRequest(http.MethodGet, address, nil)

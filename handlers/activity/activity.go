@@ -196,14 +196,9 @@ func (h *Pages) activity(c echo.Context) error {
 // activityCSV answers GET /activity.csv: all entries of such a list.
 func (h *Pages) activityCSV(c echo.Context) error {
 	q := parse(c.QueryParams())
-	r, _, err := h.open(c, &q)
-	switch {
-	case err != nil:
+	r, err := h.openFile(c, &q)
+	if err != nil {
 		return err
-	case h.History == nil:
-		return &governance.Error{Kind: governance.NotFound, Op: "list activity", Message: tasks.NoHistory}
-	case q.problem != "":
-		return &governance.Error{Kind: governance.Invalid, Op: "list activity", Message: q.problem}
 	}
 	rest := &q.ActivityQuery
 	head := []string{"time", "person", "source", "address", "action", "outcome", "kind", "namespace", "name", "uid", "team", "changes", "reason", "error"}

@@ -16,4 +16,5 @@ type Pages struct {
 func (h *Pages) Register(s *web.Server) {
 	s.Page(urls.Activity, h.Handler(h.activity))
 	s.Page(urls.ActivityCSV, h.Handler(h.activityCSV))
+	s.Page(urls.ActivityJSON, h.Handler(h.activityJSON))
 }

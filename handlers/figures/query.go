@@ -41,7 +41,7 @@ type Query struct {
 	text           string
 	sort           string // a column of teams
 	descending     bool
-	page           int
+	Page           int
 	Over           timerange.Range
 }
 
@@ -58,7 +58,7 @@ func Parse(path, textName, pageName string, values url.Values, over timerange.Ra
 		q.Values.Del("sort")
 		q.Values.Del("order")
 	}
-	q.page, _ = strconv.Atoi(one(q.PageName))
+	q.Page, _ = strconv.Atoi(one(q.PageName))
 	q.Over = over
 	one("by")
 	q.Over.SetValues(q.Values)

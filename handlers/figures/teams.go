@@ -141,7 +141,7 @@ func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTab
 	for _, head := range teamColumns {
 		t.Heads = append(t.Heads, q.head(head))
 	}
-	from, to, page := listing.Bounds(q.page, size, len(list.Found))
+	from, to, page := listing.Bounds(q.Page, size, len(list.Found))
 	shown := list.Found[from:to]
 	rest := list.sum
 	for _, figures := range shown {

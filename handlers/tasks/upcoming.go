@@ -12,7 +12,6 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/classstats"
@@ -89,7 +88,7 @@ func (h *Pages) upcomingPage(ctx context.Context, scope access.Scope, q upcoming
 	if err != nil {
 		return page, err
 	}
-	page = views.UpcomingPage{Action: urls.Queue, Filters: q.filters(u), Fair: u.FairSharing, CSVURL: q.URL(urls.Queue + ".csv"), JSONURL: q.URL(urls.Queue + ".json")}
+	page = views.UpcomingPage{Action: urls.Queue, Filters: q.filters(u), Fair: u.FairSharing, CSVURL: q.URL(urls.Queue + ".csv"), JSONURL: q.URL(urls.QueueJSON)}
 	if len(q.Values) > 0 {
 		page.ClearURL = urls.Queue
 	}
@@ -192,19 +191,12 @@ type upcomingAnswer struct {
 }
 
 type upcomingTaskJSON struct {
-	Order         int                    `json:"order,omitempty"`
-	Namespace     string                 `json:"namespace"`
-	Kind          string                 `json:"kind"`
-	Name          string                 `json:"name"`
-	Path          string                 `json:"path"` // of its page
-	Team          string                 `json:"team,omitempty"`
-	PriorityClass string                 `json:"priorityClass,omitempty"`
-	Priority      int32                  `json:"priority"`
+	Order int `json:"order,omitempty"`
+	taskNamesJSON
 	Requests      map[string]json.Number `json:"requests"` // vCPU and memory in GiB, others as counts
 	WaitingSince  time.Time              `json:"waitingSince"`
 	WaitedSeconds json.Number            `json:"waitedSeconds"`
 	Position      int                    `json:"position,omitempty"` // in its ClusterQueue
-	Reason        string                 `json:"reason"`
 }
 
 // upcomingJSON answers GET /queue.json: the rows of the page.
@@ -216,12 +208,8 @@ func (h *Pages) upcomingJSON(c echo.Context) error {
 	answer := upcomingAnswer{At: u.At.UTC(), Waiting: u.Total, Tasks: []upcomingTaskJSON{}}
 	for _, item := range u.Items {
 		t := upcomingTaskJSON{
-			Order: item.Order, Namespace: item.Namespace, Kind: item.Kind, Name: item.Name, Path: urls.Task(item.Task), Team: item.Team,
-			PriorityClass: format.ClassName(item.PriorityClass), Priority: item.Priority, Requests: map[string]json.Number{},
-			WaitingSince: item.WaitingSince.UTC(), WaitedSeconds: json.Number(format.Seconds(item.Waited(u.At))), Position: item.ClusterQueuePosition, Reason: ListReason(item.Item),
-		}
-		for name, amount := range item.Requests {
-			t.Requests[name] = json.Number(quota.Number(name, amount))
+			Order: item.Order, taskNamesJSON: taskNames(item.Item), Requests: amountsJSON(item.Requests),
+			WaitingSince: item.WaitingSince.UTC(), WaitedSeconds: json.Number(format.Seconds(item.Waited(u.At))), Position: item.ClusterQueuePosition,
 		}
 		answer.Tasks = append(answer.Tasks, t)
 	}

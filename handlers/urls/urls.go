@@ -42,8 +42,11 @@ const (
 // Allocation returns the page of one team's allocation.
 func Allocation(team string) string { return AllocationPrefix + url.PathEscape(team) }
 
-// Queue is the page of the waiting tasks that are next to start.
-const Queue = "/queue"
+// Queue is the page of the waiting tasks that are next to start, and QueueJSON its rows.
+const (
+	Queue     = "/queue"
+	QueueJSON = "/queue.json"
+)
 
 const ClassesCSV = "/classes.csv"
 
@@ -78,8 +81,9 @@ func PastTask(t history.Task) string {
 }
 
 const (
-	Activity    = "/activity"
-	ActivityCSV = "/activity.csv"
+	Activity     = "/activity"
+	ActivityCSV  = "/activity.csv"
+	ActivityJSON = "/activity.json"
 )
 
 const (
@@ -111,7 +115,10 @@ func Task(t *tasks.Task) string {
 	return Tasks + "/" + url.PathEscape(t.Namespace) + "/" + url.PathEscape(strings.ToLower(t.Kind)) + "/" + url.PathEscape(t.Name)
 }
 
-const Tasks = "/tasks"
+const (
+	Tasks     = "/tasks"
+	TasksJSON = "/tasks.json"
+)
 
 const TeamPrefix = "/teams/"
 
@@ -152,6 +159,7 @@ const (
 	Teams       = "/teams"
 	TeamsEvents = "/events/teams" // a team can be named "events"
 	TeamsCSV    = "/teams.csv"
+	TeamsJSON   = "/teams.json"
 )
 
 const PolicyYAML = "/policies/cluster/yaml"

@@ -1,0 +1,212 @@
+package tasks
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+
+	"github.com/labstack/echo/v4"
+)
+
+// taskNamesJSON are the fields that every list of tasks has.
+type taskNamesJSON struct {
+	Namespace     string `json:"namespace"`
+	Kind          string `json:"kind"`
+	Name          string `json:"name"`
+	Path          string `json:"path"` // of its page
+	Team          string `json:"team,omitempty"`
+	PriorityClass string `json:"priorityClass,omitempty"`
+	Priority      int32  `json:"priority"`
+	Reason        string `json:"reason"`
+}
+
+func taskNames(item queries.Item) taskNamesJSON {
+	return taskNamesJSON{
+		Namespace: item.Namespace, Kind: item.Kind, Name: item.Name, Path: urls.Task(item.Task), Team: item.Team,
+		PriorityClass: format.ClassName(item.PriorityClass), Priority: item.Priority, Reason: ListReason(item),
+	}
+}
+
+// amountsJSON returns vCPU and memory in GiB, and others as counts.
+func amountsJSON(resources quota.Resources) map[string]json.Number {
+	amounts := map[string]json.Number{}
+	for name, amount := range resources {
+		amounts[name] = json.Number(quota.Number(name, amount))
+	}
+	return amounts
+}
+
+// tasksAnswer is the answer of GET /tasks.json.
+type tasksAnswer struct {
+	At    time.Time  `json:"at"`
+	Total int        `json:"total"` // tasks that the filters select
+	Page  int        `json:"page"`
+	Pages int        `json:"pages"`
+	Tasks []taskJSON `json:"tasks"`
+}
+
+type taskJSON struct {
+	taskNamesJSON
+	Status        string                 `json:"status"`
+	Position      int                    `json:"position,omitempty"` // in its queue
+	Resources     map[string]json.Number `json:"resources"`          // that it uses, or requests
+	Pools         []string               `json:"pools,omitempty"`
+	Submitted     time.Time              `json:"submitted"`
+	WaitedSeconds json.Number            `json:"waitedSeconds"`
+	RanSeconds    json.Number            `json:"ranSeconds"`
+	Preemptions   int                    `json:"preemptions"`
+}
+
+// tasksJSON answers GET /tasks.json: the rows of one page of the list.
+func (h *Pages) tasksJSON(c echo.Context) error {
+	q := h.taskQuery(c.QueryParams())
+	q.Explain, q.Patience = true, filePatience
+	scope, err := h.Tasks.Scope(c.Request().Context(), console.UserOf(c))
+	if err != nil {
+		return err
+	}
+	list, err := h.Tasks.ListWithin(c.Request().Context(), scope, q.Query, q.teams)
+	if err != nil {
+		return err
+	}
+	now := h.Now()
+	answer := tasksAnswer{At: now.UTC(), Total: list.Total, Page: list.Page, Pages: list.Pages, Tasks: []taskJSON{}}
+	for _, t := range list.Items {
+		answer.Tasks = append(answer.Tasks, taskJSON{
+			taskNamesJSON: taskNames(t), Status: stateLabel(t.Task), Position: t.Position, Resources: amountsJSON(t.Resources()), Pools: t.Pools, Submitted: t.Submitted.UTC(),
+			WaitedSeconds: json.Number(format.Seconds(t.Waited(now))), RanSeconds: json.Number(format.Seconds(t.Ran(now))), Preemptions: int(t.Preemptions),
+		})
+	}
+	return c.JSON(http.StatusOK, answer)
+}
+
+// whyAnswer is the answer of GET …/why.json.
+type whyAnswer struct {
+	At        time.Time     `json:"at"`
+	Namespace string        `json:"namespace"`
+	Kind      string        `json:"kind"`
+	Name      string        `json:"name"`
+	Path      string        `json:"path"`
+	Team      string        `json:"team,omitempty"`
+	Status    string        `json:"status"`
+	Position  string        `json:"position,omitempty"` // in its queue
+	Why       *whyJSON      `json:"why,omitempty"`      // absent if there is nothing to explain
+	Estimate  *estimateJSON `json:"estimate,omitempty"` // of the start
+}
+
+type whyJSON struct {
+	Title        string       `json:"title"`
+	Headline     string       `json:"headline"`
+	Text         string       `json:"text"`
+	Steps        []stepJSON   `json:"steps,omitempty"`
+	Pools        []poolJSON   `json:"pools,omitempty"` // that do not match
+	ChangesTitle string       `json:"changesTitle"`
+	Changes      []changeJSON `json:"changes,omitempty"` // each of them is sufficient
+	Checked      *checkedJSON `json:"checked,omitempty"` // by a simulation
+	Differs      string       `json:"differs,omitempty"` // Kueue's reason, if it differs
+}
+
+type stepJSON struct {
+	Title string     `json:"title"`
+	Text  string     `json:"text"`
+	Tasks []linkJSON `json:"tasks,omitempty"`
+}
+
+type linkJSON struct {
+	Name   string `json:"name"`
+	Path   string `json:"path,omitempty"`
+	Amount string `json:"amount,omitempty"`
+}
+
+type poolJSON struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+type changeJSON struct {
+	Kind     string       `json:"kind"`
+	Title    string       `json:"title"`
+	Text     string       `json:"text"`
+	Tasks    []linkJSON   `json:"tasks,omitempty"`
+	After    string       `json:"after,omitempty"` // text after the tasks
+	Verified bool         `json:"verified"`        // by a simulation
+	Effects  []effectJSON `json:"effects,omitempty"`
+}
+
+type effectJSON struct {
+	Kind  string     `json:"kind"` // preempted, started, missed or borrowed
+	Text  string     `json:"text"`
+	Tasks []linkJSON `json:"tasks,omitempty"`
+}
+
+type checkedJSON struct {
+	State string     `json:"state"` // computing, verified, failed or starts
+	Text  string     `json:"text"`
+	Tasks []linkJSON `json:"tasks,omitempty"`
+	Note  string     `json:"note,omitempty"`
+	At    string     `json:"at,omitempty"`
+}
+
+type estimateJSON struct {
+	State string `json:"state"` // computing, range, unknown or never
+	Text  string `json:"text,omitempty"`
+	From  string `json:"from,omitempty"`
+	To    string `json:"to,omitempty"`
+	In    string `json:"in,omitempty"`
+}
+
+// whyJSON answers GET /tasks/{namespace}/{kind}/{name}/why.json: why a task waits, what
+// would start it and when it probably starts, in the words of its page.
+func (h *Pages) whyJSON(c echo.Context) error {
+	d, err := h.Tasks.Detail(c.Request().Context(), console.UserOf(c), c.Param("namespace"), c.Param("kind"), c.Param("name"), c.QueryParam("uid"))
+	if err != nil {
+		return err
+	}
+	now := h.Now()
+	answer := whyAnswer{At: now.UTC(), Namespace: d.Namespace, Kind: d.Kind, Name: d.Name, Path: urls.Task(d.Task), Team: d.Team, Status: stateLabel(d.Task)}
+	if p := positionOf(d, now); p != nil {
+		answer.Position = p.Text
+	}
+	if why := WhyOf(d); why != nil {
+		answer.Why = whyOf(why)
+	}
+	if e := EstimateOf(d, h.Starts, now); e != nil {
+		answer.Estimate = &estimateJSON{State: e.State, Text: e.Text, From: e.From, To: e.To, In: e.In}
+	}
+	return c.JSON(http.StatusOK, answer)
+}
+
+func whyOf(why *views.Why) *whyJSON {
+	found := &whyJSON{Title: why.Title, Headline: why.Headline, Text: why.Text, ChangesTitle: why.ChangesTitle, Differs: why.Differs}
+	for _, s := range why.Steps {
+		found.Steps = append(found.Steps, stepJSON{Title: s.Title, Text: s.Text, Tasks: linksOf(s.Tasks)})
+	}
+	for _, p := range why.Pools {
+		found.Pools = append(found.Pools, poolJSON{Name: p.Name, Reason: p.Value})
+	}
+	for _, change := range why.Changes {
+		one := changeJSON{Kind: change.Kind, Title: change.Title, Text: change.Text, Tasks: linksOf(change.Tasks), After: change.After, Verified: change.Verified}
+		for _, e := range change.Effects {
+			one.Effects = append(one.Effects, effectJSON{Kind: e.Kind, Text: e.Text, Tasks: linksOf(e.Tasks)})
+		}
+		found.Changes = append(found.Changes, one)
+	}
+	if checked := why.Checked; checked.State != "" {
+		found.Checked = &checkedJSON{State: checked.State, Text: checked.Text, Tasks: linksOf(checked.Tasks), Note: checked.Note, At: checked.At}
+	}
+	return found
+}
+
+func linksOf(tasks []views.AdmittedTaskLink) (links []linkJSON) {
+	for _, t := range tasks {
+		links = append(links, linkJSON{Name: t.Name, Path: t.URL, Amount: t.Amount})
+	}
+	return links
+}
