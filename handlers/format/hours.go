@@ -13,8 +13,11 @@ import (
 func Hours(amountMillis *big.Int, unit int64) string {
 	hours := new(big.Rat).SetFrac(amountMillis, big.NewInt(unit*time.Hour.Milliseconds()))
 	text := trimZeros(hours.FloatString(2))
-	if text == "0" && amountMillis.Sign() > 0 {
+	switch {
+	case text == "0" && amountMillis.Sign() > 0:
 		return "<0.01"
+	case text == "-0":
+		return ">-0.01"
 	}
 	return quota.Thousands(text)
 }

@@ -69,7 +69,7 @@ func (r *reader) taskTable(ctx context.Context, q accounting.Query) (views.Usage
 		return []string{format.Hours(l.Used, unit), percent(l.Used, all.Used), format.Hours(l.Preempted, unit)}
 	}
 	for _, g := range order {
-		row := views.UsageRow{ID: "usage-row-" + g.name, Name: g.name, Figures: figures(sums[g])}
+		row := views.UsageRow{ID: "usage-row-" + g.name, Name: r.nameOf(g.name), Figures: figures(sums[g])}
 		task, known := tasks[g.name]
 		switch {
 		case g.kind != accounting.Tasks:
@@ -86,6 +86,14 @@ func (r *reader) taskTable(ctx context.Context, q accounting.Query) (views.Usage
 	}
 	table.Sum = views.UsageRow{ID: "usage-sum", Name: "Used by teams", Figures: figures(&all)}
 	return table, nil
+}
+
+// nameOf returns a name of the chosen rows as pages show it.
+func (r *reader) nameOf(name string) string {
+	if r.rows == history.UsageByClass {
+		return format.ClassName(name)
+	}
+	return name
 }
 
 // tasksOf returns the records of the tasks that have lines, by UID.
@@ -123,7 +131,7 @@ func (r *reader) taskRows(ctx context.Context, q accounting.Query, from, to time
 		unit := accounting.Unit(resource)
 		for _, l := range lines {
 			task := tasks[l.Name]
-			rows = append(rows, []string{from.Format(time.RFC3339), to.Format(time.RFC3339), l.Pool, resource, format.Unit(resource), string(l.Kind), l.Name,
+			rows = append(rows, []string{from.Format(time.RFC3339), to.Format(time.RFC3339), l.Pool, resource, format.Unit(resource), string(l.Kind), r.nameOf(l.Name),
 				task.Namespace, task.Kind, task.Name, task.Team, format.ExactSeconds(l.Used, unit), format.ExactSeconds(l.Preempted, unit), hours(l.Used, unit)})
 		}
 	}

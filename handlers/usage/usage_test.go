@@ -117,7 +117,7 @@ func byTasks(past *handlerstest.HistoryBackend) {
 	past.Records = []history.Task{{UID: "t1", Namespace: "vision", Kind: "Job", Name: "train", Team: "vision"}}
 	past.Held[history.SeriesKey{Pool: handlerstest.H100, Resource: catalog.GPU, Measure: history.Unplaced}] = 1
 	past.UsageTotals = map[history.UsageKey][]history.TaskUsageTotal{
-		history.UsageByClass: {total("high", 1000, 40), total("", 200, 0)},
+		history.UsageByClass: {total("high-priority", 1000, 40), total("", 200, 0)},
 		history.UsageByKind:  {total("Job", 1200, 40)},
 		history.UsageByTask:  {total("t1", 1000, 40), total("gone", 200, 0)},
 	}
