@@ -118,6 +118,9 @@ func eachAppearance(t testing.TB, page playwright.Page, check func(appearance st
 	show := func(scheme *playwright.ColorScheme, width int) {
 		must(t, page.EmulateMedia(playwright.PageEmulateMediaOptions{ColorScheme: scheme}))
 		must(t, page.SetViewportSize(width, 844))
+		// A click between the change and the next frame is at the old place of its button.
+		_, err := page.Evaluate(`() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))`)
+		must(t, err)
 	}
 	show(playwright.ColorSchemeLight, wide)
 	check("light", wide)

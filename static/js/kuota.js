@@ -309,7 +309,7 @@ function livePreview(form) {
     } finally {
       busy = verifying = false;
     }
-    if (sent === null) send();
+    send();
   }
 
   function say(text) {
@@ -331,6 +331,7 @@ function livePreview(form) {
     if (action !== "save" && action !== "review") {
       event.preventDefault();
       actions.push(event.submitter);
+      if (verifying) request?.abort();
       return send();
     }
     form.dataset.saving = "true";
