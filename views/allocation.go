@@ -63,6 +63,11 @@ type AllocationForm struct {
 	Batch       string   // "batch": a scheduling policy of AWS Batch, as typed
 	BatchNotes  []string // what of it is not imported
 
+	Windows      []WindowRow
+	CanAddWindow bool
+	WindowsError string
+	Budget       BudgetFields
+
 	Ceiling      bool // "ceiling"
 	CeilingError string
 	DefaultQueue bool // "default-queue"
@@ -86,6 +91,26 @@ type MemberField struct {
 type TeamShareRow struct {
 	Name, Weight, Members TextField
 	Error                 string // about the row as a whole
+}
+
+// WindowRow is one window as typed. Inputs are named window-N-name and so on, with N from 0.
+type WindowRow struct {
+	Name, Days, From, To, Zone, Quota, Percent, Notice TextField
+	Sharing, Activation                                SelectField
+	Error                                              string // about the row as a whole
+}
+
+// BudgetFields are the inputs of the budget; an empty amount is none.
+type BudgetFields struct {
+	Amount, Zone TextField // "budget-amount" and "budget-zone"
+	Unit, Period SelectField
+	Steps        []BudgetStepField
+}
+
+// BudgetStepField is the percentage of one action.
+type BudgetStepField struct {
+	ID, Label string
+	Percent   TextField
 }
 
 // AllocationFormRow is the quota in one instance type or pool, or the borrow limit. Inputs are named row-N-type, row-N-instances,

@@ -25,8 +25,17 @@ type AllocationReview struct {
 	MoreCannotRestart int        // number of further such tasks
 	NewPools          []NewPool
 	Shares            []string // sentences about a change of the shares
+	Calendar          []CalendarLine
+	CalendarCut       bool // whether there are more lines
 	Objects           []ObjectLine
 	Incomplete        string // which checks failed and why; empty for a complete review
+}
+
+// CalendarLine is a time at which windows change something.
+type CalendarLine struct {
+	At    string   // RFC 3339
+	Texts []string // what begins and ends
+	Over  string   // what is allocated beyond the capacity from then on; empty for nothing
 }
 
 // Names is a number of tasks with the first names.

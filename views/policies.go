@@ -32,8 +32,9 @@ type AllocationRow struct {
 	NamedNamespace string
 	Status         Status
 	Quota          []QuotaLine
-	Sharing        string // such as "Lend and borrow, up to 50 %"
-	Preemption     string // such as "Lower priority" or "Never"
+	InForce        []string // sentences about windows and the budget that replace it
+	Sharing        string   // such as "Lend and borrow, up to 50 %"
+	Preemption     string   // such as "Lower priority" or "Never"
 	Weight         int64
 	Observed       bool   // whether Kuota only shows the queue, so that sharing, preemption and weight are unknown
 	Managed        string // such as "Managed by Flux (Kustomization teams)"; empty for none

@@ -5,6 +5,7 @@ package views
 type TeamUsage struct {
 	Trouble   string // why there are no figures; empty otherwise
 	Rows      []ShareFigures
+	InForce   []string // sentences about windows and the budget
 	Running   Count
 	Waiting   Count
 	Queue     []QueuedTask  // the head of its queue

@@ -223,6 +223,7 @@ func (p *program) newHistory() error {
 		return err
 	}
 	p.audit.Activity = p.activity
+	p.reconcilers.Allocations.Activity, p.reconcilers.Budgets.Usage = p.activity, store
 	if p.config.historyManifests {
 		p.submit.Manifests = store
 		p.keeper = &submit.Keeper{Service: p.submit, Leader: p.leader, Log: p.log}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/activity"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/desired"
@@ -28,6 +29,12 @@ type controllers struct {
 	team string
 }
 
+// clock is that of windows, and activityLog what the controllers record; nil for nothing.
+var (
+	clock       = time.Now
+	activityLog *activity.Log
+)
+
 // mapper provides the REST mapping, so that discovery does not count as a call of
 // the controllers.
 var mapper client.Client
@@ -47,6 +54,7 @@ func newControllers(t *testing.T, team string, breakAt int64, after bool, instal
 		t.Fatal(err)
 	}
 	all := reconcile.NewReconcilers(direct, direct, events.NewFakeRecorder(1000), reconcile.Options{Naming: desired.DefaultNaming, Kueue: install})
+	all.Allocations.Now, all.Allocations.Activity = clock, activityLog
 	now := time.Now()
 	all.Ranking.Now = func() time.Time {
 		now = now.Add(time.Second)

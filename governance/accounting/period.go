@@ -10,6 +10,8 @@ const (
 	Day   Granularity = "day"
 	Week  Granularity = "week"
 	Month Granularity = "month"
+	// Quarter begins in January, April, July or October. Only budgets have it.
+	Quarter Granularity = "quarter"
 )
 
 // Begin returns the beginning of the period that contains a time, in its time zone.
@@ -20,6 +22,8 @@ func (g Granularity) Begin(at time.Time) time.Time {
 		day -= (int(at.Weekday()) + 6) % 7
 	case Month:
 		day = 1
+	case Quarter:
+		month, day = month-(month-1)%3, 1
 	}
 	return time.Date(year, month, day, 0, 0, 0, 0, at.Location())
 }
@@ -32,6 +36,8 @@ func (g Granularity) Next(at time.Time) time.Time {
 		day += 7
 	case Month:
 		month++
+	case Quarter:
+		month += 3
 	default:
 		day++
 	}

@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -24,15 +25,16 @@ const failurePeriod = time.Hour
 
 // Input is the state of the cluster at one moment.
 type Input struct {
-	Now      time.Time
-	Tasks    []*tasks.Task
-	Teams    map[string]string // by namespace
-	Heads    []Head            // first waiting tasks that may fit
-	Capacity *capacity.Snapshot
-	Loops    []Loop
-	Idle     []Idle
-	Policy   *v1alpha1.ClusterPolicy // nil for none
-	Contact  time.Duration           // since the API server last answered
+	Now         time.Time
+	Tasks       []*tasks.Task
+	Teams       map[string]string // by namespace
+	Heads       []Head            // first waiting tasks that may fit
+	Capacity    *capacity.Snapshot
+	Allocations []v1alpha1.ComputeAllocation
+	Loops       []Loop
+	Idle        []Idle
+	Policy      *v1alpha1.ClusterPolicy // nil for none
+	Contact     time.Duration           // since the API server last answered
 }
 
 // Head is a task that is first in its LocalQueue, and why it waits; nil if that is not
@@ -65,6 +67,7 @@ func (in *Input) findings(t Thresholds) []Finding {
 		found = append(found, in.ofQuota()...)
 		found = append(found, in.ofNodes()...)
 	}
+	found = append(found, in.ofBudgets()...)
 	found = append(found, in.ofConsole(t)...)
 	return slices.DeleteFunc(found, func(f Finding) bool { return t.IsOff(f.Rule) })
 }
@@ -244,6 +247,34 @@ func (in *Input) ofQuota() (found []Finding) {
 		}
 	}
 	return found
+}
+
+// ofBudgets finds each step that a budget has reached. A status of the period before is
+// none.
+func (in *Input) ofBudgets() (found []Finding) {
+	for i := range in.Allocations {
+		a := &in.Allocations[i]
+		b, s := a.Spec.Budget, a.Status.Budget
+		if b == nil || s == nil || !in.Now.Before(s.To.Time) {
+			continue
+		}
+		for _, step := range b.Steps {
+			if s.Percent >= int64(step.Percent) {
+				found = append(found, Finding{
+					Rule: Budget, Subject: a.Name + "/" + string(step.Action) + "/" + s.From.UTC().Format(time.DateOnly), Team: a.Name, Namespace: a.Status.Namespace,
+					Summary: fmt.Sprintf("Team %s has used %d %% of its budget of %s. %s", a.Name, step.Percent, describe.BudgetAmount(b), budgetEffects[step.Action]),
+				})
+			}
+		}
+	}
+	return found
+}
+
+var budgetEffects = map[v1alpha1.BudgetAction]string{
+	v1alpha1.BudgetNotify:        "Nothing else happens.",
+	v1alpha1.BudgetBorrowNothing: "It borrows nothing more until the period ends.",
+	v1alpha1.BudgetHold:          "None of its tasks is admitted until the period ends.",
+	v1alpha1.BudgetDrain:         "Its tasks are requeued, and none is admitted until the period ends.",
 }
 
 // maxNames bounds the names of nodes in a summary.

@@ -54,6 +54,14 @@ func troubled() *Input {
 			{Flavor: "p5", Resource: "nvidia.com/gpu", TeamUsage: usage.TeamUsage{Nominal: 8}}, {Flavor: "g6", Resource: "nvidia.com/gpu", TeamUsage: usage.TeamUsage{Nominal: 8, LentToCohort: 2}},
 		}})
 	}
+	for _, team := range []string{"vision", "secret"} {
+		hours := int64(100)
+		in.Allocations = append(in.Allocations, v1alpha1.ComputeAllocation{
+			ObjectMeta: metav1.ObjectMeta{Name: team},
+			Spec:       v1alpha1.ComputeAllocationSpec{Budget: &v1alpha1.Budget{AcceleratorHours: &hours, Steps: []v1alpha1.BudgetStep{{Percent: 80, Action: v1alpha1.BudgetNotify}, {Percent: 100, Action: v1alpha1.BudgetHold}}}},
+			Status:     v1alpha1.ComputeAllocationStatus{Namespace: "ns-" + team, Budget: &v1alpha1.BudgetStatus{Percent: 85, To: metav1.Time{Time: start.Add(time.Hour)}}},
+		})
+	}
 	for n := range 5 {
 		in.Capacity.Nodes = append(in.Capacity.Nodes, capacity.NodeSnapshot{Name: fmt.Sprint("node-", n), Pool: "p5", State: capacity.Recovering, Since: start.Add(-time.Hour)})
 	}

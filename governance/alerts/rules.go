@@ -21,6 +21,7 @@ const (
 	TasksFail      Rule = "tasks-fail"
 	TaskIdle       Rule = "task-idle"
 	QuotaIdle      Rule = "quota-idle"
+	Budget         Rule = "budget"
 	NotAdmitted    Rule = "not-admitted"
 	NodesLost      Rule = "nodes-lost"
 	PolicyDiffers  Rule = "policy-differs"
@@ -74,6 +75,9 @@ var Rules = []Description{
 	}},
 	{QuotaIdle, "Quota is idle", Info, false, func(t Thresholds) time.Duration { return t.QuotaIdle }, func(t Thresholds) string {
 		return "A team has used no accelerator of its quota in a pool for " + duration(t.QuotaIdle) + "."
+	}},
+	{Budget, "A budget is used", Warning, false, immediately, func(Thresholds) string {
+		return "A team has used a part of its budget at which its allocation sets a step."
 	}},
 	{NodesLost, "Nodes are not ready", Critical, true, func(t Thresholds) time.Duration { return t.NodesLost }, func(t Thresholds) string {
 		return "A node is not ready for " + duration(t.NodesLost) + ". Cordoned nodes do not count."

@@ -16,6 +16,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/leader"
 	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/history"
@@ -23,6 +24,8 @@ import (
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
@@ -232,10 +235,15 @@ func (s *Service) read(ctx context.Context) (in *Input, complete map[Rule]bool, 
 	if in.Teams, err = clusterstate.Teams(ctx, reader); err != nil {
 		return nil, nil, err
 	}
+	var allocations v1alpha1.ComputeAllocationList
+	if err := reader.List(ctx, &allocations, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, cluster.Translate("list allocations", err)
+	}
+	in.Allocations = allocations.Items
 	if in.Policy, err = clusterstate.Policy(ctx, reader); err != nil {
 		return nil, nil, err
 	}
-	complete = map[Rule]bool{TaskWaits: true, TaskPreempted: true, TasksFail: true, PolicyDiffers: true, ConsoleStale: true}
+	complete = map[Rule]bool{TaskWaits: true, TaskPreempted: true, TasksFail: true, PolicyDiffers: true, ConsoleStale: true, Budget: true}
 	if in.Capacity, err = s.Capacity.Snapshot(ctx); err != nil && governance.KindOf(err) != governance.Unavailable {
 		return nil, nil, err
 	}

@@ -2,13 +2,16 @@ package allocations
 
 import (
 	"context"
+	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/effective"
 	"kuota.dev/kuota/governance/managed"
+	"kuota.dev/kuota/governance/quota"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -35,11 +38,24 @@ func (s *Service) build(ctx context.Context, reader client.Reader, allocation *v
 	if err != nil {
 		return wanted{}, err
 	}
-	objects, more := desired.Build(allocation, types, s.Naming.Under(policy), desired.RankingOf(policy))
+	errs = append(errs, effective.Problems(&allocation.Spec, time.Now())...)
+	errs = append(errs, quota.CheckWindows(&allocation.Spec, types)...)
+	objects, more := desired.Build(inForce(ctx, reader, allocation), types, s.Naming.Under(policy), desired.RankingOf(policy))
 	if errs = append(errs, more...); len(errs) > 0 {
 		return wanted{}, invalid("Some values are not valid. Correct the marked fields.", errs)
 	}
 	return wanted{types, objects}, nil
+}
+
+// inForce returns an allocation, as it is saved, with what is in force now.
+func inForce(ctx context.Context, reader client.Reader, allocation *v1alpha1.ComputeAllocation) *v1alpha1.ComputeAllocation {
+	var saved v1alpha1.ComputeAllocation
+	now := *allocation
+	if err := reader.Get(ctx, client.ObjectKey{Name: allocation.Name}, &saved); err == nil {
+		now.Status.Budget = saved.Status.Budget
+	}
+	in, _ := effective.At(&now, time.Now())
+	return effective.Allocation(&now, in)
 }
 
 // checkConflicts returns governance.Invalid if existing objects conflict with the

@@ -4,12 +4,14 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/clusterstate"
+	"kuota.dev/kuota/governance/effective"
 	"kuota.dev/kuota/governance/quota"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -42,6 +44,9 @@ func (s *Service) figures(ctx context.Context, user governance.User, reader clie
 	after.AddNominal(is)
 	review.Capacity = capacityChanges(review.Pools, allocated, after, wanted.types)
 
+	lines, complete := calendar(list.Items, allocation, wanted.types, time.Now())
+	review.Calendar, review.MoreCalendar = lines, !complete
+
 	if review.Reclaims, err = s.reclaims(ctx, user, reader, allocation.Name, review.Pools, list.Items, types); err != nil {
 		return err
 	}
@@ -52,7 +57,7 @@ func (s *Service) figures(ctx context.Context, user governance.User, reader clie
 	if err != nil {
 		return err
 	}
-	if drains(before, allocation) {
+	if drains(effective.Allocation(before, before.Status.InForce), inForce(ctx, reader, allocation)) {
 		for _, h := range tasks.admitted {
 			review.Evicted = append(review.Evicted, h.task)
 		}

@@ -65,7 +65,11 @@ func (s *Service) Review(ctx context.Context, user governance.User, allocation *
 	if before != nil {
 		old = &before.Spec
 	}
-	review.Settings = describe.AllocationSettings(old, &after.Spec)
+	describeChanges := describe.AllocationSettings
+	if before != nil && before.Status.InForce != nil { // the quota of the spec may not be in force
+		describeChanges = describe.AllocationChanges
+	}
+	review.Settings = describeChanges(old, &after.Spec)
 	return review, nil
 }
 

@@ -34,6 +34,10 @@ type Review struct {
 	// afterwards: they keep running, and once evicted are never admitted again as
 	// they are.
 	Unadmittable []Unadmittable
+	// Calendar has the windows of the team in the next two weeks. MoreCalendar reports
+	// whether it is cut.
+	Calendar     []CalendarLine
+	MoreCalendar bool
 	// NewPools are the pools that are created with the allocation.
 	NewPools []v1alpha1.Pool
 	// Unknown is what could not be previewed and why, such as Kueue not answering;

@@ -59,10 +59,13 @@ const (
 	Release     Action = "release"
 	Silence     Action = "silence" // alerts
 	EndSilence  Action = "end-silence"
+	OpenWindow  Action = "open-window" // of an allocation, by itself
+	CloseWindow Action = "close-window"
+	BudgetStep  Action = "budget-step"
 )
 
 // Actions has all actions, in the order of pages.
-var Actions = []Action{Submit, Stop, Resume, ChangeClass, Resize, Scale, Delete, Create, Update, Hold, Release, Silence, EndSilence}
+var Actions = []Action{Submit, Stop, Resume, ChangeClass, Resize, Scale, Delete, Create, Update, Hold, Release, Silence, EndSilence, OpenWindow, CloseWindow, BudgetStep}
 
 // Past returns an action in the past tense, such as "Stopped".
 func (a Action) Past() string {
@@ -91,6 +94,12 @@ func (a Action) Past() string {
 		return "Silenced"
 	case EndSilence:
 		return "Silence ended"
+	case OpenWindow:
+		return "Window opened"
+	case CloseWindow:
+		return "Window closed"
+	case BudgetStep:
+		return "Budget step"
 	}
 	return "Changed"
 }

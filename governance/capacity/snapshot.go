@@ -67,6 +67,8 @@ type TeamSnapshot struct {
 	Weight                       int32
 	Resources                    []TeamResource // accelerators first, then by pool
 	Running, Waiting             int            // tasks
+	InForce                      []string       // sentences about windows and the budget
+	Budget                       string         // a sentence about what is used of it; empty for none
 }
 
 // TeamResource is one resource of one flavor that a team uses or has quota of.

@@ -9,6 +9,7 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/index"
@@ -73,7 +74,7 @@ func (in input) sum() *Snapshot {
 func (s *summing) addTeams() {
 	for i := range s.allocations.Items {
 		a := &s.allocations.Items[i]
-		s.teams[a.Name] = &TeamSnapshot{Name: a.Name, DisplayName: a.Spec.DisplayName, Namespace: a.Status.Namespace, Weight: a.Spec.FairShareWeight}
+		s.teams[a.Name] = &TeamSnapshot{Name: a.Name, DisplayName: a.Spec.DisplayName, Namespace: a.Status.Namespace, Weight: a.Spec.FairShareWeight, InForce: describe.InForce(a), Budget: describe.BudgetUsage(a)}
 		if a.Status.Namespace != "" {
 			s.teamOf[a.Status.Namespace] = a.Name
 		}

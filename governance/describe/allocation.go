@@ -42,7 +42,7 @@ func AllocationSettings(before, after *v1alpha1.ComputeAllocationSpec) []change.
 		{"Queueing strategy", func(s *v1alpha1.ComputeAllocationSpec) string { return s.QueueingStrategy }},
 	})
 	changes = append(changes, memberChanges(before, after)...)
-	return append(changes, differences(before, after, []setting[v1alpha1.ComputeAllocationSpec]{
+	changes = append(changes, differences(before, after, []setting[v1alpha1.ComputeAllocationSpec]{
 		{"Fair-share weight", func(s *v1alpha1.ComputeAllocationSpec) string { return fmt.Sprint(s.FairShareWeight) }},
 		{"Lending and borrowing", func(s *v1alpha1.ComputeAllocationSpec) string { return strategy(s.Sharing.Strategy) }},
 		{"Borrow limit", func(s *v1alpha1.ComputeAllocationSpec) string { return borrowLimit(s.Sharing) }},
@@ -52,7 +52,13 @@ func AllocationSettings(before, after *v1alpha1.ComputeAllocationSpec) []change.
 		{"Namespace ceiling", func(s *v1alpha1.ComputeAllocationSpec) string { return yesNo(s.NamespaceCeiling) }},
 		{"Default queue", func(s *v1alpha1.ComputeAllocationSpec) string { return yesNo(s.DefaultQueue) }},
 		{"Shares", func(s *v1alpha1.ComputeAllocationSpec) string { return Shares(s.Shares) }},
+		{"Budget", func(s *v1alpha1.ComputeAllocationSpec) string { return Budget(s.Budget) }},
 	})...)
+	var windows []v1alpha1.Window
+	if before != nil {
+		windows = before.Windows
+	}
+	return append(changes, windowChanges(windows, after.Windows)...)
 }
 
 // Shares returns the shares with their weights and members, such as "high 15 (User ada),

@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/effective"
 	"kuota.dev/kuota/governance/managed"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/simulate"
@@ -75,7 +76,7 @@ func (in *inputs) objects() wanted {
 		if len(resolved.Pools) == 0 && len(a.Spec.Quota) > 0 {
 			continue // blocked, and never applied
 		}
-		o := desired.BuildResolved(a, resolved, in.types, naming, ranking)
+		o := desired.BuildResolved(effective.Allocation(a, a.Status.InForce), resolved, in.types, naming, ranking)
 		w.queues[*o.ClusterQueue.GetName()] = o.ClusterQueue
 		for _, local := range append([]*applykueue.LocalQueueApplyConfiguration{o.LocalQueue, o.DefaultQueue}, o.Shares...) {
 			if local != nil {

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
@@ -16,6 +17,7 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/effective"
 	"kuota.dev/kuota/governance/kueueconfig"
 	"kuota.dev/kuota/governance/manifest"
 	"kuota.dev/kuota/governance/quota"
@@ -87,13 +89,15 @@ func (s *Service) Allocation(ctx context.Context, user governance.User, allocati
 	next.Name = allocation.Name
 	after.allocations = slices.Clone(before.allocations)
 	old := ""
-	if i := slices.IndexFunc(after.allocations, func(a v1alpha1.ComputeAllocation) bool { return a.Name == allocation.Name }); i >= 0 {
+	i := slices.IndexFunc(after.allocations, func(a v1alpha1.ComputeAllocation) bool { return a.Name == allocation.Name })
+	if i >= 0 {
 		old = manifest.AllocationYAML(&after.allocations[i])
 		next.Status = *after.allocations[i].Status.DeepCopy()
-		after.allocations[i] = next
 	} else {
-		after.allocations = append(after.allocations, next)
+		i, after.allocations = len(after.allocations), append(after.allocations, v1alpha1.ComputeAllocation{})
 	}
+	next.Status.InForce, _ = effective.At(&next, time.Now())
+	after.allocations[i] = next
 	if _, errs := quota.Resolve(&next.Spec, after.types); len(errs) > 0 {
 		return queries.Preview{}, &governance.Error{Kind: governance.Invalid, Op: "preview allocation", Message: "Some values are not valid.", Fields: errs}
 	}

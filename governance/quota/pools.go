@@ -6,12 +6,13 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/effective"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// Effective returns the quota of an allocation: that of its spec or, while the
-// spec is invalid, the quota that was applied last and that Kueue still has.
+// Effective returns the quota of an allocation: that of its spec, with what is in force,
+// or, while the spec is invalid, the quota that was applied last and that Kueue still has.
 // current reports whether it is that of the spec.
 func Effective(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) (resolved Resolved, current bool) {
 	if allocation.Spec.Observed() {
@@ -21,7 +22,8 @@ func Effective(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) (r
 	if ready != nil && ready.Reason == v1alpha1.ReasonBlocked && len(allocation.Status.Quota) == 0 {
 		return Resolved{}, false // blocked by a conflict, and never applied
 	}
-	resolved, errs := Resolve(&allocation.Spec, types)
+	spec := effective.Spec(allocation)
+	resolved, errs := Resolve(&spec, types)
 	if len(errs) == 0 {
 		return resolved, true
 	}
@@ -31,7 +33,7 @@ func Effective(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) (r
 // Applied returns the quota that the controller applied last, from the status;
 // without pools if it never applied any.
 func Applied(allocation *v1alpha1.ComputeAllocation) Resolved {
-	resolved := Resolved{Lends: allocation.Spec.Sharing.Strategy != v1alpha1.DontLend, covered: allocation.Spec.CoveredResources}
+	resolved := Resolved{Lends: effective.Spec(allocation).Sharing.Strategy != v1alpha1.DontLend, covered: allocation.Spec.CoveredResources}
 	for _, applied := range allocation.Status.Quota {
 		pool := FlavorQuotas{Name: applied.Pool, Nominal: Resources{}, BorrowingLimit: Resources{}, BorrowOnly: true}
 		for _, r := range applied.Resources {
@@ -89,6 +91,15 @@ func (p PoolResources) Raise(other PoolResources) {
 func (p PoolResources) AddNominal(resolved Resolved) {
 	for _, pool := range resolved.Pools {
 		p.Add(pool.Name, pool.Nominal)
+	}
+}
+
+// SubtractNominal subtracts the nominal quota of one allocation that was added.
+func (p PoolResources) SubtractNominal(resolved Resolved) {
+	for _, pool := range resolved.Pools {
+		for name, amount := range pool.Nominal {
+			p[pool.Name][name] -= amount
+		}
 	}
 }
 

@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/activity"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/effective"
 	"kuota.dev/kuota/governance/managed"
 	"kuota.dev/kuota/governance/quota"
 
@@ -51,6 +53,8 @@ type AllocationReconciler struct {
 	RankingGate   *RankingGate      // shared with RankingReconciler
 	Cohort        *CohortReconciler // reserves quota before a nominal quota grows
 	Capacity      *CapacityReconciler
+	Activity      *activity.Log // of windows and budgets; nil without history
+	Now           func() time.Time
 
 	policies policyReader
 	writes   lastWrites // of allocations
@@ -69,12 +73,14 @@ func (r *AllocationReconciler) Reconcile(ctx context.Context, request ctrl.Reque
 	if allocation.DeletionTimestamp != nil {
 		return requeueOnConflict(r.finalize(ctx, &allocation))
 	}
-	return requeueOnConflict(r.reconcileAllocation(ctx, &allocation))
+	in, next := effective.At(&allocation, r.Now())
+	result, err := r.reconcileAllocation(ctx, &allocation, in)
+	return requeueOnConflict(r.requeueAt(result, &allocation, next), err)
 }
 
 // reconcileAllocation applies the objects of an allocation that is not being
-// deleted.
-func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocation *v1alpha1.ComputeAllocation) (ctrl.Result, error) {
+// deleted, with what is in force.
+func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocation *v1alpha1.ComputeAllocation, in *v1alpha1.InForce) (ctrl.Result, error) {
 	if allocation.Spec.Observed() {
 		return r.observe(ctx, allocation)
 	}
@@ -92,7 +98,7 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 		return ctrl.Result{}, err
 	}
 	naming := r.Naming.Under(policy)
-	objects, blocked := r.buildObjects(allocation, types, naming, desired.RankingOf(policy))
+	objects, blocked := r.buildObjects(allocation, in, types, naming, desired.RankingOf(policy))
 	if objects.ClusterQueue == nil {
 		return ctrl.Result{}, r.patchStatus(ctx, allocation, blocked)
 	}
@@ -114,7 +120,7 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 		if len(applied.Pools) == 0 {
 			return ctrl.Result{RequeueAfter: time.Second}, r.patchStatus(ctx, allocation, blocked)
 		}
-		objects = desired.BuildResolved(allocation, applied, types, naming, desired.RankingOf(policy))
+		objects = desired.BuildResolved(effective.Allocation(allocation, in), applied, types, naming, desired.RankingOf(policy))
 	}
 	nominal := resolvedQuota(objects.Quota)
 	if err := r.applyObjects(ctx, allocation, objects, r.Cohort.ledger.differs(queueName, nominal)); apierrors.IsConflict(err) {
@@ -130,7 +136,8 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 	if queue.Reason == queuePending && condition(allocation, v1alpha1.ConditionReady) == nil && age < activationGrace {
 		return ctrl.Result{RequeueAfter: activationGrace}, nil // an event of the ClusterQueue triggers a reconciliation before that
 	}
-	done := outcome{reason: blocked.reason, message: blocked.message, objects: &objects, queue: queue}
+	recordSteps(r.Activity, allocation, in, r.Now())
+	done := outcome{reason: blocked.reason, message: blocked.message, objects: &objects, inForce: in, queue: queue}
 	if going, err := r.deletingFlavors(ctx, objects); err != nil {
 		return ctrl.Result{}, err
 	} else if len(going) > 0 {
@@ -152,10 +159,16 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 // cannot be computed, or nodes moved so that it would move to other pools, the
 // quota that was applied last stays and blocked contains the reason. All other
 // fields are taken from the spec. Without an applied quota, objects is empty.
-func (r *AllocationReconciler) buildObjects(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog, naming desired.Naming, ranking desired.Ranking) (objects desired.Objects, blocked outcome) {
-	objects, errs := desired.Build(allocation, types, naming, ranking)
+func (r *AllocationReconciler) buildObjects(allocation *v1alpha1.ComputeAllocation, in *v1alpha1.InForce, types catalog.Catalog, naming desired.Naming, ranking desired.Ranking) (objects desired.Objects, blocked outcome) {
+	spec := effective.Allocation(allocation, in)
+	objects, errs := desired.Build(spec, types, naming, ranking)
+	errs = append(errs, effective.Problems(&allocation.Spec, r.Now())...)
 	applied := quota.Applied(allocation)
-	switch moved := movedPools(allocation, applied, objects.Quota); {
+	moved := ""
+	if allocation.Status.InForce.OpenWindow() == in.OpenWindow() { // a window can have other pools
+		moved = movedPools(allocation, applied, objects.Quota)
+	}
+	switch {
 	case len(errs) > 0:
 		blocked = notReady("Invalid", governance.JoinFieldErrors(errs))
 	case moved != "":
@@ -166,7 +179,7 @@ func (r *AllocationReconciler) buildObjects(allocation *v1alpha1.ComputeAllocati
 	if len(applied.Pools) == 0 {
 		return desired.Objects{}, blocked
 	}
-	return desired.BuildResolved(allocation, applied, types, naming, ranking), blocked
+	return desired.BuildResolved(spec, applied, types, naming, ranking), blocked
 }
 
 // reasonCohort is the reason of Ready=False while a team's nominal quota cannot

@@ -5,7 +5,9 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clustertest"
@@ -26,9 +28,15 @@ var controllers = sync.OnceValue(func() error {
 	if err != nil {
 		return err
 	}
-	if _, err := reconcile.SetupWithManager(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall, Revisions: connection.Revisions, RecordsUsers: connection.RecordsUsers}); err != nil {
+	all, err := reconcile.SetupWithManager(connection.Manager, reconcile.Options{Naming: desired.DefaultNaming, Kueue: reconcile.DefaultKueueInstall, Revisions: connection.Revisions, RecordsUsers: connection.RecordsUsers})
+	if err != nil {
 		return err
 	}
+	all.Allocations.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
+	if record, err = newRecord(); err != nil {
+		return err
+	}
+	all.Allocations.Activity, all.Budgets.Usage = record.log, record.store
 	go func() {
 		if err := connection.Run(context.Background()); err != nil {
 			panic(err)
@@ -38,6 +46,12 @@ var controllers = sync.OnceValue(func() error {
 })
 
 var current *clustertest.Cluster
+
+// ahead is how far ahead of this machine the clock of windows is.
+var ahead atomic.Int64
+
+// record is the history of the controllers.
+var record *recorded
 
 // counter counts the API calls of the controllers.
 var counter callCounter

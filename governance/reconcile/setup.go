@@ -58,6 +58,7 @@ type Options struct {
 // together.
 type Reconcilers struct {
 	Allocations *AllocationReconciler
+	Budgets     *BudgetReconciler
 	Capacity    *CapacityReconciler
 	Cohort      *CohortReconciler
 	Pools       *PoolReconciler
@@ -84,7 +85,8 @@ func NewReconcilers(cached client.Client, live client.Reader, recorder events.Ev
 	unallocated := &CohortReconciler{Client: cached, APIReader: live, Naming: naming, Events: recorder, requests: make(chan event.GenericEvent, 1)}
 	capacity := &CapacityReconciler{Client: cached, Naming: naming}
 	all := Reconcilers{
-		Allocations: &AllocationReconciler{Client: cached, APIReader: live, Naming: naming, Events: recorder, RankingGate: gate, Cohort: unallocated, Capacity: capacity},
+		Allocations: &AllocationReconciler{Client: cached, APIReader: live, Naming: naming, Events: recorder, RankingGate: gate, Cohort: unallocated, Capacity: capacity, Now: time.Now},
+		Budgets:     &BudgetReconciler{Client: cached, Now: time.Now},
 		Capacity:    capacity,
 		Cohort:      unallocated,
 		Pools:       &PoolReconciler{Client: cached, APIReader: live, Naming: naming},
@@ -123,7 +125,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 	}
 	return c, errors.Join(
 		newController(manager, "allocation", 8).
-			For(&v1alpha1.ComputeAllocation{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, conditionsChanged))).
+			For(&v1alpha1.ComputeAllocation{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, conditionsChanged, inForceChanged))).
 			Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForObject)).
 			Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForObject)).
 			Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForObject)).
@@ -135,8 +137,12 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			Watches(&v1alpha1.ClusterPolicy{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), builder.WithPredicates(activePolicyChanged)).
 			WatchesRawSource(onTerm(handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll))).
 			Complete(options.onlyLeader(allocations)),
+		newController(manager, "budgets", 1).
+			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(cohortDelay), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
+			Complete(options.onlyLeader(c.Budgets)),
 		newController(manager, "capacity", 1).
-			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(capacityDelay), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, withinCapacityMissing, quotaAssigned, conditionsChanged))).
+			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(capacityDelay), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, withinCapacityMissing, quotaAssigned, conditionsChanged, inForceChanged))).
 			Watches(&corev1.Node{}, enqueueAfter(capacityDelay), builder.WithPredicates(nodes.capacityChanged())).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(capacityDelay), builder.WithPredicates(activePolicyChanged)).
 			WatchesRawSource(onTerm(enqueueAfter(noDelay))).

@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/describe"
+	"kuota.dev/kuota/governance/effective"
 	"kuota.dev/kuota/governance/manifest"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/revisions"
@@ -118,8 +119,8 @@ func (h *Pages) allocationPage(ctx context.Context, user governance.User, team s
 		Team: a.Name, TeamURL: urls.Team(a.Name), DisplayName: a.Spec.DisplayName, Description: a.Spec.Description, UpURL: urls.Policies,
 		Status: row.Status, Capacity: row.Capacity, Correction: row.Correction,
 		Conditions: conditions(&a), Namespace: format.OrDash(a.Status.Namespace), ClusterQueue: format.OrDash(a.Status.ClusterQueue), LocalQueue: format.OrDash(a.Status.LocalQueue),
-		Members: format.Members(a.Spec.Members),
-		YAML:    manifest.AllocationYAML(&a), YAMLURL: urls.Allocation(a.Name) + "/yaml",
+		Members: format.Members(a.Spec.Members), InForce: inForce(&a),
+		YAML: manifest.AllocationYAML(&a), YAMLURL: urls.Allocation(a.Name) + "/yaml",
 	}
 	m, managed := managerOf(&a)
 	if managed {
@@ -152,6 +153,15 @@ func (h *Pages) allocationPage(ctx context.Context, user governance.User, team s
 		page.DeleteURL = urls.Allocation(a.Name) + "/delete"
 	}
 	return page, err
+}
+
+// inForce returns sentences about windows and the budget of a team.
+func inForce(a *v1alpha1.ComputeAllocation) []string {
+	lines := describe.InForce(a)
+	if used := describe.BudgetUsage(a); used != "" {
+		lines = append(lines, used)
+	}
+	return lines
 }
 
 // conditionWords are the conditions in the order of the page: what each is
@@ -198,7 +208,7 @@ func quotaFigures(a *v1alpha1.ComputeAllocation, types catalog.Catalog) (lines [
 		note = "These figures are applied. The last saved change is not applied yet: see the state above."
 	}
 	specified := map[string]string{}
-	for _, row := range a.Spec.Quota {
+	for _, row := range effective.Spec(a).Quota {
 		if pool, ok := find(row.InstanceType+row.Pool, types); ok {
 			specified[pool.Name] = describe.Amounts(row.Quantities)
 			if pool.Name != row.InstanceType+row.Pool {

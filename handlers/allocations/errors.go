@@ -1,6 +1,7 @@
 package allocations
 
 import (
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/forms"
 )
@@ -43,6 +44,19 @@ var inputs = forms.Inputs{
 		"name": {ID: "name", Label: "name"}, "weight": {ID: "weight", Label: "weight"}, "members": {ID: "members", Label: "members"},
 	}}},
 	{Path: sharesPath, ID: "add-share", Label: "Shares"},
+	{Path: windowsPath, Rows: &forms.Rows{ID: "window", Label: "Window", Fields: map[string]forms.RowField{
+		"name": {ID: "name", Label: "name"}, "days": {ID: "days", Label: "days"}, "from": {ID: "from", Label: "from"}, "to": {ID: "to", Label: "to"}, "timeZone": {ID: "zone", Label: "time zone"},
+		"quota": {ID: "quota", Label: "quota"}, "sharing": {ID: "sharing", Label: "lending and borrowing"}, "activation": {ID: "activation", Label: "queue"}, "notice": {ID: "notice", Label: "notice"},
+	}}},
+	{Path: windowsPath, ID: "add-window", Label: "Windows"},
+	{Path: "spec.budget.timeZone", ID: "budget-zone", Label: "Budget, time zone"},
+	{Path: "spec.budget.period", ID: "budget-period", Label: "Budget, period"},
+	{Path: "spec.budget.Notify", ID: budgetInput(v1alpha1.BudgetNotify), Label: "Budget, notify"},
+	{Path: "spec.budget.BorrowNothing", ID: budgetInput(v1alpha1.BudgetBorrowNothing), Label: "Budget, borrow nothing"},
+	{Path: "spec.budget.Hold", ID: budgetInput(v1alpha1.BudgetHold), Label: "Budget, hold"},
+	{Path: "spec.budget.Drain", ID: budgetInput(v1alpha1.BudgetDrain), Label: "Budget, drain"},
+	{Path: "spec.budget.steps", ID: budgetInput(v1alpha1.BudgetNotify), Label: "Budget, steps"},
+	{Path: "spec.budget.amount", ID: "budget-amount", Label: "Budget"},
 	{Path: "spec.preemption.withinTeam", ID: "preemption", Label: "Preemption"},
 	{Path: "spec.namespaceCeiling", ID: "ceiling", Label: "Namespace ceiling"},
 	{Path: "spec.defaultQueue", ID: "default-queue", Label: "Default queue"},

@@ -60,6 +60,7 @@ func formOf(a v1alpha1.ComputeAllocation) allocationForm {
 		form.members = append(form.members, formMember{m.Kind, m.Name})
 	}
 	form.shares = sharesOf(spec.Shares)
+	form.windows, form.budget = windowsOf(spec.Windows), budgetOf(spec.Budget)
 	for _, row := range spec.Quota {
 		form.rows = append(form.rows, formRowOf(row))
 	}

@@ -16,6 +16,7 @@ const (
 	maxPostedRows    = 50
 	maxPostedMembers = 600
 	maxPostedShares  = 60
+	maxPostedWindows = 20
 )
 
 // allocationForm has the values of the form as typed.
@@ -36,6 +37,8 @@ type allocationForm struct {
 	ceiling, defaultQueue         bool
 	shares                        []formShare
 	batch                         string // a scheduling policy of AWS Batch, as typed
+	windows                       []formWindow
+	budget                        formBudget
 }
 
 type formMember struct{ kind, name string }
@@ -110,8 +113,10 @@ func (f *allocationForm) checks() map[string]*bool {
 
 func readAllocationForm(values url.Values) allocationForm {
 	form := allocationForm{Form: forms.ReadForm(values)}
-	for name, field := range form.texts() {
-		*field = values.Get(name)
+	for _, texts := range []map[string]*string{form.texts(), form.budget.texts()} {
+		for name, field := range texts {
+			*field = values.Get(name)
+		}
 	}
 	forms.ReadChecks(values, form.checks())
 	form.team, form.namespace = strings.TrimSpace(form.team), strings.TrimSpace(form.namespace)
@@ -119,6 +124,7 @@ func readAllocationForm(values url.Values) allocationForm {
 	form.limits = forms.ReadRows[formRow](values, "limit-", maxPostedRows)
 	form.members = forms.ReadRows[formMember](values, "member-", maxPostedMembers)
 	form.shares = forms.ReadRows[formShare](values, "share-", maxPostedShares)
+	form.windows = forms.ReadRows[formWindow](values, "window-", maxPostedWindows)
 	form.pools = forms.ReadRows[formPool](values, "new-pool-", maxPostedRows)
 	return form
 }
@@ -128,11 +134,13 @@ func (f *allocationForm) values() url.Values {
 	values := url.Values{}
 	f.Write(values)
 	forms.WriteTexts(values, f.texts())
+	forms.WriteTexts(values, f.budget.texts())
 	forms.WriteChecks(values, f.checks())
 	forms.WriteRows(values, "row-", f.rows)
 	forms.WriteRows(values, "limit-", f.limits)
 	forms.WriteRows(values, "member-", f.members)
 	forms.WriteRows(values, "share-", f.shares)
+	forms.WriteRows(values, "window-", f.windows)
 	forms.WriteRows(values, "new-pool-", f.pools)
 	return values
 }
@@ -151,6 +159,10 @@ func (f *allocationForm) do(action string, types catalog.Catalog) {
 		f.shares = forms.Add(f.shares, formShare{}, v1alpha1.MaxShares)
 	case "remove-share":
 		f.shares = forms.Remove(f.shares, argument)
+	case "add-window":
+		f.windows = forms.Add(f.windows, formWindow{}, v1alpha1.MaxWindows)
+	case "remove-window":
+		f.windows = forms.Remove(f.windows, argument)
 	case "import-batch":
 		f.importBatch()
 	case "remove-row":

@@ -75,6 +75,7 @@ func overlaid(found *v1alpha1.ComputeAllocation, o imports.Object) *v1alpha1.Com
 	if o.HyperPod {
 		merged.Spec.Members = slices.Clone(found.Spec.Members)
 		merged.Spec.Shares = slices.Clone(found.Spec.Shares)
+		merged.Spec.Windows, merged.Spec.Budget = found.Spec.Windows, found.Spec.Budget
 		merged.Spec.NamespaceCeiling, merged.Spec.DefaultQueue = found.Spec.NamespaceCeiling, found.Spec.DefaultQueue
 	}
 	return merged

@@ -12,6 +12,8 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/describe"
+	"kuota.dev/kuota/governance/effective"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
@@ -133,7 +135,8 @@ func (h *Pages) allocationRow(a *v1alpha1.ComputeAllocation, state allocations.S
 		Team: a.Name, DisplayName: a.Spec.DisplayName,
 		Namespace:  format.OrDash(a.Status.Namespace),
 		Status:     allocationStatus(a),
-		Sharing:    sharing(a.Spec.Sharing),
+		Sharing:    sharing(effective.Spec(a).Sharing),
+		InForce:    describe.InForce(a),
 		Preemption: preemption(a.Spec.Preemption),
 		Weight:     int64(a.Spec.FairShareWeight),
 		URL:        urls.Allocation(a.Name),
@@ -178,9 +181,9 @@ func allocationStatus(a *v1alpha1.ComputeAllocation) views.Status {
 		return views.Status{Tone: "wait", Label: "Applying", Text: ready.Message}
 	case ready.Status != metav1.ConditionTrue:
 		return views.Status{Tone: "bad", Label: "Not ready", Text: conditionText(ready.Message)}
-	case a.Spec.Activation == v1alpha1.Hold:
+	case effective.Spec(a).Activation == v1alpha1.Hold:
 		return views.Status{Tone: "idle", Label: "Held", Text: "Running tasks continue; none starts."}
-	case a.Spec.Activation == v1alpha1.Drain:
+	case effective.Spec(a).Activation == v1alpha1.Drain:
 		return views.Status{Tone: "idle", Label: "Drained", Text: "No task runs; all wait."}
 	}
 	return views.Status{Tone: "ok", Label: "Active"}

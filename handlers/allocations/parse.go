@@ -56,6 +56,12 @@ func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocati
 	spec.Shares = f.parseShares(&wrong)
 	spec.Quota = f.parseRows(f.rows, "spec.quota", types, &wrong)
 	spec.Sharing = f.parseSharing(types, &wrong)
+	before := len(wrong)
+	spec.Windows, spec.Budget = f.parseWindows(types, &wrong), f.budget.parse(f.Submitted, &wrong)
+	incomplete := func(w formWindow) bool { return !w.empty() && !w.complete() }
+	if len(wrong) == before && (f.Submitted || !slices.ContainsFunc(f.windows, incomplete)) {
+		wrong = append(wrong, f.windowErrors(spec, types)...)
+	}
 	return allocation, wrong
 }
 

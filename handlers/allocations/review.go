@@ -45,6 +45,7 @@ func (h *Pages) renderReview(c echo.Context, form allocationForm, wanted *v1alph
 	if form.edits != nil {
 		before = &form.edits.allocation.Spec
 	}
+	page.Calendar, page.CalendarCut = calendarLines(review.Calendar), review.MoreCalendar
 	page.Shares = shareNotes(before, wanted, state.Policy, h.Naming)
 	types := state.Types.With(form.newPools()...)
 	for _, p := range form.pools {

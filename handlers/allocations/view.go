@@ -47,6 +47,7 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 		Ceiling: f.ceiling, CeilingError: errs["ceiling"], DefaultQueue: f.defaultQueue,
 		InstanceTypes: instanceTypes(state.Types),
 		Shares:        f.shareRows(errs), CanAddShare: len(f.shares) < v1alpha1.MaxShares, SharesError: errs["add-share"],
+		Windows: f.windowRows(errs), CanAddWindow: len(f.windows) < v1alpha1.MaxWindows, WindowsError: errs["add-window"], Budget: f.budgetView(errs, currencyOf(state.Policy)),
 		NoShares: f.edits != nil && f.edits.allocation.Spec.Adopted(),
 		Batch:    f.batch, BatchNotes: f.batchNotes(state.Policy),
 		UsageCounts: state.Policy != nil && state.Policy.Spec.AdmissionFairSharing != nil,
@@ -111,6 +112,8 @@ func shown(view views.AllocationForm, id string) bool {
 		return view.CanAddMember
 	case "add-share":
 		return view.CanAddShare && !view.NoShares
+	case "add-window":
+		return view.CanAddWindow
 	}
 	return true
 }
@@ -160,7 +163,7 @@ func (f *allocationForm) resolveErrors(allocation *v1alpha1.ComputeAllocation, t
 	// that a pool can be created from, are no errors.
 	return slices.DeleteFunc(wrong, func(w governance.FieldError) bool {
 		list, i, field, ok := forms.SplitRowPath(w.Path)
-		if !ok || list == "spec.members" || list == sharesPath {
+		if !ok || list == "spec.members" || list == sharesPath || list == windowsPath {
 			return false
 		}
 		row := f.rowAt(list, i)
@@ -178,6 +181,7 @@ func (f *allocationForm) formPaths(wrong []governance.FieldError) []governance.F
 		quotaPath:      forms.Filled(f.rows, formRow.empty),
 		limitsPath:     forms.Filled(f.limits, formRow.empty),
 		sharesPath:     forms.Filled(f.shares, formShare.empty),
+		windowsPath:    forms.Filled(f.windows, formWindow.empty),
 		"spec.members": forms.Filled(f.members, func(m formMember) bool { return m.name == "" }),
 	})
 }

@@ -54,6 +54,12 @@ func wordsOf(spec *v1alpha1.ComputeAllocationSpec) words {
 	if len(spec.Shares) > 0 {
 		w.add("Shares", describe.Shares(spec.Shares))
 	}
+	for i := range spec.Windows {
+		w.add("Window "+spec.Windows[i].Name, describe.Window(&spec.Windows[i]))
+	}
+	if spec.Budget != nil {
+		w.add("Budget", describe.Budget(spec.Budget))
+	}
 	return w
 }
 

@@ -150,6 +150,10 @@ func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTab
 		if name := figures.Team.DisplayName; name != "" && !strings.EqualFold(name, figures.Team.Name) {
 			line.Sub = name
 		}
+		for _, sentence := range figures.Team.InForce {
+			what, _, _ := strings.Cut(sentence, ": ")
+			line.Sub = strings.TrimPrefix(line.Sub+" · "+what, " · ")
+		}
 		t.Rows = append(t.Rows, line)
 		rest.sub(figures)
 	}

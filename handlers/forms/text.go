@@ -26,3 +26,19 @@ func CheckText(text string, most int) string {
 func isControl(r rune) bool {
 	return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' || r == '\ufeff'
 }
+
+// ParseLines calls parse with the words of each line that has any, and returns all problems
+// with their lines; empty for none.
+func ParseLines(text string, parse func(fields []string) (problem string)) string {
+	var problems []string
+	n := 0
+	for line := range strings.SplitSeq(text, "\n") {
+		n++
+		if fields := strings.Fields(line); len(fields) > 0 {
+			if problem := parse(fields); problem != "" {
+				problems = append(problems, fmt.Sprintf("line %d: %s", n, problem))
+			}
+		}
+	}
+	return strings.Join(problems, "; ")
+}

@@ -2,6 +2,7 @@ package handlerstest
 
 import (
 	"net/url"
+	"time"
 
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -49,6 +50,18 @@ func FullAllocation() v1alpha1.ComputeAllocation {
 				{Name: "research", Weight: 15, Members: []v1alpha1.Member{{Kind: "Group", Name: "research"}, {Kind: "User", Name: "oidc:ada@example.com"}}},
 				{Name: "nightly", Weight: 3},
 			},
+			Windows: []v1alpha1.Window{
+				{
+					Name: "nights", Days: []v1alpha1.Weekday{"Monday", "Tuesday", "Wednesday", "Friday"}, From: "22:00", To: "06:00", TimeZone: "Europe/Berlin", Notice: &metav1.Duration{Duration: 90 * time.Minute},
+					Quota: []v1alpha1.WindowQuota{
+						{InstanceType: "ml.g6.12xlarge", Accelerators: Pointer(int64(8))}, {InstanceType: "ml.c5.2xlarge", Instances: Pointer(int64(2))},
+						{InstanceType: "ml.p4d.24xlarge", Partition: &v1alpha1.Partition{Profile: "mig-1g.5gb", Count: 14}},
+					},
+					Sharing: &v1alpha1.WindowSharing{Strategy: v1alpha1.LendAndBorrow, BorrowLimitPercent: Pointer(int32(40))},
+				},
+				{Name: "upkeep", From: "2030-12-07T08:00", To: "2030-12-07T18:00", Activation: v1alpha1.Drain, Sharing: &v1alpha1.WindowSharing{Strategy: v1alpha1.DontLend}},
+			},
+			Budget: &v1alpha1.Budget{Money: "1250.50", Period: v1alpha1.BudgetQuarter, TimeZone: "Asia/Tokyo", Steps: []v1alpha1.BudgetStep{{Percent: 80, Action: v1alpha1.BudgetNotify}, {Percent: 100, Action: v1alpha1.BudgetDrain}}},
 		},
 	}
 }

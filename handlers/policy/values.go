@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -165,20 +164,9 @@ func parseAlerts(wrong *governance.FieldErrors, rules, receivers string) *v1alph
 	return &a
 }
 
-// parseLines calls parse with the words of each line that has any, and reports all
-// problems with their lines.
+// parseLines reports the problems of all lines.
 func parseLines(wrong *governance.FieldErrors, path, text string, parse func(fields []string) (problem string)) {
-	var problems []string
-	n := 0
-	for line := range strings.SplitSeq(text, "\n") {
-		n++
-		if fields := strings.Fields(line); len(fields) > 0 {
-			if problem := parse(fields); problem != "" {
-				problems = append(problems, fmt.Sprintf("line %d: %s", n, problem))
-			}
-		}
-	}
-	wrong.Add(path, strings.Join(problems, "; "))
+	wrong.Add(path, forms.ParseLines(text, parse))
 }
 
 // parseAlertRule parses a rule, an optional priority class, and a time, a number or off.

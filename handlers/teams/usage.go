@@ -102,7 +102,10 @@ func (h *Pages) teamUsage(ctx context.Context, scope access.Scope, team string, 
 	}
 	for i := range snapshot.Teams {
 		if snapshot.Teams[i].Name == team {
-			u.Rows = shareFigures(snapshot.Teams[i].Resources)
+			u.Rows, u.InForce = shareFigures(snapshot.Teams[i].Resources), snapshot.Teams[i].InForce
+			if used := snapshot.Teams[i].Budget; used != "" {
+				u.InForce = append(slices.Clone(u.InForce), used)
+			}
 		}
 	}
 	return u, nil

@@ -1,6 +1,10 @@
 package v1alpha1
 
-import "regexp"
+import (
+	"regexp"
+	"strings"
+	"time"
+)
 
 // The bounds of the resources. The schema in deploy/crds has the same values: the
 // markers beside the fields cannot refer to constants, so TestBoundsEqualSchema
@@ -24,6 +28,12 @@ const (
 	MaxShareWeight  = 10_000
 	MaxShareMembers = 20 // of 32 shares, they fit into an annotation
 
+	MaxWindows          = 8 // of an allocation
+	MaxWindowName       = 40
+	MaxNotice           = 720 * time.Hour
+	MaxAcceleratorHours = 10_000_000_000 // of a budget
+	MaxBudgetPercent    = 1000
+
 	MaxPriorityClasses  = 10
 	MaxTimeLimitSeconds = 365 * 24 * 3600 // of the time limits of a priority class
 	MaxResourceWeights  = 16
@@ -41,6 +51,13 @@ const (
 const NamePattern = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
 
 var namePattern = regexp.MustCompile(NamePattern)
+
+var moneyPattern = regexp.MustCompile(`^[0-9]{1,12}([.][0-9]{1,4})?$`)
+
+// ValidMoney reports whether text is an amount of a budget: a number above 0.
+func ValidMoney(text string) bool {
+	return moneyPattern.MatchString(text) && strings.Trim(text, "0.") != ""
+}
 
 // ValidName reports whether name has only lower-case letters, digits and hyphens,
 // and starts and ends with a letter or a digit. It does not check the length.

@@ -91,6 +91,7 @@ type ComputeAllocation struct {
 // +kubebuilder:validation:XValidation:rule="has(self.clusterQueueName) || !(has(self.localQueueName) || has(self.cohortName) || has(self.coveredResources) || has(self.management) && self.management == 'Observe')",message="localQueueName, cohortName, coveredResources and Observe describe an existing ClusterQueue: set clusterQueueName too"
 // +kubebuilder:validation:XValidation:rule="!has(self.cohortName) || size(self.cohortName) > 0 || !has(self.sharing) || has(self.sharing.unlimited) && self.sharing.unlimited",message="a ClusterQueue without a cohort has no borrow limits: set unlimited borrowing"
 // +kubebuilder:validation:XValidation:rule="!self.namespaceCeiling || !has(self.sharing) || !has(self.sharing.unlimited) || !self.sharing.unlimited",message="a namespace ceiling needs a borrow limit: choose one of namespaceCeiling and unlimited borrowing"
+// +kubebuilder:validation:XValidation:rule="!(has(self.windows) || has(self.budget)) || !has(self.management) || self.management != 'Observe'",message="Kuota writes nothing for an observed ClusterQueue: remove windows and budget, or set Manage"
 // +kubebuilder:validation:XValidation:rule="!has(self.shares) || !has(self.clusterQueueName)",message="shares need a ClusterQueue of Kuota's own; remove clusterQueueName or the shares"
 type ComputeAllocationSpec struct {
 	// DisplayName is shown instead of the team name. It is one line.
@@ -172,6 +173,18 @@ type ComputeAllocationSpec struct {
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=32
 	Shares []Share `json:"shares,omitempty"`
+
+	// Windows replace quota, sharing or activation between two times, once or each
+	// week. They do not overlap.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	Windows []Window `json:"windows,omitempty"`
+
+	// Budget limits what the team uses in each week, month or quarter.
+	// +optional
+	Budget *Budget `json:"budget,omitempty"`
 
 	// Management is Manage, the default, or Observe: Kuota then shows the
 	// ClusterQueue that clusterQueueName names, and writes nothing.
@@ -413,6 +426,15 @@ type ComputeAllocationStatus struct {
 	// +listType=map
 	// +listMapKey=pool
 	Quota []PoolQuota `json:"quota,omitempty"`
+
+	// InForce is what replaces parts of the spec now; omitted for nothing.
+	// +optional
+	InForce *InForce `json:"inForce,omitempty"`
+
+	// Budget is what the team has used of its budget; omitted without one, and until it
+	// is counted.
+	// +optional
+	Budget *BudgetStatus `json:"budget,omitempty"`
 
 	// LastCorrection is the last change of an object of this team that another
 	// field manager made and Kuota reverted.

@@ -1,0 +1,126 @@
+package budgets
+
+import (
+	"context"
+	"math/big"
+	"slices"
+	"time"
+
+	"kuota.dev/kuota/governance/accounting"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/effective"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// recent is the time whose usage is projected to the end of the period.
+const recent = time.Hour
+
+// Period returns the period of a budget that contains a time.
+func Period(b *v1alpha1.Budget, now time.Time) (from, to time.Time, err error) {
+	place, err := effective.Location(b.TimeZone)
+	if err != nil {
+		return from, to, err
+	}
+	g := map[v1alpha1.BudgetPeriod]accounting.Granularity{v1alpha1.BudgetWeek: accounting.Week, v1alpha1.BudgetQuarter: accounting.Quarter}[b.Period]
+	if g == "" {
+		g = accounting.Month
+	}
+	return g.Begin(now.In(place)), g.Next(now.In(place)), nil
+}
+
+// Count returns the budget status of each of these allocations by name, those without a
+// budget left out. What a team uses is added up per period, so that teams whose budgets have
+// the same period cost one report.
+func Count(ctx context.Context, store accounting.Store, allocations []v1alpha1.ComputeAllocation, prices accounting.Prices, now time.Time) (map[string]*v1alpha1.BudgetStatus, error) {
+	type period struct{ from, to time.Time }
+	teams := map[period][]*v1alpha1.ComputeAllocation{}
+	for i := range allocations {
+		if a := &allocations[i]; a.Spec.Budget != nil {
+			from, to, err := Period(a.Spec.Budget, now)
+			if err != nil {
+				continue // the controller of allocations reports it
+			}
+			of := period{from.UTC(), to.UTC()}
+			teams[of] = append(teams[of], a)
+		}
+	}
+	counted := map[string]*v1alpha1.BudgetStatus{}
+	for of, list := range teams {
+		names := make([]string, len(list))
+		for i, a := range list {
+			names[i] = a.Name
+		}
+		slices.Sort(names)
+		lately := of.from
+		if at := now.Add(-recent); at.After(of.from) {
+			lately = at
+		}
+		reports, err := accounting.Reports(ctx, store, accounting.Query{Teams: names}, []time.Time{of.from, lately, now}, prices)
+		if err != nil {
+			return nil, err
+		}
+		for _, a := range list {
+			counted[a.Name] = status(a, reports, of.from, of.to)
+		}
+	}
+	return counted, nil
+}
+
+// status returns the budget status of a team from the report of the period until lately,
+// and the one since.
+func status(a *v1alpha1.ComputeAllocation, reports []accounting.Report, from, to time.Time) *v1alpha1.BudgetStatus {
+	b := a.Spec.Budget
+	before, since := used(a.Name, b, reports[0]), used(a.Name, b, reports[1])
+	sum := new(big.Rat).Add(before, since)
+	limit := limitOf(b)
+	percent := new(big.Rat).Quo(new(big.Rat).Mul(sum, big.NewRat(100, 1)), limit)
+	s := &v1alpha1.BudgetStatus{
+		From: metav1.Time{Time: from}, To: metav1.Time{Time: to}, Counted: metav1.Time{Time: reports[1].To.UTC().Truncate(time.Second)},
+		Used: sum.FloatString(2), Percent: new(big.Int).Quo(percent.Num(), percent.Denom()).Int64(),
+	}
+	if unknown := reports[0].Unknown + reports[1].Unknown; unknown >= time.Second {
+		s.Unknown = &metav1.Duration{Duration: unknown.Truncate(time.Second)}
+	}
+	if known := reports[1].To.Sub(reports[1].From) - reports[1].Unknown; known >= time.Minute && to.After(reports[1].To) {
+		left := big.NewRat(int64(to.Sub(reports[1].To)), int64(known))
+		s.Projected = new(big.Rat).Add(sum, left.Mul(left, since)).FloatString(2)
+	}
+	for _, step := range b.Steps {
+		if s.Percent >= int64(step.Percent) && (s.Action == "" || slices.Index(v1alpha1.BudgetActions, step.Action) > slices.Index(v1alpha1.BudgetActions, s.Action)) {
+			s.Action = step.Action
+		}
+	}
+	return s
+}
+
+func limitOf(b *v1alpha1.Budget) *big.Rat {
+	limit := new(big.Rat)
+	if b.AcceleratorHours != nil {
+		limit.SetInt64(*b.AcceleratorHours)
+	} else {
+		limit.SetString(b.Money)
+	}
+	if limit.Sign() <= 0 { // which the schema rejects
+		return big.NewRat(1, 1)
+	}
+	return limit
+}
+
+// used returns what a team used, in the unit of its budget.
+func used(team string, b *v1alpha1.Budget, report accounting.Report) *big.Rat {
+	sum := new(big.Rat)
+	for _, line := range report.Lines {
+		switch {
+		case line.Kind != accounting.Team || line.Team != team:
+		case b.AcceleratorHours == nil:
+			if line.Cost != nil {
+				sum.Add(sum, line.Cost)
+			}
+		case catalog.IsAccelerator(line.Resource) && !catalog.IsPartition(line.Resource):
+			sum.Add(sum, new(big.Rat).SetFrac(line.Amount(), big.NewInt(time.Hour.Milliseconds())))
+		}
+	}
+	return sum
+}

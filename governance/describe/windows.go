@@ -1,0 +1,211 @@
+package describe
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/change"
+	"kuota.dev/kuota/governance/effective"
+)
+
+// windowChanges returns the windows that are added, changed or removed.
+func windowChanges(before, after []v1alpha1.Window) []change.Field {
+	pairs := func(windows []v1alpha1.Window) map[string]string {
+		texts := map[string]string{}
+		for i := range windows {
+			texts[windows[i].Name] = Window(&windows[i])
+		}
+		return texts
+	}
+	return named("Window ", pairs(before), pairs(after))
+}
+
+// When returns when a window is open, such as "Mon–Fri 22:00–06:00 Europe/Berlin".
+func When(w *v1alpha1.Window) string {
+	zone := w.TimeZone
+	if zone == "" {
+		zone = "UTC"
+	}
+	between := func(text string) string { return strings.Replace(text, "T", " ", 1) }
+	when := between(w.From) + "–" + between(w.To) + " " + zone
+	if len(w.Days) > 0 {
+		when = Days(w.Days) + " " + when
+	}
+	return when
+}
+
+// Days returns days of the week in their order from Monday, three and more in a row as
+// a range, such as "Mon–Fri, Sun".
+func Days(days []v1alpha1.Weekday) string {
+	var parts []string
+	week := slices.Concat(v1alpha1.Weekdays[1:], v1alpha1.Weekdays[:1])
+	for i := 0; i < len(week); i++ {
+		last := i
+		for last < len(week) && slices.Contains(days, week[last]) {
+			last++
+		}
+		switch length := last - i; {
+		case length == 0:
+			continue
+		case length > 2:
+			parts = append(parts, string(week[i][:3])+"–"+string(week[last-1][:3]))
+			i = last
+		default:
+			parts = append(parts, string(week[i][:3]))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Replaces returns what a window replaces, such as "16 accelerators of a100, borrows up to
+// 50 %, on hold".
+func Replaces(w *v1alpha1.Window) string {
+	var parts []string
+	for i := range w.Quota {
+		row := w.Quota[i].Row()
+		parts = append(parts, rowName(row)+" "+Amounts(row.Quantities))
+	}
+	if w.Sharing != nil {
+		sharing := v1alpha1.Sharing{Strategy: w.Sharing.Strategy, BorrowLimitPercent: w.Sharing.BorrowLimitPercent, Unlimited: w.Sharing.Unlimited}
+		text := strings.ToLower(strategy(sharing.Strategy))
+		if limit := borrowLimit(sharing); limit != "" {
+			text += " up to " + strings.ToLower(limit)
+		}
+		parts = append(parts, text)
+	}
+	if w.Activation != "" {
+		parts = append(parts, "queue "+strings.ToLower(activation(w.Activation)))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// Window returns when a window is open and what it replaces.
+func Window(w *v1alpha1.Window) string {
+	text := When(w) + ": " + Replaces(w)
+	if w.Notice != nil && w.Notice.Duration > 0 {
+		text += "; announced " + Duration(w.Notice) + " before"
+	}
+	return text
+}
+
+// Budget returns a budget, such as "1000 accelerator hours each month (UTC): notify at
+// 80 %, hold at 100 %"; empty for none.
+func Budget(b *v1alpha1.Budget) string {
+	if b == nil {
+		return ""
+	}
+	zone := b.TimeZone
+	if zone == "" {
+		zone = "UTC"
+	}
+	var steps []string
+	for _, step := range Steps(b) {
+		steps = append(steps, fmt.Sprintf("%s at %d %%", BudgetAction(step.Action), step.Percent))
+	}
+	return fmt.Sprintf("%s each %s (%s): %s", BudgetAmount(b), strings.ToLower(string(b.Period)), zone, strings.Join(steps, ", "))
+}
+
+// Steps returns the steps of a budget in the order of their actions.
+func Steps(b *v1alpha1.Budget) []v1alpha1.BudgetStep {
+	return slices.SortedFunc(slices.Values(b.Steps), func(x, y v1alpha1.BudgetStep) int {
+		return slices.Index(v1alpha1.BudgetActions, x.Action) - slices.Index(v1alpha1.BudgetActions, y.Action)
+	})
+}
+
+// BudgetAmount returns how much a budget is, with its unit.
+func BudgetAmount(b *v1alpha1.Budget) string {
+	if b.AcceleratorHours != nil {
+		return strconv.FormatInt(*b.AcceleratorHours, 10) + " accelerator hours"
+	}
+	return b.Money + " of money"
+}
+
+// BudgetAction returns what an action does.
+func BudgetAction(a v1alpha1.BudgetAction) string {
+	return wordsOr(a, map[v1alpha1.BudgetAction]string{
+		v1alpha1.BudgetNotify: "notify", v1alpha1.BudgetBorrowNothing: "borrow nothing", v1alpha1.BudgetHold: "hold", v1alpha1.BudgetDrain: "drain",
+	})
+}
+
+// InForce returns sentences about what replaces parts of the spec of an allocation now, and
+// about a window that is announced; none for nothing.
+func InForce(a *v1alpha1.ComputeAllocation) (lines []string) {
+	in := a.Status.InForce
+	if in == nil {
+		return nil
+	}
+	window := func(name string) (w *v1alpha1.Window, place *time.Location) {
+		i := slices.IndexFunc(a.Spec.Windows, func(w v1alpha1.Window) bool { return w.Name == name })
+		if i < 0 {
+			return nil, time.UTC
+		}
+		place, err := effective.Location(a.Spec.Windows[i].TimeZone)
+		if err != nil {
+			place = time.UTC
+		}
+		return &a.Spec.Windows[i], place
+	}
+	if w, place := window(in.Window); w != nil && in.To != nil {
+		lines = append(lines, fmt.Sprintf("Window %s until %s: %s.", w.Name, moment(in.To.Time, place), Replaces(w)))
+	}
+	if in.BudgetAction != "" && in.BudgetUntil != nil && a.Spec.Budget != nil {
+		place, err := effective.Location(a.Spec.Budget.TimeZone)
+		if err != nil {
+			place = time.UTC
+		}
+		lines = append(lines, fmt.Sprintf("Budget used: %s until %s.", map[v1alpha1.BudgetAction]string{
+			v1alpha1.BudgetBorrowNothing: "the team borrows nothing more", v1alpha1.BudgetHold: "no task is admitted", v1alpha1.BudgetDrain: "no task is admitted, and admitted tasks are requeued",
+		}[in.BudgetAction], moment(in.BudgetUntil.Time, place)))
+	}
+	if next := in.Announced; next != nil {
+		if w, place := window(next.Window); w != nil {
+			lines = append(lines, fmt.Sprintf("Window %s from %s until %s: %s.", w.Name, moment(next.From.Time, place), moment(next.To.Time, place), Replaces(w)))
+		}
+	}
+	return lines
+}
+
+// roughly returns a time in days, hours, minutes or seconds.
+func roughly(d time.Duration) string {
+	for _, unit := range []struct {
+		time.Duration
+		name string
+	}{{24 * time.Hour, "days"}, {time.Hour, "hours"}, {time.Minute, "minutes"}} {
+		if d >= 2*unit.Duration {
+			return fmt.Sprintf("%d %s", d/unit.Duration, unit.name)
+		}
+	}
+	return fmt.Sprintf("%d seconds", d/time.Second)
+}
+
+// moment returns a time on the clocks of a place.
+func moment(at time.Time, place *time.Location) string {
+	return at.In(place).Format("Mon 2 Jan 15:04 MST")
+}
+
+// BudgetUsage returns a sentence about what a team used of its budget; empty without a budget.
+func BudgetUsage(a *v1alpha1.ComputeAllocation) string {
+	b, s := a.Spec.Budget, a.Status.Budget
+	if b == nil {
+		return ""
+	}
+	if s == nil {
+		return "Budget: " + BudgetAmount(b) + " each " + strings.ToLower(string(b.Period)) + ", not counted yet."
+	}
+	place, err := effective.Location(b.TimeZone)
+	if err != nil {
+		place = time.UTC
+	}
+	text := fmt.Sprintf("Budget: %d %% of %s used since %s", s.Percent, BudgetAmount(b), s.From.In(place).Format("2 Jan"))
+	if s.Projected != "" {
+		text += fmt.Sprintf("; %s used, and at the rate of the last hour %s by %s", s.Used, s.Projected, s.To.In(place).Format("2 Jan"))
+	}
+	if s.Unknown != nil {
+		text += "; " + roughly(s.Unknown.Duration) + " of it not recorded"
+	}
+	return text + "."
+}
