@@ -9,11 +9,15 @@ import (
 	"kuota.dev/kuota/governance/effective"
 )
 
-// CheckWindows returns the errors of the quota and sharing of each window.
+// CheckWindows returns the first error of the quota and sharing of each window.
 func CheckWindows(spec *v1alpha1.ComputeAllocationSpec, types catalog.Catalog) (wrong []governance.FieldError) {
+	_, own := Resolve(spec, types)
 	for i := range spec.Windows {
+		if w := &spec.Windows[i]; len(w.Quota) == 0 && (w.Sharing == nil || len(own) > 0) {
+			continue // the errors of the spec itself are not those of the window
+		}
 		in := effective.InWindow(spec, spec.Windows[i].Name)
-		if _, errs := Resolve(&in, types); len(errs) > 0 && (len(spec.Windows[i].Quota) > 0 || spec.Windows[i].Sharing != nil) {
+		if _, errs := Resolve(&in, types); len(errs) > 0 {
 			wrong = append(wrong, governance.FieldError{Path: fmt.Sprintf("spec.windows[%d].quota", i), Message: errs[0].Message})
 		}
 	}
