@@ -173,7 +173,7 @@ func (r *Recorder) entry(c Change, kind string, changes []string) history.Activi
 		of = Object{kind, c.Object.GetNamespace(), c.Object.GetName(), string(c.Object.GetUID())}
 	}
 	e := history.Activity{
-		ID: cmp.Or(c.ID, NewID()), At: time.Now().UTC(), Actor: c.User.Name, Address: c.User.From, Source: history.SourceConsole, Action: string(c.Action),
+		ID: cmp.Or(idOf(c, of), c.ID, NewID()), At: time.Now().UTC(), Actor: c.User.Name, Address: c.User.From, Source: history.SourceConsole, Action: string(c.Action),
 		Kind: of.Kind, Namespace: of.Namespace, Name: of.Name, UID: of.UID, Changes: changes, Reason: c.Reason, Outcome: history.Succeeded,
 	}
 	if c.Program {
@@ -194,6 +194,20 @@ func (r *Recorder) entry(c Change, kind string, changes []string) history.Activi
 		}
 	}
 	return e
+}
+
+// idOf returns the id that the recorder of history gives the submission or deletion of a
+// task that it sees, so that both are one entry; empty for other changes.
+func idOf(c Change, of Object) string {
+	switch {
+	case c.Err != nil || of.UID == "":
+		return ""
+	case c.Action == Submit:
+		return history.SubmissionID(of.UID)
+	case c.Action == Delete && of.Namespace != "":
+		return history.DeletionID(of.UID)
+	}
+	return ""
 }
 
 // NewID returns an id for the changes of one request.

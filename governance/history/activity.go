@@ -63,8 +63,17 @@ const activityColumns = "id, at, actor, address, source, action, kind, namespace
 // RecordActivity records entries. Those that are recorded already do not change. Each
 // replica records what it did, so that no term is necessary.
 func (s *Store) RecordActivity(ctx context.Context, entries []Activity) error {
+	return s.writeAny(ctx, "record activity", func(t *tx) error { return t.recordActivity(entries) })
+}
+
+func (t *tx) recordActivity(entries []Activity) error {
 	rows := make([][]any, 0, len(entries))
+	recorded := make(map[string]bool, len(entries)) // an insert changes a row once
 	for _, e := range entries {
+		if recorded[e.ID] {
+			continue
+		}
+		recorded[e.ID] = true
 		changes := ""
 		if len(e.Changes) > 0 {
 			text, err := json.Marshal(e.Changes)
@@ -79,9 +88,65 @@ func (s *Store) RecordActivity(ctx context.Context, entries []Activity) error {
 		}
 		rows = append(rows, row)
 	}
-	return s.writeAny(ctx, "record activity", func(t *tx) error {
-		return t.insert("activity ("+activityColumns+")", rows, "ON CONFLICT (id) DO NOTHING", nil)
+	return t.insert("activity ("+activityColumns+")", rows, keepsRicher, nil)
+}
+
+// keepsRicher keeps what the console recorded of a change rather than what was seen of it
+// from outside, and a person rather than none.
+const keepsRicher = `ON CONFLICT (id) DO UPDATE SET at = excluded.at, actor = excluded.actor, address = excluded.address, source = excluded.source,
+	changes = excluded.changes, reason = excluded.reason, outcome = excluded.outcome, error = excluded.error
+	WHERE activity.source = 'outside' AND (excluded.source <> 'outside' OR activity.actor = '' AND excluded.actor <> '')`
+
+// SubmissionID and DeletionID return the ids of entries about a task, which the console and
+// the recorder both write.
+func SubmissionID(uid string) string { return "submit-" + uid }
+
+// DeletionID is described at SubmissionID.
+func DeletionID(uid string) string { return "delete-" + uid }
+
+// recordOutside records tasks that are new, with who submitted them, and those that are gone
+// now. The console's own entries of the same replace these.
+func (t *tx) recordOutside(records []Record) error {
+	known, err := t.state()
+	if err != nil {
+		return err
+	}
+	uids := make([]string, 0, len(records))
+	for _, r := range records {
+		uids = append(uids, r.Task.UID)
+	}
+	slices.Sort(uids)
+	before := map[string]Task{}
+	err = keyBatches(slices.Compact(uids), func(list string, args []any) error {
+		return t.query("SELECT uid, gone, submitter FROM tasks WHERE uid IN ("+list+")", args, func(scan scanFunc) error {
+			var k Task
+			var gone int64
+			err := scan(&k.UID, &gone, &k.SubmittedBy)
+			k.DeletedAt = fromMillis(gone)
+			before[k.UID] = k
+			return err
+		})
 	})
+	if err != nil {
+		return err
+	}
+	var entries []Activity
+	for _, r := range records {
+		k := r.Task
+		was, exists := before[k.UID]
+		entry := Activity{Actor: k.SubmittedBy, Source: SourceOutside, Kind: k.Kind, Namespace: k.Namespace, Name: k.Name, UID: k.UID, Team: k.Team, Outcome: Succeeded}
+		// What was submitted before history began is no news.
+		if toMillis(k.SubmittedAt) >= known.since && known.since > 0 && (!exists || was.SubmittedBy == "" && k.SubmittedBy != "") {
+			entry.ID, entry.At, entry.Action = SubmissionID(k.UID), k.SubmittedAt, "submit"
+			entries = append(entries, entry)
+		}
+		if !k.DeletedAt.IsZero() && was.DeletedAt.IsZero() {
+			entry.ID, entry.At, entry.Action, entry.Actor = DeletionID(k.UID), k.DeletedAt, "delete", ""
+			entries = append(entries, entry)
+		}
+		before[k.UID] = k
+	}
+	return t.recordActivity(entries)
 }
 
 // Activity returns the entries that q selects, the latest first.

@@ -86,3 +86,45 @@ func testActivity(t *testing.T, url string) {
 }
 
 const day24 = 24 * time.Hour
+
+// testOutsideChanges records the submission and the deletion of tasks that the recorder
+// sees, once, and prefers what the console recorded of the same.
+func testOutsideChanges(t *testing.T, url string) {
+	ctx := t.Context()
+	s := open(t, url, Options{})
+	ok(t, s.AppendSamples(ctx, []Sample{{At: start}}))
+	task := func(uid, by string, submitted, gone time.Duration) Record {
+		k := Task{UID: uid, Namespace: "ns", Kind: "Job", Name: "job-" + uid, Team: "vision", SubmittedBy: by, SubmittedAt: start.Add(submitted), State: "Running"}
+		if gone > 0 {
+			k.DeletedAt = start.Add(gone)
+		}
+		return Record{Task: k}
+	}
+	byConsole := func(id, action, uid string, at time.Duration) Activity {
+		return Activity{ID: id, At: start.Add(at), Actor: "grace", Address: "192.0.2.7", Source: SourceConsole, Action: action, Kind: "Job", Namespace: "ns", Name: "job-" + uid, UID: uid, Team: "vision", Reason: "why", Outcome: Succeeded}
+	}
+	minute := time.Minute
+	ok(t, s.RecordActivity(ctx, []Activity{byConsole(SubmissionID("first"), "submit", "first", minute), byConsole(SubmissionID("first"), "submit", "first", minute)}))
+	ok(t, s.RecordTasks(ctx, []Record{
+		task("old", "ada", -minute, 0), task("first", "grace", minute, 0), task("kubectl", "ada", 2*minute, 0), task("late", "", 3*minute, 0), task("last", "grace", 4*minute, 0), task("old", "ada", -minute, 0),
+	}))
+	ok(t, s.RecordTasks(ctx, []Record{task("late", "linus", 3*minute, 0), task("kubectl", "", 2*minute, 0)})) // the submitter was read later; one was lost
+	ok(t, s.RecordActivity(ctx, []Activity{byConsole(SubmissionID("last"), "submit", "last", 4*minute), byConsole(DeletionID("first"), "delete", "first", 5*minute)}))
+	for range 2 { // recorded again after a restart
+		ok(t, s.RecordTasks(ctx, []Record{task("first", "grace", minute, 5*minute), task("kubectl", "ada", 2*minute, 6*minute), task("old", "ada", -minute, 7*minute)}))
+	}
+	var got []string
+	for _, e := range must[[]Activity](t)(s.Activity(ctx, ActivityQuery{})) {
+		got = append(got, fmt.Sprintf("%s %s by %q from %s at %s", e.Action, e.UID, e.Actor, e.Source, e.At.Sub(start)))
+	}
+	want := []string{
+		`delete old by "" from outside at 7m0s`, `delete kubectl by "" from outside at 6m0s`, `delete first by "grace" from console at 5m0s`,
+		`submit last by "grace" from console at 4m0s`, `submit late by "linus" from outside at 3m0s`, `submit kubectl by "ada" from outside at 2m0s`, `submit first by "grace" from console at 1m0s`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("activity (-want +got):\n%s", diff)
+	}
+	if k := must[map[string]Task](t)(s.TasksOf(ctx, []string{"kubectl"}))["kubectl"]; k.SubmittedBy != "ada" {
+		t.Errorf("the task was submitted by %q, want ada", k.SubmittedBy)
+	}
+}

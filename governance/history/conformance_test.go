@@ -50,6 +50,7 @@ func conform(t *testing.T, newURL func(testing.TB) string) {
 		"ScaleEvents":      testScaleEvents,
 		"ForgetScales":     testForgetScaleEvents,
 		"Activity":         testActivity,
+		"OutsideChanges":   testOutsideChanges,
 		"Manifests":        testManifests,
 		"Alerts":           testAlerts,
 		"Amounts":          testAmounts,

@@ -17,6 +17,9 @@ import (
 // per call are well within the call's timeout.
 func (s *Store) RecordTasks(ctx context.Context, records []Record) error {
 	return s.write(ctx, fmt.Sprintf("record %d tasks", len(records)), func(t *tx) error {
+		if err := t.recordOutside(records); err != nil { // before the tasks, which it compares with
+			return err
+		}
 		ids, err := t.recordTasks(records)
 		if err != nil {
 			return err
@@ -71,16 +74,17 @@ func (t *tx) recordTasks(records []Record) (map[string]int64, error) {
 			return nil, err
 		}
 		rows = append(rows, []any{k.UID, k.Namespace, k.Kind, k.Name, k.Team, k.PriorityClass, k.Priority, k.Queue, k.State, string(pools), string(requests),
-			toMillis(k.SubmittedAt), toMillis(k.FinishedAt), toMillis(k.DeletedAt), k.Preemptions, k.RunTime.Milliseconds()})
+			toMillis(k.SubmittedAt), toMillis(k.FinishedAt), toMillis(k.DeletedAt), k.Preemptions, k.RunTime.Milliseconds(), sanitize(k.SubmittedBy)})
 	}
 	ids := map[string]int64{}
-	err := t.insert("tasks (uid, namespace, kind, name, team, class, priority, queue, state, pools, asked, submitted, ended, gone, preemptions, ran_ms)", rows,
+	err := t.insert("tasks (uid, namespace, kind, name, team, class, priority, queue, state, pools, asked, submitted, ended, gone, preemptions, ran_ms, submitter)", rows,
 		`ON CONFLICT (uid) DO UPDATE SET namespace = excluded.namespace, kind = excluded.kind, name = excluded.name, team = excluded.team,
 			class = excluded.class, priority = excluded.priority, queue = excluded.queue, state = excluded.state, pools = excluded.pools,
 			asked = excluded.asked, submitted = excluded.submitted,
 			ended = CASE WHEN excluded.ended = 0 THEN tasks.ended ELSE excluded.ended END,
 			gone = CASE WHEN excluded.gone = 0 THEN tasks.gone ELSE excluded.gone END,
-			preemptions = excluded.preemptions, ran_ms = excluded.ran_ms
+			preemptions = excluded.preemptions, ran_ms = excluded.ran_ms,
+			submitter = CASE WHEN excluded.submitter = '' THEN tasks.submitter ELSE excluded.submitter END
 		RETURNING uid, id`,
 		func(scan scanFunc) error {
 			var uid string

@@ -12,7 +12,7 @@ import (
 )
 
 // taskColumns are the columns that scanTask reads.
-const taskColumns = "id, uid, namespace, kind, name, team, class, priority, queue, state, pools, asked, submitted, ended, gone, preemptions, ran_ms"
+const taskColumns = "id, uid, namespace, kind, name, team, class, priority, queue, state, pools, asked, submitted, ended, gone, preemptions, ran_ms, submitter"
 
 // defaultLimit is the Limit of a Query without one.
 const defaultLimit = 1000
@@ -146,7 +146,7 @@ func scanTask(scan scanFunc) (int64, Task, error) {
 	var id, submitted, ended, gone, ran int64
 	var pools, asked string
 	err := scan(&id, &k.UID, &k.Namespace, &k.Kind, &k.Name, &k.Team, &k.PriorityClass, &k.Priority, &k.Queue, &k.State, &pools, &asked,
-		&submitted, &ended, &gone, &k.Preemptions, &ran)
+		&submitted, &ended, &gone, &k.Preemptions, &ran, &k.SubmittedBy)
 	if err == nil {
 		err = errors.Join(json.Unmarshal([]byte(pools), &k.Pools), json.Unmarshal([]byte(asked), &k.Requests))
 	}

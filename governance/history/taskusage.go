@@ -37,6 +37,7 @@ type run struct {
 	ended, amount           int64 // ended is 0 while it goes on
 	preempted               int
 	task, team, class, kind string
+	person                  string
 }
 
 // workloadUsage is what is recorded of one Workload.
@@ -97,7 +98,7 @@ func (t *tx) recordUsage(records []Record) error {
 				continue
 			}
 			for pool, amount := range u.Amounts {
-				of.open = append(of.open, run{runKey{pool, u.WorkloadUID, began}, 0, amount, 0, r.Task.UID, r.Task.Team, r.Task.PriorityClass, r.Task.Kind})
+				of.open = append(of.open, run{runKey{pool, u.WorkloadUID, began}, 0, amount, 0, r.Task.UID, r.Task.Team, r.Task.PriorityClass, r.Task.Kind, r.Task.SubmittedBy})
 			}
 			for _, open := range of.open {
 				changed[open.runKey] = open
@@ -121,10 +122,10 @@ func (t *tx) recordUsage(records []Record) error {
 	}
 	var rows [][]any
 	for k, r := range changed {
-		rows = append(rows, []any{k.Resource, k.began, k.workload, k.Pool, r.ended, r.amount, r.preempted, r.task, r.team, r.class, r.kind})
+		rows = append(rows, []any{k.Resource, k.began, k.workload, k.Pool, r.ended, r.amount, r.preempted, r.task, r.team, r.class, r.kind, sanitize(r.person)})
 	}
-	return t.insert("task_usage AS t (resource, began, part, pool, ended, amount, preempted, task, team, class, kind)", rows,
-		"ON CONFLICT (resource, began, part, pool) DO UPDATE SET ended = excluded.ended, amount = excluded.amount, preempted = excluded.preempted WHERE t.ended = 0", nil)
+	return t.insert("task_usage AS t (resource, began, part, pool, ended, amount, preempted, task, team, class, kind, person)", rows,
+		"ON CONFLICT (resource, began, part, pool) DO UPDATE SET ended = excluded.ended, amount = excluded.amount, preempted = excluded.preempted, person = excluded.person WHERE t.ended = 0", nil)
 }
 
 // pieces divides a run that ends at midnight UTC.
@@ -162,9 +163,9 @@ func (t *tx) recordedUsage(records []Record) (map[string]*workloadUsage, error) 
 	slices.Sort(tasks)
 	found := map[string]*workloadUsage{}
 	err := keyBatches(slices.Compact(tasks), func(list string, args []any) error {
-		return t.query("SELECT resource, began, part, pool, ended, amount, task, team, class, kind FROM task_usage WHERE task IN ("+list+")", args, func(scan scanFunc) error {
+		return t.query("SELECT resource, began, part, pool, ended, amount, task, team, class, kind, person FROM task_usage WHERE task IN ("+list+")", args, func(scan scanFunc) error {
 			var r run
-			if err := scan(&r.Resource, &r.began, &r.workload, &r.Pool, &r.ended, &r.amount, &r.task, &r.team, &r.class, &r.kind); err != nil {
+			if err := scan(&r.Resource, &r.began, &r.workload, &r.Pool, &r.ended, &r.amount, &r.task, &r.team, &r.class, &r.kind, &r.person); err != nil {
 				return err
 			}
 			if found[r.workload] == nil {
@@ -186,10 +187,11 @@ type UsageKey string
 
 // The keys.
 const (
-	UsageByTeam  UsageKey = "team"
-	UsageByClass UsageKey = "class" // priority class
-	UsageByKind  UsageKey = "kind"
-	UsageByTask  UsageKey = "task" // UID
+	UsageByTeam   UsageKey = "team"
+	UsageByClass  UsageKey = "class" // priority class
+	UsageByKind   UsageKey = "kind"
+	UsageByTask   UsageKey = "task"   // UID
+	UsageByPerson UsageKey = "person" // who submitted the task
 )
 
 // TaskUsageQuery selects runs of one resource. Zero fields select everything.
@@ -223,7 +225,7 @@ func (s *Store) TaskUsage(ctx context.Context, by UsageKey, q TaskUsageQuery, fr
 }
 
 func (t *tx) sumTaskUsage(by UsageKey, q TaskUsageQuery, known []timeRange) (totals []TaskUsageTotal, err error) {
-	if !slices.Contains([]UsageKey{UsageByTeam, UsageByClass, UsageByKind, UsageByTask}, by) {
+	if !slices.Contains([]UsageKey{UsageByTeam, UsageByClass, UsageByKind, UsageByTask, UsageByPerson}, by) {
 		return nil, fmt.Errorf("runs are not grouped by %q", by)
 	}
 	const half = 1 << 32

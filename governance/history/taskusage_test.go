@@ -46,7 +46,7 @@ func (m *usageModel) sums(by UsageKey, q TaskUsageQuery, in timeRange) map[strin
 			if pool.Resource != q.Resource || length == 0 || amount == 0 {
 				continue
 			}
-			key := pool.Pool + " " + map[UsageKey]string{UsageByTeam: u.task.Team, UsageByClass: u.task.PriorityClass, UsageByKind: u.task.Kind, UsageByTask: u.task.UID}[by]
+			key := pool.Pool + " " + map[UsageKey]string{UsageByTeam: u.task.Team, UsageByClass: u.task.PriorityClass, UsageByKind: u.task.Kind, UsageByTask: u.task.UID, UsageByPerson: u.task.SubmittedBy}[by]
 			if sums[key][0] == nil {
 				sums[key] = [2]*big.Int{new(big.Int), new(big.Int)}
 			}
@@ -111,7 +111,7 @@ func testTaskUsage(t *testing.T, url string) {
 		uid := fmt.Sprint("task-", r.IntN(12)+n/60*6)
 		w := tasks[uid]
 		if w == nil {
-			w = &workload{Task: Task{UID: uid, Name: uid, Namespace: "ns", Kind: []string{"Job", "RayJob"}[r.IntN(2)], Team: []string{"vision", "nlp"}[r.IntN(2)], PriorityClass: []string{"", "high"}[r.IntN(2)], SubmittedAt: now}}
+			w = &workload{Task: Task{UID: uid, Name: uid, Namespace: "ns", Kind: []string{"Job", "RayJob"}[r.IntN(2)], Team: []string{"vision", "nlp"}[r.IntN(2)], PriorityClass: []string{"", "high"}[r.IntN(2)], SubmittedAt: now, SubmittedBy: []string{"", "ada", "cronjob ns/nightly"}[r.IntN(3)]}}
 			tasks[uid] = w
 		}
 		end := func() {
@@ -175,7 +175,7 @@ func testTaskUsage(t *testing.T, url string) {
 	for range 60 {
 		from, to := ordered(between(r, start, now), between(r, start, now))
 		in := timeRange{from.UnixMilli(), to.UnixMilli()}
-		for _, by := range []UsageKey{UsageByTask, UsageByTeam, UsageByClass, UsageByKind} {
+		for _, by := range []UsageKey{UsageByTask, UsageByTeam, UsageByClass, UsageByKind, UsageByPerson} {
 			for _, q := range []TaskUsageQuery{{Resource: "nvidia.com/gpu"}, {Resource: "memory", Teams: []string{"vision"}}} {
 				got := map[string][2]string{}
 				for _, total := range must[[]TaskUsageTotal](t)(s.TaskUsage(ctx, by, q, from, to)) {

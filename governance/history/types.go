@@ -20,6 +20,7 @@ type Task struct {
 	DeletedAt                  time.Time // when its objects were deleted; zero while they exist
 	Preemptions                int32
 	RunTime                    time.Duration // of all runs that ended
+	SubmittedBy                string        // user, or the CronJob; empty if unknown
 }
 
 // Event is one event of a task. WorkloadUID, Type and At identify it: an event

@@ -250,6 +250,8 @@ func row(e history.Activity) views.ActivityRow {
 	switch {
 	case e.Source == history.SourceController:
 		row.Actor, row.By = "", "Kuota"
+	case e.Actor == "" && e.Source == history.SourceOutside:
+		row.By = "Unknown, outside the console"
 	case e.Actor == "":
 		row.By = "Unknown"
 	}

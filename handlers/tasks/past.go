@@ -157,12 +157,12 @@ func (h *Pages) pastCSV(c echo.Context) error {
 	if err != nil {
 		return &governance.Error{Kind: governance.Unavailable, Op: "list past tasks", Message: HistoryUnavailable(err), Err: err}
 	}
-	rows := [][]string{{"namespace", "kind", "name", "uid", "team", "status", "priority class", "priority", "GPUs", "Neuron devices", "vCPU", "memory GiB", "pool", "submitted", "ended", "deleted", "ran s", "preemptions"}}
+	rows := [][]string{{"namespace", "kind", "name", "uid", "team", "status", "priority class", "priority", "GPUs", "Neuron devices", "vCPU", "memory GiB", "pool", "submitted", "ended", "deleted", "ran s", "preemptions", "submitted by"}}
 	for _, t := range found {
 		asked := func(name string) string { return quota.Number(name, t.Requests[name]) }
 		rows = append(rows, []string{
 			t.Namespace, t.Kind, t.Name, t.UID, t.Team, t.State, format.ClassName(t.PriorityClass), strconv.Itoa(int(t.Priority)), asked(catalog.GPU), asked(catalog.Neuron), asked(catalog.CPU), asked(catalog.Memory),
-			strings.Join(t.Pools, " "), format.Time(t.SubmittedAt), format.Time(t.FinishedAt), format.Time(t.DeletedAt), format.Seconds(t.RunTime), strconv.Itoa(int(t.Preemptions)),
+			strings.Join(t.Pools, " "), format.Time(t.SubmittedAt), format.Time(t.FinishedAt), format.Time(t.DeletedAt), format.Seconds(t.RunTime), strconv.Itoa(int(t.Preemptions)), t.SubmittedBy,
 		})
 	}
 	return console.CSVFile(c, "past-tasks", rows)

@@ -123,6 +123,9 @@ func pastTaskPage(t history.Task, life []event) views.PastTask {
 	if text := format.Amounts(t.Requests); text != "" {
 		lead = append(lead, "requested "+text)
 	}
+	if t.SubmittedBy != "" {
+		lead = append(lead, "submitted by "+t.SubmittedBy)
+	}
 	if p.Lead = strings.Join(lead, " · "); p.Status.Text != "" {
 		p.Lead = p.Status.Text + " · " + p.Lead
 	}

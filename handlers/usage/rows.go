@@ -24,7 +24,7 @@ type rowKey struct {
 }
 
 // rowKeys are the values of rows=, in their order, besides teams.
-var rowKeys = []rowKey{{history.UsageByClass, "Priority classes", "Priority class"}, {history.UsageByKind, "Kinds", "Kind"}, {history.UsageByTask, "Tasks", "Task"}}
+var rowKeys = []rowKey{{history.UsageByClass, "Priority classes", "Priority class"}, {history.UsageByKind, "Kinds", "Kind"}, {history.UsageByPerson, "People", "Person"}, {history.UsageByTask, "Tasks", "Task"}}
 
 // lineNames name the lines that are not of one name.
 var lineNames = map[accounting.TaskKind]string{
@@ -92,6 +92,9 @@ func (r *reader) taskTable(ctx context.Context, q accounting.Query) (views.Usage
 func (r *reader) nameOf(name string) string {
 	if r.rows == history.UsageByClass {
 		return format.ClassName(name)
+	}
+	if name == "" && r.rows == history.UsageByPerson {
+		return "Unknown"
 	}
 	return name
 }

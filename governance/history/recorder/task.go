@@ -10,6 +10,7 @@ func newRecord(s timeline.Snapshot, teams map[string]string) history.Record {
 	r := history.Record{Task: history.Task{
 		Namespace: s.Namespace, Kind: s.Kind, Name: s.Name, UID: s.UID, Team: teams[s.Namespace], PriorityClass: s.PriorityClass, Priority: s.Priority,
 		Queue: s.Queue, State: string(s.State), Pools: s.Pools, Requests: s.Requests, SubmittedAt: s.Submitted, FinishedAt: s.FinishedAt, DeletedAt: s.DeletedAt, Preemptions: s.Preemptions,
+		SubmittedBy: s.SubmittedBy,
 	}}
 	for _, e := range s.Events {
 		if e.AtOrBefore { // its time is unknown
