@@ -16,6 +16,7 @@ WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download
 # Every folder that cmd/kuota imports from; e2e/image checks the list.
+COPY cli cli
 COPY cmd/kuota cmd/kuota
 COPY governance governance
 COPY handlers handlers

@@ -24,6 +24,7 @@ var rules = []struct {
 	{folder: "static", only: []string{}, because: "files know nothing"},
 	{folder: "views", only: []string{"views/...", "static/..."}, forbidden: []string{"k8s.io", "sigs.k8s.io", "github.com/labstack"}, because: "a view shows strings, numbers and finished addresses"},
 	{folder: "views/ui", only: []string{"views/ui/...", "static/..."}, because: "components serve every page and know none"},
+	{folder: "cli", only: []string{}, forbidden: []string{"k8s.io", "sigs.k8s.io", "github.com/labstack"}, because: "the command line reads what the console answers, and knows nothing else of it"},
 	{folder: "web", only: []string{"web/...", "views/...", "static/..."}, forbidden: []string{"k8s.io", "sigs.k8s.io"}, because: "the HTTP platform knows no Kubernetes and no Kueue"},
 	{folder: "handlers", only: []string{"handlers/...", "web/...", "views/...", "governance/..."}, because: "handlers stand above the web and the domain"},
 	{folder: "handlers/format", only: []string{"governance/..."}, because: "text for people depends on no page"},

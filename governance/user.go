@@ -8,4 +8,7 @@ type User struct {
 	// permissions of the console, which listens on loopback only.
 	Local bool
 	From  string // remote address, for the audit
+	// ServiceAccount marks an account of Kubernetes that the API server confirmed by its
+	// token. It may read what RBAC allows it, and nothing is done as it.
+	ServiceAccount bool
 }

@@ -36,6 +36,13 @@ func (s *Server) authenticated(next echo.HandlerFunc, used bool) echo.HandlerFun
 		switch err := s.identify(c, used); {
 		case errors.Is(err, session.ErrNotFound):
 			return s.requestSignIn(c)
+		case errors.Is(err, ErrToken):
+			c.Response().Header().Set(echo.HeaderWWWAuthenticate, "Bearer")
+			message := "The token is not accepted: it is expired, revoked, or for another audience than kuota."
+			if refusal, ok := errors.AsType[*signin.Refusal](err); ok {
+				message = refusal.Message
+			}
+			return &Error{Status: http.StatusUnauthorized, Message: message, Err: err}
 		case err != nil:
 			return &Error{
 				Status: http.StatusServiceUnavailable, Retry: true, Err: err,
@@ -54,6 +61,9 @@ func (s *Server) identify(c echo.Context, used bool) error {
 		user.From = c.RealIP()
 		c.Set(userKey, user)
 		return nil
+	}
+	if token := bearer(c.Request()); token != "" {
+		return s.identifyToken(c, token)
 	}
 	found, err := s.signIn.Sessions.Find(c.Request().Context(), s.cookie(c, sessionCookie), used)
 	if err != nil {

@@ -35,6 +35,12 @@ func (e *Error) Error() string {
 
 func (e *Error) Unwrap() error { return e.Err }
 
+// dataError is an error in the format of files for programs.
+type dataError struct {
+	Status  int    `json:"status"`
+	Message string `json:"error"`
+}
+
 // errorPages renders errors as pages.
 type errorPages struct {
 	chromeOf func(echo.Context) views.Chrome
@@ -60,6 +66,10 @@ func (p *errorPages) handle(err error, c echo.Context) {
 	answer := toError(err)
 	if answer.Status >= http.StatusInternalServerError {
 		p.log.Error("request failed", "method", c.Request().Method, "path", c.Request().URL.Path, "status", answer.Status, "error", err)
+	}
+	if isData(c.Request()) && !isNavigation(c.Request()) {
+		_ = c.JSON(answer.Status, dataError{answer.Status, answer.Message}) // best effort
+		return
 	}
 	page := views.ErrorPage{Chrome: p.chromeOf(c), Status: answer.Status, Message: answer.Message, SignIn: answer.SignIn}
 	page.Title = cmp.Or(answer.Title, statusTitle(answer.Status))

@@ -19,7 +19,28 @@ func (s *Server) registerSignIn() {
 	s.echo.POST("/auth/logout", s.logout)
 	s.Public("/auth/signed-out", s.signedOutPage)
 	s.Page(signedInPath, s.signedInPage)
+	s.Public(CommandLinePath, s.commandLine)
 	s.echo.GET("/auth/session", s.authenticated(s.sameUser(func(c echo.Context) error { return c.NoContent(http.StatusNoContent) }), false))
+}
+
+// CommandLinePath has what kuota login needs.
+const CommandLinePath = "/auth/command-line.json"
+
+// CommandLine is the JSON of CommandLinePath.
+type CommandLine struct {
+	Issuer   string `json:"issuer"`
+	ClientID string `json:"clientID"`
+	// Claims are those that ID tokens must have.
+	Claims []string `json:"claims"`
+}
+
+// commandLine handles GET /auth/command-line.json.
+func (s *Server) commandLine(c echo.Context) error {
+	issuer, client, claims := s.signIn.Provider.CommandLine()
+	if client == "" {
+		return &Error{Status: http.StatusNotFound, Message: "This console has no client for kuota login. Use a token of a service account, or ask a cluster admin to set --oidc-command-line-client-id."}
+	}
+	return c.JSON(http.StatusOK, CommandLine{issuer, client, claims})
 }
 
 // signedInPath is the page after signing in from another tab.

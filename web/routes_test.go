@@ -14,6 +14,7 @@ func TestRoutes(t *testing.T) {
 		"GET /static/*": webtest.Public, "HEAD /static/*": webtest.Public,
 		"GET /auth/login": webtest.Public, "GET /auth/callback": webtest.Public, "POST /auth/logout": webtest.Public,
 		"GET /auth/signed-out": webtest.Public, "HEAD /auth/signed-out": webtest.Public,
+		"GET /auth/command-line.json": webtest.Public, "HEAD /auth/command-line.json": webtest.Public,
 		"GET /open": webtest.Public, "HEAD /open": webtest.Public,
 		"GET /auth/session": webtest.SignedIn, "GET /auth/signed-in": webtest.SignedIn, "HEAD /auth/signed-in": webtest.SignedIn,
 		"GET /who": webtest.SignedIn, "HEAD /who": webtest.SignedIn,

@@ -37,6 +37,7 @@ type Options struct {
 	Certificate    func(*tls.ClientHelloInfo) (*tls.Certificate, error) // nil: without TLS
 	SignIn         *SignIn                                              // nil: every request is sent by User
 	User           User                                                 // the user of a console without sign-in
+	Tokens         Tokens                                               // nil: no bearer tokens
 	TrustedProxies []netip.Prefix                                       // their X-Forwarded-For is trusted, and no other forwarding header
 	Chrome         func(echo.Context) views.Chrome                      // the header of error pages
 	Now            func() time.Time                                     // nil means time.Now
@@ -53,6 +54,7 @@ type Server struct {
 	protection *http.CrossOriginProtection
 	signIn     *SignIn
 	user       User
+	tokens     Tokens
 	now        func() time.Time
 	log        *slog.Logger
 	rejections *rejections
@@ -77,7 +79,7 @@ func New(options Options) (*Server, error) {
 	}
 	s := &Server{
 		echo: echo.New(), forms: map[string]bool{}, listener: options.Listener, protection: http.NewCrossOriginProtection(),
-		signIn: options.SignIn, user: options.User, now: options.Now, log: options.Log, closing: make(chan struct{}), feeds: feeds{log: options.Log, metrics: counts}, metrics: counts,
+		signIn: options.SignIn, user: options.User, tokens: options.Tokens, now: options.Now, log: options.Log, closing: make(chan struct{}), feeds: feeds{log: options.Log, metrics: counts}, metrics: counts,
 	}
 	if s.now == nil {
 		s.now = time.Now

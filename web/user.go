@@ -8,6 +8,9 @@ type User struct {
 	Groups []string
 	Local  bool   // the user of a console without sign-in
 	From   string // address of the client
+	// ServiceAccount marks an account of Kubernetes, which the API server confirmed. It
+	// only reads.
+	ServiceAccount bool
 }
 
 const userKey = "kuota.user"

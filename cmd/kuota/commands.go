@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"kuota.dev/kuota/cli"
 )
 
 // command is what kuota runs instead of the console.
@@ -51,6 +53,9 @@ func commandHelp() string {
 	all := commands()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		fmt.Fprintf(&b, "  kuota %-10s %s\n", name, all[name].about)
+	}
+	for _, line := range cli.Help() {
+		fmt.Fprintf(&b, "  kuota %-10s %s\n", line[0], line[1])
 	}
 	return b.String()
 }

@@ -66,6 +66,7 @@ type config struct {
 // oidcConfig is the configuration of sign-in. Its flags have the names of the
 // API server's.
 type oidcConfig struct {
+	commandLine      string
 	issuer           string
 	caFile           string
 	clientID         string
@@ -120,6 +121,7 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(&c.oidc.caFile, "oidc-ca-file", "", "CA file (PEM) for the issuer's certificate; default the system's CAs")
 	flags.StringVar(&c.oidc.clientID, "oidc-client-id", "", "client ID at the issuer")
 	flags.StringVar(&c.oidc.clientSecretFile, "oidc-client-secret-file", "", "file with the client secret; empty for a public client")
+	flags.StringVar(&c.oidc.commandLine, "oidc-command-line-client-id", "", "client ID of kuota login at the issuer, a public client with the device flow; empty for none")
 	flags.StringVar(&c.oidc.scopes, "oidc-scopes", "", "comma-separated scopes; default those of openid, profile, email, groups and offline_access that the issuer supports")
 	flags.StringVar(&c.oidc.usernameClaim, "oidc-username-claim", "sub", "claim with the username, as configured for the API server")
 	flags.StringVar(&c.oidc.usernamePrefix, "oidc-username-prefix", "", "prefix of the username, as configured for the API server: empty means issuer and # unless the claim is email, - means none")

@@ -10,7 +10,10 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
+
+	"kuota.dev/kuota/cli"
 )
 
 func main() {
@@ -29,6 +32,13 @@ func main() {
 // start runs the command that the first argument names, or else the console
 // until ctx ends.
 func start(ctx context.Context, args []string, in, out, log *os.File) error {
+	if len(args) > 0 && slices.Contains(cli.Names, args[0]) {
+		others := map[string]string{}
+		for name, c := range commands() {
+			others[name] = c.about
+		}
+		return cli.Run(ctx, args, out, log, others)
+	}
 	if len(args) > 0 {
 		if c, ok := commands()[args[0]]; ok {
 			return c.run(ctx, args[1:], streams{in: in, out: out, messages: log})

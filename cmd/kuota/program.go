@@ -301,6 +301,9 @@ func (p *program) newServer() (err error) {
 		Listener: p.listener, SignIn: p.signIn, User: web.User{Name: "local admin", Local: true},
 		TrustedProxies: proxies, Chrome: h.Chrome, Metrics: metrics.Registry, Log: p.log,
 	}
+	if p.signIn != nil {
+		options.Tokens = identifyTokens(p.signIn.Provider, &access.Tokens{Cluster: p.cluster})
+	}
 	address := "http://" + p.listener.Addr().String()
 	if c.tlsCert != "" {
 		if p.certificates, err = certwatcher.New(c.tlsCert, c.tlsKey); err != nil {

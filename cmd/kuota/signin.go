@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/web"
 	"kuota.dev/kuota/web/session"
@@ -57,13 +59,32 @@ func (c config) signIn(listening net.Addr, store *cluster.Sessions, log *slog.Lo
 	}, nil
 }
 
+// identifyTokens returns whose bearer token it is: an ID token of the issuer, or a token of a
+// service account.
+func identifyTokens(provider *signin.Provider, accounts *access.Tokens) web.Tokens {
+	return func(ctx context.Context, token string) (web.User, error) {
+		if issuer, client, _ := provider.CommandLine(); client != "" && signin.IssuerOf(token) == issuer {
+			id, err := provider.TokenIdentity(ctx, token)
+			if refusal, ok := errors.AsType[*signin.Refusal](err); ok {
+				return web.User{}, fmt.Errorf("%w: %w", web.ErrToken, refusal)
+			}
+			return web.User{Name: id.User, Groups: id.Groups}, err
+		}
+		account, known, err := accounts.ServiceAccount(ctx, token)
+		if err == nil && !known {
+			err = web.ErrToken
+		}
+		return web.User{Name: account.Name, Groups: account.Groups, ServiceAccount: account.ServiceAccount}, err
+	}
+}
+
 func (c config) provider(public *url.URL) (*signin.Provider, error) {
 	required, err := c.oidc.required()
 	if err != nil {
 		return nil, err
 	}
 	config := signin.Config{
-		Issuer: c.oidc.issuer, ClientID: c.oidc.clientID, Scopes: list(c.oidc.scopes),
+		Issuer: c.oidc.issuer, ClientID: c.oidc.clientID, CommandLine: c.oidc.commandLine, Scopes: list(c.oidc.scopes),
 		RedirectURL:  public.JoinPath("/auth/callback").String(),
 		SignedOutURL: public.JoinPath("/auth/signed-out").String(),
 		Claims: signin.Claims{

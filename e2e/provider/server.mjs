@@ -17,7 +17,10 @@ server.listen(0, address ?? "127.0.0.1", () => {
     clients: [{
       client_id: "kuota", client_secret: "certified-secret", grant_types: ["authorization_code", "refresh_token"],
       redirect_uris: ["http://127.0.0.1/auth/callback"], post_logout_redirect_uris: ["http://127.0.0.1/auth/signed-out"],
+    }, {
+      client_id: "kuota-cli", token_endpoint_auth_method: "none", grant_types: ["urn:ietf:params:oauth:grant-type:device_code", "refresh_token"], response_types: [], redirect_uris: [],
     }],
+    features: { claimsParameter: { enabled: true }, deviceFlow: { enabled: true } },
     claims: { openid: ["sub"], email: ["email", "email_verified"], groups: ["groups"] },
     conformIdTokenClaims: true, // claims by userinfo only, unlike the sample provider
     cookies: { keys: ["for tests"] },

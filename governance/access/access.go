@@ -186,9 +186,15 @@ func (s *Service) candidates(ctx context.Context, user governance.User) ([]strin
 	names := func(kind, name string) bool {
 		return kind == rbacv1.UserKind && name == user.Name || kind == rbacv1.GroupKind && groups[name]
 	}
+	bound := func(subject rbacv1.Subject) bool {
+		if subject.Kind == rbacv1.ServiceAccountKind {
+			return user.ServiceAccount && user.Name == "system:serviceaccount:"+subject.Namespace+":"+subject.Name
+		}
+		return names(subject.Kind, subject.Name)
+	}
 	var found []string
 	for i := range bindings.Items {
-		if queued[bindings.Items[i].Namespace] && slices.ContainsFunc(bindings.Items[i].Subjects, func(subject rbacv1.Subject) bool { return names(subject.Kind, subject.Name) }) {
+		if queued[bindings.Items[i].Namespace] && slices.ContainsFunc(bindings.Items[i].Subjects, bound) {
 			found = append(found, bindings.Items[i].Namespace)
 		}
 	}

@@ -21,6 +21,9 @@ import (
 // reader acts under one.
 const reservedPrefix = "system:"
 
+// serviceAccountPrefix begins the user names of service accounts.
+const serviceAccountPrefix = "system:serviceaccount:"
+
 // authenticatedGroup is the group that the API server adds to every
 // authenticated user, also to an impersonated one. A review must name it.
 const authenticatedGroup = "system:authenticated"
@@ -86,7 +89,7 @@ func (c *Cluster) LogAs(ctx context.Context, user governance.User, namespace, po
 // Allowed reports whether user may do what, by a SubjectAccessReview. It caches
 // nothing; package access does.
 func (c *Cluster) Allowed(ctx context.Context, user governance.User, what authorizationv1.ResourceAttributes) (bool, error) {
-	if err := checkUser(user); err != nil {
+	if err := checkReader(user); err != nil {
 		return false, err
 	}
 	groups := append(make([]string, 0, len(user.Groups)+1), user.Groups...)
@@ -97,6 +100,15 @@ func (c *Cluster) Allowed(ctx context.Context, user governance.User, what author
 		return false, Translate("ask whether "+what.Verb+" "+what.Resource+" is allowed", err)
 	}
 	return review.Status.Allowed && !review.Status.Denied, nil
+}
+
+// checkReader is checkUser for questions about permissions, which are about accounts of
+// Kubernetes too.
+func checkReader(user governance.User) error {
+	if user.ServiceAccount && strings.HasPrefix(user.Name, serviceAccountPrefix) {
+		return nil
+	}
+	return checkUser(user)
 }
 
 // checkUser rejects an empty or reserved user or group.

@@ -37,5 +37,5 @@ func (h *Console) Register(s *web.Server) {
 // UserOf returns the user of a request.
 func UserOf(c echo.Context) governance.User {
 	user := web.UserOf(c)
-	return governance.User{Name: user.Name, Groups: user.Groups, Local: user.Local, From: user.From}
+	return governance.User{Name: user.Name, Groups: user.Groups, Local: user.Local, From: user.From, ServiceAccount: user.ServiceAccount}
 }

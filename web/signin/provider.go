@@ -38,6 +38,7 @@ type Config struct {
 	SignedOutURL string                 // where the provider redirects to after sign-out
 	Scopes       []string               // empty means the DefaultScopes that the provider supports
 	Claims       Claims
+	CommandLine  string            // client ID of the command line, a public client; empty for none
 	Transport    http.RoundTripper // nil means http.DefaultTransport
 	Now          func() time.Time  // nil means time.Now
 }
@@ -69,8 +70,10 @@ type discovered struct {
 	provider *oidc.Provider
 	keys     *oidc.RemoteKeySet
 	verifier *oidc.IDTokenVerifier
-	oauth    oauth2.Config
-	metadata metadata
+	// commandLine verifies the ID tokens of Config.CommandLine.
+	commandLine *oidc.IDTokenVerifier
+	oauth       oauth2.Config
+	metadata    metadata
 }
 
 // metadata are the fields of the discovery document that go-oidc does not return.
@@ -156,9 +159,10 @@ func (p *Provider) fetchMetadata(ctx context.Context) (*discovered, error) {
 		return nil, fmt.Errorf("read the discovery document: %w", err)
 	}
 	found.keys = oidc.NewRemoteKeySet(oidc.ClientContext(context.Background(), p.client), found.metadata.Keys)
-	found.verifier = oidc.NewVerifier(p.config.Issuer, found.keys, &oidc.Config{
-		ClientID: p.config.ClientID, Now: p.config.Now, SupportedSigningAlgs: asymmetric(found.metadata.Algorithms),
-	})
+	verifier := func(client string) *oidc.IDTokenVerifier {
+		return oidc.NewVerifier(p.config.Issuer, found.keys, &oidc.Config{ClientID: client, Now: p.config.Now, SupportedSigningAlgs: asymmetric(found.metadata.Algorithms)})
+	}
+	found.verifier, found.commandLine = verifier(p.config.ClientID), verifier(p.config.CommandLine)
 	found.oauth = oauth2.Config{ClientID: p.config.ClientID, Endpoint: provider.Endpoint(), RedirectURL: p.config.RedirectURL, Scopes: p.scopes(found.metadata)}
 	found.oauth.Endpoint.AuthStyle = p.authStyle(found.metadata)
 	return found, nil

@@ -32,6 +32,7 @@ type Setup struct {
 	Register func(*web.Server)               // adds the routes
 	Chrome   func(echo.Context) views.Chrome // nil: only the name of the user
 	Proxies  []netip.Prefix
+	Tokens   web.Tokens
 	TLS      bool
 	Replica  *Console // another replica, whose provider, store, keys and clock are shared
 }
@@ -67,7 +68,7 @@ func Start(t testing.TB, setup Setup) *Console {
 	}
 	t.Cleanup(func() { listener.Close() })
 	address := &url.URL{Scheme: "http", Host: listener.Addr().String()}
-	options := web.Options{Listener: listener, TrustedProxies: setup.Proxies, Chrome: setup.Chrome, Now: c.Clock.Now}
+	options := web.Options{Listener: listener, TrustedProxies: setup.Proxies, Chrome: setup.Chrome, Tokens: setup.Tokens, Now: c.Clock.Now}
 	if setup.TLS {
 		address.Scheme = "https"
 		c.SetCertificate(NewCertificate(t, 1))

@@ -94,6 +94,9 @@ capabilities: {drop: [ALL]}
 - {{ printf "--url=%s" $v.url | quote }}
 - {{ printf "--oidc-issuer=%s" $v.signIn.issuer | quote }}
 - {{ printf "--oidc-client-id=%s" $v.signIn.clientID | quote }}
+{{- with $v.signIn.commandLineClientID }}
+- {{ printf "--oidc-command-line-client-id=%s" . | quote }}
+{{- end }}
 - {{ printf "--oidc-username-claim=%s" $v.signIn.usernameClaim | quote }}
 - {{ printf "--oidc-username-prefix=%s" $v.signIn.usernamePrefix | quote }}
 - {{ printf "--oidc-groups-claim=%s" $v.signIn.groupsClaim | quote }}

@@ -1,0 +1,270 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// options are the flags of all commands.
+type options struct {
+	server, token, tokenFile, caFile, output string
+	out                                      io.Writer
+	messages                                 io.Writer
+}
+
+// Names are the first arguments for which Run is the command.
+var Names = []string{"tasks", "why", "queue", "teams", "usage", "activity", "login", "logout", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
+
+// Run runs a command of users. others are names and descriptions of commands that it does
+// not run, for completion.
+func Run(ctx context.Context, args []string, out, messages io.Writer, others map[string]string) error {
+	root := newRoot(&options{out: out, messages: messages})
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		root.AddCommand(&cobra.Command{Use: name, Short: others[name], DisableFlagParsing: true, Run: func(*cobra.Command, []string) {}})
+	}
+	root.SetArgs(args)
+	return root.ExecuteContext(ctx)
+}
+
+func newRoot(o *options) *cobra.Command {
+	root := &cobra.Command{Use: "kuota", SilenceUsage: true, SilenceErrors: true}
+	root.SetOut(o.out)
+	root.SetErr(o.messages)
+	flags := root.PersistentFlags()
+	flags.StringVar(&o.server, "server", os.Getenv("KUOTA_SERVER"), "address of the console; default $KUOTA_SERVER")
+	flags.StringVar(&o.token, "token", "", "token of a service account with the audience kuota; default $KUOTA_TOKEN, else that of kuota login")
+	flags.StringVar(&o.tokenFile, "token-file", "", "file with the token, which is read for each request")
+	flags.StringVar(&o.caFile, "ca-file", "", "CA file (PEM) for the certificate of the console; default the system's CAs")
+	for _, q := range reads {
+		root.AddCommand(o.reading(q))
+	}
+	root.AddCommand(o.why(), o.loginCommand(), o.logoutCommand())
+	return root
+}
+
+// read is a command that prints a table of the console.
+type read struct {
+	use, about string
+	path       string   // without its extension
+	filters    []filter // flags that become the query
+	rows       func(answer any) (rows []any, note string)
+	columns    []column
+}
+
+// filter is a flag that becomes a value of the query.
+type filter struct {
+	flag, name, about string
+	many              bool
+}
+
+var page = filter{flag: "page", name: "page", about: "page of the list"}
+
+// reads are all commands that print tables.
+var reads = []read{
+	{
+		use: "tasks", about: "list tasks", path: "/tasks",
+		filters: []filter{
+			{"team", "team", "of this team", true}, {"status", "status", "in this status, such as Pending or Running", true}, {"class", "class", "of this priority class", true},
+			{"kind", "kind", "of this kind, such as Job", true}, {"pool", "pool", "in this pool", true}, {"by", "by", "submitted by this user", false},
+			{"text", "q", "whose name contains this", false}, {"tab", "tab", "active, the default, or finished", false}, {"sort", "sort", "column of the page, such as name", false}, {"order", "order", "asc or desc", false}, page,
+		},
+		rows: paged("tasks"),
+		columns: []column{
+			{"NAMESPACE", "namespace", nil}, {"KIND", "kind", nil}, {"NAME", "name", nil}, {"TEAM", "team", nil}, {"CLASS", "priorityClass", nil}, {"STATUS", "status", nil},
+			{"POSITION", "position", nil}, {"WAITED", "waitedSeconds", span}, {"RAN", "ranSeconds", span}, {"REASON", "reason", nil},
+		},
+	},
+	{
+		use: "queue", about: "list the waiting tasks that are next to start", path: "/queue",
+		filters: []filter{{"team", "team", "of this team", true}, {"class", "class", "of this priority class", true}},
+		rows: func(answer any) ([]any, string) {
+			rows := list(at(answer, "tasks"))
+			return rows, fmt.Sprintf("%d of %v waiting tasks", len(rows), at(answer, "waiting"))
+		},
+		columns: []column{
+			{"ORDER", "order", nil}, {"NAMESPACE", "namespace", nil}, {"KIND", "kind", nil}, {"NAME", "name", nil}, {"TEAM", "team", nil}, {"CLASS", "priorityClass", nil},
+			{"REQUESTS", "requests", amounts}, {"WAITED", "waitedSeconds", span}, {"REASON", "reason", nil},
+		},
+	},
+	{
+		use: "teams", about: "list teams with their quota and usage", path: "/teams",
+		filters: []filter{{"resource", "resource", "in this resource, such as cpu; default the accelerator that the cluster has most of", false}, {"pool", "pool", "in this pool", false}, {"text", "q", "whose name contains this", false}, {"sort", "sort", "column of the page, such as held", false}, {"order", "order", "asc or desc", false}, page},
+		rows: func(answer any) ([]any, string) {
+			rows, note := paged("teams")(answer)
+			return rows, fmt.Sprintf("%s, in %v", note, at(answer, "unit"))
+		},
+		columns: []column{
+			{"TEAM", "name", nil}, {"WEIGHT", "weight", nil}, {"ALLOCATED", "allocated", nil}, {"USED", "used", nil}, {"BORROWED", "borrowed", nil}, {"LENT", "lent", nil},
+			{"UTILIZATION %", "utilizationPercent", nil}, {"RUNNING", "runningTasks", nil}, {"WAITING", "waitingTasks", nil},
+		},
+	},
+	{
+		use: "usage", about: "report who used what, and what it cost", path: "/usage",
+		filters: []filter{
+			{"team", "team", "of this team", false}, {"pool", "pool", "in this pool", false}, {"resource", "resource", "in this resource, such as cpu", false},
+			{"from", "from", "first day, such as 2026-11-01; default the first of the month", false}, {"to", "to", "last day; default today", false},
+			{"by", "by", "periods: day, the default, week or month", false}, {"zone", "zone", "time zone of the days; default UTC", false},
+		},
+		rows: func(answer any) (rows []any, note string) {
+			for _, period := range list(answer) {
+				for _, line := range list(at(period, "lines")) {
+					if object, ok := line.(map[string]any); ok {
+						object["from"] = at(period, "from")
+						rows = append(rows, object)
+					}
+				}
+			}
+			return rows, ""
+		},
+		columns: []column{
+			{"FROM", "from", nil}, {"POOL", "pool", nil}, {"RESOURCE", "resource", nil}, {"WHO", "kind", nil}, {"TEAM", "team", nil},
+			{"HOURS", "seconds", hours}, {"OWN", "ownSeconds", hours}, {"BORROWED", "borrowedSeconds", hours}, {"COST", "cost", nil},
+		},
+	},
+	{
+		use: "activity", about: "list who did what, the latest first", path: "/activity",
+		filters: []filter{
+			{"team", "team", "of this team", false}, {"actor", "actor", "by this user", false}, {"action", "action", "of this action, such as stop", false}, {"text", "q", "whose name contains this", false},
+			{"uid", "uid", "of the object with this UID", false}, {"from", "from", "first day, such as 2026-11-01", false}, {"to", "to", "last day", false}, {"before", "before", "older than this value of next", false},
+		},
+		rows: func(answer any) ([]any, string) {
+			note := ""
+			if next := at(answer, "next"); next != nil {
+				note = fmt.Sprintf("older entries: --before %v", next)
+			}
+			return list(at(answer, "entries")), note
+		},
+		columns: []column{
+			{"TIME", "at", nil}, {"WHO", "actor", nil}, {"SOURCE", "source", nil}, {"ACTION", "action", nil}, {"KIND", "kind", nil}, {"NAMESPACE", "namespace", nil}, {"NAME", "name", nil},
+			{"TEAM", "team", nil}, {"OUTCOME", "outcome", nil}, {"REASON", "reason", nil}, {"CHANGES", "changes", joined},
+		},
+	},
+}
+
+// paged returns the rows of an answer with pages.
+func paged(field string) func(any) ([]any, string) {
+	return func(answer any) ([]any, string) {
+		return list(at(answer, field)), fmt.Sprintf("page %v of %v, %v in all", at(answer, "page"), at(answer, "pages"), at(answer, "total"))
+	}
+}
+
+func list(value any) []any {
+	rows, _ := value.([]any)
+	return rows
+}
+
+func sortedKeys(object map[string]any) []string { return slices.Sorted(maps.Keys(object)) }
+
+// reading returns the command of a table.
+func (o *options) reading(r read) *cobra.Command {
+	c := &cobra.Command{Use: r.use, Short: r.about, Args: cobra.NoArgs}
+	query := url.Values{}
+	for _, f := range r.filters {
+		c.Flags().VarP(&queryFlag{query, f}, f.flag, "", f.about)
+	}
+	o.outputFlag(c, "table", "json", "csv")
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		client, err := o.client()
+		if err != nil {
+			return err
+		}
+		extension := ".json"
+		if o.output == "csv" {
+			extension = ".csv"
+		}
+		body, err := client.get(c.Context(), r.path+extension, query)
+		if err != nil || o.output != "table" {
+			_, failed := o.out.Write(body)
+			return errors.Join(err, failed)
+		}
+		answer, err := decode(body)
+		if err != nil {
+			return err
+		}
+		rows, note := r.rows(answer)
+		if err := table(o.out, r.columns, rows); err != nil {
+			return err
+		}
+		if note != "" {
+			fmt.Fprintln(o.messages, note)
+		}
+		return nil
+	}
+	return c
+}
+
+// outputFlag adds -o with these formats, the first of which is the default.
+func (o *options) outputFlag(c *cobra.Command, formats ...string) {
+	c.Flags().StringVarP(&o.output, "output", "o", formats[0], strings.Join(formats, ", "))
+	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	c.PreRunE = func(*cobra.Command, []string) error {
+		if !slices.Contains(formats, o.output) {
+			return fmt.Errorf("-o %s: use %s", o.output, strings.Join(formats, ", "))
+		}
+		return nil
+	}
+}
+
+// queryFlag writes a flag into a query.
+type queryFlag struct {
+	query  url.Values
+	filter filter
+}
+
+func (f *queryFlag) String() string { return "" }
+func (f *queryFlag) Type() string   { return "text" }
+
+func (f *queryFlag) Set(text string) error {
+	if f.filter.many {
+		f.query.Add(f.filter.name, text)
+	} else {
+		f.query.Set(f.filter.name, text)
+	}
+	return nil
+}
+
+// client returns the client of the console that the flags name.
+func (o *options) client() (*client, error) {
+	server, err := serverOf(o.server)
+	if err != nil {
+		return nil, err
+	}
+	over, err := transport(o.caFile)
+	if err != nil {
+		return nil, err
+	}
+	c := &client{server: server, http: &http.Client{Transport: over, Timeout: timeout, CheckRedirect: noRedirects}}
+	given := o.token
+	if given == "" && o.tokenFile == "" {
+		given = os.Getenv("KUOTA_TOKEN")
+	}
+	c.token = func(ctx context.Context) (string, error) {
+		switch {
+		case given != "":
+			return given, nil
+		case o.tokenFile != "":
+			text, err := os.ReadFile(o.tokenFile)
+			return strings.TrimSpace(string(text)), err
+		}
+		return storedToken(ctx, server.String(), c.http)
+	}
+	return c, nil
+}
+
+// Help returns name and description of each command.
+func Help() (lines [][2]string) {
+	for _, c := range newRoot(&options{}).Commands() {
+		lines = append(lines, [2]string{c.Name(), c.Short})
+	}
+	return append(lines, [2]string{"completion", "print the completion script of a shell"})
+}

@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// A console that answers every request for one path; the test of e2e reads a real one.
+func answers(t *testing.T, path string, status int, body string, seen *http.Request) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if seen != nil {
+			*seen = *r
+		}
+		if r.URL.Path != path {
+			http.NotFound(w, r)
+			return
+		}
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(body))
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func run(t *testing.T, args ...string) (out, messages string, err error) {
+	t.Helper()
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
+	var printed, remarks bytes.Buffer
+	err = Run(t.Context(), args, &printed, &remarks, map[string]string{"doctor": "check the cluster"})
+	return printed.String(), remarks.String(), err
+}
+
+// What users typed into a name or a reason reaches no terminal as a command.
+func TestTableIsClean(t *testing.T) {
+	var seen http.Request
+	server := answers(t, "/tasks.json", 200, `{"page":1,"pages":2,"total":101,"tasks":[{"name":"train\u001b]0;x\u0007","kind":"Job","reason":"line\nbreak \u202e","waitedSeconds":7509.5,"position":3}]}`, &seen)
+	out, messages, err := run(t, "tasks", "--server", server, "--token", "secret", "--team", "a", "--team", "b", "--status", "Pending")
+	if err != nil || strings.ContainsAny(out, "\x1b\x07\u202e") || !strings.Contains(out, "train]0;x") || !strings.Contains(out, "line break") || !strings.Contains(out, "2h05m") {
+		t.Errorf("got %v\n%q", err, out)
+	}
+	if strings.Count(out, "\n") != 2 || !strings.Contains(messages, "page 1 of 2, 101 in all") {
+		t.Errorf("got %q and %q, want a head and one row", out, messages)
+	}
+	if got := seen.URL.RawQuery; got != "status=Pending&team=a&team=b" || seen.Header.Get("Authorization") != "Bearer secret" {
+		t.Errorf("asked for %q with %q", got, seen.Header.Get("Authorization"))
+	}
+}
+
+func TestProblems(t *testing.T) {
+	t.Setenv("KUOTA_SERVER", "")
+	refused := answers(t, "/tasks.json", 401, `{"status":401,"error":"The token is not accepted."}`, nil)
+	moved := answers(t, "/other", 200, "", nil)
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no server":     {[]string{"tasks"}, "Set --server"},
+		"no address":    {[]string{"tasks", "--server", "kuota"}, "no address of a console"},
+		"unencrypted":   {[]string{"tasks", "--server", "http://kuota.example.com"}, "use https"},
+		"no file":       {[]string{"tasks", "--server", refused, "--token-file", "/nonexistent"}, "no such file"},
+		"refused":       {[]string{"tasks", "--server", refused, "--token", "x"}, "The token is not accepted. Sign in with kuota login"},
+		"not a console": {[]string{"teams", "--server", moved}, "404"},
+		"format":        {[]string{"why", "a/b/c", "-o", "csv", "--server", moved}, "use table, json"},
+		"no task":       {[]string{"why", "train", "--server", moved}, "NAMESPACE/KIND/NAME"},
+		"unknown flag":  {[]string{"tasks", "--colour", "red"}, "unknown flag"},
+	} {
+		_, _, err := run(t, tc.args...)
+		if err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: got %v, want %q", name, err, tc.want)
+		}
+	}
+}
+
+// A redirect is not followed: the token would go with it.
+func TestRedirectIsNotFollowed(t *testing.T) {
+	reached := false
+	elsewhere := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached = true }))
+	defer elsewhere.Close()
+	server := httptest.NewServer(http.RedirectHandler(elsewhere.URL, http.StatusTemporaryRedirect))
+	defer server.Close()
+	if _, _, err := run(t, "queue", "--server", server.URL, "--token", "secret"); err == nil || reached {
+		t.Errorf("got %v, followed %t", err, reached)
+	}
+}
+
+func TestUsageRows(t *testing.T) {
+	server := answers(t, "/usage.json", 200, `[{"from":"2026-11-01T00:00:00Z","lines":[{"pool":"h100","resource":"nvidia.com/gpu","kind":"team","team":"vision","seconds":9007199254740993,"cost":12.50}]}]`, nil)
+	out, _, err := run(t, "usage", "--server", server)
+	if err != nil || !strings.Contains(out, "vision") || !strings.Contains(out, "12.50") || !strings.Contains(out, "2501999792983.61") {
+		t.Errorf("got %v\n%s", err, out)
+	}
+	exact, _, err := run(t, "usage", "--server", server, "-o", "json")
+	var rows []struct {
+		Lines []struct{ Seconds json.Number }
+	}
+	if err != nil || json.Unmarshal([]byte(exact), &rows) != nil || rows[0].Lines[0].Seconds != "9007199254740993" {
+		t.Errorf("got %v\n%s", err, exact)
+	}
+}
+
+func TestWhy(t *testing.T) {
+	server := answers(t, "/tasks/ns/job/train/why.json", 200, `{"status":"Pending","position":"2nd of 5","why":{"headline":"Waits for 2 GPUs.","text":"The team uses all of its quota.","steps":[{"title":"Own quota","text":"8 of 8 used"}],"changesTitle":"It would start if","changes":[{"title":"A task ends","text":"one of","tasks":[{"name":"a"},{"name":"b"}],"after":".","verified":true}]},"estimate":{"text":"Probably in 2 h."}}`, nil)
+	out, _, err := run(t, "why", "/tasks/ns/Job/train", "--server", server)
+	want := "Pending, 2nd of 5\nWaits for 2 GPUs.\nThe team uses all of its quota.\n  Own quota: 8 of 8 used\nIt would start if\n  A task ends: one of a, b. (simulated)\nProbably in 2 h.\n"
+	if err != nil || out != want {
+		t.Errorf("got %v\n%s\nwant\n%s", err, out, want)
+	}
+}
+
+// Completion knows the commands of both kinds, and values of flags.
+func TestCompletion(t *testing.T) {
+	script, _, err := run(t, "completion", "bash")
+	if err != nil || !strings.Contains(script, "__complete") {
+		t.Errorf("got %v\n%.200s", err, script)
+	}
+	out, _, err := run(t, "__complete", "")
+	if err != nil || !strings.Contains(out, "tasks\t") || !strings.Contains(out, "doctor\t") {
+		t.Errorf("got %v\n%s", err, out)
+	}
+	if out, _, _ = run(t, "__complete", "tasks", "-o", ""); !strings.Contains(out, "csv") {
+		t.Errorf("got\n%s", out)
+	}
+}

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// computing is how long why waits for a simulation.
+const computing = 30 * time.Second
+
+// explanation is what of why.json is printed.
+type explanation struct {
+	Status, Position string
+	Why              *struct {
+		Headline, Text, ChangesTitle string
+		Steps                        []struct{ Title, Text string }
+		Changes                      []struct {
+			Title, Text, After string
+			Tasks              []struct{ Name string }
+			Verified           bool
+		}
+		Checked *struct{ State, Text string }
+	}
+	Estimate *struct{ State, Text, From, To, In string }
+}
+
+// why returns the command that explains a task.
+func (o *options) why() *cobra.Command {
+	c := &cobra.Command{
+		Use: "why NAMESPACE/KIND/NAME", Short: "explain why a task waits, what would start it, and when it probably starts",
+		Example: "kuota why hyperpod-ns-vision/job/train", Args: cobra.ExactArgs(1),
+	}
+	o.outputFlag(c, "table", "json")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		parts := strings.Split(strings.Trim(args[0], "/"), "/")
+		if len(parts) == 4 && parts[0] == "tasks" { // the address of its page
+			parts = parts[1:]
+		}
+		if len(parts) != 3 {
+			return fmt.Errorf("%q is no task; write it as NAMESPACE/KIND/NAME", args[0])
+		}
+		client, err := o.client()
+		if err != nil {
+			return err
+		}
+		path := "/tasks/" + url.PathEscape(parts[0]) + "/" + url.PathEscape(strings.ToLower(parts[1])) + "/" + url.PathEscape(parts[2]) + "/why.json"
+		for began := time.Now(); ; time.Sleep(time.Second) {
+			body, err := client.get(c.Context(), path, nil)
+			if err != nil {
+				return err
+			}
+			var e explanation
+			if err := json.Unmarshal(body, &e); err != nil {
+				return fmt.Errorf("the answer is no JSON; is this the address of a console? %w", err)
+			}
+			if e.Why != nil && e.Why.Checked != nil && e.Why.Checked.State == "computing" && time.Since(began) < computing && c.Context().Err() == nil {
+				continue
+			}
+			if o.output == "json" {
+				_, err := o.out.Write(body)
+				return err
+			}
+			e.print(o.out)
+			return nil
+		}
+	}
+	return c
+}
+
+// print prints an explanation in the words of the page.
+func (e *explanation) print(out io.Writer) {
+	line := func(indent, text string) {
+		if text = strings.TrimSpace(clean(text)); text != "" {
+			fmt.Fprintln(out, indent+text)
+		}
+	}
+	status := e.Status
+	if e.Position != "" {
+		status += ", " + e.Position
+	}
+	line("", status)
+	if e.Why == nil {
+		line("", "There is nothing to explain.")
+	} else {
+		line("", e.Why.Headline)
+		line("", e.Why.Text)
+		for _, s := range e.Why.Steps {
+			line("  ", s.Title+": "+s.Text)
+		}
+		if len(e.Why.Changes) > 0 {
+			line("", e.Why.ChangesTitle)
+		}
+		for _, change := range e.Why.Changes {
+			text := change.Title + ": " + change.Text
+			for i, t := range change.Tasks {
+				if i > 0 {
+					text += ","
+				}
+				text += " " + t.Name
+			}
+			text += change.After
+			if change.Verified {
+				text += " (simulated)"
+			}
+			line("  ", text)
+		}
+		if e.Why.Checked != nil {
+			line("", e.Why.Checked.Text)
+		}
+	}
+	if e.Estimate != nil && e.Estimate.Text != "" {
+		line("", e.Estimate.Text)
+	}
+}
