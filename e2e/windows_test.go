@@ -113,6 +113,13 @@ func TestBudget(t *testing.T) {
 	if got := running(); got != "false 1" {
 		t.Errorf("at hold the job is %q, want that it runs", got)
 	}
+	c.Apply(t, neuronJob(team, "waits", 1))
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
+		if _, body := fetch(t, user(t, console(t), "admin"), console(t)+"/tasks/hyperpod-ns-"+team+"/job/waits/why.json"); !strings.Contains(body, "The team has used its budget, so no task is admitted until") {
+			return fmt.Errorf("the explanation does not name the budget: %s", body)
+		}
+		return nil
+	})
 	reaches(v1alpha1.BudgetDrain)
 	clustertest.Eventually(t, 60*time.Second, func(context.Context) error {
 		if got := running(); !strings.HasPrefix(got, "true") || strings.HasSuffix(got, "1") {

@@ -209,3 +209,27 @@ func BudgetUsage(a *v1alpha1.ComputeAllocation) string {
 	}
 	return text + "."
 }
+
+// HeldBy returns sentences about what holds the queue of a team by itself, a window or the
+// budget, and until when; empty if the spec does.
+func HeldBy(a *v1alpha1.ComputeAllocation) string {
+	in := a.Status.InForce
+	if in == nil {
+		return ""
+	}
+	place := func(name string) *time.Location {
+		if found, err := effective.Location(name); err == nil {
+			return found
+		}
+		return time.UTC
+	}
+	if (in.BudgetAction == v1alpha1.BudgetHold || in.BudgetAction == v1alpha1.BudgetDrain) && in.BudgetUntil != nil && a.Spec.Budget != nil {
+		return fmt.Sprintf("The team has used its budget, so no task is admitted until %s, or until an admin raises the budget.", moment(in.BudgetUntil.Time, place(a.Spec.Budget.TimeZone)))
+	}
+	for i := range a.Spec.Windows {
+		if w := &a.Spec.Windows[i]; w.Name == in.Window && (w.Activation == v1alpha1.Hold || w.Activation == v1alpha1.Drain) && in.To != nil {
+			return fmt.Sprintf("The window %s holds the team's queue until %s. Tasks start by themselves after that.", w.Name, moment(in.To.Time, place(w.TimeZone)))
+		}
+	}
+	return ""
+}

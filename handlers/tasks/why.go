@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -128,7 +129,7 @@ func WhyOf(d queries.Detail) *views.Why {
 	case explain.NoClusterQueue:
 		why.Text = fmt.Sprintf("The ClusterQueue of LocalQueue %s does not exist. The team's allocation may be deleted, or not ready yet.", v.Detail)
 	case explain.QueueStopped:
-		why.Text = "An admin put the team's queue on hold. Running tasks continue, and no task starts until the queue is resumed."
+		why.Text = cmp.Or(d.HeldBy, "An admin put the team's queue on hold. Running tasks continue, and no task starts until the queue is resumed.")
 	case explain.QueueInactive:
 		why.Text = "Kueue says: " + v.Detail
 	case explain.WrongNamespace:

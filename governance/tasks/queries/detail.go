@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/governance/manifest"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -30,6 +31,7 @@ type Detail struct {
 	Verdict   *explain.Verdict  // why it does not start, or does not grow; nil if there is nothing to explain
 	About     Item              // the task, or its pending increment, that the verdict explains
 	Advice    *Advice           // what a simulation adds to the verdict; nil for nothing
+	HeldBy    string            // sentences about the window or budget that holds its queue; empty for none
 	Agreement explain.Agreement // of that verdict with Kueue's reason; empty without a verdict
 	Pods      []*index.Pod      // by name
 	PodCount  index.PodCount
@@ -38,6 +40,20 @@ type Detail struct {
 	Scaling    *Scaling           // of an ElasticJob; nil for any other task
 	Loops      []GuardedLoop      // that it is part of
 	Conditions []metav1.Condition // of the Workload that decides its state, redacted
+}
+
+// heldBy returns sentences about what holds the queue of a team by itself; empty for an
+// admin, and while the cache does not answer.
+func (s *Service) heldBy(ctx context.Context, team string) string {
+	reader, err := s.Cluster.Reader()
+	if err != nil || team == "" {
+		return ""
+	}
+	var allocation v1alpha1.ComputeAllocation
+	if err := reader.Get(ctx, client.ObjectKey{Name: team}, &allocation); err != nil {
+		return ""
+	}
+	return describe.HeldBy(&allocation)
 }
 
 // Detail returns the page of one task that user may see.
@@ -83,6 +99,9 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 				return Detail{}, err
 			}
 		}
+	}
+	if d.Verdict != nil && d.Verdict.Constraint == explain.QueueStopped {
+		d.HeldBy = s.heldBy(ctx, d.Team)
 	}
 	if d.Verdict != nil {
 		// Kueue may not have evaluated a task behind others since quota became
