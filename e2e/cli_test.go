@@ -79,7 +79,7 @@ func TestCommandLine(t *testing.T) {
 			t.Errorf("kuota %s names another team:\n%s", strings.Join(command, " "), out)
 		}
 	}
-	teams, _, err := kuota(t, address, "teams", "--token", token)
+	teams, _, err := kuota(t, address, "teams", "--token", token, "--resource", "nvidia.com/gpu")
 	if err != nil || !regexp.MustCompile(`(?m)^`+own.team+`\s+0\s+1\s`).MatchString(teams) {
 		t.Errorf("kuota teams: %v\n%s", err, teams)
 	}
@@ -136,7 +136,7 @@ func TestCommandLine(t *testing.T) {
 		}
 	}
 	c.Kubectl(t, "", "delete", "serviceaccount", account, "-n", "default")
-	clustertest.Eventually(t, 15*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, 40*time.Second, func(context.Context) error { // the API server reuses its answer too
 		if status, _ := withToken(t, address+"/tasks.json", token); status != http.StatusUnauthorized {
 			return fmt.Errorf("the token of a deleted account: got status %d, want 401", status)
 		}

@@ -195,6 +195,7 @@ var ruleChecks = map[string]ruleCheck{
 	"kuota-console validatingadmissionpolicies.admissionregistration.k8s.io get": {function: "enforcement is checked", forget: true, run: conditionIs("Enforcement")},
 	"kuota-console mutatingadmissionpolicies.admissionregistration.k8s.io get":   {function: "the settings show who records authors", run: shows("admin", "/settings", "recorded by the API server")},
 	"kuota-console subjectaccessreviews.authorization.k8s.io create":             {function: "a member sees a task", run: shows("ada", "/tasks/"+ruleSpace+"/job/runs", "runs")},
+	"kuota-console tokenreviews.authentication.k8s.io create":                    {function: "a program reads with a token", run: (*ruleTest).readsByToken},
 	"kuota-console events.events.k8s.io create":                                  {function: "a save is an event on the allocation", run: (*ruleTest).audits},
 
 	"kuota-elastic jobs.batch create":      growsTo("job/grows-base"),
@@ -632,6 +633,29 @@ func (r *ruleTest) finalizes(context.Context) error {
 }
 
 // audits saves the allocation and checks that Kubernetes has an event of that.
+// readsByToken checks that a service account is recognized by a new token: answers for the
+// one before are reused.
+func (r *ruleTest) readsByToken(ctx context.Context) error {
+	token, err := r.c.TryKubectl("", "create", "token", "default", "-n", "default", "--audience", "kuota")
+	if err != nil {
+		return errors.New(token)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, r.address+"/tasks.json", nil)
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(token))
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusUnauthorized || response.StatusCode >= http.StatusInternalServerError {
+		return fmt.Errorf("a token: got status %d", response.StatusCode)
+	}
+	return nil // the account is in no team
+}
+
 func (r *ruleTest) audits(ctx context.Context) error {
 	if err := r.saveFrom(ctx); err != nil {
 		return err
