@@ -224,6 +224,9 @@ func (p *program) newHistory() error {
 	}
 	p.audit.Activity = p.activity
 	p.reconcilers.Allocations.Activity, p.reconcilers.Budgets.Usage = p.activity, store
+	if p.reconcilers.Revisions != nil {
+		p.reconcilers.Revisions.Activity = p.activity
+	}
 	if p.config.historyManifests {
 		p.submit.Manifests = store
 		p.keeper = &submit.Keeper{Service: p.submit, Leader: p.leader, Log: p.log}

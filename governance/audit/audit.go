@@ -196,16 +196,21 @@ func (r *Recorder) entry(c Change, kind string, changes []string) history.Activi
 	return e
 }
 
-// idOf returns the id that the recorder of history gives the submission or deletion of a
-// task that it sees, so that both are one entry; empty for other changes.
+// idOf returns the id that others give a change that they see: the recorder of history the
+// submission or deletion of a task, the keeper of versions a spec. So both are one entry; empty
+// for other changes.
 func idOf(c Change, of Object) string {
 	switch {
 	case c.Err != nil || of.UID == "":
 		return ""
 	case c.Action == Submit:
 		return history.SubmissionID(of.UID)
-	case c.Action == Delete && of.Namespace != "":
+	case c.Action == Delete && (of.Namespace != "" || of.Kind == "ComputeAllocation"):
 		return history.DeletionID(of.UID)
+	case of.Kind == "ComputeAllocation" || of.Kind == "ClusterPolicy":
+		if n := c.Object.GetGeneration(); n > 0 && (c.Action == Create || c.Action == Update) {
+			return history.ChangeID(of.UID, n)
+		}
 	}
 	return ""
 }

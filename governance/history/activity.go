@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -68,12 +69,7 @@ func (s *Store) RecordActivity(ctx context.Context, entries []Activity) error {
 
 func (t *tx) recordActivity(entries []Activity) error {
 	rows := make([][]any, 0, len(entries))
-	recorded := make(map[string]bool, len(entries)) // an insert changes a row once
-	for _, e := range entries {
-		if recorded[e.ID] {
-			continue
-		}
-		recorded[e.ID] = true
+	for _, e := range richest(entries) { // an insert changes a row once
 		changes := ""
 		if len(e.Changes) > 0 {
 			text, err := json.Marshal(e.Changes)
@@ -91,6 +87,22 @@ func (t *tx) recordActivity(entries []Activity) error {
 	return t.insert("activity ("+activityColumns+")", rows, keepsRicher, nil)
 }
 
+// richest returns one entry for each id, as keepsRicher chooses.
+func richest(entries []Activity) (chosen []Activity) {
+	at := make(map[string]int, len(entries))
+	for _, e := range entries {
+		i, again := at[e.ID]
+		switch {
+		case !again:
+			at[e.ID] = len(chosen)
+			chosen = append(chosen, e)
+		case chosen[i].Source == SourceOutside && (e.Source != SourceOutside || chosen[i].Actor == "" && e.Actor != ""):
+			chosen[i] = e
+		}
+	}
+	return chosen
+}
+
 // keepsRicher keeps what the console recorded of a change rather than what was seen of it
 // from outside, and a person rather than none.
 const keepsRicher = `ON CONFLICT (id) DO UPDATE SET at = excluded.at, actor = excluded.actor, address = excluded.address, source = excluded.source,
@@ -100,6 +112,12 @@ const keepsRicher = `ON CONFLICT (id) DO UPDATE SET at = excluded.at, actor = ex
 // SubmissionID and DeletionID return the ids of entries about a task, which the console and
 // the recorder both write.
 func SubmissionID(uid string) string { return "submit-" + uid }
+
+// ChangeID returns the id of the entry about a spec, which the console and the keeper of
+// versions both write.
+func ChangeID(uid string, generation int64) string {
+	return fmt.Sprintf("spec-%s-%d", uid, generation)
+}
 
 // DeletionID is described at SubmissionID.
 func DeletionID(uid string) string { return "delete-" + uid }

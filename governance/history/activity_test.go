@@ -109,7 +109,7 @@ func testOutsideChanges(t *testing.T, url string) {
 		task("old", "ada", -minute, 0), task("first", "grace", minute, 0), task("kubectl", "ada", 2*minute, 0), task("late", "", 3*minute, 0), task("last", "grace", 4*minute, 0), task("old", "ada", -minute, 0),
 	}))
 	ok(t, s.RecordTasks(ctx, []Record{task("late", "linus", 3*minute, 0), task("kubectl", "", 2*minute, 0)})) // the submitter was read later; one was lost
-	ok(t, s.RecordActivity(ctx, []Activity{byConsole(SubmissionID("last"), "submit", "last", 4*minute), byConsole(DeletionID("first"), "delete", "first", 5*minute)}))
+	ok(t, s.RecordActivity(ctx, []Activity{{ID: SubmissionID("last"), Source: SourceOutside}, byConsole(SubmissionID("last"), "submit", "last", 4*minute), byConsole(DeletionID("first"), "delete", "first", 5*minute)}))
 	for range 2 { // recorded again after a restart
 		ok(t, s.RecordTasks(ctx, []Record{task("first", "grace", minute, 5*minute), task("kubectl", "ada", 2*minute, 6*minute), task("old", "ada", -minute, 7*minute)}))
 	}

@@ -6,7 +6,10 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/activity"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/audit"
+	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/revisions"
 
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -43,6 +46,7 @@ type RevisionReconciler struct {
 	// RecordsUsers reports whether the API server records who changes a spec; nil
 	// means that it does.
 	RecordsUsers func() bool
+	Activity     *activity.Log // of changes without the console; nil without history
 
 	mu      sync.Mutex
 	pending map[reconcile.Request][]observation
@@ -140,7 +144,33 @@ func (r *RevisionReconciler) record(ctx context.Context, series *revisions.Serie
 	if r.RecordsUsers != nil && !r.RecordsUsers() {
 		object = revisions.WithoutUser(object)
 	}
+	series.Recording = func(made revisions.Revision) { r.Activity.Add(seenChange(object, made)) }
 	return series.Record(ctx, object, at)
+}
+
+// seenChange returns a version as activity. The console's own entry of the same change has the
+// same id and replaces it, so that what remains was done without the console.
+func seenChange(object client.Object, r revisions.Revision) history.Activity {
+	e := history.Activity{
+		ID: history.ChangeID(r.UID, r.Generation), At: r.At.UTC(), Actor: r.By, Source: history.SourceOutside, Action: string(audit.Update),
+		Kind: "ComputeAllocation", Name: object.GetName(), UID: r.UID, Team: object.GetName(), Reason: r.Reason, Outcome: history.Succeeded,
+	}
+	if _, ok := object.(*v1alpha1.ClusterPolicy); ok {
+		e.Kind, e.Team = "ClusterPolicy", ""
+	}
+	switch {
+	case r.IsDeletion():
+		e.ID, e.Action = history.DeletionID(r.UID), string(audit.Delete)
+	case r.Generation == 1:
+		e.Action = string(audit.Create)
+	}
+	if r.Summary != "" && !r.IsDeletion() {
+		e.Changes = []string{r.Summary}
+	}
+	if r.ByProgram { // a field manager is no person
+		e.Actor, e.Changes = "", append(e.Changes, "by field manager "+r.By)
+	}
+	return e
 }
 
 // result returns when to retry after err. A missing namespace or permission is

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,14 +46,16 @@ func newRecord() (*recorded, error) {
 	return &recorded{store, log}, nil
 }
 
-// of returns the actions on the allocation of a team, the first first.
+// of returns what Kuota did by itself to the allocation of a team, the first first.
 func (r *recorded) of(ctx context.Context, team string) (actions []string, err error) {
 	found, err := r.store.Activity(ctx, history.ActivityQuery{Teams: []string{team}, Limit: 100})
 	if err != nil {
 		return nil, err
 	}
 	for _, a := range found {
-		actions = append([]string{a.Action + " " + a.Reason}, actions...)
+		if a.Source == history.SourceController {
+			actions = append([]string{a.Action + " " + a.Reason}, actions...)
+		}
 	}
 	return actions, nil
 }
@@ -263,6 +266,41 @@ func TestBudgets(t *testing.T) {
 		got, err := record.of(ctx, team)
 		if want := "used 100 % of its budget: borrow nothing, used 120 % of its budget: hold, used 150 % of its budget: drain, the budget no longer limits the team"; err == nil && strings.ReplaceAll(strings.Join(got, ", "), "budget-step the team ", "") != strings.ReplaceAll(want, "the budget no", "budget-step the budget no") {
 			err = fmt.Errorf("activity is %q", got)
+		}
+		return err
+	})
+}
+
+// TestChangesOutsideTheConsole records what kubectl does to an allocation, once.
+func TestChangesOutsideTheConsole(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("outside")
+	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlarge", Quantities: accelerators(1)}))
+	awaitQueue(t, c, team, soon, 1, kueue.None)
+	c.Kubectl(t, "", "patch", "computeallocation", team, "--type=merge", "-p", `{"spec":{"fairShareWeight":7}}`)
+	clustertest.Eventually(t, soon, func(ctx context.Context) error { // versions are recorded in their order
+		found, err := record.store.Activity(ctx, history.ActivityQuery{Teams: []string{team}})
+		if err == nil && len(found) < 2 {
+			err = fmt.Errorf("got %d entries, want the creation and the change", len(found))
+		}
+		return err
+	})
+	c.Kubectl(t, "", "delete", "computeallocation", team)
+	want := []string{`create "kubernetes-admin" outside`, `update "kubernetes-admin" outside Fair-share weight: 0 → 7`, `delete "" outside`}
+	clustertest.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+		found, err := record.store.Activity(ctx, history.ActivityQuery{Teams: []string{team}})
+		var got []string
+		for _, a := range found {
+			text := fmt.Sprintf("%s %q %s", a.Action, a.Actor, a.Source)
+			if a.Action == "update" {
+				text += " " + strings.Join(a.Changes, ", ")
+			}
+			got = append(got, text)
+		}
+		slices.Sort(got)
+		slices.Sort(want)
+		if err == nil && strings.Join(got, "\n") != strings.Join(want, "\n") {
+			err = fmt.Errorf("activity is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 		return err
 	})

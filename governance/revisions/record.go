@@ -35,6 +35,9 @@ const maxCreateAttempts = 5
 // a replica while it leads.
 type Series struct {
 	Store Store
+	// Recording is called with each revision before it is created, and again for one whose
+	// creation failed; nil for nothing.
+	Recording func(Revision)
 
 	kept   []Revision // the newest first; nil if unknown
 	newest []byte     // data of the newest; nil if unknown
@@ -81,6 +84,9 @@ func (s *Series) Record(ctx context.Context, object client.Object, now time.Time
 		// pruned. The number after it may be free again, but it was used.
 		if err == nil {
 			revision := owner.revision(object, data, kept, before, now)
+			if s.Recording != nil {
+				s.Recording(fromObject(revision))
+			}
 			made, err := s.Store.Create(ctx, revision)
 			if err != nil {
 				return err
