@@ -185,7 +185,8 @@ spec:
 		}
 		return nil
 	}
-	clustertest.Eventually(t, 30*time.Second, func(context.Context) error { return missing("firing") })
+	// A job fails some time after it is created, so that its cause is later than the others.
+	clustertest.Eventually(t, 60*time.Second, func(context.Context) error { return missing("firing") })
 	t.Logf("all fired %s after the last cause", time.Since(began).Round(time.Second))
 
 	for team, names := range map[string][]string{borrower: {"borrows", "borrows-too", "fails"}, ranked: {"preempted", "preempts"}, idle: {"broken"}} {
