@@ -104,9 +104,9 @@ func TestUsageRows(t *testing.T) {
 }
 
 func TestWhy(t *testing.T) {
-	server := answers(t, "/tasks/ns/job/train/why.json", 200, `{"status":"Pending","position":"2nd of 5","why":{"headline":"Waits for 2 GPUs.","text":"The team uses all of its quota.","steps":[{"title":"Own quota","text":"8 of 8 used"}],"changesTitle":"It would start if","changes":[{"title":"A task ends","text":"one of","tasks":[{"name":"a"},{"name":"b"}],"after":".","verified":true}]},"estimate":{"text":"Probably in 2 h."}}`, nil)
+	server := answers(t, "/tasks/ns/job/train/why.json", 200, `{"status":"Pending","position":"2nd of 5","why":{"headline":"Waits for 2 GPUs.","text":"The team uses all of its quota.","steps":[{"title":"Own quota","text":"8 of 8, all used by","tasks":[{"name":"c"}]}],"changesTitle":"It would start if","changes":[{"title":"The end of","text":"","tasks":[{"name":"a"},{"name":"b"}],"after":"starts it.","verified":true}]},"estimate":{"text":"Probably in 2 h."}}`, nil)
 	out, _, err := run(t, "why", "/tasks/ns/Job/train", "--server", server)
-	want := "Pending, 2nd of 5\nWaits for 2 GPUs.\nThe team uses all of its quota.\n  Own quota: 8 of 8 used\nIt would start if\n  A task ends: one of a, b. (simulated)\nProbably in 2 h.\n"
+	want := "Pending, 2nd of 5\nWaits for 2 GPUs.\nThe team uses all of its quota.\n  Own quota: 8 of 8, all used by c\nIt would start if\n  The end of a, b starts it. (simulated)\nProbably in 2 h.\n"
 	if err != nil || out != want {
 		t.Errorf("got %v\n%s\nwant\n%s", err, out, want)
 	}

@@ -19,15 +19,29 @@ type explanation struct {
 	Status, Position string
 	Why              *struct {
 		Headline, Text, ChangesTitle string
-		Steps                        []struct{ Title, Text string }
-		Changes                      []struct {
+		Steps                        []struct {
+			Title, Text string
+			Tasks       []named
+		}
+		Changes []struct {
 			Title, Text, After string
-			Tasks              []struct{ Name string }
+			Tasks              []named
 			Verified           bool
 		}
 		Checked *struct{ State, Text string }
 	}
 	Estimate *struct{ State, Text, From, To, In string }
+}
+
+type named struct{ Name string }
+
+// names returns the names of tasks.
+func names(tasks []named) string {
+	all := make([]string, len(tasks))
+	for i, t := range tasks {
+		all[i] = t.Name
+	}
+	return strings.Join(all, ", ")
 }
 
 // why returns the command that explains a task.
@@ -91,20 +105,13 @@ func (e *explanation) print(out io.Writer) {
 		line("", e.Why.Headline)
 		line("", e.Why.Text)
 		for _, s := range e.Why.Steps {
-			line("  ", s.Title+": "+s.Text)
+			line("  ", s.Title+": "+s.Text+" "+names(s.Tasks))
 		}
 		if len(e.Why.Changes) > 0 {
 			line("", e.Why.ChangesTitle)
 		}
 		for _, change := range e.Why.Changes {
-			text := change.Title + ": " + change.Text
-			for i, t := range change.Tasks {
-				if i > 0 {
-					text += ","
-				}
-				text += " " + t.Name
-			}
-			text += change.After
+			text := strings.Join(strings.Fields(strings.Join([]string{change.Title, change.Text, names(change.Tasks), change.After}, " ")), " ")
 			if change.Verified {
 				text += " (simulated)"
 			}
