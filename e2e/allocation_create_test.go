@@ -122,10 +122,6 @@ func waitForQueues(t testing.TB, c *clustertest.Cluster, team string) {
 		if err := c.Client.Get(ctx, client.ObjectKey{Namespace: "hyperpod-ns-" + team, Name: "hyperpod-ns-" + team + "-localqueue"}, &local); err != nil {
 			return err
 		}
-		var flavor kueue.ResourceFlavor
-		if err := c.Client.Get(ctx, client.ObjectKey{Name: "ml.p5.48xlarge"}, &flavor); err != nil {
-			return err
-		}
 		if !meta.IsStatusConditionTrue(queue.Status.Conditions, kueue.ClusterQueueActive) || !meta.IsStatusConditionTrue(local.Status.Conditions, kueue.LocalQueueActive) {
 			return fmt.Errorf("got conditions %v and %v, want active queues", queue.Status.Conditions, local.Status.Conditions)
 		}

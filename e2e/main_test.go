@@ -202,7 +202,11 @@ func visitSignedOut(t testing.TB, options playwright.BrowserNewContextOptions, a
 		}
 	})
 	page.OnPageError(func(err error) { report("exception: " + err.Error()) })
+	must(t, page.AddInitScript(playwright.Script{Content: playwright.String(journal)}))
 	t.Cleanup(func() {
+		if t.Failed() {
+			showFailure(t, page)
+		}
 		_ = context.Close()
 		mu.Lock()
 		defer mu.Unlock()

@@ -100,6 +100,33 @@ func screenshot(t testing.TB, page playwright.Page, name string) {
 	must(t, err)
 }
 
+// journal is a script that notes what happens to a page, for showFailure.
+const journal = `(() => {
+	const note = (text) => { try { sessionStorage.journal = ((sessionStorage.journal ?? "") + "\n" + new Date().toISOString().slice(14, 23) + " " + text).slice(-4000); } catch {} };
+	const nameOf = (e) => e ? (e.tagName ?? "document") + (e.id ? "#" + e.id : "") : "nothing";
+	note("load " + location.pathname);
+	for (const type of ["pointerdown", "pointerup", "click", "change"]) {
+		addEventListener(type, (e) => note(type + " " + nameOf(e.target)), true);
+	}
+	addEventListener("submit", (e) => note("submit by " + nameOf(e.submitter) + ", prevented: " + e.defaultPrevented));
+	for (const type of ["beforeunload", "pagehide", "pageshow"]) addEventListener(type, () => note(type));
+	const fetch = window.fetch;
+	window.fetch = (url, options) => {
+		note("fetch " + url);
+		return fetch(url, options).then((r) => { note("answer " + r.status); return r; }, (e) => { note("failed: " + e); throw e; });
+	};
+})()`
+
+// showFailure logs what the page shows of a failure and what happened to it, and takes a
+// screenshot.
+func showFailure(t testing.TB, page playwright.Page) {
+	t.Helper()
+	name := "failed-" + strings.ReplaceAll(t.Name(), "/", "-")
+	_, _ = page.Screenshot(playwright.PageScreenshotOptions{Path: playwright.String(filepath.Join(artefacts(), name+".png")), FullPage: playwright.Bool(true)})
+	text, err := page.Evaluate(`() => [...document.querySelectorAll("#form-errors, .error, .notice")].map((e) => e.innerText).join("\n") + "\n" + sessionStorage.journal`)
+	t.Logf("%s shows, and what happened to it (%v): %v", page.URL(), err, text)
+}
+
 // fits fails the test if the page is wider than the window.
 func fits(t testing.TB, page playwright.Page, name string) {
 	t.Helper()

@@ -278,6 +278,7 @@ spec:
 // form can express goes back into it, an error of the API server has its path, and what the
 // form cannot express is submitted.
 func TestSubmitAsYAML(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	team := clustertest.Name("yaml")
 	deleteTeamAtEnd(t, team)
@@ -360,6 +361,7 @@ spec:
 // TestSubmitScript submits scripts of 256 KiB as a member: a file that the page's script
 // reads into the text, and without JavaScript a text that outlives the end of a session.
 func TestSubmitScript(t *testing.T) {
+	t.Parallel()
 	c := clustertest.Get(t)
 	team := clustertest.Name("script")
 	deleteTeamAtEnd(t, team)

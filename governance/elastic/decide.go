@@ -173,7 +173,7 @@ func (d *decider) shrink() {
 	for _, p := range d.Increments {
 		if cause, at := d.lostCause(p); cause != "" {
 			d.delete(p, cause)
-			d.retract(p, at)
+			d.retract(p, at, cause)
 			lost = true
 		} else if !p.Deleting && p.Phase != Complete { // no growth, but its number is in use
 			d.kept = append(d.kept, p)
@@ -247,7 +247,7 @@ func (d *decider) dropNewest(cause v1alpha1.ScaleCause) {
 		if of := slices.IndexFunc(d.kept, func(p Part) bool { return !p.Guaranteed && p.Fault.Cause == cause }); of >= 0 {
 			i = of
 		}
-		d.retract(d.kept[i], d.now)
+		d.retract(d.kept[i], d.now, cause)
 	}
 	d.delete(d.kept[i], cause)
 	d.kept = slices.Delete(d.kept, i, i+1)
@@ -321,7 +321,7 @@ func (d *decider) grow() {
 	if after := d.Status.GrowsAfter; after != nil && !d.due(after.Time) {
 		return
 	}
-	wait := max(seconds(d.Job.Spec.ElasticPolicy.ScalingTimeoutInSeconds), settleTime)
+	wait := d.idleFor()
 	size, target := d.size(), int32(0)
 	for _, s := range d.sizes {
 		if since, fits := d.FitsSince[s]; s > size && fits && d.due(since.Add(wait)) {
@@ -331,6 +331,11 @@ func (d *decider) grow() {
 	if to := next(d.sizes, size); to > 0 && to <= target && d.inOrder(to-size) {
 		d.create(NewPart{Increment: d.unused(), Pods: to - size})
 	}
+}
+
+// idleFor returns how long compute must have been idle before the job grows.
+func (d *decider) idleFor() time.Duration {
+	return max(seconds(d.Job.Spec.ElasticPolicy.ScalingTimeoutInSeconds), settleTime)
 }
 
 func (d *decider) create(n NewPart) {
@@ -367,8 +372,9 @@ func (d *decider) delete(p Part, cause v1alpha1.ScaleCause) {
 }
 
 // retract records that growth was taken back at a time, and for how long the job does
-// not grow. Retractions of the same second are one.
-func (d *decider) retract(p Part, at time.Time) {
+// not grow. Retractions of the same second are one. Growth that Kueue did not admit at once
+// was not taken back, Kueue can be slow: the job tries again soon at first.
+func (d *decider) retract(p Part, at time.Time, cause v1alpha1.ScaleCause) {
 	at = at.Truncate(time.Second)
 	if last := d.Status.LastRetractionTime; last != nil && !at.After(last.Time) {
 		return
@@ -376,14 +382,21 @@ func (d *decider) retract(p Part, at time.Time) {
 	policy := d.Job.Spec.ElasticPolicy
 	stable, most := seconds(policy.MinStablePeriodSeconds), seconds(policy.BackoffMaxSeconds)
 	before := backoff(stable, most, d.Status.Retractions)
+	first := stable
+	if cause == NotAdmitted {
+		first = min(stable, max(d.idleFor(), retryGrowth))
+	}
 	if soon := p.Reserved.IsZero() || at.Sub(p.Reserved) < max(stable, before); d.Status.Retractions > 0 && soon {
 		d.Status.Retractions = min(d.Status.Retractions+1, maxRetractions)
 	} else {
 		d.Status.Retractions = 1
 	}
 	d.Status.LastRetractionTime = &metav1.Time{Time: at}
-	d.Status.GrowsAfter = &metav1.Time{Time: at.Add(backoff(stable, most, d.Status.Retractions))}
+	d.Status.GrowsAfter = &metav1.Time{Time: at.Add(backoff(first, most, d.Status.Retractions))}
 }
+
+// retryGrowth is after how long a job tries again to grow, at least.
+const retryGrowth = 5 * time.Second
 
 // maxRetractions bounds the count: the backoff has long reached its maximum.
 const maxRetractions = 32

@@ -251,6 +251,26 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
+// Growth that Kueue does not admit at once was not taken back: the job tries again soon, and
+// later each time.
+func TestBackoffOfNotAdmitted(t *testing.T) {
+	p := policy(nil)
+	p.ScalingTimeoutInSeconds = 1
+	at := start
+	var status v1alpha1.ElasticJobStatus
+	for i, want := range []time.Duration{5, 10, 20, 40} {
+		o := running(p, Part{Pods: 4})
+		o.Job.Status = status
+		o.Increments[0].Phase, o.Increments[0].Reserved, o.Increments[0].Created = Waiting, time.Time{}, at
+		at = at.Add(admissionGrace)
+		status = Decide(o, at).Status
+		if status.GrowsAfter == nil || status.GrowsAfter.Sub(at) != want*time.Second {
+			t.Fatalf("attempt %d: grows after %v, want %s later than %s", i+1, status.GrowsAfter, want*time.Second, at)
+		}
+		at = status.GrowsAfter.Time
+	}
+}
+
 // Whatever happens to increments, what stays is an allowed size, no number is used twice,
 // and no larger size than the maximum is asked for.
 func TestDecideKeepsAllowedSizes(t *testing.T) {
