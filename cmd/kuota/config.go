@@ -34,8 +34,10 @@ type config struct {
 	teamMetrics      bool
 	history          string
 	historyKeep      time.Duration
+	personsKeep      time.Duration
 	historyManifests bool
 	activityDir      string
+	audit            auditConfig
 
 	kubeconfig     string
 	namespace      string
@@ -61,6 +63,13 @@ type config struct {
 	externalLogs urls.LogTemplate // its value
 
 	logLevel slog.Level
+}
+
+// auditConfig is the configuration of the receiver of audit events.
+type auditConfig struct {
+	listen    string // 0 for none
+	tokenFile string
+	cert, key string // files
 }
 
 // oidcConfig is the configuration of sign-in. Its flags have the names of the
@@ -97,8 +106,13 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.BoolVar(&c.teamMetrics, "team-metrics", false, "serve metrics of each team too, with its name: quota, usage and waiting tasks by pool; everyone who can read /metrics then sees all teams")
 	flags.StringVar(&c.history, "history", "kuota-history.db", "history database: the path of a SQLite file, or postgres://… ; none keeps history in memory only")
 	flags.DurationVar(&c.historyKeep, "history-keep", 400*24*time.Hour, "retention of history")
+	flags.DurationVar(&c.personsKeep, "history-persons-keep", 0, "how long history names persons; afterwards each has a pseudonym, the same everywhere; 0 for as long as history")
 	flags.BoolVar(&c.historyManifests, "history-manifests", true, "keep the manifests of tasks in history for 90 days, so that they can be submitted again after they were deleted; manifests can contain values of environment variables")
 	flags.StringVar(&c.activityDir, "activity-dir", "", "folder for activity that the history database does not have yet; default beside a SQLite database; without one, activity is in memory while PostgreSQL does not answer")
+	flags.StringVar(&c.audit.listen, "audit-webhook-address", "0", "address that API servers send audit events to over TLS, host:port, for who deletes and changes tasks without the console; 0 disables it")
+	flags.StringVar(&c.audit.tokenFile, "audit-webhook-token-file", "", "file with the bearer token that API servers send; read for each request")
+	flags.StringVar(&c.audit.cert, "audit-webhook-cert-file", "", "TLS certificate file (PEM, with its chain) for API servers; default that of tls-cert-file; reloaded when it changes")
+	flags.StringVar(&c.audit.key, "audit-webhook-key-file", "", "TLS key file (PEM) for API servers")
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster; default KUBECONFIG, then the pod's service account")
 	flags.StringVar(&c.namespace, "namespace", "kuota-system", "namespace of the console, where it stores sessions and versions")
 	flags.StringVar(&c.serviceAccount, "service-account", "kuota", "service account of the console in its namespace, which creates the Jobs of elastic tasks in the namespaces of teams")
@@ -162,7 +176,7 @@ func parseConfig(args []string, env func(string) string) (config, error) {
 		}
 	}
 	c.naming.Console = "system:serviceaccount:" + c.namespace + ":" + c.serviceAccount
-	invalid = slices.Concat(invalid, c.check(level), c.checkWeb(), c.checkSignIn(), c.hardware.check(set))
+	invalid = slices.Concat(invalid, c.check(level), c.checkWeb(), c.checkAudit(), c.checkSignIn(), c.hardware.check(set))
 	return c, errors.Join(invalid...)
 }
 
@@ -251,6 +265,9 @@ func (c *config) check(level string) (invalid []error) {
 	}
 	if c.historyKeep < 24*time.Hour {
 		report("history-keep %s: use at least 24h", c.historyKeep)
+	}
+	if c.personsKeep != 0 && c.personsKeep < 24*time.Hour {
+		report("history-persons-keep %s: use at least 24h, or 0", c.personsKeep)
 	}
 	memory, err := resource.ParseQuantity(c.simulationMemory)
 	if c.simulationBytes = memory.Value(); err != nil || c.simulationBytes != 0 && c.simulationBytes < minSimulationMemory {

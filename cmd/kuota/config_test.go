@@ -78,6 +78,9 @@ func TestConfigRejectsInvalidValues(t *testing.T) {
 		"an unencrypted token":                  {args: []string{"--prometheus-url", "http://prometheus.example.com", "--prometheus-token-file", keys}, want: []string{"use https"}},
 		"invalid settings of Prometheus":        {args: []string{"--prometheus-url", "https://prometheus.example.com", "--prometheus-token-file", "/none", "--prometheus-match", "{", "--prometheus-node-label", "a-b"}, want: []string{"prometheus-token-file", "prometheus-match", "prometheus-node-label"}},
 		"invalid authorities":                   {args: []string{"--prometheus-url", "https://prometheus.example.com", "--prometheus-ca-file", invalid}, want: []string{"prometheus-ca-file"}},
+		"audit events without TLS":              {args: []string{"--audit-webhook-address", ":8444", "--audit-webhook-token-file", invalid}, want: []string{"without TLS API servers send no token", "at least 20 characters"}},
+		"audit events for nothing":              {args: []string{"--audit-webhook-address", "8444", "--history", "none", "--history-persons-keep", "1h"}, want: []string{"host:port", "audit-webhook-token-file", "history-persons-keep"}},
+		"a token without a receiver":            {args: []string{"--audit-webhook-token-file", invalid}, want: []string{"set audit-webhook-address, too"}},
 		"invalid idle limits":                   {args: []string{"--idle-after", "1s", "--idle-below", "50"}, want: []string{"idle-after", "idle-below"}},
 		"too short sessions":                    {args: append(valid, "--session-idle", "1s"), want: []string{"at least 1m"}},
 	} {

@@ -58,6 +58,45 @@ func (c *config) checkWeb() (invalid []error) {
 	return invalid
 }
 
+// checkAudit returns what is invalid about the receiver of audit events.
+func (c *config) checkAudit() (invalid []error) {
+	report := func(format string, args ...any) { invalid = append(invalid, fmt.Errorf(format, args...)) }
+	if c.audit.listen == noAddress {
+		if c.audit.tokenFile != "" || c.audit.cert != "" || c.audit.key != "" {
+			report("audit-webhook-token-file, audit-webhook-cert-file and audit-webhook-key-file: set audit-webhook-address, too")
+		}
+		return invalid
+	}
+	if c.audit.cert == "" && c.audit.key == "" {
+		c.audit.cert, c.audit.key = c.tlsCert, c.tlsKey
+	}
+	_, _, err := net.SplitHostPort(c.audit.listen)
+	switch {
+	case err != nil:
+		report("audit-webhook-address %q: write it as host:port, such as :8444", c.audit.listen)
+	case c.audit.cert == "" || c.audit.key == "":
+		report("audit-webhook-cert-file and audit-webhook-key-file: set both; without TLS API servers send no token")
+	case c.history == noHistory:
+		report("audit-webhook-address %q: who did what is recorded in history, and history is none", c.audit.listen)
+	}
+	if c.audit.cert != "" && c.audit.key != "" {
+		if _, err := tls.LoadX509KeyPair(c.audit.cert, c.audit.key); err != nil {
+			report("audit-webhook-cert-file and audit-webhook-key-file: %w", err)
+		}
+	}
+	if token, err := readFile(c.audit.tokenFile); err != nil {
+		report("audit-webhook-token-file: %w", err)
+	} else if len(strings.TrimSpace(string(token))) < minToken {
+		report("audit-webhook-token-file %s: use a random token of at least %d characters, such as the output of `head -c 32 /dev/urandom | base64`", c.audit.tokenFile, minToken)
+	}
+	return invalid
+}
+
+const (
+	noAddress = "0" // value of an address that disables what listens there
+	minToken  = 20  // characters of the token of audit events
+)
+
 // proxies returns the networks whose X-Forwarded-For is trusted.
 func (c *config) proxies() (networks []netip.Prefix, err error) {
 	var invalid []error

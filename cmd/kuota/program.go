@@ -94,6 +94,7 @@ type program struct {
 	utilization *utilization.Service // nil without Prometheus
 
 	listener     net.Listener
+	auditEvents  *auditReceiver           // nil without a receiver of audit events
 	signIn       *web.SignIn              // nil without an issuer
 	certificates *certwatcher.CertWatcher // nil without TLS
 	server       *web.Server
@@ -214,7 +215,7 @@ func (p *program) newHistory() error {
 	if p.config.history == noHistory {
 		return nil
 	}
-	store, err := history.New(p.config.history, history.Options{Retention: p.config.historyKeep, Log: p.log})
+	store, err := history.New(p.config.history, history.Options{Retention: p.config.historyKeep, PersonRetention: p.config.personsKeep, Log: p.log})
 	if err != nil {
 		return err
 	}
@@ -323,7 +324,10 @@ func (p *program) newServer() (err error) {
 		p.alerts.Idle = h.IdleTasks
 	}
 	p.log.Info("listening", "address", address, "issuer", c.oidc.issuer)
-	return nil
+	if c.audit.listen != noAddress {
+		p.auditEvents, err = newAuditReceiver(c, p.activity.Add, p.log)
+	}
+	return err
 }
 
 // kueueConfiguration reads Kueue's configuration.
@@ -413,6 +417,9 @@ func (p *program) Run(ctx context.Context) error {
 	})
 	if p.certificates != nil {
 		group.Go(func() error { return p.certificates.Start(ctx) })
+	}
+	if p.auditEvents != nil {
+		group.Go(func() error { return p.auditEvents.run(ctx) })
 	}
 	if p.signIn != nil {
 		group.Go(func() error {

@@ -113,6 +113,8 @@ func upCommand() *cobra.Command {
 	flags.BoolVar(&o.resettable, "resettable", false, "record all objects when ready, so that the reset command can return to them")
 	flags.BoolVar(&o.realNode, "real-node", false, "add a node that runs containers; needs root, and build --real-node")
 	flags.StringSliceVar(&o.kinds, "kinds", nil, "run the operators of these kinds of jobs, with Kueue's integrations; needs build --kinds: "+strings.Join(operatorNames(), ", "))
+	flags.StringVar(&o.auditPolicy, "audit-policy", "", "audit policy of the API server; default one that logs who changed which allocation or policy")
+	flags.StringVar(&o.auditWebhook, "audit-webhook", "", "kubeconfig of a receiver of the API server's audit events")
 	flags.BoolVar(&detached, "detach", false, "run in the background and return when ready")
 	_ = cmd.MarkFlagRequired("dir")
 	_ = cmd.MarkFlagRequired("bin")

@@ -142,10 +142,21 @@ func (s *supervisor) startProvider(ctx context.Context, o upOptions, p ports) er
 }
 
 func (s *supervisor) startAPIServer(ctx context.Context, o upOptions, bin string, p ports) error {
-	if err := os.WriteFile(s.layout.auditPolicy(), auditPolicy, 0o644); err != nil {
+	policy := auditPolicy
+	if o.auditPolicy != "" {
+		var err error
+		if policy, err = os.ReadFile(o.auditPolicy); err != nil {
+			return fmt.Errorf("read audit policy: %w", err)
+		}
+	}
+	if err := os.WriteFile(s.layout.auditPolicy(), policy, 0o644); err != nil {
 		return fmt.Errorf("write audit policy: %w", err)
 	}
 	c := apiServerComponent(s.layout, bin, p)
+	if o.auditWebhook != "" {
+		c.args = append(c.args, "--audit-webhook-config-file="+absolute(o.auditWebhook),
+			"--audit-webhook-batch-max-wait=1s", "--audit-webhook-initial-backoff=1s") // by default 30 s and 10 s
+	}
 	if o.realNode {
 		c.args = append(c.args, nodeServerFlags(s.layout)...)
 	}

@@ -18,6 +18,7 @@ import (
 
 type upOptions struct {
 	dir, bin, crds, rbac, nodes, samples, users, console string
+	auditPolicy, auditWebhook                            string
 	apiPort, consolePort                                 int
 	tokenLife                                            time.Duration
 	still, resettable, realNode                          bool
@@ -49,6 +50,7 @@ func preflight(l layout, o upOptions) (*os.File, error) {
 	}
 	for flagName, path := range map[string]string{
 		"--console": o.console, "--nodes": o.nodes, "--samples": o.samples, "--users": o.users, "--rbac": o.rbac,
+		"--audit-policy": o.auditPolicy, "--audit-webhook": o.auditWebhook,
 	} {
 		if path == "" {
 			continue

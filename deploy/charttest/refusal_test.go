@@ -44,6 +44,7 @@ func TestRefusals(t *testing.T) {
 		"no Prometheus operator": {release: Release{Values: "metrics: {enabled: true, serviceMonitor: {enabled: true}}"}, want: []string{"the cluster has no ServiceMonitors: install the Prometheus operator first"}},
 		"rules of nothing":       {release: Release{Values: "metrics: {prometheusRule: {enabled: true}}"}, want: []string{"metrics.prometheusRule.enabled is true: set metrics.enabled to true, too", "the cluster has no PrometheusRules: install the Prometheus operator first"}},
 		"two servers, one port":  {release: Release{Values: "metrics: {enabled: true, port: 8080}"}, want: []string{"metrics.port is 8080, on which the console serves pages"}},
+		"events for nothing":     {release: Release{Values: "history: {type: none}\nauditWebhook: {enabled: true, port: 8080}"}, want: []string{"auditWebhook.token.name is missing: name a Secret", "auditWebhook.tls.secretName is missing", "history.type is none", "auditWebhook.port is 8080, which the console uses already"}},
 		"no Gateway API":         {release: Release{Values: "httpRoute: {enabled: true, parentRefs: [{name: a}]}"}, want: []string{"the cluster has no HTTPRoutes: install the Gateway API first"}},
 		"no gateway":             {release: Release{Values: "httpRoute: {enabled: true}", APIs: []string{gatewayAPI}}, want: []string{"httpRoute.parentRefs is missing"}},
 		"Kubernetes 1.35":        {release: Release{Kubernetes: "v1.35.2"}, want: []string{"this cluster runs Kubernetes v1.35.2", "Set legacyImpersonation to true to accept"}},

@@ -70,6 +70,7 @@ metrics:
   dashboard: {enabled: true}
 extraCA: {name: company-ca}
 tls: {secretName: kuota-tls}
+auditWebhook: {enabled: true, token: {name: audit}, tls: {secretName: audit-tls}, service: {clusterIP: 10.96.0.9}}
 trustedProxies: [10.0.0.0/8]
 service: {annotations: {a: b}}
 ingress: {enabled: true, className: nginx, annotations: {a: b}, tlsSecretName: kuota-tls}

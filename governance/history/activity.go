@@ -3,6 +3,7 @@ package history
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,6 +25,9 @@ type Activity struct {
 	Reason                     string   // as the person gave it
 	Outcome                    Outcome
 	Error                      string // why it failed; empty if it did not
+	// Audited is set for what an audit log said about an object that may be no task. It is
+	// recorded once history has a task of that UID, with the kind, name and team of the task.
+	Audited bool `json:",omitempty"`
 }
 
 // Source is where a request came from.
@@ -68,6 +72,8 @@ func (s *Store) RecordActivity(ctx context.Context, entries []Activity) error {
 }
 
 func (t *tx) recordActivity(entries []Activity) error {
+	var audited [][]any
+	var uids []string
 	rows := make([][]any, 0, len(entries))
 	for _, e := range richest(entries) { // an insert changes a row once
 		changes := ""
@@ -78,13 +84,36 @@ func (t *tx) recordActivity(entries []Activity) error {
 			}
 			changes = sanitize(string(text))
 		}
+		if e.Audited {
+			audited = append(audited, []any{sanitize(e.ID), sanitize(e.UID), toMillis(e.At), sanitize(e.Actor), sanitize(e.Address), e.Action, changes})
+			uids = append(uids, sanitize(e.UID))
+			continue
+		}
 		row := []any{e.ID, toMillis(e.At)}
 		for _, text := range []string{e.Actor, e.Address, string(e.Source), e.Action, e.Kind, e.Namespace, e.Name, e.UID, e.Team, changes, e.Reason, string(e.Outcome), e.Error} {
 			row = append(row, sanitize(text))
 		}
 		rows = append(rows, row)
 	}
-	return t.insert("activity ("+activityColumns+")", rows, keepsRicher, nil)
+	if err := t.insert("activity ("+activityColumns+")", rows, keepsRicher, nil); err != nil {
+		return err
+	}
+	if err := t.insert("audited (id, uid, at, actor, address, action, changes)", audited, "ON CONFLICT DO NOTHING", nil); err != nil {
+		return err
+	}
+	return t.moveAudited(uids)
+}
+
+// moveAudited records what an audit log said about objects, of those that are tasks.
+func (t *tx) moveAudited(uids []string) error {
+	slices.Sort(uids)
+	return keyBatches(slices.Compact(uids), func(list string, args []any) error {
+		ofTasks := " FROM audited a JOIN tasks k ON k.uid = a.uid WHERE a.uid IN (" + list + ")"
+		return errors.Join(
+			t.exec(`INSERT INTO activity (`+activityColumns+`)
+				SELECT a.id, a.at, a.actor, a.address, 'outside', a.action, k.kind, k.namespace, k.name, k.uid, k.team, a.changes, '', 'succeeded', ''`+ofTasks+` `+keepsRicher, args...),
+			t.exec("DELETE FROM audited WHERE id IN (SELECT a.id"+ofTasks+")", args...))
+	})
 }
 
 // richest returns one entry for each id, as keepsRicher chooses.

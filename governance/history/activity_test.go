@@ -128,3 +128,60 @@ func testOutsideChanges(t *testing.T, url string) {
 		t.Errorf("the task was submitted by %q, want ada", k.SubmittedBy)
 	}
 }
+
+// testAuditedChanges records what an audit log says before and after the recorder sees the same
+// task, twice: each entry appears once, with its person, and nothing appears of objects that
+// are no tasks.
+func testAuditedChanges(t *testing.T, url string) {
+	ctx := t.Context()
+	s := open(t, url, Options{})
+	ok(t, s.AppendSamples(ctx, []Sample{{At: start}}))
+	audited := func(id, action, uid string, at time.Duration) Activity {
+		return Activity{ID: id, At: start.Add(at), Actor: "ada", Address: "192.0.2.7", Source: SourceOutside, Action: action, UID: uid, Changes: []string{"spec.suspend: set to true"}, Outcome: Succeeded, Audited: true}
+	}
+	task := func(uid string, gone time.Duration) []Record {
+		k := Task{UID: uid, Namespace: "ns", Kind: "Job", Name: "job-" + uid, Team: "vision", SubmittedBy: "grace", SubmittedAt: start.Add(time.Minute), State: "Running"}
+		if gone > 0 {
+			k.DeletedAt = start.Add(gone)
+		}
+		return []Record{{Task: k}}
+	}
+	minute := time.Minute
+	for range 2 { // the API server sends again what it got no answer to
+		ok(t, s.RecordActivity(ctx, []Activity{audited("audit-1", "update", "early", 2*minute), audited(DeletionID("early"), "delete", "early", 3*minute), audited(DeletionID("child"), "delete", "child", 3*minute)}))
+	}
+	if got := must[[]Activity](t)(s.Activity(ctx, ActivityQuery{})); len(got) != 0 {
+		t.Fatalf("got %+v of objects that are not known, want nothing", got)
+	}
+	for range 2 {
+		ok(t, s.RecordTasks(ctx, task("early", 4*minute)))
+		ok(t, s.RecordTasks(ctx, task("late", 0)))
+		ok(t, s.RecordTasks(ctx, task("late", 6*minute)))
+		ok(t, s.RecordActivity(ctx, []Activity{audited(DeletionID("late"), "delete", "late", 5*minute)}))
+	}
+	var got []string
+	for _, e := range must[[]Activity](t)(s.Activity(ctx, ActivityQuery{Teams: []string{"vision"}})) {
+		got = append(got, fmt.Sprintf("%s %s %s/%s by %s from %s %s at %s: %q", e.Action, e.Kind, e.Namespace, e.Name, e.Actor, e.Source, e.Address, e.At.Sub(start), e.Changes))
+	}
+	set := `["spec.suspend: set to true"]`
+	want := []string{
+		`delete Job ns/job-late by ada from outside 192.0.2.7 at 5m0s: ` + set, `delete Job ns/job-early by ada from outside 192.0.2.7 at 3m0s: ` + set,
+		`update Job ns/job-early by ada from outside 192.0.2.7 at 2m0s: ` + set,
+		`submit Job ns/job-late by grace from outside  at 1m0s: []`, `submit Job ns/job-early by grace from outside  at 1m0s: []`,
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("activity (-want +got):\n%s", diff)
+	}
+	left := func() (n int) {
+		ok(t, s.read(ctx, "count", func(t *tx) error { return t.queryRow("SELECT count(*) FROM audited", nil, &n) }))
+		return n
+	}
+	ok(t, s.Forget(ctx, start.Add(day24)))
+	if n := left(); n != 1 {
+		t.Errorf("%d rows wait for a task after a day, want 1", n)
+	}
+	ok(t, s.Forget(ctx, start.Add(day24+4*minute)))
+	if n := left(); n != 0 {
+		t.Errorf("%d rows wait for a task after more than a day, want none", n)
+	}
+}

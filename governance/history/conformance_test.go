@@ -51,6 +51,8 @@ func conform(t *testing.T, newURL func(testing.TB) string) {
 		"ForgetScales":     testForgetScaleEvents,
 		"Activity":         testActivity,
 		"OutsideChanges":   testOutsideChanges,
+		"Pseudonyms":       testPseudonyms,
+		"AuditedChanges":   testAuditedChanges,
 		"Manifests":        testManifests,
 		"Alerts":           testAlerts,
 		"Amounts":          testAmounts,

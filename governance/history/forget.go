@@ -38,6 +38,9 @@ func (s *Store) Forget(ctx context.Context, now time.Time) error {
 		if err := t.exec("DELETE FROM activity WHERE at < ?", old); err != nil {
 			return err
 		}
+		if err := t.exec("DELETE FROM audited WHERE at < ?", toMillis(now)-day); err != nil { // no task
+			return err
+		}
 		if err := t.exec("DELETE FROM manifests WHERE kept < ?", max(old, floor(toMillis(now.Add(-ManifestRetention)), day))); err != nil {
 			return err
 		}
@@ -48,6 +51,11 @@ func (s *Store) Forget(ctx context.Context, now time.Time) error {
 	})
 	if err != nil {
 		return err
+	}
+	if keep := s.options.PersonRetention; keep > 0 {
+		if err := s.forgetPersons(ctx, now.Add(-keep)); err != nil {
+			return err
+		}
 	}
 	if err := s.forgetAmounts(ctx, old, detail); err != nil {
 		return err

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -22,6 +24,9 @@ func (s *Store) RecordTasks(ctx context.Context, records []Record) error {
 		}
 		ids, err := t.recordTasks(records)
 		if err != nil {
+			return err
+		}
+		if err := t.moveAudited(slices.Collect(maps.Keys(ids))); err != nil {
 			return err
 		}
 		if err := t.recordEvents(records, ids); err != nil {

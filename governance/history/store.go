@@ -20,6 +20,7 @@ const pausedTimeout = 3 * time.Second
 // Options configure a Store.
 type Options struct {
 	Retention       time.Duration // of tasks, events, spans, rollups and gaps; 0 means 400 days
+	PersonRetention time.Duration // of the names of persons, who have pseudonyms afterwards; 0 means Retention
 	DetailRetention time.Duration // of the single intervals of a series; 0 means 35 days
 	Log             *slog.Logger  // nil discards
 }

@@ -86,6 +86,7 @@ capabilities: {drop: [ALL]}
 {{- else }}
 - --activity-dir=/var/lib/kuota
 {{- end }}
+- --history-persons-keep={{ $v.history.personsKeep }}
 - --history-manifests={{ $v.history.manifests }}
 {{- with $v.jobControllers }}
 - {{ printf "--job-controllers=%s" (join "," .) | quote }}
@@ -119,6 +120,16 @@ capabilities: {drop: [ALL]}
 {{- if $v.tls.secretName }}
 - --tls-cert-file=/etc/kuota/tls/tls.crt
 - --tls-key-file=/etc/kuota/tls/tls.key
+{{- end }}
+{{- with $v.auditWebhook }}
+{{- if .enabled }}
+- --audit-webhook-address=:{{ int .port }}
+- {{ printf "--audit-webhook-token-file=/etc/kuota/audit-token/%s" .token.key | quote }}
+{{- if .tls.secretName }}
+- --audit-webhook-cert-file=/etc/kuota/audit-tls/tls.crt
+- --audit-webhook-key-file=/etc/kuota/audit-tls/tls.key
+{{- end }}
+{{- end }}
 {{- end }}
 {{- with $v.trustedProxies }}
 - {{ printf "--trusted-proxies=%s" (join "," .) | quote }}
@@ -156,5 +167,6 @@ capabilities: {drop: [ALL]}
 {{- end -}}
 {{- with .Values.tls.secretName }}{{ $_ := set $secrets "tls" . }}{{ end -}}
 {{- with .Values.hardware.prometheus }}{{ if and .url .token.name }}{{ $_ := set $secrets "prometheus-token" .token.name }}{{ end }}{{ end -}}
+{{- with .Values.auditWebhook }}{{ if .enabled }}{{ $_ := set $secrets "audit-token" .token.name }}{{ with .tls.secretName }}{{ $_ := set $secrets "audit-tls" . }}{{ end }}{{ end }}{{ end -}}
 {{ toYaml $secrets }}
 {{- end -}}

@@ -59,6 +59,9 @@ type Options struct {
 	// integrations, as localcluster up --kinds names them. The operators must be built:
 	// make kinds. KUOTA_TEST_CLUSTER needs them too: make up KINDS=...
 	Kinds []string
+	// AuditPolicy and AuditWebhook are files of the API server: which requests it sends to
+	// which receiver of audit events.
+	AuditPolicy, AuditWebhook string
 	// WithoutKuota starts a cluster without Kuota's CRDs and permissions.
 	WithoutKuota bool
 	// After is called after the tests; the package fails if it returns an error. It may
@@ -108,7 +111,7 @@ func acquire(o Options) (dir string, release func(), err error) {
 	if dir = os.Getenv("KUOTA_TEST_CLUSTER"); dir != "" {
 		return dir, func() {}, nil
 	}
-	if pool := os.Getenv(poolVariable); pool != "" && !o.RealNode && len(o.Kinds) == 0 {
+	if pool := os.Getenv(poolVariable); pool != "" && !o.RealNode && len(o.Kinds) == 0 && o.AuditWebhook == "" {
 		return acquireFromPool(pool)
 	}
 	if dir, err = os.MkdirTemp("", "kuota-test-"); err != nil {
@@ -158,6 +161,9 @@ func start(dir string, o Options) (stop func(), err error) {
 	}
 	if len(o.Kinds) > 0 {
 		args = append(args, "--kinds", strings.Join(o.Kinds, ","))
+	}
+	if o.AuditWebhook != "" {
+		args = append(args, "--audit-policy", o.AuditPolicy, "--audit-webhook", o.AuditWebhook)
 	}
 	if o.RealNode {
 		args = append(args, "--real-node")

@@ -1,0 +1,4 @@
+-- The random key of the pseudonyms of persons, in at most one row.
+
+-- +goose Up
+CREATE TABLE pseudonym_key (secret TEXT COLLATE "C" NOT NULL);

@@ -1,0 +1,80 @@
+package history
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/base32"
+	"errors"
+	"strings"
+	"time"
+)
+
+// pseudonymPrefix begins the pseudonyms of persons. No user of Kubernetes has such a name: it
+// has an issuer, an @ or a chosen prefix.
+const pseudonymPrefix = "person-"
+
+// persons are the columns with names of persons, and which rows are old.
+var persons = []struct{ table, column, old string }{
+	{"activity", "actor", "at < ?"},
+	{"silences", "actor", "created < ?"},
+	{"tasks", "submitter", "submitted < ? AND (ended > 0 OR gone > 0)"},
+	{"task_usage", "person", "began < ? AND ended > 0"},
+}
+
+// forgetPersons replaces the names of persons before a time by pseudonyms, the same for one
+// person everywhere, and deletes their addresses. Programs keep their names.
+func (s *Store) forgetPersons(ctx context.Context, before time.Time) error {
+	old := floor(toMillis(before), day)
+	return s.write(ctx, "replace the names of persons", func(t *tx) error {
+		key, err := t.pseudonymKey()
+		if err != nil {
+			return err
+		}
+		for _, p := range persons {
+			var names []string
+			query := "SELECT DISTINCT " + p.column + " FROM " + p.table + " WHERE " + p.old
+			err := t.query(query, []any{old}, func(scan scanFunc) error {
+				var name string
+				err := scan(&name)
+				if isPerson(name) {
+					names = append(names, name)
+				}
+				return err
+			})
+			if err != nil {
+				return err
+			}
+			for _, name := range names {
+				if err := t.exec("UPDATE "+p.table+" SET "+p.column+" = ? WHERE "+p.column+" = ? AND "+p.old, pseudonym(key, name), name, old); err != nil {
+					return err
+				}
+			}
+		}
+		return t.exec("UPDATE activity SET address = '' WHERE address <> '' AND at < ?", old)
+	})
+}
+
+// isPerson reports whether a user name can be that of a person who has no pseudonym yet.
+func isPerson(name string) bool {
+	return name != "" && !strings.HasPrefix(name, "system:") && !strings.HasPrefix(name, pseudonymPrefix)
+}
+
+// pseudonym returns what a person is called.
+func pseudonym(key, name string) string {
+	mac := hmac.New(sha256.New, []byte(key))
+	mac.Write([]byte(name))
+	return pseudonymPrefix + strings.ToLower(base32.StdEncoding.EncodeToString(mac.Sum(nil))[:12])
+}
+
+// pseudonymKey returns the key of this database, and creates it the first time.
+func (t *tx) pseudonymKey() (key string, err error) {
+	err = t.queryRow("SELECT secret FROM pseudonym_key", nil, &key)
+	if errors.Is(err, sql.ErrNoRows) {
+		key = rand.Text()
+		err = t.exec("INSERT INTO pseudonym_key (secret) VALUES (?)", key)
+	}
+	return key, err
+}
