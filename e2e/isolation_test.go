@@ -115,7 +115,7 @@ func TestTeamsAreIsolated(t *testing.T) {
 					t.Errorf("%s: got status %d, want no server error", what, status)
 				}
 			}
-			for _, path := range []string{"/", "/tasks", "/teams", "/teams.csv", "/capacity.csv", "/classes.csv", "/instances", "/instances.csv", "/hardware.csv", "/tasks/past", "/tasks/past.csv", "/tasks.json", "/teams.json", "/activity.json", "/queue", "/queue.csv", "/queue.json", "/activity", "/activity.csv", "/usage", "/usage.csv", "/usage.json", "/alerts", "/alerts.csv", "/alerts.json", "/policies", "/policies?created=" + tc.other.team} {
+			for _, path := range []string{"/", "/tasks", "/teams", "/teams.csv", "/capacity.csv", "/classes.csv", "/instances", "/instances.csv", "/hardware.csv", "/tasks/past", "/tasks/past.csv", "/tasks.json", "/teams.json", "/activity.json", "/queue", "/queue.csv", "/queue.json", "/activity", "/activity.csv", "/usage", "/usage.csv", "/usage.json", "/usage?rows=task", "/usage.csv?rows=person", "/usage.json?rows=class", "/alerts", "/alerts.csv", "/alerts.json", "/policies", "/policies?created=" + tc.other.team} {
 				status, body := fetch(t, client, console(t)+path)
 				// A page may repeat the requested address.
 				read(path, status, strings.ReplaceAll(body, strings.TrimPrefix(path, "/"), ""))
@@ -195,7 +195,7 @@ func TestTeamsAreIsolated(t *testing.T) {
 		t.Errorf("save by a member: got status %d, want 404 without the team", status)
 	}
 	nobody := user(t, console(t), "nobody")
-	for _, path := range []string{"/tasks", "/tasks.json", "/teams.json", "/activity.json", "/queue", "/queue.csv", "/queue.json", "/usage", "/usage.csv", "/usage.json", "/policies", "/policies/allocations/new"} {
+	for _, path := range []string{"/tasks", "/tasks.json", "/teams.json", "/activity.json", "/queue", "/queue.csv", "/queue.json", "/usage", "/usage.csv", "/usage.json", "/usage?rows=task", "/usage.csv?rows=person", "/usage.json?rows=class", "/policies", "/policies/allocations/new"} {
 		if status, body := fetch(t, nobody, console(t)+path); status < 400 || strings.Contains(body, "tenant-") {
 			t.Errorf("%s for a user without a team: got status %d, want an error without a team", path, status)
 		}

@@ -24,7 +24,7 @@ type UsagePage struct {
 	Prices    string // what prices apply, as a sentence; empty for none
 	PricesURL string // form of the prices; empty for readers who cannot change them
 	CSVURL    string
-	JSONURL   string // empty for none
+	JSONURL   string
 }
 
 // UsageTable is a table of hours.

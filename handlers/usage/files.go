@@ -107,33 +107,42 @@ type reportJSON struct {
 	Lines    []lineJSON  `json:"lines"`
 }
 
-// usageJSON answers GET /usage.json: an array of the reports of all periods.
+// usageJSON answers GET /usage.json: an array of the reports of all periods, by teams or by
+// the chosen rows of tasks.
 func (h *Pages) usageJSON(c echo.Context) error {
 	r, next, err := h.periods(c)
 	if err != nil {
 		return err
 	}
-	first, err := next()
+	item := func() (any, error) {
+		report, err := next()
+		if report == nil || err != nil {
+			return nil, err
+		}
+		return r.reportJSON(report), nil
+	}
+	if r.rows != "" {
+		item = r.taskJSON(c.Request().Context())
+	}
+	first, err := item()
 	if err != nil {
 		return err
 	}
-	file := &jsonFile{next: func() (*accounting.Report, error) {
+	return web.SendFile(c, "usage.json", &jsonFile{next: func() (any, error) {
 		if now := first; now != nil {
 			first = nil
 			return now, nil
 		}
-		return next()
-	}, currency: r.prices.Currency, text: []byte("[")}
-	return web.SendFile(c, "usage.json", file)
+		return item()
+	}, text: []byte("[")})
 }
 
-// jsonFile reads reports as a JSON array.
+// jsonFile reads items as a JSON array, until one is nil.
 type jsonFile struct {
-	next     func() (*accounting.Report, error)
-	currency string
-	text     []byte // that was not read yet
-	some     bool
-	ended    bool
+	next  func() (any, error)
+	text  []byte // that was not read yet
+	some  bool
+	ended bool
 }
 
 // Read implements io.Reader.
@@ -142,13 +151,13 @@ func (f *jsonFile) Read(into []byte) (int, error) {
 		return 0, io.EOF
 	}
 	if len(f.text) == 0 {
-		report, err := f.next()
+		item, err := f.next()
 		if err != nil {
 			return 0, err
 		}
-		if report == nil {
-			f.text, f.ended = []byte("]\n"), true
-		} else if f.text, err = json.Marshal(f.report(report)); err != nil {
+		if item == nil {
+			f.text, f.ended = append(f.text, "]\n"...), true
+		} else if f.text, err = json.Marshal(item); err != nil {
 			return 0, err
 		} else if f.some {
 			f.text = append([]byte(",\n"), f.text...)
@@ -160,8 +169,8 @@ func (f *jsonFile) Read(into []byte) (int, error) {
 	return n, nil
 }
 
-func (f *jsonFile) report(report *accounting.Report) reportJSON {
-	answer := reportJSON{From: report.From, To: report.To, Unknown: json.Number(format.ExactSeconds(big.NewInt(report.Unknown.Milliseconds()), 1)), Currency: f.currency, Lines: []lineJSON{}}
+func (r *reader) reportJSON(report *accounting.Report) reportJSON {
+	answer := reportJSON{From: report.From, To: report.To, Unknown: json.Number(format.ExactSeconds(big.NewInt(report.Unknown.Milliseconds()), 1)), Currency: r.prices.Currency, Lines: []lineJSON{}}
 	for _, l := range report.Lines {
 		seconds := func(amount *big.Int) json.Number {
 			return json.Number(format.ExactSeconds(amount, accounting.Unit(l.Resource)))

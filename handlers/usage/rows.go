@@ -2,6 +2,7 @@ package usage
 
 import (
 	"context"
+	"encoding/json"
 	"math/big"
 	"time"
 
@@ -113,8 +114,34 @@ func (r *reader) tasksOf(ctx context.Context, lines []accounting.TaskLine) (map[
 	return r.History.TasksOf(ctx, uids)
 }
 
-// taskRows returns the lines of one period of a file, one resource after the other.
-func (r *reader) taskRows(ctx context.Context, q accounting.Query, from, to time.Time) (rows [][]string, err error) {
+// fileRow is a line of a file by rows of tasks.
+type fileRow struct {
+	accounting.TaskLine
+	resource string
+	task     history.Task // the zero value for rows that are not tasks
+}
+
+// fileRows returns a function that returns the lines of the next period, one resource after
+// the other, with its bounds; none at the end. rows=task has periods of a day.
+func (r *reader) fileRows(ctx context.Context) func() (rows []fileRow, from, to time.Time, err error) {
+	by := r.by
+	if r.rows == history.UsageByTask {
+		by = accounting.Day
+	}
+	bounds, q := by.Bounds(r.from, r.to), r.visible(r.scope, r.teams)
+	return func() (rows []fileRow, from, to time.Time, err error) {
+		for len(rows) == 0 && len(bounds) > 1 && !bounds[0].After(r.Now()) {
+			from, to = bounds[0], bounds[1]
+			if rows, err = r.taskRows(ctx, q, from, to); err != nil {
+				return nil, from, to, unavailable(err)
+			}
+			bounds = bounds[1:]
+		}
+		return rows, from, to, nil
+	}
+}
+
+func (r *reader) taskRows(ctx context.Context, q accounting.Query, from, to time.Time) (rows []fileRow, err error) {
 	resources := []string{q.Resource}
 	if q.Resource == "" {
 		if _, resources, err = r.History.Recorded(ctx); err != nil {
@@ -131,11 +158,8 @@ func (r *reader) taskRows(ctx context.Context, q accounting.Query, from, to time
 		if err != nil {
 			return nil, err
 		}
-		unit := accounting.Unit(resource)
 		for _, l := range lines {
-			task := tasks[l.Name]
-			rows = append(rows, []string{from.Format(time.RFC3339), to.Format(time.RFC3339), l.Pool, resource, format.Unit(resource), string(l.Kind), r.nameOf(l.Name),
-				task.Namespace, task.Kind, task.Name, task.Team, format.ExactSeconds(l.Used, unit), format.ExactSeconds(l.Preempted, unit), hours(l.Used, unit)})
+			rows = append(rows, fileRow{l, resource, tasks[l.Name]})
 		}
 	}
 	return rows, nil
@@ -152,18 +176,68 @@ func (r *reader) taskHead() []string {
 
 // taskCSV answers with what tasks used in each period, and rows=task in each day.
 func (r *reader) taskCSV(c echo.Context) error {
-	by := r.by
-	if r.rows == history.UsageByTask {
-		by = accounting.Day
-	}
-	bounds, q := by.Bounds(r.from, r.to), r.visible(r.scope, r.teams)
+	next := r.fileRows(c.Request().Context())
 	return console.CSVStream(c, "usage", r.taskHead(), func() (rows [][]string, err error) {
-		for len(rows) == 0 && len(bounds) > 1 && !bounds[0].After(r.Now()) {
-			if rows, err = r.taskRows(c.Request().Context(), q, bounds[0], bounds[1]); err != nil {
-				return nil, unavailable(err)
-			}
-			bounds = bounds[1:]
+		lines, from, to, err := next()
+		for _, l := range lines {
+			unit := accounting.Unit(l.resource)
+			rows = append(rows, []string{from.Format(time.RFC3339), to.Format(time.RFC3339), l.Pool, l.resource, format.Unit(l.resource), string(l.Kind), r.nameOf(l.Name),
+				l.task.Namespace, l.task.Kind, l.task.Name, l.task.Team, format.ExactSeconds(l.Used, unit), format.ExactSeconds(l.Preempted, unit), hours(l.Used, unit)})
 		}
-		return rows, nil
+		return rows, err
 	})
+}
+
+// taskLineJSON is what tasks used. Numbers are exact, in seconds of one unit.
+type taskLineJSON struct {
+	Pool      string      `json:"pool"`
+	Resource  string      `json:"resource"`
+	Unit      string      `json:"unit"`
+	Row       string      `json:"row"`
+	Class     string      `json:"class,omitempty"`
+	Kind      string      `json:"taskKind,omitempty"`
+	Person    string      `json:"person,omitempty"`
+	UID       string      `json:"uid,omitempty"`
+	Namespace string      `json:"namespace,omitempty"`
+	Name      string      `json:"task,omitempty"`
+	Team      string      `json:"team,omitempty"`
+	Seconds   json.Number `json:"seconds"`
+	Lost      json.Number `json:"lostSeconds"`
+}
+
+type taskReportJSON struct {
+	From  time.Time      `json:"from"`
+	To    time.Time      `json:"to"`
+	Lines []taskLineJSON `json:"lines"`
+}
+
+// taskJSON returns a function that returns what tasks used in the next period; nil at the end.
+func (r *reader) taskJSON(ctx context.Context) func() (any, error) {
+	next := r.fileRows(ctx)
+	return func() (any, error) {
+		lines, from, to, err := next()
+		if len(lines) == 0 || err != nil {
+			return nil, err
+		}
+		answer := taskReportJSON{From: from, To: to}
+		for _, l := range lines {
+			unit := accounting.Unit(l.resource)
+			line := taskLineJSON{
+				Pool: l.Pool, Resource: l.resource, Unit: format.Unit(l.resource), Row: string(l.Kind), Kind: l.task.Kind, Namespace: l.task.Namespace, Name: l.task.Name, Team: l.task.Team,
+				Seconds: json.Number(format.ExactSeconds(l.Used, unit)), Lost: json.Number(format.ExactSeconds(l.Preempted, unit)),
+			}
+			switch r.rows {
+			case history.UsageByClass:
+				line.Class = l.Name
+			case history.UsageByKind:
+				line.Kind = l.Name
+			case history.UsageByPerson:
+				line.Person = l.Name
+			case history.UsageByTask:
+				line.UID = l.Name
+			}
+			answer.Lines = append(answer.Lines, line)
+		}
+		return answer, nil
+	}
 }

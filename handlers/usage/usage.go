@@ -125,7 +125,6 @@ func (r *reader) fill(ctx context.Context, page *views.UsagePage) error {
 		if page.Rows, err = r.taskTable(ctx, q); err != nil {
 			return err
 		}
-		page.JSONURL = "" // has teams
 	}
 	return r.chart(ctx, q, page)
 }

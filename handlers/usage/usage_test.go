@@ -155,12 +155,35 @@ func TestUsageByTasks(t *testing.T) {
 			seconds, _ := new(big.Rat).SetString(line[11])
 			sum.Add(sum, seconds)
 		}
+		_, text := handlerstest.Get(t, address+"/usage.json"+days+"&rows="+rows)
+		var reports []struct {
+			Lines []struct {
+				Row, Class, TaskKind, UID, Task string
+				Seconds                         json.Number
+			}
+		}
+		if err := json.Unmarshal([]byte(text.Text()), &reports); err != nil || len(reports) != 2 {
+			t.Fatalf("the JSON by %s has %d periods: %v", rows, len(reports), err)
+		}
+		inJSON := new(big.Rat)
+		for _, report := range reports {
+			for _, l := range report.Lines {
+				seconds, _ := new(big.Rat).SetString(string(l.Seconds))
+				inJSON.Add(inJSON, seconds)
+				if l.Row == "tasks" && l.UID == "t1" && l.Task != "train" || l.Row == "tasks" && rows == "kind" && l.TaskKind != "Job" {
+					t.Errorf("the JSON by %s has the line %+v", rows, l)
+				}
+			}
+		}
+		if sum.Cmp(inJSON) != 0 {
+			t.Errorf("the JSON by %s adds up to %s s, and the CSV to %s", rows, inJSON.FloatString(3), sum.FloatString(3))
+		}
 		if want := big.NewRat(34*36*3600, 1); sum.Cmp(want) != 0 {
 			t.Errorf("the file by %s adds up to %s s, want %s", rows, sum.FloatString(3), want.FloatString(3))
 		}
 	}
 	d.UserScope, d.Teams = &handlerstest.OwnScope, []string{"vision"}
-	for _, path := range []string{"/usage", "/usage.csv"} {
+	for _, path := range []string{"/usage", "/usage.csv", "/usage.json"} {
 		past.UsageOf = history.TaskUsageQuery{}
 		if _, page := handlerstest.Get(t, address+path+days+"&rows=task&team=secret-team"); past.UsageOf.Teams == nil || len(past.UsageOf.Teams) > 0 || strings.Contains(page.Find("#usage-team-table").Text(), "secret") {
 			t.Errorf("%s of another team reads %v", path, past.UsageOf.Teams)
