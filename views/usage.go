@@ -15,6 +15,7 @@ type UsagePage struct {
 	Filters   []Filter
 	ClearURL  string // the report without choices; empty if none is set
 	Note      string // range, time zone and unit
+	OnPaper   string // of what and until when the report is, as a sentence for prints
 	Stats     []Stat
 	Chart     *Chart     // nil for none
 	ChartNote string     // why there is no chart; empty for none

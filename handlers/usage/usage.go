@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"kuota.dev/kuota/governance"
@@ -114,6 +115,7 @@ func (r *reader) fill(ctx context.Context, page *views.UsagePage) error {
 	page.Whole = q.Teams == nil
 	page.Links, page.Filters = r.links(r.Now()), r.filters(r.teams, pools, resources, r.resource)
 	page.Note = fmt.Sprintf("%s, %s to %s, time zone %s", format.HourUnit(r.resource), page.From, page.To, r.zone)
+	page.OnPaper = r.onPaper(page.Cluster.Name, report)
 	page.Prices = r.pricesWords()
 	if r.mayEdit && r.ReadOnlyReason() == "" {
 		page.PricesURL = urls.EditPolicy + "#prices-section"
@@ -127,6 +129,22 @@ func (r *reader) fill(ctx context.Context, page *views.UsagePage) error {
 		}
 	}
 	return r.chart(ctx, q, page)
+}
+
+// onPaper says what a printed report is about, which on the screen the filters do.
+func (r *reader) onPaper(cluster string, report accounting.Report) string {
+	of := []string{"Cluster " + cluster}
+	if r.team != "" {
+		of = append(of, "team "+r.team)
+	}
+	if r.pool != "" {
+		of = append(of, "pool "+r.pool)
+	}
+	until := report.To
+	if now := r.Now(); until.After(now) {
+		until = now
+	}
+	return strings.Join(of, ", ") + ". Data until " + until.In(r.from.Location()).Format("2 Jan 2006, 15:04 MST") + "."
 }
 
 // pricesWords describes the prices of the resource; empty for a reader who cannot set them

@@ -194,6 +194,15 @@ func TestUsageByTasks(t *testing.T) {
 	}
 }
 
+// A printed report says what it is of.
+func TestUsageOnPaper(t *testing.T) {
+	d := &handlerstest.Backend{Past: recorded(), UserScope: &access.Scope{All: true}}
+	_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/usage"+days+"&team=vision&pool="+handlerstest.H100)
+	if got := page.Find(".print-only").Text(); !strings.Contains(got, ", team vision, pool "+handlerstest.H100+". Data until ") {
+		t.Errorf("got %q", got)
+	}
+}
+
 // Prices of the policy apply from their second on, and own and borrowed ones differ.
 func TestUsageCost(t *testing.T) {
 	d := &handlerstest.Backend{Past: recorded(), UserScope: &access.Scope{All: true}}
