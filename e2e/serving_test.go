@@ -4,14 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 
 	"kuota.dev/kuota/e2e/consoles"
@@ -60,7 +56,7 @@ spec:
   sharing: {strategy: DontLend}
   members: [{kind: Group, name: vision-team}]
 `)
-	s.address = replica(t, "serving", append(signInEnv(s.Cluster), "KUOTA_PROMETHEUS_URL="+s.prometheus(t), "KUOTA_IDLE_AFTER=1m")...)
+	s.address = replica(t, "serving", append(signInEnv(s.Cluster), "KUOTA_PROMETHEUS_URL="+consoles.StartPrometheus(t, func() string { return *s.metrics.Load() }), "KUOTA_IDLE_AFTER=1m")...)
 	must(t, waitReady(s.address))
 	s.ada = newUser(t, s.address, "ada")
 	s.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/"+s.team, "clusterpolicy/default", "--timeout=90s")
@@ -73,36 +69,6 @@ spec:
 		return nil
 	})
 	return s
-}
-
-// prometheus starts a Prometheus that scrapes s.metrics each second, and returns its address.
-func (s *servingTest) prometheus(t *testing.T) string {
-	t.Helper()
-	exporter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, *s.metrics.Load()) }))
-	t.Cleanup(exporter.Close)
-	dir := t.TempDir()
-	config := filepath.Join(dir, "prometheus.yml")
-	must(t, os.WriteFile(config, fmt.Appendf(nil, "global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs: [{job_name: dcgm, static_configs: [{targets: [%s]}]}]\n", strings.TrimPrefix(exporter.URL, "http://")), 0o600))
-	log, err := os.Create(filepath.Join(dir, "log"))
-	must(t, err)
-	command := exec.Command(filepath.Join(clustertest.Root(), ".local", "prometheus", "usr", "bin", "prometheus"), "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0")
-	command.Stdout, command.Stderr = log, log
-	must(t, consoles.StartChild(command, syscall.SIGTERM))
-	t.Cleanup(func() {
-		_ = command.Process.Kill()
-		_ = command.Wait()
-	})
-	listening := regexp.MustCompile(`msg="Listening on" address=(\S+)`)
-	var address string
-	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
-		text, err := os.ReadFile(log.Name())
-		if m := listening.FindSubmatch(text); m != nil {
-			address = "http://" + string(m[1])
-			return nil
-		}
-		return fmt.Errorf("Prometheus does not listen (%v): %s", err, text)
-	})
-	return address
 }
 
 // visit opens a page of the console as ada, with or without JavaScript.

@@ -34,7 +34,6 @@ type Input struct {
 	Loops       []Loop
 	Idle        []Idle
 	Policy      *v1alpha1.ClusterPolicy // nil for none
-	Contact     time.Duration           // since the API server last answered
 }
 
 // Head is a task that is first in its LocalQueue, and why it waits; nil if that is not
@@ -68,7 +67,7 @@ func (in *Input) findings(t Thresholds) []Finding {
 		found = append(found, in.ofNodes()...)
 	}
 	found = append(found, in.ofBudgets()...)
-	found = append(found, in.ofConsole(t)...)
+	found = append(found, in.ofPolicy()...)
 	return slices.DeleteFunc(found, func(f Finding) bool { return t.IsOff(f.Rule) })
 }
 
@@ -313,15 +312,12 @@ func (in *Input) ofNodes() (found []Finding) {
 	return found
 }
 
-func (in *Input) ofConsole(t Thresholds) (found []Finding) {
+func (in *Input) ofPolicy() (found []Finding) {
 	if in.Policy != nil {
 		ready := meta.FindStatusCondition(in.Policy.Status.Conditions, "Ready")
 		if ready != nil && ready.Status == metav1.ConditionFalse {
 			found = append(found, Finding{Rule: PolicyDiffers, Subject: in.Policy.Name, Since: ready.LastTransitionTime.Time, Summary: "The cluster does not match the cluster policy. " + sentence(ready.Message)})
 		}
-	}
-	if in.Contact >= t.Stale {
-		found = append(found, Finding{Rule: ConsoleStale, Subject: "console", Since: in.Now.Add(-in.Contact), Summary: "The API server does not answer the console, so that its pages are stale and its controllers do nothing."})
 	}
 	return found
 }

@@ -75,6 +75,7 @@ type Service struct {
 
 	mu       sync.Mutex
 	open     []history.Alert // that fired, the newest first
+	stale    *history.Alert  // that this replica is stale; nil if it is not
 	silences []history.Silence
 }
 
@@ -101,9 +102,15 @@ func sleep(ctx context.Context) {
 	}
 }
 
-// follow reads what another replica saved, and the silences.
+// follow reads what another replica saved, and the silences, and notices when this replica
+// is stale.
 func (s *Service) follow(ctx context.Context) {
+	limits := Defaults
 	for ; ctx.Err() == nil; sleep(ctx) {
+		if policy, err := s.policy(ctx); err == nil {
+			limits = Defaults.with(policy)
+		}
+		s.watchContact(ctx, limits)
 		if err := s.load(ctx); err != nil && ctx.Err() == nil {
 			s.Log.Debug("alerts cannot be read; retrying", "error", err)
 		}
@@ -126,6 +133,33 @@ func (s *Service) load(ctx context.Context) error {
 		s.publish(open)
 	}
 	return err
+}
+
+// watchContact fires the alert that this replica is stale. Each replica does so by itself:
+// without the API server none leads. The last one that led records the alert when it is over.
+func (s *Service) watchContact(ctx context.Context, limits Thresholds) {
+	now := s.Now()
+	age, _ := s.Contact(now)
+	s.mu.Lock()
+	before := s.stale
+	switch {
+	case age < limits.Stale || limits.IsOff(ConsoleStale):
+		s.stale = nil
+	case before == nil:
+		s.stale = &history.Alert{
+			ID: rand.Text(), Rule: string(ConsoleStale), Subject: "console", Since: now.Add(-age), Fired: now,
+			Summary: "The API server does not answer the console, so that its pages are stale and its controllers do nothing.",
+		}
+	}
+	over := before != nil && s.stale == nil
+	s.mu.Unlock()
+	if over {
+		ended := *before
+		ended.Resolved = now
+		if err := s.Store.SaveAlerts(ctx, []history.Alert{ended}, nil); err != nil && !errors.Is(err, history.ErrNotLeader) {
+			s.Log.Warn("the alert that the console was stale is not saved", "error", err)
+		}
+	}
 }
 
 // publish sets the alerts that pages show: those that fired.
@@ -202,7 +236,7 @@ func (s *Service) lead(term context.Context) error {
 		s.publish(all)
 		if len(unsaved) == 0 { // so that no alert is sent that a restart would forget
 			everyone := access.Scope{All: true}
-			err := s.notify(term, notifier, s.receivers(term), slices.Concat(s.Firing(everyone), visible(everyone, ended, nil, in.Now)))
+			err := s.notify(term, notifier, s.receivers(term), slices.Concat(s.sendable(), visible(everyone, ended, nil, in.Now)))
 			if errors.Is(err, history.ErrNotLeader) {
 				return err
 			} else if err != nil {
@@ -215,14 +249,23 @@ func (s *Service) lead(term context.Context) error {
 
 // thresholds returns the defaults with what the policy sets.
 func (s *Service) thresholds(ctx context.Context) Thresholds {
-	if s.Policy == nil {
+	policy, err := s.policy(ctx)
+	if err != nil {
 		return Defaults
+	}
+	return Defaults.with(policy)
+}
+
+// policy returns what the cluster policy says about alerts; nil for nothing.
+func (s *Service) policy(ctx context.Context) (*v1alpha1.Alerts, error) {
+	if s.Policy == nil {
+		return nil, nil
 	}
 	policy, err := s.Policy(ctx)
-	if err != nil || policy == nil {
-		return Defaults
+	if policy == nil || err != nil {
+		return nil, err
 	}
-	return Defaults.with(policy.Spec.Alerts)
+	return policy.Spec.Alerts, nil
 }
 
 // read returns the state of the cluster, and the rules that can find everything in it.
@@ -256,7 +299,6 @@ func (s *Service) read(ctx context.Context) (in *Input, complete map[Rule]bool, 
 	if s.Idle != nil {
 		in.Idle, complete[TaskIdle] = s.Idle(ctx)
 	}
-	in.Contact, _ = s.Contact(in.Now)
 	return in, complete, nil
 }
 
@@ -303,8 +345,17 @@ type Alert struct {
 func (s *Service) Firing(scope access.Scope) []Alert {
 	s.mu.Lock()
 	open, silences := s.open, s.silences
+	if s.stale != nil {
+		open = append([]history.Alert{*s.stale}, open...)
+	}
 	s.mu.Unlock()
 	return visible(scope, open, silences, s.Now())
+}
+
+// sendable returns the alerts that receivers get: all but that the console is stale, which is
+// over when it can be sent.
+func (s *Service) sendable() []Alert {
+	return slices.DeleteFunc(s.Firing(access.Scope{All: true}), func(a Alert) bool { return a.Alert.Rule == string(ConsoleStale) })
 }
 
 // Count returns how many alerts fire that are not silenced.

@@ -13,7 +13,8 @@ import (
 // Limits of polling.
 const (
 	maxAge     = 5 * time.Minute // of a Reading that State returns
-	peaksEvery = 4               // polls
+	peaksEvery = 4               // polls, unless the query is cheap
+	cheap      = time.Second
 )
 
 // Service polls a Prometheus and keeps the last Reading. It is safe for concurrent
@@ -28,6 +29,8 @@ type Service struct {
 	warning string // of the last poll
 	peaks   model.Vector
 	polls   int
+	// peaksTook is how long the last query of peaks took.
+	peaksTook time.Duration
 
 	histories historyCache
 }
@@ -90,9 +93,10 @@ func (s *Service) IdleAfter() time.Duration { return s.o.IdleAfter }
 // another query fails, its figures are missing in the new one.
 func (s *Service) Poll(ctx context.Context) {
 	s.mu.Lock()
-	withPeaks := s.polls%peaksEvery == 0 || s.peaks == nil
+	withPeaks := s.polls%peaksEvery == 0 || s.peaks == nil || s.peaksTook < cheap
 	peaks := s.peaks
 	s.mu.Unlock()
+	var took time.Duration
 	var texts []string
 	vector := func(query string) (model.Vector, bool) {
 		v, text, err := s.instant(ctx, query)
@@ -109,7 +113,9 @@ func (s *Service) Poll(ctx context.Context) {
 	if now, ok := vector(s.queries.now()); ok {
 		cpu, _ := vector(s.queries.cpu())
 		if withPeaks {
+			begun := time.Now()
 			peaks, _ = vector(s.queries.peaks(s.o.IdleAfter))
+			took = time.Since(begun)
 		}
 		reading = read(now, cpu, peaks)
 		reading.At = s.o.Now()
@@ -122,6 +128,9 @@ func (s *Service) Poll(ctx context.Context) {
 	s.warning = strings.Join(texts, " ")
 	if reading != nil {
 		s.last, s.peaks = reading, peaks
+	}
+	if withPeaks {
+		s.peaksTook = took
 	}
 	s.mu.Unlock()
 	s.o.OnChange()
