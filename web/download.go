@@ -29,7 +29,7 @@ func SendFile(c echo.Context, name string, from io.Reader) error {
 	response.Header().Set(echo.HeaderContentType, kind)
 	response.Header().Set(echo.HeaderContentDisposition, mime.FormatMediaType("attachment", map[string]string{"filename": name}))
 	response.WriteHeader(http.StatusOK)
-	buffer := make([]byte, fileBuffer)
+	buffer, begun := make([]byte, fileBuffer), false
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
@@ -38,6 +38,10 @@ func SendFile(c echo.Context, name string, from io.Reader) error {
 			}
 			if _, err := response.Write(buffer[:n]); err != nil {
 				return err // the client disconnected, or does not read
+			}
+			if !begun { // a small file can take long to compute
+				begun = true
+				response.Flush()
 			}
 		}
 		switch {

@@ -38,6 +38,9 @@ func (s *Store) Forget(ctx context.Context, now time.Time) error {
 		if err := t.exec("DELETE FROM activity WHERE at < ?", old); err != nil {
 			return err
 		}
+		if err := t.exec("DELETE FROM task_usage_days WHERE day < ?", old); err != nil {
+			return err
+		}
 		if err := t.exec("DELETE FROM audited WHERE at < ?", toMillis(now)-day); err != nil { // no task
 			return err
 		}

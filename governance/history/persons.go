@@ -22,6 +22,7 @@ var persons = []struct{ table, column, old string }{
 	{"silences", "actor", "created < ?"},
 	{"tasks", "submitter", "submitted < ? AND (ended > 0 OR gone > 0)"},
 	{"task_usage", "person", "began < ? AND ended > 0"},
+	{"task_usage_days", "name", "day < ? AND dimension = 'person'"},
 }
 
 // forgetPersons replaces the names of persons before a time by pseudonyms, the same for one
@@ -48,6 +49,17 @@ func (s *Store) forgetPersons(ctx context.Context, before time.Time) error {
 				return err
 			}
 			for _, name := range names {
+				if p.table == "task_usage_days" { // a late run can have added to a day with pseudonyms
+					err := errors.Join(
+						t.exec(`INSERT INTO task_usage_days AS d (dimension, resource, team, day, pool, name, used, lost)
+							SELECT dimension, resource, team, day, pool, ?, used, lost FROM task_usage_days WHERE name = ? AND `+p.old+`
+							ON CONFLICT (dimension, resource, team, day, pool, name) DO UPDATE SET used = d.used + excluded.used, lost = d.lost + excluded.lost`, pseudonym(key, name), name, old),
+						t.exec("DELETE FROM task_usage_days WHERE name = ? AND "+p.old, name, old))
+					if err != nil {
+						return err
+					}
+					continue
+				}
 				if err := t.exec("UPDATE "+p.table+" SET "+p.column+" = ? WHERE "+p.column+" = ? AND "+p.old, pseudonym(key, name), name, old); err != nil {
 					return err
 				}

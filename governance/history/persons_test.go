@@ -2,6 +2,7 @@ package history
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,9 +27,11 @@ func testPseudonyms(t *testing.T, url string) {
 		if i < 2 {
 			k.FinishedAt = start.Add(2 * time.Hour)
 		}
-		records = append(records, Record{Task: k})
+		use := TaskUsage{WorkloadUID: "w-" + k.UID, Began: k.SubmittedAt, Ended: k.FinishedAt, Amounts: map[PoolResource]int64{{"a100", "gpu"}: 8}}
+		records = append(records, Record{Task: k, Usage: []TaskUsage{use}})
 	}
-	ok(t, s.RecordTasks(ctx, records))
+	ok(t, s.RecordTasks(ctx, records[:1]))
+	ok(t, s.AppendSamples(ctx, []Sample{{At: now}}))
 	names := func() (found []string) {
 		for _, e := range must[[]Activity](t)(s.Activity(ctx, ActivityQuery{})) {
 			if e.Source == SourceConsole {
@@ -40,7 +43,9 @@ func testPseudonyms(t *testing.T, url string) {
 		}
 		return found
 	}
-	for range 2 { // nobody gets the pseudonym of a pseudonym
+	ok(t, s.Forget(ctx, now))
+	ok(t, s.RecordTasks(ctx, records)) // late, about a day that has pseudonyms
+	for range 2 {                      // nobody gets the pseudonym of a pseudonym
 		ok(t, s.Forget(ctx, now))
 	}
 	var key string
@@ -55,6 +60,17 @@ func testPseudonyms(t *testing.T, url string) {
 		if strings.HasPrefix(task, "u0 ") && task != "u0 "+ada || strings.HasPrefix(task, "u2 ") && task != "u2 ada" {
 			t.Errorf("got the task %s: one that ended has the pseudonym, one that runs the name", task)
 		}
+	}
+	midnight := start.Truncate(day24)
+	var used []string
+	for _, total := range must[[]TaskUsageTotal](t)(s.TaskUsage(ctx, UsageByPerson, TaskUsageQuery{Resource: "gpu"}, midnight.Add(-day24), midnight.Add(2*day24))) {
+		used = append(used, total.Key)
+	}
+	slices.Sort(used)
+	wantUsed := []string{"ada", ada, pseudonym(key, "CronJob/nightly")}
+	slices.Sort(wantUsed)
+	if diff := cmp.Diff(wantUsed, used); diff != "" {
+		t.Errorf("usage by person (-want +got):\n%s", diff)
 	}
 	if len(ada) != len(pseudonymPrefix)+12 || ada == grace || ada == pseudonym("another key", "ada") {
 		t.Errorf("got the pseudonyms %s and %s", ada, grace)

@@ -124,8 +124,55 @@ func (t *tx) recordUsage(records []Record) error {
 	for k, r := range changed {
 		rows = append(rows, []any{k.Resource, k.began, k.workload, k.Pool, r.ended, r.amount, r.preempted, r.task, r.team, r.class, r.kind, sanitize(r.person)})
 	}
-	return t.insert("task_usage AS t (resource, began, part, pool, ended, amount, preempted, task, team, class, kind, person)", rows,
-		"ON CONFLICT (resource, began, part, pool) DO UPDATE SET ended = excluded.ended, amount = excluded.amount, preempted = excluded.preempted, person = excluded.person WHERE t.ended = 0", nil)
+	days := usageDays{}
+	err = t.insert("task_usage AS t (resource, began, part, pool, ended, amount, preempted, task, team, class, kind, person)", rows,
+		`ON CONFLICT (resource, began, part, pool) DO UPDATE SET ended = excluded.ended, amount = excluded.amount, preempted = excluded.preempted, person = excluded.person WHERE t.ended = 0
+		RETURNING resource, began, pool, ended, amount, preempted, team, class, kind, person`, days.add)
+	if err != nil {
+		return err
+	}
+	return t.addUsageDays(days)
+}
+
+// usageDay identifies a row of task_usage_days.
+type usageDay struct {
+	dimension UsageKey
+	PoolResource
+	team string
+	day  int64
+	name string
+}
+
+// usageDays is what runs used and lost, in amount × ms.
+type usageDays map[usageDay][2]int64
+
+// allTeamsOf is the team of rows for all teams.
+const allTeamsOf = "*"
+
+// add adds a run that just ended.
+func (d usageDays) add(scan scanFunc) error {
+	var r run
+	if err := scan(&r.Resource, &r.began, &r.Pool, &r.ended, &r.amount, &r.preempted, &r.team, &r.class, &r.kind, &r.person); err != nil || r.ended == 0 {
+		return err
+	}
+	used := r.amount * (r.ended - r.began)
+	for dimension, name := range map[UsageKey]string{UsageByClass: r.class, UsageByKind: r.kind, UsageByPerson: r.person} {
+		for _, team := range []string{r.team, allTeamsOf} {
+			key := usageDay{dimension, r.PoolResource, team, floor(r.began, day), name}
+			sum := d[key]
+			d[key] = [2]int64{sum[0] + used, sum[1] + int64(r.preempted)*used}
+		}
+	}
+	return nil
+}
+
+func (t *tx) addUsageDays(days usageDays) error {
+	rows := make([][]any, 0, len(days))
+	for k, sum := range days {
+		rows = append(rows, []any{string(k.dimension), k.Resource, k.team, k.day, k.Pool, k.name, sum[0], sum[1]})
+	}
+	return t.insert("task_usage_days AS d (dimension, resource, team, day, pool, name, used, lost)", rows,
+		"ON CONFLICT (dimension, resource, team, day, pool, name) DO UPDATE SET used = d.used + excluded.used, lost = d.lost + excluded.lost", nil)
 }
 
 // pieces divides a run that ends at midnight UTC.
@@ -230,8 +277,23 @@ func (t *tx) sumTaskUsage(by UsageKey, q TaskUsageQuery, known []timeRange) (tot
 	}
 	const half = 1 << 32
 	var args []any
+	ranges, whole := 0, []timeRange(nil)
+	add := func(r timeRange, closed int) {
+		if r.from < r.to {
+			ranges++
+			args = append(args, r.from, r.to, floor(r.from, day), closed)
+		}
+	}
 	for _, r := range known {
-		args = append(args, r.from, r.to, floor(r.from, day))
+		days := timeRange{floor(r.from+day-1, day), floor(r.to, day)}
+		if by == UsageByTeam || by == UsageByTask || days.from >= days.to {
+			add(r, 1)
+			continue
+		}
+		add(timeRange{r.from, days.from}, 1)
+		add(days, 0)
+		add(timeRange{days.to, r.to}, 1)
+		whole = append(whole, days)
 	}
 	where, selected := "", []any{q.Resource}
 	if q.Pool != "" {
@@ -244,16 +306,36 @@ func (t *tx) sumTaskUsage(by UsageKey, q TaskUsageQuery, known []timeRange) (tot
 		}
 	}
 	// A run that goes on is not divided, so that it can begin before the first day.
+	// Of whole days, runs that ended are in task_usage_days.
 	part := func(condition string) string {
-		return fmt.Sprintf(`SELECT r.pool, r.%s AS name, r.preempted, r.amount * (%s(CASE r.ended WHEN 0 THEN k.until ELSE r.ended END, k.until) - %s(r.began, k.since)) AS ms
-			FROM known k CROSS JOIN task_usage r WHERE r.resource = ? AND %s`, by, t.least, t.greatest, condition+where)
+		return fmt.Sprintf(`SELECT pool, name, ms AS used, preempted * ms AS lost FROM (
+			SELECT r.pool, r.%s AS name, r.preempted, r.amount * (%s(CASE r.ended WHEN 0 THEN k.until ELSE r.ended END, k.until) - %s(r.began, k.since)) AS ms
+			FROM known k CROSS JOIN task_usage r WHERE r.resource = ? AND %s) AS runs`, by, t.least, t.greatest, condition+where)
 	}
-	query := fmt.Sprintf(`WITH known (since, until, day) AS (VALUES %[1]s)
-		SELECT pool, name, CAST(SUM(ms / %[2]d) AS BIGINT), CAST(SUM(ms %% %[2]d) AS BIGINT), CAST(SUM(preempted * (ms / %[2]d)) AS BIGINT), CAST(SUM(preempted * (ms %% %[2]d)) AS BIGINT)
-		FROM (%[3]s UNION ALL %[4]s) AS found GROUP BY pool, name ORDER BY SUM(ms / %[2]d) DESC, SUM(ms %% %[2]d) DESC, pool, name`,
-		strings.Repeat(", (CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT))", len(known))[2:], half,
-		part("r.began >= k.day AND r.began < k.until AND (r.ended > k.since OR r.ended = 0)"), part("r.ended = 0 AND r.began < k.day"))
+	parts := []string{
+		part("k.closed = 1 AND r.began >= k.day AND r.began < k.until AND (r.ended > k.since OR r.ended = 0)"),
+		part("r.ended = 0 AND r.began < CASE k.closed WHEN 1 THEN k.day ELSE k.until END"),
+	}
 	args = slices.Concat(args, selected, selected)
+	for _, days := range whole {
+		teams := "'" + allTeamsOf + "'"
+		args = append(args, string(by), q.Resource)
+		if q.Teams != nil {
+			teams = placeholders(len(q.Teams))
+			for _, team := range q.Teams {
+				args = append(args, team)
+			}
+		}
+		condition := ""
+		if args = append(args, days.from, days.to); q.Pool != "" {
+			condition, args = " AND pool = ?", append(args, q.Pool)
+		}
+		parts = append(parts, "SELECT pool, name, used, lost FROM task_usage_days WHERE dimension = ? AND resource = ? AND team IN ("+teams+") AND day >= ? AND day < ?"+condition)
+	}
+	query := fmt.Sprintf(`WITH known (since, until, day, closed) AS (VALUES %[1]s)
+		SELECT pool, name, CAST(SUM(used / %[2]d) AS BIGINT), CAST(SUM(used %% %[2]d) AS BIGINT), CAST(SUM(lost / %[2]d) AS BIGINT), CAST(SUM(lost %% %[2]d) AS BIGINT)
+		FROM (%[3]s) AS found GROUP BY pool, name ORDER BY SUM(used / %[2]d) DESC, SUM(used %% %[2]d) DESC, pool, name`,
+		strings.Repeat(", (CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT))", ranges)[2:], half, strings.Join(parts, " UNION ALL "))
 	if q.Limit > 0 {
 		query, args = query+" LIMIT ?", append(args, q.Limit)
 	}

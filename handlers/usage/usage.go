@@ -103,7 +103,9 @@ func (r *reader) fill(ctx context.Context, page *views.UsagePage) error {
 		}
 	}
 	q := r.visible(r.scope, r.teams)
-	found, err := accounting.Reports(ctx, r.History, q, []time.Time{r.from, r.to}, r.prices)
+	whole := q
+	whole.Pools = r.rows != "" && q.Teams == nil // teams have no rows then
+	found, err := accounting.Reports(ctx, r.History, whole, []time.Time{r.from, r.to}, r.prices)
 	if err != nil {
 		return err
 	}

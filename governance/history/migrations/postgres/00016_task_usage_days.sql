@@ -1,0 +1,27 @@
+-- What runs that ended used on each day in UTC, by priority class, kind and person: sums of
+-- task_usage.
+
+-- +goose Up
+CREATE TABLE task_usage_days (
+	dimension TEXT COLLATE "C" NOT NULL, -- class, kind or person
+	resource  TEXT COLLATE "C" NOT NULL,
+	team      TEXT COLLATE "C" NOT NULL, -- * for all
+	day       BIGINT NOT NULL, -- its beginning
+	pool      TEXT COLLATE "C" NOT NULL,
+	name      TEXT COLLATE "C" NOT NULL, -- of the class, kind or person
+	used      BIGINT NOT NULL, -- amount × ms
+	lost      BIGINT NOT NULL, -- the part of runs that a preemption ended
+	PRIMARY KEY (dimension, resource, team, day, pool, name)
+);
+INSERT INTO task_usage_days SELECT 'class', resource, team, began - began % 86400000, pool, class, CAST(SUM(amount * (ended - began)) AS BIGINT), CAST(SUM(preempted * amount * (ended - began)) AS BIGINT)
+	FROM task_usage WHERE ended > 0 GROUP BY resource, team, began - began % 86400000, pool, class;
+INSERT INTO task_usage_days SELECT 'class', resource, '*', began - began % 86400000, pool, class, CAST(SUM(amount * (ended - began)) AS BIGINT), CAST(SUM(preempted * amount * (ended - began)) AS BIGINT)
+	FROM task_usage WHERE ended > 0 GROUP BY resource, began - began % 86400000, pool, class;
+INSERT INTO task_usage_days SELECT 'kind', resource, team, began - began % 86400000, pool, kind, CAST(SUM(amount * (ended - began)) AS BIGINT), CAST(SUM(preempted * amount * (ended - began)) AS BIGINT)
+	FROM task_usage WHERE ended > 0 GROUP BY resource, team, began - began % 86400000, pool, kind;
+INSERT INTO task_usage_days SELECT 'kind', resource, '*', began - began % 86400000, pool, kind, CAST(SUM(amount * (ended - began)) AS BIGINT), CAST(SUM(preempted * amount * (ended - began)) AS BIGINT)
+	FROM task_usage WHERE ended > 0 GROUP BY resource, began - began % 86400000, pool, kind;
+INSERT INTO task_usage_days SELECT 'person', resource, team, began - began % 86400000, pool, person, CAST(SUM(amount * (ended - began)) AS BIGINT), CAST(SUM(preempted * amount * (ended - began)) AS BIGINT)
+	FROM task_usage WHERE ended > 0 GROUP BY resource, team, began - began % 86400000, pool, person;
+INSERT INTO task_usage_days SELECT 'person', resource, '*', began - began % 86400000, pool, person, CAST(SUM(amount * (ended - began)) AS BIGINT), CAST(SUM(preempted * amount * (ended - began)) AS BIGINT)
+	FROM task_usage WHERE ended > 0 GROUP BY resource, began - began % 86400000, pool, person;
