@@ -55,6 +55,9 @@ func (s *Store) Forget(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	if err := s.sumUsageDays(ctx); err != nil {
+		return err
+	}
 	if keep := s.options.PersonRetention; keep > 0 {
 		if err := s.forgetPersons(ctx, now.Add(-keep)); err != nil {
 			return err

@@ -81,7 +81,7 @@ func (s *Store) AppendSamples(ctx context.Context, samples []Sample) error {
 		if since == 0 {
 			since = toMillis(samples[0].At)
 		}
-		return t.exec("UPDATE state SET since = ?, seen = ?", since, seen)
+		return t.exec("UPDATE state SET since = ?, seen = ?, summed = CASE WHEN summed < 0 THEN summed ELSE ? END", since, seen, seen)
 	})
 }
 

@@ -172,6 +172,7 @@ func (s *Store) SampledUntil(ctx context.Context) (time.Time, error) {
 type state struct {
 	since, seen int64 // first and last sample; 0 for none
 	detail      int64 // from here on every single interval is stored
+	summed      int64 // until when task_usage_days has everything; -1 while it does not
 }
 
 func (s *Store) state(ctx context.Context) (found state, err error) {
@@ -183,7 +184,7 @@ func (s *Store) state(ctx context.Context) (found state, err error) {
 }
 
 func (t *tx) state() (found state, err error) {
-	err = t.queryRow("SELECT since, seen, detail FROM state", nil, &found.since, &found.seen, &found.detail)
+	err = t.queryRow("SELECT since, seen, detail, summed FROM state", nil, &found.since, &found.seen, &found.detail, &found.summed)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = errors.New("table state has no row: these are not Kuota's tables, or they were emptied by hand")
 	}

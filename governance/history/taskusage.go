@@ -229,6 +229,35 @@ func (t *tx) recordedUsage(records []Record) (map[string]*workloadUsage, error) 
 	return found, err
 }
 
+// sumUsageDays computes all sums of days again, one day after the other, after an earlier
+// version wrote runs without them.
+func (s *Store) sumUsageDays(ctx context.Context) error {
+	known, err := s.state(ctx)
+	if err != nil || known.summed >= 0 {
+		return err
+	}
+	for at := floor(known.since, day); at <= known.seen; at += day {
+		err := s.write(ctx, "sum up a day", func(t *tx) error {
+			if err := t.exec("DELETE FROM task_usage_days WHERE day = ?", at); err != nil {
+				return err
+			}
+			days := usageDays{}
+			resources, err := t.resources()
+			for _, resource := range resources {
+				err = errors.Join(err, t.query("SELECT resource, began, pool, ended, amount, preempted, team, class, kind, person FROM task_usage WHERE resource = ? AND began >= ? AND began < ? AND ended > 0", []any{resource, at, at + day}, days.add))
+			}
+			if err != nil {
+				return err
+			}
+			return t.addUsageDays(days)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return s.write(ctx, "keep sums", func(t *tx) error { return t.exec("UPDATE state SET summed = seen") })
+}
+
 // UsageKey is what runs are grouped by.
 type UsageKey string
 
@@ -276,6 +305,10 @@ func (t *tx) sumTaskUsage(by UsageKey, q TaskUsageQuery, known []timeRange) (tot
 		return nil, fmt.Errorf("runs are not grouped by %q", by)
 	}
 	const half = 1 << 32
+	now, err := t.state()
+	if err != nil {
+		return nil, err
+	}
 	var args []any
 	ranges, whole := 0, []timeRange(nil)
 	add := func(r timeRange, closed int) {
@@ -286,7 +319,7 @@ func (t *tx) sumTaskUsage(by UsageKey, q TaskUsageQuery, known []timeRange) (tot
 	}
 	for _, r := range known {
 		days := timeRange{floor(r.from+day-1, day), floor(r.to, day)}
-		if by == UsageByTeam || by == UsageByTask || days.from >= days.to {
+		if by == UsageByTeam || by == UsageByTask || now.summed < 0 || days.from >= days.to {
 			add(r, 1)
 			continue
 		}
@@ -393,13 +426,7 @@ func (s *Store) TasksOf(ctx context.Context, uids []string) (map[string]Task, er
 // forgetUsage deletes one batch of runs that began before a midnight and ended, and
 // reports whether there may be more.
 func (t *tx) forgetUsage(old int64) (more bool, err error) {
-	var resources []string
-	err = t.query("SELECT DISTINCT resource FROM holders", nil, func(scan scanFunc) error {
-		var resource string
-		err := scan(&resource)
-		resources = append(resources, resource)
-		return err
-	})
+	resources, err := t.resources()
 	for _, resource := range resources {
 		if err != nil {
 			break
@@ -416,4 +443,15 @@ func (t *tx) forgetUsage(old int64) (more bool, err error) {
 		}
 	}
 	return more, err
+}
+
+// resources returns the resources of all series.
+func (t *tx) resources() (resources []string, err error) {
+	err = t.query("SELECT DISTINCT resource FROM holders", nil, func(scan scanFunc) error {
+		var resource string
+		err := scan(&resource)
+		resources = append(resources, resource)
+		return err
+	})
+	return resources, err
 }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -188,6 +191,7 @@ func testTaskUsage(t *testing.T, url string) {
 			}
 		}
 	}
+	checkUsageDays(t, s)
 	if !preempted {
 		t.Error("nothing was preempted")
 	}
@@ -208,5 +212,66 @@ func testTaskUsage(t *testing.T, url string) {
 	ok(t, s.reader.QueryRow("SELECT COUNT(*), COUNT(CASE ended WHEN 0 THEN 1 END) FROM task_usage").Scan(&rows, &going))
 	if rows != going || going == 0 {
 		t.Errorf("%d rows after they were forgotten, want those of the %d that go on", rows, going)
+	}
+}
+
+// checkUsageDays fails the test unless the sums of days are those that the migration computes
+// for a database of an earlier version.
+func checkUsageDays(t *testing.T, s *Store) {
+	t.Helper()
+	read := func() (rows []string) {
+		ok(t, s.read(t.Context(), "list sums", func(t *tx) error {
+			rows = nil
+			return t.query("SELECT dimension, resource, team, day, pool, name, used, lost FROM task_usage_days ORDER BY dimension, resource, team, day, pool, name", nil, func(scan scanFunc) error {
+				var text [5]string
+				var day, used, lost int64
+				err := scan(&text[0], &text[1], &text[2], &day, &text[3], &text[4], &used, &lost)
+				rows = append(rows, fmt.Sprint(text, day, used, lost))
+				return err
+			})
+		}))
+		return rows
+	}
+	recorded := read()
+	migration := string(must[[]byte](t)(os.ReadFile(filepath.Join("migrations", map[bool]string{true: "postgres", false: "sqlite"}[s.dialect == postgres], "00016_task_usage_days.sql"))))
+	ok(t, s.writeAny(t.Context(), "migrate again", func(t *tx) error {
+		if err := t.exec("DELETE FROM task_usage_days"); err != nil {
+			return err
+		}
+		for _, statement := range strings.Split(migration, ";") {
+			if at := strings.Index(statement, "INSERT INTO"); at >= 0 {
+				if err := t.exec(statement[at:]); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}))
+	if diff := cmp.Diff(recorded, read()); diff != "" || len(recorded) < 100 {
+		t.Errorf("%d sums of days (-recorded +migrated):\n%s", len(recorded), diff)
+	}
+	// An earlier version ran in between: it moves seen, and writes no sums.
+	q := TaskUsageQuery{Resource: "memory"}
+	all := func() []TaskUsageTotal {
+		return must[[]TaskUsageTotal](t)(s.TaskUsage(t.Context(), UsageByPerson, q, start, start.Add(100*day24)))
+	}
+	before := all()
+	ok(t, s.writeAny(t.Context(), "be an earlier version", func(t *tx) error {
+		if err := t.exec("UPDATE task_usage_days SET used = used / 2 WHERE pool = 'a100'"); err != nil {
+			return err
+		}
+		return t.exec("UPDATE state SET summed = seen - 1")
+	}))
+	must[time.Time](t)(s.BeginTerm(t.Context()))
+	equal := cmp.Comparer(func(a, b *big.Int) bool { return a.Cmp(b) == 0 })
+	if diff := cmp.Diff(before, all(), equal); diff != "" {
+		t.Errorf("while sums are wrong (-want +got):\n%s", diff)
+	}
+	ok(t, s.sumUsageDays(t.Context()))
+	if diff := cmp.Diff(recorded, read()); diff != "" {
+		t.Errorf("summed up again (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(before, all(), equal); diff != "" {
+		t.Errorf("after that (-want +got):\n%s", diff)
 	}
 }

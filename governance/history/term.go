@@ -22,6 +22,9 @@ func (s *Store) BeginTerm(ctx context.Context) (sampledUntil time.Time, err erro
 		if err := t.queryRow("SELECT epoch FROM leader", nil, &epoch); err != nil {
 			return err
 		}
+		if err := t.exec("UPDATE state SET summed = -1 WHERE summed < seen"); err != nil { // an earlier version wrote in between
+			return err
+		}
 		known, err := t.state()
 		sampledUntil = fromMillis(known.seen)
 		return err

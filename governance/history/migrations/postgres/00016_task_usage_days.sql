@@ -25,3 +25,6 @@ INSERT INTO task_usage_days SELECT 'person', resource, team, began - began % 864
 	FROM task_usage WHERE ended > 0 GROUP BY resource, team, began - began % 86400000, pool, person;
 INSERT INTO task_usage_days SELECT 'person', resource, '*', began - began % 86400000, pool, person, CAST(SUM(amount * (ended - began)) AS BIGINT), CAST(SUM(preempted * amount * (ended - began)) AS BIGINT)
 	FROM task_usage WHERE ended > 0 GROUP BY resource, began - began % 86400000, pool, person;
+-- Until when the sums are kept: an earlier version moves seen and not this. -1 while they are wrong.
+ALTER TABLE state ADD COLUMN summed BIGINT NOT NULL DEFAULT 0;
+UPDATE state SET summed = seen;
