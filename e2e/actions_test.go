@@ -22,8 +22,8 @@ func TestTaskActions(t *testing.T) {
 	c := clustertest.Get(t)
 	team := makeTeam(t, "actions", 2)
 	c.Apply(t, memberBinding(team, "vision-team"))
+	// It is not deleted: forms that tests beside this one have opened can have it selected.
 	c.Apply(t, fmt.Sprintf(`{"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "WorkloadPriorityClass", "metadata": {"name": "%s-urgent"}, "value": 99}`, team))
-	t.Cleanup(func() { _, _ = c.TryKubectl("", "delete", "workloadpriorityclass", team+"-urgent", "--wait=false") })
 	for name, javaScript := range map[string]bool{"with JavaScript": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
 			ada := visitSignedOut(t, playwright.BrowserNewContextOptions{JavaScriptEnabled: playwright.Bool(javaScript)}, "422")
