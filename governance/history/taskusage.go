@@ -149,7 +149,7 @@ type usageDays map[usageDay][2]int64
 // allTeamsOf is the team of rows for all teams.
 const allTeamsOf = "*"
 
-// add adds a run that just ended.
+// add adds a run that ended.
 func (d usageDays) add(scan scanFunc) error {
 	var r run
 	if err := scan(&r.Resource, &r.began, &r.Pool, &r.ended, &r.amount, &r.preempted, &r.team, &r.class, &r.kind, &r.person); err != nil || r.ended == 0 {

@@ -13,18 +13,8 @@ CREATE TABLE task_usage_days (
 	lost      BIGINT NOT NULL, -- the part of runs that a preemption ended
 	PRIMARY KEY (dimension, resource, team, day, pool, name)
 );
-INSERT INTO task_usage_days SELECT 'class', resource, team, began - began % 86400000, pool, class, CAST(SUM(amount * (ended - began)) AS BIGINT), CAST(SUM(preempted * amount * (ended - began)) AS BIGINT)
-	FROM task_usage WHERE ended > 0 GROUP BY resource, team, began - began % 86400000, pool, class;
-INSERT INTO task_usage_days SELECT 'class', resource, '*', began - began % 86400000, pool, class, CAST(SUM(amount * (ended - began)) AS BIGINT), CAST(SUM(preempted * amount * (ended - began)) AS BIGINT)
-	FROM task_usage WHERE ended > 0 GROUP BY resource, began - began % 86400000, pool, class;
-INSERT INTO task_usage_days SELECT 'kind', resource, team, began - began % 86400000, pool, kind, CAST(SUM(amount * (ended - began)) AS BIGINT), CAST(SUM(preempted * amount * (ended - began)) AS BIGINT)
-	FROM task_usage WHERE ended > 0 GROUP BY resource, team, began - began % 86400000, pool, kind;
-INSERT INTO task_usage_days SELECT 'kind', resource, '*', began - began % 86400000, pool, kind, CAST(SUM(amount * (ended - began)) AS BIGINT), CAST(SUM(preempted * amount * (ended - began)) AS BIGINT)
-	FROM task_usage WHERE ended > 0 GROUP BY resource, began - began % 86400000, pool, kind;
-INSERT INTO task_usage_days SELECT 'person', resource, team, began - began % 86400000, pool, person, CAST(SUM(amount * (ended - began)) AS BIGINT), CAST(SUM(preempted * amount * (ended - began)) AS BIGINT)
-	FROM task_usage WHERE ended > 0 GROUP BY resource, team, began - began % 86400000, pool, person;
-INSERT INTO task_usage_days SELECT 'person', resource, '*', began - began % 86400000, pool, person, CAST(SUM(amount * (ended - began)) AS BIGINT), CAST(SUM(preempted * amount * (ended - began)) AS BIGINT)
-	FROM task_usage WHERE ended > 0 GROUP BY resource, began - began % 86400000, pool, person;
--- Until when the sums are kept: an earlier version moves seen and not this. -1 while they are wrong.
-ALTER TABLE state ADD COLUMN summed BIGINT NOT NULL DEFAULT 0;
-UPDATE state SET summed = seen;
+
+-- Until when the sums are kept: an earlier version moves seen and not this. -1 while they are
+-- not complete, as at first, unless there is nothing to sum up.
+ALTER TABLE state ADD COLUMN summed BIGINT NOT NULL DEFAULT -1;
+UPDATE state SET summed = 0 WHERE seen = 0;
