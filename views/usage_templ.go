@@ -944,7 +944,7 @@ func usageMeaning(whole bool) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 68, "<p>Priority classes, kinds and tasks are reported by the quota that each task used. Quota without a node is a part of it that no pod on a node used, and what is not in a task record is the rest: together the rows add up to what teams used of the nodes. Lost to preemption is the part of runs that ended with a preemption, since their last change of size.</p><p>A cost is hours × the price that held at the time, own and borrowed, to the second. Growth and lent hours cost nothing besides.</p><p>Figures are rounded, sums are computed before that. The files have exact seconds.</p></details>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 68, "<p>Priority classes, kinds, people and tasks are reported by the quota that each task used. Quota without a node is a part of it that no pod on a node used, and what is not in a task record is the rest: together the rows add up to what teams used of the nodes. Lost to preemption is the part of runs that ended with a preemption, since their last change of size.</p><p>A cost is hours × the price that held at the time, own and borrowed, to the second. Growth and lent hours cost nothing besides.</p><p>Figures are rounded, sums are computed before that. The files have exact seconds.</p></details>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
