@@ -22,7 +22,8 @@ func (s *Store) BeginTerm(ctx context.Context) (sampledUntil time.Time, err erro
 		if err := t.queryRow("SELECT epoch FROM leader", nil, &epoch); err != nil {
 			return err
 		}
-		if err := t.exec("UPDATE state SET summed = -1 WHERE summed < seen"); err != nil { // an earlier version wrote in between
+		// Sums of days are complete before the first sample, and not if an earlier version wrote.
+		if err := t.exec("UPDATE state SET summed = CASE seen WHEN 0 THEN 0 ELSE -1 END WHERE summed < seen"); err != nil {
 			return err
 		}
 		known, err := t.state()

@@ -15,6 +15,5 @@ CREATE TABLE task_usage_days (
 ) WITHOUT ROWID;
 
 -- Until when the sums are kept: an earlier version moves seen and not this. -1 while they are
--- not complete, as at first, unless there is nothing to sum up.
+-- not complete, as at first.
 ALTER TABLE state ADD COLUMN summed INTEGER NOT NULL DEFAULT -1;
-UPDATE state SET summed = 0 WHERE seen = 0;
