@@ -16,7 +16,8 @@ import (
 
 const (
 	// groupInterval is the shortest time between two messages to one receiver: what fires
-	// in between is one message.
+	// in between is one message. An alert that is more severe than those of the last message
+	// does not wait.
 	groupInterval = time.Minute
 	sendInterval  = time.Second
 	// A delivery that fails is tried again after firstRetry, twice that, and so on up to
@@ -76,11 +77,28 @@ type Sender interface {
 // notifier decides which receiver gets which alerts, in one term.
 type notifier struct {
 	known map[history.Notified]bool
-	last  map[string]time.Time // by receiver
+	last  map[string]lastMessage // by receiver
+}
+
+// lastMessage is when a message was made, and the most severe alert that fires in it; empty
+// for none.
+type lastMessage struct {
+	at       time.Time
+	severity Severity
+}
+
+// mostSevere returns the severity of the most severe alert that fires.
+func (m *Message) mostSevere() (most Severity) {
+	for _, a := range m.Alerts {
+		if a.State == "firing" && severities[a.Severity] > severities[most] {
+			most = a.Severity
+		}
+	}
+	return most
 }
 
 func (s *Service) newNotifier(ctx context.Context) (*notifier, error) {
-	n := &notifier{known: map[history.Notified]bool{}, last: map[string]time.Time{}}
+	n := &notifier{known: map[history.Notified]bool{}, last: map[string]lastMessage{}}
 	if s.Sender == nil {
 		return n, nil
 	}
@@ -93,8 +111,10 @@ func (s *Service) newNotifier(ctx context.Context) (*notifier, error) {
 	}
 	latest, err := s.Notices.Deliveries(ctx, history.DeliveryQuery{Since: s.Now().Add(-groupInterval)})
 	for _, d := range latest {
-		if d.Created.After(n.last[d.Receiver]) {
-			n.last[d.Receiver] = d.Created
+		if d.Created.After(n.last[d.Receiver].at) {
+			var m Message
+			_ = json.Unmarshal([]byte(d.Message), &m) // of another version at worst
+			n.last[d.Receiver] = lastMessage{d.Created, m.mostSevere()}
 		}
 	}
 	return n, err
@@ -112,9 +132,8 @@ var severities = map[Severity]int{Info: 1, Warning: 2, Critical: 3}
 // alerts for none.
 func (n *notifier) plan(now time.Time, to v1alpha1.AlertReceiver, list []Alert) (m Message, learns []history.Notified) {
 	receiver := to.Name
-	if now.Sub(n.last[receiver]) < groupInterval {
-		return m, nil
-	}
+	last := n.last[receiver]
+	waits := now.Sub(last.at) < groupInterval
 	for _, a := range list {
 		if !wants(to, a) {
 			continue
@@ -131,12 +150,16 @@ func (n *notifier) plan(now time.Time, to v1alpha1.AlertReceiver, list []Alert) 
 			continue
 		default:
 			learns = append(learns, firing)
+			waits = waits && severities[a.Severity] <= severities[last.severity]
 		}
-		if len(m.Alerts) < maxInMessage {
-			m.Alerts = append(m.Alerts, sent(a))
-		} else {
-			m.More++
-		}
+		m.Alerts = append(m.Alerts, sent(a))
+	}
+	if waits {
+		return Message{}, nil
+	}
+	if m.More = max(0, len(m.Alerts)-maxInMessage); m.More > 0 {
+		slices.SortStableFunc(m.Alerts, func(a, b SentAlert) int { return severities[b.Severity] - severities[a.Severity] })
+		m.Alerts = m.Alerts[:maxInMessage]
 	}
 	m.ID = rand.Text()
 	return m, learns
@@ -156,7 +179,7 @@ func (s *Service) notify(ctx context.Context, n *notifier, receivers []v1alpha1.
 		if err := s.enqueue(ctx, r.Name, m, learns); err != nil {
 			return err
 		}
-		n.last[r.Name] = now
+		n.last[r.Name] = lastMessage{now, m.mostSevere()}
 		for _, one := range learns {
 			n.known[one] = true
 		}

@@ -21,10 +21,10 @@ func TestPlan(t *testing.T) {
 	counts := map[string]int{}
 	messages := 0
 	var list []Alert
-	n := &notifier{known: known, last: map[string]time.Time{}}
+	n := &notifier{known: known, last: map[string]lastMessage{}}
 	for i := range 10_000 {
 		now := start.Add(time.Duration(i) * time.Minute / 10_000)
-		a := Alert{Alert: history.Alert{ID: fmt.Sprint(i), Fired: now}}
+		a := Alert{Alert: history.Alert{ID: fmt.Sprint(i), Fired: now}, Description: Description{Severity: Warning}}
 		if i%2 == 0 {
 			a.Resolved = now
 		}
@@ -37,7 +37,7 @@ func TestPlan(t *testing.T) {
 			continue
 		}
 		messages++
-		n.last["ops"] = now
+		n.last["ops"] = lastMessage{now, m.mostSevere()}
 		for _, one := range learns {
 			known[one] = true
 			counts[fmt.Sprint(one.Resolved)]++
@@ -49,13 +49,24 @@ func TestPlan(t *testing.T) {
 	if messages > 1 {
 		t.Errorf("got %d messages in a minute, want at most 1", messages)
 	}
+	// Something more severe does not wait for the minute, and takes along what waits.
+	critical := Alert{Alert: history.Alert{ID: "critical", Fired: start.Add(59 * time.Second)}, Description: Description{Severity: Critical}}
+	ops := v1alpha1.AlertReceiver{Name: "ops"}
+	m, learns := n.plan(start.Add(59*time.Second), ops, append(list, critical))
+	if len(learns) < maxInMessage || m.mostSevere() != Critical {
+		t.Errorf("a critical alert waits: %d alerts", len(learns))
+	}
+	n.last["ops"] = lastMessage{start.Add(59 * time.Second), Critical}
+	if m, learns := n.plan(start.Add(70*time.Second), ops, append(list, critical)); len(learns) > 0 {
+		t.Errorf("the next one does not wait: %v", m)
+	}
 	for hour := range 3 {
 		for i := range list {
 			if hour == 1 {
 				list[i].Resolved = start.Add(time.Hour)
 			}
 		}
-		n = &notifier{known: known, last: map[string]time.Time{}} // restarted
+		n = &notifier{known: known, last: map[string]lastMessage{}} // restarted
 		_, learns := n.plan(start.Add(time.Duration(hour+1)*time.Hour), v1alpha1.AlertReceiver{Name: "ops"}, list)
 		for _, one := range learns {
 			if known[one] {
