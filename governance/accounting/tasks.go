@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/history"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // TaskKind is what a TaskLine is about.
@@ -47,8 +49,30 @@ func TaskReport(ctx context.Context, store Store, by history.UsageKey, q Query, 
 		return nil, nil
 	}
 	selected := history.TaskUsageQuery{Teams: q.Teams, Pool: q.Pool, Resource: q.Resource, Limit: limit}
-	found, err := store.TaskUsage(ctx, by, selected, from, to)
-	if err != nil {
+	teams := q.Teams
+	if teams == nil {
+		teams = []string{""}
+	}
+	var found, all []history.TaskUsageTotal
+	var measured []map[history.SeriesKey]history.Total
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		found, err = store.TaskUsage(ctx, by, selected, from, to)
+		return err
+	})
+	if limit > 0 {
+		group.Go(func() (err error) {
+			unlimited := selected
+			unlimited.Limit = 0
+			all, err = store.TaskUsage(ctx, history.UsageByKind, unlimited, from, to)
+			return err
+		})
+	}
+	group.Go(func() (err error) {
+		measured, err = store.Usage(ctx, history.UsageQuery{Teams: teams, Pool: q.Pool, Resource: q.Resource, Measures: []history.Measure{history.OwnBound, history.BorrowedBound, history.Unplaced}}, []time.Time{from, to})
+		return err
+	})
+	if err := group.Wait(); err != nil {
 		return nil, err
 	}
 	var lines []TaskLine
@@ -70,11 +94,6 @@ func TaskReport(ctx context.Context, store Store, by history.UsageKey, q Query, 
 		shown[total.Pool] = TaskLine{Used: plus(sum.Used, total.Sum), Preempted: plus(sum.Preempted, total.Preempted)}
 	}
 	if limit > 0 && len(found) == limit {
-		selected.Limit = 0
-		all, err := store.TaskUsage(ctx, history.UsageByKind, selected, from, to)
-		if err != nil {
-			return nil, err
-		}
 		sums := map[string]TaskLine{}
 		for _, total := range all {
 			sum := sums[total.Pool]
@@ -86,15 +105,6 @@ func TaskReport(ctx context.Context, store Store, by history.UsageKey, q Query, 
 				add(other)
 			}
 		}
-	}
-	teams := q.Teams
-	if teams == nil {
-		teams = []string{""}
-	}
-	bounds := []time.Time{from, to}
-	measured, err := store.Usage(ctx, history.UsageQuery{Teams: teams, Pool: q.Pool, Resource: q.Resource, Measures: []history.Measure{history.OwnBound, history.BorrowedBound, history.Unplaced}}, bounds)
-	if err != nil {
-		return nil, err
 	}
 	unplaced := map[string]*big.Int{}
 	for key, total := range measured[0] {

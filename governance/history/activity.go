@@ -220,11 +220,7 @@ func (s *Store) Activity(ctx context.Context, q ActivityQuery) (found []Activity
 		add("(at < ? OR at = ? AND id < ?)", toMillis(b.At), toMillis(b.At), b.ID)
 	}
 	if q.Teams != nil {
-		teams := make([]any, len(q.Teams))
-		for i, team := range q.Teams {
-			teams[i] = team
-		}
-		add("team IN ("+placeholders(len(teams))+")", teams...)
+		add("team IN ("+placeholders(len(q.Teams))+")", anyOf(q.Teams)...)
 	}
 	limit := q.Limit
 	if limit <= 0 {

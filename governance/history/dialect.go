@@ -34,12 +34,14 @@ type dialect struct {
 	folder          string // of the migrations
 	numbered        bool   // placeholders are $1, $2 rather than ?
 	least, greatest string // of two numbers
+	openRuns        string // hint to read the runs of task_usage that go on by their index
 	lock            string // statement that serializes writers; empty if the driver does
 	snapshot        *sql.TxOptions
 }
 
 var (
 	sqlite = &dialect{name: "SQLite", kind: goose.DialectSQLite3, folder: "sqlite", least: "min", greatest: "max",
+		openRuns: " INDEXED BY task_usage_open",
 		snapshot: &sql.TxOptions{ReadOnly: true}}
 	postgres = &dialect{name: "PostgreSQL", kind: goose.DialectPostgres, folder: "postgres", numbered: true, least: "least", greatest: "greatest",
 		lock:     "SELECT pg_advisory_xact_lock(5868126)",

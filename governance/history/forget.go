@@ -41,6 +41,9 @@ func (s *Store) Forget(ctx context.Context, now time.Time) error {
 		if err := t.exec("DELETE FROM task_usage_days WHERE day < ?", old); err != nil {
 			return err
 		}
+		if err := t.exec("DELETE FROM task_sizes WHERE ended < ?", old); err != nil {
+			return err
+		}
 		if err := t.exec("DELETE FROM audited WHERE at < ?", toMillis(now)-day); err != nil { // no task
 			return err
 		}
@@ -55,7 +58,7 @@ func (s *Store) Forget(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := s.sumUsageDays(ctx); err != nil {
+	if err := s.sumUsage(ctx); err != nil {
 		return err
 	}
 	if keep := s.options.PersonRetention; keep > 0 {

@@ -172,7 +172,7 @@ func (s *Store) SampledUntil(ctx context.Context) (time.Time, error) {
 type state struct {
 	since, seen int64 // first and last sample; 0 for none
 	detail      int64 // from here on every single interval is stored
-	summed      int64 // until when task_usage_days has everything; -1 while it does not
+	summed      int64 // until when task_usage_days and task_sizes have everything; -1 while they do not
 }
 
 func (s *Store) state(ctx context.Context) (found state, err error) {

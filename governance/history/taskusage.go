@@ -124,14 +124,41 @@ func (t *tx) recordUsage(records []Record) error {
 	for k, r := range changed {
 		rows = append(rows, []any{k.Resource, k.began, k.workload, k.Pool, r.ended, r.amount, r.preempted, r.task, r.team, r.class, r.kind, sanitize(r.person)})
 	}
-	days := usageDays{}
+	sums := usageSums{usageDays{}, taskSizes{}}
 	err = t.insert("task_usage AS t (resource, began, part, pool, ended, amount, preempted, task, team, class, kind, person)", rows,
 		`ON CONFLICT (resource, began, part, pool) DO UPDATE SET ended = excluded.ended, amount = excluded.amount, preempted = excluded.preempted, person = excluded.person WHERE t.ended = 0
-		RETURNING resource, began, pool, ended, amount, preempted, team, class, kind, person`, days.add)
+		RETURNING `+summedColumns, sums.add)
 	if err != nil {
 		return err
 	}
-	return t.addUsageDays(days)
+	return t.addSums(sums)
+}
+
+// usageSums is what is kept of runs beside task_usage.
+type usageSums struct {
+	days  usageDays
+	sizes taskSizes
+}
+
+// summedColumns are the columns of task_usage that usageSums.add reads.
+const summedColumns = "resource, began, pool, ended, amount, preempted, task, team, class, kind, person"
+
+// add adds a run if it ended.
+func (s usageSums) add(scan scanFunc) error {
+	var r run
+	if err := scan(&r.Resource, &r.began, &r.Pool, &r.ended, &r.amount, &r.preempted, &r.task, &r.team, &r.class, &r.kind, &r.person); err != nil || r.ended == 0 {
+		return err
+	}
+	s.days.add(r)
+	s.sizes.add(r)
+	return nil
+}
+
+func (t *tx) addSums(sums usageSums) error {
+	if err := t.addUsageDays(sums.days); err != nil {
+		return err
+	}
+	return t.addTaskSizes(sums.sizes)
 }
 
 // usageDay identifies a row of task_usage_days.
@@ -150,11 +177,7 @@ type usageDays map[usageDay][2]int64
 const allTeamsOf = "*"
 
 // add adds a run that ended.
-func (d usageDays) add(scan scanFunc) error {
-	var r run
-	if err := scan(&r.Resource, &r.began, &r.Pool, &r.ended, &r.amount, &r.preempted, &r.team, &r.class, &r.kind, &r.person); err != nil || r.ended == 0 {
-		return err
-	}
+func (d usageDays) add(r run) {
 	used := r.amount * (r.ended - r.began)
 	for dimension, name := range map[UsageKey]string{UsageByClass: r.class, UsageByKind: r.kind, UsageByPerson: r.person} {
 		for _, team := range []string{r.team, allTeamsOf} {
@@ -163,7 +186,6 @@ func (d usageDays) add(scan scanFunc) error {
 			d[key] = [2]int64{sum[0] + used, sum[1] + int64(r.preempted)*used}
 		}
 	}
-	return nil
 }
 
 func (t *tx) addUsageDays(days usageDays) error {
@@ -229,11 +251,16 @@ func (t *tx) recordedUsage(records []Record) (map[string]*workloadUsage, error) 
 	return found, err
 }
 
-// sumUsageDays computes all sums of days again, one day after the other, after an earlier
-// version wrote runs without them.
-func (s *Store) sumUsageDays(ctx context.Context) error {
+// sumUsage computes all usageSums again, one day after the other, after an earlier version
+// wrote runs without them.
+func (s *Store) sumUsage(ctx context.Context) error {
 	known, err := s.state(ctx)
 	if err != nil || known.summed >= 0 {
+		return err
+	}
+	// Runs that end meanwhile are in sizes twice, which are bounds.
+	err = s.write(ctx, "forget sizes", func(t *tx) error { return t.exec("DELETE FROM task_sizes") })
+	if err != nil {
 		return err
 	}
 	for at := floor(known.since, day); at <= known.seen; at += day {
@@ -241,15 +268,15 @@ func (s *Store) sumUsageDays(ctx context.Context) error {
 			if err := t.exec("DELETE FROM task_usage_days WHERE day = ?", at); err != nil {
 				return err
 			}
-			days := usageDays{}
+			sums := usageSums{usageDays{}, taskSizes{}}
 			resources, err := t.resources()
 			for _, resource := range resources {
-				err = errors.Join(err, t.query("SELECT resource, began, pool, ended, amount, preempted, team, class, kind, person FROM task_usage WHERE resource = ? AND began >= ? AND began < ? AND ended > 0", []any{resource, at, at + day}, days.add))
+				err = errors.Join(err, t.query("SELECT "+summedColumns+" FROM task_usage WHERE resource = ? AND began >= ? AND began < ? AND ended > 0", []any{resource, at, at + day}, sums.add))
 			}
 			if err != nil {
 				return err
 			}
-			return t.addUsageDays(days)
+			return t.addSums(sums)
 		})
 		if err != nil {
 			return err
@@ -294,6 +321,12 @@ func (s *Store) TaskUsage(ctx context.Context, by UsageKey, q TaskUsageQuery, fr
 		if err != nil || len(known) == 0 || q.Teams != nil && len(q.Teams) == 0 {
 			return err
 		}
+		if by == UsageByTask && q.Limit > 0 {
+			var done bool
+			if totals, done, err = t.largestTasks(q, known); done || err != nil {
+				return err
+			}
+		}
 		totals, err = t.sumTaskUsage(by, q, known)
 		return err
 	})
@@ -304,7 +337,6 @@ func (t *tx) sumTaskUsage(by UsageKey, q TaskUsageQuery, known []timeRange) (tot
 	if !slices.Contains([]UsageKey{UsageByTeam, UsageByClass, UsageByKind, UsageByTask, UsageByPerson}, by) {
 		return nil, fmt.Errorf("runs are not grouped by %q", by)
 	}
-	const half = 1 << 32
 	now, err := t.state()
 	if err != nil {
 		return nil, err
@@ -334,20 +366,18 @@ func (t *tx) sumTaskUsage(by UsageKey, q TaskUsageQuery, known []timeRange) (tot
 	}
 	if q.Teams != nil {
 		where += " AND r.team IN (" + placeholders(len(q.Teams)) + ")"
-		for _, team := range q.Teams {
-			selected = append(selected, team)
-		}
+		selected = append(selected, anyOf(q.Teams)...)
 	}
 	// A run that goes on is not divided, so that it can begin before the first day.
 	// Of whole days, runs that ended are in task_usage_days.
-	part := func(condition string) string {
-		return fmt.Sprintf(`SELECT pool, name, ms AS used, preempted * ms AS lost FROM (
-			SELECT r.pool, r.%s AS name, r.preempted, r.amount * (%s(CASE r.ended WHEN 0 THEN k.until ELSE r.ended END, k.until) - %s(r.began, k.since)) AS ms
-			FROM known k CROSS JOIN task_usage r WHERE r.resource = ? AND %s) AS runs`, by, t.least, t.greatest, condition+where)
+	part := func(index, condition string) string {
+		return fmt.Sprintf(`SELECT key, ms AS used, preempted * ms AS lost FROM (
+			SELECT r.pool || '/' || r.%s AS key, r.preempted, r.amount * (%s(CASE r.ended WHEN 0 THEN k.until ELSE r.ended END, k.until) - %s(r.began, k.since)) AS ms
+			FROM known k CROSS JOIN task_usage r%s WHERE r.resource = ? AND %s) AS runs`, by, t.least, t.greatest, index, condition+where)
 	}
 	parts := []string{
-		part("k.closed = 1 AND r.began >= k.day AND r.began < k.until AND (r.ended > k.since OR r.ended = 0)"),
-		part("r.ended = 0 AND r.began < CASE k.closed WHEN 1 THEN k.day ELSE k.until END"),
+		part("", "k.closed = 1 AND r.began >= k.day AND r.began < k.until AND (r.ended > k.since OR r.ended = 0)"),
+		part(t.openRuns, "r.ended = 0 AND r.began < CASE k.closed WHEN 1 THEN k.day ELSE k.until END"),
 	}
 	args = slices.Concat(args, selected, selected)
 	for _, days := range whole {
@@ -355,31 +385,32 @@ func (t *tx) sumTaskUsage(by UsageKey, q TaskUsageQuery, known []timeRange) (tot
 		args = append(args, string(by), q.Resource)
 		if q.Teams != nil {
 			teams = placeholders(len(q.Teams))
-			for _, team := range q.Teams {
-				args = append(args, team)
-			}
+			args = append(args, anyOf(q.Teams)...)
 		}
 		condition := ""
 		if args = append(args, days.from, days.to); q.Pool != "" {
 			condition, args = " AND pool = ?", append(args, q.Pool)
 		}
-		parts = append(parts, "SELECT pool, name, used, lost FROM task_usage_days WHERE dimension = ? AND resource = ? AND team IN ("+teams+") AND day >= ? AND day < ?"+condition)
+		parts = append(parts, "SELECT pool || '/' || name AS key, used, lost FROM task_usage_days WHERE dimension = ? AND resource = ? AND team IN ("+teams+") AND day >= ? AND day < ?"+condition)
 	}
-	query := fmt.Sprintf(`WITH known (since, until, day, closed) AS (VALUES %[1]s)
-		SELECT pool, name, CAST(SUM(used / %[2]d) AS BIGINT), CAST(SUM(used %% %[2]d) AS BIGINT), CAST(SUM(lost / %[2]d) AS BIGINT), CAST(SUM(lost %% %[2]d) AS BIGINT)
-		FROM (%[3]s) AS found GROUP BY pool, name ORDER BY SUM(used / %[2]d) DESC, SUM(used %% %[2]d) DESC, pool, name`,
-		strings.Repeat(", (CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT))", ranges)[2:], half, strings.Join(parts, " UNION ALL "))
+	// One key is sorted faster than two. Sums are of the upper and the lower 32 bits.
+	query := fmt.Sprintf(`WITH known (since, until, day, closed) AS (VALUES %s)
+		SELECT key, CAST(SUM(used >> 32) AS BIGINT), CAST(SUM(used & 4294967295) AS BIGINT), CAST(SUM(lost >> 32) AS BIGINT), CAST(SUM(lost & 4294967295) AS BIGINT)
+		FROM (%s) AS found GROUP BY key ORDER BY CAST(SUM(used >> 32) AS BIGINT) + (CAST(SUM(used & 4294967295) AS BIGINT) >> 32) DESC, CAST(SUM(used & 4294967295) AS BIGINT) & 4294967295 DESC, key`,
+		strings.Repeat(", (CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT), CAST(? AS BIGINT))", ranges)[2:], strings.Join(parts, " UNION ALL "))
 	if q.Limit > 0 {
 		query, args = query+" LIMIT ?", append(args, q.Limit)
 	}
 	return totals, t.query(query, args, func(scan scanFunc) error {
 		var total TaskUsageTotal
 		var sum, lost [2]int64
-		err := scan(&total.Pool, &total.Key, &sum[0], &sum[1], &lost[0], &lost[1])
+		var key string
+		err := scan(&key, &sum[0], &sum[1], &lost[0], &lost[1])
 		whole := func(parts [2]int64) *big.Int {
-			of := new(big.Int).Mul(big.NewInt(parts[0]), big.NewInt(half))
+			of := new(big.Int).Lsh(big.NewInt(parts[0]), 32)
 			return of.Add(of, big.NewInt(parts[1]))
 		}
+		total.Pool, total.Key, _ = strings.Cut(key, "/") // names of pools have no slash
 		total.Sum, total.Preempted = whole(sum), whole(lost)
 		totals = append(totals, total)
 		return err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
 // usageModel is a plain reimplementation of what tasks use: a list of constant uses.
@@ -69,6 +70,7 @@ func (m *usageModel) sums(by UsageKey, q TaskUsageQuery, in timeRange) map[strin
 func testTaskUsage(t *testing.T, url string) {
 	ctx := t.Context()
 	s := open(t, url, Options{})
+	must[time.Time](t)(s.BeginTerm(ctx))
 	r := rand.New(rand.NewPCG(23, 68))
 	m := &usageModel{open: map[string]*modelUse{}}
 	now := start.Truncate(time.Second)
@@ -188,6 +190,7 @@ func testTaskUsage(t *testing.T, url string) {
 			}
 		}
 	}
+	checkLargest(t, s, r, now)
 	checkUsageDays(t, s)
 	if !preempted {
 		t.Error("nothing was preempted")
@@ -209,6 +212,46 @@ func testTaskUsage(t *testing.T, url string) {
 	ok(t, s.reader.QueryRow("SELECT COUNT(*), COUNT(CASE ended WHEN 0 THEN 1 END) FROM task_usage").Scan(&rows, &going))
 	if rows != going || going == 0 {
 		t.Errorf("%d rows after they were forgotten, want those of the %d that go on", rows, going)
+	}
+}
+
+// checkLargest fails the test unless the largest tasks of random ranges are those of all, and
+// are found by their bounds in some and by reading all runs in others.
+func checkLargest(t *testing.T, s *Store, r *rand.Rand, now time.Time) {
+	t.Helper()
+	byBounds, byRuns := 0, 0
+	for n := range 200 {
+		if n == 100 { // bounds that say nothing
+			ok(t, s.writeAny(t.Context(), "raise bounds", func(t *tx) error { return t.exec("UPDATE task_sizes SET bound = bound + 1000000000000000") }))
+		}
+		from, to := ordered(between(r, start, now), between(r, start, now))
+		q := TaskUsageQuery{Resource: []string{"nvidia.com/gpu", "memory"}[n%2], Pool: []string{"", "", "a100"}[n%3]}
+		if n%5 == 0 {
+			q.Teams = []string{"nlp"}
+		}
+		all := must[[]TaskUsageTotal](t)(s.TaskUsage(t.Context(), UsageByTask, q, from, to))
+		q.Limit = 1 + r.IntN(3)
+		got := must[[]TaskUsageTotal](t)(s.TaskUsage(t.Context(), UsageByTask, q, from, to))
+		equal := cmp.Comparer(func(a, b *big.Int) bool { return a.Cmp(b) == 0 })
+		if diff := cmp.Diff(all[:min(len(all), q.Limit)], got, equal, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%+v from %s to %s (-want +got):\n%s", q, from, to, diff)
+		}
+		ok(t, s.read(t.Context(), "find the largest", func(t *tx) error {
+			known, err := t.knownRanges(timeRange{from.UnixMilli(), to.UnixMilli()})
+			if err != nil || len(known) == 0 {
+				return err
+			}
+			_, done, err := t.largestTasks(q, known)
+			if done {
+				byBounds++
+			} else {
+				byRuns++
+			}
+			return err
+		}))
+	}
+	if byBounds < 50 || byRuns == 0 {
+		t.Errorf("%d found by bounds and %d by runs", byBounds, byRuns)
 	}
 }
 
@@ -238,10 +281,17 @@ func checkUsageDays(t *testing.T, s *Store) {
 	all := func() []TaskUsageTotal {
 		return must[[]TaskUsageTotal](t)(s.TaskUsage(t.Context(), UsageByPerson, q, start, start.Add(100*day24)))
 	}
-	before := all()
+	before, largest := all(), q
+	largest.Limit = 20
+	again := func() []TaskUsageTotal {
+		return must[[]TaskUsageTotal](t)(s.TaskUsage(t.Context(), UsageByTask, largest, start, start.Add(100*day24)))
+	}
+	first := again()
 	ok(t, s.writeAny(t.Context(), "be an earlier version", func(t *tx) error {
-		if err := t.exec("DELETE FROM task_usage_days WHERE pool = 'a100'"); err != nil {
-			return err
+		for _, statement := range []string{"DELETE FROM task_usage_days WHERE pool = 'a100'", "DELETE FROM task_sizes WHERE team = 'nlp'"} {
+			if err := t.exec(statement); err != nil {
+				return err
+			}
 		}
 		return t.exec("UPDATE state SET summed = seen - 1")
 	}))
@@ -250,11 +300,17 @@ func checkUsageDays(t *testing.T, s *Store) {
 	if diff := cmp.Diff(before, all(), equal); diff != "" {
 		t.Errorf("while sums are wrong (-want +got):\n%s", diff)
 	}
-	ok(t, s.sumUsageDays(t.Context()))
+	if diff := cmp.Diff(first, again(), equal); diff != "" {
+		t.Errorf("the largest while sums are wrong (-want +got):\n%s", diff)
+	}
+	ok(t, s.sumUsage(t.Context()))
 	if diff := cmp.Diff(recorded, read()); diff != "" {
 		t.Errorf("summed up again (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(before, all(), equal); diff != "" {
 		t.Errorf("after that (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(first, again(), equal); diff != "" {
+		t.Errorf("the largest after that (-want +got):\n%s", diff)
 	}
 }

@@ -22,8 +22,8 @@ func (s *Store) BeginTerm(ctx context.Context) (sampledUntil time.Time, err erro
 		if err := t.queryRow("SELECT epoch FROM leader", nil, &epoch); err != nil {
 			return err
 		}
-		// Sums of days are complete before the first sample, and not if an earlier version wrote.
-		if err := t.exec("UPDATE state SET summed = CASE seen WHEN 0 THEN 0 ELSE -1 END WHERE summed < seen"); err != nil {
+		// Sums are complete before the first sample, and not if an earlier version wrote.
+		if err := t.exec("UPDATE state SET summed = CASE seen WHEN 0 THEN 0 ELSE -1 END WHERE summed < seen OR EXISTS (SELECT 1 FROM task_usage_days) AND NOT EXISTS (SELECT 1 FROM task_sizes)"); err != nil {
 			return err
 		}
 		known, err := t.state()

@@ -45,6 +45,9 @@ func measureMonth(t *testing.T, database, url string) {
 		t.Fatal(err)
 	}
 	defer store.Close()
+	if _, err := store.BeginTerm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	m := month{from: time.Date(2026, 10, 1, 0, 0, 0, 0, time.UTC)}
 	m.record(t, store)
 	address := handlerstest.Serve(t, &handlerstest.Backend{Past: store, UserScope: &access.Scope{All: true}})

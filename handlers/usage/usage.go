@@ -26,6 +26,7 @@ import (
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -105,8 +106,21 @@ func (r *reader) fill(ctx context.Context, page *views.UsagePage) error {
 	q := r.visible(r.scope, r.teams)
 	whole := q
 	whole.Pools = r.rows != "" && q.Teams == nil // teams have no rows then
-	found, err := accounting.Reports(ctx, r.History, whole, []time.Time{r.from, r.to}, r.prices)
-	if err != nil {
+	var found []accounting.Report
+	var taskRows views.UsageTable
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		found, err = accounting.Reports(ctx, r.History, whole, []time.Time{r.from, r.to}, r.prices)
+		return err
+	})
+	if r.rows != "" {
+		group.Go(func() (err error) {
+			taskRows, err = r.taskTable(ctx, q)
+			return err
+		})
+	}
+	group.Go(func() error { return r.chart(ctx, q, page) })
+	if err := group.Wait(); err != nil {
 		return err
 	}
 	report := found[0]
@@ -126,11 +140,9 @@ func (r *reader) fill(ctx context.Context, page *views.UsagePage) error {
 	page.Stats = t.stats(report, page.Whole)
 	page.Rows, page.Pools = t.teamTable(), t.poolTable(page.Whole)
 	if r.rows != "" {
-		if page.Rows, err = r.taskTable(ctx, q); err != nil {
-			return err
-		}
+		page.Rows = taskRows
 	}
-	return r.chart(ctx, q, page)
+	return nil
 }
 
 // onPaper says what a printed report is about, which on the screen the filters do.
