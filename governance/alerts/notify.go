@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -68,6 +69,12 @@ type Notices interface {
 	Deliveries(ctx context.Context, q history.DeliveryQuery) ([]history.Delivery, error)
 	SaveDelivery(ctx context.Context, d history.Delivery) error
 }
+
+// PartlyError is the error of a Sender that delivered a message, but not to all addresses of
+// the receiver. It is not sent again.
+type PartlyError string
+
+func (e PartlyError) Error() string { return string(e) }
 
 // Sender sends a message to a receiver once.
 type Sender interface {
@@ -248,9 +255,10 @@ func (s *Service) attempt(ctx context.Context, receivers []v1alpha1.AlertReceive
 			return // the next leader sends it again
 		}
 		now := s.Now()
+		var partly PartlyError
 		switch {
-		case err == nil:
-			d.Delivered, d.Due, d.Error = now, time.Time{}, ""
+		case err == nil, errors.As(err, &partly):
+			d.Delivered, d.Due, d.Error = now, time.Time{}, string(partly)
 		default:
 			d.Error, d.Due = err.Error(), now.Add(retryAfter(d.Attempts))
 			if d.Attempts >= maxAttempts {

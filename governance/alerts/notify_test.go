@@ -96,11 +96,11 @@ func (s *sender) Send(_ context.Context, _ v1alpha1.AlertReceiver, m Message) er
 		return errors.New("down")
 	}
 	s.sent = append(s.sent, m.ID)
-	return nil
+	return PartlyError("not to b@example.com")
 }
 
 // A delivery to a receiver that is down is tried again, also by the next process, and once
-// it is up it is sent once.
+// it is up it is sent once, although one address is rejected.
 func TestRetry(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "history.db")
 	var mu sync.Mutex
@@ -150,7 +150,9 @@ func TestRetry(t *testing.T) {
 	s.mu.Lock()
 	s.up = true
 	s.mu.Unlock()
-	run(func(list []history.Delivery) bool { return !list[0].Delivered.IsZero() && list[0].Due.IsZero() })
+	run(func(list []history.Delivery) bool {
+		return !list[0].Delivered.IsZero() && list[0].Due.IsZero() && list[0].Error == "not to b@example.com"
+	})
 	if len(s.sent) != 1 {
 		t.Errorf("it was sent %d times, want once", len(s.sent))
 	}

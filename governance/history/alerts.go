@@ -140,8 +140,9 @@ type Delivery struct {
 	Error        string    // of the last attempt
 }
 
-// DeliveryQuery selects deliveries: those that are due before a time, the oldest first,
-// or else those that were created since a time, the latest first.
+// DeliveryQuery selects deliveries: of each receiver the oldest that is due before a time, so
+// that one that is down delays no other, or else those that were created since a time, the
+// latest first.
 type DeliveryQuery struct {
 	DueBefore, Since time.Time
 }
@@ -206,13 +207,13 @@ func (s *Store) SaveDelivery(ctx context.Context, d Delivery) error {
 
 // Deliveries returns the deliveries that q selects, at most 100.
 func (s *Store) Deliveries(ctx context.Context, q DeliveryQuery) (found []Delivery, err error) {
-	where, arg := "created >= ? ORDER BY created DESC, id", toMillis(q.Since)
+	query, arg := "deliveries WHERE created >= ? ORDER BY created DESC, id", toMillis(q.Since)
 	if !q.DueBefore.IsZero() {
-		where, arg = "due > 0 AND due <= ? ORDER BY created, id", toMillis(q.DueBefore)
+		query, arg = "(SELECT "+deliveryColumns+", ROW_NUMBER() OVER (PARTITION BY receiver ORDER BY created, id) AS nth FROM deliveries WHERE due > 0 AND due <= ?) AS d WHERE nth = 1 ORDER BY created, id", toMillis(q.DueBefore)
 	}
 	err = s.read(ctx, "list deliveries", func(t *tx) error {
 		found = nil
-		return t.query("SELECT "+deliveryColumns+" FROM deliveries WHERE "+where+" LIMIT ?", []any{arg, maxDeliveries}, func(scan scanFunc) error {
+		return t.query("SELECT "+deliveryColumns+" FROM "+query+" LIMIT ?", []any{arg, maxDeliveries}, func(scan scanFunc) error {
 			var d Delivery
 			var created, due, delivered int64
 			err := scan(&d.ID, &d.Receiver, &d.Message, &created, &d.Attempts, &due, &delivered, &d.Error)

@@ -2,6 +2,7 @@ package history
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -56,5 +57,44 @@ func testAlerts(t *testing.T, url string) {
 	check(other, time.Time{}, []Alert{waits}, nil)
 	if left := must[[]Silence](t)(other.Silences(ctx, time.Time{})); len(left) > 0 {
 		t.Errorf("silences after the retention: got %v, want none", left)
+	}
+}
+
+// testDeliveries checks that a receiver with many messages that are due hides no other one.
+func testDeliveries(t *testing.T, url string) {
+	ctx := t.Context()
+	s := open(t, url, Options{})
+	at := func(seconds int) time.Time { return start.Add(time.Duration(seconds) * time.Second) }
+	add := func(id, receiver string, created int) {
+		t.Helper()
+		ok(t, s.AddDelivery(ctx, Delivery{ID: id, Receiver: receiver, Message: "{}", Created: at(created), Due: at(created)}, []Notified{{Alert: id, Receiver: receiver}}))
+	}
+	due := func(before int) (ids []string) {
+		t.Helper()
+		for _, d := range must[[]Delivery](t)(s.Deliveries(ctx, DeliveryQuery{DueBefore: at(before)})) {
+			ids = append(ids, d.ID)
+		}
+		return ids
+	}
+	for n := range 2 * maxDeliveries {
+		add(fmt.Sprintf("down-%03d", n), "down", n)
+	}
+	add("later", "ops", 500)
+	add("first", "ops", 400)
+	add("future", "mail", 900)
+	if diff := cmp.Diff([]string{"down-000", "first"}, due(600)); diff != "" {
+		t.Errorf("due (-want +got):\n%s", diff)
+	}
+	ok(t, s.SaveDelivery(ctx, Delivery{ID: "first", Attempts: 1, Delivered: at(600)}))
+	ok(t, s.SaveDelivery(ctx, Delivery{ID: "down-000", Attempts: 1, Due: at(700), Error: "down"}))
+	if diff := cmp.Diff([]string{"down-001", "later"}, due(600)); diff != "" {
+		t.Errorf("due after attempts (-want +got):\n%s", diff)
+	}
+	latest := must[[]Delivery](t)(s.Deliveries(ctx, DeliveryQuery{Since: at(400)}))
+	if len(latest) != 3 || latest[0].ID != "future" || latest[2].Delivered != at(600) {
+		t.Errorf("the latest are %v", latest)
+	}
+	if notified := must[[]Notified](t)(s.Notified(ctx)); len(notified) != 2*maxDeliveries+3 {
+		t.Errorf("%d alerts are notified", len(notified))
 	}
 }

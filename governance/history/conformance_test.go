@@ -55,6 +55,7 @@ func conform(t *testing.T, newURL func(testing.TB) string) {
 		"AuditedChanges":   testAuditedChanges,
 		"Manifests":        testManifests,
 		"Alerts":           testAlerts,
+		"Deliveries":       testDeliveries,
 		"Amounts":          testAmounts,
 		"TaskUsage":        testTaskUsage,
 		"FirstGrowth":      testFirstGrowth,

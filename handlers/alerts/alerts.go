@@ -165,6 +165,8 @@ func deliveryRow(d history.Delivery) views.DeliveryRow {
 		row.Contents = format.Count(len(m.Alerts)+m.More, "alert")
 	}
 	switch {
+	case !d.Delivered.IsZero() && d.Error != "":
+		row.Outcome = views.Status{Tone: "wait", Label: "Partly delivered"}
 	case !d.Delivered.IsZero():
 		row.Outcome = views.Status{Tone: "ok", Label: "Delivered"}
 	case d.Due.IsZero():

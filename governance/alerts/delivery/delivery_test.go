@@ -159,15 +159,21 @@ func TestSendMail(t *testing.T) {
 		}
 		return polite(line)
 	})
+	picky, gotPicky := mailServer(t, func(line string) string {
+		if strings.HasPrefix(line, "RCPT TO:<a@") {
+			return "550 no such user\r\n"
+		}
+		return polite(line)
+	})
 	silent, _ := mailServer(t, func(string) string { return "" })
 	endless, _ := mailServer(t, func(string) string { return strings.Repeat("220-"+strings.Repeat("x", 1000)+"\r\n", 10_000) })
-	secrets := map[string]string{"good": good, "refusing": refusing, "silent": silent, "endless": endless, "down": "127.0.0.1:1", "junk": "a:b:c", "none": ""}
+	secrets := map[string]string{"good": good, "refusing": refusing, "picky": picky, "silent": silent, "endless": endless, "down": "127.0.0.1:1", "junk": "a:b:c", "none": ""}
 	sender := New("prod", func(_ context.Context, name string) (map[string][]byte, error) {
 		return map[string][]byte{"server": []byte(secrets[name] + "\n"), "from": []byte("kuota@example.com")}, nil
 	})
 	m := alerts.Message{ID: "m1", Alerts: []alerts.SentAlert{{ID: "a", Title: "Tasks wait", State: "firing", Summary: "Job a waits.\r\n.\r\nQUIT"}}}
 	for name, want := range map[string]string{
-		"good": "", "refusing": "rejects the message", "silent": "within 5s", "endless": "cannot be used", "down": "cannot be used", "junk": "no mail server", "none": "no mail server",
+		"good": "", "refusing": "rejects the message", "picky": "not to a@example.com: the mail server rejects", "silent": "within 5s", "endless": "cannot be used", "down": "cannot be used", "junk": "no mail server", "none": "no mail server",
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -179,7 +185,19 @@ func TestSendMail(t *testing.T) {
 			if took := time.Since(began); took > timeout+2*time.Second {
 				t.Errorf("took %s", took)
 			}
-			if name != "good" {
+			switch name {
+			case "picky":
+				if text := gotPicky(); !errors.As(err, new(alerts.PartlyError)) || strings.Count(text, "\nDATA") != 1 || !strings.Contains(text, "FIRING Tasks wait: Job a waits.") {
+					t.Errorf("got %s and error %v, want one message", text, err)
+				}
+				return
+			case "refusing":
+				if errors.As(err, new(alerts.PartlyError)) {
+					t.Errorf("got error %v, as if it was sent", err)
+				}
+				return
+			case "good":
+			default:
 				return
 			}
 			text := got()

@@ -1,6 +1,7 @@
 package delivery
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,7 +76,36 @@ func (s *Sender) sendMail(ctx context.Context, to v1alpha1.AlertReceiver, secret
 		return withoutServer(err)
 	}
 	defer func() { _ = client.CloseWithSMTPClient(conversation) }() // the message is sent or not by then
-	return withoutServer(client.SendWithSMTPClient(conversation, message))
+	err = client.SendWithSMTPClient(conversation, message)
+	var failed *mail.SendError
+	if errors.As(err, &failed) && failed.Reason == mail.ErrSMTPRcptTo && !failed.IsTemp() {
+		return sendToEach(to.To, func(address string) error {
+			if err := message.To(address); err != nil {
+				return err
+			}
+			return client.SendWithSMTPClient(conversation, message)
+		})
+	}
+	return withoutServer(err)
+}
+
+// sendToEach sends a message, of which the server rejected an address, to one address after
+// the other. Its error is an alerts.PartlyError unless all failed.
+func sendToEach(addresses []string, send func(address string) error) error {
+	var failed []string
+	var first error
+	for _, address := range addresses {
+		if err := send(address); err != nil {
+			failed = append(failed, address)
+			first = cmp.Or(first, err)
+		}
+	}
+	switch first = withoutServer(first); {
+	case len(failed) == 0 || len(failed) == len(addresses):
+		return first
+	default:
+		return alerts.PartlyError(fmt.Sprintf("not to %s: %s", strings.Join(failed, ", "), first))
+	}
 }
 
 // serverOf returns host and port of "host" or "host:port".
