@@ -176,6 +176,7 @@ fuzz: ## fuzz each target FUZZ_RUNS times
 verify: check test fuzz builder real-node kinds ## what takes longer: run before an issue is closed
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^(TestGroupLostAtTheProvider|TestLogs)$$' -v ./e2e
 	@KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 120m ./e2e/alerting ./e2e/behavior ./e2e/elastic ./e2e/interrupted ./e2e/kinds ./e2e/preemptionloops ./e2e/replicas ./e2e/shares ./governance/adopt
+	@KUOTA_BROWSER=$(BROWSER) KUOTA_TEST_AUDITED=1 go test -count=1 -timeout 30m ./e2e # each action of all tests is activity once
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^TestEachRule' -v ./e2e
 	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 KUOTA_TEST_KINDS=lws go test -count=1 -timeout 30m -run '^TestServices$$' -v ./e2e
 	@KUOTA_VERIFY=1 go test -count=1 -run '^TestTailMemory$$' -v ./governance/logs
@@ -193,7 +194,7 @@ verify: check test fuzz builder real-node kinds ## what takes longer: run before
 	@go test -race -count=1 -p 1 -timeout 60m ./governance/... ./handlers ./web/...
 
 # Each on a cluster of its own: deleting the thousand teams of one test takes minutes.
-BENCH = e2e:TestFigures e2e:TestReviews e2e:TestLogFigures e2e:TestThousandAllocations e2e/replicas:TestThousandAllocationsOfTwoReplicas e2e:TestManyTasks governance/history:TestYear governance/history:TestMonth handlers/usage:TestMonth governance/simulate/worker:TestFigures e2e/truth:TestFigures e2e/elastic:TestFigures
+BENCH = e2e:TestFigures e2e:TestReviews e2e:TestLogFigures e2e:TestThousandAllocations e2e/replicas:TestThousandAllocationsOfTwoReplicas e2e:TestManyTasks governance/history:TestYear governance/history:TestMonth handlers/usage:TestMonth governance/alerts:TestFigures governance/simulate/worker:TestFigures e2e/truth:TestFigures e2e/elastic:TestFigures
 
 .PHONY: bench
 bench: cluster kuota browser databases ## measure; prints one `name value unit` line per figure

@@ -33,7 +33,14 @@ func TestMain(m *testing.M) {
 	for _, file := range old {
 		_ = os.Remove(file)
 	}
-	clustertest.MainWith(m, clustertest.Options{Kinds: strings.Fields(os.Getenv(kindsVariable)), After: noDenials})
+	options := clustertest.Options{Kinds: strings.Fields(os.Getenv(kindsVariable)), After: noDenials}
+	if os.Getenv(auditedVariable) != "" {
+		if err := sendAudited(&options); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
+	clustertest.MainWith(m, options)
 }
 
 // kindsVariable is the environment variable with kinds of jobs whose operators run in the
@@ -54,7 +61,11 @@ func console(t testing.TB) string {
 	c := clustertest.Get(t)
 	consoleOnce.Do(func() {
 		c.Apply(t, adminBinding)
-		if consoleProcess, consoleURL, consoleErr = startConsole("console", signInEnv(c)...); consoleProcess != nil {
+		environment := signInEnv(c)
+		if receiver != nil {
+			environment = append(environment, receiver.Environment...)
+		}
+		if consoleProcess, consoleURL, consoleErr = startConsole("console", environment...); consoleProcess != nil {
 			consoleErr = errors.Join(consoleErr, waitReady(consoleURL))
 		}
 	})

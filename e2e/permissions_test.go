@@ -52,7 +52,7 @@ func noteDenial(console, line string) {
 
 // noDenials returns an error if a request of a console with all permissions of
 // deploy/rbac was denied in any test of this package.
-func noDenials() error {
+func noDenials(*clustertest.Cluster) error {
 	denials.Lock()
 	defer denials.Unlock()
 	if len(denials.lines) == 0 {

@@ -38,7 +38,7 @@ func TestEveryActionHasItsPerson(t *testing.T) {
 	c := clustertest.Get(t)
 	c.Apply(t, consoles.AdminBinding)
 	server := historytest.Start(t)
-	r := consoles.New(t, c, "audited", server.Database(t), append(environment, "KUOTA_ACTIVITY_DIR="+t.TempDir())...)
+	r := consoles.New(t, c, "audited", server.Database(t), append(receiver.Environment, "KUOTA_ACTIVITY_DIR="+t.TempDir())...)
 	r.WaitReady()
 	r.WaitLeads(consoles.Patience)
 	signedIn := consoles.SignIn(t, r)
@@ -124,13 +124,13 @@ spec:
 
 // TestAPIServerMustAuthenticate sends events with another token and with none.
 func TestAPIServerMustAuthenticate(t *testing.T) {
-	r := consoles.New(t, clustertest.Get(t), "rejects", t.TempDir()+"/history.db", environment...)
+	r := consoles.New(t, clustertest.Get(t), "rejects", t.TempDir()+"/history.db", receiver.Environment...)
 	r.WaitReady()
 	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(certificate)
+	pool.AppendCertsFromPEM(receiver.Certificate)
 	sender := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}}}
-	for authorization, want := range map[string]int{"": 401, "Bearer another-token": 401, "Bearer " + token: 200, "Basic " + token: 401} {
-		request, err := http.NewRequest(http.MethodPost, "https://"+receiver+auditevents.Path, strings.NewReader(`{"items": []}`))
+	for authorization, want := range map[string]int{"": 401, "Bearer another-token": 401, "Bearer " + receiver.Token: 200, "Basic " + receiver.Token: 401} {
+		request, err := http.NewRequest(http.MethodPost, "https://"+receiver.Address+auditevents.Path, strings.NewReader(`{"items": []}`))
 		must(t, err)
 		request.Header.Set("Authorization", authorization)
 		response, err := sender.Do(request)

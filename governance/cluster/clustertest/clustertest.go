@@ -66,7 +66,7 @@ type Options struct {
 	WithoutKuota bool
 	// After is called after the tests; the package fails if it returns an error. It may
 	// be nil.
-	After func() error
+	After func(*Cluster) error
 }
 
 // MainWith is Main with options.
@@ -96,7 +96,7 @@ func run(m *testing.M, o Options) (code int, err error) {
 		if err == nil {
 			code = m.Run()
 			if o.After != nil {
-				err = o.After()
+				err = o.After(shared)
 			}
 			return code, err
 		} else if time.Now().After(deadline) {
