@@ -24,6 +24,8 @@ type halfDown struct {
 	delivered map[string]time.Time // by message
 }
 
+func (*halfDown) Prepare(context.Context, []v1alpha1.AlertReceiver) {}
+
 func (h *halfDown) Send(ctx context.Context, to v1alpha1.AlertReceiver, m Message) error {
 	if !strings.HasPrefix(to.Name, "slow") {
 		h.mu.Lock()

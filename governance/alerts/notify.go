@@ -79,9 +79,12 @@ func (e PartlyError) Error() string { return string(e) }
 // Sender sends a message to a receiver once.
 type Sender interface {
 	Send(ctx context.Context, to v1alpha1.AlertReceiver, m Message) error
+	// Prepare reads what it needs to send while the API server is away.
+	Prepare(ctx context.Context, receivers []v1alpha1.AlertReceiver)
 }
 
-// notifier decides which receiver gets which alerts, in one term.
+// notifier decides which receiver gets which alerts, from one term of this replica to the
+// next one.
 type notifier struct {
 	known map[history.Notified]bool
 	last  map[string]lastMessage // by receiver
@@ -172,9 +175,21 @@ func (n *notifier) plan(now time.Time, to v1alpha1.AlertReceiver, list []Alert) 
 	return m, learns
 }
 
-// notify enqueues messages about alerts: those that fire, and those that were resolved.
-func (s *Service) notify(ctx context.Context, n *notifier, receivers []v1alpha1.AlertReceiver, list []Alert) error {
-	if s.Sender == nil {
+// beginNotifying continues with what receivers know.
+func (s *Service) beginNotifying(ctx context.Context) (err error) {
+	s.notifying.Lock()
+	defer s.notifying.Unlock()
+	s.notifier, err = s.newNotifier(ctx)
+	return err
+}
+
+// notify enqueues messages about alerts: those that fire, and those that were resolved. It
+// does nothing unless this replica was the last that led, as far as it knows.
+func (s *Service) notify(ctx context.Context, receivers []v1alpha1.AlertReceiver, list []Alert) error {
+	s.notifying.Lock()
+	defer s.notifying.Unlock()
+	n := s.notifier
+	if s.Sender == nil || n == nil {
 		return nil
 	}
 	now := s.Now()
@@ -184,6 +199,9 @@ func (s *Service) notify(ctx context.Context, n *notifier, receivers []v1alpha1.
 			continue
 		}
 		if err := s.enqueue(ctx, r.Name, m, learns); err != nil {
+			if errors.Is(err, history.ErrNotLeader) {
+				s.notifier = nil
+			}
 			return err
 		}
 		n.last[r.Name] = lastMessage{now, m.mostSevere()}
@@ -201,6 +219,16 @@ func (s *Service) enqueue(ctx context.Context, receiver string, m Message, learn
 	}
 	now := s.Now()
 	return s.Notices.AddDelivery(ctx, history.Delivery{ID: m.ID, Receiver: receiver, Message: string(text), Created: now, Due: now}, learns)
+}
+
+// startSending sends what is due until ctx ends, unless this replica does already.
+func (s *Service) startSending(ctx context.Context) {
+	if s.Sender != nil && s.sending.TryLock() {
+		go func() {
+			defer s.sending.Unlock()
+			s.send(ctx)
+		}()
+	}
 }
 
 // send sends what is due, until the term ends: to each receiver one message at a time, so

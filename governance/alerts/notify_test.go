@@ -89,6 +89,8 @@ type sender struct {
 	sent []string
 }
 
+func (*sender) Prepare(context.Context, []v1alpha1.AlertReceiver) {}
+
 func (s *sender) Send(_ context.Context, _ v1alpha1.AlertReceiver, m Message) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -40,6 +40,8 @@ const (
 	maxHeads = 200
 	// headWait is how long a task waits before it is explained: Kueue admits within that.
 	headWait = 10 * time.Second
+	// prepareInterval is how old what a Sender needs without the API server is at most.
+	prepareInterval = time.Minute
 	// patience is how long an evaluation waits for explanations.
 	patience = 2 * time.Second
 )
@@ -76,7 +78,15 @@ type Service struct {
 	mu       sync.Mutex
 	open     []history.Alert // that fired, the newest first
 	stale    *history.Alert  // that this replica is stale; nil if it is not
+	wasStale *history.Alert  // the last one that is over
 	silences []history.Silence
+
+	notifying sync.Mutex // guards notifier
+	notifier  *notifier  // of the last term; nil before, and once another replica leads
+	sending   sync.Mutex // held while messages are sent
+	// whileStale ends when this replica is not stale any more.
+	whileStale context.Context
+	endStale   context.CancelFunc
 }
 
 // Run evaluates in each term in which this replica leads, until ctx ends.
@@ -136,7 +146,8 @@ func (s *Service) load(ctx context.Context) error {
 }
 
 // watchContact fires the alert that this replica is stale. Each replica does so by itself:
-// without the API server none leads. The last one that led records the alert when it is over.
+// without the API server none leads. The last one that led records and sends the alert: the
+// database rejects what others write.
 func (s *Service) watchContact(ctx context.Context, limits Thresholds) {
 	now := s.Now()
 	age, _ := s.Contact(now)
@@ -151,15 +162,43 @@ func (s *Service) watchContact(ctx context.Context, limits Thresholds) {
 			Summary: "The API server does not answer the console, so that its pages are stale and its controllers do nothing.",
 		}
 	}
-	over := before != nil && s.stale == nil
-	s.mu.Unlock()
-	if over {
+	alert := s.stale
+	if s.stale == nil && before != nil {
 		ended := *before
 		ended.Resolved = now
-		if err := s.Store.SaveAlerts(ctx, []history.Alert{ended}, nil); err != nil && !errors.Is(err, history.ErrNotLeader) {
-			s.Log.Warn("the alert that the console was stale is not saved", "error", err)
-		}
+		alert, s.wasStale = &ended, &ended
 	}
+	silences := s.silences
+	s.mu.Unlock()
+	if alert == nil {
+		return
+	}
+	switch {
+	case !alert.Resolved.IsZero():
+		s.endStale()
+	case before == nil:
+		s.whileStale, s.endStale = context.WithCancel(ctx)
+		fallthrough
+	default: // the term ends some time after the contact
+		s.startSending(s.whileStale)
+	}
+	if !s.ledLast() {
+		return
+	}
+	err := s.Store.SaveAlerts(ctx, []history.Alert{*alert}, nil)
+	if err == nil && alert.Resolved.IsZero() { // the leader sends its end
+		err = s.notify(ctx, s.receivers(ctx), visible(access.Scope{All: true}, []history.Alert{*alert}, silences, now))
+	}
+	if err != nil && !errors.Is(err, history.ErrNotLeader) {
+		s.Log.Warn("the alert that the console is stale is not saved", "error", err)
+	}
+}
+
+// ledLast reports whether no other replica led since this one, as far as this one knows.
+func (s *Service) ledLast() bool {
+	s.notifying.Lock()
+	defer s.notifying.Unlock()
+	return s.notifier != nil
 }
 
 // publish sets the alerts that pages show: those that fired.
@@ -179,8 +218,7 @@ func (s *Service) lead(term context.Context) error {
 	if err != nil {
 		return err
 	}
-	notifier, err := s.newNotifier(term)
-	if err != nil {
+	if err := s.beginNotifying(term); err != nil {
 		return err
 	}
 	if s.Sender != nil {
@@ -188,8 +226,13 @@ func (s *Service) lead(term context.Context) error {
 		defer sending.Wait()
 		term, stop := context.WithCancel(term)
 		defer stop()
-		sending.Go(func() { s.send(term) })
+		sending.Go(func() {
+			s.sending.Lock() // what was started while this replica was stale ends soon
+			defer s.sending.Unlock()
+			s.send(term)
+		})
 	}
+	var prepared time.Time
 	m := newMachine(open, began)
 	unsaved := map[string]history.Alert{}
 	var drops []string
@@ -225,9 +268,14 @@ func (s *Service) lead(term context.Context) error {
 		}
 		for _, a := range changed {
 			if !a.Resolved.IsZero() {
-				ended = append(ended, a)
+				ended = appendEnded(ended, a)
 			}
 		}
+		s.mu.Lock()
+		if s.wasStale != nil {
+			ended = appendEnded(ended, *s.wasStale)
+		}
+		s.mu.Unlock()
 		ended = slices.DeleteFunc(ended, func(a history.Alert) bool { return in.Now.Sub(a.Resolved) > notifyResolved })
 		all := make([]history.Alert, 0, len(m.open))
 		for _, e := range m.open {
@@ -236,7 +284,12 @@ func (s *Service) lead(term context.Context) error {
 		s.publish(all)
 		if len(unsaved) == 0 { // so that no alert is sent that a restart would forget
 			everyone := access.Scope{All: true}
-			err := s.notify(term, notifier, s.receivers(term), slices.Concat(s.sendable(), visible(everyone, ended, nil, in.Now)))
+			receivers := s.receivers(term)
+			if s.Sender != nil && in.Now.Sub(prepared) >= prepareInterval {
+				s.Sender.Prepare(term, receivers)
+				prepared = in.Now
+			}
+			err := s.notify(term, receivers, slices.Concat(s.sendable(), visible(everyone, ended, nil, in.Now)))
 			if errors.Is(err, history.ErrNotLeader) {
 				return err
 			} else if err != nil {
@@ -245,6 +298,14 @@ func (s *Service) lead(term context.Context) error {
 		}
 	}
 	return nil
+}
+
+// appendEnded appends an alert, once.
+func appendEnded(ended []history.Alert, a history.Alert) []history.Alert {
+	if slices.ContainsFunc(ended, func(e history.Alert) bool { return e.ID == a.ID }) {
+		return ended
+	}
+	return append(ended, a)
 }
 
 // thresholds returns the defaults with what the policy sets.
@@ -346,14 +407,15 @@ func (s *Service) Firing(scope access.Scope) []Alert {
 	s.mu.Lock()
 	open, silences := s.open, s.silences
 	if s.stale != nil {
-		open = append([]history.Alert{*s.stale}, open...)
+		others := slices.DeleteFunc(slices.Clone(open), func(a history.Alert) bool { return a.Rule == string(ConsoleStale) })
+		open = append([]history.Alert{*s.stale}, others...)
 	}
 	s.mu.Unlock()
 	return visible(scope, open, silences, s.Now())
 }
 
-// sendable returns the alerts that receivers get: all but that the console is stale, which is
-// over when it can be sent.
+// sendable returns the alerts that an evaluation sends: all but that this replica is stale,
+// which watchContact sends.
 func (s *Service) sendable() []Alert {
 	return slices.DeleteFunc(s.Firing(access.Scope{All: true}), func(a Alert) bool { return a.Alert.Rule == string(ConsoleStale) })
 }

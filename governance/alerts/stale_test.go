@@ -7,7 +7,10 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/history"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // saved is a Store that keeps what is saved.
@@ -21,12 +24,42 @@ func (s *saved) SaveAlerts(_ context.Context, changed []history.Alert, _ []strin
 	return nil
 }
 
+// notices are Notices of which nothing is due.
+type notices struct {
+	learned []history.Notified
+	err     error
+}
+
+func (n *notices) Notified(context.Context) ([]history.Notified, error) { return nil, nil }
+
+func (n *notices) AddDelivery(_ context.Context, _ history.Delivery, of []history.Notified) error {
+	if n.err == nil {
+		n.learned = append(n.learned, of...)
+	}
+	return n.err
+}
+
+func (n *notices) Deliveries(context.Context, history.DeliveryQuery) ([]history.Delivery, error) {
+	return nil, nil
+}
+
+func (n *notices) SaveDelivery(context.Context, history.Delivery) error { return nil }
+
 // A replica that the API server does not answer fires by itself, once, and only those who see
-// all teams see it. It is recorded when it is over, and never sent.
+// all teams see it. If it was the last that led it is sent and recorded.
 func TestStale(t *testing.T) {
 	now, age := start, time.Duration(0)
 	store := &saved{}
-	s := &Service{Store: store, Contact: func(time.Time) (time.Duration, bool) { return age, true }, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)}
+	notices := &notices{}
+	s := &Service{
+		Store: store, Contact: func(time.Time) (time.Duration, bool) { return age, true }, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
+		Notices: notices, Sender: &sender{}, Policy: func(context.Context) (*v1alpha1.ClusterPolicy, error) {
+			return &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{Alerts: &v1alpha1.Alerts{Receivers: []v1alpha1.AlertReceiver{{Name: "ops"}, {Name: "vision", Team: "vision"}}}}}, nil
+		},
+	}
+	if err := s.beginNotifying(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	all := access.Scope{All: true}
 	for _, step := range []struct {
 		age    time.Duration
@@ -38,8 +71,20 @@ func TestStale(t *testing.T) {
 			t.Errorf("after %s without an answer: %d alerts fire, want %d; %d are sent", step.age, len(got), step.firing, len(s.sendable()))
 		}
 	}
-	if len(store.alerts) != 1 || store.alerts[0].Since != start.Add(15*time.Second-Defaults.Stale) || store.alerts[0].Fired != start.Add(15*time.Second) || store.alerts[0].Resolved != now {
+	last := store.alerts[len(store.alerts)-1]
+	if last.Since != start.Add(15*time.Second-Defaults.Stale) || last.Fired != start.Add(15*time.Second) || last.Resolved != now || !store.alerts[0].Resolved.IsZero() {
 		t.Errorf("recorded %+v", store.alerts)
+	}
+	if diff := cmp.Diff([]history.Notified{{Alert: last.ID, Receiver: "ops"}}, notices.learned); diff != "" {
+		t.Errorf("sent (-want +got):\n%s", diff)
+	}
+	// Another replica led meanwhile: the database rejects what this one writes, which stops.
+	notices.err, age, now = history.ErrNotLeader, time.Hour, now.Add(time.Hour)
+	s.watchContact(t.Context(), Defaults)
+	recorded := len(store.alerts)
+	s.watchContact(t.Context(), Defaults)
+	if len(store.alerts) != recorded || s.ledLast() || s.Count(all) != 1 {
+		t.Errorf("another one leads: recorded %+v, and %d fire", store.alerts, s.Count(all))
 	}
 	age = time.Hour
 	s.watchContact(t.Context(), Thresholds{Stale: time.Minute, Off: map[Rule]bool{ConsoleStale: true}})

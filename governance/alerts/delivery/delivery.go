@@ -7,14 +7,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"kuota.dev/kuota/governance/alerts"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 const (
@@ -30,11 +34,14 @@ type Sender struct {
 	Secret  func(ctx context.Context, name string) (map[string][]byte, error)
 	Cluster string // name of the cluster
 	client  *http.Client
+
+	mu   sync.Mutex
+	last map[string]map[string][]byte // data of Secrets by name, when they were last read
 }
 
 // New returns a Sender with an HTTP client of its own.
 func New(cluster string, secret func(ctx context.Context, name string) (map[string][]byte, error)) *Sender {
-	return &Sender{Secret: secret, Cluster: cluster, client: &http.Client{
+	return &Sender{Secret: secret, Cluster: cluster, last: map[string]map[string][]byte{}, client: &http.Client{
 		Timeout:       timeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
@@ -44,10 +51,44 @@ func New(cluster string, secret func(ctx context.Context, name string) (map[stri
 	}}
 }
 
+// Prepare reads the Secrets of receivers, so that messages can be sent to them while the API
+// server is away. It forgets those of others.
+func (s *Sender) Prepare(ctx context.Context, receivers []v1alpha1.AlertReceiver) {
+	names := map[string]bool{}
+	for _, r := range receivers {
+		if !names[r.SecretName] {
+			names[r.SecretName] = true
+			_, _ = s.secret(ctx, r.SecretName) // Send reports it
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.last, func(name string, _ map[string][]byte) bool { return !names[name] })
+}
+
+// secret returns the data of a Secret; what was last read if the API server does not answer.
+func (s *Sender) secret(ctx context.Context, name string) (map[string][]byte, error) {
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	data, err := s.Secret(limited, name)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var answered apierrors.APIStatus
+	switch last := s.last[name]; {
+	case err == nil:
+		s.last[name] = data
+	case errors.As(err, &answered) && !apierrors.IsServiceUnavailable(err) && !apierrors.IsTimeout(err):
+		delete(s.last, name)
+	case last != nil:
+		return last, nil
+	}
+	return data, err
+}
+
 // Send sends a message to a receiver once. A webhook that answers with a status other
 // than 2xx did not get it.
 func (s *Sender) Send(ctx context.Context, to v1alpha1.AlertReceiver, m alerts.Message) error {
-	data, err := s.Secret(ctx, to.SecretName)
+	data, err := s.secret(ctx, to.SecretName)
 	if err != nil {
 		return fmt.Errorf("read Secret %s: %w", to.SecretName, err)
 	}

@@ -11,11 +11,15 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance/alerts"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // Messages reach receivers in their format, and those that are down, slow or hostile end
@@ -87,6 +91,41 @@ func TestSend(t *testing.T) {
 			if !strings.Contains(string(got), text) || !json.Valid(got) {
 				t.Errorf("%s: got %s, want %s", kind, got, text)
 			}
+		}
+	}
+}
+
+// A Secret that was prepared is used while the API server does not answer, and not once it was
+// deleted or no receiver has it.
+func TestPrepare(t *testing.T) {
+	t.Parallel()
+	received := 0
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { received++ }))
+	defer receiver.Close()
+	var failure error
+	sender := New("prod", func(context.Context, string) (map[string][]byte, error) {
+		return map[string][]byte{"url": []byte(receiver.URL)}, failure
+	})
+	ops, other := v1alpha1.AlertReceiver{Name: "ops", SecretName: "ops"}, v1alpha1.AlertReceiver{Name: "other", SecretName: "other"}
+	sender.Prepare(t.Context(), []v1alpha1.AlertReceiver{ops, ops, other})
+	sender.Prepare(t.Context(), []v1alpha1.AlertReceiver{ops})
+	secrets := schema.GroupResource{Resource: "secrets"}
+	for _, step := range []struct {
+		to      v1alpha1.AlertReceiver
+		failure error
+		sent    bool
+	}{
+		{ops, syscall.ECONNREFUSED, true},
+		{other, syscall.ECONNREFUSED, false},
+		{ops, apierrors.NewServiceUnavailable("starting"), true},
+		{ops, apierrors.NewNotFound(secrets, "ops"), false},
+		{ops, syscall.ECONNREFUSED, false},
+	} {
+		before := received
+		failure = step.failure
+		err := sender.Send(t.Context(), step.to, alerts.Message{ID: "m"})
+		if sent := received > before; sent != step.sent || (err == nil) != sent {
+			t.Errorf("to %s with %v: sent %t, error %v, want sent %t", step.to.Name, step.failure, sent, err, step.sent)
 		}
 	}
 }
