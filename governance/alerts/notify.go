@@ -199,9 +199,6 @@ func (s *Service) notify(ctx context.Context, receivers []v1alpha1.AlertReceiver
 			continue
 		}
 		if err := s.enqueue(ctx, r.Name, m, learns); err != nil {
-			if errors.Is(err, history.ErrNotLeader) {
-				s.notifier = nil
-			}
 			return err
 		}
 		n.last[r.Name] = lastMessage{now, m.mostSevere()}
@@ -221,19 +218,21 @@ func (s *Service) enqueue(ctx context.Context, receiver string, m Message, learn
 	return s.Notices.AddDelivery(ctx, history.Delivery{ID: m.ID, Receiver: receiver, Message: string(text), Created: now, Due: now}, learns)
 }
 
-// startSending sends what is due until ctx ends, unless this replica does already.
-func (s *Service) startSending(ctx context.Context) {
+// startSending sends what is due until ctx ends, unless this replica does already. fence is
+// that of send.
+func (s *Service) startSending(ctx context.Context, fence func() error) {
 	if s.Sender != nil && s.sending.TryLock() {
 		go func() {
 			defer s.sending.Unlock()
-			s.send(ctx)
+			s.send(ctx, fence)
 		}()
 	}
 }
 
 // send sends what is due, until the term ends: to each receiver one message at a time, so
-// that one that is slow delays no other.
-func (s *Service) send(term context.Context) {
+// that one that is slow delays no other. Outside of a term, fence fails once another replica
+// leads, which sends the same.
+func (s *Service) send(term context.Context, fence func() error) {
 	ticker := time.NewTicker(sendInterval)
 	defer ticker.Stop()
 	var group sync.WaitGroup
@@ -249,6 +248,9 @@ func (s *Service) send(term context.Context) {
 		due, err := s.Notices.Deliveries(term, history.DeliveryQuery{DueBefore: s.Now()})
 		if err != nil {
 			continue // it is logged where alerts are saved
+		}
+		if fence != nil && len(due) > 0 && fence() != nil {
+			continue
 		}
 		receivers := s.receivers(term)
 		mu.Lock()

@@ -130,7 +130,7 @@ func TestRetry(t *testing.T) {
 		}
 		term, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); service.send(term) }()
+		go func() { defer close(done); service.send(term, nil) }()
 		defer func() { stop(); <-done }()
 		for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 			list, err := store.Deliveries(t.Context(), history.DeliveryQuery{})

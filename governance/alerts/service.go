@@ -178,18 +178,22 @@ func (s *Service) watchContact(ctx context.Context, limits Thresholds) {
 		s.endStale()
 	case before == nil:
 		s.whileStale, s.endStale = context.WithCancel(ctx)
-		fallthrough
-	default: // the term ends some time after the contact
-		s.startSending(s.whileStale)
 	}
 	if !s.ledLast() {
 		return
 	}
-	err := s.Store.SaveAlerts(ctx, []history.Alert{*alert}, nil)
+	save := func() error { return s.Store.SaveAlerts(ctx, []history.Alert{*alert}, nil) }
+	err := save()
 	if err == nil && alert.Resolved.IsZero() { // the leader sends its end
+		s.startSending(s.whileStale, save)
 		err = s.notify(ctx, s.receivers(ctx), visible(access.Scope{All: true}, []history.Alert{*alert}, silences, now))
 	}
-	if err != nil && !errors.Is(err, history.ErrNotLeader) {
+	switch {
+	case errors.Is(err, history.ErrNotLeader):
+		s.notifying.Lock()
+		s.notifier = nil
+		s.notifying.Unlock()
+	case err != nil:
 		s.Log.Warn("the alert that the console is stale is not saved", "error", err)
 	}
 }
@@ -229,7 +233,7 @@ func (s *Service) lead(term context.Context) error {
 		sending.Go(func() {
 			s.sending.Lock() // what was started while this replica was stale ends soon
 			defer s.sending.Unlock()
-			s.send(term)
+			s.send(term, nil)
 		})
 	}
 	var prepared time.Time

@@ -24,9 +24,10 @@ func (s *saved) SaveAlerts(_ context.Context, changed []history.Alert, _ []strin
 	return nil
 }
 
-// notices are Notices of which nothing is due.
+// notices are Notices with what is due.
 type notices struct {
 	learned []history.Notified
+	due     []history.Delivery
 	err     error
 }
 
@@ -40,7 +41,7 @@ func (n *notices) AddDelivery(_ context.Context, _ history.Delivery, of []histor
 }
 
 func (n *notices) Deliveries(context.Context, history.DeliveryQuery) ([]history.Delivery, error) {
-	return nil, nil
+	return n.due, nil
 }
 
 func (n *notices) SaveDelivery(context.Context, history.Delivery) error { return nil }
@@ -90,5 +91,24 @@ func TestStale(t *testing.T) {
 	s.watchContact(t.Context(), Thresholds{Stale: time.Minute, Off: map[Rule]bool{ConsoleStale: true}})
 	if s.Count(all) != 0 {
 		t.Error("a rule that is off fires")
+	}
+}
+
+// What is due is not sent by a replica that was the last that led, once another one leads.
+func TestFence(t *testing.T) {
+	for _, fence := range []error{nil, history.ErrNotLeader} {
+		sends := &sender{up: true}
+		s := &Service{
+			Log: slog.New(slog.DiscardHandler), Now: time.Now, Notices: &notices{due: []history.Delivery{{ID: "m", Receiver: "ops", Message: "{}"}}}, Sender: sends,
+			Policy: func(context.Context) (*v1alpha1.ClusterPolicy, error) {
+				return &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{Alerts: &v1alpha1.Alerts{Receivers: []v1alpha1.AlertReceiver{{Name: "ops"}}}}}, nil
+			},
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		s.send(ctx, func() error { return fence })
+		stop()
+		if got := len(sends.sent) > 0; got != (fence == nil) {
+			t.Errorf("with %v: sent %t", fence, got)
+		}
 	}
 }
