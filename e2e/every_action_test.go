@@ -87,9 +87,7 @@ func everyAction(c *clustertest.Cluster) error {
 		}
 		outside := 0
 		problems = nil
-		loggedKinds := map[string]bool{} // and not one that a test invented
 		for entry, n := range want {
-			loggedKinds[kinds[entry.uid]] = true
 			if !slices.Contains([]string{"ComputeAllocation", "ClusterPolicy"}, kinds[entry.uid]) && got[recorded{entry.uid, string(audit.Submit), ""}] == 0 {
 				continue // no task, or one of another console
 			}
@@ -105,7 +103,7 @@ func everyAction(c *clustertest.Cluster) error {
 				problems = append(problems, fmt.Sprintf("%s: %d times in activity", entry, n))
 			case entry.action == string(audit.Submit):
 				submitted++
-			case entry.action == string(audit.Delete) && want[entry] == 0 && loggedKinds[kinds[entry.uid]]:
+			case entry.action == string(audit.Delete) && want[entry] == 0 && !strings.HasPrefix(entry.uid, "uid-"): // as TestHostileTasks invents them
 				problems = append(problems, fmt.Sprintf("%s: in activity and not in the log", entry))
 			}
 		}
