@@ -259,9 +259,15 @@ func (s *Store) sumUsage(ctx context.Context) error {
 		return err
 	}
 	// Runs that end meanwhile are in sizes twice, which are bounds.
-	err = s.write(ctx, "forget sizes", func(t *tx) error { return t.exec("DELETE FROM task_sizes") })
-	if err != nil {
-		return err
+	for more := true; more; {
+		err := s.write(ctx, "forget sizes", func(t *tx) error {
+			n, err := t.execCount("DELETE FROM task_sizes WHERE (resource, task, team) IN (SELECT resource, task, team FROM task_sizes LIMIT ?)", forgetBatch)
+			more = n > 0
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	}
 	for at := floor(known.since, day); at <= known.seen; at += day {
 		err := s.write(ctx, "sum up a day", func(t *tx) error {

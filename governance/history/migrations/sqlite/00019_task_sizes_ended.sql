@@ -1,0 +1,4 @@
+-- What is forgotten is read without all rows.
+
+-- +goose Up
+CREATE INDEX task_sizes_ended ON task_sizes (ended);
