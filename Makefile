@@ -117,7 +117,7 @@ check: ## generate, format, vet, lint, check links; fails when generated files d
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
 	@go mod verify >/dev/null
 	@go vet ./... && go tool staticcheck ./...
-	@go test -count=1 -run "Links|NamedTests" .
+	@go test -count=1 -run "Links|NamedTests|Versions" .
 	@cd cmd/localcluster && go vet ./...
 	@cd deploy/charttest && go vet ./... && go test -count=1 .
 
