@@ -13,6 +13,7 @@ PROMETHEUS := $(CURDIR)/.local/prometheus
 KUOTA_PORT ?= 8080
 SAMPLE     ?= all
 KINDS      ?=
+BINARIES   ?= auto
 IMAGES     := $(CURDIR)/.local/images
 
 # What is stamped into binaries and images: kuota version prints it.
@@ -34,6 +35,11 @@ OPTIONAL  = $(if $(REAL_NODE),real-node) $(if $(KINDS),kinds)
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
+# The compiler frees memory with its process: collecting garbage takes a fifth of its
+# processor time for nothing. The limit is for machines with little memory. For
+# compilation alone: servers and tests have neither.
+COMPILE = GOGC=off GOMEMLIMIT=$(shell awk -v cores="$$(nproc)" '/^MemTotal/ {printf "%d", $$2 / cores / 2}' /proc/meminfo)KiB
+
 .PHONY: run
 run: cluster kuota $(OPTIONAL) ## the whole product on this machine, until Ctrl-C; SAMPLE=still: sample tasks that stay; none: no samples
 	@exec $(UP)
@@ -46,23 +52,26 @@ up: cluster kuota $(OPTIONAL) ## the same in the background; REAL_NODE=1, as roo
 down: ## stop what up started
 	@if [ -x $(BIN)/localcluster ]; then $(BIN)/localcluster down --dir $(LOCAL); else echo "nothing is running"; fi
 
+.PHONY: localcluster
+localcluster:
+	@$(COMPILE) go build -C cmd/localcluster -o $(BIN)/localcluster .
+
 .PHONY: cluster
-cluster: ## build Kubernetes, Kueue and KWOK, once: about five minutes
-	@cd cmd/localcluster && go build -o $(BIN)/localcluster .
-	@$(BIN)/localcluster build --bin $(BIN) --source cmd/localcluster
+cluster: localcluster ## build Kubernetes, Kueue and KWOK, once for all checkouts; BINARIES=download: with release binaries
+	@$(COMPILE) $(BIN)/localcluster build --binaries $(BINARIES) --bin $(BIN) --source cmd/localcluster
 
 .PHONY: real-node
 real-node: cluster ## build kubelet, containerd and CoreDNS, once, and install runc by apt: for REAL_NODE=1
 	@cmd/localcluster/containerd/install.sh
-	@$(BIN)/localcluster build --real-node --bin $(BIN) --source cmd/localcluster
+	@$(COMPILE) $(BIN)/localcluster build --real-node --bin $(BIN) --source cmd/localcluster
 
 .PHONY: kinds
 kinds: cluster ## build the operators of all kinds of jobs, or of KINDS, each once: about two minutes for each
-	@$(BIN)/localcluster build --kinds $(or $(KINDS),$(ALL_KINDS)) --bin $(BIN) --source cmd/localcluster
+	@$(COMPILE) $(BIN)/localcluster build --kinds $(or $(KINDS),$(ALL_KINDS)) --bin $(BIN) --source cmd/localcluster
 
 .PHONY: kuota
-kuota: ## build the console, as tests are built, so that nothing is compiled twice; the Dockerfile builds what is shipped
-	@go build -ldflags '$(LDFLAGS)' -o $(BIN)/kuota ./cmd/kuota
+kuota: localcluster ## build the console, as tests are built, so that nothing is compiled twice; the Dockerfile builds what is shipped
+	@$(COMPILE) $(BIN)/localcluster console --bin $(BIN) --ldflags '$(LDFLAGS)'
 
 # The image, and the platform that it is for.
 IMAGE      ?= kuota:$(VERSION)
@@ -126,7 +135,7 @@ SUITE = go build -o $(BIN)/suite ./e2e/suite && KUOTA_BROWSER=$(BROWSER) exec $(
 
 .PHONY: test
 test: cluster kuota browser databases prometheus ## all tests that take under three minutes, about 40 minutes in all
-	@$(BIN)/localcluster build --kinds jobset --bin $(BIN) --source cmd/localcluster
+	@$(COMPILE) $(BIN)/localcluster build --kinds jobset --bin $(BIN) --source cmd/localcluster
 	@$(SUITE)
 
 .PHONY: test-fast
@@ -157,14 +166,14 @@ endef
 
 .PHONY: older
 older: cluster ## the behavior tests on the oldest Kueue that Kuota works with
-	@$(BIN)/localcluster build --bin $(OLDER)/bin --source cmd/localcluster --kueue cmd/localcluster/older
+	@$(COMPILE) $(BIN)/localcluster build --bin $(OLDER)/bin --source cmd/localcluster --kueue cmd/localcluster/older
 	@$(call behavior,$(OLDER),deploy/rbac,./e2e/behavior)
 
 # What helm template renders for an API server without constrained impersonation and
 # mutating admission policies.
 .PHONY: oldest
 oldest: cluster ## the tests of behavior, enforcement and controllers on the oldest Kubernetes that Kuota works with
-	@$(BIN)/localcluster build --bin $(OLDEST)/bin --source cmd/localcluster --kubernetes cmd/localcluster/oldest
+	@$(COMPILE) $(BIN)/localcluster build --bin $(OLDEST)/bin --source cmd/localcluster --kubernetes cmd/localcluster/oldest
 	@rm -rf $(OLDEST)/rbac && mkdir $(OLDEST)/rbac && cp deploy/rbac/*.yaml $(OLDEST)/rbac && rm $(OLDEST)/rbac/{changed-by,time-limits}.yaml && cp deploy/rbac/legacy/*.yaml $(OLDEST)/rbac
 	@$(call behavior,$(OLDEST),$(OLDEST)/rbac,./e2e/behavior ./e2e/bypasses ./governance/reconcile)
 

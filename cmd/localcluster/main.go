@@ -31,6 +31,7 @@ func newCommand() *cobra.Command {
 	}
 	root.AddCommand(
 		buildCommand(),
+		consoleCommand(),
 		upCommand(),
 		instanceCommand("down", "Stop an instance", cobra.NoArgs, func(l layout, _ []string) error { return down(l) }),
 		instanceCommand("status", "List the components of an instance", cobra.NoArgs, func(l layout, _ []string) error { return call(l, "Status", "") }),
@@ -60,14 +61,18 @@ func instanceCommand(use, short string, args cobra.PositionalArgs, run func(layo
 }
 
 func buildCommand() *cobra.Command {
-	var bin, source string
+	var bin, source, binaries, releases string
 	var other others
 	var realNode bool
 	var kinds []string
 	cmd := &cobra.Command{Use: "build", Short: "Build all programs from Go modules, once per set of versions", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
 		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 		defer stop()
-		if err := build(ctx, source, other, bin); err != nil {
+		from, err := newDownloads(binaries, releases)
+		if err != nil {
+			return err
+		}
+		if err := build(ctx, source, other, from, bin); err != nil {
 			return err
 		}
 		if realNode {
@@ -80,10 +85,27 @@ func buildCommand() *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVar(&bin, "bin", "", "folder for the binaries; manifests go to ../share of it")
 	flags.StringVar(&source, "source", defaultSource(), "folder of this program's Go module")
+	flags.StringVar(&binaries, "binaries", binariesAuto, "auto: official release binaries of Kubernetes and etcd as far as their checksums are known; build: none; download: an error without them")
+	flags.StringVar(&releases, "releases", "", "file of known release binaries in the format of releases.txt, which is the default")
 	flags.StringVar(&other.kueue, "kueue", "", "folder of a Go module with another version of Kueue")
 	flags.StringVar(&other.kubernetes, "kubernetes", "", "folder of a Go module with another version of the API server and its controllers")
 	flags.BoolVar(&realNode, "real-node", false, "also build kubelet, kube-proxy and containerd, for up --real-node")
 	flags.StringSliceVar(&kinds, "kinds", nil, "also build the operators of these kinds of jobs, for up --kinds: "+strings.Join(operatorNames(), ", "))
+	_ = cmd.MarkFlagRequired("bin")
+	return cmd
+}
+
+func consoleCommand() *cobra.Command {
+	var bin, source, ldflags string
+	cmd := &cobra.Command{Use: "console", Short: "Build the console, unless the same sources were built before", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		return buildConsole(ctx, source, bin, ldflags)
+	}}
+	flags := cmd.Flags()
+	flags.StringVar(&bin, "bin", "", "folder for the binary")
+	flags.StringVar(&source, "source", ".", "folder of the console's Go module")
+	flags.StringVar(&ldflags, "ldflags", "", "flags of the linker")
 	_ = cmd.MarkFlagRequired("bin")
 	return cmd
 }

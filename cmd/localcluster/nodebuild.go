@@ -61,22 +61,16 @@ func buildNode(ctx context.Context, source, bin string) error {
 		sums = append(sums, sum...)
 	}
 	set := buildSet{
-		title: "all binaries of the real node", prefix: nodeStampPrefix,
-		tools: slices.Concat(kubernetesNode, containerdNode, dnsNode), files: []string{pauseArchive(bin)}, sums: sums, flags: flags,
+		prefix: nodeStampPrefix,
+		tools:  slices.Concat(kubernetesNode, containerdNode, dnsNode), files: []string{pauseArchive(bin)}, sums: sums, flags: flags,
 	}
 	return set.build(bin, func() error {
-		for _, p := range kubernetesNode {
-			if err := buildOne(ctx, source, bin, p, "-ldflags", flags); err != nil {
-				return err
-			}
-		}
-		for _, p := range containerdNode {
-			if err := buildOne(ctx, containerd, bin, p, "-ldflags", "-s -w", "-tags", "no_btrfs,no_devmapper,no_zfs"); err != nil {
-				return err
-			}
-		}
-		for _, p := range dnsNode {
-			if err := buildOne(ctx, dns, bin, p, "-ldflags", "-s -w"); err != nil {
+		for _, p := range []programs{
+			{module: source, tools: kubernetesNode, flags: []string{"-ldflags", flags}},
+			{module: containerd, tools: containerdNode, flags: []string{"-ldflags", "-s -w", "-tags", "no_btrfs,no_devmapper,no_zfs"}},
+			{module: dns, tools: dnsNode, flags: []string{"-ldflags", "-s -w"}},
+		} {
+			if err := p.build(ctx, bin); err != nil {
 				return err
 			}
 		}

@@ -152,14 +152,13 @@ func (o operator) build(ctx context.Context, module, bin string) error {
 	}
 	const flags = "-s -w"
 	set := buildSet{
-		title: o.name, prefix: o.stampPrefix(), tools: o.tools(), files: []string{o.manifestFile(bin)}, sums: sums,
+		prefix: o.stampPrefix(), tools: o.tools(), files: []string{o.manifestFile(bin)}, sums: sums,
 		flags: strings.Join(append([]string{flags, o.namespace}, o.manifests...), " "),
 	}
 	return set.build(bin, func() error {
-		for _, p := range o.tools() {
-			if err := buildOne(ctx, module, bin, p, "-ldflags", flags); err != nil {
-				return err
-			}
+		p := programs{module: module, tools: o.tools(), flags: []string{"-ldflags", flags}}
+		if err := p.build(ctx, bin); err != nil {
+			return err
 		}
 		return o.render(ctx, module, bin)
 	})

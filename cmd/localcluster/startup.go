@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -15,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kuota.dev/kuota/cmd/localcluster/provider"
 )
@@ -82,7 +84,51 @@ func (s *supervisor) startAll(ctx context.Context, o upOptions, p ports, begin t
 	}
 	s.kueue = kueue
 	go kueue.follow(ctx)
+	if err := waitAccepted(ctx, api, o.crds); err != nil {
+		return err
+	}
 	return s.startProduct(ctx, o, api, p, begin)
+}
+
+// probes are objects of Kuota that every cluster accepts.
+const probes = `
+apiVersion: kuota.dev/v1alpha1
+kind: ComputeAllocation
+metadata: {name: probe}
+spec: {quota: [{instanceType: probe, instances: 1}]}
+---
+apiVersion: kuota.dev/v1alpha1
+kind: ClusterPolicy
+metadata: {name: default}
+spec: {}
+`
+
+// waitAccepted waits until the API server accepts Kuota's objects, if their definitions
+// are in the folder crds. It answers 503 until it has read the schema that the mutating
+// admission policies of Kuota need, which is seconds after discovery has the kinds.
+func waitAccepted(ctx context.Context, api apiClient, crds string) error {
+	defined, err := readManifests(crds)
+	if err != nil {
+		return err
+	}
+	objs, err := parseManifest([]byte(probes))
+	if err != nil {
+		return err
+	}
+	objs = slices.DeleteFunc(objs, func(u *unstructured.Unstructured) bool {
+		return !slices.ContainsFunc(defined, func(crd *unstructured.Unstructured) bool {
+			kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+			return kind == u.GetKind()
+		})
+	})
+	return waitFor(ctx, startLimit, func(ctx context.Context) error {
+		for _, u := range objs {
+			if err := api.Create(ctx, u.DeepCopy(), fieldManager, client.DryRunAll); err != nil {
+				return fmt.Errorf("try %s: %w", title(u), err)
+			}
+		}
+		return nil
+	})
 }
 
 // startProduct starts the console, and applies the samples.
