@@ -51,23 +51,24 @@ const sleepers = 8
 func main() {
 	fast := flag.Bool("fast", false, "run only tests that need neither a cluster nor a browser")
 	clusters := flag.Int("clusters", 2, "how many clusters, and so how many packages at once")
+	slowest := flag.Int("slowest", 20, "how many of the slowest tests are listed at the end")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, *fast, *clusters); err != nil {
+	if err := run(ctx, *fast, *clusters, *slowest); err != nil {
 		fmt.Fprintln(os.Stderr, "suite:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, fast bool, clusters int) error {
+func run(ctx context.Context, fast bool, clusters, slowest int) error {
 	begin := time.Now()
 	groups, err := divide(ctx)
 	if err != nil {
 		return err
 	}
 	r := &runner{}
-	defer r.print(begin)
+	defer r.print(begin, slowest)
 	bin := append(os.Environ(), "LOCALCLUSTER_BIN="+filepath.Join(clustertest.Root(), ".local", "bin"))
 	beside := make(chan error, 1)
 	if fast {
@@ -150,10 +151,12 @@ func divide(ctx context.Context) (g groups, err error) {
 	return g, nil
 }
 
-// runner runs go test and keeps its result lines.
+// runner runs go test, prints what a person needs to see of it, and keeps the
+// results.
 type runner struct {
-	mu      sync.Mutex
-	results []result
+	mu       sync.Mutex
+	packages []result
+	tests    []result
 }
 
 type result struct {
@@ -161,14 +164,21 @@ type result struct {
 	seconds float64
 }
 
+// event is a line of go test -json.
+type event struct {
+	Action, Package, Test, Output string
+	Elapsed                       float64 // seconds
+}
+
 // resultLine is what go test prints for a package, such as
 // "ok  	kuota.dev/kuota/web	1.234s" or "FAIL	kuota.dev/kuota/web [build failed]".
-var resultLine = regexp.MustCompile(`^(ok|FAIL|---)\s+(\S+)\s+(\(cached\)|[0-9.]+s|\[.*)`)
+var resultLine = regexp.MustCompile(`^(ok|FAIL|---)\s+(\S+/\S+)\s+(\(cached\)|[0-9.]+s|\[.*)`)
 
-// test runs go test with flags on packages in a folder. It prints what go test
-// prints, and returns an error when a test failed.
+// test runs go test with flags on packages in a folder. It prints the result line of
+// each package and all output of a test that failed. It returns an error when a test
+// failed.
 func (r *runner) test(ctx context.Context, env []string, dir string, flags, packages []string) error {
-	args := slices.Concat([]string{"test", "-vet=off", "-ldflags=-s"}, flags, packages)
+	args := slices.Concat([]string{"test", "-json", "-vet=off", "-ldflags=-s"}, flags, packages)
 	command := exec.CommandContext(ctx, "go", args...)
 	command.Env, command.Dir, command.Stderr = env, dir, os.Stderr
 	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
@@ -182,27 +192,67 @@ func (r *runner) test(ctx context.Context, env []string, dir string, flags, pack
 	}
 	lines := bufio.NewScanner(out)
 	lines.Buffer(nil, 16<<20)
+	output := map[[2]string][]string{} // of tests that have not ended, by package and name
 	for lines.Scan() {
-		r.add(lines.Text())
+		var e event
+		if json.Unmarshal(lines.Bytes(), &e) != nil {
+			e = event{Action: "build-output", Output: lines.Text() + "\n"}
+		}
+		r.add(e, output)
 	}
 	return errors.Join(lines.Err(), command.Wait())
 }
 
-func (r *runner) add(line string) {
+// add prints what an event completes.
+func (r *runner) add(e event, output map[[2]string][]string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	fmt.Println(line)
-	if m := resultLine.FindStringSubmatch(line); m != nil && strings.Contains(m[2], "/") {
-		seconds, _ := strconv.ParseFloat(strings.TrimSuffix(m[3], "s"), 64)
-		r.results = append(r.results, result{line, seconds})
+	key := [2]string{e.Package, e.Test}
+	switch e.Action {
+	case "build-output":
+		fmt.Print(e.Output)
+	case "output":
+		if m := resultLine.FindStringSubmatch(e.Output); m != nil && e.Test == "" {
+			line := strings.TrimSuffix(e.Output, "\n")
+			seconds, _ := strconv.ParseFloat(strings.TrimSuffix(m[3], "s"), 64)
+			r.packages = append(r.packages, result{line, seconds})
+			fmt.Println(line)
+			return
+		}
+		output[key] = append(output[key], e.Output)
+	case "pass", "skip", "fail":
+		if e.Test != "" && !strings.Contains(e.Test, "/") {
+			name := strings.TrimPrefix(e.Package, modulePackage+"/") + " " + e.Test
+			r.tests = append(r.tests, result{fmt.Sprintf("%7.1fs %s", e.Elapsed, name), e.Elapsed})
+		}
+		if e.Action == "fail" {
+			fmt.Print(strings.Join(output[key], ""))
+		}
+		delete(output, key)
+		if e.Action != "fail" || e.Test != "" {
+			return
+		}
+		for unfinished, text := range output { // of a panic, or of the package's time limit
+			if unfinished[0] == e.Package {
+				fmt.Print(strings.Join(text, ""))
+				delete(output, unfinished)
+			}
+		}
 	}
 }
 
-// print repeats the result lines of go test, the slowest package last.
-func (r *runner) print(begin time.Time) {
-	slices.SortStableFunc(r.results, func(a, b result) int { return cmp.Compare(a.seconds, b.seconds) })
-	fmt.Printf("\n%d packages in %s, by the time they took:\n", len(r.results), time.Since(begin).Round(time.Second))
-	for _, result := range r.results {
-		fmt.Println(result.line)
+// print lists the slowest tests, and repeats the result lines of go test, the slowest
+// package last.
+func (r *runner) print(begin time.Time, slowest int) {
+	byTime := func(a, b result) int { return cmp.Compare(a.seconds, b.seconds) }
+	slices.SortStableFunc(r.tests, byTime)
+	slices.SortStableFunc(r.packages, byTime)
+	fmt.Printf("\nThe slowest of %d tests:\n", len(r.tests))
+	for _, test := range r.tests[max(0, len(r.tests)-slowest):] {
+		fmt.Println(test.line)
+	}
+	fmt.Printf("\n%d packages in %s, by the time they took:\n", len(r.packages), time.Since(begin).Round(time.Second))
+	for _, p := range r.packages {
+		fmt.Println(p.line)
 	}
 }
