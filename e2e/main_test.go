@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,17 +22,14 @@ import (
 // parallelTests is how many browser tests run in parallel. Tests that change shared
 // state, such as the cluster policy or a component, are not parallel, so that they run
 // before the parallel ones.
-const parallelTests = "4"
+const parallelTests = 4
 
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", parallelTests); err != nil {
-		panic(err)
-	}
 	old, _ := filepath.Glob(filepath.Join(artefacts(), "*.db*"))
 	for _, file := range old {
 		_ = os.Remove(file)
 	}
-	options := clustertest.Options{Kinds: strings.Fields(os.Getenv(kindsVariable)), After: noDenials}
+	options := clustertest.Options{Parallel: parallelTests, Kinds: strings.Fields(os.Getenv(kindsVariable)), After: noDenials}
 	if os.Getenv(auditedVariable) != "" {
 		if err := sendAudited(&options); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -2,7 +2,6 @@ package behavior_test
 
 import (
 	"context"
-	"flag"
 	"log/slog"
 	"os"
 	"sync"
@@ -23,13 +22,10 @@ import (
 )
 
 // parallelScenarios is how many scenarios run in parallel. They mostly wait.
-const parallelScenarios = "16"
+const parallelScenarios = 16
 
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", parallelScenarios); err != nil {
-		panic(err)
-	}
-	clustertest.Main(m)
+	clustertest.MainWith(m, clustertest.Options{Parallel: parallelScenarios})
 }
 
 // watched reads Workloads, ClusterQueues and Jobs from a cache, because many

@@ -133,14 +133,14 @@ func (ns namespace) waitForPolicy(t *testing.T, integrations ...string) {
 // texts.
 func (ns namespace) rejects(t *testing.T, manifest string, texts ...string) {
 	t.Helper()
-	out, err := ns.TryKubectl(ns.fill(manifest), "create", "-f", "-")
+	err := ns.TryCreate(t.Context(), ns.fill(manifest))
 	if err == nil {
-		t.Errorf("got %s, want a rejection", out)
+		t.Errorf("accepted, want a rejection:\n%s", ns.fill(manifest))
 		return
 	}
 	for _, text := range append(texts, "kuota-enforcement-") {
-		if text = ns.fill(text); !strings.Contains(out, text) {
-			t.Errorf("rejection: got %q, want it to contain %q", out, text)
+		if text = ns.fill(text); !strings.Contains(err.Error(), text) {
+			t.Errorf("rejection: got %q, want it to contain %q", err, text)
 		}
 	}
 }
@@ -148,7 +148,9 @@ func (ns namespace) rejects(t *testing.T, manifest string, texts ...string) {
 // accepts checks that the API server accepts an object.
 func (ns namespace) accepts(t *testing.T, manifest string) {
 	t.Helper()
-	ns.Kubectl(t, ns.fill(manifest), "create", "-f", "-")
+	if err := ns.TryCreate(t.Context(), ns.fill(manifest)); err != nil {
+		t.Fatalf("create: %v\n%s", err, ns.fill(manifest))
+	}
 }
 
 // fill replaces the placeholders NAMESPACE and QUEUE in text.

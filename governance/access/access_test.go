@@ -30,7 +30,7 @@ func TestMain(m *testing.M) { clustertest.Main(m) }
 
 // connection is the console's connection to the cluster, once for all tests.
 var connection = sync.OnceValues(func() (*cluster.Cluster, error) {
-	c, err := cluster.New(current.Console, cluster.Options{Log: slog.New(slog.DiscardHandler)})
+	c, err := cluster.New(clustertest.Current().Console, cluster.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}
@@ -42,11 +42,9 @@ var connection = sync.OnceValues(func() (*cluster.Cluster, error) {
 	return c, nil
 })
 
-var current *clustertest.Cluster
-
 func setup(t *testing.T) (*clustertest.Cluster, *cluster.Cluster, *access.Service) {
 	t.Helper()
-	current = clustertest.Get(t)
+	current := clustertest.Get(t)
 	c, err := connection()
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +242,7 @@ func TestClosedOnError(t *testing.T) {
 // The console's account can do for people what it needs to, and nothing else:
 // constrained impersonation.
 func TestImpersonationIsConstrained(t *testing.T) {
-	_, c, _ := setup(t)
+	current, c, _ := setup(t)
 	boss := governance.User{Name: "boss@example.com", Groups: []string{"impersonated-admins"}}
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: clustertest.Name("boss")},

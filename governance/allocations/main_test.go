@@ -42,14 +42,12 @@ type world struct {
 	admin, member governance.User
 }
 
-var current *clustertest.Cluster
-
 // connection returns the console's connection with running controllers, shared by
 // all tests.
 var connection = sync.OnceValues(func() (*cluster.Cluster, error) {
 	log := slog.New(slog.DiscardHandler) // no test here checks the controllers' log
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
-	c, err := cluster.New(current.Console, cluster.Options{Namespace: "kuota-system", NoSessions: true, Log: log})
+	c, err := cluster.New(clustertest.Current().Console, cluster.Options{Namespace: "kuota-system", NoSessions: true, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +64,7 @@ var connection = sync.OnceValues(func() (*cluster.Cluster, error) {
 
 func setup(t *testing.T) world {
 	t.Helper()
-	current = clustertest.Get(t)
+	current := clustertest.Get(t)
 	c, err := connection()
 	if err != nil {
 		t.Fatal(err)

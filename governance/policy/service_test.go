@@ -42,10 +42,8 @@ type world struct {
 	admin, member governance.User
 }
 
-var current *clustertest.Cluster
-
 var connection = sync.OnceValues(func() (*cluster.Cluster, error) {
-	c, err := cluster.New(current.Console, cluster.Options{Log: slog.New(slog.DiscardHandler)})
+	c, err := cluster.New(clustertest.Current().Console, cluster.Options{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +57,7 @@ var connection = sync.OnceValues(func() (*cluster.Cluster, error) {
 
 func setup(t *testing.T) world {
 	t.Helper()
-	current = clustertest.Get(t)
+	current := clustertest.Get(t)
 	c, err := connection()
 	must(t, err)
 	group := clustertest.Name("admins")

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { clustertest.Main(m) }
 var controllers = sync.OnceValue(func() error {
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
-	connection, err := cluster.New(counter.over(current.Console), cluster.Options{Namespace: "kuota-system", NoSessions: true, Log: log})
+	connection, err := cluster.New(counter.over(clustertest.Current().Console), cluster.Options{Namespace: "kuota-system", NoSessions: true, Log: log})
 	if err != nil {
 		return err
 	}
@@ -45,8 +45,6 @@ var controllers = sync.OnceValue(func() error {
 	return nil
 })
 
-var current *clustertest.Cluster
-
 // ahead is how far ahead of this machine the clock of windows is.
 var ahead atomic.Int64
 
@@ -59,7 +57,7 @@ var counter callCounter
 // setup returns the cluster with the controllers running.
 func setup(t *testing.T) *clustertest.Cluster {
 	t.Helper()
-	current = clustertest.Get(t)
+	current := clustertest.Get(t)
 	if err := controllers(); err != nil {
 		t.Fatal(err)
 	}

@@ -50,6 +50,7 @@ func (w world) again(t *testing.T, kind, name string) submit.Plan {
 // The form has all values of a task that it submitted, although the API server added
 // defaults to it, and Kueue admitted it with fewer pods and a node selector.
 func TestSubmitAgain(t *testing.T) {
+	t.Parallel()
 	w := setup(t, 8)
 	first := w.plan(t, "train", 4, 4).Request
 	first.MinPods, first.Script, first.Tries, first.ServiceAccount = 1, "#!/usr/bin/env python3\nprint('again')\n", 3, "default"
@@ -95,6 +96,7 @@ func TestSubmitAgain(t *testing.T) {
 // What the form cannot express stays in the manifest. A task of another name or UID, and
 // one that the user may not read, is not found.
 func TestSubmitAgainAsYAML(t *testing.T) {
+	t.Parallel()
 	w := setup(t, 8)
 	namespace := desired.DefaultNaming.Namespace(w.team)
 	w.Apply(t, strings.NewReplacer("NAMESPACE", namespace, "QUEUE", desired.DefaultNaming.LocalQueue(w.team)).Replace(`
@@ -175,6 +177,7 @@ spec:
 // A task that was deleted is submitted again from the manifest that history keeps: with its
 // script if the console submitted it, and as it was before Kueue changed it if not.
 func TestSubmitDeletedTaskAgain(t *testing.T) {
+	t.Parallel()
 	w := setup(t, 8)
 	store, err := history.New(filepath.Join(t.TempDir(), "history.db"), history.Options{})
 	if err != nil {

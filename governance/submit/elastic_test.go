@@ -38,6 +38,7 @@ func growing(t *testing.T, plan submit.Plan, most int32) submit.Plan {
 // An elastic task is submitted as an ElasticJob, with the queue and the class of the team.
 // Its verdict is that of the minimum, and beside it the size that quota and nodes allow.
 func TestSubmitElastic(t *testing.T) {
+	t.Parallel()
 	w := setup(t, 4)
 	for name, tc := range map[string]struct {
 		pods, most  int32
@@ -87,6 +88,7 @@ func TestSubmitElastic(t *testing.T) {
 
 // A job of HyperPod is checked and submitted as the ElasticJob that it becomes.
 func TestSubmitImportedJob(t *testing.T) {
+	t.Parallel()
 	w := setup(t, 32)
 	team := w.plan(t, "any", 1, 1).Team
 	text, err := os.ReadFile("../trainingjobs/testdata/hyperpod.yaml")
@@ -137,6 +139,7 @@ func TestSubmitImportedJob(t *testing.T) {
 
 // The error of a user who can create Jobs and no ElasticJobs names the permission.
 func TestSubmitElasticWithoutPermission(t *testing.T) {
+	t.Parallel()
 	w := setup(t, 4)
 	other := setup(t, 1)
 	plan := growing(t, w.plan(t, "grows", 1, 1), 4)
@@ -178,7 +181,7 @@ func randomPolicy(random *rand.Rand) v1alpha1.ElasticPolicy {
 
 // CheckElasticPolicy and CheckElasticJobName reject exactly what the API server rejects.
 func TestRulesAreTheServers(t *testing.T) {
-	current = clustertest.Get(t)
+	current := clustertest.Get(t)
 	random := rand.New(rand.NewPCG(21, 4))
 	names := []string{"a", "a-b", "train-1", "1a", "a-", "-a", "A", "a.b", "a_b", strings.Repeat("a", 47), strings.Repeat("a", 48)}
 	accepted := 0

@@ -18,6 +18,7 @@ import (
 // Each manifest that a page shows is accepted unchanged, with the permissions of the
 // member who sees it.
 func TestManifestsAreAccepted(t *testing.T) {
+	t.Parallel()
 	w := setup(t, 4)
 	var shown []submit.Kind
 	for _, elastic := range []bool{false, true} {
@@ -57,6 +58,7 @@ func (w world) create(user governance.User, manifest string) error {
 // The kinds are those that the user may create, of those that Kueue manages and the
 // cluster has.
 func TestKindsOfAReader(t *testing.T) {
+	t.Parallel()
 	w := setup(t, 1)
 	namespace := desired.DefaultNaming.Namespace(w.team)
 	reader := governance.User{Name: clustertest.Name("reader")}

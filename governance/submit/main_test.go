@@ -29,8 +29,6 @@ const soon = clustertest.Patience
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
 
-var current *clustertest.Cluster
-
 // auditLog has what the audit recorder wrote.
 var auditLog lockedBuffer
 
@@ -55,7 +53,7 @@ func (b *lockedBuffer) String() string {
 var connection = sync.OnceValues(func() (*submit.Service, error) {
 	log := slog.New(slog.DiscardHandler)
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
-	c, err := cluster.New(current.Console, cluster.Options{Namespace: "kuota-system", NoSessions: true, Log: log})
+	c, err := cluster.New(clustertest.Current().Console, cluster.Options{Namespace: "kuota-system", NoSessions: true, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +84,7 @@ type world struct {
 
 func setup(t *testing.T, gpus int64) world {
 	t.Helper()
-	current = clustertest.Get(t)
+	current := clustertest.Get(t)
 	s, err := connection()
 	if err != nil {
 		t.Fatal(err)

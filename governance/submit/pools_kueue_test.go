@@ -17,6 +17,7 @@ import (
 // A task that may run in any of two pools is admitted in the second one if the first is
 // full, and Kueue evicts nothing for it.
 func TestAnyOfPoolsIsAdmitted(t *testing.T) {
+	t.Parallel()
 	const first, second = "ml.p5.48xlarge", "ml.g5.2xlarge"
 	w := setup(t, 1)
 	var allocation v1alpha1.ComputeAllocation
@@ -59,6 +60,7 @@ func TestAnyOfPoolsIsAdmitted(t *testing.T) {
 
 // Everything that the form can set is accepted by the API server as the member.
 func TestRuntimeIsAccepted(t *testing.T) {
+	t.Parallel()
 	w := setup(t, 1)
 	plan := w.plan(t, "runtime", 1, 1)
 	plan.Request.Runtime = submit.FullRuntime()

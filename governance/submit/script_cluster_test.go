@@ -44,6 +44,7 @@ func (w world) jobExists(t *testing.T, name string) bool {
 // TestSubmitScript submits scripts as a member: each is a ConfigMap that its job owns.
 // Whatever fails, no job without its script remains.
 func TestSubmitScript(t *testing.T) {
+	t.Parallel()
 	w := setup(t, 4)
 	script := "#!/usr/bin/env python3\n# a-secret é\n"
 	script += strings.Repeat("#", submit.MaxScript-len(script))
@@ -110,6 +111,7 @@ func TestSubmitScript(t *testing.T) {
 
 // The console deletes a job whose script the API server refuses only with its owner.
 func TestRefusedScript(t *testing.T) {
+	t.Parallel()
 	w := setup(t, 1)
 	w.Apply(t, strings.ReplaceAll(`
 apiVersion: admissionregistration.k8s.io/v1
@@ -150,6 +152,7 @@ spec: {policyName: NAME, validationActions: [Deny]}
 
 // The script of an elastic task belongs to its ElasticJob, whose Jobs all mount it.
 func TestElasticScript(t *testing.T) {
+	t.Parallel()
 	w := setup(t, 1)
 	plan := w.withScript(t, "grows", "true")
 	plan.Request.Elastic = &v1alpha1.ElasticPolicy{MaxReplicas: 2}
@@ -171,6 +174,7 @@ func TestElasticScript(t *testing.T) {
 // A member applies the manifests of a task with a script, deletes a script, and can do
 // nothing to other ConfigMaps: some configure programs that read all namespaces.
 func TestMembersWriteScriptsOnly(t *testing.T) {
+	t.Parallel()
 	w := setup(t, 1)
 	for i, verb := range []string{"apply", "create"} {
 		script := "echo 1\n"

@@ -18,6 +18,7 @@ import (
 
 // A submitted task becomes what Check predicted.
 func TestCheckPredictsTheOutcome(t *testing.T) {
+	t.Parallel()
 	w := setup(t, 4)
 	fits := w.plan(t, "fits", 2, 1)
 	if v := w.check(t, fits); v.Outcome != submit.Starts || v.Ahead != 0 {
@@ -54,6 +55,7 @@ func TestCheckPredictsTheOutcome(t *testing.T) {
 }
 
 func TestPodLargerThanAnyNode(t *testing.T) {
+	t.Parallel()
 	w := setup(t, 16)
 	v := w.check(t, w.plan(t, "large", 1, 16))
 	if v.Outcome != submit.Never || v.Verdict.Fit == nil || v.Verdict.Fit.Largest != 8 || v.Verdict.Fit.Resource != catalog.GPU || v.Verdict.Constraint != explain.PendingEvaluation {
@@ -67,6 +69,7 @@ func TestPodLargerThanAnyNode(t *testing.T) {
 
 // The API server accepts the manifest as it is shown.
 func TestManifestIsAccepted(t *testing.T) {
+	t.Parallel()
 	w := setup(t, 4)
 	plan := w.plan(t, "by-hand", 2, 1)
 	for name, change := range map[string]func(*submit.Plan){
@@ -88,6 +91,7 @@ func TestManifestIsAccepted(t *testing.T) {
 // A form that is submitted twice creates one job. Another form with its name is
 // refused.
 func TestSubmittedTwice(t *testing.T) {
+	t.Parallel()
 	w := setup(t, 4)
 	plan := w.plan(t, "once", 1, 1)
 	w.submit(t, plan)
@@ -110,6 +114,7 @@ func TestSubmittedTwice(t *testing.T) {
 }
 
 func TestWhoMaySubmit(t *testing.T) {
+	t.Parallel()
 	w, other := setup(t, 1), setup(t, 1)
 	if _, err := w.Service.Team(t.Context(), other.member, w.team); governance.KindOf(err) != governance.NotFound {
 		t.Errorf("a member of another team: got %v, want NotFound", err)
@@ -125,6 +130,7 @@ func TestWhoMaySubmit(t *testing.T) {
 
 // A refusal by Kueue or an admission policy is reported at the field it is about.
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	w := setup(t, 1)
 	plan := w.plan(t, strings.Repeat("a", 63), 2, 1) // the names of its pods are longer
 	_, err := w.Submit(t.Context(), w.member, plan.Team, plan.Request, "x")

@@ -14,6 +14,7 @@ import (
 // A member saves a task with its script as a template, which the members of the team see,
 // submits it twice, and deletes it.
 func TestTemplates(t *testing.T) {
+	t.Parallel()
 	w := setup(t, 8)
 	plan := w.withScript(t, "nightly", "echo nightly\n")
 	manifest, err := plan.Manifest()

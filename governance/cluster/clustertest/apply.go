@@ -41,6 +41,20 @@ func (c *Cluster) Apply(t testing.TB, manifest string) {
 // objects in order and returns the first error. It does not retry.
 func (c *Cluster) TryApply(ctx context.Context, manifest string) error {
 	strict := client.WithFieldValidation(c.Client, metav1.FieldValidationStrict)
+	return c.each(manifest, func(object *unstructured.Unstructured) error {
+		return strict.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl"), client.ForceOwnership)
+	})
+}
+
+// TryCreate creates the objects of a manifest in order, like kubectl create, and returns
+// the first error.
+func (c *Cluster) TryCreate(ctx context.Context, manifest string) error {
+	strict := client.WithFieldValidation(c.Client, metav1.FieldValidationStrict)
+	return c.each(manifest, func(object *unstructured.Unstructured) error { return strict.Create(ctx, object) })
+}
+
+// each calls write for each object of a manifest until it returns an error.
+func (c *Cluster) each(manifest string, write func(*unstructured.Unstructured) error) error {
 	for documents := yaml.NewYAMLOrJSONDecoder(strings.NewReader(manifest), 4096); ; {
 		object := &unstructured.Unstructured{}
 		if err := documents.Decode(&object.Object); errors.Is(err, io.EOF) {
@@ -54,7 +68,7 @@ func (c *Cluster) TryApply(ctx context.Context, manifest string) error {
 		if err := c.setNamespace(object); err != nil {
 			return err
 		}
-		if err := strict.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("kubectl"), client.ForceOwnership); err != nil {
+		if err := write(object); err != nil {
 			return fmt.Errorf("%s %s: %w", object.GetKind(), object.GetName(), err)
 		}
 	}

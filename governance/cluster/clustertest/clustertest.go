@@ -1,13 +1,16 @@
 package clustertest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -27,6 +30,9 @@ import (
 // Patience is how long tests wait for what has no bound of its own. It is long,
 // because several packages share the processors.
 const Patience = 3 * time.Minute
+
+// parallelTests is the default of Options.Parallel.
+const parallelTests = 8
 
 const (
 	startLimit = 90 * time.Second
@@ -52,6 +58,9 @@ func Main(m *testing.M) { MainWith(m, Options{}) }
 
 // Options configure MainWith.
 type Options struct {
+	// Parallel is how many tests run in parallel, parallelTests if it is 0. They mostly wait
+	// for the cluster.
+	Parallel int
 	// RealNode starts a cluster with a node that runs containers. It needs root and make
 	// real-node.
 	RealNode bool
@@ -89,6 +98,9 @@ func run(m *testing.M, o Options) (code int, err error) {
 		return 1, err
 	}
 	shared.kinds = o.Kinds
+	if err := flag.Set("test.parallel", strconv.Itoa(cmp.Or(o.Parallel, parallelTests))); err != nil {
+		return 1, err
+	}
 	for deadline := time.Now().Add(startLimit); ; time.Sleep(100 * time.Millisecond) {
 		if !o.WithoutKuota {
 			err = shared.tryWrite(context.Background())
@@ -133,6 +145,10 @@ func Get(t testing.TB) *Cluster {
 	}
 	return shared
 }
+
+// Current returns the cluster of this test binary for code that all tests share. It is nil
+// before Main.
+func Current() *Cluster { return shared }
 
 // Root returns the folder of the checkout.
 func Root() string {
@@ -260,7 +276,7 @@ func (c *Cluster) Kubectl(t testing.TB, input string, args ...string) string {
 func (c *Cluster) TryKubectl(input string, args ...string) (string, error) {
 	command := exec.Command(filepath.Join(Root(), ".local", "bin", "kubectl"), args...)
 	// The cache in the home directory is by address: another cluster may have had this one's port.
-	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(c.Dir, "kubeconfig"), "KUBECACHEDIR="+filepath.Join(c.Dir, fmt.Sprintf("kubectl-%d", os.Getpid())))
+	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(c.Dir, "kubeconfig"), "KUBECACHEDIR="+filepath.Join(c.Dir, fmt.Sprintf("kubectl-%d", os.Getpid())), "GOGC=off") // it ends before it has used much memory
 	command.Stdin = strings.NewReader(input)
 	out, err := command.CombinedOutput()
 	return string(out), err
@@ -316,13 +332,15 @@ func (c *Cluster) Control(t testing.TB, verb, component string) {
 }
 
 // Eventually calls check until it returns nil. After limit it fails the test with
-// the last error that check returned.
+// the last error that check returned. Between two calls it waits three times as long as a
+// call takes, so that tests that wait with kubectl leave the processors to others.
 func Eventually(t testing.TB, limit time.Duration, check func(ctx context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	var last error
 	for {
+		began := time.Now()
 		if err := check(ctx); err == nil {
 			return
 		} else if ctx.Err() == nil || last == nil {
@@ -331,7 +349,7 @@ func Eventually(t testing.TB, limit time.Duration, check func(ctx context.Contex
 		select {
 		case <-ctx.Done():
 			t.Fatalf("after %s: %v", limit, last)
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(min(max(20*time.Millisecond, 3*time.Since(began)), time.Second)):
 		}
 	}
 }

@@ -38,7 +38,7 @@ var log = slog.New(slog.DiscardHandler)
 // startControllers starts the allocation controller, once for all tests.
 var startControllers = sync.OnceValue(func() error {
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
-	connection, err := cluster.New(current.Console, cluster.Options{Log: log})
+	connection, err := cluster.New(clustertest.Current().Console, cluster.Options{Log: log})
 	if err != nil {
 		return err
 	}
@@ -48,8 +48,6 @@ var startControllers = sync.OnceValue(func() error {
 	go func() { _ = connection.Run(context.Background()) }()
 	return nil
 })
-
-var current *clustertest.Cluster
 
 // lab is the pool of one test and the store that records it.
 type lab struct {
@@ -71,7 +69,7 @@ type console struct {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	current = clustertest.Get(t)
+	current := clustertest.Get(t)
 	if err := startControllers(); err != nil {
 		t.Fatal(err)
 	}

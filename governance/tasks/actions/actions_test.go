@@ -17,6 +17,7 @@ import (
 
 // A stopped task releases its quota to the next one. Resumed, it waits behind it.
 func TestStopAndResume(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.job("long", 3, "low")
 	l.is("long", tasks.Running, "")
@@ -61,6 +62,7 @@ func TestStopAndResume(t *testing.T) {
 // Another priority class moves a waiting task at once. A running task keeps running
 // until one of a higher class preempts it.
 func TestChangePriorityClass(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.job("runs", 4, "high")
 	l.is("runs", tasks.Running, "")
@@ -106,6 +108,7 @@ func TestChangePriorityClass(t *testing.T) {
 // Kueue adds no priority class to a running job without one: stop it, change the
 // class, and resume it.
 func TestClassOfARunningTaskWithoutOne(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.job("bare", 1, "")
 	l.is("bare", tasks.Running, "")
@@ -129,6 +132,7 @@ func TestClassOfARunningTaskWithoutOne(t *testing.T) {
 
 // Moving to the front sets the lowest priority class that makes the task the first.
 func TestMoveToTheFront(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.job("runs", 4, "low")
 	l.is("runs", tasks.Running, "")
@@ -154,6 +158,7 @@ func TestMoveToTheFront(t *testing.T) {
 
 // Deleting a task deletes its job, its pods and its Workload.
 func TestDelete(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.job("goes", 2, "low")
 	l.is("goes", tasks.Running, "")
@@ -190,6 +195,7 @@ spec: {active: false, queueName: main, priority: 0, podSets: [{name: main, count
 
 // A member of another team learns nothing, not even that the task exists.
 func TestAnotherTeam(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.job("secret", 1, "low")
 	l.is("secret", tasks.Running, "")
@@ -213,6 +219,7 @@ func TestAnotherTeam(t *testing.T) {
 
 // A viewer who may only read gets every offer with the permission that is missing.
 func TestReadOnlyViewer(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.apply(`
 apiVersion: rbac.authorization.k8s.io/v1
@@ -259,6 +266,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: NAME-reader}]
 
 // An action on a task that has changed meanwhile is refused with the reason.
 func TestRaces(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.job("ends", 1, "low")
 	d := l.is("ends", tasks.Running, "")

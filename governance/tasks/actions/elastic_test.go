@@ -26,7 +26,7 @@ import (
 
 // growing starts the controller of ElasticJobs once for all tests.
 var growing = sync.OnceValue(func() error {
-	c, err := cluster.New(current.Console, cluster.Options{Log: slog.New(slog.DiscardHandler), NoSessions: true})
+	c, err := cluster.New(clustertest.Current().Console, cluster.Options{Log: slog.New(slog.DiscardHandler), NoSessions: true})
 	if err != nil {
 		return err
 	}

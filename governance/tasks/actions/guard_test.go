@@ -98,6 +98,7 @@ var jobPatches = map[string]string{
 // governed namespaces and in others. Neither members nor admins can start a job that
 // bypasses its queue.
 func TestOnlyTheClassOfAJobIsPatched(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.job("guarded", 1, "low")
 	l.is("guarded", tasks.Running, "")
@@ -171,6 +172,7 @@ spec:
 // namespace. In governed namespaces that also applies to users who may update
 // Workloads, but not to Kueue, which writes their status.
 func TestOnlyActiveOfAWorkloadIsPatched(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.job("guarded", 1, "low")
 	d := l.is("guarded", tasks.Running, "")

@@ -93,6 +93,7 @@ spec: {nodeSelector: {no: where}, containers: [{name: a, image: a}]}
 // A job whose priority class does not exist has no Workload. It can get another class,
 // and cannot be stopped.
 func TestJobWithoutAWorkload(t *testing.T) {
+	t.Parallel()
 	l := newLab(t)
 	l.job("lost", 1, "missing")
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {

@@ -37,7 +37,7 @@ const (
 var connection = sync.OnceValues(func() (*cluster.Cluster, error) {
 	log := slog.New(slog.DiscardHandler)
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
-	return cluster.New(current.Console, cluster.Options{Log: log, NoSessions: true})
+	return cluster.New(clustertest.Current().Console, cluster.Options{Log: log, NoSessions: true})
 })
 
 var watching = sync.OnceValues(func() (*queries.Service, error) {
@@ -49,8 +49,6 @@ var watching = sync.OnceValues(func() (*queries.Service, error) {
 	go func() { _ = c.Run(context.Background()) }()
 	return service, nil
 })
-
-var current *clustertest.Cluster
 
 // lab is a namespace with a ClusterQueue of 4 GPUs, and its users.
 type lab struct {
@@ -64,7 +62,7 @@ type lab struct {
 
 func newLab(t *testing.T) *lab {
 	t.Helper()
-	current = clustertest.Get(t)
+	current := clustertest.Get(t)
 	service, err := watching()
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package queries_test
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -28,13 +27,10 @@ import (
 )
 
 // situationsAtOnce is the number of situations that run in parallel. They mostly wait.
-const situationsAtOnce = "18"
+const situationsAtOnce = 18
 
 func TestMain(m *testing.M) {
-	if err := flag.Set("test.parallel", situationsAtOnce); err != nil {
-		panic(err)
-	}
-	clustertest.Main(m)
+	clustertest.MainWith(m, clustertest.Options{Parallel: situationsAtOnce})
 }
 
 const soon = clustertest.Patience
