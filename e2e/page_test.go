@@ -91,9 +91,14 @@ func accessible(t testing.TB, page playwright.Page, name string) {
 	}
 }
 
-// screenshot stores a screenshot of the whole page with the artifacts.
+// screenshot stores a screenshot of the whole page with the artifacts, if
+// KUOTA_SCREENSHOTS is set: drawing pages takes much of the time of these tests, and only
+// people look at screenshots. A failed test takes its own.
 func screenshot(t testing.TB, page playwright.Page, name string) {
 	t.Helper()
+	if os.Getenv("KUOTA_SCREENSHOTS") == "" {
+		return
+	}
 	_, err := page.Screenshot(playwright.PageScreenshotOptions{
 		Path: playwright.String(filepath.Join(artefacts(), name+".png")), FullPage: playwright.Bool(true),
 	})

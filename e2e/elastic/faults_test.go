@@ -28,19 +28,19 @@ func TestNodeLost(t *testing.T) {
 			l := newLab(t, 4)
 			training := l.team("training", 32, nil)
 			e := l.elastic(training, "train", "", steps(0))
-			l.size(e, 32, time.Minute)
-			l.running(e, 32, 20*time.Second)
+			l.size(e, 32, soon)
+			l.running(e, 32, soon)
 			node := l.nodeOf(e, increment)
 			if err := l.Client.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}); err != nil {
 				t.Fatal(err)
 			}
 			// Kubernetes deletes pods of a lost node after up to a minute.
-			t.Logf("24 pods %s after the node was lost", l.size(e, 24, 2*time.Minute))
+			t.Logf("24 pods %s after the node was lost", l.size(e, 24, soon))
 			last := e.Status.ScaleEvents[len(e.Status.ScaleEvents)-1]
 			if last.Cause != v1alpha1.ScaleNodeLost || last.From != 32 || last.To != 24 {
 				t.Errorf("last event %+v", last)
 			}
-			if got := len(l.running(e, 24, 2*time.Minute)["0"]); got != 8 {
+			if got := len(l.running(e, 24, soon)["0"]); got != 8 {
 				t.Errorf("%d pods of the minimum run, want 8", got)
 			}
 		})
@@ -85,29 +85,29 @@ func TestResize(t *testing.T) {
 	l := newLab(t, 4)
 	training := l.team("training", 32, nil)
 	e := l.elastic(training, "train", l.class(50), steps(0))
-	l.size(e, 32, time.Minute)
-	base := l.running(e, 32, 20*time.Second)["0"]
+	l.size(e, 32, soon)
+	base := l.running(e, 32, soon)["0"]
 
 	l.resize(e, map[string]any{"maxReplicas": 16})
-	t.Logf("16 pods after %s", l.size(e, 16, 5*time.Second))
+	t.Logf("16 pods after %s", l.size(e, 16, soon))
 	if last := e.Status.ScaleEvents[len(e.Status.ScaleEvents)-1]; last.Cause != v1alpha1.ScaleResized || last.By == "" {
 		t.Errorf("last event %+v, want who resized", last)
 	}
 	l.resize(e, map[string]any{"maxReplicas": 32})
-	l.size(e, 32, time.Minute)
+	l.size(e, 32, soon)
 
 	l.resize(e, map[string]any{"minReplicas": 24})
-	l.minimum(e, 24, 10*time.Second)
-	l.size(e, 32, 30*time.Second)
+	l.minimum(e, 24, soon)
+	l.size(e, 32, soon)
 	// Its own class does not preempt what is guaranteed now.
 	waits := l.submit(training, "waits", l.class(40), 8)
-	l.size(e, 24, 10*time.Second)
-	l.running(e, 24, 10*time.Second)
+	l.size(e, 24, soon)
+	l.running(e, 24, soon)
 	l.remove(waits)
 	l.resize(e, map[string]any{"minReplicas": 8})
-	l.minimum(e, 8, 10*time.Second)
-	l.size(e, 32, time.Minute)
-	if after := l.running(e, 32, 20*time.Second)["0"]; !slices.Equal(base, after) {
+	l.minimum(e, 8, soon)
+	l.size(e, 32, soon)
+	if after := l.running(e, 32, soon)["0"]; !slices.Equal(base, after) {
 		t.Errorf("the base has other pods: %v, before %v", after, base)
 	}
 }
@@ -148,7 +148,7 @@ func TestNameConflict(t *testing.T) {
 		t.Errorf("the other Job: %v", err)
 	}
 	l.remove(foreign)
-	l.size(e, 4, 30*time.Second)
+	l.size(e, 4, soon)
 	if c := meta.FindStatusCondition(e.Status.Conditions, v1alpha1.ConditionJobsCreated); c != nil {
 		t.Errorf("condition %+v remains", c)
 	}
@@ -175,8 +175,8 @@ func TestFailedPods(t *testing.T) {
 	training := l.team("training", 16, nil)
 	e := l.elastic(training, "train", "", steps(0))
 	l.resize(e, map[string]any{"maxReplicas": 16})
-	l.size(e, 16, time.Minute)
-	l.running(e, 16, 20*time.Second)
+	l.size(e, 16, soon)
+	l.running(e, 16, soon)
 	deadline := time.Now().Add(time.Minute)
 	for e.Status.Replicas != 8 {
 		if time.Now().After(deadline) {

@@ -23,6 +23,10 @@ import (
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
 
+// soon is how long a state may take to come. How long it does take is measured by make
+// bench.
+const soon = clustertest.Patience
+
 // verify enables the slow cases.
 var verify = os.Getenv("KUOTA_VERIFY") != ""
 

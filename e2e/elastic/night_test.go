@@ -2,6 +2,7 @@ package elastic_test
 
 import (
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
@@ -13,7 +14,11 @@ import (
 
 // At night inference releases 96 of 256 GPUs, and a training of 32 grows to 128. In the
 // morning inference comes back in three waves, and the training yields each of them.
+// How fast is measured by make bench.
 func TestNight(t *testing.T) {
+	if !verify && os.Getenv("KUOTA_BENCH") == "" {
+		t.Skip("takes half a minute: run by make verify and make bench")
+	}
 	l := newLab(t, 32)
 	training, inference, others := l.team("training", 32, nil), l.team("inference", 96, nil), l.team("others", 128, nil)
 	wave := func(team string, from, to int) (jobs []*batchv1.Job) {
@@ -21,7 +26,7 @@ func TestNight(t *testing.T) {
 			jobs = append(jobs, l.submitPods(team, fmt.Sprintf("task-%d-%s", i, team), trainingClass, 1, 8))
 		}
 		for _, job := range jobs {
-			l.admitted(job, 30*time.Second)
+			l.admitted(job, soon)
 		}
 		return jobs
 	}
@@ -33,25 +38,23 @@ func TestNight(t *testing.T) {
 		ScalingTimeoutInSeconds: 5, FaultyScaleDownTimeoutInSeconds: 30, MinStablePeriodSeconds: 1, BackoffMaxSeconds: 5,
 	}
 	e := l.elasticOf(training, "train", trainingClass, policy, pods(8))
-	l.size(e, 4, 20*time.Second)
+	l.size(e, 4, soon)
 
 	released := time.Now()
 	for _, job := range day {
 		l.remove(job)
 	}
-	l.size(e, 16, time.Duration(policy.ScalingTimeoutInSeconds+5)*time.Second)
+	l.size(e, 16, soon)
 	grown := time.Since(released)
-	l.running(e, 16, 20*time.Second)
+	l.running(e, 16, soon)
 	for i := range 3 {
 		began := time.Now()
 		wave(inference, 100+4*i, 104+4*i)
 		back := time.Since(began)
-		l.size(e, int32(16-4*(i+1)), 5*time.Second)
-		t.Logf("wave %d of 32 GPUs is admitted after %s", i+1, back)
+		l.size(e, int32(16-4*(i+1)), soon)
+		fmt.Printf("figure elastic_night_wave_%d %.2f s\n", i+1, back.Seconds())
 	}
-	l.running(e, 4, 10*time.Second)
+	l.running(e, 4, soon)
 
-	// What is idle in a night of eight hours, in GPU hours.
-	t.Logf("128 GPUs %s after 96 were released", grown)
-	t.Logf("idle without elasticity: %d GPU hours a night; with: %.1f", 96*8, 96*grown.Hours())
+	fmt.Printf("figure elastic_night_growth %.2f s\n", grown.Seconds())
 }

@@ -93,12 +93,12 @@ func TestWaitsForNodesOfPreemptedGrowth(t *testing.T) {
 	l := newLab(t, 4)
 	training, other := l.team("training", 8, nil), l.team("other", 24, nil)
 	e := l.elastic(training, "train", "", steps(grace))
-	l.size(e, 32, time.Minute)
-	l.running(e, 32, 30*time.Second)
+	l.size(e, 32, soon)
+	l.running(e, 32, soon)
 	member, trainer := l.member(other), l.member(training)
 	l.page(trainer, training, v1alpha1.ElasticJobKind, "train", clustertest.Patience, is(tasks.Running, 32))
 	task := l.submit(other, "inference", "", 8)
-	l.admitted(task, 5*time.Second)
+	l.admitted(task, soon)
 	began := time.Now()
 	waits := func(name string) func(queries.Detail) error {
 		return func(d queries.Detail) error {
@@ -142,7 +142,7 @@ func TestElasticJobOnPages(t *testing.T) {
 	training, other := l.team("training", 8, nil), l.team("other", 8, nil)
 	user := l.member(training)
 	blocker := l.submit(training, "blocker", l.class(50), 16)
-	l.admitted(blocker, 20*time.Second)
+	l.admitted(blocker, soon)
 	e := l.elastic(training, "train", l.class(10), v1alpha1.ElasticPolicy{MinReplicas: 4, MaxReplicas: 12, ReplicaIncrementStep: new(int32(4)), ScalingTimeoutInSeconds: 1, MinStablePeriodSeconds: 1, BackoffMaxSeconds: 600})
 	d := l.page(user, training, v1alpha1.ElasticJobKind, "train", clustertest.Patience, func(d queries.Detail) error {
 		if d.NoWorkload || d.State != tasks.Pending || d.Position != 1 || d.Verdict == nil || d.Verdict.Constraint != explain.Quota {
@@ -154,11 +154,11 @@ func TestElasticJobOnPages(t *testing.T) {
 		t.Errorf("it requests %v, and the verdict is %+v", d.Requests, d.Verdict)
 	}
 	l.remove(blocker)
-	l.size(e, 12, time.Minute)
+	l.size(e, 12, soon)
 	l.page(user, training, v1alpha1.ElasticJobKind, "train", clustertest.Patience, is(tasks.Running, 12))
 
 	task := l.submit(other, "inference", "", 8)
-	l.admitted(task, 5*time.Second)
+	l.admitted(task, soon)
 	d = l.page(user, training, v1alpha1.ElasticJobKind, "train", clustertest.Patience, is(tasks.Running, 8))
 	if d.Preemptions != 0 || d.Evictions != 0 {
 		t.Errorf("it was preempted %d times, want that only its growth was", d.Preemptions)
@@ -181,7 +181,7 @@ func TestElasticJobOnPages(t *testing.T) {
 		return nil
 	}
 	l.page(user, training, v1alpha1.ElasticJobKind, "train", clustertest.Patience, held)
-	l.size(e, 0, 10*time.Second)
+	l.size(e, 0, soon)
 	for range 20 { // the controller does not activate it
 		time.Sleep(100 * time.Millisecond)
 		if d := l.page(user, training, v1alpha1.ElasticJobKind, "train", time.Second, held); len(d.Pods) > 4 {

@@ -89,6 +89,9 @@ func grace() int32 {
 // task is admitted at once and its pods run once the terminating pods have ended, and all
 // other pods of the elastic task stay.
 func TestUnderEachPolicy(t *testing.T) {
+	if !verify {
+		t.Skip("runs each scenario under each policy: run by make verify")
+	}
 	for _, p := range policies {
 		t.Run(p.name, func(t *testing.T) {
 			p.apply(t)
@@ -119,15 +122,15 @@ func TestUnderEachPolicy(t *testing.T) {
 // yields checks that a job of up to 32 pods gives 8 to a task of a team and no more.
 func (l *lab) yields(e *v1alpha1.ElasticJob, team, class string) {
 	l.Helper()
-	l.size(e, 32, time.Minute)
-	before := l.running(e, 32, 20*time.Second)
+	l.size(e, 32, soon)
+	before := l.running(e, 32, soon)
 	task := l.submit(team, "inference", class, 8)
-	admitted := l.admitted(task, 5*time.Second)
+	admitted := l.admitted(task, soon)
 	began := time.Now()
-	l.size(e, 24, 5*time.Second)
+	l.size(e, 24, soon)
 	l.taskRuns(task, 8, time.Duration(e.Spec.ElasticPolicy.GracefulShutdownTimeoutInSeconds+5)*time.Second)
 	l.Logf("admitted after %s, runs %s later", admitted, time.Since(began))
-	for increment, uids := range l.running(e, 24, 5*time.Second) {
+	for increment, uids := range l.running(e, 24, soon) {
 		if diff := cmp.Diff(before[increment], uids); diff != "" {
 			l.Errorf("pods of increment %s changed (-before +after):\n%s", increment, diff)
 		}

@@ -33,6 +33,9 @@ var (
 // changes, while the controller is restarted and a second one runs, and checks the
 // invariants of the oracle.
 func TestSequences(t *testing.T) {
+	if !verify {
+		t.Skip("random sequences of events: run by make verify")
+	}
 	type part struct {
 		name string
 		by   []namedPolicy // in turn, of which the first applies from the start

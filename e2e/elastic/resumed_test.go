@@ -2,7 +2,6 @@ package elastic_test
 
 import (
 	"testing"
-	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -15,12 +14,12 @@ func TestResizedWhileSuspended(t *testing.T) {
 	training := l.team("training", 24, nil)
 	e := l.elastic(training, "train", "", steps(0))
 	l.resize(e, map[string]any{"maxReplicas": 16})
-	l.size(e, 16, time.Minute)
+	l.size(e, 16, soon)
 	l.suspend(e, true)
-	l.size(e, 0, 10*time.Second)
+	l.size(e, 0, soon)
 	l.resize(e, map[string]any{"minReplicas": 16, "maxReplicas": 24})
 	l.suspend(e, false)
-	l.size(e, 24, 30*time.Second)
+	l.size(e, 24, soon)
 	if e.Status.Minimum != 16 {
 		t.Errorf("%d pods are guaranteed, want 16", e.Status.Minimum)
 	}

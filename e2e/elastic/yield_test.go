@@ -24,12 +24,12 @@ func TestGivesBackWhatIsNeeded(t *testing.T) {
 	l := newLab(t, 4)
 	training, other := l.team("training", 8, nil), l.team("other", 24, nil)
 	e := l.elastic(training, "train", "", steps(0))
-	l.Logf("32 GPUs after %s", l.size(e, 32, time.Minute))
-	before := l.running(e, 32, 20*time.Second)
+	l.Logf("32 GPUs after %s", l.size(e, 32, soon))
+	before := l.running(e, 32, soon)
 	task := l.submit(other, "inference", "", 8)
-	l.Logf("admitted after %s", l.admitted(task, 5*time.Second))
-	l.Logf("24 GPUs after %s", l.size(e, 24, 5*time.Second))
-	after := l.running(e, 24, 5*time.Second)
+	l.Logf("admitted after %s", l.admitted(task, soon))
+	l.Logf("24 GPUs after %s", l.size(e, 24, soon))
+	after := l.running(e, 24, soon)
 	for increment, uids := range after {
 		if diff := cmp.Diff(before[increment], uids); diff != "" {
 			t.Errorf("pods of increment %s changed (-before +after):\n%s", increment, diff)
@@ -39,7 +39,7 @@ func TestGivesBackWhatIsNeeded(t *testing.T) {
 		t.Errorf("the base has %d pods, want 8", len(after["0"]))
 	}
 	l.remove(task)
-	l.Logf("32 GPUs again after %s", l.size(e, 32, time.Minute))
+	l.Logf("32 GPUs again after %s", l.size(e, 32, soon))
 }
 
 // Within one team, a task of a higher class gets exactly what it needs: by preemption, and
@@ -50,12 +50,12 @@ func TestGivesBackWithinTheTeam(t *testing.T) {
 			l := newLab(t, 4)
 			training := l.team("training", 32, func(spec *v1alpha1.ComputeAllocationSpec) { spec.Preemption.WithinTeam = within })
 			e := l.elastic(training, "train", "", steps(0))
-			l.size(e, 32, time.Minute)
-			before := l.running(e, 32, 20*time.Second)
+			l.size(e, 32, soon)
+			before := l.running(e, 32, soon)
 			task := l.submit(training, "inference", l.class(100), 8)
-			l.Logf("admitted after %s", l.admitted(task, 5*time.Second))
-			l.size(e, 24, 5*time.Second)
-			for increment, uids := range l.running(e, 24, 5*time.Second) {
+			l.Logf("admitted after %s", l.admitted(task, soon))
+			l.size(e, 24, soon)
+			for increment, uids := range l.running(e, 24, soon) {
 				if diff := cmp.Diff(before[increment], uids); diff != "" {
 					t.Errorf("pods of increment %s changed (-before +after):\n%s", increment, diff)
 				}
@@ -72,12 +72,12 @@ func TestGivesBackDownToAnAllowedSize(t *testing.T) {
 	policy := steps(0)
 	policy.MinReplicas, policy.ReplicaIncrementStep, policy.ReplicaDiscreteValues = 4, nil, []int32{4, 8, 16, 32}
 	e := l.elastic(training, "train", "", policy)
-	l.size(e, 32, time.Minute)
-	l.admitted(l.submit(other, "small", "", 2), 5*time.Second)
-	l.size(e, 16, 5*time.Second)
-	l.admitted(l.submit(other, "large", "", 18), 5*time.Second)
-	l.size(e, 8, 5*time.Second)
-	l.running(e, 8, 5*time.Second)
+	l.size(e, 32, soon)
+	l.admitted(l.submit(other, "small", "", 2), soon)
+	l.size(e, 16, soon)
+	l.admitted(l.submit(other, "large", "", 18), soon)
+	l.size(e, 8, soon)
+	l.running(e, 8, soon)
 }
 
 // Two jobs of two teams that could both grow into the same room grow into all of it, and no
@@ -86,8 +86,8 @@ func TestGrowthCausesNoEviction(t *testing.T) {
 	l := newLab(t, 4)
 	first, second := l.team("first", 16, nil), l.team("second", 16, nil)
 	a, b := l.elastic(first, "train", "", steps(0)), l.elastic(second, "train", "", steps(0))
-	l.size(a, 8, 10*time.Second)
-	l.size(b, 8, 10*time.Second)
+	l.size(a, 8, soon)
+	l.size(b, 8, soon)
 	deadline := time.Now().Add(30 * time.Second)
 	for a.Status.Replicas+b.Status.Replicas < 32 {
 		if time.Now().After(deadline) {

@@ -75,6 +75,9 @@ func TestUpcomingOnKueue(t *testing.T) {
 	}
 	var admitted []string
 	for i := range waits {
+		// Kueue takes the next task of a queue while it tries its first one, so that a GPU
+		// that becomes free meanwhile goes to the next one. Kueue does not show what it tries.
+		time.Sleep(1100 * time.Millisecond)
 		l.kubectl("delete", "job", fmt.Sprintf("lends-%d", i), "-n", "NAME")
 		clustertest.Eventually(t, soon, func(context.Context) error {
 			for _, name := range listed {
