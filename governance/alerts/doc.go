@@ -15,6 +15,6 @@
 //
 // A rule whose data is missing changes nothing: without data, nothing is known to be
 // over. Only the leader evaluates; all replicas show what it saved. A summary names what
-// belongs to the alert's own team and never another team. The package must not send
-// anything, and writes to no object of Kubernetes.
+// belongs to the alert's own team and never another team. Messages about alerts are sent by
+// package delivery. The package writes to no object of Kubernetes.
 package alerts
