@@ -109,6 +109,15 @@ prometheus: ## unpack the Prometheus that tests ask; nothing of it is installed 
 databases: ## install the PostgreSQL server that tests start
 	@governance/history/historytest/install.sh
 
+# An instance of its own, beside one that runs.
+PICTURED = .local-pictures
+
+.PHONY: pictures
+pictures: cluster kuota browser ## take the pictures of README.md and docs again, in light and dark
+	@$(MAKE) --no-print-directory up SAMPLE=still LOCAL=$(PICTURED) KUOTA_PORT=0 >/dev/null
+	@trap '$(BIN)/localcluster down --dir $(PICTURED) >/dev/null' EXIT; \
+	go run ./e2e/pictures -url "$$(cat $(PICTURED)/url)" -driver $(BROWSER)
+
 .PHONY: generate
 generate: ## write generated code anew
 	@go tool templ fmt views
@@ -127,6 +136,7 @@ check: ## generate, format, vet, lint, check links; fails when generated files d
 	@go mod verify >/dev/null
 	@go vet ./... && go tool staticcheck ./...
 	@go test -count=1 -run "Links|NamedTests|Versions" .
+	@go run ./e2e/pictures -check
 	@cd cmd/localcluster && go vet ./...
 	@cd deploy/charttest && go vet ./... && go test -count=1 .
 
@@ -134,8 +144,7 @@ check: ## generate, format, vet, lint, check links; fails when generated files d
 SUITE = go build -o $(BIN)/suite ./e2e/suite && KUOTA_BROWSER=$(BROWSER) exec $(BIN)/suite
 
 .PHONY: test
-test: cluster kuota browser databases prometheus ## all tests that take under three minutes, about 40 minutes in all
-	@$(COMPILE) $(BIN)/localcluster build --kinds jobset --bin $(BIN) --source cmd/localcluster
+test: cluster kuota browser databases prometheus ## all tests, but those of make verify
 	@$(SUITE)
 
 .PHONY: test-fast
@@ -181,29 +190,52 @@ oldest: cluster ## the tests of behavior, enforcement and controllers on the old
 fuzz: ## fuzz each target FUZZ_RUNS times
 	@for target in $(FUZZ); do go test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZ_RUNS)x -fuzzminimizetime 1x ./$${target%:*} | grep -v '^fuzz: elapsed' || exit 1; done
 
+# Parts of make verify, each under an hour. VERIFIED has a line for each:
+# the commit on which it last passed, the date, and how long it took.
+PARTS    = check test fuzz race alerts behavior elastic interrupted kinds loops replicas shares adoption truth browser permissions services chart node training image replay older oldest
+VERIFIED = docs/verified.tsv
+
 .PHONY: verify
-verify: check test fuzz builder real-node kinds ## what takes longer: run before an issue is closed
-	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^(TestGroupLostAtTheProvider|TestLogs)$$' -v ./e2e
-	@KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 120m ./e2e/alerting ./e2e/behavior ./e2e/elastic ./e2e/interrupted ./e2e/kinds ./e2e/preemptionloops ./e2e/replicas ./e2e/shares ./governance/adopt
-	@KUOTA_BROWSER=$(BROWSER) KUOTA_TEST_AUDITED=1 go test -count=1 -timeout 30m ./e2e # each action of all tests is activity once
-	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 go test -count=1 -timeout 60m -run '^TestEachRule' -v ./e2e
-	@KUOTA_BROWSER=$(BROWSER) KUOTA_VERIFY=1 KUOTA_TEST_KINDS=lws go test -count=1 -timeout 30m -run '^TestServices$$' -v ./e2e
-	@KUOTA_VERIFY=1 go test -count=1 -run '^TestTailMemory$$' -v ./governance/logs
-	@cd deploy/charttest && KUOTA_VERIFY=1 go test -count=1 -timeout 20m -run '^TestUpgradeAndRollback$$' -v ./installed
-	@cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 20m -run '^(TestRealNode|TestOperators|TestKindsOnRealNode)$$' -v .
-	@cd deploy/charttest && KUOTA_BROWSER=$(BROWSER) KUOTA_IMAGES=$(IMAGES) go test -count=1 -timeout 30m -run '^TestRealNode$$' -v ./installed
-	@KUOTA_VERIFY=1 KUOTA_IMAGES=$(IMAGES) go test -count=1 -timeout 20m -v ./e2e/elastic/training
-	@KUOTA_VERIFY=1 KUOTA_IMAGES=$(IMAGES) go test -count=1 -timeout 60m -v ./e2e/image
-	@KUOTA_VERIFY=1 go test -count=1 -run '^TestSBOM$$' .
-	@KUOTA_VERIFY=1 go test -count=1 -timeout 120m -run '^TestSimulateReplay$$' -v ./governance/estimate
-	@$(MAKE) --no-print-directory truth SEEDS=200 BY_KUOTA=10 PREVIEWS=50
-	@$(MAKE) --no-print-directory elastic SEQUENCES=150
-	@$(MAKE) --no-print-directory older
-	@$(MAKE) --no-print-directory oldest
-	@go test -race -count=1 -p 1 -timeout 60m ./governance/... ./handlers ./web/...
+verify: ## all, part by part: run those that a change touches before an issue is closed; PARTS="kinds chart" for some
+	@failed=; for part in $(PARTS); do \
+		echo "== $$part"; begin=$$(date +%s); \
+		if make --no-print-directory verify-$$part; then \
+			sed -i "/^$$part\t/d" $(VERIFIED); \
+			printf '%s\t%s\t%s\t%d min\n' "$$part" "$(VERSION)" "$$(date -u +%F)" "$$((($$(date +%s) - begin + 59) / 60))" >>$(VERIFIED); \
+			LC_ALL=C sort -o $(VERIFIED) $(VERIFIED); \
+		else failed="$$failed $$part"; fi; \
+	done; [ -z "$$failed" ] || { echo "failed:$$failed"; exit 1; }
+
+VERIFY  = KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 55m
+BROWSED = KUOTA_BROWSER=$(BROWSER) $(VERIFY)
+
+verify-check: check
+verify-test: test
+verify-fuzz: fuzz
+verify-race: ; @go test -race -count=1 -p 1 -timeout 55m ./governance/... ./handlers ./web/...
+verify-alerts: cluster prometheus ; @$(VERIFY) ./e2e/alerting
+verify-behavior: cluster ; @$(VERIFY) ./e2e/behavior
+verify-elastic: cluster ; @$(VERIFY) ./e2e/elastic && $(MAKE) --no-print-directory elastic SEQUENCES=150
+verify-interrupted: cluster ; @$(VERIFY) ./e2e/interrupted
+verify-kinds: kinds ; @$(VERIFY) ./e2e/kinds
+verify-loops: cluster ; @$(VERIFY) ./e2e/preemptionloops
+verify-replicas: cluster kuota databases ; @$(VERIFY) ./e2e/replicas ./e2e/soak
+verify-shares: cluster ; @$(VERIFY) ./e2e/shares
+verify-adoption: cluster ; @$(VERIFY) ./governance/adopt
+verify-truth: cluster kuota ; @go test -count=1 -timeout 20m ./e2e/truth && $(MAKE) --no-print-directory truth SEEDS=200 BY_KUOTA=10 PREVIEWS=50
+verify-browser: cluster kuota browser databases ; @$(BROWSED) -run '^(TestGroupLostAtTheProvider|TestLogs)$$' ./e2e && KUOTA_TEST_AUDITED=1 KUOTA_BROWSER=$(BROWSER) go test -count=1 -timeout 55m ./e2e # each action of all tests is activity once
+verify-permissions: cluster kuota browser ; @$(BROWSED) -run '^TestEachRule' ./e2e
+verify-services: kuota kinds browser ; @KUOTA_TEST_KINDS=lws $(BROWSED) -run '^TestServices$$' ./e2e && $(VERIFY) -run '^TestTailMemory$$' ./governance/logs
+verify-chart: cluster kuota ; @cd deploy/charttest && $(VERIFY) -run '^TestUpgradeAndRollback$$' ./installed
+verify-node: builder real-node kinds browser ; @cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 20m -run '^(TestRealNode|TestOperators|TestKindsOnRealNode)$$' . && cd ../../deploy/charttest && KUOTA_IMAGES=$(IMAGES) $(BROWSED) -run '^TestRealNode$$' ./installed
+verify-training: builder real-node ; @KUOTA_IMAGES=$(IMAGES) $(VERIFY) ./e2e/elastic/training
+verify-image: builder real-node kuota ; @KUOTA_IMAGES=$(IMAGES) $(VERIFY) ./e2e/image && $(VERIFY) -run '^TestSBOM$$' .
+verify-replay: ; @$(VERIFY) -run '^TestSimulateReplay$$' ./governance/estimate
+verify-older: older
+verify-oldest: oldest
 
 # Each on a cluster of its own: deleting the thousand teams of one test takes minutes.
-BENCH = e2e:TestFigures e2e:TestReviews e2e:TestLogFigures e2e:TestThousandAllocations e2e/replicas:TestThousandAllocationsOfTwoReplicas e2e:TestManyTasks governance/history:TestYear governance/history:TestMonth handlers/usage:TestMonth governance/alerts:TestFigures governance/simulate/worker:TestFigures e2e/truth:TestFigures e2e/elastic:TestFigures
+BENCH = e2e:TestFigures e2e:TestReviews e2e:TestLogFigures e2e:TestThousandAllocations e2e/replicas:TestThousandAllocationsOfTwoReplicas e2e:TestManyTasks governance/history:TestYear governance/history:TestMonth handlers/usage:TestMonth governance/alerts:TestFigures governance/simulate/worker:TestFigures e2e/truth:TestFigures e2e/elastic:TestFigures e2e/elastic:TestNight
 
 .PHONY: bench
 bench: cluster kuota browser databases ## measure; prints one `name value unit` line per figure

@@ -1,9 +1,10 @@
-// Command suite runs the tests of this module in two groups, and prints how long
+// Command suite runs the tests of this module in groups, and prints how long
 // each package took:
 //
 //	pure      no cluster, no browser   go test with its cache
 //	cluster   clustertest.Main         several packages at once, on a pool of clusters
 //
+// Packages that only make verify runs are left out.
 // With -fast it runs the first group only. A package belongs to a group by what
 // its tests import. The exit code is 1 when a test failed.
 package main
@@ -42,15 +43,20 @@ const (
 )
 
 // longest names packages that take long, longest first: they start first, so that
-// none of them is left alone at the end.
-var longest = []string{"e2e", "behavior", "reconcile", "preemptionloops", "queries", "allocations", "recorder", "replicas", "degraded", "interrupted", "bypasses", "actions", "uninstall", "access"}
+// none of them is left alone at the end. The browser tests that change what all tests
+// share come first in e2e and mostly wait, while other packages use the processors.
+var longest = []string{"e2e", "queries", "behavior", "elastic", "bypasses", "degraded", "reconcile", "recorder", "allocations", "uninstall", "actions", "audited", "submit", "access"}
+
+// verifyOnly are packages of which make verify runs all: random sequences, all
+// interruptions, and measurements.
+var verifyOnly = []string{"e2e/alerting", "e2e/elastic/training", "e2e/image", "e2e/interrupted", "e2e/kinds", "e2e/preemptionloops", "e2e/replicas", "e2e/shares", "e2e/soak", "e2e/truth"}
 
 // sleepers is how many tests of a pure package may wait at the same time.
 const sleepers = 8
 
 func main() {
 	fast := flag.Bool("fast", false, "run only tests that need neither a cluster nor a browser")
-	clusters := flag.Int("clusters", 2, "how many clusters, and so how many packages at once")
+	clusters := flag.Int("clusters", 3, "how many clusters, and so how many packages at once")
 	slowest := flag.Int("slowest", 20, "how many of the slowest tests are listed at the end")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -92,14 +98,10 @@ func run(ctx context.Context, fast bool, clusters, slowest int) error {
 	started := make(chan error, 1)
 	go func() { started <- startAll(pool, clusters) }()
 	env, installed := append(os.Environ(), pool.Env()), make(chan error, 1)
-	// The browser takes both cores, and pages have seconds to appear: its package runs
-	// alone, the first of the list.
-	flags := []string{"-count=1", "-p=" + strconv.Itoa(clusters), "-timeout=30m"}
-	failed = errors.Join(failed, r.test(ctx, env, "", flags, groups.cluster[:1]))
-	go func() {
-		installed <- r.test(ctx, env, charttest, []string{"-count=1", "-timeout=20m"}, []string{"./installed"})
-	}()
-	return errors.Join(failed, r.test(ctx, env, "", flags, groups.cluster[1:]), <-installed, <-started)
+	flags := []string{"-count=1", "-timeout=30m"}
+	go func() { installed <- r.test(ctx, env, charttest, flags, []string{"./installed"}) }()
+	failed = errors.Join(failed, r.test(ctx, env, "", append(flags, "-p="+strconv.Itoa(clusters)), groups.cluster))
+	return errors.Join(failed, <-installed, <-started)
 }
 
 // startAll starts the clusters one after the other: the first tests can begin
@@ -133,6 +135,7 @@ func divide(ctx context.Context) (g groups, err error) {
 		}
 		switch {
 		case len(p.TestGoFiles)+len(p.XTestGoFiles) == 0:
+		case slices.Contains(verifyOnly, strings.TrimPrefix(p.ImportPath, modulePackage+"/")):
 		case p.ImportPath == modulePackage:
 			g.module = append(g.module, p.ImportPath)
 		case slices.Contains(append(p.TestImports, p.XTestImports...), clusterPackage):
