@@ -148,9 +148,7 @@ func (ns namespace) rejects(t *testing.T, manifest string, texts ...string) {
 // accepts checks that the API server accepts an object.
 func (ns namespace) accepts(t *testing.T, manifest string) {
 	t.Helper()
-	if err := ns.TryCreate(t.Context(), ns.fill(manifest)); err != nil {
-		t.Fatalf("create: %v\n%s", err, ns.fill(manifest))
-	}
+	ns.CreateNew(t, ns.fill(manifest))
 }
 
 // fill replaces the placeholders NAMESPACE and QUEUE in text.

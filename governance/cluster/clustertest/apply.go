@@ -26,13 +26,26 @@ import (
 // because Kueue's webhooks do not answer then.
 func (c *Cluster) Apply(t testing.TB, manifest string) {
 	t.Helper()
+	retryWrite(t, c.TryApply, manifest)
+}
+
+// CreateNew is Apply for objects that must not exist, like kubectl create.
+func (c *Cluster) CreateNew(t testing.TB, manifest string) {
+	t.Helper()
+	retryWrite(t, c.TryCreate, manifest)
+}
+
+// retryWrite calls write again while Kueue's webhooks do not answer, and fails the test
+// with any other error.
+func retryWrite(t testing.TB, write func(context.Context, string) error, manifest string) {
+	t.Helper()
 	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		err := c.TryApply(t.Context(), manifest)
+		err := write(t.Context(), manifest)
 		switch {
 		case err == nil:
 			return
 		case !strings.Contains(err.Error(), "failed calling webhook") || time.Since(began) > rollLimit:
-			t.Fatalf("apply: %v\n%s", err, manifest)
+			t.Fatalf("write: %v\n%s", err, manifest)
 		}
 	}
 }
