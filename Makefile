@@ -35,8 +35,8 @@ OPTIONAL  = $(if $(REAL_NODE),real-node) $(if $(KINDS),kinds)
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 12
 
-# The compiler frees memory with its process: collecting garbage takes a fifth of its
-# processor time for nothing. The limit is for machines with little memory. For
+# The compiler frees memory with its process: collecting garbage takes a tenth to a
+# fifth of its processor time for nothing. The limit is for machines with little memory. For
 # compilation alone: servers and tests have neither.
 COMPILE = GOGC=off GOMEMLIMIT=$(shell awk -v cores="$$(nproc)" '/^MemTotal/ {printf "%d", $$2 / cores / 2}' /proc/meminfo)KiB
 
@@ -190,7 +190,7 @@ oldest: cluster ## the tests of behavior, enforcement and controllers on the old
 fuzz: ## fuzz each target FUZZ_RUNS times
 	@for target in $(FUZZ); do go test -run '^$$' -fuzz "^$${target#*:}$$" -fuzztime $(FUZZ_RUNS)x -fuzzminimizetime 1x ./$${target%:*} | grep -v '^fuzz: elapsed' || exit 1; done
 
-# Parts of make verify, each under an hour. VERIFIED has a line for each:
+# Parts of make verify. VERIFIED has a line for each:
 # the commit on which it last passed, the date, and how long it took.
 PARTS    = check test fuzz race alerts behavior elastic interrupted kinds loops replicas shares adoption truth browser permissions services chart node training image replay older oldest
 VERIFIED = docs/verified.tsv
