@@ -169,7 +169,7 @@ $(BIN)/localcluster up --dir $(1)/cluster --bin $(1)/bin --crds deploy/crds --rb
 trap '$(BIN)/localcluster down --dir $(1)/cluster' EXIT; \
 failed=0; for package in $(3); do \
 	$(BIN)/localcluster reset --dir $(1)/cluster; \
-	KUOTA_TEST_CLUSTER=$(1)/cluster go test -count=1 -timeout 30m -v $$package | grep -E '^ *--- |^(ok|FAIL)|_test.go' || failed=1; \
+	KUOTA_VERIFY=1 KUOTA_TEST_CLUSTER=$(1)/cluster go test -count=1 -timeout 30m -v $$package | grep -E '^ *--- |^(ok|FAIL)|_test.go' || failed=1; \
 done; exit $$failed
 endef
 
@@ -214,16 +214,16 @@ verify-test: test
 verify-fuzz: fuzz
 verify-race: ; @go test -race -count=1 -p 1 -timeout 55m ./governance/... ./handlers ./web/...
 verify-alerts: cluster prometheus ; @$(VERIFY) ./e2e/alerting
-verify-behavior: cluster ; @$(VERIFY) ./e2e/behavior
+verify-behavior: cluster ; @$(VERIFY) ./e2e/behavior ./governance/tasks/queries
 verify-elastic: cluster ; @$(VERIFY) ./e2e/elastic && $(MAKE) --no-print-directory elastic SEQUENCES=150
-verify-interrupted: cluster ; @$(VERIFY) ./e2e/interrupted
+verify-interrupted: cluster kuota ; @$(VERIFY) ./e2e/interrupted ./e2e/degraded
 verify-kinds: kinds ; @$(VERIFY) ./e2e/kinds
 verify-loops: cluster ; @$(VERIFY) ./e2e/preemptionloops
 verify-replicas: cluster kuota databases ; @$(VERIFY) ./e2e/replicas ./e2e/soak
 verify-shares: cluster ; @$(VERIFY) ./e2e/shares
-verify-adoption: cluster ; @$(VERIFY) ./governance/adopt
+verify-adoption: cluster ; @$(VERIFY) ./governance/adopt ./governance/uninstall ./governance/allocations
 verify-truth: cluster kuota ; @go test -count=1 -timeout 20m ./e2e/truth && $(MAKE) --no-print-directory truth SEEDS=200 BY_KUOTA=10 PREVIEWS=50
-verify-browser: cluster kuota browser databases ; @$(BROWSED) -run '^(TestGroupLostAtTheProvider|TestLogs)$$' ./e2e && KUOTA_TEST_AUDITED=1 KUOTA_BROWSER=$(BROWSER) go test -count=1 -timeout 55m ./e2e # each action of all tests is activity once
+verify-browser: cluster kuota browser databases ; @$(BROWSED) -run '^TestLogs$$' ./e2e && KUOTA_TEST_AUDITED=1 $(BROWSED) -skip '^(TestEachRule.*|TestLogs)$$' ./e2e ./e2e/audited # each action of all tests is activity once
 verify-permissions: cluster kuota browser ; @$(BROWSED) -run '^TestEachRule' ./e2e
 verify-services: kuota kinds browser ; @KUOTA_TEST_KINDS=lws $(BROWSED) -run '^TestServices$$' ./e2e && $(VERIFY) -run '^TestTailMemory$$' ./governance/logs
 verify-chart: cluster kuota ; @cd deploy/charttest && $(VERIFY) -run '^TestUpgradeAndRollback$$' ./installed

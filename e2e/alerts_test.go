@@ -111,6 +111,7 @@ func TestAlertsPage(t *testing.T) {
 // TestAlertRules makes what six rules look for, all at once, on the real Kueue: each alert
 // fires once within 30 seconds, and resolves when its cause ends.
 func TestAlertRules(t *testing.T) {
+	clustertest.OnlyVerify(t)
 	c := clustertest.Get(t)
 	console(t)
 	noPolicy(t)

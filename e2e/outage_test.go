@@ -16,10 +16,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// TestOutageDuringSave stops the API server during a save: the page reports it and
-// keeps the form, and a retry saves exactly once.
-func TestOutageDuringSave(t *testing.T) {
+// TestOutage stops the API server during a save and while a list of tasks is open: the
+// form stays and a retry saves exactly once; the list shows the last known tasks and
+// updates afterwards. make verify stops it for a minute.
+func TestOutage(t *testing.T) {
 	c := clustertest.Get(t)
+	console(t)
 	team := clustertest.Name("outage")
 	deleteTeamAtEnd(t, team)
 	page := visit(t, playwright.BrowserNewContextOptions{}, "status of 503")
@@ -27,6 +29,7 @@ func TestOutageDuringSave(t *testing.T) {
 	fillForm(t, page)
 	must(t, page.Locator("#team").Fill(team))
 	save := page.Locator("#allocation-form .btn-primary")
+	list := openList(t)
 
 	c.Without(t, func() {
 		must(t, save.Click())
@@ -40,7 +43,9 @@ func TestOutageDuringSave(t *testing.T) {
 		// The form still works during the outage.
 		must(t, page.Locator("#row-0-accelerators").Fill("4"))
 		placeholder(t, page, "row-0-vcpu", "96")
+		list.checkOutage(t)
 	})
+	list.checkUpdate(t)
 	review(t, page)
 	create := page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Create allocation"})
 	c.Without(t, func() {
@@ -59,6 +64,49 @@ func TestOutageDuringSave(t *testing.T) {
 	waitForQueues(t, c, team)
 	must(t, expect.Locator(page.Locator("#cluster-status")).Not().ToContainText("does not answer"))
 	must(t, expect.Locator(page.Locator("tr", playwright.PageLocatorOptions{HasText: team})).ToContainText("Active"))
+}
+
+// watchedList is an open list of the one task of a team.
+type watchedList struct {
+	playwright.Page
+	team string
+	rows playwright.Locator
+}
+
+func openList(t *testing.T) watchedList {
+	t.Helper()
+	team := makePoolTeam(t, trainium, "outage-tasks", "accelerators: 0, vCPU: 1")
+	clustertest.Get(t).Kubectl(t, neuronJob(team, "lasting-job", 200), "create", "-f", "-")
+	page := visit(t, playwright.BrowserNewContextOptions{}, "status of 503")
+	open(t, page, "/tasks?team="+team)
+	list := watchedList{page, team, page.Locator("#tasks-table tbody tr")}
+	must(t, expect.Locator(list.rows).ToHaveCount(1))
+	markLoaded(t, page)
+	return list
+}
+
+// checkOutage checks the list, and the pages of its task, while the API server is stopped.
+func (l watchedList) checkOutage(t *testing.T) {
+	t.Helper()
+	must(t, expect.Locator(l.Locator("#cluster-status")).ToContainText("does not answer"))
+	if clustertest.Verify {
+		time.Sleep(time.Minute)
+	}
+	must(t, expect.Locator(l.rows).ToHaveCount(1))
+	for _, path := range []string{"/tasks?team=" + l.team, "/tasks/hyperpod-ns-" + l.team + "/job/lasting-job", "/tasks.csv?team=" + l.team} {
+		if code, body := fetch(t, user(t, console(t), "admin"), console(t)+path); code != http.StatusOK && code != http.StatusServiceUnavailable || code == http.StatusOK && !strings.Contains(body, "lasting-job") {
+			t.Errorf("%s: got status %d, want 503, or 200 with the task", path, code)
+		}
+	}
+}
+
+// checkUpdate checks the list once the API server is back.
+func (l watchedList) checkUpdate(t *testing.T) {
+	t.Helper()
+	clustertest.Get(t).Kubectl(t, neuronJob(l.team, "created", 200), "create", "-f", "-")
+	must(t, expect.Locator(l.rows).ToHaveCount(2))
+	must(t, expect.Locator(l.Locator("#cluster-status")).Not().ToContainText("does not answer"))
+	notReloaded(t, l.Page)
 }
 
 // TestFormSubmittedTwice submits a form again, as after a lost response: the console

@@ -273,9 +273,7 @@ func TestEachRuleHasACheck(t *testing.T) {
 // other, and checks that a function of the console fails without it. With all rules
 // each of these functions works.
 func TestEachRuleIsNeeded(t *testing.T) {
-	if os.Getenv("KUOTA_VERIFY") == "" {
-		t.Skip("starts a console for each of fifty rules: run by make verify")
-	}
+	clustertest.OnlyVerify(t)
 	r := newRuleTest(t)
 	rules := consoleRules(t)
 	for _, rule := range rules {

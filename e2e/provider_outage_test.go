@@ -66,9 +66,7 @@ func TestProviderOutage(t *testing.T) {
 // TestGroupLostAtTheProvider checks that a user who loses a group at the provider loses
 // it in the console within five minutes, also on an open page. make verify runs it.
 func TestGroupLostAtTheProvider(t *testing.T) {
-	if os.Getenv("KUOTA_VERIFY") == "" {
-		t.Skip("run by make verify")
-	}
+	clustertest.OnlyVerify(t)
 	c := clustertest.Get(t)
 	console(t)
 	tenant := makeTenant(t, "left", "speech-team")

@@ -18,7 +18,7 @@ import (
 
 // servicesRun reports whether the cluster of these tests has the operator of
 // LeaderWorkerSets, with which Kueue manages services.
-var servicesRun = os.Getenv("KUOTA_VERIFY") != "" && strings.Contains(os.Getenv(kindsVariable), "lws")
+var servicesRun = clustertest.Verify && strings.Contains(os.Getenv(kindsVariable), "lws")
 
 // servingTest is a team of four GPUs whose member ada submits services, and a console that
 // reads a Prometheus.

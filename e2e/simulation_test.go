@@ -17,6 +17,7 @@ import (
 // waiting task says that it could not be verified and shows the instant answer, all
 // else works, and the next simulation succeeds.
 func TestSimulationFails(t *testing.T) {
+	clustertest.OnlyVerify(t)
 	c := clustertest.Get(t)
 	console(t)
 	team := makePoolTeam(t, trainium, "simulated", "accelerators: 2, vCPU: 8")

@@ -137,7 +137,7 @@ func kwokComponent(l layout, bin string, p ports, realNode bool) (*component, er
 	args := []string{
 		"--kubeconfig=" + l.componentConfig(kwokName),
 		"--server-address=" + loopback(p.kwok),
-		"--node-lease-duration-seconds=40",
+		"--node-lease-duration-seconds=120", // each node renews its own four times in that time
 	}
 	if realNode {
 		args = append(args, "--manage-all-nodes=false", "--manage-nodes-with-annotation-selector="+simulatedNode+"="+simulatedValue)

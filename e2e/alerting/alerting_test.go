@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -84,9 +83,7 @@ func (l *lab) received(want map[string]int) func(context.Context) error {
 // TestAlertsOfTheCluster causes five alerts. Each fires once within 30 seconds, is sent once
 // although the console is killed meanwhile, and resolves.
 func TestAlertsOfTheCluster(t *testing.T) {
-	if os.Getenv("KUOTA_VERIFY") == "" {
-		t.Skip("run by make verify")
-	}
+	clustertest.OnlyVerify(t)
 	c := clustertest.Get(t)
 	c.Apply(t, consoles.AdminBinding)
 	l := &lab{Cluster: c, got: map[string]int{}}

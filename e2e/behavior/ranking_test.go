@@ -69,18 +69,14 @@ func changedWeight(t *testing.T, p *policy) {
 		s.waitForPriority(m.tasks, 10)
 	}
 
-	changes := []struct {
+	for i, change := range []struct {
 		prioritization v1alpha1.TaskPrioritization
 		weight, want   int32
 	}{
 		{v1alpha1.TaskRanking, 20, 20},
 		{v1alpha1.FirstComeFirstServe, 20, 0},
 		{v1alpha1.TaskRanking, 30, 30},
-	}
-	if !verify {
-		changes = changes[:1]
-	}
-	for i, change := range changes {
+	} {
 		p.apply(change.prioritization, false, dev(change.weight))
 		for _, m := range teams {
 			s.waitForPriority(m.tasks, change.want)

@@ -27,9 +27,6 @@ func TestMain(m *testing.M) { clustertest.Main(m) }
 // bench.
 const soon = clustertest.Patience
 
-// verify enables the slow cases.
-var verify = os.Getenv("KUOTA_VERIFY") != ""
-
 var started = struct {
 	sync.Once
 	err error

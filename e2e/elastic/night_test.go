@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/clustertest"
 
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/utils/ptr"
@@ -16,7 +17,7 @@ import (
 // morning inference comes back in three waves, and the training yields each of them.
 // How fast is measured by make bench.
 func TestNight(t *testing.T) {
-	if !verify && os.Getenv("KUOTA_BENCH") == "" {
+	if !clustertest.Verify && os.Getenv("KUOTA_BENCH") == "" {
 		t.Skip("takes half a minute: run by make verify and make bench")
 	}
 	l := newLab(t, 32)

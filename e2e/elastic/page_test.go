@@ -89,6 +89,7 @@ func is(state tasks.State, pods int32) func(queries.Detail) error {
 // A task that has its quota, while preempted growth still runs on its nodes, says so: until
 // when, and to those who may see it, whose pods these are.
 func TestWaitsForNodesOfPreemptedGrowth(t *testing.T) {
+	clustertest.OnlyVerify(t)
 	const grace = 25
 	l := newLab(t, 4)
 	training, other := l.team("training", 8, nil), l.team("other", 24, nil)

@@ -79,7 +79,7 @@ func (p clusterPolicy) apply(t *testing.T) {
 
 // grace is the graceful shutdown timeout of most tests.
 func grace() int32 {
-	if verify {
+	if clustertest.Verify {
 		return 60
 	}
 	return 3
@@ -89,9 +89,7 @@ func grace() int32 {
 // task is admitted at once and its pods run once the terminating pods have ended, and all
 // other pods of the elastic task stay.
 func TestUnderEachPolicy(t *testing.T) {
-	if !verify {
-		t.Skip("runs each scenario under each policy: run by make verify")
-	}
+	clustertest.OnlyVerify(t)
 	for _, p := range policies {
 		t.Run(p.name, func(t *testing.T) {
 			p.apply(t)

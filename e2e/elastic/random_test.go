@@ -33,9 +33,7 @@ var (
 // changes, while the controller is restarted and a second one runs, and checks the
 // invariants of the oracle.
 func TestSequences(t *testing.T) {
-	if !verify {
-		t.Skip("random sequences of events: run by make verify")
-	}
+	clustertest.OnlyVerify(t)
 	type part struct {
 		name string
 		by   []namedPolicy // in turn, of which the first applies from the start

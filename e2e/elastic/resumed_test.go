@@ -1,9 +1,14 @@
 package elastic_test
 
 import (
+	"context"
+	"errors"
 	"testing"
 
+	"kuota.dev/kuota/governance/cluster/clustertest"
+
 	batchv1 "k8s.io/api/batch/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -17,14 +22,26 @@ func TestResizedWhileSuspended(t *testing.T) {
 	l.size(e, 16, soon)
 	l.suspend(e, true)
 	l.size(e, 0, soon)
+	var base batchv1.Job
+	read := func(ctx context.Context) error {
+		return l.Client.Get(ctx, client.ObjectKey{Namespace: e.Namespace, Name: "train-base"}, &base)
+	}
+	clustertest.Eventually(t, soon, func(ctx context.Context) error { // a base that Kueue has not stopped stays
+		if err := read(ctx); err != nil {
+			return err
+		}
+		if !ptr.Deref(base.Spec.Suspend, false) {
+			return errors.New("Kueue has not suspended the base")
+		}
+		return nil
+	})
 	l.resize(e, map[string]any{"minReplicas": 16, "maxReplicas": 24})
 	l.suspend(e, false)
 	l.size(e, 24, soon)
 	if e.Status.Minimum != 16 {
 		t.Errorf("%d pods are guaranteed, want 16", e.Status.Minimum)
 	}
-	var base batchv1.Job
-	if err := l.Client.Get(t.Context(), client.ObjectKey{Namespace: e.Namespace, Name: "train-base"}, &base); err != nil {
+	if err := read(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	for _, v := range base.Spec.Template.Spec.Containers[0].Env {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/clustertest"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
@@ -67,6 +68,7 @@ func TestGivesBackWithinTheTeam(t *testing.T) {
 // A task that needs part of an increment gets the whole one; with sizes that are no equal
 // steps, the least that lands on an allowed size.
 func TestGivesBackDownToAnAllowedSize(t *testing.T) {
+	clustertest.OnlyVerify(t)
 	l := newLab(t, 4)
 	training, other := l.team("training", 4, nil), l.team("other", 28, nil)
 	policy := steps(0)

@@ -3,7 +3,6 @@ package interrupted_test
 import (
 	"context"
 	"errors"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -101,7 +100,7 @@ func interruptEveryCall(t *testing.T, scenario func(t *testing.T, breakAt int64,
 		t.Fatalf("got %d calls in the scenario, want at least 10", calls)
 	}
 	step := int64(1)
-	if os.Getenv("KUOTA_VERIFY") == "" {
+	if !clustertest.Verify {
 		step = max(1, calls/3)
 	}
 	t.Logf("%d calls, interrupted at every %d", calls, step)

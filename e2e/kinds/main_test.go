@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -38,7 +37,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if os.Getenv("KUOTA_VERIFY") == "" { // the other operators take a while to build and to start
+	if !clustertest.Verify { // the other operators take a while to build and to start
 		kinds = slices.DeleteFunc(kinds, func(k kind) bool { return k.name != "JobSet" })
 	}
 	var operators []string

@@ -3,7 +3,6 @@ package kinds_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -33,7 +32,7 @@ type service struct {
 const servicesOperator = "lws"
 
 // servicesRun reports whether tests of services run.
-var servicesRun = os.Getenv("KUOTA_VERIFY") != ""
+var servicesRun = clustertest.Verify
 
 var services = []service{{
 	kind: kind{

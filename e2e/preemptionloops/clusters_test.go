@@ -4,7 +4,6 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -49,9 +48,7 @@ type outcome struct {
 // loops in one of ten at least; with it no loop lasts longer than longestLoop,
 // and no Workload is left inactive.
 func TestRandomClusters(t *testing.T) {
-	if os.Getenv("KUOTA_VERIFY") == "" {
-		t.Skip("takes 15 minutes for each mode: set KUOTA_VERIFY=1")
-	}
+	clustertest.OnlyVerify(t)
 	c := clustertest.Get(t)
 	furnish(t, c)
 	config := configuration{strategies: strings.FieldsFunc(*strategies, func(r rune) bool { return r == ',' }), prioritize: *prioritize}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -70,7 +69,7 @@ func TestInterrupted(t *testing.T) {
 			t.Logf("%d calls", calls)
 			for n := int64(1); n <= calls; n++ {
 				for _, after := range []bool{false, true} {
-					if os.Getenv("KUOTA_VERIFY") == "" && after == (n%2 == 0) {
+					if !clustertest.Verify && after == (n%2 == 0) {
 						continue
 					}
 					play(t, c, s, end, n, after)

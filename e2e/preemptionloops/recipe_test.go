@@ -3,7 +3,6 @@ package preemptionloops_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -76,7 +75,7 @@ func TestRecipe(t *testing.T) {
 	c := clustertest.Get(t)
 	furnish(t, c)
 	configurations := 7
-	if os.Getenv("KUOTA_VERIFY") == "" {
+	if !clustertest.Verify {
 		configurations = 2
 	}
 	for _, run := range []struct {

@@ -3,7 +3,6 @@ package preemptionloops_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"testing"
 	"time"
 
@@ -36,9 +35,7 @@ func rotation(name string) setting {
 // No preemption of theirs is fruitless, and the feature gate that ends the
 // recipe's loop does not end this one.
 func TestRotation(t *testing.T) {
-	if os.Getenv("KUOTA_VERIFY") == "" {
-		t.Skip("takes two minutes: set KUOTA_VERIFY=1")
-	}
+	clustertest.OnlyVerify(t)
 	c := clustertest.Get(t)
 	furnish(t, c)
 	for _, first := range []bool{false, true} {

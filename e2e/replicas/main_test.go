@@ -1,7 +1,6 @@
 package replicas_test
 
 import (
-	"os"
 	"testing"
 	"time"
 
@@ -23,7 +22,7 @@ type plan struct {
 
 // planOf returns the short plan, or the one of make verify.
 func planOf() plan {
-	if os.Getenv("KUOTA_VERIFY") == "" {
+	if !clustertest.Verify {
 		return plan{kills: 1, pauses: 1, stops: 1, pause: 12 * time.Second, changes: 5, tasks: 5}
 	}
 	return plan{kills: 20, pauses: 5, stops: 5, pause: time.Minute, changes: 10, tasks: 40}

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -102,9 +101,7 @@ func TestCatchUp(t *testing.T) {
 // counts the usage of shares.
 func setupLong(t *testing.T) *clustertest.Cluster {
 	t.Helper()
-	if os.Getenv("KUOTA_VERIFY") == "" {
-		t.Skip("takes five minutes: set KUOTA_VERIFY=1")
-	}
+	clustertest.OnlyVerify(t)
 	c, _ := setup(t)
 	podless.Run(t, c)
 	countUsage(t, c, *halfLife)

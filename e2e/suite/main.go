@@ -45,11 +45,11 @@ const (
 // longest names packages that take long, longest first: they start first, so that
 // none of them is left alone at the end. The browser tests that change what all tests
 // share come first in e2e and mostly wait, while other packages use the processors.
-var longest = []string{"e2e", "queries", "behavior", "elastic", "bypasses", "degraded", "reconcile", "recorder", "allocations", "uninstall", "actions", "audited", "submit", "access"}
+var longest = []string{"e2e", "queries", "behavior", "elastic", "bypasses", "degraded", "reconcile", "recorder", "allocations", "uninstall", "actions", "submit", "access"}
 
 // verifyOnly are packages of which make verify runs all: random sequences, all
 // interruptions, and measurements.
-var verifyOnly = []string{"e2e/alerting", "e2e/elastic/training", "e2e/image", "e2e/interrupted", "e2e/kinds", "e2e/preemptionloops", "e2e/replicas", "e2e/shares", "e2e/soak", "e2e/truth"}
+var verifyOnly = []string{"e2e/alerting", "e2e/audited", "e2e/elastic/training", "e2e/image", "e2e/interrupted", "e2e/kinds", "e2e/preemptionloops", "e2e/replicas", "e2e/shares", "e2e/soak", "e2e/truth"}
 
 // sleepers is how many tests of a pure package may wait at the same time.
 const sleepers = 8
@@ -75,33 +75,36 @@ func run(ctx context.Context, fast bool, clusters, slowest int) error {
 	}
 	r := &runner{}
 	defer r.print(begin, slowest)
-	bin := append(os.Environ(), "LOCALCLUSTER_BIN="+filepath.Join(clustertest.Root(), ".local", "bin"))
-	beside := make(chan error, 1)
 	if fast {
-		beside <- nil
-	} else { // before the pool starts: these tests start several clusters of their own
-		go func() { beside <- r.test(ctx, bin, localcluster, nil, []string{"./..."}) }()
-	}
-	// Tests of the module itself run go list, which the test cache does not see.
-	failed := r.test(ctx, nil, "", []string{"-count=1"}, groups.module)
-	failed = errors.Join(failed, r.test(ctx, nil, "", []string{"-parallel=" + strconv.Itoa(sleepers)}, groups.pure), <-beside)
-	// The chart is outside of its tests' module, so the test cache does not see it.
-	failed = errors.Join(failed, r.test(ctx, nil, charttest, []string{"-count=1"}, []string{"."}))
-	if fast || ctx.Err() != nil {
-		return failed
+		return r.withoutCluster(ctx, groups)
 	}
 	pool, err := clustertest.NewPool()
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	started := make(chan error, 1)
+	started, beside := make(chan error, 1), make(chan error, 1)
 	go func() { started <- startAll(pool, clusters) }()
-	env, installed := append(os.Environ(), pool.Env()), make(chan error, 1)
+	bin, env := append(os.Environ(), "LOCALCLUSTER_BIN="+filepath.Join(clustertest.Root(), ".local", "bin")), append(os.Environ(), pool.Env())
 	flags := []string{"-count=1", "-timeout=30m"}
-	go func() { installed <- r.test(ctx, env, charttest, flags, []string{"./installed"}) }()
-	failed = errors.Join(failed, r.test(ctx, env, "", append(flags, "-p="+strconv.Itoa(clusters)), groups.cluster))
-	return errors.Join(failed, <-installed, <-started)
+	go func() { // while the first cluster tests mostly wait
+		beside <- errors.Join(
+			r.withoutCluster(ctx, groups),
+			r.test(ctx, bin, localcluster, nil, []string{"./..."}),
+			r.test(ctx, env, charttest, flags, []string{"./installed"}))
+	}()
+	failed := r.test(ctx, env, "", append(flags, "-p="+strconv.Itoa(clusters)), groups.cluster)
+	return errors.Join(failed, <-beside, <-started)
+}
+
+// withoutCluster runs the tests that need no cluster.
+func (r *runner) withoutCluster(ctx context.Context, groups groups) error {
+	return errors.Join(
+		// Tests of the module itself run go list, which the test cache does not see.
+		r.test(ctx, nil, "", []string{"-count=1"}, groups.module),
+		r.test(ctx, nil, "", []string{"-parallel=" + strconv.Itoa(sleepers)}, groups.pure),
+		// The chart is outside of its tests' module, so the test cache does not see it.
+		r.test(ctx, nil, charttest, []string{"-count=1"}, []string{"."}))
 }
 
 // startAll starts the clusters one after the other: the first tests can begin

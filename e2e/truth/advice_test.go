@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -71,7 +70,7 @@ func (l *lab) start(t *testing.T, c *clustertest.Cluster, name string, env ...st
 // TestFewSeeds keeps the measurement itself working: each seed must have an outcome. So
 // few outcomes say nothing about the product.
 func TestFewSeeds(t *testing.T) {
-	if os.Getenv("KUOTA_VERIFY") != "" {
+	if clustertest.Verify {
 		t.Skip("TestAdvice runs more of them")
 	}
 	c := clustertest.Get(t)
@@ -97,9 +96,7 @@ func TestFewSeeds(t *testing.T) {
 
 // TestAdvice makes one change that the page of a waiting task offers, for each seed.
 func TestAdvice(t *testing.T) {
-	if os.Getenv("KUOTA_VERIFY") == "" {
-		t.Skip("takes minutes: set KUOTA_VERIFY=1")
-	}
+	clustertest.OnlyVerify(t)
 	c := clustertest.Get(t)
 	l := newLab(t, c)
 	first := *firstSeed

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,9 +65,7 @@ type prediction struct {
 // console, each two seconds after its preview, and compares their effects with the
 // preview.
 func TestPreviews(t *testing.T) {
-	if os.Getenv("KUOTA_VERIFY") == "" {
-		t.Skip("takes minutes: set KUOTA_VERIFY=1")
-	}
+	clustertest.OnlyVerify(t)
 	c := clustertest.Get(t)
 	l := newLab(t, c)
 	for _, class := range classes { // the policy creates them

@@ -313,7 +313,7 @@ func TestAdoptAndRelease(t *testing.T) {
 	reconciled(t, before+len(names))
 	allReady(t, c, len(names))
 	unchanged("a restart and a save")
-	if os.Getenv("KUOTA_VERIFY") != "" {
+	if clustertest.Verify {
 		for end := time.Now().Add(quiet); time.Now().Before(end) && !t.Failed(); time.Sleep(10 * time.Second) {
 			unchanged("a restart, a save and " + time.Until(end).Round(time.Second).String() + " less than " + quiet.String())
 		}

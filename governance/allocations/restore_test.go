@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"testing"
 
 	"kuota.dev/kuota/governance"
@@ -122,7 +121,7 @@ func TestRestoreEachOfFifty(t *testing.T) {
 		kept = append(kept, version)
 	}
 	step, restored := 1, int64(0)
-	if os.Getenv("KUOTA_VERIFY") == "" {
+	if !clustertest.Verify {
 		step = 7
 	}
 	for i := len(kept) - 1; i >= 0; i -= step {

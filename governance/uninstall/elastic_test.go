@@ -96,6 +96,7 @@ func waitNoCRD(t *testing.T, c *clustertest.Cluster) {
 // of allocations does, and their pods run on. TestUninstall covers a console that runs, and
 // kuota uninstall.
 func TestElasticJobsWithoutAConsole(t *testing.T) {
+	clustertest.OnlyVerify(t)
 	c := clustertest.Get(t)
 	stop := startConsole(t, c)
 	waitInstalled(t, c)

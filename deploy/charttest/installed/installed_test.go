@@ -242,7 +242,7 @@ func TestChart(t *testing.T) {
 	}
 	c := clustertest.Get(t)
 	restoreManifests(t)
-	kuota := build(t)
+	kuota := filepath.Join(clustertest.Root(), ".local", "bin", "kuota") // by make kuota
 
 	first := newInstallation(t, "kuota", "kuota-system")
 	if _, err := first.install(t, values, false, false); err == nil || !strings.Contains(err.Error(), "cannot be imported") {

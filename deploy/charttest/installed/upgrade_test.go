@@ -210,9 +210,7 @@ func TestUpgradeAndRollback(t *testing.T) {
 	if onNode() {
 		t.Skip("runs without a real node")
 	}
-	if os.Getenv("KUOTA_VERIFY") == "" {
-		t.Skip("builds a next version: run by make verify")
-	}
+	clustertest.OnlyVerify(t)
 	restoreManifests(t)
 	i := newInstallation(t, "kuota", "kuota-system")
 	t.Cleanup(func() {

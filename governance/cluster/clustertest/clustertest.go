@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
@@ -22,6 +23,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -30,6 +32,18 @@ import (
 // Patience is how long tests wait for what has no bound of its own. It is long,
 // because several packages share the processors.
 const Patience = 3 * time.Minute
+
+// Verify reports whether make verify runs the tests, and so all of them. Without it tests
+// leave out what takes long.
+var Verify = os.Getenv("KUOTA_VERIFY") != ""
+
+// OnlyVerify skips a test that only make verify runs.
+func OnlyVerify(t testing.TB) {
+	t.Helper()
+	if !Verify {
+		t.Skip("only make verify runs it: set KUOTA_VERIFY=1")
+	}
+}
 
 // parallelTests is the default of Options.Parallel.
 const parallelTests = 8
@@ -49,7 +63,8 @@ type Cluster struct {
 	Console *rest.Config  // the console's own account, with no other permissions
 	Client  client.Client // as cluster-admin, without a cache
 
-	kinds []string // of Options
+	kinds  []string // of Options
+	mapper *restmapper.DeferredDiscoveryRESTMapper
 }
 
 // Main runs a package's tests with a cluster, and then exits. It stops the cluster
@@ -189,7 +204,7 @@ func start(dir string, o Options) (stop func(), err error) {
 	command := exec.Command(program, args...)
 	// With the default GOGC the API server spends a quarter of its time on garbage
 	// collection, and nearly half of it once its heap reaches the limit.
-	command.Env = append(os.Environ(), "GOGC=300", "GOMEMLIMIT=6GiB")
+	command.Env = append(os.Environ(), "GOGC=500", "GOMEMLIMIT=3GiB")
 	command.Stdout, command.Stderr = log, log
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
 	started, exited := make(chan error, 1), make(chan error, 1)
@@ -247,7 +262,11 @@ func connect(dir string) (*Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{Dir: dir, Config: config, Console: console, Client: admin}, nil
+	mapper, err := newMapper(config)
+	if err != nil {
+		return nil, err
+	}
+	return &Cluster{Dir: dir, Config: config, Console: console, Client: admin, mapper: mapper}, nil
 }
 
 // Name returns prefix with a random suffix, so that no other test uses the name.
@@ -272,8 +291,12 @@ func (c *Cluster) Kubectl(t testing.TB, input string, args ...string) string {
 	}
 }
 
-// TryKubectl is Kubectl for calls that may fail. It does not retry.
+// TryKubectl is Kubectl for calls that may fail. It does not retry. What tests wait for,
+// names and paths of objects, it gets in process.
 func (c *Cluster) TryKubectl(input string, args ...string) (string, error) {
+	if out, err := c.get(context.Background(), args); !errors.Is(err, errKubectl) {
+		return out, err
+	}
 	command := exec.Command(filepath.Join(Root(), ".local", "bin", "kubectl"), args...)
 	// The cache in the home directory is by address: another cluster may have had this one's port.
 	command.Env = append(os.Environ(), "KUBECONFIG="+filepath.Join(c.Dir, "kubeconfig"), "KUBECACHEDIR="+filepath.Join(c.Dir, fmt.Sprintf("kubectl-%d", os.Getpid())), "GOGC=off") // it ends before it has used much memory

@@ -1,6 +1,7 @@
 package clustertest_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,6 +28,39 @@ func TestConfigureRestartsKueueWithNewConfiguration(t *testing.T) {
 		}
 		if got := strings.Contains(string(running), "LessThanInitialShare"); got != on {
 			t.Errorf("fair sharing enabled: got %t, want %t", got, on)
+		}
+	}
+}
+
+// What is answered in process is what kubectl prints.
+func TestGetAnswersAsKubectl(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Get(t)
+	namespace := clustertest.Name("get")
+	c.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: Namespace, metadata: {name: %s}}", namespace))
+	for _, name := range []string{"a", "b"} {
+		c.Apply(t, fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: %s, namespace: %s, labels: {is: %[1]s}}, data: {k.v: x%[1]s}}", name, namespace))
+	}
+	for _, args := range []string{
+		"get configmaps -l is -o name",
+		"get configmap a b -o name",
+		"get cm a -o jsonpath={.data}",
+		`get configmap a -o jsonpath={.data.k\.v}/{.missing}`,
+		`get configmaps,secrets -l is -o jsonpath={range~.items[*]}{.kind}{"\t"}{.metadata.name}{"\n"}{end}`,
+		"get configmaps -l is=none -o jsonpath={.items[*].metadata.name}",
+		"get configmaps -l is=none -o jsonpath={.items[0].metadata.name}",
+		"get configmaps -A -l is=a --field-selector metadata.namespace=" + namespace + " -o jsonpath={.items[*].data}",
+		"get configmap none -o name",
+		"get configmap none --ignore-not-found -o jsonpath={.data}",
+		"get clusterroles.rbac.authorization.k8s.io cluster-admin -o name",
+		"get clusterrole/cluster-admin -o jsonpath={.metadata.name}",
+		"get what -o name",
+	} {
+		args := append(strings.Split(strings.ReplaceAll(strings.ReplaceAll(args, " ", "|"), "~", " "), "|"), "-n", namespace)
+		got, err := c.TryKubectl("", args...)
+		want, wantErr := c.TryKubectl("", append(args, "--request-timeout=1m")...) // a flag that only kubectl knows
+		if strings.TrimSpace(got) != strings.TrimSpace(want) || (err == nil) != (wantErr == nil) {
+			t.Errorf("%s: got %q (%v), kubectl prints %q (%v)", strings.Join(args, " "), got, err, want, wantErr)
 		}
 	}
 }

@@ -3,6 +3,8 @@ package queries_test
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -48,8 +50,13 @@ func configured(t *testing.T, edit *strings.Replacer, tables ...map[string]func(
 // The situations are the same without Kueue's detailed reasons, and for kinds that
 // consist of pods.
 func TestSituationsWithOtherReasons(t *testing.T) {
+	names := []string{"exceeds the maximum", "its queue does not exist", "no flavor matches its node selector", "gated by an annotation"}
+	if clustertest.Verify {
+		names = slices.Collect(maps.Keys(situations))
+	}
 	withOtherReasons := map[string]func(*lab){}
-	for name, situation := range situations {
+	for _, name := range names {
+		situation := situations[name]
 		withOtherReasons[name] = func(l *lab) {
 			l.other = true
 			situation(l)
@@ -62,9 +69,13 @@ func TestSituationsWithOtherReasons(t *testing.T) {
 	), withOtherReasons, kinds)
 }
 
-func TestSituationsWithFairSharing(t *testing.T) {
+// Fair sharing and the limit for pods to be ready concern different tasks, so that one
+// restart of Kueue is enough.
+func TestSituationsWithFairSharingAndWaitForPodsReady(t *testing.T) {
 	configured(t, strings.NewReplacer(
-		"integrations:\n", "fairSharing: {preemptionStrategies: [LessThanOrEqualToFinalShare, LessThanInitialShare]}\nintegrations:\n",
+		"DisableWaitForPodsReady: true", "DisableWaitForPodsReady: false",
+		"integrations:\n", "fairSharing: {preemptionStrategies: [LessThanOrEqualToFinalShare, LessThanInitialShare]}\n"+
+			"waitForPodsReady: {timeout: 30s, requeuingStrategy: {backoffBaseSeconds: 60}}\nintegrations:\n",
 	), map[string]func(*lab){
 		"preempted for a fair share": func(l *lab) {
 			l.queue("", 0, "")
@@ -92,14 +103,6 @@ func TestSituationsWithFairSharing(t *testing.T) {
 				l.t.Errorf("%d tasks were preempted, want 2", lost)
 			}
 		},
-	})
-}
-
-func TestSituationsWithWaitForPodsReady(t *testing.T) {
-	configured(t, strings.NewReplacer(
-		"DisableWaitForPodsReady: true", "DisableWaitForPodsReady: false",
-		"integrations:\n", "waitForPodsReady: {timeout: 30s, requeuingStrategy: {backoffBaseSeconds: 60}}\nintegrations:\n",
-	), map[string]func(*lab){
 		"its pods are not ready in time": func(l *lab) {
 			l.deleteNode("")
 			l.queue("", 4, "")
