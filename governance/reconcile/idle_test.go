@@ -120,7 +120,7 @@ func TestSeveralConsoles(t *testing.T) {
 	setPolicy(t, c, spec)
 	policyIs(t, c, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	for _, team := range teams {
-		clustertest.Eventually(t, time.Minute, func(ctx context.Context) error { // Kueue may be restarting
+		clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error { // Kueue may be restarting
 			var allocation v1alpha1.ComputeAllocation
 			if err := c.Client.Get(ctx, client.ObjectKey{Name: team}, &allocation); err != nil {
 				return err
@@ -146,8 +146,8 @@ func TestSeveralConsoles(t *testing.T) {
 			t.Errorf("a console corrected the write of another: %+v", fix.Status.LastCorrection)
 		}
 	}
-	second.quiet(t, 3*time.Second, time.Minute)
-	third.quiet(t, 3*time.Second, time.Minute)
+	second.quiet(t, 3*time.Second, clustertest.Patience)
+	third.quiet(t, 3*time.Second, clustertest.Patience)
 
 	// Tasks and the queue status that Kueue writes trigger reconciliations.
 	before := second.n.Load() + third.n.Load()
@@ -177,7 +177,7 @@ func TestKueueStopped(t *testing.T) {
 	conditionIs(t, c, later, v1alpha1.ConditionReady, metav1.ConditionFalse, "retrying")
 	back()
 	for _, name := range []string{team, later} {
-		clustertest.Eventually(t, time.Minute, func(ctx context.Context) error {
+		clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 			var allocation v1alpha1.ComputeAllocation
 			if err := c.Client.Get(ctx, client.ObjectKey{Name: name}, &allocation); err != nil {
 				return err

@@ -39,7 +39,7 @@ var fairSharing = regexp.MustCompile(`(?m)^fairSharing:.*\n(?:[ ].*\n?)*`)
 // share of a queue only while it is on.
 func sharesFairly(t *testing.T, c *clustertest.Cluster, team string, want bool) {
 	t.Helper()
-	clustertest.Eventually(t, time.Minute, func(ctx context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		var queue kueue.ClusterQueue
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: desired.DefaultNaming.ClusterQueue(team)}, &queue); err != nil {
 			return err

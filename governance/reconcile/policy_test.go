@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
@@ -23,7 +22,7 @@ import (
 
 // rankingSoon bounds how long a change of the ranking may take: it ends some seconds
 // after the last task got its priority.
-const rankingSoon = 60 * time.Second
+const rankingSoon = clustertest.Patience
 
 // setPolicy creates or updates the ClusterPolicy, and deletes it when the test ends.
 // Tests that use it cannot run in parallel.
@@ -50,6 +49,14 @@ func setPolicy(t *testing.T, c *clustertest.Cluster, spec v1alpha1.ClusterPolicy
 func policyIs(t *testing.T, c *clustertest.Cluster, name string, status metav1.ConditionStatus, text string) v1alpha1.ClusterPolicy {
 	t.Helper()
 	var policy v1alpha1.ClusterPolicy
+	defer func() {
+		if !t.Failed() {
+			return
+		}
+		t.Logf("the policy's conditions are %+v", policy.Status.Conditions)
+		out, _ := c.TryKubectl("", "get", "deployments,pods", "-n", "kueue-system", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.generation} {.spec.nodeName} {.status}{"\n"}{end}`)
+		t.Logf("Kueue's Deployment and pods are\n%s", out)
+	}()
 	clustertest.Eventually(t, rankingSoon, func(ctx context.Context) error {
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, &policy); err != nil {
 			return err

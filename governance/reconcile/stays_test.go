@@ -243,7 +243,7 @@ func TestPolicyDeletedDuringChange(t *testing.T) {
 	if err := c.Client.Delete(t.Context(), policy); err != nil {
 		t.Fatal(err)
 	}
-	clustertest.Eventually(t, time.Minute, func(ctx context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(policy), policy); client.IgnoreNotFound(err) != nil || err == nil {
 			return fmt.Errorf("the policy still exists: %+v", policy.Status.Ranking)
 		}
