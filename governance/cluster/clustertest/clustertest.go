@@ -291,10 +291,10 @@ func (c *Cluster) Kubectl(t testing.TB, input string, args ...string) string {
 	}
 }
 
-// TryKubectl is Kubectl for calls that may fail. It does not retry. What tests wait for,
-// names and paths of objects, it gets in process.
+// TryKubectl is Kubectl for calls that may fail. It does not retry. Calls that tests make
+// often are answered in process; see parse.
 func (c *Cluster) TryKubectl(input string, args ...string) (string, error) {
-	if out, err := c.get(context.Background(), args); !errors.Is(err, errKubectl) {
+	if out, err := c.inProcess(context.Background(), args); !errors.Is(err, errKubectl) {
 		return out, err
 	}
 	command := exec.Command(filepath.Join(Root(), ".local", "bin", "kubectl"), args...)

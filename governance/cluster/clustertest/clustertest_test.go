@@ -33,7 +33,7 @@ func TestConfigureRestartsKueueWithNewConfiguration(t *testing.T) {
 }
 
 // What is answered in process is what kubectl prints.
-func TestGetAnswersAsKubectl(t *testing.T) {
+func TestAnswersAsKubectl(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Get(t)
 	namespace := clustertest.Name("get")
@@ -62,5 +62,20 @@ func TestGetAnswersAsKubectl(t *testing.T) {
 		if strings.TrimSpace(got) != strings.TrimSpace(want) || (err == nil) != (wantErr == nil) {
 			t.Errorf("%s: got %q (%v), kubectl prints %q (%v)", strings.Join(args, " "), got, err, want, wantErr)
 		}
+	}
+
+	of := []string{"-n", namespace}
+	if out, err := c.TryKubectl("", append([]string{"patch", "configmap", "a", "--type=merge", "-p", `{"data": {"more": "x"}}`}, of...)...); err != nil {
+		t.Errorf("patch: %v %s", err, out)
+	}
+	if got := c.Kubectl(t, "", append([]string{"get", "configmap", "a", "-o", "jsonpath={.data}"}, of...)...); got != `{"k.v":"xa","more":"x"}` {
+		t.Errorf("the patched data is %s", got)
+	}
+	if out, err := c.TryKubectl("", append([]string{"patch", "configmap", "a", "--type=merge", "-p", `{"data": {"more": 1}}`}, of...)...); err == nil || !strings.Contains(out, "error: ") && !strings.Contains(out, "Error from server") && !strings.Contains(out, "invalid") {
+		t.Errorf("a wrong patch: %v %s", err, out)
+	}
+	c.Kubectl(t, "", append([]string{"delete", "configmap,secret", "a", "--ignore-not-found", "--wait=false"}, of...)...)
+	if out, err := c.TryKubectl("", append([]string{"delete", "configmap", "a", "--wait=false"}, of...)...); err == nil || !strings.Contains(out, "NotFound") {
+		t.Errorf("a second deletion: %v %s", err, out)
 	}
 }
