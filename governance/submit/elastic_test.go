@@ -41,23 +41,21 @@ func TestSubmitElastic(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 4)
 	for name, tc := range map[string]struct {
-		pods, most  int32
-		gpus        int64
-		wantOutcome submit.Outcome
-		wantReach   int32
+		pods, most int32
+		gpus       int64
+		wantReach  int32
 	}{
-		"grows to its maximum":       {pods: 1, most: 3, gpus: 1, wantOutcome: submit.Starts, wantReach: 3},
-		"grows to the quota":         {pods: 1, most: 16, gpus: 1, wantOutcome: submit.Starts, wantReach: 4},
-		"grows by pods of two":       {pods: 1, most: 16, gpus: 2, wantOutcome: submit.Starts, wantReach: 2},
-		"starts, and cannot grow":    {pods: 4, most: 16, gpus: 1, wantOutcome: submit.Starts, wantReach: 4},
-		"never: only its minimum is": {pods: 5, most: 16, gpus: 1, wantOutcome: submit.Never},
+		"grows to its maximum":    {pods: 1, most: 3, gpus: 1, wantReach: 3},
+		"grows to the quota":      {pods: 1, most: 16, gpus: 1, wantReach: 4},
+		"grows by pods of two":    {pods: 1, most: 16, gpus: 2, wantReach: 2},
+		"starts, and cannot grow": {pods: 4, most: 16, gpus: 1, wantReach: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := w.check(t, growing(t, w.plan(t, "asks", tc.pods, tc.gpus), tc.most))
-			if v.Outcome != tc.wantOutcome || v.Reach != tc.wantReach {
-				t.Errorf("got %s up to %d pods, want %s up to %d", v.Outcome, v.Reach, tc.wantOutcome, tc.wantReach)
-			}
+			w.awaitStart(t, growing(t, w.plan(t, "asks", tc.pods, tc.gpus), tc.most), tc.wantReach)
 		})
+	}
+	if v := w.check(t, growing(t, w.plan(t, "asks", 5, 1), 16)); v.Outcome != submit.Never || v.Reach != 0 { // only its minimum is tried
+		t.Errorf("got %s up to %d pods, want %s up to 0", v.Outcome, v.Reach, submit.Never)
 	}
 
 	plan := growing(t, w.plan(t, "grows", 1, 1), 4)
@@ -108,9 +106,7 @@ func TestSubmitImportedJob(t *testing.T) {
 	if len(wrong) > 0 || len(changed) != 2 { // namespace and queue
 		t.Fatalf("got %v, changed %v", wrong, changed)
 	}
-	if v := w.check(t, plan); v.Outcome != submit.Starts || v.Reach != 2 { // there are two nodes
-		t.Errorf("got %s up to %d pods, want %s up to 2", v.Outcome, v.Reach, submit.Starts)
-	}
+	w.awaitStart(t, plan, 2) // there are two nodes
 	done, err := w.submitElasticJob(t, team, e, "form-llama")
 	if err != nil || done.Kind != submit.ElasticJob {
 		t.Fatalf("got %+v, %v", done, err)

@@ -139,6 +139,19 @@ func (w world) check(t *testing.T, p submit.Plan) submit.Verdict {
 	return v
 }
 
+// awaitStart waits until the prediction is that the plan starts, with a reach of an elastic
+// task of this many pods: the tasks of other tests use the same nodes for a while.
+func (w world) awaitStart(t *testing.T, p submit.Plan, reach int32) (v submit.Verdict) {
+	t.Helper()
+	clustertest.Eventually(t, soon, func(context.Context) error {
+		if v = w.check(t, p); v.Outcome != submit.Starts || v.Reach != reach {
+			return fmt.Errorf("got %s up to %d pods, want %s up to %d: %+v", v.Outcome, v.Reach, submit.Starts, reach, v)
+		}
+		return nil
+	})
+	return v
+}
+
 func (w world) submit(t *testing.T, p submit.Plan) {
 	t.Helper()
 	done, err := w.Submit(t.Context(), w.member, p.Team, p.Request, "form-"+p.Name)

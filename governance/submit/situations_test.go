@@ -21,7 +21,7 @@ func TestCheckPredictsTheOutcome(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 4)
 	fits := w.plan(t, "fits", 2, 1)
-	if v := w.check(t, fits); v.Outcome != submit.Starts || v.Ahead != 0 {
+	if v := w.awaitStart(t, fits, 0); v.Ahead != 0 {
 		t.Fatalf("got the prediction %+v", v)
 	}
 	w.submit(t, fits)
@@ -42,7 +42,7 @@ func TestCheckPredictsTheOutcome(t *testing.T) {
 	}
 	fewer := w.plan(t, "fewer", 3, 1)
 	fewer.MinPods = 1
-	if v := w.check(t, fewer); v.Outcome != submit.Starts || !v.Partial || v.Pods != 2 {
+	if v := w.awaitStart(t, fewer, 0); !v.Partial || v.Pods != 2 {
 		t.Errorf("got the prediction %+v", v)
 	}
 
@@ -62,7 +62,7 @@ func TestPodLargerThanAnyNode(t *testing.T) {
 		t.Errorf("got the prediction %+v", v)
 	}
 	whole := w.plan(t, "whole", 2, 8)
-	if v := w.check(t, whole); v.Outcome != submit.Starts || whole.PodResources[catalog.Network] != 32 {
+	if v := w.awaitStart(t, whole, 0); whole.PodResources[catalog.Network] != 32 {
 		t.Errorf("whole nodes with %v: got the prediction %+v", whole.PodResources, v)
 	}
 }
