@@ -57,7 +57,7 @@ down: ## stop what up started
 .PHONY: localcluster
 localcluster:
 	@if [ ! -x $(BIN)/localcluster ]; then \
-		echo "downloading modules; on two cores the first start takes 8 to 12 minutes in all"; \
+		echo "building; with empty caches the first start takes 8 to 12 minutes on two cores"; \
 		$(COMPILE) go build net/http encoding/json text/template & go list -C cmd/localcluster -deps . >/dev/null; wait; \
 		{ go list -C cmd/localcluster -deps tool; go list -deps ./cmd/kuota; } >/dev/null & \
 	fi; \

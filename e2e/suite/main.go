@@ -1,4 +1,4 @@
-// Command suite runs the tests of this module in groups, and prints how long
+// Command suite runs the tests of this module in two groups beside each other, and prints how long
 // each package took:
 //
 //	pure      no cluster, no browser   go test with its cache

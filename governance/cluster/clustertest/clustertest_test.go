@@ -32,7 +32,8 @@ func TestConfigureRestartsKueueWithNewConfiguration(t *testing.T) {
 	}
 }
 
-// What is answered in process is what kubectl prints.
+// What is answered in process is what kubectl prints. TestParse has which calls are. A ~ is
+// a space in an argument.
 func TestAnswersAsKubectl(t *testing.T) {
 	t.Parallel()
 	c := clustertest.Get(t)
@@ -46,7 +47,7 @@ func TestAnswersAsKubectl(t *testing.T) {
 		"get configmap a b -o name",
 		"get cm a -o jsonpath={.data}",
 		`get configmap a -o jsonpath={.data.k\.v}/{.missing}`,
-		`get configmaps,secrets -l is -o jsonpath={range~.items[*]}{.kind}{"\t"}{.metadata.name}{"\n"}{end}`,
+		`get configmaps,secrets -l is -o jsonpath={range~.items[*]}{.kind}~{.metadata.name}{"\n"}{end}`,
 		"get configmaps -l is=none -o jsonpath={.items[*].metadata.name}",
 		"get configmaps -l is=none -o jsonpath={.items[0].metadata.name}",
 		"get configmaps -A -l is=a --field-selector metadata.namespace=" + namespace + " -o jsonpath={.items[*].data}",
@@ -56,7 +57,10 @@ func TestAnswersAsKubectl(t *testing.T) {
 		"get clusterrole/cluster-admin -o jsonpath={.metadata.name}",
 		"get what -o name",
 	} {
-		args := append(strings.Split(strings.ReplaceAll(strings.ReplaceAll(args, " ", "|"), "~", " "), "|"), "-n", namespace)
+		args := append(strings.Split(args, " "), "-n", namespace)
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "~", " ")
+		}
 		got, err := c.TryKubectl("", args...)
 		want, wantErr := c.TryKubectl("", append(args, "--request-timeout=1m")...) // a flag that only kubectl knows
 		if strings.TrimSpace(got) != strings.TrimSpace(want) || (err == nil) != (wantErr == nil) {

@@ -43,7 +43,7 @@ type call struct {
 
 // parse returns the call with these arguments. It returns errKubectl for other calls than
 // those for the names or paths of objects, merge patches of one object, and deletions that do
-// not wait.
+// not wait and can be repeated.
 func parse(args []string) (c call, err error) {
 	if len(args) < 2 {
 		return c, errKubectl
@@ -80,10 +80,13 @@ func parse(args []string) (c call, err error) {
 	}
 	c.resources, c.names = strings.Split(named[0], ","), named[1:]
 	one := len(c.resources) == 1 && len(c.names) == 1
+	if len(c.names) > 0 && len(c.selectors) > 0 {
+		return c, errKubectl
+	}
 	switch {
 	case c.verb == "get" && c.output != "":
 	case c.verb == "patch" && c.patch != "" && c.merge && one && c.output == "":
-	case c.verb == "delete" && c.noWait && len(c.names) > 0 && len(c.selectors) == 0:
+	case c.verb == "delete" && c.noWait && len(c.names) > 0 && (one || c.ignoreNotFound):
 	default:
 		return c, errKubectl
 	}
