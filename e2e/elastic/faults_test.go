@@ -31,10 +31,7 @@ func TestNodeLost(t *testing.T) {
 			l.size(e, 32, soon)
 			l.running(e, 32, soon)
 			node := l.nodeOf(e, increment)
-			if err := l.Client.Delete(t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: node}}); err != nil {
-				t.Fatal(err)
-			}
-			// Kubernetes deletes pods of a lost node after up to a minute.
+			l.loseNode(node)
 			t.Logf("24 pods %s after the node was lost", l.size(e, 24, soon))
 			last := e.Status.ScaleEvents[len(e.Status.ScaleEvents)-1]
 			if last.Cause != v1alpha1.ScaleNodeLost || last.From != 32 || last.To != 24 {
@@ -44,6 +41,33 @@ func TestNodeLost(t *testing.T) {
 				t.Errorf("%d pods of the minimum run, want 8", got)
 			}
 		})
+	}
+}
+
+// loseNode deletes a node, and its pods as Kubernetes' garbage collector of pods does after
+// 40 s: each has failed by a disruption.
+func (l *lab) loseNode(name string) {
+	l.Helper()
+	if err := l.Client.Delete(l.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}); err != nil {
+		l.Fatal(err)
+	}
+	var list corev1.PodList
+	if err := l.Client.List(l.Context(), &list); err != nil {
+		l.Fatal(err)
+	}
+	for _, pod := range list.Items {
+		if pod.Spec.NodeName != name {
+			continue
+		}
+		before := pod.DeepCopy()
+		pod.Status.Phase = corev1.PodFailed
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: corev1.DisruptionTarget, Status: corev1.ConditionTrue, Reason: "DeletionByPodGC"})
+		if err := l.Client.Status().Patch(l.Context(), &pod, client.StrategicMergeFrom(before)); client.IgnoreNotFound(err) != nil {
+			l.Fatal(err)
+		}
+		if err := l.Client.Delete(l.Context(), &pod, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
+			l.Fatal(err)
+		}
 	}
 }
 

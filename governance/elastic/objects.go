@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strconv"
 
@@ -90,7 +91,10 @@ func part(e *v1alpha1.ElasticJob, name string, n int, pods int32) *batchv1.Job {
 		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name, Labels: labels},
 		Spec: batchv1.JobSpec{
 			Suspend: ptr.To(true), Parallelism: ptr.To(pods), Completions: ptr.To(pods), CompletionMode: ptr.To(batchv1.IndexedCompletion),
-			Template: template,
+			// Replaces each pod after 10 s. Without a limit for each index, the Job controller
+			// doubles that for each pod: a node with 8 pods is lost, and their Job waits 10 min.
+			BackoffLimitPerIndex: ptr.To[int32](math.MaxInt32),
+			Template:             template,
 		},
 	}
 	if spec.RestartPolicy == corev1.RestartPolicyNever { // a pod of a lost node has not failed
