@@ -55,8 +55,9 @@ func stepOf(a *v1alpha1.ComputeAllocation) *v1alpha1.BudgetStatus {
 }
 
 // recordSteps records each window that opened or closed and each step of the budget since
-// the status was written. An entry that is recorded again, because the console ended before
-// it wrote the status, has the same id, and history keeps the first.
+// the status was written. An entry that is recorded again, because the status could not be
+// written, has the same id, and history keeps the first: what is in the id comes from the
+// status, or does not change.
 func recordSteps(log *activity.Log, allocation *v1alpha1.ComputeAllocation, in *v1alpha1.InForce, now time.Time) {
 	was, is := allocation.Status.InForce, in
 	if was == nil {
@@ -95,7 +96,7 @@ func recordSteps(log *activity.Log, allocation *v1alpha1.ComputeAllocation, in *
 		if until == nil {
 			until = was.BudgetUntil
 		}
-		id := fmt.Sprintf("%d-%d-%s", until.Unix(), allocation.Generation, is.BudgetAction)
+		id := fmt.Sprintf("%d-%d-%s", until.Unix(), allocation.Status.ObservedGeneration, is.BudgetAction)
 		reason := "the budget no longer limits the team"
 		if is.BudgetAction != "" {
 			reason = fmt.Sprintf("the team used %d %% of its budget: %s", allocation.Status.Budget.Percent, describe.BudgetAction(is.BudgetAction))

@@ -215,6 +215,9 @@ func TestBudgets(t *testing.T) {
 			if a.Status.Budget == nil || a.Status.Budget.Percent != percent || a.Status.Budget.Action != action {
 				return fmt.Errorf("the budget is %+v, want %d %% and %q", a.Status.Budget, percent, action)
 			}
+			if limits := action != v1alpha1.BudgetNotify && action != ""; a.Status.ObservedGeneration != a.Generation || limits != (a.Status.InForce != nil && a.Status.InForce.BudgetAction == action) {
+				return fmt.Errorf("in force is %+v at generation %d of %d", a.Status.InForce, a.Status.ObservedGeneration, a.Generation)
+			}
 			s = *a.Status.Budget
 			return nil
 		})
