@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/history"
@@ -270,7 +272,7 @@ func (c *config) check(level string) (invalid []error) {
 		report("history-persons-keep %s: use at least 24h, or 0", c.personsKeep)
 	}
 	memory, err := resource.ParseQuantity(c.simulationMemory)
-	if c.simulationBytes = memory.Value(); err != nil || c.simulationBytes != 0 && c.simulationBytes < minSimulationMemory {
+	if c.simulationBytes = int64(resources.AmountFromQuantity("memory", memory)); err != nil || c.simulationBytes != 0 && c.simulationBytes < minSimulationMemory {
 		report("simulation-memory %q: use at least 256Mi, or 0", c.simulationMemory)
 	}
 	if c.externalLogs, err = urls.ParseLogTemplate(c.logURL); err != nil {

@@ -3,6 +3,7 @@ package kinds_test
 import (
 	"context"
 	"fmt"
+	"kuota.dev/kuota/governance/resources"
 	"strings"
 	"testing"
 
@@ -127,7 +128,7 @@ func (of team) isPreempted(t *testing.T, k kind, name, reason, preemptor string)
 
 // uses waits until Kueue reports this usage of GPUs, and the pages of the team's member
 // show it.
-func (of team) uses(t *testing.T, pool string, own, borrowed, lent int64) {
+func (of team) uses(t *testing.T, pool string, own, borrowed, lent resources.Amount) {
 	t.Helper()
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
 		out, err := of.TryKubectl("", "get", "clusterqueue", of.namespace+"-clusterqueue", "-o", `jsonpath={.status.flavorsUsage[0].resources[?(@.name=="nvidia.com/gpu")].total} {.status.flavorsUsage[0].resources[?(@.name=="nvidia.com/gpu")].borrowed}`)

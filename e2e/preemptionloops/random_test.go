@@ -2,6 +2,7 @@ package preemptionloops_test
 
 import (
 	"fmt"
+	"kuota.dev/kuota/governance/resources"
 	"math/rand/v2"
 	"time"
 
@@ -21,11 +22,11 @@ func randomSetting(seed uint64) setting {
 // looseSetting returns teams and tasks that have nothing to do with each other.
 // Kueue rarely loops in it.
 func looseSetting(name string, random *rand.Rand) setting {
-	s := setting{name: name, unallocated: oneOf(random, int64(0), 0, 0, 0, 2, 4, 8)}
+	s := setting{name: name, unallocated: oneOf(random, resources.Amount(0), 0, 0, 0, 2, 4, 8)}
 	for i := range 2 + random.IntN(2) {
 		s.teams = append(s.teams, team{
 			name:    string(rune('a' + i)),
-			quota:   oneOf(random, int64(4), 8, 8, 12, 16),
+			quota:   oneOf(random, resources.Amount(4), 8, 8, 12, 16),
 			weight:  int32(10 * (1 + random.IntN(5))),
 			percent: oneOf(random, int32(25), 50, 50, 100, -1),
 			within:  oneOf(random, v1alpha1.PreemptLowerPriority, v1alpha1.PreemptLowerPriority, v1alpha1.PreemptLowerPriority, v1alpha1.PreemptNever),
@@ -44,7 +45,7 @@ func looseSetting(name string, random *rand.Rand) setting {
 // stays the smaller.
 func tightSetting(name string, random *rand.Rand) setting {
 	s := setting{name: name}
-	quota := oneOf(random, int64(4), 8, 8, 12, 16)
+	quota := oneOf(random, resources.Amount(4), 8, 8, 12, 16)
 	for i := range 2 + random.IntN(2) {
 		s.teams = append(s.teams, team{
 			name: string(rune('a' + i)), quota: quota,
@@ -81,7 +82,7 @@ func tightSetting(name string, random *rand.Rand) setting {
 func (s *setting) add(random *rand.Rand, team int, quarters int64, l level) {
 	k := task{
 		name: fmt.Sprintf("t%d", len(s.tasks)), team: team, level: l,
-		gpus:  max(1, s.teams[team].quota*quarters/4),
+		gpus:  max(1, int64(s.teams[team].quota)*quarters/4),
 		after: time.Duration(random.IntN(2000)) * time.Millisecond,
 	}
 	if random.IntN(10) == 0 {

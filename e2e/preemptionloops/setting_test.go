@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/e2e/podless"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
@@ -21,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -49,7 +52,7 @@ func (l level) value() int32 { return int32(10 * (l + 1)) }
 // team is one ClusterQueue of a setting, in GPUs.
 type team struct {
 	name    string
-	quota   int64
+	quota   resources.Amount
 	weight  int32
 	percent int32 // borrow limit; below 0 is without limit
 	within  v1alpha1.WithinTeam
@@ -70,7 +73,7 @@ type task struct {
 type setting struct {
 	name        string // prefix of all its objects
 	teams       []team
-	unallocated int64 // GPUs that the Cohort lends
+	unallocated resources.Amount // GPUs that the Cohort lends
 	tasks       []task
 	pods        bool // whether the Job controller creates pods
 }
@@ -149,7 +152,7 @@ func (m team) allocation() *v1alpha1.ComputeAllocation {
 		Spec: v1alpha1.ComputeAllocationSpec{
 			Activation:      v1alpha1.Active,
 			FairShareWeight: m.weight,
-			Quota:           []v1alpha1.QuotaRow{{InstanceType: instanceType, Quantities: v1alpha1.Quantities{Accelerators: &m.quota}}},
+			Quota:           []v1alpha1.QuotaRow{{InstanceType: instanceType, Quantities: v1alpha1.Quantities{Accelerators: ptr.To(int64(m.quota))}}},
 			Sharing:         sharing,
 			Preemption:      v1alpha1.Preemption{WithinTeam: m.within},
 		},

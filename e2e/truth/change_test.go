@@ -6,13 +6,14 @@ import (
 	"maps"
 	"slices"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
 
 	batchv1 "k8s.io/api/batch/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -91,7 +92,7 @@ func (in *instance) setAmounts(ctx context.Context, team int, c change) error {
 			for k := range flavor.Resources {
 				r := &flavor.Resources[k]
 				amount, raised := c.amounts[string(r.Name)]
-				switch to := quota.ResourceQuantity(string(r.Name), amount); {
+				switch to := amount.Quantity(string(r.Name)); {
 				case raised && c.kind == borrowLimit:
 					r.BorrowingLimit = &to
 				case raised:
@@ -138,11 +139,11 @@ func enter(row *v1alpha1.Quantities, amounts quota.Resources) {
 	for name, amount := range amounts {
 		switch name {
 		case catalog.GPU:
-			row.Accelerators = ptr.To(amount)
+			row.Accelerators = ptr.To(int64(amount))
 		case catalog.CPU:
-			row.VCPU = resource.NewMilliQuantity(amount, resource.DecimalSI)
+			row.VCPU = ptr.To(amount.Quantity(name))
 		case catalog.Memory:
-			row.Memory = resource.NewQuantity(amount, resource.BinarySI)
+			row.Memory = ptr.To(amount.Quantity(name))
 		}
 	}
 }
@@ -161,7 +162,7 @@ func (in *instance) current(team int, c change) quota.Resources {
 }
 
 // units are the units in which the page gives quota.
-var units = map[string]int64{catalog.GPU: 1, catalog.CPU: 1000, catalog.Memory: catalog.GiB}
+var units = map[string]resources.Amount{catalog.GPU: 1, catalog.CPU: 1000, catalog.Memory: catalog.GiB}
 
 // smaller returns a change with one figure a unit smaller, of those that are more than a
 // unit above what the team has; ok is false if there is none, so that the change is

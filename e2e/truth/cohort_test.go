@@ -3,6 +3,7 @@ package truth_test
 import (
 	"context"
 	"fmt"
+	"kuota.dev/kuota/governance/resources"
 	"maps"
 	"slices"
 	"strconv"
@@ -65,7 +66,7 @@ func (k task) String() string {
 type cohort struct {
 	seed        uint64
 	teams       []*v1alpha1.ComputeAllocation
-	unallocated map[string]int64 // GPUs by pool, with their vCPUs and memory
+	unallocated map[string]resources.Amount // GPUs by pool, with their vCPUs and memory
 	tasks       []task
 }
 
@@ -223,7 +224,7 @@ func (in *instance) apply(ctx context.Context, teams ...int) error {
 func (in *instance) job(k task) *batchv1.Job {
 	requests := corev1.ResourceList{}
 	for name, amount := range k.each {
-		requests[corev1.ResourceName(name)] = quota.ResourceQuantity(name, amount)
+		requests[corev1.ResourceName(name)] = amount.Quantity(name)
 	}
 	job := &batchv1.Job{
 		ObjectMeta: metav1.ObjectMeta{

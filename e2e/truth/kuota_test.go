@@ -37,7 +37,7 @@ func (in *instance) provide(ctx context.Context) error {
 			for name := range left {
 				amount := min(left[name], first[name])
 				left[name] -= amount
-				has[corev1.ResourceName(name)] = quota.ResourceQuantity(name, amount)
+				has[corev1.ResourceName(name)] = amount.Quantity(name)
 			}
 			node := node(fmt.Sprintf("%s-%d", pool, i), pool, has)
 			node.Labels[extraLabel] = "true"

@@ -3,6 +3,7 @@ package truth_test
 import (
 	"context"
 	"fmt"
+	"kuota.dev/kuota/governance/resources"
 	"net/http"
 	"regexp"
 	"slices"
@@ -242,11 +243,11 @@ func parseAmounts(figures string) (quota.Resources, error) {
 		}
 		switch unit {
 		case "GPU", "GPUs":
-			amounts[catalog.GPU] = int64(value)
+			amounts[catalog.GPU] = resources.Amount(value)
 		case "vCPU":
-			amounts[catalog.CPU] = int64(value*1000 + 0.5)
+			amounts[catalog.CPU] = resources.Amount(value*1000 + 0.5)
 		case "GiB":
-			amounts[catalog.Memory] = int64(value * float64(catalog.GiB))
+			amounts[catalog.Memory] = resources.Amount(value * float64(catalog.GiB))
 		default:
 			return nil, fmt.Errorf("figure %q has an unknown unit", figure)
 		}

@@ -2,6 +2,7 @@ package truth_test
 
 import (
 	"fmt"
+	"kuota.dev/kuota/governance/resources"
 	"math/rand/v2"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -19,7 +20,7 @@ func oneOf[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
 // times what the teams can have, so that some of them wait.
 func randomCohort(seed uint64) *cohort {
 	r := rand.New(rand.NewPCG(seed, 20))
-	s := &cohort{seed: seed, unallocated: map[string]int64{}}
+	s := &cohort{seed: seed, unallocated: map[string]resources.Amount{}}
 	used := pools[:1+r.IntN(len(pools))]
 	teams := 2 + r.IntN(5)
 	var total int64
@@ -32,8 +33,8 @@ func randomCohort(seed uint64) *cohort {
 		}
 	}
 	for _, pool := range used {
-		s.unallocated[pool] = oneOf(r, int64(0), 0, 0, 2, 4)
-		total += s.unallocated[pool]
+		s.unallocated[pool] = oneOf(r, resources.Amount(0), 0, 0, 2, 4)
+		total += int64(s.unallocated[pool])
 	}
 	for requested := int64(0); requested < total*3/2 && len(s.tasks) < 16 || len(s.tasks) < 4; {
 		k := randomTask(r, used)
@@ -41,7 +42,7 @@ func randomCohort(seed uint64) *cohort {
 		if r.IntN(5) > 0 {
 			fit(&k, s.teams[k.team])
 		}
-		requested += int64(k.pods) * max(1, k.each[catalog.GPU])
+		requested += int64(k.pods) * int64(max(1, k.each[catalog.GPU]))
 		s.tasks = append(s.tasks, k)
 	}
 	return s
@@ -64,7 +65,7 @@ func fit(k *task, team *v1alpha1.ComputeAllocation) {
 		if pool.Nominal[name] == 0 { // borrowed only
 			continue
 		}
-		for ; k.pods > 1 && each*int64(k.pods) > pool.Nominal[name]; k.pods-- {
+		for ; k.pods > 1 && each.Times(int64(k.pods)) > pool.Nominal[name]; k.pods-- {
 		}
 		k.each[name] = min(each, pool.Nominal[name])
 	}
@@ -111,13 +112,13 @@ func randomTeam(r *rand.Rand, used []string) *v1alpha1.ComputeAllocation {
 // randomTask returns a task of one to four pods: most with GPUs, some without.
 func randomTask(r *rand.Rand, used []string) task {
 	k := task{pods: oneOf(r, int32(1), 1, 1, 1, 2, 2, 3, 4), class: r.IntN(len(classes)+1) - 1, each: quota.Resources{}}
-	gpus := oneOf(r, int64(1), 1, 2, 2, 3, 4)
+	gpus := oneOf(r, resources.Amount(1), 1, 2, 2, 3, 4)
 	if r.IntN(8) > 0 {
 		k.each[catalog.GPU] = gpus
 	}
-	k.each[catalog.CPU] = gpus * oneOf(r, int64(2), 4, 8, 8, 12) * 1000
+	k.each[catalog.CPU] = gpus.Times(oneOf(r, int64(2), 4, 8, 8, 12) * 1000)
 	if r.IntN(2) == 0 {
-		k.each[catalog.Memory] = gpus * oneOf(r, int64(16), 32, 64, 80) * catalog.GiB
+		k.each[catalog.Memory] = gpus.Times(oneOf(r, int64(16), 32, 64, 80) * int64(catalog.GiB))
 	}
 	if len(used) > 1 && r.IntN(5) == 0 {
 		k.pool = oneOf(r, used...)

@@ -400,8 +400,8 @@ func (o *outcome) singleChanges(in *instance, before map[string]workload) (all [
 		}
 		more, limit := quota.Resources{}, quota.Resources{}
 		for name, each := range o.picked.each {
-			more[name] = pool.Nominal[name] + each*int64(o.picked.pods)
-			limit[name] = pool.BorrowingLimit[name] + each*int64(o.picked.pods)
+			more[name] = pool.Nominal[name] + each.Times(int64(o.picked.pods))
+			limit[name] = pool.BorrowingLimit[name] + each.Times(int64(o.picked.pods))
 		}
 		all = append(all, change{kind: moreQuota, pool: pool.Name, amounts: more})
 		if pool.BorrowingLimit != nil {

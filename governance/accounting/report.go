@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/quota"
@@ -118,11 +120,13 @@ var measures = []history.Measure{history.Physical, history.OwnBound, history.Bor
 // Unit returns how many units of history one unit of a resource is: a device, a vCPU or a
 // GiB.
 func Unit(resource string) int64 {
-	switch resource {
-	case catalog.CPU:
+	switch {
+	case resource == catalog.CPU:
 		return 1000
-	case catalog.Memory:
+	case resource == catalog.Memory:
 		return 1024
+	case resources.InBytes(resource):
+		return int64(catalog.GiB)
 	}
 	return 1
 }

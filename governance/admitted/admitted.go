@@ -4,6 +4,7 @@ package admitted
 
 import (
 	"iter"
+	"kuota.dev/kuota/governance/resources"
 
 	"kuota.dev/kuota/governance/quota"
 
@@ -37,9 +38,9 @@ func PodSets(w *kueue.Workload) iter.Seq[PodSet] {
 			of, count := int64(set.Count), int64(min(set.Count, max(0, podSetCount(w, assignment.Name, set.Count)-reclaimableCount(w, assignment.Name))))
 			set.Count = int32(count) //nolint:gosec // it is at most an int32
 			for name, amount := range assignment.ResourceUsage {
-				used := quota.ResourceValue(string(name), amount)
+				used := resources.AmountFromQuantity(string(name), amount)
 				if count < of {
-					used = used / of * count
+					used = (used / resources.Amount(of)).Times(count)
 				}
 				set.Usage[string(name)] = used
 				set.Flavors[string(name)] = string(assignment.Flavors[name])

@@ -1,6 +1,7 @@
 package admitted_test
 
 import (
+	"kuota.dev/kuota/governance/resources"
 	"testing"
 
 	"kuota.dev/kuota/governance/admitted"
@@ -15,7 +16,7 @@ func TestPodSets(t *testing.T) {
 		count, admitted, reclaimable int32
 		admittedUsage                string
 		wantCount                    int32
-		wantUsage                    int64
+		wantUsage                    resources.Amount
 	}{
 		"all pods admitted":                              {count: 4, admitted: 4, admittedUsage: "8", wantCount: 4, wantUsage: 8},
 		"two pods reclaimable":                           {count: 4, admitted: 4, reclaimable: 2, admittedUsage: "8", wantCount: 2, wantUsage: 4},

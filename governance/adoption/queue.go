@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/desired"
@@ -86,7 +88,7 @@ func (p *planner) structure(q *kueue.ClusterQueue) (reasons []string) {
 		}
 	}
 	if w := spec.FairSharing; w != nil && w.Weight != nil {
-		if n := w.Weight.Value(); w.Weight.CmpInt64(n) != 0 || n < 0 || n > v1alpha1.MaxWeight {
+		if n := int64(resources.AmountFromQuantity("", *w.Weight)); w.Weight.CmpInt64(n) != 0 || n > v1alpha1.MaxWeight {
 			add("its fair-share weight %s is not a whole number from 0 to %d", w.Weight, v1alpha1.MaxWeight)
 		}
 	}
@@ -168,7 +170,7 @@ func (p *planner) describe(q *kueue.ClusterQueue, team string) (*v1alpha1.Comput
 	a.Name = team
 	*a.Spec.CohortName = string(q.Spec.CohortName)
 	if w := q.Spec.FairSharing; w != nil && w.Weight != nil {
-		a.Spec.FairShareWeight = int32(w.Weight.Value())
+		a.Spec.FairShareWeight = int32(min(resources.AmountFromQuantity("", *w.Weight), v1alpha1.MaxWeight))
 	}
 	if q.Spec.QueueingStrategy == kueue.StrictFIFO {
 		a.Spec.QueueingStrategy = string(kueue.StrictFIFO)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 
@@ -103,10 +105,10 @@ func (p *planner) fill(row *v1alpha1.QuotaRow, flavor *kueue.FlavorQuotas, amoun
 			row.Memory = of
 		case of.IsZero():
 		case name == pool.Instance.AcceleratorResource:
-			n := of.Value()
+			n := int64(resources.AmountFromQuantity(name, *of))
 			row.Accelerators = &n
 		case catalog.IsPartition(name) && row.Partition == nil:
-			row.Partition = &v1alpha1.Partition{Profile: strings.TrimPrefix(name, "nvidia.com/"), Count: of.Value()}
+			row.Partition = &v1alpha1.Partition{Profile: strings.TrimPrefix(name, "nvidia.com/"), Count: int64(resources.AmountFromQuantity(name, *of))}
 		case name == catalog.Network: // follows from the other amounts, and compare reports a difference
 		case !catalog.IsQuotaResource(name):
 			return fmt.Sprintf("it has quota of %s, which an allocation cannot have", name)

@@ -185,7 +185,7 @@ func (in *Input) ofHeads() (found []Finding) {
 			f, of := in.about(NotAdmitted, h.Namespace, subject)
 			f.Summary = fmt.Sprintf("Kueue admits no task %s: the queue of %s does not work.", of, nameOf(h.Task))
 			found = append(found, f)
-		case (v.Constraint == explain.Quota || v.Constraint == explain.Preempting) && v.Shortage != nil && v.Shortage.Needed > v.Shortage.Available && v.Shortage.Used+v.Shortage.Needed <= v.Shortage.Nominal:
+		case (v.Constraint == explain.Quota || v.Constraint == explain.Preempting) && v.Shortage != nil && v.Shortage.Needed > v.Shortage.Available && v.Shortage.Used.Plus(v.Shortage.Needed) <= v.Shortage.Nominal:
 			f, of := in.about(OwnQuotaWaits, h.Namespace, subject)
 			f.Summary = fmt.Sprintf("%s %s waits, although it fits the team's own quota in %s: others use that quota and have not returned it.", nameOf(h.Task), of, v.Shortage.Flavor)
 			found = append(found, f)

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
 )
@@ -31,8 +33,8 @@ func quotaExcess(tasks []admittedTask, after quota.Resolved) []QuotaExcess {
 	usage, nominal := quota.PoolResources{}, quota.PoolResources{}
 	nominal.AddNominal(after)
 	for _, t := range tasks {
-		for pool, resources := range t.usage {
-			usage.Add(pool, resources)
+		for pool, amounts := range t.usage {
+			usage.Add(pool, amounts)
 		}
 	}
 	var all []QuotaExcess
@@ -60,8 +62,8 @@ func unadmittable(tasks []admittedTask, before, after quota.Resolved, evicted bo
 	var all []Unadmittable
 	for _, t := range tasks {
 		requests := quota.Resources{}
-		for _, resources := range t.usage {
-			requests.Add(resources)
+		for _, amounts := range t.usage {
+			requests.Add(amounts)
 		}
 		for _, name := range requests.Names() {
 			most, bounded := maxQuota(after, name, t.podSets)
@@ -79,14 +81,14 @@ func unadmittable(tasks []admittedTask, before, after quota.Resolved, evicted bo
 // nominal quota and borrowing limit together: of one pool or, if its pod sets
 // can be in different pools, of all pools. bounded is false if any pool has no
 // borrowing limit.
-func maxQuota(in quota.Resolved, resource string, podSets int) (most int64, bounded bool) {
-	var all, largest int64
+func maxQuota(in quota.Resolved, resource string, podSets int) (most resources.Amount, bounded bool) {
+	var all, largest resources.Amount
 	for _, pool := range in.Pools {
 		if pool.BorrowingLimit == nil {
 			return 0, false
 		}
-		n := pool.Nominal[resource] + pool.BorrowingLimit[resource]
-		all, largest = all+n, max(largest, n)
+		n := pool.Nominal[resource].Plus(pool.BorrowingLimit[resource])
+		all, largest = all.Plus(n), max(largest, n)
 	}
 	if podSets > 1 {
 		return all, true

@@ -1,6 +1,7 @@
 package allocations
 
 import (
+	"kuota.dev/kuota/governance/resources"
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -14,17 +15,17 @@ import (
 // causes, and none that exist already.
 func TestExcessAndUnadmittableTasks(t *testing.T) {
 	const g5, g6 = "ml.g5.2xlarge", "ml.g6.12xlarge"
-	gpus := func(n int64) quota.Resources { return quota.Resources{catalog.GPU: n} }
-	team := func(nominal, limit int64) quota.Resolved {
+	gpus := func(n resources.Amount) quota.Resources { return quota.Resources{catalog.GPU: n} }
+	team := func(nominal, limit resources.Amount) quota.Resolved {
 		return quota.Resolved{Pools: []quota.FlavorQuotas{{Name: g5, Nominal: gpus(nominal), BorrowingLimit: gpus(limit)}}}
 	}
 	unlimited := quota.Resolved{Pools: []quota.FlavorQuotas{{Name: g5, Nominal: gpus(1)}}}
 	twoPools := quota.Resolved{Pools: []quota.FlavorQuotas{{Name: g5, Nominal: gpus(2), BorrowingLimit: gpus(2)}, {Name: g6, Nominal: gpus(4), BorrowingLimit: gpus(0)}}}
 	task := Task{Kind: "Job", Name: "resnet"}
-	excessOf := func(n int64) []QuotaExcess {
+	excessOf := func(n resources.Amount) []QuotaExcess {
 		return []QuotaExcess{{Pool: g5, Resource: catalog.GPU, Usage: 8, Nominal: n, Tasks: []Task{task}}}
 	}
-	unadmittableOf := func(n int64) []Unadmittable {
+	unadmittableOf := func(n resources.Amount) []Unadmittable {
 		return []Unadmittable{{Task: task, Resource: catalog.GPU, Requests: 8, Max: n}}
 	}
 	for name, tc := range map[string]struct {

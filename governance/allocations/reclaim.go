@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
@@ -25,7 +27,7 @@ type Reclaim struct {
 	Pool, Resource string
 	// Max is the amount that the team could reclaim with its own quota, whatever the
 	// priority (reclaimWithinCohort: Any).
-	Max int64
+	Max resources.Amount
 	// Borrow reports that the team may borrow more instead, and then preempt tasks of a
 	// lower priority (borrowWithinCohort: LowerPriority). Max is 0 then.
 	Borrow bool
@@ -36,7 +38,7 @@ type Reclaim struct {
 // are empty for users who may not see it.
 type Borrower struct {
 	Team     string
-	Borrowed int64
+	Borrowed resources.Amount
 	Tasks    []Task // that use the resource, in the order in which Kueue preempts them
 }
 
@@ -47,7 +49,7 @@ func (s *Service) reclaims(ctx context.Context, user governance.User, reader cli
 	var found []Reclaim
 	for _, change := range changes {
 		for _, name := range change.names() {
-			r := Reclaim{Pool: change.Pool, Resource: name, Max: change.After[name] - change.Before[name]}
+			r := Reclaim{Pool: change.Pool, Resource: name, Max: change.After[name].Minus(change.Before[name])}
 			if r.Max <= 0 {
 				r.Max, r.Borrow = 0, borrowsMore(change, name)
 			}
@@ -89,9 +91,9 @@ func (s *Service) reclaims(ctx context.Context, user governance.User, reader cli
 		slices.SortFunc(r.From, func(a, b Borrower) int {
 			return cmp.Or(cmp.Compare(b.Borrowed, a.Borrowed), strings.Compare(a.Team, b.Team))
 		})
-		var borrowed int64
+		var borrowed resources.Amount
 		for _, b := range r.From {
-			borrowed += b.Borrowed
+			borrowed = borrowed.Plus(b.Borrowed)
 		}
 		r.Max = min(r.Max, borrowed)
 	}
@@ -116,13 +118,13 @@ func borrowsMore(change PoolChange, resource string) bool {
 func borrowerOf(tasks []admittedTask, own quota.Resolved, pool, resource string) (b Borrower) {
 	for _, t := range tasks {
 		if amount := t.usage[pool][resource]; amount > 0 {
-			b.Borrowed += amount
+			b.Borrowed = b.Borrowed.Plus(amount)
 			b.Tasks = append(b.Tasks, t.task)
 		}
 	}
 	for _, p := range own.Pools {
 		if p.Name == pool {
-			b.Borrowed -= p.Nominal[resource]
+			b.Borrowed = b.Borrowed.Minus(p.Nominal[resource])
 		}
 	}
 	return b

@@ -1,6 +1,7 @@
 package allocations
 
 import (
+	"kuota.dev/kuota/governance/resources"
 	"testing"
 
 	"kuota.dev/kuota/governance/catalog"
@@ -11,7 +12,9 @@ import (
 
 // A team that uses more of a resource than its quota borrows the difference.
 func TestBorrowerOf(t *testing.T) {
-	gpus := func(pool string, n int64) quota.PoolResources { return quota.PoolResources{pool: {catalog.GPU: n}} }
+	gpus := func(pool string, n resources.Amount) quota.PoolResources {
+		return quota.PoolResources{pool: {catalog.GPU: n}}
+	}
 	task := func(name string) Task { return Task{Namespace: "n", Kind: "Job", Name: name} }
 	admitted := []admittedTask{
 		{task: task("a"), usage: gpus("h100", 4)},
@@ -36,7 +39,7 @@ func TestBorrowerOf(t *testing.T) {
 }
 
 func TestBorrowsMore(t *testing.T) {
-	gpus := func(n int64) quota.Resources { return quota.Resources{catalog.GPU: n} }
+	gpus := func(n resources.Amount) quota.Resources { return quota.Resources{catalog.GPU: n} }
 	for name, tc := range map[string]struct {
 		change PoolChange
 		want   bool

@@ -4,6 +4,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 )
 
 // Review is what saving an allocation would do.
@@ -62,7 +63,7 @@ type PoolChange struct {
 // unit of quota.Resources.
 type CapacityChange struct {
 	Pool, Resource          string
-	Physical, Before, After int64
+	Physical, Before, After resources.Amount
 }
 
 // Oversubscribed reports whether more is allocated afterwards than the pool has.
@@ -72,7 +73,7 @@ func (c CapacityChange) Oversubscribed() bool { return c.After > c.Physical }
 // its nominal quota.
 type QuotaExcess struct {
 	Pool, Resource string
-	Usage, Nominal int64
+	Usage, Nominal resources.Amount
 	Tasks          []Task // that use the resource, in the order in which Kueue preempts them
 }
 
@@ -81,7 +82,7 @@ type QuotaExcess struct {
 type Unadmittable struct {
 	Task          Task
 	Resource      string
-	Requests, Max int64
+	Requests, Max resources.Amount
 }
 
 // Task is the name of a task in a review or a deletion. Kind and name are empty

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
@@ -65,7 +67,7 @@ func (m *TeamMetrics) Collect(to chan<- prometheus.Metric) {
 	for i := range snapshot.Teams {
 		team := &snapshot.Teams[i]
 		for _, r := range team.Resources {
-			for desc, amount := range map[*prometheus.Desc]int64{quotaDesc: r.Nominal, usedDesc: r.Usage, borrowedDesc: r.Borrowed, lentDesc: r.LentToCohort} {
+			for desc, amount := range map[*prometheus.Desc]resources.Amount{quotaDesc: r.Nominal, usedDesc: r.Usage, borrowedDesc: r.Borrowed, lentDesc: r.LentToCohort} {
 				to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, inBaseUnits(r.Resource, amount), team.Name, r.Flavor, r.Resource)
 			}
 		}
@@ -80,7 +82,7 @@ func (m *TeamMetrics) Collect(to chan<- prometheus.Metric) {
 }
 
 // inBaseUnits returns an amount of quota.Resources in the base units of Prometheus.
-func inBaseUnits(resource string, amount int64) float64 {
+func inBaseUnits(resource string, amount resources.Amount) float64 {
 	if resource == catalog.CPU {
 		return float64(amount) / 1000
 	}

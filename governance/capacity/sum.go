@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/describe"
@@ -51,14 +53,14 @@ type summing struct {
 	pools      map[string]*PoolSnapshot
 	poolUsages map[quota.FlavorResource]*usage.PoolUsage
 	teamUsages map[string]map[quota.FlavorResource]*usage.TeamUsage // by team
-	bound      map[string]map[quota.FlavorResource]int64
+	bound      map[string]map[quota.FlavorResource]resources.Amount
 	nodes      []NodeSnapshot
 }
 
 func (in input) sum() *Snapshot {
 	s := summing{
 		input: in, teams: map[string]*TeamSnapshot{"": {}}, teamOf: map[string]string{}, pools: map[string]*PoolSnapshot{}, poolUsages: map[quota.FlavorResource]*usage.PoolUsage{},
-		teamUsages: map[string]map[quota.FlavorResource]*usage.TeamUsage{}, bound: map[string]map[quota.FlavorResource]int64{},
+		teamUsages: map[string]map[quota.FlavorResource]*usage.TeamUsage{}, bound: map[string]map[quota.FlavorResource]resources.Amount{},
 	}
 	s.addTeams()
 	s.addQueues()
@@ -106,10 +108,10 @@ func (s *summing) addQueues() {
 				for l := range flavor.Resources {
 					r := &flavor.Resources[l]
 					fr := quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}
-					q.nominal[fr] = quota.ResourceValue(fr.Resource, r.NominalQuota)
+					q.nominal[fr] = resources.AmountFromQuantity(fr.Resource, r.NominalQuota)
 					q.lendingLimit[fr] = q.nominal[fr]
 					if r.LendingLimit != nil {
-						q.lendingLimit[fr] = quota.ResourceValue(fr.Resource, *r.LendingLimit)
+						q.lendingLimit[fr] = resources.AmountFromQuantity(fr.Resource, *r.LendingLimit)
 					}
 				}
 			}
@@ -117,17 +119,17 @@ func (s *summing) addQueues() {
 		s.queues = append(s.queues, q)
 		for fr, amount := range q.nominal {
 			if amount > 0 {
-				s.teamUsage(q.team, fr).Nominal += amount
+				s.teamUsage(q.team, fr).Nominal = s.teamUsage(q.team, fr).Nominal.Plus(amount)
 			}
 		}
 		for fr, amount := range q.usage {
 			share := s.teamUsage(q.team, fr)
-			share.Usage += amount
-			share.Borrowed += max(0, amount-q.nominal[fr])
-			share.Own = share.Usage - share.Borrowed
+			share.Usage = share.Usage.Plus(amount)
+			share.Borrowed = share.Borrowed.Plus(max(0, amount.Minus(q.nominal[fr])))
+			share.Own = share.Usage.Minus(share.Borrowed)
 		}
 		for fr, amount := range s.occupied.Growth[o.Name] {
-			s.teamUsage(q.team, fr).Growth += amount
+			s.teamUsage(q.team, fr).Growth = s.teamUsage(q.team, fr).Growth.Plus(amount)
 		}
 	}
 }
@@ -179,10 +181,10 @@ func (s *summing) addNode(o *corev1.Node) {
 	on := s.occupied.Nodes[o.Name]
 	n.Pods = on.Pods
 	for name, amount := range o.Status.Allocatable {
-		n.Allocatable[string(name)] = quota.ResourceValue(string(name), amount)
+		n.Allocatable[string(name)] = resources.AmountFromQuantity(string(name), amount)
 		n.Free[string(name)] = 0
 		if works {
-			n.Free[string(name)] = max(0, n.Allocatable[string(name)]-on.Requests[string(name)])
+			n.Free[string(name)] = max(0, n.Allocatable[string(name)].Minus(on.Requests[string(name)]))
 		}
 	}
 	pool := s.pool(n.Pool)
@@ -205,39 +207,39 @@ func (s *summing) addNode(o *corev1.Node) {
 	}
 	all := s.catalog.NodeResources(o)
 	for resource, has := range all {
-		one := usage.Node{Physical: physical(o, resource, has, all), Requests: map[string]int64{}, Outside: on.Requests[resource]}
+		one := usage.Node{Physical: physical(o, resource, has, all), Requests: map[string]resources.Amount{}, Outside: on.Requests[resource]}
 		if works {
 			one.Usable = min(has.Reported, one.Physical)
 		}
 		for team, asked := range admitted {
 			one.Requests[team] = asked[resource]
-			one.Outside -= asked[resource]
+			one.Outside = one.Outside.Minus(asked[resource])
 		}
 		parts := one.Usage(s.order)
 		fr := quota.FlavorResource{Flavor: n.Pool, Resource: resource}
 		sum := s.poolUsage(fr)
 		for team, amount := range parts.Bound {
-			n.Bound[resource] += amount
+			n.Bound[resource] = n.Bound[resource].Plus(amount)
 			if n.Teams[team] == nil {
 				n.Teams[team] = quota.Resources{}
 			}
 			n.Teams[team][resource] = amount
 			if s.bound[team] == nil {
-				s.bound[team] = map[quota.FlavorResource]int64{}
+				s.bound[team] = map[quota.FlavorResource]resources.Amount{}
 			}
-			s.bound[team][fr] += amount
+			s.bound[team][fr] = s.bound[team][fr].Plus(amount)
 		}
 		n.Physical[resource], n.Outside[resource] = one.Physical, parts.Outside
-		sum.Physical += one.Physical
-		sum.Outside += parts.Outside
-		sum.Unhealthy += parts.Unhealthy
-		sum.Idle += parts.Idle
+		sum.Physical = sum.Physical.Plus(one.Physical)
+		sum.Outside = sum.Outside.Plus(parts.Outside)
+		sum.Unhealthy = sum.Unhealthy.Plus(parts.Unhealthy)
+		sum.Idle = sum.Idle.Plus(parts.Idle)
 		sum.LargestFree = max(sum.LargestFree, min(n.Free[resource], parts.Idle))
 		switch n.State {
 		case Recovering:
-			sum.Recovering += one.Physical
+			sum.Recovering = sum.Recovering.Plus(one.Physical)
 		case Cordoned:
-			sum.Cordoned += one.Physical
+			sum.Cordoned = sum.Cordoned.Plus(one.Physical)
 		}
 	}
 	s.nodes = append(s.nodes, n)
@@ -245,7 +247,7 @@ func (s *summing) addNode(o *corev1.Node) {
 
 // physical returns the amount of a resource that a node has. Accelerators that
 // are partitioned count as partitions only.
-func physical(o *corev1.Node, resource string, has catalog.NodeResource, all map[string]catalog.NodeResource) int64 {
+func physical(o *corev1.Node, resource string, has catalog.NodeResource, all map[string]catalog.NodeResource) resources.Amount {
 	if resource == catalog.GPU && has.Reported < has.Nominal {
 		for name, other := range all {
 			if catalog.IsPartition(name) && other.Reported > 0 {
@@ -296,17 +298,17 @@ func (s *summing) addTeamUsages() {
 		for fr, share := range usages {
 			bound := s.bound[team][fr]
 			share.OwnBound = min(bound, share.Nominal)
-			share.BorrowedBound = bound - share.OwnBound
-			share.Unbound = max(0, share.Usage-bound)
+			share.BorrowedBound = bound.Minus(share.OwnBound)
+			share.Unbound = max(0, share.Usage.Minus(bound))
 			sum := s.poolUsage(fr)
-			sum.Nominal += share.Nominal
-			sum.Usage += share.Usage
-			sum.Borrowed += share.Borrowed
-			sum.Growth += share.Growth
-			sum.OwnGrowth += share.OwnGrowth()
-			sum.OwnBound += share.OwnBound
-			sum.BorrowedBound += share.BorrowedBound
-			sum.Unbound += share.Unbound
+			sum.Nominal = sum.Nominal.Plus(share.Nominal)
+			sum.Usage = sum.Usage.Plus(share.Usage)
+			sum.Borrowed = sum.Borrowed.Plus(share.Borrowed)
+			sum.Growth = sum.Growth.Plus(share.Growth)
+			sum.OwnGrowth = sum.OwnGrowth.Plus(share.OwnGrowth())
+			sum.OwnBound = sum.OwnBound.Plus(share.OwnBound)
+			sum.BorrowedBound = sum.BorrowedBound.Plus(share.BorrowedBound)
+			sum.Unbound = sum.Unbound.Plus(share.Unbound)
 		}
 	}
 }
@@ -318,8 +320,9 @@ func (s *summing) addLoans() {
 			for j := range o.Spec.ResourceGroups {
 				for _, flavor := range o.Spec.ResourceGroups[j].Flavors {
 					for _, r := range flavor.Resources {
-						if amount := quota.ResourceValue(string(r.Name), r.NominalQuota); amount > 0 {
-							s.poolUsage(quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}).Unallocated += amount
+						if amount := resources.AmountFromQuantity(string(r.Name), r.NominalQuota); amount > 0 {
+							of := s.poolUsage(quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)})
+							of.Unallocated = of.Unallocated.Plus(amount)
 						}
 					}
 				}
@@ -345,8 +348,8 @@ func (s *summing) addLoans() {
 		s.poolUsage(fr).BorrowedUnallocated = lent.Unallocated
 		for i, amount := range lent.ByLender {
 			if amount > 0 {
-				s.teamUsage(members[i].team, fr).LentToCohort += amount
-				s.poolUsage(fr).LentToCohort += amount
+				s.teamUsage(members[i].team, fr).LentToCohort = s.teamUsage(members[i].team, fr).LentToCohort.Plus(amount)
+				s.poolUsage(fr).LentToCohort = s.poolUsage(fr).LentToCohort.Plus(amount)
 			}
 		}
 	}

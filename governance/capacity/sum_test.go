@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"kuota.dev/kuota/governance/resources"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -32,12 +33,12 @@ func newWorld() *world {
 	}}}
 }
 
-func (w *world) node(name string, ready bool, gpus int64) *corev1.Node {
+func (w *world) node(name string, ready bool, gpus resources.Amount) *corev1.Node {
 	status := corev1.ConditionFalse
 	if ready {
 		status = corev1.ConditionTrue
 	}
-	capacity := corev1.ResourceList{"cpu": resource.MustParse("48"), "memory": resource.MustParse("192Gi"), catalog.GPU: *resource.NewQuantity(gpus, resource.DecimalSI)}
+	capacity := corev1.ResourceList{"cpu": resource.MustParse("48"), "memory": resource.MustParse("192Gi"), catalog.GPU: *resource.NewQuantity(int64(gpus), resource.DecimalSI)}
 	w.in.nodes.Items = append(w.in.nodes.Items, corev1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{catalog.InstanceTypeLabel: g5}},
 		Status:     corev1.NodeStatus{Capacity: capacity, Allocatable: capacity, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status, Message: "kubelet stopped posting node status"}}},
@@ -45,17 +46,17 @@ func (w *world) node(name string, ready bool, gpus int64) *corev1.Node {
 	return &w.in.nodes.Items[len(w.in.nodes.Items)-1]
 }
 
-func (w *world) team(name string, gpus, used int64) {
+func (w *world) team(name string, gpus, used resources.Amount) {
 	w.in.allocations.Items = append(w.in.allocations.Items, v1alpha1.ComputeAllocation{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1alpha1.ComputeAllocationStatus{Namespace: "ns-" + name},
 	})
 	w.queue(name, name, gpus, used)
 }
 
-func (w *world) queue(name, team string, gpus, used int64) {
+func (w *world) queue(name, team string, gpus, used resources.Amount) {
 	q := kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ClusterQueueSpec{CohortName: "shared-pool", ResourceGroups: []kueue.ResourceGroup{{
 		CoveredResources: []corev1.ResourceName{catalog.GPU},
-		Flavors:          []kueue.FlavorQuotas{{Name: g5, Resources: []kueue.ResourceQuota{{Name: catalog.GPU, NominalQuota: *resource.NewQuantity(gpus, resource.DecimalSI)}}}},
+		Flavors:          []kueue.FlavorQuotas{{Name: g5, Resources: []kueue.ResourceQuota{{Name: catalog.GPU, NominalQuota: *resource.NewQuantity(int64(gpus), resource.DecimalSI)}}}},
 	}}}}
 	if team != "" {
 		q.Labels = map[string]string{desired.LabelTeam: team}
@@ -66,7 +67,7 @@ func (w *world) queue(name, team string, gpus, used int64) {
 
 // pods binds a pod to a node: of an admitted task in the namespace or, if it is
 // empty, outside of Kueue.
-func (w *world) pods(node, namespace string, gpus int64) {
+func (w *world) pods(node, namespace string, gpus resources.Amount) {
 	on, ok := w.in.occupied.Nodes[node]
 	if !ok {
 		on = index.NodeUsage{Requests: quota.Resources{}, Admitted: map[string]quota.Resources{}}
@@ -127,7 +128,7 @@ func TestLaunchExample(t *testing.T) {
 	if diff := cmp.Diff(usage.TeamUsage{Nominal: 9, LentToCohort: 2}, s.Teams[1].gpus()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if got := usage.Percent(8, 15); got != "53.33 %" {
+	if got := usage.Percent[resources.Amount](8, 15); got != "53.33 %" {
 		t.Errorf("got %s, want 53.33 %%", got)
 	}
 }
@@ -160,18 +161,19 @@ func TestPartsOfNodes(t *testing.T) {
 // teams add up to the pool.
 func TestSnapshotsAddUp(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 4))
+	amount := func(below int64) resources.Amount { return resources.Amount(random.Int64N(below)) }
 	for range 300 {
 		w := newWorld()
 		for i := range 1 + random.IntN(5) {
-			w.node(strconv.Itoa(i), random.IntN(4) > 0, random.Int64N(6)).Spec.Unschedulable = random.IntN(5) == 0
+			w.node(strconv.Itoa(i), random.IntN(4) > 0, amount(6)).Spec.Unschedulable = random.IntN(5) == 0
 		}
 		for i := range random.IntN(4) {
-			w.team("t"+strconv.Itoa(i), random.Int64N(9), random.Int64N(12))
+			w.team("t"+strconv.Itoa(i), amount(9), amount(12))
 		}
-		w.queue("foreign", "", random.Int64N(3), random.Int64N(3))
+		w.queue("foreign", "", amount(3), amount(3))
 		for range random.IntN(10) {
 			namespace := []string{"", "ns-t0", "ns-t1", "elsewhere"}[random.IntN(4)]
-			w.pods(strconv.Itoa(random.IntN(5)), namespace, random.Int64N(5))
+			w.pods(strconv.Itoa(random.IntN(5)), namespace, amount(5))
 		}
 		s := w.sum()
 		p := s.gpus(g5)
@@ -198,7 +200,7 @@ func TestGrowth(t *testing.T) {
 	w.team("other", 2, 0)
 	w.in.occupied.Growth["training"] = quota.FlavorResourceQuantities{{Flavor: g5, Resource: catalog.GPU}: 3}
 	s := w.sum()
-	for name, want := range map[string]int64{"training": 3, "other": 0} {
+	for name, want := range map[string]resources.Amount{"training": 3, "other": 0} {
 		for _, team := range s.Teams {
 			if got := team.gpus().Growth; team.Name == name && got != want {
 				t.Errorf("growth of %s uses %d GPUs, want %d", name, got, want)

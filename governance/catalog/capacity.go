@@ -3,6 +3,8 @@ package catalog
 import (
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -16,13 +18,9 @@ const (
 // partitionPrefix is the prefix of the resources of MIG profiles.
 const partitionPrefix = "nvidia.com/mig-"
 
-// maxFigure caps every figure. It exceeds any cluster, and seven times as much
-// fits into an int64.
-const maxFigure int64 = 1 << 59
-
 // zeroResources returns the resources that every ClusterQueue covers, at 0.
-func zeroResources() map[string]int64 {
-	return map[string]int64{CPU: 0, Memory: 0, GPU: 0, Neuron: 0, Network: 0}
+func zeroResources() map[string]resources.Amount {
+	return map[string]resources.Amount{CPU: 0, Memory: 0, GPU: 0, Neuron: 0, Network: 0}
 }
 
 // addCapacity adds the resources of a node: nominal, and those that can be used
@@ -32,16 +30,16 @@ func zeroResources() map[string]int64 {
 func (m *poolNodes) addCapacity(node *corev1.Node, instance Instance) {
 	schedulable := Schedulable(node)
 	for name, has := range nodeResources(node, instance) {
-		m.physical[name] = plus(m.physical[name], has.Nominal)
+		m.physical[name] = m.physical[name].Plus(has.Nominal)
 		if schedulable {
-			m.ready[name] = plus(m.ready[name], has.Reported)
+			m.ready[name] = m.ready[name].Plus(has.Reported)
 		}
 	}
 }
 
 // NodeResource is the amount of one resource of a node: nominal, and as reported
 // by the node, which is at most nominal.
-type NodeResource struct{ Nominal, Reported int64 }
+type NodeResource struct{ Nominal, Reported resources.Amount }
 
 // NodeResources returns the resources of a node by Kubernetes resource: cpu in
 // millicores, memory in bytes.
@@ -55,7 +53,7 @@ func (c Catalog) NodeResources(node *corev1.Node) map[string]NodeResource {
 
 func nodeResources(node *corev1.Node, instance Instance) map[string]NodeResource {
 	all := map[string]NodeResource{CPU: {instance.MilliCPU, instance.MilliCPU}, Memory: {instance.Memory, instance.Memory}}
-	device := func(name string, nominal int64) {
+	device := func(name string, nominal resources.Amount) {
 		if name != "" {
 			all[name] = NodeResource{nominal, min(nominal, figure(node.Status.Capacity, name))}
 		}
@@ -90,27 +88,17 @@ func Schedulable(node *corev1.Node) bool {
 }
 
 // figure returns one resource of a list: cpu in millicores, memory in bytes,
-// everything else in units; between 0 and maxFigure.
-func figure(list corev1.ResourceList, name string) int64 {
-	q, ok := list[corev1.ResourceName(name)]
-	if !ok {
-		return 0
-	}
-	if name == CPU {
-		return max(0, min(q.MilliValue(), maxFigure))
-	}
-	return max(0, min(q.Value(), maxFigure))
+// everything else in units.
+func figure(list corev1.ResourceList, name string) resources.Amount {
+	return resources.AmountFromQuantity(name, list[corev1.ResourceName(name)])
 }
-
-// plus adds two figures, capped at maxFigure.
-func plus(a, b int64) int64 { return min(a+b, maxFigure) }
 
 // plus adds the resources of two instances. Model and memory of the accelerators
 // are kept only if both have the same.
 func (i Instance) plus(other Instance) Instance {
-	i.MilliCPU = plus(i.MilliCPU, other.MilliCPU)
-	i.Memory = plus(i.Memory, other.Memory)
-	i.NetworkDevices = plus(i.NetworkDevices, other.NetworkDevices)
+	i.MilliCPU = i.MilliCPU.Plus(other.MilliCPU)
+	i.Memory = i.Memory.Plus(other.Memory)
+	i.NetworkDevices = i.NetworkDevices.Plus(other.NetworkDevices)
 	i.Partitions = append(i.Partitions, other.Partitions...)
 	switch {
 	case other.Accelerators == 0:
@@ -123,6 +111,6 @@ func (i Instance) plus(other Instance) Instance {
 	if i.AcceleratorMemory != other.AcceleratorMemory {
 		i.AcceleratorMemory = 0
 	}
-	i.Accelerators = plus(i.Accelerators, other.Accelerators)
+	i.Accelerators = i.Accelerators.Plus(other.Accelerators)
 	return i
 }

@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"kuota.dev/kuota/governance/resources"
 	"testing"
 
 	"kuota.dev/kuota/governance/catalog"
@@ -26,7 +27,7 @@ func TestPhysicalAndReadyResources(t *testing.T) {
 	cordoned.Spec.Unschedulable = true
 	unknown := ready(node(p4d, whole))
 	unknown.Status.Conditions[0].Status = corev1.ConditionUnknown
-	type figures map[string]int64
+	type figures map[string]resources.Amount
 	cases := map[string]struct {
 		nodes        []corev1.Node
 		wantPhysical figures // except vCPU and memory, which are always those of the table
@@ -57,12 +58,12 @@ func TestPhysicalAndReadyResources(t *testing.T) {
 }
 
 // above0 returns the figures above 0; nil if there are none.
-func above0(all map[string]int64) map[string]int64 {
-	var some map[string]int64
+func above0(all map[string]resources.Amount) map[string]resources.Amount {
+	var some map[string]resources.Amount
 	for name, n := range all {
 		if n > 0 {
 			if some == nil {
-				some = map[string]int64{}
+				some = map[string]resources.Amount{}
 			}
 			some[name] = n
 		}

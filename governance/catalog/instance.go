@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"kuota.dev/kuota/governance/resources"
 )
 
 // The Kubernetes resources that every ClusterQueue covers.
@@ -21,22 +23,22 @@ const (
 
 // GiB and MiB are sizes in bytes.
 const (
-	MiB int64 = 1 << 20
-	GiB int64 = 1 << 30
+	MiB resources.Amount = 1 << 20
+	GiB resources.Amount = 1 << 30
 )
 
 // Instance is the nominal resources of one instance of a type, before
 // reservations of the system and defects.
 type Instance struct {
 	Type                string
-	MilliCPU            int64    // thousandths of a vCPU
-	Memory              int64    // bytes
-	Accelerators        int64    // GPUs or Neuron devices
-	AcceleratorResource string   // their Kubernetes resource; empty when there are none
-	AcceleratorModel    string   // such as H100; empty when unknown
-	AcceleratorMemory   int64    // GB of one accelerator as its vendor counts; 0 when unknown
-	NetworkDevices      int64    // EFA interfaces
-	Partitions          []string // MIG profiles its accelerators can be cut into
+	MilliCPU            resources.Amount // thousandths of a vCPU
+	Memory              resources.Amount // bytes
+	Accelerators        resources.Amount // GPUs or Neuron devices
+	AcceleratorResource string           // their Kubernetes resource; empty when there are none
+	AcceleratorModel    string           // such as H100; empty when unknown
+	AcceleratorMemory   int64            // GB of one accelerator as its vendor counts; 0 when unknown
+	NetworkDevices      resources.Amount // EFA interfaces
+	Partitions          []string         // MIG profiles its accelerators can be cut into
 }
 
 //go:embed instance_types.csv
@@ -76,23 +78,25 @@ func parseTable(text string) (map[string]Instance, error) {
 	}
 	types := make(map[string]Instance, len(rows))
 	for _, row := range rows[1:] {
-		var numbers [5]int64
+		var numbers [5]resources.Amount
 		for i, column := range []int{1, 2, 3, 6, 7} {
 			if row[column] == "" {
 				continue
 			}
-			if numbers[i], err = strconv.ParseInt(row[column], 10, 64); err != nil {
+			n, err := strconv.ParseInt(row[column], 10, 64)
+			if err != nil {
 				return nil, fmt.Errorf("%s: %w", row[0], err)
 			}
+			numbers[i] = resources.Amount(n)
 		}
 		types[row[0]] = Instance{
 			Type:                row[0],
-			MilliCPU:            numbers[0] * 1000,
-			Memory:              numbers[1] * GiB,
+			MilliCPU:            numbers[0].Times(1000),
+			Memory:              numbers[1].Times(int64(GiB)),
 			Accelerators:        numbers[2],
 			AcceleratorResource: row[4],
 			AcceleratorModel:    row[5],
-			AcceleratorMemory:   numbers[3],
+			AcceleratorMemory:   int64(numbers[3]),
 			NetworkDevices:      numbers[4],
 			Partitions:          strings.Fields(row[8]),
 		}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 )
@@ -41,7 +43,7 @@ type Pool struct {
 	// Physical are the nominal resources of its nodes, ready or not, by Kubernetes
 	// resource: cpu in millicores, memory in bytes. Partitions count as nodes report
 	// them. Ready are those of schedulable nodes: see Schedulable.
-	Physical, Ready map[string]int64
+	Physical, Ready map[string]resources.Amount
 }
 
 // Selects returns the node labels of the ResourceFlavor of the pool.
@@ -63,7 +65,7 @@ type poolNodes struct {
 	untyped         bool // some nodes have no type: their reported capacity counts
 	sum             Instance
 	accelerators    map[string]bool // resource names of accelerators
-	physical, ready map[string]int64
+	physical, ready map[string]resources.Amount
 }
 
 func newPoolNodes() *poolNodes {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 
@@ -79,7 +81,7 @@ func TestPoolsPartitionCluster(t *testing.T) {
 			if got != int64(len(nodes)) || n+more != got {
 				t.Errorf("seed %d: pools have %d nodes, want %d", seed, got, len(nodes))
 			}
-			if diff := cmp.Diff([]map[string]int64{physical, available}, []map[string]int64{gotPhysical, gotReady}); diff != "" {
+			if diff := cmp.Diff([]map[string]resources.Amount{physical, available}, []map[string]resources.Amount{gotPhysical, gotReady}); diff != "" {
 				t.Errorf("seed %d: pools change the sums of physical and ready resources (-without +with):\n%s", seed, diff)
 			}
 		}
@@ -112,9 +114,9 @@ func TestPoolsPartitionCluster(t *testing.T) {
 }
 
 // totals returns the sums over all pools.
-func totals(t *testing.T, c catalog.Catalog) (nodes int64, physical, ready map[string]int64) {
+func totals(t *testing.T, c catalog.Catalog) (nodes int64, physical, ready map[string]resources.Amount) {
 	t.Helper()
-	physical, ready = map[string]int64{}, map[string]int64{}
+	physical, ready = map[string]resources.Amount{}, map[string]resources.Amount{}
 	for _, pool := range c.Pools() {
 		nodes += pool.Nodes
 		for name, n := range pool.Physical {

@@ -5,10 +5,11 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/api/v1alpha1"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // acceleratorResources are the device resources that count as accelerators of an
@@ -20,13 +21,13 @@ var acceleratorResources = []string{GPU, Neuron, "amd.com/gpu", "habana.ai/gaudi
 // reports less has a defect or a reservation. Kept figures never shrink, and
 // stay after the last node of a type is deleted.
 func Reported(nodes []corev1.Node, label string, kept []v1alpha1.ReportedType) []v1alpha1.ReportedType {
-	largest := map[string]map[string]int64{}
+	largest := map[string]map[string]resources.Amount{}
 	consider := func(instanceType string, capacity corev1.ResourceList) {
 		if _, known := Known(instanceType); known || instanceType == "" {
 			return
 		}
 		if largest[instanceType] == nil {
-			largest[instanceType] = map[string]int64{}
+			largest[instanceType] = map[string]resources.Amount{}
 		}
 		for name := range capacity {
 			if n := figure(capacity, string(name)); IsQuotaResource(string(name)) && n > 0 {
@@ -44,21 +45,11 @@ func Reported(nodes []corev1.Node, label string, kept []v1alpha1.ReportedType) [
 	for _, instanceType := range slices.Sorted(maps.Keys(largest)) {
 		capacity := corev1.ResourceList{}
 		for name, n := range largest[instanceType] {
-			capacity[corev1.ResourceName(name)] = quantity(name, n)
+			capacity[corev1.ResourceName(name)] = n.Quantity(name)
 		}
 		types = append(types, v1alpha1.ReportedType{InstanceType: instanceType, Capacity: capacity})
 	}
 	return types
-}
-
-func quantity(name string, n int64) resource.Quantity {
-	switch name {
-	case CPU:
-		return *resource.NewMilliQuantity(n, resource.DecimalSI)
-	case Memory:
-		return *resource.NewQuantity(n, resource.BinarySI)
-	}
-	return *resource.NewQuantity(n, resource.DecimalSI)
 }
 
 // instanceTypes returns the figures of all types that nodes have or had.

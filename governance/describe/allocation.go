@@ -2,6 +2,7 @@ package describe
 
 import (
 	"fmt"
+	"kuota.dev/kuota/governance/resources"
 	"slices"
 	"strings"
 
@@ -152,10 +153,10 @@ func Amounts(a v1alpha1.Quantities) string {
 		parts = append(parts, fmt.Sprintf("%d × %s", p.Count, p.Profile))
 	}
 	if a.VCPU != nil {
-		parts = append(parts, quota.Amount(catalog.CPU, a.VCPU.MilliValue()))
+		parts = append(parts, quota.Amount(catalog.CPU, resources.AmountFromQuantity(catalog.CPU, *a.VCPU)))
 	}
 	if a.Memory != nil {
-		parts = append(parts, quota.Amount(catalog.Memory, a.Memory.Value()))
+		parts = append(parts, quota.Amount(catalog.Memory, resources.AmountFromQuantity(catalog.Memory, *a.Memory)))
 	}
 	return strings.Join(parts, " · ")
 }

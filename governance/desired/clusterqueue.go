@@ -2,6 +2,7 @@ package desired
 
 import (
 	"cmp"
+	"kuota.dev/kuota/governance/resources"
 	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -65,7 +66,7 @@ func resourceGroup(resolved quota.Resolved) *kueue.ResourceGroupApplyConfigurati
 				amount.WithBorrowingLimit(pool.BorrowingLimit.Quantity(name))
 			}
 			if !resolved.Lends {
-				amount.WithLendingLimit(quota.ResourceQuantity(name, 0))
+				amount.WithLendingLimit(resources.Amount(0).Quantity(name))
 			}
 			flavor.WithResources(amount)
 		}

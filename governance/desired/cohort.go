@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"kuota.dev/kuota/governance/resources"
 	"maps"
 	"slices"
 
@@ -47,7 +48,7 @@ func QueueQuota(queue *kueueapi.ClusterQueue) quota.PoolResources {
 		for _, flavor := range group.Flavors {
 			amounts := quota.Resources{}
 			for _, r := range flavor.Resources {
-				amounts[string(r.Name)] = quota.ResourceValue(string(r.Name), r.NominalQuota)
+				amounts[string(r.Name)] = resources.AmountFromQuantity(string(r.Name), r.NominalQuota)
 			}
 			pools[string(flavor.Name)] = amounts
 		}
@@ -80,7 +81,7 @@ func Unallocated(physical func(pool string) quota.Resources, allocated map[strin
 		rest := quota.Resources{}
 		ready := physical(pool)
 		for name := range amounts {
-			rest[name] = max(0, ready[name]-amounts[name])
+			rest[name] = max(0, ready[name].Minus(amounts[name]))
 		}
 		left[pool] = rest
 	}

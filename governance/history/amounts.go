@@ -94,7 +94,7 @@ func (s *Store) Totals(ctx context.Context, keys []SeriesKey, from, to time.Time
 		if err != nil {
 			return err
 		}
-		ids, err := t.seriesIDs(keys, false)
+		ids, err := t.seriesIDs(withUpper(keys), false)
 		if err != nil {
 			return err
 		}
@@ -105,8 +105,11 @@ func (s *Store) Totals(ctx context.Context, keys []SeriesKey, from, to time.Time
 		if err := t.integrate(ids, in, known, found); err != nil {
 			return err
 		}
-		for k, id := range ids {
-			totals[k] = found[id].total()
+		for _, k := range keys {
+			if id, ok := ids[k]; ok {
+				found[id].addUpper(found[ids[k.upperKey()]])
+				totals[k] = found[id].total()
+			}
 		}
 		return nil
 	})
@@ -306,6 +309,13 @@ func (i *integral) addOver(amount int64, over timeRange) {
 func (i *integral) addShare(amount, part, whole int64) {
 	product := new(big.Int).Mul(big.NewInt(amount), big.NewInt(part))
 	i.sum.Add(&i.sum, product.Quo(product, big.NewInt(whole)))
+}
+
+// addUpper adds the integral of the series of upperKey; nil for none.
+func (i *integral) addUpper(upper *integral) {
+	if upper != nil {
+		i.sum.Add(&i.sum, new(big.Int).Mul(&upper.sum, big.NewInt(lowerAmounts)))
+	}
 }
 
 func (i *integral) total() Total {

@@ -11,12 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"github.com/google/go-cmp/cmp"
 )
 
 func aTask(uid string) Task {
 	return Task{Namespace: "vision", Kind: "Job", Name: "train", UID: uid, Team: "vision", PriorityClass: "high", Priority: 100, Queue: "team",
-		State: "Running", Pools: []string{"a100", "h100"}, Requests: map[string]int64{"nvidia.com/gpu": 8, "memory": 1 << 40},
+		State: "Running", Pools: []string{"a100", "h100"}, Requests: map[string]resources.Amount{"nvidia.com/gpu": 8, "memory": 1 << 40},
 		SubmittedAt: start, Preemptions: 2, RunTime: 90 * time.Minute}
 }
 

@@ -4,15 +4,35 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 )
 
 // ErrOutOfOrder is returned for a sample that is older than the last one.
 var ErrOutOfOrder = errors.New("a later sample is recorded already")
 
-// maxAmount is the largest amount whose integral over a day fits 64 bits.
-const maxAmount = math.MaxInt64 / day
+// lowerAmounts bounds the amounts of one series: its integral over a day fits 64 bits. A
+// second series, of upperKey, has the multiples of lowerAmounts, so that all amounts are
+// stored exactly. Few series have one: quota that is meant as no limit, and resources that
+// are counted in bytes.
+const lowerAmounts = 1 << 36
+
+// upperKey is the key of the second series of k.
+func (k SeriesKey) upperKey() SeriesKey { return k.of(k.Measure + upperPart) }
+
+// upperPart ends the measure of an upperKey.
+const upperPart = "/upper"
+
+// withUpper returns keys, each with its upperKey.
+func withUpper(keys []SeriesKey) []SeriesKey {
+	all := slices.Clone(keys)
+	for _, k := range keys {
+		all = append(all, k.upperKey())
+	}
+	return all
+}
 
 // AppendSamples records samples in one transaction. They are in the order of time,
 // none before SampledUntil, and afterwards SampledUntil is the time of the last. A
@@ -27,7 +47,7 @@ func (s *Store) AppendSamples(ctx context.Context, samples []Sample) error {
 		if err != nil {
 			return err
 		}
-		var keys []SeriesKey
+		var keys, large []SeriesKey
 		seen := known.seen
 		for _, m := range samples {
 			if toMillis(m.At) < seen {
@@ -35,16 +55,21 @@ func (s *Store) AppendSamples(ctx context.Context, samples []Sample) error {
 			}
 			seen = toMillis(m.At)
 			for _, a := range m.Amounts {
-				if a.Amount > maxAmount || a.Amount < -maxAmount {
-					return fmt.Errorf("amount %d of %v is out of range", a.Amount, a.SeriesKey)
-				}
 				keys = append(keys, a.SeriesKey)
+				if a.Amount/lowerAmounts != 0 {
+					large = append(large, a.SeriesKey.upperKey())
+				}
 			}
 		}
-		ids, err := t.seriesIDs(keys, true)
+		ids, err := t.seriesIDs(slices.Concat(keys, large), true)
 		if err != nil {
 			return err
 		}
+		uppers, err := t.seriesIDs(withUpper(keys), false) // of earlier samples too
+		if err != nil {
+			return err
+		}
+		maps.Copy(ids, uppers)
 		open, err := t.openAmounts(ids)
 		if err != nil {
 			return err
@@ -53,17 +78,22 @@ func (s *Store) AppendSamples(ctx context.Context, samples []Sample) error {
 		changed := map[int64]bool{}
 		for _, m := range samples {
 			at := toMillis(m.At)
-			for _, a := range m.Amounts {
-				id := ids[a.SeriesKey]
+			set := func(id, amount int64) {
 				before, exists := open[id]
-				if exists && before.amount == a.Amount {
-					continue
+				if exists && before.amount == amount {
+					return
 				}
 				if exists && before.began < at {
 					ended = append(ended, interval{id, timeRange{before.began, at}, before.amount})
 				}
-				open[id] = openAmount{at, a.Amount}
+				open[id] = openAmount{at, amount}
 				changed[id] = true
+			}
+			for _, a := range m.Amounts {
+				set(ids[a.SeriesKey], a.Amount%lowerAmounts)
+				if id, ok := ids[a.SeriesKey.upperKey()]; ok {
+					set(id, a.Amount/lowerAmounts)
+				}
 			}
 		}
 		var rows [][]any
@@ -158,7 +188,10 @@ func (s *Store) CurrentAmounts(ctx context.Context) (map[SeriesKey]int64, error)
 			if err := scan(&k.Team, &k.Pool, &k.Resource, &k.Measure, &amount); err != nil {
 				return err
 			}
-			current[k] = amount
+			if lower, ok := strings.CutSuffix(string(k.Measure), upperPart); ok {
+				k.Measure, amount = Measure(lower), amount*lowerAmounts
+			}
+			current[k] += amount
 			return nil
 		})
 	})

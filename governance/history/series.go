@@ -78,7 +78,7 @@ func (s *Store) Series(ctx context.Context, keys []SeriesKey, from, to time.Time
 				wanted = append(wanted, k.of(Used))
 			}
 		}
-		ids, err := t.seriesIDs(wanted, false)
+		ids, err := t.seriesIDs(withUpper(wanted), false)
 		if err != nil {
 			return err
 		}
@@ -93,8 +93,11 @@ func (s *Store) Series(ctx context.Context, keys []SeriesKey, from, to time.Time
 			if averages == nil {
 				averages = make([]integral, len(points))
 			}
-			used := found[ids[k.of(Used)]]
+			used, upper := found[ids[k.of(Used)]], found[ids[k.upperKey()]]
 			for n := range points {
+				if upper != nil {
+					averages[n].addUpper(&upper[n])
+				}
 				points[n].At = fromMillis(b.bucket(int64(n)).from)
 				if k.Measure == Growth && used != nil {
 					averages[n].known = used[n].known

@@ -1,10 +1,8 @@
 package history
 
 import (
-	"cmp"
 	"math/big"
 	"slices"
-	"strings"
 )
 
 // taskSizes are bounds of what runs that ended used, in amount × s, by task.
@@ -142,9 +140,7 @@ func (t *tx) totalsOf(tasks []string, q TaskUsageQuery, known []timeRange) (tota
 	for _, total := range sums {
 		totals = append(totals, total)
 	}
-	slices.SortFunc(totals, func(a, b TaskUsageTotal) int {
-		return cmp.Or(b.Sum.Cmp(a.Sum), strings.Compare(a.Pool, b.Pool), strings.Compare(a.Key, b.Key))
-	})
+	slices.SortFunc(totals, byUsage)
 	return totals, err
 }
 

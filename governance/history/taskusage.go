@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -19,6 +20,30 @@ type TaskUsage struct {
 	// Amounts are in the units of SeriesKey. Without any the run only ends what is
 	// recorded of the Workload.
 	Amounts map[PoolResource]int64
+}
+
+// maxRunAmount bounds the amounts of rows, so that 64 bits have the sum of six such
+// runs of a whole day. Larger amounts, such as of resources that are counted in bytes, are
+// in units of largeUnit, rounded down, of a resource whose name ends in largeSuffix. What
+// no 64 bits have even so is left out.
+const (
+	maxRunAmount = 1 << 34
+	largeUnit    = 1 << 20
+	largeSuffix  = " in Mi"
+)
+
+// storedAmounts returns amounts as rows have them.
+func storedAmounts(amounts map[PoolResource]int64) map[PoolResource]int64 {
+	stored := make(map[PoolResource]int64, len(amounts))
+	for of, amount := range amounts {
+		if amount > maxRunAmount {
+			of.Resource, amount = of.Resource+largeSuffix, amount/largeUnit
+		}
+		if amount <= maxRunAmount {
+			stored[of] = amount
+		}
+	}
+	return stored
 }
 
 // PoolResource is a resource of a pool.
@@ -73,6 +98,7 @@ func (t *tx) recordUsage(records []Record) error {
 		}
 		exists := map[string]bool{}
 		for _, u := range r.Usage {
+			u.Amounts = storedAmounts(u.Amounts)
 			exists[u.WorkloadUID] = true
 			of := recorded[u.WorkloadUID]
 			if of == nil {
@@ -327,16 +353,56 @@ func (s *Store) TaskUsage(ctx context.Context, by UsageKey, q TaskUsageQuery, fr
 		if err != nil || len(known) == 0 || q.Teams != nil && len(q.Teams) == 0 {
 			return err
 		}
-		if by == UsageByTask && q.Limit > 0 {
-			var done bool
-			if totals, done, err = t.largestTasks(q, known); done || err != nil {
-				return err
-			}
+		if totals, err = t.taskUsage(by, q, known); err != nil {
+			return err
 		}
-		totals, err = t.sumTaskUsage(by, q, known)
+		q.Resource += largeSuffix
+		var found int
+		switch err := t.queryRow("SELECT 1 FROM task_usage WHERE resource = ? LIMIT 1", []any{q.Resource}, &found); {
+		case errors.Is(err, sql.ErrNoRows):
+			return nil
+		case err != nil:
+			return err
+		}
+		large, err := t.taskUsage(by, q, known)
+		totals = withLarge(totals, large, q.Limit)
 		return err
 	})
 	return totals, err
+}
+
+// withLarge adds totals of amounts in units of largeUnit.
+func withLarge(totals, large []TaskUsageTotal, limit int) []TaskUsageTotal {
+	for _, l := range large {
+		l.Sum.Mul(l.Sum, big.NewInt(largeUnit))
+		l.Preempted.Mul(l.Preempted, big.NewInt(largeUnit))
+		i := slices.IndexFunc(totals, func(t TaskUsageTotal) bool { return t.Pool == l.Pool && t.Key == l.Key })
+		if i < 0 {
+			totals = append(totals, l)
+			continue
+		}
+		totals[i].Sum.Add(totals[i].Sum, l.Sum)
+		totals[i].Preempted.Add(totals[i].Preempted, l.Preempted)
+	}
+	slices.SortFunc(totals, byUsage)
+	if limit > 0 && len(totals) > limit {
+		totals = totals[:limit]
+	}
+	return totals
+}
+
+// byUsage orders totals, the largest first.
+func byUsage(a, b TaskUsageTotal) int {
+	return cmp.Or(b.Sum.Cmp(a.Sum), strings.Compare(a.Pool, b.Pool), strings.Compare(a.Key, b.Key))
+}
+
+func (t *tx) taskUsage(by UsageKey, q TaskUsageQuery, known []timeRange) ([]TaskUsageTotal, error) {
+	if by == UsageByTask && q.Limit > 0 {
+		if totals, done, err := t.largestTasks(q, known); done || err != nil {
+			return totals, err
+		}
+	}
+	return t.sumTaskUsage(by, q, known)
 }
 
 func (t *tx) sumTaskUsage(by UsageKey, q TaskUsageQuery, known []timeRange) (totals []TaskUsageTotal, err error) {
@@ -482,12 +548,12 @@ func (t *tx) forgetUsage(old int64) (more bool, err error) {
 	return more, err
 }
 
-// resources returns the resources of all series.
+// resources returns the resources of all series, as runs may have them.
 func (t *tx) resources() (resources []string, err error) {
 	err = t.query("SELECT DISTINCT resource FROM holders", nil, func(scan scanFunc) error {
 		var resource string
 		err := scan(&resource)
-		resources = append(resources, resource)
+		resources = append(resources, resource, resource+largeSuffix)
 		return err
 	})
 	return resources, err

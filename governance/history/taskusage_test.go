@@ -91,7 +91,7 @@ func testTaskUsage(t *testing.T, url string) {
 		return of
 	}
 	amounts := func() map[PoolResource]int64 {
-		of := map[PoolResource]int64{{"a100", "memory"}: 1 + r.Int64N(1<<34)}
+		of := map[PoolResource]int64{{"a100", "memory"}: 1 + r.Int64N(1<<34), {"a100", "example.com/bytes"}: (1 + r.Int64N(1<<20)) << 20, {"h100", "example.com/bytes"}: 1 << 36}
 		for _, pool := range []string{"a100", "h100"} {
 			if r.IntN(2) == 0 {
 				of[PoolResource{pool, "nvidia.com/gpu"}] = 1 + r.Int64N(64)
@@ -100,7 +100,7 @@ func testTaskUsage(t *testing.T, url string) {
 		return of
 	}
 	ok(t, s.AppendSamples(ctx, []Sample{{At: now}}))
-	ok(t, s.AppendSamples(ctx, []Sample{{At: now, Amounts: []Amount{{SeriesKey{Pool: "a100", Resource: "nvidia.com/gpu", Measure: Physical}, 1}, {SeriesKey{Pool: "a100", Resource: "memory", Measure: Physical}, 1}}}}))
+	ok(t, s.AppendSamples(ctx, []Sample{{At: now, Amounts: []Amount{{SeriesKey{Pool: "a100", Resource: "nvidia.com/gpu", Measure: Physical}, 1}, {SeriesKey{Pool: "a100", Resource: "memory", Measure: Physical}, 1}, {SeriesKey{Pool: "a100", Resource: "example.com/bytes", Measure: Physical}, 1}}}}))
 	down := time.Time{}
 	var missed []string
 	for n := range 900 {
@@ -178,7 +178,7 @@ func testTaskUsage(t *testing.T, url string) {
 		from, to := ordered(between(r, start, now), between(r, start, now))
 		in := timeRange{from.UnixMilli(), to.UnixMilli()}
 		for _, by := range []UsageKey{UsageByTask, UsageByTeam, UsageByClass, UsageByKind, UsageByPerson} {
-			for _, q := range []TaskUsageQuery{{Resource: "nvidia.com/gpu"}, {Resource: "memory", Teams: []string{"vision"}}} {
+			for _, q := range []TaskUsageQuery{{Resource: "nvidia.com/gpu"}, {Resource: "example.com/bytes"}, {Resource: "memory", Teams: []string{"vision"}}} {
 				got := map[string][2]string{}
 				for _, total := range must[[]TaskUsageTotal](t)(s.TaskUsage(ctx, by, q, from, to)) {
 					got[total.Pool+" "+total.Key] = [2]string{total.Sum.String(), total.Preempted.String()}

@@ -3,6 +3,8 @@ package history
 import (
 	"math/big"
 	"time"
+
+	"kuota.dev/kuota/governance/resources"
 )
 
 // Task is the last recorded state of one task. UID identifies it.
@@ -14,7 +16,7 @@ type Task struct {
 	Queue                      string // LocalQueue
 	State                      string // as pages show it; deletion is in DeletedAt
 	Pools                      []string
-	Requests                   map[string]int64 // by Kubernetes resource, in the units of quota.Resources
+	Requests                   map[string]resources.Amount // by Kubernetes resource, in the units of quota.Resources
 	SubmittedAt                time.Time
 	FinishedAt                 time.Time // zero before
 	DeletedAt                  time.Time // when its objects were deleted; zero while they exist

@@ -87,11 +87,11 @@ func (c *converter) vCPU(d *document.Decimal, path string) *resource.Quantity {
 // memory returns an amount of memory in GiB, rounded down to MiB. It reports the
 // rounding.
 func (c *converter) memory(d *document.Decimal, path string) *resource.Quantity {
-	n, ok := c.parts(d, path, catalog.GiB/catalog.MiB, "a MiB")
+	n, ok := c.parts(d, path, int64(catalog.GiB/catalog.MiB), "a MiB")
 	if !ok {
 		return nil
 	}
-	return resource.NewQuantity(n*catalog.MiB, resource.BinarySI)
+	return resource.NewQuantity(n*int64(catalog.MiB), resource.BinarySI)
 }
 
 // parts returns d in units of 1/parts, rounded down.

@@ -6,6 +6,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/document"
+	"kuota.dev/kuota/governance/quota"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -19,7 +20,7 @@ var (
 
 var (
 	maxVCPU   = *resource.NewQuantity(v1alpha1.MaxAmount, resource.DecimalSI)
-	maxMemory = *resource.NewQuantity(v1alpha1.MaxAmount*catalog.GiB, resource.BinarySI)
+	maxMemory = *resource.NewQuantity(v1alpha1.MaxAmount*int64(catalog.GiB), resource.BinarySI)
 )
 
 // rows returns the valid rows.
@@ -55,7 +56,7 @@ func (s sanitizer) rows(rows []v1alpha1.QuotaRow, path string) (kept []v1alpha1.
 func (s sanitizer) amounts(a *v1alpha1.Quantities, path string) bool {
 	s.count(&a.Instances, document.Child(path, "instances"))
 	s.count(&a.Accelerators, document.Child(path, "accelerators"))
-	if q := a.VCPU; q != nil && (q.Sign() < 0 || q.Cmp(maxVCPU) > 0 || q.Format == resource.BinarySI && !q.IsZero() || !vCPU.MatchString(q.String()) || !inThousandths(*q)) {
+	if q := a.VCPU; q != nil && (q.Sign() < 0 || q.Cmp(maxVCPU) > 0 || q.Format == resource.BinarySI && !q.IsZero() || !vCPU.MatchString(q.String()) || !quota.InThousandths(*q)) {
 		s.report(document.Child(path, "vCPU"), "must be a number from 0 to 10,000,000 in steps of 0.001; ignored")
 		a.VCPU = nil
 	}
@@ -109,10 +110,6 @@ func (s sanitizer) combinations(a *v1alpha1.Quantities, path string) {
 		s.report(document.Child(path, "partition"), "cannot be combined with whole accelerators; ignored")
 		a.Partition = nil
 	}
-}
-
-func inThousandths(q resource.Quantity) bool {
-	return q.Cmp(*resource.NewMilliQuantity(q.MilliValue(), resource.DecimalSI)) == 0
 }
 
 func positive(a *v1alpha1.Quantities) bool {

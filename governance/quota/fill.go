@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
@@ -35,19 +37,21 @@ func WholeInstance(instance catalog.Instance) Resources {
 }
 
 // share is a fraction of an instance: num / den. It can exceed 1.
-type share struct{ num, den int64 }
+type share struct{ num, den resources.Amount }
 
 // of returns amount × share, rounded down; ok is false on overflow.
-func (s share) of(amount int64) (int64, bool) { return mulDiv(amount, s.num, s.den) }
+func (s share) of(amount resources.Amount) (resources.Amount, bool) {
+	return amount.Fraction(s.num, s.den)
+}
 
 // ceil returns amount × share, rounded up; ok is false on overflow.
-func (s share) ceil(amount int64) (int64, bool) {
+func (s share) ceil(amount resources.Amount) (resources.Amount, bool) {
 	floor, ok := s.of(amount)
-	if !ok || floor == 1<<63-1 {
+	if !ok || floor == resources.Unlimited {
 		return 0, false
 	}
 	if compareProducts(floor, s.den, amount, s.num) < 0 {
-		floor++
+		floor = floor.Plus(1)
 	}
 	return floor, true
 }
@@ -88,7 +92,7 @@ func Fill(row v1alpha1.Quantities, instance catalog.Instance) (Resources, []gove
 
 	filled := Resources{catalog.GPU: 0, catalog.Neuron: 0}
 	largest := share{0, 1}
-	consider := func(num, den int64) {
+	consider := func(num, den resources.Amount) {
 		if s := (share{num, den}); den > 0 && s.larger(largest) {
 			largest = s
 		}
@@ -98,8 +102,9 @@ func Fill(row v1alpha1.Quantities, instance catalog.Instance) (Resources, []gove
 		consider(entered.accelerators, instance.Accelerators)
 	}
 	if p := row.Partition; p != nil {
-		filled[PartitionResource(p.Profile)] = p.Count
-		consider(p.Count*partitionSlices(p.Profile), instance.Accelerators*slicesPerAccelerator)
+		count := resources.Amount(p.Count)
+		filled[PartitionResource(p.Profile)] = count
+		consider(count.Times(partitionSlices(p.Profile)), instance.Accelerators.Times(slicesPerAccelerator))
 	}
 	if row.VCPU != nil {
 		consider(entered.milliCPU, instance.MilliCPU)
@@ -109,13 +114,13 @@ func Fill(row v1alpha1.Quantities, instance catalog.Instance) (Resources, []gove
 	}
 
 	ok := true
-	fill := func(name string, isEntered bool, amount, unit int64) {
+	fill := func(name string, isEntered bool, amount, unit resources.Amount) {
 		if isEntered {
 			filled[name] = amount
 			return
 		}
 		part, fits := largest.of(whole[name])
-		filled[name], ok = part-part%unit, ok && fits
+		filled[name], ok = part.Minus(part%unit), ok && fits
 	}
 	fill(catalog.CPU, row.VCPU != nil, entered.milliCPU, 1)
 	fill(catalog.Memory, row.Memory != nil, entered.memory, catalog.MiB)
@@ -142,7 +147,8 @@ func partitionSlices(migProfile string) int64 {
 
 // amounts are the amounts of a row in the units of Resources.
 type amounts struct {
-	instances, accelerators, milliCPU, memory int64
+	instances                      int64
+	accelerators, milliCPU, memory resources.Amount
 }
 
 // parse validates the amounts of a row, by themselves and for the instance.
@@ -158,12 +164,12 @@ func parse(row v1alpha1.Quantities, instance catalog.Instance) (a amounts, errs 
 		return *n
 	}
 	a.instances = whole("instances", row.Instances)
-	a.accelerators = whole("accelerators", row.Accelerators)
+	a.accelerators = resources.Amount(whole("accelerators", row.Accelerators))
 	if row.VCPU != nil {
 		if problem := checkVCPU(*row.VCPU); problem != "" {
 			errs.Addf("vCPU", "%s", problem)
 		} else {
-			a.milliCPU = row.VCPU.MilliValue()
+			a.milliCPU = resources.AmountFromQuantity(catalog.CPU, *row.VCPU)
 		}
 	}
 	if row.Memory != nil {
@@ -229,20 +235,25 @@ func parsePartition(row v1alpha1.Quantities, instance catalog.Instance, errs *go
 
 var (
 	maxVCPU   = *resource.NewQuantity(v1alpha1.MaxAmount, resource.DecimalSI)
-	maxMemory = *resource.NewQuantity(v1alpha1.MaxAmount*catalog.GiB, resource.BinarySI)
+	maxMemory = *resource.NewQuantity(v1alpha1.MaxAmount*int64(catalog.GiB), resource.BinarySI)
 )
 
 func checkVCPU(q resource.Quantity) string {
-	thousandths := resource.NewMilliQuantity(q.MilliValue(), resource.DecimalSI)
 	switch {
 	case q.Format == resource.BinarySI && !q.IsZero():
 		return "vCPU is counted in plain numbers such as 48 or 0.5, not in binary units such as Ki"
 	case q.Sign() < 0 || q.Cmp(maxVCPU) > 0:
 		return "must be a number from 0 to 10,000,000"
-	case q.Cmp(*thousandths) != 0:
+	case !InThousandths(q):
 		return "is counted in steps of 0.001"
 	}
 	return ""
+}
+
+// InThousandths reports whether a quantity of vCPU is a whole number of thousandths.
+func InThousandths(q resource.Quantity) bool {
+	thousandths := resources.AmountFromQuantity(catalog.CPU, q).Quantity(catalog.CPU)
+	return q.Cmp(thousandths) == 0
 }
 
 func checkMemory(q resource.Quantity) string {
@@ -252,12 +263,12 @@ func checkMemory(q resource.Quantity) string {
 	return ""
 }
 
-// floorBytes returns a memory quantity in bytes, rounded down. Quantity.Value
+// floorBytes returns a memory quantity in bytes, rounded down. AmountFromQuantity
 // rounds up.
-func floorBytes(q resource.Quantity) int64 {
-	bytes := q.Value()
-	if resource.NewQuantity(bytes, resource.BinarySI).Cmp(q) > 0 {
-		bytes--
+func floorBytes(q resource.Quantity) resources.Amount {
+	bytes := resources.AmountFromQuantity(catalog.Memory, q)
+	if rounded := bytes.Quantity(catalog.Memory); rounded.Cmp(q) > 0 {
+		return bytes.Minus(1)
 	}
 	return bytes
 }

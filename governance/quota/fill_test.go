@@ -4,6 +4,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
@@ -173,14 +175,14 @@ func TestFillKeepsEnteredAmounts(t *testing.T) {
 			row.VCPU = resource.NewMilliQuantity(1+random.Int64N(1_000_000), resource.DecimalSI)
 		}
 		if row.Accelerators == nil && row.VCPU == nil || random.IntN(3) == 0 {
-			row.Memory = resource.NewQuantity((1+random.Int64N(100_000))*catalog.MiB, resource.BinarySI)
+			row.Memory = resource.NewQuantity((1+random.Int64N(100_000))*int64(catalog.MiB), resource.BinarySI)
 		}
 		filled, errs := quota.Fill(row, instance)
 		if len(errs) > 0 {
 			t.Fatalf("%+v of %s: %v", row, instance.Type, errs)
 		}
 		whole := quota.WholeInstance(instance)
-		for name, entered := range map[string]int64{
+		for name, entered := range map[string]resources.Amount{
 			instance.AcceleratorResource: value(row.Accelerators),
 			catalog.CPU:                  milli(row.VCPU),
 			catalog.Memory:               bytes(row.Memory),
@@ -203,28 +205,28 @@ func TestFillKeepsEnteredAmounts(t *testing.T) {
 	}
 }
 
-func value(n *int64) int64 {
+func value(n *int64) resources.Amount {
 	if n == nil {
 		return 0
 	}
-	return *n
+	return resources.Amount(*n)
 }
 
-func milli(q *resource.Quantity) int64 {
+func milli(q *resource.Quantity) resources.Amount {
 	if q == nil {
 		return 0
 	}
-	return q.MilliValue()
+	return resources.Amount(q.MilliValue())
 }
 
-func bytes(q *resource.Quantity) int64 {
+func bytes(q *resource.Quantity) resources.Amount {
 	if q == nil {
 		return 0
 	}
-	return q.Value()
+	return resources.Amount(q.Value())
 }
 
-func ratio(a, b int64) float64 {
+func ratio(a, b resources.Amount) float64 {
 	if b == 0 {
 		return 0
 	}

@@ -1,6 +1,10 @@
 package quota
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"kuota.dev/kuota/governance/resources"
+)
 
 // FlavorResource is one resource of one flavor, such as nvidia.com/gpu of
 // ml-p5-48xlarge.
@@ -8,14 +12,14 @@ type FlavorResource struct{ Flavor, Resource string }
 
 // FlavorResourceQuantities are quantities by flavor and resource, in the units
 // of Resources.
-type FlavorResourceQuantities map[FlavorResource]int64
+type FlavorResourceQuantities map[FlavorResource]resources.Amount
 
 // MarshalJSON writes the quantities by flavor, then by resource.
 func (q FlavorResourceQuantities) MarshalJSON() ([]byte, error) {
-	by := map[string]map[string]int64{}
+	by := map[string]map[string]resources.Amount{}
 	for fr, amount := range q {
 		if by[fr.Flavor] == nil {
-			by[fr.Flavor] = map[string]int64{}
+			by[fr.Flavor] = map[string]resources.Amount{}
 		}
 		by[fr.Flavor][fr.Resource] = amount
 	}
@@ -24,7 +28,7 @@ func (q FlavorResourceQuantities) MarshalJSON() ([]byte, error) {
 
 // UnmarshalJSON reads what MarshalJSON writes.
 func (q *FlavorResourceQuantities) UnmarshalJSON(text []byte) error {
-	var by map[string]map[string]int64
+	var by map[string]map[string]resources.Amount
 	if err := json.Unmarshal(text, &by); err != nil {
 		return err
 	}

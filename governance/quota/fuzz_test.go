@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
@@ -43,7 +45,7 @@ func checkQuantities(t *testing.T, r quota.Resources) {
 		if err != nil {
 			t.Fatalf("%s %s: %v", q.String(), name, err)
 		}
-		if got := quota.ResourceValue(name, again); got != r[name] || again.String() != q.String() {
+		if got := resources.AmountFromQuantity(name, again); got != r[name] || again.String() != q.String() {
 			t.Errorf("%d %s: quantity %s parses to %d, %s", r[name], name, q.String(), got, again.String())
 		}
 	}
@@ -95,10 +97,10 @@ func FuzzFill(f *testing.F) {
 			return
 		}
 		checkQuantities(t, filled)
-		if row.VCPU != nil && filled[catalog.CPU] != row.VCPU.MilliValue() {
+		if row.VCPU != nil && filled[catalog.CPU] != milli(row.VCPU) {
 			t.Errorf("%s vCPU: got %d millicores", vcpu, filled[catalog.CPU])
 		}
-		if accelerators != 0 && filled[instance.AcceleratorResource] != accelerators {
+		if accelerators != 0 && int64(filled[instance.AcceleratorResource]) != accelerators {
 			t.Errorf("%d accelerators: got %v", accelerators, filled)
 		}
 	})

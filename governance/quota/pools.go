@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/effective"
@@ -37,13 +39,13 @@ func Applied(allocation *v1alpha1.ComputeAllocation) Resolved {
 	for _, applied := range allocation.Status.Quota {
 		pool := FlavorQuotas{Name: applied.Pool, Nominal: Resources{}, BorrowingLimit: Resources{}, BorrowOnly: true}
 		for _, r := range applied.Resources {
-			pool.Nominal[r.Name] = ResourceValue(r.Name, r.Nominal)
+			pool.Nominal[r.Name] = resources.AmountFromQuantity(r.Name, r.Nominal)
 			pool.BorrowOnly = pool.BorrowOnly && r.Nominal.IsZero()
 			switch {
 			case r.BorrowLimit == nil:
 				pool.BorrowingLimit = nil
 			case pool.BorrowingLimit != nil:
-				pool.BorrowingLimit[r.Name] = ResourceValue(r.Name, *r.BorrowLimit)
+				pool.BorrowingLimit[r.Name] = resources.AmountFromQuantity(r.Name, *r.BorrowLimit)
 			}
 		}
 		resolved.Pools = append(resolved.Pools, pool)
@@ -98,7 +100,7 @@ func (p PoolResources) AddNominal(resolved Resolved) {
 func (p PoolResources) SubtractNominal(resolved Resolved) {
 	for _, pool := range resolved.Pools {
 		for name, amount := range pool.Nominal {
-			p[pool.Name][name] -= amount
+			p[pool.Name][name] = p[pool.Name][name].Minus(amount)
 		}
 	}
 }
@@ -107,7 +109,7 @@ func (p PoolResources) SubtractNominal(resolved Resolved) {
 // has, in the unit of Resources.
 type Excess struct {
 	Pool, Resource      string
-	Allocated, Physical int64
+	Allocated, Physical resources.Amount
 }
 
 // Exceeding returns what is allocated beyond the physical resources of these

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
@@ -45,7 +47,9 @@ func anyInstance(random *rand.Rand) catalog.Instance {
 }
 
 // size returns a positive number of up to 60 bits, the maximum of a catalog.
-func size(random *rand.Rand) int64 { return 1 + random.Int64N(1<<random.IntN(60)) }
+func size(random *rand.Rand) resources.Amount {
+	return resources.Amount(1 + random.Int64N(1<<random.IntN(60)))
+}
 
 func oneOf[T any](random *rand.Rand, all []T) T { return all[random.IntN(len(all))] }
 
@@ -195,14 +199,14 @@ func TestPercentageLimits(t *testing.T) {
 				t.Errorf("%s: resources of quota and limit differ (-quota +limit):\n%s", pool.Name, diff)
 			}
 			for name, nominal := range pool.Nominal {
-				exact := new(big.Int).Mul(big.NewInt(nominal), big.NewInt(int64(p)))
+				exact := new(big.Int).Mul(big.NewInt(int64(nominal)), big.NewInt(int64(p)))
 				exact.Div(exact, big.NewInt(100))
-				unit := int64(1)
+				unit := resources.Amount(1)
 				if name == catalog.Memory && nominal%catalog.MiB == 0 {
 					unit = catalog.MiB
 				}
-				below := new(big.Int).Sub(exact, big.NewInt(pool.BorrowingLimit[name]))
-				if below.Sign() < 0 || below.Cmp(big.NewInt(unit)) >= 0 || pool.BorrowingLimit[name] < 0 {
+				below := new(big.Int).Sub(exact, big.NewInt(int64(pool.BorrowingLimit[name])))
+				if below.Sign() < 0 || below.Cmp(big.NewInt(int64(unit))) >= 0 || pool.BorrowingLimit[name] < 0 {
 					t.Errorf("%d %% of %d %s: got %d, want %s rounded down", p, nominal, name, pool.BorrowingLimit[name], exact)
 				}
 			}

@@ -119,9 +119,9 @@ func cover(pools []FlavorQuotas) {
 	}
 	for i := range pools {
 		for name := range all {
-			pools[i].Nominal[name] += 0
+			pools[i].Nominal[name] = pools[i].Nominal[name].Plus(0)
 			if pools[i].BorrowingLimit != nil {
-				pools[i].BorrowingLimit[name] += 0
+				pools[i].BorrowingLimit[name] = pools[i].BorrowingLimit[name].Plus(0)
 			}
 		}
 	}
@@ -152,7 +152,7 @@ func coverOnly(pools []FlavorQuotas, spec *v1alpha1.ComputeAllocationSpec) (errs
 				}
 			}
 			for name := range covered {
-				r[name] += 0
+				r[name] = r[name].Plus(0)
 			}
 		}
 	}

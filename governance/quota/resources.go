@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"slices"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/catalog"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -13,7 +15,7 @@ import (
 
 // Resources are amounts by Kubernetes resource name: cpu in millicores, memory
 // in bytes, everything else in units.
-type Resources map[string]int64
+type Resources map[string]resources.Amount
 
 // standard are the resources that every ClusterQueue covers, in their order.
 var standard = []string{catalog.GPU, catalog.Neuron, catalog.CPU, catalog.Memory, catalog.Network}
@@ -36,7 +38,7 @@ func (r Resources) Names() []string {
 }
 
 // Accelerator returns the first accelerator of r, in the order of Compare; "" for none.
-func (r Resources) Accelerator() (name string, amount int64) {
+func (r Resources) Accelerator() (name string, amount resources.Amount) {
 	for _, name := range r.Names() {
 		if catalog.IsAccelerator(name) && r[name] > 0 {
 			return name, r[name]
@@ -48,34 +50,13 @@ func (r Resources) Accelerator() (name string, amount int64) {
 // Quantity returns the amount of one resource as a canonical Kubernetes
 // quantity.
 func (r Resources) Quantity(name string) resource.Quantity {
-	return ResourceQuantity(name, r[name])
+	return r[name].Quantity(name)
 }
 
-// ResourceQuantity returns an amount in the unit of Resources as a canonical
-// Kubernetes quantity.
-func ResourceQuantity(name string, amount int64) resource.Quantity {
-	switch name {
-	case catalog.CPU:
-		return *resource.NewMilliQuantity(amount, resource.DecimalSI)
-	case catalog.Memory:
-		return *resource.NewQuantity(amount, resource.BinarySI)
-	}
-	return *resource.NewQuantity(amount, resource.DecimalSI)
-}
-
-// ResourceValue returns a quantity in the unit of Resources. It reverses
-// ResourceQuantity.
-func ResourceValue(name string, q resource.Quantity) int64 {
-	if name == catalog.CPU {
-		return q.MilliValue()
-	}
-	return q.Value()
-}
-
-// Add adds other to r. A sum that overflows stays at the largest int64.
+// Add adds other to r. Sums saturate.
 func (r Resources) Add(other Resources) {
 	for name, amount := range other {
-		r[name] = addCapped(r[name], amount)
+		r[name] = r[name].Plus(amount)
 	}
 }
 
@@ -83,7 +64,7 @@ func (r Resources) Add(other Resources) {
 func (r Resources) Times(n int64) (product Resources, ok bool) {
 	product = make(Resources, len(r))
 	for name, amount := range r {
-		if product[name], ok = mulDiv(amount, n, 1); !ok {
+		if product[name] = amount.Times(n); product[name] == resources.Unlimited {
 			return nil, false
 		}
 	}
@@ -95,39 +76,18 @@ func (r Resources) Times(n int64) (product Resources, ok bool) {
 func (r Resources) percent(p int64) (limit Resources, ok bool) {
 	limit = make(Resources, len(r))
 	for name, amount := range r {
-		if limit[name], ok = mulDiv(amount, p, 100); !ok {
+		if limit[name], ok = amount.Fraction(resources.Amount(p), 100); !ok {
 			return nil, false
 		}
 		if name == catalog.Memory && amount%catalog.MiB == 0 {
-			limit[name] -= limit[name] % catalog.MiB
+			limit[name] = limit[name].Minus(limit[name] % catalog.MiB)
 		}
 	}
 	return limit, true
 }
 
-// mulDiv returns a × b / c, rounded down, with an exact product. ok is false if
-// the result overflows an int64 or c is not positive.
-func mulDiv(a, b, c int64) (result int64, ok bool) {
-	high, low := bits.Mul64(uint64(a), uint64(b))
-	if c <= 0 || high >= uint64(c) {
-		return 0, false
-	}
-	quotient, _ := bits.Div64(high, low, uint64(c))
-	return int64(quotient), quotient <= 1<<63-1
-}
-
-// addCapped returns a + b, or the largest int64 instead of overflowing. Sums of
-// quota are only displayed, never applied.
-func addCapped(a, b int64) int64 {
-	sum, carry := bits.Add64(uint64(a), uint64(b), 0)
-	if carry != 0 || sum > 1<<63-1 {
-		return 1<<63 - 1
-	}
-	return int64(sum)
-}
-
 // compareProducts compares a × b with c × d exactly. None may be negative.
-func compareProducts(a, b, c, d int64) int {
+func compareProducts(a, b, c, d resources.Amount) int {
 	highA, lowA := bits.Mul64(uint64(a), uint64(b))
 	highC, lowC := bits.Mul64(uint64(c), uint64(d))
 	return cmp.Or(cmp.Compare(highA, highC), cmp.Compare(lowA, lowC))

@@ -200,7 +200,7 @@ func TestAbsoluteLimits(t *testing.T) {
 func TestRowOfWholePool(t *testing.T) {
 	for _, name := range []string{"h100", "a100"} {
 		pool, _ := cluster().Named(name)
-		filled, errs := quota.Fill(v1alpha1.Quantities{Accelerators: &pool.Instance.Accelerators}, pool.Instance)
+		filled, errs := quota.Fill(v1alpha1.Quantities{Accelerators: amount(int64(pool.Instance.Accelerators))}, pool.Instance)
 		if len(errs) > 0 {
 			t.Fatal(errs)
 		}

@@ -7,7 +7,6 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/utils/ptr"
 )
 
@@ -32,14 +31,14 @@ func Typed(spec *v1alpha1.ComputeAllocationSpec, types catalog.Catalog, pool str
 	for name, amount := range amounts {
 		switch {
 		case name == catalog.CPU:
-			row.VCPU = resource.NewMilliQuantity(amount, resource.DecimalSI)
+			row.VCPU = ptr.To(amount.Quantity(name))
 		case name == catalog.Memory:
-			row.Memory = resource.NewQuantity(amount, resource.BinarySI)
+			row.Memory = ptr.To(amount.Quantity(name))
 		case strings.Contains(name, "/mig-"):
 			_, profile, _ := strings.Cut(name, "/")
-			row.Partition = &v1alpha1.Partition{Profile: profile, Count: amount}
+			row.Partition = &v1alpha1.Partition{Profile: profile, Count: int64(amount)}
 		case name != catalog.Network:
-			row.Accelerators = ptr.To(amount)
+			row.Accelerators = ptr.To(int64(amount))
 		}
 		row.Instances = nil
 	}

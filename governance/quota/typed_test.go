@@ -3,6 +3,8 @@ package quota_test
 import (
 	"testing"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
@@ -24,7 +26,7 @@ func TestTyped(t *testing.T) {
 		t.Fatal("got an allocation that is not valid")
 	}
 	nominal, limit := got.Pools[0].Nominal, got.Pools[0].BorrowingLimit
-	want := map[string]int64{catalog.GPU: 12, catalog.CPU: 200_000, catalog.Memory: 3 << 40} // memory follows from the GPUs
+	want := map[string]resources.Amount{catalog.GPU: 12, catalog.CPU: 200_000, catalog.Memory: 3 << 40} // memory follows from the GPUs
 	for name, amount := range want {
 		if nominal[name] != amount || limit[name] != amount/2 {
 			t.Errorf("%s: got %d, and a limit of %d; want %d and half of it", name, nominal[name], limit[name], amount)

@@ -3,6 +3,8 @@ package quota
 import (
 	"testing"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/catalog"
 )
 
@@ -10,7 +12,7 @@ func TestFormats(t *testing.T) {
 	const mib = catalog.MiB
 	for name, test := range map[string]struct {
 		resource                          string
-		amount                            int64
+		amount                            resources.Amount
 		wantNumber, wantShort, wantAmount string
 	}{
 		"zero":                      {catalog.Memory, 0, "0", "0", "0 GiB"},
@@ -25,6 +27,13 @@ func TestFormats(t *testing.T) {
 		"no trailing zero":          {catalog.CPU, 96_020, "96.02", "96", "96.02 vCPU"},
 		"too small to show":         {catalog.Memory, 3 * mib, "0.002", "<0.01", "0.002 GiB"},
 		"below a thousandth":        {catalog.Memory, 1, "0", "<0.01", "0 GiB"},
+		"ephemeral storage":         {"ephemeral-storage", 100 << 30, "100", "100", "100 GiB of ephemeral-storage"},
+		"pods":                      {"pods", 1, "1", "1", "1 pod"},
+		"as an example has it":      {catalog.CPU, 1_000_000_000_000, "1000000000", "over 100,000,000", "1,000,000,000 vCPU"},
+		"a large cluster":           {catalog.CPU, 99_999_999_000, "99999999", "99,999,999", "99,999,999 vCPU"},
+		"of unknown unit":           {"gpu.memory", 800 << 30, "858993459200", "858,993,459,200", "858,993,459,200 gpu.memory"},
+		"999,999 terabytes":         {catalog.Memory, 999_999_000_000_000_000, "931321643.292", "over 100,000,000", "931,321,643.292 GiB"},
+		"more than can be counted":  {catalog.CPU, resources.Unlimited, "no limit", "no limit", "no limit"},
 		"negative":                  {catalog.GPU, -1_500, "-1500", "-1,500", "-1,500 GPUs"},
 	} {
 		t.Run(name, func(t *testing.T) {

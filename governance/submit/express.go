@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
@@ -150,9 +152,9 @@ func perPod(requests corev1.ResourceList, t Team, pool string) (each v1alpha1.Qu
 		case name == corev1.ResourceMemory:
 			each.Memory = new(amount.DeepCopy())
 		case string(name) == of.Instance.AcceleratorResource:
-			each.Accelerators = new(amount.Value())
+			each.Accelerators = new(int64(resources.AmountFromQuantity(string(name), amount)))
 		case catalog.IsPartition(string(name)):
-			each.Partition = &v1alpha1.Partition{Profile: strings.TrimPrefix(string(name), quota.PartitionResource("")), Count: amount.Value()}
+			each.Partition = &v1alpha1.Partition{Profile: strings.TrimPrefix(string(name), quota.PartitionResource("")), Count: int64(resources.AmountFromQuantity(string(name), amount))}
 		}
 	}
 	return each

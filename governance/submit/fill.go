@@ -3,6 +3,8 @@ package submit
 import (
 	"slices"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
@@ -24,7 +26,7 @@ func Fill(each v1alpha1.Quantities, pods int32, pool QueuePool) (quota.Resources
 		if pool.Instance.Accelerators > 0 {
 			each.Accelerators = &one
 		} else {
-			vcpu := quota.ResourceQuantity(catalog.CPU, 1000)
+			vcpu := resources.Amount(1000).Quantity(catalog.CPU)
 			each.VCPU = &vcpu
 		}
 	}
@@ -34,8 +36,8 @@ func Fill(each v1alpha1.Quantities, pods int32, pool QueuePool) (quota.Resources
 	}
 	filled[catalog.Network] = network(filled, pods, pool)
 	if largest := LargestNode(pool.Nodes, filled); largest != nil {
-		bound := func(name string, given bool, unit int64) {
-			if most := largest[name] - largest[name]%unit; !given && filled[name] > most {
+		bound := func(name string, given bool, unit resources.Amount) {
+			if most := largest[name].Minus(largest[name] % unit); !given && filled[name] > most {
 				filled[name] = most
 			}
 		}
@@ -74,10 +76,10 @@ func FillElastic(p v1alpha1.ElasticPolicy, pods int32) v1alpha1.ElasticPolicy {
 
 // network returns a pod's share of the network devices of an instance, in proportion to
 // its accelerators.
-func network(each quota.Resources, pods int32, pool QueuePool) int64 {
+func network(each quota.Resources, pods int32, pool QueuePool) resources.Amount {
 	instance := pool.Instance
 	if pods < 2 || instance.Accelerators == 0 {
 		return 0
 	}
-	return each[instance.AcceleratorResource] * instance.NetworkDevices / instance.Accelerators
+	return each[instance.AcceleratorResource].Times(int64(instance.NetworkDevices)) / instance.Accelerators
 }

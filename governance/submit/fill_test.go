@@ -69,7 +69,7 @@ func TestFillMatchesQuotaFill(t *testing.T) {
 			each.VCPU = resource.NewMilliQuantity(rand.Int64N(300_000), resource.DecimalSI)
 		}
 		if rand.IntN(3) == 0 {
-			each.Memory = resource.NewQuantity(rand.Int64N(3000*catalog.GiB), resource.BinarySI)
+			each.Memory = resource.NewQuantity(rand.Int64N(3000*int64(catalog.GiB)), resource.BinarySI)
 		}
 		if each == (v1alpha1.Quantities{}) {
 			continue

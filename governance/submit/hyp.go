@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 )
@@ -47,14 +49,14 @@ func (p Plan) HyperPodCommand() (command, because string) {
 	accelerators := p.PodResources[pool.Instance.AcceleratorResource]
 	processes := accelerators
 	if p.Processes > 0 {
-		processes = int64(p.Processes)
+		processes = resources.Amount(p.Processes)
 	}
 	several := p.Pods > 1 || p.Elastic != nil
 	switch {
 	case several && accelerators > 0 && accelerators == pool.Instance.Accelerators:
 		// For several nodes the CLI requests whole nodes and accepts no amounts.
 		add("node-count", strconv.Itoa(int(p.Pods)))
-		add("tasks-per-node", strconv.FormatInt(processes, 10))
+		add("tasks-per-node", strconv.FormatInt(int64(processes), 10))
 		p.addSizes(add)
 	case several && pool.Instance.Accelerators == 0:
 		return "", "The HyperPod CLI takes several pods as whole instances with accelerators only."
@@ -92,16 +94,16 @@ func (p Plan) addSizes(add func(flag, value string)) {
 }
 
 // addAmounts adds the amounts of a single pod.
-func (p Plan) addAmounts(add func(flag, value string), accelerators, processes int64) {
+func (p Plan) addAmounts(add func(flag, value string), accelerators, processes resources.Amount) {
 	both := func(flag, value string) {
 		add(flag, value)
 		add(flag+"-limit", value)
 	}
 	if processes > 0 {
-		add("tasks-per-node", strconv.FormatInt(processes, 10))
+		add("tasks-per-node", strconv.FormatInt(int64(processes), 10))
 	}
 	if accelerators > 0 {
-		both("accelerators", strconv.FormatInt(accelerators, 10))
+		both("accelerators", strconv.FormatInt(int64(accelerators), 10))
 	}
 	if part := p.PerPod.Partition; part != nil && part.Count > 0 {
 		add("accelerator-partition-type", part.Profile)

@@ -130,9 +130,9 @@ func (p Plan) Job() *batchv1.Job {
 func (p Plan) template(container string, restart corev1.RestartPolicy) corev1.PodTemplateSpec {
 	c := corev1.Container{Name: container, Image: p.image(), Command: p.command(), Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{}, Limits: corev1.ResourceList{}}}
 	for name, amount := range p.PodResources {
-		c.Resources.Requests[corev1.ResourceName(name)] = quota.ResourceQuantity(name, amount)
+		c.Resources.Requests[corev1.ResourceName(name)] = amount.Quantity(name)
 		if name != catalog.CPU { // a pod may use idle CPU beyond its request
-			c.Resources.Limits[corev1.ResourceName(name)] = quota.ResourceQuantity(name, amount)
+			c.Resources.Limits[corev1.ResourceName(name)] = amount.Quantity(name)
 		}
 	}
 	spec := corev1.PodSpec{RestartPolicy: restart, Containers: []corev1.Container{c}}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
@@ -183,7 +185,7 @@ func sizes(nodes []corev1.Node, with map[string]string) (sizes []quota.Resources
 		size := quota.Resources{}
 		for name, amount := range nodes[i].Status.Allocatable {
 			if catalog.IsQuotaResource(string(name)) {
-				size[string(name)] = quota.ResourceValue(string(name), amount)
+				size[string(name)] = resources.AmountFromQuantity(string(name), amount)
 			}
 		}
 		if size[catalog.CPU] > 0 {

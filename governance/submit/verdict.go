@@ -182,7 +182,7 @@ func maxPodsOf(p Plan, v explain.Verdict) int64 {
 		}
 		for _, s := range f.Shortages {
 			if each := p.PodResources[s.Resource]; each > 0 {
-				pods = min(pods, s.PotentialAvailable/each)
+				pods = min(pods, s.PotentialAvailable.Per(each))
 			}
 		}
 	}

@@ -191,7 +191,7 @@ func (t *Task) admittedWorkloads() (list []explain.AdmittedWorkload) {
 				})
 			}
 			for name, amount := range set.Usage {
-				list[at].Usage[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}] += amount
+				list[at].Usage[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}] = list[at].Usage[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}].Plus(amount)
 			}
 		}
 	}

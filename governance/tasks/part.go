@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/admitted"
 	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/quota"
@@ -206,7 +208,7 @@ func asked(w *kueue.Workload, into quota.Resources) {
 	if w.Status.Admission == nil && len(w.Status.ResourceRequests) > 0 {
 		for i := range w.Status.ResourceRequests {
 			for name, amount := range w.Status.ResourceRequests[i].Resources {
-				into[string(name)] += quota.ResourceValue(string(name), amount)
+				into[string(name)] = into[string(name)].Plus(resources.AmountFromQuantity(string(name), amount))
 			}
 		}
 		return
@@ -214,7 +216,7 @@ func asked(w *kueue.Workload, into quota.Resources) {
 	for i := range w.Spec.PodSets {
 		set := &w.Spec.PodSets[i]
 		for name, amount := range PodRequests(&set.Template.Spec) {
-			into[name] += amount * int64(set.Count)
+			into[name] = into[name].Plus(amount.Times(int64(set.Count)))
 		}
 	}
 }
@@ -227,7 +229,7 @@ func PodRequests(spec *corev1.PodSpec) quota.Resources {
 	}}
 	total := quota.Resources{}
 	for name, amount := range resourcehelpers.PodRequests(pod, resourcehelpers.PodResourcesOptions{}) {
-		total[string(name)] = quota.ResourceValue(string(name), amount)
+		total[string(name)] = resources.AmountFromQuantity(string(name), amount)
 	}
 	return total
 }

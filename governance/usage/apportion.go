@@ -4,18 +4,17 @@ import (
 	"cmp"
 	"math/bits"
 	"slices"
+
+	"kuota.dev/kuota/governance/resources"
 )
 
 // Apportion divides an amount into parts in proportion to sizes, each at most
 // its size. Each part is rounded down, and the remaining units go to the largest
 // remainders, the first of equal ones. If the amount exceeds the sum of sizes,
 // each part is its size. Nothing may be negative.
-func Apportion(amount int64, sizes []int64) []int64 {
-	parts := make([]int64, len(sizes))
-	var sum int64
-	for _, size := range sizes {
-		sum += size
-	}
+func Apportion(amount resources.Amount, sizes []resources.Amount) []resources.Amount {
+	parts := make([]resources.Amount, len(sizes))
+	sum := resources.Sum(sizes...)
 	if amount >= sum {
 		copy(parts, sizes)
 		return parts
@@ -26,12 +25,12 @@ func Apportion(amount int64, sizes []int64) []int64 {
 	for i, size := range sizes {
 		high, low := bits.Mul64(uint64(amount), uint64(size))
 		part, remainder := bits.Div64(high, low, uint64(sum)) // amount < sum, so that it fits
-		parts[i], remainders[i], order[i] = int64(part), remainder, i
-		left -= parts[i]
+		parts[i], remainders[i], order[i] = resources.Amount(part), remainder, i
+		left = left.Minus(parts[i])
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(remainders[b], remainders[a]) })
-	for _, i := range order[:left] { // fewer than have a remainder
-		parts[i]++
+	for _, i := range order[:min(left, resources.Amount(len(order)))] { // fewer than have a remainder
+		parts[i] = parts[i].Plus(1)
 	}
 	return parts
 }
@@ -40,13 +39,13 @@ func Apportion(amount int64, sizes []int64) []int64 {
 // columns are takers. Each source is divided in proportion to what the takers
 // still need, so that every source is used up and no taker gets more than it
 // takes. The sum of sources must not exceed the sum of takers.
-func Spread(sources, takers []int64) [][]int64 {
+func Spread(sources, takers []resources.Amount) [][]resources.Amount {
 	lacking := slices.Clone(takers)
-	rows := make([][]int64, len(sources))
+	rows := make([][]resources.Amount, len(sources))
 	for i, source := range sources {
 		rows[i] = Apportion(source, lacking)
 		for j, amount := range rows[i] {
-			lacking[j] -= amount
+			lacking[j] = lacking[j].Minus(amount)
 		}
 	}
 	return rows

@@ -7,7 +7,7 @@ import (
 
 // Percent returns part / whole with two decimals, such as "53.33 %", rounded
 // half up; "–" without a whole.
-func Percent(part, whole int64) string {
+func Percent[T ~int64](part, whole T) string {
 	if whole <= 0 || part < 0 {
 		return "–"
 	}

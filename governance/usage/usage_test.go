@@ -1,6 +1,7 @@
 package usage_test
 
 import (
+	"kuota.dev/kuota/governance/resources"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -13,32 +14,32 @@ import (
 func TestApportionLoansByBorrower(t *testing.T) {
 	cases := map[string]struct {
 		teams       []usage.Queue
-		unallocated int64
+		unallocated resources.Amount
 		want        usage.BorrowerLoans
 	}{
 		"no queue borrows": {
 			[]usage.Queue{{Name: "a", Nominal: 4, LendingLimit: 4, Usage: 4}, {Name: "b", Nominal: 4, LendingLimit: 4}}, 2,
-			usage.BorrowerLoans{Unallocated: []int64{0, 0}, ByLender: [][]int64{{0, 0}, {0, 0}}, OverQuota: []int64{0, 0}},
+			usage.BorrowerLoans{Unallocated: []resources.Amount{0, 0}, ByLender: [][]resources.Amount{{0, 0}, {0, 0}}, OverQuota: []resources.Amount{0, 0}},
 		},
 		"unallocated compute is lent first": {
 			[]usage.Queue{{Name: "a", Nominal: 4, LendingLimit: 4, Usage: 9}, {Name: "b", Nominal: 4, LendingLimit: 4}}, 2,
-			usage.BorrowerLoans{Unallocated: []int64{2, 0}, ByLender: [][]int64{{0, 0}, {3, 0}}, OverQuota: []int64{0, 0}},
+			usage.BorrowerLoans{Unallocated: []resources.Amount{2, 0}, ByLender: [][]resources.Amount{{0, 0}, {3, 0}}, OverQuota: []resources.Amount{0, 0}},
 		},
 		"lenders lend in proportion to their idle quota": {
 			[]usage.Queue{{Name: "a", Nominal: 0, Usage: 3}, {Name: "b", Nominal: 8, LendingLimit: 8, Usage: 2}, {Name: "c", Nominal: 3, LendingLimit: 3}}, 0,
-			usage.BorrowerLoans{Unallocated: []int64{0, 0, 0}, ByLender: [][]int64{{0, 0, 0}, {2, 0, 0}, {1, 0, 0}}, OverQuota: []int64{0, 0, 0}},
+			usage.BorrowerLoans{Unallocated: []resources.Amount{0, 0, 0}, ByLender: [][]resources.Amount{{0, 0, 0}, {2, 0, 0}, {1, 0, 0}}, OverQuota: []resources.Amount{0, 0, 0}},
 		},
 		"the lending limit bounds a loan": {
 			[]usage.Queue{{Name: "a", Nominal: 0, Usage: 3}, {Name: "b", Nominal: 8, LendingLimit: 1}, {Name: "c", Nominal: 3, LendingLimit: 3}}, 0,
-			usage.BorrowerLoans{Unallocated: []int64{0, 0, 0}, ByLender: [][]int64{{0, 0, 0}, {1, 0, 0}, {2, 0, 0}}, OverQuota: []int64{0, 0, 0}},
+			usage.BorrowerLoans{Unallocated: []resources.Amount{0, 0, 0}, ByLender: [][]resources.Amount{{0, 0, 0}, {1, 0, 0}, {2, 0, 0}}, OverQuota: []resources.Amount{0, 0, 0}},
 		},
 		"nominal quota lowered while it is lent": {
 			[]usage.Queue{{Name: "a", Nominal: 2, LendingLimit: 2, Usage: 8}, {Name: "b", Nominal: 4, LendingLimit: 4, Usage: 1}}, 0,
-			usage.BorrowerLoans{Unallocated: []int64{0, 0}, ByLender: [][]int64{{0, 0}, {3, 0}}, OverQuota: []int64{3, 0}},
+			usage.BorrowerLoans{Unallocated: []resources.Amount{0, 0}, ByLender: [][]resources.Amount{{0, 0}, {3, 0}}, OverQuota: []resources.Amount{3, 0}},
 		},
 		"two borrowers, two lenders": {
 			[]usage.Queue{{Name: "a", Nominal: 0, Usage: 2}, {Name: "b", Nominal: 0, Usage: 2}, {Name: "c", Nominal: 2, LendingLimit: 2}}, 2,
-			usage.BorrowerLoans{Unallocated: []int64{1, 1, 0}, ByLender: [][]int64{{0, 0, 0}, {0, 0, 0}, {1, 1, 0}}, OverQuota: []int64{0, 0, 0}},
+			usage.BorrowerLoans{Unallocated: []resources.Amount{1, 1, 0}, ByLender: [][]resources.Amount{{0, 0, 0}, {0, 0, 0}, {1, 1, 0}}, OverQuota: []resources.Amount{0, 0, 0}},
 		},
 	}
 	for name, tc := range cases {
@@ -54,7 +55,7 @@ func TestApportionLoansByBorrower(t *testing.T) {
 // usage, and no queue lends more than its idle quota.
 func TestLoansAddUp(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 1))
-	size := func() int64 { return random.Int64N(1 << random.IntN(58)) }
+	size := func() resources.Amount { return resources.Amount(random.Int64N(1 << random.IntN(58))) }
 	for range 5000 {
 		teams := make([]usage.Queue, 1+random.IntN(6))
 		for i := range teams {
@@ -62,13 +63,13 @@ func TestLoansAddUp(t *testing.T) {
 		}
 		unallocated := size()
 		l := usage.ApportionLoansByBorrower(teams, unallocated)
-		var shared, uncovered, idle int64
+		var shared, uncovered, idle resources.Amount
 		for i, team := range teams {
 			if team.Own()+team.Borrowed() != team.Usage || team.Own() < 0 || team.Borrowed() < 0 {
 				t.Fatalf("%+v has %d own and %d borrowed", team, team.Own(), team.Borrowed())
 			}
 			covered := l.Unallocated[i] + l.OverQuota[i]
-			var lent int64
+			var lent resources.Amount
 			for j := range teams {
 				covered += l.ByLender[j][i]
 				lent += l.ByLender[i][j]
@@ -95,10 +96,10 @@ func TestLoansAddUp(t *testing.T) {
 // Each part is within one unit of its exact share. Of the tasks of a team, the last
 // ones borrow.
 func TestApportion(t *testing.T) {
-	if got := usage.Apportion(10, []int64{3, 3, 7}); !slices.Equal(got, []int64{2, 2, 6}) {
+	if got := usage.Apportion(10, []resources.Amount{3, 3, 7}); !slices.Equal(got, []resources.Amount{2, 2, 6}) {
 		t.Errorf("got %d, want [2 2 6]", got)
 	}
-	if got := usage.BorrowedInOrder(4, []int64{3, 3, 2}); !slices.Equal(got, []int64{0, 2, 2}) {
+	if got := usage.BorrowedInOrder(4, []resources.Amount{3, 3, 2}); !slices.Equal(got, []resources.Amount{0, 2, 2}) {
 		t.Errorf("got borrowed %d, want [0 2 2]", got)
 	}
 }

@@ -2,6 +2,7 @@ package allocations_test
 
 import (
 	"fmt"
+	"kuota.dev/kuota/governance/resources"
 	"maps"
 	"net/http"
 	"net/url"
@@ -82,7 +83,7 @@ func TestReviewLeadsBackToWhatWasTyped(t *testing.T) {
 // What saving would do is said with its figures, and done only when asked.
 func TestReviewShowsWhatWouldChange(t *testing.T) {
 	d := handlerstest.WithAllocations(handlerstest.FullAllocation())
-	figures := func(gpus int64) quota.Resources {
+	figures := func(gpus resources.Amount) quota.Resources {
 		return quota.Resources{catalog.GPU: gpus, catalog.Memory: gpus * catalog.GiB}
 	}
 	d.ReviewResult = allocations.Review{

@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strconv"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
@@ -28,7 +30,7 @@ func (r formRow) exactMemory() (resource.Quantity, bool) {
 		return resource.Quantity{}, false
 	}
 	exact, err := resource.ParseQuantity(r.exact)
-	return exact, err == nil && quota.Number(catalog.Memory, exact.Value()) == r.memory
+	return exact, err == nil && quota.Number(catalog.Memory, resources.AmountFromQuantity(catalog.Memory, exact)) == r.memory
 }
 
 // emptyForm returns the form of a new allocation.
@@ -80,10 +82,10 @@ func formRowOf(row v1alpha1.QuotaRow) formRow {
 	}
 	r.instances, r.accelerators = whole(row.Instances), whole(row.Accelerators)
 	if row.VCPU != nil {
-		r.vcpu = quota.Number(catalog.CPU, row.VCPU.MilliValue())
+		r.vcpu = quota.Number(catalog.CPU, resources.AmountFromQuantity(catalog.CPU, *row.VCPU))
 	}
 	if row.Memory != nil {
-		r.memory = quota.Number(catalog.Memory, row.Memory.Value())
+		r.memory = quota.Number(catalog.Memory, resources.AmountFromQuantity(catalog.Memory, *row.Memory))
 		if read, _ := forms.ParseGiB(r.memory); read == nil || read.String() != row.Memory.String() {
 			r.exact = row.Memory.String()
 		}

@@ -1,6 +1,7 @@
 package allocations_test
 
 import (
+	"kuota.dev/kuota/governance/resources"
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -27,7 +28,7 @@ func TestRaise(t *testing.T) {
 		{explain.RaiseNominalQuota, "ml.other.xlarge", "row-" + string(rune('0'+rows))},
 		{explain.RaiseBorrowingLimit, "ml.other.xlarge", "limit-" + string(rune('0'+limits))},
 	} {
-		_, page := handlerstest.Get(t, address+urls.Raise(a.Name, string(tc.kind), tc.pool, map[string]int64{"nvidia.com/gpu": 6, "cpu": 56_000, "memory": 224 << 30}))
+		_, page := handlerstest.Get(t, address+urls.Raise(a.Name, string(tc.kind), tc.pool, map[string]resources.Amount{"nvidia.com/gpu": 6, "cpu": 56_000, "memory": 224 << 30}))
 		values := handlerstest.ValuesIn(page, "#allocation-form")
 		for input, want := range map[string]string{"type": tc.pool, "accelerators": "6", "vcpu": "56", "memory": "224", "instances": ""} {
 			if got := values.Get(tc.prefix + "-" + input); got != want {

@@ -103,7 +103,7 @@ func capacityLines(changes []allocations.CapacityChange) (lines []views.Capacity
 		}
 		line.SamePool, last = c.Pool == last, c.Pool
 		if c.Oversubscribed() {
-			line.Over = quota.Amount(c.Resource, c.After-c.Physical)
+			line.Over = quota.Amount(c.Resource, c.After.Minus(c.Physical))
 			if times := factor(c.After, c.Physical); times != "" {
 				line.Far = fmt.Sprintf("%s the %s of this pool", times, quota.Amount(c.Resource, c.Physical))
 			}
@@ -115,7 +115,7 @@ func capacityLines(changes []allocations.CapacityChange) (lines []views.Capacity
 
 func overLines(over []allocations.QuotaExcess) (lines []views.OverLine) {
 	for _, o := range over {
-		line := views.OverLine{By: "from", Text: fmt.Sprintf("%s: uses %s, quota %s; %s can be reclaimed", o.Pool, quota.Grouped(o.Resource, o.Usage), quota.Amount(o.Resource, o.Nominal), quota.Amount(o.Resource, o.Usage-o.Nominal))}
+		line := views.OverLine{By: "from", Text: fmt.Sprintf("%s: uses %s, quota %s; %s can be reclaimed", o.Pool, quota.Grouped(o.Resource, o.Usage), quota.Amount(o.Resource, o.Nominal), quota.Amount(o.Resource, o.Usage.Minus(o.Nominal)))}
 		line.Tasks, line.More = taskNames(o.Tasks)
 		lines = append(lines, line)
 	}

@@ -3,8 +3,9 @@ package allocations
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
+
+	"kuota.dev/kuota/governance/resources"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
@@ -106,7 +107,7 @@ func (v rowViews) row(id string, i int, row formRow) (view views.AllocationFormR
 		return view, pool, true
 	}
 	if row.accelerators == "" {
-		view.Accelerators.Default = strconv.FormatInt(accelerators(pool.Instance, own.Nominal), 10)
+		view.Accelerators.Default = quota.Number(pool.Instance.AcceleratorResource, accelerators(pool.Instance, own.Nominal))
 	}
 	view.VCPU.Default = v.amount(row, "vcpu", catalog.CPU)
 	view.Memory.Default = v.amount(row, "memory", catalog.Memory)
@@ -198,11 +199,11 @@ const farOver = 2
 
 // factor returns amount as a multiple of capacity, such as "62,500 times"; empty
 // below farOver, and for no capacity.
-func factor(amount, capacity int64) string {
+func factor(amount, capacity resources.Amount) string {
 	if capacity <= 0 || amount/capacity < farOver {
 		return ""
 	}
-	return format.Thousands(amount/capacity) + " times"
+	return format.Thousands(amount.Per(capacity)) + " times"
 }
 
 // resourceName returns the display name of a resource.
@@ -213,11 +214,11 @@ func resourceName(resource string) string {
 	return quota.Unit(resource, 2)
 }
 
-func accelerators(instance catalog.Instance, resources quota.Resources) int64 {
+func accelerators(instance catalog.Instance, of quota.Resources) resources.Amount {
 	if instance.AcceleratorResource == "" {
 		return 0
 	}
-	return resources[instance.AcceleratorResource]
+	return of[instance.AcceleratorResource]
 }
 
 // capacity describes the capacity of a pool, which may be a new one.

@@ -5,6 +5,10 @@ import (
 	"slices"
 
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
+
+	"kuota.dev/kuota/governance/accounting"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/views"
@@ -36,6 +40,45 @@ func AnyAbove(points []history.Point, least float64) bool {
 	return slices.ContainsFunc(points, func(p history.Point) bool { return p.Known && p.Value > least })
 }
 
+// BarMax returns the upper end of the scale of bars of these amounts, without those that
+// no cluster has: they are meant as no limit, and what is used would be a flat line.
+func BarMax(resource string, amounts ...resources.Amount) float64 {
+	most := resources.Amount(0)
+	for _, amount := range amounts {
+		if !quota.ExceedsAnyCluster(resource, amount) {
+			most = max(most, amount)
+		}
+	}
+	return float64(most)
+}
+
+// WithoutLimitless removes the values of a resource from a chart that no cluster has, and
+// notes that.
+func WithoutLimitless(c *views.Chart, resource string) {
+	var removed []string
+	for _, s := range c.Series {
+		for j, v := range s.Values {
+			if v.Known && quota.ExceedsAnyCluster(resource, amountOf(resource, v.Value)) {
+				s.Values[j] = views.ChartValue{}
+				removed = append(removed, s.Label)
+			}
+		}
+	}
+	for _, label := range slices.Compact(removed) {
+		c.Note += ". " + label + " has no limit where its line is missing"
+	}
+}
+
+// amountOf returns a value of a chart as an amount.
+func amountOf(resource string, value float64) resources.Amount {
+	if resources.InBytes(resource) {
+		value *= float64(catalog.GiB)
+	} else {
+		value *= HistoryUnit(resource)
+	}
+	return resources.Amount(min(value, math.MaxInt64/2))
+}
+
 // ChartTimes returns the times of points in Unix seconds.
 func ChartTimes(points []history.Point) []int64 {
 	times := make([]int64, len(points))
@@ -59,15 +102,7 @@ func ChartValues(resource string, points []history.Point) []views.ChartValue {
 
 // HistoryUnit returns the size of the displayed unit of a resource (vCPU, GiB or
 // device) in the unit of history.
-func HistoryUnit(resource string) float64 {
-	switch resource {
-	case catalog.CPU:
-		return 1000
-	case catalog.Memory:
-		return 1024
-	}
-	return 1
-}
+func HistoryUnit(resource string) float64 { return float64(accounting.Unit(resource)) }
 
 // ChartGaps converts the gaps of a range, where nothing is known.
 func ChartGaps(gaps []history.Gap) []views.ChartGap {

@@ -6,9 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/handlers/charts"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/figures"
 	"kuota.dev/kuota/handlers/format"
@@ -83,13 +86,13 @@ func poolTable(q figures.Query, s *capacity.Snapshot) views.PoolTable {
 
 func poolUse(c poolCell) views.PoolUse {
 	p, u, resource := c.pool, c.pr, c.pr.Resource
-	of := func(amount int64) string { return quota.Short(resource, amount) }
+	of := func(amount resources.Amount) string { return quota.Short(resource, amount) }
 	l := views.PoolUse{
 		ID: "pool-" + p.Name + "-" + resource, Name: p.Name, URL: urls.With(urls.Instances, nil, "pool", p.Name), Unit: format.Unit(resource),
 		Sub:      format.JoinedBy(" · ", p.AcceleratorModel, format.Count(int(p.Nodes), "instance")),
 		Physical: of(u.Physical), Own: of(u.OwnBound), Borrowed: of(u.BorrowedBound), Outside: of(u.Outside), Unhealthy: of(u.Unhealthy), Idle: of(u.Idle),
 		Quota: of(u.Nominal), Unplaced: of(u.Unbound), Largest: of(u.LargestFree),
-		Max: float64(max(u.Physical, u.Nominal)), Mark: float64(u.Nominal),
+		Max: charts.BarMax(resource, u.Nominal, u.Physical), Mark: float64(u.Nominal),
 		Parts: []views.BarPart{
 			{Use: "own", Value: float64(u.OwnBound)}, {Use: "borrowed", Value: float64(u.BorrowedBound)}, {Use: "outside", Value: float64(u.Outside)},
 			{Use: "lost", Value: float64(u.Unhealthy)}, {Use: "idle", Value: float64(u.Idle)},
@@ -133,7 +136,7 @@ func (h *Pages) capacityCSV(c echo.Context) error {
 			for _, n := range []int64{p.Nodes, p.Ready, p.Recovering, p.Cordoned} {
 				row = append(row, fmt.Sprint(n))
 			}
-			for _, amount := range []int64{
+			for _, amount := range []resources.Amount{
 				u.Physical, u.OwnBound, u.BorrowedBound, u.Outside, u.Unhealthy, u.Idle, u.Recovering, u.Cordoned, u.Nominal, u.Overallocated(), u.Usage, u.Unbound, u.Borrowed, u.LentToCohort, u.BorrowedUnallocated, u.LargestFree, u.Growth,
 			} {
 				row = append(row, format.CSVAmount(u.Resource, amount))

@@ -3,6 +3,8 @@ package dashboard
 import (
 	"fmt"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
@@ -62,23 +64,23 @@ func resourceStat(resource string, sum usage.PoolUsage) views.Stat {
 // acceleratorMemory returns the known memory of accelerators; false if there are no
 // accelerators.
 func acceleratorMemory(s *capacity.Snapshot, sums map[string]usage.PoolUsage) (views.Stat, bool) {
-	all := sums[catalog.GPU].Physical + sums[catalog.Neuron].Physical
-	var known, memory int64
+	all := sums[catalog.GPU].Physical.Plus(sums[catalog.Neuron].Physical)
+	var known, memory resources.Amount
 	for i := range s.Pools {
 		p := &s.Pools[i]
 		for _, c := range p.Resources {
 			if p.AcceleratorMemory > 0 && (c.Resource == catalog.GPU || c.Resource == catalog.Neuron) {
-				known += c.Physical
-				memory += c.Physical * p.AcceleratorMemory
+				known = known.Plus(c.Physical)
+				memory = memory.Plus(c.Physical.Times(p.AcceleratorMemory))
 			}
 		}
 	}
-	stat := views.Stat{ID: "stat-accelerator-memory", Label: "Accelerator memory", Value: format.Thousands(memory), Unit: "GB"}
+	stat := views.Stat{ID: "stat-accelerator-memory", Label: "Accelerator memory", Value: format.Thousands(int64(memory)), Unit: "GB"}
 	switch {
 	case known == 0:
 		stat.Value, stat.Unit, stat.Note = "–", "", "unknown"
 	case known < all:
-		stat.Note = fmt.Sprintf("of %s accelerators; unknown for %s", format.Thousands(known), format.Thousands(all-known))
+		stat.Note = fmt.Sprintf("of %s accelerators; unknown for %s", format.Thousands(known), format.Thousands(all.Minus(known)))
 	}
 	return stat, all > 0
 }

@@ -100,6 +100,7 @@ func (h *Pages) readUsage(ctx context.Context, s *capacity.Snapshot, q figures.Q
 		}
 		c.Series = append(c.Series, views.ChartSeries{Label: line.label, Tone: line.tone, Step: true, Line: line.line, Values: charts.ChartValues(resource, points)})
 	}
+	charts.WithoutLimitless(&c, resource)
 	if !known {
 		c.Empty = "No data on " + format.ResourceName(resource) + " " + q.Where() + ", " + q.Over.Words + "."
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
@@ -22,11 +24,11 @@ func ClusterSums(s *capacity.Snapshot) map[string]usage.PoolUsage {
 	for i := range s.Pools {
 		for _, c := range s.Pools[i].Resources {
 			sum := sums[c.Resource]
-			sum.Physical += c.Physical
-			sum.Usage += c.Usage
-			sum.Borrowed += c.Borrowed
-			sum.Growth += c.Growth
-			sum.Unhealthy += c.Unhealthy
+			sum.Physical = sum.Physical.Plus(c.Physical)
+			sum.Usage = sum.Usage.Plus(c.Usage)
+			sum.Borrowed = sum.Borrowed.Plus(c.Borrowed)
+			sum.Growth = sum.Growth.Plus(c.Growth)
+			sum.Unhealthy = sum.Unhealthy.Plus(c.Unhealthy)
 			sums[c.Resource] = sum
 		}
 	}
@@ -83,7 +85,7 @@ func (q Query) Counted(s *capacity.Snapshot) string {
 		return q.Resource
 	}
 	physical := ClusterSums(s)
-	most, found := int64(0), catalog.CPU
+	most, found := resources.Amount(0), catalog.CPU
 	for _, resource := range ResourceNames(s) {
 		if amount := physical[resource].Physical; format.IsAccelerator(resource) && amount > most {
 			most, found = amount, resource

@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/usage"
+	"kuota.dev/kuota/handlers/charts"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/urls"
@@ -170,11 +171,11 @@ func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTab
 
 // sub subtracts o.
 func (t *teamFigures) sub(o teamFigures) {
-	t.Nominal -= o.Nominal
-	t.Usage -= o.Usage
-	t.Borrowed -= o.Borrowed
-	t.Growth -= o.Growth
-	t.LentToCohort -= o.LentToCohort
+	t.Nominal = t.Nominal.Minus(o.Nominal)
+	t.Usage = t.Usage.Minus(o.Usage)
+	t.Borrowed = t.Borrowed.Minus(o.Borrowed)
+	t.Growth = t.Growth.Minus(o.Growth)
+	t.LentToCohort = t.LentToCohort.Minus(o.LentToCohort)
 	t.Running -= o.Running
 	t.Waiting -= o.Waiting
 }
@@ -235,11 +236,11 @@ func (list teamList) Bars(resource string) views.BarList {
 		most = most[:barsShown]
 	}
 	for _, f := range most {
-		b.Max = max(b.Max, float64(f.Usage), float64(f.Nominal))
+		b.Max = max(b.Max, charts.BarMax(resource, f.Nominal, f.Usage))
 		b.Rows = append(b.Rows, views.BarRow{
 			ID: "bar-" + f.Team.Name, Name: f.Team.Name, URL: urls.Team(f.Team.Name), Mark: float64(f.Nominal),
 			Text:  quota.Short(resource, f.Usage) + " of " + quota.Short(resource, f.Nominal),
-			Parts: []views.BarPart{{Use: "own", Value: float64(f.Own)}, {Use: "borrowed", Value: float64(f.Borrowed)}, {Use: "idle", Value: float64(max(0, f.Nominal-f.Usage))}},
+			Parts: []views.BarPart{{Use: "own", Value: float64(f.Own)}, {Use: "borrowed", Value: float64(f.Borrowed)}, {Use: "idle", Value: float64(max(0, f.Nominal.Minus(f.Usage)))}},
 		})
 	}
 	return b

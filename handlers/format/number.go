@@ -9,7 +9,7 @@ import (
 )
 
 // Thousands formats a number with separators.
-func Thousands(n int64) string { return quota.Thousands(strconv.FormatInt(n, 10)) }
+func Thousands[T ~int | ~int64](n T) string { return quota.Thousands(strconv.FormatInt(int64(n), 10)) }
 
 func Pools(n int) string { return Count(n, "pool") }
 
@@ -49,7 +49,7 @@ func Count(n int, noun string) string {
 }
 
 // Percent formats part of whole as a percentage, with separators; "–" if whole is 0.
-func Percent(part, whole int64) string {
+func Percent[T ~int64](part, whole T) string {
 	number, unit, _ := strings.Cut(usage.Percent(part, whole), " ")
 	return strings.TrimSpace(quota.Thousands(number) + " " + unit)
 }

@@ -1,7 +1,10 @@
 package format
 
 import (
+	"encoding/json"
 	"strings"
+
+	"kuota.dev/kuota/governance/resources"
 
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
@@ -27,6 +30,9 @@ func ResourceName(resource string) string {
 	case catalog.Memory:
 		return "Memory"
 	}
+	if resources.InBytes(resource) {
+		return Upper(resource)
+	}
 	return Upper(Unit(resource))
 }
 
@@ -39,7 +45,7 @@ func Amounts(resources quota.Resources) string { return joinAmounts(resources, q
 // ShortAmounts formats like Amounts, with memory and vCPUs rounded, for lists.
 func ShortAmounts(resources quota.Resources) string { return joinAmounts(resources, quota.ShortAmount) }
 
-func joinAmounts(resources quota.Resources, format func(resource string, amount int64) string) string {
+func joinAmounts(resources quota.Resources, format func(resource string, amount resources.Amount) string) string {
 	var parts []string
 	for _, name := range resources.Names() {
 		if resources[name] > 0 && name != catalog.Network {
@@ -53,7 +59,10 @@ func joinAmounts(resources quota.Resources, format func(resource string, amount 
 func Unit(resource string) string { return quota.Unit(resource, 2) }
 
 // HourUnit returns the unit of hours of a resource, such as "GPU-hours".
-func HourUnit(resource string) string { return quota.Unit(resource, 1) + "-hours" }
+func HourUnit(resource string) string {
+	unit, of, _ := strings.Cut(quota.Unit(resource, 1), " of ")
+	return strings.TrimSuffix(unit+"-hours of "+of, " of ")
+}
 
 func Short(resources quota.Resources, name string) string {
 	if resources[name] == 0 {
@@ -62,5 +71,15 @@ func Short(resources quota.Resources, name string) string {
 	return quota.Short(name, resources[name])
 }
 
+// JSONAmount formats an amount for programs; nil for more than can be counted.
+func JSONAmount(resource string, amount resources.Amount) *json.Number {
+	if amount == resources.Unlimited {
+		return nil
+	}
+	return new(json.Number(quota.Number(resource, amount)))
+}
+
 // CSVAmount formats an amount for spreadsheets.
-func CSVAmount(resource string, amount int64) string { return quota.Number(resource, amount) }
+func CSVAmount(resource string, amount resources.Amount) string {
+	return quota.Number(resource, amount)
+}

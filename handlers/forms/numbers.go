@@ -54,7 +54,7 @@ func ParseGiB(text string) (*resource.Quantity, string) {
 	if text == "" || problem != "" {
 		return nil, problem
 	}
-	return resource.NewQuantity(thousandths*1024/1000*catalog.MiB, resource.BinarySI), ""
+	return resource.NewQuantity(thousandths*1024/1000*int64(catalog.MiB), resource.BinarySI), ""
 }
 
 // parseThousandths parses a decimal number as thousandths, without big numbers: the

@@ -2,6 +2,7 @@ package handlerstest
 
 import (
 	"context"
+	"kuota.dev/kuota/governance/resources"
 	"time"
 
 	"kuota.dev/kuota/governance/access"
@@ -61,8 +62,8 @@ const H100 = "ml.p5.48xlarge"
 
 // SmallCluster has two nodes of one pool, with usage of a team that has no name.
 func SmallCluster() capacity.Snapshot {
-	size := func(n int64) quota.Resources {
-		return quota.Resources{catalog.GPU: n, catalog.CPU: n * 24_000, catalog.Memory: n * 256 * catalog.GiB, catalog.Network: n * 4}
+	size := func(n resources.Amount) quota.Resources {
+		return quota.Resources{catalog.GPU: n, catalog.CPU: n.Times(int64(24_000)), catalog.Memory: n.Times(int64(256)).Times(int64(catalog.GiB)), catalog.Network: n.Times(int64(4))}
 	}
 	now := time.Now()
 	pr := usage.PoolUsage{Physical: 16, OwnBound: 6, BorrowedBound: 2, Outside: 1, Unhealthy: 4, Idle: 3, Nominal: 18, Usage: 9, Unbound: 1, Borrowed: 2, LargestFree: 3}

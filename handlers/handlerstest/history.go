@@ -2,6 +2,7 @@ package handlerstest
 
 import (
 	"context"
+	"kuota.dev/kuota/governance/resources"
 	"math/big"
 	"slices"
 	"strings"
@@ -166,7 +167,7 @@ func (d *HistoryBackend) Gaps(context.Context, time.Time, time.Time) ([]history.
 var (
 	Noon              = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	OwnScope          = access.ScopeOf("ns")
-	DeletedTask       = history.Task{Namespace: "ns", Kind: "Job", Name: "train", UID: "u1", Team: "vision", PriorityClass: "dev-priority", Priority: 10, State: "Succeeded", Requests: map[string]int64{catalog.GPU: 4}, Pools: []string{H100}, SubmittedAt: Noon, FinishedAt: Noon.Add(2 * time.Hour), DeletedAt: Noon.Add(3 * time.Hour), Preemptions: 1, RunTime: 75 * time.Minute}
+	DeletedTask       = history.Task{Namespace: "ns", Kind: "Job", Name: "train", UID: "u1", Team: "vision", PriorityClass: "dev-priority", Priority: 10, State: "Succeeded", Requests: map[string]resources.Amount{catalog.GPU: 4}, Pools: []string{H100}, SubmittedAt: Noon, FinishedAt: Noon.Add(2 * time.Hour), DeletedAt: Noon.Add(3 * time.Hour), Preemptions: 1, RunTime: 75 * time.Minute}
 	OtherTask         = history.Task{Namespace: "secret-ns", Kind: "Job", Name: "secret-job", UID: "u9", Team: "secret-team", PriorityClass: "secret-priority", State: "Failed", SubmittedAt: Noon, FinishedAt: Noon.Add(time.Hour)}
 	DeletedTaskEvents = []history.Event{
 		{At: Noon, Type: "Submitted", Ran: -1},

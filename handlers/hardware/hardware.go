@@ -97,7 +97,7 @@ func podOwners(owner func(index.PodName) (queries.Owner, bool), owners map[strin
 		}
 		key := strings.Join([]string{o.Task.Namespace, o.Task.Kind, o.Task.Name, o.Task.UID}, "/")
 		owners[key] = o
-		return utilization.PodOwner{Team: o.Team, Task: key, Accelerators: o.Accelerators, AdmittedAt: o.AdmittedAt}, true
+		return utilization.PodOwner{Team: o.Team, Task: key, Accelerators: int64(o.Accelerators), AdmittedAt: o.AdmittedAt}, true
 	}
 }
 
@@ -113,7 +113,7 @@ func nodeInfos(snapshot *capacity.Snapshot) map[string]utilization.NodeInfo {
 				if place.Devices == nil {
 					place.Devices = map[utilization.Kind]int64{}
 				}
-				place.Devices[kind] += amount
+				place.Devices[kind] += int64(amount)
 			}
 		}
 		nodes[node.Name] = place

@@ -2,6 +2,7 @@ package hardware
 
 import (
 	"context"
+	"kuota.dev/kuota/governance/resources"
 	"math"
 	"net/http/httptest"
 	"strings"
@@ -49,7 +50,7 @@ func (b *busyCluster) PodOwners(context.Context, access.Scope) (func(index.PodNa
 }
 
 func (b *busyCluster) Within(context.Context, access.Scope) (*capacity.Snapshot, error) {
-	held := func(resource string, n int64) []capacity.TeamResource {
+	held := func(resource string, n resources.Amount) []capacity.TeamResource {
 		return []capacity.TeamResource{{Flavor: "h100", Resource: resource, TeamUsage: usage.TeamUsage{Usage: n}}, {Flavor: "h100", Resource: "cpu", TeamUsage: usage.TeamUsage{Usage: 9000}}}
 	}
 	return &capacity.Snapshot{
@@ -74,7 +75,7 @@ func busySample() (*Pages, *busyCluster) {
 		Devices: []utilization.Device{gpu("0", 1, 1, "busy"), gpu("1", 0.5, 1, "busy"), gpu("2", 0, 0.01, "sleeps"), gpu("3", 0, 0.02, "sleeps"), gpu("4", 0.9, 1, "theirs"), gpu("5", 0.25, 1, "")},
 		Nodes:   []utilization.Node{{Name: "gpu-1", CPU: utilization.Ratio{Used: 16, Of: 64}}},
 	}}
-	owner := func(pod string, n int64) {
+	owner := func(pod string, n resources.Amount) {
 		b.owners[index.PodName{Namespace: "ns", Name: pod}] = queries.Owner{Team: "vision", Task: tasks.Address{Namespace: "ns", Kind: "Job", Name: pod, UID: "uid-" + pod}, Accelerators: n, AdmittedAt: busyNow.Add(-2 * time.Hour)}
 	}
 	owner("busy", 2)

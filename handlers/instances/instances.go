@@ -7,11 +7,14 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/handlers/charts"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/listing"
@@ -108,11 +111,11 @@ func poolFigures(p *capacity.PoolSnapshot) (rows []views.PoolFigures) {
 		if pr.Resource == catalog.Network || pr.Physical == 0 && pr.Nominal == 0 && pr.Usage == 0 && pr.Outside == 0 {
 			continue // follows from the others, or the pool has none
 		}
-		number := func(amount int64) string { return quota.Short(pr.Resource, amount) }
+		number := func(amount resources.Amount) string { return quota.Short(pr.Resource, amount) }
 		row := views.PoolFigures{
 			ID: "pool-" + p.Name + "-" + pr.Resource, Pool: p.Name, SamePool: len(rows) > 0, Resource: format.ResourceLabel(pr.Resource),
 			Physical: number(pr.Physical), Quota: number(pr.Nominal), Used: number(pr.Usage), Own: number(pr.OwnBound), Borrowed: number(pr.BorrowedBound), Outside: number(pr.Outside),
-			Unhealthy: number(pr.Unhealthy), Idle: number(pr.Idle), Largest: number(pr.LargestFree), Max: float64(max(pr.Physical, pr.Nominal)),
+			Unhealthy: number(pr.Unhealthy), Idle: number(pr.Idle), Largest: number(pr.LargestFree), Max: charts.BarMax(pr.Resource, pr.Nominal, pr.Physical),
 			Bar: views.BarRow{Text: poolWords(pr), Mark: float64(pr.Nominal), Parts: []views.BarPart{
 				{Use: "own", Value: float64(pr.OwnBound)}, {Use: "borrowed", Value: float64(pr.BorrowedBound)},
 				{Use: "outside", Value: float64(pr.Outside)}, {Use: "lost", Value: float64(pr.Unhealthy)}, {Use: "idle", Value: float64(pr.Idle)},
@@ -151,7 +154,7 @@ func acceleratorWords(p *capacity.PoolSnapshot) string {
 func poolWords(c capacity.PoolResource) string {
 	words := fmt.Sprintf("%s: %s used from own quota", quota.Amount(c.Resource, c.Physical), quota.Grouped(c.Resource, c.OwnBound))
 	for _, part := range []struct {
-		amount int64
+		amount resources.Amount
 		what   string
 	}{{c.BorrowedBound, "borrowed"}, {c.Outside, "outside Kueue"}, {c.Unhealthy, "unhealthy"}} {
 		if part.amount > 0 {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
@@ -85,10 +87,10 @@ var nodeColumns = map[string]func(a, b *capacity.NodeSnapshot) int{
 }
 
 // acceleratorSum returns the sum of all accelerators, of every kind.
-func acceleratorSum(r quota.Resources) (sum int64) {
+func acceleratorSum(r quota.Resources) (sum resources.Amount) {
 	for name, amount := range r {
 		if format.IsAccelerator(name) {
-			sum += amount
+			sum = sum.Plus(amount)
 		}
 	}
 	return sum

@@ -3,6 +3,7 @@ package previews_test
 import (
 	"context"
 	"errors"
+	"kuota.dev/kuota/governance/resources"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +23,9 @@ import (
 
 var gpu = quota.FlavorResource{Flavor: "p5", Resource: "nvidia.com/gpu"}
 
-func gpus(n int64) quota.FlavorResourceQuantities { return quota.FlavorResourceQuantities{gpu: n} }
+func gpus(n resources.Amount) quota.FlavorResourceQuantities {
+	return quota.FlavorResourceQuantities{gpu: n}
+}
 
 func task(name string) *tasks.Task { return &tasks.Task{Namespace: "ns", Kind: "Job", Name: name} }
 

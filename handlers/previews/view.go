@@ -163,7 +163,7 @@ func usageWords(usage quota.FlavorResourceQuantities) string {
 		if pools[fr.Flavor] == nil {
 			pools[fr.Flavor] = quota.Resources{}
 		}
-		pools[fr.Flavor][fr.Resource] += amount
+		pools[fr.Flavor][fr.Resource] = pools[fr.Flavor][fr.Resource].Plus(amount)
 	}
 	var parts []string
 	for _, pool := range slices.Sorted(maps.Keys(pools)) {

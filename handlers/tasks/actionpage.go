@@ -174,7 +174,7 @@ func shareOfGrowth(r actions.Review) string {
 	}
 	minimum := maps.Clone(r.Usage)
 	for name, amount := range r.Growth {
-		minimum[name] -= amount
+		minimum[name] = minimum[name].Minus(amount)
 	}
 	return fmt.Sprintf(": %s of its minimum and %s of its growth", format.Amounts(minimum), growth)
 }
@@ -201,7 +201,7 @@ func outcome(s index.Supposed, who string) []string {
 		if len(v.TargetsInCohort) > 0 || v.MayPreempt {
 			return []string{"It may preempt " + PreemptedWords(v) + ", which are requeued."}
 		}
-		if len(v.Shortage.LowerPriority) > 0 && v.Shortage.Used+v.Shortage.Needed > v.Shortage.Nominal {
+		if len(v.Shortage.LowerPriority) > 0 && v.Shortage.Used.Plus(v.Shortage.Needed) > v.Shortage.Nominal {
 			return []string{"It may preempt lower-priority tasks of its team, which are requeued: " + preemptionTargets(v.Shortage) + "."}
 		}
 		return []string{"It fits its team's own quota, and may preempt tasks of other teams that borrow it."}

@@ -7,6 +7,7 @@ import (
 
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/views"
 )
@@ -62,7 +63,7 @@ func primarySource(lines []queries.QuotaSource) (found queries.QuotaSource) {
 func isPlain(resource string) bool { return resource == catalog.CPU || resource == catalog.Memory }
 
 func backingWords(l queries.QuotaSource, owner string, nested bool) string {
-	number := func(n int64) string { return quota.Grouped(l.Resource, n) }
+	number := func(n resources.Amount) string { return quota.Grouped(l.Resource, n) }
 	text := quota.Amount(l.Resource, l.Usage)
 	if l.Borrowed == 0 {
 		return text + ", own quota"

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/simulate/live"
 	"kuota.dev/kuota/governance/tasks/actions"
@@ -86,7 +88,7 @@ func amounts(used quota.FlavorResourceQuantities) string {
 	sum, devices := quota.Resources{}, false
 	for fr, amount := range used {
 		if amount > 0 {
-			sum[fr.Resource] += amount
+			sum[fr.Resource] = sum[fr.Resource].Plus(amount)
 			devices = devices || strings.Contains(fr.Resource, "/")
 		}
 	}
@@ -154,7 +156,7 @@ func withActions(why *views.Why, d queries.Detail, buttons *views.TaskActions, m
 		case change.Kind == explain.HigherPriorityClass && class >= 0:
 			c.Action = &views.ActionButton{Label: actionNames[actions.Class], URL: buttons.Buttons[class].URL}
 		case len(change.Quotas) > 0 && mayEdit && d.Team != "":
-			figures := map[string]int64{}
+			figures := map[string]resources.Amount{}
 			for _, f := range change.Quotas {
 				figures[f.Resource] = f.To
 			}

@@ -74,7 +74,8 @@ func observedScale(job *v1alpha1.ElasticJob, s queries.Scale) scale {
 	e := scale{ScaleEvent: history.ScaleEvent{
 		Number: s.Number, At: s.Time.Time, From: s.From, To: s.To, Minimum: s.Minimum, Cause: string(s.Cause), By: s.By, Node: s.Node,
 	}}
-	e.Accelerator, e.PerPod = tasks.PodRequests(&job.Spec.Template.Spec).Accelerator()
+	accelerator, perPod := tasks.PodRequests(&job.Spec.Template.Spec).Accelerator()
+	e.Accelerator, e.PerPod = accelerator, int64(perPod)
 	switch {
 	case s.ForWorkload == "":
 	case s.Hidden:

@@ -35,10 +35,10 @@ func taskNames(item queries.Item) taskNamesJSON {
 }
 
 // amountsJSON returns vCPU and memory in GiB, and others as counts.
-func amountsJSON(resources quota.Resources) map[string]json.Number {
-	amounts := map[string]json.Number{}
+func amountsJSON(resources quota.Resources) map[string]*json.Number {
+	amounts := map[string]*json.Number{}
 	for name, amount := range resources {
-		amounts[name] = json.Number(quota.Number(name, amount))
+		amounts[name] = format.JSONAmount(name, amount)
 	}
 	return amounts
 }
@@ -54,14 +54,14 @@ type tasksAnswer struct {
 
 type taskJSON struct {
 	taskNamesJSON
-	Status        string                 `json:"status"`
-	Position      int                    `json:"position,omitempty"` // in its queue
-	Resources     map[string]json.Number `json:"resources"`          // that it uses, or requests
-	Pools         []string               `json:"pools,omitempty"`
-	Submitted     time.Time              `json:"submitted"`
-	WaitedSeconds json.Number            `json:"waitedSeconds"`
-	RanSeconds    json.Number            `json:"ranSeconds"`
-	Preemptions   int                    `json:"preemptions"`
+	Status        string                  `json:"status"`
+	Position      int                     `json:"position,omitempty"` // in its queue
+	Resources     map[string]*json.Number `json:"resources"`          // that it uses, or requests
+	Pools         []string                `json:"pools,omitempty"`
+	Submitted     time.Time               `json:"submitted"`
+	WaitedSeconds json.Number             `json:"waitedSeconds"`
+	RanSeconds    json.Number             `json:"ranSeconds"`
+	Preemptions   int                     `json:"preemptions"`
 }
 
 // tasksJSON answers GET /tasks.json: the rows of one page of the list.

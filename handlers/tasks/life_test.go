@@ -1,6 +1,7 @@
 package tasks_test
 
 import (
+	"kuota.dev/kuota/governance/resources"
 	"strings"
 	"testing"
 	"time"
@@ -17,7 +18,7 @@ import (
 
 const gpu = "nvidia.com/gpu"
 
-func line(held, own int64, more func(*queries.QuotaSource)) queries.QuotaSource {
+func line(held, own resources.Amount, more func(*queries.QuotaSource)) queries.QuotaSource {
 	l := queries.QuotaSource{FlavorResource: quota.FlavorResource{Flavor: "p5", Resource: gpu}, Usage: held, Own: own, Borrowed: held - own}
 	if more != nil {
 		more(&l)

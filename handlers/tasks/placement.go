@@ -7,6 +7,7 @@ import (
 
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
@@ -60,7 +61,7 @@ func unscheduledPods(why *views.Why, d queries.Detail) {
 		}
 		return
 	}
-	of := func(n int64) string { return quota.Amount(f.Resource, n) }
+	of := func(n resources.Amount) string { return quota.Amount(f.Resource, n) }
 	switch v.Constraint {
 	case explain.NoNodes:
 		why.Text = fmt.Sprintf("%s No node of %s matches its pods.", has, f.Flavor)

@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"kuota.dev/kuota/governance/resources"
 	"strings"
 	"testing"
 	"time"
@@ -114,7 +115,7 @@ func TestEffectsOnServices(t *testing.T) {
 // are not added to it.
 func TestReplicasAreOneLink(t *testing.T) {
 	fr := quota.FlavorResource{Flavor: "a100", Resource: "nvidia.com/gpu"}
-	uses := func(uid, name string, n int64) explain.AdmittedWorkload {
+	uses := func(uid, name string, n resources.Amount) explain.AdmittedWorkload {
 		return explain.AdmittedWorkload{Namespace: "a", UID: uid, Name: name, Usage: quota.FlavorResourceQuantities{fr: n}}
 	}
 	var got []string

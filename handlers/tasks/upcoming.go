@@ -193,10 +193,10 @@ type upcomingAnswer struct {
 type upcomingTaskJSON struct {
 	Order int `json:"order,omitempty"`
 	taskNamesJSON
-	Requests      map[string]json.Number `json:"requests"` // vCPU and memory in GiB, others as counts
-	WaitingSince  time.Time              `json:"waitingSince"`
-	WaitedSeconds json.Number            `json:"waitedSeconds"`
-	Position      int                    `json:"position,omitempty"` // in its ClusterQueue
+	Requests      map[string]*json.Number `json:"requests"` // vCPU and memory in GiB, others as counts
+	WaitingSince  time.Time               `json:"waitingSince"`
+	WaitedSeconds json.Number             `json:"waitedSeconds"`
+	Position      int                     `json:"position,omitempty"` // in its ClusterQueue
 }
 
 // upcomingJSON answers GET /queue.json: the rows of the page.

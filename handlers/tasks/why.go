@@ -8,6 +8,7 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"
@@ -23,7 +24,7 @@ const shownWorkloads = 5
 // sentence, and its tone. Lists show it as the reason, and the page of the task
 // above all details. team is "team x", or "the queue" for a task without a team.
 func headline(v *explain.Verdict, team string) (tone, text string) {
-	of := func(n int64) string { return quota.Amount(v.Shortage.Resource, n) }
+	of := func(n resources.Amount) string { return quota.Amount(v.Shortage.Resource, n) }
 	switch v.Constraint {
 	case explain.Deactivated:
 		return "wait", "It is stopped."
@@ -198,7 +199,7 @@ func WhyOf(d queries.Detail) *views.Why {
 // tasks of the team, and borrowing.
 func shortage(why *views.Why, d queries.Detail, team string) {
 	v, s := d.Verdict, d.Verdict.Shortage
-	of := func(n int64) string { return quota.Amount(s.Resource, n) }
+	of := func(n resources.Amount) string { return quota.Amount(s.Resource, n) }
 	switch v.Constraint {
 	case explain.ExceedsMax:
 		why.Text = fmt.Sprintf("It requests %s of %s at once. %s can have at most %s, including what it can borrow.", of(s.Needed), s.Flavor, format.Upper(team), of(s.PotentialAvailable))
@@ -290,7 +291,7 @@ func tasksOf(list []explain.AdmittedWorkload, whose string) string {
 
 // usedWords describes how much of a team's own quota its tasks use. Their names
 // follow.
-func usedWords(s *explain.Shortage, of func(int64) string) string {
+func usedWords(s *explain.Shortage, of func(resources.Amount) string) string {
 	switch {
 	case s.Used == 0:
 		return of(s.Nominal) + ", all free."
@@ -299,14 +300,14 @@ func usedWords(s *explain.Shortage, of func(int64) string) string {
 	case s.Used == s.Nominal:
 		return of(s.Nominal) + ", all used by:"
 	}
-	return fmt.Sprintf("%s, all used, and %s borrowed by:", of(s.Nominal), of(s.Used-s.Nominal))
+	return fmt.Sprintf("%s, all used, and %s borrowed by:", of(s.Nominal), of(s.Used.Minus(s.Nominal)))
 }
 
-func borrowed(s *explain.Shortage, of func(int64) string) string {
+func borrowed(s *explain.Shortage, of func(resources.Amount) string) string {
 	if s.Used <= s.Nominal {
 		return "none"
 	}
-	return of(s.Used - s.Nominal)
+	return of(s.Used.Minus(s.Nominal))
 }
 
 // workloadLinks links to the first tasks of a list, with their usage. The last item
@@ -330,7 +331,7 @@ func byTask(list []explain.AdmittedWorkload, fr quota.FlavorResource) (found []e
 			found = append(found, h)
 			continue
 		}
-		found[i].Usage = quota.FlavorResourceQuantities{fr: found[i].Usage[fr] + h.Usage[fr]}
+		found[i].Usage = quota.FlavorResourceQuantities{fr: found[i].Usage[fr].Plus(h.Usage[fr])}
 	}
 	return found
 }

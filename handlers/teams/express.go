@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/governance/quota"
@@ -28,7 +30,7 @@ func formOf(t submit.Team, r submit.Request) submitForm {
 		if q == nil {
 			return ""
 		}
-		return quota.Number(name, quota.ResourceValue(name, *q))
+		return quota.Number(name, resources.AmountFromQuantity(name, *q))
 	}
 	f.name, f.kind, f.share, f.class, f.pool, f.others, f.image = r.Name, string(r.Kind), r.Share, r.Class, r.Pool, r.OtherPools, r.Image
 	f.script = r.Script
@@ -87,7 +89,7 @@ func (f *submitForm) expressRuntime(r submit.Runtime) {
 	}
 	f.env, f.secrets, f.volumes, f.account = strings.Join(env, "\n"), strings.Join(secrets, "\n"), strings.Join(volumes, "\n"), r.ServiceAccount
 	if r.SharedMemory != nil {
-		f.shm = quota.Number(catalog.Memory, r.SharedMemory.Value())
+		f.shm = quota.Number(catalog.Memory, resources.AmountFromQuantity(catalog.Memory, *r.SharedMemory))
 	}
 	if r.Processes > 0 {
 		f.processes = strconv.Itoa(int(r.Processes))

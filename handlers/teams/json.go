@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/usage"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/listing"
@@ -28,20 +30,20 @@ type teamsAnswer struct {
 }
 
 type teamJSON struct {
-	Name        string      `json:"name"`
-	DisplayName string      `json:"displayName,omitempty"`
-	Namespace   string      `json:"namespace"`
-	Path        string      `json:"path"` // of its page
-	Weight      int64       `json:"weight"`
-	Allocated   json.Number `json:"allocated"`
-	Used        json.Number `json:"used"`
-	Own         json.Number `json:"own"`
-	Borrowed    json.Number `json:"borrowed"`
-	Lent        json.Number `json:"lent"`
-	Growth      json.Number `json:"growth"`
-	Utilization json.Number `json:"utilizationPercent,omitempty"` // absent without quota
-	Running     int         `json:"runningTasks"`
-	Waiting     int         `json:"waitingTasks"`
+	Name        string       `json:"name"`
+	DisplayName string       `json:"displayName,omitempty"`
+	Namespace   string       `json:"namespace"`
+	Path        string       `json:"path"` // of its page
+	Weight      int64        `json:"weight"`
+	Allocated   *json.Number `json:"allocated"`
+	Used        *json.Number `json:"used"`
+	Own         *json.Number `json:"own"`
+	Borrowed    *json.Number `json:"borrowed"`
+	Lent        *json.Number `json:"lent"`
+	Growth      *json.Number `json:"growth"`
+	Utilization json.Number  `json:"utilizationPercent,omitempty"` // absent without quota
+	Running     int          `json:"runningTasks"`
+	Waiting     int          `json:"waitingTasks"`
 }
 
 // teamsJSON answers GET /teams.json: the rows of one page of the list.
@@ -59,7 +61,7 @@ func (h *Pages) teamsJSON(c echo.Context) error {
 		Page: page, Pages: max(1, (len(found)+teamsOnPage-1)/teamsOnPage), Teams: []teamJSON{},
 	}
 	for _, f := range found[from:to] {
-		amount := func(n int64) json.Number { return json.Number(format.CSVAmount(resource, n)) }
+		amount := func(n resources.Amount) *json.Number { return format.JSONAmount(resource, n) }
 		t := teamJSON{
 			Name: f.Team.Name, DisplayName: f.Team.DisplayName, Namespace: f.Team.Namespace, Path: urls.Team(f.Team.Name), Weight: int64(f.Team.Weight),
 			Allocated: amount(f.Nominal), Used: amount(f.Usage), Own: amount(f.Own), Borrowed: amount(f.Borrowed), Lent: amount(f.LentToCohort), Growth: amount(f.Growth),

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/usage"
@@ -20,7 +22,7 @@ func TestTeamsAddUp(t *testing.T) {
 	d := &handlerstest.Backend{CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.Cluster()}}
 	for i := range 300 {
 		d.CapacityBackend.Snapshot.Teams = append(d.CapacityBackend.Snapshot.Teams, capacity.TeamSnapshot{
-			Name: fmt.Sprintf("team-%03d", i), Resources: []capacity.TeamResource{handlerstest.TeamCell("p5", catalog.GPU, usage.TeamUsage{Nominal: int64(i), Usage: int64(i % 7), Own: int64(i % 7), LentToCohort: 1})}, Running: i, Waiting: 2 * i,
+			Name: fmt.Sprintf("team-%03d", i), Resources: []capacity.TeamResource{handlerstest.TeamCell("p5", catalog.GPU, usage.TeamUsage{Nominal: resources.Amount(i), Usage: resources.Amount(i % 7), Own: resources.Amount(i % 7), LentToCohort: 1})}, Running: i, Waiting: 2 * i,
 		})
 	}
 	address := handlerstest.Serve(t, d)

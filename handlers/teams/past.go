@@ -130,6 +130,7 @@ func teamChart(resource string, over timerange.Range, quotas, used, borrowed, gr
 	if charts.AnyAbove(growth, 0) {
 		chart.Series = append(chart.Series, views.ChartSeries{Label: "Growth", Tone: "ok", Line: true, Values: charts.ChartValues(resource, growth)})
 	}
+	charts.WithoutLimitless(&chart, resource)
 	return chart
 }
 

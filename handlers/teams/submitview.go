@@ -263,7 +263,7 @@ func nodeWords(pool submit.QueuePool) string {
 // nodeAmounts formats the resources of a node that quota counts, in whole GiB.
 func nodeAmounts(node quota.Resources) string {
 	counted := maps.Clone(node)
-	counted[catalog.Memory] -= counted[catalog.Memory] % catalog.GiB
+	counted[catalog.Memory] = counted[catalog.Memory].Minus(counted[catalog.Memory] % catalog.GiB)
 	return format.Amounts(counted)
 }
 

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/usage"
 	"kuota.dev/kuota/handlers/console"
@@ -83,7 +85,7 @@ func (h *Pages) teamsCSV(c echo.Context) error {
 	rows := [][]string{{"team", "name", "namespace", "weight", "pool", "resource", "unit", "allocated", "held", "own", "borrowed", "lent", "utilization %", "running tasks", "waiting tasks", "growth"}}
 	for _, f := range list.Found {
 		row := []string{f.Team.Name, f.Team.DisplayName, f.Team.Namespace, strconv.Itoa(int(f.Team.Weight)), q.Pool, resource, format.Unit(resource)}
-		for _, amount := range []int64{f.Nominal, f.Usage, f.Own, f.Borrowed, f.LentToCohort} {
+		for _, amount := range []resources.Amount{f.Nominal, f.Usage, f.Own, f.Borrowed, f.LentToCohort} {
 			row = append(row, format.CSVAmount(resource, amount))
 		}
 		utilization := strings.TrimSuffix(usage.Percent(f.Usage, f.Nominal), " %")

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/capacity"
@@ -16,6 +18,7 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/handlers/charts"
 	"kuota.dev/kuota/handlers/classstats"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
@@ -145,11 +148,11 @@ func shareFigures(cells []capacity.TeamResource) (rows []views.ShareFigures) {
 		return cmp.Or(quota.Compare(first[a.Flavor], first[b.Flavor]), strings.Compare(a.Flavor, b.Flavor), quota.Compare(a.Resource, b.Resource))
 	})
 	for i, c := range cells {
-		number := func(amount int64) string { return quota.Grouped(c.Resource, amount) }
+		number := func(amount resources.Amount) string { return quota.Grouped(c.Resource, amount) }
 		row := views.ShareFigures{
 			ID: "share-" + c.Flavor + "-" + c.Resource, Pool: c.Flavor, SamePool: i > 0 && cells[i-1].Flavor == c.Flavor, Resource: format.ResourceLabel(c.Resource),
 			Quota: number(c.Nominal), Used: number(c.Usage), Own: number(c.Own), Borrowed: number(c.Borrowed), Lent: number(c.LentToCohort), Idle: number(c.Idle()),
-			Utilization: format.Percent(c.Usage, c.Nominal), Max: float64(max(c.Nominal, c.Usage)),
+			Utilization: format.Percent(c.Usage, c.Nominal), Max: charts.BarMax(c.Resource, c.Nominal, c.Usage),
 			Bar: views.BarRow{Text: shareWords(c), Mark: float64(c.Nominal), Parts: []views.BarPart{
 				{Use: "own", Value: float64(c.Own)}, {Use: "borrowed", Value: float64(c.Borrowed)}, {Use: "idle", Value: float64(c.Idle())},
 			}},

@@ -182,7 +182,7 @@ func tooLarge(said *views.SubmitVerdict, v submit.Verdict, p submit.Plan) {
 	switch each := p.PodResources[fit.Resource]; {
 	case fit.Largest == 0:
 	case fit.Resource == p.QueuePool.Instance.AcceleratorResource:
-		pods := (each*int64(p.Pods) + fit.Largest - 1) / fit.Largest
+		pods := (each.Times(int64(p.Pods)).Plus(fit.Largest).Minus(1)).Per(fit.Largest)
 		said.Notes = append(said.Notes, fmt.Sprintf("%s pods with %s each would fit.", format.Thousands(pods), quota.Amount(fit.Resource, fit.Largest)))
 	default:
 		said.Notes = append(said.Notes, fmt.Sprintf("A pod with %s would fit.", quota.Amount(fit.Resource, fit.Largest)))

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks"
 )
@@ -167,21 +169,21 @@ const PolicyYAML = "/policies/cluster/yaml"
 // Raise returns the form of a team's allocation with figures typed in: kind is that
 // of a change of package explain, pool the name of the pool, and figures are amounts
 // by resource, in the units of quota.Resources.
-func Raise(team, kind, pool string, figures map[string]int64) string {
+func Raise(team, kind, pool string, figures map[string]resources.Amount) string {
 	values := url.Values{"raise": {kind}, "pool": {pool}}
 	for _, name := range slices.Sorted(maps.Keys(figures)) {
-		values.Add("figure", name+"="+strconv.FormatInt(figures[name], 10))
+		values.Add("figure", name+"="+strconv.FormatInt(int64(figures[name]), 10))
 	}
 	return Allocation(team) + "/edit?" + values.Encode()
 }
 
 // ReadRaise returns what Raise encoded; figures that are none are left out.
-func ReadRaise(values url.Values) (kind, pool string, figures map[string]int64) {
-	figures = map[string]int64{}
+func ReadRaise(values url.Values) (kind, pool string, figures map[string]resources.Amount) {
+	figures = map[string]resources.Amount{}
 	for _, text := range values["figure"] {
 		name, amount, _ := strings.Cut(text, "=")
 		if n, err := strconv.ParseInt(amount, 10, 64); err == nil && n >= 0 {
-			figures[name] = n
+			figures[name] = resources.Amount(n)
 		}
 	}
 	return values.Get("raise"), values.Get("pool"), figures

@@ -5,9 +5,10 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/estimate"
 	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/simulate"
 
 	corev1 "k8s.io/api/core/v1"
@@ -118,7 +119,7 @@ func (t *templates) index(of *history.Task) (int, bool) {
 func (t *templates) workload(of *history.Task) *kueue.Workload {
 	requests := corev1.ResourceList{}
 	for name, amount := range of.Requests {
-		requests[corev1.ResourceName(name)] = quota.ResourceQuantity(name, amount)
+		requests[corev1.ResourceName(name)] = resources.Amount(amount).Quantity(name)
 	}
 	pod := corev1.PodSpec{Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: requests}}}, Tolerations: []corev1.Toleration{{Operator: corev1.TolerationOpExists}}}
 	if len(of.Pools) == 1 && t.flavors[of.Pools[0]] != nil {

@@ -3,6 +3,7 @@ package live_test
 import (
 	"context"
 	"fmt"
+	"kuota.dev/kuota/governance/resources"
 	"log/slog"
 	"path/filepath"
 	"testing"
@@ -182,7 +183,7 @@ func TestSubmissions(t *testing.T) {
 	for i := range 3 * 144 {
 		at := now.Add(-72*time.Hour + time.Duration(i)*10*time.Minute)
 		task := history.Task{Namespace: "vision", Kind: "Job", Name: fmt.Sprintf("eval-%d", i), UID: fmt.Sprint("eval-", i), Team: "vision", PriorityClass: "high", Priority: 1000, Queue: "queue",
-			Pools: []string{"p5"}, Requests: map[string]int64{gpu: 8}, SubmittedAt: at, FinishedAt: at.Add(12 * time.Minute), RunTime: 12 * time.Minute}
+			Pools: []string{"p5"}, Requests: map[string]resources.Amount{gpu: 8}, SubmittedAt: at, FinishedAt: at.Add(12 * time.Minute), RunTime: 12 * time.Minute}
 		if i%144 > 36 { // for six hours of a day
 			task.Queue = "deleted"
 		}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/history"
@@ -16,17 +18,17 @@ func Amounts(s *capacity.Snapshot) map[history.SeriesKey]int64 {
 	all := map[history.SeriesKey]int64{}
 	for _, p := range s.Pools {
 		for _, c := range p.Resources {
-			put := func(measure history.Measure, amount int64) int64 {
+			put := func(measure history.Measure, amount resources.Amount) resources.Amount {
 				amount = inHistoryUnit(c.Resource, amount)
-				all[history.SeriesKey{Pool: p.Name, Resource: c.Resource, Measure: measure}] = amount
+				all[history.SeriesKey{Pool: p.Name, Resource: c.Resource, Measure: measure}] = int64(amount)
 				return amount
 			}
 			left := put(history.Physical, c.Physical)
-			left -= put(history.OwnBound, c.OwnBound)
-			left -= put(history.BorrowedBound, c.BorrowedBound)
-			left -= put(history.Outside, c.Outside)
-			left -= put(history.Unhealthy, c.Unhealthy)
-			all[history.SeriesKey{Pool: p.Name, Resource: c.Resource, Measure: history.Idle}] = left
+			left = left.Minus(put(history.OwnBound, c.OwnBound))
+			left = left.Minus(put(history.BorrowedBound, c.BorrowedBound))
+			left = left.Minus(put(history.Outside, c.Outside))
+			left = left.Minus(put(history.Unhealthy, c.Unhealthy))
+			all[history.SeriesKey{Pool: p.Name, Resource: c.Resource, Measure: history.Idle}] = int64(left)
 			put(history.Quota, c.Nominal)
 			put(history.Used, c.Usage)
 			put(history.Unplaced, c.Unbound)
@@ -39,8 +41,8 @@ func Amounts(s *capacity.Snapshot) map[history.SeriesKey]int64 {
 	}
 	for _, t := range s.Teams {
 		for _, c := range t.Resources {
-			put := func(measure history.Measure, amount int64) {
-				all[history.SeriesKey{Team: t.Name, Pool: c.Flavor, Resource: c.Resource, Measure: measure}] = inHistoryUnit(c.Resource, amount)
+			put := func(measure history.Measure, amount resources.Amount) {
+				all[history.SeriesKey{Team: t.Name, Pool: c.Flavor, Resource: c.Resource, Measure: measure}] = int64(inHistoryUnit(c.Resource, amount))
 			}
 			put(history.Quota, c.Nominal)
 			put(history.Used, c.Usage)
@@ -59,7 +61,7 @@ func Amounts(s *capacity.Snapshot) map[history.SeriesKey]int64 {
 }
 
 // inHistoryUnit converts an amount to the unit of package history.
-func inHistoryUnit(resource string, amount int64) int64 {
+func inHistoryUnit(resource string, amount resources.Amount) resources.Amount {
 	if resource == catalog.Memory {
 		return amount / catalog.MiB
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
@@ -205,15 +207,15 @@ func (l *lab) fromCluster(teams ...string) (u usage.PoolUsage, err error) {
 		for _, flavor := range q.Status.FlavorsReservation {
 			for _, r := range flavor.Resources {
 				if string(flavor.Name) == l.pool && r.Name == catalog.GPU {
-					u.Usage += r.Total.Value()
-					u.Borrowed += r.Borrowed.Value()
+					u.Usage += resources.AmountFromQuantity(catalog.GPU, r.Total)
+					u.Borrowed += resources.AmountFromQuantity(catalog.GPU, r.Borrowed)
 				}
 			}
 		}
 		for _, flavor := range q.Spec.ResourceGroups[0].Flavors {
 			for _, r := range flavor.Resources {
 				if r.Name == catalog.GPU {
-					u.Nominal += r.NominalQuota.Value()
+					u.Nominal += resources.AmountFromQuantity(catalog.GPU, r.NominalQuota)
 				}
 			}
 		}
@@ -223,18 +225,18 @@ func (l *lab) fromCluster(teams ...string) (u usage.PoolUsage, err error) {
 		return u, err
 	}
 	ready := map[string]bool{}
-	free := map[string]int64{}
+	free := map[string]resources.Amount{}
 	for i := range nodes.Items {
 		n := &nodes.Items[i]
-		gpus := n.Status.Capacity[catalog.GPU]
-		u.Physical += gpus.Value()
-		ready[n.Name], free[n.Name] = catalog.Schedulable(n), gpus.Value()
+		gpus := resources.AmountFromQuantity(catalog.GPU, n.Status.Capacity[catalog.GPU])
+		u.Physical += gpus
+		ready[n.Name], free[n.Name] = catalog.Schedulable(n), gpus
 	}
 	var pods corev1.PodList
 	if err := l.c.Client.List(l.t.Context(), &pods); err != nil {
 		return u, err
 	}
-	bound := map[string]int64{}
+	bound := map[string]resources.Amount{}
 	for i := range pods.Items {
 		p := &pods.Items[i]
 		if _, ok := free[p.Spec.NodeName]; !ok || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
@@ -252,7 +254,7 @@ func (l *lab) fromCluster(teams ...string) (u usage.PoolUsage, err error) {
 		if err := l.c.Client.Get(l.t.Context(), client.ObjectKey{Name: desired.DefaultNaming.ClusterQueue(team)}, &q); err != nil {
 			return u, err
 		}
-		nominal := q.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota.Value()
+		nominal := resources.AmountFromQuantity(catalog.GPU, q.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota)
 		u.OwnBound += min(bound[space(team)], nominal)
 		u.BorrowedBound += max(0, bound[space(team)]-nominal)
 	}

@@ -2,8 +2,9 @@ package recorder
 
 import (
 	"context"
-	"kuota.dev/kuota/governance/tasks"
 	"time"
+
+	"kuota.dev/kuota/governance/tasks"
 
 	"kuota.dev/kuota/governance/history"
 )

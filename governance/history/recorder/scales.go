@@ -116,7 +116,8 @@ func newScaleEvent(e notedScale, teams map[string]string, byWorkload func(types.
 		Namespace: e.job.Namespace, Name: e.job.Name, TaskUID: string(e.job.UID), Team: teams[e.job.Namespace], Number: e.Number, At: e.Time.UTC(),
 		From: e.From, To: e.To, Minimum: e.Minimum, Cause: string(e.Cause), By: e.By, Node: e.Node, WorkloadUID: string(e.ForWorkload),
 	}
-	h.Accelerator, h.PerPod = tasks.PodRequests(&e.job.Spec.Template.Spec).Accelerator()
+	accelerator, perPod := tasks.PodRequests(&e.job.Spec.Template.Spec).Accelerator()
+	h.Accelerator, h.PerPod = accelerator, int64(perPod)
 	if e.ForWorkload == "" {
 		return h
 	}

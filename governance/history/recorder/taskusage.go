@@ -3,6 +3,7 @@ package recorder
 import (
 	"kuota.dev/kuota/governance/admitted"
 	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks/timeline"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -32,16 +33,18 @@ func taskUsage(s timeline.Snapshot) (list []history.TaskUsage) {
 		} else {
 			r.Ended = s.DeletedAt
 		}
-		r.Amounts = map[history.PoolResource]int64{}
+		sum := map[history.PoolResource]resources.Amount{}
 		for set := range admitted.PodSets(&admission) {
 			for resource, amount := range set.Usage {
 				if amount > 0 {
-					r.Amounts[history.PoolResource{Pool: set.Flavors[resource], Resource: resource}] += amount
+					of := history.PoolResource{Pool: set.Flavors[resource], Resource: resource}
+					sum[of] = sum[of].Plus(amount)
 				}
 			}
 		}
-		for of, amount := range r.Amounts {
-			r.Amounts[of] = inHistoryUnit(of.Resource, amount)
+		r.Amounts = make(map[history.PoolResource]int64, len(sum))
+		for of, amount := range sum {
+			r.Amounts[of] = int64(inHistoryUnit(of.Resource, amount))
 		}
 		list = append(list, r)
 	}

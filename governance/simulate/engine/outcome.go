@@ -31,7 +31,7 @@ func usage(w *kueue.Workload) quota.FlavorResourceQuantities {
 	sum := quota.FlavorResourceQuantities{}
 	for set := range admitted.PodSets(w) {
 		for name, amount := range set.Usage {
-			sum[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}] += amount
+			sum[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}] = sum[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}].Plus(amount)
 		}
 	}
 	return sum
@@ -57,7 +57,7 @@ func (r *run) finish() error {
 			name = string(w.Status.Admission.ClusterQueue)
 			if q, ok := r.outcome.Queues[name]; ok {
 				for fr, amount := range usage(w) {
-					q.Usage[fr] += amount
+					q.Usage[fr] = q.Usage[fr].Plus(amount)
 				}
 			}
 		default:

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/simulate"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -223,7 +225,7 @@ func (f *finder) borrowed(c simulate.Change, r *simulate.Report) quota.FlavorRes
 	sum := quota.FlavorResourceQuantities{}
 	for fr, used := range r.Queues[queue.Name].After.Usage {
 		if own := nominal(queue, fr); used > own {
-			sum[fr] = used - own
+			sum[fr] = used.Minus(own)
 		}
 	}
 	return sum
@@ -344,7 +346,7 @@ func (f *finder) needs() quota.Resources {
 			requests = set.Requests
 		}
 		for name, each := range requests {
-			sum[name] += each * int64(set.Count)
+			sum[name] = sum[name].Plus(each.Times(int64(set.Count)))
 		}
 	}
 	return sum
@@ -352,10 +354,10 @@ func (f *finder) needs() quota.Resources {
 
 // size orders tasks by how much of what is needed they use: accelerators before
 // all else.
-func size(used quota.FlavorResourceQuantities, needs quota.Resources) (sum int64) {
+func size(used quota.FlavorResourceQuantities, needs quota.Resources) (sum resources.Amount) {
 	for fr, amount := range used {
 		if strings.Contains(fr.Resource, "/") && needs[fr.Resource] > 0 {
-			sum += amount
+			sum = sum.Plus(amount)
 		}
 	}
 	return sum

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/simulate"
 	"kuota.dev/kuota/governance/simulate/engine"
@@ -49,13 +51,13 @@ func newGiven() *given {
 }
 
 // team adds a queue that borrows at most limit GPUs.
-func (g *given) team(name string, gpus, limit int64) {
+func (g *given) team(name string, gpus, limit resources.Amount) {
 	g.snapshot.Namespaces = append(g.snapshot.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	g.snapshot.ClusterQueues = append(g.snapshot.ClusterQueues, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ClusterQueueSpec{
 		CohortName: "kuota", NamespaceSelector: &metav1.LabelSelector{}, QueueingStrategy: kueue.BestEffortFIFO,
 		Preemption: &kueue.ClusterQueuePreemption{WithinClusterQueue: kueue.PreemptionPolicyLowerPriority, ReclaimWithinCohort: kueue.PreemptionPolicyAny},
 		ResourceGroups: []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{gpu}, Flavors: []kueue.FlavorQuotas{{Name: "p5", Resources: []kueue.ResourceQuota{{
-			Name: gpu, NominalQuota: *resource.NewQuantity(gpus, resource.DecimalSI), BorrowingLimit: resource.NewQuantity(limit, resource.DecimalSI)}}}}}},
+			Name: gpu, NominalQuota: *resource.NewQuantity(int64(gpus), resource.DecimalSI), BorrowingLimit: resource.NewQuantity(int64(limit), resource.DecimalSI)}}}}}},
 	}})
 	g.snapshot.LocalQueues = append(g.snapshot.LocalQueues, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: name, Name: "queue"}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(name)}})
 	g.cluster.Queues[name] = &explain.Queue{Name: name, Cohort: "kuota", Flavors: []string{"p5"}, Resources: []string{gpu},
@@ -79,9 +81,9 @@ func (g *given) running(team, name string, gpus int64, priority int32, age time.
 	for _, condition := range []string{kueue.WorkloadQuotaReserved, kueue.WorkloadAdmitted} {
 		w.Status.Conditions = append(w.Status.Conditions, metav1.Condition{Type: condition, Status: metav1.ConditionTrue, LastTransitionTime: metav1.NewTime(now.Add(-age)), Reason: condition})
 	}
-	usage := quota.FlavorResourceQuantities{fr: gpus}
+	usage := quota.FlavorResourceQuantities{fr: resources.Amount(gpus)}
 	g.cluster.Admitted = append(g.cluster.Admitted, &explain.AdmittedWorkload{Name: name, Namespace: team, Queue: team, Priority: priority, QuotaReservedAt: now.Add(-age), UID: string(w.UID), WorkloadUID: string(w.UID), Usage: usage})
-	g.cluster.Queues[team].Usage[fr] += gpus
+	g.cluster.Queues[team].Usage[fr] += resources.Amount(gpus)
 }
 
 // find returns the advice about a task.
@@ -91,7 +93,7 @@ func (g *given) find(t *testing.T, w *kueue.Workload) advice.Advice {
 	set := &w.Spec.PodSets[0]
 	requests := quota.Resources{}
 	for name, amount := range set.Template.Spec.Containers[0].Resources.Requests {
-		requests[string(name)] = amount.Value()
+		requests[string(name)] = resources.Amount(amount.Value())
 	}
 	q := explain.Task{Namespace: w.Namespace, Priority: *w.Spec.Priority, PodSets: []explain.PodSet{{Name: "main", Count: set.Count, MinCount: set.Count, Requests: requests, Spec: &set.Template.Spec}}}
 	in := advice.Input{Snapshot: g.snapshot, Workload: types.NamespacedName{Namespace: w.Namespace, Name: w.Name}, Task: q, Cluster: g.cluster, Verdict: explain.Why(q, g.cluster), Saved: g.saved}
@@ -172,7 +174,7 @@ func TestFindStarts(t *testing.T) {
 
 const (
 	memory = "memory"
-	gib    = int64(1) << 30
+	gib    = resources.Amount(1) << 30
 )
 
 // TestFindMinimal has a task ahead that waits for memory: quota for both tasks would be
@@ -181,7 +183,7 @@ const (
 func TestFindMinimal(t *testing.T) {
 	for name, tc := range map[string]struct {
 		saved    func(string, quota.Resources) (quota.Resolved, bool)
-		wantGPUs int64
+		wantGPUs resources.Amount
 	}{
 		"without an allocation": {wantGPUs: 3},
 		"memory follows": {wantGPUs: 5, saved: func(pool string, typed quota.Resources) (quota.Resolved, bool) {
@@ -194,7 +196,7 @@ func TestFindMinimal(t *testing.T) {
 	}
 }
 
-func testMinimal(t *testing.T, saved func(string, quota.Resources) (quota.Resolved, bool), wantGPUs int64) {
+func testMinimal(t *testing.T, saved func(string, quota.Resources) (quota.Resolved, bool), wantGPUs resources.Amount) {
 	t.Helper()
 	g := newGiven()
 	g.saved = saved
@@ -205,12 +207,12 @@ func testMinimal(t *testing.T, saved func(string, quota.Resources) (quota.Resolv
 
 	group := &g.snapshot.ClusterQueues[0].Spec.ResourceGroups[0]
 	group.CoveredResources = append(group.CoveredResources, memory)
-	group.Flavors[0].Resources = append(group.Flavors[0].Resources, kueue.ResourceQuota{Name: memory, NominalQuota: *resource.NewQuantity(128*gib, resource.BinarySI), BorrowingLimit: resource.NewQuantity(0, resource.BinarySI)})
+	group.Flavors[0].Resources = append(group.Flavors[0].Resources, kueue.ResourceQuota{Name: memory, NominalQuota: *resource.NewQuantity(128*int64(gib), resource.BinarySI), BorrowingLimit: resource.NewQuantity(0, resource.BinarySI)})
 	queue, mem := g.cluster.Queues["vision"], quota.FlavorResource{Flavor: "p5", Resource: memory}
-	queue.Resources, queue.Limits[mem] = append(queue.Resources, memory), explain.Limit{Nominal: 128 * gib, BorrowingLimit: ptr.To[int64](0)}
-	for i, request := range []int64{16, 128, 64} {
+	queue.Resources, queue.Limits[mem] = append(queue.Resources, memory), explain.Limit{Nominal: 128 * gib, BorrowingLimit: ptr.To[resources.Amount](0)}
+	for i, request := range []resources.Amount{16, 128, 64} {
 		w := g.snapshot.Workloads[i]
-		amount := *resource.NewQuantity(request*gib, resource.BinarySI)
+		amount := *resource.NewQuantity(int64(request*gib), resource.BinarySI)
 		if w.Spec.PodSets[0].Template.Spec.Containers[0].Resources.Requests[memory] = amount; w.Status.Admission != nil {
 			assigned := w.Status.Admission.PodSetAssignments[0]
 			assigned.Flavors[memory], assigned.ResourceUsage[memory] = "p5", amount

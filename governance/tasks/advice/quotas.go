@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/simulate"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -67,13 +69,13 @@ func (f *finder) raise(ctx context.Context, kind explain.ChangeKind, flavor stri
 	for pass := 0; pass < passes && !stable; pass++ {
 		stable = true
 		for i, figure := range figures {
-			low, high := int64(-1), (to[i]-figure.from)/figure.step // in steps above from: low fails
+			low, high := int64(-1), (to[i].Minus(figure.from)).Per(figure.step) // in steps above from: low fails
 			probes := []int64{0}
 			switch {
 			case pass > 0:
 				probes = []int64{high - 1, 0}
 			case figure.guess > figure.from && figure.guess < figure.high:
-				guess := (figure.guess - figure.from + figure.step - 1) / figure.step
+				guess := (figure.guess.Minus(figure.from).Plus(figure.step).Minus(1)).Per(figure.step)
 				probes = append(probes, guess, guess-1)
 			}
 			for high-low > 1 {
@@ -85,7 +87,7 @@ func (f *finder) raise(ctx context.Context, kind explain.ChangeKind, flavor stri
 						break
 					}
 				}
-				to[i] = figure.from + probe*figure.step
+				to[i] = figure.from.Plus(figure.step.Times(probe))
 				ok, err := f.starts(ctx, f.with(kind, figures, to), f.target)
 				if err != nil {
 					return false, err
@@ -96,7 +98,7 @@ func (f *finder) raise(ctx context.Context, kind explain.ChangeKind, flavor stri
 					low = probe
 				}
 			}
-			to[i] = figure.from + high*figure.step
+			to[i] = figure.from.Plus(figure.step.Times(high))
 		}
 		stable = stable || len(figures) == 1
 	}
@@ -126,8 +128,8 @@ func (f *finder) enough(ctx context.Context, kind explain.ChangeKind, flavor str
 	return figures, true, f.offer(ctx, Change{Change: raised(kind, figures, highest(figures))})
 }
 
-func highest(figures []figure) []int64 {
-	to := make([]int64, len(figures))
+func highest(figures []figure) []resources.Amount {
+	to := make([]resources.Amount, len(figures))
 	for i, figure := range figures {
 		to[i] = figure.high
 	}
@@ -135,7 +137,7 @@ func highest(figures []figure) []int64 {
 }
 
 // raised returns the change of figures.
-func raised(kind explain.ChangeKind, figures []figure, to []int64) explain.Change {
+func raised(kind explain.ChangeKind, figures []figure, to []resources.Amount) explain.Change {
 	change := explain.Change{Kind: kind}
 	for i, figure := range figures {
 		if to[i] > figure.from {
@@ -151,9 +153,9 @@ const passes = 4
 // figure is one quota or limit that is raised.
 type figure struct {
 	quota.FlavorResource
-	from, high int64 // now, and enough whatever others use
-	guess      int64 // of package explain; 0 for none
-	step       int64 // in which quota is given
+	from, high resources.Amount // now, and enough whatever others use
+	guess      resources.Amount // of package explain; 0 for none
+	step       resources.Amount // in which quota is given
 }
 
 // candidates returns what a flavor would need to have for the task, by resource:
@@ -166,15 +168,15 @@ func (f *finder) candidates(kind explain.ChangeKind, flavor string) (list []figu
 		if needs[name] == 0 || !covered {
 			continue
 		}
-		enough := f.Cluster.Queue.Usage[fr] + ahead[name] + needs[name]
+		enough := f.Cluster.Queue.Usage[fr].Plus(ahead[name]).Plus(needs[name])
 		one := figure{FlavorResource: fr, from: limit.Nominal, step: step(name)}
 		if kind == explain.RaiseBorrowingLimit {
 			if limit.BorrowingLimit == nil || f.queue.Spec.CohortName == "" {
 				continue
 			}
-			one.from, enough = *limit.BorrowingLimit, enough-limit.Nominal
+			one.from, enough = *limit.BorrowingLimit, enough.Minus(limit.Nominal)
 		}
-		one.high = one.from + max(0, (enough-one.from+one.step-1)/one.step)*one.step
+		one.high = one.from.Plus(one.step.Times(max(0, (enough.Minus(one.from).Plus(one.step).Minus(1)).Per(one.step))))
 		for _, c := range f.Verdict.Changes {
 			for _, q := range c.Quotas {
 				if c.Kind == kind && q.FlavorResource == fr {
@@ -208,7 +210,7 @@ func (f *finder) ahead() quota.Resources {
 			set := &w.Spec.PodSets[i]
 			for j := range set.Template.Spec.Containers {
 				for name, amount := range set.Template.Spec.Containers[j].Resources.Requests {
-					sum[string(name)] += quota.ResourceValue(string(name), amount) * int64(set.Count)
+					sum[string(name)] = sum[string(name)].Plus(resources.AmountFromQuantity(string(name), amount).Times(int64(set.Count)))
 				}
 			}
 		}
@@ -225,7 +227,7 @@ func priority(w *kueue.Workload) int32 {
 
 // step returns the unit in which quota of a resource is given: 1 vCPU, 1 GiB or one
 // device.
-func step(resource string) int64 {
+func step(resource string) resources.Amount {
 	switch {
 	case resource == "cpu":
 		return 1000
@@ -236,7 +238,7 @@ func step(resource string) int64 {
 }
 
 // with returns the change of the task's queue to other figures.
-func (f *finder) with(kind explain.ChangeKind, figures []figure, to []int64) simulate.Change {
+func (f *finder) with(kind explain.ChangeKind, figures []figure, to []resources.Amount) simulate.Change {
 	queue := f.queue.DeepCopy()
 	queue.Generation++
 	typed := quota.Resources{}
@@ -246,7 +248,7 @@ func (f *finder) with(kind explain.ChangeKind, figures []figure, to []int64) sim
 		}
 		typed[figure.Resource] = to[i]
 		r := resourceQuota(queue, figure.FlavorResource)
-		amount := quota.ResourceQuantity(figure.Resource, to[i])
+		amount := to[i].Quantity(figure.Resource)
 		if kind == explain.RaiseBorrowingLimit {
 			r.BorrowingLimit = &amount
 		} else {
@@ -269,9 +271,9 @@ func setQuota(queue *kueue.ClusterQueue, resolved quota.Resolved) {
 			if r == nil {
 				continue
 			}
-			r.NominalQuota = quota.ResourceQuantity(name, amount)
+			r.NominalQuota = amount.Quantity(name)
 			if r.BorrowingLimit = nil; pool.BorrowingLimit != nil {
-				limit := quota.ResourceQuantity(name, pool.BorrowingLimit[name])
+				limit := pool.BorrowingLimit[name].Quantity(name)
 				r.BorrowingLimit = &limit
 			}
 		}
@@ -293,9 +295,9 @@ func resourceQuota(q *kueue.ClusterQueue, fr quota.FlavorResource) *kueue.Resour
 	return nil
 }
 
-func nominal(q *kueue.ClusterQueue, fr quota.FlavorResource) int64 {
+func nominal(q *kueue.ClusterQueue, fr quota.FlavorResource) resources.Amount {
 	if r := resourceQuota(q, fr); r != nil {
-		return quota.ResourceValue(fr.Resource, r.NominalQuota)
+		return resources.AmountFromQuantity(fr.Resource, r.NominalQuota)
 	}
 	return 0
 }

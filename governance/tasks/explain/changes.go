@@ -6,6 +6,8 @@ import (
 	"sort"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/quota"
 )
 
@@ -46,7 +48,7 @@ type Change struct {
 // QuotaChange is a change of the quota of one FlavorResource.
 type QuotaChange struct {
 	quota.FlavorResource
-	From, To int64 // From is -1 for no limit
+	From, To resources.Amount // From is -1 for no limit
 }
 
 // triedTasks is how many single tasks are tried, the smallest first.
@@ -156,7 +158,7 @@ func (l *snapshot) raisedQuota(all []demand, v Verdict, kind ChangeKind) (Change
 			figure := QuotaChange{FlavorResource: s.FlavorResource}
 			switch {
 			case kind == RaiseNominalQuota:
-				figure.From, figure.To = limit.Nominal, limit.Nominal+s.Missing()
+				figure.From, figure.To = limit.Nominal, limit.Nominal.Plus(s.Missing())
 				limit.Nominal = figure.To
 				if limit.LendingLimit != nil && *limit.LendingLimit > limit.Nominal {
 					limit.LendingLimit = &limit.Nominal
@@ -164,7 +166,7 @@ func (l *snapshot) raisedQuota(all []demand, v Verdict, kind ChangeKind) (Change
 			case limit.BorrowingLimit == nil || !q.inCohort():
 				return Change{}, false
 			default:
-				figure.From, figure.To = *limit.BorrowingLimit, *limit.BorrowingLimit+s.Missing()
+				figure.From, figure.To = *limit.BorrowingLimit, (*limit.BorrowingLimit).Plus(s.Missing())
 				limit.BorrowingLimit = &figure.To
 			}
 			l.setLimit(s.FlavorResource, limit)

@@ -3,6 +3,8 @@ package explain
 import (
 	"slices"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/quota"
 )
 
@@ -23,7 +25,7 @@ func Claim(t Task, c *Cluster, growth []*AdmittedWorkload) (claimed []int) {
 	take := func(may func(*AdmittedWorkload) bool) bool {
 		for i, g := range growth {
 			w := l.workload(g)
-			if slices.Contains(claimed, i) || w.account == nil || !slices.ContainsFunc(w.usage, func(amount int64) bool { return amount > 0 }) || !may(g) {
+			if slices.Contains(claimed, i) || w.account == nil || !slices.ContainsFunc(w.usage, func(amount resources.Amount) bool { return amount > 0 }) || !may(g) {
 				continue
 			}
 			l.removeUsage(w)
@@ -67,12 +69,12 @@ func (l *snapshot) borrowingAny(queue string) bool {
 func (l *snapshot) withinNominal(all []demand) bool {
 	for _, d := range all {
 		if !slices.ContainsFunc(d.flavors, func(m match) bool {
-			need := map[int]int64{}
+			need := map[int]resources.Amount{}
 			for _, name := range d.resources {
-				need[l.index[quota.FlavorResource{Flavor: m.flavor, Resource: name}]] += d.requests[name] * d.pods
+				need[l.index[quota.FlavorResource{Flavor: m.flavor, Resource: name}]] = need[l.index[quota.FlavorResource{Flavor: m.flavor, Resource: name}]].Plus(d.requests[name].Times(d.pods))
 			}
 			for i, amount := range need {
-				if l.own.usage[i]+amount > l.own.limits[i].Nominal {
+				if l.own.usage[i].Plus(amount) > l.own.limits[i].Nominal {
 					return false
 				}
 			}

@@ -3,6 +3,8 @@ package explain
 import (
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/quota"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,9 +12,9 @@ import (
 
 // Limit is the quota of a queue for one FlavorResource.
 type Limit struct {
-	Nominal        int64
-	BorrowingLimit *int64 // nil is unlimited
-	LendingLimit   *int64 // nil is all of Nominal
+	Nominal        resources.Amount
+	BorrowingLimit *resources.Amount // nil is unlimited
+	LendingLimit   *resources.Amount // nil is all of Nominal
 }
 
 // Queue is a ClusterQueue.
@@ -163,10 +165,10 @@ type TerminatingPod struct {
 
 // ResourceQuota is a limit of a namespace on the sum of its pods' requests.
 type ResourceQuota struct {
-	Name       string // of the ResourceQuota
-	Resource   string // as the ResourceQuota names it, such as requests.cpu
-	Requests   int64  // of one pod, in the unit of the resource
-	Hard, Used int64
+	Name       string           // of the ResourceQuota
+	Resource   string           // as the ResourceQuota names it, such as requests.cpu
+	Requests   resources.Amount // of one pod, in the unit of the resource
+	Hard, Used resources.Amount
 }
 
 // Cluster is the state of the cluster that decides over a task.

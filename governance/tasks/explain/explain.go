@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/quota"
 
 	corev1 "k8s.io/api/core/v1"
@@ -139,30 +141,30 @@ type FlavorVerdict struct {
 // Shortage is a FlavorResource of which too little is available.
 type Shortage struct {
 	quota.FlavorResource
-	Needed int64 // by all pods of the pod set, and by those before it
+	Needed resources.Amount // by all pods of the pod set, and by those before it
 	// Available and PotentialAvailable are Kueue's: what the queue can use now, and
 	// what it can ever have.
-	Available, PotentialAvailable int64
-	Nominal                       int64 // the queue's own quota
-	Used                          int64 // by its own tasks
-	Borrowable                    int64 // unused quota of others and of the cohort that they lend
-	BorrowingLimit                *int64
+	Available, PotentialAvailable resources.Amount
+	Nominal                       resources.Amount // the queue's own quota
+	Used                          resources.Amount // by its own tasks
+	Borrowable                    resources.Amount // unused quota of others and of the cohort that they lend
+	BorrowingLimit                *resources.Amount
 	LowerPriority                 []AdmittedWorkload // in the queue, that it may preempt
-	LowerPriorityUsage            int64
+	LowerPriorityUsage            resources.Amount
 	InQueue                       []AdmittedWorkload // using the resource in the queue, the largest first
-	Reclaimable                   int64              // what other queues borrow
+	Reclaimable                   resources.Amount   // what other queues borrow
 	Borrowers                     []Borrower         // those queues, the largest first
 }
 
 // Borrower is a queue that uses more than its nominal quota.
 type Borrower struct {
-	Queue  string // empty for the sum of those that the viewer may not see
-	Team   string // empty if unknown
-	Amount int64  // beyond its quota
+	Queue  string           // empty for the sum of those that the viewer may not see
+	Team   string           // empty if unknown
+	Amount resources.Amount // beyond its quota
 }
 
 // Missing returns how much is missing now.
-func (s Shortage) Missing() int64 { return max(0, s.Needed-s.Available) }
+func (s Shortage) Missing() resources.Amount { return max(0, s.Needed.Minus(s.Available)) }
 
 func (s Shortage) exceedsMax() bool { return s.Needed > s.PotentialAvailable }
 
@@ -390,12 +392,12 @@ func (s *Shortage) setUsers(t Task, c *Cluster) {
 	for _, h := range s.InQueue {
 		if h.Priority < t.Priority && !c.Queue.NeverWithinClusterQueue {
 			s.LowerPriority = append(s.LowerPriority, h)
-			s.LowerPriorityUsage += h.Usage[s.FlavorResource]
+			s.LowerPriorityUsage = s.LowerPriorityUsage.Plus(h.Usage[s.FlavorResource])
 		}
 	}
 	for name, q := range c.Queues {
-		if beyond := q.Usage[s.FlavorResource] - q.Limits[s.FlavorResource].Nominal; name != c.Queue.Name && beyond > 0 {
-			s.Reclaimable += beyond
+		if beyond := q.Usage[s.FlavorResource].Minus(q.Limits[s.FlavorResource].Nominal); name != c.Queue.Name && beyond > 0 {
+			s.Reclaimable = s.Reclaimable.Plus(beyond)
 			s.Borrowers = append(s.Borrowers, Borrower{Queue: name, Team: q.Team, Amount: beyond})
 		}
 	}

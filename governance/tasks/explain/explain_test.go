@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"kuota.dev/kuota/governance/resources"
 	"slices"
 	"testing"
 	"time"
@@ -19,10 +20,10 @@ var (
 	now  = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 )
 
-func n(v int64) *int64 { return &v }
+func n(v resources.Amount) *resources.Amount { return &v }
 
 // queue returns a ClusterQueue of the shared cohort with a limit and usage of a100 GPUs.
-func queue(team string, limit Limit, used int64) *Queue {
+func queue(team string, limit Limit, used resources.Amount) *Queue {
 	return &Queue{Name: team, Cohort: "shared", ReclaimWithinCohort: AnyPriority, Flavors: []string{"a100"}, Resources: []string{gpu, "cpu"}, Limits: map[quota.FlavorResource]Limit{a100: limit}, Usage: quota.FlavorResourceQuantities{a100: used}}
 }
 
@@ -36,7 +37,7 @@ func cluster(own *Queue, others ...*Queue) *Cluster {
 }
 
 // admitted returns an admitted workload that uses an amount of a100 GPUs.
-func admitted(name, queue string, priority int32, amount int64) AdmittedWorkload {
+func admitted(name, queue string, priority int32, amount resources.Amount) AdmittedWorkload {
 	return AdmittedWorkload{Name: name, UID: name, Queue: queue, Priority: priority, Usage: quota.FlavorResourceQuantities{a100: amount}}
 }
 
@@ -94,8 +95,8 @@ func TestWhy(t *testing.T) {
 		task          Task
 		cluster       *Cluster
 		want          Constraint
-		wantMissing   int64
-		wantAvailable int64
+		wantMissing   resources.Amount
+		wantAvailable resources.Amount
 		wantChanges   []ChangeKind
 	}{
 		"fits": {requesting(2), cluster(queue("a", Limit{Nominal: 4}, 2)), PendingEvaluation, 0, 0, nil},

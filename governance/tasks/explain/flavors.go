@@ -77,14 +77,15 @@ func (l *snapshot) fitsNow(all []demand) bool { _, failed := l.assignFlavors(all
 
 func (d demand) add(need quota.FlavorResourceQuantities, flavor string) {
 	for _, name := range d.resources {
-		need[quota.FlavorResource{Flavor: flavor, Resource: name}] += d.requests[name] * d.pods
+		fr := quota.FlavorResource{Flavor: flavor, Resource: name}
+		need[fr] = need[fr].Plus(d.requests[name].Times(d.pods))
 	}
 }
 
 func (l *snapshot) fits(d demand, flavor string, need quota.FlavorResourceQuantities) bool {
 	for _, name := range d.resources {
 		fr := quota.FlavorResource{Flavor: flavor, Resource: name}
-		if d.requests[name]*d.pods+need[fr] > l.node(fr).available() {
+		if d.requests[name].Times(d.pods).Plus(need[fr]) > l.node(fr).available() {
 			return false
 		}
 	}
@@ -126,7 +127,7 @@ func (l *snapshot) tryFlavor(d demand, m match, taken quota.FlavorResourceQuanti
 	for _, name := range d.resources {
 		fr := quota.FlavorResource{Flavor: m.flavor, Resource: name}
 		n := l.node(fr)
-		needed := d.requests[name]*d.pods + taken[fr]
+		needed := d.requests[name].Times(d.pods).Plus(taken[fr])
 		if needed <= n.available() {
 			continue
 		}
@@ -135,7 +136,7 @@ func (l *snapshot) tryFlavor(d demand, m match, taken quota.FlavorResourceQuanti
 			Nominal: n.limit.Nominal, Used: n.usage, BorrowingLimit: n.limit.BorrowingLimit,
 		}
 		if n.cohort {
-			s.Borrowable = max(0, n.parent.total-n.parent.usage-max(0, n.limit.Nominal-max(n.usage, n.localQuota))) // less what it lends itself
+			s.Borrowable = max(0, n.parent.total.Minus(n.parent.usage).Minus(max(0, n.limit.Nominal.Minus(max(n.usage, n.localQuota))))) // less what it lends itself
 		}
 		f.Shortages = append(f.Shortages, s)
 	}

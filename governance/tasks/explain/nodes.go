@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/quota"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,9 +37,9 @@ type Fit struct {
 	// Resource is the scarcest one of which nodes have too little for one pod.
 	// Empty if there are no nodes, or if each resource suffices on some node.
 	Resource    string
-	Largest     int64 // on the largest node, when nothing runs there
-	LargestFree int64 // of it on one node now
-	TotalFree   int64 // of it on all nodes now
+	Largest     resources.Amount // on the largest node, when nothing runs there
+	LargestFree resources.Amount // of it on one node now
+	TotalFree   resources.Amount // of it on all nodes now
 }
 
 // TooSmall reports whether no node is large enough even when nothing runs there.
@@ -75,8 +77,8 @@ func fit(set PodSet, name string, flavor Flavor, nodes []Node) Fit {
 			}
 			free := max(0, n.Free[name])
 			most[name] = max(most[name], free)
-			sum[name] += free
-			if here := free / each; places < 0 || here < places {
+			sum[name] = sum[name].Plus(free)
+			if here := free.Per(each); places < 0 || here < places {
 				places = here
 			}
 		}

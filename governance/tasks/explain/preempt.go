@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/quota"
 )
 
@@ -51,7 +53,7 @@ func (l *snapshot) targets(t Task, need quota.FlavorResourceQuantities) ([]*work
 	within, shortWithin, below := true, true, true // its own quota
 	for _, want := range wants {
 		n := l.at(want.fr)
-		inside := n.usage+want.amount <= n.limit.Nominal
+		inside := n.usage.Plus(want.amount) <= n.limit.Nominal
 		within = within && inside
 		if want.amount <= n.available() {
 			continue
@@ -106,14 +108,14 @@ func (l *snapshot) targets(t Task, need quota.FlavorResourceQuantities) ([]*work
 // request is an amount of the FlavorResource at an index of the snapshot.
 type request struct {
 	fr     int
-	amount int64
-	added  int64 // of it, that the task does not have yet
+	amount resources.Amount
+	added  resources.Amount // of it, that the task does not have yet
 }
 
 func (l *snapshot) requests(need, takes quota.FlavorResourceQuantities) []request {
 	list := make([]request, 0, len(need))
 	for fr, amount := range need {
-		list = append(list, request{l.index[fr], amount, amount - takes[fr]})
+		list = append(list, request{l.index[fr], amount, amount.Minus(takes[fr])})
 	}
 	return list
 }
@@ -150,7 +152,7 @@ func (l *snapshot) byPreemptionOrder() []*workload {
 		return l.order
 	}
 	var others, own []*workload
-	amounts := make([]int64, len(l.c.Admitted)*len(l.index))
+	amounts := make([]resources.Amount, len(l.c.Admitted)*len(l.index))
 	admitted := make([]workload, len(l.c.Admitted))
 	for i, h := range l.c.Admitted {
 		s := &admitted[i]
@@ -216,7 +218,7 @@ func (l *snapshot) admitted(workloads []*workload, own bool) (list []AdmittedWor
 func (l *snapshot) fitsAll(wants []request, borrowing bool) bool {
 	for _, want := range wants {
 		n := l.at(want.fr)
-		if want.amount > n.available() || !borrowing && n.usage+want.amount > n.limit.Nominal {
+		if want.amount > n.available() || !borrowing && n.usage.Plus(want.amount) > n.limit.Nominal {
 			return false
 		}
 	}

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"kuota.dev/kuota/governance/resources"
 	"testing"
 	"time"
 
@@ -11,8 +12,8 @@ import (
 // borrowers returns a task's queue without quota, in a cohort with a queue that is
 // idle, and one that borrows all of its quota with workloads of one GPU.
 func borrowers(priorities ...int32) *Cluster {
-	a, b := queue("a", Limit{}, 0), queue("b", Limit{}, int64(len(priorities)))
-	c := cluster(a, b, queue("idle", Limit{Nominal: int64(len(priorities))}, 0))
+	a, b := queue("a", Limit{}, 0), queue("b", Limit{}, resources.Amount(len(priorities)))
+	c := cluster(a, b, queue("idle", Limit{Nominal: resources.Amount(len(priorities))}, 0))
 	for i, priority := range priorities {
 		h := admitted(fmt.Sprintf("b%d", i), "b", priority, 1)
 		h.QuotaReservedAt = now.Add(time.Duration(i) * time.Minute)
@@ -97,7 +98,7 @@ func TestPreemptionRules(t *testing.T) {
 }
 
 // own moves an amount of quota from the idle queue to q.
-func own(c *Cluster, q *Queue, amount int64) {
+func own(c *Cluster, q *Queue, amount resources.Amount) {
 	q.Limits[a100] = Limit{Nominal: amount}
 	idle := c.Queues["idle"]
 	idle.Limits[a100] = Limit{Nominal: idle.Limits[a100].Nominal - amount}
@@ -225,7 +226,7 @@ func BenchmarkWhy(b *testing.B) {
 			c := cluster(a)
 			var all []AdmittedWorkload
 			for i := range 999 {
-				q := queue(fmt.Sprintf("team-%d", i), Limit{Nominal: 8}, int64(i%16))
+				q := queue(fmt.Sprintf("team-%d", i), Limit{Nominal: 8}, resources.Amount(i%16))
 				c.Queues[q.Name] = q
 				for j := range i % 16 {
 					if i%16 <= 8 {
@@ -263,7 +264,7 @@ func BenchmarkWhyAllBorrow(b *testing.B) {
 			c.Queues[q.Name] = q
 		}
 		for j := range 20 {
-			all = append(all, admitted(fmt.Sprintf("%s-%d", q.Name, j), q.Name, int32(j%3*10), int64(1+j%4)))
+			all = append(all, admitted(fmt.Sprintf("%s-%d", q.Name, j), q.Name, int32(j%3*10), resources.Amount(1+j%4)))
 		}
 	}
 	c.admit(all...)

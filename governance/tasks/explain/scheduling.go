@@ -60,7 +60,7 @@ func (v *Verdict) waitForTerminating(t Task, set PodSet, c *Cluster, flavor stri
 		for _, p := range t.Pods.Terminating {
 			if p.Node == n.Name {
 				n.Free.Add(p.Requests)
-				n.Free[string(corev1.ResourcePods)]++
+				n.Free[string(corev1.ResourcePods)] = n.Free[string(corev1.ResourcePods)].Plus(1)
 				list = append(list, p)
 			}
 		}

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"kuota.dev/kuota/governance/resources"
 	"testing"
 	"time"
 
@@ -13,8 +14,8 @@ import (
 // may go to.
 func TestPodsWaitForTerminatingPods(t *testing.T) {
 	now := time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
-	gpus := func(n int64) quota.Resources { return quota.Resources{"nvidia.com/gpu": n} }
-	ending := func(node, name string, n int64, seconds int) TerminatingPod {
+	gpus := func(n resources.Amount) quota.Resources { return quota.Resources{"nvidia.com/gpu": n} }
+	ending := func(node, name string, n resources.Amount, seconds int) TerminatingPod {
 		return TerminatingPod{Node: node, Name: name, Requests: gpus(n), Until: now.Add(time.Duration(seconds) * time.Second)}
 	}
 	for name, tc := range map[string]struct {

@@ -1,6 +1,9 @@
 package explain
 
-import "kuota.dev/kuota/governance/quota"
+import (
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
+)
 
 // snapshot is the usage of a cohort, from which workloads are removed and to which
 // they are added again. It has only the FlavorResources that a task requests, each
@@ -19,19 +22,19 @@ type snapshot struct {
 // clusterQueue has the limits and the usage of a queue.
 type clusterQueue struct {
 	limits []Limit
-	usage  []int64
+	usage  []resources.Amount
 }
 
 // workload is an AdmittedWorkload with its usage.
 type workload struct {
 	*AdmittedWorkload
 	account *clusterQueue
-	usage   []int64
+	usage   []resources.Amount
 }
 
 // cohortQuota is what a cohort shares of a FlavorResource, and how much of that is
 // used.
-type cohortQuota struct{ total, usage int64 }
+type cohortQuota struct{ total, usage resources.Amount }
 
 // newSnapshot returns a snapshot of the FlavorResources that these demands could
 // use.
@@ -51,7 +54,7 @@ func newSnapshot(c *Cluster, all []demand) *snapshot {
 		l.cohort[i].total = c.CohortQuota[fr]
 	}
 	width := len(l.index)
-	limits, used, accounts := make([]Limit, len(c.Queues)*width), make([]int64, len(c.Queues)*width), make([]clusterQueue, len(c.Queues))
+	limits, used, accounts := make([]Limit, len(c.Queues)*width), make([]resources.Amount, len(c.Queues)*width), make([]clusterQueue, len(c.Queues))
 	for name, q := range c.Queues {
 		a := &accounts[len(l.queues)]
 		a.limits, limits = limits[:width], limits[width:]
@@ -69,8 +72,8 @@ func newSnapshot(c *Cluster, all []demand) *snapshot {
 // addToCohort adds the quota and usage of a queue to those of its cohort; sign -1
 // subtracts them.
 func (l *snapshot) addToCohort(a *clusterQueue, i int, sign int64) {
-	l.cohort[i].total += sign * (a.limits[i].Nominal - localQuota(a.limits[i]))
-	l.cohort[i].usage += sign * a.usageFromCohort(i)
+	l.cohort[i].total = l.cohort[i].total.Plus(a.limits[i].Nominal.Minus(localQuota(a.limits[i])).Times(sign))
+	l.cohort[i].usage = l.cohort[i].usage.Plus(a.usageFromCohort(i).Times(sign))
 }
 
 // limit gives the own queue another limit.
@@ -85,7 +88,7 @@ func (l *snapshot) has(fr quota.FlavorResource) bool { _, ok := l.index[fr]; ret
 
 // workload returns h with its usage in the snapshot.
 func (l *snapshot) workload(h *AdmittedWorkload) *workload {
-	s := &workload{AdmittedWorkload: h, account: l.queues[h.Queue], usage: make([]int64, len(l.index))}
+	s := &workload{AdmittedWorkload: h, account: l.queues[h.Queue], usage: make([]resources.Amount, len(l.index))}
 	l.setUsage(s)
 	return s
 }
@@ -109,14 +112,14 @@ func (l *snapshot) changeUsage(s *workload, sign int64) {
 	}
 	for i, amount := range s.usage {
 		l.addToCohort(s.account, i, -1)
-		s.account.usage[i] += sign * amount
+		s.account.usage[i] = s.account.usage[i].Plus(amount.Times(sign))
 		l.addToCohort(s.account, i, 1)
 	}
 }
 
 // usageFromCohort returns how much a queue uses of what its cohort shares.
-func (a *clusterQueue) usageFromCohort(i int) int64 {
-	return max(0, a.usage[i]-localQuota(a.limits[i]))
+func (a *clusterQueue) usageFromCohort(i int) resources.Amount {
+	return max(0, a.usage[i].Minus(localQuota(a.limits[i])))
 }
 
 // borrowing reports whether a queue uses more than its nominal quota of any of
@@ -134,8 +137,8 @@ func (a *clusterQueue) borrowing(keys []int) bool {
 // Kueue's resource_node.go.
 type resourceNode struct {
 	limit      Limit
-	usage      int64
-	localQuota int64 // that it does not lend
+	usage      resources.Amount
+	localQuota resources.Amount // that it does not lend
 	parent     cohortQuota
 	cohort     bool
 }
@@ -150,33 +153,33 @@ func (l *snapshot) at(i int) resourceNode {
 	return n
 }
 
-func localQuota(l Limit) int64 {
+func localQuota(l Limit) resources.Amount {
 	if l.LendingLimit == nil {
 		return 0
 	}
-	return max(0, l.Nominal-*l.LendingLimit)
+	return max(0, l.Nominal.Minus(*l.LendingLimit))
 }
 
 // available returns what the queue can use now.
-func (n resourceNode) available() int64 {
+func (n resourceNode) available() resources.Amount {
 	if !n.cohort {
-		return n.limit.Nominal - n.usage
+		return n.limit.Nominal.Minus(n.usage)
 	}
-	shared := n.parent.total - n.parent.usage
+	shared := n.parent.total.Minus(n.parent.usage)
 	if n.limit.BorrowingLimit != nil {
-		shared = min(shared, n.limit.Nominal-n.localQuota-max(0, n.usage-n.localQuota)+*n.limit.BorrowingLimit)
+		shared = min(shared, n.limit.Nominal.Minus(n.localQuota).Minus(max(0, n.usage.Minus(n.localQuota))).Plus(*n.limit.BorrowingLimit))
 	}
-	return max(0, n.localQuota-n.usage) + shared
+	return max(0, n.localQuota.Minus(n.usage)).Plus(shared)
 }
 
 // potentialAvailable returns what the queue can ever have.
-func (n resourceNode) potentialAvailable() int64 {
+func (n resourceNode) potentialAvailable() resources.Amount {
 	if !n.cohort {
 		return n.limit.Nominal
 	}
-	most := n.localQuota + n.parent.total
+	most := n.localQuota.Plus(n.parent.total)
 	if n.limit.BorrowingLimit != nil {
-		most = min(most, n.limit.Nominal+*n.limit.BorrowingLimit)
+		most = min(most, n.limit.Nominal.Plus(*n.limit.BorrowingLimit))
 	}
 	return most
 }

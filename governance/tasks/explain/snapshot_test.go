@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"kuota.dev/kuota/governance/resources"
 	"math/rand/v2"
 	"reflect"
 	"testing"
@@ -13,31 +14,32 @@ import (
 // same cluster.
 func TestSnapshotMatchesANewOne(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	maybe := func(n int64) *int64 {
+	amount := func(below resources.Amount) resources.Amount { return resources.Amount(random.Int64N(int64(below))) }
+	maybe := func(n resources.Amount) *resources.Amount {
 		if random.IntN(2) == 0 {
 			return nil
 		}
 		return &n
 	}
 	limit := func() Limit {
-		nominal := random.Int64N(10)
-		return Limit{Nominal: nominal, BorrowingLimit: maybe(random.Int64N(5)), LendingLimit: maybe(random.Int64N(nominal + 1))}
+		nominal := amount(10)
+		return Limit{Nominal: nominal, BorrowingLimit: maybe(amount(5)), LendingLimit: maybe(amount(nominal + 1))}
 	}
 	for range 200 {
 		var list []*Queue
 		for i := range 1 + random.IntN(4) {
-			q := queue(fmt.Sprint(i), limit(), random.Int64N(15))
+			q := queue(fmt.Sprint(i), limit(), amount(15))
 			q.Flavors = []string{"a100", "h100"}
-			q.Limits[h100], q.Usage[h100] = limit(), random.Int64N(15)
+			q.Limits[h100], q.Usage[h100] = limit(), amount(15)
 			list = append(list, q)
 		}
 		c := cluster(list[0], list[1:]...)
-		c.CohortQuota[a100] = random.Int64N(5)
+		c.CohortQuota[a100] = amount(5)
 		demands := demands(requesting(1), c)
 		l := newSnapshot(c, demands)
 		for range 30 {
 			q := list[random.IntN(len(list))]
-			h := AdmittedWorkload{Queue: q.Name, Usage: quota.FlavorResourceQuantities{a100: random.Int64N(5), h100: random.Int64N(5), {Flavor: "a100", Resource: "other"}: 1}}
+			h := AdmittedWorkload{Queue: q.Name, Usage: quota.FlavorResourceQuantities{a100: amount(5), h100: amount(5), {Flavor: "a100", Resource: "other"}: 1}}
 			switch s := l.workload(&h); random.IntN(3) {
 			case 0:
 				l.removeUsage(s)

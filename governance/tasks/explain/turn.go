@@ -70,7 +70,7 @@ func (c *Contender) Turn(t Task, queuedAt time.Time) Turn {
 		return turn
 	}
 	for fr, amount := range turn.usage {
-		turn.Borrows = turn.Borrows || amount > 0 && c.Queue.Usage[fr]+amount > c.Queue.Limits[fr].Nominal
+		turn.Borrows = turn.Borrows || amount > 0 && c.Queue.Usage[fr].Plus(amount) > c.Queue.Limits[fr].Nominal
 	}
 	if c.FairSharing {
 		turn.Share = c.share(turn.usage)
@@ -86,7 +86,7 @@ func (c *Contender) Turn(t Task, queuedAt time.Time) Turn {
 func (c *Contender) ownQuotaHas(d demand, flavor string, before quota.FlavorResourceQuantities) bool {
 	for _, name := range d.resources {
 		fr := quota.FlavorResource{Flavor: flavor, Resource: name}
-		if c.Queue.Usage[fr]+before[fr]+d.requests[name]*d.pods > c.Queue.Limits[fr].Nominal {
+		if c.Queue.Usage[fr].Plus(before[fr]).Plus(d.requests[name].Times(d.pods)) > c.Queue.Limits[fr].Nominal {
 			return false
 		}
 	}
@@ -98,7 +98,7 @@ func (c *Contender) ownQuotaHas(d demand, flavor string, before quota.FlavorReso
 func (c *Contender) share(more quota.FlavorResourceQuantities) (share float64) {
 	borrowed := quota.Resources{}
 	for fr, limit := range c.Queue.Limits {
-		borrowed[fr.Resource] += max(0, c.Queue.Usage[fr]+more[fr]-limit.Nominal)
+		borrowed[fr.Resource] = borrowed[fr.Resource].Plus(max(0, c.Queue.Usage[fr].Plus(more[fr]).Minus(limit.Nominal)))
 	}
 	for name, amount := range borrowed {
 		if lendable := c.Lendable[name]; lendable > 0 {
@@ -111,14 +111,14 @@ func (c *Contender) share(more quota.FlavorResourceQuantities) (share float64) {
 // Take adds the usage of a task that had its turn.
 func (c *Contender) Take(t Turn) {
 	for fr, amount := range t.usage {
-		c.Queue.Usage[fr] += amount
+		c.Queue.Usage[fr] = c.Queue.Usage[fr].Plus(amount)
 	}
 }
 
 // AddLendable adds what a queue lends to its cohort, by resource.
 func AddLendable(to quota.Resources, q *Queue) {
 	for fr, limit := range q.Limits {
-		to[fr.Resource] += limit.Nominal - localQuota(limit)
+		to[fr.Resource] = to[fr.Resource].Plus(limit.Nominal.Minus(localQuota(limit)))
 	}
 }
 

@@ -2,6 +2,7 @@ package index
 
 import (
 	"fmt"
+	"kuota.dev/kuota/governance/resources"
 	"slices"
 	"testing"
 	"time"
@@ -99,7 +100,7 @@ func TestDeploymentIsOneTask(t *testing.T) {
 			type figures struct {
 				State            tasks.State
 				Admitted, Wanted int32
-				GPUs             int64
+				GPUs             resources.Amount
 				AdmittedParts    int
 				Submitted        time.Time
 			}

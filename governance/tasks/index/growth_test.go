@@ -2,6 +2,7 @@ package index
 
 import (
 	"fmt"
+	"kuota.dev/kuota/governance/resources"
 	"slices"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func TestGrowthIsCountedApart(t *testing.T) {
 		x.SetWorkload(w, false)
 	}
 	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("ns", "other", "training", 5, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "q", 1), false)
-	check := func(guaranteed, growth int64) {
+	check := func(guaranteed, growth resources.Amount) {
 		t.Helper()
 		gpus := quota.FlavorResource{Flavor: "a100", Resource: "nvidia.com/gpu"}
 		usage := x.ClusterUsage()

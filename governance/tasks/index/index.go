@@ -346,7 +346,7 @@ func addUsed(all map[string]quota.FlavorResourceQuantities, queue string, amount
 		all[queue] = used
 	}
 	for fr, amount := range amounts {
-		if used[fr] += sign * amount; used[fr] == 0 {
+		if used[fr] = used[fr].Plus(amount.Times(sign)); used[fr] == 0 {
 			delete(used, fr)
 		}
 	}

@@ -2,6 +2,7 @@ package index
 
 import (
 	"fmt"
+	"kuota.dev/kuota/governance/resources"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -185,7 +186,7 @@ func checkAdmitted(t *testing.T, x *Index, all []*tasks.Task) {
 	c := &explain.Cluster{Queue: own, Queues: map[string]*explain.Queue{"q-0": own, "q-1": {Name: "q-1"}}} // without q-2, which the cohort does not contain
 	c.Admitted = AdmittedTo(x.SetUsage(c.Queues), map[string]bool{"q-0": true, "q-1": true})
 	var want []*explain.AdmittedWorkload
-	used := map[string]int64{}
+	used := map[string]resources.Amount{}
 	for _, task := range all {
 		for i := range task.AdmittedWorkloads {
 			if h := &task.AdmittedWorkloads[i]; h.Queue != "q-2" {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/tasks"
 )
@@ -111,10 +113,10 @@ var stateRank = func() map[tasks.State]int {
 
 // accelerators sums the accelerators of a task, of all kinds. It is for sorting
 // only: kinds are never summed on pages.
-func accelerators(t *tasks.Task) (n int64) {
+func accelerators(t *tasks.Task) (n resources.Amount) {
 	for name, amount := range t.Resources() {
 		if name != catalog.CPU && name != catalog.Memory && name != catalog.Network {
-			n += amount
+			n = n.Plus(amount)
 		}
 	}
 	return n

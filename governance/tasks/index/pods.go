@@ -236,7 +236,7 @@ func (x *Index) addPodUsage(p *Pod, sign int64) {
 	}
 	on.pods += sign
 	for name, amount := range p.Requests {
-		on.requests[name] += sign * amount
+		on.requests[name] = on.requests[name].Plus(amount.Times(sign))
 	}
 	if p.admitted {
 		of := on.admitted[p.Namespace]
@@ -246,7 +246,7 @@ func (x *Index) addPodUsage(p *Pod, sign int64) {
 		}
 		empty := true
 		for name, amount := range p.Requests {
-			of[name] += sign * amount
+			of[name] = of[name].Plus(amount.Times(sign))
 		}
 		for _, amount := range of {
 			empty = empty && amount == 0

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/admitted"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
@@ -21,9 +23,9 @@ import (
 // Portions returns what each member of a cohort uses of one FlavorResource, and
 // what each Workload in one queue uses of it, in the order in which they take the
 // queue's own quota. mine marks those of t.
-func (x *Index) Portions(fr quota.FlavorResource, queue string, t *tasks.Task, members []*kueue.ClusterQueue) (used, amounts []int64, mine []bool) {
+func (x *Index) Portions(fr quota.FlavorResource, queue string, t *tasks.Task, members []*kueue.ClusterQueue) (used, amounts []resources.Amount, mine []bool) {
 	type portion struct {
-		amount   int64
+		amount   resources.Amount
 		priority int32
 		admitted time.Time
 		uid      string
@@ -47,7 +49,7 @@ func (x *Index) Portions(fr quota.FlavorResource, queue string, t *tasks.Task, m
 			p := portion{uid: string(w.UID), mine: task.UID == t.UID && task.Namespace == t.Namespace}
 			for set := range admitted.PodSets(w) {
 				if set.Flavors[fr.Resource] == fr.Flavor {
-					p.amount += set.Usage[fr.Resource]
+					p.amount = p.amount.Plus(set.Usage[fr.Resource])
 				}
 			}
 			if w.Spec.Priority != nil {
@@ -130,14 +132,14 @@ func (x *Index) Nodes(list []corev1.Node) []explain.Node {
 		o := &list[i]
 		n := explain.Node{Name: o.Name, Labels: o.Labels, Taints: o.Spec.Taints, Ready: catalog.Schedulable(o), Allocatable: quota.Resources{}}
 		for name, amount := range o.Status.Allocatable {
-			n.Allocatable[string(name)] = quota.ResourceValue(string(name), amount)
+			n.Allocatable[string(name)] = resources.AmountFromQuantity(string(name), amount)
 		}
 		n.Free = maps.Clone(n.Allocatable)
 		if on := x.nodeUsage[o.Name]; on != nil {
 			for name, amount := range on.requests {
-				n.Free[name] -= amount
+				n.Free[name] = n.Free[name].Minus(amount)
 			}
-			n.Free[string(corev1.ResourcePods)] -= on.pods
+			n.Free[string(corev1.ResourcePods)] = n.Free[string(corev1.ResourcePods)].Minus(resources.Amount(on.pods))
 		}
 		nodes[i] = n
 	}

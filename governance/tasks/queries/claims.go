@@ -84,7 +84,7 @@ func growthOf(x *index.Index, queues map[string]*explain.Queue, without map[type
 			}
 			for set := range admitted.PodSets(w) {
 				for name, amount := range set.Usage {
-					g.Usage[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}] += amount
+					g.Usage[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}] = g.Usage[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}].Plus(amount)
 				}
 			}
 			growth = append(growth, g)

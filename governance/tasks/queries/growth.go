@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/tasks"
@@ -38,10 +40,10 @@ func (s *Service) GrowthSources(ctx context.Context, t *tasks.Task) (*GrowthSour
 	}
 	found := &GrowthSources{}
 	for _, source := range sources.Sources {
-		growth := int64(0)
+		growth := resources.Amount(0)
 		for _, w := range t.AdmittedWorkloads {
 			if w.WorkloadUID != string(t.Main.UID) {
-				growth += w.Usage[source.FlavorResource]
+				growth = growth.Plus(w.Usage[source.FlavorResource])
 			}
 		}
 		if !catalog.IsAccelerator(source.Resource) || growth == 0 {

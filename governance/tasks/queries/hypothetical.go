@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/desired"
@@ -145,19 +147,19 @@ func (v viewer) belowCeilings(ctx context.Context, p Proposal, others []Proposal
 	ceilings, err := v.ceilings(ctx, p.Namespace, p.PodSets)
 	n := p.PodSets[0].Count
 	for _, c := range ceilings {
-		left := c.Hard - c.Used
+		left := c.Hard.Minus(c.Used)
 		for _, other := range others {
 			for _, set := range other.PodSets {
 				switch {
 				case other.Namespace != p.Namespace:
 				case c.Resource == string(corev1.ResourcePods):
-					left -= int64(set.Count)
+					left = left.Minus(resources.Amount(set.Count))
 				default:
-					left -= set.Requests[c.Resource] * int64(set.Count)
+					left = left.Minus(set.Requests[c.Resource].Times(int64(set.Count)))
 				}
 			}
 		}
-		n = int32(max(0, min(int64(n), left/c.Requests)))
+		n = int32(max(0, min(int64(n), left.Per(c.Requests))))
 	}
 	return n, err
 }
@@ -179,7 +181,7 @@ func (s *survey) reserve(ctx context.Context, c *explain.Cluster, p Proposal) er
 	}
 	for _, set := range p.PodSets {
 		for fr := range q.Limits {
-			q.Usage[fr] += set.Requests[fr.Resource] * int64(set.Count)
+			q.Usage[fr] = q.Usage[fr].Plus(set.Requests[fr.Resource].Times(int64(set.Count)))
 		}
 	}
 	if c.Queues[q.Name] = &q; c.Queue == shared {

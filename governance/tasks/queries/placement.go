@@ -5,9 +5,10 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"
@@ -54,7 +55,7 @@ func placement(t *tasks.Task, pods []*index.Pod, count index.PodCount) *explain.
 // more pod of a task.
 func (v viewer) resourceQuotas(ctx context.Context, q explain.Task) ([]explain.ResourceQuota, error) {
 	all, err := v.ceilings(ctx, q.Namespace, q.PodSets)
-	return slices.DeleteFunc(all, func(c explain.ResourceQuota) bool { return c.Used+c.Requests <= c.Hard }), err
+	return slices.DeleteFunc(all, func(c explain.ResourceQuota) bool { return c.Used.Plus(c.Requests) <= c.Hard }), err
 }
 
 // ceilings returns the ResourceQuotas of a namespace that limit pods of these sets.
@@ -75,7 +76,7 @@ func (v viewer) ceilings(ctx context.Context, namespace string, sets []explain.P
 				if resource == string(corev1.ResourcePods) {
 					each = 1
 				}
-				c := explain.ResourceQuota{Name: limits.Name, Resource: resource, Requests: each, Hard: quota.ResourceValue(resource, hard), Used: quota.ResourceValue(resource, limits.Status.Used[name])}
+				c := explain.ResourceQuota{Name: limits.Name, Resource: resource, Requests: each, Hard: resources.AmountFromQuantity(resource, hard), Used: resources.AmountFromQuantity(resource, limits.Status.Used[name])}
 				if c.Requests > 0 {
 					found = append(found, c)
 				}

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/tasks"
@@ -21,8 +23,8 @@ type Owner struct {
 	Hidden       bool
 	Team         string // of its namespace; empty for none
 	Task         tasks.Address
-	Accelerators int64     // used by the task, of all kinds; each partition counts as one
-	AdmittedAt   time.Time // zero for a task that Kueue counts no quota for
+	Accelerators resources.Amount // used by the task, of all kinds; each partition counts as one
+	AdmittedAt   time.Time        // zero for a task that Kueue counts no quota for
 }
 
 // podOwnersCache maps pods that have not ended to tasks that use quota, or run
@@ -43,10 +45,10 @@ func (o *podOwnersCache) get(x *index.Index, now time.Time) map[index.PodName]*t
 }
 
 // devices returns the number of accelerators that a task uses.
-func devices(t *tasks.Task) (n int64) {
+func devices(t *tasks.Task) (n resources.Amount) {
 	for name, amount := range t.Usage {
 		if name != catalog.CPU && name != catalog.Memory && name != catalog.Network && (catalog.IsQuotaResource(name) || catalog.LooksLikeAccelerator(name)) {
-			n += amount
+			n = n.Plus(amount)
 		}
 	}
 	return n

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
@@ -101,7 +103,7 @@ type TeamFigure struct {
 }
 
 // BeforeAfter is an amount without and with a change.
-type BeforeAfter struct{ Before, After int64 }
+type BeforeAfter struct{ Before, After resources.Amount }
 
 // Differs reports whether the change changes the amount.
 func (b BeforeAfter) Differs() bool { return b.Before != b.After }
@@ -196,7 +198,7 @@ func (v viewer) preemptor(key string, workloads map[string]*kueue.Workload) stri
 
 func addUsage(to, usage quota.FlavorResourceQuantities) {
 	for fr, amount := range usage {
-		to[fr] += amount
+		to[fr] = to[fr].Plus(amount)
 	}
 }
 
@@ -206,7 +208,7 @@ func compareUsage(a, b quota.FlavorResourceQuantities) int {
 	sumA, sumB, names := quota.Resources{}, quota.Resources{}, quota.Resources{}
 	for sum, of := range map[*quota.Resources]quota.FlavorResourceQuantities{&sumA: a, &sumB: b} {
 		for fr, amount := range of {
-			(*sum)[fr.Resource] += amount
+			(*sum)[fr.Resource] = (*sum)[fr.Resource].Plus(amount)
 			names[fr.Resource] = 0
 		}
 	}
@@ -241,8 +243,8 @@ func (v viewer) teamEffects(c Simulated) (list []TeamEffect, more int) {
 			sum := byTeam[team][fr]
 			sum.FlavorResource = fr
 			for to, amount := range map[*BeforeAfter]BeforeAfter{&sum.Allocated: f.Allocated, &sum.Used: f.Used, &sum.Borrowed: f.Borrowed} {
-				to.Before += amount.Before
-				to.After += amount.After
+				to.Before = to.Before.Plus(amount.Before)
+				to.After = to.After.Plus(amount.After)
 			}
 			byTeam[team][fr] = sum
 		}
@@ -285,7 +287,7 @@ func figures(before, after quota.FlavorResourceQuantities, usage simulate.QueueC
 			all[fr] = TeamFigure{
 				Allocated: BeforeAfter{before[fr], after[fr]},
 				Used:      BeforeAfter{usage.Before.Usage[fr], usage.After.Usage[fr]},
-				Borrowed:  BeforeAfter{max(0, usage.Before.Usage[fr]-before[fr]), max(0, usage.After.Usage[fr]-after[fr])},
+				Borrowed:  BeforeAfter{max(0, usage.Before.Usage[fr].Minus(before[fr])), max(0, usage.After.Usage[fr].Minus(after[fr]))},
 			}
 		}
 	}
@@ -299,7 +301,7 @@ func nominals(s *simulate.Snapshot) map[string]quota.FlavorResourceQuantities {
 		quantities := quota.FlavorResourceQuantities{}
 		for pool, amounts := range desired.QueueQuota(q) {
 			for name, amount := range amounts {
-				quantities[quota.FlavorResource{Flavor: pool, Resource: name}] += amount
+				quantities[quota.FlavorResource{Flavor: pool, Resource: name}] = quantities[quota.FlavorResource{Flavor: pool, Resource: name}].Plus(amount)
 			}
 		}
 		all[q.Name] = quantities

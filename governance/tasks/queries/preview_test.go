@@ -3,6 +3,7 @@ package queries
 import (
 	"encoding/json"
 	"fmt"
+	"kuota.dev/kuota/governance/resources"
 	"reflect"
 	"strings"
 	"testing"
@@ -88,14 +89,14 @@ func fill(value reflect.Value, text string) (n int) {
 func TestPreviewEffects(t *testing.T) {
 	x, _ := newTestService()
 	gpu := quota.FlavorResource{Flavor: "p5", Resource: "nvidia.com/gpu"}
-	gpus := func(n int64) quota.FlavorResourceQuantities { return quota.FlavorResourceQuantities{gpu: n} }
+	gpus := func(n resources.Amount) quota.FlavorResourceQuantities { return quota.FlavorResourceQuantities{gpu: n} }
 	report := &simulate.Report{Settled: true, Queues: map[string]simulate.QueueChange{
 		"q-mine":  {Before: simulate.Queue{Usage: gpus(4)}, After: simulate.Queue{Usage: gpus(6)}},
 		"q-other": {Before: simulate.Queue{Usage: gpus(3)}, After: simulate.Queue{Usage: gpus(1)}},
 		"q-third": {Before: simulate.Queue{Usage: gpus(2)}, After: simulate.Queue{Usage: gpus(1)}},
 		"q-same":  {Before: simulate.Queue{Usage: gpus(9)}, After: simulate.Queue{Usage: gpus(9)}},
 	}}
-	for i := range int64(maxListed + 2) {
+	for i := range resources.Amount(maxListed + 2) {
 		report.Started = append(report.Started, simulate.Effect{Workload: fmt.Sprintf("mine/w-%02d", i), Usage: gpus(i + 1)})
 	}
 	report.Started = append(report.Started, simulate.Effect{Workload: "other/a", Usage: gpus(5)}, simulate.Effect{Workload: "other/b", Usage: gpus(7)})
@@ -103,7 +104,7 @@ func TestPreviewEffects(t *testing.T) {
 	c := Simulated{Report: report, Subject: "vision", Snapshot: &simulate.Snapshot{Time: time.Unix(0, 0)}, Queues: map[string]QueueOwner{
 		"q-mine": {"vision", "mine"}, "q-other": {"speech", "other"}, "q-third": {"maps", "third"}, "q-same": {"same", "same"},
 	}}
-	for queue, n := range map[string]int64{"q-mine": 4, "q-other": 2, "q-third": 0, "q-same": 9} {
+	for queue, n := range map[string]resources.Amount{"q-mine": 4, "q-other": 2, "q-third": 0, "q-same": 9} {
 		c.Snapshot.ClusterQueues = append(c.Snapshot.ClusterQueues, queueWith(queue, n))
 	}
 	c.Change.ClusterQueues = []*kueue.ClusterQueue{queueWith("q-mine", 6)}
@@ -135,7 +136,7 @@ func TestPreviewEffects(t *testing.T) {
 	}
 }
 
-func queueWith(name string, gpus int64) *kueue.ClusterQueue {
+func queueWith(name string, gpus resources.Amount) *kueue.ClusterQueue {
 	return &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ClusterQueueSpec{ResourceGroups: []kueue.ResourceGroup{{Flavors: []kueue.FlavorQuotas{{
-		Name: "p5", Resources: []kueue.ResourceQuota{{Name: "nvidia.com/gpu", NominalQuota: *resource.NewQuantity(gpus, resource.DecimalSI)}}}}}}}}
+		Name: "p5", Resources: []kueue.ResourceQuota{{Name: "nvidia.com/gpu", NominalQuota: *resource.NewQuantity(int64(gpus), resource.DecimalSI)}}}}}}}}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
@@ -30,17 +32,17 @@ type QuotaSources struct {
 // is Own plus Borrowed; Borrowed is Unallocated, what Lenders lend, and Uncovered.
 type QuotaSource struct {
 	quota.FlavorResource
-	Usage, Own, Borrowed int64
-	Unallocated          int64    // quota that is allocated to no team
-	Lenders              []Lender // the largest first; apportioned
-	Uncovered            int64    // beyond all quota: a nominal quota was lowered
+	Usage, Own, Borrowed resources.Amount
+	Unallocated          resources.Amount // quota that is allocated to no team
+	Lenders              []Lender         // the largest first; apportioned
+	Uncovered            resources.Amount // beyond all quota: a nominal quota was lowered
 }
 
 // Lender is a team that lends; without a name, all those that the viewer may not
 // see.
 type Lender struct {
 	Team   string
-	Amount int64
+	Amount resources.Amount
 }
 
 // Borrows reports whether anything is borrowed.
@@ -117,29 +119,29 @@ func (v viewer) quotaSource(t *tasks.Task, fr quota.FlavorResource, queue string
 	l := QuotaSource{FlavorResource: fr}
 	for i, amount := range borrowed {
 		if mine[i] {
-			l.Usage, l.Borrowed = l.Usage+amounts[i], l.Borrowed+amount
+			l.Usage, l.Borrowed = l.Usage.Plus(amounts[i]), l.Borrowed.Plus(amount)
 		}
 	}
-	l.Own = l.Usage - l.Borrowed
+	l.Own = l.Usage.Minus(l.Borrowed)
 	if l.Borrowed == 0 || cohort.Nested {
 		return l
 	}
 	loans := usage.ApportionLoansByBorrower(teams, cohort.CohortQuota[fr])
-	sources := []int64{loans.Unallocated[own], loans.OverQuota[own]}
+	sources := []resources.Amount{loans.Unallocated[own], loans.OverQuota[own]}
 	for i := range teams {
 		sources = append(sources, loans.ByLender[i][own])
 	}
-	byName := map[string]int64{}
+	byName := map[string]resources.Amount{}
 	for i, shares := range usage.Spread(sources, borrowed) {
 		for j, amount := range shares {
 			switch {
 			case !mine[j]:
 			case i == 0:
-				l.Unallocated += amount
+				l.Unallocated = l.Unallocated.Plus(amount)
 			case i == 1:
-				l.Uncovered += amount
+				l.Uncovered = l.Uncovered.Plus(amount)
 			case amount > 0:
-				byName[v.lender(members[i-2])] += amount
+				byName[v.lender(members[i-2])] = byName[v.lender(members[i-2])].Plus(amount)
 			}
 		}
 	}

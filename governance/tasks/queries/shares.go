@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
@@ -53,7 +55,7 @@ type Outlook struct {
 // Next is the task that starts when compute becomes idle.
 type Next struct {
 	quota.FlavorResource
-	Amount int64 // the least that starts one
+	Amount resources.Amount // the least that starts one
 	Tasks  []explain.AdmittedWorkload
 	Tied   bool
 }
@@ -202,14 +204,14 @@ func (s *Service) lookAhead(ctx context.Context) (o Outlook, err error) {
 
 // nextStart is which Workloads start with some more idle compute.
 type nextStart struct {
-	amount  int64
+	amount  resources.Amount
 	started []simulate.Effect
 	tied    bool
 }
 
 // next finds the least idle compute in a pool that starts a task, and which.
 func (s *Service) next(ctx context.Context, snapshot *simulate.Snapshot, fr quota.FlavorResource) (found nextStart, err error) {
-	try := func(amount int64) (bool, error) {
+	try := func(amount resources.Amount) (bool, error) {
 		r, err := s.Simulator.Answer(ctx, snapshot, &simulate.Question{Change: moreIdle(snapshot, fr, amount), Ties: 2})
 		if err != nil {
 			return false, err
@@ -222,7 +224,7 @@ func (s *Service) next(ctx context.Context, snapshot *simulate.Snapshot, fr quot
 		}
 		return len(started) > 0, nil
 	}
-	low, high := int64(0), int64(1)
+	low, high := resources.Amount(0), resources.Amount(1)
 	for {
 		ok, err := try(high)
 		if err != nil {
@@ -231,12 +233,12 @@ func (s *Service) next(ctx context.Context, snapshot *simulate.Snapshot, fr quot
 		if ok {
 			break
 		}
-		if low, high = high, high*2; high > mostIdle {
+		if low, high = high, high.Times(int64(2)); high > mostIdle {
 			return nextStart{}, nil
 		}
 	}
-	for high-low > 1 {
-		middle := (low + high) / 2
+	for high.Minus(low) > 1 {
+		middle := (low.Plus(high)) / 2
 		ok, err := try(middle)
 		if err != nil {
 			return nextStart{}, err
@@ -288,7 +290,7 @@ func wanted(s *simulate.Snapshot) (list []quota.FlavorResource) {
 
 // moreIdle adds idle quota to each cohort whose queues have a FlavorResource, and as
 // much of the other resources of its flavor as any task needs.
-func moreIdle(s *simulate.Snapshot, fr quota.FlavorResource, amount int64) (c simulate.Change) {
+func moreIdle(s *simulate.Snapshot, fr quota.FlavorResource, amount resources.Amount) (c simulate.Change) {
 	names := map[string]map[string]bool{} // resources of the flavor by cohort
 	for _, q := range s.ClusterQueues {
 		cohort := string(q.Spec.CohortName)
@@ -306,8 +308,8 @@ func moreIdle(s *simulate.Snapshot, fr quota.FlavorResource, amount int64) (c si
 			}
 		}
 	}
-	for name, resources := range names {
-		if !resources[fr.Resource] {
+	for name, covered := range names {
+		if !covered[fr.Resource] {
 			continue
 		}
 		next := &kueue.Cohort{}
@@ -317,8 +319,8 @@ func moreIdle(s *simulate.Snapshot, fr quota.FlavorResource, amount int64) (c si
 			}
 		}
 		next.Name = name
-		for resource := range resources {
-			more := int64(math.MaxInt32) << 10
+		for resource := range covered {
+			more := resources.Amount(math.MaxInt32 << 10)
 			if resource == fr.Resource {
 				more = amount
 			}
@@ -331,13 +333,13 @@ func moreIdle(s *simulate.Snapshot, fr quota.FlavorResource, amount int64) (c si
 }
 
 // addQuota adds quota to that of a cohort.
-func addQuota(c *kueue.Cohort, fr quota.FlavorResource, amount int64) {
+func addQuota(c *kueue.Cohort, fr quota.FlavorResource, amount resources.Amount) {
 	for i := range c.Spec.ResourceGroups {
 		for j := range c.Spec.ResourceGroups[i].Flavors {
 			flavor := &c.Spec.ResourceGroups[i].Flavors[j]
 			for k := range flavor.Resources {
 				if r := &flavor.Resources[k]; string(flavor.Name) == fr.Flavor && string(r.Name) == fr.Resource {
-					r.NominalQuota.Add(quota.ResourceQuantity(fr.Resource, amount))
+					r.NominalQuota.Add(amount.Quantity(fr.Resource))
 					return
 				}
 			}
@@ -345,5 +347,5 @@ func addQuota(c *kueue.Cohort, fr quota.FlavorResource, amount int64) {
 	}
 	name := corev1.ResourceName(fr.Resource)
 	c.Spec.ResourceGroups = append(c.Spec.ResourceGroups, kueue.ResourceGroup{CoveredResources: []corev1.ResourceName{name}, Flavors: []kueue.FlavorQuotas{{
-		Name: kueue.ResourceFlavorReference(fr.Flavor), Resources: []kueue.ResourceQuota{{Name: name, NominalQuota: quota.ResourceQuantity(fr.Resource, amount)}}}}})
+		Name: kueue.ResourceFlavorReference(fr.Flavor), Resources: []kueue.ResourceQuota{{Name: name, NominalQuota: amount.Quantity(fr.Resource)}}}}})
 }

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/quota"
@@ -279,7 +281,7 @@ func (v viewer) cohortQuota(ctx context.Context, name string, to quota.FlavorRes
 		for j := range o.Spec.ResourceGroups {
 			for _, flavor := range o.Spec.ResourceGroups[j].Flavors {
 				for _, r := range flavor.Resources {
-					to[quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}] += quota.ResourceValue(string(r.Name), r.NominalQuota)
+					to[quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}] = to[quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}].Plus(resources.AmountFromQuantity(string(r.Name), r.NominalQuota))
 				}
 			}
 		}

@@ -332,7 +332,7 @@ func (s *Service) lendable(ctx context.Context, around *survey) (map[string]quot
 				return nil, err
 			}
 			for fr, amount := range own {
-				cohorts[name][fr.Resource] += amount
+				cohorts[name][fr.Resource] = cohorts[name][fr.Resource].Plus(amount)
 			}
 		}
 		explain.AddLendable(cohorts[name], cohortMember(q))

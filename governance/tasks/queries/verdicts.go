@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/resources"
+
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/clusterstate"
@@ -57,8 +59,8 @@ func counted(w *kueue.Workload, set *kueue.PodSet, each quota.Resources) quota.R
 		counts := quota.Resources{}
 		for name, amount := range said.Resources { // of all its pods
 			own, asked := each[string(name)]
-			if count := int64(set.Count); !asked {
-				own = (quota.ResourceValue(string(name), amount) + count - 1) / count
+			if count := resources.Amount(set.Count); !asked {
+				own = (resources.AmountFromQuantity(string(name), amount).Plus(count).Minus(1)) / count
 			}
 			counts[string(name)] = own
 		}
@@ -114,7 +116,7 @@ func (v viewer) visibleWorkloads(list []explain.AdmittedWorkload) []explain.Admi
 			others.Usage = quota.FlavorResourceQuantities{}
 		}
 		for fr, amount := range h.Usage {
-			others.Usage[fr] += amount
+			others.Usage[fr] = others.Usage[fr].Plus(amount)
 		}
 	}
 	if others.Usage != nil {
@@ -134,7 +136,7 @@ func (v viewer) visibleBorrowers(list []explain.Borrower) []explain.Borrower {
 		if v.names.own[b.Queue] {
 			known = append(known, b)
 		} else {
-			others.Amount += b.Amount
+			others.Amount = others.Amount.Plus(b.Amount)
 		}
 	}
 	if others.Amount > 0 {
@@ -196,13 +198,13 @@ func cohortMember(q *kueue.ClusterQueue) *explain.Queue {
 			for k := range flavor.Resources {
 				r := &flavor.Resources[k]
 				name := string(r.Name)
-				limit := explain.Limit{Nominal: quota.ResourceValue(name, r.NominalQuota)}
+				limit := explain.Limit{Nominal: resources.AmountFromQuantity(name, r.NominalQuota)}
 				if r.BorrowingLimit != nil {
-					amount := quota.ResourceValue(name, *r.BorrowingLimit)
+					amount := resources.AmountFromQuantity(name, *r.BorrowingLimit)
 					limit.BorrowingLimit = &amount
 				}
 				if r.LendingLimit != nil {
-					amount := quota.ResourceValue(name, *r.LendingLimit)
+					amount := resources.AmountFromQuantity(name, *r.LendingLimit)
 					limit.LendingLimit = &amount
 				}
 				e.Limits[quota.FlavorResource{Flavor: string(flavor.Name), Resource: name}] = limit
@@ -281,9 +283,9 @@ func (v viewer) explainGrowth(ctx context.Context, t, next *tasks.Task) (*explai
 		q.ReplacedUsage = quota.FlavorResourceQuantities{}
 		for _, h := range t.AdmittedWorkloads {
 			for fr, amount := range h.Usage {
-				q.ReplacedUsage[fr] += amount
+				q.ReplacedUsage[fr] = q.ReplacedUsage[fr].Plus(amount)
 				if queue := c.Queues[h.Queue]; queue != nil {
-					queue.Usage[fr] -= amount
+					queue.Usage[fr] = queue.Usage[fr].Minus(amount)
 				}
 			}
 		}

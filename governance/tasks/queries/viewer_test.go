@@ -3,6 +3,7 @@ package queries
 import (
 	"context"
 	"fmt"
+	"kuota.dev/kuota/governance/resources"
 	"strings"
 	"testing"
 
@@ -62,7 +63,7 @@ func TestAdmittedWorkloadsOfOtherTeamsAreNotNamed(t *testing.T) {
 	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("mine", "low", "", 0, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "own", 2), false)
 	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("secret-ns", "secret-task", "", 9, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "secret-queue", 3), false)
 	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("secret-ns", "secret-other", "", 9, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "secret-queue", 1), false)
-	verdict := func(v viewer, gpus int64) *explain.Verdict {
+	verdict := func(v viewer, gpus resources.Amount) *explain.Verdict {
 		own := &explain.Queue{Name: "own", Cohort: "all", ReclaimWithinCohort: explain.AnyPriority, Flavors: []string{"a100"}, Resources: []string{"nvidia.com/gpu"}, Limits: map[quota.FlavorResource]explain.Limit{fr: {Nominal: 6}}}
 		c := &explain.Cluster{Queue: own, Queues: map[string]*explain.Queue{"own": own, "secret-queue": {Name: "secret-queue", Team: "secret", Cohort: "all"}}, Flavors: map[string]explain.Flavor{"a100": {}}, PriorityClasses: []explain.PriorityClass{{Name: "high", Priority: 20}}}
 		c.Admitted = index.AdmittedTo(x.SetUsage(c.Queues), map[string]bool{"own": true, "secret-queue": true})
