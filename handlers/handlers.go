@@ -7,6 +7,7 @@ import (
 	governancealerts "kuota.dev/kuota/governance/alerts"
 	"kuota.dev/kuota/governance/cluster/leader"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/history/recorder"
 	"kuota.dev/kuota/governance/simulate/live"
 	"kuota.dev/kuota/handlers/activity"
@@ -52,14 +53,15 @@ type Handlers struct {
 	Settings    console.Settings
 	Contact     console.Contact
 	Capacity    console.Capacity
-	Hardware    hardware.Utilization  // nil without Prometheus
-	PodOwners   hardware.PodOwners    // required with Hardware
-	IdleBelow   float64               // utilization, 0 to 1, that an idle accelerator never reached
-	History     console.History       // nil for none
-	Alerts      console.Alerts        // nil without history
-	Starts      tasks.Starts          // estimates; nil without history
-	Recording   func() recorder.State // the state of the recorder; nil without history
-	Leader      func() leader.State   // which replica runs the controllers
+	Hardware    hardware.Utilization                                                                    // nil without Prometheus
+	PodOwners   hardware.PodOwners                                                                      // required with Hardware
+	IdleBelow   float64                                                                                 // utilization, 0 to 1, that an idle accelerator never reached
+	History     console.History                                                                         // nil for none
+	Alerts      console.Alerts                                                                          // nil without history
+	Starts      tasks.Starts                                                                            // estimates; nil without history
+	Recording   func() recorder.State                                                                   // the state of the recorder; nil without history
+	SetAside    func(ctx context.Context, since time.Time) (n int, latest *history.SetAside, err error) // records that history refused; nil without history
+	Leader      func() leader.State                                                                     // which replica runs the controllers
 	// Trouble returns a sentence about what keeps the whole console from working, or "".
 	// nil means never.
 	Trouble func() string
@@ -134,7 +136,7 @@ func (h *Handlers) Register(s *web.Server) {
 		versionPages,
 		&adoption.Pages{Console: c, Addresses: sealed, Adoption: h.Adoption},
 		&imports.Pages{Console: c, Addresses: sealed, Policy: h.Policy, AllocationPages: allocationPages, PolicyPages: policyPages},
-		&settings.Pages{Console: c, Setup: h.Setup, Recording: h.Recording, Leader: h.Leader, Replays: h.Replays},
+		&settings.Pages{Console: c, Setup: h.Setup, Recording: h.Recording, SetAside: h.SetAside, Leader: h.Leader, Replays: h.Replays},
 		hardwarePages,
 		classes,
 	} {

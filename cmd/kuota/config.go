@@ -12,12 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/resources"
-
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/handlers/urls"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -272,7 +271,7 @@ func (c *config) check(level string) (invalid []error) {
 		report("history-persons-keep %s: use at least 24h, or 0", c.personsKeep)
 	}
 	memory, err := resource.ParseQuantity(c.simulationMemory)
-	if c.simulationBytes = int64(resources.AmountFromQuantity("memory", memory)); err != nil || c.simulationBytes != 0 && c.simulationBytes < minSimulationMemory {
+	if c.simulationBytes = int64(resources.AmountFromQuantity("memory", memory)); err != nil || memory.Sign() < 0 || c.simulationBytes != 0 && c.simulationBytes < minSimulationMemory {
 		report("simulation-memory %q: use at least 256Mi, or 0", c.simulationMemory)
 	}
 	if c.externalLogs, err = urls.ParseLogTemplate(c.logURL); err != nil {

@@ -376,7 +376,7 @@ func (p *program) handlers() *handlers.Handlers {
 		h.Hardware = p.utilization
 	}
 	if p.history != nil {
-		h.History, h.Recording, h.Setup.Database = p.history, p.recorder.State, p.history.Dialect()
+		h.History, h.Recording, h.SetAside, h.Setup.Database = p.history, p.recorder.State, p.history.CountSetAside, p.history.Dialect()
 		h.Starts, h.Alerts = p.estimator, p.alerts
 	}
 	return h

@@ -3,13 +3,13 @@ package kinds_test
 import (
 	"context"
 	"fmt"
-	"kuota.dev/kuota/governance/resources"
 	"strings"
 	"testing"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"

@@ -2,11 +2,11 @@ package preemptionloops_test
 
 import (
 	"fmt"
-	"kuota.dev/kuota/governance/resources"
 	"math/rand/v2"
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/resources"
 )
 
 // randomSetting returns the setting of a seed: two or three teams that lend and

@@ -2,12 +2,12 @@ package truth_test
 
 import (
 	"fmt"
-	"kuota.dev/kuota/governance/resources"
 	"math/rand/v2"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -8,11 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/resources"
-
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 )
 
 // Store is the history that reports are computed from.

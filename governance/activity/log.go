@@ -25,8 +25,12 @@ const (
 	maxPending = 100_000
 )
 
+// Writer names activity among the records that are set aside.
+const Writer = "activity"
+
 // Store is the part of history.Store that a Log writes to.
 type Store interface {
+	history.Asider
 	RecordActivity(ctx context.Context, entries []history.Activity) error
 }
 
@@ -202,7 +206,7 @@ func (l *Log) flush(ctx context.Context) error {
 func (l *Log) record(ctx context.Context, entries []history.Activity) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
-	return l.store.RecordActivity(ctx, entries)
+	return history.WriteOrSetAside(ctx, l.store, Writer, entries, l.store.RecordActivity)
 }
 
 // truncate empties the file, all of which is recorded, unless it has more than memory.

@@ -2,7 +2,7 @@ package activity
 
 import (
 	"context"
-	"errors"
+	"database/sql"
 	"fmt"
 	"log/slog"
 	"os"
@@ -31,7 +31,7 @@ func (a *away) RecordActivity(ctx context.Context, entries []history.Activity) e
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.is {
-		return errors.New("the database does not answer")
+		return fmt.Errorf("the database does not answer: %w", sql.ErrConnDone)
 	}
 	return a.Store.RecordActivity(ctx, entries)
 }

@@ -1,10 +1,10 @@
 package admitted_test
 
 import (
-	"kuota.dev/kuota/governance/resources"
 	"testing"
 
 	"kuota.dev/kuota/governance/admitted"
+	"kuota.dev/kuota/governance/resources"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"

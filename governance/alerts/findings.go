@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/describe"
+	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -34,7 +35,12 @@ type Input struct {
 	Loops       []Loop
 	Idle        []Idle
 	Policy      *v1alpha1.ClusterPolicy // nil for none
+	Refused     int                     // records that history refused within refusedPeriod
+	LastRefused *history.SetAside       // nil for none
 }
+
+// refusedPeriod is the time in which refused records count.
+const refusedPeriod = 24 * time.Hour
 
 // Head is a task that is first in its LocalQueue, and why it waits; nil if that is not
 // computed yet.
@@ -68,6 +74,7 @@ func (in *Input) findings(t Thresholds) []Finding {
 	}
 	found = append(found, in.ofBudgets()...)
 	found = append(found, in.ofPolicy()...)
+	found = append(found, in.ofHistory()...)
 	return slices.DeleteFunc(found, func(f Finding) bool { return t.IsOff(f.Rule) })
 }
 
@@ -320,4 +327,11 @@ func (in *Input) ofPolicy() (found []Finding) {
 		}
 	}
 	return found
+}
+
+func (in *Input) ofHistory() (found []Finding) {
+	if in.Refused == 0 || in.LastRefused == nil {
+		return nil
+	}
+	return []Finding{{Rule: HistoryRefused, Subject: "history", Summary: fmt.Sprintf("The history database refused %s in the last day, which are missing on pages. The last one, of %s: %s", count(in.Refused, "record"), in.LastRefused.Writer, sentence(in.LastRefused.Reason))}}
 }

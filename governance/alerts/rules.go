@@ -26,6 +26,7 @@ const (
 	NodesLost      Rule = "nodes-lost"
 	PolicyDiffers  Rule = "policy-differs"
 	ConsoleStale   Rule = "console-stale"
+	HistoryRefused Rule = "history-refused"
 )
 
 // Severity is how urgent an alert is.
@@ -87,6 +88,9 @@ var Rules = []Description{
 	}},
 	{ConsoleStale, "The console is stale", Critical, true, immediately, func(t Thresholds) string {
 		return "The API server has not answered the console for " + duration(t.Stale) + "."
+	}},
+	{HistoryRefused, "History refuses records", Warning, true, immediately, func(Thresholds) string {
+		return "The history database refused a record in the last day. It is kept in the table set_aside, and all others are recorded."
 	}},
 }
 

@@ -48,6 +48,8 @@ const (
 
 // Store is the part of history.Store that keeps alerts.
 type Store interface {
+	history.Asider
+	CountSetAside(ctx context.Context, since time.Time) (n int, latest *history.SetAside, err error)
 	SaveAlerts(ctx context.Context, changed []history.Alert, dropped []string) error
 	Alerts(ctx context.Context, resolvedSince time.Time) (open, resolved []history.Alert, err error)
 	AddSilence(ctx context.Context, n history.Silence) error
@@ -260,7 +262,12 @@ func (s *Service) lead(term context.Context) error {
 			for _, a := range unsaved {
 				list = append(list, a)
 			}
-			switch err := s.Store.SaveAlerts(term, list, drops); {
+			save := func(ctx context.Context, list []history.Alert) error { return s.Store.SaveAlerts(ctx, list, drops) }
+			err := save(term, nil)
+			if err == nil {
+				err = history.WriteOrSetAside(term, s.Store, "alerts", list, save)
+			}
+			switch {
 			case errors.Is(err, history.ErrNotLeader):
 				return err
 			case err != nil:
@@ -358,6 +365,8 @@ func (s *Service) read(ctx context.Context) (in *Input, complete map[Rule]bool, 
 	complete[QuotaIdle], complete[NodesLost] = in.Capacity != nil, in.Capacity != nil
 	in.Heads, complete[OwnQuotaWaits] = s.heads(ctx, in)
 	complete[NotAdmitted] = complete[OwnQuotaWaits]
+	in.Refused, in.LastRefused, err = s.Store.CountSetAside(ctx, in.Now.Add(-refusedPeriod))
+	complete[HistoryRefused] = err == nil
 	for _, l := range s.Loops() {
 		in.Loops = append(in.Loops, Loop{l, s.Tasks.LoopVictim(l)})
 	}

@@ -1,11 +1,11 @@
 package allocations
 
 import (
-	"kuota.dev/kuota/governance/resources"
 	"testing"
 
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"kuota.dev/kuota/governance/resources"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/usage"
 

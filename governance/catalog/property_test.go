@@ -6,10 +6,9 @@ import (
 	"slices"
 	"testing"
 
-	"kuota.dev/kuota/governance/resources"
-
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/resources"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"kuota.dev/kuota/governance/resources"
-
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/resources"
 
 	corev1 "k8s.io/api/core/v1"
 )

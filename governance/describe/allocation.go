@@ -2,7 +2,6 @@ package describe
 
 import (
 	"fmt"
-	"kuota.dev/kuota/governance/resources"
 	"slices"
 	"strings"
 
@@ -10,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 )
 
 // AllocationChanges returns all differences between two specs, with amounts as

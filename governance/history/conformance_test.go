@@ -63,6 +63,7 @@ func conform(t *testing.T, newURL func(testing.TB) string) {
 		"Samples":          testSamples,
 		"Gaps":             testGaps,
 		"Forget":           testForget,
+		"SetAside":         testSetAside,
 		"OldDetail":        testOldDetail,
 		"TwoOpens":         testTwoOpens,
 		"Terms":            testTerms,

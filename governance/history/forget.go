@@ -50,6 +50,13 @@ func (s *Store) Forget(ctx context.Context, now time.Time) error {
 		if err := t.exec("DELETE FROM manifests WHERE kept < ?", max(old, floor(toMillis(now.Add(-ManifestRetention)), day))); err != nil {
 			return err
 		}
+		aside := old
+		if keep := s.options.PersonRetention; keep > 0 { // a record has the name of its person
+			aside = max(old, toMillis(now.Add(-keep)))
+		}
+		if err := t.exec("DELETE FROM set_aside WHERE at < ?", aside); err != nil {
+			return err
+		}
 		if err := t.forgetAlerts(old); err != nil {
 			return err
 		}

@@ -6,11 +6,10 @@ import (
 	"strconv"
 	"strings"
 
-	"kuota.dev/kuota/governance/resources"
-
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/resources"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 )

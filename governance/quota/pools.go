@@ -4,11 +4,10 @@ import (
 	"fmt"
 	"strings"
 
-	"kuota.dev/kuota/governance/resources"
-
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/effective"
+	"kuota.dev/kuota/governance/resources"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 )

@@ -3,11 +3,10 @@ package quota_test
 import (
 	"testing"
 
-	"kuota.dev/kuota/governance/resources"
-
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"

@@ -4,9 +4,8 @@ import (
 	"strconv"
 	"strings"
 
-	"kuota.dev/kuota/governance/resources"
-
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/resources"
 )
 
 // unlimited is the text of an amount that is more than can be counted.

@@ -1,11 +1,11 @@
 package usage_test
 
 import (
-	"kuota.dev/kuota/governance/resources"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/usage"
 
 	"github.com/google/go-cmp/cmp"

@@ -2,7 +2,6 @@ package allocations_test
 
 import (
 	"fmt"
-	"kuota.dev/kuota/governance/resources"
 	"maps"
 	"net/http"
 	"net/url"
@@ -16,6 +15,7 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"

@@ -5,11 +5,10 @@ import (
 	"regexp"
 	"strconv"
 
-	"kuota.dev/kuota/governance/resources"
-
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/handlers/forms"
 
 	"k8s.io/apimachinery/pkg/api/resource"

@@ -1,10 +1,10 @@
 package allocations_test
 
 import (
-	"kuota.dev/kuota/governance/resources"
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/handlers/urls"

@@ -4,12 +4,11 @@ import (
 	"math"
 	"slices"
 
+	"kuota.dev/kuota/governance/accounting"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
-
-	"kuota.dev/kuota/governance/accounting"
-	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/views"
 )

@@ -3,11 +3,10 @@ package dashboard
 import (
 	"fmt"
 
-	"kuota.dev/kuota/governance/resources"
-
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/governance/usage"
 	"kuota.dev/kuota/handlers/figures"

@@ -2,13 +2,13 @@ package handlerstest
 
 import (
 	"context"
-	"kuota.dev/kuota/governance/resources"
 	"time"
 
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/usage"
 )
 

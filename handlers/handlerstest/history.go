@@ -2,7 +2,6 @@ package handlerstest
 
 import (
 	"context"
-	"kuota.dev/kuota/governance/resources"
 	"math/big"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/resources"
 )
 
 // HistoryBackend is history in memory. Like the store, it answers for the teams that

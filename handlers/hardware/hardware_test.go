@@ -2,7 +2,6 @@ package hardware
 
 import (
 	"context"
-	"kuota.dev/kuota/governance/resources"
 	"math"
 	"net/http/httptest"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"

@@ -3,13 +3,13 @@ package previews_test
 import (
 	"context"
 	"errors"
-	"kuota.dev/kuota/governance/resources"
 	"strings"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/simulate"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/queries"

@@ -1,12 +1,14 @@
 package settings
 
 import (
+	"context"
+	"time"
+
 	"kuota.dev/kuota/governance/cluster/leader"
+	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/history/recorder"
 	"kuota.dev/kuota/governance/simulate/live"
-
 	"kuota.dev/kuota/handlers/console"
-
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/web"
 )
@@ -15,9 +17,10 @@ import (
 type Pages struct {
 	*console.Console
 	Setup     Setup
-	Recording func() recorder.State // how history is written; nil without history
-	Leader    func() leader.State   // which replica runs the controllers
-	Replays   func() []live.Replay  // contradicted explanations; nil without simulations
+	Recording func() recorder.State                                                                   // how history is written; nil without history
+	SetAside  func(ctx context.Context, since time.Time) (n int, latest *history.SetAside, err error) // records that history refused; nil without history
+	Leader    func() leader.State                                                                     // which replica runs the controllers
+	Replays   func() []live.Replay                                                                    // contradicted explanations; nil without simulations
 }
 
 // Register adds the routes of this package to the server.

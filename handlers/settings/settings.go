@@ -2,9 +2,11 @@ package settings
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/diagnostics"
@@ -40,6 +42,9 @@ func (h *Pages) settings(c echo.Context) error {
 	page.Chrome.Settings = urls.Settings
 	for _, gap := range state.Findings {
 		page.Problems = append(page.Problems, views.SettingsProblem{ID: gap.ID, Status: gapStatus(gap), Consequence: gap.Impact, Patch: gap.Fix})
+	}
+	if problem, ok := h.refused(c.Request().Context()); ok {
+		page.Problems = append(page.Problems, problem)
 	}
 	page.Replays = h.replayLinks()
 	page.Cards = []views.SettingsCard{h.clusterCard(state), kueueCard(state), h.consoleCard(state), h.signInCard(), kindsCard(state)}
@@ -158,6 +163,22 @@ func (h *Pages) consoleCard(state diagnostics.Report) views.SettingsCard {
 		{Name: "Leader", Value: h.leaderWords()},
 		{Name: "History", Value: h.historyWords()},
 	}}
+}
+
+// refused describes records that the history database refused; false for none.
+func (h *Pages) refused(ctx context.Context) (views.SettingsProblem, bool) {
+	if h.SetAside == nil {
+		return views.SettingsProblem{}, false
+	}
+	n, latest, err := h.SetAside(ctx, time.Time{})
+	if err != nil || latest == nil {
+		return views.SettingsProblem{}, false
+	}
+	return views.SettingsProblem{
+		ID: "history-refused", Status: views.Status{Tone: "wait", Label: "Degraded", Text: "History refused " + format.Count(n, "record")},
+		Consequence: fmt.Sprintf("They are missing on pages. The table set_aside of the history database has them, each with its reason, until you delete them. The latest one, of %s, at %s: %s",
+			latest.Writer, latest.At.UTC().Format(time.RFC3339), latest.Reason),
+	}, true
 }
 
 // leaderWords describes which replica runs the controllers.

@@ -1,13 +1,13 @@
 package tasks_test
 
 import (
-	"kuota.dev/kuota/governance/resources"
 	"strings"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"

@@ -1,12 +1,12 @@
 package tasks
 
 import (
-	"kuota.dev/kuota/governance/resources"
 	"strings"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/explain"

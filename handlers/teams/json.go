@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/resources"
-
 	"kuota.dev/kuota/governance/usage"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/listing"

@@ -7,9 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"kuota.dev/kuota/governance/resources"
-
 	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/usage"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/figures"

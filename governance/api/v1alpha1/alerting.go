@@ -32,7 +32,7 @@ type Alerts struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.count) || self.rule in ['task-preempted', 'tasks-fail']",message="only task-preempted and tasks-fail have a count"
 type AlertRule struct {
 	// +required
-	// +kubebuilder:validation:Enum=task-waits;own-quota-waits;not-admitted;preemption-loop;task-preempted;tasks-fail;task-idle;quota-idle;budget;nodes-lost;policy-differs;console-stale
+	// +kubebuilder:validation:Enum=task-waits;own-quota-waits;not-admitted;preemption-loop;task-preempted;tasks-fail;task-idle;quota-idle;budget;nodes-lost;policy-differs;console-stale;history-refused
 	Rule string `json:"rule"`
 
 	// PriorityClass is the name of a priority class of the policy.
@@ -137,7 +137,7 @@ func (r *AlertRule) Problem() string {
 		}
 	}
 	switch {
-	case !slices.Contains(slices.Concat(timed, counted, []string{"preemption-loop", "task-idle", "budget"}), r.Rule):
+	case !slices.Contains(slices.Concat(timed, counted, []string{"preemption-loop", "task-idle", "budget", "history-refused"}), r.Rule):
 		return "there is no rule " + r.Rule
 	case r.PriorityClass != "" && r.Rule != "task-waits":
 		return "only task-waits has limits for priority classes"

@@ -5,10 +5,9 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"kuota.dev/kuota/governance/resources"
-
 	"kuota.dev/kuota/governance/estimate"
 	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/simulate"
 
 	corev1 "k8s.io/api/core/v1"

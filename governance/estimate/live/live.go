@@ -55,6 +55,7 @@ type Simulator interface {
 
 // Store is the part of history.Store that estimates need.
 type Store interface {
+	history.Asider
 	RunTimes(ctx context.Context, limit int) ([]history.RunTime, error)
 	Tasks(ctx context.Context, q history.Query) ([]history.Task, error)
 	Estimates(ctx context.Context, limit int) ([]history.Estimate, error)
@@ -247,7 +248,7 @@ func (e *Estimator) record(ctx context.Context, made []history.Estimate) {
 		return
 	}
 	e.Leader.Within(ctx, func(ctx context.Context) {
-		if err := e.Store.RecordEstimates(ctx, made); err != nil && !errors.Is(err, history.ErrNotLeader) {
+		if err := history.WriteOrSetAside(ctx, e.Store, "estimates", made, e.Store.RecordEstimates); err != nil && !errors.Is(err, history.ErrNotLeader) {
 			e.Log.Warn("estimates not recorded", "error", err)
 		}
 	})

@@ -3,7 +3,6 @@ package live_test
 import (
 	"context"
 	"fmt"
-	"kuota.dev/kuota/governance/resources"
 	"log/slog"
 	"path/filepath"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/estimate"
 	"kuota.dev/kuota/governance/estimate/live"
 	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/simulate"
 	"kuota.dev/kuota/governance/simulate/engine"
 	"kuota.dev/kuota/governance/tasks"

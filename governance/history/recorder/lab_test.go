@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/resources"
-
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
@@ -21,6 +19,7 @@ import (
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/history/recorder"
 	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/governance/usage"
 

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"kuota.dev/kuota/governance/activity"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/history"
 
@@ -63,5 +64,8 @@ func init() {
 	for _, cause := range v1alpha1.ScaleCauses {
 		scaleEvents.WithLabelValues(string(cause))
 	}
-	metrics.Registry.MustRegister(writes, gaps, lag, pending, scaleEvents)
+	for _, writer := range []string{writerSamples, writerGaps, writerTasks, writerScales, activity.Writer} {
+		history.SetAsides.WithLabelValues(writer)
+	}
+	metrics.Registry.MustRegister(writes, gaps, lag, pending, scaleEvents, history.SetAsides)
 }

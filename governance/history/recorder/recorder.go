@@ -27,6 +27,7 @@ const (
 
 // Store is the part of history.Store that the recorder writes to.
 type Store interface {
+	history.Asider
 	RecordTasks(ctx context.Context, records []history.Record) error
 	RecordScaleEvents(ctx context.Context, events []history.ScaleEvent) (added []history.ScaleEvent, err error)
 	AppendSamples(ctx context.Context, samples []history.Sample) error

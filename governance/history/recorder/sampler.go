@@ -4,9 +4,8 @@ import (
 	"context"
 	"time"
 
-	"kuota.dev/kuota/governance/tasks"
-
 	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/tasks"
 )
 
 // sampler observes the cluster and adds what changed to the buffer. It does not

@@ -54,13 +54,14 @@ func (r *Recorder) flush(ctx context.Context, b *buffer) error {
 			// Samples that were dropped may have been written in the meantime.
 			rest := *gap
 			rest.From = earlier(later(gap.From, r.State().WrittenUntil), gap.To)
-			if err = r.Store.RecordGap(ctx, rest); err == nil {
+			err = history.WriteOrSetAside(ctx, r.Store, writerGaps, []history.Gap{rest}, func(ctx context.Context, gaps []history.Gap) error { return r.Store.RecordGap(ctx, gaps[0]) })
+			if err == nil {
 				gaps.Inc()
 				b.removeEntries(1, gap)
 			}
 		case len(samples) > 0:
 			last := samples[len(samples)-1].At
-			if err = r.Store.AppendSamples(ctx, samples); errors.Is(err, history.ErrOutOfOrder) {
+			if err = r.appendSamples(ctx, samples); errors.Is(err, history.ErrOutOfOrder) {
 				// They were written and the answer was lost, or another console writes too.
 				var sampledUntil time.Time
 				if sampledUntil, err = r.Store.SampledUntil(ctx); err == nil && !sampledUntil.Equal(last) {
@@ -73,21 +74,52 @@ func (r *Recorder) flush(ctx context.Context, b *buffer) error {
 			}
 		}
 		if err == nil && len(tasks) > 0 {
-			if err = r.Store.RecordTasks(ctx, tasks); err == nil {
+			if err = history.WriteOrSetAside(ctx, r.Store, writerTasks, tasks, r.Store.RecordTasks); err == nil {
 				b.removeTasks(len(tasks))
 			}
 		}
 		if err == nil && len(scales) > 0 {
-			var added []history.ScaleEvent
-			if added, err = r.Store.RecordScaleEvents(ctx, scales); err == nil {
-				b.removeScales(len(scales))
+			err = history.WriteOrSetAside(ctx, r.Store, writerScales, scales, func(ctx context.Context, scales []history.ScaleEvent) error {
+				added, err := r.Store.RecordScaleEvents(ctx, scales)
 				countScales(added)
+				return err
+			})
+			if err == nil {
+				b.removeScales(len(scales))
 			}
 		}
 		if r.reportWrite(b, until, err); err != nil {
 			return err
 		}
 	}
+}
+
+// Names of what is written, of records that are set aside.
+const (
+	writerSamples = "samples"
+	writerGaps    = "gaps"
+	writerTasks   = "tasks"
+	writerScales  = "scale events"
+)
+
+// appendSamples writes samples. Amounts that the database refuses are set aside.
+func (r *Recorder) appendSamples(ctx context.Context, samples []history.Sample) error {
+	err := r.Store.AppendSamples(ctx, samples)
+	if err == nil || history.Retryable(err) {
+		return err
+	}
+	for _, sample := range samples {
+		if err := r.Store.AppendSamples(ctx, []history.Sample{{At: sample.At}}); err != nil && history.Retryable(err) {
+			return err
+		}
+		err := history.WriteOrSetAside(ctx, r.Store, writerSamples, sample.Amounts, func(ctx context.Context, amounts []history.Amount) error {
+			return r.Store.AppendSamples(ctx, []history.Sample{{At: sample.At, Amounts: amounts}})
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // reportWrite updates the state, metrics and log after an attempt to write. until

@@ -6,9 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/resources"
-
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/simulate"
 	"kuota.dev/kuota/governance/simulate/engine"
 	"kuota.dev/kuota/governance/tasks/advice"

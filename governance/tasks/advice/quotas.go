@@ -4,9 +4,8 @@ import (
 	"context"
 	"slices"
 
-	"kuota.dev/kuota/governance/resources"
-
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/simulate"
 	"kuota.dev/kuota/governance/tasks/explain"
 

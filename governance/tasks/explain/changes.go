@@ -6,9 +6,8 @@ import (
 	"sort"
 	"strings"
 
-	"kuota.dev/kuota/governance/resources"
-
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 )
 
 // ChangeKind is the kind of a Change.

@@ -3,9 +3,8 @@ package explain
 import (
 	"slices"
 
-	"kuota.dev/kuota/governance/resources"
-
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 )
 
 // Claim returns which of growth a waiting task is entitled to, as indices: the task fits

@@ -1,12 +1,12 @@
 package explain
 
 import (
-	"kuota.dev/kuota/governance/resources"
 	"slices"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"

@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"kuota.dev/kuota/governance/resources"
-
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 )
 
 // PreemptionPolicy selects the tasks that a queue may preempt, by their priority.

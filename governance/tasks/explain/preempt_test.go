@@ -2,11 +2,11 @@ package explain
 
 import (
 	"fmt"
-	"kuota.dev/kuota/governance/resources"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 )
 
 // borrowers returns a task's queue without quota, in a cohort with a queue that is

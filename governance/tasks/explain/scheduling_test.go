@@ -1,11 +1,11 @@
 package explain
 
 import (
-	"kuota.dev/kuota/governance/resources"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -2,12 +2,12 @@ package explain
 
 import (
 	"fmt"
-	"kuota.dev/kuota/governance/resources"
 	"math/rand/v2"
 	"reflect"
 	"testing"
 
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 )
 
 // A snapshot whose usage and limits change at random equals a new snapshot of the

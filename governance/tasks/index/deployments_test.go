@@ -2,12 +2,12 @@ package index
 
 import (
 	"fmt"
-	"kuota.dev/kuota/governance/resources"
 	"slices"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/taskstest"
 

@@ -4,10 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"kuota.dev/kuota/governance/resources"
-
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks"
 )
 

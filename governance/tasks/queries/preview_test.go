@@ -3,13 +3,13 @@ package queries
 import (
 	"encoding/json"
 	"fmt"
-	"kuota.dev/kuota/governance/resources"
 	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/simulate"
 	"kuota.dev/kuota/governance/tasks/taskstest"
 	"kuota.dev/kuota/governance/textdiff"

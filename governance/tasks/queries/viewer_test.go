@@ -3,12 +3,12 @@ package queries
 import (
 	"context"
 	"fmt"
-	"kuota.dev/kuota/governance/resources"
 	"strings"
 	"testing"
 
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/taskstest"
