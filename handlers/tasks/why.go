@@ -86,6 +86,10 @@ func headline(v *explain.Verdict, team string) (tone, text string) {
 		return "wait", "It has its quota, and waits until other pods have ended."
 	case explain.Unschedulable:
 		return "bad", "The scheduler finds no node for its pods."
+	case explain.Unknown:
+		if v.Detail != "" {
+			return "wait", "Kueue has not said why."
+		}
 	}
 	return "wait", "Not calculated."
 }
@@ -150,6 +154,9 @@ func WhyOf(d queries.Detail) *views.Why {
 		}
 	case explain.Unknown:
 		why.Text = "Its queue is in a nested cohort, which this console does not calculate. See what Kueue says."
+		if v.Detail != "" {
+			why.Text = "This console finds quota for it, and Kueue does not. See the reason that Kueue gives."
+		}
 	case explain.WaitingForPodsReady:
 		why.Text = "Under the cluster policy, Kueue starts a task only when all pods of started tasks are ready."
 	case explain.Topology:

@@ -36,13 +36,13 @@ type Queue struct {
 	MaxPriorityThreshold *int32
 	// PreemptionRules reports that the queue names a PreemptionConfig (Kueue 0.20),
 	// whose rules preempt tasks beside those that the other fields select.
-	PreemptionRules  bool
-	Flavors          []string        // in the order in which Kueue tries them
-	Resources        []string        // covered
-	Groups           []ResourceGroup // of Resources and Flavors; nil is one group of all
-	Limits           map[quota.FlavorResource]Limit
-	Usage            quota.FlavorResourceQuantities
-	SelectsNamespace func(namespace string) bool // nil selects all
+	PreemptionRules   bool
+	Flavors           []string        // in the order in which Kueue tries them
+	Resources         []string        // covered
+	Groups            []ResourceGroup // of Resources and Flavors; nil is one group of all
+	Limits            map[quota.FlavorResource]Limit
+	Usage             quota.FlavorResourceQuantities
+	ExcludesNamespace bool // its selector does not select the namespace of the task
 }
 
 // ResourceGroup is resources that Kueue assigns one flavor together.

@@ -54,7 +54,7 @@ const (
 	NodesFull            Constraint = "NodesFull"  // all nodes are full
 	PodsTerminating      Constraint = "PodsEnding" // nodes are full until pods that are deleted have ended
 	Unschedulable        Constraint = "Unplaced"   // the scheduler finds no node for another reason
-	Unknown              Constraint = "Unknown"    // of cohorts within cohorts
+	Unknown              Constraint = "Unknown"    // of cohorts within cohorts; Detail is empty. Or Kueue's reason for what fits
 )
 
 // Verdict is why a task does not start, and what would start it.
@@ -229,6 +229,8 @@ func (l *snapshot) explain(t Task, all []demand) (v Verdict) {
 		v.Constraint = WaitingForPodsReady
 	case t.Reason == kueue.WorkloadQuotaReservedReasonTopologyPlacementFailed:
 		v.Constraint = Topology
+	case contradicts(t.Reason, PendingEvaluation):
+		v.Constraint, v.Detail = Unknown, t.Reason // Kueue counts something that this package does not
 	default:
 		v.Constraint = PendingEvaluation
 	}
@@ -273,7 +275,7 @@ func checkPreconditions(t Task, c *Cluster) (Verdict, bool) {
 		return say(QueueStopped, c.Queue.Name)
 	case c.Queue.Inactive != "":
 		return say(QueueInactive, c.Queue.Inactive)
-	case c.Queue.SelectsNamespace != nil && !c.Queue.SelectsNamespace(t.Namespace):
+	case c.Queue.ExcludesNamespace:
 		return say(WrongNamespace, c.Queue.Name)
 	case t.RetryAt.After(c.Now):
 		return say(BackingOff, "")

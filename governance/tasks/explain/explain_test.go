@@ -146,7 +146,7 @@ func TestWhy(t *testing.T) {
 		"LocalQueue on hold":              {Task{}, &Cluster{LocalQueueStopped: true}, QueueStopped, 0, 0, nil},
 		"ClusterQueue on hold":            {Task{}, &Cluster{Queue: &Queue{Stopped: true}}, QueueStopped, 0, 0, nil},
 		"flavor missing":                  {Task{}, &Cluster{Queue: &Queue{Inactive: "FlavorNotFound"}}, QueueInactive, 0, 0, nil},
-		"the ClusterQueue does not select the namespace": {Task{}, &Cluster{Queue: &Queue{SelectsNamespace: func(string) bool { return false }}}, WrongNamespace, 0, 0, nil},
+		"the ClusterQueue does not select the namespace": {Task{}, &Cluster{Queue: &Queue{ExcludesNamespace: true}}, WrongNamespace, 0, 0, nil},
 		"nested cohorts": {Task{}, &Cluster{Queue: &Queue{}, Nested: true}, Unknown, 0, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -226,5 +226,25 @@ func TestLargerSlice(t *testing.T) {
 	larger.ReplacedUsage = nil
 	if v := Why(larger, c); v.Constraint != PendingEvaluation {
 		t.Errorf("a new task of that size is %s, want PendingEvaluation", v.Constraint)
+	}
+}
+
+// A node without a free pod slot takes no pod, whatever else is free; nodes that report no
+// slots are not limited by them.
+func TestPodSlots(t *testing.T) {
+	for name, tc := range map[string]struct {
+		allocatable, free quota.Resources
+		wantFitting       int64
+		wantResource      string
+	}{
+		"slots":         {quota.Resources{gpu: 8, "pods": 110}, quota.Resources{gpu: 8, "pods": 3}, 3, ""},
+		"no slot":       {quota.Resources{gpu: 8, "pods": 110}, quota.Resources{gpu: 8, "pods": 0}, 0, "pods"},
+		"no GPU":        {quota.Resources{gpu: 8, "pods": 110}, quota.Resources{gpu: 0, "pods": 3}, 0, gpu},
+		"slots unknown": {quota.Resources{gpu: 8}, quota.Resources{gpu: 8}, 8, ""},
+	} {
+		f := fit(requesting(1).PodSets[0], "a100", Flavor{}, []Node{{Name: "n", Ready: true, Allocatable: tc.allocatable, Free: tc.free}})
+		if f.FittingPods != tc.wantFitting || f.Resource != tc.wantResource || f.TooSmall() {
+			t.Errorf("%s: got %+v", name, f)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	"kuota.dev/kuota/governance/quota"
 )
 
@@ -18,6 +19,9 @@ type demand struct {
 	flavors   []match
 }
 
+// pods is the resource of which each pod requests one, without a word in its spec.
+const pods = string(corev1.ResourcePods)
+
 // match is a flavor of a group, and why its nodes do not match the pods; empty if
 // they do.
 type match struct{ flavor, mismatch string }
@@ -26,6 +30,10 @@ func demands(t Task, c *Cluster) (all []demand) {
 	for i := range t.PodSets {
 		set := &t.PodSets[i]
 		each := set.counted()
+		if slices.Contains(c.Queue.Resources, pods) { // as Kueue adds it
+			each = maps.Clone(each)
+			each[pods] = 1
+		}
 		for _, group := range c.Queue.groups() {
 			d := demand{set: set, pods: int64(set.MinCount), requests: each}
 			for _, name := range each.Names() {

@@ -55,6 +55,11 @@ func (f Fit) Fragmented() bool {
 // fit returns how the pods of a set fit on the nodes of a flavor.
 func fit(set PodSet, name string, flavor Flavor, nodes []Node) Fit {
 	f := Fit{Flavor: name, PodSet: set.Name, Requests: set.Requests}
+	requests := maps.Clone(set.Requests)
+	if requests == nil {
+		requests = quota.Resources{}
+	}
+	requests[pods] = 1
 	largest, most, sum := quota.Resources{}, quota.Resources{}, quota.Resources{}
 	for i := range nodes {
 		n := &nodes[i]
@@ -62,7 +67,7 @@ func fit(set PodSet, name string, flavor Flavor, nodes []Node) Fit {
 			continue
 		}
 		f.Nodes++
-		for name := range set.Requests {
+		for name := range requests {
 			largest[name] = max(largest[name], n.Allocatable[name])
 		}
 		if !n.Ready {
@@ -70,8 +75,8 @@ func fit(set PodSet, name string, flavor Flavor, nodes []Node) Fit {
 		}
 		f.Ready++
 		places := int64(-1)
-		for name, each := range set.Requests {
-			if each == 0 {
+		for name, each := range requests {
+			if _, counted := n.Allocatable[name]; each == 0 || name == pods && !counted {
 				continue
 			}
 			free := max(0, n.Free[name])
@@ -83,12 +88,18 @@ func fit(set PodSet, name string, flavor Flavor, nodes []Node) Fit {
 		}
 		f.FittingPods += max(0, places)
 	}
-	for _, name := range slices.Backward(set.Requests.Names()) { // accelerators come first, and so decide
-		each := set.Requests[name]
-		short, shorter := most[name] < each, f.Resource != "" && largest[f.Resource] < set.Requests[f.Resource]
+	for _, name := range slices.Backward(requests.Names()) { // accelerators come first, and so decide
+		each := requests[name]
+		if name == pods && largest[name] == 0 {
+			continue // not reported
+		}
+		short, shorter := most[name] < each, f.Resource != "" && largest[f.Resource] < requests[f.Resource]
 		if each > 0 && (largest[name] < each || short && !shorter) {
 			f.Resource = name
 		}
+	}
+	if f.Resource == pods {
+		f.Requests = requests
 	}
 	if f.Resource != "" {
 		f.Largest, f.LargestFree, f.TotalFree = largest[f.Resource], most[f.Resource], sum[f.Resource]

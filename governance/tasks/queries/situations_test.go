@@ -115,6 +115,44 @@ var situations = map[string]func(*lab){
 			}
 		}
 	},
+	"its namespace lacks the label that the ClusterQueue selects": func(l *lab) {
+		l.apply(`
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: NAME}
+spec:
+  namespaceSelector: {matchLabels: {kueue-managed: "true"}}
+  resourceGroups:
+  - coveredResources: [nvidia.com/gpu]
+    flavors: [{name: NAME, resources: [{name: nvidia.com/gpu, nominalQuota: 4}]}]
+`)
+		l.job("a", 1, "low")
+		l.is("a", tasks.Pending, explain.WrongNamespace, "Misconfigured")
+		l.kubectl("label", "namespace", "NAME", "kueue-managed=true")
+		l.runs("a")
+	},
+	"waits for quota of pods": func(l *lab) {
+		l.apply(`
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: NAME}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+  - coveredResources: [nvidia.com/gpu, pods]
+    flavors: [{name: NAME, resources: [{name: nvidia.com/gpu, nominalQuota: 8}, {name: pods, nominalQuota: 2}]}]
+`)
+		l.job("a", 2, "low")
+		l.runs("a")
+		l.job("b", 1, "low")
+		if d := l.is("b", tasks.Pending, explain.Quota, "WaitingForQuota"); d.Verdict.Shortage.Resource != "pods" || d.Verdict.Shortage.Missing() != 1 {
+			l.t.Errorf("got the shortage %+v, want one pod", d.Verdict.Shortage)
+		}
+		l.job("c", 3, "low")
+		l.is("c", tasks.Pending, explain.ExceedsMax, "ExceedsMaxQuota")
+		l.kubectl("delete", "job", "a", "-n", "NAME")
+		l.runs("b")
+	},
 	"no flavor matches its node selector": func(l *lab) {
 		l.queue("", 4, "")
 		l.job("a", 1, "low", "nodeSelector: {lab: another}")

@@ -193,6 +193,10 @@ func (s *survey) queue(ctx context.Context, t *tasks.Task, c *explain.Cluster) e
 		return nil
 	}
 	c.Queue = clusterQueue(own)
+	var err error
+	if c.Queue.ExcludesNamespace, err = s.excludes(ctx, own, t.Namespace); err != nil {
+		return cluster.Translate("read namespace", err)
+	}
 	c.FairSharing = own.Status.FairSharing != nil // Kueue writes shares while it shares fairly
 	name := string(own.Spec.CohortName)
 	if name == "" {

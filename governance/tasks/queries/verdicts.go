@@ -16,6 +16,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -228,16 +229,6 @@ func clusterQueue(q *kueue.ClusterQueue) *explain.Queue {
 	if active := meta.FindStatusCondition(q.Status.Conditions, kueue.ClusterQueueActive); active != nil && active.Status == metav1.ConditionFalse {
 		e.Inactive = tasks.FirstLine(active.Message)
 	}
-	if s := q.Spec.NamespaceSelector; s != nil {
-		if selector, err := metav1.LabelSelectorAsSelector(s); err == nil {
-			// Kuota's queues select by the one label that every namespace has.
-			e.SelectsNamespace = func(namespace string) bool {
-				return len(s.MatchLabels)+len(s.MatchExpressions) == 0 || !onlyName(s) || selector.Matches(labels.Set{namespaceName: namespace})
-			}
-		}
-	} else {
-		e.SelectsNamespace = func(string) bool { return false }
-	}
 	for i := range q.Spec.ResourceGroups {
 		group := &q.Spec.ResourceGroups[i]
 		var g explain.ResourceGroup
@@ -253,21 +244,20 @@ func clusterQueue(q *kueue.ClusterQueue) *explain.Queue {
 	return e
 }
 
-const namespaceName = "kubernetes.io/metadata.name"
-
-// onlyName reports whether a selector selects namespaces by their names alone.
-func onlyName(s *metav1.LabelSelector) bool {
-	for key := range s.MatchLabels {
-		if key != namespaceName {
-			return false
-		}
+// excludes reports whether the selector of a queue does not select a namespace.
+func (s *survey) excludes(ctx context.Context, q *kueue.ClusterQueue, namespace string) (bool, error) {
+	if q.Spec.NamespaceSelector == nil {
+		return true, nil // as in Kueue
 	}
-	for _, e := range s.MatchExpressions {
-		if e.Key != namespaceName {
-			return false
-		}
+	selector, err := metav1.LabelSelectorAsSelector(q.Spec.NamespaceSelector)
+	if err != nil || selector.Empty() {
+		return false, nil //nolint:nilerr // Kueue marks a queue with an invalid selector as inactive
 	}
-	return true
+	var o corev1.Namespace
+	if err := s.reader.Get(ctx, client.ObjectKey{Name: namespace}, &o); err != nil {
+		return false, client.IgnoreNotFound(err)
+	}
+	return !selector.Matches(labels.Set(o.Labels)), nil
 }
 
 // explainGrowth explains why a task that runs does not get its pending increment.
