@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"regexp"
 	"strings"
 
 	"kuota.dev/kuota/governance/resources"
@@ -22,6 +23,10 @@ const partitionPrefix = "nvidia.com/mig-"
 func zeroResources() map[string]resources.Amount {
 	return map[string]resources.Amount{CPU: 0, Memory: 0, GPU: 0, Neuron: 0, Network: 0}
 }
+
+// PartitionProfile matches the names of MIG profiles in resources of NVIDIA's device plugin,
+// such as mig-1g.24gb.me.all, and NVIDIA's own with a plus. The group has the slices.
+var PartitionProfile = regexp.MustCompile(`^mig-([1-7])g[.][0-9]{1,4}gb([+.-][a-z]{1,9}([.][a-z]{1,9})?)?$`)
 
 // addCapacity adds the resources of a node: nominal, and those that can be used
 // now. status.capacity lists the devices that work: a missing device cannot be

@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"slices"
 	"testing"
 
 	"kuota.dev/kuota/governance/catalog"
@@ -8,6 +9,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 type list = map[corev1.ResourceName]string
@@ -97,5 +100,24 @@ func TestReportedNeverShrinks(t *testing.T) {
 	withoutNodes := catalog.New(catalog.Input{InstanceTypeLabel: typeOf, ReportedTypes: kept})
 	if pool, ok := withoutNodes.Pool("lab.big"); !ok || pool.Nodes != 0 || pool.Instance.Accelerators != 8 {
 		t.Errorf("without nodes: got pool %+v, %t", pool, ok)
+	}
+}
+
+// What nodes report can be allocated, whatever the table of instance types has, under the
+// names of NVIDIA's device plugin.
+func TestReportedPartitions(t *testing.T) {
+	capacity := corev1.ResourceList{"cpu": resource.MustParse("192"), "memory": resource.MustParse("2048Gi"), "nvidia.com/gpu": resource.MustParse("0")}
+	for _, name := range []string{"nvidia.com/mig-1g.24gb", "nvidia.com/mig-1g.24gb.gfx", "nvidia.com/mig-1g.24gb.me.all", "nvidia.com/mig-2g.48gb-me"} {
+		capacity[corev1.ResourceName(name)] = resource.MustParse("8")
+	}
+	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "g7e-0", Labels: map[string]string{typeOf: "ml.g7e.48xlarge"}}, Status: corev1.NodeStatus{Capacity: capacity, Allocatable: capacity}}
+	pool, ok := catalog.New(catalog.Input{Nodes: []corev1.Node{node}, InstanceTypeLabel: typeOf}).Pool("ml.g7e.48xlarge")
+	if want := []string{"mig-1g.24gb", "mig-1g.24gb.gfx", "mig-1g.24gb.me.all", "mig-2g.48gb-me"}; !ok || !slices.Equal(pool.Instance.Partitions, want) || pool.Instance.Accelerators != 8 {
+		t.Errorf("got %+v, want the partitions %v", pool.Instance, want)
+	}
+	for _, profile := range pool.Instance.Partitions {
+		if !catalog.PartitionProfile.MatchString(profile) {
+			t.Errorf("%s is no profile", profile)
+		}
 	}
 }

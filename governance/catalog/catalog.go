@@ -154,9 +154,8 @@ func (c Catalog) Pools() []Pool {
 
 // figures returns the resources of one instance of a type.
 func (c Catalog) figures(instanceType string) (Instance, bool) {
-	if instance, ok := Known(instanceType); ok {
-		return instance, true
+	if instance, ok := c.types[instanceType]; ok {
+		return instance, true // with the partitions that its nodes report
 	}
-	instance, ok := c.types[instanceType]
-	return instance, ok
+	return Known(instanceType)
 }

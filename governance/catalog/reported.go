@@ -60,7 +60,10 @@ func instanceTypes(in Input) map[string]Instance {
 	for i := range in.Nodes {
 		instanceType := in.Nodes[i].Labels[in.InstanceTypeLabel]
 		if table, ok := Known(instanceType); ok {
-			types[instanceType] = table
+			if _, found := types[instanceType]; !found {
+				types[instanceType] = table
+			}
+			types[instanceType] = types[instanceType].withPartitions(in.Nodes[i].Status.Capacity)
 			continue
 		}
 		// The order of nodes is arbitrary: of several models the first by name counts.
@@ -94,11 +97,21 @@ func instanceOf(instanceType string, capacity corev1.ResourceList) Instance {
 			break
 		}
 	}
+	return instance.withPartitions(capacity)
+}
+
+// withPartitions returns an instance with the profiles of the partitions that a node has
+// too: what nodes report wins over the table.
+func (i Instance) withPartitions(capacity corev1.ResourceList) Instance {
+	var found []string
 	for name := range capacity {
-		if strings.HasPrefix(string(name), partitionPrefix) && figure(capacity, string(name)) > 0 {
-			instance.Partitions = append(instance.Partitions, strings.TrimPrefix(string(name), "nvidia.com/"))
+		if profile := strings.TrimPrefix(string(name), "nvidia.com/"); strings.HasPrefix(string(name), partitionPrefix) && figure(capacity, string(name)) > 0 && !slices.Contains(i.Partitions, profile) {
+			found = append(found, profile)
 		}
 	}
-	slices.Sort(instance.Partitions)
-	return instance
+	if len(found) > 0 {
+		slices.Sort(found)
+		i.Partitions = slices.Concat(i.Partitions, found) // of the table first
+	}
+	return i
 }

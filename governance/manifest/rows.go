@@ -13,9 +13,8 @@ import (
 
 // The patterns of amounts in the CRD.
 var (
-	vCPU    = regexp.MustCompile(`^-?(10000000|(0|[1-9][0-9]{0,6})([.][0-9]{0,3})?|10000000000m|(0|[1-9][0-9]{0,9})m|0k|[1-9][0-9]{0,3}([.][0-9]{0,6})?k|([1-9]|10)M|[0-9]{1,10}([.][0-9]{0,9})?[KMGTPE]i)$`)
-	memory  = regexp.MustCompile(`^-?((0|[1-9][0-9]{0,15})|(0|[1-9][0-9]{0,12})(k|Ki)|(0|[1-9][0-9]{0,9})(M|Mi)|10000000Gi|(0|[1-9][0-9]{0,6})(G|Gi)|(0|[1-9][0-9]{0,3})(T|Ti)|[0-9](P|Pi)|([1-9][0-9]{0,3}[.][0-9]{1,9}|0[.]0{0,8}[1-9][0-9]{0,8})([KMGT]i|[kMGT]))$`)
-	profile = regexp.MustCompile(`^mig-[1-7]g[.][0-9]{1,4}gb([+]me|[.]me)?$`)
+	vCPU   = regexp.MustCompile(`^-?(10000000|(0|[1-9][0-9]{0,6})([.][0-9]{0,3})?|10000000000m|(0|[1-9][0-9]{0,9})m|0k|[1-9][0-9]{0,3}([.][0-9]{0,6})?k|([1-9]|10)M|[0-9]{1,10}([.][0-9]{0,9})?[KMGTPE]i)$`)
+	memory = regexp.MustCompile(`^-?((0|[1-9][0-9]{0,15})|(0|[1-9][0-9]{0,12})(k|Ki)|(0|[1-9][0-9]{0,9})(M|Mi)|10000000Gi|(0|[1-9][0-9]{0,6})(G|Gi)|(0|[1-9][0-9]{0,3})(T|Ti)|[0-9](P|Pi)|([1-9][0-9]{0,3}[.][0-9]{1,9}|0[.]0{0,8}[1-9][0-9]{0,8})([KMGT]i|[kMGT]))$`)
 )
 
 var (
@@ -64,7 +63,7 @@ func (s sanitizer) amounts(a *v1alpha1.Quantities, path string) bool {
 		s.report(document.Child(path, "memory"), "must be from 0 to 10,000,000 GiB with fewer decimals; ignored")
 		a.Memory = nil
 	}
-	if p := a.Partition; p != nil && !profile.MatchString(p.Profile) {
+	if p := a.Partition; p != nil && !catalog.PartitionProfile.MatchString(p.Profile) {
 		s.report(document.Child(path, "partition.profile"), "%s is not a profile such as mig-1g.5gb; ignored with its count", document.Quote(p.Profile))
 		a.Partition = nil
 	} else if p != nil && (p.Count < 0 || p.Count > v1alpha1.MaxAmount) {

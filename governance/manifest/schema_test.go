@@ -4,6 +4,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"kuota.dev/kuota/governance/catalog"
 )
 
 // SanitizeSpec and the CRD allow the same amounts.
@@ -12,7 +14,7 @@ func TestPatternsEqualSchema(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, pattern := range []string{vCPU.String(), memory.String(), profile.String()} {
+	for _, pattern := range []string{vCPU.String(), memory.String(), catalog.PartitionProfile.String()} {
 		if !strings.Contains(string(schema), pattern) {
 			t.Errorf("the schema has no %s", pattern)
 		}

@@ -1,7 +1,6 @@
 package quota
 
 import (
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,8 +16,6 @@ import (
 // slicesPerAccelerator is the number of slices that MIG divides an accelerator
 // into.
 const slicesPerAccelerator = 7
-
-var profile = regexp.MustCompile(`^mig-([1-7])g\.[0-9]+gb([+.]me)?$`)
 
 // WholeInstance returns the resources of one whole instance.
 func WholeInstance(instance catalog.Instance) Resources {
@@ -136,7 +133,7 @@ func PartitionResource(migProfile string) string { return "nvidia.com/" + migPro
 // partitionSlices returns the number of slices of one partition; 0 for an
 // invalid profile.
 func partitionSlices(migProfile string) int64 {
-	match := profile.FindStringSubmatch(migProfile)
+	match := catalog.PartitionProfile.FindStringSubmatch(migProfile)
 	if match == nil {
 		return 0
 	}
@@ -221,7 +218,7 @@ func parsePartition(row v1alpha1.Quantities, instance catalog.Instance, errs *go
 		errs.Addf("partition.count", "must be a whole number from 0 to 10,000,000")
 	}
 	switch {
-	case !profile.MatchString(p.Profile):
+	case !catalog.PartitionProfile.MatchString(p.Profile):
 		errs.Addf("partition.profile", "must look like mig-1g.5gb")
 	case len(instance.Partitions) == 0:
 		errs.Addf("partition", "the accelerators of %s cannot be partitioned", instance.Type)

@@ -345,7 +345,7 @@ type Partition struct {
 	// Profile is NVIDIA's name of the MIG profile, such as mig-1g.5gb.
 	// +required
 	// +kubebuilder:validation:MaxLength=40
-	// +kubebuilder:validation:XValidation:rule="self.matches('^mig-[1-7]g[.][0-9]{1,4}gb([+]me|[.]me)?$')",message="a partition profile looks like mig-1g.5gb"
+	// +kubebuilder:validation:XValidation:rule="self.matches('^mig-([1-7])g[.][0-9]{1,4}gb([+.-][a-z]{1,9}([.][a-z]{1,9})?)?$')",message="a partition profile looks like mig-1g.5gb"
 	Profile string `json:"profile"`
 
 	// +required
