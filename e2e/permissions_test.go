@@ -321,7 +321,7 @@ func newRuleTest(t *testing.T) *ruleTest {
 	started, address, err := startConsole("rules", signInEnv(c)...)
 	must(t, err)
 	must(t, waitReady(address))
-	c.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/"+ruleTeam, "clusterpolicy/default", "--timeout=90s")
+	c.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/"+ruleTeam, "clusterpolicy/default", "--timeout=180s")
 	r.admin, r.ada = newUser(t, address, "admin"), newUser(t, address, "ada") // all consoles share sessions and cookies
 	c.Apply(t, jobManifest(ruleTeam, "runs", 2))
 	waitForUsage(t, ruleTeam, "2")

@@ -59,7 +59,7 @@ spec:
 	s.address = replica(t, "serving", append(signInEnv(s.Cluster), "KUOTA_PROMETHEUS_URL="+consoles.StartPrometheus(t, func() string { return *s.metrics.Load() }), "KUOTA_IDLE_AFTER=1m")...)
 	must(t, waitReady(s.address))
 	s.ada = newUser(t, s.address, "ada")
-	s.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/"+s.team, "clusterpolicy/default", "--timeout=90s")
+	s.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/"+s.team, "clusterpolicy/default", "--timeout=180s")
 	waitForQueues(t, s.Cluster, s.team)
 	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		_, body := fetch(t, s.ada, s.address+"/teams/"+s.team+"/submit/service")

@@ -251,7 +251,7 @@ spec:
   `+more+`
 `)
 	t.Cleanup(func() { _, _ = l.TryKubectl("", "delete", "computeallocation", name, "--wait=false") })
-	l.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/"+name, "--timeout=90s")
+	l.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/"+name, "--timeout=180s")
 	return name
 }
 

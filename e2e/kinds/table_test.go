@@ -95,7 +95,7 @@ func TestLife(t *testing.T) {
 						t.Fatal(err)
 					}
 					of.runs(t, k, "first", 0)
-					if err := of.kubectl("", "wait", "--for=delete", k.resource+"/first", "-n", of.namespace, "--timeout=30s"); err != nil {
+					if err := of.kubectl("", "wait", "--for=delete", k.resource+"/first", "-n", of.namespace, "--timeout=180s"); err != nil {
 						t.Error(err)
 					}
 				}},

@@ -29,7 +29,7 @@ func TestConformance(t *testing.T) {
 	})
 	t.Run("PostgreSQL", func(t *testing.T) {
 		server := historytest.Start(t)
-		conform(t, server.Database)
+		conform(t, func(t testing.TB) string { return server.Database(t) + "&statement_timeout=60000&idle_in_transaction_session_timeout=60000" })
 		t.Run("PausedWriter", func(t *testing.T) { testPausedWriter(t, server) })
 		t.Run("ServerStopped", func(t *testing.T) { testServerStopped(t, server) })
 		t.Run("NetworkLost", func(t *testing.T) { testNetworkLost(t, server) })
@@ -83,6 +83,13 @@ func open(t testing.TB, url string, options Options) *Store {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
+	s.limit = time.Minute // which calls may need while other tests run
+	return s
+}
+
+// impatient limits the calls of a store as the console does.
+func impatient(s *Store) *Store {
+	s.limit = callTimeout
 	return s
 }
 

@@ -38,6 +38,7 @@ type Store struct {
 
 	migrateMu sync.Mutex
 	migrated  atomic.Bool
+	limit     time.Duration // of each call
 }
 
 // Open connects to a database and migrates its tables. url is postgres://… or the
@@ -56,7 +57,7 @@ func Open(ctx context.Context, url string, options Options) (*Store, error) {
 // New returns a Store that connects and migrates with its first call, so that the
 // database can be unreachable until then.
 func New(url string, options Options) (*Store, error) {
-	s := &Store{dialect: dialectOf(url), url: url, options: options}
+	s := &Store{dialect: dialectOf(url), url: url, options: options, limit: callTimeout}
 	if s.options.Retention <= 0 {
 		s.options.Retention = 400 * 24 * time.Hour
 	}
@@ -126,7 +127,7 @@ func (s *Store) Dialect() string { return s.name }
 
 // Ping reports whether the database answers.
 func (s *Store) Ping(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
 	if err := s.writer.PingContext(ctx); err != nil {
 		return fmt.Errorf("history: reach %s: %w", s.name, err)
@@ -166,7 +167,7 @@ func (s *Store) transaction(ctx context.Context, op string, db *sql.DB, options 
 	if err := s.ensureMigrated(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, s.limit)
 	defer cancel()
 	begun, err := db.BeginTx(ctx, options)
 	if err == nil {

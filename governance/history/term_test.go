@@ -50,7 +50,7 @@ func testTerms(t *testing.T, url string) {
 // testPausedWriter begins a term while another Store is paused within a transaction.
 func testPausedWriter(t *testing.T, server *historytest.Server) {
 	url := server.Database(t)
-	a, b := open(t, url, Options{}), open(t, url, Options{})
+	a, b := impatient(open(t, url, Options{})), impatient(open(t, url, Options{}))
 	paused, err := a.writer.BeginTx(t.Context(), nil)
 	ok(t, err)
 	defer paused.Rollback() //nolint:errcheck // the server ended it

@@ -32,7 +32,7 @@ func testFullDisk(t *testing.T) {
 		fill = func(s *Store) { ok(t, s.writer.QueryRow("PRAGMA max_page_count = 700").Scan(new(int))) }
 		free = func(s *Store) { ok(t, s.writer.QueryRow("PRAGMA max_page_count = 100000").Scan(new(int))) }
 	}
-	s := open(t, filepath.Join(dir, "history.db"), Options{})
+	s := impatient(open(t, filepath.Join(dir, "history.db"), Options{}))
 	fill(s)
 	recorded := 0
 	record := func() error {
@@ -71,7 +71,7 @@ func testFullDisk(t *testing.T) {
 	ok(t, record())
 	checkAll()
 	ok(t, s.Close())
-	s = open(t, filepath.Join(dir, "history.db"), Options{})
+	s = impatient(open(t, filepath.Join(dir, "history.db"), Options{}))
 	checkAll()
 	ok(t, s.Close())
 }
@@ -79,7 +79,7 @@ func testFullDisk(t *testing.T) {
 func testServerStopped(t *testing.T, server *historytest.Server) {
 	ctx := context.Background()
 	url := server.Database(t)
-	s := open(t, url, Options{})
+	s := impatient(open(t, url, Options{}))
 	ok(t, s.RecordTasks(ctx, []Record{numbered(1)}))
 	server.Stop(t)
 	fails(t, s)
@@ -130,7 +130,7 @@ func testNetworkLost(t *testing.T, server *historytest.Server) {
 	}()
 	name := server.Database(t)
 	name = name[strings.LastIndex(name, "/")+1 : strings.Index(name, "?")]
-	s := open(t, fmt.Sprintf("postgres://kuota@%s/%s?sslmode=disable", listener.Addr(), name), Options{})
+	s := impatient(open(t, fmt.Sprintf("postgres://kuota@%s/%s?sslmode=disable", listener.Addr(), name), Options{}))
 	ok(t, s.RecordTasks(context.Background(), []Record{numbered(1)}))
 	lost.Store(true)
 	fails(t, s)

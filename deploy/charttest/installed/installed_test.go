@@ -190,7 +190,7 @@ func (i *installation) console(t *testing.T, kuota string) *process {
 	p := i.start(t, kuota, a, "none")
 	// The controllers write with the permissions of the release, in its namespace.
 	i.Kubectl(t, policy+team, "apply", "-f", "-")
-	i.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/charted", "--timeout=90s")
+	i.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/charted", "--timeout=180s")
 	clustertest.Eventually(t, limit, func(context.Context) error {
 		if out := i.Kubectl(t, "", "get", "controllerrevisions", "-n", i.namespace, "-l", "kuota.dev/revision-of=allocation.charted", "-o", "name"); out == "" {
 			return fmt.Errorf("no version in namespace %s", i.namespace)
@@ -198,7 +198,7 @@ func (i *installation) console(t *testing.T, kuota string) *process {
 		return nil
 	})
 	// The doctor probes the parameters of the admission policies, which the console creates.
-	i.Kubectl(t, "", "wait", "--for=create", "configmap/kuota-enforcement", "-n", i.namespace, "--timeout=90s")
+	i.Kubectl(t, "", "wait", "--for=create", "configmap/kuota-enforcement", "-n", i.namespace, "--timeout=180s")
 	doctor := exec.Command(kuota, append([]string{"doctor", "--output=json"}, a.args...)...)
 	doctor.Env = i.env(a, "none")
 	var diagnosis struct{ Result string }
@@ -255,14 +255,14 @@ func TestChart(t *testing.T) {
 	if !strings.Contains(release.Info.Notes, "/auth/callback") {
 		t.Errorf("the notes do not say what to do next:\n%s", release.Info.Notes)
 	}
-	first.Kubectl(t, "", "rollout", "status", "deployment/kuota", "-n", "kuota-system", "--timeout=90s")
+	first.Kubectl(t, "", "rollout", "status", "deployment/kuota", "-n", "kuota-system", "--timeout=180s")
 	console := first.console(t, kuota)
 	first.runTasks(t)
 	before, tasks := first.teamObjects(t), first.tasks(t)
 	console.stop()
 
 	first.upgrade(t, strings.Replace(values, "url:", "replicas: 3\nurl:", 1))
-	first.Kubectl(t, "", "wait", "--for=jsonpath={.status.readyReplicas}=3", "deployment/kuota", "-n", "kuota-system", "--timeout=90s")
+	first.Kubectl(t, "", "wait", "--for=jsonpath={.status.readyReplicas}=3", "deployment/kuota", "-n", "kuota-system", "--timeout=180s")
 	if diff := cmp.Diff(before, first.teamObjects(t)); diff != "" {
 		t.Errorf("the upgrade changes (-before +after):\n%s", diff)
 	}
@@ -326,7 +326,7 @@ func (i *installation) deleteNamespace(t *testing.T) {
 	t.Helper()
 	const namespace = "hyperpod-ns-leaves"
 	i.Kubectl(t, strings.Replace(team, "name: charted", "name: leaves", 1), "apply", "-f", "-")
-	i.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/leaves", "--timeout=90s")
+	i.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/leaves", "--timeout=180s")
 	i.Kubectl(t, strings.ReplaceAll(task("ends", 1, "1h"), "charted", "leaves"), "apply", "-f", "-")
 	i.Kubectl(t, "", "delete", "namespace", namespace, "--timeout=90s")
 	clustertest.Eventually(t, limit, func(context.Context) error {
@@ -335,7 +335,7 @@ func (i *installation) deleteNamespace(t *testing.T) {
 		}
 		return nil
 	})
-	i.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/leaves", "--timeout=90s")
+	i.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/leaves", "--timeout=180s")
 	i.Kubectl(t, "", "delete", "computeallocation", "leaves", "--timeout=90s")
 	i.Kubectl(t, "", "delete", "namespace", namespace, "--timeout=90s")
 }

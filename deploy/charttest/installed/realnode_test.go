@@ -117,7 +117,7 @@ func TestRealNode(t *testing.T) {
 	if now := i.leader(t); now == leader {
 		t.Errorf("%s leads although it was deleted", now)
 	}
-	i.Kubectl(t, "", "rollout", "status", "deployment/kuota", "-n", i.namespace, "--timeout=90s")
+	i.Kubectl(t, "", "rollout", "status", "deployment/kuota", "-n", i.namespace, "--timeout=180s")
 
 	doctor := action.NewReleaseTesting(i.config)
 	doctor.Namespace, doctor.Timeout = i.namespace, limit
@@ -333,7 +333,7 @@ func (i *installation) saveTeam(t *testing.T, admin visitor, name string) {
 	admin.save(t, "https://"+onNodeHost+"/policies/allocations/new", "allocation-form", map[string]string{
 		"team": name, "row-0-type": "ml.p5.48xlarge", "row-0-accelerators": "2",
 	}, "created=")
-	i.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/"+name, "--timeout=90s")
+	i.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/"+name, "--timeout=180s")
 }
 
 // leader returns the pod that leads.

@@ -191,7 +191,7 @@ func (i *installation) waitPast(t *testing.T, p *process, admin visitor, name st
 func (i *installation) pastTask(t *testing.T, p *process, admin visitor, name string) {
 	t.Helper()
 	i.Kubectl(t, task(name, 1, "1s"), "apply", "-f", "-")
-	i.Kubectl(t, "", "wait", "--for=condition=Complete", "job/"+name, "-n", "hyperpod-ns-charted", "--timeout=90s")
+	i.Kubectl(t, "", "wait", "--for=condition=Complete", "job/"+name, "-n", "hyperpod-ns-charted", "--timeout=180s")
 	clustertest.Eventually(t, limit, func(context.Context) error { // the console has seen it before it is deleted
 		if status, _ := admin.text(t, p.address+"/tasks/hyperpod-ns-charted/job/"+name); status != http.StatusOK {
 			return fmt.Errorf("the page of the task answers %d", status)
@@ -228,7 +228,7 @@ func TestUpgradeAndRollback(t *testing.T) {
 
 	manifests := i.start(t, kuota, i.fromManifests(), database)
 	i.Kubectl(t, policy+team, "apply", "-f", "-")
-	i.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/charted", "--timeout=90s")
+	i.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/charted", "--timeout=180s")
 	i.runTasks(t)
 	tasks, objects := i.tasks(t), i.teamObjects(t)
 	manifests.checkPermissions(t)

@@ -140,8 +140,8 @@ func (l *lab) team(role string, gpus int) string {
 		_, _ = l.c.TryKubectl("", "delete", "jobs", "--all", "-n", space(name), "--wait=false")
 		_, _ = l.c.TryKubectl("", "delete", "computeallocation", name, "--timeout=30s")
 	})
-	l.kubectl("wait", "computeallocation/"+name, "--for=condition=Ready", "--timeout=30s")
-	l.kubectl("wait", "computeallocation/"+name, "--for=condition=QueueActive", "--timeout=30s")
+	l.kubectl("wait", "computeallocation/"+name, "--for=condition=Ready", "--timeout=180s")
+	l.kubectl("wait", "computeallocation/"+name, "--for=condition=QueueActive", "--timeout=180s")
 	return name
 }
 

@@ -50,7 +50,7 @@ func TestRestart(t *testing.T) {
 	}
 	l.kubectl("delete", "job", "away", "-n", space(team), "--cascade=foreground") // its Workload is deleted too when the console restarts
 	l.job(team, "meanwhile", 1, class, "1s")
-	l.kubectl("wait", "job/meanwhile", "-n", space(team), "--for=condition=Complete", "--timeout=30s")
+	l.kubectl("wait", "job/meanwhile", "-n", space(team), "--for=condition=Complete", "--timeout=180s")
 
 	for range 2 {
 		l.start(l.store, nil)
@@ -94,7 +94,7 @@ func TestDatabaseUnreachable(t *testing.T) {
 
 	server.Stop(t)
 	l.job(team, "second", 3, class, "1s")
-	l.kubectl("wait", "job/second", "-n", space(team), "--for=condition=Complete", "--timeout=30s")
+	l.kubectl("wait", "job/second", "-n", space(team), "--for=condition=Complete", "--timeout=180s")
 	l.kubectl("delete", "job", "second", "-n", space(team), "--cascade=foreground")
 	l.eventually(func() error {
 		if s := l.recorder.State(); s.LastError == "" || s.Pending == 0 {

@@ -146,7 +146,7 @@ kind: Pod
 metadata: {name: outside, namespace: NAME}
 spec: {nodeSelector: {lab: NAME}, terminationGracePeriodSeconds: 0, containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: 8}}}]}
 `)
-		l.kubectl("wait", "--for=condition=PodScheduled", "pod/outside", "-n", "NAME", "--timeout=20s")
+		l.kubectl("wait", "--for=condition=PodScheduled", "pod/outside", "-n", "NAME", "--timeout=180s")
 		l.job("a", 1, "low")
 		if d := l.is("a", tasks.Running, explain.NodesFull, ""); d.Verdict.Fit.LargestFree != 0 || d.Verdict.Fit.Ready != 1 {
 			l.t.Errorf("got the fit %+v", d.Verdict.Fit)
