@@ -91,12 +91,12 @@ func Retryable(err error) bool {
 	return errors.As(err, &network) || errors.As(err, &connect)
 }
 
-// SetAside keeps a record. One that is kept already stays as it is.
+// SetAside keeps a record. Of one that is kept already, the time and the reason change.
 func (s *Store) SetAside(ctx context.Context, r SetAside) error {
 	sum := sha256.Sum256([]byte(r.Writer + "\n" + r.Record))
 	row := []any{hex.EncodeToString(sum[:]), toMillis(r.At), r.Writer, sanitize(r.Reason), sanitize(r.Record)}
 	err := s.writeAny(ctx, "set a record aside", func(t *tx) error {
-		return t.insert("set_aside (id, at, writer, reason, record)", [][]any{row}, "ON CONFLICT DO NOTHING", nil)
+		return t.insert("set_aside (id, at, writer, reason, record)", [][]any{row}, "ON CONFLICT (id) DO UPDATE SET at = excluded.at, reason = excluded.reason", nil)
 	})
 	if err == nil {
 		SetAsides.WithLabelValues(r.Writer).Inc()

@@ -70,7 +70,8 @@ func (l *snapshot) withinNominal(all []demand) bool {
 		if !slices.ContainsFunc(d.flavors, func(m match) bool {
 			need := map[int]resources.Amount{}
 			for _, name := range d.resources {
-				need[l.index[quota.FlavorResource{Flavor: m.flavor, Resource: name}]] = need[l.index[quota.FlavorResource{Flavor: m.flavor, Resource: name}]].Plus(d.requests[name].Times(d.pods))
+				i := l.index[quota.FlavorResource{Flavor: m.flavor, Resource: name}]
+				need[i] = need[i].Plus(d.requests[name].Times(d.pods))
 			}
 			for i, amount := range need {
 				if l.own.usage[i].Plus(amount) > l.own.limits[i].Nominal {

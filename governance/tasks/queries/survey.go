@@ -284,7 +284,8 @@ func (v viewer) cohortQuota(ctx context.Context, name string, to quota.FlavorRes
 		for j := range o.Spec.ResourceGroups {
 			for _, flavor := range o.Spec.ResourceGroups[j].Flavors {
 				for _, r := range flavor.Resources {
-					to[quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}] = to[quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}].Plus(resources.AmountFromQuantity(string(r.Name), r.NominalQuota))
+					fr := quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}
+					to[fr] = to[fr].Plus(resources.AmountFromQuantity(fr.Resource, r.NominalQuota))
 				}
 			}
 		}
