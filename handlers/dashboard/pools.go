@@ -105,7 +105,7 @@ func poolUse(c poolCell) views.PoolUse {
 		trouble = append(trouble, format.Thousands(p.Cordoned)+" cordoned")
 	}
 	l.Trouble = strings.Join(trouble, " · ")
-	if over := u.Overallocated(); over > 0 {
+	if over := u.Overallocated(); over > 0 && !quota.ExceedsAnyCluster(resource, u.Nominal) { // else meant as no limit
 		l.Over = "+" + of(over) + " over"
 	}
 	l.Label = fmt.Sprintf("Of %s %s: %s own, %s borrowed, %s outside Kueue, %s unhealthy, %s idle; %s allocated as quota; %s used and not placed",

@@ -120,7 +120,7 @@ func poolFigures(p *capacity.PoolSnapshot) (rows []views.PoolFigures) {
 				{Use: "outside", Value: float64(pr.Outside)}, {Use: "lost", Value: float64(pr.Unhealthy)}, {Use: "idle", Value: float64(pr.Idle)},
 			}},
 		}
-		if over := pr.Overallocated(); over > 0 {
+		if over := pr.Overallocated(); over > 0 && !quota.ExceedsAnyCluster(pr.Resource, pr.Nominal) { // else meant as no limit
 			row.Over = number(over)
 		}
 		if !row.SamePool {
