@@ -262,10 +262,12 @@ func (s *Service) lead(term context.Context) error {
 			for _, a := range unsaved {
 				list = append(list, a)
 			}
-			save := func(ctx context.Context, list []history.Alert) error { return s.Store.SaveAlerts(ctx, list, drops) }
-			err := save(term, nil)
+			var err error
+			if len(drops) > 0 {
+				err = s.Store.SaveAlerts(term, nil, drops)
+			}
 			if err == nil {
-				err = history.WriteOrSetAside(term, s.Store, "alerts", list, save)
+				err = history.WriteOrSetAside(term, s.Store, "alerts", list, func(ctx context.Context, list []history.Alert) error { return s.Store.SaveAlerts(ctx, list, nil) })
 			}
 			switch {
 			case errors.Is(err, history.ErrNotLeader):
