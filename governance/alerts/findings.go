@@ -333,5 +333,5 @@ func (in *Input) ofHistory() (found []Finding) {
 	if in.Refused == 0 || in.LastRefused == nil {
 		return nil
 	}
-	return []Finding{{Rule: HistoryRefused, Subject: "history", Summary: fmt.Sprintf("The history database refused %s in the last day, which are missing on pages. The last one, of %s: %s", count(in.Refused, "record"), in.LastRefused.Writer, sentence(in.LastRefused.Reason))}}
+	return []Finding{{Rule: HistoryRefused, Subject: "history", Summary: fmt.Sprintf("The history database refused %s in the last day, and pages lack what was refused. The last one, of %s: %s", count(in.Refused, "record"), in.LastRefused.Writer, sentence(in.LastRefused.Reason))}}
 }

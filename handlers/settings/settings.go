@@ -176,7 +176,7 @@ func (h *Pages) refused(ctx context.Context) (views.SettingsProblem, bool) {
 	}
 	return views.SettingsProblem{
 		ID: "history-refused", Status: views.Status{Tone: "wait", Label: "Degraded", Text: "History refused " + format.Count(n, "record")},
-		Consequence: fmt.Sprintf("They are missing on pages. The table set_aside of the history database has them, each with its reason, until you delete them. The latest one, of %s, at %s: %s",
+		Consequence: fmt.Sprintf("Pages lack what was refused. The table set_aside of the history database has each record with its reason, until you delete it. The latest, of %s, at %s: %s",
 			latest.Writer, latest.At.UTC().Format(time.RFC3339), latest.Reason),
 	}, true
 }
