@@ -38,6 +38,7 @@ import (
 	"kuota.dev/kuota/governance/simulate/live"
 	"kuota.dev/kuota/governance/simulate/worker"
 	"kuota.dev/kuota/governance/submit"
+	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/governance/utilization"
@@ -52,6 +53,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
@@ -176,7 +178,7 @@ const simulationBytesPerWorkload = 150 << 10
 func (p *program) newServices() error {
 	naming := p.config.naming
 	p.access = &access.Service{Cluster: p.cluster}
-	p.audit = &audit.Recorder{Cluster: p.cluster, Log: p.log, Teams: p.teamsByNamespace}
+	p.audit = &audit.Recorder{Cluster: p.cluster, Log: p.log, Team: p.teamOf}
 	p.policies = &policy.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Kueue: p.reconcilers.Kueue.Plan}
 	p.allocations = &allocations.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Pools: p.policies}
 	p.tasks = queries.New(p.cluster, p.access)
@@ -235,7 +237,7 @@ func (p *program) newHistory() error {
 	p.recorder = &recorder.Recorder{Store: store, Cluster: p.cluster, Tasks: p.tasks, Capacity: p.capacity, Log: p.log, Leader: p.leader}
 	p.recorder.Observe()
 	p.estimator = &estimates.Estimator{
-		Simulator: p.simulator, Store: store, Task: p.tasks.Index.ByWorkload, Teams: p.teamsByNamespace, Leader: p.leader,
+		Simulator: p.simulator, Store: store, Task: p.tasks.Index.ByWorkload, Teams: p.teams, Leader: p.leader,
 		Changed: p.tasks.AdviceChanges.Notify, Log: p.log, Now: time.Now,
 	}
 	p.alerts = &alerts.Service{
@@ -264,13 +266,22 @@ func (p *program) secret(ctx context.Context, name string) (map[string][]byte, e
 	return secret.Data, nil
 }
 
-// teamsByNamespace returns the teams by namespace.
-func (p *program) teamsByNamespace(ctx context.Context) (map[string]string, error) {
+// teams reads the teams.
+func (p *program) teams(ctx context.Context) (clusterstate.Teams, error) {
 	reader, err := p.cluster.Reader()
 	if err != nil {
-		return nil, err
+		return clusterstate.Teams{}, err
 	}
-	return clusterstate.Teams(ctx, reader)
+	return clusterstate.ReadTeams(ctx, reader)
+}
+
+// teamOf returns the team of a task that a Workload or a job is; empty for none.
+func (p *program) teamOf(o client.Object) string {
+	teams, err := p.teams(context.Background())
+	if err != nil {
+		return ""
+	}
+	return teams.Of(tasks.PlaceOf(o))
 }
 
 // newUtilization constructs the reader of hardware utilization, if there is a

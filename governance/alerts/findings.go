@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/loopguard"
@@ -28,8 +29,8 @@ const failurePeriod = time.Hour
 type Input struct {
 	Now         time.Time
 	Tasks       []*tasks.Task
-	Teams       map[string]string // by namespace
-	Heads       []Head            // first waiting tasks that may fit
+	Teams       clusterstate.Teams
+	Heads       []Head // first waiting tasks that may fit
 	Capacity    *capacity.Snapshot
 	Allocations []v1alpha1.ComputeAllocation
 	Loops       []Loop
@@ -58,6 +59,7 @@ type Loop struct {
 // Idle is a task whose accelerators are idle.
 type Idle struct {
 	Task         tasks.Address
+	Team         string // empty for none
 	Accelerators int64
 	Since        time.Time
 }
@@ -78,23 +80,37 @@ func (in *Input) findings(t Thresholds) []Finding {
 	return slices.DeleteFunc(found, func(f Finding) bool { return t.IsOff(f.Rule) })
 }
 
-// about returns a finding about a namespace, and how to name its tasks.
-func (in *Input) about(rule Rule, namespace, subject string) (f Finding, of string) {
-	f = Finding{Rule: rule, Subject: subject, Team: in.Teams[namespace], Namespace: namespace}
+// group is the tasks of a team in a namespace; of no team, those without one.
+type group struct{ namespace, team string }
+
+// groupOf returns the group of the tasks of a place.
+func (in *Input) groupOf(p tasks.Place) group { return group{p.Namespace, in.Teams.Of(p)} }
+
+// subject returns what the group is called as the subject of findings.
+func (in *Input) subject(g group) string {
+	if teams := in.Teams.In(g.namespace); len(teams) == 0 || len(teams) == 1 && teams[0] == g.team {
+		return g.namespace
+	}
+	return g.namespace + "/" + g.team
+}
+
+// about returns a finding about a group, and how to name its tasks.
+func (in *Input) about(rule Rule, g group, subject string) (f Finding, of string) {
+	f = Finding{Rule: rule, Subject: subject, Team: g.team, Namespace: g.namespace}
 	if f.Team == "" {
-		return f, "in namespace " + namespace
+		return f, "in namespace " + g.namespace
 	}
 	return f, "of team " + f.Team
 }
 
-// waits are the tasks of a priority class in a namespace that wait for too long.
+// waits are the tasks of a priority class in a group that wait for too long.
 type waits struct {
 	n       int
 	longest *tasks.Task
 	over    time.Time // when the first one exceeded the limit
 }
 
-// preempts and ends are what happened to the tasks of a namespace.
+// preempts and ends are what happened to the tasks of a group.
 type preempts struct {
 	n    int
 	most *tasks.Task
@@ -106,20 +122,17 @@ type ends struct {
 }
 
 func (in *Input) ofTasks(t Thresholds) (found []Finding) {
-	type line struct{ namespace, class string }
-	waiting, preempted, ended := map[line]*waits{}, map[string]*preempts{}, map[string]*ends{}
-	of := func(all map[string]*preempts, namespace string) *preempts {
-		if all[namespace] == nil {
-			all[namespace] = &preempts{}
-		}
-		return all[namespace]
+	type line struct {
+		group
+		class string
 	}
+	waiting, preempted, ended := map[line]*waits{}, map[group]*preempts{}, map[group]*ends{}
 	for _, task := range in.Tasks {
 		if task.State.Waiting() && !task.WaitingSince.IsZero() {
 			limit, ok := t.wait(task.PriorityClass)
 			over := task.WaitingSince.Add(limit)
 			if ok && !in.Now.Before(over) {
-				l := line{task.Namespace, task.PriorityClass}
+				l := line{in.groupOf(task.Place()), task.PriorityClass}
 				w := waiting[l]
 				if w == nil {
 					w = &waits{longest: task, over: over}
@@ -131,16 +144,22 @@ func (in *Input) ofTasks(t Thresholds) (found []Finding) {
 			}
 		}
 		if task.Preemptions >= t.Preemptions && !task.State.Finished() {
-			p := of(preempted, task.Namespace)
+			g := in.groupOf(task.Place())
+			p := preempted[g]
+			if p == nil {
+				p = &preempts{}
+				preempted[g] = p
+			}
 			if p.n++; p.most == nil || task.Preemptions > p.most.Preemptions {
 				p.most = task
 			}
 		}
 		if task.State.Finished() && in.Now.Sub(task.FinishedAt) < failurePeriod {
-			e := ended[task.Namespace]
+			g := in.groupOf(task.Place())
+			e := ended[g]
 			if e == nil {
 				e = &ends{}
-				ended[task.Namespace] = e
+				ended[g] = e
 			}
 			if e.all++; task.State == tasks.Failed {
 				if e.failed++; e.last == nil || task.FinishedAt.After(e.last.FinishedAt) {
@@ -150,7 +169,7 @@ func (in *Input) ofTasks(t Thresholds) (found []Finding) {
 		}
 	}
 	for l, w := range waiting {
-		f, of := in.about(TaskWaits, l.namespace, l.namespace+"/"+l.class)
+		f, of := in.about(TaskWaits, l.group, in.subject(l.group)+"/"+l.class)
 		f.Since = w.over
 		class := ""
 		if l.class != "" {
@@ -160,16 +179,16 @@ func (in *Input) ofTasks(t Thresholds) (found []Finding) {
 		f.Summary = fmt.Sprintf("%s %s%s %s for longer than %s. %s has waited longest, since %s.", count(w.n, "task"), of, class, verb(w.n, "waits", "wait"), duration(limit), nameOf(w.longest), moment(w.longest.WaitingSince))
 		found = append(found, f)
 	}
-	for namespace, p := range preempted {
-		f, of := in.about(TaskPreempted, namespace, namespace)
+	for g, p := range preempted {
+		f, of := in.about(TaskPreempted, g, in.subject(g))
 		f.Summary = fmt.Sprintf("%s %s %s preempted %s or more, most often %s.", count(p.n, "task"), of, verb(p.n, "was", "were"), count(int(t.Preemptions), "time"), nameOf(p.most))
 		found = append(found, f)
 	}
-	for namespace, e := range ended {
+	for g, e := range ended {
 		if e.failed < t.Failures || e.failed*100 < t.FailureRate*e.all {
 			continue
 		}
-		f, of := in.about(TasksFail, namespace, namespace)
+		f, of := in.about(TasksFail, g, in.subject(g))
 		f.Summary = fmt.Sprintf("%d of %s %s that ended in the last hour failed, last %s.", e.failed, count(e.all, "task"), of, nameOf(e.last))
 		found = append(found, f)
 	}
@@ -182,18 +201,18 @@ func (in *Input) ofHeads() (found []Finding) {
 		if h.Verdict == nil {
 			continue
 		}
-		subject := h.Namespace + "/" + h.Queue
+		g, subject := in.groupOf(h.Place()), h.Namespace+"/"+h.Queue
 		switch v := h.Verdict; {
 		case v.Constraint == explain.PendingEvaluation:
-			f, of := in.about(NotAdmitted, h.Namespace, subject)
+			f, of := in.about(NotAdmitted, g, subject)
 			f.Summary = fmt.Sprintf("%s %s fits the quota, and Kueue does not admit it. Check that Kueue runs.", nameOf(h.Task), of)
 			found = append(found, f)
 		case v.Constraint == explain.QueueInactive || v.Constraint == explain.NoClusterQueue || v.Constraint == explain.WrongNamespace:
-			f, of := in.about(NotAdmitted, h.Namespace, subject)
+			f, of := in.about(NotAdmitted, g, subject)
 			f.Summary = fmt.Sprintf("Kueue admits no task %s: the queue of %s does not work.", of, nameOf(h.Task))
 			found = append(found, f)
 		case (v.Constraint == explain.Quota || v.Constraint == explain.Preempting) && v.Shortage != nil && v.Shortage.Needed > v.Shortage.Available && v.Shortage.Used.Plus(v.Shortage.Needed) <= v.Shortage.Nominal:
-			f, of := in.about(OwnQuotaWaits, h.Namespace, subject)
+			f, of := in.about(OwnQuotaWaits, g, subject)
 			f.Summary = fmt.Sprintf("%s %s waits, although it fits the team's own quota in %s: others use that quota and have not returned it.", nameOf(h.Task), of, v.Shortage.Flavor)
 			found = append(found, f)
 		}
@@ -206,12 +225,12 @@ func (in *Input) ofLoops() (found []Finding) {
 		if !l.Active() {
 			continue
 		}
-		f, of := in.about(PreemptionLoop, l.Victim.Namespace, string(l.Victim.UID))
-		f.Since = l.Since
-		name := l.Victim.Name
+		name, place := l.Victim.Name, tasks.Place{Namespace: l.Victim.Namespace}
 		if l.Task != nil {
-			name = nameOf(l.Task)
+			name, place = nameOf(l.Task), l.Task.Place()
 		}
+		f, of := in.about(PreemptionLoop, in.groupOf(place), string(l.Victim.UID))
+		f.Since = l.Since
 		f.Summary = fmt.Sprintf("Kueue preempts %s %s again and again for a task that it does not admit.", name, of)
 		if l.State == loopguard.Held {
 			f.Summary += " Kuota holds it until that task is admitted."
@@ -222,17 +241,18 @@ func (in *Input) ofLoops() (found []Finding) {
 }
 
 func (in *Input) ofIdle() (found []Finding) {
-	byNamespace := map[string][]Idle{}
+	groups := map[group][]Idle{}
 	for _, idle := range in.Idle {
-		byNamespace[idle.Task.Namespace] = append(byNamespace[idle.Task.Namespace], idle)
+		g := group{idle.Task.Namespace, idle.Team}
+		groups[g] = append(groups[g], idle)
 	}
-	for namespace, list := range byNamespace {
+	for g, list := range groups {
 		first := slices.MinFunc(list, func(a, b Idle) int { return cmp.Or(a.Since.Compare(b.Since), strings.Compare(a.Task.UID, b.Task.UID)) })
 		var accelerators int64
 		for _, idle := range list {
 			accelerators += idle.Accelerators
 		}
-		f, of := in.about(TaskIdle, namespace, namespace)
+		f, of := in.about(TaskIdle, g, in.subject(g))
 		f.Since = first.Since
 		f.Summary = fmt.Sprintf("%s %s %s not use %s %s, longest %s %s, since %s.", count(len(list), "running task"), of, verb(len(list), "does", "do"), verb(len(list), "its", "their"), count(int(accelerators), "accelerator"), first.Task.Kind, first.Task.Name, moment(first.Since))
 		found = append(found, f)

@@ -17,6 +17,7 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/taskstest"
 	"kuota.dev/kuota/governance/usage"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -26,10 +27,9 @@ import (
 // troubled is a cluster in which each rule finds something about team vision, next to the
 // team secret with the same troubles.
 func troubled() *Input {
-	in := &Input{Now: start, Teams: map[string]string{}, Capacity: &capacity.Snapshot{}, Refused: 2, LastRefused: &history.SetAside{Writer: "tasks", Reason: "refused"}}
+	in := &Input{Now: start, Teams: taskstest.Teams("ns-vision", "vision", "ns-secret", "secret"), Capacity: &capacity.Snapshot{}, Refused: 2, LastRefused: &history.SetAside{Writer: "tasks", Reason: "refused"}}
 	for i, team := range []string{"vision", "secret"} {
 		ns := "ns-" + team
-		in.Teams[ns] = team
 		task := func(name string, state tasks.State) *tasks.Task {
 			return &tasks.Task{Namespace: ns, Kind: "Job", Name: name + "-of-" + team, UID: name + team, Queue: "q", State: state}
 		}
@@ -49,7 +49,7 @@ func troubled() *Input {
 			Head{waiting, &explain.Verdict{Constraint: explain.Quota, Shortage: &explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: "p5"}, Needed: 8, Used: 8, Nominal: 16, Borrowers: []explain.Borrower{{Team: "secret"}}}}},
 			Head{task("fits", tasks.Pending), &explain.Verdict{Constraint: explain.PendingEvaluation}})
 		in.Loops = append(in.Loops, Loop{loopguard.Loop{State: loopguard.Looping, Since: start, Victim: loopguard.Party{UID: types.UID("w-" + team), Namespace: ns, Name: "w"}, Preemptor: loopguard.Party{Namespace: "ns-secret", Name: "job-of-secret"}}, preempted})
-		in.Idle = append(in.Idle, Idle{Task: task("idle", tasks.Running).Address(), Accelerators: 8, Since: start})
+		in.Idle = append(in.Idle, Idle{Task: task("idle", tasks.Running).Address(), Team: team, Accelerators: 8, Since: start})
 		in.Capacity.Teams = append(in.Capacity.Teams, capacity.TeamSnapshot{Name: team, Namespace: ns, Resources: []capacity.TeamResource{
 			{Flavor: "p5", Resource: "nvidia.com/gpu", TeamUsage: usage.TeamUsage{Nominal: 8}}, {Flavor: "g6", Resource: "nvidia.com/gpu", TeamUsage: usage.TeamUsage{Nominal: 8, LentToCohort: 2}},
 		}})
@@ -175,10 +175,13 @@ func testRestart(t *testing.T, url string) {
 // BenchmarkEvaluate evaluates all rules over 50,000 tasks of 1,000 teams, a third of which
 // waits for too long.
 func BenchmarkEvaluate(b *testing.B) {
-	in := &Input{Now: start, Teams: map[string]string{}, Capacity: &capacity.Snapshot{}, Refused: 2, LastRefused: &history.SetAside{Writer: "tasks", Reason: "refused"}}
+	var teams []string
+	for i := range 1000 {
+		teams = append(teams, fmt.Sprint("ns-", i), fmt.Sprint("team-", i))
+	}
+	in := &Input{Now: start, Teams: taskstest.Teams(teams...), Capacity: &capacity.Snapshot{}, Refused: 2, LastRefused: &history.SetAside{Writer: "tasks", Reason: "refused"}}
 	for i := range 50_000 {
 		ns := fmt.Sprint("ns-", i%1000)
-		in.Teams[ns] = fmt.Sprint("team-", i%1000)
 		task := &tasks.Task{Namespace: ns, Kind: "Job", Name: fmt.Sprint("train-", i), UID: fmt.Sprint(i), State: []tasks.State{tasks.Pending, tasks.Running, tasks.Failed}[i%3], PriorityClass: []string{"a", "b"}[i%2], Preemptions: int32(i % 7)}
 		task.WaitingSince, task.FinishedAt = start.Add(-5*time.Hour-time.Duration(i)*time.Second), start.Add(-time.Duration(i)*time.Second/10)
 		in.Tasks = append(in.Tasks, task)

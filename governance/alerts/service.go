@@ -349,7 +349,7 @@ func (s *Service) read(ctx context.Context) (in *Input, complete map[Rule]bool, 
 	if err != nil {
 		return nil, nil, err
 	}
-	if in.Teams, err = clusterstate.Teams(ctx, reader); err != nil {
+	if in.Teams, err = clusterstate.ReadTeams(ctx, reader); err != nil {
 		return nil, nil, err
 	}
 	var allocations v1alpha1.ComputeAllocationList

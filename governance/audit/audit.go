@@ -37,8 +37,8 @@ type Recorder struct {
 	Log     *slog.Logger
 	// Activity keeps changes for as long as history; nil keeps none.
 	Activity *activity.Log
-	// Teams returns the teams by namespace, for Activity.
-	Teams func(ctx context.Context) (map[string]string, error)
+	// Team returns the team of a task that o is, for Activity; empty for none.
+	Team func(o client.Object) string
 }
 
 // Action is what was done to an object.
@@ -182,10 +182,8 @@ func (r *Recorder) entry(c Change, kind string, changes []string) history.Activi
 	switch {
 	case of.Kind == "ComputeAllocation":
 		e.Team = of.Name
-	case of.Namespace != "" && r.Teams != nil:
-		if teams, err := r.Teams(context.Background()); err == nil {
-			e.Team = teams[of.Namespace]
-		}
+	case of.Namespace != "" && r.Team != nil:
+		e.Team = r.Team(c.Object)
 	}
 	if c.Err != nil {
 		e.Outcome, e.Error = history.Refused, c.Err.Error()

@@ -55,11 +55,12 @@ func (m *TeamMetrics) Collect(to chan<- prometheus.Metric) {
 	if err != nil {
 		return
 	}
-	now, since := m.Now(), map[string]time.Time{} // by namespace
+	now, since := m.Now(), map[string]time.Time{} // by team
 	for key, waiting := range m.Waiting(func(index.QueueKey) bool { return true }) {
+		team := snapshot.teamOf.Of(tasks.Place{Namespace: key.Namespace, LocalQueue: key.Queue})
 		for _, t := range waiting {
-			if first, ok := since[key.Namespace]; !ok || t.WaitingSince.Before(first) {
-				since[key.Namespace] = t.WaitingSince
+			if first, ok := since[team]; !ok || t.WaitingSince.Before(first) {
+				since[team] = t.WaitingSince
 			}
 		}
 	}
@@ -71,7 +72,7 @@ func (m *TeamMetrics) Collect(to chan<- prometheus.Metric) {
 			}
 		}
 		wait := 0.0
-		if first, ok := since[team.Namespace]; ok && !first.IsZero() {
+		if first, ok := since[team.Name]; ok && !first.IsZero() {
 			wait = max(0, now.Sub(first).Seconds())
 		}
 		to <- prometheus.MustNewConstMetric(runningDesc, prometheus.GaugeValue, float64(team.Running), team.Name)

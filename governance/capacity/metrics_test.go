@@ -19,7 +19,7 @@ func TestTeamMetrics(t *testing.T) {
 	w.node("one", true, 16)
 	w.team("speech", 8, 2)
 	w.team("vision", 4, 10)
-	w.in.occupied.Namespaces["ns-vision"] = index.NamespaceTasks{Running: 3, Waiting: 2}
+	w.in.occupied.Places[tasks.Place{Namespace: "ns-vision"}] = index.TaskCount{Running: 3, Waiting: 2}
 	snapshot, now := w.sum(), time.Unix(1_800_000_000, 0)
 	var failure error
 	m := &TeamMetrics{

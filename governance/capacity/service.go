@@ -99,7 +99,7 @@ func (s *Service) read(ctx context.Context) (in input, err error) {
 	for _, list := range []struct {
 		of    client.ObjectList
 		words string
-	}{{&in.nodes, "list nodes"}, {&in.queues, "list queues"}, {&in.cohorts, "list cohorts"}, {&in.allocations, "list allocations"}} {
+	}{{&in.nodes, "list nodes"}, {&in.queues, "list queues"}, {&in.localQueues, "list queues"}, {&in.cohorts, "list cohorts"}, {&in.allocations, "list allocations"}} {
 		if err := reader.List(ctx, list.of, client.UnsafeDisableDeepCopy); err != nil {
 			return in, cluster.Translate(list.words, err)
 		}

@@ -3,6 +3,7 @@ package capacity
 import (
 	"time"
 
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/usage"
 )
@@ -17,6 +18,8 @@ type Snapshot struct {
 	// Others is the sum of the teams that a reader may not see and of ClusterQueues
 	// without a team. It has no name; nil if there are none.
 	Others *TeamSnapshot
+
+	teamOf clusterstate.Teams
 }
 
 // NodeState is whether a node is schedulable.

@@ -9,8 +9,8 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/describe"
-	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks/index"
@@ -29,6 +29,7 @@ type input struct {
 	nodes       corev1.NodeList
 	queues      kueue.ClusterQueueList
 	cohorts     kueue.CohortList
+	localQueues kueue.LocalQueueList
 	allocations v1alpha1.ComputeAllocationList
 	occupied    index.ClusterUsage
 }
@@ -46,8 +47,8 @@ type queue struct {
 type summing struct {
 	input
 	teams      map[string]*TeamSnapshot // by name; "" is for ClusterQueues without a team
-	teamOf     map[string]string        // team by namespace
-	order      []string                 // of teams
+	teamOf     clusterstate.Teams
+	order      []string // of teams
 	queues     []queue
 	pools      map[string]*PoolSnapshot
 	poolUsages map[quota.FlavorResource]*usage.PoolUsage
@@ -58,7 +59,7 @@ type summing struct {
 
 func (in input) sum() *Snapshot {
 	s := summing{
-		input: in, teams: map[string]*TeamSnapshot{"": {}}, teamOf: map[string]string{}, pools: map[string]*PoolSnapshot{}, poolUsages: map[quota.FlavorResource]*usage.PoolUsage{},
+		input: in, teams: map[string]*TeamSnapshot{"": {}}, teamOf: clusterstate.NewTeams(in.allocations.Items, in.queues.Items, in.localQueues.Items), pools: map[string]*PoolSnapshot{}, poolUsages: map[quota.FlavorResource]*usage.PoolUsage{},
 		teamUsages: map[string]map[quota.FlavorResource]*usage.TeamUsage{}, bound: map[string]map[quota.FlavorResource]resources.Amount{},
 	}
 	s.addTeams()
@@ -76,31 +77,19 @@ func (s *summing) addTeams() {
 	for i := range s.allocations.Items {
 		a := &s.allocations.Items[i]
 		s.teams[a.Name] = &TeamSnapshot{Name: a.Name, DisplayName: a.Spec.DisplayName, Namespace: a.Status.Namespace, Weight: a.Spec.FairShareWeight, InForce: describe.InForce(a), Budget: describe.BudgetUsage(a)}
-		if a.Status.Namespace != "" {
-			s.teamOf[a.Status.Namespace] = a.Name
-		}
 	}
 	s.order = slices.Sorted(maps.Keys(s.teams))
-	for namespace, in := range s.occupied.Namespaces {
-		t := s.teams[s.teamOf[namespace]]
+	for place, in := range s.occupied.Places {
+		t := s.teams[s.teamOf.Of(place)]
 		t.Running += in.Running
 		t.Waiting += in.Waiting
 	}
 }
 
 func (s *summing) addQueues() {
-	observed := map[string]string{} // the team of a ClusterQueue without Kuota's labels
-	for i := range s.input.allocations.Items {
-		if a := &s.input.allocations.Items[i]; a.Spec.Observed() {
-			observed[a.Spec.ClusterQueueName] = a.Name
-		}
-	}
 	for i := range s.input.queues.Items {
 		o := &s.input.queues.Items[i]
-		q := queue{team: cmp.Or(o.Labels[desired.LabelTeam], observed[o.Name]), inCohort: string(o.Spec.CohortName) == s.cohort, nominal: quota.FlavorResourceQuantities{}, lendingLimit: quota.FlavorResourceQuantities{}, usage: s.occupied.Queues[o.Name]}
-		if s.teams[q.team] == nil {
-			q.team = ""
-		}
+		q := queue{team: s.teamOf.OfClusterQueue(o.Name), inCohort: string(o.Spec.CohortName) == s.cohort, nominal: quota.FlavorResourceQuantities{}, lendingLimit: quota.FlavorResourceQuantities{}, usage: s.occupied.Queues[o.Name]}
 		for j := range o.Spec.ResourceGroups {
 			for k := range o.Spec.ResourceGroups[j].Flavors {
 				flavor := &o.Spec.ResourceGroups[j].Flavors[k]
@@ -197,8 +186,8 @@ func (s *summing) addNode(o *corev1.Node) {
 		pool.Cordoned++
 	}
 	admitted := map[string]quota.Resources{} // by team
-	for namespace, asked := range on.Admitted {
-		team := s.teamOf[namespace]
+	for place, asked := range on.Admitted {
+		team := s.teamOf.Of(place)
 		if admitted[team] == nil {
 			admitted[team] = quota.Resources{}
 		}
@@ -355,7 +344,7 @@ func (s *summing) addLoans() {
 }
 
 func (s *summing) snapshot() *Snapshot {
-	snapshot := &Snapshot{At: s.at, Nodes: s.nodes}
+	snapshot := &Snapshot{At: s.at, Nodes: s.nodes, teamOf: s.teamOf}
 	slices.SortFunc(snapshot.Nodes, func(a, b NodeSnapshot) int { return strings.Compare(a.Name, b.Name) })
 	for fr, sum := range s.poolUsages {
 		pool := s.pools[fr.Flavor]

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"testing"
@@ -12,13 +13,16 @@ import (
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/taskstest"
 	"kuota.dev/kuota/governance/usage"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -29,7 +33,7 @@ type world struct{ in input }
 
 func newWorld() *world {
 	return &world{input{at: time.Unix(1_800_000_000, 0), cohort: "shared-pool", typeLabel: catalog.InstanceTypeLabel, occupied: index.ClusterUsage{
-		Nodes: map[string]index.NodeUsage{}, Queues: map[string]quota.FlavorResourceQuantities{}, Growth: map[string]quota.FlavorResourceQuantities{}, Namespaces: map[string]index.NamespaceTasks{},
+		Nodes: map[string]index.NodeUsage{}, Queues: map[string]quota.FlavorResourceQuantities{}, Growth: map[string]quota.FlavorResourceQuantities{}, Places: map[tasks.Place]index.TaskCount{},
 	}}}
 }
 
@@ -70,15 +74,15 @@ func (w *world) queue(name, team string, gpus, used resources.Amount) {
 func (w *world) pods(node, namespace string, gpus resources.Amount) {
 	on, ok := w.in.occupied.Nodes[node]
 	if !ok {
-		on = index.NodeUsage{Requests: quota.Resources{}, Admitted: map[string]quota.Resources{}}
+		on = index.NodeUsage{Requests: quota.Resources{}, Admitted: map[tasks.Place]quota.Resources{}}
 	}
 	on.Pods++
 	on.Requests.Add(quota.Resources{catalog.GPU: gpus})
-	if namespace != "" {
-		if on.Admitted[namespace] == nil {
-			on.Admitted[namespace] = quota.Resources{}
+	if place := (tasks.Place{Namespace: namespace}); namespace != "" {
+		if on.Admitted[place] == nil {
+			on.Admitted[place] = quota.Resources{}
 		}
-		on.Admitted[namespace].Add(quota.Resources{catalog.GPU: gpus})
+		on.Admitted[place].Add(quota.Resources{catalog.GPU: gpus})
 	}
 	w.in.occupied.Nodes[node] = on
 }
@@ -188,6 +192,57 @@ func TestSnapshotsAddUp(t *testing.T) {
 		if all.Usage != p.Usage || all.OwnBound != p.OwnBound || all.BorrowedBound != p.BorrowedBound || all.Borrowed != p.Borrowed || all.LentToCohort != p.LentToCohort || all.Nominal != p.Nominal || p.LentToCohort+p.BorrowedUnallocated > p.Borrowed {
 			t.Fatalf("the sum of teams is %+v, their pool is %+v", all, p)
 		}
+	}
+}
+
+// Two teams share a namespace: each task counts for the team of its queue, and so do its
+// pods, with Kueue's label of 0.17 or without.
+func TestTeamsInOneNamespace(t *testing.T) {
+	x := index.New(func() time.Time { return taskstest.Start })
+	for i := range 6 {
+		team := []string{"cpu", "gpu", "gpu"}[i%3]
+		w := taskstest.Workload("duo", fmt.Sprint("t", i), "", 0, taskstest.Start, taskstest.Pending(taskstest.Start)...)
+		if i >= 3 {
+			w = taskstest.UsingGPUs(taskstest.Workload("duo", fmt.Sprint("t", i), "", 0, taskstest.Start, taskstest.Admitted(taskstest.Start)...), team, 1)
+		}
+		w.Spec.QueueName = kueue.LocalQueueName(team + "-local")
+		x.SetWorkload(w, false)
+		if i < 3 {
+			continue
+		}
+		p := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "duo", Name: w.Name, UID: types.UID(w.Name), Labels: map[string]string{"kueue.x-k8s.io/podset": "main"}, OwnerReferences: w.OwnerReferences},
+			Spec:       corev1.PodSpec{NodeName: "0", Containers: []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{catalog.GPU: resource.MustParse("1")}}}}},
+		}
+		if i == 4 {
+			p.Labels["kueue.x-k8s.io/local-queue-name"] = team + "-local"
+		}
+		x.SetPod(x.PodOf(p))
+	}
+	w := newWorld()
+	w.node("0", true, 4)
+	for _, team := range []string{"cpu", "gpu"} {
+		w.team(team, 2, 0)
+		w.in.allocations.Items[len(w.in.allocations.Items)-1].Status.Namespace = "duo"
+		w.in.localQueues.Items = append(w.in.localQueues.Items, kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: "duo", Name: team + "-local"}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(team)}})
+	}
+	w.in.occupied = x.ClusterUsage()
+	s := w.sum()
+	type figures struct {
+		Running, Waiting int
+		OwnBound         resources.Amount
+	}
+	for i, want := range []figures{{1, 1, 1}, {2, 2, 2}} {
+		team := s.Teams[i]
+		if got := (figures{team.Running, team.Waiting, team.gpus().OwnBound}); got != want {
+			t.Errorf("team %s has %+v, want %+v", team.Name, got, want)
+		}
+	}
+	for i := range 6 {
+		x.DeleteWorkload(x.Find("duo", "Job", fmt.Sprint("t", i), "").Main)
+	}
+	if left := x.ClusterUsage().Places; len(left) != 0 {
+		t.Errorf("without tasks %+v are left", left)
 	}
 }
 

@@ -44,36 +44,3 @@ func Catalog(ctx context.Context, reader client.Reader, instanceTypeLabel string
 	}
 	return catalog.New(input), nil
 }
-
-// ObservedQueues returns the team of each ClusterQueue that Kuota shows and does not
-// manage. It has none of Kuota's labels.
-func ObservedQueues(ctx context.Context, reader client.Reader) (map[string]string, error) {
-	var list v1alpha1.ComputeAllocationList
-	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list allocations", err)
-	}
-	teams := map[string]string{}
-	for i := range list.Items {
-		if a := &list.Items[i]; a.Spec.Observed() {
-			teams[a.Spec.ClusterQueueName] = a.Name
-		}
-	}
-	return teams, nil
-}
-
-// Teams returns the name of the team of each team namespace, from the status
-// that the controller writes. The namespace's own labels are not trusted: a
-// member may have set them.
-func Teams(ctx context.Context, reader client.Reader) (map[string]string, error) {
-	var list v1alpha1.ComputeAllocationList
-	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list allocations", err)
-	}
-	teams := make(map[string]string, len(list.Items))
-	for i := range list.Items {
-		if namespace := list.Items[i].Status.Namespace; namespace != "" {
-			teams[namespace] = list.Items[i].Name
-		}
-	}
-	return teams, nil
-}

@@ -29,6 +29,7 @@ import (
 type Team struct {
 	Name, DisplayName string
 	Namespace, Queue  string      // the queue is a LocalQueue
+	Neighbors         []string    // other teams of Namespace, whose tasks its members see
 	Pools             []QueuePool // in the order of the queue's flavors
 	Classes           []PriorityClass
 	Shares            []Share // those whose queues the user may use
@@ -103,6 +104,11 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 		t.Queue = desired.LocalQueueName(&a, s.Naming)
 	}
 	t.Shares = s.sharesOf(&a, user)
+	teams, err := clusterstate.ReadTeams(ctx, reader)
+	if err != nil {
+		return Team{}, err
+	}
+	t.Neighbors = slices.DeleteFunc(slices.Clone(teams.In(t.Namespace)), func(team string) bool { return team == t.Name })
 	policy, err := clusterstate.Policy(ctx, reader)
 	if err != nil {
 		return Team{}, err

@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/explain"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -163,6 +164,37 @@ type Key struct{ Namespace, UID string }
 
 // Key returns the key of a task.
 func (t *Task) Key() Key { return Key{t.Namespace, t.UID} }
+
+// Place is where a task uses quota, or waits for it: see clusterstate.Teams.
+type Place struct {
+	Namespace    string
+	LocalQueue   string // empty for none
+	ClusterQueue string // that admitted it; empty for none
+}
+
+// Place returns the place of a task.
+func (t *Task) Place() Place {
+	if t.Main == nil {
+		return Place{Namespace: t.Namespace, LocalQueue: t.Queue}
+	}
+	return PlaceOf(t.Main)
+}
+
+// QueueLabel is Kueue's label of the LocalQueue on a job or a pod.
+const QueueLabel = "kueue.x-k8s.io/queue-name"
+
+// PlaceOf returns the place of a Workload, or that of a job by its label.
+func PlaceOf(o metav1.Object) Place {
+	w, ok := o.(*kueue.Workload)
+	if !ok {
+		return Place{Namespace: o.GetNamespace(), LocalQueue: o.GetLabels()[QueueLabel]}
+	}
+	p := Place{Namespace: w.Namespace, LocalQueue: string(w.Spec.QueueName)}
+	if w.Status.Admission != nil {
+		p.ClusterQueue = string(w.Status.Admission.ClusterQueue)
+	}
+	return p
+}
 
 // Address is how readers name a task. Without a UID it is the newest task of the name.
 type Address struct{ Namespace, Kind, Name, UID string }

@@ -2,6 +2,7 @@ package handlerstest
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"kuota.dev/kuota/governance/access"
@@ -37,7 +38,7 @@ func (d *HardwareBackend) PodOwners(context.Context, access.Scope) (func(index.P
 	return func(name index.PodName) (queries.Owner, bool) {
 		for _, t := range d.IdleTasks {
 			if t.UID == name.Name {
-				return queries.Owner{Team: "vision", Task: t, Accelerators: 1, AdmittedAt: time.Now().Add(-2 * time.Hour)}, true
+				return queries.Owner{Team: strings.TrimPrefix(t.Namespace, "hyperpod-ns-"), Task: t, Accelerators: 1, AdmittedAt: time.Now().Add(-2 * time.Hour)}, true
 			}
 		}
 		return queries.Owner{}, false

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/hardware"
@@ -31,9 +32,9 @@ type idleTask struct {
 }
 
 // idleOf returns the idle tasks of a team that user sees, those that are idle longest first.
-func (h *Pages) idleOf(ctx context.Context, user governance.User, namespace string) (list []idleTask, err error) {
+func (h *Pages) idleOf(ctx context.Context, user governance.User, scope access.Scope, team string) (list []idleTask, err error) {
 	for _, idle := range h.Hardware.IdleTasks(ctx) {
-		if idle.Task.Namespace == namespace {
+		if idle.Team == team && scope.Includes(idle.Task.Namespace) {
 			list = append(list, idleTask{Idle: idle})
 		}
 	}

@@ -55,7 +55,11 @@ func teamFacts(t submit.Team) []views.ValueLine {
 	for _, p := range t.Pools {
 		pools = append(pools, p.Name)
 	}
+	namespace := format.OrDash(t.Namespace)
+	if len(t.Neighbors) > 0 {
+		namespace += ", shared with team " + strings.Join(t.Neighbors, ", ") + ": its members see the tasks of each"
+	}
 	return []views.ValueLine{
-		{Name: "Namespace", Value: format.OrDash(t.Namespace)}, {Name: "Queue", Value: format.OrDash(t.Queue)}, {Name: "Pools", Value: format.OrDash(strings.Join(pools, ", "))},
+		{Name: "Namespace", Value: namespace}, {Name: "Queue", Value: format.OrDash(t.Queue)}, {Name: "Pools", Value: format.OrDash(strings.Join(pools, ", "))},
 	}
 }

@@ -54,7 +54,7 @@ func (h *Pages) teamEvents(s *web.Server) func(echo.Context) error {
 			if err != nil {
 				return "", nil, err
 			}
-			idle, err := h.idleOf(ctx, console.UserOf(c), t.Namespace)
+			idle, err := h.idleOf(ctx, console.UserOf(c), scope, t.Name)
 			return strings.Join([]string{urls.Team(t.Name), over.Key(), scope.Key(), idleKey(idle)}, " "), func(ctx context.Context) (templ.Component, error) {
 				u, err := h.teamUsage(ctx, scope, t.Name, over)
 				u.Idle = idleRows(idle, h.Now())
@@ -207,7 +207,7 @@ func (h *Pages) showUsage(c echo.Context, page *views.TeamPage, team, namespace 
 	if page.Usage, err = h.teamUsage(ctx, scope, team, classstats.RangeOf(over)); err != nil {
 		return err
 	}
-	idle, err := h.idleOf(ctx, console.UserOf(c), namespace)
+	idle, err := h.idleOf(ctx, console.UserOf(c), scope, team)
 	if err != nil {
 		return err
 	}

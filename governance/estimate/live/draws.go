@@ -5,10 +5,12 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/estimate"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/tasks"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -29,10 +31,10 @@ type pending struct {
 	elapsed time.Duration // since it runs
 }
 
-// pending returns the Workloads that wait and those that run. teams are by namespace.
-func (e *Estimator) pending(s *simulate.Snapshot, teams map[string]string) (all []pending) {
+// pending returns the Workloads that wait and those that run.
+func (e *Estimator) pending(s *simulate.Snapshot, teams clusterstate.Teams) (all []pending) {
 	for _, w := range s.Workloads {
-		one := pending{Workload: w, kind: estimate.Kind{Team: teams[w.Namespace], Pattern: estimate.Pattern(w.Name)}}
+		one := pending{Workload: w, kind: estimate.Kind{Team: teams.Of(tasks.PlaceOf(w)), Pattern: estimate.Pattern(w.Name)}}
 		if t := e.Task(w.UID); t != nil {
 			one.kind.Class, one.kind.Pattern, one.task = t.PriorityClass, estimate.Pattern(t.Name), t.UID
 		}

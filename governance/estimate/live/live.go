@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/cluster/leader"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/estimate"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/simulate"
@@ -68,9 +69,8 @@ type Estimator struct {
 	Simulator Simulator
 	Store     Store
 	// Task returns the task of a Workload; nil for none.
-	Task func(workload types.UID) *tasks.Task
-	// Teams returns the teams by namespace.
-	Teams func(ctx context.Context) (map[string]string, error)
+	Task  func(workload types.UID) *tasks.Task
+	Teams func(ctx context.Context) (clusterstate.Teams, error)
 	// Leader elects the replica that records; nil means that there is only one.
 	Leader *leader.Leader
 	// Changed signals that there are new estimates.

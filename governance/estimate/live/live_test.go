@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/estimate"
 	"kuota.dev/kuota/governance/estimate/live"
 	"kuota.dev/kuota/governance/history"
@@ -15,6 +16,7 @@ import (
 	"kuota.dev/kuota/governance/simulate"
 	"kuota.dev/kuota/governance/simulate/engine"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/taskstest"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -87,7 +89,7 @@ func newEstimator(t *testing.T) (*live.Estimator, *history.Store, <-chan struct{
 		Task: func(uid types.UID) *tasks.Task {
 			return &tasks.Task{Name: "train-" + string(uid), UID: "task-" + string(uid), PriorityClass: "high"}
 		},
-		Teams:   func(context.Context) (map[string]string, error) { return map[string]string{"vision": "vision"}, nil },
+		Teams:   func(context.Context) (clusterstate.Teams, error) { return taskstest.Teams("vision", "vision"), nil },
 		Changed: func() { changed <- struct{}{} }, Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	}, store, changed
 }

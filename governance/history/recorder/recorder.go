@@ -196,11 +196,11 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// teamsByNamespace returns the teams by namespace.
-func (r *Recorder) teamsByNamespace(ctx context.Context) (map[string]string, error) {
+// teams reads the teams.
+func (r *Recorder) teams(ctx context.Context) (clusterstate.Teams, error) {
 	reader, err := r.Cluster.Reader()
 	if err != nil {
-		return nil, err
+		return clusterstate.Teams{}, err
 	}
-	return clusterstate.Teams(ctx, reader)
+	return clusterstate.ReadTeams(ctx, reader)
 }

@@ -103,7 +103,7 @@ func (s *sampler) sampleTasks(ctx context.Context) {
 	if !s.buffer.acceptsTasks() {
 		return
 	}
-	teams, err := s.r.teamsByNamespace(ctx)
+	teams, err := s.r.teams(ctx)
 	if err != nil {
 		return
 	}
@@ -124,7 +124,7 @@ func (s *sampler) sampleScales(ctx context.Context) {
 	if space == 0 {
 		return
 	}
-	teams, err := s.r.teamsByNamespace(ctx)
+	teams, err := s.r.teams(ctx)
 	if err != nil {
 		return
 	}

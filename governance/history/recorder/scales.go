@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks"
 
@@ -109,11 +110,11 @@ func (l *scaleLog) forget(before time.Time) {
 	l.noted = slices.DeleteFunc(l.noted, func(e notedScale) bool { return e.Time.Time.Before(before) })
 }
 
-// newScaleEvent converts e for package history. teams are the teams by namespace,
-// byWorkload returns the task of a Workload, nil if it is not known.
-func newScaleEvent(e notedScale, teams map[string]string, byWorkload func(types.UID) *tasks.Task) history.ScaleEvent {
+// newScaleEvent converts e for package history. byWorkload returns the task of a
+// Workload, nil if it is not known.
+func newScaleEvent(e notedScale, teams clusterstate.Teams, byWorkload func(types.UID) *tasks.Task) history.ScaleEvent {
 	h := history.ScaleEvent{
-		Namespace: e.job.Namespace, Name: e.job.Name, TaskUID: string(e.job.UID), Team: teams[e.job.Namespace], Number: e.Number, At: e.Time.UTC(),
+		Namespace: e.job.Namespace, Name: e.job.Name, TaskUID: string(e.job.UID), Team: teams.Of(tasks.PlaceOf(e.job)), Number: e.Number, At: e.Time.UTC(),
 		From: e.From, To: e.To, Minimum: e.Minimum, Cause: string(e.Cause), By: e.By, Node: e.Node, WorkloadUID: string(e.ForWorkload),
 	}
 	accelerator, perPod := tasks.PodRequests(&e.job.Spec.Template.Spec).Accelerator()
@@ -122,7 +123,7 @@ func newScaleEvent(e notedScale, teams map[string]string, byWorkload func(types.
 		return h
 	}
 	if t := byWorkload(e.ForWorkload); t != nil {
-		h.For = history.TaskRef{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name, UID: t.UID, Team: teams[t.Namespace]}
+		h.For = history.TaskRef{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name, UID: t.UID, Team: teams.Of(t.Place())}
 	}
 	return h
 }

@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/taskstest"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -48,7 +49,7 @@ func TestScaleEventsAreRecordedOnce(t *testing.T) {
 		for noted := l.take(7); len(noted) > 0; noted = l.take(7) {
 			var events []history.ScaleEvent
 			for _, e := range noted {
-				events = append(events, newScaleEvent(e, map[string]string{"ns-vision": "vision"}, nothing))
+				events = append(events, newScaleEvent(e, taskstest.Teams("ns-vision", "vision"), nothing))
 			}
 			once, err := store.RecordScaleEvents(t.Context(), events)
 			if err != nil {
@@ -92,7 +93,7 @@ func TestNewScaleEvent(t *testing.T) {
 		Namespace: "ns-vision", Name: "train", TaskUID: "a", Team: "vision", Number: 2, At: at(9).UTC(), From: 3, To: 1, Minimum: 1,
 		Cause: "Preempted", Accelerator: "nvidia.com/gpu", PerPod: 8, By: "ada", Node: "gpu-1", WorkloadUID: "w9",
 	}
-	teams := map[string]string{"ns-vision": "vision", "ns-nlp": "nlp"}
+	teams := taskstest.Teams("ns-vision", "vision", "ns-nlp", "nlp")
 	if diff := cmp.Diff(want, newScaleEvent(notedScale{job, e}, teams, nothing)); diff != "" {
 		t.Errorf("unknown counterpart (-want +got):\n%s", diff)
 	}

@@ -1,14 +1,15 @@
 package recorder
 
 import (
+	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks/timeline"
 )
 
-// newRecord converts s for package history. teams are the teams by namespace.
-func newRecord(s timeline.Snapshot, teams map[string]string) history.Record {
+// newRecord converts s for package history.
+func newRecord(s timeline.Snapshot, teams clusterstate.Teams) history.Record {
 	r := history.Record{Task: history.Task{
-		Namespace: s.Namespace, Kind: s.Kind, Name: s.Name, UID: s.UID, Team: teams[s.Namespace], PriorityClass: s.PriorityClass, Priority: s.Priority,
+		Namespace: s.Namespace, Kind: s.Kind, Name: s.Name, UID: s.UID, Team: teams.Of(s.Place()), PriorityClass: s.PriorityClass, Priority: s.Priority,
 		Queue: s.Queue, State: string(s.State), Pools: s.Pools, Requests: s.Requests, SubmittedAt: s.Submitted, FinishedAt: s.FinishedAt, DeletedAt: s.DeletedAt, Preemptions: s.Preemptions,
 		SubmittedBy: s.SubmittedBy,
 	}}
@@ -23,7 +24,7 @@ func newRecord(s timeline.Snapshot, teams map[string]string) history.Record {
 		if e.Preemptor == nil {
 			event.Preemptor.UID = e.PreemptorUID // distinguishes preemptions by unknown tasks
 		} else {
-			event.Preemptor = history.TaskRef{Namespace: e.Preemptor.Namespace, Kind: e.Preemptor.Kind, Name: e.Preemptor.Name, UID: e.Preemptor.UID, Team: teams[e.Preemptor.Namespace]}
+			event.Preemptor = history.TaskRef{Namespace: e.Preemptor.Namespace, Kind: e.Preemptor.Kind, Name: e.Preemptor.Name, UID: e.Preemptor.UID, Team: teams.Of(e.Preemptor.Place())}
 		}
 		r.Events = append(r.Events, event)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/taskstest"
 	"kuota.dev/kuota/governance/tasks/timeline"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,7 +60,7 @@ func TestPreemptionLoopIsRecordedOnce(t *testing.T) {
 	record := func(loops ...timeline.Loop) {
 		found := x.Find("vision", "job", "train", "")
 		snapshot := timeline.Snapshot{Task: found, Events: x.Timeline(found), Loops: loops}
-		if err := store.RecordTasks(ctx, []history.Record{newRecord(snapshot, map[string]string{"vision": "vision"})}); err != nil {
+		if err := store.RecordTasks(ctx, []history.Record{newRecord(snapshot, taskstest.Teams("vision", "vision"))}); err != nil {
 			t.Fatal(err)
 		}
 	}

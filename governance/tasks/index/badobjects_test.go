@@ -41,7 +41,7 @@ func TestMalformedWorkloads(t *testing.T) {
 				}
 				x.Timeline(task)
 			}
-			x.Classes(func(string) bool { return true }, 0)
+			x.Classes(nil, 0)
 			x.DeleteWorkload(w)
 			if x.Len() != 0 || len(x.named) != 0 || len(x.admitted.list()) != 0 {
 				t.Errorf("after the deletion the index still has %+v", x.named)
@@ -67,13 +67,13 @@ func TestDeletingManyTasks(t *testing.T) {
 	if f := x.Query(Query{Sort: ByWaited}, nil); f.Total != 0 {
 		t.Errorf("got %d tasks after the deletion, want 0", f.Total)
 	}
-	if rows, _ := x.Classes(func(string) bool { return true }, 0); len(rows) != 0 {
+	if rows, _ := x.Classes(nil, 0); len(rows) != 0 {
 		t.Errorf("got %+v after the deletion, want no priority classes", rows)
 	}
 	if took := time.Since(began); took > 5*time.Second {
 		t.Errorf("the deletion took %s, want at most 5s", took)
 	}
-	if len(x.group)+len(x.parts)+len(x.named)+len(x.spaces)+len(x.kinds)+len(x.used)+len(x.admitted.list()) != 0 {
+	if len(x.group)+len(x.parts)+len(x.named)+len(x.places)+len(x.kinds)+len(x.used)+len(x.admitted.list()) != 0 {
 		t.Error("the index still has entries of deleted tasks")
 	}
 }

@@ -60,19 +60,24 @@ func fillIndex(b *testing.B) (x *Index, list []*kueue.Workload, perWorkload, per
 
 func BenchmarkFind(b *testing.B) {
 	x, list, _, _ := fillIndex(b)
-	for name, q := range map[string]Query{
-		"first page": {}, "by name": {Sort: ByName}, "by wait": {Sort: ByWaited}, "filtered": {States: []tasks.State{tasks.Pending}, Text: "train-4"}, "last page": {Page: 500}, "a team": {Namespaces: []string{"hyperpod-ns-team-7"}},
+	type query struct {
+		Query
+		in func(tasks.Place) bool
+	}
+	for name, q := range map[string]query{
+		"first page": {}, "by name": {Query: Query{Sort: ByName}}, "by wait": {Query: Query{Sort: ByWaited}}, "filtered": {Query: Query{States: []tasks.State{tasks.Pending}, Text: "train-4"}}, "last page": {Query: Query{Page: 500}},
+		"a team": {in: func(p tasks.Place) bool { return p.Namespace == "hyperpod-ns-team-7" }},
 	} {
 		b.Run(name, func(b *testing.B) {
 			for i := range b.N {
 				x.SetWorkload(list[i%len(list)], false) // each query sees a change
-				x.Query(q, nil)
+				x.Query(q.Query, q.in)
 			}
 		})
 	}
 	b.Run("classes", func(b *testing.B) {
 		for range b.N {
-			x.Classes(func(string) bool { return true }, 0)
+			x.Classes(nil, 0)
 		}
 	})
 }

@@ -21,7 +21,7 @@ import (
 // serveObject is the Deployment serve, as the watch of its metadata has it.
 func serveObject(change ...func(*metav1.PartialObjectMetadata)) *job {
 	o := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: "a", Name: "serve", UID: "d-1", CreationTimestamp: metav1.NewTime(taskstest.Start.Add(-time.Hour)), Labels: map[string]string{queueLabel: "main"},
+		Namespace: "a", Name: "serve", UID: "d-1", CreationTimestamp: metav1.NewTime(taskstest.Start.Add(-time.Hour)), Labels: map[string]string{tasks.QueueLabel: "main"},
 	}}
 	for _, c := range change {
 		c(o)
@@ -40,7 +40,7 @@ func had(replicas string) func(*metav1.PartialObjectMetadata) {
 func replica(x *Index, name string, change ...func(*corev1.Pod)) *Pod {
 	of := func(o *corev1.Pod) {
 		o.OwnerReferences[0].UID = "rs-1"
-		o.Labels = map[string]string{"pod-template-hash": "7d9f8b", queueLabel: "main", managedLabel: "true"}
+		o.Labels = map[string]string{"pod-template-hash": "7d9f8b", tasks.QueueLabel: "main", managedLabel: "true"}
 	}
 	return podObject(x, "a", name, "ReplicaSet", "serve-7d9f8b", append([]func(*corev1.Pod){of}, change...)...)
 }
@@ -114,7 +114,7 @@ func TestDeploymentIsOneTask(t *testing.T) {
 			if next := found.PendingIncrement(); next == nil || next.State != tasks.Pending {
 				t.Errorf("its pending increment is %+v", next)
 			}
-			rows, _ := x.Classes(func(string) bool { return true }, 0)
+			rows, _ := x.Classes(nil, 0)
 			if len(rows) != 1 || rows[0].Running != 1 || rows[0].Waits != 0 {
 				t.Errorf("got the figures %+v, want one running task and no wait since the start", rows)
 			}
@@ -195,7 +195,7 @@ func TestReplicasAreReplaced(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
 		}
 	}
-	rows, _ := x.Classes(func(string) bool { return true }, 0)
+	rows, _ := x.Classes(nil, 0)
 	if len(rows) != 1 || rows[0].Waits != 1 || rows[0].Runs != 0 {
 		t.Errorf("got the figures %+v, want one wait and no run: it still runs", rows)
 	}

@@ -95,7 +95,7 @@ func TestElasticJobIsOneTaskOfItsBase(t *testing.T) {
 	if len(taken) != 1 || taken[0].DeletedAt.IsZero() || taken[0].Kind != v1alpha1.ElasticJobKind || taken[0].PriorityClass != "high-priority" {
 		t.Fatalf("recorded are %+v, want one deleted ElasticJob of its class", taken)
 	}
-	rows, _ := x.Classes(func(string) bool { return true }, 0)
+	rows, _ := x.Classes(nil, 0)
 	for _, row := range rows {
 		if row.PriorityClass != "high-priority" || row.Waits != 1 || row.Runs != 1 {
 			t.Errorf("averages of %q are over %d waits and %d runs, want 1 and 1 of high-priority only", row.PriorityClass, row.Waits, row.Runs)
@@ -117,10 +117,10 @@ func TestElasticJobWithoutAWorkload(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x, _ := newTestIndex()
 			x.workloadsSynced()
-			e := &v1alpha1.ElasticJob{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "train", UID: "e-1", CreationTimestamp: metav1.NewTime(taskstest.Start.Add(-time.Hour)), Labels: map[string]string{queueLabel: "main", classLabel: "none"}}}
+			e := &v1alpha1.ElasticJob{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "train", UID: "e-1", CreationTimestamp: metav1.NewTime(taskstest.Start.Add(-time.Hour)), Labels: map[string]string{tasks.QueueLabel: "main", classLabel: "none"}}}
 			tc.change(e)
 			x.setElasticJob(e)
-			x.setJob(jobObject("a", "train-base", func(j *batchv1.Job) { j.Labels = elasticLabels("0"); j.Labels[queueLabel] = "main" }))
+			x.setJob(jobObject("a", "train-base", func(j *batchv1.Job) { j.Labels = elasticLabels("0"); j.Labels[tasks.QueueLabel] = "main" }))
 			found := x.Find("a", v1alpha1.ElasticJobKind, "train", "")
 			if (found != nil) != tc.want || x.Len() > 1 {
 				t.Fatalf("%d tasks, among them the ElasticJob %+v", x.Len(), found)

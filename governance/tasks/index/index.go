@@ -27,9 +27,9 @@ type Index struct {
 	parts        map[tasks.Key][]*kueue.Workload
 	group        map[types.UID]tasks.Key // of each Workload
 	named        map[address][]*tasks.Task
-	spaces       map[string]map[*tasks.Task]struct{} // by namespace
-	queues       map[QueueKey]*order                 // tasks that wait, by LocalQueue
-	orders       map[Column]*order                   // of all tasks, created on first use
+	places       map[tasks.Place]map[*tasks.Task]struct{}
+	queues       map[QueueKey]*order // tasks that wait, by LocalQueue
+	orders       map[Column]*order   // of all tasks, created on first use
 	classes      map[classKey]*tally
 	admitted     *order                                    // tasks that use quota, in preemption order
 	used         map[string]quota.FlavorResourceQuantities // by ClusterQueue
@@ -78,7 +78,7 @@ func New(now func() time.Time) *Index {
 	holding.takes = func(t *tasks.Task) bool { return len(t.AdmittedWorkloads) > 0 }
 	return &Index{
 		Now: now, admitted: holding, tasks: map[tasks.Key]*tasks.Task{}, parts: map[tasks.Key][]*kueue.Workload{}, group: map[types.UID]tasks.Key{},
-		named: map[address][]*tasks.Task{}, spaces: map[string]map[*tasks.Task]struct{}{}, queues: map[QueueKey]*order{},
+		named: map[address][]*tasks.Task{}, places: map[tasks.Place]map[*tasks.Task]struct{}{}, queues: map[QueueKey]*order{},
 		orders: map[Column]*order{}, classes: map[classKey]*tally{}, used: map[string]quota.FlavorResourceQuantities{}, growth: map[string]quota.FlavorResourceQuantities{}, kinds: map[string]int{}, pools: map[string]int{}, started: now(),
 		jobs: map[tasks.Key]*job{}, submitters: map[tasks.Key]string{}, jobsIn: map[string]map[tasks.Key]struct{}{}, children: map[member]map[types.UID]struct{}{}, governed: map[string]bool{},
 		pods: map[types.UID]*Pod{}, podsBy: map[member]map[*Pod]struct{}{}, podsIn: map[member]map[*Pod]struct{}{}, rebuilding: map[tasks.Key]bool{}, deployments: map[member]*job{}, undecided: map[tasks.Key]bool{}, terminating: map[*Pod]struct{}{}, nodeUsage: map[string]*nodeUsage{}, loops: map[types.UID][]*loop{},
@@ -263,7 +263,7 @@ func (x *Index) addToOrders(t *tasks.Task) {
 		x.unready++
 	}
 	x.named[addressOf(t)] = append(x.named[addressOf(t)], t)
-	addTo(x.spaces, t.Namespace, t)
+	addTo(x.places, t.Place(), t)
 	x.kinds[t.Kind]++
 	for _, pool := range t.Pools {
 		x.pools[pool]++
@@ -290,7 +290,7 @@ func (x *Index) removeFromOrders(t *tasks.Task) {
 		x.unready--
 	}
 	removeAt(x.named, addressOf(t), slices.Index(x.named[addressOf(t)], t))
-	removeFrom(x.spaces, t.Namespace, t)
+	removeFrom(x.places, t.Place(), t)
 	decrement(x.kinds, t.Kind)
 	for _, pool := range t.Pools {
 		decrement(x.pools, pool)

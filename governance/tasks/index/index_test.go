@@ -75,24 +75,22 @@ func checkFullScan(t *testing.T, x *Index, c *taskstest.Clock, workloads map[str
 	checkAdmitted(t, x, all)
 	columnNames := slices.Sorted(maps.Keys(columns))
 	q := Query{Sort: columnNames[random.IntN(len(columnNames))], Descending: random.IntN(2) == 0, Page: random.IntN(4), Phase: []Phase{"", Active, Finished}[random.IntN(3)]}
-	var visible map[string]bool
+	var in func(tasks.Place) bool
 	if random.IntN(2) == 0 {
-		visible = map[string]bool{"ns-1": true, "ns-2": true}
+		in = func(p tasks.Place) bool { return p.Namespace == "ns-1" || p.Namespace == "ns-2" }
 	}
-	switch random.IntN(5) {
+	switch random.IntN(4) {
 	case 0:
 		q.States = []tasks.State{tasks.Running, tasks.Pending}
 	case 1:
 		q.PriorityClasses = []string{""}
 	case 2:
 		q.Text = "T-1"
-	case 3:
-		q.Namespaces = []string{"ns-1", "ns-3"}
 	}
 	var want []string
 	sortable := all[:0:0]
 	for _, task := range all {
-		if visible != nil && !visible[task.Namespace] || len(q.Namespaces) > 0 && !slices.Contains(q.Namespaces, task.Namespace) {
+		if in != nil && !in(task.Place()) {
 			continue
 		}
 		lower := q
@@ -139,7 +137,7 @@ func checkFullScan(t *testing.T, x *Index, c *taskstest.Clock, workloads map[str
 	for _, task := range sortable {
 		want = append(want, task.UID)
 	}
-	f := x.Query(q, visible)
+	f := x.Query(q, in)
 	var got []string
 	for _, task := range f.Tasks {
 		got = append(got, task.UID)
@@ -150,14 +148,14 @@ func checkFullScan(t *testing.T, x *Index, c *taskstest.Clock, workloads map[str
 	}
 	counts := map[string]map[tasks.State]int{}
 	for _, task := range all {
-		if visible == nil || visible[task.Namespace] {
+		if in == nil || in(task.Place()) {
 			if counts[task.PriorityClass] == nil {
 				counts[task.PriorityClass] = map[tasks.State]int{}
 			}
 			counts[task.PriorityClass][task.State]++
 		}
 	}
-	rows, _ := x.Classes(func(namespace string) bool { return visible == nil || visible[namespace] }, 0)
+	rows, _ := x.Classes(in, 0)
 	for _, row := range rows {
 		for state, n := range row.States {
 			if counts[row.PriorityClass][state] != n {
@@ -263,7 +261,7 @@ func timesOverTwoPreemptions(t *testing.T, checks bool) {
 	want(step(66, again(61)...), tasks.Running, 11, 35)
 	want(step(72, append(again(61), taskstest.Condition("Finished", true, "Succeeded", at(70)))...), tasks.Succeeded, 11, 39)
 
-	rows, _ := x.Classes(func(string) bool { return true }, 0)
+	rows, _ := x.Classes(nil, 0)
 	if len(rows) != 1 || rows[0].Waits != 3 || rows[0].AverageWait != (10+10+11)*time.Second/3 || rows[0].LongestWait != 11*time.Second ||
 		rows[0].Runs != 3 || rows[0].AverageRun != (20+10+9)*time.Second/3 || rows[0].LongestRun != 20*time.Second {
 		t.Errorf("got the priority classes %+v", rows)
@@ -340,7 +338,6 @@ func TestListByPosition(t *testing.T) {
 	}{
 		{Query{Sort: ByPosition}, "t1 1 t2 1 t0 2 runs 0 "},
 		{Query{Sort: ByPosition, Descending: true}, "t0 2 t2 1 t1 1 runs 0 "},
-		{Query{Sort: ByPosition, Namespaces: []string{"ns"}}, "t1 1 t2 1 t0 2 runs 0 "},
 		{Query{Sort: ByPosition, States: []tasks.State{tasks.Pending}, Descending: true}, "t0 2 t2 1 t1 1 "},
 	} {
 		f, got := x.Query(tc.q, nil), ""
@@ -363,7 +360,7 @@ func TestHeadOfQueues(t *testing.T) {
 	}
 	x.SetWorkload(taskstest.Workload("other", "t", "", 9, taskstest.Start, taskstest.Pending(taskstest.Start)...), false)
 	x.SetWorkload(taskstest.Workload("ns", "runs", "", 9, taskstest.Start, taskstest.Admitted(taskstest.Start)...), false)
-	list, of := x.Heads(func(namespace string) bool { return namespace == "ns" }, 4)
+	list, of := x.Heads(func(key QueueKey) bool { return key.Namespace == "ns" }, 4)
 	names := ""
 	for _, first := range list {
 		names += fmt.Sprintf("%s %d ", first.Task.Name, first.Position)

@@ -23,11 +23,8 @@ import (
 // NoWorkload is the reason of a task that Kueue created no Workload for.
 const NoWorkload = "NoWorkload"
 
-// Kueue's labels on a job.
-const (
-	queueLabel = "kueue.x-k8s.io/queue-name"
-	classLabel = "kueue.x-k8s.io/priority-class"
-)
+// classLabel is Kueue's label of the priority class on a job.
+const classLabel = "kueue.x-k8s.io/priority-class"
 
 // job is what the cache keeps of an object that Kueue creates Workloads for, of
 // whatever kind: jobs without a Workload are tasks, and jobs own pods.
@@ -106,7 +103,7 @@ func slimJob(object any, kind string) any {
 	}
 	j := &job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: intern(o.GetNamespace()), Name: o.GetName(), UID: o.GetUID(), CreationTimestamp: o.GetCreationTimestamp()},
-		kind:       kind, alone: true, queue: intern(o.GetLabels()[queueLabel]), class: intern(o.GetLabels()[classLabel]),
+		kind:       kind, alone: true, queue: intern(o.GetLabels()[tasks.QueueLabel]), class: intern(o.GetLabels()[classLabel]),
 	}
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		j.controller, j.alone = owner.UID, !managed[owner.Kind]
@@ -137,7 +134,7 @@ func slimJob(object any, kind string) any {
 func elasticJob(e *v1alpha1.ElasticJob) *job {
 	return &job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: intern(e.Namespace), Name: e.Name, UID: e.UID, CreationTimestamp: e.CreationTimestamp},
-		kind:       v1alpha1.ElasticJobKind, alone: true, queue: intern(e.Labels[queueLabel]), class: intern(e.Labels[classLabel]),
+		kind:       v1alpha1.ElasticJobKind, alone: true, queue: intern(e.Labels[tasks.QueueLabel]), class: intern(e.Labels[classLabel]),
 		ended: e.DeletionTimestamp != nil || e.Status.State.Finished(), submitter: intern(e.Annotations[v1alpha1.AnnotationSubmittedBy]),
 	}
 }

@@ -19,7 +19,7 @@ import (
 // jobObject is a batch Job with a queue.
 func jobObject(namespace, name string, change ...func(*batchv1.Job)) *job {
 	o := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{
-		Namespace: namespace, Name: name, UID: types.UID("j-" + namespace + name), CreationTimestamp: metav1.NewTime(taskstest.Start.Add(-time.Hour)), Labels: map[string]string{queueLabel: "main"},
+		Namespace: namespace, Name: name, UID: types.UID("j-" + namespace + name), CreationTimestamp: metav1.NewTime(taskstest.Start.Add(-time.Hour)), Labels: map[string]string{tasks.QueueLabel: "main"},
 	}}
 	for _, c := range change {
 		c(o)
@@ -106,7 +106,7 @@ func TestJobsBeforeTheirWorkloads(t *testing.T) {
 	x.setJob(jobObject("a", "j"))
 	x.SetWorkload(taskstest.Workload("a", "j", "", 0, taskstest.Start.Add(-2*time.Hour), taskstest.Admitted(taskstest.Start.Add(-time.Hour))...), true)
 	x.workloadsSynced()
-	rows, _ := x.Classes(func(string) bool { return true }, 0)
+	rows, _ := x.Classes(nil, 0)
 	if len(rows) != 1 || rows[0].Waits != 0 || rows[0].Running != 1 {
 		t.Errorf("got %+v, want one running task and no waits", rows)
 	}

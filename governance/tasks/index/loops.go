@@ -46,7 +46,7 @@ func (x *Index) recordLoop(l timeline.Loop) bool {
 	k.Last = slices.MaxFunc([]time.Time{k.Last, l.Last}, time.Time.Compare)
 	x.measureLoops(t)
 	for key, y := range x.classes { // its priority class may have changed
-		if key.namespace == t.Namespace {
+		if key.Namespace == t.Namespace {
 			y.waits.exclude(k)
 			y.runs.exclude(k)
 		}

@@ -260,7 +260,7 @@ func TestAveragesExcludeLoops(t *testing.T) {
 func checkAverages(t *testing.T, seed uint64, x *Index, c *taskstest.Clock, all []*victim) {
 	t.Helper()
 	for _, within := range []time.Duration{0, time.Hour, 6 * time.Hour} {
-		rows, since := x.Classes(func(string) bool { return true }, within)
+		rows, since := x.Classes(nil, within)
 		for _, row := range rows {
 			var waited, ran durations
 			longest := time.Duration(0)
@@ -342,7 +342,7 @@ func TestLoopIsRecorded(t *testing.T) {
 	if len(x.loops) != 0 {
 		t.Errorf("the index keeps loops of a deleted task: %v", x.loops)
 	}
-	rows, _ := x.Classes(func(string) bool { return true }, 0)
+	rows, _ := x.Classes(nil, 0)
 	if i := slices.IndexFunc(rows, func(r PriorityClassRow) bool { return r.PriorityClass == "low" }); i < 0 || rows[i].LoopRuns != 62 || rows[i].Runs != 1 || rows[i].AverageRun != time.Hour {
 		t.Errorf("after the deletion the priority classes are %+v", rows)
 	}
@@ -406,7 +406,7 @@ func TestRecordConcurrently(t *testing.T) {
 				x.RecordLoop(timeline.Loop{Namespace: "ns", WorkloadUID: v.part(), Since: v.preemptionTime[0], Last: at})
 				x.RecordEvent("ns", v.part(), timeline.Event{At: at, Type: timeline.LoopDetected})
 				x.Timeline(x.Find("ns", "Job", "victim", ""))
-				x.Classes(func(string) bool { return true }, 0)
+				x.Classes(nil, 0)
 				x.TakeChanged(1)
 			}
 		})

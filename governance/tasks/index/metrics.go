@@ -18,7 +18,7 @@ func (x *Index) Describe(to chan<- *prometheus.Desc) {
 }
 
 // Collect implements prometheus.Collector. Its cost depends on the number of
-// namespaces and priority classes, not of tasks.
+// queues and priority classes, not of tasks.
 func (x *Index) Collect(to chan<- prometheus.Metric) {
 	x.mu.Lock()
 	complete, pods, states := x.workloadsComplete, x.elasticPods, map[tasks.State]int{}

@@ -46,8 +46,9 @@ const (
 
 	// Kueue's labels on pods: of templates that it admits, and of pods that are
 	// Workloads themselves.
-	podSetLabel  = "kueue.x-k8s.io/podset"
-	managedLabel = "kueue.x-k8s.io/managed"
+	podSetLabel     = "kueue.x-k8s.io/podset"
+	managedLabel    = "kueue.x-k8s.io/managed"
+	localQueueLabel = "kueue.x-k8s.io/local-queue-name" // Kueue 0.17 and later
 )
 
 // Pod is what the cache keeps of a pod. It is immutable.
@@ -68,6 +69,7 @@ type Pod struct {
 	endedContainers   uint64    // bits of those that have ended, in the order of containers
 	Requests          quota.Resources
 	queue, class      string // by its labels
+	admittedTo        string // LocalQueue, by Kueue's label; empty if unknown
 	part              bool   // of the job that is the task
 	admitted          bool   // Kueue labels the pods of what it admits
 }
@@ -96,9 +98,9 @@ func (x *Index) PodOf(o *corev1.Pod) *Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: intern(o.Namespace), Name: o.Name, UID: o.UID, CreationTimestamp: o.CreationTimestamp, DeletionTimestamp: o.DeletionTimestamp},
 		Node:       intern(o.Spec.NodeName), Phase: corev1.PodPhase(intern(string(o.Status.Phase))), Gated: len(o.Spec.SchedulingGates) > 0,
 		Group: intern(cmp.Or(o.Annotations[groupName], o.Labels[groupName])),
-		queue: intern(o.Labels[queueLabel]), class: intern(o.Labels[classLabel]),
+		queue: intern(o.Labels[tasks.QueueLabel]), class: intern(o.Labels[classLabel]),
 		Requests: x.requests.of(tasks.PodRequests(&o.Spec)),
-		admitted: o.Labels[podSetLabel] != "" || o.Labels[managedLabel] == "true",
+		admitted: o.Labels[podSetLabel] != "" || o.Labels[managedLabel] == "true", admittedTo: intern(cmp.Or(o.Labels[localQueueLabel], o.Labels[tasks.QueueLabel])),
 	}
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
 		p.Owner = owner.UID
@@ -231,18 +233,20 @@ func (x *Index) addPodUsage(p *Pod, sign int64) {
 	}
 	on := x.nodeUsage[p.Node]
 	if on == nil {
-		on = &nodeUsage{requests: quota.Resources{}, admitted: map[string]quota.Resources{}}
+		on = &nodeUsage{requests: quota.Resources{}, admitted: map[tasks.Place]quota.Resources{}, unplaced: map[*Pod]struct{}{}}
 		x.nodeUsage[p.Node] = on
 	}
 	on.pods += sign
 	for name, amount := range p.Requests {
 		on.requests[name] = on.requests[name].Plus(amount.Times(sign))
 	}
-	if p.admitted {
-		of := on.admitted[p.Namespace]
+	switch place := (tasks.Place{Namespace: p.Namespace, LocalQueue: p.admittedTo}); {
+	case !p.admitted:
+	case p.admittedTo != "":
+		of := on.admitted[place]
 		if of == nil {
 			of = quota.Resources{}
-			on.admitted[p.Namespace] = of
+			on.admitted[place] = of
 		}
 		empty := true
 		for name, amount := range p.Requests {
@@ -252,8 +256,12 @@ func (x *Index) addPodUsage(p *Pod, sign int64) {
 			empty = empty && amount == 0
 		}
 		if empty {
-			delete(on.admitted, p.Namespace)
+			delete(on.admitted, place)
 		}
+	case sign > 0:
+		on.unplaced[p] = struct{}{}
+	default:
+		delete(on.unplaced, p)
 	}
 	if on.pods <= 0 {
 		delete(x.nodeUsage, p.Node)
@@ -264,7 +272,8 @@ func (x *Index) addPodUsage(p *Pod, sign int64) {
 type nodeUsage struct {
 	pods     int64
 	requests quota.Resources
-	admitted map[string]quota.Resources // of pods that Kueue admitted, by namespace
+	admitted map[tasks.Place]quota.Resources // of pods that Kueue admitted
+	unplaced map[*Pod]struct{}               // those of them without their LocalQueue
 }
 
 // podChanged rebuilds a task without a Workload when its pods change, and a Deployment

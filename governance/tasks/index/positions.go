@@ -108,13 +108,13 @@ type Positioned struct {
 	Position int
 }
 
-// Heads returns the first n tasks of the queues of some namespaces, by their
+// Heads returns the first n tasks of the LocalQueues that in accepts, by their
 // positions, and the length of all these queues.
-func (x *Index) Heads(in func(namespace string) bool, n int) (list []Positioned, of int) {
+func (x *Index) Heads(in func(QueueKey) bool, n int) (list []Positioned, of int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for key, o := range x.queues {
-		if !in(key.Namespace) {
+		if !in(key) {
 			continue
 		}
 		waiting := o.list()

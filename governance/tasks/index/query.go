@@ -1,6 +1,7 @@
 package index
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -27,7 +28,6 @@ func (p Phase) has(s tasks.State) bool { return p == "" || (p == Finished) == s.
 // Query selects and sorts the tasks of a list. A task must match one value of each
 // filter; a filter without values matches all.
 type Query struct {
-	Namespaces      []string // of teams
 	PriorityClasses []string // as their objects are named; "" is those without one
 	States          []tasks.State
 	Kinds           []string
@@ -51,7 +51,7 @@ type Query struct {
 
 // Filtered reports whether the query excludes any task of its phase.
 func (q Query) Filtered() bool {
-	return len(q.Namespaces)+len(q.PriorityClasses)+len(q.States)+len(q.Kinds)+len(q.Pools) > 0 || q.SubmittedBy != "" || q.Text != ""
+	return len(q.PriorityClasses)+len(q.States)+len(q.Kinds)+len(q.Pools) > 0 || q.SubmittedBy != "" || q.Text != ""
 }
 
 // matchesState reports whether the query selects tasks in a state.
@@ -119,8 +119,8 @@ func (q Query) matching(list []*tasks.Task) (taken []*tasks.Task, phases map[Pha
 	return taken, phases
 }
 
-// Query answers a query for a viewer who sees these namespaces; nil is all.
-func (x *Index) Query(q Query, sees map[string]bool) Result {
+// Query answers a query about the tasks of the places that in accepts; nil is all.
+func (x *Index) Query(q Query, in func(tasks.Place) bool) Result {
 	if columns[q.Sort] == nil {
 		q.Sort = BySubmitted
 	}
@@ -130,12 +130,10 @@ func (x *Index) Query(q Query, sees map[string]bool) Result {
 	defer x.mu.Unlock()
 	var sorted []*tasks.Task
 	whole := false // sorted has the phase and nothing else
-	switch spaces := q.spaces(sees); {
-	case spaces != nil: // a team's tasks, whatever the others have
-		for namespace := range spaces {
-			for t := range x.spaces[namespace] {
-				sorted = append(sorted, t)
-			}
+	switch {
+	case in != nil: // a team's tasks, whatever the others have
+		for t := range x.tasksIn(in) {
+			sorted = append(sorted, t)
 		}
 		slices.SortFunc(sorted, compare(q.Sort, now))
 	case clocks[q.Sort] != nil:
@@ -189,36 +187,36 @@ func (x *Index) Tasks() []*tasks.Task {
 	return slices.AppendSeq(make([]*tasks.Task, 0, len(x.tasks)), maps.Values(x.tasks))
 }
 
-// Choices returns the kinds and the pools of the tasks in these namespaces, sorted;
-// nil is all.
-func (x *Index) Choices(sees map[string]bool) (kinds, pools []string) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if sees == nil {
-		return slices.Sorted(maps.Keys(x.kinds)), slices.Sorted(maps.Keys(x.pools))
-	}
-	ofKind, ofPool := map[string]bool{}, map[string]bool{}
-	for namespace := range sees {
-		for t := range x.spaces[namespace] {
-			ofKind[t.Kind] = true
-			for _, pool := range t.Pools {
-				ofPool[pool] = true
+// tasksIn returns the tasks of the places that in accepts, in no order.
+func (x *Index) tasksIn(in func(tasks.Place) bool) iter.Seq[*tasks.Task] {
+	return func(yield func(*tasks.Task) bool) {
+		for place, of := range x.places {
+			if !in(place) {
+				continue
+			}
+			for t := range of {
+				if !yield(t) {
+					return
+				}
 			}
 		}
 	}
-	return slices.Sorted(maps.Keys(ofKind)), slices.Sorted(maps.Keys(ofPool))
 }
 
-// spaces returns the namespaces of the query that a viewer sees; nil is all.
-func (q Query) spaces(sees map[string]bool) map[string]bool {
-	if len(q.Namespaces) == 0 {
-		return sees
+// Choices returns the kinds and the pools of the tasks of the places that in accepts,
+// sorted; nil is all.
+func (x *Index) Choices(in func(tasks.Place) bool) (kinds, pools []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if in == nil {
+		return slices.Sorted(maps.Keys(x.kinds)), slices.Sorted(maps.Keys(x.pools))
 	}
-	requested := map[string]bool{}
-	for _, namespace := range q.Namespaces {
-		if sees == nil || sees[namespace] {
-			requested[namespace] = true
+	ofKind, ofPool := map[string]bool{}, map[string]bool{}
+	for t := range x.tasksIn(in) {
+		ofKind[t.Kind] = true
+		for _, pool := range t.Pools {
+			ofPool[pool] = true
 		}
 	}
-	return requested
+	return slices.Sorted(maps.Keys(ofKind)), slices.Sorted(maps.Keys(ofPool))
 }

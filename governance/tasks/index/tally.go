@@ -16,9 +16,12 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-type classKey struct{ namespace, class string }
+type classKey struct {
+	tasks.Place
+	class string
+}
 
-// tally counts the tasks of one priority class in one namespace.
+// tally counts the tasks of one priority class in one place.
 type tally struct {
 	priority         int32
 	states           map[tasks.State]int
@@ -38,7 +41,7 @@ func (x *Index) count(before, after *tasks.Task) {
 		y := x.tallyOf(before)
 		y.remove(before)
 		if y.empty() {
-			delete(x.classes, classKey{before.Namespace, before.PriorityClass})
+			delete(x.classes, classKey{before.Place(), before.PriorityClass})
 		}
 	}
 	if after == nil {
@@ -103,7 +106,7 @@ func byRun(a, b *tasks.Task) int {
 func hasRun(t *tasks.Task) bool { return t != nil && !t.AdmittedAt.IsZero() && t.State.UsesQuota() }
 
 func (x *Index) tallyOf(t *tasks.Task) *tally {
-	key := classKey{t.Namespace, t.PriorityClass}
+	key := classKey{t.Place(), t.PriorityClass}
 	y := x.classes[key]
 	if y == nil {
 		y = &tally{states: map[tasks.State]int{}, waiting: newOrder(byWait), running: newOrder(byRun)}
@@ -164,12 +167,12 @@ func (r *PriorityClassRow) SetEnded(waits int, averageWait, longestWait time.Dur
 	r.Runs, r.AverageRun, r.LongestRun, r.RunGoesOn = runs, averageRun, max(r.RunningFor, longestRun), r.RunningFor > longestRun
 }
 
-// Classes counts the tasks of the namespaces that sees accepts, one row for each
+// Classes counts the tasks of the places that in accepts, nil for all, one row for each
 // priority class: the highest priority first, and those without one last. Waits and
 // runs are those that completed within a duration of up to a day, or for 0 since
 // the index started. since is the begin of that range: the begin of a period of
 // five minutes, and not before the index started.
-func (x *Index) Classes(sees func(namespace string) bool, within time.Duration) (rows []PriorityClassRow, since time.Time) {
+func (x *Index) Classes(in func(tasks.Place) bool, within time.Duration) (rows []PriorityClassRow, since time.Time) {
 	now := x.Now()
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -177,7 +180,7 @@ func (x *Index) Classes(sees func(namespace string) bool, within time.Duration) 
 	since = x.beginOf(now, within)
 	sums, ended := map[string]*PriorityClassRow{}, map[string]*struct{ waits, runs durations }{}
 	for key, y := range x.classes {
-		if !sees(key.namespace) {
+		if in != nil && !in(key.Place) {
 			continue
 		}
 		row := sums[key.class]

@@ -71,33 +71,43 @@ func (x *Index) Portions(fr quota.FlavorResource, queue string, t *tasks.Task, m
 
 // ClusterUsage is what tasks and pods use of the cluster at one moment.
 type ClusterUsage struct {
-	Nodes      map[string]NodeUsage                      // by name, of those that have pods
-	Queues     map[string]quota.FlavorResourceQuantities // usage by ClusterQueue
-	Growth     map[string]quota.FlavorResourceQuantities // the part of it that is growth of elastic tasks
-	Namespaces map[string]NamespaceTasks                 // by namespace, of those that have tasks
+	Nodes  map[string]NodeUsage                      // by name, of those that have pods
+	Queues map[string]quota.FlavorResourceQuantities // usage by ClusterQueue
+	Growth map[string]quota.FlavorResourceQuantities // the part of it that is growth of elastic tasks
+	Places map[tasks.Place]TaskCount                 // of those with tasks that run or wait
 }
 
 // NodeUsage sums the requests of a node's pods that have not ended.
 type NodeUsage struct {
 	Pods     int64
-	Requests quota.Resources            // of all pods
-	Admitted map[string]quota.Resources // by those that Kueue admitted, by namespace
+	Requests quota.Resources                 // of all pods
+	Admitted map[tasks.Place]quota.Resources // by those that Kueue admitted
 }
 
-// InNamespace counts the tasks of a namespace.
-type NamespaceTasks struct{ Running, Waiting int }
+// TaskCount counts tasks.
+type TaskCount struct{ Running, Waiting int }
 
 // ClusterUsage returns what is used now, all of it as of one moment.
 func (x *Index) ClusterUsage() ClusterUsage {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	o := ClusterUsage{
-		Nodes: make(map[string]NodeUsage, len(x.nodeUsage)), Queues: make(map[string]quota.FlavorResourceQuantities, len(x.used)), Growth: make(map[string]quota.FlavorResourceQuantities, len(x.growth)), Namespaces: make(map[string]NamespaceTasks),
+		Nodes: make(map[string]NodeUsage, len(x.nodeUsage)), Queues: make(map[string]quota.FlavorResourceQuantities, len(x.used)), Growth: make(map[string]quota.FlavorResourceQuantities, len(x.growth)), Places: make(map[tasks.Place]TaskCount),
 	}
 	for name, l := range x.nodeUsage {
-		on := NodeUsage{Pods: l.pods, Requests: maps.Clone(l.requests), Admitted: make(map[string]quota.Resources, len(l.admitted))}
-		for namespace, asked := range l.admitted {
-			on.Admitted[namespace] = maps.Clone(asked)
+		on := NodeUsage{Pods: l.pods, Requests: maps.Clone(l.requests), Admitted: make(map[tasks.Place]quota.Resources, len(l.admitted))}
+		for place, asked := range l.admitted {
+			on.Admitted[place] = maps.Clone(asked)
+		}
+		for p := range l.unplaced {
+			place := tasks.Place{Namespace: p.Namespace}
+			if t := x.taskOfPod(p); t != nil {
+				place = t.Place()
+			}
+			if on.Admitted[place] == nil {
+				on.Admitted[place] = quota.Resources{}
+			}
+			on.Admitted[place].Add(p.Requests)
 		}
 		o.Nodes[name] = on
 	}
@@ -108,7 +118,7 @@ func (x *Index) ClusterUsage() ClusterUsage {
 		o.Growth[queue] = maps.Clone(amounts)
 	}
 	for key, y := range x.classes {
-		in := o.Namespaces[key.namespace]
+		in := o.Places[key.Place]
 		for state, n := range y.states {
 			switch {
 			case state.Waiting():
@@ -117,7 +127,9 @@ func (x *Index) ClusterUsage() ClusterUsage {
 				in.Running += n
 			}
 		}
-		o.Namespaces[key.namespace] = in
+		if in != (TaskCount{}) {
+			o.Places[key.Place] = in
+		}
 	}
 	return o
 }

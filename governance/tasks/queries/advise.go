@@ -248,7 +248,7 @@ func (s *Service) findChanges(ctx context.Context, t *tasks.Task, update func(fu
 // advice.Input. nil if its queue follows from no allocation.
 func (s *Service) saved(ctx context.Context, v viewer, t *tasks.Task, c *explain.Cluster) (func(string, quota.Resources) (quota.Resolved, bool), error) {
 	var allocation v1alpha1.ComputeAllocation
-	team := v.teams[t.Namespace]
+	team := v.team(t.Place())
 	if team == "" || c.Queue == nil {
 		return nil, nil
 	}

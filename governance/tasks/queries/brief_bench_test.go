@@ -74,7 +74,7 @@ func BenchmarkBrief(b *testing.B) {
 		x.SetWorkload(w, true)
 	}
 	page := x.Query(index.Query{States: []tasks.State{tasks.Pending}}, nil).Tasks
-	v := viewer{reader: manyQueues(), index: x, teams: map[string]string{}}
+	v := viewer{reader: manyQueues(), index: x}
 	b.Run("survey and the first", func(b *testing.B) {
 		for i := range b.N {
 			if _, err := newSurvey(v).brief(b.Context(), page[i%len(page)]); err != nil {

@@ -78,7 +78,7 @@ func TestBriefAgreesWithThePage(t *testing.T) {
 	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("hyperpod-ns-team-1", "low", "", 0, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "team-1", 6), false)
 	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("hyperpod-ns-team-2", "other", "", 9, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "team-2", 8000), false)
 	x.SetWorkload(taskstest.Workload("hyperpod-ns-team-1", "waits", "", 0, taskstest.Start, taskstest.Pending(taskstest.Start)...), false)
-	v := viewer{reader: manyQueues(), index: x, teams: map[string]string{}}
+	v := viewer{reader: manyQueues(), index: x}
 	task := x.Find("hyperpod-ns-team-1", "job", "waits", "")
 	s := newSurvey(v)
 	brief, err := s.brief(t.Context(), task)

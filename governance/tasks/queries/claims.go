@@ -41,7 +41,7 @@ func (s *Service) Claims(ctx context.Context) (claims []Claimed, err error) {
 		return nil, err
 	}
 	now := v.index.Now()
-	heads, _ := v.index.Heads(func(string) bool { return true }, claimants)
+	heads, _ := v.index.Heads(func(index.QueueKey) bool { return true }, claimants)
 	survey := newSurvey(v)
 	taken := map[types.UID]bool{}
 	for _, head := range heads {

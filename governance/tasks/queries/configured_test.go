@@ -146,7 +146,7 @@ var kinds = map[string]func(*lab){
 				if err != nil {
 					return err
 				}
-				list, err := l.tasks.List(ctx, localUser, index.Query{Namespaces: []string{l.name}}, nil)
+				list, err := l.tasks.List(ctx, localUser, index.Query{Text: l.name}, nil)
 				if err != nil {
 					return err
 				}

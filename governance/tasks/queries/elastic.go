@@ -41,7 +41,7 @@ func (v viewer) scaling(ctx context.Context, t *tasks.Task) (*Scaling, error) {
 		case v.sees != nil && !v.sees[s.For.Namespace]:
 			s.For, s.Hidden = nil, true
 		default:
-			s.ForTeam = v.teams[s.For.Namespace]
+			s.ForTeam = v.team(s.For.Place())
 		}
 		found.Scales = append(found.Scales, s)
 	}

@@ -33,10 +33,6 @@ func (s *Service) GrowthSources(ctx context.Context, t *tasks.Task) (*GrowthSour
 	if err != nil || sources == nil || sources.Nested {
 		return nil, err
 	}
-	namespaces := map[string]string{} // by team
-	for namespace, team := range v.teams {
-		namespaces[team] = namespace
-	}
 	found := &GrowthSources{}
 	for _, source := range sources.Sources {
 		growth := resources.Amount(0)
@@ -51,7 +47,7 @@ func (s *Service) GrowthSources(ctx context.Context, t *tasks.Task) (*GrowthSour
 		found.Own = found.Own || growth > source.Borrowed
 		found.Unallocated = found.Unallocated || source.Unallocated > 0
 		for _, lender := range source.Lenders {
-			if team := (LendingTeam{namespaces[lender.Team], lender.Team}); !slices.Contains(found.Lenders, team) {
+			if team := (LendingTeam{v.teams.Namespace(lender.Team), lender.Team}); !slices.Contains(found.Lenders, team) {
 				found.Lenders = append(found.Lenders, team)
 			}
 		}

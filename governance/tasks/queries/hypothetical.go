@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/tasks/index"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -94,7 +95,7 @@ func (s *Service) Rooms(ctx context.Context, others []Proposal) (*Rooms, error) 
 // leaveToPending counts pending tasks that fit as usage: Kueue tries them again up to a
 // second after quota became free.
 func (r *Rooms) leaveToPending(ctx context.Context) error {
-	heads, _ := r.index.Heads(func(string) bool { return true }, claimants)
+	heads, _ := r.index.Heads(func(index.QueueKey) bool { return true }, claimants)
 	for _, head := range heads {
 		t := head.Task
 		if t.PriorityClass == desired.GrowthClass || !t.Queued() {

@@ -234,7 +234,7 @@ func (l *lab) lists(ctx context.Context, d queries.Detail) error {
 	if !d.State.Waiting() {
 		return nil
 	}
-	list, err := l.tasks.List(ctx, localUser, index.Query{Namespaces: []string{l.name}, Phase: index.Active, Explain: true, Patience: time.Second}, nil)
+	list, err := l.tasks.List(ctx, localUser, index.Query{Text: l.name, Phase: index.Active, Explain: true, Patience: time.Second}, nil)
 	if err != nil {
 		return err
 	}

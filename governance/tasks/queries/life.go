@@ -29,7 +29,7 @@ func (v viewer) life(ctx context.Context, t *tasks.Task) (l Life, err error) {
 			e.Preemptor, e.PreemptorDeleted = nil, false
 		}
 		if e.Preemptor != nil {
-			e.PreemptorTeam = v.teams[e.Preemptor.Namespace]
+			e.PreemptorTeam = v.team(e.Preemptor.Place())
 		}
 	}
 	l.QuotaSources, err = v.quotaSources(ctx, t)

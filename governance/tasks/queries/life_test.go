@@ -100,7 +100,7 @@ var lives = map[string]func(*lab){
 		})
 		var list queries.List
 		clustertest.Eventually(l.t, soon, func(ctx context.Context) (err error) {
-			list, err = l.tasks.List(ctx, localUser, index.Query{Namespaces: []string{l.name}, Text: l.name, All: true}, nil)
+			list, err = l.tasks.List(ctx, localUser, index.Query{Text: l.name, All: true}, nil)
 			if err == nil && list.Total != len(names) {
 				err = fmt.Errorf("the console has %d tasks", list.Total)
 			}

@@ -69,7 +69,11 @@ func (v viewer) party(p loopguard.Party) (t *tasks.Task, team string, hidden boo
 	if v.sees != nil && !v.sees[p.Namespace] {
 		return nil, "", true
 	}
-	return taskOf(v.index, p), v.teams[p.Namespace], false
+	place := tasks.Place{Namespace: p.Namespace}
+	if t = taskOf(v.index, p); t != nil {
+		place = t.Place()
+	}
+	return t, v.team(place), false
 }
 
 // taskOf returns the task of a Workload, which can be deleted if it was that of a

@@ -20,7 +20,7 @@ const ownersFreshness = 5 * time.Second
 type Owner struct {
 	// Hidden reports that the viewer may not see the task: all other fields are empty.
 	Hidden       bool
-	Team         string // of its namespace; empty for none
+	Team         string // that the viewer sees; empty for none
 	Task         tasks.Address
 	Accelerators resources.Amount // used by the task, of all kinds; each partition counts as one
 	AdmittedAt   time.Time        // zero for a task that Kueue counts no quota for
@@ -72,5 +72,5 @@ func (v viewer) owner(t *tasks.Task) (Owner, bool) {
 	case !v.scope.Includes(t.Namespace):
 		return Owner{Hidden: true}, true
 	}
-	return Owner{Team: v.teams[t.Namespace], Task: t.Address(), Accelerators: devices(t), AdmittedAt: t.AdmittedAt}, true
+	return Owner{Team: v.team(t.Place()), Task: t.Address(), Accelerators: devices(t), AdmittedAt: t.AdmittedAt}, true
 }

@@ -40,7 +40,7 @@ func TestPodOwners(t *testing.T) {
 
 	var cache podOwnersCache
 	pods := cache.get(x, c.At)
-	all := viewer{scope: access.Scope{All: true}, teams: map[string]string{"a": "vision"}}
+	all := viewer{scope: access.Scope{All: true}, teams: taskstest.Teams("a", "vision")}
 	got, ok := all.owner(pods[index.PodName{Namespace: "a", Name: "runs-0"}])
 	want := Owner{Team: "vision", Task: tasks.Address{Namespace: "a", Kind: "Job", Name: "runs", UID: "j-aruns"}, Accelerators: 10, AdmittedAt: taskstest.Start}
 	if !ok || got != want {

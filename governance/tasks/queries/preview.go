@@ -155,14 +155,15 @@ func (v viewer) effects(all []simulate.Effect, workloads map[string]*kueue.Workl
 			continue
 		}
 		var uid types.UID
+		place := tasks.Place{Namespace: namespace}
 		if w := workloads[effect.Workload]; w != nil {
-			uid = w.UID
+			uid, place = w.UID, tasks.PlaceOf(w)
 		}
 		task := v.index.ByWorkload(uid)
 		if task == nil { // deleted since
 			task = &tasks.Task{Namespace: namespace, Kind: "Workload", Name: name}
 		}
-		e.Listed = append(e.Listed, TaskEffect{Task: task, Team: v.teams[namespace], Workload: name, Usage: effect.Usage,
+		e.Listed = append(e.Listed, TaskEffect{Task: task, Team: v.team(place), Workload: name, Usage: effect.Usage,
 			By: v.preemptor(effect.By, workloads), Reason: effect.Reason, Anyway: effect.Anyway, Tied: effect.Tied})
 	}
 	slices.SortStableFunc(e.Listed, func(a, b TaskEffect) int {

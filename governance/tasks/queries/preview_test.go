@@ -38,8 +38,8 @@ func TestPreviewHidesNames(t *testing.T) {
 	x.SetWorkload(other, false)
 	c.Snapshot.Workloads = append(c.Snapshot.Workloads, other)
 	for viewing, v := range map[string]viewer{
-		"member": {index: x, sees: map[string]bool{"mine": true}, teams: map[string]string{"mine": "vision"}},
-		"admin":  {index: x, teams: map[string]string{"secret-ns": "secret", "mine": "vision"}},
+		"member": {index: x, sees: map[string]bool{"mine": true}, teams: taskstest.Teams("mine", "vision")},
+		"admin":  {index: x, teams: taskstest.Teams("secret-ns", "secret", "mine", "vision")},
 	} {
 		text, err := json.Marshal(v.preview(c))
 		if err != nil {
@@ -109,7 +109,7 @@ func TestPreviewEffects(t *testing.T) {
 	}
 	c.Change.ClusterQueues = []*kueue.ClusterQueue{queueWith("q-mine", 6)}
 
-	p := viewer{index: x, sees: map[string]bool{"mine": true}, teams: map[string]string{"mine": "vision"}}.preview(c)
+	p := viewer{index: x, sees: map[string]bool{"mine": true}, teams: taskstest.Teams("mine", "vision")}.preview(c)
 	if n := len(p.Started.Listed); n != maxListed || p.Started.Listed[0].Workload != fmt.Sprintf("w-%02d", maxListed+1) {
 		t.Errorf("%d tasks are listed, %+v first", n, p.Started.Listed[0])
 	}

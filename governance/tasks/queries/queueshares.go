@@ -44,27 +44,28 @@ func (s *Service) QueueSharesWithin(ctx context.Context, scope access.Scope, tea
 	if err != nil {
 		return nil, err
 	}
-	for namespace, name := range v.teams {
-		if name == team {
-			return v.queueShares(ctx, namespace)
-		}
-	}
-	return nil, nil
+	return v.queueShares(ctx, team)
 }
 
-func (v viewer) queueShares(ctx context.Context, namespace string) ([]QueueShare, error) {
+func (v viewer) queueShares(ctx context.Context, team string) ([]QueueShare, error) {
+	if !v.seesTeam(team) {
+		return nil, nil
+	}
 	var queues kueue.LocalQueueList
-	if err := v.reader.List(ctx, &queues, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+	if err := v.reader.List(ctx, &queues, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, cluster.Translate("list queues", err)
 	}
 	weights, err := v.usageWeights(ctx)
 	if err != nil {
 		return nil, err
 	}
-	byUsage := map[kueue.ClusterQueueReference]bool{}
+	of, byUsage := v.queueOf(team), map[kueue.ClusterQueueReference]bool{}
 	var shares []QueueShare
 	for i := range queues.Items {
 		q := &queues.Items[i]
+		if !of(index.QueueKey{Namespace: q.Namespace, Queue: q.Name}) {
+			continue
+		}
 		ordered, known := byUsage[q.Spec.ClusterQueue]
 		if !known {
 			if ordered, err = v.orderedByUsage(ctx, q.Spec.ClusterQueue); err != nil {
@@ -136,15 +137,15 @@ func sampled(shares []QueueShare) bool {
 	return slices.ContainsFunc(shares, func(s QueueShare) bool { return !s.SampledAt.IsZero() })
 }
 
-// headOfShares returns the first n tasks of the queues of a namespace whose tasks Kueue
+// headOfShares returns the first n tasks of the queues of a team whose tasks Kueue
 // orders by usage, and how many wait there. The order is Kueue's own where the visibility
 // API answers, else by the usage that Kueue sampled last.
-func (s *Service) headOfShares(ctx context.Context, v viewer, namespace string, shares []QueueShare, n int) (list []index.Positioned, of int) {
+func (s *Service) headOfShares(ctx context.Context, v viewer, team string, shares []QueueShare, n int) (list []index.Positioned, of int) {
 	relative := map[string]float64{}
 	for _, share := range shares {
 		relative[share.Queue] = share.relative()
 	}
-	list, of = v.index.Heads(func(other string) bool { return other == namespace }, n*len(shares))
+	list, of = v.index.Heads(v.queueOf(team), n*len(shares))
 	slices.SortStableFunc(list, func(a, b index.Positioned) int {
 		return cmp.Or(cmp.Compare(relative[a.Task.Queue], relative[b.Task.Queue]), strings.Compare(a.Task.Queue, b.Task.Queue), cmp.Compare(a.Position, b.Position))
 	})

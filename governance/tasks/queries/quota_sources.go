@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks"
@@ -74,7 +73,7 @@ func (v viewer) quotaSources(ctx context.Context, t *tasks.Task) (*QuotaSources,
 	slices.SortFunc(members, func(a, b *kueue.ClusterQueue) int { return strings.Compare(a.Name, b.Name) })
 	cohort := explain.Cluster{CohortQuota: quota.FlavorResourceQuantities{}, Queues: make(map[string]*explain.Queue, len(members))}
 	for _, q := range members {
-		cohort.Queues[q.Name] = cohortMember(q)
+		cohort.Queues[q.Name] = v.cohortMember(q)
 	}
 	var err error
 	if cohort.Nested, err = v.cohortQuota(ctx, string(name), cohort.CohortQuota); err != nil {
@@ -156,14 +155,11 @@ func (v viewer) quotaSource(t *tasks.Task, fr quota.FlavorResource, queue string
 // lender returns the name of a lending queue that the viewer may see; empty for
 // none.
 func (v viewer) lender(q *kueue.ClusterQueue) string {
-	team := q.Labels[desired.LabelTeam]
-	if v.sees == nil && team == "" {
+	switch team := v.teams.OfClusterQueue(q.Name); {
+	case v.seesTeam(team):
+		return team
+	case v.sees == nil && team == "":
 		return q.Name
-	}
-	for _, seen := range v.teams {
-		if seen == team {
-			return team
-		}
 	}
 	return ""
 }

@@ -1,14 +1,12 @@
 package queries
 
 import (
-	"cmp"
 	"context"
 	"regexp"
 
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/clusterstate"
-	"kuota.dev/kuota/governance/desired"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -24,15 +22,13 @@ type redactor struct {
 // newRedactor returns the redactor of a scope; nil if nothing is hidden. Kueue
 // writes the queue of the preemptor into a condition (0.19), so its messages are
 // redacted before they are shown.
-func newRedactor(ctx context.Context, reader client.Reader, scope access.Scope, teams map[string]string) (*redactor, error) {
+func newRedactor(ctx context.Context, reader client.Reader, scope access.Scope, teams clusterstate.Teams) (*redactor, error) {
 	if scope.All {
 		return nil, nil
 	}
-	h, mine := &redactor{names: map[string]bool{}, own: map[string]bool{}}, map[string]bool{}
-	for namespace, team := range teams {
-		if scope.Includes(namespace) {
-			mine[team] = true
-		} else {
+	h := &redactor{names: map[string]bool{}, own: map[string]bool{}}
+	for _, namespace := range teams.Namespaces() {
+		if !scope.Includes(namespace) {
 			h.names[namespace] = true
 		}
 	}
@@ -40,15 +36,11 @@ func newRedactor(ctx context.Context, reader client.Reader, scope access.Scope, 
 	if err := reader.List(ctx, &queues, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, cluster.Translate("list queues", err)
 	}
-	observed, err := clusterstate.ObservedQueues(ctx, reader)
-	if err != nil {
-		return nil, err
-	}
 	for i := range queues.Items {
-		if team := cmp.Or(queues.Items[i].Labels[desired.LabelTeam], observed[queues.Items[i].Name]); team != "" && mine[team] {
-			h.own[queues.Items[i].Name] = true
+		if name := queues.Items[i].Name; scope.Includes(teams.Namespace(teams.OfClusterQueue(name))) {
+			h.own[name] = true
 		} else {
-			h.names[queues.Items[i].Name] = true
+			h.names[name] = true
 		}
 	}
 	return h, nil
@@ -70,7 +62,7 @@ func (s *Service) Redactor(ctx context.Context, scope access.Scope) (func(text s
 	if err != nil {
 		return nil, err
 	}
-	teams, err := clusterstate.Teams(ctx, reader)
+	teams, err := clusterstate.ReadTeams(ctx, reader)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package queries
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"time"
 
@@ -49,7 +48,7 @@ func New(c *cluster.Cluster, permission *access.Service) *Service {
 // Item is a task as one viewer sees it.
 type Item struct {
 	*tasks.Task
-	Team     string // of its namespace; empty for none
+	Team     string // that the viewer sees; empty for none
 	Position int    // in its queue, from 1; 0 while it does not wait
 	// Message and PendingMessage are those of the task, redacted.
 	Message, PendingMessage string
@@ -80,8 +79,8 @@ type viewer struct {
 	user   string // empty for no user
 	scope  access.Scope
 	reader client.Reader
-	teams  map[string]string // by namespace that they see
-	sees   map[string]bool   // namespaces; nil is all
+	teams  clusterstate.Teams // all
+	sees   map[string]bool    // namespaces; nil is all
 	names  *redactor
 	index  *index.Index
 }
@@ -120,28 +119,43 @@ func (s *Service) within(ctx context.Context, scope access.Scope) (v viewer, err
 	default: // the watch still has those of before
 		v.index = index.New(s.Index.Now)
 	}
-	teams, err := clusterstate.Teams(ctx, v.reader)
-	if err != nil {
+	if v.teams, err = clusterstate.ReadTeams(ctx, v.reader); err != nil {
 		return v, err
 	}
-	if v.names, err = newRedactor(ctx, v.reader, v.scope, teams); err != nil {
+	if v.names, err = newRedactor(ctx, v.reader, v.scope, v.teams); err != nil {
 		return v, err
 	}
-	v.teams = teams
 	if !v.scope.All {
-		v.sees, v.teams = map[string]bool{}, map[string]string{}
+		v.sees = map[string]bool{}
 		for _, namespace := range v.scope.Namespaces() {
 			v.sees[namespace] = true
-			if team := teams[namespace]; team != "" {
-				v.teams[namespace] = team
-			}
 		}
 	}
 	return v, nil
 }
 
+// team returns the team of a task; empty for none, and for one that the viewer does not
+// see.
+func (v viewer) team(p tasks.Place) string {
+	if team := v.teams.Of(p); v.seesTeam(team) {
+		return team
+	}
+	return ""
+}
+
+// seesTeam reports whether the viewer sees a team: its namespace decides.
+func (v viewer) seesTeam(team string) bool {
+	namespace := v.teams.Namespace(team)
+	return namespace != "" && v.seesNamespace(namespace)
+}
+
+// teamNames returns the names of the teams that the viewer sees, sorted.
+func (v viewer) teamNames() []string {
+	return slices.DeleteFunc(v.teams.Names(), func(team string) bool { return !v.seesTeam(team) })
+}
+
 func (v viewer) item(t *tasks.Task, place int) Item {
-	i := Item{Task: t, Team: v.teams[t.Namespace], Position: place, Message: v.names.redact(t.Message), PendingMessage: v.names.redact(t.PendingMessage)}
+	i := Item{Task: t, Team: v.team(t.Place()), Position: place, Message: v.names.redact(t.Message), PendingMessage: v.names.redact(t.PendingMessage)}
 	if t.NoWorkload {
 		i.Message = "Kueue has created no Workload for it"
 		if t.Queue == "" {
@@ -167,9 +181,8 @@ func (s *Service) ListWithin(ctx context.Context, scope access.Scope, q index.Qu
 	if err != nil {
 		return List{}, err
 	}
-	q.Namespaces = v.namespaces(q.Namespaces, teams)
-	f := v.index.Query(q, v.sees)
-	l := List{Total: f.Total, Phases: f.Phases, Page: f.Page, Pages: f.Pages, Teams: slices.Sorted(maps.Values(v.teams)), States: map[tasks.State]int{}}
+	f := v.index.Query(q, v.of(teams))
+	l := List{Total: f.Total, Phases: f.Phases, Page: f.Page, Pages: f.Pages, Teams: v.teamNames(), States: map[tasks.State]int{}}
 	for i, t := range f.Tasks {
 		item := v.item(t, f.Positions[i])
 		item.UnscheduledPods = f.UnscheduledPods[i]
@@ -185,8 +198,8 @@ func (s *Service) ListWithin(ctx context.Context, scope access.Scope, q index.Qu
 	if q.Explain {
 		s.explainAll(ctx, l.Items, f.PodsMissing, q.Patience)
 	}
-	l.ByPriorityClass, l.Since = v.index.Classes(v.visibleIn(q.Namespaces), q.Within)
-	everything, started := v.index.Classes(v.visibleIn(nil), 0)
+	l.ByPriorityClass, l.Since = v.index.Classes(v.of(teams), q.Within)
+	everything, started := v.index.Classes(v.of(nil), 0)
 	l.Started = started
 	for _, row := range everything {
 		l.PriorityClasses = append(l.PriorityClasses, row.PriorityClass)
@@ -194,7 +207,7 @@ func (s *Service) ListWithin(ctx context.Context, scope access.Scope, q index.Qu
 			l.States[state] += n
 		}
 	}
-	l.Kinds, l.Pools = v.index.Choices(v.sees)
+	l.Kinds, l.Pools = v.index.Choices(v.of(nil))
 	return l, nil
 }
 
@@ -206,9 +219,9 @@ func (s *Service) ClassesWithin(ctx context.Context, scope access.Scope, teams [
 	if err != nil {
 		return List{}, err
 	}
-	l := List{Teams: slices.Sorted(maps.Values(v.teams))}
-	l.ByPriorityClass, l.Since = v.index.Classes(v.visibleIn(v.namespaces(nil, teams)), within)
-	_, l.Started = v.index.Classes(func(string) bool { return false }, 0)
+	l := List{Teams: v.teamNames()}
+	l.ByPriorityClass, l.Since = v.index.Classes(v.of(teams), within)
+	_, l.Started = v.index.Classes(func(tasks.Place) bool { return false }, 0)
 	return l, nil
 }
 
@@ -220,18 +233,13 @@ func (s *Service) HeadWithin(ctx context.Context, scope access.Scope, team strin
 	if err != nil {
 		return nil, 0, err
 	}
-	list, of := v.index.Heads(v.visibleIn(v.namespaces(nil, []string{team})), n)
-	for namespace, name := range v.teams {
-		if name != team {
-			continue
-		}
-		shares, err := v.queueShares(ctx, namespace)
-		if err != nil {
-			return nil, 0, err
-		}
-		if len(shares) > 1 && sampled(shares) {
-			list, of = s.headOfShares(ctx, v, namespace, shares, n)
-		}
+	list, of := v.index.Heads(v.queueOf(team), n)
+	shares, err := v.queueShares(ctx, team)
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(shares) > 1 && sampled(shares) {
+		list, of = s.headOfShares(ctx, v, team, shares, n)
 	}
 	for _, first := range list {
 		head = append(head, v.item(first.Task, first.Position))
@@ -267,26 +275,22 @@ func (s *Service) explainAll(ctx context.Context, items []Item, missing []bool, 
 	}
 }
 
-// namespaces returns the namespaces of teams; without teams, asked.
-func (v viewer) namespaces(asked, teams []string) []string {
-	if len(teams) == 0 {
-		return asked
+// of returns a predicate of the places whose tasks the viewer sees, of these teams; no
+// teams is all. It is nil if that selects every place.
+func (v viewer) of(teams []string) func(tasks.Place) bool {
+	if v.sees == nil && len(teams) == 0 {
+		return nil
 	}
-	of := []string{""} // of none
-	for namespace, team := range v.teams {
-		if slices.Contains(teams, team) {
-			of = append(of, namespace)
-		}
+	return func(p tasks.Place) bool {
+		return v.seesNamespace(p.Namespace) && (len(teams) == 0 || slices.Contains(teams, v.team(p)))
 	}
-	return of
+}
+
+// queueOf returns a predicate of the LocalQueues of a team that the viewer sees.
+func (v viewer) queueOf(team string) func(index.QueueKey) bool {
+	return func(key index.QueueKey) bool {
+		return v.seesNamespace(key.Namespace) && v.team(tasks.Place{Namespace: key.Namespace, LocalQueue: key.Queue}) == team
+	}
 }
 
 func (v viewer) seesNamespace(namespace string) bool { return v.sees == nil || v.sees[namespace] }
-
-// visibleIn returns a predicate of the namespaces that the viewer sees and that are
-// in asked; no asked is all.
-func (v viewer) visibleIn(asked []string) func(string) bool {
-	return func(namespace string) bool {
-		return v.seesNamespace(namespace) && (len(asked) == 0 || slices.Contains(asked, namespace))
-	}
-}

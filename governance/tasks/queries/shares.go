@@ -11,7 +11,6 @@ import (
 
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/simulate"
@@ -91,7 +90,7 @@ func (s *Service) SharesWithin(ctx context.Context, scope access.Scope) (Shares,
 	var all Shares
 	for i := range queues.Items {
 		q := &queues.Items[i]
-		team := q.Labels[desired.LabelTeam]
+		team := v.teams.OfClusterQueue(q.Name)
 		if q.Status.FairSharing == nil || team == "" {
 			continue
 		}

@@ -145,7 +145,7 @@ func (s *survey) setPriorityClasses(ctx context.Context, t *tasks.Task, c *expla
 	if err != nil {
 		return err
 	}
-	if s.teams[t.Namespace] == "" {
+	if len(s.teams.In(t.Namespace)) == 0 {
 		policy = nil
 	}
 	limit, err := s.timeLimit(ctx, t)
@@ -192,7 +192,7 @@ func (s *survey) queue(ctx context.Context, t *tasks.Task, c *explain.Cluster) e
 	if own == nil {
 		return nil
 	}
-	c.Queue = clusterQueue(own)
+	c.Queue = s.clusterQueue(own)
 	var err error
 	if c.Queue.ExcludesNamespace, err = s.excludes(ctx, own, t.Namespace); err != nil {
 		return cluster.Translate("read namespace", err)
@@ -245,7 +245,7 @@ func (s *survey) cohort(ctx context.Context, name string) (*cohort, error) {
 	o := &cohort{queues: map[string]*explain.Queue{}, shared: quota.FlavorResourceQuantities{}, exceeds: map[string]bool{}}
 	for _, q := range s.queues {
 		if string(q.Spec.CohortName) == name {
-			o.queues[q.Name] = cohortMember(q)
+			o.queues[q.Name] = s.cohortMember(q)
 		}
 	}
 	var err error

@@ -54,7 +54,7 @@ type UpcomingQuery struct {
 
 // matches reports whether the query selects a task that the viewer sees.
 func (q UpcomingQuery) matches(v viewer, t *tasks.Task) bool {
-	return v.seesNamespace(t.Namespace) && (len(q.Teams) == 0 || slices.Contains(q.Teams, v.teams[t.Namespace])) && (len(q.PriorityClasses) == 0 || slices.Contains(q.PriorityClasses, t.PriorityClass))
+	return v.seesNamespace(t.Namespace) && (len(q.Teams) == 0 || slices.Contains(q.Teams, v.team(t.Place()))) && (len(q.PriorityClasses) == 0 || slices.Contains(q.PriorityClasses, t.PriorityClass))
 }
 
 // UpcomingWithin returns the waiting tasks that a scope may see, in the order in which
@@ -133,7 +133,7 @@ func (u *Upcoming) count(v viewer, lines []*line, q UpcomingQuery) {
 				continue
 			}
 			u.Waiting++
-			if teams[v.teams[t.Namespace]], classes[t.PriorityClass] = true, true; q.matches(v, t) {
+			if teams[v.team(t.Place())], classes[t.PriorityClass] = true, true; q.matches(v, t) {
 				u.Total, l.end = u.Total+1, i+1
 			}
 		}
@@ -261,7 +261,7 @@ func (s *Service) lines(ctx context.Context, v viewer) ([]*line, error) {
 		if own == nil {
 			continue
 		}
-		l.contender = explain.Contender{Queue: clusterQueue(own), Flavors: map[string]explain.Flavor{}, FairSharing: own.Status.FairSharing != nil, Weight: 1, Lendable: cohorts[string(own.Spec.CohortName)]}
+		l.contender = explain.Contender{Queue: v.clusterQueue(own), Flavors: map[string]explain.Flavor{}, FairSharing: own.Status.FairSharing != nil, Weight: 1, Lendable: cohorts[string(own.Spec.CohortName)]}
 		queues[name] = l.contender.Queue
 		if scope := own.Spec.AdmissionScope; scope != nil && scope.AdmissionMode == kueue.UsageBasedAdmissionFairSharing {
 			asks -= len(keys)
@@ -335,7 +335,7 @@ func (s *Service) lendable(ctx context.Context, around *survey) (map[string]quot
 				cohorts[name][fr.Resource] = cohorts[name][fr.Resource].Plus(amount)
 			}
 		}
-		explain.AddLendable(cohorts[name], cohortMember(q))
+		explain.AddLendable(cohorts[name], around.cohortMember(q))
 	}
 	return cohorts, nil
 }

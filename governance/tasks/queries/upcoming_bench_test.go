@@ -42,7 +42,7 @@ func BenchmarkUpcoming(b *testing.B) {
 		w.Spec.PodSets[0].Template.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("4"), "nvidia.com/gpu": resource.MustParse("1")}}}}
 		x.SetWorkload(w, true)
 	}
-	v := viewer{reader: teamsOfMany{manyQueues()}, index: x, teams: map[string]string{}}
+	v := viewer{reader: teamsOfMany{manyQueues()}, index: x}
 	for name, q := range map[string]UpcomingQuery{"the first 100": {Limit: 100}, "of a rare class": {Limit: 100, PriorityClasses: []string{"rare-priority"}}} {
 		b.Run(name, func(b *testing.B) {
 			for range b.N {

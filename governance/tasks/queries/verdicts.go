@@ -108,7 +108,7 @@ func (v viewer) visibleWorkloads(list []explain.AdmittedWorkload) []explain.Admi
 	others := explain.AdmittedWorkload{Team: anotherTeam}
 	for _, h := range list {
 		if v.sees == nil || v.sees[h.Namespace] {
-			h.Team = v.teams[h.Namespace]
+			h.Team = v.team(tasks.Place{Namespace: h.Namespace, ClusterQueue: h.Queue})
 			known = append(known, h)
 			continue
 		}
@@ -190,8 +190,8 @@ func isStopped(policy *kueue.StopPolicy) bool { return policy != nil && *policy 
 
 // cohortMember returns what other queues of the cohort need of a queue: its quota.
 // There may be a thousand.
-func cohortMember(q *kueue.ClusterQueue) *explain.Queue {
-	e := &explain.Queue{Name: q.Name, Team: q.Labels[desired.LabelTeam], Cohort: string(q.Spec.CohortName), Limits: map[quota.FlavorResource]explain.Limit{}}
+func (v viewer) cohortMember(q *kueue.ClusterQueue) *explain.Queue {
+	e := &explain.Queue{Name: q.Name, Team: v.teams.OfClusterQueue(q.Name), Cohort: string(q.Spec.CohortName), Limits: map[quota.FlavorResource]explain.Limit{}}
 	for i := range q.Spec.ResourceGroups {
 		for j := range q.Spec.ResourceGroups[i].Flavors {
 			flavor := &q.Spec.ResourceGroups[i].Flavors[j]
@@ -215,8 +215,8 @@ func cohortMember(q *kueue.ClusterQueue) *explain.Queue {
 }
 
 // clusterQueue returns the queue of a task that is explained.
-func clusterQueue(q *kueue.ClusterQueue) *explain.Queue {
-	e := cohortMember(q)
+func (v viewer) clusterQueue(q *kueue.ClusterQueue) *explain.Queue {
+	e := v.cohortMember(q)
 	e.Stopped, e.StrictFIFO, e.NeverWithinClusterQueue = isStopped(q.Spec.StopPolicy), q.Spec.QueueingStrategy == kueue.StrictFIFO, true
 	if p := q.Spec.Preemption; p != nil {
 		e.NeverWithinClusterQueue = p.WithinClusterQueue == "" || p.WithinClusterQueue == kueue.PreemptionPolicyNever

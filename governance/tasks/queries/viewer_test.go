@@ -29,10 +29,10 @@ func TestOtherTeamsAreNotNamed(t *testing.T) {
 	x.SetWorkload(taskstest.Workload("mine", "task", "", 0, taskstest.Start, taskstest.PreemptedBy("abc-1", taskstest.Start)...), false)
 	task := x.Find("mine", "Job", "task", "")
 	member := viewer{
-		index: x, sees: map[string]bool{"mine": true}, teams: map[string]string{"mine": "vision"},
+		index: x, sees: map[string]bool{"mine": true}, teams: taskstest.Teams("mine", "vision"),
 		names: &redactor{names: map[string]bool{"secret-ns": true, "secret-queue": true}, own: map[string]bool{"q": true}},
 	}
-	for name, v := range map[string]viewer{"member": member, "admin": {index: x, teams: map[string]string{"secret-ns": "secret"}}} {
+	for name, v := range map[string]viewer{"member": member, "admin": {index: x, teams: taskstest.Teams("secret-ns", "secret")}} {
 		l, err := v.life(context.Background(), task)
 		if err != nil {
 			t.Fatal(err)
@@ -69,8 +69,8 @@ func TestAdmittedWorkloadsOfOtherTeamsAreNotNamed(t *testing.T) {
 		c.Admitted = index.AdmittedTo(x.SetUsage(c.Queues), map[string]bool{"own": true, "secret-queue": true})
 		return v.explain(explain.Task{Namespace: "mine", Priority: 5, PodSets: []explain.PodSet{{Name: "main", Count: 1, MinCount: 1, Requests: quota.Resources{"nvidia.com/gpu": gpus}}}}, c)
 	}
-	member := viewer{index: x, sees: map[string]bool{"mine": true}, teams: map[string]string{"mine": "vision"}, names: &redactor{own: map[string]bool{"own": true}}}
-	admin := viewer{index: x, teams: map[string]string{"mine": "vision", "secret-ns": "secret"}}
+	member := viewer{index: x, sees: map[string]bool{"mine": true}, teams: taskstest.Teams("mine", "vision"), names: &redactor{own: map[string]bool{"own": true}}}
+	admin := viewer{index: x, teams: taskstest.Teams("mine", "vision", "secret-ns", "secret")}
 
 	seen := verdict(admin, 4)
 	if len(seen.TargetsInCohort) != 2 || !strings.HasPrefix(seen.TargetsInCohort[0].Name, "secret-") || seen.TargetsInCohort[0].Team != "secret" || seen.TargetsInCohort[0].Queue != "secret-queue" {

@@ -1,0 +1,108 @@
+package clusterstate
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/tasks"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// Teams says which team a task belongs to: that of the ClusterQueue whose quota it uses
+// or waits for. Several teams can share a namespace. It is immutable; its zero value has no
+// teams.
+type Teams struct {
+	namespaces    map[string]string           // by team; empty until its allocation has one
+	in            map[string][]string         // teams by that namespace
+	clusterQueues map[string]string           // team by ClusterQueue; empty for one of no team
+	localQueues   map[client.ObjectKey]string // ClusterQueue by LocalQueue
+}
+
+// ReadTeams reads the teams from the caches.
+func ReadTeams(ctx context.Context, reader client.Reader) (Teams, error) {
+	var allocations v1alpha1.ComputeAllocationList
+	if err := reader.List(ctx, &allocations, client.UnsafeDisableDeepCopy); err != nil {
+		return Teams{}, cluster.Translate("list allocations", err)
+	}
+	var clusterQueues kueue.ClusterQueueList
+	var localQueues kueue.LocalQueueList
+	for _, list := range []client.ObjectList{&clusterQueues, &localQueues} {
+		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return Teams{}, cluster.Translate("list queues", err)
+		}
+	}
+	return NewTeams(allocations.Items, clusterQueues.Items, localQueues.Items), nil
+}
+
+// NewTeams returns the teams of these allocations. A namespace is that of the status,
+// which the controller writes, and a ClusterQueue belongs to the team of its label unless
+// Kuota only shows it. Labels of namespaces and LocalQueues are not trusted: a member may
+// have set them.
+func NewTeams(allocations []v1alpha1.ComputeAllocation, clusterQueues []kueue.ClusterQueue, localQueues []kueue.LocalQueue) Teams {
+	t := Teams{namespaces: map[string]string{}, in: map[string][]string{}, clusterQueues: map[string]string{}, localQueues: map[client.ObjectKey]string{}}
+	observed := map[string]string{}
+	for i := range allocations {
+		a := &allocations[i]
+		t.namespaces[a.Name] = a.Status.Namespace
+		if a.Status.Namespace != "" {
+			t.in[a.Status.Namespace] = append(t.in[a.Status.Namespace], a.Name)
+		}
+		if a.Spec.Observed() {
+			observed[a.Spec.ClusterQueueName] = a.Name
+		}
+	}
+	for i := range clusterQueues {
+		o := &clusterQueues[i]
+		team := o.Labels[desired.LabelTeam]
+		if _, exists := t.namespaces[team]; !exists {
+			team = observed[o.Name]
+		}
+		t.clusterQueues[o.Name] = team
+	}
+	for i := range localQueues {
+		t.localQueues[client.ObjectKeyFromObject(&localQueues[i])] = string(localQueues[i].Spec.ClusterQueue)
+	}
+	return t
+}
+
+// Of returns the team of a task; empty for none. A task whose ClusterQueue is unknown
+// belongs to the team of its namespace, if that has exactly one.
+func (t Teams) Of(p tasks.Place) string {
+	name := p.ClusterQueue
+	if name == "" {
+		name = t.localQueues[client.ObjectKey{Namespace: p.Namespace, Name: p.LocalQueue}]
+	}
+	if team, exists := t.clusterQueues[name]; exists {
+		return team
+	}
+	return t.only(p.Namespace)
+}
+
+// only returns the team of a namespace that has exactly one.
+func (t Teams) only(namespace string) string {
+	if in := t.in[namespace]; len(in) == 1 {
+		return in[0]
+	}
+	return ""
+}
+
+// OfClusterQueue returns the team of a ClusterQueue; empty for none.
+func (t Teams) OfClusterQueue(name string) string { return t.clusterQueues[name] }
+
+// In returns the teams of a namespace.
+func (t Teams) In(namespace string) []string { return t.in[namespace] }
+
+// Namespace returns the namespace of a team; empty until it has one.
+func (t Teams) Namespace(team string) string { return t.namespaces[team] }
+
+// Names returns the names of all teams, sorted.
+func (t Teams) Names() []string { return slices.Sorted(maps.Keys(t.namespaces)) }
+
+// Namespaces returns the namespaces of all teams, sorted.
+func (t Teams) Namespaces() []string { return slices.Sorted(maps.Keys(t.in)) }
