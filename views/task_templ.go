@@ -428,7 +428,7 @@ func TaskLive(p TaskPage) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "Kueue has not created a Workload.")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "It has no Workload.")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

@@ -73,7 +73,7 @@ func (of team) hasReplicas(t *testing.T, s service, admitted, wanted int32, chec
 		if want := int64(admitted) * int64(s.podsEach); int64(d.Usage["nvidia.com/gpu"]) != want {
 			return fmt.Errorf("it uses %v, want %d GPUs", d.Usage, want)
 		}
-		list, err := of.submit.Tasks.List(t.Context(), of.member, index.Query{Namespaces: []string{of.namespace}, Phase: index.Active, Text: "serve"}, nil)
+		list, err := of.submit.Tasks.List(t.Context(), of.member, index.Query{Phase: index.Active, Text: "serve"}, nil)
 		if err != nil {
 			return err
 		}

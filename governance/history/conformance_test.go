@@ -44,6 +44,7 @@ func conform(t *testing.T, newURL func(testing.TB) string) {
 		"RecordAgain":      testRecordAgain,
 		"MigrateNames":     testMigrateNames,
 		"Tasks":            testTasks,
+		"KeptTasks":        testKeptTasks,
 		"ClassStats":       testClassStats,
 		"Trends":           testTrends,
 		"Loops":            testLoops,

@@ -67,6 +67,16 @@ func (t *tx) recordTasks(records []Record) (map[string]int64, error) {
 		if r.Task.DeletedAt.IsZero() {
 			tasks[i].DeletedAt = before.DeletedAt
 		}
+		if len(r.Task.Pools) == 0 {
+			tasks[i].Pools = before.Pools
+		}
+		if len(r.Task.Requests) == 0 {
+			tasks[i].Requests = before.Requests
+		}
+		tasks[i].RunTime, tasks[i].Preemptions = max(before.RunTime, r.Task.RunTime), max(before.Preemptions, r.Task.Preemptions)
+		if before.SubmittedAt.Before(r.Task.SubmittedAt) {
+			tasks[i].SubmittedAt = before.SubmittedAt
+		}
 	}
 	var rows [][]any
 	for _, k := range tasks {
@@ -84,11 +94,13 @@ func (t *tx) recordTasks(records []Record) (map[string]int64, error) {
 	ids := map[string]int64{}
 	err := t.insert("tasks (uid, namespace, kind, name, team, class, priority, queue, state, pools, asked, submitted, ended, gone, preemptions, ran_ms, submitter)", rows,
 		`ON CONFLICT (uid) DO UPDATE SET namespace = excluded.namespace, kind = excluded.kind, name = excluded.name, team = excluded.team,
-			class = excluded.class, priority = excluded.priority, queue = excluded.queue, state = excluded.state, pools = excluded.pools,
-			asked = excluded.asked, submitted = excluded.submitted,
+			class = excluded.class, priority = excluded.priority, queue = excluded.queue, state = excluded.state,
+			pools = CASE WHEN excluded.pools IN ('null', '[]') THEN tasks.pools ELSE excluded.pools END,
+			asked = CASE WHEN excluded.asked IN ('null', '{}') THEN tasks.asked ELSE excluded.asked END,
+			submitted = `+t.least+`(tasks.submitted, excluded.submitted),
 			ended = CASE WHEN excluded.ended = 0 THEN tasks.ended ELSE excluded.ended END,
 			gone = CASE WHEN excluded.gone = 0 THEN tasks.gone ELSE excluded.gone END,
-			preemptions = excluded.preemptions, ran_ms = excluded.ran_ms,
+			preemptions = `+t.greatest+`(tasks.preemptions, excluded.preemptions), ran_ms = `+t.greatest+`(tasks.ran_ms, excluded.ran_ms),
 			submitter = CASE WHEN excluded.submitter = '' THEN tasks.submitter ELSE excluded.submitter END
 		RETURNING uid, id`,
 		func(scan scanFunc) error {

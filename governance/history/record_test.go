@@ -94,6 +94,31 @@ func testRecordAgain(t *testing.T, url string) {
 	}
 }
 
+// What was recorded of a task is kept when its Workload is deleted, and by a console that
+// never saw it; in one batch or in two.
+func testKeptTasks(t *testing.T, url string) {
+	ctx := context.Background()
+	s := open(t, url, Options{})
+	for name, batches := range map[string]int{"one-batch": 1, "two-batches": 2} {
+		seen := aTask(name)
+		later := seen
+		later.Pools, later.Requests, later.RunTime, later.Preemptions, later.State = nil, nil, time.Minute, 0, "Succeeded"
+		later.SubmittedAt = seen.SubmittedAt.Add(time.Minute)
+		records := []Record{{Task: seen}, {Task: later}}
+		for batch := range slices.Chunk(records, len(records)/batches) {
+			ok(t, s.RecordTasks(ctx, batch))
+		}
+		found, err := s.Tasks(ctx, Query{UID: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen.State = later.State
+		if diff := cmp.Diff([]Task{seen}, found); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func testTasks(t *testing.T, url string) {
 	ctx := context.Background()
 	s := open(t, url, Options{})

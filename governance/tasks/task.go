@@ -75,9 +75,10 @@ type Task struct {
 
 	Preemptions int32 // evictions for another task
 	Evictions   int32 // evictions for any reason
-	// Replaced counts those of replicas that do not exist any more, as far as this process
+	// Replaced counts those of Workloads that do not exist any more, as far as this process
 	// saw. They are part of Preemptions and Evictions.
 	Replaced EvictionCount
+	Lost     Lost // see Keep
 
 	// StoppedReplicas is how many replicas a serving task had when it was stopped; 0 if
 	// unknown, and while it runs.

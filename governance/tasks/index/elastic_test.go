@@ -104,14 +104,14 @@ func TestElasticJobIsOneTaskOfItsBase(t *testing.T) {
 }
 
 // An ElasticJob whose base has no Workload, such as one of an unknown priority class, is
-// a task until it ends.
+// a task, also after it ended.
 func TestElasticJobWithoutAWorkload(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*v1alpha1.ElasticJob)
 		want   bool
 	}{
 		"created":  {func(*v1alpha1.ElasticJob) {}, true},
-		"finished": {func(e *v1alpha1.ElasticJob) { e.Status.State = v1alpha1.ElasticFailed }, false},
+		"finished": {func(e *v1alpha1.ElasticJob) { e.Status.State = v1alpha1.ElasticFailed }, true},
 		"deleted":  {func(e *v1alpha1.ElasticJob) { e.DeletionTimestamp = new(metav1.Now()) }, false},
 	} {
 		t.Run(name, func(t *testing.T) {

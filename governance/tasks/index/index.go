@@ -229,6 +229,9 @@ func (x *Index) rebuild(key tasks.Key, first bool) {
 	} else if j := x.jobWithoutWorkload(key); j != nil {
 		t = x.fromJob(j)
 	}
+	if t != nil && before != nil {
+		t.Keep(before, x.Now())
+	}
 	if t != nil {
 		t.SubmittedBy = x.submitters[key]
 	}

@@ -31,12 +31,15 @@ const classLabel = "kueue.x-k8s.io/priority-class"
 type job struct {
 	metav1.ObjectMeta // name, namespace, UID and creation time
 	kind              string
-	controller        types.UID // empty for none
-	alone             bool      // not a part of another job
-	queue, class      string    // by its labels
-	ended             bool
-	stoppedReplicas   int32  // see stoppedReplicas
-	submitter         string // see tasks.Task.SubmittedBy
+	controller        types.UID   // empty for none
+	alone             bool        // not a part of another job
+	queue, class      string      // by its labels
+	ended             bool        // or is being deleted
+	outcome           tasks.State // of a Job or an ElasticJob that finished; empty for none, and if unknown
+	started, finished time.Time   // zero while it has not, and if unknown
+	message           string      // why it failed
+	stoppedReplicas   int32       // see stoppedReplicas
+	submitter         string      // see tasks.Task.SubmittedBy
 }
 
 // Watch fills the index from the watches of a cluster: of Workloads, jobs, pods and
@@ -120,24 +123,50 @@ func slimJob(object any, kind string) any {
 	}
 	j.ended = o.GetDeletionTimestamp() != nil
 	if batch, ok := object.(*batchv1.Job); ok {
-		for _, c := range batch.Status.Conditions {
-			if c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed) {
-				j.ended = true
-			}
-		}
+		j.setOutcome(&batch.Status)
 	}
 	return j
+}
+
+// setOutcome sets what the status of a batch Job says.
+func (j *job) setOutcome(status *batchv1.JobStatus) {
+	for i := range status.Conditions {
+		c := &status.Conditions[i]
+		switch {
+		case c.Status != corev1.ConditionTrue:
+			continue
+		case c.Type == batchv1.JobComplete:
+			j.outcome = tasks.Succeeded
+		case c.Type == batchv1.JobFailed:
+			j.outcome, j.message = tasks.Failed, intern(truncate(tasks.FirstLine(c.Message)))
+		default:
+			continue
+		}
+		j.finished = c.LastTransitionTime.Time
+		j.ended = j.ended || j.queue == "" // it was no task of Kueue
+	}
+	if status.StartTime != nil {
+		j.started = status.StartTime.Time
+	}
 }
 
 // elasticJob returns what the index keeps of an ElasticJob: until its base has a
 // Workload, the ElasticJob is a task without one.
 func elasticJob(e *v1alpha1.ElasticJob) *job {
-	return &job{
+	j := &job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: intern(e.Namespace), Name: e.Name, UID: e.UID, CreationTimestamp: e.CreationTimestamp},
 		kind:       v1alpha1.ElasticJobKind, alone: true, queue: intern(e.Labels[tasks.QueueLabel]), class: intern(e.Labels[classLabel]),
-		ended: e.DeletionTimestamp != nil || e.Status.State.Finished(), submitter: intern(e.Annotations[v1alpha1.AnnotationSubmittedBy]),
+		ended: e.DeletionTimestamp != nil, submitter: intern(e.Annotations[v1alpha1.AnnotationSubmittedBy]), outcome: elasticOutcomes[e.Status.State],
 	}
+	if last := e.Status.LastScaleTime; j.outcome != "" && last != nil { // to 0
+		j.finished = last.Time
+	} else if j.outcome != "" {
+		j.finished = e.CreationTimestamp.Time
+	}
+	return j
 }
+
+var elasticOutcomes = map[v1alpha1.ElasticState]tasks.State{v1alpha1.ElasticSucceeded: tasks.Succeeded, v1alpha1.ElasticFailed: tasks.Failed}
 
 func (x *Index) setElasticJob(e *v1alpha1.ElasticJob) { x.setJob(elasticJob(e)) }
 
@@ -260,7 +289,8 @@ func (x *Index) jobWithoutWorkload(key tasks.Key) *job {
 			}
 		}
 	}
-	if wait := WorkloadGrace - x.Now().Sub(j.CreationTimestamp.Time); wait > 0 && wait <= WorkloadGrace {
+	known := x.tasks[key] != nil || j.outcome != "" // a Workload that it had is deleted
+	if wait := WorkloadGrace - x.Now().Sub(j.CreationTimestamp.Time); wait > 0 && wait <= WorkloadGrace && !known {
 		x.rebuildLater(key, wait)
 		return nil
 	}
@@ -298,6 +328,10 @@ func (x *Index) fromJob(j *job) *tasks.Task {
 		Reason: NoWorkload, Usage: quota.Resources{}, Requests: quota.Resources{},
 	}
 	t.Main = placeholderWorkload(j)
+	if j.outcome != "" {
+		t.State, t.Since, t.FinishedAt, t.Reason, t.Message, t.AdmittedAt = j.outcome, j.finished, j.finished, "", j.message, j.started
+		return t
+	}
 	pods := x.podsOf(t)
 	if tasks.IsServingKind(j.kind) {
 		if pods = x.servingPods(t); len(pods) == 0 {

@@ -49,8 +49,16 @@ func owned(kind, uid string) func(*batchv1.Job) {
 	}
 }
 
+// complete sets a condition of a Job that started five minutes earlier.
+func complete(condition batchv1.JobConditionType, at time.Time) func(*batchv1.Job) {
+	return func(j *batchv1.Job) {
+		j.Status.StartTime = &metav1.Time{Time: at.Add(-5 * time.Minute)}
+		j.Status.Conditions = []batchv1.JobCondition{{Type: condition, Status: "True", LastTransitionTime: metav1.NewTime(at), Message: "Job has reached the specified backoff limit"}}
+	}
+}
+
 // A job without a Workload is a task if it has a queue, or if its namespace is
-// governed, unless it has ended, was just created or is a part of another job.
+// governed and it has not ended, unless it was just created or is a part of another job.
 func TestJobsWithoutAWorkload(t *testing.T) {
 	for name, tc := range map[string]struct {
 		job      *job
@@ -63,12 +71,11 @@ func TestJobsWithoutAWorkload(t *testing.T) {
 		"of a CronJob":                         {jobObject("a", "j", owned("CronJob", "c")), false, true},
 		"of a kind that Kueue does not manage": {jobObject("a", "j", owned("Workflow", "w")), false, true},
 		"a part of a JobSet":                   {jobObject("a", "j", owned("JobSet", "s")), true, false},
-		"ended": {jobObject("a", "j", func(j *batchv1.Job) {
-			j.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: "True"}}
-		}), true, false},
-		"being deleted":                   {jobObject("a", "j", func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{Time: taskstest.Start} }), true, false},
-		"submitted now":                   {jobObject("a", "j", func(j *batchv1.Job) { j.CreationTimestamp = metav1.NewTime(taskstest.Start) }), false, false},
-		"submitted 5 s ago, without pods": {jobObject("a", "j", func(j *batchv1.Job) { j.CreationTimestamp = metav1.NewTime(taskstest.Start.Add(-5 * time.Second)) }), false, true},
+		"finished":                             {jobObject("a", "j", complete(batchv1.JobComplete, taskstest.Start)), true, true},
+		"finished, without a queue":            {jobObject("a", "j", complete(batchv1.JobComplete, taskstest.Start), func(j *batchv1.Job) { j.Labels = nil }), true, false},
+		"being deleted":                        {jobObject("a", "j", func(j *batchv1.Job) { j.DeletionTimestamp = &metav1.Time{Time: taskstest.Start} }), true, false},
+		"submitted now":                        {jobObject("a", "j", func(j *batchv1.Job) { j.CreationTimestamp = metav1.NewTime(taskstest.Start) }), false, false},
+		"submitted 5 s ago, without pods":      {jobObject("a", "j", func(j *batchv1.Job) { j.CreationTimestamp = metav1.NewTime(taskstest.Start.Add(-5 * time.Second)) }), false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x, _ := newTestIndex()
@@ -88,8 +95,8 @@ func TestJobsWithoutAWorkload(t *testing.T) {
 				t.Errorf("with its Workload, got %d tasks, and %+v", x.Len(), task)
 			}
 			x.DeleteWorkload(w)
-			if is := x.Len() == 1; is != tc.wantTask {
-				t.Errorf("after the deletion of its Workload the job is a task: %t, want %t", is, tc.wantTask)
+			if is, want := x.Len() == 1, tc.wantTask || name == "submitted now"; is != want {
+				t.Errorf("after the deletion of its Workload the job is a task: %t, want %t", is, want)
 			}
 			x.dropJob(tc.job)
 			if x.Len() != 0 || len(x.jobs)+len(x.jobsIn)+len(x.children) != 0 {

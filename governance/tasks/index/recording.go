@@ -37,7 +37,7 @@ func (r *recording) note(x *Index, before, t *tasks.Task) {
 		if len(r.deleted) == maxDeleted {
 			r.deleted = slices.Delete(r.deleted, 0, maxDeleted/10)
 		}
-		r.deleted = append(r.deleted, timeline.Snapshot{Task: before, Events: x.timeline(before), DeletedAt: x.Now(), Loops: x.loopsOf(before)})
+		r.deleted = append(r.deleted, timeline.Snapshot{Task: before.AsLost(), Events: x.timeline(before), DeletedAt: x.Now(), Loops: x.loopsOf(before), Lost: x.life.pasts[before.Key()].Lost()})
 	}
 }
 
@@ -64,7 +64,7 @@ func (x *Index) TakeChanged(n int) []timeline.Snapshot {
 		}
 		delete(r.changed, key)
 		if t := x.tasks[key]; t != nil {
-			taken = append(taken, timeline.Snapshot{Task: t, Events: x.timeline(t), Loops: x.loopsOf(t)})
+			taken = append(taken, timeline.Snapshot{Task: t, Events: x.timeline(t), Loops: x.loopsOf(t), Lost: x.life.pasts[key].Lost()})
 		}
 	}
 	if len(r.changed) == 0 {

@@ -156,7 +156,7 @@ func (v viewer) teamNames() []string {
 
 func (v viewer) item(t *tasks.Task, place int) Item {
 	i := Item{Task: t, Team: v.team(t.Place()), Position: place, Message: v.names.redact(t.Message), PendingMessage: v.names.redact(t.PendingMessage)}
-	if t.NoWorkload {
+	if t.NoWorkload && !t.State.Finished() {
 		i.Message = "Kueue has created no Workload for it"
 		if t.Queue == "" {
 			i.Message = "It names no queue, so that no quota counts it"

@@ -36,6 +36,9 @@ const (
 	Released     EventType = "Released by the loop guard"
 )
 
+// WorkloadDeleted is the reason of the eviction of a Workload that was deleted.
+const WorkloadDeleted = "WorkloadDeleted"
+
 // Unknown is the duration of a run of unknown length.
 const Unknown = -1 * time.Second
 
@@ -144,7 +147,7 @@ func preemptor(c *metav1.Condition) types.UID { return loopguard.Preemptor(c.Mes
 // nil.
 func (p *Past) Events(t *tasks.Task, known Tasks) []Event {
 	steps := p.steps(t)
-	for _, w := range t.Parts {
+	for _, w := range p.workloads(t) {
 		setRuns(steps, w)
 	}
 	events := []Event{{At: t.Submitted, Type: Submitted}}
@@ -171,7 +174,7 @@ func (p *Past) steps(t *tasks.Task) []step {
 	if p != nil {
 		steps = slices.Clone(p.overwritten)
 	}
-	for _, w := range t.Parts {
+	for _, w := range p.workloads(t) {
 		if t.IsGrowth(w) { // its changes of size are in the ElasticJob
 			continue
 		}
@@ -194,7 +197,33 @@ func (p *Past) steps(t *tasks.Task) []step {
 			steps = append(steps, s)
 		}
 	}
+	steps = append(steps, p.losses()...)
 	slices.SortStableFunc(steps, func(a, b step) int { return cmp.Compare(a.At.Unix(), b.At.Unix()) })
+	return steps
+}
+
+// workloads returns the Workloads of t, those first that were deleted while it went on.
+func (p *Past) workloads(t *tasks.Task) []*kueue.Workload {
+	if p == nil || len(p.lost) == 0 {
+		return t.Parts
+	}
+	var list []*kueue.Workload
+	for _, l := range p.lost {
+		list = append(list, l.Workload)
+	}
+	return append(list, t.Parts...)
+}
+
+// losses returns the ends of the runs of Workloads that were deleted.
+func (p *Past) losses() (steps []step) {
+	if p == nil {
+		return nil
+	}
+	for _, l := range p.lost {
+		if tasks.ReadPart(l.Workload).State.UsesQuota() && !meta.IsStatusConditionTrue(l.Status.Conditions, kueue.WorkloadEvicted) {
+			steps = append(steps, step{Event: Event{At: l.at, Type: Evicted, Reason: WorkloadDeleted, Message: "Its Workload was deleted.", Ran: Unknown}, workload: l.UID})
+		}
+	}
 	return steps
 }
 

@@ -19,8 +19,15 @@ const maxPast = 20
 // tasks have none: nil is a task without.
 type Past struct {
 	overwritten []step
+	lost        []lost
 	sizes       []Resize
 	preemptors  []knownPreemptor
+}
+
+// lost is a Workload that was deleted while its task went on.
+type lost struct {
+	*kueue.Workload
+	at time.Time
 }
 
 // step is a condition that Kueue has overwritten.
@@ -48,6 +55,12 @@ type Tasks interface {
 // time of a change that no condition dates.
 func (p *Past) Update(before, t *tasks.Task, now time.Time, known Tasks) *Past {
 	p = p.AddPreemptors(t, known)
+	for _, w := range before.LostWorkloads(t) {
+		if !t.IsServing() && !hasReason(w, kueue.WorkloadFinished, kueue.WorkloadSliceReplaced) {
+			p = p.orNew()
+			p.lost = bounded(append(p.lost, lost{w, now}))
+		}
+	}
 	for _, old := range before.Parts {
 		i := slices.IndexFunc(t.Parts, func(w *kueue.Workload) bool { return w.UID == old.UID })
 		if i < 0 || t.Parts[i] == old || t.IsGrowth(old) {
@@ -238,6 +251,24 @@ func bounded[S ~[]E, E any](list S) S {
 func hasCondition(w *kueue.Workload, c *metav1.Condition) bool {
 	now := meta.FindStatusCondition(w.Status.Conditions, c.Type)
 	return now != nil && now.Status == c.Status && now.LastTransitionTime.Equal(&c.LastTransitionTime) && now.Reason == c.Reason
+}
+
+// hasReason reports whether a condition of w is true for a reason.
+func hasReason(w *kueue.Workload, condition, reason string) bool {
+	c := meta.FindStatusCondition(w.Status.Conditions, condition)
+	return c != nil && c.Status == metav1.ConditionTrue && c.Reason == reason
+}
+
+// Lost returns the Workloads that were deleted while the task went on, and when.
+func (p *Past) Lost() map[*kueue.Workload]time.Time {
+	if p == nil || len(p.lost) == 0 {
+		return nil
+	}
+	found := make(map[*kueue.Workload]time.Time, len(p.lost))
+	for _, l := range p.lost {
+		found[l.Workload] = l.at
+	}
+	return found
 }
 
 // ranSince returns how long a Workload ran in the admission that it lost, by Kueue's

@@ -16,6 +16,8 @@ type Snapshot struct {
 	Events    []Event   // all known, the oldest first; the first is the submission
 	DeletedAt time.Time // of its objects; zero while they exist
 	Loops     []Loop    // that its Workloads were preempted in
+	// Lost are its Workloads that were deleted while it went on, and when.
+	Lost map[*kueue.Workload]time.Time
 }
 
 // Span is a completed wait or run of one of a task's Workloads.
@@ -33,13 +35,18 @@ func (s Snapshot) Spans() (waits, runs []Span) {
 		if s.IsGrowth(w) { // a task waits and runs with its minimum
 			continue
 		}
-		more, ran := s.spansOf(w)
+		more, ran := s.spansOf(w, s.DeletedAt)
+		waits, runs = append(waits, more...), append(runs, ran...)
+	}
+	for w, at := range s.Lost {
+		more, ran := s.spansOf(w, at)
 		waits, runs = append(waits, more...), append(runs, ran...)
 	}
 	return waits, runs
 }
 
-func (s Snapshot) spansOf(w *kueue.Workload) (waits, runs []Span) {
+// spansOf returns those of one Workload. deleted is zero while it exists.
+func (s Snapshot) spansOf(w *kueue.Workload, deleted time.Time) (waits, runs []Span) {
 	uid := string(w.UID)
 	var all, known int32
 	for _, e := range tasks.Evictions(w) {
@@ -81,8 +88,8 @@ func (s Snapshot) spansOf(w *kueue.Workload) (waits, runs []Span) {
 	if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadFinished); c != nil && c.Status == "True" {
 		end(c.LastTransitionTime.Time) // such as a replaced slice
 	}
-	if !s.DeletedAt.IsZero() {
-		end(s.DeletedAt)
+	if !deleted.IsZero() {
+		end(deleted)
 	}
 	return waits, runs
 }
