@@ -51,8 +51,8 @@ func (r *received) count(alert string) (n int) {
 }
 
 // TestAlertsPage lets a task wait for too long on the real Kueue: the alert fires once
-// within 30 seconds on the page of its member and at the receiver, is silenced, and
-// resolves when the task ends.
+// within 30 seconds on the page of its member and at the receiver, and resolves when the
+// task ends. The receiver hears of that a minute later, which only make verify waits for.
 func TestAlertsPage(t *testing.T) {
 	c := clustertest.Get(t)
 	console(t)
@@ -97,6 +97,9 @@ func TestAlertsPage(t *testing.T) {
 	must(t, expect.Locator(firing).ToHaveCount(0, playwright.LocatorAssertionsToHaveCountOptions{Timeout: playwright.Float(40_000)}))
 	must(t, expect.Locator(page.Locator("#alerts-resolved-table tbody tr").Filter(playwright.LocatorFilterOptions{HasText: team})).ToHaveCount(1))
 	notReloaded(t, page)
+	if !clustertest.Verify {
+		return
+	}
 	clustertest.Eventually(t, 90*time.Second, func(context.Context) error {
 		if receiver.count("resolved task-waits "+team) != 1 {
 			return fmt.Errorf("the receiver does not know that the alert of %s is over", team)
