@@ -22,7 +22,7 @@ type State string
 const (
 	Pending   State = "Pending"   // waits for quota
 	Preempted State = "Preempted" // preempted, and waits for quota again
-	Starting  State = "Starting"  // quota is reserved; pods or checks are not ready yet
+	Starting  State = "Starting"  // quota is reserved; pods or checks are not ready yet, or pods have no node
 	Running   State = "Running"
 	Stopping  State = "Stopping" // evicted or deactivated; its pods are ending
 	Stopped   State = "Stopped"  // .spec.active is false
@@ -87,6 +87,10 @@ type Task struct {
 	// NoWorkload reports that the task has no Workload: Kueue counts no quota for it
 	// and never starts it. It may run beside Kueue.
 	NoWorkload bool
+
+	// Unplaced reports that it is Starting because too many of its pods wait for a node, or
+	// because it wants none.
+	Unplaced bool
 
 	// Parts are the Workloads, the newest first, shared with the cache: read only.
 	Parts []*kueue.Workload

@@ -226,6 +226,9 @@ func (x *Index) rebuild(key tasks.Key, first bool) {
 		if j := x.jobs[key]; j != nil && t.IsServing() {
 			x.serving(t, j)
 		}
+		if x.unplaced(t) {
+			t.State, t.Unplaced = tasks.Starting, true
+		}
 	} else if j := x.jobWithoutWorkload(key); j != nil {
 		t = x.fromJob(j)
 	}

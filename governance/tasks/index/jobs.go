@@ -269,6 +269,15 @@ func (x *Index) podsSynced() {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.podsComplete = true
+	var lacking []tasks.Key
+	for key, t := range x.tasks {
+		if x.unplaced(t) {
+			lacking = append(lacking, key)
+		}
+	}
+	for _, key := range lacking {
+		x.rebuild(key, false)
+	}
 }
 
 // WorkloadGrace is how long Kueue may take to create a Workload before the job is a

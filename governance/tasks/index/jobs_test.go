@@ -34,7 +34,7 @@ func podObject(x *Index, namespace, name, kind, owner string, change ...func(*co
 	if kind != "" {
 		o.OwnerReferences = []metav1.OwnerReference{{Kind: kind, Name: owner, UID: types.UID(owner), Controller: &yes}}
 	}
-	o.Status.Phase = corev1.PodRunning
+	o.Status.Phase, o.Spec.NodeName = corev1.PodRunning, "node"
 	for _, c := range change {
 		c(o)
 	}
@@ -104,6 +104,53 @@ func TestJobsWithoutAWorkload(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A task is starting, not running, while fewer of its pods have a node than it starts
+// with, and if it wants no pods.
+func TestPodsWithoutANode(t *testing.T) {
+	x, _ := newTestIndex()
+	w := taskstest.Workload("a", "j", "", 0, taskstest.Start, taskstest.Admitted(taskstest.Start)...)
+	w.Spec.PodSets[0].Count = 2
+	w.Status.Admission = &kueue.Admission{ClusterQueue: "q", PodSetAssignments: []kueue.PodSetAssignment{{Name: "main", Count: new(int32(2))}}}
+	state := func(want tasks.State, when string) {
+		t.Helper()
+		if got := x.Find("a", "job", "j", "").State; got != want {
+			t.Errorf("%s it is %s, want %s", when, got, want)
+		}
+	}
+	pod := func(name, node string) *Pod {
+		return podObject(x, "a", name, "Job", "j-aj", func(p *corev1.Pod) {
+			if p.Spec.NodeName = node; node == "" {
+				p.Status.Phase = corev1.PodPending
+			}
+		})
+	}
+	x.SetWorkload(w, true)
+	x.SetPod(pod("p-0", "n"))
+	x.SetPod(pod("p-1", ""))
+	state(tasks.Running, "before all pods are known")
+	x.podsSynced()
+	state(tasks.Starting, "with a pod without a node")
+	if x.CountNotReady() != 0 {
+		t.Error("Kueue is said to wait for its pods")
+	}
+	x.SetPod(pod("p-1", "n"))
+	state(tasks.Running, "with nodes for both")
+	x.deletePod(pod("p-0", "n"))
+	x.SetPod(pod("p-2", ""))
+	state(tasks.Starting, "with a new pod without a node")
+	x.deletePod(pod("p-2", ""))
+	state(tasks.Running, "after that pod was deleted")
+	few := w.DeepCopy()
+	few.Spec.PodSets[0].MinCount = new(int32(1))
+	x.SetWorkload(few, false)
+	x.SetPod(pod("p-3", ""))
+	state(tasks.Running, "with as many as it starts with")
+	none := w.DeepCopy()
+	none.Spec.PodSets[0].Count, none.Status.Admission.PodSetAssignments[0].Count = 0, new(int32(0))
+	x.SetWorkload(none, false)
+	state(tasks.Starting, "without pods")
 }
 
 // A job that existed before the console started is not counted as a new one, whether

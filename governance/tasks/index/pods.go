@@ -291,9 +291,22 @@ func (x *Index) podChanged(p *Pod) {
 		}
 	}
 	deleted := x.pods[p.UID] != p || p.DeletionTimestamp != nil || p.ended()
-	if t := x.taskOfPod(p); t != nil && (len(t.Parts) == 0 || deleted && t.Kind == tasks.DeploymentKind) {
+	t := x.taskOfPod(p)
+	if t != nil && (len(t.Parts) == 0 || deleted && t.Kind == tasks.DeploymentKind || x.unplaced(t) != t.Unplaced) {
 		x.rebuild(t.Key(), false)
 	}
+}
+
+// unplaced reports whether fewer pods of a running task have a node than it starts with.
+func (x *Index) unplaced(t *tasks.Task) bool {
+	if !x.podsComplete || len(t.Parts) == 0 || t.State != tasks.Running && !t.Unplaced {
+		return false
+	}
+	if t.Size.Wanted == 0 {
+		return !t.IsServing()
+	}
+	_, count := x.countPods(t)
+	return count.Unscheduled > 0 && t.Size.Admitted-int32(min(count.Unscheduled, 1<<30)) < t.Size.Min
 }
 
 // job returns a pod, or its pod group, as a job of its own.

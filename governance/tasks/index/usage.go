@@ -159,7 +159,7 @@ func (x *Index) Nodes(list []corev1.Node) []explain.Node {
 
 // unready reports whether Kueue waits for the pods of a task.
 func unready(t *tasks.Task) bool {
-	return !t.NoWorkload && t.State == tasks.Starting && !t.AdmittedAt.IsZero()
+	return !t.NoWorkload && t.State == tasks.Starting && !t.AdmittedAt.IsZero() && !t.Unplaced
 }
 
 // CountNotReady counts the tasks whose pods Kueue waits for.

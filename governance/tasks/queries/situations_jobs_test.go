@@ -102,7 +102,7 @@ spec:
 		l.deleteNode("")
 		l.queue("", 4, "")
 		l.job("a", 1, "low")
-		if d := l.is("a", tasks.Running, explain.NoNodes, ""); d.PodCount.Unscheduled != 1 {
+		if d := l.is("a", tasks.Starting, explain.NoNodes, ""); d.PodCount.Unscheduled != 1 {
 			l.t.Errorf("got the pods %+v", d.PodCount)
 		}
 		l.node("", 8)
@@ -111,7 +111,7 @@ spec:
 	"no node is large enough": func(l *lab) {
 		l.queue("", 32, "")
 		l.jobOf("main", "a", 1, 16, "low", "")
-		if d := l.is("a", tasks.Running, explain.TooSmall, ""); d.Verdict.Fit.Largest != 8 || d.Verdict.Fit.Requests["nvidia.com/gpu"] != 16 {
+		if d := l.is("a", tasks.Starting, explain.TooSmall, ""); d.Verdict.Fit.Largest != 8 || d.Verdict.Fit.Requests["nvidia.com/gpu"] != 16 {
 			l.t.Errorf("got the fit %+v", d.Verdict.Fit)
 		}
 		l.node("-large", 16)
@@ -132,7 +132,7 @@ spec:
 		l.jobOf("main", "a", 2, 5, "low", "")
 		l.until("a", func(d queries.Detail) bool { return d.PodCount.Total == 2 && d.PodCount.Unscheduled == 0 })
 		l.jobOf("main", "b", 1, 6, "low", "")
-		if d := l.is("b", tasks.Running, explain.Fragmented, ""); d.Verdict.Fit.TotalFree != 6 || d.Verdict.Fit.LargestFree != 3 {
+		if d := l.is("b", tasks.Starting, explain.Fragmented, ""); d.Verdict.Fit.TotalFree != 6 || d.Verdict.Fit.LargestFree != 3 {
 			l.t.Errorf("got the fit %+v", d.Verdict.Fit)
 		}
 		l.kubectl("delete", "job", "a", "-n", "NAME")
@@ -148,7 +148,7 @@ spec: {nodeSelector: {lab: NAME}, terminationGracePeriodSeconds: 0, containers: 
 `)
 		l.kubectl("wait", "--for=condition=PodScheduled", "pod/outside", "-n", "NAME", "--timeout=180s")
 		l.job("a", 1, "low")
-		if d := l.is("a", tasks.Running, explain.NodesFull, ""); d.Verdict.Fit.LargestFree != 0 || d.Verdict.Fit.Ready != 1 {
+		if d := l.is("a", tasks.Starting, explain.NodesFull, ""); d.Verdict.Fit.LargestFree != 0 || d.Verdict.Fit.Ready != 1 {
 			l.t.Errorf("got the fit %+v", d.Verdict.Fit)
 		}
 		l.kubectl("delete", "pod", "outside", "-n", "NAME")
