@@ -59,6 +59,9 @@ func changeWords(c explain.Change, d queries.Detail, team string) views.WhyChang
 	case explain.RaiseNominalQuota:
 		change.Title, change.Text = "Raising the quota to "+strings.Join(figures, " · "), there+" starts it."
 	}
+	if len(c.NeedsNodes) > 0 {
+		change.Text = strings.TrimSuffix(change.Text, ".") + ", once " + strings.Join(c.NeedsNodes, " and ") + " has nodes for its pods."
+	}
 	effect := func(kind, text string, list []explain.AdmittedWorkload) {
 		if len(list) > 0 {
 			change.Effects = append(change.Effects, views.WhyEffect{Kind: kind, Text: text, Tasks: UsageLinks(list)})
@@ -124,7 +127,9 @@ func checkedWords(d queries.Detail) views.Checked {
 	case a.Computing:
 		c.State, c.Text, c.At = "computing", "Checking with Kueue's scheduler …", ""
 	case len(d.Verdict.Changes) == 0:
-		c.State, c.Text = "verified", "No single change of its class, its size or its team's quota starts it, simulated with Kueue's scheduler."
+		c.State, c.Text = "verified", "No single change of its class, its size or its team's quota starts it on the nodes there are, simulated with Kueue's scheduler."
+	case !slices.ContainsFunc(d.Verdict.Changes, func(c explain.Change) bool { return c.Verified }):
+		c.State, c.Text = "verified", "Simulated with Kueue's scheduler. Its pods need nodes that do not exist yet."
 	default:
 		c.State, c.Text = "verified", "Verified with Kueue's scheduler."
 	}

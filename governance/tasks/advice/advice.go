@@ -38,6 +38,15 @@ type Input struct {
 	// into its allocation: others follow from them. ok is false if that is not valid.
 	// nil for a queue that follows from no allocation.
 	Saved func(pool string, amounts quota.Resources) (resolved quota.Resolved, ok bool)
+	Pods  Pods
+}
+
+// Pods are the pods of Workloads.
+type Pods interface {
+	// OnNodes returns those that have a node.
+	OnNodes(w *kueue.Workload) []explain.NodePod
+	// Sets returns the pod sets.
+	Sets(w *kueue.Workload) []explain.PodSet
 }
 
 // Advice is what the simulation shows of a waiting task.
@@ -73,6 +82,7 @@ type finder struct {
 	// sufficient are the highest figures that start the task, by kind and flavor; empty
 	// for those that do not.
 	sufficient map[string][]figure
+	needsNodes []string // explain.Change.NeedsNodes of the last change that started the task
 	progress   func(Advice)
 }
 
@@ -119,6 +129,9 @@ func (f *finder) find(ctx context.Context) error {
 	} else {
 		searches = append(searches, f.unchanged)
 	}
+	if f.Verdict.Fit != nil { // no node would hold its pods, whatever quota it gets
+		searches = []func(context.Context) error{f.unchanged}
+	}
 	for _, search := range searches {
 		if err := search(ctx); errors.Is(err, errStarts) {
 			f.advice.Changes = nil
@@ -137,7 +150,7 @@ func (f *finder) unchanged(ctx context.Context) error {
 		return nil
 	}
 	f.simulated = true
-	if starts, err := f.starts(ctx, simulate.Change{}, f.target); err != nil || !starts {
+	if r, err := f.ask(ctx, &simulate.Question{Target: f.target, OnlyTarget: true}); err != nil || r.Target == nil {
 		return err
 	}
 	now, err := f.ask(ctx, &simulate.Question{Target: f.target, Ties: ties})
@@ -173,7 +186,7 @@ func (f *finder) report() {
 // offer adds a change that was simulated until the task started, or replaces the
 // one of its kind. The error is that of unchanged, which it calls.
 func (f *finder) offer(ctx context.Context, c Change) error {
-	c.Verified = true
+	c.Verified = len(c.NeedsNodes) == 0
 	if i := f.offered(c.Kind); i >= 0 {
 		f.advice.Changes[i] = c
 	} else {
@@ -187,16 +200,53 @@ func (f *finder) offered(kind explain.ChangeKind) int {
 	return slices.IndexFunc(f.advice.Changes, func(c Change) bool { return c.Kind == kind })
 }
 
-// starts reports whether a change starts the task.
+// starts reports whether a change starts the task, and its pods find nodes.
 func (f *finder) starts(ctx context.Context, c simulate.Change, target string) (bool, error) {
 	r, err := f.ask(ctx, &simulate.Question{Change: c, Target: target, OnlyTarget: true})
-	return err == nil && r.Target != nil, err
+	if err != nil || r.Target == nil {
+		return false, err
+	}
+	fits, needs := f.place(c, r)
+	if fits {
+		f.needsNodes = needs
+	}
+	return fits, nil
+}
+
+// place reports whether the pods of the target find nodes once Kueue has started it,
+// wherever those of the tasks are that start before it, and which flavors have no nodes.
+func (f *finder) place(c simulate.Change, r *simulate.Report) (fits bool, needs []string) {
+	if f.Cluster.Nodes == nil {
+		return true, nil
+	}
+	space := explain.NewSpace(f.Cluster)
+	for _, w := range f.Snapshot.Workloads {
+		key := simulate.WorkloadKey(w)
+		lost := func(e simulate.Effect) bool { return e.Workload == key }
+		if slices.Contains(c.Removed.Workloads, types.NamespacedName{Namespace: w.Namespace, Name: w.Name}) || slices.ContainsFunc(r.Preempted, lost) || slices.ContainsFunc(r.Evicted, lost) ||
+			w == f.workload && f.Task.ReplacedUsage != nil {
+			space.End(f.Pods.OnNodes(w))
+		}
+	}
+	target := explain.Start{Sets: f.Task.PodSets, Usage: r.Target.Usage}
+	var before []explain.Start
+	for _, e := range r.Started {
+		i := slices.IndexFunc(f.Snapshot.Workloads, func(w *kueue.Workload) bool { return simulate.WorkloadKey(w) == e.Workload })
+		if i >= 0 && e.Workload != r.Target.Workload && e.After <= r.Target.After {
+			before = append(before, explain.Start{Sets: f.Pods.Sets(f.Snapshot.Workloads[i]), Usage: e.Usage})
+		}
+	}
+	if needs = space.WithoutNodes(target); len(needs) > 0 {
+		return true, needs
+	}
+	return space.Certain(target, before), nil
 }
 
 // verify offers a change that starts the task, and simulates it to its end, in
 // several orders of ties.
 func (f *finder) verify(ctx context.Context, change explain.Change, c simulate.Change, target string) error {
 	q := &simulate.Question{Change: c, Target: target, Ties: ties}
+	change.NeedsNodes = f.needsNodes
 	if err := f.offer(ctx, Change{Change: change, Question: q}); err != nil {
 		return err
 	}
@@ -204,7 +254,11 @@ func (f *finder) verify(ctx context.Context, change explain.Change, c simulate.C
 	if err != nil {
 		return err
 	}
-	if r.Target == nil { // it starts, and is preempted again
+	fits := false
+	if r.Target != nil {
+		fits, change.NeedsNodes = f.place(c, r)
+	}
+	if !fits { // it starts, and is preempted again, or others take its nodes
 		f.advice.Changes = slices.Delete(f.advice.Changes, f.offered(change.Kind), f.offered(change.Kind)+1)
 		f.report()
 		return nil

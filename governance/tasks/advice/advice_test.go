@@ -2,6 +2,8 @@ package advice_test
 
 import (
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -36,9 +38,10 @@ type given struct {
 	cluster  *explain.Cluster
 	saved    func(string, quota.Resources) (quota.Resolved, bool) // of the Input
 
-	constraint explain.Constraint   // of the verdict; empty for the one that explain finds
-	asked      []*simulate.Question // in the order of the last search
-	shownAfter int                  // how many were asked before the first change was shown
+	pods       map[types.UID][]explain.NodePod // on nodes, by Workload
+	constraint explain.Constraint              // of the verdict; empty for the one that explain finds
+	asked      []*simulate.Question            // in the order of the last search
+	shownAfter int                             // how many were asked before the first change was shown
 }
 
 func newGiven() *given {
@@ -85,6 +88,35 @@ func (g *given) running(team, name string, gpus int64, priority int32, age time.
 	g.cluster.Queues[team].Usage[fr] += resources.Amount(gpus)
 }
 
+// nodes adds nodes of p5 with some GPUs each.
+func (g *given) nodes(count int, gpus resources.Amount) {
+	for range count {
+		has := quota.Resources{gpu: gpus, "pods": 110}
+		g.cluster.Nodes = append(g.cluster.Nodes, explain.Node{Name: fmt.Sprint("node-", len(g.cluster.Nodes)), Ready: true, Allocatable: has, Free: has})
+	}
+}
+
+// bind binds a pod of the last task to a node.
+func (g *given) bind(node int, gpus resources.Amount) {
+	n := &g.cluster.Nodes[node]
+	n.Free = maps.Clone(n.Free)
+	n.Free[gpu], n.Free["pods"] = n.Free[gpu].Minus(gpus), n.Free["pods"].Minus(1)
+	uid := g.snapshot.Workloads[len(g.snapshot.Workloads)-1].UID
+	if g.pods == nil {
+		g.pods = map[types.UID][]explain.NodePod{}
+	}
+	g.pods[uid] = append(g.pods[uid], explain.NodePod{Node: n.Name, Requests: quota.Resources{gpu: gpus}})
+}
+
+// OnNodes implements advice.Pods.
+func (g *given) OnNodes(w *kueue.Workload) []explain.NodePod { return g.pods[w.UID] }
+
+// Sets implements advice.Pods.
+func (g *given) Sets(w *kueue.Workload) []explain.PodSet {
+	set := &w.Spec.PodSets[0]
+	return []explain.PodSet{{Name: "main", Count: set.Count, MinCount: set.Count, Requests: quota.Resources{gpu: resources.AmountFromQuantity(gpu, set.Template.Spec.Containers[0].Resources.Requests[gpu])}}}
+}
+
 // find returns the advice about a task.
 func (g *given) find(t *testing.T, w *kueue.Workload) advice.Advice {
 	t.Helper()
@@ -95,7 +127,7 @@ func (g *given) find(t *testing.T, w *kueue.Workload) advice.Advice {
 		requests[string(name)] = resources.Amount(amount.Value())
 	}
 	q := explain.Task{Namespace: w.Namespace, Priority: *w.Spec.Priority, PodSets: []explain.PodSet{{Name: "main", Count: set.Count, MinCount: set.Count, Requests: requests, Spec: &set.Template.Spec}}}
-	in := advice.Input{Snapshot: g.snapshot, Workload: types.NamespacedName{Namespace: w.Namespace, Name: w.Name}, Task: q, Cluster: g.cluster, Verdict: explain.Why(q, g.cluster), Saved: g.saved}
+	in := advice.Input{Snapshot: g.snapshot, Workload: types.NamespacedName{Namespace: w.Namespace, Name: w.Name}, Task: q, Cluster: g.cluster, Verdict: explain.Why(q, g.cluster), Saved: g.saved, Pods: g}
 	if g.constraint != "" {
 		in.Verdict.Constraint = g.constraint
 	}
@@ -168,6 +200,49 @@ func TestFindStarts(t *testing.T) {
 		if unchanged := g.asked[0].Change.Empty(); unchanged != (constraint == explain.Preempting) {
 			t.Errorf("%s: the first question is about the cluster as it is: %t", constraint, unchanged)
 		}
+	}
+}
+
+// A change is offered only if the pods of the task find nodes with it: on those that are
+// free, or that tasks leave for it. Where there are no nodes it is not called verified.
+func TestFindOnNodes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		nodes int
+		each  resources.Amount
+		pods  int32
+		gpus  int64
+		used  bool // a task of the team uses 4 GPUs of the first nodes
+		want  []explain.ChangeKind
+		needs []string
+	}{
+		"no node is large enough":            {nodes: 16, each: 1, pods: 1, gpus: 2},
+		"more than all nodes have":           {nodes: 4, each: 4, pods: 32, gpus: 1, want: []explain.ChangeKind{explain.FewerPods}},
+		"nodes are free":                     {nodes: 4, each: 4, pods: 8, gpus: 1, want: []explain.ChangeKind{explain.RaiseNominalQuota, explain.FewerPods}},
+		"only the nodes of another task fit": {nodes: 1, each: 4, pods: 1, gpus: 4, used: true, want: []explain.ChangeKind{explain.HigherPriorityClass, explain.TasksEnd}},
+		"enough is free, but on no one node": {nodes: 8, each: 2, pods: 1, gpus: 4},
+		"there are no nodes":                 {nodes: 0, pods: 8, gpus: 1, want: []explain.ChangeKind{explain.RaiseNominalQuota, explain.FewerPods}, needs: []string{"p5"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGiven()
+			g.cluster.Nodes = []explain.Node{}
+			g.nodes(tc.nodes, tc.each)
+			g.team("vision", 4, 0)
+			if tc.used {
+				g.running("vision", "a", 4, 50, time.Hour)
+				g.bind(0, 4)
+			}
+			a := g.find(t, g.task("vision", "waits", tc.pods, tc.gpus, 50, time.Minute))
+			var got []explain.ChangeKind
+			for _, c := range a.Changes {
+				got = append(got, c.Kind)
+				if c.Verified != (tc.needs == nil) || !slices.Equal(c.NeedsNodes, tc.needs) {
+					t.Errorf("%s: verified %t, needs nodes of %v", c.Kind, c.Verified, c.NeedsNodes)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("changes differ (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

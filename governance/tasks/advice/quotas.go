@@ -61,7 +61,7 @@ func (f *finder) raise(ctx context.Context, kind explain.ChangeKind, flavor stri
 	if err != nil || !ok {
 		return err != nil, err
 	}
-	to := highest(figures)
+	to := slices.Clone(highest(figures))
 	// A smaller figure of one resource may keep a task waiting that is ahead, so that
 	// less of another resource suffices: passes go on until none changes anything.
 	stable := false
@@ -112,9 +112,19 @@ func (f *finder) enough(ctx context.Context, kind explain.ChangeKind, flavor str
 	if known, asked := f.sufficient[key]; asked {
 		return known, len(known) > 0, nil
 	}
+	var to []resources.Amount
 	if figures = f.candidates(kind, flavor); len(figures) > 0 {
-		if ok, err = f.starts(ctx, f.with(kind, figures, highest(figures)), f.target); err != nil {
-			return nil, false, err
+		tries := [][]resources.Amount{highest(figures)}
+		if first := guesses(figures); first != nil && len(f.ahead()) == 0 { // it raises only what is short
+			tries = slices.Insert(tries, 0, first)
+		}
+		for _, to = range tries {
+			if ok, err = f.starts(ctx, f.with(kind, figures, to), f.target); err != nil {
+				return nil, false, err
+			}
+			if ok {
+				break
+			}
 		}
 		if !ok {
 			figures = nil
@@ -124,7 +134,26 @@ func (f *finder) enough(ctx context.Context, kind explain.ChangeKind, flavor str
 	if !ok {
 		return nil, false, nil
 	}
-	return figures, true, f.offer(ctx, Change{Change: raised(kind, figures, highest(figures))})
+	for i := range figures {
+		figures[i].high = to[i]
+	}
+	change := raised(kind, figures, to)
+	change.NeedsNodes = f.needsNodes
+	return figures, true, f.offer(ctx, Change{Change: change})
+}
+
+// guesses returns the figures of package explain, and those of now for the rest; nil
+// without any.
+func guesses(figures []figure) (to []resources.Amount) {
+	some := false
+	for _, figure := range figures {
+		some = some || figure.guess > figure.from
+		to = append(to, max(figure.from, figure.guess))
+	}
+	if !some {
+		return nil
+	}
+	return to
 }
 
 func highest(figures []figure) []resources.Amount {

@@ -34,6 +34,10 @@ type Change struct {
 	// Verified reports that Kueue's scheduler was simulated with the change, and
 	// started the task. The fields below are of that simulation.
 	Verified bool
+	// NeedsNodes are flavors without a node for its pods: the change starts it once they
+	// have some, and is not verified. Of a change that is offered, pods fit on nodes
+	// otherwise.
+	NeedsNodes []string
 	// Minimal reports that a smaller figure does not start it; always set for
 	// changes without a figure.
 	Minimal   bool

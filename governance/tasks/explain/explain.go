@@ -192,7 +192,9 @@ func verdict(t Task, c *Cluster, brief bool) Verdict {
 	if v.Constraint == "" {
 		v = l.explain(t, all)
 	}
-	v.Fit = tooSmallEverywhere(all, c)
+	if v.Fit = tooSmallEverywhere(all, c); v.Fit != nil {
+		v.Changes = nil // no node would hold its pods
+	}
 	return v
 }
 

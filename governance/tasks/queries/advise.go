@@ -207,7 +207,7 @@ func (s *Service) findChanges(ctx context.Context, t *tasks.Task, update func(fu
 	q := explainInput(t)
 	in := advice.Input{
 		Snapshot: snapshot, Workload: types.NamespacedName{Namespace: t.Main.Namespace, Name: t.Main.Name},
-		Task: q, Cluster: c, Verdict: explain.Why(q, c),
+		Task: q, Cluster: c, Verdict: explain.Why(q, c), Pods: podsOf{v},
 	}
 	if in.Saved, err = s.saved(ctx, v, t, c); err != nil {
 		return snapshot, err

@@ -13,7 +13,9 @@ import (
 	"kuota.dev/kuota/governance/tasks/index"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // placement returns the state of an admitted task's pods; nil if all of them have
@@ -48,6 +50,37 @@ func placement(t *tasks.Task, pods []*index.Pod, count index.PodCount) *explain.
 		}
 	}
 	return p
+}
+
+// podsOf implements advice.Pods.
+type podsOf struct{ viewer }
+
+// Sets implements advice.Pods.
+func (podsOf) Sets(w *kueue.Workload) []explain.PodSet { return podSets(w) }
+
+// OnNodes implements advice.Pods.
+func (v podsOf) OnNodes(w *kueue.Workload) (list []explain.NodePod) {
+	t := v.index.ByWorkload(w.UID)
+	if t == nil {
+		return nil
+	}
+	pods, _ := v.index.Pods(t)
+	pods = slices.DeleteFunc(pods, func(p *index.Pod) bool {
+		return p.Node == "" || p.Phase == corev1.PodSucceeded || p.Phase == corev1.PodFailed
+	})
+	if len(t.Parts) > 1 { // of several Workloads
+		owned := func(p *index.Pod) bool {
+			return slices.ContainsFunc(w.OwnerReferences, func(o metav1.OwnerReference) bool { return o.UID == p.UID || o.UID == p.Owner })
+		}
+		if slices.ContainsFunc(pods, owned) {
+			pods = slices.DeleteFunc(pods, func(p *index.Pod) bool { return !owned(p) })
+		}
+		pods = pods[:min(len(pods), int(tasks.ReadPart(w).Admitted))]
+	}
+	for _, p := range pods {
+		list = append(list, explain.NodePod{Node: p.Node, Requests: p.Requests})
+	}
+	return list
 }
 
 // resourceQuotas returns the ResourceQuotas of a namespace that would refuse one

@@ -31,6 +31,17 @@ func explainInput(t *tasks.Task) explain.Task {
 		Namespace: t.Namespace, Priority: t.Priority, RetryAt: t.RetryAt, NoWorkload: t.NoWorkload,
 		Deactivated: t.State == tasks.Stopped, TimedOut: t.TimedOut(), LoopHeld: tasks.HeldByLoopGuard(w), Gated: w.Annotations[tasks.AdmissionGatedByAnnotation], QuotaReserved: w.Status.Admission != nil, Reason: t.Reason,
 	}
+	q.PodSets = podSets(w)
+	for i := range w.Status.AdmissionChecks {
+		if check := &w.Status.AdmissionChecks[i]; check.State != kueue.CheckStateReady {
+			q.PendingChecks = append(q.PendingChecks, strings.TrimSuffix(string(check.Name)+": "+string(check.State)+", "+tasks.FirstLine(check.Message), ", "))
+		}
+	}
+	return q
+}
+
+// podSets converts those of a Workload.
+func podSets(w *kueue.Workload) (sets []explain.PodSet) {
 	for i := range w.Spec.PodSets {
 		set := &w.Spec.PodSets[i]
 		s := explain.PodSet{Name: string(set.Name), Count: set.Count, MinCount: set.Count, Requests: tasks.PodRequests(&set.Template.Spec), Spec: &set.Template.Spec}
@@ -38,14 +49,9 @@ func explainInput(t *tasks.Task) explain.Task {
 		if set.MinCount != nil {
 			s.MinCount = *set.MinCount
 		}
-		q.PodSets = append(q.PodSets, s)
+		sets = append(sets, s)
 	}
-	for i := range w.Status.AdmissionChecks {
-		if check := &w.Status.AdmissionChecks[i]; check.State != kueue.CheckStateReady {
-			q.PendingChecks = append(q.PendingChecks, strings.TrimSuffix(string(check.Name)+": "+string(check.State)+", "+tasks.FirstLine(check.Message), ", "))
-		}
-	}
-	return q
+	return sets
 }
 
 // counted returns the requests that Kueue counts of one pod, if the Workload has
