@@ -80,6 +80,7 @@ func TestRoutes(t *testing.T) {
 		"GET /policies/allocations/:name/edit/review": webtest.SignedIn, "HEAD /policies/allocations/:name/edit/review": webtest.SignedIn,
 		"GET /policies/cluster/edit/review/events": webtest.SignedIn, "GET /policies/allocations/new/review/events": webtest.SignedIn, "GET /policies/allocations/:name/edit/review/events": webtest.SignedIn,
 		"GET /policies/allocations/:name/hold/events": webtest.SignedIn, "GET /policies/allocations/:name/resume/events": webtest.SignedIn, "GET /policies/allocations/:name/delete/events": webtest.SignedIn,
+		"GET /policies/cluster/try-again": webtest.SignedIn, "HEAD /policies/cluster/try-again": webtest.SignedIn, "POST /policies/cluster/try-again": webtest.SignedIn,
 		"GET /policies/cluster/edit": webtest.SignedIn, "HEAD /policies/cluster/edit": webtest.SignedIn, "POST /policies/cluster/edit": webtest.SignedIn,
 		"GET /policies/adopt": webtest.SignedIn, "HEAD /policies/adopt": webtest.SignedIn, "POST /policies/adopt": webtest.SignedIn,
 		"GET /policies/import": webtest.SignedIn, "HEAD /policies/import": webtest.SignedIn, "POST /policies/import": webtest.SignedIn,

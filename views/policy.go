@@ -12,8 +12,12 @@ type PolicyCard struct {
 	Managed  string          // the tool that manages it, and where to change it; empty for none
 	YAML     string          // the policy as YAML; YAMLURL is the same as a file
 	YAMLURL  string
-	Patch    string  // manual changes of Kueue; empty if Kueue matches the policy
-	History  History // the last versions
+	Patch    string // manual changes of Kueue; empty if Kueue matches the policy
+	// PatchReason is why Kuota does not make the changes of Patch.
+	PatchReason string
+	TryAgainURL string // that makes Kuota try again; empty where it cannot
+	User        string
+	History     History // the last versions
 }
 
 // PolicyProgress is the progress of re-ranking tasks.

@@ -16,7 +16,7 @@ func samplePolicyCard() *PolicyCard {
 		Exists: true, MayEdit: true, EditURL: "/policies/cluster/edit",
 		Status:   Status{Tone: "wait", Label: "Applying"},
 		Progress: &PolicyProgress{Text: "Re-ranking: 80 of 120 tasks have their new priority", Done: 80, Tasks: 120},
-		Patch:    "waitForPodsReady:\n  enable: true",
+		Patch:    "waitForPodsReady:\n  enable: true", PatchReason: "Kueue does not match the policy.",
 		Parts: []PolicyPart{
 			{ID: "prioritization", Label: "Task prioritization", Value: "By priority class", Text: "The highest weight starts first.",
 				Classes: []ClassLine{{Name: "inference", Weight: "90", Description: "Serves users", Object: "inference-priority"}, {Name: "training", Weight: "60", Description: "", Object: "training-priority"}}, Status: Status{Tone: "wait", Label: "Re-ranking"}},

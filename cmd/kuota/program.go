@@ -209,7 +209,7 @@ func (p *program) newServices() error {
 			return err
 		}
 	}
-	return errors.Join(p.cluster.RegisterMetrics(metrics.Registry), metrics.Registry.Register(p.tasks.Index), metrics.Registry.Register(p.leader), metrics.Registry.Register(p.denials), metrics.Registry.Register(guard), metrics.Registry.Register(thisBuild().metric()))
+	return errors.Join(p.cluster.RegisterMetrics(metrics.Registry), metrics.Registry.Register(p.tasks.Index), metrics.Registry.Register(p.leader), metrics.Registry.Register(p.denials), metrics.Registry.Register(reconcile.KueueRestarts), metrics.Registry.Register(guard), metrics.Registry.Register(thisBuild().metric()))
 }
 
 // newHistory opens the history database, unless history is disabled.

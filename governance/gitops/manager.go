@@ -49,8 +49,8 @@ func ManagerOf(object metav1.Object) (m Manager, ok bool) {
 		return Manager{"Argo CD", "Application " + app}, true
 	}
 	for _, entry := range object.GetManagedFields() {
-		// A tool that owns no field of the spec does not revert it.
-		if tool := fieldManagers[entry.Manager]; tool != "" && entry.Subresource == "" && entry.FieldsV1 != nil && strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`) {
+		// A tool that owns no field of the spec, or of the data, does not revert it.
+		if tool := fieldManagers[entry.Manager]; tool != "" && entry.Subresource == "" && entry.FieldsV1 != nil && (strings.Contains(entry.FieldsV1.GetRawString(), `"f:spec"`) || strings.Contains(entry.FieldsV1.GetRawString(), `"f:data"`)) {
 			return Manager{Tool: tool}, true
 		}
 	}

@@ -13,6 +13,8 @@ import (
 	"kuota.dev/kuota/governance/gitops"
 	"kuota.dev/kuota/governance/rejection"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -56,6 +58,29 @@ func (s *Service) Save(ctx context.Context, user governance.User, policy *v1alph
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {
 		ours.Message = "The cluster cannot be reached. Your input is kept: save again in a moment, and it is saved only once."
+	}
+	return err
+}
+
+// TryAgain makes Kuota change at once what others changed back in Kueue's configuration.
+// It returns governance.Forbidden for a user who may not change the policy.
+func (s *Service) TryAgain(ctx context.Context, user governance.User) error {
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
+	writer, err := s.Cluster.ClientAs(user)
+	if err != nil {
+		return err
+	}
+	policy := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
+	err = rejection.Translate("try again", retry.RetryOnConflict(retry.DefaultRetry, func() error {
+		if err := writer.Get(ctx, client.ObjectKeyFromObject(policy), policy); err != nil {
+			return err
+		}
+		metav1.SetMetaDataAnnotation(&policy.ObjectMeta, v1alpha1.AnnotationTryAgain, time.Now().UTC().Format(time.RFC3339))
+		return writer.Update(ctx, policy)
+	}))
+	if kind := governance.KindOf(err); err == nil || kind == governance.Forbidden || kind == governance.Unavailable {
+		s.Audit.Record(audit.Change{User: user, Action: audit.Update, Object: policy, Err: err})
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync"
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -31,6 +32,10 @@ type KueueReconciler struct {
 	client.Client               // reads from the cache
 	APIReader     client.Reader // reads from the API server
 	Install       KueueInstall
+	Now           func() time.Time // the clock
+
+	mu   sync.Mutex
+	made []attempt // by this process
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -86,7 +91,7 @@ func (r *KueueReconciler) Plan(ctx context.Context, spec *v1alpha1.ClusterPolicy
 	if err != nil || !want.ConfigChanged && !want.ArgsChanged {
 		return false, "", err
 	}
-	if r.Install.Manage {
+	if r.Install.Manage && in.owner() == "" {
 		switch err := r.Update(ctx, &in.config, fieldOwner, client.DryRunAll); {
 		case err == nil:
 			return true, "", nil
@@ -126,8 +131,14 @@ func (r *KueueReconciler) reconcileConfiguration(ctx context.Context, policy *v1
 	if err != nil {
 		return kueueResult{condition: kueueCondition(metav1.ConditionFalse, "NotUnderstood", "Kueue's configuration in ConfigMap %s/%s cannot be read: %v", in.config.Namespace, in.config.Name, err), requeueAfter: kueueInterval}, nil
 	}
-	seen := in.status(want)
-	switch differs := want.ConfigChanged || want.ArgsChanged; {
+	seen, differs := in.status(want), want.ConfigChanged || want.ArgsChanged
+	if r.Install.Manage && differs {
+		if why, ok := r.mayWrite(policy, &in, &want); !ok {
+			seen.Patch = want.Patch
+			return kueueResult{condition: why, status: seen, requeueAfter: kueueInterval}, nil
+		}
+	}
+	switch {
 	case r.Install.Manage && (differs || in.restartPending()):
 		return r.writeConfiguration(ctx, policy, in, want)
 	case differs:

@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -26,6 +27,7 @@ func (r *KueueReconciler) writeConfiguration(ctx context.Context, policy *v1alph
 	case !stored:
 		return kueueResult{condition: kueueCondition(metav1.ConditionUnknown, "Applying", "the policy changed; Kueue's configuration is being updated"), status: seen, requeueAfter: kueueRolloutInterval}, nil
 	}
+	differed, changes := want.ConfigChanged || want.ArgsChanged, want.Changes
 	if want.ConfigChanged || !in.restartPending() {
 		config := in.config.DeepCopy()
 		config.Data[configKey] = want.Text
@@ -34,6 +36,10 @@ func (r *KueueReconciler) writeConfiguration(ctx context.Context, policy *v1alph
 			return writeFailure(err, in, want)
 		}
 		in.config = *config
+		if differed {
+			r.noteAttempt(policy.Generation)
+			differed = false
+		}
 		var err error
 		if want, err = in.desired(&policy.Spec); err != nil { // only the arguments may be left
 			return writeFailure(err, in, want)
@@ -43,10 +49,16 @@ func (r *KueueReconciler) writeConfiguration(ctx context.Context, policy *v1alph
 	for name, value := range in.pending() {
 		metav1.SetMetaDataAnnotation(&deployment.Spec.Template.ObjectMeta, name, value)
 	}
+	r.annotateAttempts(&in, deployment)
 	deployment.Spec.Template.Spec.Containers[in.managerIndex].Args = want.Args
 	if err := cluster.Update(ctx, r.APIReader, r, &in.deployment, deployment, fieldOwner); err != nil {
 		return writeFailure(err, in, want)
 	}
+	if differed {
+		r.noteAttempt(policy.Generation)
+	}
+	KueueRestarts.Inc()
+	ctrl.LoggerFrom(ctx).Info("changed Kueue's configuration or arguments, which restarts Kueue", "changes", changes)
 	return kueueResult{condition: kueueCondition(metav1.ConditionUnknown, "Restarting", "Kueue is restarting to use what changed; running tasks continue"), status: seen, requeueAfter: kueueRolloutInterval}, nil
 }
 

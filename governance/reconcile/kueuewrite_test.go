@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
@@ -198,6 +199,113 @@ func TestEveryWriteRestartsKueue(t *testing.T) {
 	}
 	if now := other.config(t); now.ResourceVersion != again.ResourceVersion {
 		t.Error("the configuration was written without a change")
+	}
+}
+
+// What somebody else changes back is changed twice, and then once an hour, also by another
+// replica; at once after a change of the policy, and when a person asks for it.
+func TestOtherWriter(t *testing.T) {
+	c := setup(t)
+	other := newOtherKueue(t, c, 0)
+	now := time.Now()
+	clock := func() time.Time { return now }
+	kueue, policy := other.reconciler(t, c.Config, fairSharePolicy(), true), unstored(fairSharePolicy())
+	kueue.Now = clock
+	operator, err := client.New(c.Config, client.Options{Scheme: c.Client.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	revert := func() {
+		t.Helper()
+		config := other.config(t)
+		config.Data["controller_manager_config.yaml"] = emptyConfiguration
+		if err := operator.Update(t.Context(), &config, client.FieldOwner("kueue-operator")); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(5 * time.Second)
+	}
+	restarts := func(want int64, when string) {
+		t.Helper()
+		if got := other.deployment(t).Generation - 1; got != want {
+			t.Errorf("%s Kueue was restarted %d times, want %d", when, got, want)
+		}
+	}
+	for range 2 {
+		reconcileTo(t, kueue, policy, "Restarting", "")
+		revert()
+	}
+	for range 3 {
+		if seen := reconcileTo(t, kueue, policy, "Reverted", "another writer, kueue-operator, changed Kueue's configuration back after 2 attempts; the next one is at "); !strings.Contains(seen.Patch, "fairSharing") {
+			t.Errorf("the patch is %q", seen.Patch)
+		}
+		revert()
+	}
+	restarts(2, "after two attempts")
+	replica := other.reconciler(t, c.Config, fairSharePolicy(), true)
+	replica.Now = clock
+	reconcileTo(t, replica, policy, "Reverted", "after 2 attempts")
+
+	now = now.Add(time.Hour)
+	reconcileTo(t, replica, policy, "Restarting", "")
+	revert()
+	reconcileTo(t, replica, policy, "Reverted", "after 3 attempts")
+	restarts(3, "after an hour")
+
+	asked := policy.DeepCopy()
+	asked.Annotations = map[string]string{v1alpha1.AnnotationTryAgain: now.Add(time.Second).Format(time.RFC3339)}
+	now = now.Add(2 * time.Second)
+	reconcileTo(t, replica, asked, "Restarting", "")
+	revert()
+	restarts(4, "when a person asks")
+
+	saved := fairSharePolicy()
+	saved.GangScheduling.Enabled = true
+	replica = other.reconciler(t, c.Config, saved, true)
+	replica.Now = clock
+	changed := unstored(saved)
+	changed.Generation++
+	replica.APIReader = withPolicy{c.Client, changed}
+	reconcileTo(t, replica, changed, "Restarting", "")
+	restarts(5, "after a change of the policy")
+}
+
+// What a GitOps tool or an operator applies is never changed.
+func TestKueueIsManagedElsewhere(t *testing.T) {
+	c := setup(t)
+	for name, tc := range map[string]struct {
+		own  func(o *metav1.ObjectMeta, operator client.Object)
+		want string
+	}{
+		"Flux": {func(o *metav1.ObjectMeta, _ client.Object) {
+			o.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "kueue"}
+		}, "managed by Flux (Kustomization kueue)"},
+		"operator": {func(o *metav1.ObjectMeta, operator client.Object) {
+			o.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: operator.GetName(), UID: operator.GetUID(), Controller: new(true)}}
+		}, "managed by ConfigMap kueue-operator"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			other := newOtherKueue(t, c, 0)
+			operator := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: other.namespace, Name: "kueue-operator"}}
+			if err := c.Client.Create(t.Context(), operator); err != nil {
+				t.Fatal(err)
+			}
+			config := other.config(t)
+			tc.own(&config.ObjectMeta, operator)
+			if err := c.Client.Update(t.Context(), &config); err != nil {
+				t.Fatal(err)
+			}
+			kueue, policy := other.reconciler(t, c.Config, fairSharePolicy(), true), unstored(fairSharePolicy())
+			if seen := reconcileTo(t, kueue, policy, "ManagedElsewhere", tc.want); !strings.Contains(seen.Patch, "fairSharing") {
+				t.Errorf("the patch is %q", seen.Patch)
+			}
+			if restart, patch, err := kueue.Plan(t.Context(), &policy.Spec); restart || patch == "" || err != nil {
+				t.Errorf("the review says restart %t, patch %q, %v", restart, patch, err)
+			}
+			if now := other.deployment(t); now.Generation != 1 {
+				t.Error("Kueue was restarted")
+			}
+		})
 	}
 }
 

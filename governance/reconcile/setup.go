@@ -91,7 +91,7 @@ func NewReconcilers(cached client.Client, live client.Reader, recorder events.Ev
 		Cohort:      unallocated,
 		Pools:       &PoolReconciler{Client: cached, APIReader: live, Naming: naming},
 		Ranking:     &RankingReconciler{Client: cached, APIReader: live, Gate: gate, Events: recorder, Now: time.Now},
-		Kueue:       &KueueReconciler{Client: cached, APIReader: live, Install: options.Kueue},
+		Kueue:       &KueueReconciler{Client: cached, APIReader: live, Install: options.Kueue, Now: time.Now},
 		Enforcement: &EnforcementReconciler{Client: cached, APIReader: live, Naming: naming, Namespace: options.Namespace, JobControllers: slices.Concat(options.JobControllers, console), Now: time.Now},
 	}
 	if options.Revisions != nil {
@@ -168,7 +168,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
 			Complete(options.onlyLeader(c.Ranking)),
 		newController(manager, "kueue", 1).
-			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
 			Complete(options.onlyLeader(c.Kueue)),
 		newController(manager, "enforcement", 1).

@@ -42,6 +42,7 @@ type Policy interface {
 	Nodes(ctx context.Context, pools []v1alpha1.Pool) ([]int64, error)
 	Review(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) (policy.Review, error)
 	Save(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) error
+	TryAgain(ctx context.Context, user governance.User) error
 }
 
 // Adoption plans how existing ClusterQueues are adopted, and adopts them.

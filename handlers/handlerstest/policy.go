@@ -22,6 +22,14 @@ type PolicyBackend struct {
 	ReviewResult policy.Review
 	Reviewed     []v1alpha1.ClusterPolicy
 	Saved        []v1alpha1.ClusterPolicy
+	TriedAgain   int
+}
+
+func (d *PolicyBackend) TryAgain(context.Context, governance.User) error {
+	if d.WriteError == nil {
+		d.TriedAgain++
+	}
+	return d.WriteError
 }
 
 func (d *PolicyBackend) State(context.Context, governance.User) (policy.State, error) {

@@ -49,6 +49,12 @@ func (h *Pages) Card(ctx context.Context, user governance.User) (*views.PolicyCa
 	card.Progress = rankingProgress(p.Status.Ranking)
 	if p.Status.Kueue != nil && admin {
 		card.Patch = p.Status.Kueue.Patch
+		if c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionFairShare); c != nil && card.Patch != "" {
+			card.PatchReason = format.Sentence(c.Message)
+			if c.Reason == "Reverted" && card.MayEdit {
+				card.TryAgainURL, card.User = urls.TryPolicyAgain, user.Name
+			}
+		}
 	}
 	spec := &p.Spec
 	card.Parts = []views.PolicyPart{

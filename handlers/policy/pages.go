@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"net/http"
+
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/previews"
@@ -20,10 +22,21 @@ type Pages struct {
 	Versions *versions.Pages
 }
 
+func toPolicies(c echo.Context) error { return c.Redirect(http.StatusSeeOther, urls.Policies) }
+
+// tryAgain answers POST /policies/cluster/try-again.
+func (h *Pages) tryAgain(c echo.Context) error {
+	if err := h.Policy.TryAgain(c.Request().Context(), console.UserOf(c)); err != nil {
+		return err
+	}
+	return toPolicies(c)
+}
+
 // Register adds the routes of this package to the server.
 func (h *Pages) Register(s *web.Server) {
 	s.Page(urls.PolicyYAML, h.Handler(h.policyYAML))
 	s.Form(urls.EditPolicy, h.Handler(h.Writing(h.editPolicy(s))), h.Handler(h.Writing(forms.Post(h.takePolicyForm))))
+	s.Form(urls.TryPolicyAgain, h.Handler(toPolicies), h.Handler(h.Writing(h.tryAgain)))
 	s.Page(forms.ReviewURL(urls.EditPolicy), h.Handler(h.Writing(h.Review(func(echo.Context) string { return urls.EditPolicy }, h.takePolicyForm))))
 	s.Events(forms.ReviewURL(urls.EditPolicy)+"/events", h.Handler(h.previewReview(s)))
 }

@@ -542,3 +542,29 @@ func TestOddPolicyPosts(t *testing.T) {
 		htmlcheck.Page(t, page)
 	}
 }
+
+// Admins make Kuota try again what somebody else changed back. Others see why, and no
+// button.
+func TestTryAgain(t *testing.T) {
+	p := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}, Status: v1alpha1.ClusterPolicyStatus{
+		Kueue:      &v1alpha1.KueueStatus{Patch: "fairSharing: {}"},
+		Conditions: []metav1.Condition{{Type: v1alpha1.ConditionFairShare, Status: metav1.ConditionFalse, Reason: "Reverted", Message: "another writer, kueue-operator, changed Kueue's configuration back after 2 attempts"}},
+	}}
+	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: p}}
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+"/policies")
+	htmlcheck.Page(t, page)
+	if text := handlerstest.Text(page.Find("#policy-patch")); !strings.Contains(text, "Another writer, kueue-operator, changed Kueue's configuration back after 2 attempts. Apply the changes below in Kueue's namespace, or let Kuota try again.") {
+		t.Errorf("got %q", text)
+	}
+	to := address + page.Find("#policy-try-again").AttrOr("action", "")
+	if response, _ := handlerstest.Post(t, to, handlerstest.FormValues(page, "#policy-try-again")); response.StatusCode != http.StatusSeeOther || d.PolicyBackend.TriedAgain != 1 {
+		t.Errorf("got %s, tried again %d times", response.Status, d.PolicyBackend.TriedAgain)
+	}
+	for reason, reader := range map[string]bool{"Reverted": true, "ManagedElsewhere": false} {
+		p.Status.Conditions[0].Reason, d.PolicyBackend.Reader = reason, reader
+		if _, page := handlerstest.Get(t, address+"/policies"); page.Find("#policy-try-again").Length() != 0 {
+			t.Errorf("%s: somebody who is a reader (%t) can try again", reason, reader)
+		}
+	}
+}

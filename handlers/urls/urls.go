@@ -101,7 +101,10 @@ const (
 	UsageJSON = "/usage.json"
 )
 
-const EditPolicy = "/policies/cluster/edit"
+const (
+	EditPolicy     = "/policies/cluster/edit"
+	TryPolicyAgain = "/policies/cluster/try-again"
+)
 
 const CapacityCSV = "/capacity.csv"
 

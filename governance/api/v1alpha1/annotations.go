@@ -50,6 +50,10 @@ const AnnotationDrain = "kuota.dev/drain"
 // removes its labels and annotations from them.
 const AnnotationRelease = "kuota.dev/release"
 
+// AnnotationTryAgain on a policy is when a person asked that what others changed back be
+// changed again at once, in RFC 3339.
+const AnnotationTryAgain = "kuota.dev/try-again"
+
 // AnnotationDropClasses on a policy lists, separated by commas, the priority
 // classes to delete although unfinished tasks use them.
 const AnnotationDropClasses = "kuota.dev/drop-classes"
