@@ -30,6 +30,11 @@ func extraFieldsPatch(object client.Object, want map[string]any) string {
 			extra["resourceGroups"] = nil
 		}
 		return specPatch(extra)
+	case *kueue.Cohort:
+		wanted, _ := want["spec"].(map[string]any)
+		if wanted["parentName"] == nil && o.Spec.ParentName != "" {
+			return specPatch(map[string]any{"parentName": nil})
+		}
 	case *kueue.ResourceFlavor:
 		spec, _ := want["spec"].(map[string]any)
 		wanted, _ := spec["nodeLabels"].(map[string]any)

@@ -9,6 +9,7 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/desired"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -327,6 +328,20 @@ func TestUnallocated(t *testing.T) {
 	waitLent(4)
 	cordon(false)
 	waitLent(12)
+
+	var cohort kueue.Cohort // nobody moves it into another one, which would lend and borrow beyond it
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: desired.DefaultNaming.Cohort}, &cohort); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Client.Patch(t.Context(), &cohort, client.RawPatch("application/merge-patch+json", []byte(`{"spec": {"parentName": "root"}}`))); err != nil {
+		t.Fatal(err)
+	}
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(&cohort), &cohort); err != nil || cohort.Spec.ParentName != "" {
+			return fmt.Errorf("the Cohort is in cohort %q (%v)", cohort.Spec.ParentName, err)
+		}
+		return nil
+	})
 
 	spec.IdleCompute.ShareUnallocated = false
 	setPolicy(t, c, spec)
