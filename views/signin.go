@@ -25,6 +25,7 @@ type SignedOut struct {
 
 // NoAccess is the page of a signed-in user who is a member of no team.
 type NoAccess struct {
+	GroupsLeftOut bool // the provider left them out, because there are too many
 	Chrome
 	RetryURL string   // address to check again
 	Groups   []string // the first groups of the user

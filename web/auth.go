@@ -69,7 +69,7 @@ func (s *Server) identify(c echo.Context, used bool) error {
 	if err != nil {
 		return err
 	}
-	c.Set(userKey, User{Name: found.User, Groups: found.Groups, From: c.RealIP()})
+	c.Set(userKey, User{Name: found.User, Groups: found.Groups, GroupsLeftOut: found.GroupsLeftOut, From: c.RealIP()})
 	return nil
 }
 

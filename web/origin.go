@@ -93,6 +93,9 @@ func (s *Server) requireHost(isOwn func(host string) bool) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
 			if path := c.Request().URL.Path; isOwn(c.Request().Host) || path == "/healthz" || path == "/readyz" {
+				if s.signIn != nil { // as the origin of a write is compared with it
+					c.Request().Host = withoutDefaultPort(c.Request().Host, s.signIn.URL.Scheme)
+				}
 				return next(c)
 			}
 			s.rejections.log(c, "request for another host rejected")

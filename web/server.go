@@ -87,7 +87,9 @@ func New(options Options) (*Server, error) {
 	s.rejections = newRejections(s.now, s.log)
 	isOwnHost := isLoopbackHost
 	if s.signIn != nil {
-		isOwnHost = func(host string) bool { return strings.EqualFold(host, s.signIn.URL.Host) }
+		isOwnHost = func(host string) bool {
+			return strings.EqualFold(withoutDefaultPort(host, s.signIn.URL.Scheme), s.signIn.URL.Host)
+		}
 	}
 	s.echo.HTTPErrorHandler = pages.handle
 	s.echo.IPExtractor = clientAddress(options.TrustedProxies)
@@ -124,6 +126,12 @@ func New(options Options) (*Server, error) {
 	// Shutdown waits for open connections, and streams do not end otherwise.
 	s.http.RegisterOnShutdown(func() { s.close.Do(func() { close(s.closing) }) })
 	return s, nil
+}
+
+// withoutDefaultPort returns a host without a port that its scheme implies: proxies and
+// scripts may write it, and browsers do not.
+func withoutDefaultPort(host, scheme string) string {
+	return strings.TrimSuffix(host, map[string]string{"https": ":443", "http": ":80"}[scheme])
 }
 
 // Address returns the host:port that the server listens on.

@@ -95,9 +95,8 @@ func TestSessionFixation(t *testing.T) {
 func TestRefusedSignIn(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*signintest.Behavior){
-		"a group that Kubernetes keeps for itself": func(b *signintest.Behavior) { b.Claims["groups"] = []string{"vision-team", "system:masters"} },
-		"a name that Kubernetes keeps for itself":  func(b *signintest.Behavior) { b.Claims["email"] = "system:admin" },
-		"an unverified address":                    func(b *signintest.Behavior) { b.Claims["email_verified"] = false },
+		"a name that Kubernetes keeps for itself": func(b *signintest.Behavior) { b.Claims["email"] = "system:admin" },
+		"an unverified address":                   func(b *signintest.Behavior) { b.Claims["email_verified"] = false },
 		"access denied": func(b *signintest.Behavior) {
 			b.ChangeAuthorizeResponse = func(a url.Values) { a.Set("error", "access_denied") }
 		},

@@ -6,8 +6,10 @@ import "github.com/labstack/echo/v4"
 type User struct {
 	Name   string
 	Groups []string
-	Local  bool   // the user of a console without sign-in
-	From   string // address of the client
+	// GroupsLeftOut: see signin.Identity.
+	GroupsLeftOut bool
+	Local         bool   // the user of a console without sign-in
+	From          string // address of the client
 	// ServiceAccount marks an account of Kubernetes, which the API server confirmed. It
 	// only reads.
 	ServiceAccount bool

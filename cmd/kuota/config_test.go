@@ -63,6 +63,8 @@ func TestConfigRejectsInvalidValues(t *testing.T) {
 		"no external URL":                       {args: append([]string{"--listen", ":8443"}, valid...), want: []string{"url: set"}},
 		"a loopback URL":                        {args: append([]string{"--listen", ":8443", "--url", "http://127.0.0.1:8443"}, valid...), want: []string{"this is a loopback address"}},
 		"unencrypted sessions":                  {args: append([]string{"--url", "http://kuota.example.com"}, valid...), want: []string{"use https"}},
+		"a port beyond all":                     {args: append([]string{"--url", "https://kuota.example.com:99999"}, valid...), want: []string{"a port from 1 to 65535"}},
+		"many hosts":                            {args: append([]string{"--url", "https://*.example.com"}, valid...), want: []string{"the name of one host"}},
 		"a default port":                        {args: append([]string{"--url", "https://kuota.example.com:443"}, valid...), want: []string{"remove the default port"}},
 		"a path":                                {args: append([]string{"--url", "https://kuota.example.com/x#y"}, valid...), want: []string{"no path"}},
 		"an unencrypted issuer":                 {args: append(valid, "--oidc-issuer", "http://login.example.com"), want: []string{"use https"}},

@@ -10,11 +10,14 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"kuota.dev/kuota/web"
 	"kuota.dev/kuota/web/session"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // checkWeb returns what is invalid about the web server.
@@ -34,6 +37,8 @@ func (c *config) checkWeb() (invalid []error) {
 		switch {
 		case err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http" || strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" || parsed.Fragment != "" || parsed.User != nil:
 			report("url %q: write scheme and host, such as https://kuota.example.com, and no path", c.url)
+		case !isHostname(parsed.Hostname()) || !isPort(parsed.Port()):
+			report("url %q: write the name of one host, and a port from 1 to 65535 if any", c.url)
 		case parsed.Scheme == "http" && !web.IsLoopback(parsed.Hostname()):
 			report("url %q: use https, or sessions are sent unencrypted; set tls-cert-file, or put a TLS proxy in front", c.url)
 		case parsed.Scheme == "https" && parsed.Port() == "443" || parsed.Scheme == "http" && parsed.Port() == "80":
@@ -56,6 +61,18 @@ func (c *config) checkWeb() (invalid []error) {
 		invalid = append(invalid, err)
 	}
 	return invalid
+}
+
+// isHostname reports whether a host of a URL is one that a browser can open: an address, or
+// a name of DNS.
+func isHostname(host string) bool {
+	return net.ParseIP(host) != nil || len(validation.IsDNS1123Subdomain(strings.ToLower(host))) == 0
+}
+
+// isPort reports whether a port of a URL is valid; empty is the default.
+func isPort(port string) bool {
+	n, err := strconv.Atoi(port)
+	return port == "" || err == nil && n > 0 && n < 1<<16
 }
 
 // checkAudit returns what is invalid about the receiver of audit events.

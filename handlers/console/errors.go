@@ -52,7 +52,7 @@ const shownGroups = 20
 
 // noAccess answers a user who is not allowed to see any team.
 func (h *Console) noAccess(c echo.Context) error {
-	page := views.NoAccess{Chrome: h.Chrome(c), RetryURL: c.Path(), Groups: web.UserOf(c).Groups}
+	page := views.NoAccess{Chrome: h.Chrome(c), RetryURL: c.Path(), Groups: web.UserOf(c).Groups, GroupsLeftOut: web.UserOf(c).GroupsLeftOut}
 	page.Title = "No team yet"
 	if more := len(page.Groups) - shownGroups; more > 0 {
 		page.Groups, page.More = page.Groups[:shownGroups], more

@@ -58,6 +58,9 @@ type Sessions struct {
 func (s *Sessions) Create(ctx context.Context, id string, identity signin.Identity) error {
 	now := s.Now()
 	record := Session{Identity: identity, Began: now, Seen: now, Confirmed: now}
+	if len(identity.Unusable) > 0 {
+		s.Log.Warn("groups of a sign-in are left out: their names are reserved by Kubernetes, or no names", "user", identity.User, "groups", identity.Unusable)
+	}
 	name := storeName(id)
 	sealed, err := s.seal(name, record)
 	if err != nil {

@@ -179,7 +179,7 @@ func (p *Provider) incomplete(have claims, raw string) bool {
 		return true
 	}
 	for _, name := range slices.AppendSeq([]string{p.config.Claims.Username, p.config.Claims.Groups}, maps.Keys(p.config.Claims.Required)) {
-		if _, ok := have[name]; name != "" && !ok {
+		if _, ok := have.get(name); name != "" && !ok {
 			return true
 		}
 	}

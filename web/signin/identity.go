@@ -19,10 +19,16 @@ type Identity struct {
 	Groups       []string // names in Kubernetes, sorted, without duplicates
 	RefreshToken string   // a secret
 	IDToken      string   // hint for sign-out; a secret, and empty if longer than maxIDTokenHint
+	// GroupsLeftOut reports that the provider left the groups out, because there are too
+	// many, such as more than 200 at Microsoft Entra ID.
+	GroupsLeftOut bool
+	// Unusable are the groups of the claim that Kubernetes must not get, for the log.
+	Unusable []string `json:"-"`
 }
 
 // Claims configures which claims name a user, like the flags of the API server
-// (--oidc-username-claim and so on).
+// (--oidc-username-claim and so on). A claim within another is named with dots, such as
+// realm_access.roles.
 type Claims struct {
 	Username       string            // claim with the name of the user; empty means "sub"
 	UsernamePrefix string            // empty means the issuer and # unless the claim is email; "-" means none
@@ -38,11 +44,34 @@ const reserved = "system:"
 // claims are the claims of an ID token and of the userinfo endpoint.
 type claims map[string]json.RawMessage
 
+// get returns a claim: one of that name, or the one that its dots lead to.
+func (c claims) get(name string) (json.RawMessage, bool) {
+	if value, ok := c[name]; ok {
+		return value, true
+	}
+	outer, inner, nested := strings.Cut(name, ".")
+	var within claims
+	if !nested || json.Unmarshal(c[outer], &within) != nil {
+		return nil, false
+	}
+	return within.get(inner)
+}
+
+// text returns a claim that is a text; empty for any other.
+func (c claims) text(name string) (text string) {
+	raw, _ := c.get(name)
+	if json.Unmarshal(raw, &text) != nil {
+		return ""
+	}
+	return text
+}
+
 // identity returns the user and groups that the claims name.
 func (c Claims) identity(issuer string, from claims) (Identity, error) {
 	for _, name := range slices.Sorted(maps.Keys(c.Required)) {
+		raw, _ := from.get(name)
 		var value string
-		if json.Unmarshal(from[name], &value) != nil || value != c.Required[name] {
+		if json.Unmarshal(raw, &value) != nil || value != c.Required[name] {
 			return Identity{}, refuse("Your account has no access to this console. Ask a cluster admin.", "claim %s does not have the required value", name)
 		}
 	}
@@ -51,8 +80,8 @@ func (c Claims) identity(issuer string, from claims) (Identity, error) {
 	if claim == "" {
 		claim = "sub"
 	}
-	var name string
-	if json.Unmarshal(from[claim], &name) != nil || strings.TrimSpace(name) == "" {
+	name := from.text(claim)
+	if strings.TrimSpace(name) == "" {
 		return id, refuse(fmt.Sprintf("The sign-in provider did not report who you are: %s is missing. Tell a cluster admin.", claim), "claim %s is missing or not a string", claim)
 	}
 	if claim == "email" {
@@ -73,35 +102,48 @@ func (c Claims) identity(issuer string, from claims) (Identity, error) {
 	if err != nil {
 		return id, err
 	}
-	groups, err := c.groups(from)
+	groups, unusable, err := c.groups(from)
 	if err != nil {
 		return id, err
 	}
-	return Identity{User: user, Groups: groups}, nil
+	return Identity{User: user, Groups: groups, GroupsLeftOut: c.leftOut(from), Unusable: unusable}, nil
 }
 
-func (c Claims) groups(from claims) ([]string, error) {
-	raw, ok := from[c.Groups]
+// leftOut reports whether the provider names another source of the groups instead of the
+// groups (OpenID Connect Core 1.0, 5.6.2).
+func (c Claims) leftOut(from claims) bool {
+	var names map[string]json.RawMessage
+	if _, there := from.get(c.Groups); there || c.Groups == "" || json.Unmarshal(from["_claim_names"], &names) != nil {
+		return false
+	}
+	return names[c.Groups] != nil
+}
+
+// groups returns the groups that the claims name, and those that Kubernetes must not get:
+// a provider sends all groups of an account, whoever named them.
+func (c Claims) groups(from claims) (groups, unusable []string, err error) {
+	raw, ok := from.get(c.Groups)
 	if c.Groups == "" || !ok || string(raw) == "null" {
-		return nil, nil
+		return nil, nil, nil
 	}
 	var names []string
 	var one string
 	if json.Unmarshal(raw, &one) == nil {
 		names = []string{one}
 	} else if err := json.Unmarshal(raw, &names); err != nil {
-		return nil, refuse("The sign-in provider reported your groups in an unsupported format. Tell a cluster admin.", "claim %s: %w", c.Groups, err)
+		return nil, nil, refuse("The sign-in provider reported your groups in an unsupported format. Tell a cluster admin.", "claim %s: %w", c.Groups, err)
 	}
-	groups := make([]string, 0, len(names))
+	groups = make([]string, 0, len(names))
 	for _, name := range names {
 		group, err := kubernetesName(c.GroupsPrefix, name)
 		if err != nil {
-			return nil, err
+			unusable = append(unusable, truncated(name))
+			continue
 		}
 		groups = append(groups, group)
 	}
 	slices.Sort(groups)
-	return slices.Compact(groups), nil
+	return slices.Compact(groups), unusable, nil
 }
 
 // kubernetesName returns the name of a claim with its prefix. It rejects names that

@@ -75,6 +75,9 @@ func TestGroupNames(t *testing.T) {
 		"null":                          {groups: `null`},
 		"an empty list":                 {groups: `[]`, want: []string{}},
 		"another claim":                 {claims: Claims{Groups: "roles"}, groups: `["a"], "roles": ["b"]`, want: []string{"b"}},
+		"a claim within a claim":        {claims: Claims{Groups: "realm_access.roles"}, groups: `["a"], "realm_access": {"roles": ["b"]}`, want: []string{"b"}},
+		"a claim with dots in its name": {claims: Claims{Groups: "https://example.com/groups"}, groups: `["a"], "https://example.com/groups": ["b"]`, want: []string{"b"}},
+		"nothing within a claim":        {claims: Claims{Groups: "groups.roles"}, groups: `["a"]`},
 		"the claim is missing":          {claims: Claims{Groups: "roles"}, groups: `["a"]`},
 		"a prefix":                      {claims: Claims{GroupsPrefix: "oidc:"}, groups: `["b","a"]`, want: []string{"oidc:a", "oidc:b"}},
 		"commas and spaces inside":      {groups: `["a, b", "a"]`, want: []string{"a", "a, b"}},
@@ -126,5 +129,20 @@ func TestRequiringClaims(t *testing.T) {
 				t.Errorf("%v repeats a claim", err)
 			}
 		})
+	}
+}
+
+// More groups than a provider sends are left out, which is no account without groups.
+func TestGroupsLeftOut(t *testing.T) {
+	for text, want := range map[string]bool{
+		`{"sub":"1","_claim_names":{"groups":"src1"},"_claim_sources":{"src1":{"endpoint":"https://example.com"}}}`: true,
+		`{"sub":"1","_claim_names":{"groups":"src1"},"groups":["a"]}`:                                               false,
+		`{"sub":"1","_claim_names":{"roles":"src1"}}`:                                                               false,
+		`{"sub":"1","_claim_names":"groups"}`:                                                                       false,
+		`{"sub":"1"}`:                                                                                               false,
+	} {
+		if got, err := read(t, Claims{Groups: "groups"}, text); err != nil || got.GroupsLeftOut != want {
+			t.Errorf("%s: left out %t, %v; want %t", text, got.GroupsLeftOut, err, want)
+		}
 	}
 }

@@ -112,9 +112,6 @@ func TestRefusingToConfirm(t *testing.T) {
 		},
 		"ID token of another issuer":   {behave: func(b *signintest.Behavior) { b.ChangeClaims = set("iss", "https://elsewhere.test") }, cause: "different provider"},
 		"ID token for another console": {behave: func(b *signintest.Behavior) { b.ChangeClaims = set("aud", "another") }, cause: "expected audience"},
-		"groups that are Kubernetes' own": {
-			behave: func(b *signintest.Behavior) { b.ChangeClaims = set("groups", []string{"system:masters"}) }, cause: "system:masters",
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			behave(t, provider, func(b *signintest.Behavior) { b.Metadata = tc.metadata })

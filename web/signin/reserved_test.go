@@ -20,12 +20,8 @@ func TestReservedNamesAreRefused(t *testing.T) {
 	}{
 		"a system user":                     {[]Claims{bare, prefixed}, `{"sub":"system:admin"}`},
 		"a system user after the issuer":    {[]Claims{{}}, `{"sub":"system:admin"}`},
-		"a system group":                    {[]Claims{bare, prefixed}, `{"sub":"1","groups":["a","system:masters"]}`},
-		"a system group, as one text":       {[]Claims{bare, prefixed}, `{"sub":"1","groups":"system:masters"}`},
 		"a system user behind a space":      {[]Claims{bare, prefixed}, `{"sub":" system:admin"}`},
-		"a system group behind a space":     {[]Claims{bare, prefixed}, `{"sub":"1","groups":["\u00a0system:masters"]}`},
 		"a prefix makes a system user":      {[]Claims{{UsernamePrefix: "system:"}, {UsernamePrefix: "sys"}}, `{"sub":"tem:admin"}`},
-		"a prefix makes a system group":     {[]Claims{{Groups: "groups", GroupsPrefix: "sys"}, {Groups: "groups", GroupsPrefix: "system:"}}, `{"sub":"1","groups":["tem:masters"]}`},
 		"no name":                           {[]Claims{bare, prefixed, {}}, `{}`},
 		"an empty name":                     {[]Claims{bare, prefixed, {}}, `{"sub":""}`},
 		"a name of spaces":                  {[]Claims{bare, prefixed, {}}, `{"sub":" \u2003"}`},
@@ -36,14 +32,8 @@ func TestReservedNamesAreRefused(t *testing.T) {
 		"a name with NUL":                   {[]Claims{bare, prefixed, {}}, `{"sub":"ada\u0000"}`},
 		"a name with a control of Latin-1":  {[]Claims{bare, prefixed, {}}, `{"sub":"a\u0085b"}`},
 		"a name with half a letter":         {[]Claims{bare, prefixed, {}}, `{"sub":"ada\ud800"}`},
-		"a group with half a letter":        {[]Claims{bare, prefixed}, `{"sub":"1","groups":["a\ud800"]}`},
 		"a name behind a space":             {[]Claims{bare, prefixed, {}}, `{"sub":" ada"}`},
 		"a name before a space":             {[]Claims{bare, prefixed, {}}, `{"sub":"ada "}`},
-		"an empty group":                    {[]Claims{bare, prefixed}, `{"sub":"1","groups":["a",""]}`},
-		"an empty group, as one text":       {[]Claims{bare, prefixed}, `{"sub":"1","groups":""}`},
-		"a group of null":                   {[]Claims{bare, prefixed}, `{"sub":"1","groups":["a",null]}`},
-		"a group with a line break":         {[]Claims{bare, prefixed}, `{"sub":"1","groups":["a\nb"]}`},
-		"a group behind a space":            {[]Claims{bare, prefixed}, `{"sub":"1","groups":[" a"]}`},
 		"numbers for groups":                {[]Claims{bare, prefixed}, `{"sub":"1","groups":[1,2]}`},
 		"a number for groups":               {[]Claims{bare, prefixed}, `{"sub":"1","groups":1}`},
 		"groups within groups":              {[]Claims{bare, prefixed}, `{"sub":"1","groups":[["a"]]}`},
@@ -58,6 +48,38 @@ func TestReservedNamesAreRefused(t *testing.T) {
 			for _, c := range tc.claims {
 				if got, err := read(t, c, tc.text); err == nil {
 					t.Errorf("with %+v: got user %q, groups %q", c, got.User, got.Groups)
+				}
+			}
+		})
+	}
+}
+
+// A provider sends all groups of an account: those that Kubernetes must not get are left
+// out, and the person signs in with the others.
+func TestUnusableGroupsAreLeftOut(t *testing.T) {
+	bare := Claims{UsernamePrefix: "-", Groups: "groups"}
+	prefixed := Claims{UsernamePrefix: "oidc:", Groups: "groups", GroupsPrefix: "oidc:"}
+	for name, tc := range map[string]struct {
+		claims []Claims
+		text   string
+	}{
+		"a system group":                {[]Claims{bare, prefixed}, `{"sub":"1","groups":["a","system:masters"]}`},
+		"a system group, as one text":   {[]Claims{bare, prefixed}, `{"sub":"1","groups":"system:masters"}`},
+		"a system group behind a space": {[]Claims{bare, prefixed}, `{"sub":"1","groups":["\u00a0system:masters"]}`},
+		"a prefix makes a system group": {[]Claims{{Groups: "groups", GroupsPrefix: "sys"}, {Groups: "groups", GroupsPrefix: "system:"}}, `{"sub":"1","groups":["tem:masters"]}`},
+		"a group with half a letter":    {[]Claims{bare, prefixed}, `{"sub":"1","groups":["a\ud800"]}`},
+		"an empty group":                {[]Claims{bare, prefixed}, `{"sub":"1","groups":["a",""]}`},
+		"an empty group, as one text":   {[]Claims{bare, prefixed}, `{"sub":"1","groups":""}`},
+		"a group of null":               {[]Claims{bare, prefixed}, `{"sub":"1","groups":["a",null]}`},
+		"a group with a line break":     {[]Claims{bare, prefixed}, `{"sub":"1","groups":["a\nb"]}`},
+		"a group behind a space":        {[]Claims{bare, prefixed}, `{"sub":"1","groups":[" a"]}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, c := range tc.claims {
+				got, err := read(t, c, tc.text)
+				usable := slices.DeleteFunc(slices.Clone(got.Groups), func(group string) bool { return group == c.GroupsPrefix+"a" })
+				if err != nil || len(usable) != 0 || len(got.Unusable) != 1 {
+					t.Errorf("with %+v: got the groups %q without %q, %v", c, got.Groups, got.Unusable, err)
 				}
 			}
 		})
