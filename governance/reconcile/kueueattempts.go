@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -37,6 +38,7 @@ var KueueRestarts = prometheus.NewCounter(prometheus.CounterOpts{
 
 // attempt is one time that Kueue's configuration or arguments were changed.
 type attempt struct {
+	Policy     types.UID `json:"policy"`
 	Generation int64     `json:"generation"` // of the policy
 	Time       time.Time `json:"time"`
 }
@@ -55,13 +57,14 @@ func merged(a, b []attempt) []attempt {
 	return all[max(0, len(all)-keptAttempts):]
 }
 
-// nextAttempt returns when Kueue may be changed again for a generation of the policy, and
+// nextAttempt returns when Kueue may be changed again for this generation of a policy, and
 // how many attempts there were. The first one after a change of the policy, or after a
 // person asked for one, is at once.
-func nextAttempt(all []attempt, generation int64, asked, now time.Time) (at time.Time, attempts int) {
+func nextAttempt(all []attempt, policy *v1alpha1.ClusterPolicy, now time.Time) (at time.Time, attempts int) {
+	asked, _ := time.Parse(time.RFC3339, policy.Annotations[v1alpha1.AnnotationTryAgain])
 	var mine, recent []attempt
 	for _, a := range all {
-		if a.Generation == generation && a.Time.After(asked) {
+		if a.Policy == policy.UID && a.Generation == policy.Generation && a.Time.After(asked) {
 			mine = append(mine, a)
 		}
 		if now.Sub(a.Time) < attemptInterval {
@@ -87,10 +90,10 @@ func (r *KueueReconciler) attempts(in *installation) []attempt {
 }
 
 // noteAttempt notes an attempt that was made.
-func (r *KueueReconciler) noteAttempt(generation int64) {
+func (r *KueueReconciler) noteAttempt(policy *v1alpha1.ClusterPolicy) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.made = merged(r.made, []attempt{{generation, r.Now().UTC().Truncate(time.Millisecond)}})
+	r.made = merged(r.made, []attempt{{policy.UID, policy.Generation, r.Now().UTC().Truncate(time.Millisecond)}})
 }
 
 // annotateAttempts writes the known attempts on a Deployment that is about to be updated.
@@ -115,8 +118,7 @@ func (r *KueueReconciler) mayWrite(policy *v1alpha1.ClusterPolicy, in *installat
 		return kueueCondition(metav1.ConditionFalse, "ManagedElsewhere", "Kueue does not match the policy, and its configuration is managed by %s, which would revert a change. Change it there: %s", owner, changes), false
 	}
 	now := r.Now()
-	asked, _ := time.Parse(time.RFC3339, policy.Annotations[v1alpha1.AnnotationTryAgain])
-	at, attempts := nextAttempt(r.attempts(in), policy.Generation, asked, now)
+	at, attempts := nextAttempt(r.attempts(in), policy, now)
 	if at.After(now) {
 		return kueueCondition(metav1.ConditionFalse, "Reverted", "another writer%s changed Kueue's configuration back after %d attempts; the next one is at %s: %s", in.otherWriter(), attempts, at.UTC().Format("15:04 UTC"), changes), false
 	}

@@ -37,7 +37,7 @@ func (r *KueueReconciler) writeConfiguration(ctx context.Context, policy *v1alph
 		}
 		in.config = *config
 		if differed {
-			r.noteAttempt(policy.Generation)
+			r.noteAttempt(policy)
 			differed = false
 		}
 		var err error
@@ -55,7 +55,7 @@ func (r *KueueReconciler) writeConfiguration(ctx context.Context, policy *v1alph
 		return writeFailure(err, in, want)
 	}
 	if differed {
-		r.noteAttempt(policy.Generation)
+		r.noteAttempt(policy)
 	}
 	KueueRestarts.Inc()
 	ctrl.LoggerFrom(ctx).Info("changed Kueue's configuration or arguments, which restarts Kueue", "changes", changes)

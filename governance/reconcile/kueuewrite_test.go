@@ -267,6 +267,14 @@ func TestOtherWriter(t *testing.T) {
 	replica.APIReader = withPolicy{c.Client, changed}
 	reconcileTo(t, replica, changed, "Restarting", "")
 	restarts(5, "after a change of the policy")
+	revert()
+
+	created := unstored(fairSharePolicy()) // of the generation of the first one
+	created.UID = "created again"
+	replica = other.reconciler(t, c.Config, fairSharePolicy(), true)
+	replica.Now, replica.APIReader = clock, withPolicy{c.Client, created}
+	reconcileTo(t, replica, created, "Restarting", "")
+	restarts(6, "after the policy was created again")
 }
 
 // What a GitOps tool or an operator applies is never changed.
