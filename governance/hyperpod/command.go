@@ -1,6 +1,7 @@
 package hyperpod
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 
@@ -37,9 +38,13 @@ func IsCommand(text string) bool {
 	return false
 }
 
+// continued matches where a line goes on in the next one, in the notation of a shell of
+// Unix, of PowerShell or of Windows' command prompt.
+var continued = regexp.MustCompile("[ \t]+[\\\\`^][ \t]*\n")
+
 // ParseCommands parses commands of the AWS CLI into the objects that they send.
 func ParseCommands(text string) (objects []*document.Node, wrong governance.FieldErrors) {
-	words, ok := split(text)
+	words, ok := split(continued.ReplaceAllString(strings.ReplaceAll(text, "\r\n", "\n"), " "))
 	if !ok {
 		wrong.Addf("", "a quotation mark is missing in the command, so nothing was imported")
 		return nil, wrong

@@ -3,6 +3,7 @@ package imports_test
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -75,15 +76,22 @@ ResourceSharingConfig={Strategy=LendAndBorrow,BorrowLimit=10}" \
 	}[example]
 }
 
-// An AWS CLI command and its JSON import the same object.
+// An AWS CLI command and its JSON import the same object, also as browsers send lines, and
+// in the notation of PowerShell and of Windows' command prompt.
 func TestCommandEqualsJSON(t *testing.T) {
 	for _, n := range []string{"1", "2", "4"} {
-		called, read := imports.Read([]byte(command(n))), imports.Read(file(t, "testdata", "example-"+n+".json"))
-		if len(called.Objects) != 1 || all(called) != "" {
-			t.Fatalf("example %s is read with %q", n, all(called))
-		}
-		if diff := cmp.Diff(read.Objects[0].YAML(), called.Objects[0].YAML()); diff != "" {
-			t.Errorf("example %s (-JSON +call):\n%s", n, diff)
+		read := imports.Read(file(t, "testdata", "example-"+n+".json"))
+		for name, lines := range map[string]*strings.Replacer{
+			"as it is": strings.NewReplacer(), "by a browser": strings.NewReplacer("\n", "\r\n"),
+			"in PowerShell": strings.NewReplacer(" \\\n", " `\r\n"), "in the command prompt": strings.NewReplacer(" \\\n", " ^\r\n"),
+		} {
+			called := imports.Read([]byte(lines.Replace(command(n))))
+			if len(called.Objects) != 1 || all(called) != "" {
+				t.Fatalf("example %s %s is read with %q", n, name, all(called))
+			}
+			if diff := cmp.Diff(read.Objects[0].YAML(), called.Objects[0].YAML()); diff != "" {
+				t.Errorf("example %s %s (-JSON +call):\n%s", n, name, diff)
+			}
 		}
 	}
 }
