@@ -12,6 +12,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/activity"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/history"
 
@@ -141,8 +142,19 @@ type Change struct {
 	Program bool
 }
 
+// reason returns the user's reason of a change. Later changes of an object keep the
+// annotation.
+func (c *Change) reason() string {
+	if c.Reason == "" && c.New != nil && (c.Action == Create || c.Action == Update) {
+		return c.Object.GetAnnotations()[v1alpha1.AnnotationReason]
+	}
+	return c.Reason
+}
+
 // Record logs a change, keeps it as activity, and creates the event in the background.
+// Without a Reason, a changed spec has that of its annotation.
 func (r *Recorder) Record(c Change) {
+	c.Reason = c.reason()
 	kind := "object"
 	if gvk, err := apiutil.GVKForObject(c.Object, cluster.Scheme); err == nil {
 		kind = gvk.Kind
