@@ -86,7 +86,7 @@ func (q query) problem() string {
 
 func (q query) bounds() []time.Time { return q.by.Bounds(q.from, q.to) }
 
-// links are the usual ranges.
+// links are the usual ranges, of the same resource: that which is usual depends on the range.
 func (q query) links(now time.Time) (links []views.RangeLink) {
 	now = now.In(q.from.Location())
 	month := accounting.Month.Begin(now)
@@ -97,7 +97,7 @@ func (q query) links(now time.Time) (links []views.RangeLink) {
 	}{{"This month", month, accounting.Day.Begin(now)}, {"Last month", before, month.AddDate(0, 0, -1)}, {"This week", accounting.Week.Begin(now), accounting.Day.Begin(now)}} {
 		links = append(links, views.RangeLink{
 			Label: r.label, Title: r.label, Current: q.from.Equal(r.from) && q.to.Equal(accounting.Day.Next(r.to)),
-			URL: q.With("from", r.from.Format(time.DateOnly), "to", r.to.Format(time.DateOnly)),
+			URL: q.With("from", r.from.Format(time.DateOnly), "to", r.to.Format(time.DateOnly), "resource", q.resource),
 		})
 	}
 	return links
