@@ -151,9 +151,9 @@ func (s *Service) Pods(ctx context.Context, user governance.User, at tasks.Addre
 }
 
 // YAML reads the Workloads of a task from the API server, as user, the newest
-// first. Of an elastic task it reads the ElasticJob, as kubectl applies it.
+// first, with messages as pages show them. Of an elastic task it reads the ElasticJob, as kubectl applies it.
 func (s *Service) YAML(ctx context.Context, user governance.User, namespace, kind, name, uid string) (string, error) {
-	_, t, err := s.find(ctx, user, namespace, kind, name, uid)
+	v, t, err := s.find(ctx, user, namespace, kind, name, uid)
 	if err != nil {
 		return "", err
 	}
@@ -178,6 +178,7 @@ func (s *Service) YAML(ctx context.Context, user governance.User, namespace, kin
 			continue
 		}
 		w.ManagedFields = nil
+		v.names.redactWorkload(&w)
 		w.SetGroupVersionKind(kueue.SchemeGroupVersion.WithKind("Workload"))
 		out, err := yaml.Marshal(&w)
 		if err != nil {

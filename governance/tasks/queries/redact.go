@@ -70,6 +70,16 @@ func (s *Service) Redactor(ctx context.Context, scope access.Scope) (func(text s
 	return names.redact, err
 }
 
+// redactWorkload replaces the hidden names in the messages of a Workload.
+func (h *redactor) redactWorkload(w *kueue.Workload) {
+	for i := range w.Status.Conditions {
+		w.Status.Conditions[i].Message = h.redact(w.Status.Conditions[i].Message)
+	}
+	for i := range w.Status.AdmissionChecks {
+		w.Status.AdmissionChecks[i].Message = h.redact(w.Status.AdmissionChecks[i].Message)
+	}
+}
+
 // redact replaces the hidden names in a text.
 func (h *redactor) redact(text string) string {
 	if h == nil {

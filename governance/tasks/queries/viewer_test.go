@@ -55,6 +55,26 @@ func TestOtherTeamsAreNotNamed(t *testing.T) {
 	}
 }
 
+// Nor does such a viewer learn names from the Workload as YAML. An admin reads it as it is.
+func TestWorkloadOfOtherTeamsIsNotNamed(t *testing.T) {
+	const text = "Preempted to accommodate a workload (UID: 1) due to reclamation within the cohort; preemptor path: /all/secret-queue; preemptee path: /all/own"
+	workload := func() *kueue.Workload {
+		w := taskstest.Workload("mine", "task", "", 0, taskstest.Start, metav1.Condition{Type: "Evicted", Status: "True", Message: text})
+		w.Status.AdmissionChecks = []kueue.AdmissionCheckState{{Name: "check", Message: "waits for secret-ns"}}
+		return w
+	}
+	w := workload()
+	(&redactor{names: map[string]bool{"secret-ns": true, "secret-queue": true}, own: map[string]bool{"own": true}}).redactWorkload(w)
+	if got, check := w.Status.Conditions[0].Message, w.Status.AdmissionChecks[0].Message; strings.Contains(got, "secret") || !strings.Contains(got, "/all/own") || check != "waits for another team" {
+		t.Errorf("got %q and %q", got, check)
+	}
+	w = workload()
+	(*redactor)(nil).redactWorkload(w)
+	if w.Status.Conditions[0].Message != text {
+		t.Errorf("an admin gets %q", w.Status.Conditions[0].Message)
+	}
+}
+
 // Nor does such a viewer learn which tasks of another team would be preempted for
 // theirs, or use the quota that it needs, nor how many they are: only their total.
 func TestAdmittedWorkloadsOfOtherTeamsAreNotNamed(t *testing.T) {
