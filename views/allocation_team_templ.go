@@ -125,7 +125,7 @@ func informationSection(f AllocationForm) templ.Component {
 				}
 			}
 			templ_7745c5c3_Err = ui.TextField(
-				ui.FieldProps{ID: "display-name", Label: "Display name", Optional: true, Hint: "Shown instead of the team name.", Error: f.DisplayName.Error},
+				ui.FieldProps{ID: "display-name", Label: "Display name", Optional: true, Hint: "Shown below the team name.", Error: f.DisplayName.Error},
 				ui.InputProps{Value: f.DisplayName.Value},
 			).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {

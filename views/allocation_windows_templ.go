@@ -397,7 +397,7 @@ func budgetSection(f AllocationForm) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<div class=\"stack\"><p class=\"hint\">What the team uses, own and borrowed, is counted from history and begins again with each period. Time that was not recorded counts nothing. Hold and drain end with the period.</p><div class=\"window-fields\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 25, "<div class=\"stack\"><p class=\"hint\">What the team uses, own and borrowed, is counted from history and begins again with each period. Gaps in the history are not counted. Hold and drain end with the period.</p><div class=\"window-fields\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -352,7 +352,7 @@ func (f *allocationForm) budgetView(errs map[string]string, money string) views.
 	for i, action := range v1alpha1.BudgetActions {
 		view.Steps = append(view.Steps, views.BudgetStepField{
 			ID: budgetInput(action), Percent: text(budgetInput(action), b.percents[i]),
-			Label: map[v1alpha1.BudgetAction]string{v1alpha1.BudgetNotify: "Notify at, %", v1alpha1.BudgetBorrowNothing: "Borrow nothing at, %", v1alpha1.BudgetHold: "Hold at, %", v1alpha1.BudgetDrain: "Drain at, %"}[action],
+			Label: map[v1alpha1.BudgetAction]string{v1alpha1.BudgetNotify: "Notify at, %", v1alpha1.BudgetBorrowNothing: "Stop borrowing at, %", v1alpha1.BudgetHold: "Hold at, %", v1alpha1.BudgetDrain: "Drain at, %"}[action],
 		})
 	}
 	return view

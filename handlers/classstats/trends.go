@@ -29,7 +29,7 @@ var trendCharts = []struct {
 	value     func(history.Trend) (float64, bool)
 }{
 	{"trend-wait", "Median wait", true, func(t history.Trend) (float64, bool) { return t.Median.Seconds(), t.Waits > 0 }},
-	{"trend-wait-p90", "Wait of the slowest tenth", true, func(t history.Trend) (float64, bool) { return t.P90.Seconds(), t.Waits > 0 }},
+	{"trend-wait-p90", "90th percentile wait", true, func(t history.Trend) (float64, bool) { return t.P90.Seconds(), t.Waits > 0 }},
 	{"trend-failures", "Failures", false, func(t history.Trend) (float64, bool) { return float64(t.Failures), true }},
 	{"trend-preemptions", "Preemptions", false, func(t history.Trend) (float64, bool) { return float64(t.Preemptions), true }},
 }

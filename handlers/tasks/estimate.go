@@ -32,7 +32,7 @@ func EstimateOf(d queries.Detail, starts Starts, now time.Time) *views.StartEsti
 	}
 	if never, text := cannotStart(d); text != "" {
 		if never {
-			return &views.StartEstimate{State: "never", Text: "Never with the present limits: " + text}
+			return &views.StartEstimate{State: "never", Text: "Never: " + text}
 		}
 		return unknownStart(text)
 	}
@@ -82,7 +82,7 @@ func startWords(all *live.Estimates, workload types.UID, now time.Time) *views.S
 	case !known:
 		return &views.StartEstimate{State: "computing", Text: "Estimating …"}
 	case start.Exceeds:
-		return &views.StartEstimate{State: "never", Text: "Never with the present limits: it requests more than its queue can ever have."}
+		return &views.StartEstimate{State: "never", Text: "Never: it requests more than its queue can ever have."}
 	case start.Late:
 		return unknownStart(fmt.Sprintf("probably not within %d days.", int(live.Horizon.Hours()/24)))
 	}
@@ -104,11 +104,14 @@ func runsAre(n int) string {
 	return fmt.Sprintf("only %d runs are", n)
 }
 
+// fewEstimates are too few to say which share of them held.
+const fewEstimates = 10
+
 // recordWords says how many past estimates held.
 func recordWords(r estimate.Record) string {
 	const simulated = "Simulated with Kueue's scheduler, past run times and past submissions. "
-	if r.Of == 0 {
-		return simulated + "There are no past estimates to compare with yet."
+	if r.Of < fewEstimates {
+		return strings.TrimSpace(simulated)
 	}
 	return simulated + fmt.Sprintf("Of %s, %d %% held.", format.Count(r.Of, "past estimate"), (100*r.Held+r.Of/2)/r.Of)
 }

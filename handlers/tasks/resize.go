@@ -170,7 +170,7 @@ func resizeEffects(r *actions.Resizing, z actions.Sizes) (list []string) {
 		list = append(list, fmt.Sprintf("It waits for quota for %s instead of %d.", format.Count(int(z.Min), "pod"), r.Sizes.Min))
 	case !runs || z.Min == r.Sizes.Min:
 	case z.Min > r.Minimum:
-		list = append(list, fmt.Sprintf("%s more wait for quota in its priority class, and its growth makes room for them. It runs on meanwhile.", format.Count(int(z.Min-r.Minimum), "pod")))
+		list = append(list, fmt.Sprintf("%s for quota in its priority class, and its growth makes room. It runs on meanwhile.", morePods(z.Min-r.Minimum)))
 	default:
 		if released := r.Minimum - max(z.Min, r.Base); released > 0 {
 			list = append(list, fmt.Sprintf("Up to %s that a larger minimum had added end at once.", format.Count(int(released), "pod")))
@@ -192,4 +192,11 @@ func resizeEffects(r *actions.Resizing, z actions.Sizes) (list []string) {
 		list = append(list, "Its other pods are not restarted.")
 	}
 	return list
+}
+
+func morePods(n int32) string {
+	if n == 1 {
+		return "1 more pod waits"
+	}
+	return fmt.Sprintf("%s more pods wait", format.Thousands(int64(n)))
 }

@@ -40,8 +40,8 @@ func TestResize(t *testing.T) {
 	}{
 		"a smaller maximum":      {grown(), fields{"max": "8"}, nil, 200, "It shrinks from 12 to 8 pods: its newest growth ends at once. These pods have 60 seconds to write a checkpoint. Its other pods are not restarted.", "resize to 4-8 by 4 or [] of generation 3 train u1"},
 		"a larger maximum":       {grown(), fields{"max": "32"}, nil, 200, "It grows up to 32 pods when compute was idle for 30 seconds. torchrun in its running pods was started for at most 16 pods, and uses no more.", "resize to 4-32 by 4"},
-		"a larger minimum":       {grown(), fields{"min": "8"}, nil, 200, "4 pods more wait for quota in its priority class, and its growth makes room for them.", "resize to 8-16 by 4"},
-		"a minimum above it":     {grown(), fields{"min": "16"}, nil, 200, "It shrinks from 12 to 4 pods: its newest growth ends at once. These pods have 60 seconds to write a checkpoint. 12 pods more wait for quota", "resize to 16-16 by 4"},
+		"a larger minimum":       {grown(), fields{"min": "8"}, nil, 200, "4 more pods wait for quota in its priority class, and its growth makes room.", "resize to 8-16 by 4"},
+		"a minimum above it":     {grown(), fields{"min": "16"}, nil, 200, "It shrinks from 12 to 4 pods: its newest growth ends at once. These pods have 60 seconds to write a checkpoint. 12 more pods wait for quota", "resize to 16-16 by 4"},
 		"a smaller minimum":      {grown(), fields{"min": "2", "step": "2"}, nil, 200, "The 4 pods that it started with stay until it loses its quota.", "resize to 2-16 by 2"},
 		"another step":           {grown(), fields{"min": "2", "step": "7"}, nil, 200, "It shrinks from 12 to 4 pods", "resize to 2-16 by 7"},
 		"what waits":             {pending, fields{"min": "8"}, nil, 200, "It waits for quota for 8 pods instead of 4.", "resize to 8-16 by 4"},

@@ -237,12 +237,12 @@ func shortage(why *views.Why, d queries.Detail, team string) {
 	case s.BorrowingLimit != nil && *s.BorrowingLimit == 0:
 		borrow.Text = fmt.Sprintf("%s cannot borrow here.", format.Upper(team))
 	default:
-		borrow.Text = fmt.Sprintf("Idle quota that it can borrow: %s.", of(s.Borrowable))
+		borrow.Text = fmt.Sprintf("Idle in other teams: %s.", of(s.Borrowable))
 		if s.Borrowable == 0 {
 			borrow.Text = "There is no idle quota to borrow."
 		}
 		if s.BorrowingLimit != nil {
-			borrow.Text += fmt.Sprintf(" %s can borrow up to %s, and has borrowed %s.", format.Upper(team), of(*s.BorrowingLimit), borrowed(s, of))
+			borrow.Text += fmt.Sprintf(" The limit of %s is %s, and it has borrowed %s.", team, of(*s.BorrowingLimit), borrowed(s, of))
 		}
 	}
 	if s.Reclaimable > 0 {

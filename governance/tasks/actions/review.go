@@ -180,7 +180,7 @@ func noClassHelps(r Review) string {
 func notApplicable(action Action, t *tasks.Task) string {
 	switch {
 	case t.State.Finished():
-		return "It has ended. A task that has ended can only be deleted."
+		return "It has ended. Ended tasks can be submitted again or deleted."
 	case action == Resize && t.Kind != v1alpha1.ElasticJobKind:
 		return "Only an ElasticJob has sizes that can change."
 	case action == Scale && t.IsServing():
