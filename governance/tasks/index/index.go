@@ -49,6 +49,7 @@ type Index struct {
 	podsBy            map[member]map[*Pod]struct{} // by their controller
 	podsIn            map[member]map[*Pod]struct{} // by their group
 	terminating       map[*Pod]struct{}            // see Pod.terminating
+	unscheduled       map[string]map[*Pod]struct{} // pods that wait for a node, by namespace
 	nodeUsage         map[string]*nodeUsage        // by node
 	requests          requestSets
 	amounts           amountSets
@@ -81,7 +82,7 @@ func New(now func() time.Time) *Index {
 		named: map[address][]*tasks.Task{}, places: map[tasks.Place]map[*tasks.Task]struct{}{}, queues: map[QueueKey]*order{},
 		orders: map[Column]*order{}, classes: map[classKey]*tally{}, used: map[string]quota.FlavorResourceQuantities{}, growth: map[string]quota.FlavorResourceQuantities{}, kinds: map[string]int{}, pools: map[string]int{}, started: now(),
 		jobs: map[tasks.Key]*job{}, submitters: map[tasks.Key]string{}, jobsIn: map[string]map[tasks.Key]struct{}{}, children: map[member]map[types.UID]struct{}{}, governed: map[string]bool{},
-		pods: map[types.UID]*Pod{}, podsBy: map[member]map[*Pod]struct{}{}, podsIn: map[member]map[*Pod]struct{}{}, rebuilding: map[tasks.Key]bool{}, deployments: map[member]*job{}, undecided: map[tasks.Key]bool{}, terminating: map[*Pod]struct{}{}, nodeUsage: map[string]*nodeUsage{}, loops: map[types.UID][]*loop{},
+		pods: map[types.UID]*Pod{}, podsBy: map[member]map[*Pod]struct{}{}, podsIn: map[member]map[*Pod]struct{}{}, rebuilding: map[tasks.Key]bool{}, deployments: map[member]*job{}, undecided: map[tasks.Key]bool{}, terminating: map[*Pod]struct{}{}, unscheduled: map[string]map[*Pod]struct{}{}, nodeUsage: map[string]*nodeUsage{}, loops: map[types.UID][]*loop{},
 	}
 }
 

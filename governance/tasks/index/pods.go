@@ -199,6 +199,9 @@ func (x *Index) SetPod(p *Pod) {
 	if p.terminating() {
 		x.terminating[p] = struct{}{}
 	}
+	if p.Unscheduled() {
+		addTo(x.unscheduled, p.Namespace, p)
+	}
 	x.addPodUsage(p, 1)
 	x.regroup(p)
 	x.podChanged(p)
@@ -218,6 +221,7 @@ func (x *Index) removePod(uid types.UID) {
 	}
 	delete(x.pods, uid)
 	delete(x.terminating, p)
+	removeFrom(x.unscheduled, p.Namespace, p)
 	removeFrom(x.podsBy, member{p.Namespace, string(p.Owner)}, p)
 	removeFrom(x.podsBy, member{p.Namespace, string(p.ElasticJob)}, p)
 	removeFrom(x.podsBy, podsOfDeployment(p.Namespace, p.Deployment), p)
@@ -304,6 +308,9 @@ func (x *Index) unplaced(t *tasks.Task) bool {
 	}
 	if t.Size.Wanted == 0 {
 		return !t.IsServing()
+	}
+	if len(x.unscheduled[t.Namespace]) == 0 {
+		return false
 	}
 	_, count := x.countPods(t)
 	return count.Unscheduled > 0 && t.Size.Admitted-int32(min(count.Unscheduled, 1<<30)) < t.Size.Min
