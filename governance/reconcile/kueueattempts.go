@@ -22,7 +22,7 @@ const (
 	// attemptsAnnotation is on Kueue's Deployment: the latest attempts to make Kueue match
 	// the policy, so that another replica knows them.
 	attemptsAnnotation = "kuota.dev/attempts"
-	// maxAttempts is how many follow one another while somebody reverts them.
+	// maxAttempts is how many follow one another while they are reverted.
 	maxAttempts = 2
 	// attemptInterval is the time between further ones, and the time in which Kueue is
 	// restarted at most maxRestarts times, but for a change of the policy.
@@ -45,7 +45,7 @@ type attempt struct {
 
 // attemptsOn returns the attempts that a Deployment lists.
 func attemptsOn(deployment metav1.Object) (list []attempt) {
-	_ = json.Unmarshal([]byte(deployment.GetAnnotations()[attemptsAnnotation]), &list) // somebody may have edited it
+	_ = json.Unmarshal([]byte(deployment.GetAnnotations()[attemptsAnnotation]), &list) // it may have been edited
 	return list
 }
 

@@ -202,7 +202,7 @@ func TestEveryWriteRestartsKueue(t *testing.T) {
 	}
 }
 
-// What somebody else changes back is changed twice, and then once an hour, also by another
+// What another writer changes back is changed twice, and then once an hour, also by another
 // replica; at once after a change of the policy, and when a person asks for it.
 func TestOtherWriter(t *testing.T) {
 	c := setup(t)

@@ -329,7 +329,7 @@ func TestUnallocated(t *testing.T) {
 	cordon(false)
 	waitLent(12)
 
-	var cohort kueue.Cohort // nobody moves it into another one, which would lend and borrow beyond it
+	var cohort kueue.Cohort // a parent that is set is removed: it would lend and borrow beyond the Cohort
 	if err := c.Client.Get(t.Context(), client.ObjectKey{Name: desired.DefaultNaming.Cohort}, &cohort); err != nil {
 		t.Fatal(err)
 	}

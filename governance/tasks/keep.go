@@ -11,7 +11,7 @@ import (
 )
 
 // Lost is what the Workloads of a task were that do not exist any more, while its owner
-// does: somebody deleted them, or Kueue did after they finished.
+// does: a person deleted them, or Kueue did after they finished.
 type Lost struct {
 	Ran   time.Duration
 	State State // of the last one, until there is another; empty for none

@@ -543,7 +543,7 @@ func TestOddPolicyPosts(t *testing.T) {
 	}
 }
 
-// Admins make Kuota try again what somebody else changed back. Others see why, and no
+// Admins make Kuota try again what another writer changed back. Others see why, and no
 // button.
 func TestTryAgain(t *testing.T) {
 	p := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}, Status: v1alpha1.ClusterPolicyStatus{
@@ -564,7 +564,7 @@ func TestTryAgain(t *testing.T) {
 	for reason, reader := range map[string]bool{"Reverted": true, "ManagedElsewhere": false} {
 		p.Status.Conditions[0].Reason, d.PolicyBackend.Reader = reason, reader
 		if _, page := handlerstest.Get(t, address+"/policies"); page.Find("#policy-try-again").Length() != 0 {
-			t.Errorf("%s: somebody who is a reader (%t) can try again", reason, reader)
+			t.Errorf("%s: a user can try again; only a reader: %t", reason, reader)
 		}
 	}
 }

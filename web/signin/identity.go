@@ -120,7 +120,7 @@ func (c Claims) leftOut(from claims) bool {
 }
 
 // groups returns the groups that the claims name, and those that Kubernetes must not get:
-// a provider sends all groups of an account, whoever named them.
+// a provider sends all groups of an account.
 func (c Claims) groups(from claims) (groups, unusable []string, err error) {
 	raw, ok := from.get(c.Groups)
 	if c.Groups == "" || !ok || string(raw) == "null" {
