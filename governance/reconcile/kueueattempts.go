@@ -62,6 +62,9 @@ func merged(a, b []attempt) []attempt {
 // person asked for one, is at once.
 func nextAttempt(all []attempt, policy *v1alpha1.ClusterPolicy, now time.Time) (at time.Time, attempts int) {
 	asked, _ := time.Parse(time.RFC3339, policy.Annotations[v1alpha1.AnnotationTryAgain])
+	if asked.After(now) { // until then it would allow any number
+		asked = time.Time{}
+	}
 	var mine, recent []attempt
 	for _, a := range all {
 		if a.Policy == policy.UID && a.Generation == policy.Generation && a.Time.After(asked) {
@@ -120,7 +123,7 @@ func (r *KueueReconciler) mayWrite(policy *v1alpha1.ClusterPolicy, in *installat
 	now := r.Now()
 	at, attempts := nextAttempt(r.attempts(in), policy, now)
 	if at.After(now) {
-		return kueueCondition(metav1.ConditionFalse, "Reverted", "another writer%s changed Kueue's configuration back after %d attempts; the next one is at %s: %s", in.otherWriter(), attempts, at.UTC().Format("15:04 UTC"), changes), false
+		return kueueCondition(metav1.ConditionFalse, "Reverted", "another writer%s changed Kueue's configuration back after %d of Kuota's changes; the next one is at %s: %s", in.otherWriter(), attempts, at.UTC().Format("15:04 UTC"), changes), false
 	}
 	return metav1.Condition{}, true
 }

@@ -235,7 +235,7 @@ func TestOtherWriter(t *testing.T) {
 		revert()
 	}
 	for range 3 {
-		if seen := reconcileTo(t, kueue, policy, "Reverted", "another writer, kueue-operator, changed Kueue's configuration back after 2 attempts; the next one is at "); !strings.Contains(seen.Patch, "fairSharing") {
+		if seen := reconcileTo(t, kueue, policy, "Reverted", "another writer, kueue-operator, changed Kueue's configuration back after 2 of Kuota's changes; the next one is at "); !strings.Contains(seen.Patch, "fairSharing") {
 			t.Errorf("the patch is %q", seen.Patch)
 		}
 		revert()
@@ -243,13 +243,17 @@ func TestOtherWriter(t *testing.T) {
 	restarts(2, "after two attempts")
 	replica := other.reconciler(t, c.Config, fairSharePolicy(), true)
 	replica.Now = clock
-	reconcileTo(t, replica, policy, "Reverted", "after 2 attempts")
+	reconcileTo(t, replica, policy, "Reverted", "after 2 of")
 
 	now = now.Add(time.Hour)
 	reconcileTo(t, replica, policy, "Restarting", "")
 	revert()
-	reconcileTo(t, replica, policy, "Reverted", "after 3 attempts")
+	reconcileTo(t, replica, policy, "Reverted", "after 3 of")
 	restarts(3, "after an hour")
+
+	future := policy.DeepCopy()
+	future.Annotations = map[string]string{v1alpha1.AnnotationTryAgain: "2099-01-01T00:00:00Z"}
+	reconcileTo(t, replica, future, "Reverted", "after 3 of")
 
 	asked := policy.DeepCopy()
 	asked.Annotations = map[string]string{v1alpha1.AnnotationTryAgain: now.Add(time.Second).Format(time.RFC3339)}

@@ -27,6 +27,9 @@ func NewSpace(c *Cluster) *Space {
 	return &Space{nodes: slices.Clone(c.Nodes), owned: make([]bool, len(c.Nodes)), flavors: c.Flavors}
 }
 
+// maxPlaces is for how many pods a node has room at most, whatever it reports.
+const maxPlaces = 1 << 16
+
 // End frees what pods request.
 func (s *Space) End(ended []NodePod) {
 	for _, p := range ended {
@@ -93,13 +96,13 @@ func (s *Space) WithoutNodes(t Start) (names []string) {
 // exceeds returns for how many pods with some requests one with others takes the room at
 // most.
 func exceeds(other, requests quota.Resources) int64 {
-	most := int64(1) // a slot
+	most := resources.Amount(1) // a slot
 	for name, each := range requests {
 		if each > 0 {
-			most = max(most, other[name].Plus(each).Minus(1).Per(each))
+			most = max(most, resources.Amount(other[name].Plus(each).Minus(1).Per(each)))
 		}
 	}
-	return most
+	return int64(min(most, maxPlaces))
 }
 
 // matching returns the nodes that the pods of a set may go to, whether ready or not.
@@ -137,7 +140,7 @@ func (s *Space) add(n int, requests quota.Resources, times int64) {
 
 // places returns for how many pods with such requests a node has room.
 func (s *Space) places(n int, requests quota.Resources) int64 {
-	node, most := &s.nodes[n], int64(1)<<16
+	node, most := &s.nodes[n], int64(maxPlaces)
 	if _, counted := node.Allocatable[pods]; counted {
 		most = min(most, int64(max(0, node.Free[pods])))
 	}
