@@ -391,6 +391,10 @@ func (x *Index) ordered(name Column, takes func(t *tasks.Task) bool, column Colu
 func (x *Index) Find(namespace, kind, name, uid string) *tasks.Task {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	return x.find(namespace, kind, name, uid)
+}
+
+func (x *Index) find(namespace, kind, name, uid string) *tasks.Task {
 	var found *tasks.Task
 	for _, t := range x.named[address{namespace, strings.ToLower(kind), name}] {
 		if uid != "" && t.UID != uid {

@@ -23,11 +23,16 @@ func (x *Index) Wait(ctx context.Context, changed <-chan struct{}, at tasks.Addr
 	}
 }
 
-// IsNew reports whether a job of that address is too new to be a task without a
-// Workload.
-func (x *Index) IsNew(at tasks.Address) bool {
+// FindOrNew returns a task as Find does. Without one, it reports whether a job of
+// that address is too new to be a task without a Workload.
+func (x *Index) FindOrNew(at tasks.Address) (*tasks.Task, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
+	t := x.find(at.Namespace, at.Kind, at.Name, at.UID)
+	return t, t == nil && x.isNew(at)
+}
+
+func (x *Index) isNew(at tasks.Address) bool {
 	for key := range x.rebuilding { // those of the last seconds
 		if j := x.jobs[key]; j != nil && j.Namespace == at.Namespace && j.Name == at.Name && strings.EqualFold(j.kind, at.Kind) && (at.UID == "" || string(j.UID) == at.UID) {
 			return true

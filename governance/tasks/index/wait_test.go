@@ -43,6 +43,7 @@ func TestWaitChecksOncePerChange(t *testing.T) {
 // Only a job that was created a moment ago is new.
 func TestIsNew(t *testing.T) {
 	x, _ := newTestIndex()
+	isNew := func(at tasks.Address) bool { _, is := x.FindOrNew(at); return is }
 	x.workloadsSynced()
 	create := func(name string, ago time.Duration) *job {
 		j := jobObject("ns", name, func(j *batchv1.Job) { j.CreationTimestamp = metav1.NewTime(taskstest.Start.Add(-ago)) })
@@ -57,16 +58,16 @@ func TestIsNew(t *testing.T) {
 	if !x.Arriving() {
 		t.Error("a job that was just created is not arriving")
 	}
-	if !x.IsNew(at) || x.IsNew(other) {
-		t.Errorf("a job that was just created is new: %t; one with another UID: %t", x.IsNew(at), x.IsNew(other))
+	if !isNew(at) || isNew(other) {
+		t.Errorf("a job that was just created is new: %t; one with another UID: %t", isNew(at), isNew(other))
 	}
 	for _, name := range []string{"old", "never-created"} {
-		if x.IsNew(tasks.Address{Namespace: "ns", Kind: "job", Name: name}) {
+		if isNew(tasks.Address{Namespace: "ns", Kind: "job", Name: name}) {
 			t.Errorf("%s is new", name)
 		}
 	}
 	x.dropJob(fresh)
-	if x.IsNew(at) || x.Arriving() {
+	if isNew(at) || x.Arriving() {
 		t.Error("a deleted job is new")
 	}
 }

@@ -423,11 +423,13 @@ func TestNewJobIsFound(t *testing.T) {
 	for name, class := range map[string]string{"good": "low", "unknown-class": "bogus"} {
 		l.job(name, 1, class)
 		at := tasks.Address{Namespace: l.name, Kind: "job", Name: name}
-		for created := time.Now(); !l.tasks.Index.IsNew(at) && l.tasks.Index.Find(at.Namespace, at.Kind, at.Name, "") == nil; {
+		for created := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+			if found, isNew := l.tasks.Index.FindOrNew(at); found != nil || isNew {
+				break
+			}
 			if time.Since(created) > soon {
 				t.Fatalf("the console has no job %s after %s", name, soon)
 			}
-			time.Sleep(10 * time.Millisecond)
 		}
 		if _, err := l.tasks.Detail(t.Context(), localUser, l.name, "job", name, ""); err != nil {
 			t.Errorf("%s is not found: %v", name, err)

@@ -18,12 +18,23 @@ func (s *Service) WaitForTask(ctx context.Context, namespace, kind, name, uid st
 // findOrWait returns a task. Shortly after its job was created, it waits until
 // Kueue has created the Workload, or the job is a task without one.
 func (s *Service) findOrWait(ctx context.Context, x *index.Index, at tasks.Address) *tasks.Task {
-	if t := x.Find(at.Namespace, at.Kind, at.Name, at.UID); t != nil || !x.IsNew(at) {
+	if t, isNew := x.FindOrNew(at); !isNew {
 		return t
 	}
 	ctx, cancel := context.WithTimeout(ctx, index.WorkloadGrace+time.Second)
 	defer cancel()
-	return x.Wait(ctx, s.Cluster.TaskChanges.Subscribe(ctx), at, func(t *tasks.Task) bool { return t != nil || !x.IsNew(at) })
+	changed := s.Cluster.TaskChanges.Subscribe(ctx)
+	for {
+		t, isNew := x.FindOrNew(at)
+		if !isNew {
+			return t
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+	}
 }
 
 // WaitForPriorityClass waits until Kueue has copied the priority class of a job
