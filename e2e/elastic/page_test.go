@@ -77,7 +77,7 @@ func (l *lab) page(user governance.User, team, kind, name string, limit time.Dur
 	return d
 }
 
-func is(state tasks.State, pods int32) func(queries.Detail) error {
+func is(state tasks.State, pods int64) func(queries.Detail) error {
 	return func(d queries.Detail) error {
 		if d.State != state || d.Size.Admitted != pods {
 			return fmt.Errorf("%s is %s with %d pods, want %s with %d", d.Name, d.State, d.Size.Admitted, state, pods)

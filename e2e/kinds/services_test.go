@@ -26,7 +26,7 @@ type service struct {
 	kind
 	replicas           int   // more than the quota is sufficient for, if each starts by itself
 	podsEach           int   // pods of a replica
-	admitted, together int32 // replicas that start with 3 GPUs, and with 4
+	admitted, together int64 // replicas that start with 3 GPUs, and with 4
 }
 
 const servicesOperator = "lws"
@@ -64,7 +64,7 @@ func (o object) serves() string {
 
 // hasReplicas waits until this many replicas of a service have quota, of all that it
 // wants, and the list shows it as one task.
-func (of team) hasReplicas(t *testing.T, s service, admitted, wanted int32, check func(queries.Detail) error) {
+func (of team) hasReplicas(t *testing.T, s service, admitted, wanted int64, check func(queries.Detail) error) {
 	t.Helper()
 	of.is(t, s.kind, "serve", tasks.Running, func(d queries.Detail) error {
 		if got, all := d.Replicas(); got != admitted || all != wanted {
@@ -129,7 +129,7 @@ func TestServices(t *testing.T) {
 					t.Errorf("it has %s replicas, want %d", got, want)
 				}
 			}
-			wanted := int32(s.replicas)
+			wanted := int64(s.replicas)
 			waits := func(d queries.Detail) error {
 				if s.admitted == wanted { // none does
 					return nil
@@ -160,7 +160,7 @@ func TestServices(t *testing.T) {
 						t.Fatal(err)
 					}
 					of.is(t, s.kind, "serve", tasks.Stopped, func(d queries.Detail) error {
-						if d.StoppedReplicas != wanted || d.Verdict == nil || d.Verdict.Constraint != explain.Deactivated || d.Agreement == explain.Disagrees {
+						if int64(d.StoppedReplicas) != wanted || d.Verdict == nil || d.Verdict.Constraint != explain.Deactivated || d.Agreement == explain.Disagrees {
 							return fmt.Errorf("%d replicas are remembered (%+v, %s), want %d", d.StoppedReplicas, d.Verdict, d.Agreement, wanted)
 						}
 						return nil
@@ -178,7 +178,7 @@ func TestServices(t *testing.T) {
 				}},
 				{"resume", func(t *testing.T) {
 					r, err := of.actions.Review(t.Context(), of.member, of.at(s.kind, "serve"), actions.Resume)
-					if err != nil || r.Obstacle != "" || r.Replicas != wanted {
+					if err != nil || r.Obstacle != "" || int64(r.Replicas) != wanted {
 						t.Errorf("the review has %d replicas and the obstacle %q (%v)", r.Replicas, r.Obstacle, err)
 					}
 					if err := of.actions.Resume(t.Context(), of.member, of.at(s.kind, "serve")); err != nil {

@@ -98,7 +98,7 @@ func TestSubmitServices(t *testing.T) {
 				return
 			}
 			of.is(t, kind{name: string(tc.kind)}, "serve", tasks.Running, func(d queries.Detail) error {
-				return hasReplicas(d, tc.wantAdmitted, tc.wantAll)
+				return hasReplicas(d, int64(tc.wantAdmitted), int64(tc.wantAll))
 			})
 			scale := func(replicas, saw int32) error {
 				return of.actions.Scale(t.Context(), of.member, of.at(kind{name: string(tc.kind)}, "serve"), replicas, saw)
@@ -121,14 +121,14 @@ func TestSubmitServices(t *testing.T) {
 					t.Fatal(err)
 				}
 				of.is(t, kind{name: string(tc.kind)}, "serve", tasks.Running, func(d queries.Detail) error {
-					return hasReplicas(d, step.wantAdmitted, step.to)
+					return hasReplicas(d, int64(step.wantAdmitted), int64(step.to))
 				})
 			}
 		})
 	}
 }
 
-func hasReplicas(d queries.Detail, admitted, wanted int32) error {
+func hasReplicas(d queries.Detail, admitted, wanted int64) error {
 	if got, all := d.Replicas(); got != admitted || all != wanted {
 		return fmt.Errorf("%d of %d replicas have quota, want %d of %d", got, all, admitted, wanted)
 	}

@@ -35,7 +35,7 @@ type Event struct {
 	Message     string        // Kueue's message
 	Preemptor   TaskRef       // task that Kueue preempted it for; zero if none or unknown
 	Ran         time.Duration // how long the task had run when it lost its quota; negative if unknown
-	Size        int32         // pods from then on; 0 if unchanged
+	Size        int64         // pods from then on; 0 if unchanged
 	// FirstPreemption and LastPreemption number the preemptions of the Workload
 	// that this event stands for, by Kueue's count: several can share a second.
 	// Both are 0 for other events, and if the number is unknown.

@@ -158,9 +158,6 @@ func outcome(h queries.Hypothesis) Outcome {
 	}
 	switch h.Verdict.Constraint {
 	case explain.PendingEvaluation:
-		if h.StrictFIFO && h.Ahead > 0 {
-			return Waits
-		}
 		return Starts
 	case explain.Preempting:
 		return Preempts

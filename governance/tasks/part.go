@@ -29,9 +29,9 @@ type Part struct {
 	State     State
 	Condition *metav1.Condition // that decides the state; nil for none
 	Priority  int32
-	Pods      int32 // pods
-	MinPods   int32
-	Admitted  int32
+	Pods      int64 // pods
+	MinPods   int64
+	Admitted  int64
 }
 
 // OwnerOf returns the owner by which people know a Workload. A pod group has many
@@ -74,15 +74,15 @@ func ReadPart(w *kueue.Workload) Part {
 	}
 	for i := range w.Spec.PodSets {
 		set := &w.Spec.PodSets[i]
-		p.Pods += set.Count
+		p.Pods += int64(set.Count)
 		if set.MinCount != nil {
-			p.MinPods += *set.MinCount
+			p.MinPods += int64(*set.MinCount)
 		} else {
-			p.MinPods += set.Count
+			p.MinPods += int64(set.Count)
 		}
 	}
 	for set := range admitted.PodSets(w) {
-		p.Admitted += set.Count
+		p.Admitted += int64(set.Count)
 	}
 	return p
 }

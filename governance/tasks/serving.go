@@ -34,7 +34,7 @@ func servesReplicas(w *kueue.Workload) bool {
 
 // Replicas returns how many replicas of a serving task have quota, and how many it
 // wants.
-func (t *Task) Replicas() (admitted, wanted int32) {
+func (t *Task) Replicas() (admitted, wanted int64) {
 	if t.Kind == "StatefulSet" { // one Workload has all of them
 		return t.Size.Admitted, t.Size.Wanted
 	}

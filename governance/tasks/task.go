@@ -101,10 +101,10 @@ type Task struct {
 
 // Size counts the pods of a task.
 type Size struct {
-	Min        int32 // that it starts with; Wanted if it is not elastic
-	Admitted   int32 // admitted
-	Wanted     int32
-	Guaranteed int32 // of those admitted, with the highest priority of its parts
+	Min        int64 // that it starts with; Wanted if it is not elastic
+	Admitted   int64 // admitted
+	Wanted     int64
+	Guaranteed int64 // of those admitted, with the highest priority of its parts
 }
 
 // Resources returns the usage of a task, and its requests while it uses no quota.

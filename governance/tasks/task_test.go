@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -110,5 +111,13 @@ func TestRequestsAndUsage(t *testing.T) {
 	bare := one(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "raw"}})
 	if bare.Name != "raw" || bare.Kind != "Workload" {
 		t.Errorf("the task without an owner is %+v", bare)
+	}
+}
+
+// The sum of the pods of all sets is right beyond what one set can have.
+func TestManyPods(t *testing.T) {
+	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "raw"}, Spec: kueue.WorkloadSpec{PodSets: []kueue.PodSet{{Name: "a", Count: 2147483647, MinCount: ptr.To[int32](2147483646)}, {Name: "b", Count: 1000}}}}
+	if size := one(w).Size; size.Wanted != 2147484647 || size.Min != 2147484646 {
+		t.Errorf("got %+v", size)
 	}
 }

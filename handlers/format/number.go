@@ -24,7 +24,7 @@ func Average(v float64) string {
 	return quota.Thousands(strings.TrimSuffix(strings.TrimRight(text, "0"), "."))
 }
 
-func Pods(n int32) string { return Count(int(n), "pod") }
+func Pods[N int32 | int64](n N) string { return Count(int(n), "pod") }
 
 func Ordinal(n int) string {
 	ending := "th"

@@ -86,7 +86,7 @@ func unscheduledPods(why *views.Why, d queries.Detail) {
 	}
 }
 
-func waitWords(pods int32) string {
+func waitWords(pods int64) string {
 	if pods == 1 {
 		return "1 pod waits"
 	}

@@ -180,6 +180,7 @@ func TestReasonInTheList(t *testing.T) {
 	}{
 		"short of quota":          {tasks.Pending, &explain.Verdict{Constraint: explain.Quota, Shortage: short}, "3 GPUs short."},
 		"more than it can have":   {tasks.Preempted, &explain.Verdict{Constraint: explain.ExceedsMax, Shortage: short}, "Team vision can never have that much."},
+		"behind others":           {tasks.Pending, &explain.Verdict{Constraint: explain.Behind}, "It waits for its turn."},
 		"stopped":                 {tasks.Stopped, &explain.Verdict{Constraint: explain.Deactivated}, ""},
 		"not computed yet":        {tasks.Pending, nil, "Waiting for quota."},
 		"it runs":                 {tasks.Running, nil, ""},

@@ -54,6 +54,8 @@ func headline(v *explain.Verdict, team string) (tone, text string) {
 		return "bad", "No pool of the team has nodes for it."
 	case explain.PendingEvaluation:
 		return "wait", "It fits, and Kueue has not admitted it yet."
+	case explain.Behind:
+		return "wait", "It waits for its turn."
 	case explain.WaitingForPodsReady:
 		return "wait", "It fits, and waits for the pods of other tasks."
 	case explain.Topology:
@@ -147,8 +149,11 @@ func WhyOf(d queries.Detail) *views.Why {
 		why.Text = "Its pods request a resource that the team's queue does not cover, so Kueue never starts it. Remove the request, or ask an admin for quota."
 	case explain.NoMatchingFlavor:
 		why.Text = "It can never start like this. Change its node selector, affinity or tolerations."
-	case explain.PendingEvaluation:
+	case explain.PendingEvaluation, explain.Behind:
 		why.Text = "What it requests is free now."
+		if v.Constraint == explain.Behind {
+			why.Text += " Its queue is StrictFIFO: a task that does not fit blocks those behind it."
+		}
 		if d.Position > 1 {
 			why.Text += fmt.Sprintf(" It is %s in its queue.", format.Ordinal(d.Position))
 		}

@@ -19,7 +19,7 @@ import (
 
 // verdictOf converts a verdict on a planned task, in the words for a waiting task.
 func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
-	task := queries.Item{Task: &tasks.Task{Namespace: p.Team.Namespace, Queue: p.Team.Queue, Size: tasks.Size{Wanted: p.Pods}}, Team: p.Team.Name}
+	task := queries.Item{Task: &tasks.Task{Namespace: p.Team.Namespace, Queue: p.Team.Queue, Size: tasks.Size{Wanted: int64(p.Pods)}}, Team: p.Team.Name}
 	why := taskpages.WhyOf(queries.Detail{Item: task, Verdict: &v.Verdict, About: task})
 	said := &views.SubmitVerdict{Text: why.Text, Steps: why.Steps, Changes: why.Changes}
 	switch v.Outcome {
@@ -52,7 +52,7 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 		said.Tone, said.Headline = "idle", why.Headline
 	default:
 		said.Tone, said.Headline = "wait", "It would wait: "+lowered(why.Headline)
-		if v.Verdict.Constraint == explain.PendingEvaluation { // the queue is strict
+		if v.Verdict.Constraint == explain.Behind {
 			said.Headline, said.Text = "It would wait for its turn.", "Its queue is StrictFIFO: a task that does not fit blocks those behind it."
 		}
 		if v.Verdict.MayPreempt || v.Verdict.RulesMayPreempt {

@@ -139,7 +139,7 @@ func (r *Recorder) idleSources(ctx context.Context, e notedScale) *history.IdleS
 		return nil
 	}
 	t := r.Tasks.Index.Find(e.job.Namespace, v1alpha1.ElasticJobKind, e.job.Name, string(e.job.UID))
-	if t == nil || t.Size.Admitted != e.To { // it changed again
+	if t == nil || t.Size.Admitted != int64(e.To) { // it changed again
 		return nil
 	}
 	sources, err := r.Tasks.GrowthSources(ctx, t)

@@ -89,7 +89,7 @@ func (l elasticLab) reaches(pods int32, state tasks.State, class string) {
 		if err != nil {
 			return err
 		}
-		if e := l.get(); e.Status.Replicas != pods || d.State != state || d.PriorityClass != l.name+"-"+class || state == tasks.Running && d.Size.Admitted != pods {
+		if e := l.get(); e.Status.Replicas != pods || d.State != state || d.PriorityClass != l.name+"-"+class || state == tasks.Running && d.Size.Admitted != int64(pods) {
 			return fmt.Errorf("it is %s with %d pods (%d by the page) in class %s, want %s with %d in %s", d.State, e.Status.Replicas, d.Size.Admitted, d.PriorityClass, state, pods, class)
 		}
 		return nil

@@ -138,7 +138,7 @@ func (s *Service) resizing(ctx context.Context, t *tasks.Task) (*Resizing, error
 	for _, c := range e.Spec.ScaleConfig {
 		r.Scale = append(r.Scale, c.Replicas)
 	}
-	r.Base, r.Growth = tasks.ReadPart(t.Main).Pods, increments(t)
+	r.Base, r.Growth = int32(tasks.ReadPart(t.Main).Pods), increments(t)
 	return r, nil
 }
 
@@ -154,7 +154,7 @@ func increments(t *tasks.Task) (pods []int32) {
 	}
 	slices.SortStableFunc(list, func(a, b *kueue.Workload) int { return cmp.Compare(reserved(b), reserved(a)) })
 	for _, w := range list {
-		pods = append(pods, tasks.ReadPart(w).Pods)
+		pods = append(pods, int32(tasks.ReadPart(w).Pods)) // an ElasticJob has one set of pods
 	}
 	return pods
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 
 	"kuota.dev/kuota/governance"
@@ -26,7 +27,7 @@ var scaleKind = schema.GroupVersionKind{Group: "autoscaling", Version: "v1", Kin
 // it had when it was stopped. A StatefulSet's Workload has them, too (Kueue 0.19). One
 // if nobody knows.
 func resumedReplicas(t *tasks.Task) int32 {
-	return cmp.Or(t.StoppedReplicas, t.Size.Wanted, 1)
+	return cmp.Or(t.StoppedReplicas, int32(min(t.Size.Wanted, math.MaxInt32)), 1)
 }
 
 // scaled is a serving task as its subresource scale has it.

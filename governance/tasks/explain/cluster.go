@@ -146,8 +146,8 @@ type Task struct {
 // Pods is the state of the pods of a task that uses quota.
 type Pods struct {
 	Flavors          map[string][]string // assigned, by name of the pod set
-	Missing          int32               // not created
-	Unscheduled      int32               // pods that have no node
+	Missing          int64               // not created
+	Unscheduled      int64               // pods that have no node
 	SchedulerMessage string              // about one of them
 	Requests         []quota.Resources   // of each pod without a node; nil if unknown
 	Terminating      []TerminatingPod    // of the cluster, in any order
@@ -177,6 +177,7 @@ type Cluster struct {
 	NoLocalQueue      bool // LocalQueue does not exist
 	LocalQueueStopped bool
 	Queue             *Queue                         // nil where the LocalQueue's does not exist
+	Behind            bool                           // a task before it waits in Queue, which is StrictFIFO
 	Queues            map[string]*Queue              // of the same cohort, with Queue
 	CohortQuota       quota.FlavorResourceQuantities // quota of the cohort's own object
 	Nested            bool                           // the cohort has a parent or children

@@ -37,6 +37,7 @@ const (
 	Quota               Constraint = "Quota"            // others use what it needs
 	Preempting          Constraint = "Reclaims"         // Kueue preempts others for it
 	PendingEvaluation   Constraint = "Turn"             // it fits; Kueue has not come to it
+	Behind              Constraint = "Behind"           // the same, and a task before it in its StrictFIFO queue waits
 	WaitingForPodsReady Constraint = "OthersStart"      // Kueue waits until the pods of other tasks are ready
 	Topology            Constraint = "Topology"         // Kueue finds no nodes that are as close to each other as required
 
@@ -84,7 +85,7 @@ type Verdict struct {
 	// first. EndWithin is when all of them have ended, and Unscheduled how many pods wait.
 	Terminating []TerminatingPod
 	EndWithin   time.Duration
-	Unscheduled int32
+	Unscheduled int64
 }
 
 // Borrowers returns all lists of queues in a verdict, to be modified in place.
@@ -182,8 +183,17 @@ func verdict(t Task, c *Cluster, brief bool) Verdict {
 	if v, ok := checkPreconditions(t, c); ok {
 		return v
 	}
-	if missing := uncoveredResource(t, c.Queue); missing != "" {
+	missing := uncoveredResource(t, c.Queue)
+	// Kueue gives these reasons for what no quota covers too.
+	either := t.Reason == kueue.WorkloadQuotaReservedReasonNoMatchingFlavor || t.Reason == kueue.WorkloadQuotaReservedReasonExceedsMaxQuota
+	if missing != "" && !either {
 		return Verdict{Constraint: UncoveredResource, Detail: missing}
+	}
+	if c.Nested {
+		if missing != "" {
+			return Verdict{Constraint: UncoveredResource, Detail: missing}
+		}
+		return Verdict{Constraint: Unknown}
 	}
 	all := demands(t, c)
 	l := newSnapshot(c, all)
@@ -191,6 +201,9 @@ func verdict(t Task, c *Cluster, brief bool) Verdict {
 	v := l.explainFull(t, all)
 	if v.Constraint == "" {
 		v = l.explain(t, all)
+	}
+	if missing != "" && contradicts(t.Reason, v.Constraint) {
+		return Verdict{Constraint: UncoveredResource, Detail: missing}
 	}
 	if v.Fit = tooSmallEverywhere(all, c); v.Fit != nil {
 		v.Changes = nil // no node would hold its pods
@@ -233,6 +246,8 @@ func (l *snapshot) explain(t Task, all []demand) (v Verdict) {
 		v.Constraint = Topology
 	case contradicts(t.Reason, PendingEvaluation):
 		v.Constraint, v.Detail = Unknown, t.Reason // Kueue counts something that this package does not
+	case l.c.Behind:
+		v.Constraint = Behind
 	default:
 		v.Constraint = PendingEvaluation
 	}
@@ -281,8 +296,6 @@ func checkPreconditions(t Task, c *Cluster) (Verdict, bool) {
 		return say(WrongNamespace, c.Queue.Name)
 	case t.RetryAt.After(c.Now):
 		return say(BackingOff, "")
-	case c.Nested:
-		return say(Unknown, "")
 	}
 	return Verdict{}, false
 }

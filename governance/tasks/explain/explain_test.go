@@ -147,7 +147,8 @@ func TestWhy(t *testing.T) {
 		"ClusterQueue on hold":            {Task{}, &Cluster{Queue: &Queue{Stopped: true}}, QueueStopped, 0, 0, nil},
 		"flavor missing":                  {Task{}, &Cluster{Queue: &Queue{Inactive: "FlavorNotFound"}}, QueueInactive, 0, 0, nil},
 		"the ClusterQueue does not select the namespace": {Task{}, &Cluster{Queue: &Queue{ExcludesNamespace: true}}, WrongNamespace, 0, 0, nil},
-		"nested cohorts": {Task{}, &Cluster{Queue: &Queue{}, Nested: true}, Unknown, 0, 0, nil},
+		"behind another task":                            {requesting(2), func() *Cluster { c := cluster(queue("a", Limit{Nominal: 4}, 2)); c.Behind = true; return c }(), Behind, 0, 0, nil},
+		"nested cohorts":                                 {Task{}, &Cluster{Queue: &Queue{}, Nested: true}, Unknown, 0, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := Why(tc.task, tc.cluster)

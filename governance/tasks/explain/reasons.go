@@ -7,8 +7,8 @@ import "slices"
 // to the constraints that they may mean. nil is a reason that fits all of them.
 var constraintsByReason = map[string][]Constraint{
 	"WaitingForQuota":              {Quota, Preempting, WaitingForPodsReady},
-	"ExceedsMaxQuota":              {ExceedsMax},
-	"NoMatchingFlavor":             {NoMatchingFlavor},
+	"ExceedsMaxQuota":              {ExceedsMax, UncoveredResource},
+	"NoMatchingFlavor":             {NoMatchingFlavor, UncoveredResource},
 	"TopologyPlacementFailed":      {Quota, Preempting, ExceedsMax, Topology},
 	"WaitingForPreemptedWorkloads": {Preempting, PendingEvaluation, Quota},
 	"Misconfigured":                {NoQueue, NoClusterQueue, WrongNamespace, QueueInactive, UncoveredResource},
@@ -19,8 +19,8 @@ var constraintsByReason = map[string][]Constraint{
 
 	"AdmissionGated": {Gated},
 	"OnHold":         {QueueStopped, Deactivated},
-	"Pending":        {Quota, Preempting, PendingEvaluation, ExceedsMax, NoMatchingFlavor, UncoveredResource, BackingOff, WaitingForPodsReady},
-	"Waiting":        {WaitingForPodsReady, Quota, Preempting, PendingEvaluation},
+	"Pending":        {Quota, Preempting, PendingEvaluation, Behind, ExceedsMax, NoMatchingFlavor, UncoveredResource, BackingOff, WaitingForPodsReady},
+	"Waiting":        {WaitingForPodsReady, Quota, Preempting, PendingEvaluation, Behind},
 	"Inadmissible":   {NoQueue, NoClusterQueue, WrongNamespace, QueueStopped, QueueInactive, NoMatchingFlavor, ExceedsMax, UncoveredResource},
 
 	"":           nil, // Kueue gave none

@@ -28,7 +28,7 @@ func TestCompare(t *testing.T) {
 func TestUncoveredWithAnUnknownReason(t *testing.T) {
 	task := requesting(1)
 	task.PodSets[0].Requests["example.com/nic"] = 1
-	for reason, want := range map[string]Constraint{"": UncoveredResource, "SomethingNew": UncoveredResource, "PendingEvaluation": UncoveredResource, "Pending": UncoveredResource, "Waiting": PendingEvaluation, "WaitingForQuota": Unknown} {
+	for reason, want := range map[string]Constraint{"": UncoveredResource, "SomethingNew": UncoveredResource, "PendingEvaluation": UncoveredResource, "Pending": UncoveredResource, "Waiting": PendingEvaluation, "WaitingForQuota": Unknown, "NoMatchingFlavor": UncoveredResource} {
 		task.Reason = reason
 		if v := Why(task, cluster(queue("own", Limit{Nominal: 4}, 0))); v.Constraint != want {
 			t.Errorf("%q: got %s, want %s", reason, v.Constraint, want)

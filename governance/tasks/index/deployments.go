@@ -221,7 +221,7 @@ func (x *Index) stopped(t *tasks.Task, j *job) *tasks.Task {
 	}
 	t.NoWorkload, t.State, t.Reason, t.StoppedReplicas = false, tasks.Stopped, "", j.stoppedReplicas
 	t.Main.Spec.Active = ptr.To(false)
-	t.Size.Wanted = j.stoppedReplicas
+	t.Size.Wanted = int64(j.stoppedReplicas)
 	return t
 }
 

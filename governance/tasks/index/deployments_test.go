@@ -99,7 +99,7 @@ func TestDeploymentIsOneTask(t *testing.T) {
 			admitted, wanted := found.Replicas()
 			type figures struct {
 				State            tasks.State
-				Admitted, Wanted int32
+				Admitted, Wanted int64
 				GPUs             resources.Amount
 				AdmittedParts    int
 				Submitted        time.Time
@@ -149,7 +149,7 @@ func TestReplicasAreReplaced(t *testing.T) {
 	}
 	type figures struct {
 		State            tasks.State
-		Admitted, Wanted int32
+		Admitted, Wanted int64
 		Preemptions      int32
 		AdmittedAt       time.Time
 	}

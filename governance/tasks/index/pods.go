@@ -313,7 +313,7 @@ func (x *Index) unplaced(t *tasks.Task) bool {
 		return false
 	}
 	_, count := x.countPods(t)
-	return count.Unscheduled > 0 && t.Size.Admitted-int32(min(count.Unscheduled, 1<<30)) < t.Size.Min
+	return count.Unscheduled > 0 && t.Size.Admitted-int64(count.Unscheduled) < t.Size.Min
 }
 
 // job returns a pod, or its pod group, as a job of its own.

@@ -71,3 +71,22 @@ func TestIsNew(t *testing.T) {
 		t.Error("a deleted job is new")
 	}
 }
+
+// A task is behind those with the higher priority, and then those that were created
+// before, of all LocalQueues that lead to its ClusterQueue.
+func TestIsBehind(t *testing.T) {
+	x, _ := newTestIndex()
+	x.SetWorkload(taskstest.Workload("a", "old", "", 5, taskstest.Start), false)
+	x.SetWorkload(taskstest.Workload("b", "new", "", 5, taskstest.Start.Add(time.Second)), false)
+	x.SetWorkload(taskstest.Workload("b", "high", "", 6, taskstest.Start.Add(time.Minute)), false)
+	both := []QueueKey{{"a", "main"}, {"b", "main"}}
+	for _, tc := range []struct {
+		namespace, name string
+		queues          []QueueKey
+		want            bool
+	}{{"a", "old", both, true}, {"a", "old", both[:1], false}, {"b", "new", both[:1], true}, {"b", "new", both[1:], true}, {"b", "high", both, false}} {
+		if got := x.IsBehind(x.Find(tc.namespace, "Job", tc.name, ""), tc.queues); got != tc.want {
+			t.Errorf("%s/%s in %v: got %t, want %t", tc.namespace, tc.name, tc.queues, got, tc.want)
+		}
+	}
+}

@@ -101,7 +101,7 @@ func simulated(t *tasks.Task, v *explain.Verdict) bool {
 		return false
 	}
 	switch v.Constraint {
-	case explain.Quota, explain.ExceedsMax, explain.Preempting, explain.PendingEvaluation, explain.Unknown:
+	case explain.Quota, explain.ExceedsMax, explain.Preempting, explain.PendingEvaluation, explain.Behind, explain.Unknown:
 		return true
 	}
 	return false

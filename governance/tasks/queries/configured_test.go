@@ -139,7 +139,7 @@ var kinds = map[string]func(*lab){
 	"a Deployment": func(l *lab) {
 		l.queue("", 3, "")
 		l.apply(`{apiVersion: apps/v1, kind: Deployment, metadata: {name: serve, namespace: NAME, labels: {kueue.x-k8s.io/queue-name: main}}, spec: {replicas: 5, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {terminationGracePeriodSeconds: 0, containers: [{name: main, image: none, resources: {limits: {nvidia.com/gpu: 1}}}]}}}}`)
-		serves := func(admitted, wanted int32, constraint explain.Constraint) {
+		serves := func(admitted, wanted int64, constraint explain.Constraint) {
 			l.t.Helper()
 			clustertest.Eventually(l.t, soon, func(ctx context.Context) error {
 				d, err := l.tasks.Detail(ctx, localUser, l.name, "deployment", "serve", "")

@@ -26,7 +26,7 @@ func TestStoppingIsNotExplained(t *testing.T) {
 func TestMissingPods(t *testing.T) {
 	for _, tc := range []struct {
 		kind    string
-		missing int32
+		missing int64
 	}{{"Job", 1}, {tasks.PodGroup, 0}} {
 		task := &tasks.Task{Kind: tc.kind, Size: tasks.Size{Admitted: 2}}
 		placed := placement(task, nil, index.PodCount{Total: 1, Ended: 1})

@@ -31,11 +31,10 @@ type Proposal struct {
 
 // Hypothesis is what would happen to a task that was submitted now.
 type Hypothesis struct {
-	// Verdict is PendingEvaluation for a task that fits, and Preempting for one
-	// that Kueue would preempt others for.
-	Verdict    explain.Verdict
-	Ahead      int  // tasks before it in its queue
-	StrictFIFO bool // a task before it that does not fit would block it
+	// Verdict is PendingEvaluation for a task that fits, Behind for one that a task before
+	// it can block, and Preempting for one that Kueue would preempt others for.
+	Verdict explain.Verdict
+	Ahead   int // tasks before it in its queue
 }
 
 // WouldStart explains a task that is not submitted, by the same numbers as one that
@@ -49,14 +48,15 @@ func (s *Service) WouldStart(ctx context.Context, user governance.User, p Propos
 	if !v.scope.Includes(p.Namespace) {
 		return Hypothesis{}, &governance.Error{Kind: governance.NotFound, Op: "try a task", Message: "Queue not found, or you do not have access."}
 	}
-	c, err := v.surroundings(ctx, &tasks.Task{Namespace: p.Namespace, Queue: p.Queue})
+	w := &kueue.Workload{}
+	w.CreationTimestamp.Time = v.index.Now()
+	c, err := v.surroundings(ctx, &tasks.Task{Namespace: p.Namespace, Queue: p.Queue, Priority: p.Priority, Main: w})
 	if err != nil {
 		return Hypothesis{}, err
 	}
 	return Hypothesis{
-		Verdict:    *v.explain(explain.Task{Namespace: p.Namespace, Priority: p.Priority, PodSets: p.PodSets}, c),
-		Ahead:      v.index.CountAhead(p.Namespace, p.Queue, p.Priority),
-		StrictFIFO: c.Queue != nil && c.Queue.StrictFIFO,
+		Verdict: *v.explain(explain.Task{Namespace: p.Namespace, Priority: p.Priority, PodSets: p.PodSets}, c),
+		Ahead:   v.index.CountAhead(p.Namespace, p.Queue, p.Priority),
 	}, nil
 }
 

@@ -229,7 +229,7 @@ var lives = map[string]func(*lab){
 		l.runs("a")
 		want := []size{{0, 2, timeline.Started}}
 		l.sizes("a", want)
-		for _, pods := range []int32{3, 1, 4} {
+		for _, pods := range []int64{3, 1, 4} {
 			l.patch("job", "a", fmt.Sprintf(`{"spec":{"parallelism":%d}}`, pods))
 			want = append(want, size{want[len(want)-1].to, pods, timeline.Scaled})
 			l.sizes("a", want)
@@ -392,7 +392,7 @@ func (l *lab) bound(name, kind, role string) governance.User {
 }
 
 type size struct {
-	from, to int32
+	from, to int64
 	cause    timeline.Cause
 }
 

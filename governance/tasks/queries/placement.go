@@ -25,7 +25,7 @@ func placement(t *tasks.Task, pods []*index.Pod, count index.PodCount) *explain.
 	if t.Kind != "Job" && t.Kind != v1alpha1.ElasticJobKind { // ended pods of a Job are replaced, or Kueue does not count them any more
 		there += count.Ended
 	}
-	p := &explain.Pods{Flavors: map[string][]string{}, Unscheduled: int32(min(count.Unscheduled, 1<<30)), Missing: max(0, t.Size.Admitted-int32(min(there, 1<<30)))}
+	p := &explain.Pods{Flavors: map[string][]string{}, Unscheduled: int64(count.Unscheduled), Missing: max(0, t.Size.Admitted-int64(there))}
 	if p.Unscheduled == 0 && p.Missing == 0 {
 		return nil
 	}

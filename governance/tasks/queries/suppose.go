@@ -23,6 +23,7 @@ func (s *Service) Suppose(ctx context.Context, user governance.User, at tasks.Ad
 	if err != nil {
 		return Detail{}, nil, err
 	}
+	c.Behind = false // the position that each priority gives says it
 	supposed := make([]index.Supposed, len(priorities))
 	for i, priority := range priorities {
 		supposed[i] = v.index.Suppose(d.Task, priority)

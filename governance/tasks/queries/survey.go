@@ -29,7 +29,8 @@ type survey struct {
 	flavors   map[string]*explain.Flavor // nil for one that does not exist
 	nodes     []explain.Node
 	blocked   int
-	hasCommon bool // nodes and blocked are read
+	hasCommon bool                        // nodes and blocked are read
+	ordered   map[string][]index.QueueKey // LocalQueues that are not on hold by StrictFIFO ClusterQueue
 }
 
 // cohort is what the queues of one cohort share.
@@ -43,7 +44,7 @@ type cohort struct {
 }
 
 func newSurvey(v viewer) *survey {
-	return &survey{viewer: v, cohorts: map[string]*cohort{}, flavors: map[string]*explain.Flavor{}}
+	return &survey{viewer: v, cohorts: map[string]*cohort{}, flavors: map[string]*explain.Flavor{}, ordered: map[string][]index.QueueKey{}}
 }
 
 // surroundings reads what decides over one task.
@@ -114,6 +115,23 @@ func (s *survey) cluster(ctx context.Context, t *tasks.Task) (*explain.Cluster, 
 	}
 	c.Nodes, c.PodsNotReady = s.nodes, s.blocked
 	return c, nil
+}
+
+// behind reports whether a task before t waits in its ClusterQueue.
+func (s *survey) behind(ctx context.Context, t *tasks.Task, queue string) (bool, error) {
+	if _, known := s.ordered[queue]; !known {
+		var locals kueue.LocalQueueList
+		if err := s.reader.List(ctx, &locals, client.UnsafeDisableDeepCopy); err != nil {
+			return false, cluster.Translate("list queues", err)
+		}
+		s.ordered[queue] = nil
+		for i := range locals.Items {
+			if q := &locals.Items[i]; string(q.Spec.ClusterQueue) == queue && !isStopped(q.Spec.StopPolicy) {
+				s.ordered[queue] = append(s.ordered[queue], index.QueueKey{Namespace: q.Namespace, Queue: q.Name})
+			}
+		}
+	}
+	return s.index.IsBehind(t, s.ordered[queue]), nil
 }
 
 // readCommon reads what decides over every task.
@@ -196,6 +214,11 @@ func (s *survey) queue(ctx context.Context, t *tasks.Task, c *explain.Cluster) e
 	var err error
 	if c.Queue.ExcludesNamespace, err = s.excludes(ctx, own, t.Namespace); err != nil {
 		return cluster.Translate("read namespace", err)
+	}
+	if c.Queue.StrictFIFO {
+		if c.Behind, err = s.behind(ctx, t, own.Name); err != nil {
+			return err
+		}
 	}
 	c.FairSharing = own.Status.FairSharing != nil // Kueue writes shares while it shares fairly
 	name := string(own.Spec.CohortName)

@@ -292,7 +292,7 @@ func (v viewer) explainGrowth(ctx context.Context, t, next *tasks.Task) (*explai
 	verdict.Changes = slices.DeleteFunc(verdict.Changes, func(c explain.Change) bool {
 		// An increment is admitted as a whole, and a size below the current one is
 		// no growth.
-		return c.Kind == explain.FewerPods && (!next.Elastic() || c.Pods <= t.Size.Admitted)
+		return c.Kind == explain.FewerPods && (!next.Elastic() || int64(c.Pods) <= t.Size.Admitted)
 	})
 	return verdict, nil
 }

@@ -55,7 +55,7 @@ type Event struct {
 	PreemptorDeleted bool
 	PreemptorUID     string // of the task, or of its Workload if the task is unknown
 	PreemptorTeam    string // empty for none
-	Size             int32  // pods of an elastic job from then on; 0 if unchanged
+	Size             int64  // pods of an elastic job from then on; 0 if unchanged
 	WorkloadUID      string // empty for the submission
 	// Ran is how long the Workload ran between its admission and this loss of
 	// quota; negative if unknown.

@@ -29,7 +29,7 @@ const (
 // Resize is a change of how many pods of a task use quota.
 type Resize struct {
 	At       time.Time
-	From, To int32
+	From, To int64
 	Cause    Cause
 }
 
@@ -40,7 +40,7 @@ func varies(t *tasks.Task) bool {
 
 // admittedNow returns how many pods of a task use quota. For a moment both a slice
 // and its replacement do, of which only the newer counts.
-func admittedNow(t *tasks.Task) int32 {
+func admittedNow(t *tasks.Task) int64 {
 	switch {
 	case t.NoWorkload:
 		return 0
@@ -96,10 +96,10 @@ func resized(before, t *tasks.Task, now time.Time) (Resize, bool) {
 
 // admittedPods returns how many pods a Workload was admitted with; it may have been
 // scaled down since.
-func admittedPods(w *kueue.Workload) (pods int32) {
+func admittedPods(w *kueue.Workload) (pods int64) {
 	for i := range w.Status.Admission.PodSetAssignments {
 		if n := w.Status.Admission.PodSetAssignments[i].Count; n != nil {
-			pods += *n
+			pods += int64(*n)
 		}
 	}
 	if pods == 0 {
@@ -156,7 +156,7 @@ func (p *Past) Sizes(t *tasks.Task) (sizes []Resize) {
 func workloadSizes(t *tasks.Task) (sizes []Resize) {
 	type change struct {
 		at    time.Time
-		pods  int32
+		pods  int64
 		cause Cause
 		part  *kueue.Workload
 	}
@@ -175,7 +175,7 @@ func workloadSizes(t *tasks.Task) (sizes []Resize) {
 	slices.SortStableFunc(changes, func(a, b change) int {
 		return cmp.Or(cmp.Compare(a.at.Unix(), b.at.Unix()), a.part.CreationTimestamp.Compare(b.part.CreationTimestamp.Time))
 	})
-	var now int32
+	var now int64
 	for _, c := range changes {
 		r := Resize{At: c.at, From: now, To: now + c.pods, Cause: c.cause}
 		if t.Elastic() && c.pods > 0 { // a slice is the whole job

@@ -1,0 +1,231 @@
+package strange_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/e2e/consoles"
+	"kuota.dev/kuota/governance/cluster/clustertest"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+var (
+	seeds  = flag.Int("seeds", 100, "how many seeds run")
+	first  = flag.Uint64("from", 1, "the first seed")
+	replay = flag.String("file", "", "the file of a scenario that runs instead")
+)
+
+// slowest is what 99 of 100 answers take at most.
+const slowest = 500 * time.Millisecond
+
+// agreeWithin is how long figures may differ from Kueue's after it has decided.
+const agreeWithin = 15 * time.Second
+
+// alertPolicy makes alerts about Kueue fire within the time of a seed.
+const alertPolicy = `{apiVersion: kuota.dev/v1alpha1, kind: ClusterPolicy, metadata: {name: default}, spec: {alerts: {rules: [{rule: not-admitted, after: 5s}]}}}`
+
+type lab struct {
+	*reader
+	cluster *cluster
+	metrics string
+	pages   int
+	refused int
+}
+
+func newLab(t *testing.T) *lab {
+	t.Helper()
+	c := clustertest.Get(t)
+	c.Apply(t, consoles.AdminBinding)
+	c.Apply(t, alertPolicy)
+	console := consoles.New(t, c, "strange", filepath.Join(t.TempDir(), "history.db"), "KUOTA_MANAGE_KUEUE=false")
+	console.WaitReady()
+	browser := consoles.SignIn(t, console)
+	browser.Timeout = 30 * time.Second
+	return &lab{reader: &reader{client: browser, console: console.Address}, cluster: &cluster{Client: c.Client}, metrics: console.Metrics}
+}
+
+// TestFewStrange keeps the measurement itself working.
+func TestFewStrange(t *testing.T) {
+	if clustertest.Verify {
+		t.Skip("TestStrange runs more seeds")
+	}
+	l := newLab(t)
+	for seed := uint64(1); seed <= 2; seed++ {
+		l.run(t, generate(seed))
+	}
+}
+
+// TestStrange runs so many seeds, or the scenario of a file, and reports each that shows
+// something wrong with the file that repeats it.
+func TestStrange(t *testing.T) {
+	clustertest.OnlyVerify(t)
+	l := newLab(t)
+	began := time.Now()
+	if *replay != "" {
+		s, err := readScenario(*replay)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.run(t, s)
+	} else {
+		for seed := *first; seed < *first+uint64(*seeds); seed++ {
+			l.run(t, generate(seed))
+		}
+	}
+	slices.Sort(l.took)
+	p99 := l.took[len(l.took)*99/100]
+	fmt.Printf("figure strange_answers %d answers\nfigure strange_answer_p50 %d ms\nfigure strange_answer_p99 %d ms\nfigure strange_answer_max %d ms\nfigure strange_objects_refused %d objects\nfigure strange_took %.1f min\n",
+		len(l.took), l.took[len(l.took)/2].Milliseconds(), p99.Milliseconds(), l.took[len(l.took)-1].Milliseconds(), l.refused, time.Since(began).Minutes())
+	if p99 > slowest {
+		t.Errorf("99 of 100 answers took up to %s, want %s", p99, slowest)
+	}
+}
+
+// run makes a scenario, and checks the console before and after objects vanish.
+func (l *lab) run(t *testing.T, s *scenario) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	prefix := fmt.Sprintf("x%d", s.Seed)
+	before, err := l.figures(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, refused := l.cluster.apply(ctx, s)
+	if len(made) == 0 {
+		t.Fatalf("seed %d: nothing can be made: %s", s.Seed, refused[0])
+	}
+	l.refused += len(refused)
+	var wrong []string
+	fail := func(err error) {
+		if err != nil {
+			wrong = append(wrong, err.Error())
+		}
+	}
+	fail(l.cluster.settle(ctx))
+	wrong = append(wrong, l.agree(ctx, prefix)...)
+	pages, found := l.crawl(ctx, prefix, func(path string) bool { return !strings.Contains(path, prefix) })
+	wrong = append(wrong, found...)
+	if len(s.Vanish) > 0 {
+		fail(l.cluster.vanish(ctx, s.Vanish))
+		fail(l.cluster.settle(ctx))
+		wrong = append(wrong, l.agree(ctx, prefix)...)
+		more, found := l.crawl(ctx, prefix, func(string) bool { return true })
+		pages += more
+		wrong = append(wrong, found...)
+	}
+	alerts, err := l.falseAlerts(ctx, prefix)
+	fail(err)
+	wrong = append(wrong, alerts...)
+	fail(l.cluster.until(ctx, time.Minute, func() error { return l.recorded(ctx, before) }))
+	fail(l.cluster.clear(ctx, made))
+	l.pages += pages
+	t.Logf("seed %d: %d objects, %d refused, %d vanish, %d pages, %d wrong", s.Seed, len(made), len(refused), len(s.Vanish), pages, len(wrong))
+	if len(wrong) == 0 {
+		return
+	}
+	file := filepath.Join(clustertest.Root(), ".local", "strange", fmt.Sprintf("%d.yaml", s.Seed))
+	fail(os.MkdirAll(filepath.Dir(file), 0o755))
+	fail(s.write(file))
+	t.Errorf("seed %d (make strange FILE=%s):\n  %s", s.Seed, file, strings.Join(wrong, "\n  "))
+}
+
+// agree waits until the console shows what Kueue has decided, and returns what still
+// differs.
+func (l *lab) agree(ctx context.Context, prefix string) (wrong []string) {
+	_ = l.cluster.until(ctx, agreeWithin, func() error {
+		tasks, err := l.checkTasks(ctx, l.cluster)
+		if err != nil {
+			wrong = []string{err.Error()}
+			return err
+		}
+		queues, err := l.checkQueues(ctx, l.cluster, prefix)
+		if err != nil {
+			wrong = []string{err.Error()}
+			return err
+		}
+		if wrong = append(tasks, queues...); len(wrong) > 0 {
+			return fmt.Errorf("%d differ", len(wrong))
+		}
+		return nil
+	})
+	return wrong
+}
+
+// falseAlerts returns the alerts that blame a component although all of them work.
+func (l *lab) falseAlerts(ctx context.Context, prefix string) (wrong []string, err error) {
+	var list struct {
+		Alerts []struct{ Rule, State, Team, Summary string }
+	}
+	if err := l.json(ctx, "/alerts.json", &list); err != nil {
+		return nil, err
+	}
+	for _, a := range list.Alerts {
+		if a.State != "firing" {
+			continue
+		}
+		switch a.Rule {
+		case "console-stale", "history-refused", "nodes-lost":
+			wrong = append(wrong, fmt.Sprintf("alert %s: %s", a.Rule, a.Summary))
+		case "not-admitted":
+			var q kueue.ClusterQueue
+			if !strings.HasPrefix(a.Team, prefix) || l.cluster.Get(ctx, client.ObjectKey{Name: a.Team}, &q) != nil {
+				continue
+			}
+			if active := slices.ContainsFunc(q.Status.Conditions, func(c metav1.Condition) bool { return c.Type == kueue.ClusterQueueActive && c.Status == "True" }); active {
+				wrong = append(wrong, fmt.Sprintf("alert %s of %s: %s", a.Rule, a.Team, a.Summary))
+			}
+		}
+	}
+	return wrong, nil
+}
+
+var metric = regexp.MustCompile(`(?m)^(kuota_history_\w+)(?:\{([^}]*)\})? ([0-9.e+-]+)$`)
+
+// figures returns the metrics of the history.
+func (l *lab) figures(ctx context.Context) (map[string]float64, error) {
+	text, err := consoles.Get(ctx, http.DefaultClient, "http://"+l.metrics+"/metrics")
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]float64{}
+	for _, m := range metric.FindAllStringSubmatch(text, -1) {
+		var n float64
+		if _, err := fmt.Sscan(m[3], &n); err != nil {
+			return nil, err
+		}
+		found[m[1]] += n
+		found[m[1]+"{"+m[2]+"}"] = n
+	}
+	return found, nil
+}
+
+// recorded returns nil if all that happened since before is in the history.
+func (l *lab) recorded(ctx context.Context, before map[string]float64) error {
+	now, err := l.figures(ctx)
+	if err != nil {
+		return err
+	}
+	const written, failed = `kuota_history_writes_total{outcome="written"}`, `kuota_history_writes_total{outcome="failed"}`
+	for _, name := range []string{"kuota_history_set_aside_total", "kuota_history_gaps_total", failed} {
+		if now[name] > before[name] {
+			return fmt.Errorf("%s rose from %v to %v", name, before[name], now[name])
+		}
+	}
+	if now[written] <= before[written] || now["kuota_history_waiting"] > 0 || now["kuota_history_lag_seconds"] > 10 {
+		return fmt.Errorf("history: %v writes before, %v now, %v wait, the last %v s ago", before[written], now[written], now["kuota_history_waiting"], now["kuota_history_lag_seconds"])
+	}
+	return nil
+}
