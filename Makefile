@@ -125,11 +125,17 @@ pictures: cluster kuota browser ## take the pictures of README.md and docs again
 	@trap '$(BIN)/localcluster down --dir $(PICTURED) >/dev/null' EXIT; \
 	go run ./e2e/pictures -url "$$(cat $(PICTURED)/url)" -driver $(BROWSER)
 
+# The schema of a pod template accepts quantities and ports that Go types cannot hold. One such
+# object would end the watch of all ElasticJobs.
+READABLE = -e 's/\[eE](\\+|-)?((\[0-9]+(\\.\[0-9]\*)?)|(\\.\[0-9]+))/[eE](\\+|-)?[0-9]{1,2}/' -e '/^ *pattern:/{n;b' -e '}' \
+	-e 's/^\( *\)x-kubernetes-int-or-string: true/\1maximum: 2147483647\n\1minimum: -2147483648\n&/'
+
 .PHONY: generate
 generate: ## write generated code anew
 	@go tool templ fmt views
 	@go tool templ generate -path views -log-level error
 	@go tool controller-gen object crd:generateEmbeddedObjectMeta=true paths=./governance/api/... output:crd:artifacts:config=deploy/crds
+	@sed -i $(READABLE) deploy/crds/kuota.dev_elasticjobs.yaml
 	@go test ./cmd/kuota -run '^TestReferences$$' -update
 	@cd deploy/charttest && go run ./generate
 

@@ -1,9 +1,12 @@
 package reconcile_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -87,6 +90,67 @@ func TestSchemaRejects(t *testing.T) {
 		t.Run("accepts "+name, func(t *testing.T) {
 			if err := c.Client.Create(t.Context(), allocationOf(t, "", spec), client.DryRunAll); err != nil {
 				t.Error(err)
+			}
+		})
+	}
+}
+
+// What the API server stores can be read: one object that cannot be decoded would end
+// the watch of all of its kind.
+func TestSchemaAcceptsOnlyWhatCanBeRead(t *testing.T) {
+	c := setup(t)
+	pod := func(container string) string {
+		return "{elasticPolicy: {minReplicas: 1, maxReplicas: 2, replicaIncrementStep: 1}, template: {spec: {containers: [{name: main, image: a, " + container + "}]}}}"
+	}
+	requests := func(quantity string) string { return pod("resources: {requests: {memory: " + quantity + "}}") }
+	for name, tc := range map[string]struct {
+		kind, spec string
+		wantError  bool
+	}{
+		"an exponent that is a fraction":        {"ElasticJob", requests(`"1e1.5"`), true},
+		"an exponent without digits before":     {"ElasticJob", requests(`"1e.5"`), true},
+		"an exponent beyond int32":              {"ElasticJob", requests(`"1e99999999999999999999"`), true},
+		"an exponent that costs a minute":       {"ElasticJob", requests(`"1e99999999"`), true},
+		"an exponent":                           {"ElasticJob", requests(`"1e3"`), false},
+		"a negative exponent":                   {"ElasticJob", requests(`"1E-3"`), false},
+		"a large number":                        {"ElasticJob", requests(`99999999999999999999`), true},
+		"a quantity of words":                   {"ElasticJob", requests(`many`), true},
+		"a fraction":                            {"ElasticJob", requests(`0.5`), true},
+		"a port beyond int32":                   {"ElasticJob", pod("livenessProbe: {httpGet: {port: 9999999999}}"), true},
+		"a port below int32":                    {"ElasticJob", pod("livenessProbe: {httpGet: {port: -9999999999}}"), true},
+		"a port":                                {"ElasticJob", pod("livenessProbe: {httpGet: {port: 80}}"), false},
+		"an int32 that is larger":               {"ElasticJob", pod("ports: [{containerPort: 9999999999}]"), true},
+		"gang scheduling with a wrong time":     {"ClusterPolicy", "{gangScheduling: {enabled: true, timeout: soon}}", true},
+		"gang scheduling with a negative time":  {"ClusterPolicy", "{gangScheduling: {enabled: true, timeout: -5m}}", true},
+		"gang scheduling with an endless time":  {"ClusterPolicy", "{gangScheduling: {enabled: true, timeout: 9999999h}}", true},
+		"gang scheduling without recovery":      {"ClusterPolicy", "{gangScheduling: {enabled: true, recoveryTimeout: 0s}}", false},
+		"gang scheduling with a wrong recovery": {"ClusterPolicy", "{gangScheduling: {enabled: true, recoveryTimeout: 1d}}", true},
+		"a wrong half-life":                     {"ClusterPolicy", "{admissionFairSharing: {usageHalfLifeTime: 1d}}", true},
+		"a wrong interval":                      {"ClusterPolicy", "{admissionFairSharing: {usageSamplingInterval: often}}", true},
+		"a half-life":                           {"ClusterPolicy", "{admissionFairSharing: {usageHalfLifeTime: 0s}}", false},
+		"a backoff beyond int32":                {"ClusterPolicy", "{gangScheduling: {enabled: true, requeuing: {backoffMaxSeconds: 9999999999}}}", true},
+		"a weight beyond int32":                 {"ClusterPolicy", "{priorityClasses: [{name: a, weight: 9999999999}]}", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := allocationOf(t, "default", tc.spec)
+			object.SetKind(tc.kind)
+			if tc.kind == "ElasticJob" {
+				object.SetNamespace("default")
+				object.SetLabels(map[string]string{"kueue.x-k8s.io/queue-name": "a"})
+			}
+			err := c.Client.Create(t.Context(), object, client.DryRunAll)
+			if (err != nil) != tc.wantError {
+				t.Errorf("got error %v, want one: %t", err, tc.wantError)
+			}
+			if err != nil {
+				return
+			}
+			text, err := object.MarshalJSON()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(text, map[string]any{"ElasticJob": &v1alpha1.ElasticJob{}, "ClusterPolicy": &v1alpha1.ClusterPolicy{}}[tc.kind]); err != nil {
+				t.Errorf("the API server stores what cannot be read: %v", err)
 			}
 		})
 	}

@@ -273,12 +273,14 @@ type GangScheduling struct {
 	// Timeout is how long the pods of an admitted task can take to be ready.
 	// +optional
 	// +kubebuilder:default="5m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="timeout is 0s or longer, such as 5m"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 
 	// RecoveryTimeout is how long a pod of a running task can be not ready; 0s means
 	// no limit.
 	// +optional
 	// +kubebuilder:default="5m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="recoveryTimeout is 0s or longer, such as 5m"
 	RecoveryTimeout *metav1.Duration `json:"recoveryTimeout,omitempty"`
 
 	// BlockAdmission admits no other task until the pods of the last one are ready.
@@ -323,12 +325,14 @@ type AdmissionFairSharing struct {
 	// times as long as a usual task.
 	// +optional
 	// +kubebuilder:default="24h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="usageHalfLifeTime is 0s or longer, such as 5m"
 	UsageHalfLifeTime *metav1.Duration `json:"usageHalfLifeTime,omitempty"`
 
 	// UsageSamplingInterval is how often Kueue adds up usage. A task counts as if it
 	// had already run for this time when it is admitted.
 	// +optional
 	// +kubebuilder:default="5m"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s')",message="usageSamplingInterval is 0s or longer, such as 5m"
 	UsageSamplingInterval *metav1.Duration `json:"usageSamplingInterval,omitempty"`
 
 	// ResourceWeights are what one unit of a resource counts: one device, one vCPU or
