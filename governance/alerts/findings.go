@@ -2,8 +2,10 @@ package alerts
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -64,20 +66,39 @@ type Idle struct {
 	Since        time.Time
 }
 
-// findings returns what all rules find. Its cost is linear in the number of tasks.
-func (in *Input) findings(t Thresholds) []Finding {
-	found := in.ofTasks(t)
-	found = append(found, in.ofHeads()...)
-	found = append(found, in.ofLoops()...)
-	found = append(found, in.ofIdle()...)
-	if in.Capacity != nil {
-		found = append(found, in.ofQuota()...)
-		found = append(found, in.ofNodes()...)
+// finders are what evaluates rules.
+var finders = []struct {
+	rules []Rule
+	find  func(*Input, Thresholds) []Finding
+}{
+	{[]Rule{TaskWaits, TaskPreempted, TasksFail}, (*Input).ofTasks},
+	{[]Rule{NotAdmitted, OwnQuotaWaits}, func(in *Input, _ Thresholds) []Finding { return in.ofHeads() }},
+	{[]Rule{PreemptionLoop}, func(in *Input, _ Thresholds) []Finding { return in.ofLoops() }},
+	{[]Rule{TaskIdle}, func(in *Input, _ Thresholds) []Finding { return in.ofIdle() }},
+	{[]Rule{QuotaIdle}, func(in *Input, _ Thresholds) []Finding { return in.ofQuota() }},
+	{[]Rule{NodesLost}, func(in *Input, _ Thresholds) []Finding { return in.ofNodes() }},
+	{[]Rule{Budget}, func(in *Input, _ Thresholds) []Finding { return in.ofBudgets() }},
+	{[]Rule{PolicyDiffers}, func(in *Input, _ Thresholds) []Finding { return in.ofPolicy() }},
+	{[]Rule{HistoryRefused}, func(in *Input, _ Thresholds) []Finding { return in.ofHistory() }},
+}
+
+// findings returns what all rules find. Its cost is linear in the number of tasks. Rules
+// that panic are not complete, and the error has their cause.
+func (in *Input) findings(t Thresholds, complete map[Rule]bool) (found []Finding, err error) {
+	for _, f := range finders {
+		func() {
+			defer func() {
+				if cause := recover(); cause != nil {
+					err = errors.Join(err, fmt.Errorf("evaluate %v: panic: %v\n%s", f.rules, cause, debug.Stack()))
+					for _, rule := range f.rules {
+						complete[rule] = false
+					}
+				}
+			}()
+			found = append(found, f.find(in, t)...)
+		}()
 	}
-	found = append(found, in.ofBudgets()...)
-	found = append(found, in.ofPolicy()...)
-	found = append(found, in.ofHistory()...)
-	return slices.DeleteFunc(found, func(f Finding) bool { return t.IsOff(f.Rule) })
+	return slices.DeleteFunc(found, func(f Finding) bool { return t.IsOff(f.Rule) }), err
 }
 
 // group is the tasks of a team in a namespace; of no team, those without one.
@@ -261,6 +282,9 @@ func (in *Input) ofIdle() (found []Finding) {
 }
 
 func (in *Input) ofQuota() (found []Finding) {
+	if in.Capacity == nil {
+		return nil
+	}
 	for _, team := range in.Capacity.Teams {
 		for _, r := range team.Resources {
 			if !catalog.IsAccelerator(r.Resource) || r.Nominal == 0 || r.Usage > 0 || r.LentToCohort > 0 {
@@ -307,6 +331,9 @@ var budgetEffects = map[v1alpha1.BudgetAction]string{
 const maxNames = 3
 
 func (in *Input) ofNodes() (found []Finding) {
+	if in.Capacity == nil {
+		return nil
+	}
 	lost := map[string][]capacity.NodeSnapshot{}
 	for _, n := range in.Capacity.Nodes {
 		if n.State == capacity.Recovering {

@@ -24,6 +24,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// must returns a function that returns its first argument, and fails on an error.
+func must[T any](t testing.TB) func(T, error) T {
+	return func(v T, err error) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
 // troubled is a cluster in which each rule finds something about team vision, next to the
 // team secret with the same troubles.
 func troubled() *Input {
@@ -74,7 +85,11 @@ func troubled() *Input {
 func TestFindings(t *testing.T) {
 	found := map[Rule]int{}
 	var list []history.Alert
-	for _, f := range troubled().findings(Defaults) {
+	findings, err := troubled().findings(Defaults, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range findings {
 		found[f.Rule]++
 		list = append(list, history.Alert{ID: string(f.Rule) + f.Subject, Rule: string(f.Rule), Subject: f.Subject, Team: f.Team, Namespace: f.Namespace, Summary: f.Summary, Fired: start})
 		if f.Summary == "" || strings.Contains(f.Summary, "%!") {
@@ -109,8 +124,28 @@ func TestFindings(t *testing.T) {
 	if all := visible(access.Scope{All: true}, list, silences, start); len(all) != len(list) {
 		t.Errorf("an admin sees %d alerts, want %d", len(all), len(list))
 	}
-	if quiet := (&Input{Now: start, Capacity: &capacity.Snapshot{}}).findings(Defaults); len(quiet) > 0 {
-		t.Errorf("an empty cluster: got %v, want no findings", quiet)
+	if quiet, err := (&Input{Now: start, Capacity: &capacity.Snapshot{}}).findings(Defaults, nil); len(quiet) > 0 || err != nil {
+		t.Errorf("an empty cluster: got %v and error %v, want no findings", quiet, err)
+	}
+}
+
+// A rule that panics ends no other, and its alerts neither fire nor resolve.
+func TestOddInputOfOneRule(t *testing.T) {
+	in := troubled()
+	in.Tasks = append([]*tasks.Task{nil}, in.Tasks...)
+	complete := map[Rule]bool{TaskWaits: true, QuotaIdle: true}
+	found, err := in.findings(Defaults, complete)
+	if err == nil || !strings.Contains(err.Error(), string(TaskWaits)) {
+		t.Errorf("got error %v, want one that names the rule", err)
+	}
+	if complete[TaskWaits] || !complete[QuotaIdle] {
+		t.Errorf("complete are %v, want only rules that were evaluated", complete)
+	}
+	for _, d := range Rules {
+		ofTasks := slices.Contains(finders[0].rules, d.Rule)
+		if got := slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == d.Rule }); d.Rule != ConsoleStale && got == ofTasks {
+			t.Errorf("%s: found %t, want %t", d.Rule, got, !ofTasks)
+		}
 	}
 }
 
@@ -161,7 +196,7 @@ func testRestart(t *testing.T, url string) {
 		slices.Sort(ids)
 		return ids
 	}
-	findings := troubled().findings(Defaults)
+	findings := must[[]Finding](t)(troubled().findings(Defaults, nil))
 	fired(true, findings)
 	first := fired(false, findings)
 	if second := fired(false, findings); !slices.Equal(first, second) || len(first) < len(Rules) {
@@ -190,7 +225,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	m := newMachine(nil, start)
 	for b.Loop() {
 		in.Now = in.Now.Add(interval)
-		m.step(in.Now, Defaults, complete, in.findings(Defaults))
+		m.step(in.Now, Defaults, complete, must[[]Finding](b)(in.findings(Defaults, complete)))
 	}
 	b.ReportMetric(float64(len(m.open)), "alerts")
 }
@@ -234,7 +269,7 @@ func TestThresholds(t *testing.T) {
 					t.Errorf("%s is off: got %v, want %v", d.Rule, got, want)
 				}
 			}
-			for _, f := range troubled().findings(tc.thresholds) {
+			for _, f := range must[[]Finding](t)(troubled().findings(tc.thresholds, nil)) {
 				if slices.Contains(tc.off, f.Rule) {
 					t.Errorf("found %s, which is off", f.Rule)
 				}

@@ -184,8 +184,9 @@ func (s *Service) beginNotifying(ctx context.Context) (err error) {
 }
 
 // notify enqueues messages about alerts: those that fire, and those that were resolved. It
-// does nothing unless this replica was the last that led, as far as it knows.
-func (s *Service) notify(ctx context.Context, receivers []v1alpha1.AlertReceiver, list []Alert) error {
+// does nothing unless this replica was the last that led, as far as it knows. A message that
+// cannot be enqueued delays those to no other receiver.
+func (s *Service) notify(ctx context.Context, receivers []v1alpha1.AlertReceiver, list []Alert) (failed error) {
 	s.notifying.Lock()
 	defer s.notifying.Unlock()
 	n := s.notifier
@@ -199,14 +200,15 @@ func (s *Service) notify(ctx context.Context, receivers []v1alpha1.AlertReceiver
 			continue
 		}
 		if err := s.enqueue(ctx, r.Name, m, learns); err != nil {
-			return err
+			failed = errors.Join(failed, err)
+			continue
 		}
 		n.last[r.Name] = lastMessage{now, m.mostSevere()}
 		for _, one := range learns {
 			n.known[one] = true
 		}
 	}
-	return nil
+	return failed
 }
 
 func (s *Service) enqueue(ctx context.Context, receiver string, m Message, learns []history.Notified) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -180,6 +181,76 @@ func TestWants(t *testing.T) {
 	} {
 		if got := wants(tc.receiver, tc.alert); got != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)
+		}
+	}
+}
+
+// hanging are receivers of which one never answers.
+type hanging struct{ sent chan string }
+
+func (*hanging) Prepare(context.Context, []v1alpha1.AlertReceiver) {}
+
+func (h *hanging) Send(ctx context.Context, to v1alpha1.AlertReceiver, _ Message) error {
+	if to.Name == "hangs" {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	h.sent <- to.Name
+	return nil
+}
+
+// refusing refuses the messages to one receiver.
+type refusing struct {
+	notices
+	to []string
+}
+
+func (r *refusing) AddDelivery(_ context.Context, d history.Delivery, _ []history.Notified) error {
+	if d.Receiver == "refused" {
+		return errors.New("refused")
+	}
+	r.to = append(r.to, d.Receiver)
+	return nil
+}
+
+// A message that cannot be stored or read, and a receiver that never answers, delay no
+// message to other receivers.
+func TestOddReceivers(t *testing.T) {
+	var receivers []v1alpha1.AlertReceiver
+	store := &refusing{}
+	for _, name := range []string{"refused", "hangs", "unread", "good"} {
+		receivers = append(receivers, v1alpha1.AlertReceiver{Name: name})
+		message := "{}"
+		if name == "unread" {
+			message = "{"
+		}
+		store.due = append(store.due, history.Delivery{ID: name, Receiver: name, Message: message})
+	}
+	sender := &hanging{sent: make(chan string, 100)}
+	s := &Service{
+		Notices: store, Sender: sender, Now: time.Now, Log: slog.New(slog.DiscardHandler), notifier: &notifier{known: map[history.Notified]bool{}, last: map[string]lastMessage{}},
+		Policy: func(context.Context) (*v1alpha1.ClusterPolicy, error) {
+			return &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{Alerts: &v1alpha1.Alerts{Receivers: receivers}}}, nil
+		},
+	}
+	if err := s.notify(t.Context(), receivers, []Alert{{Alert: history.Alert{ID: "a", Fired: start}}}); err == nil {
+		t.Error("a message is refused, and notify succeeds")
+	}
+	if want := []string{"hangs", "unread", "good"}; !slices.Equal(store.to, want) {
+		t.Errorf("messages to %v, want %v", store.to, want)
+	}
+	term, stop := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); s.send(term, nil) }()
+	defer func() { stop(); <-done }()
+	for limit := time.After(5 * time.Second); ; {
+		select {
+		case name := <-sender.sent:
+			if name == "good" {
+				return
+			}
+		case <-limit:
+			t.Fatal("no message to the last receiver within 5s")
 		}
 	}
 }

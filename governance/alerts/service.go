@@ -252,7 +252,11 @@ func (s *Service) lead(term context.Context) error {
 		}
 		complete[PreemptionLoop] = in.Now.Sub(began) >= loopMemory
 		thresholds := s.thresholds(term)
-		changed, dropped := m.step(in.Now, thresholds, complete, in.findings(thresholds))
+		found, err := in.findings(thresholds, complete)
+		if err != nil {
+			s.Log.Error("a rule cannot be evaluated; its alerts stay as they are", "error", err)
+		}
+		changed, dropped := m.step(in.Now, thresholds, complete, found)
 		for _, a := range changed {
 			unsaved[a.ID] = a
 		}
