@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/revisions"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -127,7 +128,9 @@ func (r *RevisionReconciler) Reconcile(ctx context.Context, request ctrl.Request
 		if wait := revisionsGrace - r.Now().Sub(next.at); next.initial && wait > 0 {
 			return ctrl.Result{RequeueAfter: wait}, nil
 		}
-		if err := r.record(ctx, series, next.object, next.at); err != nil {
+		if err := r.record(ctx, series, next.object, next.at); refused(err) {
+			logf.FromContext(ctx).Error(err, "a version cannot be kept, and the next one counts it as missing", "generation", next.object.GetGeneration())
+		} else if err != nil {
 			return r.result(ctx, err)
 		}
 		if !r.pop(request) {
@@ -183,6 +186,12 @@ func (r *RevisionReconciler) result(ctx context.Context, err error) (ctrl.Result
 		return ctrl.Result{RequeueAfter: revisionsRetry}, nil
 	}
 	return ctrl.Result{}, err
+}
+
+// refused reports whether the API server rejects this revision, and may accept the next one
+// of the object.
+func refused(err error) bool {
+	return governance.KindOf(err) == governance.Invalid || apierrors.IsRequestEntityTooLargeError(err) || apierrors.IsBadRequest(err)
 }
 
 func (r *RevisionReconciler) readObject(ctx context.Context, request ctrl.Request) (client.Object, error) {
