@@ -6,18 +6,22 @@ import (
 	"log/slog"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster/leader"
+	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Manifests keeps the manifests of tasks that may be deleted. Its implementation is the
 // history database.
 type Manifests interface {
+	history.Asider
 	KeepManifest(ctx context.Context, uid string, at time.Time, text string) error
 	Manifest(ctx context.Context, uid string) (text string, ok bool, err error)
 	WithManifest(ctx context.Context, uids []string) (map[string]bool, error)
@@ -79,10 +83,20 @@ func (k *Keeper) keepNew(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return k.keepEach(ctx, added, kept, k.keep)
+}
+
+// keepEach keeps the manifests of tasks, unless they are kept. Of a task that has none that
+// can be kept, it logs the reason, once. An error is one that time mends.
+func (k *Keeper) keepEach(ctx context.Context, added []*tasks.Task, kept map[string]bool, keep func(context.Context, *tasks.Task) error) error {
 	for _, t := range added {
 		if !kept[t.UID] {
-			if err := k.keep(ctx, t); err != nil {
+			switch err := keep(ctx, t); {
+			case err == nil:
+			case history.Retryable(err) || governance.KindOf(err) == governance.Unavailable:
 				return err
+			default:
+				k.Log.Warn("the manifest of a task cannot be kept", "kind", t.Kind, "task", klog.KRef(t.Namespace, t.Name), "error", err)
 			}
 			select {
 			case <-ctx.Done():
@@ -110,7 +124,9 @@ func (k *Keeper) keep(ctx context.Context, t *tasks.Task) error {
 	if err != nil {
 		return err
 	}
-	return k.Service.Manifests.KeepManifest(ctx, t.UID, t.Submitted, text)
+	return history.WriteOrSetAside(ctx, k.Service.Manifests, "manifests", []string{text}, func(ctx context.Context, texts []string) error {
+		return k.Service.Manifests.KeepManifest(ctx, t.UID, t.Submitted, texts[0])
+	})
 }
 
 // listReader gets objects by listing those of one name: the console's account lists the
