@@ -314,7 +314,7 @@ func (c *Cluster) startInformers(ctx context.Context) error {
 			return fmt.Errorf("watch %T: %w", object, err)
 		}
 		for _, handler := range handlers {
-			registration, err := informer.AddEventHandler(chainHandlers(handler, c.TaskChanges.Notify))
+			registration, err := informer.AddEventHandler(chainHandlers(c.log, handler, c.TaskChanges.Notify))
 			if err != nil {
 				return fmt.Errorf("watch %T: %w", object, err)
 			}

@@ -2,6 +2,9 @@ package cluster
 
 import (
 	"context"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 
@@ -54,15 +57,26 @@ func (c *Notifier) Notify() {
 }
 
 // chainHandlers returns a handler that calls first, which may be nil, and then
-// tell.
-func chainHandlers(first toolscache.ResourceEventHandler, tell func()) toolscache.ResourceEventHandler {
+// tell. It skips an object for which first panics: the process would end for it again at
+// each start, and all objects behind it wait.
+func chainHandlers(log *slog.Logger, first toolscache.ResourceEventHandler, tell func()) toolscache.ResourceEventHandler {
 	if first == nil {
 		first = toolscache.ResourceEventHandlerFuncs{}
 	}
+	each := func(object any, handle func()) {
+		defer tell()
+		defer func() {
+			if cause := recover(); cause != nil {
+				name, _ := toolscache.DeletionHandlingMetaNamespaceKeyFunc(object)
+				log.Error("panic; the object is skipped", "type", fmt.Sprintf("%T", object), "object", name, "error", fmt.Sprint(cause), "stack", string(debug.Stack()))
+			}
+		}()
+		handle()
+	}
 	return toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc:    func(object any, initial bool) { first.OnAdd(object, initial); tell() },
-		UpdateFunc: func(before, after any) { first.OnUpdate(before, after); tell() },
-		DeleteFunc: func(object any) { first.OnDelete(object); tell() },
+		AddFunc:    func(object any, initial bool) { each(object, func() { first.OnAdd(object, initial) }) },
+		UpdateFunc: func(before, after any) { each(after, func() { first.OnUpdate(before, after) }) },
+		DeleteFunc: func(object any) { each(object, func() { first.OnDelete(object) }) },
 	}
 }
 

@@ -81,7 +81,7 @@ func (c *Cluster) runInformer(ctx context.Context, f WatchedResource, kind schem
 	}
 	_, informer := toolscache.NewInformerWithOptions(toolscache.InformerOptions{
 		ListerWatcher: c.watches.counted(name, list), ObjectType: object, Transform: f.Transform,
-		Handler: chainHandlers(f.Handler, c.TaskChanges.Notify),
+		Handler: chainHandlers(c.log, f.Handler, c.TaskChanges.Notify),
 	})
 	c.watches.follow(name, informer.HasSynced)
 	go func() {
