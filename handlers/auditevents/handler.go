@@ -57,7 +57,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "The bearer token is not accepted.", http.StatusUnauthorized)
 		return
 	}
-	var list auditv1.EventList
+	var list struct {
+		Items []json.RawMessage `json:"items"` // of auditv1.Event, each of which may be unreadable
+	}
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&list); err != nil {
 		h.Log.Warn("audit events lost: they cannot be read", "error", err)
 		if tooLong := (*http.MaxBytesError)(nil); errors.As(err, &tooLong) {
@@ -67,8 +69,13 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "This is no list of audit events of audit.k8s.io/v1.", http.StatusBadRequest)
 		return
 	}
-	for i := range list.Items {
-		for _, entry := range h.Entries(&list.Items[i]) {
+	for _, item := range list.Items {
+		var event auditv1.Event
+		if err := json.Unmarshal(item, &event); err != nil {
+			h.Log.Warn("audit event lost: it cannot be read", "bytes", len(item), "error", err)
+			continue
+		}
+		for _, entry := range h.Entries(&event) {
 			h.Add(entry)
 		}
 	}

@@ -37,6 +37,7 @@ func TestHandler(t *testing.T) {
 		{http.MethodGet, Path, "Bearer right", "", 405, 0},
 		{http.MethodPost, "/", "Bearer right", body, 404, 0},
 		{http.MethodPost, Path, "Bearer right", "{", 400, 0},
+		{http.MethodPost, Path, "Bearer right", `{"items": [` + deleted + `, {"stage": 1}, "x", null, ` + deleted + "]}", 200, 2},
 		{http.MethodPost, Path, "Bearer right", `{"items": [` + strings.Repeat(" ", maxBody) + "]}", 413, 0},
 	} {
 		added = 0
