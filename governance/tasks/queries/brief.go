@@ -2,11 +2,13 @@ package queries
 
 import (
 	"context"
+	"errors"
 	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -184,6 +186,12 @@ func (s *Service) turn(began time.Time) (differs, left bool) {
 	defer cancel()
 	v, err := s.within(ctx, access.Scope{All: true})
 	around := newSurvey(v)
+	return b.turn(began, changes, err, func(t *tasks.Task) (*explain.Verdict, error) { return around.brief(ctx, t) })
+}
+
+// turn computes wanted verdicts for one turn, unless there is no cluster to explain them by.
+// A task that cannot be explained is left out, and the next list wants it again.
+func (b *briefs) turn(began time.Time, changes uint64, err error, explained func(*tasks.Task) (*explain.Verdict, error)) (differs, left bool) {
 	for {
 		b.mu.Lock()
 		key, t := b.next()
@@ -198,8 +206,11 @@ func (s *Service) turn(began time.Time) (differs, left bool) {
 			return differs, false
 		}
 		b.mu.Unlock()
-		verdict, failed := around.brief(ctx, t)
-		if err = failed; err != nil {
+		verdict, failed := explained(t)
+		if failed != nil {
+			if governance.KindOf(failed) == governance.Unavailable || errors.Is(failed, context.DeadlineExceeded) {
+				err = failed
+			}
 			continue
 		}
 		b.mu.Lock()

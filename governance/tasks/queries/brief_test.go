@@ -1,8 +1,10 @@
 package queries
 
 import (
+	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -69,6 +71,40 @@ func TestNewTasksAreExplainedFirst(t *testing.T) {
 	}
 	if key, task := b.next(); key.UID != "17" || task.UID != "17" || len(b.wanted) != 49 {
 		t.Errorf("%v is first, with %d left, want 17 with 49", key, len(b.wanted))
+	}
+}
+
+// A task that cannot be explained leaves no other one without a verdict, and nobody waits
+// for it.
+func TestOddTaskAmongBriefs(t *testing.T) {
+	done := make(chan struct{})
+	b := briefs{wanted: map[tasks.Key]*tasks.Task{}, waiters: []chan struct{}{done}, working: true}
+	var list []*tasks.Task
+	for i := range 20 {
+		task := &tasks.Task{Namespace: "ns", UID: fmt.Sprint(i), State: tasks.Pending}
+		list = append(list, task)
+		b.wanted[task.Key()] = task
+	}
+	for began := time.Now(); ; {
+		_, left := b.turn(began, 1, nil, func(t *tasks.Task) (*explain.Verdict, error) {
+			if t.UID == "7" {
+				return nil, errors.New("odd")
+			}
+			return &explain.Verdict{Constraint: explain.PendingEvaluation}, nil
+		})
+		if !left {
+			break
+		}
+	}
+	for i, verdict := range b.kept(list) {
+		if (verdict == nil) != (i == 7) {
+			t.Errorf("task %d: got %v", i, verdict)
+		}
+	}
+	select {
+	case <-done:
+	default:
+		t.Error("lists still wait")
 	}
 }
 
