@@ -4,6 +4,7 @@ package uninstall
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -143,8 +144,8 @@ func (u uninstaller) verb(word string) string {
 }
 
 // releaseWorkloads releases the Workloads that the loop guard keeps out of
-// admission.
-func (u uninstaller) releaseWorkloads(ctx context.Context) error {
+// admission. One that cannot be released keeps no other one held.
+func (u uninstaller) releaseWorkloads(ctx context.Context) (failed error) {
 	var workloads kueue.WorkloadList
 	err := u.List(ctx, &workloads)
 	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
@@ -163,10 +164,10 @@ func (u uninstaller) releaseWorkloads(ctx context.Context) error {
 			continue
 		}
 		if err := retry.RetryOnConflict(retry.DefaultBackoff, func() error { return u.release(ctx, w) }); client.IgnoreNotFound(err) != nil {
-			return fmt.Errorf("release Workload %s/%s: %w", w.Namespace, w.Name, err)
+			failed = errors.Join(failed, fmt.Errorf("release Workload %s/%s: %w", w.Namespace, w.Name, err))
 		}
 	}
-	return nil
+	return failed
 }
 
 // release releases a Workload that is still held. Kueue may update it at the
@@ -182,31 +183,35 @@ func (u uninstaller) release(ctx context.Context, w *kueue.Workload) error {
 }
 
 // finalizers removes Kuota's finalizers from its objects, because no controller
-// handles them any more.
-func (u uninstaller) finalizers(ctx context.Context) error {
-	for _, list := range []client.ObjectList{&v1alpha1.ElasticJobList{}, &v1alpha1.ComputeAllocationList{}, &v1alpha1.ClusterPolicyList{}} {
+// handles them any more. An object whose finalizers cannot be removed, or that cannot be
+// decoded, keeps no other one.
+func (u uninstaller) finalizers(ctx context.Context) (failed error) {
+	for _, kind := range []string{"ElasticJob", "ComputeAllocation", "ClusterPolicy"} {
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
 		err := u.List(ctx, list)
 		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
 			continue
 		}
 		if err != nil {
-			return fmt.Errorf("list %T: %w", list, err)
+			return fmt.Errorf("list %s: %w", kind, err)
 		}
-		if err := meta.EachListItem(list, func(item runtime.Object) error {
-			object, ok := item.(client.Object)
-			if !ok || len(object.GetFinalizers()) == 0 {
-				return nil
+		for i := range list.Items {
+			object := &list.Items[i]
+			if len(object.Finalizers) == 0 {
+				continue
 			}
-			u.printf("%s the finalizers of %s", u.verb("remove"), object.GetName())
+			u.printf("%s the finalizers of %s", u.verb("remove"), object.Name)
 			if u.DryRun {
-				return nil
+				continue
 			}
-			return client.IgnoreNotFound(u.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`))))
-		}); err != nil {
-			return fmt.Errorf("remove finalizers: %w", err)
+			err := u.Patch(ctx, object, client.RawPatch(types.MergePatchType, []byte(`{"metadata": {"finalizers": null}}`)))
+			if client.IgnoreNotFound(err) != nil {
+				failed = errors.Join(failed, fmt.Errorf("remove the finalizers of %s: %w", object.Name, err))
+			}
 		}
 	}
-	return nil
+	return failed
 }
 
 // crds deletes the CRDs with the remaining objects, and waits until they are
