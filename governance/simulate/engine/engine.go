@@ -7,7 +7,6 @@ package engine
 
 import (
 	"context"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -76,10 +75,7 @@ func (r *run) terminationTime() time.Duration {
 
 // Run schedules a snapshot until nothing changes any more, or ctx ends.
 func Run(ctx context.Context, s *simulate.Snapshot, o Options) (*simulate.Outcome, error) {
-	r, err := newRun(s, o)
-	if err != nil {
-		return nil, err
-	}
+	r := newRun(s, o)
 	if err := r.run(ctx); err != nil {
 		return nil, err
 	}
@@ -117,7 +113,7 @@ type timer struct {
 	fire func(ctx context.Context, w *kueue.Workload) error
 }
 
-func newRun(s *simulate.Snapshot, o Options) (*run, error) {
+func newRun(s *simulate.Snapshot, o Options) *run {
 	setWrapper()
 	ctx := logr.NewContext(context.Background(), logr.Discard())
 	r := &run{options: o, snapshot: s, objects: newObjects(), clock: testclock.NewFakeClock(s.Time), outcome: &simulate.Outcome{}, uids: map[string]string{}, had: map[string]bool{}, ended: map[string]bool{}, waiting: map[string]bool{}}
@@ -160,15 +156,14 @@ func newRun(s *simulate.Snapshot, o Options) (*run, error) {
 	r.workloads = core.NewWorkloadReconciler(r.objects, r.queues, r.cache, discard{}, core.WithPreemptionExpectations(expected))
 	r.scheduler = scheduler.New(r.queues, r.cache, r.objects, discard{}, scheduler.WithClock(nil, r.clock), scheduler.WithFairSharing(fair),
 		scheduler.WithPreemptionExpectations(expected), scheduler.WithPodsReadyRequeuingTimestamp(requeuing))
-	if err := r.load(ctx); err != nil {
-		return nil, err
-	}
-	return r, nil
+	r.load(ctx)
+	return r
 }
 
-// load adds the objects to Kueue's caches and queues. Workloads that Kueue found no quota
-// for wait apart: see tried.
-func (r *run) load(ctx context.Context) error {
+// load adds the objects to Kueue's caches and queues. Those that they reject, such as
+// Cohorts in a cycle, are inactive or left out, as in Kueue. Workloads that Kueue found no
+// quota for wait apart: see tried.
+func (r *run) load(ctx context.Context) {
 	log := logr.Discard()
 	for _, f := range r.snapshot.Flavors {
 		r.cache.AddOrUpdateResourceFlavor(log, f.DeepCopy())
@@ -177,28 +172,20 @@ func (r *run) load(ctx context.Context) error {
 		r.cache.AddOrUpdateAdmissionCheck(log, c.DeepCopy())
 	}
 	for _, c := range r.snapshot.Cohorts {
-		if err := r.cache.AddOrUpdateCohort(c.DeepCopy()); err != nil {
-			return fmt.Errorf("add cohort %s: %w", c.Name, err)
+		if r.cache.AddOrUpdateCohort(c.DeepCopy()) == nil {
+			r.queues.AddOrUpdateCohort(ctx, c.DeepCopy())
 		}
-		r.queues.AddOrUpdateCohort(ctx, c.DeepCopy())
 	}
 	for _, q := range r.snapshot.ClusterQueues {
-		if err := r.cache.AddClusterQueue(ctx, q.DeepCopy()); err != nil {
-			return fmt.Errorf("add ClusterQueue %s: %w", q.Name, err)
-		}
-		if err := r.queues.AddClusterQueue(ctx, q.DeepCopy()); err != nil {
-			return fmt.Errorf("add ClusterQueue %s: %w", q.Name, err)
-		}
+		_ = r.cache.AddClusterQueue(ctx, q.DeepCopy())
+		_ = r.queues.AddClusterQueue(ctx, q.DeepCopy())
 		if !q.DeletionTimestamp.IsZero() {
 			r.cache.TerminateClusterQueue(kueue.ClusterQueueReference(q.Name))
 		}
 	}
 	for _, q := range r.snapshot.LocalQueues {
-		if stopped(q.Spec.StopPolicy) {
-			continue // Kueue removes it from the queues
-		}
-		if err := r.queues.AddLocalQueue(ctx, q.DeepCopy()); err != nil {
-			return fmt.Errorf("add LocalQueue %s/%s: %w", q.Namespace, q.Name, err)
+		if !stopped(q.Spec.StopPolicy) { // otherwise Kueue removes it from the queues
+			_ = r.queues.AddLocalQueue(ctx, q.DeepCopy())
 		}
 	}
 	r.forgetRequeues(ctx)
@@ -209,7 +196,6 @@ func (r *run) load(ctx context.Context) error {
 	if r.options.Requeue {
 		r.requeueAll()
 	}
-	return nil
 }
 
 // forgetRequeues forgets that queues are to be requeued because they were added. A queue

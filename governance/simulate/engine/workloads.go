@@ -23,9 +23,10 @@ import (
 
 func stopped(p *kueue.StopPolicy) bool { return p != nil && *p != kueue.None }
 
-// add adds a Workload of the snapshot.
+// add adds a Workload of the snapshot, unless it finished, or has quota of no queue, for
+// which Kueue panics.
 func (r *run) add(w *kueue.Workload) {
-	if isTrue(w, kueue.WorkloadFinished) {
+	if isTrue(w, kueue.WorkloadFinished) || workload.HasQuotaReservation(w) && w.Status.Admission == nil {
 		return
 	}
 	copied := *w // shares what it points to, which is read only
