@@ -2,6 +2,7 @@ package budgets
 
 import (
 	"context"
+	"math"
 	"math/big"
 	"slices"
 	"time"
@@ -75,10 +76,9 @@ func status(a *v1alpha1.ComputeAllocation, reports []accounting.Report, from, to
 	before, since := used(a.Name, b, reports[0]), used(a.Name, b, reports[1])
 	sum := new(big.Rat).Add(before, since)
 	limit := limitOf(b)
-	percent := new(big.Rat).Quo(new(big.Rat).Mul(sum, big.NewRat(100, 1)), limit)
 	s := &v1alpha1.BudgetStatus{
 		From: metav1.Time{Time: from}, To: metav1.Time{Time: to}, Counted: metav1.Time{Time: reports[1].To.UTC().Truncate(time.Second)},
-		Used: sum.FloatString(2), Percent: new(big.Int).Quo(percent.Num(), percent.Denom()).Int64(),
+		Used: sum.FloatString(2), Percent: percentOf(sum, limit),
 	}
 	if unknown := reports[0].Unknown + reports[1].Unknown; unknown >= time.Second {
 		s.Unknown = &metav1.Duration{Duration: unknown.Truncate(time.Second)}
@@ -93,6 +93,17 @@ func status(a *v1alpha1.ComputeAllocation, reports []accounting.Report, from, to
 		}
 	}
 	return s
+}
+
+// percentOf returns sum in percent of limit, rounded down; as much as the status can hold
+// for more.
+func percentOf(sum, limit *big.Rat) int64 {
+	percent := new(big.Rat).Quo(new(big.Rat).Mul(sum, big.NewRat(100, 1)), limit)
+	whole := new(big.Int).Quo(percent.Num(), percent.Denom())
+	if !whole.IsInt64() {
+		return math.MaxInt64
+	}
+	return whole.Int64()
 }
 
 func limitOf(b *v1alpha1.Budget) *big.Rat {
