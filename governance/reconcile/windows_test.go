@@ -156,7 +156,8 @@ func TestWindows(t *testing.T) {
 	})
 }
 
-// TestWindowsInvalid leaves the quota that is applied while windows overlap.
+// TestWindowsInvalid leaves the quota that is applied while windows overlap, and delays no
+// other team.
 func TestWindowsInvalid(t *testing.T) {
 	c := setup(t)
 	team := clustertest.Name("overlap")
@@ -167,6 +168,9 @@ func TestWindowsInvalid(t *testing.T) {
 		{"name":"a","days":["Monday"],"from":"08:00","to":"10:00","activation":"Hold"},{"name":"b","days":["Monday"],"from":"09:00","to":"11:00","activation":"Hold"}]}}`)
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionFalse, "overlaps the window a")
 	awaitQueue(t, c, team, soon, 4, kueue.None)
+	other := clustertest.Name("beside")
+	create(t, c, other, spec)
+	awaitQueue(t, c, other, soon, 4, kueue.None)
 	refused := map[string]string{
 		"days and dates": `{"name":"a","days":["Monday"],"from":"2026-12-01T08:00","to":"2026-12-01T09:00","activation":"Hold"}`,
 		"backwards":      `{"name":"a","from":"2026-12-02T08:00","to":"2026-12-01T09:00","activation":"Hold"}`,
