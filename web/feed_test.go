@@ -249,3 +249,26 @@ func TestSharedPartThatCannotBeShown(t *testing.T) {
 		})
 	}
 }
+
+// A browser that does not read delays no other reader of the same part.
+func TestReaderThatDoesNotRead(t *testing.T) {
+	t.Parallel()
+	b := &board{}
+	person := boards(t, b).Browser(t).SignIn()
+	dead := person.Stream(http.MethodGet, "/board/events", webtest.Script...)
+	defer dead.Body.Close()
+	open := linesOf(t, person, "/board/events")
+	until(t, open, "first", 5*time.Second)
+	large := strings.Repeat("more than a connection holds, in many lines\n", 250_000)
+	for i := range 3 {
+		last := fmt.Sprint("change ", i)
+		b.change(func() { b.texts[""] = large + last })
+		for line := range open {
+			if strings.Contains(line, last) {
+				break
+			}
+		}
+	}
+	b.change(func() { b.texts[""] = "after" })
+	until(t, open, "after", 5*time.Second)
+}
