@@ -8,9 +8,9 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	"sigs.k8s.io/yaml"
 )
 
@@ -129,12 +129,20 @@ func TestSchemaAcceptsOnlyWhatCanBeRead(t *testing.T) {
 		"a wrong interval":                      {"ClusterPolicy", "{admissionFairSharing: {usageSamplingInterval: often}}", true},
 		"a half-life":                           {"ClusterPolicy", "{admissionFairSharing: {usageHalfLifeTime: 0s}}", false},
 		"a backoff beyond int32":                {"ClusterPolicy", "{gangScheduling: {enabled: true, requeuing: {backoffMaxSeconds: 9999999999}}}", true},
+		"a quantity of a Workload":              {"Workload", "{podSets: [{name: main, count: 1, template: {spec: {containers: [{name: a, image: a, resources: {requests: {memory: \"1e1.5\"}}}]}}}]}", true},
+		"a Workload":                            {"Workload", "{podSets: [{name: main, count: 1, template: {spec: {containers: [{name: a, image: a, resources: {requests: {memory: \"1e1\"}}}]}}}]}", false},
+		"a quantity of a queue":                 {"ClusterQueue", "{resourceGroups: [{coveredResources: [cpu], flavors: [{name: a, resources: [{name: cpu, nominalQuota: \"1e1.5\"}]}]}]}", true},
+		"a quantity of a Cohort":                {"Cohort", "{resourceGroups: [{coveredResources: [cpu], flavors: [{name: a, resources: [{name: cpu, nominalQuota: \"1e1.5\"}]}]}]}", true},
 		"a weight beyond int32":                 {"ClusterPolicy", "{priorityClasses: [{name: a, weight: 9999999999}]}", true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			object := allocationOf(t, "default", tc.spec)
 			object.SetKind(tc.kind)
-			if tc.kind == "ElasticJob" {
+			switch tc.kind {
+			case "Workload", "ClusterQueue", "Cohort":
+				object.SetAPIVersion("kueue.x-k8s.io/v1beta2")
+			}
+			if tc.kind == "ElasticJob" || tc.kind == "Workload" {
 				object.SetNamespace("default")
 				object.SetLabels(map[string]string{"kueue.x-k8s.io/queue-name": "a"})
 			}
@@ -149,7 +157,9 @@ func TestSchemaAcceptsOnlyWhatCanBeRead(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := json.Unmarshal(text, map[string]any{"ElasticJob": &v1alpha1.ElasticJob{}, "ClusterPolicy": &v1alpha1.ClusterPolicy{}}[tc.kind]); err != nil {
+			if err := json.Unmarshal(text, map[string]any{
+				"ElasticJob": &v1alpha1.ElasticJob{}, "ClusterPolicy": &v1alpha1.ClusterPolicy{}, "Workload": &kueue.Workload{}, "ClusterQueue": &kueue.ClusterQueue{}, "Cohort": &kueue.Cohort{},
+			}[tc.kind]); err != nil {
 				t.Errorf("the API server stores what cannot be read: %v", err)
 			}
 		})
