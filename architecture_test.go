@@ -5,7 +5,10 @@ package kuota_test
 import (
 	"encoding/json"
 	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -119,6 +122,38 @@ func TestRulesMatch(t *testing.T) {
 		}
 		if !matched {
 			t.Errorf("no package lies in %s", rule.folder)
+		}
+	}
+}
+
+// attributes finds the attributes with addresses in a template.
+var attributes = regexp.MustCompile(`\s(?:href|src|action|formaction|data-stream|data-preview)=(?:"/|\{)`)
+
+// rawAddresses finds addresses that the console's base path is not before: an attribute of a
+// template that ui.At does not compute, and a string of a script that begins with a slash.
+var rawAddresses = map[string]*regexp.Regexp{
+	"views/*.templ":    attributes,
+	"views/ui/*.templ": attributes,
+	"static/js/*.js":   regexp.MustCompile("[\"'`]/[a-z]"),
+	"static/css/*.css": regexp.MustCompile(`url\(["']?/`),
+}
+
+func TestAddressesHaveTheBasePath(t *testing.T) {
+	for pattern, raw := range rawAddresses {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			t.Fatalf("%s: got no files, %v", pattern, err)
+		}
+		for _, file := range files {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for number, line := range strings.Split(string(text), "\n") {
+				if raw.MatchString(strings.NewReplacer("={ ui.At(ctx, ", "", "={ At(ctx, ", "").Replace(line)) {
+					t.Errorf("%s:%d: the address lies at the root of the host; write it with ui.At(ctx, address), in scripts after data-root of the body: %s", file, number+1, strings.TrimSpace(line))
+				}
+			}
 		}
 	}
 }

@@ -1,12 +1,15 @@
 package views
 
 import (
+	"context"
+	"io"
 	"strings"
 	"testing"
 
 	"github.com/a-h/templ"
 
 	"kuota.dev/kuota/views/htmlcheck"
+	"kuota.dev/kuota/views/ui"
 )
 
 func TestEveryPageIsSound(t *testing.T) {
@@ -78,8 +81,14 @@ func TestEveryPageIsSound(t *testing.T) {
 	for name, page := range tests {
 		t.Run(name, func(t *testing.T) {
 			htmlcheck.Page(t, htmlcheck.Render(t, page))
+			htmlcheck.UnderBase(t, htmlcheck.Render(t, underBase(page, "/apps/kuota")), "/apps/kuota")
 		})
 	}
+}
+
+// underBase returns page as a console with a base path renders it.
+func underBase(page templ.Component, base string) templ.Component {
+	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error { return page.Render(ui.WithBase(ctx, base), w) })
 }
 
 func TestFragmentsHaveTheirIDs(t *testing.T) {

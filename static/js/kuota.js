@@ -90,7 +90,8 @@ function localTimes(root) {
 // replica answers.
 function liveStream(url) {
   const quiet = 3_000, silence = 6_000, patience = 2_000, firstDelay = 300, lastDelay = 10_000, recheckDelay = 3_000;
-  const as = new URLSearchParams({ as: document.body.dataset.user });
+  const { root, user } = document.body.dataset; // the console's address, which ends with a slash
+  const as = new URLSearchParams({ as: user });
   let source, delay = firstDelay, reconnect, watchdog, lossTimer, recheck;
 
   function open() {
@@ -142,7 +143,7 @@ function liveStream(url) {
 
   // EventSource does not say why a connection was refused.
   async function stillSignedIn() {
-    const answer = await fetch(`/auth/session?${as}`).catch(() => undefined);
+    const answer = await fetch(`${root}auth/session?${as}`).catch(() => undefined);
     if (answer?.status === 401) showSignedOut();
     if (answer?.status === 409) showOtherUser();
     return answer?.ok;
@@ -152,8 +153,9 @@ function liveStream(url) {
   // The stream then reconnects by itself.
   function showSignedOut() {
     const typing = document.querySelector("form[data-preview]");
-    const back = typing ? "/auth/signed-in" : location.pathname + location.search;
-    stop("signed out", typing ? "Sign in in another tab" : "Sign in", `/auth/login?${new URLSearchParams({ return: back })}`, typing);
+    // The console adds its base path.
+    const back = `/${typing ? "auth/signed-in" : location.pathname.slice(root.length) + location.search}`;
+    stop("signed out", typing ? "Sign in in another tab" : "Sign in", `${root}auth/login?${new URLSearchParams({ return: back })}`, typing);
     recheck = setTimeout(reconnectOnceSignedIn, recheckDelay);
   }
 

@@ -114,3 +114,21 @@ func Fragment(t *testing.T, doc *goquery.Document) {
 		}
 	})
 }
+
+// UnderBase checks that every address of the console on a page lies under a base path. Any
+// attribute is an address if its value begins with a slash, but those with text of users.
+func UnderBase(t *testing.T, doc *goquery.Document, base string) {
+	t.Helper()
+	doc.Find("*").Each(func(_ int, s *goquery.Selection) {
+		for _, attribute := range s.Nodes[0].Attr {
+			address := strings.TrimPrefix(attribute.Val, "0; url=") // of meta refresh
+			switch attribute.Key {
+			case "value", "placeholder", "title", "aria-label":
+				continue
+			}
+			if strings.HasPrefix(address, "/") && !strings.HasPrefix(address, base+"/") {
+				t.Errorf("<%s %s=%q> is not under %s", goquery.NodeName(s), attribute.Key, attribute.Val, base)
+			}
+		}
+	})
+}
