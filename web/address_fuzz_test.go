@@ -30,7 +30,7 @@ func FuzzLocalAddress(f *testing.F) {
 		if strings.ContainsFunc(got, func(r rune) bool { return r < ' ' || r == 0x7f }) || strings.ContainsAny(path, " \\") {
 			t.Errorf("%q leads to %q, which browsers may read otherwise", text, got)
 		}
-		if to, err := base.Parse(got); err != nil || to.Host != base.Host || to.Scheme != base.Scheme || to.User != nil {
+		if to, err := base.Parse("/base" + got); err != nil || to.Host != base.Host || to.Scheme != base.Scheme || to.User != nil || !strings.HasPrefix(to.Path, "/base/") {
 			t.Errorf("%q leads to %q, which is %v, %v", text, got, to, err)
 		}
 	})

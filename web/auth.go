@@ -5,6 +5,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"kuota.dev/kuota/views"
@@ -16,7 +17,7 @@ import (
 
 // SignIn configures a console with sign-in.
 type SignIn struct {
-	URL      *url.URL // scheme and host by which browsers reach the console
+	URL      *url.URL // by which browsers reach the console; its path is Options.Base
 	Provider *signin.Provider
 	Sessions *session.Sessions
 	Ring     *session.Ring // encrypts the cookies of sign-ins and drafts
@@ -167,5 +168,6 @@ func localAddress(text string) string {
 func isLocal(address *url.URL) bool {
 	return address.Scheme == "" && address.Host == "" && address.User == nil && address.Opaque == "" &&
 		strings.HasPrefix(address.Path, "/") && !strings.HasPrefix(address.Path, "//") &&
-		!strings.ContainsAny(address.Path, "\\\r\n\t\x00") // some browsers treat a backslash as a slash
+		!strings.ContainsAny(address.Path, "\\\r\n\t\x00") && // some browsers treat a backslash as a slash
+		!slices.Contains(strings.Split(address.Path, "/"), "..") // which leads out of the base path
 }

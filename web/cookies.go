@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"compress/flate"
 	"encoding/json"
 	"fmt"
@@ -17,7 +18,8 @@ import (
 )
 
 // Cookies. Over TLS their names begin with __Host-, so that no other host, and no
-// page without TLS, can set them.
+// page without TLS, can set them. Browsers accept that only for the path /: under a
+// base path they begin with __Secure-, which other hosts of the domain can set.
 const (
 	sessionCookie  = "kuota"          // the session ID
 	attemptCookie  = "kuota-signin-"  // plus the start of the state: a pending sign-in
@@ -31,8 +33,11 @@ const (
 
 // cookieName returns the full name of a cookie.
 func (s *Server) cookieName(name string) string {
-	if s.overTLS() {
+	switch {
+	case s.overTLS() && s.base == "":
 		return "__Host-" + name
+	case s.overTLS():
+		return "__Secure-" + name
 	}
 	return name
 }
@@ -51,7 +56,7 @@ func (s *Server) cookie(c echo.Context, name string) string {
 // setCookie sets a cookie for a time; 0 deletes it.
 func (s *Server) setCookie(c echo.Context, name, value string, maxAge time.Duration) {
 	cookie := &http.Cookie{
-		Name: s.cookieName(name), Value: value, Path: "/", MaxAge: int(maxAge / time.Second),
+		Name: s.cookieName(name), Value: value, Path: cmp.Or(s.base, "/"), MaxAge: int(maxAge / time.Second),
 		HttpOnly: true, Secure: s.overTLS(), SameSite: http.SameSiteLaxMode,
 	}
 	if maxAge == 0 {
@@ -159,7 +164,6 @@ func (s *Server) open(name, sealed string, value any) bool {
 	return err == nil && decompress(packed, value)
 }
 
-// compress returns value as compressed JSON.
 // compress returns value as compressed JSON.
 func compress(value any) ([]byte, error) {
 	var plain, packed bytes.Buffer

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/views/ui"
 
 	"github.com/labstack/echo/v4"
 )
@@ -50,11 +51,11 @@ type errorPages struct {
 
 const internalErrorMessage = "Something went wrong. Ask a cluster admin to check the console's log."
 
-func newErrorPages(chrome func(echo.Context) views.Chrome, log *slog.Logger) (*errorPages, error) {
+func newErrorPages(base string, chrome func(echo.Context) views.Chrome, log *slog.Logger) (*errorPages, error) {
 	var page bytes.Buffer
 	err := views.Error(views.ErrorPage{
 		Chrome: views.Chrome{Title: "Something went wrong"}, Status: http.StatusInternalServerError, Message: internalErrorMessage,
-	}).Render(context.Background(), &page)
+	}).Render(ui.WithBase(context.Background(), base), &page)
 	return &errorPages{chromeOf: chrome, log: log, fallback: page.Bytes()}, err
 }
 

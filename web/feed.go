@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"kuota.dev/kuota/views/ui"
 )
 
 // reader is the source of a shared part for one open page.
@@ -52,6 +54,7 @@ func (r *reader) close() {
 
 // feeds are the feeds that have readers. It is safe for concurrent use.
 type feeds struct {
+	base    string
 	log     *slog.Logger
 	metrics *metrics
 	mu      sync.Mutex
@@ -74,7 +77,7 @@ func (f *feeds) join(r *reader, render RenderFunc) *feed {
 	defer f.mu.Unlock()
 	found := f.open[r.key]
 	if found == nil {
-		ctx, stop := context.WithCancel(context.Background())
+		ctx, stop := context.WithCancel(ui.WithBase(context.Background(), f.base))
 		found = &feed{stop: stop, log: f.log, metrics: f.metrics, readers: map[*reader]struct{}{}}
 		if f.open == nil {
 			f.open = map[string]*feed{}

@@ -121,8 +121,11 @@ func (s *Server) logout(c echo.Context) error {
 	s.setCookie(c, sessionCookie, "", 0)
 	s.setCookie(c, draftCookie, "", 0)
 	// "cookies" would delete the cookies of all hosts of the domain, and "cache" only
-	// static files: pages are never stored.
-	c.Response().Header().Set("Clear-Site-Data", `"storage"`)
+	// static files: pages are never stored. With a base path, storage is that of other
+	// applications too; the console stores nothing there.
+	if s.base == "" {
+		c.Response().Header().Set("Clear-Site-Data", `"storage"`)
+	}
 	return Render(c, http.StatusOK, views.SignedOutPage(page))
 }
 

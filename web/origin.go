@@ -92,7 +92,7 @@ func (r *rejections) log(c echo.Context, message string) {
 func (s *Server) requireHost(isOwn func(host string) bool) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c echo.Context) error {
-			if path := c.Request().URL.Path; isOwn(c.Request().Host) || path == "/healthz" || path == "/readyz" {
+			if isOwn(c.Request().Host) || isProbe(c.Request().URL.Path) {
 				if s.signIn != nil { // as the origin of a write is compared with it
 					c.Request().Host = withoutDefaultPort(c.Request().Host, s.signIn.URL.Scheme)
 				}

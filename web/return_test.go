@@ -14,14 +14,21 @@ import (
 func TestReturnAddress(t *testing.T) {
 	t.Parallel()
 	everybody := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
-	c := start(t, webtest.Setup{Proxies: everybody})
+	consoles := map[string]*console{}
+	for _, base := range []string{"", "/base"} {
+		consoles[base] = start(t, webtest.Setup{Proxies: everybody, Base: base})
+	}
 	next := netip.MustParseAddr("10.0.0.1")
 	for name, tc := range map[string]struct{ query, want string }{
 		"a page":                           {"return=/me", "/me"},
 		"a page with a query":              {"return=" + url.QueryEscape("/me?a=b&c=%2F"), "/me?a=b&c=%2F"},
 		"a page in other letters":          {"return=" + url.QueryEscape("/tëams/日本"), "/t%C3%ABams/%E6%97%A5%E6%9C%AC"},
 		"letters that look like others":    {"return=" + url.QueryEscape("/\uff0fevil.example"), "/%EF%BC%8Fevil.example"},
-		"dots":                             {"return=/../me", "/../me"},
+		"dots":                             {"return=/../me", "/"},
+		"dots further on":                  {"return=/me/..", "/"},
+		"encoded dots":                     {"return=/%252e%252E/me", "/"},
+		"encoded slashes around dots":      {"return=/a%252f..%252f..%252fme", "/"},
+		"dots encoded twice":               {"return=/%25252e%25252e/me", "/%252e%252e/me"},
 		"an at sign":                       {"return=/@evil.example", "/@evil.example"},
 		"nothing":                          {"", "/"},
 		"an empty address":                 {"return=", "/"},
@@ -57,21 +64,23 @@ func TestReturnAddress(t *testing.T) {
 		"an address that just fits":        {"return=/" + strings.Repeat("a", 2000), "/" + strings.Repeat("a", 2000)},
 		"an address that cannot be":        {"return=/me%25zz", "/"},
 	} {
-		t.Run(name, func(t *testing.T) {
-			next = next.Next() // another client address, to stay below the sign-in limit
-			b, from := c.Browser(t), []string{"X-Forwarded-For", next.String()}
-			login := b.Ask(http.MethodGet, "/auth/login?"+tc.query, "", from...)
-			if !strings.HasPrefix(login.Header.Get("Location"), c.Provider.Issuer+"/authorize?") {
-				t.Fatalf("sign-in begins with %s to %s", login.Status, login.Header.Get("Location"))
-			}
-			callback := b.Ask(http.MethodGet, login.Header.Get("Location"), "").Header.Get("Location")
-			answer := b.Ask(http.MethodGet, callback, "", from...)
-			if got := answer.Header.Values("Location"); len(got) != 1 || got[0] != tc.want {
-				t.Errorf("it leads to %q, want %q", got, tc.want)
-			}
-			if cookies := answer.Header.Values("Set-Cookie"); len(cookies) != 2 {
-				t.Errorf("cookies are %q", cookies)
-			}
-		})
+		for base, c := range consoles {
+			t.Run(name+base, func(t *testing.T) {
+				next = next.Next() // another client address, to stay below the sign-in limit
+				b, from := c.Browser(t), []string{"X-Forwarded-For", next.String()}
+				login := b.Ask(http.MethodGet, "/auth/login?"+tc.query, "", from...)
+				if !strings.HasPrefix(login.Header.Get("Location"), c.Provider.Issuer+"/authorize?") {
+					t.Fatalf("sign-in begins with %s to %s", login.Status, login.Header.Get("Location"))
+				}
+				callback := b.Ask(http.MethodGet, login.Header.Get("Location"), "").Header.Get("Location")
+				answer := b.Ask(http.MethodGet, callback, "", from...)
+				if got := answer.Header.Values("Location"); len(got) != 1 || got[0] != base+tc.want {
+					t.Errorf("it leads to %q, want %q", got, base+tc.want)
+				}
+				if cookies := answer.Header.Values("Set-Cookie"); len(cookies) != 2 {
+					t.Errorf("cookies are %q", cookies)
+				}
+			})
+		}
 	}
 }

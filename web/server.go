@@ -35,6 +35,7 @@ const (
 type Options struct {
 	Listener       net.Listener                                         // must be on a loopback address without SignIn
 	Certificate    func(*tls.ClientHelloInfo) (*tls.Certificate, error) // nil: without TLS
+	Base           string                                               // base path, as of IsBase; empty for the root of the host
 	SignIn         *SignIn                                              // nil: every request is sent by User
 	User           User                                                 // the user of a console without sign-in
 	Tokens         Tokens                                               // nil: no bearer tokens
@@ -49,6 +50,7 @@ type Options struct {
 type Server struct {
 	echo       *echo.Echo
 	forms      map[string]bool // paths registered with Form
+	base       string
 	listener   net.Listener
 	http       *http.Server
 	protection *http.CrossOriginProtection
@@ -69,7 +71,7 @@ func New(options Options) (*Server, error) {
 	if options.SignIn == nil && !isLoopbackHost(options.Listener.Addr().String()) {
 		return nil, fmt.Errorf("listen address %s: without sign-in the console listens on loopback only; use 127.0.0.1, or set an OpenID Connect issuer", options.Listener.Addr())
 	}
-	pages, err := newErrorPages(options.Chrome, options.Log)
+	pages, err := newErrorPages(options.Base, options.Chrome, options.Log)
 	if err != nil {
 		return nil, fmt.Errorf("render the error page: %w", err)
 	}
@@ -78,8 +80,8 @@ func New(options Options) (*Server, error) {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	s := &Server{
-		echo: echo.New(), forms: map[string]bool{}, listener: options.Listener, protection: http.NewCrossOriginProtection(),
-		signIn: options.SignIn, user: options.User, tokens: options.Tokens, now: options.Now, log: options.Log, closing: make(chan struct{}), feeds: feeds{log: options.Log, metrics: counts}, metrics: counts,
+		echo: echo.New(), forms: map[string]bool{}, base: options.Base, listener: options.Listener, protection: http.NewCrossOriginProtection(),
+		signIn: options.SignIn, user: options.User, tokens: options.Tokens, now: options.Now, log: options.Log, closing: make(chan struct{}), feeds: feeds{base: options.Base, log: options.Log, metrics: counts}, metrics: counts,
 	}
 	if s.now == nil {
 		s.now = time.Now
@@ -99,6 +101,7 @@ func New(options Options) (*Server, error) {
 			options.Log.Error("panic", "error", err, "stack", string(stack))
 			return err
 		}}),
+		s.addBase,
 		s.secureHeaders,
 		s.requireHost(isOwnHost),
 		s.rejectCrossSite,
@@ -111,7 +114,7 @@ func New(options Options) (*Server, error) {
 		s.registerSignIn()
 	}
 	s.http = &http.Server{
-		Handler:           s.echo,
+		Handler:           s.underBase(s.echo),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       15 * time.Second,
 		WriteTimeout:      responseTimeout, // streams set their own deadlines

@@ -45,22 +45,25 @@ func TestSignInLeadsToThePageAskedFor(t *testing.T) {
 func TestCookies(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		tls    bool
-		prefix string
+		tls          bool
+		base, prefix string
+		wantPath     string
 	}{
-		"without TLS": {false, ""}, "over TLS": {true, "__Host-"},
+		"without TLS": {wantPath: "/"}, "over TLS": {tls: true, prefix: "__Host-", wantPath: "/"},
+		"without TLS, with a base path": {base: "/apps/kuota", wantPath: "/apps/kuota"},
+		"over TLS, with a base path":    {tls: true, base: "/apps/kuota", prefix: "__Secure-", wantPath: "/apps/kuota"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := start(t, webtest.Setup{TLS: tc.tls}).Browser(t)
+			b := start(t, webtest.Setup{TLS: tc.tls, Base: tc.base}).Browser(t)
 			login, callback := begin(t, b, "/me")
 			made := append(login.Cookies(), b.Ask(http.MethodGet, callback, "").Cookies()...)
-			form := b.At(start(t, webtest.Setup{TLS: tc.tls}).Console).Post("/form", url.Values{"a": {"b"}}) // signed in elsewhere
+			form := b.At(start(t, webtest.Setup{TLS: tc.tls, Base: tc.base}).Console).Post("/form", url.Values{"a": {"b"}}) // signed in elsewhere
 			made = append(made, form.Cookies()...)
 			var names []string
 			for _, cookie := range made {
 				kind := strings.TrimPrefix(cookie.Name, tc.prefix)
 				names = append(names, strings.TrimRight(kind, "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"))
-				if !strings.HasPrefix(cookie.Name, tc.prefix+"kuota") || !cookie.HttpOnly || cookie.Secure != tc.tls || cookie.Path != "/" ||
+				if !strings.HasPrefix(cookie.Name, tc.prefix+"kuota") || !cookie.HttpOnly || cookie.Secure != tc.tls || cookie.Path != tc.wantPath ||
 					cookie.Domain != "" || cookie.SameSite != http.SameSiteLaxMode || cookie.MaxAge == 0 || len(cookie.Value) > 4000 {
 					t.Errorf("the cookie is %s", cookie.Raw)
 				}

@@ -276,7 +276,10 @@ func (d *Backend) Age(time.Time) (time.Duration, bool) { return 300 * time.Milli
 func (d *Backend) Subscribe(context.Context) <-chan struct{} { return d.Changed }
 
 // Serve serves the handlers over d until the test ends, and returns the address.
-func Serve(t *testing.T, d *Backend) string {
+func Serve(t *testing.T, d *Backend) string { return ServeUnder(t, d, "") }
+
+// ServeUnder is Serve under a base path, which the address contains.
+func ServeUnder(t *testing.T, d *Backend, base string) string {
 	t.Helper()
 	h := &handlers.Handlers{
 		Allocations: d, Policy: &d.PolicyBackend, Adoption: &d.AdoptionBackend, Tasks: d, Actions: &d.ActionsBackend, Logs: &d.LogsBackend, ExternalLogs: d.ExternalLogs, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, AdviceChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend, History: d.Past,
@@ -297,7 +300,7 @@ func Serve(t *testing.T, d *Backend) string {
 		t.Fatal(err)
 	}
 	server, err := web.New(web.Options{
-		Listener: listener, User: web.User{Name: "ada", Local: true}, Chrome: h.Chrome,
+		Listener: listener, Base: base, User: web.User{Name: "ada", Local: true}, Chrome: h.Chrome,
 		Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -313,7 +316,7 @@ func Serve(t *testing.T, d *Backend) string {
 			t.Errorf("stopping: %v", err)
 		}
 	})
-	return "http://" + server.Address()
+	return "http://" + server.Address() + base
 }
 
 // Client follows redirects to the address of a form, and no others.

@@ -91,10 +91,10 @@ func (b *Browser) SignIn() *Browser {
 // Cookies returns the cookies that the browser sends to the console.
 func (b *Browser) Cookies() []*http.Cookie { return b.client.Jar.Cookies(b.address("/")) }
 
-// Cookie returns one of Cookies by its name without __Host-; nil if there is none.
+// Cookie returns one of Cookies by its name without __Host- or __Secure-; nil if there is none.
 func (b *Browser) Cookie(name string) *http.Cookie {
 	for _, cookie := range b.Cookies() {
-		if strings.TrimPrefix(cookie.Name, "__Host-") == name {
+		if strings.TrimPrefix(strings.TrimPrefix(cookie.Name, "__Host-"), "__Secure-") == name {
 			return cookie
 		}
 	}

@@ -34,13 +34,14 @@ type Setup struct {
 	Proxies  []netip.Prefix
 	Tokens   web.Tokens
 	TLS      bool
+	Base     string   // base path
 	Replica  *Console // another replica, whose provider, store, keys and clock are shared
 }
 
 // Console is a running console with everything that it uses.
 type Console struct {
 	*web.Server
-	URL      string // scheme, host and port
+	URL      string // scheme, host, port and base path
 	Provider *signintest.Provider
 	Store    *Store
 	Ring     *session.Ring
@@ -67,8 +68,8 @@ func Start(t testing.TB, setup Setup) *Console {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { listener.Close() })
-	address := &url.URL{Scheme: "http", Host: listener.Addr().String()}
-	options := web.Options{Listener: listener, TrustedProxies: setup.Proxies, Chrome: setup.Chrome, Tokens: setup.Tokens, Now: c.Clock.Now}
+	address := &url.URL{Scheme: "http", Host: listener.Addr().String(), Path: setup.Base}
+	options := web.Options{Listener: listener, Base: setup.Base, TrustedProxies: setup.Proxies, Chrome: setup.Chrome, Tokens: setup.Tokens, Now: c.Clock.Now}
 	if setup.TLS {
 		address.Scheme = "https"
 		c.SetCertificate(NewCertificate(t, 1))

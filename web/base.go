@@ -1,0 +1,67 @@
+package web
+
+import (
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+
+	"kuota.dev/kuota/views/ui"
+
+	"github.com/labstack/echo/v4"
+)
+
+// Inside the console every address begins at the console's root: those of routes, of
+// links and redirects, in sealed values and in the parameter return. The base path is
+// removed where a request arrives (underBase), and added where an address leaves: in
+// Location headers (addBase), in attributes of HTML (ui.At) and in the Path of cookies.
+
+// IsBase reports whether base is a base path: empty, or segments that browsers, proxies
+// and cookies read alike, each after a slash.
+func IsBase(base string) bool {
+	return base == "" || base[0] == '/' && path.Clean(base) == base && base != "/" && !strings.ContainsFunc(base, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~/", r)
+	})
+}
+
+// isProbe reports whether a request is a health check, which the kubelet sends to the
+// address of the pod.
+func isProbe(path string) bool { return path == "/healthz" || path == "/readyz" }
+
+// underBase passes requests under the base path to next, without it. Probes are at the
+// root of the host; everything else there is not found.
+func (s *Server) underBase(next http.Handler) http.Handler {
+	if s.base == "" {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		inner := *r
+		address := *r.URL
+		inner.URL = &address
+		switch path, under := strings.CutPrefix(r.URL.Path, s.base+"/"); {
+		case isProbe(r.URL.Path):
+		case under && (r.URL.RawPath == "" || strings.HasPrefix(r.URL.RawPath, s.base+"/")):
+			address.Path, address.RawPath = "/"+path, strings.TrimPrefix(r.URL.RawPath, s.base)
+		case (r.URL.Path == "/" || r.URL.Path == s.base) && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+			http.Redirect(w, r, (&url.URL{Path: s.base + "/", RawQuery: r.URL.RawQuery}).String(), http.StatusSeeOther)
+			return
+		default:
+			http.NotFound(w, r)
+			return
+		}
+		next.ServeHTTP(w, inner.WithContext(ui.WithBase(r.Context(), s.base)))
+	})
+}
+
+// addBase puts the base path before the Location of a redirect to a page of the console.
+func (s *Server) addBase(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		c.Response().Before(func() {
+			header := c.Response().Header()
+			if to := header.Get(echo.HeaderLocation); strings.HasPrefix(to, "/") {
+				header.Set(echo.HeaderLocation, s.base+to)
+			}
+		})
+		return next(c)
+	}
+}
