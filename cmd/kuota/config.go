@@ -99,7 +99,7 @@ type sessionConfig struct {
 // register registers a flag for each value.
 func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(&c.listen, "listen", "127.0.0.1:8080", "address to listen on, host:port; other than loopback only with an issuer")
-	flags.StringVar(&c.url, "url", "", "external URL of the console, such as https://kuota.example.com; required with an issuer, unless it listens on loopback")
+	flags.StringVar(&c.url, "url", "", "external URL of the console, such as https://kuota.example.com, or with a base path, such as https://apps.example.com/kuota, which proxies must not remove; required with an issuer, unless it listens on loopback")
 	flags.StringVar(&c.tlsCert, "tls-cert-file", "", "TLS certificate file (PEM, with its chain); reloaded when it changes")
 	flags.StringVar(&c.tlsKey, "tls-key-file", "", "TLS key file (PEM)")
 	flags.StringVar(&c.trustedProxies, "trusted-proxies", "", "comma-separated addresses or networks (CIDR) whose X-Forwarded-For is trusted")

@@ -47,6 +47,14 @@ func TestConfigRejectsInvalidValues(t *testing.T) {
 	if _, err := parseConfig(valid, func(string) string { return "" }); err != nil {
 		t.Fatal(err)
 	}
+	for address, want := range map[string]string{
+		"https://kuota.example.com": "", "https://kuota.example.com/": "", "https://apps.example.com/kuota": "/kuota", "https://apps.example.com/a/b.c_d-e~F9": "/a/b.c_d-e~F9",
+	} {
+		c, err := parseConfig(append([]string{"--url", address}, valid...), func(string) string { return "" })
+		if err != nil || basePath(c.url) != want {
+			t.Errorf("%s: got base path %q, %v, want %q", address, basePath(c.url), err, want)
+		}
+	}
 	utilization := []string{"--prometheus-url", "https://prometheus.example.com/prod", "--prometheus-token-file", keys, "--prometheus-match", `cluster="prod", job=~"dcgm|node"`, "--idle-after", "1h", "--idle-below", "0.1"}
 	if c, err := parseConfig(utilization, func(string) string { return "" }); err != nil || c.hardware.idleAfter != time.Hour || c.hardware.timeout != 5*time.Second {
 		t.Fatal(c.hardware, err)
@@ -66,7 +74,20 @@ func TestConfigRejectsInvalidValues(t *testing.T) {
 		"a port beyond all":                     {args: append([]string{"--url", "https://kuota.example.com:99999"}, valid...), want: []string{"a port from 1 to 65535"}},
 		"many hosts":                            {args: append([]string{"--url", "https://*.example.com"}, valid...), want: []string{"the name of one host"}},
 		"a default port":                        {args: append([]string{"--url", "https://kuota.example.com:443"}, valid...), want: []string{"remove the default port"}},
-		"a path":                                {args: append([]string{"--url", "https://kuota.example.com/x#y"}, valid...), want: []string{"no path"}},
+		"a fragment":                            {args: append([]string{"--url", "https://kuota.example.com/x#y"}, valid...), want: []string{"nothing else"}},
+		"an empty fragment":                     {args: append([]string{"--url", "https://kuota.example.com/x#"}, valid...), want: []string{"nothing else"}},
+		"a query":                               {args: append([]string{"--url", "https://kuota.example.com/x?y=z"}, valid...), want: []string{"nothing else"}},
+		"an empty query":                        {args: append([]string{"--url", "https://kuota.example.com/x?"}, valid...), want: []string{"nothing else"}},
+		"a base path with a slash at its end":   {args: append([]string{"--url", "https://kuota.example.com/x/"}, valid...), want: []string{"without a slash at its end"}},
+		"two slashes":                           {args: append([]string{"--url", "https://kuota.example.com//"}, valid...), want: []string{"without a slash at its end"}},
+		"an empty segment":                      {args: append([]string{"--url", "https://kuota.example.com/x//y"}, valid...), want: []string{"base path"}},
+		"a segment of two dots":                 {args: append([]string{"--url", "https://kuota.example.com/x/../y"}, valid...), want: []string{"base path"}},
+		"a segment of one dot":                  {args: append([]string{"--url", "https://kuota.example.com/./x"}, valid...), want: []string{"base path"}},
+		"an encoded base path":                  {args: append([]string{"--url", "https://kuota.example.com/%6buota"}, valid...), want: []string{"letters, digits"}},
+		"encoded dots":                          {args: append([]string{"--url", "https://kuota.example.com/x/%2e%2e"}, valid...), want: []string{"letters, digits"}},
+		"a semicolon":                           {args: append([]string{"--url", "https://kuota.example.com/x;y"}, valid...), want: []string{"letters, digits"}},
+		"a space":                               {args: append([]string{"--url", "https://kuota.example.com/x y"}, valid...), want: []string{"letters, digits"}},
+		"other letters":                         {args: append([]string{"--url", "https://kuota.example.com/zugänge"}, valid...), want: []string{"letters, digits"}},
 		"an unencrypted issuer":                 {args: append(valid, "--oidc-issuer", "http://login.example.com"), want: []string{"use https"}},
 		"no certificate":                        {args: append(valid, "--tls-cert-file", invalid, "--tls-key-file", invalid, "--oidc-ca-file", invalid), want: []string{"tls-cert-file", "oidc-ca-file"}},
 		"reserved prefixes":                     {args: append(valid, "--oidc-groups-prefix", "system:", "--oidc-username-prefix", "system:x"), want: []string{"oidc-groups-prefix", "oidc-username-prefix"}},

@@ -35,8 +35,10 @@ func (c *config) checkWeb() (invalid []error) {
 	if c.url != "" {
 		parsed, err := url.Parse(c.url)
 		switch {
-		case err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http" || strings.Trim(parsed.Path, "/") != "" || parsed.RawQuery != "" || parsed.Fragment != "" || parsed.User != nil:
-			report("url %q: write scheme and host, such as https://kuota.example.com, and no path", c.url)
+		case err != nil || parsed.Host == "" || parsed.Scheme != "https" && parsed.Scheme != "http" || strings.ContainsAny(c.url, "?#") || parsed.User != nil:
+			report("url %q: write scheme, host and base path if any, such as https://kuota.example.com or https://apps.example.com/kuota, and nothing else", c.url)
+		case !web.IsBase(basePath(c.url)):
+			report("url %q: write the base path without a slash at its end, and of letters, digits, hyphens, dots, underscores and tildes only, such as https://apps.example.com/kuota", c.url)
 		case !isHostname(parsed.Hostname()) || !isPort(parsed.Port()):
 			report("url %q: write the name of one host, and a port from 1 to 65535 if any", c.url)
 		case parsed.Scheme == "http" && !web.IsLoopback(parsed.Hostname()):
@@ -61,6 +63,15 @@ func (c *config) checkWeb() (invalid []error) {
 		invalid = append(invalid, err)
 	}
 	return invalid
+}
+
+// basePath returns the path of a URL as it is written there; empty for / alone.
+func basePath(address string) string {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.EscapedPath() == "/" {
+		return ""
+	}
+	return parsed.EscapedPath()
 }
 
 // isHostname reports whether a host of a URL is one that a browser can open: an address, or

@@ -313,7 +313,7 @@ func (p *program) newServer() (err error) {
 	}
 	h := p.handlers()
 	options := web.Options{
-		Listener: p.listener, SignIn: p.signIn, User: web.User{Name: "local admin", Local: true},
+		Listener: p.listener, Base: basePath(c.url), SignIn: p.signIn, User: web.User{Name: "local admin", Local: true},
 		TrustedProxies: proxies, Chrome: h.Chrome, Metrics: metrics.Registry, Log: p.log,
 	}
 	if p.signIn != nil {
@@ -334,7 +334,7 @@ func (p *program) newServer() (err error) {
 	if p.alerts != nil && p.utilization != nil {
 		p.alerts.Idle = h.IdleTasks
 	}
-	p.log.Info("listening", "address", address, "issuer", c.oidc.issuer)
+	p.log.Info("listening", "address", address+basePath(c.url), "issuer", c.oidc.issuer)
 	if c.audit.listen != noAddress {
 		p.auditEvents, err = newAuditReceiver(c, p.activity.Add, p.log)
 	}
