@@ -184,7 +184,7 @@ func (o *options) loginCommand() *cobra.Command {
 			if err := writeCredentials(path, all); err != nil {
 				return err
 			}
-			fmt.Fprintf(o.messages, "Signed in to %s.\n", client.server.Host)
+			fmt.Fprintf(o.messages, "Signed in to %s.\n", client.server.Host+client.server.Path)
 			return nil
 		},
 	}
