@@ -386,6 +386,24 @@ func TestConsole(t *testing.T) {
 	}
 }
 
+// The ingress and the route have the base path of url, and probes are at the root.
+func TestBasePath(t *testing.T) {
+	for url, want := range map[string]string{"https://kuota.example.com": "/", "https://kuota.example.com/": "/", "https://apps.example.com/team-a/kuota": "/team-a/kuota"} {
+		release := releases["everything"]
+		release.Values = merge(release.Values, "url: "+url)
+		objects := render(t, release)
+		if got := one[*networkingv1.Ingress](t, objects).Spec.Rules[0].HTTP.Paths[0].Path; got != want {
+			t.Errorf("%s: the ingress has the path %s, want %s", url, got, want)
+		}
+		if got := *one[*gatewayv1.HTTPRoute](t, objects).Spec.Rules[0].Matches[0].Path.Value; got != want {
+			t.Errorf("%s: the route has the path %s, want %s", url, got, want)
+		}
+		if _, c := console(t, objects); !slices.Contains(c.Args, "--url="+url) || c.ReadinessProbe.HTTPGet.Path != "/readyz" {
+			t.Errorf("%s: the console has the flags %q and the probe %s", url, c.Args, c.ReadinessProbe.HTTPGet.Path)
+		}
+	}
+}
+
 // Every optional object exists if its value says so, and only then.
 func TestOptionalObjects(t *testing.T) {
 	kinds := func(r Release) map[string]bool {

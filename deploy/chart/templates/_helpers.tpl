@@ -41,6 +41,11 @@ capabilities: {drop: [ALL]}
 {{ (urlParse .Values.url).hostname }}
 {{- end -}}
 
+{{/* The base path of url, / if it has none. */}}
+{{- define "kuota.path" -}}
+{{ (urlParse .Values.url).path | default "/" }}
+{{- end -}}
+
 {{- define "kuota.servicePort" -}}
 {{ if .Values.tls.secretName }}443{{ else }}80{{ end }}
 {{- end -}}
