@@ -29,27 +29,30 @@ func IsBase(base string) bool {
 func isProbe(path string) bool { return path == "/healthz" || path == "/readyz" }
 
 // underBase passes requests under the base path to next, without it. Probes are at the
-// root of the host; everything else there is not found.
+// root of the host; everything else there is not found, also /, or a proxy that removes the
+// base path would redirect for ever.
 func (s *Server) underBase(next http.Handler) http.Handler {
 	if s.base == "" {
 		return next
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		inner := *r
-		address := *r.URL
-		inner.URL = &address
-		switch path, under := strings.CutPrefix(r.URL.Path, s.base+"/"); {
-		case isProbe(r.URL.Path):
-		case under && (r.URL.RawPath == "" || strings.HasPrefix(r.URL.RawPath, s.base+"/")):
-			address.Path, address.RawPath = "/"+path, strings.TrimPrefix(r.URL.RawPath, s.base)
-		case (r.URL.Path == "/" || r.URL.Path == s.base) && (r.Method == http.MethodGet || r.Method == http.MethodHead):
-			http.Redirect(w, r, (&url.URL{Path: s.base + "/", RawQuery: r.URL.RawQuery}).String(), http.StatusSeeOther)
-			return
-		default:
-			http.NotFound(w, r)
+		inner := r.WithContext(ui.WithBase(r.Context(), s.base))
+		if isProbe(r.URL.Path) {
+			next.ServeHTTP(w, inner)
 			return
 		}
-		next.ServeHTTP(w, inner.WithContext(ui.WithBase(r.Context(), s.base)))
+		path, under := strings.CutPrefix(r.URL.EscapedPath(), s.base)
+		switch {
+		case under && strings.HasPrefix(path, "/"):
+			address := *r.URL
+			address.Path, address.RawPath = strings.TrimPrefix(r.URL.Path, s.base), strings.TrimPrefix(r.URL.RawPath, s.base)
+			inner.URL = &address
+			next.ServeHTTP(w, inner)
+		case under && path == "" && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+			http.Redirect(w, r, (&url.URL{Path: s.base + "/", RawQuery: r.URL.RawQuery}).String(), http.StatusSeeOther)
+		default:
+			http.Error(w, "This console is at "+s.base+"/. A proxy in front of it must not change the path.", http.StatusNotFound)
+		}
 	})
 }
 

@@ -38,8 +38,8 @@ func TestBase(t *testing.T) {
 		location string
 	}{
 		"/apps/kuota/me": {status: http.StatusOK}, "/apps/kuota/open": {status: http.StatusOK}, "/readyz": {status: http.StatusOK},
-		"/": {http.StatusSeeOther, "/apps/kuota/"}, "/?a=b": {http.StatusSeeOther, "/apps/kuota/?a=b"}, "/apps/kuota": {http.StatusSeeOther, "/apps/kuota/"},
-		"/me": {status: http.StatusNotFound}, "/open": {status: http.StatusNotFound}, "/auth/login": {status: http.StatusNotFound}, "/static/css/kuota.css": {status: http.StatusNotFound},
+		"/apps/kuota": {http.StatusSeeOther, "/apps/kuota/"}, "/apps/kuota?a=b": {http.StatusSeeOther, "/apps/kuota/?a=b"},
+		"/": {status: http.StatusNotFound}, "/me": {status: http.StatusNotFound}, "/open": {status: http.StatusNotFound}, "/auth/login": {status: http.StatusNotFound}, "/static/css/kuota.css": {status: http.StatusNotFound},
 		"/apps": {status: http.StatusNotFound}, "/apps/": {status: http.StatusNotFound}, "/apps/kuotame": {status: http.StatusNotFound}, "/apps/Kuota/me": {status: http.StatusNotFound}, "//apps/kuota/me": {status: http.StatusNotFound},
 		"/apps/%6buota/me": {status: http.StatusNotFound}, "/apps%2fkuota/me": {status: http.StatusNotFound}, "/apps/kuota%2fme": {status: http.StatusNotFound}, "/x/../apps/kuota/me": {status: http.StatusNotFound},
 		"/apps/kuota/../../me": {status: http.StatusNotFound}, "/apps/kuota/apps/kuota/me": {status: http.StatusNotFound},

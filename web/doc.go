@@ -6,9 +6,13 @@
 //
 // A request passes through:
 //
-//	metrics → recover → headers → host → cross-site → body limit → gzip
+//	base path → metrics → recover → headers → host → cross-site → body limit → gzip
 //	  → session (Page, Form, Events) → same user (Form, Events) → handler
 //	  → error page, if any of them returned an error
+//
+// Inside the console every address begins at its root. Under a base path (of the URL that
+// browsers know), that path is removed from requests first, and added to what leaves: see
+// base.go.
 //
 // Signing in, with the cookies that the browser keeps:
 //
