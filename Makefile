@@ -205,7 +205,7 @@ fuzz: ## fuzz each target FUZZ_RUNS times
 
 # Parts of make verify. VERIFIED has a line for each:
 # the commit on which it last passed, the date, and how long it took.
-PARTS    = check test fuzz race alerts behavior elastic interrupted kinds loops replicas shares adoption truth browser permissions services chart node training image replay older oldest
+PARTS    = check test fuzz race alerts behavior elastic interrupted kinds loops replicas shares adoption truth browser basepath permissions services chart node training image replay older oldest
 VERIFIED = docs/verified.tsv
 
 .PHONY: verify
@@ -222,6 +222,9 @@ verify: ## all, part by part: run those that a change touches before an issue is
 VERIFY  = KUOTA_VERIFY=1 go test -count=1 -p 1 -timeout 55m
 BROWSED = KUOTA_BROWSER=$(BROWSER) $(VERIFY)
 
+# The main stories in the browser, for a console below a path of a host.
+BASE_TESTS = TestSignIn|TestSignIn(FromLink|InAnotherTab)|TestSessionEndsInBrowser|TestTwoUsersInOneBrowser|TestPageWithoutTeam|TestPages|TestCommandLine|TestDeviceLogin|TestCreateAllocation.*|TestEditAllocation|TestCreatePoolWithAllocation|TestDeleteAllocation|TestImportAndRestore|TestEditPolicy|TestPolicyForMembers|TestPreview|TestSubmit.*|TestTaskActions|TestWatchTask|TestTaskList|TestElasticTaskPage|TestQueuePage|TestDashboard.*|TestInstancesTeamAndPastTask|TestUsage.*|TestAlertsPage|TestTypedValuesInHistory|TestLongFormInHistory|TestLeavingEditedForm|TestForgedReviewAddress
+
 verify-check: check
 verify-test: test
 verify-fuzz: fuzz
@@ -237,6 +240,7 @@ verify-shares: cluster ; @$(VERIFY) ./e2e/shares
 verify-adoption: cluster ; @$(VERIFY) ./governance/adopt ./governance/uninstall ./governance/allocations
 verify-truth: cluster kuota ; @go test -count=1 -timeout 20m ./e2e/truth && $(MAKE) --no-print-directory truth SEEDS=200 BY_KUOTA=10 PREVIEWS=50
 verify-browser: cluster kuota browser databases ; @$(BROWSED) -run '^TestLogs$$' ./e2e && KUOTA_TEST_AUDITED=1 $(BROWSED) -skip '^(TestEachRule.*|TestLogs)$$' ./e2e ./e2e/audited # each action of all tests is activity once
+verify-basepath: cluster kuota browser ; @KUOTA_TEST_BASE=/kuota $(BROWSED) -run '^($(BASE_TESTS))$$' ./e2e
 verify-permissions: cluster kuota browser ; @$(BROWSED) -run '^TestEachRule' ./e2e
 verify-services: kuota kinds browser ; @KUOTA_TEST_KINDS=lws $(BROWSED) -run '^TestServices$$' ./e2e && $(VERIFY) -run '^TestTailMemory$$' ./governance/logs
 verify-chart: cluster kuota ; @cd deploy/charttest && $(VERIFY) -run '^TestUpgradeAndRollback$$' ./installed

@@ -114,7 +114,7 @@ spec:
 	open(t, admin, path)
 	must(t, expect.Locator(admin.Locator("#scales-table")).ToContainText("Preempted for owner"))
 	must(t, expect.Locator(admin.Locator("#scales-table")).ToContainText("quota lent by "+other))
-	must(t, expect.Locator(admin.Locator("#scales-table").GetByRole("link", playwright.LocatorGetByRoleOptions{Name: "owner"}).First()).ToHaveAttribute("href", "/tasks/hyperpod-ns-"+other+"/job/owner"))
+	must(t, expect.Locator(admin.Locator("#scales-table").GetByRole("link", playwright.LocatorGetByRoleOptions{Name: "owner"}).First()).ToHaveAttribute("href", base+"/tasks/hyperpod-ns-"+other+"/job/owner"))
 
 	c.Kubectl(t, "", "delete", "elasticjob", "train", "-n", "hyperpod-ns-"+own)
 	must(t, expect.Locator(page.Locator("#task-gone")).ToBeVisible())

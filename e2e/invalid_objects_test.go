@@ -67,7 +67,7 @@ func TestHostileTasks(t *testing.T) {
 		if status != http.StatusOK || err != nil {
 			return fmt.Errorf("list: got status %d and error %w, want 200", status, err)
 		}
-		links = page.Find("#tasks-table a.name").Map(func(_ int, a *goquery.Selection) string { return a.AttrOr("href", "") })
+		links = page.Find("#tasks-table a.name").Map(func(_ int, a *goquery.Selection) string { return strings.TrimPrefix(a.AttrOr("href", ""), base) })
 		if len(links) != 5 {
 			return fmt.Errorf("list: got links %q, want 5", links)
 		}

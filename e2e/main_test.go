@@ -43,6 +43,10 @@ func TestMain(m *testing.M) {
 // cluster, as of clustertest.Options.
 const kindsVariable = "KUOTA_TEST_KINDS"
 
+// base is the base path of the consoles of this run, each of which is then behind a proxy
+// that serves other applications too; usually empty.
+var base = os.Getenv("KUOTA_TEST_BASE")
+
 var (
 	consoleOnce    sync.Once
 	consoleURL     string
@@ -92,10 +96,15 @@ func historyOf(name string) string {
 // listens. The console also stops when this process ends in any way.
 func startConsole(name string, env ...string) (*exec.Cmd, string, error) {
 	command := exec.Command(filepath.Join(clustertest.Root(), ".local", "bin", "kuota"), "--cluster-name", "e2e")
-	command.Env = append(append(os.Environ(),
+	command.Env = append(os.Environ(),
 		"KUOTA_LISTEN=127.0.0.1:0", "KUOTA_HISTORY="+historyOf(name),
-		"KUOTA_LEADER_ELECTION=false"), // each console of this package records for itself; e2e/replicas elects
-		env...)
+		"KUOTA_LEADER_ELECTION=false") // each console of this package records for itself; e2e/replicas elects
+	var front *proxy
+	if base != "" {
+		front = newProxy()
+		command.Env = append(command.Env, "KUOTA_URL="+front.URL+base)
+	}
+	command.Env = append(command.Env, env...)
 	lines, err := command.StderrPipe()
 	if err != nil {
 		return nil, "", err
@@ -126,6 +135,9 @@ func startConsole(name string, env ...string) (*exec.Cmd, string, error) {
 			noteDenial(name, scanner.Text())
 		}
 	}()
+	if front != nil {
+		return command, front.URL + base, front.to(address)
+	}
 	return command, address, nil
 }
 

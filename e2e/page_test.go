@@ -42,9 +42,12 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// open loads a path in the browser.
+// open loads a path of the console in the browser, or an address.
 func open(t testing.TB, page playwright.Page, path string) {
 	t.Helper()
+	if strings.HasPrefix(path, "/") {
+		path = base + path // a browser's BaseURL has no path
+	}
 	_, err := page.Goto(path)
 	must(t, err)
 }

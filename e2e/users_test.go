@@ -1,6 +1,7 @@
 package e2e_test
 
 import (
+	"cmp"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
@@ -161,7 +162,7 @@ func cookiesOf(t testing.TB, client *http.Client, console string) []playwright.O
 	for _, cookie := range client.Jar.Cookies(address) {
 		if cookie.Name == "kuota" {
 			cookies = append(cookies, playwright.OptionalCookie{
-				Name: cookie.Name, Value: cookie.Value, Domain: playwright.String(address.Hostname()), Path: playwright.String("/"),
+				Name: cookie.Name, Value: cookie.Value, Domain: playwright.String(address.Hostname()), Path: playwright.String(cmp.Or(base, "/")),
 				HttpOnly: playwright.Bool(true), SameSite: playwright.SameSiteAttributeLax,
 			})
 		}

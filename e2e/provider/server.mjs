@@ -12,7 +12,7 @@ const [groups, address, cert, key, url] = process.argv.slice(2);
 const server = address ? https.createServer({ cert: readFileSync(cert), key: readFileSync(key) }) : http.createServer();
 server.listen(0, address ?? "127.0.0.1", () => {
   const issuer = `${address ? "https" : "http"}://${server.address().address}:${server.address().port}`;
-  const allowed = address ? { test: (uri) => uri.startsWith(`${url}/auth/`) } : /^https?:\/\/127\.0\.0\.1:\d+\/auth\/(callback|signed-out)$/;
+  const allowed = address ? { test: (uri) => uri.startsWith(`${url}/auth/`) } : /^https?:\/\/127\.0\.0\.1:\d+(\/[a-z]+)?\/auth\/(callback|signed-out)$/;
   const provider = new Provider(issuer, {
     clients: [{
       client_id: "kuota", client_secret: "certified-secret", grant_types: ["authorization_code", "refresh_token"],

@@ -51,14 +51,16 @@ func (c *client) RestrictAdditionalAccessTokenScopes() func([]string) []string {
 
 func allScopes(scopes []string) []string { return scopes }
 
-// loopbackGlobs returns globs that match a path at every port of this machine.
+// loopbackGlobs returns globs that match a path, or that path below one segment as
+// consoles with a base path have it, at every port of this machine.
 // They match each digit of the port: a star would also match "1@example.com",
 // which is another host.
 func loopbackGlobs(path string) []string {
 	var globs []string
 	for _, origin := range []string{"http://127.0.0.1", "https://127.0.0.1", "http://localhost", "https://localhost"} {
 		for digits := 2; digits <= 5; digits++ {
-			globs = append(globs, origin+":"+strings.Repeat("[0-9]", digits)+path)
+			host := origin + ":" + strings.Repeat("[0-9]", digits)
+			globs = append(globs, host+path, host+"/[a-z]*"+path)
 		}
 	}
 	return globs

@@ -77,15 +77,18 @@ func TestInvalidFileKeepsThePreviousUsers(t *testing.T) {
 
 func TestRedirectURIsAreOnThisMachine(t *testing.T) {
 	for uri, want := range map[string]bool{
-		"http://127.0.0.1:8080/auth/callback":              true,
-		"https://localhost:443/auth/callback":              true,
-		"http://127.0.0.1:1@example.com/auth/callback":     false,
-		"http://127.0.0.1:80.example.com/auth/callback":    false,
-		"http://127.0.0.1:8080/auth/callback/more":         false,
-		"http://127.0.0.1:8080/auth/callback?and=more":     false,
-		"http://127.0.0.1:8080/else/../auth/callback":      false,
-		"http://example.com:8080/auth/callback":            false,
-		"http://127.0.0.1:8080@example.com/auth/callback#": false,
+		"http://127.0.0.1:8080/auth/callback":                true,
+		"https://localhost:443/auth/callback":                true,
+		"http://127.0.0.1:8080/kuota/auth/callback":          true,
+		"http://127.0.0.1:8080/../auth/callback":             false,
+		"http://127.0.0.1:1@example.com/kuota/auth/callback": false,
+		"http://127.0.0.1:1@example.com/auth/callback":       false,
+		"http://127.0.0.1:80.example.com/auth/callback":      false,
+		"http://127.0.0.1:8080/auth/callback/more":           false,
+		"http://127.0.0.1:8080/auth/callback?and=more":       false,
+		"http://127.0.0.1:8080/else/../auth/callback":        false,
+		"http://example.com:8080/auth/callback":              false,
+		"http://127.0.0.1:8080@example.com/auth/callback#":   false,
 	} {
 		got := false
 		for _, glob := range (&client{}).RedirectURIGlobs() {
