@@ -1,15 +1,20 @@
 package web_test
 
 import (
+	"bufio"
+	"context"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
 
 	"kuota.dev/kuota/views/htmlcheck"
+	"kuota.dev/kuota/views/ui"
 	"kuota.dev/kuota/web"
 	"kuota.dev/kuota/web/webtest"
 
+	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 )
 
@@ -95,6 +100,37 @@ func TestSignInUnderBase(t *testing.T) {
 	login := htmlcheck.Parse(t, kept.Text).Find(`a[href^="/apps/kuota/auth/login"]`).AttrOr("href", "")
 	if again := b.Open(strings.TrimPrefix(login, "/apps/kuota")); again.Request.URL.String() != c.URL+"/form" || again.Text != "1 fields: a=b" {
 		t.Errorf("after signing in again: %s at %s", again.Text, again.Request.URL)
+	}
+}
+
+// What streams send to one reader and to all has the base path too.
+func TestStreamsUnderBase(t *testing.T) {
+	t.Parallel()
+	link := func(context.Context) (templ.Component, error) {
+		return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
+			_, err := io.WriteString(w, string(ui.At(ctx, "/me")))
+			return err
+		}), nil
+	}
+	none := func(context.Context) (templ.Component, error) { return templ.NopComponent, nil }
+	c := start(t, webtest.Setup{Base: "/apps/kuota", Register: func(s *web.Server) {
+		for path, part := range map[string]web.Part{
+			"/one/events": {Render: link},
+			"/all/events": {Shared: func(context.Context) (string, web.RenderFunc, error) { return "all", link, nil }},
+		} {
+			s.Events(path, func(c echo.Context) error { return s.Stream(c, part, none) })
+		}
+	}})
+	b := c.Browser(t).SignIn()
+	for _, path := range []string{"/one/events", "/all/events"} {
+		response := b.Stream(http.MethodGet, path, webtest.Script...)
+		lines := bufio.NewScanner(response.Body)
+		for lines.Scan() && !strings.HasSuffix(lines.Text(), "/me") {
+		}
+		if got := lines.Text(); got != "data: /apps/kuota/me" {
+			t.Errorf("%s: got %q", path, got)
+		}
+		response.Body.Close()
 	}
 }
 

@@ -1,6 +1,20 @@
 package web
 
-import "testing"
+import (
+	"log/slog"
+	"testing"
+
+	"kuota.dev/kuota/views/htmlcheck"
+)
+
+// The page for when rendering fails has the base path too.
+func TestFallbackUnderBase(t *testing.T) {
+	pages, err := newErrorPages("/apps/kuota", nil, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	htmlcheck.UnderBase(t, htmlcheck.Parse(t, string(pages.fallback)), "/apps/kuota")
+}
 
 func TestDefaultPort(t *testing.T) {
 	for host, want := range map[string]string{
