@@ -205,7 +205,7 @@ fuzz: ## fuzz each target FUZZ_RUNS times
 
 # Parts of make verify. VERIFIED has a line for each:
 # the commit on which it last passed, the date, and how long it took.
-PARTS    = check test fuzz race alerts behavior elastic interrupted kinds loops replicas shares adoption truth browser basepath permissions services chart node training image replay older oldest
+PARTS    = check test fuzz race alerts behavior elastic interrupted kinds loops replicas shares adoption truth strange browser basepath permissions services chart node training image replay older oldest
 VERIFIED = docs/verified.tsv
 
 .PHONY: verify
@@ -239,6 +239,7 @@ verify-replicas: cluster kuota databases ; @$(VERIFY) ./e2e/replicas ./e2e/soak
 verify-shares: cluster ; @$(VERIFY) ./e2e/shares
 verify-adoption: cluster ; @$(VERIFY) ./governance/adopt ./governance/uninstall ./governance/allocations
 verify-truth: cluster kuota ; @go test -count=1 -timeout 20m ./e2e/truth && $(MAKE) --no-print-directory truth SEEDS=200 BY_KUOTA=10 PREVIEWS=50
+verify-strange: strange
 verify-browser: cluster kuota browser databases ; @$(BROWSED) -run '^TestLogs$$' ./e2e && KUOTA_TEST_AUDITED=1 $(BROWSED) -skip '^(TestEachRule.*|TestLogs)$$' ./e2e ./e2e/audited # each action of all tests is activity once
 verify-basepath: cluster kuota browser ; @KUOTA_TEST_BASE=/kuota $(BROWSED) -run '^($(BASE_TESTS))$$' ./e2e
 verify-permissions: cluster kuota browser ; @$(BROWSED) -run '^TestEachRule' ./e2e
@@ -269,6 +270,15 @@ TRUTH_ARGS ?=
 .PHONY: truth
 truth: cluster kuota ## make one change that the page of a waiting task offers in each of SEEDS=1000 cohorts on the real Kueue, and PREVIEWS=300 changes of allocations and the policy; prints how right the pages are
 	@KUOTA_VERIFY=1 go test -count=1 -timeout 0 -run '^Test(Advice|Previews)$$' -v ./e2e/truth -args -seeds $(SEEDS) -by-kuota $(BY_KUOTA) -previews $(PREVIEWS) $(TRUTH_ARGS) | tee $(CURDIR)/.local/truth.log | grep -vE '^(=== |seed |  )'
+
+# How many random clusters of make strange, from which seed (FROM), or the file of one that
+# failed: FILE=.local/strange/7.yaml.
+STRANGE ?= 100
+FILE    ?=
+
+.PHONY: strange
+strange: cluster kuota ## compare every page with STRANGE=100 random clusters of odd objects on the real Kueue; FILE= repeats one
+	@KUOTA_VERIFY=1 go test -count=1 -timeout 0 -run '^TestStrange$$' -v ./e2e/strange -args -seeds $(STRANGE) -from $(FROM) $(if $(FILE),-file $(abspath $(FILE))) | tee $(CURDIR)/.local/strange.log | grep -E '^figure |_test\.go:|^(---|ok|FAIL|panic)|^  +'
 
 # How many random sequences of events ElasticJobs go through, from which seed, and how
 # many at once.
