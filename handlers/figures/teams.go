@@ -147,7 +147,7 @@ func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTab
 	rest := list.sum
 	for _, figures := range shown {
 		line := q.teamLine(figures, resource)
-		line.ID, line.Name, line.URL = "team-"+figures.Team.Name, figures.Team.Name, urls.Team(figures.Team.Name)
+		line.ID, line.Name, line.URL = "team-"+figures.Team.Name, figures.Team.Name, TeamURL(figures.Team)
 		if name := figures.Team.DisplayName; name != "" && !strings.EqualFold(name, figures.Team.Name) {
 			line.Sub = name
 		}
@@ -238,10 +238,19 @@ func (list teamList) Bars(resource string) views.BarList {
 	for _, f := range most {
 		b.Max = max(b.Max, charts.BarMax(resource, f.Nominal, f.Usage))
 		b.Rows = append(b.Rows, views.BarRow{
-			ID: "bar-" + f.Team.Name, Name: f.Team.Name, URL: urls.Team(f.Team.Name), Mark: float64(f.Nominal),
+			ID: "bar-" + f.Team.Name, Name: f.Team.Name, URL: TeamURL(f.Team), Mark: float64(f.Nominal),
 			Text:  quota.Short(resource, f.Usage) + " of " + quota.Short(resource, f.Nominal),
 			Parts: []views.BarPart{{Use: "own", Value: float64(f.Own)}, {Use: "borrowed", Value: float64(f.Borrowed)}, {Use: "idle", Value: float64(max(0, f.Nominal.Minus(f.Usage)))}},
 		})
 	}
 	return b
+}
+
+// TeamURL returns the page of a team: that of its allocation, which says why, while it has
+// no namespace.
+func TeamURL(t *capacity.TeamSnapshot) string {
+	if t.Namespace == "" {
+		return urls.Allocation(t.Name)
+	}
+	return urls.Team(t.Name)
 }

@@ -8,9 +8,9 @@ import (
 
 	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/usage"
+	"kuota.dev/kuota/handlers/figures"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/listing"
-	"kuota.dev/kuota/handlers/urls"
 
 	"github.com/labstack/echo/v4"
 )
@@ -62,7 +62,7 @@ func (h *Pages) teamsJSON(c echo.Context) error {
 	for _, f := range found[from:to] {
 		amount := func(n resources.Amount) *json.Number { return format.JSONAmount(resource, n) }
 		t := teamJSON{
-			Name: f.Team.Name, DisplayName: f.Team.DisplayName, Namespace: f.Team.Namespace, Path: urls.Team(f.Team.Name), Weight: int64(f.Team.Weight),
+			Name: f.Team.Name, DisplayName: f.Team.DisplayName, Namespace: f.Team.Namespace, Path: figures.TeamURL(f.Team), Weight: int64(f.Team.Weight),
 			Allocated: amount(f.Nominal), Used: amount(f.Usage), Own: amount(f.Own), Borrowed: amount(f.Borrowed), Lent: amount(f.LentToCohort), Growth: amount(f.Growth),
 			Running: f.Running, Waiting: f.Waiting,
 		}

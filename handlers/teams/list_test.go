@@ -93,3 +93,15 @@ func TestTeamList(t *testing.T) {
 		t.Errorf("the stream is %q", stream)
 	}
 }
+
+// A team without a namespace has no page yet: its links lead to its allocation.
+func TestTeamWithoutNamespace(t *testing.T) {
+	d := &handlerstest.Backend{CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.Cluster()}}
+	d.CapacityBackend.Snapshot.Teams = []capacity.TeamSnapshot{{Name: "new"}, {Name: "old", Namespace: "ns"}}
+	_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/teams")
+	for _, address := range []string{"/policies/allocations/new", "/teams/old"} {
+		if page.Find(`#team-list-table a[href="`+address+`"]`).Length() != 1 {
+			t.Errorf("no link to %s", address)
+		}
+	}
+}
