@@ -1,5 +1,7 @@
 package views
 
+import "strings"
+
 // DashboardPage shows capacity, usage and teams. All below its filters is the
 // fragment with the id dashboard.
 type DashboardPage struct {
@@ -105,4 +107,12 @@ type TeamsPage struct {
 	Controls Controls
 	Teams    TeamTable
 	Shares   *Shares // nil for none
+}
+
+// excelURL returns the address of a CSV file with a byte order mark.
+func excelURL(csv string) string {
+	if strings.Contains(csv, "?") {
+		return csv + "&bom=1"
+	}
+	return csv + "?bom=1"
 }

@@ -2,11 +2,16 @@ package console_test
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
+
+	"github.com/labstack/echo/v4"
 )
 
 func TestTroubleIsOnEveryPage(t *testing.T) {
@@ -41,3 +46,28 @@ func TestReadOnly(t *testing.T) {
 		t.Errorf("a form is answered %s", response.Status)
 	}
 }
+
+// Excel reads UTF-8 only after a byte order mark.
+func TestByteOrderMark(t *testing.T) {
+	for query, want := range map[string]string{"": "team\nGrün\n", "?bom=1": "\ufeffteam\nGrün\n", "?bom=0": "team\nGrün\n"} {
+		file, stream := httptest.NewRecorder(), httptest.NewRecorder()
+		request := httptest.NewRequest(http.MethodGet, "/x.csv"+query, nil)
+		if err := console.CSVFile(echo.New().NewContext(request, file), "x", [][]string{{"team"}, {"Grün"}}); err != nil || file.Body.String() != want {
+			t.Errorf("%q: got %q, %v", query, file.Body, err)
+		}
+		batches := [][][]string{{{"Grün"}}, nil}
+		err := console.CSVStream(echo.New().NewContext(request, deadlines{stream}), "x", []string{"team"}, func() ([][]string, error) {
+			next := batches[0]
+			batches = batches[1:]
+			return next, nil
+		})
+		if err != nil || stream.Body.String() != want {
+			t.Errorf("%q: the stream has %q, %v", query, stream.Body, err)
+		}
+	}
+}
+
+// deadlines is a response that accepts deadlines.
+type deadlines struct{ *httptest.ResponseRecorder }
+
+func (deadlines) SetWriteDeadline(time.Time) error { return nil }

@@ -13,9 +13,11 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// CSVFile answers with a table as a CSV file.
+// CSVFile answers with a table as a CSV file. With ?bom=1 it begins with a byte order
+// mark, without which Excel takes UTF-8 for an older encoding.
 func CSVFile(c echo.Context, name string, rows [][]string) error {
 	var file csvRows
+	file.mark(c)
 	if err := file.add(rows); err != nil {
 		return err
 	}
@@ -23,7 +25,7 @@ func CSVFile(c echo.Context, name string, rows [][]string) error {
 	return c.Blob(http.StatusOK, "text/csv; charset=utf-8", file.text.Bytes())
 }
 
-// CSVStream answers with a table as a CSV file, a batch of rows at a time. next returns
+// CSVStream is CSVFile for a table of any length, a batch of rows at a time. next returns
 // the next batch, and none at the end. An error of the first batch is returned; a later
 // one breaks the connection, so that no reader takes a part for the whole.
 func CSVStream(c echo.Context, name string, head []string, next func() ([][]string, error)) error {
@@ -32,6 +34,7 @@ func CSVStream(c echo.Context, name string, head []string, next func() ([][]stri
 		return err
 	}
 	rows := &csvRows{next: next, ended: len(first) == 0}
+	rows.mark(c)
 	if err := rows.add(append([][]string{head}, first...)); err != nil {
 		return err
 	}
@@ -43,6 +46,12 @@ type csvRows struct {
 	next  func() ([][]string, error)
 	text  bytes.Buffer // of rows that were not read yet
 	ended bool
+}
+
+func (r *csvRows) mark(c echo.Context) {
+	if c.QueryParam("bom") == "1" {
+		r.text.WriteString("\ufeff")
+	}
 }
 
 func (r *csvRows) add(rows [][]string) error {
