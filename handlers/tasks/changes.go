@@ -52,6 +52,9 @@ func changeWords(c explain.Change, d queries.Detail, team string) views.WhyChang
 			change.Text, change.Tasks = "preempts", workloadLinks(c.Tasks, fr)
 		}
 	case explain.RaiseBorrowingLimit:
+		if s := d.Verdict.Shortage; s != nil && s.BorrowingLimit != nil && *s.BorrowingLimit == 0 {
+			there += " with the strategy LendAndBorrow" // the others allow no limit
+		}
 		change.Title, change.Text = "Raising the borrowing limit to "+strings.Join(figures, " · "), there+" starts it."
 		if !c.Verified {
 			change.Text = there + " starts it now, and preempts nothing."

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/simulate/worker"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -114,6 +115,20 @@ func TestPodsWaitForOthersToEnd(t *testing.T) {
 		text := taskpages.WhyOf(queries.Detail{Item: queries.Item{Task: task}, About: queries.Item{Task: task}, Verdict: &verdict}).Text
 		if !strings.HasPrefix(text, "Admitted: quota is reserved. 3 pods wait for nodes ") || !strings.Contains(text, tc.want) {
 			t.Errorf("%s: got %q, want %q", name, text, tc.want)
+		}
+	}
+}
+
+// A team that may not borrow gets the strategy that a borrowing limit needs.
+func TestBorrowingNeedsTheStrategy(t *testing.T) {
+	gpu := quota.FlavorResource{Flavor: "p5", Resource: "nvidia.com/gpu"}
+	for limit, want := range map[resources.Amount]string{0: "of p5 for team a with the strategy LendAndBorrow starts it.", 2: "of p5 for team a starts it."} {
+		task := &tasks.Task{State: tasks.Pending}
+		change := explain.Change{Kind: explain.RaiseBorrowingLimit, Verified: true, Minimal: true, Quotas: []explain.QuotaChange{{FlavorResource: gpu, To: 4}}}
+		verdict := explain.Verdict{Constraint: explain.Quota, Shortage: &explain.Shortage{FlavorResource: gpu, BorrowingLimit: &limit}, Changes: []explain.Change{change}}
+		why := taskpages.WhyOf(queries.Detail{Item: queries.Item{Task: task, Team: "a"}, About: queries.Item{Task: task}, Verdict: &verdict})
+		if len(why.Changes) != 1 || why.Changes[0].Text != want {
+			t.Errorf("with the limit %d: got %+v", limit, why.Changes)
 		}
 	}
 }
