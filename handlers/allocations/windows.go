@@ -144,7 +144,7 @@ func (f *allocationForm) parseWindows(types catalog.Catalog, wrong *governance.F
 		wrong.Add(at+"days", problem)
 		w.From, w.To = strings.Replace(strings.TrimSpace(row.from), " ", "T", 1), strings.Replace(strings.TrimSpace(row.to), " ", "T", 1)
 		if row.notice != "" {
-			notice, err := time.ParseDuration(strings.TrimSpace(row.notice))
+			notice, err := forms.ReadDuration(strings.TrimSpace(row.notice))
 			if err != nil || notice < 0 || notice > v1alpha1.MaxNotice {
 				wrong.Add(at+"notice", "use a time up to 720h, such as 24h or 30m")
 			} else {

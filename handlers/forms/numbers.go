@@ -83,11 +83,27 @@ func parseThousandths(text, example string) (int64, string) {
 	return n, ""
 }
 
-// ParseDuration parses a duration such as 5m, 300s or 1h30m. problem describes an
+var days = regexp.MustCompile(`^([0-9]{1,4})d(.*)$`)
+
+// ReadDuration is time.ParseDuration with days, each of 24 hours, such as 3d or 1d12h.
+func ReadDuration(text string) (time.Duration, error) {
+	m := days.FindStringSubmatch(text)
+	if m == nil {
+		return time.ParseDuration(text)
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil || m[2] == "" {
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	rest, err := time.ParseDuration(m[2])
+	return time.Duration(n)*24*time.Hour + rest, err
+}
+
+// ParseDuration parses a duration such as 5m, 300s, 1h30m or 3d. problem describes an
 // error; empty for none. Kueue counts whole seconds.
 func ParseDuration(text string) (d *metav1.Duration, problem string) {
-	const example = "write a time such as 5m, 300s or 1h30m"
-	parsed, err := time.ParseDuration(text)
+	const example = "write a time such as 5m, 300s, 1h30m or 3d"
+	parsed, err := ReadDuration(text)
 	switch {
 	case digits.MatchString(text) && strings.Trim(text, "0") != "":
 		return nil, "has no unit; " + example

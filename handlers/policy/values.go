@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -188,7 +187,7 @@ func parseAlertRule(fields []string) (rule v1alpha1.AlertRule, problem string) {
 		rule.Count = &count
 		return rule, ""
 	}
-	after, err := time.ParseDuration(value)
+	after, err := forms.ReadDuration(value)
 	if err != nil {
 		return rule, value + " is no time such as 30m or 4h, no number and not off"
 	}
