@@ -942,7 +942,7 @@ func usageMeaning(whole bool) templ.Component {
 			templ_7745c5c3_Var41 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 67, "<details class=\"section-note chart-fold\"><summary>What these figures mean</summary><p>An hour is one device, vCPU or GiB for one hour. Own and borrowed count pods on nodes: own up to the team's quota at the time, borrowed beyond it. Growth is the part of both that growth of elastic tasks used. Lent is quota that other teams used; it is part of their borrowed hours.</p><p>Recovered is what would have been idle: borrowed hours, and growth within a team's own quota.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 67, "<details class=\"section-note chart-fold\"><summary>What these figures mean</summary><p>An hour is one device, vCPU or GiB for one hour. Own and borrowed count pods on nodes: own up to the team's quota at the time, borrowed beyond it. Growth is the part of both that growth of elastic tasks used. Lent is quota that other teams used on nodes: the part of their borrowed hours that is not from unallocated compute.</p><p>Recovered is what would have been idle: borrowed hours, and growth within a team's own quota.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -952,7 +952,7 @@ func usageMeaning(whole bool) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 69, "<p>Priority classes, kinds, people and tasks are reported by the quota that each task used. Quota without a node is a part of it that no pod on a node used, and what is not in a task record is the rest: together the rows add up to what teams used of the nodes. Lost to preemption is the part of runs that ended with a preemption, since their last change of size.</p><p>A cost is hours × the price that held at the time, own and borrowed, to the second. Growth and lent hours cost nothing besides.</p><p>Figures are rounded, sums are computed before that. The files have exact seconds.</p></details>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 69, "<p>Priority classes, kinds, people and tasks are reported by the quota that each task used, on a node or not, and what is not in a task record is the rest. The sum says how much of it was without a node: hours by team do not have that part. Lost to preemption is the part of runs that ended with a preemption, since their last change of size.</p><p>A cost is hours × the price that held at the time, own and borrowed, to the second. Growth and lent hours cost nothing besides.</p><p>Figures are rounded, sums are computed before that. The files have exact seconds.</p></details>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

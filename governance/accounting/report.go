@@ -62,7 +62,7 @@ type Line struct {
 	Borrowed       big.Int // beyond the nominal quota
 	// Of the kinds Team and AllTeams. Growth is the part of Own and Borrowed that growth of
 	// elastic tasks uses, OwnGrowth its part within the nominal quota. Lent is nominal quota
-	// that other teams used.
+	// that other teams used, part of their Borrowed.
 	Growth, OwnGrowth, Lent big.Int
 	Cost                    *big.Rat // nil without a price
 }
@@ -232,7 +232,6 @@ func linesOf(totals map[history.SeriesKey]history.Total, q Query) (lines []*Line
 		}
 		return teams[key]
 	}
-	others := map[history.SeriesKey]map[Kind]*Line{}
 	for key, total := range totals {
 		if key.Team == "" {
 			of(key)
@@ -255,7 +254,11 @@ func linesOf(totals map[history.SeriesKey]history.Total, q Query) (lines []*Line
 			of(key).Lent.Set(total.Sum)
 		}
 	}
+	others := map[history.SeriesKey]map[Kind]*Line{}
 	for key, pool := range teams {
+		// Growth is recorded with pods that are on no node yet; Own and Borrowed are not.
+		limit(&pool.Growth, pool.Amount())
+		limit(&pool.OwnGrowth, &pool.Own)
 		if key.Team != "" {
 			continue
 		}
@@ -296,6 +299,13 @@ func linesOf(totals map[history.SeriesKey]history.Total, q Query) (lines []*Line
 		}
 	}
 	return slices.DeleteFunc(lines, (*Line).empty)
+}
+
+// limit lowers an amount to a maximum.
+func limit(amount, maximum *big.Int) {
+	if amount.Cmp(maximum) > 0 {
+		amount.Set(maximum)
+	}
 }
 
 func keyOf(key history.SeriesKey, m history.Measure) history.SeriesKey {

@@ -36,7 +36,8 @@ func randomAmounts(r *rand.Rand, teams, pools []string) map[history.SeriesKey]in
 	for _, pool := range pools {
 		sum := map[history.Measure]int64{}
 		for _, team := range append(teams, "") {
-			own, borrowed, growth, lent := r.Int64N(4)*r.Int64N(8), r.Int64N(3)*r.Int64N(8), r.Int64N(4)*r.Int64N(2), r.Int64N(3)
+			own, borrowed, lent := r.Int64N(4)*r.Int64N(8), r.Int64N(3)*r.Int64N(8), r.Int64N(3)
+			growth := r.Int64N(4) * r.Int64N(2) * (own + borrowed) / 3
 			if team != "" {
 				all[key(team, pool, history.OwnBound)], all[key(team, pool, history.BorrowedBound)] = own, borrowed
 				all[key(team, pool, history.Growth)], all[key(team, pool, history.OwnGrowth)] = growth, max(0, growth-borrowed)
@@ -290,6 +291,29 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// Growth that has no node yet is not part of the hours, as the pods of other tasks are not.
+func TestReportOfGrowthWithoutNode(t *testing.T) {
+	store, err := history.Open(t.Context(), filepath.Join(t.TempDir(), "history.db"), history.Options{})
+	must(t, err)
+	t.Cleanup(func() { store.Close() })
+	var amounts []history.Amount
+	for measure, amount := range map[history.Measure]int64{history.OwnBound: 2, history.BorrowedBound: 1, history.Growth: 8, history.OwnGrowth: 7} {
+		for _, team := range []string{"", "vision"} {
+			amounts = append(amounts, history.Amount{SeriesKey: key(team, "a100", measure), Amount: amount})
+		}
+	}
+	must(t, store.AppendSamples(t.Context(), []history.Sample{{At: start, Amounts: amounts}, {At: start.Add(time.Second)}}))
+	for _, q := range []accounting.Query{{}, {Pools: true}} {
+		reports, err := accounting.Reports(t.Context(), store, q, []time.Time{start, start.Add(time.Second)}, accounting.Prices{})
+		must(t, err)
+		for _, l := range reports[0].Lines {
+			if l.Kind.Used() && (l.Growth.Cmp(big.NewInt(3000)) != 0 || l.OwnGrowth.Cmp(big.NewInt(2000)) != 0 || l.Recovered().Cmp(l.Amount()) > 0) {
+				t.Errorf("%s used %s, of it %s by growth and %s by own growth", l.Kind, l.Amount(), &l.Growth, &l.OwnGrowth)
+			}
+		}
+	}
+}
+
 // An unreachable database is an error.
 func TestReportsFail(t *testing.T) {
 	store, err := history.Open(t.Context(), filepath.Join(t.TempDir(), "history.db"), history.Options{})
@@ -313,16 +337,16 @@ func recordTasks(t *testing.T, store *history.Store, m *model, r *rand.Rand) {
 		began := m.from.Add(time.Duration(r.IntN(len(m.seconds))) * time.Second)
 		uid := fmt.Sprint("task-", n)
 		of := history.Record{Task: history.Task{UID: uid, Namespace: "ns", Name: uid, Kind: "Job", Team: []string{"vision", "deleted"}[n%2], PriorityClass: []string{"", "low", "high"}[n%3], SubmittedAt: began}}
-		of.Usage = []history.TaskUsage{{WorkloadUID: "w-" + uid, Began: began, Amounts: map[history.PoolResource]int64{{Pool: []string{"a100", "removed"}[r.IntN(2)], Resource: catalog.GPU}: 1 + r.Int64N(20)}}}
+		of.Usage = []history.TaskUsage{{WorkloadUID: "w-" + uid, Began: began, Amounts: map[history.PoolResource]int64{{Pool: []string{"a100", "removed"}[r.IntN(2)], Resource: catalog.GPU}: 1 + r.Int64N(2)}}}
 		if n > 3 {
-			of.Usage[0].Ended = began.Add(time.Duration(r.IntN(100000)) * time.Second)
+			of.Usage[0].Ended = began.Add(time.Duration(r.IntN(50000)) * time.Second)
 		}
 		must(t, store.RecordTasks(t.Context(), []history.Record{of}))
 	}
 }
 
-// checkTasks checks that reports by class, kind and task add up to what teams used of each
-// pool, with few and with many lines.
+// checkTasks checks that reports by class, kind and task add up to the quota that teams
+// used of each pool, with few and with many lines, and that no line is negative.
 func (m *model) checkTasks(t *testing.T, store *history.Store, bounds []time.Time) {
 	t.Helper()
 	kinds := map[accounting.TaskKind]bool{}
@@ -331,35 +355,47 @@ func (m *model) checkTasks(t *testing.T, store *history.Store, bounds []time.Tim
 		for _, by := range []history.UsageKey{history.UsageByClass, history.UsageByKind, history.UsageByTask} {
 			for _, teams := range [][]string{nil, {"deleted"}} {
 				for _, limit := range []int{0, 5} {
-					lines, err := accounting.TaskReport(t.Context(), store, by, accounting.Query{Teams: teams, Resource: catalog.GPU}, from, bounds[n+1], limit)
+					lines, unplaced, err := accounting.TaskReport(t.Context(), store, by, accounting.Query{Teams: teams, Resource: catalog.GPU}, from, bounds[n+1], limit)
 					must(t, err)
-					got, want := map[string]*big.Int{"a100": new(big.Int), "removed": new(big.Int)}, map[string]*big.Int{"a100": new(big.Int), "removed": new(big.Int)}
+					got, tasks, want := map[string]*big.Int{"a100": new(big.Int), "removed": new(big.Int)}, map[string]*big.Int{"a100": new(big.Int), "removed": new(big.Int)}, map[string]*big.Int{"a100": new(big.Int), "removed": new(big.Int)}
 					for _, l := range lines {
 						got[l.Pool].Add(got[l.Pool], l.Used)
 						kinds[l.Kind] = true
-						if l.Kind == accounting.Tasks && l.Used.Sign() <= 0 {
+						if l.Kind != accounting.Unrecorded {
+							tasks[l.Pool].Add(tasks[l.Pool], l.Used)
+						}
+						if l.Used.Sign() <= 0 {
 							t.Errorf("%s used %s", l.Name, l.Used)
 						}
 					}
 					for pool, sum := range want {
-						for _, measure := range []history.Measure{history.OwnBound, history.BorrowedBound} {
+						for _, measure := range []history.Measure{history.OwnBound, history.BorrowedBound, history.Unplaced} {
 							team := ""
 							if teams != nil {
 								team = teams[0]
 							}
 							if of := sums[fmt.Sprint(pool, " ", team, " ", measure)]; of != nil {
 								sum.Add(sum, of)
+								if measure == history.Unplaced {
+									unplaced.Sub(unplaced, of)
+								}
 							}
+						}
+						if tasks[pool].Cmp(sum) > 0 {
+							sum = tasks[pool]
 						}
 						if got[pool].Cmp(sum) != 0 {
 							t.Errorf("%s to %s by %s of %v: the lines of %s add up to %s, want %s", from, bounds[n+1], by, teams, pool, got[pool], sum)
 						}
 					}
+					if unplaced.Sign() != 0 {
+						t.Errorf("%s to %s by %s of %v: what was without a node differs by %s", from, bounds[n+1], by, teams, unplaced)
+					}
 				}
 			}
 		}
 	}
-	for _, kind := range []accounting.TaskKind{accounting.Tasks, accounting.OtherTasks, accounting.Unplaced, accounting.Unrecorded} {
+	for _, kind := range []accounting.TaskKind{accounting.Tasks, accounting.OtherTasks, accounting.Unrecorded} {
 		if !kinds[kind] {
 			t.Errorf("no line of %s", kind)
 		}

@@ -16,17 +16,15 @@ import (
 // TaskKind is what a TaskLine is about.
 type TaskKind string
 
-// The kinds, in their order. Task records have the quota that tasks used, nodes the pods
-// that ran: the last two are the difference, so that the lines of a pool add up to what
-// teams used of its nodes.
+// The kinds, in their order. The lines of a pool add up to the quota that teams used of
+// it, with a node or without, or to what task records have where that is more.
 const (
 	Tasks      TaskKind = "tasks"                // of one name
 	OtherTasks TaskKind = "other tasks"          // smaller than those
-	Unplaced   TaskKind = "without a node"       // quota of pods on no node; negative
-	Unrecorded TaskKind = "not in a task record" // negative where records have more
+	Unrecorded TaskKind = "not in a task record" // the rest of the quota that teams used
 )
 
-var taskKinds = []TaskKind{Tasks, OtherTasks, Unplaced, Unrecorded}
+var taskKinds = []TaskKind{Tasks, OtherTasks, Unrecorded}
 
 // TaskLine is what tasks used of one pool. All amounts are × ms.
 type TaskLine struct {
@@ -39,14 +37,15 @@ type TaskLine struct {
 }
 
 // TaskReport returns the use of the resource that a query selects over [from, to), by a
-// key of tasks, the largest first. limit bounds the names that have lines.
-func TaskReport(ctx context.Context, store Store, by history.UsageKey, q Query, from, to time.Time, limit int) ([]TaskLine, error) {
+// key of tasks, the largest first. limit bounds the names that have lines. unplaced is the
+// part of it that was on no node, which Reports do not have.
+func TaskReport(ctx context.Context, store Store, by history.UsageKey, q Query, from, to time.Time, limit int) (lines []TaskLine, unplaced *big.Int, err error) {
 	until, err := store.SampledUntil(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if to = earlier(to, until); !from.Before(to) {
-		return nil, nil
+		return nil, new(big.Int), nil
 	}
 	selected := history.TaskUsageQuery{Teams: q.Teams, Pool: q.Pool, Resource: q.Resource, Limit: limit}
 	teams := q.Teams
@@ -73,9 +72,8 @@ func TaskReport(ctx context.Context, store Store, by history.UsageKey, q Query, 
 		return err
 	})
 	if err := group.Wait(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	var lines []TaskLine
 	left := map[string]*big.Int{} // of each pool
 	subtract := func(pool string, amount *big.Int) {
 		if left[pool] == nil {
@@ -106,29 +104,25 @@ func TaskReport(ctx context.Context, store Store, by history.UsageKey, q Query, 
 			}
 		}
 	}
-	unplaced := map[string]*big.Int{}
+	unplaced = new(big.Int)
 	for key, total := range measured[0] {
 		switch key.Measure {
 		case history.Unplaced:
-			unplaced[key.Pool] = plus(unplaced[key.Pool], total.Sum)
+			unplaced.Add(unplaced, total.Sum)
+			fallthrough
 		case history.OwnBound, history.BorrowedBound:
 			subtract(key.Pool, new(big.Int).Neg(total.Sum))
 		}
 	}
-	for pool, sum := range unplaced {
-		if sum.Sign() != 0 {
-			add(TaskLine{Pool: pool, Kind: Unplaced, Used: new(big.Int).Neg(sum), Preempted: new(big.Int)})
-		}
-	}
 	for pool, sum := range left {
-		if sum.Sign() != 0 {
+		if sum.Sign() > 0 {
 			lines = append(lines, TaskLine{Pool: pool, Kind: Unrecorded, Used: sum, Preempted: new(big.Int)})
 		}
 	}
 	slices.SortStableFunc(lines, func(a, b TaskLine) int {
 		return cmp.Or(slices.Index(taskKinds, a.Kind)-slices.Index(taskKinds, b.Kind), b.Used.Cmp(a.Used), strings.Compare(a.Pool, b.Pool), strings.Compare(a.Name, b.Name))
 	})
-	return lines, nil
+	return lines, unplaced, nil
 }
 
 // plus returns the sum of two amounts, each nil for 0.

@@ -334,9 +334,11 @@ func (s *summing) addLoans() {
 		}
 		lent := usage.ApportionLoans(teams, s.poolUsage(fr).Unallocated)
 		s.poolUsage(fr).BorrowedUnallocated = lent.Unallocated
+		bound := usage.Apportion(max(0, s.poolUsage(fr).BorrowedBound.Minus(lent.Unallocated)), lent.ByLender)
 		for i, amount := range lent.ByLender {
 			if amount > 0 {
-				s.teamUsage(members[i].team, fr).LentToCohort = s.teamUsage(members[i].team, fr).LentToCohort.Plus(amount)
+				of := s.teamUsage(members[i].team, fr)
+				of.LentToCohort, of.LentBound = of.LentToCohort.Plus(amount), of.LentBound.Plus(bound[i])
 				s.poolUsage(fr).LentToCohort = s.poolUsage(fr).LentToCohort.Plus(amount)
 			}
 		}

@@ -129,7 +129,7 @@ func TestLaunchExample(t *testing.T) {
 	if diff := cmp.Diff(want, s.gpus(g5)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff(usage.TeamUsage{Nominal: 9, LentToCohort: 2}, s.Teams[1].gpus()); diff != "" {
+	if diff := cmp.Diff(usage.TeamUsage{Nominal: 9, LentToCohort: 2, LentBound: 2}, s.Teams[1].gpus()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := usage.Percent[resources.Amount](8, 15); got != "53.33 %" {
@@ -189,7 +189,8 @@ func TestSnapshotsAddUp(t *testing.T) {
 			teams = append(teams, *s.Others)
 		}
 		all := sumOf(teams).gpus()
-		if all.Usage != p.Usage || all.OwnBound != p.OwnBound || all.BorrowedBound != p.BorrowedBound || all.Borrowed != p.Borrowed || all.LentToCohort != p.LentToCohort || all.Nominal != p.Nominal || p.LentToCohort+p.BorrowedUnallocated > p.Borrowed {
+		if all.Usage != p.Usage || all.OwnBound != p.OwnBound || all.BorrowedBound != p.BorrowedBound || all.Borrowed != p.Borrowed || all.LentToCohort != p.LentToCohort || all.Nominal != p.Nominal || p.LentToCohort+p.BorrowedUnallocated > p.Borrowed ||
+			all.LentBound > p.BorrowedBound || all.LentBound > all.LentToCohort {
 			t.Fatalf("the sum of teams is %+v, their pool is %+v", all, p)
 		}
 	}

@@ -147,7 +147,7 @@ const (
 	Unplaced      Measure = "unplaced" // used, and bound to no node
 	Quota         Measure = "quota"    // nominal quota
 	Borrowed      Measure = "borrows"  // used beyond the nominal quota
-	LentToCohort  Measure = "lent"     // nominal quota that other teams use
+	LentToCohort  Measure = "lent"     // nominal quota that other teams use: part of their BorrowedBound
 	Growth        Measure = "growth"   // used by growth of elastic tasks, own or borrowed
 	OwnGrowth     Measure = "growown"  // the part of Growth that is not borrowed
 )

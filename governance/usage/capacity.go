@@ -38,6 +38,7 @@ type TeamUsage struct {
 	Borrowed      resources.Amount
 	Growth        resources.Amount // the part of Usage that is growth of elastic tasks, own or borrowed
 	LentToCohort  resources.Amount // idle quota that other teams borrow, apportioned
+	LentBound     resources.Amount // the part of LentToCohort that is in BorrowedBound of other teams, apportioned
 	OwnBound      resources.Amount // requests of bound pods, up to Nominal
 	BorrowedBound resources.Amount
 	Unbound       resources.Amount // usage of tasks without bound pods
@@ -60,6 +61,7 @@ func (s *TeamUsage) Add(o TeamUsage) {
 	s.Borrowed = s.Borrowed.Plus(o.Borrowed)
 	s.Growth = s.Growth.Plus(o.Growth)
 	s.LentToCohort = s.LentToCohort.Plus(o.LentToCohort)
+	s.LentBound = s.LentBound.Plus(o.LentBound)
 	s.OwnBound = s.OwnBound.Plus(o.OwnBound)
 	s.BorrowedBound = s.BorrowedBound.Plus(o.BorrowedBound)
 	s.Unbound = s.Unbound.Plus(o.Unbound)

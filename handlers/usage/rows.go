@@ -29,7 +29,7 @@ var rowKeys = []rowKey{{history.UsageByClass, "Priority classes", "Priority clas
 
 // lineNames name the lines that are not of one name.
 var lineNames = map[accounting.TaskKind]string{
-	accounting.OtherTasks: "Other tasks", accounting.Unplaced: "Quota without a node", accounting.Unrecorded: "Not in a task record",
+	accounting.OtherTasks: "Other tasks", accounting.Unrecorded: "Not in a task record",
 }
 
 // taskTable returns what tasks used, by the chosen rows.
@@ -40,7 +40,7 @@ func (r *reader) taskTable(ctx context.Context, q accounting.Query) (views.Usage
 			table.First = k.name
 		}
 	}
-	lines, err := accounting.TaskReport(ctx, r.History, r.rows, q, r.from, r.to, shownNames)
+	lines, unplaced, err := accounting.TaskReport(ctx, r.History, r.rows, q, r.from, r.to, shownNames)
 	if err != nil {
 		return table, err
 	}
@@ -74,7 +74,7 @@ func (r *reader) taskTable(ctx context.Context, q accounting.Query) (views.Usage
 		task, known := tasks[g.name]
 		switch {
 		case g.kind != accounting.Tasks:
-			row.ID, row.Name = "usage-"+map[accounting.TaskKind]string{accounting.OtherTasks: "other-tasks", accounting.Unplaced: "unplaced", accounting.Unrecorded: "unrecorded"}[g.kind], lineNames[g.kind]
+			row.ID, row.Name = "usage-"+map[accounting.TaskKind]string{accounting.OtherTasks: "other-tasks", accounting.Unrecorded: "unrecorded"}[g.kind], lineNames[g.kind]
 			if row.Figures[2] = "–"; g.kind == accounting.OtherTasks {
 				row.Figures = figures(sums[g])
 			}
@@ -85,7 +85,10 @@ func (r *reader) taskTable(ctx context.Context, q accounting.Query) (views.Usage
 		}
 		table.Rows = append(table.Rows, row)
 	}
-	table.Sum = views.UsageRow{ID: "usage-sum", Name: "Used by teams", Figures: figures(&all)}
+	table.Sum = views.UsageRow{ID: "usage-sum", Name: "Quota used by teams", Figures: figures(&all)}
+	if unplaced.Sign() > 0 {
+		table.Sum.Sub = format.Hours(unplaced, unit) + " without a node"
+	}
 	return table, nil
 }
 
@@ -150,7 +153,7 @@ func (r *reader) taskRows(ctx context.Context, q accounting.Query, from, to time
 	}
 	for _, resource := range resources {
 		q.Resource = resource
-		lines, err := accounting.TaskReport(ctx, r.History, r.rows, q, from, to, 0)
+		lines, _, err := accounting.TaskReport(ctx, r.History, r.rows, q, from, to, 0)
 		if err != nil {
 			return nil, err
 		}

@@ -107,8 +107,8 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// byTasks adds to what was recorded the runs of tasks: they have 10 hours less than the
-// nodes, of which 2 had no node.
+// byTasks adds to what was recorded the runs of tasks: they have 60 hours less than
+// the quota that teams used, of which 36 had no node.
 func byTasks(past *handlerstest.HistoryBackend) {
 	total := func(key string, hours, lost int64) history.TaskUsageTotal {
 		const hour = 3_600_000
@@ -123,7 +123,7 @@ func byTasks(past *handlerstest.HistoryBackend) {
 	}
 }
 
-// Rows by priority class, kind and task add up to what teams used, on the page and in the
+// Rows by priority class, kind and task add up to the quota that teams used, on the page and in the
 // file.
 func TestUsageByTasks(t *testing.T) {
 	past := recorded()
@@ -131,11 +131,11 @@ func TestUsageByTasks(t *testing.T) {
 	d := &handlerstest.Backend{Past: past, UserScope: &access.Scope{All: true}}
 	address := handlerstest.Serve(t, d)
 	for rows, want := range map[string][]string{
-		"class": {"high 1,000 81.7 % 40", "No priority class 200 16.3 % 0"},
-		"kind":  {"Job 1,200 98.0 % 40"},
-		"task":  {"train Job in vision 1,000 81.7 % 40", "gone 200 16.3 % 0"},
+		"class": {"high 1,000 79.4 % 40", "No priority class 200 15.9 % 0"},
+		"kind":  {"Job 1,200 95.2 % 40"},
+		"task":  {"train Job in vision 1,000 79.4 % 40", "gone 200 15.9 % 0"},
 	} {
-		want = append(want, "Quota without a node -36 -2.9 % –", "Not in a task record 60 4.9 % –", "Used by teams 1,224 100.0 % 40")
+		want = append(want, "Not in a task record 60 4.8 % –", "Quota used by teams 36 without a node 1,260 100.0 % 40")
 		_, page := handlerstest.Get(t, address+"/usage"+days+"&rows="+rows)
 		htmlcheck.Page(t, page)
 		var got []string
@@ -147,7 +147,7 @@ func TestUsageByTasks(t *testing.T) {
 		}
 		_, file := handlerstest.Get(t, address+"/usage.csv"+days+"&rows="+rows)
 		lines, err := csv.NewReader(strings.NewReader(file.Text())).ReadAll()
-		if err != nil || len(lines) < 1+2*(len(want)-1) {
+		if err != nil || len(lines) < 1+2*(len(want)-2) {
 			t.Fatalf("the file by %s has %d lines: %v", rows, len(lines), err)
 		}
 		sum := new(big.Rat)
@@ -178,7 +178,7 @@ func TestUsageByTasks(t *testing.T) {
 		if sum.Cmp(inJSON) != 0 {
 			t.Errorf("the JSON by %s adds up to %s s, and the CSV to %s", rows, inJSON.FloatString(3), sum.FloatString(3))
 		}
-		if want := big.NewRat(34*36*3600, 1); sum.Cmp(want) != 0 {
+		if want := big.NewRat(2*1200*3600, 1); sum.Cmp(want) != 0 {
 			t.Errorf("the file by %s adds up to %s s, want %s", rows, sum.FloatString(3), want.FloatString(3))
 		}
 	}

@@ -52,7 +52,7 @@ func Amounts(s *capacity.Snapshot) map[history.SeriesKey]int64 {
 				put(history.Growth, c.Growth)
 				put(history.OwnGrowth, c.OwnGrowth())
 			}
-			put(history.LentToCohort, c.LentToCohort)
+			put(history.LentToCohort, c.LentBound)
 			put(history.Unplaced, c.Unbound)
 		}
 	}
