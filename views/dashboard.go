@@ -75,6 +75,7 @@ type PoolUse struct {
 	// Own, Borrowed, Outside, Unhealthy and Idle add up to Physical.
 	Physical, Own, Borrowed, Outside, Unhealthy, Idle, Quota, Unplaced, Largest string
 	Over                                                                        string // such as "+2 over"; empty for none
+	UnplacedBorrowed                                                            string // the borrowed part of Unplaced, such as "2 borrowed"; empty for none
 }
 
 // TeamTable is the quota and usage of teams.

@@ -14,7 +14,7 @@ var meanings = map[string]Meaning{
 	"idle-quota":  {"Idle, of a team", "Quota that a team neither uses nor lends."},
 	"idle":        {"Idle", "The rest. Own, borrowed, outside Kueue, unhealthy and idle add up to physical."},
 	"quota":       {"Quota", "The sum of all teams' quotas. A sum above physical is oversubscribed."},
-	"unplaced":    {"Not placed", "Used by admitted tasks, and not on an instance yet."},
+	"unplaced":    {"Not placed", "Used by admitted tasks, and not on an instance yet. With own and borrowed on instances it adds up to what is used."},
 	"largest":     {"Largest block", "The largest amount that is free on one instance."},
 	"allocated":   {"Allocated", "A team's quota."},
 	"held":        {"Used", "The usage of a team's admitted tasks: its own quota and borrowed, placed or not."},

@@ -109,7 +109,7 @@ func TestDashboard(t *testing.T) {
 	htmlcheck.Page(t, page)
 	for id, want := range map[string]string{
 		"stat-instances": "Instances 6 in 4 pools", "stat-running": "Running instances 4 1 cordoned", "stat-tasks": "Waiting tasks 3 2 running", "stat-recovery": "Pending recovery 1",
-		"stat-nvidia.com/gpu": "GPUs 1,608 12 used · 3 borrowed · 4 unhealthy", "stat-aws.amazon.com/neurondevice": "Neuron devices 16 0 used",
+		"stat-nvidia.com/gpu": "GPUs 1,608 12 used · 1 not placed · 3 borrowed · 4 unhealthy", "stat-aws.amazon.com/neurondevice": "Neuron devices 16 0 used",
 		"stat-accelerator-memory": "Accelerator memory 128,512 GB of 1,616 accelerators; unknown for 8",
 		"stat-cpu":                "vCPUs 112 0 used", "stat-memory": "Memory 4 GiB 0.5 GiB used",
 	} {
@@ -120,7 +120,7 @@ func TestDashboard(t *testing.T) {
 	var lines []string
 	page.Find("#pools-table tbody tr").Each(func(_ int, row *goquery.Selection) { lines = append(lines, handlerstest.Text(row)) })
 	if want := []string{
-		"p5 H100 · 2 instances 1 cordoned 1,600 GPUs 6 2 0 0 1,592 15 1 4",
+		"p5 H100 · 2 instances 1 cordoned 1,600 GPUs 6 2 0 0 1,592 15 1 1 borrowed 4",
 		"trn 1 instance 16 Neuron devices 0 0 0 0 16 0 0 0",
 		"g6 L4 · 2 instances 1 pending recovery 8 GPUs 3 0 1 4 0 10 +2 over 0 0",
 		"cpu 1 instance 16 vCPU 0 0 0 0 16 0 0 0",

@@ -108,6 +108,9 @@ func poolUse(c poolCell) views.PoolUse {
 	if over := u.Overallocated(); over > 0 && !quota.ExceedsAnyCluster(resource, u.Nominal) { // else meant as no limit
 		l.Over = "+" + of(over) + " over"
 	}
+	if unplaced := u.Borrowed.Minus(u.BorrowedBound); u.Unbound > 0 && unplaced > 0 {
+		l.UnplacedBorrowed = of(unplaced) + " borrowed"
+	}
 	l.Label = fmt.Sprintf("Of %s %s: %s own, %s borrowed, %s outside Kueue, %s unhealthy, %s idle; %s allocated as quota; %s used and not placed",
 		l.Physical, l.Unit, l.Own, l.Borrowed, l.Outside, l.Unhealthy, l.Idle, l.Quota, l.Unplaced)
 	return l

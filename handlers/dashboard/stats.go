@@ -48,14 +48,16 @@ func resourceStat(resource string, sum usage.PoolUsage) views.Stat {
 		stat.Unit = "GiB"
 		stat.Note = quota.Short(resource, sum.Usage) + " GiB used"
 	}
-	if format.IsAccelerator(resource) && sum.Borrowed > 0 {
-		stat.Note += " · " + quota.Short(resource, sum.Borrowed) + " borrowed"
+	if !format.IsAccelerator(resource) {
+		return stat
 	}
-	if format.IsAccelerator(resource) && sum.Growth > 0 {
-		stat.Note += " · " + quota.Short(resource, sum.Growth) + " growth"
-	}
-	if format.IsAccelerator(resource) && sum.Unhealthy > 0 {
-		stat.Note += " · " + quota.Short(resource, sum.Unhealthy) + " unhealthy"
+	for _, part := range []struct {
+		amount resources.Amount
+		what   string
+	}{{sum.Unbound, "not placed"}, {sum.Borrowed, "borrowed"}, {sum.Growth, "growth"}, {sum.Unhealthy, "unhealthy"}} {
+		if part.amount > 0 {
+			stat.Note += " · " + quota.Short(resource, part.amount) + " " + part.what
+		}
 	}
 	return stat
 }

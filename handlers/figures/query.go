@@ -26,6 +26,7 @@ func ClusterSums(s *capacity.Snapshot) map[string]usage.PoolUsage {
 			sum.Physical = sum.Physical.Plus(c.Physical)
 			sum.Usage = sum.Usage.Plus(c.Usage)
 			sum.Borrowed = sum.Borrowed.Plus(c.Borrowed)
+			sum.Unbound = sum.Unbound.Plus(c.Unbound)
 			sum.Growth = sum.Growth.Plus(c.Growth)
 			sum.Unhealthy = sum.Unhealthy.Plus(c.Unhealthy)
 			sums[c.Resource] = sum
