@@ -96,6 +96,7 @@ type TeamTable struct {
 type TeamLine struct {
 	ID, Name, URL                   string
 	Sub                             string // empty for none
+	Held                            Status // of a queue that admits no tasks; no label otherwise
 	Allocated, Used, Borrowed, Lent string // without a unit
 	Utilization                     string // such as "53.33 %"; "–" without quota
 	Borrowing                       bool   // usage exceeds the quota

@@ -4,6 +4,7 @@ package views
 // team-usage.
 type TeamUsage struct {
 	Trouble   string // why there are no figures; empty otherwise
+	Held      Status // of a queue that admits no tasks; no label otherwise
 	Rows      []ShareFigures
 	InForce   []string // sentences about windows and the budget
 	Running   Count

@@ -71,6 +71,7 @@ type TeamSnapshot struct {
 	Resources                    []TeamResource // accelerators first, then by pool
 	Running, Waiting             int            // tasks
 	InForce                      []string       // sentences about windows and the budget
+	Held, HeldText               string         // of describe.Held
 	Budget                       string         // a sentence about what is used of it; empty for none
 }
 

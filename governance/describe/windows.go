@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -208,6 +209,16 @@ func BudgetUsage(a *v1alpha1.ComputeAllocation) string {
 		text += "; " + roughly(s.Unknown.Duration) + " of it not recorded"
 	}
 	return text + "."
+}
+
+// Held returns "Held" or "Drained" if the queue of a team admits no tasks now, with
+// sentences about the cause and the end; empty otherwise.
+func Held(a *v1alpha1.ComputeAllocation) (label, text string) {
+	switch now := effective.Spec(a).Activation; now {
+	case v1alpha1.Hold, v1alpha1.Drain:
+		return activation(now), cmp.Or(HeldBy(a), "An admin put the queue on hold. No task starts until an admin resumes it.")
+	}
+	return "", ""
 }
 
 // HeldBy returns sentences about what holds the queue of a team by itself, a window or the

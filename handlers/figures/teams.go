@@ -151,6 +151,7 @@ func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTab
 		if name := figures.Team.DisplayName; name != "" && !strings.EqualFold(name, figures.Team.Name) {
 			line.Sub = name
 		}
+		line.Held = HeldStatus(figures.Team)
 		for _, sentence := range figures.Team.InForce {
 			what, _, _ := strings.Cut(sentence, ": ")
 			line.Sub = strings.TrimPrefix(line.Sub+" · "+what, " · ")
@@ -167,6 +168,15 @@ func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTab
 	t.Sum.ID, t.Sum.Name = "teams-sum", "All"
 	t.Pager = q.Pager(page, from, to, len(list.Found))
 	return t
+}
+
+// HeldStatus returns the status of a team whose queue admits no tasks, with its cause and
+// its end; without a label for other teams.
+func HeldStatus(t *capacity.TeamSnapshot) views.Status {
+	if t.Held == "" {
+		return views.Status{}
+	}
+	return views.Status{Tone: "idle", Label: t.Held, Text: t.HeldText}
 }
 
 // sub subtracts o.

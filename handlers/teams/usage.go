@@ -20,6 +20,7 @@ import (
 	"kuota.dev/kuota/handlers/charts"
 	"kuota.dev/kuota/handlers/classstats"
 	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/figures"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/listing"
 	taskpages "kuota.dev/kuota/handlers/tasks"
@@ -105,6 +106,7 @@ func (h *Pages) teamUsage(ctx context.Context, scope access.Scope, team string, 
 	for i := range snapshot.Teams {
 		if snapshot.Teams[i].Name == team {
 			u.Rows, u.InForce = shareFigures(snapshot.Teams[i].Resources), snapshot.Teams[i].InForce
+			u.Held = figures.HeldStatus(&snapshot.Teams[i])
 			if used := snapshot.Teams[i].Budget; used != "" {
 				u.InForce = append(slices.Clone(u.InForce), used)
 			}

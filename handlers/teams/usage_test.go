@@ -67,3 +67,28 @@ func TestTeamUsage(t *testing.T) {
 		t.Errorf("5 idle of 15 are drawn over %q", idle)
 	}
 }
+
+// A held team has a badge with the cause and the end, on its page and in both lists.
+func TestHeldTeam(t *testing.T) {
+	d := &handlerstest.Backend{Teams: []string{"vision"}, CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.SmallCluster()}}
+	address := handlerstest.Serve(t, d)
+	pages := map[string]string{"/teams/vision": "#team-held", "/teams": "#team-vision", "/": "#team-vision"}
+	for path, selector := range pages {
+		if _, page := handlerstest.Get(t, address+path); strings.Contains(page.Find(selector).Text(), "Held") {
+			t.Errorf("%s shows an active team as held", path)
+		}
+	}
+	for i := range d.CapacityBackend.Snapshot.Teams {
+		if of := &d.CapacityBackend.Snapshot.Teams[i]; of.Name == "vision" {
+			of.Held, of.HeldText = "Held", "An admin put the queue on hold."
+		}
+	}
+	for path, selector := range pages {
+		_, page := handlerstest.Get(t, address+path)
+		htmlcheck.Page(t, page)
+		held := page.Find(selector)
+		if got := handlerstest.Text(held); held.Find(".tag.tone-idle").Length() != 1 || !strings.Contains(got, "Held An admin put the queue on hold.") {
+			t.Errorf("%s shows %q", path, got)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package describe_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/describe"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A queue that admits no tasks is described with the cause and the end, whether an admin, a
+// window or the budget holds it.
+func TestHeld(t *testing.T) {
+	until := metav1.NewTime(time.Date(2026, 11, 27, 21, 0, 0, 0, time.UTC))
+	window := v1alpha1.Window{Name: "night", TimeZone: "Europe/Berlin", Activation: v1alpha1.Hold}
+	for name, c := range map[string]struct {
+		spec      v1alpha1.ComputeAllocationSpec
+		inForce   *v1alpha1.InForce
+		wantLabel string
+		wantText  string
+	}{
+		"active":           {wantLabel: ""},
+		"held by an admin": {spec: v1alpha1.ComputeAllocationSpec{Activation: v1alpha1.Hold}, wantLabel: "Held", wantText: "until an admin resumes it"},
+		"drained":          {spec: v1alpha1.ComputeAllocationSpec{Activation: v1alpha1.Drain}, wantLabel: "Drained", wantText: "until an admin resumes it"},
+		"held by a window": {v1alpha1.ComputeAllocationSpec{Windows: []v1alpha1.Window{window}}, &v1alpha1.InForce{Window: "night", To: &until}, "Held", "The window night holds the team's queue until Fri 27 Nov 22:00 CET."},
+		"held by the budget": {
+			v1alpha1.ComputeAllocationSpec{Budget: &v1alpha1.Budget{}}, &v1alpha1.InForce{BudgetAction: v1alpha1.BudgetDrain, BudgetUntil: &until}, "Drained", "The team has used its budget, so no task is admitted until Fri 27 Nov 21:00 UTC",
+		},
+	} {
+		a := &v1alpha1.ComputeAllocation{Spec: c.spec}
+		a.Status.InForce = c.inForce
+		if label, text := describe.Held(a); label != c.wantLabel || !strings.Contains(text, c.wantText) || label == "" && text != "" {
+			t.Errorf("%s: got %q, %q, want %q, %q", name, label, text, c.wantLabel, c.wantText)
+		}
+	}
+}
