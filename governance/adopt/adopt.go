@@ -69,21 +69,20 @@ func NeedsPolicy(plan adoption.Plan, selected []adoption.Queue) bool {
 // that of the change; empty for none. Created, if not nil, is called for each object
 // that was created.
 func Adopt(ctx context.Context, c client.Client, plan adoption.Plan, selected []adoption.Queue, reason string, created func(client.Object)) ([]Result, error) {
-	create := func(object client.Object, options ...client.CreateOption) error {
+	create := func(object client.Object) error {
 		v1alpha1.SetReason(object, reason)
-		if err := c.Create(ctx, object, options...); err != nil {
+		if err := c.Create(ctx, object); err != nil {
 			return err
 		}
-		if created != nil && len(options) == 0 {
+		if created != nil {
 			created(object)
 		}
 		return nil
 	}
-	results := make([]Result, len(selected))
+	results := Check(ctx, c, selected)
 	var accepted []adoption.Queue
 	for i, q := range selected {
-		results[i] = Result{Queue: q.Name, Verdict: q.Verdict}
-		if results[i].Err = createError(q, create(q.Allocation.DeepCopy(), client.DryRunAll)); results[i].Err == nil {
+		if results[i].Err == nil {
 			accepted = append(accepted, q)
 		}
 	}
@@ -103,6 +102,16 @@ func Adopt(ctx context.Context, c client.Client, plan adoption.Plan, selected []
 		}
 	}
 	return results, nil
+}
+
+// Check returns what the API server answers to a dry run of the allocations of
+// ClusterQueues. Results have no team.
+func Check(ctx context.Context, c client.Client, selected []adoption.Queue) []Result {
+	results := make([]Result, len(selected))
+	for i, q := range selected {
+		results[i] = Result{Queue: q.Name, Verdict: q.Verdict, Err: createError(q, c.Create(ctx, q.Allocation.DeepCopy(), client.DryRunAll))}
+	}
+	return results
 }
 
 // createError returns why the allocation of a ClusterQueue was not created; nil on

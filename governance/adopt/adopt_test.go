@@ -26,6 +26,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -354,8 +355,8 @@ func TestAdoptAndRelease(t *testing.T) {
 }
 
 // checkWithoutPermission checks that a user who may create allocations, and may not
-// create RoleBindings in the namespaces of the queues, adopts nothing and creates no
-// policy.
+// create RoleBindings in the namespaces of the queues, may adopt them, but not with
+// members: the user then adopts nothing and creates no policy.
 func checkWithoutPermission(t *testing.T, c *clustertest.Cluster, plan adoption.Plan, selected []adoption.Queue) {
 	t.Helper()
 	group := clustertest.Name("quota-admins")
@@ -368,6 +369,18 @@ func checkWithoutPermission(t *testing.T, c *clustertest.Cluster, plan adoption.
 	}
 	managed := slices.DeleteFunc(slices.Clone(selected), func(q adoption.Queue) bool { return q.Verdict != adoption.Manage })
 	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error { // until RBAC has the binding
+		for _, r := range adopt.Check(ctx, limited, managed) {
+			if r.Err != nil {
+				return fmt.Errorf("%s without members: %w", r.Queue, r.Err)
+			}
+		}
+		return nil
+	})
+	for i, q := range managed {
+		managed[i].Allocation = q.Allocation.DeepCopy()
+		managed[i].Allocation.Spec.Members = []v1alpha1.Member{{Kind: rbacv1.GroupKind, Name: group}}
+	}
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		results, err := adopt.Adopt(ctx, limited, plan, managed, "test", nil)
 		if err != nil {
 			return err

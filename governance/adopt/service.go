@@ -100,19 +100,34 @@ func (s *Service) mayAdopt(ctx context.Context, user governance.User) error {
 	return nil
 }
 
+// Check returns why the API server would reject the adoption of each of the ClusterQueues
+// with these names by the user.
+func (s *Service) Check(ctx context.Context, user governance.User, names []string) ([]Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	defer cancel()
+	_, selected, writer, err := s.selection(ctx, user, names)
+	if err != nil {
+		return nil, err
+	}
+	return Check(ctx, writer, selected), nil
+}
+
+func (s *Service) selection(ctx context.Context, user governance.User, names []string) (plan adoption.Plan, selected []adoption.Queue, writer client.Client, err error) {
+	if plan, err = s.Plan(ctx, user); err != nil {
+		return plan, nil, nil, err
+	}
+	if selected, err = Select(plan, names); err != nil {
+		return plan, nil, nil, err
+	}
+	writer, err = s.Cluster.ClientAs(user)
+	return plan, selected, writer, err
+}
+
 // Adopt adopts the ClusterQueues with these names, for a reason that may be empty.
 func (s *Service) Adopt(ctx context.Context, user governance.User, names []string, reason string) ([]Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
-	plan, err := s.Plan(ctx, user)
-	if err != nil {
-		return nil, err
-	}
-	selected, err := Select(plan, names)
-	if err != nil {
-		return nil, err
-	}
-	writer, err := s.Cluster.ClientAs(user)
+	plan, selected, writer, err := s.selection(ctx, user, names)
 	if err != nil {
 		return nil, err
 	}

@@ -73,14 +73,27 @@ func (h *Pages) takePlan(c echo.Context) error {
 	case err != nil:
 		return err
 	}
-	var teams []string
-	failed := &governance.Error{Kind: governance.Conflict, Op: "adopt ClusterQueues", Message: "Some ClusterQueues were not adopted."}
+	after := url.Values{}
 	for _, r := range results {
 		if r.Err == nil {
-			teams = append(teams, r.Team)
+			after.Add("adopted", r.Team)
+		}
+	}
+	if failed := failures("Some ClusterQueues were not adopted.", results); failed != nil {
+		forms.SetAnswer(after, http.StatusConflict, failed)
+	}
+	return h.render(c, after)
+}
+
+// failures returns the errors of results as one error; nil for none.
+func failures(message string, results []adopt.Result) *governance.Error {
+	failed := &governance.Error{Kind: governance.Conflict, Op: "adopt ClusterQueues", Message: message}
+	for _, r := range results {
+		if r.Err == nil {
 			continue
 		}
 		message := r.Err.Error()
+		var refused *governance.Error
 		if errors.As(r.Err, &refused) {
 			message = refused.Message
 			for _, f := range refused.Fields {
@@ -89,11 +102,10 @@ func (h *Pages) takePlan(c echo.Context) error {
 		}
 		failed.Fields = append(failed.Fields, governance.FieldError{Path: r.Queue, Message: message})
 	}
-	after := url.Values{"adopted": teams}
-	if len(failed.Fields) > 0 {
-		forms.SetAnswer(after, http.StatusConflict, failed)
+	if len(failed.Fields) == 0 {
+		return nil
 	}
-	return h.render(c, after)
+	return failed
 }
 
 // render shows the step of the values.
@@ -111,12 +123,19 @@ func (h *Pages) render(c echo.Context, values url.Values) error {
 		status, refused, review = http.StatusUnprocessableEntity, &governance.Error{Kind: governance.Invalid, Message: "Select at least one ClusterQueue."}, false
 	}
 	if review {
-		if page.Review, err = reviewOf(plan, values); err != nil { // the cluster changed since
-			var ours *governance.Error
-			if !errors.As(err, &ours) {
-				return err
-			}
-			status, refused = http.StatusConflict, ours
+		var ours *governance.Error
+		results, err := h.Adoption.Check(c.Request().Context(), console.UserOf(c), values["queue"])
+		if err == nil {
+			page.Review, err = reviewOf(plan, values)
+		}
+		if err != nil && !errors.As(err, &ours) {
+			return err
+		}
+		if err == nil {
+			ours = failures("Some ClusterQueues cannot be adopted.", results)
+		}
+		if ours != nil { // the cluster changed since, or the user has no permission
+			status, refused, page.Review = http.StatusConflict, ours, nil
 		}
 	}
 	if refused != nil {

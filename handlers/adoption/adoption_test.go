@@ -93,6 +93,20 @@ func TestReviewAndAdopt(t *testing.T) {
 	}
 }
 
+// A review names each ClusterQueue that the API server would reject, and offers no adoption.
+func TestReviewOfRejected(t *testing.T) {
+	d := backend()
+	d.AdoptionBackend.Failing = map[string]error{"physics": &governance.Error{Kind: governance.Invalid, Message: "The API server rejected it.", Fields: []governance.FieldError{{Message: "you may not"}}}}
+	response, page := handlerstest.Post(t, handlerstest.Serve(t, d)+address, url.Values{"action": {"review"}, "queue": {"physics", "speech.example"}})
+	text := handlerstest.Text(page.Find("main"))
+	if want := "Some ClusterQueues cannot be adopted. physics: The API server rejected it. You may not."; response.StatusCode != http.StatusConflict || !strings.Contains(text, want) || page.Find("[value=adopt]").Length() > 0 {
+		t.Errorf("status %d, want %q and no button to adopt:\n%s", response.StatusCode, want, text)
+	}
+	if page.Find("#queue-physics input[checked]").Length() != 1 || len(d.AdoptionBackend.Adopted) > 0 {
+		t.Errorf("the selection is lost, or %v were adopted", d.AdoptionBackend.Adopted)
+	}
+}
+
 func TestInvalidSelections(t *testing.T) {
 	d := backend()
 	server := handlerstest.Serve(t, d)

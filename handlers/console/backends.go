@@ -50,6 +50,8 @@ type Adoption interface {
 	// Unmanaged returns the number of ClusterQueues that no allocation names.
 	Unmanaged(ctx context.Context) (int, error)
 	Plan(ctx context.Context, user governance.User) (adoption.Plan, error)
+	// Check is a dry run of Adopt.
+	Check(ctx context.Context, user governance.User, names []string) ([]adopt.Result, error)
 	Adopt(ctx context.Context, user governance.User, names []string, reason string) ([]adopt.Result, error)
 }
 

@@ -26,23 +26,29 @@ func (d *AdoptionBackend) Plan(context.Context, governance.User) (adoption.Plan,
 	return d.Existing, nil
 }
 
-func (d *AdoptionBackend) Adopt(ctx context.Context, user governance.User, names []string, reason string) ([]adopt.Result, error) {
+func (d *AdoptionBackend) Check(ctx context.Context, user governance.User, names []string) ([]adopt.Result, error) {
 	plan, err := d.Plan(ctx, user)
 	if err != nil {
 		return nil, err
 	}
 	selected, err := adopt.Select(plan, names)
+	var results []adopt.Result
+	for _, q := range selected {
+		results = append(results, adopt.Result{Queue: q.Name, Verdict: q.Verdict, Err: d.Failing[q.Name]})
+	}
+	return results, err
+}
+
+func (d *AdoptionBackend) Adopt(ctx context.Context, user governance.User, names []string, reason string) ([]adopt.Result, error) {
+	results, err := d.Check(ctx, user, names)
 	if err != nil {
 		return nil, err
 	}
 	d.Adopted, d.Reason = names, reason
-	var results []adopt.Result
-	for _, q := range selected {
-		result := adopt.Result{Queue: q.Name, Verdict: q.Verdict, Err: d.Failing[q.Name]}
-		if result.Err == nil {
-			result.Team = q.Allocation.Name
+	for i, r := range results {
+		if q, _ := d.Existing.Queue(r.Queue); r.Err == nil {
+			results[i].Team = q.Allocation.Name
 		}
-		results = append(results, result)
 	}
 	return results, nil
 }
