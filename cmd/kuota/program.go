@@ -226,7 +226,7 @@ func (p *program) newHistory() error {
 		return err
 	}
 	p.audit.Activity = p.activity
-	p.reconcilers.Allocations.Activity, p.reconcilers.Budgets.Usage = p.activity, store
+	p.reconcilers.Allocations.Activity, p.reconcilers.Cohort.Activity, p.reconcilers.Ranking.Activity, p.reconcilers.Budgets.Usage = p.activity, p.activity, p.activity, store
 	if p.reconcilers.Revisions != nil {
 		p.reconcilers.Revisions.Activity = p.activity
 	}

@@ -63,10 +63,11 @@ const (
 	OpenWindow  Action = "open-window" // of an allocation, by itself
 	CloseWindow Action = "close-window"
 	BudgetStep  Action = "budget-step"
+	Correct     Action = "correct" // of an object that another manager changed
 )
 
 // Actions has all actions, in the order of pages.
-var Actions = []Action{Submit, Stop, Resume, ChangeClass, Resize, Scale, Delete, Create, Update, Hold, Release, Silence, EndSilence, OpenWindow, CloseWindow, BudgetStep}
+var Actions = []Action{Submit, Stop, Resume, ChangeClass, Resize, Scale, Delete, Create, Update, Hold, Release, Silence, EndSilence, OpenWindow, CloseWindow, BudgetStep, Correct}
 
 // Past returns an action in the past tense, such as "Stopped".
 func (a Action) Past() string {
@@ -101,6 +102,8 @@ func (a Action) Past() string {
 		return "Window closed"
 	case BudgetStep:
 		return "Budget step"
+	case Correct:
+		return "Corrected"
 	}
 	return "Changed"
 }

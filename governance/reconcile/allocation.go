@@ -53,7 +53,7 @@ type AllocationReconciler struct {
 	RankingGate   *RankingGate      // shared with RankingReconciler
 	Cohort        *CohortReconciler // reserves quota before a nominal quota grows
 	Capacity      *CapacityReconciler
-	Activity      *activity.Log // of windows and budgets; nil without history
+	Activity      *activity.Log // of windows, budgets and corrections; nil without history
 	Now           func() time.Time
 
 	policies policyReader

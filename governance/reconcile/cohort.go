@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/activity"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/clusterstate"
@@ -36,6 +37,7 @@ type CohortReconciler struct {
 	APIReader     client.Reader // reads from the API server
 	Naming        desired.Naming
 	Events        events.EventRecorder
+	Activity      *activity.Log // nil without history
 
 	policies policyReader
 	ledger   ledger
@@ -107,7 +109,8 @@ func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 			"Kubernetes rejected the Cohort, retrying: %v", err))))
 	}
 	if correction != nil {
-		r.Events.Eventf(policy, nil, corev1.EventTypeWarning, "Corrected", "Correct", "%s was changed by %s and corrected", correction.Object, correction.Manager)
+		r.Events.Eventf(policy, nil, corev1.EventTypeWarning, "Corrected", "Correct", correctedNote, correction.Object, correction.Manager)
+		addCorrection(r.Activity, policy, correction)
 	}
 	r.ledger.resume(queues, "")
 

@@ -36,7 +36,7 @@ var controllers = sync.OnceValue(func() error {
 	if record, err = newRecord(); err != nil {
 		return err
 	}
-	all.Allocations.Activity, all.Budgets.Usage, all.Revisions.Activity = record.log, record.store, record.log
+	all.Allocations.Activity, all.Cohort.Activity, all.Ranking.Activity, all.Budgets.Usage, all.Revisions.Activity = record.log, record.log, record.log, record.store, record.log
 	go func() {
 		if err := connection.Run(context.Background()); err != nil {
 			panic(err)

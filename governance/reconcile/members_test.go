@@ -7,9 +7,11 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/history"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -88,6 +90,13 @@ func TestMembers(t *testing.T) {
 			return fmt.Errorf("last correction is %+v", fix)
 		}
 		return nil
+	})
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		found, err := record.store.Activity(ctx, history.ActivityQuery{Teams: []string{team}, Action: string(audit.Correct)})
+		if err == nil && (len(found) != 1 || len(found[0].Changes) != 1 || !strings.HasPrefix(found[0].Changes[0], "RoleBinding ") || !strings.HasSuffix(found[0].Changes[0], " and corrected")) {
+			err = fmt.Errorf("activity is %+v, want the correction once", found)
+		}
+		return err
 	})
 
 	spec.Members = nil

@@ -5,10 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
+	"kuota.dev/kuota/governance/activity"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/managed"
 
 	corev1 "k8s.io/api/core/v1"
@@ -79,12 +83,29 @@ func (r *AllocationReconciler) prune(ctx context.Context, team string, objects d
 	return nil
 }
 
-// recordCorrection records a correction in the status and as an event. The
+// correctedNote has the object and the manager of a correction.
+const correctedNote = "%s was changed by %s and corrected"
+
+// addCorrection records a correction of an object of an allocation or the cluster policy as
+// activity. A correction that is tried again is one entry.
+func addCorrection(log *activity.Log, of client.Object, correction *v1alpha1.Correction) {
+	kind, team := "ComputeAllocation", of.GetName()
+	if _, ok := of.(*v1alpha1.ClusterPolicy); ok {
+		kind, team = "ClusterPolicy", ""
+	}
+	log.Add(history.Activity{
+		ID: fmt.Sprintf("%s-%s-%s-%d", audit.Correct, of.GetUID(), correction.Object, correction.Time.Unix()), At: time.Now().UTC(), Actor: "kuota", Source: history.SourceController, Action: string(audit.Correct),
+		Kind: kind, Name: of.GetName(), UID: string(of.GetUID()), Team: team, Changes: []string{fmt.Sprintf(correctedNote, correction.Object, correction.Manager)}, Outcome: history.Succeeded,
+	})
+}
+
+// recordCorrection records a correction in the status, as an event and as activity. The
 // patch has no precondition: no other code writes this field, and a conflict
 // over conditions must not lose it.
 func (r *AllocationReconciler) recordCorrection(ctx context.Context, allocation *v1alpha1.ComputeAllocation, correction *v1alpha1.Correction) error {
 	r.Events.Eventf(allocation, nil, corev1.EventTypeWarning, "Corrected", "Correct",
-		"%s was changed by %s and corrected", correction.Object, correction.Manager)
+		correctedNote, correction.Object, correction.Manager)
+	addCorrection(r.Activity, allocation, correction)
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"lastCorrection": correction}})
 	if err != nil {
 		return err

@@ -155,7 +155,8 @@ func (r *RankingReconciler) applyPriorityClasses(ctx context.Context, policy *v1
 			return err
 		}
 		if correction != nil {
-			r.Events.Eventf(policy, nil, corev1.EventTypeWarning, "Corrected", "Correct", "%s was changed by %s and corrected", correction.Object, correction.Manager)
+			r.Events.Eventf(policy, nil, corev1.EventTypeWarning, "Corrected", "Correct", correctedNote, correction.Object, correction.Manager)
+			addCorrection(r.Activity, policy, correction)
 		}
 	}
 	for name := range c.retained {

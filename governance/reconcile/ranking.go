@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/activity"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/clusterstate"
 
@@ -49,6 +50,7 @@ type RankingReconciler struct {
 	APIReader     client.Reader // reads from the API server
 	Gate          *RankingGate
 	Events        events.EventRecorder
+	Activity      *activity.Log // nil without history
 	Now           func() time.Time
 
 	progress progress
