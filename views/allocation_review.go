@@ -34,6 +34,7 @@ type AllocationReview struct {
 // CalendarLine is a time at which windows change something.
 type CalendarLine struct {
 	At    string   // RFC 3339
+	Clock string   // the same in the time zone of the window; empty for one of another team
 	Texts []string // what begins and ends
 	Over  string   // what is allocated beyond the capacity from then on; empty for nothing
 }

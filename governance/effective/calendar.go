@@ -67,28 +67,29 @@ const (
 	onceLayout = "2006-01-02T15:04"
 )
 
-// parse returns the calendar of a window, or what is wrong by field.
-func parse(w *v1alpha1.Window) (c calendar, field, problem string) {
+// parse returns the calendar of a window and everything that is wrong, by field.
+func parse(w *v1alpha1.Window) (c calendar, wrong governance.FieldErrors) {
 	c.window = w
 	var err error
 	if c.place, err = Location(w.TimeZone); err != nil {
-		return c, "timeZone", "is no time zone; use a name such as Europe/Berlin"
+		wrong.Add("timeZone", "is no time zone; use a name such as Europe/Berlin")
 	}
 	layout, example := onceLayout, "2026-12-01T08:00"
 	if len(w.Days) > 0 {
 		layout, example = dayLayout, "22:00"
 	}
-	if c.from, err = time.Parse(layout, w.From); err != nil {
-		return c, "from", "use a time such as " + example
+	var fromErr, toErr error
+	if c.from, fromErr = time.Parse(layout, w.From); fromErr != nil {
+		wrong.Add("from", "use a time such as "+example)
 	}
-	if c.to, err = time.Parse(layout, w.To); err != nil {
-		return c, "to", "use a time such as " + example
+	if c.to, toErr = time.Parse(layout, w.To); toErr != nil {
+		wrong.Add("to", "use a time such as "+example)
 	}
 	if len(w.Days) == 0 {
-		if !c.from.Before(c.to) {
-			return c, "to", "the end is not after the beginning"
+		if fromErr == nil && toErr == nil && !c.from.Before(c.to) {
+			wrong.Add("to", "the end is not after the beginning")
 		}
-		return c, "", ""
+		return c, wrong
 	}
 	c.begin, c.length = c.from.Sub(c.from.Truncate(24*time.Hour)), c.to.Sub(c.from)
 	if c.length <= 0 {
@@ -97,11 +98,12 @@ func parse(w *v1alpha1.Window) (c calendar, field, problem string) {
 	for _, day := range w.Days {
 		i := slices.Index(v1alpha1.Weekdays, day)
 		if i < 0 {
-			return c, "days", "use days such as Monday"
+			wrong.Add("days", "use days such as Monday")
+			break
 		}
 		c.days[i] = true
 	}
-	return c, "", ""
+	return c, wrong
 }
 
 // between returns the openings that are not over at from and begin before to, in order.
@@ -132,7 +134,7 @@ func (c *calendar) between(from, to time.Time) (all []Occurrence) {
 // to, in their order. Windows with errors are left out.
 func Between(windows []v1alpha1.Window, from, to time.Time) (all []Occurrence) {
 	for i := range windows {
-		if c, _, problem := parse(&windows[i]); problem == "" {
+		if c, wrong := parse(&windows[i]); len(wrong) == 0 {
 			all = append(all, c.between(from, to)...)
 		}
 	}
@@ -147,8 +149,9 @@ func Problems(spec *v1alpha1.ComputeAllocationSpec, now time.Time) (wrong []gove
 		wrong = append(wrong, governance.FieldError{Path: path, Message: message})
 	}
 	for i := range spec.Windows {
-		if _, field, problem := parse(&spec.Windows[i]); problem != "" {
-			add(fmt.Sprintf("spec.windows[%d].%s", i, field), problem)
+		_, problems := parse(&spec.Windows[i])
+		for _, p := range problems {
+			add(fmt.Sprintf("spec.windows[%d].%s", i, p.Path), p.Message)
 		}
 	}
 	if b := spec.Budget; b != nil {
@@ -198,7 +201,7 @@ func overlaps(windows []v1alpha1.Window, now time.Time) (all []overlap) {
 	found := map[string]bool{}
 	ends := now.Add(horizon)
 	for i := range windows { // once, later than that
-		if c, _, problem := parse(&windows[i]); problem == "" && len(windows[i].Days) == 0 && instant(c.to, c.place).After(ends) {
+		if c, wrong := parse(&windows[i]); len(wrong) == 0 && len(windows[i].Days) == 0 && instant(c.to, c.place).After(ends) {
 			ends = instant(c.to, c.place)
 		}
 	}

@@ -59,10 +59,22 @@ func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocati
 	before := len(wrong)
 	spec.Windows, spec.Budget = f.parseWindows(types, &wrong), f.budget.parse(f.Submitted, &wrong)
 	incomplete := func(w formWindow) bool { return !w.empty() && !w.complete() }
-	if len(wrong) == before && (f.Submitted || !slices.ContainsFunc(f.windows, incomplete)) {
-		wrong = append(wrong, f.windowErrors(spec, types)...)
+	if f.Submitted || len(wrong) == before && !slices.ContainsFunc(f.windows, incomplete) {
+		typed := wrong[before:]
+		for _, e := range f.windowErrors(spec, types) {
+			if !slices.ContainsFunc(typed, func(t governance.FieldError) bool { return followsFrom(e.Path, t.Path) }) {
+				wrong = append(wrong, e)
+			}
+		}
 	}
 	return allocation, wrong
+}
+
+// followsFrom reports whether an error at a path can be the consequence of one that parsing
+// found: it is at the same field, or at a time whose notation depends on the days.
+func followsFrom(path, cause string) bool {
+	window, ofDays := strings.CutSuffix(cause, ".days")
+	return path == cause || ofDays && (path == window+".from" || path == window+".to")
 }
 
 // keepAdopted keeps the fields of an allocation that no form has: those that describe

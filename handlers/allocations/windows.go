@@ -379,6 +379,11 @@ func currencyOf(policy *v1alpha1.ClusterPolicy) string {
 func calendarLines(calendar []allocations.CalendarLine) (lines []views.CalendarLine) {
 	for _, c := range calendar {
 		line := views.CalendarLine{At: c.At.UTC().Format(time.RFC3339), Over: quota.DescribeExcess(c.Over)}
+		if own := cmp.Or(c.Begins, c.Ends); own != nil { // in the time zone that the window has
+			if place, err := effective.Location(own.TimeZone); err == nil {
+				line.Clock = c.At.In(place).Format("Mon 2 Jan 2006, 15:04") + " " + cmp.Or(own.TimeZone, "UTC")
+			}
+		}
 		if c.Ends != nil {
 			line.Texts = append(line.Texts, c.Ends.Name+" ends")
 		}
