@@ -3,11 +3,12 @@ package views
 // ActivityPage lists who did what, the latest first.
 type ActivityPage struct {
 	Chrome
-	Trouble   string // why there is no list; empty otherwise
-	Action    string // address of the filter form
-	Text      string // search text, in the name of the object
-	Actor     string // the only person; empty for all
-	UID       string // of the only object; empty for all
+	Trouble   string   // why there is no list; empty otherwise
+	Action    string   // address of the filter form
+	Text      string   // search text, in the name of the object
+	Actor     string   // part of the names of persons; empty for all
+	Actors    []string // persons of Rows, to choose from
+	UID       string   // of the only object; empty for all
 	Filters   []Filter
 	From, To  string // range of days, such as 2026-11-22; empty: unbounded
 	Wrong     string // an invalid day, as a sentence; empty for none

@@ -53,7 +53,7 @@ const (
 // ActivityQuery selects activity. Its zero value selects all.
 type ActivityQuery struct {
 	Teams        []string // nil for all; "" is the team of objects that belong to none
-	Actor        string
+	Actor        string   // part of a name, in any case
 	Action, Kind string
 	UID          string
 	NameContains string // of the object, in any case
@@ -207,14 +207,16 @@ func (s *Store) Activity(ctx context.Context, q ActivityQuery) (found []Activity
 		add("at < ?", toMillis(q.To))
 	}
 	for _, field := range []struct{ condition, value string }{
-		{"actor = ?", q.Actor}, {"action = ?", q.Action}, {"kind = ?", q.Kind}, {"uid = ?", q.UID},
+		{"action = ?", q.Action}, {"kind = ?", q.Kind}, {"uid = ?", q.UID},
 	} {
 		if field.value != "" {
 			add(field.condition, field.value)
 		}
 	}
-	if q.NameContains != "" {
-		add(`lower(name) LIKE ? ESCAPE '\'`, "%"+escapeLike.Replace(strings.ToLower(q.NameContains))+"%")
+	for _, part := range []struct{ column, text string }{{"name", q.NameContains}, {"actor", q.Actor}} {
+		if part.text != "" {
+			add("lower("+part.column+`) LIKE ? ESCAPE '\'`, "%"+escapeLike.Replace(strings.ToLower(part.text))+"%")
+		}
 	}
 	if b := q.Before; b != nil {
 		add("(at < ? OR at = ? AND id < ?)", toMillis(b.At), toMillis(b.At), b.ID)

@@ -51,7 +51,7 @@ func testActivity(t *testing.T, url string) {
 		"a team":      {ActivityQuery{Teams: []string{"nlp"}}, func(e Activity) bool { return e.Team == "nlp" }},
 		"and of none": {ActivityQuery{Teams: []string{"nlp", ""}}, func(e Activity) bool { return e.Team != "vision" }},
 		"no teams":    {ActivityQuery{Teams: []string{}}, func(Activity) bool { return false }},
-		"an actor":    {ActivityQuery{Actor: "bob"}, func(e Activity) bool { return e.Actor == "bob" }},
+		"an actor":    {ActivityQuery{Actor: "OB"}, func(e Activity) bool { return e.Actor == "bob" }},
 		"an action":   {ActivityQuery{Action: "stop", Kind: "Workload"}, func(e Activity) bool { return e.Action == "stop" && e.Kind == "Workload" }},
 		"an object":   {ActivityQuery{UID: "u3"}, func(e Activity) bool { return e.UID == "u3" }},
 		"a name":      {ActivityQuery{NameContains: "0%_cl"}, func(e Activity) bool { return e.Kind == "ClusterPolicy" }},

@@ -182,8 +182,16 @@ func (h *Pages) activity(c echo.Context) error {
 		return err
 	}
 	for _, e := range found {
-		page.Rows = append(page.Rows, row(e))
+		row := row(e)
+		if e.Kind == "ComputeAllocation" && !slices.Contains(teams, e.Name) { // deleted: its versions remain
+			row.Object.URL = urls.AllocationVersions(e.Name)
+		}
+		page.Rows = append(page.Rows, row)
+		if row.Actor != "" && !slices.Contains(page.Actors, row.Actor) {
+			page.Actors = append(page.Actors, row.Actor)
+		}
 	}
+	slices.Sort(page.Actors)
 	if q.Before != nil {
 		page.NewestURL = q.With()
 	}

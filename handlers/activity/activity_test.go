@@ -70,6 +70,13 @@ func TestActivity(t *testing.T) {
 	}
 	d.UserScope = &access.Scope{All: true}
 	_, page := handlerstest.Get(t, address+"/activity")
+	if n := page.Find("#actors option").Length(); n != 3 || page.Find(`#activity-table a[href="/policies/allocations/vision"]`).Length() == 0 {
+		t.Errorf("%d persons to choose from, want 3, and a link to the allocation", n)
+	}
+	d.Teams = nil
+	if _, page := handlerstest.Get(t, address+"/activity"); page.Find(`#activity-table a[href="/policies/allocations/vision/revisions"]`).Length() == 0 {
+		t.Error("the entries of a deleted team do not lead to its versions")
+	}
 	for _, want := range []string{"mallory", "192.0.2.66", "secret error", "Refused"} {
 		if !strings.Contains(page.Find("#activity").Text(), want) {
 			t.Errorf("a reader of all teams misses %q", want)
