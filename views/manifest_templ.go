@@ -50,7 +50,7 @@ func Manifest(p ManifestPage) templ.Component {
 			ctx = templ.InitializeContext(ctx)
 			templ_7745c5c3_Err = ui.PageHead(ui.PageHeadProps{
 				Title:   p.Title,
-				Lead:    "Reads a task as YAML, and submits it unchanged. You see whether it would be admitted before it is submitted.",
+				Lead:    "Checks the YAML of a task, and shows what it changes, such as the queue. You see whether the task would be admitted before you submit it.",
 				UpLabel: p.Team,
 				UpURL:   p.TeamURL,
 			}).Render(ctx, templ_7745c5c3_Buffer)
@@ -226,7 +226,7 @@ func Manifest(p ManifestPage) templ.Component {
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
-					if p.Verdict == nil {
+					if p.Text.Error != "" {
 						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "<p>This cannot be submitted here:</p>")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err

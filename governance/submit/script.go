@@ -134,6 +134,9 @@ func (p Plan) WithScript(script *corev1.ConfigMap) (Plan, []governance.FieldErro
 	if script == nil {
 		return p, nil
 	}
+	if script.Labels[LabelScriptOf] == "" {
+		return p, []governance.FieldError{{Path: "metadata.name", Message: fmt.Sprintf("ConfigMap %s cannot be submitted: before a task can only be the ConfigMap with its script, as the form writes it. Remove it from the text; if the task needs it, ask an admin to create it", script.Name)}}
+	}
 	p.Script = script.Data[scriptKey]
 	wrong := p.validateScript(p.Team)
 	for i := range wrong {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/document"
@@ -19,6 +20,7 @@ import (
 	"kuota.dev/kuota/governance/rejection"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
+	"kuota.dev/kuota/governance/trainingjobs"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -41,15 +43,18 @@ var sources = map[schema.GroupVersionKind]bool{
 }
 
 // ReadSource reads the object of a text with one manifest of a kind that is created as the
-// manifest has it. It returns nil without problems for any other text, such as one with an
-// elastic task.
+// manifest has it. For other kinds and several objects it returns why they cannot be
+// submitted, and nil without problems for a text that package imports reads, such as one with
+// an elastic task.
 func ReadSource(text []byte) (*unstructured.Unstructured, []governance.FieldError) {
 	documents, wrong := document.Read(text) // bounds it
-	if len(wrong) > 0 || len(documents) != 1 {
+	if len(wrong) > 0 {
 		return nil, nil
 	}
-	version, kind := documents[0].Get("apiVersion"), documents[0].Get("kind")
-	if version == nil || kind == nil || !sources[schema.FromAPIVersionAndKind(version.Text, kind.Text)] || documents[0].Get("spec").Has("elasticPolicy") {
+	if wrong := otherKinds(documents); len(wrong) > 0 {
+		return nil, wrong
+	}
+	if len(documents) != 1 || !sources[kindIn(documents[0])] || documents[0].Get("spec").Has("elasticPolicy") {
 		return nil, nil
 	}
 	object := &unstructured.Unstructured{}
@@ -61,6 +66,62 @@ func ReadSource(text []byte) (*unstructured.Unstructured, []governance.FieldErro
 		return nil, []governance.FieldError{{Message: "cannot be read: " + err.Error()}}
 	}
 	return object, nil
+}
+
+// kindIn returns the kind of an object; the zero value if it names none.
+func kindIn(object *document.Node) schema.GroupVersionKind {
+	version, kind := object.Get("apiVersion"), object.Get("kind")
+	if version == nil || kind == nil {
+		return schema.GroupVersionKind{}
+	}
+	return schema.FromAPIVersionAndKind(version.Text, kind.Text)
+}
+
+// insteadOf is how users get what a manifest of another kind would do.
+var insteadOf = map[string]string{
+	"Pod":                   "write a Job whose spec.template has the metadata and the spec of the Pod",
+	"CronJob":               "write a Job with the spec of its jobTemplate, which runs once",
+	string(Deployment):      serviceInstead,
+	string(LeaderWorkerSet): serviceInstead,
+	string(StatefulSet):     serviceInstead,
+}
+
+const serviceInstead = "inference services and notebooks have forms of their own, on the page of the team"
+
+// otherKinds returns why objects are not submitted from a manifest, in one sentence; nothing
+// for one object of sources, and for what package imports reads.
+func otherKinds(documents []*document.Node) []governance.FieldError {
+	var names []string
+	var other *document.Node
+	for _, d := range documents {
+		kind := kindIn(d)
+		names = append(names, strings.TrimSpace(kind.Kind+" "+textAt(d.Get("metadata").Get("name"))))
+		imported := kind.Empty() || kind.Group == v1alpha1.GroupVersion.Group || kind.Kind == "List" || trainingjobs.Matches(d) && !sources[kind]
+		if !imported && (!sources[kind] || len(documents) > 1) {
+			other = d
+		}
+	}
+	if other == nil {
+		return nil
+	}
+	kind := kindIn(other)
+	known, ok := sourceKind(kind.Kind)
+	switch {
+	case len(documents) > 1:
+		return []governance.FieldError{{Message: fmt.Sprintf("The text has %d objects: %s. Submit one task at a time. Before it can only be the ConfigMap with its script, as the form writes it", len(documents), strings.Join(names[:min(len(names), 5)], ", "))}}
+	case ok && known.Group == kind.Group:
+		return []governance.FieldError{{Path: "apiVersion", Message: fmt.Sprintf("is %s, which is not read here; write %s", document.Quote(kind.GroupVersion().String()), known.GroupVersion())}}
+	case insteadOf[kind.Kind] != "":
+		return []governance.FieldError{{Path: "kind", Message: fmt.Sprintf("a %s cannot be submitted from a manifest: %s", kind.Kind, insteadOf[kind.Kind])}}
+	}
+	return []governance.FieldError{{Path: "kind", Message: fmt.Sprintf("%s of %s is no kind of task that can be submitted here; paste a Job, PyTorchJob, RayJob, JobSet or ElasticJob", document.Quote(kind.Kind), document.Quote(kind.GroupVersion().String()))}}
+}
+
+func textAt(n *document.Node) string {
+	if n == nil {
+		return ""
+	}
+	return n.Text
 }
 
 // podTemplate is one of the pod templates of a task.
@@ -154,26 +215,9 @@ func (t Team) PlanSource(object *unstructured.Unstructured) (p Plan, changed, wr
 			changed = append(changed, governance.FieldError{Path: path, Message: fmt.Sprintf("is %s; the team's %s is used", value, by)})
 		}
 	}
-	replace("metadata.namespace", object.GetNamespace(), t.Namespace)
-	share, queue := t.shareOf(labels[queueLabel])
-	replace("metadata.labels["+queueLabel+"]", labels[queueLabel], queue)
-	labels[queueLabel] = queue
-	of, ok := t.Class(labels[desired.PriorityClassLabel])
-	if !ok {
-		wrong = append(wrong, governance.FieldError{Path: "metadata.labels[" + desired.PriorityClassLabel + "]", Message: noClass(labels[desired.PriorityClassLabel], t)})
-	}
-	if labels[enforcement.TimeLimitLabel] == "" && of.DefaultTimeLimit > 0 {
-		labels[enforcement.TimeLimitLabel] = strconv.Itoa(int(of.DefaultTimeLimit))
-	}
-	limit, err := strconv.ParseInt(labels[enforcement.TimeLimitLabel], 10, 32)
-	problem := t.checkTimeLimit(of.Name, limit)
-	if labels[enforcement.TimeLimitLabel] != "" && (err != nil || limit < 1) {
-		problem = "must be a whole number of seconds from 1"
-	}
-	if problem != "" {
-		wrong = append(wrong, governance.FieldError{Path: "metadata.labels[" + enforcement.TimeLimitLabel + "]", Message: problem})
-	}
 	switch name := object.GetName(); {
+	case name == "" && object.GetGenerateName() != "":
+		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("is missing: generateName is not read here. Give the task a name, such as %s1", object.GetGenerateName())})
 	case name == "":
 		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: "is missing: give the task a name"})
 	case kind.checkName(name) != "":
@@ -193,16 +237,36 @@ func (t Team) PlanSource(object *unstructured.Unstructured) (p Plan, changed, wr
 	}
 	clean.SetName(object.GetName())
 	clean.SetNamespace(t.Namespace)
+	templates, more := templatesOf(clean.Object)
+	wrong = append(wrong, more...)
+	changed = append(changed, moveLabels(templates, labels)...)
+	replace("metadata.namespace", object.GetNamespace(), t.Namespace)
+	share, queue := t.shareOf(labels[queueLabel])
+	replace("metadata.labels["+queueLabel+"]", labels[queueLabel], queue)
+	labels[queueLabel] = queue
+	of, ok := t.Class(labels[desired.PriorityClassLabel])
+	if !ok {
+		wrong = append(wrong, governance.FieldError{Path: "metadata.labels[" + desired.PriorityClassLabel + "]", Message: noClass(labels[desired.PriorityClassLabel], t)})
+	}
+	if labels[enforcement.TimeLimitLabel] == "" && of.DefaultTimeLimit > 0 {
+		labels[enforcement.TimeLimitLabel] = strconv.Itoa(int(of.DefaultTimeLimit))
+	}
+	limit, err := strconv.ParseInt(labels[enforcement.TimeLimitLabel], 10, 32)
+	problem := t.checkTimeLimit(of.Name, limit)
+	if labels[enforcement.TimeLimitLabel] != "" && (err != nil || limit < 1) {
+		problem = "must be a whole number of seconds from 1"
+	}
+	if problem != "" {
+		wrong = append(wrong, governance.FieldError{Path: "metadata.labels[" + enforcement.TimeLimitLabel + "]", Message: problem})
+	}
 	clean.SetLabels(labels)
 	clean.SetAnnotations(object.GetAnnotations())
 	metadata, _ := object.Object["metadata"].(map[string]any)
 	for _, field := range slices.Sorted(maps.Keys(metadata)) {
-		if _, kept := clean.Object["metadata"].(map[string]any)[field]; !kept && metadata[field] != nil {
+		if _, kept := clean.Object["metadata"].(map[string]any)[field]; !kept && metadata[field] != nil && field != "generateName" {
 			changed = append(changed, governance.FieldError{Path: "metadata." + field, Message: "is left out"})
 		}
 	}
-	templates, more := templatesOf(clean.Object)
-	wrong = append(wrong, more...)
 	if len(templates) == 0 && len(more) == 0 {
 		wrong = append(wrong, governance.FieldError{Path: "spec", Message: "has no pod template"})
 	}
@@ -229,6 +293,31 @@ func (t Team) PlanSource(object *unstructured.Unstructured) (p Plan, changed, wr
 		}
 	}
 	return p, changed, nil
+}
+
+// moveLabels moves the labels that Kueue reads of a task from its pod templates to labels,
+// those of the task. Kueue ignores them in the pods of a task.
+func moveLabels(templates []podTemplate, labels map[string]string) (changed []governance.FieldError) {
+	for _, one := range templates {
+		for _, label := range []string{queueLabel, desired.PriorityClassLabel, enforcement.TimeLimitLabel} {
+			value := one.Labels[label]
+			if value == "" {
+				continue
+			}
+			message := "is moved to metadata.labels: Kueue does not read it in the pods of a task"
+			switch labels[label] {
+			case "":
+				labels[label] = value
+			case value:
+			default:
+				message = fmt.Sprintf("is %s and left out: that of the task is %s", value, labels[label])
+			}
+			changed = append(changed, governance.FieldError{Path: one.path + ".metadata.labels[" + label + "]", Message: message})
+			delete(one.Labels, label)
+			unstructured.RemoveNestedField(one.object, "metadata", "labels", label)
+		}
+	}
+	return changed
 }
 
 // podSets returns the pods of a plan that was read from a manifest.

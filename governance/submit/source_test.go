@@ -157,14 +157,87 @@ status: {active: 1}
 	}
 }
 
-// Other texts are not created as they are.
+// The labels that Kueue reads of a task are moved to it from its pods, and checked there.
+func TestLabelsOfPodsAreMoved(t *testing.T) {
+	const at = "spec.template.metadata.labels"
+	for name, tc := range map[string]struct {
+		kind                   string // without spec
+		labels, task           string // of the pods and of the task
+		wantClass, wantChanged string
+		wantWrong              []string
+	}{
+		"queue and class":  {labels: "kueue.x-k8s.io/queue-name: theirs, kueue.x-k8s.io/priority-class: dev-priority", wantClass: "dev-priority", wantChanged: at + "[kueue.x-k8s.io/queue-name] " + at + "[kueue.x-k8s.io/priority-class] metadata.labels[kueue.x-k8s.io/queue-name]"},
+		"an unknown class": {labels: "kueue.x-k8s.io/priority-class: none", wantChanged: at + "[kueue.x-k8s.io/priority-class]", wantWrong: []string{"metadata.labels[kueue.x-k8s.io/priority-class]"}},
+		"another class":    {labels: "kueue.x-k8s.io/priority-class: dev-priority", task: "kueue.x-k8s.io/priority-class: training-priority", wantClass: "training-priority", wantChanged: at + "[kueue.x-k8s.io/priority-class]"},
+		"a time limit":     {labels: "kueue.x-k8s.io/max-exec-time-seconds: '9000', kueue.x-k8s.io/priority-class: dev-priority", wantChanged: at + "[kueue.x-k8s.io/priority-class] " + at + "[kueue.x-k8s.io/max-exec-time-seconds]", wantWrong: []string{"metadata.labels[kueue.x-k8s.io/max-exec-time-seconds]"}},
+		"other labels":     {labels: "app: train"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan, changed, wrong := read(t, `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: mine, labels: {`+tc.task+`}}
+spec: {template: {metadata: {labels: {app: a, `+strings.TrimPrefix(tc.labels, "app: train")+`}}, spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}`)
+			if got := strings.Join(changed, " "); got != tc.wantChanged || !slices.Equal(wrong, tc.wantWrong) || plan.Class != tc.wantClass {
+				t.Errorf("got class %q, changes at %q and errors at %q; want class %q, %q and %q", plan.Class, got, wrong, tc.wantClass, tc.wantChanged, tc.wantWrong)
+			}
+			if len(wrong) > 0 {
+				return
+			}
+			m, err := plan.Manifest()
+			if _, pods, _ := strings.Cut(m.Text, "\nspec:"); err != nil || strings.Contains(pods, "kueue.x-k8s.io") || !strings.Contains(pods, "app: a") {
+				t.Errorf("the pods keep labels of Kueue, or lose others: %v\n%s", err, m.Text)
+			}
+			if len(plan.templates[0].Labels) != 1 {
+				t.Errorf("the pods are tried with %v", plan.templates[0].Labels)
+			}
+		})
+	}
+}
+
+// Manifests of other kinds, and several at once, get one sentence about what they are.
+func TestOtherKinds(t *testing.T) {
+	const task = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\n"
+	for text, want := range map[string]string{
+		"{apiVersion: v1, kind: Pod, metadata: {name: a, namespace: b}}":    "kind: a Pod cannot be submitted from a manifest: write a Job",
+		"{apiVersion: apps/v1, kind: Deployment, metadata: {namespace: b}}": "kind: a Deployment cannot be submitted from a manifest: inference services",
+		"{apiVersion: batch/v1, kind: CronJob, metadata: {name: a}}":        "kind: a CronJob cannot be submitted from a manifest: write a Job with the spec of its jobTemplate",
+		"{apiVersion: batch/v1beta1, kind: Job}":                            `apiVersion: is "batch/v1beta1", which is not read here; write batch/v1`,
+		"{apiVersion: kubeflow.org/v2beta1, kind: MPIJob}":                  `kind: "MPIJob" of "kubeflow.org/v2beta1" is no kind of task`,
+		task + "---\n" + task: "The text has 2 objects: Job a, Job a. Submit one task at a time",
+		task + "---\n{apiVersion: v1, kind: ConfigMap, metadata: {name: b}}": "The text has 2 objects: Job a, ConfigMap b",
+	} {
+		object, wrong := ReadSource([]byte(text))
+		if object != nil || len(wrong) != 1 || !strings.HasPrefix(strings.TrimPrefix(wrong[0].Path+": "+wrong[0].Message, ": "), want) {
+			t.Errorf("%s: got %v, %v, want %q", text, object, wrong, want)
+		}
+	}
+	object, wrong := ReadSource([]byte("{apiVersion: batch/v1, kind: Job, metadata: {generateName: lr-}, spec: {template: {spec: {containers: [{name: a, image: b}]}}}}"))
+	if object == nil {
+		t.Fatal(wrong)
+	}
+	if _, changed, wrong := vision().PlanSource(object); len(changed) > 0 || len(wrong) != 1 || !strings.Contains(wrong[0].Message, "such as lr-1") {
+		t.Errorf("of a generated name: got %v, %v", changed, wrong)
+	}
+	script, rest := CutScript("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: b}\n---\n" + task + "spec: {template: {spec: {containers: [{name: a, image: b}]}}}")
+	object, wrong = ReadSource([]byte(rest))
+	if object == nil || script == nil {
+		t.Fatal(object, script, wrong)
+	}
+	plan, _, _ := vision().PlanSource(object)
+	if _, wrong := plan.WithScript(script); len(wrong) != 1 || !strings.Contains(wrong[0].Message, "ConfigMap settings cannot be submitted") {
+		t.Errorf("of a ConfigMap without a script: got %v", wrong)
+	}
+}
+
+// What package imports reads, and texts without an object, have no source and no error.
 func TestReadSourceOfOthers(t *testing.T) {
 	for _, text := range []string{
-		"", "a: [", "{apiVersion: v1, kind: Pod}", "{apiVersion: batch/v1beta1, kind: Job}", "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {elasticPolicy: {}}}",
-		"{apiVersion: batch/v1, kind: Job}\n---\n{apiVersion: batch/v1, kind: Job}",
+		"", "a: [", "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, spec: {elasticPolicy: {}}}", "{apiVersion: kuota.dev/v1alpha1, kind: ClusterPolicy}",
+		"{apiVersion: sagemaker.amazonaws.com/v1, kind: HyperPodPyTorchJob}", "{apiVersion: kuota.dev/v1alpha1, kind: ElasticJob}\n---\n{apiVersion: kuota.dev/v1alpha1, kind: ElasticJob}",
 	} {
-		if object, _ := ReadSource([]byte(text)); object != nil {
-			t.Errorf("%s: got %v, want none", text, object)
+		if object, wrong := ReadSource([]byte(text)); object != nil || len(wrong) > 0 {
+			t.Errorf("%s: got %v, %v, want none", text, object, wrong)
 		}
 	}
 }

@@ -109,7 +109,11 @@ func (c *converter) elastic(n *document.Node) bool {
 	if spec := n.Get("spec"); spec.Has("elasticPolicy") && spec.Get("elasticPolicy").Kind == document.Object {
 		return true
 	}
-	c.report("spec.elasticPolicy", "is missing: the job is not elastic, so nothing was imported. Submit it as it is with kubectl")
+	instead := "add one, or write the job as a PyTorchJob"
+	if n.Get("kind").Text == KindPyTorch {
+		instead = "add one, or submit the job as it is on the page of its team, with Submit from a manifest"
+	}
+	c.report("spec.elasticPolicy", "is missing: the job is not elastic, so nothing was imported; %s", instead)
 	return false
 }
 

@@ -89,7 +89,7 @@ func TestSubmitManifestRefused(t *testing.T) {
 		want       []string
 	}{
 		"nothing":            {text: "", wantStatus: 422, want: []string{"Paste a text"}},
-		"no task":            {text: "kind: CronJob\napiVersion: batch/v1", wantStatus: 422, want: []string{"has no task", `is "batch/v1"`}},
+		"another kind":       {text: "kind: CronJob\napiVersion: batch/v1", wantStatus: 422, want: []string{"kind: a CronJob cannot be submitted from a manifest: write a Job"}},
 		"an empty task":      {text: "kind: Job\napiVersion: batch/v1", wantStatus: 422, want: []string{"metadata.name: is missing", "spec: has no pod template"}},
 		"broken":             {text: "{", wantStatus: 422, want: []string{"has no task", "not valid"}},
 		"an allocation":      {text: "apiVersion: kuota.dev/v1alpha1\nkind: ComputeAllocation\nmetadata: {name: vision}\nspec: {}", wantStatus: 422, want: []string{"admins import it under Policies"}},
