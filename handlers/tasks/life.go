@@ -25,7 +25,7 @@ func positionOf(d queries.Detail, now time.Time) *views.QueuePosition {
 		Text: of(d.Position, d.QueueLength), Queue: d.Queue, For: format.Elapsed(d.Waited(now), true),
 		Before: named(d.Ahead), Behind: named(d.Behind),
 		MoreBefore: max(0, d.Position-1-len(d.Ahead)), MoreBehind: max(0, d.QueueLength-d.Position-len(d.Behind)),
-		Source: "Calculated by Kueue's rule: Kueue does not answer now.",
+		Source: "Calculated by Kueue's rule: Kueue does not report it now.",
 	}
 	if d.ByKueue {
 		p.Source = "As Kueue reports it."

@@ -17,6 +17,9 @@ import (
 	"kuota.dev/kuota/views"
 )
 
+// shownQueues is how many LocalQueues are named.
+const shownQueues = 3
+
 // shownWorkloads is how many admitted tasks are named.
 const shownWorkloads = 5
 
@@ -104,6 +107,16 @@ func teamWords(team string) string {
 	return "team " + team
 }
 
+// noQueueWords returns what to do about a task whose queue does not exist. Admission
+// policies let no member change the queue of a job.
+func noQueueWords(v *explain.Verdict) string {
+	queues := "a queue that exists"
+	if len(v.LocalQueues) > 0 {
+		queues = strings.Join(v.LocalQueues[:min(len(v.LocalQueues), shownQueues)], " or ")
+	}
+	return fmt.Sprintf("There is no LocalQueue %s in its namespace, and the queue of a submitted task cannot be changed. Delete it, and submit it again with the label kueue.x-k8s.io/queue-name: %s.", v.Detail, queues)
+}
+
 // WhyOf explains why a task does not start, or does not get more pods; nil without a
 // verdict.
 func WhyOf(d queries.Detail) *views.Why {
@@ -132,7 +145,7 @@ func WhyOf(d queries.Detail) *views.Why {
 	case explain.Gated:
 		why.Text = fmt.Sprintf("Kueue waits until %s removes its gate (annotation kueue.x-k8s.io/admission-gated-by).", v.Detail)
 	case explain.NoQueue:
-		why.Text = fmt.Sprintf("There is no LocalQueue %s in its namespace. Set the label kueue.x-k8s.io/queue-name to the team's queue.", v.Detail)
+		why.Text = noQueueWords(v)
 	case explain.NoClusterQueue:
 		why.Text = fmt.Sprintf("The ClusterQueue of LocalQueue %s does not exist. The team's allocation may be deleted, or not ready yet.", v.Detail)
 	case explain.QueueStopped:

@@ -174,7 +174,8 @@ type ResourceQuota struct {
 type Cluster struct {
 	Now               time.Time
 	LocalQueue        string
-	NoLocalQueue      bool // LocalQueue does not exist
+	NoLocalQueue      bool     // LocalQueue does not exist
+	LocalQueues       []string // of the namespace, if LocalQueue does not exist
 	LocalQueueStopped bool
 	Queue             *Queue                         // nil where the LocalQueue's does not exist
 	Behind            bool                           // a task before it waits in Queue, which is StrictFIFO

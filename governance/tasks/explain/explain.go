@@ -63,6 +63,7 @@ type Verdict struct {
 	Constraint      Constraint
 	Detail          string   // text that numbers do not contain, such as the check
 	PriorityClasses []string // NoPriorityClass: existing ones
+	LocalQueues     []string // NoQueue: those of its namespace
 	PodSet          string
 	Flavors         []FlavorVerdict // each that was tried, in order
 	Shortage        *Shortage       // that decides, in the flavor with the smallest one; nil for none
@@ -283,7 +284,7 @@ func checkPreconditions(t Task, c *Cluster) (Verdict, bool) {
 	case t.Gated != "":
 		return say(Gated, t.Gated)
 	case c.NoLocalQueue:
-		return say(NoQueue, c.LocalQueue)
+		return Verdict{Constraint: NoQueue, Detail: c.LocalQueue, LocalQueues: c.LocalQueues}, true
 	case c.LocalQueueStopped:
 		return say(QueueStopped, c.LocalQueue)
 	case c.Queue == nil:

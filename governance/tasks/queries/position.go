@@ -31,8 +31,8 @@ type QueuePosition struct {
 	Ahead, Behind                            []*tasks.Task // in its LocalQueue, those next to it
 }
 
-// position returns the position of a task in its LocalQueue, 0 if it does not wait,
-// and its neighbors. It is Kueue's own where the visibility API answers, else the
+// position returns the position of a task in its LocalQueue, 0 if it does not wait or the
+// LocalQueue does not exist, and its neighbors. It is Kueue's own where the visibility API answers, else the
 // index's.
 func (s *Service) position(ctx context.Context, v viewer, t *tasks.Task) (place int, d QueuePosition, err error) {
 	if place, d.QueueLength = v.index.Position(t); place == 0 {
@@ -41,6 +41,9 @@ func (s *Service) position(ctx context.Context, v viewer, t *tasks.Task) (place 
 	locals, err := v.siblings(ctx, t)
 	if err != nil {
 		return 0, d, err
+	}
+	if len(locals) == 0 {
+		return 0, QueuePosition{}, nil
 	}
 	d.OnlyLocalQueue = len(locals) == 1
 	d.Shared = slices.ContainsFunc(locals, func(q index.QueueKey) bool { return !v.scope.Includes(q.Namespace) })

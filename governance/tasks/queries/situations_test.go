@@ -3,6 +3,7 @@ package queries_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -181,7 +182,10 @@ spec:
 	"its queue does not exist": func(l *lab) {
 		l.queue("", 4, "")
 		l.jobIn("nowhere", "a", 1, "low", "")
-		l.is("a", tasks.Pending, explain.NoQueue, "Misconfigured")
+		d := l.is("a", tasks.Pending, explain.NoQueue, "Misconfigured")
+		if !slices.Equal(d.Verdict.LocalQueues, []string{"main"}) || d.Position != 0 {
+			l.t.Errorf("got the queues %q and position %d, want main and none", d.Verdict.LocalQueues, d.Position)
+		}
 	},
 	"its LocalQueue has no ClusterQueue": func(l *lab) {
 		l.job("a", 1, "low")

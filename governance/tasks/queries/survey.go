@@ -200,6 +200,14 @@ func (s *survey) queue(ctx context.Context, t *tasks.Task, c *explain.Cluster) e
 		return cluster.Translate("read queue", err)
 	case err != nil:
 		c.NoLocalQueue = true
+		var all kueue.LocalQueueList
+		if err := s.reader.List(ctx, &all, client.InNamespace(t.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+			return cluster.Translate("list queues", err)
+		}
+		for i := range all.Items {
+			c.LocalQueues = append(c.LocalQueues, all.Items[i].Name)
+		}
+		slices.Sort(c.LocalQueues)
 		return nil
 	}
 	c.LocalQueueStopped = isStopped(local.Spec.StopPolicy)
