@@ -14,7 +14,9 @@ type Outcome struct {
 	// Settled reports that the scheduler had nothing left to do. Without it the
 	// run stopped for another reason: its end was reached.
 	Settled bool `json:"settled"`
-	Cycles  int  `json:"cycles"`
+	// Cut reports that the time for the run was over before its end.
+	Cut    bool `json:"cut,omitempty"`
+	Cycles int  `json:"cycles"`
 	// Queues are the ClusterQueues by name, at the end.
 	Queues map[string]Queue `json:"queues,omitempty"`
 	// Exceeding are the keys of the Workloads that wait for more than their queue

@@ -67,6 +67,9 @@ type Report struct {
 	// Starts is the answer to Question.Draws, by key of the Workload; nothing else is
 	// set then.
 	Starts map[string]*Start `json:"starts,omitempty"`
+	// Cut reports that there was no time to simulate draws to the end: it is not known when
+	// Workloads without a start would start.
+	Cut bool `json:"cut,omitempty"`
 }
 
 // Effect is what happens to a Workload.

@@ -83,6 +83,8 @@ func startWords(all *live.Estimates, workload types.UID, now time.Time) *views.S
 		return &views.StartEstimate{State: "computing", Text: "Estimating …"}
 	case start.Exceeds:
 		return &views.StartEstimate{State: "never", Text: "Never: it requests more than its queue can ever have."}
+	case start.Unknown:
+		return unknownStart("so many tasks wait before it that simulating them takes too long.")
 	case start.Late:
 		return unknownStart(fmt.Sprintf("probably not within %d days.", int(live.Horizon.Hours()/24)))
 	}

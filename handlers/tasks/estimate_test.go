@@ -47,6 +47,7 @@ func TestEstimate(t *testing.T) {
 			[]string{"Probably between 23 Nov 2026, 14:10:00 UTC and 23 Nov 2026, 15:30:00 UTC (in 8 m to 1 h 28 m).", "Of 214 past estimates, 81 % held."}, "2026-11-23T14:10:00Z"},
 		"soon":       {tasks.Preempted, explain.Quota, with(between(0, 4*time.Minute), estimate.Record{}), "range", []string{"Probably by 23 Nov 2026, 14:10:00 UTC (within 8 m).", "Simulated with Kueue's scheduler"}, ""},
 		"late":       {tasks.Pending, explain.Quota, with(live.Start{Late: true}, estimate.Record{}), "unknown", []string{"Unknown: probably not within 5 days."}, ""},
+		"too many":   {tasks.Pending, explain.Quota, with(live.Start{Unknown: true}, estimate.Record{}), "unknown", []string{"Unknown: so many tasks wait before it"}, ""},
 		"exceeds":    {tasks.Pending, explain.Quota, with(live.Start{Exceeds: true}, estimate.Record{}), "never", []string{"Never: it requests more"}, ""},
 		"verdict":    {tasks.Pending, explain.ExceedsMax, with(between(0, time.Hour), estimate.Record{}), "never", []string{"Never: team vision can never have that much."}, ""},
 		"on hold":    {tasks.Pending, explain.QueueStopped, with(between(0, time.Hour), estimate.Record{}), "unknown", []string{"Unknown: its queue is on hold."}, ""},

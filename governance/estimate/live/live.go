@@ -101,9 +101,10 @@ type Estimates struct {
 
 // Start is the estimate of one Workload.
 type Start struct {
-	estimate.Range      // from Estimates.At on; zero with Late and Exceeds
+	estimate.Range      // from Estimates.At on; zero with Late, Exceeds and Unknown
 	Late           bool // it probably does not start within Horizon
 	Exceeds        bool // it requests more than its queue can ever have
+	Unknown        bool // so many tasks wait before it that the simulations ended earlier
 }
 
 // TooFew reports whether too few runs are recorded for estimates.
@@ -230,7 +231,7 @@ func (e *Estimator) compute(ctx context.Context, unattended bool) (*Estimates, e
 		}
 		f, ok := estimate.Forecast(start.After, simulate.NotStarted)
 		if !ok {
-			found.Starts[w.UID] = Start{Late: !start.Exceeds, Exceeds: start.Exceeds}
+			found.Starts[w.UID] = Start{Late: !start.Exceeds && !report.Cut, Exceeds: start.Exceeds, Unknown: !start.Exceeds && report.Cut}
 			continue
 		}
 		r := calibration.Range(w.kind.Team, w.kind.Class, f)

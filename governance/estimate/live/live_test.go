@@ -145,6 +145,41 @@ func TestEstimates(t *testing.T) {
 	}
 }
 
+// cutting leaves out the starts of a Workload, as if there was no time to simulate them.
+type cutting struct {
+	*simulator
+	key string
+}
+
+func (s cutting) Answer(ctx context.Context, of *simulate.Snapshot, q *simulate.Question) (*simulate.Report, error) {
+	report, err := s.simulator.Answer(ctx, of, q)
+	if err == nil {
+		delete(report.Starts, s.key)
+		report.Cut = true
+	}
+	return report, err
+}
+
+// TestCutSimulations estimates the tasks that start in simulations that ended early, and
+// says of the others that nothing is known.
+func TestCutSimulations(t *testing.T) {
+	e, store, changed := newEstimator(t)
+	ran(t, store, 40)
+	of := e.Simulator.(*simulator)
+	of.snapshot.Workloads = append(of.snapshot.Workloads, workload("later", 8, now, time.Time{}))
+	e.Simulator = cutting{of, "vision/later"}
+	found := latest(t, e, changed)
+	if waits := found.Starts["waits"]; waits.High == 0 || waits.Unknown {
+		t.Errorf("got %+v of a task that starts", waits)
+	}
+	if later := found.Starts["later"]; later != (live.Start{Unknown: true}) {
+		t.Errorf("got %+v of a task that does not start, want unknown", later)
+	}
+	if huge := found.Starts["huge"]; huge != (live.Start{Exceeds: true}) {
+		t.Errorf("got %+v of a task that is too large", huge)
+	}
+}
+
 // TestRecord shows how many past estimates held, and ranges become wider when they
 // did not.
 func TestRecord(t *testing.T) {

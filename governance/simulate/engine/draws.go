@@ -19,7 +19,8 @@ import (
 const leastDraws = 10
 
 // draws simulates as many draws as there is time for. A tenth of the time is left for
-// the answer.
+// the answer. If one draw takes longer than its part of the time for leastDraws, each of these
+// ends early: what starts soon is known all the same, however many Workloads wait.
 func draws(ctx context.Context, s *simulate.Snapshot, q *simulate.Question) (*simulate.Report, error) {
 	if deadline, has := ctx.Deadline(); has {
 		var cancel context.CancelFunc
@@ -33,18 +34,24 @@ func draws(ctx context.Context, s *simulate.Snapshot, q *simulate.Question) (*si
 		}
 	}
 	var outcomes []*simulate.Outcome
+	cut := false
 	for i, draw := range q.Draws {
 		later, runTimes := submitted(s, q, draw)
-		out, err := Run(ctx, later, Options{Tie: uint64(i), Requeue: true, Arrivals: true, UntilAll: waiting, Horizon: q.Horizon, RunTimes: runTimes, Remaining: draw.Remaining}) //nolint:gosec // an index
+		one, cancel := context.WithCancel(ctx)
+		if deadline, has := ctx.Deadline(); has && i < leastDraws {
+			one, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(leastDraws-i))
+		}
+		out, err := Run(one, later, Options{Tie: uint64(i), Requeue: true, Arrivals: true, UntilAll: waiting, Partial: i < leastDraws, Horizon: q.Horizon, RunTimes: runTimes, Remaining: draw.Remaining}) //nolint:gosec // an index
+		cancel()
 		if errors.Is(err, context.DeadlineExceeded) && len(outcomes) >= leastDraws {
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		outcomes = append(outcomes, out)
+		outcomes, cut = append(outcomes, out), cut || out.Cut
 	}
-	return &simulate.Report{Starts: simulate.Starts(waiting, outcomes)}, nil
+	return &simulate.Report{Starts: simulate.Starts(waiting, outcomes), Cut: cut}, nil
 }
 
 // submitted returns a snapshot with the Workloads that a draw submits, and how long all

@@ -7,6 +7,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -55,6 +56,8 @@ type Options struct {
 	// Arrivals lets Workloads that were created after the time of the snapshot arrive
 	// when they were created. Otherwise all wait from the beginning.
 	Arrivals bool
+	// Partial returns what was simulated when the deadline of the context passes.
+	Partial bool
 	// Horizon, RunTimes and Remaining are those of simulate.Question.
 	Horizon             time.Duration
 	RunTimes, Remaining map[string]time.Duration
@@ -76,7 +79,12 @@ func (r *run) terminationTime() time.Duration {
 // Run schedules a snapshot until nothing changes any more, or ctx ends.
 func Run(ctx context.Context, s *simulate.Snapshot, o Options) (*simulate.Outcome, error) {
 	r := newRun(s, o)
-	if err := r.run(ctx); err != nil {
+	err := r.run(ctx)
+	if o.Partial && errors.Is(err, context.DeadlineExceeded) {
+		r.outcome.Cut = true
+		err = r.finish()
+	}
+	if err != nil {
 		return nil, err
 	}
 	return r.outcome, nil

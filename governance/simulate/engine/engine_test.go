@@ -337,6 +337,48 @@ func TestDraws(t *testing.T) {
 	}
 }
 
+// expiring is a context whose deadline passes after so many calls of Err.
+type expiring struct {
+	context.Context
+	left int
+}
+
+func (c *expiring) Err() error {
+	if c.left--; c.left < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// TestDrawsWithoutTime has tasks of one team that take longer to simulate than there is time:
+// what started before is known, of all teams.
+func TestDrawsWithoutTime(t *testing.T) {
+	c := newCluster()
+	c.team("vision", 8)
+	c.team("speech", 8)
+	c.running("speech", "a", 8, 10, time.Hour)
+	c.task("speech", "soon", 8, 10, time.Minute)
+	options := engine.Options{Arrivals: true, Partial: true, Horizon: 240 * time.Hour, RunTimes: map[string]time.Duration{}, Remaining: map[string]time.Duration{"speech/a": time.Minute}}
+	for i := range 200 {
+		name := fmt.Sprint("sweep-", i)
+		c.task("vision", name, 8, 10, time.Minute)
+		options.RunTimes["vision/"+name] = time.Hour
+	}
+	out, err := engine.Run(&expiring{t.Context(), 50}, c.Snapshot, options)
+	if err != nil || !out.Cut {
+		t.Fatalf("got %+v, %v, want a run that was cut", out, err)
+	}
+	if starts := simulate.Starts([]string{"speech/soon", "vision/sweep-199"}, []*simulate.Outcome{out}); starts["speech/soon"] == nil || starts["speech/soon"].After[0] > 2*time.Minute || starts["vision/sweep-199"] != nil {
+		t.Errorf("got %+v of %d events", starts, len(out.Events))
+	}
+	late, cancel := context.WithDeadline(t.Context(), time.Now())
+	defer cancel()
+	report, err := new(engine.Engine).Answer(late, c.Snapshot, &simulate.Question{Horizon: time.Hour, Draws: make([]simulate.Draw, 20)})
+	if err != nil || !report.Cut {
+		t.Errorf("got %+v, %v without any time, want an answer that is cut", report, err)
+	}
+}
+
 // TestDrawsSubmissions submits a task of a higher priority before quota becomes free, in
 // one draw of two.
 func TestDrawsSubmissions(t *testing.T) {
