@@ -35,6 +35,9 @@ func changeWords(c explain.Change, d queries.Detail, team string) views.WhyChang
 	if c.Verified && !c.Minimal {
 		there += ", or less,"
 	}
+	if c.LendAndBorrow {
+		there += " and changing its strategy to Lend and borrow"
+	}
 	switch c.Kind {
 	case explain.FewerPods:
 		change.Title, change.Text = fmt.Sprintf("Run it with %s", format.Pods(c.Pods)), fmt.Sprintf("instead of %d: starts now.", d.Size.Wanted)
@@ -52,9 +55,6 @@ func changeWords(c explain.Change, d queries.Detail, team string) views.WhyChang
 			change.Text, change.Tasks = "preempts", workloadLinks(c.Tasks, fr)
 		}
 	case explain.RaiseBorrowingLimit:
-		if s := d.Verdict.Shortage; s != nil && s.BorrowingLimit != nil && *s.BorrowingLimit == 0 {
-			there += " with the strategy LendAndBorrow" // the others allow no limit
-		}
 		change.Title, change.Text = "Raising the borrowing limit to "+strings.Join(figures, " · "), there+" starts it."
 		if !c.Verified {
 			change.Text = there + " starts it now, and preempts nothing."

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/simulate/worker"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -119,16 +118,20 @@ func TestPodsWaitForOthersToEnd(t *testing.T) {
 	}
 }
 
-// A team that may not borrow gets the strategy that a borrowing limit needs.
-func TestBorrowingNeedsTheStrategy(t *testing.T) {
-	gpu := quota.FlavorResource{Flavor: "p5", Resource: "nvidia.com/gpu"}
-	for limit, want := range map[resources.Amount]string{0: "of p5 for team a with the strategy LendAndBorrow starts it.", 2: "of p5 for team a starts it."} {
-		task := &tasks.Task{State: tasks.Pending}
-		change := explain.Change{Kind: explain.RaiseBorrowingLimit, Verified: true, Minimal: true, Quotas: []explain.QuotaChange{{FlavorResource: gpu, To: 4}}}
-		verdict := explain.Verdict{Constraint: explain.Quota, Shortage: &explain.Shortage{FlavorResource: gpu, BorrowingLimit: &limit}, Changes: []explain.Change{change}}
-		why := taskpages.WhyOf(queries.Detail{Item: queries.Item{Task: task, Team: "a"}, About: queries.Item{Task: task}, Verdict: &verdict})
-		if len(why.Changes) != 1 || why.Changes[0].Text != want {
-			t.Errorf("with the limit %d: got %+v", limit, why.Changes)
-		}
+// The advice about a queue that does not exist, and about a team that may not borrow, is what
+// the API server accepts.
+func TestAdviceIsAccepted(t *testing.T) {
+	task := queries.Item{Task: &tasks.Task{Namespace: "ns", Name: "waits"}, Team: "vision"}
+	why := taskpages.WhyOf(queries.Detail{Item: task, About: task, Verdict: &explain.Verdict{Constraint: explain.NoQueue, Detail: "mian", LocalQueues: []string{"main", "main-a"}}})
+	if want := "There is no LocalQueue mian in its namespace, and the queue of a submitted task cannot be changed. Delete it, and submit it again with the label kueue.x-k8s.io/queue-name: main or main-a."; why.Text != want {
+		t.Errorf("got %q, want %q", why.Text, want)
+	}
+	fr := quota.FlavorResource{Flavor: "p5", Resource: "nvidia.com/gpu"}
+	why = taskpages.WhyOf(queries.Detail{Item: task, About: task, Verdict: &explain.Verdict{
+		Constraint: explain.Quota, Shortage: &explain.Shortage{FlavorResource: fr, Needed: 6, Available: 4},
+		Changes: []explain.Change{{Kind: explain.RaiseBorrowingLimit, LendAndBorrow: true, Verified: true, Minimal: true, Quotas: []explain.QuotaChange{{FlavorResource: fr, To: 2}}}},
+	}})
+	if want := "of p5 for team vision and changing its strategy to Lend and borrow starts it."; why.Changes[0].Text != want {
+		t.Errorf("got %q, want %q", why.Changes[0].Text, want)
 	}
 }

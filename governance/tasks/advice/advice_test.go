@@ -185,6 +185,30 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestFindOfNeverBorrowing has a team whose strategy is without borrowing: a borrowing limit
+// needs another strategy, with which the team also lends.
+func TestFindOfNeverBorrowing(t *testing.T) {
+	g := newGiven()
+	g.team("vision", 4, 0)
+	g.team("speech", 8, 0)
+	g.cluster.Queues["vision"].NeverBorrows = true
+	g.snapshot.ClusterQueues[0].Spec.ResourceGroups[0].Flavors[0].Resources[0].LendingLimit = resource.NewQuantity(0, resource.DecimalSI)
+	a := g.find(t, g.task("vision", "waits", 1, 6, 50, time.Minute))
+	for _, c := range a.Changes {
+		if c.LendAndBorrow != (c.Kind == explain.RaiseBorrowingLimit) || !c.Verified {
+			t.Errorf("got %+v", c.Change)
+		}
+		if c.Kind != explain.RaiseBorrowingLimit {
+			continue
+		}
+		if r := c.Question.Change.ClusterQueues[0].Spec.ResourceGroups[0].Flavors[0].Resources[0]; r.LendingLimit != nil || r.BorrowingLimit.Value() != 2 {
+			t.Errorf("simulated with lending limit %v and borrowing limit %v, want none and 2", r.LendingLimit, r.BorrowingLimit)
+		}
+		return
+	}
+	t.Errorf("no borrowing limit is offered: %+v", a.Changes)
+}
+
 // TestFindStarts has a task that Kueue preempts another one for: no change is needed.
 // The instant answer says so, or something else.
 func TestFindStarts(t *testing.T) {

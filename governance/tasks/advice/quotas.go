@@ -101,7 +101,7 @@ func (f *finder) raise(ctx context.Context, kind explain.ChangeKind, flavor stri
 		}
 		stable = stable || len(figures) == 1
 	}
-	change := raised(kind, figures, to)
+	change := f.raised(kind, figures, to)
 	change.Minimal = stable
 	return true, f.verify(ctx, change, f.with(kind, figures, to), f.target)
 }
@@ -137,7 +137,7 @@ func (f *finder) enough(ctx context.Context, kind explain.ChangeKind, flavor str
 	for i := range figures {
 		figures[i].high = to[i]
 	}
-	change := raised(kind, figures, to)
+	change := f.raised(kind, figures, to)
 	change.NeedsNodes = f.needsNodes
 	return figures, true, f.offer(ctx, Change{Change: change})
 }
@@ -165,8 +165,8 @@ func highest(figures []figure) []resources.Amount {
 }
 
 // raised returns the change of figures.
-func raised(kind explain.ChangeKind, figures []figure, to []resources.Amount) explain.Change {
-	change := explain.Change{Kind: kind}
+func (f *finder) raised(kind explain.ChangeKind, figures []figure, to []resources.Amount) explain.Change {
+	change := explain.Change{Kind: kind, LendAndBorrow: kind == explain.RaiseBorrowingLimit && f.Cluster.Queue.NeverBorrows}
 	for i, figure := range figures {
 		if to[i] > figure.from {
 			change.Quotas = append(change.Quotas, explain.QuotaChange{FlavorResource: figure.FlavorResource, From: figure.from, To: to[i]})
@@ -283,12 +283,27 @@ func (f *finder) with(kind explain.ChangeKind, figures []figure, to []resources.
 			r.NominalQuota = amount
 		}
 	}
+	if kind == explain.RaiseBorrowingLimit && f.Cluster.Queue.NeverBorrows {
+		lend(queue)
+	}
 	if kind == explain.RaiseNominalQuota && f.Saved != nil && len(typed) > 0 {
 		if resolved, ok := f.Saved(figures[0].Flavor, typed); ok {
 			setQuota(queue, resolved)
 		}
 	}
 	return simulate.Change{ClusterQueues: []*kueue.ClusterQueue{queue}}
+}
+
+// lend removes the lending limits of a queue, as the strategy LendAndBorrow does.
+func lend(queue *kueue.ClusterQueue) {
+	for i := range queue.Spec.ResourceGroups {
+		for j := range queue.Spec.ResourceGroups[i].Flavors {
+			resources := queue.Spec.ResourceGroups[i].Flavors[j].Resources
+			for k := range resources {
+				resources[k].LendingLimit = nil
+			}
+		}
+	}
 }
 
 // setQuota sets the quota and the limits of a queue to those of an allocation.

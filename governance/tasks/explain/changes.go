@@ -30,6 +30,7 @@ type Change struct {
 	PriorityClass string             // HigherClass: the lowest existing one that suffices
 	Priority      int32              // HigherClass: of that class
 	Quotas        []QuotaChange      // BorrowLimit, MoreQuota: the required amounts
+	LendAndBorrow bool               // BorrowLimit: the allocation also needs that strategy
 
 	// Verified reports that Kueue's scheduler was simulated with the change, and
 	// started the task. The fields below are of that simulation.
@@ -151,7 +152,7 @@ func (l *snapshot) higherClass(t Task, all []demand, failed int, need quota.Flav
 // raisedQuota returns how far the borrowing limit or the nominal quota would have
 // to rise in the flavor with the smallest shortage.
 func (l *snapshot) raisedQuota(all []demand, v Verdict, kind ChangeKind) (Change, bool) {
-	q, change := l.c.Queue, Change{Kind: kind}
+	q, change := l.c.Queue, Change{Kind: kind, LendAndBorrow: kind == RaiseBorrowingLimit && l.c.Queue.NeverBorrows}
 	for _, f := range v.Flavors {
 		if f.Flavor != v.Shortage.Flavor {
 			continue
@@ -171,6 +172,9 @@ func (l *snapshot) raisedQuota(all []demand, v Verdict, kind ChangeKind) (Change
 			default:
 				figure.From, figure.To = *limit.BorrowingLimit, (*limit.BorrowingLimit).Plus(s.Missing())
 				limit.BorrowingLimit = &figure.To
+				if q.NeverBorrows { // with the strategy that it needs, it also lends
+					limit.LendingLimit = nil
+				}
 			}
 			l.setLimit(s.FlavorResource, limit)
 			defer l.setLimit(s.FlavorResource, q.Limits[s.FlavorResource])

@@ -36,7 +36,10 @@ type Queue struct {
 	MaxPriorityThreshold *int32
 	// PreemptionRules reports that the queue names a PreemptionConfig (Kueue 0.20),
 	// whose rules preempt tasks beside those that the other fields select.
-	PreemptionRules   bool
+	PreemptionRules bool
+	// NeverBorrows reports that its allocation has a strategy with which the API server
+	// refuses borrowing limits.
+	NeverBorrows      bool
 	Flavors           []string        // in the order in which Kueue tries them
 	Resources         []string        // covered
 	Groups            []ResourceGroup // of Resources and Flavors; nil is one group of all

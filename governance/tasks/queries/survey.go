@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/quota"
@@ -220,6 +221,9 @@ func (s *survey) queue(ctx context.Context, t *tasks.Task, c *explain.Cluster) e
 	}
 	c.Queue = s.clusterQueue(own)
 	var err error
+	if c.Queue.NeverBorrows, err = s.neverBorrows(ctx, own.Name); err != nil {
+		return err
+	}
 	if c.Queue.ExcludesNamespace, err = s.excludes(ctx, own, t.Namespace); err != nil {
 		return cluster.Translate("read namespace", err)
 	}
@@ -249,6 +253,21 @@ func (s *survey) queue(ctx context.Context, t *tasks.Task, c *explain.Cluster) e
 		c.Admitted = index.AdmittedTo(shared.running, counts)
 	}
 	return nil
+}
+
+// neverBorrows reports whether the allocation of a ClusterQueue has a strategy without
+// borrowing.
+func (s *survey) neverBorrows(ctx context.Context, queue string) (bool, error) {
+	var allocation v1alpha1.ComputeAllocation
+	team := s.teams.OfClusterQueue(queue)
+	if team == "" {
+		return false, nil
+	}
+	if err := s.reader.Get(ctx, client.ObjectKey{Name: team}, &allocation); err != nil {
+		return false, cluster.Translate("read allocation", client.IgnoreNotFound(err))
+	}
+	strategy := allocation.Spec.Sharing.Strategy
+	return strategy == v1alpha1.Lend || strategy == v1alpha1.DontLend, nil
 }
 
 // readQueues reads all ClusterQueues.
