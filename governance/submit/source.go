@@ -328,6 +328,24 @@ func (p Plan) podSets() (sets []explain.PodSet) {
 	return sets
 }
 
+// WithoutRequests returns the paths of the pod templates of a manifest that request nothing
+// that quota counts: Kueue assigns them no flavor, so that they run in any pool. The form
+// fills in requests.
+func (p Plan) WithoutRequests() (paths []string) {
+	sets := p.podSets()
+	if p.read != nil {
+		sets = p.proposal(p.Pods).PodSets
+		sets[0].Name = "spec.template"
+	}
+	for _, set := range sets {
+		counted := func(name string) bool { return catalog.IsQuotaResource(name) && set.Requests[name] > 0 }
+		if !slices.ContainsFunc(set.Requests.Names(), counted) {
+			paths = append(paths, set.Name)
+		}
+	}
+	return paths
+}
+
 // tryTemplates is tryPods for each pod template of a manifest. The paths of errors are those
 // of the manifest.
 func (p Plan) tryTemplates(ctx context.Context, writer client.Client) (wrong []governance.FieldError) {

@@ -128,6 +128,31 @@ func TestSubmitManifestRefused(t *testing.T) {
 	}
 }
 
+// Pods without requests are reported: Kueue admits them at once, and assigns them no pool.
+func TestManifestWithoutRequests(t *testing.T) {
+	const job = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a, resources: {requests: {REQUESTS}}}]}}}"
+	for name, tc := range map[string]struct {
+		text string
+		want bool
+	}{
+		"none":        {strings.Replace(job, "REQUESTS", "", 1), true},
+		"disk":        {strings.Replace(job, "REQUESTS", "ephemeral-storage: 1Gi", 1), true},
+		"vCPU":        {strings.Replace(job, "REQUESTS", "cpu: 1", 1), false},
+		"ElasticJob":  {"apiVersion: kuota.dev/v1alpha1\nkind: ElasticJob\nmetadata: {name: a}\nspec: {elasticPolicy: {minReplicas: 1, maxReplicas: 4, replicaIncrementStep: 1}, template: {spec: {containers: [{name: a, image: a}]}}}", true},
+		"head of Ray": {"apiVersion: ray.io/v1\nkind: RayJob\nmetadata: {name: a}\nspec: {rayClusterSpec: {headGroupSpec: {template: {spec: {containers: [{name: a, image: a}]}}}, workerGroupSpecs: [{groupName: w, replicas: 2, template: {spec: {containers: [{name: a, image: a, resources: {limits: {nvidia.com/gpu: 1}}}]}}}]}}", true},
+		"form's":      {hyperPodJob(t), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &handlerstest.Backend{}
+			_, page := post(t, handlerstest.Serve(t, d)+"/teams/vision/manifest", url.Values{"request-id": {"1"}, "action": {"read"}, "text": {tc.text}})
+			verdict := handlerstest.Text(page.Find("#manifest-verdict"))
+			if got := strings.Contains(verdict, "request nothing"); got != tc.want || verdict == "" || tc.want && strings.Contains(verdict, "There is quota") {
+				t.Errorf("got %q, want a warning: %t", verdict, tc.want)
+			}
+		})
+	}
+}
+
 // The form becomes YAML with all its values, and YAML that it can express becomes the form.
 func TestEditAsYAML(t *testing.T) {
 	d := &handlerstest.Backend{}

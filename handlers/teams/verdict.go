@@ -71,6 +71,10 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 	if p.Serving != nil {
 		withReplicas(said, v, p)
 	}
+	if paths := p.WithoutRequests(); len(paths) > 0 && v.Outcome != submit.Never {
+		said.Tone, said.Text = "wait", ""
+		said.Notes = append(said.Notes, fmt.Sprintf("The pods of %s request nothing: unless the namespace has defaults, no quota counts them, and they run on nodes of any pool. Request accelerators, vCPU or memory.", strings.Join(paths, " and ")))
+	}
 	if v.Ahead > 0 && v.Outcome != submit.Never {
 		are := "are"
 		if v.Ahead == 1 {
