@@ -117,13 +117,14 @@ func (p Plan) addAmounts(add func(flag, value string), accelerators, processes r
 	}
 }
 
-// Kubectl returns the command that submits a manifest in a file. Apply copies objects into
-// an annotation, which is too small for a long script.
+// Kubectl returns the command that submits a manifest in a file. A task is created: apply of
+// the same file would later suspend it, which admission refuses, and copies objects into an
+// annotation, which is too small for a long script. A service is applied.
 func (p Plan) Kubectl() string {
-	if p.Script != "" {
-		return "kubectl create -f"
+	if p.Serving != nil {
+		return "kubectl apply -f"
 	}
-	return "kubectl apply -f"
+	return "kubectl create -f"
 }
 
 // KubectlCommand returns the command that submits a manifest, with its text.

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Manifest is YAML for kubectl apply.
+// Manifest is YAML for Plan.Kubectl.
 type Manifest struct {
 	Kind Kind
 	Text string

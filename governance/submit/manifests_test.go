@@ -386,3 +386,16 @@ func TestElasticNeedsPermission(t *testing.T) {
 		t.Errorf("got %v, submits %t, want one error at elastic", wrong, team.MaySubmitElastic())
 	}
 }
+
+// A task is created: apply of its file again would suspend it, which admission refuses. A
+// service is applied.
+func TestKubectl(t *testing.T) {
+	p := planned(t, train())
+	if m, err := p.Manifest(); err != nil || !strings.HasPrefix(p.KubectlCommand(m), "kubectl create -f - <<'EOF'\napiVersion: batch/v1") {
+		t.Errorf("got %q, %v", p.KubectlCommand(m), err)
+	}
+	p.Serving = &Serving{}
+	if p.Kubectl() != "kubectl apply -f" {
+		t.Errorf("got %q for a service", p.Kubectl())
+	}
+}
