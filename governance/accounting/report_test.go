@@ -158,7 +158,7 @@ func (m *model) expected(from, to time.Time, prices accounting.Prices) (sums map
 // change within periods, days of 23 hours. Reports by class, kind and task add up too.
 func TestReports(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) { testReports(t, filepath.Join(t.TempDir(), "history.db")) })
-	t.Run("PostgreSQL", func(t *testing.T) { testReports(t, historytest.Start(t).Database(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { testReports(t, historytest.Start(t).Database(t)+historytest.Patient) })
 }
 
 func testReports(t *testing.T, url string) {

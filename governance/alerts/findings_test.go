@@ -152,7 +152,7 @@ func TestOddInputOfOneRule(t *testing.T) {
 // An alert that fired fires on after a restart, as the same one, on both databases.
 func TestRestart(t *testing.T) {
 	t.Run("SQLite", func(t *testing.T) { testRestart(t, filepath.Join(t.TempDir(), "history.db")) })
-	t.Run("PostgreSQL", func(t *testing.T) { testRestart(t, historytest.Start(t).Database(t)) })
+	t.Run("PostgreSQL", func(t *testing.T) { testRestart(t, historytest.Start(t).Database(t)+historytest.Patient) })
 }
 
 func testRestart(t *testing.T, url string) {

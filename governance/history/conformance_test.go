@@ -30,7 +30,7 @@ func TestConformance(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		server := historytest.Start(t)
 		conform(t, func(t testing.TB) string {
-			return server.Database(t) + "&statement_timeout=60000&idle_in_transaction_session_timeout=60000"
+			return server.Database(t) + historytest.Patient
 		})
 		t.Run("PausedWriter", func(t *testing.T) { testPausedWriter(t, server) })
 		t.Run("ServerStopped", func(t *testing.T) { testServerStopped(t, server) })

@@ -116,11 +116,14 @@ func (h *Pages) allocationPage(ctx context.Context, user governance.User, team s
 	}
 	row := h.allocationRow(&a, state)
 	page := views.AllocationDetail{
-		Team: a.Name, TeamURL: urls.Team(a.Name), DisplayName: a.Spec.DisplayName, Description: a.Spec.Description, UpURL: urls.Policies,
+		Team: a.Name, DisplayName: a.Spec.DisplayName, Description: a.Spec.Description, UpURL: urls.Policies,
 		Status: row.Status, Capacity: row.Capacity, Correction: row.Correction,
 		Conditions: conditions(&a), Namespace: format.OrDash(a.Status.Namespace), ClusterQueue: format.OrDash(a.Status.ClusterQueue), LocalQueue: format.OrDash(a.Status.LocalQueue),
 		Members: format.Members(a.Spec.Members), InForce: inForce(&a),
 		YAML: manifest.AllocationYAML(&a), YAMLURL: urls.Allocation(a.Name) + "/yaml",
+	}
+	if a.Status.Namespace != "" {
+		page.TeamURL = urls.Team(a.Name)
 	}
 	m, managed := managerOf(&a)
 	if managed {

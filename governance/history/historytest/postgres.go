@@ -175,6 +175,10 @@ func (s *Server) Listen(t testing.TB, address string) string {
 	return "postgres://kuota@" + address + ":5432" + local.Path + "?sslmode=disable"
 }
 
+// Patient, behind a URL of Database, gives statements and transactions of a test the time
+// that a busy machine takes.
+const Patient = "&statement_timeout=60000&idle_in_transaction_session_timeout=60000"
+
 // Database creates an empty database and returns its URL.
 func (s *Server) Database(t testing.TB) string {
 	t.Helper()
