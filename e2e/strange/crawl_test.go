@@ -162,7 +162,7 @@ func readPage(body []byte) (links, negative []string) {
 		for _, n := range s.Nodes {
 			for c := n.FirstChild; c != nil; c = c.NextSibling {
 				if c.Type == html.TextNode && amountBelowZero.MatchString(c.Data) && !signed.MatchString(s.Text()) && !signed.MatchString(s.Parent().Text()) {
-					negative = append(negative, fmt.Sprintf("amount below zero: %q", strings.TrimSpace(c.Data)))
+					negative = append(negative, fmt.Sprintf("amount below zero: %q in %q", strings.TrimSpace(c.Data), strings.Join(strings.Fields(s.Parent().Text()), " ")))
 				}
 			}
 		}

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -97,15 +99,24 @@ func belongs(w kueue.Workload, t task) bool {
 }
 
 // checkQueues compares the used amounts of the teams with the status of their
-// ClusterQueues.
-func (r *reader) checkQueues(ctx context.Context, c *cluster, prefix string) (wrong []string, err error) {
+// ClusterQueues. compared is how many were.
+func (r *reader) checkQueues(ctx context.Context, c *cluster, prefix string) (compared int, wrong []string, err error) {
+	var allocations v1alpha1.ComputeAllocationList
+	if err := c.List(ctx, &allocations); err != nil {
+		return 0, nil, err
+	}
+	teams := map[string]string{} // by ClusterQueue
+	for _, a := range allocations.Items {
+		teams[a.Spec.ClusterQueueName] = a.Name
+	}
 	var queues kueue.ClusterQueueList
 	if err := c.List(ctx, &queues); err != nil {
-		return nil, err
+		return 0, nil, err
 	}
-	want := map[string]map[string]float64{} // by resource and queue
+	want := map[string]map[string]float64{} // by resource and team
 	for _, q := range queues.Items {
-		if !strings.HasPrefix(q.Name, prefix+"-") || !q.DeletionTimestamp.IsZero() {
+		team := teams[q.Name]
+		if !strings.HasPrefix(q.Name, prefix+"-") || !q.DeletionTimestamp.IsZero() || team == "" {
 			continue
 		}
 		for _, f := range q.Status.FlavorsReservation {
@@ -114,22 +125,27 @@ func (r *reader) checkQueues(ctx context.Context, c *cluster, prefix string) (wr
 				if want[name] == nil {
 					want[name] = map[string]float64{}
 				}
-				want[name][q.Name] += amount(name, used.Total)
+				want[name][team] += amount(name, used.Total)
 			}
 		}
 	}
-	for name, byQueue := range want {
+	for name, byTeam := range want {
 		got, err := r.used(ctx, name)
 		if err != nil {
-			return nil, err
+			return 0, nil, err
 		}
-		for queue, n := range byQueue {
-			if shown, ok := got[queue]; ok && math.Abs(shown-n) > 0.011+n*1e-3 {
-				wrong = append(wrong, fmt.Sprintf("team %s uses %v of %s, its ClusterQueue %v", queue, shown, name, n))
+		for team, n := range byTeam {
+			shown, ok := got[team]
+			if got == nil {
+				continue
+			}
+			compared++
+			if !ok || math.Abs(shown-n) > 0.011+n*1e-3 {
+				wrong = append(wrong, fmt.Sprintf("team %s uses %v of %s, its ClusterQueue %v", team, shown, name, n))
 			}
 		}
 	}
-	return wrong, nil
+	return compared, wrong, nil
 }
 
 // used returns what the teams use of a resource, by name.

@@ -121,7 +121,7 @@ func generate(seed uint64) *scenario {
 	for i := range 1 + g.IntN(4) {
 		queues = append(queues, g.clusterQueue(i, flavors, cohorts))
 	}
-	local := map[string][]string{}
+	local, observed := map[string][]string{}, map[string]bool{}
 	for i := range 1 + g.IntN(5) {
 		ns, queue := pick(g, namespaces...), pick(g, queues...)
 		if g.one(12) {
@@ -129,6 +129,10 @@ func generate(seed uint64) *scenario {
 		}
 		name := g.name("lq", i)
 		local[ns] = append(local[ns], name)
+		if i := slices.Index(queues, queue); i >= 0 && !observed[queue] && !g.one(4) {
+			observed[queue] = true
+			g.observe(fmt.Sprintf("%s-t%d", g.prefix, i), ns, queue, name)
+		}
 		spec := object{"clusterQueue": queue}
 		if g.one(10) {
 			spec["stopPolicy"] = pick(g, "Hold", "HoldAndDrain")
@@ -177,7 +181,7 @@ func (g *generator) flavors() (names []string) {
 	return names
 }
 
-// resources returns names of resources, each once, without a order that means anything.
+// resources returns names of resources, each once.
 func (g *generator) resources() (names []string) {
 	for range 1 + g.IntN(4) {
 		if name := usually(g, resourceNames, 4); !slices.Contains(names, name) {
@@ -304,6 +308,13 @@ func (g *generator) allocation() {
 		spec["sharing"] = object{"strategy": pick(g, "Lend", "LendAndBorrow", "DontLend")}
 	}
 	g.add("kuota.dev/v1alpha1", "ComputeAllocation", "", g.prefix+"-team", object{"spec": spec})
+}
+
+// observe adds an allocation that makes a ClusterQueue the one of a team, as it is.
+func (g *generator) observe(team, namespace, clusterQueue, localQueue string) {
+	g.add("kuota.dev/v1alpha1", "ComputeAllocation", "", team, object{"spec": object{
+		"management": "Observe", "clusterQueueName": clusterQueue, "localQueueName": localQueue, "namespace": namespace,
+	}})
 }
 
 // requests returns what one pod requests: mostly little, so that some pods start.

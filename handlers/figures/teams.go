@@ -56,10 +56,10 @@ func (t teamFigures) utilization() float64 {
 	return float64(t.Usage) / float64(t.Nominal)
 }
 
-// teamList contains the selected teams in order, and the sum of all.
+// teamList contains the selected teams in order, and the sum of the others.
 type teamList struct {
 	Found  []teamFigures
-	sum    teamFigures // with teams that are not selected or are hidden
+	rest   teamFigures // of teams that are not selected or are hidden
 	hidden bool        // whether there are hidden teams
 	all    int
 }
@@ -71,13 +71,14 @@ func (q Query) TeamLines(s *capacity.Snapshot, resource string) teamList {
 	for i := range s.Teams {
 		t := &s.Teams[i]
 		figures := q.figuresOf(t, resource)
-		list.sum.add(figures)
 		if text == "" || strings.Contains(t.Name, text) || strings.Contains(strings.ToLower(t.DisplayName), text) {
 			list.Found = append(list.Found, figures)
+		} else {
+			list.rest.add(figures)
 		}
 	}
 	if s.Others != nil {
-		list.sum.add(q.figuresOf(s.Others, resource))
+		list.rest.add(q.figuresOf(s.Others, resource))
 	}
 	slices.SortFunc(list.Found, q.compareTeams())
 	return list
@@ -144,7 +145,11 @@ func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTab
 	}
 	from, to, page := listing.Bounds(q.Page, size, len(list.Found))
 	shown := list.Found[from:to]
-	rest := list.sum
+	rest := list.rest // added up: a sum that is no limit minus its parts would not be the rest
+	for _, figures := range slices.Concat(list.Found[:from], list.Found[to:]) {
+		rest.add(figures)
+	}
+	sum := rest
 	for _, figures := range shown {
 		line := q.teamLine(figures, resource)
 		line.ID, line.Name, line.URL = "team-"+figures.Team.Name, figures.Team.Name, TeamURL(figures.Team)
@@ -157,14 +162,14 @@ func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTab
 			line.Sub = strings.TrimPrefix(line.Sub+" · "+what, " · ")
 		}
 		t.Rows = append(t.Rows, line)
-		rest.sub(figures)
+		sum.add(figures)
 	}
 	if others := list.all - len(shown); others > 0 || list.hidden {
 		line := q.teamLine(rest, resource)
 		line.ID, line.Name, line.Sub = "teams-other", "Other teams", othersWords(others, list.hidden)
 		t.Other = &line
 	}
-	t.Sum = q.teamLine(list.sum, resource)
+	t.Sum = q.teamLine(sum, resource)
 	t.Sum.ID, t.Sum.Name = "teams-sum", "All"
 	t.Pager = q.Pager(page, from, to, len(list.Found))
 	return t
@@ -177,17 +182,6 @@ func HeldStatus(t *capacity.TeamSnapshot) views.Status {
 		return views.Status{}
 	}
 	return views.Status{Tone: "idle", Label: t.Held, Text: t.HeldText}
-}
-
-// sub subtracts o.
-func (t *teamFigures) sub(o teamFigures) {
-	t.Nominal = t.Nominal.Minus(o.Nominal)
-	t.Usage = t.Usage.Minus(o.Usage)
-	t.Borrowed = t.Borrowed.Minus(o.Borrowed)
-	t.Growth = t.Growth.Minus(o.Growth)
-	t.LentToCohort = t.LentToCohort.Minus(o.LentToCohort)
-	t.Running -= o.Running
-	t.Waiting -= o.Waiting
 }
 
 // othersWords describes the other teams.

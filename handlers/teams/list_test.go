@@ -105,3 +105,17 @@ func TestTeamWithoutNamespace(t *testing.T) {
 		}
 	}
 }
+
+// What other teams have is right although the sum of all is no limit.
+func TestOtherTeamsOfUnlimited(t *testing.T) {
+	d := &handlerstest.Backend{CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.Cluster()}}
+	of := func(name string, nominal resources.Amount) capacity.TeamSnapshot {
+		return capacity.TeamSnapshot{Name: name, Namespace: name, Resources: []capacity.TeamResource{handlerstest.TeamCell("p5", catalog.GPU, usage.TeamUsage{Nominal: nominal})}}
+	}
+	others := of("", 5)
+	d.CapacityBackend.Snapshot.Teams, d.CapacityBackend.Snapshot.Others = []capacity.TeamSnapshot{of("a", 2), of("b", resources.Unlimited)}, &others
+	_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/teams")
+	if got := handlerstest.Text(page.Find("#teams-other td").First()); got != "5" {
+		t.Errorf("other teams have %q, want 5", got)
+	}
+}

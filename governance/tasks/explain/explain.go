@@ -187,13 +187,10 @@ func verdict(t Task, c *Cluster, brief bool) Verdict {
 	missing := uncoveredResource(t, c.Queue)
 	// Kueue gives these reasons for what no quota covers too.
 	either := t.Reason == kueue.WorkloadQuotaReservedReasonNoMatchingFlavor || t.Reason == kueue.WorkloadQuotaReservedReasonExceedsMaxQuota
-	if missing != "" && !either {
+	switch {
+	case missing != "" && (!either || c.Nested):
 		return Verdict{Constraint: UncoveredResource, Detail: missing}
-	}
-	if c.Nested {
-		if missing != "" {
-			return Verdict{Constraint: UncoveredResource, Detail: missing}
-		}
+	case c.Nested:
 		return Verdict{Constraint: Unknown}
 	}
 	all := demands(t, c)

@@ -49,20 +49,6 @@ func QueuedAt(t *tasks.Task) time.Time {
 	return t.Main.CreationTimestamp.Time
 }
 
-// IsBehind reports whether another task is before t in one of these LocalQueues.
-func (x *Index) IsBehind(t *tasks.Task, queues []QueueKey) bool {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, key := range queues {
-		if o := x.queues[key]; o != nil {
-			if list := o.list(); len(list) > 0 && list[0].Key() != t.Key() && InQueue(list[0], t) < 0 {
-				return true
-			}
-		}
-	}
-	return false
-}
-
 // Position returns the position of a task in its LocalQueue, from 1, and the length
 // of the queue; 0 if it does not wait.
 func (x *Index) Position(t *tasks.Task) (place, of int) {

@@ -7,12 +7,12 @@ import (
 	"kuota.dev/kuota/governance/tasks"
 )
 
-// Wait reads a task, nil for none, at each change until is accepts it or ctx ends,
+// Wait reads a task, as FindOrNew does, at each change until is accepts it or ctx ends,
 // and returns it.
-func (x *Index) Wait(ctx context.Context, changed <-chan struct{}, at tasks.Address, is func(*tasks.Task) bool) *tasks.Task {
+func (x *Index) Wait(ctx context.Context, changed <-chan struct{}, at tasks.Address, is func(t *tasks.Task, isNew bool) bool) *tasks.Task {
 	for {
-		t := x.Find(at.Namespace, at.Kind, at.Name, at.UID)
-		if is(t) {
+		t, isNew := x.FindOrNew(at)
+		if is(t, isNew) {
 			return t
 		}
 		select {

@@ -19,7 +19,7 @@ func TestWaitChecksOncePerChange(t *testing.T) {
 	changed, checks := make(chan struct{}), 0
 	seen := make(chan *tasks.Task, 1)
 	go func() {
-		seen <- x.Wait(t.Context(), changed, at, func(t *tasks.Task) bool { checks++; return t != nil && t.PriorityClass == "high" })
+		seen <- x.Wait(t.Context(), changed, at, func(t *tasks.Task, _ bool) bool { checks++; return t != nil && t.PriorityClass == "high" })
 	}()
 	for _, class := range []string{"low", "low", "high"} {
 		x.SetWorkload(taskstest.Workload("ns", "a", class, 1, taskstest.Start), false)
@@ -35,7 +35,7 @@ func TestWaitChecksOncePerChange(t *testing.T) {
 
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if found := x.Wait(ctx, nil, at, func(*tasks.Task) bool { return false }); found == nil {
+	if found := x.Wait(ctx, nil, at, func(*tasks.Task, bool) bool { return false }); found == nil {
 		t.Error("canceled, Wait does not return the task")
 	}
 }
@@ -74,7 +74,7 @@ func TestIsNew(t *testing.T) {
 
 // A task is behind those with the higher priority, and then those that were created
 // before, of all LocalQueues that lead to its ClusterQueue.
-func TestIsBehind(t *testing.T) {
+func TestPositionAcross(t *testing.T) {
 	x, _ := newTestIndex()
 	x.SetWorkload(taskstest.Workload("a", "old", "", 5, taskstest.Start), false)
 	x.SetWorkload(taskstest.Workload("b", "new", "", 5, taskstest.Start.Add(time.Second)), false)
@@ -85,7 +85,8 @@ func TestIsBehind(t *testing.T) {
 		queues          []QueueKey
 		want            bool
 	}{{"a", "old", both, true}, {"a", "old", both[:1], false}, {"b", "new", both[:1], true}, {"b", "new", both[1:], true}, {"b", "high", both, false}} {
-		if got := x.IsBehind(x.Find(tc.namespace, "Job", tc.name, ""), tc.queues); got != tc.want {
+		place, _ := x.PositionAcross(x.Find(tc.namespace, "Job", tc.name, ""), tc.queues)
+		if got := place > 1; got != tc.want {
 			t.Errorf("%s/%s in %v: got %t, want %t", tc.namespace, tc.name, tc.queues, got, tc.want)
 		}
 	}

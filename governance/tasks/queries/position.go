@@ -32,8 +32,8 @@ type QueuePosition struct {
 }
 
 // position returns the position of a task in its LocalQueue, 0 if it does not wait or the
-// LocalQueue does not exist, and its neighbors. It is Kueue's own where the visibility API answers, else the
-// index's.
+// LocalQueue does not exist, and its neighbors. It is Kueue's own where the visibility API
+// answers, else the index's.
 func (s *Service) position(ctx context.Context, v viewer, t *tasks.Task) (place int, d QueuePosition, err error) {
 	if place, d.QueueLength = v.index.Position(t); place == 0 {
 		return 0, d, nil
@@ -100,8 +100,8 @@ func (d *QueuePosition) applyKueue(items []visibility.PendingWorkload, x *index.
 	return place
 }
 
-// siblings returns the LocalQueues of a task's ClusterQueue; none if its LocalQueue
-// does not exist.
+// siblings returns the LocalQueues of a task's ClusterQueue that are not on hold, and its
+// own; none if that does not exist.
 func (v viewer) siblings(ctx context.Context, t *tasks.Task) ([]index.QueueKey, error) {
 	var queues kueue.LocalQueueList
 	if err := v.reader.List(ctx, &queues, client.UnsafeDisableDeepCopy); err != nil {
@@ -113,7 +113,7 @@ func (v viewer) siblings(ctx context.Context, t *tasks.Task) ([]index.QueueKey, 
 	}
 	var found []index.QueueKey
 	for j := range queues.Items {
-		if q := &queues.Items[j]; q.Spec.ClusterQueue == queues.Items[i].Spec.ClusterQueue {
+		if q := &queues.Items[j]; q.Spec.ClusterQueue == queues.Items[i].Spec.ClusterQueue && (j == i || !isStopped(q.Spec.StopPolicy)) {
 			found = append(found, index.QueueKey{Namespace: q.Namespace, Queue: q.Name})
 		}
 	}

@@ -31,7 +31,7 @@ type survey struct {
 	nodes     []explain.Node
 	blocked   int
 	hasCommon bool                        // nodes and blocked are read
-	ordered   map[string][]index.QueueKey // LocalQueues that are not on hold by StrictFIFO ClusterQueue
+	locals    map[string][]index.QueueKey // siblings by StrictFIFO ClusterQueue
 }
 
 // cohort is what the queues of one cohort share.
@@ -45,7 +45,7 @@ type cohort struct {
 }
 
 func newSurvey(v viewer) *survey {
-	return &survey{viewer: v, cohorts: map[string]*cohort{}, flavors: map[string]*explain.Flavor{}, ordered: map[string][]index.QueueKey{}}
+	return &survey{viewer: v, cohorts: map[string]*cohort{}, flavors: map[string]*explain.Flavor{}, locals: map[string][]index.QueueKey{}}
 }
 
 // surroundings reads what decides over one task.
@@ -120,19 +120,15 @@ func (s *survey) cluster(ctx context.Context, t *tasks.Task) (*explain.Cluster, 
 
 // behind reports whether a task before t waits in its ClusterQueue.
 func (s *survey) behind(ctx context.Context, t *tasks.Task, queue string) (bool, error) {
-	if _, known := s.ordered[queue]; !known {
-		var locals kueue.LocalQueueList
-		if err := s.reader.List(ctx, &locals, client.UnsafeDisableDeepCopy); err != nil {
-			return false, cluster.Translate("list queues", err)
+	if _, known := s.locals[queue]; !known {
+		locals, err := s.siblings(ctx, t)
+		if err != nil {
+			return false, err
 		}
-		s.ordered[queue] = nil
-		for i := range locals.Items {
-			if q := &locals.Items[i]; string(q.Spec.ClusterQueue) == queue && !isStopped(q.Spec.StopPolicy) {
-				s.ordered[queue] = append(s.ordered[queue], index.QueueKey{Namespace: q.Namespace, Queue: q.Name})
-			}
-		}
+		s.locals[queue] = locals
 	}
-	return s.index.IsBehind(t, s.ordered[queue]), nil
+	place, _ := s.index.PositionAcross(t, s.locals[queue])
+	return place > 1, nil
 }
 
 // readCommon reads what decides over every task.

@@ -23,18 +23,7 @@ func (s *Service) findOrWait(ctx context.Context, x *index.Index, at tasks.Addre
 	}
 	ctx, cancel := context.WithTimeout(ctx, index.WorkloadGrace+time.Second)
 	defer cancel()
-	changed := s.Cluster.TaskChanges.Subscribe(ctx)
-	for {
-		t, isNew := x.FindOrNew(at)
-		if !isNew {
-			return t
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-changed:
-		}
-	}
+	return x.Wait(ctx, s.Cluster.TaskChanges.Subscribe(ctx), at, func(_ *tasks.Task, isNew bool) bool { return !isNew })
 }
 
 // WaitForPriorityClass waits until Kueue has copied the priority class of a job
@@ -46,5 +35,5 @@ func (s *Service) WaitForPriorityClass(ctx context.Context, at tasks.Address, cl
 func (s *Service) wait(ctx context.Context, at tasks.Address, is func(*tasks.Task) bool) *tasks.Task {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return s.Index.Wait(ctx, s.Cluster.TaskChanges.Subscribe(ctx), at, is)
+	return s.Index.Wait(ctx, s.Cluster.TaskChanges.Subscribe(ctx), at, func(t *tasks.Task, _ bool) bool { return is(t) })
 }
