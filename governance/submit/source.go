@@ -215,7 +215,10 @@ func (t Team) PlanSource(object *unstructured.Unstructured) (p Plan, changed, wr
 			changed = append(changed, governance.FieldError{Path: path, Message: fmt.Sprintf("is %s; the team's %s is used", value, by)})
 		}
 	}
+	metadata, _ := object.Object["metadata"].(map[string]any)
 	switch name := object.GetName(); {
+	case name == "" && metadata["name"] != nil:
+		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("is read as %v, which is no text: put it into quotation marks", metadata["name"])})
 	case name == "" && object.GetGenerateName() != "":
 		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("is missing: generateName is not read here. Give the task a name, such as %s1", object.GetGenerateName())})
 	case name == "":
@@ -261,9 +264,8 @@ func (t Team) PlanSource(object *unstructured.Unstructured) (p Plan, changed, wr
 	}
 	clean.SetLabels(labels)
 	clean.SetAnnotations(object.GetAnnotations())
-	metadata, _ := object.Object["metadata"].(map[string]any)
 	for _, field := range slices.Sorted(maps.Keys(metadata)) {
-		if _, kept := clean.Object["metadata"].(map[string]any)[field]; !kept && metadata[field] != nil && field != "generateName" {
+		if _, kept := clean.Object["metadata"].(map[string]any)[field]; !kept && metadata[field] != nil && field != "generateName" && field != "name" {
 			changed = append(changed, governance.FieldError{Path: "metadata." + field, Message: "is left out"})
 		}
 	}

@@ -212,15 +212,17 @@ func TestOtherKinds(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want %q", text, object, wrong, want)
 		}
 	}
-	object, wrong := ReadSource([]byte("{apiVersion: batch/v1, kind: Job, metadata: {generateName: lr-}, spec: {template: {spec: {containers: [{name: a, image: b}]}}}}"))
-	if object == nil {
-		t.Fatal(wrong)
-	}
-	if _, changed, wrong := vision().PlanSource(object); len(changed) > 0 || len(wrong) != 1 || !strings.Contains(wrong[0].Message, "such as lr-1") {
-		t.Errorf("of a generated name: got %v, %v", changed, wrong)
+	for metadata, want := range map[string]string{"generateName: lr-": "such as lr-1", "name: y": "is read as true, which is no text"} { // y is a boolean in YAML 1.1
+		object, wrong := ReadSource([]byte("{apiVersion: batch/v1, kind: Job, metadata: {" + metadata + "}, spec: {template: {spec: {containers: [{name: a, image: b}]}}}}"))
+		if object == nil {
+			t.Fatal(wrong)
+		}
+		if _, changed, wrong := vision().PlanSource(object); len(changed) > 0 || len(wrong) != 1 || !strings.Contains(wrong[0].Message, want) {
+			t.Errorf("%s: got %v, %v", metadata, changed, wrong)
+		}
 	}
 	script, rest := CutScript("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\ndata: {a: b}\n---\n" + task + "spec: {template: {spec: {containers: [{name: a, image: b}]}}}")
-	object, wrong = ReadSource([]byte(rest))
+	object, wrong := ReadSource([]byte(rest))
 	if object == nil || script == nil {
 		t.Fatal(object, script, wrong)
 	}
