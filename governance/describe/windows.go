@@ -216,7 +216,7 @@ func BudgetUsage(a *v1alpha1.ComputeAllocation) string {
 func Held(a *v1alpha1.ComputeAllocation) (label, text string) {
 	switch now := effective.Spec(a).Activation; now {
 	case v1alpha1.Hold, v1alpha1.Drain:
-		return activation(now), cmp.Or(HeldBy(a), "An admin put the queue on hold. No task starts until an admin resumes it.")
+		return activation(now), cmp.Or(HeldBy(a), "By an admin, until an admin resumes it.")
 	}
 	return "", ""
 }
