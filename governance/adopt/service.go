@@ -137,7 +137,7 @@ func (s *Service) Adopt(ctx context.Context, user governance.User, names []strin
 		case *v1alpha1.ClusterPolicy:
 			change.New = o.Spec
 		case *v1alpha1.ComputeAllocation:
-			change.New = o.Spec
+			change.Action, change.New = audit.Adopt, o.Spec
 		}
 		s.Audit.Record(change)
 	})

@@ -89,9 +89,13 @@ func (s *Service) Delete(ctx context.Context, user governance.User, name string,
 	deleted := &v1alpha1.ComputeAllocation{}
 	deleted.Name = name
 	done, err := s.delete(ctx, user, deleted, options)
+	action := audit.Delete
+	if options.Release {
+		action = audit.Release
+	}
 	switch kind := governance.KindOf(err); {
 	case err == nil && done, err != nil && (kind == governance.Forbidden || kind == governance.Unavailable):
-		s.Audit.Record(audit.Change{User: user, Action: audit.Delete, Object: deleted, Old: deleted.Spec, Reason: options.Reason, Err: err})
+		s.Audit.Record(audit.Change{User: user, Action: action, Object: deleted, Old: deleted.Spec, Reason: options.Reason, Err: err})
 	}
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {

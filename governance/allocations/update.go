@@ -25,7 +25,7 @@ func (s *Service) Update(ctx context.Context, user governance.User, allocation *
 	before, after, err := s.update(ctx, user, allocation, pools)
 	change := audit.Change{User: user, Action: audit.Update, Object: allocation, New: allocation.Spec, Err: err}
 	if before != nil {
-		change.Old = before.Spec
+		change.Old, change.Action = before.Spec, audit.OfActivation(before.Spec.Activation, allocation.Spec.Activation)
 	}
 	switch governance.KindOf(err) {
 	case governance.Forbidden, governance.Unavailable:

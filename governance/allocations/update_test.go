@@ -1,15 +1,21 @@
 package allocations_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
+	"regexp"
+	"strings"
 	"testing"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,7 +23,7 @@ import (
 )
 
 // An update is saved, a concurrent change of another user is not overwritten, and
-// a repeated update succeeds.
+// a repeated update succeeds. What it does to the queue is recorded by the verb of its button.
 func TestUpdate(t *testing.T) {
 	w := setup(t)
 	read := w.team(t, "update", gpus(2))
@@ -61,6 +67,19 @@ func TestUpdate(t *testing.T) {
 	missing := saved.DeepCopy()
 	missing.Name = "missing"
 	wantKind(t, w.Update(t.Context(), w.admin, missing, nil), governance.NotFound)
+
+	var log bytes.Buffer
+	w.Audit = &audit.Recorder{Cluster: w.Audit.Cluster, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	for _, activation := range []v1alpha1.Activation{v1alpha1.Hold, v1alpha1.Drain, v1alpha1.Active} {
+		changed := w.settled(t, read.Name)
+		changed.Spec.Activation = activation
+		v1alpha1.SetReason(&changed, "because")
+		must(t, w.Update(t.Context(), w.admin, &changed, nil))
+	}
+	want := []string{"action=hold", "action=drain", "action=resume"}
+	if diff := cmp.Diff(want, regexp.MustCompile(`action=\S+`).FindAllString(log.String(), -1)); diff != "" || strings.Count(log.String(), "reason=because") != len(want) {
+		t.Errorf("recorded (-want +got):\n%s\n%s", diff, &log)
+	}
 }
 
 // A status that the controllers wrote while a form was open is no conflict.

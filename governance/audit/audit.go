@@ -48,16 +48,20 @@ type Action string
 // The actions.
 const (
 	Create      Action = "create"
+	Adopt       Action = "adopt" // a ClusterQueue, by an allocation that is created
 	Update      Action = "update"
 	Delete      Action = "delete"
 	Submit      Action = "submit"
 	Stop        Action = "stop"
 	Resume      Action = "resume"
+	Front       Action = "front" // a class that moves a task to the front of its queue
 	ChangeClass Action = "change-class"
-	Resize      Action = "resize" // of an elastic task
-	Scale       Action = "scale"  // of a service
-	Hold        Action = "hold"   // by the loop guard
-	Release     Action = "release"
+	Resize      Action = "resize"  // of an elastic task
+	Scale       Action = "scale"   // of a service
+	Hold        Action = "hold"    // a queue, or a task by the loop guard
+	Drain       Action = "drain"   // a queue
+	Release     Action = "release" // a task by the loop guard, or a queue by the deletion of its allocation
+	TryAgain    Action = "try-again"
 	Silence     Action = "silence" // alerts
 	EndSilence  Action = "end-silence"
 	OpenWindow  Action = "open-window" // of an allocation, by itself
@@ -67,13 +71,46 @@ const (
 )
 
 // Actions has all actions, in the order of pages.
-var Actions = []Action{Submit, Stop, Resume, ChangeClass, Resize, Scale, Delete, Create, Update, Hold, Release, Silence, EndSilence, OpenWindow, CloseWindow, BudgetStep, Correct}
+var Actions = []Action{Submit, Stop, Resume, Front, ChangeClass, Resize, Scale, Delete, Create, Adopt, Update, Hold, Drain, Release, TryAgain, Silence, EndSilence, OpenWindow, CloseWindow, BudgetStep, Correct}
+
+// Switching returns the action that makes a task active or not.
+func Switching(active bool) Action {
+	if active {
+		return Resume
+	}
+	return Stop
+}
+
+// OfActivation returns the action of a changed spec of an allocation by its activation
+// before and after: Hold, Drain or Resume its queue, or Update if both are equal.
+func OfActivation(before, after v1alpha1.Activation) Action {
+	before, after = cmp.Or(before, v1alpha1.Active), cmp.Or(after, v1alpha1.Active)
+	switch {
+	case before == after:
+		return Update
+	case after == v1alpha1.Hold:
+		return Hold
+	case after == v1alpha1.Drain:
+		return Drain
+	}
+	return Resume
+}
+
+// OfDeletion returns the action of the deletion of an allocation with these annotations.
+func OfDeletion(annotations map[string]string) Action {
+	if annotations[v1alpha1.AnnotationRelease] == "true" {
+		return Release
+	}
+	return Delete
+}
 
 // Past returns an action in the past tense, such as "Stopped".
 func (a Action) Past() string {
 	switch a {
 	case Create:
 		return "Created"
+	case Adopt:
+		return "Adopted"
 	case Delete:
 		return "Deleted"
 	case Submit:
@@ -82,6 +119,8 @@ func (a Action) Past() string {
 		return "Stopped"
 	case Resume:
 		return "Resumed"
+	case Front:
+		return "Moved to front"
 	case ChangeClass:
 		return "Priority class changed"
 	case Resize:
@@ -90,8 +129,12 @@ func (a Action) Past() string {
 		return "Scaled"
 	case Hold:
 		return "Held"
+	case Drain:
+		return "Drained"
 	case Release:
 		return "Released"
+	case TryAgain:
+		return "Tried again"
 	case Silence:
 		return "Silenced"
 	case EndSilence:
@@ -104,18 +147,6 @@ func (a Action) Past() string {
 		return "Budget step"
 	case Correct:
 		return "Corrected"
-	}
-	return "Changed"
-}
-
-// eventReason returns the reason of an Event: what was done to the object, as the API
-// server sees it.
-func (a Action) eventReason() string {
-	switch a {
-	case Create, Submit:
-		return "Created"
-	case Delete:
-		return "Deleted"
 	}
 	return "Changed"
 }
@@ -148,10 +179,38 @@ type Change struct {
 // reason returns the user's reason of a change. Later changes of an object keep the
 // annotation.
 func (c *Change) reason() string {
-	if c.Reason == "" && c.New != nil && (c.Action == Create || c.Action == Update) {
+	if c.Reason == "" && c.setsSpec() {
 		return c.Object.GetAnnotations()[v1alpha1.AnnotationReason]
 	}
 	return c.Reason
+}
+
+// setsSpec reports whether a change sets the spec of an allocation or the policy, which
+// has versions.
+func (c *Change) setsSpec() bool {
+	switch c.Object.(type) {
+	case *v1alpha1.ComputeAllocation, *v1alpha1.ClusterPolicy:
+		return c.New != nil
+	}
+	return false
+}
+
+// deletes reports whether a change deletes an allocation.
+func (c *Change) deletes() bool {
+	_, ok := c.Object.(*v1alpha1.ComputeAllocation)
+	return ok && (c.Action == Delete || c.Action == Release)
+}
+
+// eventReason returns the reason of an Event: what was done to the object, as the API
+// server sees it.
+func (c *Change) eventReason() string {
+	switch {
+	case c.Action == Create, c.Action == Adopt, c.Action == Submit:
+		return "Created"
+	case c.Action == Delete, c.deletes():
+		return "Deleted"
+	}
+	return "Changed"
 }
 
 // Record logs a change, keeps it as activity, and creates the event in the background.
@@ -218,12 +277,10 @@ func idOf(c Change, of Object) string {
 		return ""
 	case c.Action == Submit:
 		return history.SubmissionID(of.UID)
-	case c.Action == Delete && (of.Namespace != "" || of.Kind == "ComputeAllocation"):
+	case c.Action == Delete && of.Namespace != "", c.deletes():
 		return history.DeletionID(of.UID)
-	case of.Kind == "ComputeAllocation" || of.Kind == "ClusterPolicy":
-		if n := c.Object.GetGeneration(); n > 0 && (c.Action == Create || c.Action == Update) {
-			return history.ChangeID(of.UID, n)
-		}
+	case c.setsSpec() && c.Object.GetGeneration() > 0:
+		return history.ChangeID(of.UID, c.Object.GetGeneration())
 	}
 	return ""
 }
@@ -239,7 +296,7 @@ func (r *Recorder) event(c Change, changes []string) {
 	if gvk, err := apiutil.GVKForObject(c.Object, cluster.Scheme); err == nil {
 		reference.APIVersion, reference.Kind = gvk.GroupVersion().String(), gvk.Kind
 	}
-	past := c.Action.eventReason()
+	past := c.eventReason()
 	note := past + " by " + c.User.Name
 	if c.User.From != "" {
 		note += " from " + c.User.From

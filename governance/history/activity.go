@@ -135,7 +135,7 @@ func richest(entries []Activity) (chosen []Activity) {
 // keepsRicher keeps what the console recorded of a change rather than what was seen of it
 // from outside, and a person rather than none.
 const keepsRicher = `ON CONFLICT (id) DO UPDATE SET at = excluded.at, actor = excluded.actor, address = excluded.address, source = excluded.source,
-	changes = excluded.changes, reason = excluded.reason, outcome = excluded.outcome, error = excluded.error
+	action = excluded.action, changes = excluded.changes, reason = excluded.reason, outcome = excluded.outcome, error = excluded.error
 	WHERE activity.source = 'outside' AND (excluded.source <> 'outside' OR activity.actor = '' AND excluded.actor <> '')`
 
 // SubmissionID and DeletionID return the ids of entries about a task, which the console and

@@ -113,11 +113,16 @@ func testOutsideChanges(t *testing.T, url string) {
 	for range 2 { // recorded again after a restart
 		ok(t, s.RecordTasks(ctx, []Record{task("first", "grace", minute, 5*minute), task("kubectl", "ada", 2*minute, 6*minute), task("old", "ada", -minute, 7*minute)}))
 	}
+	held := byConsole(ChangeID("queue", 2), "update", "queue", 8*minute)
+	held.Source = SourceOutside
+	ok(t, s.RecordActivity(ctx, []Activity{held})) // by a version, which does not know the one before
+	ok(t, s.RecordActivity(ctx, []Activity{byConsole(held.ID, "hold", "queue", 8*minute)}))
 	var got []string
 	for _, e := range must[[]Activity](t)(s.Activity(ctx, ActivityQuery{})) {
 		got = append(got, fmt.Sprintf("%s %s by %q from %s at %s", e.Action, e.UID, e.Actor, e.Source, e.At.Sub(start)))
 	}
 	want := []string{
+		`hold queue by "grace" from console at 8m0s`,
 		`delete old by "" from outside at 7m0s`, `delete kubectl by "" from outside at 6m0s`, `delete first by "grace" from console at 5m0s`,
 		`submit last by "grace" from console at 4m0s`, `submit late by "linus" from outside at 3m0s`, `submit kubectl by "ada" from outside at 2m0s`, `submit first by "grace" from console at 1m0s`,
 	}

@@ -80,7 +80,7 @@ func (s *Service) TryAgain(ctx context.Context, user governance.User) error {
 		return writer.Update(ctx, policy)
 	}))
 	if kind := governance.KindOf(err); err == nil || kind == governance.Forbidden || kind == governance.Unavailable {
-		s.Audit.Record(audit.Change{User: user, Action: audit.Update, Object: policy, Reason: "Try again", Err: err})
+		s.Audit.Record(audit.Change{User: user, Action: audit.TryAgain, Object: policy, Err: err})
 	}
 	return err
 }

@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"encoding/json"
 	"sync"
 	"time"
 
@@ -146,15 +147,16 @@ func (r *RevisionReconciler) record(ctx context.Context, series *revisions.Serie
 	if r.RecordsUsers != nil && !r.RecordsUsers() {
 		object = revisions.WithoutUser(object)
 	}
-	series.Recording = func(made revisions.Revision) { r.Activity.Add(seenChange(object, made)) }
+	series.Recording = func(made revisions.Revision, before []byte) { r.Activity.Add(seenChange(object, made, before)) }
 	return series.Record(ctx, object, at)
 }
 
 // seenChange returns a version as activity. The console's own entry of the same change has the
-// same id and replaces it, so that what remains was done without the console.
-func seenChange(object client.Object, r revisions.Revision) history.Activity {
+// same id and replaces it, so that what remains was done without the console. before is the
+// manifest of the version before; empty for none.
+func seenChange(object client.Object, r revisions.Revision, before []byte) history.Activity {
 	e := history.Activity{
-		ID: history.ChangeID(r.UID, r.Generation), At: r.At.UTC(), Actor: r.By, Source: history.SourceOutside, Action: string(audit.Update),
+		ID: history.ChangeID(r.UID, r.Generation), At: r.At.UTC(), Actor: r.By, Source: history.SourceOutside, Action: string(seenAction(object, before)),
 		Kind: "ComputeAllocation", Name: object.GetName(), UID: r.UID, Team: object.GetName(), Reason: r.Reason, Outcome: history.Succeeded,
 	}
 	if _, ok := object.(*v1alpha1.ClusterPolicy); ok {
@@ -162,7 +164,7 @@ func seenChange(object client.Object, r revisions.Revision) history.Activity {
 	}
 	switch {
 	case r.IsDeletion():
-		e.ID, e.Action = history.DeletionID(r.UID), string(audit.Delete)
+		e.ID, e.Action = history.DeletionID(r.UID), string(audit.OfDeletion(object.GetAnnotations()))
 	case r.Generation == 1:
 		e.Action = string(audit.Create)
 	}
@@ -173,6 +175,16 @@ func seenChange(object client.Object, r revisions.Revision) history.Activity {
 		e.Actor, e.Changes = "", append(e.Changes, "by field manager "+r.By)
 	}
 	return e
+}
+
+// seenAction returns the action of a changed spec.
+func seenAction(object client.Object, before []byte) audit.Action {
+	var was v1alpha1.ComputeAllocation
+	allocation, ok := object.(*v1alpha1.ComputeAllocation)
+	if !ok || json.Unmarshal(before, &was) != nil {
+		return audit.Update
+	}
+	return audit.OfActivation(was.Spec.Activation, allocation.Spec.Activation)
 }
 
 // result returns when to retry after err. A missing namespace or permission is

@@ -285,15 +285,16 @@ func TestChangesOutsideTheConsole(t *testing.T) {
 	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.p5.48xlarge", Quantities: accelerators(1)}))
 	awaitQueue(t, c, team, soon, 1, kueue.None)
 	c.Kubectl(t, "", "patch", "computeallocation", team, "--type=merge", "-p", `{"spec":{"fairShareWeight":7}}`)
+	c.Kubectl(t, "", "patch", "computeallocation", team, "--type=merge", "-p", `{"spec":{"activation":"Drain"}}`)
 	clustertest.Eventually(t, soon, func(ctx context.Context) error { // versions are recorded in their order
 		found, err := record.store.Activity(ctx, history.ActivityQuery{Teams: []string{team}})
-		if err == nil && len(found) < 2 {
-			err = fmt.Errorf("got %d entries, want the creation and the change", len(found))
+		if err == nil && len(found) < 3 {
+			err = fmt.Errorf("got %d entries, want the creation and the changes", len(found))
 		}
 		return err
 	})
 	c.Kubectl(t, "", "delete", "computeallocation", team)
-	want := []string{`create "kubernetes-admin" outside`, `update "kubernetes-admin" outside Fair-share weight: 0 → 7`, `delete "" outside`}
+	want := []string{`create "kubernetes-admin" outside`, `update "kubernetes-admin" outside Fair-share weight: 0 → 7`, `drain "kubernetes-admin" outside`, `delete "" outside`}
 	clustertest.Eventually(t, 30*time.Second, func(ctx context.Context) error {
 		found, err := record.store.Activity(ctx, history.ActivityQuery{Teams: []string{team}})
 		var got []string

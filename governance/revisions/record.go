@@ -36,8 +36,9 @@ const maxCreateAttempts = 5
 type Series struct {
 	Store Store
 	// Recording is called with each revision before it is created, and again for one whose
-	// creation failed; nil for nothing.
-	Recording func(Revision)
+	// creation failed, and with the manifest of the version before it, empty for none; nil
+	// for nothing.
+	Recording func(made Revision, before []byte)
 
 	kept   []Revision // the newest first; nil if unknown
 	newest []byte     // data of the newest; nil if unknown
@@ -85,7 +86,7 @@ func (s *Series) Record(ctx context.Context, object client.Object, now time.Time
 		if err == nil {
 			revision := owner.revision(object, data, kept, before, now)
 			if s.Recording != nil {
-				s.Recording(fromObject(revision))
+				s.Recording(fromObject(revision), before)
 			}
 			made, err := s.Store.Create(ctx, revision)
 			if err != nil {

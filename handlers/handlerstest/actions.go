@@ -61,6 +61,10 @@ func (d *ActionsBackend) SetClass(_ context.Context, _ governance.User, at tasks
 	return d.did(class, at)
 }
 
+func (d *ActionsBackend) MoveToFront(_ context.Context, _ governance.User, at tasks.Address, class string) error {
+	return d.did("front by "+class, at)
+}
+
 func (d *ActionsBackend) Resize(_ context.Context, _ governance.User, at tasks.Address, z actions.Sizes, generation int64) error {
 	return d.did(fmt.Sprintf("resize to %d-%d by %d or %v of generation %d", z.Min, z.Max, z.Step, z.Values, generation), at)
 }

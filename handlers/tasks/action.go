@@ -79,6 +79,8 @@ func (h *Pages) doAction(action actions.Action) func(echo.Context) error {
 		case action == actions.Class && !among && r.Obstacle == "":
 			page.ChoiceError = "Choose an existing class."
 			return web.Render(c, http.StatusUnprocessableEntity, views.Action(page))
+		case action == actions.Front:
+			err = h.Actions.MoveToFront(ctx, user, at, chosen)
 		default:
 			err = h.Actions.SetClass(ctx, user, at, chosen)
 		}

@@ -57,6 +57,7 @@ type Actions interface {
 	Resume(ctx context.Context, user governance.User, at tasks.Address) error
 	Scale(ctx context.Context, user governance.User, at tasks.Address, replicas, saw int32) error
 	SetClass(ctx context.Context, user governance.User, at tasks.Address, class string) error
+	MoveToFront(ctx context.Context, user governance.User, at tasks.Address, class string) error
 	Resize(ctx context.Context, user governance.User, at tasks.Address, z actions.Sizes, generation int64) error
 	Delete(ctx context.Context, user governance.User, at tasks.Address) error
 }

@@ -106,6 +106,7 @@ func deletions(e *auditv1.Event, entry history.Activity) (entries []history.Acti
 			deleted.Audited = true
 		case kind == "ComputeAllocation":
 			deleted.Kind, deleted.Name, deleted.Team = kind, name, name
+			deleted.Action = string(audit.OfDeletion(o.Metadata.Annotations))
 		default:
 			deleted.Kind, deleted.Name = kind, name
 		}
@@ -129,25 +130,26 @@ func changes(e *auditv1.Event, entry history.Activity) []history.Activity {
 	uid := string(answer.Metadata.UID)
 	action := audit.Update
 	_, class := values["metadata.labels."+constants.WorkloadPriorityClassLabel]
-	switch active, ofWorkload := values["spec.active"], e.ObjectRef.Resource == "workloads"; {
+	active, suspend := values["spec.active"], values["spec.suspend"]
+	switch ofWorkload, elastic := e.ObjectRef.Resource == "workloads", e.ObjectRef.Resource == "elasticjobs"; {
 	case ofWorkload && (active == "true" || active == "false"):
-		if action = audit.Stop; active == "true" {
-			action = audit.Resume
-		}
+		action = audit.Switching(active == "true")
 		if owner := ownerOf(answer.Metadata); owner != "" {
 			uid = owner
 		}
 	case ofWorkload:
 		return nil
 	case e.ObjectRef.Subresource == "scale": // with the metadata of the scaled object
-		if action = audit.Scale; e.ObjectRef.Resource == "elasticjobs" {
+		if action = audit.Scale; elastic {
 			action = audit.Resize
 		}
 	case e.ObjectRef.Subresource != "":
 		return nil // such as status
+	case elastic && (suspend == "true" || suspend == "false"):
+		action = audit.Switching(suspend == "false")
 	case class:
 		action = audit.ChangeClass
-	case e.ObjectRef.Resource == "elasticjobs" && slices.ContainsFunc(slices.Collect(maps.Keys(values)), func(path string) bool { return strings.HasPrefix(path, "spec.elasticPolicy.") }):
+	case elastic && slices.ContainsFunc(slices.Collect(maps.Keys(values)), func(path string) bool { return strings.HasPrefix(path, "spec.elasticPolicy.") }):
 		action = audit.Resize
 	}
 	if uid == "" || e.ObjectRef.Subresource == "" && unchanged(answer.Metadata, e.RequestReceivedTimestamp.Time) {

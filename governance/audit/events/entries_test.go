@@ -43,6 +43,7 @@ func TestEntries(t *testing.T) {
 		"without a response":         {event(job, `"verb": "delete"`), ""},
 		"a pod of a log":             {event(`"objectRef": {"resource": "pods", "subresource": "eviction"}`, deleted), ""},
 		"an allocation":              {event(`"objectRef": {"resource": "computeallocations", "apiGroup": "kuota.dev"}`, `"verb": "delete", "responseObject": {"details": {"name": "vision", "uid": "u3"}}`), "delete-u3: delete u3 by ada, ComputeAllocation vision of vision []"},
+		"a released one":             {event(`"objectRef": {"resource": "computeallocations", "apiGroup": "kuota.dev"}`, `"verb": "delete", "responseObject": {"metadata": {"name": "vision", "uid": "u3", "annotations": {"kuota.dev/release": "true"}}}`), "delete-u3: release u3 by ada, ComputeAllocation vision of vision []"},
 		"the policy":                 {event(`"objectRef": {"resource": "clusterpolicies", "apiGroup": "kuota.dev"}`, `"verb": "delete", "responseObject": {"details": {"name": "default", "uid": "u3"}}`), "delete-u3: delete u3 by ada, ClusterPolicy default of  []"},
 		"an allocation that changed": {event(`"objectRef": {"resource": "computeallocations", "apiGroup": "kuota.dev"}`, done, `"requestObject": {"spec": {}}`), ""},
 		"suspended":                  {patched(`{"spec": {"suspend": true}}`), `change-u1-7: update u1 by ada, of a task ["spec.suspend: set to true"]`},
@@ -61,6 +62,8 @@ func TestEntries(t *testing.T) {
 		"stopped":              {event(`"objectRef": {"resource": "workloads", "apiGroup": "kueue.x-k8s.io"}`, `"requestObject": {"spec": {"active": false}}`, `"responseObject": {"metadata": {"uid": "w1", "resourceVersion": "8", "ownerReferences": [{"uid": "u1", "controller": true}]}}`), `change-w1-8: stop u1 by ada, of a task ["spec.active: set to false"]`},
 		"resumed, a pod group": {event(`"objectRef": {"resource": "workloads", "apiGroup": "kueue.x-k8s.io"}`, `"requestObject": {"spec": {"active": true}}`, `"responseObject": {"metadata": {"uid": "w1", "resourceVersion": "8", "ownerReferences": [{"uid": "u1"}, {"uid": "u2"}]}}`), `change-w1-8: resume u1 by ada, of a task ["spec.active: set to true"]`},
 		"another field of it":  {event(done, `"objectRef": {"resource": "workloads", "apiGroup": "kueue.x-k8s.io"}`, `"requestObject": {"metadata": {"labels": {}}}`), ""},
+		"elastic, stopped":     {event(done, `"objectRef": {"resource": "elasticjobs", "apiGroup": "kuota.dev"}`, `"requestObject": {"spec": {"suspend": true}}`), `change-u1-7: stop u1 by ada, of a task ["spec.suspend: set to true"]`},
+		"elastic, resumed":     {event(done, `"objectRef": {"resource": "elasticjobs", "apiGroup": "kuota.dev"}`, `"requestObject": {"spec": {"suspend": false}}`), `change-u1-7: resume u1 by ada, of a task ["spec.suspend: set to false"]`},
 		"resized":              {event(done, `"objectRef": {"resource": "elasticjobs", "apiGroup": "kuota.dev"}`, `"requestObject": {"spec": {"elasticPolicy": {"maxReplicas": 8}}}`), `change-u1-7: resize u1 by ada, of a task ["spec.elasticPolicy.maxReplicas: set to 8"]`},
 		"scaled":               {event(done, `"verb": "update"`, `"objectRef": {"resource": "deployments", "apiGroup": "apps", "subresource": "scale"}`, `"requestObject": {"kind": "Scale", "apiVersion": "autoscaling/v1", "spec": {"replicas": 3}}`), `change-u1-7: scale u1 by ada, of a task ["spec.replicas: set to 3"]`},
 	} {

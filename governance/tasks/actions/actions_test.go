@@ -150,7 +150,10 @@ func TestMoveToTheFront(t *testing.T) {
 	if v := r.Choices[0].Verdict; v.Constraint != explain.Preempting || len(v.Shortage.LowerPriority) != 1 || v.Shortage.LowerPriority[0].Name != "runs" {
 		t.Errorf("got the verdict %+v, want to preempt runs", v)
 	}
-	l.must(l.SetClass(t.Context(), l.member, l.at("urgent"), r.Choices[0].Name))
+	l.must(l.MoveToFront(t.Context(), l.member, l.at("urgent"), r.Choices[0].Name))
+	if !strings.Contains(l.log.String(), "action=front kind=Job") {
+		t.Errorf("got the audit log\n%s", l.log)
+	}
 	l.is("urgent", tasks.Running, "")
 	l.is("runs", tasks.Preempted, "")
 	l.is("first", tasks.Pending, "")

@@ -69,7 +69,7 @@ func (s *Service) activate(ctx context.Context, user governance.User, at tasks.A
 		}
 		err := writer.Patch(ctx, &w, merge(map[string]any{"metadata": metadata, "spec": map[string]any{"active": active}}))
 		err = translate("switch task", t, err)
-		s.Audit.Record(audit.Change{User: user, Action: switching(active), Object: &w, Of: of(t), ID: id, Old: spec{"active": was}, New: spec{"active": active}, Err: err})
+		s.Audit.Record(audit.Change{User: user, Action: audit.Switching(active), Object: &w, Of: of(t), ID: id, Old: spec{"active": was}, New: spec{"active": active}, Err: err})
 		if err != nil {
 			return err
 		}
@@ -78,14 +78,6 @@ func (s *Service) activate(ctx context.Context, user governance.User, at tasks.A
 		return changed(fmt.Sprintf("%s has ended in between. There is nothing to stop or to resume.", t.Name))
 	}
 	return nil
-}
-
-// switching returns the action that makes a task active or not.
-func switching(active bool) audit.Action {
-	if active {
-		return audit.Resume
-	}
-	return audit.Stop
 }
 
 // of returns a task as activity names it.
@@ -106,6 +98,6 @@ func (s *Service) suspend(ctx context.Context, user governance.User, t *tasks.Ta
 	uid := job.UID
 	err = translate("switch task", t, writer.Patch(ctx, job, merge(map[string]any{"metadata": map[string]any{"uid": uid}, "spec": map[string]any{"suspend": suspend}})))
 	job.UID, job.Namespace, job.Name = uid, t.Namespace, t.Name
-	s.Audit.Record(audit.Change{User: user, Action: switching(!suspend), Object: job, Of: of(t), Old: spec{"suspend": t.State == tasks.Stopped}, New: spec{"suspend": suspend}, Err: err})
+	s.Audit.Record(audit.Change{User: user, Action: audit.Switching(!suspend), Object: job, Of: of(t), Old: spec{"suspend": t.State == tasks.Stopped}, New: spec{"suspend": suspend}, Err: err})
 	return err
 }

@@ -94,7 +94,7 @@ func (s *Service) scale(ctx context.Context, user governance.User, t *tasks.Task
 		return translate("remember replicas", t, err)
 	}
 	err = now.setScale(ctx, writer, replicas, active) // the annotation of a stopped one changed its version
-	err = s.auditScale(user, switching(active), t, now.replicas, replicas, now.of, err)
+	err = s.auditScale(user, audit.Switching(active), t, now.replicas, replicas, now.of, err)
 	if err == nil && active {
 		_ = s.remember(ctx, now.of, 0) // it is not read while the task runs
 	}

@@ -19,6 +19,15 @@ import (
 // Kueue copies to the Workload. The class must exist. A refusal by Kueue is
 // governance.Invalid with Kueue's message.
 func (s *Service) SetClass(ctx context.Context, user governance.User, at tasks.Address, class string) error {
+	return s.setClass(ctx, user, at, class, audit.ChangeClass)
+}
+
+// MoveToFront is SetClass with the class that a review of Front chose.
+func (s *Service) MoveToFront(ctx context.Context, user governance.User, at tasks.Address, class string) error {
+	return s.setClass(ctx, user, at, class, audit.Front)
+}
+
+func (s *Service) setClass(ctx context.Context, user governance.User, at tasks.Address, class string, action audit.Action) error {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	t, writer, err := s.open(ctx, user, at)
@@ -50,7 +59,7 @@ func (s *Service) SetClass(ctx context.Context, user governance.User, at tasks.A
 	err = translate("change class", t, err)
 	job.UID, job.Namespace, job.Name = uid, t.Namespace, t.Name
 	s.Audit.Record(audit.Change{
-		User: user, Action: audit.ChangeClass, Object: job, Of: of(t), Old: classSpec(t.PriorityClass), New: classSpec(class), Err: err,
+		User: user, Action: action, Object: job, Of: of(t), Old: classSpec(t.PriorityClass), New: classSpec(class), Err: err,
 		Discriminator: job.ResourceVersion, // a label does not change the generation
 	})
 	if err == nil {
