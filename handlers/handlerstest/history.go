@@ -69,11 +69,11 @@ func (d *HistoryBackend) Tasks(_ context.Context, q history.Query) (found []hist
 	return found, d.Failure
 }
 
-// Activity answers by team, time and limit.
+// Activity answers by team, object, time and limit.
 func (d *HistoryBackend) Activity(_ context.Context, q history.ActivityQuery) (found []history.Activity, _ error) {
 	for _, e := range d.Entries {
 		older := q.Before == nil || e.At.Before(q.Before.At) || e.At.Equal(q.Before.At) && e.ID < q.Before.ID
-		if older && (q.Teams == nil || slices.Contains(q.Teams, e.Team)) && len(found) < q.Limit {
+		if older && (q.Teams == nil || slices.Contains(q.Teams, e.Team)) && (q.UID == "" || q.UID == e.UID) && (q.Limit == 0 || len(found) < q.Limit) {
 			found = append(found, e)
 		}
 	}

@@ -9,12 +9,15 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/governance/tasks/timeline"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // A deleted task keeps its page. Its preemptor is named only to permitted readers.
@@ -100,6 +103,46 @@ func TestTimelineIsCompletedFromHistory(t *testing.T) {
 	d.Past = nil
 	if _, page = handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks/ns/job/train"); page.Find("#task-timeline li").Length() != 1 {
 		t.Error("history is told of that there is not")
+	}
+}
+
+// A timeline has what was done to the task that no condition of Kueue shows, with who did it, as
+// long as the task exists and afterwards.
+func TestTimelineHasActivity(t *testing.T) {
+	past := handlerstest.NewHistory()
+	of := func(minutes time.Duration, uid, action string, outcome history.Outcome, changes ...string) history.Activity {
+		return history.Activity{ID: action, At: handlerstest.Noon.Add(minutes * time.Minute), Actor: action + "-person", Address: "192.0.2.7", Action: action, UID: uid, Changes: changes, Outcome: outcome}
+	}
+	past.Entries = []history.Activity{
+		of(80, "u1", "scale", history.Succeeded, "spec.replicas: 2 → 5"),
+		of(70, "u1", "change-class", history.Refused, `spec.priorityClass: "dev-priority" → "refused"`),
+		of(60, "u1", "change-class", history.Succeeded, "impersonated user: grace", "metadata.labels.kueue.x-k8s.io/priority-class: set to prod-priority", "spec.parallelism: set to 3"),
+		of(50, "u1", "resume", history.Succeeded, "spec.active: false → true"),
+		of(45, "u1", "stop", history.Succeeded, "spec.active: true → false"),
+		of(20, "u1", "front", history.Succeeded, `spec.priorityClass: – → "dev-priority"`),
+		of(15, "u2", "front", history.Succeeded, `spec.priorityClass: – → "other"`),
+	}
+	d := &handlerstest.Backend{Past: past, UserScope: &handlerstest.OwnScope}
+	address := handlerstest.Serve(t, d) + "/tasks/ns/job/train"
+	for _, exists := range []bool{false, true} {
+		if exists {
+			d.Items = []queries.Item{{Task: &tasks.Task{Namespace: "ns", Kind: "Job", Name: "train", UID: "u1", State: tasks.Running, Submitted: handlerstest.Noon}, Team: "vision"}}
+		}
+		_, page := handlerstest.Get(t, address)
+		htmlcheck.Page(t, page)
+		var got []string
+		for _, line := range page.Find("#task-timeline li").EachIter() {
+			if text := handlerstest.Text(line); strings.Contains(text, "-person") {
+				got = append(got, text)
+			}
+		}
+		want := []string{
+			"Scaled to 5 20 Nov 2026, 13:20:00 UTC by scale-person", "Priority class changed to prod 20 Nov 2026, 13:00:00 UTC by change-class-person",
+			"Resumed 20 Nov 2026, 12:50:00 UTC by resume-person", "Moved to front with the class dev 20 Nov 2026, 12:20:00 UTC by front-person",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("exists %t (-want +got):\n%s", exists, diff)
+		}
 	}
 }
 

@@ -47,7 +47,7 @@ func (h *Pages) pastTask(c echo.Context, missing error) error {
 	if err != nil {
 		return err
 	}
-	page := pastTaskPage(t, lifeOf(nil, past.steps, t.SubmittedAt, past.scope, redact))
+	page := pastTaskPage(t, lifeOf(nil, past.steps, h.done(c.Request().Context(), t.UID), t.SubmittedAt, past.scope, redact))
 	page.Elastic = h.elasticOf(c.Request().Context(), c, past.scope, t.UID, nil, endOf(t, h.Now()))
 	page.Logs = h.externalLogs(urls.LogSource{Namespace: t.Namespace, Kind: t.Kind, Task: t.Name, From: t.SubmittedAt, To: firstOf(t.FinishedAt, t.DeletedAt)})
 	page.Others, page.ActivityURL = sameNameLinks(past.named, t.UID), urls.ActivityOf(t.UID)
@@ -226,16 +226,18 @@ func (w waits) words() string {
 
 // recorded returns the events of a task that still exists from history.
 func (h *Pages) recorded(ctx context.Context, scope access.Scope, d queries.Detail) (life []event, known bool) {
+	done := h.done(ctx, d.UID)
+	life = lifeOf(d.Timeline, nil, done, d.Submitted, scope, nil)
 	if h.History == nil {
-		return lifeOf(d.Timeline, nil, d.Submitted, scope, nil), false
+		return life, false
 	}
 	_, steps, found, err := h.History.Timeline(ctx, d.UID)
 	if err != nil || !found {
-		return lifeOf(d.Timeline, nil, d.Submitted, scope, nil), false
+		return life, false
 	}
 	redact, err := h.Tasks.Redactor(ctx, scope)
 	if err != nil {
-		return lifeOf(d.Timeline, nil, d.Submitted, scope, nil), false
+		return life, false
 	}
-	return lifeOf(d.Timeline, steps, d.Submitted, scope, redact), true
+	return lifeOf(d.Timeline, steps, done, d.Submitted, scope, redact), true
 }

@@ -2,12 +2,15 @@ package tasks
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/queries"
@@ -21,16 +24,16 @@ import (
 type event struct {
 	timeline.Event
 	by      *views.TaskLink // the preemptor, if the reader is allowed to see it
-	unnamed string          // words for a preemptor without a link
+	unnamed string          // words for a preemptor without a link, or the person of a done event
 	first   int32           // like Nth, of the first of several preemptions within one second
 	indexed bool            // by the index, not by history alone
 	fold    *fold           // the preemptions that it summarizes; nil for a single event
 }
 
-// lifeOf merges the events of the index and of history, oldest first. Events with
-// the same Part, What and second are the same. Tasks in events from history are
-// named only within the scope.
-func lifeOf(indexed []timeline.Event, steps []history.Event, submitted time.Time, scope access.Scope, redact func(string) string) []event {
+// lifeOf merges the events of the index and of history with done, oldest first. Events
+// of the index and of history with the same Part, What and second are the same. Tasks in
+// events from history are named only within the scope.
+func lifeOf(indexed []timeline.Event, steps []history.Event, done []event, submitted time.Time, scope access.Scope, redact func(string) string) []event {
 	var life []event
 	for _, e := range indexed {
 		l := event{Event: e, first: e.PreemptionCount, indexed: true}
@@ -53,6 +56,7 @@ func lifeOf(indexed []timeline.Event, steps []history.Event, submitted time.Time
 	if len(indexed) == 0 && !slices.ContainsFunc(life, func(l event) bool { return l.Type == timeline.Submitted }) {
 		life = append(life, event{Event: timeline.Event{At: submitted, Type: timeline.Submitted, Ran: -1}})
 	}
+	life = append(life, done...)
 	slices.SortStableFunc(life, func(a, b event) int {
 		return cmp.Or(cmp.Compare(a.At.Unix(), b.At.Unix()), cmp.Compare(stepRank[a.Type], stepRank[b.Type]))
 	})
@@ -67,6 +71,50 @@ func lifeOf(indexed []timeline.Event, steps []history.Event, submitted time.Time
 			return !o.AtOrBefore && o.WorkloadUID == l.WorkloadUID && o.Type.Lost() && o.At.Before(l.At)
 		})
 	})
+}
+
+// withoutCondition are the actions on a task that no condition of a Workload shows.
+var withoutCondition = []audit.Action{audit.Front, audit.ChangeClass, audit.Resume, audit.Resize, audit.Scale}
+
+// done returns what was done to a task that only activity has, with who did it; nothing if
+// there is no history, or if it cannot be read.
+func (h *Pages) done(ctx context.Context, uid string) (life []event) {
+	if h.History == nil {
+		return nil
+	}
+	entries, err := h.History.Activity(ctx, history.ActivityQuery{UID: uid})
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		action := audit.Action(e.Action)
+		if e.Outcome != history.Succeeded || !slices.Contains(withoutCondition, action) {
+			continue
+		}
+		l := event{Event: timeline.Event{At: e.At, Type: timeline.EventType(action.Past()), Ran: timeline.Unknown}, unnamed: e.Actor}
+		switch value := newValue(e.Changes); action {
+		case audit.Front:
+			l.Message = "with the class " + value
+		case audit.ChangeClass, audit.Scale:
+			l.Message = "to " + value
+		}
+		life = append(life, l)
+	}
+	return life
+}
+
+// changedValue matches the priority class or the replicas that a line of an entry of activity
+// sets, of the console or of an audit event.
+var changedValue = regexp.MustCompile(`^\S*(?:priorityClass|priority-class|replicas): (?:.* → |set to )"?([^"]+)"?$`)
+
+// newValue returns the first value that matches changedValue.
+func newValue(changes []string) string {
+	for _, line := range changes {
+		if found := changedValue.FindStringSubmatch(line); found != nil {
+			return format.ClassName(found[1])
+		}
+	}
+	return "another"
 }
 
 // before returns the index of the last preemption before event i of the same
@@ -196,6 +244,8 @@ func lifeLines(life []event, state tasks.State, pools string, over bool) (lines 
 			if state == tasks.Failed {
 				line.Tone = "bad"
 			}
+		default:
+			line.Text, line.Unnamed, line.Word = e.Message, e.unnamed, "by"
 		}
 		lines = append(lines, line)
 	}
