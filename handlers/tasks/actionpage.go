@@ -201,8 +201,8 @@ func outcome(s index.Supposed, who string) []string {
 		if len(v.TargetsInCohort) > 0 || v.MayPreempt {
 			return []string{"It may preempt " + PreemptedWords(v) + ", which are requeued."}
 		}
-		if len(v.Shortage.LowerPriority) > 0 && v.Shortage.Used.Plus(v.Shortage.Needed) > v.Shortage.Nominal {
-			return []string{"It may preempt lower-priority tasks of its team, which are requeued: " + preemptionTargets(v.Shortage) + "."}
+		if len(v.TargetsInQueue) > 0 {
+			return []string{"It may preempt lower-priority tasks of its team, which are requeued: " + targetsInQueue(v) + "."}
 		}
 		return []string{"It fits its team's own quota, and may preempt tasks of other teams that borrow it."}
 	case explain.Quota:
@@ -215,10 +215,10 @@ func outcome(s index.Supposed, who string) []string {
 	return []string{"It cannot start yet. Its page says why."}
 }
 
-// preemptionTargets lists the tasks that Kueue may preempt, with their usage.
-func preemptionTargets(s *explain.Shortage) string {
+// targetsInQueue lists the tasks of the team that Kueue would preempt, with their usage.
+func targetsInQueue(v *explain.Verdict) string {
 	var names []string
-	for _, link := range workloadLinks(s.LowerPriority, s.FlavorResource) {
+	for _, link := range workloadLinks(v.TargetsInQueue, v.Shortage.FlavorResource) {
 		names = append(names, strings.TrimSpace(link.Name+" "+link.Amount))
 	}
 	return strings.Join(names, ", ")

@@ -249,6 +249,9 @@ func shortage(why *views.Why, d queries.Detail, team string) {
 	lower := views.WhyStep{Tone: "bad", Title: "Preempting lower-priority tasks of the team", Text: "The team has no lower-priority tasks here."}
 	if s.LowerPriorityUsage > 0 {
 		lower.Tone, lower.Text, lower.Tasks = "wait", fmt.Sprintf("Lower-priority tasks use %s:", of(s.LowerPriorityUsage)), workloadLinks(s.LowerPriority, s.FlavorResource)
+		if len(v.TargetsInQueue) > 0 {
+			lower.Text, lower.Tasks = fmt.Sprintf("Lower-priority tasks use %s. Kueue preempts these:", of(s.LowerPriorityUsage)), workloadLinks(v.TargetsInQueue, s.FlavorResource)
+		}
 	}
 	borrow := views.WhyStep{Tone: "bad", Title: "Borrowing and reclaiming"}
 	switch {
