@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -29,13 +30,13 @@ const settleLimit = 15 * time.Second
 // cluster makes the objects of a scenario.
 type cluster struct {
 	client.Client
+	prefix     string   // of all names of the scenario
 	namespaces []string // of the scenario, that of its allocation too
 }
 
 // apply creates the objects. It returns those that the API server took, and why it
 // refused the others.
 func (c *cluster) apply(ctx context.Context, s *scenario) (made []client.Object, refused []string) {
-	c.namespaces = nil
 	for _, o := range s.Apply {
 		u, err := toUnstructured(o)
 		if err != nil {
@@ -113,7 +114,9 @@ func (c *cluster) state(ctx context.Context, workloads []kueue.Workload) (string
 	}
 	text := ""
 	for _, q := range queues.Items {
-		text += q.Name + q.ResourceVersion + " "
+		if strings.HasPrefix(q.Name, c.prefix) {
+			text += q.Name + q.ResourceVersion + " "
+		}
 	}
 	for _, w := range workloads {
 		text += w.Name + w.ResourceVersion + " "
@@ -178,7 +181,7 @@ func (c *cluster) clear(ctx context.Context, made []client.Object) error {
 			}
 		}
 	}
-	return c.until(ctx, time.Minute, func() error {
+	return until(ctx, time.Minute, func() error {
 		workloads, err := c.workloads(ctx)
 		if err == nil && len(workloads) > 0 {
 			err = fmt.Errorf("%d Workloads are left", len(workloads))
@@ -188,7 +191,7 @@ func (c *cluster) clear(ctx context.Context, made []client.Object) error {
 }
 
 // until calls check until it returns nil. It returns the last error after limit.
-func (c *cluster) until(ctx context.Context, limit time.Duration, check func() error) error {
+func until(ctx context.Context, limit time.Duration, check func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	for {

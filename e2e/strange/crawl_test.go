@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/PuerkitoBio/goquery"
@@ -23,7 +24,9 @@ const pagesOfSeed = 150
 type reader struct {
 	client  *http.Client
 	console string
-	took    []time.Duration // of all answers
+
+	mu   sync.Mutex
+	took []time.Duration // of all answers
 }
 
 type answer struct {
@@ -45,6 +48,8 @@ func (r *reader) get(ctx context.Context, path string) (answer, error) {
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.took = append(r.took, time.Since(began))
 	return answer{response.StatusCode, response.Header.Get("Content-Type"), body}, err
 }
@@ -68,14 +73,14 @@ var starts = []string{
 }
 
 // crawl reads what the console links to: addresses without a query that differ in more
-// than their names are read once, those of the seed each. It returns what is wrong.
-func (r *reader) crawl(ctx context.Context, seed string, gone func(path string) bool) (read int, wrong []string) {
+// than their names are read once, those with the prefix each. It returns what is wrong.
+func (r *reader) crawl(ctx context.Context, prefix string, gone func(path string) bool) (read int, wrong []string) {
 	queue, seen, shapes, linkedBy := slices.Clone(starts), map[string]bool{}, map[string]int{}, map[string]string{}
 	for len(queue) > 0 && read < pagesOfSeed {
 		path := queue[0]
 		queue = queue[1:]
 		shape := shapeOf(path)
-		if seen[path] || shapes[shape] >= 3 && !strings.Contains(path, seed) || shapes[shape] >= 12 {
+		if seen[path] || shapes[shape] >= 3 && !strings.Contains(path, prefix) || shapes[shape] >= 12 {
 			continue
 		}
 		seen[path] = true

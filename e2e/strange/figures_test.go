@@ -100,7 +100,7 @@ func belongs(w kueue.Workload, t task) bool {
 
 // checkQueues compares the used amounts of the teams with the status of their
 // ClusterQueues. compared is how many were.
-func (r *reader) checkQueues(ctx context.Context, c *cluster, prefix string) (compared int, wrong []string, err error) {
+func (r *reader) checkQueues(ctx context.Context, c *cluster) (compared int, wrong []string, err error) {
 	var allocations v1alpha1.ComputeAllocationList
 	if err := c.List(ctx, &allocations); err != nil {
 		return 0, nil, err
@@ -116,7 +116,7 @@ func (r *reader) checkQueues(ctx context.Context, c *cluster, prefix string) (co
 	want := map[string]map[string]float64{} // by resource and team
 	for _, q := range queues.Items {
 		team := teams[q.Name]
-		if !strings.HasPrefix(q.Name, prefix+"-") || !q.DeletionTimestamp.IsZero() || team == "" {
+		if !strings.HasPrefix(q.Name, c.prefix) || !q.DeletionTimestamp.IsZero() || team == "" {
 			continue
 		}
 		for _, f := range q.Status.FlavorsReservation {

@@ -1,9 +1,11 @@
 package strange_test
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -28,21 +30,25 @@ type vanishing struct {
 	Name       string `json:"name"`
 }
 
-func (s *scenario) write(path string) error {
-	text, err := yaml.Marshal(s)
+// writeScenarios writes those that shared a cluster.
+func writeScenarios(path string, all []*scenario) error {
+	text, err := yaml.Marshal(all)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(path, text, 0o644)
+	return errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, text, 0o644))
 }
 
-func readScenario(path string) (*scenario, error) {
+// readScenarios returns none without a path.
+func readScenarios(path string) (all []*scenario, err error) {
+	if path == "" {
+		return nil, nil
+	}
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err
 	}
-	s := &scenario{}
-	return s, yaml.UnmarshalStrict(text, s)
+	return all, yaml.UnmarshalStrict(text, &all)
 }
 
 // Each list begins with what is usual.

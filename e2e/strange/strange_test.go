@@ -6,22 +6,24 @@ import (
 	"flag"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/e2e/consoles"
 	"kuota.dev/kuota/governance/cluster/clustertest"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 var (
 	seeds  = flag.Int("seeds", 100, "how many seeds run")
 	first  = flag.Uint64("from", 1, "the first seed")
-	replay = flag.String("file", "", "the file of a scenario that runs instead")
+	replay = flag.String("file", "", "the file of scenarios that run instead")
 )
 
 // slowest is what 99 of 100 answers take at most.
@@ -36,13 +38,15 @@ const alertsFire = 15 * time.Second
 // alertPolicy makes alerts about Kueue fire within the time of a seed.
 const alertPolicy = `{apiVersion: kuota.dev/v1alpha1, kind: ClusterPolicy, metadata: {name: default}, spec: {alerts: {rules: [{rule: not-admitted, after: 5s}]}}}`
 
+// atOnce is how many scenarios share the cluster.
+const atOnce = 4
+
 type lab struct {
 	*reader
-	cluster *cluster
+	cluster client.Client
 	metrics string
-	pages   int
-	refused int
 
+	refused  int // objects
 	compared int // amounts, with Kueue's
 }
 
@@ -55,7 +59,7 @@ func newLab(t *testing.T) *lab {
 	console.WaitReady()
 	browser := consoles.SignIn(t, console)
 	browser.Timeout = 30 * time.Second
-	return &lab{reader: &reader{client: browser, console: console.Address}, cluster: &cluster{Client: c.Client}, metrics: console.Metrics}
+	return &lab{reader: &reader{client: browser, console: console.Address}, cluster: c.Client, metrics: console.Metrics}
 }
 
 // TestFewStrange keeps the measurement itself working.
@@ -63,28 +67,26 @@ func TestFewStrange(t *testing.T) {
 	if clustertest.Verify {
 		t.Skip("TestStrange runs more seeds")
 	}
-	l := newLab(t)
-	for seed := uint64(1); seed <= 2; seed++ {
-		l.run(t, generate(seed))
-	}
+	newLab(t).run(t, []*scenario{generate(1), generate(2)})
 }
 
-// TestStrange runs so many seeds, or the scenario of a file, and reports each that shows
+// TestStrange runs so many seeds, or the scenarios of a file, and reports those that show
 // something wrong with the file that repeats it.
 func TestStrange(t *testing.T) {
 	clustertest.OnlyVerify(t)
 	l := newLab(t)
 	began := time.Now()
-	if *replay != "" {
-		s, err := readScenario(*replay)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l.run(t, s)
-	} else {
+	all, err := readScenarios(*replay)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if *replay == "" {
 		for seed := *first; seed < *first+uint64(*seeds); seed++ {
-			l.run(t, generate(seed))
+			all = append(all, generate(seed))
 		}
+	}
+	for some := range slices.Chunk(all, atOnce) {
+		l.run(t, some)
 	}
 	slices.Sort(l.took)
 	p99 := l.took[len(l.took)*99/100]
@@ -95,41 +97,67 @@ func TestStrange(t *testing.T) {
 	}
 }
 
-// run makes a scenario, and checks the console before and after objects vanish.
-func (l *lab) run(t *testing.T, s *scenario) {
+// run makes scenarios beside each other, and checks the console before and after objects
+// vanish. What shows something wrong is written to a file with all of them.
+func (l *lab) run(t *testing.T, all []*scenario) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
-	prefix := fmt.Sprintf("x%d", s.Seed)
 	before, err := l.figures(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
-	made, refused := l.cluster.apply(ctx, s)
-	if len(made) == 0 {
-		t.Fatalf("seed %d: nothing can be made: %s", s.Seed, refused[0])
+	var wg sync.WaitGroup
+	wrong := make([][]string, len(all)+1)
+	for i, s := range all {
+		wg.Go(func() { wrong[i] = l.check(ctx, t, s) })
 	}
-	l.refused += len(refused)
-	var wrong []string
+	wg.Wait()
+	if err := until(ctx, time.Minute, func() error { return l.recorded(ctx, before) }); err != nil {
+		wrong[len(all)] = []string{err.Error()}
+	}
+	found := slices.Concat(wrong...)
+	if len(found) == 0 {
+		return
+	}
+	file := filepath.Join(clustertest.Root(), ".local", "strange", fmt.Sprintf("%d.yaml", all[0].Seed))
+	if err := writeScenarios(file, all); err != nil {
+		t.Error(err)
+	}
+	t.Errorf("make strange FILE=%s:\n  %s", file, strings.Join(found, "\n  "))
+}
+
+// check runs one scenario, and returns what is wrong.
+func (l *lab) check(ctx context.Context, t *testing.T, s *scenario) (wrong []string) {
+	prefix := fmt.Sprintf("x%d-", s.Seed)
+	c := &cluster{Client: l.cluster, prefix: prefix}
 	fail := func(err error) {
 		if err != nil {
-			wrong = append(wrong, err.Error())
+			wrong = append(wrong, fmt.Sprintf("seed %d: %v", s.Seed, err))
 		}
 	}
-	fail(l.cluster.settle(ctx))
-	wrong = append(wrong, l.agree(ctx, prefix)...)
+	made, refused := c.apply(ctx, s)
+	if len(made) == 0 {
+		return []string{fmt.Sprintf("seed %d: nothing can be made: %s", s.Seed, refused[0])}
+	}
+	fail(c.settle(ctx))
+	compared, found := l.agree(ctx, c)
+	wrong = append(wrong, found...)
+	settled := time.Now()
 	pages, found := l.crawl(ctx, prefix, func(path string) bool { return !strings.Contains(path, prefix) })
 	wrong = append(wrong, found...)
 	if len(s.Vanish) > 0 {
-		fail(l.cluster.vanish(ctx, s.Vanish))
-		fail(l.cluster.settle(ctx))
-		wrong = append(wrong, l.agree(ctx, prefix)...)
-		more, found := l.crawl(ctx, prefix, func(string) bool { return true })
-		pages += more
+		fail(c.vanish(ctx, s.Vanish))
+		fail(c.settle(ctx))
+		more, found := l.agree(ctx, c)
+		compared += more
+		wrong = append(wrong, found...)
+		settled = time.Now()
+		read, found := l.crawl(ctx, prefix, func(string) bool { return true })
+		pages += read
 		wrong = append(wrong, found...)
 	}
-	settled := time.Now()
-	fail(l.cluster.until(ctx, time.Minute, func() error { // until an alert about this state would fire
+	fail(until(ctx, time.Minute, func() error { // until an alert about this state would fire
 		alerts, err := l.falseAlerts(ctx, prefix)
 		if err == nil && len(alerts) == 0 && time.Since(settled) < alertsFire {
 			err = errors.New("no alert fires yet")
@@ -137,29 +165,25 @@ func (l *lab) run(t *testing.T, s *scenario) {
 		wrong = append(wrong, alerts...)
 		return err
 	}))
-	fail(l.cluster.until(ctx, time.Minute, func() error { return l.recorded(ctx, before) }))
-	fail(l.cluster.clear(ctx, made))
-	l.pages += pages
+	fail(c.clear(ctx, made))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refused += len(refused)
+	l.compared += compared
 	t.Logf("seed %d: %d objects, %d refused, %d vanish, %d pages, %d wrong", s.Seed, len(made), len(refused), len(s.Vanish), pages, len(wrong))
-	if len(wrong) == 0 {
-		return
-	}
-	file := filepath.Join(clustertest.Root(), ".local", "strange", fmt.Sprintf("%d.yaml", s.Seed))
-	fail(os.MkdirAll(filepath.Dir(file), 0o755))
-	fail(s.write(file))
-	t.Errorf("seed %d (make strange FILE=%s):\n  %s", s.Seed, file, strings.Join(wrong, "\n  "))
+	return wrong
 }
 
-// agree waits until the console shows what Kueue has decided, and returns what still
-// differs.
-func (l *lab) agree(ctx context.Context, prefix string) (wrong []string) {
-	_ = l.cluster.until(ctx, agreeWithin, func() error {
-		tasks, err := l.checkTasks(ctx, l.cluster)
+// agree waits until the console shows what Kueue has decided. It returns how many amounts
+// it compared, and what still differs.
+func (l *lab) agree(ctx context.Context, c *cluster) (compared int, wrong []string) {
+	_ = until(ctx, agreeWithin, func() error {
+		tasks, err := l.checkTasks(ctx, c)
 		if err != nil {
 			wrong = []string{err.Error()}
 			return err
 		}
-		compared, queues, err := l.checkQueues(ctx, l.cluster, prefix)
+		n, queues, err := l.checkQueues(ctx, c)
 		if err != nil {
 			wrong = []string{err.Error()}
 			return err
@@ -167,10 +191,10 @@ func (l *lab) agree(ctx context.Context, prefix string) (wrong []string) {
 		if wrong = append(tasks, queues...); len(wrong) > 0 {
 			return fmt.Errorf("%d differ", len(wrong))
 		}
-		l.compared += compared
+		compared = n
 		return nil
 	})
-	return wrong
+	return compared, wrong
 }
 
 // falseAlerts returns the alerts that blame a component although all of them work.
@@ -189,7 +213,7 @@ func (l *lab) falseAlerts(ctx context.Context, prefix string) (wrong []string, e
 		case "console-stale", "history-refused", "nodes-lost":
 			wrong = append(wrong, fmt.Sprintf("alert %s: %s", a.Rule, a.Summary))
 		case "not-admitted": // the other words of this rule are about a queue that does not work
-			if strings.Contains(a.Summary, prefix+"-") && strings.Contains(a.Summary, "Check that Kueue runs") {
+			if strings.Contains(a.Summary, prefix) && strings.Contains(a.Summary, "Check that Kueue runs") {
 				wrong = append(wrong, fmt.Sprintf("alert %s: %s", a.Rule, a.Summary))
 			}
 		}
