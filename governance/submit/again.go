@@ -13,6 +13,8 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/tasks"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -83,7 +85,7 @@ func (s *Service) Again(ctx context.Context, user governance.User, t Team, kind,
 	if err != nil {
 		return "", cluster.Translate("submit again", err)
 	}
-	rename(object, s.unusedName(t, Kind(kind), name))
+	rename(object, s.unusedName(ctx, reader, t, Kind(kind), name))
 	return againText(object, script)
 }
 
@@ -257,22 +259,61 @@ func rename(object *unstructured.Unstructured, name string) {
 	object.SetName(name)
 }
 
-// numbered matches a name that ends in a number, as unusedName numbers them.
+// numbered matches a name that ends in a number, as nextName numbers them.
 var numbered = regexp.MustCompile(`^(.*)-([0-9]{1,4})$`)
 
-// unusedName returns the name with the next number that no task of the kind has.
-func (s *Service) unusedName(t Team, kind Kind, name string) string {
-	n := 1
+// series returns a name without its number, and the number, 1 for none.
+func series(name string) (string, int) {
 	if m := numbered.FindStringSubmatch(name); m != nil {
-		name, n = m[1], cmp.Or(atoi(m[2]), 1)
+		return m[1], cmp.Or(atoi(m[2]), 1)
+	}
+	return name, 1
+}
+
+// nextName returns a name of at most length bytes that is not used. Its number follows the
+// highest of its series, so that it does not fill a gap between tasks of one sweep.
+func nextName(name string, used map[string]bool, length int) string {
+	base, n := series(name)
+	for other := range used {
+		if of, number := series(other); of == base {
+			n = max(n, number)
+		}
 	}
 	for {
 		n++
 		suffix := "-" + strconv.Itoa(n)
-		next := strings.TrimRight(name[:min(len(name), maxName[kind]-len(suffix))], "-.") + suffix
-		if !s.Taken(t, kind, next) {
+		next := strings.TrimRight(base[:min(len(base), length-len(suffix))], "-.") + suffix
+		if !used[next] {
 			return next
 		}
+	}
+}
+
+// unusedName returns the name that follows name and that no task of the kind has, nor had
+// as far as history knows, and no object that reader sees.
+func (s *Service) unusedName(ctx context.Context, reader client.Reader, t Team, kind Kind, name string) string {
+	used := map[string]bool{}
+	s.Tasks.Index.Each(func(task *tasks.Task) {
+		if task.Namespace == t.Namespace && task.Kind == string(kind) {
+			used[task.Name] = true
+		}
+	})
+	if s.Manifests != nil {
+		base, _ := series(name)
+		past, _ := s.Manifests.Tasks(ctx, history.Query{Namespace: t.Namespace, Kind: string(kind), NameContains: base}) // without history the name is only less good
+		for _, task := range past {
+			used[task.Name] = true
+		}
+	}
+	object := &unstructured.Unstructured{}
+	of, _ := sourceKind(string(kind))
+	object.SetGroupVersionKind(of)
+	for {
+		next := nextName(name, used, maxName[kind])
+		if reader.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: next}, object) != nil {
+			return next
+		}
+		used[next] = true // a job that is no task
 	}
 }
 

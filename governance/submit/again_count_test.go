@@ -1,6 +1,7 @@
 package submit_test
 
 import (
+	"strings"
 	"testing"
 
 	"kuota.dev/kuota/governance/submit"
@@ -31,5 +32,31 @@ func TestRestoreCount(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNextName checks that a task that is submitted again has the number after its series,
+// within the length of names.
+func TestNextName(t *testing.T) {
+	long := strings.Repeat("a", 63)
+	for name, tc := range map[string]struct {
+		of   string
+		used []string
+		want string
+	}{
+		"the first":                 {"train", []string{"train"}, "train-2"},
+		"the next":                  {"train-2", []string{"train", "train-2"}, "train-3"},
+		"in a sweep":                {"lr-192", []string{"lr-1", "lr-192", "lr-194", "lr-200"}, "lr-201"},
+		"beside another series":     {"lr", []string{"lr", "lr-decay-7", "other-9"}, "lr-2"},
+		"a number that is no count": {"run-20261127", []string{"run-20261127"}, "run-20261127-2"},
+		"a long name":               {long, []string{long, long[:61] + "-2"}, long[:61] + "-3"},
+	} {
+		used := map[string]bool{}
+		for _, one := range tc.used {
+			used[one] = true
+		}
+		if got := submit.NextName(tc.of, used, 63); got != tc.want {
+			t.Errorf("%s: got %s, want %s", name, got, tc.want)
+		}
 	}
 }

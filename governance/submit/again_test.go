@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster/clustertest"
@@ -214,6 +215,10 @@ spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name
 		t.Error(err)
 	}
 	scripted := w.is(t, "scripted", func(queries.Detail) bool { return true })
+	past := history.Task{UID: "past", Namespace: namespace, Kind: "Job", Name: "typed-5", Team: w.team, SubmittedAt: time.Now()}
+	if err := store.RecordTasks(t.Context(), []history.Record{{Task: past}}); err != nil {
+		t.Fatal(err)
+	}
 	w.Kubectl(t, "", "delete", "jobs", "scripted", "typed", "-n", namespace)
 
 	team, err := w.Service.Team(t.Context(), w.member, w.team)
@@ -221,7 +226,7 @@ spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name
 		t.Fatal(err)
 	}
 	for _, tc := range []struct{ name, uid, want, not string }{
-		{"scripted", scripted.UID, "echo kept", "request"}, {"typed", typed.UID, "name: typed-2", "nodeSelector"},
+		{"scripted", scripted.UID, "echo kept", "request"}, {"typed", typed.UID, "name: typed-6", "nodeSelector"},
 	} {
 		if may, err := w.MayAgainPast(t.Context(), w.member, namespace, "Job", tc.uid); err != nil || !may {
 			t.Errorf("%s may not be submitted again (%v)", tc.name, err)

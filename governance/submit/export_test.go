@@ -4,4 +4,5 @@ package submit
 var (
 	FullRuntime  = fullRuntime
 	RestoreCount = restoreCount
+	NextName     = nextName
 )

@@ -25,6 +25,7 @@ type Manifests interface {
 	KeepManifest(ctx context.Context, uid string, at time.Time, text string) error
 	Manifest(ctx context.Context, uid string) (text string, ok bool, err error)
 	WithManifest(ctx context.Context, uids []string) (map[string]bool, error)
+	Tasks(ctx context.Context, q history.Query) ([]history.Task, error)
 }
 
 const (
