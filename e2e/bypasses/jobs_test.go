@@ -111,6 +111,8 @@ func TestAcceptsWorkloadsOfKueue(t *testing.T) {
 	ns.Kubectl(t, "", "create", "job", "by-hand", "-n", ns.name, "--from=cronjob/nightly")
 	ns.running(t, "batch.kubernetes.io/job-name=by-hand", 1)
 
+	ns.warnsOfQueues(t)
+
 	elsewhere := clustertest.Name("elsewhere")
 	ns.Kubectl(t, "", "create", "namespace", elsewhere)
 	t.Cleanup(func() { _, _ = ns.TryKubectl("", "delete", "namespace", elsewhere, "--wait=false") })
@@ -119,6 +121,40 @@ func TestAcceptsWorkloadsOfKueue(t *testing.T) {
 	outside.accepts(t, `{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: agent, namespace: NAMESPACE}, spec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: main, image: none}]}}}}`)
 	outside.accepts(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: NAMESPACE}, spec: {selector: {matchLabels: {c: d}}, template: {metadata: {labels: {c: d}}, spec: {containers: [{name: main, image: none}]}}}}`)
 	outside.running(t, "c=d", 1)
+}
+
+// warnsOfQueues checks that the API server accepts and warns of a LocalQueue that does not
+// exist, whatever the kind, and of none that an admin has created.
+func (ns namespace) warnsOfQueues(t *testing.T) {
+	t.Helper()
+	const wrong, later = `labels: {kueue.x-k8s.io/queue-name: mian}`, `labels: {kueue.x-k8s.io/queue-name: later}`
+	cronJob := func(jobMetadata string) string {
+		return `{apiVersion: batch/v1, kind: CronJob, metadata: {name: a, namespace: NAMESPACE}, spec: {schedule: "0 0 1 1 *", jobTemplate: {metadata: {` + jobMetadata + `}, spec: {template: ` + template(``, ``) + `}}}}`
+	}
+	warns := func(manifest, want string) error {
+		out, err := ns.TryKubectl(ns.fill(manifest), "create", "--dry-run=server", "-f", "-")
+		if want = ns.fill(want); err != nil || want == "" && strings.Contains(out, "Warning:") || !strings.Contains(out, want) {
+			return fmt.Errorf("got %q, %v; want a warning %q", out, err, want)
+		}
+		return nil
+	}
+	clustertest.Eventually(t, waitLimit, func(context.Context) error { // the controller lists new queues two seconds later
+		return warns(jobOf("a", wrong, ``, ``), "Job: this namespace has no LocalQueue mian, and Kueue starts nothing of it until there is one. The label kueue.x-k8s.io/queue-name can name QUEUE\n")
+	})
+	for manifest, want := range map[string]string{
+		cronJob(wrong):                    "CronJob: this namespace has no LocalQueue mian",
+		elasticOf("a", wrong, ``, ``):     "ElasticJob: this namespace has no LocalQueue mian",
+		jobOf("a", later, ``, ``):         "can name QUEUE\n",
+		jobOf("a", onlyQueue, ``, ``):     "",
+		cronJob(onlyQueue):                "",
+		elasticOf("a", onlyQueue, ``, ``): "",
+	} {
+		if err := warns(manifest, want); err != nil {
+			t.Error(err)
+		}
+	}
+	ns.Apply(t, ns.fill(`{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: later, namespace: NAMESPACE}, spec: {clusterQueue: hyperpod-ns-`+ns.team+`-clusterqueue}}`))
+	clustertest.Eventually(t, waitLimit, func(context.Context) error { return warns(jobOf("a", later, ``, ``), "") })
 }
 
 // TestUpdatesOfJobs checks that updates cannot turn an accepted job into one that

@@ -1,6 +1,8 @@
 package enforcement_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -11,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 const typeLabel = "node.kubernetes.io/instance-type"
@@ -43,6 +46,28 @@ func TestParameters(t *testing.T) {
 	got := enforcement.Parameters(policy, types, nil, typeLabel, false)
 	if got["enforcement"] != "None" || got["kueue"] != "system:serviceaccount:other:kueue" || got["integrations"] != "batch/job,pod" {
 		t.Errorf("got %v", got)
+	}
+}
+
+// A ConfigMap has at most 1 MiB. Namespaces whose LocalQueues do not fit have none.
+func TestQueueParameters(t *testing.T) {
+	queue := func(namespace, name string) kueue.LocalQueue {
+		return kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	}
+	queues := []kueue.LocalQueue{queue("b", "main"), queue("a-b", "x"), queue("a", "z"), queue("a", "main")}
+	want := map[string]string{"queues.a": "main,z", "queues.a-b": "x", "queues.b": "main"}
+	if diff := cmp.Diff(want, enforcement.QueueParameters(queues)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for i := range 20_000 {
+		queues = append(queues, queue(fmt.Sprintf("n-%d", i), strings.Repeat("q", 60)))
+	}
+	size := 0
+	for key, value := range enforcement.QueueParameters(queues) {
+		size += len(key) + len(value)
+	}
+	if size < 500<<10 || size > 512<<10 {
+		t.Errorf("got %d bytes, want about 512 KiB", size)
 	}
 }
 

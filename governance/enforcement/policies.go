@@ -30,10 +30,13 @@ func Policies() ([]*admission.ValidatingAdmissionPolicy, []*admission.Validating
 	for _, k := range append(slices.Clone(kinds), elasticJobs) {
 		policies = append(policies, k.policy())
 	}
-	policies = append(policies, trainingRuntimes(), pods(), orphans(), probe())
+	policies = append(policies, trainingRuntimes(), pods(), orphans(), queues(), probe())
 	var bindings []*admission.ValidatingAdmissionPolicyBinding
 	for _, p := range policies {
 		bindings = append(bindings, binding(p.Name))
+		if p.Name == Prefix+queuesName {
+			bindings[len(bindings)-1].Spec.ValidationActions = []admission.ValidationAction{admission.Warn}
+		}
 	}
 	return policies, bindings
 }

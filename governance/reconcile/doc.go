@@ -14,7 +14,7 @@
 //	                                                              Workloads; PriorityClasses
 //	KueueReconciler        ClusterPolicy, every 15 s              Kueue's ConfigMap and Deployment;
 //	                                                              FairShare, GangScheduling
-//	EnforcementReconciler  ClusterPolicy, every 30 s              ConfigMap of the admission policies;
+//	EnforcementReconciler  ClusterPolicy, LocalQueue, every 30 s  ConfigMap of the admission policies;
 //	                                                              Enforcement
 //	RevisionReconciler     each new spec                          ControllerRevision
 //

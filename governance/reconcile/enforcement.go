@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,6 +73,11 @@ func (r *EnforcementReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (
 	if parameters[enforcement.InstallationKey], err = r.installation(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
+	queues, err := r.queues(ctx)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	maps.Copy(parameters, enforcement.QueueParameters(queues))
 	if err := r.applyConfigMap(ctx, parameters); err != nil {
 		return requeueOnConflict(ctrl.Result{}, errors.Join(err, patchPolicyStatus(ctx, r, policy, nil, newCondition(v1alpha1.ConditionEnforcement, metav1.ConditionFalse, "ApplyFailed",
 			"ConfigMap %s/%s, which the admission policies read, cannot be written, retrying: %v", r.Namespace, enforcement.ConfigMapName, err))))
@@ -91,6 +97,23 @@ func (r *EnforcementReconciler) defaultClassExists(ctx context.Context) (bool, e
 	var class kueue.WorkloadPriorityClass
 	err := r.Get(ctx, client.ObjectKey{Name: enforcement.DefaultClass}, &class)
 	return err == nil, client.IgnoreNotFound(err)
+}
+
+// queues returns the LocalQueues in namespaces of teams.
+func (r *EnforcementReconciler) queues(ctx context.Context) (queues []kueue.LocalQueue, err error) {
+	var namespaces corev1.NamespaceList
+	if err := r.List(ctx, &namespaces, client.MatchingLabels{desired.LabelGoverned: "true"}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	governed := map[string]bool{}
+	for i := range namespaces.Items {
+		governed[namespaces.Items[i].Name] = true
+	}
+	var list kueue.LocalQueueList
+	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list.Items, func(q kueue.LocalQueue) bool { return !governed[q.Namespace] }), nil
 }
 
 // installation returns the UID of the probe's policy; empty if it does not exist or
@@ -147,7 +170,7 @@ func (r *EnforcementReconciler) condition(ctx context.Context, policy *v1alpha1.
 		return nil, err
 	case len(missing) > 0:
 		return report(metav1.ConditionFalse, "NotInstalled",
-			"jobs without a queue are not rejected, because admission policies are missing: %s. The settings page shows how to install them", strings.Join(missing, ", "))
+			"not all jobs outside Kueue are rejected, because admission policies are missing: %s. The settings page shows how to install them", strings.Join(missing, ", "))
 	}
 	result, err := ProbeEnforcement(ctx, r, r.Namespace)
 	if err != nil {

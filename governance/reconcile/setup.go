@@ -175,10 +175,14 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
 			Watches(&corev1.Node{}, enqueueAfter(capacityDelay), builder.WithPredicates(nodes)).
 			Watches(&kueue.WorkloadPriorityClass{}, enqueueAfter(noDelay), builder.WithPredicates(predicate.NewPredicateFuncs(isDefaultClass))).
+			Watches(&kueue.LocalQueue{}, enqueueAfter(capacityDelay), builder.WithPredicates(createdOrDeleted)).
 			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
 			Complete(options.onlyLeader(c.Enforcement)),
 	)
 }
+
+// createdOrDeleted passes no changes.
+var createdOrDeleted = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool { return false }}
 
 // isDefaultClass passes Kueue's default priority class, which enforcement admits.
 func isDefaultClass(o client.Object) bool { return o.GetName() == enforcement.DefaultClass }
