@@ -143,8 +143,8 @@ function options(plot, chart, words) {
       y: { range: (_, __, max) => [0, Math.max(1, (Math.max(max ?? 0, chart.least)) * 1.06)] },
     },
     axes: [
-      { ...axis, size: 42, space: 72, values: (_, splits, __, ___, step) => splits.map((at, i) => clock(at, step, splits[i - 1])) },
-      { ...axis, size: (_, values) => 14 + 7 * Math.max(2, ...(values ?? []).map((v) => (v ?? "").length)), values: (_, splits) => splits.map((v) => (v === null ? "" : short(v))) },
+      { ...axis, size: 42, space: 72, values: (_, splits, __, ___, step) => clocks(splits, step) },
+      { ...axis, size: (_, values) => 14 + 7 * Math.max(2, ...(values ?? []).map((v) => (v ?? "").length)), values: (_, splits, __, ___, step) => splits.map((v) => (v === null ? "" : short(v, step))) },
     ],
     series: [{}, ...chart.series.map((s) => {
       const colour = getComputedStyle(s.mark).color;
@@ -222,20 +222,31 @@ function move(chart, event) {
   chart.picture.setCursor({ left: chart.picture.valToPos(chart.times[at], "x"), top: 0 });
 }
 
-// --- Words ------------------------------------------------------------------
+// --- Labels of axes: axis_test.go runs this section ---------------------------
 
-// clock formats a time of the axis in the time zone of the browser; at midnight, the
-// day.
+// clocks returns the labels of times, step seconds apart, in the time zone of the browser; at
+// midnight, the day. Steps of less than a second have one label for each second.
+const clocks = (times, step) => times.map((at, i) => (Math.floor(at) === Math.floor(times[i - 1]) ? "" : clock(at, step, times[i - 1])));
+
 function clock(at, step, before) {
   const date = new Date(at * 1000);
   if (step >= 28 * day) return date.toLocaleDateString("en-GB", { month: "short", year: "numeric" });
   if (step >= day) return date.toLocaleDateString("en-GB", { day: "numeric", month: "short" });
-  const time = date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  const time = date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit", second: step < 60 ? "2-digit" : undefined });
   const begins = before === undefined || new Date(before * 1000).toDateString() !== date.toDateString();
   return begins ? `${time}\n${date.toLocaleDateString("en-GB", { day: "numeric", month: "short" })}` : time;
 }
 
-function short(v) {
-  if (v >= 10_000) return v.toLocaleString("en", { notation: "compact", maximumFractionDigits: 1 });
-  return v.toLocaleString("en", { maximumFractionDigits: 2 });
+// short returns the label of a value, with the digits that distinguish it from one a step away.
+function short(v, step) {
+  if (v < 10_000) return v.toLocaleString("en", { maximumFractionDigits: digits(step) });
+  const unit = 1000 ** Math.floor(Math.log10(v) / 3);
+  return v.toLocaleString("en", { notation: "compact", maximumFractionDigits: digits(step / unit) });
+}
+
+// digits returns how many decimals step has.
+function digits(step) {
+  let n = 0;
+  while (n < 9 && Math.abs(step * 10 ** n - Math.round(step * 10 ** n)) > 1e-6) n++;
+  return n;
 }
