@@ -43,6 +43,7 @@ type Filter struct {
 	ID      string // also the parameter in the address
 	Label   string
 	Options []Option
+	Wrong   string // a sentence about a chosen value that is none of the choices
 }
 
 // Option is one value of a select.

@@ -294,7 +294,6 @@ func (h *Pages) form(c echo.Context, state alerts.State, typed silenceInput) (*v
 		team.Add(a.Name)
 	}
 	lasts := listing.NewFilter("duration", "For", "", cmp.Or(typed.duration, silenceDurations[0].value))
-	lasts.Options = nil
 	for _, d := range silenceDurations {
 		lasts.Add(d.value, d.label)
 	}

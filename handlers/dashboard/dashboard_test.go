@@ -216,6 +216,12 @@ func TestDashboardHistory(t *testing.T) {
 	if !past.from.Equal(past.since) || d.WithinAsked != 24*time.Hour {
 		t.Errorf("asked from %s, and for what goes on within %s", past.from, d.WithinAsked)
 	}
+	_, page = handlerstest.Get(t, address+"/?pool=none&resource=foo")
+	for id, want := range map[string]string{"pool": `Pool: "none" is none of the choices, which are All pools, cpu, g6, p5, trn.`, "resource": `Resource: "foo" is none of the choices`} {
+		if got := handlerstest.Text(page.Find("#" + id + "-hint")); !strings.HasPrefix(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
 	_, page = handlerstest.Get(t, address+"/?pool=g6")
 	for _, key := range past.asked {
 		if key.Pool != "g6" {

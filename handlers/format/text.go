@@ -60,6 +60,14 @@ func Joined(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(text string) bool { return text == "" }), "; ")
 }
 
+// Truncated shortens typed text for a message.
+func Truncated(text string) string {
+	if runes := []rune(text); len(runes) > 40 {
+		return string(runes[:40]) + "…"
+	}
+	return text
+}
+
 func OrDash(text string) string {
 	if text == "" {
 		return "–"

@@ -1,8 +1,11 @@
 package listing
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 
+	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/views"
 )
 
@@ -12,8 +15,13 @@ type Filter struct {
 	chosen string
 }
 
+// NewFilter returns a filter with the choice all, which selects all; "" if there is none.
 func NewFilter(id, label, all, chosen string) *Filter {
-	return &Filter{Filter: views.Filter{ID: id, Label: label, Options: []views.Option{{Label: all}}}, chosen: chosen}
+	f := &Filter{Filter: views.Filter{ID: id, Label: label}, chosen: chosen}
+	if all != "" {
+		f.Options = []views.Option{{Label: all}}
+	}
+	return f
 }
 
 func (c *Filter) Add(value string, label ...string) {
@@ -24,11 +32,44 @@ func (c *Filter) Add(value string, label ...string) {
 	c.Options = append(c.Options, o)
 }
 
-// Done returns the filter. A chosen value stays in the form, even if no item has it
-// now.
-func (c *Filter) Done() views.Filter {
-	if c.chosen != "" && !slices.ContainsFunc(c.Options, func(o views.Option) bool { return o.Value == c.chosen }) {
-		c.Add(c.chosen)
+// Chosen returns the value of the choice, which an address may also name by its label; ""
+// if it is none of the choices.
+func (c *Filter) Chosen() string {
+	for i := range c.Options {
+		if o := &c.Options[i]; c.chosen != "" && (o.Value == c.chosen || strings.EqualFold(o.Label, c.chosen)) {
+			c.chosen, o.Selected = o.Value, true
+		}
 	}
+	if slices.ContainsFunc(c.Options, func(o views.Option) bool { return o.Value == c.chosen }) {
+		return c.chosen
+	}
+	return ""
+}
+
+// Done returns the filter. A chosen value stays in the form, even if no item has it
+// now. If there are choices, a sentence says that it is none of them.
+func (c *Filter) Done() views.Filter {
+	if c.chosen == "" || slices.ContainsFunc(c.Options, func(o views.Option) bool { return o.Value == c.chosen }) {
+		return c.Filter
+	}
+	if slices.ContainsFunc(c.Options, func(o views.Option) bool { return o.Value != "" }) {
+		c.Wrong = c.unknown()
+	}
+	c.Add(c.chosen)
 	return c.Filter
+}
+
+// namedChoices is how many choices a sentence names.
+const namedChoices = 8
+
+// unknown returns a sentence about a chosen value that is none of the choices.
+func (c *Filter) unknown() string {
+	var names []string
+	for _, o := range c.Options[:min(len(c.Options), namedChoices)] {
+		names = append(names, o.Label)
+	}
+	if more := len(c.Options) - namedChoices; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return fmt.Sprintf("%q is none of the choices, which are %s.", format.Truncated(c.chosen), strings.Join(names, ", "))
 }

@@ -152,47 +152,36 @@ func (q taskQuery) head(h views.ColumnHead) views.ColumnHead {
 func (q taskQuery) filters(l queries.List) []views.Filter {
 	var filters []views.Filter
 	for _, f := range taskFilters {
-		filter := views.Filter{ID: f.name, Label: f.label}
-		chosen := q.Values[f.name]
-		add := func(value, label string) {
-			filter.Options = append(filter.Options, views.Option{Value: value, Label: label, Selected: len(chosen) > 0 && chosen[0] == value})
-		}
-		add("", f.all)
+		filter := listing.NewFilter(f.name, f.label, f.all, q.Values.Get(f.name))
 		switch f.name {
 		case "team":
 			for _, team := range l.Teams {
-				add(team, team)
+				filter.Add(team)
 			}
 		case "class":
 			for _, class := range l.PriorityClasses {
 				if class == "" {
-					add(classstats.NoClass, "No priority class")
+					filter.Add(classstats.NoClass, "No priority class")
 				} else {
-					add(class, format.ClassName(class))
+					filter.Add(class, format.ClassName(class))
 				}
 			}
 		case "status":
 			for _, state := range tasks.States {
-				if l.States[state] > 0 || slices.Contains(chosen, string(state)) {
-					add(string(state), string(state))
+				if l.States[state] > 0 || slices.Contains(q.States, state) {
+					filter.Add(string(state))
 				}
 			}
 		case "kind":
 			for _, kind := range l.Kinds {
-				add(kind, kind)
+				filter.Add(kind)
 			}
 		case "pool":
 			for _, pool := range l.Pools {
-				add(pool, pool)
+				filter.Add(pool)
 			}
 		}
-		// A requested value stays in the form, even if no task has it now.
-		for _, value := range chosen {
-			if !slices.ContainsFunc(filter.Options, func(o views.Option) bool { return o.Value == value }) {
-				add(value, value)
-			}
-		}
-		filters = append(filters, filter)
+		filters = append(filters, filter.Done())
 	}
 	return filters
 }

@@ -87,16 +87,16 @@ func readRange(values url.Values, usual string, now time.Time) Range {
 		if r := NamedRange(asked, now); r.Name != "" {
 			return r
 		}
-		return badRange(now, from, to, fmt.Sprintf("Unknown range %q.", truncated(asked)))
+		return badRange(now, from, to, fmt.Sprintf("Unknown range %q.", format.Truncated(asked)))
 	}
 	begin, err := rangeTime(from)
 	if err != nil {
-		return badRange(now, from, to, fmt.Sprintf("From is %q, which is not a valid time. Write it as %s.", truncated(from), now.UTC().Format(rangeLayout)))
+		return badRange(now, from, to, fmt.Sprintf("From is %q, which is not a valid time. Write it as %s.", format.Truncated(from), now.UTC().Format(rangeLayout)))
 	}
 	end := now
 	if to != "" {
 		if end, err = rangeTime(to); err != nil {
-			return badRange(now, from, to, fmt.Sprintf("To is %q, which is not a valid time. Write it as %s.", truncated(to), now.UTC().Format(rangeLayout)))
+			return badRange(now, from, to, fmt.Sprintf("To is %q, which is not a valid time. Write it as %s.", format.Truncated(to), now.UTC().Format(rangeLayout)))
 		}
 	}
 	if end.After(now) {
@@ -164,14 +164,6 @@ func bucketOf(length time.Duration) time.Duration {
 		bucket *= 2
 	}
 	return bucket
-}
-
-// truncated shortens typed text for a message.
-func truncated(text string) string {
-	if runes := []rune(text); len(runes) > 40 {
-		return string(runes[:40]) + "…"
-	}
-	return text
 }
 
 // SetValues adds the range to an address. A default that depends on the length of

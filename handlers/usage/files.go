@@ -28,6 +28,11 @@ func (h *Pages) periods(c echo.Context) (*reader, func() (*accounting.Report, er
 	case r.problem() != "":
 		return nil, nil, &governance.Error{Kind: governance.Invalid, Op: "report usage", Message: r.problem()}
 	}
+	for _, f := range r.choices {
+		if f.Wrong != "" {
+			return nil, nil, &governance.Error{Kind: governance.Invalid, Op: "report usage", Message: f.Label + ": " + f.Wrong}
+		}
+	}
 	bounds, q := r.bounds(), r.visible(r.scope, r.teams)
 	return r, func() (*accounting.Report, error) {
 		if len(bounds) < 2 || bounds[0].After(h.Now()) {

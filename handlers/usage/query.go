@@ -1,6 +1,7 @@
 package usage
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"time"
@@ -25,23 +26,24 @@ type query struct {
 	by                   accounting.Granularity
 	rows                 history.UsageKey // empty for teams
 	zone                 string
-	from, to             time.Time // to is the day after the last
-	daysWrong, zoneWrong string    // sentences; empty for none
+	from, to             time.Time      // to is the day after the last
+	daysWrong, zoneWrong string         // sentences; empty for none
+	choices              []views.Filter // of rows and periods
 }
 
 func parse(values url.Values, now time.Time) query {
 	q := query{Address: listing.NewAddress(urls.Usage, "")}
 	one := func(name string) string { return q.Take(values, name) }
 	q.team, q.pool, q.resource, q.zone = one("team"), one("pool"), one("resource"), one("zone")
-	if q.by = accounting.Granularity(one("by")); q.by != accounting.Week && q.by != accounting.Month {
-		q.by = accounting.Day
-		q.Values.Del("by")
+	rows, by := listing.NewFilter("rows", "Rows", "Teams", one("rows")), listing.NewFilter("by", "Periods", "", one("by"))
+	for _, k := range rowKeys {
+		rows.Add(string(k.key), k.plural)
 	}
-	q.rows = history.UsageKey(one("rows"))
-	if !slices.ContainsFunc(rowKeys, func(k rowKey) bool { return k.key == q.rows }) {
-		q.rows = ""
-		q.Values.Del("rows")
-	}
+	by.Add(string(accounting.Day), "Days")
+	by.Add(string(accounting.Week), "Weeks")
+	by.Add(string(accounting.Month), "Months")
+	q.rows, q.by = history.UsageKey(rows.Chosen()), cmp.Or(accounting.Granularity(by.Chosen()), accounting.Day)
+	q.choices = []views.Filter{rows.Done(), by.Done()}
 	if q.zone == "" {
 		q.zone = "UTC"
 	}
@@ -104,9 +106,6 @@ func (q query) links(now time.Time) (links []views.RangeLink) {
 }
 
 func (q query) filters(teams, pools, resources []string, resource string) []views.Filter {
-	by := listing.NewFilter("by", "Periods", "Days", q.Values.Get("by"))
-	by.Add(string(accounting.Week), "Weeks")
-	by.Add(string(accounting.Month), "Months")
 	team, pool := listing.NewFilter("team", "Team", "All teams", q.team), listing.NewFilter("pool", "Pool", "All pools", q.pool)
 	for _, name := range slices.Sorted(slices.Values(teams)) {
 		team.Add(name)
@@ -114,11 +113,7 @@ func (q query) filters(teams, pools, resources []string, resource string) []view
 	for _, name := range pools {
 		pool.Add(name)
 	}
-	rows := listing.NewFilter("rows", "Rows", "Teams", string(q.rows))
-	for _, k := range rowKeys {
-		rows.Add(string(k.key), k.plural)
-	}
-	return []views.Filter{rows.Done(), by.Done(), team.Done(), pool.Done(), resourceFilter(resources, resource)}
+	return append(slices.Clone(q.choices), team.Done(), pool.Done(), q.resourceFilter(resources, resource))
 }
 
 // visible returns the query of what a reader sees.

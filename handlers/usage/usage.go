@@ -198,15 +198,16 @@ func (r *reader) usualResource(ctx context.Context) (string, error) {
 	return usual, nil
 }
 
-func resourceFilter(resources []string, chosen string) views.Filter {
-	filter := &listing.Filter{Filter: views.Filter{ID: "resource", Label: "Resource"}}
+// resourceFilter returns the filter of the resource of a report, which may be the usual one.
+func (q query) resourceFilter(resources []string, usual string) views.Filter {
+	filter := listing.NewFilter("resource", "Resource", "", usual)
 	for _, name := range resources {
-		filter.Options = append(filter.Options, views.Option{Value: name, Label: format.ResourceName(name), Selected: name == chosen})
+		filter.Add(name, format.ResourceName(name))
 	}
-	if chosen != "" && !slices.Contains(resources, chosen) {
-		filter.Options = append(filter.Options, views.Option{Value: chosen, Label: chosen, Selected: true})
+	if q.Values.Get("resource") == "" && !slices.Contains(resources, usual) {
+		filter.Add(usual, format.ResourceName(usual))
 	}
-	return filter.Filter
+	return filter.Done()
 }
 
 // tabled sums up the lines of a report for its tables.

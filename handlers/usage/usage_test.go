@@ -123,6 +123,39 @@ func byTasks(past *handlerstest.HistoryBackend) {
 	}
 }
 
+// A page shows that a value of its address is none of the choices, and a file is refused.
+// The label of a choice selects it.
+func TestUnknownChoices(t *testing.T) {
+	past := recorded()
+	byTasks(past)
+	address := handlerstest.Serve(t, &handlerstest.Backend{Past: past, UserScope: &access.Scope{All: true}})
+	_, page := handlerstest.Get(t, address+"/usage"+days+"&rows=folk&by=hour&pool=none&resource=foo")
+	htmlcheck.Page(t, page)
+	for id, want := range map[string]string{
+		"rows":     `Rows: "folk" is none of the choices, which are Teams, Priority classes, Kinds, People, Tasks.`,
+		"by":       `Periods: "hour" is none of the choices, which are Days, Weeks, Months.`,
+		"pool":     `Pool: "none" is none of the choices, which are All pools, ml.p5.48xlarge.`,
+		"resource": `Resource: "foo" is none of the choices, which are GPUs`,
+	} {
+		if got := handlerstest.Text(page.Find("#" + id + "-hint")); !strings.HasPrefix(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	for _, file := range []string{"/usage.csv", "/usage.json"} {
+		response, err := http.Get(address + file + days + "&rows=folk")
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		if response.StatusCode != http.StatusUnprocessableEntity {
+			t.Errorf("%s: got status %d, want 422", file, response.StatusCode)
+		}
+	}
+	if _, page = handlerstest.Get(t, address+"/usage"+days+"&rows=people"); page.Find("#rows option[selected]").AttrOr("value", "") != "person" || page.Find("#rows-hint").Length() != 0 {
+		t.Error("the label does not select the rows")
+	}
+}
+
 // Rows by priority class, kind and task add up to the quota that teams used, on the page and in the
 // file.
 func TestUsageByTasks(t *testing.T) {
