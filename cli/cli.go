@@ -86,10 +86,9 @@ var reads = []read{
 	},
 	{
 		use: "queue", about: "list the waiting tasks that are next to start", path: "/queue",
-		filters: []filter{{"team", "team", "of this team", true}, {"class", "class", "of this priority class", true}},
+		filters: []filter{{"team", "team", "of this team", true}, {"class", "class", "of this priority class", true}, page},
 		rows: func(answer any) ([]any, string) {
-			rows := list(at(answer, "tasks"))
-			return rows, fmt.Sprintf("%d of %v waiting tasks", len(rows), at(answer, "waiting"))
+			return list(at(answer, "tasks")), fmt.Sprintf("page %v of %v, %v waiting tasks", at(answer, "page"), at(answer, "pages"), at(answer, "waiting"))
 		},
 		columns: []column{
 			{"ORDER", "order", nil}, {"NAMESPACE", "namespace", nil}, {"KIND", "kind", nil}, {"NAME", "name", nil}, {"TEAM", "team", nil}, {"CLASS", "priorityClass", nil},

@@ -7,9 +7,10 @@ type UpcomingPage struct {
 	Action   string // address of the filter form
 	Filters  []Filter
 	ClearURL string // the list without filters; empty if none is set
-	Note     string // such as "the first 100 of 1,234 tasks waiting"
+	Note     string // such as "1,234 tasks waiting"
 	Fair     bool   // Kueue compares shares
 	Rows     []UpcomingRow
+	Pager    Pager
 	CSVURL   string
 	JSONURL  string
 }

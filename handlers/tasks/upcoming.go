@@ -37,8 +37,9 @@ type upcomingQuery struct {
 }
 
 func parseUpcomingQuery(values url.Values) upcomingQuery {
-	q := upcomingQuery{Address: listing.NewAddress(urls.Queue, "")}
-	q.Teams, q.Limit = q.TakeAll(values, "team"), index.PageSize
+	q := upcomingQuery{Address: listing.NewAddress(urls.Queue, "page")}
+	q.Teams = q.TakeAll(values, "team")
+	q.Page, _ = strconv.Atoi(q.Take(values, "page"))
 	for _, class := range q.TakeAll(values, "class") {
 		if class == classstats.NoClass {
 			class = ""
@@ -88,14 +89,13 @@ func (h *Pages) upcomingPage(ctx context.Context, scope access.Scope, q upcoming
 	if err != nil {
 		return page, err
 	}
-	page = views.UpcomingPage{Action: urls.Queue, Filters: q.filters(u), Fair: u.FairSharing, CSVURL: q.URL(urls.Queue + ".csv"), JSONURL: q.URL(urls.QueueJSON)}
-	if len(q.Values) > 0 {
+	page = views.UpcomingPage{Action: urls.Queue, Filters: q.filters(u), Fair: u.FairSharing, CSVURL: q.URL(urls.Queue+".csv", "page", ""), JSONURL: q.URL(urls.QueueJSON)}
+	if len(q.Teams)+len(q.PriorityClasses) > 0 {
 		page.ClearURL = urls.Queue
 	}
-	switch page.Note = format.Tasks(u.Total) + " waiting"; {
-	case u.Total > len(u.Items):
-		page.Note = fmt.Sprintf("the first %d of %s", len(u.Items), page.Note)
-	case u.Total < u.Waiting:
+	from := (u.Page - 1) * index.PageSize
+	page.Pager = q.Pager(u.Page, from, from+len(u.Items), u.Total)
+	if page.Note = format.Tasks(u.Total) + " waiting"; u.Total < u.Waiting {
 		page.Note = fmt.Sprintf("%s of %s waiting", format.Thousands(int64(u.Total)), format.Tasks(u.Waiting))
 	}
 	for _, item := range u.Items {
@@ -142,10 +142,10 @@ func upcomingPosition(item queries.UpcomingItem) string {
 	return format.Ordinal(item.ClusterQueuePosition)
 }
 
-// upcomingFile returns the rows of a file.
-func (h *Pages) upcomingFile(c echo.Context) (queries.Upcoming, error) {
+// upcomingFile returns the rows of a file: those of a page, or all.
+func (h *Pages) upcomingFile(c echo.Context, all bool) (queries.Upcoming, error) {
 	q := parseUpcomingQuery(c.QueryParams())
-	q.Patience = filePatience
+	q.Patience, q.All = filePatience, all
 	scope, err := h.Tasks.Scope(c.Request().Context(), console.UserOf(c))
 	if err != nil {
 		return queries.Upcoming{}, err
@@ -153,9 +153,10 @@ func (h *Pages) upcomingFile(c echo.Context) (queries.Upcoming, error) {
 	return h.Tasks.UpcomingWithin(c.Request().Context(), scope, q.UpcomingQuery)
 }
 
-// upcomingCSV answers GET /queue.csv: the rows of the page.
+// upcomingCSV answers GET /queue.csv: the rows of all pages. The reasons after those of the
+// first page are Kueue's.
 func (h *Pages) upcomingCSV(c echo.Context) error {
-	u, err := h.upcomingFile(c)
+	u, err := h.upcomingFile(c, true)
 	if err != nil {
 		return err
 	}
@@ -186,7 +187,9 @@ func (h *Pages) upcomingCSV(c echo.Context) error {
 // upcomingAnswer is the answer of GET /queue.json.
 type upcomingAnswer struct {
 	At      time.Time          `json:"at"`
-	Waiting int                `json:"waiting"` // tasks that the filters select; those after the first 100 are left out
+	Waiting int                `json:"waiting"` // tasks that the filters select
+	Page    int                `json:"page"`
+	Pages   int                `json:"pages"`
 	Tasks   []upcomingTaskJSON `json:"tasks"`
 }
 
@@ -201,11 +204,11 @@ type upcomingTaskJSON struct {
 
 // upcomingJSON answers GET /queue.json: the rows of the page.
 func (h *Pages) upcomingJSON(c echo.Context) error {
-	u, err := h.upcomingFile(c)
+	u, err := h.upcomingFile(c, false)
 	if err != nil {
 		return err
 	}
-	answer := upcomingAnswer{At: u.At.UTC(), Waiting: u.Total, Tasks: []upcomingTaskJSON{}}
+	answer := upcomingAnswer{At: u.At.UTC(), Waiting: u.Total, Page: u.Page, Pages: u.Pages, Tasks: []upcomingTaskJSON{}}
 	for _, item := range u.Items {
 		t := upcomingTaskJSON{
 			Order: item.Order, taskNamesJSON: taskNames(item.Item), Requests: amountsJSON(item.Requests),

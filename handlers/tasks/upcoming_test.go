@@ -26,7 +26,7 @@ func upcoming() queries.Upcoming {
 	}
 	held := item("held")
 	held.Brief = &explain.Verdict{Constraint: explain.QueueStopped}
-	return queries.Upcoming{At: at.Add(time.Hour), Total: 1234, Waiting: 2000, FairSharing: true, Teams: []string{"vision"}, PriorityClasses: []string{"", "train-priority"}, Items: []queries.UpcomingItem{
+	return queries.Upcoming{At: at.Add(time.Hour), Page: 2, Pages: 13, Total: 1234, Waiting: 2000, FairSharing: true, Teams: []string{"vision"}, PriorityClasses: []string{"", "train-priority"}, Items: []queries.UpcomingItem{
 		{Item: item("=first"), Order: 1, ClusterQueuePosition: 2}, {Item: item("second"), Order: 2, Shared: true}, {Item: held},
 	}}
 }
@@ -49,9 +49,9 @@ func answer(t *testing.T, address string) (*http.Response, string) {
 func TestUpcoming(t *testing.T) {
 	d := &handlerstest.Backend{Upcoming: upcoming()}
 	address := handlerstest.Serve(t, d)
-	_, page := handlerstest.Get(t, address+"/queue?team=vision&class=-&unknown=x")
+	_, page := handlerstest.Get(t, address+"/queue?team=vision&class=-&page=2&unknown=x")
 	htmlcheck.Page(t, page)
-	if q := d.UpcomingQuery; !slices.Equal(q.Teams, []string{"vision"}) || !slices.Equal(q.PriorityClasses, []string{""}) || q.Limit != 100 {
+	if q := d.UpcomingQuery; !slices.Equal(q.Teams, []string{"vision"}) || !slices.Equal(q.PriorityClasses, []string{""}) || q.Page != 2 || q.All {
 		t.Errorf("query: got %+v, want team vision and no class", q)
 	}
 	rows := page.Find("#upcoming-table tbody tr")
@@ -62,10 +62,13 @@ func TestUpcoming(t *testing.T) {
 			}
 		}
 	}
-	if note := page.Find("#upcoming-list").Text(); !strings.Contains(note, "the first 3 of 1,234 tasks waiting") || !strings.Contains(note, "lower share") {
+	if note := page.Find("#upcoming-list").Text(); !strings.Contains(note, "1,234 of 2,000 tasks waiting") || !strings.Contains(note, "lower share") {
 		t.Errorf("card: got %q, want the number of tasks and the lower share", note)
 	}
-	if page.Find(`a[href="/queue.csv?class=-&team=vision"]`).Length() == 0 || page.Find(`a[href="/queue.json?class=-&team=vision"]`).Length() == 0 {
+	if pager := handlerstest.Text(page.Find(".pager")); !strings.Contains(pager, "101–103 of 1,234") || page.Find(`.pager a[href="/queue?class=-&page=3&team=vision"]`).Length() == 0 {
+		t.Errorf("pager: got %q, want the part of the list and the next page", pager)
+	}
+	if page.Find(`a[href="/queue.csv?class=-&team=vision"]`).Length() == 0 || page.Find(`a[href="/queue.json?class=-&page=2&team=vision"]`).Length() == 0 {
 		t.Error("files: got no links with the same filters")
 	}
 
@@ -76,10 +79,14 @@ func TestUpcoming(t *testing.T) {
 		}
 	}
 
+	if !d.UpcomingQuery.All {
+		t.Error("CSV: got one page, want all tasks")
+	}
+
 	response, text := answer(t, address+"/queue.json")
 	var list struct {
-		Waiting int
-		Tasks   []struct {
+		Waiting, Page, Pages int
+		Tasks                []struct {
 			Order, Position     int
 			Name, Reason, Path  string
 			PriorityClass, Team string
@@ -90,7 +97,7 @@ func TestUpcoming(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &list); err != nil || !strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
 		t.Fatalf("JSON: got %s: %v", text, err)
 	}
-	if first := list.Tasks[0]; list.Waiting != 1234 || len(list.Tasks) != 3 || first.Order != 1 || first.Position != 2 || first.Reason != "2 GPUs short." || first.Requests["cpu"] != 1.5 || first.WaitedSeconds != 3600 || first.PriorityClass != "train" || first.Path != "/tasks/ns/job/=first" {
+	if first := list.Tasks[0]; list.Waiting != 1234 || list.Page != 2 || list.Pages != 13 || d.UpcomingQuery.All || len(list.Tasks) != 3 || first.Order != 1 || first.Position != 2 || first.Reason != "2 GPUs short." || first.Requests["cpu"] != 1.5 || first.WaitedSeconds != 3600 || first.PriorityClass != "train" || first.Path != "/tasks/ns/job/=first" {
 		t.Errorf("JSON: got %s", text)
 	}
 	if list.Tasks[1].Position != 0 || list.Tasks[2].Order != 0 {

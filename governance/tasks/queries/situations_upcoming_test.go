@@ -47,7 +47,7 @@ func TestUpcomingOnKueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	list := func(ctx context.Context) (found []queries.UpcomingItem) {
-		u, err := l.tasks.UpcomingWithin(ctx, scope, queries.UpcomingQuery{Limit: 10_000, Patience: time.Second})
+		u, err := l.tasks.UpcomingWithin(ctx, scope, queries.UpcomingQuery{All: true, Patience: time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -24,8 +24,9 @@ import (
 // Upcoming are the tasks that wait, of all teams, in the order in which Kueue tries to
 // admit them.
 type Upcoming struct {
-	At    time.Time
-	Items []UpcomingItem
+	At          time.Time
+	Items       []UpcomingItem // of a page
+	Page, Pages int            // from 1
 	// Total counts the waiting tasks that the filters select, and Waiting all that the
 	// viewer sees.
 	Total, Waiting int
@@ -47,8 +48,9 @@ type UpcomingItem struct {
 // UpcomingQuery selects waiting tasks. Teams and PriorityClasses without values select
 // all.
 type UpcomingQuery struct {
-	Teams, PriorityClasses []string // of a class, the name of its object; "" is none
-	Limit                  int
+	Teams, PriorityClasses []string      // of a class, the name of its object; "" is none
+	Page                   int           // from 1; the nearest one that exists
+	All                    bool          // on one page
 	Patience               time.Duration // how long to wait for verdicts that are not computed yet
 }
 
@@ -57,8 +59,8 @@ func (q UpcomingQuery) matches(v viewer, t *tasks.Task) bool {
 	return v.seesNamespace(t.Namespace) && (len(q.Teams) == 0 || slices.Contains(q.Teams, v.team(t.Place()))) && (len(q.PriorityClasses) == 0 || slices.Contains(q.PriorityClasses, t.PriorityClass))
 }
 
-// UpcomingWithin returns the waiting tasks that a scope may see, in the order in which
-// Kueue tries to admit them.
+// UpcomingWithin returns a page of the waiting tasks that a scope may see, in the order in
+// which Kueue tries to admit them. The first index.PageSize of the page have verdicts.
 //
 // In each cycle Kueue takes the first task of each ClusterQueue and compares these. The
 // order assumes that each task starts before the next one is compared, with the present
@@ -73,8 +75,8 @@ func (s *Service) UpcomingWithin(ctx context.Context, scope access.Scope, q Upco
 	if err != nil {
 		return Upcoming{}, err
 	}
-	items := make([]Item, len(u.Items))
-	for i := range u.Items {
+	items := make([]Item, min(len(u.Items), index.PageSize))
+	for i := range items {
 		items[i] = u.Items[i].Item
 	}
 	s.explainAll(ctx, items, make([]bool, len(items)), q.Patience)
@@ -92,6 +94,7 @@ func (s *Service) upcoming(ctx context.Context, v viewer, q UpcomingQuery) (Upco
 	}
 	u := Upcoming{At: v.index.Now()}
 	u.count(v, lines, q)
+	from, to := u.page(q)
 	order, later := 0, []waiting{}
 	var first lineHeap
 	for _, l := range lines {
@@ -101,7 +104,7 @@ func (s *Service) upcoming(ctx context.Context, v viewer, q UpcomingQuery) (Upco
 		}
 	}
 	heap.Init(&first)
-	for len(first) > 0 && len(u.Items) < q.Limit {
+	for len(first) > 0 && order < to {
 		l := first[0]
 		head := l.head
 		if l.contender.Take(l.turn); l.next(&later) {
@@ -109,18 +112,32 @@ func (s *Service) upcoming(ctx context.Context, v viewer, q UpcomingQuery) (Upco
 		} else {
 			heap.Pop(&first)
 		}
-		if q.matches(v, head.task) {
-			order++
+		if !q.matches(v, head.task) {
+			continue
+		}
+		if order++; order > from {
 			u.add(v, head, order)
 		}
 	}
+	later = slices.DeleteFunc(later, func(w waiting) bool { return !q.matches(v, w.task) })
 	slices.SortFunc(later, func(a, b waiting) int { return index.InQueue(a.task, b.task) })
-	for _, w := range later {
-		if len(u.Items) < q.Limit && q.matches(v, w.task) {
+	for i, w := range later {
+		if at := order + i; from <= at && at < to {
 			u.add(v, w, 0)
 		}
 	}
 	return u, nil
+}
+
+// page sets the page, and returns which of the tasks that the query selects are on it.
+func (u *Upcoming) page(q UpcomingQuery) (from, to int) {
+	size := index.PageSize
+	if q.All {
+		size = max(1, u.Total)
+	}
+	u.Pages = max(1, (u.Total+size-1)/size)
+	u.Page = min(max(q.Page, 1), u.Pages)
+	return (u.Page - 1) * size, min(u.Page*size, u.Total)
 }
 
 // count sets the numbers, the choices of filters, and the end of each line: after the

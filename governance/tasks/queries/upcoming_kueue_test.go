@@ -134,7 +134,7 @@ func TestUpcomingIsKueuesOrder(t *testing.T) {
 				x.SetWorkload(w.DeepCopy(), true)
 			}
 			s := &Service{}
-			u, err := s.upcoming(t.Context(), viewer{index: x, reader: c}, UpcomingQuery{Limit: 100})
+			u, err := s.upcoming(t.Context(), viewer{index: x, reader: c}, UpcomingQuery{})
 			if err != nil {
 				t.Fatal(err)
 			}
