@@ -420,26 +420,16 @@ func (s *Shortage) setUsers(t Task, c *Cluster) {
 	})
 }
 
-// flavorLabels returns the labels of flavors: Kueue matches no others.
-func (c *Cluster) flavorLabels(flavors []string) map[string]bool {
-	keys := map[string]bool{}
-	for _, name := range flavors {
-		for key := range c.Flavors[name].Labels {
-			keys[key] = true
-		}
-	}
-	return keys
-}
-
-// mismatch returns why the nodes of a flavor do not match a pod; empty if they do.
-func mismatch(spec *corev1.PodSpec, f Flavor, keys map[string]bool) string {
+// mismatch returns why the nodes of a flavor do not match a pod; empty if they do. Kueue
+// matches only labels that the flavor itself has.
+func mismatch(spec *corev1.PodSpec, f Flavor) string {
 	if spec == nil {
 		return ""
 	}
 	if taint, repelled := untoleratedTaint(f.Taints, slices.Concat(spec.Tolerations, f.Tolerations)); repelled {
 		return "the pods do not tolerate its taint " + taint.ToString()
 	}
-	asked := onlyKeys(spec, keys)
+	asked := onlyKeys(spec, f.Labels)
 	for _, key := range slices.Sorted(maps.Keys(asked.NodeSelector)) {
 		if want := asked.NodeSelector[key]; f.Labels[key] != want {
 			return "the pods want nodes with " + key + "=" + want

@@ -130,6 +130,11 @@ func TestWhy(t *testing.T) {
 			return cluster(q)
 		}(), ExceedsMax, 2, 3, []ChangeKind{FewerPods, RaiseNominalQuota}},
 		"no flavor matches its node selector": {selecting(requesting(1), "v100"), cluster(queue("a", Limit{Nominal: 4}, 0)), NoMatchingFlavor, 0, 0, nil},
+		"a flavor without the label that it selects": {selecting(requesting(1), "v100"), func() *Cluster {
+			c := cluster(queue("a", Limit{Nominal: 4}, 0))
+			c.Flavors["a100"] = Flavor{}
+			return c
+		}(), PendingEvaluation, 0, 0, nil},
 		"the second flavor fits": {selecting(requesting(1), "h100"), func() *Cluster {
 			q := queue("a", Limit{Nominal: 4}, 4)
 			q.Flavors, q.Limits[h100] = []string{"a100", "h100"}, Limit{Nominal: 1}

@@ -44,9 +44,8 @@ func demands(t Task, c *Cluster) (all []demand) {
 			if len(d.resources) == 0 {
 				continue
 			}
-			keys := c.flavorLabels(group.Flavors)
 			for _, name := range group.Flavors {
-				d.flavors = append(d.flavors, match{name, cmp.Or(mismatch(set.Spec, c.Flavors[name], keys), t.otherFlavor(name, d.resources))})
+				d.flavors = append(d.flavors, match{name, cmp.Or(mismatch(set.Spec, c.Flavors[name]), t.otherFlavor(name, d.resources))})
 			}
 			all = append(all, d)
 		}

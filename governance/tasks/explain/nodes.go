@@ -138,11 +138,11 @@ func matchesAffinity(name string, labels map[string]string, spec *corev1.PodSpec
 	return err == nil && ok
 }
 
-// onlyKeys returns a pod spec with the node requirements on some labels: Kueue
-// matches the labels of flavors and leaves the rest to the scheduler.
-func onlyKeys(spec *corev1.PodSpec, keys map[string]bool) *corev1.PodSpec {
+// onlyKeys returns a pod spec with the node requirements on the labels of a flavor: Kueue
+// leaves the rest to the scheduler.
+func onlyKeys(spec *corev1.PodSpec, labels map[string]string) *corev1.PodSpec {
 	few := &corev1.PodSpec{NodeSelector: maps.Clone(spec.NodeSelector)}
-	maps.DeleteFunc(few.NodeSelector, func(key, _ string) bool { return !keys[key] })
+	maps.DeleteFunc(few.NodeSelector, func(key, _ string) bool { _, ok := labels[key]; return !ok })
 	if a := spec.Affinity; a == nil || a.NodeAffinity == nil || a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution == nil {
 		return few
 	}
@@ -150,7 +150,7 @@ func onlyKeys(spec *corev1.PodSpec, keys map[string]bool) *corev1.PodSpec {
 	for _, term := range spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
 		var asked []corev1.NodeSelectorRequirement
 		for _, e := range term.MatchExpressions {
-			if keys[e.Key] {
+			if _, ok := labels[e.Key]; ok {
 				asked = append(asked, e)
 			}
 		}
