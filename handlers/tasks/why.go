@@ -128,6 +128,7 @@ func WhyOf(d queries.Detail) *views.Why {
 	const waits = "Why is it waiting?"
 	why := &views.Why{Title: waits, ChangesTitle: "What would start it"}
 	why.Tone, why.Headline = headline(v, team)
+	message := strings.TrimSuffix(d.About.Message, ".")
 	switch v.Constraint {
 	case explain.Deactivated:
 		why.Title, why.Text = "Why is it not running?", "Its Workload is deactivated (.spec.active: false). Resume it to put it back in its queue."
@@ -171,9 +172,12 @@ func WhyOf(d queries.Detail) *views.Why {
 			why.Text += fmt.Sprintf(" It is %s in its queue.", format.Ordinal(d.Position))
 		}
 	case explain.Unknown:
-		why.Text = "Its queue is in a nested cohort, which this console does not calculate. See what Kueue says."
+		why.Text = "Its queue is in a nested cohort, which this console does not calculate."
 		if v.Detail != "" {
-			why.Text = "This console finds quota for it, and Kueue does not. See the reason that Kueue gives."
+			why.Text = "This console finds quota for it, and Kueue does not."
+		}
+		if message != "" {
+			why.Text += fmt.Sprintf(" Kueue says %s: “%s”.", d.About.Reason, message)
 		}
 	case explain.WaitingForPodsReady:
 		why.Text = "Under the cluster policy, Kueue starts a task only when all pods of started tasks are ready."
@@ -202,7 +206,7 @@ func WhyOf(d queries.Detail) *views.Why {
 	if v.Fit != nil && d.State.Waiting() {
 		why.Steps = append(why.Steps, views.WhyStep{Tone: "bad", Title: "Nodes", Text: "Even with quota it would not run: " + TooSmall(v.Fit)})
 	}
-	switch message := strings.TrimSuffix(d.About.Message, "."); d.Agreement {
+	switch d.Agreement {
 	case explain.Disagrees:
 		why.Differs = fmt.Sprintf("Kueue itself says %s: “%s”. Its reason can be older than this verdict.", d.About.Reason, message)
 	case explain.UnknownReason:

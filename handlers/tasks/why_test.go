@@ -27,6 +27,17 @@ func TestKueuesOwnReason(t *testing.T) {
 	}
 }
 
+// What Kuota does not calculate, Kueue explains.
+func TestKueueExplainsWhatIsNotCalculated(t *testing.T) {
+	task := &tasks.Task{State: tasks.Pending, Reason: "WaitingForQuota"}
+	for _, detail := range []string{"", "WaitingForQuota"} {
+		d := queries.Detail{Item: queries.Item{Task: task}, About: queries.Item{Task: task, Message: "2 more needed."}, Verdict: &explain.Verdict{Constraint: explain.Unknown, Detail: detail}}
+		if got := taskpages.WhyOf(d).Text; !strings.HasSuffix(got, " Kueue says WaitingForQuota: “2 more needed”.") {
+			t.Errorf("%q: %q", detail, got)
+		}
+	}
+}
+
 // A PreemptionConfig may preempt tasks that no explanation names.
 func TestPreemptionRulesAreShown(t *testing.T) {
 	task := &tasks.Task{State: tasks.Pending}

@@ -200,7 +200,7 @@ func verdict(t Task, c *Cluster, brief bool) Verdict {
 	if v.Constraint == "" {
 		v = l.explain(t, all)
 	}
-	if missing != "" && contradicts(t.Reason, v.Constraint) {
+	if missing != "" && (v.Constraint == Unknown || contradicts(t.Reason, v.Constraint)) {
 		return Verdict{Constraint: UncoveredResource, Detail: missing}
 	}
 	if v.Fit = tooSmallEverywhere(all, c); v.Fit != nil {

@@ -40,12 +40,13 @@ const (
 )
 
 // Compare returns whether a verdict matches Kueue's reason for QuotaReserved.
-// Kueue's may be older than the last change, or general.
+// Kueue's may be older than the last change, or general. Unknown says nothing that a
+// reason could contradict.
 func (v Verdict) Compare(reason string) Agreement {
 	switch fits, known := constraintsByReason[reason]; {
-	case !known:
+	case !known && v.Constraint != Unknown:
 		return UnknownReason
-	case fits == nil || slices.Contains(fits, v.Constraint):
+	case fits == nil || v.Constraint == Unknown || slices.Contains(fits, v.Constraint):
 		return Agrees
 	}
 	return Disagrees

@@ -15,6 +15,7 @@ func TestCompare(t *testing.T) {
 		"no reason":                               {Quota, "", Agrees},
 		"a job without a Workload":                {NoQueueName, "NoWorkload", Agrees},
 		"a reason of a later version of Kueue":    {Quota, "WaitingForCapacityProvider", UnknownReason},
+		"nothing that a reason could contradict":  {Unknown, "WaitingForQuota", Agrees},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := (Verdict{Constraint: tc.constraint}).Compare(tc.reason); got != tc.want {
