@@ -13,9 +13,13 @@ import (
 // fileBuffer is how much of a file SendFile keeps in memory.
 const fileBuffer = 32 << 10
 
+// brokenFile is why a file could not be read to its end. It breaks the connection, and is
+// logged.
+type brokenFile struct{ error }
+
 // SendFile answers with a file of text, or of CSV or JSON if its name ends so, that browsers save,
-// whatever its length. A file that cannot be read to its end breaks the connection, so
-// that the browser reports that.
+// whatever its length. A file that cannot be read to its end is a brokenFile, which the browser
+// reports.
 func SendFile(c echo.Context, name string, from io.Reader) error {
 	response := c.Response()
 	control := http.NewResponseController(response)
@@ -48,7 +52,7 @@ func SendFile(c echo.Context, name string, from io.Reader) error {
 		case err == io.EOF: //nolint:errorlint // readers return it as it is
 			return control.SetWriteDeadline(time.Now().Add(writeTimeout)) // for what is buffered
 		case err != nil:
-			panic(http.ErrAbortHandler)
+			return brokenFile{err}
 		}
 	}
 }

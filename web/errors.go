@@ -61,6 +61,12 @@ func newErrorPages(base string, chrome func(echo.Context) views.Chrome, log *slo
 
 // handle implements echo.HTTPErrorHandler.
 func (p *errorPages) handle(err error, c echo.Context) {
+	if broken := (brokenFile{}); errors.As(err, &broken) {
+		if c.Request().Context().Err() == nil {
+			p.log.Error("file broken off", "path", c.Request().URL.Path, "error", err)
+		}
+		panic(http.ErrAbortHandler)
+	}
 	if c.Response().Committed || c.Request().Context().Err() != nil {
 		return // the client disconnected; a context of our own that was canceled still gets a page
 	}

@@ -61,7 +61,8 @@ func TestPieces(t *testing.T) {
 	}
 }
 
-// A file arrives as it is. One that ends with an error breaks the connection.
+// A file arrives as it is. One that ends with an error breaks the connection,
+// and is logged.
 func TestSendFile(t *testing.T) {
 	content := make([]byte, 1<<20)
 	_, _ = rand.Read(content)
@@ -85,5 +86,8 @@ func TestSendFile(t *testing.T) {
 	defer broken.Body.Close()
 	if _, err = io.ReadAll(broken.Body); err == nil {
 		t.Error("a file that cannot be read to its end looks complete, want an error")
+	}
+	if log := c.Log.String(); !strings.Contains(log, "the node is gone") {
+		t.Errorf("the log does not say why:\n%s", log)
 	}
 }
