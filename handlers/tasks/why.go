@@ -165,8 +165,11 @@ func WhyOf(d queries.Detail) *views.Why {
 		why.Text = "It can never start like this. Change its node selector, affinity or tolerations."
 	case explain.PendingEvaluation, explain.Behind:
 		why.Text = "What it requests is free now."
-		if v.Constraint == explain.Behind {
+		switch {
+		case v.Constraint == explain.Behind && v.Detail != "":
 			why.Text += " Its queue is StrictFIFO: a task that does not fit blocks those behind it."
+		case v.Constraint == explain.Behind:
+			why.Text += " Kueue preempts other tasks for one before it, and tries those behind when they have ended."
 		}
 		if d.Position > 1 {
 			why.Text += fmt.Sprintf(" It is %s in its queue.", format.Ordinal(d.Position))

@@ -181,7 +181,7 @@ type Cluster struct {
 	LocalQueues       []string // of the namespace, if LocalQueue does not exist
 	LocalQueueStopped bool
 	Queue             *Queue                         // nil where the LocalQueue's does not exist
-	Behind            bool                           // a task before it waits in Queue, which is StrictFIFO
+	Behind            bool                           // a task before it waits in Queue, which is StrictFIFO or preempts for that task
 	Queues            map[string]*Queue              // of the same cohort, with Queue
 	CohortQuota       quota.FlavorResourceQuantities // quota of the cohort's own object
 	Nested            bool                           // the cohort has a parent or children

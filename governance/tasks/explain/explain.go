@@ -37,7 +37,7 @@ const (
 	Quota               Constraint = "Quota"            // others use what it needs
 	Preempting          Constraint = "Reclaims"         // Kueue preempts others for it
 	PendingEvaluation   Constraint = "Turn"             // it fits; Kueue has not come to it
-	Behind              Constraint = "Behind"           // the same, and a task before it in its StrictFIFO queue waits
+	Behind              Constraint = "Behind"           // the same, and a task before it in its queue has to start first
 	WaitingForPodsReady Constraint = "OthersStart"      // Kueue waits until the pods of other tasks are ready
 	Topology            Constraint = "Topology"         // Kueue finds no nodes that are as close to each other as required
 
@@ -246,6 +246,9 @@ func (l *snapshot) explain(t Task, all []demand) (v Verdict) {
 		v.Constraint, v.Detail = Unknown, t.Reason // Kueue counts something that this package does not
 	case l.c.Behind:
 		v.Constraint = Behind
+		if l.c.Queue.StrictFIFO {
+			v.Detail = string(kueue.StrictFIFO)
+		}
 	default:
 		v.Constraint = PendingEvaluation
 	}

@@ -184,6 +184,25 @@ func (x *Index) PositionAcross(t *tasks.Task, queues []QueueKey) (place, of int)
 	return place, of
 }
 
+// FirstWaiting returns the first task of several queues that waits with Kueue's reason; nil
+// for none.
+func (x *Index) FirstWaiting(queues []QueueKey, reason string) (first *tasks.Task) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, key := range queues {
+		o := x.queues[key]
+		if o == nil {
+			continue
+		}
+		list := o.list()
+		at := slices.IndexFunc(list, func(t *tasks.Task) bool { return t.Reason == reason })
+		if at >= 0 && (first == nil || InQueue(list[at], first) < 0) {
+			first = list[at]
+		}
+	}
+	return first
+}
+
 // QueueChanged returns when the queue of a task last changed, as far as the index
 // observed.
 func (x *Index) QueueChanged(t *tasks.Task) time.Time {

@@ -10,6 +10,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // Wait checks the task once for each change, and no more.
@@ -74,6 +75,24 @@ func TestIsNew(t *testing.T) {
 
 // A task is behind those with the higher priority, and then those that were created
 // before, of all LocalQueues that lead to its ClusterQueue.
+func TestFirstWaiting(t *testing.T) {
+	x, _ := newTestIndex()
+	preempts := metav1.Condition{Type: kueue.WorkloadQuotaReserved, Status: metav1.ConditionFalse, Reason: kueue.WorkloadQuotaReservedReasonWaitingForPreemptedWorkloads}
+	x.SetWorkload(taskstest.Workload("a", "first", "", 9, taskstest.Start), false)
+	x.SetWorkload(taskstest.Workload("a", "second", "", 5, taskstest.Start.Add(time.Second), preempts), false)
+	x.SetWorkload(taskstest.Workload("b", "higher", "", 6, taskstest.Start, preempts), false)
+	both := []QueueKey{{"a", "main"}, {"b", "main"}, {"c", "none"}}
+	for queues, want := range map[int]string{0: "", 1: "second", 3: "higher"} {
+		got := ""
+		if first := x.FirstWaiting(both[:queues], preempts.Reason); first != nil {
+			got = first.Name
+		}
+		if got != want {
+			t.Errorf("of %v: %q, want %q", both[:queues], got, want)
+		}
+	}
+}
+
 func TestPositionAcross(t *testing.T) {
 	x, _ := newTestIndex()
 	x.SetWorkload(taskstest.Workload("a", "old", "", 5, taskstest.Start), false)

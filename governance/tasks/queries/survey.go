@@ -30,8 +30,8 @@ type survey struct {
 	flavors   map[string]*explain.Flavor // nil for one that does not exist
 	nodes     []explain.Node
 	blocked   int
-	hasCommon bool                        // nodes and blocked are read
-	locals    map[string][]index.QueueKey // siblings by StrictFIFO ClusterQueue
+	hasCommon bool            // nodes and blocked are read
+	turns     map[string]turn // by ClusterQueue
 }
 
 // cohort is what the queues of one cohort share.
@@ -45,7 +45,7 @@ type cohort struct {
 }
 
 func newSurvey(v viewer) *survey {
-	return &survey{viewer: v, cohorts: map[string]*cohort{}, flavors: map[string]*explain.Flavor{}, locals: map[string][]index.QueueKey{}}
+	return &survey{viewer: v, cohorts: map[string]*cohort{}, flavors: map[string]*explain.Flavor{}, turns: map[string]turn{}}
 }
 
 // surroundings reads what decides over one task.
@@ -118,17 +118,29 @@ func (s *survey) cluster(ctx context.Context, t *tasks.Task) (*explain.Cluster, 
 	return c, nil
 }
 
-// behind reports whether a task before t waits in its ClusterQueue.
-func (s *survey) behind(ctx context.Context, t *tasks.Task, queue string) (bool, error) {
-	if _, known := s.locals[queue]; !known {
-		locals, err := s.siblings(ctx, t)
-		if err != nil {
+// turn is the order of a ClusterQueue.
+type turn struct {
+	locals     []index.QueueKey // its LocalQueues
+	preempting *tasks.Task      // the first one for which Kueue preempts others; nil for none
+}
+
+// behind reports whether t waits until a task before it in its ClusterQueue starts: the first
+// one of a StrictFIFO queue, or one for which Kueue preempts others.
+func (s *survey) behind(ctx context.Context, t *tasks.Task, q *explain.Queue) (bool, error) {
+	o, known := s.turns[q.Name]
+	if !known {
+		var err error
+		if o.locals, err = s.siblings(ctx, t); err != nil {
 			return false, err
 		}
-		s.locals[queue] = locals
+		o.preempting = s.index.FirstWaiting(o.locals, kueue.WorkloadQuotaReservedReasonWaitingForPreemptedWorkloads)
+		s.turns[q.Name] = o
 	}
-	place, _ := s.index.PositionAcross(t, s.locals[queue])
-	return place > 1, nil
+	if q.StrictFIFO {
+		place, _ := s.index.PositionAcross(t, o.locals)
+		return place > 1, nil
+	}
+	return o.preempting != nil && index.InQueue(o.preempting, t) < 0, nil
 }
 
 // readCommon reads what decides over every task.
@@ -223,10 +235,8 @@ func (s *survey) queue(ctx context.Context, t *tasks.Task, c *explain.Cluster) e
 	if c.Queue.ExcludesNamespace, err = s.excludes(ctx, own, t.Namespace); err != nil {
 		return cluster.Translate("read namespace", err)
 	}
-	if c.Queue.StrictFIFO {
-		if c.Behind, err = s.behind(ctx, t, own.Name); err != nil {
-			return err
-		}
+	if c.Behind, err = s.behind(ctx, t, c.Queue); err != nil {
+		return err
 	}
 	c.FairSharing = own.Status.FairSharing != nil // Kueue writes shares while it shares fairly
 	name := string(own.Spec.CohortName)
