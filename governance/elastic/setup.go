@@ -13,11 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -65,7 +63,6 @@ func SetupWithManager(manager ctrl.Manager, options Options) (*Reconciler, error
 			}
 		})
 	}
-	unique := true
 	return r, ctrl.NewControllerManagedBy(manager).Named("elastic").
 		For(&v1alpha1.ElasticJob{}).
 		WatchesRawSource(source.Kind(parts, &batchv1.Job{}, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, job *batchv1.Job) []reconcile.Request {
@@ -73,10 +70,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (*Reconciler, error
 		}))).
 		Watches(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.ofWorkload)).
 		WatchesRawSource(source.Channel(begun, handler.EnqueueRequestsFromMapFunc(r.all))).
-		WithOptions(controller.Options{
-			MaxConcurrentReconciles: 1, SkipNameValidation: &unique,
-			RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](20*time.Millisecond, 5*time.Second),
-		}).
+		WithOptions(cluster.ControllerOptions(1, 5*time.Second)).
 		Complete(options.onlyLeader(r))
 }
 

@@ -13,18 +13,18 @@ import (
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// cluster feeds a detector with Workloads that change as Kueue changes them.
-type cluster struct {
+// fakeCluster feeds a detector with Workloads that change as Kueue changes them.
+type fakeCluster struct {
 	*detector
 	now       time.Time
 	workloads map[types.UID]*kueue.Workload
 }
 
-func newCluster() *cluster {
-	return &cluster{detector: newDetector(), now: noon, workloads: map[types.UID]*kueue.Workload{}}
+func newCluster() *fakeCluster {
+	return &fakeCluster{detector: newDetector(), now: noon, workloads: map[types.UID]*kueue.Workload{}}
 }
 
-func (c *cluster) write(uid types.UID, change func(w *kueue.Workload)) *preemptions {
+func (c *fakeCluster) write(uid types.UID, change func(w *kueue.Workload)) *preemptions {
 	before := c.workloads[uid]
 	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{UID: uid, Name: string(uid)}}
 	if before != nil {
@@ -39,7 +39,7 @@ func (c *cluster) write(uid types.UID, change func(w *kueue.Workload)) *preempti
 	return c.update(victim, before, w, c.now)
 }
 
-func (c *cluster) condition(w *kueue.Workload, name string, status bool, reason, message string) {
+func (c *fakeCluster) condition(w *kueue.Workload, name string, status bool, reason, message string) {
 	set := metav1.Condition{Type: name, Status: "False", Reason: reason, Message: message, LastTransitionTime: metav1.NewTime(c.now.Truncate(time.Second))}
 	if status {
 		set.Status = "True"
@@ -53,19 +53,19 @@ func (c *cluster) condition(w *kueue.Workload, name string, status bool, reason,
 	w.Status.Conditions = append(w.Status.Conditions, set)
 }
 
-func (c *cluster) admit(uid types.UID) {
+func (c *fakeCluster) admit(uid types.UID) {
 	c.write(uid, func(w *kueue.Workload) { c.condition(w, kueue.WorkloadQuotaReserved, true, "QuotaReserved", "") })
 }
 
 // preempt has Kueue preempt a Workload times times for one of queue, and release its
 // quota, as Kueue does when the pods of the victim have ended.
-func (c *cluster) preempt(victim, by types.UID, queue string, times int32) *preemptions {
+func (c *fakeCluster) preempt(victim, by types.UID, queue string, times int32) *preemptions {
 	defer c.lose(victim)
 	return c.preempted(victim, by, queue, times)
 }
 
 // preempted has Kueue preempt a Workload that still has quota.
-func (c *cluster) preempted(victim, by types.UID, queue string, times int32) *preemptions {
+func (c *fakeCluster) preempted(victim, by types.UID, queue string, times int32) *preemptions {
 	return c.write(victim, func(w *kueue.Workload) {
 		c.condition(w, kueue.WorkloadEvicted, true, "Preempted", fmt.Sprintf("Preempted to accommodate a workload (UID: %s, JobUID: x) due to Fair Sharing within the cohort; preemptor path: /pool/%s; preemptee path: /pool/a", by, queue))
 		c.condition(w, kueue.WorkloadPreempted, true, "InCohortFairSharing", "")
@@ -76,15 +76,15 @@ func (c *cluster) preempted(victim, by types.UID, queue string, times int32) *pr
 	})
 }
 
-func (c *cluster) lose(uid types.UID) {
+func (c *fakeCluster) lose(uid types.UID) {
 	c.write(uid, func(w *kueue.Workload) { c.condition(w, kueue.WorkloadQuotaReserved, false, "Pending", "") })
 }
 
-func (c *cluster) finish(uid types.UID) {
+func (c *fakeCluster) finish(uid types.UID) {
 	c.write(uid, func(w *kueue.Workload) { c.condition(w, kueue.WorkloadFinished, true, "Succeeded", "") })
 }
 
-func (c *cluster) wait(d time.Duration) { c.now = c.now.Add(d) }
+func (c *fakeCluster) wait(d time.Duration) { c.now = c.now.Add(d) }
 
 // The UIDs are hexadecimal, as in Kueue's messages.
 const (
@@ -96,10 +96,10 @@ const (
 
 func TestDetector(t *testing.T) {
 	for name, tc := range map[string]struct {
-		run      func(c *cluster) *preemptions
+		run      func(c *fakeCluster) *preemptions
 		wantLoop bool
 	}{
-		"three preemptions, the preemptor is never admitted": {func(c *cluster) (last *preemptions) {
+		"three preemptions, the preemptor is never admitted": {func(c *fakeCluster) (last *preemptions) {
 			for range 3 {
 				c.admit(v)
 				last = c.preempt(v, p, "b", 1)
@@ -107,7 +107,7 @@ func TestDetector(t *testing.T) {
 			}
 			return last
 		}, true},
-		"two preemptions": {func(c *cluster) (last *preemptions) {
+		"two preemptions": {func(c *fakeCluster) (last *preemptions) {
 			for range 2 {
 				c.admit(v)
 				last = c.preempt(v, p, "b", 1)
@@ -115,11 +115,11 @@ func TestDetector(t *testing.T) {
 			}
 			return last
 		}, false},
-		"three preemptions in one change of the Workload": {func(c *cluster) *preemptions {
+		"three preemptions in one change of the Workload": {func(c *fakeCluster) *preemptions {
 			c.admit(v)
 			return c.preempt(v, p, "b", 3)
 		}, true},
-		"three preemptions over two minutes": {func(c *cluster) (last *preemptions) {
+		"three preemptions over two minutes": {func(c *fakeCluster) (last *preemptions) {
 			for range 3 {
 				c.admit(v)
 				last = c.preempt(v, p, "b", 1)
@@ -127,7 +127,7 @@ func TestDetector(t *testing.T) {
 			}
 			return last
 		}, false},
-		"three preemptors of one queue, none of which is admitted": {func(c *cluster) (last *preemptions) {
+		"three preemptors of one queue, none of which is admitted": {func(c *fakeCluster) (last *preemptions) {
 			for _, by := range []types.UID{p, p2, p3} {
 				c.admit(v)
 				last = c.preempt(v, by, "b", 1)
@@ -135,7 +135,7 @@ func TestDetector(t *testing.T) {
 			}
 			return last
 		}, true},
-		"three preemptors that run": {func(c *cluster) (last *preemptions) {
+		"three preemptors that run": {func(c *fakeCluster) (last *preemptions) {
 			for _, by := range []types.UID{p, p2, p3} {
 				c.admit(v)
 				last = c.preempt(v, by, "b", 1)
@@ -145,7 +145,7 @@ func TestDetector(t *testing.T) {
 			}
 			return last
 		}, false},
-		"three preemptors that run and finish within a second": {func(c *cluster) (last *preemptions) {
+		"three preemptors that run and finish within a second": {func(c *fakeCluster) (last *preemptions) {
 			for _, by := range []types.UID{p, p2, p3} {
 				c.admit(v)
 				last = c.preempt(v, by, "b", 1)
@@ -156,7 +156,7 @@ func TestDetector(t *testing.T) {
 			}
 			return last
 		}, false},
-		"a preemptor that is deleted before it is admitted": {func(c *cluster) (last *preemptions) {
+		"a preemptor that is deleted before it is admitted": {func(c *fakeCluster) (last *preemptions) {
 			for _, by := range []types.UID{p, p2, p3} {
 				c.admit(v)
 				last = c.preempt(v, by, "b", 1)
@@ -165,7 +165,7 @@ func TestDetector(t *testing.T) {
 			}
 			return last
 		}, false},
-		"a preemptor that loses its quota at once, as in a loop of three": {func(c *cluster) (last *preemptions) {
+		"a preemptor that loses its quota at once, as in a loop of three": {func(c *fakeCluster) (last *preemptions) {
 			for range 3 {
 				c.admit(v)
 				last = c.preempt(v, p, "b", 1)
@@ -176,7 +176,7 @@ func TestDetector(t *testing.T) {
 			}
 			return last
 		}, true},
-		"a preemptor that runs for a while and is preempted itself": {func(c *cluster) (last *preemptions) {
+		"a preemptor that runs for a while and is preempted itself": {func(c *fakeCluster) (last *preemptions) {
 			for range 3 {
 				c.admit(v)
 				last = c.preempt(v, p, "b", 1)
@@ -186,7 +186,7 @@ func TestDetector(t *testing.T) {
 			}
 			return last
 		}, false},
-		"preemptors of three queues, none of which is admitted": {func(c *cluster) (last *preemptions) {
+		"preemptors of three queues, none of which is admitted": {func(c *fakeCluster) (last *preemptions) {
 			for i, by := range []types.UID{p, p2, p3} {
 				c.admit(v)
 				last = c.preempt(v, by, fmt.Sprint("b", i), 1)
@@ -194,7 +194,7 @@ func TestDetector(t *testing.T) {
 			}
 			return last
 		}, false},
-		"three replicas of a service, each admitted after the one before was preempted": {func(c *cluster) (last *preemptions) {
+		"three replicas of a service, each admitted after the one before was preempted": {func(c *fakeCluster) (last *preemptions) {
 			for i := range 3 {
 				c.wait(time.Second)
 				replica := types.UID(fmt.Sprint("aaaa/", i))

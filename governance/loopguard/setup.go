@@ -3,13 +3,15 @@ package loopguard
 import (
 	"context"
 	"fmt"
+	"time"
+
+	"kuota.dev/kuota/governance/cluster"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -45,11 +47,10 @@ func (g *Guard) Setup(manager ctrl.Manager) error {
 			}
 		})
 	}
-	unique := true
 	return ctrl.NewControllerManagedBy(manager).Named("loopguard").
 		Watches(&kueue.Workload{}, g.handler()).
 		WatchesRawSource(source.Channel(begun, g.handler())).
-		WithOptions(controller.Options{MaxConcurrentReconciles: 4, SkipNameValidation: &unique}).
+		WithOptions(cluster.ControllerOptions(4, 5*time.Second)).
 		Complete(g)
 }
 

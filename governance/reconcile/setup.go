@@ -10,6 +10,7 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/leader"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/enforcement"
@@ -23,7 +24,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -187,18 +187,9 @@ var createdOrDeleted = predicate.Funcs{UpdateFunc: func(event.UpdateEvent) bool 
 // isDefaultClass passes Kueue's default priority class, which enforcement admits.
 func isDefaultClass(o client.Object) bool { return o.GetName() == enforcement.DefaultClass }
 
-// newController starts the builder of a controller. Several managers may run in one process,
-// as in tests, so names need not be unique.
+// newController starts the builder of a controller.
 func newController(manager ctrl.Manager, name string, atOnce int) *builder.Builder {
-	unnamed := true
-	return ctrl.NewControllerManagedBy(manager).Named(name).
-		WithOptions(controller.Options{MaxConcurrentReconciles: atOnce, SkipNameValidation: &unnamed, RateLimiter: rateLimiter()})
-}
-
-// rateLimiter bounds the backoff to ten seconds, so that controllers recover
-// soon after the API server does. The default is up to a quarter of an hour.
-func rateLimiter() workqueue.TypedRateLimiter[reconcile.Request] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](20*time.Millisecond, 10*time.Second)
+	return ctrl.NewControllerManagedBy(manager).Named(name).WithOptions(cluster.ControllerOptions(atOnce, 10*time.Second))
 }
 
 // capacityDelay coalesces changes before capacity is computed: one change may
