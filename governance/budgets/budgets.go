@@ -2,6 +2,8 @@ package budgets
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"math"
 	"math/big"
 	"slices"
@@ -33,7 +35,8 @@ func Period(b *v1alpha1.Budget, now time.Time) (from, to time.Time, err error) {
 
 // Count returns the budget status of each of these allocations by name, those without a
 // budget left out. What a team uses is added up per period, so that teams whose budgets have
-// the same period cost one report.
+// the same period cost one report. Teams whose period cannot be read are left out, and the
+// error names why.
 func Count(ctx context.Context, store accounting.Store, allocations []v1alpha1.ComputeAllocation, prices accounting.Prices, now time.Time) (map[string]*v1alpha1.BudgetStatus, error) {
 	type period struct{ from, to time.Time }
 	teams := map[period][]*v1alpha1.ComputeAllocation{}
@@ -48,6 +51,7 @@ func Count(ctx context.Context, store accounting.Store, allocations []v1alpha1.C
 		}
 	}
 	counted := map[string]*v1alpha1.BudgetStatus{}
+	var failed []error
 	for of, list := range teams {
 		names := make([]string, len(list))
 		for i, a := range list {
@@ -60,13 +64,14 @@ func Count(ctx context.Context, store accounting.Store, allocations []v1alpha1.C
 		}
 		reports, err := accounting.Reports(ctx, store, accounting.Query{Teams: names}, []time.Time{of.from, lately, now}, prices)
 		if err != nil {
-			return nil, err
+			failed = append(failed, fmt.Errorf("report from %s: %w", of.from.Format(time.DateOnly), err))
+			continue
 		}
 		for _, a := range list {
 			counted[a.Name] = status(a, reports, of.from, of.to)
 		}
 	}
-	return counted, nil
+	return counted, errors.Join(failed...)
 }
 
 // status returns the budget status of a team from the report of the period until lately,

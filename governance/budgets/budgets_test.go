@@ -1,6 +1,8 @@
 package budgets_test
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"path/filepath"
 	"testing"
@@ -19,6 +21,37 @@ func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// oddStore cannot read what is used since a time.
+type oddStore struct {
+	*history.Store
+	odd time.Time
+}
+
+func (s oddStore) Usage(ctx context.Context, q history.UsageQuery, bounds []time.Time) ([]map[history.SeriesKey]history.Total, error) {
+	if bounds[0].Equal(s.odd) {
+		return nil, errors.New("odd")
+	}
+	return s.Store.Usage(ctx, q, bounds)
+}
+
+// Teams of other periods are counted beside one that cannot be read.
+func TestOddPeriod(t *testing.T) {
+	store, err := history.New(filepath.Join(t.TempDir(), "history.db"), history.Options{Log: slog.New(slog.DiscardHandler)})
+	must(t, err)
+	defer store.Close()
+	now := time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
+	must(t, store.AppendSamples(t.Context(), []history.Sample{{At: now}}))
+	var teams []v1alpha1.ComputeAllocation
+	for _, period := range []v1alpha1.BudgetPeriod{v1alpha1.BudgetWeek, v1alpha1.BudgetMonth, v1alpha1.BudgetQuarter} {
+		teams = append(teams, v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: string(period)}, Spec: v1alpha1.ComputeAllocationSpec{Budget: &v1alpha1.Budget{Money: "1", Period: period, TimeZone: "UTC"}}})
+	}
+	odd := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
+	counted, err := budgets.Count(t.Context(), oddStore{store, odd}, teams, accounting.Prices{}, now)
+	if err == nil || len(counted) != 2 || counted[string(v1alpha1.BudgetMonth)] != nil {
+		t.Errorf("got %v and error %v, want the other two periods and an error", counted, err)
 	}
 }
 

@@ -69,11 +69,8 @@ func (r *BudgetReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 	counting, cancel := context.WithTimeout(ctx, budgetPatience)
 	defer cancel()
 	counted, err := budgets.Count(counting, r.Usage, with, prices, r.Now())
-	if err != nil {
-		if ctx.Err() == nil {
-			logf.FromContext(ctx).Info("budgets are not counted; retrying", "error", err.Error())
-		}
-		return again, nil
+	if err != nil && ctx.Err() == nil {
+		logf.FromContext(ctx).Info("budgets are not counted; retrying", "error", err.Error())
 	}
 	for i := range with {
 		if to := counted[with[i].Name]; to != nil && worthWriting(with[i].Status.Budget, to) {
