@@ -13,81 +13,81 @@ const forgetBatch = 2000
 
 // Forget deletes what is older than the retention, in small transactions. Tasks
 // are deleted with their events, by when they finished, or were deleted if they
-// did not finish. Tasks that still run or wait are kept.
+// did not finish. Tasks that still run or wait are kept. What the database refuses to
+// delete stays, and the rest is deleted; the error joins all refusals.
 func (s *Store) Forget(ctx context.Context, now time.Time) error {
 	old := floor(toMillis(now.Add(-s.options.Retention)), day)
 	detail := max(old, floor(toMillis(now.Add(-s.options.DetailRetention)), hour))
+	aside := old
+	if keep := s.options.PersonRetention; keep > 0 { // a record has the name of its person
+		aside = max(old, toMillis(now.Add(-keep)))
+	}
+	write := func(run func(t *tx) error) func() error {
+		return func() error { return s.write(ctx, "delete old records", run) }
+	}
+	remove := func(query string, args ...any) func() error {
+		return write(func(t *tx) error { return t.exec(query, args...) })
+	}
 	// First, so that readers do not use intervals that are about to be deleted.
-	err := s.write(ctx, "delete old gaps, loops, estimates, activity, manifests, alerts and scale events", func(t *tx) error {
-		if err := t.exec("UPDATE state SET detail = "+t.greatest+"(detail, ?)", detail); err != nil {
-			return err
-		}
-		if err := t.exec("UPDATE state SET since = ? WHERE since > 0 AND since < ?", old, old); err != nil {
-			return err
-		}
-		if err := t.exec("DELETE FROM loops WHERE last < ?", old); err != nil {
-			return err
-		}
-		if err := t.exec("DELETE FROM estimates WHERE made < ?", old); err != nil {
-			return err
-		}
-		// Those of recorded tasks are deleted with the task.
-		if err := t.exec("DELETE FROM scale_events WHERE at < ? AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.uid = scale_events.task)", old); err != nil {
-			return err
-		}
-		if err := t.exec("DELETE FROM activity WHERE at < ?", old); err != nil {
-			return err
-		}
-		if err := t.exec("DELETE FROM task_usage_days WHERE day < ?", old); err != nil {
-			return err
-		}
-		if err := t.exec("DELETE FROM task_sizes WHERE ended < ?", old); err != nil {
-			return err
-		}
-		if err := t.exec("DELETE FROM audited WHERE at < ?", toMillis(now)-day); err != nil { // no task
-			return err
-		}
-		if err := t.exec("DELETE FROM manifests WHERE kept < ?", max(old, floor(toMillis(now.Add(-ManifestRetention)), day))); err != nil {
-			return err
-		}
-		aside := old
-		if keep := s.options.PersonRetention; keep > 0 { // a record has the name of its person
-			aside = max(old, toMillis(now.Add(-keep)))
-		}
-		if err := t.exec("DELETE FROM set_aside WHERE at < ?", aside); err != nil {
-			return err
-		}
-		if err := t.forgetAlerts(old); err != nil {
-			return err
-		}
-		return t.exec("DELETE FROM gaps WHERE ended <= ?", old)
-	})
+	err := write(func(t *tx) error {
+		return errors.Join(
+			t.exec("UPDATE state SET detail = "+t.greatest+"(detail, ?)", detail),
+			t.exec("UPDATE state SET since = ? WHERE since > 0 AND since < ?", old, old))
+	})()
 	if err != nil {
 		return err
 	}
-	if err := s.sumUsage(ctx); err != nil {
-		return err
-	}
-	if keep := s.options.PersonRetention; keep > 0 {
-		if err := s.forgetPersons(ctx, now.Add(-keep)); err != nil {
-			return err
+	var failed []error
+	var unsummed error
+	for _, step := range []func() error{
+		remove("DELETE FROM loops WHERE last < ?", old),
+		remove("DELETE FROM estimates WHERE made < ?", old),
+		// Those of recorded tasks are deleted with the task.
+		remove("DELETE FROM scale_events WHERE at < ? AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.uid = scale_events.task)", old),
+		remove("DELETE FROM activity WHERE at < ?", old),
+		remove("DELETE FROM task_usage_days WHERE day < ?", old),
+		remove("DELETE FROM task_sizes WHERE ended < ?", old),
+		remove("DELETE FROM audited WHERE at < ?", toMillis(now)-day), // no task
+		remove("DELETE FROM manifests WHERE kept < ?", max(old, floor(toMillis(now.Add(-ManifestRetention)), day))),
+		remove("DELETE FROM set_aside WHERE at < ?", aside),
+		write(func(t *tx) error { return t.forgetAlerts(old) }),
+		remove("DELETE FROM gaps WHERE ended <= ?", old),
+		func() error { unsummed = s.sumUsage(ctx); return unsummed },
+		func() error {
+			if s.options.PersonRetention <= 0 {
+				return nil
+			}
+			return s.forgetPersons(ctx, now.Add(-s.options.PersonRetention))
+		},
+		func() error { return s.forgetAmounts(ctx, old, detail) },
+		func() error { return s.forgetClasses(ctx, old) },
+		func() error { return s.forgetBatches(ctx, (*tx).forgetSpans, old) },
+		func() error {
+			if unsummed != nil { // runs whose days are not summed up are still needed
+				return nil
+			}
+			return s.forgetBatches(ctx, (*tx).forgetUsage, old)
+		},
+		func() error { return s.forgetBatches(ctx, (*tx).forgetTasks, old) },
+	} {
+		if err := step(); err != nil {
+			if failed = append(failed, err); Retryable(err) {
+				break
+			}
 		}
 	}
-	if err := s.forgetAmounts(ctx, old, detail); err != nil {
-		return err
-	}
-	if err := s.forgetClasses(ctx, old); err != nil {
-		return err
-	}
-	for _, forget := range []func(*tx, int64) (bool, error){(*tx).forgetSpans, (*tx).forgetUsage, (*tx).forgetTasks} {
-		for more := true; more; {
-			err := s.write(ctx, "delete old tasks", func(t *tx) (err error) {
-				more, err = forget(t, old)
-				return err
-			})
-			if err != nil {
-				return err
-			}
+	return errors.Join(failed...)
+}
+
+// forgetBatches deletes one batch after the other until there are no more.
+func (s *Store) forgetBatches(ctx context.Context, forget func(*tx, int64) (bool, error), old int64) error {
+	for more := true; more; {
+		err := s.write(ctx, "delete old tasks", func(t *tx) (err error) {
+			more, err = forget(t, old)
+			return err
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

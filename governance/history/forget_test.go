@@ -5,12 +5,32 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
+
+// A row that the database refuses to delete keeps no other old one.
+func TestForgetPassesOddRows(t *testing.T) {
+	ctx := t.Context()
+	s := open(t, filepath.Join(t.TempDir(), "history.db"), Options{Retention: 24 * time.Hour})
+	ok(t, s.RecordTasks(ctx, []Record{{Task: Task{UID: "old", Team: "vision", SubmittedAt: start, FinishedAt: start.Add(time.Hour)}}}))
+	ok(t, s.RecordGap(ctx, Gap{From: start, To: start.Add(time.Minute), Reason: "odd"}))
+	ok(t, s.write(ctx, "refuse", func(t *tx) error {
+		return t.exec("CREATE TRIGGER refuse BEFORE DELETE ON gaps BEGIN SELECT RAISE(ABORT, 'refused'); END")
+	}))
+	if err := s.Forget(ctx, start.Add(240*time.Hour)); err == nil || !strings.Contains(err.Error(), "refused") {
+		t.Errorf("got error %v, want the refusal", err)
+	}
+	left, err := queryColumn[string](ctx, s, "SELECT uid FROM tasks")
+	if ok(t, err); len(left) > 0 {
+		t.Errorf("%v are left behind the gap", left)
+	}
+}
 
 func testForget(t *testing.T, url string) {
 	ctx := context.Background()
