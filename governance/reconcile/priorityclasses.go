@@ -143,6 +143,7 @@ func isStale(task *kueue.Workload, value int32) bool {
 // applyPriorityClasses applies the classes of the policy and deletes obsolete
 // ones.
 func (r *RankingReconciler) applyPriorityClasses(ctx context.Context, policy *v1alpha1.ClusterPolicy, c priorityClasses) error {
+	var failed []error
 	for _, class := range policy.Spec.PriorityClasses {
 		if _, ours := c.desired[desired.PriorityClassName(class.Name)]; !ours {
 			continue
@@ -151,9 +152,7 @@ func (r *RankingReconciler) applyPriorityClasses(ctx context.Context, policy *v1
 		piece := managed.NewObject("WorkloadPriorityClass", &kueue.WorkloadPriorityClass{}, object, object.ObjectMetaApplyConfiguration)
 		piece.TakesOver = true
 		correction, err := applier{r.Client, r.APIReader}.apply(ctx, piece, false)
-		if err != nil {
-			return err
-		}
+		failed = append(failed, err)
 		if correction != nil {
 			r.Events.Eventf(policy, nil, corev1.EventTypeWarning, "Corrected", "Correct", correctedNote, correction.Object, correction.Manager)
 			addCorrection(r.Activity, policy, correction)
@@ -163,7 +162,7 @@ func (r *RankingReconciler) applyPriorityClasses(ctx context.Context, policy *v1
 		if object := c.existing[name]; object.Value != c.desired[name] {
 			patch := fmt.Appendf(nil, `{"value": %d}`, c.desired[name])
 			if err := client.IgnoreNotFound(r.Patch(ctx, object.DeepCopy(), client.RawPatch(types.MergePatchType, patch), rankingFieldOwner)); err != nil {
-				return fmt.Errorf("write WorkloadPriorityClass %s: %w", name, err)
+				failed = append(failed, fmt.Errorf("write WorkloadPriorityClass %s: %w", name, err))
 			}
 		}
 	}
@@ -171,10 +170,10 @@ func (r *RankingReconciler) applyPriorityClasses(ctx context.Context, policy *v1
 		object := &kueue.WorkloadPriorityClass{}
 		object.Name = name
 		if err := client.IgnoreNotFound(r.Delete(ctx, object)); err != nil {
-			return fmt.Errorf("write WorkloadPriorityClass %s: %w", name, err)
+			failed = append(failed, fmt.Errorf("write WorkloadPriorityClass %s: %w", name, err))
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // maxRewrites bounds how many Workloads one reconciliation patches.
@@ -218,6 +217,7 @@ func (r *RankingReconciler) disablePreemption(ctx context.Context, reader client
 	if err := reader.List(ctx, &queues, client.UnsafeDisableDeepCopy, client.MatchingLabels{desired.LabelManagedBy: desired.ManagedBy}); err != nil {
 		return 0, 0, err
 	}
+	var failed []error
 	for i := range queues.Items {
 		queue := &queues.Items[i]
 		if queue.DeletionTimestamp != nil {
@@ -227,7 +227,7 @@ func (r *RankingReconciler) disablePreemption(ctx context.Context, reader client
 		if preemptsByPriority(queue) {
 			waiting++
 			if err := client.IgnoreNotFound(r.Patch(ctx, queue.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(disablePreemptionPatch)), rankingFieldOwner)); err != nil {
-				return 0, 0, fmt.Errorf("pause ClusterQueue %s: %w", queue.Name, err)
+				failed = append(failed, fmt.Errorf("pause ClusterQueue %s: %w", queue.Name, err))
 			}
 			continue
 		}
@@ -236,7 +236,7 @@ func (r *RankingReconciler) disablePreemption(ctx context.Context, reader client
 			waiting++
 		}
 	}
-	return waiting, all, nil
+	return waiting, all, errors.Join(failed...)
 }
 
 func preemptsByPriority(queue *kueue.ClusterQueue) bool {
