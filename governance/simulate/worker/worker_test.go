@@ -94,8 +94,10 @@ func TestFailures(t *testing.T) {
 			s := snapshot("a")
 			var beside sync.WaitGroup
 			beside.Go(func() {
+				within, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
 				for range 3 {
-					if _, err := w.Ask(t.Context(), s, &simulate.Question{}); err != nil {
+					if _, err := w.Ask(within, s, &simulate.Question{}); err != nil {
 						t.Errorf("beside: %v", err)
 					}
 				}

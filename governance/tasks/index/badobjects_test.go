@@ -27,6 +27,12 @@ func TestMalformedWorkloads(t *testing.T) {
 			deform(w)
 			new(slimmer).slim(w)
 			x.SetWorkload(w, false)
+			behind := taskstest.Workload("other", "behind", "", 0, taskstest.Start)
+			x.SetWorkload(behind, false)
+			if x.Find("other", "job", "behind", "") == nil {
+				t.Error("the task behind it is not found")
+			}
+			x.DeleteWorkload(behind)
 			if size := len(fmt.Sprint(w)); size > 50<<10 {
 				t.Errorf("the slim Workload has %d bytes, want at most 50 KiB", size)
 			}
@@ -110,11 +116,11 @@ func TestExpiredWatchIsRelisted(t *testing.T) {
 	for range 2 {
 		select {
 		case <-listed:
-		case <-time.After(20 * time.Second):
+		case <-time.After(5 * time.Second):
 			t.Fatal("the informer did not list again")
 		}
 	}
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(time.Millisecond) {
 		if x.Find("a", "job", "one", "") == nil && x.Find("a", "job", "two", "") != nil && x.Find("a", "job", "three", "") != nil && x.Len() == 2 {
 			return
 		}
