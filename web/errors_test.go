@@ -33,7 +33,7 @@ func TestErrorPagesShowNoInternals(t *testing.T) {
 	}{
 		"not signed in":         {nil, http.MethodGet, "/me", webtest.Script, nil, 401},
 		"Page not found":        {signedIn, http.MethodGet, "/nowhere", nil, nil, 404},
-		"no such method":        {signedIn, http.MethodDelete, "/me", nil, nil, 404},
+		"no such method":        {signedIn, http.MethodDelete, "/me", nil, nil, 405},
 		"another site":          {signedIn, http.MethodPost, "/form", []string{"Origin", evil}, nil, 403},
 		"another host":          {signedIn, http.MethodGet, "/me", []string{"Host", "evil.example"}, nil, 421},
 		"a panic":               {signedIn, http.MethodGet, "/panic", nil, nil, 500},

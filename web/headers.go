@@ -1,6 +1,10 @@
 package web
 
-import "github.com/labstack/echo/v4"
+import (
+	"regexp"
+
+	"github.com/labstack/echo/v4"
+)
 
 // contentSecurityPolicy allows only what pages use: files, streams and forms of
 // this console, nothing inline, and HTML in scripts only through the one Trusted
@@ -20,6 +24,20 @@ func (s *Server) secureHeaders(next echo.HandlerFunc) echo.HandlerFunc {
 		header.Set("Cache-Control", "no-store")
 		if s.overTLS() {
 			header.Set("Strict-Transport-Security", "max-age=31536000")
+		}
+		return next(c)
+	}
+}
+
+// noGzip matches an Accept-Encoding that refuses gzip.
+var noGzip = regexp.MustCompile(`(?i)(^|,)\s*gzip\s*;\s*q\s*=\s*0(\.0*)?\s*(,|$)`)
+
+// refuseGzip keeps a response uncompressed whose client refuses gzip: Echo only looks for its
+// name in Accept-Encoding.
+func refuseGzip(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if header := c.Request().Header; noGzip.MatchString(header.Get(echo.HeaderAcceptEncoding)) {
+			header.Del(echo.HeaderAcceptEncoding)
 		}
 		return next(c)
 	}

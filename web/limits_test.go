@@ -80,7 +80,7 @@ func TestMethodOverride(t *testing.T) {
 	c := start(t, webtest.Setup{})
 	b := c.Browser(t).SignIn()
 	for _, header := range []string{"X-Http-Method-Override", "X-HTTP-Method", "X-Method-Override"} {
-		if answer := b.Ask(http.MethodPost, "/me?_method=GET", "_method=GET", header, "GET"); answer.StatusCode != http.StatusNotFound {
+		if answer := b.Ask(http.MethodPost, "/me?_method=GET", "_method=GET", header, "GET"); answer.StatusCode != http.StatusMethodNotAllowed {
 			t.Errorf("a POST as a GET by %s: %s", header, answer.Status)
 		}
 		if answer := b.Ask(http.MethodGet, "/form?_method=POST&a=b", "", header, "POST"); !strings.HasPrefix(answer.Text, "0 fields") {

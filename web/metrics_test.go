@@ -121,7 +121,7 @@ func TestMetricsOfRequests(t *testing.T) {
 	}{
 		{"GET", "/tasks/:namespace/:name", "200", 1000},
 		{"HEAD", "/tasks/:namespace/:name", "200", 1},
-		{"other", "/*", "404", 2},
+		{"other", "/*", "405", 2},
 		{"GET", "/panic", "500", 1},
 		{"GET", "/broken", "500", 1},
 		{"GET", "/who", "421", 1},

@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -61,3 +62,21 @@ func (s *Server) Public(path string, handler echo.HandlerFunc) {
 
 // Routes returns all registered routes.
 func (s *Server) Routes() []*echo.Route { return s.echo.Routes() }
+
+// noRoute answers a request without a route: as not allowed at an address that has routes of
+// other methods, as not found everywhere else. Echo finds this route before it compares methods.
+func (s *Server) noRoute(c echo.Context) error {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+		other := s.echo.NewContext(c.Request(), nil)
+		s.echo.Router().Find(method, echo.GetPath(c.Request()), other)
+		if other.Path() != c.Path() {
+			allowed = append(allowed, method)
+		}
+	}
+	if allowed == nil {
+		return echo.ErrNotFound
+	}
+	c.Response().Header().Set(echo.HeaderAllow, strings.Join(allowed, ", "))
+	return echo.ErrMethodNotAllowed
+}

@@ -106,10 +106,11 @@ func New(options Options) (*Server, error) {
 		s.requireHost(isOwnHost),
 		s.rejectCrossSite,
 		middleware.BodyLimit(maxForm),
+		refuseGzip,
 		middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 1024}), // streams too: each event is flushed
 	)
 	s.Public("/static/*", echo.WrapHandler(static.Handler()))
-	s.echo.RouteNotFound("/*", s.signedIn(func(echo.Context) error { return echo.ErrNotFound }))
+	s.echo.RouteNotFound("/*", s.signedIn(s.noRoute))
 	if s.signIn != nil {
 		s.registerSignIn()
 	}

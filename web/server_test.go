@@ -130,7 +130,7 @@ func TestRequestChecks(t *testing.T) {
 		"localhost":                     {http.MethodGet, "/who", "", []string{"Host", "localhost" + port}, 200},
 		"IPv6":                          {http.MethodGet, "/who", "", []string{"Host", "[::1]" + port}, 200},
 		"a forwarded host":              {http.MethodGet, "/who", "", []string{"X-Forwarded-Host", "evil.example"}, 200},
-		"a method that is not one":      {"TRACE", "/who", "", nil, 404},
+		"a method that is not one":      {"TRACE", "/who", "", nil, 405},
 		"a page that is not there":      {http.MethodGet, "/nowhere", "", nil, 404},
 		"a path out of the files":       {http.MethodGet, "/static/..%2f..%2fetc/passwd", "", nil, 404},
 		"a body that is too large":      {http.MethodPost, "/write", strings.Repeat("x", 2<<20), nil, 413},
@@ -142,10 +142,26 @@ func TestRequestChecks(t *testing.T) {
 			if response.StatusCode != tc.want {
 				t.Errorf("answer is %s, want %d", response.Status, tc.want)
 			}
+			if allow := response.Header.Get("Allow"); (allow == "GET, HEAD") != (tc.want == 405) {
+				t.Errorf("allows %q", allow)
+			}
 			if strings.Contains(body, "secret") || strings.Contains(body, "half a page") {
 				t.Errorf("the answer shows what is inside: %s", body)
 			}
 		})
+	}
+}
+
+func TestGzip(t *testing.T) {
+	address, _ := serve(t)
+	for accepts, want := range map[string]string{
+		"gzip": "gzip", "br, gzip;q=0.5": "gzip", "gzip;q=0.01": "gzip", "gzip;q=1.0, *;q=0": "gzip",
+		"gzip;q=0": "", "br;q=1, GZIP ; q=0.000": "", "identity": "", "": "",
+	} {
+		response, _ := do(t, http.MethodGet, address+"/static/css/kuota.css", "", "Accept-Encoding", accepts)
+		if got := response.Header.Get("Content-Encoding"); got != want || response.Header.Get("Vary") != "Accept-Encoding" {
+			t.Errorf("%q: got %q, varying by %q, want %q", accepts, got, response.Header.Get("Vary"), want)
+		}
 	}
 }
 

@@ -68,8 +68,8 @@ func TestSignOutFromAnotherSite(t *testing.T) {
 		"a form of another site":     {http.MethodPost, []string{"Sec-Fetch-Site", "cross-site", "Sec-Fetch-Mode", "navigate", "Origin", "https://evil.example"}, http.StatusForbidden},
 		"a form of a neighbour":      {http.MethodPost, []string{"Sec-Fetch-Site", "same-site", "Sec-Fetch-Mode", "navigate"}, http.StatusForbidden},
 		"an old browser":             {http.MethodPost, []string{"Origin", "https://evil.example"}, http.StatusForbidden},
-		"an image of a page of ours": {http.MethodGet, []string{"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Dest", "image"}, http.StatusNotFound},
-		"a link":                     {http.MethodGet, webtest.Navigation, http.StatusNotFound},
+		"an image of a page of ours": {http.MethodGet, []string{"Sec-Fetch-Site", "same-origin", "Sec-Fetch-Dest", "image"}, http.StatusMethodNotAllowed},
+		"a link":                     {http.MethodGet, webtest.Navigation, http.StatusMethodNotAllowed},
 	} {
 		if answer := b.Ask(tc.method, "/auth/logout", "", tc.headers...); answer.StatusCode != tc.want {
 			t.Errorf("%s: %s, want %d", name, answer.Status, tc.want)
