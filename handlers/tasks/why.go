@@ -42,7 +42,7 @@ func headline(v *explain.Verdict, team string) (tone, text string) {
 	case explain.NoClusterQueue:
 		return "bad", "Its queue has no ClusterQueue."
 	case explain.QueueStopped:
-		return "wait", "Its queue is on hold."
+		return "wait", heldQueue(v) + " is on hold."
 	case explain.QueueInactive:
 		return "bad", "Its queue is inactive."
 	case explain.WrongNamespace:
@@ -150,6 +150,10 @@ func WhyOf(d queries.Detail) *views.Why {
 	case explain.NoClusterQueue:
 		why.Text = fmt.Sprintf("The ClusterQueue of LocalQueue %s does not exist. The team's allocation may be deleted, or not ready yet.", v.Detail)
 	case explain.QueueStopped:
+		if v.Detail != "" {
+			why.Text = fmt.Sprintf("The stopPolicy of LocalQueue %s is set, not by this console. Running tasks continue, and no task of this LocalQueue starts until an admin sets it to None.", v.Detail)
+			break
+		}
 		why.Text = cmp.Or(d.HeldBy, "An admin put the team's queue on hold. Running tasks continue, and no task starts until the queue is resumed.")
 	case explain.QueueInactive:
 		why.Text = "Kueue says: " + v.Detail
@@ -225,6 +229,15 @@ func WhyOf(d queries.Detail) *views.Why {
 	}
 	why.Checked = checkedWords(d)
 	return why
+}
+
+// heldQueue names the queue that a verdict of QueueStopped is about: a LocalQueue by its
+// name, or the queue of the team.
+func heldQueue(v *explain.Verdict) string {
+	if v.Detail != "" {
+		return "Its LocalQueue " + v.Detail
+	}
+	return "Its queue"
 }
 
 // shortage explains which quota is missing, step by step: own quota, lower-priority

@@ -38,6 +38,20 @@ func TestKueueExplainsWhatIsNotCalculated(t *testing.T) {
 	}
 }
 
+// A LocalQueue that is on hold by itself is named, and is not read as the team's hold.
+func TestHeldLocalQueue(t *testing.T) {
+	task := &tasks.Task{State: tasks.Pending}
+	for name, words := range map[string][2]string{
+		"":       {"Its queue is on hold.", "An admin put the team's queue on hold."},
+		"second": {"Its LocalQueue second is on hold.", "The stopPolicy of LocalQueue second is set"},
+	} {
+		why := taskpages.WhyOf(queries.Detail{Item: queries.Item{Task: task}, About: queries.Item{Task: task}, Verdict: &explain.Verdict{Constraint: explain.QueueStopped, Detail: name}})
+		if why.Headline != words[0] || !strings.HasPrefix(why.Text, words[1]) {
+			t.Errorf("%q: got %+v, want %q", name, why, words)
+		}
+	}
+}
+
 // A PreemptionConfig may preempt tasks that no explanation names.
 func TestPreemptionRulesAreShown(t *testing.T) {
 	task := &tasks.Task{State: tasks.Pending}

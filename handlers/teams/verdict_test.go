@@ -60,7 +60,7 @@ func TestVerdictWords(t *testing.T) {
 		"fewer, by room": {verdict: submit.Verdict{Outcome: submit.Preempts, Hypothesis: others, Partial: true, Pods: 3}, query: "?pods=4&least=2", has: []string{"with 3 of its 4 pods, after preemption"}},
 		"may stop":       {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: may}, has: []string{"It may have to wait: 2 GPUs short.", "It may preempt tasks of other teams that borrow more than their fair share"}},
 		"waits":          {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: verdict(explain.Quota)}, has: []string{"It would wait: 2 GPUs short.", "Own quota"}},
-		"held":           {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: verdict(explain.QueueStopped)}, has: []string{"It would wait: its queue is on hold."}},
+		"held":           {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: verdict(explain.QueueStopped)}, has: []string{"It would wait: its LocalQueue main is on hold."}},
 		"makes room":     {verdict: submit.Verdict{Outcome: submit.Preempts, Hypothesis: verdict(explain.Preempting)}, has: []string{"It would be admitted after preemption."}},
 		"never":          {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: verdict(explain.ExceedsMax), MaxPods: 4}, has: []string{"It could never start: team vision can never have that much.", "At most 4 such pods fit."}},
 		"not even one":   {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: verdict(explain.ExceedsMax)}, has: []string{"Even one such pod is too much."}},

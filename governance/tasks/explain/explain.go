@@ -26,7 +26,7 @@ const (
 	Gated               Constraint = "Gated"            // an annotation keeps it out of admission
 	NoQueue             Constraint = "NoQueue"          // its LocalQueue does not exist
 	NoClusterQueue      Constraint = "NoClusterQueue"   // its LocalQueue leads nowhere
-	QueueStopped        Constraint = "QueueHeld"        // stopPolicy of its queue
+	QueueStopped        Constraint = "QueueHeld"        // stopPolicy of its ClusterQueue; of its LocalQueue if Detail names one
 	QueueInactive       Constraint = "QueueInactive"    // such as when a flavor is missing
 	WrongNamespace      Constraint = "WrongNamespace"   // the queue does not select the namespace
 	BackingOff          Constraint = "BacksOff"         // Kueue requeues it later
@@ -169,6 +169,16 @@ func (s Shortage) Missing() resources.Amount { return max(0, s.Needed.Minus(s.Av
 
 func (s Shortage) exceedsMax() bool { return s.Needed > s.PotentialAvailable }
 
+// reach returns which part of what is needed of a flavor a queue can ever have: the
+// smallest part of any resource.
+func (f FlavorVerdict) reach() float64 {
+	part := 1.0
+	for _, s := range f.Shortages {
+		part = min(part, float64(s.PotentialAvailable)/float64(s.Needed))
+	}
+	return part
+}
+
 // Why returns why a task does not start, and what would start it.
 func Why(t Task, c *Cluster) Verdict { return verdict(t, c, false) }
 
@@ -290,7 +300,7 @@ func checkPreconditions(t Task, c *Cluster) (Verdict, bool) {
 	case c.Queue == nil:
 		return say(NoClusterQueue, c.LocalQueue)
 	case c.Queue.Stopped:
-		return say(QueueStopped, c.Queue.Name)
+		return say(QueueStopped, "")
 	case c.Queue.Inactive != "":
 		return say(QueueInactive, c.Queue.Inactive)
 	case c.Queue.ExcludesNamespace:
@@ -334,7 +344,7 @@ func (l *snapshot) explainShortage(t Task, all []demand, failed int, need quota.
 			if v.Constraint != Quota {
 				best, v.Constraint = i, Quota
 			}
-		case best < 0:
+		case best < 0 || v.Constraint == ExceedsMax && f.reach() > v.Flavors[best].reach():
 			best, v.Constraint = i, ExceedsMax
 		}
 	}

@@ -124,6 +124,11 @@ func TestWhy(t *testing.T) {
 			c.admit(admitted("low", "a", 5, 2))
 			return c
 		}(), Quota, 2, 0, []ChangeKind{TasksEnd, RaiseNominalQuota}},
+		"more in the second flavor, and never enough": {requesting(9), func() *Cluster {
+			q := queue("a", Limit{Nominal: 1}, 0)
+			q.Flavors, q.Limits[h100] = []string{"a100", "h100"}, Limit{Nominal: 6}
+			return cluster(q)
+		}(), ExceedsMax, 3, 6, []ChangeKind{FewerPods, RaiseNominalQuota}},
 		"a queue without a cohort": {requesting(5), func() *Cluster {
 			q := queue("a", Limit{Nominal: 4}, 1)
 			q.Cohort = ""

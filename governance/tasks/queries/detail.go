@@ -100,7 +100,7 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 			}
 		}
 	}
-	if d.Verdict != nil && d.Verdict.Constraint == explain.QueueStopped {
+	if d.Verdict != nil && d.Verdict.Constraint == explain.QueueStopped && d.Verdict.Detail == "" {
 		d.HeldBy = s.heldBy(ctx, d.Team)
 	}
 	if d.Verdict != nil {
