@@ -268,7 +268,8 @@ PREVIEWS   ?= 300
 TRUTH_ARGS ?=
 
 .PHONY: truth
-truth: cluster kuota ## make one change that the page of a waiting task offers in each of SEEDS=1000 cohorts on the real Kueue, and PREVIEWS=300 changes of allocations and the policy; prints how right the pages are
+truth: cluster kuota ## make one change that the page of a waiting task offers in each of SEEDS=1000 cohorts on the real Kueue, and PREVIEWS=300 changes of allocations and the policy; prints how right the pages are, and how many verified changes of 1000 tasks leave a pod without a node
+	@KUOTA_VERIFY=1 go test -count=1 -run '^TestVerifiedOnNodes$$' -v ./governance/tasks/advice | grep -E '^figure |_test\.go:|^(---|ok|FAIL|panic)'
 	@KUOTA_VERIFY=1 go test -count=1 -timeout 0 -run '^Test(Advice|Previews)$$' -v ./e2e/truth -args -seeds $(SEEDS) -by-kuota $(BY_KUOTA) -previews $(PREVIEWS) $(TRUTH_ARGS) | tee $(CURDIR)/.local/truth.log | grep -vE '^(=== |seed |  )'
 
 # How many random clusters of make strange, from which seed (FROM), or the file of one that

@@ -112,21 +112,23 @@ func (g *given) bind(node int, gpus resources.Amount) {
 func (g *given) OnNodes(w *kueue.Workload) []explain.NodePod { return g.pods[w.UID] }
 
 // Sets implements advice.Pods.
-func (g *given) Sets(w *kueue.Workload) []explain.PodSet {
-	set := &w.Spec.PodSets[0]
-	return []explain.PodSet{{Name: "main", Count: set.Count, MinCount: set.Count, Requests: quota.Resources{gpu: resources.AmountFromQuantity(gpu, set.Template.Spec.Containers[0].Resources.Requests[gpu])}}}
+func (g *given) Sets(w *kueue.Workload) (sets []explain.PodSet) {
+	for i := range w.Spec.PodSets {
+		set := &w.Spec.PodSets[i]
+		requests := quota.Resources{}
+		for name, amount := range set.Template.Spec.Containers[0].Resources.Requests {
+			requests[string(name)] = resources.Amount(amount.Value())
+		}
+		sets = append(sets, explain.PodSet{Name: string(set.Name), Count: set.Count, MinCount: ptr.Deref(set.MinCount, set.Count), Requests: requests, Spec: &set.Template.Spec})
+	}
+	return sets
 }
 
 // find returns the advice about a task.
 func (g *given) find(t *testing.T, w *kueue.Workload) advice.Advice {
 	t.Helper()
 	g.cluster.Queue = g.cluster.Queues[w.Namespace]
-	set := &w.Spec.PodSets[0]
-	requests := quota.Resources{}
-	for name, amount := range set.Template.Spec.Containers[0].Resources.Requests {
-		requests[string(name)] = resources.Amount(amount.Value())
-	}
-	q := explain.Task{Namespace: w.Namespace, Priority: *w.Spec.Priority, PodSets: []explain.PodSet{{Name: "main", Count: set.Count, MinCount: set.Count, Requests: requests, Spec: &set.Template.Spec}}}
+	q := explain.Task{Namespace: w.Namespace, Priority: *w.Spec.Priority, PodSets: g.Sets(w)}
 	in := advice.Input{Snapshot: g.snapshot, Workload: types.NamespacedName{Namespace: w.Namespace, Name: w.Name}, Task: q, Cluster: g.cluster, Verdict: explain.Why(q, g.cluster), Saved: g.saved, Pods: g}
 	if g.constraint != "" {
 		in.Verdict.Constraint = g.constraint
