@@ -78,7 +78,7 @@ func (r *reader) checkTasks(ctx context.Context, c *cluster) (wrong []string, er
 		if strings.HasPrefix(why.Why.Headline, "It fits") && reserved != nil {
 			wrong = append(wrong, fmt.Sprintf("%s: %q, Kueue: %s: %s", t.Path, why.Why.Headline, reserved.Reason, reserved.Message))
 		}
-		ofQueue := strings.HasPrefix(why.Why.Headline, "Its queue") // Kueue does not write to the tasks of a queue that stops
+		ofQueue := strings.HasPrefix(why.Why.Headline, "Its queue") || strings.HasPrefix(why.Why.Headline, "Its LocalQueue") // Kueue does not write to the tasks of a queue that stops
 		if why.Why.Differs != "" && !ofQueue {
 			wrong = append(wrong, fmt.Sprintf("%s: %q differs from Kueue's: %s", t.Path, why.Why.Headline, why.Why.Differs))
 		}
