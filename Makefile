@@ -230,7 +230,7 @@ verify-test: test
 verify-fuzz: fuzz
 verify-race: ; @go test -race -count=1 -p 1 -timeout 55m ./governance/... ./handlers ./web/...
 verify-alerts: cluster prometheus ; @$(VERIFY) ./e2e/alerting
-verify-behavior: cluster ; @$(VERIFY) ./e2e/behavior ./governance/tasks/queries
+verify-behavior: cluster ; @$(VERIFY) ./e2e/behavior ./governance/tasks/queries ./governance/tasks/advice
 verify-elastic: cluster ; @$(VERIFY) ./e2e/elastic && $(MAKE) --no-print-directory elastic SEQUENCES=150
 verify-interrupted: cluster kuota ; @$(VERIFY) ./e2e/interrupted ./e2e/degraded
 verify-kinds: kinds ; @$(VERIFY) ./e2e/kinds
@@ -245,7 +245,7 @@ verify-basepath: cluster kuota browser ; @KUOTA_TEST_BASE=/kuota $(BROWSED) -run
 verify-permissions: cluster kuota browser ; @$(BROWSED) -run '^TestEachRule' ./e2e
 verify-services: kuota kinds browser ; @KUOTA_TEST_KINDS=lws $(BROWSED) -run '^TestServices$$' ./e2e && $(VERIFY) -run '^TestTailMemory$$' ./governance/logs
 verify-chart: cluster kuota ; @cd deploy/charttest && $(VERIFY) -run '^TestUpgradeAndRollback$$' ./installed
-verify-node: builder real-node kinds browser ; @cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 20m -run '^(TestRealNode|TestOperators|TestKindsOnRealNode)$$' . && cd ../../deploy/charttest && KUOTA_IMAGES=$(IMAGES) $(BROWSED) -run '^TestRealNode$$' ./installed
+verify-node: builder real-node kinds browser ; @cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 20m -run '^(TestRealNode.*|TestOperators|TestKindsOnRealNode)$$' . && cd ../../deploy/charttest && KUOTA_IMAGES=$(IMAGES) $(BROWSED) -run '^TestRealNode$$' ./installed
 verify-training: builder real-node ; @KUOTA_IMAGES=$(IMAGES) $(VERIFY) ./e2e/elastic/training
 verify-image: builder real-node kuota ; @KUOTA_IMAGES=$(IMAGES) $(VERIFY) ./e2e/image && $(VERIFY) -run '^TestSBOM$$' .
 verify-replay: ; @$(VERIFY) -run '^TestSimulateReplay$$' ./governance/estimate
