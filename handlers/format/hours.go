@@ -15,7 +15,7 @@ func Hours(amountMillis *big.Int, unit int64) string {
 	text := trimZeros(hours.FloatString(2))
 	switch {
 	case text == "0" && amountMillis.Sign() > 0:
-		return "<0.01"
+		return lessThanShown
 	case text == "-0":
 		return ">-0.01"
 	}
@@ -32,7 +32,11 @@ func Money(cost *big.Rat) string {
 	if cost == nil {
 		return "–"
 	}
-	return quota.Thousands(cost.FloatString(2))
+	text := cost.FloatString(2)
+	if text == "0.00" && cost.Sign() > 0 {
+		return lessThanShown
+	}
+	return quota.Thousands(text)
 }
 
 // trimZeros removes decimals that are zero.

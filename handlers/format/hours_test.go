@@ -16,4 +16,13 @@ func TestHours(t *testing.T) {
 			t.Errorf("%d ms: got %s, want %s", amount, got, want)
 		}
 	}
+	for got, want := range map[string]string{
+		Average(0): "0", Average(0.0001): "<0.01", Average(1234.5): "1,234.5", Average(10): "10",
+		Money(big.NewRat(0, 1)): "0.00", Money(big.NewRat(1, 1000)): "<0.01", Money(big.NewRat(12345, 10)): "1,234.50",
+		Percent(int64(1), int64(1_000_000)): "<0.01 %", Percent(int64(0), int64(1)): "0.00 %",
+	} {
+		if got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
 }

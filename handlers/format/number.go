@@ -18,10 +18,16 @@ func Tasks(tasks int) string {
 	return Count(tasks, "task")
 }
 
+// lessThanShown is an amount that would round to 0.
+const lessThanShown = "<0.01"
+
 // Average formats an average with at most two decimals.
 func Average(v float64) string {
-	text := strconv.FormatFloat(v, 'f', 2, 64)
-	return quota.Thousands(strings.TrimSuffix(strings.TrimRight(text, "0"), "."))
+	text := trimZeros(strconv.FormatFloat(v, 'f', 2, 64))
+	if text == "0" && v > 0 {
+		return lessThanShown
+	}
+	return quota.Thousands(text)
 }
 
 func Pods[N int32 | int64](n N) string { return Count(int(n), "pod") }
@@ -51,5 +57,8 @@ func Count(n int, noun string) string {
 // Percent formats part of whole as a percentage, with separators; "–" if whole is 0.
 func Percent[T ~int64](part, whole T) string {
 	number, unit, _ := strings.Cut(usage.Percent(part, whole), " ")
+	if number == "0.00" && part > 0 {
+		number = lessThanShown
+	}
 	return strings.TrimSpace(quota.Thousands(number) + " " + unit)
 }
