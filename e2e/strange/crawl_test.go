@@ -99,14 +99,14 @@ func (r *reader) crawl(ctx context.Context, prefix string, gone func(path string
 		}
 		switch {
 		case strings.HasPrefix(a.kind, "text/html"):
-			links, negative := readPage(a.body)
+			links, texts := readPage(a.body)
 			for _, link := range links {
 				if linkedBy[link] == "" {
 					linkedBy[link] = path
 				}
 			}
 			queue = append(queue, links...)
-			for _, text := range negative {
+			for _, text := range texts {
 				wrong = append(wrong, fmt.Sprintf("%s: %s", path, text))
 			}
 		case strings.HasPrefix(a.kind, "application/json"):
@@ -149,8 +149,9 @@ var amountBelowZero = regexp.MustCompile(`(^|[\s(:])[-−]\s?\d`)
 // signed matches the texts in which a number below zero is right.
 var signed = regexp.MustCompile(`(?i)priority|weight|change`)
 
-// readPage returns the links of a page, and its texts with an amount below zero.
-func readPage(body []byte) (links, negative []string) {
+// readPage returns the links of a page, its texts with an amount below zero, and that
+// history cannot be read.
+func readPage(body []byte) (links, wrong []string) {
 	page, err := goquery.NewDocumentFromReader(strings.NewReader(string(body)))
 	if err != nil {
 		return nil, []string{err.Error()}
@@ -163,16 +164,19 @@ func readPage(body []byte) (links, negative []string) {
 		}
 	})
 	page.Find("script, style, code, pre, textarea, [data-difference]").Remove()
+	if text := strings.Join(strings.Fields(page.Find("main").Text()), " "); strings.Contains(text, "History cannot be read") {
+		wrong = append(wrong, text)
+	}
 	page.Find("main *").Each(func(_ int, s *goquery.Selection) {
 		for _, n := range s.Nodes {
 			for c := n.FirstChild; c != nil; c = c.NextSibling {
 				if c.Type == html.TextNode && amountBelowZero.MatchString(c.Data) && !signed.MatchString(s.Text()) && !signed.MatchString(s.Parent().Text()) {
-					negative = append(negative, fmt.Sprintf("amount below zero: %q in %q", strings.TrimSpace(c.Data), strings.Join(strings.Fields(s.Parent().Text()), " ")))
+					wrong = append(wrong, fmt.Sprintf("amount below zero: %q in %q", strings.TrimSpace(c.Data), strings.Join(strings.Fields(s.Parent().Text()), " ")))
 				}
 			}
 		}
 	})
-	return links, negative
+	return links, wrong
 }
 
 // negativeIn returns the numbers below zero in a JSON value, but for priorities.
