@@ -398,6 +398,8 @@ func TestRecordConcurrently(t *testing.T) {
 	x := New(time.Now)
 	x.Record()
 	v := looped(x, &taskstest.Clock{At: taskstest.Start}, 3)
+	// First, since other events take the places of old preemptions in the timeline.
+	x.RecordLoop(timeline.Loop{Namespace: "ns", WorkloadUID: v.part(), Since: v.preemptionTime[0], Last: v.preemptionTime[len(v.preemptionTime)-1]})
 	var group sync.WaitGroup
 	for n := range 4 {
 		group.Go(func() {
