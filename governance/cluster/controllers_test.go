@@ -45,7 +45,7 @@ func TestOddRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	go func() { _ = c.Start(t.Context()) }()
-	for limit, got := time.After(5*time.Second), map[string]int{}; got["fails"] < 2 || got["panics"] < 2 || got["behind"] < 1; {
+	for limit, got := time.After(time.Minute), map[string]int{}; got["fails"] < 2 || got["panics"] < 2 || got["behind"] < 1; {
 		select {
 		case name := <-attempts:
 			got[name]++

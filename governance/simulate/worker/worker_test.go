@@ -94,7 +94,7 @@ func TestFailures(t *testing.T) {
 			s := snapshot("a")
 			var beside sync.WaitGroup
 			beside.Go(func() {
-				within, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				within, cancel := context.WithTimeout(t.Context(), time.Minute)
 				defer cancel()
 				for range 3 {
 					if _, err := w.Ask(within, s, &simulate.Question{}); err != nil {
