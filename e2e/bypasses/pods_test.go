@@ -25,6 +25,12 @@ func TestPodIntegration(t *testing.T) {
 	})
 	defer ns.Configure(t, func(string) string { return before })
 	ns.waitForPolicy(t, "pod", "deployment", "statefulset")
+	clustertest.Eventually(t, waitLimit, func(context.Context) error { // the API server reads the integrations a moment later
+		if out, err := ns.TryKubectl(ns.fill(podOf("single", queued, ``)), "create", "--dry-run=server", "-f", "-"); err != nil {
+			return fmt.Errorf("%w: %s", err, out)
+		}
+		return nil
+	})
 
 	ns.accepts(t, podOf("single", queued, ``))
 	grouped := func(name string) string {
