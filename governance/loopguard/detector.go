@@ -20,6 +20,9 @@ const (
 	// steady is how long a preemptor must keep its quota for a preemption to have
 	// served it. In a loop of several workloads each is admitted for a moment.
 	steady = 10 * time.Second
+	// mostAtOnce bounds the preemptions that are counted of one change of a Workload,
+	// whose status can have any number.
+	mostAtOnce = 1000
 	// longestRotation bounds how many workloads are followed as one loop.
 	longestRotation = 8
 )
@@ -77,7 +80,7 @@ func (d *detector) update(victim types.UID, before, w *kueue.Workload, now time.
 	if before == nil {
 		return nil
 	}
-	count := preemptedTimes(w) - preemptedTimes(before)
+	count := min(preemptedTimes(w)-preemptedTimes(before), mostAtOnce)
 	if count <= 0 {
 		return nil
 	}

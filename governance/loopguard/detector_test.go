@@ -94,6 +94,7 @@ const (
 	p3 = types.UID("b3")
 )
 
+// Workloads with conditions and counts that Kueue never writes change nothing for those behind.
 func TestDetector(t *testing.T) {
 	for name, tc := range map[string]struct {
 		run      func(c *fakeCluster) *preemptions
@@ -211,6 +212,13 @@ func TestDetector(t *testing.T) {
 			c.write(p, func(*kueue.Workload) {})
 			c.write(p2, func(*kueue.Workload) {})
 			c.write(p3, func(*kueue.Workload) {})
+			for _, message := range []string{"", "(UID: ", "(UID: aaaa", "preemptor path: ; (UID: 0)"} {
+				c.write("odd", func(w *kueue.Workload) {
+					w.Status.Conditions = []metav1.Condition{{}, {Type: kueue.WorkloadEvicted, Message: message}}
+					times := int32(len(message)) * 1e8
+					w.Status.SchedulingStats = &kueue.SchedulingStats{Evictions: []kueue.WorkloadSchedulingStatsEviction{{}, {Reason: "Preempted", Count: times}}}
+				})
+			}
 			got := tc.run(c)
 			if got == nil {
 				t.Fatal("the detector did not see the last preemption")
