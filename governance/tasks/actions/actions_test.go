@@ -299,8 +299,11 @@ func TestRaces(t *testing.T) {
 	l.is("ends", tasks.Running, "low")
 
 	// Ended tasks can be submitted again or deleted.
-	l.c.Kubectl(t, "", "patch", "job", "ends", "-n", l.name, "--subresource=status", "--type=merge", "-p",
-		`{"status":{"active":0,"ready":0,"failed":1,"uncountedTerminatedPods":{},"conditions":[{"type":"FailureTarget","status":"True","reason":"x"},{"type":"Failed","status":"True","reason":"x"}]}}`)
+	clustertest.Eventually(t, soon, func(context.Context) error { // once the Job controller has set its startTime
+		_, err := l.c.TryKubectl("", "patch", "job", "ends", "-n", l.name, "--subresource=status", "--type=merge", "-p",
+			`{"status":{"active":0,"ready":0,"failed":1,"uncountedTerminatedPods":{},"conditions":[{"type":"FailureTarget","status":"True","reason":"x"},{"type":"Failed","status":"True","reason":"x"}]}}`)
+		return err
+	})
 	l.is("ends", tasks.Failed, "")
 	for action, want := range map[actions.Action]string{actions.Stop: "submitted again or deleted", actions.Resume: "submitted again or deleted", actions.Class: "submitted again or deleted", actions.Front: "submitted again or deleted", actions.Delete: ""} {
 		if r := l.review("ends", action); r.Obstacle != want && (want == "" || !strings.Contains(r.Obstacle, want)) {
