@@ -61,11 +61,12 @@ func TestEditAllocation(t *testing.T) {
 	must(t, expect.Locator(page.Locator("#detail-quota")).ToContainText("ml.p5.48xlarge"))
 	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Edit", Exact: playwright.Bool(true)}).Click())
 	must(t, page.Locator("#row-0-accelerators").Fill("2"))
-	must(t, page.Locator("#weight").Fill("20"))
+	must(t, page.Locator("#weight").Fill("21"))
 	must(t, page.Locator("#add-limit").Click())
 	must(t, page.Locator("#limit-0-type").Fill("ml.g5.2xlarge"))
 	must(t, page.Locator("#limit-0-accelerators").Fill("1"))
 	must(t, expect.Locator(page.Locator("#limit-0")).ToContainText("can only borrow"))
+	keepsStillWhilePressed(t, page)
 	review(t, page)
 	must(t, expect.Locator(page.Locator("#review-over")).ToContainText("busy"))
 	must(t, expect.Locator(page.Locator("#review-settings")).ToContainText("20"))
@@ -83,6 +84,31 @@ func TestEditAllocation(t *testing.T) {
 		return nil
 	})
 	must(t, expect.Locator(page.Locator("#detail-status")).ToContainText("Active"))
+}
+
+// keepsStillWhilePressed checks that a form does not change while a mouse button is down:
+// a button that moves away between press and release is not clicked.
+func keepsStillWhilePressed(t *testing.T, page playwright.Page) {
+	t.Helper()
+	_, err := page.Evaluate(`() => addEventListener("pointerdown", () => {
+		document.getElementById("allocation-form").dataset.unmerged = "";
+		globalThis.pressedAt = performance.now();
+	}, { once: true })`)
+	must(t, err)
+	must(t, page.Locator("h1").Hover())
+	must(t, page.Mouse().Down())
+	_, err = page.ExpectRequestFinished(func() error { return page.Locator("#weight").Fill("20") })
+	must(t, err)
+	still, err := page.Evaluate(`async () => {
+		for (let i = 0; i < 5; i++) await new Promise(requestAnimationFrame);
+		return "unmerged" in document.getElementById("allocation-form").dataset || performance.now() - pressedAt > 3000;
+	}`)
+	must(t, err)
+	if still != true {
+		t.Error("the form changed while a mouse button was down")
+	}
+	must(t, page.Mouse().Up())
+	must(t, expect.Locator(page.Locator("#allocation-form[data-unmerged]")).ToHaveCount(0))
 }
 
 // waitForUsage waits until the team's tasks have reserved this many GPUs.

@@ -29,6 +29,17 @@ function parse(html) {
   return template.content;
 }
 
+// While a mouse button or a finger is down, nothing is merged: what the user presses
+// stays where it is until the click. A scrollbar has no pointerup, hence the limit.
+let released = Promise.resolve();
+document.addEventListener("pointerdown", () => {
+  released = new Promise((done) => {
+    const release = () => setTimeout(done); // after the click
+    for (const type of ["pointerup", "pointercancel"]) addEventListener(type, release, { capture: true, once: true });
+    setTimeout(done, 3_000);
+  });
+}, { capture: true });
+
 // keep(control) reports whether the value of a control is newer than the HTML.
 function morph(target, fresh, keep = () => false) {
   Idiomorph.morph(target, fresh, {
@@ -100,8 +111,10 @@ function liveStream(url) {
     source = new EventSource(`${url}${url.includes("?") ? "&" : "?"}${as}`);
     source.addEventListener("error", () => { retry(); stillSignedIn(); });
     source.addEventListener("signed-out", showSignedOut);
-    source.addEventListener("fragment", (event) => {
+    source.addEventListener("fragment", async (event) => {
       listen();
+      await released;
+      if (event.target.readyState === EventSource.CLOSED) return; // another one was opened
       for (const fresh of [...parse(event.data).children]) {
         const target = document.getElementById(fresh.id);
         if (!target) continue;
@@ -281,6 +294,7 @@ function livePreview(form) {
     if (response.status === 401) throw new Error("you are signed out. Sign in in another tab, or save and sign in afterwards");
     if (response.status === 409) throw new Error("another user is signed in now. Save to see what to do");
     const fresh = parse(await response.text()).querySelector(`#${CSS.escape(form.id)}`);
+    await released;
     if (!fresh) throw new Error(`the server answered ${response.status}`);
 
     // Removing a row renames the inputs of the others: the values of the server apply.
@@ -339,7 +353,7 @@ function livePreview(form) {
     form.dataset.saving = "true";
     request?.abort();
     form.querySelector(`.btn-primary[value=${action}]`)?.setAttribute("aria-busy", "true");
-    setTimeout(saveEnded, 15_000); // longer than the server takes to respond
+    setTimeout(saveEnded, 20_000); // longer than the server takes to respond
   });
 
   // After a canceled save the page can be used again.
