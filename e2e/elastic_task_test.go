@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -78,7 +79,7 @@ spec:
 	c.Apply(t, jobManifest(other, "owner", 4))
 	must(t, expect.Locator(card).ToContainText("4 of 2–8 pods: 2 guaranteed, 2 growth"))
 	must(t, expect.Locator(card).ToContainText("Grows again"))
-	must(t, expect.Locator(rows.First()).ToContainText("Preempted for another team"))
+	must(t, expect.Locator(rows.First()).ToContainText(regexp.MustCompile(`(Preempted|Growth withdrawn)\s+for another team`)))
 	notReloaded(t, page)
 	must(t, expect.Locator(page.Locator("#scale-chart canvas")).ToBeVisible())
 	must(t, expect.Locator(page.Locator("#scale-chart .chart-words")).ToContainText("Guaranteed 2 · Growth 2"))
@@ -112,7 +113,7 @@ spec:
 	}
 	admin := visit(t, playwright.BrowserNewContextOptions{})
 	open(t, admin, path)
-	must(t, expect.Locator(admin.Locator("#scales-table")).ToContainText("Preempted for owner"))
+	must(t, expect.Locator(admin.Locator("#scales-table")).ToContainText(regexp.MustCompile(`(Preempted|Growth withdrawn)\s+for owner`)))
 	must(t, expect.Locator(admin.Locator("#scales-table")).ToContainText("quota lent by "+other))
 	must(t, expect.Locator(admin.Locator("#scales-table").GetByRole("link", playwright.LocatorGetByRoleOptions{Name: "owner"}).First()).ToHaveAttribute("href", base+"/tasks/hyperpod-ns-"+other+"/job/owner"))
 
@@ -120,7 +121,7 @@ spec:
 	must(t, expect.Locator(page.Locator("#task-gone")).ToBeVisible())
 	open(t, page, path)
 	must(t, expect.Locator(page.Locator("#past-facts")).ToBeVisible())
-	must(t, expect.Locator(rows.First()).ToContainText("Preempted for another team"))
+	must(t, expect.Locator(rows.First()).ToContainText(regexp.MustCompile(`(Preempted|Growth withdrawn)\s+for another team`)))
 	must(t, expect.Locator(page.Locator(".task-lead")).ToContainText("ElasticJob · without a priority class")) // not that of its growth
 	must(t, expect.Locator(card).ToContainText("GPU-hours"))
 	checkAppearance(t, page, "past-elastic")
