@@ -64,6 +64,7 @@ func start(t testing.TB, setup webtest.Setup) *console {
 		server.Page("/away", func(echo.Context) error {
 			return &web.Error{Status: http.StatusServiceUnavailable, Message: "Not now.", Retry: true, Err: context.Canceled}
 		})
+		server.Page("/late", func(echo.Context) error { return fmt.Errorf("read: %w", context.DeadlineExceeded) })
 		server.Public("/open", func(c echo.Context) error { return c.String(http.StatusOK, "open") })
 	}
 	if setup.Chrome == nil {

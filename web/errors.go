@@ -118,5 +118,8 @@ func toError(err error) *Error {
 		}
 		return &Error{Status: httpError.Code, Message: message, Err: err}
 	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return &Error{Status: http.StatusServiceUnavailable, Message: "The console did not answer in time. Try again in a moment.", Retry: true, Err: err}
+	}
 	return &Error{Status: http.StatusInternalServerError, Message: internalErrorMessage, Err: err}
 }

@@ -41,6 +41,7 @@ func TestErrorPagesShowNoInternals(t *testing.T) {
 		"something is away":     {signedIn, http.MethodGet, "/away", nil, nil, 503},
 		"an answer of nobody":   {nil, http.MethodGet, "/auth/callback?state=secret&code=canary", nil, nil, 400},
 		"too large":             {signedIn, http.MethodPost, "/form", nil, nil, 413},
+		"no answer in time":     {signedIn, http.MethodGet, "/late", nil, nil, 503},
 		"the store is away":     {signedIn, http.MethodGet, "/me", nil, func(c *console) { c.Store.SetUnavailable(true) }, 503},
 		"the provider is away":  {nil, http.MethodGet, "/auth/login", nil, func(c *console) { away(c, true) }, 503},
 		"nobody can be checked": {signedIn, http.MethodGet, "/me", nil, func(c *console) { away(c, true); c.Clock.Advance(6 * time.Minute) }, 503},

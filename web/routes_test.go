@@ -25,6 +25,7 @@ func TestRoutes(t *testing.T) {
 		"GET /panic": webtest.SignedIn, "HEAD /panic": webtest.SignedIn,
 		"GET /broken": webtest.SignedIn, "HEAD /broken": webtest.SignedIn,
 		"GET /away": webtest.SignedIn, "HEAD /away": webtest.SignedIn,
+		"GET /late": webtest.SignedIn, "HEAD /late": webtest.SignedIn,
 		"GET /stream/events": webtest.SignedIn,
 		webtest.Unknown:      webtest.SignedIn,
 	}, "you are", "typed:", "fields", "event:")

@@ -2,7 +2,6 @@ package adopt
 
 import (
 	"context"
-	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
@@ -18,9 +17,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
-
-// writeLimit bounds a write in total. It is below the web server's own limit.
-const writeLimit = 8 * time.Second
 
 // Service adopts ClusterQueues as the signed-in user.
 type Service struct {
@@ -103,7 +99,7 @@ func (s *Service) mayAdopt(ctx context.Context, user governance.User) error {
 // Check returns why the API server would reject the adoption of each of the ClusterQueues
 // with these names by the user.
 func (s *Service) Check(ctx context.Context, user governance.User, names []string) ([]Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	ctx, cancel := context.WithTimeout(ctx, cluster.WriteLimit)
 	defer cancel()
 	_, selected, writer, err := s.selection(ctx, user, names)
 	if err != nil {
@@ -125,7 +121,7 @@ func (s *Service) selection(ctx context.Context, user governance.User, names []s
 
 // Adopt adopts the ClusterQueues with these names, for a reason that may be empty.
 func (s *Service) Adopt(ctx context.Context, user governance.User, names []string, reason string) ([]Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	ctx, cancel := context.WithTimeout(ctx, cluster.WriteLimit)
 	defer cancel()
 	plan, selected, writer, err := s.selection(ctx, user, names)
 	if err != nil {

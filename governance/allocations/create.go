@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -23,11 +22,6 @@ import (
 // digest of its spec. A form that is sent again, because its response was lost,
 // finds the allocation that it created.
 const AnnotationRequest = "kuota.dev/request-id"
-
-// writeLimit bounds a write in total, before the page reports that the cluster
-// does not answer. It is below the web server's own limit, which would cut off
-// the response.
-const writeLimit = 8 * time.Second
 
 // CreatedBy reports whether the form with this ID created an allocation.
 func CreatedBy(allocation *v1alpha1.ComputeAllocation, request string) bool {
@@ -48,7 +42,7 @@ func requestMark(request string, allocation *v1alpha1.ComputeAllocation) (string
 // the allocation is then rejected. request is the ID of the form: if the same
 // form created the same allocation before, Create succeeds.
 func (s *Service) Create(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, request string) error {
-	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	ctx, cancel := context.WithTimeout(ctx, cluster.WriteLimit)
 	defer cancel()
 	err := s.create(ctx, user, allocation, pools, request)
 	switch governance.KindOf(err) {

@@ -84,7 +84,7 @@ type Deletion struct {
 // Delete deletes a team's allocation as user. An allocation that is being
 // deleted can still be drained.
 func (s *Service) Delete(ctx context.Context, user governance.User, name string, options Deletion) error {
-	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	ctx, cancel := context.WithTimeout(ctx, cluster.WriteLimit)
 	defer cancel()
 	deleted := &v1alpha1.ComputeAllocation{}
 	deleted.Name = name

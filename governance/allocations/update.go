@@ -7,6 +7,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/audit"
+	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/gitops"
 	"kuota.dev/kuota/governance/rejection"
 
@@ -20,7 +21,7 @@ import (
 // update to the same spec succeeds, so an update whose response was lost can be
 // repeated.
 func (s *Service) Update(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) error {
-	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	ctx, cancel := context.WithTimeout(ctx, cluster.WriteLimit)
 	defer cancel()
 	before, after, err := s.update(ctx, user, allocation, pools)
 	change := audit.Change{User: user, Action: audit.Update, Object: allocation, New: allocation.Spec, Err: err}

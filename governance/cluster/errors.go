@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http"
 	"net/url"
 	"strings"
 
@@ -60,9 +61,10 @@ func Translate(op string, err error) error {
 func unreachable(err error) bool {
 	var network net.Error
 	var address *url.Error
+	var status apierrors.APIStatus
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &network) || errors.As(err, &address) ||
-		apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsServiceUnavailable(err) ||
-		apierrors.IsTooManyRequests(err) || apierrors.IsInternalError(err)
+		apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
+		errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError
 }
 
 // plain returns the sentence of a validation message of the API server, which

@@ -24,6 +24,7 @@ func TestTranslate(t *testing.T) {
 		"timeout":            {fmt.Errorf("reading: %w", context.DeadlineExceeded), governance.Unavailable},
 		"shutting down":      {apierrors.NewServiceUnavailable("apiserver is shutting down"), governance.Unavailable},
 		"too many requests":  {apierrors.NewTooManyRequests("wait", 1), governance.Unavailable},
+		"unknown trouble":    {apierrors.NewGenericServerResponse(500, "get", kind, "x", "etcdserver: request timed out", 0, true), governance.Unavailable},
 		"not found":          {apierrors.NewNotFound(kind, "x"), governance.NotFound},
 		"exists":             {apierrors.NewAlreadyExists(kind, "x"), governance.Exists},
 		"conflict":           {apierrors.NewConflict(kind, "x", errors.New("changed")), governance.Conflict},

@@ -89,6 +89,11 @@ func Update(ctx context.Context, reader client.Reader, writer client.Writer, bef
 	return decode(wanted, object)
 }
 
+// WriteLimit bounds a write of a user in total, before the page says that the cluster
+// does not answer. It is below the web server's own limit, which would cut off the
+// response.
+const WriteLimit = 15 * time.Second
+
 // cacheWait bounds WaitForCache.
 const cacheWait = 2 * time.Second
 

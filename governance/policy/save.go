@@ -18,17 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// writeLimit bounds a write in total, before the page reports that the cluster
-// does not answer.
-const writeLimit = 8 * time.Second
-
 // Save writes the policy as user: as a new policy if it has no resourceVersion,
 // else over the version with it. It returns governance.Conflict if someone saved
 // in between. A repeated save of the same spec succeeds, so a save whose
 // response was lost can be repeated. The annotations AnnotationDropClasses and
 // AnnotationReason are saved too; all other metadata is kept.
 func (s *Service) Save(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) error {
-	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	ctx, cancel := context.WithTimeout(ctx, cluster.WriteLimit)
 	defer cancel()
 	state, err := s.read(ctx)
 	if err != nil {
@@ -65,7 +61,7 @@ func (s *Service) Save(ctx context.Context, user governance.User, policy *v1alph
 // TryAgain makes Kuota change at once what others changed back in Kueue's configuration.
 // It returns governance.Forbidden for a user who may not change the policy.
 func (s *Service) TryAgain(ctx context.Context, user governance.User) error {
-	ctx, cancel := context.WithTimeout(ctx, writeLimit)
+	ctx, cancel := context.WithTimeout(ctx, cluster.WriteLimit)
 	defer cancel()
 	writer, err := s.Cluster.ClientAs(user)
 	if err != nil {

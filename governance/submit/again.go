@@ -343,7 +343,7 @@ func (s *Service) Differences(ctx context.Context, user governance.User, form, f
 	if err != nil {
 		return paths, nil // a console that only reads
 	}
-	limited, cancel := context.WithTimeout(ctx, writeTimeout)
+	limited, cancel := context.WithTimeout(ctx, cluster.WriteLimit)
 	defer cancel()
 	var completed [2]any
 	for i, plan := range []Plan{form, from} {

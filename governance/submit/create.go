@@ -28,9 +28,6 @@ import (
 )
 
 const (
-	// writeTimeout bounds the creation of a job, well below the timeout of the web
-	// server.
-	writeTimeout = 8 * time.Second
 	// listTimeout bounds the wait for the new task in the list. If Kueue creates no
 	// Workload, the job appears without one after about three seconds.
 	listTimeout = 5 * time.Second
@@ -61,7 +58,7 @@ func invalid(wrong []governance.FieldError) error {
 }
 
 func (s *Service) submit(ctx context.Context, user governance.User, plan Plan, form string) (Submitted, error) {
-	limited, cancel := context.WithTimeout(ctx, writeTimeout)
+	limited, cancel := context.WithTimeout(ctx, cluster.WriteLimit)
 	defer cancel()
 	object, err := plan.object(plan.Kind)
 	if err != nil {

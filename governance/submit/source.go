@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/document"
 	"kuota.dev/kuota/governance/enforcement"
@@ -396,7 +397,7 @@ func (s *Service) SubmitPlan(ctx context.Context, user governance.User, p Plan, 
 // Try creates the object of a plan that was read from a manifest as a dry run, as user. The
 // paths of errors are those of the object.
 func (s *Service) Try(ctx context.Context, user governance.User, p Plan) error {
-	limited, cancel := context.WithTimeout(ctx, writeTimeout)
+	limited, cancel := context.WithTimeout(ctx, cluster.WriteLimit)
 	defer cancel()
 	writer, err := s.Cluster.ClientAs(user)
 	if err != nil {

@@ -31,7 +31,7 @@ func (s *Service) Resume(ctx context.Context, user governance.User, at tasks.Add
 }
 
 func (s *Service) activate(ctx context.Context, user governance.User, at tasks.Address, active bool) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cluster.WriteLimit)
 	defer cancel()
 	t, writer, err := s.open(ctx, user, at)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/audit"
+	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/tasks"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,7 +15,7 @@ import (
 // Delete deletes, as user, what the user submitted: the job, the pods of a group, or
 // the Workload if nothing owns it, with all dependents.
 func (s *Service) Delete(ctx context.Context, user governance.User, at tasks.Address) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cluster.WriteLimit)
 	defer cancel()
 	t, writer, err := s.open(ctx, user, at)
 	if err != nil {

@@ -177,7 +177,7 @@ func (r *Resizing) After(z Sizes) int32 {
 
 // Resize sets the sizes of an ElasticJob, as user, if its spec is still of a generation.
 func (s *Service) Resize(ctx context.Context, user governance.User, at tasks.Address, z Sizes, generation int64) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cluster.WriteLimit)
 	defer cancel()
 	t, writer, err := s.open(ctx, user, at)
 	if err != nil {

@@ -104,7 +104,7 @@ func (s *Service) scale(ctx context.Context, user governance.User, t *tasks.Task
 // Scale sets the number of replicas of a serving task, as user, if it still has as many as
 // the user saw.
 func (s *Service) Scale(ctx context.Context, user governance.User, at tasks.Address, replicas, saw int32) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cluster.WriteLimit)
 	defer cancel()
 	t, writer, err := s.open(ctx, user, at)
 	if err != nil {

@@ -1,8 +1,6 @@
 package actions
 
 import (
-	"time"
-
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/audit"
@@ -10,9 +8,6 @@ import (
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/queries"
 )
-
-// writeTimeout bounds one action.
-const writeTimeout = 15 * time.Second
 
 // Action is an action on a task.
 type Action string

@@ -28,7 +28,7 @@ func (s *Service) MoveToFront(ctx context.Context, user governance.User, at task
 }
 
 func (s *Service) setClass(ctx context.Context, user governance.User, at tasks.Address, class string, action audit.Action) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cluster.WriteLimit)
 	defer cancel()
 	t, writer, err := s.open(ctx, user, at)
 	if err != nil {
