@@ -2,8 +2,11 @@ package submit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"kuota.dev/kuota/governance"
@@ -31,7 +34,7 @@ type Manifests interface {
 const (
 	keepInterval = 5 * time.Second
 	keepGap      = 20 * time.Millisecond // between two tasks, whose objects are read one by one
-	keepTimeout  = 5 * time.Second
+	keepTimeout  = 3 * time.Second
 )
 
 // Keeper keeps the manifests of the tasks that are submitted outside of the console, within
@@ -88,14 +91,20 @@ func (k *Keeper) keepNew(ctx context.Context) error {
 }
 
 // keepEach keeps the manifests of tasks, unless they are kept. Of a task that has none that
-// can be kept, it logs the reason, once. An error is one that time mends.
+// can be kept, it logs the reason, once. An error is one that time mends: tasks of the same
+// kind, whose API may not answer, are left to the next time.
 func (k *Keeper) keepEach(ctx context.Context, added []*tasks.Task, kept map[string]bool, keep func(context.Context, *tasks.Task) error) error {
+	failed := map[string]error{} // by kind
 	for _, t := range added {
+		if failed[t.Kind] != nil {
+			continue
+		}
 		if !kept[t.UID] {
 			switch err := keep(ctx, t); {
 			case err == nil:
 			case history.Retryable(err) || governance.KindOf(err) == governance.Unavailable:
-				return err
+				failed[t.Kind] = err
+				continue
 			default:
 				k.Log.Warn("the manifest of a task cannot be kept", "kind", t.Kind, "task", klog.KRef(t.Namespace, t.Name), "error", err)
 			}
@@ -107,7 +116,7 @@ func (k *Keeper) keepEach(ctx context.Context, added []*tasks.Task, kept map[str
 		}
 		k.known[t.UID] = true
 	}
-	return nil
+	return errors.Join(slices.Collect(maps.Values(failed))...)
 }
 
 func (k *Keeper) keep(ctx context.Context, t *tasks.Task) error {
