@@ -76,9 +76,12 @@ func (p *Previews) now(ctx context.Context, variants ...Variant) (part views.Pre
 	}
 	ctx, cancel := context.WithTimeout(ctx, inPlace)
 	defer cancel()
-	for _, v := range variants {
-		part.Variants = append(part.Variants, compute(ctx, v))
+	part = computing(variants)
+	var computed sync.WaitGroup
+	for i, v := range variants {
+		computed.Go(func() { part.Variants[i] = compute(ctx, v) })
 	}
+	computed.Wait()
 	return part
 }
 
@@ -92,8 +95,8 @@ func (p *Previews) Stream(s *web.Server, c echo.Context, variants ...Variant) er
 	defer cancel()
 	var mu sync.Mutex
 	part, ready, changed := computing(variants), false, make(chan struct{}, 1)
-	go func() {
-		for i, v := range variants {
+	for i, v := range variants {
+		go func() {
 			done := compute(ctx, v)
 			mu.Lock()
 			part.Variants[i], ready = done, true
@@ -102,8 +105,8 @@ func (p *Previews) Stream(s *web.Server, c echo.Context, variants ...Variant) er
 			case changed <- struct{}{}:
 			default: // the last one is not rendered yet
 			}
-		}
-	}()
+		}()
+	}
 	return s.Stream(c, web.Part{
 		Changed: func(context.Context) <-chan struct{} { return changed },
 		Render: func(context.Context) (templ.Component, error) {

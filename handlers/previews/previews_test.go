@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/simulate"
@@ -101,6 +103,30 @@ func TestPreview(t *testing.T) {
 		if !strings.Contains(notes, want) {
 			t.Errorf("the notes lack %q: %s", want, notes)
 		}
+	}
+}
+
+// TestHangingPreview has a preview that ends only after the one behind it.
+func TestHangingPreview(t *testing.T) {
+	d := handlerstest.WithAllocations(handlerstest.FullAllocation())
+	d.DepartureResult.Running = []allocations.Task{{Name: "runs"}}
+	var previews atomic.Int32
+	behind := make(chan struct{})
+	d.PreviewBackend.Previewed = func(context.Context) (queries.Preview, error) {
+		if previews.Add(1) > 1 {
+			close(behind)
+			return full, nil
+		}
+		select {
+		case <-behind:
+		case <-time.After(5 * time.Second):
+			t.Error("the preview behind is not computed within 5s")
+		}
+		return queries.Preview{}, errors.New("hanging")
+	}
+	part := stream(t, d, "/policies/allocations/vision/hold")
+	if n := part.Find("#preview [data-state=unverified]").Length(); n != 1 {
+		t.Errorf("%d previews are not verified, want one", n)
 	}
 }
 
