@@ -18,6 +18,7 @@ type ActionsBackend struct {
 	At           tasks.Address // of the last review
 	Done         []string
 	MayNotStop   bool
+	OddTask      string // name of the task of which it is not known whether users may stop it
 }
 
 func (d *ActionsBackend) Offers(context.Context, governance.User, queries.Detail) ([]actions.Offer, error) {
@@ -41,7 +42,10 @@ func (d *ActionsBackend) did(what string, at tasks.Address) error {
 	return d.Refusal
 }
 
-func (d *ActionsBackend) MayStop(context.Context, governance.User, tasks.Address) (bool, error) {
+func (d *ActionsBackend) MayStop(_ context.Context, _ governance.User, at tasks.Address) (bool, error) {
+	if at.Name == d.OddTask {
+		return false, &governance.Error{Kind: governance.Unavailable}
+	}
 	return !d.MayNotStop, nil
 }
 

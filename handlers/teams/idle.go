@@ -32,7 +32,8 @@ type idleTask struct {
 }
 
 // idleOf returns the idle tasks of a team that user sees, those that are idle longest first.
-func (h *Pages) idleOf(ctx context.Context, user governance.User, scope access.Scope, team string) (list []idleTask, err error) {
+// A task of which it is not known whether the user may stop it has no button.
+func (h *Pages) idleOf(ctx context.Context, user governance.User, scope access.Scope, team string) (list []idleTask) {
 	for _, idle := range h.Hardware.IdleTasks(ctx) {
 		if idle.Team == team && scope.Includes(idle.Task.Namespace) {
 			list = append(list, idleTask{Idle: idle})
@@ -43,14 +44,12 @@ func (h *Pages) idleOf(ctx context.Context, user governance.User, scope access.S
 	})
 	list = list[:min(maxIdle, len(list))]
 	if h.Stops == nil || h.ReadOnlyReason() != "" {
-		return list, nil
+		return list
 	}
 	for i := range list {
-		if list[i].mayStop, err = h.Stops.MayStop(ctx, user, list[i].Task); err != nil {
-			return nil, err
-		}
+		list[i].mayStop, _ = h.Stops.MayStop(ctx, user, list[i].Task)
 	}
-	return list, nil
+	return list
 }
 
 // idleKey identifies what idleRows renders.

@@ -11,7 +11,7 @@ import (
 )
 
 // The page of a team lists its idle tasks, and none of another team, with a button for
-// those who may stop them. Lists and the page of the task mark them.
+// those who may stop them, also behind one of which that is not known. Lists and the page of the task mark them.
 func TestIdleTasksOfATeam(t *testing.T) {
 	notebook := tasks.Address{Namespace: "hyperpod-ns-vision", Kind: "StatefulSet", Name: "ada", UID: "u-1"}
 	other := tasks.Address{Namespace: "hyperpod-ns-other", Kind: "Deployment", Name: "theirs", UID: "u-2"}
@@ -40,6 +40,15 @@ func TestIdleTasksOfATeam(t *testing.T) {
 	if got := handlerstest.Text(page.Find("#task")); !strings.Contains(got, "Its accelerators have been idle for at least 30 m: none was busier than 1.0 %.") {
 		t.Errorf("the page of the task is %q", got)
 	}
+
+	d.HardwareBackend.IdleTasks = append([]tasks.Address{{Namespace: notebook.Namespace, Kind: "StatefulSet", Name: "odd", UID: "u-0"}}, d.HardwareBackend.IdleTasks...)
+	d.Items = append(d.Items, queries.Item{Task: &tasks.Task{Namespace: notebook.Namespace, Kind: "StatefulSet", Name: "odd", UID: "u-0", State: tasks.Running}, Team: "vision"})
+	d.ActionsBackend.OddTask = "odd"
+	_, page = handlerstest.Get(t, handlerstest.Serve(t, d)+"/teams/vision")
+	if got := handlerstest.Text(page.Find("#idle-table tbody")); got != "odd StatefulSet 1 30 m 1.0 % ada StatefulSet 1 30 m 1.0 % Stop" {
+		t.Errorf("behind one that cannot be checked: got %q", got)
+	}
+	d.HardwareBackend.IdleTasks = d.HardwareBackend.IdleTasks[1:]
 
 	d.ActionsBackend.MayNotStop = true
 	_, page = handlerstest.Get(t, address+"/teams/vision")

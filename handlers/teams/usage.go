@@ -55,12 +55,12 @@ func (h *Pages) teamEvents(s *web.Server) func(echo.Context) error {
 			if err != nil {
 				return "", nil, err
 			}
-			idle, err := h.idleOf(ctx, console.UserOf(c), scope, t.Name)
+			idle := h.idleOf(ctx, console.UserOf(c), scope, t.Name)
 			return strings.Join([]string{urls.Team(t.Name), over.Key(), scope.Key(), idleKey(idle)}, " "), func(ctx context.Context) (templ.Component, error) {
 				u, err := h.teamUsage(ctx, scope, t.Name, over)
 				u.Idle = idleRows(idle, h.Now())
 				return views.TeamUsageLive(u), err
-			}, err
+			}, nil
 		}}, h.Frame(c))
 	}
 }
@@ -209,11 +209,7 @@ func (h *Pages) showUsage(c echo.Context, page *views.TeamPage, team, namespace 
 	if page.Usage, err = h.teamUsage(ctx, scope, team, classstats.RangeOf(over)); err != nil {
 		return err
 	}
-	idle, err := h.idleOf(ctx, console.UserOf(c), scope, team)
-	if err != nil {
-		return err
-	}
-	page.Usage.Idle = idleRows(idle, h.Now())
+	page.Usage.Idle = idleRows(h.idleOf(ctx, console.UserOf(c), scope, team), h.Now())
 	page.Facts = append(page.Facts, views.ValueLine{Name: "Members", Value: h.membersFact(c, team)})
 	if h.History != nil {
 		past := h.teamPast(ctx, scope, team, over, listing.PageOf(c.QueryParam("page")))
