@@ -77,7 +77,7 @@ func (s *Sessions) run(ctx context.Context) {
 	}
 }
 
-// sweep deletes expired sessions.
+// sweep deletes expired sessions. One that cannot be deleted is tried again by the next sweep.
 func (s *Sessions) sweep(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, sessionSweep)
 	defer cancel()
@@ -160,12 +160,12 @@ func (s *Sessions) Update(ctx context.Context, name, sealed string, expires time
 
 // Delete deletes a session if it exists.
 func (s *Sessions) Delete(ctx context.Context, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
-	defer cancel()
 	return s.delete(ctx, sessionPrefix+name)
 }
 
 func (s *Sessions) delete(ctx context.Context, name string) error {
+	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
+	defer cancel()
 	err := client.IgnoreNotFound(s.clients.CoreV1().Secrets(s.namespace).Delete(ctx, name, metav1.DeleteOptions{}))
 	if err == nil {
 		s.deleted.Store(name, true)
