@@ -132,11 +132,28 @@ func TestSessionSurvivesAnOutage(t *testing.T) {
 	}
 }
 
+// While the provider does not answer about one session, others are found within 5 s.
 func TestHangingProviderTimesOut(t *testing.T) {
 	inBubble(t, func(b *bubble) {
-		b.provider.from(hangs(time.Hour, yes))
+		other := session.NewID()
+		if err := b.sessions.Create(t.Context(), other, signin.Identity{Subject: "5678", User: "bob"}); err != nil {
+			t.Fatal(err)
+		}
+		b.provider.from(func(ctx context.Context, was signin.Identity) (signin.Identity, error) {
+			if was.User == "bob" {
+				return yes(ctx, was)
+			}
+			return hangs(time.Hour, yes)(ctx, was)
+		})
 		time.Sleep(6 * time.Minute)
 		began := time.Now()
+		go func() {
+			time.Sleep(time.Second)
+			found, err := b.sessions.Find(t.Context(), other, true)
+			if waited := time.Since(began); err != nil || found.User != "bob" || waited > 5*time.Second {
+				t.Errorf("the session behind: got %q and %v after %s", found.User, err, waited)
+			}
+		}()
 		b.wantError(session.ErrUnavailable)
 		if waited := time.Since(began); waited > 15*time.Second {
 			t.Errorf("waited %s", waited)
