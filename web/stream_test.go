@@ -183,16 +183,9 @@ func TestStreamThatCannotBeRendered(t *testing.T) {
 			return server.Stream(c, web.Part{Render: part}, status)
 		})
 	}})
-	stream := c.Browser(t).SignIn().Stream(http.MethodGet, "/failing/events", webtest.Script...)
-	defer stream.Body.Close()
-	updates := 0
-	for scanner := bufio.NewScanner(stream.Body); updates < 7 && scanner.Scan(); {
-		if strings.Contains(scanner.Text(), "old") {
-			updates++
-		}
-	}
-	if updates < 7 { // beyond refreshBeats, after which the part is rendered again
-		t.Errorf("the stream ended after %d updates", updates)
+	ages := linesOf(t, c.Browser(t).SignIn(), "/failing/events")
+	for range 7 { // beyond refreshBeats, after which the part is rendered again
+		until(t, ages, "old", 5*time.Second)
 	}
 }
 

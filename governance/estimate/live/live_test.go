@@ -2,9 +2,11 @@ package live_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -79,8 +81,8 @@ func newEstimator(t *testing.T) (*live.Estimator, *history.Store, <-chan struct{
 		}}},
 		LocalQueues: []*kueue.LocalQueue{{ObjectMeta: metav1.ObjectMeta{Namespace: "vision", Name: "queue"}, Spec: kueue.LocalQueueSpec{ClusterQueue: "vision"}}},
 		Workloads: []*kueue.Workload{
-			workload("runs", 8, now.Add(-time.Hour), now.Add(-30*time.Minute)), workload("waits", 8, now.Add(-time.Minute), time.Time{}),
-			workload("huge", 9, now.Add(-2*time.Minute), time.Time{}),
+			workload("runs", 8, now.Add(-time.Hour), now.Add(-30*time.Minute)), workload("huge", 9, now.Add(-2*time.Minute), time.Time{}),
+			workload("waits", 8, now.Add(-time.Minute), time.Time{}),
 		},
 	}
 	changed := make(chan struct{}, 10)
@@ -124,11 +126,29 @@ func latest(t *testing.T, e *live.Estimator, changed <-chan struct{}) *live.Esti
 	return found
 }
 
-// TestEstimates has 40 recorded runs: the running task ends in 30 to 69 minutes.
+// refusing refuses the estimate of one task.
+type refusing struct{ *history.Store }
+
+func (r refusing) RecordEstimates(ctx context.Context, estimates []history.Estimate) error {
+	if slices.ContainsFunc(estimates, func(e history.Estimate) bool { return e.WorkloadUID == "odd" }) {
+		return errors.New("refused")
+	}
+	return r.Store.RecordEstimates(ctx, estimates)
+}
+
+// TestEstimates has 40 recorded runs: the running task ends in 30 to 69 minutes. It is
+// estimated and recorded behind a task that can never start, and one whose estimate is refused.
 func TestEstimates(t *testing.T) {
 	e, store, changed := newEstimator(t)
+	e.Store = refusing{store}
+	of := e.Simulator.(*simulator)
+	of.snapshot.Workloads = append([]*kueue.Workload{workload("odd", 8, now, time.Time{})}, of.snapshot.Workloads...)
 	ran(t, store, 40)
+	began := time.Now()
 	found := latest(t, e, changed)
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("estimated after %s, want at most 5s", took)
+	}
 	waits := found.Starts["waits"]
 	if middle := (waits.Low + waits.High) / 2; waits.Low <= 0 || waits.Low > 50*time.Minute || waits.High < 50*time.Minute || middle > 2*time.Hour {
 		t.Errorf("the task starts in %+v, want a range around 50 minutes", waits)
