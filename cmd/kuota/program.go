@@ -106,6 +106,7 @@ type program struct {
 func run(ctx context.Context, c config, out io.Writer) error {
 	log := slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: c.logLevel}))
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
+	slog.SetDefault(log)
 	p, err := newProgram(c, log)
 	if err != nil {
 		return err

@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
@@ -86,17 +86,15 @@ var finders = []struct {
 // that panic are not complete, and the error has their cause.
 func (in *Input) findings(t Thresholds, complete map[Rule]bool) (found []Finding, err error) {
 	for _, f := range finders {
-		func() {
-			defer func() {
-				if cause := recover(); cause != nil {
-					err = errors.Join(err, fmt.Errorf("evaluate %v: panic: %v\n%s", f.rules, cause, debug.Stack()))
-					for _, rule := range f.rules {
-						complete[rule] = false
-					}
-				}
-			}()
+		if failed := governance.Recovered(func() error {
 			found = append(found, f.find(in, t)...)
-		}()
+			return nil
+		}); failed != nil {
+			err = errors.Join(err, fmt.Errorf("evaluate %v: %w", f.rules, failed))
+			for _, rule := range f.rules {
+				complete[rule] = false
+			}
+		}
 	}
 	return slices.DeleteFunc(found, func(f Finding) bool { return t.IsOff(f.Rule) }), err
 }

@@ -100,7 +100,7 @@ func (k *Keeper) keepEach(ctx context.Context, added []*tasks.Task, kept map[str
 			continue
 		}
 		if !kept[t.UID] {
-			switch err := keep(ctx, t); {
+			switch err := governance.Recovered(func() error { return keep(ctx, t) }); {
 			case err == nil:
 			case history.Retryable(err) || governance.KindOf(err) == governance.Unavailable:
 				failed[t.Kind] = err

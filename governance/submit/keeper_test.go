@@ -22,6 +22,7 @@ func TestKeepEach(t *testing.T) {
 		err                 error
 		wantTried, wantDone []string
 	}{
+		{nil, []string{"odd", "same", "last"}, []string{"kept", "last", "odd", "same"}}, // a panic
 		{errors.New("odd"), []string{"odd", "same", "last"}, []string{"kept", "last", "odd", "same"}},
 		{context.DeadlineExceeded, []string{"odd", "last"}, []string{"kept", "last"}},
 		{&governance.Error{Kind: governance.Unavailable}, []string{"odd", "last"}, []string{"kept", "last"}},
@@ -30,6 +31,9 @@ func TestKeepEach(t *testing.T) {
 		var tried []string
 		err := k.keepEach(t.Context(), list, map[string]bool{"kept": true}, func(_ context.Context, task *tasks.Task) error {
 			if tried = append(tried, task.UID); task.UID == "odd" {
+				if tc.err == nil {
+					panic("odd")
+				}
 				return tc.err
 			}
 			return nil

@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"kuota.dev/kuota/governance"
+
 	prometheus "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 )
@@ -117,8 +119,14 @@ func (s *Service) Poll(ctx context.Context) {
 			peaks, _ = vector(s.queries.peaks(s.o.IdleAfter))
 			took = time.Since(begun)
 		}
-		reading = read(now, cpu, peaks)
-		reading.At = s.o.Now()
+		if err := governance.Recovered(func() error {
+			reading = read(now, cpu, peaks)
+			reading.At = s.o.Now()
+			return nil
+		}); err != nil {
+			s.o.Warn("the data of Prometheus cannot be read", err)
+			texts = append(texts, "The data of Prometheus cannot be read. See the console's log for the reason.")
+		}
 	}
 	if ctx.Err() != nil { // shutting down
 		return

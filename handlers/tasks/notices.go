@@ -23,7 +23,11 @@ func (h *Pages) notices(c echo.Context) func(context.Context) *views.TaskEvents 
 	user := console.UserOf(c)
 	namespace, kind, name, uid := c.Param("namespace"), c.Param("kind"), c.Param("name"), c.QueryParam("uid")
 	return func(ctx context.Context) *views.TaskEvents {
-		list, err := h.Tasks.Notices(ctx, user, namespace, kind, name, uid)
+		var list []queries.Notice
+		err := governance.Recovered(func() (err error) {
+			list, err = h.Tasks.Notices(ctx, user, namespace, kind, name, uid)
+			return err
+		})
 		switch kind := governance.KindOf(err); {
 		case err == nil:
 			return noticesView(list)

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster/leader"
 	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/estimate"
@@ -175,9 +176,18 @@ func (e *Estimator) update(ctx context.Context) {
 	e.Changed()
 }
 
-// compute estimates the starts of all tasks that wait and, unattended, only of those
+// compute returns the result of computeAll, or that it panicked.
+func (e *Estimator) compute(ctx context.Context, unattended bool) (found *Estimates, err error) {
+	err = governance.Recovered(func() (err error) {
+		found, err = e.computeAll(ctx, unattended)
+		return err
+	})
+	return found, err
+}
+
+// computeAll estimates the starts of all tasks that wait and, unattended, only of those
 // whose estimate is not recorded.
-func (e *Estimator) compute(ctx context.Context, unattended bool) (*Estimates, error) {
+func (e *Estimator) computeAll(ctx context.Context, unattended bool) (*Estimates, error) {
 	e.computing.Lock()
 	defer e.computing.Unlock()
 	if err := e.readHistory(ctx); err != nil {

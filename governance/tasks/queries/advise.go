@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
@@ -177,7 +178,11 @@ func (s *Service) compute(t *tasks.Task, to *advised) {
 		s.advisor.mu.Unlock()
 		s.AdviceChanges.Notify()
 	}
-	snapshot, err := s.findChanges(ctx, t, update, first)
+	var snapshot *simulate.Snapshot
+	err := governance.Recovered(func() (err error) {
+		snapshot, err = s.findChanges(ctx, t, update, first)
+		return err
+	})
 	s.advisor.mu.Lock()
 	to.running, to.took, to.changes = false, time.Since(began), changes
 	s.advisor.mu.Unlock()

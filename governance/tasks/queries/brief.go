@@ -206,7 +206,11 @@ func (b *briefs) turn(began time.Time, changes uint64, err error, explained func
 			return differs, false
 		}
 		b.mu.Unlock()
-		verdict, failed := explained(t)
+		var verdict *explain.Verdict
+		failed := governance.Recovered(func() (err error) {
+			verdict, err = explained(t)
+			return err
+		})
 		if failed != nil {
 			if governance.KindOf(failed) == governance.Unavailable || errors.Is(failed, context.DeadlineExceeded) {
 				err = failed

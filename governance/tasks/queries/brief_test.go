@@ -74,7 +74,7 @@ func TestNewTasksAreExplainedFirst(t *testing.T) {
 	}
 }
 
-// A task that cannot be explained leaves no other one without a verdict, and nobody waits
+// A task that cannot be explained, or whose explanation panics, leaves no other one without a verdict, and nobody waits
 // for it.
 func TestOddTaskAmongBriefs(t *testing.T) {
 	done := make(chan struct{})
@@ -90,6 +90,9 @@ func TestOddTaskAmongBriefs(t *testing.T) {
 			if t.UID == "7" {
 				return nil, errors.New("odd")
 			}
+			if t.UID == "8" {
+				panic("odd")
+			}
 			return &explain.Verdict{Constraint: explain.PendingEvaluation}, nil
 		})
 		if !left {
@@ -97,7 +100,7 @@ func TestOddTaskAmongBriefs(t *testing.T) {
 		}
 	}
 	for i, verdict := range b.kept(list) {
-		if (verdict == nil) != (i == 7) {
+		if (verdict == nil) != (i == 7 || i == 8) {
 			t.Errorf("task %d: got %v", i, verdict)
 		}
 	}

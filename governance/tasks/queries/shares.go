@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/quota"
@@ -156,8 +157,11 @@ func (s *Service) computeOutlook() {
 	ctx, cancel := context.WithTimeout(context.Background(), adviceTimeout)
 	defer cancel()
 	began, changes := time.Now(), s.Cluster.TaskChanges.Count()+s.Cluster.AllocationChanges.Count()
-	latest, err := s.lookAhead(ctx)
-	latest.Failed = err
+	var latest Outlook
+	latest.Failed = governance.Recovered(func() (err error) {
+		latest, err = s.lookAhead(ctx)
+		return err
+	})
 	if latest.At.IsZero() {
 		latest.At = s.Index.Now()
 	}
