@@ -119,8 +119,8 @@ func TestHangingPreview(t *testing.T) {
 		}
 		select {
 		case <-behind:
-		case <-time.After(5 * time.Second):
-			t.Error("the preview behind is not computed within 5s")
+		case <-time.After(time.Minute):
+			t.Error("the preview behind is not computed")
 		}
 		return queries.Preview{}, errors.New("hanging")
 	}

@@ -11,7 +11,8 @@ import (
 )
 
 // The page of a team lists its idle tasks, and none of another team, with a button for
-// those who may stop them, also behind one of which that is not known. Lists and the page of the task mark them.
+// those who may stop them, also behind one of which that is not known. Lists and the page
+// of the task mark them.
 func TestIdleTasksOfATeam(t *testing.T) {
 	notebook := tasks.Address{Namespace: "hyperpod-ns-vision", Kind: "StatefulSet", Name: "ada", UID: "u-1"}
 	other := tasks.Address{Namespace: "hyperpod-ns-other", Kind: "Deployment", Name: "theirs", UID: "u-2"}

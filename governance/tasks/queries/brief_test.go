@@ -74,8 +74,8 @@ func TestNewTasksAreExplainedFirst(t *testing.T) {
 	}
 }
 
-// A task that cannot be explained, or whose explanation panics, leaves no other one without a verdict, and nobody waits
-// for it.
+// A task that cannot be explained, or whose explanation panics, leaves no other one
+// without a verdict, and no list waits for it.
 func TestOddTaskAmongBriefs(t *testing.T) {
 	done := make(chan struct{})
 	b := briefs{wanted: map[tasks.Key]*tasks.Task{}, waiters: []chan struct{}{done}, working: true}
