@@ -131,7 +131,7 @@ READABLE = -e 's/\[eE](\\+|-)?((\[0-9]+(\\.\[0-9]\*)?)|(\\.\[0-9]+))/[eE](\\+|-)
 	-e 's/^\( *\)x-kubernetes-int-or-string: true/\1maximum: 2147483647\n\1minimum: -2147483648\n&/'
 
 .PHONY: generate
-generate: ## write generated code anew
+generate: ## write generated code again
 	@go tool templ fmt views
 	@go tool templ generate -path views -log-level error
 	@go tool controller-gen object crd:generateEmbeddedObjectMeta=true paths=./governance/api/... output:crd:artifacts:config=deploy/crds

@@ -148,7 +148,7 @@ func testTaskActions(t *testing.T, page playwright.Page, team string, javaScript
 		}
 		return nil
 	})
-	press("Change class")
+	press("Change priority class")
 	first := page.Locator("#action-form input[name=choice]").First() // of the policy, if a policy exists
 	class, err := first.GetAttribute("value")
 	must(t, err)
@@ -156,7 +156,7 @@ func testTaskActions(t *testing.T, page playwright.Page, team string, javaScript
 	if javaScript {
 		accessible(t, page, "class")
 	}
-	must(t, button(page, "Change class").Click())
+	must(t, button(page, "Change priority class").Click())
 	contains(page.Locator("#task"), strings.TrimSuffix(class, "-priority"))
 
 	press("Resume")

@@ -194,10 +194,10 @@ func sampleDetail() AllocationDetail {
 
 func sampleAction() ActionPage {
 	return ActionPage{
-		Chrome: sampleChrome("Change class: train", "tasks"), Lead: hostile, UpLabel: "train", UpURL: "/tasks/a/Job/train", Action: "/tasks/a/Job/train/class",
+		Chrome: sampleChrome("Change priority class: train", "tasks"), Lead: hostile, UpLabel: "train", UpURL: "/tasks/a/Job/train", Action: "/tasks/a/Job/train/class",
 		Effects: []string{"It goes on.", hostile}, Failure: hostile, Fields: []HiddenField{{"uid", "1"}}, Legend: "Priority class", ChoiceError: hostile,
 		Choices: []ActionChoice{{"high", hostile, hostile, true}, {"low", "low", "2nd of 3.", false}},
-		Type:    "Type train to confirm", Confirm: &TextField{Value: "trai", Error: "Type train."}, Replicas: &TextField{Value: hostile, Error: hostile}, Submit: "Change class", Danger: true,
+		Type:    "Type train to confirm", Confirm: &TextField{Value: "trai", Error: "Type train."}, Replicas: &TextField{Value: hostile, Error: hostile}, Submit: "Change priority class", Danger: true,
 	}
 }
 

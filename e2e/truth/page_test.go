@@ -274,7 +274,7 @@ func TestParsePage(t *testing.T) {
 			<p data-effect="preempted">Kueue preempts <a href="/tasks/n/job/t4">t4</a> 4 GPUs, 3 more</p>
 			<p data-effect="started">Also starts <a href="/tasks/n/job/t5">t5</a> 4 GPUs</p>
 			<p data-effect="missed">Then does not start <a href="/tasks/n/job/t6">t6</a> 4 GPUs</p></div>
-			<a href="/tasks/n/job/t7/class">Change class</a></li>
+			<a href="/tasks/n/job/t7/class">Change priority class</a></li>
 		<li><div><b>Raising the borrowing limit to 6 GPUs · 1,024.5 GiB</b> of truth.a for team a starts it.</div> <a href="/policies/allocations/a/edit?raise=x">Edit allocation</a></li>
 		<li><div><b>Raising the quota to 0.5 vCPU</b> of truth.b for team a starts it. <p data-effect="borrowed">Team a then borrows 4 GPUs.</p></div></li>`)
 	if err != nil {
