@@ -262,11 +262,9 @@ func (p *planner) notes(q *kueue.ClusterQueue) (notes []string) {
 			notes = append(notes, fmt.Sprintf("Cohort %s has quota of its own, which stays as it is", c.Name))
 		}
 	}
-	for _, group := range q.Spec.ResourceGroups {
-		for _, f := range group.Flavors {
-			if flavor := p.flavors[string(f.Name)]; flavor != nil && flavor.Spec.TopologyName != nil {
-				notes = append(notes, fmt.Sprintf("Kueue also places tasks by topology %s of ResourceFlavor %s", *flavor.Spec.TopologyName, flavor.Name))
-			}
+	for f := range quota.Flavors(q.Spec.ResourceGroups) {
+		if flavor := p.flavors[string(f.Name)]; flavor != nil && flavor.Spec.TopologyName != nil {
+			notes = append(notes, fmt.Sprintf("Kueue also places tasks by topology %s of ResourceFlavor %s", *flavor.Spec.TopologyName, flavor.Name))
 		}
 	}
 	if p.Input.Policy != nil && p.Input.Policy.Spec.Enforcement != v1alpha1.EnforcementNone {

@@ -8,6 +8,7 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
 
 	corev1 "k8s.io/api/core/v1"
@@ -129,27 +130,25 @@ type limits struct {
 
 func limitsOf(q *kueue.ClusterQueue) (l limits) {
 	set := false
-	for g := range q.Spec.ResourceGroups {
-		for f := range q.Spec.ResourceGroups[g].Flavors {
-			with, without := false, false
-			for _, r := range q.Spec.ResourceGroups[g].Flavors[f].Resources {
-				if r.BorrowingLimit == nil {
-					without, l.unlimited = true, true
-				} else {
-					with, set = true, true
-					l.absolute = l.absolute || !r.BorrowingLimit.IsZero()
-				}
-				switch {
-				case r.LendingLimit == nil:
-					l.lends = true
-				case r.LendingLimit.IsZero():
-					l.keeps = true
-				default:
-					l.lendsPart = true
-				}
+	for flavor := range quota.Flavors(q.Spec.ResourceGroups) {
+		with, without := false, false
+		for _, r := range flavor.Resources {
+			if r.BorrowingLimit == nil {
+				without, l.unlimited = true, true
+			} else {
+				with, set = true, true
+				l.absolute = l.absolute || !r.BorrowingLimit.IsZero()
 			}
-			l.mixed = l.mixed || with && without
+			switch {
+			case r.LendingLimit == nil:
+				l.lends = true
+			case r.LendingLimit.IsZero():
+				l.keeps = true
+			default:
+				l.lendsPart = true
+			}
 		}
+		l.mixed = l.mixed || with && without
 	}
 	l.none = set && !l.unlimited && !l.absolute
 	return l
@@ -196,19 +195,17 @@ func (p *planner) addPools(names []string) {
 		if len(p.structure(p.queues[name])) > 0 {
 			continue
 		}
-		for _, group := range p.queues[name].Spec.ResourceGroups {
-			for _, f := range group.Flavors {
-				flavor := p.flavors[string(f.Name)]
-				if flavor == nil || added[flavor.Name] {
-					continue
-				}
-				added[flavor.Name] = true
-				if _, ok := p.typePool(p.types, flavor); ok {
-					continue
-				}
-				if pool, why := p.proposedPool(flavor); why == "" {
-					pools = append(pools, pool)
-				}
+		for f := range quota.Flavors(p.queues[name].Spec.ResourceGroups) {
+			flavor := p.flavors[string(f.Name)]
+			if flavor == nil || added[flavor.Name] {
+				continue
+			}
+			added[flavor.Name] = true
+			if _, ok := p.typePool(p.types, flavor); ok {
+				continue
+			}
+			if pool, why := p.proposedPool(flavor); why == "" {
+				pools = append(pools, pool)
 			}
 		}
 	}

@@ -92,18 +92,11 @@ func (s *summing) addQueues() {
 	for i := range s.input.queues.Items {
 		o := &s.input.queues.Items[i]
 		q := queue{team: s.teamOf.OfClusterQueue(o.Name), inCohort: string(o.Spec.CohortName) == s.cohort, nominal: quota.FlavorResourceQuantities{}, lendingLimit: quota.FlavorResourceQuantities{}, usage: s.occupied.Queues[o.Name]}
-		for j := range o.Spec.ResourceGroups {
-			for k := range o.Spec.ResourceGroups[j].Flavors {
-				flavor := &o.Spec.ResourceGroups[j].Flavors[k]
-				for l := range flavor.Resources {
-					r := &flavor.Resources[l]
-					fr := quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}
-					q.nominal[fr] = resources.AmountFromQuantity(fr.Resource, r.NominalQuota)
-					q.lendingLimit[fr] = q.nominal[fr]
-					if r.LendingLimit != nil {
-						q.lendingLimit[fr] = resources.AmountFromQuantity(fr.Resource, *r.LendingLimit)
-					}
-				}
+		for fr, r := range quota.ResourceQuotas(o.Spec.ResourceGroups) {
+			q.nominal[fr] = resources.AmountFromQuantity(fr.Resource, r.NominalQuota)
+			q.lendingLimit[fr] = q.nominal[fr]
+			if r.LendingLimit != nil {
+				q.lendingLimit[fr] = resources.AmountFromQuantity(fr.Resource, *r.LendingLimit)
 			}
 		}
 		s.queues = append(s.queues, q)
@@ -307,14 +300,10 @@ func (s *summing) addTeamUsages() {
 func (s *summing) addLoans() {
 	for i := range s.cohorts.Items {
 		if o := &s.cohorts.Items[i]; o.Name == s.cohort {
-			for j := range o.Spec.ResourceGroups {
-				for _, flavor := range o.Spec.ResourceGroups[j].Flavors {
-					for _, r := range flavor.Resources {
-						if amount := resources.AmountFromQuantity(string(r.Name), r.NominalQuota); amount > 0 {
-							of := s.poolUsage(quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)})
-							of.Unallocated = of.Unallocated.Plus(amount)
-						}
-					}
+			for fr, r := range quota.ResourceQuotas(o.Spec.ResourceGroups) {
+				if amount := resources.AmountFromQuantity(fr.Resource, r.NominalQuota); amount > 0 {
+					of := s.poolUsage(fr)
+					of.Unallocated = of.Unallocated.Plus(amount)
 				}
 			}
 		}

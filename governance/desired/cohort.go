@@ -44,14 +44,8 @@ func QuotaByQueue(queues []*kueueapi.ClusterQueue, all []v1alpha1.ComputeAllocat
 // QueueQuota returns the nominal quota of a ClusterQueue.
 func QueueQuota(queue *kueueapi.ClusterQueue) quota.PoolResources {
 	pools := quota.PoolResources{}
-	for _, group := range queue.Spec.ResourceGroups {
-		for _, flavor := range group.Flavors {
-			amounts := quota.Resources{}
-			for _, r := range flavor.Resources {
-				amounts[string(r.Name)] = resources.AmountFromQuantity(string(r.Name), r.NominalQuota)
-			}
-			pools[string(flavor.Name)] = amounts
-		}
+	for fr, r := range quota.ResourceQuotas(queue.Spec.ResourceGroups) {
+		pools.Add(fr.Flavor, quota.Resources{fr.Resource: resources.AmountFromQuantity(fr.Resource, r.NominalQuota)})
 	}
 	return pools
 }

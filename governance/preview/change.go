@@ -302,13 +302,8 @@ func removeQueue(c *simulate.Change, is *existing, was *wanted, team string, dra
 		emptied := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: queue.Generation + 1}, Spec: *queue.Spec.DeepCopy()}
 		policy := kueue.HoldAndDrain
 		emptied.Spec.StopPolicy = &policy
-		for g := range emptied.Spec.ResourceGroups {
-			for f := range emptied.Spec.ResourceGroups[g].Flavors {
-				resources := emptied.Spec.ResourceGroups[g].Flavors[f].Resources
-				for r := range resources {
-					resources[r] = kueue.ResourceQuota{Name: resources[r].Name}
-				}
-			}
+		for _, r := range quota.ResourceQuotas(emptied.Spec.ResourceGroups) {
+			*r = kueue.ResourceQuota{Name: r.Name}
 		}
 		c.ClusterQueues = append(c.ClusterQueues, emptied)
 	}

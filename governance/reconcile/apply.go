@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -11,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/managed"
+	"kuota.dev/kuota/governance/quota"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -173,21 +175,13 @@ func keepQuantities(want *applykueue.ClusterQueueApplyConfiguration, live *kueue
 			*want = live.DeepCopy()
 		}
 	}
-	quotas := map[[2]string]*kueue.ResourceQuota{}
-	for g := range live.Spec.ResourceGroups {
-		for f := range live.Spec.ResourceGroups[g].Flavors {
-			flavor := &live.Spec.ResourceGroups[g].Flavors[f]
-			for i := range flavor.Resources {
-				quotas[[2]string{string(flavor.Name), string(flavor.Resources[i].Name)}] = &flavor.Resources[i]
-			}
-		}
-	}
+	quotas := maps.Collect(quota.ResourceQuotas(live.Spec.ResourceGroups))
 	for g := range want.Spec.ResourceGroups {
 		for f := range want.Spec.ResourceGroups[g].Flavors {
 			flavor := &want.Spec.ResourceGroups[g].Flavors[f]
 			for i := range flavor.Resources {
 				amount := &flavor.Resources[i]
-				if has := quotas[[2]string{string(*flavor.Name), string(*amount.Name)}]; has != nil {
+				if has := quotas[quota.FlavorResource{Flavor: string(*flavor.Name), Resource: string(*amount.Name)}]; has != nil {
 					keep(amount.NominalQuota, &has.NominalQuota)
 					keep(amount.BorrowingLimit, has.BorrowingLimit)
 					keep(amount.LendingLimit, has.LendingLimit)

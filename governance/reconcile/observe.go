@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/managed"
+	"kuota.dev/kuota/governance/quota"
 
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -87,14 +88,12 @@ func (r *AllocationReconciler) localQueueOf(ctx context.Context, allocation *v1a
 
 // observedQuota returns the quota of a ClusterQueue as status.quota.
 func observedQuota(queue *kueue.ClusterQueue) (pools []v1alpha1.PoolQuota) {
-	for _, group := range queue.Spec.ResourceGroups {
-		for _, flavor := range group.Flavors {
-			pool := v1alpha1.PoolQuota{Pool: string(flavor.Name)}
-			for _, r := range flavor.Resources {
-				pool.Resources = append(pool.Resources, v1alpha1.ResourceQuota{Name: string(r.Name), Nominal: r.NominalQuota, BorrowLimit: r.BorrowingLimit})
-			}
-			pools = append(pools, pool)
+	for flavor := range quota.Flavors(queue.Spec.ResourceGroups) {
+		pool := v1alpha1.PoolQuota{Pool: string(flavor.Name)}
+		for _, r := range flavor.Resources {
+			pool.Resources = append(pool.Resources, v1alpha1.ResourceQuota{Name: string(r.Name), Nominal: r.NominalQuota, BorrowLimit: r.BorrowingLimit})
 		}
+		pools = append(pools, pool)
 	}
 	return pools
 }

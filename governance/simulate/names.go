@@ -109,10 +109,8 @@ func collect(c *Change, add func(nameKind, ...string)) {
 }
 
 func groups(all []kueue.ResourceGroup, add func(nameKind, ...string)) {
-	for _, group := range all {
-		for _, f := range group.Flavors {
-			add(nameFlavor, string(f.Name))
-		}
+	for f := range quota.Flavors(all) {
+		add(nameFlavor, string(f.Name))
 	}
 }
 

@@ -158,23 +158,21 @@ func (s *Service) pools(ctx context.Context, reader client.Reader, a *v1alpha1.C
 		return nil, cluster.Translate("list nodes", err)
 	}
 	var pools []QueuePool
-	for i := range queue.Spec.ResourceGroups {
-		for _, of := range queue.Spec.ResourceGroups[i].Flavors {
-			var flavor kueue.ResourceFlavor
-			switch err := reader.Get(ctx, client.ObjectKey{Name: string(of.Name)}, &flavor); {
-			case client.IgnoreNotFound(err) != nil:
-				return nil, cluster.Translate("read flavor", err)
-			case err != nil:
-				continue // the queue admits nothing while the flavor is missing
-			}
-			pool, ok := types.Find(flavor.Name)
-			if !ok {
-				pool = catalog.Pool{Name: flavor.Name, Instance: catalog.Instance{Type: flavor.Name}}
-			}
-			pools = append(pools, QueuePool{
-				Pool: pool, NodeSelector: flavor.Spec.NodeLabels, Tolerations: tolerations(&flavor.Spec), Nodes: sizes(nodes.Items, flavor.Spec.NodeLabels),
-			})
+	for of := range quota.Flavors(queue.Spec.ResourceGroups) {
+		var flavor kueue.ResourceFlavor
+		switch err := reader.Get(ctx, client.ObjectKey{Name: string(of.Name)}, &flavor); {
+		case client.IgnoreNotFound(err) != nil:
+			return nil, cluster.Translate("read flavor", err)
+		case err != nil:
+			continue // the queue admits nothing while the flavor is missing
 		}
+		pool, ok := types.Find(flavor.Name)
+		if !ok {
+			pool = catalog.Pool{Name: flavor.Name, Instance: catalog.Instance{Type: flavor.Name}}
+		}
+		pools = append(pools, QueuePool{
+			Pool: pool, NodeSelector: flavor.Spec.NodeLabels, Tolerations: tolerations(&flavor.Spec), Nodes: sizes(nodes.Items, flavor.Spec.NodeLabels),
+		})
 	}
 	return pools, nil
 }

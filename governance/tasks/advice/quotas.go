@@ -296,13 +296,8 @@ func (f *finder) with(kind explain.ChangeKind, figures []figure, to []resources.
 
 // lend removes the lending limits of a queue, as the strategy LendAndBorrow does.
 func lend(queue *kueue.ClusterQueue) {
-	for i := range queue.Spec.ResourceGroups {
-		for j := range queue.Spec.ResourceGroups[i].Flavors {
-			resources := queue.Spec.ResourceGroups[i].Flavors[j].Resources
-			for k := range resources {
-				resources[k].LendingLimit = nil
-			}
-		}
+	for _, r := range quota.ResourceQuotas(queue.Spec.ResourceGroups) {
+		r.LendingLimit = nil
 	}
 }
 
@@ -325,14 +320,9 @@ func setQuota(queue *kueue.ClusterQueue, resolved quota.Resolved) {
 
 // resourceQuota returns the quota of a queue for a FlavorResource; nil for none.
 func resourceQuota(q *kueue.ClusterQueue, fr quota.FlavorResource) *kueue.ResourceQuota {
-	for i := range q.Spec.ResourceGroups {
-		for j := range q.Spec.ResourceGroups[i].Flavors {
-			flavor := &q.Spec.ResourceGroups[i].Flavors[j]
-			for k := range flavor.Resources {
-				if string(flavor.Name) == fr.Flavor && string(flavor.Resources[k].Name) == fr.Resource {
-					return &flavor.Resources[k]
-				}
-			}
+	for of, r := range quota.ResourceQuotas(q.Spec.ResourceGroups) {
+		if of == fr {
+			return r
 		}
 	}
 	return nil

@@ -273,14 +273,9 @@ func wanted(s *simulate.Snapshot) (list []quota.FlavorResource) {
 		if q.Spec.CohortName == "" {
 			continue
 		}
-		for i := range q.Spec.ResourceGroups {
-			for _, flavor := range q.Spec.ResourceGroups[i].Flavors {
-				for _, r := range flavor.Resources {
-					fr := quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}
-					if strings.Contains(fr.Resource, "/") && requested[fr.Resource] && !slices.Contains(list, fr) {
-						list = append(list, fr)
-					}
-				}
+		for fr := range quota.ResourceQuotas(q.Spec.ResourceGroups) {
+			if strings.Contains(fr.Resource, "/") && requested[fr.Resource] && !slices.Contains(list, fr) {
+				list = append(list, fr)
 			}
 		}
 	}
@@ -296,18 +291,14 @@ func moreIdle(s *simulate.Snapshot, fr quota.FlavorResource, amount resources.Am
 	names := map[string]map[string]bool{} // resources of the flavor by cohort
 	for _, q := range s.ClusterQueues {
 		cohort := string(q.Spec.CohortName)
-		for i := range q.Spec.ResourceGroups {
-			for _, flavor := range q.Spec.ResourceGroups[i].Flavors {
-				if cohort == "" || string(flavor.Name) != fr.Flavor {
-					continue
-				}
-				if names[cohort] == nil {
-					names[cohort] = map[string]bool{}
-				}
-				for _, r := range flavor.Resources {
-					names[cohort][string(r.Name)] = true
-				}
+		for of := range quota.ResourceQuotas(q.Spec.ResourceGroups) {
+			if cohort == "" || of.Flavor != fr.Flavor {
+				continue
 			}
+			if names[cohort] == nil {
+				names[cohort] = map[string]bool{}
+			}
+			names[cohort][of.Resource] = true
 		}
 	}
 	for name, covered := range names {
@@ -336,15 +327,10 @@ func moreIdle(s *simulate.Snapshot, fr quota.FlavorResource, amount resources.Am
 
 // addQuota adds quota to that of a cohort.
 func addQuota(c *kueue.Cohort, fr quota.FlavorResource, amount resources.Amount) {
-	for i := range c.Spec.ResourceGroups {
-		for j := range c.Spec.ResourceGroups[i].Flavors {
-			flavor := &c.Spec.ResourceGroups[i].Flavors[j]
-			for k := range flavor.Resources {
-				if r := &flavor.Resources[k]; string(flavor.Name) == fr.Flavor && string(r.Name) == fr.Resource {
-					r.NominalQuota.Add(amount.Quantity(fr.Resource))
-					return
-				}
-			}
+	for of, r := range quota.ResourceQuotas(c.Spec.ResourceGroups) {
+		if of == fr {
+			r.NominalQuota.Add(amount.Quantity(fr.Resource))
+			return
 		}
 	}
 	name := corev1.ResourceName(fr.Resource)

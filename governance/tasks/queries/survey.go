@@ -337,13 +337,8 @@ func (v viewer) cohortQuota(ctx context.Context, name string, to quota.FlavorRes
 		if o.Name != name {
 			continue
 		}
-		for j := range o.Spec.ResourceGroups {
-			for _, flavor := range o.Spec.ResourceGroups[j].Flavors {
-				for _, r := range flavor.Resources {
-					fr := quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}
-					to[fr] = to[fr].Plus(resources.AmountFromQuantity(fr.Resource, r.NominalQuota))
-				}
-			}
+		for fr, r := range quota.ResourceQuotas(o.Spec.ResourceGroups) {
+			to[fr] = to[fr].Plus(resources.AmountFromQuantity(fr.Resource, r.NominalQuota))
 		}
 	}
 	return nested, nil

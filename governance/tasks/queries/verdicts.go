@@ -198,24 +198,17 @@ func isStopped(policy *kueue.StopPolicy) bool { return policy != nil && *policy 
 // There may be a thousand.
 func (v viewer) cohortMember(q *kueue.ClusterQueue) *explain.Queue {
 	e := &explain.Queue{Name: q.Name, Team: v.teams.OfClusterQueue(q.Name), Cohort: string(q.Spec.CohortName), Limits: map[quota.FlavorResource]explain.Limit{}}
-	for i := range q.Spec.ResourceGroups {
-		for j := range q.Spec.ResourceGroups[i].Flavors {
-			flavor := &q.Spec.ResourceGroups[i].Flavors[j]
-			for k := range flavor.Resources {
-				r := &flavor.Resources[k]
-				name := string(r.Name)
-				limit := explain.Limit{Nominal: resources.AmountFromQuantity(name, r.NominalQuota)}
-				if r.BorrowingLimit != nil {
-					amount := resources.AmountFromQuantity(name, *r.BorrowingLimit)
-					limit.BorrowingLimit = &amount
-				}
-				if r.LendingLimit != nil {
-					amount := resources.AmountFromQuantity(name, *r.LendingLimit)
-					limit.LendingLimit = &amount
-				}
-				e.Limits[quota.FlavorResource{Flavor: string(flavor.Name), Resource: name}] = limit
-			}
+	for fr, r := range quota.ResourceQuotas(q.Spec.ResourceGroups) {
+		limit := explain.Limit{Nominal: resources.AmountFromQuantity(fr.Resource, r.NominalQuota)}
+		if r.BorrowingLimit != nil {
+			amount := resources.AmountFromQuantity(fr.Resource, *r.BorrowingLimit)
+			limit.BorrowingLimit = &amount
 		}
+		if r.LendingLimit != nil {
+			amount := resources.AmountFromQuantity(fr.Resource, *r.LendingLimit)
+			limit.LendingLimit = &amount
+		}
+		e.Limits[fr] = limit
 	}
 	return e
 }
