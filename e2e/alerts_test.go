@@ -84,7 +84,7 @@ func TestAlertsPage(t *testing.T) {
 	must(t, expect.Locator(firing).ToContainText("Job late"))
 	must(t, expect.Locator(page.Locator("#alerts-count")).ToContainText("firing"))
 	must(t, expect.Locator(page.Locator("main form")).ToHaveCount(0))
-	clustertest.Eventually(t, 60*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		if receiver.count("firing task-waits "+team) != 1 {
 			return fmt.Errorf("the receiver has no alert of %s", team)
 		}
@@ -100,7 +100,7 @@ func TestAlertsPage(t *testing.T) {
 	if !clustertest.Verify {
 		return
 	}
-	clustertest.Eventually(t, 90*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		if receiver.count("resolved task-waits "+team) != 1 {
 			return fmt.Errorf("the receiver does not know that the alert of %s is over", team)
 		}
@@ -190,14 +190,14 @@ spec:
 		return nil
 	}
 	// A job fails some time after it is created, so that its cause is later than the others.
-	clustertest.Eventually(t, 60*time.Second, func(context.Context) error { return missing("firing") })
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error { return missing("firing") })
 	t.Logf("all fired %s after the last cause", time.Since(began).Round(time.Second))
 
 	for team, names := range map[string][]string{borrower: {"borrows", "borrows-too", "fails"}, ranked: {"preempted", "preempts"}, idle: {"broken"}} {
 		c.Kubectl(t, "", append([]string{"delete", "job", "-n", "hyperpod-ns-" + team}, names...)...)
 	}
 	c.Apply(t, neuronJob(idle, "works", 1))
-	clustertest.Eventually(t, 60*time.Second, func(context.Context) error { return missing("resolved") })
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error { return missing("resolved") })
 	for key, list := range read() {
 		if strings.HasPrefix(key, "firing") && strings.Contains(strings.Join(want, ";"), strings.TrimPrefix(key, "firing ")) {
 			t.Errorf("%s fired again: %v", key, list)

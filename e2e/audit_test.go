@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
@@ -30,7 +29,7 @@ func TestAudit(t *testing.T) {
 		t.Fatalf("save: got status %d, want 303: %s", status, page.Find("#form-errors").Text())
 	}
 
-	clustertest.Eventually(t, 5*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		log, err := os.ReadFile(filepath.Join(c.Dir, "logs", "audit.log"))
 		if err != nil {
 			return err
@@ -56,7 +55,7 @@ func TestAudit(t *testing.T) {
 
 	var saved v1alpha1.ComputeAllocation
 	must(t, c.Client.Get(t.Context(), client.ObjectKey{Name: team}, &saved))
-	clustertest.Eventually(t, 5*time.Second, func(ctx context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		var events eventsv1.EventList
 		if err := c.Client.List(ctx, &events, client.InNamespace("default")); err != nil {
 			return err
@@ -89,7 +88,7 @@ func TestAudit(t *testing.T) {
 // waitForLog waits for an entry of a console's log for which match returns true.
 func waitForLog(t *testing.T, console string, match func(map[string]any) bool) (found map[string]any) {
 	t.Helper()
-	clustertest.Eventually(t, 5*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		log, err := os.ReadFile(filepath.Join(artefacts(), console+".log"))
 		if err != nil {
 			return err

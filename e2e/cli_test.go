@@ -60,7 +60,7 @@ func TestCommandLine(t *testing.T) {
 	t.Cleanup(func() { c.Kubectl(t, "", "delete", "serviceaccount", account, "-n", "default", "--ignore-not-found") })
 	token := strings.TrimSpace(c.Kubectl(t, "", "create", "token", account, "-n", "default", "--audience", "kuota"))
 	task := "hyperpod-ns-" + own.team + "/job/" + own.job
-	clustertest.Eventually(t, 30*time.Second, func(context.Context) error { // until the binding is in the cache
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error { // until the binding is in the cache
 		out, _, err := kuota(t, address, "tasks", "--token", token)
 		if err == nil && !strings.Contains(out, own.job) {
 			err = fmt.Errorf("the list has no %s:\n%s", own.job, out)
@@ -136,7 +136,7 @@ func TestCommandLine(t *testing.T) {
 		}
 	}
 	c.Kubectl(t, "", "delete", "serviceaccount", account, "-n", "default")
-	clustertest.Eventually(t, 40*time.Second, func(context.Context) error { // the API server reuses its answer too
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error { // the API server reuses its answer too
 		if status, _ := withToken(t, address+"/tasks.json", token); status != http.StatusUnauthorized {
 			return fmt.Errorf("the token of a deleted account: got status %d, want 401", status)
 		}
@@ -185,10 +185,10 @@ func TestDeviceLogin(t *testing.T) {
 	select {
 	case err := <-done:
 		must(t, err)
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("kuota login does not end after the confirmation")
 	}
-	clustertest.Eventually(t, 30*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		out, _, err := kuota(t, address, "tasks")
 		switch {
 		case err == nil && strings.Contains(out, other.job):

@@ -68,10 +68,9 @@ func TestDashboard(t *testing.T) {
 // below has values too.
 func testChart(t *testing.T, page playwright.Page) {
 	t.Helper()
-	slow := playwright.NewPlaywrightAssertions(30_000) // until history has a complete step
 	caption, plot := page.Locator("#held-chart .chart-words"), page.Locator("#held-chart-plot")
-	latest := regexp.MustCompile(`Capacity \d`) // an average, which includes nodes that joined in the meantime
-	must(t, slow.Locator(caption).ToContainText(latest))
+	latest := regexp.MustCompile(`Capacity \d`)            // an average, which includes nodes that joined in the meantime
+	must(t, expect.Locator(caption).ToContainText(latest)) // once history has a complete step
 	must(t, expect.Locator(plot.Locator("canvas")).ToBeVisible())
 	must(t, plot.Focus())
 	must(t, page.Keyboard().Press("Home"))

@@ -122,7 +122,7 @@ func TestTeamsAreIsolated(t *testing.T) {
 			}
 			for _, own := range tc.own { // all of their own tasks
 				path := "/tasks/hyperpod-ns-" + own.team + "/job/" + own.job
-				clustertest.Eventually(t, 15*time.Second, func(context.Context) error { // until RBAC allows them and no old response is cached
+				clustertest.Eventually(t, clustertest.Patience, func(context.Context) error { // until RBAC allows them and no old response is cached
 					if status, _ := fetch(t, client, console(t)+path); status != http.StatusOK {
 						return fmt.Errorf("GET %s: got status %d, want 200", path, status)
 					}
@@ -220,7 +220,7 @@ func testSearches(t *testing.T, client *http.Client, other tenant) {
 			}
 			return response.StatusCode, strings.NewReplacer(team, "", job, "").Replace(html)
 		}
-		clustertest.Eventually(t, 10*time.Second, func(context.Context) error { // durations on the page can change in between
+		clustertest.Eventually(t, clustertest.Patience, func(context.Context) error { // durations on the page can change in between
 			status, body := respond(other.team, other.job)
 			if noStatus, noBody := respond("no-such-team", "no-such-job"); status != noStatus || body != noBody {
 				return fmt.Errorf("GET %s: got status %d for another team, want %d as for no team:\n%s\n%s", path, status, noStatus, body, noBody)
@@ -239,7 +239,7 @@ func TestRevokedMember(t *testing.T) {
 	c := clustertest.Get(t)
 	tenant := makeTenant(t, "revoked", "speech-team")
 	susan := user(t, console(t), "susan")
-	clustertest.Eventually(t, 15*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		if _, body := fetch(t, susan, console(t)+"/tasks"); !strings.Contains(body, tenant.job) {
 			return fmt.Errorf("tasks of a member: got no %s, want it", tenant.job)
 		}

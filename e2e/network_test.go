@@ -126,7 +126,7 @@ func TestUnreachableCluster(t *testing.T) {
 		t.Errorf("dropped save: got a response after %s, want at most 20s", took)
 	}
 	n.frozen.Store(false)
-	clustertest.Eventually(t, 30*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		if status, page = postTo(t, local, address, values); status != http.StatusSeeOther {
 			return fmt.Errorf("retry: got status %d, want 303: %s", status, page.Find("#form-errors").Text())
 		}

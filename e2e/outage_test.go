@@ -132,7 +132,7 @@ func TestFormSubmittedTwice(t *testing.T) {
 	if status, _ := post(t, values); status != http.StatusUnprocessableEntity {
 		t.Errorf("another form for the same team: got status %d, want 422", status)
 	}
-	clustertest.Eventually(t, 5*time.Second, func(ctx context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		var saved v1alpha1.ComputeAllocation
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: team}, &saved); err != nil {
 			return err

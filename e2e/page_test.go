@@ -17,7 +17,7 @@ import (
 )
 
 // pageTimeout limits how long a page may take to show what a test expects.
-const pageTimeout = 60_000.0 // milliseconds; several pages share two cores, and a timeout only ends a failure
+const pageTimeout = 120_000.0 // milliseconds; several pages share two cores, and a timeout only ends a failure
 
 // trainium is the instance type of the sample node with Neuron devices.
 const trainium = "ml.trn1.32xlarge"

@@ -378,7 +378,7 @@ func (r *ruleTest) stop(console *exec.Cmd) {
 	}()
 	select {
 	case <-ended:
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		r.t.Error("the console did not stop after SIGTERM")
 		must(r.t, console.Process.Kill())
 		<-ended

@@ -50,7 +50,7 @@ func TestProviderOutage(t *testing.T) {
 
 	c.Control(t, "start", "provider")
 	restarted = true
-	clustertest.Eventually(t, 10*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		if found, err := page.Locator("#username").Count(); err != nil || found == 1 {
 			return err
 		}
@@ -71,7 +71,7 @@ func TestGroupLostAtTheProvider(t *testing.T) {
 	console(t)
 	tenant := makeTenant(t, "left", "speech-team")
 	susan := newUser(t, console(t), "susan")
-	clustertest.Eventually(t, 15*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		if _, body := fetch(t, susan, console(t)+"/tasks"); !strings.Contains(body, tenant.job) {
 			return fmt.Errorf("tasks of a member: got no %s, want it", tenant.job)
 		}

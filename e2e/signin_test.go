@@ -154,7 +154,7 @@ func expire(t *testing.T, client *http.Client, console string) {
 	t.Helper()
 	sum := sha256.Sum256([]byte(sessionCookie(t, client, console).Value))
 	clustertest.Get(t).Kubectl(t, "", "delete", "secret", "-n", "kuota-system", "kuota-session-"+hex.EncodeToString(sum[:]))
-	clustertest.Eventually(t, 2*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		if status, _ := withCookie(t, console+"/policies", sessionCookie(t, client, console)); status == http.StatusOK {
 			return fmt.Errorf("deleted session: got status 200, want a redirect")
 		}

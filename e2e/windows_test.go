@@ -99,7 +99,7 @@ func TestBudget(t *testing.T) {
 	}
 	reaches := func(action v1alpha1.BudgetAction) {
 		t.Helper()
-		clustertest.Eventually(t, 60*time.Second, func(ctx context.Context) error {
+		clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 			s, err := budget(ctx)
 			if err == nil && (s == nil || s.Action != action) {
 				err = fmt.Errorf("the budget is %+v, want %s", s, action)
@@ -122,7 +122,7 @@ func TestBudget(t *testing.T) {
 		return nil
 	})
 	reaches(v1alpha1.BudgetDrain)
-	clustertest.Eventually(t, 60*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		if got := running(); !strings.HasPrefix(got, "true") || strings.HasSuffix(got, "1") {
 			return fmt.Errorf("at drain the job is %q, want that it is stopped", got)
 		}
@@ -130,7 +130,7 @@ func TestBudget(t *testing.T) {
 	})
 	// The report has all once the last second in which the pods ran is in it.
 	spent, over := 0.0, 0.0
-	clustertest.Eventually(t, 60*time.Second, func(context.Context) (err error) {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) (err error) {
 		before := spent
 		if spent, err = spentBy(t, team); err != nil {
 			return err
@@ -144,7 +144,7 @@ func TestBudget(t *testing.T) {
 	if over > 60 {
 		t.Errorf("the overshoot is %.1f s of all devices, want at most 60", over)
 	}
-	clustertest.Eventually(t, 30*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		_, alerts := fetch(t, user(t, console(t), "admin"), console(t)+"/alerts.json")
 		for _, part := range []string{"1 % of its budget", "40 % of its budget", "100 % of its budget"} {
 			if n := strings.Count(alerts, "Team "+team+" has used "+part); n != 1 {

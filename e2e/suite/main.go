@@ -86,7 +86,7 @@ func run(ctx context.Context, fast bool, clusters, slowest int) error {
 	started, beside := make(chan error, 1), make(chan error, 1)
 	go func() { started <- startAll(pool, clusters) }()
 	bin, env := append(os.Environ(), "LOCALCLUSTER_BIN="+filepath.Join(clustertest.Root(), ".local", "bin")), append(os.Environ(), pool.Env())
-	flags := []string{"-count=1", "-timeout=30m"}
+	flags := []string{"-count=1", "-timeout=60m"}
 	go func() { // while the first cluster tests mostly wait
 		beside <- errors.Join(
 			r.withoutCluster(ctx, groups),

@@ -49,7 +49,7 @@ func setup(t *testing.T) (*clustertest.Cluster, *cluster.Cluster, *access.Servic
 	if err != nil {
 		t.Fatal(err)
 	}
-	clustertest.Eventually(t, 20*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		_, err := c.Reader()
 		return err
 	})
@@ -90,7 +90,7 @@ func user(name string) rbacv1.Subject {
 // sees waits until the scope of a user is these namespaces.
 func sees(t *testing.T, s *access.Service, who governance.User, want ...string) {
 	t.Helper()
-	clustertest.Eventually(t, 15*time.Second, func(ctx context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		scope, err := s.Scope(ctx, who)
 		if err != nil && governance.KindOf(err) != governance.Outside {
 			return err
@@ -258,7 +258,7 @@ func TestImpersonationIsConstrained(t *testing.T) {
 	team := clustertest.Name("made")
 	made := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}}
 	t.Cleanup(func() { _ = current.Client.Delete(context.Background(), made) })
-	clustertest.Eventually(t, 5*time.Second, func(ctx context.Context) error { return as.Create(ctx, made.DeepCopy()) })
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error { return as.Create(ctx, made.DeepCopy()) })
 	if err := as.Get(t.Context(), client.ObjectKey{Name: team}, made); err != nil {
 		t.Errorf("reading what they made: %v", err)
 	}
@@ -358,7 +358,7 @@ func TestManyGroups(t *testing.T) {
 	}
 	create(t, c, binding)
 	t.Cleanup(func() { _ = c.Client.Delete(context.Background(), binding) })
-	clustertest.Eventually(t, 5*time.Second, func(ctx context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		return as.Create(ctx, &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}})
 	})
 	t.Cleanup(func() {

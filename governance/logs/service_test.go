@@ -229,7 +229,7 @@ func (l *lab) followed(t *testing.T) *followed {
 // next returns the next update that satisfies is.
 func (f *followed) next(t *testing.T, what string, is func(Update) bool) Update {
 	t.Helper()
-	for deadline := time.After(20 * time.Second); ; {
+	for deadline := time.After(time.Minute); ; {
 		select {
 		case u := <-f.updates:
 			if is(u) {

@@ -212,7 +212,7 @@ func TestManualEditIsCorrected(t *testing.T) {
 		// The correction is recorded although another write conflicts with the status.
 		c.Kubectl(t, "", "annotate", "--overwrite", "computeallocation", team, "example.com/meanwhile="+clustertest.Name("x"))
 		edited := time.Now()
-		clustertest.Eventually(t, 5*time.Second, func(ctx context.Context) error {
+		clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 			var q kueue.ClusterQueue
 			if err := c.Client.Get(ctx, client.ObjectKey{Name: queue}, &q); err != nil {
 				return err

@@ -84,7 +84,7 @@ func TestPolicyConfiguresKueue(t *testing.T) {
 	if err := c.Client.Update(t.Context(), &config); err != nil {
 		t.Fatal(err)
 	}
-	clustertest.Eventually(t, 30*time.Second, func(context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
 		if !strings.Contains(kueueText(t, c), "LessThanOrEqualToFinalShare") {
 			return fmt.Errorf("the section fairSharing is still missing")
 		}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
@@ -213,7 +212,7 @@ spec: {policyName: NAME, validationActions: [Deny]}
 	setQuota(t, c, other, less)
 	conditionIs(t, c, other, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	c.Kubectl(t, "", "delete", "validatingadmissionpolicybinding/"+name, "validatingadmissionpolicy/"+name)
-	clustertest.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		var allocation v1alpha1.ComputeAllocation
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: team}, &allocation); err != nil {
 			return err

@@ -115,7 +115,7 @@ func TestWindows(t *testing.T) {
 		{Name: "upkeep", From: text(1), To: text(2), Activation: v1alpha1.Drain},
 	}
 	create(t, c, team, spec)
-	awaitQueue(t, c, team, 2*time.Second, 4, kueue.None)
+	awaitQueue(t, c, team, clustertest.Patience, 4, kueue.None)
 	a := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	if in := a.Status.InForce; in == nil || in.Window != "" || in.Announced == nil || in.Announced.Window != "event" {
 		t.Errorf("before the window: got %+v, want an announced one", in)
@@ -123,7 +123,7 @@ func TestWindows(t *testing.T) {
 	late := func(boundary time.Time, gpus int64, stop kueue.StopPolicy) {
 		t.Helper()
 		time.Sleep(boundary.Sub(clock()))
-		t.Logf("in force %s after its time", awaitQueue(t, c, team, 2*time.Second, gpus, stop).Round(time.Millisecond))
+		t.Logf("in force %s after its time", awaitQueue(t, c, team, clustertest.Patience, gpus, stop).Round(time.Millisecond))
 	}
 	touch := func(at time.Time) { // the controllers look at their clock again
 		before(at)
@@ -211,7 +211,7 @@ func TestBudgets(t *testing.T) {
 	create(t, c, team, spec)
 	await := func(percent int64, action v1alpha1.BudgetAction) (s v1alpha1.BudgetStatus) {
 		t.Helper()
-		clustertest.Eventually(t, 40*time.Second, func(ctx context.Context) error {
+		clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 			var a v1alpha1.ComputeAllocation
 			if err := c.Client.Get(ctx, client.ObjectKey{Name: team}, &a); err != nil {
 				return err
@@ -295,7 +295,7 @@ func TestChangesOutsideTheConsole(t *testing.T) {
 	})
 	c.Kubectl(t, "", "delete", "computeallocation", team)
 	want := []string{`create "kubernetes-admin" outside`, `update "kubernetes-admin" outside Fair-share weight: 0 → 7`, `drain "kubernetes-admin" outside`, `delete "" outside`}
-	clustertest.Eventually(t, 30*time.Second, func(ctx context.Context) error {
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		found, err := record.store.Activity(ctx, history.ActivityQuery{Teams: []string{team}})
 		var got []string
 		for _, a := range found {

@@ -89,7 +89,7 @@ func start(t *testing.T, line *regexp.Regexp, env []string, name string, args ..
 		return address
 	case <-ended:
 		t.Fatalf("%s ended: %s", name, printed.String())
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("%s does not start", name)
 	}
 	return ""
