@@ -50,8 +50,7 @@ type config struct {
 	serviceAccount string
 	takeOver       bool
 	leaderElection bool
-	qps            float64
-	burst          int
+	retired        []string // flags that were set and have no effect any more
 
 	simulationMemory string // a quantity
 	simulationBytes  int64  // its value
@@ -130,8 +129,6 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(&c.kueue.ConfigMap, "kueue-configmap", reconcile.DefaultKueueInstall.ConfigMap, "ConfigMap with Kueue's configuration")
 	flags.StringVar(&c.kueue.Deployment, "kueue-deployment", reconcile.DefaultKueueInstall.Deployment, "Deployment that runs Kueue")
 	flags.StringVar(&c.simulationMemory, "simulation-memory", "1Gi", "memory for simulations with Kueue's scheduler, in a child process; 0 disables them, and pages show the instant answers only")
-	flags.Float64Var(&c.qps, "kube-qps", 200, "requests per second to the API server")
-	flags.IntVar(&c.burst, "kube-burst", 400, "burst of requests to the API server")
 	flags.StringVar(&c.oidc.issuer, "oidc-issuer", "", "OpenID Connect issuer for sign-in; without one, everyone who can reach the console acts with its permissions, and it listens on loopback only")
 	flags.StringVar(&c.oidc.caFile, "oidc-ca-file", "", "CA file (PEM) for the issuer's certificate; default the system's CAs")
 	flags.StringVar(&c.oidc.clientID, "oidc-client-id", "", "client ID at the issuer")
@@ -149,6 +146,12 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	c.hardware.register(flags)
 	flags.StringVar(&c.logURL, "log-url", "", "address of an external log system, to which pages of tasks link, with the placeholders {namespace}, {kind}, {task}, {pod}, {container}, {from} and {to}; other braces are written as %7B and %7D")
 	flags.StringVar(level, "log-level", *level, "debug, info, warn or error")
+	for _, name := range []string{"kube-burst", "kube-qps", "prometheus-timeout"} { // until the next version
+		flags.Func(name, "", func(string) error {
+			c.retired = append(c.retired, name)
+			return nil
+		})
+	}
 }
 
 // parseConfig reads the flags, and environment variables for flags that are not
@@ -208,11 +211,18 @@ func variableOf(flag string) string {
 	return "KUOTA_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// flagHelp returns the description of all flags.
+// flagHelp returns the description of all flags but those that are retired.
 func flagHelp(flags *flag.FlagSet) string {
 	var help strings.Builder
-	flags.SetOutput(&help)
-	flags.PrintDefaults()
+	shown := flag.NewFlagSet(flags.Name(), flag.ContinueOnError)
+	shown.SetOutput(&help)
+	flags.VisitAll(func(f *flag.Flag) {
+		if f.Usage != "" {
+			shown.Var(f.Value, f.Name, f.Usage)
+			shown.Lookup(f.Name).DefValue = f.DefValue
+		}
+	})
+	shown.PrintDefaults()
 	return help.String()
 }
 
@@ -276,9 +286,6 @@ func (c *config) check(level string) (invalid []error) {
 	}
 	if c.externalLogs, err = urls.ParseLogTemplate(c.logURL); err != nil {
 		report("log-url %q: %w", c.logURL, err)
-	}
-	if c.qps <= 0 || c.burst <= 0 {
-		report("kube-qps %v and kube-burst %d: use values above 0", c.qps, c.burst)
 	}
 	return invalid
 }

@@ -19,7 +19,6 @@ type hardwareConfig struct {
 	caFile    string
 	nodeLabel string
 	match     string
-	timeout   time.Duration
 	idleAfter time.Duration
 	idleBelow float64
 }
@@ -30,7 +29,6 @@ func (c *hardwareConfig) register(flags *flag.FlagSet) {
 	flags.StringVar(&c.caFile, "prometheus-ca-file", "", "CA file (PEM) for Prometheus' certificate; default the system's CAs")
 	flags.StringVar(&c.match, "prometheus-match", "", "label matchers of this cluster's series, if Prometheus has several clusters, such as cluster=\"prod\"")
 	flags.StringVar(&c.nodeLabel, "prometheus-node-label", "", "label with the node name; default node, Hostname, kubernetes_node, nodename, or instance without its port")
-	flags.DurationVar(&c.timeout, "prometheus-timeout", 5*time.Second, "timeout of a query to Prometheus")
 	flags.DurationVar(&c.idleAfter, "idle-after", 30*time.Minute, "how long the accelerators of an admitted task must be idle before it is shown as idle")
 	flags.Float64Var(&c.idleBelow, "idle-below", 0.05, "utilization, 0 to 1, below which an accelerator is idle")
 }
@@ -50,7 +48,7 @@ func (c *hardwareConfig) check(set map[string]bool) (invalid []error) {
 		report("idle-below %v: use a share above 0, up to 1, such as 0.05", c.idleBelow)
 	}
 	if c.url == "" {
-		for _, name := range []string{"prometheus-token-file", "prometheus-ca-file", "prometheus-match", "prometheus-node-label", "prometheus-timeout"} {
+		for _, name := range []string{"prometheus-token-file", "prometheus-ca-file", "prometheus-match", "prometheus-node-label"} {
 			if set[name] {
 				report("%s is set without prometheus-url", name)
 			}
@@ -75,9 +73,6 @@ func (c *hardwareConfig) check(set map[string]bool) (invalid []error) {
 	if c.nodeLabel != "" && !labelName.MatchString(c.nodeLabel) {
 		report("prometheus-node-label %q: a label has letters, digits and underscores", c.nodeLabel)
 	}
-	if c.timeout < 100*time.Millisecond || c.timeout > time.Minute {
-		report("prometheus-timeout %s: use 100ms to 1m", c.timeout)
-	}
 	if len(invalid) == 0 {
 		if _, err := utilization.New(c.options(nil)); err != nil {
 			report("prometheus-url and prometheus-ca-file: %w", err)
@@ -89,7 +84,7 @@ func (c *hardwareConfig) check(set map[string]bool) (invalid []error) {
 // options returns the options of the service that queries Prometheus.
 func (c *hardwareConfig) options(log *slog.Logger) utilization.Options {
 	return utilization.Options{
-		URL: c.url, TokenFile: c.tokenFile, CAFile: c.caFile, Match: c.match, NodeLabel: c.nodeLabel, Timeout: c.timeout, IdleAfter: c.idleAfter,
+		URL: c.url, TokenFile: c.tokenFile, CAFile: c.caFile, Match: c.match, NodeLabel: c.nodeLabel, IdleAfter: c.idleAfter,
 		Warn: func(message string, err error) { log.Warn(message, "error", err) },
 	}
 }

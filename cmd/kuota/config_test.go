@@ -4,29 +4,30 @@ import (
 	"encoding/base64"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 )
 
 func TestFlagsOverrideEnvironmentVariables(t *testing.T) {
-	env := map[string]string{"KUOTA_LISTEN": "127.0.0.1:9000", "KUOTA_COHORT": "pool", "KUOTA_KUBE_QPS": "50"}
-	c, err := parseConfig([]string{"--cohort", "flag-wins"}, func(name string) string { return env[name] })
+	env := map[string]string{"KUOTA_LISTEN": "127.0.0.1:9000", "KUOTA_COHORT": "pool", "KUOTA_HISTORY_KEEP": "50h", "KUOTA_KUBE_QPS": "50"}
+	c, err := parseConfig([]string{"--cohort", "flag-wins", "--kube-burst=9"}, func(name string) string { return env[name] })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.listen != "127.0.0.1:9000" || c.naming.Cohort != "flag-wins" || c.qps != 50 || c.naming.Prefix != "hyperpod-ns-" {
+	if c.listen != "127.0.0.1:9000" || c.naming.Cohort != "flag-wins" || c.historyKeep != 50*time.Hour || !slices.Equal(c.retired, []string{"kube-burst", "kube-qps"}) || c.naming.Prefix != "hyperpod-ns-" {
 		t.Errorf("got %+v", c)
 	}
 }
 
 func TestConfigErrorListsAllInvalidValues(t *testing.T) {
-	env := map[string]string{"KUOTA_KUBE_BURST": "many"}
-	_, err := parseConfig([]string{"--name-prefix", "Bad_", "--log-level", "loud", "--cohort", "A B", "--kube-qps", "-1"}, func(name string) string { return env[name] })
+	env := map[string]string{"KUOTA_HISTORY_KEEP": "long"}
+	_, err := parseConfig([]string{"--name-prefix", "Bad_", "--log-level", "loud", "--cohort", "A B"}, func(name string) string { return env[name] })
 	if err == nil {
 		t.Fatal("got no error")
 	}
-	for _, want := range []string{"KUOTA_KUBE_BURST", "name-prefix", "log-level", "cohort", "kube-qps"} {
+	for _, want := range []string{"KUOTA_HISTORY_KEEP", "name-prefix", "log-level", "cohort"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("error does not contain %q: %v", want, err)
 		}
@@ -56,7 +57,7 @@ func TestConfigRejectsInvalidValues(t *testing.T) {
 		}
 	}
 	utilization := []string{"--prometheus-url", "https://prometheus.example.com/prod", "--prometheus-token-file", keys, "--prometheus-match", `cluster="prod", job=~"dcgm|node"`, "--idle-after", "1h", "--idle-below", "0.1"}
-	if c, err := parseConfig(utilization, func(string) string { return "" }); err != nil || c.hardware.idleAfter != time.Hour || c.hardware.timeout != 5*time.Second {
+	if c, err := parseConfig(utilization, func(string) string { return "" }); err != nil || c.hardware.idleAfter != time.Hour {
 		t.Fatal(c.hardware, err)
 	}
 	for name, tc := range map[string]struct {
@@ -66,7 +67,7 @@ func TestConfigRejectsInvalidValues(t *testing.T) {
 	}{
 		"a misspelled issuer":                   {env: map[string]string{"KUOTA_ODIC_ISSUER": "https://x", "KUOTA_OIDC_CLIENT_ID": "kuota", "KUOTA_SESSION_KEYS_FILE": keys}, want: []string{"oidc-client-id is set", "session-keys-file is set"}},
 		"an unknown command":                    {args: append([]string{"serve"}, valid...), want: []string{`"serve"`}},
-		"two values of a wrong type":            {args: []string{"--kube-burst", "x", "--session-idle", "soon"}, want: []string{"kube-burst", "session-idle"}},
+		"two values of a wrong type":            {args: []string{"--history-keep", "x", "--session-idle", "soon"}, want: []string{"history-keep", "session-idle"}},
 		"listening on all addresses, no issuer": {args: []string{"--listen", ":8080"}, want: []string{"127.0.0.1"}},
 		"no external URL":                       {args: append([]string{"--listen", ":8443"}, valid...), want: []string{"url: set"}},
 		"a loopback URL":                        {args: append([]string{"--listen", ":8443", "--url", "http://127.0.0.1:8443"}, valid...), want: []string{"this is a loopback address"}},
@@ -96,7 +97,7 @@ func TestConfigRejectsInvalidValues(t *testing.T) {
 		"an invalid proxy":                      {args: append(valid, "--trusted-proxies", "10.0.0.0/8,proxy"), want: []string{`"proxy"`}},
 		"invalid claims":                        {args: append(valid, "--oidc-required-claims", "a"), want: []string{"claim=value"}},
 		"a token without prometheus-url":        {args: []string{"--prometheus-token-file", keys}, want: []string{"prometheus-token-file is set"}},
-		"an invalid prometheus-url":             {args: []string{"--prometheus-url", "prometheus:9090", "--prometheus-timeout", "1h"}, want: []string{"http://host:port", "prometheus-timeout"}},
+		"an invalid prometheus-url":             {args: []string{"--prometheus-url", "prometheus:9090"}, want: []string{"http://host:port"}},
 		"an external log system in the host":    {args: []string{"--log-url", "https://{task}.example.com/"}, want: []string{"log-url", "in its host"}},
 		"an unencrypted token":                  {args: []string{"--prometheus-url", "http://prometheus.example.com", "--prometheus-token-file", keys}, want: []string{"use https"}},
 		"invalid settings of Prometheus":        {args: []string{"--prometheus-url", "https://prometheus.example.com", "--prometheus-token-file", "/none", "--prometheus-match", "{", "--prometheus-node-label", "a-b"}, want: []string{"prometheus-token-file", "prometheus-match", "prometheus-node-label"}},

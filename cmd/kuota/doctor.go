@@ -68,7 +68,7 @@ func doctorCommand(ctx context.Context, args []string, s streams) error {
 	connection.Impersonate.UserName = o.as
 	log := slog.New(slog.NewTextHandler(s.messages, &slog.HandlerOptions{Level: slog.LevelError}))
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
-	c, err := cluster.New(connection, cluster.Options{QPS: float32(o.config.qps), Burst: o.config.burst, NoSessions: true, TakeOver: o.config.takeOver, Log: log})
+	c, err := cluster.New(connection, cluster.Options{NoSessions: true, TakeOver: o.config.takeOver, Log: log})
 	if err != nil {
 		return exitError{exitUnchecked, err}
 	}

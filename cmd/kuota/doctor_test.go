@@ -142,7 +142,7 @@ func TestDoctorFlags(t *testing.T) {
 		"an unknown flag":      {[]string{"--force"}, "-force"},
 		"an argument":          {[]string{"now"}, `unexpected argument "now"`},
 		"an invalid prefix":    {[]string{"--name-prefix=Bad_"}, "name-prefix"},
-		"a value that is none": {[]string{"--kube-burst=x"}, "kube-burst"},
+		"a value that is none": {[]string{"--history-keep=x"}, "history-keep"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := parseDoctor(tc.args, func(string) string { return "" }); err == nil || !strings.Contains(err.Error(), tc.want) {

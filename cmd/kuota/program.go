@@ -107,6 +107,9 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	log := slog.New(slog.NewJSONHandler(out, &slog.HandlerOptions{Level: c.logLevel}))
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
 	slog.SetDefault(log)
+	if len(c.retired) > 0 {
+		log.Warn("flags have no effect any more, and the next version does not know them: remove them", "flags", c.retired)
+	}
 	p, err := newProgram(c, log)
 	if err != nil {
 		return err
@@ -141,7 +144,7 @@ func (p *program) newCluster() error {
 		return err
 	}
 	p.cluster, err = cluster.New(connection, cluster.Options{
-		QPS: float32(c.qps), Burst: c.burst, Namespace: c.namespace, NoSessions: c.oidc.issuer == "", TakeOver: c.takeOver, Metrics: c.metrics, Fence: p.leader.Fence, Log: p.log,
+		Namespace: c.namespace, NoSessions: c.oidc.issuer == "", TakeOver: c.takeOver, Metrics: c.metrics, Fence: p.leader.Fence, Log: p.log,
 	})
 	if err != nil {
 		return err

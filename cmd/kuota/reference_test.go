@@ -55,6 +55,9 @@ func flagReference() string {
 		"invalid values at once when it starts. [sign-in.md](sign-in.md) has a complete command line.\n\n" +
 		"| flag | variable | default | meaning |\n|---|---|---|---|\n")
 	flags.VisitAll(func(f *flag.Flag) {
+		if f.Usage == "" { // retired
+			return
+		}
 		fmt.Fprintf(&b, "| `--%s` | `%s` | %s | %s |\n", f.Name, variableOf(f.Name), code(f.DefValue), cell(f.Usage))
 	})
 	b.WriteString("\n## Commands\n\n| command | does |\n|---|---|\n")

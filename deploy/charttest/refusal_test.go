@@ -43,7 +43,7 @@ func TestRefusals(t *testing.T) {
 		"a log system":           {release: Release{Values: "logs: {url: 'https://{task}.example.com/'}"}, want: []string{"logs.url", "https://host/path?query"}},
 		"an unencrypted token":   {release: Release{Values: "hardware: {prometheus: {url: 'http://p', token: {name: a}}}"}, want: []string{"the token is sent unencrypted"}},
 		"a team's namespace":     {release: Release{Namespace: "hyperpod-ns-console"}, want: []string{"the release's namespace hyperpod-ns-console starts with naming.prefix"}},
-		"a flag without dashes":  {release: Release{Values: "extraArgs: [kube-qps=5]"}, want: []string{"'/extraArgs/0'", "'kube-qps=5' does not match pattern"}},
+		"a flag without dashes":  {release: Release{Values: "extraArgs: [simulation-memory=2Gi]"}, want: []string{"'/extraArgs/0'", "'simulation-memory=2Gi' does not match pattern"}},
 		"a monitor of nothing":   {release: Release{Values: "metrics: {serviceMonitor: {enabled: true}}", APIs: []string{monitoringAPI}}, want: []string{"set metrics.enabled to true, too"}},
 		"no Prometheus operator": {release: Release{Values: "metrics: {enabled: true, serviceMonitor: {enabled: true}}"}, want: []string{"the cluster has no ServiceMonitors: install the Prometheus operator first"}},
 		"rules of nothing":       {release: Release{Values: "metrics: {prometheusRule: {enabled: true}}"}, want: []string{"metrics.prometheusRule.enabled is true: set metrics.enabled to true, too", "the cluster has no PrometheusRules: install the Prometheus operator first"}},

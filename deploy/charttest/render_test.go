@@ -83,7 +83,7 @@ priorityClassName: high
 nodeSelector: {a: b}
 tolerations: [{key: a, operator: Exists}]
 affinity: {nodeAffinity: {}}
-extraArgs: [--kube-qps=400]
+extraArgs: [--simulation-memory=2Gi]
 `
 
 var scheme = runtime.NewScheme()
@@ -342,7 +342,7 @@ func TestConsole(t *testing.T) {
 		"Kueue of others": {"Kueue of others", []string{"--manage-kueue=false"}, nil, appsv1.RecreateDeploymentStrategyType, "HTTP"},
 		"everything": {"everything", []string{
 			"--tls-cert-file=/etc/kuota/tls/tls.crt", "--prometheus-token-file=/etc/kuota/prometheus-token/token", `--prometheus-match=cluster="prod"`, "--metrics-address=:9090", "--team-metrics=true",
-			"--trusted-proxies=10.0.0.0/8", "--kube-qps=400", "--cluster-name=training",
+			"--trusted-proxies=10.0.0.0/8", "--simulation-memory=2Gi", "--cluster-name=training",
 		}, []string{"history"}, appsv1.RollingUpdateDeploymentStrategyType, "HTTPS"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -36,12 +36,10 @@ const FieldManager = "kuota"
 
 // Options configure the connection.
 type Options struct {
-	QPS        float32 // requests per second to the API server; 0 means 200
-	Burst      int     // burst of requests; 0 means 400
-	Namespace  string  // of the console, which stores sessions and revisions in it; empty for neither
-	NoSessions bool    // the console has no sign-in
-	Metrics    string  // address to serve /metrics on; empty or 0 serves none
-	TakeOver   bool    // write also where HyperPod's add-on manages the cluster
+	Namespace  string // of the console, which stores sessions and revisions in it; empty for neither
+	NoSessions bool   // the console has no sign-in
+	Metrics    string // address to serve /metrics on; empty or 0 serves none
+	TakeOver   bool   // write also where HyperPod's add-on manages the cluster
 	// Fence wraps the transport of the controllers' client; nil does not.
 	Fence func(http.RoundTripper) http.RoundTripper
 	Log   *slog.Logger
@@ -92,13 +90,7 @@ type Cluster struct {
 // New returns a connection that has sent no request yet.
 func New(config *rest.Config, options Options) (*Cluster, error) {
 	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = options.QPS, options.Burst
-	if config.QPS == 0 {
-		config.QPS = 200
-	}
-	if config.Burst == 0 {
-		config.Burst = 400
-	}
+	config.QPS, config.Burst = 200, 400 // requests per second
 	config.UserAgent = FieldManager
 	c := &Cluster{log: options.Log, ready: make(chan struct{}), watches: newWatches(), takeOver: options.TakeOver, noMatches: newNoMatchCache(systemClock{}), Contact: &Contact{}, AllocationChanges: &Notifier{}, TaskChanges: &Notifier{}}
 	manager, err := ctrl.NewManager(config, ctrl.Options{

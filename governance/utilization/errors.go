@@ -25,7 +25,7 @@ func errorText(err error, timeout time.Duration) string {
 	case errors.Is(err, errTooLarge):
 		return fmt.Sprintf("Prometheus answered with more than %d MiB. Select this cluster's series with --prometheus-match.", maxBytes>>20)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Sprintf("Prometheus did not answer within %g s. Check whether it is overloaded, or raise --prometheus-timeout.", timeout.Seconds())
+		return fmt.Sprintf("Prometheus did not answer within %g s. Check whether it is overloaded.", timeout.Seconds())
 	case !errors.As(err, &refused) && isNetwork(err):
 		return "Prometheus cannot be reached. Check that it runs, and check --prometheus-url and --prometheus-ca-file."
 	case refused == nil, refused.Type == prometheus.ErrBadResponse:
