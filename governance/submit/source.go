@@ -17,11 +17,11 @@ import (
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/document"
 	"kuota.dev/kuota/governance/enforcement"
+	"kuota.dev/kuota/governance/imports/trainingjobs"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/rejection"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
-	"kuota.dev/kuota/governance/trainingjobs"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"

@@ -16,7 +16,7 @@ import (
 
 func hyperPodJob(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../governance/trainingjobs/testdata/hyperpod.yaml")
+	text, err := os.ReadFile("../../governance/imports/trainingjobs/testdata/hyperpod.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,8 +9,8 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/document"
+	"kuota.dev/kuota/governance/imports/trainingjobs"
 	"kuota.dev/kuota/governance/manifest"
-	"kuota.dev/kuota/governance/trainingjobs"
 
 	"github.com/google/go-cmp/cmp"
 )
