@@ -252,8 +252,18 @@ func (t *tx) openAmounts(ids map[SeriesKey]int64) (map[int64]openAmount, error) 
 		return nil
 	}
 	query := "SELECT holder, began, amount FROM open_amounts"
-	if ids == nil {
-		return open, t.query(query, nil, read)
+	if ids == nil || len(ids) > maxBatch { // most of many series are those of what was deleted
+		err := t.query(query, nil, read)
+		if ids != nil {
+			all := open
+			open = make(map[int64]openAmount, len(all))
+			for _, id := range ids {
+				if o, ok := all[id]; ok {
+					open[id] = o
+				}
+			}
+		}
+		return open, err
 	}
 	return open, keyBatches(sortedIDs(ids), func(list string, args []any) error {
 		return t.query(query+" WHERE holder IN ("+list+")", args, read)

@@ -18,21 +18,26 @@ func (s *Store) Usage(ctx context.Context, q UsageQuery, bounds []time.Time) ([]
 		if err != nil {
 			return err
 		}
-		ids, err := t.selectSeries(q)
-		if err != nil {
-			return err
-		}
+		var ids map[SeriesKey]int64
 		for n := range all {
+			all[n] = map[SeriesKey]Total{}
+			// There is nothing before the first day: what was deleted since has many series.
+			in := timeRange{max(toMillis(bounds[n]), floor(known.since, day)), toMillis(bounds[n+1])}
+			if in.from >= in.to {
+				continue
+			}
+			if ids == nil {
+				if ids, err = t.selectSeries(q); err != nil {
+					return err
+				}
+			}
 			found := make(map[int64]*integral, len(ids))
 			for _, id := range ids {
 				found[id] = &integral{}
 			}
-			if in := (timeRange{toMillis(bounds[n]), toMillis(bounds[n+1])}); in.from < in.to {
-				if err := t.integrate(ids, in, known, found); err != nil {
-					return err
-				}
+			if err := t.integrate(ids, in, known, found); err != nil {
+				return err
 			}
-			all[n] = map[SeriesKey]Total{}
 			for k, id := range ids {
 				if found[id].known > 0 {
 					all[n][k] = found[id].total()
