@@ -33,11 +33,12 @@ function parse(html) {
 // stays where it is until the click. A scrollbar has no pointerup, hence the limit.
 let released = Promise.resolve();
 document.addEventListener("pointerdown", () => {
+  const listening = new AbortController();
   released = new Promise((done) => {
-    const release = () => setTimeout(done); // after the click
-    for (const type of ["pointerup", "pointercancel"]) addEventListener(type, release, { capture: true, once: true });
+    for (const type of ["pointerup", "pointercancel"]) addEventListener(type, () => setTimeout(done), { capture: true, signal: listening.signal }); // after the click
     setTimeout(done, 3_000);
   });
+  released.then(() => listening.abort());
 }, { capture: true });
 
 // keep(control) reports whether the value of a control is newer than the HTML.
@@ -295,6 +296,7 @@ function livePreview(form) {
     if (response.status === 409) throw new Error("another user is signed in now. Save to see what to do");
     const fresh = parse(await response.text()).querySelector(`#${CSS.escape(form.id)}`);
     await released;
+    request.signal.throwIfAborted(); // the form was submitted, or typed into, in the meantime
     if (!fresh) throw new Error(`the server answered ${response.status}`);
 
     // Removing a row renames the inputs of the others: the values of the server apply.
@@ -353,7 +355,7 @@ function livePreview(form) {
     form.dataset.saving = "true";
     request?.abort();
     form.querySelector(`.btn-primary[value=${action}]`)?.setAttribute("aria-busy", "true");
-    setTimeout(saveEnded, 20_000); // longer than the server takes to respond
+    setTimeout(saveEnded, 25_000); // longer than the server takes to respond
   });
 
   // After a canceled save the page can be used again.
