@@ -125,11 +125,14 @@ func (p *Previews) Stream(s *web.Server, c echo.Context, variants ...Variant) er
 // panics: no middleware runs in its goroutine.
 func compute(ctx context.Context, v Variant) (view views.PreviewVariant) {
 	view = views.PreviewVariant{Key: v.Key, Title: v.Title, State: views.PreviewUnverified, Failure: "The simulation failed."}
-	defer func() { _ = recover() }()
-	preview, err := v.Preview(ctx)
-	if err != nil {
-		view.Failure = failure(ctx, err)
-		return view
-	}
-	return variant(view, preview)
+	_ = governance.Recovered(func() error {
+		preview, err := v.Preview(ctx)
+		if err != nil {
+			view.Failure = failure(ctx, err)
+			return err
+		}
+		view = variant(view, preview)
+		return nil
+	})
+	return view
 }

@@ -80,15 +80,20 @@ func (w *Worker) Ask(ctx context.Context, s *simulate.Snapshot, q *simulate.Ques
 		return nil, ctx.Err()
 	}
 	defer func() { <-w.slots }()
-	w.alone.RLock()
-	report, err := w.try(ctx, s, q)
-	w.alone.RUnlock()
+	report, err := w.beside(ctx, s, q)
 	if errors.Is(err, ErrCrashed) && ctx.Err() == nil { // perhaps because of another question
 		w.alone.Lock()
 		defer w.alone.Unlock()
 		report, err = w.try(ctx, s, q)
 	}
 	return report, err
+}
+
+// beside tries while other questions may be running.
+func (w *Worker) beside(ctx context.Context, s *simulate.Snapshot, q *simulate.Question) (*simulate.Report, error) {
+	w.alone.RLock()
+	defer w.alone.RUnlock() // also if it panics
+	return w.try(ctx, s, q)
 }
 
 func (w *Worker) try(ctx context.Context, s *simulate.Snapshot, q *simulate.Question) (*simulate.Report, error) {

@@ -173,10 +173,10 @@ func (s *Service) compute(t *tasks.Task, to *advised) {
 	s.advisor.mu.Unlock()
 	began, changes := time.Now(), s.Cluster.TaskChanges.Count()+s.Cluster.AllocationChanges.Count()
 	update := func(change func(a *Advice)) {
+		defer s.AdviceChanges.Notify()
 		s.advisor.mu.Lock()
+		defer s.advisor.mu.Unlock() // also if it panics
 		change(&to.latest)
-		s.advisor.mu.Unlock()
-		s.AdviceChanges.Notify()
 	}
 	var snapshot *simulate.Snapshot
 	err := governance.Recovered(func() (err error) {

@@ -211,7 +211,7 @@ func (b *briefs) turn(began time.Time, changes uint64, err error, explained func
 			verdict, err = explained(t)
 			return err
 		})
-		if failed != nil {
+		if failed != nil && !errors.Is(failed, governance.ErrPanic) { // which is not tried again before something changes
 			if governance.KindOf(failed) == governance.Unavailable || errors.Is(failed, context.DeadlineExceeded) {
 				err = failed
 			}
