@@ -3,18 +3,17 @@ package submit
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/leader"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
@@ -91,19 +90,20 @@ func (k *Keeper) keepNew(ctx context.Context) error {
 }
 
 // keepEach keeps the manifests of tasks, unless they are kept. Of a task that has none that
-// can be kept, it logs the reason, once. An error is one that time mends: tasks of the same
-// kind, whose API may not answer, are left to the next time.
+// can be kept, it logs the reason, once. An error is one that time mends. Other tasks of a
+// kind whose API does not answer are left to the next time.
 func (k *Keeper) keepEach(ctx context.Context, added []*tasks.Task, kept map[string]bool, keep func(context.Context, *tasks.Task) error) error {
-	failed := map[string]error{} // by kind
+	var failed []error
+	hangs := map[string]bool{} // by kind
 	for _, t := range added {
-		if failed[t.Kind] != nil {
+		if hangs[t.Kind] {
 			continue
 		}
 		if !kept[t.UID] {
 			switch err := governance.Recovered(func() error { return keep(ctx, t) }); {
 			case err == nil:
 			case history.Retryable(err) || governance.KindOf(err) == governance.Unavailable:
-				failed[t.Kind] = err
+				failed, hangs[t.Kind] = append(failed, err), errors.Is(err, context.DeadlineExceeded)
 				continue
 			default:
 				k.Log.Warn("the manifest of a task cannot be kept", "kind", t.Kind, "task", klog.KRef(t.Namespace, t.Name), "error", err)
@@ -116,7 +116,7 @@ func (k *Keeper) keepEach(ctx context.Context, added []*tasks.Task, kept map[str
 		}
 		k.known[t.UID] = true
 	}
-	return errors.Join(slices.Collect(maps.Values(failed))...)
+	return errors.Join(failed...)
 }
 
 func (k *Keeper) keep(ctx context.Context, t *tasks.Task) error {
@@ -125,10 +125,10 @@ func (k *Keeper) keep(ctx context.Context, t *tasks.Task) error {
 	reader := listReader{k.Service.Cluster.Manager.GetAPIReader()}
 	object, err := k.Service.read(ctx, reader, t.Namespace, t.Kind, t.Name, t.UID)
 	switch {
-	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err):
+	case apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || meta.IsNoMatchError(err):
 		return nil // it was deleted, or a kind that the console may not read
 	case err != nil:
-		return fmt.Errorf("read %s %s/%s: %w", t.Kind, t.Namespace, t.Name, err)
+		return cluster.Translate("read "+t.Kind, err)
 	}
 	text, err := againText(object, "")
 	if err != nil {

@@ -25,7 +25,7 @@ func TestKeepEach(t *testing.T) {
 		{nil, []string{"odd", "same", "last"}, []string{"kept", "last", "odd", "same"}}, // a panic
 		{errors.New("odd"), []string{"odd", "same", "last"}, []string{"kept", "last", "odd", "same"}},
 		{context.DeadlineExceeded, []string{"odd", "last"}, []string{"kept", "last"}},
-		{&governance.Error{Kind: governance.Unavailable}, []string{"odd", "last"}, []string{"kept", "last"}},
+		{&governance.Error{Kind: governance.Unavailable}, []string{"odd", "same", "last"}, []string{"kept", "last", "same"}},
 	} {
 		k := &Keeper{Log: slog.New(slog.DiscardHandler), known: map[string]bool{}}
 		var tried []string
