@@ -30,6 +30,8 @@ const kueueUnavailable = "Kueue does not answer, so its changes cannot be previe
 // existing objects, the API server's validation of the allocation, and its and
 // Kueue's validation of the objects that follow from it.
 func (s *Service) Review(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (Review, error) {
+	ctx, cancel := context.WithTimeout(ctx, cluster.WriteLimit) // which leaves time for the page
+	defer cancel()
 	allowed, op := s.Access.MayCreateAllocations, "create allocation"
 	if allocation.ResourceVersion != "" {
 		allowed, op = s.Access.MayUpdateAllocations, "update allocation"

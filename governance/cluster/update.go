@@ -89,9 +89,9 @@ func Update(ctx context.Context, reader client.Reader, writer client.Writer, bef
 	return decode(wanted, object)
 }
 
-// WriteLimit bounds a write of a user in total, before the page says that the cluster
-// does not answer. It is below the web server's own limit, which would cut off the
-// response.
+// WriteLimit bounds a write of a user, and its review, in total, before the page says that
+// the cluster does not answer. It is below the limit of a request, so that the page can be
+// rendered.
 const WriteLimit = 15 * time.Second
 
 // cacheWait bounds WaitForCache.

@@ -25,6 +25,8 @@ const kueueUnavailable = "Kueue does not answer, so its changes cannot be previe
 // without a resourceVersion is new. It returns governance.Invalid for invalid
 // input and governance.Conflict if the policy was saved in between.
 func (s *Service) Review(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) (Review, error) {
+	ctx, cancel := context.WithTimeout(ctx, cluster.WriteLimit) // which leaves time for the page
+	defer cancel()
 	may, err := s.Access.MayEditPolicy(ctx, user)
 	if err == nil && !may {
 		err = &governance.Error{Kind: governance.Forbidden, Op: "review policy", Message: "You do not have permission to do this. Ask a cluster admin."}
