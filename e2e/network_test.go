@@ -83,7 +83,7 @@ func (n *network) forward(to, from net.Conn) {
 
 // TestUnreachableCluster checks that a console that starts before its cluster reports so
 // on its pages, and recovers without a restart. When the network drops a save, the
-// console responds with an error and the form within 12 seconds, and a retry saves
+// console responds with an error and the form within 20 seconds, and a retry saves
 // exactly once.
 func TestUnreachableCluster(t *testing.T) {
 	t.Parallel()

@@ -12,11 +12,11 @@ import (
 
 func TestFlagsOverrideEnvironmentVariables(t *testing.T) {
 	env := map[string]string{"KUOTA_LISTEN": "127.0.0.1:9000", "KUOTA_COHORT": "pool", "KUOTA_HISTORY_KEEP": "50h", "KUOTA_KUBE_QPS": "50"}
-	c, err := parseConfig([]string{"--cohort", "flag-wins", "--kube-burst=9"}, func(name string) string { return env[name] })
+	c, err := parseConfig([]string{"--cohort", "flag-wins", "--kube-burst=9", "--prometheus-timeout=1s"}, func(name string) string { return env[name] })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.listen != "127.0.0.1:9000" || c.naming.Cohort != "flag-wins" || c.historyKeep != 50*time.Hour || !slices.Equal(c.retired, []string{"kube-burst", "kube-qps"}) || c.naming.Prefix != "hyperpod-ns-" {
+	if c.listen != "127.0.0.1:9000" || c.naming.Cohort != "flag-wins" || c.historyKeep != 50*time.Hour || !slices.Equal(c.retired, []string{"kube-burst", "prometheus-timeout", "kube-qps"}) || c.naming.Prefix != "hyperpod-ns-" {
 		t.Errorf("got %+v", c)
 	}
 }

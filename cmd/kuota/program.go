@@ -108,7 +108,7 @@ func run(ctx context.Context, c config, out io.Writer) error {
 	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
 	slog.SetDefault(log)
 	if len(c.retired) > 0 {
-		log.Warn("flags have no effect any more, and the next version does not know them: remove them", "flags", c.retired)
+		log.Warn("flags or their variables have no effect any more, and the next version does not know them: remove them", "flags", c.retired)
 	}
 	p, err := newProgram(c, log)
 	if err != nil {

@@ -2,15 +2,18 @@ package cluster
 
 import (
 	"context"
-	"errors"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"sync"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -23,28 +26,41 @@ type sessionCache struct {
 
 func (c sessionCache) List(_ context.Context, list client.ObjectList, _ ...client.ListOption) error {
 	all, _ := list.(*corev1.SecretList)
-	for _, name := range []string{"unreadable", "odd", "behind"} {
+	for _, name := range []string{"unreadable", "hanging", "behind"} {
 		all.Items = append(all.Items, *c.sessions.secret(name, "", time.Now().Add(-time.Hour)))
 	}
 	all.Items[0].Annotations[sessionExpires] = "soon"
 	return nil
 }
 
-// A session that cannot be deleted, or whose time cannot be read, keeps none behind it.
+// A session whose deletion hangs, or whose time cannot be read, keeps none behind it.
 func TestOddSessionsAreSwept(t *testing.T) {
-	clients := fake.NewClientset()
+	t.Parallel()
+	var mu sync.Mutex
 	deleted := map[string]bool{}
-	clients.PrependReactor("delete", "secrets", func(action clienttesting.Action) (bool, runtime.Object, error) {
-		name := action.(clienttesting.DeleteAction).GetName()
-		if name == sessionPrefix+"odd" {
-			return true, nil, errors.New("odd")
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body) // before which the server does not notice that the client gave up
+		name := path.Base(r.URL.Path)
+		if name == sessionPrefix+"hanging" {
+			<-r.Context().Done()
+			return
 		}
+		mu.Lock()
+		defer mu.Unlock()
 		deleted[name] = true
-		return true, nil, nil
-	})
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{"kind": "Status", "apiVersion": "v1", "status": "Success"}`))
+	}))
+	t.Cleanup(server.Close)
+	clients, err := kubernetes.NewForConfig(&rest.Config{Host: server.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
 	s := &Sessions{namespace: "kuota", clients: clients, log: slog.New(slog.DiscardHandler)}
 	s.cache = sessionCache{sessions: s}
 	s.sweep(t.Context())
+	mu.Lock()
+	defer mu.Unlock()
 	if len(deleted) != 1 || !deleted[sessionPrefix+"behind"] {
 		t.Errorf("deleted %v, want only the session behind", deleted)
 	}

@@ -10,6 +10,10 @@ import (
 
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/cluster/leader"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
@@ -71,6 +75,13 @@ func TestElection(t *testing.T) {
 		return nil
 	})
 	stopA()
+	var lease coordinationv1.Lease
+	if err := c.Client.Get(t.Context(), client.ObjectKey{Namespace: "kuota-system", Name: leader.LeaseName}, &lease); err != nil {
+		t.Fatal(err)
+	}
+	if holder := ptr.Deref(lease.Spec.HolderIdentity, ""); holder == "a" {
+		t.Error("replica a holds the Lease after it stopped")
+	}
 	leads(b, time.Minute)
 	if a.State().Leads {
 		t.Error("replica a leads after it stopped")
