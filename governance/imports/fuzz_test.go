@@ -16,7 +16,7 @@ import (
 // bounds of its CRD, and its YAML imports as the same object.
 func FuzzRead(f *testing.F) {
 	seeds, _ := filepath.Glob("testdata/example-*.json")
-	jobs, _ := filepath.Glob("../trainingjobs/testdata/*.yaml")
+	jobs, _ := filepath.Glob("trainingjobs/testdata/*.yaml")
 	seeds = append(seeds, jobs...)
 	for _, seed := range seeds {
 		if text, err := os.ReadFile(seed); err == nil {

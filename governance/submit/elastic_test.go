@@ -89,7 +89,7 @@ func TestSubmitImportedJob(t *testing.T) {
 	t.Parallel()
 	w := setup(t, 32)
 	team := w.plan(t, "any", 1, 1).Team
-	text, err := os.ReadFile("../trainingjobs/testdata/hyperpod.yaml")
+	text, err := os.ReadFile("../imports/trainingjobs/testdata/hyperpod.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

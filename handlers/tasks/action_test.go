@@ -132,7 +132,7 @@ func TestTaskPageOffersActions(t *testing.T) {
 	_, page := handlerstest.Get(t, address)
 	htmlcheck.Page(t, page)
 	row := page.Find("#task-actions")
-	if row.Find("a").Length() != 1 || row.Find(`a[href="/tasks/ns/job/train/stop?uid=u1"]`).Length() != 1 || !strings.Contains(handlerstest.Text(row), "You cannot do this: change class, delete. You need the right to patch jobs, to delete jobs in this namespace.") {
+	if row.Find("a").Length() != 1 || row.Find(`a[href="/tasks/ns/job/train/stop?uid=u1"]`).Length() != 1 || !strings.Contains(handlerstest.Text(row), "You cannot do this: change priority class, delete. You need the right to patch jobs, to delete jobs in this namespace.") {
 		t.Errorf("offered is %s", handlerstest.Text(row))
 	}
 	if got := handlerstest.Text(page.Find("#task .notice")); got != "Stop requested. Kueue acts on it within seconds." {
