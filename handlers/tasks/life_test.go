@@ -97,6 +97,33 @@ func TestTaskLife(t *testing.T) {
 	}
 }
 
+// In one second a task is admitted and preempted, or preempted and admitted again: what it
+// had before decides.
+func TestEventsOfOneSecond(t *testing.T) {
+	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	event := func(after time.Duration, of timeline.EventType, count int32) timeline.Event {
+		return timeline.Event{At: at.Add(after), Type: of, WorkloadUID: "w", Ran: timeline.Unknown, PreemptionCount: count}
+	}
+	submitted := event(0, timeline.Submitted, 0)
+	for want, events := range map[string][]timeline.Event{
+		"Preempted Admitted Submitted":               {submitted, event(0, timeline.Admitted, 0), event(0, timeline.Preempted, 1)},
+		"Admitted Preempted Admitted Submitted":      {submitted, event(0, timeline.Admitted, 0), event(time.Second, timeline.Preempted, 1), event(time.Second, timeline.Admitted, 0)},
+		"Lost Admitted Preempted Admitted Submitted": {submitted, event(0, timeline.Admitted, 0), event(time.Second, timeline.Preempted, 1), event(2*time.Second, timeline.Admitted, 0), event(2*time.Second, timeline.Evicted, 0)},
+		"Admitted Preempted Submitted":               {submitted, event(time.Second, timeline.Preempted, 2), event(time.Second, timeline.Admitted, 0)}, // earlier ones are unknown
+	} {
+		d := &handlerstest.Backend{Items: []queries.Item{{Task: &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "Job", State: tasks.Running, Submitted: at}, Team: "vision"}}}
+		d.MoreDetail = func(d *queries.Detail) { d.Timeline = events }
+		_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks/ns/job/train")
+		var got []string
+		for _, title := range page.Find("#task-timeline li > b").EachIter() {
+			got = append(got, strings.Fields(title.Text())[0])
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("the newest first: got %v, want %s", got, want)
+		}
+	}
+}
+
 // Events contain text of other components: it is escaped or left out.
 func TestTaskEvents(t *testing.T) {
 	d := &handlerstest.Backend{Items: []queries.Item{{Task: &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "Job", State: tasks.Running}}}}

@@ -60,6 +60,7 @@ func lifeOf(indexed []timeline.Event, steps []history.Event, done []event, submi
 	slices.SortStableFunc(life, func(a, b event) int {
 		return cmp.Or(cmp.Compare(a.At.Unix(), b.At.Unix()), cmp.Compare(stepRank[a.Type], stepRank[b.Type]))
 	})
+	admitFirst(life)
 	for i := range life { // the index drops old events, which history may have
 		if k := before(life, i); life[i].Omitted > 0 && k >= 0 && !life[k].indexed {
 			life[i].OmittedRan = 0
@@ -131,6 +132,29 @@ func before(life []event, i int) int {
 // isLoopGuard reports whether an event is the loop guard's.
 func isLoopGuard(what timeline.EventType) bool {
 	return what == timeline.LoopDetected || what == timeline.Held || what == timeline.Released
+}
+
+// admitFirst moves the admission of a Workload before its loss of quota in the same second
+// if it had no quota before: stepRank supposes that it was admitted again.
+func admitFirst(life []event) {
+	lost := map[string]bool{} // Workloads whose last event of the two types is a loss
+	for i := range life {
+		e := &life[i]
+		was, known := lost[e.WorkloadUID]
+		if e.Type.Lost() && (was || !known && e.first == 1) {
+			for k := i + 1; k < len(life) && life[k].At.Unix() == e.At.Unix(); k++ {
+				if life[k].Type == timeline.Admitted && life[k].WorkloadUID == e.WorkloadUID {
+					admission := life[k]
+					copy(life[i+1:k+1], life[i:k])
+					life[i] = admission
+					break
+				}
+			}
+		}
+		if life[i].Type.Lost() || life[i].Type == timeline.Admitted {
+			lost[life[i].WorkloadUID] = life[i].Type.Lost()
+		}
+	}
 }
 
 // stepRank orders events of the same second.
