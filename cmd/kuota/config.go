@@ -217,10 +217,15 @@ func flagHelp(flags *flag.FlagSet) string {
 	shown := flag.NewFlagSet(flags.Name(), flag.ContinueOnError)
 	shown.SetOutput(&help)
 	flags.VisitAll(func(f *flag.Flag) {
-		if f.Usage != "" {
-			shown.Var(f.Value, f.Name, f.Usage)
-			shown.Lookup(f.Name).DefValue = f.DefValue
+		if f.Usage == "" {
+			return
 		}
+		value := f.Value
+		if wrapped, ok := value.(lenient); ok { // whose type and default are not printed
+			value = wrapped.Value
+		}
+		shown.Var(value, f.Name, f.Usage)
+		shown.Lookup(f.Name).DefValue = f.DefValue
 	})
 	shown.PrintDefaults()
 	return help.String()

@@ -121,3 +121,15 @@ func TestConfigRejectsInvalidValues(t *testing.T) {
 		})
 	}
 }
+
+func TestHelp(t *testing.T) {
+	_, err := parseConfig([]string{"--help"}, func(string) string { return "" })
+	if err == nil {
+		t.Fatal("got no help")
+	}
+	for text, want := range map[string]bool{"-history-keep duration": true, "(default 9600h0m0s)": true, "kube-qps": false, "panic": false, "-team-metrics value": false} {
+		if strings.Contains(err.Error(), text) != want {
+			t.Errorf("%q in the help: got %t, want %t", text, !want, want)
+		}
+	}
+}
