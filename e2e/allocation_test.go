@@ -68,7 +68,7 @@ func TestEditAllocation(t *testing.T) {
 	must(t, expect.Locator(page.Locator("#limit-0")).ToContainText("can only borrow"))
 	keepsStillWhilePressed(t, page)
 	review(t, page)
-	must(t, expect.Locator(page.Locator("#review-over")).ToContainText("busy"))
+	must(t, expect.Locator(page.Locator(`#preview tr[data-team="`+team+`"][data-resource="nvidia.com/gpu"] [data-figure=borrowed]`)).ToHaveAttribute("data-after", "2"))
 	must(t, expect.Locator(page.Locator("#review-settings")).ToContainText("20"))
 	must(t, button(page, "Save changes").Click())
 	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(team+`\?saved=`)))

@@ -7,10 +7,9 @@ type AllocationDetail struct {
 	Team        string
 	DisplayName string
 	Description string
-	Notice      string     // one sentence after a save; empty for none
-	Reclaimable []OverLine // usage beyond the quota, right after a save
-	TeamURL     string     // page of the team; empty for none
-	UpURL       string     // the policies page
+	Notice      string // one sentence after a save; empty for none
+	TeamURL     string // page of the team; empty for none
+	UpURL       string // the policies page
 
 	EditURL, DeleteURL string // empty without permission
 	HoldURL, ResumeURL string // empty without permission; at most one is set

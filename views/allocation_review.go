@@ -18,11 +18,9 @@ type AllocationReview struct {
 	Quota             []QuotaChange
 	Settings          []ValueChange
 	Capacity          []CapacityLine
-	Stopped           Names // running tasks that saving stops and requeues
-	Over              []OverLine
-	Reclaims          []OverLine // borrowed usage that the team could reclaim by preemption
-	CannotRestart     []string   // sentences about tasks that could not start again
-	MoreCannotRestart int        // number of further such tasks
+	Stopped           Names    // running tasks that saving stops and requeues
+	CannotRestart     []string // sentences about tasks that could not start again
+	MoreCannotRestart int      // number of further such tasks
 	NewPools          []NewPool
 	Shares            []string // sentences about a change of the shares
 	Calendar          []CalendarLine
@@ -71,14 +69,6 @@ type CapacityLine struct {
 	Over                    string // quota beyond the capacity; empty if it fits
 	Far                     string // the multiple of the capacity; empty for a small excess
 	OverBefore              bool   // whether the quota exceeds the capacity now
-}
-
-// OverLine is usage beyond the quota, and the tasks that use it.
-type OverLine struct {
-	Text  string   // such as "ml.p5.48xlarge: uses 6, quota 4 GPUs"
-	By    string   // word between text and tasks, such as "from"
-	Tasks []string // names with their kind, in the order in which Kueue would preempt them
-	More  int      // number of further tasks
 }
 
 func (p AllocationReview) stops() string {

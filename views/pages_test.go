@@ -137,7 +137,7 @@ func TestHostileStringsStayText(t *testing.T) {
 	}
 	review, conflict, detail, deletion := sampleReview(), sampleConflict(), sampleDetail(), sampleDelete()
 	for _, s := range []*string{
-		&review.Fields[0].Value, &review.Quota[0].Pool, &review.Settings[0].After, &review.Over[0].Tasks[0], &review.Objects[0].Name, &review.Objects[0].Fields[0].After, &review.Incomplete,
+		&review.Fields[0].Value, &review.Quota[0].Pool, &review.Settings[0].After, &review.Objects[0].Name, &review.Objects[0].Fields[0].After, &review.Incomplete,
 		&conflict.By, &conflict.Lines[0].Theirs, &conflict.Lines[0].Yours, &detail.Description, &detail.Members[0], &detail.Settings[0].Value, &detail.Conditions[0].Status.Text, &detail.Conditions[0].Since,
 		&detail.YAML, &detail.Managed, &deletion.Tasks[0], &deletion.Kept, &deletion.Confirm.Value,
 	} {

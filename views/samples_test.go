@@ -167,7 +167,6 @@ func sampleReview() AllocationReview {
 		},
 		Stopped:       Names{Count: 5, Listed: []string{"Job c", "Job d"}, More: 3},
 		CannotRestart: []string{"resnet requests 8 GPUs; quota and borrow limit add up to 6. Once stopped, it cannot start again."}, MoreCannotRestart: 1,
-		Over:    []OverLine{{Text: "ml.p5.48xlarge: 6 of 4 GPUs held", Tasks: []string{"Job a", "Job b"}, More: 3}},
 		Objects: []ObjectLine{{ID: "object-0", Tone: "wait", Action: "changed", Name: "ClusterQueue x", Fields: []ValueChange{{"spec.fairSharing.weight", "0", "10"}}}},
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"time"
+	"strings"
 
 	"kuota.dev/kuota/governance/admitted"
 	"kuota.dev/kuota/governance/cluster"
@@ -18,16 +18,14 @@ import (
 
 // admittedTask is a task with reserved quota.
 type admittedTask struct {
-	task     Task
-	priority int32
-	since    time.Time
-	usage    quota.PoolResources // by pool
-	podSets  int                 // Kueue assigns each to one flavor
+	task    Task
+	usage   quota.PoolResources // by pool
+	podSets int                 // Kueue assigns each to one flavor
 }
 
 // teamTasks are the unfinished tasks of one team.
 type teamTasks struct {
-	admitted []admittedTask // in the order in which Kueue preempts them
+	admitted []admittedTask // by namespace and name
 	waiting  int
 }
 
@@ -52,29 +50,19 @@ func tasksOf(ctx context.Context, reader client.Reader, clusterQueue, namespace,
 			found.waiting++
 		}
 	}
-	slices.SortFunc(found.admitted, byPreemptionOrder)
+	slices.SortFunc(found.admitted, func(a, b admittedTask) int {
+		return cmp.Or(strings.Compare(a.task.Namespace, b.task.Namespace), strings.Compare(a.task.Name, b.task.Name))
+	})
 	return found, nil
 }
 
 // admittedTaskOf converts an admitted Workload.
 func admittedTaskOf(w *kueue.Workload, named bool) admittedTask {
-	h := admittedTask{task: Task{Namespace: w.Namespace}, since: w.CreationTimestamp.Time, usage: usageOf(w), podSets: len(w.Status.Admission.PodSetAssignments)}
+	h := admittedTask{task: Task{Namespace: w.Namespace}, usage: usageOf(w), podSets: len(w.Status.Admission.PodSetAssignments)}
 	if named {
 		h.task = taskOf(w)
 	}
-	if w.Spec.Priority != nil {
-		h.priority = *w.Spec.Priority
-	}
-	if reserved := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); reserved != nil {
-		h.since = reserved.LastTransitionTime.Time
-	}
 	return h
-}
-
-// byPreemptionOrder orders admitted tasks of a queue the way Kueue 0.19 picks
-// preemption candidates: lowest priority first, then the most recently admitted.
-func byPreemptionOrder(a, b admittedTask) int {
-	return cmp.Or(cmp.Compare(a.priority, b.priority), b.since.Compare(a.since), cmp.Compare(a.task.Namespace, b.task.Namespace), cmp.Compare(a.task.Name, b.task.Name))
 }
 
 func taskOf(w *kueue.Workload) Task {

@@ -47,9 +47,6 @@ func (s *Service) figures(ctx context.Context, user governance.User, reader clie
 	lines, complete := calendar(list.Items, allocation, wanted.types, time.Now())
 	review.Calendar, review.MoreCalendar = lines, !complete
 
-	if review.Reclaims, err = s.reclaims(ctx, user, reader, allocation.Name, review.Pools, list.Items, types); err != nil {
-		return err
-	}
 	if before == nil {
 		return nil
 	}
@@ -61,8 +58,6 @@ func (s *Service) figures(ctx context.Context, user governance.User, reader clie
 		for _, h := range tasks.admitted {
 			review.Evicted = append(review.Evicted, h.task)
 		}
-	} else {
-		review.QuotaExcess = newExcess(tasks.admitted, was, is)
 	}
 	review.Unadmittable = unadmittable(tasks.admitted, was, is, len(review.Evicted) > 0)
 	return nil

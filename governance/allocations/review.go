@@ -24,13 +24,6 @@ type Review struct {
 	// Evicted are the admitted tasks that would be requeued, because the change
 	// drains the queue.
 	Evicted []Task
-	// QuotaExcess is the usage beyond the new quota, where the change lowers it. The
-	// tasks stay admitted; other teams can reclaim the excess. It is empty if the
-	// tasks are evicted anyway.
-	QuotaExcess []QuotaExcess
-	// Reclaims is the usage of other teams that the team could preempt afterwards,
-	// and cannot now.
-	Reclaims []Reclaim
 	// Unadmittable are admitted tasks that request more than the team could ever get
 	// afterwards: they keep running, and once evicted are never admitted again as
 	// they are.
@@ -68,14 +61,6 @@ type CapacityChange struct {
 
 // Oversubscribed reports whether more is allocated afterwards than the pool has.
 func (c CapacityChange) Oversubscribed() bool { return c.After > c.Physical }
-
-// QuotaExcess is the usage of one resource of one pool by a team's tasks beyond
-// its nominal quota.
-type QuotaExcess struct {
-	Pool, Resource string
-	Usage, Nominal resources.Amount
-	Tasks          []Task // that use the resource, in the order in which Kueue preempts them
-}
 
 // Unadmittable is a task that requests more of a resource than nominal quota and
 // borrowing limit of the team together.

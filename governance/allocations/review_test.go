@@ -81,27 +81,12 @@ func TestReviewOfChange(t *testing.T) {
 	if c := review.Capacity[i]; c.After != c.Before-1 || c.Physical == 0 {
 		t.Errorf("capacity: %+v", c)
 	}
-	i = slices.IndexFunc(review.QuotaExcess, func(o allocations.QuotaExcess) bool { return o.Resource == catalog.GPU })
-	namespace := team.Status.Namespace
-	want := allocations.QuotaExcess{Pool: "ml.g5.2xlarge", Resource: catalog.GPU, Usage: 2, Nominal: 1}
-	if i < 0 {
-		t.Fatalf("got quota excess %+v, want some of GPUs", review.QuotaExcess)
-	}
-	got := review.QuotaExcess[i]
-	tasks := got.Tasks
-	got.Tasks = nil
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("quota excess (-want +got):\n%s", diff)
-	}
-	if len(tasks) != 2 || !slices.Contains(tasks, allocations.Task{Namespace: namespace, Kind: "Job", Name: "second"}) {
-		t.Errorf("tasks of the quota excess: %+v", tasks)
-	}
 
 	drained := one.DeepCopy()
 	drained.Spec.Activation = v1alpha1.Drain
 	review = w.reviewed(t, drained)
-	if len(review.Evicted) != 2 || !slices.Contains(review.Evicted, allocations.Task{Namespace: namespace, Kind: "Job", Name: "second"}) || len(review.QuotaExcess) != 0 {
-		t.Errorf("draining evicts %+v, with quota excess %+v", review.Evicted, review.QuotaExcess)
+	if len(review.Evicted) != 2 || !slices.Contains(review.Evicted, allocations.Task{Namespace: team.Status.Namespace, Kind: "Job", Name: "second"}) {
+		t.Errorf("draining evicts %+v", review.Evicted)
 	}
 
 	same, err := w.Review(t.Context(), w.admin, &team, nil)
@@ -127,8 +112,8 @@ func TestReviewOfNewTeam(t *testing.T) {
 	if len(review.Pools) != 1 || review.Pools[0].Before != nil || review.Pools[0].After[catalog.CPU] != 16_000 {
 		t.Errorf("pools: %+v", review.Pools)
 	}
-	if len(review.QuotaExcess) != 0 || review.Unknown != "" {
-		t.Errorf("a new team has quota excess or an incomplete review: %+v", review)
+	if review.Unknown != "" {
+		t.Errorf("the review of a new team is incomplete: %+v", review)
 	}
 }
 

@@ -171,8 +171,8 @@ func TestPermissions(t *testing.T) {
 	wantKind(t, err, governance.Outside)
 }
 
-// Users who may change allocations but see no tasks find every team, and see the
-// usage of its tasks without their names.
+// Users who may change allocations but see no tasks find every team, and its tasks
+// without their names.
 func TestInvisibleTasksHaveNoNames(t *testing.T) {
 	w := setup(t)
 	team := w.team(t, "private", gpus(1))
@@ -191,11 +191,11 @@ func TestInvisibleTasksHaveNoNames(t *testing.T) {
 	if len(preview.Running) != 1 || preview.Running[0].Name != "" {
 		t.Errorf("running tasks that a clerk sees: %+v", preview.Running)
 	}
-	none := team.DeepCopy()
-	none.Spec.Quota = nil
-	review, err := w.Review(t.Context(), clerk, none, nil)
+	drained := team.DeepCopy()
+	drained.Spec.Activation = v1alpha1.Drain
+	review, err := w.Review(t.Context(), clerk, drained, nil)
 	must(t, err)
-	if len(review.QuotaExcess) == 0 || review.QuotaExcess[0].Usage != 1 || review.QuotaExcess[0].Tasks[0].Name != "" {
-		t.Errorf("quota excess that a clerk sees: %+v", review.QuotaExcess)
+	if len(review.Evicted) != 1 || review.Evicted[0].Name != "" {
+		t.Errorf("evicted tasks that a clerk sees: %+v", review.Evicted)
 	}
 }

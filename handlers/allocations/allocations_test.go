@@ -87,22 +87,16 @@ func TestReviewShowsWhatWouldChange(t *testing.T) {
 		return quota.Resources{catalog.GPU: gpus, catalog.Memory: gpus * catalog.GiB}
 	}
 	d.ReviewResult = allocations.Review{
-		Pools:       []allocations.PoolChange{{Pool: "ml.g6.12xlarge", Before: figures(6), After: figures(2), BorrowingLimitBefore: figures(3), BorrowingLimitAfter: nil}},
-		Settings:    []change.Field{{Path: "Fair-share weight", Before: "0", After: "10"}},
-		Objects:     []change.Object{{Kind: "ClusterQueue", Name: "q", Action: change.Changed, Fields: []change.Field{{Path: "spec.fairSharing.weight", Before: "0", After: "10"}}}},
-		Capacity:    []allocations.CapacityChange{{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, Physical: 8, Before: 7, After: 9}},
-		QuotaExcess: []allocations.QuotaExcess{{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, Usage: 4, Nominal: 2, Tasks: []allocations.Task{{Namespace: "n", Kind: "Job", Name: "train"}}}},
-		Reclaims: []allocations.Reclaim{
-			{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, Max: 3, From: []allocations.Borrower{{Team: "speech", Borrowed: 4, Tasks: []allocations.Task{{Kind: "Job", Name: "asr"}}}, {Borrowed: 2, Tasks: make([]allocations.Task, 2)}}},
-			{Pool: "h100", Resource: catalog.GPU, Borrow: true, From: []allocations.Borrower{{Team: "robots", Borrowed: 1}}},
-		},
-		Unknown: "Kueue does not answer.",
+		Pools:    []allocations.PoolChange{{Pool: "ml.g6.12xlarge", Before: figures(6), After: figures(2), BorrowingLimitBefore: figures(3), BorrowingLimitAfter: nil}},
+		Settings: []change.Field{{Path: "Fair-share weight", Before: "0", After: "10"}},
+		Objects:  []change.Object{{Kind: "ClusterQueue", Name: "q", Action: change.Changed, Fields: []change.Field{{Path: "spec.fairSharing.weight", Before: "0", After: "10"}}}},
+		Capacity: []allocations.CapacityChange{{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, Physical: 8, Before: 7, After: 9}},
+		Unknown:  "Kueue does not answer.",
 	}
 	address := handlerstest.Serve(t, d)
 	_, page := handlerstest.Get(t, address+handlerstest.EditURL)
 	same := map[string]string{
-		"#review-capacity": "GPUs 8 7 9 1 GPU", "#review-over": "uses 4, quota 2 GPUs; 2 GPUs can be reclaimed from Job train",
-		"#review-reclaims": "ml.g6.12xlarge: up to 3 GPUs from speech, which borrows 4 with Job asr ml.g6.12xlarge: up to 2 GPUs from another team, which borrows 2 with 2 tasks h100: lower-priority tasks of robots, which borrows 1 GPU",
+		"#review-capacity": "GPUs 8 7 9 1 GPU",
 		"#review-objects":  "ClusterQueue q Field Now After saving spec.fairSharing.weight 0 10", ".notice-warn": "Kueue does not answer.",
 	}
 	for _, place := range []struct {
@@ -141,7 +135,6 @@ func TestReviewShowsWhichTasksStop(t *testing.T) {
 		many[i] = task(i)
 	}
 	stuck := []allocations.Unadmittable{{Task: allocations.Task{Kind: "Job", Name: "resnet"}, Resource: catalog.GPU, Requests: 8, Max: 6}}
-	over := []allocations.QuotaExcess{{Pool: "ml.g6.12xlarge", Resource: catalog.GPU, Usage: 8, Nominal: 4, Tasks: many[:1]}}
 	for name, tc := range map[string]struct {
 		review   allocations.Review
 		want     []string
@@ -150,15 +143,15 @@ func TestReviewShowsWhichTasksStop(t *testing.T) {
 		"many tasks": {
 			allocations.Review{Evicted: many},
 			[]string{"23 running tasks will be stopped and requeued. Unsaved work is lost.", "Job train-19 and 3 more"},
-			"Saving preempts none",
+			"could not start again",
 		},
 		"one task": {allocations.Review{Evicted: many[:1]}, []string{"1 running task will be stopped", "Job train-0"}, "more"},
 		"tasks that the reader may not see": {
 			allocations.Review{Evicted: make([]allocations.Task, 2)}, []string{"2 running tasks will be stopped"}, "and 2 more",
 		},
 		"a task that cannot come back": {
-			allocations.Review{Unadmittable: stuck, QuotaExcess: over},
-			[]string{"resnet requests 8 GPUs; quota and borrow limit add up to 6. Once stopped, it cannot start again.", "Saving preempts none of them.", "uses 8, quota 4 GPUs; 4 GPUs can be reclaimed from Job train-0"},
+			allocations.Review{Unadmittable: stuck},
+			[]string{"resnet requests 8 GPUs; quota and borrow limit add up to 6. Once stopped, it cannot start again."},
 			"will be stopped",
 		},
 	} {

@@ -59,11 +59,6 @@ func (h *Pages) addNotice(ctx context.Context, c echo.Context, page *views.Alloc
 			return err
 		}
 		page.Notice = savedNotice(now.Spec.Activation)
-		over, err := h.Allocations.Reclaimable(ctx, console.UserOf(c), page.Team)
-		if err != nil && !console.Unavailable(err) {
-			return err
-		}
-		page.Reclaimable = overLines(over)
 	case c.QueryParam("held") != "":
 		page.Notice = "The queue is on hold: running tasks continue, and none start. Delete the team here when the last has ended."
 	}

@@ -28,7 +28,7 @@ func (h *Pages) renderReview(c echo.Context, form allocationForm, wanted *v1alph
 		Chrome: h.Chrome(c), Action: place.action, CancelURL: place.up, UpLabel: place.upLabel, Save: place.save,
 		New: form.edits == nil, InPlace: forms.InPlace(c), Fields: forms.WithoutReason(form.hidden(c)), Reason: forms.ReasonField(form.Reason, "everyone who sees the team"), Incomplete: review.Unknown, Unchanged: review.Empty() && review.Unknown == "",
 		Quota: quotaChanges(review.Pools), Capacity: capacityLines(review.Capacity),
-		Settings: versions.ValueChanges(review.Settings), Over: overLines(review.QuotaExcess), Reclaims: reclaimLines(review.Reclaims), Objects: objectLines(review.Objects),
+		Settings: versions.ValueChanges(review.Settings), Objects: objectLines(review.Objects),
 	}
 	if !page.Unchanged {
 		page.Preview = h.Previews.For(c, &page.Chrome, h.saveVariant(console.UserOf(c), wanted, form.newPools()))
@@ -109,34 +109,6 @@ func capacityLines(changes []allocations.CapacityChange) (lines []views.Capacity
 			}
 		}
 		lines = append(lines, line)
-	}
-	return lines
-}
-
-func overLines(over []allocations.QuotaExcess) (lines []views.OverLine) {
-	for _, o := range over {
-		line := views.OverLine{By: "from", Text: fmt.Sprintf("%s: uses %s, quota %s; %s can be reclaimed", o.Pool, quota.Grouped(o.Resource, o.Usage), quota.Amount(o.Resource, o.Nominal), quota.Amount(o.Resource, o.Usage.Minus(o.Nominal)))}
-		line.Tasks, line.More = taskNames(o.Tasks)
-		lines = append(lines, line)
-	}
-	return lines
-}
-
-// reclaimLines returns what could be preempted of each team.
-func reclaimLines(reclaims []allocations.Reclaim) (lines []views.OverLine) {
-	for _, r := range reclaims {
-		for _, from := range r.From {
-			who := from.Team
-			if who == "" {
-				who = "another team"
-			}
-			line := views.OverLine{By: "with", Text: fmt.Sprintf("%s: up to %s from %s, which borrows %s", r.Pool, quota.Amount(r.Resource, min(r.Max, from.Borrowed)), who, quota.Grouped(r.Resource, from.Borrowed))}
-			if r.Borrow {
-				line.Text = fmt.Sprintf("%s: lower-priority tasks of %s, which borrows %s", r.Pool, who, quota.Amount(r.Resource, from.Borrowed))
-			}
-			line.Tasks, line.More = taskNames(from.Tasks)
-			lines = append(lines, line)
-		}
 	}
 	return lines
 }

@@ -31,7 +31,6 @@ type Allocations interface {
 	Delete(ctx context.Context, user governance.User, team string, how allocations.Deletion) error
 	QueueActivity(ctx context.Context, user governance.User, team string) (allocations.QueueActivity, error)
 	PreviewDeletion(ctx context.Context, user governance.User, team string) (allocations.DeletionPreview, error)
-	Reclaimable(ctx context.Context, user governance.User, team string) ([]allocations.QuotaExcess, error)
 }
 
 // Policy reads and writes the cluster policy.

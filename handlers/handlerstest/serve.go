@@ -126,10 +126,6 @@ func (d *Backend) QueueActivity(context.Context, governance.User, string) (alloc
 	return allocations.QueueActivity{Running: d.DepartureResult.Running, Waiting: d.DepartureResult.Waiting}, nil
 }
 
-func (d *Backend) Reclaimable(context.Context, governance.User, string) ([]allocations.QuotaExcess, error) {
-	return d.ReviewResult.QuotaExcess, nil
-}
-
 func (d *Backend) PreviewDeletion(context.Context, governance.User, string) (allocations.DeletionPreview, error) {
 	return d.DepartureResult, nil
 }

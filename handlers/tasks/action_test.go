@@ -35,7 +35,7 @@ func working(state tasks.State) actions.Review {
 		}
 		reclaims.LowerPriority, reclaims.LowerPriorityUsage = []explain.AdmittedWorkload{runs("runs", 4), runs("spared", 2)}, 6
 		r.Position, r.QueueLength = 3, 3
-		r.Choices[0].Verdict = &explain.Verdict{Constraint: explain.Preempting, Shortage: &reclaims, TargetsInQueue: reclaims.LowerPriority[:1]}
+		r.Choices[0].Verdict = &explain.Verdict{Constraint: explain.Preempting, Shortage: &reclaims}
 		r.Choices[1].Verdict = &explain.Verdict{Constraint: explain.Quota, Shortage: &short}
 		r.Current.Verdict = r.Choices[1].Verdict
 	}
@@ -65,8 +65,8 @@ func TestActionsOnATask(t *testing.T) {
 			says: []string{"loses its 3 GPUs at once", "its job is suspended", "It has run for 2 h 05 m", "stays stopped until someone resumes it", "first is first in its queue now, and requests 2 GPUs"}},
 		"stop what waits":           {action: "stop", review: working(tasks.Pending), status: 303, done: "stop train u1", location: "/tasks/ns/job/train?done=stop", says: []string{"leaves its queue, where it is 3rd of 3, behind first", "uses no quota"}},
 		"resume":                    {action: "resume", review: working(tasks.Stopped), status: 303, done: "resume train u1", location: "/tasks/ns/job/train?done=resume", says: []string{"joins its queue as 3rd of 3, behind first", "1 GPU short in p5"}},
-		"resume by preemption":      {action: "resume", review: preempts, status: 303, done: "resume train u1", location: "/tasks/ns/job/train?done=resume", says: []string{"preempt lower-priority tasks of its team, which are requeued: runs 4 GPUs."}},
-		"to the front":              {action: "front", review: front, status: 303, done: "front by prod-priority train u1", location: "/tasks/ns/job/train?done=front", says: []string{"class prod (weight 90)", "class is dev now (weight 10)", "from the 3rd place in its queue to the 1st of 3", "preempt lower-priority tasks of its team, which are requeued: runs 4 GPUs."}},
+		"resume by preemption":      {action: "resume", review: preempts, status: 303, done: "resume train u1", location: "/tasks/ns/job/train?done=resume", says: []string{"It may preempt other tasks, which are requeued."}},
+		"to the front":              {action: "front", review: front, status: 303, done: "front by prod-priority train u1", location: "/tasks/ns/job/train?done=front", says: []string{"class prod (weight 90)", "class is dev now (weight 10)", "from the 3rd place in its queue to the 1st of 3", "It may preempt other tasks, which are requeued."}},
 		"to the front, too late":    {action: "front", review: front, FormValues: map[string]string{"choice": "gone"}, status: 409, done: "The queue or the classes changed meanwhile"},
 		"class of what waits":       {action: "class", review: working(tasks.Pending), FormValues: map[string]string{"choice": "prod-priority"}, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=class", says: []string{"prod · weight 90", "1st of 3. It may preempt", "dev · weight 10 · current", "3rd of 3, behind first"}},
 		"class of what runs":        {action: "class", review: working(tasks.Running), FormValues: map[string]string{"choice": "prod-priority"}, status: 303, done: "prod-priority train u1", location: "/tasks/ns/job/train?done=class", says: []string{"keeps running", "2 waiting tasks of its queue would have higher priority, and may preempt it"}},

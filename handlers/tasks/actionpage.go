@@ -198,13 +198,7 @@ func outcome(s index.Supposed, who string) []string {
 	case explain.PendingEvaluation:
 		return []string{fmt.Sprintf("The quota %s requests is free now.", who)}
 	case explain.Preempting:
-		if len(v.TargetsInCohort) > 0 || v.MayPreempt {
-			return []string{"It may preempt " + PreemptedWords(v) + ", which are requeued."}
-		}
-		if len(v.TargetsInQueue) > 0 {
-			return []string{"It may preempt lower-priority tasks of its team, which are requeued: " + targetsInQueue(v) + "."}
-		}
-		return []string{"It fits its team's own quota, and may preempt tasks of other teams that borrow it."}
+		return []string{"It may preempt other tasks, which are requeued."}
 	case explain.Quota:
 		return []string{fmt.Sprintf("It does not fit now: %s short in %s.", quota.Amount(v.Shortage.Resource, v.Shortage.Missing()), v.Shortage.Flavor)}
 	case explain.ExceedsMax:
@@ -213,15 +207,6 @@ func outcome(s index.Supposed, who string) []string {
 		return []string{heldQueue(v) + " is on hold. Its page says why."}
 	}
 	return []string{"It cannot start yet. Its page says why."}
-}
-
-// targetsInQueue lists the tasks of the team that Kueue would preempt, with their usage.
-func targetsInQueue(v *explain.Verdict) string {
-	var names []string
-	for _, link := range workloadLinks(v.TargetsInQueue, v.Shortage.FlavorResource) {
-		names = append(names, strings.TrimSpace(link.Name+" "+link.Amount))
-	}
-	return strings.Join(names, ", ")
 }
 
 func frontEffects(r actions.Review) []string {

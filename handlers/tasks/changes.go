@@ -49,10 +49,8 @@ func changeWords(c explain.Change, d queries.Detail, team string) views.WhyChang
 		switch {
 		case c.Verified:
 			change.Text = "starts it."
-		case len(c.Tasks) == 0:
-			change.Text = "preempts other tasks."
 		default:
-			change.Text, change.Tasks = "preempts", workloadLinks(c.Tasks, fr)
+			change.Text = "preempts other tasks."
 		}
 	case explain.RaiseBorrowingLimit:
 		change.Title, change.Text = "Raising the borrowing limit to "+strings.Join(figures, " · "), there+" starts it."
@@ -61,6 +59,9 @@ func changeWords(c explain.Change, d queries.Detail, team string) views.WhyChang
 		}
 	case explain.RaiseNominalQuota:
 		change.Title, change.Text = "Raising the quota to "+strings.Join(figures, " · "), there+" starts it."
+	}
+	if !c.Verified && len(c.NeedsNodes) == 0 {
+		change.After = strings.TrimSpace(change.After + " Not simulated.")
 	}
 	if len(c.NeedsNodes) > 0 {
 		change.Text = strings.TrimSuffix(change.Text, ".") + ", once " + strings.Join(c.NeedsNodes, " and ") + " has nodes for its pods."

@@ -249,7 +249,7 @@ func shortage(why *views.Why, d queries.Detail, team string) {
 	case explain.ExceedsMax:
 		why.Text = fmt.Sprintf("It requests %s of %s at once. %s can have at most %s, including what it can borrow.", of(s.Needed), s.Flavor, format.Upper(team), of(s.PotentialAvailable))
 	case explain.Preempting:
-		why.Text = fmt.Sprintf("It requests %s of %s. Kueue preempts %s, about one per second.", of(s.Needed), s.Flavor, PreemptedWords(v))
+		why.Text = fmt.Sprintf("It requests %s of %s. Kueue preempts others for it, about one per second.", of(s.Needed), s.Flavor)
 	default:
 		why.Text = fmt.Sprintf("It requests %s of %s at once. Available to it now: %s.", of(s.Needed), s.Flavor, of(s.Available))
 		if v.MayPreempt {
@@ -269,9 +269,6 @@ func shortage(why *views.Why, d queries.Detail, team string) {
 	lower := views.WhyStep{Tone: "bad", Title: "Preempting lower-priority tasks of the team", Text: "The team has no lower-priority tasks here."}
 	if s.LowerPriorityUsage > 0 {
 		lower.Tone, lower.Text, lower.Tasks = "wait", fmt.Sprintf("Lower-priority tasks use %s:", of(s.LowerPriorityUsage)), workloadLinks(s.LowerPriority, s.FlavorResource)
-		if len(v.TargetsInQueue) > 0 {
-			lower.Text, lower.Tasks = fmt.Sprintf("Lower-priority tasks use %s. Kueue preempts these:", of(s.LowerPriorityUsage)), workloadLinks(v.TargetsInQueue, s.FlavorResource)
-		}
 	}
 	borrow := views.WhyStep{Tone: "bad", Title: "Borrowing and reclaiming"}
 	switch {
@@ -294,13 +291,6 @@ func shortage(why *views.Why, d queries.Detail, team string) {
 		}
 		borrow.Text, borrow.Tasks = borrow.Text+":", borrowerLinks(s)
 	}
-	if len(v.TargetsInCohort) > 0 {
-		borrow.Tone, borrow.Tasks = "wait", workloadLinks(v.TargetsInCohort, s.FlavorResource)
-		if text, more := strings.CutSuffix(borrow.Text, ":"); more {
-			borrow.Text = text + "."
-		}
-		borrow.Text += " Kueue preempts these tasks, which run on borrowed quota:"
-	}
 	why.Steps = append(why.Steps, own, lower, borrow)
 }
 
@@ -310,32 +300,6 @@ const mayPreempt = "It may preempt tasks of other teams that borrow more than th
 // rulesMayPreempt is shown for a queue with a PreemptionConfig, whose rules are not
 // evaluated.
 const rulesMayPreempt = "A PreemptionConfig of its queue may preempt other tasks for it, which this console does not calculate."
-
-// PreemptedWords describes the tasks that Kueue preempts.
-func PreemptedWords(v *explain.Verdict) string {
-	own, others := tasksOf(v.TargetsInQueue, "its own team"), tasksOf(v.TargetsInCohort, "other teams")
-	switch {
-	case own != "" && others != "":
-		return own + " and " + others
-	case own+others != "":
-		return own + others
-	case v.MayPreempt:
-		return "lower-priority tasks, or tasks of other teams that run on borrowed quota"
-	}
-	return "lower-priority tasks"
-}
-
-// tasksOf counts tasks, unless some of them are hidden from the reader; empty for
-// none.
-func tasksOf(list []explain.AdmittedWorkload, whose string) string {
-	switch {
-	case len(list) == 0:
-		return ""
-	case slices.ContainsFunc(list, func(h explain.AdmittedWorkload) bool { return h.Name == "" }):
-		return "tasks of " + whose
-	}
-	return format.Count(len(list), "task") + " of " + whose
-}
 
 // usedWords describes how much of a team's own quota its tasks use. Their names
 // follow.

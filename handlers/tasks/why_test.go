@@ -143,15 +143,6 @@ func TestPodsWaitForOthersToEnd(t *testing.T) {
 	}
 }
 
-// Of the tasks with a lower priority, those are named that Kueue preempts.
-func TestOnlyTargetsAreNamed(t *testing.T) {
-	preempts := working(tasks.Pending)
-	why := taskpages.WhyOf(queries.Detail{Item: preempts.Item, About: preempts.Item, Verdict: preempts.Choices[0].Verdict})
-	if got := why.Steps[1]; got.Text != "Lower-priority tasks use 6 GPUs. Kueue preempts these:" || len(got.Tasks) != 1 || got.Tasks[0].Name != "runs" {
-		t.Errorf("got %+v", got)
-	}
-}
-
 // The advice about a queue that does not exist, and about a team that may not borrow, is what
 // the API server accepts.
 func TestAdviceIsAccepted(t *testing.T) {

@@ -40,9 +40,6 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 		if v.Partial {
 			said.Headline = fmt.Sprintf("It would be admitted with %d of its %d pods, after preemption.", v.Pods, p.Pods)
 		}
-		if len(v.Verdict.TargetsInCohort) > 0 || v.Verdict.MayPreempt {
-			said.Notes = append(said.Notes, fmt.Sprintf("It would preempt %s.", taskpages.PreemptedWords(&v.Verdict)))
-		}
 	case submit.Never:
 		said.Tone, said.Headline = "bad", "It could never start: "+lowered(why.Headline)
 		if v.Verdict.Constraint == explain.ExceedsMax {

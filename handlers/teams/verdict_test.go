@@ -42,9 +42,6 @@ func TestVerdictWords(t *testing.T) {
 	large := verdict(explain.ExceedsMax)
 	large.Verdict.Fit = &explain.Fit{Flavor: "ml.p5.48xlarge", Requests: quota.Resources{catalog.GPU: 16}, Nodes: 2, Resource: catalog.GPU, Largest: 8}
 	others, may := verdict(explain.Preempting), verdict(explain.Quota)
-	others.Verdict.TargetsInQueue, others.Verdict.TargetsInCohort = []explain.AdmittedWorkload{{Name: "own"}}, []explain.AdmittedWorkload{{Name: "theirs"}, {Name: "also"}}
-	hidden := others
-	hidden.Verdict.TargetsInCohort = []explain.AdmittedWorkload{{Team: "another team"}}
 	may.Verdict.MayPreempt = true
 	for name, tc := range map[string]struct {
 		verdict submit.Verdict
@@ -55,8 +52,6 @@ func TestVerdictWords(t *testing.T) {
 		"grows fully":    {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: verdict(explain.PendingEvaluation), Reach: 8}, query: "?elastic=true&pods=2&max=8&step=2&scaling=0", has: []string{"It could grow to its maximum of 8 pods now."}},
 		"stays small":    {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: verdict(explain.PendingEvaluation), Reach: 2}, query: "?elastic=true&pods=2&max=8&step=2", has: []string{"There is no idle compute for growth now."}},
 		"never grows":    {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: verdict(explain.ExceedsMax), MaxPods: 1}, query: "?elastic=true&pods=2", has: []string{"It could never start", "That is the minimum: growth is not counted."}},
-		"stops others":   {verdict: submit.Verdict{Outcome: submit.Preempts, Hypothesis: others}, has: []string{"It would preempt 1 task of its own team and 2 tasks of other teams."}},
-		"stops hidden":   {verdict: submit.Verdict{Outcome: submit.Preempts, Hypothesis: hidden}, has: []string{"It would preempt 1 task of its own team and tasks of other teams."}},
 		"fewer, by room": {verdict: submit.Verdict{Outcome: submit.Preempts, Hypothesis: others, Partial: true, Pods: 3}, query: "?pods=4&least=2", has: []string{"with 3 of its 4 pods, after preemption"}},
 		"may stop":       {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: may}, has: []string{"It may have to wait: 2 GPUs short.", "It may preempt tasks of other teams that borrow more than their fair share"}},
 		"waits":          {verdict: submit.Verdict{Outcome: submit.Waits, Hypothesis: verdict(explain.Quota)}, has: []string{"It would wait: 2 GPUs short.", "Own quota"}},

@@ -19,14 +19,14 @@ const (
 	TasksEnd            ChangeKind = "TasksEnd"    // these tasks end
 	RaiseBorrowingLimit ChangeKind = "BorrowLimit" // the team may borrow more
 	RaiseNominalQuota   ChangeKind = "MoreQuota"   // the team gets more quota
-	HigherPriorityClass ChangeKind = "HigherClass" // a priority class that Kueue would preempt these tasks for
+	HigherPriorityClass ChangeKind = "HigherClass" // a priority class that Kueue would preempt others for
 )
 
 // Change is one change that would start a task.
 type Change struct {
 	Kind          ChangeKind
 	Pods          int32              // FewerPods: that would start now
-	Tasks         []AdmittedWorkload // TasksEnd, HigherClass
+	Tasks         []AdmittedWorkload // TasksEnd
 	PriorityClass string             // HigherClass: the lowest existing one that suffices
 	Priority      int32              // HigherClass: of that class
 	Quotas        []QuotaChange      // BorrowLimit, MoreQuota: the required amounts
@@ -136,17 +136,15 @@ func (l *snapshot) higherClass(t Task, all []demand, failed int, need quota.Flav
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Name, b.Name))
 	})
 	ranks = slices.CompactFunc(ranks, func(a, b PriorityClass) bool { return a.Priority == b.Priority })
-	stops := func(i int) ([]*workload, bool) {
+	lowest := sort.Search(len(ranks), func(i int) bool {
 		t.Priority = ranks[i].Priority
-		_, stopped, chance := l.findTargets(t, all, failed, need, v.Flavors)
-		return stopped, chance == preempts
-	}
-	lowest := sort.Search(len(ranks), func(i int) bool { _, ok := stops(i); return ok })
+		_, chance := l.findPreemption(t, all, failed, need, v.Flavors)
+		return chance == preempts
+	})
 	if lowest == len(ranks) {
 		return Change{}, false
 	}
-	stopped, _ := stops(lowest)
-	return Change{Kind: HigherPriorityClass, PriorityClass: ranks[lowest].Name, Priority: ranks[lowest].Priority, Tasks: slices.Concat(l.admitted(stopped, true), l.admitted(stopped, false))}, true
+	return Change{Kind: HigherPriorityClass, PriorityClass: ranks[lowest].Name, Priority: ranks[lowest].Priority}, true
 }
 
 // raisedQuota returns how far the borrowing limit or the nominal quota would have

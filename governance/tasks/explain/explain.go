@@ -68,12 +68,8 @@ type Verdict struct {
 	Flavors         []FlavorVerdict // each that was tried, in order
 	Shortage        *Shortage       // that decides, in the flavor with the smallest one; nil for none
 	Changes         []Change        // each of which would start it, the smallest first
-	// TargetsInQueue and TargetsInCohort are the tasks that Kueue would preempt for
-	// it, as far as they are known.
-	TargetsInQueue, TargetsInCohort []AdmittedWorkload
-	// MayPreempt reports that Kueue may preempt borrowing tasks of others. Fair
-	// sharing decides by shares, which are not computed: for Quota whether it
-	// preempts any, and for Preempting which ones.
+	// MayPreempt reports that Kueue may preempt borrowing tasks of others for a task that
+	// is short of quota: fair sharing decides by shares, which are not computed.
 	MayPreempt bool
 	// RulesMayPreempt reports that rules of a PreemptionConfig (Kueue 0.20) may
 	// preempt tasks for it, which are not computed.
@@ -109,9 +105,6 @@ func (v *Verdict) Borrowers() iter.Seq[*[]Borrower] {
 // place.
 func (v *Verdict) AdmittedWorkloads() iter.Seq[*[]AdmittedWorkload] {
 	return func(yield func(*[]AdmittedWorkload) bool) {
-		if !yield(&v.TargetsInQueue) || !yield(&v.TargetsInCohort) {
-			return
-		}
 		shortage := func(s *Shortage) bool { return yield(&s.LowerPriority) && yield(&s.InQueue) }
 		for i := range v.Flavors {
 			for j := range v.Flavors[i].Shortages {
@@ -352,12 +345,8 @@ func (l *snapshot) explainShortage(t Task, all []demand, failed int, need quota.
 		return v
 	}
 	if v.Constraint == Quota {
-		if at, stopped, chance := l.findTargets(t, all, failed, need, v.Flavors); chance == preempts {
+		if at, chance := l.findPreemption(t, all, failed, need, v.Flavors); chance == preempts {
 			best, v.Constraint = at, Preempting
-			v.MayPreempt = l.c.FairSharing && stopped == nil
-			if !l.brief {
-				v.TargetsInQueue, v.TargetsInCohort = l.admitted(stopped, true), l.admitted(stopped, false)
-			}
 		} else {
 			v.MayPreempt = chance == mayPreempt
 			v.RulesMayPreempt = l.c.Queue.PreemptionRules
@@ -373,21 +362,21 @@ func (l *snapshot) explainShortage(t Task, all []demand, failed int, need quota.
 	return v
 }
 
-// findTargets looks for preemption targets in each flavor that could take a demand,
-// and returns the first in which Kueue preempts.
-func (l *snapshot) findTargets(t Task, all []demand, failed int, need quota.FlavorResourceQuantities, flavors []FlavorVerdict) (at int, stopped []*workload, best outcome) {
+// findPreemption returns the first of the flavors that could take a demand in which Kueue
+// preempts for it.
+func (l *snapshot) findPreemption(t Task, all []demand, failed int, need quota.FlavorResourceQuantities, flavors []FlavorVerdict) (at int, best outcome) {
 	for i, f := range flavors {
 		if f.Mismatch != "" || slices.ContainsFunc(f.Shortages, Shortage.exceedsMax) {
 			continue
 		}
-		switch stopped, chance := l.targets(t, l.totalWith(all, failed, f.Flavor, need)); {
-		case chance == preempts:
-			return i, stopped, preempts
-		case chance == mayPreempt:
+		switch l.preemption(t, l.totalWith(all, failed, f.Flavor, need)) {
+		case preempts:
+			return i, preempts
+		case mayPreempt:
 			best = mayPreempt
 		}
 	}
-	return 0, nil, best
+	return 0, best
 }
 
 // isSecondary reports whether a resource follows from accelerators: if both are

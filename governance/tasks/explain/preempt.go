@@ -41,10 +41,10 @@ type candidate struct {
 	whileBorrowing bool
 }
 
-// targets returns the tasks that Kueue would preempt for a task with such requests,
-// in a flat cohort (0.19, pkg/scheduler/preemption). Fair sharing depends on
-// shares, which are not computed: then it may preempt, or the targets are unknown.
-func (l *snapshot) targets(t Task, need quota.FlavorResourceQuantities) ([]*workload, outcome) {
+// preemption returns whether Kueue would preempt others for a task with such requests,
+// in a flat cohort (0.19, pkg/scheduler/preemption). Fair sharing depends on shares,
+// which are not computed: then it may.
+func (l *snapshot) preemption(t Task, need quota.FlavorResourceQuantities) outcome {
 	q, fair := l.c.Queue, l.c.FairSharing && l.c.Queue.inCohort()
 	searches := q.BorrowWithinCohort || fair && (q.ReclaimWithinCohort == LowerPriority || q.ReclaimWithinCohort == AnyPriority)
 	wants := l.requests(need, t.ReplacedUsage)
@@ -58,50 +58,43 @@ func (l *snapshot) targets(t Task, need quota.FlavorResourceQuantities) ([]*work
 			continue
 		}
 		if want.added > n.limit.Nominal && !searches {
-			return nil, noTargets // Kueue does not look for candidates then
+			return noTargets // Kueue does not look for candidates then
 		}
 		short = append(short, want.fr)
 		shortWithin, below = shortWithin && inside, below && n.usage < n.limit.Nominal
 	}
 	list := l.candidates(t, short, within)
-	others := slices.ContainsFunc(list, func(c candidate) bool { return !c.InQueue })
-	if fair {
+	attempts := []bool{true, false} // whether it may borrow
+	switch others := slices.ContainsFunc(list, func(c candidate) bool { return !c.InQueue }); {
+	case fair:
 		own := slices.DeleteFunc(slices.Clone(list), func(c candidate) bool { return !c.InQueue })
-		if stopped := l.removeUntilFit(own, wants, short, true); stopped != nil {
-			if others {
-				return nil, preempts
-			}
-			return stopped, preempts
+		if l.fitsWithoutCandidates(own, wants, short, true) {
+			return preempts
 		}
 		for i := range list {
 			list[i].whileBorrowing = true
 		}
-		switch stopped := l.removeUntilFit(list, wants, short, true); {
-		case len(stopped) == len(list) && shortWithin && stopped != nil:
-			return stopped, preempts
-		case stopped != nil && shortWithin:
-			return nil, preempts
-		case stopped != nil:
-			return nil, mayPreempt
-		}
-	} else {
-		attempts := []bool{true, false} // whether it may borrow
-		switch {
-		case !others || !q.BorrowWithinCohort && !below:
-			attempts = []bool{true}
-		case !q.BorrowWithinCohort && !within:
-			attempts = []bool{false, true}
-		}
-		for _, borrowing := range attempts {
-			if stopped := l.removeUntilFit(list, wants, short, borrowing); stopped != nil {
-				return stopped, preempts
+		if l.fitsWithoutCandidates(list, wants, short, true) {
+			if shortWithin {
+				return preempts
 			}
+			return mayPreempt
+		}
+		attempts = nil
+	case !others || !q.BorrowWithinCohort && !below:
+		attempts = attempts[:1]
+	case !q.BorrowWithinCohort && !within:
+		attempts = []bool{false, true}
+	}
+	for _, borrowing := range attempts {
+		if l.fitsWithoutCandidates(list, wants, short, borrowing) {
+			return preempts
 		}
 	}
 	if within && q.ReclaimWithinCohort == AnyPriority && q.inCohort() {
-		return nil, preempts // the targets are unknown
+		return preempts
 	}
-	return nil, noTargets
+	return noTargets
 }
 
 // request is an amount of the FlavorResource at an index of the snapshot.
@@ -169,12 +162,10 @@ func (l *snapshot) byPreemptionOrder() []*workload {
 	return l.order
 }
 
-// removeUntilFit removes candidates until all requests fit, and then fills back
-// those that are not needed. It leaves the snapshot unchanged; nil if the requests
-// never fit.
-func (l *snapshot) removeUntilFit(list []candidate, wants []request, short []int, borrowing bool) (stopped []*workload) {
+// fitsWithoutCandidates reports whether all requests fit once some of the candidates are
+// removed. It leaves the snapshot unchanged.
+func (l *snapshot) fitsWithoutCandidates(list []candidate, wants []request, short []int, borrowing bool) (fits bool) {
 	var removed []*workload
-	fits := false
 	for _, c := range list {
 		if !c.InQueue && (borrowing && !c.whileBorrowing || !c.account.borrowing(short)) {
 			continue
@@ -185,31 +176,10 @@ func (l *snapshot) removeUntilFit(list []candidate, wants []request, short []int
 			break
 		}
 	}
-	if fits {
-		stopped = removed[len(removed)-1:]
-		for _, s := range slices.Backward(removed[:len(removed)-1]) {
-			if l.addUsage(s); l.fitsAll(wants, borrowing) {
-				continue
-			}
-			l.removeUsage(s)
-			stopped = append(stopped, s)
-		}
-		removed = stopped
-	}
 	for _, s := range removed {
 		l.addUsage(s)
 	}
-	return stopped
-}
-
-// admitted returns the workloads of the own queue, or of others.
-func (l *snapshot) admitted(workloads []*workload, own bool) (list []AdmittedWorkload) {
-	for _, w := range workloads {
-		if (w.account == l.own) == own {
-			list = append(list, *w.AdmittedWorkload)
-		}
-	}
-	return list
+	return fits
 }
 
 // fitsAll reports whether all requests fit, and unless borrowing, within the

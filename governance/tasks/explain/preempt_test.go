@@ -22,42 +22,41 @@ func borrowers(priorities ...int32) *Cluster {
 	return c
 }
 
-// The targets are those of Kueue 0.19: see pkg/scheduler/preemption.
-func TestPreemptionTargets(t *testing.T) {
+// Preemption is that of Kueue 0.19: see pkg/scheduler/preemption.
+func TestPreemption(t *testing.T) {
 	with := func(c *Cluster, change func(c *Cluster, q *Queue)) *Cluster { change(c, c.Queue); return c }
 	lower := func(_ *Cluster, q *Queue) { q.BorrowWithinCohort = true }
 	for name, tc := range map[string]struct {
 		cluster        *Cluster
 		pods           int32
 		want           Constraint
-		wantTargets    []string
 		wantMayPreempt bool
 	}{
-		"a workload of lower priority borrows": {with(borrowers(5, 5, 5), lower), 1, Preempting, []string{"b2"}, false},
-		"the lowest priority first":            {with(borrowers(5, 1, 5), lower), 2, Preempting, []string{"b2", "b1"}, false},
-		"no workload of lower priority":        {with(borrowers(10, 10), lower), 1, Quota, nil, false},
-		"without borrowWithinCohort":           {with(borrowers(5, 5), func(*Cluster, *Queue) {}), 1, Quota, nil, false},
+		"a workload of lower priority borrows": {with(borrowers(5, 5, 5), lower), 1, Preempting, false},
+		"the lowest priority first":            {with(borrowers(5, 1, 5), lower), 2, Preempting, false},
+		"no workload of lower priority":        {with(borrowers(10, 10), lower), 1, Quota, false},
+		"without borrowWithinCohort":           {with(borrowers(5, 5), func(*Cluster, *Queue) {}), 1, Quota, false},
 		"above maxPriorityThreshold": {with(borrowers(5, 5), func(_ *Cluster, q *Queue) {
 			limit := int32(4)
 			q.BorrowWithinCohort, q.MaxPriorityThreshold = true, &limit
-		}), 1, Quota, nil, false},
+		}), 1, Quota, false},
 		"below maxPriorityThreshold": {with(borrowers(4, 5), func(_ *Cluster, q *Queue) {
 			limit := int32(4)
 			q.BorrowWithinCohort, q.MaxPriorityThreshold = true, &limit
-		}), 1, Preempting, []string{"b0"}, false},
-		"reclaimWithinCohort Never":                       {with(borrowers(5, 5), func(_ *Cluster, q *Queue) { q.BorrowWithinCohort, q.ReclaimWithinCohort = true, Never }), 1, Quota, nil, false},
-		"fair sharing compares shares":                    {with(borrowers(10, 10), func(c *Cluster, _ *Queue) { c.FairSharing = true }), 1, Quota, nil, true},
-		"fair sharing, reclaimWithinCohort LowerPriority": {with(borrowers(10, 10), func(c *Cluster, q *Queue) { c.FairSharing, q.ReclaimWithinCohort = true, LowerPriority }), 1, Quota, nil, false},
+		}), 1, Preempting, false},
+		"reclaimWithinCohort Never":                       {with(borrowers(5, 5), func(_ *Cluster, q *Queue) { q.BorrowWithinCohort, q.ReclaimWithinCohort = true, Never }), 1, Quota, false},
+		"fair sharing compares shares":                    {with(borrowers(10, 10), func(c *Cluster, _ *Queue) { c.FairSharing = true }), 1, Quota, true},
+		"fair sharing, reclaimWithinCohort LowerPriority": {with(borrowers(10, 10), func(c *Cluster, q *Queue) { c.FairSharing, q.ReclaimWithinCohort = true, LowerPriority }), 1, Quota, false},
 		"fair sharing, without reclaimWithinCohort": {with(borrowers(1, 1), func(c *Cluster, q *Queue) {
 			c.FairSharing, q.BorrowWithinCohort, q.ReclaimWithinCohort = true, true, ""
-		}), 1, Quota, nil, false},
-		"within its quota, of any priority":                   {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1) }), 1, Preempting, []string{"b1"}, false},
-		"within its quota, reclaimWithinCohort Never":         {with(borrowers(5, 5), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = Never }), 1, Quota, nil, false},
-		"within its quota, reclaimWithinCohort LowerPriority": {with(borrowers(50, 5), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = LowerPriority }), 1, Preempting, []string{"b1"}, false},
-		"within its quota, and no workload of lower priority": {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = LowerPriority }), 1, Quota, nil, false},
-		"within its quota, fair sharing":                      {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1); c.FairSharing = true }), 1, Preempting, nil, true},
-		"above its quota, not even in its own queue":          {with(borrowers(5, 5), func(c *Cluster, q *Queue) { ownLow(c, q) }), 2, Quota, nil, false},
-		"above its quota, with borrowWithinCohort":            {with(borrowers(50, 5), func(c *Cluster, q *Queue) { ownLow(c, q); q.BorrowWithinCohort = true }), 2, Preempting, []string{"b1", "own"}, false},
+		}), 1, Quota, false},
+		"within its quota, of any priority":                   {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1) }), 1, Preempting, false},
+		"within its quota, reclaimWithinCohort Never":         {with(borrowers(5, 5), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = Never }), 1, Quota, false},
+		"within its quota, reclaimWithinCohort LowerPriority": {with(borrowers(50, 5), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = LowerPriority }), 1, Preempting, false},
+		"within its quota, and no workload of lower priority": {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = LowerPriority }), 1, Quota, false},
+		"within its quota, fair sharing":                      {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1); c.FairSharing = true }), 1, Preempting, false},
+		"above its quota, not even in its own queue":          {with(borrowers(5, 5), func(c *Cluster, q *Queue) { ownLow(c, q) }), 2, Quota, false},
+		"above its quota, with borrowWithinCohort":            {with(borrowers(50, 5), func(c *Cluster, q *Queue) { ownLow(c, q); q.BorrowWithinCohort = true }), 2, Preempting, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := Why(requesting(tc.pods), tc.cluster)
@@ -65,21 +64,6 @@ func TestPreemptionTargets(t *testing.T) {
 				t.Fatalf("got %s, may preempt %t, want %s, %t", v.Constraint, v.MayPreempt, tc.want, tc.wantMayPreempt)
 			}
 			checkBrief(t, requesting(tc.pods), tc.cluster, v)
-			targets := map[string]bool{}
-			for _, h := range v.TargetsInQueue {
-				targets[h.Name] = h.Queue == "a"
-			}
-			for _, h := range v.TargetsInCohort {
-				targets[h.Name] = h.Queue != "a"
-			}
-			for _, name := range tc.wantTargets {
-				if !targets[name] {
-					t.Errorf("got the targets %v, want %s among them", targets, name)
-				}
-			}
-			if len(targets) != len(tc.wantTargets) {
-				t.Errorf("got the targets %v, want %v", targets, tc.wantTargets)
-			}
 		})
 	}
 }

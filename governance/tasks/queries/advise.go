@@ -64,7 +64,6 @@ type Advice struct {
 	VersionNote  string              // see live.VersionNote
 
 	verified []explain.Change
-	done     bool // all changes were looked for
 }
 
 // advisor computes the advice of the tasks whose pages are open. Its zero value is
@@ -110,7 +109,7 @@ func simulated(t *tasks.Task, v *explain.Verdict) bool {
 
 // advise returns the latest advice about a task for the viewer, and computes it in
 // the background if there is none, or if it is old. nil if there is nothing to
-// simulate. The changes that were verified replace those of the verdict.
+// simulate. Its changes replace those of the verdict: see Advice.changes.
 func (s *Service) advise(v viewer, t *tasks.Task, verdict *explain.Verdict) *Advice {
 	if s.Simulator == nil || !simulated(t, verdict) {
 		return nil
@@ -140,19 +139,19 @@ func (s *Service) advise(v viewer, t *tasks.Task, verdict *explain.Verdict) *Adv
 	latest := known.latest
 	a.mu.Unlock()
 	verdict.Changes = latest.changes(verdict.Changes)
-	visible := explain.Verdict{TargetsInQueue: latest.Preempts, Changes: verdict.Changes}
+	visible := explain.Verdict{Changes: verdict.Changes}
 	for list := range visible.AdmittedWorkloads() {
 		*list = v.visibleWorkloads(*list)
 	}
-	latest.Preempts = visible.TargetsInQueue
+	latest.Preempts = v.visibleWorkloads(latest.Preempts)
 	return &latest
 }
 
-// changes returns the verified changes, and, until all were looked for, those of the
-// instant answer of other kinds.
+// changes returns the verified changes, and if they could not all be looked for, those of
+// the instant answer of other kinds. Until that is known, nothing else is a fact.
 func (a *Advice) changes(instant []explain.Change) []explain.Change {
 	list := slices.Clone(a.verified)
-	if a.done {
+	if a.Failed == nil {
 		return list
 	}
 	for _, c := range instant {
@@ -224,7 +223,7 @@ func (s *Service) findChanges(ctx context.Context, t *tasks.Task, update func(fu
 		update(func(a *Advice) {
 			a.At, a.Omitted, a.VersionNote = snapshot.Time, snapshot.Omitted, note
 			a.Starts, a.Tied, a.Preempts = last.Starts, last.Tied, names.of(last.Preempts, nil)
-			a.verified, a.done = names.changes(last.Changes, in.Workload.String()), last.Done
+			a.verified = names.changes(last.Changes, in.Workload.String())
 		})
 	}
 	err = advice.Find(ctx, in, func(ctx context.Context, q *simulate.Question) (*simulate.Report, error) {
@@ -269,34 +268,16 @@ func (s *Service) saved(ctx context.Context, v viewer, t *tasks.Task, c *explain
 	}, err
 }
 
-// compare counts where the simulation contradicts the instant answer.
+// compare keeps a replay where the simulation contradicts the constraint of the task.
 func (s *Service) compare(snapshot *simulate.Snapshot, in advice.Input, a advice.Advice) {
 	if a.Tied || slices.ContainsFunc(a.Changes, func(c advice.Change) bool { return c.Tied }) {
 		return // both can be right
 	}
 	constraint := in.Verdict.Constraint
-	if startsSoon := constraint == explain.Preempting || constraint == explain.PendingEvaluation; constraint != explain.Unknown && startsSoon != a.Starts {
+	startsSoon := constraint == explain.Preempting || constraint == explain.PendingEvaluation
+	if constraint != explain.Unknown && startsSoon != a.Starts {
 		s.Simulator.Disagrees(string(constraint), snapshot, &simulate.Question{Target: in.Workload.String()})
-		return
 	}
-	if a.Starts {
-		return
-	}
-	for _, instant := range in.Verdict.Changes {
-		i := slices.IndexFunc(a.Changes, func(c advice.Change) bool { return c.Kind == instant.Kind })
-		if i < 0 || !sameFigures(instant, a.Changes[i].Change) {
-			q := &simulate.Question{Target: in.Workload.String()}
-			if i >= 0 {
-				q = a.Changes[i].Question
-			}
-			s.Simulator.Disagrees(string(constraint), snapshot, q)
-			return
-		}
-	}
-}
-
-func sameFigures(a, b explain.Change) bool {
-	return a.Pods == b.Pods && a.PriorityClass == b.PriorityClass && slices.Equal(a.Quotas, b.Quotas)
 }
 
 // workloadNames finds the tasks of Workloads in reports.

@@ -11,9 +11,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A review lists the excess and the unadmittable tasks that the change itself
-// causes, and none that exist already.
-func TestExcessAndUnadmittableTasks(t *testing.T) {
+// A review lists the unadmittable tasks that the change itself causes, and none that
+// exist already.
+func TestUnadmittableTasks(t *testing.T) {
 	const g5, g6 = "ml.g5.2xlarge", "ml.g6.12xlarge"
 	gpus := func(n resources.Amount) quota.Resources { return quota.Resources{catalog.GPU: n} }
 	team := func(nominal, limit resources.Amount) quota.Resolved {
@@ -22,38 +22,31 @@ func TestExcessAndUnadmittableTasks(t *testing.T) {
 	unlimited := quota.Resolved{Pools: []quota.FlavorQuotas{{Name: g5, Nominal: gpus(1)}}}
 	twoPools := quota.Resolved{Pools: []quota.FlavorQuotas{{Name: g5, Nominal: gpus(2), BorrowingLimit: gpus(2)}, {Name: g6, Nominal: gpus(4), BorrowingLimit: gpus(0)}}}
 	task := Task{Kind: "Job", Name: "resnet"}
-	excessOf := func(n resources.Amount) []QuotaExcess {
-		return []QuotaExcess{{Pool: g5, Resource: catalog.GPU, Usage: 8, Nominal: n, Tasks: []Task{task}}}
-	}
 	unadmittableOf := func(n resources.Amount) []Unadmittable {
 		return []Unadmittable{{Task: task, Resource: catalog.GPU, Requests: 8, Max: n}}
 	}
 	for name, tc := range map[string]struct {
-		before, after    quota.Resolved
-		podSets          int
-		evicted          bool
-		wantExcess       []QuotaExcess
-		wantUnadmittable []Unadmittable
+		before, after quota.Resolved
+		podSets       int
+		evicted       bool
+		want          []Unadmittable
 	}{
-		"nominal quota and limit below the requests":      {before: team(8, 4), after: team(4, 2), wantExcess: excessOf(4), wantUnadmittable: unadmittableOf(6)},
-		"nominal quota lowered, the rest can be borrowed": {before: team(8, 4), after: team(6, 3), wantExcess: excessOf(6)},
+		"nominal quota and limit below the requests":      {before: team(8, 4), after: team(4, 2), want: unadmittableOf(6)},
+		"nominal quota lowered, the rest can be borrowed": {before: team(8, 4), after: team(6, 3)},
 		"borrows before and after":                        {before: team(6, 3), after: team(6, 3)},
-		"borrows, and the limit is lowered":               {before: team(6, 3), after: team(6, 0), wantUnadmittable: unadmittableOf(6)},
-		"too little before, and evicted now":              {before: team(4, 2), after: team(4, 2), evicted: true, wantUnadmittable: unadmittableOf(6)},
-		"no limit, so it can always be admitted again":    {before: team(8, 4), after: unlimited, wantExcess: excessOf(1)},
-		"a limit where none was":                          {before: unlimited, after: team(1, 0), wantUnadmittable: unadmittableOf(1)},
-		"one pod set fits into neither pool":              {before: team(8, 0), after: twoPools, wantExcess: excessOf(2), wantUnadmittable: unadmittableOf(4)},
-		"two pod sets fit into two pools":                 {before: team(8, 0), after: twoPools, podSets: 2, wantExcess: excessOf(2)},
-		"quota in the pool removed":                       {before: team(8, 0), after: quota.Resolved{}, wantExcess: excessOf(0), wantUnadmittable: unadmittableOf(0)},
+		"borrows, and the limit is lowered":               {before: team(6, 3), after: team(6, 0), want: unadmittableOf(6)},
+		"too little before, and evicted now":              {before: team(4, 2), after: team(4, 2), evicted: true, want: unadmittableOf(6)},
+		"no limit, so it can always be admitted again":    {before: team(8, 4), after: unlimited},
+		"a limit where none was":                          {before: unlimited, after: team(1, 0), want: unadmittableOf(1)},
+		"one pod set fits into neither pool":              {before: team(8, 0), after: twoPools, want: unadmittableOf(4)},
+		"two pod sets fit into two pools":                 {before: team(8, 0), after: twoPools, podSets: 2},
+		"quota in the pool removed":                       {before: team(8, 0), after: quota.Resolved{}, want: unadmittableOf(0)},
 		"more quota than before, still too little":        {before: team(2, 0), after: team(4, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			admitted := []admittedTask{{task: task, usage: quota.PoolResources{g5: gpus(8)}, podSets: max(1, tc.podSets)}}
-			if diff := cmp.Diff(tc.wantExcess, newExcess(admitted, tc.before, tc.after)); diff != "" {
-				t.Errorf("quota excess (-want +got):\n%s", diff)
-			}
-			if diff := cmp.Diff(tc.wantUnadmittable, unadmittable(admitted, tc.before, tc.after, tc.evicted)); diff != "" {
-				t.Errorf("unadmittable (-want +got):\n%s", diff)
+			if diff := cmp.Diff(tc.want, unadmittable(admitted, tc.before, tc.after, tc.evicted)); diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

@@ -1,9 +1,6 @@
 package allocations
 
 import (
-	"maps"
-	"slices"
-
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
@@ -12,46 +9,6 @@ import (
 // drains reports whether a change starts to drain the queue.
 func drains(before, after *v1alpha1.ComputeAllocation) bool {
 	return after.Spec.Activation == v1alpha1.Drain && before.Spec.Activation != v1alpha1.Drain
-}
-
-// newExcess returns the usage beyond quota that the change causes, and not what
-// the team borrows already.
-func newExcess(tasks []admittedTask, before, after quota.Resolved) (lowered []QuotaExcess) {
-	had := quota.PoolResources{}
-	had.AddNominal(before)
-	for _, o := range quotaExcess(tasks, after) {
-		if o.Nominal < had[o.Pool][o.Resource] {
-			lowered = append(lowered, o)
-		}
-	}
-	return lowered
-}
-
-// quotaExcess returns the usage beyond a quota, by pool and resource.
-func quotaExcess(tasks []admittedTask, after quota.Resolved) []QuotaExcess {
-	usage, nominal := quota.PoolResources{}, quota.PoolResources{}
-	nominal.AddNominal(after)
-	for _, t := range tasks {
-		for pool, amounts := range t.usage {
-			usage.Add(pool, amounts)
-		}
-	}
-	var all []QuotaExcess
-	for _, pool := range slices.Sorted(maps.Keys(usage)) {
-		for _, name := range usage[pool].Names() {
-			o := QuotaExcess{Pool: pool, Resource: name, Usage: usage[pool][name], Nominal: nominal[pool][name]}
-			if o.Usage <= o.Nominal {
-				continue
-			}
-			for _, t := range tasks {
-				if t.usage[pool][name] > 0 {
-					o.Tasks = append(o.Tasks, t.task)
-				}
-			}
-			all = append(all, o)
-		}
-	}
-	return all
 }
 
 // unadmittable returns the admitted tasks that could never be admitted again as
