@@ -128,7 +128,7 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(&c.kueue.Namespace, "kueue-namespace", reconcile.DefaultKueueInstall.Namespace, "namespace of Kueue")
 	flags.StringVar(&c.kueue.ConfigMap, "kueue-configmap", reconcile.DefaultKueueInstall.ConfigMap, "ConfigMap with Kueue's configuration")
 	flags.StringVar(&c.kueue.Deployment, "kueue-deployment", reconcile.DefaultKueueInstall.Deployment, "Deployment that runs Kueue")
-	flags.StringVar(&c.simulationMemory, "simulation-memory", "1Gi", "memory for simulations with Kueue's scheduler, in a child process; 0 disables them, and pages show the instant answers only")
+	flags.StringVar(&c.simulationMemory, "simulation-memory", "1Gi", "memory for simulations with Kueue's scheduler, in a child process; 0 disables them, and pages say \"Not simulated\" beside what would start a task")
 	flags.StringVar(&c.oidc.issuer, "oidc-issuer", "", "OpenID Connect issuer for sign-in; without one, everyone who can reach the console acts with its permissions, and it listens on loopback only")
 	flags.StringVar(&c.oidc.caFile, "oidc-ca-file", "", "CA file (PEM) for the issuer's certificate; default the system's CAs")
 	flags.StringVar(&c.oidc.clientID, "oidc-client-id", "", "client ID at the issuer")
