@@ -18,6 +18,7 @@ RUN go mod download
 # Every folder that cmd/kuota imports from; e2e/image checks the list.
 COPY cli cli
 COPY cmd/kuota cmd/kuota
+COPY deploy/crds deploy/crds
 COPY governance governance
 COPY handlers handlers
 COPY static static

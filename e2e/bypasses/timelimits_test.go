@@ -65,7 +65,7 @@ func TestRejectsLongerTimeLimits(t *testing.T) {
 	}
 
 	out, err := ns.TryKubectl("", "patch", "clusterpolicy", "default", "--type=merge", "--dry-run=server", "-p", `{"spec": {"priorityClasses": [{"name": "dev", "weight": 10, "defaultTimeLimitSeconds": 61, "maximumTimeLimitSeconds": 60}]}}`)
-	if err == nil || !strings.Contains(out, "defaultTimeLimitSeconds is larger than maximumTimeLimitSeconds") {
+	if err == nil || !strings.Contains(out, "the default time limit is longer than the maximum time limit") {
 		t.Errorf("a default above the maximum: got %s, want a rejection", out)
 	}
 

@@ -23,7 +23,7 @@ type Prices struct {
 	List     []Price
 }
 
-// PricesOf returns the prices of a policy; none for nil. What its schema does not allow is
+// PricesOf returns the prices of a policy; none for nil. A price without a date or an amount is
 // left out.
 func PricesOf(spec *v1alpha1.Prices) (p Prices) {
 	if spec == nil {
@@ -32,14 +32,12 @@ func PricesOf(spec *v1alpha1.Prices) (p Prices) {
 	p.Currency = spec.Currency
 	for i := range spec.Hourly {
 		hourly := &spec.Hourly[i]
-		if hourly.Problem() != "" {
-			continue
+		from, err := hourly.Time()
+		own, valid := new(big.Rat).SetString(hourly.Own)
+		borrowed, both := new(big.Rat).SetString(cmp.Or(hourly.Borrowed, hourly.Own))
+		if err == nil && valid && both {
+			p.List = append(p.List, Price{Pool: hourly.Pool, Resource: hourly.Resource, From: from, Own: own, Borrowed: borrowed})
 		}
-		price := Price{Pool: hourly.Pool, Resource: hourly.Resource, Own: new(big.Rat), Borrowed: new(big.Rat)}
-		price.From, _ = hourly.Time()
-		price.Own.SetString(hourly.Own)
-		price.Borrowed.SetString(cmp.Or(hourly.Borrowed, hourly.Own))
-		p.List = append(p.List, price)
 	}
 	return p
 }

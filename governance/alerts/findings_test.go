@@ -15,6 +15,7 @@ import (
 	"kuota.dev/kuota/governance/history/historytest"
 	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/schema"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/taskstest"
@@ -234,8 +235,10 @@ func BenchmarkEvaluate(b *testing.B) {
 // has a value of the resource.
 func TestThresholds(t *testing.T) {
 	for _, d := range Rules {
-		if problem := (&v1alpha1.AlertRule{Rule: string(d.Rule), Off: true}).Problem(); problem != "" {
-			t.Errorf("%s: %s", d.Rule, problem)
+		policy := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
+		policy.Spec.Alerts = &v1alpha1.Alerts{Rules: []v1alpha1.AlertRule{{Rule: string(d.Rule), Off: true}}}
+		if errs := schema.ClusterPolicy.Validate(policy, nil); len(errs) > 0 {
+			t.Errorf("%s: %v", d.Rule, errs)
 		}
 	}
 	after := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }

@@ -142,18 +142,17 @@ func (t Thresholds) with(a *v1alpha1.Alerts) Thresholds {
 	for _, r := range a.Rules {
 		class, rule := className(r.PriorityClass), Rule(r.Rule)
 		switch {
-		case r.Problem() != "":
 		case r.Off && class != "":
 			t.OffOf[class] = true
 		case r.Off:
 			t.Off[rule] = true
 		case r.After != nil && class != "":
 			t.WaitOf[class] = r.After.Duration
-		case r.After != nil:
+		case r.After != nil && times[rule] != nil:
 			*times[rule] = r.After.Duration
-		case rule == TaskPreempted:
+		case r.Count != nil && rule == TaskPreempted:
 			t.Preemptions = *r.Count
-		default:
+		case r.Count != nil && rule == TasksFail:
 			t.Failures = int(*r.Count)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/effective"
 	"kuota.dev/kuota/governance/managed"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/schema"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -38,6 +39,11 @@ func (s *Service) build(ctx context.Context, reader client.Reader, allocation *v
 	if err != nil {
 		return wanted{}, err
 	}
+	var saved client.Object
+	if before := (&v1alpha1.ComputeAllocation{}); allocation.ResourceVersion != "" && reader.Get(ctx, client.ObjectKey{Name: allocation.Name}, before) == nil {
+		saved = before
+	}
+	errs = append(errs, schema.ComputeAllocation.Validate(allocation, saved)...)
 	errs = append(errs, effective.Problems(&allocation.Spec, time.Now())...)
 	errs = append(errs, quota.CheckWindows(&allocation.Spec, types)...)
 	objects, more := desired.Build(inForce(ctx, reader, allocation), types, s.Naming.Under(policy), desired.RankingOf(policy))

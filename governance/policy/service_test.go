@@ -175,7 +175,7 @@ func TestSave(t *testing.T) {
 	must(t, w.Save(t.Context(), w.admin, again))
 
 	invalid := ranking(class("dev", 10), class("dev-priority", 20))
-	wantKind(t, w.Save(t.Context(), w.admin, invalid), governance.Invalid, "spec.priorityClasses[1].name")
+	wantKind(t, w.Save(t.Context(), w.admin, invalid), governance.Invalid, "would be the same object")
 	wantKind(t, w.Save(t.Context(), w.member, again), governance.Forbidden)
 	_, err = w.Review(t.Context(), w.member, again)
 	wantKind(t, err, governance.Forbidden)

@@ -75,14 +75,14 @@ func TestValidate(t *testing.T) {
 				limited("a", 3600, 3600), limited("b", 7200, 3600), limited("c", 0, v1alpha1.MaxTimeLimitSeconds+1), limited("d", -1, 60),
 			}},
 			map[string]string{
-				"spec.priorityClasses[1].defaultTimeLimitSeconds": "at most the longest time limit, 1h",
-				"spec.priorityClasses[2].defaultTimeLimitSeconds": "from 1s to 8760h", "spec.priorityClasses[2].maximumTimeLimitSeconds": "from 1s to 8760h",
-				"spec.priorityClasses[3].defaultTimeLimitSeconds": "from 1s to 8760h",
+				"spec.priorityClasses[1].defaultTimeLimitSeconds": "longer than the maximum",
+				"spec.priorityClasses[2].defaultTimeLimitSeconds": "from 1 to 31,536,000", "spec.priorityClasses[2].maximumTimeLimitSeconds": "from 1 to 31,536,000",
+				"spec.priorityClasses[3].defaultTimeLimitSeconds": "from 1 to 31,536,000",
 			},
 		},
 		"two classes of one object": {
 			v1alpha1.ClusterPolicySpec{PriorityClasses: []v1alpha1.PriorityClass{class("dev", 1), class("dev-priority", 2)}},
-			map[string]string{"spec.priorityClasses[1].name": "dev and dev-priority would both be the object"},
+			map[string]string{"spec.priorityClasses": "would be the same object"},
 		},
 		"a class twice": {
 			v1alpha1.ClusterPolicySpec{PriorityClasses: []v1alpha1.PriorityClass{class("dev", 1), class("dev", 2)}},
@@ -92,8 +92,8 @@ func TestValidate(t *testing.T) {
 			v1alpha1.ClusterPolicySpec{PriorityClasses: []v1alpha1.PriorityClass{class("Dev", 101), {Name: ""}, class(strings.Repeat("a", 41), -1)}},
 			map[string]string{
 				"spec.priorityClasses[0].name": "lower-case", "spec.priorityClasses[0].weight": "from 0",
-				"spec.priorityClasses[1].name": "enter a name", "spec.priorityClasses[1].weight": "enter a weight",
-				"spec.priorityClasses[2].name": "41 characters", "spec.priorityClasses[2].weight": "from 0",
+				"spec.priorityClasses[1].name": "is empty", "spec.priorityClasses[1].weight": "is missing",
+				"spec.priorityClasses[2].name": "more than 40 characters", "spec.priorityClasses[2].weight": "from 0",
 			},
 		},
 		"unknown values": {
@@ -108,7 +108,7 @@ func TestValidate(t *testing.T) {
 			map[string]string{
 				"spec.gangScheduling.timeout": "longer than 0s", "spec.gangScheduling.recoveryTimeout": "0s or longer",
 				"spec.gangScheduling.requeuing.timestamp": "Eviction", "spec.gangScheduling.requeuing.backoffLimitCount": "from 0",
-				"spec.gangScheduling.requeuing.backoffMaxSeconds": "at least the base backoff, 7200",
+				"spec.gangScheduling.requeuing.backoffMaxSeconds": "smaller than backoffBaseSeconds",
 			},
 		},
 		"usage that never counts": {
@@ -116,13 +116,13 @@ func TestValidate(t *testing.T) {
 				UsageHalfLifeTime: seconds(0), UsageSamplingInterval: seconds(-1), ResourceWeights: map[string]v1alpha1.ResourceWeight{"cpu": 1001},
 			}},
 			map[string]string{
-				"spec.admissionFairSharing.usageHalfLifeTime": "with 0s Kueue ignores usage", "spec.admissionFairSharing.usageSamplingInterval": "longer than 0s",
-				"spec.admissionFairSharing.resourceWeights": "the weight of cpu must be a whole number from 0 to 1000",
+				"spec.admissionFairSharing.usageHalfLifeTime": "with 0s Kueue ignores usage", "spec.admissionFairSharing.usageSamplingInterval": "0s or longer",
+				"spec.admissionFairSharing.resourceWeights": "cpu: must be a whole number from 0 to 1,000",
 			},
 		},
 		"invalid prices": {
 			v1alpha1.ClusterPolicySpec{Prices: &v1alpha1.Prices{Currency: "euro", Hourly: []v1alpha1.HourlyPrice{{Pool: "h100", Resource: "nvidia.com/gpu", From: "soon", Own: "1"}}}},
-			map[string]string{"spec.prices.currency": "three capital letters", "spec.prices.hourly": "price 1: write the beginning"},
+			map[string]string{"spec.prices.currency": "three capital letters", "spec.prices.hourly": "number 1, from: write the beginning"},
 		},
 		"unlimited recovery timeout": {v1alpha1.ClusterPolicySpec{GangScheduling: v1alpha1.GangScheduling{RecoveryTimeout: seconds(0)}}, nil},
 		"invalid pools": {
@@ -134,7 +134,7 @@ func TestValidate(t *testing.T) {
 			}},
 			map[string]string{
 				"spec.pools[0].name": "is an instance type", "spec.pools[1].match": "exactly one", "spec.pools[3].name": "twice",
-				"spec.pools[4].match": "exactly one", "spec.pools[5].match.instanceTypes": "empty", "spec.pools[6].match.nodeLabels": "bad key=x",
+				"spec.pools[4].match": "exactly one", "spec.pools[5].match.instanceTypes[1]": "empty", "spec.pools[5].match.instanceTypes[2]": "twice", "spec.pools[6].match.nodeLabels": "bad key=x",
 			},
 		},
 	} {

@@ -52,10 +52,9 @@ func (r Resolved) Covered() []string {
 // all errors together, with paths from spec, and resolves nothing if there are
 // any.
 func Resolve(spec *v1alpha1.ComputeAllocationSpec, types catalog.Catalog) (Resolved, []governance.FieldError) {
-	errs := validateSettings(spec)
-	rows, rowErrs := resolveRows("spec.quota", spec.Quota, types)
+	rows, errs := resolveRows("spec.quota", spec.Quota, types)
 	limits, limitErrs := resolveRows("spec.sharing.borrowLimits", spec.Sharing.BorrowLimits, types)
-	errs = append(append(errs, rowErrs...), limitErrs...)
+	errs = append(errs, limitErrs...)
 	if len(errs) > 0 {
 		return Resolved{}, errs
 	}

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 )
 
@@ -38,31 +37,4 @@ func CheckNamespaceName(name string) string {
 		return fmt.Sprintf("namespace %s is reserved for the cluster; choose another", name)
 	}
 	return ""
-}
-
-// validateSettings validates the weight, the namespace and the sharing of an
-// allocation.
-func validateSettings(spec *v1alpha1.ComputeAllocationSpec) (errs governance.FieldErrors) {
-	if w := spec.FairShareWeight; w < 0 || w > v1alpha1.MaxWeight {
-		errs.Add("spec.fairShareWeight", "must be a whole number from 0 to 100")
-	}
-	if problem := CheckNamespaceName(spec.Namespace); problem != "" {
-		errs.Add("spec.namespace", problem)
-	}
-	sharing := spec.Sharing
-	percent := sharing.BorrowLimitPercent
-	if percent != nil && (*percent < 0 || *percent > v1alpha1.MaxBorrowLimitPercent) {
-		errs.Add("spec.sharing.borrowLimitPercent", "must be a whole number from 0 to 10,000")
-	}
-	borrows := sharing.Strategy == "" || sharing.Strategy == v1alpha1.LendAndBorrow
-	if !borrows && (percent != nil || sharing.Unlimited || len(sharing.BorrowLimits) > 0) {
-		errs.Add("spec.sharing.strategy", "borrow limits need the strategy lend and borrow: choose it, or remove the limits")
-	}
-	if sharing.Unlimited && percent != nil {
-		errs.Add("spec.sharing.borrowLimitPercent", "borrowing is either unlimited or limited by a percentage")
-	}
-	if spec.NamespaceCeiling && sharing.Unlimited {
-		errs.Add("spec.namespaceCeiling", "a namespace ceiling needs a borrow limit: choose either the ceiling or unlimited borrowing")
-	}
-	return errs
 }

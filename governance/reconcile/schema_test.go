@@ -56,7 +56,7 @@ func TestSchemaRejects(t *testing.T) {
 		"the same type twice":                {"", "quota: [{instanceType: a, vCPU: 1}, {instanceType: a, instances: 1}]", "two rows"},
 		"sixteen rows":                       {"", "quota: [" + strings.Join(rows, ", ") + "]", "at most 15"},
 		"a borrow limit of 10001":            {"", "sharing: {borrowLimitPercent: 10001}", "10000"},
-		"a limit without borrowing":          {"", "sharing: {strategy: Lend, borrowLimitPercent: 10}", "need the strategy LendAndBorrow"},
+		"a limit without borrowing":          {"", "sharing: {strategy: Lend, borrowLimitPercent: 10}", "needs the strategy LendAndBorrow"},
 		"a limit and none":                   {"", "sharing: {unlimited: true, borrowLimitPercent: 10}", "either unlimited or"},
 		"a ceiling without limit":            {"", "{namespaceCeiling: true, sharing: {unlimited: true}}", "ceiling"},
 		"a LocalQueue without a queue":       {"", "localQueueName: jobs", "describe an existing ClusterQueue"},

@@ -70,10 +70,10 @@ func TestErrorsAreShownAtTheirInputs(t *testing.T) {
 		"a namespace of Kubernetes":     {[]string{"namespace", "kube-system"}, "namespace", "is reserved for the cluster"},
 		"nothing of an instance":        {[]string{"row-0-accelerators", "0"}, "row-0-accelerators", "above 0"},
 		"nothing of anything":           {[]string{"row-0-accelerators", "", "row-0-vcpu", "0", "row-0-memory", "0"}, "row-0-vcpu", "above 0"},
-		"a name that turns around":      {[]string{"display-name", "vision\u202egnp"}, "display-name", "control characters"},
+		"a name that turns around":      {[]string{"display-name", "vision\u202egnp"}, "display-name", "change the direction of writing"},
 		"a namespace in capitals":       {[]string{"namespace", "Research"}, "namespace", "lower-case"},
 		"a member of Kubernetes":        {[]string{"member-3-kind", "Group", "member-3-name", "system:masters"}, "member-0-name", "reserved by Kubernetes"},
-		"a member of no kind":           {[]string{"member-0-kind", "Robot", "member-0-name", "x"}, "member-0-name", "user or a group"},
+		"a member of no kind":           {[]string{"member-0-kind", "Robot", "member-0-name", "x"}, "member-0-name", "must be User or Group"},
 		"a member twice":                {[]string{"member-0-kind", "User", "member-0-name", "x", "member-1-kind", "User", "member-1-name", "x"}, "member-1-name", "Is listed twice"},
 		"an unknown profile":            {[]string{"row-0-type", "ml.p4d.24xlarge", "row-0-accelerators", "", "row-0-profile", "mig-9g.9gb", "row-0-count", "1"}, "row-0-profile", "mig-1g.5gb"},
 		"a profile without a count":     {[]string{"row-0-accelerators", "", "row-0-profile", "mig-1g.5gb"}, "row-0-count", "how many"},
@@ -92,7 +92,7 @@ func TestErrorsAreShownAtTheirInputs(t *testing.T) {
 		"a share twice":                 {[]string{"share-0-name", "a", "share-0-weight", "1", "share-4-name", "a", "share-4-weight", "1"}, "share-1-name", "Is listed twice"},
 		"a share of Kubernetes":         {[]string{"share-0-name", "a", "share-0-weight", "1", "share-0-members", "user: system:admin"}, "share-0-members", "reserved by Kubernetes"},
 		"a share of nobody":             {[]string{"share-0-name", "a", "share-0-weight", "1", "share-0-members", "ada\nuser:"}, "share-0-members", "A name is missing after user:"},
-		"too many characters in a name": {[]string{"member-0-kind", "User", "member-0-name", strings.Repeat("a", 257)}, "member-0-name", "at most 256"},
+		"too many characters in a name": {[]string{"member-0-kind", "User", "member-0-name", strings.Repeat("a", 257)}, "member-0-name", "more than 256"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response, page := handlerstest.Post(t, address, handlerstest.AllocationForm(tc.FormValues...))

@@ -2,7 +2,6 @@ package allocations
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -23,7 +22,7 @@ func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocati
 	allocation := &v1alpha1.ComputeAllocation{
 		ObjectMeta: metav1.ObjectMeta{Name: f.team, ResourceVersion: f.Version},
 		Spec: v1alpha1.ComputeAllocationSpec{
-			DisplayName: f.displayName, Description: f.description, Namespace: f.namespace,
+			Activation: v1alpha1.Activation(f.activation), DisplayName: f.displayName, Description: f.description, Namespace: f.namespace,
 			Preemption:       v1alpha1.Preemption{WithinTeam: v1alpha1.WithinTeam(f.preemption)},
 			NamespaceCeiling: f.ceiling, DefaultQueue: f.defaultQueue,
 		},
@@ -33,20 +32,10 @@ func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocati
 	if f.edits != nil {
 		keepAdopted(spec, &f.edits.allocation.Spec)
 	}
-	wrong.Add("spec.displayName", forms.CheckText(f.displayName, v1alpha1.MaxDisplayName))
-	wrong.Add("spec.description", forms.CheckText(f.description, v1alpha1.MaxDescription))
-	wrong.Add("spec.namespace", checkNamespace(f.namespace))
 	if f.weight != "" {
 		weight, problem := forms.ParseWhole(f.weight, v1alpha1.MaxWeight)
 		wrong.Add("spec.fairShareWeight", problem)
 		spec.FairShareWeight = int32(weight)
-	}
-	switch a := v1alpha1.Activation(f.activation); a {
-	case v1alpha1.Active, v1alpha1.Hold, v1alpha1.Drain:
-		spec.Activation = a
-	case "":
-	default:
-		wrong.Add("spec.activation", "choose one of active, hold and drain")
 	}
 	if w := spec.Preemption.WithinTeam; w != v1alpha1.PreemptLowerPriority && w != v1alpha1.PreemptNever {
 		wrong.Add("spec.preemption.withinTeam", "choose whether the team's tasks preempt its own lower-priority ones")
@@ -117,22 +106,11 @@ func (f *allocationForm) parseMembers(wrong *governance.FieldErrors) []v1alpha1.
 		}
 		member := v1alpha1.Member{Kind: m.kind, Name: m.name}
 		at := fmt.Sprintf("spec.members[%d].", i)
-		problem := forms.CheckText(m.name, v1alpha1.MaxMemberName)
-		switch {
-		case problem != "":
-			wrong.Add(at+"name", problem)
-		case strings.HasPrefix(m.name, "system:"):
-			wrong.Add(at+"name", "names that start with \"system:\" are reserved by Kubernetes")
-		case m.kind != "User" && m.kind != "Group":
-			wrong.Add(at+"name", "choose whether it is a user or a group")
-		case seen[member]:
+		if seen[member] {
 			wrong.Add(at+"name", "is listed twice; remove one of the two")
 		}
 		seen[member] = true
 		members = append(members, member)
-	}
-	if len(members) > v1alpha1.MaxMembers {
-		wrong.Add("spec.members", fmt.Sprintf("has %d members; at most %d fit. Name groups instead of people", len(members), v1alpha1.MaxMembers))
 	}
 	return members
 }
@@ -192,22 +170,6 @@ func (f *allocationForm) parseRow(r formRow, types catalog.Catalog) (v1alpha1.Qu
 		}
 	}
 	return row, wrong
-}
-
-var namespaceName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
-
-// checkNamespace returns what is wrong with the name of a namespace; empty for a
-// valid name and for none.
-func checkNamespace(name string) string {
-	switch {
-	case name == "":
-		return ""
-	case len(name) > v1alpha1.MaxLabelValue:
-		return "has more than 63 characters; a namespace has at most 63"
-	case !namespaceName.MatchString(name):
-		return "a namespace has lower-case letters, digits and hyphens, and starts and ends with a letter or digit"
-	}
-	return ""
 }
 
 // missing returns errors for the values that a save needs and the form lacks.

@@ -41,7 +41,7 @@ func (h *Pages) takeForm(c echo.Context, form allocationForm, action string, den
 	var review allocations.Review
 	return h.Run(c, action, forms.Flow{
 		Form: &form.Form, Path: form.place().action, Values: form.values,
-		Valid: func() bool { return len(wrong) == 0 && len(form.missing()) == 0 },
+		Valid: func() bool { return len(wrong) == 0 && len(form.missing()) == 0 && len(form.byCRD(allocation)) == 0 },
 		Show: func(status int, refused *governance.Error) error {
 			return h.renderForm(c, status, form, state, refused)
 		},

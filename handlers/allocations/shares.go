@@ -43,21 +43,12 @@ func sharesOf(shares []v1alpha1.Share) (rows []formShare) {
 
 // parseShares parses the rows that are not empty.
 func (f *allocationForm) parseShares(wrong *governance.FieldErrors) (shares []v1alpha1.Share) {
-	seen := map[string]bool{}
 	for i, row := range f.shares {
 		if row.empty() {
 			continue
 		}
 		at := fmt.Sprintf("%s[%d].", sharesPath, i)
 		share := v1alpha1.Share{Name: row.name, Weight: 1}
-		switch {
-		case row.name == "":
-		case len(row.name) > v1alpha1.MaxShareName || !v1alpha1.ValidName(row.name):
-			wrong.Add(at+"name", fmt.Sprintf("use up to %d lower-case letters, digits and hyphens; start and end with a letter or digit", v1alpha1.MaxShareName))
-		case seen[row.name]:
-			wrong.Add(at+"name", "is listed twice; remove one of the two")
-		}
-		seen[row.name] = true
 		if row.weight != "" {
 			weight, problem := forms.ParseWhole(row.weight, v1alpha1.MaxShareWeight)
 			if problem == "" && weight == 0 {
@@ -70,9 +61,6 @@ func (f *allocationForm) parseShares(wrong *governance.FieldErrors) (shares []v1
 		share.Members, problem = parseShareMembers(row.members)
 		wrong.Add(at+"members", problem)
 		shares = append(shares, share)
-	}
-	if len(shares) > v1alpha1.MaxShares {
-		wrong.Add(sharesPath, fmt.Sprintf("has %d shares; a team has at most %d", len(shares), v1alpha1.MaxShares))
 	}
 	return shares
 }

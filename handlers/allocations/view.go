@@ -14,9 +14,12 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/schema"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/views"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // view maps the form to its page: typed values, defaults of empty inputs, and
@@ -151,11 +154,26 @@ func (f *allocationForm) wrong(state allocations.State, types catalog.Catalog, t
 	return wrong
 }
 
-// resolveErrors returns the errors of resolving the quota, with paths by the rows of
-// the form.
+// byCRD returns what the CRD rejects, but for what missing and windowErrors report: values
+// that are empty, and windows that are not complete yet.
+func (f *allocationForm) byCRD(allocation *v1alpha1.ComputeAllocation) []governance.FieldError {
+	var saved client.Object
+	if f.edits != nil {
+		saved = &f.edits.allocation
+	}
+	skipped := map[string]bool{"metadata.name": true}
+	wrong := schema.ComputeAllocation.Validate(allocation, saved)
+	for _, e := range wrong {
+		skipped[e.Path] = skipped[e.Path] || e.Message == schema.Empty || !f.Submitted && strings.HasPrefix(e.Path, windowsPath)
+	}
+	return slices.DeleteFunc(wrong, func(e governance.FieldError) bool { return skipped[e.Path] })
+}
+
+// resolveErrors returns the errors of resolving the quota and of the CRD, with paths by
+// the rows of the form.
 func (f *allocationForm) resolveErrors(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) []governance.FieldError {
 	_, wrong := quota.Resolve(&allocation.Spec, types)
-	wrong = f.formPaths(wrong)
+	wrong = f.formPaths(append(wrong, f.byCRD(allocation)...))
 	if f.Submitted {
 		return wrong
 	}

@@ -122,23 +122,15 @@ func budgetOf(b *v1alpha1.Budget) (form formBudget) {
 
 // parseWindows parses the rows that are not empty.
 func (f *allocationForm) parseWindows(types catalog.Catalog, wrong *governance.FieldErrors) (windows []v1alpha1.Window) {
-	seen := map[string]bool{}
 	for i, row := range f.windows {
 		if row.empty() {
 			continue
 		}
 		at := fmt.Sprintf("%s[%d].", windowsPath, i)
 		w := v1alpha1.Window{Name: row.name, TimeZone: strings.TrimSpace(row.zone), Activation: v1alpha1.Activation(row.activation)}
-		switch {
-		case row.name == "" && !f.Submitted:
-		case row.name == "":
+		if row.name == "" && f.Submitted {
 			wrong.Add(at+"name", "give the window a name")
-		case len(row.name) > v1alpha1.MaxWindowName || !v1alpha1.ValidName(row.name):
-			wrong.Add(at+"name", fmt.Sprintf("use up to %d lower-case letters, digits and hyphens; start and end with a letter or digit", v1alpha1.MaxWindowName))
-		case seen[row.name]:
-			wrong.Add(at+"name", "is listed twice; rename one of the two")
 		}
-		seen[row.name] = row.name != ""
 		var problem string
 		w.Days, problem = parseDays(row.days)
 		wrong.Add(at+"days", problem)
@@ -155,16 +147,10 @@ func (f *allocationForm) parseWindows(types catalog.Catalog, wrong *governance.F
 		wrong.Add(at+"quota", problem)
 		w.Sharing, problem = parseWindowSharing(row)
 		wrong.Add(at+"sharing", problem)
-		if !slices.Contains([]v1alpha1.Activation{"", v1alpha1.Active, v1alpha1.Hold, v1alpha1.Drain}, w.Activation) {
-			wrong.Add(at+"activation", "choose one of active, hold and drain")
-		}
 		if f.Submitted && row.quota == "" && row.sharing == "" && row.activation == "" {
 			wrong.Add(at+"quota", "set quota, lending and borrowing, or the queue")
 		}
 		windows = append(windows, w)
-	}
-	if len(windows) > v1alpha1.MaxWindows {
-		wrong.Add(windowsPath, fmt.Sprintf("has %d windows; a team has at most %d", len(windows), v1alpha1.MaxWindows))
 	}
 	return windows
 }

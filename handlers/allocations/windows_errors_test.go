@@ -20,7 +20,7 @@ func TestWindowErrorsAtOnce(t *testing.T) {
 		{name: "Night", days: "Mon–Fri", from: "late", to: "early", zone: "Mars/Base", activation: "Hold"},
 		{name: "weekend", days: "Sometimes", from: "08:00", to: "20:00", zone: "Moon", activation: "Hold"},
 	}
-	_, wrong := form.parse(catalog.Catalog{})
+	wrong := form.wrong(allocations.State{}, catalog.Catalog{}, false)
 	var got []string
 	for _, e := range wrong {
 		if len(e.Path) > len(windowsPath) && e.Path[:len(windowsPath)] == windowsPath {

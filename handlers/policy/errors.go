@@ -1,6 +1,8 @@
 package policy
 
 import (
+	"regexp"
+	"strconv"
 	"strings"
 
 	"kuota.dev/kuota/governance"
@@ -43,13 +45,30 @@ var inputs = forms.Inputs{
 	}}},
 }
 
-// formPaths replaces the rows of the spec in paths by the rows of the form.
+// formPaths replaces the rows of the spec in paths by the rows of the form, and the entries
+// of lists by lines.
 func (f *policyForm) formPaths(wrong []governance.FieldError) []governance.FieldError {
-	return forms.Renumber(wrong, map[string][]int{
+	wrong = forms.Renumber(wrong, map[string][]int{
 		classesPath: forms.Filled(f.classes, classRow.empty),
 		poolsPath:   forms.Filled(f.pools, poolRow.empty),
 	})
+	texts := map[string]string{"spec.prices.hourly": f.prices, "spec.alerts.rules": f.alertRules, "spec.alerts.receivers": f.alertReceivers}
+	for i := range wrong {
+		w := &wrong[i]
+		lines := forms.Filled(strings.Split(texts[w.Path], "\n"), func(line string) bool { return strings.TrimSpace(line) == "" })
+		w.Message = entry.ReplaceAllStringFunc(w.Message, func(text string) string {
+			n, _ := strconv.Atoi(strings.TrimPrefix(text, "number "))
+			if n < 1 || n > len(lines) {
+				return text
+			}
+			return "line " + strconv.Itoa(lines[n-1]+1)
+		})
+	}
+	return wrong
 }
+
+// entry is how policy.Validate names an entry of a list.
+var entry = regexp.MustCompile(`^number [0-9]+`)
 
 // conditionText returns the message of a condition with the labels of the form.
 func conditionText(message string) string {

@@ -38,12 +38,6 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 		wrong.Add("spec.enforcement", "choose whether jobs without a queue are refused")
 		spec.Enforcement = v1alpha1.RequireQueue
 	}
-	if len(f.classes) > v1alpha1.MaxPriorityClasses {
-		wrong.Add("spec.priorityClasses", fmt.Sprintf("a policy takes %d priority classes; these are %d", v1alpha1.MaxPriorityClasses, len(f.classes)))
-	}
-	if len(f.pools) > v1alpha1.MaxPools {
-		wrong.Add("spec.pools", fmt.Sprintf("a policy takes %d pools; these are %d", v1alpha1.MaxPools, len(f.pools)))
-	}
 	for i, row := range f.classes {
 		path := fmt.Sprintf("spec.priorityClasses[%d].", i)
 		if row.empty() {
@@ -59,7 +53,6 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 		}
 		class.DefaultTimeLimitSeconds = parseTimeLimit(&wrong, path+"defaultTimeLimitSeconds", row.limit)
 		class.MaximumTimeLimitSeconds = parseTimeLimit(&wrong, path+"maximumTimeLimitSeconds", row.longest)
-		wrong.Add(path+"description", forms.CheckText(row.description, v1alpha1.MaxDescription))
 		spec.PriorityClasses = append(spec.PriorityClasses, class)
 	}
 	for i, row := range f.pools {

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,11 +114,8 @@ func parsePrices(wrong *governance.FieldErrors, currency, text string) *v1alpha1
 		if len(fields) == 5 {
 			price.Borrowed = fields[4]
 		}
-		problem := price.Problem()
-		if problem == "" {
-			prices.Hourly = append(prices.Hourly, price)
-		}
-		return problem
+		prices.Hourly = append(prices.Hourly, price)
+		return ""
 	})
 	if currency == "" && len(prices.Hourly) == 0 {
 		return nil
@@ -145,14 +141,14 @@ func parseAlerts(wrong *governance.FieldErrors, rules, receivers string) *v1alph
 	var a v1alpha1.Alerts
 	parseLines(wrong, "spec.alerts.rules", rules, func(fields []string) string {
 		rule, problem := parseAlertRule(fields)
-		if problem = cmp.Or(problem, rule.Problem()); problem == "" {
+		if problem == "" {
 			a.Rules = append(a.Rules, rule)
 		}
 		return problem
 	})
 	parseLines(wrong, "spec.alerts.receivers", receivers, func(fields []string) string {
 		receiver, problem := parseReceiver(fields)
-		if problem = cmp.Or(problem, receiver.Problem()); problem == "" {
+		if problem == "" {
 			a.Receivers = append(a.Receivers, receiver)
 		}
 		return problem

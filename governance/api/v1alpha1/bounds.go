@@ -29,21 +29,14 @@ const (
 	MaxShareMembers = 20 // of 32 shares, they fit into an annotation
 
 	MaxWindows          = 8 // of an allocation
-	MaxWindowName       = 40
 	MaxNotice           = 720 * time.Hour
 	MaxAcceleratorHours = 10_000_000_000 // of a budget
 	MaxBudgetPercent    = 1000
 
 	MaxPriorityClasses  = 10
 	MaxTimeLimitSeconds = 365 * 24 * 3600 // of the time limits of a priority class
-	MaxResourceWeights  = 16
 	MaxResourceWeight   = 1000
 	MaxPools            = 64
-	MaxPoolTypes        = 64 // instance types that a pool matches
-	MaxPoolLabels       = 8  // node labels that a pool matches: Kueue 0.19 has the same limit for a flavor
-	MaxLabelValue       = 63
-	MaxPrices           = 256
-	MaxResourceName     = 253
 )
 
 // NamePattern is the pattern of the names of teams, namespaces, priority classes

@@ -99,7 +99,7 @@ type ClusterPolicySpec struct {
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=10
-	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, (b.name.endsWith('-priority') ? b.name : b.name + '-priority') == (a.name.endsWith('-priority') ? a.name : a.name + '-priority')))",message="two priority classes would be the same object: a name and the same name with -priority appended"
+	// +kubebuilder:validation:XValidation:rule="self.all(a, !self.exists(b, b.name == a.name + '-priority'))",message="two priority classes would be the same object: a name and the same name with -priority appended"
 	PriorityClasses []PriorityClass `json:"priorityClasses,omitempty"`
 
 	// CohortName is the cohort of all teams that share idle compute. The default is
@@ -206,7 +206,7 @@ type HourlyPrice struct {
 }
 
 // PriorityClass ranks the tasks that name it, and can limit their execution time.
-// +kubebuilder:validation:XValidation:rule="!has(self.defaultTimeLimitSeconds) || !has(self.maximumTimeLimitSeconds) || self.defaultTimeLimitSeconds <= self.maximumTimeLimitSeconds",message="defaultTimeLimitSeconds is larger than maximumTimeLimitSeconds"
+// +kubebuilder:validation:XValidation:rule="!has(self.defaultTimeLimitSeconds) || !has(self.maximumTimeLimitSeconds) || self.defaultTimeLimitSeconds <= self.maximumTimeLimitSeconds",message="the default time limit is longer than the maximum time limit",fieldPath=".defaultTimeLimitSeconds"
 type PriorityClass struct {
 	// Name is a DNS label of at most 40 characters.
 	// +required
@@ -295,6 +295,7 @@ type GangScheduling struct {
 }
 
 // Requeuing sets when a task whose pods were not ready in time is requeued.
+// +kubebuilder:validation:XValidation:rule="!has(self.backoffBaseSeconds) || !has(self.backoffMaxSeconds) || self.backoffBaseSeconds <= self.backoffMaxSeconds",message="backoffMaxSeconds is smaller than backoffBaseSeconds",fieldPath=".backoffMaxSeconds"
 type Requeuing struct {
 	// Timestamp is the time by which a requeued task is ordered.
 	// +optional
@@ -387,6 +388,7 @@ type PoolMatch struct {
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
 	// +kubebuilder:validation:items:MaxLength=63
 	InstanceTypes []string `json:"instanceTypes,omitempty"`
 

@@ -89,10 +89,11 @@ type ComputeAllocation struct {
 // +kubebuilder:validation:XValidation:rule="has(self.__namespace__) == has(oldSelf.__namespace__)",message="the namespace cannot be changed; create a new allocation instead"
 // +kubebuilder:validation:XValidation:rule="has(self.clusterQueueName) == has(oldSelf.clusterQueueName) && has(self.localQueueName) == has(oldSelf.localQueueName) && has(self.cohortName) == has(oldSelf.cohortName)",message="clusterQueueName, localQueueName and cohortName cannot be changed; create a new allocation instead"
 // +kubebuilder:validation:XValidation:rule="has(self.clusterQueueName) || !(has(self.localQueueName) || has(self.cohortName) || has(self.coveredResources) || has(self.management) && self.management == 'Observe')",message="localQueueName, cohortName, coveredResources and Observe describe an existing ClusterQueue: set clusterQueueName too"
-// +kubebuilder:validation:XValidation:rule="!has(self.cohortName) || size(self.cohortName) > 0 || !has(self.sharing) || has(self.sharing.unlimited) && self.sharing.unlimited",message="a ClusterQueue without a cohort has no borrow limits: set unlimited borrowing"
-// +kubebuilder:validation:XValidation:rule="!self.namespaceCeiling || !has(self.sharing) || !has(self.sharing.unlimited) || !self.sharing.unlimited",message="a namespace ceiling needs a borrow limit: choose one of namespaceCeiling and unlimited borrowing"
-// +kubebuilder:validation:XValidation:rule="!(has(self.windows) || has(self.budget)) || !has(self.management) || self.management != 'Observe'",message="Kuota writes nothing for an observed ClusterQueue: remove windows and budget, or set Manage"
-// +kubebuilder:validation:XValidation:rule="!has(self.shares) || !has(self.clusterQueueName)",message="shares need a ClusterQueue of Kuota's own; remove clusterQueueName or the shares"
+// +kubebuilder:validation:XValidation:rule="!has(self.cohortName) || size(self.cohortName) > 0 || !has(self.sharing) || has(self.sharing.unlimited) && self.sharing.unlimited",message="a ClusterQueue without a cohort has no borrow limits: set unlimited borrowing",fieldPath=".sharing"
+// +kubebuilder:validation:XValidation:rule="!self.namespaceCeiling || !has(self.sharing) || !has(self.sharing.unlimited) || !self.sharing.unlimited",message="a namespace ceiling needs a borrow limit: choose one of namespaceCeiling and unlimited borrowing",fieldPath=".namespaceCeiling"
+// +kubebuilder:validation:XValidation:rule="!has(self.windows) || !has(self.management) || self.management != 'Observe'",message="Kuota writes nothing for an observed ClusterQueue: remove the windows, or set Manage",fieldPath=".windows"
+// +kubebuilder:validation:XValidation:rule="!has(self.budget) || !has(self.management) || self.management != 'Observe'",message="Kuota writes nothing for an observed ClusterQueue: remove the budget, or set Manage",fieldPath=".budget"
+// +kubebuilder:validation:XValidation:rule="!has(self.shares) || !has(self.clusterQueueName)",message="shares need a ClusterQueue of Kuota's own; remove clusterQueueName or the shares",fieldPath=".shares"
 type ComputeAllocationSpec struct {
 	// DisplayName is shown instead of the team name. It is one line.
 	// +optional
@@ -282,8 +283,8 @@ type Member struct {
 // QuotaRow is quota of one instance type or pool. Omitted amounts default in
 // proportion to one instance.
 // +kubebuilder:validation:XValidation:rule="has(self.instanceType) != has(self.pool)",message="a row names either an instanceType or a pool"
-// +kubebuilder:validation:XValidation:rule="!has(self.instances) || !(has(self.accelerators) || has(self.vCPU) || has(self.memory) || has(self.partition))",message="set either whole instances or single resources, not both"
-// +kubebuilder:validation:XValidation:rule="!has(self.partition) || !has(self.accelerators)",message="a row has either whole accelerators or a partition of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.instances) || !(has(self.accelerators) || has(self.vCPU) || has(self.memory) || has(self.partition))",message="set either whole instances or single resources, not both",fieldPath=".instances"
+// +kubebuilder:validation:XValidation:rule="!has(self.partition) || !has(self.accelerators)",message="a row has either whole accelerators or a partition of them",fieldPath=".partition"
 // +kubebuilder:validation:XValidation:rule="(has(self.instances) && self.instances > 0) || (has(self.accelerators) && self.accelerators > 0) || (has(self.partition) && self.partition.count > 0) || (has(self.vCPU) && (type(self.vCPU) == int ? self.vCPU > 0 : !(self.vCPU in ['0', '0m', '0k', '0.', '0.0', '0.00', '0.000']))) || (has(self.memory) && (type(self.memory) == int ? self.memory > 0 : !(self.memory in ['0', '0Ki', '0Mi', '0Gi', '0Ti', '0Pi', '0k', '0M', '0G', '0T', '0P'])))",message="a row needs at least one amount above 0"
 type QuotaRow struct {
 	// +optional
@@ -355,8 +356,10 @@ type Partition struct {
 }
 
 // Sharing sets what a team lends and borrows.
-// +kubebuilder:validation:XValidation:rule="self.strategy == 'LendAndBorrow' || !(has(self.borrowLimitPercent) || (has(self.unlimited) && self.unlimited) || has(self.borrowLimits))",message="borrow limits need the strategy LendAndBorrow: set it, or remove the limits"
-// +kubebuilder:validation:XValidation:rule="!(has(self.unlimited) && self.unlimited && has(self.borrowLimitPercent))",message="borrowing is either unlimited or limited by a percentage"
+// +kubebuilder:validation:XValidation:rule="self.strategy == 'LendAndBorrow' || !has(self.borrowLimitPercent)",message="a borrow limit needs the strategy LendAndBorrow: set it, or remove the limit",fieldPath=".borrowLimitPercent"
+// +kubebuilder:validation:XValidation:rule="self.strategy == 'LendAndBorrow' || !(has(self.unlimited) && self.unlimited)",message="unlimited borrowing needs the strategy LendAndBorrow: set it, or remove unlimited",fieldPath=".unlimited"
+// +kubebuilder:validation:XValidation:rule="self.strategy == 'LendAndBorrow' || !has(self.borrowLimits)",message="borrow limits need the strategy LendAndBorrow: set it, or remove the limits",fieldPath=".borrowLimits"
+// +kubebuilder:validation:XValidation:rule="!(has(self.unlimited) && self.unlimited && has(self.borrowLimitPercent))",message="borrowing is either unlimited or limited by a percentage",fieldPath=".unlimited"
 type Sharing struct {
 	// +optional
 	// +kubebuilder:default=LendAndBorrow
