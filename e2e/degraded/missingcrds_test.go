@@ -237,11 +237,11 @@ func TestKueueNotInstalled(t *testing.T) {
 	one := int64(1)
 	team := &v1alpha1.ComputeAllocation{Spec: v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Quantities: v1alpha1.Quantities{Accelerators: &one}}}}}
 	team.Name = clustertest.Name("early")
-	review, err := console.teams.Review(t.Context(), admin, team, nil)
+	review, err := console.teams.Review(t.Context(), admin, state, team, nil)
 	if err != nil || review.Unknown == "" {
 		t.Errorf("review: got %+v, %v; want Unknown set and no error", review, err)
 	}
-	if err := console.teams.Create(t.Context(), admin, team, nil, "r"); err != nil {
+	if err := console.teams.Create(t.Context(), admin, state, team, nil, "r"); err != nil {
 		t.Fatalf("create team: %v", err)
 	}
 	rules := &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{TaskPrioritization: v1alpha1.FirstComeFirstServe}}
@@ -332,10 +332,14 @@ func TestOlderVersionOnly(t *testing.T) {
 	team := &v1alpha1.ComputeAllocation{Spec: v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Quantities: v1alpha1.Quantities{Accelerators: new(int64)}}}}}
 	*team.Spec.Quota[0].Accelerators = 1
 	team.Name = clustertest.Name("early")
-	if err := console.teams.Create(t.Context(), admin, team, nil, "r"); err != nil {
+	allowed, err := console.teams.State(t.Context(), admin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := console.teams.Create(t.Context(), admin, allowed, team, nil, "r"); err != nil {
 		t.Errorf("create team: %v", err)
 	}
-	_, err = console.teams.Review(t.Context(), admin, team, nil)
+	_, err = console.teams.Review(t.Context(), admin, allowed, team, nil)
 	t.Logf("review: %v", err)
 }
 

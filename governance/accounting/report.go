@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/quota"
@@ -139,7 +140,7 @@ func Reports(ctx context.Context, store Store, q Query, bounds []time.Time, pric
 	}
 	bounds = slices.Clone(bounds)
 	for i := range bounds {
-		bounds[i] = earlier(bounds[i], until)
+		bounds[i] = governance.Earlier(bounds[i], until)
 	}
 	reports := make([]Report, len(bounds)-1)
 	gaps, err := unknown(ctx, store, bounds[0], bounds[len(bounds)-1])
@@ -182,7 +183,7 @@ func Reports(ctx context.Context, store Store, q Query, bounds []time.Time, pric
 		r := &reports[i]
 		r.From, r.To = bounds[i], bounds[i+1]
 		for _, gap := range gaps {
-			if from, to := later(gap.From, r.From), earlier(gap.To, r.To); from.Before(to) {
+			if from, to := governance.Later(gap.From, r.From), governance.Earlier(gap.To, r.To); from.Before(to) {
 				r.Unknown += to.Sub(from)
 			}
 		}
@@ -208,7 +209,7 @@ func unknown(ctx context.Context, store Store, from, to time.Time) (gaps []histo
 	}
 	end := from
 	for _, gap := range append([]history.Gap{{From: from, To: since}}, found...) {
-		if gap.From = later(gap.From, end); gap.From.Before(gap.To) {
+		if gap.From = governance.Later(gap.From, end); gap.From.Before(gap.To) {
 			gaps, end = append(gaps, gap), gap.To
 		}
 	}
@@ -311,18 +312,4 @@ func limit(amount, maximum *big.Int) {
 func keyOf(key history.SeriesKey, m history.Measure) history.SeriesKey {
 	key.Measure = m
 	return key
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/history"
 
 	"golang.org/x/sync/errgroup"
@@ -44,7 +45,7 @@ func TaskReport(ctx context.Context, store Store, by history.UsageKey, q Query, 
 	if err != nil {
 		return nil, nil, err
 	}
-	if to = earlier(to, until); !from.Before(to) {
+	if to = governance.Earlier(to, until); !from.Before(to) {
 		return nil, new(big.Int), nil
 	}
 	selected := history.TaskUsageQuery{Teams: q.Teams, Pool: q.Pool, Resource: q.Resource, Limit: limit}

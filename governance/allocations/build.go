@@ -2,12 +2,12 @@ package allocations
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/effective"
 	"kuota.dev/kuota/governance/managed"
@@ -24,40 +24,41 @@ type wanted struct {
 	objects desired.Objects
 }
 
-// build returns the objects of an allocation, or governance.Invalid with all its
+// build returns the objects of an allocation under a state, or governance.Invalid with all its
 // errors.
-func (s *Service) build(ctx context.Context, reader client.Reader, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (wanted, error) {
-	types, err := clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel, pools...)
-	if err != nil {
-		return wanted{}, err
-	}
+func (s *Service) build(ctx context.Context, state State, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (wanted, error) {
+	types, saved := state.Types.With(pools...), state.find(allocation.Name)
 	errs, err := s.checkPools(ctx, &allocation.Spec, pools)
 	if err != nil {
 		return wanted{}, err
 	}
-	policy, err := clusterstate.Policy(ctx, reader)
-	if err != nil {
-		return wanted{}, err
+	var before client.Object
+	if saved != nil && allocation.ResourceVersion != "" {
+		before = saved
 	}
-	var saved client.Object
-	if before := (&v1alpha1.ComputeAllocation{}); allocation.ResourceVersion != "" && reader.Get(ctx, client.ObjectKey{Name: allocation.Name}, before) == nil {
-		saved = before
-	}
-	errs = append(errs, schema.ComputeAllocation.Validate(allocation, saved)...)
+	errs = append(errs, schema.ComputeAllocation.Validate(allocation, before)...)
 	errs = append(errs, effective.Problems(&allocation.Spec, time.Now())...)
 	errs = append(errs, quota.CheckWindows(&allocation.Spec, types)...)
-	objects, more := desired.Build(inForce(ctx, reader, allocation), types, s.Naming.Under(policy), desired.RankingOf(policy))
+	objects, more := desired.Build(inForce(allocation, saved), types, s.Naming.Under(state.Policy), desired.RankingOf(state.Policy))
 	if errs = append(errs, more...); len(errs) > 0 {
 		return wanted{}, invalid("Some values are not valid. Correct the marked fields.", errs)
 	}
 	return wanted{types, objects}, nil
 }
 
-// inForce returns an allocation, as it is saved, with what is in force now.
-func inForce(ctx context.Context, reader client.Reader, allocation *v1alpha1.ComputeAllocation) *v1alpha1.ComputeAllocation {
-	var saved v1alpha1.ComputeAllocation
+// find returns the saved allocation of a team; nil for none.
+func (s State) find(team string) *v1alpha1.ComputeAllocation {
+	i := slices.IndexFunc(s.all, func(a v1alpha1.ComputeAllocation) bool { return a.Name == team })
+	if i < 0 {
+		return nil
+	}
+	return &s.all[i]
+}
+
+// inForce returns an allocation with what of it is in force now. saved is nil for a new one.
+func inForce(allocation, saved *v1alpha1.ComputeAllocation) *v1alpha1.ComputeAllocation {
 	now := *allocation
-	if err := reader.Get(ctx, client.ObjectKey{Name: allocation.Name}, &saved); err == nil {
+	if saved != nil {
 		now.Status.Budget = saved.Status.Budget
 	}
 	in, _ := effective.At(&now, time.Now())

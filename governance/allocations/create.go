@@ -41,10 +41,10 @@ func requestMark(request string, allocation *v1alpha1.ComputeAllocation) (string
 // itself and of conflicts with the cluster. It creates pools first; they stay if
 // the allocation is then rejected. request is the ID of the form: if the same
 // form created the same allocation before, Create succeeds.
-func (s *Service) Create(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, request string) error {
+func (s *Service) Create(ctx context.Context, user governance.User, state State, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, request string) error {
 	ctx, cancel := context.WithTimeout(ctx, cluster.WriteLimit)
 	defer cancel()
-	err := s.create(ctx, user, allocation, pools, request)
+	err := s.create(ctx, user, state, allocation, pools, request)
 	switch governance.KindOf(err) {
 	case governance.Forbidden, governance.Unavailable:
 		s.Audit.Record(audit.Change{User: user, Action: audit.Create, Object: allocation, New: allocation.Spec, Err: err})
@@ -62,12 +62,12 @@ func translateUnreachable(err error) error {
 	return err
 }
 
-func (s *Service) create(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, request string) error {
+func (s *Service) create(ctx context.Context, user governance.User, state State, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, request string) error {
 	reader, err := s.Cluster.Reader()
 	if err != nil {
 		return err
 	}
-	wanted, err := s.build(ctx, reader, allocation, pools)
+	wanted, err := s.build(ctx, state, allocation, pools)
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,6 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/clusterstate"
 	"kuota.dev/kuota/governance/effective"
 	"kuota.dev/kuota/governance/quota"
 
@@ -19,32 +17,24 @@ import (
 
 // figures adds the effect of a change on quota, allocated resources and the
 // team's tasks to the review.
-func (s *Service) figures(ctx context.Context, user governance.User, reader client.Reader, before, allocation *v1alpha1.ComputeAllocation, wanted wanted, review *Review) error {
-	var list v1alpha1.ComputeAllocationList
-	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return cluster.Translate("list allocations", err)
-	}
-	types, err := clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
-	if err != nil {
-		return err
-	}
+func (s *Service) figures(ctx context.Context, user governance.User, reader client.Reader, state State, before, allocation *v1alpha1.ComputeAllocation, wanted wanted, review *Review) error {
 	var was quota.Resolved
 	name := ""
 	if before != nil {
-		was, _ = quota.Effective(before, types)
+		was, _ = quota.Effective(before, state.Types)
 		name = before.Name
 	}
 	is := wanted.objects.Quota
 	review.Pools = poolChanges(was, is)
 
 	// The quota before is that of the version just read: the cache may be stale.
-	allocated := quota.Allocated(list.Items, types, name)
+	allocated := quota.Allocated(state.all, state.Types, name)
 	allocated.AddNominal(was)
-	after := quota.Allocated(list.Items, wanted.types, name)
+	after := quota.Allocated(state.all, wanted.types, name)
 	after.AddNominal(is)
 	review.Capacity = capacityChanges(review.Pools, allocated, after, wanted.types)
 
-	lines, complete := calendar(list.Items, allocation, wanted.types, time.Now())
+	lines, complete := calendar(state.all, allocation, wanted.types, time.Now())
 	review.Calendar, review.MoreCalendar = lines, !complete
 
 	if before == nil {
@@ -54,7 +44,7 @@ func (s *Service) figures(ctx context.Context, user governance.User, reader clie
 	if err != nil {
 		return err
 	}
-	if drains(effective.Allocation(before, before.Status.InForce), inForce(ctx, reader, allocation)) {
+	if drains(effective.Allocation(before, before.Status.InForce), inForce(allocation, state.find(allocation.Name))) {
 		for _, h := range tasks.admitted {
 			review.Evicted = append(review.Evicted, h.task)
 		}

@@ -42,6 +42,33 @@ type world struct {
 	admin, member governance.User
 }
 
+// Review is that of the service, under the state that user reads.
+func (w world) Review(ctx context.Context, user governance.User, a *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (allocations.Review, error) {
+	state, err := w.State(ctx, user)
+	if err != nil {
+		return allocations.Review{}, err
+	}
+	return w.Service.Review(ctx, user, state, a, pools)
+}
+
+// Update is that of the service, under the state that user reads.
+func (w world) Update(ctx context.Context, user governance.User, a *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) error {
+	state, err := w.State(ctx, user)
+	if err != nil {
+		return err
+	}
+	return w.Service.Update(ctx, user, state, a, pools)
+}
+
+// Create is that of the service, under the state that user reads.
+func (w world) Create(ctx context.Context, user governance.User, a *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, request string) error {
+	state, err := w.State(ctx, user)
+	if err != nil {
+		return err
+	}
+	return w.Service.Create(ctx, user, state, a, pools, request)
+}
+
 // connection returns the console's connection with running controllers, shared by
 // all tests.
 var connection = sync.OnceValues(func() (*cluster.Cluster, error) {

@@ -14,22 +14,20 @@ import (
 	"kuota.dev/kuota/governance/managed"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // kueueUnavailable is the text of a review while Kueue does not answer.
 const kueueUnavailable = "Kueue does not answer, so its changes cannot be previewed. You can save; the allocation takes effect when Kueue is back."
 
-// Review returns what saving an allocation would do, and changes nothing. An
+// Review returns what saving an allocation would do under a state that user read, and changes nothing. An
 // allocation without a resourceVersion is new. pools are created with it.
 //
 // Errors are governance.Invalid, each with the path of the value that causes
 // it. They are checked in this order: the allocation itself, conflicts with
 // existing objects, the API server's validation of the allocation, and its and
 // Kueue's validation of the objects that follow from it.
-func (s *Service) Review(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (Review, error) {
+func (s *Service) Review(ctx context.Context, user governance.User, state State, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (Review, error) {
 	ctx, cancel := context.WithTimeout(ctx, cluster.WriteLimit) // which leaves time for the page
 	defer cancel()
 	allowed, op := s.Access.MayCreateAllocations, "create allocation"
@@ -43,7 +41,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, allocation *
 	if err != nil {
 		return Review{}, err
 	}
-	wanted, err := s.build(ctx, reader, allocation, pools)
+	wanted, err := s.build(ctx, state, allocation, pools)
 	if err != nil {
 		return Review{}, err
 	}
@@ -58,7 +56,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, allocation *
 	if err := s.dryRunObjects(ctx, allocation, wanted, &review); err != nil {
 		return Review{}, err
 	}
-	if err := s.figures(ctx, user, reader, before, after, wanted, &review); err != nil {
+	if err := s.figures(ctx, user, reader, state, before, after, wanted, &review); err != nil {
 		return Review{}, err
 	}
 	var old *v1alpha1.ComputeAllocationSpec
@@ -97,8 +95,8 @@ func (s *Service) dryRunObjects(ctx context.Context, allocation *v1alpha1.Comput
 	form := newFieldMap(&allocation.Spec, wanted.objects.Quota, wanted.types)
 	var errs []governance.FieldError
 	for _, input := range dryRunInputs(wanted.objects, exists, allocation.Spec.Adopted()) {
-		if asIs, err := s.flavorAsIs(ctx, input.Object, wanted.objects); err != nil {
-			return err
+		if asIs, err := managed.UsesAsIs(ctx, s.Cluster.APIReader(), input.Object, wanted.objects); err != nil {
+			return cluster.Translate("read ResourceFlavor", err)
 		} else if asIs {
 			continue
 		}
@@ -151,20 +149,6 @@ func dryRunInputs(objects desired.Objects, namespaceExists, adopted bool) []mana
 		all = append(all, managed.DryRunInput{Object: object, SkipApply: object.Key.Namespace != "" && !namespaceExists, Partial: adopted})
 	}
 	return all
-}
-
-// flavorAsIs reports whether an object is a flavor that Kuota uses and does not
-// write.
-func (s *Service) flavorAsIs(ctx context.Context, object managed.Object, objects desired.Objects) (bool, error) {
-	flavor, ok := object.Live.(*kueue.ResourceFlavor)
-	if !ok {
-		return false, nil
-	}
-	err := s.Cluster.Manager.GetAPIReader().Get(ctx, object.Key, flavor)
-	if meta.IsNoMatchError(err) {
-		return false, nil // the dry run reports that the kind is missing
-	}
-	return err == nil && managed.UsesAsIs(objects, flavor), cluster.Translate("read ResourceFlavor", client.IgnoreNotFound(err))
 }
 
 // namespaceExists reads from the API server instead of the cache.

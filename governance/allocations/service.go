@@ -39,6 +39,8 @@ type State struct {
 	// Policy is nil if there is none. It shares memory with the cache and is
 	// read-only.
 	Policy *v1alpha1.ClusterPolicy
+
+	all []v1alpha1.ComputeAllocation // visible or not
 }
 
 // Ready returns an error until the cluster can be read and all caches have synced.
@@ -79,7 +81,7 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 	if err != nil {
 		return State{}, err
 	}
-	state := State{Allocations: list.Items, Types: types, Allocated: quota.Allocated(list.Items, types, ""), Policy: policy}
+	state := State{all: list.Items, Allocations: list.Items, Types: types, Allocated: quota.Allocated(list.Items, types, ""), Policy: policy}
 	if state.All = scope.All; state.All {
 		return state, nil
 	}

@@ -20,10 +20,10 @@ import (
 // governance.Conflict and writes nothing. It creates pools first. A repeated
 // update to the same spec succeeds, so an update whose response was lost can be
 // repeated.
-func (s *Service) Update(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) error {
+func (s *Service) Update(ctx context.Context, user governance.User, state State, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) error {
 	ctx, cancel := context.WithTimeout(ctx, cluster.WriteLimit)
 	defer cancel()
-	before, after, err := s.update(ctx, user, allocation, pools)
+	before, after, err := s.update(ctx, user, state, allocation, pools)
 	change := audit.Change{User: user, Action: audit.Update, Object: allocation, New: allocation.Spec, Err: err}
 	if before != nil {
 		change.Old, change.Action = before.Spec, audit.OfActivation(before.Spec.Activation, allocation.Spec.Activation)
@@ -40,12 +40,12 @@ func (s *Service) Update(ctx context.Context, user governance.User, allocation *
 	return translateUnreachable(err)
 }
 
-func (s *Service) update(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (before, after *v1alpha1.ComputeAllocation, err error) {
+func (s *Service) update(ctx context.Context, user governance.User, state State, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (before, after *v1alpha1.ComputeAllocation, err error) {
 	reader, err := s.Cluster.Reader()
 	if err != nil {
 		return nil, nil, err
 	}
-	wanted, err := s.build(ctx, reader, allocation, pools)
+	wanted, err := s.build(ctx, state, allocation, pools)
 	if err != nil {
 		return nil, nil, err
 	}

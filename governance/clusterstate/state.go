@@ -2,7 +2,6 @@ package clusterstate
 
 import (
 	"context"
-	"slices"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/catalog"
@@ -27,9 +26,8 @@ func Policy(ctx context.Context, reader client.Reader) (*v1alpha1.ClusterPolicy,
 }
 
 // Catalog returns the catalog of the nodes and of the pools that the policy's
-// status lists. The pools of its spec may not be applied yet. Further pools, if
-// any, come after those: the first match wins.
-func Catalog(ctx context.Context, reader client.Reader, instanceTypeLabel string, further ...v1alpha1.Pool) (catalog.Catalog, error) {
+// status lists. The pools of its spec may not be applied yet.
+func Catalog(ctx context.Context, reader client.Reader, instanceTypeLabel string) (catalog.Catalog, error) {
 	var nodes corev1.NodeList
 	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
 		return catalog.Catalog{}, cluster.Translate("list nodes", err)
@@ -38,9 +36,9 @@ func Catalog(ctx context.Context, reader client.Reader, instanceTypeLabel string
 	if err != nil {
 		return catalog.Catalog{}, err
 	}
-	input := catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: instanceTypeLabel, Pools: further}
+	input := catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: instanceTypeLabel}
 	if policy != nil {
-		input.Pools, input.ReportedTypes = slices.Concat(policy.Status.Pools, further), policy.Status.ReportedTypes
+		input.Pools, input.ReportedTypes = policy.Status.Pools, policy.Status.ReportedTypes
 	}
 	return catalog.New(input), nil
 }

@@ -39,17 +39,10 @@ func instant(wall clock, place *time.Location) time.Time {
 		_, until := at.ZoneBounds()
 		found := wall.Add(-time.Duration(offset) * time.Second)
 		if until.IsZero() || found.Before(until) {
-			return later(found, at).UTC()
+			return governance.Later(found, at).UTC()
 		}
 		at = until.In(place)
 	}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // calendar is a window with its times parsed.
@@ -205,7 +198,7 @@ func overlaps(windows []v1alpha1.Window, now time.Time) (all []overlap) {
 			ends = instant(c.to, c.place)
 		}
 	}
-	ends = earlier(ends, now.Add(10*horizon))
+	ends = governance.Earlier(ends, now.Add(10*horizon))
 	for _, o := range Between(windows, now, ends) {
 		if last.Window != nil && o.From.Before(last.To) && o.Window != last.Window && !found[o.Window.Name] {
 			found[o.Window.Name] = true
@@ -217,11 +210,4 @@ func overlaps(windows []v1alpha1.Window, now time.Time) (all []overlap) {
 		}
 	}
 	return all
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }

@@ -54,7 +54,7 @@ func Conflicts(ctx context.Context, reader client.Reader, allocation *v1alpha1.C
 		if err != nil {
 			return nil, err
 		}
-		if flavor, ok := object.Live.(*kueue.ResourceFlavor); ok && UsesAsIs(objects, flavor) {
+		if flavor, ok := object.Live.(*kueue.ResourceFlavor); ok && usesAsIs(objects, flavor) {
 			conflict = nil
 		}
 		if path, named := Existing(allocation, object); named {

@@ -11,6 +11,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	applymeta "k8s.io/client-go/applyconfigurations/meta/v1"
@@ -113,9 +114,21 @@ func Unwanted(objects desired.Objects, shares []Object) []Object {
 	return slices.DeleteFunc(append(Optional(*objects.Namespace.GetName()), shares...), func(o Object) bool { return wanted[o.Kind+" "+o.Key.Name] })
 }
 
-// UsesAsIs reports whether an existing flavor is used without being written: Kuota
-// does not manage it, and it selects the nodes of its pool.
-func UsesAsIs(objects desired.Objects, flavor *kueue.ResourceFlavor) bool {
+// UsesAsIs reports whether an object is an existing flavor that is used without being
+// written: Kuota does not manage it, and it selects the nodes of its pool.
+func UsesAsIs(ctx context.Context, reader client.Reader, object Object, objects desired.Objects) (bool, error) {
+	if object.Kind != "ResourceFlavor" {
+		return false, nil
+	}
+	flavor := &kueue.ResourceFlavor{}
+	err := reader.Get(ctx, object.Key, flavor)
+	if meta.IsNoMatchError(err) {
+		return false, nil // its write reports that the kind is missing
+	}
+	return err == nil && usesAsIs(objects, flavor), client.IgnoreNotFound(err)
+}
+
+func usesAsIs(objects desired.Objects, flavor *kueue.ResourceFlavor) bool {
 	return flavor.Name != "" && !ByKuota(flavor) && objects.UsesFlavor(flavor.Name, flavor.Spec.NodeLabels)
 }
 

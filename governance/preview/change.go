@@ -53,22 +53,29 @@ type wanted struct {
 	locals     map[types.NamespacedName]*applykueue.LocalQueueApplyConfiguration
 	flavors    map[string]*applykueue.ResourceFlavorApplyConfiguration
 	namespaces map[string]bool
-	owners     map[string]queries.QueueOwner // by ClusterQueue
 }
 
 func (in *inputs) under() desired.Naming { return in.naming.Under(in.policy) }
+
+// owners returns the teams of ClusterQueues, by name.
+func (in *inputs) owners() map[string]queries.QueueOwner {
+	owners := map[string]queries.QueueOwner{}
+	for i := range in.allocations {
+		a := &in.allocations[i]
+		owners[desired.ClusterQueueName(a, in.under())] = queries.QueueOwner{Team: a.Name, Namespace: cmp.Or(a.Status.Namespace, desired.NamespaceName(a, in.under()))}
+	}
+	return owners
+}
 
 // objects returns the objects of all allocations.
 func (in *inputs) objects() wanted {
 	w := wanted{
 		queues: map[string]*applykueue.ClusterQueueApplyConfiguration{}, locals: map[types.NamespacedName]*applykueue.LocalQueueApplyConfiguration{},
-		flavors: map[string]*applykueue.ResourceFlavorApplyConfiguration{}, namespaces: map[string]bool{}, owners: map[string]queries.QueueOwner{},
+		flavors: map[string]*applykueue.ResourceFlavorApplyConfiguration{}, namespaces: map[string]bool{},
 	}
 	naming, ranking := in.under(), desired.RankingOf(in.policy)
 	for i := range in.allocations {
 		a := &in.allocations[i]
-		namespace := cmp.Or(a.Status.Namespace, desired.NamespaceName(a, naming))
-		w.owners[desired.ClusterQueueName(a, naming)] = queries.QueueOwner{Team: a.Name, Namespace: namespace}
 		if a.Spec.Observed() || a.DeletionTimestamp != nil {
 			continue
 		}
@@ -284,8 +291,8 @@ func changePriorities(c *simulate.Change, is *existing, priorities map[string]in
 // removeQueue adds what the deletion of an allocation does to its queues. While tasks
 // are admitted, they are drained: the ClusterQueue then stays until they have ended,
 // and is simulated without quota, so that their eviction is seen.
-func removeQueue(c *simulate.Change, is *existing, was *wanted, team string, drained bool) {
-	for name, owner := range was.owners {
+func removeQueue(c *simulate.Change, is *existing, owners map[string]queries.QueueOwner, team string, drained bool) {
+	for name, owner := range owners {
 		queue := is.queues[name]
 		if owner.Team != team || queue == nil {
 			continue

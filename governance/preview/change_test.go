@@ -223,9 +223,9 @@ func TestRemoveQueue(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			is, before := lab(t, &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{IdleCompute: v1alpha1.IdleCompute{ShareUnallocated: true}}}, team("vision", 8), team("speech", 4))
-			after, was, c := *before, before.objects(), simulate.Change{}
+			after, c := *before, simulate.Change{}
 			after.allocations = before.allocations[1:]
-			removeQueue(&c, is, &was, "vision", tc.drained)
+			removeQueue(&c, is, before.owners(), "vision", tc.drained)
 			if err := changeCohort(&c, is, before, &after); err != nil {
 				t.Fatal(err)
 			}

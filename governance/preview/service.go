@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -76,15 +77,7 @@ func (s *Service) Allocation(ctx context.Context, user governance.User, allocati
 		return queries.Preview{}, err
 	}
 	after := *before
-	if len(pools) > 0 {
-		reader, err := s.Cluster.Reader()
-		if err != nil {
-			return queries.Preview{}, err
-		}
-		if after.types, err = clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel, pools...); err != nil {
-			return queries.Preview{}, err
-		}
-	}
+	after.types = before.types.With(pools...)
 	next := v1alpha1.ComputeAllocation{Spec: *allocation.Spec.DeepCopy()}
 	next.Name = allocation.Name
 	after.allocations = slices.Clone(before.allocations)
@@ -128,17 +121,17 @@ func (s *Service) Deletion(ctx context.Context, user governance.User, team strin
 	}
 	after := *before
 	after.allocations = slices.DeleteFunc(slices.Clone(before.allocations), func(a v1alpha1.ComputeAllocation) bool { return a.Name == team })
-	was, change := before.objects(), simulate.Change{}
+	owners, change := before.owners(), simulate.Change{}
 	admitted := slices.ContainsFunc(is.workloads, func(w kueue.Workload) bool {
-		return w.Status.Admission != nil && was.owners[string(w.Status.Admission.ClusterQueue)].Team == team && !finished(&w)
+		return w.Status.Admission != nil && owners[string(w.Status.Admission.ClusterQueue)].Team == team && !finished(&w)
 	})
-	removeQueue(&change, is, &was, team, admitted)
+	removeQueue(&change, is, owners, team, admitted)
 	if err := changeCohort(&change, is, before, &after); err != nil {
 		return queries.Preview{}, err
 	}
 	removed := change
 	removed.ClusterQueues, removed.LocalQueues = nil, nil
-	removeQueue(&removed, is, &was, team, false)
+	removeQueue(&removed, is, owners, team, false)
 	old := ""
 	if i := slices.IndexFunc(before.allocations, func(a v1alpha1.ComputeAllocation) bool { return a.Name == team }); i >= 0 {
 		old = manifest.AllocationYAML(&before.allocations[i])
@@ -264,10 +257,8 @@ func (s *Service) ask(ctx context.Context, user governance.User, change simulate
 	if err != nil {
 		return queries.Preview{}, s.unverified(err)
 	}
-	simulated := queries.Simulated{Snapshot: snapshot, Change: change, Report: report, Subject: subject, Queues: before.objects().owners, Objects: objects}
-	for queue, owner := range after.objects().owners {
-		simulated.Queues[queue] = owner
-	}
+	simulated := queries.Simulated{Snapshot: snapshot, Change: change, Report: report, Subject: subject, Queues: before.owners(), Objects: objects}
+	maps.Copy(simulated.Queues, after.owners())
 	preview, err := s.Tasks.Preview(ctx, user, simulated)
 	preview.OneOrder = ties(snapshot) == 1
 	return preview, err

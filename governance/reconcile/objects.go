@@ -34,7 +34,7 @@ func (r *AllocationReconciler) applyObjects(ctx context.Context, allocation *v1a
 		return err
 	}
 	for _, piece := range managed.Objects(objects) {
-		if asIs, err := r.flavorAsIs(ctx, piece, objects); err != nil {
+		if asIs, err := managed.UsesAsIs(ctx, r, piece, objects); err != nil {
 			return err
 		} else if asIs {
 			continue
@@ -52,17 +52,6 @@ func (r *AllocationReconciler) applyObjects(ctx context.Context, allocation *v1a
 		}
 	}
 	return r.prune(ctx, allocation.Name, objects)
-}
-
-// flavorAsIs reports whether an object is a flavor that Kuota uses and does not
-// write.
-func (r *AllocationReconciler) flavorAsIs(ctx context.Context, piece managed.Object, objects desired.Objects) (bool, error) {
-	if piece.Kind != "ResourceFlavor" {
-		return false, nil
-	}
-	var flavor kueue.ResourceFlavor
-	err := r.Get(ctx, piece.Key, &flavor)
-	return err == nil && managed.UsesAsIs(objects, &flavor), client.IgnoreNotFound(err)
 }
 
 func (r *AllocationReconciler) applier() applier {

@@ -105,7 +105,12 @@ func (h *Pages) setActivation(c echo.Context, form *allocationForm, to v1alpha1.
 	wanted := form.edits.allocation.DeepCopy()
 	wanted.Spec.Activation, wanted.ResourceVersion = to, form.Version
 	v1alpha1.SetReason(wanted, form.Reason)
-	return h.Allocations.Update(c.Request().Context(), console.UserOf(c), wanted, nil)
+	ctx, user := c.Request().Context(), console.UserOf(c)
+	state, err := h.Allocations.State(ctx, user)
+	if err != nil {
+		return err
+	}
+	return h.Allocations.Update(ctx, user, state, wanted, nil)
 }
 
 // renderActivation shows the page with the typed values. refused is the error of a

@@ -22,7 +22,7 @@ import (
 const shownTasks = 20
 
 // renderReview shows the effects of saving the form.
-func (h *Pages) renderReview(c echo.Context, form allocationForm, wanted *v1alpha1.ComputeAllocation, review allocations.Review) error {
+func (h *Pages) renderReview(c echo.Context, form allocationForm, state allocations.State, wanted *v1alpha1.ComputeAllocation, review allocations.Review) error {
 	place := form.place()
 	page := views.AllocationReview{
 		Chrome: h.Chrome(c), Action: place.action, CancelURL: place.up, UpLabel: place.upLabel, Save: place.save,
@@ -37,10 +37,6 @@ func (h *Pages) renderReview(c echo.Context, form allocationForm, wanted *v1alph
 	page.Stopped.Listed, page.Stopped.More = taskNames(review.Evicted)
 	page.CannotRestart, page.MoreCannotRestart = stuckLines(review.Unadmittable)
 	page.Title, page.Active = "Review: "+form.team, "policies"
-	state, err := h.Allocations.State(c.Request().Context(), console.UserOf(c))
-	if err != nil {
-		return err
-	}
 	var before *v1alpha1.ComputeAllocationSpec
 	if form.edits != nil {
 		before = &form.edits.allocation.Spec

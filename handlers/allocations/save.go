@@ -49,18 +49,18 @@ func (h *Pages) takeForm(c echo.Context, form allocationForm, action string, den
 			allocation.ResourceVersion = form.Version
 			switch {
 			case action == forms.ActionReview:
-				review, err = h.Allocations.Review(ctx, user, allocation, form.newPools())
+				review, err = h.Allocations.Review(ctx, user, state, allocation, form.newPools())
 				return err
 			case form.edits != nil:
-				return h.Allocations.Update(ctx, user, allocation, form.newPools())
+				return h.Allocations.Update(ctx, user, state, allocation, form.newPools())
 			}
-			return h.Allocations.Create(ctx, user, allocation, form.newPools(), form.request)
+			return h.Allocations.Create(ctx, user, state, allocation, form.newPools(), form.request)
 		},
 		Reread: h.reread(c, &form),
 		Done: func() error {
 			switch {
 			case action == forms.ActionReview:
-				return h.renderReview(c, form, allocation, review)
+				return h.renderReview(c, form, state, allocation, review)
 			case form.edits != nil:
 				return c.Redirect(http.StatusSeeOther, urls.Allocation(allocation.Name)+"?saved=true")
 			}

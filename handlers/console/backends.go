@@ -25,9 +25,9 @@ type Allocations interface {
 	State(ctx context.Context, user governance.User) (allocations.State, error)
 	May(ctx context.Context, user governance.User) (allocations.Permissions, error)
 	Find(ctx context.Context, user governance.User, team string) (v1alpha1.ComputeAllocation, error)
-	Review(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (allocations.Review, error)
-	Create(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, request string) error
-	Update(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) error
+	Review(ctx context.Context, user governance.User, state allocations.State, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (allocations.Review, error)
+	Create(ctx context.Context, user governance.User, state allocations.State, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, request string) error
+	Update(ctx context.Context, user governance.User, state allocations.State, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) error
 	Delete(ctx context.Context, user governance.User, team string, how allocations.Deletion) error
 	QueueActivity(ctx context.Context, user governance.User, team string) (allocations.QueueActivity, error)
 	PreviewDeletion(ctx context.Context, user governance.User, team string) (allocations.DeletionPreview, error)

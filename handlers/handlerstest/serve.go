@@ -67,7 +67,7 @@ func (d *Backend) sameVersion(team, version string) error {
 	return nil
 }
 
-func (d *Backend) Review(_ context.Context, _ governance.User, a *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (allocations.Review, error) {
+func (d *Backend) Review(_ context.Context, _ governance.User, _ allocations.State, a *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (allocations.Review, error) {
 	d.Reviewed = a.DeepCopy()
 	if d.WriteError != nil {
 		return allocations.Review{}, d.WriteError
@@ -82,7 +82,7 @@ func (d *Backend) Review(_ context.Context, _ governance.User, a *v1alpha1.Compu
 	return review, nil
 }
 
-func (d *Backend) Update(_ context.Context, user governance.User, a *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) error {
+func (d *Backend) Update(_ context.Context, user governance.User, _ allocations.State, a *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) error {
 	if err := d.sameVersion(a.Name, a.ResourceVersion); err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (d *Backend) State(context.Context, governance.User) (allocations.State, er
 	return allocations.State{Policy: d.Policy, Allocations: d.Allocations, Types: types, Allocated: quota.Allocated(d.Allocations, types, ""), All: true}, nil
 }
 
-func (d *Backend) Create(_ context.Context, user governance.User, a *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, _ string) error {
+func (d *Backend) Create(_ context.Context, user governance.User, _ allocations.State, a *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, _ string) error {
 	d.User = user
 	if d.ReadError != nil {
 		return d.ReadError

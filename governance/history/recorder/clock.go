@@ -1,6 +1,10 @@
 package recorder
 
-import "time"
+import (
+	"time"
+
+	"kuota.dev/kuota/governance"
+)
 
 // maxDrift is how far the system clock may run ahead of the monotonic clock before
 // it counts as set forward.
@@ -18,7 +22,7 @@ type clock struct {
 // newClock returns a clock that starts at notBefore if the system clock is behind
 // it, for example because an earlier console wrote while its clock was ahead.
 func newClock(wall func() time.Time, monotonic func() time.Duration, notBefore time.Time) *clock {
-	return &clock{wall: wall, monotonic: monotonic, base: later(wall(), notBefore), offset: monotonic()}
+	return &clock{wall: wall, monotonic: monotonic, base: governance.Later(wall(), notBefore), offset: monotonic()}
 }
 
 // now returns the time. If the system clock was set forward, now follows it and
@@ -32,7 +36,7 @@ func (c *clock) now() (now, beforeLeap time.Time) {
 		beforeLeap = now.Truncate(time.Millisecond)
 		c.base, c.offset, now = wall, monotonic, wall
 	}
-	now = later(now.Truncate(time.Millisecond), c.last)
+	now = governance.Later(now.Truncate(time.Millisecond), c.last)
 	c.last = now
 	return now, beforeLeap
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks"
 )
@@ -45,7 +46,7 @@ func (s *sampler) sample(ctx context.Context) {
 	if age, ok := s.r.Cluster.Contact.Age(time.Now()); !ok {
 		if s.lostAt.IsZero() {
 			now, _ := s.clock.now()
-			s.lostAt, s.lostReason = later(s.sampledUntil, now.Add(-age)), reasonUnreachable
+			s.lostAt, s.lostReason = governance.Later(s.sampledUntil, now.Add(-age)), reasonUnreachable
 		}
 		return
 	}
@@ -69,7 +70,7 @@ func (s *sampler) sampleAmounts(ctx context.Context) {
 		s.addGap(s.lostAt, now, s.lostReason)
 		s.lostAt = time.Time{}
 	case !beforeLeap.IsZero():
-		s.addGap(later(s.sampledUntil, beforeLeap), now, "The system clock was set forward.")
+		s.addGap(governance.Later(s.sampledUntil, beforeLeap), now, "The system clock was set forward.")
 	}
 	if s.buffer.takeOverflow() && s.last != nil {
 		s.addGap(s.sampledUntil, now, reasonUnwritten)
@@ -78,7 +79,7 @@ func (s *sampler) sampleAmounts(ctx context.Context) {
 	changed := diffAmounts(s.last, amounts)
 	if len(changed) == 0 {
 		// Only until the API server last answered: later changes may be under way.
-		if now = earlier(now, s.lastContact(now)); !now.After(s.sampledUntil) {
+		if now = governance.Earlier(now, s.lastContact(now)); !now.After(s.sampledUntil) {
 			return
 		}
 	}
@@ -153,18 +154,4 @@ func (s *sampler) findDeleted(ctx context.Context) bool {
 	}
 	s.buffer.addTasks(deleted, true)
 	return true
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/history"
 )
 
@@ -53,7 +54,7 @@ func (r *Recorder) flush(ctx context.Context, b *buffer) error {
 		case gap != nil:
 			// Samples that were dropped may have been written in the meantime.
 			rest := *gap
-			rest.From = earlier(later(gap.From, r.State().WrittenUntil), gap.To)
+			rest.From = governance.Earlier(governance.Later(gap.From, r.State().WrittenUntil), gap.To)
 			err = history.WriteOrSetAside(ctx, r.Store, writerGaps, []history.Gap{rest}, func(ctx context.Context, gaps []history.Gap) error { return r.Store.RecordGap(ctx, gaps[0]) })
 			if err == nil {
 				gaps.Inc()
