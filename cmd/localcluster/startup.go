@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"kuota.dev/kuota/cmd/localcluster/provider"
@@ -353,13 +354,40 @@ func applySamples(ctx context.Context, api apiClient, dir string, withTasks bool
 		return nil
 	}
 	// Kueue's webhooks do not answer while Kueue restarts for the policy. The
-	// tasks are created one after another, in the order of the file.
+	// tasks are created in the order of the file, each once Kueue has decided about the one
+	// before: otherwise chance decides which of two that compete starts.
 	for _, u := range files["tasks"] {
 		if err := retry(ctx, func(ctx context.Context) error { return api.create(ctx, u) }, isTransient); err != nil {
 			return err
 		}
+		if err := waitDecided(ctx, api, u); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// waitDecided waits until Kueue has decided whether a task starts.
+func waitDecided(ctx context.Context, api apiClient, task *unstructured.Unstructured) error {
+	mapping, err := api.RESTMapper().RESTMapping(schema.GroupKind{Group: "kueue.x-k8s.io", Kind: "Workload"})
+	if err != nil {
+		return err
+	}
+	return waitFor(ctx, 30*time.Second, func(ctx context.Context) error {
+		var workloads unstructured.UnstructuredList
+		workloads.SetGroupVersionKind(mapping.GroupVersionKind)
+		if err := api.List(ctx, &workloads, client.InNamespace(task.GetNamespace())); err != nil {
+			return err
+		}
+		for i := range workloads.Items {
+			owners := workloads.Items[i].GetOwnerReferences()
+			conditions, _, _ := unstructured.NestedSlice(workloads.Items[i].Object, "status", "conditions")
+			if len(owners) > 0 && owners[0].Name == task.GetName() && len(conditions) > 0 {
+				return nil
+			}
+		}
+		return fmt.Errorf("Kueue has not decided about %s", title(task))
+	})
 }
 
 // waitReady waits until the object has condition Ready.
