@@ -16,8 +16,8 @@ type Outcome string
 
 // The outcomes.
 const (
-	Starts   Outcome = "Starts"    // it would be admitted at once
-	Preempts Outcome = "MakesRoom" // Kueue would preempt other tasks for it
+	Starts   Outcome = "Starts"   // it would be admitted at once
+	Preempts Outcome = "Preempts" // Kueue would preempt other tasks for it
 	Waits    Outcome = "Waits"
 	Never    Outcome = "Never"   // it cannot be admitted without a change of quota or nodes
 	Unknown  Outcome = "Unknown" // for nested cohorts

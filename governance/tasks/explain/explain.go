@@ -20,42 +20,42 @@ type Constraint string
 
 // The constraints, in the order in which one outdoes the other.
 const (
-	Deactivated         Constraint = "Deactivated"      // .spec.active is false
-	TimedOut            Constraint = "TimedOut"         // the same, because it reached its time limit
-	LoopHeld            Constraint = "LoopHeld"         // the loop guard keeps it out of admission
-	Gated               Constraint = "Gated"            // an annotation keeps it out of admission
-	NoQueue             Constraint = "NoQueue"          // its LocalQueue does not exist
-	NoClusterQueue      Constraint = "NoClusterQueue"   // its LocalQueue leads nowhere
-	QueueStopped        Constraint = "QueueHeld"        // stopPolicy of its ClusterQueue; of its LocalQueue if Detail names one
-	QueueInactive       Constraint = "QueueInactive"    // such as when a flavor is missing
-	WrongNamespace      Constraint = "WrongNamespace"   // the queue does not select the namespace
-	BackingOff          Constraint = "BacksOff"         // Kueue requeues it later
-	ChecksPending       Constraint = "ChecksPending"    // it has its quota
-	UncoveredResource   Constraint = "Uncovered"        // no quota covers a requested resource
-	NoMatchingFlavor    Constraint = "NoMatchingFlavor" // no pool of the queue has nodes for it
-	ExceedsMax          Constraint = "ExceedsMax"       // more than the queue can ever have
-	Quota               Constraint = "Quota"            // others use what it needs
-	Preempting          Constraint = "Reclaims"         // Kueue preempts others for it
-	PendingEvaluation   Constraint = "Turn"             // it fits; Kueue has not come to it
-	Behind              Constraint = "Behind"           // the same, and a task before it in its queue has to start first
-	WaitingForPodsReady Constraint = "OthersStart"      // Kueue waits until the pods of other tasks are ready
-	Topology            Constraint = "Topology"         // Kueue finds no nodes that are as close to each other as required
+	Deactivated         Constraint = "Deactivated"         // .spec.active is false
+	TimedOut            Constraint = "TimedOut"            // the same, because it reached its time limit
+	LoopHeld            Constraint = "LoopHeld"            // the loop guard keeps it out of admission
+	Gated               Constraint = "Gated"               // an annotation keeps it out of admission
+	NoQueue             Constraint = "NoQueue"             // its LocalQueue does not exist
+	NoClusterQueue      Constraint = "NoClusterQueue"      // its LocalQueue leads nowhere
+	QueueStopped        Constraint = "QueueStopped"        // stopPolicy of its ClusterQueue; of its LocalQueue if Detail names one
+	QueueInactive       Constraint = "QueueInactive"       // such as when a flavor is missing
+	WrongNamespace      Constraint = "WrongNamespace"      // the queue does not select the namespace
+	BackingOff          Constraint = "BackingOff"          // Kueue requeues it later
+	ChecksPending       Constraint = "ChecksPending"       // it has its quota
+	UncoveredResource   Constraint = "UncoveredResource"   // no quota covers a requested resource
+	NoMatchingFlavor    Constraint = "NoMatchingFlavor"    // no pool of the queue has nodes for it
+	ExceedsMax          Constraint = "ExceedsMax"          // more than the queue can ever have
+	Quota               Constraint = "Quota"               // others use what it needs
+	Preempting          Constraint = "Preempting"          // Kueue preempts others for it
+	PendingEvaluation   Constraint = "PendingEvaluation"   // it fits; Kueue has not come to it
+	Behind              Constraint = "Behind"              // the same, and a task before it in its queue has to start first
+	WaitingForPodsReady Constraint = "WaitingForPodsReady" // Kueue waits until the pods of other tasks are ready
+	Topology            Constraint = "Topology"            // Kueue finds no nodes that are as close to each other as required
 
 	// Of a job that has no Workload:
-	NoQueueName     Constraint = "NoQueueName"   // it names no queue
-	NoPriorityClass Constraint = "NoClass"       // it names a priority class that does not exist
-	NotIntegrated   Constraint = "NotIntegrated" // Kueue does not manage its kind
-	NoWorkload      Constraint = "NoWorkload"    // Kueue has created none
+	NoQueueName     Constraint = "NoQueueName"     // it names no queue
+	NoPriorityClass Constraint = "NoPriorityClass" // it names a priority class that does not exist
+	NotIntegrated   Constraint = "NotIntegrated"   // Kueue does not manage its kind
+	NoWorkload      Constraint = "NoWorkload"      // Kueue has created none
 
 	// Of a task that has its quota:
-	ResourceQuotaReached Constraint = "Ceiling"    // its namespace's ResourceQuota refuses pods
-	NoNodes              Constraint = "NoNodes"    // no matching node is ready
-	TooSmall             Constraint = "TooSmall"   // no node is large enough for one of its pods
-	Fragmented           Constraint = "Fragmented" // enough is free, but on no single node
-	NodesFull            Constraint = "NodesFull"  // all nodes are full
-	PodsTerminating      Constraint = "PodsEnding" // nodes are full until pods that are deleted have ended
-	Unschedulable        Constraint = "Unplaced"   // the scheduler finds no node for another reason
-	Unknown              Constraint = "Unknown"    // of cohorts within cohorts; Detail is empty. Or Kueue's reason for what fits
+	ResourceQuotaReached Constraint = "ResourceQuotaReached" // its namespace's ResourceQuota refuses pods
+	NoNodes              Constraint = "NoNodes"              // no matching node is ready
+	TooSmall             Constraint = "TooSmall"             // no node is large enough for one of its pods
+	Fragmented           Constraint = "Fragmented"           // enough is free, but on no single node
+	NodesFull            Constraint = "NodesFull"            // all nodes are full
+	PodsTerminating      Constraint = "PodsTerminating"      // nodes are full until pods that are deleted have ended
+	Unschedulable        Constraint = "Unschedulable"        // the scheduler finds no node for another reason
+	Unknown              Constraint = "Unknown"              // of cohorts within cohorts; Detail is empty. Or Kueue's reason for what fits
 )
 
 // Verdict is why a task does not start, and what would start it.
