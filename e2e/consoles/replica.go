@@ -131,6 +131,16 @@ func (r *Replica) End(s syscall.Signal) {
 	_ = r.command.Wait()
 }
 
+// WaitEnd waits until the process ends by itself.
+func (r *Replica) WaitEnd(limit time.Duration) {
+	r.t.Helper()
+	late := time.AfterFunc(limit, func() { r.Signal(syscall.SIGKILL) })
+	_ = r.command.Wait()
+	if !late.Stop() {
+		r.t.Fatalf("replica %s did not end within %s", r.Name, limit)
+	}
+}
+
 // WaitReady waits until the replica serves.
 func (r *Replica) WaitReady() {
 	r.t.Helper()

@@ -32,6 +32,7 @@ const (
 	maxGap       = 15 * time.Second // between two samples in history
 	takeoverTime = 14 * time.Second // until another replica leads after a kill
 	handoverTime = 4 * time.Second  // until another replica leads after a clean stop
+	endTime      = 15 * time.Second // until a leader that was paused ends, because another one leads
 	patience     = consoles.Patience
 )
 

@@ -64,7 +64,7 @@ func TestFigures(t *testing.T) {
 	s := &Service{Notices: store, Sender: sender, Now: time.Now, Log: slog.New(slog.DiscardHandler), Policy: func(context.Context) (*v1alpha1.ClusterPolicy, error) { return policy, nil }}
 	term, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); s.send(term, nil) }()
+	go func() { defer close(done); s.send(term, s.fence) }()
 	defer func() { stop(); <-done }()
 	created := map[string]time.Time{}
 	for n := range messages {

@@ -220,21 +220,10 @@ func (s *Service) enqueue(ctx context.Context, receiver string, m Message, learn
 	return s.Notices.AddDelivery(ctx, history.Delivery{ID: m.ID, Receiver: receiver, Message: string(text), Created: now, Due: now}, learns)
 }
 
-// startSending sends what is due until ctx ends, unless this replica does already. fence is
-// that of send.
-func (s *Service) startSending(ctx context.Context, fence func() error) {
-	if s.Sender != nil && s.sending.TryLock() {
-		go func() {
-			defer s.sending.Unlock()
-			s.send(ctx, fence)
-		}()
-	}
-}
-
 // send sends what is due, until the term ends: to each receiver one message at a time, so
-// that one that is slow delays no other. Outside of a term, fence fails once another replica
-// leads, which sends the same.
-func (s *Service) send(term context.Context, fence func() error) {
+// that one that is slow delays no other. fence fails once another replica leads, which sends
+// the same.
+func (s *Service) send(term context.Context, fence func(context.Context) error) {
 	ticker := time.NewTicker(sendInterval)
 	defer ticker.Stop()
 	var group sync.WaitGroup
@@ -251,7 +240,7 @@ func (s *Service) send(term context.Context, fence func() error) {
 		if err != nil {
 			continue // it is logged where alerts are saved
 		}
-		if fence != nil && len(due) > 0 && fence() != nil {
+		if len(due) > 0 && fence(term) != nil {
 			continue
 		}
 		receivers := s.receivers(term)

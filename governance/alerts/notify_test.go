@@ -131,7 +131,7 @@ func TestRetry(t *testing.T) {
 		}
 		term, stop := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); service.send(term, nil) }()
+		go func() { defer close(done); service.send(term, service.fence) }()
 		defer func() { stop(); <-done }()
 		for deadline := time.Now().Add(15 * time.Second); ; time.Sleep(50 * time.Millisecond) {
 			list, err := store.Deliveries(t.Context(), history.DeliveryQuery{})
@@ -241,7 +241,7 @@ func TestOddReceivers(t *testing.T) {
 	}
 	term, stop := context.WithCancel(t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); s.send(term, nil) }()
+	go func() { defer close(done); s.send(term, s.fence) }()
 	defer func() { stop(); <-done }()
 	for limit := time.After(time.Minute); ; {
 		select {

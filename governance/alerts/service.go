@@ -85,23 +85,17 @@ type Service struct {
 
 	notifying sync.Mutex // guards notifier
 	notifier  *notifier  // of the last term; nil before, and once another replica leads
-	sending   sync.Mutex // held while messages are sent
-	// whileStale ends when this replica is not stale any more.
-	whileStale context.Context
-	endStale   context.CancelFunc
 }
 
-// Run evaluates in each term in which this replica leads, until ctx ends.
+// Run evaluates while this replica leads, until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
 	go s.follow(ctx)
-	for ctx.Err() == nil {
-		s.Leader.EachTerm(ctx, func(term context.Context) {
-			if err := s.lead(term); err != nil && term.Err() == nil {
-				s.Log.Warn("alerts cannot be evaluated; retrying", "error", err)
-				sleep(term)
-			}
-		})
-	}
+	s.Leader.Lead(ctx, func(ctx context.Context) {
+		if err := s.lead(ctx); err != nil && ctx.Err() == nil {
+			s.Log.Warn("alerts cannot be evaluated; retrying", "error", err)
+			sleep(ctx)
+		}
+	})
 	return nil
 }
 
@@ -175,19 +169,11 @@ func (s *Service) watchContact(ctx context.Context, limits Thresholds) {
 	if alert == nil {
 		return
 	}
-	switch {
-	case !alert.Resolved.IsZero():
-		s.endStale()
-	case before == nil:
-		s.whileStale, s.endStale = context.WithCancel(ctx)
-	}
 	if !s.ledLast() {
 		return
 	}
-	save := func() error { return s.Store.SaveAlerts(ctx, []history.Alert{*alert}, nil) }
-	err := save()
+	err := s.Store.SaveAlerts(ctx, []history.Alert{*alert}, nil)
 	if err == nil && alert.Resolved.IsZero() { // the leader sends its end
-		s.startSending(s.whileStale, save)
 		err = s.notify(ctx, s.receivers(ctx), visible(access.Scope{All: true}, []history.Alert{*alert}, silences, now))
 	}
 	switch {
@@ -205,6 +191,21 @@ func (s *Service) ledLast() bool {
 	s.notifying.Lock()
 	defer s.notifying.Unlock()
 	return s.notifier != nil
+}
+
+// fence fails unless this replica sends: while its Lease cannot be renewed, it sends until
+// the database refuses what it writes, because another replica leads.
+func (s *Service) fence(ctx context.Context) error {
+	s.mu.Lock()
+	stale := s.stale
+	s.mu.Unlock()
+	switch {
+	case s.Leader.State().Leads:
+		return nil
+	case stale == nil:
+		return errors.New("this replica does not lead")
+	}
+	return s.Store.SaveAlerts(ctx, []history.Alert{*stale}, nil)
 }
 
 // publish sets the alerts that pages show: those that fired.
@@ -232,11 +233,7 @@ func (s *Service) lead(term context.Context) error {
 		defer sending.Wait()
 		term, stop := context.WithCancel(term)
 		defer stop()
-		sending.Go(func() {
-			s.sending.Lock() // what was started while this replica was stale ends soon
-			defer s.sending.Unlock()
-			s.send(term, nil)
-		})
+		sending.Go(func() { s.send(term, s.fence) })
 	}
 	var prepared time.Time
 	m := newMachine(open, began)

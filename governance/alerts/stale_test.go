@@ -105,7 +105,7 @@ func TestFence(t *testing.T) {
 			},
 		}
 		ctx, stop := context.WithTimeout(t.Context(), 1500*time.Millisecond)
-		s.send(ctx, func() error { return fence })
+		s.send(ctx, func(context.Context) error { return fence })
 		stop()
 		if got := len(sends.sent) > 0; got != (fence == nil) {
 			t.Errorf("with %v: sent %t", fence, got)

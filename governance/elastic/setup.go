@@ -56,7 +56,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (*Reconciler, error
 	r := &Reconciler{Client: manager.GetClient(), APIReader: manager.GetAPIReader(), Parts: parts, Rooms: options.Rooms, Claims: options.Claims, RecordsUsers: options.RecordsUsers, Now: time.Now}
 	begun := make(chan event.GenericEvent, 1)
 	if options.Leader != nil {
-		options.Leader.OnTerm(nil, func() {
+		options.Leader.OnElected(nil, func() {
 			select {
 			case begun <- event.GenericEvent{}:
 			default: // an event is pending
@@ -100,20 +100,13 @@ func (r *Reconciler) all(ctx context.Context, _ client.Object) (requests []recon
 }
 
 // onlyLeader wraps the reconciler so that it drops its requests unless this replica leads
-// and Kuota may write. All ElasticJobs are enqueued when a term begins.
+// and Kuota may write. All ElasticJobs are enqueued when it is elected.
 func (o Options) onlyLeader(r *Reconciler) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
 		if o.Paused != nil && o.Paused() {
 			return ctrl.Result{RequeueAfter: pauseInterval}, nil
 		}
-		if o.Leader == nil {
-			return r.Reconcile(ctx, request)
-		}
-		o.Leader.Within(ctx, func(term context.Context) {
-			if result, err = r.Reconcile(term, request); term.Err() != nil {
-				result, err = ctrl.Result{}, nil // canceled: the next leader reconciles it
-			}
-		})
+		o.Leader.Within(ctx, func(ctx context.Context) { result, err = r.Reconcile(ctx, request) })
 		return result, err
 	})
 }

@@ -54,11 +54,7 @@ const (
 // Reconcile holds or releases one Workload, as its loop and its mark require. If
 // this replica does not lead, it only takes in what the leader did.
 func (g *Guard) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
-	led := g.Leader.Within(ctx, func(term context.Context) {
-		if result, err = g.lead(term, request); ctx.Err() == nil && term.Err() != nil {
-			result, err = ctrl.Result{}, nil // canceled: the next leader reconciles it
-		}
-	})
+	led := g.Leader.Within(ctx, func(ctx context.Context) { result, err = g.lead(ctx, request) })
 	if !led {
 		err = g.follow(ctx, request)
 	}

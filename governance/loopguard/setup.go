@@ -40,7 +40,7 @@ func (g *Guard) Setup(manager ctrl.Manager) error {
 	g.Start()
 	begun := make(chan event.GenericEvent, 1)
 	if g.Leader != nil {
-		g.Leader.OnTerm(nil, func() {
+		g.Leader.OnElected(nil, func() {
 			select {
 			case begun <- event.GenericEvent{}:
 			default: // an event is pending

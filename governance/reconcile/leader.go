@@ -19,7 +19,7 @@ import (
 
 const (
 	// catchUpInterval is how often the cache is compared with the API server when a
-	// term begins.
+	// replica is elected.
 	catchUpInterval = 50 * time.Millisecond
 	// catchUpRounds is after how many comparisons the API server is read again: an
 	// object may have been deleted since.
@@ -27,7 +27,7 @@ const (
 )
 
 // onlyLeader wraps a reconciler so that it drops its requests unless this replica
-// leads. All objects are enqueued when a term begins. The controllers of all
+// leads. All objects are enqueued when a replica is elected. The controllers of all
 // replicas watch, so that a new leader has current caches.
 func (o Options) onlyLeader(controller reconcile.Reconciler) reconcile.Reconciler {
 	writable := o.skipWhileReadOnly(controller)
@@ -35,22 +35,14 @@ func (o Options) onlyLeader(controller reconcile.Reconciler) reconcile.Reconcile
 		return writable
 	}
 	return reconcile.Func(func(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
-		o.Leader.Within(ctx, func(term context.Context) {
-			if result, err = writable.Reconcile(term, request); term.Err() != nil {
-				result, err = ctrl.Result{}, nil // canceled: the next leader reconciles it
-			}
-		})
+		o.Leader.Within(ctx, func(ctx context.Context) { result, err = writable.Reconcile(ctx, request) })
 		return result, err
 	})
 }
 
-// beginTerm prepares the reconcilers for a term in which this replica leads: they
-// forget what they knew of an earlier term, and the cache catches up with what the
-// previous leader wrote. Everything else that controllers must know is in objects.
-func (c Reconcilers) beginTerm(ctx context.Context) error {
-	c.Allocations.writes.byName.Clear()
-	c.Cohort.ledger.reset()
-	c.Ranking.progress = progress{}
+// catchUp waits until the cache has what the previous leader wrote. Everything else that
+// controllers must know is in objects.
+func (c Reconcilers) catchUp(ctx context.Context) error {
 	for _, list := range []func() client.ObjectList{
 		func() client.ObjectList { return &v1alpha1.ClusterPolicyList{} },
 		func() client.ObjectList { return &v1alpha1.ComputeAllocationList{} },
@@ -122,7 +114,7 @@ func eachObject(list client.ObjectList, do func(client.Object)) error {
 	return nil
 }
 
-// triggers enqueue all objects of the controllers when a term begins.
+// triggers enqueue all objects of the controllers when a replica is elected.
 type triggers []chan event.GenericEvent
 
 // add returns the channel of one more controller.

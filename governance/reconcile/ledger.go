@@ -23,13 +23,6 @@ type ledger struct {
 	failure   string                         // why the Cohort cannot be written; empty if it can
 }
 
-// reset empties the ledger.
-func (l *ledger) reset() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.headroom, l.requested, l.written, l.disabled, l.failure = nil, nil, nil, false, ""
-}
-
 // reserve reports whether a ClusterQueue can be written now with the wanted
 // quota: it does not grow, or the Cohort was written for it. The quota then
 // counts as written. Otherwise it is recorded as requested, and failure is

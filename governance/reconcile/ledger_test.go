@@ -27,7 +27,7 @@ func TestLedgerOfNewTerm(t *testing.T) {
 			l.resume(map[string]quota.PoolResources{queue: eight}, "")
 			reserve(four, true)
 			reserve(eight, true)
-			l.reset()
+			l = ledger{}
 			reserve(four, false)
 			l.disable()
 			reserve(four, !shares)

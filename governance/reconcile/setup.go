@@ -121,7 +121,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 		}
 	}
 	if options.Leader != nil {
-		options.Leader.OnTerm(c.beginTerm, func() { begun.fire() })
+		options.Leader.OnElected(c.catchUp, func() { begun.fire() })
 	}
 	return c, errors.Join(
 		newController(manager, "allocation", 8).

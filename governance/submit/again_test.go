@@ -68,9 +68,12 @@ func TestSubmitAgain(t *testing.T) {
 	}
 	w.submit(t, plan)
 	d := w.is(t, "train", func(d queries.Detail) bool { return d.State == tasks.Starting || d.State == tasks.Running })
-	if got := w.Kubectl(t, "", "get", "job", "train", "-n", d.Namespace, "-o", "jsonpath={.spec.parallelism} {.spec.template.spec.nodeSelector}"); !strings.HasPrefix(got, "2 {") {
-		t.Fatalf("the running job has %s, want 2 pods and a node selector of Kueue", got)
-	}
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error { // Kueue changes the Job after the Workload
+		if got := w.Kubectl(t, "", "get", "job", "train", "-n", d.Namespace, "-o", "jsonpath={.spec.parallelism} {.spec.template.spec.nodeSelector}"); !strings.HasPrefix(got, "2 {") {
+			return fmt.Errorf("the running job has %s, want 2 pods and a node selector of Kueue", got)
+		}
+		return nil
+	})
 	from := w.again(t, "Job", "train")
 	got := from.Express()
 	want := first

@@ -49,16 +49,16 @@ type Keeper struct {
 
 // Run keeps manifests until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
-	k.Leader.EachTerm(ctx, func(term context.Context) {
+	k.Leader.Lead(ctx, func(ctx context.Context) {
 		ticker := time.NewTicker(keepInterval)
 		defer ticker.Stop()
 		k.known = nil // another replica may have kept some meanwhile
 		for {
-			if err := k.keepNew(term); err != nil && term.Err() == nil {
+			if err := k.keepNew(ctx); err != nil && ctx.Err() == nil {
 				k.Log.Warn("manifests of new tasks are not kept yet", "error", err)
 			}
 			select {
-			case <-term.Done():
+			case <-ctx.Done():
 				return
 			case <-ticker.C:
 			}

@@ -2,6 +2,7 @@ package leader
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"testing"
@@ -22,15 +23,12 @@ func TestPausedLeader(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	l.stop = func() {}
 	renew := func(age time.Duration) {
 		sent := time.Now().Add(-age)
 		l.renewed.Store(&sent)
 	}
 	renew(0)
-	l.lead(ctx)
+	l.lead(t.Context())
 	sent := 0
 	transport := l.Fence(roundTripper(func(*http.Request) (*http.Response, error) {
 		sent++
@@ -48,9 +46,7 @@ func TestPausedLeader(t *testing.T) {
 		"read":                {age: time.Minute, method: http.MethodGet, wantSent: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l.mu.Lock() // before check ends the term, which takes a tenth of a second
 			renew(test.age)
-			l.mu.Unlock()
 			sent = 0
 			request, err := http.NewRequestWithContext(t.Context(), test.method, "http://127.0.0.1:1/"+test.query, nil)
 			if err != nil {
@@ -66,15 +62,10 @@ func TestPausedLeader(t *testing.T) {
 			if got := l.Within(t.Context(), func(context.Context) {}); got != test.wantWork {
 				t.Errorf("work began: got %t, want %t", got, test.wantWork)
 			}
-			if test.wantWork {
-				return
+			renew(0) // no other replica led meanwhile
+			if !l.Within(t.Context(), func(context.Context) {}) {
+				t.Error("no work begins after a late renewal")
 			}
-			renew(0) // a term that ended stays ended
-			l.endTerm()
-			if l.Within(t.Context(), func(context.Context) {}) {
-				t.Error("work began after the term ended")
-			}
-			l.lead(ctx)
 		})
 	}
 }
@@ -87,30 +78,94 @@ func TestNilLeads(t *testing.T) {
 	}
 }
 
-// TestLateRenewal checks that a Lease that was renewed too late does not continue the
-// term, and that the Lease of another replica is not released.
-func TestLateRenewal(t *testing.T) {
+// lease is a Lease on an API server that can be away.
+type lease struct {
+	resourcelock.Interface
+	record resourcelock.LeaderElectionRecord
+	err    error
+}
+
+func (l *lease) Identity() string { return "a" }
+
+func (l *lease) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record := l.record
+	return &record, nil, l.err
+}
+
+func (l *lease) Update(_ context.Context, record resourcelock.LeaderElectionRecord) error {
+	if l.err == nil {
+		l.record = record
+	}
+	return l.err
+}
+
+// An API server that does not answer ends no lead, and another holder does, for ever.
+func TestOutage(t *testing.T) {
 	l, err := New(&rest.Config{Host: "127.0.0.1:1"}, Options{Namespace: "kuota-system", Identity: "a", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	stopped := false
-	k, _ := l.lock(func() { stopped = true }).(*lock)
-	written := func() error { return nil }
-	if err := k.renew(written); err != nil {
+	server := &lease{}
+	k := &lock{l: l, Interface: server}
+	mine := resourcelock.LeaderElectionRecord{HolderIdentity: "a"}
+	step := func(what string, leads bool) {
+		t.Helper()
+		_, _, getErr := k.Get(t.Context())
+		if err := k.Update(t.Context(), mine); (err != nil || getErr != nil || l.State().Leads != leads) && leads {
+			t.Errorf("%s: got errors %v and %v, leads %t", what, getErr, err, l.State().Leads)
+		} else if l.State().Leads != leads {
+			t.Errorf("%s: got leads %t, want %t", what, !leads, leads)
+		}
+	}
+	l.lead(t.Context())
+	step("acquired", true)
+	server.err = errors.New("no answer")
+	step("no answer", true)
+	long := time.Now().Add(-validity)
+	l.renewed.Store(&long)
+	step("no answer for long", false)
+	if l.leading.Err() != nil {
+		t.Error("an outage ended the lead")
+	}
+	server.err = nil
+	step("an answer", true)
+	server.record.HolderIdentity = "b"
+	step("another holder", false)
+	server.record.HolderIdentity = "a"
+	step("for ever", false)
+	if l.Within(t.Context(), func(context.Context) {}) || l.leading.Err() == nil {
+		t.Error("it leads again")
+	}
+}
+
+// After an outage, the replica that led before it may renew the Lease first.
+func TestFollowerWaits(t *testing.T) {
+	l, err := New(&rest.Config{Host: "127.0.0.1:1"}, Options{Namespace: "kuota-system", Identity: "a", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
 		t.Fatal(err)
 	}
-	l.lead(t.Context())
-	if err := k.renew(written); err != nil || stopped || !l.State().Leads {
-		t.Errorf("renewal in time: got error %v, stopped %t, want to continue", err, stopped)
+	server := &lease{record: resourcelock.LeaderElectionRecord{HolderIdentity: "b"}}
+	k := &lock{l: l, Interface: server}
+	acquire := func() error {
+		if _, _, err := k.Get(t.Context()); err != nil {
+			return err
+		}
+		return k.Update(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "a"})
 	}
-	k.leader = "b"
-	if err := k.Update(t.Context(), resourcelock.LeaderElectionRecord{}); err == nil {
-		t.Error("the Lease of another replica was released")
+	if err := acquire(); err == nil {
+		t.Error("it acquired a Lease that it has just begun to observe")
 	}
-	l.lead(t.Context())
-	k.renewed = k.renewed.Add(-validity)
-	if err := k.renew(written); err == nil || !stopped || l.State().Leads {
-		t.Errorf("late renewal: got error %v, stopped %t, want the end of the term", err, stopped)
+	k.since = time.Now().Add(-leaseDuration)
+	server.err = errors.New("no answer")
+	if err := acquire(); err == nil {
+		t.Error("it acquired a Lease without an answer")
+	}
+	server.err = nil
+	if err := acquire(); err == nil {
+		t.Error("it acquired the Lease at once after an outage")
+	}
+	k.since = time.Now().Add(-leaseDuration)
+	if err := acquire(); err != nil {
+		t.Errorf("it did not acquire the Lease: %v", err)
 	}
 }

@@ -30,12 +30,15 @@ const (
 	// validity is how long after a renewal was sent this replica still acts as the
 	// leader. Another replica can acquire the Lease leaseDuration after it.
 	validity = leaseDuration - retryPeriod
-	// checkInterval is how often the validity of a term is checked.
+	// checkInterval is how often Lead checks whether this replica leads.
 	checkInterval = 100 * time.Millisecond
-	// releaseTimeout bounds how long a release waits for the work of the term. If the
+	// releaseTimeout bounds how long a release waits for the work of the leader. If the
 	// work takes longer, the Lease expires.
 	releaseTimeout = 1500 * time.Millisecond
 )
+
+// ErrLost is returned by Run once another replica leads: the process must end.
+var ErrLost = errors.New("another replica leads now")
 
 // Options configure a Leader.
 type Options struct {
@@ -45,8 +48,8 @@ type Options struct {
 	Log       *slog.Logger
 }
 
-// Leader is the part of this replica in the election. A nil *Leader always leads.
-// It is safe for concurrent use.
+// Leader is the part of this replica in the election: it leads once, until its process
+// ends. A nil *Leader always leads. It is safe for concurrent use.
 type Leader struct {
 	options Options
 	leases  kubernetes.Interface // nil if disabled
@@ -55,23 +58,18 @@ type Leader struct {
 	renewed atomic.Pointer[time.Time] // when the last successful renewal was sent
 
 	mu      sync.Mutex
-	stop    context.CancelFunc // ends the current election
-	term    *term              // the last one; nil before the first
+	elected bool               // the begin functions have returned
+	leading context.Context    // ends when another replica may lead
+	end     context.CancelFunc // of leading
+	works   sync.WaitGroup     // what runs within
 	leader  string             // identity of the replica that leads, as last observed
 	trouble string             // why the Lease cannot be read or written; empty if it can
-}
-
-// term is one period in which this replica leads.
-type term struct {
-	ctx    context.Context // ends with the term
-	cancel context.CancelFunc
-	open   bool           // the begin functions have returned
-	works  sync.WaitGroup // what runs within the term
 }
 
 // New returns a Leader that takes part in no election before Run.
 func New(config *rest.Config, options Options) (*Leader, error) {
 	l := &Leader{options: options}
+	l.leading, l.end = context.WithCancel(context.Background())
 	if options.Disabled {
 		return l, nil
 	}
@@ -84,119 +82,130 @@ func New(config *rest.Config, options Options) (*Leader, error) {
 	return l, nil
 }
 
-// OnTerm registers what prepares each term: begin, which may be nil, is retried
-// until it succeeds; then begun is called, when Within already runs work. It must be
-// called before Run.
-func (l *Leader) OnTerm(begin func(context.Context) error, begun func()) {
+// OnElected registers what happens when this replica is elected: begin, which may be nil,
+// is retried until it succeeds; then begun is called, when Within already runs work. It must
+// be called before Run.
+func (l *Leader) OnElected(begin func(context.Context) error, begun func()) {
 	if begin != nil {
 		l.begin = append(l.begin, begin)
 	}
 	l.begun = append(l.begun, begun)
 }
 
-// Run takes part in the election until ctx ends, then releases the Lease.
+// Run takes part in the election until ctx ends, then releases the Lease. It returns ErrLost
+// if this replica led and another one does.
 func (l *Leader) Run(ctx context.Context) error {
+	defer l.lose()
 	if l.leases == nil {
 		l.lead(ctx)
 		<-ctx.Done()
-		l.endTerm()
 		return nil
 	}
-	ctx = klog.NewContext(ctx, logr.Discard()) // report and observe log what matters
-	for ctx.Err() == nil {
-		election, stop := context.WithCancel(ctx)
-		l.mu.Lock()
-		l.stop = stop
-		l.mu.Unlock()
-		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-			Name: LeaseName, Lock: l.lock(stop), LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod, ReleaseOnCancel: true,
-			Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: l.lead, OnStoppedLeading: func() { l.endTerm() }, OnNewLeader: l.observe},
-		})
-		if err != nil {
-			stop()
-			return fmt.Errorf("set up leader election: %w", err)
-		}
-		elector.Run(election)
-		stop()
-		if ended := l.endTerm(); ended != nil {
-			ended.works.Wait() // the next term must not begin before
-		}
+	election, stop := context.WithCancel(klog.NewContext(ctx, logr.Discard())) // report and observe log what matters
+	defer stop()
+	defer context.AfterFunc(l.leading, stop)()
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Name: LeaseName, Lock: l.lock(), LeaseDuration: leaseDuration, RenewDeadline: renewDeadline, RetryPeriod: retryPeriod, ReleaseOnCancel: true,
+		Callbacks: leaderelection.LeaderCallbacks{OnStartedLeading: l.lead, OnStoppedLeading: func() {}, OnNewLeader: l.observe},
+	})
+	if err != nil {
+		return fmt.Errorf("set up leader election: %w", err)
+	}
+	elector.Run(election)
+	if ctx.Err() == nil {
+		return ErrLost
 	}
 	return nil
 }
 
-func (l *Leader) lock(stop context.CancelFunc) resourcelock.Interface {
-	return &lock{l: l, stop: stop, Interface: &resourcelock.LeaseLock{
+func (l *Leader) lock() resourcelock.Interface {
+	return &lock{l: l, Interface: &resourcelock.LeaseLock{
 		LeaseMeta: metav1.ObjectMeta{Namespace: l.options.Namespace, Name: LeaseName}, Client: l.leases.CoordinationV1(),
 		LockConfig: resourcelock.ResourceLockConfig{Identity: l.options.Identity},
 	}}
 }
 
-// lock notes when the Lease is renewed, and ends the term before it is released.
+// lock is the Lease. Once this replica has held it, an API server that does not answer is no
+// loss: Fence stops writes meanwhile, and only another holder ends the lead. client-go calls
+// it from one goroutine at a time.
 type lock struct {
 	resourcelock.Interface
-	l       *Leader
-	stop    context.CancelFunc // ends this election
-	leader  string             // in the Lease as it was last read
-	renewed time.Time          // when the last successful renewal of this election was sent
+	l      *Leader
+	held   bool
+	record *resourcelock.LeaderElectionRecord // as last read
+	raw    []byte
+	since  time.Time // since when the API server answers
 }
 
 // Get implements resourcelock.Interface.
 func (k *lock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
 	record, raw, err := k.Interface.Get(ctx)
-	if err == nil {
-		k.leader = record.HolderIdentity
+	if err != nil && !apierrors.IsNotFound(err) {
+		k.since = time.Time{}
+		if k.l.report(err); k.held {
+			return k.record, k.raw, nil
+		}
+		return nil, nil, err
 	}
-	if !apierrors.IsNotFound(err) {
-		k.l.report(err)
+	if k.l.report(nil); k.since.IsZero() {
+		k.since = time.Now()
+	}
+	if err == nil {
+		if k.record, k.raw = record, raw; k.held && record.HolderIdentity != k.Identity() {
+			k.l.lose()
+		}
 	}
 	return record, raw, err
 }
 
 // Create implements resourcelock.Interface.
 func (k *lock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return k.renew(func() error { return k.Interface.Create(ctx, record) })
+	return k.write(record, func() error { return k.Interface.Create(ctx, record) })
 }
 
 // Update implements resourcelock.Interface.
 func (k *lock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	if record.HolderIdentity == "" {
+	switch {
+	case record.HolderIdentity == "":
 		return k.release(ctx, record)
+	case !k.held && k.record.HolderIdentity != "" && time.Since(k.since) < leaseDuration:
+		return errors.New("the leader may renew the Lease first, after an outage that it survived")
 	}
-	return k.renew(func() error { return k.Interface.Update(ctx, record) })
+	return k.write(record, func() error { return k.Interface.Update(ctx, record) })
 }
 
-// release releases the Lease after the work of the term ended. It does not release
-// that of another replica: client-go 0.36 tries to after a pause, because it compares
-// with the leader that it last observed.
+// release releases the Lease after the work of the leader has ended, so that the next leader
+// can begin at once.
 func (k *lock) release(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	t := k.l.endTerm()
-	switch {
-	case k.leader != k.Identity():
-		return fmt.Errorf("the Lease belongs to %s", k.leader)
-	case t != nil && !t.wait(releaseTimeout):
+	k.l.lose()
+	ended := make(chan struct{})
+	go func() {
+		k.l.works.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(releaseTimeout):
 		k.l.options.Log.Warn("the Lease is not released, because the work of the leader did not end; it expires", "waited", releaseTimeout)
 		return fmt.Errorf("the work of the leader did not end within %s", releaseTimeout)
 	}
 	return k.Interface.Update(ctx, record)
 }
 
-func (k *lock) renew(write func() error) error {
+// write writes the Lease. A write that another one came before is tried again after a Get,
+// which shows the holder.
+func (k *lock) write(record resourcelock.LeaderElectionRecord, write func() error) error {
 	sent := time.Now()
 	err := write()
 	switch {
-	case err != nil:
-	case !k.renewed.IsZero() && !isWithin(sent, k.renewed, validity):
-		// Another replica may have led in between, which client-go does not tell.
-		k.l.endTerm()
-		k.stop()
-		return errors.New("the Lease was renewed too late")
-	default:
-		k.renewed = sent
+	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
+		return err
+	case err == nil:
+		k.held, k.record = true, &record
 		k.l.renewed.Store(&sent)
 	}
-	if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) { // otherwise another replica was faster
-		k.l.report(err)
+	if k.l.report(err); k.held {
+		return nil
 	}
 	return err
 }
@@ -228,67 +237,41 @@ func (l *Leader) observe(identity string) {
 	}
 }
 
-// lead begins a term, and ends it when ctx ends or the Lease was not renewed.
+// lead prepares this replica, and then lets it lead.
 func (l *Leader) lead(ctx context.Context) {
-	t := &term{}
-	t.ctx, t.cancel = context.WithCancel(ctx)
-	t.works.Add(1)
-	l.mu.Lock()
-	if ctx.Err() != nil { // the election ended before this goroutine ran
-		l.mu.Unlock()
-		return
-	}
-	l.term = t
-	l.mu.Unlock()
-	if l.leases != nil {
-		go l.check(t)
-	}
-	defer t.works.Done()
 	for _, begin := range l.begin {
-		for err := begin(t.ctx); err != nil; err = begin(t.ctx) {
-			if t.ctx.Err() != nil {
+		for err := begin(ctx); err != nil; err = begin(ctx) {
+			if ctx.Err() != nil {
 				return
 			}
-			l.options.Log.Warn("the term of the leader cannot begin; retrying", "error", err)
+			l.options.Log.Warn("this replica cannot lead yet; retrying", "error", err)
 			select {
-			case <-t.ctx.Done():
+			case <-ctx.Done():
 			case <-time.After(retryPeriod):
 			}
 		}
 	}
 	l.mu.Lock()
-	t.open = t.ctx.Err() == nil
+	l.elected = true
 	l.mu.Unlock()
-	if t.ctx.Err() != nil {
-		return
-	}
 	l.options.Log.Info("this replica leads")
 	for _, begun := range l.begun {
 		begun()
 	}
 }
 
-// check ends a term once its last renewal is too old. The election itself may
-// notice it later: it waits for a request that the API server does not answer.
-func (l *Leader) check(t *term) {
-	ticker := time.NewTicker(checkInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-t.ctx.Done():
-			return
-		case <-ticker.C:
-			if !l.valid() {
-				l.endTerm()
-				l.mu.Lock()
-				stop := l.stop
-				l.mu.Unlock()
-				stop() // client-go could acquire the Lease again as if it had not lost it
-				return
-			}
-		}
+// lose ends the lead for ever.
+func (l *Leader) lose() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.elected && l.leading.Err() == nil {
+		l.options.Log.Info("this replica no longer leads")
 	}
+	l.end()
 }
+
+// leads reports whether this replica leads. The caller locks.
+func (l *Leader) leads() bool { return l.elected && l.leading.Err() == nil && l.valid() }
 
 // valid reports whether no other replica can have acquired the Lease. It compares
 // both the monotonic and the wall clock, because the first one does not advance
@@ -309,70 +292,33 @@ func isWithin(now, since time.Time, d time.Duration) bool {
 	return now.Sub(since) < d && now.Round(0).Sub(since.Round(0)) < d
 }
 
-// endTerm cancels the work of the term, and returns the term; nil if there is none.
-func (l *Leader) endTerm() *term {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	t := l.term
-	if t == nil {
-		return nil
-	}
-	if t.open {
-		l.options.Log.Info("this replica no longer leads")
-	}
-	t.open = false
-	t.cancel()
-	return t
-}
-
-// wait reports whether the work of a term that was canceled ends within d.
-func (t *term) wait(d time.Duration) bool {
-	ended := make(chan struct{})
-	go func() {
-		t.works.Wait()
-		close(ended)
-	}()
-	select {
-	case <-ended:
-		return true
-	case <-time.After(d):
-		return false
-	}
-}
-
-// current returns the term if work can begin in it, and nil otherwise. The caller
-// calls works.Done.
-func (l *Leader) current() *term {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.term == nil || !l.term.open || !l.valid() {
-		return nil
-	}
-	l.term.works.Add(1)
-	return l.term
-}
-
-// Within runs do if this replica leads, with a context that also ends with the
-// term, and reports whether it ran.
+// Within runs do, if this replica leads now. Its context ends when another replica may
+// lead. It returns false if it did not run.
 func (l *Leader) Within(ctx context.Context, do func(context.Context)) bool {
 	if l == nil {
 		do(ctx)
 		return true
 	}
-	t := l.current()
-	if t == nil {
+	l.mu.Lock()
+	leads := l.leads()
+	if leads {
+		l.works.Add(1)
+	}
+	l.mu.Unlock()
+	if !leads {
 		return false
 	}
-	defer t.works.Done()
+	defer l.works.Done()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(t.ctx, cancel)()
+	defer context.AfterFunc(l.leading, cancel)()
 	do(ctx)
 	return true
 }
 
-// EachTerm runs do in each term, until ctx ends.
-func (l *Leader) EachTerm(ctx context.Context, do func(context.Context)) {
+// Lead runs do once this replica leads, and again if it returns, until ctx ends or another
+// replica may lead. An API server that does not answer does not end it.
+func (l *Leader) Lead(ctx context.Context, do func(context.Context)) {
 	if l == nil {
 		do(ctx)
 		return
@@ -383,6 +329,8 @@ func (l *Leader) EachTerm(ctx context.Context, do func(context.Context)) {
 		l.Within(ctx, do)
 		select {
 		case <-ctx.Done():
+			return
+		case <-l.leading.Done():
 			return
 		case <-ticker.C:
 		}
@@ -406,7 +354,7 @@ func (l *Leader) State() State {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return State{
-		Leads: l.term != nil && l.term.open && l.valid(), Elects: l.leases != nil, Identity: l.options.Identity, Leader: l.leader, Trouble: l.trouble,
+		Leads: l.leads(), Elects: l.leases != nil, Identity: l.options.Identity, Leader: l.leader, Trouble: l.trouble,
 	}
 }
 

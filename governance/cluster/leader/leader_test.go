@@ -29,7 +29,7 @@ func TestElection(t *testing.T) {
 			t.Fatal(err)
 		}
 		begun := false
-		l.OnTerm(func(context.Context) error {
+		l.OnElected(func(context.Context) error {
 			if begun {
 				return nil
 			}
@@ -44,7 +44,7 @@ func TestElection(t *testing.T) {
 				t.Error(err)
 			}
 		}()
-		go l.EachTerm(ctx, func(term context.Context) {
+		go l.Lead(ctx, func(term context.Context) {
 			if n := working.Add(1); n != 1 {
 				t.Errorf("got %d replicas at work, want 1", n)
 			}

@@ -130,23 +130,20 @@ func (e *Estimator) Latest(workload types.UID) *Estimates {
 	return e.latest
 }
 
-// Run makes and records estimates regularly in each term in which this replica
-// leads, until ctx ends.
+// Run makes and records estimates regularly while this replica leads, until ctx ends.
 func (e *Estimator) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		e.Leader.EachTerm(ctx, func(term context.Context) {
-			ticker := time.NewTicker(recordPeriod)
-			defer ticker.Stop()
-			for {
-				select {
-				case <-term.Done():
-					return
-				case <-ticker.C:
-					e.estimateUnattended(term)
-				}
+	e.Leader.Lead(ctx, func(ctx context.Context) {
+		ticker := time.NewTicker(recordPeriod)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+				e.estimateUnattended(ctx)
 			}
-		})
-	}
+		}
+	})
 	return nil
 }
 

@@ -78,7 +78,7 @@ func (r *Recorder) State() State {
 	return r.state
 }
 
-// Run records in each term in which this replica leads, until ctx ends.
+// Run records while this replica leads, until ctx ends.
 func (r *Recorder) Run(ctx context.Context) error {
 	if r.Clock == nil {
 		r.Clock = time.Now
@@ -86,18 +86,18 @@ func (r *Recorder) Run(ctx context.Context) error {
 	if r.Leader != nil {
 		go r.follow(ctx)
 	}
-	for terms := 0; ctx.Err() == nil; {
-		r.Leader.EachTerm(ctx, func(term context.Context) {
-			if terms++; terms > 1 { // what was not written then may be unknown to others
-				r.Tasks.Index.RecordAll()
-			}
-			r.scales.noteAll()
-			r.record(term)
-			r.update(func(s *State) { s.Since, s.Pending, s.LastError = time.Time{}, 0, "" })
-			pending.Set(0)
-			_ = sleep(term, retryInterval) // another replica began a term, although this one leads
-		})
-	}
+	again := false
+	r.Leader.Lead(ctx, func(ctx context.Context) {
+		if again { // what was not written then may be unknown to others
+			r.Tasks.Index.RecordAll()
+		}
+		again = true
+		r.scales.noteAll()
+		r.record(ctx)
+		r.update(func(s *State) { s.Since, s.Pending, s.LastError = time.Time{}, 0, "" })
+		pending.Set(0)
+		_ = sleep(ctx, retryInterval) // another replica began to record, although this one leads
+	})
 	return nil
 }
 
