@@ -31,7 +31,7 @@ func TestImport(t *testing.T) {
 		out, message string // message is a part of the messages
 		fails        string
 	}{
-		"two files":              {args: []string{quota, policy}, out: vision + "---\n" + settings, message: quota + ": ComputeQuotaTarget.FairShareWeight: must be from 0 to 100"},
+		"two files":              {args: []string{quota, policy}, out: vision + "---\n" + settings, message: quota + ": ComputeQuotaTarget.FairShareWeight: must be a whole number from 0 to 100"},
 		"of one kind":            {args: []string{"--kind", "policy", quota, policy}, out: settings, message: "team vision was skipped: it is of another kind"},
 		"from stdin":             {args: []string{"-"}, in: settings, out: settings},
 		"twice the same team":    {args: []string{quota, quota}, out: vision, message: "team vision was skipped: it is already in " + quota},
