@@ -106,7 +106,7 @@ func TestEditPolicy(t *testing.T) {
 	must(t, page.Locator("#class-1-weight").Fill("60"))
 	must(t, page.Locator("#class-1-limit").Fill("3h"))
 	must(t, page.Locator("#class-1-longest").Fill("2h"))
-	must(t, expect.Locator(page.Locator("#class-1-limit-error")).ToContainText("Must be at most the longest time limit, 2h."))
+	must(t, expect.Locator(page.Locator("#class-1-limit-error")).ToContainText("longer than the maximum time limit"))
 	must(t, page.Locator("#class-1-limit").Fill("1h30m"))
 	must(t, expect.Locator(page.Locator("#class-1-limit-error")).ToHaveCount(0))
 	must(t, page.Locator("#share-unallocated").Check())

@@ -164,7 +164,7 @@ func (f *allocationForm) byCRD(allocation *v1alpha1.ComputeAllocation) []governa
 	skipped := map[string]bool{"metadata.name": true}
 	wrong := schema.ComputeAllocation.Validate(allocation, saved)
 	for _, e := range wrong {
-		skipped[e.Path] = skipped[e.Path] || e.Message == schema.Empty || !f.Submitted && strings.HasPrefix(e.Path, windowsPath)
+		skipped[e.Path] = skipped[e.Path] || e.Message == schema.Empty || !f.Submitted && strings.HasPrefix(e.Path, windowsPath) && !strings.HasSuffix(e.Path, ".name")
 	}
 	return slices.DeleteFunc(wrong, func(e governance.FieldError) bool { return skipped[e.Path] })
 }

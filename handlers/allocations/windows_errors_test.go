@@ -34,6 +34,17 @@ func TestWindowErrorsAtOnce(t *testing.T) {
 	}
 }
 
+// The name of a window is validated while the window is typed, and what is missing is not.
+func TestWindowNameAtOnce(t *testing.T) {
+	var form allocationForm
+	form.preemption, form.strategy = string(v1alpha1.PreemptLowerPriority), string(v1alpha1.LendAndBorrow)
+	form.windows = []formWindow{{name: "Fair week"}, {days: "Mon"}}
+	wrong := form.wrong(allocations.State{}, catalog.Catalog{}, false)
+	if len(wrong) != 1 || wrong[0].Path != "spec.windows[0].name" {
+		t.Errorf("errors %v, want one of the name", wrong)
+	}
+}
+
 // The calendar of a review has the times in the time zone of the window.
 func TestCalendarInZone(t *testing.T) {
 	at := time.Date(2026, 11, 27, 21, 0, 0, 0, time.UTC)
