@@ -99,7 +99,7 @@ type ComputeAllocationSpec struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:cntrl:]]')",message="a display name has no line breaks or other control characters"
-	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'[\x{80}-\x{9F}\x{61C}\x{200E}\x{200F}\x{2028}-\x{202E}\x{2066}-\x{2069}\x{FEFF}]')`,message="a display name has no characters that change the direction of writing"
+	// +kubebuilder:validation:XValidation:rule=`!self.matches(r'[\x{80}-\x{9F}\x{61C}\x{200E}\x{200F}\x{2028}-\x{202E}\x{2066}-\x{2069}\x{FEFF}]')`,message="a display name has no line breaks, and no characters that change the direction of writing"
 	DisplayName string `json:"displayName,omitempty"`
 
 	// +optional

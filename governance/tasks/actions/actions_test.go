@@ -300,8 +300,11 @@ func TestRaces(t *testing.T) {
 
 	// Ended tasks can be submitted again or deleted.
 	clustertest.Eventually(t, soon, func(context.Context) error { // once the Job controller has set its startTime
-		_, err := l.c.TryKubectl("", "patch", "job", "ends", "-n", l.name, "--subresource=status", "--type=merge", "-p",
+		out, err := l.c.TryKubectl("", "patch", "job", "ends", "-n", l.name, "--subresource=status", "--type=merge", "-p",
 			`{"status":{"active":0,"ready":0,"failed":1,"uncountedTerminatedPods":{},"conditions":[{"type":"FailureTarget","status":"True","reason":"x"},{"type":"Failed","status":"True","reason":"x"}]}}`)
+		if err != nil {
+			err = fmt.Errorf("%w: %s", err, out)
+		}
 		return err
 	})
 	l.is("ends", tasks.Failed, "")
