@@ -170,7 +170,11 @@ spec:
 	t.Logf("policy-differs fired after %s", time.Since(caused).Round(time.Second))
 	want["firing policy-differs"]++
 
-	// A node whose kubelet is gone.
+	clustertest.Eventually(t, 2*time.Minute, l.firing("task-idle", 1))
+	t.Logf("task-idle fired %s after the task was idle for a minute", (time.Since(idleSince) - time.Minute).Round(time.Second))
+	want["firing task-idle"]++
+
+	// A node whose kubelet is gone, for less than the time after which all others count as lost.
 	caused = time.Now()
 	c.Control(t, "stop", "kwok")
 	started := false
@@ -183,9 +187,6 @@ spec:
 	clustertest.Eventually(t, fires, l.firing("nodes-lost", 1))
 	t.Logf("nodes-lost fired after %s", time.Since(caused).Round(time.Second))
 	want["firing nodes-lost"]++
-	clustertest.Eventually(t, 2*time.Minute, l.firing("task-idle", 1))
-	t.Logf("task-idle fired %s after the task was idle for a minute", (time.Since(idleSince) - time.Minute).Round(time.Second))
-	want["firing task-idle"]++
 
 	// All are sent once, also by the next process.
 	clustertest.Eventually(t, 60*time.Second, l.received(want))
