@@ -134,7 +134,7 @@ func TestUninstall(t *testing.T) {
 	before := remainder(t, c)
 
 	crds := filepath.Join(clustertest.Root(), "deploy", "crds")
-	c.Kubectl(t, "", "delete", "-f", crds, "--wait=false")
+	c.Kubectl(t, "", "delete", "-f", crds, "--timeout=180s") // a definition that is still being deleted cannot be applied
 	waitUninstalled(t, c)
 	if diff := cmp.Diff(before, remainder(t, c)); diff != "" {
 		t.Fatalf("deleting the CRDs by hand changes (-before +after):\n%s", diff)
