@@ -117,6 +117,8 @@ func TestOutage(t *testing.T) {
 			t.Errorf("%s: got leads %t, want %t", what, !leads, leads)
 		}
 	}
+	begun := 0
+	l.OnElected(nil, func() { begun++ })
 	l.lead(t.Context())
 	step("acquired", true)
 	server.err = errors.New("no answer")
@@ -128,7 +130,9 @@ func TestOutage(t *testing.T) {
 		t.Error("an outage ended the lead")
 	}
 	server.err = nil
-	step("an answer", true)
+	if step("an answer", true); begun != 2 {
+		t.Errorf("begun was called %d times, want once for the election and once after the outage", begun)
+	}
 	server.record.HolderIdentity = "b"
 	step("another holder", false)
 	server.record.HolderIdentity = "a"

@@ -83,8 +83,9 @@ func New(config *rest.Config, options Options) (*Leader, error) {
 }
 
 // OnElected registers what happens when this replica is elected: begin, which may be nil,
-// is retried until it succeeds; then begun is called, when Within already runs work. It must
-// be called before Run.
+// is retried until it succeeds; then begun is called, when Within already runs work, and again
+// after each outage during which Within skipped work. begun must not block. OnElected must be
+// called before Run.
 func (l *Leader) OnElected(begin func(context.Context) error, begun func()) {
 	if begin != nil {
 		l.begin = append(l.begin, begin)
@@ -201,8 +202,11 @@ func (k *lock) write(record resourcelock.LeaderElectionRecord, write func() erro
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err), apierrors.IsNotFound(err):
 		return err
 	case err == nil:
+		lapsed := k.held && !k.l.valid()
 		k.held, k.record = true, &record
-		k.l.renewed.Store(&sent)
+		if k.l.renewed.Store(&sent); lapsed && k.l.State().Leads {
+			k.l.begins() // work that came due during the outage was skipped
+		}
 	}
 	if k.l.report(err); k.held {
 		return nil
@@ -255,6 +259,11 @@ func (l *Leader) lead(ctx context.Context) {
 	l.elected = true
 	l.mu.Unlock()
 	l.options.Log.Info("this replica leads")
+	l.begins()
+}
+
+// begins calls what is registered for when Within runs work, or runs it again.
+func (l *Leader) begins() {
 	for _, begun := range l.begun {
 		begun()
 	}
