@@ -89,8 +89,15 @@ func TestCommandLine(t *testing.T) {
 
 	// The same words as on the page of a member.
 	ada := user(t, address, "ada")
+	var body string
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error { // until her binding is in the cache
+		var status int
+		if status, body = fetch(t, ada, address+"/tasks/"+task+"/why.json"); status != http.StatusOK {
+			return fmt.Errorf("why.json: got status %d: %s", status, body)
+		}
+		return nil
+	})
 	_, page := fetch(t, ada, address+"/tasks/"+task)
-	_, body := fetch(t, ada, address+"/tasks/"+task+"/why.json")
 	mine, _, err := kuota(t, address, "why", task, "-o", "json", "--token", token)
 	if err != nil {
 		t.Fatal(err)
