@@ -144,7 +144,7 @@ func TestConcurrentEdits(t *testing.T) {
 	review(t, page)
 	c.Kubectl(t, "", "patch", "computeallocation", team, "--type=merge", "-p", `{"spec":{"fairShareWeight":11}}`)
 	must(t, button(page, "Save changes").Click())
-	must(t, expect.Locator(page.Locator("#conflict .differs", playwright.PageLocatorOptions{HasText: "Fair-share weight"})).ToContainText("11"))
+	must(t, expect.Locator(page.Locator("#conflict tr", playwright.PageLocatorOptions{HasText: "Fair-share weight"})).ToContainText("11"))
 	must(t, button(page, "Keep mine").Click())
 	must(t, expect.Locator(page.Locator("#review-settings")).ToContainText("77"))
 	must(t, button(page, "Save changes").Click())

@@ -144,7 +144,7 @@ func TestEditPolicy(t *testing.T) {
 	clustertest.Get(t).Kubectl(t, "", "patch", "clusterpolicy", "default", "--type=merge", "-p", `{"spec":{"enforcement":"None"}}`)
 	must(t, expect.Locator(page.Locator("#class-1-weight")).ToHaveValue("65"))
 	press(t, page, "Review changes")
-	must(t, expect.Locator(page.Locator("#conflict .policy-differs")).ToHaveCount(2))
+	must(t, expect.Locator(page.Locator("#conflict tbody tr")).ToHaveCount(2))
 	press(t, page, "Keep mine")
 	must(t, expect.Locator(page.Locator("#review-class-training")).ToContainText("65"))
 	must(t, expect.Locator(page.Locator("#review-settings")).ToContainText("Enforcement"))

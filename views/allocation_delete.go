@@ -68,5 +68,3 @@ func count(n int, one, many string) string {
 	}
 	return strconv.Itoa(n) + " " + many
 }
-
-func differences(n int) string { return count(n, "value differs", "values differ") }

@@ -39,7 +39,7 @@ func TestEveryPageIsSound(t *testing.T) {
 		"form, of an allocation":         AllocationPage(sampleEdit()),
 		"review":                         AllocationReviewPage(sampleReview()),
 		"review, nothing changes":        AllocationReviewPage(AllocationReview{Chrome: sampleChrome("Review", "policies"), Unchanged: true, Incomplete: "Kueue does not answer.", Save: "Save changes", Action: "/x", CancelURL: "/y", UpLabel: "z"}),
-		"conflict":                       AllocationConflictPage(sampleConflict()),
+		"conflict":                       ConflictPage(sampleConflict()),
 		"allocation":                     AllocationDetailPage(sampleDetail()),
 		"allocation, as a member":        AllocationDetailPage(AllocationDetail{Chrome: sampleChrome("vision", "policies"), Team: "vision"}),
 		"version":                        VersionDetail(sampleVersion()),
@@ -138,7 +138,7 @@ func TestHostileStringsStayText(t *testing.T) {
 	review, conflict, detail, deletion := sampleReview(), sampleConflict(), sampleDetail(), sampleDelete()
 	for _, s := range []*string{
 		&review.Fields[0].Value, &review.Quota[0].Pool, &review.Settings[0].After, &review.Objects[0].Name, &review.Objects[0].Fields[0].After, &review.Incomplete,
-		&conflict.By, &conflict.Lines[0].Theirs, &conflict.Lines[0].Yours, &detail.Description, &detail.Members[0], &detail.Settings[0].Value, &detail.Conditions[0].Status.Text, &detail.Conditions[0].Since,
+		&conflict.By, &conflict.Lines[0].Name, &conflict.Lines[0].Before, &conflict.Lines[0].After, &detail.Description, &detail.Members[0], &detail.Settings[0].Value, &detail.Conditions[0].Status.Text, &detail.Conditions[0].Since,
 		&detail.YAML, &detail.Managed, &deletion.Tasks[0], &deletion.Kept, &deletion.Confirm.Value,
 	} {
 		*s = hostile
@@ -146,7 +146,7 @@ func TestHostileStringsStayText(t *testing.T) {
 	oops := ErrorPage{Chrome: sampleChrome(hostile, ""), Message: hostile, Retry: "javascript:alert(1)"}
 	oops.User, oops.Cluster.Name, oops.Stream = hostile, hostile, hostile
 
-	for name, page := range map[string]templ.Component{"tasks": Tasks(tasks), "policies": Policies(policies), "form": AllocationPage(form), "error": Error(oops), "review": AllocationReviewPage(review), "conflict": AllocationConflictPage(conflict), "allocation": AllocationDetailPage(detail), "delete": AllocationDeletePage(deletion), "import": Import(importing), "managed": ManagedPage(managed), "imported": AllocationPage(imported)} {
+	for name, page := range map[string]templ.Component{"tasks": Tasks(tasks), "policies": Policies(policies), "form": AllocationPage(form), "error": Error(oops), "review": AllocationReviewPage(review), "conflict": ConflictPage(conflict), "allocation": AllocationDetailPage(detail), "delete": AllocationDeletePage(deletion), "import": Import(importing), "managed": ManagedPage(managed), "imported": AllocationPage(imported)} {
 		t.Run(name, func(t *testing.T) {
 			doc := htmlcheck.Render(t, page)
 			htmlcheck.Page(t, doc)

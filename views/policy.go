@@ -138,19 +138,16 @@ type PolicyReview struct {
 	Unchanged  bool   // whether saving changes nothing
 	NoEffect   bool   // whether only settings without effect change, such as the order of rows
 	Incomplete string // which checks failed; empty for a complete review
-	Settings   []ReviewLine
+	Settings   []ValueChange
 	Classes    []ReviewClass
-	Pools      []ReviewLine
+	Pools      []ValueChange
 	Rerank     string // effect of re-ranking tasks; empty for none
 	Gang       string // timeout if gang scheduling is turned on; empty otherwise
 	Borrowing  string // tasks that a new strategy for idle compute can preempt; empty for none
 	Restart    bool
 	Patch      string
-	Objects    []ReviewObject
+	Objects    []ObjectLine
 }
-
-// ReviewLine is one value before and after; empty for none.
-type ReviewLine struct{ Label, Before, After, Note string }
 
 // ReviewClass is one priority class before and after.
 type ReviewClass struct {
@@ -158,29 +155,4 @@ type ReviewClass struct {
 	Tasks               string // such as "12 tasks"; empty for none
 	Drop                string // question whether to delete a class that tasks use; empty for none
 	Dropped             bool   // whether that was confirmed
-}
-
-// ReviewObject is one object of Kueue that changes.
-type ReviewObject struct {
-	Kind, Name, Action string
-	Lines              []ReviewLine
-}
-
-// PolicyConflict is the response to a save when another user saved first. It
-// compares both versions.
-type PolicyConflict struct {
-	Chrome
-	InPlace  bool // whether the page is the response to a POST
-	Action   string
-	TheirURL string        // the form with the saved values
-	Fields   []HiddenField // the typed values, with the current version
-	Deleted  bool          // whether the policy was deleted meanwhile
-	Lines    []PolicyConflictLine
-	Differ   int // number of lines that differ
-}
-
-// PolicyConflictLine is one value in both versions.
-type PolicyConflictLine struct {
-	Label, Theirs, Mine string
-	Differs             bool
 }

@@ -60,30 +60,22 @@ func samplePolicyReview() PolicyReview {
 	return PolicyReview{
 		Chrome: sampleChrome("Review cluster policy", "policies"), Action: "/policies/cluster/edit", CancelURL: "/policies",
 		Fields: []HiddenField{{"class-0-name", "inference"}}, Incomplete: "Kueue does not answer.",
-		Settings: []ReviewLine{{Label: "Idle compute", Before: "Fair share", After: "First come, first served"}},
+		Settings: []ValueChange{{"Idle compute", "Fair share", "First come, first served"}},
 		Classes: []ReviewClass{
 			{Name: "inference", Before: "90", After: "80", Tasks: "12 tasks"},
 			{Name: "old", Before: "10", Tasks: "5 tasks", Drop: "It stays otherwise.", Dropped: true},
 		},
-		Pools:  []ReviewLine{{Label: "h100", Before: "no node", After: "2 nodes", Note: "ml.p5.48xlarge"}},
+		Pools:  []ValueChange{{"h100", "no node", "2 nodes: ml.p5.48xlarge"}},
 		Rerank: "12 tasks get their new priority.", Restart: true, Patch: "enable: true",
-		Objects: []ReviewObject{{Kind: "WorkloadPriorityClass", Name: "inference-priority", Action: "changed", Lines: []ReviewLine{{Label: "value", Before: "90", After: "80"}}}},
-	}
-}
-
-func samplePolicyConflict() PolicyConflict {
-	return PolicyConflict{
-		Chrome: sampleChrome("Another user changed it", "policies"), Action: "/policies/cluster/edit", TheirURL: "/policies/cluster/edit",
-		Fields: []HiddenField{{"class-0-name", "inference"}}, Differ: 1,
-		Lines: []PolicyConflictLine{{"Idle compute", "Fair share", "First come, first served", true}, {"Gang scheduling", "no", "no", false}},
+		Objects: []ObjectLine{{ID: "object-0", Tone: "wait", Action: "changed", Name: "WorkloadPriorityClass inference-priority", Fields: []ValueChange{{"value", "90", "80"}}}},
 	}
 }
 
 func TestPolicyPagesAreSound(t *testing.T) {
 	policies, none, noneToMake, unseen := samplePolicies(), samplePolicies(), samplePolicies(), samplePolicies()
 	policies.Policy, none.Policy, noneToMake.Policy = samplePolicyCard(), &PolicyCard{}, &PolicyCard{MayEdit: true, EditURL: "/edit"}
-	deleted := samplePolicyConflict()
-	deleted.Deleted = true
+	deleted, same := sampleConflict(), sampleConflict()
+	deleted.Deleted, same.Lines = true, nil
 	for name, page := range map[string]templ.Component{
 		"card": Policies(policies), "no policy": Policies(none), "no policy, as admin": Policies(noneToMake), "not to be seen": Policies(unseen),
 		"form, new":              EditPolicy(PolicyForm{Chrome: sampleChrome("Create", "policies"), CanAddClass: true, CanAddPool: true}),
@@ -91,7 +83,7 @@ func TestPolicyPagesAreSound(t *testing.T) {
 		"form, everything wrong": EditPolicy(samplePolicyForm()),
 		"review":                 ReviewPolicy(samplePolicyReview()),
 		"review of nothing":      ReviewPolicy(PolicyReview{Chrome: sampleChrome("Review", "policies"), Unchanged: true}),
-		"conflict":               ConflictPolicy(samplePolicyConflict()), "conflict, deleted": ConflictPolicy(deleted),
+		"conflict, deleted":      ConflictPage(deleted), "conflict of equal values": ConflictPage(same),
 	} {
 		t.Run(name, func(t *testing.T) { htmlcheck.Page(t, htmlcheck.Render(t, page)) })
 	}
@@ -207,9 +199,7 @@ func TestHostilePolicyStaysText(t *testing.T) {
 	for _, s := range []*string{&review.Fields[0].Name, &review.Fields[0].Value, &review.Settings[0].After, &review.Patch, &review.Objects[0].Name, &review.Rerank} {
 		*s = hostile
 	}
-	conflict := samplePolicyConflict()
-	conflict.Lines[0] = PolicyConflictLine{hostile, hostile, hostile, true}
-	for name, page := range map[string]templ.Component{"card": Policies(policies), "form": EditPolicy(form), "review": ReviewPolicy(review), "conflict": ConflictPolicy(conflict)} {
+	for name, page := range map[string]templ.Component{"card": Policies(policies), "form": EditPolicy(form), "review": ReviewPolicy(review)} {
 		t.Run(name, func(t *testing.T) {
 			doc := htmlcheck.Render(t, page)
 			htmlcheck.Page(t, doc)

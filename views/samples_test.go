@@ -171,12 +171,12 @@ func sampleReview() AllocationReview {
 	}
 }
 
-func sampleConflict() AllocationConflict {
-	return AllocationConflict{
-		Chrome: sampleChrome("Saved by another user in between", "policies"), Action: "/policies/allocations/vision/edit", CancelURL: "/policies/allocations/vision", UpLabel: "vision",
-		TheirsURL: "/policies/allocations/vision/edit", By: "grace@example.com",
+func sampleConflict() Conflict {
+	return Conflict{
+		Chrome: sampleChrome("Saved by another user in between", "policies"), Action: "/policies/allocations/vision/edit", UpURL: "/policies/allocations/vision", UpLabel: "vision",
+		What: "this allocation", TheirsURL: "/policies/allocations/vision/edit", By: "grace@example.com",
 		Fields: []HiddenField{{"version", "42"}},
-		Lines:  []ConflictLine{{"Fair-share weight", "20", "10"}, {"Preemption", "Never", "Never"}},
+		Lines:  []ValueChange{{"Fair-share weight", "20", "10"}},
 	}
 }
 

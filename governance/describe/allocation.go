@@ -47,7 +47,7 @@ func AllocationSettings(before, after *v1alpha1.ComputeAllocationSpec) []change.
 		{"Fair-share weight", func(s *v1alpha1.ComputeAllocationSpec) string { return fmt.Sprint(s.FairShareWeight) }},
 		{"Lending and borrowing", func(s *v1alpha1.ComputeAllocationSpec) string { return strategy(s.Sharing.Strategy) }},
 		{"Borrow limit", func(s *v1alpha1.ComputeAllocationSpec) string { return borrowLimit(s.Sharing) }},
-		{"Preemption within the team", func(s *v1alpha1.ComputeAllocationSpec) string { return withinTeam(s.Preemption) }},
+		{"Preemption within the team", func(s *v1alpha1.ComputeAllocationSpec) string { return WithinTeam(s.Preemption) }},
 		{"Preemption to reclaim", func(s *v1alpha1.ComputeAllocationSpec) string { return s.Preemption.ReclaimWithinCohort }},
 		{"Preemption to borrow", func(s *v1alpha1.ComputeAllocationSpec) string { return s.Preemption.BorrowWithinCohort }},
 		{"Namespace ceiling", func(s *v1alpha1.ComputeAllocationSpec) string { return yesNo(s.NamespaceCeiling) }},
@@ -222,7 +222,8 @@ func borrowLimit(s v1alpha1.Sharing) string {
 	return text
 }
 
-func withinTeam(p v1alpha1.Preemption) string {
+// WithinTeam returns which tasks of its own team a task preempts.
+func WithinTeam(p v1alpha1.Preemption) string {
 	if p.WithinTeam == v1alpha1.PreemptNever {
 		return "Never"
 	}

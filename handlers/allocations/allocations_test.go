@@ -210,8 +210,8 @@ func TestConflict(t *testing.T) {
 			if response.StatusCode != http.StatusConflict || len(d.Updated) != 0 {
 				t.Fatalf("the answer is %s, %d saved", response.Status, len(d.Updated))
 			}
-			text := handlerstest.Text(conflict.Find(".differs"))
-			if !strings.Contains(text, "Fair-share weight differs 11 77") || !strings.Contains(text, "Display name differs Theirs Vision") || conflict.Find(".differs").Length() != 2 {
+			text := handlerstest.Text(conflict.Find("#conflict tbody tr"))
+			if !strings.Contains(text, "Fair-share weight 11 77") || !strings.Contains(text, "Display name Theirs Vision") || conflict.Find("#conflict tbody tr").Length() != 2 {
 				t.Errorf("what differs is %q", text)
 			}
 			if !strings.Contains(conflict.Find(".notice").Text(), "grace@example.com") {
@@ -391,7 +391,7 @@ func TestDetail(t *testing.T) {
 	text := handlerstest.Text(page.Find("main"))
 	for _, want := range []string{
 		"Vision", "All that <sees>", "Active", "All is applied", "research", "the-cluster-queue", "the-local-queue", "group vision-team", "user oidc:ada@example.com",
-		"ml.g6.12xlarge allocated: 2 accelerators · 1.5 vCPU · 0.976 GiB", "borrows only", "Lends and borrows up to 25 %", "Borrow limit, ml.g5.2xlarge 1 accelerator", "Never", "kubectl-edit", "mig-1g.5gb",
+		"ml.g6.12xlarge allocated: 2 accelerators · 1.5 vCPU · 0.976 GiB", "borrows only", "Lending and borrowing Lends and borrows Borrow limit 25 %", "Borrow limit, ml.g5.2xlarge 1 accelerator", "Never", "kubectl-edit", "mig-1g.5gb",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the page does not say %q: %s", want, text)

@@ -7,6 +7,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/governance/revisions"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
@@ -33,9 +34,8 @@ func (h *Pages) renderDeleted(c echo.Context, form allocationForm, state allocat
 		}
 	}
 	typed, _ := form.parse(state.Types.With(form.newPools()...))
-	words := wordsOf(&typed.Spec)
-	for _, name := range words.names {
-		page.Typed = append(page.Typed, views.ValueLine{Name: name, Value: words.values[name]})
+	for _, c := range describe.AllocationChanges(nil, &typed.Spec) {
+		page.Typed = append(page.Typed, views.ValueLine{Name: c.Path, Value: c.After})
 	}
 	// The team may still be listed when the address is opened.
 	forms.SetAnswer(values, http.StatusNotFound, &governance.Error{Kind: governance.NotFound, Message: page.Title})

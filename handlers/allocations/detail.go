@@ -125,12 +125,13 @@ func (h *Pages) allocationPage(ctx context.Context, user governance.User, team s
 		page.Managed = m.sentence
 	}
 	page.Quota, page.QuotaNote = quotaFigures(&a, state.Types)
-	described := wordsOf(&a.Spec)
-	for _, name := range described.names {
-		if name == "Display name" || name == "Description" || name == "Members" || strings.HasPrefix(name, "Quota, ") {
-			continue // shown elsewhere on the page
+	for _, c := range describe.AllocationChanges(nil, &a.Spec) {
+		switch {
+		case c.Path == "Display name", c.Path == "Description", c.Path == "Member", strings.HasPrefix(c.Path, "Quota, "): // shown elsewhere on the page
+		case a.Spec.Observed() && c.Path != "Management" && c.Path != "Existing ClusterQueue": // has no effect
+		default:
+			page.Settings = append(page.Settings, views.ValueLine{Name: c.Path, Value: c.After})
 		}
-		page.Settings = append(page.Settings, views.ValueLine{Name: name, Value: described.values[name]})
 	}
 	page.Settings = append(page.Settings, views.ValueLine{Name: "Created", Value: a.CreationTimestamp.UTC().Format(time.RFC3339)})
 	if page.History, err = h.Versions.Card(ctx, user, revisions.AllocationOwner(a.Name), versions.ShownVersions, urls.AllocationVersions(a.Name)); err != nil {

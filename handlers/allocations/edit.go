@@ -3,15 +3,15 @@ package allocations
 import (
 	"net/http"
 	"net/url"
-	"slices"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/handlers/console"
-	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/handlers/versions"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
 
@@ -103,26 +103,17 @@ func (h *Pages) renderConflict(c echo.Context, form allocationForm, state alloca
 	now, typed := form.edits.allocation, form.values()
 	mine, _ := form.parse(state.Types.With(form.newPools()...))
 	place := form.place()
-	page := views.AllocationConflict{
-		Chrome: h.Chrome(c), Action: place.action, CancelURL: place.up, UpLabel: place.upLabel, TheirsURL: place.action,
+	page := views.Conflict{
+		Chrome: h.Chrome(c), What: "this allocation", Action: place.action, UpURL: place.up, UpLabel: place.upLabel, TheirsURL: place.action,
+		Lines: versions.ValueChanges(describe.AllocationChanges(&now.Spec, &mine.Spec)),
 	}
 	if h.RecordsUsers == nil || h.RecordsUsers() { // otherwise everyone can write the annotation
 		page.By = now.Annotations[v1alpha1.AnnotationChangedBy]
 	}
 	page.Title, page.Active = "Saved by someone else meanwhile", "policies"
-	theirs, yours := wordsOf(&now.Spec), wordsOf(&mine.Spec)
-	names := slices.Clone(theirs.names)
-	for _, name := range yours.names {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	for _, name := range names {
-		page.Lines = append(page.Lines, views.ConflictLine{Name: name, Theirs: format.OrDash(theirs.values[name]), Yours: format.OrDash(yours.values[name])})
-	}
 	// Keeping the typed values changes the version that is saved now.
 	read := formOf(now)
 	form.Version, form.Generation = read.Version, read.Generation
 	page.Fields, page.InPlace = form.hidden(c), forms.InPlace(c)
-	return h.AnswerForm(c, http.StatusConflict, forms.ReviewURL(place.action), place.action, typed, views.AllocationConflictPage(page))
+	return h.AnswerForm(c, http.StatusConflict, forms.ReviewURL(place.action), place.action, typed, views.ConflictPage(page))
 }

@@ -137,7 +137,7 @@ func (h *Pages) allocationRow(a *v1alpha1.ComputeAllocation, state allocations.S
 		Status:     allocationStatus(a),
 		Sharing:    sharing(effective.Spec(a).Sharing),
 		InForce:    describe.InForce(a),
-		Preemption: preemption(a.Spec.Preemption),
+		Preemption: describe.WithinTeam(a.Spec.Preemption),
 		Weight:     int64(a.Spec.FairShareWeight),
 		URL:        urls.Allocation(a.Name),
 
@@ -187,4 +187,25 @@ func allocationStatus(a *v1alpha1.ComputeAllocation) views.Status {
 		return views.Status{Tone: "idle", Label: "Drained", Text: "No task runs; all wait."}
 	}
 	return views.Status{Tone: "ok", Label: "Active"}
+}
+
+// sharing returns the strategy and the borrow limit in the words of the list.
+func sharing(s v1alpha1.Sharing) string {
+	switch {
+	case s.Strategy == v1alpha1.Lend:
+		return "Lends"
+	case s.Strategy == v1alpha1.DontLend:
+		return "Does not lend"
+	}
+	text := fmt.Sprintf("Lends and borrows up to %d %%", v1alpha1.DefaultBorrowLimitPercent)
+	switch {
+	case s.Unlimited:
+		text = "Lends and borrows without limit"
+	case s.BorrowLimitPercent != nil:
+		text = fmt.Sprintf("Lends and borrows up to %d %%", *s.BorrowLimitPercent)
+	}
+	if n := len(s.BorrowLimits); n > 0 {
+		text += ", other limits in " + format.Count(n, "pool")
+	}
+	return text
 }

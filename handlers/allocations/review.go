@@ -6,7 +6,6 @@ import (
 
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
@@ -28,7 +27,7 @@ func (h *Pages) renderReview(c echo.Context, form allocationForm, state allocati
 		Chrome: h.Chrome(c), Action: place.action, CancelURL: place.up, UpLabel: place.upLabel, Save: place.save,
 		New: form.edits == nil, InPlace: forms.InPlace(c), Fields: forms.WithoutReason(form.hidden(c)), Reason: forms.ReasonField(form.Reason, "everyone who sees the team"), Incomplete: review.Unknown, Unchanged: review.Empty() && review.Unknown == "",
 		Quota: quotaChanges(review.Pools), Capacity: capacityLines(review.Capacity),
-		Settings: versions.ValueChanges(review.Settings), Objects: objectLines(review.Objects),
+		Settings: versions.ValueChanges(review.Settings), Objects: versions.ObjectLines(review.Objects),
 	}
 	if !page.Unchanged {
 		page.Preview = h.Previews.For(c, &page.Chrome, h.saveVariant(console.UserOf(c), wanted, form.newPools()))
@@ -132,16 +131,4 @@ func taskNames(tasks []allocations.Task) (names []string, more int) {
 		}
 	}
 	return names, len(tasks) - len(names)
-}
-
-var objectTones = map[string]string{change.Created: "ok", change.Changed: "wait", change.Removed: "bad"}
-
-func objectLines(changes []change.Object) (lines []views.ObjectLine) {
-	for i, o := range changes {
-		lines = append(lines, views.ObjectLine{
-			ID: fmt.Sprintf("object-%d", i), Tone: objectTones[o.Action], Action: o.Action, Created: o.Action == change.Created,
-			Name: o.Kind + " " + o.Name, Fields: versions.ValueChanges(o.Fields),
-		})
-	}
-	return lines
 }

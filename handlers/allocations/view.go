@@ -247,3 +247,11 @@ func typeLabel(instance catalog.Instance) string {
 	}
 	return label
 }
+
+// preemptionNote returns a note if preemption within a team has no effect.
+func preemptionNote(state allocations.State) string {
+	if p := state.Policy; p == nil || p.Spec.TaskPrioritization == v1alpha1.TaskRanking {
+		return ""
+	}
+	return "The cluster policy says first come, first served: tasks have no ranks, so nothing is preempted within a team, whatever is chosen here. The choice is kept for when the policy ranks tasks."
+}

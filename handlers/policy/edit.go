@@ -6,10 +6,12 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/handlers/versions"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
 
@@ -168,13 +170,22 @@ func (h *Pages) renderPolicyConflict(c echo.Context, form policyForm) error {
 	if err != nil {
 		return err
 	}
-	view := conflictOf(form, state.Policy)
-	view.Chrome = h.Chrome(c)
-	view.Title, view.Active = "Another person changed the cluster policy", "policies"
-	view.Action, view.TheirURL = urls.EditPolicy, urls.EditPolicy
-	if view.Deleted {
-		view.TheirURL = "/policies"
+	page := views.Conflict{
+		Chrome: h.Chrome(c), What: "the cluster policy", Deleted: state.Policy == nil,
+		Action: urls.EditPolicy, UpURL: urls.Policies, UpLabel: "Policies", TheirsURL: urls.EditPolicy, InPlace: forms.InPlace(c),
 	}
-	view.InPlace = forms.InPlace(c)
-	return h.AnswerForm(c, http.StatusConflict, forms.ReviewURL(urls.EditPolicy), urls.EditPolicy, form.values(), views.ConflictPolicy(view))
+	page.Title, page.Active = "Another person changed the cluster policy", "policies"
+	typed := form.values()
+	mine, _ := form.parse()
+	if form.Version, form.Generation = "", ""; page.Deleted {
+		page.TheirsURL = urls.Policies
+	} else {
+		form.Version, form.Generation = state.Policy.ResourceVersion, generationOf(state.Policy)
+		page.Lines = versions.ValueChanges(describe.PolicyChanges(&state.Policy.Spec, &mine))
+	}
+	form.Submitted, form.Resumed = true, false
+	values := form.values()
+	values.Set("as", console.UserOf(c).Name)
+	page.Fields = forms.HiddenFields(values)
+	return h.AnswerForm(c, http.StatusConflict, forms.ReviewURL(urls.EditPolicy), urls.EditPolicy, typed, views.ConflictPage(page))
 }

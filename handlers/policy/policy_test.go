@@ -385,16 +385,14 @@ func TestPolicyConflict(t *testing.T) {
 			t.Fatalf("%s answers %s", action, response.Status)
 		}
 		htmlcheck.Page(t, page)
-		differs := page.Find(".policy-differs th").Map(func(_ int, s *goquery.Selection) string {
-			return strings.TrimSpace(strings.TrimSuffix(strings.Join(strings.Fields(s.Text()), " "), "differs"))
-		})
-		if want := []string{"Priority class training", "Priority class late", "Lend unallocated compute", "Start within"}; !slices.Equal(differs, want) {
+		differs := page.Find("#conflict tbody th").Map(func(_ int, s *goquery.Selection) string { return handlerstest.Text(s) })
+		if want := []string{"Lend unallocated compute", "Gang scheduling", "Priority class training", "Priority class late"}; !slices.Equal(differs, want) {
 			t.Errorf("what differs is %q, want %q", differs, want)
 		}
 		if text := page.Find(".notice").Text(); !strings.Contains(text, "4 values differ") {
 			t.Errorf("the page shows %q", text)
 		}
-		response, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-conflict"), "action", "review"))
+		response, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#conflict-form"), "action", "review"))
 		if response.StatusCode != http.StatusOK || page.Find("#policy-review").Length() != 1 {
 			t.Fatalf("keeping mine answers %s", response.Status)
 		}
@@ -409,7 +407,7 @@ func TestPolicyConflict(t *testing.T) {
 
 	d.PolicyBackend.Policy = nil
 	response, page := handlerstest.Post(t, address, handlerstest.WithValues(mine, "action", "save"))
-	if response.StatusCode != http.StatusConflict || !strings.Contains(page.Find(".notice").Text(), "The cluster policy was deleted") {
+	if response.StatusCode != http.StatusConflict || !strings.Contains(page.Find(".notice").Text(), "deleted the cluster policy") {
 		t.Errorf("a deleted policy answers %s: %s", response.Status, page.Find(".notice").Text())
 	}
 	if got := page.Find("[name=resource-version]"); got.Length() != 1 || got.AttrOr("value", "") != "" {

@@ -6,11 +6,11 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/forms"
+	"kuota.dev/kuota/handlers/versions"
 	"kuota.dev/kuota/views"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -29,7 +29,7 @@ func reviewOf(form policyForm, state policy.State, review policy.Review) views.P
 		Fields:     forms.WithoutReason(form.fieldsWithout(review.Classes)),
 		Reason:     forms.ReasonField(form.Reason, "everyone who sees a team"),
 		Incomplete: review.Unknown, Restart: review.Restart, Patch: review.Patch,
-		Settings: changeLines(review.Settings),
+		Settings: versions.ValueChanges(review.Settings),
 	}
 	for _, change := range review.Classes {
 		class := views.ReviewClass{Name: change.Name, Before: wholeText(change.Before), After: wholeText(change.After)}
@@ -43,16 +43,11 @@ func reviewOf(form policyForm, state policy.State, review policy.Review) views.P
 		view.Classes = append(view.Classes, class)
 	}
 	for _, pool := range review.Pools {
-		view.Pools = append(view.Pools, views.ReviewLine{
-			Label: pool.Name, Before: nodesOrNone(pool.NodesBefore), After: nodesOrNone(pool.NodesAfter),
-			Note: strings.Join(pool.Types, ", "),
-		})
+		line := views.ValueChange{Name: pool.Name, Before: nodesOrNone(pool.NodesBefore), After: nodesOrNone(pool.NodesAfter)}
+		line.After = format.JoinedBy(": ", line.After, strings.Join(pool.Types, ", "))
+		view.Pools = append(view.Pools, line)
 	}
-	for _, object := range review.Objects {
-		view.Objects = append(view.Objects, views.ReviewObject{
-			Kind: object.Kind, Name: object.Name, Action: object.Action, Lines: changeLines(object.Fields),
-		})
-	}
+	view.Objects = versions.ObjectLines(review.Objects)
 	if review.Reranks {
 		view.Rerank = rerankWords(reranked(form, state, review))
 	}
@@ -91,14 +86,6 @@ func (f *policyForm) fieldsWithout(asked []policy.ClassChange) []views.HiddenFie
 	return slices.DeleteFunc(forms.HiddenFields(values), func(field views.HiddenField) bool {
 		return field.Name == "drop" && slices.ContainsFunc(asked, func(c policy.ClassChange) bool { return c.InUse() && c.Name == field.Value })
 	})
-}
-
-func changeLines(changes []change.Field) []views.ReviewLine {
-	var lines []views.ReviewLine
-	for _, change := range changes {
-		lines = append(lines, views.ReviewLine{Label: change.Path, Before: change.Before, After: change.After})
-	}
-	return lines
 }
 
 func nodesOrNone(n int64) string {

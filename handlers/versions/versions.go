@@ -35,6 +35,19 @@ func ValueChanges(changes []change.Field) (lines []views.ValueChange) {
 	return lines
 }
 
+var objectTones = map[string]string{change.Created: "ok", change.Changed: "wait", change.Removed: "bad"}
+
+// ObjectLines returns the objects that a save changes, with their fields.
+func ObjectLines(changes []change.Object) (lines []views.ObjectLine) {
+	for i, o := range changes {
+		lines = append(lines, views.ObjectLine{
+			ID: fmt.Sprintf("object-%d", i), Tone: objectTones[o.Action], Action: o.Action, Created: o.Action == change.Created,
+			Name: o.Kind + " " + o.Name, Fields: ValueChanges(o.Fields),
+		})
+	}
+	return lines
+}
+
 // Revisions reads versions of policies and allocations.
 type Revisions interface {
 	History(ctx context.Context, user governance.User, of revisions.Owner) ([]revisions.Revision, error)
