@@ -22,7 +22,7 @@ REVISION ?= $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS   = -s -w -X main.version=$(VERSION) -X main.revision=$(REVISION)
 
 # What make generate writes, whether it is committed or not.
-GENERATED = find deploy governance/api views docs -name '*.yaml' -o -name '*.json' -o -name 'zz_generated*.go' -o -name '*_templ.go' -o -name flags.md -o -name api-reference.md -o -name install.md | sort | xargs sha256sum
+GENERATED = find deploy governance/api views docs -name '*.yaml' -o -name '*.json' -o -name 'zz_generated*.go' -o -name '*_templ.go' -o -name flags.md -o -name architecture.md -o -name api-reference.md -o -name install.md | sort | xargs sha256sum
 UP = $(BIN)/localcluster up --dir $(LOCAL) --bin $(BIN) --crds deploy/crds --rbac deploy/rbac --users cmd/localcluster/users.yaml \
 	--nodes cmd/localcluster/samples/nodes.yaml --console $(BIN)/kuota --console-port $(KUOTA_PORT) \
 	$(if $(filter none,$(SAMPLE)),,--samples cmd/localcluster/samples) $(if $(filter still,$(SAMPLE)),--still) $(if $(REAL_NODE),--real-node) $(if $(KINDS),--kinds $(KINDS))
@@ -137,6 +137,7 @@ generate: ## write generated code again
 	@go tool controller-gen object crd:generateEmbeddedObjectMeta=true paths=./governance/api/... output:crd:artifacts:config=deploy/crds
 	@sed -i $(READABLE) deploy/crds/kuota.dev_elasticjobs.yaml
 	@go test ./cmd/kuota -run '^TestReferences$$' -update
+	@go test . -run '^TestTrees$$' -update
 	@cd deploy/charttest && go run ./generate
 
 .PHONY: check
@@ -148,7 +149,7 @@ check: ## generate, format, vet, lint, check links; fails when generated files d
 	@unformatted=$$(gofmt -l $$(git ls-files -co --exclude-standard '*.go')); [ -z "$$unformatted" ] || { echo "gofmt: $$unformatted"; exit 1; }
 	@go mod verify >/dev/null
 	@go vet ./... && go tool staticcheck ./...
-	@go test -count=1 -run "Links|NamedTests|Versions" .
+	@go test -count=1 -run "Links|NamedTests|Trees|Versions" .
 	@go run ./e2e/pictures -check
 	@cd cmd/localcluster && go vet ./...
 	@cd deploy/charttest && go vet ./... && go test -count=1 .

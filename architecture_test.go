@@ -176,12 +176,13 @@ func within(path, folder string) bool {
 
 type goPackage struct {
 	ImportPath string
+	Doc        string // its first sentence
 	Imports    []string
 }
 
 func list(t *testing.T) []goPackage {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-json=ImportPath,Imports", "./...").Output()
+	out, err := exec.Command("go", "list", "-json=ImportPath,Doc,Imports", "./...").Output()
 	if err != nil {
 		t.Fatalf("go list: %v", err)
 	}

@@ -1,17 +1,5 @@
-// Package handlers registers the routes of the console. The pages are packages
-// below it, each with its routes, in Pages.Register:
-//
-//	dashboard      /                    figures of the cluster
-//	hardware       /hardware.csv        utilization of accelerators, shown on the dashboard
-//	classstats     /classes.csv         averages by priority class, shown on three pages
-//	instances      /instances           pools and nodes
-//	teams          /teams, /teams/x     list of teams, usage and past of one, submitting
-//	tasks          /tasks               lists, one task, actions, history
-//	allocations    /policies            list, form, review and deletion of allocations
-//	policy         /policies/cluster    form and review of the cluster policy
-//	versions       …/revisions          earlier versions of both
-//	imports        /policies/import     YAML and HyperPod text into the two forms
-//	settings       /settings            how the console and Kueue are set up
+// Package handlers registers the routes of the console. The pages are packages below it,
+// each with its routes, in Pages.Register.
 //
 // Imports point one way:
 //

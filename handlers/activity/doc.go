@@ -1,2 +1,2 @@
-// Package activity answers the page of who did what.
+// Package activity answers /activity: who did what.
 package activity

@@ -1,3 +1,3 @@
-// Package adoption answers the page that adopts existing ClusterQueues: the plan, the
-// review of the selected ones, and the result.
+// Package adoption answers /policies/adopt: the plan that adopts existing ClusterQueues,
+// the review of the selected ones, and the result.
 package adoption

@@ -1,3 +1,3 @@
-// Package dashboard answers the dashboard: the figures of the whole cluster, now and
-// over a range of time.
+// Package dashboard answers /, the dashboard: the figures of the whole cluster, now and over
+// a range of time.
 package dashboard

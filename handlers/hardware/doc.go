@@ -1,3 +1,3 @@
-// Package hardware renders how busy accelerators are: a section of the dashboard, and
-// a CSV file.
+// Package hardware answers /hardware.csv and renders how busy accelerators are, a section of
+// the dashboard.
 package hardware

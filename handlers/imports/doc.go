@@ -1,3 +1,3 @@
-// Package imports answers the page that reads a text and opens the form of what it
-// describes. It saves nothing.
+// Package imports answers /policies/import: it reads a text and opens the form of what the
+// text describes. It saves nothing.
 package imports

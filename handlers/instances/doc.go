@@ -1,2 +1,2 @@
-// Package instances answers the pages of pools and nodes.
+// Package instances answers /instances: pools and nodes.
 package instances

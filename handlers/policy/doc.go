@@ -1,3 +1,3 @@
-// Package policy answers the pages of the cluster policy: its card, form, review and
-// conflict page.
+// Package policy answers /policies/cluster: the card, form, review and conflict page of the
+// cluster policy.
 package policy

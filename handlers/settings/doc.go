@@ -1,3 +1,2 @@
-// Package settings answers the page on how the console, Kueue and the cluster are set
-// up.
+// Package settings answers /settings: how the console, Kueue and the cluster are set up.
 package settings

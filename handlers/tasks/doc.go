@@ -1,5 +1,5 @@
-// Package tasks answers the pages of tasks: the active and finished tasks, those
-// that only history has, one task with its timeline and the reason why it waits, and
-// the actions on it. It explains verdicts of package explain in words, and computes
+// Package tasks answers /tasks and /queue: the active and finished tasks, those that only
+// history has, the order of waiting tasks, one task with its timeline and the reason why
+// it waits, its logs, and the actions on it. It explains verdicts of package explain in words, and computes
 // none.
 package tasks

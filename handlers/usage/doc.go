@@ -1,2 +1,2 @@
-// Package usage answers the report of who used which compute, as a page and as files.
+// Package usage answers /usage: who used which compute, as a page and as files.
 package usage

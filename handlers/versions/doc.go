@@ -1,3 +1,3 @@
-// Package versions answers the pages of earlier versions of allocations and of the
-// cluster policy.
+// Package versions answers …/revisions: the earlier versions of allocations and of the cluster
+// policy.
 package versions
