@@ -40,14 +40,12 @@ func (l durations) average() time.Duration {
 	return l.sum / time.Duration(l.count)
 }
 
-// endings are the waits or runs that completed since the index started. For each
-// period of the last day they keep what had completed before it, and the ones that
-// took longer than all later ones.
+// endings are the waits or runs that completed since the index started: all, and those
+// of each period of the last day.
 type endings struct {
-	all    durations // its longest without those of recent
-	before []checkpoint
-	peaks  []peak
-	recent []completed // may turn out to belong to a loop; in the order in which they were added
+	all     durations   // its longest without those of recent
+	periods []periodSum // in which something completed, the oldest first
+	recent  []completed // may turn out to belong to a loop; in the order in which they were added
 }
 
 // completed is a wait or run of a Workload.
@@ -59,74 +57,56 @@ type completed struct {
 	period time.Time // that counts it
 }
 
-// checkpoint is what had completed before a period in which something did.
-type checkpoint struct {
-	period time.Time
-	count  int
-	sum    time.Duration
-	loops  int
-}
-
-type peak struct {
-	period time.Time
-	length time.Duration
+// periodSum is what completed in a period; its longest without those of endings.recent.
+type periodSum struct {
+	begin time.Time
+	durations
 }
 
 // add counts one that completed now.
 func (e *endings) add(took time.Duration, now time.Time) {
-	e.peak(e.current(now), took)
-	e.all.add(durations{count: 1, sum: took, longest: took})
+	e.count(durations{count: 1, sum: took, longest: took}, now)
 }
 
 // addUndecided is add for one that may turn out to belong to a loop.
 func (e *endings) addUndecided(some completed, now time.Time) {
-	some.period = e.current(now)
+	some.period = e.count(durations{count: 1, sum: some.took}, now)
 	e.settle(now.Add(-undecided))
 	e.recent = append(e.recent, some)
-	e.all.add(durations{count: 1, sum: some.took})
 }
 
 // addLooped counts one that is excluded because it belongs to a loop.
-func (e *endings) addLooped(now time.Time) {
-	e.current(now)
-	e.all.loops++
+func (e *endings) addLooped(now time.Time) { e.count(durations{loops: 1}, now) }
+
+// count counts what completes now, and returns the begin of the period that does.
+func (e *endings) count(some durations, now time.Time) time.Time {
+	begin := now.Truncate(period)
+	if n := len(e.periods); n == 0 || e.periods[n-1].begin.Before(begin) { // not where the clock went back
+		e.periods = append(e.periods, periodSum{begin: begin})
+	}
+	last := &e.periods[len(e.periods)-1]
+	last.add(some)
+	e.all.add(some)
+	return last.begin
 }
 
-// current returns the period that counts what completes now.
-func (e *endings) current(now time.Time) time.Time {
-	current := now.Truncate(period)
-	if n := len(e.before); n > 0 && !e.before[n-1].period.Before(current) {
-		return e.before[n-1].period // also where the clock went back
-	}
-	e.before = append(e.before, checkpoint{current, e.all.count, e.all.sum, e.all.loops})
-	return current
+// from returns the index of the first period that does not begin before a moment.
+func (e *endings) from(moment time.Time) int {
+	n, _ := slices.BinarySearchFunc(e.periods, moment, func(p periodSum, moment time.Time) int { return p.begin.Compare(moment) })
+	return n
 }
 
-// peak records the duration of one that a period counts.
-func (e *endings) peak(period time.Time, took time.Duration) {
-	i := first(e.peaks, period, peak.at)
-	to := i
-	if i < len(e.peaks) {
-		if e.peaks[i].length >= took {
-			return
-		}
-		if e.peaks[i].period.Equal(period) {
-			to++
-		}
-	}
-	for i > 0 && e.peaks[i-1].length <= took {
-		i--
-	}
-	e.peaks = slices.Replace(e.peaks, i, to, peak{period, took})
+// correct adds to what the period of a recent one counts.
+func (e *endings) correct(of completed, by durations) {
+	e.all.add(by)
+	e.periods[e.from(of.period)].add(by)
 }
 
 // settle decides that what periods before a moment count belongs to no loop.
 func (e *endings) settle(moment time.Time) {
 	n := 0
-	for n < len(e.recent) && e.recent[n].period.Before(moment) {
-		e.peak(e.recent[n].period, e.recent[n].took)
-		e.all.longest = max(e.all.longest, e.recent[n].took)
-		n++
+	for ; n < len(e.recent) && e.recent[n].period.Before(moment); n++ {
+		e.correct(e.recent[n], durations{longest: e.recent[n].took})
 	}
 	e.recent = from(e.recent, n)
 }
@@ -134,15 +114,11 @@ func (e *endings) settle(moment time.Time) {
 // exclude removes what turned out to belong to a loop.
 func (e *endings) exclude(l *loop) {
 	e.recent = slices.DeleteFunc(e.recent, func(some completed) bool {
-		if some.part != l.WorkloadUID || !l.Covers(some.began, some.at) {
-			return false
+		looped := some.part == l.WorkloadUID && l.Covers(some.began, some.at)
+		if looped {
+			e.correct(some, durations{count: -1, sum: -some.took, loops: 1})
 		}
-		e.all.count, e.all.sum, e.all.loops = e.all.count-1, e.all.sum-some.took, e.all.loops+1
-		for i := len(e.before) - 1; i >= 0 && e.before[i].period.After(some.period); i-- {
-			m := &e.before[i]
-			m.count, m.sum, m.loops = m.count-1, m.sum-some.took, m.loops+1
-		}
-		return true
+		return looped
 	})
 }
 
@@ -156,16 +132,12 @@ func (e *endings) total() durations {
 }
 
 // since returns what completed since the begin of a period of the last day.
-func (e *endings) since(from time.Time) (found durations) {
-	if i := first(e.before, from, checkpoint.at); i < len(e.before) {
-		b := e.before[i]
-		found.count, found.sum, found.loops = e.all.count-b.count, e.all.sum-b.sum, e.all.loops-b.loops
-	}
-	if i := first(e.peaks, from, peak.at); i < len(e.peaks) {
-		found.longest = e.peaks[i].length
+func (e *endings) since(begin time.Time) (found durations) {
+	for _, p := range e.periods[e.from(begin):] {
+		found.add(p.durations)
 	}
 	for _, some := range e.recent {
-		if !some.period.Before(from) {
+		if !some.period.Before(begin) {
 			found.longest = max(found.longest, some.took)
 		}
 	}
@@ -175,19 +147,7 @@ func (e *endings) since(from time.Time) (found durations) {
 // forget drops periods before a moment.
 func (e *endings) forget(moment time.Time) {
 	e.settle(moment)
-	e.before = from(e.before, first(e.before, moment, checkpoint.at))
-	e.peaks = from(e.peaks, first(e.peaks, moment, peak.at))
-}
-
-func (m checkpoint) at() time.Time { return m.period }
-
-func (p peak) at() time.Time { return p.period }
-
-// first returns the index of the first element that is not before a moment, in a
-// list sorted by time.
-func first[T any](list []T, moment time.Time, at func(T) time.Time) int {
-	n, _ := slices.BinarySearchFunc(list, moment, func(item T, moment time.Time) int { return at(item).Compare(moment) })
-	return n
+	e.periods = from(e.periods, e.from(moment))
 }
 
 // from returns list without its first n elements, and without their memory.

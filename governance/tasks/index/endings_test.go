@@ -67,7 +67,7 @@ func TestPriorityClassesInATimeRange(t *testing.T) {
 		c.At = c.At.Add(25 * time.Hour)
 		x.Classes(func(tasks.Place) bool { return false }, 0)
 		for key, y := range x.classes {
-			if y.waits.before != nil || y.waits.peaks != nil || y.runs.before != nil || y.runs.peaks != nil {
+			if y.waits.periods != nil || y.runs.periods != nil {
 				t.Errorf("a day after its last change %v still has %+v and %+v", key, y.waits, y.runs)
 			}
 		}
@@ -117,7 +117,7 @@ func checkRanges(t *testing.T, x *Index, c *taskstest.Clock, all []*lifecycle) {
 	}
 	for key, y := range x.classes {
 		for _, e := range []endings{y.waits, y.runs} {
-			if len(e.before) > 0 && e.before[0].period.Before(c.At.Add(-retention-period)) || len(e.before) > int(retention/period)+1 || len(e.peaks) > len(e.before) {
+			if len(e.periods) > 0 && e.periods[0].begin.Before(c.At.Add(-retention-period)) || len(e.periods) > int(retention/period)+1 {
 				t.Errorf("%v keeps %+v, more than a day of periods", key, e)
 			}
 		}

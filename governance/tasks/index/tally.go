@@ -2,7 +2,6 @@ package index
 
 import (
 	"cmp"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -121,8 +120,7 @@ func (y *tally) empty() bool {
 			return false
 		}
 	}
-	w, r := y.waits.all, y.runs.all
-	return w.count == 0 && r.count == 0 && w.loops == 0 && r.loops == 0
+	return y.waits.all == (durations{}) && y.runs.all == (durations{})
 }
 
 func (y *tally) add(t *tasks.Task) {
@@ -178,15 +176,19 @@ func (x *Index) Classes(in func(tasks.Place) bool, within time.Duration) (rows [
 	defer x.mu.Unlock()
 	x.dropOld(now)
 	since = x.beginOf(now, within)
-	sums, ended := map[string]*PriorityClassRow{}, map[string]*struct{ waits, runs durations }{}
+	type sum struct {
+		PriorityClassRow
+		waits, runs durations
+	}
+	sums := map[string]*sum{}
 	for key, y := range x.classes {
 		if in != nil && !in(key.Place) {
 			continue
 		}
 		row := sums[key.class]
 		if row == nil {
-			row = &PriorityClassRow{PriorityClass: key.class, Priority: y.priority, States: map[tasks.State]int{}}
-			sums[key.class], ended[key.class] = row, &struct{ waits, runs durations }{}
+			row = &sum{PriorityClassRow: PriorityClassRow{PriorityClass: key.class, Priority: y.priority, States: map[tasks.State]int{}}}
+			sums[key.class] = row
 		}
 		row.Priority = max(row.Priority, y.priority)
 		for state, n := range y.states {
@@ -200,8 +202,8 @@ func (x *Index) Classes(in func(tasks.Place) bool, within time.Duration) (rows [
 			}
 			row.States[state] += n
 		}
-		ended[key.class].waits.add(x.endedSince(since, &y.waits))
-		ended[key.class].runs.add(x.endedSince(since, &y.runs))
+		row.waits.add(x.endedSince(since, &y.waits))
+		row.runs.add(x.endedSince(since, &y.runs))
 		if waiting := y.waiting.list(); len(waiting) > 0 {
 			row.Waiting = max(row.Waiting, waiting[0].Waited(now))
 		}
@@ -209,10 +211,10 @@ func (x *Index) Classes(in func(tasks.Place) bool, within time.Duration) (rows [
 			row.RunningFor = max(row.RunningFor, running[0].Ran(now)-running[0].RanBefore)
 		}
 	}
-	for class, row := range sums {
-		e := ended[class]
-		row.LoopRuns = e.runs.loops
-		row.SetEnded(e.waits.count, e.waits.average(), e.waits.longest, e.runs.count, e.runs.average(), e.runs.longest)
+	for _, row := range sums {
+		row.LoopRuns = row.runs.loops
+		row.SetEnded(row.waits.count, row.waits.average(), row.waits.longest, row.runs.count, row.runs.average(), row.runs.longest)
+		rows = append(rows, row.PriorityClassRow)
 	}
 	rank := func(r PriorityClassRow) int64 {
 		if r.PriorityClass == "" {
@@ -220,13 +222,8 @@ func (x *Index) Classes(in func(tasks.Place) bool, within time.Duration) (rows [
 		}
 		return int64(r.Priority)
 	}
-	return slices.SortedFunc(deref(maps.Values(sums)), func(a, b PriorityClassRow) int {
+	slices.SortFunc(rows, func(a, b PriorityClassRow) int {
 		return cmp.Or(cmp.Compare(rank(b), rank(a)), strings.Compare(a.PriorityClass, b.PriorityClass))
-	}), since
-}
-
-func deref(rows func(func(*PriorityClassRow) bool)) func(func(PriorityClassRow) bool) {
-	return func(yield func(PriorityClassRow) bool) {
-		rows(func(r *PriorityClassRow) bool { return yield(*r) })
-	}
+	})
+	return rows, since
 }
