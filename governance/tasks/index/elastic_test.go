@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/taskstest"
 
@@ -117,7 +118,7 @@ func TestElasticJobWithoutAWorkload(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			x, _ := newTestIndex()
 			x.workloadsSynced()
-			e := &v1alpha1.ElasticJob{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "train", UID: "e-1", CreationTimestamp: metav1.NewTime(taskstest.Start.Add(-time.Hour)), Labels: map[string]string{tasks.QueueLabel: "main", classLabel: "none"}}}
+			e := &v1alpha1.ElasticJob{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "train", UID: "e-1", CreationTimestamp: metav1.NewTime(taskstest.Start.Add(-time.Hour)), Labels: map[string]string{tasks.QueueLabel: "main", desired.PriorityClassLabel: "none"}}}
 			tc.change(e)
 			x.setElasticJob(e)
 			x.setJob(jobObject("a", "train-base", func(j *batchv1.Job) { j.Labels = elasticLabels("0"); j.Labels[tasks.QueueLabel] = "main" }))

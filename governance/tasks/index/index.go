@@ -88,26 +88,7 @@ func New(now func() time.Time) *Index {
 
 // Handler returns the handler of a watch of Workloads.
 func (x *Index) Handler() toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerDetailedFuncs{
-		AddFunc: func(object any, first bool) {
-			if w, ok := object.(*kueue.Workload); ok {
-				x.SetWorkload(w, first)
-			}
-		},
-		UpdateFunc: func(_, object any) {
-			if w, ok := object.(*kueue.Workload); ok {
-				x.SetWorkload(w, false)
-			}
-		},
-		DeleteFunc: func(object any) {
-			if unknown, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-				object = unknown.Obj
-			}
-			if w, ok := object.(*kueue.Workload); ok {
-				x.DeleteWorkload(w)
-			}
-		},
-	}
+	return handler(x.SetWorkload, x.DeleteWorkload)
 }
 
 // SetWorkload adds or replaces a Workload. first reports that it existed before this

@@ -23,9 +23,6 @@ import (
 // NoWorkload is the reason of a task that Kueue created no Workload for.
 const NoWorkload = "NoWorkload"
 
-// classLabel is Kueue's label of the priority class on a job.
-const classLabel = "kueue.x-k8s.io/priority-class"
-
 // job is what the cache keeps of an object that Kueue creates Workloads for, of
 // whatever kind: jobs without a Workload are tasks, and jobs own pods.
 type job struct {
@@ -47,33 +44,34 @@ type job struct {
 func (x *Index) Watch(c *cluster.Cluster) {
 	x.notify = c.TaskChanges.Notify
 	c.HandleWorkloads(new(slimmer).slim, x.Handler(), x.workloadsSynced)
-	c.HandleNamespaces(handler(x.setSpace, x.dropSpace))
-	c.HandleElasticJobs(handler(x.setElasticJob, x.dropElasticJob))
+	c.HandleNamespaces(handler(ignoreFirst(x.setSpace), x.dropSpace))
+	c.HandleElasticJobs(handler(ignoreFirst(x.setElasticJob), x.dropElasticJob))
 	for _, k := range enforcement.JobKinds() {
 		kind := k.Kind
 		c.WatchResource(cluster.WatchedResource{
 			Resource:  schema.GroupResource{Group: k.Group, Resource: k.Resource},
 			Transform: func(object any) (any, error) { return slimJob(object, kind), nil },
-			Handler:   handler(x.setJob, x.dropJob),
+			Handler:   handler(ignoreFirst(x.setJob), x.dropJob),
 		})
 	}
 	c.WatchResource(cluster.WatchedResource{
 		Resource: schema.GroupResource{Resource: "pods"}, Transform: x.slimPod,
-		Handler: handler(x.SetPod, x.deletePod), OnSynced: x.podsSynced,
+		Handler: handler(ignoreFirst(x.SetPod), x.deletePod), OnSynced: x.podsSynced,
 	})
 }
 
-// handler calls set for objects that exist and drop for deleted ones.
-func handler[T any](set, drop func(T)) toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(object any) {
+// handler calls set for objects that exist, with whether they existed before this process,
+// and drop for deleted ones.
+func handler[T any](set func(T, bool), drop func(T)) toolscache.ResourceEventHandler {
+	return toolscache.ResourceEventHandlerDetailedFuncs{
+		AddFunc: func(object any, first bool) {
 			if o, ok := object.(T); ok {
-				set(o)
+				set(o, first)
 			}
 		},
 		UpdateFunc: func(_, object any) {
 			if o, ok := object.(T); ok {
-				set(o)
+				set(o, false)
 			}
 		},
 		DeleteFunc: func(object any) {
@@ -86,6 +84,9 @@ func handler[T any](set, drop func(T)) toolscache.ResourceEventHandler {
 		},
 	}
 }
+
+// ignoreFirst returns set for handler.
+func ignoreFirst[T any](set func(T)) func(T, bool) { return func(o T, _ bool) { set(o) } }
 
 // managed are the kinds that Kueue manages: their dependents are no tasks of their
 // own.
@@ -106,13 +107,11 @@ func slimJob(object any, kind string) any {
 	}
 	j := &job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: intern(o.GetNamespace()), Name: o.GetName(), UID: o.GetUID(), CreationTimestamp: o.GetCreationTimestamp()},
-		kind:       kind, alone: true, queue: intern(o.GetLabels()[tasks.QueueLabel]), class: intern(o.GetLabels()[classLabel]),
+		kind:       kind, alone: true, queue: intern(o.GetLabels()[tasks.QueueLabel]), class: intern(o.GetLabels()[desired.PriorityClassLabel]),
 	}
 	if owner := metav1.GetControllerOfNoCopy(o); owner != nil {
-		j.controller, j.alone = owner.UID, !managed[owner.Kind]
-	}
-	if owner := metav1.GetControllerOfNoCopy(o); owner != nil && owner.Kind == "Pod" && tasks.IsServingKind(kind) { // the leader of a LeaderWorkerSet's group
-		j.alone = false
+		leads := owner.Kind == "Pod" && tasks.IsServingKind(kind) // a group of a LeaderWorkerSet
+		j.controller, j.alone = owner.UID, !managed[owner.Kind] && !leads
 	}
 	j.submitter = intern(o.GetAnnotations()[v1alpha1.AnnotationSubmittedBy])
 	if tasks.IsServingKind(kind) {
@@ -155,7 +154,7 @@ func (j *job) setOutcome(status *batchv1.JobStatus) {
 func elasticJob(e *v1alpha1.ElasticJob) *job {
 	j := &job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: intern(e.Namespace), Name: e.Name, UID: e.UID, CreationTimestamp: e.CreationTimestamp},
-		kind:       v1alpha1.ElasticJobKind, alone: true, queue: intern(e.Labels[tasks.QueueLabel]), class: intern(e.Labels[classLabel]),
+		kind:       v1alpha1.ElasticJobKind, alone: true, queue: intern(e.Labels[tasks.QueueLabel]), class: intern(e.Labels[desired.PriorityClassLabel]),
 		ended: e.DeletionTimestamp != nil, submitter: intern(e.Annotations[v1alpha1.AnnotationSubmittedBy]), outcome: elasticOutcomes[e.Status.State],
 	}
 	if last := e.Status.LastScaleTime; j.outcome != "" && last != nil { // to 0

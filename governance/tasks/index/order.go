@@ -175,8 +175,11 @@ const maxRemoved = 1000
 
 func (o *order) empty() bool { return len(o.added) == 0 && len(o.sorted) == len(o.removed) }
 
-// list returns all tasks in order: read only.
+// list returns all tasks in order: read only. nil has none.
 func (o *order) list() []*tasks.Task {
+	if o == nil {
+		return nil
+	}
 	if len(o.added) == 0 && len(o.removed) == 0 {
 		return o.sorted
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -98,7 +99,7 @@ func (x *Index) PodOf(o *corev1.Pod) *Pod {
 		ObjectMeta: metav1.ObjectMeta{Namespace: intern(o.Namespace), Name: o.Name, UID: o.UID, CreationTimestamp: o.CreationTimestamp, DeletionTimestamp: o.DeletionTimestamp},
 		Node:       intern(o.Spec.NodeName), Phase: corev1.PodPhase(intern(string(o.Status.Phase))), Gated: len(o.Spec.SchedulingGates) > 0,
 		Group: intern(cmp.Or(o.Annotations[groupName], o.Labels[groupName])),
-		queue: intern(o.Labels[tasks.QueueLabel]), class: intern(o.Labels[classLabel]),
+		queue: intern(o.Labels[tasks.QueueLabel]), class: intern(o.Labels[desired.PriorityClassLabel]),
 		Requests: x.requests.of(tasks.PodRequests(&o.Spec)),
 		admitted: o.Labels[podSetLabel] != "" || o.Labels[managedLabel] == "true", admittedTo: intern(cmp.Or(o.Labels[localQueueLabel], o.Labels[tasks.QueueLabel])),
 	}

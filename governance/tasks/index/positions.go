@@ -19,11 +19,7 @@ import (
 func (x *Index) CountAhead(namespace, queue string, priority int32) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	o := x.queues[QueueKey{namespace, queue}]
-	if o == nil {
-		return 0
-	}
-	list := o.list()
+	list := x.queues[QueueKey{namespace, queue}].list()
 	return sort.Search(len(list), func(i int) bool { return list[i].Priority < priority })
 }
 
@@ -59,23 +55,15 @@ func (x *Index) Position(t *tasks.Task) (place, of int) {
 
 // position is Position while x.mu is locked.
 func (x *Index) position(t *tasks.Task) (place, of int) {
-	o := x.queues[QueueKey{t.Namespace, t.Queue}]
-	if o == nil || !t.Queued() {
+	if !t.Queued() {
 		return 0, 0
 	}
-	list := o.list()
-	low, high := 0, len(list)
-	for low < high { // the first that is not before t
-		if middle := (low + high) / 2; InQueue(list[middle], t) < 0 {
-			low = middle + 1
-		} else {
-			high = middle
-		}
-	}
-	if low == len(list) || list[low] != t {
+	list := x.queues[QueueKey{t.Namespace, t.Queue}].list()
+	before, _ := slices.BinarySearchFunc(list, t, InQueue)
+	if before == len(list) || list[before] != t {
 		return 0, 0 // t is outdated
 	}
-	return low + 1, len(list)
+	return before + 1, len(list)
 }
 
 // byPosition sorts tasks by their positions in their queues; ties keep their order.
@@ -175,11 +163,9 @@ func (x *Index) PositionAcross(t *tasks.Task, queues []QueueKey) (place, of int)
 	defer x.mu.Unlock()
 	place = 1
 	for _, key := range queues {
-		if o := x.queues[key]; o != nil {
-			list := o.list()
-			before, _ := slices.BinarySearchFunc(list, t, InQueue)
-			place, of = place+before, of+len(list)
-		}
+		list := x.queues[key].list()
+		before, _ := slices.BinarySearchFunc(list, t, InQueue)
+		place, of = place+before, of+len(list)
 	}
 	return place, of
 }
@@ -190,11 +176,7 @@ func (x *Index) FirstWaiting(queues []QueueKey, reason string) (first *tasks.Tas
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, key := range queues {
-		o := x.queues[key]
-		if o == nil {
-			continue
-		}
-		list := o.list()
+		list := x.queues[key].list()
 		at := slices.IndexFunc(list, func(t *tasks.Task) bool { return t.Reason == reason })
 		if at >= 0 && (first == nil || InQueue(list[at], first) < 0) {
 			first = list[at]
@@ -219,12 +201,8 @@ func (x *Index) QueueChanged(t *tasks.Task) time.Time {
 func (x *Index) PendingTasks(t *tasks.Task, workloads []visibility.PendingWorkload) []*tasks.Task {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	o := x.queues[QueueKey{t.Namespace, t.Queue}]
-	if o == nil || len(workloads) == 0 {
-		return nil
-	}
 	found := make([]*tasks.Task, len(workloads))
-	for _, other := range o.list() {
+	for _, other := range x.queues[QueueKey{t.Namespace, t.Queue}].list() {
 		for i := range workloads {
 			if workloads[i].Name == other.Main.Name {
 				found[i] = other
@@ -253,10 +231,8 @@ type Supposed struct {
 func (x *Index) Head(namespace, queue string) *tasks.Task {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if o := x.queues[QueueKey{namespace, queue}]; o != nil {
-		if list := o.list(); len(list) > 0 {
-			return list[0]
-		}
+	if list := x.queues[QueueKey{namespace, queue}].list(); len(list) > 0 {
+		return list[0]
 	}
 	return nil
 }
@@ -267,11 +243,7 @@ func (x *Index) Suppose(t *tasks.Task, priority int32) Supposed {
 	supposed := Supposed{Priority: priority, Position: 1, QueueLength: 1}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	o := x.queues[QueueKey{t.Namespace, t.Queue}]
-	if o == nil {
-		return supposed
-	}
-	for _, other := range o.list() {
+	for _, other := range x.queues[QueueKey{t.Namespace, t.Queue}].list() {
 		if other.UID == t.UID {
 			continue
 		}

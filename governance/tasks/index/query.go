@@ -13,6 +13,18 @@ import (
 // PageSize is the number of tasks on a page of a list.
 const PageSize = 100
 
+// PageOf returns the page of n tasks that is nearest to a number, from 1, the last page,
+// and which tasks are on it. All are on one page.
+func PageOf(n, number int, all bool) (page, pages, from, to int) {
+	size := PageSize
+	if all {
+		size = max(1, n)
+	}
+	pages = max(1, (n+size-1)/size)
+	page = min(max(number, 1), pages)
+	return page, pages, (page - 1) * size, min(page*size, n)
+}
+
 // Phase selects tasks by whether they finished; empty selects all.
 type Phase string
 
@@ -155,13 +167,8 @@ func (x *Index) Query(q Query, in func(tasks.Place) bool) Result {
 		sorted, f.Phases = q.matching(sorted)
 	}
 	f.Total = len(sorted)
-	size := PageSize
-	if q.All {
-		size = max(1, f.Total)
-	}
-	f.Pages = max(1, (f.Total+size-1)/size)
-	f.Page = min(max(q.Page, 1), f.Pages)
-	from, to := (f.Page-1)*size, min(f.Page*size, f.Total)
+	var from, to int
+	f.Page, f.Pages, from, to = PageOf(f.Total, q.Page, q.All)
 	for i := from; i < to; i++ {
 		t := sorted[i]
 		if q.Descending {
