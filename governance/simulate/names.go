@@ -19,13 +19,14 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Names replaces names in snapshots, questions and reports by hashes. Names of one
+// Names replaces names in snapshots and questions by hashes. Names of one
 // kind keep their order, and a name is always replaced by the same one, so that the
 // report about renamed objects is the renamed report. Resources, UIDs, times and
 // amounts stay.
 type Names struct {
-	salt []byte
-	to   map[nameKind]map[string]string
+	salt       []byte
+	to         map[nameKind]map[string]string
+	collecting bool // the old names, before there are new ones
 }
 
 type nameKind string
@@ -45,90 +46,21 @@ const (
 // NewNames returns names for the objects of a snapshot and a question. The salt
 // keeps hashes from being computed for guessed names.
 func NewNames(salt []byte, s *Snapshot, q *Question) *Names {
-	n := &Names{salt: salt, to: map[nameKind]map[string]string{}}
-	found := map[nameKind]map[string]bool{}
-	add := func(kind nameKind, names ...string) {
-		if found[kind] == nil {
-			found[kind] = map[string]bool{}
+	n := &Names{salt: salt, to: map[nameKind]map[string]string{}, collecting: true}
+	n.Snapshot(s)
+	n.Question(q)
+	n.collecting = false
+	for kind, to := range n.to {
+		end := ""
+		if kind == nameNamespace { // keys of namespaced objects are ordered with the slash behind it
+			end = "/"
 		}
-		for _, name := range names {
-			found[kind][name] = true
-		}
-	}
-	for _, c := range []*Change{{Namespaces: s.Namespaces, Flavors: s.Flavors, Cohorts: s.Cohorts, ClusterQueues: s.ClusterQueues, LocalQueues: s.LocalQueues, AdmissionChecks: s.AdmissionChecks, LimitRanges: s.LimitRanges, Workloads: s.Workloads}, &q.Change, {Workloads: q.Submitted}} {
-		collect(c, add)
-	}
-	for kind, names := range found {
-		n.to[kind] = n.ranked(kind, slices.Collect(maps.Keys(names)))
-	}
-	return n
-}
-
-// collect calls add with all names in a change.
-func collect(c *Change, add func(nameKind, ...string)) {
-	for _, o := range c.Namespaces {
-		add(nameNamespace, o.Name)
-	}
-	add(nameNamespace, c.Removed.Namespaces...)
-	for _, o := range c.Flavors {
-		add(nameFlavor, o.Name)
-	}
-	add(nameFlavor, c.Removed.Flavors...)
-	for _, o := range c.Cohorts {
-		add(nameCohort, o.Name, string(o.Spec.ParentName))
-		groups(o.Spec.ResourceGroups, add)
-	}
-	add(nameCohort, c.Removed.Cohorts...)
-	for _, o := range c.ClusterQueues {
-		add(nameQueue, o.Name)
-		add(nameCohort, string(o.Spec.CohortName))
-		groups(o.Spec.ResourceGroups, add)
-	}
-	add(nameQueue, c.Removed.ClusterQueues...)
-	for _, o := range c.LocalQueues {
-		add(nameNamespace, o.Namespace)
-		add(nameLocal, o.Name)
-		add(nameQueue, string(o.Spec.ClusterQueue))
-	}
-	for _, o := range c.AdmissionChecks {
-		add(nameCheck, o.Name)
-	}
-	add(nameCheck, c.Removed.AdmissionChecks...)
-	for _, o := range c.LimitRanges {
-		add(nameNamespace, o.Namespace)
-		add(nameLimits, o.Name)
-	}
-	for _, o := range c.Workloads {
-		add(nameNamespace, o.Namespace)
-		add(nameWorkload, o.Name)
-		add(nameLocal, string(o.Spec.QueueName))
-		for i := range o.Spec.PodSets {
-			add(namePodSet, string(o.Spec.PodSets[i].Name))
-		}
-	}
-}
-
-func groups(all []kueue.ResourceGroup, add func(nameKind, ...string)) {
-	for f := range quota.Flavors(all) {
-		add(nameFlavor, string(f.Name))
-	}
-}
-
-// ranked returns new names that have the order of the old ones. Keys of namespaced
-// objects are ordered with the slash behind the namespace.
-func (n *Names) ranked(kind nameKind, names []string) map[string]string {
-	end := ""
-	if kind == nameNamespace {
-		end = "/"
-	}
-	slices.SortFunc(names, func(a, b string) int { return strings.Compare(a+end, b+end) })
-	to := map[string]string{}
-	for i, name := range names {
-		if name != "" {
+		names := slices.SortedFunc(maps.Keys(to), func(a, b string) int { return strings.Compare(a+end, b+end) })
+		for i, name := range names {
 			to[name] = fmt.Sprintf("%s%06d-%s", kind, i, n.hash(string(kind), name)[:8])
 		}
 	}
-	return to
+	return n
 }
 
 // hash returns the hash of a text, as a valid label key and value.
@@ -138,16 +70,15 @@ func (n *Names) hash(kind, text string) string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
-// of returns the new name of an object. Names of objects that do not exist are
-// hashed.
+// of returns the new name of an object, and collects the old one for NewNames.
 func (n *Names) of(kind nameKind, name string) string {
-	if name == "" {
-		return ""
+	if n.collecting && name != "" {
+		if n.to[kind] == nil {
+			n.to[kind] = map[string]string{}
+		}
+		n.to[kind][name] = ""
 	}
-	if to, ok := n.to[kind][name]; ok {
-		return to
-	}
-	return string(kind) + "-" + n.hash(string(kind), name)
+	return n.to[kind][name]
 }
 
 // Workload returns the new key of a Workload.
@@ -242,50 +173,6 @@ func (n *Names) durations(of map[string]time.Duration) map[string]time.Duration 
 	return to
 }
 
-// Report returns r with new names.
-func (n *Names) Report(r *Report) *Report {
-	to := *r
-	if r.Target != nil {
-		to.Target = new(n.effect(*r.Target))
-	}
-	to.Started, to.Preempted, to.Evicted, to.Missed = mapped(r.Started, n.effect), mapped(r.Preempted, n.effect), mapped(r.Evicted, n.effect), mapped(r.Missed, n.effect)
-	to.Exceeding = mapped(r.Exceeding, n.Workload)
-	if r.Queues != nil {
-		to.Queues = map[string]QueueChange{}
-		for name, q := range r.Queues {
-			q.Before.Usage, q.After.Usage = n.usage(q.Before.Usage), n.usage(q.After.Usage)
-			to.Queues[n.of(nameQueue, name)] = q
-		}
-	}
-	if r.Starts != nil {
-		to.Starts = map[string]*Start{}
-		for key, start := range r.Starts {
-			to.Starts[n.Workload(key)] = start
-		}
-	}
-	return &to
-}
-
-func (n *Names) effect(e Effect) Effect {
-	e.Workload, e.ClusterQueue, e.Usage = n.Workload(e.Workload), n.of(nameQueue, e.ClusterQueue), n.usage(e.Usage)
-	if e.By != "" {
-		e.By = n.Workload(e.By)
-	}
-	return e
-}
-
-func (n *Names) usage(of quota.FlavorResourceQuantities) quota.FlavorResourceQuantities {
-	if of == nil {
-		return nil
-	}
-	to := quota.FlavorResourceQuantities{}
-	for fr, amount := range of {
-		fr.Flavor = n.of(nameFlavor, fr.Flavor)
-		to[fr] = amount
-	}
-	return to
-}
-
 func (n *Names) namespace(o *corev1.Namespace) *corev1.Namespace {
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n.of(nameNamespace, o.Name), Labels: n.labels(o.Labels)}}
 }
@@ -313,11 +200,8 @@ func (n *Names) cohort(o *kueue.Cohort) *kueue.Cohort {
 
 // groups renames the flavors of resource groups in place.
 func (n *Names) groups(all []kueue.ResourceGroup) {
-	for i := range all {
-		for j := range all[i].Flavors {
-			f := &all[i].Flavors[j]
-			f.Name = kueue.ResourceFlavorReference(n.of(nameFlavor, string(f.Name)))
-		}
+	for f := range quota.Flavors(all) {
+		f.Name = kueue.ResourceFlavorReference(n.of(nameFlavor, string(f.Name)))
 	}
 }
 

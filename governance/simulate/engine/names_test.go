@@ -90,8 +90,29 @@ func TestNames(t *testing.T) {
 			}
 			return report
 		}
-		want := names.Report(answer(c.Snapshot, q))
-		if diff := cmp.Diff(want, answer(hashed, asked)); diff != "" {
+		var pairs []string // old and new names in reports
+		pair := func(from, to string) { pairs = append(pairs, fmt.Sprintf("%q", from), fmt.Sprintf("%q", to)) }
+		for i, f := range c.Flavors {
+			pair(f.Name, hashed.Flavors[i].Name)
+		}
+		for i, q := range c.ClusterQueues {
+			pair(q.Name, hashed.ClusterQueues[i].Name)
+		}
+		for i, w := range c.Workloads {
+			pair(simulate.WorkloadKey(w), simulate.WorkloadKey(hashed.Workloads[i]))
+		}
+		renamed := func(r *simulate.Report, pairs ...string) (to simulate.Report) {
+			text, err := json.Marshal(r)
+			if err == nil {
+				err = json.Unmarshal([]byte(strings.NewReplacer(pairs...).Replace(string(text))), &to)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			return to
+		}
+		want := renamed(answer(c.Snapshot, q), pairs...)
+		if diff := cmp.Diff(want, renamed(answer(hashed, asked))); diff != "" {
 			t.Fatalf("seed %d: reports of the cluster (-) and of the one with other names (+) differ:\n%s", seed, diff)
 		}
 		started += len(want.Started)
