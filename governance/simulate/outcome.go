@@ -15,8 +15,7 @@ type Outcome struct {
 	// run stopped for another reason: its end was reached.
 	Settled bool `json:"settled"`
 	// Cut reports that the time for the run was over before its end.
-	Cut    bool `json:"cut,omitempty"`
-	Cycles int  `json:"cycles"`
+	Cut bool `json:"cut,omitempty"`
 	// Queues are the ClusterQueues by name, at the end.
 	Queues map[string]Queue `json:"queues,omitempty"`
 	// Exceeding are the keys of the Workloads that wait for more than their queue

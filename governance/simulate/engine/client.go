@@ -51,32 +51,26 @@ func (o *objects) Get(_ context.Context, key client.ObjectKey, to client.Object,
 	case *kueue.Workload:
 		o.mu.Lock()
 		defer o.mu.Unlock()
-		w := o.workloads[key]
-		if w == nil {
-			return notFound("workloads", key.Name)
-		}
-		w.DeepCopyInto(to)
+		return copyTo(to, o.workloads[key], "workloads", key)
 	case *corev1.Namespace:
-		n := o.namespaces[key.Name]
-		if n == nil {
-			return apierrors.NewNotFound(corev1.Resource("namespaces"), key.Name)
-		}
-		n.DeepCopyInto(to)
+		return copyTo(to, o.namespaces[key.Name], "namespaces", key)
 	case *kueue.LocalQueue:
-		q := o.localQueues[key]
-		if q == nil {
-			return notFound("localqueues", key.Name)
-		}
-		q.DeepCopyInto(to)
+		return copyTo(to, o.localQueues[key], "localqueues", key)
 	case *kueue.ClusterQueue:
-		q := o.clusterQueues[key.Name]
-		if q == nil {
-			return notFound("clusterqueues", key.Name)
-		}
-		q.DeepCopyInto(to)
-	default:
-		return fmt.Errorf("get %T: not part of a simulation", to)
+		return copyTo(to, o.clusterQueues[key.Name], "clusterqueues", key)
 	}
+	return fmt.Errorf("get %T: not part of a simulation", to)
+}
+
+// copyTo copies an object, or returns that it is not found if it is nil.
+func copyTo[T any, P interface {
+	*T
+	DeepCopyInto(*T)
+}](to, from P, resource string, key client.ObjectKey) error {
+	if from == nil {
+		return notFound(resource, key.Name)
+	}
+	from.DeepCopyInto(to)
 	return nil
 }
 

@@ -306,7 +306,6 @@ func (r *run) cycles(ctx context.Context) (answered bool, err error) {
 		if err != nil || idle {
 			return false, err
 		}
-		r.outcome.Cycles++
 		before := len(r.outcome.Events)
 		if r.observe() {
 			return true, nil

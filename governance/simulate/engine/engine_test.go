@@ -172,7 +172,7 @@ func BenchmarkRun(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				last = fmt.Sprintf("%d cycles, %d events, settled %v", out.Cycles, len(out.Events), out.Settled)
+				last = fmt.Sprintf("%d events, settled %v", len(out.Events), out.Settled)
 			}
 			b.Log(last)
 		})

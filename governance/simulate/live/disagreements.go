@@ -41,19 +41,12 @@ type replays struct {
 
 // Disagrees counts that the simulation of a question contradicts package explain,
 // which names a constraint, and keeps the snapshot for a replay, with hashes for
-// names. A nil snapshot is the last one that Snapshot returned.
+// names.
 func (s *Simulator) Disagrees(constraint string, of *simulate.Snapshot, q *simulate.Question) {
 	disagreements.WithLabelValues(constraint).Inc()
-	if of == nil {
-		s.mu.Lock()
-		of = s.snapshot
-		s.mu.Unlock()
+	if now := s.Now(); s.replays.due(now) {
+		s.replays.writing.Go(func() { s.keep(constraint, of, q, now) })
 	}
-	now := s.Now()
-	if of == nil || !s.replays.due(now) {
-		return
-	}
-	s.replays.writing.Go(func() { s.keep(constraint, of, q, now) })
 }
 
 // due reports whether a snapshot may be written now, and records that it is.

@@ -97,17 +97,13 @@ func (s *Simulator) Ask(ctx context.Context, user string, q *simulate.Question) 
 	if err != nil {
 		return nil, nil, err
 	}
-	report, err := s.ask(ctx, now, q)
+	report, err := s.Answer(ctx, now, q)
 	return report, now, err
 }
 
 // Answer answers a question about a snapshot, for no user: its callers share
 // answers between users, or limit how often they ask.
 func (s *Simulator) Answer(ctx context.Context, of *simulate.Snapshot, q *simulate.Question) (*simulate.Report, error) {
-	return s.ask(ctx, of, q)
-}
-
-func (s *Simulator) ask(ctx context.Context, of *simulate.Snapshot, q *simulate.Question) (*simulate.Report, error) {
 	if s == nil {
 		return nil, ErrDisabled
 	}
