@@ -6,7 +6,6 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"os"
@@ -51,9 +50,6 @@ func (o Options) withDefaults() Options {
 	}
 	return o
 }
-
-// errTooLarge is returned for a response that exceeds maxBytes.
-var errTooLarge = fmt.Errorf("response is larger than %d MiB", maxBytes>>20)
 
 // connect returns a client, or an error for an invalid URL or CA file.
 func connect(o Options) (prometheus.API, error) {
@@ -103,28 +99,9 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	response.Body = &limitedBody{body: response.Body, left: maxBytes}
+	response.Body = http.MaxBytesReader(nil, response.Body, maxBytes)
 	return response, nil
 }
 
 // errToken wraps an error of reading the token.
 type errToken struct{ error }
-
-// limitedBody returns errTooLarge instead of more than left bytes.
-type limitedBody struct {
-	body io.ReadCloser
-	left int64
-}
-
-// Read implements io.Reader.
-func (b *limitedBody) Read(into []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errTooLarge
-	}
-	n, err := b.body.Read(into[:min(int64(len(into)), b.left)])
-	b.left -= int64(n)
-	return n, err
-}
-
-// Close implements io.Closer.
-func (b *limitedBody) Close() error { return b.body.Close() }

@@ -19,10 +19,11 @@ var errResultType = errors.New("unexpected result type")
 func errorText(err error, timeout time.Duration) string {
 	var refused *prometheus.Error
 	var token errToken
+	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &token):
 		return "The token for Prometheus cannot be read. Check --prometheus-token-file."
-	case errors.Is(err, errTooLarge):
+	case errors.As(err, &tooLarge):
 		return fmt.Sprintf("Prometheus answered with more than %d MiB. Select this cluster's series with --prometheus-match.", maxBytes>>20)
 	case errors.Is(err, context.DeadlineExceeded):
 		return fmt.Sprintf("Prometheus did not answer within %g s. Check whether it is overloaded.", timeout.Seconds())

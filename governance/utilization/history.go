@@ -3,6 +3,8 @@ package utilization
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,12 +31,7 @@ type Range struct {
 	Step     time.Duration
 }
 
-func (r Range) key() rangeKey { return rangeKey{r.From.UnixMilli(), r.To.UnixMilli(), r.Step} }
-
-type rangeKey struct {
-	from, to int64
-	step     time.Duration
-}
+func (r Range) key() string { return fmt.Sprint(r.From.UnixMilli(), r.To.UnixMilli(), r.Step) }
 
 // Series is one gauge over time: shares from 0 to 1; NaN without data.
 type Series []float64
@@ -55,7 +52,7 @@ type historyCache struct {
 	slots   chan struct{} // limits concurrent queries
 
 	mu      sync.Mutex
-	results map[rangeKey]historyResult
+	results map[string]historyResult // by Range.key
 }
 
 // historyResult is the result of one query.
@@ -70,7 +67,7 @@ type historyResult struct {
 }
 
 func newHistoryCache() historyCache {
-	return historyCache{results: map[rangeKey]historyResult{}, slots: make(chan struct{}, maxConcurrentQueries)}
+	return historyCache{results: map[string]historyResult{}, slots: make(chan struct{}, maxConcurrentQueries)}
 }
 
 // History returns the gauges of a pool over time; of all pools if pool is empty. It
@@ -111,7 +108,7 @@ func (s *Service) historyResult(ctx context.Context, r Range) (historyResult, er
 	if known && s.o.Now().Sub(before.at) < historyTTL {
 		return before, before.err
 	}
-	query := cache.queries.DoChan(fmt.Sprint(key), func() (any, error) {
+	query := cache.queries.DoChan(key, func() (any, error) {
 		cache.slots <- struct{}{}
 		defer func() { <-cache.slots }()
 		result := s.queryHistory(context.WithoutCancel(ctx), r)
@@ -135,17 +132,11 @@ func (s *Service) historyResult(ctx context.Context, r Range) (historyResult, er
 }
 
 // add adds a result and evicts the oldest one if the cache is full.
-func (c *historyCache) add(key rangeKey, result historyResult) {
+func (c *historyCache) add(key string, result historyResult) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, exists := c.results[key]; !exists && len(c.results) >= maxHistories {
-		oldest := key
-		for other, o := range c.results {
-			if oldest == key || o.at.Before(c.results[oldest].at) {
-				oldest = other
-			}
-		}
-		delete(c.results, oldest)
+		delete(c.results, slices.MinFunc(slices.Collect(maps.Keys(c.results)), func(a, b string) int { return c.results[a].at.Compare(c.results[b].at) }))
 	}
 	c.results[key] = result
 }
