@@ -15,16 +15,12 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// labelClass is the label of a job that names its priority class. Kueue copies
-// it to the job's Workload whenever it changes (0.16 to 0.19).
-const labelClass = "kueue.x-k8s.io/priority-class"
-
 // classFixed returns why the priority class of a task can never change; empty if it
 // can.
 func classFixed(t *tasks.Task) string {
 	ref := t.Main.Spec.PriorityClassRef
 	switch {
-	case t.Kind == podGroup:
+	case t.Kind == tasks.PodGroup:
 		return "Kueue reads the class of pods without a job from their labels when they are created, and not again. Submit them again with another class."
 	case len(objects(t)) == 0 || objects(t)[0].kind == workloadKind:
 		return "This Workload has no job to copy a class from."

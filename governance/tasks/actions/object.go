@@ -46,7 +46,7 @@ func objects(t *tasks.Task) (found []object) {
 	}
 	for _, w := range t.Parts {
 		for _, o := range w.OwnerReferences {
-			if string(o.UID) == t.UID || t.Kind == podGroup && o.Kind == "Pod" {
+			if string(o.UID) == t.UID || t.Kind == tasks.PodGroup && o.Kind == "Pod" {
 				add(o.APIVersion, o.Kind, o.Name, o.UID)
 			}
 		}
@@ -64,9 +64,6 @@ func workloads(t *tasks.Task) (found []object) {
 	return found
 }
 
-// podGroup is the kind of a task of pods without a job, as in package tasks.
-const podGroup = "PodGroup"
-
 var workloadKind = kueue.SchemeGroupVersion.WithKind("Workload")
 
 // metadata returns the object as a client addresses it.
@@ -79,16 +76,6 @@ func (s *Service) metadata(o object, namespace string) (*metav1.PartialObjectMet
 	m.SetGroupVersionKind(mapping.GroupVersionKind)
 	m.Namespace, m.Name, m.UID = namespace, o.name, o.uid
 	return m, nil
-}
-
-// resource returns the resource of a kind; governance.Unavailable if the cluster does
-// not serve it.
-func (s *Service) resource(kind schema.GroupVersionKind) (schema.GroupVersionResource, error) {
-	mapping, err := s.mapping(kind)
-	if err != nil {
-		return schema.GroupVersionResource{}, err
-	}
-	return mapping.Resource, nil
 }
 
 func (s *Service) mapping(kind schema.GroupVersionKind) (*meta.RESTMapping, error) {

@@ -68,13 +68,9 @@ func (a Action) changesClass() bool { return a == Front || a == Class }
 
 // missing returns the permission that user lacks for an action; nil for none.
 func (s *Service) missing(ctx context.Context, user governance.User, t *tasks.Task, action Action) (*Permission, error) {
-	verb, target := action.permission(t)
-	resource, err := s.resource(target)
+	verb, resource, err := s.permission(action, t)
 	if err != nil {
 		return nil, err
-	}
-	if action.scales(t) {
-		resource.Resource += "/scale"
 	}
 	may, err := s.Access.May(ctx, user, verb, resource, t.Namespace)
 	if err != nil || may {
@@ -88,18 +84,23 @@ func (a Action) scales(t *tasks.Task) bool {
 	return (a == Stop || a == Resume || a == Scale) && t.IsServing()
 }
 
-// permission returns the verb and the kind of the permission that an action needs.
-func (a Action) permission(t *tasks.Task) (verb string, kind schema.GroupVersionKind) {
+// permission returns the verb and the resource of the permission that an action needs. It
+// returns governance.Unavailable if the cluster does not serve the resource.
+func (s *Service) permission(a Action, t *tasks.Task) (verb string, resource schema.GroupVersionResource, err error) {
+	verb, kind := "patch", objects(t)[0].kind
 	_, held := t.Hold()
-	switch {
-	case (a == Stop || a == Resume) && t.Kind == v1alpha1.ElasticJobKind && !held:
-		return "patch", objects(t)[0].kind
-	case a.scales(t): // the subresource
-		return "patch", objects(t)[0].kind
-	case a == Stop, a == Resume:
-		return "patch", workloadKind
+	switch elastic := t.Kind == v1alpha1.ElasticJobKind && !held; {
 	case a == Delete:
-		return "delete", objects(t)[0].kind
+		verb = "delete"
+	case (a == Stop || a == Resume) && !elastic && !t.IsServing():
+		kind = workloadKind
 	}
-	return "patch", objects(t)[0].kind
+	mapping, err := s.mapping(kind)
+	if err != nil {
+		return "", resource, err
+	}
+	if resource = mapping.Resource; a.scales(t) {
+		resource.Resource += "/scale"
+	}
+	return verb, resource, nil
 }

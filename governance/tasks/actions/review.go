@@ -8,6 +8,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/admitted"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/loopguard"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
@@ -89,7 +90,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Add
 			return Review{}, err
 		}
 	}
-	if detail.Kind == podGroup {
+	if detail.Kind == tasks.PodGroup {
 		r.Pods = len(objects(detail.Task))
 	}
 	for i, c := range found {
@@ -150,13 +151,9 @@ func (s *Service) obstacle(ctx context.Context, user governance.User, r Review) 
 	case r.Action == Front && len(r.Choices) == 0:
 		return "No priority class puts it ahead of all tasks before it. " + noClassHelps(r), nil
 	}
-	verb, kind := r.Action.permission(t)
-	resource, err := s.resource(kind)
+	verb, resource, err := s.permission(r.Action, t)
 	if err != nil {
 		return "", err
-	}
-	if r.Action.scales(t) {
-		resource.Resource += "/scale"
 	}
 	may, err := s.Access.ConsoleMay(ctx, user, verb, resource, t.Namespace)
 	if err != nil || may {
@@ -205,11 +202,11 @@ func kubectlCommand(r Review, resource string) string {
 	case r.Action == Delete:
 		return fmt.Sprintf("kubectl delete %s %s -n %s", resource, r.Name, r.Namespace)
 	case r.Action == Front:
-		return fmt.Sprintf("kubectl label %s %s -n %s --overwrite %s=%s", resource, r.Name, r.Namespace, labelClass, r.Choices[0].Name)
+		return fmt.Sprintf("kubectl label %s %s -n %s --overwrite %s=%s", resource, r.Name, r.Namespace, desired.PriorityClassLabel, r.Choices[0].Name)
 	case r.Action == Resize:
 		return fmt.Sprintf("kubectl patch %s %s -n %s --type=merge -p '{\"spec\":{\"elasticPolicy\":{\"minReplicas\":MIN,\"maxReplicas\":MAX}}}'", resource, r.Name, r.Namespace)
 	case r.Action == Class:
-		return fmt.Sprintf("kubectl label %s %s -n %s --overwrite %s=CLASS", resource, r.Name, r.Namespace, labelClass)
+		return fmt.Sprintf("kubectl label %s %s -n %s --overwrite %s=CLASS", resource, r.Name, r.Namespace, desired.PriorityClassLabel)
 	}
 	switch _, held := r.Hold(); {
 	case r.Action == Scale:

@@ -8,6 +8,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/tasks"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -16,8 +17,8 @@ import (
 )
 
 // SetClass sets the priority class of a task, as user, by the label of its job, which
-// Kueue copies to the Workload. The class must exist. A refusal by Kueue is
-// governance.Invalid with Kueue's message.
+// Kueue copies to the Workload whenever it changes (0.16 to 0.19). The class must exist. A
+// refusal by Kueue is governance.Invalid with Kueue's message.
 func (s *Service) SetClass(ctx context.Context, user governance.User, at tasks.Address, class string) error {
 	return s.setClass(ctx, user, at, class, audit.ChangeClass)
 }
@@ -55,7 +56,7 @@ func (s *Service) setClass(ctx context.Context, user governance.User, at tasks.A
 		return err
 	}
 	uid := job.UID
-	err = writer.Patch(ctx, job, merge(map[string]any{"metadata": map[string]any{"uid": uid, "labels": map[string]string{labelClass: class}}}))
+	err = writer.Patch(ctx, job, merge(map[string]any{"metadata": map[string]any{"uid": uid, "labels": map[string]string{desired.PriorityClassLabel: class}}}))
 	err = translate("change class", t, err)
 	job.UID, job.Namespace, job.Name = uid, t.Namespace, t.Name
 	s.Audit.Record(audit.Change{
