@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -180,19 +181,12 @@ func (g *Guard) last(w *kueue.Workload, rotation []types.UID) bool {
 		if other == nil || !slices.Contains(holdable, kindOf(other)) {
 			continue
 		}
-		a, b := priorityOf(w), priorityOf(other)
+		a, b := ptr.Deref(w.Spec.Priority, 0), ptr.Deref(other.Spec.Priority, 0)
 		if b < a || b == a && w.CreationTimestamp.Before(&other.CreationTimestamp) {
 			return false
 		}
 	}
 	return true
-}
-
-func priorityOf(w *kueue.Workload) int32 {
-	if w.Spec.Priority == nil {
-		return 0
-	}
-	return *w.Spec.Priority
 }
 
 // held decides whether a hold ends.
@@ -262,13 +256,7 @@ func (g *Guard) hold(ctx context.Context, l *loop, cached *kueue.Workload, s ste
 		}
 	}
 	now = g.Now()
-	changed := g.change(l, func() {
-		l.enter(Held, now)
-		l.wanted, l.NotHeld = false, NoReason
-		l.holds[mark.Preemptor]++
-		l.Holds++
-		l.HeldSince, l.HeldUntil = mark.Since, mark.Until
-	})
+	changed := g.change(l, func() { l.hold(now) })
 	g.Watcher.Step(Step{What: WasHeld, At: mark.Since, Of: changed.Victim, Other: changed.Preemptor})
 	return nil
 }

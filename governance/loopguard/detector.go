@@ -80,7 +80,7 @@ func (d *detector) update(victim types.UID, before, w *kueue.Workload, now time.
 	if before == nil {
 		return nil
 	}
-	count := min(preemptedTimes(w)-preemptedTimes(before), mostAtOnce)
+	count := min(Preemptions(w)-Preemptions(before), mostAtOnce)
 	if count <= 0 {
 		return nil
 	}
@@ -226,8 +226,8 @@ func reservedAt(w *kueue.Workload) time.Time {
 	return c.LastTransitionTime.Time
 }
 
-// preemptedTimes returns how often Kueue has preempted w.
-func preemptedTimes(w *kueue.Workload) (n int32) {
+// Preemptions returns how often Kueue has preempted w.
+func Preemptions(w *kueue.Workload) (n int32) {
 	if w.Status.SchedulingStats == nil {
 		return 0
 	}

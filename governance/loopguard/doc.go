@@ -7,8 +7,8 @@
 //
 // The package owns the detection, the mark on a held Workload, and the state of
 // loops. It writes spec.active and the mark of a victim, and nothing else. It
-// decides nothing about quota, and knows neither pages nor history: Guard.Tell
-// passes loops and steps on.
+// decides nothing about quota, and knows neither pages nor history: a Watcher
+// receives loops and steps.
 //
 //	watch of Workloads ──► detector ──► Loop ──► Guard.Reconcile ──► hold, release
 //	                          ▲                        │

@@ -36,13 +36,9 @@ func (g *Guard) follow(ctx context.Context, request ctrl.Request) error {
 			}
 			g.loops[w.UID] = l
 		}
-		l.enter(Held, now)
-		l.wanted, l.NotHeld = false, NoReason
 		// A rotation is not marked: its hold may end with the admission.
 		l.mark, l.markSeen, l.first = mark, true, mark.Until.Sub(mark.Since) == firstHold
-		l.holds[mark.Preemptor]++
-		l.Holds++
-		l.HeldSince, l.HeldUntil = mark.Since, mark.Until
+		l.hold(now)
 	case !held && l != nil && l.State == Held:
 		l.enter(Released, now)
 	}

@@ -138,20 +138,13 @@ func (g *Guard) Observe(before, after *kueue.Workload, initial bool) []types.Nam
 	if l := g.loops[after.UID]; l != nil && marked {
 		l.markSeen = true
 	}
-	if _, was := markOf(before); marked || was {
+	if _, was := MarkOf(before); marked || was {
 		due = append(due, client.ObjectKeyFromObject(after))
 	}
 	if p := g.detector.update(g.victim(after), before, after, now); p != nil && g.preempted(after, p, now) {
 		due = append(due, client.ObjectKeyFromObject(after))
 	}
 	return append(due, g.heldFor(after.UID)...)
-}
-
-func markOf(w *kueue.Workload) (Mark, bool) {
-	if w == nil {
-		return Mark{}, false
-	}
-	return MarkOf(w)
 }
 
 // heldFor returns the victims that wait for the admission of a preemptor.

@@ -70,9 +70,8 @@ type Loop struct {
 	Detected          time.Time
 	Preemptions       int32 // from Since until Last
 	State             State
-	NotHeld           Reason // while Looping: why it is not broken
-	Holds             int    // how often the guard held the victim
-	HeldSince         time.Time
+	NotHeld           Reason    // while Looping: why it is not broken
+	Holds             int       // how often the guard held the victim
 	HeldUntil         time.Time // while Held: it ends then at the latest
 	Changed           time.Time // when State last changed
 }
@@ -91,6 +90,15 @@ type loop struct {
 	overruled time.Time         // until then the victim is left alone
 	announced bool              // events and steps were written
 	unseen    bool              // known only by the mark of another process, which saw the preemptions
+}
+
+// hold begins the hold of the mark.
+func (l *loop) hold(now time.Time) {
+	l.enter(Held, now)
+	l.wanted, l.NotHeld = false, NoReason
+	l.holds[l.mark.Preemptor]++
+	l.Holds++
+	l.HeldUntil = l.mark.Until
 }
 
 // holdFor returns how long a hold for a preemptor lasts at most, and whether it

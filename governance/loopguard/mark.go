@@ -32,8 +32,11 @@ func (m Mark) String() string {
 }
 
 // MarkOf returns the mark of w and whether it has one. The mark of an annotation
-// that cannot be read is the zero value, which has expired.
+// that cannot be read is the zero value, which has expired. w may be nil.
 func MarkOf(w *kueue.Workload) (Mark, bool) {
+	if w == nil {
+		return Mark{}, false
+	}
 	text, marked := w.Annotations[MarkAnnotation]
 	var m Mark
 	if !marked || json.Unmarshal([]byte(text), &m) != nil {
