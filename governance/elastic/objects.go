@@ -3,22 +3,21 @@ package elastic
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strconv"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/tasks"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/utils/ptr"
 )
-
-const queueLabel = "kueue.x-k8s.io/queue-name"
 
 // rendezvousPort is the port of torchrun's rendezvous.
 const rendezvousPort = 29400
@@ -32,18 +31,12 @@ const maxRestarts = 1000
 // a script reads it when its workers start.
 const scaleConfigVariable = "KUOTA_SCALE_CONFIG"
 
-// BaseName returns the name of the Job that runs the minimum of an ElasticJob.
-func BaseName(job string) string { return v1alpha1.ElasticPartName(job, 0) }
-
-// IncrementName returns the name of the Job of increment n, from 1.
-func IncrementName(job string, n int) string { return v1alpha1.ElasticPartName(job, n) }
-
 // ServiceName returns the name of the headless Service of an ElasticJob.
 func ServiceName(job string) string { return job + "-pods" }
 
 // Base returns the Job of the minimum.
 func Base(e *v1alpha1.ElasticJob) *batchv1.Job {
-	job := part(e, BaseName(e.Name), 0, e.Spec.ElasticPolicy.MinReplicas)
+	job := part(e, 0, e.Spec.ElasticPolicy.MinReplicas)
 	setClass(job, e.Labels[desired.PriorityClassLabel])
 	job.Spec.BackoffLimit = e.Spec.BackoffLimit
 	job.Spec.ActiveDeadlineSeconds = e.Spec.ActiveDeadlineSeconds
@@ -53,7 +46,7 @@ func Base(e *v1alpha1.ElasticJob) *batchv1.Job {
 // Increment returns the Job of an increment. Its pods may fail any number of times: the
 // ElasticJob gives a faulty increment up.
 func Increment(e *v1alpha1.ElasticJob, n NewPart) *batchv1.Job {
-	job := part(e, IncrementName(e.Name, n.Increment), n.Increment, n.Pods)
+	job := part(e, n.Increment, n.Pods)
 	class := desired.GrowthClass
 	if n.Guaranteed {
 		class = e.Labels[desired.PriorityClassLabel]
@@ -72,11 +65,11 @@ func setClass(job *batchv1.Job, class string) {
 
 // part returns a suspended Job of the template; Kueue starts it. It has no owner
 // reference: see v1alpha1.ElasticFinalizer.
-func part(e *v1alpha1.ElasticJob, name string, n int, pods int32) *batchv1.Job {
-	labels := map[string]string{v1alpha1.LabelElasticJob: e.Name, v1alpha1.LabelElasticJobUID: string(e.UID), v1alpha1.LabelElasticIncrement: strconv.Itoa(n)}
+func part(e *v1alpha1.ElasticJob, n int, pods int32) *batchv1.Job {
+	own := labels.Set{v1alpha1.LabelElasticJob: e.Name, v1alpha1.LabelElasticJobUID: string(e.UID), v1alpha1.LabelElasticIncrement: strconv.Itoa(n)}
 	template := *e.Spec.Template.DeepCopy()
-	template.Labels = merged(template.Labels, labels)
-	labels[queueLabel], labels[desired.LabelManagedBy] = e.Labels[queueLabel], desired.ManagedBy
+	template.Labels = labels.Merge(template.Labels, own)
+	own[tasks.QueueLabel], own[desired.LabelManagedBy] = e.Labels[tasks.QueueLabel], desired.ManagedBy
 	spec := &template.Spec
 	spec.Subdomain = ServiceName(e.Name)
 	spec.TerminationGracePeriodSeconds = ptr.To(int64(e.Spec.ElasticPolicy.GracefulShutdownTimeoutInSeconds))
@@ -88,7 +81,7 @@ func part(e *v1alpha1.ElasticJob, name string, n int, pods int32) *batchv1.Job {
 	}
 	job := &batchv1.Job{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
-		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: name, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.Namespace, Name: v1alpha1.ElasticPartName(e.Name, n), Labels: own},
 		Spec: batchv1.JobSpec{
 			Suspend: ptr.To(true), Parallelism: ptr.To(pods), Completions: ptr.To(pods), CompletionMode: ptr.To(batchv1.IndexedCompletion),
 			// Replaces each pod after 10 s. Without a limit for each index, the Job controller
@@ -129,7 +122,7 @@ func environment(e *v1alpha1.ElasticJob) []corev1.EnvVar {
 	vars := []corev1.EnvVar{
 		{Name: "PET_NNODES", Value: fmt.Sprintf("%d:%d", p.MinReplicas, p.MaxReplicas)},
 		{Name: "PET_RDZV_BACKEND", Value: "c10d"},
-		{Name: "PET_RDZV_ENDPOINT", Value: fmt.Sprintf("%s-0.%s:%d", BaseName(e.Name), ServiceName(e.Name), rendezvousPort)},
+		{Name: "PET_RDZV_ENDPOINT", Value: fmt.Sprintf("%s-0.%s:%d", v1alpha1.ElasticPartName(e.Name, 0), ServiceName(e.Name), rendezvousPort)},
 		{Name: "PET_RDZV_ID", Value: string(e.UID)},
 		{Name: "PET_MAX_RESTARTS", Value: strconv.Itoa(maxRestarts)},
 		// Otherwise torchrun keeps the address of the workers' store from its first
@@ -167,13 +160,4 @@ func withDefaults(env, defaults []corev1.EnvVar) []corev1.EnvVar {
 		}
 	}
 	return env
-}
-
-func merged(a, b map[string]string) map[string]string {
-	all := maps.Clone(a)
-	if all == nil {
-		all = map[string]string{}
-	}
-	maps.Copy(all, b)
-	return all
 }

@@ -36,19 +36,12 @@ func (r *Reconciler) read(ctx context.Context, e *v1alpha1.ElasticJob) (jobs, er
 	for i := range list.Items {
 		job := &list.Items[i]
 		n, err := strconv.Atoi(job.Labels[v1alpha1.LabelElasticIncrement])
-		if err != nil || n < 0 || job.Name != partName(e.Name, n) {
+		if err != nil || n < 0 || job.Name != v1alpha1.ElasticPartName(e.Name, n) {
 			continue
 		}
 		all[n] = job
 	}
 	return all, nil
-}
-
-func partName(job string, n int) string {
-	if n == 0 {
-		return BaseName(job)
-	}
-	return IncrementName(job, n)
 }
 
 // observe returns the state of an ElasticJob, without where it fits.

@@ -54,10 +54,8 @@ type Reconciler struct {
 	client.Client               // reads from the cache of the console, and writes
 	APIReader     client.Reader // reads from the API server
 	Parts         client.Reader // a cache of Jobs and Services with v1alpha1.LabelElasticJobUID
-	Rooms         Rooms
-	Claims        Claims
-	RecordsUsers  func() bool // as in Options
-	Now           func() time.Time
+	Options
+	Now func() time.Time
 
 	memory memory
 }
@@ -211,7 +209,7 @@ func (r *Reconciler) increments(ctx context.Context) (list []queries.Proposal, e
 func proposal(job *batchv1.Job) queries.Proposal {
 	spec, n := &job.Spec.Template.Spec, ptr.Deref(job.Spec.Parallelism, 0)
 	return queries.Proposal{
-		Namespace: job.Namespace, Queue: job.Labels[queueLabel], Priority: desired.GrowthPriority,
+		Namespace: job.Namespace, Queue: job.Labels[tasks.QueueLabel], Priority: desired.GrowthPriority,
 		PodSets: []explain.PodSet{{Name: "main", Count: n, MinCount: n, Requests: tasks.PodRequests(spec), Spec: spec}},
 	}
 }

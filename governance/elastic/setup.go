@@ -16,7 +16,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -53,23 +52,14 @@ func SetupWithManager(manager ctrl.Manager, options Options) (*Reconciler, error
 	if err := manager.Add(parts); err != nil {
 		return nil, fmt.Errorf("set up elastic jobs: %w", err)
 	}
-	r := &Reconciler{Client: manager.GetClient(), APIReader: manager.GetAPIReader(), Parts: parts, Rooms: options.Rooms, Claims: options.Claims, RecordsUsers: options.RecordsUsers, Now: time.Now}
-	begun := make(chan event.GenericEvent, 1)
-	if options.Leader != nil {
-		options.Leader.OnElected(nil, func() {
-			select {
-			case begun <- event.GenericEvent{}:
-			default: // an event is pending
-			}
-		})
-	}
+	r := &Reconciler{Client: manager.GetClient(), APIReader: manager.GetAPIReader(), Parts: parts, Options: options, Now: time.Now, memory: newMemory()}
 	return r, ctrl.NewControllerManagedBy(manager).Named("elastic").
 		For(&v1alpha1.ElasticJob{}).
 		WatchesRawSource(source.Kind(parts, &batchv1.Job{}, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, job *batchv1.Job) []reconcile.Request {
 			return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: job.Namespace, Name: job.Labels[v1alpha1.LabelElasticJob]}}}
 		}))).
 		Watches(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.ofWorkload)).
-		WatchesRawSource(source.Channel(begun, handler.EnqueueRequestsFromMapFunc(r.all))).
+		WatchesRawSource(source.Channel(options.Leader.Events(), handler.EnqueueRequestsFromMapFunc(r.all))).
 		WithOptions(cluster.ControllerOptions(1, 5*time.Second)).
 		Complete(options.onlyLeader(r))
 }

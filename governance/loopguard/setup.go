@@ -38,18 +38,9 @@ func (g *Guard) Setup(manager ctrl.Manager) error {
 	}
 	g.Live, g.Events = manager.GetAPIReader(), manager.GetEventRecorder(Name)
 	g.Start()
-	begun := make(chan event.GenericEvent, 1)
-	if g.Leader != nil {
-		g.Leader.OnElected(nil, func() {
-			select {
-			case begun <- event.GenericEvent{}:
-			default: // an event is pending
-			}
-		})
-	}
 	return ctrl.NewControllerManagedBy(manager).Named("loopguard").
 		Watches(&kueue.Workload{}, g.handler()).
-		WatchesRawSource(source.Channel(begun, g.handler())).
+		WatchesRawSource(source.Channel(g.Leader.Events(), g.handler())).
 		WithOptions(cluster.ControllerOptions(4, 5*time.Second)).
 		Complete(g)
 }

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -112,24 +111,4 @@ func eachObject(list client.ObjectList, do func(client.Object)) error {
 		}
 	}
 	return nil
-}
-
-// triggers enqueue all objects of the controllers when a replica is elected.
-type triggers []chan event.GenericEvent
-
-// add returns the channel of one more controller.
-func (t *triggers) add() chan event.GenericEvent {
-	c := make(chan event.GenericEvent, 1)
-	*t = append(*t, c)
-	return c
-}
-
-// fire enqueues.
-func (t triggers) fire() {
-	for _, c := range t {
-		select {
-		case c <- event.GenericEvent{}:
-		default: // an event is pending
-		}
-	}
 }

@@ -105,8 +105,9 @@ func NewReconcilers(cached client.Client, live client.Reader, recorder events.Ev
 func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error) {
 	c := NewReconcilers(manager.GetClient(), manager.GetAPIReader(), manager.GetEventRecorder("kuota"), options)
 	allocations := c.Allocations
-	var begun triggers
-	onTerm := func(handler handler.EventHandler) source.Source { return source.Channel(begun.add(), handler) }
+	onTerm := func(handler handler.EventHandler) source.Source {
+		return source.Channel(options.Leader.Events(), handler)
+	}
 	nodes := nodeChanged(options.Naming.InstanceTypeLabel)
 	const noDelay = 0
 
@@ -121,7 +122,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 		}
 	}
 	if options.Leader != nil {
-		options.Leader.OnElected(c.catchUp, func() { begun.fire() })
+		options.Leader.OnElected(c.catchUp, func() {})
 	}
 	return c, errors.Join(
 		newController(manager, "allocation", 8).

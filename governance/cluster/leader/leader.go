@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 )
 
 // LeaseName is the name of the Lease.
@@ -91,6 +92,21 @@ func (l *Leader) OnElected(begin func(context.Context) error, begun func()) {
 		l.begin = append(l.begin, begin)
 	}
 	l.begun = append(l.begun, begun)
+}
+
+// Events returns a channel that receives an event when begun of OnElected is called, by which a
+// controller enqueues all of its objects. A nil Leader has none.
+func (l *Leader) Events() <-chan event.GenericEvent {
+	events := make(chan event.GenericEvent, 1)
+	if l != nil {
+		l.OnElected(nil, func() {
+			select {
+			case events <- event.GenericEvent{}:
+			default: // an event is pending
+			}
+		})
+	}
+	return events
 }
 
 // Run takes part in the election until ctx ends, then releases the Lease. It returns ErrLost
