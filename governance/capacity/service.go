@@ -29,23 +29,7 @@ type Service struct {
 // Subscribe returns a channel that receives after a change of tasks or
 // allocations, until ctx ends. Changes between two receives are coalesced.
 func (s *Service) Subscribe(ctx context.Context) <-chan struct{} {
-	changed := make(chan struct{}, 1)
-	some, others := s.Cluster.TaskChanges.Subscribe(ctx), s.Cluster.AllocationChanges.Subscribe(ctx)
-	go func() {
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-some:
-			case <-others:
-			}
-			select {
-			case changed <- struct{}{}:
-			default: // the last signal is still unread
-			}
-		}
-	}()
-	return changed
+	return cluster.Either(ctx, s.Cluster.TaskChanges, s.Cluster.AllocationChanges)
 }
 
 // Snapshot returns the current snapshot, which it computes only after a change.

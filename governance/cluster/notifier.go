@@ -56,6 +56,31 @@ func (c *Notifier) Notify() {
 	}
 }
 
+// Listener signals changes until ctx ends.
+type Listener interface {
+	Subscribe(ctx context.Context) <-chan struct{}
+}
+
+// Either subscribes to the signals of two listeners.
+func Either(ctx context.Context, a, b Listener) <-chan struct{} {
+	either, first, second := make(chan struct{}, 1), a.Subscribe(ctx), b.Subscribe(ctx)
+	go func() {
+		for {
+			select {
+			case <-first:
+			case <-second:
+			case <-ctx.Done():
+				return
+			}
+			select {
+			case either <- struct{}{}:
+			default: // the pending signal covers this one too
+			}
+		}
+	}()
+	return either
+}
+
 // chainHandlers returns a handler that calls first, which may be nil, and then
 // tell. It skips an object for which first panics: the process would end for it again at
 // each start, and all objects behind it wait.

@@ -112,28 +112,6 @@ type Listener interface {
 	Subscribe(ctx context.Context) <-chan struct{}
 }
 
-// Either returns a subscription to the signals of two listeners.
-func Either(a, b Listener) func(ctx context.Context) <-chan struct{} {
-	return func(ctx context.Context) <-chan struct{} {
-		either, first, second := make(chan struct{}, 1), a.Subscribe(ctx), b.Subscribe(ctx)
-		go func() {
-			for {
-				select {
-				case <-first:
-				case <-second:
-				case <-ctx.Done():
-					return
-				}
-				select {
-				case either <- struct{}{}:
-				default: // the pending signal covers this one too
-				}
-			}
-		}()
-		return either
-	}
-}
-
 // Capacity returns the capacity of the cluster and its usage.
 type Capacity interface {
 	// Within returns the current snapshot, as every user with this scope sees it.

@@ -8,6 +8,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
 
@@ -25,7 +26,7 @@ const FiguresMinGap = time.Second
 func (h *Console) StreamFigures(s *web.Server, c echo.Context, id string, values url.Values, part func(access.Scope) func(context.Context) (templ.Component, error), also Listener) error {
 	changed := h.CapacityChanges.Subscribe
 	if also != nil {
-		changed = Either(h.CapacityChanges, also)
+		changed = func(ctx context.Context) <-chan struct{} { return cluster.Either(ctx, h.CapacityChanges, also) }
 	}
 	return s.Stream(c, web.Part{Changed: changed, MinGap: FiguresMinGap, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
 		scope, err := h.Tasks.Scope(ctx, UserOf(c))
