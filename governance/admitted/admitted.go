@@ -20,6 +20,23 @@ type PodSet struct {
 	Usage   quota.Resources
 }
 
+// AddTo adds the usage to that of flavors.
+func (s PodSet) AddTo(sum quota.FlavorResourceQuantities) {
+	for name, amount := range s.Usage {
+		fr := quota.FlavorResource{Flavor: s.Flavors[name], Resource: name}
+		sum[fr] = sum[fr].Plus(amount)
+	}
+}
+
+// Usage returns the usage of an admitted Workload, see PodSets.
+func Usage(w *kueue.Workload) quota.FlavorResourceQuantities {
+	sum := quota.FlavorResourceQuantities{}
+	for set := range PodSets(w) {
+		set.AddTo(sum)
+	}
+	return sum
+}
+
 // PodSets returns the pod sets of an admitted Workload as Kueue (0.19) counts them:
 // without reclaimable pods, and without those that an elastic job was scaled down
 // by, although the admission still has them. A finished Workload keeps its

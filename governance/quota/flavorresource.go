@@ -14,6 +14,22 @@ type FlavorResource struct{ Flavor, Resource string }
 // of Resources.
 type FlavorResourceQuantities map[FlavorResource]resources.Amount
 
+// Add adds other to q. Sums saturate.
+func (q FlavorResourceQuantities) Add(other FlavorResourceQuantities) {
+	for fr, amount := range other {
+		q[fr] = q[fr].Plus(amount)
+	}
+}
+
+// ByResource returns the sums over all flavors.
+func (q FlavorResourceQuantities) ByResource() Resources {
+	sums := Resources{}
+	for fr, amount := range q {
+		sums[fr.Resource] = sums[fr.Resource].Plus(amount)
+	}
+	return sums
+}
+
 // MarshalJSON writes the quantities by flavor, then by resource.
 func (q FlavorResourceQuantities) MarshalJSON() ([]byte, error) {
 	by := map[string]map[string]resources.Amount{}

@@ -49,8 +49,7 @@ func FromWorkloads(workloads []*kueue.Workload, before *Task) *Task {
 		if t.IsGrowth(parts[i].Workload) { // it is preempted before its task is
 			continue
 		}
-		var of EvictionCount
-		of.add(parts[i].Workload)
+		of := EvictionsOf(parts[i].Workload)
 		t.Evictions += of.Evictions
 		t.Preemptions += of.Preemptions
 		// Slices follow one another, so that their times add up.
@@ -72,7 +71,6 @@ func decides(parts []Part) Part {
 	if bases := slices.DeleteFunc(slices.Clone(parts), func(p Part) bool { return !isBase(p.Workload) }); len(bases) > 0 {
 		parts = bases
 	}
-	best := -1
 	serving := servesReplicas(parts[0].Workload)
 	rank := func(p Part) int {
 		switch {
@@ -89,22 +87,14 @@ func decides(parts []Part) Part {
 		}
 		return 2
 	}
-	for i, p := range parts {
-		if best < 0 {
-			best = i
-			continue
-		}
-		b := parts[best]
-		switch r, was := rank(p), rank(b); {
-		case r != was:
-			if r > was {
-				best = i
-			}
-		case r <= 1, p.Priority > b.Priority: // the newest of those that ended
-			best = i
+	best := parts[0]
+	for _, p := range parts[1:] {
+		r, was := rank(p), rank(best)
+		if r > was || r == was && (r <= 1 || p.Priority > best.Priority) { // the newest of those that ended
+			best = p
 		}
 	}
-	return parts[best]
+	return best
 }
 
 // measure fills in sizes and resources.
@@ -165,13 +155,6 @@ func (t *Task) measure(parts []Part, chief Part) {
 	}
 }
 
-func Evictions(w *kueue.Workload) []kueue.WorkloadSchedulingStatsEviction {
-	if s := w.Status.SchedulingStats; s != nil {
-		return s.Evictions
-	}
-	return nil
-}
-
 // admittedWorkloads returns what a task uses of each ClusterQueue: most often of one
 // or none.
 func (t *Task) admittedWorkloads() (list []explain.AdmittedWorkload) {
@@ -190,9 +173,7 @@ func (t *Task) admittedWorkloads() (list []explain.AdmittedWorkload) {
 					Queue: queue, Priority: ReadPart(of).Priority, QuotaReservedAt: reservedAt(t, of), WorkloadUID: uid, Usage: make(quota.FlavorResourceQuantities, len(set.Usage)),
 				})
 			}
-			for name, amount := range set.Usage {
-				list[at].Usage[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}] = list[at].Usage[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}].Plus(amount)
-			}
+			set.AddTo(list[at].Usage)
 		}
 	}
 	return list
@@ -239,14 +220,4 @@ func (t *Task) PendingIncrement() *Task {
 	}
 	first.times(next, nil)
 	return next
-}
-
-// Preemptions returns how often Kueue preempted a Workload.
-func Preemptions(w *kueue.Workload) (n int32) {
-	for _, e := range Evictions(w) {
-		if e.Reason == kueue.WorkloadEvictedByPreemption {
-			n += e.Count
-		}
-	}
-	return n
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	resourcehelpers "k8s.io/component-helpers/resource"
+	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -67,19 +68,12 @@ func plain(text string) bool {
 }
 
 func ReadPart(w *kueue.Workload) Part {
-	p := Part{Workload: w}
+	p := Part{Workload: w, Priority: ptr.Deref(w.Spec.Priority, 0)}
 	p.State, p.Condition = state(w)
-	if w.Spec.Priority != nil {
-		p.Priority = *w.Spec.Priority
-	}
 	for i := range w.Spec.PodSets {
 		set := &w.Spec.PodSets[i]
 		p.Pods += int64(set.Count)
-		if set.MinCount != nil {
-			p.MinPods += int64(*set.MinCount)
-		} else {
-			p.MinPods += int64(set.Count)
-		}
+		p.MinPods += int64(ptr.Deref(set.MinCount, set.Count))
 	}
 	for set := range admitted.PodSets(w) {
 		p.Admitted += int64(set.Count)

@@ -3,6 +3,8 @@ package tasks
 import (
 	"slices"
 
+	"kuota.dev/kuota/governance/loopguard"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -93,9 +95,19 @@ func (t *Task) serve(parts []Part, chief Part, before *Task) {
 // EvictionCount counts the evictions of Workloads.
 type EvictionCount struct{ Evictions, Preemptions int32 }
 
-func (e *EvictionCount) add(w *kueue.Workload) {
-	for _, some := range Evictions(w) {
-		e.Evictions += some.Count
+// EvictionsOf counts the evictions of a Workload.
+func EvictionsOf(w *kueue.Workload) EvictionCount {
+	n := EvictionCount{Preemptions: loopguard.Preemptions(w)}
+	if s := w.Status.SchedulingStats; s != nil {
+		for _, e := range s.Evictions {
+			n.Evictions += e.Count
+		}
 	}
-	e.Preemptions += Preemptions(w)
+	return n
+}
+
+func (e *EvictionCount) add(w *kueue.Workload) {
+	of := EvictionsOf(w)
+	e.Evictions += of.Evictions
+	e.Preemptions += of.Preemptions
 }

@@ -19,22 +19,11 @@ func (r *run) record(e simulate.Event, w, of *kueue.Workload) {
 	if a := of.Status.Admission; a != nil {
 		e.ClusterQueue = string(a.ClusterQueue)
 	}
-	e.Usage = usage(of)
+	e.Usage = admitted.Usage(of)
 	if e.Again = r.had[e.Workload] == (e.Kind == simulate.Started); e.Kind == simulate.Finished {
 		r.ended[e.Workload] = true
 	}
 	r.outcome.Events = append(r.outcome.Events, e)
-}
-
-// usage returns what an admitted Workload uses.
-func usage(w *kueue.Workload) quota.FlavorResourceQuantities {
-	sum := quota.FlavorResourceQuantities{}
-	for set := range admitted.PodSets(w) {
-		for name, amount := range set.Usage {
-			sum[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}] = sum[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}].Plus(amount)
-		}
-	}
-	return sum
 }
 
 // finish records the state at the end.
@@ -56,9 +45,7 @@ func (r *run) finish() error {
 		case w.Status.Admission != nil && workload.HasQuotaReservation(w):
 			name = string(w.Status.Admission.ClusterQueue)
 			if q, ok := r.outcome.Queues[name]; ok {
-				for fr, amount := range usage(w) {
-					q.Usage[fr] = q.Usage[fr].Plus(amount)
-				}
+				q.Usage.Add(admitted.Usage(w))
 			}
 		default:
 			if q := r.objects.localQueues[client.ObjectKey{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}]; q != nil && workload.IsActive(w) {

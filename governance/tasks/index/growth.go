@@ -4,7 +4,6 @@ import (
 	"kuota.dev/kuota/governance/admitted"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 )
 
@@ -18,17 +17,15 @@ func (x *Index) addGrowth(t *tasks.Task, sign int64) {
 		if !growth && t.Kind != v1alpha1.ElasticJobKind {
 			continue
 		}
+		pods := &x.elasticPods.guaranteed
+		if growth {
+			pods = &x.elasticPods.growth
+		}
 		for set := range admitted.PodSets(w) {
-			if !growth {
-				x.elasticPods.guaranteed += sign * int64(set.Count)
-				continue
-			}
-			x.elasticPods.growth += sign * int64(set.Count)
-			used := make(quota.FlavorResourceQuantities, len(set.Usage))
-			for name, amount := range set.Usage {
-				used[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}] = amount
-			}
-			addUsed(x.growth, string(w.Status.Admission.ClusterQueue), used, sign)
+			*pods += sign * int64(set.Count)
+		}
+		if growth && w.Status.Admission != nil {
+			addUsed(x.growth, string(w.Status.Admission.ClusterQueue), admitted.Usage(w), sign)
 		}
 	}
 }

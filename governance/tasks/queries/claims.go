@@ -8,15 +8,11 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/admitted"
 	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
-	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 const (
@@ -71,23 +67,10 @@ func (s *Service) Claims(ctx context.Context) (claims []Claimed, err error) {
 func growthOf(x *index.Index, queues map[string]*explain.Queue, without map[types.UID]bool) (growth []*explain.AdmittedWorkload) {
 	for _, t := range x.SetUsage(nil) {
 		for _, w := range t.Parts {
-			if !desired.IsGrowth(w) || w.Status.Admission == nil || without[w.UID] {
-				continue
+			i := slices.IndexFunc(t.AdmittedWorkloads, func(h explain.AdmittedWorkload) bool { return h.WorkloadUID == string(w.UID) })
+			if i >= 0 && desired.IsGrowth(w) && !without[w.UID] && queues[t.AdmittedWorkloads[i].Queue] != nil {
+				growth = append(growth, &t.AdmittedWorkloads[i])
 			}
-			queue := string(w.Status.Admission.ClusterQueue)
-			if queues[queue] == nil {
-				continue
-			}
-			g := &explain.AdmittedWorkload{Namespace: w.Namespace, Queue: queue, Priority: desired.GrowthPriority, WorkloadUID: string(w.UID), Usage: quota.FlavorResourceQuantities{}}
-			if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); c != nil {
-				g.QuotaReservedAt = c.LastTransitionTime.Time
-			}
-			for set := range admitted.PodSets(w) {
-				for name, amount := range set.Usage {
-					g.Usage[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}] = g.Usage[quota.FlavorResource{Flavor: set.Flavors[name], Resource: name}].Plus(amount)
-				}
-			}
-			growth = append(growth, g)
 		}
 	}
 	slices.SortFunc(growth, func(a, b *explain.AdmittedWorkload) int {

@@ -120,7 +120,7 @@ var dueTo = regexp.MustCompile(`due to ([^;]+)`)
 func eventOf(w *kueue.Workload, c *metav1.Condition) Event {
 	e := Event{At: c.LastTransitionTime.Time, Type: conditionEvents[c.Type], Reason: c.Reason, Message: tasks.FirstLine(c.Message), Ran: Unknown}
 	if e.Type == Evicted && c.Reason == kueue.WorkloadEvictedByPreemption {
-		e.Type, e.PreemptionCount = Preempted, tasks.Preemptions(w)
+		e.Type, e.PreemptionCount = Preempted, loopguard.Preemptions(w)
 		if preempted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadPreempted); preempted != nil && preempted.Status == metav1.ConditionTrue && preempted.Reason != "" {
 			e.Reason = preempted.Reason
 		}
@@ -255,11 +255,7 @@ func setRuns(steps []step, w *kueue.Workload) {
 			admitted = nil
 		}
 	}
-	var all int32
-	for _, e := range tasks.Evictions(w) {
-		all += e.Count
-	}
-	if open >= 0 && losses == all && w.Status.AccumulatedPastExecutionTimeSeconds != nil {
+	if open >= 0 && losses == tasks.EvictionsOf(w).Evictions && w.Status.AccumulatedPastExecutionTimeSeconds != nil {
 		steps[open].Ran = max(0, accumulated(w)-known)
 	}
 }

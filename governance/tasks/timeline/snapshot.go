@@ -48,17 +48,14 @@ func (s Snapshot) Spans() (waits, runs []Span) {
 // spansOf returns those of one Workload. deleted is zero while it exists.
 func (s Snapshot) spansOf(w *kueue.Workload, deleted time.Time) (waits, runs []Span) {
 	uid := string(w.UID)
-	var all, known int32
-	for _, e := range tasks.Evictions(w) {
-		all += e.Count
-	}
+	var known int32
 	for _, e := range s.Events {
 		if e.WorkloadUID == uid && e.Type.Lost() && !e.AtOrBefore {
 			known += 1 + e.Omitted
 		}
 	}
 	var waiting, running time.Time // since when; zero while it does not, or if unknown
-	if known >= all {
+	if known >= tasks.EvictionsOf(w).Evictions {
 		waiting = w.CreationTimestamp.Time
 	}
 	end := func(at time.Time) {
