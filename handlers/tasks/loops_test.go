@@ -47,7 +47,7 @@ func TestLoopsOnPages(t *testing.T) {
 		}, "since the loop came back", 2},
 		"of a kind that is not held": {func(l *queries.GuardedLoop) { l.NotHeld = loopguard.NotHoldable }, "Kuota does not hold tasks of this kind", 2},
 		"for another team's task": {func(l *queries.GuardedLoop) {
-			l.For, l.ForTeam, l.Preemptor, l.Restricted = nil, "", loopguard.Party{}, true
+			l.For, l.ForTeam, l.Preemptor = nil, "", loopguard.Party{}
 		}, "for a task of another team.", 1},
 		"for a deleted task": {func(l *queries.GuardedLoop) { l.For = nil }, "for a deleted task of team b.", 1},
 		"over":               {func(l *queries.GuardedLoop) { l.State = loopguard.Over }, "", 0},

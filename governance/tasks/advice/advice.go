@@ -394,11 +394,7 @@ func (f *finder) needs() quota.Resources {
 	sum := quota.Resources{}
 	for i := range f.Task.PodSets {
 		set := &f.Task.PodSets[i]
-		requests := set.CountedRequests
-		if requests == nil {
-			requests = set.Requests
-		}
-		for name, each := range requests {
+		for name, each := range set.Counted() {
 			sum[name] = sum[name].Plus(each.Times(int64(set.Count)))
 		}
 	}

@@ -47,7 +47,7 @@ type given struct {
 func newGiven() *given {
 	return &given{
 		snapshot: &simulate.Snapshot{Time: now, Flavors: []*kueue.ResourceFlavor{{ObjectMeta: metav1.ObjectMeta{Name: "p5"}}}},
-		cluster: &explain.Cluster{Now: now, LocalQueue: "queue", Queues: map[string]*explain.Queue{}, Flavors: map[string]explain.Flavor{"p5": {}},
+		cluster: &explain.Cluster{Now: now, LocalQueue: "queue", Queues: map[string]*explain.Queue{}, Flavors: map[string]kueue.ResourceFlavorSpec{"p5": {}},
 			PriorityClasses: []explain.PriorityClass{{Name: "low", Priority: 10}, {Name: "middle", Priority: 50}, {Name: "high", Priority: 100}, {Name: "urgent", Priority: 200}}},
 	}
 }

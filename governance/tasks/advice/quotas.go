@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance/simulate"
 	"kuota.dev/kuota/governance/tasks/explain"
 
+	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -228,10 +229,9 @@ func (f *finder) ahead() quota.Resources {
 		}
 	}
 	for _, w := range f.Snapshot.Workloads {
-		if w == f.workload || w.Status.Admission != nil || !locals[w.Namespace+"/"+string(w.Spec.QueueName)] || priority(w) < priority(f.workload) {
-			continue
-		}
-		if priority(w) == priority(f.workload) && f.workload.CreationTimestamp.Before(&w.CreationTimestamp) {
+		priority, own := ptr.Deref(w.Spec.Priority, 0), ptr.Deref(f.workload.Spec.Priority, 0)
+		behind := priority < own || priority == own && f.workload.CreationTimestamp.Before(&w.CreationTimestamp)
+		if w == f.workload || w.Status.Admission != nil || !locals[w.Namespace+"/"+string(w.Spec.QueueName)] || behind {
 			continue
 		}
 		for i := range w.Spec.PodSets {
@@ -244,13 +244,6 @@ func (f *finder) ahead() quota.Resources {
 		}
 	}
 	return sum
-}
-
-func priority(w *kueue.Workload) int32 {
-	if w.Spec.Priority == nil {
-		return 0
-	}
-	return *w.Spec.Priority
 }
 
 // step returns the unit in which quota of a resource is given: 1 vCPU, 1 GiB or one

@@ -68,12 +68,10 @@ func (l *snapshot) borrowingAny(queue string) bool {
 func (l *snapshot) withinNominal(all []demand) bool {
 	for _, d := range all {
 		if !slices.ContainsFunc(d.flavors, func(m match) bool {
-			need := map[int]resources.Amount{}
-			for _, name := range d.resources {
-				i := l.index[quota.FlavorResource{Flavor: m.flavor, Resource: name}]
-				need[i] = need[i].Plus(d.requests[name].Times(d.pods))
-			}
-			for i, amount := range need {
+			need := quota.FlavorResourceQuantities{}
+			d.add(need, m.flavor)
+			for fr, amount := range need {
+				i := l.index[fr]
 				if l.own.usage[i].Plus(amount) > l.own.limits[i].Nominal {
 					return false
 				}

@@ -7,6 +7,7 @@ import (
 	"kuota.dev/kuota/governance/resources"
 
 	corev1 "k8s.io/api/core/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // Limit is the quota of a queue for one FlavorResource.
@@ -28,7 +29,7 @@ type Queue struct {
 	NeverWithinClusterQueue bool
 	// ReclaimWithinCohort selects the tasks that it may preempt in queues that
 	// borrow.
-	ReclaimWithinCohort PreemptionPolicy
+	ReclaimWithinCohort kueue.PreemptionPolicy
 	// BorrowWithinCohort reports that it may also preempt while it borrows: tasks of a
 	// lower priority, of at most MaxPriorityThreshold; nil is any. Fair sharing
 	// uses shares instead.
@@ -68,13 +69,6 @@ func (q *Queue) Borrows() bool {
 		}
 	}
 	return false
-}
-
-// Flavor is a ResourceFlavor: what its nodes have.
-type Flavor struct {
-	Labels      map[string]string
-	Taints      []corev1.Taint
-	Tolerations []corev1.Toleration // that it adds to pods
 }
 
 // PriorityClass is a priority class, with the time limits of the cluster policy where
@@ -118,7 +112,8 @@ type PodSet struct {
 	Spec            *corev1.PodSpec // for its node selector, affinity and tolerations
 }
 
-func (s *PodSet) counted() quota.Resources {
+// Counted returns what quota counts of one pod.
+func (s *PodSet) Counted() quota.Resources {
 	if s.CountedRequests != nil {
 		return s.CountedRequests
 	}
@@ -185,7 +180,7 @@ type Cluster struct {
 	Queues            map[string]*Queue              // of the same cohort, with Queue
 	CohortQuota       quota.FlavorResourceQuantities // quota of the cohort's own object
 	Nested            bool                           // the cohort has a parent or children
-	Flavors           map[string]Flavor
+	Flavors           map[string]kueue.ResourceFlavorSpec
 	Admitted          []*AdmittedWorkload // of those queues, in the order of Compare
 	FairSharing       bool
 	PriorityClasses   []PriorityClass // that the task may get

@@ -2,7 +2,6 @@ package explain
 
 import (
 	"cmp"
-	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -86,43 +85,36 @@ type Verdict struct {
 }
 
 // Borrowers returns all lists of queues in a verdict, to be modified in place.
-func (v *Verdict) Borrowers() iter.Seq[*[]Borrower] {
-	return func(yield func(*[]Borrower) bool) {
-		for i := range v.Flavors {
-			for j := range v.Flavors[i].Shortages {
-				if !yield(&v.Flavors[i].Shortages[j].Borrowers) {
-					return
-				}
-			}
-		}
-		if v.Shortage != nil {
-			yield(&v.Shortage.Borrowers)
-		}
+func (v *Verdict) Borrowers() (lists []*[]Borrower) {
+	for _, s := range v.shortages() {
+		lists = append(lists, &s.Borrowers)
 	}
+	return lists
 }
 
 // AdmittedWorkloads returns all lists of workloads in a verdict, to be modified in
 // place.
-func (v *Verdict) AdmittedWorkloads() iter.Seq[*[]AdmittedWorkload] {
-	return func(yield func(*[]AdmittedWorkload) bool) {
-		shortage := func(s *Shortage) bool { return yield(&s.LowerPriority) && yield(&s.InQueue) }
-		for i := range v.Flavors {
-			for j := range v.Flavors[i].Shortages {
-				if !shortage(&v.Flavors[i].Shortages[j]) {
-					return
-				}
-			}
-		}
-		if v.Shortage != nil && !shortage(v.Shortage) {
-			return
-		}
-		for i := range v.Changes {
-			c := &v.Changes[i]
-			if !yield(&c.Tasks) || !yield(&c.Preempted) || !yield(&c.Started) || !yield(&c.Missed) {
-				return
-			}
+func (v *Verdict) AdmittedWorkloads() (lists []*[]AdmittedWorkload) {
+	for _, s := range v.shortages() {
+		lists = append(lists, &s.LowerPriority, &s.InQueue)
+	}
+	for i := range v.Changes {
+		c := &v.Changes[i]
+		lists = append(lists, &c.Tasks, &c.Preempted, &c.Started, &c.Missed)
+	}
+	return lists
+}
+
+func (v *Verdict) shortages() (list []*Shortage) {
+	for i := range v.Flavors {
+		for j := range v.Flavors[i].Shortages {
+			list = append(list, &v.Flavors[i].Shortages[j])
 		}
 	}
+	if v.Shortage != nil {
+		list = append(list, v.Shortage)
+	}
+	return list
 }
 
 // FlavorVerdict is why a flavor is not assigned to a pod set.
@@ -312,7 +304,7 @@ func uncoveredResource(t Task, q *Queue) string {
 		return ""
 	}
 	for _, set := range t.PodSets {
-		each := set.counted()
+		each := set.Counted()
 		for _, name := range each.Names() {
 			if each[name] > 0 && name != string(corev1.ResourcePods) && !slices.Contains(q.Resources, name) {
 				return name
@@ -424,20 +416,20 @@ func (s *Shortage) setUsers(t Task, c *Cluster) {
 
 // mismatch returns why the nodes of a flavor do not match a pod; empty if they do. Kueue
 // matches only labels that the flavor itself has.
-func mismatch(spec *corev1.PodSpec, f Flavor) string {
+func mismatch(spec *corev1.PodSpec, f kueue.ResourceFlavorSpec) string {
 	if spec == nil {
 		return ""
 	}
-	if taint, repelled := untoleratedTaint(f.Taints, slices.Concat(spec.Tolerations, f.Tolerations)); repelled {
+	if taint, repelled := untoleratedTaint(f.NodeTaints, slices.Concat(spec.Tolerations, f.Tolerations)); repelled {
 		return "the pods do not tolerate its taint " + taint.ToString()
 	}
-	asked := onlyKeys(spec, f.Labels)
+	asked := onlyKeys(spec, f.NodeLabels)
 	for _, key := range slices.Sorted(maps.Keys(asked.NodeSelector)) {
-		if want := asked.NodeSelector[key]; f.Labels[key] != want {
+		if want := asked.NodeSelector[key]; f.NodeLabels[key] != want {
 			return "the pods want nodes with " + key + "=" + want
 		}
 	}
-	if !matchesAffinity("", f.Labels, asked) {
+	if !matchesAffinity("", f.NodeLabels, asked) {
 		return "its nodes do not match the pods' node affinity"
 	}
 	return ""

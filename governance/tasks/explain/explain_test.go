@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 const gpu = "nvidia.com/gpu"
@@ -24,12 +25,12 @@ func n(v resources.Amount) *resources.Amount { return &v }
 
 // queue returns a ClusterQueue of the shared cohort with a limit and usage of a100 GPUs.
 func queue(team string, limit Limit, used resources.Amount) *Queue {
-	return &Queue{Name: team, Cohort: "shared", ReclaimWithinCohort: AnyPriority, Flavors: []string{"a100"}, Resources: []string{gpu, "cpu"}, Limits: map[quota.FlavorResource]Limit{a100: limit}, Usage: quota.FlavorResourceQuantities{a100: used}}
+	return &Queue{Name: team, Cohort: "shared", ReclaimWithinCohort: kueue.PreemptionPolicyAny, Flavors: []string{"a100"}, Resources: []string{gpu, "cpu"}, Limits: map[quota.FlavorResource]Limit{a100: limit}, Usage: quota.FlavorResourceQuantities{a100: used}}
 }
 
 // cluster returns the input of an explanation for a task of own.
 func cluster(own *Queue, others ...*Queue) *Cluster {
-	c := &Cluster{Now: now, LocalQueue: "main", PriorityClasses: []PriorityClass{{Name: "urgent", Priority: 90}, {Name: "daily", Priority: 20}, {Name: "batch", Priority: 10}}, Queue: own, Queues: map[string]*Queue{own.Name: own}, CohortQuota: quota.FlavorResourceQuantities{}, Flavors: map[string]Flavor{"a100": {Labels: map[string]string{"type": "a100"}}, "h100": {Labels: map[string]string{"type": "h100"}}}}
+	c := &Cluster{Now: now, LocalQueue: "main", PriorityClasses: []PriorityClass{{Name: "urgent", Priority: 90}, {Name: "daily", Priority: 20}, {Name: "batch", Priority: 10}}, Queue: own, Queues: map[string]*Queue{own.Name: own}, CohortQuota: quota.FlavorResourceQuantities{}, Flavors: map[string]kueue.ResourceFlavorSpec{"a100": {NodeLabels: map[string]string{"type": "a100"}}, "h100": {NodeLabels: map[string]string{"type": "h100"}}}}
 	for _, q := range others {
 		c.Queues[q.Name] = q
 	}
@@ -58,12 +59,12 @@ func requesting(pods int32) Task {
 func checkBrief(t *testing.T, task Task, c *Cluster, why Verdict) {
 	t.Helper()
 	brief := Brief(task, c)
-	for list := range brief.AdmittedWorkloads() {
+	for _, list := range brief.AdmittedWorkloads() {
 		if len(*list) > 0 {
 			t.Errorf("a brief verdict names %+v", *list)
 		}
 	}
-	for list := range brief.Borrowers() {
+	for _, list := range brief.Borrowers() {
 		if len(*list) > 0 {
 			t.Errorf("a brief verdict names %+v", *list)
 		}
@@ -137,7 +138,7 @@ func TestWhy(t *testing.T) {
 		"no flavor matches its node selector": {selecting(requesting(1), "v100"), cluster(queue("a", Limit{Nominal: 4}, 0)), NoMatchingFlavor, 0, 0, nil},
 		"a flavor without the label that it selects": {selecting(requesting(1), "v100"), func() *Cluster {
 			c := cluster(queue("a", Limit{Nominal: 4}, 0))
-			c.Flavors["a100"] = Flavor{}
+			c.Flavors["a100"] = kueue.ResourceFlavorSpec{}
 			return c
 		}(), PendingEvaluation, 0, 0, nil},
 		"the second flavor fits": {selecting(requesting(1), "h100"), func() *Cluster {
@@ -253,7 +254,7 @@ func TestPodSlots(t *testing.T) {
 		"no GPU":        {quota.Resources{gpu: 8, "pods": 110}, quota.Resources{gpu: 0, "pods": 3}, 0, gpu},
 		"slots unknown": {quota.Resources{gpu: 8}, quota.Resources{gpu: 8}, 8, ""},
 	} {
-		f := fit(requesting(1).PodSets[0], "a100", Flavor{}, []Node{{Name: "n", Ready: true, Allocatable: tc.allocatable, Free: tc.free}})
+		f := fit(requesting(1).PodSets[0], "a100", kueue.ResourceFlavorSpec{}, []Node{{Name: "n", Ready: true, Allocatable: tc.allocatable, Free: tc.free}})
 		if f.FittingPods != tc.wantFitting || f.Resource != tc.wantResource || f.TooSmall() {
 			t.Errorf("%s: got %+v", name, f)
 		}

@@ -29,7 +29,7 @@ type match struct{ flavor, mismatch string }
 func demands(t Task, c *Cluster) (all []demand) {
 	for i := range t.PodSets {
 		set := &t.PodSets[i]
-		each := set.counted()
+		each := set.Counted()
 		if slices.Contains(c.Queue.Resources, pods) { // as Kueue adds it
 			each = maps.Clone(each)
 			each[pods] = 1

@@ -12,6 +12,7 @@ import (
 	scheduling "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
 	"k8s.io/klog/v2"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // Node is a node as the scheduler sees it.
@@ -53,7 +54,7 @@ func (f Fit) Fragmented() bool {
 }
 
 // fit returns how the pods of a set fit on the nodes of a flavor.
-func fit(set PodSet, name string, flavor Flavor, nodes []Node) Fit {
+func fit(set PodSet, name string, flavor kueue.ResourceFlavorSpec, nodes []Node) Fit {
 	f := Fit{Flavor: name, PodSet: set.Name, Requests: set.Requests}
 	requests := maps.Clone(set.Requests)
 	if requests == nil {
@@ -108,8 +109,8 @@ func fit(set PodSet, name string, flavor Flavor, nodes []Node) Fit {
 }
 
 // matchesNode reports whether a node has a flavor and takes such pods.
-func matchesNode(n *Node, spec *corev1.PodSpec, flavor Flavor) bool {
-	for key, value := range flavor.Labels {
+func matchesNode(n *Node, spec *corev1.PodSpec, flavor kueue.ResourceFlavorSpec) bool {
+	for key, value := range flavor.NodeLabels {
 		if n.Labels[key] != value {
 			return false
 		}

@@ -7,22 +7,9 @@ import (
 
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
+
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
-
-// PreemptionPolicy selects the tasks that a queue may preempt, by their priority.
-// Empty is Never.
-type PreemptionPolicy string
-
-// The policies. Never selects none.
-const (
-	Never         PreemptionPolicy = "Never"
-	LowerPriority PreemptionPolicy = "LowerPriority"
-	AnyPriority   PreemptionPolicy = "Any"
-)
-
-func (p PreemptionPolicy) allows(t Task, h AdmittedWorkload) bool {
-	return p == AnyPriority || p == LowerPriority && h.Priority < t.Priority
-}
 
 // outcome is whether Kueue preempts.
 type outcome int
@@ -46,7 +33,7 @@ type candidate struct {
 // which are not computed: then it may.
 func (l *snapshot) preemption(t Task, need quota.FlavorResourceQuantities) outcome {
 	q, fair := l.c.Queue, l.c.FairSharing && l.c.Queue.inCohort()
-	searches := q.BorrowWithinCohort || fair && (q.ReclaimWithinCohort == LowerPriority || q.ReclaimWithinCohort == AnyPriority)
+	searches := q.BorrowWithinCohort || fair && (q.ReclaimWithinCohort == kueue.PreemptionPolicyLowerPriority || q.ReclaimWithinCohort == kueue.PreemptionPolicyAny)
 	wants := l.requests(need, t.ReplacedUsage)
 	var short []int
 	within, shortWithin, below := true, true, true // its own quota
@@ -91,7 +78,7 @@ func (l *snapshot) preemption(t Task, need quota.FlavorResourceQuantities) outco
 			return preempts
 		}
 	}
-	if within && q.ReclaimWithinCohort == AnyPriority && q.inCohort() {
+	if within && q.ReclaimWithinCohort == kueue.PreemptionPolicyAny && q.inCohort() {
 		return preempts
 	}
 	return noTargets
@@ -118,8 +105,9 @@ func (l *snapshot) candidates(t Task, short []int, within bool) (list []candidat
 	for _, s := range l.byPreemptionOrder() {
 		c := candidate{workload: s, InQueue: s.account == l.own}
 		lower := s.Priority < t.Priority
+		reclaims := q.ReclaimWithinCohort == kueue.PreemptionPolicyAny || q.ReclaimWithinCohort == kueue.PreemptionPolicyLowerPriority && lower
 		switch {
-		case c.InQueue && (q.NeverWithinClusterQueue || !lower), !c.InQueue && !(q.inCohort() && s.account.borrowing(short) && q.ReclaimWithinCohort.allows(t, *s.AdmittedWorkload)):
+		case c.InQueue && (q.NeverWithinClusterQueue || !lower), !c.InQueue && !(q.inCohort() && s.account.borrowing(short) && reclaims):
 			continue
 		case !slices.ContainsFunc(short, func(fr int) bool { return s.usage[fr] > 0 }):
 			continue

@@ -7,6 +7,8 @@ import (
 
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
+
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // borrowers returns a task's queue without quota, in a cohort with a queue that is
@@ -44,16 +46,20 @@ func TestPreemption(t *testing.T) {
 			limit := int32(4)
 			q.BorrowWithinCohort, q.MaxPriorityThreshold = true, &limit
 		}), 1, Preempting, false},
-		"reclaimWithinCohort Never":                       {with(borrowers(5, 5), func(_ *Cluster, q *Queue) { q.BorrowWithinCohort, q.ReclaimWithinCohort = true, Never }), 1, Quota, false},
-		"fair sharing compares shares":                    {with(borrowers(10, 10), func(c *Cluster, _ *Queue) { c.FairSharing = true }), 1, Quota, true},
-		"fair sharing, reclaimWithinCohort LowerPriority": {with(borrowers(10, 10), func(c *Cluster, q *Queue) { c.FairSharing, q.ReclaimWithinCohort = true, LowerPriority }), 1, Quota, false},
+		"reclaimWithinCohort Never": {with(borrowers(5, 5), func(_ *Cluster, q *Queue) {
+			q.BorrowWithinCohort, q.ReclaimWithinCohort = true, kueue.PreemptionPolicyNever
+		}), 1, Quota, false},
+		"fair sharing compares shares": {with(borrowers(10, 10), func(c *Cluster, _ *Queue) { c.FairSharing = true }), 1, Quota, true},
+		"fair sharing, reclaimWithinCohort LowerPriority": {with(borrowers(10, 10), func(c *Cluster, q *Queue) {
+			c.FairSharing, q.ReclaimWithinCohort = true, kueue.PreemptionPolicyLowerPriority
+		}), 1, Quota, false},
 		"fair sharing, without reclaimWithinCohort": {with(borrowers(1, 1), func(c *Cluster, q *Queue) {
 			c.FairSharing, q.BorrowWithinCohort, q.ReclaimWithinCohort = true, true, ""
 		}), 1, Quota, false},
 		"within its quota, of any priority":                   {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1) }), 1, Preempting, false},
-		"within its quota, reclaimWithinCohort Never":         {with(borrowers(5, 5), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = Never }), 1, Quota, false},
-		"within its quota, reclaimWithinCohort LowerPriority": {with(borrowers(50, 5), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = LowerPriority }), 1, Preempting, false},
-		"within its quota, and no workload of lower priority": {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = LowerPriority }), 1, Quota, false},
+		"within its quota, reclaimWithinCohort Never":         {with(borrowers(5, 5), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = kueue.PreemptionPolicyNever }), 1, Quota, false},
+		"within its quota, reclaimWithinCohort LowerPriority": {with(borrowers(50, 5), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = kueue.PreemptionPolicyLowerPriority }), 1, Preempting, false},
+		"within its quota, and no workload of lower priority": {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1); q.ReclaimWithinCohort = kueue.PreemptionPolicyLowerPriority }), 1, Quota, false},
 		"within its quota, fair sharing":                      {with(borrowers(50, 50), func(c *Cluster, q *Queue) { own(c, q, 1); c.FairSharing = true }), 1, Preempting, false},
 		"above its quota, not even in its own queue":          {with(borrowers(5, 5), func(c *Cluster, q *Queue) { ownLow(c, q) }), 2, Quota, false},
 		"above its quota, with borrowWithinCohort":            {with(borrowers(50, 5), func(c *Cluster, q *Queue) { ownLow(c, q); q.BorrowWithinCohort = true }), 2, Preempting, false},

@@ -8,6 +8,7 @@ import (
 	"kuota.dev/kuota/governance/resources"
 
 	"github.com/google/go-cmp/cmp"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // Pods without a node wait for deleted pods only if these leave enough on a node that they
@@ -34,7 +35,7 @@ func TestPodsWaitForTerminatingPods(t *testing.T) {
 			node := func(name, pool string) Node {
 				return Node{Name: name, Labels: map[string]string{"pool": pool}, Ready: true, Allocatable: gpus(8), Free: gpus(0)}
 			}
-			c := &Cluster{Now: now, Flavors: map[string]Flavor{"p5": {Labels: map[string]string{"pool": "p5"}}}, Nodes: []Node{node("a", "p5"), node("b", "p5"), node("other", "g6")}}
+			c := &Cluster{Now: now, Flavors: map[string]kueue.ResourceFlavorSpec{"p5": {NodeLabels: map[string]string{"pool": "p5"}}}, Nodes: []Node{node("a", "p5"), node("b", "p5"), node("other", "g6")}}
 			task := Task{QuotaReserved: true, PodSets: []PodSet{{Name: "main", Count: 2, MinCount: 2, Requests: gpus(4)}}, Pods: &Pods{Unscheduled: 2, Flavors: map[string][]string{"main": {"p5"}}, Terminating: tc.pods}}
 			v := Why(task, c)
 			var names []string

@@ -96,10 +96,10 @@ func TestVerdictYieldsAllNames(t *testing.T) {
 	}
 	fill(reflect.ValueOf(&v).Elem())
 	found := map[string]bool{}
-	for list := range v.AdmittedWorkloads() {
+	for _, list := range v.AdmittedWorkloads() {
 		found[(*list)[0].Name] = true
 	}
-	for list := range v.Borrowers() {
+	for _, list := range v.Borrowers() {
 		found[(*list)[0].Queue] = true
 	}
 	if len(found) != n || n < 6 {

@@ -6,6 +6,8 @@ import (
 
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
+
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // NodePod is a pod that has a node.
@@ -19,7 +21,7 @@ type NodePod struct {
 type Space struct {
 	nodes   []Node
 	owned   []bool // nodes whose Free is this space's own
-	flavors map[string]Flavor
+	flavors map[string]kueue.ResourceFlavorSpec
 }
 
 // NewSpace returns the space of a cluster as it is.
@@ -156,7 +158,7 @@ func (s *Space) places(n int, requests quota.Resources) int64 {
 // takes its pods.
 func (s *Space) matches(n int, set *PodSet, flavors map[string][]string) bool {
 	if len(flavors) == 0 {
-		return matchesNode(&s.nodes[n], set.Spec, Flavor{})
+		return matchesNode(&s.nodes[n], set.Spec, kueue.ResourceFlavorSpec{})
 	}
 	for _, of := range flavors {
 		if !slices.ContainsFunc(of, func(name string) bool { return matchesNode(&s.nodes[n], set.Spec, s.flavors[name]) }) {
@@ -170,7 +172,7 @@ func (s *Space) matches(n int, set *PodSet, flavors map[string][]string) bool {
 func flavorsOf(set *PodSet, usage quota.FlavorResourceQuantities) map[string][]string {
 	found := map[string][]string{}
 	for fr, amount := range usage {
-		if amount > 0 && set.counted()[fr.Resource] > 0 {
+		if amount > 0 && set.Counted()[fr.Resource] > 0 {
 			found[fr.Resource] = append(found[fr.Resource], fr.Flavor)
 		}
 	}
@@ -179,16 +181,10 @@ func flavorsOf(set *PodSet, usage quota.FlavorResourceQuantities) map[string][]s
 
 // admittedPods returns how many pods of the only set of a task have quota.
 func admittedPods(set *PodSet, usage quota.FlavorResourceQuantities) int64 {
-	count := int64(set.Count)
-	for name, each := range set.counted() {
-		sum, of := quota.Resources{}, false
-		for fr, amount := range usage {
-			if fr.Resource == name {
-				sum[name], of = sum[name].Plus(amount), true
-			}
-		}
-		if of && each > 0 {
-			count = min(count, sum[name].Per(each))
+	count, used := int64(set.Count), usage.ByResource()
+	for name, each := range set.Counted() {
+		if amount, known := used[name]; known && each > 0 {
+			count = min(count, amount.Per(each))
 		}
 	}
 	return count

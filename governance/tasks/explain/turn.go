@@ -5,13 +5,15 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/quota"
+
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // Contender is a ClusterQueue whose first task Kueue compares with the first tasks of
 // others. Its usage grows with each task that had its turn.
 type Contender struct {
 	Queue   *Queue // Usage is written
-	Flavors map[string]Flavor
+	Flavors map[string]kueue.ResourceFlavorSpec
 	// FairSharing compares shares: see Turn. Weight is that of the queue, and Lendable
 	// what its cohort lends, by resource.
 	FairSharing bool
@@ -110,9 +112,7 @@ func (c *Contender) share(more quota.FlavorResourceQuantities) (share float64) {
 
 // Take adds the usage of a task that had its turn.
 func (c *Contender) Take(t Turn) {
-	for fr, amount := range t.usage {
-		c.Queue.Usage[fr] = c.Queue.Usage[fr].Plus(amount)
-	}
+	c.Queue.Usage.Add(t.usage)
 }
 
 // AddLendable adds what a queue lends to its cohort, by resource.

@@ -16,13 +16,14 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// Portions returns what each member of a cohort uses of one FlavorResource, and
+// Portions returns what each member of a cohort, a ClusterQueue, uses of one FlavorResource, and
 // what each Workload in one queue uses of it, in the order in which they take the
 // queue's own quota. mine marks those of t.
-func (x *Index) Portions(fr quota.FlavorResource, queue string, t *tasks.Task, members []*kueue.ClusterQueue) (used, amounts []resources.Amount, mine []bool) {
+func (x *Index) Portions(fr quota.FlavorResource, queue string, t *tasks.Task, members []string) (used, amounts []resources.Amount, mine []bool) {
 	type portion struct {
 		amount   resources.Amount
 		priority int32
@@ -32,8 +33,8 @@ func (x *Index) Portions(fr quota.FlavorResource, queue string, t *tasks.Task, m
 	}
 	var all []portion
 	x.mu.Lock()
-	for _, q := range members {
-		used = append(used, x.used[q.Name][fr])
+	for _, name := range members {
+		used = append(used, x.used[name][fr])
 	}
 	running := x.admitted.list()
 	x.mu.Unlock()
@@ -45,14 +46,11 @@ func (x *Index) Portions(fr quota.FlavorResource, queue string, t *tasks.Task, m
 			if w.Status.Admission == nil || string(w.Status.Admission.ClusterQueue) != queue {
 				continue
 			}
-			p := portion{uid: string(w.UID), mine: task.UID == t.UID && task.Namespace == t.Namespace}
+			p := portion{uid: string(w.UID), priority: ptr.Deref(w.Spec.Priority, 0), mine: task.UID == t.UID && task.Namespace == t.Namespace}
 			for set := range admitted.PodSets(w) {
 				if set.Flavors[fr.Resource] == fr.Flavor {
 					p.amount = p.amount.Plus(set.Usage[fr.Resource])
 				}
-			}
-			if w.Spec.Priority != nil {
-				p.priority = *w.Spec.Priority
 			}
 			if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); c != nil {
 				p.admitted = c.LastTransitionTime.Time

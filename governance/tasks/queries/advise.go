@@ -23,6 +23,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/explain"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -140,7 +141,7 @@ func (s *Service) advise(v viewer, t *tasks.Task, verdict *explain.Verdict) *Adv
 	a.mu.Unlock()
 	verdict.Changes = latest.changes(verdict.Changes)
 	visible := explain.Verdict{Changes: verdict.Changes}
-	for list := range visible.AdmittedWorkloads() {
+	for _, list := range visible.AdmittedWorkloads() {
 		*list = v.visibleWorkloads(*list)
 	}
 	latest.Preempts = v.visibleWorkloads(latest.Preempts)
@@ -301,10 +302,7 @@ func (n workloadNames) of(effects []simulate.Effect, pass func(simulate.Effect) 
 		if w == nil || pass != nil && !pass(e) {
 			continue
 		}
-		a := explain.AdmittedWorkload{Name: w.Name, Kind: "Workload", Namespace: w.Namespace, UID: string(w.UID), Queue: e.ClusterQueue, WorkloadUID: string(w.UID), Usage: e.Usage}
-		if w.Spec.Priority != nil {
-			a.Priority = *w.Spec.Priority
-		}
+		a := explain.AdmittedWorkload{Name: w.Name, Kind: "Workload", Namespace: w.Namespace, UID: string(w.UID), Queue: e.ClusterQueue, Priority: ptr.Deref(w.Spec.Priority, 0), WorkloadUID: string(w.UID), Usage: e.Usage}
 		if t := n.index.ByWorkload(w.UID); t != nil {
 			a.Name, a.Kind, a.UID = t.Name, t.Kind, t.UID
 		}

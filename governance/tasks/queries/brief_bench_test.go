@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/taskstest"
@@ -74,7 +75,7 @@ func BenchmarkBrief(b *testing.B) {
 		x.SetWorkload(w, true)
 	}
 	page := x.Query(index.Query{States: []tasks.State{tasks.Pending}}, nil).Tasks
-	v := viewer{reader: manyQueues(), index: x}
+	v := viewer{scope: access.Scope{All: true}, reader: manyQueues(), index: x}
 	b.Run("survey and the first", func(b *testing.B) {
 		for i := range b.N {
 			if _, err := newSurvey(v).brief(b.Context(), page[i%len(page)]); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"
@@ -117,7 +118,7 @@ func TestBriefAgreesWithThePage(t *testing.T) {
 	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("hyperpod-ns-team-1", "low", "", 0, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "team-1", 6), false)
 	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("hyperpod-ns-team-2", "other", "", 9, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "team-2", 8000), false)
 	x.SetWorkload(taskstest.Workload("hyperpod-ns-team-1", "waits", "", 0, taskstest.Start, taskstest.Pending(taskstest.Start)...), false)
-	v := viewer{reader: manyQueues(), index: x}
+	v := viewer{scope: access.Scope{All: true}, reader: manyQueues(), index: x}
 	task := x.Find("hyperpod-ns-team-1", "job", "waits", "")
 	s := newSurvey(v)
 	brief, err := s.brief(t.Context(), task)
@@ -131,7 +132,7 @@ func TestBriefAgreesWithThePage(t *testing.T) {
 	if brief.Constraint != full.Constraint || (brief.Shortage == nil) != (full.Shortage == nil) || brief.Shortage != nil && brief.Shortage.Missing() != full.Shortage.Missing() {
 		t.Errorf("the list has %+v, and the page %+v", brief, full)
 	}
-	for list := range brief.AdmittedWorkloads() {
+	for _, list := range brief.AdmittedWorkloads() {
 		if len(*list) > 0 {
 			t.Errorf("the list names %+v", *list)
 		}

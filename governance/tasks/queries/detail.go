@@ -116,7 +116,7 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 		if other || d.Agreement == explain.Disagrees && (behind || slice) {
 			d.Agreement = explain.Agrees
 		}
-		s.shown.count(t, d.Verdict.Constraint, d.Agreement)
+		s.countShown(t, d.Verdict.Constraint, d.Agreement)
 		if d.About.Task == t {
 			d.Advice = s.advise(v, t, d.Verdict)
 		}
@@ -131,7 +131,7 @@ func (s *Service) find(ctx context.Context, user governance.User, namespace, kin
 		return v, nil, err
 	}
 	var t *tasks.Task
-	if v.sees == nil || v.sees[namespace] {
+	if v.seesNamespace(namespace) {
 		t = s.findOrWait(ctx, v.index, tasks.Address{Namespace: namespace, Kind: kind, Name: name, UID: uid})
 	}
 	if t == nil {

@@ -38,7 +38,7 @@ func (v viewer) scaling(ctx context.Context, t *tasks.Task) (*Scaling, error) {
 		}
 		switch {
 		case s.For == nil:
-		case v.sees != nil && !v.sees[s.For.Namespace]:
+		case !v.seesNamespace(s.For.Namespace):
 			s.For, s.Hidden = nil, true
 		default:
 			s.ForTeam = v.team(s.For.Place())

@@ -76,14 +76,11 @@ func (s *Service) Notices(ctx context.Context, user governance.User, namespace, 
 
 // deduplicated merges equal notices and sorts them, the newest first.
 func deduplicated(notices []Notice) []Notice {
-	type same struct {
-		warning             bool
-		about, reason, text string
-	}
-	at := map[same]int{}
+	at := map[Notice]int{}
 	var found []Notice
 	for _, n := range notices {
-		key := same{n.Warning, n.About, n.Reason, n.Text}
+		key := n
+		key.At, key.Count = time.Time{}, 0
 		i, known := at[key]
 		if !known {
 			at[key] = len(found)
@@ -119,12 +116,12 @@ var ofWorkloads = regexp.MustCompile(`(?i)\b(workload )([a-z0-9](?:[-a-z0-9]*[a-
 // redactWorkloads replaces the names of tasks that the viewer may not see; redact
 // replaces those of queues and namespaces.
 func (v viewer) redactWorkloads(text string) string {
-	if v.sees == nil {
+	if v.scope.All {
 		return text
 	}
 	return ofWorkloads.ReplaceAllStringFunc(text, func(found string) string {
 		parts := ofWorkloads.FindStringSubmatch(found)
-		if v.sees[parts[2]] {
+		if v.seesNamespace(parts[2]) {
 			return found
 		}
 		return parts[1] + "of " + anotherTeam

@@ -25,7 +25,7 @@ func (v viewer) life(ctx context.Context, t *tasks.Task) (l Life, err error) {
 			l.Omitted = max(0, l.Omitted-1-e.Omitted)
 		}
 		e.Message = v.names.redact(e.Message)
-		if e.Preemptor != nil && v.sees != nil && !v.sees[e.Preemptor.Namespace] {
+		if e.Preemptor != nil && !v.seesNamespace(e.Preemptor.Namespace) {
 			e.Preemptor, e.PreemptorDeleted = nil, false
 		}
 		if e.Preemptor != nil {

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/taskstest"
@@ -34,7 +35,7 @@ func preemptedOften(x *index.Index) *tasks.Task {
 func TestLifeCountsOmittedLosses(t *testing.T) {
 	x, _ := newTestService()
 	task := preemptedOften(x)
-	l, err := viewer{index: x, sees: map[string]bool{"ns": true}}.life(t.Context(), task)
+	l, err := viewer{index: x, scope: access.ScopeOf("ns")}.life(t.Context(), task)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func TestLifeHidesThePreemptorOfAnotherTeam(t *testing.T) {
 	x.SetWorkload(taskstest.Workload("ns", "victim", "", 0, taskstest.Start, taskstest.Pending(taskstest.Start)...), false)
 	event := timeline.Event{At: c.At, Type: timeline.Held, Message: "until it starts", Preemptor: x.Find("secret-ns", "Job", "other", "")}
 	x.RecordEvent("ns", types.UID("w-nsvictim"), event)
-	l, err := viewer{index: x, sees: map[string]bool{"ns": true}}.life(t.Context(), x.Find("ns", "Job", "victim", ""))
+	l, err := viewer{index: x, scope: access.ScopeOf("ns")}.life(t.Context(), x.Find("ns", "Job", "victim", ""))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,6 @@ type GuardedLoop struct {
 	// not see the task, or it is deleted.
 	Preempted, For *tasks.Task
 	Team, ForTeam  string // of the tasks; empty for none
-	Restricted     bool   // the other task belongs to a team that the viewer does not see
 }
 
 // Concerns reports whether t is one of the two tasks.
@@ -48,7 +47,6 @@ func (v viewer) loops(loops []loopguard.Loop) (seen []GuardedLoop) {
 		var hidden, other bool
 		g.Preempted, g.Team, hidden = v.party(l.Victim)
 		g.For, g.ForTeam, other = v.party(l.Preemptor)
-		g.Restricted = hidden || other
 		if g.Preempted == nil && g.For == nil {
 			continue
 		}
@@ -66,7 +64,7 @@ func (v viewer) loops(loops []loopguard.Loop) (seen []GuardedLoop) {
 // party returns the task of a Workload, nil if the viewer may not see it, and
 // whether that is so.
 func (v viewer) party(p loopguard.Party) (t *tasks.Task, team string, hidden bool) {
-	if v.sees != nil && !v.sees[p.Namespace] {
+	if !v.seesNamespace(p.Namespace) {
 		return nil, "", true
 	}
 	place := tasks.Place{Namespace: p.Namespace}

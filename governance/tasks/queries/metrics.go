@@ -1,8 +1,6 @@
 package queries
 
 import (
-	"sync"
-
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 
@@ -27,41 +25,21 @@ func init() {
 	}
 }
 
-// maxShown is how many tasks' last explanations are kept, twice at most. Older ones
-// count again.
+// maxShown is how many tasks' last explanations are kept. Older ones count again.
 const maxShown = 4000
 
-// shownVerdicts keeps the last explanation that was shown of each task. Its zero
-// value is ready.
-type shownVerdicts struct {
-	mu         sync.Mutex
-	now, older map[tasks.Key]shownVerdict
-}
-
-// shownVerdict is an explanation and Kueue's reason.
+// shownVerdict is the last explanation of a task that was shown, and Kueue's reason.
 type shownVerdict struct {
 	constraint explain.Constraint
-	token      string
+	reason     string
 }
 
-// count counts an explanation, unless it was the last one shown of the task.
-func (g *shownVerdicts) count(t *tasks.Task, constraint explain.Constraint, agreement explain.Agreement) {
-	if g.changed(t.Key(), shownVerdict{constraint, t.Reason}) {
+// countShown counts an explanation, unless it was the last one shown of the task.
+func (s *Service) countShown(t *tasks.Task, constraint explain.Constraint, agreement explain.Agreement) {
+	verdict := shownVerdict{constraint, t.Reason}
+	last, _ := s.shown.Get(t.Key())
+	s.shown.Add(t.Key(), verdict)
+	if last != verdict {
 		verdicts.WithLabelValues(agreesLabels[agreement]).Inc()
 	}
-}
-
-// changed records an explanation, and reports whether it differs from the last one.
-func (g *shownVerdicts) changed(of tasks.Key, verdict shownVerdict) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	last, ok := g.now[of]
-	if !ok {
-		last, ok = g.older[of]
-		if g.now == nil || len(g.now) >= maxShown {
-			g.now, g.older = map[tasks.Key]shownVerdict{}, g.now
-		}
-	}
-	g.now[of] = verdict
-	return !ok || last != verdict
 }

@@ -57,10 +57,7 @@ func (s *Service) position(ctx context.Context, v viewer, t *tasks.Task) (place 
 	}
 	d.Ahead, d.Behind = v.index.Neighbors(t, shownAround)
 	d.PositionSince, d.PositionEarlier = v.index.PositionSince(t)
-	items, ok := s.visibility.get(ctx, windowOf(t.Namespace, t.Queue, place), v.index.Now(), v.index.QueueChanged(t), func(ctx context.Context, w window) ([]visibility.PendingWorkload, error) {
-		return s.Cluster.PendingWorkloads(ctx, w.namespace, w.queue, w.offset, windowSize)
-	})
-	if ok {
+	if items, ok := s.pendingByKueue(ctx, v, t, place); ok {
 		place = d.applyKueue(items, v.index, t, place)
 	}
 	if d.ByUsage && !d.ByKueue { // only Kueue knows the usage now

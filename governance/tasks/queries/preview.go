@@ -3,12 +3,12 @@ package queries
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/simulate"
@@ -119,10 +119,7 @@ func (s *Service) Preview(ctx context.Context, user governance.User, c Simulated
 // preview is the filter of previews: only what it returns is shown.
 func (v viewer) preview(c Simulated) Preview {
 	p := Preview{Time: c.Snapshot.Time, Settled: c.Report.Settled, Omitted: c.Snapshot.Omitted, VersionNote: live.VersionNote(c.Snapshot, c.Report)}
-	workloads := make(map[string]*kueue.Workload, len(c.Snapshot.Workloads))
-	for _, w := range c.Snapshot.Workloads {
-		workloads[simulate.WorkloadKey(w)] = w
-	}
+	workloads := newWorkloadNames(c.Snapshot, v).workloads
 	p.Started, p.Preempted = v.effects(c.Report.Started, workloads), v.effects(c.Report.Preempted, workloads)
 	p.Evicted, p.Missed = v.effects(c.Report.Evicted, workloads), v.effects(c.Report.Missed, workloads)
 	exceeding := make([]simulate.Effect, len(c.Report.Exceeding))
@@ -147,11 +144,11 @@ func (v viewer) preview(c Simulated) Preview {
 func (v viewer) effects(all []simulate.Effect, workloads map[string]*kueue.Workload) (e Effects) {
 	for _, effect := range all {
 		namespace, name, _ := strings.Cut(effect.Workload, "/")
-		if v.sees != nil && !v.sees[namespace] {
+		if !v.seesNamespace(namespace) {
 			if e.Others == nil {
 				e.Others = quota.FlavorResourceQuantities{}
 			}
-			addUsage(e.Others, effect.Usage)
+			e.Others.Add(effect.Usage)
 			continue
 		}
 		var uid types.UID
@@ -172,7 +169,7 @@ func (v viewer) effects(all []simulate.Effect, workloads map[string]*kueue.Workl
 	if len(e.Listed) > maxListed {
 		e.More, e.Rest = len(e.Listed)-maxListed, quota.FlavorResourceQuantities{}
 		for _, t := range e.Listed[maxListed:] {
-			addUsage(e.Rest, t.Usage)
+			e.Rest.Add(t.Usage)
 		}
 		e.Listed = e.Listed[:maxListed]
 	}
@@ -185,7 +182,7 @@ func (v viewer) preemptor(key string, workloads map[string]*kueue.Workload) stri
 	switch {
 	case !ok:
 		return ""
-	case v.sees != nil && !v.sees[namespace]:
+	case !v.seesNamespace(namespace):
 		return anotherTeam
 	}
 	if w := workloads[key]; w != nil {
@@ -196,23 +193,13 @@ func (v viewer) preemptor(key string, workloads map[string]*kueue.Workload) stri
 	return name
 }
 
-func addUsage(to, usage quota.FlavorResourceQuantities) {
-	for fr, amount := range usage {
-		to[fr] = to[fr].Plus(amount)
-	}
-}
-
 // compareUsage compares by the first resource in the order of quota.Compare of which
 // one has more.
 func compareUsage(a, b quota.FlavorResourceQuantities) int {
-	sumA, sumB, names := quota.Resources{}, quota.Resources{}, quota.Resources{}
-	for sum, of := range map[*quota.Resources]quota.FlavorResourceQuantities{&sumA: a, &sumB: b} {
-		for fr, amount := range of {
-			(*sum)[fr.Resource] = (*sum)[fr.Resource].Plus(amount)
-			names[fr.Resource] = 0
-		}
-	}
-	for _, name := range names.Names() {
+	sumA, sumB := a.ByResource(), b.ByResource()
+	both := maps.Clone(sumA)
+	maps.Copy(both, sumB)
+	for _, name := range both.Names() {
 		if c := cmp.Compare(sumA[name], sumB[name]); c != 0 {
 			return c
 		}
@@ -223,7 +210,7 @@ func compareUsage(a, b quota.FlavorResourceQuantities) int {
 // seesQueue reports whether the viewer sees the team of a ClusterQueue.
 func (v viewer) seesQueue(c Simulated, queue string) bool {
 	owner, owned := c.Queues[queue]
-	return v.sees == nil || owned && (v.sees[owner.Namespace] || owner.Team == c.Subject && c.Subject != "")
+	return v.scope.All || owned && (v.scope.Includes(owner.Namespace) || owner.Team == c.Subject && c.Subject != "")
 }
 
 // teamEffects returns the teams with a figure that changes. Those that the viewer
@@ -298,13 +285,10 @@ func figures(before, after quota.FlavorResourceQuantities, usage simulate.QueueC
 func nominals(s *simulate.Snapshot) map[string]quota.FlavorResourceQuantities {
 	all := make(map[string]quota.FlavorResourceQuantities, len(s.ClusterQueues))
 	for _, q := range s.ClusterQueues {
-		quantities := quota.FlavorResourceQuantities{}
-		for pool, amounts := range desired.QueueQuota(q) {
-			for name, amount := range amounts {
-				quantities[quota.FlavorResource{Flavor: pool, Resource: name}] = quantities[quota.FlavorResource{Flavor: pool, Resource: name}].Plus(amount)
-			}
+		all[q.Name] = quota.FlavorResourceQuantities{}
+		for fr, r := range quota.ResourceQuotas(q.Spec.ResourceGroups) {
+			all[q.Name][fr] = resources.AmountFromQuantity(fr.Resource, r.NominalQuota)
 		}
-		all[q.Name] = quantities
 	}
 	return all
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/simulate"
@@ -38,8 +39,8 @@ func TestPreviewHidesNames(t *testing.T) {
 	x.SetWorkload(other, false)
 	c.Snapshot.Workloads = append(c.Snapshot.Workloads, other)
 	for viewing, v := range map[string]viewer{
-		"member": {index: x, sees: map[string]bool{"mine": true}, teams: taskstest.Teams("mine", "vision")},
-		"admin":  {index: x, teams: taskstest.Teams("secret-ns", "secret", "mine", "vision")},
+		"member": {index: x, scope: access.ScopeOf("mine"), teams: taskstest.Teams("mine", "vision")},
+		"admin":  {index: x, scope: access.Scope{All: true}, teams: taskstest.Teams("secret-ns", "secret", "mine", "vision")},
 	} {
 		text, err := json.Marshal(v.preview(c))
 		if err != nil {
@@ -109,7 +110,7 @@ func TestPreviewEffects(t *testing.T) {
 	}
 	c.Change.ClusterQueues = []*kueue.ClusterQueue{queueWith("q-mine", 6)}
 
-	p := viewer{index: x, sees: map[string]bool{"mine": true}, teams: taskstest.Teams("mine", "vision")}.preview(c)
+	p := viewer{index: x, scope: access.ScopeOf("mine"), teams: taskstest.Teams("mine", "vision")}.preview(c)
 	if n := len(p.Started.Listed); n != maxListed || p.Started.Listed[0].Workload != fmt.Sprintf("w-%02d", maxListed+1) {
 		t.Errorf("%d tasks are listed, %+v first", n, p.Started.Listed[0])
 	}
@@ -126,7 +127,7 @@ func TestPreviewEffects(t *testing.T) {
 	if diff := cmp.Diff(want, p.Teams); diff != "" {
 		t.Errorf("teams differ (-want +got):\n%s", diff)
 	}
-	all := viewer{index: x}.preview(c)
+	all := viewer{index: x, scope: access.Scope{All: true}}.preview(c)
 	var names []string
 	for _, team := range all.Teams {
 		names = append(names, team.Team)

@@ -20,7 +20,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
-	visibility "sigs.k8s.io/kueue/apis/visibility/v1beta2"
 )
 
 // QueueShare is one LocalQueue of a team whose tasks Kueue orders by usage.
@@ -59,19 +58,16 @@ func (v viewer) queueShares(ctx context.Context, team string) ([]QueueShare, err
 	if err != nil {
 		return nil, err
 	}
-	of, byUsage := v.queueOf(team), map[kueue.ClusterQueueReference]bool{}
+	of := v.queueOf(team)
 	var shares []QueueShare
 	for i := range queues.Items {
 		q := &queues.Items[i]
 		if !of(index.QueueKey{Namespace: q.Namespace, Queue: q.Name}) {
 			continue
 		}
-		ordered, known := byUsage[q.Spec.ClusterQueue]
-		if !known {
-			if ordered, err = v.orderedByUsage(ctx, q.Spec.ClusterQueue); err != nil {
-				return nil, err
-			}
-			byUsage[q.Spec.ClusterQueue] = ordered
+		ordered, err := v.orderedByUsage(ctx, q.Spec.ClusterQueue)
+		if err != nil {
+			return nil, err
 		}
 		if ordered {
 			shares = append(shares, queueShare(q, weights))
@@ -104,15 +100,24 @@ func (v viewer) orderedByUsage(ctx context.Context, name kueue.ClusterQueueRefer
 	if client.IgnoreNotFound(err) != nil {
 		return false, cluster.Translate("read queue", err)
 	}
-	scope := queue.Spec.AdmissionScope
-	return scope != nil && scope.AdmissionMode == kueue.UsageBasedAdmissionFairSharing, nil
+	return ordersByUsage(&queue), nil
+}
+
+func ordersByUsage(q *kueue.ClusterQueue) bool {
+	scope := q.Spec.AdmissionScope
+	return scope != nil && scope.AdmissionMode == kueue.UsageBasedAdmissionFairSharing
+}
+
+// weightOf returns the weight of a queue, which is 1 by default.
+func weightOf(f *kueue.FairSharing) float64 {
+	if f == nil || f.Weight == nil {
+		return 1
+	}
+	return f.Weight.AsApproximateFloat64()
 }
 
 func queueShare(q *kueue.LocalQueue, weights map[string]int) QueueShare {
-	share := QueueShare{Name: q.Labels[desired.LabelShare], Queue: q.Name, Weight: 1, Admitted: q.Status.AdmittedWorkloads, Pending: q.Status.PendingWorkloads}
-	if f := q.Spec.FairSharing; f != nil && f.Weight != nil {
-		share.Weight = f.Weight.AsApproximateFloat64()
-	}
+	share := QueueShare{Name: q.Labels[desired.LabelShare], Queue: q.Name, Weight: weightOf(q.Spec.FairSharing), Admitted: q.Status.AdmittedWorkloads, Pending: q.Status.PendingWorkloads}
 	status := q.Status.FairSharing
 	if status == nil || status.AdmissionFairSharingStatus == nil {
 		return share
@@ -180,9 +185,7 @@ func (s *Service) placesByKueue(ctx context.Context, v viewer, list []*tasks.Tas
 		if asked[key] = true; len(asked) > maxAsked {
 			return nil
 		}
-		items, ok := s.visibility.get(ctx, windowOf(t.Namespace, t.Queue, 1), v.index.Now(), v.index.QueueChanged(t), func(ctx context.Context, w window) ([]visibility.PendingWorkload, error) {
-			return s.Cluster.PendingWorkloads(ctx, w.namespace, w.queue, w.offset, windowSize)
-		})
+		items, ok := s.pendingByKueue(ctx, v, t, 1)
 		if !ok {
 			return nil
 		}

@@ -7,15 +7,13 @@ import (
 	"slices"
 	"strings"
 
-	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/usage"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	"k8s.io/utils/ptr"
 )
 
 // QuotaSources are the sources of the quota that a task uses. Kueue does not record
@@ -54,32 +52,22 @@ func (v viewer) quotaSources(ctx context.Context, t *tasks.Task) (*QuotaSources,
 	if !t.State.UsesQuota() || t.Main.Status.Admission == nil {
 		return nil, nil
 	}
-	queue := string(t.Main.Status.Admission.ClusterQueue)
-	var list kueue.ClusterQueueList
-	if err := v.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list queues", err)
-	}
-	i := slices.IndexFunc(list.Items, func(q kueue.ClusterQueue) bool { return q.Name == queue })
-	if i < 0 {
-		return nil, nil
-	}
-	name := list.Items[i].Spec.CohortName
-	members := []*kueue.ClusterQueue{&list.Items[i]}
-	for j := range list.Items {
-		if name != "" && j != i && list.Items[j].Spec.CohortName == name {
-			members = append(members, &list.Items[j])
-		}
-	}
-	slices.SortFunc(members, func(a, b *kueue.ClusterQueue) int { return strings.Compare(a.Name, b.Name) })
-	cohort := explain.Cluster{CohortQuota: quota.FlavorResourceQuantities{}, Queues: make(map[string]*explain.Queue, len(members))}
-	for _, q := range members {
-		cohort.Queues[q.Name] = v.cohortMember(q)
-	}
-	var err error
-	if cohort.Nested, err = v.cohortQuota(ctx, string(name), cohort.CohortQuota); err != nil {
+	queue, s := string(t.Main.Status.Admission.ClusterQueue), newSurvey(v)
+	if err := s.readQueues(ctx); err != nil {
 		return nil, err
 	}
-	b := &QuotaSources{Nested: cohort.Nested}
+	own := s.queues[queue]
+	if own == nil {
+		return nil, nil
+	}
+	of := &cohort{queues: map[string]*explain.Queue{queue: v.cohortMember(own)}}
+	if own.Spec.CohortName != "" {
+		var err error
+		if of, err = s.members(ctx, string(own.Spec.CohortName)); err != nil {
+			return nil, err
+		}
+	}
+	b := &QuotaSources{Nested: of.nested}
 	var usage quota.FlavorResourceQuantities
 	for _, h := range t.AdmittedWorkloads {
 		if h.Queue == queue {
@@ -90,7 +78,7 @@ func (v viewer) quotaSources(ctx context.Context, t *tasks.Task) (*QuotaSources,
 		return cmp.Or(quota.Compare(a.Resource, b.Resource), strings.Compare(a.Flavor, b.Flavor))
 	})
 	for _, fr := range keys {
-		if line := v.quotaSource(t, fr, queue, members, cohort); line.Usage > 0 {
+		if line := v.quotaSource(t, fr, queue, of); line.Usage > 0 {
 			b.Sources = append(b.Sources, line)
 		}
 	}
@@ -98,20 +86,13 @@ func (v viewer) quotaSources(ctx context.Context, t *tasks.Task) (*QuotaSources,
 }
 
 // quotaSource returns the sources of one FlavorResource.
-func (v viewer) quotaSource(t *tasks.Task, fr quota.FlavorResource, queue string, members []*kueue.ClusterQueue, cohort explain.Cluster) QuotaSource {
-	teams := make([]usage.Queue, len(members))
-	own := 0
+func (v viewer) quotaSource(t *tasks.Task, fr quota.FlavorResource, queue string, of *cohort) QuotaSource {
+	members := slices.Sorted(maps.Keys(of.queues))
+	teams, own := make([]usage.Queue, len(members)), slices.Index(members, queue)
 	used, amounts, mine := v.index.Portions(fr, queue, t, members)
-	for i, q := range members {
-		teams[i] = usage.Queue{Name: q.Name, Usage: used[i]}
-		limit := cohort.Queues[q.Name].Limits[fr]
-		teams[i].Nominal, teams[i].LendingLimit = limit.Nominal, limit.Nominal
-		if limit.LendingLimit != nil {
-			teams[i].LendingLimit = *limit.LendingLimit
-		}
-		if q.Name == queue {
-			own = i
-		}
+	for i, name := range members {
+		limit := of.queues[name].Limits[fr]
+		teams[i] = usage.Queue{Name: name, Usage: used[i], Nominal: limit.Nominal, LendingLimit: ptr.Deref(limit.LendingLimit, limit.Nominal)}
 	}
 	borrowed := usage.BorrowedInOrder(teams[own].Nominal, amounts)
 	l := QuotaSource{FlavorResource: fr}
@@ -121,10 +102,10 @@ func (v viewer) quotaSource(t *tasks.Task, fr quota.FlavorResource, queue string
 		}
 	}
 	l.Own = l.Usage.Minus(l.Borrowed)
-	if l.Borrowed == 0 || cohort.Nested {
+	if l.Borrowed == 0 || of.nested {
 		return l
 	}
-	loans := usage.ApportionLoansByBorrower(teams, cohort.CohortQuota[fr])
+	loans := usage.ApportionLoansByBorrower(teams, of.shared[fr])
 	sources := []resources.Amount{loans.Unallocated[own], loans.OverQuota[own]}
 	for i := range teams {
 		sources = append(sources, loans.ByLender[i][own])
@@ -154,12 +135,12 @@ func (v viewer) quotaSource(t *tasks.Task, fr quota.FlavorResource, queue string
 
 // lender returns the name of a lending queue that the viewer may see; empty for
 // none.
-func (v viewer) lender(q *kueue.ClusterQueue) string {
-	switch team := v.teams.OfClusterQueue(q.Name); {
+func (v viewer) lender(queue string) string {
+	switch team := v.teams.OfClusterQueue(queue); {
 	case v.seesTeam(team):
 		return team
-	case v.sees == nil && team == "":
-		return q.Name
+	case v.scope.All && team == "":
+		return queue
 	}
 	return ""
 }

@@ -15,6 +15,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"
 
+	"k8s.io/utils/lru"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -33,14 +34,14 @@ type Service struct {
 	advisor    advisor
 	outlooks   outlooks
 	visibility visibilityCache
-	shown      shownVerdicts
+	shown      *lru.Cache // shownVerdict by tasks.Key
 	briefs     briefs
 	owners     podOwnersCache
 }
 
 // New returns a service whose index is filled once the cluster runs.
 func New(c *cluster.Cluster, permission *access.Service) *Service {
-	s := &Service{Cluster: c, Access: permission, Index: index.New(time.Now)}
+	s := &Service{Cluster: c, Access: permission, Index: index.New(time.Now), shown: lru.New(maxShown)}
 	s.Index.Watch(c)
 	return s
 }
@@ -80,7 +81,6 @@ type viewer struct {
 	scope  access.Scope
 	reader client.Reader
 	teams  clusterstate.Teams // all
-	sees   map[string]bool    // namespaces; nil is all
 	names  *redactor
 	index  *index.Index
 }
@@ -122,16 +122,8 @@ func (s *Service) within(ctx context.Context, scope access.Scope) (v viewer, err
 	if v.teams, err = clusterstate.ReadTeams(ctx, v.reader); err != nil {
 		return v, err
 	}
-	if v.names, err = newRedactor(ctx, v.reader, v.scope, v.teams); err != nil {
-		return v, err
-	}
-	if !v.scope.All {
-		v.sees = map[string]bool{}
-		for _, namespace := range v.scope.Namespaces() {
-			v.sees[namespace] = true
-		}
-	}
-	return v, nil
+	v.names, err = newRedactor(ctx, v.reader, v.scope, v.teams)
+	return v, err
 }
 
 // team returns the team of a task; empty for none, and for one that the viewer does not
@@ -278,7 +270,7 @@ func (s *Service) explainAll(ctx context.Context, items []Item, missing []bool, 
 // of returns a predicate of the places whose tasks the viewer sees, of these teams; no
 // teams is all. It is nil if that selects every place.
 func (v viewer) of(teams []string) func(tasks.Place) bool {
-	if v.sees == nil && len(teams) == 0 {
+	if v.scope.All && len(teams) == 0 {
 		return nil
 	}
 	return func(p tasks.Place) bool {
@@ -293,4 +285,8 @@ func (v viewer) queueOf(team string) func(index.QueueKey) bool {
 	}
 }
 
-func (v viewer) seesNamespace(namespace string) bool { return v.sees == nil || v.sees[namespace] }
+// seesNamespace reports whether the viewer sees a namespace, which is empty for what is not
+// known any more.
+func (v viewer) seesNamespace(namespace string) bool {
+	return v.scope.All || v.scope.Includes(namespace)
+}

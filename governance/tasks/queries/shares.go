@@ -99,12 +99,9 @@ func (s *Service) SharesWithin(ctx context.Context, scope access.Scope) (Shares,
 		if v.names != nil && !v.names.own[q.Name] {
 			continue
 		}
-		one := TeamShare{Team: team, Queue: q.Name, Weight: 1, Share: float64(q.Status.FairSharing.WeightedShare), Waiting: int(q.Status.PendingWorkloads)}
+		one := TeamShare{Team: team, Queue: q.Name, Weight: weightOf(q.Spec.FairSharing), Share: float64(q.Status.FairSharing.WeightedShare), Waiting: int(q.Status.PendingWorkloads)}
 		if q.Status.FairSharing.WeightedShare == math.MaxInt64 {
 			one.Share = math.Inf(1)
-		}
-		if f := q.Spec.FairSharing; f != nil && f.Weight != nil {
-			one.Weight = f.Weight.AsApproximateFloat64()
 		}
 		all.Teams = append(all.Teams, one)
 	}

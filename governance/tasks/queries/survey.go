@@ -27,7 +27,7 @@ type survey struct {
 	viewer
 	queues    map[string]*kueue.ClusterQueue // nil until read
 	cohorts   map[string]*cohort
-	flavors   map[string]*explain.Flavor // nil for one that does not exist
+	flavors   map[string]*kueue.ResourceFlavorSpec // nil for one that does not exist
 	nodes     []explain.Node
 	blocked   int
 	hasCommon bool            // nodes and blocked are read
@@ -45,7 +45,7 @@ type cohort struct {
 }
 
 func newSurvey(v viewer) *survey {
-	return &survey{viewer: v, cohorts: map[string]*cohort{}, flavors: map[string]*explain.Flavor{}, turns: map[string]turn{}}
+	return &survey{viewer: v, cohorts: map[string]*cohort{}, flavors: map[string]*kueue.ResourceFlavorSpec{}, turns: map[string]turn{}}
 }
 
 // surroundings reads what decides over one task.
@@ -91,7 +91,7 @@ func (s *survey) input(ctx context.Context, t *tasks.Task, pods []*index.Pod, co
 // cluster reads what decides over a task, without its possible priority classes:
 // see setPriorityClasses.
 func (s *survey) cluster(ctx context.Context, t *tasks.Task) (*explain.Cluster, error) {
-	c := &explain.Cluster{Now: s.index.Now(), LocalQueue: t.Queue, Queues: map[string]*explain.Queue{}, Flavors: map[string]explain.Flavor{}, CohortQuota: quota.FlavorResourceQuantities{}}
+	c := &explain.Cluster{Now: s.index.Now(), LocalQueue: t.Queue, Queues: map[string]*explain.Queue{}, Flavors: map[string]kueue.ResourceFlavorSpec{}, CohortQuota: quota.FlavorResourceQuantities{}}
 	if t.NoWorkload {
 		return c, s.explainMissingWorkload(ctx, t, c)
 	}
@@ -184,7 +184,7 @@ func (s *survey) setPriorityClasses(ctx context.Context, t *tasks.Task, c *expla
 	return err
 }
 
-func (s *survey) flavor(ctx context.Context, name string) (*explain.Flavor, error) {
+func (s *survey) flavor(ctx context.Context, name string) (*kueue.ResourceFlavorSpec, error) {
 	found, read := s.flavors[name]
 	if read {
 		return found, nil
@@ -192,7 +192,7 @@ func (s *survey) flavor(ctx context.Context, name string) (*explain.Flavor, erro
 	var o kueue.ResourceFlavor
 	switch err := s.reader.Get(ctx, client.ObjectKey{Name: name}, &o); {
 	case err == nil:
-		found = &explain.Flavor{Labels: o.Spec.NodeLabels, Taints: o.Spec.NodeTaints, Tolerations: o.Spec.Tolerations}
+		found = &o.Spec
 	case client.IgnoreNotFound(err) != nil:
 		return nil, cluster.Translate("read flavor", err)
 	}
@@ -292,20 +292,25 @@ func (s *survey) readQueues(ctx context.Context) error {
 	return nil
 }
 
-// cohort reads the queues of a cohort, and the quota of its own object where it
-// has one.
-func (s *survey) cohort(ctx context.Context, name string) (*cohort, error) {
-	if found := s.cohorts[name]; found != nil {
-		return found, nil
-	}
-	o := &cohort{queues: map[string]*explain.Queue{}, shared: quota.FlavorResourceQuantities{}, exceeds: map[string]bool{}}
+// members reads the queues of a cohort, and the quota of its own object where it has one.
+func (s *survey) members(ctx context.Context, name string) (o *cohort, err error) {
+	o = &cohort{queues: map[string]*explain.Queue{}, shared: quota.FlavorResourceQuantities{}, exceeds: map[string]bool{}}
 	for _, q := range s.queues {
 		if string(q.Spec.CohortName) == name {
 			o.queues[q.Name] = s.cohortMember(q)
 		}
 	}
-	var err error
-	if o.nested, err = s.cohortQuota(ctx, name, o.shared); err != nil {
+	o.nested, err = s.cohortQuota(ctx, name, o.shared)
+	return o, err
+}
+
+// cohort reads a cohort, and the tasks that use its quota.
+func (s *survey) cohort(ctx context.Context, name string) (*cohort, error) {
+	if found := s.cohorts[name]; found != nil {
+		return found, nil
+	}
+	o, err := s.members(ctx, name)
+	if err != nil {
 		return nil, err
 	}
 	o.running = s.index.SetUsage(o.queues)

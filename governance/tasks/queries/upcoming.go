@@ -2,7 +2,6 @@ package queries
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"maps"
 	"slices"
@@ -94,24 +93,26 @@ func (s *Service) upcoming(ctx context.Context, v viewer, q UpcomingQuery) (Upco
 	}
 	u := Upcoming{At: v.index.Now()}
 	u.count(v, lines, q)
-	from, to := u.page(q)
+	var from, to int
+	u.Page, u.Pages, from, to = index.PageOf(u.Total, q.Page, q.All)
 	order, later := 0, []waiting{}
-	var first lineHeap
-	for _, l := range lines {
-		u.FairSharing = u.FairSharing || l.contender.FairSharing
+	var sorted []*line // the one whose head Kueue processes first at the end
+	add := func(l *line) {
 		if l.next(&later) {
-			first = append(first, l)
+			at, _ := slices.BinarySearchFunc(sorted, l, func(other, l *line) int { return l.compare(other) })
+			sorted = slices.Insert(sorted, at, l)
 		}
 	}
-	heap.Init(&first)
-	for len(first) > 0 && order < to {
-		l := first[0]
+	for _, l := range lines {
+		u.FairSharing = u.FairSharing || l.contender.FairSharing
+		add(l)
+	}
+	for len(sorted) > 0 && order < to {
+		l := sorted[len(sorted)-1]
+		sorted = sorted[:len(sorted)-1]
 		head := l.head
-		if l.contender.Take(l.turn); l.next(&later) {
-			heap.Fix(&first, 0)
-		} else {
-			heap.Pop(&first)
-		}
+		l.contender.Take(l.turn)
+		add(l)
 		if !q.matches(v, head.task) {
 			continue
 		}
@@ -127,17 +128,6 @@ func (s *Service) upcoming(ctx context.Context, v viewer, q UpcomingQuery) (Upco
 		}
 	}
 	return u, nil
-}
-
-// page sets the page, and returns which of the tasks that the query selects are on it.
-func (u *Upcoming) page(q UpcomingQuery) (from, to int) {
-	size := index.PageSize
-	if q.All {
-		size = max(1, u.Total)
-	}
-	u.Pages = max(1, (u.Total+size-1)/size)
-	u.Page = min(max(q.Page, 1), u.Pages)
-	return (u.Page - 1) * size, min(u.Page*size, u.Total)
 }
 
 // count sets the numbers, the choices of filters, and the end of each line: after the
@@ -209,21 +199,11 @@ func (l *line) next(later *[]waiting) bool {
 	return false
 }
 
-// lineHeap has the line first whose head Kueue processes first. Ties are broken by name:
-// Kueue leaves them to chance.
-type lineHeap []*line
-
-func (h lineHeap) Len() int { return len(h) }
-func (h lineHeap) Less(i, j int) bool {
-	a, b := h[i], h[j]
-	return cmp.Or(a.turn.Compare(b.turn), strings.Compare(a.head.task.Namespace, b.head.task.Namespace), strings.Compare(a.head.task.Name, b.head.task.Name)) < 0
-}
-func (h lineHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
-func (h *lineHeap) Push(x any)   { *h = append(*h, x.(*line)) }
-func (h *lineHeap) Pop() any {
-	last := (*h)[len(*h)-1]
-	*h = (*h)[:len(*h)-1]
-	return last
+// compare orders lines by whose head Kueue processes first. Ties are broken by name: Kueue
+// leaves them to chance.
+func (l *line) compare(other *line) int {
+	a, b := l.head.task, other.head.task
+	return cmp.Or(l.turn.Compare(other.turn), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 // lines returns the line of each ClusterQueue in which the viewer sees a waiting task.
@@ -278,16 +258,13 @@ func (s *Service) lines(ctx context.Context, v viewer) ([]*line, error) {
 		if own == nil {
 			continue
 		}
-		l.contender = explain.Contender{Queue: v.clusterQueue(own), Flavors: map[string]explain.Flavor{}, FairSharing: own.Status.FairSharing != nil, Weight: 1, Lendable: cohorts[string(own.Spec.CohortName)]}
+		l.contender = explain.Contender{Queue: v.clusterQueue(own), Flavors: map[string]kueue.ResourceFlavorSpec{}, FairSharing: own.Status.FairSharing != nil, Weight: weightOf(own.Spec.FairSharing), Lendable: cohorts[string(own.Spec.CohortName)]}
 		queues[name] = l.contender.Queue
-		if scope := own.Spec.AdmissionScope; scope != nil && scope.AdmissionMode == kueue.UsageBasedAdmissionFairSharing {
+		if ordersByUsage(own) {
 			asks -= len(keys)
 			if err := s.orderByUsage(ctx, v, l, keys, of, asks >= 0); err != nil {
 				return nil, err
 			}
-		}
-		if f := own.Spec.FairSharing; f != nil && f.Weight != nil {
-			l.contender.Weight = f.Weight.AsApproximateFloat64()
 		}
 		for _, flavor := range l.contender.Queue.Flavors {
 			found, err := around.flavor(ctx, flavor)
@@ -348,9 +325,7 @@ func (s *Service) lendable(ctx context.Context, around *survey) (map[string]quot
 			if _, err := around.cohortQuota(ctx, name, own); err != nil {
 				return nil, err
 			}
-			for fr, amount := range own {
-				cohorts[name][fr.Resource] = cohorts[name][fr.Resource].Plus(amount)
-			}
+			cohorts[name].Add(own.ByResource())
 		}
 		explain.AddLendable(cohorts[name], around.cohortMember(q))
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/tasks/taskstest"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,7 +44,7 @@ func waitingIn(n int) viewer {
 		w.Spec.PodSets[0].Template.Spec.Containers = []corev1.Container{{Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("4"), "nvidia.com/gpu": resource.MustParse("1")}}}}
 		x.SetWorkload(w, true)
 	}
-	return viewer{reader: teamsOfMany{manyQueues()}, index: x}
+	return viewer{scope: access.Scope{All: true}, reader: teamsOfMany{manyQueues()}, index: x}
 }
 
 // TestUpcomingPages checks that the pages have all tasks once, in one order, those that Kueue

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/simulate"
 	"kuota.dev/kuota/governance/simulate/engine"
 	"kuota.dev/kuota/governance/tasks/index"
@@ -134,7 +135,7 @@ func TestUpcomingIsKueuesOrder(t *testing.T) {
 				x.SetWorkload(w.DeepCopy(), true)
 			}
 			s := &Service{}
-			u, err := s.upcoming(t.Context(), viewer{index: x, reader: c}, UpcomingQuery{})
+			u, err := s.upcoming(t.Context(), viewer{scope: access.Scope{All: true}, index: x, reader: c}, UpcomingQuery{})
 			if err != nil {
 				t.Fatal(err)
 			}

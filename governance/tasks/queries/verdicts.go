@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -44,11 +45,8 @@ func explainInput(t *tasks.Task) explain.Task {
 func podSets(w *kueue.Workload) (sets []explain.PodSet) {
 	for i := range w.Spec.PodSets {
 		set := &w.Spec.PodSets[i]
-		s := explain.PodSet{Name: string(set.Name), Count: set.Count, MinCount: set.Count, Requests: tasks.PodRequests(&set.Template.Spec), Spec: &set.Template.Spec}
+		s := explain.PodSet{Name: string(set.Name), Count: set.Count, MinCount: ptr.Deref(set.MinCount, set.Count), Requests: tasks.PodRequests(&set.Template.Spec), Spec: &set.Template.Spec}
 		s.CountedRequests = counted(w, set, s.Requests)
-		if set.MinCount != nil {
-			s.MinCount = *set.MinCount
-		}
 		sets = append(sets, s)
 	}
 	return sets
@@ -93,10 +91,10 @@ func (v viewer) why(ctx context.Context, t *tasks.Task, pods []*index.Pod, count
 func (v viewer) explain(q explain.Task, c *explain.Cluster) *explain.Verdict {
 	verdict := explain.Why(q, c)
 	verdict.Detail = v.names.redact(verdict.Detail)
-	for list := range verdict.AdmittedWorkloads() {
+	for _, list := range verdict.AdmittedWorkloads() {
 		*list = v.visibleWorkloads(*list)
 	}
-	for list := range verdict.Borrowers() {
+	for _, list := range verdict.Borrowers() {
 		*list = v.visibleBorrowers(*list)
 	}
 	for i := range verdict.Terminating {
@@ -113,7 +111,7 @@ func (v viewer) visibleWorkloads(list []explain.AdmittedWorkload) []explain.Admi
 	var known []explain.AdmittedWorkload
 	others := explain.AdmittedWorkload{Team: anotherTeam}
 	for _, h := range list {
-		if v.sees == nil || v.sees[h.Namespace] {
+		if v.seesNamespace(h.Namespace) {
 			h.Team = v.team(tasks.Place{Namespace: h.Namespace, ClusterQueue: h.Queue})
 			known = append(known, h)
 			continue
@@ -121,9 +119,7 @@ func (v viewer) visibleWorkloads(list []explain.AdmittedWorkload) []explain.Admi
 		if others.Usage == nil {
 			others.Usage = quota.FlavorResourceQuantities{}
 		}
-		for fr, amount := range h.Usage {
-			others.Usage[fr] = others.Usage[fr].Plus(amount)
-		}
+		others.Usage.Add(h.Usage)
 	}
 	if others.Usage != nil {
 		known = append(known, others)
@@ -219,7 +215,7 @@ func (v viewer) clusterQueue(q *kueue.ClusterQueue) *explain.Queue {
 	e.Stopped, e.StrictFIFO, e.NeverWithinClusterQueue = isStopped(q.Spec.StopPolicy), q.Spec.QueueingStrategy == kueue.StrictFIFO, true
 	if p := q.Spec.Preemption; p != nil {
 		e.NeverWithinClusterQueue = p.WithinClusterQueue == "" || p.WithinClusterQueue == kueue.PreemptionPolicyNever
-		e.ReclaimWithinCohort = explain.PreemptionPolicy(p.ReclaimWithinCohort)
+		e.ReclaimWithinCohort = p.ReclaimWithinCohort
 		if b := p.BorrowWithinCohort; b != nil {
 			e.BorrowWithinCohort, e.MaxPriorityThreshold = b.Policy == kueue.BorrowWithinCohortPolicyLowerPriority, b.MaxPriorityThreshold
 		}
@@ -270,9 +266,9 @@ func (v viewer) explainGrowth(ctx context.Context, t, next *tasks.Task) (*explai
 	if next.Elastic() { // Kueue counts the larger slice as a whole
 		q.ReplacedUsage = quota.FlavorResourceQuantities{}
 		for _, h := range t.AdmittedWorkloads {
-			for fr, amount := range h.Usage {
-				q.ReplacedUsage[fr] = q.ReplacedUsage[fr].Plus(amount)
-				if queue := c.Queues[h.Queue]; queue != nil {
+			q.ReplacedUsage.Add(h.Usage)
+			if queue := c.Queues[h.Queue]; queue != nil {
+				for fr, amount := range h.Usage {
 					queue.Usage[fr] = queue.Usage[fr].Minus(amount)
 				}
 			}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -29,17 +29,16 @@ func TestOtherTeamsAreNotNamed(t *testing.T) {
 	x.SetWorkload(taskstest.Workload("mine", "task", "", 0, taskstest.Start, taskstest.PreemptedBy("abc-1", taskstest.Start)...), false)
 	task := x.Find("mine", "Job", "task", "")
 	member := viewer{
-		index: x, sees: map[string]bool{"mine": true}, teams: taskstest.Teams("mine", "vision"),
+		index: x, scope: access.ScopeOf("mine"), teams: taskstest.Teams("mine", "vision"),
 		names: &redactor{names: map[string]bool{"secret-ns": true, "secret-queue": true}, own: map[string]bool{"q": true}},
 	}
-	for name, v := range map[string]viewer{"member": member, "admin": {index: x, teams: taskstest.Teams("secret-ns", "secret")}} {
+	for name, v := range map[string]viewer{"member": member, "admin": {index: x, scope: access.Scope{All: true}, teams: taskstest.Teams("secret-ns", "secret")}} {
 		l, err := v.life(context.Background(), task)
 		if err != nil {
 			t.Fatal(err)
 		}
-		queue := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: "secret-queue", Labels: map[string]string{desired.LabelTeam: "secret"}}}
 		n := v.notice(&corev1.Event{Message: "Preempted workload secret-ns/job-secret-task-1 (UID: 1) in ClusterQueue secret-queue; mine/job-task"})
-		text := fmt.Sprint(n.Text, v.lender(queue))
+		text := fmt.Sprint(n.Text, v.lender("secret-queue"))
 		for _, e := range l.Timeline {
 			if e.Preemptor != nil {
 				text += e.Preemptor.Name + e.PreemptorTeam
@@ -84,13 +83,13 @@ func TestAdmittedWorkloadsOfOtherTeamsAreNotNamed(t *testing.T) {
 	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("secret-ns", "secret-task", "", 9, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "secret-queue", 3), false)
 	x.SetWorkload(taskstest.UsingGPUs(taskstest.Workload("secret-ns", "secret-other", "", 9, taskstest.Start, taskstest.Admitted(taskstest.Start)...), "secret-queue", 1), false)
 	verdict := func(v viewer, gpus resources.Amount) *explain.Verdict {
-		own := &explain.Queue{Name: "own", Cohort: "all", ReclaimWithinCohort: explain.AnyPriority, Flavors: []string{"a100"}, Resources: []string{"nvidia.com/gpu"}, Limits: map[quota.FlavorResource]explain.Limit{fr: {Nominal: 6}}}
-		c := &explain.Cluster{Queue: own, Queues: map[string]*explain.Queue{"own": own, "secret-queue": {Name: "secret-queue", Team: "secret", Cohort: "all"}}, Flavors: map[string]explain.Flavor{"a100": {}}, PriorityClasses: []explain.PriorityClass{{Name: "high", Priority: 20}}}
+		own := &explain.Queue{Name: "own", Cohort: "all", ReclaimWithinCohort: kueue.PreemptionPolicyAny, Flavors: []string{"a100"}, Resources: []string{"nvidia.com/gpu"}, Limits: map[quota.FlavorResource]explain.Limit{fr: {Nominal: 6}}}
+		c := &explain.Cluster{Queue: own, Queues: map[string]*explain.Queue{"own": own, "secret-queue": {Name: "secret-queue", Team: "secret", Cohort: "all"}}, Flavors: map[string]kueue.ResourceFlavorSpec{"a100": {}}, PriorityClasses: []explain.PriorityClass{{Name: "high", Priority: 20}}}
 		c.Admitted = index.AdmittedTo(x.SetUsage(c.Queues), map[string]bool{"own": true, "secret-queue": true})
 		return v.explain(explain.Task{Namespace: "mine", Priority: 5, PodSets: []explain.PodSet{{Name: "main", Count: 1, MinCount: 1, Requests: quota.Resources{"nvidia.com/gpu": gpus}}}}, c)
 	}
-	member := viewer{index: x, sees: map[string]bool{"mine": true}, teams: taskstest.Teams("mine", "vision"), names: &redactor{own: map[string]bool{"own": true}}}
-	admin := viewer{index: x, teams: taskstest.Teams("mine", "vision", "secret-ns", "secret")}
+	member := viewer{index: x, scope: access.ScopeOf("mine"), teams: taskstest.Teams("mine", "vision"), names: &redactor{own: map[string]bool{"own": true}}}
+	admin := viewer{index: x, scope: access.Scope{All: true}, teams: taskstest.Teams("mine", "vision", "secret-ns", "secret")}
 
 	seen := verdict(admin, 4)
 	redacted := verdict(member, 4)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/tasks"
 
 	visibility "sigs.k8s.io/kueue/apis/visibility/v1beta2"
 )
@@ -49,6 +50,14 @@ type answer struct {
 	done        chan struct{} // closed once items or err is set
 	items       []visibility.PendingWorkload
 	err         error
+}
+
+// pendingByKueue returns the Workloads of a task's LocalQueue around a position in Kueue's
+// order; ok is false if Kueue does not answer.
+func (s *Service) pendingByKueue(ctx context.Context, v viewer, t *tasks.Task, place int) (items []visibility.PendingWorkload, ok bool) {
+	return s.visibility.get(ctx, windowOf(t.Namespace, t.Queue, place), v.index.Now(), v.index.QueueChanged(t), func(ctx context.Context, w window) ([]visibility.PendingWorkload, error) {
+		return s.Cluster.PendingWorkloads(ctx, w.namespace, w.queue, w.offset, windowSize)
+	})
 }
 
 // get returns a window from Kueue, read now or lately; ok is false if there is no
