@@ -104,52 +104,15 @@ func OfDeletion(annotations map[string]string) Action {
 	return Delete
 }
 
-// Past returns an action in the past tense, such as "Stopped".
-func (a Action) Past() string {
-	switch a {
-	case Create:
-		return "Created"
-	case Adopt:
-		return "Adopted"
-	case Delete:
-		return "Deleted"
-	case Submit:
-		return "Submitted"
-	case Stop:
-		return "Stopped"
-	case Resume:
-		return "Resumed"
-	case Front:
-		return "Moved to front"
-	case ChangeClass:
-		return "Priority class changed"
-	case Resize:
-		return "Resized"
-	case Scale:
-		return "Scaled"
-	case Hold:
-		return "Held"
-	case Drain:
-		return "Drained"
-	case Release:
-		return "Released"
-	case TryAgain:
-		return "Tried again"
-	case Silence:
-		return "Silenced"
-	case EndSilence:
-		return "Silence ended"
-	case OpenWindow:
-		return "Window opened"
-	case CloseWindow:
-		return "Window closed"
-	case BudgetStep:
-		return "Budget step"
-	case Correct:
-		return "Corrected"
-	}
-	return "Changed"
+// pasts are the actions in the past tense.
+var pasts = map[Action]string{
+	Create: "Created", Adopt: "Adopted", Delete: "Deleted", Submit: "Submitted", Stop: "Stopped", Resume: "Resumed", Front: "Moved to front",
+	ChangeClass: "Priority class changed", Resize: "Resized", Scale: "Scaled", Hold: "Held", Drain: "Drained", Release: "Released", TryAgain: "Tried again",
+	Silence: "Silenced", EndSilence: "Silence ended", OpenWindow: "Window opened", CloseWindow: "Window closed", BudgetStep: "Budget step", Correct: "Corrected",
 }
+
+// Past returns an action in the past tense, such as "Stopped".
+func (a Action) Past() string { return cmp.Or(pasts[a], "Changed") }
 
 // Object is the object that an entry of Activity is about, where that is another than
 // the changed one: the task whose Workload changed.
@@ -311,17 +274,13 @@ func (r *Recorder) event(c Change, changes []string) {
 	if err != nil {
 		instance = cluster.FieldManager
 	}
-	namespace := c.Object.GetNamespace()
-	if namespace == "" {
-		namespace = eventNamespace
-	}
 	// The name makes a form that is sent twice create one event.
 	name := fmt.Sprintf("%s-%s-%s-%d", cluster.FieldManager, c.Action, c.Object.GetUID(), c.Object.GetGeneration())
 	if c.Discriminator != "" {
 		name += "-" + c.Discriminator
 	}
 	err = r.Cluster.WriteEvent(ctx, &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		ObjectMeta: metav1.ObjectMeta{Namespace: cmp.Or(c.Object.GetNamespace(), eventNamespace), Name: name},
 		EventTime:  metav1.NowMicro(), Type: corev1.EventTypeNormal, Reason: past, Action: string(c.Action),
 		ReportingController: "kuota.dev/console", ReportingInstance: instance,
 		Regarding: reference, Note: shorten(note),
