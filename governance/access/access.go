@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"maps"
 	"slices"
 	"strings"
 
@@ -13,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -23,25 +23,19 @@ const reviewsAtOnce = 16
 // Scope is the set of team namespaces that a user can see.
 type Scope struct {
 	All        bool // every namespace, also future ones
-	namespaces map[string]bool
+	namespaces sets.Set[string]
 }
 
 // ScopeOf returns a scope of these namespaces.
-func ScopeOf(namespaces ...string) Scope {
-	s := Scope{namespaces: map[string]bool{}}
-	for _, namespace := range namespaces {
-		s.namespaces[namespace] = true
-	}
-	return s
-}
+func ScopeOf(namespaces ...string) Scope { return Scope{namespaces: sets.New(namespaces...)} }
 
 // Includes reports whether a namespace is in the scope.
 func (s Scope) Includes(namespace string) bool {
-	return namespace != "" && (s.All || s.namespaces[namespace])
+	return namespace != "" && (s.All || s.namespaces.Has(namespace))
 }
 
 // Namespaces returns the namespaces of the scope, sorted; empty if All is set.
-func (s Scope) Namespaces() []string { return slices.Sorted(maps.Keys(s.namespaces)) }
+func (s Scope) Namespaces() []string { return sets.List(s.namespaces) }
 
 // Key returns a string that is equal for equal scopes.
 func (s Scope) Key() string {
@@ -59,7 +53,7 @@ func (s Scope) Empty() bool { return !s.All && len(s.namespaces) == 0 }
 type Service struct {
 	Cluster *cluster.Cluster
 
-	decisions decisionCache
+	decisions reviewCache[bool]
 }
 
 // Scope returns the namespaces whose Workloads user can list. It first sends
@@ -107,10 +101,10 @@ func (s *Service) scope(ctx context.Context, user governance.User) (Scope, error
 	if err := group.Wait(); err != nil {
 		return Scope{}, err
 	}
-	scope := Scope{namespaces: map[string]bool{}}
+	scope := ScopeOf()
 	for i, namespace := range candidates {
 		if allowed[i] {
-			scope.namespaces[namespace] = true
+			scope.namespaces.Insert(namespace)
 		}
 	}
 	return scope, nil
@@ -151,7 +145,7 @@ func (s *Service) may(ctx context.Context, user governance.User, what authorizat
 	if user.Local {
 		return true, nil
 	}
-	return s.decisions.get(ctx, keyOf(user, what), func(ctx context.Context) (bool, error) { return s.Cluster.Allowed(ctx, user, what) })
+	return s.decisions.get(ctx, keyOf(user, what), maxDecisions, func(ctx context.Context) (bool, error) { return s.Cluster.Allowed(ctx, user, what) })
 }
 
 // candidates returns the namespaces with a LocalQueue in which a RoleBinding or
@@ -174,17 +168,13 @@ func (s *Service) candidates(ctx context.Context, user governance.User) ([]strin
 		return nil, cluster.Translate("list queues", err)
 	}
 	// Without a LocalQueue there are no tasks to see, so no review is sent.
-	queued := make(map[string]bool, len(queues.Items))
+	queued := sets.New[string]()
 	for i := range queues.Items {
-		queued[queues.Items[i].Namespace] = true
+		queued.Insert(queues.Items[i].Namespace)
 	}
-	groups := make(map[string]bool, len(user.Groups)+1)
-	for _, group := range user.Groups {
-		groups[group] = true
-	}
-	groups["system:authenticated"] = true
+	groups := sets.New(user.Groups...).Insert("system:authenticated")
 	names := func(kind, name string) bool {
-		return kind == rbacv1.UserKind && name == user.Name || kind == rbacv1.GroupKind && groups[name]
+		return kind == rbacv1.UserKind && name == user.Name || kind == rbacv1.GroupKind && groups.Has(name)
 	}
 	bound := func(subject rbacv1.Subject) bool {
 		if subject.Kind == rbacv1.ServiceAccountKind {
@@ -192,17 +182,16 @@ func (s *Service) candidates(ctx context.Context, user governance.User) ([]strin
 		}
 		return names(subject.Kind, subject.Name)
 	}
-	var found []string
+	found := sets.New[string]()
 	for i := range bindings.Items {
-		if queued[bindings.Items[i].Namespace] && slices.ContainsFunc(bindings.Items[i].Subjects, bound) {
-			found = append(found, bindings.Items[i].Namespace)
+		if queued.Has(bindings.Items[i].Namespace) && slices.ContainsFunc(bindings.Items[i].Subjects, bound) {
+			found.Insert(bindings.Items[i].Namespace)
 		}
 	}
 	for i := range allocations.Items {
 		if slices.ContainsFunc(allocations.Items[i].Spec.Members, func(member v1alpha1.Member) bool { return names(string(member.Kind), member.Name) }) {
-			found = append(found, allocations.Items[i].Status.Namespace)
+			found.Insert(allocations.Items[i].Status.Namespace)
 		}
 	}
-	slices.SortFunc(found, strings.Compare)
-	return slices.DeleteFunc(slices.Compact(found), func(namespace string) bool { return namespace == "" }), nil
+	return sets.List(found.Delete("")), nil
 }

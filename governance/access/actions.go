@@ -45,5 +45,16 @@ func (s *Service) consoleMay(ctx context.Context, user governance.User, what aut
 // console sends a review for the console's account. Its cache key has an empty
 // user name, which no user has.
 func (s *Service) console(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
-	return s.decisions.get(ctx, keyOf(governance.User{}, what), func(ctx context.Context) (bool, error) { return s.Cluster.ConsoleAllowed(ctx, what) })
+	return s.decisions.get(ctx, keyOf(governance.User{}, what), maxDecisions, func(ctx context.Context) (bool, error) { return s.Cluster.ConsoleAllowed(ctx, what) })
+}
+
+// MayReadLogs reports whether user can read the logs of pods in a namespace, and the
+// console can do so for them. The API server authorizes the request again.
+func (s *Service) MayReadLogs(ctx context.Context, user governance.User, namespace string) (bool, error) {
+	what := authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods", Subresource: "log", Namespace: namespace}
+	may, err := s.may(ctx, user, what)
+	if err != nil || !may {
+		return false, err
+	}
+	return s.consoleMay(ctx, user, what)
 }

@@ -39,43 +39,45 @@ func keyOf(user governance.User, what authorizationv1.ResourceAttributes) key {
 	return sha256.Sum256(text)
 }
 
-// decisionCache caches the decisions of access reviews. Concurrent lookups of the
-// same key share one review. The zero value is ready.
-type decisionCache struct {
+// reviewCache caches the results of reviews. Concurrent lookups of the same key share one
+// review. The zero value is ready.
+type reviewCache[V any] struct {
 	once    sync.Once
-	cached  *cache.LRUExpireCache // of decision by key
+	cached  *cache.LRUExpireCache // of result by key
 	reviews singleflight.Group
 }
 
-type decision struct {
-	allowed bool
-	err     error // of the review
+type result[V any] struct {
+	value V
+	err   error // of the review
 }
 
-// get returns the cached decision, or that of review.
-func (a *decisionCache) get(ctx context.Context, k key, review func(context.Context) (bool, error)) (bool, error) {
-	a.once.Do(func() { a.cached = cache.NewLRUExpireCache(maxDecisions) })
-	if cached, ok := a.cached.Get(k); ok {
-		known, _ := cached.(decision)
-		return known.allowed, known.err
+// get returns the cached result, or that of review. The cache has at most so many results.
+func (c *reviewCache[V]) get(ctx context.Context, k key, most int, review func(context.Context) (V, error)) (V, error) {
+	c.once.Do(func() { c.cached = cache.NewLRUExpireCache(most) })
+	if cached, ok := c.cached.Get(k); ok {
+		known, _ := cached.(result[V])
+		return known.value, known.err
 	}
 	// A caller that stops waiting does not cancel the review for the others.
-	result := a.reviews.DoChan(string(k[:]), func() (any, error) {
+	reviewed := c.reviews.DoChan(string(k[:]), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
 		defer cancel()
-		began := time.Now() // a change during the review may be missing in its decision
-		allowed, err := review(ctx)
-		if err != nil {
-			a.cached.Add(k, decision{err: err}, errorTTL)
-			return false, err
+		began := time.Now() // a change during the review may be missing in its result
+		var found result[V]
+		found.value, found.err = review(ctx)
+		ttl := decisionTTL - time.Since(began)
+		if found.err != nil {
+			ttl = errorTTL
 		}
-		a.cached.Add(k, decision{allowed: allowed}, decisionTTL-time.Since(began))
-		return allowed, nil
+		c.cached.Add(k, found, ttl)
+		return found, nil
 	})
 	select {
 	case <-ctx.Done():
-		return false, ctx.Err()
-	case r := <-result:
-		return r.Err == nil && r.Val.(bool), r.Err
+		return *new(V), ctx.Err()
+	case r := <-reviewed:
+		found, _ := r.Val.(result[V])
+		return found.value, found.err
 	}
 }

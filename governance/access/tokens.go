@@ -3,14 +3,9 @@ package access
 import (
 	"context"
 	"crypto/sha256"
-	"sync"
-	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster"
-
-	"golang.org/x/sync/singleflight"
-	"k8s.io/apimachinery/pkg/util/cache"
 )
 
 // maxTokens bounds the memory of the cache of tokens.
@@ -22,9 +17,7 @@ const maxTokens = 10_000
 type Tokens struct {
 	Cluster *cluster.Cluster
 
-	once    sync.Once
-	cached  *cache.LRUExpireCache // of account by hash
-	reviews singleflight.Group
+	accounts reviewCache[account]
 }
 
 type account struct {
@@ -35,28 +28,9 @@ type account struct {
 // ServiceAccount returns the service account of a token; known is false for every other
 // token. Concurrent calls for one token share a review.
 func (t *Tokens) ServiceAccount(ctx context.Context, token string) (user governance.User, known bool, err error) {
-	t.once.Do(func() { t.cached = cache.NewLRUExpireCache(maxTokens) })
-	hash := sha256.Sum256([]byte(token))
-	if found, ok := t.cached.Get(hash); ok {
-		a, _ := found.(account)
-		return a.user, a.known, nil
-	}
-	result := t.reviews.DoChan(string(hash[:]), func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reviewTimeout)
-		defer cancel()
-		began := time.Now()
-		user, known, err := t.Cluster.ServiceAccount(ctx, token)
-		if err != nil {
-			return account{}, err
-		}
-		t.cached.Add(hash, account{user, known}, decisionTTL-time.Since(began))
-		return account{user, known}, nil
+	found, err := t.accounts.get(ctx, sha256.Sum256([]byte(token)), maxTokens, func(ctx context.Context) (found account, err error) {
+		found.user, found.known, err = t.Cluster.ServiceAccount(ctx, token)
+		return found, err
 	})
-	select {
-	case <-ctx.Done():
-		return user, false, ctx.Err()
-	case r := <-result:
-		a, _ := r.Val.(account)
-		return a.user, a.known, r.Err
-	}
+	return found.user, found.known, err
 }
