@@ -44,13 +44,11 @@ func Metadata(live client.Object, desired map[string]string) []Field {
 	current := map[string]string{}
 	maps.Copy(current, live.GetLabels())
 	maps.Copy(current, live.GetAnnotations())
-	var changes []Field
-	for _, name := range slices.Sorted(maps.Keys(desired)) {
-		if current[name] != desired[name] {
-			changes = append(changes, Field{Path: name, Before: current[name], After: desired[name]})
-		}
-	}
-	return changes
+	maps.DeleteFunc(current, func(name, _ string) bool {
+		_, wanted := desired[name]
+		return !wanted
+	})
+	return Between(current, desired)
 }
 
 // leaves returns the scalar values of an object by readable path.

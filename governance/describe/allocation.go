@@ -1,6 +1,7 @@
 package describe
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,15 +11,14 @@ import (
 	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
+
+	"k8s.io/utils/ptr"
 )
 
 // AllocationChanges returns all differences between two specs, with amounts as
 // they were entered, without defaults. before is nil for a new allocation.
 func AllocationChanges(before, after *v1alpha1.ComputeAllocationSpec) []change.Field {
-	old := before
-	if old == nil {
-		old = &v1alpha1.ComputeAllocationSpec{}
-	}
+	old := ptr.Deref(before, v1alpha1.ComputeAllocationSpec{})
 	changes := rowChanges("Quota, ", old.Quota, after.Quota)
 	if was, is := rowOrder(old.Quota), rowOrder(after.Quota); was != is && (len(old.Quota) > 1 || len(after.Quota) > 1) {
 		changes = append(changes, change.Field{Path: "Order of preference", Before: was, After: is})
@@ -55,11 +55,7 @@ func AllocationSettings(before, after *v1alpha1.ComputeAllocationSpec) []change.
 		{"Shares", func(s *v1alpha1.ComputeAllocationSpec) string { return Shares(s.Shares) }},
 		{"Budget", func(s *v1alpha1.ComputeAllocationSpec) string { return Budget(s.Budget) }},
 	})...)
-	var windows []v1alpha1.Window
-	if before != nil {
-		windows = before.Windows
-	}
-	return append(changes, windowChanges(windows, after.Windows)...)
+	return append(changes, windowChanges(ptr.Deref(before, v1alpha1.ComputeAllocationSpec{}).Windows, after.Windows)...)
 }
 
 // Shares returns the shares with their weights and members, such as "high 15 (User ada),
@@ -80,27 +76,9 @@ func Shares(all []v1alpha1.Share) string {
 	return strings.Join(texts, ", ")
 }
 
-// rowChanges returns the rows that are added, changed or removed: those of the
-// new spec in its order, then those that are removed.
-func rowChanges(prefix string, before, after []v1alpha1.QuotaRow) (changes []change.Field) {
-	old, updated := map[string]string{}, map[string]string{}
-	for _, row := range before {
-		old[rowName(row)] = Amounts(row.Quantities)
-	}
-	for _, row := range after {
-		name := rowName(row)
-		updated[name] = Amounts(row.Quantities)
-		if old[name] != updated[name] {
-			changes = append(changes, change.Field{Path: prefix + name, Before: old[name], After: updated[name]})
-		}
-	}
-	for _, row := range before {
-		name := rowName(row)
-		if _, kept := updated[name]; !kept {
-			changes = append(changes, change.Field{Path: prefix + name, Before: old[name]})
-		}
-	}
-	return changes
+// rowChanges returns the rows that are added, changed or removed.
+func rowChanges(prefix string, before, after []v1alpha1.QuotaRow) []change.Field {
+	return ordered(prefix, before, after, func(row v1alpha1.QuotaRow) (name, words string) { return rowName(row), Amounts(row.Quantities) })
 }
 
 // rowName returns the instance type or the pool of a row; a row has one of both.
@@ -116,10 +94,7 @@ func rowOrder(rows []v1alpha1.QuotaRow) string {
 
 // memberChanges returns each member that is added or removed.
 func memberChanges(before, after *v1alpha1.ComputeAllocationSpec) []change.Field {
-	var old []v1alpha1.Member
-	if before != nil {
-		old = before.Members
-	}
+	old := ptr.Deref(before, v1alpha1.ComputeAllocationSpec{}).Members
 	var changes []change.Field
 	for _, m := range old {
 		if !slices.Contains(after.Members, m) {
@@ -162,13 +137,7 @@ func Amounts(a v1alpha1.Quantities) string {
 }
 
 func activation(a v1alpha1.Activation) string {
-	switch a {
-	case v1alpha1.Hold:
-		return "Held"
-	case v1alpha1.Drain:
-		return "Drained"
-	}
-	return "Active"
+	return cmp.Or(map[v1alpha1.Activation]string{v1alpha1.Hold: "Held", v1alpha1.Drain: "Drained"}[a], "Active")
 }
 
 // management returns "" for the default, so that pages show only what an admin chose.
@@ -190,13 +159,7 @@ func cohort(s *v1alpha1.ComputeAllocationSpec) string {
 }
 
 func strategy(s v1alpha1.SharingStrategy) string {
-	switch s {
-	case v1alpha1.Lend:
-		return "Lends, never borrows"
-	case v1alpha1.DontLend:
-		return "Neither lends nor borrows"
-	}
-	return "Lends and borrows"
+	return cmp.Or(map[v1alpha1.SharingStrategy]string{v1alpha1.Lend: "Lends, never borrows", v1alpha1.DontLend: "Neither lends nor borrows"}[s], "Lends and borrows")
 }
 
 // borrowLimit returns the borrow limit of a team that borrows. Absolute limits

@@ -19,27 +19,9 @@ import (
 // PolicyChanges returns all differences between two specs. before is nil for a
 // new policy.
 func PolicyChanges(before, after *v1alpha1.ClusterPolicySpec) []change.Field {
-	old, updated := map[string]string{}, map[string]string{}
-	var names []string
-	describe := func(into map[string]string, classes []v1alpha1.PriorityClass) {
-		for _, class := range classes {
-			if !slices.Contains(names, class.Name) {
-				names = append(names, class.Name)
-			}
-			into[class.Name] = priorityClass(class)
-		}
-	}
-	describe(updated, after.PriorityClasses)
-	if before != nil {
-		describe(old, before.PriorityClasses)
-	}
-	changes := PolicySettings(before, after)
-	for _, name := range names {
-		if old[name] != updated[name] {
-			changes = append(changes, change.Field{Path: "Priority class " + name, Before: old[name], After: updated[name]})
-		}
-	}
-	return changes
+	old := ptr.Deref(before, v1alpha1.ClusterPolicySpec{}).PriorityClasses
+	pair := func(class v1alpha1.PriorityClass) (name, words string) { return class.Name, priorityClass(class) }
+	return append(PolicySettings(before, after), ordered("Priority class ", old, after.PriorityClasses, pair)...)
 }
 
 // PolicySettings returns the differences between two specs outside the priority
@@ -54,29 +36,16 @@ func PolicySettings(before, after *v1alpha1.ClusterPolicySpec) []change.Field {
 		{"Usage of shares", func(s *v1alpha1.ClusterPolicySpec) string { return Usage(s.AdmissionFairSharing) }},
 		{"Preemption loops", func(s *v1alpha1.ClusterPolicySpec) string { return PreemptionLoops(s.PreemptionLoops) }},
 		{"Enforcement", func(s *v1alpha1.ClusterPolicySpec) string { return Enforcement(s.Enforcement) }},
-		{"Currency", func(s *v1alpha1.ClusterPolicySpec) string { return currency(s.Prices) }},
+		{"Currency", func(s *v1alpha1.ClusterPolicySpec) string { return ptr.Deref(s.Prices, v1alpha1.Prices{}).Currency }},
 	})
-	old, updated := map[string]string{}, map[string]string{}
-	if before != nil {
-		for _, pool := range before.Pools {
-			old[pool.Name] = PoolMatch(pool.Match)
-		}
+	if before == nil {
+		before = &v1alpha1.ClusterPolicySpec{}
 	}
-	for _, pool := range after.Pools {
-		updated[pool.Name] = PoolMatch(pool.Match)
-	}
-	changes = append(changes, named("Pool ", old, updated)...)
-	var priced *v1alpha1.Prices
-	if before != nil {
-		priced = before.Prices
-	}
-	changes = append(changes, named("Price of ", prices(priced), prices(after.Prices))...)
-	var alerts *v1alpha1.Alerts
-	if before != nil {
-		alerts = before.Alerts
-	}
-	changes = append(changes, named("Alert rule ", lines(alertRules(alerts)), lines(alertRules(after.Alerts)))...)
-	return append(changes, named("Alert receiver ", lines(alertReceivers(alerts)), lines(alertReceivers(after.Alerts)))...)
+	return slices.Concat(changes,
+		named("Pool ", pools(before.Pools), pools(after.Pools)),
+		named("Price of ", prices(before.Prices), prices(after.Prices)),
+		named("Alert rule ", lines(alertRules(before.Alerts)), lines(alertRules(after.Alerts))),
+		named("Alert receiver ", lines(alertReceivers(before.Alerts)), lines(alertReceivers(after.Alerts))))
 }
 
 // lines returns the second words by the first.
@@ -84,6 +53,15 @@ func lines(pairs [][2]string) map[string]string {
 	words := map[string]string{}
 	for _, pair := range pairs {
 		words[pair[0]] = pair[1]
+	}
+	return words
+}
+
+// pools returns what each pool matches, by name.
+func pools(pools []v1alpha1.Pool) map[string]string {
+	words := map[string]string{}
+	for _, pool := range pools {
+		words[pool.Name] = PoolMatch(pool.Match)
 	}
 	return words
 }
@@ -141,23 +119,37 @@ func text(pairs [][2]string) string {
 	return strings.Join(all, "\n")
 }
 
-// named returns the differences of values by name.
-func named(prefix string, old, updated map[string]string) (changes []change.Field) {
-	all := maps.Clone(old)
-	maps.Copy(all, updated)
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		if old[name] != updated[name] {
-			changes = append(changes, change.Field{Path: prefix + name, Before: old[name], After: updated[name]})
+// ordered returns the items that are added, changed or removed, by the name and the words of
+// each: those of the new list in its order, then those that are removed.
+func ordered[Item any](prefix string, before, after []Item, pair func(Item) (name, words string)) (changes []change.Field) {
+	old, updated := map[string]string{}, map[string]string{}
+	for _, item := range before {
+		name, words := pair(item)
+		old[name] = words
+	}
+	for _, item := range after {
+		name, words := pair(item)
+		updated[name] = words
+		if old[name] != words {
+			changes = append(changes, change.Field{Path: prefix + name, Before: old[name], After: words})
+		}
+	}
+	for _, item := range before {
+		name, words := pair(item)
+		if _, kept := updated[name]; !kept {
+			changes = append(changes, change.Field{Path: prefix + name, Before: words})
 		}
 	}
 	return changes
 }
 
-func currency(p *v1alpha1.Prices) string {
-	if p == nil {
-		return ""
+// named returns the differences of values by name.
+func named(prefix string, old, updated map[string]string) []change.Field {
+	changes := change.Between(old, updated)
+	for i := range changes {
+		changes[i].Path = prefix + changes[i].Path
 	}
-	return p.Currency
+	return changes
 }
 
 // prices returns the words for each price, by what it is the price of.

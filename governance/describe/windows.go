@@ -27,10 +27,7 @@ func windowChanges(before, after []v1alpha1.Window) []change.Field {
 
 // When returns when a window is open, such as "Mon–Fri 22:00–06:00 Europe/Berlin".
 func When(w *v1alpha1.Window) string {
-	zone := w.TimeZone
-	if zone == "" {
-		zone = "UTC"
-	}
+	zone := cmp.Or(w.TimeZone, "UTC")
 	between := func(text string) string { return strings.Replace(text, "T", " ", 1) }
 	when := between(w.From) + "–" + between(w.To) + " " + zone
 	if len(w.Days) > 0 {
@@ -99,10 +96,7 @@ func Budget(b *v1alpha1.Budget) string {
 	if b == nil {
 		return ""
 	}
-	zone := b.TimeZone
-	if zone == "" {
-		zone = "UTC"
-	}
+	zone := cmp.Or(b.TimeZone, "UTC")
 	var steps []string
 	for _, step := range Steps(b) {
 		steps = append(steps, fmt.Sprintf("%s at %d %%", BudgetAction(step.Action), step.Percent))
@@ -142,25 +136,17 @@ func InForce(a *v1alpha1.ComputeAllocation) (lines []string) {
 	window := func(name string) (w *v1alpha1.Window, place *time.Location) {
 		i := slices.IndexFunc(a.Spec.Windows, func(w v1alpha1.Window) bool { return w.Name == name })
 		if i < 0 {
-			return nil, time.UTC
+			return nil, nil
 		}
-		place, err := effective.Location(a.Spec.Windows[i].TimeZone)
-		if err != nil {
-			place = time.UTC
-		}
-		return &a.Spec.Windows[i], place
+		return &a.Spec.Windows[i], location(a.Spec.Windows[i].TimeZone)
 	}
 	if w, place := window(in.Window); w != nil && in.To != nil {
 		lines = append(lines, fmt.Sprintf("Window %s until %s: %s.", w.Name, moment(in.To.Time, place), Replaces(w)))
 	}
 	if in.BudgetAction != "" && in.BudgetUntil != nil && a.Spec.Budget != nil {
-		place, err := effective.Location(a.Spec.Budget.TimeZone)
-		if err != nil {
-			place = time.UTC
-		}
 		lines = append(lines, fmt.Sprintf("Budget used: %s until %s.", map[v1alpha1.BudgetAction]string{
 			v1alpha1.BudgetBorrowNothing: "the team borrows nothing more", v1alpha1.BudgetHold: "no task is admitted", v1alpha1.BudgetDrain: "no task is admitted, and admitted tasks are requeued",
-		}[in.BudgetAction], moment(in.BudgetUntil.Time, place)))
+		}[in.BudgetAction], moment(in.BudgetUntil.Time, location(a.Spec.Budget.TimeZone))))
 	}
 	if next := in.Announced; next != nil {
 		if w, place := window(next.Window); w != nil {
@@ -183,6 +169,14 @@ func roughly(d time.Duration) string {
 	return fmt.Sprintf("%d seconds", d/time.Second)
 }
 
+// location returns a time zone; UTC for one that does not exist.
+func location(name string) *time.Location {
+	if place, err := effective.Location(name); err == nil {
+		return place
+	}
+	return time.UTC
+}
+
 // moment returns a time on the clocks of a place.
 func moment(at time.Time, place *time.Location) string {
 	return at.In(place).Format("Mon 2 Jan 15:04 MST")
@@ -197,10 +191,7 @@ func BudgetUsage(a *v1alpha1.ComputeAllocation) string {
 	if s == nil {
 		return "Budget: " + BudgetAmount(b) + " each " + strings.ToLower(string(b.Period)) + ", not counted yet."
 	}
-	place, err := effective.Location(b.TimeZone)
-	if err != nil {
-		place = time.UTC
-	}
+	place := location(b.TimeZone)
 	text := fmt.Sprintf("Budget: %d %% of %s used since %s", s.Percent, BudgetAmount(b), s.From.In(place).Format("2 Jan"))
 	if s.Projected != "" {
 		text += fmt.Sprintf("; %s used, and at the rate of the last hour %s by %s", s.Used, s.Projected, s.To.In(place).Format("2 Jan"))
@@ -228,18 +219,12 @@ func HeldBy(a *v1alpha1.ComputeAllocation) string {
 	if in == nil {
 		return ""
 	}
-	place := func(name string) *time.Location {
-		if found, err := effective.Location(name); err == nil {
-			return found
-		}
-		return time.UTC
-	}
 	if (in.BudgetAction == v1alpha1.BudgetHold || in.BudgetAction == v1alpha1.BudgetDrain) && in.BudgetUntil != nil && a.Spec.Budget != nil {
-		return fmt.Sprintf("The team has used its budget, so no task is admitted until %s, or until an admin raises the budget.", moment(in.BudgetUntil.Time, place(a.Spec.Budget.TimeZone)))
+		return fmt.Sprintf("The team has used its budget, so no task is admitted until %s, or until an admin raises the budget.", moment(in.BudgetUntil.Time, location(a.Spec.Budget.TimeZone)))
 	}
 	for i := range a.Spec.Windows {
 		if w := &a.Spec.Windows[i]; w.Name == in.Window && (w.Activation == v1alpha1.Hold || w.Activation == v1alpha1.Drain) && in.To != nil {
-			return fmt.Sprintf("The window %s holds the team's queue until %s. Tasks start by themselves after that.", w.Name, moment(in.To.Time, place(w.TimeZone)))
+			return fmt.Sprintf("The window %s holds the team's queue until %s. Tasks start by themselves after that.", w.Name, moment(in.To.Time, location(w.TimeZone)))
 		}
 	}
 	return ""
