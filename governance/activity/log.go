@@ -153,9 +153,9 @@ func (l *Log) Run(ctx context.Context) error {
 				l.log.Info("activity is recorded again")
 			}
 		}
-		retry := (<-chan time.Time)(nil)
-		if err != nil {
-			retry = time.After(retryInterval)
+		wake, retry := l.wake, (<-chan time.Time)(nil)
+		if err != nil { // only time helps
+			wake, retry = nil, time.After(retryInterval)
 		}
 		select {
 		case <-ctx.Done():
@@ -164,18 +164,9 @@ func (l *Log) Run(ctx context.Context) error {
 			_ = l.flush(ending) // the next process records the rest
 			return nil
 		case <-retry:
-		case <-l.wakeUnless(err):
+		case <-wake:
 		}
 	}
-}
-
-// wakeUnless returns the channel that signals new entries; none after an error, when
-// only time helps.
-func (l *Log) wakeUnless(err error) <-chan struct{} {
-	if err != nil {
-		return nil
-	}
-	return l.wake
 }
 
 // flush records all entries, and empties the file once the database has all of it.

@@ -1,7 +1,9 @@
 package gitops
 
 import (
+	"cmp"
 	"fmt"
+	"path"
 	"strings"
 
 	"kuota.dev/kuota/governance"
@@ -36,16 +38,12 @@ var fieldManagers = map[string]string{
 // ManagerOf returns the manager of an object. ok is false if it has none.
 func ManagerOf(object metav1.Object) (m Manager, ok bool) {
 	labels := object.GetLabels()
-	if name := labels[fluxKustomization+"name"]; name != "" {
-		return Manager{"Flux", "Kustomization " + within(labels[fluxKustomization+"namespace"], name)}, true
+	for _, flux := range []struct{ kind, labels string }{{"Kustomization ", fluxKustomization}, {"HelmRelease ", fluxHelmRelease}} {
+		if name := labels[flux.labels+"name"]; name != "" {
+			return Manager{"Flux", flux.kind + path.Join(labels[flux.labels+"namespace"], name)}, true
+		}
 	}
-	if name := labels[fluxHelmRelease+"name"]; name != "" {
-		return Manager{"Flux", "HelmRelease " + within(labels[fluxHelmRelease+"namespace"], name)}, true
-	}
-	if app := tracked(object); app != "" {
-		return Manager{"Argo CD", "Application " + app}, true
-	}
-	if app := labels[argoInstance]; app != "" {
+	if app := cmp.Or(tracked(object), labels[argoInstance]); app != "" {
 		return Manager{"Argo CD", "Application " + app}, true
 	}
 	for _, entry := range object.GetManagedFields() {
@@ -55,13 +53,6 @@ func ManagerOf(object metav1.Object) (m Manager, ok bool) {
 		}
 	}
 	return Manager{}, false
-}
-
-func within(namespace, name string) string {
-	if namespace == "" {
-		return name
-	}
-	return namespace + "/" + name
 }
 
 // tracked returns the Argo CD application that tracks an object. A tracking ID is

@@ -18,7 +18,7 @@ type BatchShares struct {
 	// teams; 0 if the text has none.
 	DecaySeconds int64
 	// Problems are the parts that were not imported or were changed.
-	Problems []governance.FieldError
+	Problems governance.FieldErrors
 }
 
 // defaultWeightFactor is what AWS Batch uses for a share without a weight factor, and
@@ -46,29 +46,27 @@ func ReadBatch(text []byte) BatchShares {
 	if len(documents) == 0 {
 		return read
 	}
-	var wrong governance.FieldErrors
 	node, path := documents[0], ""
 	if list := node.Get("schedulingPolicies"); list != nil && len(list.Items) > 0 {
 		node, path = list.Items[0], "schedulingPolicies[0]"
 		if n := len(list.Items); n > 1 {
-			wrong.Addf("schedulingPolicies", "has %d policies; the first was imported", n)
+			read.Problems.Addf("schedulingPolicies", "has %d policies; the first was imported", n)
 		}
 	}
 	if inner := node.Get("fairsharePolicy"); inner != nil {
 		node, path = inner, document.Child(path, "fairsharePolicy")
 	}
 	if !node.Has("shareDistribution") {
-		wrong.Addf(path, "has no shareDistribution; paste the fairsharePolicy of a scheduling policy of AWS Batch")
-		read.Problems = append(read.Problems, wrong...)
+		read.Problems.Addf(path, "has no shareDistribution; paste the fairsharePolicy of a scheduling policy of AWS Batch")
 		return read
 	}
 	var policy fairsharePolicy
-	wrong = append(wrong, node.Decode(&policy, path).Problems...)
+	read.Problems = append(read.Problems, node.Decode(&policy, path).Problems...)
 	if seconds, ok := document.ParseInt(string(policy.ShareDecaySeconds)); ok && seconds >= 0 {
 		read.DecaySeconds = max(seconds, minDecaySeconds)
 	}
 	if r := policy.ComputeReservation; r != "" && strings.Trim(string(r), "0.") != "" {
-		wrong.Addf(document.Child(path, "computeReservation"), "%s %% for shares that are not active is not imported: Kueue reserves nothing for them", r)
+		read.Problems.Addf(document.Child(path, "computeReservation"), "%s %% for shares that are not active is not imported: Kueue reserves nothing for them", r)
 	}
 	var factors []*big.Rat
 	seen := map[string]bool{}
@@ -81,16 +79,16 @@ func ReadBatch(text []byte) BatchShares {
 		factor, ok := document.ParseRat(string(share.WeightFactor))
 		switch {
 		case len(name) > v1alpha1.MaxShareName || !v1alpha1.ValidName(name):
-			wrong.Addf(document.Child(at, "shareIdentifier"), "%s is not a valid share: use up to %d letters, digits and hyphens; ignored", document.Quote(share.ShareIdentifier), v1alpha1.MaxShareName)
+			read.Problems.Addf(document.Child(at, "shareIdentifier"), "%s is not a valid share: use up to %d letters, digits and hyphens; ignored", document.Quote(share.ShareIdentifier), v1alpha1.MaxShareName)
 		case seen[name]:
-			wrong.Addf(document.Child(at, "shareIdentifier"), "%s is the same share as an earlier one; ignored", document.Quote(share.ShareIdentifier))
+			read.Problems.Addf(document.Child(at, "shareIdentifier"), "%s is the same share as an earlier one; ignored", document.Quote(share.ShareIdentifier))
 		case !ok || factor.Sign() <= 0:
-			wrong.Addf(document.Child(at, "weightFactor"), "%s is not a number above 0; share %s is ignored", document.Quote(string(share.WeightFactor)), name)
+			read.Problems.Addf(document.Child(at, "weightFactor"), "%s is not a number above 0; share %s is ignored", document.Quote(string(share.WeightFactor)), name)
 		case len(read.Shares) == v1alpha1.MaxShares:
-			wrong.Addf(document.Child(at, "shareIdentifier"), "a team has at most %d shares; ignored", v1alpha1.MaxShares)
+			read.Problems.Addf(document.Child(at, "shareIdentifier"), "a team has at most %d shares; ignored", v1alpha1.MaxShares)
 		default:
 			if strings.HasSuffix(share.ShareIdentifier, "*") {
-				wrong.Addf(document.Child(at, "shareIdentifier"), "%s is imported as the one share %s: tasks name the share itself, not a prefix", document.Quote(share.ShareIdentifier), name)
+				read.Problems.Addf(document.Child(at, "shareIdentifier"), "%s is imported as the one share %s: tasks name the share itself, not a prefix", document.Quote(share.ShareIdentifier), name)
 			}
 			seen[name] = true
 			factors = append(factors, factor)
@@ -102,9 +100,8 @@ func ReadBatch(text []byte) BatchShares {
 		read.Shares[i].Weight = weights[i]
 	}
 	if !exact {
-		wrong.Addf(document.Child(path, "shareDistribution"), "the weights are rounded to whole numbers up to %d", v1alpha1.MaxShareWeight)
+		read.Problems.Addf(document.Child(path, "shareDistribution"), "the weights are rounded to whole numbers up to %d", v1alpha1.MaxShareWeight)
 	}
-	read.Problems = append(read.Problems, wrong...)
 	return read
 }
 

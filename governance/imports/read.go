@@ -36,7 +36,7 @@ type Object struct {
 type Result struct {
 	Objects []Object
 	// Problems are those that belong to none of the objects.
-	Problems []governance.FieldError
+	Problems governance.FieldErrors
 
 	full bool // the problem about maxObjects is reported
 }
@@ -78,11 +78,11 @@ func (r *Result) read(n *document.Node, path string, listed bool) {
 	switch {
 	case len(r.Objects) == maxObjects && r.full:
 	case len(r.Objects) == maxObjects:
-		r.report(path, "was not imported, nor the objects after it: at most %d objects are imported at once", maxObjects)
+		r.Problems.Addf(path, "was not imported, nor the objects after it: at most %d objects are imported at once", maxObjects)
 		r.full = true
 	case n.Kind == document.Invalid: // already reported
 	case n.Kind != document.Object:
-		r.report(path, "it is not an object; ignored")
+		r.Problems.Addf(path, "it is not an object; ignored")
 	case !listed && isList(n):
 		r.list(n.Get("items").Items, path+"items")
 	case shape == hyperpod.Listing && !listed:
@@ -109,7 +109,7 @@ func (r *Result) read(n *document.Node, path string, listed bool) {
 		}
 		r.add(Object{Policy: p, HyperPod: true, SharingUnspecified: config == nil || !config.Has("IdleResourceSharing"), Problems: wrong}, path)
 	default:
-		r.report(path, "it is neither a compute quota or scheduler configuration of HyperPod nor a %s, %s or %s of Kuota%s; ignored", manifest.KindAllocation, manifest.KindPolicy, v1alpha1.ElasticJobKind, describe(n))
+		r.Problems.Addf(path, "it is neither a compute quota or scheduler configuration of HyperPod nor a %s, %s or %s of Kuota%s; ignored", manifest.KindAllocation, manifest.KindPolicy, v1alpha1.ElasticJobKind, describe(n))
 	}
 }
 
@@ -130,7 +130,7 @@ func isList(n *document.Node) bool {
 
 func (r *Result) list(items []*document.Node, path string) {
 	if len(items) == 0 {
-		r.report(path, "it is empty")
+		r.Problems.Addf(path, "it is empty")
 	}
 	for i, item := range items {
 		r.read(item, document.Index(path, i), true)
@@ -160,16 +160,12 @@ func (r *Result) add(o Object, path string) {
 	}
 	switch {
 	case duplicate != "":
-		r.report(path, "%s", duplicate)
+		r.Problems.Add(path, duplicate)
 	case o.Allocation == nil && o.Policy == nil && o.ElasticJob == nil:
 		r.Problems = append(r.Problems, o.Problems...)
 	default:
 		r.Objects = append(r.Objects, o)
 	}
-}
-
-func (r *Result) report(path, format string, args ...any) {
-	r.Problems = append(r.Problems, governance.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
 }
 
 // limit truncates problems to maxProblems.

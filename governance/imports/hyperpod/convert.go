@@ -10,18 +10,17 @@ import (
 	"kuota.dev/kuota/governance/document"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 )
 
 // converter converts HyperPod's types to Kuota's, and reports what it skips.
 type converter struct{ problems governance.FieldErrors }
 
-func (c *converter) report(path, format string, args ...any) { c.problems.Addf(path, format, args...) }
-
 // quota sets the spec of an allocation, and returns the name of the team. Rows
 // keep their index, which the paths of problems contain.
 func (c *converter) quota(spec *v1alpha1.ComputeAllocationSpec, q *computeQuota, shape Shape, path string) (team string) {
-	spec.DisplayName, spec.Description = text(q.Name), text(q.Description)
-	switch state := text(q.ActivationState); state {
+	spec.DisplayName, spec.Description = ptr.Deref(q.Name, ""), ptr.Deref(q.Description, "")
+	switch state := ptr.Deref(q.ActivationState, ""); state {
 	case "", "Enabled":
 	case "Disabled":
 		spec.Activation = v1alpha1.Hold
@@ -29,7 +28,7 @@ func (c *converter) quota(spec *v1alpha1.ComputeAllocationSpec, q *computeQuota,
 		c.oneOf(document.Child(path, "ActivationState"), state, "Enabled", "Disabled")
 	}
 	if t := q.ComputeQuotaTarget; t != nil {
-		team = text(t.TeamName)
+		team = ptr.Deref(t.TeamName, "")
 		spec.FairShareWeight = toInt32(t.FairShareWeight)
 	}
 	config := q.ComputeQuotaConfig
@@ -39,14 +38,14 @@ func (c *converter) quota(spec *v1alpha1.ComputeAllocationSpec, q *computeQuota,
 	at := configPath(shape, path)
 	spec.Quota = c.rows(config.ComputeQuotaResources, document.Child(at, "ComputeQuotaResources"))
 	if s := config.ResourceSharingConfig; s != nil {
-		spec.Sharing.Strategy = v1alpha1.SharingStrategy(text(s.Strategy))
+		spec.Sharing.Strategy = v1alpha1.SharingStrategy(ptr.Deref(s.Strategy, ""))
 		if s.BorrowLimit != nil {
 			percent := toInt32(s.BorrowLimit)
 			spec.Sharing.BorrowLimitPercent = &percent
 		}
 		spec.Sharing.BorrowLimits = c.rows(s.AbsoluteBorrowLimit, document.Child(at, "ResourceSharingConfig.AbsoluteBorrowLimits"))
 	}
-	spec.Preemption.WithinTeam = v1alpha1.WithinTeam(text(config.PreemptTeamTasks))
+	spec.Preemption.WithinTeam = v1alpha1.WithinTeam(ptr.Deref(config.PreemptTeamTasks, ""))
 	return team
 }
 
@@ -57,16 +56,16 @@ func (c *converter) rows(rows []*row, path string) []v1alpha1.QuotaRow {
 			from = &row{}
 		}
 		at := document.Index(path, i)
-		one := v1alpha1.QuotaRow{InstanceType: text(from.InstanceType)}
+		one := v1alpha1.QuotaRow{InstanceType: ptr.Deref(from.InstanceType, "")}
 		one.Instances, one.Accelerators = from.Count, from.Accelerators
 		one.VCPU = c.vCPU(from.VCPU, document.Child(at, "VCpu"))
 		one.Memory = c.memory(from.MemoryInGiB, document.Child(at, "MemoryInGiB"))
 		if p := from.AcceleratorPartition; p != nil {
-			one.Partition = &v1alpha1.Partition{Profile: text(p.Type)}
+			one.Partition = &v1alpha1.Partition{Profile: ptr.Deref(p.Type, "")}
 			if p.Count != nil {
 				one.Partition.Count = *p.Count
 			} else {
-				c.report(document.Child(at, "AcceleratorPartition.Count"), "is missing; 0 is used")
+				c.problems.Addf(document.Child(at, "AcceleratorPartition.Count"), "is missing; 0 is used")
 			}
 		}
 		all = append(all, one)
@@ -101,13 +100,13 @@ func (c *converter) parts(d *document.Decimal, path string, parts int64, name st
 	}
 	number, ok := document.ParseRat(string(*d))
 	if !ok || number.Sign() < 0 || number.Cmp(big.NewRat(v1alpha1.MaxAmount, 1)) > 0 {
-		c.report(path, "must be a number from 0 to 10,000,000; ignored")
+		c.problems.Addf(path, "must be a number from 0 to 10,000,000; ignored")
 		return 0, false
 	}
 	number.Mul(number, big.NewRat(parts, 1))
 	whole := new(big.Int).Quo(number.Num(), number.Denom())
 	if !number.IsInt() {
-		c.report(path, "%s is finer than %s; rounded down", document.Quote(string(*d)), name)
+		c.problems.Addf(path, "%s is finer than %s; rounded down", document.Quote(string(*d)), name)
 	}
 	return whole.Int64(), true
 }
@@ -122,7 +121,7 @@ func (c *converter) policy(spec *v1alpha1.ClusterPolicySpec, s *schedulerConfig,
 		if from == nil {
 			from = &class{}
 		}
-		one := v1alpha1.PriorityClass{Name: text(from.Name)}
+		one := v1alpha1.PriorityClass{Name: ptr.Deref(from.Name, "")}
 		if from.Weight != nil {
 			weight := toInt32(from.Weight)
 			one.Weight = &weight
@@ -130,14 +129,14 @@ func (c *converter) policy(spec *v1alpha1.ClusterPolicySpec, s *schedulerConfig,
 		spec.PriorityClasses = append(spec.PriorityClasses, one)
 	}
 	spec.IdleCompute.Strategy = v1alpha1.IdleFairShare
-	switch fair := text(s.FairShare); fair {
+	switch fair := ptr.Deref(s.FairShare, ""); fair {
 	case "", "Enabled":
 	case "Disabled":
 		spec.IdleCompute.Strategy = v1alpha1.IdleFirstComeFirstServe
 	default:
 		c.oneOf(document.Child(path, "FairShare"), fair, "Enabled", "Disabled")
 	}
-	switch share := text(s.IdleResourceSharing); share {
+	switch share := ptr.Deref(s.IdleResourceSharing, ""); share {
 	case "", "Disabled":
 	case "Enabled":
 		spec.IdleCompute.ShareUnallocated = true
@@ -148,21 +147,9 @@ func (c *converter) policy(spec *v1alpha1.ClusterPolicySpec, s *schedulerConfig,
 
 // oneOf reports an invalid value, instead of which usual is used.
 func (c *converter) oneOf(path, word, usual, other string) {
-	c.report(path, "is %s; it must be %s or %s. The default %s is used", document.Quote(word), usual, other, usual)
+	c.problems.Addf(path, "is %s; it must be %s or %s. The default %s is used", document.Quote(word), usual, other, usual)
 }
 
 // toInt32 converts n to an int32; 0 for nil. A value that does not fit is clamped:
 // it is out of bounds either way, so SanitizeSpec or SanitizePolicy reports it.
-func toInt32(n *int64) int32 {
-	if n == nil {
-		return 0
-	}
-	return int32(min(max(*n, math.MinInt32), math.MaxInt32))
-}
-
-func text(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
+func toInt32(n *int64) int32 { return int32(min(max(ptr.Deref(n, 0), math.MinInt32), math.MaxInt32)) }
