@@ -387,13 +387,7 @@ func compareYAML(before, after string) []textdiff.Line {
 	if before == after {
 		return nil
 	}
-	split := func(text string) []string {
-		if text == "" {
-			return nil
-		}
-		return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
-	}
-	all := textdiff.Lines(split(before), split(after))
+	all := textdiff.Texts(before, after)
 	near := make([]bool, len(all))
 	for i, line := range all {
 		if line.Added || line.Removed {

@@ -44,15 +44,10 @@ type Series struct {
 	newest []byte     // data of the newest; nil if unknown
 }
 
-// Record stores the spec of a policy or an allocation as a revision, once, and
+// Record stores the next spec of a policy or an allocation as a revision, once, and
 // deletes the oldest ones beyond Limit. now is when the change was observed. It
-// can be repeated after a failure, and several consoles can call it
+// can be repeated after a failure, and several consoles can record the same object
 // concurrently.
-func Record(ctx context.Context, store Store, object client.Object, now time.Time) error {
-	return (&Series{Store: store}).Record(ctx, object, now)
-}
-
-// Record is Record for the next spec of the series.
 func (s *Series) Record(ctx context.Context, object client.Object, now time.Time) error {
 	owner, data, err := revisionOf(object)
 	if err != nil {

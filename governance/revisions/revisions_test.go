@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/textdiff"
 
 	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
@@ -178,7 +179,7 @@ func TestRecord(t *testing.T) {
 	m := &memory{kept: map[string]*appsv1.ControllerRevision{}}
 	keep := func(object *v1alpha1.ComputeAllocation) {
 		t.Helper()
-		if err := Record(t.Context(), m, object, start); err != nil {
+		if err := (&Series{Store: m}).Record(t.Context(), object, start); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -232,7 +233,7 @@ func TestRecordWithStaleCache(t *testing.T) {
 			stale := map[string]*appsv1.ControllerRevision{}
 			const last = 3*Limit + 1
 			for generation := int64(1); generation < last; generation++ {
-				if err := Record(t.Context(), m, team("a", generation, generation%7+1), start); err != nil {
+				if err := (&Series{Store: m}).Record(t.Context(), team("a", generation, generation%7+1), start); err != nil {
 					t.Fatal(err)
 				}
 				if generation == cached {
@@ -240,7 +241,7 @@ func TestRecordWithStaleCache(t *testing.T) {
 				}
 			}
 			m.behind = stale
-			if err := Record(t.Context(), m, team("a", last, 1), start); err != nil {
+			if err := (&Series{Store: m}).Record(t.Context(), team("a", last, 1), start); err != nil {
 				t.Fatal(err)
 			}
 			numbers := map[int64]int64{}
@@ -326,7 +327,7 @@ func TestCompare(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got strings.Builder
-			for _, line := range compare(tc.before, tc.after) {
+			for _, line := range textdiff.Texts(tc.before, tc.after) {
 				switch {
 				case line.Added:
 					got.WriteString("+")
@@ -351,7 +352,7 @@ func TestWithoutUser(t *testing.T) {
 	object.Annotations[v1alpha1.AnnotationReason] = "more GPUs"
 	object.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubectl-edit", Time: &metav1.Time{Time: start}, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`)}}
 	m := &memory{kept: map[string]*appsv1.ControllerRevision{}}
-	if err := Record(t.Context(), m, WithoutUser(object), start); err != nil {
+	if err := (&Series{Store: m}).Record(t.Context(), WithoutUser(object), start); err != nil {
 		t.Fatal(err)
 	}
 	got := fromObjects(m.of("allocation.vision"))

@@ -174,7 +174,7 @@ func (v *Version) fill(owner Owner, before, after []byte) error {
 	} else if v.Changes, err = owner.changes(before, after); err != nil {
 		return err
 	}
-	v.Lines = compare(old, now)
+	v.Lines = textdiff.Texts(old, now)
 	if owner.kind == kindPolicy {
 		v.Policy = &v1alpha1.ClusterPolicySpec{}
 		return spec(after, v.Policy)

@@ -1,6 +1,7 @@
 package revisions
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -15,18 +16,6 @@ const (
 	summaryValues = 3
 	summaryText   = 60
 )
-
-// manifest is the data of a revision, which can be applied.
-type manifest struct {
-	APIVersion string          `json:"apiVersion"`
-	Kind       string          `json:"kind"`
-	Metadata   metadata        `json:"metadata"`
-	Spec       json.RawMessage `json:"spec"`
-}
-
-type metadata struct {
-	Name string `json:"name"`
-}
 
 // changes returns the differences of two manifests in the words of the pages.
 // before is empty for the first one.
@@ -54,11 +43,9 @@ func changesOf[Spec any](before, after []byte, compare func(before, after *Spec)
 
 // spec decodes the spec of a manifest.
 func spec(text []byte, into any) error {
-	var m manifest
-	if err := json.Unmarshal(text, &m); err != nil {
-		return err
-	}
-	return json.Unmarshal(m.Spec, into)
+	return json.Unmarshal(text, &struct {
+		Spec any `json:"spec"`
+	}{into})
 }
 
 // summary returns a short text about the changes. A missing value is a dash.
@@ -66,12 +53,7 @@ func summary(changes []change.Field) string {
 	if len(changes) == 0 {
 		return "Only the order or the spelling of values"
 	}
-	side := func(text string) string {
-		if text == "" {
-			return "–"
-		}
-		return truncate(text, summaryText)
-	}
+	side := func(text string) string { return cmp.Or(truncate(text, summaryText), "–") }
 	var parts []string
 	for _, c := range changes[:min(len(changes), summaryValues)] {
 		parts = append(parts, fmt.Sprintf("%s: %s → %s", c.Path, side(c.Before), side(c.After)))
@@ -82,10 +64,7 @@ func summary(changes []change.Field) string {
 	return strings.Join(parts, "; ")
 }
 
+// manifestOf returns the data of a revision, which can be applied.
 func manifestOf(kind, name string, spec any) ([]byte, error) {
-	text, err := json.Marshal(spec)
-	if err != nil {
-		return nil, err
-	}
-	return json.Marshal(manifest{APIVersion: v1alpha1.GroupVersion.String(), Kind: kind, Metadata: metadata{Name: name}, Spec: text})
+	return json.Marshal(map[string]any{"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind, "metadata": map[string]string{"name": name}, "spec": spec})
 }

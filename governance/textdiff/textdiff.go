@@ -1,11 +1,23 @@
 // Package textdiff compares texts line by line. It is pure.
 package textdiff
 
+import "strings"
+
 // Line is one line of the comparison of two texts.
 type Line struct {
 	Text    string
 	Added   bool // only in the newer text
 	Removed bool // only in the older text
+}
+
+// Texts returns the lines of two texts, as Lines does.
+func Texts(before, after string) []Line { return Lines(split(before), split(after)) }
+
+func split(text string) []string {
+	if text == "" {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
 // Lines returns the lines of both texts in order, by a longest common
