@@ -79,7 +79,7 @@ func (r *elasticRun) start(line *clustertest.Line) {
 	// Only writes and reads that precede them are interrupted: how often the controller
 	// looks for room depends on time.
 	cached := splitClient{Client: direct, reader: r.cluster.Client}
-	r.current = &elastic.Reconciler{Client: cached, APIReader: direct, Parts: partsReader{r.cluster.Client}, Rooms: r.tasks.Rooms, Claims: r.tasks.Claims, Now: time.Now}
+	r.current = &elastic.Reconciler{Client: cached, APIReader: direct, Parts: partsReader{r.cluster.Client}, Options: elastic.Options{Rooms: r.tasks.Rooms, Claims: r.tasks.Claims}, Now: time.Now}
 }
 
 // splitClient reads by another client than it writes with.
