@@ -2,11 +2,9 @@ package history
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -65,6 +63,12 @@ type ActivityQuery struct {
 
 const activityColumns = "id, at, actor, address, source, action, kind, namespace, name, uid, team, changes, reason, outcome, error"
 
+// row returns the fields of activityColumns.
+func (e *Activity) row() []any {
+	return []any{textColumn(&e.ID), timeColumn(&e.At), textColumn(&e.Actor), textColumn(&e.Address), textColumn(&e.Source), textColumn(&e.Action), textColumn(&e.Kind), textColumn(&e.Namespace),
+		textColumn(&e.Name), textColumn(&e.UID), textColumn(&e.Team), jsonColumn(&e.Changes, ""), textColumn(&e.Reason), textColumn(&e.Outcome), textColumn(&e.Error)}
+}
+
 // RecordActivity records entries. Those that are recorded already do not change. Each
 // replica records what it did, so that no term is necessary.
 func (s *Store) RecordActivity(ctx context.Context, entries []Activity) error {
@@ -76,24 +80,12 @@ func (t *tx) recordActivity(entries []Activity) error {
 	var uids []string
 	rows := make([][]any, 0, len(entries))
 	for _, e := range richest(entries) { // an insert changes a row once
-		changes := ""
-		if len(e.Changes) > 0 {
-			text, err := json.Marshal(e.Changes)
-			if err != nil {
-				return err
-			}
-			changes = sanitize(string(text))
-		}
 		if e.Audited {
-			audited = append(audited, []any{sanitize(e.ID), sanitize(e.UID), toMillis(e.At), sanitize(e.Actor), sanitize(e.Address), e.Action, changes})
+			audited = append(audited, []any{textColumn(&e.ID), textColumn(&e.UID), timeColumn(&e.At), textColumn(&e.Actor), textColumn(&e.Address), e.Action, jsonColumn(&e.Changes, "")})
 			uids = append(uids, sanitize(e.UID))
 			continue
 		}
-		row := []any{e.ID, toMillis(e.At)}
-		for _, text := range []string{e.Actor, e.Address, string(e.Source), e.Action, e.Kind, e.Namespace, e.Name, e.UID, e.Team, changes, e.Reason, string(e.Outcome), e.Error} {
-			row = append(row, sanitize(text))
-		}
-		rows = append(rows, row)
+		rows = append(rows, e.row())
 	}
 	if err := t.insert("activity ("+activityColumns+")", rows, keepsRicher, nil); err != nil {
 		return err
@@ -167,9 +159,7 @@ func (t *tx) recordOutside(records []Record) error {
 	err = keyBatches(slices.Compact(uids), func(list string, args []any) error {
 		return t.query("SELECT uid, gone, submitter FROM tasks WHERE uid IN ("+list+")", args, func(scan scanFunc) error {
 			var k Task
-			var gone int64
-			err := scan(&k.UID, &gone, &k.SubmittedBy)
-			k.DeletedAt = fromMillis(gone)
+			err := scan(&k.UID, timeColumn(&k.DeletedAt), &k.SubmittedBy)
 			before[k.UID] = k
 			return err
 		})
@@ -197,56 +187,26 @@ func (t *tx) recordOutside(records []Record) error {
 }
 
 // Activity returns the entries that q selects, the latest first.
-func (s *Store) Activity(ctx context.Context, q ActivityQuery) (found []Activity, err error) {
+func (s *Store) Activity(ctx context.Context, q ActivityQuery) ([]Activity, error) {
 	if q.Teams != nil && len(q.Teams) == 0 {
 		return nil, nil
 	}
-	where, args := []string{"at >= ?"}, []any{toMillis(q.From)}
-	add := func(condition string, values ...any) { where, args = append(where, condition), append(args, values...) }
+	var where conditions
+	where.add("at >= ?", toMillis(q.From))
 	if !q.To.IsZero() {
-		add("at < ?", toMillis(q.To))
+		where.add("at < ?", toMillis(q.To))
 	}
-	for _, field := range []struct{ condition, value string }{
-		{"action = ?", q.Action}, {"kind = ?", q.Kind}, {"uid = ?", q.UID},
-	} {
-		if field.value != "" {
-			add(field.condition, field.value)
-		}
-	}
-	for _, part := range []struct{ column, text string }{{"name", q.NameContains}, {"actor", q.Actor}} {
-		if part.text != "" {
-			add("lower("+part.column+`) LIKE ? ESCAPE '\'`, "%"+escapeLike.Replace(strings.ToLower(part.text))+"%")
-		}
-	}
+	where.equal("action", q.Action)
+	where.equal("kind", q.Kind)
+	where.equal("uid", q.UID)
+	where.contains("name", q.NameContains)
+	where.contains("actor", q.Actor)
 	if b := q.Before; b != nil {
-		add("(at < ? OR at = ? AND id < ?)", toMillis(b.At), toMillis(b.At), b.ID)
+		where.add("(at < ? OR at = ? AND id < ?)", toMillis(b.At), toMillis(b.At), b.ID)
 	}
 	if q.Teams != nil {
-		add("team IN ("+placeholders(len(q.Teams))+")", anyOf(q.Teams)...)
+		where.in("team", q.Teams)
 	}
-	limit := q.Limit
-	if limit <= 0 {
-		limit = defaultLimit
-	}
-	query := "SELECT " + activityColumns + " FROM activity WHERE " + strings.Join(where, " AND ") + " ORDER BY at DESC, id DESC LIMIT ?"
-	err = s.read(ctx, "list activity", func(t *tx) error {
-		found = nil
-		return t.query(query, append(slices.Clone(args), limit), func(scan scanFunc) error {
-			e, err := scanActivity(scan)
-			found = append(found, e)
-			return err
-		})
-	})
-	return found, err
-}
-
-func scanActivity(scan scanFunc) (e Activity, err error) {
-	var at int64
-	var changes string
-	err = scan(&e.ID, &at, &e.Actor, &e.Address, &e.Source, &e.Action, &e.Kind, &e.Namespace, &e.Name, &e.UID, &e.Team, &changes, &e.Reason, &e.Outcome, &e.Error)
-	e.At = fromMillis(at)
-	if err == nil && changes != "" {
-		err = json.Unmarshal([]byte(changes), &e.Changes)
-	}
-	return e, err
+	query := "SELECT " + activityColumns + " FROM activity WHERE " + where.String() + " ORDER BY at DESC, id DESC LIMIT ?"
+	return readList(ctx, s, "list activity", (*Activity).row, query, append(where.args, limitOf(q.Limit))...)
 }

@@ -36,12 +36,22 @@ const (
 	silenceColumns = "id, rule, team, created, until, actor, reason"
 )
 
+// row returns the fields of alertColumns.
+func (a *Alert) row() []any {
+	return []any{&a.ID, &a.Rule, &a.Subject, &a.Team, &a.Namespace, textColumn(&a.Summary), timeColumn(&a.Since), timeColumn(&a.Fired), timeColumn(&a.Resolved)}
+}
+
+// row returns the fields of silenceColumns.
+func (n *Silence) row() []any {
+	return []any{&n.ID, &n.Rule, &n.Team, timeColumn(&n.Created), timeColumn(&n.Until), textColumn(&n.Actor), textColumn(&n.Reason)}
+}
+
 // SaveAlerts records changed alerts, and deletes those with these ids, which never
 // fired.
 func (s *Store) SaveAlerts(ctx context.Context, changed []Alert, dropped []string) error {
 	rows := make([][]any, 0, len(changed))
 	for _, a := range changed {
-		rows = append(rows, []any{a.ID, a.Rule, a.Subject, a.Team, a.Namespace, sanitize(a.Summary), toMillis(a.Since), toMillis(a.Fired), toMillis(a.Resolved)})
+		rows = append(rows, a.row())
 	}
 	return s.write(ctx, "save alerts", func(t *tx) error {
 		err := t.insert("alerts ("+alertColumns+")", rows,
@@ -58,22 +68,12 @@ func (s *Store) SaveAlerts(ctx context.Context, changed []Alert, dropped []strin
 // Alerts returns all alerts that are not resolved, the newest first, and then the latest
 // resolved ones since a time, at most 200.
 func (s *Store) Alerts(ctx context.Context, resolvedSince time.Time) (open, resolved []Alert, err error) {
-	err = s.read(ctx, "list alerts", func(t *tx) error {
-		open, resolved = nil, nil
-		add := func(to *[]Alert) func(scanFunc) error {
-			return func(scan scanFunc) error {
-				var a Alert
-				var since, fired, resolved int64
-				err := scan(&a.ID, &a.Rule, &a.Subject, &a.Team, &a.Namespace, &a.Summary, &since, &fired, &resolved)
-				a.Since, a.Fired, a.Resolved = fromMillis(since), fromMillis(fired), fromMillis(resolved)
-				*to = append(*to, a)
-				return err
-			}
-		}
-		if err := t.query("SELECT "+alertColumns+" FROM alerts WHERE resolved = 0 ORDER BY fired DESC, id", nil, add(&open)); err != nil {
+	err = s.read(ctx, "list alerts", func(t *tx) (err error) {
+		if open, err = list(t, (*Alert).row, "SELECT "+alertColumns+" FROM alerts WHERE resolved = 0 ORDER BY fired DESC, id"); err != nil {
 			return err
 		}
-		return t.query("SELECT "+alertColumns+" FROM alerts WHERE resolved > 0 AND resolved >= ? ORDER BY resolved DESC, id LIMIT ?", []any{toMillis(resolvedSince), maxResolvedAlerts}, add(&resolved))
+		resolved, err = list(t, (*Alert).row, "SELECT "+alertColumns+" FROM alerts WHERE resolved > 0 AND resolved >= ? ORDER BY resolved DESC, id LIMIT ?", toMillis(resolvedSince), maxResolvedAlerts)
+		return err
 	})
 	return open, resolved, err
 }
@@ -81,7 +81,7 @@ func (s *Store) Alerts(ctx context.Context, resolvedSince time.Time) (open, reso
 // AddSilence records a silence. Each replica may, so that no term is necessary.
 func (s *Store) AddSilence(ctx context.Context, n Silence) error {
 	return s.writeAny(ctx, "add a silence", func(t *tx) error {
-		return t.insert("silences ("+silenceColumns+")", [][]any{{n.ID, n.Rule, n.Team, toMillis(n.Created), toMillis(n.Until), sanitize(n.Actor), sanitize(n.Reason)}}, "ON CONFLICT (id) DO NOTHING", nil)
+		return t.insert("silences ("+silenceColumns+")", [][]any{n.row()}, "ON CONFLICT (id) DO NOTHING", nil)
 	})
 }
 
@@ -94,19 +94,8 @@ func (s *Store) EndSilence(ctx context.Context, id string, at time.Time) error {
 
 // Silences returns the silences that end after a time, those that end first before the
 // others.
-func (s *Store) Silences(ctx context.Context, after time.Time) (found []Silence, err error) {
-	err = s.read(ctx, "list silences", func(t *tx) error {
-		found = nil
-		return t.query("SELECT "+silenceColumns+" FROM silences WHERE until > ? ORDER BY until, id", []any{toMillis(after)}, func(scan scanFunc) error {
-			var n Silence
-			var created, until int64
-			err := scan(&n.ID, &n.Rule, &n.Team, &created, &until, &n.Actor, &n.Reason)
-			n.Created, n.Until = fromMillis(created), fromMillis(until)
-			found = append(found, n)
-			return err
-		})
-	})
-	return found, err
+func (s *Store) Silences(ctx context.Context, after time.Time) ([]Silence, error) {
+	return readList(ctx, s, "list silences", (*Silence).row, "SELECT "+silenceColumns+" FROM silences WHERE until > ? ORDER BY until, id", toMillis(after))
 }
 
 // forgetAlerts deletes resolved alerts, silences and deliveries that are older than a time.
@@ -152,6 +141,11 @@ const maxDeliveries = 100
 
 const deliveryColumns = "id, receiver, message, created, attempts, due, delivered, error"
 
+// row returns the fields of deliveryColumns.
+func (d *Delivery) row() []any {
+	return []any{&d.ID, &d.Receiver, textColumn(&d.Message), timeColumn(&d.Created), &d.Attempts, timeColumn(&d.Due), timeColumn(&d.Delivered), textColumn(&d.Error)}
+}
+
 func bit(is bool) int64 {
 	if is {
 		return 1
@@ -194,7 +188,7 @@ func (s *Store) AddDelivery(ctx context.Context, d Delivery, of []Notified) erro
 		if err := t.insert("notified (alert, receiver, resolved)", rows, "ON CONFLICT (alert, receiver) DO UPDATE SET resolved = excluded.resolved", nil); err != nil {
 			return err
 		}
-		return t.insert("deliveries ("+deliveryColumns+")", [][]any{{d.ID, d.Receiver, sanitize(d.Message), toMillis(d.Created), d.Attempts, toMillis(d.Due), toMillis(d.Delivered), sanitize(d.Error)}}, "", nil)
+		return t.insert("deliveries ("+deliveryColumns+")", [][]any{d.row()}, "", nil)
 	})
 }
 
@@ -206,21 +200,10 @@ func (s *Store) SaveDelivery(ctx context.Context, d Delivery) error {
 }
 
 // Deliveries returns the deliveries that q selects, at most 100.
-func (s *Store) Deliveries(ctx context.Context, q DeliveryQuery) (found []Delivery, err error) {
+func (s *Store) Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, error) {
 	query, arg := "deliveries WHERE created >= ? ORDER BY created DESC, id", toMillis(q.Since)
 	if !q.DueBefore.IsZero() {
 		query, arg = "(SELECT "+deliveryColumns+", ROW_NUMBER() OVER (PARTITION BY receiver ORDER BY created, id) AS nth FROM deliveries WHERE due > 0 AND due <= ?) AS d WHERE nth = 1 ORDER BY created, id", toMillis(q.DueBefore)
 	}
-	err = s.read(ctx, "list deliveries", func(t *tx) error {
-		found = nil
-		return t.query("SELECT "+deliveryColumns+" FROM "+query+" LIMIT ?", []any{arg, maxDeliveries}, func(scan scanFunc) error {
-			var d Delivery
-			var created, due, delivered int64
-			err := scan(&d.ID, &d.Receiver, &d.Message, &created, &d.Attempts, &due, &delivered, &d.Error)
-			d.Created, d.Due, d.Delivered = fromMillis(created), fromMillis(due), fromMillis(delivered)
-			found = append(found, d)
-			return err
-		})
-	})
-	return found, err
+	return readList(ctx, s, "list deliveries", (*Delivery).row, "SELECT "+deliveryColumns+" FROM "+query+" LIMIT ?", arg, maxDeliveries)
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 	"math/big"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -337,7 +338,7 @@ func testFirstGrowth(t *testing.T, url string) {
 	ctx := context.Background()
 	s := open(t, url, Options{})
 	used := SeriesKey{"vision", "a100", "cpu", Used}
-	growth, none := used.of(Growth), SeriesKey{"other", "a100", "cpu", Growth}
+	growth, none := used.Of(Growth), SeriesKey{"other", "a100", "cpu", Growth}
 	ok(t, s.AppendSamples(ctx, []Sample{{start, []Amount{{used, 10}}}, {start.Add(45 * time.Minute), []Amount{{used, 18}, {growth, 8}}}, {At: start.Add(2 * time.Hour)}}))
 	points := must[map[SeriesKey][]Point](t)(s.Series(ctx, []SeriesKey{growth, none}, start, start.Add(2*time.Hour), 2))
 	want := map[SeriesKey][]Point{
@@ -347,4 +348,23 @@ func testFirstGrowth(t *testing.T, url string) {
 	if diff := cmp.Diff(want, points); diff != "" {
 		t.Errorf("series (-want +got):\n%s", diff)
 	}
+}
+
+// CurrentAmounts returns the current value of every series that has one.
+func (s *Store) CurrentAmounts(ctx context.Context) (map[SeriesKey]int64, error) {
+	current := map[SeriesKey]int64{}
+	err := s.read(ctx, "read current amounts", func(t *tx) error {
+		query := "SELECT h.team, h.pool, h.resource, h.measure, o.amount FROM open_amounts o JOIN holders h ON h.id = o.holder"
+		return t.query(query, nil, func(scan scanFunc) error {
+			var k SeriesKey
+			var amount int64
+			err := scan(&k.Team, &k.Pool, &k.Resource, &k.Measure, &amount)
+			if lower, ok := strings.CutSuffix(string(k.Measure), upperPart); ok {
+				k.Measure, amount = Measure(lower), amount*lowerAmounts
+			}
+			current[k] += amount
+			return err
+		})
+	})
+	return current, err
 }

@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -36,7 +37,11 @@ func (c *classRollups) add(kind SpanKind, began, ended int64, team, class string
 	if c.hours == nil {
 		c.hours, c.days = map[classKey]*ClassStats{}, map[classKey]*ClassStats{}
 	}
-	one := spanStats(kind, 1, ended-began, ended-began)
+	took := time.Duration(ended-began) * time.Millisecond
+	one := ClassStats{Runs: 1, RunMillis: ended - began, LongestRun: took}
+	if kind == Wait {
+		one = ClassStats{Waits: 1, WaitMillis: ended - began, LongestWait: took}
+	}
 	for _, team := range []string{team, allTeams} {
 		for period, stats := range map[int64]map[classKey]*ClassStats{hour: c.hours, day: c.days} {
 			key := classKey{team, class, floor(ended, period)}
@@ -48,12 +53,9 @@ func (c *classRollups) add(kind SpanKind, began, ended int64, team, class string
 	}
 }
 
-// spanStats returns the statistics of count waits or runs; millis is their sum.
-func spanStats(kind SpanKind, count, millis, longest int64) ClassStats {
-	if kind == Wait {
-		return ClassStats{Waits: count, WaitMillis: millis, LongestWait: time.Duration(longest) * time.Millisecond}
-	}
-	return ClassStats{Runs: count, RunMillis: millis, LongestRun: time.Duration(longest) * time.Millisecond}
+// row returns the fields of the columns of rollups.
+func (c *ClassStats) row() []any {
+	return []any{&c.Waits, &c.WaitMillis, durationColumn(&c.LongestWait), &c.Runs, &c.RunMillis, durationColumn(&c.LongestRun)}
 }
 
 // addClassRollups adds c to the stored rollups.
@@ -61,8 +63,7 @@ func (t *tx) addClassRollups(c classRollups) error {
 	for table, rollups := range map[string]map[classKey]*ClassStats{"class_hours": c.hours, "class_days": c.days} {
 		var rows [][]any
 		for key, s := range rollups {
-			rows = append(rows, []any{key.team, key.start, key.class, s.Waits, s.WaitMillis, s.LongestWait.Milliseconds(),
-				s.Runs, s.RunMillis, s.LongestRun.Milliseconds()})
+			rows = append(rows, append([]any{key.team, key.start, key.class}, s.row()...))
 		}
 		onConflict := `ON CONFLICT (team, start, class) DO UPDATE SET
 			waits = t.waits + excluded.waits, wait_ms = t.wait_ms + excluded.wait_ms,
@@ -186,56 +187,36 @@ func (t *tx) sumClassRollups(table string, f teamFilter, in timeRange, found map
 	query := `SELECT class, CAST(SUM(waits) AS BIGINT), CAST(SUM(wait_ms) AS BIGINT), MAX(longest_wait),
 			CAST(SUM(runs) AS BIGINT), CAST(SUM(run_ms) AS BIGINT), MAX(longest_run)
 		FROM ` + table + ` WHERE team IN (` + f.list + `) AND start >= ? AND start < ? GROUP BY class`
-	return t.query(query, append(slices.Clone(f.teams), in.from, in.to), func(scan scanFunc) error {
-		var class string
-		var waits, waitMillis, longestWait, runs, runMillis, longestRun int64
-		if err := scan(&class, &waits, &waitMillis, &longestWait, &runs, &runMillis, &longestRun); err != nil {
-			return err
+	return addStats(t, found, query, append(slices.Clone(f.teams), in.from, in.to), (*ClassStats).row)
+}
+
+// addStats adds the rows of a query, whose first column is the class, to found.
+func addStats(t *tx, found map[string]*ClassStats, query string, args []any, row func(*ClassStats) []any) error {
+	rows, err := list(t, func(c *ClassStats) []any { return append([]any{&c.Class}, row(c)...) }, query, args...)
+	for _, stats := range rows {
+		if found[stats.Class] == nil {
+			found[stats.Class] = &ClassStats{Class: stats.Class}
 		}
-		stats := statsOf(found, class)
-		stats.Add(spanStats(Wait, waits, waitMillis, longestWait))
-		stats.Add(spanStats(Run, runs, runMillis, longestRun))
-		return nil
-	})
+		found[stats.Class].Add(stats)
+	}
+	return err
 }
 
 // sumSpans adds single spans.
 func (t *tx) sumSpans(f teamFilter, in timeRange, found map[string]*ClassStats) error {
 	where, args := f.where(in.from, in.to)
-	query := `SELECT class, kind, COUNT(*), CAST(SUM(ended - began) AS BIGINT), MAX(ended - began)
-		FROM spans WHERE ended >= ? AND ended < ? AND looped = 0` + where + ` GROUP BY class, kind`
-	return t.query(query, args, func(scan scanFunc) error {
-		var class, kind string
-		var count, millis, longest int64
-		if err := scan(&class, &kind, &count, &millis, &longest); err != nil {
-			return err
-		}
-		statsOf(found, class).Add(spanStats(SpanKind(kind), count, millis, longest))
-		return nil
-	})
+	sums := func(kind SpanKind) string {
+		took := fmt.Sprintf("CASE kind WHEN '%s' THEN ended - began END", kind) // NULL for the others
+		return fmt.Sprintf("COUNT(%[1]s), COALESCE(CAST(SUM(%[1]s) AS BIGINT), 0), COALESCE(MAX(%[1]s), 0)", took)
+	}
+	query := "SELECT class, " + sums(Wait) + ", " + sums(Run) + " FROM spans WHERE ended >= ? AND ended < ? AND looped = 0" + where + " GROUP BY class"
+	return addStats(t, found, query, args, (*ClassStats).row)
 }
 
 // sumLoopRuns adds the runs that preemption loops ended, by the last preemption of
 // each loop.
 func (t *tx) sumLoopRuns(f teamFilter, in timeRange, found map[string]*ClassStats) error {
 	where, args := f.where(in.from, in.to)
-	query := "SELECT class, CAST(SUM(runs) AS BIGINT) FROM loops WHERE last >= ? AND last < ?" + where + " GROUP BY class"
-	return t.query(query, args, func(scan scanFunc) error {
-		var class string
-		var runs int64
-		if err := scan(&class, &runs); err != nil {
-			return err
-		}
-		if runs > 0 {
-			statsOf(found, class).LoopRuns += runs
-		}
-		return nil
-	})
-}
-
-func statsOf(found map[string]*ClassStats, class string) *ClassStats {
-	if found[class] == nil {
-		found[class] = &ClassStats{Class: class}
-	}
-	return found[class]
+	query := "SELECT class, CAST(SUM(runs) AS BIGINT) FROM loops WHERE last >= ? AND last < ? AND runs > 0" + where + " GROUP BY class"
+	return addStats(t, found, query, args, func(c *ClassStats) []any { return []any{&c.LoopRuns} })
 }

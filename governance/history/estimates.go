@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -16,6 +17,11 @@ type Estimate struct {
 	Ended                bool          // the task was deleted or finished; RecordEstimates ignores it
 }
 
+// row returns the columns of an estimate that is made.
+func (e *Estimate) row() []any {
+	return []any{&e.WorkloadUID, &e.TaskUID, &e.Team, &e.PriorityClass, timeColumn(&e.MadeAt), durationColumn(&e.Low), durationColumn(&e.High), durationColumn(&e.Forecast)}
+}
+
 // RecordEstimates records the estimates of Workloads that have none yet.
 func (s *Store) RecordEstimates(ctx context.Context, estimates []Estimate) error {
 	var rows [][]any
@@ -23,7 +29,7 @@ func (s *Store) RecordEstimates(ctx context.Context, estimates []Estimate) error
 	for _, e := range estimates {
 		if !seen[e.WorkloadUID] {
 			seen[e.WorkloadUID] = true
-			rows = append(rows, []any{e.WorkloadUID, e.TaskUID, e.Team, e.PriorityClass, toMillis(e.MadeAt), e.Low.Milliseconds(), e.High.Milliseconds(), e.Forecast.Milliseconds()})
+			rows = append(rows, e.row())
 		}
 	}
 	return s.write(ctx, "record estimates", func(t *tx) error {
@@ -32,23 +38,12 @@ func (s *Store) RecordEstimates(ctx context.Context, estimates []Estimate) error
 }
 
 // Estimates returns the latest estimates with what happened, the latest first.
-func (s *Store) Estimates(ctx context.Context, limit int) (found []Estimate, err error) {
-	err = s.read(ctx, "list estimates", func(t *tx) error {
-		query := `SELECT e.part, e.task, e.team, e.class, e.made, e.low_ms, e.high_ms, e.forecast_ms,
-				COALESCE((SELECT MIN(s.ended) FROM spans s WHERE s.part = e.part AND s.kind = 'wait' AND s.ended >= e.made), 0),
-				CASE WHEN t.gone > 0 OR t.ended > 0 THEN 1 ELSE 0 END
-			FROM estimates e LEFT JOIN tasks t ON t.uid = e.task ORDER BY e.made DESC, e.part LIMIT ?`
-		return t.query(query, []any{limit}, func(scan scanFunc) error {
-			var e Estimate
-			var made, low, high, forecast, started int64
-			err := scan(&e.WorkloadUID, &e.TaskUID, &e.Team, &e.PriorityClass, &made, &low, &high, &forecast, &started, &e.Ended)
-			e.MadeAt, e.StartedAt = fromMillis(made), fromMillis(started)
-			e.Low, e.High, e.Forecast = time.Duration(low)*time.Millisecond, time.Duration(high)*time.Millisecond, time.Duration(forecast)*time.Millisecond
-			found = append(found, e)
-			return err
-		})
-	})
-	return found, err
+func (s *Store) Estimates(ctx context.Context, limit int) ([]Estimate, error) {
+	row := func(e *Estimate) []any { return append(e.row(), timeColumn(&e.StartedAt), &e.Ended) }
+	return readList(ctx, s, "list estimates", row, `SELECT e.part, e.task, e.team, e.class, e.made, e.low_ms, e.high_ms, e.forecast_ms,
+			COALESCE((SELECT MIN(s.ended) FROM spans s WHERE s.part = e.part AND s.kind = 'wait' AND s.ended >= e.made), 0),
+			CASE WHEN t.gone > 0 OR t.ended > 0 THEN 1 ELSE 0 END
+		FROM estimates e LEFT JOIN tasks t ON t.uid = e.task ORDER BY e.made DESC, e.part LIMIT ?`, limit)
 }
 
 // RunTime is how long a task ran at its end, from its last admission on.
@@ -61,18 +56,8 @@ type RunTime struct {
 // ended: limit tasks at most. Runs that Kueue ended are not contained, because the
 // tasks run again.
 func (s *Store) RunTimes(ctx context.Context, limit int) (found []RunTime, err error) {
-	err = s.read(ctx, "list run times", func(t *tx) error {
-		query := `SELECT name, team, class, tasks.ran_ms - COALESCE((SELECT CAST(SUM(steps.ran_ms) AS BIGINT) FROM steps WHERE steps.task = tasks.id AND steps.ran_ms > 0), 0)
-			FROM tasks WHERE (ended > 0 OR gone > 0) AND tasks.ran_ms > 0 ORDER BY submitted DESC LIMIT ?`
-		return t.query(query, []any{limit}, func(scan scanFunc) error {
-			var r RunTime
-			var ran int64
-			err := scan(&r.Name, &r.Team, &r.PriorityClass, &ran)
-			if r.Ran = time.Duration(ran) * time.Millisecond; ran > 0 {
-				found = append(found, r)
-			}
-			return err
-		})
-	})
-	return found, err
+	row := func(r *RunTime) []any { return []any{&r.Name, &r.Team, &r.PriorityClass, durationColumn(&r.Ran)} }
+	found, err = readList(ctx, s, "list run times", row, `SELECT name, team, class, tasks.ran_ms - COALESCE((SELECT CAST(SUM(steps.ran_ms) AS BIGINT) FROM steps WHERE steps.task = tasks.id AND steps.ran_ms > 0), 0)
+		FROM tasks WHERE (ended > 0 OR gone > 0) AND tasks.ran_ms > 0 ORDER BY submitted DESC LIMIT ?`, limit)
+	return slices.DeleteFunc(found, func(r RunTime) bool { return r.Ran <= 0 }), err
 }

@@ -141,14 +141,7 @@ func (t *tx) forgetSpans(old int64) (bool, error) {
 // forgetTasks deletes one batch with its events and reports whether there may be
 // more.
 func (t *tx) forgetTasks(old int64) (bool, error) {
-	var ids []int64
-	query := `SELECT id FROM tasks WHERE submitted < ? AND (ended > 0 AND ended < ? OR ended = 0 AND gone > 0 AND gone < ?) ORDER BY submitted LIMIT ?`
-	err := t.query(query, []any{old, old, old, maxBatch}, func(scan scanFunc) error {
-		var id int64
-		err := scan(&id)
-		ids = append(ids, id)
-		return err
-	})
+	ids, err := values[int64](t, `SELECT id FROM tasks WHERE submitted < ? AND (ended > 0 AND ended < ? OR ended = 0 AND gone > 0 AND gone < ?) ORDER BY submitted LIMIT ?`, old, old, old, maxBatch)
 	if err != nil {
 		return false, err
 	}
@@ -160,16 +153,11 @@ func (t *tx) forgetTasks(old int64) (bool, error) {
 	})
 }
 
-// queryColumn returns the only column of a query.
-func queryColumn[V any](ctx context.Context, s *Store, query string) ([]V, error) {
-	var found []V
-	err := s.read(ctx, "list what may be old", func(t *tx) error {
-		return t.query(query, nil, func(scan scanFunc) error {
-			var value V
-			err := scan(&value)
-			found = append(found, value)
-			return err
-		})
+// queryColumn is values in a transaction of its own.
+func queryColumn[V any](ctx context.Context, s *Store, query string) (found []V, err error) {
+	err = s.read(ctx, "list what may be old", func(t *tx) (err error) {
+		found, err = values[V](t, query)
+		return err
 	})
 	return found, err
 }

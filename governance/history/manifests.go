@@ -62,12 +62,11 @@ func (s *Store) WithManifest(ctx context.Context, uids []string) (kept map[strin
 	kept = map[string]bool{}
 	err = keyBatches(uids, func(list string, args []any) error {
 		return s.read(ctx, "list manifests", func(t *tx) error {
-			return t.query("SELECT uid FROM manifests WHERE uid IN ("+list+")", args, func(scan scanFunc) error {
-				var uid string
-				err := scan(&uid)
+			found, err := values[string](t, "SELECT uid FROM manifests WHERE uid IN ("+list+")", args...)
+			for _, uid := range found {
 				kept[uid] = true
-				return err
-			})
+			}
+			return err
 		})
 	})
 	return kept, err

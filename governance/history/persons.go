@@ -35,20 +35,14 @@ func (s *Store) forgetPersons(ctx context.Context, before time.Time) error {
 			return err
 		}
 		for _, p := range persons {
-			var names []string
-			query := "SELECT DISTINCT " + p.column + " FROM " + p.table + " WHERE " + p.old
-			err := t.query(query, []any{old}, func(scan scanFunc) error {
-				var name string
-				err := scan(&name)
-				if isPerson(name) {
-					names = append(names, name)
-				}
-				return err
-			})
+			names, err := values[string](t, "SELECT DISTINCT "+p.column+" FROM "+p.table+" WHERE "+p.old, old)
 			if err != nil {
 				return err
 			}
 			for _, name := range names {
+				if !isPerson(name) {
+					continue
+				}
 				if p.table == "task_usage_days" { // a late run can have added to a day with pseudonyms
 					err := errors.Join(
 						t.exec(`INSERT INTO task_usage_days AS d (dimension, resource, team, day, pool, name, used, lost)

@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,16 +31,12 @@ func (s *Store) RecordTasks(ctx context.Context, records []Record) error {
 		if err := t.recordEvents(records, ids); err != nil {
 			return err
 		}
-		if err := t.recordSpans(records); err != nil {
-			return err
+		for _, record := range []func([]Record) error{t.recordSpans, t.recordLoops, t.excludeLoopSpans, t.recordUsage} {
+			if err := record(records); err != nil {
+				return err
+			}
 		}
-		if err := t.recordLoops(records); err != nil {
-			return err
-		}
-		if err := t.excludeLoopSpans(records); err != nil {
-			return err
-		}
-		return t.recordUsage(records)
+		return nil
 	})
 }
 
@@ -80,19 +75,10 @@ func (t *tx) recordTasks(records []Record) (map[string]int64, error) {
 	}
 	var rows [][]any
 	for _, k := range tasks {
-		pools, err := json.Marshal(k.Pools)
-		if err != nil {
-			return nil, err
-		}
-		requests, err := json.Marshal(k.Requests)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, []any{k.UID, k.Namespace, k.Kind, k.Name, k.Team, k.PriorityClass, k.Priority, k.Queue, k.State, string(pools), string(requests),
-			toMillis(k.SubmittedAt), toMillis(k.FinishedAt), toMillis(k.DeletedAt), k.Preemptions, k.RunTime.Milliseconds(), sanitize(k.SubmittedBy)})
+		rows = append(rows, k.row())
 	}
 	ids := map[string]int64{}
-	err := t.insert("tasks (uid, namespace, kind, name, team, class, priority, queue, state, pools, asked, submitted, ended, gone, preemptions, ran_ms, submitter)", rows,
+	err := t.insert("tasks ("+taskColumns+")", rows,
 		`ON CONFLICT (uid) DO UPDATE SET namespace = excluded.namespace, kind = excluded.kind, name = excluded.name, team = excluded.team,
 			class = excluded.class, priority = excluded.priority, queue = excluded.queue, state = excluded.state,
 			pools = CASE WHEN excluded.pools IN ('null', '[]') THEN tasks.pools ELSE excluded.pools END,
@@ -106,11 +92,9 @@ func (t *tx) recordTasks(records []Record) (map[string]int64, error) {
 		func(scan scanFunc) error {
 			var uid string
 			var id int64
-			if err := scan(&uid, &id); err != nil {
-				return err
-			}
+			err := scan(&uid, &id)
 			ids[uid] = id
-			return nil
+			return err
 		})
 	return ids, err
 }
@@ -123,7 +107,7 @@ func (t *tx) recordEvents(records []Record, ids map[string]int64) error {
 	}
 	indexes := map[key]int{}
 	var events []Event
-	var keys []key
+	var tasks []int64
 	for _, r := range records {
 		for _, e := range r.Events {
 			k := key{ids[r.Task.UID], e.WorkloadUID, e.Type, toMillis(e.At)}
@@ -133,20 +117,15 @@ func (t *tx) recordEvents(records []Record, ids map[string]int64) error {
 				continue
 			}
 			indexes[k] = len(events)
-			events, keys = append(events, e), append(keys, k)
+			events, tasks = append(events, e), append(tasks, k.task)
 		}
 	}
 	var rows [][]any
 	for i, e := range events {
-		other, err := encodeRef(e.Preemptor)
-		if err != nil {
-			return err
-		}
-		k := keys[i]
-		rows = append(rows, []any{k.task, k.workload, k.typ, k.at, sanitize(e.Reason), sanitize(e.Message), other, encodeRan(e.Ran), e.Size, e.FirstPreemption, e.LastPreemption})
+		rows = append(rows, append(e.row(), tasks[i]))
 	}
 	// One row stands for all preemptions of one second, as in Event.merge.
-	return t.insert("steps AS t (task, part, what, at, reason, text, other, ran_ms, size, nth_first, nth_last)", rows,
+	return t.insert("steps AS t ("+eventColumns+", task)", rows,
 		`ON CONFLICT (task, part, what, at) DO UPDATE SET
 			ran_ms = CASE WHEN t.nth_last > 0 AND excluded.nth_first > t.nth_last AND t.ran_ms >= 0 AND excluded.ran_ms >= 0
 				THEN t.ran_ms + excluded.ran_ms ELSE `+t.greatest+`(t.ran_ms, excluded.ran_ms) END,
@@ -197,15 +176,6 @@ func (t *tx) recordSpans(records []Record) error {
 // sanitize returns text without what a database rejects: invalid UTF-8 and NUL.
 func sanitize(text string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(text, "\uFFFD"), "\x00", "")
-}
-
-// encodeRef returns the JSON of r; empty for the zero value.
-func encodeRef(r TaskRef) (string, error) {
-	if r == (TaskRef{}) {
-		return "", nil
-	}
-	text, err := json.Marshal(r)
-	return string(text), err
 }
 
 // encodeRan returns ran in milliseconds; -1 if it is unknown.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -20,7 +19,7 @@ var ErrOutOfOrder = errors.New("a later sample is recorded already")
 const lowerAmounts = 1 << 36
 
 // upperKey is the key of the second series of k.
-func (k SeriesKey) upperKey() SeriesKey { return k.of(k.Measure + upperPart) }
+func (k SeriesKey) upperKey() SeriesKey { return k.Of(k.Measure + upperPart) }
 
 // upperPart ends the measure of an upperKey.
 const upperPart = "/upper"
@@ -160,57 +159,14 @@ func (s *Store) RecordGap(ctx context.Context, gap Gap) error {
 
 // Gaps returns the gaps that overlap a range, the oldest first.
 func (s *Store) Gaps(ctx context.Context, from, to time.Time) ([]Gap, error) {
-	var gaps []Gap
-	err := s.read(ctx, "list gaps", func(t *tx) error {
-		query := "SELECT began, ended, why FROM gaps WHERE ended > ? AND began < ? ORDER BY began, ended"
-		return t.query(query, []any{toMillis(from), toMillis(to)}, func(scan scanFunc) error {
-			var gap Gap
-			var began, ended int64
-			if err := scan(&began, &ended, &gap.Reason); err != nil {
-				return err
-			}
-			gap.From, gap.To = fromMillis(began), fromMillis(ended)
-			gaps = append(gaps, gap)
-			return nil
-		})
-	})
-	return gaps, err
-}
-
-// CurrentAmounts returns the current value of every series that has one.
-func (s *Store) CurrentAmounts(ctx context.Context) (map[SeriesKey]int64, error) {
-	current := map[SeriesKey]int64{}
-	err := s.read(ctx, "read current amounts", func(t *tx) error {
-		query := "SELECT h.team, h.pool, h.resource, h.measure, o.amount FROM open_amounts o JOIN holders h ON h.id = o.holder"
-		return t.query(query, nil, func(scan scanFunc) error {
-			var k SeriesKey
-			var amount int64
-			if err := scan(&k.Team, &k.Pool, &k.Resource, &k.Measure, &amount); err != nil {
-				return err
-			}
-			if lower, ok := strings.CutSuffix(string(k.Measure), upperPart); ok {
-				k.Measure, amount = Measure(lower), amount*lowerAmounts
-			}
-			current[k] += amount
-			return nil
-		})
-	})
-	return current, err
+	row := func(g *Gap) []any { return []any{timeColumn(&g.From), timeColumn(&g.To), &g.Reason} }
+	return readList(ctx, s, "list gaps", row, "SELECT began, ended, why FROM gaps WHERE ended > ? AND began < ? ORDER BY began, ended", toMillis(from), toMillis(to))
 }
 
 // seriesIDs returns the ids of series in the table holders. Series without one get
 // one if add is set, and are left out otherwise.
 func (t *tx) seriesIDs(keys []SeriesKey, add bool) (map[SeriesKey]int64, error) {
 	ids := map[SeriesKey]int64{}
-	read := func(scan scanFunc) error {
-		var k SeriesKey
-		var id int64
-		if err := scan(&id, &k.Team, &k.Pool, &k.Resource, &k.Measure); err != nil {
-			return err
-		}
-		ids[k] = id
-		return nil
-	}
 	var rows [][]any
 	unique := map[SeriesKey]bool{}
 	for _, k := range keys {
@@ -220,7 +176,7 @@ func (t *tx) seriesIDs(keys []SeriesKey, add bool) (map[SeriesKey]int64, error) 
 		}
 	}
 	if err := t.queryWith("asked (team, pool, resource, measure)", rows, `SELECT h.id, h.team, h.pool, h.resource, h.measure
-		FROM asked a JOIN holders h ON h.team = a.team AND h.pool = a.pool AND h.resource = a.resource AND h.measure = a.measure`, read); err != nil {
+		FROM asked a JOIN holders h ON h.team = a.team AND h.pool = a.pool AND h.resource = a.resource AND h.measure = a.measure`, addSeries(ids)); err != nil {
 		return nil, err
 	}
 	if !add || len(ids) == len(rows) {
@@ -232,8 +188,19 @@ func (t *tx) seriesIDs(keys []SeriesKey, add bool) (map[SeriesKey]int64, error) 
 			missing = append(missing, []any{k.Team, k.Pool, k.Resource, string(k.Measure)})
 		}
 	}
-	err := t.insert("holders (team, pool, resource, measure)", missing, "RETURNING id, team, pool, resource, measure", read)
+	err := t.insert("holders (team, pool, resource, measure)", missing, "RETURNING id, team, pool, resource, measure", addSeries(ids))
 	return ids, err
+}
+
+// addSeries returns a function that adds a row of the table holders to ids.
+func addSeries(ids map[SeriesKey]int64) func(scanFunc) error {
+	return func(scan scanFunc) error {
+		var k SeriesKey
+		var id int64
+		err := scan(&id, &k.Team, &k.Pool, &k.Resource, &k.Measure)
+		ids[k] = id
+		return err
+	}
 }
 
 // openAmount is the current value of a series and since when it has it.
@@ -245,23 +212,19 @@ func (t *tx) openAmounts(ids map[SeriesKey]int64) (map[int64]openAmount, error) 
 	read := func(scan scanFunc) error {
 		var id int64
 		var o openAmount
-		if err := scan(&id, &o.began, &o.amount); err != nil {
-			return err
-		}
+		err := scan(&id, &o.began, &o.amount)
 		open[id] = o
-		return nil
+		return err
 	}
 	query := "SELECT holder, began, amount FROM open_amounts"
 	if ids == nil || len(ids) > maxBatch { // most of many series are those of what was deleted
 		err := t.query(query, nil, read)
 		if ids != nil {
-			all := open
-			open = make(map[int64]openAmount, len(all))
-			for _, id := range ids {
-				if o, ok := all[id]; ok {
-					open[id] = o
-				}
-			}
+			wanted := sortedIDs(ids)
+			maps.DeleteFunc(open, func(id int64, _ openAmount) bool {
+				_, found := slices.BinarySearch(wanted, id)
+				return !found
+			})
 		}
 		return open, err
 	}

@@ -3,12 +3,17 @@ package history
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 )
 
 const scaleColumns = "task, number, at, namespace, name, team, cause, pods_before, pods, minimum, accelerator, per_pod, changed_by, node, other_part, other, idle"
+
+// row returns the fields of scaleColumns.
+func (e *ScaleEvent) row() []any {
+	return []any{&e.TaskUID, &e.Number, timeColumn(&e.At), &e.Namespace, &e.Name, &e.Team, &e.Cause, &e.From, &e.To, &e.Minimum,
+		&e.Accelerator, &e.PerPod, textColumn(&e.By), &e.Node, &e.WorkloadUID, jsonColumn(&e.For, ""), jsonColumn(&e.Idle, "")}
+}
 
 // RecordScaleEvents records changes of the size of elastic tasks, and returns those
 // that were not recorded before. Recording the same again changes nothing.
@@ -25,16 +30,7 @@ func (s *Store) RecordScaleEvents(ctx context.Context, events []ScaleEvent) (add
 			continue
 		}
 		byKey[k] = e
-		other, err := encodeRef(e.For)
-		if err != nil {
-			return nil, err
-		}
-		idle, err := encodeIdle(e.Idle)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, []any{e.TaskUID, e.Number, toMillis(e.At), e.Namespace, e.Name, e.Team, e.Cause, e.From, e.To, e.Minimum,
-			e.Accelerator, e.PerPod, sanitize(e.By), e.Node, e.WorkloadUID, other, idle})
+		rows = append(rows, e.row())
 	}
 	err = s.write(ctx, "record scale events", func(t *tx) error {
 		added = nil
@@ -54,39 +50,9 @@ func (s *Store) RecordScaleEvents(ctx context.Context, events []ScaleEvent) (add
 // ScaleEvents returns the latest changes of the size of a task, limit at most, by
 // number.
 func (s *Store) ScaleEvents(ctx context.Context, taskUID string, limit int) (found []ScaleEvent, err error) {
-	err = s.read(ctx, "list scale events", func(t *tx) error {
-		query := "SELECT " + scaleColumns + " FROM scale_events WHERE task = ? ORDER BY number DESC LIMIT ?"
-		return t.query(query, []any{taskUID, limit}, func(scan scanFunc) error {
-			e, err := scanScaleEvent(scan)
-			found = append(found, e)
-			return err
-		})
-	})
+	found, err = readList(ctx, s, "list scale events", (*ScaleEvent).row, "SELECT "+scaleColumns+" FROM scale_events WHERE task = ? ORDER BY number DESC LIMIT ?", taskUID, limit)
 	slices.Reverse(found)
 	return found, err
-}
-
-func scanScaleEvent(scan scanFunc) (e ScaleEvent, err error) {
-	var at int64
-	var other, idle string
-	err = scan(&e.TaskUID, &e.Number, &at, &e.Namespace, &e.Name, &e.Team, &e.Cause, &e.From, &e.To, &e.Minimum, &e.Accelerator, &e.PerPod, &e.By, &e.Node, &e.WorkloadUID, &other, &idle)
-	e.At = fromMillis(at)
-	if err == nil && other != "" {
-		err = json.Unmarshal([]byte(other), &e.For)
-	}
-	if err == nil && idle != "" {
-		err = json.Unmarshal([]byte(idle), &e.Idle)
-	}
-	return e, err
-}
-
-// encodeIdle returns the JSON of s; empty for nil.
-func encodeIdle(s *IdleSources) (string, error) {
-	if s == nil {
-		return "", nil
-	}
-	text, err := json.Marshal(s)
-	return string(text), err
 }
 
 // Gain is what an elastic task gained beyond its minimum.

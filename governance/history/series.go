@@ -75,7 +75,7 @@ func (s *Store) Series(ctx context.Context, keys []SeriesKey, from, to time.Time
 		wanted := slices.Clone(keys)
 		for _, k := range keys {
 			if k.Measure == Growth {
-				wanted = append(wanted, k.of(Used))
+				wanted = append(wanted, k.Of(Used))
 			}
 		}
 		ids, err := t.seriesIDs(withUpper(wanted), false)
@@ -93,7 +93,7 @@ func (s *Store) Series(ctx context.Context, keys []SeriesKey, from, to time.Time
 			if averages == nil {
 				averages = make([]integral, len(points))
 			}
-			used, upper := found[ids[k.of(Used)]], found[ids[k.upperKey()]]
+			used, upper := found[ids[k.Of(Used)]], found[ids[k.upperKey()]]
 			for n := range points {
 				if upper != nil {
 					averages[n].addUpper(&upper[n])

@@ -1,71 +1,65 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
-	"encoding/json"
 	"errors"
-	"math"
 	"slices"
 	"strings"
 	"time"
 )
 
-// taskColumns are the columns that scanTask reads.
-const taskColumns = "id, uid, namespace, kind, name, team, class, priority, queue, state, pools, asked, submitted, ended, gone, preemptions, ran_ms, submitter"
+const taskColumns = "uid, namespace, kind, name, team, class, priority, queue, state, pools, asked, submitted, ended, gone, preemptions, ran_ms, submitter"
 
-// defaultLimit is the Limit of a Query without one.
-const defaultLimit = 1000
+// row returns the fields of taskColumns.
+func (k *Task) row() []any {
+	return []any{&k.UID, &k.Namespace, &k.Kind, &k.Name, &k.Team, &k.PriorityClass, &k.Priority, &k.Queue, &k.State, jsonColumn(&k.Pools, "null"), jsonColumn(&k.Requests, "null"),
+		timeColumn(&k.SubmittedAt), timeColumn(&k.FinishedAt), timeColumn(&k.DeletedAt), &k.Preemptions, durationColumn(&k.RunTime), textColumn(&k.SubmittedBy)}
+}
 
-// escapeLike escapes the wildcards of LIKE.
-var escapeLike = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`)
+const eventColumns = "part, what, at, reason, text, other, ran_ms, size, nth_first, nth_last"
+
+// row returns the fields of eventColumns.
+func (e *Event) row() []any {
+	return []any{&e.WorkloadUID, &e.Type, timeColumn(&e.At), textColumn(&e.Reason), textColumn(&e.Message), jsonColumn(&e.Preemptor, ""), durationColumn(&e.Ran), &e.Size, &e.FirstPreemption, &e.LastPreemption}
+}
+
+// limitOf returns the limit of a query, which is 0 for the default.
+func limitOf(limit int) int { return cmp.Or(max(0, limit), 1000) }
 
 // Tasks returns the task records that q selects, the latest submitted first.
 func (s *Store) Tasks(ctx context.Context, q Query) ([]Task, error) {
-	limit := q.Limit
-	if limit <= 0 {
-		limit = defaultLimit
-	}
-	var where []string
-	var args []any
-	add := func(condition string, value any) {
-		where = append(where, condition)
-		args = append(args, value)
-	}
-	for _, field := range []struct{ condition, value string }{
-		{"namespace = ?", q.Namespace}, {"lower(kind) = ?", strings.ToLower(q.Kind)}, {"name = ?", q.Name}, {"uid = ?", q.UID},
-	} {
-		if field.value != "" {
-			add(field.condition, field.value)
-		}
-	}
+	limit := limitOf(q.Limit)
+	var where conditions
+	where.equal("namespace", q.Namespace)
+	where.equal("lower(kind)", strings.ToLower(q.Kind))
+	where.equal("name", q.Name)
+	where.equal("uid", q.UID)
 	if !q.To.IsZero() {
-		add("submitted < ?", toMillis(q.To))
+		where.add("submitted < ?", toMillis(q.To))
 	}
-	if q.NameContains != "" {
-		add(`lower(name) LIKE ? ESCAPE '\'`, "%"+escapeLike.Replace(strings.ToLower(q.NameContains))+"%")
-	}
+	where.contains("name", q.NameContains)
 	if q.Finished {
-		where = append(where, "(ended <> 0 OR gone <> 0)")
+		where.add("(ended <> 0 OR gone <> 0)")
 	}
 	if len(q.PriorityClasses) > 0 {
-		where = append(where, "class IN ("+placeholders(len(q.PriorityClasses))+")")
-		for _, class := range q.PriorityClasses {
-			args = append(args, class)
-		}
+		where.in("class", q.PriorityClasses)
 	}
 	var found []Task
-	err := s.read(ctx, "list tasks", func(t *tx) error {
+	err := s.read(ctx, "list tasks", func(t *tx) (err error) {
 		if q.Teams == nil {
-			var err error
-			found, err = t.tasks(append(where, "submitted >= ?"), append(args, toMillis(q.From)), limit)
+			where.add("submitted >= ?", toMillis(q.From))
+			found, err = t.tasks(where, limit)
 			return err
 		}
 		// One query per team, because the index orders the tasks of each team. Tasks
 		// older than the limit-th newest so far are not read.
 		from := toMillis(q.From)
 		for _, team := range slices.Compact(slices.Sorted(slices.Values(q.Teams))) {
-			more, err := t.tasks(append(slices.Clone(where), "team = ?", "submitted >= ?"), append(slices.Clone(args), team, from), limit)
+			of := conditions{slices.Clone(where.terms), slices.Clone(where.args)}
+			of.add("team = ? AND submitted >= ?", team, from)
+			more, err := t.tasks(of, limit)
 			if err != nil {
 				return err
 			}
@@ -85,74 +79,32 @@ func (s *Store) Tasks(ctx context.Context, q Query) ([]Task, error) {
 }
 
 // LiveTasks returns the tasks whose deletion is not recorded.
-func (s *Store) LiveTasks(ctx context.Context) (live []Task, err error) {
-	err = s.read(ctx, "list live tasks", func(t *tx) error {
-		live, err = t.tasks([]string{"gone = ?"}, []any{0}, math.MaxInt32)
-		return err
-	})
-	return live, err
+func (s *Store) LiveTasks(ctx context.Context) ([]Task, error) {
+	return readList(ctx, s, "list live tasks", (*Task).row, "SELECT "+taskColumns+" FROM tasks WHERE gone = 0 ORDER BY submitted DESC, id DESC")
 }
 
-func (t *tx) tasks(where []string, args []any, limit int) ([]Task, error) {
-	var found []Task
-	query := "SELECT " + taskColumns + " FROM tasks WHERE " + strings.Join(where, " AND ") + " ORDER BY submitted DESC, id DESC LIMIT ?"
-	err := t.query(query, append(args, limit), func(scan scanFunc) error {
-		_, task, err := scanTask(scan)
-		found = append(found, task)
-		return err
-	})
-	return found, err
+func (t *tx) tasks(where conditions, limit int) ([]Task, error) {
+	return list(t, (*Task).row, "SELECT "+taskColumns+" FROM tasks WHERE "+where.String()+" ORDER BY submitted DESC, id DESC LIMIT ?", append(where.args, limit)...)
 }
 
 // Timeline returns a task and its events, the oldest first; ok is false if the task
 // is not recorded.
 func (s *Store) Timeline(ctx context.Context, uid string) (task Task, events []Event, ok bool, err error) {
 	var id int64
-	err = s.read(ctx, "read a task", func(t *tx) error {
-		err := t.query("SELECT "+taskColumns+" FROM tasks WHERE uid = ?", []any{uid}, func(scan scanFunc) error {
-			var err error
-			id, task, err = scanTask(scan)
-			return err
-		})
-		if err != nil || id == 0 {
-			return err
+	err = s.read(ctx, "read a task", func(t *tx) (err error) {
+		err = t.queryRow("SELECT "+taskColumns+", id FROM tasks WHERE uid = ?", []any{uid}, append(task.row(), &id)...)
+		if err == nil {
+			events, err = list(t, (*Event).row, "SELECT "+eventColumns+" FROM steps WHERE task = ? ORDER BY at, id", id)
 		}
-		query := "SELECT part, what, at, reason, text, other, ran_ms, size, nth_first, nth_last FROM steps WHERE task = ? ORDER BY at, id"
-		return t.query(query, []any{id}, func(scan scanFunc) error {
-			var e Event
-			var at, ran int64
-			var other string
-			if err := scan(&e.WorkloadUID, &e.Type, &at, &e.Reason, &e.Message, &other, &ran, &e.Size, &e.FirstPreemption, &e.LastPreemption); err != nil {
-				return err
-			}
-			e.At, e.Ran = fromMillis(at), decodeRan(ran)
-			if other != "" {
-				if err := json.Unmarshal([]byte(other), &e.Preemptor); err != nil {
-					return err
-				}
-			}
-			events = append(events, e)
-			return nil
-		})
+		return err
 	})
-	if err != nil {
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return Task{}, nil, false, nil
+	case err != nil:
 		return Task{}, nil, false, err
 	}
-	return task, events, id != 0, nil
-}
-
-func scanTask(scan scanFunc) (int64, Task, error) {
-	var k Task
-	var id, submitted, ended, gone, ran int64
-	var pools, asked string
-	err := scan(&id, &k.UID, &k.Namespace, &k.Kind, &k.Name, &k.Team, &k.PriorityClass, &k.Priority, &k.Queue, &k.State, &pools, &asked,
-		&submitted, &ended, &gone, &k.Preemptions, &ran, &k.SubmittedBy)
-	if err == nil {
-		err = errors.Join(json.Unmarshal([]byte(pools), &k.Pools), json.Unmarshal([]byte(asked), &k.Requests))
-	}
-	k.SubmittedAt, k.FinishedAt, k.DeletedAt = fromMillis(submitted), fromMillis(ended), fromMillis(gone)
-	k.RunTime = time.Duration(ran) * time.Millisecond
-	return id, k, err
+	return task, events, true, nil
 }
 
 // Since returns when history begins: the first sample, or the start of the

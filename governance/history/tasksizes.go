@@ -1,6 +1,7 @@
 package history
 
 import (
+	"maps"
 	"math/big"
 	"slices"
 )
@@ -67,9 +68,10 @@ func (t *tx) largestTasks(q TaskUsageQuery, known []timeRange) (totals []TaskUsa
 // largestBounds returns the UIDs of the tasks with the largest bounds, at least n if there are
 // so many, and the bound of all others, in amount × s.
 func (t *tx) largestBounds(q TaskUsageQuery, in timeRange, n int) (tasks []string, rest int64, err error) {
-	teams, selected := "", []any(nil)
+	var where conditions
+	where.equal("resource", q.Resource)
 	if q.Teams != nil {
-		teams, selected = " AND team IN ("+placeholders(len(q.Teams))+")", anyOf(q.Teams)
+		where.in("team", q.Teams)
 	}
 	found := map[string]bool{}
 	largest := func(query string, args ...any) error {
@@ -86,25 +88,20 @@ func (t *tx) largestBounds(q TaskUsageQuery, in timeRange, n int) (tasks []strin
 		}
 		return err
 	}
-	err = largest("SELECT task, bound FROM task_sizes WHERE resource = ?"+teams+" AND ended > ? AND began < ?",
-		slices.Concat([]any{q.Resource}, selected, []any{in.from, in.to})...)
+	err = largest("SELECT task, bound FROM task_sizes WHERE "+where.String()+" AND ended > ? AND began < ?", slices.Concat(where.args, []any{in.from, in.to})...)
 	if err != nil {
 		return nil, 0, err
 	}
 	// Tasks with runs that go on.
 	err = largest(`SELECT task, used + COALESCE((SELECT s.bound FROM task_sizes s WHERE s.resource = ? AND s.task = o.task AND s.team = o.team), 0) AS bound
-		FROM (SELECT task, team, CAST(SUM(amount * ((? - began) / 1000 + 1)) AS BIGINT) AS used FROM task_usage`+t.openRuns+` WHERE ended = 0 AND resource = ? AND began < ?`+teams+` GROUP BY task, team) AS o`,
-		slices.Concat([]any{q.Resource, in.to, q.Resource, in.to}, selected)...)
-	for task := range found {
-		tasks = append(tasks, task)
-	}
-	return tasks, rest, err
+		FROM (SELECT task, team, CAST(SUM(amount * ((? - began) / 1000 + 1)) AS BIGINT) AS used FROM task_usage`+t.openRuns+` WHERE ended = 0 AND began < ? AND `+where.String()+` GROUP BY task, team) AS o`,
+		slices.Concat([]any{q.Resource, in.to, in.to}, where.args)...)
+	return slices.Sorted(maps.Keys(found)), rest, err
 }
 
 // totalsOf returns the totals of tasks, the largest first.
 func (t *tx) totalsOf(tasks []string, q TaskUsageQuery, known []timeRange) (totals []TaskUsageTotal, err error) {
 	sums := map[[2]string]TaskUsageTotal{}
-	slices.Sort(tasks)
 	err = keyBatches(tasks, func(list string, args []any) error {
 		// More conditions would have SQLite read all runs of the resource.
 		return t.query("SELECT task, resource, pool, team, began, ended, amount, preempted FROM task_usage WHERE task IN ("+list+")", args, func(scan scanFunc) error {
@@ -137,18 +134,5 @@ func (t *tx) totalsOf(tasks []string, q TaskUsageQuery, known []timeRange) (tota
 			return err
 		})
 	})
-	for _, total := range sums {
-		totals = append(totals, total)
-	}
-	slices.SortFunc(totals, byUsage)
-	return totals, err
-}
-
-// anyOf returns strings as arguments of a statement.
-func anyOf(values []string) []any {
-	args := make([]any, len(values))
-	for i, value := range values {
-		args[i] = value
-	}
-	return args
+	return slices.SortedFunc(maps.Values(sums), byUsage), err
 }

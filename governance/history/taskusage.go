@@ -432,38 +432,37 @@ func (t *tx) sumTaskUsage(by UsageKey, q TaskUsageQuery, known []timeRange) (tot
 		add(timeRange{days.to, r.to}, 1)
 		whole = append(whole, days)
 	}
-	where, selected := "", []any{q.Resource}
-	if q.Pool != "" {
-		where, selected = where+" AND r.pool = ?", append(selected, q.Pool)
-	}
+	var where conditions
+	where.equal("r.resource", q.Resource)
+	where.equal("r.pool", q.Pool)
 	if q.Teams != nil {
-		where += " AND r.team IN (" + placeholders(len(q.Teams)) + ")"
-		selected = append(selected, anyOf(q.Teams)...)
+		where.in("r.team", q.Teams)
 	}
 	// A run that goes on is not divided, so that it can begin before the first day.
 	// Of whole days, runs that ended are in task_usage_days.
 	part := func(index, condition string) string {
 		return fmt.Sprintf(`SELECT key, ms AS used, preempted * ms AS lost FROM (
 			SELECT r.pool || '/' || r.%s AS key, r.preempted, r.amount * (%s(CASE r.ended WHEN 0 THEN k.until ELSE r.ended END, k.until) - %s(r.began, k.since)) AS ms
-			FROM known k CROSS JOIN task_usage r%s WHERE r.resource = ? AND %s) AS runs`, by, t.least, t.greatest, index, condition+where)
+			FROM known k CROSS JOIN task_usage r%s WHERE %s AND %s) AS runs`, by, t.least, t.greatest, index, where.String(), condition)
 	}
 	parts := []string{
 		part("", "k.closed = 1 AND r.began >= k.day AND r.began < k.until AND (r.ended > k.since OR r.ended = 0)"),
 		part(t.openRuns, "r.ended = 0 AND r.began < CASE k.closed WHEN 1 THEN k.day ELSE k.until END"),
 	}
-	args = slices.Concat(args, selected, selected)
+	args = slices.Concat(args, where.args, where.args)
+	teams := q.Teams
+	if teams == nil {
+		teams = []string{allTeamsOf}
+	}
 	for _, days := range whole {
-		teams := "'" + allTeamsOf + "'"
-		args = append(args, string(by), q.Resource)
-		if q.Teams != nil {
-			teams = placeholders(len(q.Teams))
-			args = append(args, anyOf(q.Teams)...)
-		}
-		condition := ""
-		if args = append(args, days.from, days.to); q.Pool != "" {
-			condition, args = " AND pool = ?", append(args, q.Pool)
-		}
-		parts = append(parts, "SELECT pool || '/' || name AS key, used, lost FROM task_usage_days WHERE dimension = ? AND resource = ? AND team IN ("+teams+") AND day >= ? AND day < ?"+condition)
+		var where conditions
+		where.equal("dimension", string(by))
+		where.equal("resource", q.Resource)
+		where.in("team", teams)
+		where.add("day >= ? AND day < ?", days.from, days.to)
+		where.equal("pool", q.Pool)
+		args = append(args, where.args...)
+		parts = append(parts, "SELECT pool || '/' || name AS key, used, lost FROM task_usage_days WHERE "+where.String())
 	}
 	// One key is sorted faster than two. Sums are of the upper and the lower 32 bits.
 	query := fmt.Sprintf(`WITH known (since, until, day, closed) AS (VALUES %s)
@@ -515,12 +514,12 @@ func (t *tx) knownRanges(in timeRange) (known []timeRange, err error) {
 func (s *Store) TasksOf(ctx context.Context, uids []string) (map[string]Task, error) {
 	found := map[string]Task{}
 	err := s.read(ctx, "list tasks of runs", func(t *tx) error {
-		return keyBatches(uids, func(list string, args []any) error {
-			return t.query("SELECT "+taskColumns+" FROM tasks WHERE uid IN ("+list+")", args, func(scan scanFunc) error {
-				_, task, err := scanTask(scan)
+		return keyBatches(uids, func(keys string, args []any) error {
+			tasks, err := list(t, (*Task).row, "SELECT "+taskColumns+" FROM tasks WHERE uid IN ("+keys+")", args...)
+			for _, task := range tasks {
 				found[task.UID] = task
-				return err
-			})
+			}
+			return err
 		})
 	})
 	return found, err
@@ -550,11 +549,9 @@ func (t *tx) forgetUsage(old int64) (more bool, err error) {
 
 // resources returns the resources of all series, as runs may have them.
 func (t *tx) resources() (resources []string, err error) {
-	err = t.query("SELECT DISTINCT resource FROM holders", nil, func(scan scanFunc) error {
-		var resource string
-		err := scan(&resource)
+	found, err := values[string](t, "SELECT DISTINCT resource FROM holders")
+	for _, resource := range found {
 		resources = append(resources, resource, resource+largeSuffix)
-		return err
-	})
+	}
 	return resources, err
 }

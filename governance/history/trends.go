@@ -34,63 +34,48 @@ func (s *Store) Trends(ctx context.Context, by TrendKey, teams []string, from, t
 	}
 	begin, length := toMillis(from), max(1, to.Sub(from).Milliseconds()/int64(buckets))
 	end := begin + length*int64(buckets)
-	at := func(group string, bucket int64) *Trend {
-		if found[group] == nil {
-			found[group] = make([]Trend, buckets)
-		}
-		return &found[group][bucket]
-	}
-	where, of := "", []any{}
+	var where conditions
 	if teams != nil {
-		where = " AND team IN (" + placeholders(len(teams)) + ")"
-		for _, team := range teams {
-			of = append(of, team)
-		}
+		where.in("team", teams)
 	}
-	args := append([]any{begin, length, begin, end}, of...)
+	args := append([]any{begin, length, begin, end}, where.args...)
 	err := s.read(ctx, "compute trends", func(t *tx) error {
+		// set calls do with the trend of each row of a query, whose last columns are read to into.
+		set := func(query string, do func(*Trend), into ...any) error {
+			return t.query(query, args, func(scan scanFunc) error {
+				var bucket int64
+				var group string
+				if err := scan(append([]any{&bucket, &group}, into...)...); err != nil {
+					return err
+				}
+				if found[group] == nil {
+					found[group] = make([]Trend, buckets)
+				}
+				do(&found[group][bucket])
+				return nil
+			})
+		}
+		var n int64
+		var median, p90 time.Duration
 		waits := fmt.Sprintf(`SELECT bucket, name, n, MIN(CASE WHEN place * 2 >= n THEN took END), MIN(CASE WHEN place * 10 >= n * 9 THEN took END)
 			FROM (SELECT bucket, name, took, COUNT(*) OVER (PARTITION BY bucket, name) AS n,
 					ROW_NUMBER() OVER (PARTITION BY bucket, name ORDER BY took) AS place
 				FROM (SELECT (ended - CAST(? AS BIGINT)) / CAST(? AS BIGINT) AS bucket, %s AS name, ended - began AS took
-					FROM spans WHERE kind = 'wait' AND looped = 0 AND ended >= ? AND ended < ?%s) AS waits) AS places
-			GROUP BY bucket, name, n`, by, where)
-		if err := t.query(waits, args, func(scan scanFunc) error {
-			var bucket, n, median, p90 int64
-			var name string
-			if err := scan(&bucket, &name, &n, &median, &p90); err != nil {
-				return err
-			}
-			trend := at(name, bucket)
-			trend.Waits, trend.Median, trend.P90 = n, time.Duration(median)*time.Millisecond, time.Duration(p90)*time.Millisecond
-			return nil
-		}); err != nil {
+					FROM spans WHERE kind = 'wait' AND looped = 0 AND ended >= ? AND ended < ? AND %s) AS waits) AS places
+			GROUP BY bucket, name, n`, by, where.String())
+		if err := set(waits, func(t *Trend) { t.Waits, t.Median, t.P90 = n, median, p90 }, &n, durationColumn(&median), durationColumn(&p90)); err != nil {
 			return err
 		}
 		failures := fmt.Sprintf(`SELECT bucket, name, COUNT(*) FROM (SELECT (ended - CAST(? AS BIGINT)) / CAST(? AS BIGINT) AS bucket, %s AS name
-			FROM tasks WHERE state = 'Failed' AND ended >= ? AND ended < ?%s) AS failed GROUP BY bucket, name`, by, where)
-		if err := t.query(failures, args, func(scan scanFunc) error {
-			return scanTrend(scan, func(name string, bucket, n int64) { at(name, bucket).Failures = n })
-		}); err != nil {
+			FROM tasks WHERE state = 'Failed' AND ended >= ? AND ended < ? AND %s) AS failed GROUP BY bucket, name`, by, where.String())
+		if err := set(failures, func(t *Trend) { t.Failures = n }, &n); err != nil {
 			return err
 		}
 		// One step stands for several preemptions within a second.
 		preemptions := fmt.Sprintf(`SELECT bucket, name, CAST(SUM(n) AS BIGINT) FROM (SELECT (at - CAST(? AS BIGINT)) / CAST(? AS BIGINT) AS bucket, %s AS name,
 				CASE WHEN nth_last >= nth_first AND nth_first > 0 THEN nth_last - nth_first + 1 ELSE 1 END AS n
-			FROM steps JOIN tasks ON tasks.id = steps.task WHERE what = 'Preempted' AND at >= ? AND at < ?%s) AS preempted GROUP BY bucket, name`, by, where)
-		return t.query(preemptions, args, func(scan scanFunc) error {
-			return scanTrend(scan, func(name string, bucket, n int64) { at(name, bucket).Preemptions = n })
-		})
+			FROM steps JOIN tasks ON tasks.id = steps.task WHERE what = 'Preempted' AND at >= ? AND at < ? AND %s) AS preempted GROUP BY bucket, name`, by, where.String())
+		return set(preemptions, func(t *Trend) { t.Preemptions = n }, &n)
 	})
 	return found, err
-}
-
-func scanTrend(scan scanFunc, set func(name string, bucket, n int64)) error {
-	var bucket, n int64
-	var name string
-	err := scan(&bucket, &name, &n)
-	if err == nil {
-		set(name, bucket, n)
-	}
-	return err
 }

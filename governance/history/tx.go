@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"slices"
@@ -55,6 +56,67 @@ func (t *tx) query(query string, args []any, do func(scanFunc) error) error {
 	return rows.Err()
 }
 
+// list returns the rows of a query. row returns where the columns of one are read to.
+func list[V any](t *tx, row func(*V) []any, query string, args ...any) (found []V, err error) {
+	err = t.query(query, args, func(scan scanFunc) error {
+		var v V
+		err := scan(row(&v)...)
+		found = append(found, v)
+		return err
+	})
+	return found, err
+}
+
+// values returns the only column of a query.
+func values[V any](t *tx, query string, args ...any) ([]V, error) {
+	return list(t, func(v *V) []any { return []any{v} }, query, args...)
+}
+
+// readList is list in a transaction of its own.
+func readList[V any](ctx context.Context, s *Store, op string, row func(*V) []any, query string, args ...any) (found []V, err error) {
+	err = s.read(ctx, op, func(t *tx) (err error) {
+		found, err = list(t, row, query, args...)
+		return err
+	})
+	return found, err
+}
+
+// conditions are the conditions of a query, which AND joins, with their arguments.
+type conditions struct {
+	terms []string
+	args  []any
+}
+
+// add adds a condition.
+func (c *conditions) add(term string, args ...any) {
+	c.terms, c.args = append(c.terms, term), append(c.args, args...)
+}
+
+// equal adds that a column has a value, unless the value is empty.
+func (c *conditions) equal(column, value string) {
+	if value != "" {
+		c.add(column+" = ?", value)
+	}
+}
+
+// in adds that a column has one of values.
+func (c *conditions) in(column string, values []string) {
+	c.add(column+" IN ("+placeholders(len(values))+")", anyOf(values)...)
+}
+
+// contains adds that a column contains a text, in any case, unless the text is empty.
+func (c *conditions) contains(column, text string) {
+	if text != "" {
+		c.add("lower("+column+`) LIKE ? ESCAPE '\'`, "%"+escapeLike.Replace(strings.ToLower(text))+"%")
+	}
+}
+
+// String returns the conditions; TRUE for none.
+func (c *conditions) String() string { return cmp.Or(strings.Join(c.terms, " AND "), "TRUE") }
+
+// escapeLike escapes the wildcards of LIKE.
+var escapeLike = strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`)
+
 // insert inserts rows of equal length, many in one statement; suffix follows the
 // values. It calls do, if set, for every row that the statement returns.
 func (t *tx) insert(into string, rows [][]any, suffix string, do func(scanFunc) error) error {
@@ -108,6 +170,15 @@ func keyBatches[K any](keys []K, do func(list string, keys []any) error) error {
 		}
 	}
 	return nil
+}
+
+// anyOf returns strings as arguments of a statement.
+func anyOf[S ~string](values []S) []any {
+	args := make([]any, len(values))
+	for i, value := range values {
+		args[i] = value
+	}
+	return args
 }
 
 // placeholders returns n placeholders.

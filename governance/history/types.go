@@ -124,8 +124,8 @@ type SeriesKey struct {
 	Measure  Measure
 }
 
-// of returns the key of another measure of the same amounts.
-func (k SeriesKey) of(m Measure) SeriesKey {
+// Of returns the key of another measure of the same amounts.
+func (k SeriesKey) Of(m Measure) SeriesKey {
 	k.Measure = m
 	return k
 }

@@ -3,8 +3,6 @@ package history
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 )
 
@@ -51,60 +49,30 @@ func (s *Store) Usage(ctx context.Context, q UsageQuery, bounds []time.Time) ([]
 
 // Recorded returns the pools and the resources that were ever recorded, sorted.
 func (s *Store) Recorded(ctx context.Context) (pools, resources []string, err error) {
-	err = s.read(ctx, "list recorded pools", func(t *tx) error {
-		return t.query("SELECT pool, resource FROM holders WHERE team = '' AND measure = ?", []any{string(Physical)}, func(scan scanFunc) error {
-			var pool, resource string
-			err := scan(&pool, &resource)
-			pools, resources = append(pools, pool), append(resources, resource)
-			return err
-		})
+	err = s.read(ctx, "list recorded pools", func(t *tx) (err error) {
+		const of = " FROM holders WHERE team = '' AND measure = ? ORDER BY 1"
+		if pools, err = values[string](t, "SELECT DISTINCT pool"+of, string(Physical)); err == nil {
+			resources, err = values[string](t, "SELECT DISTINCT resource"+of, string(Physical))
+		}
+		return err
 	})
-	for _, names := range []*[]string{&pools, &resources} {
-		slices.Sort(*names)
-		*names = slices.Compact(*names)
-	}
 	return pools, resources, err
 }
 
 // selectSeries returns the ids of the selected series.
 func (t *tx) selectSeries(q UsageQuery) (map[SeriesKey]int64, error) {
-	var where []string
-	var args []any
-	list := func(column string, values []string) {
-		where = append(where, column+" IN ("+placeholders(len(values))+")")
-		for _, value := range values {
-			args = append(args, value)
-		}
-	}
 	ids := map[SeriesKey]int64{}
+	var where conditions
 	if q.Teams != nil {
 		if len(q.Teams) == 0 {
 			return ids, nil
 		}
-		list("team", q.Teams)
+		where.in("team", q.Teams)
 	}
-	if q.Pool != "" {
-		list("pool", []string{q.Pool})
-	}
-	if q.Resource != "" {
-		list("resource", []string{q.Resource})
-	}
+	where.equal("pool", q.Pool)
+	where.equal("resource", q.Resource)
 	if len(q.Measures) > 0 {
-		var measures []string
-		for _, m := range q.Measures {
-			measures = append(measures, string(m))
-		}
-		list("measure", measures)
+		where.add("measure IN ("+placeholders(len(q.Measures))+")", anyOf(q.Measures)...)
 	}
-	query := "SELECT id, team, pool, resource, measure FROM holders"
-	if len(where) > 0 {
-		query += " WHERE " + strings.Join(where, " AND ")
-	}
-	return ids, t.query(query, args, func(scan scanFunc) error {
-		var k SeriesKey
-		var id int64
-		err := scan(&id, &k.Team, &k.Pool, &k.Resource, &k.Measure)
-		ids[k] = id
-		return err
-	})
+	return ids, t.query("SELECT id, team, pool, resource, measure FROM holders WHERE "+where.String(), where.args, addSeries(ids))
 }
