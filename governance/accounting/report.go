@@ -3,6 +3,7 @@ package accounting
 import (
 	"cmp"
 	"context"
+	"maps"
 	"math/big"
 	"slices"
 	"strings"
@@ -79,10 +80,19 @@ func (l *Line) Recovered() *big.Int {
 	return new(big.Int).Add(&l.Borrowed, &l.OwnGrowth)
 }
 
+// used are the measures of the amounts of a line, in their order. Lines of a pool without its
+// teams have the first two.
+var used = []history.Measure{history.OwnBound, history.BorrowedBound, history.Growth, history.OwnGrowth, history.LentToCohort}
+
+func (l *Line) amounts() []*big.Int {
+	return []*big.Int{&l.Own, &l.Borrowed, &l.Growth, &l.OwnGrowth, &l.Lent}
+}
+
 // Add adds the amounts and the cost of another line.
 func (l *Line) Add(o *Line) {
-	for _, sum := range [][2]*big.Int{{&l.Own, &o.Own}, {&l.Borrowed, &o.Borrowed}, {&l.Growth, &o.Growth}, {&l.OwnGrowth, &o.OwnGrowth}, {&l.Lent, &o.Lent}} {
-		sum[0].Add(sum[0], sum[1])
+	more := o.amounts()
+	for i, amount := range l.amounts() {
+		amount.Add(amount, more[i])
 	}
 	l.Cost = Sum(l.Cost, o.Cost)
 }
@@ -99,12 +109,7 @@ func Sum(a, b *big.Rat) *big.Rat {
 }
 
 func (l *Line) empty() bool {
-	for _, amount := range []*big.Int{&l.Own, &l.Borrowed, &l.Growth, &l.OwnGrowth, &l.Lent} {
-		if amount.Sign() != 0 {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(l.amounts(), func(amount *big.Int) bool { return amount.Sign() != 0 })
 }
 
 // Report is the use over [From, To).
@@ -115,7 +120,7 @@ type Report struct {
 }
 
 // measures are what reports are computed from.
-var measures = []history.Measure{history.Physical, history.OwnBound, history.BorrowedBound, history.Outside, history.Unhealthy, history.Growth, history.OwnGrowth, history.LentToCohort}
+var measures = append([]history.Measure{history.Physical, history.Outside, history.Unhealthy}, used...)
 
 // Unit returns how many units of history one unit of a resource is: a device, a vCPU or a
 // GiB.
@@ -234,28 +239,11 @@ func linesOf(totals map[history.SeriesKey]history.Total, q Query) (lines []*Line
 		return teams[key]
 	}
 	for key, total := range totals {
-		if key.Team == "" {
-			of(key)
-		}
-		switch key.Measure {
-		case history.OwnBound:
-			of(key).Own.Set(total.Sum)
-		case history.BorrowedBound:
-			of(key).Borrowed.Set(total.Sum)
-		}
-		if key.Team == "" && !q.Pools {
-			continue
-		}
-		switch key.Measure {
-		case history.Growth:
-			of(key).Growth.Set(total.Sum)
-		case history.OwnGrowth:
-			of(key).OwnGrowth.Set(total.Sum)
-		case history.LentToCohort:
-			of(key).Lent.Set(total.Sum)
+		l := of(key)
+		if i := slices.Index(used, key.Measure); i >= 0 && (i < 2 || l.Kind != NoTeam) {
+			l.amounts()[i].Set(total.Sum)
 		}
 	}
-	others := map[history.SeriesKey]map[Kind]*Line{}
 	for key, pool := range teams {
 		// Growth is recorded with pods that are on no node yet; Own and Borrowed are not.
 		limit(&pool.Growth, pool.Amount())
@@ -263,23 +251,20 @@ func linesOf(totals map[history.SeriesKey]history.Total, q Query) (lines []*Line
 		if key.Team != "" {
 			continue
 		}
-		others[key] = map[Kind]*Line{}
-		left := new(big.Int)
-		if physical := totals[keyOf(key, history.Physical)].Sum; physical != nil {
-			left.Set(physical)
+		idle := &Line{Pool: key.Pool, Resource: key.Resource, Kind: Idle}
+		if physical := totals[key.Of(history.Physical)].Sum; physical != nil {
+			idle.Own.Set(physical)
 		}
-		left.Sub(left, pool.Amount())
+		idle.Own.Sub(&idle.Own, pool.Amount())
 		for kind, measure := range map[Kind]history.Measure{Outside: history.Outside, Unhealthy: history.Unhealthy} {
 			l := &Line{Pool: key.Pool, Resource: key.Resource, Kind: kind}
-			if sum := totals[keyOf(key, measure)].Sum; sum != nil {
+			if sum := totals[key.Of(measure)].Sum; sum != nil {
 				l.Own.Set(sum)
-				left.Sub(left, sum)
+				idle.Own.Sub(&idle.Own, sum)
 			}
-			others[key][kind] = l
+			lines = append(lines, l)
 		}
-		idle := &Line{Pool: key.Pool, Resource: key.Resource, Kind: Idle}
-		idle.Own.Set(left)
-		others[key][Idle] = idle
+		lines = append(lines, idle)
 	}
 	for key, l := range teams {
 		if key.Team == "" {
@@ -291,15 +276,7 @@ func linesOf(totals map[history.SeriesKey]history.Total, q Query) (lines []*Line
 			pool.Borrowed.Sub(&pool.Borrowed, &l.Borrowed)
 		}
 	}
-	for _, l := range teams {
-		lines = append(lines, l)
-	}
-	for _, of := range others {
-		for _, l := range of {
-			lines = append(lines, l)
-		}
-	}
-	return slices.DeleteFunc(lines, (*Line).empty)
+	return slices.DeleteFunc(slices.AppendSeq(lines, maps.Values(teams)), (*Line).empty)
 }
 
 // limit lowers an amount to a maximum.
@@ -307,9 +284,4 @@ func limit(amount, maximum *big.Int) {
 	if amount.Cmp(maximum) > 0 {
 		amount.Set(maximum)
 	}
-}
-
-func keyOf(key history.SeriesKey, m history.Measure) history.SeriesKey {
-	key.Measure = m
-	return key
 }

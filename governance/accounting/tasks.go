@@ -86,23 +86,26 @@ func TaskReport(ctx context.Context, store Store, by history.UsageKey, q Query, 
 		lines = append(lines, l)
 		subtract(l.Pool, l.Used)
 	}
-	shown := map[string]TaskLine{}
+	others := map[string]TaskLine{} // by pool
+	for _, total := range all {
+		other, exists := others[total.Pool]
+		if !exists {
+			other = TaskLine{Pool: total.Pool, Kind: OtherTasks, Used: new(big.Int), Preempted: new(big.Int)}
+			others[total.Pool] = other
+		}
+		other.Used.Add(other.Used, total.Sum)
+		other.Preempted.Add(other.Preempted, total.Preempted)
+	}
 	for _, total := range found {
 		add(TaskLine{Pool: total.Pool, Kind: Tasks, Name: total.Key, Used: total.Sum, Preempted: total.Preempted})
-		sum := shown[total.Pool]
-		shown[total.Pool] = TaskLine{Used: plus(sum.Used, total.Sum), Preempted: plus(sum.Preempted, total.Preempted)}
-	}
-	if limit > 0 && len(found) == limit {
-		sums := map[string]TaskLine{}
-		for _, total := range all {
-			sum := sums[total.Pool]
-			sums[total.Pool] = TaskLine{Used: plus(sum.Used, total.Sum), Preempted: plus(sum.Preempted, total.Preempted)}
+		if other, exists := others[total.Pool]; exists {
+			other.Used.Sub(other.Used, total.Sum)
+			other.Preempted.Sub(other.Preempted, total.Preempted)
 		}
-		for pool, sum := range sums {
-			other := TaskLine{Pool: pool, Kind: OtherTasks, Used: new(big.Int).Sub(sum.Used, plus(shown[pool].Used, nil)), Preempted: new(big.Int).Sub(sum.Preempted, plus(shown[pool].Preempted, nil))}
-			if other.Used.Sign() != 0 {
-				add(other)
-			}
+	}
+	for _, other := range others {
+		if len(found) == limit && other.Used.Sign() != 0 {
+			add(other)
 		}
 	}
 	unplaced = new(big.Int)
@@ -124,15 +127,4 @@ func TaskReport(ctx context.Context, store Store, by history.UsageKey, q Query, 
 		return cmp.Or(slices.Index(taskKinds, a.Kind)-slices.Index(taskKinds, b.Kind), b.Used.Cmp(a.Used), strings.Compare(a.Pool, b.Pool), strings.Compare(a.Name, b.Name))
 	})
 	return lines, unplaced, nil
-}
-
-// plus returns the sum of two amounts, each nil for 0.
-func plus(a, b *big.Int) *big.Int {
-	sum := new(big.Int)
-	for _, of := range []*big.Int{a, b} {
-		if of != nil {
-			sum.Add(sum, of)
-		}
-	}
-	return sum
 }
