@@ -153,7 +153,7 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 
 // RegisterMetrics registers the metrics of the connection and its watches.
 func (c *Cluster) RegisterMetrics(with prometheus.Registerer) error {
-	if err := errors.Join(with.Register(c.Contact), with.Register(c.watches)); err != nil {
+	if err := errors.Join(with.Register(c.Contact.metric()), with.Register(c.watches)); err != nil {
 		return fmt.Errorf("register metrics: %w", err)
 	}
 	return nil
@@ -272,16 +272,21 @@ func (c *Cluster) Ready() <-chan struct{} { return c.ready }
 // handlers. Another kind would block its first reader until its informer has
 // synced, which is never while the network drops packets.
 func (c *Cluster) startInformers(ctx context.Context) error {
-	for object, changes := range map[client.Object][]*Notifier{
-		&v1alpha1.ClusterPolicy{}:      {c.AllocationChanges},
-		&v1alpha1.ComputeAllocation{}:  {c.AllocationChanges, c.TaskChanges},
-		&kueue.ClusterQueue{}:          {c.AllocationChanges},
-		&kueue.LocalQueue{}:            {c.TaskChanges},
-		&corev1.Node{}:                 {c.AllocationChanges},
-		&corev1.Namespace{}:            nil, // see HandleNamespaces
-		&v1alpha1.ElasticJob{}:         nil, // see HandleElasticJobs
-		&rbacv1.RoleBinding{}:          {c.AllocationChanges, c.TaskChanges},
-		&kueue.Workload{}:              nil, // see HandleWorkloads
+	allocations, tasks := chainHandlers(c.log, nil, c.AllocationChanges.Notify), chainHandlers(c.log, nil, c.TaskChanges.Notify)
+	var elastic []toolscache.ResourceEventHandler
+	for _, handler := range c.elasticHandlers {
+		elastic = append(elastic, chainHandlers(c.log, handler, c.TaskChanges.Notify))
+	}
+	for object, handlers := range map[client.Object][]toolscache.ResourceEventHandler{
+		&v1alpha1.ClusterPolicy{}:      {allocations},
+		&v1alpha1.ComputeAllocation{}:  {allocations, tasks},
+		&kueue.ClusterQueue{}:          {allocations},
+		&kueue.LocalQueue{}:            {tasks},
+		&corev1.Node{}:                 {allocations},
+		&corev1.Namespace{}:            {chainHandlers(c.log, c.namespaceHandler, c.TaskChanges.Notify)},
+		&v1alpha1.ElasticJob{}:         elastic,
+		&rbacv1.RoleBinding{}:          {allocations, tasks},
+		&kueue.Workload{}:              {chainHandlers(c.log, c.workloadHandler, c.TaskChanges.Notify)},
 		&kueue.ResourceFlavor{}:        nil, // this and the following: controllers handle their events
 		&kueue.Cohort{}:                nil,
 		&kueue.WorkloadPriorityClass{}: nil,
@@ -292,21 +297,8 @@ func (c *Cluster) startInformers(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("watch %T: %w", object, err)
 		}
-		for _, change := range changes {
-			if _, err := informer.AddEventHandler(change.eventHandler()); err != nil {
-				return fmt.Errorf("watch %T: %w", object, err)
-			}
-		}
-	}
-	for object, handlers := range map[client.Object][]toolscache.ResourceEventHandler{
-		&kueue.Workload{}: {c.workloadHandler}, &corev1.Namespace{}: {c.namespaceHandler}, &v1alpha1.ElasticJob{}: c.elasticHandlers,
-	} {
-		informer, err := c.Manager.GetCache().GetInformer(ctx, object, cache.BlockUntilSynced(false))
-		if err != nil {
-			return fmt.Errorf("watch %T: %w", object, err)
-		}
 		for _, handler := range handlers {
-			registration, err := informer.AddEventHandler(chainHandlers(c.log, handler, c.TaskChanges.Notify))
+			registration, err := informer.AddEventHandler(handler)
 			if err != nil {
 				return fmt.Errorf("watch %T: %w", object, err)
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -35,35 +36,26 @@ func (c *Contact) Age(now time.Time) (age time.Duration, ok bool) {
 	return age, age < contactMaxAge
 }
 
-var ageDesc = prometheus.NewDesc("kuota_cluster_contact_age_seconds", "Time since the last response of the API server; +Inf before the first.", nil, nil)
-
-// Describe implements prometheus.Collector.
-func (c *Contact) Describe(to chan<- *prometheus.Desc) { to <- ageDesc }
-
-// Collect implements prometheus.Collector.
-func (c *Contact) Collect(to chan<- prometheus.Metric) {
-	seconds := math.Inf(1)
-	if c.last.Load() != 0 {
+// metric returns the metric of the age.
+func (c *Contact) metric() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "kuota_cluster_contact_age_seconds", Help: "Time since the last response of the API server; +Inf before the first.",
+	}, func() float64 {
+		if c.last.Load() == 0 {
+			return math.Inf(1)
+		}
 		age, _ := c.Age(time.Now())
-		seconds = age.Seconds()
-	}
-	to <- prometheus.MustNewConstMetric(ageDesc, prometheus.GaugeValue, seconds)
+		return age.Seconds()
+	})
 }
 
 // run checks the health of the API server until ctx ends.
 func (c *Contact) run(ctx context.Context, clients kubernetes.Interface) {
-	ticker := time.NewTicker(contactInterval)
-	defer ticker.Stop()
-	for {
-		attempt, cancel := context.WithTimeout(ctx, contactTimeout)
-		if _, err := clients.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(attempt); err == nil {
+	wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, contactTimeout)
+		defer cancel()
+		if _, err := clients.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx); err == nil {
 			c.last.Store(time.Now().UnixNano())
 		}
-		cancel()
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
+	}, contactInterval)
 }

@@ -31,13 +31,13 @@ var (
 // Denials logs and counts requests that the API server denies because the account of
 // the console lacks a permission. With the permissions of the chart there are none.
 type Denials struct {
-	log   *slog.Logger
-	total prometheus.Counter
+	prometheus.Counter
+	log *slog.Logger
 }
 
 // NewDenials returns Denials that log to log.
 func NewDenials(log *slog.Logger) *Denials {
-	return &Denials{log: log, total: prometheus.NewCounter(prometheus.CounterOpts{
+	return &Denials{log: log, Counter: prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "kuota_permission_denials_total", Help: "Requests that the API server denied because the console's account lacks a permission.",
 	})}
 }
@@ -47,12 +47,6 @@ func NewDenials(log *slog.Logger) *Denials {
 func (d *Denials) Observe(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return denialTransport{next, d} })
 }
-
-// Describe implements prometheus.Collector.
-func (d *Denials) Describe(to chan<- *prometheus.Desc) { d.total.Describe(to) }
-
-// Collect implements prometheus.Collector.
-func (d *Denials) Collect(to chan<- prometheus.Metric) { d.total.Collect(to) }
 
 type denialTransport struct {
 	next    http.RoundTripper
@@ -71,7 +65,7 @@ func (t denialTransport) RoundTrip(request *http.Request) (*http.Response, error
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(body), response.Body), response.Body}
 	if message := messageOf(body); deniesConsole(message, request.Header.Get("Impersonate-User") != "") {
-		t.denials.total.Inc()
+		t.denials.Inc()
 		t.denials.log.Warn(DenialMessage, "verb", request.Method, "path", request.URL.Path, "message", message)
 	}
 	return response, nil

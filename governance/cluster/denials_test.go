@@ -73,7 +73,7 @@ func TestDenials(t *testing.T) {
 				if got, err := io.ReadAll(response.Body); err != nil || !bytes.Equal(got, body.Bytes()) {
 					t.Errorf("the caller reads %q (%v), want %q", got, err, body.Bytes())
 				}
-				if got := testutil.ToFloat64(denials.total); got != tc.want {
+				if got := testutil.ToFloat64(denials.Counter); got != tc.want {
 					t.Errorf("got %v denials, want %v", got, tc.want)
 				}
 				if got := strings.Contains(log.String(), DenialMessage); got != (tc.want > 0) {

@@ -12,7 +12,9 @@ import (
 
 	admission "k8s.io/api/admissionregistration/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/discovery"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -153,15 +155,9 @@ func missingOf(d discovery.DiscoveryInterface, version schema.GroupVersion, kind
 	if err != nil {
 		return nil, false, err
 	}
-	for _, kind := range kinds {
-		found := false
-		for _, r := range list.APIResources {
-			found = found || r.Kind == kind && !strings.Contains(r.Name, "/")
-		}
-		if !found {
-			missing = append(missing, kind)
-		}
-	}
+	missing = slices.DeleteFunc(slices.Clone(kinds), func(kind string) bool {
+		return slices.ContainsFunc(list.APIResources, func(r metav1.APIResource) bool { return r.Kind == kind && !strings.Contains(r.Name, "/") })
+	})
 	return missing, true, nil
 }
 
@@ -169,21 +165,19 @@ func missingOf(d discovery.DiscoveryInterface, version schema.GroupVersion, kind
 // only if ctx ends.
 func (c *Cluster) waitForKinds(ctx context.Context) error {
 	logged := ""
-	for {
+	return wait.PollUntilContextCancel(ctx, missingKindsInterval, true, func(ctx context.Context) (bool, error) {
 		err := c.discoverKinds(ctx)
 		if err == nil && c.MissingKinds().Complete() {
 			if err = c.checkRESTMapper(); err == nil {
-				return nil
+				return true, nil
 			}
 		}
 		if err != nil && err.Error() != logged {
 			logged = err.Error()
 			c.log.Warn("waiting for the cluster", "error", err)
 		}
-		if err := sleep(ctx, missingKindsInterval); err != nil {
-			return err
-		}
-	}
+		return false, nil
+	})
 }
 
 // checkRESTMapper returns an error until the manager's RESTMapper, which loads
@@ -206,19 +200,10 @@ func (c *Cluster) pollKinds(ctx context.Context) {
 		if !c.MissingKinds().Complete() {
 			interval = missingKindsInterval
 		}
-		if sleep(ctx, interval) != nil {
+		if governance.Sleep(ctx, interval) != nil {
 			return
 		}
 		_ = c.discoverKinds(ctx) // the last result stays, and pages show its age
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
 	}
 }
 

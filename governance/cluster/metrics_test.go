@@ -105,14 +105,14 @@ kuota_watch_synced{kind="Node"} ` + synced + "\n"
 
 func TestContactAge(t *testing.T) {
 	contact := &Contact{}
-	if age := testutil.ToFloat64(contact); age < 1e300 {
+	if age := testutil.ToFloat64(contact.metric()); age < 1e300 {
 		t.Errorf("before it answered, the age is %v", age)
 	}
 	contact.last.Store(time.Now().Add(-time.Minute).UnixNano())
-	if age := testutil.ToFloat64(contact); age < 60 || age > 90 {
+	if age := testutil.ToFloat64(contact.metric()); age < 60 || age > 90 {
 		t.Errorf("a minute ago is %v", age)
 	}
-	if problems, err := testutil.CollectAndLint(contact); err != nil || len(problems) > 0 {
+	if problems, err := testutil.CollectAndLint(contact.metric()); err != nil || len(problems) > 0 {
 		t.Errorf("lint: %v, %v", problems, err)
 	}
 }

@@ -104,12 +104,3 @@ func chainHandlers(log *slog.Logger, first toolscache.ResourceEventHandler, tell
 		DeleteFunc: func(object any) { each(object, func() { first.OnDelete(object) }) },
 	}
 }
-
-// eventHandler returns a handler that notifies of every event of an informer.
-func (c *Notifier) eventHandler() toolscache.ResourceEventHandler {
-	return toolscache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { c.Notify() },
-		UpdateFunc: func(any, any) { c.Notify() },
-		DeleteFunc: func(any) { c.Notify() },
-	}
-}

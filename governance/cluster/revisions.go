@@ -77,7 +77,7 @@ func newRevisions(config *rest.Config, clients kubernetes.Interface, namespace s
 
 // run runs the watch until ctx ends, and notifies of changes.
 func (r *Revisions) run(ctx context.Context, changes *Notifier, log *slog.Logger) {
-	if _, err := r.informer.AddEventHandler(changes.eventHandler()); err != nil {
+	if _, err := r.informer.AddEventHandler(chainHandlers(log, nil, changes.Notify)); err != nil {
 		log.Error("watching revisions", "error", err)
 		return
 	}

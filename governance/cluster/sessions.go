@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -65,16 +66,10 @@ func (s *Sessions) run(ctx context.Context) {
 			s.log.Error("watching sessions ended", "error", err)
 		}
 	}()
-	ticker := time.NewTicker(sessionSweep)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-			s.sweep(ctx)
-		}
-	}
+	_ = wait.PollUntilContextCancel(ctx, sessionSweep, false, func(ctx context.Context) (bool, error) {
+		s.sweep(ctx)
+		return false, nil
+	})
 }
 
 // sweep deletes expired sessions. One that cannot be deleted is tried again by the next sweep.

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"kuota.dev/kuota/governance"
+
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -63,7 +65,7 @@ func (c *Cluster) watchResource(ctx context.Context, f WatchedResource) {
 		if meta.IsNoMatchError(err) {
 			synced()
 		}
-		if sleep(ctx, discoveryRetry) != nil {
+		if governance.Sleep(ctx, discoveryRetry) != nil {
 			return
 		}
 	}

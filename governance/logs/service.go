@@ -250,10 +250,8 @@ func (s *Service) Follow(ctx context.Context, user governance.User, q Query, sen
 		if err := say(update); err != nil {
 			return err
 		}
-		select {
-		case <-time.After(recheck):
-		case <-ctx.Done():
-			return ctx.Err()
+		if err := governance.Sleep(ctx, recheck); err != nil {
+			return err
 		}
 	}
 }
@@ -310,10 +308,8 @@ func (s *Service) ending(ctx context.Context, user governance.User, q Query, ope
 		if words, over = ending(opened, pod, named.Container); over || time.Now().After(until) {
 			return words, over, nil
 		}
-		select {
-		case <-time.After(endingPoll):
-		case <-ctx.Done():
-			return "", false, ctx.Err()
+		if err := governance.Sleep(ctx, endingPoll); err != nil {
+			return "", false, err
 		}
 	}
 }

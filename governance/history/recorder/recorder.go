@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/leader"
@@ -96,14 +97,14 @@ func (r *Recorder) Run(ctx context.Context) error {
 		r.record(ctx)
 		r.update(func(s *State) { s.Since, s.Pending, s.LastError = time.Time{}, 0, "" })
 		pending.Set(0)
-		_ = sleep(ctx, retryInterval) // another replica began to record, although this one leads
+		_ = governance.Sleep(ctx, retryInterval) // another replica began to record, although this one leads
 	})
 	return nil
 }
 
 // follow reads what another replica recorded, while this one does not lead.
 func (r *Recorder) follow(ctx context.Context) {
-	for ; ctx.Err() == nil; _ = sleep(ctx, followInterval) {
+	for ; ctx.Err() == nil; _ = governance.Sleep(ctx, followInterval) {
 		if r.Leader.State().Leads {
 			continue
 		}
@@ -164,7 +165,7 @@ func (r *Recorder) waitForSync(ctx context.Context) (sampledUntil time.Time, err
 		if _, err := r.Capacity.Snapshot(ctx); err == nil && r.Tasks.Index.HasSynced() {
 			break
 		}
-		if err := sleep(ctx, minInterval); err != nil {
+		if err := governance.Sleep(ctx, minInterval); err != nil {
 			return sampledUntil, err
 		}
 	}
@@ -174,7 +175,7 @@ func (r *Recorder) waitForSync(ctx context.Context) (sampledUntil time.Time, err
 			return sampledUntil, nil
 		}
 		r.update(func(s *State) { s.LastError = err.Error() })
-		if err := sleep(ctx, retryInterval); err != nil {
+		if err := governance.Sleep(ctx, retryInterval); err != nil {
 			return sampledUntil, err
 		}
 	}
@@ -184,16 +185,6 @@ func (r *Recorder) update(change func(*State)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	change(&r.state)
-}
-
-// sleep returns after d, or with an error when ctx ends.
-func sleep(ctx context.Context, d time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(d):
-		return nil
-	}
 }
 
 // teams reads the teams.

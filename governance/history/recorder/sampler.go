@@ -28,7 +28,7 @@ func (s *sampler) run(ctx context.Context) {
 	defer beat.Stop()
 	for {
 		s.sample(ctx)
-		if sleep(ctx, minInterval) != nil {
+		if governance.Sleep(ctx, minInterval) != nil {
 			return
 		}
 		select {

@@ -40,10 +40,11 @@ func newRecord(s timeline.Snapshot, teams clusterstate.Teams) history.Record {
 		r.Loops = append(r.Loops, history.Loop{WorkloadUID: string(l.WorkloadUID), Since: l.Since, Last: l.Last, Runs: l.Runs})
 	}
 	r.Task.RunTime = s.RanBefore
-	if end := s.FinishedAt; !s.AdmittedAt.IsZero() && (!end.IsZero() || !s.DeletedAt.IsZero()) {
-		if end.IsZero() {
-			end = s.DeletedAt
-		}
+	end := s.FinishedAt
+	if end.IsZero() {
+		end = s.DeletedAt
+	}
+	if !s.AdmittedAt.IsZero() && !end.IsZero() {
 		r.Task.RunTime += max(0, end.Sub(s.AdmittedAt))
 	}
 	return r

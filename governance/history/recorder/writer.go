@@ -22,7 +22,7 @@ func (r *Recorder) write(ctx context.Context, b *buffer) {
 		if errors.Is(err, history.ErrNotLeader) {
 			return
 		}
-		if err != nil && sleep(ctx, retryInterval) == nil {
+		if err != nil && governance.Sleep(ctx, retryInterval) == nil {
 			continue
 		}
 		select {
