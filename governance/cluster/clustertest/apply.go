@@ -26,26 +26,26 @@ import (
 // because Kueue's webhooks do not answer then.
 func (c *Cluster) Apply(t testing.TB, manifest string) {
 	t.Helper()
-	retryWrite(t, c.TryApply, manifest)
+	retryWrite(t, "apply", func() (string, error) { return manifest, c.TryApply(t.Context(), manifest) })
 }
 
 // CreateNew is Apply for objects that must not exist, like kubectl create.
 func (c *Cluster) CreateNew(t testing.TB, manifest string) {
 	t.Helper()
-	retryWrite(t, c.TryCreate, manifest)
+	retryWrite(t, "create", func() (string, error) { return manifest, c.TryCreate(t.Context(), manifest) })
 }
 
-// retryWrite calls write again while Kueue's webhooks do not answer, and fails the test
-// with any other error.
-func retryWrite(t testing.TB, write func(context.Context, string) error, manifest string) {
+// retryWrite calls write again while Kueue's webhooks do not answer, and returns its text. It
+// fails the test with any other error.
+func retryWrite(t testing.TB, what string, write func() (text string, err error)) string {
 	t.Helper()
 	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		err := write(t.Context(), manifest)
+		text, err := write()
 		switch {
 		case err == nil:
-			return
-		case !strings.Contains(err.Error(), "failed calling webhook") || time.Since(began) > rollLimit:
-			t.Fatalf("write: %v\n%s", err, manifest)
+			return text
+		case !strings.Contains(err.Error()+text, "failed calling webhook") || time.Since(began) > rollLimit:
+			t.Fatalf("%s: %v\n%s", what, err, text)
 		}
 	}
 }

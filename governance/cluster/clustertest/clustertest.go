@@ -280,15 +280,7 @@ func Name(prefix string) string {
 // Kueue's webhooks do not answer then.
 func (c *Cluster) Kubectl(t testing.TB, input string, args ...string) string {
 	t.Helper()
-	for began := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		out, err := c.TryKubectl(input, args...)
-		switch {
-		case err == nil:
-			return out
-		case !strings.Contains(out, "failed calling webhook") || time.Since(began) > rollLimit:
-			t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
-		}
-	}
+	return retryWrite(t, "kubectl "+strings.Join(args, " "), func() (string, error) { return c.TryKubectl(input, args...) })
 }
 
 // TryKubectl is Kubectl for calls that may fail. It does not retry. Calls that tests make
