@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -78,47 +79,44 @@ func (u uninstaller) printf(format string, args ...any) { fmt.Fprintf(u.Out, for
 
 // admissionPolicies deletes bindings before their policies.
 func (u uninstaller) admissionPolicies(ctx context.Context) error {
-	for _, list := range []client.ObjectList{
+	return u.deleteOurs(ctx, func(name string) bool { return strings.HasPrefix(name, prefix) },
 		&admission.ValidatingAdmissionPolicyBindingList{}, &admission.ValidatingAdmissionPolicyList{},
-		&admission.MutatingAdmissionPolicyBindingList{}, &admission.MutatingAdmissionPolicyList{},
-	} {
-		if err := u.deleteOurs(ctx, list, func(name string) bool { return strings.HasPrefix(name, prefix) }); err != nil {
-			return err
-		}
-	}
-	return nil
+		&admission.MutatingAdmissionPolicyBindingList{}, &admission.MutatingAdmissionPolicyList{})
 }
 
 // consoleRBAC deletes the console's permissions. The roles of users stay,
 // because team members are bound to them.
 func (u uninstaller) consoleRBAC(ctx context.Context) error {
-	names := map[string]bool{"kuota-console": true, "kuota-impersonation": true, "kuota-elastic": true}
-	ours := func(name string) bool { return names[name] }
-	for _, list := range []client.ObjectList{&rbacv1.ClusterRoleBindingList{}, &rbacv1.ClusterRoleList{}} {
-		if err := u.deleteOurs(ctx, list, ours); err != nil {
+	names := sets.New("kuota-console", "kuota-impersonation", "kuota-elastic")
+	return u.deleteOurs(ctx, names.Has, &rbacv1.ClusterRoleBindingList{}, &rbacv1.ClusterRoleList{})
+}
+
+// deleteOurs deletes the objects of kinds that have a name of Kuota. A kind may not be served.
+func (u uninstaller) deleteOurs(ctx context.Context, ours func(name string) bool, lists ...client.ObjectList) error {
+	for _, list := range lists {
+		if err := u.list(ctx, list, fmt.Sprintf("%T", list)); err != nil {
+			return err
+		}
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			object, ok := item.(client.Object)
+			if !ok || !ours(object.GetName()) {
+				return nil
+			}
+			return u.delete(ctx, object)
+		})
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// deleteOurs deletes the objects of a kind that have a name of Kuota. The kind
-// may not be served.
-func (u uninstaller) deleteOurs(ctx context.Context, list client.ObjectList, ours func(string) bool) error {
-	err := u.List(ctx, list)
-	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		return nil
+// list lists the objects of a kind; none of a kind that is not served.
+func (u uninstaller) list(ctx context.Context, list client.ObjectList, name string) error {
+	if err := u.List(ctx, list); err != nil && !meta.IsNoMatchError(err) && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("list %s: %w", name, err)
 	}
-	if err != nil {
-		return fmt.Errorf("list %T: %w", list, err)
-	}
-	return meta.EachListItem(list, func(item runtime.Object) error {
-		object, ok := item.(client.Object)
-		if !ok || !ours(object.GetName()) {
-			return nil
-		}
-		return u.delete(ctx, object)
-	})
+	return nil
 }
 
 func (u uninstaller) delete(ctx context.Context, object client.Object) error {
@@ -147,12 +145,8 @@ func (u uninstaller) verb(word string) string {
 // admission. One that cannot be released keeps no other one held.
 func (u uninstaller) releaseWorkloads(ctx context.Context) (failed error) {
 	var workloads kueue.WorkloadList
-	err := u.List(ctx, &workloads)
-	if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("list Workloads: %w", err)
+	if err := u.list(ctx, &workloads, "Workloads"); err != nil {
+		return err
 	}
 	for i := range workloads.Items {
 		w := &workloads.Items[i]
@@ -189,12 +183,8 @@ func (u uninstaller) finalizers(ctx context.Context) (failed error) {
 	for _, kind := range []string{"ElasticJob", "ComputeAllocation", "ClusterPolicy"} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
-		err := u.List(ctx, list)
-		if meta.IsNoMatchError(err) || apierrors.IsNotFound(err) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("list %s: %w", kind, err)
+		if err := u.list(ctx, list, kind); err != nil {
+			return err
 		}
 		for i := range list.Items {
 			object := &list.Items[i]
@@ -227,10 +217,10 @@ func (u uninstaller) crds(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := u.delete(ctx, crd); err != nil || u.DryRun {
-			if err != nil {
-				return err
-			}
+		if err := u.delete(ctx, crd); err != nil {
+			return err
+		}
+		if u.DryRun {
 			continue
 		}
 		err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, crdTimeout, true, func(ctx context.Context) (bool, error) {
