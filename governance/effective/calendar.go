@@ -137,31 +137,23 @@ func Between(windows []v1alpha1.Window, from, to time.Time) (all []Occurrence) {
 
 // Problems returns the errors of windows and the budget that the schema does not find:
 // times and time zones that do not exist, and windows that overlap in the year after now.
-func Problems(spec *v1alpha1.ComputeAllocationSpec, now time.Time) (wrong []governance.FieldError) {
-	add := func(path, message string) {
-		wrong = append(wrong, governance.FieldError{Path: path, Message: message})
-	}
+func Problems(spec *v1alpha1.ComputeAllocationSpec, now time.Time) (wrong governance.FieldErrors) {
 	for i := range spec.Windows {
 		_, problems := parse(&spec.Windows[i])
 		for _, p := range problems {
-			add(fmt.Sprintf("spec.windows[%d].%s", i, p.Path), p.Message)
+			wrong.Add(fmt.Sprintf("spec.windows[%d].%s", i, p.Path), p.Message)
 		}
 	}
 	if b := spec.Budget; b != nil {
 		if _, err := Location(b.TimeZone); err != nil {
-			add("spec.budget.timeZone", "is no time zone; use a name such as Europe/Berlin")
+			wrong.Add("spec.budget.timeZone", "is no time zone; use a name such as Europe/Berlin")
 		}
-		if before := overtaken(b.Steps); before != "" {
-			add("spec.budget.steps", before)
-		}
+		wrong.Add("spec.budget.steps", overtaken(b.Steps))
 	}
 	if len(wrong) > 0 {
 		return wrong
 	}
-	for _, o := range overlaps(spec.Windows, now) {
-		add(fmt.Sprintf("spec.windows[%d].from", o.index), fmt.Sprintf("overlaps the window %s on %s", o.other, o.at.Format("2 Jan 2006 15:04")))
-	}
-	return wrong
+	return overlaps(spec.Windows, now)
 }
 
 // overtaken returns what is wrong with the order of steps: a stricter action comes later.
@@ -178,15 +170,9 @@ func overtaken(steps []v1alpha1.BudgetStep) string {
 
 func strictness(a v1alpha1.BudgetAction) int { return slices.Index(v1alpha1.BudgetActions, a) }
 
-// overlap is a window that begins while another is open, at a time in its own zone.
-type overlap struct {
-	index int
-	other string
-	at    time.Time
-}
-
-// overlaps returns the first overlap of each window.
-func overlaps(windows []v1alpha1.Window, now time.Time) (all []overlap) {
+// overlaps returns an error for each window that begins while another is open, with the first
+// time in its own zone.
+func overlaps(windows []v1alpha1.Window, now time.Time) (wrong governance.FieldErrors) {
 	if len(windows) < 2 {
 		return nil
 	}
@@ -203,11 +189,12 @@ func overlaps(windows []v1alpha1.Window, now time.Time) (all []overlap) {
 		if last.Window != nil && o.From.Before(last.To) && o.Window != last.Window && !found[o.Window.Name] {
 			found[o.Window.Name] = true
 			place, _ := Location(o.Window.TimeZone)
-			all = append(all, overlap{slices.IndexFunc(windows, func(w v1alpha1.Window) bool { return w.Name == o.Window.Name }), last.Window.Name, o.From.In(place)})
+			index := slices.IndexFunc(windows, func(w v1alpha1.Window) bool { return w.Name == o.Window.Name })
+			wrong.Addf(fmt.Sprintf("spec.windows[%d].from", index), "overlaps the window %s on %s", last.Window.Name, o.From.In(place).Format("2 Jan 2006 15:04"))
 		}
 		if o.To.After(last.To) {
 			last = o
 		}
 	}
-	return all
+	return wrong
 }
