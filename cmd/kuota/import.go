@@ -14,7 +14,8 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/document"
 	"kuota.dev/kuota/governance/imports"
-	"kuota.dev/kuota/governance/manifest"
+
+	"sigs.k8s.io/kueue/pkg/controller/constants"
 )
 
 const importUsage = `usage: kuota import [--kind allocation|policy|elasticjob] FILE... | -
@@ -114,8 +115,8 @@ func (w *importWriter) object(file string, o imports.Object) error {
 		w.report(file, []governance.FieldError{{Message: object + " was skipped: it is already in " + earlier}})
 		return nil
 	}
-	if o.ElasticJob != nil && o.ElasticJob.Labels[manifest.QueueLabel] == "" {
-		w.report(file, []governance.FieldError{{Message: object + " has no queue: set the label " + manifest.QueueLabel + " before you apply it"}})
+	if o.ElasticJob != nil && o.ElasticJob.Labels[constants.QueueLabel] == "" {
+		w.report(file, []governance.FieldError{{Message: object + " has no queue: set the label " + constants.QueueLabel + " before you apply it"}})
 	}
 	w.seen[object] = file
 	if w.written++; w.written > 1 {

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/kueue/pkg/controller/constants"
 	"sigs.k8s.io/yaml"
 )
 
@@ -71,13 +72,9 @@ func CheckElasticPolicy(p *v1alpha1.ElasticPolicy, path string) (problems govern
 	case step == nil && len(sizes) == 0:
 		report("replicaIncrementStep", "give a step, or a list of sizes")
 	case step != nil:
-		if problem := checkStep(*step, p.MinReplicas, p.MaxReplicas, valid); problem != "" {
-			report("replicaIncrementStep", "%s", problem)
-		}
+		problems.Add(document.Child(path, "replicaIncrementStep"), checkStep(*step, p.MinReplicas, p.MaxReplicas, valid))
 	default:
-		if problem := checkSizes(sizes, p.MinReplicas, p.MaxReplicas, valid); problem != "" {
-			report("replicaDiscreteValues", "%s", problem)
-		}
+		problems.Add(document.Child(path, "replicaDiscreteValues"), checkSizes(sizes, p.MinReplicas, p.MaxReplicas, valid))
 	}
 	return problems
 }
@@ -195,7 +192,7 @@ func NewElasticJob(meta JobMetadata, spec v1alpha1.ElasticJobSpec, path string) 
 	e.Name, e.Namespace, e.Labels = meta.Name, meta.Namespace, maps.Clone(meta.Labels)
 	pods := &e.Spec.Template.ObjectMeta
 	pods.Labels = maps.Clone(pods.Labels)
-	for _, label := range []string{QueueLabel, ClassLabel} {
+	for _, label := range []string{constants.QueueLabel, constants.WorkloadPriorityClassLabel} {
 		switch value := pods.Labels[label]; {
 		case value == "" || value == e.Labels[label]:
 		case e.Labels[label] != "":
@@ -211,20 +208,13 @@ func NewElasticJob(meta JobMetadata, spec v1alpha1.ElasticJobSpec, path string) 
 	return e, problems
 }
 
-// The labels that Kueue reads.
-const (
-	QueueLabel = "kueue.x-k8s.io/queue-name"
-	ClassLabel = "kueue.x-k8s.io/priority-class"
-)
-
 // CheckElasticJob returns what the CRD rejects in an ElasticJob, except for its pods.
 func CheckElasticJob(e *v1alpha1.ElasticJob, path string) (problems governance.FieldErrors) {
-	if problem := CheckElasticJobName(e.Name); problem != "" {
-		if e.Name == "" {
-			problem = "is missing: " + problem
-		}
-		problems.Addf(document.Child(path, "metadata.name"), "%s", problem)
+	problem := CheckElasticJobName(e.Name)
+	if e.Name == "" {
+		problem = "is missing: " + problem
 	}
+	problems.Add(document.Child(path, "metadata.name"), problem)
 	spec := document.Child(path, "spec")
 	problems = append(problems, CheckElasticPolicy(&e.Spec.ElasticPolicy, document.Child(spec, "elasticPolicy"))...)
 	for i, c := range e.Spec.ScaleConfig {

@@ -24,6 +24,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -101,13 +102,7 @@ func (p Plan) summary() any {
 		amount := p.PodResources.Quantity(name)
 		each[name] = amount.String()
 	}
-	most, replicas := int32(0), int32(0)
-	if p.Elastic != nil {
-		most = p.Elastic.MaxReplicas
-	}
-	if p.Serving != nil {
-		replicas = p.Serving.Replicas
-	}
+	most, replicas := ptr.Deref(p.Elastic, v1alpha1.ElasticPolicy{}).MaxReplicas, ptr.Deref(p.Serving, Serving{}).Replicas
 	return struct {
 		Pool  string            `json:"pool"`
 		Other []string          `json:"otherPools,omitempty"`

@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/kueue/pkg/controller/constants"
 )
 
 // growing returns plan as an elastic task of up to most pods.
@@ -101,7 +102,7 @@ func TestSubmitImportedJob(t *testing.T) {
 	if _, _, wrong := team.PlanElasticJob(e); len(wrong) != 1 || !strings.Contains(wrong[0].Message, "training-priority") {
 		t.Errorf("got %v, want an error about the priority class", wrong)
 	}
-	delete(e.Labels, manifest.ClassLabel)
+	delete(e.Labels, constants.WorkloadPriorityClassLabel)
 	plan, changed, wrong := team.PlanElasticJob(e)
 	if len(wrong) > 0 || len(changed) != 2 { // namespace and queue
 		t.Fatalf("got %v, changed %v", wrong, changed)

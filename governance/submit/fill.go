@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"maps"
 	"slices"
 
 	"kuota.dev/kuota/governance"
@@ -21,12 +22,10 @@ import (
 // pods than it has accelerators.
 func Fill(each v1alpha1.Quantities, pods int32, pool QueuePool) (quota.Resources, []governance.FieldError) {
 	if each == (v1alpha1.Quantities{}) {
-		one := int64(1)
 		if pool.Instance.Accelerators > 0 {
-			each.Accelerators = &one
+			each.Accelerators = new(int64(1))
 		} else {
-			vcpu := resources.Amount(1000).Quantity(catalog.CPU)
-			each.VCPU = &vcpu
+			each.VCPU = new(resources.Amount(1000).Quantity(catalog.CPU))
 		}
 	}
 	filled, wrong := quota.Fill(each, pool.Instance)
@@ -44,11 +43,7 @@ func Fill(each v1alpha1.Quantities, pods int32, pool QueuePool) (quota.Resources
 		bound(catalog.Memory, each.Memory != nil, catalog.GiB)
 		bound(catalog.Network, false, 1)
 	}
-	for name, amount := range filled {
-		if amount == 0 {
-			delete(filled, name)
-		}
-	}
+	maps.DeleteFunc(filled, func(_ string, amount resources.Amount) bool { return amount == 0 })
 	return filled, nil
 }
 

@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"cmp"
 	"strconv"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -14,11 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/kueue/pkg/controller/constants"
 )
 
 // Labels and annotations of jobs that Kueue reads.
 const (
-	queueLabel        = "kueue.x-k8s.io/queue-name"
 	minPodsAnnotation = "kueue.x-k8s.io/job-min-parallelism"
 	equalCompletions  = "kueue.x-k8s.io/job-completions-equal-parallelism"
 )
@@ -47,7 +48,7 @@ type Plan struct {
 // meta returns the metadata of all kinds: labels name the queue, the priority class and
 // the time limit. An ElasticJob has its time limit in its spec.
 func (p Plan) meta() metav1.ObjectMeta {
-	meta := metav1.ObjectMeta{Name: p.name(), Namespace: p.Team.Namespace, Labels: map[string]string{queueLabel: p.Team.Queue}}
+	meta := metav1.ObjectMeta{Name: p.name(), Namespace: p.Team.Namespace, Labels: map[string]string{constants.QueueLabel: p.Team.Queue}}
 	if p.Class != "" {
 		meta.Labels[desired.PriorityClassLabel] = p.Class
 	}
@@ -57,19 +58,8 @@ func (p Plan) meta() metav1.ObjectMeta {
 	return meta
 }
 
-func (p Plan) name() string {
-	if p.Name == "" {
-		return placeholderName
-	}
-	return p.Name
-}
-
-func (p Plan) image() string {
-	if p.Image == "" {
-		return placeholderImage
-	}
-	return p.Image
-}
+func (p Plan) name() string  { return cmp.Or(p.Name, placeholderName) }
+func (p Plan) image() string { return cmp.Or(p.Image, placeholderImage) }
 
 // object returns the object of a kind. The console creates that of p.Kind.
 func (p Plan) object(kind Kind) (client.Object, error) {
@@ -120,8 +110,7 @@ func (p Plan) Job() *batchv1.Job {
 	}
 	job.Spec.Completions, job.Spec.BackoffLimit = &pods, p.retries()
 	if pods > 1 { // gives each pod its index
-		indexed := batchv1.IndexedCompletion
-		job.Spec.CompletionMode = &indexed
+		job.Spec.CompletionMode = new(batchv1.IndexedCompletion)
 	}
 	return job
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -50,19 +51,12 @@ type Keeper struct {
 // Run keeps manifests until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
 	k.Leader.Lead(ctx, func(ctx context.Context) {
-		ticker := time.NewTicker(keepInterval)
-		defer ticker.Stop()
 		k.known = nil // another replica may have kept some meanwhile
-		for {
+		wait.NonSlidingUntilWithContext(ctx, func(ctx context.Context) {
 			if err := k.keepNew(ctx); err != nil && ctx.Err() == nil {
 				k.Log.Warn("manifests of new tasks are not kept yet", "error", err)
 			}
-			select {
-			case <-ctx.Done():
-				return
-			case <-ticker.C:
-			}
-		}
+		}, keepInterval)
 	})
 	return nil
 }
@@ -108,10 +102,8 @@ func (k *Keeper) keepEach(ctx context.Context, added []*tasks.Task, kept map[str
 			default:
 				k.Log.Warn("the manifest of a task cannot be kept", "kind", t.Kind, "task", klog.KRef(t.Namespace, t.Name), "error", err)
 			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(keepGap):
+			if err := governance.Sleep(ctx, keepGap); err != nil {
+				return err
 			}
 		}
 		k.known[t.UID] = true

@@ -55,12 +55,17 @@ func kindsOf(policy *v1alpha1.ClusterPolicy) (kinds []Kind, known bool) {
 	if policy != nil && policy.Status.Kueue != nil && len(policy.Status.Kueue.Integrations) > 0 {
 		integrations, known = policy.Status.Kueue.Integrations, true
 	}
-	for _, kind := range []Kind{Job, PyTorchJob, RayJob, JobSet, ElasticJob} {
+	return managedBy(integrations, Job, PyTorchJob, RayJob, JobSet, ElasticJob), known
+}
+
+// managedBy returns those of kinds that integrations of Kueue manage.
+func managedBy(integrations []string, kinds ...Kind) (managed []Kind) {
+	for _, kind := range kinds {
 		if k, _ := enforcement.TaskKind(string(kind)); slices.Contains(integrations, k.Framework) {
-			kinds = append(kinds, kind)
+			managed = append(managed, kind)
 		}
 	}
-	return kinds, known
+	return managed
 }
 
 var job, _ = enforcement.TaskKind(string(Job))

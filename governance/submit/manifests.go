@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -107,31 +108,24 @@ const defaultEntrypoint = "python -c 'import ray; ray.init()'"
 // rayJob returns a RayJob with one head and p.Pods - 1 workers. Kueue also counts the
 // small pod that submits the job.
 func (p Plan) rayJob() (client.Object, error) {
-	cluster := fields{"headGroupSpec": fields{"rayStartParams": fields{}, "template": p.template("ray-head", "")}}
+	template := func(container string) corev1.PodTemplateSpec {
+		t := p.template(container, "")
+		t.Spec.Containers[0].Command = nil // it belongs to the RayJob; its pods run Ray
+		return t
+	}
+	cluster := fields{"headGroupSpec": fields{"rayStartParams": fields{}, "template": template("ray-head")}}
 	if n := p.Pods - 1; n > 0 {
 		cluster["workerGroupSpecs"] = []fields{{
-			"groupName": "workers", "replicas": n, "minReplicas": n, "maxReplicas": n, "rayStartParams": fields{}, "template": p.template("ray-worker", ""),
+			"groupName": "workers", "replicas": n, "minReplicas": n, "maxReplicas": n, "rayStartParams": fields{}, "template": template("ray-worker"),
 		}}
 	}
 	spec := fields{"suspend": true, "shutdownAfterJobFinishes": true, "rayClusterSpec": cluster}
-	// The command belongs to the RayJob; its pods run Ray.
 	if limit := p.retries(); limit != nil {
 		spec["backoffLimit"] = *limit
 	}
-	spec["entrypoint"] = defaultEntrypoint
-	switch {
-	case p.Script != "":
+	spec["entrypoint"] = cmp.Or(p.Command, defaultEntrypoint)
+	if p.Script != "" {
 		spec["entrypoint"] = strings.Join(p.command(), " ")
-	case p.Command != "":
-		spec["entrypoint"] = p.Command
-	}
-	clearCommand := func(group fields) {
-		template := group["template"].(corev1.PodTemplateSpec)
-		template.Spec.Containers[0].Command = nil
-	}
-	clearCommand(cluster["headGroupSpec"].(fields))
-	if workers, ok := cluster["workerGroupSpecs"].([]fields); ok {
-		clearCommand(workers[0])
 	}
 	return p.untyped("ray.io/v1", RayJob, spec)
 }

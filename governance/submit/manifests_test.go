@@ -8,7 +8,6 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/enforcement"
-	"kuota.dev/kuota/governance/manifest"
 
 	"github.com/google/go-cmp/cmp"
 	batchv1 "k8s.io/api/batch/v1"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/kueue/pkg/controller/constants"
 	"sigs.k8s.io/yaml"
 )
 
@@ -281,7 +281,7 @@ func TestTimeLimitOfManifest(t *testing.T) {
 		r := train()
 		r.Elastic = policy(func(p *v1alpha1.ElasticPolicy) { p.MaxReplicas = 16 })
 		job := planned(t, r).ElasticJob()
-		job.Labels[manifest.ClassLabel], job.Spec.ActiveDeadlineSeconds = class, seconds
+		job.Labels[constants.WorkloadPriorityClassLabel], job.Spec.ActiveDeadlineSeconds = class, seconds
 		plan, _, wrong := vision().PlanElasticJob(job)
 		var paths []string
 		for _, w := range wrong {

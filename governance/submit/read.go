@@ -1,50 +1,44 @@
 package submit
 
 import (
-	"fmt"
-
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/manifest"
-	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/tasks"
 
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/kueue/pkg/controller/constants"
 )
 
 // PlanElasticJob plans an ElasticJob that was read from a manifest, in the team's
 // namespace and queue. changed are the values that the team's replace. If the job is
 // invalid it returns no Plan but all errors; their paths are those of the ElasticJob.
-func (t Team) PlanElasticJob(e *v1alpha1.ElasticJob) (p Plan, changed, wrong []governance.FieldError) {
+func (t Team) PlanElasticJob(e *v1alpha1.ElasticJob) (p Plan, changed, wrong governance.FieldErrors) {
 	e = e.DeepCopy()
 	replace := func(path string, value *string, by string) {
 		if *value != "" && *value != by {
-			changed = append(changed, governance.FieldError{Path: path, Message: fmt.Sprintf("is %s; the team's %s is used", *value, by)})
+			changed.Addf(path, "is %s; the team's %s is used", *value, by)
 		}
 		*value = by
 	}
-	queue := e.Labels[manifest.QueueLabel]
+	queue := e.Labels[constants.QueueLabel]
 	replace("metadata.namespace", &e.Namespace, t.Namespace)
 	share, of := t.shareOf(queue)
-	replace("metadata.labels["+manifest.QueueLabel+"]", &queue, of)
+	replace("metadata.labels["+constants.QueueLabel+"]", &queue, of)
 	if e.Labels == nil {
 		e.Labels = map[string]string{}
 	}
-	e.Labels[manifest.QueueLabel] = queue
+	e.Labels[constants.QueueLabel] = queue
 
 	wrong = manifest.CheckElasticJob(e, "")
-	class := e.Labels[manifest.ClassLabel]
+	class := e.Labels[constants.WorkloadPriorityClassLabel]
 	limits, ok := t.Class(class)
 	if !ok {
-		wrong = append(wrong, governance.FieldError{Path: "metadata.labels[" + manifest.ClassLabel + "]", Message: noClass(class, t)})
+		wrong.Add("metadata.labels["+constants.WorkloadPriorityClassLabel+"]", noClass(class, t))
 	}
 	if e.Spec.ActiveDeadlineSeconds == nil && limits.DefaultTimeLimit > 0 {
 		e.Spec.ActiveDeadlineSeconds = new(int64(limits.DefaultTimeLimit))
 	}
-	if problem := t.checkTimeLimit(class, ptr.Deref(e.Spec.ActiveDeadlineSeconds, 0)); problem != "" {
-		wrong = append(wrong, governance.FieldError{Path: "spec.activeDeadlineSeconds", Message: problem})
-	}
+	wrong.Add("spec.activeDeadlineSeconds", t.checkTimeLimit(class, ptr.Deref(e.Spec.ActiveDeadlineSeconds, 0)))
 	if len(wrong) > 0 {
 		return Plan{}, changed, wrong
 	}
@@ -53,14 +47,9 @@ func (t Team) PlanElasticJob(e *v1alpha1.ElasticJob) (p Plan, changed, wrong []g
 	p = Plan{
 		Request:   Request{Kind: ElasticJob, Name: e.Name, Class: class, Pods: policy.MinReplicas, Image: spec.Containers[0].Image, Elastic: &policy},
 		Team:      t,
-		QueuePool: t.selected(spec.NodeSelector), PodResources: quota.Resources{}, read: e,
+		QueuePool: t.selected(spec.NodeSelector), PodResources: quotaRequests(spec), read: e,
 	}
 	p.Pool, p.Share, p.Team.Queue = p.QueuePool.Name, share, of
-	for name, amount := range tasks.PodRequests(spec) {
-		if catalog.IsQuotaResource(name) && amount > 0 {
-			p.PodResources[name] = amount
-		}
-	}
 	return p, changed, nil
 }
 

@@ -63,70 +63,61 @@ func (r Request) kind() Kind {
 
 // validate returns the errors of a request; paths are the names of its fields in lower
 // case. If complete is set, fields that are needed to create the task must be set.
-func (r Request) validate(t Team, complete bool) (wrong []governance.FieldError) {
-	add := func(path, format string, args ...any) {
-		wrong = append(wrong, governance.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
-	}
+func (r Request) validate(t Team, complete bool) (wrong governance.FieldErrors) {
 	switch {
 	case r.Name == "" && complete:
-		add("name", "give the task a name")
+		wrong.Add("name", "give the task a name")
 	case r.Name != "" && r.Elastic != nil:
-		if problem := manifest.CheckElasticJobName(r.Name); problem != "" {
-			add("name", "%s", problem)
-		}
+		wrong.Add("name", manifest.CheckElasticJobName(r.Name))
 	case r.Name != "":
-		if problem := r.Kind.checkName(r.Name); problem != "" {
-			add("name", "%s", problem)
-		}
+		wrong.Add("name", r.Kind.checkName(r.Name))
 	}
 	if _, ok := t.share(r.Share); !ok {
-		add("share", "you cannot use the queue of a share %s: the team has none, or you are no member of it", r.Share)
+		wrong.Addf("share", "you cannot use the queue of a share %s: the team has none, or you are no member of it", r.Share)
 	}
 	if r.Serving == nil && r.Elastic == nil && !slices.Contains(t.Kinds, r.Kind) {
-		add("kind", "you have no permission to create a %s in the team's namespace, or Kueue does not manage it here", r.Kind)
+		wrong.Addf("kind", "you have no permission to create a %s in the team's namespace, or Kueue does not manage it here", r.Kind)
 	}
 	if _, ok := t.pool(r.Pool); !ok {
-		add("pool", "%s", noPool(r.Pool, t))
+		wrong.Add("pool", noPool(r.Pool, t))
 	}
-	if problem := t.checkOtherPools(r); problem != "" {
-		add("otherPools", "%s", problem)
-	}
+	wrong.Add("otherPools", t.checkOtherPools(r))
 	if _, ok := t.Class(r.Class); !ok {
-		add("class", "%s", noClass(r.Class, t))
+		wrong.Add("class", noClass(r.Class, t))
 	}
-	if problem := t.checkTimeLimit(r.Class, int64(r.TimeLimit)); problem != "" && r.Kind != Deployment {
-		add("timeLimit", "%s", problem)
+	if r.Kind != Deployment {
+		wrong.Add("timeLimit", t.checkTimeLimit(r.Class, int64(r.TimeLimit)))
 	}
 	if r.Pods < 1 || r.Pods > maxPods {
-		add("pods", "must be a whole number from 1 to 10,000")
+		wrong.Add("pods", "must be a whole number from 1 to 10,000")
 	}
 	if r.PerPod.Instances != nil {
-		add("instances", "give accelerators, vCPU or memory of a pod")
+		wrong.Add("instances", "give accelerators, vCPU or memory of a pod")
 	}
 	switch {
 	case r.MinPods < 0 || r.MinPods > max(r.Pods, 0):
-		add("least", "must be a whole number from 1 to the number of pods")
+		wrong.Add("least", "must be a whole number from 1 to the number of pods")
 	case r.MinPods > 0 && r.Elastic != nil:
-		add("least", "an elastic task starts with its minimum")
+		wrong.Add("least", "an elastic task starts with its minimum")
 	case r.MinPods > 0 && r.Serving != nil:
-		add("least", "the pods of a replica start together")
+		wrong.Add("least", "the pods of a replica start together")
 	case r.MinPods > 0 && r.Kind != Job:
-		add("least", "the pods of a %s start together", r.Kind)
-	}
-	if r.Elastic != nil && !slices.Contains(t.Kinds, ElasticJob) {
-		add("elastic", "you have no permission to create ElasticJobs in the team's namespace")
+		wrong.Addf("least", "the pods of a %s start together", r.Kind)
 	}
 	if r.Elastic != nil {
+		if !slices.Contains(t.Kinds, ElasticJob) {
+			wrong.Add("elastic", "you have no permission to create ElasticJobs in the team's namespace")
+		}
 		wrong = append(wrong, manifest.CheckElasticPolicy(r.Elastic, "elastic")...)
 	}
 	switch {
 	case r.Image == "" && complete:
-		add("image", "name the image that its pods run")
+		wrong.Add("image", "name the image that its pods run")
 	case len(r.Image) > maxText || strings.ContainsFunc(r.Image, func(c rune) bool { return unicode.IsSpace(c) || unicode.IsControl(c) }):
-		add("image", "must be one name without spaces, such as repository/name:tag")
+		wrong.Add("image", "must be one name without spaces, such as repository/name:tag")
 	}
 	if len(r.Command) > maxText || strings.ContainsFunc(r.Command, func(c rune) bool { return unicode.IsControl(c) && c != '\n' && c != '\t' }) {
-		add("command", "must be text of at most %d bytes", maxText)
+		wrong.Addf("command", "must be text of at most %d bytes", maxText)
 	}
 	wrong = append(wrong, r.validateScript(t)...)
 	if r.Serving != nil {

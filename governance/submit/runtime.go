@@ -41,10 +41,7 @@ type ClaimMount struct {
 	ReadOnly    bool
 }
 
-func (r Runtime) validate() (wrong []governance.FieldError) {
-	add := func(field, format string, args ...any) {
-		wrong = append(wrong, governance.FieldError{Path: field, Message: fmt.Sprintf(format, args...)})
-	}
+func (r Runtime) validate() (wrong governance.FieldErrors) {
 	named := map[string]bool{processesVariable: r.Processes > 0}
 	for _, v := range r.Env {
 		field := "env"
@@ -53,49 +50,49 @@ func (r Runtime) validate() (wrong []governance.FieldError) {
 		}
 		switch {
 		case len(validation.IsEnvVarName(v.Name)) > 0:
-			add(field, "%q is no name of a variable: use letters, digits, _, - and ., and start with a letter", v.Name)
+			wrong.Addf(field, "%q is no name of a variable: use letters, digits, _, - and ., and start with a letter", v.Name)
 		case named[v.Name]:
-			add(field, "%s is set twice", v.Name)
+			wrong.Addf(field, "%s is set twice", v.Name)
 		}
 		named[v.Name] = true
 		if v.ValueFrom != nil {
 			ref := v.ValueFrom.SecretKeyRef
 			if len(validation.IsDNS1123Subdomain(ref.Name)) > 0 || len(validation.IsConfigMapKey(ref.Key)) > 0 {
-				add(field, "%s/%s is no Secret with a key", ref.Name, ref.Key)
+				wrong.Addf(field, "%s/%s is no Secret with a key", ref.Name, ref.Key)
 			}
 		}
 	}
 	for _, from := range r.EnvFrom {
 		if len(validation.IsDNS1123Subdomain(from.SecretRef.Name)) > 0 {
-			add("secrets", "%q is no name of a Secret", from.SecretRef.Name)
+			wrong.Addf("secrets", "%q is no name of a Secret", from.SecretRef.Name)
 		}
 	}
 	if len(r.Env)+len(r.EnvFrom) > maxListed {
-		add("env", "at most %d variables and Secrets can be given", maxListed)
+		wrong.Addf("env", "at most %d variables and Secrets can be given", maxListed)
 	}
 	mounted := map[string]bool{}
 	if r.SharedMemory != nil {
 		mounted[sharedMemoryPath] = true
 		if r.SharedMemory.Sign() <= 0 {
-			add("sharedMemory", "must be more than 0")
+			wrong.Add("sharedMemory", "must be more than 0")
 		}
 	}
 	for _, v := range r.Volumes {
 		switch {
 		case !path.IsAbs(v.Path) || path.Clean(v.Path) != v.Path || v.Path == "/" || strings.Contains(v.Path, ":"):
-			add("volumes", "%q is no path to mount at, such as /data", v.Path)
+			wrong.Addf("volumes", "%q is no path to mount at, such as /data", v.Path)
 		case mounted[v.Path]:
-			add("volumes", "%s is mounted twice", v.Path)
+			wrong.Addf("volumes", "%s is mounted twice", v.Path)
 		case len(validation.IsDNS1123Subdomain(v.Claim)) > 0:
-			add("volumes", "%q is no name of a PersistentVolumeClaim", v.Claim)
+			wrong.Addf("volumes", "%q is no name of a PersistentVolumeClaim", v.Claim)
 		}
 		mounted[v.Path] = true
 	}
 	if len(r.Volumes) > maxListed {
-		add("volumes", "at most %d volumes can be given", maxListed)
+		wrong.Addf("volumes", "at most %d volumes can be given", maxListed)
 	}
 	if r.ServiceAccount != "" && len(validation.IsDNS1123Subdomain(r.ServiceAccount)) > 0 {
-		add("serviceAccount", "use lower-case letters, digits, hyphens and dots")
+		wrong.Add("serviceAccount", "use lower-case letters, digits, hyphens and dots")
 	}
 	return wrong
 }

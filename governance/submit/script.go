@@ -53,28 +53,25 @@ func (r Request) command() []string {
 	return nil
 }
 
-func (r Request) validateScript(t Team) (wrong []governance.FieldError) {
-	add := func(path, format string, args ...any) {
-		wrong = append(wrong, governance.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
-	}
+func (r Request) validateScript(t Team) (wrong governance.FieldErrors) {
 	switch first, _, _ := strings.Cut(r.Script, "\n"); {
 	case r.Script == "":
 		return nil
 	case !t.MayScript:
-		add("script", "you have no permission to create ConfigMaps in the team's namespace, which a script needs: give a command instead")
+		wrong.Add("script", "you have no permission to create ConfigMaps in the team's namespace, which a script needs: give a command instead")
 	case r.Command != "":
-		add("script", "give either a command or a script: both are set")
+		wrong.Add("script", "give either a command or a script: both are set")
 	case len(r.Script) > MaxScript:
-		add("script", "is too long: a script has at most %d KiB", MaxScript>>10)
+		wrong.Addf("script", "is too long: a script has at most %d KiB", MaxScript>>10)
 	case strings.ContainsRune(r.Script, utf8.RuneError): // also of invalid bytes
-		add("script", "is not text in UTF-8: save the file as UTF-8")
+		wrong.Add("script", "is not text in UTF-8: save the file as UTF-8")
 	case strings.ContainsRune(r.Script, 0):
-		add("script", "contains a NUL character: a script must be text")
+		wrong.Add("script", "contains a NUL character: a script must be text")
 	case strings.HasPrefix(first, "#!") && !interpreter.MatchString(first):
-		add("script", "the first line must name its interpreter by the whole path, such as #!/usr/bin/env python3")
+		wrong.Add("script", "the first line must name its interpreter by the whole path, such as #!/usr/bin/env python3")
 	}
 	if slices.ContainsFunc(r.Volumes, func(v ClaimMount) bool { return v.Path == scriptFolder || strings.HasPrefix(v.Path, scriptFolder+"/") }) {
-		add("volumes", "%s has the script: mount at another path", scriptFolder)
+		wrong.Addf("volumes", "%s has the script: mount at another path", scriptFolder)
 	}
 	return wrong
 }

@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path"
@@ -8,7 +9,6 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/enforcement"
 	"kuota.dev/kuota/governance/tasks/explain"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -69,25 +69,15 @@ func (s *Serving) Kind(pods int32) Kind {
 	return Deployment
 }
 
-func (n *Notebook) home() string {
-	if n.Home == "" {
-		return DefaultHome
-	}
-	return n.Home
-}
+func (n *Notebook) home() string { return cmp.Or(n.Home, DefaultHome) }
 
 // serviceKinds returns the kinds of services that Kueue manages; none while its
 // configuration is unknown.
-func serviceKinds(policy *v1alpha1.ClusterPolicy) (kinds []Kind) {
+func serviceKinds(policy *v1alpha1.ClusterPolicy) []Kind {
 	if policy == nil || policy.Status.Kueue == nil {
 		return nil
 	}
-	for _, kind := range []Kind{Deployment, StatefulSet, LeaderWorkerSet} {
-		if k, _ := enforcement.TaskKind(string(kind)); slices.Contains(policy.Status.Kueue.Integrations, k.Framework) {
-			kinds = append(kinds, kind)
-		}
-	}
-	return kinds
+	return managedBy(policy.Status.Kueue.Integrations, Deployment, StatefulSet, LeaderWorkerSet)
 }
 
 // addServices sets the kinds of services that user can create, and how they can reach one.
@@ -108,53 +98,50 @@ func (t Team) MayServe(kinds ...Kind) bool {
 }
 
 // validateServing returns the errors of a service.
-func (r Request) validateServing(t Team) (wrong []governance.FieldError) {
-	add := func(path, format string, args ...any) {
-		wrong = append(wrong, governance.FieldError{Path: path, Message: fmt.Sprintf(format, args...)})
-	}
+func (r Request) validateServing(t Team) (wrong governance.FieldErrors) {
 	s, kind := r.Serving, r.Kind
 	switch {
 	case slices.Contains(t.ServiceKinds, kind):
 	case kind == LeaderWorkerSet:
-		add("pods", "several pods per replica need a LeaderWorkerSet, which Kueue does not manage here, or which you have no permission to create")
+		wrong.Add("pods", "several pods per replica need a LeaderWorkerSet, which Kueue does not manage here, or which you have no permission to create")
 	case kind == Deployment && slices.Contains(t.ServiceKinds, LeaderWorkerSet):
-		add("pods", "must be 2 or more: one pod per replica needs a Deployment, which Kueue does not manage here, or which you have no permission to create")
+		wrong.Add("pods", "must be 2 or more: one pod per replica needs a Deployment, which Kueue does not manage here, or which you have no permission to create")
 	default:
-		add("", "Kueue does not manage a %s here, or you have no permission to create one in the team's namespace", kind)
+		wrong.Addf("", "Kueue does not manage a %s here, or you have no permission to create one in the team's namespace", kind)
 	}
 	if class, _ := t.Class(r.Class); kind == Deployment && class.MaximumTimeLimit > 0 {
-		add("class", "tasks of this class have a time limit, and Kueue cannot limit a Deployment: choose another class")
+		wrong.Add("class", "tasks of this class have a time limit, and Kueue cannot limit a Deployment: choose another class")
 	}
 	if s.Replicas < 1 || s.Replicas > MaxReplicas {
-		add("replicas", "must be a whole number from 1 to 1,000")
+		wrong.Add("replicas", "must be a whole number from 1 to 1,000")
 	}
 	if s.Port < 0 || s.Port > 65535 {
-		add("port", "must be a whole number from 1 to 65,535")
+		wrong.Add("port", "must be a whole number from 1 to 65,535")
 	}
 	if r.Elastic != nil {
-		add("elastic", "a service is not elastic: scale it instead")
+		wrong.Add("elastic", "a service is not elastic: scale it instead")
 	}
 	n := s.Notebook
 	if n == nil {
 		return wrong
 	}
 	if r.Pods > 1 || s.Replicas > 1 {
-		add("pods", "a notebook has one pod")
+		wrong.Add("pods", "a notebook has one pod")
 	}
 	home := n.home()
 	switch {
 	case !path.IsAbs(home) || path.Clean(home) != home || home == "/":
-		add("homePath", "%q is no path to mount at, such as %s", home, DefaultHome)
+		wrong.Addf("homePath", "%q is no path to mount at, such as %s", home, DefaultHome)
 	case slices.ContainsFunc(r.Volumes, func(v ClaimMount) bool { return v.Path == home }):
-		add("homePath", "%s is mounted twice", home)
+		wrong.Addf("homePath", "%s is mounted twice", home)
 	}
 	switch {
 	case n.Claim != "" && n.Size != nil:
-		add("homeSize", "give the size of a new volume, or name an existing claim, not both")
+		wrong.Add("homeSize", "give the size of a new volume, or name an existing claim, not both")
 	case n.Size != nil && n.Size.Sign() <= 0:
-		add("homeSize", "must be more than 0")
+		wrong.Add("homeSize", "must be more than 0")
 	case n.Claim != "" && len(validation.IsDNS1123Subdomain(n.Claim)) > 0:
-		add("home", "%q is no name of a PersistentVolumeClaim", n.Claim)
+		wrong.Addf("home", "%q is no name of a PersistentVolumeClaim", n.Claim)
 	}
 	return wrong
 }

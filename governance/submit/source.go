@@ -20,6 +20,7 @@ import (
 	"kuota.dev/kuota/governance/imports/trainingjobs"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/rejection"
+	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 
@@ -32,6 +33,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	"sigs.k8s.io/kueue/pkg/controller/constants"
 	"sigs.k8s.io/yaml"
 )
 
@@ -202,10 +204,10 @@ func templatesOf(object map[string]any) (all []podTemplate, wrong []governance.F
 // PlanSource plans an object of ReadSource, in the team's namespace and queue. changed are
 // the values that the team's replace, and what is left out. An invalid object has no Plan
 // but all errors; their paths are those of the object.
-func (t Team) PlanSource(object *unstructured.Unstructured) (p Plan, changed, wrong []governance.FieldError) {
+func (t Team) PlanSource(object *unstructured.Unstructured) (p Plan, changed, wrong governance.FieldErrors) {
 	kind := Kind(object.GetKind())
 	if !slices.Contains(t.Kinds, kind) {
-		wrong = append(wrong, governance.FieldError{Path: "kind", Message: fmt.Sprintf("you have no permission to create a %s in the team's namespace, or Kueue does not manage it here", kind)})
+		wrong.Addf("kind", "you have no permission to create a %s in the team's namespace, or Kueue does not manage it here", kind)
 	}
 	labels := maps.Clone(object.GetLabels())
 	if labels == nil {
@@ -213,19 +215,19 @@ func (t Team) PlanSource(object *unstructured.Unstructured) (p Plan, changed, wr
 	}
 	replace := func(path, value, by string) {
 		if value != "" && value != by {
-			changed = append(changed, governance.FieldError{Path: path, Message: fmt.Sprintf("is %s; the team's %s is used", value, by)})
+			changed.Addf(path, "is %s; the team's %s is used", value, by)
 		}
 	}
 	metadata, _ := object.Object["metadata"].(map[string]any)
 	switch name := object.GetName(); {
 	case name == "" && metadata["name"] != nil:
-		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("is read as %v, which is no text: put it into quotation marks", metadata["name"])})
+		wrong.Addf("metadata.name", "is read as %v, which is no text: put it into quotation marks", metadata["name"])
 	case name == "" && object.GetGenerateName() != "":
-		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("is missing: generateName is not read here. Give the task a name, such as %s1", object.GetGenerateName())})
+		wrong.Addf("metadata.name", "is missing: generateName is not read here. Give the task a name, such as %s1", object.GetGenerateName())
 	case name == "":
-		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: "is missing: give the task a name"})
-	case kind.checkName(name) != "":
-		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: kind.checkName(name)})
+		wrong.Add("metadata.name", "is missing: give the task a name")
+	default:
+		wrong.Add("metadata.name", kind.checkName(name))
 	}
 	clean := &unstructured.Unstructured{Object: map[string]any{}}
 	for field, value := range object.DeepCopy().Object {
@@ -234,9 +236,9 @@ func (t Team) PlanSource(object *unstructured.Unstructured) (p Plan, changed, wr
 			clean.Object[field] = value
 		case "metadata":
 		case "status":
-			changed = append(changed, governance.FieldError{Path: field, Message: "is left out"})
+			changed.Add(field, "is left out")
 		default:
-			wrong = append(wrong, governance.FieldError{Path: field, Message: "is no field of a " + string(kind)})
+			wrong.Add(field, "is no field of a "+string(kind))
 		}
 	}
 	clean.SetName(object.GetName())
@@ -245,12 +247,12 @@ func (t Team) PlanSource(object *unstructured.Unstructured) (p Plan, changed, wr
 	wrong = append(wrong, more...)
 	changed = append(changed, moveLabels(templates, labels)...)
 	replace("metadata.namespace", object.GetNamespace(), t.Namespace)
-	share, queue := t.shareOf(labels[queueLabel])
-	replace("metadata.labels["+queueLabel+"]", labels[queueLabel], queue)
-	labels[queueLabel] = queue
+	share, queue := t.shareOf(labels[constants.QueueLabel])
+	replace("metadata.labels["+constants.QueueLabel+"]", labels[constants.QueueLabel], queue)
+	labels[constants.QueueLabel] = queue
 	of, ok := t.Class(labels[desired.PriorityClassLabel])
 	if !ok {
-		wrong = append(wrong, governance.FieldError{Path: "metadata.labels[" + desired.PriorityClassLabel + "]", Message: noClass(labels[desired.PriorityClassLabel], t)})
+		wrong.Add("metadata.labels["+desired.PriorityClassLabel+"]", noClass(labels[desired.PriorityClassLabel], t))
 	}
 	if labels[enforcement.TimeLimitLabel] == "" && of.DefaultTimeLimit > 0 {
 		labels[enforcement.TimeLimitLabel] = strconv.Itoa(int(of.DefaultTimeLimit))
@@ -260,22 +262,20 @@ func (t Team) PlanSource(object *unstructured.Unstructured) (p Plan, changed, wr
 	if labels[enforcement.TimeLimitLabel] != "" && (err != nil || limit < 1) {
 		problem = "must be a whole number of seconds from 1"
 	}
-	if problem != "" {
-		wrong = append(wrong, governance.FieldError{Path: "metadata.labels[" + enforcement.TimeLimitLabel + "]", Message: problem})
-	}
+	wrong.Add("metadata.labels["+enforcement.TimeLimitLabel+"]", problem)
 	clean.SetLabels(labels)
 	clean.SetAnnotations(object.GetAnnotations())
 	for _, field := range slices.Sorted(maps.Keys(metadata)) {
 		if _, kept := clean.Object["metadata"].(map[string]any)[field]; !kept && metadata[field] != nil && field != "generateName" && field != "name" {
-			changed = append(changed, governance.FieldError{Path: "metadata." + field, Message: "is left out"})
+			changed.Add("metadata."+field, "is left out")
 		}
 	}
 	if len(templates) == 0 && len(more) == 0 {
-		wrong = append(wrong, governance.FieldError{Path: "spec", Message: "has no pod template"})
+		wrong.Add("spec", "has no pod template")
 	}
 	for _, one := range templates {
 		if len(one.Spec.Containers) == 0 {
-			wrong = append(wrong, governance.FieldError{Path: one.path + ".spec.containers", Message: "is missing: name a container"})
+			wrong.Add(one.path+".spec.containers", "is missing: name a container")
 		}
 	}
 	if len(wrong) > 0 {
@@ -284,25 +284,27 @@ func (t Team) PlanSource(object *unstructured.Unstructured) (p Plan, changed, wr
 	spec := &templates[0].Spec
 	p = Plan{
 		Request: Request{Kind: kind, Name: clean.GetName(), Class: of.Name, TimeLimit: int32(limit), Image: spec.Containers[0].Image},
-		Team:    t, QueuePool: t.selected(spec.NodeSelector), PodResources: quota.Resources{}, source: clean, templates: templates,
+		Team:    t, QueuePool: t.selected(spec.NodeSelector), PodResources: quotaRequests(spec), source: clean, templates: templates,
 	}
 	p.Pool, p.Share, p.Team.Queue = p.QueuePool.Name, share, queue
 	for _, one := range templates {
 		p.Pods += one.count
 	}
-	for name, amount := range tasks.PodRequests(spec) {
-		if catalog.IsQuotaResource(name) && amount > 0 {
-			p.PodResources[name] = amount
-		}
-	}
 	return p, changed, nil
+}
+
+// quotaRequests returns the requests of a pod that quota counts.
+func quotaRequests(spec *corev1.PodSpec) quota.Resources {
+	requests := tasks.PodRequests(spec)
+	maps.DeleteFunc(requests, func(name string, amount resources.Amount) bool { return amount <= 0 || !catalog.IsQuotaResource(name) })
+	return requests
 }
 
 // moveLabels moves the labels that Kueue reads of a task from its pod templates to labels,
 // those of the task. Kueue ignores them in the pods of a task.
 func moveLabels(templates []podTemplate, labels map[string]string) (changed []governance.FieldError) {
 	for _, one := range templates {
-		for _, label := range []string{queueLabel, desired.PriorityClassLabel, enforcement.TimeLimitLabel} {
+		for _, label := range []string{constants.QueueLabel, desired.PriorityClassLabel, enforcement.TimeLimitLabel} {
 			value := one.Labels[label]
 			if value == "" {
 				continue
@@ -341,8 +343,7 @@ func (p Plan) WithoutRequests() (paths []string) {
 		sets[0].Name = "spec.template"
 	}
 	for _, set := range sets {
-		counted := func(name string) bool { return catalog.IsQuotaResource(name) && set.Requests[name] > 0 }
-		if !slices.ContainsFunc(set.Requests.Names(), counted) {
+		if len(quotaRequests(set.Spec)) == 0 {
 			paths = append(paths, set.Name)
 		}
 	}

@@ -99,10 +99,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 	if err != nil || !scope.Includes(a.Status.Namespace) {
 		return Team{}, &governance.Error{Kind: governance.NotFound, Op: "find team", Message: fmt.Sprintf("There is no team %s, or you may not see it.", name)}
 	}
-	t := Team{Name: a.Name, DisplayName: a.Spec.DisplayName, Namespace: a.Status.Namespace, Queue: a.Status.LocalQueue}
-	if t.Queue == "" {
-		t.Queue = desired.LocalQueueName(&a, s.Naming)
-	}
+	t := Team{Name: a.Name, DisplayName: a.Spec.DisplayName, Namespace: a.Status.Namespace, Queue: cmp.Or(a.Status.LocalQueue, desired.LocalQueueName(&a, s.Naming))}
 	t.Shares = s.sharesOf(&a, user)
 	teams, err := clusterstate.ReadTeams(ctx, reader)
 	if err != nil {
@@ -142,10 +139,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 // pools returns the pools of a team's ClusterQueue.
 func (s *Service) pools(ctx context.Context, reader client.Reader, a *v1alpha1.ComputeAllocation) ([]QueuePool, error) {
 	var queue kueue.ClusterQueue
-	name := a.Status.ClusterQueue
-	if name == "" {
-		name = desired.ClusterQueueName(a, s.Naming)
-	}
+	name := cmp.Or(a.Status.ClusterQueue, desired.ClusterQueueName(a, s.Naming))
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, &queue); err != nil {
 		return nil, client.IgnoreNotFound(cluster.Translate("read queue", err))
 	}

@@ -1,6 +1,7 @@
 package submit
 
 import (
+	"cmp"
 	"context"
 
 	"kuota.dev/kuota/governance"
@@ -73,11 +74,7 @@ func (s *Service) Verify(ctx context.Context, user governance.User, p Plan) (Ver
 	if err != nil {
 		return v, err
 	}
-	least := p.Pods
-	if p.MinPods > 0 {
-		least = p.MinPods
-	}
-	v.Trial, err = s.Tasks.Try(ctx, user, p.proposal(least))
+	v.Trial, err = s.Tasks.Try(ctx, user, p.proposal(cmp.Or(p.MinPods, p.Pods)))
 	return v, err
 }
 

@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance/manifest"
 
 	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/kueue/pkg/controller/constants"
 )
 
 // read converts the only job of a text.
@@ -133,7 +134,7 @@ func TestReadReports(t *testing.T) {
 		})
 	}
 	e, _ := read(t, hyperPod("elasticPolicy: {}, replicaSpecs: [{template: {metadata: {labels: {kueue.x-k8s.io/queue-name: theirs}}}}]"))
-	if e.Labels[manifest.QueueLabel] != "theirs" || len(e.Spec.Template.Labels) != 0 {
+	if e.Labels[constants.QueueLabel] != "theirs" || len(e.Spec.Template.Labels) != 0 {
 		t.Errorf("got the labels %v and of pods %v, want the queue at the job", e.Labels, e.Spec.Template.Labels)
 	}
 }
