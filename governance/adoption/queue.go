@@ -222,11 +222,9 @@ func preemptionOf(p *kueue.ClusterQueuePreemption) v1alpha1.Preemption {
 	if p.WithinClusterQueue == kueue.PreemptionPolicyLowerPriority {
 		out.WithinTeam = v1alpha1.PreemptLowerPriority
 	}
-	if p.ReclaimWithinCohort != "" {
-		out.ReclaimWithinCohort = string(p.ReclaimWithinCohort)
-	}
-	if p.BorrowWithinCohort != nil && p.BorrowWithinCohort.Policy != "" {
-		out.BorrowWithinCohort = string(p.BorrowWithinCohort.Policy)
+	out.ReclaimWithinCohort = cmp.Or(string(p.ReclaimWithinCohort), out.ReclaimWithinCohort)
+	if p.BorrowWithinCohort != nil {
+		out.BorrowWithinCohort = cmp.Or(string(p.BorrowWithinCohort.Policy), out.BorrowWithinCohort)
 	}
 	return out
 }

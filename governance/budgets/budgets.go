@@ -1,6 +1,7 @@
 package budgets
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,10 +27,7 @@ func Period(b *v1alpha1.Budget, now time.Time) (from, to time.Time, err error) {
 	if err != nil {
 		return from, to, err
 	}
-	g := map[v1alpha1.BudgetPeriod]accounting.Granularity{v1alpha1.BudgetWeek: accounting.Week, v1alpha1.BudgetQuarter: accounting.Quarter}[b.Period]
-	if g == "" {
-		g = accounting.Month
-	}
+	g := cmp.Or(map[v1alpha1.BudgetPeriod]accounting.Granularity{v1alpha1.BudgetWeek: accounting.Week, v1alpha1.BudgetQuarter: accounting.Quarter}[b.Period], accounting.Month)
 	return g.Begin(now.In(place)), g.Next(now.In(place)), nil
 }
 

@@ -1,6 +1,7 @@
 package document
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -250,20 +251,19 @@ var scalarTypes = map[reflect.Type]func(*Node) (value any, problem string){
 		}
 		return intstr.FromString(n.Text), ""
 	},
-	reflect.TypeFor[metav1.Time](): func(n *Node) (any, string) {
-		var t metav1.Time
-		if n.Kind != Text || t.UnmarshalJSON([]byte(`"`+strings.ReplaceAll(n.Text, `"`, "")+`"`)) != nil {
-			return nil, "must be a time, such as 2026-01-31T12:00:00Z"
+	reflect.TypeFor[metav1.Time]():     fromText[metav1.Time]("must be a time, such as 2026-01-31T12:00:00Z"),
+	reflect.TypeFor[metav1.Duration](): fromText[metav1.Duration]("must be a duration, such as 5m"),
+}
+
+// fromText decodes a type whose JSON is a text.
+func fromText[V any](problem string) func(*Node) (any, string) {
+	return func(n *Node) (any, string) {
+		var value V
+		if text, err := json.Marshal(n.Text); n.Kind != Text || err != nil || json.Unmarshal(text, &value) != nil {
+			return nil, problem
 		}
-		return t, ""
-	},
-	reflect.TypeFor[metav1.Duration](): func(n *Node) (any, string) {
-		var d metav1.Duration
-		if n.Kind != Text || d.UnmarshalJSON([]byte(`"`+strings.ReplaceAll(n.Text, `"`, "")+`"`)) != nil {
-			return nil, "must be a duration, such as 5m"
-		}
-		return d, ""
-	},
+		return value, ""
+	}
 }
 
 func hugeExponent(text string) bool {

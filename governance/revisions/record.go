@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"kuota.dev/kuota/governance"
@@ -122,12 +123,9 @@ func Recorded(store Store, object client.Object) bool {
 // isRecorded reports whether the spec of an object or a newer one is recorded:
 // a revision is never inserted before others.
 func isRecorded(kept []Revision, object metav1.Object) bool {
-	for _, r := range kept {
-		if r.UID == string(object.GetUID()) && r.Generation >= object.GetGeneration() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(kept, func(r Revision) bool {
+		return r.UID == string(object.GetUID()) && r.Generation >= object.GetGeneration()
+	})
 }
 
 // newestData returns the data of the newest revision, and nil if kept has none. It

@@ -1,6 +1,7 @@
 package trainingjobs
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/utils/ptr"
 )
 
 // The kinds that are converted.
@@ -76,12 +78,7 @@ func readPyTorch(n *document.Node, path string) (*v1alpha1.ElasticJob, governanc
 	c := converter{path: path, problems: report.Problems}
 	elastic, specs := &job.Spec.ElasticPolicy, &job.Spec.ReplicaSpecs
 	p := v1alpha1.DefaultElasticPolicy()
-	if elastic.MinReplicas != nil {
-		p.MinReplicas = *elastic.MinReplicas
-	}
-	if elastic.MaxReplicas != nil {
-		p.MaxReplicas = *elastic.MaxReplicas
-	}
+	p.MinReplicas, p.MaxReplicas = ptr.Deref(elastic.MinReplicas, p.MinReplicas), ptr.Deref(elastic.MaxReplicas, p.MaxReplicas)
 	c.spec.ElasticPolicy = p
 	var groups []group
 	if specs.Master != nil {
@@ -95,11 +92,7 @@ func readPyTorch(n *document.Node, path string) (*v1alpha1.ElasticJob, governanc
 	}
 	c.bounds(groups)
 	c.run(&job.Spec.RunPolicy)
-	processes := elastic.NProcPerNode
-	if processes == nil {
-		processes = job.Spec.NProcPerNode
-	}
-	c.variable("PET_NPROC_PER_NODE", whole(processes))
+	c.variable("PET_NPROC_PER_NODE", whole(cmp.Or(elastic.NProcPerNode, job.Spec.NProcPerNode)))
 	c.rendezvous(elastic)
 	return c.finish(&job.header, report)
 }
@@ -159,15 +152,9 @@ func (c *converter) bounds(groups []group) {
 	p := &c.spec.ElasticPolicy
 	var initial, most int64
 	for _, g := range groups {
-		n := int64(1)
-		if g.Replicas != nil {
-			n = int64(*g.Replicas)
-		}
-		initial += n
-		if g.MaxReplicas != nil {
-			n = int64(*g.MaxReplicas)
-		}
-		most += n
+		n := ptr.Deref(g.Replicas, 1)
+		initial += int64(n)
+		most += int64(ptr.Deref(g.MaxReplicas, n))
 	}
 	count := func(n int64) int32 { return int32(min(max(n, -1), v1alpha1.MaxReplicas+1)) } // out of bounds either way
 	if p.MinReplicas == 0 {
@@ -196,10 +183,7 @@ func (c *converter) bounds(groups []group) {
 
 // run converts limits on failures and time.
 func (c *converter) run(r *runPolicy) {
-	c.spec.BackoffLimit, c.spec.ActiveDeadlineSeconds = r.BackoffLimit, r.ActiveDeadlineSeconds
-	if r.BackoffLimit == nil {
-		c.spec.BackoffLimit = r.MaxRetries
-	}
+	c.spec.BackoffLimit, c.spec.ActiveDeadlineSeconds = cmp.Or(r.BackoffLimit, r.MaxRetries), r.ActiveDeadlineSeconds
 	if seconds := r.RestartPolicy.ScaleUpSnooze; seconds != nil {
 		c.spec.ElasticPolicy.MinStablePeriodSeconds = *seconds
 		c.spec.ElasticPolicy.BackoffMaxSeconds = max(c.spec.ElasticPolicy.BackoffMaxSeconds, min(*seconds, v1alpha1.MaxBackoffSeconds))
