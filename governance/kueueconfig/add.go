@@ -30,11 +30,7 @@ type Addition struct {
 // Values that exist are not added again, and missing ones are not removed.
 func Add(seen Current, more Addition) (Desired, error) {
 	wanted := Desired{Text: seen.Text, Args: seen.Args, Version: versionOf(seen.Image).text}
-	d, err := read(seen.Text)
-	if err != nil {
-		return wanted, err
-	}
-	args, err := argsOf(seen.Args, d)
+	d, args, err := parse(seen)
 	if err != nil {
 		return wanted, err
 	}

@@ -18,6 +18,16 @@ type arguments struct {
 	gatesPrefix string // of that argument, before the gates
 }
 
+// parse returns the configuration and the arguments of Kueue, to read and edit them.
+func parse(seen Current) (*document, *arguments, error) {
+	d, err := read(seen.Text)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := argsOf(seen.Args, d)
+	return d, a, err
+}
+
 // argsOf finds the gates in the arguments. Kueue reads gates from its arguments
 // or its configuration, and does not start with both.
 func argsOf(list []string, d *document) (*arguments, error) {

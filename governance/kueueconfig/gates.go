@@ -56,11 +56,7 @@ const latestMinor = 20
 // Gates returns the gates that matter to Kuota, in a fixed order. For an
 // unknown version, only gates that are set are supported.
 func Gates(seen Current) ([]Gate, error) {
-	d, err := read(seen.Text)
-	if err != nil {
-		return nil, err
-	}
-	a, err := argsOf(seen.Args, d)
+	d, a, err := parse(seen)
 	if err != nil {
 		return nil, err
 	}
@@ -81,11 +77,7 @@ func Gates(seen Current) ([]Gate, error) {
 // FeatureGates returns the gates that an admin set: those of the argument
 // --feature-gates, which replaces those of the configuration.
 func FeatureGates(seen Current) (map[string]bool, error) {
-	d, err := read(seen.Text)
-	if err != nil {
-		return nil, err
-	}
-	a, err := argsOf(seen.Args, d)
+	d, a, err := parse(seen)
 	if err != nil {
 		return nil, err
 	}

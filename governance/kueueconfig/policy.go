@@ -53,11 +53,7 @@ func ForPolicy(seen Current, policy *v1alpha1.ClusterPolicySpec) (Desired, error
 	if err != nil {
 		return wanted, err
 	}
-	d, err := read(seen.Text)
-	if err != nil {
-		return wanted, err
-	}
-	args, err := argsOf(seen.Args, d)
+	d, args, err := parse(seen)
 	if err != nil {
 		return wanted, err
 	}

@@ -3,6 +3,7 @@ package kueueconfig
 import (
 	"cmp"
 	"strconv"
+	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -10,6 +11,7 @@ import (
 
 	yaml "go.yaml.in/yaml/v3"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // The sections of Kueue's configuration that Kuota sets.
@@ -36,11 +38,11 @@ func gangOf(g v1alpha1.GangScheduling) (*gang, error) {
 	if !g.Enabled {
 		return nil, nil
 	}
-	r := g.Requeuing
+	r, fiveMinutes := g.Requeuing, metav1.Duration{Duration: 5 * time.Minute}
 	out := &gang{
-		timeout: *or(g.Timeout, minutes("5m")), recovery: *or(g.RecoveryTimeout, minutes("5m")),
+		timeout: ptr.Deref(g.Timeout, fiveMinutes), recovery: ptr.Deref(g.RecoveryTimeout, fiveMinutes),
 		block: g.BlockAdmission, timestamp: cmp.Or(r.Timestamp, "Eviction"),
-		limit: r.BackoffLimitCount, base: *or(r.BackoffBaseSeconds, 60), max: *or(r.BackoffMaxSeconds, 3600),
+		limit: r.BackoffLimitCount, base: ptr.Deref(r.BackoffBaseSeconds, 60), max: ptr.Deref(r.BackoffMaxSeconds, 3600),
 	}
 	var fields []governance.FieldError
 	if out.timeout.Duration <= 0 {
@@ -53,18 +55,6 @@ func gangOf(g v1alpha1.GangScheduling) (*gang, error) {
 		return nil, &governance.Error{Kind: governance.Invalid, Op: "configure Kueue", Message: "Kueue would not start with these timeouts. Correct the marked fields.", Fields: fields}
 	}
 	return out, nil
-}
-
-func or[T any](p *T, value T) *T {
-	if p == nil {
-		return &value
-	}
-	return p
-}
-
-func minutes(text string) metav1.Duration {
-	d, _ := duration(text)
-	return d
 }
 
 func duration(text string) (d metav1.Duration, err error) {
@@ -105,8 +95,8 @@ func usageOf(a *v1alpha1.AdmissionFairSharing) (*usage, error) {
 		return nil, nil
 	}
 	out := &usage{
-		halfLife: *or(a.UsageHalfLifeTime, metav1.Duration{Duration: v1alpha1.DefaultUsageHalfLifeTime}),
-		interval: *or(a.UsageSamplingInterval, metav1.Duration{Duration: v1alpha1.DefaultUsageSamplingInterval}),
+		halfLife: ptr.Deref(a.UsageHalfLifeTime, metav1.Duration{Duration: v1alpha1.DefaultUsageHalfLifeTime}),
+		interval: ptr.Deref(a.UsageSamplingInterval, metav1.Duration{Duration: v1alpha1.DefaultUsageSamplingInterval}),
 		weights:  ResourceWeights(a),
 	}
 	var fields []governance.FieldError
