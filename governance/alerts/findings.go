@@ -66,37 +66,22 @@ type Idle struct {
 	Since        time.Time
 }
 
-// finders are what evaluates rules.
-var finders = []struct {
-	rules []Rule
-	find  func(*Input, Thresholds) []Finding
-}{
-	{[]Rule{TaskWaits, TaskPreempted, TasksFail}, (*Input).ofTasks},
-	{[]Rule{NotAdmitted, OwnQuotaWaits}, func(in *Input, _ Thresholds) []Finding { return in.ofHeads() }},
-	{[]Rule{PreemptionLoop}, func(in *Input, _ Thresholds) []Finding { return in.ofLoops() }},
-	{[]Rule{TaskIdle}, func(in *Input, _ Thresholds) []Finding { return in.ofIdle() }},
-	{[]Rule{QuotaIdle}, func(in *Input, _ Thresholds) []Finding { return in.ofQuota() }},
-	{[]Rule{NodesLost}, func(in *Input, _ Thresholds) []Finding { return in.ofNodes() }},
-	{[]Rule{Budget}, func(in *Input, _ Thresholds) []Finding { return in.ofBudgets() }},
-	{[]Rule{PolicyDiffers}, func(in *Input, _ Thresholds) []Finding { return in.ofPolicy() }},
-	{[]Rule{HistoryRefused}, func(in *Input, _ Thresholds) []Finding { return in.ofHistory() }},
-}
-
 // findings returns what all rules find. Its cost is linear in the number of tasks. Rules
 // that panic are not complete, and the error has their cause.
 func (in *Input) findings(t Thresholds, complete map[Rule]bool) (found []Finding, err error) {
-	for _, f := range finders {
+	for _, d := range Rules {
+		if d.find == nil || t.IsOff(d.Rule) {
+			continue
+		}
 		if failed := governance.Recovered(func() error {
-			found = append(found, f.find(in, t)...)
+			found = append(found, d.find(in, t)...)
 			return nil
 		}); failed != nil {
-			err = errors.Join(err, fmt.Errorf("evaluate %v: %w", f.rules, failed))
-			for _, rule := range f.rules {
-				complete[rule] = false
-			}
+			err = errors.Join(err, fmt.Errorf("evaluate %s: %w", d.Rule, failed))
+			complete[d.Rule] = false
 		}
 	}
-	return slices.DeleteFunc(found, func(f Finding) bool { return t.IsOff(f.Rule) }), err
+	return found, err
 }
 
 // group is the tasks of a team in a namespace; of no team, those without one.
@@ -122,116 +107,103 @@ func (in *Input) about(rule Rule, g group, subject string) (f Finding, of string
 	return f, "of team " + f.Team
 }
 
-// waits are the tasks of a priority class in a group that wait for too long.
-type waits struct {
-	n       int
-	longest *tasks.Task
-	over    time.Time // when the first one exceeded the limit
-}
-
-// preempts and ends are what happened to the tasks of a group.
-type preempts struct {
-	n    int
-	most *tasks.Task
-}
-
-type ends struct {
-	failed, all int
-	last        *tasks.Task // that failed
-}
-
-func (in *Input) ofTasks(t Thresholds) (found []Finding) {
-	type line struct {
-		group
-		class string
-	}
-	waiting, preempted, ended := map[line]*waits{}, map[group]*preempts{}, map[group]*ends{}
+// groups returns the tasks that a rule is about, by their group.
+func (in *Input) groups(about func(*tasks.Task) bool) map[group][]*tasks.Task {
+	groups := map[group][]*tasks.Task{}
 	for _, task := range in.Tasks {
-		if task.State.Waiting() && !task.WaitingSince.IsZero() {
-			limit, ok := t.wait(task.PriorityClass)
-			over := task.WaitingSince.Add(limit)
-			if ok && !in.Now.Before(over) {
-				l := line{in.groupOf(task.Place()), task.PriorityClass}
-				w := waiting[l]
-				if w == nil {
-					w = &waits{longest: task, over: over}
-					waiting[l] = w
-				}
-				if w.n++; task.WaitingSince.Before(w.longest.WaitingSince) {
-					w.longest, w.over = task, over
-				}
-			}
-		}
-		if task.Preemptions >= t.Preemptions && !task.State.Finished() {
+		if about(task) {
 			g := in.groupOf(task.Place())
-			p := preempted[g]
-			if p == nil {
-				p = &preempts{}
-				preempted[g] = p
-			}
-			if p.n++; p.most == nil || task.Preemptions > p.most.Preemptions {
-				p.most = task
-			}
-		}
-		if task.State.Finished() && in.Now.Sub(task.FinishedAt) < failurePeriod {
-			g := in.groupOf(task.Place())
-			e := ended[g]
-			if e == nil {
-				e = &ends{}
-				ended[g] = e
-			}
-			if e.all++; task.State == tasks.Failed {
-				if e.failed++; e.last == nil || task.FinishedAt.After(e.last.FinishedAt) {
-					e.last = task
-				}
-			}
+			groups[g] = append(groups[g], task)
 		}
 	}
-	for l, w := range waiting {
-		f, of := in.about(TaskWaits, l.group, in.subject(l.group)+"/"+l.class)
-		f.Since = w.over
-		class := ""
-		if l.class != "" {
-			class = " in priority class " + className(l.class)
+	return groups
+}
+
+// waiting finds the tasks of a priority class in a group that wait for too long.
+func (in *Input) waiting(t Thresholds) (found []Finding) {
+	for g, list := range in.groups(func(task *tasks.Task) bool {
+		if !task.State.Waiting() || task.WaitingSince.IsZero() {
+			return false
 		}
-		limit, _ := t.wait(l.class)
-		f.Summary = fmt.Sprintf("%s %s%s %s for longer than %s. %s has waited longest, since %s.", count(w.n, "task"), of, class, verb(w.n, "waits", "wait"), duration(limit), nameOf(w.longest), moment(w.longest.WaitingSince))
-		found = append(found, f)
+		limit, ok := t.wait(task.PriorityClass)
+		return ok && !in.Now.Before(task.WaitingSince.Add(limit))
+	}) {
+		classes := map[string][]*tasks.Task{}
+		for _, task := range list {
+			classes[task.PriorityClass] = append(classes[task.PriorityClass], task)
+		}
+		for name, list := range classes {
+			longest := slices.MinFunc(list, func(a, b *tasks.Task) int { return a.WaitingSince.Compare(b.WaitingSince) })
+			limit, _ := t.wait(name)
+			f, of := in.about(TaskWaits, g, in.subject(g)+"/"+name)
+			f.Since = longest.WaitingSince.Add(limit)
+			class := ""
+			if name != "" {
+				class = " in priority class " + className(name)
+			}
+			f.Summary = fmt.Sprintf("%s %s%s %s for longer than %s. %s has waited longest, since %s.", count(len(list), "task"), of, class, verb(len(list), "waits", "wait"), duration(limit), nameOf(longest), moment(longest.WaitingSince))
+			found = append(found, f)
+		}
 	}
-	for g, p := range preempted {
+	return found
+}
+
+// preempted finds the groups with tasks that were preempted often.
+func (in *Input) preempted(t Thresholds) (found []Finding) {
+	for g, list := range in.groups(func(task *tasks.Task) bool { return task.Preemptions >= t.Preemptions && !task.State.Finished() }) {
+		most := slices.MaxFunc(list, func(a, b *tasks.Task) int { return cmp.Compare(a.Preemptions, b.Preemptions) })
 		f, of := in.about(TaskPreempted, g, in.subject(g))
-		f.Summary = fmt.Sprintf("%s %s %s preempted %s or more, most often %s.", count(p.n, "task"), of, verb(p.n, "was", "were"), count(int(t.Preemptions), "time"), nameOf(p.most))
-		found = append(found, f)
-	}
-	for g, e := range ended {
-		if e.failed < t.Failures || e.failed*100 < t.FailureRate*e.all {
-			continue
-		}
-		f, of := in.about(TasksFail, g, in.subject(g))
-		f.Summary = fmt.Sprintf("%d of %s %s that ended in the last hour failed, last %s.", e.failed, count(e.all, "task"), of, nameOf(e.last))
+		f.Summary = fmt.Sprintf("%s %s %s preempted %s or more, most often %s.", count(len(list), "task"), of, verb(len(list), "was", "were"), count(int(t.Preemptions), "time"), nameOf(most))
 		found = append(found, f)
 	}
 	return found
 }
 
-// ofHeads finds tasks that fit and are not admitted.
-func (in *Input) ofHeads() (found []Finding) {
+// failing finds the groups of whose tasks too many failed.
+func (in *Input) failing(t Thresholds) (found []Finding) {
+	for g, ended := range in.groups(func(task *tasks.Task) bool {
+		return task.State.Finished() && in.Now.Sub(task.FinishedAt) < failurePeriod
+	}) {
+		all := len(ended)
+		failed := slices.DeleteFunc(ended, func(task *tasks.Task) bool { return task.State != tasks.Failed })
+		if len(failed) < t.Failures || len(failed)*100 < t.FailureRate*all {
+			continue
+		}
+		last := slices.MaxFunc(failed, func(a, b *tasks.Task) int { return a.FinishedAt.Compare(b.FinishedAt) })
+		f, of := in.about(TasksFail, g, in.subject(g))
+		f.Summary = fmt.Sprintf("%d of %s %s that ended in the last hour failed, last %s.", len(failed), count(all, "task"), of, nameOf(last))
+		found = append(found, f)
+	}
+	return found
+}
+
+// notAdmitted finds first tasks that fit and are not admitted, and those whose queue does not
+// work.
+func (in *Input) notAdmitted(Thresholds) (found []Finding) {
 	for _, h := range in.Heads {
 		if h.Verdict == nil {
 			continue
 		}
-		g, subject := in.groupOf(h.Place()), h.Namespace+"/"+h.Queue
-		switch v := h.Verdict; {
-		case v.Constraint == explain.PendingEvaluation:
-			f, of := in.about(NotAdmitted, g, subject)
+		f, of := in.about(NotAdmitted, in.groupOf(h.Place()), h.Namespace+"/"+h.Queue)
+		switch h.Verdict.Constraint {
+		case explain.PendingEvaluation:
 			f.Summary = fmt.Sprintf("%s %s fits the quota, and Kueue does not admit it. Check that Kueue runs.", nameOf(h.Task), of)
-			found = append(found, f)
-		case v.Constraint == explain.QueueInactive || v.Constraint == explain.NoClusterQueue || v.Constraint == explain.WrongNamespace:
-			f, of := in.about(NotAdmitted, g, subject)
+		case explain.QueueInactive, explain.NoClusterQueue, explain.WrongNamespace:
 			f.Summary = fmt.Sprintf("Kueue admits no task %s: the queue of %s does not work.", of, nameOf(h.Task))
-			found = append(found, f)
-		case (v.Constraint == explain.Quota || v.Constraint == explain.Preempting) && v.Shortage != nil && v.Shortage.Needed > v.Shortage.Available && v.Shortage.Used.Plus(v.Shortage.Needed) <= v.Shortage.Nominal:
-			f, of := in.about(OwnQuotaWaits, g, subject)
+		default:
+			continue
+		}
+		found = append(found, f)
+	}
+	return found
+}
+
+// ownQuota finds first tasks that fit the quota of their own team.
+func (in *Input) ownQuota(Thresholds) (found []Finding) {
+	for _, h := range in.Heads {
+		v := h.Verdict
+		if v != nil && (v.Constraint == explain.Quota || v.Constraint == explain.Preempting) && v.Shortage != nil && v.Shortage.Needed > v.Shortage.Available && v.Shortage.Used.Plus(v.Shortage.Needed) <= v.Shortage.Nominal {
+			f, of := in.about(OwnQuotaWaits, in.groupOf(h.Place()), h.Namespace+"/"+h.Queue)
 			f.Summary = fmt.Sprintf("%s %s waits, although it fits the team's own quota in %s: others use that quota and have not returned it.", nameOf(h.Task), of, v.Shortage.Flavor)
 			found = append(found, f)
 		}
@@ -239,7 +211,7 @@ func (in *Input) ofHeads() (found []Finding) {
 	return found
 }
 
-func (in *Input) ofLoops() (found []Finding) {
+func (in *Input) looping(Thresholds) (found []Finding) {
 	for _, l := range in.Loops {
 		if !l.Active() {
 			continue
@@ -259,7 +231,7 @@ func (in *Input) ofLoops() (found []Finding) {
 	return found
 }
 
-func (in *Input) ofIdle() (found []Finding) {
+func (in *Input) idle(Thresholds) (found []Finding) {
 	groups := map[group][]Idle{}
 	for _, idle := range in.Idle {
 		g := group{idle.Task.Namespace, idle.Team}
@@ -279,7 +251,7 @@ func (in *Input) ofIdle() (found []Finding) {
 	return found
 }
 
-func (in *Input) ofQuota() (found []Finding) {
+func (in *Input) idleQuota(Thresholds) (found []Finding) {
 	if in.Capacity == nil {
 		return nil
 	}
@@ -297,9 +269,9 @@ func (in *Input) ofQuota() (found []Finding) {
 	return found
 }
 
-// ofBudgets finds each step that a budget has reached. A status of the period before is
+// budgets finds each step that a budget has reached. A status of the period before is
 // none.
-func (in *Input) ofBudgets() (found []Finding) {
+func (in *Input) budgets(Thresholds) (found []Finding) {
 	for i := range in.Allocations {
 		a := &in.Allocations[i]
 		b, s := a.Spec.Budget, a.Status.Budget
@@ -328,7 +300,7 @@ var budgetEffects = map[v1alpha1.BudgetAction]string{
 // maxNames bounds the names of nodes in a summary.
 const maxNames = 3
 
-func (in *Input) ofNodes() (found []Finding) {
+func (in *Input) lostNodes(Thresholds) (found []Finding) {
 	if in.Capacity == nil {
 		return nil
 	}
@@ -364,7 +336,7 @@ func (in *Input) ofNodes() (found []Finding) {
 	return found
 }
 
-func (in *Input) ofPolicy() (found []Finding) {
+func (in *Input) policyDiffers(Thresholds) (found []Finding) {
 	if in.Policy != nil {
 		ready := meta.FindStatusCondition(in.Policy.Status.Conditions, "Ready")
 		if ready != nil && ready.Status == metav1.ConditionFalse {
@@ -374,7 +346,7 @@ func (in *Input) ofPolicy() (found []Finding) {
 	return found
 }
 
-func (in *Input) ofHistory() (found []Finding) {
+func (in *Input) historyRefused(Thresholds) (found []Finding) {
 	if in.Refused == 0 || in.LastRefused == nil {
 		return nil
 	}

@@ -85,7 +85,7 @@ func (m *machine) step(now time.Time, t Thresholds, complete map[Rule]bool, find
 			e.seen = now
 		case found[k]:
 		case e.Fired.IsZero():
-			if description, _ := Describe(Rule(k.rule)); description.For != nil && description.For(t) >= savedPending {
+			if description, _ := Describe(Rule(k.rule)); description.For(t) >= savedPending {
 				dropped = append(dropped, e.ID)
 			}
 			delete(m.open, k)

@@ -83,8 +83,7 @@ type Sender interface {
 	Prepare(ctx context.Context, receivers []v1alpha1.AlertReceiver)
 }
 
-// notifier decides which receiver gets which alerts, from one term of this replica to the
-// next one.
+// notifier decides which receiver gets which alerts while this replica is the last that led.
 type notifier struct {
 	known map[history.Notified]bool
 	last  map[string]lastMessage // by receiver
@@ -105,29 +104,6 @@ func (m *Message) mostSevere() (most Severity) {
 		}
 	}
 	return most
-}
-
-func (s *Service) newNotifier(ctx context.Context) (*notifier, error) {
-	n := &notifier{known: map[history.Notified]bool{}, last: map[string]lastMessage{}}
-	if s.Sender == nil {
-		return n, nil
-	}
-	list, err := s.Notices.Notified(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, one := range list {
-		n.known[one] = true
-	}
-	latest, err := s.Notices.Deliveries(ctx, history.DeliveryQuery{Since: s.Now().Add(-groupInterval)})
-	for _, d := range latest {
-		if d.Created.After(n.last[d.Receiver].at) {
-			var m Message
-			_ = json.Unmarshal([]byte(d.Message), &m) // of another version at worst
-			n.last[d.Receiver] = lastMessage{d.Created, m.mostSevere()}
-		}
-	}
-	return n, err
 }
 
 // wants reports whether a receiver gets an alert.
@@ -176,11 +152,32 @@ func (n *notifier) plan(now time.Time, to v1alpha1.AlertReceiver, list []Alert) 
 }
 
 // beginNotifying continues with what receivers know.
-func (s *Service) beginNotifying(ctx context.Context) (err error) {
+func (s *Service) beginNotifying(ctx context.Context) error {
+	n := &notifier{known: map[history.Notified]bool{}, last: map[string]lastMessage{}}
+	if s.Sender != nil {
+		known, err := s.Notices.Notified(ctx)
+		if err != nil {
+			return err
+		}
+		for _, one := range known {
+			n.known[one] = true
+		}
+		latest, err := s.Notices.Deliveries(ctx, history.DeliveryQuery{Since: s.Now().Add(-groupInterval)})
+		if err != nil {
+			return err
+		}
+		for _, d := range latest {
+			if d.Created.After(n.last[d.Receiver].at) {
+				var m Message
+				_ = json.Unmarshal([]byte(d.Message), &m) // of another version at worst
+				n.last[d.Receiver] = lastMessage{d.Created, m.mostSevere()}
+			}
+		}
+	}
 	s.notifying.Lock()
 	defer s.notifying.Unlock()
-	s.notifier, err = s.newNotifier(ctx)
-	return err
+	s.notifier = n
+	return nil
 }
 
 // notify enqueues messages about alerts: those that fire, and those that were resolved. It
@@ -220,10 +217,10 @@ func (s *Service) enqueue(ctx context.Context, receiver string, m Message, learn
 	return s.Notices.AddDelivery(ctx, history.Delivery{ID: m.ID, Receiver: receiver, Message: string(text), Created: now, Due: now}, learns)
 }
 
-// send sends what is due, until the term ends: to each receiver one message at a time, so
+// send sends what is due, until ctx ends: to each receiver one message at a time, so
 // that one that is slow delays no other. fence fails once another replica leads, which sends
 // the same.
-func (s *Service) send(term context.Context, fence func(context.Context) error) {
+func (s *Service) send(ctx context.Context, fence func(context.Context) error) {
 	ticker := time.NewTicker(sendInterval)
 	defer ticker.Stop()
 	var group sync.WaitGroup
@@ -232,18 +229,18 @@ func (s *Service) send(term context.Context, fence func(context.Context) error) 
 	busy := map[string]bool{}
 	for {
 		select {
-		case <-term.Done():
+		case <-ctx.Done():
 			return
 		case <-ticker.C:
 		}
-		due, err := s.Notices.Deliveries(term, history.DeliveryQuery{DueBefore: s.Now()})
+		due, err := s.Notices.Deliveries(ctx, history.DeliveryQuery{DueBefore: s.Now()})
 		if err != nil {
 			continue // it is logged where alerts are saved
 		}
-		if len(due) > 0 && fence(term) != nil {
+		if len(due) > 0 && fence(ctx) != nil {
 			continue
 		}
-		receivers := s.receivers(term)
+		receivers := s.receivers(ctx)
 		mu.Lock()
 		for _, d := range due {
 			if busy[d.Receiver] {
@@ -251,7 +248,7 @@ func (s *Service) send(term context.Context, fence func(context.Context) error) 
 			}
 			busy[d.Receiver] = true
 			group.Go(func() {
-				s.attempt(term, receivers, d)
+				s.attempt(ctx, receivers, d)
 				mu.Lock()
 				delete(busy, d.Receiver)
 				mu.Unlock()
@@ -297,14 +294,11 @@ func retryAfter(attempts int) time.Duration {
 }
 
 func (s *Service) receivers(ctx context.Context) []v1alpha1.AlertReceiver {
-	if s.Policy == nil {
+	settings, err := s.policy(ctx)
+	if err != nil || settings == nil {
 		return nil
 	}
-	policy, err := s.Policy(ctx)
-	if err != nil || policy == nil || policy.Spec.Alerts == nil {
-		return nil
-	}
-	return policy.Spec.Alerts.Receivers
+	return settings.Receivers
 }
 
 // Test sends a test message to a receiver of the policy.

@@ -44,57 +44,66 @@ type Description struct {
 	Rule     Rule
 	Title    string
 	Severity Severity
-	Cluster  bool // its alerts are about the cluster, and not about a team
-	// For is how long the rule finds something before its alert fires; 0 if what it finds
-	// has lasted for long enough already.
-	For     func(Thresholds) time.Duration
-	Meaning func(Thresholds) string // a sentence with its thresholds
+	Cluster  bool                               // its alerts are about the cluster, and not about a team
+	Meaning  func(Thresholds) string            // a sentence with its thresholds
+	find     func(*Input, Thresholds) []Finding // nil for ConsoleStale, which needs no cluster
+	// threshold is the one that a policy sets with after; nil for none. With lasts, the rule
+	// finds something for that long before its alert fires; otherwise what it finds has lasted
+	// for long enough already.
+	threshold func(*Thresholds) *time.Duration
+	lasts     bool
+}
+
+// For returns how long the rule finds something before its alert fires.
+func (d Description) For(t Thresholds) time.Duration {
+	if !d.lasts {
+		return 0
+	}
+	return *d.threshold(&t)
 }
 
 // Rules lists all rules, in the order of pages.
 var Rules = []Description{
-	{TaskWaits, "Tasks wait for long", Warning, false, immediately, func(t Thresholds) string {
+	{Rule: TaskWaits, Title: "Tasks wait for long", Severity: Warning, find: (*Input).waiting, threshold: func(t *Thresholds) *time.Duration { return &t.Wait }, Meaning: func(t Thresholds) string {
 		return "A task waits for longer than " + t.waits() + "."
 	}},
-	{OwnQuotaWaits, "A team waits within its own quota", Warning, false, func(t Thresholds) time.Duration { return t.OwnQuotaWait }, func(t Thresholds) string {
+	{Rule: OwnQuotaWaits, Title: "A team waits within its own quota", Severity: Warning, find: (*Input).ownQuota, threshold: func(t *Thresholds) *time.Duration { return &t.OwnQuotaWait }, lasts: true, Meaning: func(t Thresholds) string {
 		return "A task fits the unused quota of its own team, which others borrow, and is not admitted for " + duration(t.OwnQuotaWait) + "."
 	}},
-	{NotAdmitted, "Kueue does not admit a task that fits", Critical, false, func(t Thresholds) time.Duration { return t.NotAdmitted }, func(t Thresholds) string {
+	{Rule: NotAdmitted, Title: "Kueue does not admit a task that fits", Severity: Critical, find: (*Input).notAdmitted, threshold: func(t *Thresholds) *time.Duration { return &t.NotAdmitted }, lasts: true, Meaning: func(t Thresholds) string {
 		return "Nothing keeps a task from its quota, and Kueue does not admit it for " + duration(t.NotAdmitted) + "."
 	}},
-	{PreemptionLoop, "Preemption loop", Warning, false, immediately, func(Thresholds) string {
+	{Rule: PreemptionLoop, Title: "Preemption loop", Severity: Warning, find: (*Input).looping, Meaning: func(Thresholds) string {
 		return "Kueue preempts a task again and again for another one that it does not admit."
 	}},
-	{TaskPreempted, "Tasks are preempted often", Warning, false, immediately, func(t Thresholds) string {
+	{Rule: TaskPreempted, Title: "Tasks are preempted often", Severity: Warning, find: (*Input).preempted, Meaning: func(t Thresholds) string {
 		return "A task was preempted " + count(int(t.Preemptions), "time") + " or more and has not finished."
 	}},
-	{TasksFail, "Tasks fail", Warning, false, immediately, func(t Thresholds) string {
+	{Rule: TasksFail, Title: "Tasks fail", Severity: Warning, find: (*Input).failing, Meaning: func(t Thresholds) string {
 		return "Of the tasks of a team that ended in the last hour, " + percent(t.FailureRate) + " or more failed, and at least " + count(t.Failures, "task") + "."
 	}},
-	{TaskIdle, "Accelerators are idle", Warning, false, immediately, func(Thresholds) string {
+	{Rule: TaskIdle, Title: "Accelerators are idle", Severity: Warning, find: (*Input).idle, Meaning: func(Thresholds) string {
 		return "A running task does not use its accelerators. This needs Prometheus; the flags --idle-after and --idle-below define idle."
 	}},
-	{QuotaIdle, "Quota is idle", Info, false, func(t Thresholds) time.Duration { return t.QuotaIdle }, func(t Thresholds) string {
+	{Rule: QuotaIdle, Title: "Quota is idle", Severity: Info, find: (*Input).idleQuota, threshold: func(t *Thresholds) *time.Duration { return &t.QuotaIdle }, lasts: true, Meaning: func(t Thresholds) string {
 		return "A team has used no accelerator of its quota in a pool for " + duration(t.QuotaIdle) + "."
 	}},
-	{Budget, "A budget is used", Warning, false, immediately, func(Thresholds) string {
+	{Rule: Budget, Title: "A budget is used", Severity: Warning, find: (*Input).budgets, Meaning: func(Thresholds) string {
 		return "A team has used a part of its budget at which its allocation sets a step."
 	}},
-	{NodesLost, "Nodes are not ready", Critical, true, func(t Thresholds) time.Duration { return t.NodesLost }, func(t Thresholds) string {
+	{Rule: NodesLost, Title: "Nodes are not ready", Severity: Critical, Cluster: true, find: (*Input).lostNodes, threshold: func(t *Thresholds) *time.Duration { return &t.NodesLost }, lasts: true, Meaning: func(t Thresholds) string {
 		return "A node is not ready for " + duration(t.NodesLost) + ". Cordoned nodes do not count."
 	}},
-	{PolicyDiffers, "Kueue differs from the policy", Critical, true, func(t Thresholds) time.Duration { return t.PolicyDiffers }, func(t Thresholds) string {
+	{Rule: PolicyDiffers, Title: "Kueue differs from the policy", Severity: Critical, Cluster: true, find: (*Input).policyDiffers, threshold: func(t *Thresholds) *time.Duration { return &t.PolicyDiffers }, lasts: true, Meaning: func(t Thresholds) string {
 		return "The cluster does not match the cluster policy for " + duration(t.PolicyDiffers) + "."
 	}},
-	{ConsoleStale, "The console is stale", Critical, true, immediately, func(t Thresholds) string {
+	{Rule: ConsoleStale, Title: "The console is stale", Severity: Critical, Cluster: true, threshold: func(t *Thresholds) *time.Duration { return &t.Stale }, Meaning: func(t Thresholds) string {
 		return "The API server has not answered the console for " + duration(t.Stale) + "."
 	}},
-	{HistoryRefused, "History refuses records", Warning, true, immediately, func(Thresholds) string {
+	{Rule: HistoryRefused, Title: "History refuses records", Severity: Warning, Cluster: true, find: (*Input).historyRefused, Meaning: func(Thresholds) string {
 		return "The history database refused a record in the last day. It is kept in the table set_aside, and all others are recorded."
 	}},
 }
-
-func immediately(Thresholds) time.Duration { return 0 }
 
 // Describe returns the description of a rule.
 func Describe(rule Rule) (Description, bool) {
@@ -135,12 +144,9 @@ func (t Thresholds) with(a *v1alpha1.Alerts) Thresholds {
 		return t
 	}
 	t.WaitOf, t.OffOf, t.Off = map[string]time.Duration{}, map[string]bool{}, map[Rule]bool{}
-	times := map[Rule]*time.Duration{
-		TaskWaits: &t.Wait, OwnQuotaWaits: &t.OwnQuotaWait, NotAdmitted: &t.NotAdmitted, QuotaIdle: &t.QuotaIdle,
-		NodesLost: &t.NodesLost, PolicyDiffers: &t.PolicyDiffers, ConsoleStale: &t.Stale,
-	}
 	for _, r := range a.Rules {
 		class, rule := className(r.PriorityClass), Rule(r.Rule)
+		d, _ := Describe(rule)
 		switch {
 		case r.Off && class != "":
 			t.OffOf[class] = true
@@ -148,8 +154,8 @@ func (t Thresholds) with(a *v1alpha1.Alerts) Thresholds {
 			t.Off[rule] = true
 		case r.After != nil && class != "":
 			t.WaitOf[class] = r.After.Duration
-		case r.After != nil && times[rule] != nil:
-			*times[rule] = r.After.Duration
+		case r.After != nil && d.threshold != nil:
+			*d.threshold(&t) = r.After.Duration
 		case r.Count != nil && rule == TaskPreempted:
 			t.Preemptions = *r.Count
 		case r.Count != nil && rule == TasksFail:

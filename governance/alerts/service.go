@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -84,7 +85,7 @@ type Service struct {
 	silences []history.Silence
 
 	notifying sync.Mutex // guards notifier
-	notifier  *notifier  // of the last term; nil before, and once another replica leads
+	notifier  *notifier  // nil before this replica leads, and once another replica leads
 }
 
 // Run evaluates while this replica leads, until ctx ends.
@@ -217,30 +218,30 @@ func (s *Service) publish(open []history.Alert) {
 	s.mu.Unlock()
 }
 
-// lead evaluates until the term ends, and continues with the alerts that the replica
+// lead evaluates until ctx ends, and continues with the alerts that the replica
 // before saved.
-func (s *Service) lead(term context.Context) error {
+func (s *Service) lead(ctx context.Context) error {
 	began := s.Now()
-	open, ended, err := s.Store.Alerts(term, began.Add(-notifyResolved))
+	open, ended, err := s.Store.Alerts(ctx, began.Add(-notifyResolved))
 	if err != nil {
 		return err
 	}
-	if err := s.beginNotifying(term); err != nil {
+	if err := s.beginNotifying(ctx); err != nil {
 		return err
 	}
 	if s.Sender != nil {
 		var sending sync.WaitGroup
 		defer sending.Wait()
-		term, stop := context.WithCancel(term)
+		ctx, stop := context.WithCancel(ctx)
 		defer stop()
-		sending.Go(func() { s.send(term, s.fence) })
+		sending.Go(func() { s.send(ctx, s.fence) })
 	}
 	var prepared time.Time
 	m := newMachine(open, began)
 	unsaved := map[string]history.Alert{}
 	var drops []string
-	for ; term.Err() == nil; sleep(term) {
-		in, complete, err := s.read(term)
+	for ; ctx.Err() == nil; sleep(ctx) {
+		in, complete, err := s.read(ctx)
 		if err != nil {
 			if governance.KindOf(err) != governance.Unavailable {
 				s.Log.Warn("alerts are not evaluated", "error", err)
@@ -248,7 +249,7 @@ func (s *Service) lead(term context.Context) error {
 			continue
 		}
 		complete[PreemptionLoop] = in.Now.Sub(began) >= loopMemory
-		thresholds := s.thresholds(term)
+		thresholds := s.thresholds(ctx)
 		found, err := in.findings(thresholds, complete)
 		if err != nil {
 			s.Log.Error("a rule cannot be evaluated; its alerts stay as they are", "error", err)
@@ -259,16 +260,13 @@ func (s *Service) lead(term context.Context) error {
 		}
 		drops = append(drops, dropped...)
 		if len(unsaved)+len(drops) > 0 {
-			list := make([]history.Alert, 0, len(unsaved))
-			for _, a := range unsaved {
-				list = append(list, a)
-			}
+			list := slices.Collect(maps.Values(unsaved))
 			var err error
 			if len(drops) > 0 {
-				err = s.Store.SaveAlerts(term, nil, drops)
+				err = s.Store.SaveAlerts(ctx, nil, drops)
 			}
 			if err == nil {
-				err = history.WriteOrSetAside(term, s.Store, "alerts", list, func(ctx context.Context, list []history.Alert) error { return s.Store.SaveAlerts(ctx, list, nil) })
+				err = history.WriteOrSetAside(ctx, s.Store, "alerts", list, func(ctx context.Context, list []history.Alert) error { return s.Store.SaveAlerts(ctx, list, nil) })
 			}
 			switch {
 			case errors.Is(err, history.ErrNotLeader):
@@ -298,12 +296,12 @@ func (s *Service) lead(term context.Context) error {
 		s.publish(all)
 		if len(unsaved) == 0 { // so that no alert is sent that a restart would forget
 			everyone := access.Scope{All: true}
-			receivers := s.receivers(term)
+			receivers := s.receivers(ctx)
 			if s.Sender != nil && in.Now.Sub(prepared) >= prepareInterval {
-				s.Sender.Prepare(term, receivers)
+				s.Sender.Prepare(ctx, receivers)
 				prepared = in.Now
 			}
-			err := s.notify(term, receivers, slices.Concat(s.sendable(), visible(everyone, ended, nil, in.Now)))
+			err := s.notify(ctx, receivers, slices.Concat(s.sendable(), visible(everyone, ended, nil, in.Now)))
 			if errors.Is(err, history.ErrNotLeader) {
 				return err
 			} else if err != nil {
@@ -361,7 +359,10 @@ func (s *Service) read(ctx context.Context) (in *Input, complete map[Rule]bool, 
 	if in.Policy, err = clusterstate.Policy(ctx, reader); err != nil {
 		return nil, nil, err
 	}
-	complete = map[Rule]bool{TaskWaits: true, TaskPreempted: true, TasksFail: true, PolicyDiffers: true, ConsoleStale: true, Budget: true}
+	complete = map[Rule]bool{}
+	for _, d := range Rules {
+		complete[d.Rule] = d.Rule != TaskIdle
+	}
 	if in.Capacity, err = s.Capacity.Snapshot(ctx); err != nil && governance.KindOf(err) != governance.Unavailable {
 		return nil, nil, err
 	}
