@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -22,6 +21,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -95,30 +96,27 @@ func parseAdopt(command, usage string, args []string, env func(string) string) (
 	return o, errors.Join(append(invalid, o.config.check(level)...)...)
 }
 
-// connect returns a client of the cluster that reads and writes without a cache.
-func (o adoptOptions) connect() (client.Client, string, error) {
-	connection, err := o.config.restConfig()
+// connect returns a client of the cluster that reads and writes without a cache, and the
+// address of the API server.
+func (c config) connect() (client.Client, string, error) {
+	connection, err := c.restConfig()
 	if err != nil {
 		return nil, "", err
 	}
-	c, err := client.New(connection, client.Options{Scheme: cluster.Scheme})
+	direct, err := client.New(connection, client.Options{Scheme: cluster.Scheme})
 	if err != nil {
 		return nil, "", fmt.Errorf("connect to %s: %w", connection.Host, err)
 	}
-	return c, connection.Host, nil
+	return direct, connection.Host, nil
 }
 
 // adoptCommand adopts ClusterQueues.
 func adoptCommand(ctx context.Context, args []string, s streams) error {
 	o, err := parseAdopt("adopt", adoptUsage, args, os.Getenv)
-	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprint(s.out, adoptUsage)
-		return nil
-	}
 	if err != nil {
 		return err
 	}
-	c, host, err := o.connect()
+	c, host, err := o.config.connect()
 	if err != nil {
 		return err
 	}
@@ -241,32 +239,33 @@ func (out *adoptOutput) addResults(ctx context.Context, c client.Client, results
 // returns the message of the condition.
 func awaitReady(ctx context.Context, c client.Client, team string) (ready bool, message string) {
 	message = "the console has not reported on it yet: is it running?"
-	for {
+	// While the policy is applied, allocations report that a pool is missing.
+	err := wait.PollUntilContextCancel(ctx, awaitInterval, true, func(ctx context.Context) (bool, error) {
 		var allocation v1alpha1.ComputeAllocation
-		if err := c.Get(ctx, client.ObjectKey{Name: team}, &allocation); err != nil && ctx.Err() == nil {
-			return false, err.Error()
+		if err := c.Get(ctx, client.ObjectKey{Name: team}, &allocation); err != nil {
+			return false, err
 		}
-		if condition := meta.FindStatusCondition(allocation.Status.Conditions, v1alpha1.ConditionReady); condition != nil && condition.ObservedGeneration == allocation.Generation {
-			if message = condition.Message; condition.Status == "True" {
-				return true, message
-			}
+		condition := meta.FindStatusCondition(allocation.Status.Conditions, v1alpha1.ConditionReady)
+		if condition == nil || condition.ObservedGeneration != allocation.Generation {
+			return false, nil
 		}
-		select { // while the policy is applied, allocations report that a pool is missing
-		case <-ctx.Done():
-			return false, message
-		case <-time.After(250 * time.Millisecond):
-		}
+		message = condition.Message
+		return condition.Status == metav1.ConditionTrue, nil
+	})
+	if err != nil && ctx.Err() == nil {
+		message = err.Error()
 	}
+	return err == nil, message
 }
+
+// awaitInterval is how often an allocation is read that the console is to change.
+const awaitInterval = 250 * time.Millisecond
 
 // write writes the plan and the results as text or JSON, or the objects as YAML.
 func (out adoptOutput) write(w io.Writer, format string, plan adoption.Plan, selected []adoption.Queue) error {
 	switch format {
 	case "json":
-		encoder := json.NewEncoder(w)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(out)
+		return writeJSON(w, out)
 	case "yaml":
 		var documents []string
 		if out.CreatesPolicy {
@@ -335,14 +334,10 @@ func (out adoptOutput) writePolicy(b *strings.Builder) {
 // releaseCommand gives the queues of teams back.
 func releaseCommand(ctx context.Context, args []string, s streams) error {
 	o, err := parseAdopt("release", releaseUsage, args, os.Getenv)
-	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprint(s.out, releaseUsage)
-		return nil
-	}
 	if err != nil {
 		return err
 	}
-	c, host, err := o.connect()
+	c, host, err := o.config.connect()
 	if err != nil {
 		return err
 	}
@@ -366,19 +361,12 @@ func releaseCommand(ctx context.Context, args []string, s streams) error {
 
 // awaitDeleted waits until the console has released the objects of a team.
 func awaitDeleted(ctx context.Context, c client.Client, team string) error {
-	for {
-		var allocation v1alpha1.ComputeAllocation
-		err := c.Get(ctx, client.ObjectKey{Name: team}, &allocation)
-		switch {
-		case apierrors.IsNotFound(err):
-			return nil
-		case err != nil && ctx.Err() == nil:
-			return err
-		}
-		select {
-		case <-ctx.Done():
-			return errors.New("the console has not released its objects yet: is it running?")
-		case <-time.After(250 * time.Millisecond):
-		}
+	err := wait.PollUntilContextCancel(ctx, awaitInterval, true, func(ctx context.Context) (bool, error) {
+		err := c.Get(ctx, client.ObjectKey{Name: team}, &v1alpha1.ComputeAllocation{})
+		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
+	})
+	if err != nil && ctx.Err() != nil {
+		return errors.New("the console has not released its objects yet: is it running?")
 	}
+	return err
 }

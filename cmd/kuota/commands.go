@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 
@@ -14,6 +17,7 @@ import (
 // command is what kuota runs instead of the console.
 type command struct {
 	about string // one line of help
+	usage string // its help; empty if it prints it itself
 	run   func(ctx context.Context, args []string, s streams) error
 }
 
@@ -37,14 +41,42 @@ func (e exitError) Unwrap() error { return e.error }
 // cycle: the help of the configuration lists the commands.
 func commands() map[string]command {
 	return map[string]command{
-		"adopt":     {"create allocations for existing ClusterQueues, without changing them", adoptCommand},
-		"doctor":    {"check the cluster, Kueue and the console, as the settings page does", doctorCommand},
-		"import":    {"convert HyperPod's JSON to Kuota's YAML", importCommand},
-		"release":   {"give the queues of teams back, without changing them", releaseCommand},
-		"simulate":  {"answer what Kueue would do with a snapshot of a cluster", simulateCommand},
-		"uninstall": {"remove Kuota from a cluster; Kueue and tasks stay unchanged", uninstallCommand},
-		"version":   {"print the version", versionCommand},
+		"adopt":     {"create allocations for existing ClusterQueues, without changing them", adoptUsage, adoptCommand},
+		"doctor":    {"check the cluster, Kueue and the console, as the settings page does", doctorUsage, doctorCommand},
+		"import":    {"convert HyperPod's JSON to Kuota's YAML", importUsage, importCommand},
+		"release":   {"give the queues of teams back, without changing them", releaseUsage, releaseCommand},
+		"simulate":  {"answer what Kueue would do with a snapshot of a cluster", "", simulateCommand},
+		"uninstall": {"remove Kuota from a cluster; Kueue and tasks stay unchanged", uninstallUsage, uninstallCommand},
+		"version":   {"print the version", versionUsage, versionCommand},
 	}
+}
+
+// parse parses the flags of a command that takes arguments only if withArguments is set.
+func parse(flags *flag.FlagSet, args []string, withArguments bool, usage string) error {
+	flags.SetOutput(io.Discard)
+	if err := flags.Parse(args); err != nil {
+		return fmt.Errorf("%w\n%s", err, usage)
+	}
+	if flags.NArg() > 0 && !withArguments {
+		return fmt.Errorf("unexpected argument %q\n%s", flags.Arg(0), usage)
+	}
+	return nil
+}
+
+// openInput opens a file, or returns in for "-".
+func openInput(name string, in io.Reader) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(in), nil
+	}
+	return os.Open(name)
+}
+
+// writeJSON writes a value as indented JSON.
+func writeJSON(to io.Writer, value any) error {
+	encoder := json.NewEncoder(to)
+	encoder.SetEscapeHTML(false)
+	encoder.SetIndent("", "  ")
+	return encoder.Encode(value)
 }
 
 // commandHelp returns one line for each command.

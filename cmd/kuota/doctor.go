@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
@@ -54,10 +53,6 @@ const (
 // doctorCommand prints the findings of package diagnostics.
 func doctorCommand(ctx context.Context, args []string, s streams) error {
 	o, err := parseDoctor(args, os.Getenv)
-	if errors.Is(err, flag.ErrHelp) {
-		fmt.Fprint(s.out, doctorUsage)
-		return nil
-	}
 	if err != nil {
 		return exitError{exitUnchecked, err}
 	}
@@ -177,10 +172,7 @@ func (d diagnosis) err() error {
 // write writes the diagnosis as text or JSON.
 func (d diagnosis) write(out io.Writer, format string) error {
 	if format == "json" {
-		encoder := json.NewEncoder(out)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(d)
+		return writeJSON(out, d)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "cluster %s, Kubernetes %s, Kueue %s\n", d.Cluster, cmp.Or(d.Kubernetes, "unknown"), cmp.Or(d.Kueue, "unknown"))

@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -30,14 +29,10 @@ with an elasticPolicy, or Kuota's own objects, and writes YAML for kubectl apply
 // none.
 func importCommand(_ context.Context, args []string, s streams) error {
 	flags := flag.NewFlagSet("kuota import", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
 	kind := flags.String("kind", "", "write objects of this kind only: allocation, policy or elasticjob")
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(s.out, importUsage)
-		return nil
+	switch err := parse(flags, args, true, importUsage); {
 	case err != nil:
-		return fmt.Errorf("%w\n%s", err, importUsage)
+		return err
 	case !slices.Contains([]string{"", "allocation", "policy", "elasticjob"}, *kind):
 		return fmt.Errorf("kind %q: use allocation, policy or elasticjob", *kind)
 	case flags.NArg() == 0:
@@ -83,15 +78,12 @@ func (w *importWriter) file(name string) error {
 
 // readAll reads a file, or in for "-", up to the size that is imported.
 func readAll(name string, in io.Reader) ([]byte, error) {
-	if name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		in = file
+	file, err := openInput(name, in)
+	if err != nil {
+		return nil, err
 	}
-	return io.ReadAll(io.LimitReader(in, document.MaxBytes+1))
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, document.MaxBytes+1))
 }
 
 func (w *importWriter) object(file string, o imports.Object) error {

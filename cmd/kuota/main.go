@@ -7,7 +7,9 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"slices"
@@ -41,7 +43,11 @@ func start(ctx context.Context, args []string, in, out, log *os.File) error {
 	}
 	if len(args) > 0 {
 		if c, ok := commands()[args[0]]; ok {
-			return c.run(ctx, args[1:], streams{in: in, out: out, messages: log})
+			err := c.run(ctx, args[1:], streams{in: in, out: out, messages: log})
+			if errors.Is(err, flag.ErrHelp) && c.usage != "" {
+				_, err = io.WriteString(out, c.usage)
+			}
+			return err
 		}
 	}
 	config, err := parseConfig(args, os.Getenv)

@@ -82,15 +82,12 @@ func killFirst() {
 const defaultTies = 3
 
 func readJSON(path string, in io.Reader, to any) error {
-	if path != "-" {
-		file, err := os.Open(path)
-		if err != nil {
-			return err
-		}
-		defer file.Close()
-		in = file
+	file, err := openInput(path, in)
+	if err != nil {
+		return err
 	}
-	buffered := bufio.NewReader(in)
+	defer file.Close()
+	buffered := bufio.NewReader(file)
 	in = buffered
 	if start, _ := buffered.Peek(2); string(start) == "\x1f\x8b" { // an error shows when it is decoded
 		z, err := gzip.NewReader(buffered)

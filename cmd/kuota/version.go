@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io"
 	"runtime"
 	"runtime/debug"
 
@@ -81,16 +79,8 @@ Prints the version and the revision of this binary.
 
 // versionCommand prints the build of this binary.
 func versionCommand(_ context.Context, args []string, s streams) error {
-	flags := flag.NewFlagSet("kuota version", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	switch err := flags.Parse(args); {
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(s.out, versionUsage)
-		return nil
-	case err != nil:
-		return fmt.Errorf("%w\n%s", err, versionUsage)
-	case flags.NArg() > 0:
-		return fmt.Errorf("unexpected argument %q\n%s", flags.Arg(0), versionUsage)
+	if err := parse(flag.NewFlagSet("kuota version", flag.ContinueOnError), args, false, versionUsage); err != nil {
+		return err
 	}
 	fmt.Fprintln(s.out, thisBuild())
 	return nil
