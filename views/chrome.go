@@ -1,5 +1,7 @@
 package views
 
+import "kuota.dev/kuota/views/ui"
+
 // Chrome is the frame of every page: header, navigation and status.
 type Chrome struct {
 	Title       string        // the page's h1, and the start of the browser tab's title
@@ -24,8 +26,4 @@ type ClusterStatus struct {
 }
 
 // Message is one sentence for the user, optionally about a form field.
-type Message struct {
-	Field string // id of the input; empty for none
-	Label string // name of the input in the summary, such as "Row 2, vCPU"
-	Text  string
-}
+type Message = ui.SummaryLine

@@ -1,6 +1,10 @@
 package views
 
-import "strings"
+import (
+	"strings"
+
+	"kuota.dev/kuota/views/ui"
+)
 
 // DashboardPage shows capacity, usage and teams. All below its filters is the
 // fragment with the id dashboard.
@@ -82,7 +86,7 @@ type PoolUse struct {
 type TeamTable struct {
 	ID       string
 	Note     string // such as "GPUs in all pools"
-	Heads    []ColumnHead
+	Heads    []ui.Head
 	Rows     []TeamLine
 	Other    *TeamLine // the teams that are not in Rows; nil for none
 	Sum      TeamLine  // of Rows and Other

@@ -1,5 +1,7 @@
 package views
 
+import "kuota.dev/kuota/views/ui"
+
 // InstancesPage shows the pools and nodes of the cluster. Both tables are the
 // fragment with the id instances.
 type InstancesPage struct {
@@ -14,7 +16,7 @@ type InstancesPage struct {
 	Sort     string // requested order, as in the address; empty for the default
 	Order    string
 	Found    string // such as "3 found"; empty without filters
-	Heads    []ColumnHead
+	Heads    []ui.Head
 	Nodes    []NodeRow
 	Pager    Pager
 	CSVURL   string

@@ -6,13 +6,14 @@ import (
 	"github.com/a-h/templ"
 
 	"kuota.dev/kuota/views/htmlcheck"
+	"kuota.dev/kuota/views/ui"
 )
 
 func sampleInstances() InstancesPage {
 	return InstancesPage{
 		Chrome: sampleChrome("Instances", "instances"), Summary: "2 nodes: 1 ready, 1 cordoned", Action: "/instances", Text: "gpu", ClearURL: "/instances", CSVURL: "/instances.csv", PoolsCSV: "/capacity.csv", Found: "2 found",
 		Filters: []Filter{{ID: "pool", Label: "Pool", Options: []Option{{Label: "All pools"}, {Value: hostile, Label: hostile, Selected: true}}}},
-		Heads:   []ColumnHead{{ID: "name", Label: "Name", URL: "/instances?order=desc", Sorted: "ascending"}, {ID: "free", Label: "Free", Number: true}}, Sort: "free", Order: "desc",
+		Heads:   []ui.Head{{ID: "name", Label: "Name", URL: "/instances?order=desc", Sorted: "ascending"}, {ID: "free", Label: "Free", Number: true}}, Sort: "free", Order: "desc",
 		Pools: []PoolFigures{
 			{ID: "pool-a-gpu", Pool: hostile, URL: "/instances?pool=a", Note: "H100 · 80 GB", Types: hostile, Nodes: "2", States: []Status{{Tone: "ok", Label: "1 ready"}, {Tone: "idle", Label: "1 cordoned"}}, Resource: "GPUs",
 				Bar: BarRow{Text: "Of 16 GPUs 6 are bound", Mark: 18, Parts: []BarPart{{Use: "own", Value: 6}}}, Max: 18, Physical: "16", Quota: "18", Over: "2"},

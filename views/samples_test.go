@@ -1,5 +1,7 @@
 package views
 
+import "kuota.dev/kuota/views/ui"
+
 // hostile is a team name that attempts script injection.
 const hostile = `"><script>alert('x')</script><img src=x onerror=alert(1)>`
 
@@ -24,7 +26,7 @@ func sampleTasks() TasksPage {
 		Ranges:    []RangeLink{{Label: "All", Title: "Since the console started", URL: "/tasks", Current: true}, {Label: "1 h", Title: "The last 1 h", URL: "/tasks?range=1h"}},
 		Columns:   []ColumnChoice{{ID: "team", Label: "Team", Shown: true}, {ID: "kind", Label: "Kind"}}, Hidden: map[string]bool{"kind": true},
 		Filters: []Filter{{ID: "team", Label: "Team", Options: []Option{{Label: "All teams"}, {Value: "vision", Label: "vision", Selected: true}}}},
-		Heads:   []ColumnHead{{ID: "name", Label: "Name", URL: "/tasks?sort=name", Sorted: "ascending"}, {ID: "memory", Label: "Memory", Unit: "GiB", Number: true}},
+		Heads:   []ui.Head{{ID: "name", Label: "Name", URL: "/tasks?sort=name", Sorted: "ascending"}, {ID: "memory", Label: "Memory", Unit: "GiB", Number: true}},
 		Pager:   Pager{Text: "101–200 of 5,000", PreviousURL: "/tasks", NextURL: "/tasks?page=3"},
 		Tasks: []TaskRow{
 			{ID: "task-a", Name: "vit-pretrain", Kind: "Job", Status: Status{Tone: "ok", Label: "Running"}, Team: "vision", Namespace: "hyperpod-ns-vision",
@@ -246,7 +248,7 @@ func sampleImported() AllocationForm {
 
 func sampleTeams() TeamTable {
 	return TeamTable{
-		ID: "team-list", Note: hostile, CSVURL: "/teams.csv", AllURL: "/teams", Heads: []ColumnHead{{ID: "name", Label: "Team", URL: "/?sort=name", Sorted: "ascending"}},
+		ID: "team-list", Note: hostile, CSVURL: "/teams.csv", AllURL: "/teams", Heads: []ui.Head{{ID: "name", Label: "Team", URL: "/?sort=name", Sorted: "ascending"}},
 		Rows: []TeamLine{
 			{ID: "team-vision", Name: "vision", URL: "/teams/vision", Sub: hostile, Allocated: "15", Used: "8", Borrowed: "0", Lent: "0", Utilization: "53.33 %", Running: Count{Text: "2", URL: "/tasks"}, Waiting: Count{Text: "0"}},
 			{ID: "team-speech", Name: hostile, URL: "/teams/speech", Used: "2", Utilization: "133.33 %", Borrowing: true},

@@ -1,5 +1,7 @@
 package views
 
+import "kuota.dev/kuota/views/ui"
+
 // TasksPage is the live list of tasks, with figures of each priority class. Both tables are the fragment with the id tasks.
 type TasksPage struct {
 	Chrome
@@ -20,7 +22,7 @@ type TasksPage struct {
 	ClearURL  string // the list without filters; empty if none is set
 	Sort      string // requested order, as in the address; empty for the default
 	Order     string
-	Heads     []ColumnHead // of the visible columns
+	Heads     []ui.Head // of the visible columns
 	Columns   []ColumnChoice
 	Hidden    map[string]bool // hidden columns, by id
 	Tasks     []TaskRow
@@ -51,16 +53,6 @@ type Option struct {
 	Value    string
 	Label    string
 	Selected bool
-}
-
-// ColumnHead is the head of a column.
-type ColumnHead struct {
-	ID     string // in addresses
-	Label  string
-	Unit   string
-	Number bool   // right-aligned
-	URL    string // sorts by the column; empty if it cannot be sorted
-	Sorted string // "ascending" or "descending"; empty if not sorted by it
 }
 
 // ColumnChoice is a column that can be hidden.

@@ -15,6 +15,7 @@ import (
 	"kuota.dev/kuota/handlers/timerange"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/views/ui"
 )
 
 // ClusterSums returns the sums over all pools, by resource.
@@ -55,7 +56,7 @@ func Parse(path, textName, pageName string, values url.Values, over timerange.Ra
 	if q.descending = one("order") == "desc"; !q.descending {
 		q.Values.Del("order")
 	}
-	if !slices.ContainsFunc(teamColumns, func(c views.ColumnHead) bool { return c.ID == q.sort }) {
+	if !slices.ContainsFunc(teamColumns, func(c ui.Head) bool { return c.ID == q.sort }) {
 		q.sort = ""
 		q.Values.Del("sort")
 		q.Values.Del("order")

@@ -17,13 +17,14 @@ import (
 	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/views/ui"
 )
 
 // barsShown is the number of teams with a bar.
 const barsShown = 20
 
 // teamColumns are the columns of the list of teams, in their order.
-var teamColumns = []views.ColumnHead{
+var teamColumns = []ui.Head{
 	{Label: "Team", ID: "name"},
 	{Label: "Allocated", ID: "allocated", Number: true},
 	{Label: "Used", ID: "held", Number: true},
@@ -198,7 +199,7 @@ func othersWords(others int, hidden bool) string {
 
 func (q Query) textOf(name string) []string { return []string{name, q.text} }
 
-func (q Query) head(h views.ColumnHead) views.ColumnHead {
+func (q Query) head(h ui.Head) ui.Head {
 	by, descending := q.order()
 	return q.Head(h, by, descending, h.Number, "")
 }

@@ -17,6 +17,7 @@ import (
 	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/views/ui"
 
 	"github.com/labstack/echo/v4"
 )
@@ -52,7 +53,7 @@ func parseNodeQuery(values url.Values) nodeQuery {
 func (q nodeQuery) filtered() bool { return q.pool != "" || q.state != "" || q.text != "" }
 
 // nodeHeads are the columns of a list of nodes.
-var nodeHeads = []views.ColumnHead{
+var nodeHeads = []ui.Head{
 	{Label: "Name", ID: "name"}, {Label: "State", ID: "state"}, {Label: "Used by", ID: "teams"}, {Label: "Pool", ID: "pool"}, {Label: "Type", ID: "type"},
 	{Label: "Accelerators", ID: "accelerators", Number: true}, {Label: "Bound", ID: "bound", Number: true}, {Label: "Free", ID: "free", Number: true},
 	{Label: "vCPU", Unit: "bound", ID: "vcpu", Number: true}, {Label: "Memory", Unit: "GiB, bound", ID: "memory", Number: true}, {Label: "Pods", ID: "pods", Number: true},
@@ -162,8 +163,8 @@ func nodeContains(n *capacity.NodeSnapshot, lower string) bool {
 	return contains(n.Name) || contains(n.Type) || slices.ContainsFunc(slices.Collect(maps.Keys(n.Teams)), contains)
 }
 
-func (q nodeQuery) heads() []views.ColumnHead {
-	heads := make([]views.ColumnHead, len(nodeHeads))
+func (q nodeQuery) heads() []ui.Head {
+	heads := make([]ui.Head, len(nodeHeads))
 	for i, h := range nodeHeads {
 		heads[i] = q.Head(h, q.sort, q.descending, h.Number, "") // figures descending first
 	}

@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/views/ui"
 )
 
 // Address is the address of a list: its path, and the values that select, sort and
@@ -76,7 +77,7 @@ func (a Address) URL(path string, pairs ...string) string { return urls.With(pat
 // Head returns the column with the link that sorts by it, on the first page. The
 // list is sorted by the column called by. The first click on a column sorts it
 // descending if descendingFirst. ascending is the value of order= for the other way.
-func (a Address) Head(column views.ColumnHead, by string, descending, descendingFirst bool, ascending string) views.ColumnHead {
+func (a Address) Head(column ui.Head, by string, descending, descendingFirst bool, ascending string) ui.Head {
 	order := ascending
 	if descendingFirst {
 		order = "desc"

@@ -6,10 +6,11 @@ import (
 
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/views/ui"
 )
 
 // taskColumns are all columns of a list of tasks, in their order.
-var taskColumns = []views.ColumnHead{
+var taskColumns = []ui.Head{
 	{Label: "Name", ID: string(index.ByName)},
 	{Label: "Status", ID: string(index.ByState)},
 	{Label: "Team", ID: string(index.ByTeam)},

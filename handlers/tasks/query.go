@@ -14,6 +14,7 @@ import (
 	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/views/ui"
 )
 
 func (q taskQuery) ranges(past bool) []views.RangeLink {
@@ -132,7 +133,7 @@ func b2i(yes bool) int {
 }
 
 // heads returns the shown columns, each with the address that sorts by it.
-func (q taskQuery) heads() (shown []views.ColumnHead) {
+func (q taskQuery) heads() (shown []ui.Head) {
 	for _, h := range taskColumns {
 		if q.hidden[h.ID] {
 			continue
@@ -142,7 +143,7 @@ func (q taskQuery) heads() (shown []views.ColumnHead) {
 	return shown
 }
 
-func (q taskQuery) head(h views.ColumnHead) views.ColumnHead {
+func (q taskQuery) head(h ui.Head) ui.Head {
 	// The first click on figures and times sorts them descending.
 	descendingFirst := h.Number || h.ID == string(index.BySubmitted) || h.ID == string(index.ByPriorityClass)
 	return q.Head(h, string(q.Sort), q.Descending, descendingFirst, "asc")

@@ -13,7 +13,7 @@ import "fmt"
 // SummaryLine is one problem to fix.
 type SummaryLine struct {
 	Field string // id of the input; empty if it belongs to none
-	Label string // label of the input
+	Label string // of the input in the summary, such as "Row 2, vCPU"
 	Text  string
 }
 
