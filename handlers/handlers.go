@@ -29,10 +29,7 @@ import (
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/handlers/usage"
 	"kuota.dev/kuota/handlers/versions"
-	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
-
-	"github.com/labstack/echo/v4"
 )
 
 // Setup describes how the console was started.
@@ -41,48 +38,35 @@ type Setup = settings.Setup
 // Handlers contains the backends and settings of the pages. Its fields must not
 // change after Register.
 type Handlers struct {
-	Allocations console.Allocations
-	Policy      console.Policy
-	Adoption    console.Adoption
-	Tasks       console.Tasks
-	Previews    previews.Backend // nil previews no change
-	Submit      teams.Submit
-	Actions     tasks.Actions // nil offers no actions
-	Logs        tasks.Logs    // nil offers no logs
-	Revisions   versions.Revisions
-	Settings    console.Settings
-	Contact     console.Contact
-	Capacity    console.Capacity
-	Hardware    hardware.Utilization                                                                    // nil without Prometheus
-	PodOwners   hardware.PodOwners                                                                      // required with Hardware
-	IdleBelow   float64                                                                                 // utilization, 0 to 1, that an idle accelerator never reached
-	History     console.History                                                                         // nil for none
-	Alerts      console.Alerts                                                                          // nil without history
-	Starts      tasks.Starts                                                                            // estimates; nil without history
-	Recording   func() recorder.State                                                                   // the state of the recorder; nil without history
-	SetAside    func(ctx context.Context, since time.Time) (n int, latest *history.SetAside, err error) // records that history refused; nil without history
-	Leader      func() leader.State                                                                     // which replica runs the controllers
-	// Trouble returns a sentence about what keeps the whole console from working, or "".
-	// nil means never.
-	Trouble func() string
-	// ReadOnly returns a sentence about why the console writes nothing, or "" if it
-	// writes. nil means that it writes.
-	ReadOnly func() string
+	console.Console
+	Policy    console.Policy
+	Adoption  console.Adoption
+	Previews  previews.Backend // nil previews no change
+	Submit    teams.Submit
+	Actions   tasks.Actions // nil offers no actions
+	Logs      tasks.Logs    // nil offers no logs
+	Revisions versions.Revisions
+	Hardware  hardware.Utilization                                                                    // nil without Prometheus
+	PodOwners hardware.PodOwners                                                                      // required with Hardware
+	IdleBelow float64                                                                                 // utilization, 0 to 1, that an idle accelerator never reached
+	History   console.History                                                                         // nil for none
+	Starts    tasks.Starts                                                                            // estimates; nil without history
+	Recording func() recorder.State                                                                   // the state of the recorder; nil without history
+	SetAside  func(ctx context.Context, since time.Time) (n int, latest *history.SetAside, err error) // records that history refused; nil without history
+	Leader    func() leader.State                                                                     // which replica runs the controllers
 	// RecordsUsers reports whether the API server records who changes a spec. nil
 	// means that it does.
 	RecordsUsers func() bool
-	// AllocationChanges, TaskChanges, AdviceChanges and CapacityChanges signal that
-	// those pages have to be rendered again.
-	AllocationChanges, TaskChanges, AdviceChanges, CapacityChanges console.Listener
+	// AllocationChanges, TaskChanges and AdviceChanges signal that those pages have to be
+	// rendered again.
+	AllocationChanges, TaskChanges, AdviceChanges console.Listener
 
 	// ExternalLogs is the address of an external log system; empty for none.
 	ExternalLogs urls.LogTemplate
 
-	Naming      desired.Naming
-	ClusterName string               // as pages show it
-	Replays     func() []live.Replay // contradicted explanations; nil without simulations
-	Setup       Setup                // as the settings show it
-	Now         func() time.Time     // the clock
+	Naming  desired.Naming
+	Replays func() []live.Replay // contradicted explanations; nil without simulations
+	Setup   Setup                // as the settings show it
 
 	hardware *hardware.Pages // after Register
 }
@@ -99,19 +83,9 @@ func (h *Handlers) IdleTasks(ctx context.Context) (list []governancealerts.Idle,
 	return list, true
 }
 
-// Chrome returns the frame of a page.
-func (h *Handlers) Chrome(c echo.Context) views.Chrome { return h.console().Chrome(c) }
-
-func (h *Handlers) console() *console.Console {
-	return &console.Console{
-		Allocations: h.Allocations, Tasks: h.Tasks, Capacity: h.Capacity, Settings: h.Settings, Alerts: h.Alerts, Contact: h.Contact, CapacityChanges: h.CapacityChanges,
-		Trouble: h.Trouble, ReadOnly: h.ReadOnly, ClusterName: h.ClusterName, Now: h.Now,
-	}
-}
-
 // Register adds all routes to the server.
 func (h *Handlers) Register(s *web.Server) {
-	c, sealed := h.console(), forms.Addresses{Sealer: s}
+	c, sealed := &h.Console, forms.Addresses{Sealer: s}
 	classes := classstats.New(c, h.History)
 	hardwarePages := &hardware.Pages{Console: c, Hardware: h.Hardware, PodOwners: h.PodOwners, IdleBelow: h.IdleBelow}
 	h.hardware = hardwarePages

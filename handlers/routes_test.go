@@ -2,12 +2,9 @@ package handlers_test
 
 import (
 	"testing"
-	"time"
 
-	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/queries"
-	"kuota.dev/kuota/handlers"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/web/webtest"
 )
@@ -15,10 +12,8 @@ import (
 // A new route is added here, with its access.
 func TestRoutes(t *testing.T) {
 	d := &handlerstest.Backend{Items: []queries.Item{{Task: &tasks.Task{UID: "1", Name: "hidden-task", Namespace: "hidden-namespace", State: tasks.Running}, Team: "hidden-team"}}}
-	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.PolicyBackend, Adoption: &d.AdoptionBackend, Tasks: d, Actions: &d.ActionsBackend, Logs: &d.LogsBackend, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, AdviceChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend,
-		Naming: desired.DefaultNaming, ClusterName: "hidden-cluster", Now: time.Now,
-	}
+	h := d.Handlers()
+	h.ClusterName = "hidden-cluster"
 	console := webtest.Start(t, webtest.Setup{
 		Register: h.Register,
 		Chrome:   h.Chrome,

@@ -43,6 +43,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/governance/utilization"
 	"kuota.dev/kuota/handlers"
+	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/web"
 
 	"github.com/go-logr/logr"
@@ -355,18 +356,25 @@ func (p *program) kueueConfiguration(ctx context.Context) (kueueconfig.Current, 
 func (p *program) handlers() *handlers.Handlers {
 	c := p.config
 	h := &handlers.Handlers{
-		Allocations:  p.allocations,
+		Console: console.Console{
+			Allocations:     p.allocations,
+			Tasks:           p.tasks,
+			Capacity:        p.capacity,
+			Settings:        &diagnostics.Service{Cluster: p.cluster, Access: p.access, Naming: c.naming, Install: c.kueue, Namespace: c.namespace, Kueue: p.reconcilers.Kueue.State, HelmRelease: c.helmRelease, SignIn: c.oidc.issuer != ""},
+			Contact:         p.cluster.Contact,
+			CapacityChanges: p.capacity,
+			Trouble:         func() string { return p.cluster.MissingKinds().Message() },
+			ReadOnly:        p.cluster.ReadOnlyReason,
+			ClusterName:     c.clusterName,
+			Now:             time.Now,
+		},
 		Revisions:    &revisions.Service{Store: p.cluster.Revisions, Access: p.access, Allocations: p.allocations},
 		Policy:       p.policies,
 		Adoption:     &adopt.Service{Cluster: p.cluster, Naming: c.naming, Access: p.access, Audit: p.audit, Kueue: p.kueueConfiguration},
-		Settings:     &diagnostics.Service{Cluster: p.cluster, Access: p.access, Naming: c.naming, Install: c.kueue, Namespace: c.namespace, Kueue: p.reconcilers.Kueue.State, HelmRelease: c.helmRelease, SignIn: c.oidc.issuer != ""},
-		Trouble:      func() string { return p.cluster.MissingKinds().Message() },
-		ReadOnly:     p.cluster.ReadOnlyReason,
 		RecordsUsers: p.cluster.RecordsUsers,
 		Leader:       p.leader.State,
 		Setup:        c.setup(),
 		Replays:      p.simulator.Replays,
-		Tasks:        p.tasks,
 		Submit:       p.submit,
 		Logs:         &logs.Service{Cluster: p.cluster, Access: p.access, Tasks: p.tasks},
 		ExternalLogs: c.externalLogs,
@@ -374,17 +382,12 @@ func (p *program) handlers() *handlers.Handlers {
 		Previews: &preview.Service{
 			Cluster: p.cluster, Access: p.access, Naming: c.naming, Simulator: p.simulator, Tasks: p.tasks, Kueue: p.reconcilers.Kueue.Under, Priorities: p.reconcilers.Ranking.Priorities, Log: p.log,
 		},
-		Contact:           p.cluster.Contact,
-		Capacity:          p.capacity,
-		CapacityChanges:   p.capacity,
 		AllocationChanges: p.cluster.AllocationChanges,
 		TaskChanges:       p.cluster.TaskChanges,
 		AdviceChanges:     &p.tasks.AdviceChanges,
 		Naming:            c.naming,
-		ClusterName:       c.clusterName,
 		PodOwners:         p.tasks,
 		IdleBelow:         c.hardware.idleBelow,
-		Now:               time.Now,
 	}
 	// A nil pointer in an interface field would not be nil.
 	if p.utilization != nil {

@@ -65,12 +65,7 @@ type reader struct {
 }
 
 // open returns what the user of a request sees, and the teams for the filter.
-func (h *Pages) open(c echo.Context, q *query) (*reader, []string, error) {
-	user := console.UserOf(c)
-	scope, err := h.Tasks.Scope(c.Request().Context(), user)
-	if err != nil {
-		return nil, nil, err
-	}
+func (h *Pages) open(c echo.Context, scope access.Scope, q *query) (*reader, []string, error) {
 	list, err := h.Tasks.ListWithin(c.Request().Context(), scope, index.Query{}, nil)
 	if err != nil {
 		return nil, nil, err
@@ -83,7 +78,7 @@ func (h *Pages) open(c echo.Context, q *query) (*reader, []string, error) {
 	if q.Teams != nil && q.team == "" {
 		q.Teams = append(q.Teams, "") // the cluster policy, which everyone sees who sees a team
 	}
-	return &reader{Pages: h, user: user, scope: scope, uids: map[string]string{}}, list.Teams, nil
+	return &reader{Pages: h, user: console.UserOf(c), scope: scope, uids: map[string]string{}}, list.Teams, nil
 }
 
 // read returns the next limit entries that the user sees, and the query for the rest; nil
@@ -153,9 +148,9 @@ func (r *reader) redacted(e history.Activity) history.Activity {
 }
 
 // activity answers GET /activity: who did what, the latest first.
-func (h *Pages) activity(c echo.Context) error {
+func (h *Pages) activity(c echo.Context, scope access.Scope) error {
 	q := parse(c.QueryParams())
-	r, teams, err := h.open(c, &q)
+	r, teams, err := h.open(c, scope, &q)
 	if err != nil {
 		return err
 	}
@@ -202,9 +197,9 @@ func (h *Pages) activity(c echo.Context) error {
 }
 
 // activityCSV answers GET /activity.csv: all entries of such a list.
-func (h *Pages) activityCSV(c echo.Context) error {
+func (h *Pages) activityCSV(c echo.Context, scope access.Scope) error {
 	q := parse(c.QueryParams())
-	r, err := h.openFile(c, &q)
+	r, err := h.openFile(c, scope, &q)
 	if err != nil {
 		return err
 	}
@@ -227,14 +222,11 @@ func (h *Pages) activityCSV(c echo.Context) error {
 }
 
 func (q query) filters(teams []string) []views.Filter {
-	team, action := listing.NewFilter("team", "Team", "All teams", q.team), listing.NewFilter("action", "Action", "All actions", q.Action)
-	for _, name := range slices.Sorted(slices.Values(teams)) {
-		team.Add(name)
-	}
+	team, action := q.Filter("team", "Team", "All teams", slices.Sorted(slices.Values(teams))...), listing.NewFilter("action", "Action", "All actions", q.Action)
 	for _, a := range audit.Actions {
 		action.Add(string(a), a.Past())
 	}
-	return []views.Filter{team.Done(), action.Done()}
+	return []views.Filter{team, action.Done()}
 }
 
 // maxChanges bounds the changes that a row shows.

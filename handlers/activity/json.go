@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/handlers/tasks"
 
 	"github.com/labstack/echo/v4"
@@ -35,8 +36,8 @@ type entryJSON struct {
 }
 
 // openFile is open for a file, which cannot show why it has no rows.
-func (h *Pages) openFile(c echo.Context, q *query) (*reader, error) {
-	r, _, err := h.open(c, q)
+func (h *Pages) openFile(c echo.Context, scope access.Scope, q *query) (*reader, error) {
+	r, _, err := h.open(c, scope, q)
 	switch {
 	case err != nil:
 		return nil, err
@@ -49,9 +50,9 @@ func (h *Pages) openFile(c echo.Context, q *query) (*reader, error) {
 }
 
 // activityJSON answers GET /activity.json: the rows of one page of the list.
-func (h *Pages) activityJSON(c echo.Context) error {
+func (h *Pages) activityJSON(c echo.Context, scope access.Scope) error {
 	q := parse(c.QueryParams())
-	r, err := h.openFile(c, &q)
+	r, err := h.openFile(c, scope, &q)
 	if err != nil {
 		return err
 	}

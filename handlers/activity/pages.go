@@ -14,7 +14,7 @@ type Pages struct {
 
 // Register adds the routes of this package to the server.
 func (h *Pages) Register(s *web.Server) {
-	s.Page(urls.Activity, h.Handler(h.activity))
-	s.Page(urls.ActivityCSV, h.Handler(h.activityCSV))
-	s.Page(urls.ActivityJSON, h.Handler(h.activityJSON))
+	s.Page(urls.Activity, h.Within(h.activity))
+	s.Page(urls.ActivityCSV, h.Within(h.activityCSV))
+	s.Page(urls.ActivityJSON, h.Within(h.activityJSON))
 }

@@ -77,7 +77,7 @@ func TestReviewAndAdopt(t *testing.T) {
 	if len(d.AdoptionBackend.Adopted) > 0 {
 		t.Fatal("the review adopted something")
 	}
-	values := handlerstest.FormValues(page, "#adoption-form")
+	values := handlerstest.ValuesIn(page, "#adoption-form")
 	values.Set("action", "adopt")
 	values.Set("reason", "moving in")
 	d.AdoptionBackend.Failing = map[string]error{"speech.example": &governance.Error{Kind: governance.Invalid, Message: "The API server rejected it.", Fields: []governance.FieldError{{Message: "too long"}}}}

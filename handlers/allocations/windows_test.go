@@ -28,14 +28,14 @@ func TestWindowsAreSavedAsTyped(t *testing.T) {
 	got.Windows[1].Notice = nil
 	want := []v1alpha1.Window{
 		{Name: "nights", Days: []v1alpha1.Weekday{"Monday", "Wednesday", "Saturday", "Sunday"}, From: "22:00", To: "06:00", Quota: []v1alpha1.WindowQuota{
-			{InstanceType: "ml.g6.12xlarge", Accelerators: handlerstest.Pointer(int64(8))}, {InstanceType: "ml.g5.2xlarge", Instances: handlerstest.Pointer(int64(2))},
+			{InstanceType: "ml.g6.12xlarge", Accelerators: new(int64(8))}, {InstanceType: "ml.g5.2xlarge", Instances: new(int64(2))},
 		}},
 		{Name: "fair", From: "2030-12-05T08:00", To: "2030-12-05T09:00", TimeZone: "Europe/Berlin", Activation: v1alpha1.Hold},
 	}
 	if diff := cmp.Diff(want, got.Windows); diff != "" {
 		t.Errorf("windows (-want +got):\n%s", diff)
 	}
-	budget := &v1alpha1.Budget{AcceleratorHours: handlerstest.Pointer(int64(1000)), Period: v1alpha1.BudgetWeek, Steps: []v1alpha1.BudgetStep{{Percent: 100, Action: v1alpha1.BudgetHold}}}
+	budget := &v1alpha1.Budget{AcceleratorHours: new(int64(1000)), Period: v1alpha1.BudgetWeek, Steps: []v1alpha1.BudgetStep{{Percent: 100, Action: v1alpha1.BudgetHold}}}
 	if diff := cmp.Diff(budget, got.Budget); diff != "" {
 		t.Errorf("budget (-want +got):\n%s", diff)
 	}

@@ -1,14 +1,17 @@
 package charts
 
 import (
+	"context"
 	"math"
 	"slices"
+	"time"
 
 	"kuota.dev/kuota/governance/accounting"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/views"
 )
@@ -102,6 +105,19 @@ func ChartValues(resource string, points []history.Point) []views.ChartValue {
 // HistoryUnit returns the size of the displayed unit of a resource (vCPU, GiB or
 // device) in the unit of history.
 func HistoryUnit(resource string) float64 { return float64(accounting.Unit(resource)) }
+
+// Gaps reads the gaps of a range, of which the time before history begins is one.
+func Gaps(ctx context.Context, past console.History, from, to time.Time) ([]history.Gap, error) {
+	gaps, err := past.Gaps(ctx, from, to)
+	if err != nil {
+		return nil, err
+	}
+	since, err := past.Since(ctx)
+	if since.After(from) && since.Before(to) {
+		gaps = append([]history.Gap{{From: from, To: since}}, gaps...)
+	}
+	return gaps, err
+}
 
 // ChartGaps converts the gaps of a range, where nothing is known.
 func ChartGaps(gaps []history.Gap) []views.ChartGap {

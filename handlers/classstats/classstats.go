@@ -15,6 +15,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
@@ -213,9 +214,33 @@ func (h *Stats) readSums(ctx context.Context, teams []string, over Range, now ti
 
 // Register adds the routes of this package to the server.
 func (h *Stats) Register(s *web.Server) {
-	s.Page(urls.ClassesCSV, h.Handler(h.classesCSV))
+	s.Page(urls.ClassesCSV, h.Within(h.classesCSV))
 }
 
 // NoClass is the value in addresses for tasks without a priority class. No class can
 // have this name.
 const NoClass = "-"
+
+// Classes returns the priority classes with these values in addresses.
+func Classes(values []string) (classes []string) {
+	for _, class := range values {
+		if class == NoClass {
+			class = ""
+		}
+		classes = append(classes, class)
+	}
+	return classes
+}
+
+// Filter returns the filter of the priority class.
+func Filter(chosen string, classes []string) views.Filter {
+	f := listing.NewFilter("class", "Priority class", "All classes", chosen)
+	for _, class := range classes {
+		if class == "" {
+			f.Add(NoClass, "No priority class")
+		} else {
+			f.Add(class, format.ClassName(class))
+		}
+	}
+	return f.Done()
+}

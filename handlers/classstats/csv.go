@@ -26,12 +26,8 @@ func (h *Stats) Over(ctx context.Context, scope access.Scope, r timerange.Range)
 }
 
 // classesCSV answers GET /classes.csv: the figures of classes over a range.
-func (h *Stats) classesCSV(c echo.Context) error {
+func (h *Stats) classesCSV(c echo.Context, scope access.Scope) error {
 	ctx := c.Request().Context()
-	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
-	if err != nil {
-		return err
-	}
 	list, over, err := h.Over(ctx, scope, timerange.Requested(ctx, h.History, c.QueryParams(), h.Now()))
 	if err != nil {
 		return err

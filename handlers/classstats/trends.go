@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -81,12 +82,9 @@ func busiest(groups map[string][]history.Trend) []string {
 			total[name] += t.Waits + t.Failures + t.Preemptions
 		}
 	}
-	names := make([]string, 0, len(groups))
-	for name := range groups {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(total[b], total[a]), strings.Compare(a, b)) })
-	return names
+	return slices.SortedFunc(maps.Keys(groups), func(a, b string) int {
+		return cmp.Or(cmp.Compare(total[b], total[a]), strings.Compare(a, b))
+	})
 }
 
 // pastTrends are the trends of history over a range, and where nothing is known.
@@ -171,15 +169,8 @@ func (h *Stats) readTrends(ctx context.Context, by history.TrendKey, teams []str
 	if found.groups, err = h.History.Trends(ctx, by, teams, r.From, r.To, r.Buckets); err != nil {
 		return found, err
 	}
-	if found.gaps, err = h.History.Gaps(ctx, r.From, r.To); err != nil {
+	if found.gaps, err = charts.Gaps(ctx, h.History, r.From, r.To); err != nil {
 		return found, err
-	}
-	since, err := h.History.Since(ctx)
-	if err != nil {
-		return found, err
-	}
-	if since.After(r.From) && since.Before(r.To) {
-		found.gaps = append([]history.Gap{{From: r.From, To: since}}, found.gaps...)
 	}
 	h.sums.Set(key, found, max(r.RefreshInterval(), 20*time.Since(asked)))
 	return found, nil

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
 
@@ -45,6 +46,18 @@ func (h *Console) Handler(handler func(echo.Context) error) echo.HandlerFunc {
 			Retry: ours.Kind == governance.Unavailable, Err: err,
 		}
 	}
+}
+
+// Within converts a handler of what a scope includes, which is called with the scope of the
+// user.
+func (h *Console) Within(handler func(c echo.Context, scope access.Scope) error) echo.HandlerFunc {
+	return h.Handler(func(c echo.Context) error {
+		scope, err := h.Tasks.Scope(c.Request().Context(), UserOf(c))
+		if err != nil {
+			return err
+		}
+		return handler(c, scope)
+	})
 }
 
 // shownGroups is how many of their groups a user without a team is shown.

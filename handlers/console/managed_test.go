@@ -63,7 +63,7 @@ func TestManagedObjectsAreNotChanged(t *testing.T) {
 	edit.Set("action", "save")
 	edit.Set("weight", "77")
 	_, page = handlerstest.Get(t, open+handlerstest.PolicyURL)
-	policy := handlerstest.FormValues(page, "#policy-form")
+	policy := handlerstest.ValuesIn(page, "#policy-form")
 	policy.Set("action", "save")
 	policy.Set("class-0-weight", "77")
 	for path, sent := range map[string]url.Values{

@@ -30,13 +30,9 @@ func (h *Pages) dashboardQuery(ctx context.Context, values url.Values) figures.Q
 }
 
 // dashboard answers GET /: the figures of the cluster, now and over a range.
-func (h *Pages) dashboard(c echo.Context) error {
+func (h *Pages) dashboard(c echo.Context, scope access.Scope) error {
 	ctx := c.Request().Context()
 	q := h.dashboardQuery(ctx, c.QueryParams())
-	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
-	if err != nil {
-		return err
-	}
 	s, err := h.Capacity.Within(ctx, scope)
 	if err != nil {
 		return err
@@ -55,7 +51,8 @@ func (h *Pages) dashboard(c echo.Context) error {
 func (h *Pages) dashboardEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		values := c.QueryParams()
-		return h.StreamFigures(s, c, "dashboard", h.dashboardQuery(c.Request().Context(), values).Values, func(scope access.Scope) func(context.Context) (templ.Component, error) {
+		part := web.Part{Changed: h.CapacityChanges.Subscribe, MinGap: console.FiguresMinGap}
+		return h.StreamWithin(s, c, "dashboard", h.dashboardQuery(c.Request().Context(), values).Values, part, func(scope access.Scope) web.RenderFunc {
 			kept := cache.NewExpiring()
 			return func(ctx context.Context) (templ.Component, error) {
 				snapshot, err := h.Capacity.Within(ctx, scope)
@@ -65,7 +62,7 @@ func (h *Pages) dashboardEvents(s *web.Server) func(echo.Context) error {
 				page, err := h.dashboardPage(ctx, scope, snapshot, h.dashboardQuery(ctx, values), kept)
 				return views.DashboardLive(page), err
 			}
-		}, nil)
+		})
 	}
 }
 

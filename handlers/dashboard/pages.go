@@ -21,7 +21,7 @@ type Pages struct {
 
 // Register adds the routes of this package to the server.
 func (h *Pages) Register(s *web.Server) {
-	s.Page(urls.Dashboard, h.Handler(h.dashboard))
+	s.Page(urls.Dashboard, h.Within(h.dashboard))
 	s.Events(urls.DashboardEvents, h.dashboardEvents(s))
-	s.Page(urls.CapacityCSV, h.Handler(h.capacityCSV))
+	s.Page(urls.CapacityCSV, h.Within(h.capacityCSV))
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
@@ -42,7 +43,7 @@ func poolCells(q figures.Query, s *capacity.Snapshot) []poolCell {
 		for j := range p.Resources {
 			c := &p.Resources[j]
 			switch {
-			case q.Resource == c.Resource, q.Resource == "" && format.IsAccelerator(c.Resource) && (c.Physical > 0 || c.Usage > 0 || c.Nominal > 0):
+			case q.Resource == c.Resource, q.Resource == "" && catalog.IsAccelerator(c.Resource) && (c.Physical > 0 || c.Usage > 0 || c.Nominal > 0):
 				own = append(own, poolCell{p, c})
 			case q.Resource == "" && c.Resource == catalog.CPU:
 				cpu = append(cpu, poolCell{p, c})
@@ -54,7 +55,7 @@ func poolCells(q figures.Query, s *capacity.Snapshot) []poolCell {
 		found = append(found, own...)
 	}
 	slices.SortStableFunc(found, func(a, b poolCell) int {
-		return cmp.Or(compareTrue(format.IsAccelerator(a.pr.Resource), format.IsAccelerator(b.pr.Resource)), cmp.Compare(b.pr.Physical, a.pr.Physical), cmp.Compare(a.pool.Name, b.pool.Name))
+		return cmp.Or(compareTrue(catalog.IsAccelerator(a.pr.Resource), catalog.IsAccelerator(b.pr.Resource)), cmp.Compare(b.pr.Physical, a.pr.Physical), cmp.Compare(a.pool.Name, b.pool.Name))
 	})
 	return found
 }
@@ -118,9 +119,9 @@ func poolUse(c poolCell) views.PoolUse {
 
 // capacityCSV answers GET /capacity.csv: every resource of every pool, or the
 // selected ones.
-func (h *Pages) capacityCSV(c echo.Context) error {
+func (h *Pages) capacityCSV(c echo.Context, scope access.Scope) error {
 	q := h.dashboardQuery(c.Request().Context(), c.QueryParams())
-	s, err := h.SnapshotFor(c)
+	s, err := h.Capacity.Within(c.Request().Context(), scope)
 	if err != nil {
 		return err
 	}
@@ -141,7 +142,7 @@ func (h *Pages) capacityCSV(c echo.Context) error {
 			for _, amount := range []resources.Amount{
 				u.Physical, u.OwnBound, u.BorrowedBound, u.Outside, u.Unhealthy, u.Idle, u.Recovering, u.Cordoned, u.Nominal, u.Overallocated(), u.Usage, u.Unbound, u.Borrowed, u.LentToCohort, u.BorrowedUnallocated, u.LargestFree, u.Growth,
 			} {
-				row = append(row, format.CSVAmount(u.Resource, amount))
+				row = append(row, quota.Number(u.Resource, amount))
 			}
 			rows = append(rows, row)
 		}

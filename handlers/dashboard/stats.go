@@ -32,7 +32,7 @@ func clusterStats(s *capacity.Snapshot) []views.Stat {
 	}
 	sums := figures.ClusterSums(s)
 	for _, resource := range figures.ResourceNames(s) {
-		if format.IsAccelerator(resource) && (sums[resource].Physical > 0 || sums[resource].Usage > 0) {
+		if catalog.IsAccelerator(resource) && (sums[resource].Physical > 0 || sums[resource].Usage > 0) {
 			stats = append(stats, resourceStat(resource, sums[resource]))
 		}
 	}
@@ -48,7 +48,7 @@ func resourceStat(resource string, sum usage.PoolUsage) views.Stat {
 		stat.Unit = "GiB"
 		stat.Note = quota.Short(resource, sum.Usage) + " GiB used"
 	}
-	if !format.IsAccelerator(resource) {
+	if !catalog.IsAccelerator(resource) {
 		return stat
 	}
 	for _, part := range []struct {

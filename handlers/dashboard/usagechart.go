@@ -69,16 +69,9 @@ func (h *Pages) readUsage(ctx context.Context, s *capacity.Snapshot, q figures.Q
 	if err != nil {
 		return c, err
 	}
-	gaps, err := h.History.Gaps(ctx, q.Over.From, q.Over.To)
+	gaps, err := charts.Gaps(ctx, h.History, q.Over.From, q.Over.To)
 	if err != nil {
 		return c, err
-	}
-	since, err := h.History.Since(ctx)
-	if err != nil {
-		return c, err
-	}
-	if since.After(q.Over.From) && since.Before(q.Over.To) {
-		gaps = append([]history.Gap{{From: q.Over.From, To: since}}, gaps...)
 	}
 	known := false
 	for _, line := range usageSeries {

@@ -1,6 +1,7 @@
 package figures
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -88,7 +89,7 @@ func (q Query) Counted(s *capacity.Snapshot) string {
 	physical := ClusterSums(s)
 	most, found := resources.Amount(0), catalog.CPU
 	for _, resource := range ResourceNames(s) {
-		if amount := physical[resource].Physical; format.IsAccelerator(resource) && amount > most {
+		if amount := physical[resource].Physical; catalog.IsAccelerator(resource) && amount > most {
 			most, found = amount, resource
 		}
 	}
@@ -103,11 +104,14 @@ func ResourceNames(s *capacity.Snapshot) []string {
 			found[c.Resource] = true
 		}
 	}
-	var names []string
-	for name := range found {
-		names = append(names, name)
+	return slices.SortedFunc(maps.Keys(found), quota.Compare)
+}
+
+// PoolNames returns the names of all pools.
+func PoolNames(s *capacity.Snapshot) (names []string) {
+	for i := range s.Pools {
+		names = append(names, s.Pools[i].Name)
 	}
-	slices.SortFunc(names, quota.Compare)
 	return names
 }
 
@@ -117,11 +121,7 @@ func (q Query) filters(s *capacity.Snapshot) []views.Filter {
 	for _, name := range ResourceNames(s) {
 		resources.Add(name, format.ResourceName(name))
 	}
-	pools := listing.NewFilter("pool", "Pool", "All pools", q.Pool)
-	for i := range s.Pools {
-		pools.Add(s.Pools[i].Name)
-	}
-	return []views.Filter{resources.Done(), pools.Done()}
+	return []views.Filter{resources.Done(), q.Filter("pool", "Pool", "All pools", PoolNames(s)...)}
 }
 
 // Controls returns the filters, with a range picker if ranges is set.

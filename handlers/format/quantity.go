@@ -35,8 +35,6 @@ func ResourceName(resource string) string {
 	return Upper(Unit(resource))
 }
 
-func IsAccelerator(resource string) bool { return catalog.IsAccelerator(resource) }
-
 // Amounts formats each resource exactly, with its unit. Network devices are left
 // out: they follow from the rest.
 func Amounts(resources quota.Resources) string { return joinAmounts(resources, quota.Amount) }
@@ -76,9 +74,4 @@ func JSONAmount(resource string, amount resources.Amount) *json.Number {
 		return nil
 	}
 	return new(json.Number(quota.Number(resource, amount)))
-}
-
-// CSVAmount formats an amount for spreadsheets.
-func CSVAmount(resource string, amount resources.Amount) string {
-	return quota.Number(resource, amount)
 }

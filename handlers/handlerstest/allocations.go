@@ -36,14 +36,14 @@ func FullAllocation() v1alpha1.ComputeAllocation {
 			Members:         []v1alpha1.Member{{Kind: "Group", Name: "vision-team"}, {Kind: "User", Name: "oidc:ada@example.com"}},
 			FairShareWeight: 30,
 			Quota: []v1alpha1.QuotaRow{
-				{InstanceType: "ml.g6.12xlarge", Quantities: v1alpha1.Quantities{Accelerators: Pointer(int64(2)), VCPU: &cpu, Memory: &memory}},
-				{Pool: "h100", Quantities: v1alpha1.Quantities{Accelerators: Pointer(int64(4))}},
+				{InstanceType: "ml.g6.12xlarge", Quantities: v1alpha1.Quantities{Accelerators: new(int64(2)), VCPU: &cpu, Memory: &memory}},
+				{Pool: "h100", Quantities: v1alpha1.Quantities{Accelerators: new(int64(4))}},
 				{InstanceType: "ml.p4d.24xlarge", Quantities: v1alpha1.Quantities{Partition: &v1alpha1.Partition{Profile: "mig-1g.5gb", Count: 7}}},
-				{InstanceType: "ml.c5.2xlarge", Quantities: v1alpha1.Quantities{Instances: Pointer(int64(3))}},
+				{InstanceType: "ml.c5.2xlarge", Quantities: v1alpha1.Quantities{Instances: new(int64(3))}},
 			},
 			Sharing: v1alpha1.Sharing{
-				Strategy: v1alpha1.LendAndBorrow, BorrowLimitPercent: Pointer(int32(25)),
-				BorrowLimits: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Quantities: v1alpha1.Quantities{Accelerators: Pointer(int64(1))}}},
+				Strategy: v1alpha1.LendAndBorrow, BorrowLimitPercent: new(int32(25)),
+				BorrowLimits: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Quantities: v1alpha1.Quantities{Accelerators: new(int64(1))}}},
 			},
 			Preemption: v1alpha1.Preemption{WithinTeam: v1alpha1.PreemptNever}, NamespaceCeiling: true, DefaultQueue: true,
 			Shares: []v1alpha1.Share{
@@ -54,10 +54,10 @@ func FullAllocation() v1alpha1.ComputeAllocation {
 				{
 					Name: "nights", Days: []v1alpha1.Weekday{"Monday", "Tuesday", "Wednesday", "Friday"}, From: "22:00", To: "06:00", TimeZone: "Europe/Berlin", Notice: &metav1.Duration{Duration: 90 * time.Minute},
 					Quota: []v1alpha1.WindowQuota{
-						{InstanceType: "ml.g6.12xlarge", Accelerators: Pointer(int64(8))}, {InstanceType: "ml.c5.2xlarge", Instances: Pointer(int64(2))},
+						{InstanceType: "ml.g6.12xlarge", Accelerators: new(int64(8))}, {InstanceType: "ml.c5.2xlarge", Instances: new(int64(2))},
 						{InstanceType: "ml.p4d.24xlarge", Partition: &v1alpha1.Partition{Profile: "mig-1g.5gb", Count: 14}},
 					},
-					Sharing: &v1alpha1.WindowSharing{Strategy: v1alpha1.LendAndBorrow, BorrowLimitPercent: Pointer(int32(40))},
+					Sharing: &v1alpha1.WindowSharing{Strategy: v1alpha1.LendAndBorrow, BorrowLimitPercent: new(int32(40))},
 				},
 				{Name: "upkeep", From: "2030-12-07T08:00", To: "2030-12-07T18:00", Activation: v1alpha1.Drain, Sharing: &v1alpha1.WindowSharing{Strategy: v1alpha1.DontLend}},
 			},

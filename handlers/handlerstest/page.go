@@ -1,7 +1,6 @@
 package handlerstest
 
 import (
-	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -10,8 +9,6 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 )
-
-func Pointer[T any](n T) *T { return &n }
 
 // Text returns the text of a part of a page, with single spaces between words.
 func Text(part *goquery.Selection) string {
@@ -37,7 +34,7 @@ func ValuesIn(page *goquery.Document, selector string) url.Values {
 			value = s.Find("option[selected]").AttrOr("value", s.Find("option").First().AttrOr("value", ""))
 		}
 		if goquery.NodeName(s) == "textarea" {
-			value = s.Text()
+			value = strings.ReplaceAll(s.Text(), "\n", "\r\n")
 		}
 		values.Add(name, value)
 	})
@@ -54,34 +51,11 @@ func Download(t *testing.T, address string) string {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	text, err := io.ReadAll(response.Body)
-	if err != nil || response.StatusCode != http.StatusOK || !strings.HasPrefix(response.Header.Get("Content-Type"), "text/csv") {
-		t.Fatalf("%s answers %s: %s, %v", address, response.Status, text, err)
+	text := ReadAll(t, response)
+	if response.StatusCode != http.StatusOK || !strings.HasPrefix(response.Header.Get("Content-Type"), "text/csv") {
+		t.Fatalf("%s answers %s: %s", address, response.Status, text)
 	}
-	return string(text)
-}
-
-func Ptr[N any](n N) *N { return &n }
-
-// FormValues are the values that a browser would send of the form on a page.
-func FormValues(page *goquery.Document, id string) url.Values {
-	values := url.Values{}
-	page.Find(id + " input, " + id + " select, " + id + " textarea").Each(func(_ int, s *goquery.Selection) {
-		name, value := s.AttrOr("name", ""), s.AttrOr("value", "")
-		if kind := s.AttrOr("type", ""); kind == "radio" || kind == "checkbox" {
-			if _, ticked := s.Attr("checked"); !ticked {
-				return
-			}
-		}
-		switch goquery.NodeName(s) {
-		case "select":
-			value = s.Find("option[selected]").AttrOr("value", "")
-		case "textarea":
-			value = strings.ReplaceAll(s.Text(), "\n", "\r\n") // as browsers send it
-		}
-		values.Add(name, value)
-	})
-	return values
+	return text
 }
 
 func WithValues(values url.Values, pairs ...string) url.Values {

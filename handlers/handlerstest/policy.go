@@ -79,14 +79,14 @@ func RankedPolicy() *v1alpha1.ClusterPolicy {
 		Spec: v1alpha1.ClusterPolicySpec{
 			TaskPrioritization: v1alpha1.TaskRanking,
 			PriorityClasses: []v1alpha1.PriorityClass{
-				{Name: "training", Weight: Ptr[int32](60)},
-				{Name: "inference", Weight: Ptr[int32](90), Description: "Serves users", DefaultTimeLimitSeconds: Ptr[int32](5400), MaximumTimeLimitSeconds: Ptr[int32](7200)},
+				{Name: "training", Weight: new(int32(60))},
+				{Name: "inference", Weight: new(int32(90)), Description: "Serves users", DefaultTimeLimitSeconds: new(int32(5400)), MaximumTimeLimitSeconds: new(int32(7200))},
 			},
 			IdleCompute: v1alpha1.IdleCompute{Strategy: v1alpha1.IdleFairShare, ShareUnallocated: true},
 			GangScheduling: v1alpha1.GangScheduling{
 				Enabled: true, BlockAdmission: true,
 				Timeout: &metav1.Duration{Duration: 90 * time.Minute}, RecoveryTimeout: &metav1.Duration{},
-				Requeuing: v1alpha1.Requeuing{Timestamp: "Creation", BackoffLimitCount: Ptr[int32](3), BackoffBaseSeconds: Ptr[int32](30), BackoffMaxSeconds: Ptr[int32](600)},
+				Requeuing: v1alpha1.Requeuing{Timestamp: "Creation", BackoffLimitCount: new(int32(3)), BackoffBaseSeconds: new(int32(30)), BackoffMaxSeconds: new(int32(600))},
 			},
 			AdmissionFairSharing: &v1alpha1.AdmissionFairSharing{
 				UsageHalfLifeTime: &metav1.Duration{Duration: 12 * time.Hour}, UsageSamplingInterval: &metav1.Duration{Duration: time.Minute},

@@ -2,9 +2,9 @@ package handlerstest
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -271,17 +271,26 @@ func (d *Backend) Age(time.Time) (time.Duration, bool) { return 300 * time.Milli
 
 func (d *Backend) Subscribe(context.Context) <-chan struct{} { return d.Changed }
 
+// Handlers returns the handlers over d.
+func (d *Backend) Handlers() *handlers.Handlers {
+	return &handlers.Handlers{
+		Console: console.Console{
+			Allocations: d, Tasks: d, Capacity: &d.CapacityBackend, Settings: &d.SettingsBackend, Contact: d, CapacityChanges: d,
+			Trouble: func() string { return d.Trouble }, ReadOnly: func() string { return d.ReadOnly }, ClusterName: "test", Now: time.Now,
+		},
+		Policy: &d.PolicyBackend, Adoption: &d.AdoptionBackend, Actions: &d.ActionsBackend, Logs: &d.LogsBackend, Submit: &d.SubmitBackend, Revisions: d,
+		History: d.Past, AllocationChanges: d, TaskChanges: d, AdviceChanges: d, ExternalLogs: d.ExternalLogs, Naming: desired.DefaultNaming, Setup: d.Setup,
+		Replays: func() []live.Replay { return d.Replays }, RecordsUsers: func() bool { return !d.UsersUnrecorded },
+	}
+}
+
 // Serve serves the handlers over d until the test ends, and returns the address.
 func Serve(t *testing.T, d *Backend) string { return ServeUnder(t, d, "") }
 
 // ServeUnder is Serve under a base path, which the address contains.
 func ServeUnder(t *testing.T, d *Backend, base string) string {
 	t.Helper()
-	h := &handlers.Handlers{
-		Allocations: d, Policy: &d.PolicyBackend, Adoption: &d.AdoptionBackend, Tasks: d, Actions: &d.ActionsBackend, Logs: &d.LogsBackend, ExternalLogs: d.ExternalLogs, Submit: &d.SubmitBackend, Revisions: d, Settings: &d.SettingsBackend, Contact: d, AllocationChanges: d, TaskChanges: d, AdviceChanges: d, CapacityChanges: d, Capacity: &d.CapacityBackend, History: d.Past,
-		Naming: desired.DefaultNaming, ClusterName: "test", Setup: d.Setup, Replays: func() []live.Replay { return d.Replays }, Now: time.Now, Trouble: func() string { return d.Trouble }, ReadOnly: func() string { return d.ReadOnly },
-		RecordsUsers: func() bool { return !d.UsersUnrecorded },
-	}
+	h := d.Handlers()
 	if d.HardwareBackend.IdleTasks != nil {
 		h.Hardware, h.PodOwners, h.IdleBelow = &d.HardwareBackend, &d.HardwareBackend, 0.05
 	}
@@ -326,7 +335,16 @@ var Client = http.Client{CheckRedirect: func(next *http.Request, _ []*http.Reque
 // Get requests a page.
 func Get(t *testing.T, address string) (*http.Response, *goquery.Document) {
 	t.Helper()
-	response, err := Client.Get(address)
+	request, err := http.NewRequest(http.MethodGet, address, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return do(t, request)
+}
+
+func do(t *testing.T, request *http.Request) (*http.Response, *goquery.Document) {
+	t.Helper()
+	response, err := Client.Do(request)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -349,16 +367,7 @@ func Post(t *testing.T, address string, form url.Values, headers ...string) (*ht
 	for i := 0; i < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
-	response, err := Client.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	page, err := goquery.NewDocumentFromReader(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response, page
+	return do(t, request)
 }
 
 // Events opens a stream until the test ends. wait blocks until it contains want.
@@ -384,9 +393,9 @@ func Events(t *testing.T, address string) (wait func(want string)) {
 // ReadAll returns the body of a response.
 func ReadAll(t *testing.T, response *http.Response) string {
 	t.Helper()
-	var text bytes.Buffer
-	if _, err := text.ReadFrom(response.Body); err != nil {
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return text.String()
+	return string(text)
 }

@@ -2,6 +2,7 @@ package hardware
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -216,7 +217,7 @@ func (h *Pages) hardwareChart(ctx context.Context, n hardwareNow, r timerange.Ra
 	history, err := h.Hardware.History(ctx, span, n.cluster, n.pool)
 	var domainError *governance.Error
 	switch {
-	case asError(err, &domainError):
+	case errors.As(err, &domainError):
 		chart.Empty = domainError.Message
 		return chart
 	case err != nil:

@@ -185,7 +185,7 @@ func TestHardwareCSV(t *testing.T) {
 	h, _ := busySample()
 	h.Tasks = scoped{}
 	answer := httptest.NewRecorder()
-	if err := h.hardwareCSV(echo.New().NewContext(httptest.NewRequest("GET", hardwareCSVURL+"?pool=h100", nil), answer)); err != nil {
+	if err := h.Within(h.hardwareCSV)(echo.New().NewContext(httptest.NewRequest("GET", hardwareCSVURL+"?pool=h100", nil), answer)); err != nil {
 		t.Fatal(err)
 	}
 	const want = `team,accelerator,held,devices,with data,busy,utilization,as of

@@ -18,5 +18,5 @@ type Pages struct {
 
 // Register adds the routes of this package to the server.
 func (h *Pages) Register(s *web.Server) {
-	s.Page(hardwareCSVURL, h.Handler(h.hardwareCSV))
+	s.Page(hardwareCSVURL, h.Within(h.hardwareCSV))
 }

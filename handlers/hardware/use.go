@@ -2,15 +2,14 @@ package hardware
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/utilization"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
@@ -22,8 +21,6 @@ import (
 
 // maxIdle is the largest number of idle tasks that a page shows.
 const maxIdle = 50
-
-func asError[E error](err error, into *E) bool { return errors.As(err, into) }
 
 // hardwareRow is the activity of one team's accelerators, in accelerators.
 type hardwareRow struct {
@@ -119,7 +116,7 @@ func (h *Pages) hardwareIdle(s *views.HardwareSection, n hardwareNow) {
 		o := n.owners[t.Task]
 		s.Idle = append(s.Idle, views.HardwareIdle{
 			ID: "idle-" + o.Task.UID, Name: o.Task.Name, Team: format.OrDash(o.Team), Accelerators: format.Thousands(t.Accelerators),
-			URL:   urls.Tasks + "/" + url.PathEscape(o.Task.Namespace) + "/" + url.PathEscape(strings.ToLower(o.Task.Kind)) + "/" + url.PathEscape(o.Task.Name),
+			URL:   urls.TaskOf(o.Task.Namespace, o.Task.Kind, o.Task.Name),
 			Since: t.AdmittedAt.UTC().Format(time.RFC3339), SinceAgo: format.Age(h.Now().Sub(t.AdmittedAt)), Peak: share(t.Peak),
 		})
 	}
@@ -138,15 +135,10 @@ func plainDuration(d time.Duration) string {
 
 // hardwareCSV answers GET /hardware.csv: accelerator activity by team; ?pool=
 // selects a pool. Cells without data are empty.
-func (h *Pages) hardwareCSV(c echo.Context) error {
-	ctx := c.Request().Context()
-	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
-	if err != nil {
-		return err
-	}
+func (h *Pages) hardwareCSV(c echo.Context, scope access.Scope) error {
 	rows := [][]string{{"team", "accelerator", "held", "devices", "with data", "busy", "utilization", "as of"}}
 	if h.Hardware != nil {
-		n, err := h.hardwareNow(ctx, scope, c.QueryParam("pool"))
+		n, err := h.hardwareNow(c.Request().Context(), scope, c.QueryParam("pool"))
 		if err != nil {
 			return err
 		}

@@ -162,7 +162,7 @@ func TestImportOfThePolicy(t *testing.T) {
 			address := handlerstest.Serve(t, d)
 			_, page := handlerstest.Post(t, address+handlerstest.ImportURL, url.Values{"text": {example(t, "4")}})
 			htmlcheck.Page(t, page)
-			values := handlerstest.FormValues(page, "#policy-form")
+			values := handlerstest.ValuesIn(page, "#policy-form")
 			values.Set("action", "save")
 			if response, page := handlerstest.Post(t, address+handlerstest.PolicyURL, values); response.StatusCode != http.StatusSeeOther {
 				t.Fatalf("the save answers %s: %s", response.Status, handlerstest.Text(page.Find("main")))
@@ -217,7 +217,7 @@ func TestExportedPolicyIsImportedAsTheSame(t *testing.T) {
 		t.Errorf("the card shows %s", shown)
 	}
 	_, page = handlerstest.Post(t, address+handlerstest.ImportURL, url.Values{"text": {shown}})
-	values := handlerstest.FormValues(page, "#policy-form")
+	values := handlerstest.ValuesIn(page, "#policy-form")
 	values.Set("action", "save")
 	if response, page := handlerstest.Post(t, address+handlerstest.PolicyURL, values); response.StatusCode != http.StatusSeeOther {
 		t.Fatalf("the save answers %s: %s", response.Status, handlerstest.Text(page.Find("main")))

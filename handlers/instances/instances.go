@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
@@ -26,14 +25,9 @@ import (
 )
 
 // instances answers GET /instances: pools and nodes.
-func (h *Pages) instances(c echo.Context) error {
-	ctx := c.Request().Context()
-	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
-	if err != nil {
-		return err
-	}
+func (h *Pages) instances(c echo.Context, scope access.Scope) error {
 	q := parseNodeQuery(c.QueryParams())
-	page, err := h.instancesPage(ctx, scope, q)
+	page, err := h.instancesPage(c.Request().Context(), scope, q)
 	if err != nil {
 		return err
 	}
@@ -46,16 +40,12 @@ func (h *Pages) instances(c echo.Context) error {
 func (h *Pages) instancesEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		q := parseNodeQuery(c.QueryParams())
-		return s.Stream(c, web.Part{Changed: h.CapacityChanges.Subscribe, MinGap: console.FiguresMinGap, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
-			scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
-			if governance.KindOf(err) == governance.Outside {
-				return "nothing", func(context.Context) (templ.Component, error) { return views.NoTeamCard("instances"), nil }, nil
-			}
-			return q.With() + " " + scope.Key(), func(ctx context.Context) (templ.Component, error) {
+		return h.StreamWithin(s, c, "instances", q.Values, web.Part{Changed: h.CapacityChanges.Subscribe, MinGap: console.FiguresMinGap}, func(scope access.Scope) web.RenderFunc {
+			return func(ctx context.Context) (templ.Component, error) {
 				page, err := h.instancesPage(ctx, scope, q)
 				return views.InstancesLive(page), err
-			}, err
-		}}, h.Frame(c))
+			}
+		})
 	}
 }
 

@@ -12,7 +12,7 @@ type Pages struct{ *console.Console }
 
 // Register adds the routes of this package to the server.
 func (h *Pages) Register(s *web.Server) {
-	s.Page(urls.Instances, h.Handler(h.instances))
+	s.Page(urls.Instances, h.Within(h.instances))
 	s.Events(urls.Instances+"/events", h.instancesEvents(s))
-	s.Page(urls.InstancesCSV, h.Handler(h.instancesCSV))
+	s.Page(urls.InstancesCSV, h.Within(h.instancesCSV))
 }

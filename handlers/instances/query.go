@@ -8,11 +8,13 @@ import (
 	"strconv"
 	"strings"
 
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/figures"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/urls"
@@ -89,7 +91,7 @@ var nodeColumns = map[string]func(a, b *capacity.NodeSnapshot) int{
 // acceleratorSum returns the sum of all accelerators, of every kind.
 func acceleratorSum(r quota.Resources) (sum resources.Amount) {
 	for name, amount := range r {
-		if format.IsAccelerator(name) {
+		if catalog.IsAccelerator(name) {
 			sum = sum.Plus(amount)
 		}
 	}
@@ -101,7 +103,7 @@ func acceleratorSum(r quota.Resources) (sum resources.Amount) {
 func acceleratorFigures(there, of quota.Resources) string {
 	var names, parts []string
 	for _, name := range there.Names() {
-		if format.IsAccelerator(name) && there[name] > 0 {
+		if catalog.IsAccelerator(name) && there[name] > 0 {
 			names, parts = append(names, name), append(parts, quota.Amount(name, of[name]))
 		}
 	}
@@ -172,24 +174,16 @@ func (q nodeQuery) heads() []ui.Head {
 }
 
 func (q nodeQuery) filters(s *capacity.Snapshot) []views.Filter {
-	pools, states := listing.NewFilter("pool", "Pool", "All pools", q.pool), listing.NewFilter("state", "State", "All states", q.state)
-	for i := range s.Pools {
-		pools.Add(s.Pools[i].Name)
-	}
+	var states []string
 	for _, state := range nodeStates {
-		states.Add(string(state))
+		states = append(states, string(state))
 	}
-	return []views.Filter{pools.Done(), states.Done()}
+	return []views.Filter{q.Filter("pool", "Pool", "All pools", figures.PoolNames(s)...), q.Filter("state", "State", "All states", states...)}
 }
 
 // instancesCSV answers GET /instances.csv: all nodes of a list.
-func (h *Pages) instancesCSV(c echo.Context) error {
-	ctx := c.Request().Context()
-	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
-	if err != nil {
-		return err
-	}
-	snapshot, err := h.Capacity.Within(ctx, scope)
+func (h *Pages) instancesCSV(c echo.Context, scope access.Scope) error {
+	snapshot, err := h.Capacity.Within(c.Request().Context(), scope)
 	if err != nil {
 		return err
 	}

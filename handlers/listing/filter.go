@@ -15,13 +15,22 @@ type Filter struct {
 	chosen string
 }
 
-// NewFilter returns a filter with the choice all, which selects all; "" if there is none.
-func NewFilter(id, label, all, chosen string) *Filter {
+// NewFilter returns a filter with the choice all, which selects all, and those of values; all
+// is "" if there is none.
+func NewFilter(id, label, all, chosen string, values ...string) *Filter {
 	f := &Filter{Filter: views.Filter{ID: id, Label: label}, chosen: chosen}
 	if all != "" {
 		f.Options = []views.Option{{Label: all}}
 	}
+	for _, value := range values {
+		f.Add(value)
+	}
 	return f
+}
+
+// Filter returns the filter of the value called id.
+func (a Address) Filter(id, label, all string, values ...string) views.Filter {
+	return NewFilter(id, label, all, a.Values.Get(id), values...).Done()
 }
 
 func (c *Filter) Add(value string, label ...string) {

@@ -28,7 +28,7 @@ func FuzzPolicyForm(f *testing.F) {
 		f.Add(seed[0], seed[1], seed[2], seed[3])
 	}
 	f.Fuzz(func(t *testing.T, name, weight, timeout, rest string) {
-		d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy(), ReviewResult: policy.Review{Classes: []policy.ClassChange{{Name: "inference", Before: handlerstest.Ptr[int32](1), Tasks: 2}}}}}
+		d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy(), ReviewResult: policy.Review{Classes: []policy.ClassChange{{Name: "inference", Before: new(int32(1)), Tasks: 2}}}}}
 		address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
 		for _, action := range []string{"preview", "review", "save", "add-class", "remove-class:0", "add-pool", "remove-pool:0", "back"} {
 			body := url.Values{"resource-version": {"7"}, "class-0-name": {name}, "class-0-weight": {weight}, "gang-timeout": {timeout}, "action": {action}}.Encode() + "&" + rest
@@ -54,7 +54,7 @@ func FuzzPolicyForm(f *testing.F) {
 			case response.StatusCode == http.StatusSeeOther && action == "save" && len(d.PolicyBackend.Saved) > 0:
 				continue
 			case response.StatusCode == http.StatusOK && review && action == "review":
-				_, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-review"), "action", "back"))
+				_, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-review"), "action", "back"))
 			case response.StatusCode == http.StatusOK && action != "save" && action != "review":
 			case response.StatusCode == http.StatusUnprocessableEntity && (action == "save" || action == "review"):
 			default:

@@ -31,12 +31,12 @@ func TestPolicySavedUntouchedIsTheSame(t *testing.T) {
 		t.Fatal(response.Status)
 	}
 	htmlcheck.Page(t, page)
-	response, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "action", "review"))
+	response, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "action", "review"))
 	if response.StatusCode != http.StatusOK || page.Find("#policy-review").Length() != 1 {
 		t.Fatalf("the review answers %s: %s", response.Status, page.Find("main").Text())
 	}
 	htmlcheck.Page(t, page)
-	response, _ = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-review"), "action", "save"))
+	response, _ = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-review"), "action", "save"))
 	if response.StatusCode != http.StatusSeeOther || response.Header.Get("Location") != "/policies?saved=policy" {
 		t.Fatalf("the save answers %s to %s", response.Status, response.Header.Get("Location"))
 	}
@@ -50,7 +50,7 @@ func TestNewPolicyHasDefaults(t *testing.T) {
 	d := &handlerstest.Backend{}
 	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
 	_, page := handlerstest.Get(t, address)
-	if response, page := handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "action", "save")); response.StatusCode != http.StatusSeeOther {
+	if response, page := handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "action", "save")); response.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%s: %s", response.Status, page.Find("#form-errors").Text())
 	}
 	got := d.PolicyBackend.Saved[0]
@@ -59,7 +59,7 @@ func TestNewPolicyHasDefaults(t *testing.T) {
 		TaskPrioritization: v1alpha1.FirstComeFirstServe,
 		IdleCompute:        v1alpha1.IdleCompute{Strategy: v1alpha1.IdleFairShare},
 		GangScheduling: v1alpha1.GangScheduling{Timeout: five, RecoveryTimeout: five, Requeuing: v1alpha1.Requeuing{
-			Timestamp: "Eviction", BackoffBaseSeconds: handlerstest.Ptr[int32](60), BackoffMaxSeconds: handlerstest.Ptr[int32](3600)}},
+			Timestamp: "Eviction", BackoffBaseSeconds: new(int32(60)), BackoffMaxSeconds: new(int32(3600))}},
 		PreemptionLoops: v1alpha1.BreakLoops, Enforcement: v1alpha1.RequireQueue,
 	}
 	if got.Name != "default" || got.ResourceVersion != "" || !reflect.DeepEqual(got.Spec, want) {
@@ -72,7 +72,7 @@ func TestPolicyFormActions(t *testing.T) {
 	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy(), Tasks: map[string]int{"training": 12, "": 3}}}
 	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
 	_, page := handlerstest.Get(t, address)
-	base := handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "class-0-name", "half typed", "pool-3-value", "not a label")
+	base := handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "class-0-name", "half typed", "pool-3-value", "not a label")
 	for action, want := range map[string]map[string]string{
 		"preview":        {"#class-0-name": "half typed", "#class-1-name": "inference", "#pool-3-value": "not a label"},
 		"back":           {"#class-0-name": "half typed"},
@@ -155,7 +155,7 @@ func TestPolicyFormErrors(t *testing.T) {
 			address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
 			_, page := handlerstest.Get(t, address)
 			for _, action := range []string{"review", "save"} {
-				response, wrong := handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "action", action, tc.id, tc.text))
+				response, wrong := handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "action", action, tc.id, tc.text))
 				if response.StatusCode != http.StatusUnprocessableEntity {
 					t.Fatalf("%s answers %s", action, response.Status)
 				}
@@ -190,7 +190,7 @@ func TestBackendErrorsAreShownAtTheirInputs(t *testing.T) {
 	}}}}
 	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
 	_, page := handlerstest.Get(t, address)
-	values := handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "action", "review", "class-0-name", "", "class-0-weight", "", "class-0-description", "",
+	values := handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "action", "review", "class-0-name", "", "class-0-weight", "", "class-0-description", "",
 		"class-2-name", "last", "class-2-weight", "1")
 	response, page := handlerstest.Post(t, address, values)
 	if response.StatusCode != http.StatusUnprocessableEntity {
@@ -218,7 +218,7 @@ func TestIncompletePolicyHasNoErrorsWhileTyping(t *testing.T) {
 	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
 	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
 	_, page := handlerstest.Get(t, address)
-	_, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "action", "preview", "class-0-weight", "", "class-1-name", "", "pool-0-value", "", "pool-1-name", ""), "X-Requested-With", "fetch")
+	_, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "action", "preview", "class-0-weight", "", "class-1-name", "", "pool-0-value", "", "pool-1-name", ""), "X-Requested-With", "fetch")
 	if wrong := page.Find("[aria-invalid=true]"); wrong.Length() != 0 || page.Find("#form-errors").Length() != 0 {
 		t.Errorf("%s is marked wrong", wrong.AttrOr("id", "something"))
 	}
@@ -234,7 +234,7 @@ func TestPolicyIsCheckedWhileTyping(t *testing.T) {
 		"pool-0-name":  {"ml.p5.48xlarge", " ml.p5.48xlarge is an instance type"}, "pool-1-name": {"h100", "twice"}, "requeue-most": {"1", "smaller than"},
 		"pool-3-value": {"a b=c", "not a valid node label"},
 	} {
-		_, page := handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "action", "preview", id, tc.text), "X-Requested-With", "fetch")
+		_, page := handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "action", "preview", id, tc.text), "X-Requested-With", "fetch")
 		if text := page.Find("#" + id + "-error").Text(); !strings.Contains(text, tc.want) || page.Find("[aria-invalid]").Length() != 1 {
 			t.Errorf("%s in %s: the error is %q", tc.text, id, text)
 		}
@@ -264,7 +264,7 @@ func TestReviewShowsWhatCanPreemptBorrowers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			address := handlerstest.Serve(t, &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: tc.now}}) + handlerstest.PolicyURL
 			_, page := handlerstest.Get(t, address)
-			_, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), append(tc.change, "action", "review")...))
+			_, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), append(tc.change, "action", "review")...))
 			htmlcheck.Page(t, page)
 			if text := handlerstest.Text(page.Find("#review-borrowing")); strings.Contains(text, "can preempt lower-priority tasks of other teams that run on borrowed compute") != tc.want {
 				t.Errorf("the review shows %q", text)
@@ -278,7 +278,7 @@ func TestReviewOfLittle(t *testing.T) {
 	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
 	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
 	_, page := handlerstest.Get(t, address)
-	same := handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "action", "review")
+	same := handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "action", "review")
 	_, page = handlerstest.Post(t, address, same)
 	if !strings.Contains(page.Find(".notice").Text(), "Saving changes nothing") || page.Find("[value=save]").Length() != 0 {
 		t.Errorf("a review of nothing shows %q", page.Find(".notice").Text())
@@ -295,9 +295,9 @@ func TestPolicyReview(t *testing.T) {
 	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy(), Tasks: map[string]int{"training": 120, "inference": 5}, ReviewResult: policy.Review{
 		Settings: []change.Field{{Path: "Idle compute", Before: "Fair share", After: "First come, first served"}},
 		Classes: []policy.ClassChange{
-			{Name: "training", Before: handlerstest.Ptr[int32](60), After: handlerstest.Ptr[int32](70), Tasks: 1200},
-			{Name: "inference", Before: handlerstest.Ptr[int32](90), Tasks: 5},
-			{Name: "new", After: handlerstest.Ptr[int32](1)},
+			{Name: "training", Before: new(int32(60)), After: new(int32(70)), Tasks: 1200},
+			{Name: "inference", Before: new(int32(90)), Tasks: 5},
+			{Name: "new", After: new(int32(1))},
 		},
 		Reranks: true, Restart: true, Patch: "waitForPodsReady:\n  enable: true\n", Unknown: "Kueue does not answer.",
 		Objects: []change.Object{{Kind: "WorkloadPriorityClass", Name: "training-priority", Action: change.Changed, Fields: []change.Field{{Path: "value", Before: "60", After: "70"}}}},
@@ -305,7 +305,7 @@ func TestPolicyReview(t *testing.T) {
 	}}}
 	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
 	_, page := handlerstest.Get(t, address)
-	sent := handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "class-0-description", "a \"b\" <c>", "pool-0-name", "")
+	sent := handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "class-0-description", "a \"b\" <c>", "pool-0-name", "")
 	sent.Set("pool-0-value", "")
 	response, page := handlerstest.Post(t, address, handlerstest.WithValues(sent, "action", "review"))
 	if response.StatusCode != http.StatusOK {
@@ -331,9 +331,9 @@ func TestPolicyReview(t *testing.T) {
 		t.Error("not exactly the class that goes is asked about")
 	}
 
-	back := handlerstest.WithValues(handlerstest.FormValues(page, "#policy-review"), "action", "back", "drop", "inference")
+	back := handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-review"), "action", "back", "drop", "inference")
 	_, form := handlerstest.Post(t, address, back)
-	again := handlerstest.FormValues(form, "#policy-form")
+	again := handlerstest.ValuesIn(form, "#policy-form")
 	if got := again["drop"]; !slices.Equal(got, []string{"inference"}) {
 		t.Errorf("back in the form, what was ticked is %v", got)
 	}
@@ -355,7 +355,7 @@ func TestClassesThatAreDropped(t *testing.T) {
 	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: before}}
 	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
 	_, page := handlerstest.Get(t, address)
-	values := handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "action", "save", "class-1-name", "", "class-1-weight", "", "class-1-limit", "", "class-1-longest", "", "class-1-description", "", "drop", "inference")
+	values := handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "action", "save", "class-1-name", "", "class-1-weight", "", "class-1-limit", "", "class-1-longest", "", "class-1-description", "", "drop", "inference")
 	if response, _ := handlerstest.Post(t, address, values); response.StatusCode != http.StatusSeeOther {
 		t.Fatal(response.Status)
 	}
@@ -372,11 +372,11 @@ func TestPolicyConflict(t *testing.T) {
 	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
 	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
 	_, page := handlerstest.Get(t, address)
-	mine := handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "class-0-weight", "65", "gang-timeout", "10m", "drop", "inference")
+	mine := handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "class-0-weight", "65", "gang-timeout", "10m", "drop", "inference")
 	theirs := handlerstest.RankedPolicy()
 	theirs.ResourceVersion, theirs.Generation = "8", 4
 	theirs.Spec.IdleCompute.ShareUnallocated = false
-	theirs.Spec.PriorityClasses = append(theirs.Spec.PriorityClasses, v1alpha1.PriorityClass{Name: "late", Weight: handlerstest.Ptr[int32](5)})
+	theirs.Spec.PriorityClasses = append(theirs.Spec.PriorityClasses, v1alpha1.PriorityClass{Name: "late", Weight: new(int32(5))})
 	d.PolicyBackend.Policy = theirs
 
 	for _, action := range []string{"review", "save"} {
@@ -392,11 +392,11 @@ func TestPolicyConflict(t *testing.T) {
 		if text := page.Find(".notice").Text(); !strings.Contains(text, "4 values differ") {
 			t.Errorf("the page shows %q", text)
 		}
-		response, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#conflict-form"), "action", "review"))
+		response, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#conflict-form"), "action", "review"))
 		if response.StatusCode != http.StatusOK || page.Find("#policy-review").Length() != 1 {
 			t.Fatalf("keeping mine answers %s", response.Status)
 		}
-		if response, _ := handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.FormValues(page, "#policy-review"), "action", "save")); response.StatusCode != http.StatusSeeOther {
+		if response, _ := handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-review"), "action", "save")); response.StatusCode != http.StatusSeeOther {
 			t.Fatalf("saving mine answers %s", response.Status)
 		}
 		kept := d.PolicyBackend.Saved[len(d.PolicyBackend.Saved)-1]
@@ -422,7 +422,7 @@ func TestPolicyStatusIsNoConflict(t *testing.T) {
 		d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
 		address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
 		_, page := handlerstest.Get(t, address)
-		mine := handlerstest.WithValues(handlerstest.FormValues(page, "#policy-form"), "class-0-weight", "65", "action", action)
+		mine := handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "class-0-weight", "65", "action", action)
 		now := handlerstest.RankedPolicy()
 		now.ResourceVersion, now.Annotations["note"] = "900", "theirs"
 		d.PolicyBackend.Policy = now
@@ -436,7 +436,7 @@ func TestPolicyStatusIsNoConflict(t *testing.T) {
 			t.Errorf("%s took %+v", action, last)
 		}
 		if action == "review" {
-			if got := handlerstest.FormValues(page, "#policy-review").Get("resource-version"); got != "900" {
+			if got := handlerstest.ValuesIn(page, "#policy-review").Get("resource-version"); got != "900" {
 				t.Errorf("the review goes on from version %s", got)
 			}
 		}
@@ -556,7 +556,7 @@ func TestTryAgain(t *testing.T) {
 		t.Errorf("got %q", text)
 	}
 	to := address + page.Find("#policy-try-again").AttrOr("action", "")
-	if response, _ := handlerstest.Post(t, to, handlerstest.FormValues(page, "#policy-try-again")); response.StatusCode != http.StatusSeeOther || d.PolicyBackend.TriedAgain != 1 {
+	if response, _ := handlerstest.Post(t, to, handlerstest.ValuesIn(page, "#policy-try-again")); response.StatusCode != http.StatusSeeOther || d.PolicyBackend.TriedAgain != 1 {
 		t.Errorf("got %s, tried again %d times", response.Status, d.PolicyBackend.TriedAgain)
 	}
 	for reason, reader := range map[string]bool{"Reverted": true, "ManagedElsewhere": false} {

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/simulate"
 	"kuota.dev/kuota/governance/tasks/queries"
@@ -169,7 +170,7 @@ func usageWords(usage quota.FlavorResourceQuantities) string {
 	for _, pool := range slices.Sorted(maps.Keys(pools)) {
 		accelerators := quota.Resources{}
 		for name, amount := range pools[pool] {
-			if format.IsAccelerator(name) && amount > 0 {
+			if catalog.IsAccelerator(name) && amount > 0 {
 				accelerators[name] = amount
 			}
 		}
@@ -189,10 +190,10 @@ func usageWords(usage quota.FlavorResourceQuantities) string {
 func teamRows(team queries.TeamEffect) (rows []views.PreviewTeam) {
 	accelerated := map[string]bool{}
 	for _, f := range team.Figures {
-		accelerated[f.Flavor] = accelerated[f.Flavor] || format.IsAccelerator(f.Resource)
+		accelerated[f.Flavor] = accelerated[f.Flavor] || catalog.IsAccelerator(f.Resource)
 	}
 	for _, f := range team.Figures {
-		if accelerated[f.Flavor] && !format.IsAccelerator(f.Resource) {
+		if accelerated[f.Flavor] && !catalog.IsAccelerator(f.Resource) {
 			continue
 		}
 		figure := func(b queries.BeforeAfter) views.PreviewFigure {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/usage"
 	"kuota.dev/kuota/handlers/figures"
@@ -46,9 +47,9 @@ type teamJSON struct {
 }
 
 // teamsJSON answers GET /teams.json: the rows of one page of the list.
-func (h *Pages) teamsJSON(c echo.Context) error {
+func (h *Pages) teamsJSON(c echo.Context, scope access.Scope) error {
 	q := h.teamsQuery(c.QueryParams())
-	s, err := h.SnapshotFor(c)
+	s, err := h.Capacity.Within(c.Request().Context(), scope)
 	if err != nil {
 		return err
 	}

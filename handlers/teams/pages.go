@@ -25,10 +25,10 @@ type Pages struct {
 
 // Register adds the routes of this package to the server.
 func (h *Pages) Register(s *web.Server) {
-	s.Page(urls.Teams, h.Handler(h.teams))
+	s.Page(urls.Teams, h.Within(h.teams))
 	s.Events(urls.TeamsEvents, h.teamsEvents(s))
-	s.Page(urls.TeamsCSV, h.Handler(h.teamsCSV))
-	s.Page(urls.TeamsJSON, h.Handler(h.teamsJSON))
+	s.Page(urls.TeamsCSV, h.Within(h.teamsCSV))
+	s.Page(urls.TeamsJSON, h.Within(h.teamsJSON))
 	s.Events(urls.TeamPrefix+":team/events", h.Handler(h.teamEvents(s)))
 	s.Page(urls.TeamPrefix+":team/usage.csv", h.Handler(h.teamUsageCSV))
 	s.Form(urls.TeamPrefix+":team/manifest", h.Handler(h.Writing(h.manifest(s))), h.Handler(h.Writing(h.submitManifest)))

@@ -124,12 +124,7 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 var unknownVerdict = &views.SubmitVerdict{Tone: "idle", Headline: "Nothing can be said now.", Text: "The cluster cannot be reached, or has not answered yet."}
 
 func hasError(wrong []governance.FieldError, path string) bool {
-	for _, w := range wrong {
-		if w.Path == path {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(wrong, func(w governance.FieldError) bool { return w.Path == path })
 }
 
 // fill sets the inputs of the view from the typed and the default values.
@@ -274,12 +269,9 @@ func choose(s *views.SelectField, chosen, value, label string) {
 // keep adds the chosen value to a select field if it is not among the choices any
 // more.
 func keep(s *views.SelectField, chosen string) {
-	for _, o := range s.Options {
-		if o.Value == chosen {
-			return
-		}
+	if !slices.ContainsFunc(s.Options, func(o views.Option) bool { return o.Value == chosen }) {
+		choose(s, chosen, chosen, chosen)
 	}
-	choose(s, chosen, chosen, chosen)
 }
 
 // triesHint describes what a failed pod of a kind does without a number of tries.

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/usage"
 	"kuota.dev/kuota/handlers/console"
@@ -30,17 +32,13 @@ func (h *Pages) teamsQuery(values url.Values) figures.Query {
 }
 
 // teams answers GET /teams: quota and usage of all teams.
-func (h *Pages) teams(c echo.Context) error {
+func (h *Pages) teams(c echo.Context, scope access.Scope) error {
 	q := h.teamsQuery(c.QueryParams())
-	s, err := h.SnapshotFor(c)
+	s, err := h.Capacity.Within(c.Request().Context(), scope)
 	if err != nil {
 		return err
 	}
 	resource := q.Counted(s)
-	scope, err := h.Tasks.Scope(c.Request().Context(), console.UserOf(c))
-	if err != nil {
-		return err
-	}
 	shares, err := h.sharesWithin(c.Request().Context(), scope)
 	if err != nil {
 		return err
@@ -55,7 +53,9 @@ func (h *Pages) teams(c echo.Context) error {
 func (h *Pages) teamsEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		q := h.teamsQuery(c.QueryParams())
-		return h.StreamFigures(s, c, "teams", q.Values, func(scope access.Scope) func(context.Context) (templ.Component, error) {
+		changed := func(ctx context.Context) <-chan struct{} { return cluster.Either(ctx, h.CapacityChanges, h.Advice) }
+		part := web.Part{Changed: changed, MinGap: console.FiguresMinGap}
+		return h.StreamWithin(s, c, "teams", q.Values, part, func(scope access.Scope) web.RenderFunc {
 			return func(ctx context.Context) (templ.Component, error) {
 				s, err := h.Capacity.Within(ctx, scope)
 				if err != nil {
@@ -68,14 +68,14 @@ func (h *Pages) teamsEvents(s *web.Server) func(echo.Context) error {
 				}
 				return views.TeamsLive(q.TeamTable(q.TeamLines(s, resource), resource, teamsOnPage), shares), nil
 			}
-		}, h.Advice)
+		})
 	}
 }
 
 // teamsCSV answers GET /teams.csv: all teams that match, in one resource.
-func (h *Pages) teamsCSV(c echo.Context) error {
+func (h *Pages) teamsCSV(c echo.Context, scope access.Scope) error {
 	q := h.teamsQuery(c.QueryParams())
-	s, err := h.SnapshotFor(c)
+	s, err := h.Capacity.Within(c.Request().Context(), scope)
 	if err != nil {
 		return err
 	}
@@ -85,13 +85,13 @@ func (h *Pages) teamsCSV(c echo.Context) error {
 	for _, f := range list.Found {
 		row := []string{f.Team.Name, f.Team.DisplayName, f.Team.Namespace, strconv.Itoa(int(f.Team.Weight)), q.Pool, resource, format.Unit(resource)}
 		for _, amount := range []resources.Amount{f.Nominal, f.Usage, f.Own, f.Borrowed, f.LentToCohort} {
-			row = append(row, format.CSVAmount(resource, amount))
+			row = append(row, quota.Number(resource, amount))
 		}
 		utilization := strings.TrimSuffix(usage.Percent(f.Usage, f.Nominal), " %")
 		if f.Nominal <= 0 {
 			utilization = ""
 		}
-		rows = append(rows, append(row, utilization, strconv.Itoa(f.Running), strconv.Itoa(f.Waiting), format.CSVAmount(resource, f.Growth)))
+		rows = append(rows, append(row, utilization, strconv.Itoa(f.Running), strconv.Itoa(f.Waiting), quota.Number(resource, f.Growth)))
 	}
 	return console.CSVFile(c, "teams", rows)
 }

@@ -3,7 +3,9 @@ package timerange
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"time"
 
 	"kuota.dev/kuota/handlers/console"
@@ -189,7 +191,7 @@ func (r Range) Picker(id, path string, values url.Values) views.RangePicker {
 			URL: urls.With(path, values, "range", r.named(u.name), "from", "", "to", ""),
 		})
 	}
-	for _, name := range urls.SortedKeys(values) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
 		if name != "range" && name != "from" && name != "to" {
 			for _, value := range values[name] {
 				p.Fields = append(p.Fields, views.HiddenField{Name: name, Value: value})

@@ -32,8 +32,6 @@ func With(path string, values url.Values, pairs ...string) string {
 	return path + "?" + values.Encode()
 }
 
-func SortedKeys(values url.Values) []string { return slices.Sorted(maps.Keys(values)) }
-
 const (
 	Policies         = "/policies"
 	AllocationPrefix = "/policies/allocations/"
@@ -78,7 +76,7 @@ const (
 
 // PastTask returns the page of the task with this UID, not of others with its name.
 func PastTask(t history.Task) string {
-	return With(Tasks+"/"+url.PathEscape(t.Namespace)+"/"+url.PathEscape(strings.ToLower(t.Kind))+"/"+url.PathEscape(t.Name), nil, "uid", t.UID)
+	return With(TaskOf(t.Namespace, t.Kind, t.Name), nil, "uid", t.UID)
 }
 
 const (
@@ -115,9 +113,7 @@ func Replay(id string) string { return Settings + "/replays/" + url.PathEscape(i
 
 // Task returns the page of a task: by kind and name of its owner, so that it stays
 // the same across requeues and workload slices.
-func Task(t *tasks.Task) string {
-	return Tasks + "/" + url.PathEscape(t.Namespace) + "/" + url.PathEscape(strings.ToLower(t.Kind)) + "/" + url.PathEscape(t.Name)
-}
+func Task(t *tasks.Task) string { return TaskOf(t.Namespace, t.Kind, t.Name) }
 
 const (
 	Tasks     = "/tasks"

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/accounting"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
@@ -18,8 +19,8 @@ import (
 
 // periods returns a function that returns the report of the next period; nil at the end.
 // A file has all resources unless its address names one.
-func (h *Pages) periods(c echo.Context) (*reader, func() (*accounting.Report, error), error) {
-	r, err := h.open(c)
+func (h *Pages) periods(c echo.Context, scope access.Scope) (*reader, func() (*accounting.Report, error), error) {
+	r, err := h.open(c, scope)
 	switch {
 	case err != nil:
 		return nil, nil, err
@@ -48,8 +49,8 @@ func (h *Pages) periods(c echo.Context) (*reader, func() (*accounting.Report, er
 }
 
 // usageCSV answers GET /usage.csv: the lines of each period, and what is unknown of it.
-func (h *Pages) usageCSV(c echo.Context) error {
-	r, next, err := h.periods(c)
+func (h *Pages) usageCSV(c echo.Context, scope access.Scope) error {
+	r, next, err := h.periods(c, scope)
 	if err != nil {
 		return err
 	}
@@ -114,8 +115,8 @@ type reportJSON struct {
 
 // usageJSON answers GET /usage.json: an array of the reports of all periods, by teams or by
 // the chosen rows of tasks.
-func (h *Pages) usageJSON(c echo.Context) error {
-	r, next, err := h.periods(c)
+func (h *Pages) usageJSON(c echo.Context, scope access.Scope) error {
+	r, next, err := h.periods(c, scope)
 	if err != nil {
 		return err
 	}

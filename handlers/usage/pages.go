@@ -15,7 +15,7 @@ type Pages struct {
 
 // Register adds the routes of this package to the server.
 func (h *Pages) Register(s *web.Server) {
-	s.Page(urls.Usage, h.Handler(h.usage))
-	s.Page(urls.UsageCSV, h.Handler(h.usageCSV))
-	s.Page(urls.UsageJSON, h.Handler(h.usageJSON))
+	s.Page(urls.Usage, h.Within(h.usage))
+	s.Page(urls.UsageCSV, h.Within(h.usageCSV))
+	s.Page(urls.UsageJSON, h.Within(h.usageJSON))
 }

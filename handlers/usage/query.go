@@ -106,14 +106,8 @@ func (q query) links(now time.Time) (links []views.RangeLink) {
 }
 
 func (q query) filters(teams, pools, resources []string, resource string) []views.Filter {
-	team, pool := listing.NewFilter("team", "Team", "All teams", q.team), listing.NewFilter("pool", "Pool", "All pools", q.pool)
-	for _, name := range slices.Sorted(slices.Values(teams)) {
-		team.Add(name)
-	}
-	for _, name := range pools {
-		pool.Add(name)
-	}
-	return append(slices.Clone(q.choices), team.Done(), pool.Done(), q.resourceFilter(resources, resource))
+	team := q.Filter("team", "Team", "All teams", slices.Sorted(slices.Values(teams))...)
+	return append(slices.Clone(q.choices), team, q.Filter("pool", "Pool", "All pools", pools...), q.resourceFilter(resources, resource))
 }
 
 // visible returns the query of what a reader sees.

@@ -44,13 +44,9 @@ type reader struct {
 	mayEdit bool // the policy, which has the prices
 }
 
-func (h *Pages) open(c echo.Context) (*reader, error) {
-	r := &reader{Pages: h, query: parse(c.QueryParams(), h.Now())}
+func (h *Pages) open(c echo.Context, scope access.Scope) (*reader, error) {
+	r := &reader{Pages: h, query: parse(c.QueryParams(), h.Now()), scope: scope}
 	ctx := c.Request().Context()
-	var err error
-	if r.scope, err = h.Tasks.Scope(ctx, console.UserOf(c)); err != nil {
-		return nil, err
-	}
 	list, err := h.Tasks.ListWithin(ctx, r.scope, index.Query{}, nil)
 	if r.teams = list.Teams; err != nil {
 		return nil, err
@@ -63,8 +59,8 @@ func (h *Pages) open(c echo.Context) (*reader, error) {
 }
 
 // usage answers GET /usage: who used which compute.
-func (h *Pages) usage(c echo.Context) error {
-	r, err := h.open(c)
+func (h *Pages) usage(c echo.Context, scope access.Scope) error {
+	r, err := h.open(c, scope)
 	if err != nil {
 		return err
 	}
@@ -191,7 +187,7 @@ func (r *reader) usualResource(ctx context.Context) (string, error) {
 		if sums[l.Resource] == nil {
 			sums[l.Resource] = new(big.Int)
 		}
-		if sum := sums[l.Resource].Add(sums[l.Resource], l.Amount()); format.IsAccelerator(l.Resource) && (l.Resource == usual || sum.Cmp(most) > 0) {
+		if sum := sums[l.Resource].Add(sums[l.Resource], l.Amount()); catalog.IsAccelerator(l.Resource) && (l.Resource == usual || sum.Cmp(most) > 0) {
 			usual, most = l.Resource, sum
 		}
 	}
