@@ -58,7 +58,7 @@ func TestEveryPageIsSound(t *testing.T) {
 		"action, not possible":           Action(ActionPage{Chrome: sampleChrome("Stop: train", "tasks"), UpLabel: "train", UpURL: "/x", Obstacle: hostile, Alternatives: []ActionButton{{Label: "Stop it", URL: "/y"}}}),
 		"task, with actions":             Task(TaskPage{Chrome: sampleChrome("train", "tasks"), Name: "train", Notice: "Stopped.", YAMLURL: "/y", YAMLTitle: "Workload as YAML", Actions: &TaskActions{Buttons: []ActionButton{{Label: "Stop", URL: "/s"}, {Label: "Delete", URL: "/d", Danger: true}}, Missing: "Not for you: delete."}}),
 		"task, with logs":                Task(TaskPage{Chrome: sampleChrome("train", "tasks"), Name: "train", Pods: &Pods{Note: "1 pod", Rows: []PodRow{{ID: "pod-1", Name: hostile, Node: "a", Trouble: hostile, Restarts: 1, LogsURL: "/logs"}}, External: ExternalLogs{Host: hostile, URL: "https://logs.example.com/"}}}),
-		"logs":                           Logs(LogPage{Chrome: sampleChrome("Logs of train", "tasks"), Task: TaskLink{Name: hostile, URL: "/x"}, Action: "/x/logs", UID: "1", Pods: []string{hostile, "b"}, Initial: []string{"c"}, Main: []string{hostile}, Pod: hostile, Container: hostile, Contains: hostile, Note: hostile, Lines: LogLines{Skipped: 2, Lines: []LogLine{{At: "2026-01-02T03:04:05Z", Text: hostile, Cut: true}}}, DownloadURL: "/x", External: ExternalLogs{Host: hostile, URL: "https://logs.example.com/"}}),
+		"logs":                           Logs(LogPage{Chrome: sampleChrome("Logs of train", "tasks"), Task: TaskLink{Name: hostile, URL: "/x"}, Action: "/x/logs", UID: "1", Filters: []Filter{{ID: "pod", Label: "Pod", Options: []Option{{Value: hostile, Label: hostile, Selected: true}, {Value: "b", Label: "b"}}}, {ID: "container", Label: "Container", Options: []Option{{Value: hostile, Label: hostile, Selected: true}, {Value: "c", Label: "c (init)"}}}}, Container: hostile, Contains: hostile, Note: hostile, Lines: LogLines{Skipped: 2, Lines: []LogLine{{At: "2026-01-02T03:04:05Z", Text: hostile, Cut: true}}}, DownloadURL: "/x", External: ExternalLogs{Host: hostile, URL: "https://logs.example.com/"}}),
 		"logs, none":                     Logs(LogPage{Chrome: sampleChrome("Logs of train", "tasks"), Task: TaskLink{Name: "train", URL: "/x"}}),
 		"delete":                         AllocationDeletePage(sampleDelete()),
 		"delete, nothing runs":           AllocationDeletePage(AllocationDelete{Chrome: sampleChrome("Delete vision", "policies"), Team: "vision", Action: "/x", CancelURL: "/y"}),
@@ -117,7 +117,7 @@ func TestFragmentsHaveTheirIDs(t *testing.T) {
 
 func TestHostileStringsStayText(t *testing.T) {
 	tasks := sampleTasks()
-	for _, s := range []*string{&tasks.Summary, &tasks.Tasks[0].Name, &tasks.Tasks[0].Namespace, &tasks.Tasks[0].Reason, &tasks.Tasks[0].Status.Label, &tasks.Tasks[0].Status.Tone, &tasks.Tasks[0].Submitted} {
+	for _, s := range []*string{&tasks.Summary, &tasks.Tasks[0].Name, &tasks.Tasks[0].Cells[0].Sub, &tasks.Tasks[0].Reason, &tasks.Tasks[0].Status.Label, &tasks.Tasks[0].Status.Tone, &tasks.Tasks[0].Cells[1].At} {
 		*s = hostile
 	}
 	policies := samplePolicies()

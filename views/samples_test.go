@@ -24,17 +24,23 @@ func sampleTasks() TasksPage {
 		Classes:   []ClassRow{{ID: "class-training", Name: "training", Running: Count{Text: "1", URL: "/tasks?class=training"}, Pending: Count{Text: "0"}, Preempted: Count{Text: "0"}, AverageRun: "2 h 05 m", AverageWait: "–", LongestRun: "3 h 10 m", LongestWait: "–"}},
 		ClassNote: "averages since 09:00",
 		Ranges:    []RangeLink{{Label: "All", Title: "Since the console started", URL: "/tasks", Current: true}, {Label: "1 h", Title: "The last 1 h", URL: "/tasks?range=1h"}},
-		Columns:   []ColumnChoice{{ID: "team", Label: "Team", Shown: true}, {ID: "kind", Label: "Kind"}}, Hidden: map[string]bool{"kind": true},
-		Filters: []Filter{{ID: "team", Label: "Team", Options: []Option{{Label: "All teams"}, {Value: "vision", Label: "vision", Selected: true}}}},
-		Heads:   []ui.Head{{ID: "name", Label: "Name", URL: "/tasks?sort=name", Sorted: "ascending"}, {ID: "memory", Label: "Memory", Unit: "GiB", Number: true}},
-		Pager:   Pager{Text: "101–200 of 5,000", PreviousURL: "/tasks", NextURL: "/tasks?page=3"},
+		Columns:   []ColumnChoice{{ID: "team", Label: "Team", Shown: true}, {ID: "kind", Label: "Kind"}},
+		Filters:   []Filter{{ID: "team", Label: "Team", Options: []Option{{Label: "All teams"}, {Value: "vision", Label: "vision", Selected: true}}}},
+		Heads:     []ui.Head{{ID: "name", Label: "Name", URL: "/tasks?sort=name", Sorted: "ascending"}, {ID: "memory", Label: "Memory", Unit: "GiB", Number: true}},
+		Pager:     Pager{Text: "101–200 of 5,000", PreviousURL: "/tasks", NextURL: "/tasks?page=3"},
 		Tasks: []TaskRow{
-			{ID: "task-a", Name: "vit-pretrain", Kind: "Job", Status: Status{Tone: "ok", Label: "Running"}, Team: "vision", Namespace: "hyperpod-ns-vision",
-				PriorityClass: "training", Accelerators: "2 GPUs", VCPU: "48", Memory: "512", Pool: "ml.p5.48xlarge", Submitted: "2026-11-21T09:10:00Z", SubmittedAgo: "2 h 05 m"},
-			{ID: "task-b", Name: "clip-eval", Kind: "Job", Status: Status{Tone: "wait", Label: "Pending"}, Reason: "3 more GPUs needed", Team: "–", Namespace: "default",
-				PriorityClass: "–", Accelerators: "–", VCPU: "4", Memory: "16", Pool: "–", Submitted: "2026-11-21T11:10:00Z", SubmittedAgo: "5 m"},
+			{ID: "task-a", Name: "vit-pretrain", Status: Status{Tone: "ok", Label: "Running"}, Cells: sampleCells("vision", "", "2026-11-21T09:10:00Z", "2 GPUs", "48", "512", "ml.p5.48xlarge")},
+			{ID: "task-b", Name: "clip-eval", Status: Status{Tone: "wait", Label: "Pending"}, Reason: "3 more GPUs needed", Cells: sampleCells("–", "default", "2026-11-21T11:10:00Z", "–", "4", "16", "–")},
 		},
 	}
+}
+
+func sampleCells(team, namespace, submitted string, figures ...string) []TaskCell {
+	cells := []TaskCell{{Label: "Team", Class: "wraps", Text: team, Sub: namespace}, {Label: "Submitted", Text: "5 m ago", At: submitted}}
+	for _, text := range figures {
+		cells = append(cells, TaskCell{Label: "Figure", Class: "n", Text: text})
+	}
+	return cells
 }
 
 func sampleUpcoming() UpcomingPage {
@@ -44,7 +50,7 @@ func sampleUpcoming() UpcomingPage {
 	}
 	for i, row := range sampleTasks().Tasks {
 		row.Reason = hostile
-		page.Rows = append(page.Rows, UpcomingRow{TaskRow: row, Order: []string{"1", "–"}[i], Requests: "2 GPUs · 48 vCPU", Since: "2026-11-21T09:10:00Z"})
+		page.Rows = append(page.Rows, UpcomingRow{TaskRow: row, Order: TaskCell{Label: "Order", Class: "n", Text: []string{"1", "–"}[i]}})
 	}
 	return page
 }

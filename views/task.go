@@ -56,67 +56,76 @@ type PodRow struct {
 	Requests       string // such as "8 GPUs · 64 vCPUs"
 }
 
-// Why explains why a task is not admitted.
+// Why explains why a task is not admitted, on its page and as JSON.
 type Why struct {
-	Title        string
-	Tone         string // tone of the headline
-	Headline     string
-	Text         string
-	Steps        []WhyStep
-	Pools        []ValueLine // pools that do not match, and why
-	Changes      []WhyChange // each of them is sufficient
-	ChangesTitle string
-	Checked      Checked
-	Differs      string // Kueue's reason if it differs; empty otherwise
+	Title        string      `json:"title"`
+	Tone         string      `json:"-"` // tone of the headline
+	Headline     string      `json:"headline"`
+	Text         string      `json:"text"`
+	Steps        []WhyStep   `json:"steps,omitempty"`
+	Pools        []WhyPool   `json:"pools,omitempty"` // that do not match
+	ChangesTitle string      `json:"changesTitle"`
+	Changes      []WhyChange `json:"changes,omitempty"` // each of them is sufficient
+	Checked      Checked     `json:"checked,omitzero"`
+	Differs      string      `json:"differs,omitempty"` // Kueue's reason if it differs; empty otherwise
 }
 
 // Checked is whether changes were simulated with Kueue's scheduler.
 type Checked struct {
-	State string // "", "computing", "verified", "failed" or "starts": no change is needed
-	Text  string
-	Tasks []AdmittedTaskLink // that are preempted, after Text
-	Note  string             // what is not simulated
-	At    string             // time of the simulated cluster, RFC 3339; empty for none
+	State string             `json:"state"` // "", "computing", "verified", "failed" or "starts": no change is needed
+	Text  string             `json:"text"`
+	Tasks []AdmittedTaskLink `json:"tasks,omitempty"` // that are preempted, after Text
+	Note  string             `json:"note,omitempty"`  // what is not simulated
+	At    string             `json:"at,omitempty"`    // time of the simulated cluster, RFC 3339; empty for none
 }
 
 // WhyStep is one way to be admitted that was checked.
 type WhyStep struct {
-	Tone  string
-	Title string
-	Text  string
-	Tasks []AdmittedTaskLink
+	Tone  string             `json:"-"`
+	Title string             `json:"title"`
+	Text  string             `json:"text"`
+	Tasks []AdmittedTaskLink `json:"tasks,omitempty"`
+}
+
+// WhyPool is a pool that does not match.
+type WhyPool struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
 }
 
 // WhyChange is a change after which the task would be admitted.
 type WhyChange struct {
-	Title string
-	Text  string
-	Tasks []AdmittedTaskLink
-	After string // text after the tasks, such as "finishes"
+	Kind     string             `json:"kind"`
+	Title    string             `json:"title"`
+	Text     string             `json:"text"`
+	Tasks    []AdmittedTaskLink `json:"tasks,omitempty"`
+	After    string             `json:"after,omitempty"` // text after the tasks, such as "finishes"
+	Verified bool               `json:"verified"`        // by a simulation
+	Effects  []WhyEffect        `json:"effects,omitempty"`
 
-	Kind     string // for tests and scripts: the kind of the change
-	Figures  string // the same: resource=amount of each figure, in base units
-	Verified bool   // by a simulation
-	Tied     bool   // in some orders of ties only
-	Effects  []WhyEffect
-	Action   *ActionButton // that applies it; nil if the reader may not
+	Figures string        `json:"-"` // for tests and scripts: resource=amount of each figure, in base units
+	Tied    bool          `json:"-"` // in some orders of ties only
+	Action  *ActionButton `json:"-"` // that applies it; nil if the reader may not
 }
 
 // WhyEffect is something that a change does besides starting the task.
 type WhyEffect struct {
-	Kind  string // "preempted", "started", "missed" or "borrowed"
-	Text  string
-	Tasks []AdmittedTaskLink
+	Kind  string             `json:"kind"` // "preempted", "started", "missed" or "borrowed"
+	Text  string             `json:"text"`
+	Tasks []AdmittedTaskLink `json:"tasks,omitempty"`
 }
 
 // TaskLink is a link to a task; without a URL, only its name.
-type TaskLink struct{ Name, URL string }
+type TaskLink struct {
+	Name string `json:"name"`
+	URL  string `json:"path,omitempty"`
+}
 
 // AdmittedTaskLink is an admitted task with its usage, such as "4 GPUs"; Amount may
 // be empty.
 type AdmittedTaskLink struct {
 	TaskLink
-	Amount string
+	Amount string `json:"amount,omitempty"`
 }
 
 // QueuePosition is the position of a task in its queue.

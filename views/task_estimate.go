@@ -1,11 +1,12 @@
 package views
 
-// StartEstimate is when a waiting task probably starts.
+// StartEstimate is when a waiting task probably starts, on its page and as JSON.
 type StartEstimate struct {
-	State string // computing, range, unknown or never
-	Text  string // without a range: why
+	State string `json:"state"`          // computing, range, unknown or never
+	Text  string `json:"text,omitempty"` // without a range: why
 	// From and To are RFC 3339; From is empty if the task may start at any time.
-	From, To string
-	In       string // the same as durations from now, such as "in 20 m to 1 h 40 m"
-	Record   string // how many past estimates held; empty without a range
+	From   string `json:"from,omitempty"`
+	To     string `json:"to,omitempty"`
+	In     string `json:"in,omitempty"` // the same as durations from now, such as "in 20 m to 1 h 40 m"
+	Record string `json:"-"`            // how many past estimates held; empty without a range
 }

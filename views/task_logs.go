@@ -5,16 +5,16 @@ import "strconv"
 // LogPage is the page of the log of one container. Its lines and its note are live.
 type LogPage struct {
 	Chrome
-	Task                     TaskLink
-	Action                   string // of the form
-	UID                      string // selects one of several tasks of a name; empty for the newest
-	Pods, Initial, Main      []string
-	Pod, Container, Contains string
-	Previous, Timestamps     bool
-	Lines                    LogLines
-	Note                     string // why there is no log, or no more of it; empty for nothing
-	DownloadURL              string // empty without a log
-	External                 ExternalLogs
+	Task                 TaskLink
+	Action               string   // of the form
+	UID                  string   // selects one of several tasks of a name; empty for the newest
+	Filters              []Filter // pod and container; empty without a pod
+	Container, Contains  string
+	Previous, Timestamps bool
+	Lines                LogLines
+	Note                 string // why there is no log, or no more of it; empty for nothing
+	DownloadURL          string // empty without a log
+	External             ExternalLogs
 }
 
 // LogLines are lines of a log: the fragment with the id log-lines.

@@ -24,7 +24,6 @@ type TasksPage struct {
 	Order     string
 	Heads     []ui.Head // of the visible columns
 	Columns   []ColumnChoice
-	Hidden    map[string]bool // hidden columns, by id
 	Tasks     []TaskRow
 	Pager     Pager
 	CSVURL    string
@@ -91,27 +90,25 @@ type Count struct {
 	URL  string
 }
 
-// TaskRow is one task.
+// TaskRow is one task. Cells are those after its name and its status.
 type TaskRow struct {
-	ID            string // stable HTML id of the row
-	Name          string
-	Kind          string // such as "Job"
-	URL           string // its page
-	Size          string // such as "8 of 16 pods"; empty if it has all its pods
-	Status        Status
-	Idle          string // how long its accelerators are idle; empty if they are not
-	Reason        string // why it does not run, as a sentence; empty if it runs
-	Team          string // "–" for none
-	Namespace     string // shown for a task without a team
-	PriorityClass string // "–" for none
-	Position      string // in its queue, such as "3rd"; "–" if it does not wait
-	Accelerators  string // such as "2 GPUs"; "–" for none
-	VCPU          string
-	Memory        string // in GiB, without the unit
-	Pool          string // pool that admitted it; "–" while it waits
-	Submitted     string // RFC 3339, shown in the time zone of the browser
-	SubmittedAgo  string // such as "2 h 05 m", as of rendering
-	Waited        string // such as "25 m"; "–" for none
-	Ran           string
-	Preemptions   string // "–" for none
+	ID     string // stable HTML id of the row
+	Name   string
+	URL    string // its page
+	Size   string // such as "8 of 16 pods"; empty if it has all its pods
+	Status Status
+	Idle   string // how long its accelerators are idle; empty if they are not
+	Reason string // why it does not run, as a sentence; empty if it runs
+	Cells  []TaskCell
 }
+
+// TaskCell is one cell of a TaskRow. A card on a narrow screen hides cells without a value.
+type TaskCell struct {
+	Label string // of its column
+	Class string // "n" for a number, "wraps" or "pool"; empty for none
+	Text  string // "–" for none
+	Sub   string // below the text; empty for none
+	At    string // RFC 3339, below the text; empty for none
+}
+
+func (c TaskCell) empty() bool { return c.Text == "–" && c.Sub == "" && c.At == "" }

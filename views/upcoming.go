@@ -15,10 +15,8 @@ type UpcomingPage struct {
 	JSONURL  string
 }
 
-// UpcomingRow is one waiting task. Position is that in its ClusterQueue.
+// UpcomingRow is one waiting task.
 type UpcomingRow struct {
+	Order TaskCell // "–" if Kueue does not try the task now
 	TaskRow
-	Order    string // such as "3"; "–" if Kueue does not try the task now
-	Requests string // such as "8 GPUs · 96 vCPU"
-	Since    string // when its wait began, RFC 3339
 }

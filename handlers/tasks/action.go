@@ -60,7 +60,7 @@ func (h *Pages) doAction(action actions.Action) func(echo.Context) error {
 		if action == actions.Scale {
 			return h.doScale(c, r, at, values)
 		}
-		leadTo, chosen := below(c, ""), values.Get("choice")
+		chosen := values.Get("choice")
 		among := slices.ContainsFunc(r.Choices, func(choice actions.Choice) bool { return choice.Name == chosen })
 		switch {
 		case action == actions.Stop:
@@ -71,7 +71,6 @@ func (h *Pages) doAction(action actions.Action) func(echo.Context) error {
 			page.Confirm = &views.TextField{Value: values.Get("confirm"), Error: "Type " + r.Name + " exactly."}
 			return web.Render(c, http.StatusUnprocessableEntity, views.Action(page))
 		case action == actions.Delete:
-			leadTo = urls.Tasks + "?deleted=" + deletedTask
 			err = h.Actions.Delete(ctx, user, at)
 		case action == actions.Front && r.Position == 1: // it moved there without the action
 		case action == actions.Front && !among && r.Obstacle == "":
@@ -84,18 +83,25 @@ func (h *Pages) doAction(action actions.Action) func(echo.Context) error {
 		default:
 			err = h.Actions.SetClass(ctx, user, at, chosen)
 		}
-		var ours *governance.Error
 		switch {
-		case err == nil && action == actions.Delete:
-			return c.Redirect(http.StatusSeeOther, leadTo)
-		case err == nil:
-			return c.Redirect(http.StatusSeeOther, withDone(leadTo, action))
-		case !errors.As(err, &ours) || ours.Kind == governance.Internal || ours.Kind == governance.NotFound:
-			return err
+		case err != nil:
+			return refused(c, page, err)
+		case action == actions.Delete:
+			return c.Redirect(http.StatusSeeOther, urls.Tasks+"?deleted="+deletedTask)
 		}
-		page.Failure = ours.Message
-		return web.Render(c, console.Statuses[ours.Kind], views.Action(page))
+		return c.Redirect(http.StatusSeeOther, withDone(below(c, ""), action))
 	}
+}
+
+// refused shows the page of an action again with the reason why it was not run. Internal
+// errors, and tasks that no longer exist, have pages of their own.
+func refused(c echo.Context, page views.ActionPage, err error) error {
+	var ours *governance.Error
+	if !errors.As(err, &ours) || ours.Kind == governance.Internal || ours.Kind == governance.NotFound {
+		return err
+	}
+	page.Failure = ours.Message
+	return web.Render(c, console.Statuses[ours.Kind], views.Action(page))
 }
 
 // taskActions returns the actions that the user is allowed to run on a task; nil if

@@ -204,7 +204,8 @@ func outcome(s index.Supposed, who string) []string {
 	case explain.ExceedsMax:
 		return []string{fmt.Sprintf("It can never start like this: it requests %s of %s, and its team can have at most %s.", quota.Amount(v.Shortage.Resource, v.Shortage.Needed), v.Shortage.Flavor, quota.Amount(v.Shortage.Resource, v.Shortage.PotentialAvailable))}
 	case explain.QueueStopped:
-		return []string{heldQueue(v) + " is on hold. Its page says why."}
+		_, text := headline(v, "")
+		return []string{text + " Its page says why."}
 	}
 	return []string{"It cannot start yet. Its page says why."}
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
@@ -65,13 +66,9 @@ type taskJSON struct {
 }
 
 // tasksJSON answers GET /tasks.json: the rows of one page of the list.
-func (h *Pages) tasksJSON(c echo.Context) error {
+func (h *Pages) tasksJSON(c echo.Context, scope access.Scope) error {
 	q := h.taskQuery(c.QueryParams())
 	q.Explain, q.Patience = true, filePatience
-	scope, err := h.Tasks.Scope(c.Request().Context(), console.UserOf(c))
-	if err != nil {
-		return err
-	}
 	list, err := h.Tasks.ListWithin(c.Request().Context(), scope, q.Query, q.teams)
 	if err != nil {
 		return err
@@ -89,77 +86,16 @@ func (h *Pages) tasksJSON(c echo.Context) error {
 
 // whyAnswer is the answer of GET …/why.json.
 type whyAnswer struct {
-	At        time.Time     `json:"at"`
-	Namespace string        `json:"namespace"`
-	Kind      string        `json:"kind"`
-	Name      string        `json:"name"`
-	Path      string        `json:"path"`
-	Team      string        `json:"team,omitempty"`
-	Status    string        `json:"status"`
-	Position  string        `json:"position,omitempty"` // in its queue
-	Why       *whyJSON      `json:"why,omitempty"`      // absent if there is nothing to explain
-	Estimate  *estimateJSON `json:"estimate,omitempty"` // of the start
-}
-
-type whyJSON struct {
-	Title        string       `json:"title"`
-	Headline     string       `json:"headline"`
-	Text         string       `json:"text"`
-	Steps        []stepJSON   `json:"steps,omitempty"`
-	Pools        []poolJSON   `json:"pools,omitempty"` // that do not match
-	ChangesTitle string       `json:"changesTitle"`
-	Changes      []changeJSON `json:"changes,omitempty"` // each of them is sufficient
-	Checked      *checkedJSON `json:"checked,omitempty"` // by a simulation
-	Differs      string       `json:"differs,omitempty"` // Kueue's reason, if it differs
-}
-
-type stepJSON struct {
-	Title string     `json:"title"`
-	Text  string     `json:"text"`
-	Tasks []linkJSON `json:"tasks,omitempty"`
-}
-
-type linkJSON struct {
-	Name   string `json:"name"`
-	Path   string `json:"path,omitempty"`
-	Amount string `json:"amount,omitempty"`
-}
-
-type poolJSON struct {
-	Name   string `json:"name"`
-	Reason string `json:"reason"`
-}
-
-type changeJSON struct {
-	Kind     string       `json:"kind"`
-	Title    string       `json:"title"`
-	Text     string       `json:"text"`
-	Tasks    []linkJSON   `json:"tasks,omitempty"`
-	After    string       `json:"after,omitempty"` // text after the tasks
-	Verified bool         `json:"verified"`        // by a simulation
-	Effects  []effectJSON `json:"effects,omitempty"`
-}
-
-type effectJSON struct {
-	Kind  string     `json:"kind"` // preempted, started, missed or borrowed
-	Text  string     `json:"text"`
-	Tasks []linkJSON `json:"tasks,omitempty"`
-}
-
-type checkedJSON struct {
-	State string     `json:"state"` // computing, verified, failed or starts
-	Text  string     `json:"text"`
-	Tasks []linkJSON `json:"tasks,omitempty"`
-	Note  string     `json:"note,omitempty"`
-	At    string     `json:"at,omitempty"`
-}
-
-type estimateJSON struct {
-	State string `json:"state"` // computing, range, unknown or never
-	Text  string `json:"text,omitempty"`
-	From  string `json:"from,omitempty"`
-	To    string `json:"to,omitempty"`
-	In    string `json:"in,omitempty"`
+	At        time.Time            `json:"at"`
+	Namespace string               `json:"namespace"`
+	Kind      string               `json:"kind"`
+	Name      string               `json:"name"`
+	Path      string               `json:"path"`
+	Team      string               `json:"team,omitempty"`
+	Status    string               `json:"status"`
+	Position  string               `json:"position,omitempty"` // in its queue
+	Why       *views.Why           `json:"why,omitempty"`      // absent if there is nothing to explain
+	Estimate  *views.StartEstimate `json:"estimate,omitempty"` // of the start
 }
 
 // whyJSON answers GET /tasks/{namespace}/{kind}/{name}/why.json: why a task waits, what
@@ -170,43 +106,9 @@ func (h *Pages) whyJSON(c echo.Context) error {
 		return err
 	}
 	now := h.Now()
-	answer := whyAnswer{At: now.UTC(), Namespace: d.Namespace, Kind: d.Kind, Name: d.Name, Path: urls.Task(d.Task), Team: d.Team, Status: stateLabel(d.Task)}
+	answer := whyAnswer{At: now.UTC(), Namespace: d.Namespace, Kind: d.Kind, Name: d.Name, Path: urls.Task(d.Task), Team: d.Team, Status: stateLabel(d.Task), Why: WhyOf(d), Estimate: EstimateOf(d, h.Starts, now)}
 	if p := positionOf(d, now); p != nil {
 		answer.Position = p.Text
 	}
-	if why := WhyOf(d); why != nil {
-		answer.Why = whyOf(why)
-	}
-	if e := EstimateOf(d, h.Starts, now); e != nil {
-		answer.Estimate = &estimateJSON{State: e.State, Text: e.Text, From: e.From, To: e.To, In: e.In}
-	}
 	return c.JSON(http.StatusOK, answer)
-}
-
-func whyOf(why *views.Why) *whyJSON {
-	found := &whyJSON{Title: why.Title, Headline: why.Headline, Text: why.Text, ChangesTitle: why.ChangesTitle, Differs: why.Differs}
-	for _, s := range why.Steps {
-		found.Steps = append(found.Steps, stepJSON{Title: s.Title, Text: s.Text, Tasks: linksOf(s.Tasks)})
-	}
-	for _, p := range why.Pools {
-		found.Pools = append(found.Pools, poolJSON{Name: p.Name, Reason: p.Value})
-	}
-	for _, change := range why.Changes {
-		one := changeJSON{Kind: change.Kind, Title: change.Title, Text: change.Text, Tasks: linksOf(change.Tasks), After: change.After, Verified: change.Verified}
-		for _, e := range change.Effects {
-			one.Effects = append(one.Effects, effectJSON{Kind: e.Kind, Text: e.Text, Tasks: linksOf(e.Tasks)})
-		}
-		found.Changes = append(found.Changes, one)
-	}
-	if checked := why.Checked; checked.State != "" {
-		found.Checked = &checkedJSON{State: checked.State, Text: checked.Text, Tasks: linksOf(checked.Tasks), Note: checked.Note, At: checked.At}
-	}
-	return found
-}
-
-func linksOf(tasks []views.AdmittedTaskLink) (links []linkJSON) {
-	for _, t := range tasks {
-		links = append(links, linkJSON{Name: t.Name, Path: t.URL, Amount: t.Amount})
-	}
-	return links
 }

@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
@@ -70,27 +71,35 @@ func (h *Pages) logs(c echo.Context) error {
 	}
 	page := views.LogPage{
 		Chrome: h.Chrome(c), Task: views.TaskLink{Name: q.Task.Name, URL: below(c, "")}, Action: urls.TaskOf(q.Task.Namespace, q.Task.Kind, q.Task.Name) + "/logs", UID: q.Task.UID,
-		Pod: q.Pod, Contains: q.Contains, Previous: q.Previous, Timestamps: q.Timestamps,
+		Contains: q.Contains, Previous: q.Previous, Timestamps: q.Timestamps,
 	}
 	page.Title, page.Active = "Logs of "+q.Task.Name, "tasks"
-	for _, p := range pods {
-		page.Pods = append(page.Pods, p.Name)
-	}
 	if q.Pod == "" && len(pods) > 0 {
-		q.Pod, page.Pod = pods[0].Name, pods[0].Name
+		q.Pod = pods[0].Name
 	}
-	i := slices.IndexFunc(pods, func(p *index.Pod) bool { return p.Name == q.Pod })
-	if i >= 0 {
-		page.Initial, page.Main = pods[i].Containers()
-		if !slices.Contains(slices.Concat(page.Initial, page.Main), q.Container) && len(page.Main) > 0 {
-			q.Container = page.Main[0]
+	choices := listing.NewFilter("pod", "Pod", "", q.Pod)
+	for _, p := range pods {
+		choices.Add(p.Name)
+	}
+	containers := listing.NewFilter("container", "Container", "", q.Container)
+	if i := slices.IndexFunc(pods, func(p *index.Pod) bool { return p.Name == q.Pod }); i >= 0 {
+		initial, main := pods[i].Containers()
+		if !slices.Contains(slices.Concat(initial, main), q.Container) && len(main) > 0 {
+			q.Container = main[0]
+		}
+		containers = listing.NewFilter("container", "Container", "", q.Container, main...)
+		for _, name := range initial {
+			containers.Add(name, name+" (init)")
 		}
 		page.Container = q.Container
+	}
+	if may && len(pods) > 0 {
+		page.Filters = []views.Filter{choices.Filter, containers.Filter}
 	}
 	page.External = h.externalLogs(urls.LogSource{Namespace: q.Task.Namespace, Kind: q.Task.Kind, Task: q.Task.Name, Pod: q.Pod, Container: q.Container})
 	switch {
 	case !may:
-		page.Pods, page.Note = nil, noLogs
+		page.Note = noLogs
 	case q.Pod == "":
 		page.Note = "The task has no pods now, so there is no log."
 	default:

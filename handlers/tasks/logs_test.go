@@ -134,7 +134,7 @@ func TestLogsPage(t *testing.T) {
 	if got := page.Find("#log a[download]").AttrOr("href", ""); got != logsPath+"/download"+parameters {
 		t.Errorf("got download %s", got)
 	}
-	form := handlerstest.FormValues(page, "form.filters")
+	form := handlerstest.ValuesIn(page, "form.filters")
 	if got := form.Encode(); got != "container=prepare&pod=train-0&q=a%26b&timestamps=true&uid=1" {
 		t.Errorf("got form %s", got)
 	}

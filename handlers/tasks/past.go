@@ -68,12 +68,8 @@ func (q pastQuery) historyQuery(scope access.Scope, there []string) history.Quer
 		teams = []string{q.team}
 	}
 	asked.Teams = classstats.VisibleTeams(scope, there, teams)
-	switch q.class {
-	case "":
-	case classstats.NoClass:
-		asked.PriorityClasses = []string{""}
-	default:
-		asked.PriorityClasses = []string{q.class}
+	if q.class != "" {
+		asked.PriorityClasses = classstats.Classes([]string{q.class})
 	}
 	return asked
 }
@@ -95,9 +91,9 @@ func PastTasks(ctx context.Context, past console.History, scope access.Scope, q 
 }
 
 // past answers GET /tasks/past: the list of finished tasks.
-func (h *Pages) past(c echo.Context) error {
+func (h *Pages) past(c echo.Context, scope access.Scope) error {
 	ctx := c.Request().Context()
-	scope, list, err := h.readScope(ctx, c)
+	list, err := h.Tasks.ListWithin(ctx, scope, index.Query{}, nil)
 	if err != nil {
 		return err
 	}
@@ -128,21 +124,10 @@ func (h *Pages) past(c echo.Context) error {
 	return web.Render(c, http.StatusOK, views.Past(page))
 }
 
-// readScope returns the scope of the user and the list of tasks within it, for its
-// filters.
-func (h *Pages) readScope(ctx context.Context, c echo.Context) (access.Scope, queries.List, error) {
-	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
-	if err != nil {
-		return scope, queries.List{}, err
-	}
-	list, err := h.Tasks.ListWithin(ctx, scope, index.Query{}, nil)
-	return scope, list, err
-}
-
 // pastCSV answers GET /tasks/past.csv: all tasks of such a list.
-func (h *Pages) pastCSV(c echo.Context) error {
+func (h *Pages) pastCSV(c echo.Context, scope access.Scope) error {
 	ctx := c.Request().Context()
-	scope, list, err := h.readScope(ctx, c)
+	list, err := h.Tasks.ListWithin(ctx, scope, index.Query{}, nil)
 	if err != nil {
 		return err
 	}
@@ -169,20 +154,12 @@ func (h *Pages) pastCSV(c echo.Context) error {
 }
 
 func (q pastQuery) filters(l queries.List) []views.Filter {
-	team, class, kind := listing.NewFilter("team", "Team", "All teams", q.team), listing.NewFilter("class", "Priority class", "All classes", q.class), listing.NewFilter("kind", "Kind", "All kinds", q.kind)
-	for _, name := range l.Teams {
-		team.Add(name)
+	classes := slices.DeleteFunc(slices.Clone(l.PriorityClasses), func(class string) bool { return class == "" })
+	return []views.Filter{
+		q.Filter("team", "Team", "All teams", l.Teams...),
+		classstats.Filter(q.class, slices.Insert(classes, 0, "")),
+		q.Filter("kind", "Kind", "All kinds", l.Kinds...),
 	}
-	class.Add(classstats.NoClass, "No priority class")
-	for _, name := range l.PriorityClasses {
-		if name != "" {
-			class.Add(name, format.ClassName(name))
-		}
-	}
-	for _, name := range l.Kinds {
-		kind.Add(name)
-	}
-	return []views.Filter{team.Done(), class.Done(), kind.Done()}
 }
 
 // pastStatus returns the last recorded state of a task, and marks tasks that were

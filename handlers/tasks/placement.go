@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 
-	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -17,25 +16,6 @@ import (
 
 // shownPods is how many pods the page of a task lists.
 const shownPods = 50
-
-// withoutWorkload explains why a job has no Workload.
-func withoutWorkload(why *views.Why, d queries.Detail) {
-	v := d.Verdict
-	why.Title = "Why does Kueue not start it?"
-	switch v.Constraint {
-	case explain.NoQueueName:
-		why.Text = "Kueue does not manage it, and no quota counts its pods. Delete it, and submit it again with the label kueue.x-k8s.io/queue-name."
-	case explain.NoPriorityClass:
-		why.Text = "Kueue creates no Workload for it, so it never starts. Name an existing class in the label kueue.x-k8s.io/priority-class."
-		if len(v.PriorityClasses) > 0 {
-			why.Text = strings.TrimSuffix(why.Text, ".") + ": " + strings.Join(v.PriorityClasses, ", ") + "."
-		}
-	case explain.NotIntegrated:
-		why.Text = "Its integration is disabled in Kueue's configuration (integrations.frameworks). Ask an admin to enable it, or submit the work as another kind."
-	default:
-		why.Text = "That takes a moment after submission. If it stays so, Kueue is not running, or was not when the job was created: ask an admin to check Settings."
-	}
-}
 
 // unscheduledPods explains why pods of an admitted task do not run.
 func unscheduledPods(why *views.Why, d queries.Detail) {
@@ -165,7 +145,7 @@ func podRank(p *index.Pod) int {
 }
 
 func podRow(p *index.Pod) views.PodRow {
-	row := views.PodRow{ID: "pod-" + string(p.UID), Name: p.Name, Node: format.OrDash(p.Node), Trouble: p.Problem, Restarts: p.Restarts(), Requests: format.OrDash(format.Amounts(withoutNetwork(p.Requests)))}
+	row := views.PodRow{ID: "pod-" + string(p.UID), Name: p.Name, Node: format.OrDash(p.Node), Trouble: p.Problem, Restarts: p.Restarts(), Requests: format.OrDash(format.Amounts(p.Requests))}
 	since := p.Since
 	if p.Problem == "" && p.Trouble != nil {
 		row.Trouble, since = p.Trouble.Words(), p.Trouble.Terminated.At
@@ -191,15 +171,4 @@ func podRow(p *index.Pod) views.PodRow {
 		row.Status.Tone = "bad"
 	}
 	return row
-}
-
-// withoutNetwork removes network devices, which follow from the other resources.
-func withoutNetwork(r quota.Resources) quota.Resources {
-	few := quota.Resources{}
-	for name, amount := range r {
-		if name != catalog.Network {
-			few[name] = amount
-		}
-	}
-	return few
 }

@@ -37,23 +37,8 @@ type taskQuery struct {
 // renamedStates maps states in addresses of earlier releases to their current names.
 var renamedStates = map[string]tasks.State{"Pre-empted": tasks.Preempted, "Paused": tasks.Stopped}
 
-// taskFilters are the filters of the list, with their names in addresses.
-var taskFilters = []struct{ name, label, all string }{
-	{"team", "Team", "All teams"},
-	{"class", "Priority class", "All classes"},
-	{"status", "Status", "All statuses"},
-	{"kind", "Kind", "All kinds"},
-	{"pool", "Pool", "All pools"},
-	{"by", "Submitted by", "Anyone"},
-}
-
 // taskQuery parses an address; history decides which ranges exist.
 func (h *Pages) taskQuery(values url.Values) taskQuery {
-	return parseTaskQuery(values, h.History != nil)
-}
-
-// parseTaskQuery parses an address. past reports whether there is history.
-func parseTaskQuery(values url.Values, past bool) taskQuery {
 	q := taskQuery{Address: listing.NewAddress(urls.Tasks, "page")}
 	keep := func(name string) []string { return q.TakeAll(values, name) }
 	one := func(name string) string {
@@ -63,12 +48,7 @@ func parseTaskQuery(values url.Values, past bool) taskQuery {
 		return ""
 	}
 	q.teams, q.Kinds, q.Pools, q.SubmittedBy, q.Text = keep("team"), keep("kind"), keep("pool"), one("by"), one("q")
-	for _, class := range keep("class") {
-		if class == classstats.NoClass {
-			class = ""
-		}
-		q.PriorityClasses = append(q.PriorityClasses, class)
-	}
+	q.PriorityClasses = classstats.Classes(keep("class"))
 	for i, state := range keep("status") {
 		if renamed, ok := renamedStates[state]; ok {
 			state = string(renamed)
@@ -84,7 +64,7 @@ func parseTaskQuery(values url.Values, past bool) taskQuery {
 		q.Sort, q.Descending = index.BySubmitted, one("order") != "asc"
 	}
 	q.Page, _ = strconv.Atoi(one("page"))
-	if q.classRange = classstats.RangeNamed(one("range"), past); q.classRange.Within == 0 {
+	if q.classRange = classstats.RangeNamed(one("range"), h.History != nil); q.classRange.Within == 0 {
 		delete(q.Values, "range")
 	}
 	q.Within = q.classRange.Within
@@ -99,15 +79,10 @@ func (q *taskQuery) tab(byState bool) {
 		q.Phase = index.Active
 	}
 	if byState {
-		q.Phase = ""
-		finished := 0
-		for _, state := range q.States {
-			finished += b2i(state.Finished())
-		}
-		switch finished {
-		case 0:
+		switch q.Phase = ""; {
+		case !slices.ContainsFunc(q.States, tasks.State.Finished):
 			q.Phase = index.Active
-		case len(q.States):
+		case !slices.ContainsFunc(q.States, func(state tasks.State) bool { return !state.Finished() }):
 			q.Phase = index.Finished
 		}
 	}
@@ -125,66 +100,34 @@ func (q taskQuery) tabs(l queries.List) []views.Tab {
 	}
 }
 
-func b2i(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
 // heads returns the shown columns, each with the address that sorts by it.
 func (q taskQuery) heads() (shown []ui.Head) {
-	for _, h := range taskColumns {
-		if q.hidden[h.ID] {
-			continue
+	for _, column := range taskColumns {
+		if !q.hidden[column.ID] {
+			// The first click on figures and times sorts them descending.
+			descendingFirst := column.Number || column.ID == string(index.BySubmitted) || column.ID == string(index.ByPriorityClass)
+			shown = append(shown, q.Head(column.Head, string(q.Sort), q.Descending, descendingFirst, "asc"))
 		}
-		shown = append(shown, q.head(h))
 	}
 	return shown
 }
 
-func (q taskQuery) head(h ui.Head) ui.Head {
-	// The first click on figures and times sorts them descending.
-	descendingFirst := h.Number || h.ID == string(index.BySubmitted) || h.ID == string(index.ByPriorityClass)
-	return q.Head(h, string(q.Sort), q.Descending, descendingFirst, "asc")
-}
-
 // filters returns the filters of a list with the current choice.
 func (q taskQuery) filters(l queries.List) []views.Filter {
-	var filters []views.Filter
-	for _, f := range taskFilters {
-		filter := listing.NewFilter(f.name, f.label, f.all, q.Values.Get(f.name))
-		switch f.name {
-		case "team":
-			for _, team := range l.Teams {
-				filter.Add(team)
-			}
-		case "class":
-			for _, class := range l.PriorityClasses {
-				if class == "" {
-					filter.Add(classstats.NoClass, "No priority class")
-				} else {
-					filter.Add(class, format.ClassName(class))
-				}
-			}
-		case "status":
-			for _, state := range tasks.States {
-				if l.States[state] > 0 || slices.Contains(q.States, state) {
-					filter.Add(string(state))
-				}
-			}
-		case "kind":
-			for _, kind := range l.Kinds {
-				filter.Add(kind)
-			}
-		case "pool":
-			for _, pool := range l.Pools {
-				filter.Add(pool)
-			}
+	var states []string
+	for _, state := range tasks.States {
+		if l.States[state] > 0 || slices.Contains(q.States, state) {
+			states = append(states, string(state))
 		}
-		filters = append(filters, filter.Done())
 	}
-	return filters
+	return []views.Filter{
+		q.Filter("team", "Team", "All teams", l.Teams...),
+		classstats.Filter(q.Values.Get("class"), l.PriorityClasses),
+		q.Filter("status", "Status", "All statuses", states...),
+		q.Filter("kind", "Kind", "All kinds", l.Kinds...),
+		q.Filter("pool", "Pool", "All pools", l.Pools...),
+		q.Filter("by", "Submitted by", "Anyone"),
+	}
 }
 
 // offerMine adds the user's own tasks to the filters: what is rendered for all users of a

@@ -1,7 +1,6 @@
 package tasks
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -9,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
@@ -125,18 +123,11 @@ func (h *Pages) doResize(c echo.Context, r actions.Review, at tasks.Address, val
 	if f.reviewed != sizesKey(z) && f.generation == r.Resizing.Generation {
 		return web.Render(c, http.StatusOK, views.Action(h.resizePage(c, r, f, &z)))
 	}
-	err := h.Actions.Resize(c.Request().Context(), console.UserOf(c), at, z, f.generation)
-	var ours *governance.Error
-	switch {
-	case err == nil:
-		return c.Redirect(http.StatusSeeOther, withDone(below(c, ""), actions.Resize))
-	case !errors.As(err, &ours) || ours.Kind == governance.Internal || ours.Kind == governance.NotFound:
-		return err
+	if err := h.Actions.Resize(c.Request().Context(), console.UserOf(c), at, z, f.generation); err != nil {
+		f.generation = r.Resizing.Generation // what is shown now is reviewed next
+		return refused(c, h.resizePage(c, r, f, &z), err)
 	}
-	f.generation = r.Resizing.Generation // what is shown now is reviewed next
-	page := h.resizePage(c, r, f, &z)
-	page.Failure = ours.Message
-	return web.Render(c, console.Statuses[ours.Kind], views.Action(page))
+	return c.Redirect(http.StatusSeeOther, withDone(below(c, ""), actions.Resize))
 }
 
 // sizeNow describes the size of a task.

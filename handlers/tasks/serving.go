@@ -1,14 +1,12 @@
 package tasks
 
 import (
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
 
-	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
@@ -100,14 +98,8 @@ func (h *Pages) doScale(c echo.Context, r actions.Review, at tasks.Address, valu
 		page.Replicas.Error = format.Sentence(strings.Replace(problem, "from 0", "from 1", 1))
 		return web.Render(c, http.StatusUnprocessableEntity, views.Action(page))
 	}
-	err := h.Actions.Scale(c.Request().Context(), console.UserOf(c), at, int32(n), int32(saw))
-	var ours *governance.Error
-	switch {
-	case err == nil:
-		return c.Redirect(http.StatusSeeOther, withDone(below(c, ""), actions.Scale))
-	case !errors.As(err, &ours) || ours.Kind == governance.Internal || ours.Kind == governance.NotFound:
-		return err
+	if err := h.Actions.Scale(c.Request().Context(), console.UserOf(c), at, int32(n), int32(saw)); err != nil {
+		return refused(c, page, err)
 	}
-	page.Failure = ours.Message
-	return web.Render(c, console.Statuses[ours.Kind], views.Action(page))
+	return c.Redirect(http.StatusSeeOther, withDone(below(c, ""), actions.Scale))
 }

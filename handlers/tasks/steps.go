@@ -6,14 +6,12 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strings"
 	"time"
 
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/tasks"
-	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/governance/tasks/timeline"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
@@ -275,5 +273,3 @@ func lifeLines(life []event, state tasks.State, pools string, over bool) (lines 
 	}
 	return lines
 }
-
-func poolsOf(d queries.Detail) string { return strings.Join(d.Pools, ", ") }

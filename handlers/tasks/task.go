@@ -1,10 +1,10 @@
 package tasks
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"time"
 
@@ -95,11 +95,7 @@ func (h *Pages) taskYAML(c echo.Context) error {
 
 // below returns an address below the page of the requested task.
 func below(c echo.Context, path string) string {
-	address := urls.Tasks + "/" + url.PathEscape(c.Param("namespace")) + "/" + url.PathEscape(c.Param("kind")) + "/" + url.PathEscape(c.Param("name")) + path
-	if uid := c.QueryParam("uid"); uid != "" {
-		address += "?uid=" + url.QueryEscape(uid)
-	}
-	return address
+	return urls.With(urls.TaskOf(c.Param("namespace"), c.Param("kind"), c.Param("name"))+path, nil, "uid", c.QueryParam("uid"))
 }
 
 func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, error) {
@@ -126,7 +122,7 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 		Name: d.Name, Team: format.OrDash(d.Team), Namespace: d.Namespace,
 		Status: views.Status{Tone: tones[d.State], Label: stateWords(d, now)},
 		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"), YAMLTitle: "Workload as YAML", ActivityURL: activity,
-		Why: WhyOf(d), Timeline: lifeLines(life, d.State, poolsOf(d), false), TimelineGap: incompleteNote(d, life), TimelineNote: "since this console started", Pods: pods(d),
+		Why: WhyOf(d), Timeline: lifeLines(life, d.State, strings.Join(d.Pools, ", "), false), TimelineGap: incompleteNote(d, life), TimelineNote: "since this console started", Pods: pods(d),
 	}
 	if page.Pods, err = h.withLogs(ctx, c, page.Pods, d); err != nil {
 		return views.TaskPage{}, err
@@ -200,12 +196,7 @@ func stateLabel(t *tasks.Task) string {
 
 // facts describes a task in a few words.
 func facts(d queries.Detail) []string {
-	list := []string{d.Kind}
-	if d.PriorityClass != "" {
-		list = append(list, format.ClassName(d.PriorityClass))
-	} else {
-		list = append(list, "no priority class")
-	}
+	list := []string{d.Kind, cmp.Or(format.ClassName(d.PriorityClass), "no priority class")}
 	verb := "requests "
 	switch {
 	case d.State.UsesQuota():

@@ -8,10 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
@@ -32,18 +29,13 @@ const ExplainPatience = 25 * time.Millisecond
 
 // tasks answers GET /tasks: the list of tasks. ?deleted=task follows the deletion of
 // a task.
-func (h *Pages) tasks(c echo.Context) error {
+func (h *Pages) tasks(c echo.Context, scope access.Scope) error {
 	q := h.taskQuery(c.QueryParams())
 	q.Patience = ExplainPatience
 	if c.QueryParams().Has("cols") { // sent by the form, which sends all values
 		return c.Redirect(http.StatusSeeOther, q.With())
 	}
-	ctx := c.Request().Context()
-	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
-	if err != nil {
-		return err
-	}
-	page, err := h.tasksPage(ctx, scope, q)
+	page, err := h.tasksPage(c.Request().Context(), scope, q)
 	if err != nil {
 		return err
 	}
@@ -60,16 +52,12 @@ func (h *Pages) tasks(c echo.Context) error {
 func (h *Pages) tasksEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		q := h.taskQuery(c.QueryParams())
-		return s.Stream(c, web.Part{Changed: h.Changes.Subscribe, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
-			scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
-			if governance.KindOf(err) == governance.Outside {
-				return "nothing", func(context.Context) (templ.Component, error) { return views.NoTeamCard("tasks"), nil }, nil
-			}
-			return urls.Tasks + " " + q.Values.Encode() + " " + scope.Key(), func(ctx context.Context) (templ.Component, error) {
+		return h.StreamWithin(s, c, "tasks", q.Values, web.Part{Changed: h.Changes.Subscribe}, func(scope access.Scope) web.RenderFunc {
+			return func(ctx context.Context) (templ.Component, error) {
 				page, err := h.tasksPage(ctx, scope, q)
 				return views.TasksLive(page), err
-			}, err
-		}}, h.Frame(c))
+			}
+		})
 	}
 }
 
@@ -80,7 +68,7 @@ func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) 
 		return views.TasksPage{}, err
 	}
 	page := views.TasksPage{
-		Summary: summary(list, q), Stats: taskStats(list), Tabs: q.tabs(list), Tab: q.Values.Get("tab"), Text: q.Text, Filters: q.filters(list), Heads: q.heads(), Columns: q.columns(), Hidden: q.hidden, Action: urls.Tasks,
+		Summary: summary(list, q), Stats: taskStats(list), Tabs: q.tabs(list), Tab: q.Values.Get("tab"), Text: q.Text, Filters: q.filters(list), Heads: q.heads(), Columns: q.columns(), Action: urls.Tasks,
 		Sort: q.Values.Get("sort"), Order: q.Values.Get("order"), Range: q.Values.Get("range"), CSVURL: q.URL(tasksCSVURL, "page", ""),
 	}
 	if page.Loops, err = LoopNotice(ctx, h.Tasks, scope); err != nil {
@@ -102,7 +90,8 @@ func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) 
 	}
 	idle := h.Hardware.IdleTasks(ctx)
 	for _, item := range list.Items {
-		row := taskRow(item, h.Now())
+		row := taskRow(item)
+		row.Size, row.Cells = format.Joined(sizeWords(item), withoutNode(item.UnscheduledPods)), q.cells(item, h.Now())
 		if i, is := idle[item.UID]; is {
 			row.Idle = i.Words(h.Now())
 		}
@@ -157,45 +146,12 @@ var tones = map[tasks.State]string{
 	tasks.Stopped: "idle", tasks.Failed: "bad",
 }
 
-func taskRow(item queries.Item, now time.Time) views.TaskRow {
-	resources := item.Resources()
-	row := views.TaskRow{
-		ID: "task-" + item.UID, Name: item.Name, Kind: item.Kind, URL: urls.Task(item.Task),
-		Status:        views.Status{Tone: tones[item.State], Label: stateLabel(item.Task)},
-		Reason:        ListReason(item),
-		Size:          format.Joined(sizeWords(item), withoutNode(item.UnscheduledPods)),
-		Team:          format.OrDash(item.Team),
-		Namespace:     item.Namespace,
-		PriorityClass: format.OrDash(format.ClassName(item.PriorityClass)),
-		Position:      "–",
-		VCPU:          format.OrDash(format.Short(resources, catalog.CPU)),
-		Memory:        format.OrDash(format.Short(resources, catalog.Memory)),
-		Pool:          format.OrDash(strings.Join(item.Pools, ", ")),
-		Submitted:     item.Submitted.UTC().Format(time.RFC3339),
-		// In minutes: a row that only became older is not sent again.
-		SubmittedAgo: format.Age(now.Sub(item.Submitted)),
-		Waited:       "–", Ran: "–", Preemptions: "0",
+// taskRow returns the row of a task, without cells.
+func taskRow(item queries.Item) views.TaskRow {
+	return views.TaskRow{
+		ID: "task-" + item.UID, Name: item.Name, URL: urls.Task(item.Task),
+		Status: views.Status{Tone: tones[item.State], Label: stateLabel(item.Task)}, Reason: ListReason(item),
 	}
-	if item.Position > 0 {
-		row.Position = format.Ordinal(item.Position)
-	}
-	if d := item.Waited(now); d > 0 || !item.WaitingSince.IsZero() {
-		row.Waited = format.Elapsed(d, !item.WaitingSince.IsZero())
-	}
-	if d := item.Ran(now); d > 0 || !item.AdmittedAt.IsZero() {
-		row.Ran = format.Elapsed(d, item.State.UsesQuota())
-	}
-	if item.Preemptions > 0 {
-		row.Preemptions = format.Thousands(int64(item.Preemptions))
-	}
-	var accelerators []string
-	for _, name := range resources.Names() {
-		if name != catalog.CPU && name != catalog.Memory && name != catalog.Network && resources[name] > 0 {
-			accelerators = append(accelerators, quota.Amount(name, resources[name]))
-		}
-	}
-	row.Accelerators = format.OrDash(strings.Join(accelerators, ", "))
-	return row
 }
 
 // ListReason returns one sentence about why a task does not run, or not with all its

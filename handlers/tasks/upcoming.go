@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
@@ -20,6 +19,7 @@ import (
 	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/views/ui"
 	"kuota.dev/kuota/web"
 
 	"github.com/a-h/templ"
@@ -40,25 +40,15 @@ func parseUpcomingQuery(values url.Values) upcomingQuery {
 	q := upcomingQuery{Address: listing.NewAddress(urls.Queue, "page")}
 	q.Teams = q.TakeAll(values, "team")
 	q.Page, _ = strconv.Atoi(q.Take(values, "page"))
-	for _, class := range q.TakeAll(values, "class") {
-		if class == classstats.NoClass {
-			class = ""
-		}
-		q.PriorityClasses = append(q.PriorityClasses, class)
-	}
+	q.PriorityClasses = classstats.Classes(q.TakeAll(values, "class"))
 	return q
 }
 
 // upcoming answers GET /queue: the waiting tasks of all teams that are next to start.
-func (h *Pages) upcoming(c echo.Context) error {
+func (h *Pages) upcoming(c echo.Context, scope access.Scope) error {
 	q := parseUpcomingQuery(c.QueryParams())
 	q.Patience = ExplainPatience
-	ctx := c.Request().Context()
-	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
-	if err != nil {
-		return err
-	}
-	page, err := h.upcomingPage(ctx, scope, q)
+	page, err := h.upcomingPage(c.Request().Context(), scope, q)
 	if err != nil {
 		return err
 	}
@@ -71,16 +61,12 @@ func (h *Pages) upcoming(c echo.Context) error {
 func (h *Pages) upcomingEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		q := parseUpcomingQuery(c.QueryParams())
-		return s.Stream(c, web.Part{Changed: h.Changes.Subscribe, MinGap: console.FiguresMinGap, Shared: func(ctx context.Context) (string, web.RenderFunc, error) {
-			scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
-			if governance.KindOf(err) == governance.Outside {
-				return "nothing of the queue", func(context.Context) (templ.Component, error) { return views.NoTeamCard("upcoming"), nil }, nil
-			}
-			return urls.Queue + " " + q.Values.Encode() + " " + scope.Key(), func(ctx context.Context) (templ.Component, error) {
+		return h.StreamWithin(s, c, "upcoming", q.Values, web.Part{Changed: h.Changes.Subscribe, MinGap: console.FiguresMinGap}, func(scope access.Scope) web.RenderFunc {
+			return func(ctx context.Context) (templ.Component, error) {
 				page, err := h.upcomingPage(ctx, scope, q)
 				return views.UpcomingLive(page), err
-			}, err
-		}}, h.Frame(c))
+			}
+		})
 	}
 }
 
@@ -89,7 +75,8 @@ func (h *Pages) upcomingPage(ctx context.Context, scope access.Scope, q upcoming
 	if err != nil {
 		return page, err
 	}
-	page = views.UpcomingPage{Action: urls.Queue, Filters: q.filters(u), Fair: u.FairSharing, CSVURL: q.URL(urls.Queue+".csv", "page", ""), JSONURL: q.URL(urls.QueueJSON)}
+	page = views.UpcomingPage{Action: urls.Queue, Filters: []views.Filter{q.Filter("team", "Team", "All teams", u.Teams...), classstats.Filter(q.Values.Get("class"), u.PriorityClasses)},
+		Fair: u.FairSharing, CSVURL: q.URL(urls.Queue+".csv", "page", ""), JSONURL: q.URL(urls.QueueJSON)}
 	if len(q.Teams)+len(q.PriorityClasses) > 0 {
 		page.ClearURL = urls.Queue
 	}
@@ -104,59 +91,41 @@ func (h *Pages) upcomingPage(ctx context.Context, scope access.Scope, q upcoming
 	return page, nil
 }
 
-func (q upcomingQuery) filters(u queries.Upcoming) []views.Filter {
-	team := listing.NewFilter("team", "Team", "All teams", q.Values.Get("team"))
-	for _, name := range u.Teams {
-		team.Add(name)
-	}
-	class := listing.NewFilter("class", "Priority class", "All classes", q.Values.Get("class"))
-	for _, name := range u.PriorityClasses {
-		if name == "" {
-			class.Add(classstats.NoClass, "No priority class")
-		} else {
-			class.Add(name, format.ClassName(name))
-		}
-	}
-	return []views.Filter{team.Done(), class.Done()}
+// upcomingColumns are the columns of the page after the name and the status.
+var upcomingColumns = []taskColumn{
+	columnOf(index.ByTeam), columnOf(index.ByPriorityClass),
+	{Head: ui.Head{Label: "Requests"}, class: "wraps", cell: textCell(func(t queries.Item) string { return format.ShortAmounts(t.Requests) })},
+	{Head: ui.Head{Label: "Waits since"}, cell: func(t queries.Item, now time.Time) views.TaskCell {
+		cell := waitedCell(t, now)
+		cell.At = t.WaitingSince.UTC().Format(time.RFC3339)
+		return cell
+	}},
 }
 
 func upcomingRow(item queries.UpcomingItem, now time.Time) views.UpcomingRow {
-	row := views.UpcomingRow{
-		TaskRow: taskRow(item.Item, now), Order: "–", Requests: format.OrDash(format.ShortAmounts(item.Requests)), Since: item.WaitingSince.UTC().Format(time.RFC3339),
-	}
-	row.Position = upcomingPosition(item)
+	row := views.UpcomingRow{TaskRow: taskRow(item.Item), Order: views.TaskCell{Label: "Order", Class: "n", Text: "–"}}
 	if item.Order > 0 {
-		row.Order = strconv.Itoa(item.Order)
+		row.Order.Text = strconv.Itoa(item.Order)
 	}
+	place := views.TaskCell{Label: "Position in its queue", Text: format.OrDash(position(item.ClusterQueuePosition))}
+	if item.Shared {
+		place.Text = "Shared queue"
+	}
+	row.Cells = append(taskCells(upcomingColumns, item.Item, now), place)
 	return row
 }
 
-// upcomingPosition describes the position of a task in its ClusterQueue.
-func upcomingPosition(item queries.UpcomingItem) string {
-	switch {
-	case item.Shared:
-		return "Shared queue"
-	case item.ClusterQueuePosition == 0:
-		return "–"
-	}
-	return format.Ordinal(item.ClusterQueuePosition)
-}
-
 // upcomingFile returns the rows of a file: those of a page, or all.
-func (h *Pages) upcomingFile(c echo.Context, all bool) (queries.Upcoming, error) {
+func (h *Pages) upcomingFile(c echo.Context, scope access.Scope, all bool) (queries.Upcoming, error) {
 	q := parseUpcomingQuery(c.QueryParams())
 	q.Patience, q.All = filePatience, all
-	scope, err := h.Tasks.Scope(c.Request().Context(), console.UserOf(c))
-	if err != nil {
-		return queries.Upcoming{}, err
-	}
 	return h.Tasks.UpcomingWithin(c.Request().Context(), scope, q.UpcomingQuery)
 }
 
 // upcomingCSV answers GET /queue.csv: the rows of all pages. The reasons after those of the
 // first page are Kueue's.
-func (h *Pages) upcomingCSV(c echo.Context) error {
-	u, err := h.upcomingFile(c, true)
+func (h *Pages) upcomingCSV(c echo.Context, scope access.Scope) error {
+	u, err := h.upcomingFile(c, scope, true)
 	if err != nil {
 		return err
 	}
@@ -169,7 +138,7 @@ func (h *Pages) upcomingCSV(c echo.Context) error {
 	heads := []string{"order"}
 	var common []csvColumn // with the list of tasks
 	for _, column := range tasksCSVColumns {
-		if slices.Contains([]string{"name", "kind", "team", "class", "accelerators", "vcpu", "memory"}, column.of) {
+		if slices.Contains([]index.Column{index.ByName, index.ByKind, index.ByTeam, index.ByPriorityClass, index.ByAccelerator, index.ByCPU, index.ByMemory}, column.of) {
 			common, heads = append(common, column), append(heads, column.head)
 		}
 	}
@@ -203,8 +172,8 @@ type upcomingTaskJSON struct {
 }
 
 // upcomingJSON answers GET /queue.json: the rows of the page.
-func (h *Pages) upcomingJSON(c echo.Context) error {
-	u, err := h.upcomingFile(c, false)
+func (h *Pages) upcomingJSON(c echo.Context, scope access.Scope) error {
+	u, err := h.upcomingFile(c, scope, false)
 	if err != nil {
 		return err
 	}

@@ -23,80 +23,66 @@ const shownQueues = 3
 // shownWorkloads is how many admitted tasks are named.
 const shownWorkloads = 5
 
+// words are what pages say about a constraint that keeps a task from starting: a sentence with
+// its tone, and a text below it. %s stands for the detail of the verdict. Texts without words here
+// depend on the task: see WhyOf.
+type words struct{ tone, headline, text string }
+
+// constraints are the words about each constraint.
+var constraints = map[explain.Constraint]words{
+	explain.Deactivated:          {"wait", "It is stopped.", "Its Workload is deactivated (.spec.active: false). Resume it to put it back in its queue."},
+	explain.TimedOut:             {"bad", "Its time limit was reached.", ""},
+	explain.LoopHeld:             {"wait", "The loop guard holds it.", ""},
+	explain.Gated:                {"wait", "Its admission is gated.", "Kueue waits until %s removes its gate (annotation kueue.x-k8s.io/admission-gated-by)."},
+	explain.NoQueue:              {"bad", "Its queue does not exist.", ""},
+	explain.NoClusterQueue:       {"bad", "Its queue has no ClusterQueue.", "The ClusterQueue of LocalQueue %s does not exist. The team's allocation may be deleted, or not ready yet."},
+	explain.QueueStopped:         {"wait", "Its queue is on hold.", "An admin put the team's queue on hold. Running tasks continue, and no task starts until the queue is resumed."},
+	explain.QueueInactive:        {"bad", "Its queue is inactive.", "Kueue says: %s"},
+	explain.WrongNamespace:       {"bad", "Its queue does not accept this namespace.", "Submit it in the team's own namespace."},
+	explain.BackingOff:           {"wait", "It is retried later.", ""},
+	explain.ChecksPending:        {"wait", "It has its quota, and waits for an admission check.", "%s"},
+	explain.UncoveredResource:    {"bad", "No quota covers %s.", "Its pods request a resource that the team's queue does not cover, so Kueue never starts it. Remove the request, or ask an admin for quota."},
+	explain.NoMatchingFlavor:     {"bad", "No pool of the team has nodes for it.", "It can never start like this. Change its node selector, affinity or tolerations."},
+	explain.PendingEvaluation:    {"wait", "It fits, and Kueue has not admitted it yet.", "What it requests is free now."},
+	explain.Behind:               {"wait", "It waits for its turn.", "What it requests is free now."},
+	explain.WaitingForPodsReady:  {"wait", "It fits, and waits for the pods of other tasks.", "Under the cluster policy, Kueue starts a task only when all pods of started tasks are ready."},
+	explain.Topology:             {"bad", "No nodes are close enough together for it.", "There is quota, but Kueue finds no topology domain for all its pods, even without other tasks. Request fewer pods, or a wider topology."},
+	explain.ExceedsMax:           {"bad", "", ""},
+	explain.Preempting:           {"wait", "Kueue is preempting other tasks for it.", ""},
+	explain.Quota:                {"wait", "", ""},
+	explain.NoQueueName:          {"bad", "It names no queue.", "Kueue does not manage it, and no quota counts its pods. Delete it, and submit it again with the label kueue.x-k8s.io/queue-name."},
+	explain.NoPriorityClass:      {"bad", "The priority class %s does not exist.", "Kueue creates no Workload for it, so it never starts. Name an existing class in the label kueue.x-k8s.io/priority-class."},
+	explain.NotIntegrated:        {"bad", "Kueue does not manage a %s here.", "Its integration is disabled in Kueue's configuration (integrations.frameworks). Ask an admin to enable it, or submit the work as another kind."},
+	explain.NoWorkload:           {"bad", "Kueue has not created its Workload.", "That takes a moment after submission. If it stays so, Kueue is not running, or was not when the job was created: ask an admin to check Settings."},
+	explain.ResourceQuotaReached: {"bad", "The ResourceQuota of its namespace refuses its pods.", ""},
+	explain.NoNodes:              {"bad", "No node is ready for its pods.", ""},
+	explain.TooSmall:             {"bad", "No node is large enough for one of its pods.", ""},
+	explain.Fragmented:           {"bad", "", ""},
+	explain.NodesFull:            {"bad", "The nodes are full.", ""},
+	explain.PodsTerminating:      {"wait", "It has its quota, and waits until other pods have ended.", ""},
+	explain.Unschedulable:        {"bad", "The scheduler finds no node for its pods.", ""},
+	explain.Unknown:              {"wait", "Kueue has not said why.", "Its queue is in a nested cohort, which this console does not calculate."},
+}
+
 // headline returns the constraint that decides that a task does not start, in one
 // sentence, and its tone. Lists show it as the reason, and the page of the task
 // above all details. team is "team x", or "the queue" for a task without a team.
 func headline(v *explain.Verdict, team string) (tone, text string) {
-	of := func(n resources.Amount) string { return quota.Amount(v.Shortage.Resource, n) }
-	switch v.Constraint {
-	case explain.Deactivated:
-		return "wait", "It is stopped."
-	case explain.TimedOut:
-		return "bad", "Its time limit was reached."
-	case explain.LoopHeld:
-		return "wait", "The loop guard holds it."
-	case explain.Gated:
-		return "wait", "Its admission is gated."
-	case explain.NoQueue:
-		return "bad", "Its queue does not exist."
-	case explain.NoClusterQueue:
-		return "bad", "Its queue has no ClusterQueue."
-	case explain.QueueStopped:
-		return "wait", heldQueue(v) + " is on hold."
-	case explain.QueueInactive:
-		return "bad", "Its queue is inactive."
-	case explain.WrongNamespace:
-		return "bad", "Its queue does not accept this namespace."
-	case explain.BackingOff:
-		return "wait", "It is retried later."
-	case explain.ChecksPending:
-		return "wait", "It has its quota, and waits for an admission check."
-	case explain.UncoveredResource:
-		return "bad", fmt.Sprintf("No quota covers %s.", v.Detail)
-	case explain.NoMatchingFlavor:
-		return "bad", "No pool of the team has nodes for it."
-	case explain.PendingEvaluation:
-		return "wait", "It fits, and Kueue has not admitted it yet."
-	case explain.Behind:
-		return "wait", "It waits for its turn."
-	case explain.WaitingForPodsReady:
-		return "wait", "It fits, and waits for the pods of other tasks."
-	case explain.Topology:
-		return "bad", "No nodes are close enough together for it."
-	case explain.ExceedsMax:
-		return "bad", fmt.Sprintf("%s can never have that much.", format.Upper(team))
-	case explain.Preempting:
-		return "wait", "Kueue is preempting other tasks for it."
-	case explain.Quota:
-		return "wait", of(v.Shortage.Missing()) + " short."
-	case explain.NoQueueName:
-		return "bad", "It names no queue."
-	case explain.NoPriorityClass:
-		return "bad", fmt.Sprintf("The priority class %s does not exist.", v.Detail)
-	case explain.NotIntegrated:
-		return "bad", fmt.Sprintf("Kueue does not manage a %s here.", v.Detail)
-	case explain.NoWorkload:
-		return "bad", "Kueue has not created its Workload."
-	case explain.ResourceQuotaReached:
-		return "bad", "The ResourceQuota of its namespace refuses its pods."
-	case explain.NoNodes:
-		return "bad", "No node is ready for its pods."
-	case explain.TooSmall:
-		return "bad", "No node is large enough for one of its pods."
-	case explain.Fragmented:
-		return "bad", fmt.Sprintf("%s are free, but at most %s on one node.", format.Upper(quota.Amount(v.Fit.Resource, v.Fit.TotalFree)), quota.Grouped(v.Fit.Resource, v.Fit.LargestFree))
-	case explain.NodesFull:
-		return "bad", "The nodes are full."
-	case explain.PodsTerminating:
-		return "wait", "It has its quota, and waits until other pods have ended."
-	case explain.Unschedulable:
-		return "bad", "The scheduler finds no node for its pods."
-	case explain.Unknown:
-		if v.Detail != "" {
-			return "wait", "Kueue has not said why."
-		}
+	c, known := constraints[v.Constraint]
+	text = strings.ReplaceAll(c.headline, "%s", v.Detail)
+	switch {
+	case !known, v.Constraint == explain.Unknown && v.Detail == "":
+		return "wait", "Not calculated."
+	case v.Constraint == explain.QueueStopped && v.Detail != "":
+		text = "Its LocalQueue " + v.Detail + " is on hold."
+	case v.Constraint == explain.ExceedsMax:
+		text = format.Upper(team) + " can never have that much."
+	case v.Constraint == explain.Quota:
+		text = quota.Amount(v.Shortage.Resource, v.Shortage.Missing()) + " short."
+	case v.Constraint == explain.Fragmented:
+		text = fmt.Sprintf("%s are free, but at most %s on one node.", format.Upper(quota.Amount(v.Fit.Resource, v.Fit.TotalFree)), quota.Grouped(v.Fit.Resource, v.Fit.LargestFree))
 	}
-	return "wait", "Not calculated."
+	return c.tone, text
 }
 
 // teamWords returns how headline names the team of a task.
@@ -126,12 +112,12 @@ func WhyOf(d queries.Detail) *views.Why {
 	}
 	team := teamWords(d.Team)
 	const waits = "Why is it waiting?"
-	why := &views.Why{Title: waits, ChangesTitle: "What would start it"}
+	why := &views.Why{Title: waits, ChangesTitle: "What would start it", Text: strings.ReplaceAll(constraints[v.Constraint].text, "%s", v.Detail)}
 	why.Tone, why.Headline = headline(v, team)
 	message := strings.TrimSuffix(d.About.Message, ".")
 	switch v.Constraint {
 	case explain.Deactivated:
-		why.Title, why.Text = "Why is it not running?", "Its Workload is deactivated (.spec.active: false). Resume it to put it back in its queue."
+		why.Title = "Why is it not running?"
 		if d.Kind == v1alpha1.ElasticJobKind {
 			why.Text = "It is suspended (.spec.suspend: true). Resume it to put it back in its queue."
 		}
@@ -143,32 +129,15 @@ func WhyOf(d queries.Detail) *views.Why {
 	case explain.LoopHeld:
 		mark, _ := d.Hold()
 		why.Text = "Kueue preempted it again and again for a task that it did not admit. Kuota keeps it out of admission until that task is admitted, at the latest until " + mark.Until.UTC().Format("15:04:05") + " (UTC). Resume or stop it to take it over."
-	case explain.Gated:
-		why.Text = fmt.Sprintf("Kueue waits until %s removes its gate (annotation kueue.x-k8s.io/admission-gated-by).", v.Detail)
 	case explain.NoQueue:
 		why.Text = noQueueWords(v)
-	case explain.NoClusterQueue:
-		why.Text = fmt.Sprintf("The ClusterQueue of LocalQueue %s does not exist. The team's allocation may be deleted, or not ready yet.", v.Detail)
 	case explain.QueueStopped:
-		if v.Detail != "" {
+		if why.Text = cmp.Or(d.HeldBy, why.Text); v.Detail != "" {
 			why.Text = fmt.Sprintf("The stopPolicy of LocalQueue %s is set, not by this console. Running tasks continue, and no task of this LocalQueue starts until an admin sets it to None.", v.Detail)
-			break
 		}
-		why.Text = cmp.Or(d.HeldBy, "An admin put the team's queue on hold. Running tasks continue, and no task starts until the queue is resumed.")
-	case explain.QueueInactive:
-		why.Text = "Kueue says: " + v.Detail
-	case explain.WrongNamespace:
-		why.Text = "Submit it in the team's own namespace."
 	case explain.BackingOff:
 		why.Text = fmt.Sprintf("Its pods were not ready in time, or a check failed. It is requeued at %s (UTC).", d.About.RetryAt.UTC().Format("15:04:05"))
-	case explain.ChecksPending:
-		why.Text = v.Detail
-	case explain.UncoveredResource:
-		why.Text = "Its pods request a resource that the team's queue does not cover, so Kueue never starts it. Remove the request, or ask an admin for quota."
-	case explain.NoMatchingFlavor:
-		why.Text = "It can never start like this. Change its node selector, affinity or tolerations."
 	case explain.PendingEvaluation, explain.Behind:
-		why.Text = "What it requests is free now."
 		switch {
 		case v.Constraint == explain.Behind && v.Detail != "":
 			why.Text += " Its queue is StrictFIFO: a task that does not fit blocks those behind it."
@@ -179,21 +148,19 @@ func WhyOf(d queries.Detail) *views.Why {
 			why.Text += fmt.Sprintf(" It is %s in its queue.", format.Ordinal(d.Position))
 		}
 	case explain.Unknown:
-		why.Text = "Its queue is in a nested cohort, which this console does not calculate."
 		if v.Detail != "" {
 			why.Text = "This console finds quota for it, and Kueue does not."
 		}
 		if message != "" {
 			why.Text += fmt.Sprintf(" Kueue says %s: “%s”.", d.About.Reason, message)
 		}
-	case explain.WaitingForPodsReady:
-		why.Text = "Under the cluster policy, Kueue starts a task only when all pods of started tasks are ready."
-	case explain.Topology:
-		why.Text = "There is quota, but Kueue finds no topology domain for all its pods, even without other tasks. Request fewer pods, or a wider topology."
 	case explain.Quota, explain.ExceedsMax, explain.Preempting:
 		shortage(why, d, team)
 	case explain.NoQueueName, explain.NoPriorityClass, explain.NotIntegrated, explain.NoWorkload:
-		withoutWorkload(why, d)
+		why.Title = "Why does Kueue not start it?"
+		if len(v.PriorityClasses) > 0 && v.Constraint == explain.NoPriorityClass {
+			why.Text = strings.TrimSuffix(why.Text, ".") + ": " + strings.Join(v.PriorityClasses, ", ") + "."
+		}
 	case explain.ResourceQuotaReached, explain.NoNodes, explain.TooSmall, explain.Fragmented, explain.NodesFull, explain.PodsTerminating, explain.Unschedulable:
 		unscheduledPods(why, d)
 	}
@@ -221,7 +188,7 @@ func WhyOf(d queries.Detail) *views.Why {
 	}
 	for _, f := range v.Flavors {
 		if f.Mismatch != "" {
-			why.Pools = append(why.Pools, views.ValueLine{Name: f.Flavor, Value: f.Mismatch})
+			why.Pools = append(why.Pools, views.WhyPool{Name: f.Flavor, Reason: f.Mismatch})
 		}
 	}
 	for _, change := range v.Changes {
@@ -229,15 +196,6 @@ func WhyOf(d queries.Detail) *views.Why {
 	}
 	why.Checked = checkedWords(d)
 	return why
-}
-
-// heldQueue names the queue that a verdict of QueueStopped is about: a LocalQueue by its
-// name, or the queue of the team.
-func heldQueue(v *explain.Verdict) string {
-	if v.Detail != "" {
-		return "Its LocalQueue " + v.Detail
-	}
-	return "Its queue"
 }
 
 // shortage explains which quota is missing, step by step: own quota, lower-priority
