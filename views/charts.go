@@ -4,6 +4,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"kuota.dev/kuota/views/ui"
 )
 
 // Chart is a chart over time. The script draws it from the table below it.
@@ -107,14 +109,8 @@ type BarRow struct {
 	Name  string
 	URL   string // empty for none
 	Text  string // values, such as "8 of 6 GPUs"
-	Parts []BarPart
+	Parts []ui.MeterPart
 	Mark  float64 // a line across the bar; 0 for none
-}
-
-// BarPart is one segment of a bar.
-type BarPart struct {
-	Use   string // see ui.MeterPart
-	Value float64
 }
 
 // RangePicker selects the time range of a page.

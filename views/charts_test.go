@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/views/htmlcheck"
+	"kuota.dev/kuota/views/ui"
 )
 
 func sampleChart() Chart {
@@ -20,7 +21,7 @@ func sampleChart() Chart {
 
 func sampleBars() BarList {
 	return BarList{ID: "bars", Note: hostile, Max: 8, More: hostile, Rows: []BarRow{
-		{ID: "bar-vision", Name: "vision", URL: "/teams/vision", Text: "8 of 6", Parts: []BarPart{{"own", 6}, {"borrowed", 2}}, Mark: 6},
+		{ID: "bar-vision", Name: "vision", URL: "/teams/vision", Text: "8 of 6", Parts: []ui.MeterPart{{Use: "own", Value: 6}, {Use: "borrowed", Value: 2}}, Mark: 6},
 		{ID: "bar-other", Name: hostile, Text: hostile},
 	}}
 }

@@ -72,14 +72,23 @@ type PoolUse struct {
 	Sub           string // such as "H100 · 2 instances"
 	Trouble       string // such as "1 pending recovery"; empty for none
 	Unit          string
-	Label         string // accessible text of the bar
-	Max           float64
-	Parts         []BarPart
-	Mark          float64
-	// Own, Borrowed, Outside, Unhealthy and Idle add up to Physical.
-	Physical, Own, Borrowed, Outside, Unhealthy, Idle, Quota, Unplaced, Largest string
-	Over                                                                        string // such as "+2 over"; empty for none
-	UnplacedBorrowed                                                            string // the borrowed part of Unplaced, such as "2 borrowed"; empty for none
+	PoolNumbers
+	Unplaced         string
+	UnplacedBorrowed string // the borrowed part of Unplaced, such as "2 borrowed"; empty for none
+}
+
+// PoolNumbers are the amounts of a resource in a pool. Own, Borrowed, Outside, Unhealthy and
+// Idle add up to Physical.
+type PoolNumbers struct {
+	Meter         ui.MeterProps // the mark is the sum of quotas
+	Physical      string
+	Own, Borrowed string // usage on instances within quota, and borrowed
+	Outside       string // by pods that Kueue does not manage
+	Unhealthy     string // unused, on nodes that accept no tasks
+	Idle          string
+	Quota         string
+	Over          string // such as "oversubscribed by 2"; empty if the quota fits
+	Largest       string // free on one node
 }
 
 // TeamTable is the quota and usage of teams.

@@ -24,26 +24,17 @@ type InstancesPage struct {
 
 // PoolFigures is one resource of a pool. The first row of a pool has its nodes.
 type PoolFigures struct {
-	ID            string // stable HTML id of the row
-	Pool          string
-	SamePool      bool   // whether the row above has the same pool
-	URL           string // the pool's nodes
-	Note          string // such as "H100 · 80 GB"
-	Types         string // instance types, if they differ from the name of the pool
-	Nodes         string // number of nodes
-	States        []Status
-	Resource      string // such as "GPUs"
-	Bar           BarRow // usage on instances; the mark is the sum of quotas
-	Max           float64
-	Physical      string
-	Own, Borrowed string // usage on instances within quota, and borrowed
-	Quota         string
-	Over          string // such as "2"; empty if the quota fits
-	Used          string
-	Outside       string // by pods that Kueue does not manage
-	Unhealthy     string // unused, on nodes that accept no tasks
-	Idle          string
-	Largest       string // free on one node
+	ID       string // stable HTML id of the row
+	Pool     string
+	SamePool bool   // whether the row above has the same pool
+	URL      string // the pool's nodes
+	Note     string // such as "H100 · 80 GB"
+	Types    string // instance types, if they differ from the name of the pool
+	Nodes    string // number of nodes
+	States   []Status
+	Resource string // such as "GPUs"
+	PoolNumbers
+	Used string
 }
 
 // NodeRow is one node.

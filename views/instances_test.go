@@ -16,8 +16,8 @@ func sampleInstances() InstancesPage {
 		Heads:   []ui.Head{{ID: "name", Label: "Name", URL: "/instances?order=desc", Sorted: "ascending"}, {ID: "free", Label: "Free", Number: true}}, Sort: "free", Order: "desc",
 		Pools: []PoolFigures{
 			{ID: "pool-a-gpu", Pool: hostile, URL: "/instances?pool=a", Note: "H100 · 80 GB", Types: hostile, Nodes: "2", States: []Status{{Tone: "ok", Label: "1 ready"}, {Tone: "idle", Label: "1 cordoned"}}, Resource: "GPUs",
-				Bar: BarRow{Text: "Of 16 GPUs 6 are bound", Mark: 18, Parts: []BarPart{{Use: "own", Value: 6}}}, Max: 18, Physical: "16", Quota: "18", Over: "2"},
-			{ID: "pool-a-cpu", Pool: hostile, SamePool: true, Resource: "vCPU", Bar: BarRow{Text: "Of 384 vCPU 0 are bound"}, Max: 384, Physical: "384"},
+				PoolNumbers: PoolNumbers{Meter: ui.MeterProps{Label: "Of 16 GPUs 6 are bound", Max: 18, Mark: 18, Parts: []ui.MeterPart{{Use: "own", Value: 6}}}, Physical: "16", Quota: "18", Over: "oversubscribed by 2"}},
+			{ID: "pool-a-cpu", Pool: hostile, SamePool: true, Resource: "vCPU", PoolNumbers: PoolNumbers{Meter: ui.MeterProps{Label: "Of 384 vCPU 0 are bound", Max: 384}, Physical: "384"}},
 		},
 		Nodes: []NodeRow{
 			{ID: "node-1", Name: hostile, Pool: "a", PoolURL: "/instances?pool=a", Type: hostile, Status: Status{Tone: "wait", Label: "Pending recovery", Text: hostile}, Since: "2026-11-22T09:10:00Z", Accelerators: "8", Bound: "5", Free: "–",
@@ -42,8 +42,8 @@ func sampleTeamUse() TeamPage {
 		Chrome: sampleChrome("vision", "teams"), TasksURL: "/tasks?team=vision", AllocationURL: "/policies/allocations/vision", Facts: []ValueLine{{Name: "Members", Value: hostile}},
 		Usage: TeamUsage{
 			Rows: []ShareFigures{
-				{ID: "share-1", Pool: hostile, Resource: "GPUs", Bar: BarRow{Text: "8 used of a quota of 15 GPUs", Mark: 15, Parts: []BarPart{{Use: "own", Value: 8}}}, Max: 15, Quota: "15", Used: "8", Own: "8", Utilization: "53.33 %", Unplaced: "1 without a node"},
-				{ID: "share-2", Pool: hostile, SamePool: true, Resource: "vCPU", Bar: BarRow{Text: "nothing held"}, Utilization: "–"},
+				{ID: "share-1", Pool: hostile, Resource: "GPUs", Meter: ui.MeterProps{Label: "8 used of a quota of 15 GPUs", Max: 15, Mark: 15, Parts: []ui.MeterPart{{Use: "own", Value: 8}}}, Quota: "15", Used: "8", Own: "8", Utilization: "53.33 %", Unplaced: "1 without a node"},
+				{ID: "share-2", Pool: hostile, SamePool: true, Resource: "vCPU", Meter: ui.MeterProps{Label: "nothing held"}, Utilization: "–"},
 			},
 			Running: Count{Text: "2 running", URL: "/tasks?status=Running"}, Waiting: Count{Text: "0 waiting"}, QueueNote: "the first 10 of 34", QueueURL: "/tasks?status=Pending",
 			Queue:   []QueuedTask{{ID: "queued-1", Position: "1st", Task: TaskLink{Name: hostile, URL: "/x"}, PriorityClass: hostile, Requests: "4 GPUs", Waited: "5 m", Reason: hostile}},

@@ -278,8 +278,10 @@ func sampleDashboard() DashboardPage {
 		Stats:   []Stat{{ID: "stat-a", Label: hostile, Value: "28", Unit: "GB", Note: hostile, Bad: true}},
 		Classes: sampleTasks().Classes, ClassNote: hostile, ClassCSVURL: "/classes.csv",
 		Pools: PoolTable{Note: hostile, More: hostile, MoreURL: "/instances", CSVURL: "/capacity.csv", Lines: []PoolUse{{
-			ID: "pool-p5", Name: hostile, URL: "/instances", Sub: hostile, Trouble: hostile, Unit: "GPUs", Label: hostile, Max: 16, Mark: 12,
-			Parts: []BarPart{{"own", 9}, {hostile, 2}}, Physical: "16", Own: "9", Borrowed: "2", Outside: "0", Unhealthy: "0", Idle: "5", Quota: "18", Over: "+2 over",
+			ID: "pool-p5", Name: hostile, URL: "/instances", Sub: hostile, Trouble: hostile, Unit: "GPUs", PoolNumbers: PoolNumbers{
+				Meter:    ui.MeterProps{Label: hostile, Max: 16, Mark: 12, Parts: []ui.MeterPart{{Use: "own", Value: 9}, {Use: hostile, Value: 2}}},
+				Physical: "16", Own: "9", Borrowed: "2", Outside: "0", Unhealthy: "0", Idle: "5", Quota: "18", Over: "+2 over",
+			},
 		}}},
 	}
 }

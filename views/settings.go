@@ -1,7 +1,5 @@
 package views
 
-import "strconv"
-
 // SettingsPage shows the configuration of the cluster, Kueue and the console.
 type SettingsPage struct {
 	Chrome
@@ -31,11 +29,8 @@ type SettingsCard struct {
 
 // gapCount returns the number of problems as text; empty for none.
 func (p SettingsPage) gapCount() string {
-	switch len(p.Problems) {
-	case 0:
+	if len(p.Problems) == 0 {
 		return ""
-	case 1:
-		return "1 problem"
 	}
-	return strconv.Itoa(len(p.Problems)) + " problems"
+	return count(len(p.Problems), "problem", "problems")
 }

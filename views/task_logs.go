@@ -1,7 +1,5 @@
 package views
 
-import "strconv"
-
 // LogPage is the page of the log of one container. Its lines and its note are live.
 type LogPage struct {
 	Chrome
@@ -30,18 +28,4 @@ type LogLine struct {
 	At   string // empty without timestamps
 	Text string
 	Cut  bool // the line is longer
-}
-
-func skippedWords(n int) string {
-	if n == 1 {
-		return "1 line skipped"
-	}
-	return strconv.Itoa(n) + " lines skipped"
-}
-
-func restartWords(n int32) string {
-	if n == 1 {
-		return "1 restart"
-	}
-	return strconv.Itoa(int(n)) + " restarts"
 }

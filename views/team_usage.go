@@ -1,5 +1,7 @@
 package views
 
+import "kuota.dev/kuota/views/ui"
+
 // TeamUsage is the quota, usage and queue of a team: the fragment with the id
 // team-usage.
 type TeamUsage struct {
@@ -39,10 +41,9 @@ type InsideRow struct {
 type ShareFigures struct {
 	ID          string // stable HTML id of the row
 	Pool        string
-	SamePool    bool   // whether the row above has the same pool
-	Resource    string // such as "GPUs"
-	Bar         BarRow // own and borrowed usage; the mark is the quota
-	Max         float64
+	SamePool    bool          // whether the row above has the same pool
+	Resource    string        // such as "GPUs"
+	Meter       ui.MeterProps // own and borrowed usage; the mark is the quota
 	Quota       string
 	Used        string
 	Own         string

@@ -249,7 +249,7 @@ func shareCard(u TeamUsage) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = ui.Meter(ui.MeterProps{Label: f.Bar.Text, Max: f.Max, Parts: meterParts(f.Bar.Parts), Mark: f.Bar.Mark}).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = ui.Meter(f.Meter).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}

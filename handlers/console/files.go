@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"encoding/csv"
+	"io"
 	"net/http"
 	"regexp"
 	"strings"
@@ -16,71 +17,78 @@ import (
 // CSVFile answers with a table as a CSV file. With ?bom=1 it begins with a byte order
 // mark, without which Excel takes UTF-8 for an older encoding.
 func CSVFile(c echo.Context, name string, rows [][]string) error {
-	var file csvRows
-	file.mark(c)
-	if err := file.add(rows); err != nil {
+	text, err := csvText(rows)
+	if err != nil {
 		return err
 	}
 	c.Response().Header().Set(echo.HeaderContentDisposition, `attachment; filename="`+name+`.csv"`)
-	return c.Blob(http.StatusOK, "text/csv; charset=utf-8", file.text.Bytes())
+	return c.Blob(http.StatusOK, "text/csv; charset=utf-8", append(byteOrderMark(c), text...))
 }
 
 // CSVStream is CSVFile for a table of any length, a batch of rows at a time. next returns
 // the next batch, and none at the end. An error of the first batch is returned; a later
 // one breaks the connection, so that no reader takes a part for the whole.
 func CSVStream(c echo.Context, name string, head []string, next func() ([][]string, error)) error {
-	first, err := next()
+	rows, err := next()
 	if err != nil {
 		return err
 	}
-	rows := &csvRows{next: next, ended: len(first) == 0}
-	rows.mark(c)
-	if err := rows.add(append([][]string{head}, first...)); err != nil {
+	text, err := csvText(append([][]string{head}, rows...))
+	if err != nil {
 		return err
 	}
-	return web.SendFile(c, name+".csv", rows)
+	return web.SendFile(c, name+".csv", &Pieces{text: append(byteOrderMark(c), text...), Next: func() ([]byte, error) {
+		if len(rows) > 0 {
+			rows, err = next()
+		}
+		if len(rows) == 0 || err != nil {
+			return nil, err
+		}
+		return csvText(rows)
+	}})
 }
 
-// csvRows reads batches of rows as CSV.
-type csvRows struct {
-	next  func() ([][]string, error)
-	text  bytes.Buffer // of rows that were not read yet
-	ended bool
-}
-
-func (r *csvRows) mark(c echo.Context) {
+func byteOrderMark(c echo.Context) []byte {
 	if c.QueryParam("bom") == "1" {
-		r.text.WriteString("\ufeff")
+		return []byte("\ufeff")
 	}
+	return nil
 }
 
-func (r *csvRows) add(rows [][]string) error {
-	w := csv.NewWriter(&r.text)
+func csvText(rows [][]string) ([]byte, error) {
+	var text bytes.Buffer
 	for _, row := range rows {
 		for i := range row {
 			row[i] = escapeFormula(row[i])
 		}
-		if err := w.Write(row); err != nil {
-			return &governance.Error{Op: "write CSV", Message: "The table cannot be written as CSV.", Err: err}
-		}
 	}
-	w.Flush()
-	return nil
+	if err := csv.NewWriter(&text).WriteAll(rows); err != nil {
+		return nil, &governance.Error{Op: "write CSV", Message: "The table cannot be written as CSV.", Err: err}
+	}
+	return text.Bytes(), nil
+}
+
+// Pieces reads a file that Next returns piece by piece, and nothing at the end.
+type Pieces struct {
+	Next func() ([]byte, error)
+	text []byte // that was not read yet
 }
 
 // Read implements io.Reader.
-func (r *csvRows) Read(into []byte) (int, error) {
-	if r.text.Len() == 0 && !r.ended {
-		rows, err := r.next()
+func (p *Pieces) Read(into []byte) (int, error) {
+	if len(p.text) == 0 {
+		text, err := p.Next()
 		if err != nil {
 			return 0, err
 		}
-		r.ended = len(rows) == 0
-		if err := r.add(rows); err != nil {
-			return 0, err
+		if len(text) == 0 {
+			return 0, io.EOF
 		}
+		p.text = text
 	}
-	return r.text.Read(into)
+	n := copy(into, p.text)
+	p.text = p.text[n:]
+	return n, nil
 }
 
 var negative = regexp.MustCompile(`^-[0-9]+(\.[0-9]+)?$`)

@@ -11,7 +11,6 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
-	"kuota.dev/kuota/handlers/charts"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/figures"
 	"kuota.dev/kuota/handlers/format"
@@ -89,14 +88,8 @@ func poolUse(c poolCell) views.PoolUse {
 	of := func(amount resources.Amount) string { return quota.Short(resource, amount) }
 	l := views.PoolUse{
 		ID: "pool-" + p.Name + "-" + resource, Name: p.Name, URL: urls.With(urls.Instances, nil, "pool", p.Name), Unit: format.Unit(resource),
-		Sub:      format.JoinedBy(" · ", p.AcceleratorModel, format.Count(int(p.Nodes), "instance")),
-		Physical: of(u.Physical), Own: of(u.OwnBound), Borrowed: of(u.BorrowedBound), Outside: of(u.Outside), Unhealthy: of(u.Unhealthy), Idle: of(u.Idle),
-		Quota: of(u.Nominal), Unplaced: of(u.Unbound), Largest: of(u.LargestFree),
-		Max: charts.BarMax(resource, u.Nominal, u.Physical), Mark: float64(u.Nominal),
-		Parts: []views.BarPart{
-			{Use: "own", Value: float64(u.OwnBound)}, {Use: "borrowed", Value: float64(u.BorrowedBound)}, {Use: "outside", Value: float64(u.Outside)},
-			{Use: "lost", Value: float64(u.Unhealthy)}, {Use: "idle", Value: float64(u.Idle)},
-		},
+		Sub:         format.JoinedBy(" · ", p.AcceleratorModel, format.Count(int(p.Nodes), "instance")),
+		PoolNumbers: figures.PoolNumbers(u), Unplaced: of(u.Unbound),
 	}
 	var trouble []string
 	if p.Recovering > 0 {
@@ -106,13 +99,13 @@ func poolUse(c poolCell) views.PoolUse {
 		trouble = append(trouble, format.Thousands(p.Cordoned)+" cordoned")
 	}
 	l.Trouble = strings.Join(trouble, " · ")
-	if over := u.Overallocated(); over > 0 && !quota.ExceedsAnyCluster(resource, u.Nominal) { // else meant as no limit
-		l.Over = "+" + of(over) + " over"
+	if l.Over != "" {
+		l.Over = "+" + l.Over + " over"
 	}
 	if unplaced := u.Borrowed.Minus(u.BorrowedBound); u.Unbound > 0 && unplaced > 0 {
 		l.UnplacedBorrowed = of(unplaced) + " borrowed"
 	}
-	l.Label = fmt.Sprintf("Of %s %s: %s own, %s borrowed, %s outside Kueue, %s unhealthy, %s idle; %s allocated as quota; %s used and not placed",
+	l.Meter.Label = fmt.Sprintf("Of %s %s: %s own, %s borrowed, %s outside Kueue, %s unhealthy, %s idle; %s allocated as quota; %s used and not placed",
 		l.Physical, l.Unit, l.Own, l.Borrowed, l.Outside, l.Unhealthy, l.Idle, l.Quota, l.Unplaced)
 	return l
 }

@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
 	"kuota.dev/kuota/governance/usage"
+	"kuota.dev/kuota/handlers/charts"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/timerange"
@@ -113,6 +114,24 @@ func PoolNames(s *capacity.Snapshot) (names []string) {
 		names = append(names, s.Pools[i].Name)
 	}
 	return names
+}
+
+// PoolNumbers returns the amounts of a resource of a pool. The caller sets the label of its
+// meter, and the words for what Over counts.
+func PoolNumbers(c *capacity.PoolResource) views.PoolNumbers {
+	of := func(amount resources.Amount) string { return quota.Short(c.Resource, amount) }
+	n := views.PoolNumbers{
+		Physical: of(c.Physical), Own: of(c.OwnBound), Borrowed: of(c.BorrowedBound), Outside: of(c.Outside), Unhealthy: of(c.Unhealthy), Idle: of(c.Idle),
+		Quota: of(c.Nominal), Largest: of(c.LargestFree),
+		Meter: ui.MeterProps{Max: charts.BarMax(c.Resource, c.Nominal, c.Physical), Mark: float64(c.Nominal), Parts: []ui.MeterPart{
+			{Use: "own", Value: float64(c.OwnBound)}, {Use: "borrowed", Value: float64(c.BorrowedBound)}, {Use: "outside", Value: float64(c.Outside)},
+			{Use: "lost", Value: float64(c.Unhealthy)}, {Use: "idle", Value: float64(c.Idle)},
+		}},
+	}
+	if over := c.Overallocated(); over > 0 && !quota.ExceedsAnyCluster(c.Resource, c.Nominal) { // else meant as no limit
+		n.Over = of(over)
+	}
+	return n
 }
 
 // filters returns the filters of a page of figures.

@@ -245,7 +245,7 @@ func (list teamList) Bars(resource string) views.BarList {
 		b.Rows = append(b.Rows, views.BarRow{
 			ID: "bar-" + f.Team.Name, Name: f.Team.Name, URL: TeamURL(f.Team), Mark: float64(f.Nominal),
 			Text:  quota.Short(resource, f.Usage) + " of " + quota.Short(resource, f.Nominal),
-			Parts: []views.BarPart{{Use: "own", Value: float64(f.Own)}, {Use: "borrowed", Value: float64(f.Borrowed)}, {Use: "idle", Value: float64(max(0, f.Nominal.Minus(f.Usage)))}},
+			Parts: []ui.MeterPart{{Use: "own", Value: float64(f.Own)}, {Use: "borrowed", Value: float64(f.Borrowed)}, {Use: "idle", Value: float64(max(0, f.Nominal.Minus(f.Usage)))}},
 		})
 	}
 	return b

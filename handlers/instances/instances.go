@@ -12,8 +12,8 @@ import (
 	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/resources"
-	"kuota.dev/kuota/handlers/charts"
 	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/figures"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/urls"
@@ -100,18 +100,13 @@ func poolFigures(p *capacity.PoolSnapshot) (rows []views.PoolFigures) {
 		if pr.Resource == catalog.Network || pr.Physical == 0 && pr.Nominal == 0 && pr.Usage == 0 && pr.Outside == 0 {
 			continue // follows from the others, or the pool has none
 		}
-		number := func(amount resources.Amount) string { return quota.Short(pr.Resource, amount) }
 		row := views.PoolFigures{
 			ID: "pool-" + p.Name + "-" + pr.Resource, Pool: p.Name, SamePool: len(rows) > 0, Resource: format.ResourceLabel(pr.Resource),
-			Physical: number(pr.Physical), Quota: number(pr.Nominal), Used: number(pr.Usage), Own: number(pr.OwnBound), Borrowed: number(pr.BorrowedBound), Outside: number(pr.Outside),
-			Unhealthy: number(pr.Unhealthy), Idle: number(pr.Idle), Largest: number(pr.LargestFree), Max: charts.BarMax(pr.Resource, pr.Nominal, pr.Physical),
-			Bar: views.BarRow{Text: poolWords(pr), Mark: float64(pr.Nominal), Parts: []views.BarPart{
-				{Use: "own", Value: float64(pr.OwnBound)}, {Use: "borrowed", Value: float64(pr.BorrowedBound)},
-				{Use: "outside", Value: float64(pr.Outside)}, {Use: "lost", Value: float64(pr.Unhealthy)}, {Use: "idle", Value: float64(pr.Idle)},
-			}},
+			PoolNumbers: figures.PoolNumbers(&pr), Used: quota.Short(pr.Resource, pr.Usage),
 		}
-		if over := pr.Overallocated(); over > 0 && !quota.ExceedsAnyCluster(pr.Resource, pr.Nominal) { // else meant as no limit
-			row.Over = number(over)
+		row.Meter.Label = poolWords(pr)
+		if row.Over != "" {
+			row.Over = "oversubscribed by " + row.Over
 		}
 		if !row.SamePool {
 			row.URL, row.Nodes, row.Note = urls.With(urls.Instances, nil, "pool", p.Name), format.Thousands(p.Nodes), acceleratorWords(p)

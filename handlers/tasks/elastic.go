@@ -79,7 +79,7 @@ func observedScale(job *v1alpha1.ElasticJob, s queries.Scale) scale {
 	switch {
 	case s.ForWorkload == "":
 	case s.Hidden:
-		e.unnamed = "another team"
+		e.unnamed = hiddenTeam
 	case s.For == nil:
 		e.unnamed = "a task that is not known"
 	default:
@@ -93,15 +93,13 @@ func observedScale(job *v1alpha1.ElasticJob, s queries.Scale) scale {
 // does not include.
 func recordedScale(r history.ScaleEvent, scope access.Scope) scale {
 	e := scale{ScaleEvent: r}
-	switch {
-	case r.WorkloadUID == "":
-	case r.For.Name == "":
-		e.unnamed = "a task that is not known"
-	case !scope.Includes(r.For.Namespace):
-		e.For, e.unnamed = history.TaskRef{}, "another team"
-	default:
-		e.by = &views.TaskLink{Name: r.For.Name, URL: urls.PastTask(history.Task{Namespace: r.For.Namespace, Kind: r.For.Kind, Name: r.For.Name, UID: r.For.UID})}
-		e.team = r.For.Team
+	if r.WorkloadUID != "" {
+		switch e.by, e.unnamed = otherTask(r.For, scope); {
+		case e.by != nil:
+			e.team = r.For.Team
+		case e.unnamed == hiddenTeam:
+			e.For = history.TaskRef{}
+		}
 	}
 	if r.Idle != nil {
 		seen := *r.Idle
@@ -122,7 +120,7 @@ func recordedScale(r history.ScaleEvent, scope access.Scope) scale {
 func (e scale) with(observed scale) scale {
 	if observed.by != nil {
 		e.by, e.team, e.For, e.unnamed = observed.by, observed.team, observed.For, ""
-	} else if e.by == nil && observed.unnamed == "another team" {
+	} else if e.by == nil && observed.unnamed == hiddenTeam {
 		e.unnamed = observed.unnamed
 	}
 	return e

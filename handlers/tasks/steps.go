@@ -39,7 +39,7 @@ func lifeOf(indexed []timeline.Event, steps []history.Event, done []event, submi
 		case e.Type == timeline.Preempted, e.Preemptor != nil:
 			l.by, l.unnamed = by(e)
 		case isLoopGuard(e.Type) && e.PreemptorUID != "":
-			l.unnamed = "another team"
+			l.unnamed = hiddenTeam
 		}
 		life = append(life, l)
 	}
@@ -166,16 +166,25 @@ func recordedStep(s history.Event, scope access.Scope, redact func(string) strin
 	if l.Type == timeline.Preempted {
 		l.Message = "" // the rule and the name show it
 	}
-	switch {
-	case s.Preemptor.Name == "":
-		l.unnamed = "a task that is not known"
-	case !scope.Includes(s.Preemptor.Namespace):
-		l.unnamed = "another team"
-	default:
-		l.by = &views.TaskLink{Name: s.Preemptor.Name, URL: urls.PastTask(history.Task{Namespace: s.Preemptor.Namespace, Kind: s.Preemptor.Kind, Name: s.Preemptor.Name, UID: s.Preemptor.UID})}
+	if l.by, l.unnamed = otherTask(s.Preemptor, scope); l.by != nil {
 		l.PreemptorTeam = s.Preemptor.Team
 	}
 	return l
+}
+
+// hiddenTeam are the words for a task that the scope does not include.
+const hiddenTeam = "another team"
+
+// otherTask returns a task of history as a link, or words for one that the scope does not
+// include or that has no name.
+func otherTask(r history.TaskRef, scope access.Scope) (link *views.TaskLink, unnamed string) {
+	switch {
+	case r.Name == "":
+		return nil, "a task that is not known"
+	case !scope.Includes(r.Namespace):
+		return nil, hiddenTeam
+	}
+	return &views.TaskLink{Name: r.Name, URL: urls.PastTask(history.Task{Namespace: r.Namespace, Kind: r.Kind, Name: r.Name, UID: r.UID})}, ""
 }
 
 func (l event) same(o event) bool {
@@ -196,7 +205,7 @@ func (l *event) fill(o event) {
 	}
 	if o.by != nil && (l.by == nil || l.by.URL == "") {
 		l.by, l.unnamed, l.PreemptorTeam = o.by, "", cmp.Or(l.PreemptorTeam, o.PreemptorTeam)
-	} else if l.by == nil && o.unnamed == "another team" {
+	} else if l.by == nil && o.unnamed == hiddenTeam {
 		l.unnamed = o.unnamed
 	}
 }

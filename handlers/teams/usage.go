@@ -27,6 +27,7 @@ import (
 	"kuota.dev/kuota/handlers/timerange"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/views/ui"
 	"kuota.dev/kuota/web"
 
 	"github.com/a-h/templ"
@@ -153,8 +154,8 @@ func shareFigures(cells []capacity.TeamResource) (rows []views.ShareFigures) {
 		row := views.ShareFigures{
 			ID: "share-" + c.Flavor + "-" + c.Resource, Pool: c.Flavor, SamePool: i > 0 && cells[i-1].Flavor == c.Flavor, Resource: format.ResourceLabel(c.Resource),
 			Quota: number(c.Nominal), Used: number(c.Usage), Own: number(c.Own), Borrowed: number(c.Borrowed), Lent: number(c.LentToCohort), Idle: number(c.Idle()),
-			Utilization: format.Percent(c.Usage, c.Nominal), Max: charts.BarMax(c.Resource, c.Nominal, c.Usage),
-			Bar: views.BarRow{Text: shareWords(c), Mark: float64(c.Nominal), Parts: []views.BarPart{
+			Utilization: format.Percent(c.Usage, c.Nominal),
+			Meter: ui.MeterProps{Label: shareWords(c), Max: charts.BarMax(c.Resource, c.Nominal, c.Usage), Mark: float64(c.Nominal), Parts: []ui.MeterPart{
 				{Use: "own", Value: float64(c.Own)}, {Use: "borrowed", Value: float64(c.Borrowed)}, {Use: "idle", Value: float64(c.Idle())},
 			}},
 		}

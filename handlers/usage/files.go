@@ -2,8 +2,8 @@ package usage
 
 import (
 	"encoding/json"
-	"io"
 	"math/big"
+	"strings"
 	"time"
 
 	"kuota.dev/kuota/governance"
@@ -116,12 +116,12 @@ type reportJSON struct {
 // usageJSON answers GET /usage.json: an array of the reports of all periods, by teams or by
 // the chosen rows of tasks.
 func (h *Pages) usageJSON(c echo.Context, scope access.Scope) error {
-	r, next, err := h.periods(c, scope)
+	r, period, err := h.periods(c, scope)
 	if err != nil {
 		return err
 	}
 	item := func() (any, error) {
-		report, err := next()
+		report, err := period()
 		if report == nil || err != nil {
 			return nil, err
 		}
@@ -130,49 +130,29 @@ func (h *Pages) usageJSON(c echo.Context, scope access.Scope) error {
 	if r.rows != "" {
 		item = r.taskJSON(c.Request().Context())
 	}
-	first, err := item()
+	next, err := item()
 	if err != nil {
 		return err
 	}
-	return web.SendFile(c, "usage.json", &jsonFile{next: func() (any, error) {
-		if now := first; now != nil {
-			first = nil
-			return now, nil
+	before := "["
+	return web.SendFile(c, "usage.json", &console.Pieces{Next: func() ([]byte, error) {
+		switch {
+		case before == "":
+			return nil, nil
+		case next == nil:
+			end := strings.TrimSuffix(before, ",\n") + "]\n"
+			before = ""
+			return []byte(end), nil
 		}
-		return item()
-	}, text: []byte("[")})
-}
-
-// jsonFile reads items as a JSON array, until one is nil.
-type jsonFile struct {
-	next  func() (any, error)
-	text  []byte // that was not read yet
-	some  bool
-	ended bool
-}
-
-// Read implements io.Reader.
-func (f *jsonFile) Read(into []byte) (int, error) {
-	if len(f.text) == 0 && f.ended {
-		return 0, io.EOF
-	}
-	if len(f.text) == 0 {
-		item, err := f.next()
+		text, err := json.Marshal(next)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		if item == nil {
-			f.text, f.ended = append(f.text, "]\n"...), true
-		} else if f.text, err = json.Marshal(item); err != nil {
-			return 0, err
-		} else if f.some {
-			f.text = append([]byte(",\n"), f.text...)
-		}
-		f.some = true
-	}
-	n := copy(into, f.text)
-	f.text = f.text[n:]
-	return n, nil
+		text = append([]byte(before), text...)
+		before = ",\n"
+		next, err = item()
+		return text, err
+	}})
 }
 
 func (r *reader) reportJSON(report *accounting.Report) reportJSON {
