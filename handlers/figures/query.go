@@ -58,7 +58,7 @@ func Parse(path, textName, pageName string, values url.Values, over timerange.Ra
 	if q.descending = one("order") == "desc"; !q.descending {
 		q.Values.Del("order")
 	}
-	if !slices.ContainsFunc(teamColumns, func(c ui.Head) bool { return c.ID == q.sort }) {
+	if !slices.ContainsFunc(teamColumns, func(c listing.Column[teamFigures]) bool { return c.ID == q.sort }) {
 		q.sort = ""
 		q.Values.Del("sort")
 		q.Values.Del("order")

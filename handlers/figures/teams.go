@@ -24,15 +24,15 @@ import (
 const barsShown = 20
 
 // teamColumns are the columns of the list of teams, in their order.
-var teamColumns = []ui.Head{
-	{Label: "Team", ID: "name"},
-	{Label: "Allocated", ID: "allocated", Number: true},
-	{Label: "Used", ID: "held", Number: true},
-	{Label: "Borrowed", ID: "borrowed", Number: true},
-	{Label: "Lent", ID: "lent", Number: true},
-	{Label: "Utilization", ID: "utilization", Number: true},
-	{Label: "Running", ID: "running", Unit: "tasks", Number: true},
-	{Label: "Waiting", ID: "waiting", Unit: "tasks", Number: true},
+var teamColumns = []listing.Column[teamFigures]{
+	{Head: ui.Head{Label: "Team", ID: "name"}, Compare: func(a, b teamFigures) int { return cmp.Compare(a.Team.Name, b.Team.Name) }},
+	{Head: ui.Head{Label: "Allocated", ID: "allocated", Number: true}, Compare: func(a, b teamFigures) int { return cmp.Compare(a.Nominal, b.Nominal) }},
+	{Head: ui.Head{Label: "Used", ID: "held", Number: true}, Compare: func(a, b teamFigures) int { return cmp.Compare(a.Usage, b.Usage) }},
+	{Head: ui.Head{Label: "Borrowed", ID: "borrowed", Number: true}, Compare: func(a, b teamFigures) int { return cmp.Compare(a.Borrowed, b.Borrowed) }},
+	{Head: ui.Head{Label: "Lent", ID: "lent", Number: true}, Compare: func(a, b teamFigures) int { return cmp.Compare(a.LentToCohort, b.LentToCohort) }},
+	{Head: ui.Head{Label: "Utilization", ID: "utilization", Number: true}, Compare: func(a, b teamFigures) int { return cmp.Compare(a.utilization(), b.utilization()) }},
+	{Head: ui.Head{Label: "Running", ID: "running", Unit: "tasks", Number: true}, Compare: func(a, b teamFigures) int { return cmp.Compare(a.Running, b.Running) }},
+	{Head: ui.Head{Label: "Waiting", ID: "waiting", Unit: "tasks", Number: true}, Compare: func(a, b teamFigures) int { return cmp.Compare(a.Waiting, b.Waiting) }},
 }
 
 // teamFigures are the figures of one team, or of several, in one resource of the
@@ -81,7 +81,8 @@ func (q Query) TeamLines(s *capacity.Snapshot, resource string) teamList {
 	if s.Others != nil {
 		list.rest.add(q.figuresOf(s.Others, resource))
 	}
-	slices.SortFunc(list.Found, q.compareTeams())
+	by, descending := q.order()
+	slices.SortFunc(list.Found, listing.Order(teamColumns, by, descending))
 	return list
 }
 
@@ -107,30 +108,6 @@ func (q Query) order() (by string, descending bool) {
 	return "name", false
 }
 
-func (q Query) compareTeams() func(a, b teamFigures) int {
-	by, descending := q.order()
-	columns := map[string]func(a, b teamFigures) int{
-		"allocated":   func(a, b teamFigures) int { return cmp.Compare(a.Nominal, b.Nominal) },
-		"held":        func(a, b teamFigures) int { return cmp.Compare(a.Usage, b.Usage) },
-		"borrowed":    func(a, b teamFigures) int { return cmp.Compare(a.Borrowed, b.Borrowed) },
-		"lent":        func(a, b teamFigures) int { return cmp.Compare(a.LentToCohort, b.LentToCohort) },
-		"utilization": func(a, b teamFigures) int { return cmp.Compare(a.utilization(), b.utilization()) },
-		"running":     func(a, b teamFigures) int { return cmp.Compare(a.Running, b.Running) },
-		"waiting":     func(a, b teamFigures) int { return cmp.Compare(a.Waiting, b.Waiting) },
-	}
-	column := columns[by]
-	if column == nil {
-		column = func(a, b teamFigures) int { return cmp.Compare(a.Team.Name, b.Team.Name) }
-	}
-	return func(a, b teamFigures) int {
-		order := column(a, b)
-		if descending {
-			order = -order
-		}
-		return cmp.Or(order, cmp.Compare(a.Team.Name, b.Team.Name))
-	}
-}
-
 // TeamTable returns one page of a list of teams. Teams that are not on it are one
 // line, so that the lines add up to the sum.
 func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTable {
@@ -141,8 +118,9 @@ func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTab
 	if q.text != "" {
 		t.ClearURL = q.With(q.textName, "", q.PageName, "")
 	}
-	for _, head := range teamColumns {
-		t.Heads = append(t.Heads, q.head(head))
+	by, descending := q.order()
+	for _, column := range teamColumns {
+		t.Heads = append(t.Heads, q.Head(column.Head, by, descending, column.Number, ""))
 	}
 	from, to, page := listing.Bounds(q.Page, size, len(list.Found))
 	shown := list.Found[from:to]
@@ -198,11 +176,6 @@ func othersWords(others int, hidden bool) string {
 }
 
 func (q Query) textOf(name string) []string { return []string{name, q.text} }
-
-func (q Query) head(h ui.Head) ui.Head {
-	by, descending := q.order()
-	return q.Head(h, by, descending, h.Number, "")
-}
 
 func (q Query) teamLine(f teamFigures, resource string) views.TeamLine {
 	line := views.TeamLine{

@@ -43,7 +43,7 @@ func parseNodeQuery(values url.Values) nodeQuery {
 	q := nodeQuery{Address: listing.NewAddress(urls.Instances, "page")}
 	one := func(name string) string { return q.Take(values, name) }
 	q.pool, q.state, q.text = one("pool"), one("state"), one("q")
-	if q.sort = one("sort"); nodeColumns[q.sort] == nil {
+	if q.sort = one("sort"); !slices.ContainsFunc(nodeColumns, func(c listing.Column[*capacity.NodeSnapshot]) bool { return c.ID == q.sort }) {
 		q.sort = "name"
 		q.Values.Del("sort")
 	}
@@ -54,38 +54,30 @@ func parseNodeQuery(values url.Values) nodeQuery {
 
 func (q nodeQuery) filtered() bool { return q.pool != "" || q.state != "" || q.text != "" }
 
-// nodeHeads are the columns of a list of nodes.
-var nodeHeads = []ui.Head{
-	{Label: "Name", ID: "name"}, {Label: "State", ID: "state"}, {Label: "Used by", ID: "teams"}, {Label: "Pool", ID: "pool"}, {Label: "Type", ID: "type"},
-	{Label: "Accelerators", ID: "accelerators", Number: true}, {Label: "Bound", ID: "bound", Number: true}, {Label: "Free", ID: "free", Number: true},
-	{Label: "vCPU", Unit: "bound", ID: "vcpu", Number: true}, {Label: "Memory", Unit: "GiB, bound", ID: "memory", Number: true}, {Label: "Pods", ID: "pods", Number: true},
-	{Label: "Age", ID: "age", Number: true},
-}
-
-// nodeColumns compares two nodes by a column, ascending.
-var nodeColumns = map[string]func(a, b *capacity.NodeSnapshot) int{
-	"name": func(a, b *capacity.NodeSnapshot) int { return strings.Compare(a.Name, b.Name) },
-	"state": func(a, b *capacity.NodeSnapshot) int {
+// nodeColumns are the columns of a list of nodes.
+var nodeColumns = []listing.Column[*capacity.NodeSnapshot]{
+	{Head: ui.Head{Label: "Name", ID: "name"}, Compare: func(a, b *capacity.NodeSnapshot) int { return strings.Compare(a.Name, b.Name) }},
+	{Head: ui.Head{Label: "State", ID: "state"}, Compare: func(a, b *capacity.NodeSnapshot) int {
 		return slices.Index(nodeStates, a.State) - slices.Index(nodeStates, b.State)
-	},
-	"pool": func(a, b *capacity.NodeSnapshot) int { return strings.Compare(a.Pool, b.Pool) },
-	"type": func(a, b *capacity.NodeSnapshot) int { return strings.Compare(a.Type, b.Type) },
-	"accelerators": func(a, b *capacity.NodeSnapshot) int {
+	}},
+	{Head: ui.Head{Label: "Used by", ID: "teams"}, Compare: func(a, b *capacity.NodeSnapshot) int { return slices.Compare(teamsOn(a), teamsOn(b)) }},
+	{Head: ui.Head{Label: "Pool", ID: "pool"}, Compare: func(a, b *capacity.NodeSnapshot) int { return strings.Compare(a.Pool, b.Pool) }},
+	{Head: ui.Head{Label: "Type", ID: "type"}, Compare: func(a, b *capacity.NodeSnapshot) int { return strings.Compare(a.Type, b.Type) }},
+	{Head: ui.Head{Label: "Accelerators", ID: "accelerators", Number: true}, Compare: func(a, b *capacity.NodeSnapshot) int {
 		return cmp.Compare(acceleratorSum(a.Physical), acceleratorSum(b.Physical))
-	},
-	"bound": func(a, b *capacity.NodeSnapshot) int {
+	}},
+	{Head: ui.Head{Label: "Bound", ID: "bound", Number: true}, Compare: func(a, b *capacity.NodeSnapshot) int {
 		return cmp.Compare(acceleratorSum(a.Bound), acceleratorSum(b.Bound))
-	},
-	"free": func(a, b *capacity.NodeSnapshot) int {
+	}},
+	{Head: ui.Head{Label: "Free", ID: "free", Number: true}, Compare: func(a, b *capacity.NodeSnapshot) int {
 		return cmp.Compare(acceleratorSum(a.Free), acceleratorSum(b.Free))
-	},
-	"vcpu": func(a, b *capacity.NodeSnapshot) int { return cmp.Compare(a.Bound[catalog.CPU], b.Bound[catalog.CPU]) },
-	"memory": func(a, b *capacity.NodeSnapshot) int {
+	}},
+	{Head: ui.Head{Label: "vCPU", Unit: "bound", ID: "vcpu", Number: true}, Compare: func(a, b *capacity.NodeSnapshot) int { return cmp.Compare(a.Bound[catalog.CPU], b.Bound[catalog.CPU]) }},
+	{Head: ui.Head{Label: "Memory", Unit: "GiB, bound", ID: "memory", Number: true}, Compare: func(a, b *capacity.NodeSnapshot) int {
 		return cmp.Compare(a.Bound[catalog.Memory], b.Bound[catalog.Memory])
-	},
-	"pods":  func(a, b *capacity.NodeSnapshot) int { return cmp.Compare(a.Pods, b.Pods) },
-	"teams": func(a, b *capacity.NodeSnapshot) int { return slices.Compare(teamsOn(a), teamsOn(b)) },
-	"age":   func(a, b *capacity.NodeSnapshot) int { return b.Created.Compare(a.Created) },
+	}},
+	{Head: ui.Head{Label: "Pods", ID: "pods", Number: true}, Compare: func(a, b *capacity.NodeSnapshot) int { return cmp.Compare(a.Pods, b.Pods) }},
+	{Head: ui.Head{Label: "Age", ID: "age", Number: true}, Compare: func(a, b *capacity.NodeSnapshot) int { return b.Created.Compare(a.Created) }},
 }
 
 // acceleratorSum returns the sum of all accelerators, of every kind.
@@ -150,13 +142,7 @@ func (q nodeQuery) find(nodes []capacity.NodeSnapshot) []*capacity.NodeSnapshot 
 			found = append(found, n)
 		}
 	}
-	slices.SortStableFunc(found, func(a, b *capacity.NodeSnapshot) int {
-		order := nodeColumns[q.sort](a, b)
-		if q.descending {
-			order = -order
-		}
-		return cmp.Or(order, strings.Compare(a.Name, b.Name))
-	})
+	slices.SortStableFunc(found, listing.Order(nodeColumns, q.sort, q.descending))
 	return found
 }
 
@@ -165,10 +151,9 @@ func nodeContains(n *capacity.NodeSnapshot, lower string) bool {
 	return contains(n.Name) || contains(n.Type) || slices.ContainsFunc(slices.Collect(maps.Keys(n.Teams)), contains)
 }
 
-func (q nodeQuery) heads() []ui.Head {
-	heads := make([]ui.Head, len(nodeHeads))
-	for i, h := range nodeHeads {
-		heads[i] = q.Head(h, q.sort, q.descending, h.Number, "") // figures descending first
+func (q nodeQuery) heads() (heads []ui.Head) {
+	for _, column := range nodeColumns {
+		heads = append(heads, q.Head(column.Head, q.sort, q.descending, column.Number, "")) // figures descending first
 	}
 	return heads
 }

@@ -1,6 +1,7 @@
 package listing
 
 import (
+	"cmp"
 	"net/url"
 	"slices"
 	"strings"
@@ -73,6 +74,25 @@ func (a Address) With(pairs ...string) string { return urls.With(a.Path, a.Value
 
 // URL is With for another path, such as that of the list as a file.
 func (a Address) URL(path string, pairs ...string) string { return urls.With(path, a.Values, pairs...) }
+
+// Column is a column of a list that can be sorted by it.
+type Column[T any] struct {
+	ui.Head
+	Compare func(a, b T) int // ascending
+}
+
+// Order returns the order of a list by the column called by. The first column decides between
+// equal items, and is the order if there is no such column.
+func Order[T any](columns []Column[T], by string, descending bool) func(a, b T) int {
+	i := max(0, slices.IndexFunc(columns, func(c Column[T]) bool { return c.ID == by }))
+	return func(a, b T) int {
+		order := columns[i].Compare(a, b)
+		if descending {
+			order = -order
+		}
+		return cmp.Or(order, columns[0].Compare(a, b))
+	}
+}
 
 // Head returns the column with the link that sorts by it, on the first page. The
 // list is sorted by the column called by. The first click on a column sorts it
