@@ -158,8 +158,8 @@ func (h *Pages) consoleCard(state diagnostics.Report) views.SettingsCard {
 		{Name: "Kueue's configuration", Value: manageWords(state)},
 		{Name: "Jobs without a queue", Value: policiesWords(state.Enforcement, state.PoliciesKnown, "rejected where the policy requires a queue")},
 		{Name: "Member permissions", Value: policiesWords(state.Members, state.PoliciesKnown, "restricted as described in docs/privileges.md")},
-		{Name: "Author of changes", Value: changedByWords(state.ChangedBy)},
-		{Name: "Default time limits", Value: timeLimitWords(state.TimeLimits)},
+		{Name: "Author of changes", Value: policyWords(state.ChangedBy, "recorded by the API server", "not recorded")},
+		{Name: "Default time limits", Value: policyWords(state.TimeLimits, "set by the API server", "set by this console's submit page only; time limits are only checked")},
 		{Name: "Leader", Value: h.leaderWords()},
 		{Name: "History", Value: h.historyWords()},
 	}}
@@ -241,22 +241,13 @@ func policiesWords(missing []string, checked bool, there string) string {
 	return there
 }
 
-func changedByWords(state diagnostics.PolicyState) string {
+// policyWords describes what an admission policy does, if it is installed.
+func policyWords(state diagnostics.PolicyState, installed, missing string) string {
 	switch state {
 	case diagnostics.PolicyInstalled:
-		return "recorded by the API server"
+		return installed
 	case diagnostics.PolicyMissing, diagnostics.PolicyUnsupported:
-		return "not recorded"
-	}
-	return notKnown
-}
-
-func timeLimitWords(state diagnostics.PolicyState) string {
-	switch state {
-	case diagnostics.PolicyInstalled:
-		return "set by the API server"
-	case diagnostics.PolicyMissing, diagnostics.PolicyUnsupported:
-		return "set by this console's submit page only; time limits are only checked"
+		return missing
 	}
 	return notKnown
 }
