@@ -2,6 +2,7 @@ package diagnostics
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -9,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/kueueconfig"
 	"kuota.dev/kuota/governance/reconcile"
 
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -74,7 +76,7 @@ func (l collector) visibility() {
 
 // permission checks the permissions of the console itself.
 func (l collector) permission() {
-	install, answer := l.service.Install, Yes
+	install, allowed := l.service.Install, true
 	for _, what := range []authorizationv1.ResourceAttributes{
 		{Verb: "update", Resource: "configmaps", Namespace: install.Namespace, Name: install.ConfigMap},
 		{Verb: "update", Group: "apps", Resource: "deployments", Namespace: install.Namespace, Name: install.Deployment},
@@ -85,11 +87,9 @@ func (l collector) permission() {
 		if err != nil {
 			return
 		}
-		if !review.Status.Allowed {
-			answer = No
-		}
+		allowed = allowed && review.Status.Allowed
 	}
-	l.report.CanWrite = answer
+	l.report.CanWrite = answerOf(allowed)
 }
 
 // impersonation checks the permissions of the console to act as users.
@@ -105,10 +105,7 @@ func (l collector) impersonation() {
 		if err != nil {
 			return
 		}
-		*p.answer = No
-		if allowed {
-			*p.answer = Yes
-		}
+		*p.answer = answerOf(allowed)
 	}
 }
 
@@ -118,13 +115,16 @@ var membersPolicies = []string{"kuota-elastic-parts", "kuota-elasticjobs", "kuot
 var recordsUsers = []string{"kuota-changed-by", "kuota-submitted-by", "kuota-submitted-by-cronjobs"}
 
 func (l collector) admission() {
-	var all, members bool
-	l.report.Enforcement, all = l.missing(enforcement.PolicyNames())
-	l.report.Members, members = l.missing(membersPolicies)
-	l.report.PoliciesKnown = all && members
+	missing := func(names []string) ([]string, error) {
+		return reconcile.MissingPolicies(l.ctx, l.service.Cluster.APIReader(), names, &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{})
+	}
+	var unread, membersUnread error
+	l.report.Enforcement, unread = missing(enforcement.PolicyNames())
+	l.report.Members, membersUnread = missing(membersPolicies)
+	l.report.PoliciesKnown = unread == nil && membersUnread == nil
 	l.report.ChangedBy = l.mutating(recordsUsers...)
 	l.report.TimeLimits = l.mutating(enforcement.MutatingPolicyNames()...)
-	if all && len(l.report.Enforcement) == 0 {
+	if unread == nil && len(l.report.Enforcement) == 0 {
 		l.report.Probe = l.probe()
 	}
 }
@@ -148,51 +148,20 @@ func (l collector) probe() (result enforcement.ProbeResult) {
 	}
 }
 
-// missing returns the admission policies that do not exist or have no binding.
-// known is false if any could not be read.
-func (l collector) missing(names []string) (missing []string, known bool) {
-	known = true
-	api := l.service.Cluster.Clientset().AdmissionregistrationV1()
-	for _, name := range names {
-		_, err := api.ValidatingAdmissionPolicies().Get(l.ctx, name, metav1.GetOptions{})
-		if err == nil {
-			_, err = api.ValidatingAdmissionPolicyBindings().Get(l.ctx, name, metav1.GetOptions{})
-		}
-		if apierrors.IsNotFound(err) {
-			missing = append(missing, name)
-		} else if err != nil {
-			known = false
-		}
-	}
-	return missing, known
-}
-
 // mutating returns the state of the mutating admission policies with these names.
 func (l collector) mutating(names ...string) PolicyState {
-	clients := l.service.Cluster.Clientset()
 	served, err := l.service.Cluster.Discovery().ServerResourcesForGroupVersion("admissionregistration.k8s.io/v1")
 	if err != nil {
 		return PolicyUnknown
 	}
-	known := false
-	for _, r := range served.APIResources {
-		known = known || r.Kind == "MutatingAdmissionPolicy"
-	}
-	if !known {
+	if !slices.ContainsFunc(served.APIResources, func(r metav1.APIResource) bool { return r.Kind == "MutatingAdmissionPolicy" }) {
 		return PolicyUnsupported
 	}
-	api := clients.AdmissionregistrationV1()
-	for _, name := range names {
-		_, err := api.MutatingAdmissionPolicies().Get(l.ctx, name, metav1.GetOptions{})
-		if err == nil {
-			_, err = api.MutatingAdmissionPolicyBindings().Get(l.ctx, name, metav1.GetOptions{})
-		}
-		switch {
-		case apierrors.IsNotFound(err):
-			return PolicyMissing
-		case err != nil:
-			return PolicyUnknown
-		}
+	switch missing, err := reconcile.MissingPolicies(l.ctx, l.service.Cluster.APIReader(), names, &admissionv1.MutatingAdmissionPolicy{}, &admissionv1.MutatingAdmissionPolicyBinding{}); {
+	case len(missing) > 0:
+		return PolicyMissing
+	case err != nil:
+		return PolicyUnknown
 	}
 	return PolicyInstalled
 }

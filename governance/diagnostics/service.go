@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"sync"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/access"
@@ -14,7 +15,6 @@ import (
 	"kuota.dev/kuota/governance/kueueconfig"
 	"kuota.dev/kuota/governance/reconcile"
 
-	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -81,14 +81,11 @@ func (s *Service) Report(ctx context.Context, user governance.User) (Report, err
 func (s *Service) Collect(ctx context.Context) Report {
 	state := Report{Observation: Observation{Missing: s.Cluster.MissingKinds(), ReadOnly: s.Cluster.ReadOnlyReason(), Install: s.Install, Namespace: s.namespace(), HelmRelease: s.HelmRelease, SignIn: s.SignIn}}
 	collect := collector{s, ctx, &state}
-	var group errgroup.Group
+	var group sync.WaitGroup
 	for _, part := range []func(){collect.server, collect.kueue, collect.visibility, collect.permission, collect.impersonation, collect.admission, collect.kinds, collect.cache} {
-		group.Go(func() error {
-			part()
-			return nil
-		})
+		group.Go(part)
 	}
-	_ = group.Wait() // what cannot be read stays unknown
+	group.Wait() // what cannot be read stays unknown
 	if state.KueueRead == ReadSucceeded {
 		state.Version, _ = kueueconfig.Version(state.Kueue.Image, oldestMinor)
 		state.Integrations = kueueconfig.Integrations(state.Kueue.Text)

@@ -162,7 +162,7 @@ func (r *EnforcementReconciler) condition(ctx context.Context, policy *v1alpha1.
 	if policy.Spec.Enforcement == v1alpha1.EnforcementNone {
 		return report(metav1.ConditionTrue, "Off", "jobs without a queue are admitted")
 	}
-	missing, err := r.missingPolicies(ctx)
+	missing, err := MissingPolicies(ctx, r.APIReader, enforcement.PolicyNames(), &admission.ValidatingAdmissionPolicy{}, &admission.ValidatingAdmissionPolicyBinding{})
 	switch {
 	case apierrors.IsForbidden(err):
 		return report(metav1.ConditionFalse, "Forbidden", "the console has no permission to read the admission policies: %v", err)
@@ -216,20 +216,20 @@ func ProbeEnforcement(ctx context.Context, c client.Client, namespace string) (e
 	return enforcement.ProbeUnknown, fmt.Errorf("probe the admission policies: %w", err)
 }
 
-// missingPolicies returns the admission policies that do not exist or have no
-// binding.
-func (r *EnforcementReconciler) missingPolicies(ctx context.Context) (names []string, err error) {
-	for _, name := range enforcement.PolicyNames() {
-		for _, object := range []client.Object{&admission.ValidatingAdmissionPolicy{}, &admission.ValidatingAdmissionPolicyBinding{}} {
-			err := r.APIReader.Get(ctx, client.ObjectKey{Name: name}, object)
+// MissingPolicies returns the admission policies of a kind that do not exist or have no
+// binding, whose name is the same. The error is the first one of those that cannot be read.
+func MissingPolicies(ctx context.Context, reader client.Reader, names []string, policy, binding client.Object) (missing []string, failed error) {
+	for _, name := range names {
+		for _, object := range []client.Object{policy, binding} {
+			err := reader.Get(ctx, client.ObjectKey{Name: name}, object)
 			if apierrors.IsNotFound(err) {
-				names = append(names, name)
+				missing = append(missing, name)
 				break
 			}
-			if err != nil {
-				return nil, fmt.Errorf("get %s: %w", name, err)
+			if err != nil && failed == nil {
+				failed = fmt.Errorf("get %s: %w", name, err)
 			}
 		}
 	}
-	return names, nil
+	return missing, failed
 }
