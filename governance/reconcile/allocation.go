@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"kuota.dev/kuota/governance"
@@ -19,6 +20,7 @@ import (
 	"kuota.dev/kuota/governance/quota"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -50,7 +52,7 @@ type AllocationReconciler struct {
 	APIReader     client.Reader // asks the API server itself
 	Naming        desired.Naming
 	Events        events.EventRecorder
-	RankingGate   *RankingGate      // shared with RankingReconciler
+	Applying      *sync.RWMutex     // read-locked while an allocation is applied; shared with RankingReconciler
 	Cohort        *CohortReconciler // reserves quota before a nominal quota grows
 	Capacity      *CapacityReconciler
 	Activity      *activity.Log // of windows, budgets and corrections; nil without history
@@ -87,8 +89,8 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 	if err := r.patchMetadata(ctx, allocation, func() { controllerutil.AddFinalizer(allocation, finalizer) }); err != nil {
 		return ctrl.Result{}, err
 	}
-	r.RankingGate.begin()
-	defer r.RankingGate.end()
+	r.Applying.RLock()
+	defer r.Applying.RUnlock()
 	policy, leaves, err := r.policies.get(ctx, r, r.APIReader)
 	if err != nil || leaves {
 		return ctrl.Result{}, err
@@ -133,7 +135,7 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if queue.Reason == queuePending && condition(allocation, v1alpha1.ConditionReady) == nil && age < activationGrace {
+	if queue.Reason == queuePending && meta.FindStatusCondition(allocation.Status.Conditions, v1alpha1.ConditionReady) == nil && age < activationGrace {
 		return ctrl.Result{RequeueAfter: activationGrace}, nil // an event of the ClusterQueue triggers a reconciliation before that
 	}
 	recordSteps(r.Activity, allocation, in, r.Now())
@@ -194,7 +196,7 @@ const reasonPoolsMoved = "PoolsMoved"
 // would resolve to other pools now, and "" otherwise. Admitted tasks use quota
 // of the old pools, so Kueue would count all of it as borrowed.
 func movedPools(allocation *v1alpha1.ComputeAllocation, applied, now quota.Resolved) string {
-	ready := condition(allocation, v1alpha1.ConditionReady)
+	ready := meta.FindStatusCondition(allocation.Status.Conditions, v1alpha1.ConditionReady)
 	if ready == nil || ready.ObservedGeneration != allocation.Generation || len(applied.Pools) == 0 || len(now.Pools) == 0 ||
 		ready.Status != metav1.ConditionTrue && ready.Reason != reasonPoolsMoved && ready.Reason != "QueueNotActive" {
 		return ""

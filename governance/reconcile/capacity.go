@@ -3,7 +3,7 @@ package reconcile
 import (
 	"context"
 	"errors"
-	"sync"
+	"sync/atomic"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/clusterstate"
@@ -24,29 +24,20 @@ type CapacityReconciler struct {
 	client.Client // reads from the cache
 	Naming        desired.Naming
 
-	first firstConditions
+	// first has the WithinCapacity conditions of allocations without a Ready condition, by UID;
+	// nil before the first reconciliation. AllocationReconciler writes them with its first
+	// status: both patches would conflict, and each patch of a new allocation is a thousand
+	// patches when a thousand teams are created.
+	first atomic.Pointer[map[types.UID]metav1.Condition]
 }
 
-// firstConditions are the WithinCapacity conditions of allocations without a
-// Ready condition, by UID. AllocationReconciler writes them with its first
-// status: both patches would conflict, and each patch of a new allocation is a
-// thousand patches when a thousand teams are created.
-type firstConditions struct {
-	mu    sync.Mutex
-	byUID map[types.UID]metav1.Condition
-}
-
-func (f *firstConditions) replace(conditions map[types.UID]metav1.Condition) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.byUID = conditions
-}
-
-// of returns the condition of this generation of an allocation.
-func (f *firstConditions) of(allocation *v1alpha1.ComputeAllocation) (metav1.Condition, bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	within, ok := f.byUID[allocation.UID]
+// firstCondition returns the condition of this generation of an allocation, if it is in first.
+func (r *CapacityReconciler) firstCondition(allocation *v1alpha1.ComputeAllocation) (metav1.Condition, bool) {
+	first := r.first.Load()
+	if first == nil {
+		return metav1.Condition{}, false
+	}
+	within, ok := (*first)[allocation.UID]
 	return within, ok && within.ObservedGeneration == allocation.Generation
 }
 
@@ -71,7 +62,7 @@ func (r *CapacityReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctr
 		}
 		within := withinCapacity(allocated.Exceeding(resolved.Pools, catalog))
 		within.ObservedGeneration = allocation.Generation
-		if condition(allocation, v1alpha1.ConditionReady) == nil { // which triggers this controller again
+		if meta.FindStatusCondition(allocation.Status.Conditions, v1alpha1.ConditionReady) == nil { // which triggers this controller again
 			first[allocation.UID] = within
 			continue
 		}
@@ -83,7 +74,7 @@ func (r *CapacityReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctr
 		failed = append(failed, client.IgnoreNotFound(
 			r.Status().Patch(ctx, allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))))
 	}
-	r.first.replace(first)
+	r.first.Store(&first)
 	return requeueOnConflict(ctrl.Result{}, errors.Join(failed...))
 }
 

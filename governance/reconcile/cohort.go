@@ -15,7 +15,6 @@ import (
 	"kuota.dev/kuota/governance/managed"
 	"kuota.dev/kuota/governance/quota"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -109,8 +108,7 @@ func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 			"Kubernetes rejected the Cohort, retrying: %v", err))))
 	}
 	if correction != nil {
-		r.Events.Eventf(policy, nil, corev1.EventTypeWarning, "Corrected", "Correct", correctedNote, correction.Object, correction.Manager)
-		addCorrection(r.Activity, policy, correction)
+		addCorrection(r.Events, r.Activity, policy, correction)
 	}
 	r.ledger.resume(queues, "")
 

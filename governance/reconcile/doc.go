@@ -20,7 +20,7 @@
 //
 // All but RevisionReconciler share state in memory: AllocationReconciler reserves
 // quota in the ledger of CohortReconciler, and RankingReconciler waits for it with
-// a RankingGate. See RankingReconciler for the steps of a change of the ranking.
+// a lock. See RankingReconciler for the steps of a change of the ranking.
 //
 // The controllers delete only what Kuota created, and never a namespace. A
 // ResourceFlavor stays when the last team that used it is deleted: it costs

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -12,9 +13,8 @@ import (
 	"kuota.dev/kuota/governance/history"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/event"
-	"sigs.k8s.io/controller-runtime/pkg/predicate"
 )
 
 // boundaryCheck bounds the time until an allocation with windows is reconciled again, for
@@ -38,13 +38,9 @@ func (r *AllocationReconciler) requeueAt(result ctrl.Result, allocation *v1alpha
 }
 
 // inForceChanged passes changes of what is counted of a budget that At depends on.
-var inForceChanged = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*v1alpha1.ComputeAllocation)
-		after, ok2 := e.ObjectNew.(*v1alpha1.ComputeAllocation)
-		return ok && ok2 && (!equality.Semantic.DeepEqual(stepOf(before), stepOf(after)) || !equality.Semantic.DeepEqual(before.Status.InForce, after.Status.InForce))
-	},
-}
+var inForceChanged = updated(func(before, after *v1alpha1.ComputeAllocation) bool {
+	return !equality.Semantic.DeepEqual(stepOf(before), stepOf(after)) || !equality.Semantic.DeepEqual(before.Status.InForce, after.Status.InForce)
+})
 
 // stepOf returns what of a budget's status decides.
 func stepOf(a *v1alpha1.ComputeAllocation) *v1alpha1.BudgetStatus {
@@ -59,17 +55,11 @@ func stepOf(a *v1alpha1.ComputeAllocation) *v1alpha1.BudgetStatus {
 // written, has the same id, and history keeps the first: what is in the id comes from the
 // status, or does not change.
 func recordSteps(log *activity.Log, allocation *v1alpha1.ComputeAllocation, in *v1alpha1.InForce, now time.Time) {
-	was, is := allocation.Status.InForce, in
-	if was == nil {
-		was = &v1alpha1.InForce{}
-	}
-	if is == nil {
-		is = &v1alpha1.InForce{}
-	}
+	was, is := ptr.Deref(allocation.Status.InForce, v1alpha1.InForce{}), ptr.Deref(in, v1alpha1.InForce{})
 	before, after := effective.Spec(allocation), effective.Allocation(allocation, in).Spec
 	var changes []string
 	for _, f := range describe.AllocationChanges(&before, &after) {
-		changes = append(changes, fmt.Sprintf("%s: %s → %s", f.Path, orNone(f.Before), orNone(f.After)))
+		changes = append(changes, fmt.Sprintf("%s: %s → %s", f.Path, cmp.Or(f.Before, "none"), cmp.Or(f.After, "none")))
 	}
 	add := func(action audit.Action, id, reason string, changes []string) {
 		log.Add(history.Activity{
@@ -77,7 +67,7 @@ func recordSteps(log *activity.Log, allocation *v1alpha1.ComputeAllocation, in *
 			Kind: "ComputeAllocation", Name: allocation.Name, UID: string(allocation.UID), Team: allocation.Name, Changes: changes, Reason: reason, Outcome: history.Succeeded,
 		})
 	}
-	opening := func(f *v1alpha1.InForce) string {
+	opening := func(f v1alpha1.InForce) string {
 		if f.Window == "" || f.From == nil {
 			return ""
 		}
@@ -92,10 +82,7 @@ func recordSteps(log *activity.Log, allocation *v1alpha1.ComputeAllocation, in *
 		}
 	}
 	if was.BudgetAction != is.BudgetAction {
-		until := is.BudgetUntil
-		if until == nil {
-			until = was.BudgetUntil
-		}
+		until := cmp.Or(is.BudgetUntil, was.BudgetUntil)
 		id := fmt.Sprintf("%d-%d-%s", until.Unix(), allocation.Status.ObservedGeneration, is.BudgetAction)
 		reason := "the budget no longer limits the team"
 		if is.BudgetAction != "" {
@@ -103,11 +90,4 @@ func recordSteps(log *activity.Log, allocation *v1alpha1.ComputeAllocation, in *
 		}
 		add(audit.BudgetStep, id, reason, changes)
 	}
-}
-
-func orNone(text string) string {
-	if text == "" {
-		return "none"
-	}
-	return text
 }

@@ -1,6 +1,7 @@
 package reconcile
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -72,11 +74,7 @@ func (in *installation) current() kueueconfig.Current {
 
 // account returns the username of Kueue's service account.
 func (in *installation) account() string {
-	name := in.deployment.Spec.Template.Spec.ServiceAccountName
-	if name == "" {
-		name = "default"
-	}
-	return "system:serviceaccount:" + in.deployment.Namespace + ":" + name
+	return "system:serviceaccount:" + in.deployment.Namespace + ":" + cmp.Or(in.deployment.Spec.Template.Spec.ServiceAccountName, "default")
 }
 
 // restartPatch returns restartCommand as a patch to apply by hand.
@@ -89,18 +87,12 @@ func (in *installation) status(want kueueconfig.Desired) *v1alpha1.KueueStatus {
 	return &v1alpha1.KueueStatus{Version: want.Version, Account: in.account(), Integrations: kueueconfig.Integrations(in.config.Data[configKey]), DefaultPriorityClass: kueueconfig.DefaultPriorityClass(in.current())}
 }
 
-// configurationID returns the ID of the configuration that Kuota wrote last;
-// empty if it wrote none.
-func (in *installation) configurationID() string {
-	return in.config.Annotations[configurationAnnotation]
-}
-
 // pending returns the annotations that the next restart of Kueue sets on its pod
 // template, for what Kueue reads at startup only and Kuota changed since: its
 // configuration, and how it orders the tasks of an existing ClusterQueue.
 func (in *installation) pending() map[string]string {
 	started, pending := in.deployment.Spec.Template.Annotations, map[string]string{}
-	if id := in.configurationID(); id != "" && started[configurationAnnotation] != id {
+	if id := in.config.Annotations[configurationAnnotation]; id != "" && started[configurationAnnotation] != id {
 		pending[configurationAnnotation] = id
 	}
 	if in.orderChange > started[orderAnnotation] {
@@ -123,12 +115,7 @@ func (in *installation) restartCommand() string {
 	return fmt.Sprintf("kubectl --namespace %s rollout restart deployment %s", in.deployment.Namespace, in.deployment.Name)
 }
 
-func (in *installation) replicas() int32 {
-	if in.deployment.Spec.Replicas == nil {
-		return 1
-	}
-	return *in.deployment.Spec.Replicas
-}
+func (in *installation) replicas() int32 { return ptr.Deref(in.deployment.Spec.Replicas, 1) }
 
 // scaledToZero reports whether Kueue's Deployment has 0 replicas.
 func (in *installation) scaledToZero() bool { return in.replicas() == 0 }

@@ -2,12 +2,14 @@ package reconcile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -23,18 +25,28 @@ const (
 	// catchUpRounds is after how many comparisons the API server is read again: an
 	// object may have been deleted since.
 	catchUpRounds = 20
+	// readOnlyInterval is how often a controller checks whether the console is still
+	// read-only.
+	readOnlyInterval = 5 * time.Second
 )
 
 // onlyLeader wraps a reconciler so that it drops its requests unless this replica
-// leads. All objects are enqueued when a replica is elected. The controllers of all
+// leads, and requeues them while the console is read-only. All objects are enqueued when a replica is elected. The controllers of all
 // replicas watch, so that a new leader has current caches.
 func (o Options) onlyLeader(controller reconcile.Reconciler) reconcile.Reconciler {
-	writable := o.skipWhileReadOnly(controller)
-	if o.Leader == nil {
-		return writable
-	}
 	return reconcile.Func(func(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
-		o.Leader.Within(ctx, func(ctx context.Context) { result, err = writable.Reconcile(ctx, request) })
+		do := func(ctx context.Context) {
+			if o.ReadOnly != nil && o.ReadOnly() {
+				result.RequeueAfter = readOnlyInterval
+				return
+			}
+			result, err = controller.Reconcile(ctx, request)
+		}
+		if o.Leader == nil {
+			do(ctx)
+		} else {
+			o.Leader.Within(ctx, do)
+		}
 		return result, err
 	})
 }
@@ -89,26 +101,17 @@ func isCurrent(ctx context.Context, cached client.Reader, want, has client.Objec
 		return false, err
 	}
 	versions := map[types.UID]string{}
-	if err := eachObject(has, func(o client.Object) { versions[o.GetUID()] = o.GetResourceVersion() }); err != nil {
-		return false, err
-	}
+	err := meta.EachListItem(has, func(item runtime.Object) error {
+		o := item.(client.Object)
+		versions[o.GetUID()] = o.GetResourceVersion()
+		return nil
+	})
 	current := true
-	err := eachObject(want, func(o client.Object) {
+	err = errors.Join(err, meta.EachListItem(want, func(item runtime.Object) error {
+		o := item.(client.Object)
 		order, err := resourceversion.CompareResourceVersion(versions[o.GetUID()], o.GetResourceVersion())
 		current = current && err == nil && order >= 0
-	})
+		return nil
+	}))
 	return current, err
-}
-
-func eachObject(list client.ObjectList, do func(client.Object)) error {
-	items, err := meta.ExtractList(list)
-	if err != nil {
-		return err
-	}
-	for _, item := range items {
-		if o, ok := item.(client.Object); ok {
-			do(o)
-		}
-	}
-	return nil
 }

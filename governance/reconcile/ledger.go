@@ -11,8 +11,8 @@ import (
 // the capacity, although two controllers write them and see each other's writes
 // late. A nominal quota grows only after the Cohort was written with less, and
 // the Cohort counts the quota that was written before the cache shows it. Only
-// the leader writes, and begins each term with an empty ledger: no nominal quota
-// grows before CohortReconciler has read whether a Cohort lends. A ledger is safe
+// the leader writes, and begins with an empty ledger: no nominal quota grows
+// before CohortReconciler has read whether a Cohort lends. A ledger is safe
 // for concurrent use.
 type ledger struct {
 	mu        sync.Mutex
@@ -64,7 +64,7 @@ func (l *ledger) recordWritten(queue string, has quota.PoolResources) (shrinks b
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	shrinks = !within(l.written[queue], has)
-	if l.written == nil { // a term began in between
+	if l.written == nil {
 		l.written = map[string]quota.PoolResources{}
 	}
 	l.written[queue] = has

@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	applycore "k8s.io/client-go/applyconfigurations/core/v1"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -40,7 +41,7 @@ func (r *AllocationReconciler) applyObjects(ctx context.Context, allocation *v1a
 			continue
 		}
 		_, piece.TakesOver = managed.Existing(allocation, piece)
-		correction, err := r.applier().apply(ctx, piece, resized && piece.Kind == "ClusterQueue")
+		correction, err := applier{r.Client, r.APIReader}.apply(ctx, piece, resized && piece.Kind == "ClusterQueue")
 		if err != nil {
 			return err
 		}
@@ -52,10 +53,6 @@ func (r *AllocationReconciler) applyObjects(ctx context.Context, allocation *v1a
 		}
 	}
 	return r.prune(ctx, allocation.Name, objects)
-}
-
-func (r *AllocationReconciler) applier() applier {
-	return applier{Client: r.Client, APIReader: r.APIReader}
 }
 
 // prune deletes optional objects that the allocation no longer has.
@@ -72,19 +69,18 @@ func (r *AllocationReconciler) prune(ctx context.Context, team string, objects d
 	return nil
 }
 
-// correctedNote has the object and the manager of a correction.
-const correctedNote = "%s was changed by %s and corrected"
-
 // addCorrection records a correction of an object of an allocation or the cluster policy as
-// activity. A correction that is tried again is one entry.
-func addCorrection(log *activity.Log, of client.Object, correction *v1alpha1.Correction) {
+// an event and as activity. A correction that is tried again is one entry.
+func addCorrection(recorder events.EventRecorder, log *activity.Log, of client.Object, correction *v1alpha1.Correction) {
+	const note = "%s was changed by %s and corrected"
+	recorder.Eventf(of, nil, corev1.EventTypeWarning, "Corrected", "Correct", note, correction.Object, correction.Manager)
 	kind, team := "ComputeAllocation", of.GetName()
 	if _, ok := of.(*v1alpha1.ClusterPolicy); ok {
 		kind, team = "ClusterPolicy", ""
 	}
 	log.Add(history.Activity{
 		ID: fmt.Sprintf("%s-%s-%s-%d", audit.Correct, of.GetUID(), correction.Object, correction.Time.Unix()), At: time.Now().UTC(), Actor: "kuota", Source: history.SourceController, Action: string(audit.Correct),
-		Kind: kind, Name: of.GetName(), UID: string(of.GetUID()), Team: team, Changes: []string{fmt.Sprintf(correctedNote, correction.Object, correction.Manager)}, Outcome: history.Succeeded,
+		Kind: kind, Name: of.GetName(), UID: string(of.GetUID()), Team: team, Changes: []string{fmt.Sprintf(note, correction.Object, correction.Manager)}, Outcome: history.Succeeded,
 	})
 }
 
@@ -92,9 +88,7 @@ func addCorrection(log *activity.Log, of client.Object, correction *v1alpha1.Cor
 // patch has no precondition: no other code writes this field, and a conflict
 // over conditions must not lose it.
 func (r *AllocationReconciler) recordCorrection(ctx context.Context, allocation *v1alpha1.ComputeAllocation, correction *v1alpha1.Correction) error {
-	r.Events.Eventf(allocation, nil, corev1.EventTypeWarning, "Corrected", "Correct",
-		correctedNote, correction.Object, correction.Manager)
-	addCorrection(r.Activity, allocation, correction)
+	addCorrection(r.Events, r.Activity, allocation, correction)
 	patch, err := json.Marshal(map[string]any{"status": map[string]any{"lastCorrection": correction}})
 	if err != nil {
 		return err

@@ -13,7 +13,6 @@ import (
 	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/managed"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -154,8 +153,7 @@ func (r *RankingReconciler) applyPriorityClasses(ctx context.Context, policy *v1
 		correction, err := applier{r.Client, r.APIReader}.apply(ctx, piece, false)
 		failed = append(failed, err)
 		if correction != nil {
-			r.Events.Eventf(policy, nil, corev1.EventTypeWarning, "Corrected", "Correct", correctedNote, correction.Object, correction.Manager)
-			addCorrection(r.Activity, policy, correction)
+			addCorrection(r.Events, r.Activity, policy, correction)
 		}
 	}
 	for name := range c.retained {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"kuota.dev/kuota/governance/activity"
@@ -48,10 +49,12 @@ const (
 type RankingReconciler struct {
 	client.Client               // reads from the cache
 	APIReader     client.Reader // reads from the API server
-	Gate          *RankingGate
-	Events        events.EventRecorder
-	Activity      *activity.Log // nil without history
-	Now           func() time.Time
+	// Applying delays a change of the ranking until no allocation is being applied with the
+	// old one: a ClusterQueue that is written late would preempt in the middle of the change.
+	Applying *sync.RWMutex
+	Events   events.EventRecorder
+	Activity *activity.Log // nil without history
+	Now      func() time.Time
 
 	progress progress
 }
@@ -136,7 +139,9 @@ func (r *RankingReconciler) reconcilePausing(ctx context.Context, policy *v1alph
 	if !classes.changesPriorities() { // the change was reverted
 		return ctrl.Result{}, r.setStep(ctx, policy, ranking, v1alpha1.RankingSettled)
 	}
-	r.Gate.wait()
+	r.Applying.Lock()
+	//lint:ignore SA2001 it only waits until every reconciliation that began before has ended
+	r.Applying.Unlock()
 	waiting, all, err := r.disablePreemption(ctx, r)
 	if err == nil && waiting == 0 {
 		waiting, all, err = r.disablePreemption(ctx, r.APIReader)

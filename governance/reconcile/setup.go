@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -19,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -71,7 +73,7 @@ type Reconcilers struct {
 // NewReconcilers creates the reconcilers. cached reads from a cache and writes;
 // live reads from the API server.
 func NewReconcilers(cached client.Client, live client.Reader, recorder events.EventRecorder, options Options) Reconcilers {
-	naming, gate := options.Naming, &RankingGate{}
+	naming, applying := options.Naming, &sync.RWMutex{}
 	if options.Namespace == "" {
 		options.Namespace = "kuota-system"
 	}
@@ -85,12 +87,12 @@ func NewReconcilers(cached client.Client, live client.Reader, recorder events.Ev
 	unallocated := &CohortReconciler{Client: cached, APIReader: live, Naming: naming, Events: recorder, requests: make(chan event.GenericEvent, 1)}
 	capacity := &CapacityReconciler{Client: cached, Naming: naming}
 	all := Reconcilers{
-		Allocations: &AllocationReconciler{Client: cached, APIReader: live, Naming: naming, Events: recorder, RankingGate: gate, Cohort: unallocated, Capacity: capacity, Now: time.Now},
+		Allocations: &AllocationReconciler{Client: cached, APIReader: live, Naming: naming, Events: recorder, Applying: applying, Cohort: unallocated, Capacity: capacity, Now: time.Now},
 		Budgets:     &BudgetReconciler{Client: cached, Now: time.Now},
 		Capacity:    capacity,
 		Cohort:      unallocated,
 		Pools:       &PoolReconciler{Client: cached, APIReader: live, Naming: naming},
-		Ranking:     &RankingReconciler{Client: cached, APIReader: live, Gate: gate, Events: recorder, Now: time.Now},
+		Ranking:     &RankingReconciler{Client: cached, APIReader: live, Applying: applying, Events: recorder, Now: time.Now},
 		Kueue:       &KueueReconciler{Client: cached, APIReader: live, Install: options.Kueue, Now: time.Now},
 		Enforcement: &EnforcementReconciler{Client: cached, APIReader: live, Naming: naming, Namespace: options.Namespace, JobControllers: slices.Concat(options.JobControllers, console), Now: time.Now},
 	}
@@ -108,7 +110,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 	onTerm := func(handler handler.EventHandler) source.Source {
 		return source.Channel(options.Leader.Events(), handler)
 	}
-	nodes := nodeChanged(options.Naming.InstanceTypeLabel)
+	capacityChanged := builder.WithPredicates(nodeCapacityChanged(options.Naming.InstanceTypeLabel))
 	const noDelay = 0
 
 	if c.Revisions != nil {
@@ -134,7 +136,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			Watches(&corev1.ResourceQuota{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForObject), builder.WithPredicates(resourceQuotaChanged)).
 			Watches(&corev1.LimitRange{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForObject)).
 			Watches(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), builder.WithPredicates(specOrLabelsChanged)).
-			Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), builder.WithPredicates(nodes.capacityChanged())).
+			Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), capacityChanged).
 			Watches(&v1alpha1.ClusterPolicy{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), builder.WithPredicates(activePolicyChanged)).
 			WatchesRawSource(onTerm(handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll))).
 			Complete(options.onlyLeader(allocations)),
@@ -144,7 +146,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			Complete(options.onlyLeader(c.Budgets)),
 		newController(manager, "capacity", 1).
 			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(capacityDelay), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, withinCapacityMissing, quotaAssigned, conditionsChanged, inForceChanged))).
-			Watches(&corev1.Node{}, enqueueAfter(capacityDelay), builder.WithPredicates(nodes.capacityChanged())).
+			Watches(&corev1.Node{}, enqueueAfter(capacityDelay), capacityChanged).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(capacityDelay), builder.WithPredicates(activePolicyChanged)).
 			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
 			Complete(options.onlyLeader(c.Capacity)),
@@ -154,13 +156,13 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			Watches(&kueue.ClusterQueue{}, enqueueAfter(cohortDelay), builder.WithPredicates(specOrLabelsChanged)).
 			Watches(&kueue.Cohort{}, enqueueAfter(cohortDelay), builder.WithPredicates(specOrLabelsChanged)).
 			WatchesRawSource(source.Channel(c.Cohort.requests, enqueueAfter(cohortDelay))).
-			Watches(&corev1.Node{}, enqueueAfter(cohortDelay), builder.WithPredicates(nodes)).
+			Watches(&corev1.Node{}, enqueueAfter(cohortDelay), builder.WithPredicates(nodeChanged)).
 			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
 			Complete(options.onlyLeader(c.Cohort)),
 		newController(manager, "pools", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
 			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(capacityDelay), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-			Watches(&corev1.Node{}, enqueueAfter(cohortDelay), builder.WithPredicates(nodes)).
+			Watches(&corev1.Node{}, enqueueAfter(cohortDelay), builder.WithPredicates(nodeChanged)).
 			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
 			Complete(options.onlyLeader(c.Pools)),
 		newController(manager, "ranking", 1).
@@ -174,7 +176,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			Complete(options.onlyLeader(c.Kueue)),
 		newController(manager, "enforcement", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
-			Watches(&corev1.Node{}, enqueueAfter(capacityDelay), builder.WithPredicates(nodes)).
+			Watches(&corev1.Node{}, enqueueAfter(capacityDelay), builder.WithPredicates(nodeChanged)).
 			Watches(&kueue.WorkloadPriorityClass{}, enqueueAfter(noDelay), builder.WithPredicates(predicate.NewPredicateFuncs(isDefaultClass))).
 			Watches(&kueue.LocalQueue{}, enqueueAfter(capacityDelay), builder.WithPredicates(createdOrDeleted)).
 			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
@@ -210,6 +212,12 @@ func enqueueAfter(delay time.Duration) handler.EventHandler {
 	}
 }
 
+// updated passes updates of objects of type T for which changed returns true, and all other
+// events.
+func updated[T client.Object](changed func(before, after T) bool) predicate.Funcs {
+	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool { return changed(e.ObjectOld.(T), e.ObjectNew.(T)) }}
+}
+
 // specOrLabelsChanged passes changes of the spec or labels, not of the status.
 var specOrLabelsChanged = predicate.Or(predicate.GenerationChangedPredicate{}, predicate.LabelChangedPredicate{})
 
@@ -217,85 +225,52 @@ var specOrLabelsChanged = predicate.Or(predicate.GenerationChangedPredicate{}, p
 // condition.
 var withinCapacityMissing = predicate.NewPredicateFuncs(func(o client.Object) bool {
 	allocation, ok := o.(*v1alpha1.ComputeAllocation)
-	return ok && condition(allocation, v1alpha1.ConditionWithinCapacity) == nil
+	return ok && meta.FindStatusCondition(allocation.Status.Conditions, v1alpha1.ConditionWithinCapacity) == nil
 })
 
 // conditionsChanged passes changes of an allocation's conditions. A controller
 // may have compared them with a cache from before its last write, and compares
 // again with this event.
-var conditionsChanged = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*v1alpha1.ComputeAllocation)
-		after, ok2 := e.ObjectNew.(*v1alpha1.ComputeAllocation)
-		return ok && ok2 && !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
-	},
-}
+var conditionsChanged = updated(func(before, after *v1alpha1.ComputeAllocation) bool {
+	return !equality.Semantic.DeepEqual(before.Status.Conditions, after.Status.Conditions)
+})
 
 // quotaAssigned passes an allocation that had no quota in its status and has one
 // now, and one that is observed and has another quota.
-var quotaAssigned = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*v1alpha1.ComputeAllocation)
-		after, ok2 := e.ObjectNew.(*v1alpha1.ComputeAllocation)
-		if !ok || !ok2 {
-			return false
-		}
-		assigned := len(before.Status.Quota) == 0 && len(after.Status.Quota) > 0
-		return assigned || after.Spec.Observed() && !equality.Semantic.DeepEqual(before.Status.Quota, after.Status.Quota)
-	},
-}
+var quotaAssigned = updated(func(before, after *v1alpha1.ComputeAllocation) bool {
+	assigned := len(before.Status.Quota) == 0 && len(after.Status.Quota) > 0
+	return assigned || after.Spec.Observed() && !equality.Semantic.DeepEqual(before.Status.Quota, after.Status.Quota)
+})
 
 // resourceQuotaChanged passes changes of a ResourceQuota's spec, labels or
 // annotations. It has no generation, and its status changes with every pod.
-var resourceQuotaChanged = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*corev1.ResourceQuota)
-		after, ok2 := e.ObjectNew.(*corev1.ResourceQuota)
-		return !ok || !ok2 || !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations)
-	},
-}
+var resourceQuotaChanged = updated(func(before, after *corev1.ResourceQuota) bool {
+	return !equality.Semantic.DeepEqual(before.Spec, after.Spec) || !maps.Equal(before.Labels, after.Labels) || !maps.Equal(before.Annotations, after.Annotations)
+})
 
 // activePolicyChanged passes changes of the active policy that matter to
 // ClusterQueues: the ranking, the pools and the reported capacity of instance
 // types.
-var activePolicyChanged = predicate.Funcs{
-	UpdateFunc: func(e event.UpdateEvent) bool {
-		before, ok := e.ObjectOld.(*v1alpha1.ClusterPolicy)
-		after, ok2 := e.ObjectNew.(*v1alpha1.ClusterPolicy)
-		return !ok || !ok2 || desired.RankingOf(before) != desired.RankingOf(after) ||
-			!equality.Semantic.DeepEqual(before.Status.Pools, after.Status.Pools) ||
-			!equality.Semantic.DeepEqual(before.Status.ReportedTypes, after.Status.ReportedTypes)
-	},
-}
+var activePolicyChanged = updated(func(before, after *v1alpha1.ClusterPolicy) bool {
+	return desired.RankingOf(before) != desired.RankingOf(after) ||
+		!equality.Semantic.DeepEqual(before.Status.Pools, after.Status.Pools) ||
+		!equality.Semantic.DeepEqual(before.Status.ReportedTypes, after.Status.ReportedTypes)
+})
 
 // nodeChanged passes events that change pools: a node is created or deleted,
-// its labels or capacity change, or it becomes schedulable or not. Its value is
-// the instance type label.
-type nodeChanged string
-
-func (nodeChanged) Create(event.CreateEvent) bool   { return true }
-func (nodeChanged) Delete(event.DeleteEvent) bool   { return true }
-func (nodeChanged) Generic(event.GenericEvent) bool { return true }
-
-// Update implements predicate.Predicate.
-func (nodeChanged) Update(e event.UpdateEvent) bool {
-	before, ok := e.ObjectOld.(*corev1.Node)
-	after, ok2 := e.ObjectNew.(*corev1.Node)
-	return !ok || !ok2 || !maps.Equal(before.Labels, after.Labels) || before.Spec.Unschedulable != after.Spec.Unschedulable ||
+// its labels or capacity change, or it becomes schedulable or not.
+var nodeChanged = updated(func(before, after *corev1.Node) bool {
+	return !maps.Equal(before.Labels, after.Labels) || before.Spec.Unschedulable != after.Spec.Unschedulable ||
 		catalog.Schedulable(before) != catalog.Schedulable(after) || !equality.Semantic.DeepEqual(before.Status.Capacity, after.Status.Capacity)
-}
+})
 
-// capacityChanged passes only changes of the pool, type or capacity of a node,
+// nodeCapacityChanged passes only changes of the pool, type or capacity of a node,
 // not of whether it is schedulable.
-func (label nodeChanged) capacityChanged() predicate.Predicate {
-	return predicate.Funcs{
-		UpdateFunc: func(e event.UpdateEvent) bool {
-			before, ok := e.ObjectOld.(*corev1.Node)
-			after, ok2 := e.ObjectNew.(*corev1.Node)
-			return !ok || !ok2 || before.Labels[string(label)] != after.Labels[string(label)] || before.Labels[catalog.PoolLabel] != after.Labels[catalog.PoolLabel] ||
-				!equality.Semantic.DeepEqual(before.Status.Capacity, after.Status.Capacity)
-		},
-	}
+func nodeCapacityChanged(instanceTypeLabel string) predicate.Predicate {
+	return updated(func(before, after *corev1.Node) bool {
+		return before.Labels[instanceTypeLabel] != after.Labels[instanceTypeLabel] || before.Labels[catalog.PoolLabel] != after.Labels[catalog.PoolLabel] ||
+			!equality.Semantic.DeepEqual(before.Status.Capacity, after.Status.Capacity)
+	})
 }
 
 // requestsForObject returns the teams of an object: by its label or annotation,
@@ -313,11 +288,20 @@ func (r *AllocationReconciler) requestsForObject(ctx context.Context, object cli
 		}
 	}
 	delete(teams, "")
+	clusterQueue := ""
 	if object.GetLabels()[desired.LabelTeam] == "" {
-		maps.Copy(teams, r.teamsByClusterQueue(ctx, object))
+		switch o := object.(type) {
+		case *kueue.ClusterQueue:
+			clusterQueue = o.Name
+		case *kueue.LocalQueue:
+			clusterQueue = string(o.Spec.ClusterQueue)
+		}
+	}
+	if clusterQueue != "" {
+		r.addTeams(ctx, teams, func(spec *v1alpha1.ComputeAllocationSpec) bool { return spec.ClusterQueueName == clusterQueue })
 	}
 	if len(teams) == 0 && object.GetNamespace() != "" {
-		teams = r.teamsByNamespace(ctx, object.GetNamespace())
+		r.addTeams(ctx, teams, func(spec *v1alpha1.ComputeAllocationSpec) bool { return spec.Namespace == object.GetNamespace() })
 	}
 	var requests []reconcile.Request
 	for team := range teams {
@@ -326,44 +310,17 @@ func (r *AllocationReconciler) requestsForObject(ctx context.Context, object cli
 	return requests
 }
 
-// teamsByNamespace returns the teams whose allocation names a namespace.
-func (r *AllocationReconciler) teamsByNamespace(ctx context.Context, namespace string) map[string]bool {
-	teams := map[string]bool{}
+// addTeams adds the teams whose allocation names an object.
+func (r *AllocationReconciler) addTeams(ctx context.Context, teams map[string]bool, names func(*v1alpha1.ComputeAllocationSpec) bool) {
 	var list v1alpha1.ComputeAllocationList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return teams // the cache has not synced, and will deliver every allocation
+		return // the cache has not synced, and will deliver every allocation
 	}
 	for i := range list.Items {
-		if list.Items[i].Spec.Namespace == namespace {
+		if names(&list.Items[i].Spec) {
 			teams[list.Items[i].Name] = true
 		}
 	}
-	return teams
-}
-
-// teamsByClusterQueue returns the teams whose allocation names a ClusterQueue, or that
-// of a LocalQueue.
-func (r *AllocationReconciler) teamsByClusterQueue(ctx context.Context, object client.Object) map[string]bool {
-	name := ""
-	switch o := object.(type) {
-	case *kueue.ClusterQueue:
-		name = o.Name
-	case *kueue.LocalQueue:
-		name = string(o.Spec.ClusterQueue)
-	default:
-		return nil
-	}
-	teams := map[string]bool{}
-	var list v1alpha1.ComputeAllocationList
-	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil // the cache has not synced, and will deliver every allocation
-	}
-	for i := range list.Items {
-		if list.Items[i].Spec.ClusterQueueName == name {
-			teams[list.Items[i].Name] = true
-		}
-	}
-	return teams
 }
 
 // requestsForAll returns every allocation.

@@ -2,7 +2,6 @@ package reconcile
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -76,7 +75,7 @@ func (r *AllocationReconciler) patchStatus(ctx context.Context, allocation *v1al
 	default:
 		ready.Status, ready.Reason, ready.Message = metav1.ConditionFalse, "QueueNotActive", o.queue.Message
 	}
-	if within, ok := r.Capacity.first.of(allocation); ok && condition(allocation, v1alpha1.ConditionReady) == nil {
+	if within, ok := r.Capacity.firstCondition(allocation); ok && meta.FindStatusCondition(allocation.Status.Conditions, v1alpha1.ConditionReady) == nil {
 		set(within)
 	}
 	set(ready)
@@ -115,12 +114,4 @@ func statusQuota(resolved quota.Resolved) []v1alpha1.PoolQuota {
 		}
 	}
 	return pools
-}
-
-func condition(allocation *v1alpha1.ComputeAllocation, name string) *metav1.Condition {
-	i := slices.IndexFunc(allocation.Status.Conditions, func(c metav1.Condition) bool { return c.Type == name })
-	if i < 0 {
-		return nil
-	}
-	return &allocation.Status.Conditions[i]
 }
