@@ -3,7 +3,6 @@ package kueueconfig
 import (
 	"cmp"
 	"strconv"
-	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -38,7 +37,8 @@ func gangOf(g v1alpha1.GangScheduling) (*gang, error) {
 	if !g.Enabled {
 		return nil, nil
 	}
-	r, fiveMinutes := g.Requeuing, metav1.Duration{Duration: 5 * time.Minute}
+	r := g.Requeuing
+	fiveMinutes, _ := duration("5m")
 	out := &gang{
 		timeout: ptr.Deref(g.Timeout, fiveMinutes), recovery: ptr.Deref(g.RecoveryTimeout, fiveMinutes),
 		block: g.BlockAdmission, timestamp: cmp.Or(r.Timestamp, "Eviction"),
