@@ -46,9 +46,30 @@ func TestManyTasks(t *testing.T) {
 	if os.Getenv("KUOTA_BENCH") == "" {
 		t.Skip("measured by make bench")
 	}
+	m, empty := newMany(t, teamCount, taskCount)
+	began := time.Now()
+	m.write()
+	t.Logf("%d Workloads written in %s", taskCount, time.Since(began).Round(time.Second))
+
+	s := manyConsole(t, clustertest.Get(t), "console-many")
+	fmt.Printf("figure tasks_cold_start %.1f s\n", s.ready.Seconds())
+	m.pages(s)
+	m.explanations(s, "tasks_explain_while_history_is_written")
+	fmt.Printf("figure tasks_history_written %.0f s\n", m.recorded(s).Seconds())
+	m.explanations(s, "tasks_explain")
+	fmt.Printf("figure tasks_memory_each %.1f kB\n", float64(memoryOf(t, s.process)-empty)/1000/taskCount)
+	m.changes(s)
+	fmt.Printf("figure tasks_memory_each_after_changes %.1f kB\n", float64(memoryOf(t, s.process)-empty)/1000/taskCount)
+	m.deletions(s)
+}
+
+// newMany creates teams on a cluster where nothing but the API server and the test acts
+// on Workloads. It returns the resident memory of a console there, too, in bytes.
+func newMany(t *testing.T, teams, tasks int) (m *many, empty int64) {
+	t.Helper()
 	c := clustertest.Get(t)
 	console(t)
-	teams := c.ReadyTeams(t, teamCount)
+	prefix := c.ReadyTeams(t, teams)
 	c.Control(t, "stop", "kueue")
 	c.Control(t, "stop", "kube-controller-manager")
 	for _, kind := range []string{"mutatingwebhookconfiguration", "validatingwebhookconfiguration"} {
@@ -62,24 +83,9 @@ func TestManyTasks(t *testing.T) {
 	// Any other console would process the same changes next to the measured one.
 	must(t, consoleProcess.Process.Signal(syscall.SIGTERM))
 	emptyConsole := manyConsole(t, c, "console-empty").process
-	empty := memoryOf(t, emptyConsole)
+	empty = memoryOf(t, emptyConsole)
 	must(t, emptyConsole.Process.Signal(syscall.SIGTERM))
-
-	m := &many{t: t, teams: teams, client: manyClient(t, c)}
-	began := time.Now()
-	m.write()
-	t.Logf("%d Workloads written in %s", taskCount, time.Since(began).Round(time.Second))
-
-	s := manyConsole(t, c, "console-many")
-	fmt.Printf("figure tasks_cold_start %.1f s\n", s.ready.Seconds())
-	m.pages(s)
-	m.explanations(s, "tasks_explain_while_history_is_written")
-	fmt.Printf("figure tasks_history_written %.0f s\n", m.recorded(s).Seconds())
-	m.explanations(s, "tasks_explain")
-	fmt.Printf("figure tasks_memory_each %.1f kB\n", float64(memoryOf(t, s.process)-empty)/1000/taskCount)
-	m.changes(s)
-	fmt.Printf("figure tasks_memory_each_after_changes %.1f kB\n", float64(memoryOf(t, s.process)-empty)/1000/taskCount)
-	m.deletions(s)
+	return &many{t: t, prefix: prefix, teams: teams, tasks: tasks, client: manyClient(t, c)}, empty
 }
 
 // manyServer is the console that is measured.
@@ -141,12 +147,14 @@ func manyClient(t *testing.T, c *clustertest.Cluster) client.WithWatch {
 	return unlimited
 }
 
-// many creates, changes and deletes the Workloads of TestManyTasks.
+// many creates, changes and deletes the Workloads of TestManyTasks and TestLongQueue.
 type many struct {
-	t      *testing.T
-	teams  string
-	client client.WithWatch
-	live   []*kueue.Workload // the Workloads on the first page
+	t            *testing.T
+	prefix       string // of the names of teams
+	teams, tasks int
+	waiting      bool // all tasks wait
+	client       client.WithWatch
+	live         []*kueue.Workload // the Workloads on the first page
 }
 
 // write creates all Workloads. The last hundred are pending and created later, so that
@@ -163,13 +171,13 @@ func (m *many) write() {
 			}
 		})
 	}
-	for i := range taskCount - 100 {
+	for i := range m.tasks - 100 {
 		numbers <- i
 	}
 	close(numbers)
 	creating.Wait()
 	time.Sleep(1100 * time.Millisecond) // a later creation second sorts them onto the first page
-	for i := taskCount - 100; i < taskCount; i++ {
+	for i := m.tasks - 100; i < m.tasks; i++ {
 		w, err := m.create(i)
 		must(m.t, err)
 		m.live = append(m.live, w)
@@ -180,11 +188,11 @@ func (m *many) write() {
 func (m *many) create(i int) (*kueue.Workload, error) {
 	ctx := m.t.Context()
 	kind := i % 5
-	if i >= taskCount-100 {
+	if m.waiting || i >= m.tasks-100 {
 		kind = 3
 	}
 	name := fmt.Sprintf("train-%05d", i)
-	queue := fmt.Sprintf("hyperpod-ns-%s-%d", m.teams, i%teamCount)
+	queue := fmt.Sprintf("hyperpod-ns-%s-%d", m.prefix, i%m.teams)
 	priority := int32(i % 3 * 10)
 	w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{
 		Name: "job-" + name, Namespace: queue, Labels: map[string]string{"kueue.x-k8s.io/job-uid": name, "app": name},
@@ -279,7 +287,7 @@ func (m *many) pages(s manyServer) {
 	consoles.Figures(m.t, "tasks_first_page", first)
 	fmt.Printf("figure tasks_first_page_size %.1f kB\n", float64(size)/1000)
 	addresses := []string{
-		"/tasks?status=Pending", "/tasks?class=class-1-priority&status=Running", "/tasks?q=train-4", "/tasks?team=" + m.teams + "-7", "/tasks?kind=Job&pool=ml.g5.2xlarge",
+		"/tasks?status=Pending", "/tasks?class=class-1-priority&status=Running", "/tasks?q=train-4", "/tasks?team=" + m.prefix + "-7", "/tasks?kind=Job&pool=ml.g5.2xlarge",
 		"/tasks?sort=name", "/tasks?sort=waited&order=desc", "/tasks?sort=ran&order=desc", "/tasks?sort=accelerators&order=desc", "/tasks?sort=class", "/tasks?sort=team", "/tasks?sort=status", "/tasks?sort=place",
 		"/tasks?page=500", "/tasks?page=250&sort=memory", "/tasks?q=train-1&sort=waited&page=3",
 	}
@@ -291,8 +299,8 @@ func (m *many) pages(s manyServer) {
 	}
 	consoles.Figures(m.t, "tasks_filter_sort_page", other)
 	for name, addresses := range map[string][]string{
-		"dashboard": {"/", "/?range=1h", "/?pool=ml.g5.2xlarge", "/?tq=" + m.teams + "-7"},
-		"teams":     {"/teams", "/teams?sort=held&order=desc", "/teams?page=9", "/teams/" + m.teams + "-7"},
+		"dashboard": {"/", "/?range=1h", "/?pool=ml.g5.2xlarge", "/?tq=" + m.prefix + "-7"},
+		"teams":     {"/teams", "/teams?sort=held&order=desc", "/teams?page=9", "/teams/" + m.prefix + "-7"},
 		"instances": {"/instances", "/instances?sort=free"},
 	} {
 		var all []time.Duration
@@ -336,8 +344,8 @@ func (m *many) recorded(s manyServer) time.Duration {
 func (m *many) explanations(s manyServer, name string) {
 	var all []time.Duration
 	for range 100 {
-		i := rand.IntN(taskCount/5)*5 + 2 // a pending task
-		took, _ := s.get(m.t, fmt.Sprintf("/tasks/hyperpod-ns-%s-%d/job/train-%05d", m.teams, i%teamCount, i))
+		i := rand.IntN(m.tasks/5)*5 + 2 // a pending task
+		took, _ := s.get(m.t, fmt.Sprintf("/tasks/hyperpod-ns-%s-%d/job/train-%05d", m.prefix, i%m.teams, i))
 		all = append(all, took)
 	}
 	consoles.Figures(m.t, name, all)
@@ -402,14 +410,8 @@ func (m *many) changes(s manyServer) {
 	began, wrote := time.Now(), 0
 	for i := 0; time.Since(began) < changesDuration; i++ {
 		<-tick.C
-		w := m.live[i%len(m.live)]
 		wrote++
-		writing.Go(func() {
-			body := fmt.Sprintf(`{"status":{"schedulingStats":{"evictions":[{"reason":"Preempted","underlyingCause":"","count":%d}]}}}`, markBase+time.Since(markEpoch).Milliseconds())
-			if err := m.client.Status().Patch(ctx, &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: w.Name, Namespace: w.Namespace}}, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
-				m.t.Error(err)
-			}
-		})
+		writing.Go(func() { m.change(i) })
 	}
 	writing.Wait()
 	time.Sleep(2 * time.Second)
@@ -430,6 +432,15 @@ func (m *many) changes(s manyServer) {
 	consoles.Figures(m.t, "tasks_change_to_dom", shown)
 }
 
+// change writes a mark to the i-th task of the first page.
+func (m *many) change(i int) {
+	w := m.live[i%len(m.live)]
+	body := fmt.Sprintf(`{"status":{"schedulingStats":{"evictions":[{"reason":"Preempted","underlyingCause":"","count":%d}]}}}`, markBase+time.Since(markEpoch).Milliseconds())
+	if err := m.client.Status().Patch(m.t.Context(), &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: w.Name, Namespace: w.Namespace}}, client.RawPatch(types.MergePatchType, []byte(body))); err != nil {
+		m.t.Error(err)
+	}
+}
+
 // watches returns the number of watches of Workloads that the API server serves.
 func (m *many) watches() int {
 	out := clustertest.Get(m.t).Kubectl(m.t, "", "get", "--raw", "/metrics")
@@ -448,13 +459,13 @@ func (m *many) watches() int {
 // deletions deletes ten thousand tasks at once, and measures the time until the list has
 // the right count.
 func (m *many) deletions(s manyServer) {
-	const deletions = 200 * taskCount / teamCount
+	deletions := 200 * m.tasks / m.teams
 	var deleting sync.WaitGroup
 	began := time.Now()
 	for worker := range 8 {
 		deleting.Go(func() {
 			for i := 100 + worker; i < 300; i += 8 { // these teams have no task on the first page
-				if err := m.client.DeleteAllOf(m.t.Context(), &kueue.Workload{}, client.InNamespace(fmt.Sprintf("hyperpod-ns-%s-%d", m.teams, i))); err != nil {
+				if err := m.client.DeleteAllOf(m.t.Context(), &kueue.Workload{}, client.InNamespace(fmt.Sprintf("hyperpod-ns-%s-%d", m.prefix, i))); err != nil {
 					m.t.Error(err)
 				}
 			}
@@ -471,7 +482,7 @@ func (m *many) deletions(s manyServer) {
 			must(m.t, err)
 			sum += n
 		}
-		if want := taskCount - deletions; sum != want {
+		if want := m.tasks - deletions; sum != want {
 			return fmt.Errorf("list: got %d tasks, want %d", sum, want)
 		}
 		return nil
