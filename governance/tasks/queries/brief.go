@@ -68,7 +68,7 @@ func (s *Service) changes() uint64 {
 
 // verdicts returns the kept verdict of each task, nil for none. Missing and
 // outdated ones are computed in the background; the channel is closed once they
-// are.
+// are, or where every task has one, also an outdated one.
 func (s *Service) verdicts(list []*tasks.Task) ([]*explain.Verdict, <-chan struct{}) {
 	b, changes, done := &s.briefs, s.changes(), make(chan struct{})
 	b.mu.Lock()
@@ -88,16 +88,17 @@ func (s *Service) verdicts(list []*tasks.Task) ([]*explain.Verdict, <-chan struc
 			b.wanted[key] = t
 		}
 	}
-	if !outdated {
+	found, missing := b.shown(list)
+	if missing {
+		b.waiters = append(b.waiters, done)
+	} else {
 		close(done)
-		return b.shown(list), done
 	}
-	b.waiters = append(b.waiters, done)
-	if !b.working {
+	if outdated && !b.working {
 		b.working = true
-		go s.work()
+		go s.work(!missing)
 	}
-	return b.shown(list), done
+	return found, done
 }
 
 // Verdicts returns why tasks wait, without names of others. It waits up to patience; nil
@@ -119,19 +120,22 @@ func (s *Service) Verdicts(ctx context.Context, list []*tasks.Task, patience tim
 func (b *briefs) kept(list []*tasks.Task) []*explain.Verdict {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.shown(list)
+	found, _ := b.shown(list)
+	return found
 }
 
-// shown is kept while b.mu is locked. An outdated verdict stays until there is a
-// new one, unless the task's state changed.
-func (b *briefs) shown(list []*tasks.Task) []*explain.Verdict {
-	found := make([]*explain.Verdict, len(list))
+// shown is kept while b.mu is locked, and reports whether any task has none. An outdated
+// verdict stays until there is a new one, unless the task's state changed.
+func (b *briefs) shown(list []*tasks.Task) (found []*explain.Verdict, missing bool) {
+	found = make([]*explain.Verdict, len(list))
 	for i, t := range list {
 		if kept, ok := b.get(t.Key()); ok && kept.task.State == t.State && kept.task.NoWorkload == t.NoWorkload {
 			found[i] = kept.verdict
+		} else {
+			missing = true
 		}
 	}
-	return found
+	return found, missing
 }
 
 // next removes a wanted task, one without any verdict first; nil for none.
@@ -161,9 +165,13 @@ func (b *briefs) put(key tasks.Key, kept brief) {
 	b.now[key] = kept
 }
 
-// work computes wanted verdicts, in turns, until none is wanted.
-func (s *Service) work() {
+// work computes wanted verdicts, in turns, until none is wanted. Where outdated ones are
+// shown meanwhile, it lets the pages that show them be rendered first.
+func (s *Service) work(shown bool) {
 	b := &s.briefs
+	if shown {
+		time.Sleep(briefRest * briefTurn)
+	}
 	for {
 		began := time.Now()
 		differs, left := s.turn(began)
