@@ -110,11 +110,11 @@ browser: ## install what the browser tests need
 
 .PHONY: prometheus
 prometheus: ## unpack the Prometheus that tests ask; nothing of it is installed or started
-	@governance/utilization/unpack.sh $(PROMETHEUS)
+	@governance/observe/utilization/unpack.sh $(PROMETHEUS)
 
 .PHONY: databases
 databases: ## install the PostgreSQL server that tests start
-	@governance/history/historytest/install.sh
+	@governance/record/history/historytest/install.sh
 
 # An instance of its own, beside one that runs.
 PICTURED = .local-pictures
@@ -166,7 +166,7 @@ test-fast: databases prometheus ## the tests that need neither a cluster nor a b
 	@$(SUITE) -fast
 
 # Each fuzz target by its package; minimising long inputs would take the time.
-FUZZ      = web:FuzzLocalAddress web:FuzzCookie web:FuzzQuery web/session:FuzzOpen web/signin:FuzzIdentity handlers:FuzzAllocationForm governance/quota:FuzzFill governance/quota:FuzzResolve handlers:FuzzPolicyForm governance/kueueconfig:FuzzForPolicy governance/imports:FuzzRead governance/logs:FuzzClean
+FUZZ      = web:FuzzLocalAddress web:FuzzCookie web:FuzzQuery web/session:FuzzOpen web/signin:FuzzIdentity handlers:FuzzAllocationForm governance/quota:FuzzFill governance/quota:FuzzResolve handlers:FuzzPolicyForm governance/kueue/kueueconfig:FuzzForPolicy governance/imports:FuzzRead governance/observe/logs:FuzzClean
 # Runs rather than seconds: a run that meets the deadline counts as failed.
 FUZZ_RUNS ?= 1000
 
@@ -198,7 +198,7 @@ older: cluster ## the behavior tests on the oldest Kueue that Kuota works with
 oldest: cluster ## the tests of behavior, enforcement and controllers on the oldest Kubernetes that Kuota works with
 	@$(COMPILE) $(BIN)/localcluster build --bin $(OLDEST)/bin --source cmd/localcluster --kubernetes cmd/localcluster/oldest
 	@rm -rf $(OLDEST)/rbac && mkdir $(OLDEST)/rbac && cp deploy/rbac/*.yaml $(OLDEST)/rbac && rm $(OLDEST)/rbac/{changed-by,time-limits}.yaml && cp deploy/rbac/legacy/*.yaml $(OLDEST)/rbac
-	@$(call behavior,$(OLDEST),$(OLDEST)/rbac,./e2e/behavior ./e2e/bypasses ./governance/reconcile)
+	@$(call behavior,$(OLDEST),$(OLDEST)/rbac,./e2e/behavior ./e2e/bypasses ./governance/controllers/reconcile)
 
 .PHONY: fuzz
 fuzz: ## fuzz each target FUZZ_RUNS times
@@ -238,23 +238,23 @@ verify-kinds: kinds ; @$(VERIFY) ./e2e/kinds
 verify-loops: cluster ; @$(VERIFY) ./e2e/preemptionloops
 verify-replicas: cluster kuota databases ; @$(VERIFY) ./e2e/replicas ./e2e/soak
 verify-shares: cluster ; @$(VERIFY) ./e2e/shares
-verify-adoption: cluster ; @$(VERIFY) ./governance/adopt ./governance/uninstall ./governance/allocations
+verify-adoption: cluster ; @$(VERIFY) ./governance/imports/adopt ./governance/cluster/uninstall ./governance/allocations
 verify-truth: cluster kuota ; @$(VERIFY) -run "^TestSlimSimulates$$" ./governance/tasks/index && go test -count=1 -timeout 20m ./e2e/truth && $(MAKE) --no-print-directory truth SEEDS=200 BY_KUOTA=10 PREVIEWS=50
 verify-strange: strange
 verify-browser: cluster kuota browser databases ; @$(BROWSED) -run '^TestLogs$$' ./e2e && KUOTA_TEST_AUDITED=1 $(BROWSED) -skip '^(TestEachRule.*|TestLogs)$$' ./e2e ./e2e/audited # each action of all tests is activity once
 verify-basepath: cluster kuota browser ; @KUOTA_TEST_BASE=/kuota $(BROWSED) -run '^($(BASE_TESTS))$$' ./e2e
 verify-permissions: cluster kuota browser ; @$(BROWSED) -run '^TestEachRule' ./e2e
-verify-services: kuota kinds browser ; @KUOTA_TEST_KINDS=lws $(BROWSED) -run '^TestServices$$' ./e2e && $(VERIFY) -run '^TestTailMemory$$' ./governance/logs
+verify-services: kuota kinds browser ; @KUOTA_TEST_KINDS=lws $(BROWSED) -run '^TestServices$$' ./e2e && $(VERIFY) -run '^TestTailMemory$$' ./governance/observe/logs
 verify-chart: cluster kuota ; @cd deploy/charttest && $(VERIFY) -run '^TestUpgradeAndRollback$$' ./installed
 verify-node: builder real-node kinds browser ; @cd cmd/localcluster && LOCALCLUSTER_BIN=$(BIN) go test -count=1 -timeout 20m -run '^(TestRealNode.*|TestOperators|TestKindsOnRealNode)$$' . && cd ../../deploy/charttest && KUOTA_IMAGES=$(IMAGES) $(BROWSED) -run '^TestRealNode$$' ./installed
 verify-training: builder real-node ; @KUOTA_IMAGES=$(IMAGES) $(VERIFY) ./e2e/elastic/training
 verify-image: builder real-node kuota ; @KUOTA_IMAGES=$(IMAGES) $(VERIFY) ./e2e/image && $(VERIFY) -run '^TestSBOM$$' .
-verify-replay: ; @$(VERIFY) -run '^TestSimulateReplay$$' ./governance/estimate
+verify-replay: ; @$(VERIFY) -run '^TestSimulateReplay$$' ./governance/tasks/estimate
 verify-older: older
 verify-oldest: oldest
 
 # Each on a cluster of its own: deleting the thousand teams of one test takes minutes.
-BENCH = e2e:TestFigures e2e:TestReviews e2e:TestLogFigures e2e:TestThousandAllocations e2e/replicas:TestThousandAllocationsOfTwoReplicas e2e:TestLongQueue e2e:TestManyTasks governance/history:TestYear governance/history:TestMonth handlers/usage:TestMonth governance/alerts:TestFigures governance/simulate/worker:TestFigures e2e/truth:TestFigures e2e/elastic:TestFigures e2e/elastic:TestNight
+BENCH = e2e:TestFigures e2e:TestReviews e2e:TestLogFigures e2e:TestThousandAllocations e2e/replicas:TestThousandAllocationsOfTwoReplicas e2e:TestLongQueue e2e:TestManyTasks governance/record/history:TestYear governance/record/history:TestMonth handlers/usage:TestMonth governance/alerts:TestFigures governance/kueue/simulate/worker:TestFigures e2e/truth:TestFigures e2e/elastic:TestFigures e2e/elastic:TestNight
 
 .PHONY: bench
 bench: cluster kuota browser databases ## measure; prints one `name value unit` line per figure

@@ -31,7 +31,7 @@ func TestAmounts(t *testing.T) {
 		isAmount := func(e ast.Expr) bool {
 			of := p.TypesInfo.Types[e]
 			named, ok := of.Type.(*types.Named)
-			return ok && of.Value == nil && named.Obj().Name() == "Amount" && named.Obj().Pkg().Path() == module+"governance/resources"
+			return ok && of.Value == nil && named.Obj().Name() == "Amount" && named.Obj().Pkg().Path() == module+"governance/quota/resources"
 		}
 		report := func(at ast.Node, problem string) {
 			t.Errorf("%s: %s", p.Fset.Position(at.Pos()), problem)
@@ -40,7 +40,7 @@ func TestAmounts(t *testing.T) {
 			ast.Inspect(file, func(n ast.Node) bool {
 				switch e := n.(type) {
 				case *ast.BinaryExpr:
-					if isAmount(e) && slices.Contains([]token.Token{token.ADD, token.SUB, token.MUL, token.SHL}, e.Op) && folder != "governance/resources" {
+					if isAmount(e) && slices.Contains([]token.Token{token.ADD, token.SUB, token.MUL, token.SHL}, e.Op) && folder != "governance/quota/resources" {
 						report(e, "use the methods of resources.Amount")
 					}
 				case *ast.AssignStmt:
@@ -57,7 +57,7 @@ func TestAmounts(t *testing.T) {
 						return true
 					}
 					if of, ok := p.TypesInfo.Selections[called]; ok && of.Obj().Pkg() != nil && of.Obj().Pkg().Path() == "k8s.io/apimachinery/pkg/api/resource" {
-						if slices.Contains(readers, called.Sel.Name) && folder != "governance/resources" {
+						if slices.Contains(readers, called.Sel.Name) && folder != "governance/quota/resources" {
 							report(e, "use resources.AmountFromQuantity")
 						}
 						read++

@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"kuota.dev/kuota/e2e/consoles"
-	"kuota.dev/kuota/governance/audit"
-	"kuota.dev/kuota/governance/audit/events"
 	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/record/audit"
+	"kuota.dev/kuota/governance/record/audit/events"
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 	"sigs.k8s.io/yaml"

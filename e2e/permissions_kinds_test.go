@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"kuota.dev/kuota/governance/enforcement"
+	"kuota.dev/kuota/governance/kueue/enforcement"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/cluster/clustertest"
-	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	"github.com/playwright-community/playwright-go"
 	"sigs.k8s.io/controller-runtime/pkg/client"

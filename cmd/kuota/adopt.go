@@ -11,13 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/adopt"
-	"kuota.dev/kuota/governance/adoption"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/kueueconfig"
-	"kuota.dev/kuota/governance/manifest"
-	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/controllers/reconcile"
+	"kuota.dev/kuota/governance/imports/adopt"
+	"kuota.dev/kuota/governance/imports/adoption"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
+	"kuota.dev/kuota/governance/spec/manifest"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"

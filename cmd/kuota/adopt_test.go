@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/adopt"
-	"kuota.dev/kuota/governance/adoption"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/imports/adopt"
+	"kuota.dev/kuota/governance/imports/adoption"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/audit/events"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/audit/events"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/handlers/auditevents"
 
 	"golang.org/x/sync/errgroup"

@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/enforcement"
-	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/reconcile"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/controllers/reconcile"
+	"kuota.dev/kuota/governance/kueue/enforcement"
+	"kuota.dev/kuota/governance/quota/desired"
+	"kuota.dev/kuota/governance/quota/resources"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/handlers/urls"
 
 	"k8s.io/apimachinery/pkg/api/resource"

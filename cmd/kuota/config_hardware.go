@@ -8,7 +8,7 @@ import (
 	"regexp"
 	"time"
 
-	"kuota.dev/kuota/governance/utilization"
+	"kuota.dev/kuota/governance/observe/utilization"
 	"kuota.dev/kuota/web"
 )
 

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/diagnostics"
-	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/cluster/diagnostics"
+	"kuota.dev/kuota/governance/controllers/reconcile"
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"

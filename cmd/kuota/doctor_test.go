@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"kuota.dev/kuota/governance/diagnostics"
+	"kuota.dev/kuota/governance/cluster/diagnostics"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -11,8 +11,8 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/document"
 	"kuota.dev/kuota/governance/imports"
+	"kuota.dev/kuota/governance/spec/document"
 
 	"sigs.k8s.io/kueue/pkg/controller/constants"
 )

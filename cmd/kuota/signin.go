@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/web"
 	"kuota.dev/kuota/web/session"
 	"kuota.dev/kuota/web/signin"

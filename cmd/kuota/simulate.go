@@ -13,9 +13,9 @@ import (
 	"os/exec"
 	"strconv"
 
-	"kuota.dev/kuota/governance/simulate"
-	"kuota.dev/kuota/governance/simulate/engine"
-	"kuota.dev/kuota/governance/simulate/worker"
+	"kuota.dev/kuota/governance/kueue/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate/engine"
+	"kuota.dev/kuota/governance/kueue/simulate/worker"
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"

@@ -5,7 +5,7 @@ import (
 	"flag"
 	"fmt"
 
-	"kuota.dev/kuota/governance/uninstall"
+	"kuota.dev/kuota/governance/cluster/uninstall"
 )
 
 const uninstallUsage = `usage: kuota uninstall [--kubeconfig FILE] [--keep-crds] [--yes]

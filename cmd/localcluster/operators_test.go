@@ -40,7 +40,7 @@ func TestSelectOperators(t *testing.T) {
 
 // The policies of Kuota know operators by their users.
 func TestOperatorsArePinnedAndKnownToKuota(t *testing.T) {
-	parameters, err := os.ReadFile("../../governance/enforcement/parameters.go")
+	parameters, err := os.ReadFile("../../governance/kueue/enforcement/parameters.go")
 	if err != nil {
 		t.Fatal(err)
 	}

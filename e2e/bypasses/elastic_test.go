@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/cluster/clustertest"
-	"kuota.dev/kuota/governance/elastic"
+	"kuota.dev/kuota/governance/controllers/elastic"
 	"kuota.dev/kuota/governance/tasks/queries"
 )
 

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/cluster/clustertest"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/history"
 
 	"github.com/jackc/pgx/v5"
 )

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/elastic"
+	"kuota.dev/kuota/governance/controllers/elastic"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/meta"

@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/activity"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster/clustertest"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/activity"
+	"kuota.dev/kuota/governance/record/audit"
+	"kuota.dev/kuota/governance/record/history"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )

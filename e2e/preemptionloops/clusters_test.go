@@ -12,7 +12,7 @@ import (
 
 	"kuota.dev/kuota/e2e/podless"
 	"kuota.dev/kuota/governance/cluster/clustertest"
-	"kuota.dev/kuota/governance/loopguard"
+	"kuota.dev/kuota/governance/controllers/loopguard"
 )
 
 // The flags select what TestRandomClusters runs, for a search for seeds.

@@ -9,10 +9,10 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clustertest"
-	"kuota.dev/kuota/governance/loopguard"
+	"kuota.dev/kuota/governance/controllers/loopguard"
+	"kuota.dev/kuota/governance/record/audit"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"

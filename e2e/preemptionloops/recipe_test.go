@@ -9,7 +9,7 @@ import (
 	"kuota.dev/kuota/e2e/podless"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
-	"kuota.dev/kuota/governance/loopguard"
+	"kuota.dev/kuota/governance/controllers/loopguard"
 )
 
 const (

@@ -8,7 +8,7 @@ import (
 
 	"kuota.dev/kuota/e2e/consoles"
 	"kuota.dev/kuota/governance/cluster/clustertest"
-	"kuota.dev/kuota/governance/history/historytest"
+	"kuota.dev/kuota/governance/record/history/historytest"
 
 	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"

@@ -13,9 +13,9 @@ import (
 	"kuota.dev/kuota/e2e/consoles"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/history/historytest"
+	"kuota.dev/kuota/governance/quota/desired"
+	"kuota.dev/kuota/governance/record/history"
+	"kuota.dev/kuota/governance/record/history/historytest"
 
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/api/meta"

@@ -16,7 +16,7 @@ import (
 
 	"kuota.dev/kuota/e2e/consoles"
 	"kuota.dev/kuota/governance/cluster/clustertest"
-	"kuota.dev/kuota/governance/history/historytest"
+	"kuota.dev/kuota/governance/record/history/historytest"
 )
 
 // faults makes one part after the other fail.

@@ -19,8 +19,8 @@ import (
 
 	"kuota.dev/kuota/e2e/consoles"
 	"kuota.dev/kuota/governance/cluster/clustertest"
-	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/history/historytest"
+	"kuota.dev/kuota/governance/record/history"
+	"kuota.dev/kuota/governance/record/history/historytest"
 
 	"github.com/jackc/pgx/v5"
 )

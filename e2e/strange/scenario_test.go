@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	"sigs.k8s.io/yaml"
 )

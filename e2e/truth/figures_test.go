@@ -14,8 +14,8 @@ import (
 
 	"kuota.dev/kuota/e2e/consoles"
 	"kuota.dev/kuota/e2e/podless"
-	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/quota/catalog"
 
 	"github.com/PuerkitoBio/goquery"
 	batchv1 "k8s.io/api/batch/v1"

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/history"
 )
 
 // halfDown is a Sender of which receivers whose name begins with "slow" take five seconds and

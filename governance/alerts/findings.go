@@ -11,12 +11,12 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/capacity"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/clusterstate"
-	"kuota.dev/kuota/governance/describe"
-	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/loopguard"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
+	"kuota.dev/kuota/governance/controllers/loopguard"
+	"kuota.dev/kuota/governance/observe/capacity"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/record/history"
+	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 

@@ -4,7 +4,7 @@ import (
 	"crypto/rand"
 	"time"
 
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/history"
 )
 
 const (

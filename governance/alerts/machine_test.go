@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/history"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -1,7 +1,7 @@
 package alerts
 
 import (
-	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/cluster/access"
 
 	"github.com/prometheus/client_golang/prometheus"
 )

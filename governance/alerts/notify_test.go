@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/history"
 )
 
 // Of 10,000 preemptions in a minute each receiver gets at most one message, and each alert

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"kuota.dev/kuota/governance/admitted"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/kueue/admitted"
 	"kuota.dev/kuota/governance/quota"
 
 	"k8s.io/apimachinery/pkg/api/meta"

@@ -7,12 +7,12 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/effective"
-	"kuota.dev/kuota/governance/managed"
+	"kuota.dev/kuota/governance/cluster/managed"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/schema"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/desired"
+	"kuota.dev/kuota/governance/quota/effective"
+	"kuota.dev/kuota/governance/spec/schema"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )

@@ -6,9 +6,9 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/cluster/rejection"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/rejection"
+	"kuota.dev/kuota/governance/quota/catalog"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"

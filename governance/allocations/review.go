@@ -2,9 +2,9 @@ package allocations
 
 import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/resources"
+	"kuota.dev/kuota/governance/spec/change"
 )
 
 // Review is what saving an allocation would do.

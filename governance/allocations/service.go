@@ -6,14 +6,14 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/audit"
-	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/clusterstate"
-	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/desired"
+	"kuota.dev/kuota/governance/record/audit"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )

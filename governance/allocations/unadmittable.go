@@ -3,7 +3,7 @@ package allocations
 import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/resources"
 )
 
 // drains reports whether a change starts to drain the queue.

@@ -6,10 +6,10 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/gitops"
-	"kuota.dev/kuota/governance/rejection"
+	"kuota.dev/kuota/governance/cluster/gitops"
+	"kuota.dev/kuota/governance/cluster/rejection"
+	"kuota.dev/kuota/governance/record/audit"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )

@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/imports"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
@@ -47,7 +47,7 @@ func TestExamplesBuildGoldenObjects(t *testing.T) {
 				t.Fatalf("read %+v", got)
 			}
 			var want v1alpha1.ComputeAllocation
-			if err := yaml.UnmarshalStrict(file(t, "..", "desired", "testdata", name+".yaml"), &want); err != nil {
+			if err := yaml.UnmarshalStrict(file(t, "..", "quota", "desired", "testdata", name+".yaml"), &want); err != nil {
 				t.Fatal(err)
 			}
 			a := got.Objects[0].Allocation

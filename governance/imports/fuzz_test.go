@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 
 	"kuota.dev/kuota/governance/imports"
-	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/spec/manifest"
 
 	"sigs.k8s.io/yaml"
 )

@@ -8,10 +8,10 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/document"
 	"kuota.dev/kuota/governance/imports/hyperpod"
 	"kuota.dev/kuota/governance/imports/trainingjobs"
-	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/spec/document"
+	"kuota.dev/kuota/governance/spec/manifest"
 )
 
 // Object is one imported object: an allocation, the policy or an elastic task.

@@ -8,7 +8,7 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/imports"
-	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/spec/manifest"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -18,7 +18,7 @@ import (
 
 // The allocations of desired's golden files survive writing and reading.
 func TestAllocationRoundTrip(t *testing.T) {
-	inputs, _ := filepath.Glob("../desired/testdata/*.yaml")
+	inputs, _ := filepath.Glob("../quota/desired/testdata/*.yaml")
 	read := 0
 	for _, input := range inputs {
 		if strings.Count(filepath.Base(input), ".") > 1 {

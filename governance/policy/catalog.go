@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota/catalog"
 )
 
 // catalog returns the catalog with these pools.

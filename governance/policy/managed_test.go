@@ -5,7 +5,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/gitops"
+	"kuota.dev/kuota/governance/cluster/gitops"
 	"kuota.dev/kuota/governance/policy"
 
 	"k8s.io/apimachinery/pkg/types"

@@ -8,11 +8,11 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/describe"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/managed"
+	"kuota.dev/kuota/governance/cluster/managed"
+	"kuota.dev/kuota/governance/quota/desired"
+	"kuota.dev/kuota/governance/spec/change"
+	"kuota.dev/kuota/governance/spec/describe"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kueueapi "sigs.k8s.io/kueue/apis/kueue/v1beta2"

@@ -2,8 +2,8 @@ package policy
 
 import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/change"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/spec/change"
 
 	corev1 "k8s.io/api/core/v1"
 )

@@ -9,8 +9,8 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/kueueconfig"
-	"kuota.dev/kuota/governance/schema"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
+	"kuota.dev/kuota/governance/spec/schema"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )

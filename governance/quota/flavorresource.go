@@ -3,7 +3,7 @@ package quota
 import (
 	"encoding/json"
 
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/resources"
 )
 
 // FlavorResource is one resource of one flavor, such as nvidia.com/gpu of

@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/effective"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/effective"
+	"kuota.dev/kuota/governance/quota/resources"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 )

@@ -4,8 +4,8 @@ import (
 	"strconv"
 	"strings"
 
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
 )
 
 // unlimited is the text of an amount that is more than can be counted.

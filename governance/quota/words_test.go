@@ -3,8 +3,8 @@ package quota
 import (
 	"testing"
 
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
 )
 
 func TestFormats(t *testing.T) {

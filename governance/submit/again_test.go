@@ -11,8 +11,8 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster/clustertest"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/quota/desired"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/queries"

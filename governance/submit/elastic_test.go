@@ -11,7 +11,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/imports"
-	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/spec/manifest"
 	"kuota.dev/kuota/governance/submit"
 
 	"github.com/google/go-cmp/cmp"

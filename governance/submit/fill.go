@@ -6,9 +6,9 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
 )
 
 // Fill returns the requests of one pod. Like quota.Fill it completes missing amounts in

@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
 )
 
 // hyperPodPrefix is the prefix of HyperPod's instance types.

@@ -9,7 +9,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/leader"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/tasks"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

@@ -3,7 +3,7 @@ package submit
 import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/spec/manifest"
 
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/kueue/pkg/controller/constants"

@@ -9,8 +9,8 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/describe"
-	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/spec/describe"
+	"kuota.dev/kuota/governance/spec/manifest"
 )
 
 // maxPods bounds the pods of one request.

@@ -12,7 +12,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/rejection"
+	"kuota.dev/kuota/governance/cluster/rejection"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

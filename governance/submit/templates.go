@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/rejection"
+	"kuota.dev/kuota/governance/cluster/rejection"
+	"kuota.dev/kuota/governance/record/audit"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

@@ -5,8 +5,8 @@ import (
 	"context"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/elastic"
+	"kuota.dev/kuota/governance/controllers/elastic"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"

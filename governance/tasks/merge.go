@@ -4,8 +4,8 @@ import (
 	"slices"
 	"time"
 
-	"kuota.dev/kuota/governance/admitted"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/kueue/admitted"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/explain"
 

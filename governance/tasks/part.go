@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/admitted"
-	"kuota.dev/kuota/governance/loopguard"
+	"kuota.dev/kuota/governance/controllers/loopguard"
+	"kuota.dev/kuota/governance/kueue/admitted"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/resources"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"

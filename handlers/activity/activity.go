@@ -9,9 +9,9 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/audit"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/record/audit"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/handlers/classstats"
 	"kuota.dev/kuota/handlers/console"

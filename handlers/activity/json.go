@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/handlers/tasks"
 
 	"github.com/labstack/echo/v4"

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/adopt"
-	"kuota.dev/kuota/governance/adoption"
-	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/imports/adopt"
+	"kuota.dev/kuota/governance/imports/adoption"
+	"kuota.dev/kuota/governance/spec/manifest"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/forms"

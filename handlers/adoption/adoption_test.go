@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/adoption"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/imports/adoption"
 	"kuota.dev/kuota/handlers/handlerstest"
 
 	"github.com/google/go-cmp/cmp"

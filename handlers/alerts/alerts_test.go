@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/alerts"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 )

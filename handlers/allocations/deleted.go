@@ -7,8 +7,8 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
-	"kuota.dev/kuota/governance/describe"
-	"kuota.dev/kuota/governance/revisions"
+	"kuota.dev/kuota/governance/record/revisions"
+	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"

@@ -9,7 +9,7 @@ import (
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/imports"
-	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/spec/manifest"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
 

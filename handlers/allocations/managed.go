@@ -4,9 +4,9 @@ import (
 	"fmt"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/gitops"
-	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/cluster/gitops"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/spec/manifest"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 

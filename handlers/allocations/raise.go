@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/handlers/urls"
 )

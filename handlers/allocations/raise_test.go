@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/handlers/urls"

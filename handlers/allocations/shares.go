@@ -9,9 +9,9 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/describe"
-	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/imports"
+	"kuota.dev/kuota/governance/quota/desired"
+	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/views"
 

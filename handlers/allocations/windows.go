@@ -11,10 +11,10 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/describe"
-	"kuota.dev/kuota/governance/effective"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/effective"
+	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/views"
 

@@ -1,7 +1,7 @@
 package allocations
 
 import (
-	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/spec/manifest"
 	"kuota.dev/kuota/handlers/console"
 
 	"github.com/labstack/echo/v4"

@@ -11,8 +11,8 @@ import (
 	"net/http"
 	"strings"
 
-	"kuota.dev/kuota/governance/audit/events"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/audit/events"
+	"kuota.dev/kuota/governance/record/history"
 
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/history"
 )
 
 const deleted = `{"stage": "ResponseComplete", "verb": "delete", "user": {"username": "ada"}, "responseStatus": {"code": 200}, "objectRef": {"resource": "jobs"}, "responseObject": {"details": {"uid": "u1"}}}`

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"

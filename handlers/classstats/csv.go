@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/handlers/charts"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"

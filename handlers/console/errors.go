@@ -5,7 +5,7 @@ import (
 	"net/http"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
 

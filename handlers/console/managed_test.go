@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/spec/manifest"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 )

@@ -6,8 +6,8 @@ import (
 	"net/url"
 	"slices"
 
-	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/capacity"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/observe/capacity"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/figures"
 	taskpages "kuota.dev/kuota/handlers/tasks"

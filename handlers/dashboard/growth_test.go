@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 )

@@ -3,12 +3,12 @@ package dashboard
 import (
 	"fmt"
 
-	"kuota.dev/kuota/governance/capacity"
-	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/observe/capacity"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
+	"kuota.dev/kuota/governance/report/usage"
 	"kuota.dev/kuota/governance/tasks/queries"
-	"kuota.dev/kuota/governance/usage"
 	"kuota.dev/kuota/handlers/figures"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/views"

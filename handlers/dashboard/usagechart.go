@@ -3,8 +3,8 @@ package dashboard
 import (
 	"context"
 
-	"kuota.dev/kuota/governance/capacity"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/observe/capacity"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/handlers/charts"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/figures"

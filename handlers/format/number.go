@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/usage"
+	"kuota.dev/kuota/governance/report/usage"
 )
 
 // Thousands formats a number with separators.

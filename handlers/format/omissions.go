@@ -3,7 +3,7 @@ package format
 import (
 	"strings"
 
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate"
 )
 
 // omissions are parts of Kueue that are not simulated.

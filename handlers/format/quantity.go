@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"strings"
 
-	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
 )
 
 // ResourceLabel returns the heading of a resource, with its unit unless it is

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/handlers/format"
 
 	"k8s.io/apimachinery/pkg/api/resource"

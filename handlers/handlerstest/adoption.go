@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/adopt"
-	"kuota.dev/kuota/governance/adoption"
+	"kuota.dev/kuota/governance/imports/adopt"
+	"kuota.dev/kuota/governance/imports/adoption"
 )
 
 // AdoptionBackend implements console.Adoption in memory.

@@ -4,12 +4,12 @@ import (
 	"context"
 	"time"
 
-	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/capacity"
-	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/observe/capacity"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
-	"kuota.dev/kuota/governance/usage"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
+	"kuota.dev/kuota/governance/report/usage"
 )
 
 // CapacityBackend is the cluster's capacity in memory.

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/observe/utilization"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
-	"kuota.dev/kuota/governance/utilization"
 )
 
 // HardwareBackend is a Prometheus that knows the GPUs of idle tasks.

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
+	"kuota.dev/kuota/governance/record/history"
 )
 
 // HistoryBackend is history in memory. Like the store, it answers for the teams that

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/diagnostics"
+	"kuota.dev/kuota/governance/cluster/diagnostics"
 )
 
 // SettingsBackend has the settings report in memory.

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"

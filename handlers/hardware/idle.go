@@ -6,10 +6,10 @@ import (
 	"sync"
 	"time"
 
-	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/observe/utilization"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/queries"
-	"kuota.dev/kuota/governance/utilization"
 	"kuota.dev/kuota/handlers/format"
 )
 

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/utilization"
+	"kuota.dev/kuota/governance/observe/utilization"
 )
 
 // A task is idle since the console saw it idle, or for as long as a reading has peaks.

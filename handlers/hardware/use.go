@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/utilization"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/observe/utilization"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"

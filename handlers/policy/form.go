@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/describe"
+	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/handlers/forms"
 )
 

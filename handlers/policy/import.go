@@ -6,8 +6,8 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/imports"
-	"kuota.dev/kuota/governance/manifest"
 	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/governance/spec/manifest"
 	"kuota.dev/kuota/handlers/forms"
 
 	"github.com/labstack/echo/v4"

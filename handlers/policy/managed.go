@@ -2,9 +2,9 @@ package policy
 
 import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/gitops"
-	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/cluster/gitops"
 	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/governance/spec/manifest"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 )

@@ -2,7 +2,7 @@ package policy
 
 import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/revisions"
+	"kuota.dev/kuota/governance/record/revisions"
 	"kuota.dev/kuota/handlers/forms"
 
 	"github.com/labstack/echo/v4"

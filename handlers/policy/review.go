@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/versions"

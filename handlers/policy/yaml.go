@@ -2,7 +2,7 @@ package policy
 
 import (
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/spec/manifest"
 	"kuota.dev/kuota/handlers/console"
 
 	"github.com/labstack/echo/v4"

@@ -10,12 +10,12 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/kueue/simulate"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/quota/resources"
+	"kuota.dev/kuota/governance/spec/textdiff"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/queries"
-	"kuota.dev/kuota/governance/textdiff"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 

@@ -5,9 +5,9 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/cluster/leader"
-	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/history/recorder"
-	"kuota.dev/kuota/governance/simulate/live"
+	"kuota.dev/kuota/governance/kueue/simulate/live"
+	"kuota.dev/kuota/governance/record/history"
+	"kuota.dev/kuota/governance/record/recorder"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/web"

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/simulate/live"
+	"kuota.dev/kuota/governance/kueue/simulate/live"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/diagnostics"
-	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/cluster/diagnostics"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"

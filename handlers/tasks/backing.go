@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/views"
 )

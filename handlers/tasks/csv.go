@@ -3,7 +3,7 @@ package tasks
 import (
 	"slices"
 
-	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/handlers/console"
 
 	"github.com/labstack/echo/v4"

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/handlerstest"

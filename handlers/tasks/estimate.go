@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/estimate"
-	"kuota.dev/kuota/governance/estimate/live"
+	"kuota.dev/kuota/governance/tasks/estimate"
+	"kuota.dev/kuota/governance/tasks/estimate/live"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/format"

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"kuota.dev/kuota/governance/logs"
+	"kuota.dev/kuota/governance/observe/logs"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"

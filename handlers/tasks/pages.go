@@ -10,7 +10,7 @@ import (
 	"io"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/logs"
+	"kuota.dev/kuota/governance/observe/logs"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/index"

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/governance/tasks/timeline"

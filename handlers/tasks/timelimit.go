@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/describe"
+	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/governance/tasks/queries"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/kueue/simulate/worker"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/simulate/worker"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"

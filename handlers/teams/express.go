@@ -4,10 +4,10 @@ import (
 	"strconv"
 	"strings"
 
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/describe"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
+	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/handlers/console"
 

@@ -6,10 +6,10 @@ import (
 	"strings"
 	"testing"
 
-	"kuota.dev/kuota/governance/capacity"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/resources"
-	"kuota.dev/kuota/governance/usage"
+	"kuota.dev/kuota/governance/observe/capacity"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
+	"kuota.dev/kuota/governance/report/usage"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 

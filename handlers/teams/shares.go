@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/queries"
 	taskpages "kuota.dev/kuota/handlers/tasks"

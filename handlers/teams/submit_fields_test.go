@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/kueue/simulate/worker"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/simulate/worker"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/handlerstest"

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/history"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"

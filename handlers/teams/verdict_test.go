@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/kueue/simulate/worker"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/simulate/worker"
+	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"

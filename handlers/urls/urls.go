@@ -7,8 +7,8 @@ import (
 	"strconv"
 	"strings"
 
-	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/resources"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/tasks"
 )
 

@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/accounting"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/report/accounting"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/tasks"

@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/history/historytest"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/record/history"
+	"kuota.dev/kuota/governance/record/history/historytest"
 	"kuota.dev/kuota/handlers/handlerstest"
 )
 

@@ -7,9 +7,9 @@ import (
 	"time"
 	_ "time/tzdata" // images have no time zones
 
-	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/accounting"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/record/history"
+	"kuota.dev/kuota/governance/report/accounting"
 	"kuota.dev/kuota/handlers/classstats"
 	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/urls"

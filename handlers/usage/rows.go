@@ -6,8 +6,8 @@ import (
 	"math/big"
 	"time"
 
-	"kuota.dev/kuota/governance/accounting"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/history"
+	"kuota.dev/kuota/governance/report/accounting"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/accounting"
-	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/report/accounting"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"

@@ -10,8 +10,8 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/change"
-	"kuota.dev/kuota/governance/revisions"
+	"kuota.dev/kuota/governance/record/revisions"
+	"kuota.dev/kuota/governance/spec/change"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"

@@ -10,9 +10,9 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/change"
-	"kuota.dev/kuota/governance/revisions"
-	"kuota.dev/kuota/governance/textdiff"
+	"kuota.dev/kuota/governance/record/revisions"
+	"kuota.dev/kuota/governance/spec/change"
+	"kuota.dev/kuota/governance/spec/textdiff"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 

@@ -133,7 +133,7 @@ func buildNext(t *testing.T) string {
 	}
 	write(types, spec.ReplaceAllString(string(source), "$0\n\tNext string `json:\""+nextField+",omitempty\"`\n"))
 	for _, database := range []string{"sqlite", "postgres"} {
-		write("governance/history/migrations/"+database+"/"+nextVersion+"_next.sql", nextMigration)
+		write("governance/record/history/migrations/"+database+"/"+nextVersion+"_next.sql", nextMigration)
 	}
 	overlay := filepath.Join(dir, "overlay.json")
 	text, err := json.Marshal(map[string]any{"Replace": replace})

@@ -3,10 +3,10 @@ package clusterstate
 import (
 	"context"
 
-	"kuota.dev/kuota/governance/adoption"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/imports/adoption"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"

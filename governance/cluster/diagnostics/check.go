@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/enforcement"
-	"kuota.dev/kuota/governance/kueueconfig"
-	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/controllers/reconcile"
+	"kuota.dev/kuota/governance/kueue/enforcement"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
 
 	versionutil "k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/apimachinery/pkg/version"

@@ -6,9 +6,9 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/enforcement"
-	"kuota.dev/kuota/governance/kueueconfig"
-	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/controllers/reconcile"
+	"kuota.dev/kuota/governance/kueue/enforcement"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"

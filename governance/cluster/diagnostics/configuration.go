@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
 )
 
 // checkConfiguration checks Kueue's configuration, except for what the policy

@@ -5,8 +5,8 @@ import (
 	"regexp"
 	"strings"
 
-	"kuota.dev/kuota/governance/kueueconfig"
-	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/controllers/reconcile"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
 )
 
 // reinstallFix returns commands to apply the manifests of the running version.

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"kuota.dev/kuota/governance/enforcement"
+	"kuota.dev/kuota/governance/kueue/enforcement"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/enforcement"
-	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/kueue/enforcement"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks"
 
 	corev1 "k8s.io/api/core/v1"

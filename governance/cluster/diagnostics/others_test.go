@@ -3,7 +3,7 @@ package diagnostics
 import (
 	"testing"
 
-	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks"
 
 	"github.com/google/go-cmp/cmp"

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
+	"kuota.dev/kuota/governance/quota/catalog"
 )
 
 // checkExcluded checks for resources that ClusterQueues cover and Kueue's

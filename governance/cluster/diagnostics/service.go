@@ -7,13 +7,13 @@ import (
 	"sync"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/clusterstate"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/enforcement"
-	"kuota.dev/kuota/governance/kueueconfig"
-	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
+	"kuota.dev/kuota/governance/controllers/reconcile"
+	"kuota.dev/kuota/governance/kueue/enforcement"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )

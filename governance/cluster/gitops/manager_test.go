@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/gitops"
+	"kuota.dev/kuota/governance/cluster/gitops"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/rejection"
+	"kuota.dev/kuota/governance/cluster/rejection"
+	"kuota.dev/kuota/governance/spec/change"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"

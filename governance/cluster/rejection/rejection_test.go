@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/rejection"
+	"kuota.dev/kuota/governance/cluster/rejection"
 
 	"github.com/google/go-cmp/cmp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/loopguard"
+	"kuota.dev/kuota/governance/controllers/loopguard"
 
 	admission "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/cluster/clustertest"
-	"kuota.dev/kuota/governance/loopguard"
-	"kuota.dev/kuota/governance/uninstall"
+	"kuota.dev/kuota/governance/cluster/uninstall"
+	"kuota.dev/kuota/governance/controllers/loopguard"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks"
 
 	batchv1 "k8s.io/api/batch/v1"

@@ -6,9 +6,9 @@ import (
 	"sync"
 	"time"
 
-	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster/leader"
-	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota/desired"
+	"kuota.dev/kuota/governance/record/audit"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

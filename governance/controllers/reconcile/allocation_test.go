@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/cluster/clustertest"
-	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
@@ -360,11 +360,11 @@ func TestPrinterColumns(t *testing.T) {
 // Kueue accepts every object of the golden files and stores its spec unchanged.
 func TestKueueAcceptsGoldenFiles(t *testing.T) {
 	c := setup(t)
-	files, err := filepath.Glob("../desired/testdata/*.golden.yaml")
+	files, err := filepath.Glob("../../quota/desired/testdata/*.golden.yaml")
 	if err != nil || len(files) < 20 {
 		t.Fatalf("found %d golden files: %v", len(files), err)
 	}
-	policies, err := filepath.Glob("../desired/testdata/policy/*.golden.yaml")
+	policies, err := filepath.Glob("../../quota/desired/testdata/policy/*.golden.yaml")
 	if err != nil || len(policies) < 3 {
 		t.Fatalf("found %d golden policies: %v", len(policies), err)
 	}

@@ -8,11 +8,11 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/managed"
+	"kuota.dev/kuota/governance/cluster/managed"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/desired"
+	"kuota.dev/kuota/governance/spec/change"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"

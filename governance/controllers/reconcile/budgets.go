@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"kuota.dev/kuota/governance/accounting"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/budgets"
-	"kuota.dev/kuota/governance/clusterstate"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
+	"kuota.dev/kuota/governance/report/accounting"
+	"kuota.dev/kuota/governance/report/budgets"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	ctrl "sigs.k8s.io/controller-runtime"

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/managed"
+	"kuota.dev/kuota/governance/cluster/managed"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	corev1 "k8s.io/api/core/v1"
 	applycore "k8s.io/client-go/applyconfigurations/core/v1"

@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"kuota.dev/kuota/governance/activity"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/audit"
-	"kuota.dev/kuota/governance/describe"
-	"kuota.dev/kuota/governance/effective"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/quota/effective"
+	"kuota.dev/kuota/governance/record/activity"
+	"kuota.dev/kuota/governance/record/audit"
+	"kuota.dev/kuota/governance/record/history"
+	"kuota.dev/kuota/governance/spec/describe"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/utils/ptr"

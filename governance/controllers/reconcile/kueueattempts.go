@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/gitops"
-	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/cluster/gitops"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"

@@ -10,8 +10,8 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/controllers/reconcile"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"

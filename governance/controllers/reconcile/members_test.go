@@ -7,11 +7,11 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clustertest"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/quota/desired"
+	"kuota.dev/kuota/governance/record/audit"
+	"kuota.dev/kuota/governance/record/history"
 
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"

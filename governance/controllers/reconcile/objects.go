@@ -7,13 +7,13 @@ import (
 	"fmt"
 	"time"
 
-	"kuota.dev/kuota/governance/activity"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/managed"
+	"kuota.dev/kuota/governance/cluster/managed"
+	"kuota.dev/kuota/governance/quota/desired"
+	"kuota.dev/kuota/governance/record/activity"
+	"kuota.dev/kuota/governance/record/audit"
+	"kuota.dev/kuota/governance/record/history"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

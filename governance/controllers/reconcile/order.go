@@ -5,8 +5,8 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/managed"
+	"kuota.dev/kuota/governance/cluster/managed"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	applykueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"

@@ -7,9 +7,9 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/managed"
-	"kuota.dev/kuota/governance/reconcile"
+	"kuota.dev/kuota/governance/cluster/managed"
+	"kuota.dev/kuota/governance/controllers/reconcile"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"

@@ -10,8 +10,8 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/managed"
+	"kuota.dev/kuota/governance/cluster/managed"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"

@@ -9,8 +9,8 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/managed"
+	"kuota.dev/kuota/governance/cluster/managed"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"

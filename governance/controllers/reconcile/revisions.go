@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/activity"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/audit"
-	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/revisions"
+	"kuota.dev/kuota/governance/record/activity"
+	"kuota.dev/kuota/governance/record/audit"
+	"kuota.dev/kuota/governance/record/history"
+	"kuota.dev/kuota/governance/record/revisions"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/workqueue"

@@ -6,9 +6,9 @@ import (
 	"slices"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/adoption"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/rejection"
+	"kuota.dev/kuota/governance/cluster/rejection"
+	"kuota.dev/kuota/governance/imports/adoption"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/util/retry"

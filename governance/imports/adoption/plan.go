@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	corev1 "k8s.io/api/core/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"

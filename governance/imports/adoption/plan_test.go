@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"kuota.dev/kuota/governance/adoption"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/change"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/imports/adoption"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/desired"
+	"kuota.dev/kuota/governance/spec/change"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"

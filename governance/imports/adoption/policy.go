@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/document"
+	"kuota.dev/kuota/governance/spec/document"
 )
 
 // operations are the supported operations of the AWS CLI.

@@ -6,7 +6,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/document"
+	"kuota.dev/kuota/governance/spec/document"
 )
 
 // Shape is the type of an object of the API.

@@ -1,6 +1,6 @@
 package hyperpod
 
-import "kuota.dev/kuota/governance/document"
+import "kuota.dev/kuota/governance/spec/document"
 
 // One type for each shape covers the create, update and describe operations.
 // Opaque fields have no equivalent in Kuota.

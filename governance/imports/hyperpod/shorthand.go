@@ -3,7 +3,7 @@ package hyperpod
 import (
 	"strings"
 
-	"kuota.dev/kuota/governance/document"
+	"kuota.dev/kuota/governance/spec/document"
 )
 
 // shorthand parses the shorthand syntax of the AWS CLI: A=1,B={C=x},D=[{E=y}].

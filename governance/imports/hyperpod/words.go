@@ -5,8 +5,8 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/document"
-	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/spec/document"
+	"kuota.dev/kuota/governance/spec/manifest"
 )
 
 // paths replaces the field paths of an allocation's spec by HyperPod's. A path

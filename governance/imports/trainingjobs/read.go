@@ -8,8 +8,8 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/document"
-	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/spec/document"
+	"kuota.dev/kuota/governance/spec/manifest"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"

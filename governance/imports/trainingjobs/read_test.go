@@ -8,9 +8,9 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/document"
 	"kuota.dev/kuota/governance/imports/trainingjobs"
-	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/spec/document"
+	"kuota.dev/kuota/governance/spec/manifest"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/kueue/pkg/controller/constants"

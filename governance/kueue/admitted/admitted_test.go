@@ -3,8 +3,8 @@ package admitted_test
 import (
 	"testing"
 
-	"kuota.dev/kuota/governance/admitted"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/kueue/admitted"
+	"kuota.dev/kuota/governance/quota/resources"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"

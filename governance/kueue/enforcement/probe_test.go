@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"kuota.dev/kuota/governance/enforcement"
+	"kuota.dev/kuota/governance/kueue/enforcement"
 )
 
 func TestProbeResult(t *testing.T) {

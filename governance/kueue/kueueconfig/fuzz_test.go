@@ -3,7 +3,7 @@ package kueueconfig_test
 import (
 	"testing"
 
-	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
 )
 
 // FuzzForPolicy searches for a configuration for which ForPolicy panics, or changes

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"kuota.dev/kuota/governance/textdiff"
+	"kuota.dev/kuota/governance/spec/textdiff"
 )
 
 // restart is the command for the names of Kueue's release manifests.

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"

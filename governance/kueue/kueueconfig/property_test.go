@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -129,7 +129,7 @@ func asJSON(t *testing.T, v any) string {
 // Kueue's own binary, if it is built, accepts the result and fails only because there
 // is no cluster.
 func TestKueueAcceptsConfiguration(t *testing.T) {
-	kueue, err := filepath.Abs("../../.local/bin/kueue")
+	kueue, err := filepath.Abs("../../../.local/bin/kueue")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/kueueconfig"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"

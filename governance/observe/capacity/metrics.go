@@ -4,8 +4,8 @@ import (
 	"context"
 	"time"
 
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
 

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/clusterstate"
-	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks/queries"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"

@@ -3,9 +3,9 @@ package capacity
 import (
 	"time"
 
-	"kuota.dev/kuota/governance/clusterstate"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/usage"
+	"kuota.dev/kuota/governance/report/usage"
 )
 
 // Snapshot is the state of nodes, pools and teams at one moment. It is

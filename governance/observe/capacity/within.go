@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/quota"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota/catalog"
 )
 
 // Kind is a kind of device. Figures of different kinds are never added up.

@@ -100,7 +100,7 @@ func prometheusProgram(t *testing.T) string {
 	t.Helper()
 	name := os.Getenv("KUOTA_PROMETHEUS")
 	if name == "" {
-		name = "../../.local/prometheus/usr/bin/prometheus"
+		name = "../../../.local/prometheus/usr/bin/prometheus"
 	}
 	name, err := filepath.Abs(name)
 	must(t, err)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota/catalog"
 
 	"github.com/prometheus/common/model"
 )

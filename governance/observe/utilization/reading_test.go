@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota/catalog"
 )
 
 // Metrics of dcgm-exporter on two nodes: four GPUs, of which one has no value and one an

@@ -4,7 +4,7 @@ import (
 	"regexp"
 	"strings"
 
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/resources"
 
 	corev1 "k8s.io/api/core/v1"
 )

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"

@@ -3,7 +3,7 @@ package catalog_test
 import (
 	"testing"
 
-	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/quota/catalog"
 )
 
 func TestResourceKinds(t *testing.T) {

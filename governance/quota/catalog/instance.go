@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/resources"
 )
 
 // The Kubernetes resources that every ClusterQueue covers.

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"

@@ -7,8 +7,8 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/catalog"
 
 	applycore "k8s.io/client-go/applyconfigurations/core/v1"
 	applyrbac "k8s.io/client-go/applyconfigurations/rbac/v1"

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/effective"
+	"kuota.dev/kuota/governance/quota/effective"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )

@@ -6,7 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/resources"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 )

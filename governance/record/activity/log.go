@@ -13,7 +13,7 @@ import (
 	"syscall"
 	"time"
 
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/history"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/history"
 )
 
 // away is a database that can be away.

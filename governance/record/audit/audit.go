@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/activity"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/activity"
+	"kuota.dev/kuota/governance/record/history"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/history"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -72,7 +72,7 @@ func TestOfActivation(t *testing.T) {
 func TestActionsAreRecorded(t *testing.T) {
 	recorded := map[string]bool{"Hold": true, "Drain": true, "Resume": true, "Stop": true} // by OfActivation and Switching
 	uses := regexp.MustCompile(`\baudit\.([A-Z]\w+)`)
-	err := filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
+	err := filepath.WalkDir("../..", func(path string, _ fs.DirEntry, err error) error {
 		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
-	"kuota.dev/kuota/governance/change"
+	"kuota.dev/kuota/governance/spec/change"
 )
 
 // none is shown for a missing value.

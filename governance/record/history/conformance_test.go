@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/history/historytest"
+	"kuota.dev/kuota/governance/record/history/historytest"
 )
 
 // start is when history begins in tests: within an hour and a day.

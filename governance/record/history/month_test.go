@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/history/historytest"
+	"kuota.dev/kuota/governance/record/history/historytest"
 )
 
 // TestMonth measures the usage of a month of 1,000 teams whose usage changes every hour,

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/resources"
 
 	"github.com/google/go-cmp/cmp"
 )

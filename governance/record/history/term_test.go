@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/history/historytest"
+	"kuota.dev/kuota/governance/record/history/historytest"
 )
 
 // testTerms begins terms in two Stores in turn: only the last one writes.

@@ -4,7 +4,7 @@ import (
 	"math/big"
 	"time"
 
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/resources"
 )
 
 // Task is the last recorded state of one task. UID identifies it.

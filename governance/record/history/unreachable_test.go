@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/history/historytest"
+	"kuota.dev/kuota/governance/record/history/historytest"
 )
 
 // soon bounds how long a call may take to fail.

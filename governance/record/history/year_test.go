@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/history/historytest"
+	"kuota.dev/kuota/governance/record/history/historytest"
 )
 
 // The year that is measured. KUOTA_YEAR_TASKS overrides yearTasks.

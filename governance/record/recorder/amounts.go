@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"kuota.dev/kuota/governance/capacity"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/observe/capacity"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
+	"kuota.dev/kuota/governance/record/history"
 )
 
 // Amounts returns the amounts of all series in a snapshot. Memory is in MiB, rounded

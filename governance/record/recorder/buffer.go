@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/history"
 )
 
 // Bounds of the buffer.

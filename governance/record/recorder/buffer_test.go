@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/history"
 )
 
 func at(seconds int) time.Time { return time.Unix(1_800_000_000+int64(seconds), 0) }

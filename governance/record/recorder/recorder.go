@@ -7,11 +7,11 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/capacity"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/cluster/leader"
-	"kuota.dev/kuota/governance/clusterstate"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/observe/capacity"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/tasks/queries"
 )
 

@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/history/historytest"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/record/history"
+	"kuota.dev/kuota/governance/record/history/historytest"
 )
 
 // waitForSpans waits until exactly this number of waits and runs is recorded.

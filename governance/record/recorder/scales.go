@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/clusterstate"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/tasks"
 
 	"k8s.io/apimachinery/pkg/types"

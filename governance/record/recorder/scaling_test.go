@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/history/historytest"
+	"kuota.dev/kuota/governance/record/history"
+	"kuota.dev/kuota/governance/record/history/historytest"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/record/history"
+	"kuota.dev/kuota/governance/report/usage"
 	"kuota.dev/kuota/governance/tasks/timeline"
-	"kuota.dev/kuota/governance/usage"
 )
 
 // At each step of a script every figure equals what Kueue's status, the nodes and the

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/activity"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/activity"
+	"kuota.dev/kuota/governance/record/history"
 
 	"github.com/google/go-cmp/cmp"
 	_ "modernc.org/sqlite"

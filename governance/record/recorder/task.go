@@ -1,8 +1,8 @@
 package recorder
 
 import (
-	"kuota.dev/kuota/governance/clusterstate"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/tasks/timeline"
 )
 

@@ -1,9 +1,9 @@
 package recorder
 
 import (
-	"kuota.dev/kuota/governance/admitted"
-	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/kueue/admitted"
+	"kuota.dev/kuota/governance/quota/resources"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/tasks/timeline"
 
 	"k8s.io/apimachinery/pkg/api/meta"

@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/change"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/textdiff"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/spec/change"
+	"kuota.dev/kuota/governance/spec/textdiff"
 
 	"sigs.k8s.io/yaml"
 )

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/change"
-	"kuota.dev/kuota/governance/describe"
+	"kuota.dev/kuota/governance/spec/change"
+	"kuota.dev/kuota/governance/spec/describe"
 )
 
 // Bounds of a summary: the number of values, and the characters of each side.

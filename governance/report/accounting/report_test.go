@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/accounting"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/history/historytest"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/record/history"
+	"kuota.dev/kuota/governance/record/history/historytest"
+	"kuota.dev/kuota/governance/report/accounting"
 )
 
 var start = time.Date(2026, 3, 27, 17, 41, 12, 0, time.UTC) // summer time begins in Berlin two days later

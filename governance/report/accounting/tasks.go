@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/history"
 
 	"golang.org/x/sync/errgroup"
 )

@@ -10,10 +10,10 @@ import (
 	"slices"
 	"time"
 
-	"kuota.dev/kuota/governance/accounting"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/effective"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/effective"
+	"kuota.dev/kuota/governance/report/accounting"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/accounting"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/budgets"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/record/history"
+	"kuota.dev/kuota/governance/report/accounting"
+	"kuota.dev/kuota/governance/report/budgets"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 	"slices"
 
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/resources"
 )
 
 // Apportion divides an amount into parts in proportion to sizes, each at most

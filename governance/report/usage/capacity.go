@@ -1,6 +1,6 @@
 package usage
 
-import "kuota.dev/kuota/governance/resources"
+import "kuota.dev/kuota/governance/quota/resources"
 
 // PoolUsage is the usage of one resource of one pool, in the units of
 // quota.Resources. OwnBound, BorrowedBound, Outside, Unhealthy and Idle add up

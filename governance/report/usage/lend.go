@@ -1,6 +1,6 @@
 package usage
 
-import "kuota.dev/kuota/governance/resources"
+import "kuota.dev/kuota/governance/quota/resources"
 
 // Queue is the quota and the usage of one ClusterQueue in one resource of one
 // flavor, in the units of quota.Resources.

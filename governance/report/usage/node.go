@@ -1,6 +1,6 @@
 package usage
 
-import "kuota.dev/kuota/governance/resources"
+import "kuota.dev/kuota/governance/quota/resources"
 
 // Node is one resource of one node, in the units of quota.Resources.
 type Node struct {

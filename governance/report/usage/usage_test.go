@@ -5,8 +5,8 @@ import (
 	"slices"
 	"testing"
 
-	"kuota.dev/kuota/governance/resources"
-	"kuota.dev/kuota/governance/usage"
+	"kuota.dev/kuota/governance/quota/resources"
+	"kuota.dev/kuota/governance/report/usage"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -3,7 +3,7 @@ package change_test
 import (
 	"testing"
 
-	"kuota.dev/kuota/governance/change"
+	"kuota.dev/kuota/governance/spec/change"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/change"
-	"kuota.dev/kuota/governance/describe"
+	"kuota.dev/kuota/governance/spec/change"
+	"kuota.dev/kuota/governance/spec/describe"
 
 	"github.com/google/go-cmp/cmp"
 )

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/describe"
+	"kuota.dev/kuota/governance/spec/describe"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )

@@ -1,6 +1,6 @@
 package describe
 
-import "kuota.dev/kuota/governance/change"
+import "kuota.dev/kuota/governance/spec/change"
 
 // setting is one value of a spec, with its label on the pages.
 type setting[Spec any] struct {

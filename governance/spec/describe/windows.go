@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/change"
-	"kuota.dev/kuota/governance/effective"
+	"kuota.dev/kuota/governance/quota/effective"
+	"kuota.dev/kuota/governance/spec/change"
 )
 
 // windowChanges returns the windows that are added, changed or removed.

@@ -6,7 +6,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/schema"
+	"kuota.dev/kuota/governance/spec/schema"
 )
 
 // SanitizeName clears an invalid team name, and reports it.

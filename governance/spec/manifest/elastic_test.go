@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/manifest"
+	"kuota.dev/kuota/governance/spec/manifest"
 )
 
 // Each invalid value is reported once, at its field, with what would be valid.

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"kuota.dev/kuota/governance/clusterstate"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"

@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/cluster/clustertest"
-	"kuota.dev/kuota/governance/elastic"
+	"kuota.dev/kuota/governance/controllers/elastic"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/queries"

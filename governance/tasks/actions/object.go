@@ -5,7 +5,7 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/enforcement"
+	"kuota.dev/kuota/governance/kueue/enforcement"
 	"kuota.dev/kuota/governance/tasks"
 
 	"k8s.io/apimachinery/pkg/api/meta"

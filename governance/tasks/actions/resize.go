@@ -8,9 +8,9 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/elastic"
+	"kuota.dev/kuota/governance/controllers/elastic"
+	"kuota.dev/kuota/governance/record/audit"
 	"kuota.dev/kuota/governance/tasks"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

@@ -1,10 +1,10 @@
 package actions
 
 import (
-	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/record/audit"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/queries"
 )

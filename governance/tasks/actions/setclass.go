@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/audit"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/quota/desired"
+	"kuota.dev/kuota/governance/record/audit"
 	"kuota.dev/kuota/governance/tasks"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"

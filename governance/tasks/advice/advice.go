@@ -8,9 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/kueue/simulate"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/tasks/explain"
 
 	"k8s.io/apimachinery/pkg/types"

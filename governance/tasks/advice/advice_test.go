@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/kueue/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate/engine"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
-	"kuota.dev/kuota/governance/simulate"
-	"kuota.dev/kuota/governance/simulate/engine"
+	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/tasks/advice"
 	"kuota.dev/kuota/governance/tasks/explain"
 

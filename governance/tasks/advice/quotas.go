@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 
+	"kuota.dev/kuota/governance/kueue/simulate"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/tasks/explain"
 
 	"k8s.io/utils/ptr"

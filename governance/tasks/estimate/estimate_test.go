@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/estimate"
+	"kuota.dev/kuota/governance/tasks/estimate"
 )
 
 func TestPattern(t *testing.T) {

@@ -18,9 +18,9 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/estimate"
-	"kuota.dev/kuota/governance/simulate"
-	"kuota.dev/kuota/governance/simulate/engine"
+	"kuota.dev/kuota/governance/kueue/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate/engine"
+	"kuota.dev/kuota/governance/tasks/estimate"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/resources"
 )
 
 // ChangeKind is the kind of a Change.

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/resources"
 )
 
 // Claim returns which of growth a waiting task is entitled to, as indices: the task fits

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/resources"
 
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/resources"
 
 	"github.com/google/go-cmp/cmp"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"

@@ -2,7 +2,7 @@ package explain
 
 import (
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/resources"
 )
 
 // snapshot is the usage of a cohort, from which workloads are removed and to which

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/resources"
 )
 
 // A snapshot whose usage and limits change at random equals a new snapshot of the

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/resources"
 
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )

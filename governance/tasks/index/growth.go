@@ -1,9 +1,9 @@
 package index
 
 import (
-	"kuota.dev/kuota/governance/admitted"
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/kueue/admitted"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks"
 )
 

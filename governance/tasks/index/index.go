@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/desired"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks"
 
 	"k8s.io/apimachinery/pkg/api/meta"

@@ -6,9 +6,9 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/enforcement"
+	"kuota.dev/kuota/governance/kueue/enforcement"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks"
 
 	batchv1 "k8s.io/api/batch/v1"

@@ -12,7 +12,7 @@ import (
 	"unique"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/loopguard"
+	"kuota.dev/kuota/governance/controllers/loopguard"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 

@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/simulate"
-	"kuota.dev/kuota/governance/simulate/engine"
-	"kuota.dev/kuota/governance/simulate/live"
+	"kuota.dev/kuota/governance/kueue/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate/engine"
+	"kuota.dev/kuota/governance/kueue/simulate/live"
 	"kuota.dev/kuota/governance/tasks"
 
 	"github.com/google/go-cmp/cmp"

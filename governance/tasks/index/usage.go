@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/admitted"
-	"kuota.dev/kuota/governance/catalog"
+	"kuota.dev/kuota/governance/kueue/admitted"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/taskstest"

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"
 

@@ -4,9 +4,9 @@ import (
 	"context"
 	"slices"
 
-	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/catalog"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/tasks"
 )
 

@@ -6,10 +6,10 @@ import (
 	"slices"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/desired"
+	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/desired"
+	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"

@@ -3,8 +3,8 @@ package queries
 import (
 	"context"
 
-	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/loopguard"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/controllers/loopguard"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/timeline"

@@ -8,12 +8,12 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/access"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/kueue/simulate"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/quota/resources"
+	"kuota.dev/kuota/governance/spec/textdiff"
 	"kuota.dev/kuota/governance/tasks/taskstest"
-	"kuota.dev/kuota/governance/textdiff"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/clusterstate"
-	"kuota.dev/kuota/governance/desired"
-	"kuota.dev/kuota/governance/kueueconfig"
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
+	"kuota.dev/kuota/governance/kueue/simulate"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
 

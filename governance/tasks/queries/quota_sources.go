@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
+	"kuota.dev/kuota/governance/quota/resources"
+	"kuota.dev/kuota/governance/report/usage"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
-	"kuota.dev/kuota/governance/usage"
 
 	"k8s.io/utils/ptr"
 )

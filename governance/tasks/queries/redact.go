@@ -4,9 +4,9 @@ import (
 	"context"
 	"regexp"
 
-	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/clusterstate"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"

@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/kueue/simulate"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/resources"
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/tasks/explain"
 
 	corev1 "k8s.io/api/core/v1"

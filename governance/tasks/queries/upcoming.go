@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/access"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/kueue/simulate"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/simulate"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/access"
-	"kuota.dev/kuota/governance/simulate"
-	"kuota.dev/kuota/governance/simulate/engine"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/kueue/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate/engine"
 	"kuota.dev/kuota/governance/tasks/index"
 
 	"github.com/google/go-cmp/cmp"

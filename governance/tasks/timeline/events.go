@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/loopguard"
+	"kuota.dev/kuota/governance/controllers/loopguard"
 	"kuota.dev/kuota/governance/tasks"
 
 	"k8s.io/apimachinery/pkg/api/meta"

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"sync"
 
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate"
 )
 
 // Engine answers questions. It keeps what it computed of the last snapshot without

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"

@@ -3,9 +3,9 @@ package engine
 import (
 	"strings"
 
-	"kuota.dev/kuota/governance/admitted"
+	"kuota.dev/kuota/governance/kueue/admitted"
+	"kuota.dev/kuota/governance/kueue/simulate"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/simulate"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"

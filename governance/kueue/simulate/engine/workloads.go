@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate"
 )
 
 // Bounds of the replays that a console keeps in memory.

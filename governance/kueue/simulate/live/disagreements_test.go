@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )

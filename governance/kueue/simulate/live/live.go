@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/kueueconfig"
-	"kuota.dev/kuota/governance/simulate"
-	"kuota.dev/kuota/governance/simulate/worker"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
+	"kuota.dev/kuota/governance/kueue/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate/worker"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"

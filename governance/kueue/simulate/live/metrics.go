@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"kuota.dev/kuota/governance/simulate/worker"
+	"kuota.dev/kuota/governance/kueue/simulate/worker"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"

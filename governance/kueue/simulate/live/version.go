@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate"
 )
 
 // VersionNote returns what a page says about a report if the cluster does not run

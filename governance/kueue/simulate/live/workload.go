@@ -3,7 +3,7 @@ package live
 import (
 	"slices"
 
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate"
 	"kuota.dev/kuota/governance/tasks"
 
 	corev1 "k8s.io/api/core/v1"

@@ -14,7 +14,7 @@ package worker
 import (
 	"time"
 
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate"
 )
 
 // request asks a child. Requests are numbered, and answered in any order.

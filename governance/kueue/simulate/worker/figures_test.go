@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/simulate"
-	"kuota.dev/kuota/governance/simulate/worker"
+	"kuota.dev/kuota/governance/kueue/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate/worker"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"

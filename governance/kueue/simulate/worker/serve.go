@@ -11,7 +11,7 @@ import (
 	"sync"
 	"time"
 
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate"
 )
 
 // outOfMemory is the exit code of a child that used more memory than its limit.

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate"
 )
 
 // The reasons why a question has no answer.

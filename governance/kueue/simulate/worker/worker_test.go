@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/simulate"
-	"kuota.dev/kuota/governance/simulate/engine"
-	"kuota.dev/kuota/governance/simulate/worker"
+	"kuota.dev/kuota/governance/kueue/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate/engine"
+	"kuota.dev/kuota/governance/kueue/simulate/worker"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
-	"kuota.dev/kuota/governance/audit"
-	"kuota.dev/kuota/governance/history"
+	"kuota.dev/kuota/governance/record/audit"
+	"kuota.dev/kuota/governance/record/history"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"

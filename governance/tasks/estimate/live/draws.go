@@ -5,12 +5,12 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"kuota.dev/kuota/governance/clusterstate"
-	"kuota.dev/kuota/governance/estimate"
-	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/resources"
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
+	"kuota.dev/kuota/governance/kueue/simulate"
+	"kuota.dev/kuota/governance/quota/resources"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/estimate"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"

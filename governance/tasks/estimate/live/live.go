@@ -17,12 +17,12 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/cluster/leader"
-	"kuota.dev/kuota/governance/clusterstate"
-	"kuota.dev/kuota/governance/estimate"
-	"kuota.dev/kuota/governance/history"
-	"kuota.dev/kuota/governance/simulate"
+	"kuota.dev/kuota/governance/kueue/simulate"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/estimate"
 
 	"k8s.io/apimachinery/pkg/types"
 )

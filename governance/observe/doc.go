@@ -1,0 +1,3 @@
+// Package observe reads how the cluster is now: its capacity, the logs of containers, and how busy
+// devices are.
+package observe
