@@ -10,7 +10,7 @@ var ErrNotLeader = errors.New("this replica does not lead")
 
 // Fence wraps the transport of the controllers' client: writes fail unless this
 // replica leads. A leader that was paused and continues cannot write, even before
-// the term is canceled. Reads and dry runs, which all replicas send, pass.
+// it sees the other holder. Reads and dry runs, which all replicas send, pass.
 func (l *Leader) Fence(next http.RoundTripper) http.RoundTripper {
 	if l == nil {
 		return next
