@@ -22,6 +22,9 @@ const (
 	// verdict costs milliseconds, and lists must not wait for a hundred.
 	briefTurn = 20 * time.Millisecond
 	briefRest = 4
+	// briefAge is for how long pages show a verdict after it was last known to be current,
+	// instead of waiting for a new one. Open pages ask every five seconds.
+	briefAge = 10 * time.Second
 )
 
 // briefs keeps the verdicts that lists show. A list never waits for one: it shows
@@ -47,6 +50,7 @@ type brief struct {
 	task    *tasks.Task // as it was
 	verdict *explain.Verdict
 	changes uint64
+	current time.Time // when it was last known to be current
 }
 
 // explained reports whether lists show why a task does not run, or not with all
@@ -68,17 +72,20 @@ func (s *Service) changes() uint64 {
 
 // verdicts returns the kept verdict of each task, nil for none. Missing and
 // outdated ones are computed in the background; the channel is closed once they
-// are, or where every task has one, also an outdated one.
-func (s *Service) verdicts(list []*tasks.Task) ([]*explain.Verdict, <-chan struct{}) {
-	b, changes, done := &s.briefs, s.changes(), make(chan struct{})
+// are, or where every task has one that was current in the last age.
+func (s *Service) verdicts(list []*tasks.Task, age time.Duration) ([]*explain.Verdict, <-chan struct{}) {
+	b, changes, done, now := &s.briefs, s.changes(), make(chan struct{}), time.Now()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	outdated := false
+	outdated, missing := false, false
 	for _, t := range list {
 		key := t.Key()
 		if kept, ok := b.get(key); ok && kept.task == t && kept.changes >= changes {
+			kept.current = now
 			b.put(key, kept) // it is in use
 			continue
+		} else if !ok || now.Sub(kept.current) > age {
+			missing = true
 		}
 		outdated = true
 		if b.wanted == nil {
@@ -88,8 +95,8 @@ func (s *Service) verdicts(list []*tasks.Task) ([]*explain.Verdict, <-chan struc
 			b.wanted[key] = t
 		}
 	}
-	found, missing := b.shown(list)
-	if missing {
+	found, without := b.shown(list)
+	if missing = missing || without; missing {
 		b.waiters = append(b.waiters, done)
 	} else {
 		close(done)
@@ -101,14 +108,14 @@ func (s *Service) verdicts(list []*tasks.Task) ([]*explain.Verdict, <-chan struc
 	return found, done
 }
 
-// Verdicts returns why tasks wait, without names of others. It waits up to patience; nil
+// Verdicts returns why tasks wait now, without names of others. It waits up to patience; nil
 // for one that is not computed until then, or has nothing to explain.
 func (s *Service) Verdicts(ctx context.Context, list []*tasks.Task, patience time.Duration) []*explain.Verdict {
 	items := make([]Item, len(list))
 	for i, t := range list {
 		items[i].Task = t
 	}
-	s.explainAll(ctx, items, make([]bool, len(items)), patience)
+	s.explainAll(ctx, items, make([]bool, len(items)), patience, 0)
 	found := make([]*explain.Verdict, len(list))
 	for i := range items {
 		found[i] = items[i].Brief
@@ -229,7 +236,7 @@ func (b *briefs) turn(began time.Time, changes uint64, err error, explained func
 		if was, ok := b.get(key); !ok && verdict != nil || ok && !reflect.DeepEqual(was.verdict, verdict) {
 			differs = true
 		}
-		b.put(key, brief{t, verdict, changes})
+		b.put(key, brief{t, verdict, changes, began})
 		left = len(b.wanted) > 0
 		b.mu.Unlock()
 		if left && time.Since(began) > briefTurn {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -37,6 +38,31 @@ func TestPreviousBriefIsShown(t *testing.T) {
 		if got := b.kept([]*tasks.Task{tc.task}); got[0] != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got[0], tc.want)
 		}
+	}
+}
+
+// A page shows a verdict that was current a moment ago without waiting; alerts, and a page
+// after a while without readers, wait for a new one.
+func TestOutdatedBriefIsAwaited(t *testing.T) {
+	s := &Service{Cluster: &cluster.Cluster{TaskChanges: &cluster.Notifier{}}}
+	s.briefs.working = true // so that nothing computes verdicts
+	task := &tasks.Task{Namespace: "ns", UID: "1", State: tasks.Pending}
+	waits := func(known, age time.Duration) bool {
+		s.briefs.put(task.Key(), brief{task: task, verdict: &explain.Verdict{}, changes: s.changes(), current: time.Now().Add(-known)})
+		s.Cluster.TaskChanges.Notify()
+		found, done := s.verdicts([]*tasks.Task{task}, age)
+		if found[0] == nil {
+			t.Error("the verdict is not shown")
+		}
+		select {
+		case <-done:
+			return false
+		default:
+			return true
+		}
+	}
+	if waits(briefAge/2, briefAge) || !waits(2*briefAge, briefAge) || !waits(0, 0) {
+		t.Error("want to wait for what is older than the age, and for nothing else")
 	}
 }
 

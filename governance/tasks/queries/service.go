@@ -188,7 +188,7 @@ func (s *Service) ListWithin(ctx context.Context, scope access.Scope, q index.Qu
 		l.Items = append(l.Items, item)
 	}
 	if q.Explain {
-		s.explainAll(ctx, l.Items, f.PodsMissing, q.Patience)
+		s.explainAll(ctx, l.Items, f.PodsMissing, q.Patience, briefAge)
 	}
 	l.ByPriorityClass, l.Since = v.index.Classes(v.of(teams), q.Within)
 	everything, started := v.index.Classes(v.of(nil), 0)
@@ -236,13 +236,14 @@ func (s *Service) HeadWithin(ctx context.Context, scope access.Scope, team strin
 	for _, first := range list {
 		head = append(head, v.item(first.Task, first.Position))
 	}
-	s.explainAll(ctx, head, make([]bool, len(head)), patience)
+	s.explainAll(ctx, head, make([]bool, len(head)), patience, briefAge)
 	return head, of, nil
 }
 
 // explainAll sets the brief verdict of each item that has one, and waits up to
-// patience for those that are not computed. missing[i] reports that item i lacks pods.
-func (s *Service) explainAll(ctx context.Context, items []Item, missing []bool, patience time.Duration) {
+// patience for those that are not computed, or were last current longer ago than age.
+// missing[i] reports that item i lacks pods.
+func (s *Service) explainAll(ctx context.Context, items []Item, missing []bool, patience, age time.Duration) {
 	var asked []*tasks.Task
 	var at []int
 	for i := range items {
@@ -250,7 +251,7 @@ func (s *Service) explainAll(ctx context.Context, items []Item, missing []bool, 
 			asked, at = append(asked, items[i].Task), append(at, i)
 		}
 	}
-	verdicts, done := s.verdicts(asked)
+	verdicts, done := s.verdicts(asked, age)
 	if patience > 0 {
 		timer := time.NewTimer(patience)
 		defer timer.Stop()

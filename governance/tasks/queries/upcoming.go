@@ -78,7 +78,7 @@ func (s *Service) UpcomingWithin(ctx context.Context, scope access.Scope, q Upco
 	for i := range items {
 		items[i] = u.Items[i].Item
 	}
-	s.explainAll(ctx, items, make([]bool, len(items)), q.Patience)
+	s.explainAll(ctx, items, make([]bool, len(items)), q.Patience, briefAge)
 	for i := range items {
 		u.Items[i].Item = items[i]
 	}
