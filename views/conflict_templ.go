@@ -321,7 +321,7 @@ func ConflictPage(p Conflict) templ.Component {
 
 func differences(n int) string {
 	if n == 0 {
-		return "The saved version has the values that you typed."
+		return "No value differs that has an effect."
 	}
 	return count(n, "value differs", "values differ") + ": compare the two versions and choose."
 }

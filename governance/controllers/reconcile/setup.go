@@ -107,7 +107,7 @@ func NewReconcilers(cached client.Client, live client.Reader, recorder events.Ev
 func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error) {
 	c := NewReconcilers(manager.GetClient(), manager.GetAPIReader(), manager.GetEventRecorder("kuota"), options)
 	allocations := c.Allocations
-	onTerm := func(handler handler.EventHandler) source.Source {
+	elected := func(handler handler.EventHandler) source.Source {
 		return source.Channel(options.Leader.Events(), handler)
 	}
 	capacityChanged := builder.WithPredicates(nodeCapacityChanged(options.Naming.InstanceTypeLabel))
@@ -117,7 +117,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 		err := newController(manager, "revisions", 4).
 			Watches(&v1alpha1.ComputeAllocation{}, c.Revisions.eventHandler(requestAllocation), builder.WithPredicates(specChanged)).
 			Watches(&v1alpha1.ClusterPolicy{}, c.Revisions.eventHandler(requestPolicy), builder.WithPredicates(specChanged)).
-			WatchesRawSource(onTerm(c.Revisions.pendingRequests())).
+			WatchesRawSource(elected(c.Revisions.pendingRequests())).
 			Complete(c.Revisions.followLeader(options))
 		if err != nil {
 			return c, err
@@ -138,17 +138,17 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			Watches(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), builder.WithPredicates(specOrLabelsChanged)).
 			Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), capacityChanged).
 			Watches(&v1alpha1.ClusterPolicy{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), builder.WithPredicates(activePolicyChanged)).
-			WatchesRawSource(onTerm(handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll))).
+			WatchesRawSource(elected(handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll))).
 			Complete(options.onlyLeader(allocations)),
 		newController(manager, "budgets", 1).
 			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(cohortDelay), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
-			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
+			WatchesRawSource(elected(enqueueAfter(noDelay))).
 			Complete(options.onlyLeader(c.Budgets)),
 		newController(manager, "capacity", 1).
 			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(capacityDelay), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, withinCapacityMissing, quotaAssigned, conditionsChanged, inForceChanged))).
 			Watches(&corev1.Node{}, enqueueAfter(capacityDelay), capacityChanged).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(capacityDelay), builder.WithPredicates(activePolicyChanged)).
-			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
+			WatchesRawSource(elected(enqueueAfter(noDelay))).
 			Complete(options.onlyLeader(c.Capacity)),
 		newController(manager, "unallocated", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
@@ -157,29 +157,29 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			Watches(&kueue.Cohort{}, enqueueAfter(cohortDelay), builder.WithPredicates(specOrLabelsChanged)).
 			WatchesRawSource(source.Channel(c.Cohort.requests, enqueueAfter(cohortDelay))).
 			Watches(&corev1.Node{}, enqueueAfter(cohortDelay), builder.WithPredicates(nodeChanged)).
-			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
+			WatchesRawSource(elected(enqueueAfter(noDelay))).
 			Complete(options.onlyLeader(c.Cohort)),
 		newController(manager, "pools", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
 			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(capacityDelay), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 			Watches(&corev1.Node{}, enqueueAfter(cohortDelay), builder.WithPredicates(nodeChanged)).
-			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
+			WatchesRawSource(elected(enqueueAfter(noDelay))).
 			Complete(options.onlyLeader(c.Pools)),
 		newController(manager, "ranking", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
 			Watches(&kueue.WorkloadPriorityClass{}, enqueueAfter(cohortDelay)).
-			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
+			WatchesRawSource(elected(enqueueAfter(noDelay))).
 			Complete(options.onlyLeader(c.Ranking)),
 		newController(manager, "kueue", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
-			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
+			WatchesRawSource(elected(enqueueAfter(noDelay))).
 			Complete(options.onlyLeader(c.Kueue)),
 		newController(manager, "enforcement", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
 			Watches(&corev1.Node{}, enqueueAfter(capacityDelay), builder.WithPredicates(nodeChanged)).
 			Watches(&kueue.WorkloadPriorityClass{}, enqueueAfter(noDelay), builder.WithPredicates(predicate.NewPredicateFuncs(isDefaultClass))).
 			Watches(&kueue.LocalQueue{}, enqueueAfter(capacityDelay), builder.WithPredicates(createdOrDeleted)).
-			WatchesRawSource(onTerm(enqueueAfter(noDelay))).
+			WatchesRawSource(elected(enqueueAfter(noDelay))).
 			Complete(options.onlyLeader(c.Enforcement)),
 	)
 }
