@@ -11,7 +11,7 @@ document.documentElement.classList.add("js");
 document.querySelector("[data-focus-on-load]")?.focus();
 localTimes(document);
 document.querySelector(".tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
-const atEnd = new WeakSet(); // logs whose end is shown
+const atEnd = new WeakMap(); // logs whose end is shown, and how far they are scrolled
 for (const element of document.querySelectorAll("[data-end]")) keepEnd(element);
 // Off only with this script: without it, the browser must restore what was typed.
 for (const form of document.querySelectorAll("form[method=post]")) form.autocomplete = "off";
@@ -66,15 +66,25 @@ function append(target, fresh) {
 }
 
 function keepEnd(element) {
-  atEnd.add(element);
+  follow(element, true);
   element.addEventListener("scroll", () => {
-    if (element.scrollHeight - element.scrollTop - element.clientHeight < 8) atEnd.add(element); else atEnd.delete(element);
+    if (element.scrollHeight - element.scrollTop - element.clientHeight < 8) follow(element, true);
+    else if (element.scrollTop < atEnd.get(element)) follow(element, false); // the reader scrolled up: lines that are added leave it as it is
   });
   new ResizeObserver(() => showEnd(element)).observe(element); // lines wrap at another width
 }
 
+// The browser keeps the lines that a reader sees in their place when others above are
+// removed; at the end of a log, this would be a scroll away from it.
+function follow(element, whether) {
+  element.style.overflowAnchor = whether ? "none" : "";
+  if (whether) atEnd.set(element, element.scrollTop); else atEnd.delete(element);
+}
+
 function showEnd(element) {
-  if (atEnd.has(element)) element.scrollTop = element.scrollHeight;
+  if (!atEnd.has(element)) return;
+  element.scrollTop = element.scrollHeight;
+  follow(element, true);
 }
 
 function localTimes(root) {

@@ -81,8 +81,8 @@ func (r *AllocationReconciler) Reconcile(ctx context.Context, request ctrl.Reque
 }
 
 // reconcileAllocation applies the objects of an allocation that is not being
-// deleted, with what is in force.
-func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocation *v1alpha1.ComputeAllocation, in *v1alpha1.InForce) (ctrl.Result, error) {
+// deleted, with what is active of windows and the budget.
+func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocation *v1alpha1.ComputeAllocation, in *v1alpha1.ActiveStatus) (ctrl.Result, error) {
 	if allocation.Spec.Observed() {
 		return r.observe(ctx, allocation)
 	}
@@ -139,7 +139,7 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 		return ctrl.Result{RequeueAfter: activationGrace}, nil // an event of the ClusterQueue triggers a reconciliation before that
 	}
 	recordSteps(r.Activity, allocation, in, r.Now())
-	done := outcome{reason: blocked.reason, message: blocked.message, objects: &objects, inForce: in, queue: queue}
+	done := outcome{reason: blocked.reason, message: blocked.message, objects: &objects, active: in, queue: queue}
 	if going, err := r.deletingFlavors(ctx, objects); err != nil {
 		return ctrl.Result{}, err
 	} else if len(going) > 0 {
@@ -161,13 +161,13 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 // cannot be computed, or nodes moved so that it would move to other pools, the
 // quota that was applied last stays and blocked contains the reason. All other
 // fields are taken from the spec. Without an applied quota, objects is empty.
-func (r *AllocationReconciler) buildObjects(allocation *v1alpha1.ComputeAllocation, in *v1alpha1.InForce, types catalog.Catalog, naming desired.Naming, ranking desired.Ranking) (objects desired.Objects, blocked outcome) {
+func (r *AllocationReconciler) buildObjects(allocation *v1alpha1.ComputeAllocation, in *v1alpha1.ActiveStatus, types catalog.Catalog, naming desired.Naming, ranking desired.Ranking) (objects desired.Objects, blocked outcome) {
 	spec := effective.Allocation(allocation, in)
 	objects, errs := desired.Build(spec, types, naming, ranking)
 	errs = append(errs, effective.Problems(&allocation.Spec, r.Now())...)
 	applied := quota.Applied(allocation)
 	moved := ""
-	if allocation.Status.InForce.OpenWindow() == in.OpenWindow() { // a window can have other pools
+	if allocation.Status.Active.OpenWindow() == in.OpenWindow() { // a window can have other pools
 		moved = movedPools(allocation, applied, objects.Quota)
 	}
 	switch {

@@ -49,7 +49,7 @@ func (r *PoolReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 		Nodes: nodes.Items, InstanceTypeLabel: r.Naming.InstanceTypeLabel, Pools: policy.Status.Pools,
 		ReportedTypes: catalog.Reported(nodes.Items, r.Naming.InstanceTypeLabel, policy.Status.ReportedTypes),
 	}
-	state, applied := newCondition(v1alpha1.ConditionPools, metav1.ConditionTrue, "InForce", "every node is in one pool"), policy.Spec.Pools
+	state, applied := newCondition(v1alpha1.ConditionPools, metav1.ConditionTrue, "Active", "every node is in one pool"), policy.Spec.Pools
 	if !equality.Semantic.DeepEqual(policy.Status.Pools, policy.Spec.Pools) {
 		refusal, err := r.poolErrors(ctx, policy, nodes.Items)
 		if err != nil {

@@ -117,7 +117,8 @@ func (r *RankingReconciler) reconcileSettled(ctx context.Context, policy *v1alph
 		return ctrl.Result{}, errors.Join(err, r.patchStatus(ctx, policy, ranking, newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionFalse, "ApplyFailed",
 			"Kubernetes rejected the priority classes, retrying: %v", err)))
 	}
-	ranking.InForce, ranking.Tasks, ranking.Remaining = policy.Spec.TaskPrioritization, 0, 0
+	ranking.Active, ranking.ActiveCopy = policy.Spec.TaskPrioritization, policy.Spec.TaskPrioritization
+	ranking.Tasks, ranking.Remaining = 0, 0
 	result := ctrl.Result{}
 	if len(classes.unmanaged)+len(classes.retained) > 0 {
 		result.RequeueAfter = retryInterval
@@ -189,7 +190,8 @@ func (r *RankingReconciler) reconcileRewriting(ctx context.Context, policy *v1al
 	}
 	if quiet := r.progress.quietSince; !quiet.IsZero() && now.Sub(quiet) >= rankingQuietPeriod {
 		r.progress = progress{}
-		ranking.InForce, ranking.Tasks, ranking.Remaining = policy.Spec.TaskPrioritization, 0, 0
+		ranking.Active, ranking.ActiveCopy = policy.Spec.TaskPrioritization, policy.Spec.TaskPrioritization
+		ranking.Tasks, ranking.Remaining = 0, 0
 		return ctrl.Result{}, r.setStep(ctx, policy, ranking, v1alpha1.RankingSettled)
 	}
 	return ctrl.Result{RequeueAfter: rankingInterval}, r.patchStatus(ctx, policy, ranking, newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionUnknown, "Rewriting",

@@ -128,7 +128,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 	}
 	return c, errors.Join(
 		newController(manager, "allocation", 8).
-			For(&v1alpha1.ComputeAllocation{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, conditionsChanged, inForceChanged))).
+			For(&v1alpha1.ComputeAllocation{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, conditionsChanged, activeChanged))).
 			Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForObject)).
 			Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForObject)).
 			Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForObject)).
@@ -145,7 +145,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			WatchesRawSource(elected(enqueueAfter(noDelay))).
 			Complete(options.onlyLeader(c.Budgets)),
 		newController(manager, "capacity", 1).
-			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(capacityDelay), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, withinCapacityMissing, quotaAssigned, conditionsChanged, inForceChanged))).
+			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(capacityDelay), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, withinCapacityMissing, quotaAssigned, conditionsChanged, activeChanged))).
 			Watches(&corev1.Node{}, enqueueAfter(capacityDelay), capacityChanged).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(capacityDelay), builder.WithPredicates(activePolicyChanged)).
 			WatchesRawSource(elected(enqueueAfter(noDelay))).

@@ -19,10 +19,10 @@ import (
 type outcome struct {
 	reason, message string // of Ready=False; empty if ready
 
-	objects  *desired.Objects  // the applied objects; nil if none were
-	inForce  *v1alpha1.InForce // with which they were applied
-	observed *observed         // instead of objects, if Kuota only shows the ClusterQueue
-	queue    metav1.Condition  // QueueActive, if objects were applied or observed
+	objects  *desired.Objects       // the applied objects; nil if none were
+	active   *v1alpha1.ActiveStatus // with which they were applied
+	observed *observed              // instead of objects, if Kuota only shows the ClusterQueue
+	queue    metav1.Condition       // QueueActive, if objects were applied or observed
 }
 
 func notReady(reason, message string) outcome { return outcome{reason: reason, message: message} }
@@ -83,7 +83,8 @@ func (r *AllocationReconciler) patchStatus(ctx context.Context, allocation *v1al
 		status.Namespace = *o.objects.Namespace.GetName()
 		status.ClusterQueue = *o.objects.ClusterQueue.GetName()
 		status.LocalQueue = *o.objects.LocalQueue.GetName()
-		status.Quota, status.InForce = statusQuota(o.objects.Quota), o.inForce
+		status.Quota = statusQuota(o.objects.Quota)
+		status.Active, status.ActiveCopy = o.active, o.active
 	}
 	if o.observed != nil {
 		status.Namespace, status.LocalQueue = o.observed.local.Namespace, o.observed.local.Name

@@ -17,6 +17,7 @@ import (
 	"kuota.dev/kuota/governance/record/activity"
 	"kuota.dev/kuota/governance/record/history"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -117,13 +118,15 @@ func TestWindows(t *testing.T) {
 	create(t, c, team, spec)
 	awaitQueue(t, c, team, clustertest.Patience, 4, kueue.None)
 	a := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
-	if in := a.Status.InForce; in == nil || in.Window != "" || in.Announced == nil || in.Announced.Window != "event" {
+	if in := a.Status.Active; in == nil || in.Window != "" || in.Announced == nil || in.Announced.Window != "event" {
 		t.Errorf("before the window: got %+v, want an announced one", in)
+	} else if diff := cmp.Diff(in, a.Status.ActiveCopy); diff != "" {
+		t.Errorf("inForce and active of the status differ (-inForce +active):\n%s", diff)
 	}
 	late := func(boundary time.Time, gpus int64, stop kueue.StopPolicy) {
 		t.Helper()
 		time.Sleep(boundary.Sub(clock()))
-		t.Logf("in force %s after its time", awaitQueue(t, c, team, clustertest.Patience, gpus, stop).Round(time.Millisecond))
+		t.Logf("active %s after its time", awaitQueue(t, c, team, clustertest.Patience, gpus, stop).Round(time.Millisecond))
 	}
 	touch := func(at time.Time) { // the controllers look at their clock again
 		before(at)
@@ -139,8 +142,8 @@ func TestWindows(t *testing.T) {
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: team}, &a); err != nil {
 			return err
 		}
-		if a.Status.InForce != nil {
-			return fmt.Errorf("after the windows: got %+v, want nothing in force", a.Status.InForce)
+		if a.Status.Active != nil || a.Status.ActiveCopy != nil {
+			return fmt.Errorf("after the windows: got %+v and %+v, want nothing active", a.Status.Active, a.Status.ActiveCopy)
 		}
 		return nil
 	})
@@ -219,8 +222,8 @@ func TestBudgets(t *testing.T) {
 			if a.Status.Budget == nil || a.Status.Budget.Percent != percent || a.Status.Budget.Action != action {
 				return fmt.Errorf("the budget is %+v, want %d %% and %q", a.Status.Budget, percent, action)
 			}
-			if limits := action != v1alpha1.BudgetNotify && action != ""; a.Status.ObservedGeneration != a.Generation || limits != (a.Status.InForce != nil && a.Status.InForce.BudgetAction == action) {
-				return fmt.Errorf("in force is %+v at generation %d of %d", a.Status.InForce, a.Status.ObservedGeneration, a.Generation)
+			if limits := action != v1alpha1.BudgetNotify && action != ""; a.Status.ObservedGeneration != a.Generation || limits != (a.Status.Active != nil && a.Status.Active.BudgetAction == action) {
+				return fmt.Errorf("active is %+v at generation %d of %d", a.Status.Active, a.Status.ObservedGeneration, a.Generation)
 			}
 			s = *a.Status.Budget
 			return nil

@@ -37,9 +37,9 @@ func (r *AllocationReconciler) requeueAt(result ctrl.Result, allocation *v1alpha
 	return result
 }
 
-// inForceChanged passes changes of what is counted of a budget that At depends on.
-var inForceChanged = updated(func(before, after *v1alpha1.ComputeAllocation) bool {
-	return !equality.Semantic.DeepEqual(stepOf(before), stepOf(after)) || !equality.Semantic.DeepEqual(before.Status.InForce, after.Status.InForce)
+// activeChanged passes changes of what is counted of a budget that At depends on.
+var activeChanged = updated(func(before, after *v1alpha1.ComputeAllocation) bool {
+	return !equality.Semantic.DeepEqual(stepOf(before), stepOf(after)) || !equality.Semantic.DeepEqual(before.Status.Active, after.Status.Active)
 })
 
 // stepOf returns what of a budget's status decides.
@@ -54,8 +54,8 @@ func stepOf(a *v1alpha1.ComputeAllocation) *v1alpha1.BudgetStatus {
 // the status was written. An entry that is recorded again, because the status could not be
 // written, has the same id, and history keeps the first: what is in the id comes from the
 // status, or does not change.
-func recordSteps(log *activity.Log, allocation *v1alpha1.ComputeAllocation, in *v1alpha1.InForce, now time.Time) {
-	was, is := ptr.Deref(allocation.Status.InForce, v1alpha1.InForce{}), ptr.Deref(in, v1alpha1.InForce{})
+func recordSteps(log *activity.Log, allocation *v1alpha1.ComputeAllocation, in *v1alpha1.ActiveStatus, now time.Time) {
+	was, is := ptr.Deref(allocation.Status.Active, v1alpha1.ActiveStatus{}), ptr.Deref(in, v1alpha1.ActiveStatus{})
 	before, after := effective.Spec(allocation), effective.Allocation(allocation, in).Spec
 	var changes []string
 	for _, f := range describe.AllocationChanges(&before, &after) {
@@ -67,7 +67,7 @@ func recordSteps(log *activity.Log, allocation *v1alpha1.ComputeAllocation, in *
 			Kind: "ComputeAllocation", Name: allocation.Name, UID: string(allocation.UID), Team: allocation.Name, Changes: changes, Reason: reason, Outcome: history.Succeeded,
 		})
 	}
-	opening := func(f v1alpha1.InForce) string {
+	opening := func(f v1alpha1.ActiveStatus) string {
 		if f.Window == "" || f.From == nil {
 			return ""
 		}
