@@ -14,7 +14,7 @@ type AllocationDetail struct {
 	EditURL, DeleteURL string // empty without permission
 	HoldURL, ResumeURL string // empty without permission; at most one is set
 
-	InForce       []string // sentences about windows and the budget
+	Overrides     []string // sentences about windows and the budget
 	Managed       string   // the tool that manages it, and where to change it; empty for none
 	YAML, YAMLURL string   // as YAML, and the address of that as a file
 

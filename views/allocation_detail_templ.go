@@ -275,7 +275,7 @@ func AllocationDetailBody(p AllocationDetail) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			for _, line := range p.InForce {
+			for _, line := range p.Overrides {
 				templ_7745c5c3_Var11 := templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 					templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 					templ_7745c5c3_Buffer, templ_7745c5c3_IsBuffer := templruntime.GetBuffer(templ_7745c5c3_W)

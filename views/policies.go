@@ -32,7 +32,7 @@ type AllocationRow struct {
 	NamedNamespace string
 	Status         Status
 	Quota          []QuotaLine
-	InForce        []string // sentences about windows and the budget that replace it
+	Overrides      []string // sentences about windows and the budget that replace it
 	Sharing        string   // such as "Lend and borrow, up to 50 %"
 	Preemption     string   // such as "Lower priority" or "Never"
 	Weight         int64

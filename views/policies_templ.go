@@ -513,7 +513,7 @@ func allocationRow(row AllocationRow, actions bool) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		for _, line := range row.InForce {
+		for _, line := range row.Overrides {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 29, "<span class=\"sub sentence\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

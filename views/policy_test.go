@@ -22,7 +22,7 @@ func samplePolicyCard() *PolicyCard {
 				Classes: []ClassLine{{Name: "inference", Weight: "90", Description: "Serves users", Object: "inference-priority"}, {Name: "training", Weight: "60", Description: "", Object: "training-priority"}}, Status: Status{Tone: "wait", Label: "Re-ranking"}},
 			{ID: "idle", Label: "Idle compute", Value: "Fair share", Status: Status{Tone: "bad", Label: "Not active", Text: "Kueue's configuration differs."}},
 			{ID: "enforcement", Label: "Enforcement", Value: "Require a queue"},
-			{ID: "pools", Label: "Pools", Value: "1 pool", Pools: []PoolLine{{"h100", "All H100 nodes", "2 nodes"}}, Status: Status{Tone: "ok", Label: "In force"}},
+			{ID: "pools", Label: "Pools", Value: "1 pool", Pools: []PoolLine{{"h100", "All H100 nodes", "2 nodes"}}, Status: Status{Tone: "ok", Label: "Active"}},
 		},
 	}
 }

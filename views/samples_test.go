@@ -191,7 +191,7 @@ func sampleConflict() Conflict {
 func sampleDetail() AllocationDetail {
 	return AllocationDetail{
 		Chrome: sampleChrome("Vision", "policies"), Team: "vision", Notice: "Saved.", UpURL: "/policies", EditURL: "/e", DeleteURL: "/d",
-		Status: Status{Tone: "ok", Label: "Active"}, Capacity: "10 of 8 GPUs given out", Correction: "Put right", QuotaNote: "In force.",
+		Status: Status{Tone: "ok", Label: "Active"}, Capacity: "10 of 8 GPUs given out", Correction: "Put right", QuotaNote: "Active.",
 		Conditions: []ConditionLine{{"Applied", Status{Tone: "ok", Label: "Yes", Text: "All is there."}, "2026-11-21T09:10:00Z"}},
 		Quota:      []QuotaFigure{{Pool: "ml.p5.48xlarge", Note: "allocated: 2 accelerators", Resource: "GPUs", Own: "2", Borrow: "1"}, {Pool: "ml.p5.48xlarge", SamePool: true, Resource: "vCPU", Own: "48", Borrow: "24"}},
 		Namespace:  "hyperpod-ns-vision", ClusterQueue: "q", LocalQueue: "l", Members: []string{"group vision-team"},

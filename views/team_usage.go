@@ -8,7 +8,7 @@ type TeamUsage struct {
 	Trouble   string // why there are no figures; empty otherwise
 	Held      Status // of a queue that admits no tasks; no label otherwise
 	Rows      []ShareFigures
-	InForce   []string // sentences about windows and the budget
+	Overrides []string // sentences about windows and the budget
 	Running   Count
 	Waiting   Count
 	Queue     []QueuedTask  // the head of its queue

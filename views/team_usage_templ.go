@@ -133,7 +133,7 @@ func shareCard(u TeamUsage) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			for _, line := range u.InForce {
+			for _, line := range u.Overrides {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<p class=\"section-note\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

@@ -74,7 +74,7 @@ func (p *policy) waitUntilActive(generation int64, prioritization v1alpha1.TaskP
 			return err
 		}
 		ranking := current.Status.Ranking
-		if current.Status.ObservedGeneration != generation || ranking == nil || ranking.Step != v1alpha1.RankingSettled || ranking.InForce != prioritization {
+		if current.Status.ObservedGeneration != generation || ranking == nil || ranking.Step != v1alpha1.RankingSettled || ranking.Active != prioritization || ranking.ActiveCopy != prioritization {
 			return fmt.Errorf("got policy status %+v, want generation %d settled with %s", current.Status, generation, prioritization)
 		}
 		for _, want := range classes {

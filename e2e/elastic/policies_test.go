@@ -62,7 +62,7 @@ func (p clusterPolicy) apply(t *testing.T) {
 		if err := c.Client.Get(ctx, client.ObjectKeyFromObject(object), &now); err != nil {
 			return err
 		}
-		if r := now.Status.Ranking; now.Status.ObservedGeneration != object.Generation || r == nil || r.Step != v1alpha1.RankingSettled || r.InForce != p.tasks {
+		if r := now.Status.Ranking; now.Status.ObservedGeneration != object.Generation || r == nil || r.Step != v1alpha1.RankingSettled || r.Active != p.tasks {
 			return fmt.Errorf("policy status %+v", now.Status)
 		}
 		for _, name := range []string{v1alpha1.ConditionFairShare, v1alpha1.ConditionPriorityClasses} {

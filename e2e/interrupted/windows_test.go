@@ -53,8 +53,8 @@ func TestOpenWindow(t *testing.T) {
 			if err := clustertest.Get(t).Client.Get(ctx, client.ObjectKey{Name: team}, &a); err != nil {
 				return err
 			}
-			if a.Status.InForce.OpenWindow() == "" {
-				return errors.New("the window is not in force")
+			if a.Status.Active.OpenWindow() == "" {
+				return errors.New("the window is not active")
 			}
 			return allocationReady(t, team)(ctx)
 		})

@@ -39,7 +39,7 @@ func (s *Service) build(ctx context.Context, state State, allocation *v1alpha1.C
 	errs = append(errs, schema.ComputeAllocation.Validate(allocation, before)...)
 	errs = append(errs, effective.Problems(&allocation.Spec, time.Now())...)
 	errs = append(errs, quota.CheckWindows(&allocation.Spec, types)...)
-	objects, more := desired.Build(inForce(allocation, saved), types, s.Naming.Under(state.Policy), desired.RankingOf(state.Policy))
+	objects, more := desired.Build(withActive(allocation, saved), types, s.Naming.Under(state.Policy), desired.RankingOf(state.Policy))
 	if errs = append(errs, more...); len(errs) > 0 {
 		return wanted{}, invalid("Some values are not valid. Correct the marked fields.", errs)
 	}
@@ -55,8 +55,8 @@ func (s State) find(team string) *v1alpha1.ComputeAllocation {
 	return &s.all[i]
 }
 
-// inForce returns an allocation with what of it is in force now. saved is nil for a new one.
-func inForce(allocation, saved *v1alpha1.ComputeAllocation) *v1alpha1.ComputeAllocation {
+// withActive returns an allocation with what is active now. saved is nil for a new one.
+func withActive(allocation, saved *v1alpha1.ComputeAllocation) *v1alpha1.ComputeAllocation {
 	now := *allocation
 	if saved != nil {
 		now.Status.Budget = saved.Status.Budget

@@ -44,7 +44,7 @@ func (s *Service) figures(ctx context.Context, user governance.User, reader clie
 	if err != nil {
 		return err
 	}
-	if drains(effective.Allocation(before, before.Status.InForce), inForce(allocation, state.find(allocation.Name))) {
+	if drains(effective.Allocation(before, before.Status.Active), withActive(allocation, state.find(allocation.Name))) {
 		for _, h := range tasks.admitted {
 			review.Evicted = append(review.Evicted, h.task)
 		}

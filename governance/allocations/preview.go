@@ -64,7 +64,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, state State,
 		old = &before.Spec
 	}
 	describeChanges := describe.AllocationSettings
-	if before != nil && before.Status.InForce != nil { // the quota of the spec may not be in force
+	if before != nil && before.Status.Active != nil { // the quota of the spec may not be active
 		describeChanges = describe.AllocationChanges
 	}
 	review.Settings = describeChanges(old, &after.Spec)

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 )
 
-// Effective returns the quota of an allocation: that of its spec, with what is in force,
+// Effective returns the quota of an allocation: that of its spec, with what is active,
 // or, while the spec is invalid, the quota that was applied last and that Kueue still has.
 // current reports whether it is that of the spec.
 func Effective(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) (resolved Resolved, current bool) {

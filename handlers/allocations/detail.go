@@ -114,7 +114,7 @@ func (h *Pages) allocationPage(ctx context.Context, user governance.User, team s
 		Team: a.Name, DisplayName: a.Spec.DisplayName, Description: a.Spec.Description, UpURL: urls.Policies,
 		Status: row.Status, Capacity: row.Capacity, Correction: row.Correction,
 		Conditions: conditions(&a), Namespace: format.OrDash(a.Status.Namespace), ClusterQueue: format.OrDash(a.Status.ClusterQueue), LocalQueue: format.OrDash(a.Status.LocalQueue),
-		Members: format.Members(a.Spec.Members), InForce: inForce(&a),
+		Members: format.Members(a.Spec.Members), Overrides: overrides(&a),
 		YAML: manifest.AllocationYAML(&a), YAMLURL: urls.Allocation(a.Name) + "/yaml",
 	}
 	if a.Status.Namespace != "" {
@@ -154,9 +154,9 @@ func (h *Pages) allocationPage(ctx context.Context, user governance.User, team s
 	return page, err
 }
 
-// inForce returns sentences about windows and the budget of a team.
-func inForce(a *v1alpha1.ComputeAllocation) []string {
-	lines := describe.InForce(a)
+// overrides returns sentences about windows and the budget of a team.
+func overrides(a *v1alpha1.ComputeAllocation) []string {
+	lines := describe.Active(a)
 	if used := describe.BudgetUsage(a); used != "" {
 		lines = append(lines, used)
 	}

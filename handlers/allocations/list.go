@@ -136,7 +136,7 @@ func (h *Pages) allocationRow(a *v1alpha1.ComputeAllocation, state allocations.S
 		Namespace:  format.OrDash(a.Status.Namespace),
 		Status:     allocationStatus(a),
 		Sharing:    sharing(effective.Spec(a).Sharing),
-		InForce:    describe.InForce(a),
+		Overrides:  describe.Active(a),
 		Preemption: describe.WithinTeam(a.Spec.Preemption),
 		Weight:     int64(a.Spec.FairShareWeight),
 		URL:        urls.Allocation(a.Name),

@@ -136,7 +136,7 @@ func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTab
 			line.Sub = name
 		}
 		line.Held = HeldStatus(figures.Team)
-		for _, sentence := range figures.Team.InForce {
+		for _, sentence := range figures.Team.Overrides {
 			what, _, _ := strings.Cut(sentence, ": ")
 			line.Sub = strings.TrimPrefix(line.Sub+" · "+what, " · ")
 		}

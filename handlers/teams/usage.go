@@ -106,10 +106,10 @@ func (h *Pages) teamUsage(ctx context.Context, scope access.Scope, team string, 
 	}
 	for i := range snapshot.Teams {
 		if snapshot.Teams[i].Name == team {
-			u.Rows, u.InForce = shareFigures(snapshot.Teams[i].Resources), snapshot.Teams[i].InForce
+			u.Rows, u.Overrides = shareFigures(snapshot.Teams[i].Resources), snapshot.Teams[i].Overrides
 			u.Held = figures.HeldStatus(&snapshot.Teams[i])
 			if used := snapshot.Teams[i].Budget; used != "" {
-				u.InForce = append(slices.Clone(u.InForce), used)
+				u.Overrides = append(slices.Clone(u.Overrides), used)
 			}
 		}
 	}

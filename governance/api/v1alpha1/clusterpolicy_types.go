@@ -458,9 +458,13 @@ const (
 
 // Ranking is how tasks are ranked now.
 type Ranking struct {
-	// InForce is the active prioritization.
+	// The value of active. Deprecated: read active. The console writes and reads this field
+	// for one version, because replicas of earlier versions write no other.
 	// +optional
-	InForce TaskPrioritization `json:"inForce,omitempty"`
+	Active TaskPrioritization `json:"inForce,omitempty"`
+	// The active prioritization.
+	// +optional
+	ActiveCopy TaskPrioritization `json:"active,omitempty"`
 	// +required
 	Step RankingStep `json:"step"`
 	// Since is the time at which the step began.

@@ -430,9 +430,14 @@ type ComputeAllocationStatus struct {
 	// +listMapKey=pool
 	Quota []PoolQuota `json:"quota,omitempty"`
 
-	// InForce is what replaces parts of the spec now; omitted for nothing.
+	// The value of status.active. Deprecated: read status.active. The console writes and
+	// reads this field for one version, because replicas of earlier versions write no other.
 	// +optional
-	InForce *InForce `json:"inForce,omitempty"`
+	Active *ActiveStatus `json:"inForce,omitempty"`
+	// The window or the step of the budget that replaces parts of the spec now; omitted for
+	// nothing.
+	// +optional
+	ActiveCopy *ActiveStatus `json:"active,omitempty"`
 
 	// Budget is what the team has used of its budget; omitted without one, and until it
 	// is counted.

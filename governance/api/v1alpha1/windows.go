@@ -196,8 +196,8 @@ type BudgetStep struct {
 	Action BudgetAction `json:"action"`
 }
 
-// InForce is what replaces parts of the spec now.
-type InForce struct {
+// ActiveStatus is what replaces parts of the spec now.
+type ActiveStatus struct {
 	// Window is the name of a window; empty while none is open.
 	// +optional
 	Window string `json:"window,omitempty"`
@@ -220,7 +220,7 @@ type InForce struct {
 }
 
 // OpenWindow returns the name of the window that is open; empty for none.
-func (in *InForce) OpenWindow() string {
+func (in *ActiveStatus) OpenWindow() string {
 	if in == nil {
 		return ""
 	}

@@ -286,7 +286,7 @@ func TestExistingPolicy(t *testing.T) {
 	if q.Verdict != adoption.Manage || len(q.Notes) != 1 || !strings.Contains(q.Notes[0], "jobs without a queue are rejected in namespace vision") {
 		t.Errorf("got %s, %q and %q", q.Verdict, q.Reasons, q.Notes)
 	}
-	in.Policy.Status.Ranking = &v1alpha1.Ranking{Step: v1alpha1.RankingSettled, InForce: v1alpha1.FirstComeFirstServe}
+	in.Policy.Status.Ranking = &v1alpha1.Ranking{Step: v1alpha1.RankingSettled, Active: v1alpha1.FirstComeFirstServe}
 	if why := adoption.NewPlan(in).WhyNotManaged("vision"); !strings.Contains(why, "preemption.withinClusterQueue is LowerPriority, and an allocation would set Never") {
 		t.Errorf("got %q under first come, first served", why)
 	}

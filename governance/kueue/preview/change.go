@@ -83,7 +83,7 @@ func (in *inputs) objects() wanted {
 		if len(resolved.Pools) == 0 && len(a.Spec.Quota) > 0 {
 			continue // blocked, and never applied
 		}
-		o := desired.BuildResolved(effective.Allocation(a, a.Status.InForce), resolved, in.types, naming, ranking)
+		o := desired.BuildResolved(effective.Allocation(a, a.Status.Active), resolved, in.types, naming, ranking)
 		w.queues[*o.ClusterQueue.GetName()] = o.ClusterQueue
 		for _, local := range append([]*applykueue.LocalQueueApplyConfiguration{o.LocalQueue, o.DefaultQueue}, o.Shares...) {
 			if local != nil {

@@ -154,7 +154,7 @@ func TestChangeOf(t *testing.T) {
 		"first come": {
 			policy: sharing(),
 			change: policy(func(p *v1alpha1.ClusterPolicy) {
-				p.Status.Ranking = &v1alpha1.Ranking{Step: v1alpha1.RankingSettled, InForce: v1alpha1.FirstComeFirstServe}
+				p.Status.Ranking = &v1alpha1.Ranking{Step: v1alpha1.RankingSettled, Active: v1alpha1.FirstComeFirstServe}
 			}),
 			want: []string{
 				"queue " + speech + `: 4 GPUs, cohort "shared-pool", stop None, within Never`,

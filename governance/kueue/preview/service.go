@@ -89,7 +89,7 @@ func (s *Service) Allocation(ctx context.Context, user governance.User, allocati
 	} else {
 		i, after.allocations = len(after.allocations), append(after.allocations, v1alpha1.ComputeAllocation{})
 	}
-	next.Status.InForce, _ = effective.At(&next, time.Now())
+	next.Status.Active, _ = effective.At(&next, time.Now())
 	after.allocations[i] = next
 	if _, errs := quota.Resolve(&next.Spec, after.types); len(errs) > 0 {
 		return queries.Preview{}, &governance.Error{Kind: governance.Invalid, Op: "preview allocation", Message: "Some values are not valid.", Fields: errs}
@@ -155,7 +155,7 @@ func (s *Service) Policy(ctx context.Context, user governance.User, policy *v1al
 		next.Status, old = *before.policy.Status.DeepCopy(), manifest.PolicyYAML(before.policy)
 		reported = next.Status.ReportedTypes
 	}
-	next.Status.Ranking = &v1alpha1.Ranking{Step: v1alpha1.RankingSettled, InForce: cmp.Or(next.Spec.TaskPrioritization, v1alpha1.FirstComeFirstServe)}
+	next.Status.Ranking = &v1alpha1.Ranking{Step: v1alpha1.RankingSettled, Active: cmp.Or(next.Spec.TaskPrioritization, v1alpha1.FirstComeFirstServe)}
 	after.policy = next
 	reader, err := s.Cluster.Reader()
 	if err != nil {

@@ -70,7 +70,7 @@ type TeamSnapshot struct {
 	Weight                       int32
 	Resources                    []TeamResource // accelerators first, then by pool
 	Running, Waiting             int            // tasks
-	InForce                      []string       // sentences about windows and the budget
+	Overrides                    []string       // sentences about windows and the budget
 	Held, HeldText               string         // of describe.Held
 	Budget                       string         // a sentence about what is used of it; empty for none
 }

@@ -76,7 +76,7 @@ func (in input) sum() *Snapshot {
 func (s *summing) addTeams() {
 	for i := range s.allocations.Items {
 		a := &s.allocations.Items[i]
-		t := &TeamSnapshot{Name: a.Name, DisplayName: a.Spec.DisplayName, Namespace: a.Status.Namespace, Weight: a.Spec.FairShareWeight, InForce: describe.InForce(a), Budget: describe.BudgetUsage(a)}
+		t := &TeamSnapshot{Name: a.Name, DisplayName: a.Spec.DisplayName, Namespace: a.Status.Namespace, Weight: a.Spec.FairShareWeight, Overrides: describe.Active(a), Budget: describe.BudgetUsage(a)}
 		t.Held, t.HeldText = describe.Held(a)
 		s.teams[a.Name] = t
 	}

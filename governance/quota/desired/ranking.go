@@ -29,7 +29,7 @@ func RankingOf(policy *v1alpha1.ClusterPolicy) Ranking {
 		return ByPriority
 	case policy.Status.Ranking.Step != v1alpha1.RankingSettled:
 		return Paused
-	case policy.Status.Ranking.InForce == v1alpha1.FirstComeFirstServe:
+	case policy.Status.Ranking.Active == v1alpha1.FirstComeFirstServe:
 		return FirstCome
 	}
 	return ByPriority

@@ -274,8 +274,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// TestInForce checks what windows and budgets replace, and that a budget ends by itself.
-func TestInForce(t *testing.T) {
+// TestActive checks what windows and budgets replace, and that a budget ends by itself.
+func TestActive(t *testing.T) {
 	four, percent := int64(4), int32(25)
 	now := time.Date(2026, 11, 26, 10, 0, 0, 0, time.UTC)
 	a := &v1alpha1.ComputeAllocation{Spec: v1alpha1.ComputeAllocationSpec{
@@ -285,9 +285,9 @@ func TestInForce(t *testing.T) {
 			Quota: []v1alpha1.WindowQuota{{Pool: "a100", Accelerators: &four}}, Sharing: &v1alpha1.WindowSharing{Strategy: v1alpha1.LendAndBorrow, BorrowLimitPercent: &percent},
 		}},
 	}}
-	at := func(after time.Duration) (*v1alpha1.InForce, v1alpha1.ComputeAllocationSpec, time.Duration) {
+	at := func(after time.Duration) (*v1alpha1.ActiveStatus, v1alpha1.ComputeAllocationSpec, time.Duration) {
 		in, next := effective.At(a, now.Add(after))
-		a.Status.InForce = in
+		a.Status.Active = in
 		return in, effective.Spec(a), next.Sub(now)
 	}
 	if in, _, next := at(0); in != nil || next != time.Hour {

@@ -12,10 +12,10 @@ import (
 // announcedWithin bounds how far ahead a window is looked for that is announced.
 const announcedWithin = 31 * 24 * time.Hour
 
-// At returns what is in force of an allocation at a time, nil for its spec alone, and when
+// At returns what is active of an allocation at a time, nil for its spec alone, and when
 // that changes next, zero for never. The budget's part is what is counted in the status.
-func At(allocation *v1alpha1.ComputeAllocation, now time.Time) (in *v1alpha1.InForce, next time.Time) {
-	found := v1alpha1.InForce{}
+func At(allocation *v1alpha1.ComputeAllocation, now time.Time) (in *v1alpha1.ActiveStatus, next time.Time) {
+	found := v1alpha1.ActiveStatus{}
 	boundary := func(at time.Time) {
 		if at.After(now) && (next.IsZero() || at.Before(next)) {
 			next = at
@@ -44,7 +44,7 @@ func At(allocation *v1alpha1.ComputeAllocation, now time.Time) (in *v1alpha1.InF
 			found.BudgetAction, found.BudgetUntil = b.Action, &metav1.Time{Time: b.To.Time}
 		}
 	}
-	if found == (v1alpha1.InForce{}) {
+	if found == (v1alpha1.ActiveStatus{}) {
 		return nil, next
 	}
 	return &found, next
@@ -55,15 +55,15 @@ func hasStep(b *v1alpha1.Budget, action v1alpha1.BudgetAction) bool {
 	return slices.ContainsFunc(b.Steps, func(s v1alpha1.BudgetStep) bool { return s.Action == action })
 }
 
-// Spec returns a spec with what is in force: that of the status. It shares memory with the
+// Spec returns a spec with what the status calls active. It shares memory with the
 // allocation.
 func Spec(allocation *v1alpha1.ComputeAllocation) v1alpha1.ComputeAllocationSpec {
-	return with(allocation.Spec, allocation.Status.InForce)
+	return with(allocation.Spec, allocation.Status.Active)
 }
 
-// Allocation returns an allocation with what is in force as its spec. It is the same
+// Allocation returns an allocation with what is active as its spec. It is the same
 // allocation while that is its spec alone, and else a copy that shares memory with it.
-func Allocation(allocation *v1alpha1.ComputeAllocation, in *v1alpha1.InForce) *v1alpha1.ComputeAllocation {
+func Allocation(allocation *v1alpha1.ComputeAllocation, in *v1alpha1.ActiveStatus) *v1alpha1.ComputeAllocation {
 	if in == nil {
 		return allocation
 	}
@@ -74,11 +74,11 @@ func Allocation(allocation *v1alpha1.ComputeAllocation, in *v1alpha1.InForce) *v
 
 // InWindow returns a spec with what a window replaces.
 func InWindow(spec *v1alpha1.ComputeAllocationSpec, window string) v1alpha1.ComputeAllocationSpec {
-	return with(*spec, &v1alpha1.InForce{Window: window})
+	return with(*spec, &v1alpha1.ActiveStatus{Window: window})
 }
 
 // with returns a spec with what a window and the action of a budget replace.
-func with(spec v1alpha1.ComputeAllocationSpec, in *v1alpha1.InForce) v1alpha1.ComputeAllocationSpec {
+func with(spec v1alpha1.ComputeAllocationSpec, in *v1alpha1.ActiveStatus) v1alpha1.ComputeAllocationSpec {
 	if in == nil {
 		return spec
 	}

@@ -18,20 +18,20 @@ func TestHeld(t *testing.T) {
 	window := v1alpha1.Window{Name: "night", TimeZone: "Europe/Berlin", Activation: v1alpha1.Hold}
 	for name, c := range map[string]struct {
 		spec      v1alpha1.ComputeAllocationSpec
-		inForce   *v1alpha1.InForce
+		active    *v1alpha1.ActiveStatus
 		wantLabel string
 		wantText  string
 	}{
 		"active":           {wantLabel: ""},
 		"held by an admin": {spec: v1alpha1.ComputeAllocationSpec{Activation: v1alpha1.Hold}, wantLabel: "Held", wantText: "until an admin resumes it"},
 		"drained":          {spec: v1alpha1.ComputeAllocationSpec{Activation: v1alpha1.Drain}, wantLabel: "Drained", wantText: "until an admin resumes it"},
-		"held by a window": {v1alpha1.ComputeAllocationSpec{Windows: []v1alpha1.Window{window}}, &v1alpha1.InForce{Window: "night", To: &until}, "Held", "The window night holds the team's queue until Fri 27 Nov 22:00 CET."},
+		"held by a window": {v1alpha1.ComputeAllocationSpec{Windows: []v1alpha1.Window{window}}, &v1alpha1.ActiveStatus{Window: "night", To: &until}, "Held", "The window night holds the team's queue until Fri 27 Nov 22:00 CET."},
 		"held by the budget": {
-			v1alpha1.ComputeAllocationSpec{Budget: &v1alpha1.Budget{}}, &v1alpha1.InForce{BudgetAction: v1alpha1.BudgetDrain, BudgetUntil: &until}, "Drained", "The team has used its budget, so no task is admitted until Fri 27 Nov 21:00 UTC",
+			v1alpha1.ComputeAllocationSpec{Budget: &v1alpha1.Budget{}}, &v1alpha1.ActiveStatus{BudgetAction: v1alpha1.BudgetDrain, BudgetUntil: &until}, "Drained", "The team has used its budget, so no task is admitted until Fri 27 Nov 21:00 UTC",
 		},
 	} {
 		a := &v1alpha1.ComputeAllocation{Spec: c.spec}
-		a.Status.InForce = c.inForce
+		a.Status.Active = c.active
 		if label, text := describe.Held(a); label != c.wantLabel || !strings.Contains(text, c.wantText) || label == "" && text != "" {
 			t.Errorf("%s: got %q, %q, want %q, %q", name, label, text, c.wantLabel, c.wantText)
 		}

@@ -126,10 +126,10 @@ func BudgetAction(a v1alpha1.BudgetAction) string {
 	})
 }
 
-// InForce returns sentences about what replaces parts of the spec of an allocation now, and
+// Active returns sentences about what replaces parts of the spec of an allocation now, and
 // about a window that is announced; none for nothing.
-func InForce(a *v1alpha1.ComputeAllocation) (lines []string) {
-	in := a.Status.InForce
+func Active(a *v1alpha1.ComputeAllocation) (lines []string) {
+	in := a.Status.Active
 	if in == nil {
 		return nil
 	}
@@ -215,7 +215,7 @@ func Held(a *v1alpha1.ComputeAllocation) (label, text string) {
 // HeldBy returns sentences about what holds the queue of a team by itself, a window or the
 // budget, and until when; empty if the spec does.
 func HeldBy(a *v1alpha1.ComputeAllocation) string {
-	in := a.Status.InForce
+	in := a.Status.Active
 	if in == nil {
 		return ""
 	}
