@@ -4,6 +4,9 @@
 //	pure      no cluster, no browser   go test with its cache
 //	cluster   clustertest.Main         several packages at once, on a pool of clusters
 //
+// The browser tests are the longest package. They run in two processes, each with a cluster
+// of its own: the tests that run in parallel, and the others.
+//
 // Packages that only make verify runs are left out.
 // With -fast it runs the first group only. A package belongs to a group by what
 // its tests import. The exit code is 1 when a test failed.
@@ -18,6 +21,9 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
 	"io"
 	"os"
 	"os/exec"
@@ -38,14 +44,14 @@ import (
 const (
 	modulePackage  = "kuota.dev/kuota"
 	clusterPackage = "kuota.dev/kuota/governance/cluster/clustertest"
+	browserPackage = "kuota.dev/kuota/e2e"
 	localcluster   = "cmd/localcluster" // a module of its own, which starts its own clusters
 	charttest      = "deploy/charttest" // a module of its own: the Helm chart
 )
 
 // longest names packages that take long, longest first: they start first, so that
-// none of them is left alone at the end. The browser tests that change what all tests
-// share come first in e2e and mostly wait, while other packages use the processors.
-var longest = []string{"e2e", "queries", "behavior", "elastic", "bypasses", "degraded", "reconcile", "recorder", "allocations", "uninstall", "actions", "submit", "access"}
+// none of them is left alone at the end.
+var longest = []string{"queries", "behavior", "elastic", "bypasses", "degraded", "reconcile", "recorder", "allocations", "uninstall", "actions", "submit", "access"}
 
 // verifyOnly are packages of which make verify runs all: random sequences, all
 // interruptions, and measurements.
@@ -56,7 +62,7 @@ const sleepers = 8
 
 func main() {
 	fast := flag.Bool("fast", false, "run only tests that need neither a cluster nor a browser")
-	clusters := flag.Int("clusters", 3, "how many clusters, and so how many packages at once")
+	clusters := flag.Int("clusters", 4, "how many clusters, at least 3: two for the browser tests, and one for each other package at a time")
 	slowest := flag.Int("slowest", 20, "how many of the slowest tests are listed at the end")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -93,8 +99,55 @@ func run(ctx context.Context, fast bool, clusters, slowest int) error {
 			r.test(ctx, bin, localcluster, nil, []string{"./..."}),
 			r.test(ctx, env, charttest, flags, []string{"./installed"}))
 	}()
-	failed := r.test(ctx, env, "", append(flags, "-p="+strconv.Itoa(clusters)), groups.cluster)
-	return errors.Join(failed, <-beside, <-started)
+	alone, err := serialTests(filepath.Join(clustertest.Root(), "e2e"))
+	if err != nil {
+		return err
+	}
+	pattern := "=^(" + strings.Join(alone, "|") + ")$"
+	browser := make(chan error, 2)
+	for which, folder := range map[string]string{"-run": "serial", "-skip": "parallel"} {
+		artefacts := "KUOTA_ARTEFACTS=" + filepath.Join(clustertest.Root(), "e2e", "artefacts", folder)
+		go func() {
+			browser <- r.test(ctx, slices.Concat(env, []string{artefacts}), "", slices.Concat(flags, []string{which + pattern}), []string{browserPackage})
+		}()
+	}
+	failed := r.test(ctx, env, "", slices.Concat(flags, []string{"-p=" + strconv.Itoa(max(1, clusters-2))}), groups.cluster)
+	return errors.Join(failed, <-browser, <-browser, <-beside, <-started)
+}
+
+// serialTests returns the tests of a folder that do not run in parallel.
+func serialTests(dir string) (names []string, err error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			return nil, err
+		}
+		for _, declared := range parsed.Decls {
+			test, ok := declared.(*ast.FuncDecl)
+			if ok && test.Name.Name != "TestMain" && strings.HasPrefix(test.Name.Name, "Test") && !slices.ContainsFunc(test.Body.List, isParallel) {
+				names = append(names, test.Name.Name)
+			}
+		}
+	}
+	return names, nil
+}
+
+// isParallel reports whether a statement is t.Parallel().
+func isParallel(statement ast.Stmt) bool {
+	expression, ok := statement.(*ast.ExprStmt)
+	if !ok {
+		return false
+	}
+	call, ok := expression.X.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	function, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && function.Sel.Name == "Parallel"
 }
 
 // withoutCluster runs the tests that need no cluster.
@@ -139,6 +192,7 @@ func divide(ctx context.Context) (g groups, err error) {
 		switch {
 		case len(p.TestGoFiles)+len(p.XTestGoFiles) == 0:
 		case slices.Contains(verifyOnly, strings.TrimPrefix(p.ImportPath, modulePackage+"/")):
+		case p.ImportPath == browserPackage: // run divides it
 		case p.ImportPath == modulePackage:
 			g.module = append(g.module, p.ImportPath)
 		case slices.Contains(append(p.TestImports, p.XTestImports...), clusterPackage):
