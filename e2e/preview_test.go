@@ -123,6 +123,10 @@ func TestPreview(t *testing.T) {
 	must(t, page.Locator("#confirm").Fill(team))
 	must(t, button(page, "Hold the queue").Click())
 	admittedJobs(t, team)
+	open(t, page, "/tasks?team="+team)
+	for _, task := range []string{"busy", "next"} { // until the console knows, too
+		must(t, expect.Locator(page.Locator("tr", playwright.PageLocatorOptions{HasText: task})).ToContainText("Pending"))
+	}
 
 	open(t, page, "/policies/allocations/"+team+"/resume")
 	if diff := cmp.Diff([]string{"started busy", "started next"}, previewed(t, page, team, "resume")); diff != "" {
