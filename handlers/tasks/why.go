@@ -24,8 +24,8 @@ const shownQueues = 3
 const shownWorkloads = 5
 
 // words are what pages say about a constraint that keeps a task from starting: a sentence with
-// its tone, and a text below it. %s stands for the detail of the verdict. Texts without words here
-// depend on the task: see WhyOf.
+// its tone, and a text below it. %s stands for the detail of the verdict. Headlines and texts that are
+// empty here depend on the task: see headline and WhyOf.
 type words struct{ tone, headline, text string }
 
 // constraints are the words about each constraint.

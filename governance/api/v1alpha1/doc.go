@@ -1,6 +1,6 @@
-// Package v1alpha1 contains the API group kuota.dev with its two kinds,
-// ClusterPolicy and ComputeAllocation. They are the only desired state: the
-// controllers derive all objects of Kueue from them.
+// Package v1alpha1 contains the API group kuota.dev with its kinds: ClusterPolicy and
+// ComputeAllocation, from which the controllers derive all objects of Kueue, and ElasticJob,
+// from which they derive Jobs.
 //
 // The schema and its CEL rules reject objects that are invalid by themselves. The
 // conditions report problems that depend on the cluster.

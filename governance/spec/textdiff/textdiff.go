@@ -1,4 +1,3 @@
-// Package textdiff compares texts line by line. It is pure.
 package textdiff
 
 import "strings"

@@ -1,0 +1,2 @@
+// Package textdiff compares texts line by line. It is pure.
+package textdiff
