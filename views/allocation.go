@@ -24,16 +24,15 @@ type AllocationForm struct {
 	Version    string // hidden input version: the resourceVersion that was read
 	Generation string // hidden input generation: the spec that was read
 
-	Team            TextField // input name "team"
-	DisplayName     TextField // "display-name"
-	Description     TextField // "description"
-	Activation      string    // "Active", "Hold" or "Drain"; when it is changed, or an import names it
-	ActivationError string
+	Team TextField // input name "team"
+	// Fields are inputs by their name: "display-name"; "description"; "activation", which is "Active",
+	// "Hold" or "Drain", when it is changed, or an import names it; "namespace", an existing one, empty for the team's
+	// own; "weight", 0 to 100; "preemption", which is "LowerPriority" or "Never".
+	Fields  map[string]TextField
+	Options []OptionField
 
-	Namespace    TextField // "namespace": an existing one; empty for the team's own
-	NewNamespace string    // namespace that is created for the typed team name; empty without a valid name
-	Weight       TextField // "weight", 0 to 100
-	WeightNote   string    // warning about a weight of 0; empty for none
+	NewNamespace string // namespace that is created for the typed team name; empty without a valid name
+	WeightNote   string // warning about a weight of 0; empty for none
 	Members      []MemberField
 	CanAddMember bool
 	MembersError string
@@ -51,9 +50,7 @@ type AllocationForm struct {
 	Limits        []AllocationFormRow
 	CanAddLimit   bool
 
-	Preemption      string // "LowerPriority" or "Never"; input name "preemption"
-	PreemptionError string
-	PreemptionNote  string // why the choice has no effect now; empty if it has
+	PreemptionNote string // why the choice of preemption has no effect now; empty if it has
 
 	Shares      []TeamShareRow
 	CanAddShare bool
@@ -67,10 +64,13 @@ type AllocationForm struct {
 	CanAddWindow bool
 	WindowsError string
 	Budget       BudgetFields
+}
 
-	Ceiling      bool // "ceiling"
-	CeilingError string
-	DefaultQueue bool // "default-queue"
+// OptionField is a checkbox with a hint.
+type OptionField struct {
+	ID, Label, Hint string
+	Checked         bool
+	Error           string // a sentence; empty for none
 }
 
 // TextField is one text input as typed.

@@ -82,7 +82,7 @@ func informationSection(f AllocationForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				switch {
-				case f.Namespace.Value != "":
+				case f.Fields["namespace"].Value != "":
 					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "Lower-case letters, digits and hyphens. Its queues get this name.")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -125,8 +125,8 @@ func informationSection(f AllocationForm) templ.Component {
 				}
 			}
 			templ_7745c5c3_Err = ui.TextField(
-				ui.FieldProps{ID: "display-name", Label: "Display name", Optional: true, Hint: "Shown below the team name.", Error: f.DisplayName.Error},
-				ui.InputProps{Value: f.DisplayName.Value},
+				ui.FieldProps{ID: "display-name", Label: "Display name", Optional: true, Hint: "Shown below the team name.", Error: f.Fields["display-name"].Error},
+				ui.InputProps{Value: f.Fields["display-name"].Value},
 			).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -135,11 +135,11 @@ func informationSection(f AllocationForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Input(ui.InputProps{ID: "description", Value: f.Description.Value, Invalid: f.Description.Error != ""}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Input(ui.InputProps{ID: "description", Value: f.Fields["description"].Value, Invalid: f.Fields["description"].Error != ""}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.FieldError("description", "", f.Description.Error).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.FieldError("description", "", f.Fields["description"].Error).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -147,7 +147,7 @@ func informationSection(f AllocationForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if f.Edit || f.Activation != "" {
+			if f.Edit || f.Fields["activation"].Value != "" {
 				templ_7745c5c3_Err = activationChoices(f).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -200,7 +200,7 @@ func activationChoices(f AllocationForm) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = ui.Choice(ui.ChoiceProps{Name: "activation", Value: "Active", Label: "Active", Checked: f.Activation == "Active",
+			templ_7745c5c3_Err = ui.Choice(ui.ChoiceProps{Name: "activation", Value: "Active", Label: "Active", Checked: f.Fields["activation"].Value == "Active",
 				Text: "Tasks start as quota allows."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -209,7 +209,7 @@ func activationChoices(f AllocationForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Choice(ui.ChoiceProps{Name: "activation", Value: "Hold", Label: "Hold", Checked: f.Activation == "Hold",
+			templ_7745c5c3_Err = ui.Choice(ui.ChoiceProps{Name: "activation", Value: "Hold", Label: "Hold", Checked: f.Fields["activation"].Value == "Hold",
 				Text: "Running tasks continue to their end. None start until the queue is active again."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -218,14 +218,14 @@ func activationChoices(f AllocationForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Choice(ui.ChoiceProps{Name: "activation", Value: "Drain", Label: "Drain", Checked: f.Activation == "Drain",
+			templ_7745c5c3_Err = ui.Choice(ui.ChoiceProps{Name: "activation", Value: "Drain", Label: "Drain", Checked: f.Fields["activation"].Value == "Drain",
 				Text: "Running tasks are stopped and requeued. Unsaved work is lost."}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Choices(ui.ChoicesProps{Name: "activation", Legend: "Activation", Error: f.ActivationError}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Choices(ui.ChoicesProps{Name: "activation", Legend: "Activation", Error: f.Fields["activation"].Error}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var6), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -293,7 +293,7 @@ func teamSection(f AllocationForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.Input(ui.InputProps{ID: "namespace", Value: f.Namespace.Value, Placeholder: f.NewNamespace, Code: true, Invalid: f.Namespace.Error != "", DescribedBy: []string{"namespace-hint"}}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Input(ui.InputProps{ID: "namespace", Value: f.Fields["namespace"].Value, Placeholder: f.NewNamespace, Code: true, Invalid: f.Fields["namespace"].Error != "", DescribedBy: []string{"namespace-hint"}}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -301,7 +301,7 @@ func teamSection(f AllocationForm) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = ui.FieldError("namespace", "", f.Namespace.Error).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.FieldError("namespace", "", f.Fields["namespace"].Error).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -314,7 +314,7 @@ func teamSection(f AllocationForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.Input(ui.InputProps{ID: "weight", Value: f.Weight.Value, Numeric: true, Invalid: f.Weight.Error != "", DescribedBy: []string{"weight-hint"}}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.Input(ui.InputProps{ID: "weight", Value: f.Fields["weight"].Value, Numeric: true, Invalid: f.Fields["weight"].Error != "", DescribedBy: []string{"weight-hint"}}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -322,7 +322,7 @@ func teamSection(f AllocationForm) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.FieldError("weight", "", f.Weight.Error).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.FieldError("weight", "", f.Fields["weight"].Error).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -125,7 +125,8 @@ func TestHostileStringsStayText(t *testing.T) {
 		*s = hostile
 	}
 	form := sampleForm()
-	for _, s := range []*string{&form.Team.Value, &form.Team.Error, &form.Namespace.Value, &form.NewNamespace, &form.Rows[1].Profile.Value, &form.Members[0].Name.Value, &form.NewPools[0].Value, &form.Limits[0].Suggestion.Name, &form.RequestID, &form.Rows[0].Type.Value, &form.Rows[0].VCPU.Default, &form.Rows[0].Capacity, &form.InstanceTypes[0].Label, &form.Errors[0].Text, &form.Failure, &form.Strategy} {
+	form.Fields["namespace"] = TextField{Value: hostile, Error: hostile}
+	for _, s := range []*string{&form.Team.Value, &form.Team.Error, &form.NewNamespace, &form.Rows[1].Profile.Value, &form.Members[0].Name.Value, &form.NewPools[0].Value, &form.Limits[0].Suggestion.Name, &form.RequestID, &form.Rows[0].Type.Value, &form.Rows[0].VCPU.Default, &form.Rows[0].Capacity, &form.InstanceTypes[0].Label, &form.Errors[0].Text, &form.Failure, &form.Strategy} {
 		*s = hostile
 	}
 	importing, managed, imported := sampleImport(), sampleManaged(), sampleImported()

@@ -93,23 +93,24 @@ func samplePolicies() PoliciesPage {
 func sampleForm() AllocationForm {
 	bad := func(value string) TextField { return TextField{Value: value, Error: "This is wrong."} }
 	return AllocationForm{
-		UpLabel:   "Policies",
-		Namespace: bad("Research!"), MembersError: "This is wrong.", CanAddMember: true,
-		Members:     []MemberField{{Index: 0, Kind: "Group", Name: TextField{Value: "vision-team"}}, {Index: 1, Kind: "User", Name: bad("system:x")}},
-		Limits:      []AllocationFormRow{{Limit: true, Index: 0, Type: bad("h100"), Suggestion: NewPool{Name: "h100", Kind: "accelerator", Value: "H100", Text: "2 nodes today"}}},
-		CanAddLimit: true,
-		Ceiling:     true, CeilingError: "This is wrong.", PreemptionNote: "It has no effect.",
-		NewPools:    []NewPool{{Name: "g5", Kind: "instanceFamily", Value: "ml.g5"}},
-		Chrome:      sampleChrome("Create compute allocation", "policies"),
-		Action:      "/policies/allocations/new",
-		CancelURL:   "/policies",
-		RequestID:   "request-1",
-		Resumed:     true,
-		Failure:     "The cluster does not answer.",
-		Team:        bad("Vision!"),
-		DisplayName: bad("Vision"),
-		Description: bad("x"),
-		Weight:      bad("200"),
+		UpLabel: "Policies",
+		Fields: map[string]TextField{
+			"namespace": bad("Research!"), "display-name": bad("Vision"), "description": bad("x"), "weight": bad("200"), "preemption": bad("LowerPriority"),
+		},
+		Options:      []OptionField{{ID: "ceiling", Label: "Namespace ceiling", Hint: "Limits all pods.", Checked: true, Error: "This is wrong."}, {ID: "default-queue", Label: "Default queue", Hint: "Adds a LocalQueue."}},
+		MembersError: "This is wrong.", CanAddMember: true,
+		Members:        []MemberField{{Index: 0, Kind: "Group", Name: TextField{Value: "vision-team"}}, {Index: 1, Kind: "User", Name: bad("system:x")}},
+		Limits:         []AllocationFormRow{{Limit: true, Index: 0, Type: bad("h100"), Suggestion: NewPool{Name: "h100", Kind: "accelerator", Value: "H100", Text: "2 nodes today"}}},
+		CanAddLimit:    true,
+		PreemptionNote: "It has no effect.",
+		NewPools:       []NewPool{{Name: "g5", Kind: "instanceFamily", Value: "ml.g5"}},
+		Chrome:         sampleChrome("Create compute allocation", "policies"),
+		Action:         "/policies/allocations/new",
+		CancelURL:      "/policies",
+		RequestID:      "request-1",
+		Resumed:        true,
+		Failure:        "The cluster does not answer.",
+		Team:           bad("Vision!"),
 		Errors: []Message{
 			{Field: "team", Label: "Name", Text: "This is wrong."},
 			{Field: "row-1-vcpu", Label: "Row 2, vCPU", Text: "This is wrong."},
@@ -128,14 +129,12 @@ func sampleForm() AllocationForm {
 				Instances: AmountField{TextField: bad("x")}, Accelerators: AmountField{TextField: bad("x")},
 				VCPU: AmountField{TextField: bad("x"), Default: "48"}, Memory: AmountField{TextField: bad("")}},
 		},
-		CanAddRow:       true,
-		InstanceTypes:   []InstanceTypeOption{{"ml.p5.48xlarge", "8 H100 · 192 vCPU"}},
-		Strategy:        "LendAndBorrow",
-		StrategyError:   "This is wrong.",
-		BorrowPercent:   bad("x"),
-		BorrowEnabled:   true,
-		Preemption:      "LowerPriority",
-		PreemptionError: "This is wrong.",
+		CanAddRow:     true,
+		InstanceTypes: []InstanceTypeOption{{"ml.p5.48xlarge", "8 H100 · 192 vCPU"}},
+		Strategy:      "LendAndBorrow",
+		StrategyError: "This is wrong.",
+		BorrowPercent: bad("x"),
+		BorrowEnabled: true,
 	}
 }
 
@@ -144,7 +143,8 @@ func sampleEdit() AllocationForm {
 	return AllocationForm{
 		Chrome: sampleChrome("Edit vision", "policies"), Action: "/policies/allocations/vision/edit", CancelURL: "/policies/allocations/vision", UpLabel: "vision",
 		Edit: true, Version: "41", Generation: "3", Team: TextField{Value: "vision"}, NewNamespace: "hyperpod-ns-vision",
-		Activation: "Hold", Strategy: "LendAndBorrow", BorrowEnabled: true, Unlimited: true, Preemption: "Never", DefaultQueue: true,
+		Fields: map[string]TextField{"activation": {Value: "Hold"}, "preemption": {Value: "Never"}}, Strategy: "LendAndBorrow", BorrowEnabled: true, Unlimited: true,
+		Options: []OptionField{{ID: "default-queue", Label: "Default queue", Hint: "Adds a LocalQueue.", Checked: true}},
 	}
 }
 
@@ -248,7 +248,7 @@ func sampleManaged() Managed {
 func sampleImported() AllocationForm {
 	f := sampleForm()
 	f.Imported = Imported{Yes: true, Replaces: "Team vision", NotImported: []string{"Tags stays with AWS."}}
-	f.Rows[0].Exact, f.Activation = "1331Mi", "Hold"
+	f.Rows[0].Exact, f.Fields["activation"] = "1331Mi", TextField{Value: "Hold"}
 	return f
 }
 

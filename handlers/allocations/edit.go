@@ -93,7 +93,7 @@ func (h *Pages) takeEdit(c echo.Context, values url.Values, action string) error
 // changes makes the form edit e. The team and its namespace cannot change.
 func (f *allocationForm) changes(e *edited) {
 	if f.edits = e; e != nil {
-		f.team, f.namespace = e.allocation.Name, e.allocation.Spec.Namespace
+		f.team, f.typed["namespace"] = e.allocation.Name, e.allocation.Spec.Namespace
 	}
 }
 

@@ -34,10 +34,12 @@ func (r formRow) exactMemory() (resource.Quantity, bool) {
 
 // emptyForm returns the form of a new allocation.
 func emptyForm() allocationForm {
-	return allocationForm{
-		request: rand.Text(), weight: "0", rows: []formRow{{}}, members: []formMember{{kind: "Group"}},
-		strategy: string(v1alpha1.LendAndBorrow), percent: "50", preemption: string(v1alpha1.PreemptLowerPriority),
+	form := allocationForm{
+		request: rand.Text(), typed: typedOf(&v1alpha1.ComputeAllocationSpec{}), rows: []formRow{{}}, members: []formMember{{kind: "Group"}},
+		strategy: string(v1alpha1.LendAndBorrow), percent: "50",
 	}
+	form.typed["activation"] = "" // unset
+	return form
 }
 
 // formOf returns the form of a.
@@ -46,14 +48,9 @@ func formOf(a v1alpha1.ComputeAllocation) allocationForm {
 	form := allocationForm{
 		Form:    forms.Form{Version: a.ResourceVersion, Generation: strconv.FormatInt(a.Generation, 10)},
 		request: rand.Text(), edits: edit(a),
-		team: a.Name, displayName: spec.DisplayName, description: spec.Description, activation: string(spec.Activation),
-		namespace: spec.Namespace, weight: strconv.Itoa(int(spec.FairShareWeight)),
-		strategy: string(spec.Sharing.Strategy), unlimited: spec.Sharing.Unlimited, preemption: string(spec.Preemption.WithinTeam),
-		ceiling: spec.NamespaceCeiling, defaultQueue: spec.DefaultQueue,
+		team: a.Name, typed: typedOf(spec), strategy: string(spec.Sharing.Strategy), unlimited: spec.Sharing.Unlimited,
 	}
-	forms.OrDefault(&form.activation, string(v1alpha1.Active))
 	forms.OrDefault(&form.strategy, string(v1alpha1.LendAndBorrow))
-	forms.OrDefault(&form.preemption, string(v1alpha1.PreemptLowerPriority))
 	if p := spec.Sharing.BorrowLimitPercent; p != nil {
 		form.percent = strconv.Itoa(int(*p))
 	}

@@ -26,19 +26,18 @@ type allocationForm struct {
 	edits   *edited // the allocation that the form changes; nil for a new one
 	earlier *edited // the version that filled in the form
 
-	team, displayName, description, activation string
-	namespace, weight                          string
-	members                                    []formMember
+	team    string
+	typed   map[string]string // of fields, by id
+	members []formMember
 
-	rows, limits                  []formRow
-	pools                         []formPool
-	strategy, percent, preemption string
-	unlimited                     bool
-	ceiling, defaultQueue         bool
-	shares                        []formShare
-	batch                         string // a scheduling policy of AWS Batch, as typed
-	windows                       []formWindow
-	budget                        formBudget
+	rows, limits      []formRow
+	pools             []formPool
+	strategy, percent string
+	unlimited         bool
+	shares            []formShare
+	batch             string // a scheduling policy of AWS Batch, as typed
+	windows           []formWindow
+	budget            formBudget
 }
 
 type formMember struct{ kind, name string }
@@ -95,31 +94,33 @@ func (r formRow) hasAmounts() bool {
 // complete reports whether the row has a type and an amount.
 func (r formRow) complete() bool { return r.instanceType != "" && r.hasAmounts() }
 
-// texts returns the inputs outside rows, by name.
+// texts returns the inputs outside rows that fields cannot read, by name.
 func (f *allocationForm) texts() map[string]*string {
 	return map[string]*string{
 		"request-id": &f.request, "version": &f.Version, "generation": &f.Generation,
-		"team": &f.team, "display-name": &f.displayName, "description": &f.description, "activation": &f.activation,
-		"namespace": &f.namespace, "weight": &f.weight,
-		"strategy": &f.strategy, "borrow-percent": &f.percent, "preemption": &f.preemption,
-		"batch": &f.batch,
+		"team": &f.team, "strategy": &f.strategy, "borrow-percent": &f.percent, "batch": &f.batch,
 	}
 }
 
 // checks returns the checkboxes by name.
 func (f *allocationForm) checks() map[string]*bool {
-	return map[string]*bool{"unlimited": &f.unlimited, "ceiling": &f.ceiling, "default-queue": &f.defaultQueue}
+	return map[string]*bool{"unlimited": &f.unlimited}
 }
 
 func readAllocationForm(values url.Values) allocationForm {
-	form := allocationForm{Form: forms.ReadForm(values)}
+	form := allocationForm{Form: forms.ReadForm(values), typed: map[string]string{}}
+	for _, f := range fields {
+		if f.read != nil {
+			form.typed[f.ID] = values.Get(f.ID)
+		}
+	}
 	for _, texts := range []map[string]*string{form.texts(), form.budget.texts()} {
 		for name, field := range texts {
 			*field = values.Get(name)
 		}
 	}
 	forms.ReadChecks(values, form.checks())
-	form.team, form.namespace = strings.TrimSpace(form.team), strings.TrimSpace(form.namespace)
+	form.team, form.typed["namespace"] = strings.TrimSpace(form.team), strings.TrimSpace(form.typed["namespace"])
 	form.rows = forms.ReadRows[formRow](values, "row-", maxPostedRows)
 	form.limits = forms.ReadRows[formRow](values, "limit-", maxPostedRows)
 	form.members = forms.ReadRows[formMember](values, "member-", maxPostedMembers)
@@ -133,6 +134,11 @@ func readAllocationForm(values url.Values) allocationForm {
 func (f *allocationForm) values() url.Values {
 	values := url.Values{}
 	f.Write(values)
+	for _, field := range fields {
+		if typed := f.typed[field.ID]; field.read != nil && (typed != "" || !field.option()) {
+			values.Set(field.ID, typed)
+		}
+	}
 	forms.WriteTexts(values, f.texts())
 	forms.WriteTexts(values, f.budget.texts())
 	forms.WriteChecks(values, f.checks())

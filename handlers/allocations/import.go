@@ -62,7 +62,7 @@ func (h *Pages) OpenImported(c echo.Context, may allocations.Permissions, o impo
 func newFormOf(a *v1alpha1.ComputeAllocation) allocationForm {
 	form := formOf(*a)
 	form.request, form.edits, form.Version, form.Generation = rand.Text(), nil, "", ""
-	form.activation = string(a.Spec.Activation) // empty leaves it unset
+	form.typed["activation"] = string(a.Spec.Activation) // empty leaves it unset
 	return form
 }
 
@@ -76,7 +76,11 @@ func overlaid(found *v1alpha1.ComputeAllocation, o imports.Object) *v1alpha1.Com
 		merged.Spec.Members = slices.Clone(found.Spec.Members)
 		merged.Spec.Shares = slices.Clone(found.Spec.Shares)
 		merged.Spec.Windows, merged.Spec.Budget = found.Spec.Windows, found.Spec.Budget
-		merged.Spec.NamespaceCeiling, merged.Spec.DefaultQueue = found.Spec.NamespaceCeiling, found.Spec.DefaultQueue
+		for _, f := range fields {
+			if f.option() {
+				f.write(&merged.Spec, f.read(&found.Spec))
+			}
+		}
 	}
 	return merged
 }

@@ -32,7 +32,7 @@ func (h *Pages) newAllocation(s *web.Server) func(echo.Context) error {
 			return err
 		}
 		empty := emptyForm()
-		empty.weight = strconv.Itoa(int(medianWeight(state.Allocations)))
+		empty.typed["weight"] = strconv.Itoa(int(medianWeight(state.Allocations)))
 		form, err := h.restoring(c, empty)
 		if err != nil {
 			return err

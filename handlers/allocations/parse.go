@@ -19,23 +19,16 @@ import (
 // types from pools.
 func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocation, []governance.FieldError) {
 	var wrong governance.FieldErrors
-	allocation := &v1alpha1.ComputeAllocation{
-		ObjectMeta: metav1.ObjectMeta{Name: f.team, ResourceVersion: f.Version},
-		Spec: v1alpha1.ComputeAllocationSpec{
-			Activation: v1alpha1.Activation(f.activation), DisplayName: f.displayName, Description: f.description, Namespace: f.namespace,
-			Preemption:       v1alpha1.Preemption{WithinTeam: v1alpha1.WithinTeam(f.preemption)},
-			NamespaceCeiling: f.ceiling, DefaultQueue: f.defaultQueue,
-		},
-	}
+	allocation := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: f.team, ResourceVersion: f.Version}}
 	v1alpha1.SetReason(allocation, f.Reason)
 	spec := &allocation.Spec
+	for _, field := range fields {
+		if field.write != nil {
+			wrong.Add(field.Path, field.write(spec, f.typed[field.ID]))
+		}
+	}
 	if f.edits != nil {
 		keepAdopted(spec, &f.edits.allocation.Spec)
-	}
-	if f.weight != "" {
-		weight, problem := forms.ParseWhole(f.weight, v1alpha1.MaxWeight)
-		wrong.Add("spec.fairShareWeight", problem)
-		spec.FairShareWeight = int32(weight)
 	}
 	if w := spec.Preemption.WithinTeam; w != v1alpha1.PreemptLowerPriority && w != v1alpha1.PreemptNever {
 		wrong.Add("spec.preemption.withinTeam", "choose whether the team's tasks preempt its own lower-priority ones")

@@ -35,25 +35,30 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 	errs := inputs.ByField(wrong, format.Sentence)
 	field := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
 	view := views.AllocationForm{
-		RequestID: f.request, Submitted: f.Submitted, Resumed: f.Resumed, Restored: forms.RestoredOf(f.Restores), Reason: f.Reason, Failure: forms.Failure(refused),
+		Fields: map[string]views.TextField{}, RequestID: f.request, Submitted: f.Submitted, Resumed: f.Resumed, Restored: forms.RestoredOf(f.Restores), Reason: f.Reason, Failure: forms.Failure(refused),
 		Imported: f.Imported.View("Team "+f.team, f.edits != nil),
 		Edit:     f.edits != nil, Version: f.Version, Generation: f.Generation,
-		Team: field("team", f.team), DisplayName: field("display-name", f.displayName), Description: field("description", f.description),
-		Activation: f.activation, ActivationError: errs["activation"],
-		Namespace: field("namespace", f.namespace), Weight: field("weight", f.weight),
+		Team:         field("team", f.team),
 		CanAddMember: len(f.members) < v1alpha1.MaxMembers, MembersError: errs["add-member"],
 		CanAddRow: len(f.rows) < v1alpha1.MaxQuotaRows, CanAddLimit: len(f.limits) < v1alpha1.MaxQuotaRows,
 		Strategy: f.strategy, StrategyError: errs["strategy"],
 		BorrowPercent: field("borrow-percent", f.percent), Unlimited: f.unlimited,
-		BorrowEnabled: f.strategy != string(v1alpha1.Lend) && f.strategy != string(v1alpha1.DontLend),
-		Preemption:    f.preemption, PreemptionError: errs["preemption"], PreemptionNote: preemptionNote(state),
-		Ceiling: f.ceiling, CeilingError: errs["ceiling"], DefaultQueue: f.defaultQueue,
-		InstanceTypes: instanceTypes(state.Types),
-		Shares:        f.shareRows(errs), CanAddShare: len(f.shares) < v1alpha1.MaxShares, SharesError: errs["add-share"],
+		BorrowEnabled:  f.strategy != string(v1alpha1.Lend) && f.strategy != string(v1alpha1.DontLend),
+		PreemptionNote: preemptionNote(state),
+		InstanceTypes:  instanceTypes(state.Types),
+		Shares:         f.shareRows(errs), CanAddShare: len(f.shares) < v1alpha1.MaxShares, SharesError: errs["add-share"],
 		Windows: f.windowRows(errs), CanAddWindow: len(f.windows) < v1alpha1.MaxWindows, WindowsError: errs["add-window"], Budget: f.budgetView(errs, currencyOf(state.Policy)),
 		NoShares: f.edits != nil && f.edits.allocation.Spec.Adopted(),
 		Batch:    f.batch, BatchNotes: f.batchNotes(state.Policy),
 		UsageCounts: state.Policy != nil && state.Policy.Spec.AdmissionFairSharing != nil,
+	}
+	for _, one := range fields {
+		switch {
+		case one.option():
+			view.Options = append(view.Options, views.OptionField{ID: one.ID, Label: one.Label, Hint: one.hint, Checked: f.typed[one.ID] == "true", Error: errs[one.ID]})
+		case one.read != nil:
+			view.Fields[one.ID] = field(one.ID, f.typed[one.ID])
+		}
 	}
 	view.WeightNote = f.weightNote(state)
 	view.NewNamespace = f.teamNamespace(naming)
@@ -79,7 +84,7 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 // weightNote warns of weight 0 where other teams have more. Weights have no effect
 // if idle compute is first come, first served.
 func (f *allocationForm) weightNote(state allocations.State) string {
-	if weight, err := strconv.Atoi(cmp.Or(f.weight, "0")); err != nil || weight != 0 {
+	if weight, err := strconv.Atoi(cmp.Or(f.typed["weight"], "0")); err != nil || weight != 0 {
 		return ""
 	}
 	if state.Policy != nil && state.Policy.Spec.IdleCompute.Strategy == v1alpha1.IdleFirstComeFirstServe {
@@ -106,7 +111,7 @@ func shown(view views.AllocationForm, id string) bool {
 	case "team", "namespace":
 		return !view.Edit
 	case "activation":
-		return view.Edit || view.Activation != ""
+		return view.Edit || view.Fields["activation"].Value != ""
 	case "add-row":
 		return view.CanAddRow
 	case "add-limit":
@@ -124,8 +129,8 @@ func shown(view views.AllocationForm, id string) bool {
 // teamNamespace returns the namespace of the team; empty while its name is invalid.
 func (f *allocationForm) teamNamespace(naming desired.Naming) string {
 	switch {
-	case f.edits != nil && f.namespace != "":
-		return f.namespace
+	case f.edits != nil && f.typed["namespace"] != "":
+		return f.typed["namespace"]
 	case f.edits == nil && quota.CheckTeamName(f.team) != "":
 		return ""
 	}

@@ -36,8 +36,7 @@ func TestWindowErrorsAtOnce(t *testing.T) {
 
 // The name of a window is validated while the window is typed, and what is missing is not.
 func TestWindowNameAtOnce(t *testing.T) {
-	var form allocationForm
-	form.preemption, form.strategy = string(v1alpha1.PreemptLowerPriority), string(v1alpha1.LendAndBorrow)
+	form := emptyForm()
 	form.windows = []formWindow{{name: "Fair week"}, {days: "Mon"}}
 	wrong := form.wrong(allocations.State{}, catalog.Catalog{}, false)
 	if len(wrong) != 1 || wrong[0].Path != "spec.windows[0].name" {

@@ -1,0 +1,157 @@
+package allocations
+
+import (
+	"cmp"
+	"strconv"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/forms"
+)
+
+type allocationSpec = v1alpha1.ComputeAllocationSpec
+
+// field is an input of the form, declared once. A row of quota, a member or another element
+// of a list is read and written by its own code: then read and write are nil.
+type field struct {
+	forms.Input
+	hint  string // of an option
+	read  func(*allocationSpec) string
+	write func(spec *allocationSpec, typed string) (problem string)
+}
+
+// option reports whether the field is a checkbox in the section of options, which need no
+// place in a template.
+func (f field) option() bool { return f.hint != "" }
+
+// textField is a field with any text; what the CRD rejects is an error.
+func textField[T ~string](path, id, label string, of func(*allocationSpec) *T) field {
+	return choiceField(path, id, label, "", of)
+}
+
+// choiceField is a field with one of some values, initial for none.
+func choiceField[T ~string](path, id, label string, initial T, of func(*allocationSpec) *T) field {
+	return field{
+		Input: forms.Input{Path: path, ID: id, Label: label},
+		read:  func(spec *allocationSpec) string { return string(cmp.Or(*of(spec), initial)) },
+		write: func(spec *allocationSpec, typed string) string {
+			*of(spec) = T(typed)
+			return ""
+		},
+	}
+}
+
+// wholeField is a field with a whole number up to most; empty is 0.
+func wholeField(path, id, label string, most int64, of func(*allocationSpec) *int32) field {
+	return field{
+		Input: forms.Input{Path: path, ID: id, Label: label},
+		read:  func(spec *allocationSpec) string { return strconv.Itoa(int(*of(spec))) },
+		write: func(spec *allocationSpec, typed string) (problem string) {
+			n := int64(0)
+			if typed != "" {
+				n, problem = forms.ParseWhole(typed, most)
+			}
+			*of(spec) = int32(n)
+			return problem
+		},
+	}
+}
+
+// optionField is a checkbox in the section of options, with a hint below its label.
+func optionField(path, id, label, hint string, of func(*allocationSpec) *bool) field {
+	return field{
+		Input: forms.Input{Path: path, ID: id, Label: label}, hint: hint,
+		read: func(spec *allocationSpec) string {
+			if *of(spec) {
+				return "true"
+			}
+			return ""
+		},
+		write: func(spec *allocationSpec, typed string) string {
+			*of(spec) = typed == "true"
+			return ""
+		},
+	}
+}
+
+// typedOf returns the values of the fields of a spec, by the ids of their inputs.
+func typedOf(spec *allocationSpec) map[string]string {
+	typed := map[string]string{}
+	for _, f := range fields {
+		if f.read != nil {
+			typed[f.ID] = f.read(spec)
+		}
+	}
+	return typed
+}
+
+// rowFields are the inputs of a row of quota, and of a borrow limit.
+var rowFields = map[string]forms.RowField{
+	"instanceType":      {ID: "type", Label: "instance type"},
+	"pool":              {ID: "type", Label: "instance type"},
+	"instances":         {ID: "instances", Label: "instances"},
+	"accelerators":      {ID: "accelerators", Label: "accelerators"},
+	"vCPU":              {ID: "vcpu", Label: "vCPU"},
+	"memory":            {ID: "memory", Label: "memory"},
+	"partition":         {ID: "count", Label: "parts of GPUs"},
+	"partition.profile": {ID: "profile", Label: "profile"},
+	"partition.count":   {ID: "count", Label: "how many parts"},
+}
+
+const (
+	quotaPath  = "spec.quota"
+	limitsPath = "spec.sharing.borrowLimits"
+)
+
+// fields are the inputs of the form, in the order of the page.
+var fields = []field{
+	{Input: forms.Input{Path: "metadata.name", ID: "team", Label: "Team name"}},
+	textField("spec.displayName", "display-name", "Display name", func(s *allocationSpec) *string { return &s.DisplayName }),
+	textField("spec.description", "description", "Description", func(s *allocationSpec) *string { return &s.Description }),
+	choiceField("spec.activation", "activation", "Activation", v1alpha1.Active, func(s *allocationSpec) *v1alpha1.Activation { return &s.Activation }),
+	textField("spec.namespace", "namespace", "Namespace", func(s *allocationSpec) *string { return &s.Namespace }),
+	wholeField("spec.fairShareWeight", "weight", "Fair-share weight", v1alpha1.MaxWeight, func(s *allocationSpec) *int32 { return &s.FairShareWeight }),
+	{Input: forms.Input{Path: "spec.members", Rows: &forms.Rows{ID: "member", Label: "Member", Default: forms.RowField{ID: "name"}}}},
+	{Input: forms.Input{Path: "spec.members", ID: "add-member", Label: "Members"}},
+	{Input: forms.Input{Path: quotaPath, Rows: &forms.Rows{ID: "row", Label: "Row", Fields: rowFields}}},
+	{Input: forms.Input{Path: quotaPath, ID: "add-row", Label: "Allocations"}},
+	{Input: forms.Input{Path: "spec.sharing.strategy", ID: "strategy", Label: "Lending and borrowing"}},
+	{Input: forms.Input{Path: "spec.sharing.borrowLimitPercent", ID: "borrow-percent", Label: "Borrow limit"}},
+	{Input: forms.Input{Path: "spec.sharing.unlimited", ID: "borrow-percent", Label: "Borrow limit"}},
+	{Input: forms.Input{Path: limitsPath, Rows: &forms.Rows{ID: "limit", Label: "Borrow limit", Fields: rowFields}}},
+	{Input: forms.Input{Path: limitsPath, ID: "add-limit", Label: "Absolute limits"}},
+	{Input: forms.Input{Path: sharesPath, Rows: &forms.Rows{ID: "share", Label: "Share", Fields: map[string]forms.RowField{
+		"name": {ID: "name", Label: "name"}, "weight": {ID: "weight", Label: "weight"}, "members": {ID: "members", Label: "members"},
+	}}}},
+	{Input: forms.Input{Path: sharesPath, ID: "add-share", Label: "Shares"}},
+	{Input: forms.Input{Path: windowsPath, Rows: &forms.Rows{ID: "window", Label: "Window", Fields: map[string]forms.RowField{
+		"name": {ID: "name", Label: "name"}, "days": {ID: "days", Label: "days"}, "from": {ID: "from", Label: "from"}, "to": {ID: "to", Label: "to"}, "timeZone": {ID: "zone", Label: "time zone"},
+		"quota": {ID: "quota", Label: "quota"}, "sharing": {ID: "sharing", Label: "lending and borrowing"}, "activation": {ID: "activation", Label: "queue"}, "notice": {ID: "notice", Label: "notice"},
+	}}}},
+	{Input: forms.Input{Path: windowsPath, ID: "add-window", Label: "Windows"}},
+	{Input: forms.Input{Path: "spec.budget.timeZone", ID: "budget-zone", Label: "Budget, time zone"}},
+	{Input: forms.Input{Path: "spec.budget.period", ID: "budget-period", Label: "Budget, period"}},
+	{Input: forms.Input{Path: "spec.budget.Notify", ID: budgetInput(v1alpha1.BudgetNotify), Label: "Budget, notify"}},
+	{Input: forms.Input{Path: "spec.budget.BorrowNothing", ID: budgetInput(v1alpha1.BudgetBorrowNothing), Label: "Budget, borrow nothing"}},
+	{Input: forms.Input{Path: "spec.budget.Hold", ID: budgetInput(v1alpha1.BudgetHold), Label: "Budget, hold"}},
+	{Input: forms.Input{Path: "spec.budget.Drain", ID: budgetInput(v1alpha1.BudgetDrain), Label: "Budget, drain"}},
+	{Input: forms.Input{Path: "spec.budget.steps", ID: budgetInput(v1alpha1.BudgetNotify), Label: "Budget, steps"}},
+	{Input: forms.Input{Path: "spec.budget.amount", ID: "budget-amount", Label: "Budget"}},
+	choiceField("spec.preemption.withinTeam", "preemption", "Preemption", v1alpha1.PreemptLowerPriority, func(s *allocationSpec) *v1alpha1.WithinTeam { return &s.Preemption.WithinTeam }),
+	optionField("spec.namespaceCeiling", "ceiling", "Namespace ceiling", "Limits all pods of the namespace to quota plus borrow limit. Needs a borrow limit.", func(s *allocationSpec) *bool { return &s.NamespaceCeiling }),
+	optionField("spec.defaultQueue", "default-queue", "Default queue", "Adds a LocalQueue named default, so that jobs without a queue label use the team's queue.", func(s *allocationSpec) *bool { return &s.DefaultQueue }),
+}
+
+// inputs are the fields by the paths of their errors.
+var inputs = func() (all forms.Inputs) {
+	for _, f := range fields {
+		all = append(all, f.Input)
+	}
+	return all
+}()
+
+// conditionText returns the message of a condition with the labels of the form. A
+// team's own name and namespace need no label.
+func conditionText(message string) string {
+	return format.Capitalize(inputs.Relabel(message, "team", "namespace"))
+}
