@@ -31,13 +31,21 @@ func TestEditingNothingChangesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := handlerstest.WithAllocations(handlerstest.FullAllocation())
 			address := handlerstest.Serve(t, d)
+			reads := func(request string, want int32) {
+				t.Helper()
+				if got := d.States.Swap(0); got != want {
+					t.Errorf("%s: got %d reads of the state, want %d", request, got, want)
+				}
+			}
 			_, page := handlerstest.Get(t, address+handlerstest.EditURL)
+			reads("the form", 1)
 			htmlcheck.Page(t, page)
 			values, selector := handlerstest.ValuesIn(page, "#allocation-form"), "#review-form"
 			if through {
 				values.Set("action", "review")
 				response, review := handlerstest.Post(t, address+handlerstest.EditURL, values)
 				htmlcheck.Page(t, review)
+				reads("the review and the address that it leads to", 2)
 				if response.StatusCode != http.StatusOK || review.Find(selector).Length() != 1 {
 					t.Fatalf("the review answers %s: %s", response.Status, review.Find("main").Text())
 				}
@@ -45,6 +53,7 @@ func TestEditingNothingChangesNothing(t *testing.T) {
 			}
 			values.Set("action", "save")
 			response, _ := handlerstest.Post(t, address+handlerstest.EditURL, values)
+			reads("the save", 1)
 			if response.StatusCode != http.StatusSeeOther || response.Header.Get("Location") != "/policies/allocations/vision?saved=true" {
 				t.Fatalf("the answer is %s to %s", response.Status, response.Header.Get("Location"))
 			}

@@ -42,7 +42,11 @@ func (h *Pages) editAllocation(s *web.Server) func(echo.Context) error {
 		}
 		form = raising(c.QueryParams(), form)
 		form.Lost = lost
-		return h.showForm(c, s, form)
+		state, err := h.Allocations.State(c.Request().Context(), console.UserOf(c))
+		if err != nil {
+			return err
+		}
+		return h.showForm(c, s, form, state)
 	}
 }
 

@@ -38,7 +38,7 @@ func (h *Pages) newAllocation(s *web.Server) func(echo.Context) error {
 			return err
 		}
 		form.Lost = lost
-		return h.showForm(c, s, form)
+		return h.showForm(c, s, form, state)
 	}
 }
 
@@ -67,13 +67,9 @@ func (h *Pages) takeNew(c echo.Context, values url.Values, action string) error 
 
 // showForm shows a form with its initial values, or with the values that were typed
 // before the session ended.
-func (h *Pages) showForm(c echo.Context, s *web.Server, form allocationForm) error {
+func (h *Pages) showForm(c echo.Context, s *web.Server, form allocationForm, state allocations.State) error {
 	typed, redirected, err := forms.Draft(c, s, form.place().action)
 	if redirected {
-		return err
-	}
-	state, err := h.Allocations.State(c.Request().Context(), console.UserOf(c))
-	if err != nil {
 		return err
 	}
 	if typed != nil {

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -143,8 +144,9 @@ type Backend struct {
 	MoreDetail      func(*queries.Detail) // fills in more of a task
 	NoticeList      []queries.Notice
 	NoticesError    error
-	QueriedTeams    []string // of which teams
-	ReadError       error    // returned by all reads, if set
+	QueriedTeams    []string     // of which teams
+	ReadError       error        // returned by all reads, if set
+	States          atomic.Int32 // how often the state of all allocations was read
 	Setup           handlers.Setup
 	Replays         []live.Replay
 	Created         []v1alpha1.ComputeAllocation
@@ -180,6 +182,7 @@ type Backend struct {
 func (d *Backend) Ready() error { return nil }
 
 func (d *Backend) State(context.Context, governance.User) (allocations.State, error) {
+	d.States.Add(1)
 	nodes := make([]corev1.Node, 2)
 	for i := range nodes {
 		nodes[i].Name = fmt.Sprint(i)
