@@ -8,46 +8,17 @@ import (
 )
 
 // control is the RPC service of a running instance, on a socket that only its
-// user can open.
-type control struct {
-	sup  *supervisor
-	quit func()
-}
+// user can open: what each call does with its argument, and its reply.
+type control map[string]func(arg string) (string, error)
 
-// Stop stops the component of that name.
-func (c *control) Stop(name string, reply *string) (err error) {
-	*reply, err = c.sup.stopByName(name)
+// Call calls the function of the name call[0] with the argument call[1].
+func (c control) Call(call [2]string, reply *string) (err error) {
+	f, ok := c[call[0]]
+	if !ok {
+		return fmt.Errorf("no call %q", call[0])
+	}
+	*reply, err = f(call[1])
 	return err
-}
-
-// Start starts the component of that name and waits until it is ready.
-func (c *control) Start(name string, reply *string) (err error) {
-	*reply, err = c.sup.startByName(name)
-	return err
-}
-
-// Status lists the components.
-func (c *control) Status(_ string, reply *string) error {
-	*reply = c.sup.status()
-	return nil
-}
-
-// Reset returns all objects to their state when the instance became ready.
-func (c *control) Reset(_ string, reply *string) (err error) {
-	*reply, err = c.sup.reset()
-	return err
-}
-
-// Import imports the images of an archive into the real node.
-func (c *control) Import(archive string, reply *string) (err error) {
-	*reply, err = c.sup.importImages(archive)
-	return err
-}
-
-// Down starts the shutdown of the instance.
-func (c *control) Down(string, *string) error {
-	c.quit()
-	return nil
 }
 
 // socket returns the path of the control socket and an open folder that the
@@ -62,7 +33,7 @@ func (l layout) socket() (path string, folder *os.File, err error) {
 }
 
 // serve answers calls until the returned function is called.
-func (c *control) serve(l layout) (stop func(), err error) {
+func (c control) serve(l layout) (stop func(), err error) {
 	path, folder, err := l.socket()
 	if err != nil {
 		return nil, err
@@ -94,8 +65,8 @@ func (c *control) serve(l layout) (stop func(), err error) {
 	return stop, nil
 }
 
-// call calls a method of the running instance and prints its reply.
-func call(l layout, method, arg string) error {
+// call calls a function of the running instance and prints its reply.
+func call(l layout, name, arg string) error {
 	if !isRunning(l) {
 		return fmt.Errorf("nothing runs in %s", l.dir)
 	}
@@ -110,7 +81,7 @@ func call(l layout, method, arg string) error {
 	}
 	defer client.Close()
 	var reply string
-	if err := client.Call("Control."+method, arg, &reply); err != nil {
+	if err := client.Call("Control.Call", [2]string{name, arg}, &reply); err != nil {
 		return err
 	}
 	if reply != "" {

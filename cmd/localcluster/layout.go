@@ -18,14 +18,6 @@ const ownLog = "localcluster"
 // layout has the path of every file of an instance.
 type layout struct{ dir string }
 
-func newLayout(dir string) (layout, error) {
-	abs, err := filepath.Abs(dir)
-	if err != nil {
-		return layout{}, fmt.Errorf("folder %s: %w", dir, err)
-	}
-	return layout{dir: abs}, nil
-}
-
 func (l layout) path(parts ...string) string {
 	return filepath.Join(append([]string{l.dir}, parts...)...)
 }

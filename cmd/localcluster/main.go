@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"os/signal"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
+	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 
 	"kuota.dev/kuota/cmd/localcluster/provider"
 )
@@ -49,11 +49,7 @@ func newCommand() *cobra.Command {
 func instanceCommand(use, short string, args cobra.PositionalArgs, run func(layout, []string) error) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{Use: use, Short: short, Args: args, RunE: func(_ *cobra.Command, args []string) error {
-		l, err := newLayout(dir)
-		if err != nil {
-			return err
-		}
-		return run(l, args)
+		return run(layout{dir: absolute(dir)}, args)
 	}}
 	cmd.Flags().StringVar(&dir, "dir", "", "folder of the instance")
 	_ = cmd.MarkFlagRequired("dir")
@@ -66,12 +62,11 @@ func buildCommand() *cobra.Command {
 	var realNode bool
 	var kinds []string
 	cmd := &cobra.Command{Use: "build", Short: "Build all programs from Go modules, once per set of versions", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
 		from, err := newDownloads(binaries, releases)
 		if err != nil {
 			return err
 		}
+		ctx := signals.SetupSignalHandler()
 		if err := build(ctx, source, other, from, bin); err != nil {
 			return err
 		}
@@ -98,9 +93,7 @@ func buildCommand() *cobra.Command {
 func consoleCommand() *cobra.Command {
 	var bin, source, ldflags string
 	cmd := &cobra.Command{Use: "console", Short: "Build the console, unless the same sources were built before", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		return buildConsole(ctx, source, bin, ldflags)
+		return buildConsole(signals.SetupSignalHandler(), source, bin, ldflags)
 	}}
 	flags := cmd.Flags()
 	flags.StringVar(&bin, "bin", "", "folder for the binary")
@@ -149,9 +142,7 @@ func providerCommand() *cobra.Command {
 	var c provider.Config
 	cmd := &cobra.Command{Use: "provider", Hidden: true, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
 		c.Log = slog.New(slog.NewTextHandler(os.Stderr, nil))
-		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
-		return provider.Run(ctx, c)
+		return provider.Run(signals.SetupSignalHandler(), c)
 	}}
 	flags := cmd.Flags()
 	flags.StringVar(&c.Listen, "listen", "", "address on loopback, with port")

@@ -95,10 +95,7 @@ func preflight(l layout, o upOptions) (*os.File, error) {
 // up runs an instance until it is stopped or a component ends unexpectedly.
 func up(o upOptions) error {
 	begin := time.Now()
-	l, err := newLayout(o.dir)
-	if err != nil {
-		return err
-	}
+	l := layout{dir: absolute(o.dir)}
 	lock, err := preflight(l, o)
 	if err != nil {
 		return err
@@ -125,7 +122,14 @@ func up(o upOptions) error {
 		<-signals
 		s.killAll()
 	}()
-	closeControl, err := (&control{sup: s, quit: cancel}).serve(l)
+	closeControl, err := control{
+		"Stop":   s.stopByName,
+		"Start":  s.startByName,
+		"Status": func(string) (string, error) { return s.status(), nil },
+		"Reset":  func(string) (string, error) { return s.reset() },
+		"Import": s.importImages,
+		"Down":   func(string) (string, error) { cancel(); return "", nil },
+	}.serve(l)
 	if err != nil {
 		return err
 	}
@@ -163,10 +167,7 @@ func up(o upOptions) error {
 
 // detach runs the same command in the background and returns when it is ready.
 func detach(o upOptions) error {
-	l, err := newLayout(o.dir)
-	if err != nil {
-		return err
-	}
+	l := layout{dir: absolute(o.dir)}
 	// Mistakes are printed here, on the terminal, and leave the log of a running
 	// instance unchanged.
 	lock, err := preflight(l, o)
