@@ -48,10 +48,7 @@ var kubernetesServers = []string{apiServerName, controllerManagerName, scheduler
 
 // build fills bin and the share folder beside it, once per set of versions.
 func build(ctx context.Context, source string, other others, from downloads, bin string) error {
-	bin, err := filepath.Abs(bin)
-	if err != nil {
-		return fmt.Errorf("folder %s: %w", bin, err)
-	}
+	bin = absolute(bin)
 	mod, err := os.ReadFile(filepath.Join(source, "go.mod"))
 	if err != nil || !strings.Contains(string(mod), "module "+modulePath+"\n") {
 		return fmt.Errorf("%s is not the folder of module %s; set it with --source", source, modulePath)
@@ -60,32 +57,18 @@ func build(ctx context.Context, source string, other others, from downloads, bin
 	if err != nil {
 		return err
 	}
-	sum, err := os.ReadFile(filepath.Join(source, "go.sum"))
+	sums, err := readSums(source, other.kueue, other.kubernetes)
 	if err != nil {
-		return fmt.Errorf("read checksums: %w", err)
-	}
-	for _, module := range []string{other.kueue, other.kubernetes} {
-		if module == "" {
-			continue
-		}
-		more, err := os.ReadFile(filepath.Join(module, "go.sum"))
-		if err != nil {
-			return fmt.Errorf("read checksums: %w", err)
-		}
-		sum = append(sum, more...)
+		return err
 	}
 	serverFlags, allFlags := flags, flags
 	if other.kubernetes != "" {
-		mod, err := os.ReadFile(filepath.Join(other.kubernetes, "go.mod"))
-		if err != nil {
-			return fmt.Errorf("read module: %w", err)
-		}
-		if serverFlags, err = linkFlags(string(mod)); err != nil {
+		if serverFlags, err = moduleFlags(other.kubernetes); err != nil {
 			return err
 		}
 		allFlags += " " + serverFlags
 	}
-	set := buildSet{prefix: stampPrefix, tools: binaries, files: []string{kueueInstall(bin)}, sums: sum, flags: allFlags + from.mode}
+	set := buildSet{prefix: stampPrefix, tools: binaries, files: []string{kueueInstall(bin)}, sums: sums, flags: allFlags + from.mode}
 	return set.build(bin, func() error {
 		for _, p := range byModule(source, other, flags, serverFlags) {
 			p.downloads = from
@@ -236,6 +219,32 @@ func removeStamps(bin, prefix string) {
 	for _, f := range old {
 		_ = os.Remove(f)
 	}
+}
+
+// readSums returns the checksums of the modules in these folders, of which some may
+// be empty.
+func readSums(modules ...string) ([]byte, error) {
+	var sums []byte
+	for _, module := range modules {
+		if module == "" {
+			continue
+		}
+		sum, err := os.ReadFile(filepath.Join(module, "go.sum"))
+		if err != nil {
+			return nil, fmt.Errorf("read checksums: %w", err)
+		}
+		sums = append(sums, sum...)
+	}
+	return sums, nil
+}
+
+// moduleFlags returns the linkFlags of the module in a folder.
+func moduleFlags(module string) (string, error) {
+	mod, err := os.ReadFile(filepath.Join(module, "go.mod"))
+	if err != nil {
+		return "", fmt.Errorf("read module: %w", err)
+	}
+	return linkFlags(string(mod))
 }
 
 var kubernetesVersion = regexp.MustCompile(`(?m)^\s*k8s\.io/kubernetes (v1\.(\d+)\.\S+)`)

@@ -43,22 +43,14 @@ func pauseArchive(bin string) string { return filepath.Join(share(bin), "pause.t
 // buildNode fills bin with the programs of a real node, once per set of versions.
 func buildNode(ctx context.Context, source, bin string) error {
 	bin = absolute(bin)
-	mod, err := os.ReadFile(filepath.Join(source, "go.mod"))
-	if err != nil {
-		return fmt.Errorf("read module: %w", err)
-	}
-	flags, err := linkFlags(string(mod))
+	flags, err := moduleFlags(source)
 	if err != nil {
 		return err
 	}
 	containerd, dns := filepath.Join(source, "containerd"), filepath.Join(source, "dns")
-	var sums []byte
-	for _, module := range []string{source, containerd, dns} {
-		sum, err := os.ReadFile(filepath.Join(module, "go.sum"))
-		if err != nil {
-			return fmt.Errorf("read checksums: %w", err)
-		}
-		sums = append(sums, sum...)
+	sums, err := readSums(source, containerd, dns)
+	if err != nil {
+		return err
 	}
 	set := buildSet{
 		prefix: nodeStampPrefix,

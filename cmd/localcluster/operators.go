@@ -146,9 +146,9 @@ func buildOperators(ctx context.Context, source, bin string, names []string) err
 }
 
 func (o operator) build(ctx context.Context, module, bin string) error {
-	sums, err := os.ReadFile(filepath.Join(module, "go.sum"))
+	sums, err := readSums(module)
 	if err != nil {
-		return fmt.Errorf("read checksums: %w", err)
+		return err
 	}
 	const flags = "-s -w"
 	set := buildSet{
