@@ -3,7 +3,6 @@ package provider
 import (
 	"crypto/rand"
 	"crypto/rsa"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,15 +15,8 @@ import (
 // keys sign ID tokens and encrypt access tokens. They are in a file, so that
 // tokens stay valid when the provider restarts.
 type keys struct {
-	id     string
-	sign   *rsa.PrivateKey // RSA: clients have to support RS256 only
-	crypto [32]byte
-}
-
-type keysFile struct {
-	ID     string `json:"id"`
-	Sign   []byte `json:"sign"` // PKCS #1
-	Crypto []byte `json:"crypto"`
+	Sign   jose.JSONWebKey `json:"sign"` // RSA: clients have to support RS256 only
+	Crypto [32]byte        `json:"crypto"`
 }
 
 func loadKeys(path string) (*keys, error) {
@@ -35,17 +27,11 @@ func loadKeys(path string) (*keys, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read keys: %w", err)
 	}
-	var f keysFile
-	if err := json.Unmarshal(b, &f); err != nil {
+	var k keys
+	if err := json.Unmarshal(b, &k); err != nil {
 		return nil, fmt.Errorf("read keys of %s: %w", path, err)
 	}
-	key, err := x509.ParsePKCS1PrivateKey(f.Sign)
-	if err != nil {
-		return nil, fmt.Errorf("read keys of %s: %w", path, err)
-	}
-	k := &keys{id: f.ID, sign: key}
-	copy(k.crypto[:], f.Crypto)
-	return k, nil
+	return &k, nil
 }
 
 func createKeys(path string) (*keys, error) {
@@ -53,9 +39,9 @@ func createKeys(path string) (*keys, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create key: %w", err)
 	}
-	k := &keys{id: rand.Text(), sign: key}
-	_, _ = rand.Read(k.crypto[:]) // never fails
-	return k, writeJSON(path, keysFile{ID: k.id, Sign: x509.MarshalPKCS1PrivateKey(key), Crypto: k.crypto[:]})
+	k := &keys{Sign: jose.JSONWebKey{KeyID: rand.Text(), Key: key}}
+	_, _ = rand.Read(k.Crypto[:]) // never fails
+	return k, writeJSON(path, k)
 }
 
 // writeJSON replaces a file atomically. Only the owner can read it.
@@ -84,11 +70,11 @@ var (
 	_ op.Key        = publicKey{}
 )
 
-func (k signingKey) ID() string                                  { return k.id }
-func (k signingKey) Key() any                                    { return k.sign }
+func (k signingKey) ID() string                                  { return k.Sign.KeyID }
+func (k signingKey) Key() any                                    { return k.Sign.Key }
 func (k signingKey) SignatureAlgorithm() jose.SignatureAlgorithm { return jose.RS256 }
 
-func (k publicKey) ID() string                         { return k.id }
-func (k publicKey) Key() any                           { return &k.sign.PublicKey }
+func (k publicKey) ID() string                         { return k.Sign.KeyID }
+func (k publicKey) Key() any                           { return k.Sign.Public().Key }
 func (k publicKey) Algorithm() jose.SignatureAlgorithm { return jose.RS256 }
 func (k publicKey) Use() string                        { return "sig" }

@@ -48,6 +48,7 @@ type memoryFile struct {
 
 func loadMemory(path string, log *slog.Logger) (*memory, error) {
 	m := &memory{path: path, log: log, now: time.Now}
+	m.file = memoryFile{Sessions: map[string]session{}, Access: map[string]grant{}, Refresh: map[string]grant{}}
 	b, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
@@ -57,15 +58,6 @@ func loadMemory(path string, log *slog.Logger) (*memory, error) {
 		if err := json.Unmarshal(b, &m.file); err != nil {
 			return nil, fmt.Errorf("read sessions and grants of %s: %w", path, err)
 		}
-	}
-	if m.file.Sessions == nil {
-		m.file.Sessions = map[string]session{}
-	}
-	if m.file.Access == nil {
-		m.file.Access = map[string]grant{}
-	}
-	if m.file.Refresh == nil {
-		m.file.Refresh = map[string]grant{}
 	}
 	return m, nil
 }

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ type request struct {
 	hinted  string // the subject that the client expects, from its id_token_hint
 	created time.Time
 	session session // zero until the user has signed in
+	code    string  // empty before it is issued, and once it was used
 }
 
 var _ op.AuthRequest = (*request)(nil)
@@ -59,23 +61,14 @@ func (r *request) silent() bool { return slices.Contains(r.Prompt, oidc.PromptNo
 // requests are the open authorization requests. They are in memory only: a user
 // who is on the sign-in page when the provider restarts has to start again.
 type requests struct {
-	mu    sync.Mutex
-	byID  map[string]*request
-	codes map[string]string // code to id
-}
-
-func newRequests() *requests {
-	return &requests{byID: map[string]*request{}, codes: map[string]string{}}
+	mu   sync.Mutex
+	byID map[string]*request
 }
 
 func (q *requests) add(r *request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for id, old := range q.byID {
-		if r.created.Sub(old.created) > requestLife {
-			q.drop(id)
-		}
-	}
+	maps.DeleteFunc(q.byID, func(_ string, old *request) bool { return r.created.Sub(old.created) > requestLife })
 	q.byID[r.id] = r
 }
 
@@ -103,31 +96,28 @@ func (q *requests) finish(id string, s session) {
 func (q *requests) saveCode(id, code string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.codes[code] = id
+	if r := q.byID[id]; r != nil {
+		r.code = code
+	}
 }
 
 // takeCode returns the request of a code, once: a code is invalid afterwards, even
 // if its first exchange failed.
-func (q *requests) takeCode(code string) (string, bool) {
+func (q *requests) takeCode(code string) (*request, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	id, ok := q.codes[code]
-	delete(q.codes, code)
-	return id, ok
+	for _, r := range q.byID {
+		if r.code == code && code != "" {
+			r.code = ""
+			c := *r
+			return &c, true
+		}
+	}
+	return nil, false
 }
 
 func (q *requests) remove(id string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.drop(id)
-}
-
-// drop deletes a request with its codes. The caller holds mu.
-func (q *requests) drop(id string) {
 	delete(q.byID, id)
-	for code, of := range q.codes {
-		if of == id {
-			delete(q.codes, code)
-		}
-	}
 }

@@ -61,7 +61,7 @@ func handler(c Config) (http.Handler, error) {
 		return nil, err
 	}
 	provider, err := op.NewProvider(&op.Config{
-		CryptoKey:                st.keys.crypto,
+		CryptoKey:                st.keys.Crypto,
 		DefaultLogoutRedirectURI: signedOutPath,
 		CodeMethodS256:           true,
 		GrantTypeRefreshToken:    true,
@@ -122,7 +122,7 @@ func newStorage(c Config) (*storage, error) {
 	}
 	return &storage{
 		client: &client{id: id, secret: secret, life: c.Life},
-		users:  users, keys: keys, memory: memory, requests: newRequests(), life: c.Life,
+		users:  users, keys: keys, memory: memory, requests: &requests{byID: map[string]*request{}}, life: c.Life,
 	}, nil
 }
 

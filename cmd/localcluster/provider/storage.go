@@ -50,13 +50,9 @@ func (s *storage) AuthRequestByID(_ context.Context, id string) (op.AuthRequest,
 // AuthRequestByCode returns the request of a code, unless its user was removed
 // meanwhile.
 func (s *storage) AuthRequestByCode(_ context.Context, code string) (op.AuthRequest, error) {
-	id, ok := s.requests.takeCode(code)
+	r, ok := s.requests.takeCode(code)
 	if !ok {
 		return nil, errors.New("the code is unknown or was already used")
-	}
-	r, ok := s.requests.get(id)
-	if !ok {
-		return nil, errors.New("the code has expired")
 	}
 	if _, ok := s.users.bySubject(r.GetSubject()); !ok {
 		return nil, errors.New("the user was removed or is disabled")
