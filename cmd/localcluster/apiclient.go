@@ -10,6 +10,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -180,12 +181,10 @@ func isTransient(err error) bool {
 // hasCondition reports whether status.conditions has this type with status True.
 func hasCondition(u *unstructured.Unstructured, kind string) bool {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, c := range conditions {
-		if m, ok := c.(map[string]any); ok && m["type"] == kind {
-			return m["status"] == "True"
-		}
-	}
-	return false
+	return slices.ContainsFunc(conditions, func(c any) bool {
+		m, ok := c.(map[string]any)
+		return ok && m["type"] == kind && m["status"] == "True"
+	})
 }
 
 func title(u *unstructured.Unstructured) string {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"crypto"
 	"crypto/rand"
 	"crypto/x509"
@@ -12,6 +13,8 @@ import (
 	"path/filepath"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	certutil "k8s.io/client-go/util/cert"
@@ -54,11 +57,13 @@ type authority struct {
 	key  crypto.Signer
 }
 
-// newAuthority returns an authority with a new elliptic key.
-func newAuthority(name string) (authority, error) {
+// newAuthority returns an authority with a new key. A process that manages its own
+// certificates accepts only one with an RSA key.
+func newAuthority(algorithm x509.PublicKeyAlgorithm, name string, organization ...string) (authority, error) {
 	now := time.Now()
 	cert, key, err := pki.NewCertificateAuthority(pki.CertConfig{
-		CommonName: name, PublicKeyAlgorithm: x509.ECDSA, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(pki.CertificateValidity),
+		CommonName: name, Organization: organization, PublicKeyAlgorithm: algorithm,
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(pki.CertificateValidity),
 	})
 	if err != nil {
 		return authority{}, fmt.Errorf("create authority %s: %w", name, err)
@@ -102,12 +107,12 @@ func writeCredentials(l layout, apiPort int, hosts ...string) (authority, error)
 	// certificate of the cluster must neither impersonate users nor open etcd.
 	authorities := map[string]authority{}
 	for _, name := range []string{"ca", "front-proxy-ca", "etcd-ca"} {
-		ca, err := newAuthority(name)
+		ca, err := newAuthority(x509.ECDSA, name)
 		if err != nil {
 			return ca, err
 		}
 		key, err := keyutil.MarshalPrivateKeyToPEM(ca.key)
-		if err := errors.Join(err, writePair(l.pki(name+".crt"), l.pki(name+".key"), ca.certPEM(), key)); err != nil {
+		if err := errors.Join(err, writePair(l.pki(name), ca.certPEM(), key)); err != nil {
 			return ca, err
 		}
 		authorities[name] = ca
@@ -122,8 +127,7 @@ func writeCredentials(l layout, apiPort int, hosts ...string) (authority, error)
 		"etcd":               {"etcd-ca", etcdName, nil},
 		"etcd-client":        {"etcd-ca", apiServerName, nil},
 	} {
-		cert, key, err := authorities[c.ca].issue(c.name, nil, c.hosts...)
-		if err := errors.Join(err, writePair(l.pki(file+".crt"), l.pki(file+".key"), cert, key)); err != nil {
+		if _, _, err := authorities[c.ca].write(l.pki(file), c.name, nil, c.hosts...); err != nil {
 			return authority{}, err
 		}
 	}
@@ -162,9 +166,39 @@ func kubeconfig(user, server string, ca, cert, key []byte) clientcmdapi.Config {
 	}
 }
 
+// write issues a certificate and writes it to FILE.crt, and its key to FILE.key.
+func (a authority) write(file, name string, groups []string, hosts ...string) (certPEM, keyPEM []byte, err error) {
+	certPEM, keyPEM, err = a.issue(name, groups, hosts...)
+	return certPEM, keyPEM, errors.Join(err, writePair(file, certPEM, keyPEM))
+}
+
 // writePair writes a certificate, and its key for the owner only.
-func writePair(certFile, keyFile string, cert, key []byte) error {
-	return errors.Join(certutil.WriteCert(certFile, cert), keyutil.WriteKey(keyFile, key))
+func writePair(file string, cert, key []byte) error {
+	return errors.Join(certutil.WriteCert(file+".crt", cert), keyutil.WriteKey(file+".key", key))
+}
+
+// writeWebhookCertificate writes the certificate of a process's webhooks to FILE.crt
+// and FILE.key, where the process reads it. One that manages its own certificates also
+// checks the Secret, and replaces a certificate that is not of its kind; secret is nil
+// for others.
+func (a apiClient) writeWebhookCertificate(ctx context.Context, ca authority, file, name string, hosts []string, secret *metav1.ObjectMeta) error {
+	cert, key, err := ca.write(file, name, nil, hosts...)
+	if err != nil {
+		return fmt.Errorf("write certificate of %s: %w", name, err)
+	}
+	if secret == nil {
+		return nil
+	}
+	caKey, err := keyutil.MarshalPrivateKeyToPEM(ca.key)
+	if err == nil {
+		err = a.Create(ctx, &corev1.Secret{ObjectMeta: *secret, Data: map[string][]byte{
+			"ca.crt": ca.certPEM(), "ca.key": caKey, "tls.crt": cert, "tls.key": key,
+		}})
+	}
+	if err != nil {
+		return fmt.Errorf("create Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	return nil
 }
 
 // sharedPair ensures that a fixed folder, which Kueue reads and all instances on
@@ -183,7 +217,7 @@ func sharedPair(dir string) error {
 	if pairUsable(cert) {
 		return nil
 	}
-	ca, err := newAuthority("localcluster-kueue-ca")
+	ca, err := newAuthority(x509.ECDSA, "localcluster-kueue-ca")
 	if err != nil {
 		return err
 	}

@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/rsa"
-	_ "embed"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,8 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	certutil "k8s.io/client-go/util/cert"
-	"k8s.io/client-go/util/keyutil"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -78,7 +74,7 @@ func newKueueUnit(s *supervisor, api apiClient, ca authority, bin string, p port
 	if err := sharedPair(metricsDir); err != nil {
 		s.say("this user cannot write %s (%v): Kueue manages its own certificates, and starts more slowly", metricsDir, err)
 		local.ownCertificates = true
-		if ca, err = newRSAAuthority("kueue-ca", "kueue"); err != nil {
+		if ca, err = newAuthority(x509.RSA, "kueue-ca", "kueue"); err != nil {
 			return nil, err
 		}
 	}
@@ -161,47 +157,13 @@ func kueueMeta(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: kueueNamespace, Name: name}
 }
 
-// writeCertificate writes the webhooks' certificate where the process reads it.
-// A Kueue that manages its own certificates also checks the Secret, and replaces
-// a certificate that is not of its kind.
+// writeCertificate writes the webhooks' certificate.
 func (k *kueueUnit) writeCertificate(ctx context.Context) error {
-	cert, key, err := k.ca.issue(webhookHost, nil, webhookHost)
-	if err := errors.Join(err, writePair(filepath.Join(k.local.certDir, "tls.crt"), filepath.Join(k.local.certDir, "tls.key"), cert, key)); err != nil {
-		return fmt.Errorf("write Kueue's certificate: %w", err)
+	var secret *metav1.ObjectMeta
+	if k.local.ownCertificates {
+		secret = new(kueueMeta(kueueSecret))
 	}
-	if !k.local.ownCertificates {
-		return nil
-	}
-	return k.api.createCertificate(ctx, kueueMeta(kueueSecret), k.ca, cert, key)
-}
-
-// createCertificate creates the Secret of a process that manages the certificate of
-// its webhooks itself.
-func (a apiClient) createCertificate(ctx context.Context, meta metav1.ObjectMeta, ca authority, cert, key []byte) error {
-	caKey, err := keyutil.MarshalPrivateKeyToPEM(ca.key)
-	if err == nil {
-		err = a.Create(ctx, &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{
-			"ca.crt": ca.certPEM(), "ca.key": caKey, "tls.crt": cert, "tls.key": key,
-		}})
-	}
-	if err != nil {
-		return fmt.Errorf("create Secret %s/%s: %w", meta.Namespace, meta.Name, err)
-	}
-	return nil
-}
-
-// newRSAAuthority returns an authority of the only kind that is accepted by a process
-// which manages its own certificates.
-func newRSAAuthority(name, organization string) (authority, error) {
-	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		return authority{}, fmt.Errorf("create authority %s: %w", name, err)
-	}
-	cert, err := certutil.NewSelfSignedCACert(certutil.Config{CommonName: name, Organization: []string{organization}}, key)
-	if err != nil {
-		return authority{}, fmt.Errorf("create authority %s: %w", name, err)
-	}
-	return authority{cert: cert, key: key}, nil
+	return k.api.writeWebhookCertificate(ctx, k.ca, filepath.Join(k.local.certDir, "tls"), webhookHost, []string{webhookHost}, secret)
 }
 
 // prepare sets up the next start of the process as a pod that starts now would
@@ -301,21 +263,12 @@ func resourceFlavor(name string) *unstructured.Unstructured {
 // cluster is useful without, so a failure is only printed.
 func (k *kueueUnit) waitVisibility(ctx context.Context) error {
 	for _, service := range k.objects.apiServices {
-		u := service.DeepCopy()
-		err := waitFor(ctx, 20*time.Second, func(ctx context.Context) error {
-			if err := k.api.Get(ctx, client.ObjectKeyFromObject(u), u); err != nil {
-				return err
-			}
-			if !hasCondition(u, "Available") {
-				return errors.New("not available")
-			}
-			return nil
-		})
+		err := waitCondition(ctx, k.api, 20*time.Second, service, "Available")
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 		if err != nil {
-			k.sup.say("Kueue's visibility API %s: %v", u.GetName(), err)
+			k.sup.say("Kueue's visibility API %s: %v", service.GetName(), err)
 		}
 	}
 	return nil

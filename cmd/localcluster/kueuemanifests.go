@@ -17,35 +17,36 @@ var kueueHost string
 // hostKey is the label and the taint of the node in kueueHost.
 const hostKey = "localcluster.kuota.dev/host"
 
-// kueueObjects are Kueue's shipped manifests, changed so that a process on this
-// machine serves them, in groups that are written one after another.
-type kueueObjects struct {
-	namespaces, crds, others, webhooks, apiServices []*unstructured.Unstructured
-	deployment                                      *unstructured.Unstructured
+// shippedObjects are shipped manifests, changed so that a process on this machine
+// serves them, in groups that are written one after another.
+type shippedObjects struct {
+	namespaces, crds, others, webhooks []*unstructured.Unstructured
 }
 
-// adapt changes Kueue's shipped manifests: Services resolve to localhost,
-// webhooks and API services have the process's ports and the authority of its
-// certificate, and KWOK simulates the Deployment's pod, since the supervisor
-// runs the process. The supervisor writes the ConfigMap and the Secret itself.
-func adapt(install []*unstructured.Unstructured, local kueueLocal, ca []byte, version string) (kueueObjects, error) {
-	var out kueueObjects
-	for _, u := range install {
-		u = u.DeepCopy()
-		err := redirect(u, local.kueueWebhook, ca)
+// kueueObjects are Kueue's shipped manifests.
+type kueueObjects struct {
+	shippedObjects
+	apiServices []*unstructured.Unstructured
+	deployment  *unstructured.Unstructured
+}
+
+// adapt changes Kueue's shipped manifests: besides the changes of redirect, API
+// services have the process's port, and KWOK simulates the Deployment's pod, since the
+// supervisor runs the process. The supervisor writes the ConfigMap and the Secret itself.
+func adapt(install []*unstructured.Unstructured, local kueueLocal, ca []byte, version string) (out kueueObjects, err error) {
+	if out.shippedObjects, err = redirect(install, local.kueueWebhook, ca); err != nil {
+		return out, err
+	}
+	shipped := out.others
+	out.others = nil
+	for _, u := range shipped {
 		switch u.GetKind() {
 		case "Deployment":
-			err = errors.Join(err, adaptDeployment(u, version))
+			err = adaptDeployment(u, version)
 			out.deployment = u
-		case "Namespace":
-			out.namespaces = append(out.namespaces, u)
-		case "CustomResourceDefinition":
-			out.crds = append(out.crds, u)
 		case "APIService":
 			err = unstructured.SetNestedField(u.Object, int64(local.kueueVisibility), "spec", "service", "port")
 			out.apiServices = append(out.apiServices, u)
-		case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
-			out.webhooks = append(out.webhooks, u)
 		case "ConfigMap", "Secret":
 			if u.GetName() != kueueConfigMap && u.GetName() != kueueSecret {
 				out.others = append(out.others, u)
@@ -66,29 +67,44 @@ func adapt(install []*unstructured.Unstructured, local kueueLocal, ca []byte, ve
 	return out, nil
 }
 
-// redirect changes an object of shipped manifests so that a process on this machine
-// serves it: a Service resolves to localhost, and a webhook has the port of the
-// process and the authority of its certificate.
-func redirect(u *unstructured.Unstructured, port int, ca []byte) error {
-	switch u.GetKind() {
-	case "CustomResourceDefinition":
-		webhook := []string{"spec", "conversion", "webhook"}
-		conversion, found, err := unstructured.NestedMap(u.Object, webhook...)
-		if !found {
-			return err
+// redirect changes copies of shipped manifests so that a process on this machine serves
+// them: a Service resolves to localhost, and a webhook has the port of the process and
+// the authority of its certificate.
+func redirect(manifests []*unstructured.Unstructured, port int, ca []byte) (shippedObjects, error) {
+	var out shippedObjects
+	for _, u := range manifests {
+		u = u.DeepCopy()
+		group := &out.others
+		var err error
+		switch u.GetKind() {
+		case "Namespace":
+			group = &out.namespaces
+		case "CustomResourceDefinition":
+			group = &out.crds
+			webhook := []string{"spec", "conversion", "webhook"}
+			conversion, found, invalid := unstructured.NestedMap(u.Object, webhook...)
+			err = invalid
+			if found {
+				err = errors.Join(setEndpoint(conversion, port, ca), unstructured.SetNestedMap(u.Object, conversion, webhook...))
+			}
+		case "Service":
+			u.Object["spec"] = map[string]any{"type": "ExternalName", "externalName": "localhost"}
+		case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+			group = &out.webhooks
+			hooks, _, invalid := unstructured.NestedSlice(u.Object, "webhooks")
+			err = invalid
+			for _, h := range hooks {
+				hook, _ := h.(map[string]any)
+				err = errors.Join(err, setEndpoint(hook, port, ca))
+			}
+			err = errors.Join(err, unstructured.SetNestedSlice(u.Object, hooks, "webhooks"))
 		}
-		return errors.Join(setEndpoint(conversion, port, ca), unstructured.SetNestedMap(u.Object, conversion, webhook...))
-	case "Service":
-		u.Object["spec"] = map[string]any{"type": "ExternalName", "externalName": "localhost"}
-	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
-		hooks, _, err := unstructured.NestedSlice(u.Object, "webhooks")
-		for _, h := range hooks {
-			hook, _ := h.(map[string]any)
-			err = errors.Join(err, setEndpoint(hook, port, ca))
+		if err != nil {
+			return out, fmt.Errorf("adapt %s: %w", title(u), err)
 		}
-		return errors.Join(err, unstructured.SetNestedSlice(u.Object, hooks, "webhooks"))
+		*group = append(*group, u)
 	}
-	return nil
+	return out, nil
 }
 
 // setEndpoint sets the port and the authority of a webhook. Kueue would

@@ -58,8 +58,8 @@ func writeNodeCredentials(l layout, ca authority, network nodeNetwork, apiPort i
 		"coredns":                  {"system:serviceaccount:kube-system:coredns", nil, nil},
 		"apiserver-kubelet-client": {"kube-apiserver-kubelet-client", []string{"system:masters"}, nil},
 	} {
-		cert, key, err := ca.issue(c.user, c.groups, c.hosts...)
-		if err := errors.Join(err, writePair(l.pki(file+".crt"), l.pki(file+".key"), cert, key)); err != nil {
+		cert, key, err := ca.write(l.pki(file), c.user, c.groups, c.hosts...)
+		if err != nil {
 			return err
 		}
 		if err := clientcmd.WriteToFile(kubeconfig(file, server, ca.certPEM(), cert, key), l.componentConfig(file)); err != nil {

@@ -122,16 +122,17 @@ func TestAdaptOperator(t *testing.T) {
 	want := [][]string{
 		{"Namespace games-system"},
 		{"CustomResourceDefinition games.example.org"},
-		{"ServiceAccount games-system/manager", "ConfigMap games-system/config", "Service games-system/webhook", "ValidatingWebhookConfiguration games"},
+		{"ServiceAccount games-system/manager", "ConfigMap games-system/config", "Service games-system/webhook"},
+		{"ValidatingWebhookConfiguration games"},
 		{"Game chess"},
 	}
-	if diff := cmp.Diff(want, [][]string{titles(got.namespaces), titles(got.crds), titles(got.others), titles(got.instances)}); diff != "" {
+	if diff := cmp.Diff(want, [][]string{titles(got.namespaces), titles(got.crds), titles(got.others), titles(got.webhooks), titles(got.instances)}); diff != "" {
 		t.Errorf("groups (-want +got):\n%s", diff)
 	}
-	if !got.webhooks || !slices.Equal(got.hosts, []string{"webhook.games-system.svc"}) {
-		t.Errorf("webhooks %v, hosts %v", got.webhooks, got.hosts)
+	if !slices.Equal(got.hosts, []string{"webhook.games-system.svc"}) {
+		t.Errorf("hosts %v", got.hosts)
 	}
-	hooks, _, _ := unstructured.NestedSlice(got.others[3].Object, "webhooks")
+	hooks, _, _ := unstructured.NestedSlice(got.webhooks[0].Object, "webhooks")
 	config, _, _ := unstructured.NestedMap(hooks[0].(map[string]any), "clientConfig")
 	if config["service"].(map[string]any)["port"] != int64(1003) || config["caBundle"] != "Q0E=" {
 		t.Errorf("the webhook goes to %v", config)

@@ -2,10 +2,11 @@ package main
 
 import (
 	"context"
-	"errors"
+	"crypto/x509"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,14 +28,12 @@ type operatorUnit struct {
 	comp            *component
 }
 
-// operatorObjects are an operator's shipped manifests, changed so that a process on
-// this machine serves them, in groups that are written one after another.
+// operatorObjects are an operator's shipped manifests.
 type operatorObjects struct {
-	namespaces, crds, others, instances []*unstructured.Unstructured
-
-	config   string   // of its ConfigMap; empty without one
-	hosts    []string // names of its Services
-	webhooks bool     // there are some
+	shippedObjects
+	instances []*unstructured.Unstructured // of its kinds, written last
+	config    string                       // of its ConfigMap; empty without one
+	hosts     []string                     // names of its Services
 }
 
 type operatorUnits []*operatorUnit
@@ -53,7 +52,7 @@ func newOperatorUnits(s *supervisor, api apiClient, ca authority, bin string, p 
 			return nil, err
 		}
 		if r := u.rotation; r != nil {
-			if u.ca, err = newRSAAuthority(r.ca, r.organization); err != nil {
+			if u.ca, err = newAuthority(x509.RSA, r.ca, r.organization); err != nil {
 				return nil, err
 			}
 		}
@@ -101,31 +100,22 @@ func (us operatorUnits) each(ctx context.Context, do func(context.Context, *oper
 // adapt changes the shipped manifests so that a process with this port serves the
 // webhooks. The supervisor runs the process of the Deployment, and writes the
 // certificate of the Secret.
-func (o operator) adapt(shipped []*unstructured.Unstructured, webhook int, ca []byte) (operatorObjects, error) {
-	var out operatorObjects
+func (o operator) adapt(manifests []*unstructured.Unstructured, webhook int, ca []byte) (out operatorObjects, err error) {
+	if out.shippedObjects, err = redirect(manifests, webhook, ca); err != nil {
+		return out, err
+	}
 	hasAccount := false
 	groups := map[string]bool{}
-	for _, u := range shipped {
-		if group, _, _ := unstructured.NestedString(u.Object, "spec", "group"); u.GetKind() == "CustomResourceDefinition" {
-			groups[group] = true
-		}
+	for _, u := range out.crds {
+		group, _, _ := unstructured.NestedString(u.Object, "spec", "group")
+		groups[group] = true
 	}
+	shipped := out.others
+	out.others = nil
 	for _, u := range shipped {
-		u = u.DeepCopy()
-		if err := redirect(u, webhook, ca); err != nil {
-			return out, fmt.Errorf("adapt %s: %w", title(u), err)
-		}
 		switch u.GetKind() {
 		case "Deployment", "Secret":
 			continue
-		case "Namespace":
-			out.namespaces = append(out.namespaces, u)
-			continue
-		case "CustomResourceDefinition":
-			out.crds = append(out.crds, u)
-			continue
-		case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
-			out.webhooks = true
 		case "ServiceAccount":
 			hasAccount = hasAccount || u.GetNamespace() == o.namespace && u.GetName() == o.account
 		case "Service":
@@ -201,7 +191,7 @@ func (u *operatorUnit) component(bin string) *component {
 		grace: 1200 * time.Millisecond,
 		ports: []namedPort{{"health", u.health}},
 	}
-	if u.objects.webhooks {
+	if len(u.objects.webhooks) > 0 {
 		c.ports = append(c.ports, namedPort{"webhook", u.webhook})
 	}
 	return c
@@ -211,7 +201,7 @@ func (u *operatorUnit) component(bin string) *component {
 // it listens.
 func (u *operatorUnit) ready(ctx context.Context) error {
 	err := httpOK(httpURL(u.health) + "/readyz")(ctx)
-	if err == nil && u.objects.webhooks {
+	if err == nil && len(u.objects.webhooks) > 0 {
 		err = portOpen(u.webhook)(ctx)
 	}
 	return err
@@ -224,12 +214,12 @@ func (u *operatorUnit) install(ctx context.Context) error {
 	if err := u.api.create(ctx, u.objects.namespaces...); err != nil {
 		return err
 	}
-	if u.objects.webhooks {
+	if len(u.objects.webhooks) > 0 {
 		if err := u.writeCertificate(ctx); err != nil {
 			return err
 		}
 	}
-	if err := u.api.create(ctx, u.objects.others...); err != nil {
+	if err := u.api.create(ctx, slices.Concat(u.objects.others, u.objects.webhooks)...); err != nil {
 		return err
 	}
 	if err := u.sup.run(ctx, u.comp); err != nil {
@@ -256,19 +246,15 @@ func (u *operatorUnit) writeFiles() error {
 	return nil
 }
 
-// writeCertificate writes the webhooks' certificate where the process reads it, and
-// also into the Secret of an operator that rotates it.
+// writeCertificate writes the webhooks' certificate, also for an operator that rotates
+// it, which waits for one in a folder of its own.
 func (u *operatorUnit) writeCertificate(ctx context.Context) error {
-	cert, key, err := u.ca.issue(u.name, nil, u.objects.hosts...)
-	dir := u.certFolder()
-	if err := errors.Join(err, writePair(filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), cert, key)); err != nil {
-		return fmt.Errorf("write certificate of %s: %w", u.name, err)
+	var secret *metav1.ObjectMeta
+	if u.rotation != nil {
+		if err := sharedPair(u.rotation.folder); err != nil {
+			return fmt.Errorf("%s waits for a certificate in %s: %w", u.name, u.rotation.folder, err)
+		}
+		secret = &metav1.ObjectMeta{Namespace: u.namespace, Name: u.rotation.secret}
 	}
-	if u.rotation == nil {
-		return nil
-	}
-	if err := sharedPair(u.rotation.folder); err != nil {
-		return fmt.Errorf("%s waits for a certificate in %s: %w", u.name, u.rotation.folder, err)
-	}
-	return u.api.createCertificate(ctx, metav1.ObjectMeta{Namespace: u.namespace, Name: u.rotation.secret}, u.ca, cert, key)
+	return u.api.writeWebhookCertificate(ctx, u.ca, filepath.Join(u.certFolder(), "tls"), u.name, u.objects.hosts, secret)
 }

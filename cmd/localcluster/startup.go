@@ -258,17 +258,10 @@ func (s *supervisor) startNodes(ctx context.Context, api apiClient, kwok *compon
 // nodeReady reports whether the scheduler places pods on the node. The taint
 // remains for a moment after the node has become ready.
 func nodeReady(n *corev1.Node) bool {
-	for _, taint := range n.Spec.Taints {
-		if taint.Key == corev1.TaintNodeNotReady {
-			return false
-		}
-	}
-	for _, c := range n.Status.Conditions {
-		if c.Type == corev1.NodeReady {
-			return c.Status == corev1.ConditionTrue
-		}
-	}
-	return false
+	tainted := slices.ContainsFunc(n.Spec.Taints, func(t corev1.Taint) bool { return t.Key == corev1.TaintNodeNotReady })
+	return !tainted && slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	})
 }
 
 // together runs steps concurrently and returns the first error.
@@ -338,7 +331,7 @@ func applySamples(ctx context.Context, api apiClient, dir string, withTasks bool
 	}
 	for _, u := range append(files["policy"], files["teams"]...) { // Kueue ignores a task whose priority class does not exist yet
 		if kind := u.GetKind(); kind == "ComputeAllocation" || kind == "ClusterPolicy" {
-			if err := waitReady(ctx, api, u); err != nil {
+			if err := waitCondition(ctx, api, 30*time.Second, u, "Ready"); err != nil {
 				return err
 			}
 		}
@@ -390,16 +383,16 @@ func waitDecided(ctx context.Context, api apiClient, task *unstructured.Unstruct
 	})
 }
 
-// waitReady waits until the object has condition Ready.
-func waitReady(ctx context.Context, api apiClient, u *unstructured.Unstructured) error {
-	return waitFor(ctx, 30*time.Second, func(ctx context.Context) error {
+// waitCondition waits until the object has a condition of this type with status True.
+func waitCondition(ctx context.Context, api apiClient, limit time.Duration, u *unstructured.Unstructured, kind string) error {
+	return waitFor(ctx, limit, func(ctx context.Context) error {
 		current, err := api.read(ctx, u)
 		if err != nil {
 			return err
 		}
-		if !hasCondition(current, "Ready") {
+		if !hasCondition(current, kind) {
 			conditions, _, _ := unstructured.NestedSlice(current.Object, "status", "conditions")
-			return fmt.Errorf("%s is not ready: %v", title(u), conditions)
+			return fmt.Errorf("%s is not %s: %v", title(u), kind, conditions)
 		}
 		return nil
 	})
