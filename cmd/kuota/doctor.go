@@ -112,25 +112,16 @@ func parseDoctor(args []string, env func(string) string) (o doctorOptions, err e
 
 // diagnosis is the output of kuota doctor, as JSON has it.
 type diagnosis struct {
-	Cluster    string          `json:"cluster"`    // address of the API server
-	Kubernetes string          `json:"kubernetes"` // version; empty if unknown
-	Kueue      string          `json:"kueue"`      // version; empty if unknown
-	Result     string          `json:"result"`     // OK, Problems or Unchecked
-	Findings   []doctorFinding `json:"findings"`   // the most severe first
-	Unchecked  []string        `json:"unchecked"`  // what could not be read
-}
-
-// doctorFinding is a finding, as JSON has it.
-type doctorFinding struct {
-	ID       string `json:"id"`
-	Severity string `json:"severity"` // Error, Warning or Info
-	Title    string `json:"title"`
-	Impact   string `json:"impact"`
-	Fix      string `json:"fix"` // lines to change or commands to run; may be empty
+	Cluster    string                `json:"cluster"`    // address of the API server
+	Kubernetes string                `json:"kubernetes"` // version; empty if unknown
+	Kueue      string                `json:"kueue"`      // version; empty if unknown
+	Result     string                `json:"result"`     // OK, Problems or Unchecked
+	Findings   []diagnostics.Finding `json:"findings"`   // the most severe first
+	Unchecked  []string              `json:"unchecked"`  // what could not be read
 }
 
 func newDiagnosis(address string, report diagnostics.Report) diagnosis {
-	d := diagnosis{Cluster: address, Kubernetes: report.Server, Kueue: report.Version, Result: resultOK, Findings: []doctorFinding{}, Unchecked: []string{}}
+	d := diagnosis{Cluster: address, Kubernetes: report.Server, Kueue: report.Version, Result: resultOK, Findings: []diagnostics.Finding{}, Unchecked: []string{}}
 	d.Unchecked = append(d.Unchecked, report.Unchecked()...)
 	if len(d.Unchecked) > 0 {
 		d.Result = resultUnchecked
@@ -138,7 +129,7 @@ func newDiagnosis(address string, report diagnostics.Report) diagnosis {
 	for _, severity := range []diagnostics.Severity{diagnostics.SeverityError, diagnostics.SeverityWarning, diagnostics.SeverityInfo} {
 		for _, f := range report.Findings {
 			if f.Severity == severity {
-				d.Findings = append(d.Findings, doctorFinding{f.ID, severity.String(), f.Title, f.Impact, f.Fix})
+				d.Findings = append(d.Findings, f)
 			}
 		}
 	}
@@ -151,7 +142,7 @@ func newDiagnosis(address string, report diagnostics.Report) diagnosis {
 // count returns the number of findings of a severity.
 func (d diagnosis) count(severity diagnostics.Severity) (n int) {
 	for _, f := range d.Findings {
-		if f.Severity == severity.String() {
+		if f.Severity == severity {
 			n++
 		}
 	}
@@ -177,7 +168,7 @@ func (d diagnosis) write(out io.Writer, format string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "cluster %s, Kubernetes %s, Kueue %s\n", d.Cluster, cmp.Or(d.Kubernetes, "unknown"), cmp.Or(d.Kueue, "unknown"))
 	for _, f := range d.Findings {
-		fmt.Fprintf(&b, "\n%s %s: %s\n%s\n", strings.ToUpper(f.Severity), f.ID, f.Title, indent(f.Impact))
+		fmt.Fprintf(&b, "\n%s %s: %s\n%s\n", strings.ToUpper(string(f.Severity)), f.ID, f.Title, indent(f.Impact))
 		if f.Fix != "" {
 			fmt.Fprintf(&b, "\n%s\n", indent(f.Fix))
 		}

@@ -16,33 +16,22 @@ import (
 )
 
 // Severity is how much a finding impairs.
-type Severity int
+type Severity string
 
 // Severities, the most severe first.
 const (
-	SeverityError   Severity = iota // something does not work
-	SeverityWarning                 // something works less well
-	SeverityInfo                    // worth knowing
+	SeverityError   Severity = "Error"   // something does not work
+	SeverityWarning Severity = "Warning" // something works less well
+	SeverityInfo    Severity = "Info"    // worth knowing
 )
-
-// String returns the name of the severity.
-func (s Severity) String() string {
-	switch s {
-	case SeverityError:
-		return "Error"
-	case SeverityWarning:
-		return "Warning"
-	}
-	return "Info"
-}
 
 // Finding is one problem with what to do about it.
 type Finding struct {
-	ID     string // stable, and valid as an HTML id
-	Title  string
-	Impact string // what does not work, in a sentence
-	Fix    string // exact lines or commands to fix it
-	Severity
+	ID       string   `json:"id"` // stable, and valid as an HTML id
+	Severity Severity `json:"severity"`
+	Title    string   `json:"title"`
+	Impact   string   `json:"impact"` // what does not work, in a sentence
+	Fix      string   `json:"fix"`    // exact lines or commands to fix it; may be empty
 }
 
 const (
@@ -255,41 +244,25 @@ func checkAdmissionPolicies(s Observation) (findings []Finding) {
 			Fix:    applyFix(s, "rbac/members.yaml"),
 		})
 	}
-	switch s.ChangedBy {
-	case PolicyMissing:
-		findings = append(findings, Finding{
-			ID: "changed-by", Title: "The API server does not record who made a change", Severity: SeverityWarning,
-			Impact: "Versions of policies and allocations show the program that made a change, not the user and the reason.",
-			Fix:    applyFix(s, "rbac/changed-by.yaml"),
-		})
-	case PolicyUnsupported:
-		findings = append(findings, Finding{
-			ID: "changed-by", Title: "The API server cannot record who made a change", Severity: SeverityInfo,
-			Impact: "Versions of policies and allocations show the program that made a change, not the user and the reason.",
-			Fix:    afterUpgrade(s, "rbac/changed-by.yaml"),
-		})
-	}
-	if !s.SetsTimeLimits() {
-		return findings
-	}
-	const impact = "Time limits are only checked: a task that names none gets a default only on the console's submit page. In a class with a longest time limit other tasks without one are rejected, and in other classes they run without limit."
-	switch s.TimeLimits {
-	case PolicyMissing:
-		findings = append(findings, Finding{
-			ID: "time-limits", Title: "The API server does not set default time limits", Severity: SeverityWarning,
-			Impact: impact, Fix: applyFix(s, "rbac/time-limits.yaml"),
-		})
-	case PolicyUnsupported:
-		findings = append(findings, Finding{
-			ID: "time-limits", Title: "The API server cannot set default time limits", Severity: SeverityInfo,
-			Impact: impact, Fix: afterUpgrade(s, "rbac/time-limits.yaml"),
-		})
+	findings = append(findings, checkMutating(s, s.ChangedBy, "changed-by", "record who made a change",
+		"Versions of policies and allocations show the program that made a change, not the user and the reason.")...)
+	if s.SetsTimeLimits() {
+		findings = append(findings, checkMutating(s, s.TimeLimits, "time-limits", "set default time limits",
+			"Time limits are only checked: a task that names none gets a default only on the console's submit page. In a class with a longest time limit other tasks without one are rejected, and in other classes they run without limit.")...)
 	}
 	return findings
 }
 
-// afterUpgrade returns how to install a mutating admission policy once the API server
-// supports it.
-func afterUpgrade(s Observation, file string) string {
-	return fmt.Sprintf("# Kubernetes has MutatingAdmissionPolicy from 1.36; this API server is %s.\n# After its upgrade:\n", s.Server) + applyFix(s, file)
+// checkMutating checks for the mutating admission policies of rbac/ID.yaml, by which the
+// API server does something.
+func checkMutating(s Observation, state PolicyState, id, does, impact string) []Finding {
+	fix := applyFix(s, "rbac/"+id+".yaml")
+	switch state {
+	case PolicyMissing:
+		return []Finding{{ID: id, Title: "The API server does not " + does, Severity: SeverityWarning, Impact: impact, Fix: fix}}
+	case PolicyUnsupported:
+		after := fmt.Sprintf("# Kubernetes has MutatingAdmissionPolicy from 1.36; this API server is %s.\n# After its upgrade:\n", s.Server)
+		return []Finding{{ID: id, Title: "The API server cannot " + does, Severity: SeverityInfo, Impact: impact, Fix: after + fix}}
+	}
+	return nil
 }
