@@ -25,8 +25,6 @@ import (
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 const (
@@ -94,26 +92,17 @@ func (s *Service) Run(ctx context.Context) error {
 	s.Leader.Lead(ctx, func(ctx context.Context) {
 		if err := s.lead(ctx); err != nil && ctx.Err() == nil {
 			s.Log.Warn("alerts cannot be evaluated; retrying", "error", err)
-			sleep(ctx)
+			_ = governance.Sleep(ctx, interval)
 		}
 	})
 	return nil
-}
-
-func sleep(ctx context.Context) {
-	timer := time.NewTimer(interval)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-	case <-timer.C:
-	}
 }
 
 // follow reads what another replica saved, and the silences, and notices when this replica
 // is stale.
 func (s *Service) follow(ctx context.Context) {
 	limits := Defaults
-	for ; ctx.Err() == nil; sleep(ctx) {
+	for ; ctx.Err() == nil; _ = governance.Sleep(ctx, interval) {
 		if policy, err := s.policy(ctx); err == nil {
 			limits = Defaults.with(policy)
 		}
@@ -240,7 +229,7 @@ func (s *Service) lead(ctx context.Context) error {
 	m := newMachine(open, began)
 	unsaved := map[string]history.Alert{}
 	var drops []string
-	for ; ctx.Err() == nil; sleep(ctx) {
+	for ; ctx.Err() == nil; _ = governance.Sleep(ctx, interval) {
 		in, complete, err := s.read(ctx)
 		if err != nil {
 			if governance.KindOf(err) != governance.Unavailable {
@@ -352,8 +341,8 @@ func (s *Service) read(ctx context.Context) (in *Input, complete map[Rule]bool, 
 		return nil, nil, err
 	}
 	var allocations v1alpha1.ComputeAllocationList
-	if err := reader.List(ctx, &allocations, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, cluster.Translate("list allocations", err)
+	if err := cluster.List(ctx, reader, &allocations); err != nil {
+		return nil, nil, err
 	}
 	in.Allocations = allocations.Items
 	if in.Policy, err = clusterstate.Policy(ctx, reader); err != nil {

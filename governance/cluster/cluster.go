@@ -357,6 +357,16 @@ func (c *Cluster) Reader() (client.Reader, error) {
 	return c.Manager.GetCache(), nil
 }
 
+// List reads all objects of these kinds from a cache. They must not be changed.
+func List(ctx context.Context, reader client.Reader, lists ...client.ObjectList) error {
+	for _, list := range lists {
+		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return Translate(fmt.Sprintf("list %T", list), err)
+		}
+	}
+	return nil
+}
+
 // APIReader reads from the API server. It finds no objects of kinds of Kueue
 // that are missing.
 func (c *Cluster) APIReader() client.Reader {

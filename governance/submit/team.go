@@ -148,8 +148,8 @@ func (s *Service) pools(ctx context.Context, reader client.Reader, a *v1alpha1.C
 		return nil, err
 	}
 	var nodes corev1.NodeList
-	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list nodes", err)
+	if err := cluster.List(ctx, reader, &nodes); err != nil {
+		return nil, err
 	}
 	var pools []QueuePool
 	for of := range quota.Flavors(queue.Spec.ResourceGroups) {

@@ -13,7 +13,6 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -156,16 +155,10 @@ func (s *Service) candidates(ctx context.Context, user governance.User) ([]strin
 		return nil, err
 	}
 	var bindings rbacv1.RoleBindingList
-	if err := reader.List(ctx, &bindings, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list role bindings", err)
-	}
 	var allocations v1alpha1.ComputeAllocationList
-	if err := reader.List(ctx, &allocations, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list allocations", err)
-	}
 	var queues kueue.LocalQueueList
-	if err := reader.List(ctx, &queues, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list queues", err)
+	if err := cluster.List(ctx, reader, &bindings, &allocations, &queues); err != nil {
+		return nil, err
 	}
 	// Without a LocalQueue there are no tasks to see, so no review is sent.
 	queued := sets.New[string]()

@@ -26,13 +26,8 @@ func AdoptionInput(ctx context.Context, reader client.Reader, naming desired.Nam
 		nodes       corev1.NodeList
 		allocations v1alpha1.ComputeAllocationList
 	)
-	for _, list := range []struct {
-		of    client.ObjectList
-		words string
-	}{{&queues, "list ClusterQueues"}, {&locals, "list LocalQueues"}, {&cohorts, "list Cohorts"}, {&flavors, "list ResourceFlavors"}, {&classes, "list priority classes"}, {&nodes, "list nodes"}, {&allocations, "list allocations"}} {
-		if err := reader.List(ctx, list.of, client.UnsafeDisableDeepCopy); err != nil {
-			return in, cluster.Translate(list.words, err)
-		}
+	if err := cluster.List(ctx, reader, &queues, &locals, &cohorts, &flavors, &classes, &nodes, &allocations); err != nil {
+		return in, err
 	}
 	policy, err := Policy(ctx, reader)
 	if err != nil {

@@ -29,8 +29,8 @@ func Policy(ctx context.Context, reader client.Reader) (*v1alpha1.ClusterPolicy,
 // status lists. The pools of its spec may not be applied yet.
 func Catalog(ctx context.Context, reader client.Reader, instanceTypeLabel string) (catalog.Catalog, error) {
 	var nodes corev1.NodeList
-	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return catalog.Catalog{}, cluster.Translate("list nodes", err)
+	if err := cluster.List(ctx, reader, &nodes); err != nil {
+		return catalog.Catalog{}, err
 	}
 	policy, err := Policy(ctx, reader)
 	if err != nil {

@@ -27,15 +27,10 @@ type Teams struct {
 // ReadTeams reads the teams from the caches.
 func ReadTeams(ctx context.Context, reader client.Reader) (Teams, error) {
 	var allocations v1alpha1.ComputeAllocationList
-	if err := reader.List(ctx, &allocations, client.UnsafeDisableDeepCopy); err != nil {
-		return Teams{}, cluster.Translate("list allocations", err)
-	}
 	var clusterQueues kueue.ClusterQueueList
 	var localQueues kueue.LocalQueueList
-	for _, list := range []client.ObjectList{&clusterQueues, &localQueues} {
-		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return Teams{}, cluster.Translate("list queues", err)
-		}
+	if err := cluster.List(ctx, reader, &allocations, &clusterQueues, &localQueues); err != nil {
+		return Teams{}, err
 	}
 	return NewTeams(allocations.Items, clusterQueues.Items, localQueues.Items), nil
 }

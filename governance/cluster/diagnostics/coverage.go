@@ -21,16 +21,10 @@ import (
 // by prefix.
 func ResourceCoverage(ctx context.Context, reader client.Reader) (covered []string, uncovered []UncoveredResource, err error) {
 	var queues kueue.ClusterQueueList
-	if err := reader.List(ctx, &queues, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, cluster.Translate("list queues", err)
-	}
 	var nodes corev1.NodeList
-	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, cluster.Translate("list nodes", err)
-	}
 	var workloads kueue.WorkloadList
-	if err := reader.List(ctx, &workloads, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, nil, cluster.Translate("list tasks", err)
+	if err := cluster.List(ctx, reader, &queues, &nodes, &workloads); err != nil {
+		return nil, nil, err
 	}
 	if len(queues.Items) == 0 {
 		return nil, nil, nil

@@ -41,15 +41,13 @@ type TeamNamespace struct {
 // ReadOtherSettings reads them.
 func ReadOtherSettings(ctx context.Context, reader client.Reader) (o OtherSettings, err error) {
 	var queues kueue.ClusterQueueList
-	if err := reader.List(ctx, &queues, client.UnsafeDisableDeepCopy); err != nil {
-		return o, cluster.Translate("list queues", err)
+	var workloads kueue.WorkloadList
+	var namespaces corev1.NamespaceList
+	if err := cluster.List(ctx, reader, &queues, &workloads, &namespaces); err != nil {
+		return o, err
 	}
 	for i := range queues.Items {
 		o.addQueue(&queues.Items[i])
-	}
-	var workloads kueue.WorkloadList
-	if err := reader.List(ctx, &workloads, client.UnsafeDisableDeepCopy); err != nil {
-		return o, cluster.Translate("list tasks", err)
 	}
 	for i := range workloads.Items {
 		if w := &workloads.Items[i]; w.Annotations[tasks.PriorityBoostAnnotation] != "" && !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) {
@@ -62,10 +60,6 @@ func ReadOtherSettings(ctx context.Context, reader client.Reader) (o OtherSettin
 		o.DefaultPriority = &class.Value
 	case client.IgnoreNotFound(err) != nil:
 		return o, cluster.Translate("read the default priority class", err)
-	}
-	var namespaces corev1.NamespaceList
-	if err := reader.List(ctx, &namespaces, client.UnsafeDisableDeepCopy); err != nil {
-		return o, cluster.Translate("list namespaces", err)
 	}
 	for i := range namespaces.Items {
 		if n := &namespaces.Items[i]; n.Labels[desired.LabelGoverned] != "" {

@@ -51,10 +51,8 @@ func (s *Service) Unmanaged(ctx context.Context) (int, error) {
 	}
 	var queues kueue.ClusterQueueList
 	var allocations v1alpha1.ComputeAllocationList
-	for _, list := range []client.ObjectList{&queues, &allocations} {
-		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return 0, cluster.Translate("list ClusterQueues", err)
-		}
+	if err := cluster.List(ctx, reader, &queues, &allocations); err != nil {
+		return 0, err
 	}
 	named := map[string]bool{}
 	for i := range allocations.Items {
