@@ -75,11 +75,7 @@ func parseAdopt(command, usage string, args []string, env func(string) string) (
 	if err != nil {
 		return o, err
 	}
-	for _, name := range strings.Split(selected, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			o.names = append(o.names, name)
-		}
-	}
+	o.names = append(o.names, list(selected)...)
 	if o.wait <= 0 {
 		invalid = append(invalid, fmt.Errorf("wait %s: use a duration above 0, such as 1m", o.wait))
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/web"
@@ -113,9 +114,7 @@ func (c config) provider(public *url.URL) (*signin.Provider, error) {
 // watchKeys replaces the session keys when their file changes, until ctx ends.
 func (c config) watchKeys(ctx context.Context, ring *session.Ring, log *slog.Logger) {
 	var last string
-	ticker := time.NewTicker(keysInterval)
-	defer ticker.Stop()
-	for {
+	for ; ctx.Err() == nil; _ = governance.Sleep(ctx, keysInterval) {
 		text, err := readFile(c.sessions.keysFile)
 		if err == nil && string(text) != last {
 			if err = ring.Replace(text); err == nil && last != "" {
@@ -125,11 +124,6 @@ func (c config) watchKeys(ctx context.Context, ring *session.Ring, log *slog.Log
 		}
 		if err != nil {
 			log.Warn("session keys not reloaded; the previous keys stay in use", "error", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"kuota.dev/kuota/governance"
+
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
@@ -35,10 +37,8 @@ func (p redialer) RoundTrip(request *http.Request) (*http.Response, error) {
 		if err == nil || request.Method != http.MethodGet || !errors.As(err, &network) || network.Op != "dial" {
 			return response, err
 		}
-		select {
-		case <-request.Context().Done():
+		if governance.Sleep(request.Context(), redialInterval) != nil {
 			return nil, err
-		case <-time.After(redialInterval):
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/controllers/reconcile"
 	"kuota.dev/kuota/governance/kueue/enforcement"
@@ -81,13 +82,11 @@ func (l collector) permission() {
 		{Verb: "update", Resource: "configmaps", Namespace: install.Namespace, Name: install.ConfigMap},
 		{Verb: "update", Group: "apps", Resource: "deployments", Namespace: install.Namespace, Name: install.Deployment},
 	} {
-		review, err := l.service.Cluster.Clientset().AuthorizationV1().SelfSubjectAccessReviews().Create(l.ctx, &authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what},
-		}, metav1.CreateOptions{})
+		one, err := l.service.Cluster.ConsoleAllowed(l.ctx, what)
 		if err != nil {
 			return
 		}
-		allowed = allowed && review.Status.Allowed
+		allowed = allowed && one
 	}
 	l.report.CanWrite = answerOf(allowed)
 }
@@ -140,10 +139,8 @@ func (l collector) probe() (result enforcement.ProbeResult) {
 		if err != nil || result == enforcement.ProbeRejected || result == enforcement.ProbeUnknown || attempt == probeAttempts {
 			return result
 		}
-		select {
-		case <-l.ctx.Done():
+		if governance.Sleep(l.ctx, time.Second) != nil {
 			return result
-		case <-time.After(time.Second):
 		}
 	}
 }
