@@ -2,6 +2,7 @@ package forms
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -30,11 +31,5 @@ func ReasonText(text string) string {
 
 // WithoutReason removes the reason, for a page that has an input for it.
 func WithoutReason(fields []views.HiddenField) []views.HiddenField {
-	var kept []views.HiddenField
-	for _, field := range fields {
-		if field.Name != "reason" {
-			kept = append(kept, field)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(slices.Clone(fields), func(f views.HiddenField) bool { return f.Name == "reason" })
 }

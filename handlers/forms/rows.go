@@ -1,6 +1,7 @@
 package forms
 
 import (
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -30,11 +31,7 @@ func ReadRows[T any, P Row[T]](values url.Values, start string, most int) []T {
 			posted[index] = one
 		}
 	}
-	indices := make([]int, 0, len(posted))
-	for index := range posted {
-		indices = append(indices, index)
-	}
-	slices.Sort(indices)
+	indices := slices.Sorted(maps.Keys(posted))
 	var list []T
 	for _, index := range indices[:min(len(indices), most)] {
 		list = append(list, posted[index])

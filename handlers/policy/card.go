@@ -22,6 +22,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // Card returns the card of the cluster policy.
@@ -134,7 +135,9 @@ func rankingPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 		part.Status = views.Status{Tone: "wait", Label: "Re-ranking", Text: part.Status.Text}
 	}
 	classes := slices.Clone(p.Spec.PriorityClasses)
-	slices.SortStableFunc(classes, func(a, b v1alpha1.PriorityClass) int { return cmp.Compare(weightOf(b), weightOf(a)) })
+	slices.SortStableFunc(classes, func(a, b v1alpha1.PriorityClass) int {
+		return cmp.Compare(ptr.Deref(b.Weight, 0), ptr.Deref(a.Weight, 0))
+	})
 	for _, class := range classes {
 		part.Classes = append(part.Classes, views.ClassLine{Name: class.Name, Object: desired.PriorityClassName(class.Name), Weight: wholeText(class.Weight), Description: class.Description, Limits: describe.TimeLimits(class)})
 	}
@@ -172,13 +175,6 @@ func enforcementText(spec *v1alpha1.ClusterPolicySpec, noMutation bool) string {
 		text += " Time limits are only checked: this API server cannot set their defaults, so only the submit page does."
 	}
 	return text
-}
-
-func weightOf(class v1alpha1.PriorityClass) int32 {
-	if class.Weight == nil {
-		return 0
-	}
-	return *class.Weight
 }
 
 func idleText(idle v1alpha1.IdleCompute) string {

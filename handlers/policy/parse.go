@@ -16,28 +16,16 @@ import (
 // errors, with paths by the rows of the form.
 func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldError) {
 	var wrong governance.FieldErrors
-	spec := v1alpha1.ClusterPolicySpec{
-		TaskPrioritization: v1alpha1.TaskPrioritization(f.prioritization),
-		IdleCompute:        v1alpha1.IdleCompute{Strategy: v1alpha1.IdleComputeStrategy(f.idle), ShareUnallocated: f.share},
-		PreemptionLoops:    v1alpha1.PreemptionLoops(f.loops),
-		Enforcement:        v1alpha1.Enforcement(f.enforcement),
-	}
-	if !slices.Contains([]v1alpha1.TaskPrioritization{v1alpha1.TaskRanking, v1alpha1.FirstComeFirstServe}, spec.TaskPrioritization) {
-		wrong.Add("spec.taskPrioritization", "choose first come, first served, or priority classes")
-		spec.TaskPrioritization = v1alpha1.FirstComeFirstServe
-	}
-	if !slices.Contains([]v1alpha1.IdleComputeStrategy{v1alpha1.IdleFairShare, v1alpha1.IdleFirstComeFirstServe}, spec.IdleCompute.Strategy) {
-		wrong.Add("spec.idleCompute.strategy", "choose fair share, or first come, first served")
-		spec.IdleCompute.Strategy = v1alpha1.IdleFairShare
-	}
-	if !slices.Contains([]v1alpha1.PreemptionLoops{v1alpha1.BreakLoops, v1alpha1.WarnOfLoops}, spec.PreemptionLoops) {
-		wrong.Add("spec.preemptionLoops", "choose whether preemption loops are broken")
-		spec.PreemptionLoops = v1alpha1.BreakLoops
-	}
-	if !slices.Contains([]v1alpha1.Enforcement{v1alpha1.RequireQueue, v1alpha1.EnforcementNone}, spec.Enforcement) {
-		wrong.Add("spec.enforcement", "choose whether jobs without a queue are refused")
-		spec.Enforcement = v1alpha1.RequireQueue
-	}
+	var spec v1alpha1.ClusterPolicySpec
+	spec.IdleCompute.ShareUnallocated = f.share
+	parseChoice(&wrong, &spec.TaskPrioritization, f.prioritization, "spec.taskPrioritization", "choose first come, first served, or priority classes",
+		v1alpha1.FirstComeFirstServe, v1alpha1.TaskRanking)
+	parseChoice(&wrong, &spec.IdleCompute.Strategy, f.idle, "spec.idleCompute.strategy", "choose fair share, or first come, first served",
+		v1alpha1.IdleFairShare, v1alpha1.IdleFirstComeFirstServe)
+	parseChoice(&wrong, &spec.PreemptionLoops, f.loops, "spec.preemptionLoops", "choose whether preemption loops are broken",
+		v1alpha1.BreakLoops, v1alpha1.WarnOfLoops)
+	parseChoice(&wrong, &spec.Enforcement, f.enforcement, "spec.enforcement", "choose whether jobs without a queue are refused",
+		v1alpha1.RequireQueue, v1alpha1.EnforcementNone)
 	for i, row := range f.classes {
 		path := fmt.Sprintf("spec.priorityClasses[%d].", i)
 		if row.empty() {
@@ -74,6 +62,14 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 	return spec, wrong
 }
 
+// parseChoice sets a field to one of these values; to the first for an invalid input.
+func parseChoice[T ~string](wrong *governance.FieldErrors, field *T, text, path, problem string, values ...T) {
+	if *field = T(text); !slices.Contains(values, *field) {
+		wrong.Add(path, problem)
+		*field = values[0]
+	}
+}
+
 // parseTimeLimit parses a time limit in seconds; nil for an empty or invalid input.
 func parseTimeLimit(wrong *governance.FieldErrors, path, text string) *int32 {
 	if text == "" {
@@ -94,7 +90,6 @@ func (f *policyForm) parseGang(wrong *governance.FieldErrors) v1alpha1.GangSched
 	gang := v1alpha1.GangScheduling{
 		Enabled: f.gang, BlockAdmission: f.block,
 		Timeout: &metav1.Duration{Duration: 5 * time.Minute}, RecoveryTimeout: &metav1.Duration{Duration: 5 * time.Minute},
-		Requeuing: v1alpha1.Requeuing{Timestamp: f.order},
 	}
 	if f.timeout != "" {
 		timeout, problem := forms.ParseDuration(f.timeout)
@@ -109,10 +104,8 @@ func (f *policyForm) parseGang(wrong *governance.FieldErrors) v1alpha1.GangSched
 		wrong.Add(path+"recoveryTimeout", problem)
 		gang.RecoveryTimeout = recovery
 	}
-	if f.order != requeueEviction && f.order != requeueCreation {
-		wrong.Add(path+"requeuing.timestamp", "choose where a requeued task stands in its queue")
-		gang.Requeuing.Timestamp = requeueEviction
-	}
+	parseChoice(wrong, &gang.Requeuing.Timestamp, f.order, path+"requeuing.timestamp", "choose where a requeued task stands in its queue",
+		requeueEviction, requeueCreation)
 	base, most := int32(60), int32(3600)
 	var problem string
 	gang.Requeuing.BackoffLimitCount, problem = forms.ParseCount(f.retries, nil)

@@ -62,17 +62,8 @@ func (s *Store) Get(_ context.Context, name string) (sealed, version string, err
 }
 
 // Create implements session.Store.
-func (s *Store) Create(_ context.Context, name, sealed string, _ time.Time) (bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.unavailable {
-		return false, errUnavailable
-	}
-	if _, taken := s.records[name]; taken {
-		return false, nil
-	}
-	s.put(name, sealed)
-	return true, nil
+func (s *Store) Create(ctx context.Context, name, sealed string, until time.Time) (bool, error) {
+	return s.Update(ctx, name, sealed, until, "") // the version of a session that does not exist
 }
 
 // Update implements session.Store.
@@ -82,7 +73,7 @@ func (s *Store) Update(_ context.Context, name, sealed string, _ time.Time, vers
 	if s.unavailable {
 		return false, errUnavailable
 	}
-	if stored, ok := s.records[name]; !ok || stored.version != version {
+	if s.records[name].version != version {
 		return false, nil
 	}
 	s.put(name, sealed)
