@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 )
 
@@ -107,12 +108,7 @@ var Rules = []Description{
 
 // Describe returns the description of a rule.
 func Describe(rule Rule) (Description, bool) {
-	for _, d := range Rules {
-		if d.Rule == rule {
-			return d, true
-		}
-	}
-	return Description{}, false
+	return governance.Find(Rules, func(d Description) bool { return d.Rule == rule })
 }
 
 // Thresholds are the limits of all rules.

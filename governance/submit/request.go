@@ -166,11 +166,8 @@ func (t Team) share(name string) (queue string, ok bool) {
 	if name == "" {
 		return t.Queue, true
 	}
-	i := slices.IndexFunc(t.Shares, func(s Share) bool { return s.Name == name })
-	if i < 0 {
-		return "", false
-	}
-	return t.Shares[i].Queue, true
+	share, ok := governance.Find(t.Shares, func(s Share) bool { return s.Name == name })
+	return share.Queue, ok
 }
 
 // shareOf returns the share with a queue and that queue; if the user may use none with it,
@@ -185,11 +182,7 @@ func (t Team) shareOf(queue string) (share, its string) {
 }
 
 func (t Team) pool(name string) (QueuePool, bool) {
-	i := slices.IndexFunc(t.Pools, func(p QueuePool) bool { return p.Name == name })
-	if i < 0 {
-		return QueuePool{}, false
-	}
-	return t.Pools[i], true
+	return governance.Find(t.Pools, func(p QueuePool) bool { return p.Name == name })
 }
 
 // Class returns the priority class with a name; the zero value for an empty name.
@@ -197,9 +190,5 @@ func (t Team) Class(name string) (PriorityClass, bool) {
 	if name == "" {
 		return PriorityClass{}, true
 	}
-	i := slices.IndexFunc(t.Classes, func(c PriorityClass) bool { return c.Name == name })
-	if i < 0 {
-		return PriorityClass{}, false
-	}
-	return t.Classes[i], true
+	return governance.Find(t.Classes, func(c PriorityClass) bool { return c.Name == name })
 }
