@@ -18,7 +18,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // deleteTries is the number of attempts to delete while the status of the
@@ -46,14 +45,11 @@ func (s *Service) PreviewDeletion(ctx context.Context, user governance.User, nam
 	for _, h := range tasks.admitted {
 		departure.Running = append(departure.Running, h.task)
 	}
-	shares, err := managed.ShareQueues(ctx, reader, allocation.Name, departure.Namespace)
+	objects, err := managed.Removable(ctx, reader, &allocation, s.Naming)
 	if err != nil {
 		return DeletionPreview{}, err
 	}
-	queueObjects := append(append(managed.Optional(departure.Namespace), shares...),
-		managed.Object{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: departure.Namespace, Name: desired.LocalQueueName(&allocation, s.Naming)}, Live: &kueue.LocalQueue{}},
-		managed.Object{Kind: "ClusterQueue", Key: client.ObjectKey{Name: desired.ClusterQueueName(&allocation, s.Naming)}, Live: &kueue.ClusterQueue{}})
-	departure.Removed, err = removals(ctx, reader, queueObjects)
+	departure.Removed, err = removals(ctx, reader, objects)
 	return departure, err
 }
 

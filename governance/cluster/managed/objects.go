@@ -90,6 +90,25 @@ func Optional(namespace string) []Object {
 	}
 }
 
+// Queues returns the LocalQueue and the ClusterQueue of an allocation.
+func Queues(allocation *v1alpha1.ComputeAllocation, naming desired.Naming) []Object {
+	return []Object{
+		{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: desired.NamespaceName(allocation, naming), Name: desired.LocalQueueName(allocation, naming)}, Live: &kueue.LocalQueue{}},
+		{Kind: "ClusterQueue", Key: client.ObjectKey{Name: desired.ClusterQueueName(allocation, naming)}, Live: &kueue.ClusterQueue{}},
+	}
+}
+
+// Removable returns the objects that are removed with an allocation, in this order:
+// the Optional ones, and then the queues.
+func Removable(ctx context.Context, reader client.Reader, allocation *v1alpha1.ComputeAllocation, naming desired.Naming) ([]Object, error) {
+	namespace := desired.NamespaceName(allocation, naming)
+	shares, err := ShareQueues(ctx, reader, allocation.Name, namespace)
+	if err != nil {
+		return nil, err
+	}
+	return slices.Concat(Optional(namespace), shares, Queues(allocation, naming)), nil
+}
+
 // ShareQueues returns the existing LocalQueues of the shares of a team.
 func ShareQueues(ctx context.Context, reader client.Reader, team, namespace string) ([]Object, error) {
 	var list kueue.LocalQueueList

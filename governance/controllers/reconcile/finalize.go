@@ -52,7 +52,7 @@ func (r *AllocationReconciler) finalize(ctx context.Context, allocation *v1alpha
 	}
 	namespace := desired.NamespaceName(allocation, r.Naming)
 	for _, step := range []func(context.Context, *v1alpha1.ComputeAllocation, string) (waitFor string, err error){
-		r.drainClusterQueue, r.deleteLocalQueue, r.deleteClusterQueue, r.releaseNamespace,
+		r.drainClusterQueue, r.deleteObjects, r.releaseNamespace,
 	} {
 		waitFor, err := step(ctx, allocation, namespace)
 		if err != nil {
@@ -88,27 +88,22 @@ func (r *AllocationReconciler) drainClusterQueue(ctx context.Context, allocation
 	return "", nil
 }
 
-// deleteLocalQueue deletes the LocalQueue and the optional objects. Objects of
-// others in the namespace stay.
-func (r *AllocationReconciler) deleteLocalQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, namespace string) (string, error) {
-	queue := managed.Object{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: namespace, Name: desired.LocalQueueName(allocation, r.Naming)}, Live: &kueue.LocalQueue{}}
+// deleteObjects deletes the queues and the optional objects. Objects of others in
+// the namespace stay.
+func (r *AllocationReconciler) deleteObjects(ctx context.Context, allocation *v1alpha1.ComputeAllocation, _ string) (string, error) {
 	// The cache may not have the LocalQueue of a share that was just created, and
 	// nothing deletes it after the finalizer is removed.
-	shares, err := managed.ShareQueues(ctx, r.APIReader, allocation.Name, namespace)
+	objects, err := managed.Removable(ctx, r.APIReader, allocation, r.Naming)
 	if err != nil {
 		return "", err
 	}
-	for _, piece := range append(append(managed.Optional(namespace), shares...), queue) {
+	for _, piece := range objects {
 		waitFor, err := r.deleteManaged(ctx, allocation.Name, piece)
 		if err != nil || waitFor != "" {
 			return waitFor, err
 		}
 	}
 	return "", nil
-}
-
-func (r *AllocationReconciler) deleteClusterQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, _ string) (string, error) {
-	return r.deleteManaged(ctx, allocation.Name, managed.Object{Kind: "ClusterQueue", Key: client.ObjectKey{Name: desired.ClusterQueueName(allocation, r.Naming)}, Live: &kueue.ClusterQueue{}})
 }
 
 // deleteManaged deletes an object of a team, and returns a message until it no
@@ -129,15 +124,20 @@ func (r *AllocationReconciler) deleteManaged(ctx context.Context, team string, p
 // releaseNamespace removes Kuota's labels from the namespace and keeps the
 // annotation with the team.
 func (r *AllocationReconciler) releaseNamespace(ctx context.Context, allocation *v1alpha1.ComputeAllocation, name string) (string, error) {
+	return "", r.reduceNamespace(ctx, allocation, name, map[string]string{desired.AnnotationTeam: allocation.Name})
+}
+
+// reduceNamespace removes Kuota's labels and annotations from a namespace that still
+// belongs to the team, except the annotations that it keeps.
+func (r *AllocationReconciler) reduceNamespace(ctx context.Context, allocation *v1alpha1.ComputeAllocation, name string, keeps map[string]string) error {
 	var namespace corev1.Namespace
 	if err := r.Get(ctx, client.ObjectKey{Name: name}, &namespace); err != nil {
-		return "", client.IgnoreNotFound(err)
+		return client.IgnoreNotFound(err)
 	}
 	if namespace.Annotations[desired.AnnotationTeam] != allocation.Name || namespace.DeletionTimestamp != nil {
-		return "", nil
+		return nil
 	}
-	released := applycore.Namespace(name).WithAnnotations(map[string]string{desired.AnnotationTeam: allocation.Name})
-	return "", r.applyExistingNamespace(ctx, &namespace, released)
+	return r.applyExistingNamespace(ctx, &namespace, applycore.Namespace(name).WithAnnotations(keeps))
 }
 
 // getManaged reads an object into piece.Live. found is false if it does not

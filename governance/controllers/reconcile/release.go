@@ -12,23 +12,17 @@ import (
 	"kuota.dev/kuota/governance/cluster/managed"
 	"kuota.dev/kuota/governance/quota/desired"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	applycore "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // release removes Kuota's labels, annotations and ownership from the objects of an
 // allocation. Their specs stay as they are, and no object is deleted.
 func (r *AllocationReconciler) release(ctx context.Context, allocation *v1alpha1.ComputeAllocation) error {
 	namespace := desired.NamespaceName(allocation, r.Naming)
-	objects := append(managed.Optional(namespace),
-		managed.Object{Kind: "LocalQueue", Key: client.ObjectKey{Namespace: namespace, Name: desired.LocalQueueName(allocation, r.Naming)}, Live: &kueue.LocalQueue{}},
-		managed.Object{Kind: "ClusterQueue", Key: client.ObjectKey{Name: desired.ClusterQueueName(allocation, r.Naming)}, Live: &kueue.ClusterQueue{}})
 	var failed []error
-	for _, object := range objects {
+	for _, object := range slices.Concat(managed.Optional(namespace), managed.Queues(allocation, r.Naming)) {
 		found, err := r.getManaged(ctx, allocation.Name, object)
 		if err == nil && found {
 			err = r.disown(ctx, object.Live)
@@ -40,14 +34,7 @@ func (r *AllocationReconciler) release(ctx context.Context, allocation *v1alpha1
 	if len(failed) > 0 {
 		return errors.Join(failed...)
 	}
-	var live corev1.Namespace
-	if err := r.Get(ctx, client.ObjectKey{Name: namespace}, &live); err != nil {
-		return client.IgnoreNotFound(err)
-	}
-	if live.Annotations[desired.AnnotationTeam] != allocation.Name || live.DeletionTimestamp != nil {
-		return nil
-	}
-	return r.applyExistingNamespace(ctx, &live, applycore.Namespace(namespace)) // removes the labels and annotations that Kuota applied
+	return r.reduceNamespace(ctx, allocation, namespace, nil)
 }
 
 // disown removes Kuota's labels and annotations from an object, and its entries from
