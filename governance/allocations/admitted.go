@@ -19,8 +19,8 @@ import (
 // admittedTask is a task with reserved quota.
 type admittedTask struct {
 	task    Task
-	usage   quota.PoolResources // by pool
-	podSets int                 // Kueue assigns each to one flavor
+	usage   quota.Resources
+	podSets int // Kueue assigns each to one flavor
 }
 
 // teamTasks are the unfinished tasks of one team.
@@ -58,7 +58,7 @@ func tasksOf(ctx context.Context, reader client.Reader, clusterQueue, namespace,
 
 // admittedTaskOf converts an admitted Workload.
 func admittedTaskOf(w *kueue.Workload, named bool) admittedTask {
-	h := admittedTask{task: Task{Namespace: w.Namespace}, usage: usageOf(w), podSets: len(w.Status.Admission.PodSetAssignments)}
+	h := admittedTask{task: Task{Namespace: w.Namespace}, usage: admitted.Usage(w).ByResource(), podSets: len(w.Status.Admission.PodSetAssignments)}
 	if named {
 		h.task = taskOf(w)
 	}
@@ -70,16 +70,4 @@ func taskOf(w *kueue.Workload) Task {
 		return Task{Namespace: w.Namespace, Kind: owner.Kind, Name: owner.Name}
 	}
 	return Task{Namespace: w.Namespace, Kind: "Workload", Name: w.Name}
-}
-
-// usageOf returns the usage of a Workload by pool.
-func usageOf(w *kueue.Workload) quota.PoolResources {
-	usage := quota.PoolResources{}
-	for set := range admitted.PodSets(w) {
-		for name, amount := range set.Usage {
-			pool := set.Flavors[name]
-			usage.Add(pool, quota.Resources{name: amount})
-		}
-	}
-	return usage
 }

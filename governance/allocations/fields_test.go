@@ -115,10 +115,10 @@ func TestRejectionsMapToFields(t *testing.T) {
 
 // Reclaimable pods use no quota.
 func TestUsageWithoutReclaimablePods(t *testing.T) {
-	if got := usageOf(workload("a", 4, 0)); got["g5"][catalog.GPU] != 8 {
+	if got := admittedTaskOf(workload("a", 4, 0), true).usage; got[catalog.GPU] != 8 {
 		t.Errorf("four pods of two GPUs use %v, want 8 GPUs", got)
 	}
-	if got := usageOf(workload("a", 4, 3)); got["g5"][catalog.GPU] != 2 {
+	if got := admittedTaskOf(workload("a", 4, 3), true).usage; got[catalog.GPU] != 2 {
 		t.Errorf("one remaining pod of two GPUs uses %v, want 2 GPUs", got)
 	}
 }

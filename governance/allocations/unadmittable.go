@@ -17,15 +17,11 @@ func drains(before, after *v1alpha1.ComputeAllocation) bool {
 func unadmittable(tasks []admittedTask, before, after quota.Resolved, evicted bool) []Unadmittable {
 	var all []Unadmittable
 	for _, t := range tasks {
-		requests := quota.Resources{}
-		for _, amounts := range t.usage {
-			requests.Add(amounts)
-		}
-		for _, name := range requests.Names() {
+		for _, name := range t.usage.Names() {
 			most, bounded := maxQuota(after, name, t.podSets)
 			had, wasBounded := maxQuota(before, name, t.podSets)
-			if bounded && requests[name] > most && (evicted || !wasBounded || most < had) {
-				all = append(all, Unadmittable{Task: t.task, Resource: name, Requests: requests[name], Max: most})
+			if bounded && t.usage[name] > most && (evicted || !wasBounded || most < had) {
+				all = append(all, Unadmittable{Task: t.task, Resource: name, Requests: t.usage[name], Max: most})
 				break
 			}
 		}

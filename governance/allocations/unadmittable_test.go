@@ -44,7 +44,7 @@ func TestUnadmittableTasks(t *testing.T) {
 		"more quota than before, still too little":        {before: team(2, 0), after: team(4, 0)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			admitted := []admittedTask{{task: task, usage: quota.PoolResources{g5: gpus(8)}, podSets: max(1, tc.podSets)}}
+			admitted := []admittedTask{{task: task, usage: gpus(8), podSets: max(1, tc.podSets)}}
 			if diff := cmp.Diff(tc.want, unadmittable(admitted, tc.before, tc.after, tc.evicted)); diff != "" {
 				t.Error(diff)
 			}
