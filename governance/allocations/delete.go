@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/cluster/gitops"
 	"kuota.dev/kuota/governance/cluster/managed"
 	"kuota.dev/kuota/governance/cluster/rejection"
@@ -26,7 +27,7 @@ const deleteTries = 5
 
 // PreviewDeletion returns what deleting a team's allocation would do.
 func (s *Service) PreviewDeletion(ctx context.Context, user governance.User, name string) (DeletionPreview, error) {
-	if err := s.mayChange(ctx, user, s.Access.MayDeleteAllocations, "delete allocation"); err != nil {
+	if err := access.Require(ctx, user, s.Access.MayDeleteAllocations, "delete allocation"); err != nil {
 		return DeletionPreview{}, err
 	}
 	allocation, err := s.Find(ctx, user, name)

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/cluster/access"
 )
 
 // QueueActivity is the current tasks of a team.
@@ -15,7 +16,7 @@ type QueueActivity struct {
 // QueueActivity returns the tasks that holding or resuming a team's queue
 // affects, for users who may update allocations.
 func (s *Service) QueueActivity(ctx context.Context, user governance.User, name string) (QueueActivity, error) {
-	if err := s.mayChange(ctx, user, s.Access.MayUpdateAllocations, "hold queue"); err != nil {
+	if err := access.Require(ctx, user, s.Access.MayUpdateAllocations, "hold queue"); err != nil {
 		return QueueActivity{}, err
 	}
 	allocation, err := s.Find(ctx, user, name)

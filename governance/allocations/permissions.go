@@ -78,12 +78,3 @@ func (s *Service) Find(ctx context.Context, user governance.User, team string) (
 func unknownTeam(team string) error {
 	return &governance.Error{Kind: governance.NotFound, Op: "find allocation", Message: fmt.Sprintf("Team %s does not exist, or you do not have access.", team)}
 }
-
-// mayChange returns governance.Forbidden if allowed denies the action.
-func (s *Service) mayChange(ctx context.Context, user governance.User, allowed func(context.Context, governance.User) (bool, error), op string) error {
-	may, err := allowed(ctx, user)
-	if err == nil && !may {
-		err = &governance.Error{Kind: governance.Forbidden, Op: op, Message: "You do not have permission to do this. Ask a cluster admin."}
-	}
-	return err
-}

@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/cluster/managed"
 	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/spec/describe"
@@ -34,7 +35,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, state State,
 	if allocation.ResourceVersion != "" {
 		allowed, op = s.Access.MayUpdateAllocations, "update allocation"
 	}
-	if err := s.mayChange(ctx, user, allowed, op); err != nil {
+	if err := access.Require(ctx, user, allowed, op); err != nil {
 		return Review{}, err
 	}
 	reader, err := s.Cluster.Reader()

@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/cluster/managed"
 	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/spec/change"
@@ -27,11 +28,7 @@ const kueueUnavailable = "Kueue does not answer, so its changes cannot be previe
 func (s *Service) Review(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) (Review, error) {
 	ctx, cancel := context.WithTimeout(ctx, cluster.WriteLimit) // which leaves time for the page
 	defer cancel()
-	may, err := s.Access.MayEditPolicy(ctx, user)
-	if err == nil && !may {
-		err = &governance.Error{Kind: governance.Forbidden, Op: "review policy", Message: "You do not have permission to do this. Ask a cluster admin."}
-	}
-	if err != nil {
+	if err := access.Require(ctx, user, s.Access.MayEditPolicy, "review policy"); err != nil {
 		return Review{}, err
 	}
 	state, err := s.read(ctx)

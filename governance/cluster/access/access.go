@@ -140,6 +140,15 @@ func (s *Service) MayEditPolicy(ctx context.Context, user governance.User) (bool
 	return s.may(ctx, user, authorizationv1.ResourceAttributes{Verb: "update", Group: v1alpha1.GroupVersion.Group, Resource: "clusterpolicies"})
 }
 
+// Require returns governance.Forbidden if allowed denies the operation.
+func Require(ctx context.Context, user governance.User, allowed func(context.Context, governance.User) (bool, error), op string) error {
+	may, err := allowed(ctx, user)
+	if err == nil && !may {
+		err = &governance.Error{Kind: governance.Forbidden, Op: op, Message: "You do not have permission to do this. Ask a cluster admin."}
+	}
+	return err
+}
+
 func (s *Service) may(ctx context.Context, user governance.User, what authorizationv1.ResourceAttributes) (bool, error) {
 	if user.Local {
 		return true, nil

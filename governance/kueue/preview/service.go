@@ -69,7 +69,7 @@ func (s *Service) Allocation(ctx context.Context, user governance.User, allocati
 	if allocation.ResourceVersion != "" {
 		allowed = s.Access.MayUpdateAllocations
 	}
-	if err := may(ctx, user, allowed); err != nil {
+	if err := access.Require(ctx, user, allowed, "preview"); err != nil {
 		return queries.Preview{}, err
 	}
 	is, before, err := s.read(ctx)
@@ -112,7 +112,7 @@ func (s *Service) Activation(ctx context.Context, user governance.User, allocati
 // Deletion previews the deletion of a team's allocation. Tasks that are admitted are
 // requeued.
 func (s *Service) Deletion(ctx context.Context, user governance.User, team string) (queries.Preview, error) {
-	if err := may(ctx, user, s.Access.MayDeleteAllocations); err != nil {
+	if err := access.Require(ctx, user, s.Access.MayDeleteAllocations, "preview"); err != nil {
 		return queries.Preview{}, err
 	}
 	is, before, err := s.read(ctx)
@@ -142,7 +142,7 @@ func (s *Service) Deletion(ctx context.Context, user governance.User, team strin
 
 // Policy previews saving the cluster policy.
 func (s *Service) Policy(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) (queries.Preview, error) {
-	if err := may(ctx, user, s.Access.MayEditPolicy); err != nil {
+	if err := access.Require(ctx, user, s.Access.MayEditPolicy, "preview"); err != nil {
 		return queries.Preview{}, err
 	}
 	is, before, err := s.read(ctx)
@@ -186,15 +186,6 @@ func (s *Service) Policy(ctx context.Context, user governance.User, policy *v1al
 	change.Configuration = &configuration
 	own := queries.ObjectDiff{Kind: manifest.KindPolicy, Name: v1alpha1.ClusterPolicyName, Lines: compareYAML(old, manifest.PolicyYAML(next))}
 	return s.ask(ctx, user, change, before, &after, "", append([]queries.ObjectDiff{own}, diffs(&change, is)...))
-}
-
-// may returns governance.Forbidden if allowed denies a change.
-func may(ctx context.Context, user governance.User, allowed func(context.Context, governance.User) (bool, error)) error {
-	ok, err := allowed(ctx, user)
-	if err == nil && !ok {
-		err = &governance.Error{Kind: governance.Forbidden, Op: "preview", Message: "You do not have permission to do this. Ask a cluster admin."}
-	}
-	return err
 }
 
 // read returns what is in the cluster, and what it follows from.
