@@ -32,7 +32,7 @@ func orphanedQuota(pools []v1alpha1.Pool, state State) []governance.FieldError {
 			continue
 		}
 		is, errs := quota.Resolve(&team.Spec, proposed)
-		before, after := poolNames(was), poolNames(is)
+		before, after := was.PoolNames(), is.PoolNames()
 		if len(errs) == 0 && slices.Equal(before, after) {
 			continue
 		}
@@ -124,13 +124,4 @@ func blame(pool string, after []string, pools []v1alpha1.Pool, state State) stri
 		}
 	}
 	return ""
-}
-
-func poolNames(resolved quota.Resolved) []string {
-	var names []string
-	for _, pool := range resolved.Pools {
-		names = append(names, pool.Name)
-	}
-	slices.Sort(names)
-	return names
 }

@@ -48,6 +48,16 @@ func (r Resolved) Covered() []string {
 	return r.Pools[0].Nominal.Names()
 }
 
+// PoolNames returns the names of the pools in alphabetical order.
+func (r Resolved) PoolNames() []string {
+	names := make([]string, len(r.Pools))
+	for i, pool := range r.Pools {
+		names[i] = pool.Name
+	}
+	slices.Sort(names)
+	return names
+}
+
 // Resolve fills in the quota of an allocation against the catalog. It returns
 // all errors together, with paths from spec, and resolves nothing if there are
 // any.

@@ -201,21 +201,12 @@ func movedPools(allocation *v1alpha1.ComputeAllocation, applied, now quota.Resol
 		ready.Status != metav1.ConditionTrue && ready.Reason != reasonPoolsMoved && ready.Reason != "QueueNotActive" {
 		return ""
 	}
-	before, after := poolNames(applied), poolNames(now)
+	before, after := applied.PoolNames(), now.PoolNames()
 	if slices.Equal(before, after) {
 		return ""
 	}
 	return fmt.Sprintf("nodes moved to another pool: the team's quota in %s would move to %s, and stays unchanged. Move the nodes back, or set the pool in the allocation",
 		strings.Join(before, ", "), strings.Join(after, ", "))
-}
-
-func poolNames(resolved quota.Resolved) []string {
-	names := make([]string, len(resolved.Pools))
-	for i, pool := range resolved.Pools {
-		names[i] = pool.Name
-	}
-	slices.Sort(names)
-	return names
 }
 
 // requeueOnConflict replaces a conflict by a requeue, so that a lost race is no
