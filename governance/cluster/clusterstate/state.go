@@ -8,6 +8,9 @@ import (
 	"kuota.dev/kuota/governance/quota/catalog"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -23,6 +26,24 @@ func Policy(ctx context.Context, reader client.Reader) (*v1alpha1.ClusterPolicy,
 		return nil, nil
 	}
 	return &policy, nil
+}
+
+// CRDsDeleted reports whether one of Kuota's CRDs is deleted or being deleted. The
+// reader reads from the API server, because an erroneous deletion cannot be undone.
+func CRDsDeleted(ctx context.Context, live client.Reader, plurals ...string) (bool, error) {
+	for _, plural := range plurals {
+		var crd metav1.PartialObjectMetadata
+		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+		switch err := live.Get(ctx, client.ObjectKey{Name: plural + "." + v1alpha1.GroupVersion.Group}, &crd); {
+		case apierrors.IsNotFound(err):
+			return true, nil
+		case err != nil:
+			return false, err
+		case crd.DeletionTimestamp != nil:
+			return true, nil
+		}
+	}
+	return false, nil
 }
 
 // Catalog returns the catalog of the nodes and of the pools that the policy's

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
 // LeaseName is the name of the Lease.
@@ -339,6 +340,26 @@ func (l *Leader) Within(ctx context.Context, do func(context.Context)) bool {
 	defer context.AfterFunc(l.leading, cancel)()
 	do(ctx)
 	return true
+}
+
+// pauseInterval is how often a request is tried again while Kuota writes nothing.
+const pauseInterval = 5 * time.Second
+
+// Reconciler wraps a reconciler so that it drops its requests unless this replica leads, and
+// requeues them while paused, which may be nil, reports that Kuota writes nothing. All objects
+// are enqueued when a replica is elected: see Events. The controllers of all replicas watch,
+// so that a new leader has current caches.
+func (l *Leader) Reconciler(of reconcile.Reconciler, paused func() bool) reconcile.Reconciler {
+	return reconcile.Func(func(ctx context.Context, request reconcile.Request) (result reconcile.Result, err error) {
+		l.Within(ctx, func(ctx context.Context) {
+			if paused != nil && paused() {
+				result.RequeueAfter = pauseInterval
+				return
+			}
+			result, err = of.Reconcile(ctx, request)
+		})
+		return result, err
+	})
 }
 
 // Lead runs do once this replica leads, and again if it returns, until ctx ends or another

@@ -34,6 +34,10 @@ type memory struct {
 	roomsAt time.Time
 }
 
+func newMemory() memory {
+	return memory{fits: map[types.UID]map[int32]time.Time{}, faults: map[types.UID]Fault{}, created: map[types.NamespacedName]creation{}, deleted: map[types.UID]time.Time{}}
+}
+
 // creation is an increment that was created.
 type creation struct {
 	at       time.Time
@@ -42,9 +46,6 @@ type creation struct {
 
 // recordCreation records that an increment was created.
 func (m *memory) recordCreation(job types.NamespacedName, p queries.Proposal, now time.Time) {
-	if m.created == nil {
-		m.created = map[types.NamespacedName]creation{}
-	}
 	m.created[job] = creation{now, p}
 }
 
@@ -61,9 +62,6 @@ func (m *memory) createdWithout(cached func(types.NamespacedName) bool, now time
 // recordDeletion records that a Job was deleted. Those of an earlier hour are forgotten:
 // no cache has them any more.
 func (m *memory) recordDeletion(job types.UID, now time.Time) {
-	if m.deleted == nil {
-		m.deleted = map[types.UID]time.Time{}
-	}
 	maps.DeleteFunc(m.deleted, func(_ types.UID, at time.Time) bool { return now.Sub(at) > time.Hour })
 	m.deleted[job] = now
 }
@@ -126,9 +124,6 @@ func (m *memory) fitsSince(e *v1alpha1.ElasticJob, size, room int32, waiting boo
 			kept[s] = since
 		}
 	}
-	if m.fits == nil {
-		m.fits = map[types.UID]map[int32]time.Time{}
-	}
 	m.fits[e.UID] = kept
 	return fits
 }
@@ -141,9 +136,6 @@ func (m *memory) forgetFits(e types.UID) {
 // faultSince records that pods of a Job do not run, and returns the fault with since when.
 // The node that was lost first remains its cause.
 func (m *memory) faultSince(job types.UID, fault Fault, now time.Time) Fault {
-	if m.faults == nil {
-		m.faults = map[types.UID]Fault{}
-	}
 	if before, known := m.faults[job]; known {
 		fault.Since = before.Since
 		if before.Node != "" {

@@ -11,7 +11,7 @@ import (
 
 // A Job that was deleted is not counted again while the cache still has it as it was.
 func TestDeletionsThatTheCacheLacks(t *testing.T) {
-	var m memory
+	m := newMemory()
 	now := time.Now()
 	cached := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{UID: "a"}}
 	if m.isDeleted(cached) {

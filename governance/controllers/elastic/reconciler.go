@@ -10,6 +10,7 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/controllers/loopguard"
 	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks"
@@ -20,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -335,7 +335,7 @@ func (r *Reconciler) finalize(ctx context.Context, e *v1alpha1.ElasticJob, parts
 	if !controllerutil.ContainsFinalizer(e, v1alpha1.ElasticFinalizer) {
 		return ctrl.Result{}, nil
 	}
-	release, err := r.crdDeleted(ctx)
+	release, err := clusterstate.CRDsDeleted(ctx, r.APIReader, "elasticjobs")
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -360,18 +360,6 @@ func (r *Reconciler) finalize(ctx context.Context, e *v1alpha1.ElasticJob, parts
 	}
 	r.memory.forget(e.UID, uids...)
 	return ctrl.Result{}, client.IgnoreNotFound(r.patchFinalizers(ctx, e, controllerutil.RemoveFinalizer))
-}
-
-// crdDeleted reports whether the CustomResourceDefinition of ElasticJobs is being
-// deleted.
-func (r *Reconciler) crdDeleted(ctx context.Context) (bool, error) {
-	crd := &metav1.PartialObjectMetadata{}
-	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	err := r.APIReader.Get(ctx, client.ObjectKey{Name: "elasticjobs." + v1alpha1.GroupVersion.Group}, crd)
-	if err != nil {
-		return apierrors.IsNotFound(err), client.IgnoreNotFound(err)
-	}
-	return crd.DeletionTimestamp != nil, nil
 }
 
 // patchFinalizers writes the finalizers that change sets, and nothing else.

@@ -52,7 +52,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (*Reconciler, error
 	if err := manager.Add(parts); err != nil {
 		return nil, fmt.Errorf("set up elastic jobs: %w", err)
 	}
-	r := &Reconciler{Client: manager.GetClient(), APIReader: manager.GetAPIReader(), Parts: parts, Options: options, Now: time.Now}
+	r := &Reconciler{Client: manager.GetClient(), APIReader: manager.GetAPIReader(), Parts: parts, Options: options, Now: time.Now, memory: newMemory()}
 	return r, ctrl.NewControllerManagedBy(manager).Named("elastic").
 		For(&v1alpha1.ElasticJob{}).
 		WatchesRawSource(source.Kind(parts, &batchv1.Job{}, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, job *batchv1.Job) []reconcile.Request {
@@ -61,7 +61,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (*Reconciler, error
 		Watches(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(r.ofWorkload)).
 		WatchesRawSource(source.Channel(options.Leader.Events(), handler.EnqueueRequestsFromMapFunc(r.all))).
 		WithOptions(cluster.ControllerOptions(1, 5*time.Second)).
-		Complete(options.onlyLeader(r))
+		Complete(options.Leader.Reconciler(r, options.Paused))
 }
 
 // ofWorkload returns the ElasticJob that a Workload belongs to.
@@ -88,18 +88,3 @@ func (r *Reconciler) all(ctx context.Context, _ client.Object) (requests []recon
 	}
 	return requests
 }
-
-// onlyLeader wraps the reconciler so that it drops its requests unless this replica leads
-// and Kuota may write. All ElasticJobs are enqueued when it is elected.
-func (o Options) onlyLeader(r *Reconciler) reconcile.Reconciler {
-	return reconcile.Func(func(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
-		if o.Paused != nil && o.Paused() {
-			return ctrl.Result{RequeueAfter: pauseInterval}, nil
-		}
-		o.Leader.Within(ctx, func(ctx context.Context) { result, err = r.Reconcile(ctx, request) })
-		return result, err
-	})
-}
-
-// pauseInterval is how often a request is tried again while Kuota writes nothing.
-const pauseInterval = 5 * time.Second

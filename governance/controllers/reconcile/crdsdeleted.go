@@ -7,30 +7,14 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clusterstate"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // crdsDeleted reports whether Kuota's CRDs are deleted or being deleted. That
 // also deletes the custom resources, which is not meant as a deletion of teams:
-// queues, pools and the Cohort then stay. It reads from the API server each
-// time, because an erroneous deletion cannot be undone.
+// queues, pools and the Cohort then stay.
 func crdsDeleted(ctx context.Context, live client.Reader) (bool, error) {
-	for _, plural := range []string{"computeallocations", "clusterpolicies"} {
-		var crd metav1.PartialObjectMetadata
-		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-		switch err := live.Get(ctx, client.ObjectKey{Name: plural + "." + v1alpha1.GroupVersion.Group}, &crd); {
-		case apierrors.IsNotFound(err):
-			return true, nil
-		case err != nil:
-			return false, err
-		case crd.DeletionTimestamp != nil:
-			return true, nil
-		}
-	}
-	return false, nil
+	return clusterstate.CRDsDeleted(ctx, live, "computeallocations", "clusterpolicies")
 }
 
 // policyReader reads the policy for controllers that revert something when it

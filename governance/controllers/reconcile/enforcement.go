@@ -12,7 +12,6 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/kueue/enforcement"
-	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/quota/desired"
 
 	admission "k8s.io/api/admissionregistration/v1"
@@ -60,11 +59,10 @@ func (r *EnforcementReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (
 	if policy == nil {
 		return ctrl.Result{}, r.disable(ctx)
 	}
-	var nodes corev1.NodeList
-	if err := r.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
+	types, err := clusterstate.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
-	types := catalog.New(catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: r.Naming.InstanceTypeLabel, Pools: policy.Status.Pools, ReportedTypes: policy.Status.ReportedTypes})
 	labels, err := r.defaultClassExists(ctx)
 	if err != nil {
 		return ctrl.Result{}, err

@@ -3,7 +3,6 @@ package reconcile
 import (
 	"encoding/json"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/kueue/kueueconfig"
 
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -100,18 +100,11 @@ func (r *KueueReconciler) noteAttempt(policy *v1alpha1.ClusterPolicy) {
 }
 
 // annotateAttempts writes the known attempts on a Deployment that is about to be updated.
-func (r *KueueReconciler) annotateAttempts(in *installation, deployment metav1.Object) {
-	all := r.attempts(in)
-	if len(all) == 0 {
-		return
+func (r *KueueReconciler) annotateAttempts(in *installation, deployment *appsv1.Deployment) {
+	if all := r.attempts(in); len(all) > 0 {
+		text, _ := json.Marshal(all)
+		metav1.SetMetaDataAnnotation(&deployment.ObjectMeta, attemptsAnnotation, string(text))
 	}
-	text, _ := json.Marshal(all)
-	annotations := maps.Clone(deployment.GetAnnotations())
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[attemptsAnnotation] = string(text)
-	deployment.SetAnnotations(annotations)
 }
 
 // mayWrite returns why Kueue must not be changed now; ok is true if it may.

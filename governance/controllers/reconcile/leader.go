@@ -12,9 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
-	ctrl "sigs.k8s.io/controller-runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -25,73 +24,39 @@ const (
 	// catchUpRounds is after how many comparisons the API server is read again: an
 	// object may have been deleted since.
 	catchUpRounds = 20
-	// readOnlyInterval is how often a controller checks whether the console is still
-	// read-only.
-	readOnlyInterval = 5 * time.Second
 )
-
-// onlyLeader wraps a reconciler so that it drops its requests unless this replica
-// leads, and requeues them while the console is read-only. All objects are enqueued when a replica is elected. The controllers of all
-// replicas watch, so that a new leader has current caches.
-func (o Options) onlyLeader(controller reconcile.Reconciler) reconcile.Reconciler {
-	return reconcile.Func(func(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
-		do := func(ctx context.Context) {
-			if o.ReadOnly != nil && o.ReadOnly() {
-				result.RequeueAfter = readOnlyInterval
-				return
-			}
-			result, err = controller.Reconcile(ctx, request)
-		}
-		if o.Leader == nil {
-			do(ctx)
-		} else {
-			o.Leader.Within(ctx, do)
-		}
-		return result, err
-	})
-}
 
 // catchUp waits until the cache has what the previous leader wrote. Everything else that
 // controllers must know is in objects.
 func (c Reconcilers) catchUp(ctx context.Context) error {
-	for _, list := range []func() client.ObjectList{
-		func() client.ObjectList { return &v1alpha1.ClusterPolicyList{} },
-		func() client.ObjectList { return &v1alpha1.ComputeAllocationList{} },
-		func() client.ObjectList { return &kueue.ClusterQueueList{} },
-		func() client.ObjectList { return &kueue.CohortList{} },
-		func() client.ObjectList { return &kueue.WorkloadPriorityClassList{} },
+	for _, empty := range []client.ObjectList{
+		&v1alpha1.ClusterPolicyList{}, &v1alpha1.ComputeAllocationList{}, &kueue.ClusterQueueList{}, &kueue.CohortList{}, &kueue.WorkloadPriorityClassList{},
 	} {
-		if err := catchUp(ctx, c.Cohort.Client, c.Cohort.APIReader, list); err != nil {
-			return err
+		if err := catchUp(ctx, c.Cohort.Client, c.Cohort.APIReader, empty); err != nil {
+			return fmt.Errorf("read what the previous leader wrote: %w", err)
 		}
 	}
 	return nil
 }
 
 // catchUp waits until the cache has every object of a kind as the API server has
-// it now, or as it is later.
-func catchUp(ctx context.Context, cached, live client.Reader, newList func() client.ObjectList) error {
-	for {
-		want := newList()
-		if err := live.List(ctx, want); meta.IsNoMatchError(err) {
-			return nil // a kind of Kueue that was deleted
-		} else if err != nil {
-			return fmt.Errorf("read what the previous leader wrote: %w", err)
-		}
-		for range catchUpRounds {
-			switch current, err := isCurrent(ctx, cached, want, newList()); {
-			case err != nil:
-				return fmt.Errorf("read what the previous leader wrote: %w", err)
-			case current:
-				return nil
-			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(catchUpInterval):
+// it now, or as it is later. empty is a list of that kind.
+func catchUp(ctx context.Context, cached, live client.Reader, empty client.ObjectList) error {
+	newList := func() client.ObjectList { return empty.DeepCopyObject().(client.ObjectList) }
+	var want client.ObjectList
+	round := 0
+	return wait.PollUntilContextCancel(ctx, catchUpInterval, true, func(ctx context.Context) (bool, error) {
+		if round%catchUpRounds == 0 {
+			want = newList()
+			if err := live.List(ctx, want); meta.IsNoMatchError(err) {
+				return true, nil // a kind of Kueue that was deleted
+			} else if err != nil {
+				return false, err
 			}
 		}
-	}
+		round++
+		return isCurrent(ctx, cached, want, newList())
+	})
 }
 
 // isCurrent reports whether the cache has every object of want, in this version or

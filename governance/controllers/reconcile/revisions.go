@@ -62,7 +62,7 @@ const followInterval = 2 * time.Second
 // leads. Otherwise it queues what it observes until the leader has recorded it, so
 // that a new leader records every change since its predecessor's last version.
 func (r *RevisionReconciler) followLeader(options Options) reconcile.Reconciler {
-	leading := options.onlyLeader(r)
+	leading := options.Leader.Reconciler(r, options.ReadOnly)
 	return reconcile.Func(func(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 		if options.Leader == nil || options.Leader.State().Leads {
 			return leading.Reconcile(ctx, request)

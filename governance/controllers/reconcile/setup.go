@@ -139,17 +139,17 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), capacityChanged).
 			Watches(&v1alpha1.ClusterPolicy{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), builder.WithPredicates(activePolicyChanged)).
 			WatchesRawSource(elected(handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll))).
-			Complete(options.onlyLeader(allocations)),
+			Complete(options.Leader.Reconciler(allocations, options.ReadOnly)),
 		newController(manager, "budgets", 1).
 			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(cohortDelay), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 			WatchesRawSource(elected(enqueueAfter(noDelay))).
-			Complete(options.onlyLeader(c.Budgets)),
+			Complete(options.Leader.Reconciler(c.Budgets, options.ReadOnly)),
 		newController(manager, "capacity", 1).
 			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(capacityDelay), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, withinCapacityMissing, quotaAssigned, conditionsChanged, activeChanged))).
 			Watches(&corev1.Node{}, enqueueAfter(capacityDelay), capacityChanged).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(capacityDelay), builder.WithPredicates(activePolicyChanged)).
 			WatchesRawSource(elected(enqueueAfter(noDelay))).
-			Complete(options.onlyLeader(c.Capacity)),
+			Complete(options.Leader.Reconciler(c.Capacity, options.ReadOnly)),
 		newController(manager, "unallocated", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
 			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(cohortDelay), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, quotaAssigned))).
@@ -158,29 +158,29 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			WatchesRawSource(source.Channel(c.Cohort.requests, enqueueAfter(cohortDelay))).
 			Watches(&corev1.Node{}, enqueueAfter(cohortDelay), builder.WithPredicates(nodeChanged)).
 			WatchesRawSource(elected(enqueueAfter(noDelay))).
-			Complete(options.onlyLeader(c.Cohort)),
+			Complete(options.Leader.Reconciler(c.Cohort, options.ReadOnly)),
 		newController(manager, "pools", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
 			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(capacityDelay), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 			Watches(&corev1.Node{}, enqueueAfter(cohortDelay), builder.WithPredicates(nodeChanged)).
 			WatchesRawSource(elected(enqueueAfter(noDelay))).
-			Complete(options.onlyLeader(c.Pools)),
+			Complete(options.Leader.Reconciler(c.Pools, options.ReadOnly)),
 		newController(manager, "ranking", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
 			Watches(&kueue.WorkloadPriorityClass{}, enqueueAfter(cohortDelay)).
 			WatchesRawSource(elected(enqueueAfter(noDelay))).
-			Complete(options.onlyLeader(c.Ranking)),
+			Complete(options.Leader.Reconciler(c.Ranking, options.ReadOnly)),
 		newController(manager, "kueue", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}))).
 			WatchesRawSource(elected(enqueueAfter(noDelay))).
-			Complete(options.onlyLeader(c.Kueue)),
+			Complete(options.Leader.Reconciler(c.Kueue, options.ReadOnly)),
 		newController(manager, "enforcement", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
 			Watches(&corev1.Node{}, enqueueAfter(capacityDelay), builder.WithPredicates(nodeChanged)).
 			Watches(&kueue.WorkloadPriorityClass{}, enqueueAfter(noDelay), builder.WithPredicates(predicate.NewPredicateFuncs(isDefaultClass))).
 			Watches(&kueue.LocalQueue{}, enqueueAfter(capacityDelay), builder.WithPredicates(createdOrDeleted)).
 			WatchesRawSource(elected(enqueueAfter(noDelay))).
-			Complete(options.onlyLeader(c.Enforcement)),
+			Complete(options.Leader.Reconciler(c.Enforcement, options.ReadOnly)),
 	)
 }
 

@@ -4,7 +4,6 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/json"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -26,17 +25,10 @@ func upToDate(object client.Object, want map[string]any) bool {
 // toFields returns an apply configuration as JSON fields, without kind and
 // version, which objects from the cache do not have.
 func toFields(object runtime.ApplyConfiguration) (map[string]any, error) {
-	text, err := json.Marshal(object)
-	if err != nil {
-		return nil, err
-	}
-	fields := map[string]any{}
-	if err := json.Unmarshal(text, &fields); err != nil {
-		return nil, err
-	}
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	delete(fields, "kind")
 	delete(fields, "apiVersion")
-	return fields, nil
+	return fields, err
 }
 
 // covers reports whether have contains every field of want with its value.
