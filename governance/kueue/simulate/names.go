@@ -154,7 +154,7 @@ func (n *Names) Question(q *Question) *Question {
 			LocalQueues: mapped(c.Removed.LocalQueues, namespaced(nameLocal)), LimitRanges: mapped(c.Removed.LimitRanges, namespaced(nameLimits)), Workloads: mapped(c.Removed.Workloads, namespaced(nameWorkload)),
 		},
 	}
-	to.RunTimes, to.Remaining, to.Draws = n.durations(q.RunTimes), n.durations(q.Remaining), nil
+	to.Draws = nil
 	for _, d := range q.Draws {
 		to.Draws = append(to.Draws, Draw{RunTimes: RunTimes{Whole: n.durations(d.Whole), Remaining: n.durations(d.Remaining)}, Submissions: d.Submissions})
 	}

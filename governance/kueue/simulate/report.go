@@ -21,18 +21,12 @@ type Question struct {
 	OnlyTarget bool `json:"onlyTarget,omitempty"`
 	// Ties is in how many orders ties between queues are broken, at least 1.
 	Ties int `json:"ties,omitempty"`
-	// RunTimes is how long a Workload runs from its start, by key, and Remaining how
-	// long one that has quota already goes on. One without either does not end.
-	RunTimes  map[string]time.Duration `json:"runTimes,omitempty"`
-	Remaining map[string]time.Duration `json:"remaining,omitempty"`
-	// Horizon is how much virtual time is simulated; 0 until all preemptions are
-	// over.
-	Horizon time.Duration `json:"horizon,omitempty"`
 	// Draws asks only when the Workloads that wait start for the first time, once for
-	// each draw, within Horizon. Waiting are those that are asked for, by key; empty for
-	// all. Of the other fields only Submitted and Unattended are used.
-	Draws   []Draw   `json:"draws,omitempty"`
-	Waiting []string `json:"waiting,omitempty"`
+	// each draw, within Horizon of virtual time. Waiting are those that are asked for, by
+	// key; empty for all. Of the other fields only Submitted and Unattended are used.
+	Draws   []Draw        `json:"draws,omitempty"`
+	Horizon time.Duration `json:"horizon,omitempty"`
+	Waiting []string      `json:"waiting,omitempty"`
 	// Submitted are the Workloads of which Draws submits copies.
 	Submitted []*kueue.Workload `json:"submitted,omitempty"`
 	// Unattended reports that no user waits for the answer.

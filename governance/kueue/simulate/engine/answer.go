@@ -50,7 +50,7 @@ func (e *Engine) answer(ctx context.Context, s *simulate.Snapshot, q *simulate.Q
 		touched[simulate.WorkloadKey(w)] = true
 	}
 	for tie := range uint64(max(1, q.Ties)) { //nolint:gosec // a few
-		options := Options{Tie: tie, Horizon: q.Horizon, RunTimes: q.RunTimes, Remaining: q.Remaining}
+		options := Options{Tie: tie}
 		var is *simulate.Outcome
 		var err error
 		if of.tie = tie; q.OnlyTarget {
@@ -80,9 +80,6 @@ func (e *Engine) answer(ctx context.Context, s *simulate.Snapshot, q *simulate.Q
 // keeps those that came to their end, and answers with one in which nothing happens
 // whatever o.Until is.
 func (e *Engine) baseline(ctx context.Context, whole, s *simulate.Snapshot, of part, o Options) (*simulate.Outcome, error) {
-	if o.Horizon != 0 || o.RunTimes != nil || o.Remaining != nil {
-		return Run(ctx, s, o)
-	}
 	e.mu.Lock()
 	if e.snapshot != whole {
 		e.snapshot, e.outcomes = whole, map[part]*simulate.Outcome{}

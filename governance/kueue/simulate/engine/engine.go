@@ -58,8 +58,11 @@ type Options struct {
 	Arrivals bool
 	// Partial returns what was simulated when the deadline of the context passes.
 	Partial bool
-	// Horizon, RunTimes and Remaining are those of simulate.Question.
-	Horizon             time.Duration
+	// Horizon is how much virtual time is simulated; 0 until all preemptions are
+	// over.
+	Horizon time.Duration
+	// RunTimes is how long a Workload runs from its start, by key, and Remaining how
+	// long one that has quota already goes on. One without either does not end.
 	RunTimes, Remaining map[string]time.Duration
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -280,34 +281,33 @@ func TestTermination(t *testing.T) {
 }
 
 // TestEnded ends the run of a task that has quota in the snapshot, by its run time and
-// by deactivating it: the next one starts a second later.
+// by deactivating it: the next one starts.
 func TestEnded(t *testing.T) {
-	for name, question := range map[string]func(cluster) *simulate.Question{
-		"finished": func(cluster) *simulate.Question {
-			return &simulate.Question{Remaining: map[string]time.Duration{"vision/a": time.Minute}, Horizon: time.Hour}
-		},
-		"deactivated": func(c cluster) *simulate.Question {
-			stopped := c.Workloads[0].DeepCopy()
-			stopped.Spec.Active = ptr.To(false)
-			return &simulate.Question{Change: simulate.Change{Workloads: []*kueue.Workload{stopped}}}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := newCluster()
-			c.team("vision", 8)
-			c.running("vision", "a", 8, 10, time.Hour)
-			c.task("vision", "waits", 8, 10, time.Minute)
-			q := question(c)
-			q.Target = "vision/waits"
-			report, err := new(engine.Engine).Answer(t.Context(), c.Snapshot, q)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if report.Target == nil {
-				t.Fatalf("the task does not start: %+v", report)
-			}
-		})
-	}
+	c := newCluster()
+	c.team("vision", 8)
+	c.running("vision", "a", 8, 10, time.Hour)
+	c.task("vision", "waits", 8, 10, time.Minute)
+	t.Run("finished", func(t *testing.T) {
+		out, err := engine.Run(t.Context(), c.Snapshot, engine.Options{Remaining: map[string]time.Duration{"vision/a": time.Minute}, Horizon: time.Hour})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(out.Events, func(e simulate.Event) bool { return e.Kind == simulate.Started && e.Workload == "vision/waits" }) {
+			t.Fatalf("the task does not start: %+v", out.Events)
+		}
+	})
+	t.Run("deactivated", func(t *testing.T) {
+		stopped := c.Workloads[0].DeepCopy()
+		stopped.Spec.Active = ptr.To(false)
+		q := &simulate.Question{Change: simulate.Change{Workloads: []*kueue.Workload{stopped}}, Target: "vision/waits"}
+		report, err := new(engine.Engine).Answer(t.Context(), c.Snapshot, q)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if report.Target == nil {
+			t.Fatalf("the task does not start: %+v", report)
+		}
+	})
 }
 
 // TestDraws has two draws of the remaining time of one task, and another task that
