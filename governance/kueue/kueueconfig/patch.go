@@ -3,7 +3,6 @@ package kueueconfig
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"strings"
 
 	"kuota.dev/kuota/governance/spec/textdiff"
@@ -48,10 +47,9 @@ const contextLines = 2
 // diff writes the changed lines like a unified diff.
 func diff(b *strings.Builder, before, after []string) {
 	lines := textdiff.Lines(before, after)
-	changed := func(l textdiff.Line) bool { return l.Added || l.Removed }
 	number, shown := 1, -1 // of the line in before, and the index of the last line shown
 	for i, line := range lines {
-		if slices.ContainsFunc(lines[max(0, i-contextLines):min(len(lines), i+contextLines+1)], changed) {
+		if textdiff.Differs(lines[max(0, i-contextLines):min(len(lines), i+contextLines+1)]) {
 			if i > shown+1 || shown < 0 {
 				fmt.Fprintf(b, "@@ line %d @@\n", number)
 			}

@@ -388,18 +388,10 @@ func compareYAML(before, after string) []textdiff.Line {
 		return nil
 	}
 	all := textdiff.Texts(before, after)
-	near := make([]bool, len(all))
-	for i, line := range all {
-		if line.Added || line.Removed {
-			for j := max(0, i-contextLines); j <= min(len(all)-1, i+contextLines); j++ {
-				near[j] = true
-			}
-		}
-	}
 	var shown []textdiff.Line
 	for i, line := range all {
 		switch {
-		case near[i]:
+		case textdiff.Differs(all[max(0, i-contextLines):min(len(all), i+contextLines+1)]):
 			shown = append(shown, line)
 		case len(shown) > 0 && shown[len(shown)-1].Text != "…" || i == 0:
 			shown = append(shown, textdiff.Line{Text: "…"})

@@ -1,6 +1,9 @@
 package textdiff
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Line is one line of the comparison of two texts.
 type Line struct {
@@ -17,6 +20,11 @@ func split(text string) []string {
 		return nil
 	}
 	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}
+
+// Differs reports whether one of the lines is only in one of the texts.
+func Differs(lines []Line) bool {
+	return slices.ContainsFunc(lines, func(l Line) bool { return l.Added || l.Removed })
 }
 
 // Lines returns the lines of both texts in order, by a longest common
