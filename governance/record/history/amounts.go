@@ -98,11 +98,8 @@ func (s *Store) Totals(ctx context.Context, keys []SeriesKey, from, to time.Time
 		if err != nil {
 			return err
 		}
-		found := map[int64]*integral{}
-		for _, id := range ids {
-			found[id] = &integral{}
-		}
-		if err := t.integrate(ids, in, known, found); err != nil {
+		found, err := t.integrate(ids, in, known)
+		if err != nil {
 			return err
 		}
 		for _, k := range keys {
@@ -119,18 +116,22 @@ func (s *Store) Totals(ctx context.Context, keys []SeriesKey, from, to time.Time
 	return totals, nil
 }
 
-// integrate adds the integrals of series over a range to found.
-func (t *tx) integrate(ids map[SeriesKey]int64, in timeRange, known state, found map[int64]*integral) error {
+// integrate returns the integrals of series over a range, by series id.
+func (t *tx) integrate(ids map[SeriesKey]int64, in timeRange, known state) (map[int64]*integral, error) {
+	found := make(map[int64]*integral, len(ids))
+	for _, id := range ids {
+		found[id] = &integral{}
+	}
 	open, err := t.openAmounts(ids)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for id, o := range open {
 		found[id].addOver(o.amount, timeRange{o.began, known.seen}.intersect(in))
 	}
 	days, hours, rest := in.split()
 	hours, less := complement(&days, hours, known)
-	return keyBatches(sortedIDs(ids), func(list string, args []any) error {
+	return found, keyBatches(sortedIDs(ids), func(list string, args []any) error {
 		for _, part := range []struct {
 			table  string
 			period int64

@@ -142,14 +142,11 @@ func (s *Store) ClassStats(ctx context.Context, teams []string, from, to time.Ti
 			if err := t.sumLoopRuns(f, in, found); err != nil {
 				return err
 			}
-			for _, days := range days {
-				if err := t.sumClassRollups("class_days", f, days, found); err != nil {
-					return err
-				}
-			}
-			for _, hours := range hours {
-				if err := t.sumClassRollups("class_hours", f, hours, found); err != nil {
-					return err
+			for table, parts := range map[string][]timeRange{"class_days": days, "class_hours": hours} {
+				for _, part := range parts {
+					if err := t.sumClassRollups(table, f, part, found); err != nil {
+						return err
+					}
 				}
 			}
 			for _, part := range rest {

@@ -29,11 +29,8 @@ func (s *Store) Usage(ctx context.Context, q UsageQuery, bounds []time.Time) ([]
 					return err
 				}
 			}
-			found := make(map[int64]*integral, len(ids))
-			for _, id := range ids {
-				found[id] = &integral{}
-			}
-			if err := t.integrate(ids, in, known, found); err != nil {
+			found, err := t.integrate(ids, in, known)
+			if err != nil {
 				return err
 			}
 			for k, id := range ids {
