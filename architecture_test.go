@@ -27,6 +27,8 @@ var rules = []struct {
 	{folder: "static", only: []string{}, because: "files know nothing"},
 	{folder: "views/...", only: []string{"views/...", "static/..."}, forbidden: []string{"k8s.io", "sigs.k8s.io", "github.com/labstack"}, because: "a view shows strings, numbers and finished addresses"},
 	{folder: "views/ui", only: []string{"views/ui/...", "static/..."}, because: "components serve every page and know none"},
+	{folder: "views", only: []string{"views/ui", "static/..."}, because: "what areas share knows no area"},
+	{folder: "views/...", except: []string{"views", "views/htmlcheck", "views/ui"}, only: []string{"views", "views/ui", "static/..."}, because: "an area of pages knows no other area: what two areas show lies in views"},
 	{folder: "cli", only: []string{}, forbidden: []string{"k8s.io", "sigs.k8s.io", "github.com/labstack"}, because: "the command line reads what the console answers, and knows nothing else of it"},
 	{folder: "web/...", only: []string{"web/...", "views/...", "static/..."}, forbidden: []string{"k8s.io", "sigs.k8s.io"}, because: "the HTTP platform knows no Kubernetes and no Kueue"},
 	{folder: "handlers/...", only: []string{"handlers/...", "web/...", "views/...", "governance/..."}, because: "handlers stand above the web and the domain"},
@@ -133,7 +135,7 @@ var attributes = regexp.MustCompile(`\s(?:href|src|action|formaction|data-stream
 // template that ui.At does not compute, and a string of a script that begins with a slash.
 var rawAddresses = map[string]*regexp.Regexp{
 	"views/*.templ":    attributes,
-	"views/ui/*.templ": attributes,
+	"views/*/*.templ":  attributes,
 	"static/js/*.js":   regexp.MustCompile("[\"'`]/[a-z]"),
 	"static/css/*.css": regexp.MustCompile(`url\(["']?/`),
 }

@@ -1,4 +1,4 @@
-package views
+package views_test
 
 import (
 	"slices"
@@ -7,11 +7,12 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 
+	allocationviews "kuota.dev/kuota/views/allocations"
 	"kuota.dev/kuota/views/htmlcheck"
 )
 
 func TestAllocationFormPostsByItself(t *testing.T) {
-	form := htmlcheck.Render(t, AllocationFormBody(sampleForm())).Find("form")
+	form := htmlcheck.Render(t, allocationviews.AllocationFormBody(sampleForm())).Find("form")
 	if form.AttrOr("method", "") != "post" || form.AttrOr("action", "") != "/policies/allocations/new" {
 		t.Errorf("form is sent by %q to %q", form.AttrOr("method", ""), form.AttrOr("action", ""))
 	}
@@ -43,7 +44,7 @@ func TestAllocationFormPostsByItself(t *testing.T) {
 }
 
 func TestAllocationFormKeepsWhatWasTyped(t *testing.T) {
-	doc := htmlcheck.Render(t, AllocationFormBody(sampleForm()))
+	doc := htmlcheck.Render(t, allocationviews.AllocationFormBody(sampleForm()))
 	for name, want := range map[string]string{
 		"team": "Vision!", "display-name": "Vision", "description": "x", "weight": "200", "borrow-percent": "x",
 		"namespace": "Research!", "member-0-name": "vision-team", "member-1-name": "system:x", "limit-0-type": "h100", "row-1-count": "x",
@@ -71,7 +72,7 @@ func TestAllocationFormKeepsWhatWasTyped(t *testing.T) {
 
 func TestAllocationFormErrors(t *testing.T) {
 	form := sampleForm()
-	doc := htmlcheck.Render(t, AllocationFormBody(form))
+	doc := htmlcheck.Render(t, allocationviews.AllocationFormBody(form))
 
 	for _, id := range []string{"team", "display-name", "description", "weight", "borrow-percent", "row-1-type", "row-1-instances", "row-1-accelerators", "row-1-vcpu", "row-1-memory", "row-1-profile", "row-1-count", "namespace", "member-1-name", "limit-0-type", "ceiling"} {
 		if doc.Find("#"+id).AttrOr("aria-invalid", "") != "true" {
@@ -99,13 +100,13 @@ func TestAllocationFormErrors(t *testing.T) {
 	}
 
 	form.Failure, form.Errors = "", nil
-	if htmlcheck.Render(t, AllocationFormBody(form)).Find("#form-errors").Length() != 0 {
+	if htmlcheck.Render(t, allocationviews.AllocationFormBody(form)).Find("#form-errors").Length() != 0 {
 		t.Error("a summary without anything wrong")
 	}
 }
 
 func TestAllocationFormDefaults(t *testing.T) {
-	doc := htmlcheck.Render(t, AllocationFormBody(sampleForm()))
+	doc := htmlcheck.Render(t, allocationviews.AllocationFormBody(sampleForm()))
 	memory := doc.Find("#row-0-memory")
 	if memory.AttrOr("placeholder", "") != "512" || memory.AttrOr("aria-describedby", "") != "row-0-memory-default" {
 		t.Error("an empty input does not show its default")
@@ -124,7 +125,7 @@ func TestAllocationFormDefaults(t *testing.T) {
 func TestAllocationFormRowsAndBorrowing(t *testing.T) {
 	form := sampleForm()
 	form.CanAddRow, form.BorrowEnabled = false, false
-	doc := htmlcheck.Render(t, AllocationFormBody(form))
+	doc := htmlcheck.Render(t, allocationviews.AllocationFormBody(form))
 	if doc.Find("[value=add-row]").Length() != 0 {
 		t.Error("a row can be added to a full form")
 	}

@@ -1,41 +1,44 @@
-package views
+package views_test
 
 import (
 	"testing"
 
+	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/views/htmlcheck"
 	"kuota.dev/kuota/views/ui"
 )
 
-func sampleChart() Chart {
-	known := func(v float64, text string) ChartValue { return ChartValue{Value: v, Known: true, Text: text} }
-	return Chart{
+func sampleChart() views.Chart {
+	known := func(v float64, text string) views.ChartValue {
+		return views.ChartValue{Value: v, Known: true, Text: text}
+	}
+	return views.Chart{
 		ID: "held", Title: "Held", Note: hostile, Unit: "GPUs", Times: []int64{1700000000, 1700000300, 1700000600}, Stacked: true, Max: 1024,
-		Series: []ChartSeries{
-			{Label: "Own", Tone: "own", Step: true, Values: []ChartValue{known(1024, "1,024"), {}, known(0.5, "0.5")}},
-			{Label: hostile, Tone: hostile, Line: true, Values: []ChartValue{known(3, hostile)}},
+		Series: []views.ChartSeries{
+			{Label: "Own", Tone: "own", Step: true, Values: []views.ChartValue{known(1024, "1,024"), {}, known(0.5, "0.5")}},
+			{Label: hostile, Tone: hostile, Line: true, Values: []views.ChartValue{known(3, hostile)}},
 		},
-		Gaps: []ChartGap{{From: 1700000300, To: 1700000500, Why: hostile}},
+		Gaps: []views.ChartGap{{From: 1700000300, To: 1700000500, Why: hostile}},
 	}
 }
 
-func sampleBars() BarList {
-	return BarList{ID: "bars", Note: hostile, Max: 8, More: hostile, Rows: []BarRow{
+func sampleBars() views.BarList {
+	return views.BarList{ID: "bars", Note: hostile, Max: 8, More: hostile, Rows: []views.BarRow{
 		{ID: "bar-vision", Name: "vision", URL: "/teams/vision", Text: "8 of 6", Parts: []ui.MeterPart{{Use: "own", Value: 6}, {Use: "borrowed", Value: 2}}, Mark: 6},
 		{ID: "bar-other", Name: hostile, Text: hostile},
 	}}
 }
 
-func samplePicker() RangePicker {
-	return RangePicker{
-		ID: "time", Action: "/", Links: []RangeLink{{Label: "1 h", Title: "The last hour", URL: "/?range=1h", Current: true}}, Fields: []HiddenField{{"q", hostile}},
+func samplePicker() views.RangePicker {
+	return views.RangePicker{
+		ID: "time", Action: "/", Links: []views.RangeLink{{Label: "1 h", Title: "The last hour", URL: "/?range=1h", Current: true}}, Fields: []views.HiddenField{{"q", hostile}},
 		From: hostile, To: "2026-11-22T09:30", Open: true, Error: hostile,
 	}
 }
 
 // The script draws the numbers of the table, and nothing where there is no data.
 func TestChartsAreReadFromTheirTables(t *testing.T) {
-	doc := htmlcheck.Render(t, ChartFigure(sampleChart()))
+	doc := htmlcheck.Render(t, views.ChartFigure(sampleChart()))
 	htmlcheck.Fragment(t, doc)
 	if n := doc.Find("img, script").Length(); n != 0 {
 		t.Errorf("%d elements came out of texts", n)
@@ -66,7 +69,7 @@ func TestChartsAreReadFromTheirTables(t *testing.T) {
 func TestEmptyChartShowsReason(t *testing.T) {
 	chart := sampleChart()
 	chart.Empty = "Nothing was kept yet."
-	doc := htmlcheck.Render(t, ChartFigure(chart))
+	doc := htmlcheck.Render(t, views.ChartFigure(chart))
 	htmlcheck.Fragment(t, doc)
 	if doc.Find(".chart-empty").Text() != chart.Empty || doc.Find("table, .chart-plot").Length() != 0 {
 		t.Errorf("it shows %s", doc.Text())
@@ -74,12 +77,12 @@ func TestEmptyChartShowsReason(t *testing.T) {
 }
 
 func TestBarsAndRanges(t *testing.T) {
-	bars := htmlcheck.Render(t, Bars(sampleBars()))
+	bars := htmlcheck.Render(t, views.Bars(sampleBars()))
 	htmlcheck.Fragment(t, bars)
 	if got := bars.Find("#bar-vision svg").AttrOr("aria-label", ""); got != "vision: 8 of 6" {
 		t.Errorf("a bar is read as %q", got)
 	}
-	picker := htmlcheck.Render(t, PickRange(samplePicker()))
+	picker := htmlcheck.Render(t, views.PickRange(samplePicker()))
 	htmlcheck.Fragment(t, picker)
 	if picker.Find(`a[aria-current=true]`).Text() != "1 h" || picker.Find("input[type=hidden]").AttrOr("value", "") != hostile || picker.Find(".error").Text() != hostile {
 		t.Errorf("the picker is %s", picker.Text())

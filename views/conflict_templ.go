@@ -245,7 +245,7 @@ func ConflictPage(p Conflict) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = hiddenFields(p.Fields).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = HiddenFields(p.Fields).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -323,7 +323,7 @@ func differences(n int) string {
 	if n == 0 {
 		return "No value differs that has an effect."
 	}
-	return count(n, "value differs", "values differ") + ": compare the two versions and choose."
+	return Plural(n, "value differs", "values differ") + ": compare the two versions and choose."
 }
 
 var _ = templruntime.GeneratedTemplate

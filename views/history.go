@@ -20,29 +20,6 @@ type HistoryLine struct {
 	Missing string // a sentence if earlier changes were not recorded; empty otherwise
 }
 
-// HistoryPage is the page of all recorded versions.
-type HistoryPage struct {
-	Chrome
-	UpURL, UpLabel string
-	Lead           string
-	History        History
-}
-
-// VersionPage compares one version with the one before.
-type VersionPage struct {
-	Chrome
-	UpURL, UpLabel string
-	Lead           string
-	Line           HistoryLine
-	Changes        []ValueChange
-	ChangesNote    string // shown if there are no changes
-	YAML           []YAMLLine
-	YAMLNote       string
-	RestoreURL     string // the form with this version; empty without permission, and for the newest
-	OlderURL       string // empty for none
-	NewerURL       string // empty for none
-}
-
 // YAMLLine is one line of a diff.
 type YAMLLine struct {
 	Text           string

@@ -1,4 +1,4 @@
-package views
+package views_test
 
 import (
 	"context"
@@ -8,75 +8,85 @@ import (
 
 	"github.com/a-h/templ"
 
+	"kuota.dev/kuota/views"
+	adoptionviews "kuota.dev/kuota/views/adoption"
+	alertviews "kuota.dev/kuota/views/alerts"
+	allocationviews "kuota.dev/kuota/views/allocations"
+	dashboardviews "kuota.dev/kuota/views/dashboard"
 	"kuota.dev/kuota/views/htmlcheck"
+	importviews "kuota.dev/kuota/views/imports"
+	settingsviews "kuota.dev/kuota/views/settings"
+	taskviews "kuota.dev/kuota/views/tasks"
+	teamviews "kuota.dev/kuota/views/teams"
 	"kuota.dev/kuota/views/ui"
+	versionviews "kuota.dev/kuota/views/versions"
 )
 
 func TestEveryPageIsSound(t *testing.T) {
-	emptyPolicies := PoliciesPage{Chrome: sampleChrome("Policies", "policies"), NewURL: "/new"}
+	emptyPolicies := allocationviews.PoliciesPage{Chrome: sampleChrome("Policies", "policies"), NewURL: "/new"}
 	emptyPoliciesOfAdmin := emptyPolicies
 	emptyPoliciesOfAdmin.CanWrite = true
-	newForm := AllocationForm{Chrome: sampleChrome("Create", "policies"), Action: "/new", CancelURL: "/policies", CanAddRow: true}
+	newForm := allocationviews.AllocationForm{Chrome: sampleChrome("Create", "policies"), Action: "/new", CancelURL: "/policies", CanAddRow: true}
 	fullForm := sampleForm()
 	fullForm.CanAddRow = false
 
 	tests := map[string]templ.Component{
-		"tasks":                          Tasks(sampleTasks()),
-		"tasks, in loops":                Tasks(TasksPage{Chrome: sampleChrome("Tasks", "tasks"), Loops: &LoopNotice{Title: "4 preemption loops", More: "And 1 more.", Lines: []LoopLine{{ID: "loop-1", Preempted: TaskLink{Name: hostile, URL: "/x"}, For: TaskLink{Name: "a task of another team"}, Times: "63 times in 46 s", State: "It is held.", Until: "2026-11-20T09:10:00Z"}}}}),
-		"task, in a loop":                Task(TaskPage{Chrome: sampleChrome("train", "tasks"), Name: "train", Loops: []LoopLine{{ID: "loop-1", Tone: "bad", Preempted: TaskLink{Name: "a", URL: "/a"}, For: TaskLink{Name: hostile}, Times: "3 times in 2 s", Cause: "Again and again.", State: "Kuota only warns."}}}),
-		"tasks, none":                    Tasks(TasksPage{Chrome: sampleChrome("Tasks", "tasks")}),
-		"queue":                          Upcoming(sampleUpcoming()),
-		"alerts":                         Alerts(sampleAlerts()),
-		"alerts, none":                   Alerts(AlertsPage{Chrome: sampleChrome("Alerts", "alerts")}),
-		"queue, none":                    Upcoming(UpcomingPage{Chrome: sampleChrome("Next to start", "queue")}),
-		"queue, none found":              Upcoming(UpcomingPage{Chrome: sampleChrome("Next to start", "queue"), ClearURL: "/queue"}),
-		"policies":                       Policies(samplePolicies()),
-		"policies, none":                 Policies(emptyPolicies),
-		"policies, none, as admin":       Policies(emptyPoliciesOfAdmin),
-		"form, untouched":                AllocationPage(newForm),
-		"form, everything wrong":         AllocationPage(sampleForm()),
-		"form, full":                     AllocationPage(fullForm),
-		"form, of an allocation":         AllocationPage(sampleEdit()),
-		"review":                         AllocationReviewPage(sampleReview()),
-		"review, nothing changes":        AllocationReviewPage(AllocationReview{Chrome: sampleChrome("Review", "policies"), Unchanged: true, Incomplete: "Kueue does not answer.", Save: "Save changes", Action: "/x", CancelURL: "/y", UpLabel: "z"}),
-		"conflict":                       ConflictPage(sampleConflict()),
-		"allocation":                     AllocationDetailPage(sampleDetail()),
-		"allocation, as a member":        AllocationDetailPage(AllocationDetail{Chrome: sampleChrome("vision", "policies"), Team: "vision"}),
-		"version":                        VersionDetail(sampleVersion()),
-		"version, alone":                 VersionDetail(VersionPage{Chrome: sampleChrome("Version 1", "policies"), UpURL: "/x", UpLabel: "y"}),
-		"versions":                       HistoryList(HistoryPage{Chrome: sampleChrome("Versions", "policies"), UpURL: "/x", UpLabel: "y", History: History{Lines: []HistoryLine{sampleVersion().Line}, AllURL: "/all"}}),
-		"settings":                       Settings(sampleSettings()),
-		"settings, nothing missing":      Settings(SettingsPage{Chrome: sampleChrome("Settings", "settings")}),
-		"adoption":                       Adoption(sampleAdoption()),
-		"nothing to adopt":               Adoption(AdoptionPage{Chrome: sampleChrome("Adopt existing queues", "policies"), Action: "/policies/adopt", CancelURL: "/policies"}),
-		"adoption review":                Adoption(sampleAdoptionReview()),
-		"import":                         Import(ImportPage{Chrome: sampleChrome("Import", "policies"), Action: "/policies/import", CancelURL: "/policies"}),
-		"import, several":                Import(sampleImport()),
-		"managed by another user":        ManagedPage(sampleManaged()),
-		"form, imported":                 AllocationPage(sampleImported()),
-		"action":                         Action(sampleAction()),
-		"action, not possible":           Action(ActionPage{Chrome: sampleChrome("Stop: train", "tasks"), UpLabel: "train", UpURL: "/x", Obstacle: hostile, Alternatives: []ActionButton{{Label: "Stop it", URL: "/y"}}}),
-		"task, with actions":             Task(TaskPage{Chrome: sampleChrome("train", "tasks"), Name: "train", Notice: "Stopped.", YAMLURL: "/y", YAMLTitle: "Workload as YAML", Actions: &TaskActions{Buttons: []ActionButton{{Label: "Stop", URL: "/s"}, {Label: "Delete", URL: "/d", Danger: true}}, Missing: "Not for you: delete."}}),
-		"task, with logs":                Task(TaskPage{Chrome: sampleChrome("train", "tasks"), Name: "train", Pods: &Pods{Note: "1 pod", Rows: []PodRow{{ID: "pod-1", Name: hostile, Node: "a", Trouble: hostile, Restarts: 1, LogsURL: "/logs"}}, External: ExternalLogs{Host: hostile, URL: "https://logs.example.com/"}}}),
-		"logs":                           Logs(LogPage{Chrome: sampleChrome("Logs of train", "tasks"), Task: TaskLink{Name: hostile, URL: "/x"}, Action: "/x/logs", UID: "1", Filters: []Filter{{ID: "pod", Label: "Pod", Options: []Option{{Value: hostile, Label: hostile, Selected: true}, {Value: "b", Label: "b"}}}, {ID: "container", Label: "Container", Options: []Option{{Value: hostile, Label: hostile, Selected: true}, {Value: "c", Label: "c (init)"}}}}, Container: hostile, Contains: hostile, Note: hostile, Lines: LogLines{Skipped: 2, Lines: []LogLine{{At: "2026-01-02T03:04:05Z", Text: hostile, Cut: true}}}, DownloadURL: "/x", External: ExternalLogs{Host: hostile, URL: "https://logs.example.com/"}}),
-		"logs, none":                     Logs(LogPage{Chrome: sampleChrome("Logs of train", "tasks"), Task: TaskLink{Name: "train", URL: "/x"}}),
-		"delete":                         AllocationDeletePage(sampleDelete()),
-		"delete, nothing runs":           AllocationDeletePage(AllocationDelete{Chrome: sampleChrome("Delete vision", "policies"), Team: "vision", Action: "/x", CancelURL: "/y"}),
-		"dashboard":                      Dashboard(sampleDashboard()),
-		"dashboard, nothing there":       Dashboard(DashboardPage{Chrome: sampleChrome("Dashboard", "dashboard"), UsageChart: Chart{ID: "held-chart", Empty: "Nothing."}, Teams: TeamTable{ID: "team-list"}, Controls: Controls{Label: "x", Action: "/"}}),
-		"teams":                          Teams(TeamsPage{Chrome: sampleChrome("Teams", "teams"), Controls: sampleControls(), Teams: sampleTeams()}),
-		"teams, none found":              Teams(TeamsPage{Chrome: sampleChrome("Teams", "teams"), Controls: Controls{Label: "x", Action: "/"}, Teams: TeamTable{ID: "team-list", ClearURL: "/teams"}}),
-		"error":                          Error(ErrorPage{Chrome: sampleChrome("Not found", ""), Status: 404, Message: "There is nothing here.", Retry: "/x"}),
-		"error, and sign-in helps":       Error(ErrorPage{Chrome: Chrome{Title: "Refused"}, Status: 403, Message: "Sign in again.", SignIn: "/auth/login"}),
-		"sign in again, form kept":       SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Sign in again"}, Login: "/auth/login", Kept: true}),
-		"sign in again, form here":       SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Sign in again"}, Login: "/auth/login", Action: "/new", Fields: []HiddenField{{"team", "vision"}}}),
-		"another user now":               SignInAgainPage(SignInAgain{Chrome: Chrome{Title: "Signed in as another user"}, OpenedBy: "a", SignedInAs: "b", Action: "/new", Fields: []HiddenField{{"team", "vision"}}}),
-		"signed in in another tab":       SignedInPage(Chrome{Title: "Signed in"}),
-		"signed out":                     SignedOutPage(SignedOut{Chrome: Chrome{Title: "Signed out"}, SignIn: "/auth/login"}),
-		"signed out, provider next":      SignedOutPage(SignedOut{Chrome: Chrome{Title: "Signed out", RedirectURL: "https://x"}, SignIn: "/auth/login", Provider: "https://x"}),
-		"no team":                        NoAccessPage(NoAccess{Chrome: sampleChrome("No team yet", "")}),
-		"no team, groups":                NoAccessPage(NoAccess{Chrome: sampleChrome("No team yet", ""), RetryURL: "/tasks", Groups: []string{"a", "b"}, More: 2}),
-		"error before anything is known": Error(ErrorPage{Chrome: Chrome{Title: "Something broke"}, Status: 500, Message: "Try again."}),
+		"tasks":                          taskviews.Tasks(sampleTasks()),
+		"tasks, in loops":                taskviews.Tasks(taskviews.TasksPage{Chrome: sampleChrome("Tasks", "tasks"), Loops: &views.LoopNotice{Title: "4 preemption loops", More: "And 1 more.", Lines: []views.LoopLine{{ID: "loop-1", Preempted: views.TaskLink{Name: hostile, URL: "/x"}, For: views.TaskLink{Name: "a task of another team"}, Times: "63 times in 46 s", State: "It is held.", Until: "2026-11-20T09:10:00Z"}}}}),
+		"task, in a loop":                taskviews.Task(taskviews.TaskPage{Chrome: sampleChrome("train", "tasks"), Name: "train", Loops: []views.LoopLine{{ID: "loop-1", Tone: "bad", Preempted: views.TaskLink{Name: "a", URL: "/a"}, For: views.TaskLink{Name: hostile}, Times: "3 times in 2 s", Cause: "Again and again.", State: "Kuota only warns."}}}),
+		"tasks, none":                    taskviews.Tasks(taskviews.TasksPage{Chrome: sampleChrome("Tasks", "tasks")}),
+		"queue":                          taskviews.Upcoming(sampleUpcoming()),
+		"alerts":                         alertviews.Alerts(sampleAlerts()),
+		"alerts, none":                   alertviews.Alerts(alertviews.AlertsPage{Chrome: sampleChrome("Alerts", "alerts")}),
+		"queue, none":                    taskviews.Upcoming(taskviews.UpcomingPage{Chrome: sampleChrome("Next to start", "queue")}),
+		"queue, none found":              taskviews.Upcoming(taskviews.UpcomingPage{Chrome: sampleChrome("Next to start", "queue"), ClearURL: "/queue"}),
+		"policies":                       allocationviews.Policies(samplePolicies()),
+		"policies, none":                 allocationviews.Policies(emptyPolicies),
+		"policies, none, as admin":       allocationviews.Policies(emptyPoliciesOfAdmin),
+		"form, untouched":                allocationviews.AllocationPage(newForm),
+		"form, everything wrong":         allocationviews.AllocationPage(sampleForm()),
+		"form, full":                     allocationviews.AllocationPage(fullForm),
+		"form, of an allocation":         allocationviews.AllocationPage(sampleEdit()),
+		"review":                         allocationviews.AllocationReviewPage(sampleReview()),
+		"review, nothing changes":        allocationviews.AllocationReviewPage(allocationviews.AllocationReview{Chrome: sampleChrome("Review", "policies"), Unchanged: true, Incomplete: "Kueue does not answer.", Save: "Save changes", Action: "/x", CancelURL: "/y", UpLabel: "z"}),
+		"conflict":                       views.ConflictPage(sampleConflict()),
+		"allocation":                     allocationviews.AllocationDetailPage(sampleDetail()),
+		"allocation, as a member":        allocationviews.AllocationDetailPage(allocationviews.AllocationDetail{Chrome: sampleChrome("vision", "policies"), Team: "vision"}),
+		"version":                        versionviews.VersionDetail(sampleVersion()),
+		"version, alone":                 versionviews.VersionDetail(versionviews.VersionPage{Chrome: sampleChrome("Version 1", "policies"), UpURL: "/x", UpLabel: "y"}),
+		"versions":                       versionviews.HistoryList(versionviews.HistoryPage{Chrome: sampleChrome("Versions", "policies"), UpURL: "/x", UpLabel: "y", History: views.History{Lines: []views.HistoryLine{sampleVersion().Line}, AllURL: "/all"}}),
+		"settings":                       settingsviews.Settings(sampleSettings()),
+		"settings, nothing missing":      settingsviews.Settings(settingsviews.SettingsPage{Chrome: sampleChrome("Settings", "settings")}),
+		"adoption":                       adoptionviews.Adoption(sampleAdoption()),
+		"nothing to adopt":               adoptionviews.Adoption(adoptionviews.AdoptionPage{Chrome: sampleChrome("Adopt existing queues", "policies"), Action: "/policies/adopt", CancelURL: "/policies"}),
+		"adoption review":                adoptionviews.Adoption(sampleAdoptionReview()),
+		"import":                         importviews.Import(importviews.ImportPage{Chrome: sampleChrome("Import", "policies"), Action: "/policies/import", CancelURL: "/policies"}),
+		"import, several":                importviews.Import(sampleImport()),
+		"managed by another user":        views.ManagedPage(sampleManaged()),
+		"form, imported":                 allocationviews.AllocationPage(sampleImported()),
+		"action":                         views.Action(sampleAction()),
+		"action, not possible":           views.Action(views.ActionPage{Chrome: sampleChrome("Stop: train", "tasks"), UpLabel: "train", UpURL: "/x", Obstacle: hostile, Alternatives: []views.ActionButton{{Label: "Stop it", URL: "/y"}}}),
+		"task, with actions":             taskviews.Task(taskviews.TaskPage{Chrome: sampleChrome("train", "tasks"), Name: "train", Notice: "Stopped.", YAMLURL: "/y", YAMLTitle: "Workload as YAML", Actions: &taskviews.TaskActions{Buttons: []views.ActionButton{{Label: "Stop", URL: "/s"}, {Label: "Delete", URL: "/d", Danger: true}}, Missing: "Not for you: delete."}}),
+		"task, with logs":                taskviews.Task(taskviews.TaskPage{Chrome: sampleChrome("train", "tasks"), Name: "train", Pods: &taskviews.Pods{Note: "1 pod", Rows: []taskviews.PodRow{{ID: "pod-1", Name: hostile, Node: "a", Trouble: hostile, Restarts: 1, LogsURL: "/logs"}}, External: taskviews.ExternalLogs{Host: hostile, URL: "https://logs.example.com/"}}}),
+		"logs":                           taskviews.Logs(taskviews.LogPage{Chrome: sampleChrome("Logs of train", "tasks"), Task: views.TaskLink{Name: hostile, URL: "/x"}, Action: "/x/logs", UID: "1", Filters: []views.Filter{{ID: "pod", Label: "Pod", Options: []views.Option{{Value: hostile, Label: hostile, Selected: true}, {Value: "b", Label: "b"}}}, {ID: "container", Label: "Container", Options: []views.Option{{Value: hostile, Label: hostile, Selected: true}, {Value: "c", Label: "c (init)"}}}}, Container: hostile, Contains: hostile, Note: hostile, Lines: taskviews.LogLines{Skipped: 2, Lines: []taskviews.LogLine{{At: "2026-01-02T03:04:05Z", Text: hostile, Cut: true}}}, DownloadURL: "/x", External: taskviews.ExternalLogs{Host: hostile, URL: "https://logs.example.com/"}}),
+		"logs, none":                     taskviews.Logs(taskviews.LogPage{Chrome: sampleChrome("Logs of train", "tasks"), Task: views.TaskLink{Name: "train", URL: "/x"}}),
+		"delete":                         allocationviews.AllocationDeletePage(sampleDelete()),
+		"delete, nothing runs":           allocationviews.AllocationDeletePage(allocationviews.AllocationDelete{Chrome: sampleChrome("Delete vision", "policies"), Team: "vision", Action: "/x", CancelURL: "/y"}),
+		"dashboard":                      dashboardviews.Dashboard(sampleDashboard()),
+		"dashboard, nothing there":       dashboardviews.Dashboard(dashboardviews.DashboardPage{Chrome: sampleChrome("Dashboard", "dashboard"), UsageChart: views.Chart{ID: "held-chart", Empty: "Nothing."}, Teams: views.TeamTable{ID: "team-list"}, Controls: views.Controls{Label: "x", Action: "/"}}),
+		"teams":                          teamviews.Teams(teamviews.TeamsPage{Chrome: sampleChrome("Teams", "teams"), Controls: sampleControls(), Teams: sampleTeams()}),
+		"teams, none found":              teamviews.Teams(teamviews.TeamsPage{Chrome: sampleChrome("Teams", "teams"), Controls: views.Controls{Label: "x", Action: "/"}, Teams: views.TeamTable{ID: "team-list", ClearURL: "/teams"}}),
+		"error":                          views.Error(views.ErrorPage{Chrome: sampleChrome("Not found", ""), Status: 404, Message: "There is nothing here.", Retry: "/x"}),
+		"error, and sign-in helps":       views.Error(views.ErrorPage{Chrome: views.Chrome{Title: "Refused"}, Status: 403, Message: "Sign in again.", SignIn: "/auth/login"}),
+		"sign in again, form kept":       views.SignInAgainPage(views.SignInAgain{Chrome: views.Chrome{Title: "Sign in again"}, Login: "/auth/login", Kept: true}),
+		"sign in again, form here":       views.SignInAgainPage(views.SignInAgain{Chrome: views.Chrome{Title: "Sign in again"}, Login: "/auth/login", Action: "/new", Fields: []views.HiddenField{{"team", "vision"}}}),
+		"another user now":               views.SignInAgainPage(views.SignInAgain{Chrome: views.Chrome{Title: "Signed in as another user"}, OpenedBy: "a", SignedInAs: "b", Action: "/new", Fields: []views.HiddenField{{"team", "vision"}}}),
+		"signed in in another tab":       views.SignedInPage(views.Chrome{Title: "Signed in"}),
+		"signed out":                     views.SignedOutPage(views.SignedOut{Chrome: views.Chrome{Title: "Signed out"}, SignIn: "/auth/login"}),
+		"signed out, provider next":      views.SignedOutPage(views.SignedOut{Chrome: views.Chrome{Title: "Signed out", RedirectURL: "https://x"}, SignIn: "/auth/login", Provider: "https://x"}),
+		"no team":                        views.NoAccessPage(views.NoAccess{Chrome: sampleChrome("No team yet", "")}),
+		"no team, groups":                views.NoAccessPage(views.NoAccess{Chrome: sampleChrome("No team yet", ""), RetryURL: "/tasks", Groups: []string{"a", "b"}, More: 2}),
+		"error before anything is known": views.Error(views.ErrorPage{Chrome: views.Chrome{Title: "Something broke"}, Status: 500, Message: "Try again."}),
 	}
 	for name, page := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -93,15 +103,15 @@ func underBase(page templ.Component, base string) templ.Component {
 
 func TestFragmentsHaveTheirIDs(t *testing.T) {
 	tests := map[string]templ.Component{
-		"allocations":     AllocationsTable(samplePolicies()),
-		"allocation-form": AllocationFormBody(sampleForm()),
-		"allocation":      AllocationDetailBody(sampleDetail()),
-		"tasks":           TasksLive(sampleTasks()),
-		"dashboard":       DashboardLive(sampleDashboard()),
-		"teams":           TeamsLive(sampleTeams(), nil),
-		"held":            ChartFigure(sampleChart()),
-		"gone":            NoTeamCard("gone"),
-		"cluster-status":  ClusterStatusLine(ClusterStatus{Name: "ml-cluster"}),
+		"allocations":     allocationviews.AllocationsTable(samplePolicies()),
+		"allocation-form": allocationviews.AllocationFormBody(sampleForm()),
+		"allocation":      allocationviews.AllocationDetailBody(sampleDetail()),
+		"tasks":           taskviews.TasksLive(sampleTasks()),
+		"dashboard":       dashboardviews.DashboardLive(sampleDashboard()),
+		"teams":           teamviews.TeamsLive(sampleTeams(), nil),
+		"held":            views.ChartFigure(sampleChart()),
+		"gone":            views.NoTeamCard("gone"),
+		"cluster-status":  views.ClusterStatusLine(views.ClusterStatus{Name: "ml-cluster"}),
 	}
 	for id, fragment := range tests {
 		t.Run(id, func(t *testing.T) {
@@ -125,7 +135,7 @@ func TestHostileStringsStayText(t *testing.T) {
 		*s = hostile
 	}
 	form := sampleForm()
-	form.Fields["namespace"] = TextField{Value: hostile, Error: hostile}
+	form.Fields["namespace"] = views.TextField{Value: hostile, Error: hostile}
 	for _, s := range []*string{&form.Team.Value, &form.Team.Error, &form.NewNamespace, &form.Rows[1].Profile.Value, &form.Members[0].Name.Value, &form.NewPools[0].Value, &form.Limits[0].Suggestion.Name, &form.RequestID, &form.Rows[0].Type.Value, &form.Rows[0].VCPU.Default, &form.Rows[0].Capacity, &form.InstanceTypes[0].Label, &form.Errors[0].Text, &form.Failure, &form.Strategy} {
 		*s = hostile
 	}
@@ -144,10 +154,10 @@ func TestHostileStringsStayText(t *testing.T) {
 	} {
 		*s = hostile
 	}
-	oops := ErrorPage{Chrome: sampleChrome(hostile, ""), Message: hostile, Retry: "javascript:alert(1)"}
+	oops := views.ErrorPage{Chrome: sampleChrome(hostile, ""), Message: hostile, Retry: "javascript:alert(1)"}
 	oops.User, oops.Cluster.Name, oops.Stream = hostile, hostile, hostile
 
-	for name, page := range map[string]templ.Component{"tasks": Tasks(tasks), "policies": Policies(policies), "form": AllocationPage(form), "error": Error(oops), "review": AllocationReviewPage(review), "conflict": ConflictPage(conflict), "allocation": AllocationDetailPage(detail), "delete": AllocationDeletePage(deletion), "import": Import(importing), "managed": ManagedPage(managed), "imported": AllocationPage(imported)} {
+	for name, page := range map[string]templ.Component{"tasks": taskviews.Tasks(tasks), "policies": allocationviews.Policies(policies), "form": allocationviews.AllocationPage(form), "error": views.Error(oops), "review": allocationviews.AllocationReviewPage(review), "conflict": views.ConflictPage(conflict), "allocation": allocationviews.AllocationDetailPage(detail), "delete": allocationviews.AllocationDeletePage(deletion), "import": importviews.Import(importing), "managed": views.ManagedPage(managed), "imported": allocationviews.AllocationPage(imported)} {
 		t.Run(name, func(t *testing.T) {
 			doc := htmlcheck.Render(t, page)
 			htmlcheck.Page(t, doc)
@@ -165,7 +175,7 @@ func TestHostileStringsStayText(t *testing.T) {
 }
 
 func TestFrame(t *testing.T) {
-	doc := htmlcheck.Render(t, Tasks(sampleTasks()))
+	doc := htmlcheck.Render(t, taskviews.Tasks(sampleTasks()))
 	if got := doc.Find(`nav [aria-current="page"]`).Text(); got != "Tasks" {
 		t.Errorf("current navigation entry is %q, want Tasks", got)
 	}
@@ -181,25 +191,25 @@ func TestFrame(t *testing.T) {
 
 	quiet := sampleTasks()
 	quiet.Stream = ""
-	if _, ok := htmlcheck.Render(t, Tasks(quiet)).Find("body").Attr("data-stream"); ok {
+	if _, ok := htmlcheck.Render(t, taskviews.Tasks(quiet)).Find("body").Attr("data-stream"); ok {
 		t.Error("a page without a stream names one")
 	}
 }
 
 func TestClusterStatusIsText(t *testing.T) {
 	tests := map[string]struct {
-		status    ClusterStatus
+		status    views.ClusterStatus
 		wantState string
 		wantText  string
 	}{
-		"an answering cluster has the age of the data":  {ClusterStatus{"ml-cluster", true, "0.3 s"}, "ok", "ml-cluster · 0.3 s old"},
-		"a silent cluster is named, with the age":       {ClusterStatus{"ml-cluster", false, "14 s"}, "unreachable", "ml-cluster does not answer · data is 14 s old"},
-		"a cluster that never answered has no age":      {ClusterStatus{"ml-cluster", false, ""}, "unreachable", "ml-cluster does not answer"},
-		"an error page may not know the cluster at all": {ClusterStatus{}, "none", ""},
+		"an answering cluster has the age of the data":  {views.ClusterStatus{"ml-cluster", true, "0.3 s"}, "ok", "ml-cluster · 0.3 s old"},
+		"a silent cluster is named, with the age":       {views.ClusterStatus{"ml-cluster", false, "14 s"}, "unreachable", "ml-cluster does not answer · data is 14 s old"},
+		"a cluster that never answered has no age":      {views.ClusterStatus{"ml-cluster", false, ""}, "unreachable", "ml-cluster does not answer"},
+		"an error page may not know the cluster at all": {views.ClusterStatus{}, "none", ""},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			line := htmlcheck.Render(t, ClusterStatusLine(test.status)).Find("#cluster-status")
+			line := htmlcheck.Render(t, views.ClusterStatusLine(test.status)).Find("#cluster-status")
 			if got := line.AttrOr("data-state", ""); got != test.wantState {
 				t.Errorf("state %q, want %q", got, test.wantState)
 			}
@@ -216,28 +226,28 @@ func TestClusterStatusIsText(t *testing.T) {
 func TestPoliciesOffersPermittedActions(t *testing.T) {
 	link := `a[href="/policies/allocations/new"]`
 	page := samplePolicies()
-	if n := htmlcheck.Render(t, Policies(page)).Find(link).Length(); n != 1 {
+	if n := htmlcheck.Render(t, allocationviews.Policies(page)).Find(link).Length(); n != 1 {
 		t.Errorf("an admin sees %d buttons to create, want 1", n)
 	}
 	page.Allocations, page.Others = nil, nil
-	if n := htmlcheck.Render(t, Policies(page)).Find(link).Length(); n != 1 {
+	if n := htmlcheck.Render(t, allocationviews.Policies(page)).Find(link).Length(); n != 1 {
 		t.Errorf("an admin without allocations sees %d buttons to create, want 1", n)
 	}
 	page.CanWrite = false
-	if n := htmlcheck.Render(t, Policies(page)).Find(link).Length(); n != 0 {
+	if n := htmlcheck.Render(t, allocationviews.Policies(page)).Find(link).Length(); n != 0 {
 		t.Errorf("a reader sees %d buttons to create, want none", n)
 	}
 }
 
 func TestTableRows(t *testing.T) {
-	policies := htmlcheck.Render(t, AllocationsTable(samplePolicies()))
+	policies := htmlcheck.Render(t, allocationviews.AllocationsTable(samplePolicies()))
 	vision := policies.Find("#allocation-vision")
 	for _, want := range []string{"Vision", "hyperpod-ns-vision", "Failed", "belongs to another user", "2 GPUs · 48 vCPU", "1 GPU · 12 vCPU", "10 of 8 GPUs", "Put right", "up to 50 %", "50"} {
 		if !strings.Contains(vision.Text(), want) {
 			t.Errorf("allocation row does not say %q", want)
 		}
 	}
-	tasks := htmlcheck.Render(t, TasksLive(sampleTasks()))
+	tasks := htmlcheck.Render(t, taskviews.TasksLive(sampleTasks()))
 	if got := tasks.Find("#task-a time").AttrOr("datetime", ""); got != "2026-11-21T09:10:00Z" {
 		t.Errorf("submission time is %q", got)
 	}

@@ -1,20 +1,5 @@
 package views
 
-// PastPage lists finished and deleted tasks from history.
-type PastPage struct {
-	Chrome
-	Trouble  string // why there is no list; empty otherwise
-	Action   string // address of the filter form
-	Text     string // search text
-	Filters  []Filter
-	From, To string // range of submission days, such as 2026-11-22; empty: unbounded
-	Wrong    string // an invalid day, as a sentence; empty for none
-	ClearURL string // the list without filters; empty if none is set
-	Rows     []PastRow
-	Pager    Pager
-	CSVURL   string
-}
-
 // PastRow is one finished or deleted task.
 type PastRow struct {
 	ID            string // stable HTML id of the row
@@ -30,29 +15,4 @@ type PastRow struct {
 	Ended         string // RFC 3339; empty if unknown
 	Ran           string
 	Preemptions   string
-}
-
-// PastTask is the page of a deleted task.
-type PastTask struct {
-	Chrome
-	Name, Namespace string
-	Team, TeamURL   string // TeamURL is empty for a task without a team
-	Status          Status
-	Lead            string
-	Facts           []ValueLine
-	Submitted       string // RFC 3339, like the others; empty if unknown
-	Ended, Deleted  string
-	Timeline        []TimelineLine
-	Elastic         *ElasticTask // nil for a task that was not elastic
-	Others          []PastLink   // other tasks with this name
-	Logs            ExternalLogs // of its pods, which do not exist any more
-	Actions         *TaskActions // nil for none
-	ActivityURL     string
-}
-
-// PastLink links to another task with the same name.
-type PastLink struct {
-	Task      TaskLink
-	Status    Status
-	Submitted string // RFC 3339
 }

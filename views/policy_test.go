@@ -1,4 +1,4 @@
-package views
+package views_test
 
 import (
 	"slices"
@@ -8,86 +8,89 @@ import (
 	"github.com/PuerkitoBio/goquery"
 	"github.com/a-h/templ"
 
+	"kuota.dev/kuota/views"
+	allocationviews "kuota.dev/kuota/views/allocations"
 	"kuota.dev/kuota/views/htmlcheck"
+	policyviews "kuota.dev/kuota/views/policy"
 )
 
-func samplePolicyCard() *PolicyCard {
-	return &PolicyCard{
+func samplePolicyCard() *views.PolicyCard {
+	return &views.PolicyCard{
 		Exists: true, MayEdit: true, EditURL: "/policies/cluster/edit",
-		Status:   Status{Tone: "wait", Label: "Applying"},
-		Progress: &PolicyProgress{Text: "Re-ranking: 80 of 120 tasks have their new priority", Done: 80, Tasks: 120},
+		Status:   views.Status{Tone: "wait", Label: "Applying"},
+		Progress: &views.PolicyProgress{Text: "Re-ranking: 80 of 120 tasks have their new priority", Done: 80, Tasks: 120},
 		Patch:    "waitForPodsReady:\n  enable: true", PatchReason: "Kueue does not match the policy.",
-		Parts: []PolicyPart{
+		Parts: []views.PolicyPart{
 			{ID: "prioritization", Label: "Task prioritization", Value: "By priority class", Text: "The highest weight starts first.",
-				Classes: []ClassLine{{Name: "inference", Weight: "90", Description: "Serves users", Object: "inference-priority"}, {Name: "training", Weight: "60", Description: "", Object: "training-priority"}}, Status: Status{Tone: "wait", Label: "Re-ranking"}},
-			{ID: "idle", Label: "Idle compute", Value: "Fair share", Status: Status{Tone: "bad", Label: "Not active", Text: "Kueue's configuration differs."}},
+				Classes: []views.ClassLine{{Name: "inference", Weight: "90", Description: "Serves users", Object: "inference-priority"}, {Name: "training", Weight: "60", Description: "", Object: "training-priority"}}, Status: views.Status{Tone: "wait", Label: "Re-ranking"}},
+			{ID: "idle", Label: "Idle compute", Value: "Fair share", Status: views.Status{Tone: "bad", Label: "Not active", Text: "Kueue's configuration differs."}},
 			{ID: "enforcement", Label: "Enforcement", Value: "Require a queue"},
-			{ID: "pools", Label: "Pools", Value: "1 pool", Pools: []PoolLine{{"h100", "All H100 nodes", "2 nodes"}}, Status: Status{Tone: "ok", Label: "Active"}},
+			{ID: "pools", Label: "Pools", Value: "1 pool", Pools: []views.PoolLine{{"h100", "All H100 nodes", "2 nodes"}}, Status: views.Status{Tone: "ok", Label: "Active"}},
 		},
 	}
 }
 
 // samplePolicyForm returns a form with a valid and an invalid row of each kind, and
 // every other error.
-func samplePolicyForm() PolicyForm {
-	bad := func(value string) TextField { return TextField{Value: value, Error: "This is wrong."} }
-	wrong := func(value string) Choice { return Choice{Value: value, Error: "Choose one."} }
-	return PolicyForm{
+func samplePolicyForm() policyviews.PolicyForm {
+	bad := func(value string) views.TextField { return views.TextField{Value: value, Error: "This is wrong."} }
+	wrong := func(value string) policyviews.Choice { return policyviews.Choice{Value: value, Error: "Choose one."} }
+	return policyviews.PolicyForm{
 		Chrome: sampleChrome("Edit cluster policy", "policies"), Action: "/policies/cluster/edit", CancelURL: "/policies",
 		Version: "7", Submitted: true, Resumed: true, Failure: "The cluster does not answer.", Drop: []string{"old"},
-		Errors: []Message{
+		Errors: []views.Message{
 			{Field: "class-1-weight", Label: "Class 2, weight", Text: "This is wrong."}, {Field: "classes", Label: "Priority classes", Text: "Too many."},
 			{Field: "gang-timeout", Label: "Start within", Text: "This is wrong."}, {Field: "prioritization", Label: "Task prioritization", Text: "Choose one."},
 			{Field: "pools", Label: "Pools", Text: "Too many."}, {Text: "This belongs to no field."},
 		},
 		Prioritization: wrong("TaskRanking"), CanAddClass: true, ClassesError: "Too many.", Classless: "Now: 3 unfinished tasks.",
-		Classes: []PolicyClassRow{
-			{Name: TextField{Value: "inference"}, Weight: TextField{Value: "90"}, Limit: TextField{Value: "24h"}, Longest: TextField{Value: "72h"}, Description: TextField{Value: "Serves users"}, Tasks: "12 unfinished tasks with this class."},
+		Classes: []policyviews.PolicyClassRow{
+			{Name: views.TextField{Value: "inference"}, Weight: views.TextField{Value: "90"}, Limit: views.TextField{Value: "24h"}, Longest: views.TextField{Value: "72h"}, Description: views.TextField{Value: "Serves users"}, Tasks: "12 unfinished tasks with this class."},
 			{Name: bad("Up"), Weight: bad("x"), Limit: bad("5"), Longest: bad("soon"), Description: bad("y"), Error: "The row is wrong."},
 		},
 		Idle: wrong("FairShare"), Share: true,
 		Gang: true, Timeout: bad("5"), Recovery: bad("0s"), Block: true, RequeueOrder: wrong("Creation"),
 		RequeueLimit: bad("x"), RequeueBase: bad("x"), RequeueMax: bad("x"), PreemptionLoops: wrong("Warn"), Enforcement: wrong("None"),
-		Pools: []PolicyPoolRow{
-			{Name: TextField{Value: "h100"}, Match: "accelerator", Value: TextField{Value: "H100"}, Nodes: "2 nodes now."},
+		Pools: []policyviews.PolicyPoolRow{
+			{Name: views.TextField{Value: "h100"}, Match: "accelerator", Value: views.TextField{Value: "H100"}, Nodes: "2 nodes now."},
 			{Name: bad("Up"), Match: "labels", Value: bad("zone"), Error: "The row is wrong."},
 		},
-		CanAddPool: true, PoolsError: "Too many.", Suggestions: PoolSuggestions{Accelerators: []string{"H100"}, Families: []string{"ml.g5"}},
+		CanAddPool: true, PoolsError: "Too many.", Suggestions: policyviews.PoolSuggestions{Accelerators: []string{"H100"}, Families: []string{"ml.g5"}},
 	}
 }
 
-func samplePolicyReview() PolicyReview {
-	return PolicyReview{
+func samplePolicyReview() policyviews.PolicyReview {
+	return policyviews.PolicyReview{
 		Chrome: sampleChrome("Review cluster policy", "policies"), Action: "/policies/cluster/edit", CancelURL: "/policies",
-		Fields: []HiddenField{{"class-0-name", "inference"}}, Incomplete: "Kueue does not answer.",
-		Settings: []ValueChange{{"Idle compute", "Fair share", "First come, first served"}},
-		Classes: []ReviewClass{
+		Fields: []views.HiddenField{{"class-0-name", "inference"}}, Incomplete: "Kueue does not answer.",
+		Settings: []views.ValueChange{{"Idle compute", "Fair share", "First come, first served"}},
+		Classes: []policyviews.ReviewClass{
 			{Name: "inference", Before: "90", After: "80", Tasks: "12 tasks"},
 			{Name: "old", Before: "10", Tasks: "5 tasks", Drop: "It stays otherwise.", Dropped: true},
 		},
-		Pools:  []ValueChange{{"h100", "no node", "2 nodes: ml.p5.48xlarge"}},
+		Pools:  []views.ValueChange{{"h100", "no node", "2 nodes: ml.p5.48xlarge"}},
 		Rerank: "12 tasks get their new priority.", Restart: true, Patch: "enable: true",
-		Objects: []ObjectLine{{ID: "object-0", Tone: "wait", Action: "changed", Name: "WorkloadPriorityClass inference-priority", Fields: []ValueChange{{"value", "90", "80"}}}},
+		Objects: []views.ObjectLine{{ID: "object-0", Tone: "wait", Action: "changed", Name: "WorkloadPriorityClass inference-priority", Fields: []views.ValueChange{{"value", "90", "80"}}}},
 	}
 }
 
 func TestPolicyPagesAreSound(t *testing.T) {
 	policies, none, noneToMake, unseen := samplePolicies(), samplePolicies(), samplePolicies(), samplePolicies()
-	policies.Policy, none.Policy, noneToMake.Policy = samplePolicyCard(), &PolicyCard{}, &PolicyCard{MayEdit: true, EditURL: "/edit"}
+	policies.Policy, none.Policy, noneToMake.Policy = samplePolicyCard(), &views.PolicyCard{}, &views.PolicyCard{MayEdit: true, EditURL: "/edit"}
 	deleted, same := sampleConflict(), sampleConflict()
 	deleted.Deleted, same.Lines = true, nil
 	for name, page := range map[string]templ.Component{
-		"card": Policies(policies), "no policy": Policies(none), "no policy, as admin": Policies(noneToMake), "not to be seen": Policies(unseen),
-		"form, new":              EditPolicy(PolicyForm{Chrome: sampleChrome("Create", "policies"), CanAddClass: true, CanAddPool: true}),
-		"form, full":             EditPolicy(PolicyForm{Chrome: sampleChrome("Edit", "policies")}),
-		"form, everything wrong": EditPolicy(samplePolicyForm()),
-		"review":                 ReviewPolicy(samplePolicyReview()),
-		"review of nothing":      ReviewPolicy(PolicyReview{Chrome: sampleChrome("Review", "policies"), Unchanged: true}),
-		"conflict, deleted":      ConflictPage(deleted), "conflict of equal values": ConflictPage(same),
+		"card": allocationviews.Policies(policies), "no policy": allocationviews.Policies(none), "no policy, as admin": allocationviews.Policies(noneToMake), "not to be seen": allocationviews.Policies(unseen),
+		"form, new":              policyviews.EditPolicy(policyviews.PolicyForm{Chrome: sampleChrome("Create", "policies"), CanAddClass: true, CanAddPool: true}),
+		"form, full":             policyviews.EditPolicy(policyviews.PolicyForm{Chrome: sampleChrome("Edit", "policies")}),
+		"form, everything wrong": policyviews.EditPolicy(samplePolicyForm()),
+		"review":                 policyviews.ReviewPolicy(samplePolicyReview()),
+		"review of nothing":      policyviews.ReviewPolicy(policyviews.PolicyReview{Chrome: sampleChrome("Review", "policies"), Unchanged: true}),
+		"conflict, deleted":      views.ConflictPage(deleted), "conflict of equal values": views.ConflictPage(same),
 	} {
 		t.Run(name, func(t *testing.T) { htmlcheck.Page(t, htmlcheck.Render(t, page)) })
 	}
-	for id, fragment := range map[string]templ.Component{"policy-form": PolicyFormBody(samplePolicyForm()), "cluster-policy": ClusterPolicyCard(nil)} {
+	for id, fragment := range map[string]templ.Component{"policy-form": policyviews.PolicyFormBody(samplePolicyForm()), "cluster-policy": views.ClusterPolicyCard(nil)} {
 		doc := htmlcheck.Render(t, fragment)
 		htmlcheck.Fragment(t, doc)
 		if top := doc.Find("body").Children(); top.Length() != 1 || top.AttrOr("id", "") != id {
@@ -97,7 +100,7 @@ func TestPolicyPagesAreSound(t *testing.T) {
 }
 
 func TestPolicyFormPostsByItself(t *testing.T) {
-	form := htmlcheck.Render(t, PolicyFormBody(samplePolicyForm())).Find("form")
+	form := htmlcheck.Render(t, policyviews.PolicyFormBody(samplePolicyForm())).Find("form")
 	if first := form.Find("button").First(); first.AttrOr("value", "") != "review" {
 		t.Error("the Enter key does not lead to the review")
 	}
@@ -126,7 +129,7 @@ func TestPolicyFormPostsByItself(t *testing.T) {
 }
 
 func TestPolicyFormErrorsAreNextToTheirInputs(t *testing.T) {
-	doc := htmlcheck.Render(t, PolicyFormBody(samplePolicyForm()))
+	doc := htmlcheck.Render(t, policyviews.PolicyFormBody(samplePolicyForm()))
 	for _, id := range []string{"class-1-name", "class-1-weight", "class-1-limit", "class-1-longest", "class-1-description", "gang-timeout", "gang-recovery", "requeue-limit", "requeue-base", "requeue-most", "pool-1-name", "pool-1-value"} {
 		if doc.Find("#"+id).AttrOr("aria-invalid", "") != "true" || !strings.Contains(doc.Find("#"+id+"-error").Text(), "This is wrong.") {
 			t.Errorf("input %s is not told to be wrong", id)
@@ -146,11 +149,11 @@ func TestPolicyFormErrorsAreNextToTheirInputs(t *testing.T) {
 // have no effect.
 func TestClassesWithoutEffect(t *testing.T) {
 	form := samplePolicyForm()
-	if text := htmlcheck.Render(t, PolicyFormBody(form)).Find("#classes-note").Text(); strings.Contains(text, "have no effect") {
+	if text := htmlcheck.Render(t, policyviews.PolicyFormBody(form)).Find("#classes-note").Text(); strings.Contains(text, "have no effect") {
 		t.Errorf("ranked classes are said to be %q", text)
 	}
 	form.Prioritization.Value, form.Gang = "FirstComeFirstServe", false
-	doc := htmlcheck.Render(t, PolicyFormBody(form))
+	doc := htmlcheck.Render(t, policyviews.PolicyFormBody(form))
 	if text := doc.Find("#classes-note").Text(); !strings.Contains(text, "have no effect") || doc.Find("#class-0-name").Length() != 1 {
 		t.Errorf("classes are said to be %q", text)
 	}
@@ -160,7 +163,7 @@ func TestClassesWithoutEffect(t *testing.T) {
 }
 
 func TestPolicyCardShowsState(t *testing.T) {
-	doc := htmlcheck.Render(t, ClusterPolicyCard(samplePolicyCard()))
+	doc := htmlcheck.Render(t, views.ClusterPolicyCard(samplePolicyCard()))
 	for selector, want := range map[string]string{
 		"#policy-prioritization .policy-list li:first-child": "inference", "#policy-idle .policy-state": "Not active", "#policy-idle": "configuration differs",
 		"#policy-pools": "All H100 nodes", "#policy-progress": "80 of 120", "#policy-patch": "Kueue does not match the policy", "#policy-patch-text": "enable: true",
@@ -175,11 +178,11 @@ func TestPolicyCardShowsState(t *testing.T) {
 	}
 	card := samplePolicyCard()
 	card.MayEdit = false
-	doc = htmlcheck.Render(t, ClusterPolicyCard(card))
+	doc = htmlcheck.Render(t, views.ClusterPolicyCard(card))
 	if doc.Find("a.btn, #policy-patch-text").Length() != 0 {
 		t.Error("a reader is asked to change something")
 	}
-	if text := htmlcheck.Render(t, ClusterPolicyCard(&PolicyCard{})).Text(); !strings.Contains(text, "no priority classes") || strings.Contains(text, "Create policy") {
+	if text := htmlcheck.Render(t, views.ClusterPolicyCard(&views.PolicyCard{})).Text(); !strings.Contains(text, "no priority classes") || strings.Contains(text, "Create policy") {
 		t.Errorf("without a policy a reader is told %q", text)
 	}
 }
@@ -199,7 +202,7 @@ func TestHostilePolicyStaysText(t *testing.T) {
 	for _, s := range []*string{&review.Fields[0].Name, &review.Fields[0].Value, &review.Settings[0].After, &review.Patch, &review.Objects[0].Name, &review.Rerank} {
 		*s = hostile
 	}
-	for name, page := range map[string]templ.Component{"card": Policies(policies), "form": EditPolicy(form), "review": ReviewPolicy(review)} {
+	for name, page := range map[string]templ.Component{"card": allocationviews.Policies(policies), "form": policyviews.EditPolicy(form), "review": policyviews.ReviewPolicy(review)} {
 		t.Run(name, func(t *testing.T) {
 			doc := htmlcheck.Render(t, page)
 			htmlcheck.Page(t, doc)

@@ -71,13 +71,13 @@ type PreviewObject struct {
 func (v PreviewVariant) id(part string) string { return "preview-" + v.Key + "-" + part }
 
 func (v PreviewVariant) objectCount() string {
-	return "YAML of " + count(len(v.Objects)+v.MoreObjects, "object", "objects")
+	return "YAML of " + Plural(len(v.Objects)+v.MoreObjects, "object", "objects")
 }
 
 func (v PreviewVariant) moreObjects() string {
-	return "and " + count(v.MoreObjects, "more object", "more objects")
+	return "and " + Plural(v.MoreObjects, "more object", "more objects")
 }
 
 func (v PreviewVariant) moreTeams() string {
-	return "and " + count(v.MoreTeams, "more team", "more teams")
+	return "and " + Plural(v.MoreTeams, "more team", "more teams")
 }

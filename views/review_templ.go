@@ -10,8 +10,8 @@ import templruntime "github.com/a-h/templ/runtime"
 
 import "kuota.dev/kuota/views/ui"
 
-// reviewTable shows the values that saving changes; nothing for none.
-func reviewTable(id, title, what string, isNew bool, lines []ValueChange) templ.Component {
+// ReviewTable shows the values that saving changes; nothing for none.
+func ReviewTable(id, title, what string, isNew bool, lines []ValueChange) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -132,7 +132,7 @@ func reviewTable(id, title, what string, isNew bool, lines []ValueChange) templ.
 					}
 					return nil
 				})
-				templ_7745c5c3_Err = ui.Table(ui.TableProps{ID: id + "-table", Label: beforeAfter(title, isNew), Heads: beforeAfterHeads(what, isNew)}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.Table(ui.TableProps{ID: id + "-table", Label: BeforeAfter(title, isNew), Heads: beforeAfterHeads(what, isNew)}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var3), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -147,8 +147,8 @@ func reviewTable(id, title, what string, isNew bool, lines []ValueChange) templ.
 	})
 }
 
-// reviewObjects lists the objects that saving changes, field by field; nothing for none.
-func reviewObjects(objects []ObjectLine) templ.Component {
+// ReviewObjects lists the objects that saving changes, field by field; nothing for none.
+func ReviewObjects(objects []ObjectLine) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -187,9 +187,9 @@ func reviewObjects(objects []ObjectLine) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var10 string
-				templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(count(len(objects), "object", "objects") + ", field by field")
+				templ_7745c5c3_Var10, templ_7745c5c3_Err = templ.JoinStringErrs(Plural(len(objects), "object", "objects") + ", field by field")
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `review.templ`, Line: 31, Col: 76}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `review.templ`, Line: 31, Col: 77}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var10))
 				if templ_7745c5c3_Err != nil {
@@ -320,7 +320,8 @@ func reviewObjects(objects []ObjectLine) templ.Component {
 	})
 }
 
-func beforeAfter(label string, isNew bool) string {
+// BeforeAfter returns the label of a table of changes.
+func BeforeAfter(label string, isNew bool) string {
 	if isNew {
 		return label
 	}

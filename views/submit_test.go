@@ -1,60 +1,62 @@
-package views
+package views_test
 
 import (
 	"testing"
 
 	"github.com/a-h/templ"
 
+	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/views/htmlcheck"
+	teamviews "kuota.dev/kuota/views/teams"
 )
 
 // sampleSubmit returns the form with every value invalid.
-func sampleSubmit() SubmitForm {
-	bad := TextField{Value: "x!", Error: "This is wrong."}
-	choice := SelectField{Options: []Option{{Label: "No priority class"}, {Value: "training-priority", Label: "training, 60", Selected: true}}, Error: "This is wrong."}
-	return SubmitForm{
+func sampleSubmit() teamviews.SubmitForm {
+	bad := views.TextField{Value: "x!", Error: "This is wrong."}
+	choice := views.SelectField{Options: []views.Option{{Label: "No priority class"}, {Value: "training-priority", Label: "training, 60", Selected: true}}, Error: "This is wrong."}
+	return teamviews.SubmitForm{
 		Action: "/teams/vision/submit", RequestID: "request-1", User: "ada", Submitted: true, Resumed: true, Failure: "The cluster does not answer.",
-		Errors: []Message{{Field: "name", Label: "Name", Text: "This is wrong."}, {Text: "This belongs to no field."}},
-		Name:   bad, Class: choice, Share: choice, Pool: choice, OtherPools: choice, Pods: bad, Accelerators: AmountField{bad, "1"}, Unit: "GPUs", VCPU: AmountField{bad, "24"}, Memory: AmountField{bad, "256"},
-		Partitions: []string{"mig-1g.10gb"}, Profile: TextField{Value: "mig-1g.10gb", Error: "This is wrong."}, Count: bad, Image: bad, Command: bad, Least: bad, Limit: AmountField{bad, "1h"}, LongestLimit: "2h", Elastic: true, CanElastic: true, Env: bad, Secrets: bad, Volumes: bad, SharedMemory: bad, Account: bad, Processes: bad, Tries: HintedField{bad, "Empty means 7."}, Kind: choice, Max: AmountField{bad, "8"}, Step: AmountField{bad, "4"}, Sizes: bad, Graceful: AmountField{bad, "30"}, Scaling: AmountField{TextField{}, "60"}, NodeCapacity: "The largest node has 8 GPUs.",
-		Verdict: &SubmitVerdict{
+		Errors: []views.Message{{Field: "name", Label: "Name", Text: "This is wrong."}, {Text: "This belongs to no field."}},
+		Name:   bad, Class: choice, Share: choice, Pool: choice, OtherPools: choice, Pods: bad, Accelerators: views.AmountField{bad, "1"}, Unit: "GPUs", VCPU: views.AmountField{bad, "24"}, Memory: views.AmountField{bad, "256"},
+		Partitions: []string{"mig-1g.10gb"}, Profile: views.TextField{Value: "mig-1g.10gb", Error: "This is wrong."}, Count: bad, Image: bad, Command: bad, Least: bad, Limit: views.AmountField{bad, "1h"}, LongestLimit: "2h", Elastic: true, CanElastic: true, Env: bad, Secrets: bad, Volumes: bad, SharedMemory: bad, Account: bad, Processes: bad, Tries: teamviews.HintedField{TextField: bad, Hint: "Empty means 7."}, Kind: choice, Max: views.AmountField{bad, "8"}, Step: views.AmountField{bad, "4"}, Sizes: bad, Graceful: views.AmountField{bad, "30"}, Scaling: views.AmountField{views.TextField{}, "60"}, NodeCapacity: "The largest node has 8 GPUs.",
+		Verdict: &teamviews.SubmitVerdict{
 			Tone: "wait", Headline: "It would wait: 2 GPUs short.", Text: "It needs 4 GPUs.", Growth: "It could grow.", Notes: []string{"One task stands before it."},
-			Steps:   []WhyStep{{Tone: "bad", Title: "Its own quota", Text: "All held:", Tasks: []AdmittedTaskLink{{TaskLink{"resnet", "/tasks/a/job/resnet"}, "4 GPUs"}}}},
-			Changes: []WhyChange{{Title: "These tasks end", Tasks: []AdmittedTaskLink{{TaskLink{"resnet", ""}, ""}}}},
+			Steps:   []views.WhyStep{{Tone: "bad", Title: "Its own quota", Text: "All held:", Tasks: []views.AdmittedTaskLink{{views.TaskLink{"resnet", "/tasks/a/job/resnet"}, "4 GPUs"}}}},
+			Changes: []views.WhyChange{{Title: "These tasks end", Tasks: []views.AdmittedTaskLink{{views.TaskLink{"resnet", ""}, ""}}}},
 		},
 		Manifests: sampleManifests(),
 	}
 }
 
 // sampleServing returns the form of a service with every value invalid.
-func sampleServing(notebook bool) SubmitPage {
-	page, bad := sampleSubmitPage(), TextField{Value: "x!", Error: "This is wrong."}
+func sampleServing(notebook bool) teamviews.SubmitPage {
+	page, bad := sampleSubmitPage(), views.TextField{Value: "x!", Error: "This is wrong."}
 	page.Form.CanElastic = false
-	page.Form.Serving = &ServingFields{Kind: "Deployment", Notebook: notebook, Groups: true, Replicas: bad, Port: bad, Home: bad, HomeSize: bad, HomePath: bad, DefaultHomePath: "/home/jovyan"}
-	page.Kinds = []Tab{{Label: "Job", URL: "/teams/vision/submit"}, {Label: "Notebook", URL: "/teams/vision/submit/notebook", Current: true}}
+	page.Form.Serving = &teamviews.ServingFields{Kind: "Deployment", Notebook: notebook, Groups: true, Replicas: bad, Port: bad, Home: bad, HomeSize: bad, HomePath: bad, DefaultHomePath: "/home/jovyan"}
+	page.Kinds = []views.Tab{{Label: "Job", URL: "/teams/vision/submit"}, {Label: "Notebook", URL: "/teams/vision/submit/notebook", Current: true}}
 	return page
 }
 
-func sampleManifests() SubmitManifests {
-	return SubmitManifests{Lead: "Save one as a file.", Sources: []SubmitSource{{ID: "manifest-job", Title: "Job", Text: "kind: Job\n"}, {ID: "manifest-hyp", Title: "HyperPod CLI", Note: "It takes whole instances only."}}}
+func sampleManifests() teamviews.SubmitManifests {
+	return teamviews.SubmitManifests{Lead: "Save one as a file.", Sources: []teamviews.SubmitSource{{ID: "manifest-job", Title: "Job", Text: "kind: Job\n"}, {ID: "manifest-hyp", Title: "HyperPod CLI", Note: "It takes whole instances only."}}}
 }
 
-func sampleTeam() TeamPage {
-	return TeamPage{
+func sampleTeam() teamviews.TeamPage {
+	return teamviews.TeamPage{
 		Chrome: sampleChrome("vision", "tasks"), DisplayName: "Vision", TasksURL: "/tasks?team=vision", AllocationURL: "/policies/allocations/vision", SubmitURL: "/teams/vision/submit", MaySubmit: true,
-		Facts: []ValueLine{{Name: "Namespace", Value: "hyperpod-ns-vision"}}, Notice: TaskLink{"train", "/tasks/hyperpod-ns-vision/job/train"},
+		Facts: []views.ValueLine{{Name: "Namespace", Value: "hyperpod-ns-vision"}}, Notice: views.TaskLink{"train", "/tasks/hyperpod-ns-vision/job/train"},
 	}
 }
 
-func sampleSubmitPage() SubmitPage {
+func sampleSubmitPage() teamviews.SubmitPage {
 	form := sampleSubmit()
-	return SubmitPage{Chrome: sampleChrome("Submit a task", "teams"), Team: "vision", TeamURL: "/teams/vision", ManifestURL: "/teams/vision/manifest", Form: &form}
+	return teamviews.SubmitPage{Chrome: sampleChrome("Submit a task", "teams"), Team: "vision", TeamURL: "/teams/vision", ManifestURL: "/teams/vision/manifest", Form: &form}
 }
 
 func TestTeamPages(t *testing.T) {
 	reader, untouched := sampleSubmitPage(), sampleSubmitPage()
 	reader.Form, reader.NoForm, reader.Manifests = nil, "You may not submit here.", sampleManifests()
-	untouched.Form = &SubmitForm{Action: "/teams/vision/submit", Unit: "Accelerators"}
+	untouched.Form = &teamviews.SubmitForm{Action: "/teams/vision/submit", Unit: "Accelerators"}
 	hostileTeam, hostileSubmit, hostileServing := sampleTeam(), sampleSubmitPage(), sampleServing(true)
 	s := hostileServing.Form.Serving
 	s.Kind, s.Port.Value, s.Home.Value, s.HomePath.Error, s.DefaultHomePath, hostileServing.Kinds[0].Label = hostile, hostile, hostile, hostile, hostile, hostile
@@ -66,9 +68,9 @@ func TestTeamPages(t *testing.T) {
 		*s = hostile
 	}
 	for name, page := range map[string]templ.Component{
-		"team": Team(sampleTeam()), "hostile team": Team(hostileTeam),
-		"everything wrong": Submit(sampleSubmitPage()), "as a reader": Submit(reader), "untouched": Submit(untouched), "hostile": Submit(hostileSubmit),
-		"a service, wrong": Submit(sampleServing(false)), "a notebook, wrong": Submit(sampleServing(true)), "hostile service": Submit(hostileServing),
+		"team": teamviews.Team(sampleTeam()), "hostile team": teamviews.Team(hostileTeam),
+		"everything wrong": teamviews.Submit(sampleSubmitPage()), "as a reader": teamviews.Submit(reader), "untouched": teamviews.Submit(untouched), "hostile": teamviews.Submit(hostileSubmit),
+		"a service, wrong": teamviews.Submit(sampleServing(false)), "a notebook, wrong": teamviews.Submit(sampleServing(true)), "hostile service": teamviews.Submit(hostileServing),
 	} {
 		t.Run(name, func(t *testing.T) {
 			doc := htmlcheck.Render(t, page)
@@ -78,7 +80,7 @@ func TestTeamPages(t *testing.T) {
 			}
 		})
 	}
-	doc := htmlcheck.Render(t, SubmitFormBody(sampleSubmit()))
+	doc := htmlcheck.Render(t, teamviews.SubmitFormBody(sampleSubmit()))
 	htmlcheck.Fragment(t, doc)
 	if top := doc.Find("body").Children(); top.Length() != 1 || top.AttrOr("id", "") != "submit-form" {
 		t.Error("the fragment is not the form")

@@ -10,7 +10,7 @@ type TypedForm struct {
 	Lost    bool // whether the values in the address cannot be shown
 }
 
-// attributes returns the attributes of the form element.
-func (t TypedForm) attributes() templ.Attributes {
+// Attributes returns the attributes of the form element.
+func (t TypedForm) Attributes() templ.Attributes {
 	return templ.Attributes{"data-typed": "", "data-edited": t.Edited, "data-in-place": t.InPlace}
 }

@@ -20,6 +20,7 @@ import (
 	"kuota.dev/kuota/handlers/tasks"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	activityviews "kuota.dev/kuota/views/activity"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -154,7 +155,7 @@ func (h *Pages) activity(c echo.Context, scope access.Scope) error {
 	if err != nil {
 		return err
 	}
-	page := views.ActivityPage{
+	page := activityviews.ActivityPage{
 		Chrome: h.Chrome(c), Action: urls.Activity, Text: q.NameContains, Actor: q.Actor, From: q.Values.Get("from"), To: q.Values.Get("to"), Wrong: q.problem,
 		UID: q.UID, Filters: q.filters(teams), CSVURL: q.URL(urls.ActivityCSV),
 	}
@@ -165,9 +166,9 @@ func (h *Pages) activity(c echo.Context, scope access.Scope) error {
 	switch {
 	case h.History == nil:
 		page.Trouble = tasks.NoHistory
-		return web.Render(c, http.StatusOK, views.Activity(page))
+		return web.Render(c, http.StatusOK, activityviews.Activity(page))
 	case q.problem != "":
-		return web.Render(c, http.StatusUnprocessableEntity, views.Activity(page))
+		return web.Render(c, http.StatusUnprocessableEntity, activityviews.Activity(page))
 	}
 	found, rest, err := r.read(c.Request().Context(), q.ActivityQuery, pageSize)
 	switch {
@@ -193,7 +194,7 @@ func (h *Pages) activity(c echo.Context, scope access.Scope) error {
 	if rest != nil {
 		page.OlderURL = q.With("before", cursor(*rest.Before))
 	}
-	return web.Render(c, http.StatusOK, views.Activity(page))
+	return web.Render(c, http.StatusOK, activityviews.Activity(page))
 }
 
 // activityCSV answers GET /activity.csv: all entries of such a list.
@@ -232,8 +233,8 @@ func (q query) filters(teams []string) []views.Filter {
 // maxChanges bounds the changes that a row shows.
 const maxChanges = 5
 
-func row(e history.Activity) views.ActivityRow {
-	row := views.ActivityRow{
+func row(e history.Activity) activityviews.ActivityRow {
+	row := activityviews.ActivityRow{
 		ID: "activity-" + e.ID, At: format.Time(e.At), Actor: e.Actor, Address: e.Address, Action: audit.Action(e.Action).Past(),
 		Object: views.TaskLink{Name: e.Name, URL: objectURL(e)}, Kind: e.Kind, Team: format.OrDash(e.Team), Namespace: e.Namespace, Reason: e.Reason, Error: e.Error,
 		Changes: e.Changes[:min(len(e.Changes), maxChanges)],

@@ -17,6 +17,7 @@ import (
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	adoptionviews "kuota.dev/kuota/views/adoption"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -114,7 +115,7 @@ func (h *Pages) render(c echo.Context, values url.Values) error {
 	if err != nil {
 		return err
 	}
-	page := views.AdoptionPage{Action: urls.Adoption, CancelURL: urls.Policies, InPlace: forms.InPlace(c), Adopted: adopted(values["adopted"])}
+	page := adoptionviews.AdoptionPage{Action: urls.Adoption, CancelURL: urls.Policies, InPlace: forms.InPlace(c), Adopted: adopted(values["adopted"])}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active = "Adopt existing queues", "policies"
 	status, refused := forms.AnswerOf(values)
@@ -147,7 +148,7 @@ func (h *Pages) render(c echo.Context, values url.Values) error {
 	for _, q := range plan.Queues {
 		page.Queues = append(page.Queues, queueOf(q, values))
 	}
-	return h.AnswerForm(c, status, urls.Adoption, urls.Adoption, values, views.Adoption(page))
+	return h.AnswerForm(c, status, urls.Adoption, urls.Adoption, values, adoptionviews.Adoption(page))
 }
 
 // adopted returns the sentence about allocations that were created.
@@ -161,8 +162,8 @@ func adopted(teams []string) string {
 	return fmt.Sprintf("Allocations %s were created. Their rows under Policies show when they are active.", strings.Join(teams, ", "))
 }
 
-func queueOf(q adoption.Queue, values url.Values) views.AdoptionQueue {
-	view := views.AdoptionQueue{Name: q.Name, Verdict: verdict(q.Verdict), Selected: slices.Contains(values["queue"], q.Name)}
+func queueOf(q adoption.Queue, values url.Values) adoptionviews.AdoptionQueue {
+	view := adoptionviews.AdoptionQueue{Name: q.Name, Verdict: verdict(q.Verdict), Selected: slices.Contains(values["queue"], q.Name)}
 	for _, reason := range append(slices.Clone(q.Reasons), q.Notes...) {
 		view.Reasons = append(view.Reasons, format.Capitalize(reason)+".")
 	}
@@ -186,12 +187,12 @@ func verdict(v adoption.Verdict) views.Status {
 }
 
 // reviewOf returns what adopting the selected ClusterQueues creates.
-func reviewOf(plan adoption.Plan, values url.Values) (*views.AdoptionReview, error) {
+func reviewOf(plan adoption.Plan, values url.Values) (*adoptionviews.AdoptionReview, error) {
 	selected, err := adopt.Select(plan, values["queue"])
 	if err != nil {
 		return nil, err
 	}
-	review := &views.AdoptionReview{Policy: adopt.NeedsPolicy(plan, selected), Reason: forms.ReasonField(values.Get("reason"), "users who see the team")}
+	review := &adoptionviews.AdoptionReview{Policy: adopt.NeedsPolicy(plan, selected), Reason: forms.ReasonField(values.Get("reason"), "users who see the team")}
 	var documents []string
 	if review.Policy {
 		documents = append(documents, manifest.PolicyYAML(plan.Policy))

@@ -20,6 +20,7 @@ import (
 	"kuota.dev/kuota/handlers/tasks"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	alertviews "kuota.dev/kuota/views/alerts"
 	"kuota.dev/kuota/web"
 
 	"github.com/a-h/templ"
@@ -86,7 +87,7 @@ func (h *Pages) render(c echo.Context, status int, typed silenceInput) error {
 	case "ended":
 		page.Notice = "The silence has ended."
 	}
-	return web.Render(c, status, views.Alerts(page))
+	return web.Render(c, status, alertviews.Alerts(page))
 }
 
 func sentenceOf(err error) string {
@@ -103,16 +104,16 @@ func (h *Pages) events(s *web.Server) func(echo.Context) error {
 		return s.Stream(c, web.Part{Changed: h.CapacityChanges.Subscribe, MinGap: console.FiguresMinGap, Render: func(ctx context.Context) (templ.Component, error) {
 			scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
 			if err != nil || h.Alerts == nil {
-				return views.AlertsLive(views.AlertsPage{}), nil
+				return alertviews.AlertsLive(alertviews.AlertsPage{}), nil
 			}
 			state, err := h.Alerts.Within(ctx, scope)
-			return views.AlertsLive(h.page(state, scope)), err
+			return alertviews.AlertsLive(h.page(state, scope)), err
 		}}, h.Frame(c))
 	}
 }
 
-func (h *Pages) page(state alerts.State, scope access.Scope) views.AlertsPage {
-	page := views.AlertsPage{Action: urls.Alerts, CSVURL: urls.AlertsCSV, JSONURL: urls.AlertsJSON, PolicyURL: urls.EditPolicy, All: scope.All}
+func (h *Pages) page(state alerts.State, scope access.Scope) alertviews.AlertsPage {
+	page := alertviews.AlertsPage{Action: urls.Alerts, CSVURL: urls.AlertsCSV, JSONURL: urls.AlertsJSON, PolicyURL: urls.EditPolicy, All: scope.All}
 	for _, a := range state.Firing {
 		page.Firing = append(page.Firing, row(a))
 	}
@@ -126,14 +127,14 @@ func (h *Pages) page(state alerts.State, scope access.Scope) views.AlertsPage {
 		if d.Cluster && !scope.All {
 			continue
 		}
-		rule := views.AlertRule{ID: "rule-" + string(d.Rule), Name: string(d.Rule), Title: d.Title, Meaning: d.Meaning(state.Thresholds), Severity: severity(d.Severity)}
+		rule := alertviews.AlertRule{ID: "rule-" + string(d.Rule), Name: string(d.Rule), Title: d.Title, Meaning: d.Meaning(state.Thresholds), Severity: severity(d.Severity)}
 		if state.IsOff(d.Rule) {
 			rule.Meaning, rule.Severity = "The cluster policy turned this rule off.", views.Status{Tone: "idle", Label: "Off"}
 		}
 		page.Rules = append(page.Rules, rule)
 	}
 	for _, n := range state.Silences {
-		page.Silences = append(page.Silences, views.SilenceRow{ID: n.ID, Rule: ruleName(n.Rule), Team: cmp.Or(n.Team, "All teams"), Until: format.Time(n.Until), Actor: n.Actor, Reason: format.OrDash(n.Reason)})
+		page.Silences = append(page.Silences, alertviews.SilenceRow{ID: n.ID, Rule: ruleName(n.Rule), Team: cmp.Or(n.Team, "All teams"), Until: format.Time(n.Until), Actor: n.Actor, Reason: format.OrDash(n.Reason)})
 	}
 	for _, r := range state.Receivers {
 		gets := "All alerts"
@@ -145,7 +146,7 @@ func (h *Pages) page(state alerts.State, scope access.Scope) views.AlertsPage {
 		case r.Severity != "":
 			gets = format.Capitalize(r.Severity) + " and above"
 		}
-		page.Receivers = append(page.Receivers, views.AlertReceiver{Name: r.Name, Type: string(r.Type), Secret: r.SecretName, To: strings.Join(r.To, ", "), Gets: gets})
+		page.Receivers = append(page.Receivers, alertviews.AlertReceiver{Name: r.Name, Type: string(r.Type), Secret: r.SecretName, To: strings.Join(r.To, ", "), Gets: gets})
 	}
 	for _, d := range state.Deliveries {
 		page.Deliveries = append(page.Deliveries, deliveryRow(d))
@@ -153,8 +154,8 @@ func (h *Pages) page(state alerts.State, scope access.Scope) views.AlertsPage {
 	return page
 }
 
-func deliveryRow(d history.Delivery) views.DeliveryRow {
-	row := views.DeliveryRow{ID: "delivery-" + d.ID, At: format.Time(d.Created), Receiver: d.Receiver, Attempts: format.Count(d.Attempts, "attempt"), Error: d.Error}
+func deliveryRow(d history.Delivery) alertviews.DeliveryRow {
+	row := alertviews.DeliveryRow{ID: "delivery-" + d.ID, At: format.Time(d.Created), Receiver: d.Receiver, Attempts: format.Count(d.Attempts, "attempt"), Error: d.Error}
 	var m alerts.Message
 	switch err := json.Unmarshal([]byte(d.Message), &m); {
 	case err != nil:
@@ -191,8 +192,8 @@ func severity(s alerts.Severity) views.Status {
 	return views.Status{Tone: tones[s], Label: format.Capitalize(string(s))}
 }
 
-func row(a alerts.Alert) views.AlertRow {
-	row := views.AlertRow{
+func row(a alerts.Alert) alertviews.AlertRow {
+	row := alertviews.AlertRow{
 		ID: "alert-" + a.ID, Severity: severity(a.Severity), Title: a.Title, Summary: a.Summary, Team: views.TaskLink{Name: format.OrDash(a.Team)},
 		Since: format.Time(a.Since), Fired: format.Time(a.Fired),
 	}
@@ -281,7 +282,7 @@ type silenceDuration struct {
 
 var silenceDurations = []silenceDuration{{"1h", "1 hour", time.Hour}, {"4h", "4 hours", 4 * time.Hour}, {"1d", "1 day", 24 * time.Hour}, {"1w", "1 week", 7 * 24 * time.Hour}}
 
-func (h *Pages) form(c echo.Context, state alerts.State, typed silenceInput) (*views.SilenceForm, error) {
+func (h *Pages) form(c echo.Context, state alerts.State, typed silenceInput) (*alertviews.SilenceForm, error) {
 	rule, team := listing.NewFilter("rule", "Rule", "All rules", typed.rule), listing.NewFilter("team", "Team", "All teams", typed.team)
 	for _, d := range alerts.Rules {
 		rule.Add(string(d.Rule), d.Title)
@@ -297,7 +298,7 @@ func (h *Pages) form(c echo.Context, state alerts.State, typed silenceInput) (*v
 	for _, d := range silenceDurations {
 		lasts.Add(d.value, d.label)
 	}
-	return &views.SilenceForm{Filters: []views.Filter{rule.Done(), team.Done(), lasts.Filter}, Reason: typed.reason, Wrong: typed.wrong}, nil
+	return &alertviews.SilenceForm{Filters: []views.Filter{rule.Done(), team.Done(), lasts.Filter}, Reason: typed.reason, Wrong: typed.wrong}, nil
 }
 
 // save answers POST /alerts: it silences alerts, or ends a silence.

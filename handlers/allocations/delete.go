@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	allocationviews "kuota.dev/kuota/views/allocations"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -105,7 +106,7 @@ func (h *Pages) renderDelete(c echo.Context, status int, now v1alpha1.ComputeAll
 	if err != nil && refused == nil {
 		return err
 	}
-	page := views.AllocationDelete{
+	page := allocationviews.AllocationDelete{
 		Chrome: h.Chrome(c), Team: now.Name, Action: path, InPlace: forms.InPlace(c), CancelURL: urls.Allocation(now.Name),
 		Version: now.ResourceVersion, Generation: strconv.FormatInt(now.Generation, 10),
 		Running: len(departure.Running), Waiting: departure.Waiting, Kept: departure.Namespace,
@@ -130,5 +131,5 @@ func (h *Pages) renderDelete(c echo.Context, status int, now v1alpha1.ComputeAll
 			page.Errors = append(page.Errors, message)
 		}
 	}
-	return web.Render(c, status, views.AllocationDeletePage(page))
+	return web.Render(c, status, allocationviews.AllocationDeletePage(page))
 }

@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	allocationviews "kuota.dev/kuota/views/allocations"
 
 	"github.com/labstack/echo/v4"
 )
@@ -22,7 +23,7 @@ import (
 func (h *Pages) renderDeleted(c echo.Context, form allocationForm, state allocations.State) error {
 	path, values := editURL(form.team), form.values()
 	ctx, user := c.Request().Context(), console.UserOf(c)
-	page := views.AllocationDeleted{Chrome: h.Chrome(c), Team: form.team, UpURL: urls.Policies, Action: urls.NewAllocation, InPlace: forms.InPlace(c)}
+	page := allocationviews.AllocationDeleted{Chrome: h.Chrome(c), Team: form.team, UpURL: urls.Policies, Action: urls.NewAllocation, InPlace: forms.InPlace(c)}
 	page.Title, page.Active = "Team "+form.team+" was deleted", "policies"
 	if may, err := h.May(ctx, user); err == nil {
 		page.Create = may.Create
@@ -42,5 +43,5 @@ func (h *Pages) renderDeleted(c echo.Context, form allocationForm, state allocat
 	// A new team of that name keeps the namespace that the deleted one left.
 	form.edits, form.Version, form.Generation, form.request, form.Submitted = nil, "", "", rand.Text(), false
 	page.Fields = form.hidden(c)
-	return h.AnswerForm(c, http.StatusNotFound, path, path, values, views.AllocationDeletedPage(page))
+	return h.AnswerForm(c, http.StatusNotFound, path, path, values, allocationviews.AllocationDeletedPage(page))
 }

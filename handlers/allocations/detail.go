@@ -21,6 +21,7 @@ import (
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/handlers/versions"
 	"kuota.dev/kuota/views"
+	allocationviews "kuota.dev/kuota/views/allocations"
 	"kuota.dev/kuota/web"
 
 	"github.com/a-h/templ"
@@ -43,15 +44,15 @@ func (h *Pages) allocation(c echo.Context) error {
 	if err := h.addNotice(c.Request().Context(), c, &page); err != nil {
 		return err
 	}
-	return web.Render(c, http.StatusOK, views.AllocationDetailPage(page))
+	return web.Render(c, http.StatusOK, allocationviews.AllocationDetailPage(page))
 }
 
-func titleOf(page *views.AllocationDetail) string {
+func titleOf(page *allocationviews.AllocationDetail) string {
 	return "Allocation of " + cmp.Or(page.DisplayName, page.Team)
 }
 
 // addNotice adds what the query reports as just done.
-func (h *Pages) addNotice(ctx context.Context, c echo.Context, page *views.AllocationDetail) error {
+func (h *Pages) addNotice(ctx context.Context, c echo.Context, page *allocationviews.AllocationDetail) error {
 	switch {
 	case c.QueryParam("saved") != "":
 		now, err := h.Allocations.Find(ctx, console.UserOf(c), page.Team)
@@ -89,28 +90,28 @@ func (h *Pages) allocationEvents(s *web.Server) func(echo.Context) error {
 		return s.Stream(c, web.Part{Changed: h.Changes.Subscribe, Render: func(ctx context.Context) (templ.Component, error) {
 			page, err := h.allocationPage(ctx, console.UserOf(c), team)
 			if governance.KindOf(err) == governance.NotFound {
-				return views.AllocationDeletedBody(team, urls.Policies), nil
+				return allocationviews.AllocationDeletedBody(team, urls.Policies), nil
 			}
 			if err == nil {
 				page.Title = titleOf(&page)
 				err = h.addNotice(ctx, c, &page)
 			}
-			return console.Live("allocation", views.AllocationDetailBody(page), err)
+			return console.Live("allocation", allocationviews.AllocationDetailBody(page), err)
 		}}, h.Frame(c))
 	}
 }
 
-func (h *Pages) allocationPage(ctx context.Context, user governance.User, team string) (views.AllocationDetail, error) {
+func (h *Pages) allocationPage(ctx context.Context, user governance.User, team string) (allocationviews.AllocationDetail, error) {
 	a, err := h.Allocations.Find(ctx, user, team)
 	if err != nil {
-		return views.AllocationDetail{}, err
+		return allocationviews.AllocationDetail{}, err
 	}
 	state, err := h.Allocations.State(ctx, user)
 	if err != nil {
-		return views.AllocationDetail{}, err
+		return allocationviews.AllocationDetail{}, err
 	}
 	row := h.allocationRow(&a, state)
-	page := views.AllocationDetail{
+	page := allocationviews.AllocationDetail{
 		Team: a.Name, DisplayName: a.Spec.DisplayName, Description: a.Spec.Description, UpURL: urls.Policies,
 		Status: row.Status, Capacity: row.Capacity, Correction: row.Correction,
 		Conditions: conditions(&a), Namespace: format.OrDash(a.Status.Namespace), ClusterQueue: format.OrDash(a.Status.ClusterQueue), LocalQueue: format.OrDash(a.Status.LocalQueue),
@@ -135,7 +136,7 @@ func (h *Pages) allocationPage(ctx context.Context, user governance.User, team s
 	}
 	page.Settings = append(page.Settings, views.ValueLine{Name: "Created", Value: a.CreationTimestamp.UTC().Format(time.RFC3339)})
 	if page.History, err = h.Versions.Card(ctx, user, revisions.AllocationOwner(a.Name), versions.ShownVersions, urls.AllocationVersions(a.Name)); err != nil {
-		return views.AllocationDetail{}, err
+		return allocationviews.AllocationDetail{}, err
 	}
 	page.History.ActivityURL = urls.ActivityOf(string(a.UID))
 	if !state.All || managed {
@@ -171,7 +172,7 @@ var conditionWords = []struct{ kind, name, yes, no string }{
 	{v1alpha1.ConditionWithinCapacity, "Capacity", "Fits", "Over capacity"},
 }
 
-func conditions(a *v1alpha1.ComputeAllocation) (lines []views.ConditionLine) {
+func conditions(a *v1alpha1.ComputeAllocation) (lines []allocationviews.ConditionLine) {
 	for _, words := range conditionWords {
 		for _, condition := range a.Status.Conditions {
 			if condition.Type != words.kind {
@@ -187,7 +188,7 @@ func conditions(a *v1alpha1.ComputeAllocation) (lines []views.ConditionLine) {
 			case metav1.ConditionUnknown:
 				status.Tone, status.Label = "wait", "Not known yet"
 			}
-			lines = append(lines, views.ConditionLine{Name: words.name, Status: status, Since: condition.LastTransitionTime.UTC().Format(time.RFC3339)})
+			lines = append(lines, allocationviews.ConditionLine{Name: words.name, Status: status, Since: condition.LastTransitionTime.UTC().Format(time.RFC3339)})
 		}
 	}
 	return lines
@@ -201,7 +202,7 @@ func sentenceOf(message string) string {
 }
 
 // quotaFigures returns the applied quota with all defaults.
-func quotaFigures(a *v1alpha1.ComputeAllocation, types catalog.Catalog) (lines []views.QuotaFigure, note string) {
+func quotaFigures(a *v1alpha1.ComputeAllocation, types catalog.Catalog) (lines []allocationviews.QuotaFigure, note string) {
 	resolved, current := quota.Effective(a, types)
 	if !current && len(resolved.Pools) > 0 {
 		note = "These figures are applied. The last saved change is not applied yet: see the state above."
@@ -227,7 +228,7 @@ func quotaFigures(a *v1alpha1.ComputeAllocation, types catalog.Catalog) (lines [
 			if pool.Nominal[resource] == 0 && pool.BorrowingLimit[resource] == 0 {
 				continue
 			}
-			lines = append(lines, views.QuotaFigure{
+			lines = append(lines, allocationviews.QuotaFigure{
 				Pool: pool.Name, SamePool: goesOn, Note: about, Resource: format.ResourceLabel(resource),
 				Own: figure(resource, pool.Nominal), Borrow: limitFigure(resource, pool.Nominal, pool.BorrowingLimit),
 			})

@@ -19,6 +19,7 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	allocationviews "kuota.dev/kuota/views/allocations"
 	"kuota.dev/kuota/web"
 
 	"github.com/a-h/templ"
@@ -40,14 +41,14 @@ func (h *Pages) policies(c echo.Context) error {
 	if c.QueryParam("saved") == "policy" && page.Policy.Exists {
 		page.Notice = "The cluster policy was saved. Its status is shown below."
 	}
-	return web.Render(c, http.StatusOK, views.Policies(page))
+	return web.Render(c, http.StatusOK, allocationviews.Policies(page))
 }
 
 // policiesNotice reports what was just done. It names no team that is not on the
 // page, unless nobody is hidden from who reads it.
-func (h *Pages) policiesNotice(page views.PoliciesPage, created, deleted, released string) string {
+func (h *Pages) policiesNotice(page allocationviews.PoliciesPage, created, deleted, released string) string {
 	on := func(team string) bool {
-		return slices.ContainsFunc(page.Allocations, func(row views.AllocationRow) bool { return row.Team == team })
+		return slices.ContainsFunc(page.Allocations, func(row allocationviews.AllocationRow) bool { return row.Team == team })
 	}
 	switch {
 	case on(created):
@@ -73,26 +74,26 @@ func (h *Pages) policiesEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		return s.Stream(c, web.Part{Changed: h.Changes.Subscribe, Render: func(ctx context.Context) (templ.Component, error) {
 			page, err := h.policiesPage(ctx, console.UserOf(c))
-			part, err := console.Live("allocations", views.AllocationsTable(page), err)
+			part, err := console.Live("allocations", allocationviews.AllocationsTable(page), err)
 			return templ.Join(views.ClusterPolicyCard(page.Policy), part), err
 		}}, h.Frame(c))
 	}
 }
 
-func (h *Pages) policiesPage(ctx context.Context, user governance.User) (views.PoliciesPage, error) {
+func (h *Pages) policiesPage(ctx context.Context, user governance.User) (allocationviews.PoliciesPage, error) {
 	state, err := h.Allocations.State(ctx, user)
 	if err != nil {
-		return views.PoliciesPage{}, err
+		return allocationviews.PoliciesPage{}, err
 	}
-	page := views.PoliciesPage{NewURL: urls.NewAllocation}
+	page := allocationviews.PoliciesPage{NewURL: urls.NewAllocation}
 	if page.Policy, err = h.PolicyPages.Card(ctx, user); err != nil {
-		return views.PoliciesPage{}, err
+		return allocationviews.PoliciesPage{}, err
 	}
 	for i := range state.Allocations {
 		page.Allocations = append(page.Allocations, h.allocationRow(&state.Allocations[i], state))
 	}
 	for _, pool := range slices.Sorted(maps.Keys(state.Others)) {
-		page.Others = append(page.Others, views.QuotaLine{Pool: pool, Parts: format.ShortAmounts(state.Others[pool])})
+		page.Others = append(page.Others, allocationviews.QuotaLine{Pool: pool, Parts: format.ShortAmounts(state.Others[pool])})
 	}
 	// Who sees their own team only is no admin, and is not asked about: pages of
 	// many members would ask the API server once more each.
@@ -103,7 +104,7 @@ func (h *Pages) policiesPage(ctx context.Context, user governance.User) (views.P
 	page.CanWrite = may.Create
 	if state.All && may.Create {
 		for _, team := range h.Revisions.DeletedTeams(state.Allocations) {
-			page.Deleted = append(page.Deleted, views.NamedLink{Name: team, URL: urls.AllocationVersions(team)})
+			page.Deleted = append(page.Deleted, allocationviews.NamedLink{Name: team, URL: urls.AllocationVersions(team)})
 		}
 	}
 	if may.Create || may.Update || page.Policy.MayEdit {
@@ -130,8 +131,8 @@ func (h *Pages) policiesPage(ctx context.Context, user governance.User) (views.P
 	return page, err
 }
 
-func (h *Pages) allocationRow(a *v1alpha1.ComputeAllocation, state allocations.State) views.AllocationRow {
-	row := views.AllocationRow{
+func (h *Pages) allocationRow(a *v1alpha1.ComputeAllocation, state allocations.State) allocationviews.AllocationRow {
+	row := allocationviews.AllocationRow{
 		Team: a.Name, DisplayName: a.Spec.DisplayName,
 		Namespace:  format.OrDash(a.Status.Namespace),
 		Status:     allocationStatus(a),
@@ -161,7 +162,7 @@ func (h *Pages) allocationRow(a *v1alpha1.ComputeAllocation, state allocations.S
 		if pool.BorrowOnly {
 			parts = "borrows only"
 		}
-		row.Quota = append(row.Quota, views.QuotaLine{Pool: pool.Name, Parts: parts})
+		row.Quota = append(row.Quota, allocationviews.QuotaLine{Pool: pool.Name, Parts: parts})
 	}
 	row.Capacity = quota.DescribeExcess(state.Allocated.Exceeding(resolved.Pools, state.Types))
 	return row

@@ -11,7 +11,7 @@ import (
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/forms"
-	"kuota.dev/kuota/views"
+	allocationviews "kuota.dev/kuota/views/allocations"
 )
 
 // Kinds of pools that the form can create.
@@ -145,8 +145,8 @@ func knownInstances(types catalog.Catalog) []catalog.Instance {
 }
 
 // newPoolView describes a new pool with the nodes that it would have.
-func newPoolView(p formPool, with catalog.Catalog) views.NewPool {
-	view := views.NewPool{Name: p.name, Kind: p.kind, Value: p.value, Text: fmt.Sprintf("of all %s nodes", p.value)}
+func newPoolView(p formPool, with catalog.Catalog) allocationviews.NewPool {
+	view := allocationviews.NewPool{Name: p.name, Kind: p.kind, Value: p.value, Text: fmt.Sprintf("of all %s nodes", p.value)}
 	if pool, ok := with.Named(p.name); ok {
 		view.Text += ": " + format.Count(int(pool.Nodes), "node") + " today"
 		if pool.Nodes > 0 && len(pool.Types) > 0 {

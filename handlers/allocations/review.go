@@ -11,7 +11,7 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/versions"
-	"kuota.dev/kuota/views"
+	allocationviews "kuota.dev/kuota/views/allocations"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -23,7 +23,7 @@ const shownTasks = 20
 // renderReview shows the effects of saving the form.
 func (h *Pages) renderReview(c echo.Context, form allocationForm, state allocations.State, wanted *v1alpha1.ComputeAllocation, review allocations.Review) error {
 	place := form.place()
-	page := views.AllocationReview{
+	page := allocationviews.AllocationReview{
 		Chrome: h.Chrome(c), Action: place.action, CancelURL: place.up, UpLabel: place.upLabel, Save: place.save,
 		New: form.edits == nil, InPlace: forms.InPlace(c), Fields: forms.WithoutReason(form.hidden(c)), Reason: forms.ReasonField(form.Reason, "everyone who sees the team"), Incomplete: review.Unknown, Unchanged: review.Empty() && review.Unknown == "",
 		Quota: quotaChanges(review.Pools), Capacity: capacityLines(review.Capacity),
@@ -46,10 +46,10 @@ func (h *Pages) renderReview(c echo.Context, form allocationForm, state allocati
 	for _, p := range form.pools {
 		page.NewPools = append(page.NewPools, newPoolView(p, types))
 	}
-	return web.Render(c, http.StatusOK, views.AllocationReviewPage(page))
+	return web.Render(c, http.StatusOK, allocationviews.AllocationReviewPage(page))
 }
 
-func quotaChanges(pools []allocations.PoolChange) (lines []views.QuotaChange) {
+func quotaChanges(pools []allocations.PoolChange) (lines []allocationviews.QuotaChange) {
 	for _, p := range pools {
 		goesOn := false
 		all := quota.Resources{}
@@ -57,7 +57,7 @@ func quotaChanges(pools []allocations.PoolChange) (lines []views.QuotaChange) {
 			all.Add(figures)
 		}
 		for _, resource := range all.Names() {
-			line := views.QuotaChange{
+			line := allocationviews.QuotaChange{
 				Pool: p.Pool, SamePool: goesOn, Resource: format.ResourceLabel(resource),
 				Before: figure(resource, p.Before), After: figure(resource, p.After),
 				BorrowBefore: limitFigure(resource, p.Before, p.BorrowingLimitBefore), BorrowAfter: limitFigure(resource, p.After, p.BorrowingLimitAfter),
@@ -88,10 +88,10 @@ func limitFigure(resource string, own, limit quota.Resources) string {
 	return quota.Grouped(resource, limit[resource])
 }
 
-func capacityLines(changes []allocations.CapacityChange) (lines []views.CapacityLine) {
+func capacityLines(changes []allocations.CapacityChange) (lines []allocationviews.CapacityLine) {
 	last := ""
 	for _, c := range changes {
-		line := views.CapacityLine{
+		line := allocationviews.CapacityLine{
 			Pool: c.Pool, Resource: format.ResourceLabel(c.Resource),
 			Physical: quota.Grouped(c.Resource, c.Physical), Before: quota.Grouped(c.Resource, c.Before), After: quota.Grouped(c.Resource, c.After),
 			OverBefore: c.Before > c.Physical,

@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/views"
+	allocationviews "kuota.dev/kuota/views/allocations"
 )
 
 // rowViews maps the rows of a form to its page.
@@ -25,7 +26,7 @@ type rowViews struct {
 }
 
 // quota maps one row of quota: typed values, defaults and what can be borrowed.
-func (v rowViews) quota(i int) views.AllocationFormRow {
+func (v rowViews) quota(i int) allocationviews.AllocationFormRow {
 	row := v.form.rows[i]
 	view, pool, known := v.row(fmt.Sprintf("row-%d", i), i, row)
 	if !known {
@@ -52,7 +53,7 @@ func (v rowViews) quota(i int) views.AllocationFormRow {
 }
 
 // limit maps one borrow limit with its defaults.
-func (v rowViews) limit(i int) views.AllocationFormRow {
+func (v rowViews) limit(i int) allocationviews.AllocationFormRow {
 	row := v.form.limits[i]
 	view, pool, known := v.row(fmt.Sprintf("limit-%d", i), i, row)
 	view.Limit = true
@@ -73,11 +74,11 @@ func (v rowViews) limit(i int) views.AllocationFormRow {
 }
 
 // row maps the parts that both kinds of rows have.
-func (v rowViews) row(id string, i int, row formRow) (view views.AllocationFormRow, pool catalog.Pool, known bool) {
+func (v rowViews) row(id string, i int, row formRow) (view allocationviews.AllocationFormRow, pool catalog.Pool, known bool) {
 	text := func(part, value string) views.TextField {
 		return views.TextField{Value: value, Error: v.errs[id+"-"+part]}
 	}
-	view = views.AllocationFormRow{
+	view = allocationviews.AllocationFormRow{
 		Index: i, Error: v.errs[id],
 		Type:         text("type", row.instanceType),
 		Instances:    views.AmountField{TextField: text("instances", row.instances)},

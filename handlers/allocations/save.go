@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	allocationviews "kuota.dev/kuota/views/allocations"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -107,11 +108,11 @@ func (h *Pages) renderForm(c echo.Context, status int, form allocationForm, stat
 	view.Action, view.CancelURL, view.UpLabel = place.action, place.up, place.upLabel
 	view.TypedForm = form.View(c)
 	if web.WantsFragment(c) {
-		return web.Render(c, status, views.AllocationFormBody(view))
+		return web.Render(c, status, allocationviews.AllocationFormBody(view))
 	}
 	values := form.values()
 	forms.SetAnswer(values, status, refused)
-	return h.AnswerForm(c, status, place.action, place.action, values, views.AllocationPage(view))
+	return h.AnswerForm(c, status, place.action, place.action, values, allocationviews.AllocationPage(view))
 }
 
 // formPlace is the address of a form and of the pages before and after it.

@@ -14,6 +14,7 @@ import (
 	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/views"
+	allocationviews "kuota.dev/kuota/views/allocations"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -135,13 +136,13 @@ func (f *allocationForm) batchNotes(policy *v1alpha1.ClusterPolicy) []string {
 }
 
 // shareRows returns the rows of the form.
-func (f *allocationForm) shareRows(errs map[string]string) (rows []views.TeamShareRow) {
+func (f *allocationForm) shareRows(errs map[string]string) (rows []allocationviews.TeamShareRow) {
 	for i, s := range f.shares {
 		id := "share-" + strconv.Itoa(i)
 		text := func(part, value string) views.TextField {
 			return views.TextField{Value: value, Error: errs[id+"-"+part]}
 		}
-		rows = append(rows, views.TeamShareRow{Name: text("name", s.name), Weight: text("weight", s.weight), Members: text("members", s.members), Error: errs[id]})
+		rows = append(rows, allocationviews.TeamShareRow{Name: text("name", s.name), Weight: text("weight", s.weight), Members: text("members", s.members), Error: errs[id]})
 	}
 	return rows
 }

@@ -18,13 +18,14 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/views"
+	allocationviews "kuota.dev/kuota/views/allocations"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // view maps the form to its page: typed values, defaults of empty inputs, and
 // errors. Missing values are errors only after a review or a save was tried.
-func (f *allocationForm) view(state allocations.State, naming desired.Naming, refused *governance.Error) views.AllocationForm {
+func (f *allocationForm) view(state allocations.State, naming desired.Naming, refused *governance.Error) allocationviews.AllocationForm {
 	types := state.Types.With(f.newPools()...)
 	wrong := f.wrong(state, types, refused == nil)
 	if refused != nil {
@@ -34,7 +35,7 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 
 	errs := inputs.ByField(wrong, format.Sentence)
 	field := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
-	view := views.AllocationForm{
+	view := allocationviews.AllocationForm{
 		Fields: map[string]views.TextField{}, RequestID: f.request, Submitted: f.Submitted, Resumed: f.Resumed, Restored: forms.RestoredOf(f.Restores), Reason: f.Reason, Failure: forms.Failure(refused),
 		Imported: f.Imported.View("Team "+f.team, f.edits != nil),
 		Edit:     f.edits != nil, Version: f.Version, Generation: f.Generation,
@@ -55,7 +56,7 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 	for _, one := range fields {
 		switch {
 		case one.option():
-			view.Options = append(view.Options, views.OptionField{ID: one.ID, Label: one.Label, Hint: one.hint, Checked: f.typed[one.ID] == "true", Error: errs[one.ID]})
+			view.Options = append(view.Options, allocationviews.OptionField{ID: one.ID, Label: one.Label, Hint: one.hint, Checked: f.typed[one.ID] == "true", Error: errs[one.ID]})
 		case one.read != nil:
 			view.Fields[one.ID] = field(one.ID, f.typed[one.ID])
 		}
@@ -63,7 +64,7 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 	view.WeightNote = f.weightNote(state)
 	view.NewNamespace = f.teamNamespace(naming)
 	for i, m := range f.members {
-		view.Members = append(view.Members, views.MemberField{Index: i, Kind: m.kind, Name: field(fmt.Sprintf("member-%d-name", i), m.name)})
+		view.Members = append(view.Members, allocationviews.MemberField{Index: i, Kind: m.kind, Name: field(fmt.Sprintf("member-%d-name", i), m.name)})
 	}
 	rows := rowViews{form: f, state: state, types: types, others: f.others(state, types), errs: errs}
 	for i := range f.rows {
@@ -106,7 +107,7 @@ func (f *allocationForm) weightNote(state allocations.State) string {
 }
 
 // shown reports whether an input is on the page.
-func shown(view views.AllocationForm, id string) bool {
+func shown(view allocationviews.AllocationForm, id string) bool {
 	switch id {
 	case "team", "namespace":
 		return !view.Edit
@@ -219,11 +220,11 @@ func (f *allocationForm) others(state allocations.State, types catalog.Catalog) 
 
 // instanceTypes returns the suggestions for a row: the policy's pools, then the
 // instance types of nodes, then all other known types.
-func instanceTypes(types catalog.Catalog) []views.InstanceTypeOption {
-	var named, present, rest []views.InstanceTypeOption
+func instanceTypes(types catalog.Catalog) []allocationviews.InstanceTypeOption {
+	var named, present, rest []allocationviews.InstanceTypeOption
 	listed := map[string]bool{}
 	for _, pool := range types.Pools() {
-		option := views.InstanceTypeOption{Name: pool.Name, Label: typeLabel(pool.Instance) + " · " + format.Count(int(pool.Nodes), "node") + " here"}
+		option := allocationviews.InstanceTypeOption{Name: pool.Name, Label: typeLabel(pool.Instance) + " · " + format.Count(int(pool.Nodes), "node") + " here"}
 		switch {
 		case pool.Named:
 			option.Label = "Pool of " + format.Count(int(pool.Nodes), "node")
@@ -239,7 +240,7 @@ func instanceTypes(types catalog.Catalog) []views.InstanceTypeOption {
 	}
 	for _, name := range catalog.KnownTypes() {
 		if instance, _ := catalog.Known(name); !listed[name] {
-			rest = append(rest, views.InstanceTypeOption{Name: name, Label: typeLabel(instance)})
+			rest = append(rest, allocationviews.InstanceTypeOption{Name: name, Label: typeLabel(instance)})
 		}
 	}
 	return slices.Concat(named, present, rest)

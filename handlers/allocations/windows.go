@@ -17,6 +17,7 @@ import (
 	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/views"
+	allocationviews "kuota.dev/kuota/views/allocations"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -309,13 +310,13 @@ func (f *allocationForm) windowErrors(spec *v1alpha1.ComputeAllocationSpec, type
 }
 
 // windowRows returns the windows of the page.
-func (f *allocationForm) windowRows(errs map[string]string) (rows []views.WindowRow) {
+func (f *allocationForm) windowRows(errs map[string]string) (rows []allocationviews.WindowRow) {
 	for i, w := range f.windows {
 		id := "window-" + strconv.Itoa(i)
 		text := func(part, value string) views.TextField {
 			return views.TextField{Value: value, Error: errs[id+"-"+part]}
 		}
-		rows = append(rows, views.WindowRow{
+		rows = append(rows, allocationviews.WindowRow{
 			Name: text("name", w.name), Days: text("days", w.days), From: text("from", w.from), To: text("to", w.to), Zone: text("zone", w.zone), Quota: text("quota", w.quota),
 			Sharing: choice(errs[id+"-sharing"], w.sharing, "", "Unchanged", string(v1alpha1.LendAndBorrow), "Lend and borrow", string(v1alpha1.Lend), "Lend", string(v1alpha1.DontLend), "Do not lend"),
 			Percent: text("percent", w.percent), Notice: text("notice", w.notice),
@@ -327,16 +328,16 @@ func (f *allocationForm) windowRows(errs map[string]string) (rows []views.Window
 }
 
 // budgetView returns the budget of the page.
-func (f *allocationForm) budgetView(errs map[string]string, money string) views.BudgetFields {
+func (f *allocationForm) budgetView(errs map[string]string, money string) allocationviews.BudgetFields {
 	b := &f.budget
 	text := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
-	view := views.BudgetFields{
+	view := allocationviews.BudgetFields{
 		Amount: text("budget-amount", b.amount), Zone: text("budget-zone", b.zone),
 		Unit:   choice("", b.unit, "", "Accelerator hours", moneyUnit, "Money"+money),
 		Period: choice(errs["budget-period"], b.period, string(v1alpha1.BudgetWeek), "Week", string(v1alpha1.BudgetMonth), "Month", string(v1alpha1.BudgetQuarter), "Quarter"),
 	}
 	for i, action := range v1alpha1.BudgetActions {
-		view.Steps = append(view.Steps, views.BudgetStepField{
+		view.Steps = append(view.Steps, allocationviews.BudgetStepField{
 			ID: budgetInput(action), Percent: text(budgetInput(action), b.percents[i]),
 			Label: map[v1alpha1.BudgetAction]string{v1alpha1.BudgetNotify: "Notify at, %", v1alpha1.BudgetBorrowNothing: "Stop borrowing at, %", v1alpha1.BudgetHold: "Hold at, %", v1alpha1.BudgetDrain: "Drain at, %"}[action],
 		})
@@ -362,9 +363,9 @@ func currencyOf(policy *v1alpha1.ClusterPolicy) string {
 }
 
 // calendarLines returns the lines of the calendar of a review.
-func calendarLines(calendar []allocations.CalendarLine) (lines []views.CalendarLine) {
+func calendarLines(calendar []allocations.CalendarLine) (lines []allocationviews.CalendarLine) {
 	for _, c := range calendar {
-		line := views.CalendarLine{At: c.At.UTC().Format(time.RFC3339), Over: quota.DescribeExcess(c.Over)}
+		line := allocationviews.CalendarLine{At: c.At.UTC().Format(time.RFC3339), Over: quota.DescribeExcess(c.Over)}
 		if own := cmp.Or(c.Begins, c.Ends); own != nil { // in the time zone that the window has
 			if place, err := effective.Location(own.TimeZone); err == nil {
 				line.Clock = c.At.In(place).Format("Mon 2 Jan 2006, 15:04") + " " + cmp.Or(own.TimeZone, "UTC")

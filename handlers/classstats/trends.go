@@ -17,6 +17,7 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/timerange"
 	"kuota.dev/kuota/views"
+	dashboardviews "kuota.dev/kuota/views/dashboard"
 )
 
 // trendLines is how many groups the charts of trends have at most.
@@ -41,12 +42,12 @@ var trendTones = []string{"accent", "wait", "own", "bad", "ok", "pre"}
 // Trends returns the charts of waits, failures and preemptions over a range, within a
 // scope. there are the teams of the scope that exist. path is the address of the page,
 // and values its query: by=team groups by team instead of by priority class.
-func (h *Stats) Trends(ctx context.Context, scope access.Scope, there []string, r timerange.Range, values url.Values, address func(by string) string) views.Trends {
+func (h *Stats) Trends(ctx context.Context, scope access.Scope, there []string, r timerange.Range, values url.Values, address func(by string) string) dashboardviews.Trends {
 	by := history.ByClass
 	if values.Get("by") == string(history.ByTeam) {
 		by = history.ByTeam
 	}
-	v := views.Trends{Note: r.Words, Links: []views.RangeLink{
+	v := dashboardviews.Trends{Note: r.Words, Links: []views.RangeLink{
 		{Label: "By class", Title: "By class", URL: address(""), Current: by == history.ByClass},
 		{Label: "By team", Title: "By team", URL: address(string(history.ByTeam)), Current: by == history.ByTeam},
 	}}

@@ -13,7 +13,7 @@ import (
 	taskpages "kuota.dev/kuota/handlers/tasks"
 	"kuota.dev/kuota/handlers/timerange"
 	"kuota.dev/kuota/handlers/urls"
-	"kuota.dev/kuota/views"
+	dashboardviews "kuota.dev/kuota/views/dashboard"
 	"kuota.dev/kuota/web"
 
 	"github.com/a-h/templ"
@@ -44,7 +44,7 @@ func (h *Pages) dashboard(c echo.Context, scope access.Scope) error {
 	page.Controls = q.Controls("Dashboard", s, true)
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Charts, page.Stream = "Dashboard", "dashboard", true, urls.With(urls.DashboardEvents, q.Values)
-	return web.Render(c, http.StatusOK, views.Dashboard(page))
+	return web.Render(c, http.StatusOK, dashboardviews.Dashboard(page))
 }
 
 // dashboardEvents answers GET /events/dashboard with the live part of the same page.
@@ -60,15 +60,15 @@ func (h *Pages) dashboardEvents(s *web.Server) func(echo.Context) error {
 					return nil, err
 				}
 				page, err := h.dashboardPage(ctx, scope, snapshot, h.dashboardQuery(ctx, values), kept)
-				return views.DashboardLive(page), err
+				return dashboardviews.DashboardLive(page), err
 			}
 		})
 	}
 }
 
-func (h *Pages) dashboardPage(ctx context.Context, scope access.Scope, s *capacity.Snapshot, q figures.Query, kept *cache.Expiring) (views.DashboardPage, error) {
+func (h *Pages) dashboardPage(ctx context.Context, scope access.Scope, s *capacity.Snapshot, q figures.Query, kept *cache.Expiring) (dashboardviews.DashboardPage, error) {
 	resource := q.Counted(s)
-	page := views.DashboardPage{Stats: clusterStats(s), Pools: poolTable(q, s)}
+	page := dashboardviews.DashboardPage{Stats: clusterStats(s), Pools: poolTable(q, s)}
 	listed := q.TeamLines(s, resource)
 	page.Teams, page.Bars = q.TeamTable(listed, resource, dashboardTeams), listed.Bars(resource)
 	page.Teams.AllURL = q.Seen(urls.Teams)

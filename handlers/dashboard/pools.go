@@ -15,7 +15,7 @@ import (
 	"kuota.dev/kuota/handlers/figures"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
-	"kuota.dev/kuota/views"
+	dashboardviews "kuota.dev/kuota/views/dashboard"
 
 	"github.com/labstack/echo/v4"
 )
@@ -70,9 +70,9 @@ func compareTrue(a, b bool) int {
 	return 1
 }
 
-func poolTable(q figures.Query, s *capacity.Snapshot) views.PoolTable {
+func poolTable(q figures.Query, s *capacity.Snapshot) dashboardviews.PoolTable {
 	cells := poolCells(q, s)
-	t := views.PoolTable{Note: "by pool; the mark is the sum of all quotas", CSVURL: q.Seen(urls.CapacityCSV), MoreURL: q.Seen(urls.Instances)}
+	t := dashboardviews.PoolTable{Note: "by pool; the mark is the sum of all quotas", CSVURL: q.Seen(urls.CapacityCSV), MoreURL: q.Seen(urls.Instances)}
 	if more := len(cells) - poolsShown; more > 0 {
 		t.More = fmt.Sprintf("The %d largest of %d pools.", poolsShown, len(cells))
 		cells = cells[:poolsShown]
@@ -83,10 +83,10 @@ func poolTable(q figures.Query, s *capacity.Snapshot) views.PoolTable {
 	return t
 }
 
-func poolUse(c poolCell) views.PoolUse {
+func poolUse(c poolCell) dashboardviews.PoolUse {
 	p, u, resource := c.pool, c.pr, c.pr.Resource
 	of := func(amount resources.Amount) string { return quota.Short(resource, amount) }
-	l := views.PoolUse{
+	l := dashboardviews.PoolUse{
 		ID: "pool-" + p.Name + "-" + resource, Name: p.Name, URL: urls.With(urls.Instances, nil, "pool", p.Name), Unit: format.Unit(resource),
 		Sub:         format.JoinedBy(" · ", p.AcceleratorModel, format.Count(int(p.Nodes), "instance")),
 		PoolNumbers: figures.PoolNumbers(u), Unplaced: of(u.Unbound),

@@ -19,6 +19,7 @@ import (
 	"kuota.dev/kuota/handlers/timerange"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	dashboardviews "kuota.dev/kuota/views/dashboard"
 )
 
 const hardwareCSVURL = "/hardware.csv"
@@ -133,15 +134,15 @@ func (n *hardwareNow) addUsage(name string, team capacity.TeamSnapshot) {
 
 // Section returns how busy the hardware of a pool is, now and over a range; of all
 // pools if none has that name.
-func (h *Pages) Section(ctx context.Context, scope access.Scope, pool string, r timerange.Range) (views.HardwareSection, error) {
+func (h *Pages) Section(ctx context.Context, scope access.Scope, pool string, r timerange.Range) (dashboardviews.HardwareSection, error) {
 	if h.Hardware == nil {
-		return views.HardwareSection{Off: "Hardware utilization is off. Start the console with --prometheus-url, the address of a Prometheus that scrapes dcgm-exporter and node-exporter."}, nil
+		return dashboardviews.HardwareSection{Off: "Hardware utilization is off. Start the console with --prometheus-url, the address of a Prometheus that scrapes dcgm-exporter and node-exporter."}, nil
 	}
 	n, err := h.hardwareNow(ctx, scope, pool)
 	if err != nil {
-		return views.HardwareSection{}, err
+		return dashboardviews.HardwareSection{}, err
 	}
-	s := views.HardwareSection{Trouble: n.state.Warning, AsOf: n.asOf(), Gauges: n.gauges(), Use: n.use(), CSVURL: urls.With(hardwareCSVURL, nil, "pool", n.pool)}
+	s := dashboardviews.HardwareSection{Trouble: n.state.Warning, AsOf: n.asOf(), Gauges: n.gauges(), Use: n.use(), CSVURL: urls.With(hardwareCSVURL, nil, "pool", n.pool)}
 	h.hardwareIdle(&s, n)
 	s.Chart = h.hardwareChart(ctx, n, r)
 	return s, nil
@@ -171,13 +172,13 @@ func (n hardwareNow) kinds() []utilization.Kind {
 
 // gauges returns the gauges of a pool. GPUs are left out only if there are other
 // devices instead.
-func (n hardwareNow) gauges() []views.HardwareGauge {
+func (n hardwareNow) gauges() []dashboardviews.HardwareGauge {
 	const GiB = 1 << 30
 	all := n.sums.All
 	gpus, neuron := all.Devices[utilization.GPU], all.Devices[utilization.Neuron]
-	var list []views.HardwareGauge
+	var list []dashboardviews.HardwareGauge
 	add := func(id, label, help, unit string, one float64, r utilization.Ratio, missing string) {
-		g := views.HardwareGauge{ID: "gauge-" + id, Label: label, Help: help, Value: "No data", Known: r.Known(), Share: r.Share(), Detail: missing}
+		g := dashboardviews.HardwareGauge{ID: "gauge-" + id, Label: label, Help: help, Value: "No data", Known: r.Known(), Share: r.Share(), Detail: missing}
 		if r.Known() {
 			g.Value, g.Detail = share(r.Share()), format.Joined(fmt.Sprintf("%s of %s %s", format.Average(r.Used/one), format.Average(r.Of/one), unit), missing)
 		}

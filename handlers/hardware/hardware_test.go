@@ -20,7 +20,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/timerange"
-	"kuota.dev/kuota/views"
+	dashboardviews "kuota.dev/kuota/views/dashboard"
 
 	"github.com/PuerkitoBio/goquery"
 	"github.com/labstack/echo/v4"
@@ -84,7 +84,7 @@ func busySample() (*Pages, *busyCluster) {
 	return &Pages{Console: &console.Console{Capacity: b, Now: func() time.Time { return busyNow }}, Hardware: b, PodOwners: b, IdleBelow: 0.05}, b
 }
 
-func (h *Pages) sampleSection(t *testing.T, pool string) views.HardwareSection {
+func (h *Pages) sampleSection(t *testing.T, pool string) dashboardviews.HardwareSection {
 	t.Helper()
 	s, err := h.Section(t.Context(), access.Scope{}, pool, timerange.NamedRange("1h", busyNow))
 	if err != nil {
@@ -93,10 +93,10 @@ func (h *Pages) sampleSection(t *testing.T, pool string) views.HardwareSection {
 	return s
 }
 
-func rendered(t *testing.T, s views.HardwareSection) *goquery.Document {
+func rendered(t *testing.T, s dashboardviews.HardwareSection) *goquery.Document {
 	t.Helper()
 	var html strings.Builder
-	if err := views.HardwarePart(s).Render(t.Context(), &html); err != nil {
+	if err := dashboardviews.HardwarePart(s).Render(t.Context(), &html); err != nil {
 		t.Fatal(err)
 	}
 	document, err := goquery.NewDocumentFromReader(strings.NewReader(html.String()))

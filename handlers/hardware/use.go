@@ -14,7 +14,7 @@ import (
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
-	"kuota.dev/kuota/views"
+	dashboardviews "kuota.dev/kuota/views/dashboard"
 
 	"github.com/labstack/echo/v4"
 )
@@ -74,15 +74,15 @@ func (n hardwareNow) rows() (rows []hardwareRow) {
 }
 
 // use returns the rows of the table.
-func (n hardwareNow) use() []views.HardwareUse {
+func (n hardwareNow) use() []dashboardviews.HardwareUse {
 	rows := n.rows()
 	largest := map[utilization.Kind]float64{}
 	for _, row := range rows {
 		largest[row.kind] = max(largest[row.kind], row.used, row.use.Used)
 	}
-	list := make([]views.HardwareUse, len(rows))
+	list := make([]dashboardviews.HardwareUse, len(rows))
 	for i, row := range rows {
-		v := views.HardwareUse{
+		v := dashboardviews.HardwareUse{
 			ID: "hardware-" + strings.ReplaceAll(strings.ToLower(row.name+"-"+string(row.kind)), " ", "-"), Name: row.name, Sub: row.sub, Unit: string(row.kind) + "s",
 			Used: "–", WithData: "–", Busy: "–", Utilization: "–", LargestOfAll: largest[row.kind], BusyNumber: row.use.Used,
 		}
@@ -102,7 +102,7 @@ func (n hardwareNow) use() []views.HardwareUse {
 }
 
 // hardwareIdle adds the tasks whose accelerators are idle.
-func (h *Pages) hardwareIdle(s *views.HardwareSection, n hardwareNow) {
+func (h *Pages) hardwareIdle(s *dashboardviews.HardwareSection, n hardwareNow) {
 	if n.state.Reading == nil {
 		return
 	}
@@ -114,7 +114,7 @@ func (h *Pages) hardwareIdle(s *views.HardwareSection, n hardwareNow) {
 	}
 	for _, t := range idle {
 		o := n.owners[t.Task]
-		s.Idle = append(s.Idle, views.HardwareIdle{
+		s.Idle = append(s.Idle, dashboardviews.HardwareIdle{
 			ID: "idle-" + o.Task.UID, Name: o.Task.Name, Team: format.OrDash(o.Team), Accelerators: format.Thousands(t.Accelerators),
 			URL:   urls.TaskOf(o.Task.Namespace, o.Task.Kind, o.Task.Name),
 			Since: t.AdmittedAt.UTC().Format(time.RFC3339), SinceAgo: format.Age(h.Now().Sub(t.AdmittedAt)), Peak: share(t.Peak),

@@ -14,6 +14,7 @@ import (
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	importviews "kuota.dev/kuota/views/imports"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -52,7 +53,7 @@ func (h *Pages) importForm(s *web.Server) func(echo.Context) error {
 		if values, _ := h.TypedValues(c, urls.Import); values != nil {
 			return h.readImport(c, values)
 		}
-		page := views.ImportPage{}
+		page := importviews.ImportPage{}
 		if sent := s.Draft(c); sent != nil {
 			page.Resumed = true
 			page.Text.Value, _ = forms.TextOrFile(sent)
@@ -75,7 +76,7 @@ func (h *Pages) importObjects(c echo.Context) error {
 // readImport answers with what was read of the values.
 func (h *Pages) readImport(c echo.Context, values url.Values) error {
 	text, problem := forms.TextOrFile(values)
-	page := views.ImportPage{Text: views.TextField{Value: text, Error: problem}}
+	page := importviews.ImportPage{Text: views.TextField{Value: text, Error: problem}}
 	who, err := h.importing(c)
 	switch {
 	case console.Unavailable(err):
@@ -119,7 +120,7 @@ func (h *Pages) readImport(c echo.Context, values url.Values) error {
 }
 
 // renderImported lists the objects of the text.
-func (h *Pages) renderImported(c echo.Context, who importer, page views.ImportPage, result imports.Result, values url.Values) error {
+func (h *Pages) renderImported(c echo.Context, who importer, page importviews.ImportPage, result imports.Result, values url.Values) error {
 	status := http.StatusOK
 	if len(result.Objects) == 0 {
 		status = http.StatusUnprocessableEntity
@@ -130,7 +131,7 @@ func (h *Pages) renderImported(c echo.Context, who importer, page views.ImportPa
 		return err
 	}
 	for i, o := range result.Objects {
-		object := views.ImportedObject{Index: i, Kind: "Compute allocation", NotImported: forms.Lines(o.Problems)}
+		object := importviews.ImportedObject{Index: i, Kind: "Compute allocation", NotImported: forms.Lines(o.Problems)}
 		switch {
 		case o.Policy != nil:
 			object.Kind, object.Name = "Cluster policy", "Cluster policy"
@@ -185,9 +186,9 @@ func (i importer) prospect(o imports.Object, state allocations.State) (note stri
 }
 
 // renderImport shows the page that read the values.
-func (h *Pages) renderImport(c echo.Context, status int, page views.ImportPage, values url.Values) error {
+func (h *Pages) renderImport(c echo.Context, status int, page importviews.ImportPage, values url.Values) error {
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active = "Import", "policies"
 	page.Action, page.CancelURL, page.InPlace = urls.Import, urls.Policies, forms.InPlace(c)
-	return h.AnswerForm(c, status, urls.Import, urls.Import, values, views.Import(page))
+	return h.AnswerForm(c, status, urls.Import, urls.Import, values, importviews.Import(page))
 }

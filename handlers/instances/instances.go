@@ -18,6 +18,7 @@ import (
 	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	instanceviews "kuota.dev/kuota/views/instances"
 	"kuota.dev/kuota/web"
 
 	"github.com/a-h/templ"
@@ -33,7 +34,7 @@ func (h *Pages) instances(c echo.Context, scope access.Scope) error {
 	}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = "Instances", "instances", q.URL(urls.Instances+"/events")
-	return web.Render(c, http.StatusOK, views.Instances(page))
+	return web.Render(c, http.StatusOK, instanceviews.Instances(page))
 }
 
 // instancesEvents answers GET /instances/events with the live part of the same page.
@@ -43,19 +44,19 @@ func (h *Pages) instancesEvents(s *web.Server) func(echo.Context) error {
 		return h.StreamWithin(s, c, "instances", q.Values, web.Part{Changed: h.CapacityChanges.Subscribe, MinGap: console.FiguresMinGap}, func(scope access.Scope) web.RenderFunc {
 			return func(ctx context.Context) (templ.Component, error) {
 				page, err := h.instancesPage(ctx, scope, q)
-				return views.InstancesLive(page), err
+				return instanceviews.InstancesLive(page), err
 			}
 		})
 	}
 }
 
-func (h *Pages) instancesPage(ctx context.Context, scope access.Scope, q nodeQuery) (views.InstancesPage, error) {
+func (h *Pages) instancesPage(ctx context.Context, scope access.Scope, q nodeQuery) (instanceviews.InstancesPage, error) {
 	snapshot, err := h.Capacity.Within(ctx, scope)
 	if err != nil {
-		return views.InstancesPage{}, err
+		return instanceviews.InstancesPage{}, err
 	}
 	found := q.find(snapshot.Nodes)
-	page := views.InstancesPage{
+	page := instanceviews.InstancesPage{
 		Summary: nodeSummary(snapshot.Nodes), Action: urls.Instances, Text: q.text, Filters: q.filters(snapshot), Sort: q.Values.Get("sort"), Order: q.Values.Get("order"),
 		Heads: q.heads(), CSVURL: q.URL(urls.InstancesCSV, "page", ""), PoolsCSV: urls.CapacityCSV,
 	}
@@ -95,12 +96,12 @@ func nodeSummary(nodes []capacity.NodeSnapshot) string {
 }
 
 // poolFigures returns the rows of one pool, one for each resource.
-func poolFigures(p *capacity.PoolSnapshot) (rows []views.PoolFigures) {
+func poolFigures(p *capacity.PoolSnapshot) (rows []instanceviews.PoolFigures) {
 	for _, pr := range p.Resources {
 		if pr.Resource == catalog.Network || pr.Physical == 0 && pr.Nominal == 0 && pr.Usage == 0 && pr.Outside == 0 {
 			continue // follows from the others, or the pool has none
 		}
-		row := views.PoolFigures{
+		row := instanceviews.PoolFigures{
 			ID: "pool-" + p.Name + "-" + pr.Resource, Pool: p.Name, SamePool: len(rows) > 0, Resource: format.ResourceLabel(pr.Resource),
 			PoolNumbers: figures.PoolNumbers(&pr), Used: quota.Short(pr.Resource, pr.Usage),
 		}
@@ -148,8 +149,8 @@ func poolWords(c capacity.PoolResource) string {
 	return fmt.Sprintf("%s, %s idle; %s allocated as quota", words, quota.Grouped(c.Resource, c.Idle), quota.Grouped(c.Resource, c.Nominal))
 }
 
-func nodeRow(n *capacity.NodeSnapshot, now time.Time) views.NodeRow {
-	row := views.NodeRow{
+func nodeRow(n *capacity.NodeSnapshot, now time.Time) instanceviews.NodeRow {
+	row := instanceviews.NodeRow{
 		ID: "node-" + n.Name, Name: n.Name, Pool: format.OrDash(n.Pool), Type: format.OrDash(n.Type),
 		Status: views.Status{Tone: nodeTones[n.State], Label: string(n.State), Text: n.Message},
 		VCPU:   boundOf(n, catalog.CPU), Memory: boundOf(n, catalog.Memory), Pods: format.Thousands(n.Pods),
@@ -163,7 +164,7 @@ func nodeRow(n *capacity.NodeSnapshot, now time.Time) views.NodeRow {
 		row.Since = n.Since.UTC().Format(time.RFC3339)
 	}
 	for _, team := range teamsOn(n) {
-		t := views.NodeTeam{Name: format.OtherTeams, Text: format.OrDash(format.ShortAmounts(n.Teams[team]))}
+		t := instanceviews.NodeTeam{Name: format.OtherTeams, Text: format.OrDash(format.ShortAmounts(n.Teams[team]))}
 		if team != "" {
 			t.Name, t.URL = team, urls.Team(team)
 		}
@@ -171,12 +172,12 @@ func nodeRow(n *capacity.NodeSnapshot, now time.Time) views.NodeRow {
 	}
 	for _, name := range resourcesOf(n) {
 		number := func(r quota.Resources) string { return quota.Grouped(name, r[name]) }
-		row.Figures = append(row.Figures, views.NodeFigure{Resource: format.ResourceLabel(name), Text: fmt.Sprintf("%s physical, %s allocatable: %s bound, %s outside Kueue, %s free",
+		row.Figures = append(row.Figures, instanceviews.NodeFigure{Resource: format.ResourceLabel(name), Text: fmt.Sprintf("%s physical, %s allocatable: %s bound, %s outside Kueue, %s free",
 			number(n.Physical), number(n.Allocatable), number(n.Bound), number(n.Outside), number(n.Free))})
 	}
 	return row
 }
 
-func boundOf(n *capacity.NodeSnapshot, resource string) views.Amounts {
-	return views.Amounts{Bound: quota.Short(resource, n.Bound[resource]), Of: quota.Short(resource, n.Physical[resource])}
+func boundOf(n *capacity.NodeSnapshot, resource string) instanceviews.Amounts {
+	return instanceviews.Amounts{Bound: quota.Short(resource, n.Bound[resource]), Of: quota.Short(resource, n.Physical[resource])}
 }

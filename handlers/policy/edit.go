@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/handlers/versions"
 	"kuota.dev/kuota/views"
+	policyviews "kuota.dev/kuota/views/policy"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -137,11 +138,11 @@ func (h *Pages) renderPolicy(c echo.Context, status int, form policyForm, state 
 	view.Action, view.CancelURL = urls.EditPolicy, "/policies"
 	view.TypedForm = form.View(c)
 	if web.WantsFragment(c) {
-		return web.Render(c, status, views.PolicyFormBody(view))
+		return web.Render(c, status, policyviews.PolicyFormBody(view))
 	}
 	values := form.values()
 	forms.SetAnswer(values, status, refused)
-	return h.AnswerForm(c, status, urls.EditPolicy, urls.EditPolicy, values, views.EditPolicy(view))
+	return h.AnswerForm(c, status, urls.EditPolicy, urls.EditPolicy, values, policyviews.EditPolicy(view))
 }
 
 func policyTitle(form policyForm) string {
@@ -160,7 +161,7 @@ func (h *Pages) renderPolicyReview(c echo.Context, form policyForm, state policy
 	if !view.Unchanged {
 		view.Preview = h.Previews.For(c, &view.Chrome, h.variant(console.UserOf(c), form.policy(state)))
 	}
-	return web.Render(c, http.StatusOK, views.ReviewPolicy(view))
+	return web.Render(c, http.StatusOK, policyviews.ReviewPolicy(view))
 }
 
 // renderPolicyConflict shows the saved policy beside the typed values. The review

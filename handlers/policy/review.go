@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/versions"
 	"kuota.dev/kuota/views"
+	policyviews "kuota.dev/kuota/views/policy"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 )
@@ -24,15 +25,15 @@ const (
 )
 
 // reviewOf maps a review to its page.
-func reviewOf(form policyForm, state policy.State, review policy.Review) views.PolicyReview {
-	view := views.PolicyReview{
+func reviewOf(form policyForm, state policy.State, review policy.Review) policyviews.PolicyReview {
+	view := policyviews.PolicyReview{
 		Fields:     forms.WithoutReason(form.fieldsWithout(review.Classes)),
 		Reason:     forms.ReasonField(form.Reason, "everyone who sees a team"),
 		Incomplete: review.Unknown, Restart: review.Restart, Patch: review.Patch,
 		Settings: versions.ValueChanges(review.Settings),
 	}
 	for _, change := range review.Classes {
-		class := views.ReviewClass{Name: change.Name, Before: wholeText(change.Before), After: wholeText(change.After)}
+		class := policyviews.ReviewClass{Name: change.Name, Before: wholeText(change.Before), After: wholeText(change.After)}
 		if change.Tasks > 0 {
 			class.Tasks = format.Tasks(change.Tasks)
 		}

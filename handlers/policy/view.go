@@ -14,6 +14,7 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/views"
+	policyviews "kuota.dev/kuota/views/policy"
 
 	"github.com/labstack/echo/v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -99,15 +100,15 @@ func (f *policyForm) isEmpty(id string) bool {
 }
 
 // view maps the form to its page.
-func (f *policyForm) view(state policy.State, refused *governance.Error) views.PolicyForm {
+func (f *policyForm) view(state policy.State, refused *governance.Error) policyviews.PolicyForm {
 	wrong := f.wrong(state)
 	if refused != nil {
 		wrong = append(wrong, f.formPaths(refused.Fields)...)
 	}
 	errs := inputs.ByField(wrong, policySentence)
 	text := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
-	choice := func(id, value string) views.Choice { return views.Choice{Value: value, Error: errs[id]} }
-	view := views.PolicyForm{
+	choice := func(id, value string) policyviews.Choice { return policyviews.Choice{Value: value, Error: errs[id]} }
+	view := policyviews.PolicyForm{
 		New: f.Version == "", Version: f.Version, Generation: f.Generation, Submitted: f.Submitted, Resumed: f.Resumed, Failure: forms.Failure(refused), Drop: f.drop,
 		Restored: forms.RestoredOf(f.Restores), Reason: f.Reason, Imported: f.Imported.View("The cluster policy", f.Version != ""),
 		Prioritization: choice("prioritization", f.prioritization),
@@ -130,7 +131,7 @@ func (f *policyForm) view(state policy.State, refused *governance.Error) views.P
 	}
 	for i, row := range f.classes {
 		id := "class-" + strconv.Itoa(i)
-		class := views.PolicyClassRow{
+		class := policyviews.PolicyClassRow{
 			Name: text(id+"-name", row.name), Weight: text(id+"-weight", row.weight),
 			Limit: text(id+"-limit", row.limit), Longest: text(id+"-longest", row.longest),
 			Description: text(id+"-description", row.description), Error: errs[id],
@@ -142,7 +143,7 @@ func (f *policyForm) view(state policy.State, refused *governance.Error) views.P
 	}
 	for i, row := range f.pools {
 		id := "pool-" + strconv.Itoa(i)
-		view.Pools = append(view.Pools, views.PolicyPoolRow{
+		view.Pools = append(view.Pools, policyviews.PolicyPoolRow{
 			Name: text(id+"-name", row.name), Match: row.match, Value: text(id+"-value", row.value), Error: errs[id],
 		})
 	}
@@ -187,7 +188,7 @@ func nodesNow(n int64) string {
 }
 
 // poolSuggestions returns the values that pools can match the cluster's nodes by.
-func poolSuggestions(types catalog.Catalog) views.PoolSuggestions {
+func poolSuggestions(types catalog.Catalog) policyviews.PoolSuggestions {
 	accelerators, families, names := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, pool := range types.Pools() {
 		name := pool.Instance.Type
@@ -203,5 +204,5 @@ func poolSuggestions(types catalog.Catalog) views.PoolSuggestions {
 		}
 	}
 	sorted := func(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
-	return views.PoolSuggestions{Accelerators: sorted(accelerators), Families: sorted(families), Types: sorted(names)}
+	return policyviews.PoolSuggestions{Accelerators: sorted(accelerators), Families: sorted(families), Types: sorted(names)}
 }

@@ -10,18 +10,18 @@ import (
 	"kuota.dev/kuota/governance/kueue/simulate/live"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/urls"
-	"kuota.dev/kuota/views"
+	settingsviews "kuota.dev/kuota/views/settings"
 
 	"github.com/labstack/echo/v4"
 )
 
 // replayLinks returns the links to the kept snapshots, the latest first.
-func (h *Pages) replayLinks() (list []views.SettingsReplay) {
+func (h *Pages) replayLinks() (list []settingsviews.SettingsReplay) {
 	if h.Replays == nil {
 		return nil
 	}
 	for _, r := range h.Replays() {
-		list = append(list, views.SettingsReplay{Address: urls.Replay(r.ID), ID: r.ID, Constraint: r.Constraint, At: r.Time.UTC().Format(time.DateTime) + " UTC", Size: fmt.Sprintf("%d kB", (len(r.Data)+999)/1000)})
+		list = append(list, settingsviews.SettingsReplay{Address: urls.Replay(r.ID), ID: r.ID, Constraint: r.Constraint, At: r.Time.UTC().Format(time.DateTime) + " UTC", Size: fmt.Sprintf("%d kB", (len(r.Data)+999)/1000)})
 	}
 	return list
 }

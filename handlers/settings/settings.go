@@ -15,6 +15,7 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	settingsviews "kuota.dev/kuota/views/settings"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -37,18 +38,18 @@ func (h *Pages) settings(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := views.SettingsPage{Chrome: h.Chrome(c), Config: state.Kueue.Text, Args: strings.Join(state.Kueue.Args, "\n")}
+	page := settingsviews.SettingsPage{Chrome: h.Chrome(c), Config: state.Kueue.Text, Args: strings.Join(state.Kueue.Args, "\n")}
 	page.Title, page.Active = "Settings", "settings"
 	page.Chrome.Settings = urls.Settings
 	for _, gap := range state.Findings {
-		page.Problems = append(page.Problems, views.SettingsProblem{ID: gap.ID, Status: gapStatus(gap), Consequence: gap.Impact, Patch: gap.Fix})
+		page.Problems = append(page.Problems, settingsviews.SettingsProblem{ID: gap.ID, Status: gapStatus(gap), Consequence: gap.Impact, Patch: gap.Fix})
 	}
 	if problem, ok := h.refused(c.Request().Context()); ok {
 		page.Problems = append(page.Problems, problem)
 	}
 	page.Replays = h.replayLinks()
-	page.Cards = []views.SettingsCard{h.clusterCard(state), kueueCard(state), h.consoleCard(state), h.signInCard(), kindsCard(state)}
-	return web.Render(c, http.StatusOK, views.Settings(page))
+	page.Cards = []settingsviews.SettingsCard{h.clusterCard(state), kueueCard(state), h.consoleCard(state), h.signInCard(), kindsCard(state)}
+	return web.Render(c, http.StatusOK, settingsviews.Settings(page))
 }
 
 func gapStatus(gap diagnostics.Finding) views.Status {
@@ -63,8 +64,8 @@ func gapStatus(gap diagnostics.Finding) views.Status {
 
 const notKnown = "unknown"
 
-func (h *Pages) clusterCard(state diagnostics.Report) views.SettingsCard {
-	card := views.SettingsCard{ID: "settings-cluster", Title: "Cluster", Lines: []views.ValueLine{
+func (h *Pages) clusterCard(state diagnostics.Report) settingsviews.SettingsCard {
+	card := settingsviews.SettingsCard{ID: "settings-cluster", Title: "Cluster", Lines: []views.ValueLine{
 		{Name: "Name", Value: h.ClusterName},
 		{Name: "Kubernetes", Value: cmp.Or(state.Server, notKnown)},
 		{Name: "Nodes", Value: notKnown},
@@ -76,8 +77,8 @@ func (h *Pages) clusterCard(state diagnostics.Report) views.SettingsCard {
 	return card
 }
 
-func kueueCard(state diagnostics.Report) views.SettingsCard {
-	card := views.SettingsCard{ID: "settings-kueue", Title: "Kueue"}
+func kueueCard(state diagnostics.Report) settingsviews.SettingsCard {
+	card := settingsviews.SettingsCard{ID: "settings-kueue", Title: "Kueue"}
 	line := func(name, value string) { card.Lines = append(card.Lines, views.ValueLine{Name: name, Value: value}) }
 	kinds := "all installed"
 	switch {
@@ -107,8 +108,8 @@ func kueueCard(state diagnostics.Report) views.SettingsCard {
 }
 
 // kindsCard has the kinds of jobs that are used in some way, and what they lack.
-func kindsCard(state diagnostics.Report) views.SettingsCard {
-	card := views.SettingsCard{ID: "settings-kinds", Title: "Kinds of jobs"}
+func kindsCard(state diagnostics.Report) settingsviews.SettingsCard {
+	card := settingsviews.SettingsCard{ID: "settings-kinds", Title: "Kinds of jobs"}
 	for _, k := range state.Kinds {
 		builtIn := k.Group == "batch" || k.Group == "apps" || k.Group == v1alpha1.GroupVersion.Group
 		if k.Installed == diagnostics.Yes && !builtIn || k.Integrated == diagnostics.Yes || k.Allowed == diagnostics.Yes {
@@ -150,8 +151,8 @@ func gateWords(gate kueueconfig.Gate) string {
 	return words
 }
 
-func (h *Pages) consoleCard(state diagnostics.Report) views.SettingsCard {
-	return views.SettingsCard{ID: "settings-console", Title: "Console", Lines: []views.ValueLine{
+func (h *Pages) consoleCard(state diagnostics.Report) settingsviews.SettingsCard {
+	return settingsviews.SettingsCard{ID: "settings-console", Title: "Console", Lines: []views.ValueLine{
 		{Name: "Version", Value: cmp.Or(h.Setup.Version, notKnown)},
 		{Name: "Revision", Value: cmp.Or(h.Setup.Revision, notKnown)},
 		{Name: "Namespace", Value: format.OrDash(h.Setup.Namespace)},
@@ -166,15 +167,15 @@ func (h *Pages) consoleCard(state diagnostics.Report) views.SettingsCard {
 }
 
 // refused describes records that the history database refused; false for none.
-func (h *Pages) refused(ctx context.Context) (views.SettingsProblem, bool) {
+func (h *Pages) refused(ctx context.Context) (settingsviews.SettingsProblem, bool) {
 	if h.SetAside == nil {
-		return views.SettingsProblem{}, false
+		return settingsviews.SettingsProblem{}, false
 	}
 	n, latest, err := h.SetAside(ctx, time.Time{})
 	if err != nil || latest == nil {
-		return views.SettingsProblem{}, false
+		return settingsviews.SettingsProblem{}, false
 	}
-	return views.SettingsProblem{
+	return settingsviews.SettingsProblem{
 		ID: "history-refused", Status: views.Status{Tone: "wait", Label: "Degraded", Text: "History refused " + format.Count(n, "record")},
 		Consequence: fmt.Sprintf("Pages lack what was refused. The table set_aside of the history database has each record with its reason, until you delete it. The latest, of %s, at %s: %s",
 			latest.Writer, latest.At.UTC().Format(time.RFC3339), latest.Reason),
@@ -252,8 +253,8 @@ func policyWords(state diagnostics.PolicyState, installed, missing string) strin
 	return notKnown
 }
 
-func (h *Pages) signInCard() views.SettingsCard {
-	card := views.SettingsCard{ID: "settings-signin", Title: "Sign-in"}
+func (h *Pages) signInCard() settingsviews.SettingsCard {
+	card := settingsviews.SettingsCard{ID: "settings-signin", Title: "Sign-in"}
 	if h.Setup.Issuer == "" {
 		card.Lines = []views.ValueLine{{Name: "Issuer", Value: "none: everyone who can reach the console acts with its permissions"}}
 		return card

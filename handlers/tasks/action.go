@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	taskviews "kuota.dev/kuota/views/tasks"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -106,7 +107,7 @@ func refused(c echo.Context, page views.ActionPage, err error) error {
 
 // taskActions returns the actions that the user is allowed to run on a task; nil if
 // the console is read-only.
-func (h *Pages) taskActions(ctx context.Context, c echo.Context, d queries.Detail) (*views.TaskActions, error) {
+func (h *Pages) taskActions(ctx context.Context, c echo.Context, d queries.Detail) (*taskviews.TaskActions, error) {
 	if h.Actions == nil || h.ReadOnlyReason() != "" {
 		return nil, nil
 	}
@@ -118,7 +119,7 @@ func (h *Pages) taskActions(ctx context.Context, c echo.Context, d queries.Detai
 	if err != nil {
 		return nil, err
 	}
-	shown := &views.TaskActions{Missing: missingWords(offers)}
+	shown := &taskviews.TaskActions{Missing: missingWords(offers)}
 	for _, offer := range offers {
 		if offer.Missing == nil {
 			shown.Buttons = append(shown.Buttons, views.ActionButton{Label: actionNames[offer.Action], URL: below(c, "/"+string(offer.Action)), Danger: offer.Action == actions.Delete})

@@ -9,11 +9,11 @@ import (
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/tasks/queries"
-	"kuota.dev/kuota/views"
+	taskviews "kuota.dev/kuota/views/tasks"
 )
 
 // backingOf returns whose quota a task uses; nil for a task that uses none.
-func backingOf(d queries.Detail) *views.QuotaSource {
+func backingOf(d queries.Detail) *taskviews.QuotaSource {
 	if d.QuotaSources == nil || len(d.QuotaSources.Sources) == 0 {
 		return nil
 	}
@@ -21,7 +21,7 @@ func backingOf(d queries.Detail) *views.QuotaSource {
 	if d.Team == "" {
 		owner = "its queue's"
 	}
-	b := &views.QuotaSource{Tone: "ok", Headline: fmt.Sprintf("It runs on %s own quota.", owner), Text: "No other team can reclaim it."}
+	b := &taskviews.QuotaSource{Tone: "ok", Headline: fmt.Sprintf("It runs on %s own quota.", owner), Text: "No other team can reclaim it."}
 	if d.QuotaSources.Borrows() {
 		l := primarySource(d.QuotaSources.Sources)
 		b.Tone, b.Headline = "wait", fmt.Sprintf("It borrows %s of its %s.", quota.Grouped(l.Resource, l.Borrowed), quota.Amount(l.Resource, l.Usage))
@@ -41,7 +41,7 @@ func backingOf(d queries.Detail) *views.QuotaSource {
 			continue
 		}
 		if n := len(b.Pools); n == 0 || b.Pools[n-1].Name != l.Flavor {
-			b.Pools = append(b.Pools, views.QuotaSourcePool{Name: l.Flavor})
+			b.Pools = append(b.Pools, taskviews.QuotaSourcePool{Name: l.Flavor})
 		}
 		pool := &b.Pools[len(b.Pools)-1]
 		pool.Lines = append(pool.Lines, backingWords(l, owner, d.QuotaSources.Nested))

@@ -15,6 +15,7 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	taskviews "kuota.dev/kuota/views/tasks"
 )
 
 // changeWords describes a change that would start a task, with what else it does.
@@ -108,12 +109,12 @@ func amounts(used quota.FlavorResourceQuantities) string {
 }
 
 // checkedWords describes whether the changes of a task were simulated.
-func checkedWords(d queries.Detail) views.Checked {
+func checkedWords(d queries.Detail) taskviews.Checked {
 	a := d.Advice
 	if a == nil {
-		return views.Checked{}
+		return taskviews.Checked{}
 	}
-	c := views.Checked{Note: strings.TrimSpace(a.VersionNote + " " + format.NotSimulated(a.Omitted))}
+	c := taskviews.Checked{Note: strings.TrimSpace(a.VersionNote + " " + format.NotSimulated(a.Omitted))}
 	if !a.At.IsZero() {
 		c.At = a.At.UTC().Format(time.RFC3339)
 	}
@@ -150,7 +151,7 @@ func FailedWords(err error) string {
 
 // withActions sets what applies each change, as far as the reader may: see their
 // buttons, and whether they may edit allocations.
-func withActions(why *views.Why, d queries.Detail, buttons *views.TaskActions, mayEdit bool) {
+func withActions(why *taskviews.Why, d queries.Detail, buttons *taskviews.TaskActions, mayEdit bool) {
 	if why == nil {
 		return
 	}

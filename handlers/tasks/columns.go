@@ -13,7 +13,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/format"
-	"kuota.dev/kuota/views"
+	taskviews "kuota.dev/kuota/views/tasks"
 	"kuota.dev/kuota/views/ui"
 )
 
@@ -23,55 +23,57 @@ type taskColumn struct {
 	class  string // of its cells
 	hidden bool   // by default: the others fit on a screen of 1280 px
 	// cell returns the text of a task; nil for a column that is always shown, which every
-	// views.TaskRow has.
-	cell func(t queries.Item, now time.Time) views.TaskCell
+	// taskviews.TaskRow has.
+	cell func(t queries.Item, now time.Time) taskviews.TaskCell
 }
 
 // taskColumns are all columns of a list of tasks, in their order.
 var taskColumns = []taskColumn{
 	{Head: ui.Head{Label: "Name", ID: string(index.ByName)}},
 	{Head: ui.Head{Label: "Status", ID: string(index.ByState)}},
-	{Head: ui.Head{Label: "Team", ID: string(index.ByTeam)}, class: "wraps", cell: func(t queries.Item, _ time.Time) views.TaskCell {
+	{Head: ui.Head{Label: "Team", ID: string(index.ByTeam)}, class: "wraps", cell: func(t queries.Item, _ time.Time) taskviews.TaskCell {
 		if t.Team == "" {
-			return views.TaskCell{Text: "–", Sub: t.Namespace}
+			return taskviews.TaskCell{Text: "–", Sub: t.Namespace}
 		}
-		return views.TaskCell{Text: t.Team}
+		return taskviews.TaskCell{Text: t.Team}
 	}},
 	{Head: ui.Head{Label: "Priority class", ID: string(index.ByPriorityClass)}, class: "wraps", cell: textCell(func(t queries.Item) string { return format.ClassName(t.PriorityClass) })},
 	{Head: ui.Head{Label: "Kind", ID: string(index.ByKind)}, hidden: true, cell: textCell(func(t queries.Item) string { return t.Kind })},
 	{Head: ui.Head{Label: "Position", ID: string(index.ByPosition)}, cell: textCell(func(t queries.Item) string { return position(t.Position) })},
 	{Head: ui.Head{Label: "Accelerators", ID: string(index.ByAccelerator), Number: true}, cell: textCell(accelerators)},
 	{Head: ui.Head{Label: "vCPU", ID: string(index.ByCPU), Number: true}, hidden: true, cell: textCell(func(t queries.Item) string { return format.Short(t.Resources(), catalog.CPU) })},
-	{Head: ui.Head{Label: "Memory", Unit: "GiB", ID: string(index.ByMemory), Number: true}, hidden: true, cell: func(t queries.Item, _ time.Time) views.TaskCell {
-		return views.TaskCell{Label: "Memory in GiB", Text: format.OrDash(format.Short(t.Resources(), catalog.Memory))}
+	{Head: ui.Head{Label: "Memory", Unit: "GiB", ID: string(index.ByMemory), Number: true}, hidden: true, cell: func(t queries.Item, _ time.Time) taskviews.TaskCell {
+		return taskviews.TaskCell{Label: "Memory in GiB", Text: format.OrDash(format.Short(t.Resources(), catalog.Memory))}
 	}},
 	{Head: ui.Head{Label: "Pool", ID: string(index.ByPool)}, class: "pool", cell: textCell(func(t queries.Item) string { return strings.Join(t.Pools, ", ") })},
 	// In minutes: a row that only became older is not sent again.
-	{Head: ui.Head{Label: "Submitted", ID: string(index.BySubmitted)}, cell: func(t queries.Item, now time.Time) views.TaskCell {
-		return views.TaskCell{Text: format.Age(now.Sub(t.Submitted)) + " ago", At: format.Time(t.Submitted)}
+	{Head: ui.Head{Label: "Submitted", ID: string(index.BySubmitted)}, cell: func(t queries.Item, now time.Time) taskviews.TaskCell {
+		return taskviews.TaskCell{Text: format.Age(now.Sub(t.Submitted)) + " ago", At: format.Time(t.Submitted)}
 	}},
 	{Head: ui.Head{Label: "Waited", ID: string(index.ByWaited), Number: true}, cell: waitedCell},
-	{Head: ui.Head{Label: "Ran", ID: string(index.ByRan), Number: true}, cell: func(t queries.Item, now time.Time) views.TaskCell {
+	{Head: ui.Head{Label: "Ran", ID: string(index.ByRan), Number: true}, cell: func(t queries.Item, now time.Time) taskviews.TaskCell {
 		return elapsedCell(t.Ran(now), !t.AdmittedAt.IsZero(), t.State.UsesQuota())
 	}},
 	{Head: ui.Head{Label: "Preempted", ID: string(index.ByPreemptions), Number: true}, cell: textCell(func(t queries.Item) string { return format.Thousands(int64(t.Preemptions)) })},
 }
 
 // textCell returns a function for cells with a text; "–" for none.
-func textCell(text func(queries.Item) string) func(queries.Item, time.Time) views.TaskCell {
-	return func(t queries.Item, _ time.Time) views.TaskCell { return views.TaskCell{Text: format.OrDash(text(t))} }
+func textCell(text func(queries.Item) string) func(queries.Item, time.Time) taskviews.TaskCell {
+	return func(t queries.Item, _ time.Time) taskviews.TaskCell {
+		return taskviews.TaskCell{Text: format.OrDash(text(t))}
+	}
 }
 
-func waitedCell(t queries.Item, now time.Time) views.TaskCell {
+func waitedCell(t queries.Item, now time.Time) taskviews.TaskCell {
 	return elapsedCell(t.Waited(now), !t.WaitingSince.IsZero(), !t.WaitingSince.IsZero())
 }
 
 // elapsedCell returns a cell with a duration; "–" for none that never began.
-func elapsedCell(d time.Duration, began, goesOn bool) views.TaskCell {
+func elapsedCell(d time.Duration, began, goesOn bool) taskviews.TaskCell {
 	if d <= 0 && !began {
-		return views.TaskCell{Text: "–"}
+		return taskviews.TaskCell{Text: "–"}
 	}
-	return views.TaskCell{Text: format.Elapsed(d, goesOn)}
+	return taskviews.TaskCell{Text: format.Elapsed(d, goesOn)}
 }
 
 // position formats a position in a queue; empty for none.
@@ -94,7 +96,7 @@ func accelerators(t queries.Item) string {
 }
 
 // taskCells returns the cells of a task in these columns.
-func taskCells(columns []taskColumn, t queries.Item, now time.Time) (cells []views.TaskCell) {
+func taskCells(columns []taskColumn, t queries.Item, now time.Time) (cells []taskviews.TaskCell) {
 	for _, column := range columns {
 		cell := column.cell(t, now)
 		if cell.Label, cell.Class = cmp.Or(cell.Label, column.Label), column.class; column.Number {
@@ -106,7 +108,7 @@ func taskCells(columns []taskColumn, t queries.Item, now time.Time) (cells []vie
 }
 
 // cells returns the cells of a task in the shown columns.
-func (q taskQuery) cells(t queries.Item, now time.Time) []views.TaskCell {
+func (q taskQuery) cells(t queries.Item, now time.Time) []taskviews.TaskCell {
 	return taskCells(slices.DeleteFunc(slices.Clone(taskColumns), func(c taskColumn) bool { return c.cell == nil || q.hidden[c.ID] }), t, now)
 }
 
@@ -191,10 +193,10 @@ func (q *taskQuery) hide(values url.Values) {
 }
 
 // columns returns the choices of columns.
-func (q taskQuery) columns() (choices []views.ColumnChoice) {
+func (q taskQuery) columns() (choices []taskviews.ColumnChoice) {
 	for _, column := range taskColumns {
 		if column.cell != nil {
-			choices = append(choices, views.ColumnChoice{ID: column.ID, Label: column.Label, Shown: !q.hidden[column.ID]})
+			choices = append(choices, taskviews.ColumnChoice{ID: column.ID, Label: column.Label, Shown: !q.hidden[column.ID]})
 		}
 	}
 	return choices

@@ -19,6 +19,7 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	taskviews "kuota.dev/kuota/views/tasks"
 
 	"github.com/labstack/echo/v4"
 )
@@ -128,12 +129,12 @@ func (e scale) with(observed scale) scale {
 
 // elasticOf returns the size of an elastic task over time; nil for a task without
 // changes of size. status is nil for a deleted task. until is the end of its last size.
-func (h *Pages) elasticOf(ctx context.Context, c echo.Context, scope access.Scope, uid string, status *queries.Scaling, until time.Time) *views.ElasticTask {
+func (h *Pages) elasticOf(ctx context.Context, c echo.Context, scope access.Scope, uid string, status *queries.Scaling, until time.Time) *taskviews.ElasticTask {
 	list, err := h.scales(ctx, scope, uid, status, readScales)
 	if status == nil && len(list) == 0 {
 		return nil
 	}
-	e := &views.ElasticTask{CSVURL: below(c, "/scaling.csv")}
+	e := &taskviews.ElasticTask{CSVURL: below(c, "/scaling.csv")}
 	if status != nil {
 		e.Size = sizeText(status.Job)
 		if at := status.Job.Status.GrowsAfter; at != nil && at.After(h.Now()) {
@@ -285,8 +286,8 @@ var scaleCauses = map[v1alpha1.ScaleCause]string{
 }
 
 // scaleChange returns the row of a change of size.
-func scaleChange(e scale, step history.GainStep) views.ScaleChange {
-	c := views.ScaleChange{
+func scaleChange(e scale, step history.GainStep) taskviews.ScaleChange {
+	c := taskviews.ScaleChange{
 		ID: "scale-" + strconv.FormatInt(e.Number, 10), At: format.Time(e.At), From: fmt.Sprint(e.From), To: fmt.Sprint(e.To),
 		Title: e.Cause, By: e.by, Unnamed: e.unnamed, Gained: "–",
 	}

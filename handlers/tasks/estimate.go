@@ -10,7 +10,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/format"
-	"kuota.dev/kuota/views"
+	taskviews "kuota.dev/kuota/views/tasks"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -26,13 +26,13 @@ const rounding = 5 * time.Minute
 
 // EstimateOf returns when a waiting task probably starts; nil for other tasks. starts
 // is nil without history.
-func EstimateOf(d queries.Detail, starts Starts, now time.Time) *views.StartEstimate {
+func EstimateOf(d queries.Detail, starts Starts, now time.Time) *taskviews.StartEstimate {
 	if !d.State.Waiting() || d.Growing() {
 		return nil
 	}
 	if never, text := cannotStart(d); text != "" {
 		if never {
-			return &views.StartEstimate{State: "never", Text: "Never: " + text}
+			return &taskviews.StartEstimate{State: "never", Text: "Never: " + text}
 		}
 		return unknownStart(text)
 	}
@@ -45,8 +45,8 @@ func EstimateOf(d queries.Detail, starts Starts, now time.Time) *views.StartEsti
 	return startWords(starts.Latest(d.Main.UID), d.Main.UID, now)
 }
 
-func unknownStart(why string) *views.StartEstimate {
-	return &views.StartEstimate{State: "unknown", Text: "Unknown: " + why}
+func unknownStart(why string) *taskviews.StartEstimate {
+	return &taskviews.StartEstimate{State: "unknown", Text: "Unknown: " + why}
 }
 
 // cannotStart returns why a task cannot start before something is changed, and
@@ -69,9 +69,9 @@ func cannotStart(d queries.Detail) (never bool, text string) {
 }
 
 // startWords describes the estimate of a Workload.
-func startWords(all *live.Estimates, workload types.UID, now time.Time) *views.StartEstimate {
+func startWords(all *live.Estimates, workload types.UID, now time.Time) *taskviews.StartEstimate {
 	if all == nil {
-		return &views.StartEstimate{State: "computing", Text: "Estimating …"}
+		return &taskviews.StartEstimate{State: "computing", Text: "Estimating …"}
 	}
 	start, known := all.Starts[workload]
 	switch {
@@ -80,16 +80,16 @@ func startWords(all *live.Estimates, workload types.UID, now time.Time) *views.S
 	case all.TooFew():
 		return unknownStart(fmt.Sprintf("%s recorded, and %d are needed.", runsAre(all.Runs), estimate.MinRuns))
 	case !known:
-		return &views.StartEstimate{State: "computing", Text: "Estimating …"}
+		return &taskviews.StartEstimate{State: "computing", Text: "Estimating …"}
 	case start.Exceeds:
-		return &views.StartEstimate{State: "never", Text: "Never: it requests more than its queue can ever have."}
+		return &taskviews.StartEstimate{State: "never", Text: "Never: it requests more than its queue can ever have."}
 	case start.Unknown:
 		return unknownStart("so many tasks wait before it that simulating them takes too long.")
 	case start.Late:
 		return unknownStart(fmt.Sprintf("probably not within %d days.", int(live.Horizon.Hours()/24)))
 	}
 	from, to := all.At.Add(start.Low).Truncate(rounding), all.At.Add(start.High+rounding-1).Truncate(rounding)
-	e := &views.StartEstimate{State: "range", To: format.Time(to), In: "within " + format.Age(to.Sub(now)), Record: recordWords(all.Record)}
+	e := &taskviews.StartEstimate{State: "range", To: format.Time(to), In: "within " + format.Age(to.Sub(now)), Record: recordWords(all.Record)}
 	if start.Low >= rounding && from.After(now) {
 		e.From, e.In = format.Time(from), fmt.Sprintf("in %s to %s", format.Age(from.Sub(now)), format.Age(to.Sub(now)))
 	}

@@ -13,8 +13,8 @@ import (
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"
 	taskpages "kuota.dev/kuota/handlers/tasks"
-	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/views/htmlcheck"
+	taskviews "kuota.dev/kuota/views/tasks"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -70,7 +70,7 @@ func TestEstimate(t *testing.T) {
 				}
 				return
 			}
-			page := htmlcheck.Render(t, views.TaskLive(views.TaskPage{Name: "train", Estimate: e}))
+			page := htmlcheck.Render(t, taskviews.TaskLive(taskviews.TaskPage{Name: "train", Estimate: e}))
 			p := page.Find("#estimate")
 			if got := p.AttrOr("data-state", ""); got != tc.wantState {
 				t.Errorf("the state is %q, want %q", got, tc.wantState)

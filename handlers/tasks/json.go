@@ -11,7 +11,7 @@ import (
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
-	"kuota.dev/kuota/views"
+	taskviews "kuota.dev/kuota/views/tasks"
 
 	"github.com/labstack/echo/v4"
 )
@@ -86,16 +86,16 @@ func (h *Pages) tasksJSON(c echo.Context, scope access.Scope) error {
 
 // whyAnswer is the answer of GET …/why.json.
 type whyAnswer struct {
-	At        time.Time            `json:"at"`
-	Namespace string               `json:"namespace"`
-	Kind      string               `json:"kind"`
-	Name      string               `json:"name"`
-	Path      string               `json:"path"`
-	Team      string               `json:"team,omitempty"`
-	Status    string               `json:"status"`
-	Position  string               `json:"position,omitempty"` // in its queue
-	Why       *views.Why           `json:"why,omitempty"`      // absent if there is nothing to explain
-	Estimate  *views.StartEstimate `json:"estimate,omitempty"` // of the start
+	At        time.Time                `json:"at"`
+	Namespace string                   `json:"namespace"`
+	Kind      string                   `json:"kind"`
+	Name      string                   `json:"name"`
+	Path      string                   `json:"path"`
+	Team      string                   `json:"team,omitempty"`
+	Status    string                   `json:"status"`
+	Position  string                   `json:"position,omitempty"` // in its queue
+	Why       *taskviews.Why           `json:"why,omitempty"`      // absent if there is nothing to explain
+	Estimate  *taskviews.StartEstimate `json:"estimate,omitempty"` // of the start
 }
 
 // whyJSON answers GET /tasks/{namespace}/{kind}/{name}/why.json: why a task waits, what

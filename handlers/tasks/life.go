@@ -10,18 +10,19 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	taskviews "kuota.dev/kuota/views/tasks"
 )
 
 // positionOf returns the position of a task in its queue; nil for a task that does
 // not wait.
-func positionOf(d queries.Detail, now time.Time) *views.QueuePosition {
+func positionOf(d queries.Detail, now time.Time) *taskviews.QueuePosition {
 	if d.Position == 0 {
 		return nil
 	}
 	of := func(place, all int) string {
 		return fmt.Sprintf("%s of %s", format.Ordinal(place), format.Thousands(int64(all)))
 	}
-	p := &views.QueuePosition{
+	p := &taskviews.QueuePosition{
 		Text: of(d.Position, d.QueueLength), Queue: d.Queue, For: format.Elapsed(d.Waited(now), true),
 		Before: named(d.Ahead), Behind: named(d.Behind),
 		MoreBefore: max(0, d.Position-1-len(d.Ahead)), MoreBehind: max(0, d.QueueLength-d.Position-len(d.Behind)),
@@ -93,7 +94,7 @@ func incompleteNote(d queries.Detail, life []event) string {
 
 // lastPreemption returns what a task was preempted for, as long as it does not run
 // again; else nil.
-func lastPreemption(d queries.Detail) *views.LastPreemption {
+func lastPreemption(d queries.Detail) *taskviews.LastPreemption {
 	if d.State != tasks.Preempted && d.State != tasks.Stopping {
 		return nil
 	}
@@ -105,7 +106,7 @@ func lastPreemption(d queries.Detail) *views.LastPreemption {
 		if e.Type != timeline.Preempted {
 			continue
 		}
-		loss := &views.LastPreemption{At: e.At.UTC().Format(time.RFC3339), Rule: format.Upper(format.OrDash(rules[e.Reason])), Team: e.PreemptorTeam, Ran: "Unknown"}
+		loss := &taskviews.LastPreemption{At: e.At.UTC().Format(time.RFC3339), Rule: format.Upper(format.OrDash(rules[e.Reason])), Team: e.PreemptorTeam, Ran: "Unknown"}
 		loss.By, loss.Unnamed = by(e)
 		if e.Ran >= 0 {
 			loss.Ran = format.Duration(e.Ran) + ". Kueue stops the whole task. What is lost depends on its checkpoints."
@@ -116,10 +117,10 @@ func lastPreemption(d queries.Detail) *views.LastPreemption {
 }
 
 // sizesOf returns the sizes that a task had, newest first.
-func sizesOf(d queries.Detail) (lines []views.SizeLine) {
+func sizesOf(d queries.Detail) (lines []taskviews.SizeLine) {
 	for i := len(d.Sizes) - 1; i >= 0; i-- {
 		r := d.Sizes[i]
-		line := views.SizeLine{At: r.At.UTC().Format(time.RFC3339), Tone: "idle", Pods: format.Pods(r.To)}
+		line := taskviews.SizeLine{At: r.At.UTC().Format(time.RFC3339), Tone: "idle", Pods: format.Pods(r.To)}
 		switch r.Cause {
 		case timeline.Started:
 			line.Tone, line.Text = "ok", "started"

@@ -14,6 +14,7 @@ import (
 	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	taskviews "kuota.dev/kuota/views/tasks"
 	"kuota.dev/kuota/web"
 
 	"github.com/a-h/templ"
@@ -69,7 +70,7 @@ func (h *Pages) logs(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := views.LogPage{
+	page := taskviews.LogPage{
 		Chrome: h.Chrome(c), Task: views.TaskLink{Name: q.Task.Name, URL: below(c, "")}, Action: urls.TaskOf(q.Task.Namespace, q.Task.Kind, q.Task.Name) + "/logs", UID: q.Task.UID,
 		Contains: q.Contains, Previous: q.Previous, Timestamps: q.Timestamps,
 	}
@@ -105,11 +106,11 @@ func (h *Pages) logs(c echo.Context) error {
 	default:
 		h.readLog(ctx, c, &page, q)
 	}
-	return web.Render(c, http.StatusOK, views.Logs(page))
+	return web.Render(c, http.StatusOK, taskviews.Logs(page))
 }
 
 // readLog fills in the lines of a page, and what the page does with them.
-func (h *Pages) readLog(ctx context.Context, c echo.Context, page *views.LogPage, q logs.Query) {
+func (h *Pages) readLog(ctx context.Context, c echo.Context, page *taskviews.LogPage, q logs.Query) {
 	patient, cancel := context.WithTimeout(ctx, logPatience)
 	defer cancel()
 	update, err := h.Logs.Read(patient, console.UserOf(c), q)
@@ -163,19 +164,19 @@ func (h *Pages) logFile(c echo.Context) error {
 // logUpdate converts an update of a log to what its stream sends.
 func logUpdate(u logs.Update, q logs.Query) templ.Component {
 	if !u.Reset && !u.Clear && len(u.Lines) == 0 {
-		return views.LogUpdate(nil, u.Note)
+		return taskviews.LogUpdate(nil, u.Note)
 	}
 	lines := logLines(u, q)
-	return views.LogUpdate(&lines, u.Note)
+	return taskviews.LogUpdate(&lines, u.Note)
 }
 
-func logLines(u logs.Update, q logs.Query) views.LogLines {
-	l := views.LogLines{Append: !u.Reset && !u.Clear, Skipped: u.Skipped, Empty: "No lines yet"}
+func logLines(u logs.Update, q logs.Query) taskviews.LogLines {
+	l := taskviews.LogLines{Append: !u.Reset && !u.Clear, Skipped: u.Skipped, Empty: "No lines yet"}
 	if q.Contains != "" {
 		l.Empty = "No line contains this text"
 	}
 	for _, line := range u.Lines {
-		l.Lines = append(l.Lines, views.LogLine{At: line.At, Text: line.Text, Cut: line.Cut})
+		l.Lines = append(l.Lines, taskviews.LogLine{At: line.At, Text: line.Text, Cut: line.Cut})
 	}
 	return l
 }
@@ -184,14 +185,14 @@ func logLines(u logs.Update, q logs.Query) views.LogLines {
 const noLogs = "You cannot read these logs. You need the right to get pods/log in this namespace."
 
 // withLogs links the pods of a task to their logs, or says why not.
-func (h *Pages) withLogs(ctx context.Context, c echo.Context, p *views.Pods, d queries.Detail) (*views.Pods, error) {
+func (h *Pages) withLogs(ctx context.Context, c echo.Context, p *taskviews.Pods, d queries.Detail) (*taskviews.Pods, error) {
 	source := urls.LogSource{Namespace: d.Namespace, Kind: d.Kind, Task: d.Name, From: d.Submitted, To: d.FinishedAt}
 	external := h.externalLogs(source)
 	if p == nil && external.URL == "" {
 		return nil, nil
 	}
 	if p == nil {
-		p = &views.Pods{Note: "none now"}
+		p = &taskviews.Pods{Note: "none now"}
 	}
 	p.External = external
 	if h.Logs == nil || len(p.Rows) == 0 {
@@ -213,9 +214,9 @@ func (h *Pages) withLogs(ctx context.Context, c echo.Context, p *views.Pods, d q
 
 // externalLogs returns a link to the external log system, if there is one. A task
 // without an end has not ended.
-func (h *Pages) externalLogs(s urls.LogSource) views.ExternalLogs {
+func (h *Pages) externalLogs(s urls.LogSource) taskviews.ExternalLogs {
 	if h.ExternalLogs == "" {
-		return views.ExternalLogs{}
+		return taskviews.ExternalLogs{}
 	}
 	if s.To.IsZero() {
 		s.To = h.Now()
@@ -223,5 +224,5 @@ func (h *Pages) externalLogs(s urls.LogSource) views.ExternalLogs {
 	if s.From.IsZero() {
 		s.From = s.To.Add(-24 * time.Hour)
 	}
-	return views.ExternalLogs{Host: h.ExternalLogs.Host(), URL: h.ExternalLogs.URL(s)}
+	return taskviews.ExternalLogs{Host: h.ExternalLogs.Host(), URL: h.ExternalLogs.URL(s)}
 }

@@ -9,7 +9,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
-	"kuota.dev/kuota/views"
+	taskviews "kuota.dev/kuota/views/tasks"
 
 	"github.com/labstack/echo/v4"
 )
@@ -19,10 +19,10 @@ const noticesEvery = 10 * time.Second
 
 // notices returns a function that reads the Events of the requested task with the
 // permissions of the user.
-func (h *Pages) notices(c echo.Context) func(context.Context) *views.TaskEvents {
+func (h *Pages) notices(c echo.Context) func(context.Context) *taskviews.TaskEvents {
 	user := console.UserOf(c)
 	namespace, kind, name, uid := c.Param("namespace"), c.Param("kind"), c.Param("name"), c.QueryParam("uid")
-	return func(ctx context.Context) *views.TaskEvents {
+	return func(ctx context.Context) *taskviews.TaskEvents {
 		var list []queries.Notice
 		err := governance.Recovered(func() (err error) {
 			list, err = h.Tasks.Notices(ctx, user, namespace, kind, name, uid)
@@ -32,21 +32,21 @@ func (h *Pages) notices(c echo.Context) func(context.Context) *views.TaskEvents 
 		case err == nil:
 			return noticesView(list)
 		case kind == governance.Forbidden:
-			return &views.TaskEvents{Trouble: "You cannot see the events of this namespace."}
+			return &taskviews.TaskEvents{Trouble: "You cannot see the events of this namespace."}
 		case kind == governance.NotFound:
 			return nil // the page shows the state of the task
 		}
-		return &views.TaskEvents{Trouble: "The events cannot be read now. Try again later."}
+		return &taskviews.TaskEvents{Trouble: "The events cannot be read now. Try again later."}
 	}
 }
 
 // cachedNotices returns a function that reads the Events for a stream: at most once
 // every noticesEvery, and without delaying the rest of the page.
-func (h *Pages) cachedNotices(c echo.Context) func(context.Context) *views.TaskEvents {
+func (h *Pages) cachedNotices(c echo.Context) func(context.Context) *taskviews.TaskEvents {
 	var mu sync.Mutex
 	last := h.notices(c)(c.Request().Context())
 	read := h.Now()
-	return func(ctx context.Context) *views.TaskEvents {
+	return func(ctx context.Context) *taskviews.TaskEvents {
 		mu.Lock()
 		defer mu.Unlock()
 		if now := h.Now(); now.Sub(read) >= noticesEvery {
@@ -63,10 +63,10 @@ func (h *Pages) cachedNotices(c echo.Context) func(context.Context) *views.TaskE
 	}
 }
 
-func noticesView(list []queries.Notice) *views.TaskEvents {
-	view := &views.TaskEvents{}
+func noticesView(list []queries.Notice) *taskviews.TaskEvents {
+	view := &taskviews.TaskEvents{}
 	for _, n := range list {
-		line := views.EventLine{At: n.At.UTC().Format(time.RFC3339), Tone: "idle", Title: n.Reason, About: n.About, Text: n.Text}
+		line := taskviews.EventLine{At: n.At.UTC().Format(time.RFC3339), Tone: "idle", Title: n.Reason, About: n.About, Text: n.Text}
 		if n.Warning {
 			line.Tone = "bad"
 		}

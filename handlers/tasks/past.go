@@ -25,6 +25,7 @@ import (
 	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	taskviews "kuota.dev/kuota/views/tasks"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -98,7 +99,7 @@ func (h *Pages) past(c echo.Context, scope access.Scope) error {
 		return err
 	}
 	q := parsePastQuery(c.QueryParams())
-	page := views.PastPage{
+	page := taskviews.PastPage{
 		Chrome: h.Chrome(c), Action: urls.PastTasks, Text: q.text, From: q.Values.Get("from"), To: q.Values.Get("to"), Wrong: q.problem, Filters: q.filters(list),
 		CSVURL: q.URL(urls.PastTasksCSV, "page", ""),
 	}
@@ -109,9 +110,9 @@ func (h *Pages) past(c echo.Context, scope access.Scope) error {
 	switch {
 	case h.History == nil:
 		page.Trouble = NoHistory
-		return web.Render(c, http.StatusOK, views.Past(page))
+		return web.Render(c, http.StatusOK, taskviews.Past(page))
 	case q.problem != "":
-		return web.Render(c, http.StatusUnprocessableEntity, views.Past(page))
+		return web.Render(c, http.StatusUnprocessableEntity, taskviews.Past(page))
 	}
 	found, more, err := PastTasks(ctx, h.History, scope, q.historyQuery(scope, list.Teams), q.page, pastPageSize)
 	if err != nil {
@@ -121,7 +122,7 @@ func (h *Pages) past(c echo.Context, scope access.Scope) error {
 		page.Rows = append(page.Rows, PastRow(t))
 	}
 	page.Pager = listing.Pager(q.page, pastPageSize, len(found), more, func(n string) string { return q.With("page", n) })
-	return web.Render(c, http.StatusOK, views.Past(page))
+	return web.Render(c, http.StatusOK, taskviews.Past(page))
 }
 
 // pastCSV answers GET /tasks/past.csv: all tasks of such a list.

@@ -19,6 +19,7 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	taskviews "kuota.dev/kuota/views/tasks"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -53,11 +54,11 @@ func (h *Pages) pastTask(c echo.Context, missing error) error {
 	page.Others, page.ActivityURL = sameNameLinks(past.named, t.UID), urls.ActivityOf(t.UID)
 	// Without history or the cluster, the page omits the button.
 	if again, err := h.Again.MayAgainPast(c.Request().Context(), console.UserOf(c), t.Namespace, t.Kind, t.UID); err == nil && again && t.Team != "" {
-		page.Actions = &views.TaskActions{Buttons: []views.ActionButton{againButton(t.Team, t.Kind, t.Name, t.UID)}}
+		page.Actions = &taskviews.TaskActions{Buttons: []views.ActionButton{againButton(t.Team, t.Kind, t.Name, t.UID)}}
 	}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Charts = t.Name, "tasks", page.Elastic != nil
-	return web.Render(c, http.StatusOK, views.PastTaskPage(page))
+	return web.Render(c, http.StatusOK, taskviews.PastTaskPage(page))
 }
 
 // findPast returns the record of the requested task, which no longer exists in the
@@ -101,17 +102,17 @@ func (h *Pages) sameName(ctx context.Context, c echo.Context) ([]history.Task, e
 }
 
 // sameNameLinks links to all tasks of a name except one.
-func sameNameLinks(named []history.Task, but string) (links []views.PastLink) {
+func sameNameLinks(named []history.Task, but string) (links []taskviews.PastLink) {
 	for _, t := range named {
 		if t.UID != but {
-			links = append(links, views.PastLink{Task: views.TaskLink{Name: t.Name, URL: urls.PastTask(t)}, Status: pastStatus(t), Submitted: format.Time(t.SubmittedAt)})
+			links = append(links, taskviews.PastLink{Task: views.TaskLink{Name: t.Name, URL: urls.PastTask(t)}, Status: pastStatus(t), Submitted: format.Time(t.SubmittedAt)})
 		}
 	}
 	return links
 }
 
-func pastTaskPage(t history.Task, life []event) views.PastTask {
-	p := views.PastTask{
+func pastTaskPage(t history.Task, life []event) taskviews.PastTask {
+	p := taskviews.PastTask{
 		Name: t.Name, Namespace: t.Namespace, Team: format.OrDash(t.Team), Status: pastStatus(t),
 		Submitted: format.Time(t.SubmittedAt), Ended: format.Time(t.FinishedAt), Deleted: format.Time(t.DeletedAt),
 		Timeline: lifeLines(life, tasks.State(t.State), "", true),
@@ -130,7 +131,7 @@ func pastTaskPage(t history.Task, life []event) views.PastTask {
 		p.Lead = p.Status.Text + " · " + p.Lead
 	}
 	if !t.DeletedAt.IsZero() {
-		p.Timeline = append([]views.TimelineLine{{At: format.Time(t.DeletedAt), Tone: "idle", Title: "Deleted"}}, p.Timeline...)
+		p.Timeline = append([]taskviews.TimelineLine{{At: format.Time(t.DeletedAt), Tone: "idle", Title: "Deleted"}}, p.Timeline...)
 	}
 	w := waitsOf(life, firstOf(t.FinishedAt, t.DeletedAt))
 	p.Facts = []views.ValueLine{

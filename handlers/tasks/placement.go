@@ -12,13 +12,14 @@ import (
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/views"
+	taskviews "kuota.dev/kuota/views/tasks"
 )
 
 // shownPods is how many pods the page of a task lists.
 const shownPods = 50
 
 // unscheduledPods explains why pods of an admitted task do not run.
-func unscheduledPods(why *views.Why, d queries.Detail) {
+func unscheduledPods(why *taskviews.Why, d queries.Detail) {
 	v := d.Verdict
 	why.Title = "Why are its pods without a node?"
 	has := "It has its quota, and waits for the scheduler."
@@ -105,11 +106,11 @@ func TooSmall(f *explain.Fit) string {
 }
 
 // pods lists the pods of a task, waiting pods first.
-func pods(d queries.Detail) *views.Pods {
+func pods(d queries.Detail) *taskviews.Pods {
 	if len(d.Pods) == 0 {
 		return nil
 	}
-	p := &views.Pods{Note: format.Count(len(d.Pods), "pod")}
+	p := &taskviews.Pods{Note: format.Count(len(d.Pods), "pod")}
 	var parts []string
 	say := func(n int, what string) {
 		if n > 0 {
@@ -144,8 +145,8 @@ func podRank(p *index.Pod) int {
 	return 2
 }
 
-func podRow(p *index.Pod) views.PodRow {
-	row := views.PodRow{ID: "pod-" + string(p.UID), Name: p.Name, Node: format.OrDash(p.Node), Trouble: p.Problem, Restarts: p.Restarts(), Requests: format.OrDash(format.Amounts(p.Requests))}
+func podRow(p *index.Pod) taskviews.PodRow {
+	row := taskviews.PodRow{ID: "pod-" + string(p.UID), Name: p.Name, Node: format.OrDash(p.Node), Trouble: p.Problem, Restarts: p.Restarts(), Requests: format.OrDash(format.Amounts(p.Requests))}
 	since := p.Since
 	if p.Problem == "" && p.Trouble != nil {
 		row.Trouble, since = p.Trouble.Words(), p.Trouble.Terminated.At

@@ -16,6 +16,7 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	taskviews "kuota.dev/kuota/views/tasks"
 )
 
 // event is one event in a task's life, with the words for the other task in it.
@@ -225,12 +226,12 @@ func countLosses(life []event) (n int32) {
 
 // lifeLines returns the lines of a timeline, newest first. pools are the current
 // pools of the task. over reports whether the task is deleted.
-func lifeLines(life []event, state tasks.State, pools string, over bool) (lines []views.TimelineLine) {
+func lifeLines(life []event, state tasks.State, pools string, over bool) (lines []taskviews.TimelineLine) {
 	life = folded(life, state.UsesQuota())
 	admitted := false // the last admission is already in the list
 	for i := len(life) - 1; i >= 0; i-- {
 		e := life[i]
-		line := views.TimelineLine{At: e.At.UTC().Format(time.RFC3339), Before: e.AtOrBefore, Tone: "idle", Title: string(e.Type)}
+		line := taskviews.TimelineLine{At: e.At.UTC().Format(time.RFC3339), Before: e.AtOrBefore, Tone: "idle", Title: string(e.Type)}
 		switch e.Type {
 		case timeline.Reserved:
 			line.Title = "Got its quota"

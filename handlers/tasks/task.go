@@ -19,6 +19,7 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	taskviews "kuota.dev/kuota/views/tasks"
 	"kuota.dev/kuota/web"
 
 	"github.com/a-h/templ"
@@ -44,7 +45,7 @@ func (h *Pages) task(c echo.Context) error {
 			page.Others = sameNameLinks(named, page.UID)
 		}
 	}
-	return web.Render(c, http.StatusOK, views.Task(page))
+	return web.Render(c, http.StatusOK, taskviews.Task(page))
 }
 
 // taskMinGap is the least time between two updates of a task's page, but for advice:
@@ -61,10 +62,10 @@ func (h *Pages) taskEvents(s *web.Server) func(echo.Context) error {
 		return s.Stream(c, web.Part{Changed: h.Changes.Subscribe, Awaited: h.Advice.Subscribe, MinGap: taskMinGap, Render: func(ctx context.Context) (templ.Component, error) {
 			page, err := h.taskPage(ctx, c)
 			if governance.KindOf(err) == governance.NotFound {
-				return views.TaskDeletedBody(h.deletedURL(c)), nil
+				return taskviews.TaskDeletedBody(h.deletedURL(c)), nil
 			}
 			page.Events = notices(ctx)
-			return console.Live("task", views.TaskLive(page), err)
+			return console.Live("task", taskviews.TaskLive(page), err)
 		}}, h.Frame(c))
 	}
 }
@@ -98,18 +99,18 @@ func below(c echo.Context, path string) string {
 	return urls.With(urls.TaskOf(c.Param("namespace"), c.Param("kind"), c.Param("name"))+path, nil, "uid", c.QueryParam("uid"))
 }
 
-func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, error) {
+func (h *Pages) taskPage(ctx context.Context, c echo.Context) (taskviews.TaskPage, error) {
 	d, err := h.Tasks.Detail(ctx, console.UserOf(c), c.Param("namespace"), c.Param("kind"), c.Param("name"), c.QueryParam("uid"))
 	if err != nil {
-		return views.TaskPage{}, err
+		return taskviews.TaskPage{}, err
 	}
 	offered, err := h.taskActions(ctx, c, d)
 	if err != nil {
-		return views.TaskPage{}, err
+		return taskviews.TaskPage{}, err
 	}
 	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
 	if err != nil {
-		return views.TaskPage{}, err
+		return taskviews.TaskPage{}, err
 	}
 	activity := ""
 	if h.History != nil {
@@ -117,7 +118,7 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 	}
 	now := h.Now()
 	life, recorded := h.recorded(ctx, scope, d)
-	page := views.TaskPage{
+	page := taskviews.TaskPage{
 		Actions: offered, UID: d.UID, Notice: doneNotice(actions.Action(c.QueryParam("done")), d),
 		Name: d.Name, Team: format.OrDash(d.Team), Namespace: d.Namespace,
 		Status: views.Status{Tone: tones[d.State], Label: stateWords(d, now)},
@@ -125,11 +126,11 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 		Why: WhyOf(d), Timeline: lifeLines(life, d.State, strings.Join(d.Pools, ", "), false), TimelineGap: incompleteNote(d, life), TimelineNote: "since this console started", Pods: pods(d),
 	}
 	if page.Pods, err = h.withLogs(ctx, c, page.Pods, d); err != nil {
-		return views.TaskPage{}, err
+		return taskviews.TaskPage{}, err
 	}
 	may, err := h.May(ctx, console.UserOf(c))
 	if err != nil {
-		return views.TaskPage{}, err
+		return taskviews.TaskPage{}, err
 	}
 	withActions(page.Why, d, offered, may.Update)
 	page.Estimate = EstimateOf(d, h.Starts, now)
@@ -171,7 +172,7 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (views.TaskPage, e
 		page.Resources = append(page.Resources, views.ValueLine{Name: "Time limit", Value: words})
 	}
 	for _, s := range d.Conditions {
-		page.KueueMessages = append(page.KueueMessages, views.KueueMessage{Token: fmt.Sprintf("%s=%s %s", s.Type, s.Status, s.Reason), Text: s.Message, At: s.LastTransitionTime.UTC().Format(time.RFC3339)})
+		page.KueueMessages = append(page.KueueMessages, taskviews.KueueMessage{Token: fmt.Sprintf("%s=%s %s", s.Type, s.Status, s.Reason), Text: s.Message, At: s.LastTransitionTime.UTC().Format(time.RFC3339)})
 	}
 	return page, nil
 }

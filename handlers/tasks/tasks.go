@@ -16,6 +16,7 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	taskviews "kuota.dev/kuota/views/tasks"
 	"kuota.dev/kuota/web"
 
 	"github.com/a-h/templ"
@@ -45,7 +46,7 @@ func (h *Pages) tasks(c echo.Context, scope access.Scope) error {
 	if c.QueryParam("deleted") == deletedTask {
 		page.Notice = "Task deleted. It leaves this list when its job is deleted from the cluster."
 	}
-	return web.Render(c, http.StatusOK, views.Tasks(page))
+	return web.Render(c, http.StatusOK, taskviews.Tasks(page))
 }
 
 // tasksEvents answers GET /tasks/events with the live part of the same page.
@@ -55,19 +56,19 @@ func (h *Pages) tasksEvents(s *web.Server) func(echo.Context) error {
 		return h.StreamWithin(s, c, "tasks", q.Values, web.Part{Changed: h.Changes.Subscribe}, func(scope access.Scope) web.RenderFunc {
 			return func(ctx context.Context) (templ.Component, error) {
 				page, err := h.tasksPage(ctx, scope, q)
-				return views.TasksLive(page), err
+				return taskviews.TasksLive(page), err
 			}
 		})
 	}
 }
 
-func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) (views.TasksPage, error) {
+func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) (taskviews.TasksPage, error) {
 	q.Explain = true
 	list, err := h.Tasks.ListWithin(ctx, scope, q.Query, q.teams)
 	if err != nil {
-		return views.TasksPage{}, err
+		return taskviews.TasksPage{}, err
 	}
-	page := views.TasksPage{
+	page := taskviews.TasksPage{
 		Summary: summary(list, q), Stats: taskStats(list), Tabs: q.tabs(list), Tab: q.Values.Get("tab"), Text: q.Text, Filters: q.filters(list), Heads: q.heads(), Columns: q.columns(), Action: urls.Tasks,
 		Sort: q.Values.Get("sort"), Order: q.Values.Get("order"), Range: q.Values.Get("range"), CSVURL: q.URL(tasksCSVURL, "page", ""),
 	}
@@ -147,8 +148,8 @@ var tones = map[tasks.State]string{
 }
 
 // taskRow returns the row of a task, without cells.
-func taskRow(item queries.Item) views.TaskRow {
-	return views.TaskRow{
+func taskRow(item queries.Item) taskviews.TaskRow {
+	return taskviews.TaskRow{
 		ID: "task-" + item.UID, Name: item.Name, URL: urls.Task(item.Task),
 		Status: views.Status{Tone: tones[item.State], Label: stateLabel(item.Task)}, Reason: ListReason(item),
 	}

@@ -19,6 +19,7 @@ import (
 	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	taskviews "kuota.dev/kuota/views/tasks"
 	"kuota.dev/kuota/views/ui"
 	"kuota.dev/kuota/web"
 
@@ -54,7 +55,7 @@ func (h *Pages) upcoming(c echo.Context, scope access.Scope) error {
 	}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = "Next to start", "queue", q.URL(urls.Queue+"/events")
-	return web.Render(c, http.StatusOK, views.Upcoming(page))
+	return web.Render(c, http.StatusOK, taskviews.Upcoming(page))
 }
 
 // upcomingEvents answers GET /queue/events with the live part of the same page.
@@ -64,18 +65,18 @@ func (h *Pages) upcomingEvents(s *web.Server) func(echo.Context) error {
 		return h.StreamWithin(s, c, "upcoming", q.Values, web.Part{Changed: h.Changes.Subscribe, MinGap: console.FiguresMinGap}, func(scope access.Scope) web.RenderFunc {
 			return func(ctx context.Context) (templ.Component, error) {
 				page, err := h.upcomingPage(ctx, scope, q)
-				return views.UpcomingLive(page), err
+				return taskviews.UpcomingLive(page), err
 			}
 		})
 	}
 }
 
-func (h *Pages) upcomingPage(ctx context.Context, scope access.Scope, q upcomingQuery) (page views.UpcomingPage, err error) {
+func (h *Pages) upcomingPage(ctx context.Context, scope access.Scope, q upcomingQuery) (page taskviews.UpcomingPage, err error) {
 	u, err := h.Tasks.UpcomingWithin(ctx, scope, q.UpcomingQuery)
 	if err != nil {
 		return page, err
 	}
-	page = views.UpcomingPage{Action: urls.Queue, Filters: []views.Filter{q.Filter("team", "Team", "All teams", u.Teams...), classstats.Filter(q.Values.Get("class"), u.PriorityClasses)},
+	page = taskviews.UpcomingPage{Action: urls.Queue, Filters: []views.Filter{q.Filter("team", "Team", "All teams", u.Teams...), classstats.Filter(q.Values.Get("class"), u.PriorityClasses)},
 		Fair: u.FairSharing, CSVURL: q.URL(urls.Queue+".csv", "page", ""), JSONURL: q.URL(urls.QueueJSON)}
 	if len(q.Teams)+len(q.PriorityClasses) > 0 {
 		page.ClearURL = urls.Queue
@@ -95,19 +96,19 @@ func (h *Pages) upcomingPage(ctx context.Context, scope access.Scope, q upcoming
 var upcomingColumns = []taskColumn{
 	columnOf(index.ByTeam), columnOf(index.ByPriorityClass),
 	{Head: ui.Head{Label: "Requests"}, class: "wraps", cell: textCell(func(t queries.Item) string { return format.ShortAmounts(t.Requests) })},
-	{Head: ui.Head{Label: "Waits since"}, cell: func(t queries.Item, now time.Time) views.TaskCell {
+	{Head: ui.Head{Label: "Waits since"}, cell: func(t queries.Item, now time.Time) taskviews.TaskCell {
 		cell := waitedCell(t, now)
 		cell.At = t.WaitingSince.UTC().Format(time.RFC3339)
 		return cell
 	}},
 }
 
-func upcomingRow(item queries.UpcomingItem, now time.Time) views.UpcomingRow {
-	row := views.UpcomingRow{TaskRow: taskRow(item.Item), Order: views.TaskCell{Label: "Order", Class: "n", Text: "–"}}
+func upcomingRow(item queries.UpcomingItem, now time.Time) taskviews.UpcomingRow {
+	row := taskviews.UpcomingRow{TaskRow: taskRow(item.Item), Order: taskviews.TaskCell{Label: "Order", Class: "n", Text: "–"}}
 	if item.Order > 0 {
 		row.Order.Text = strconv.Itoa(item.Order)
 	}
-	place := views.TaskCell{Label: "Position in its queue", Text: format.OrDash(position(item.ClusterQueuePosition))}
+	place := taskviews.TaskCell{Label: "Position in its queue", Text: format.OrDash(position(item.ClusterQueuePosition))}
 	if item.Shared {
 		place.Text = "Shared queue"
 	}

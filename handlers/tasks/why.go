@@ -15,6 +15,7 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	taskviews "kuota.dev/kuota/views/tasks"
 )
 
 // shownQueues is how many LocalQueues are named.
@@ -105,14 +106,14 @@ func noQueueWords(v *explain.Verdict) string {
 
 // WhyOf explains why a task does not start, or does not get more pods; nil without a
 // verdict.
-func WhyOf(d queries.Detail) *views.Why {
+func WhyOf(d queries.Detail) *taskviews.Why {
 	v := d.Verdict
 	if v == nil {
 		return nil
 	}
 	team := teamWords(d.Team)
 	const waits = "Why is it waiting?"
-	why := &views.Why{Title: waits, ChangesTitle: "What would start it", Text: strings.ReplaceAll(constraints[v.Constraint].text, "%s", v.Detail)}
+	why := &taskviews.Why{Title: waits, ChangesTitle: "What would start it", Text: strings.ReplaceAll(constraints[v.Constraint].text, "%s", v.Detail)}
 	why.Tone, why.Headline = headline(v, team)
 	message := strings.TrimSuffix(d.About.Message, ".")
 	switch v.Constraint {
@@ -188,7 +189,7 @@ func WhyOf(d queries.Detail) *views.Why {
 	}
 	for _, f := range v.Flavors {
 		if f.Mismatch != "" {
-			why.Pools = append(why.Pools, views.WhyPool{Name: f.Flavor, Reason: f.Mismatch})
+			why.Pools = append(why.Pools, taskviews.WhyPool{Name: f.Flavor, Reason: f.Mismatch})
 		}
 	}
 	for _, change := range v.Changes {
@@ -200,7 +201,7 @@ func WhyOf(d queries.Detail) *views.Why {
 
 // shortage explains which quota is missing, step by step: own quota, lower-priority
 // tasks of the team, and borrowing.
-func shortage(why *views.Why, d queries.Detail, team string) {
+func shortage(why *taskviews.Why, d queries.Detail, team string) {
 	v, s := d.Verdict, d.Verdict.Shortage
 	of := func(n resources.Amount) string { return quota.Amount(s.Resource, n) }
 	switch v.Constraint {

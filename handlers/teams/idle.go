@@ -15,6 +15,7 @@ import (
 	"kuota.dev/kuota/handlers/hardware"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	teamviews "kuota.dev/kuota/views/teams"
 )
 
 // maxIdle is the largest number of idle tasks that the page of a team lists.
@@ -61,9 +62,9 @@ func idleKey(list []idleTask) string {
 	return key.String()
 }
 
-func idleRows(list []idleTask, now time.Time) (rows []views.IdleTask) {
+func idleRows(list []idleTask, now time.Time) (rows []teamviews.IdleTask) {
 	for _, t := range list {
-		row := views.IdleTask{
+		row := teamviews.IdleTask{
 			ID: "idle-" + t.Task.UID, Task: views.TaskLink{Name: t.Task.Name, URL: urls.TaskOf(t.Task.Namespace, t.Task.Kind, t.Task.Name)}, Kind: t.Task.Kind,
 			Accelerators: format.Thousands(t.Accelerators), For: format.Age(now.Sub(t.Since)), Peak: fmt.Sprintf("%.1f %%", t.Peak*100),
 		}

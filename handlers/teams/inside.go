@@ -13,17 +13,17 @@ import (
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/format"
-	"kuota.dev/kuota/views"
+	teamviews "kuota.dev/kuota/views/teams"
 
 	corev1 "k8s.io/api/core/v1"
 )
 
 // insideView returns the table of the shares of a team; nil without shares.
-func insideView(shares []queries.QueueShare, now time.Time) *views.InsideShares {
+func insideView(shares []queries.QueueShare, now time.Time) *teamviews.InsideShares {
 	if len(shares) < 2 { // only the team's queue
 		return nil
 	}
-	view := &views.InsideShares{}
+	view := &teamviews.InsideShares{}
 	var usage, weight float64
 	var sampled time.Time
 	for _, s := range shares {
@@ -37,7 +37,7 @@ func insideView(shares []queries.QueueShare, now time.Time) *views.InsideShares 
 		view.Note = "usage as of " + format.Age(now.Sub(sampled)) + " ago"
 	}
 	for _, s := range shares {
-		row := views.InsideRow{
+		row := teamviews.InsideRow{
 			ID: "inside-" + s.Queue, Name: cmp.Or(s.Name, "The team's queue"), Queue: s.Queue, Weight: strconv.FormatFloat(s.Weight, 'f', -1, 64),
 			Usage: decayed(s.Consumed), Part: "–", Fair: percent(s.Weight, weight), Running: format.Thousands(int64(s.Admitted)), Waiting: format.Thousands(int64(s.Pending)),
 		}

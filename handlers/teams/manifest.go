@@ -12,7 +12,7 @@ import (
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"
-	"kuota.dev/kuota/views"
+	teamviews "kuota.dev/kuota/views/teams"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -26,7 +26,7 @@ func (h *Pages) manifest(s *web.Server) func(echo.Context) error {
 		if err != nil {
 			return err
 		}
-		page := views.ManifestPage{RequestID: rand.Text()}
+		page := teamviews.ManifestPage{RequestID: rand.Text()}
 		if sent := s.Draft(c); sent != nil {
 			page.RequestID, page.Resumed = sent.Get("request-id"), true
 			page.Text.Value, _ = forms.TextOrFile(sent)
@@ -58,7 +58,7 @@ func (h *Pages) submitManifest(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page, action := views.ManifestPage{RequestID: values.Get("request-id")}, values.Get("action")
+	page, action := teamviews.ManifestPage{RequestID: values.Get("request-id")}, values.Get("action")
 	t, err := h.submitTo(c)
 	if action == actionEdit {
 		form := readSubmitForm(values, "")
@@ -94,7 +94,7 @@ func (h *Pages) again(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	page := views.ManifestPage{RequestID: rand.Text(), Again: c.QueryParam("name")}
+	page := teamviews.ManifestPage{RequestID: rand.Text(), Again: c.QueryParam("name")}
 	if template := c.QueryParam("template"); template != "" {
 		page.Text.Value, err = h.Submit.FromTemplate(c.Request().Context(), console.UserOf(c), t, template)
 	} else {
@@ -108,7 +108,7 @@ func (h *Pages) again(c echo.Context) error {
 
 // readText does an action with the text of a page: it shows the task and its verdict, or
 // the form, or submits it.
-func (h *Pages) readText(c echo.Context, t submit.Team, page views.ManifestPage, action string) error {
+func (h *Pages) readText(c echo.Context, t submit.Team, page teamviews.ManifestPage, action string) error {
 	plan, wrong, err := h.planText(t, &page)
 	switch {
 	case err != nil:
@@ -162,7 +162,7 @@ func (h *Pages) textOf(t submit.Team, form submitForm) (string, bool) {
 
 // planText plans the task of the text, and adds to the page what it becomes. A text without
 // a valid task has no plan but errors.
-func (h *Pages) planText(t submit.Team, page *views.ManifestPage) (*submit.Plan, []governance.FieldError, error) {
+func (h *Pages) planText(t submit.Team, page *teamviews.ManifestPage) (*submit.Plan, []governance.FieldError, error) {
 	script, text := submit.CutScript(page.Text.Value)
 	source, wrong := submit.ReadSource([]byte(text))
 	if source != nil || len(wrong) > 0 {
@@ -202,7 +202,7 @@ func (h *Pages) planText(t submit.Team, page *views.ManifestPage) (*submit.Plan,
 }
 
 // refuseManifest shows the text again with the reason why the task was not submitted.
-func (h *Pages) refuseManifest(c echo.Context, t submit.Team, page views.ManifestPage, err error) error {
+func (h *Pages) refuseManifest(c echo.Context, t submit.Team, page teamviews.ManifestPage, err error) error {
 	ours := formError(err)
 	if ours == nil {
 		return err
@@ -229,7 +229,7 @@ func elasticTask(read imports.Result) (task imports.Object, problems []governanc
 	return task, problems
 }
 
-func (h *Pages) renderManifest(c echo.Context, status int, t submit.Team, page views.ManifestPage) error {
+func (h *Pages) renderManifest(c echo.Context, status int, t submit.Team, page teamviews.ManifestPage) error {
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active = "Submit from a manifest", "teams"
 	if page.Again != "" {
@@ -238,5 +238,5 @@ func (h *Pages) renderManifest(c echo.Context, status int, t submit.Team, page v
 	page.FormURL, page.TemplatesURL = urls.TeamSubmit(t.Name), urls.TeamTemplates(t.Name)
 	page.Team, page.TeamURL, page.Action = t.Name, urls.Team(t.Name), urls.TeamManifest(t.Name)
 	page.User = console.UserOf(c).Name
-	return web.Render(c, status, views.Manifest(page))
+	return web.Render(c, status, teamviews.Manifest(page))
 }

@@ -21,16 +21,17 @@ import (
 	"kuota.dev/kuota/handlers/timerange"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	teamviews "kuota.dev/kuota/views/teams"
 )
 
 // teamPastSize is the number of past tasks on a page of a team.
 const teamPastSize = 20
 
 // teamPast returns the usage of a team over a range, and its finished tasks.
-func (h *Pages) teamPast(ctx context.Context, scope access.Scope, team string, over timerange.Range, page int) views.TeamPast {
+func (h *Pages) teamPast(ctx context.Context, scope access.Scope, team string, over timerange.Range, page int) teamviews.TeamPast {
 	kept := url.Values{}
 	over.SetValues(kept)
-	p := views.TeamPast{
+	p := teamviews.TeamPast{
 		Picker: over.Picker("team-range", urls.Team(team), nil), CSVURL: urls.With(urls.Team(team)+"/usage.csv", kept), AllURL: urls.With(urls.PastTasks, nil, "team", team),
 	}
 	p.Charts, p.Trouble = h.teamCharts(ctx, scope, team, over)

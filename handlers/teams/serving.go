@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	teamviews "kuota.dev/kuota/views/teams"
 )
 
 // serves is the service that a form submits, as in its address; empty for a task that
@@ -131,8 +132,8 @@ func (f *submitForm) serving(r *submit.Request, wrong *governance.FieldErrors) {
 }
 
 // fillServing sets the inputs of a service.
-func (f *submitForm) fillServing(view *views.SubmitForm, t submit.Team, r submit.Request, text func(id, value string) views.TextField) {
-	view.Serving = &views.ServingFields{
+func (f *submitForm) fillServing(view *teamviews.SubmitForm, t submit.Team, r submit.Request, text func(id, value string) views.TextField) {
+	view.Serving = &teamviews.ServingFields{
 		Kind: string(r.Serving.Kind(r.Pods)), Notebook: f.serves == notebook, Groups: slices.Contains(t.ServiceKinds, submit.LeaderWorkerSet),
 		Replicas: text("replicas", f.replicas), Port: text("port", f.port),
 		Home: text("home", f.home), HomeSize: text("home-size", f.homeSize), HomePath: text("home-path", f.homePath), DefaultHomePath: submit.DefaultHome,
@@ -149,8 +150,8 @@ func (h *Pages) noService(s serves, t submit.Team) string {
 }
 
 // serviceManifests returns the manifests of a service, and how it is reached.
-func serviceManifests(p submit.Plan) (views.SubmitManifests, error) {
-	m := views.SubmitManifests{Lead: "Save one as a file for " + p.Kubectl() + ", or paste the command."}
+func serviceManifests(p submit.Plan) (teamviews.SubmitManifests, error) {
+	m := teamviews.SubmitManifests{Lead: "Save one as a file for " + p.Kubectl() + ", or paste the command."}
 	if p.Name == "" || p.Image == "" {
 		m.Lead += " Put your own name and image into it first."
 	}
@@ -158,7 +159,7 @@ func serviceManifests(p submit.Plan) (views.SubmitManifests, error) {
 	if err != nil {
 		return m, err
 	}
-	m.Sources = []views.SubmitSource{
+	m.Sources = []teamviews.SubmitSource{
 		{ID: "manifest-" + strings.ToLower(string(one.Kind)), Title: string(one.Kind), Text: one.Text},
 		{ID: "manifest-kubectl", Title: "kubectl, as one command", Text: p.KubectlCommand(one)},
 	}
@@ -168,15 +169,15 @@ func serviceManifests(p submit.Plan) (views.SubmitManifests, error) {
 }
 
 // reachedBy returns how a service is reached: by kubectl port-forward, and by other pods.
-func reachedBy(p submit.Plan) (sources []views.SubmitSource, err error) {
+func reachedBy(p submit.Plan) (sources []teamviews.SubmitSource, err error) {
 	command := p.PortForward()
 	if command == "" {
-		return []views.SubmitSource{{Note: "Give a port to see how it is reached."}}, nil
+		return []teamviews.SubmitSource{{Note: "Give a port to see how it is reached."}}, nil
 	}
-	forward := views.SubmitSource{ID: "reach-forward", Title: "Reach it: kubectl port-forward", Text: command}
+	forward := teamviews.SubmitSource{ID: "reach-forward", Title: "Reach it: kubectl port-forward", Text: command}
 	switch {
 	case !p.Team.MayForward:
-		forward = views.SubmitSource{Note: "It is reached by kubectl port-forward, for which you have no permission: create pods/portforward in the team's namespace. Ask a cluster admin."}
+		forward = teamviews.SubmitSource{Note: "It is reached by kubectl port-forward, for which you have no permission: create pods/portforward in the team's namespace. Ask a cluster admin."}
 	case p.Serving.Notebook != nil:
 		forward.Note = fmt.Sprintf("Run it on your computer once the notebook runs, and open http://localhost:%d. Jupyter prints its token to the log.", p.Serving.Port)
 	default:
@@ -187,15 +188,15 @@ func reachedBy(p submit.Plan) (sources []views.SubmitSource, err error) {
 	case p.Serving.Notebook != nil:
 		return sources, nil
 	case !p.Team.MayExpose:
-		return append(sources, views.SubmitSource{Note: "Other pods reach it by a Service, which you cannot create here. Ask a cluster admin for one."}), nil
+		return append(sources, teamviews.SubmitSource{Note: "Other pods reach it by a Service, which you cannot create here. Ask a cluster admin for one."}), nil
 	}
 	endpoint, err := p.EndpointManifest()
-	return append(sources, views.SubmitSource{ID: "manifest-service", Title: "Service, for other pods", Text: endpoint.Text}), err
+	return append(sources, teamviews.SubmitSource{ID: "manifest-service", Title: "Service, for other pods", Text: endpoint.Text}), err
 }
 
 // withReplicas adds to the verdict on the first replica of a service how many would be
 // admitted.
-func withReplicas(said *views.SubmitVerdict, v submit.Verdict, p submit.Plan) {
+func withReplicas(said *teamviews.SubmitVerdict, v submit.Verdict, p submit.Plan) {
 	wanted := p.Serving.Replicas
 	each := eachWords(p)
 	switch {

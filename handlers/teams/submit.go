@@ -9,7 +9,7 @@ import (
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/urls"
-	"kuota.dev/kuota/views"
+	teamviews "kuota.dev/kuota/views/teams"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -141,9 +141,9 @@ func (h *Pages) renderSubmit(c echo.Context, status int, t submit.Team, form sub
 		return err
 	}
 	if web.WantsFragment(c) {
-		return web.Render(c, status, views.SubmitFormBody(view))
+		return web.Render(c, status, teamviews.SubmitFormBody(view))
 	}
-	page := views.SubmitPage{Team: t.Name, TeamURL: urls.Team(t.Name), Kinds: form.serves.links(t)}
+	page := teamviews.SubmitPage{Team: t.Name, TeamURL: urls.Team(t.Name), Kinds: form.serves.links(t)}
 	switch may, _ := form.serves.may(t); {
 	case may:
 		page.Form = &view
@@ -158,5 +158,5 @@ func (h *Pages) renderSubmit(c echo.Context, status int, t submit.Team, form sub
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Lead = form.serves.words()
 	page.Active = "teams"
-	return web.Render(c, status, views.Submit(page))
+	return web.Render(c, status, teamviews.Submit(page))
 }

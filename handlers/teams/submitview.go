@@ -18,14 +18,15 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	teamviews "kuota.dev/kuota/views/teams"
 
 	"github.com/labstack/echo/v4"
 )
 
 // submitView renders the form with the typed values, defaults, the verdict on the
 // task, and its manifests. refused is the reason why it was not submitted.
-func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused *governance.Error) (views.SubmitForm, error) {
-	view := views.SubmitForm{Action: f.serves.url(t.Name), RequestID: f.id, User: console.UserOf(c).Name, Submitted: f.submitted, Resumed: f.resumed}
+func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused *governance.Error) (teamviews.SubmitForm, error) {
+	view := teamviews.SubmitForm{Action: f.serves.url(t.Name), RequestID: f.id, User: console.UserOf(c).Name, Submitted: f.submitted, Resumed: f.resumed}
 	request, wrong := f.request(t)
 	plan, more := t.Plan(request)
 	fits, known := len(wrong) == 0 && len(more) == 0, t.Namespace != ""
@@ -121,14 +122,14 @@ func (h *Pages) submitView(c echo.Context, t submit.Team, f submitForm, refused 
 }
 
 // unknownVerdict is shown while the cluster does not answer.
-var unknownVerdict = &views.SubmitVerdict{Tone: "idle", Headline: "Nothing can be said now.", Text: "The cluster cannot be reached, or has not answered yet."}
+var unknownVerdict = &teamviews.SubmitVerdict{Tone: "idle", Headline: "Nothing can be said now.", Text: "The cluster cannot be reached, or has not answered yet."}
 
 func hasError(wrong []governance.FieldError, path string) bool {
 	return slices.ContainsFunc(wrong, func(w governance.FieldError) bool { return w.Path == path })
 }
 
 // fill sets the inputs of the view from the typed and the default values.
-func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Request, errs map[string]string) {
+func (f *submitForm) fill(view *teamviews.SubmitForm, t submit.Team, r submit.Request, errs map[string]string) {
 	text := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
 	view.Name, view.Pods, view.Image, view.Command, view.Least = text("name", f.name), text("pods", f.pods), text("image", f.image), text("command", f.command), text("least", f.least)
 	view.Profile, view.Count, view.Elastic = text("profile", f.profile), text("count", f.count), f.isElastic()
@@ -222,7 +223,7 @@ func (f *submitForm) fill(view *views.SubmitForm, t submit.Team, r submit.Reques
 }
 
 // fillElastic sets the defaults of an elastic task.
-func (f *submitForm) fillElastic(view *views.SubmitForm, r submit.Request) {
+func (f *submitForm) fillElastic(view *teamviews.SubmitForm, r submit.Request) {
 	typed := v1alpha1.DefaultElasticPolicy()
 	if r.Elastic != nil {
 		typed = *r.Elastic
@@ -287,11 +288,11 @@ func triesHint(kind string) string {
 
 // manifestsOf returns the manifests that submit the task with kubectl: that of its kind, or,
 // if the console cannot submit it, those of all kinds.
-func manifestsOf(p submit.Plan, may bool) (views.SubmitManifests, error) {
+func manifestsOf(p submit.Plan, may bool) (teamviews.SubmitManifests, error) {
 	if p.Serving != nil {
 		return serviceManifests(p)
 	}
-	m := views.SubmitManifests{Lead: "Save one as a file for " + p.Kubectl() + ", or paste the command."}
+	m := teamviews.SubmitManifests{Lead: "Save one as a file for " + p.Kubectl() + ", or paste the command."}
 	if p.Name == "" || p.Image == "" {
 		m.Lead += " Put your own name and image into it first."
 	}
@@ -307,14 +308,14 @@ func manifestsOf(p submit.Plan, may bool) (views.SubmitManifests, error) {
 		return m, err
 	}
 	for _, one := range all {
-		m.Sources = append(m.Sources, views.SubmitSource{ID: "manifest-" + strings.ToLower(string(one.Kind)), Title: string(one.Kind), Text: one.Text})
+		m.Sources = append(m.Sources, teamviews.SubmitSource{ID: "manifest-" + strings.ToLower(string(one.Kind)), Title: string(one.Kind), Text: one.Text})
 		if one.Kind == submit.RayJob {
 			m.Sources[len(m.Sources)-1].Note = "Of a RayJob, Kueue also counts the small pod that submits to it, 0.5 vCPU and 0.2 GiB, wherever the queue has room for it."
 		}
 	}
-	m.Sources = append(m.Sources, views.SubmitSource{ID: "manifest-kubectl", Title: "kubectl, as one command", Text: p.KubectlCommand(all[0])})
+	m.Sources = append(m.Sources, teamviews.SubmitSource{ID: "manifest-kubectl", Title: "kubectl, as one command", Text: p.KubectlCommand(all[0])})
 	if line, why := p.HyperPodCommand(); (line != "" || why != "") && p.Kind != submit.RayJob && p.Kind != submit.JobSet {
-		source := views.SubmitSource{ID: "manifest-hyp", Title: "HyperPod CLI", Text: line, Note: why}
+		source := teamviews.SubmitSource{ID: "manifest-hyp", Title: "HyperPod CLI", Text: line, Note: why}
 		if line != "" {
 			source.Note = "For HyperPod clusters with HyperPod's training operator, which runs it as a HyperPodPyTorchJob."
 			if p.Elastic != nil {

@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	teamviews "kuota.dev/kuota/views/teams"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -32,7 +33,7 @@ func (h *Pages) team(c echo.Context) error {
 			}
 		}
 	}
-	page := views.TeamPage{
+	page := teamviews.TeamPage{
 		DisplayName: t.DisplayName, AllocationURL: urls.Allocation(t.Name), TasksURL: urls.Tasks + "?" + url.Values{"team": {t.Name}}.Encode(),
 		SubmitURL: urls.TeamSubmit(t.Name), MaySubmit: t.MaySubmit,
 	}
@@ -47,7 +48,7 @@ func (h *Pages) team(c echo.Context) error {
 	if name := query.Get("submitted"); name != "" {
 		page.Notice = views.TaskLink{Name: name, URL: urls.TaskOf(t.Namespace, cmp.Or(query.Get("kind"), string(submit.Job)), name)}
 	}
-	return web.Render(c, http.StatusOK, views.Team(page))
+	return web.Render(c, http.StatusOK, teamviews.Team(page))
 }
 
 func teamFacts(t submit.Team) []views.ValueLine {

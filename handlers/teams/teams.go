@@ -17,7 +17,7 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/timerange"
 	"kuota.dev/kuota/handlers/urls"
-	"kuota.dev/kuota/views"
+	teamviews "kuota.dev/kuota/views/teams"
 	"kuota.dev/kuota/web"
 
 	"github.com/a-h/templ"
@@ -43,10 +43,10 @@ func (h *Pages) teams(c echo.Context, scope access.Scope) error {
 	if err != nil {
 		return err
 	}
-	page := views.TeamsPage{Shares: shares, Controls: q.Controls("Teams", s, false), Teams: q.TeamTable(q.TeamLines(s, resource), resource, teamsOnPage)}
+	page := teamviews.TeamsPage{Shares: shares, Controls: q.Controls("Teams", s, false), Teams: q.TeamTable(q.TeamLines(s, resource), resource, teamsOnPage)}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = "Teams", "teams", urls.With(urls.TeamsEvents, q.Values)
-	return web.Render(c, http.StatusOK, views.Teams(page))
+	return web.Render(c, http.StatusOK, teamviews.Teams(page))
 }
 
 // teamsEvents answers GET /events/teams with the live part of the same page.
@@ -66,7 +66,7 @@ func (h *Pages) teamsEvents(s *web.Server) func(echo.Context) error {
 				if err != nil {
 					return nil, err
 				}
-				return views.TeamsLive(q.TeamTable(q.TeamLines(s, resource), resource, teamsOnPage), shares), nil
+				return teamviews.TeamsLive(q.TeamTable(q.TeamLines(s, resource), resource, teamsOnPage), shares), nil
 			}
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	teamviews "kuota.dev/kuota/views/teams"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -29,7 +30,7 @@ func (h *Pages) templates(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return h.renderTemplates(c, http.StatusOK, t, views.TemplatesPage{Saved: c.QueryParam("saved"), Deleted: c.QueryParam("deleted")})
+	return h.renderTemplates(c, http.StatusOK, t, teamviews.TemplatesPage{Saved: c.QueryParam("saved"), Deleted: c.QueryParam("deleted")})
 }
 
 // changeTemplates answers POST to the same address: it shows a task with the form that saves
@@ -60,7 +61,7 @@ func (h *Pages) changeTemplates(c echo.Context) error {
 		}
 		values.Set("text", text)
 	}
-	read := views.ManifestPage{}
+	read := teamviews.ManifestPage{}
 	read.Text.Value, read.Text.Error = forms.TextOrFile(values)
 	plan, wrong, err := h.planText(t, &read)
 	switch {
@@ -70,7 +71,7 @@ func (h *Pages) changeTemplates(c echo.Context) error {
 		read.Wrong, read.RequestID = forms.Lines(wrong), values.Get("request-id")
 		return h.renderManifest(c, http.StatusUnprocessableEntity, t, read)
 	}
-	page := views.TemplatesPage{Text: read.YAML, Kind: read.Kind, Name: views.TextField{Value: read.Name}}
+	page := teamviews.TemplatesPage{Text: read.YAML, Kind: read.Kind, Name: views.TextField{Value: read.Name}}
 	if action != actionKeep {
 		return h.renderTemplates(c, http.StatusOK, t, page)
 	}
@@ -90,18 +91,18 @@ func (h *Pages) changeTemplates(c echo.Context) error {
 	return h.renderTemplates(c, console.Statuses[ours.Kind], t, page)
 }
 
-func (h *Pages) renderTemplates(c echo.Context, status int, t submit.Team, page views.TemplatesPage) error {
+func (h *Pages) renderTemplates(c echo.Context, status int, t submit.Team, page teamviews.TemplatesPage) error {
 	found, err := h.Submit.Templates(c.Request().Context(), console.UserOf(c), t)
 	if err != nil && governance.KindOf(err) != governance.Unavailable {
 		return err
 	}
 	page.Unknown = err != nil
 	for _, one := range found {
-		page.Rows = append(page.Rows, views.TemplateRow{Name: one.Name, Kind: one.Kind, Created: format.Time(one.Created), URL: urls.TeamTemplate(t.Name, one.Name)})
+		page.Rows = append(page.Rows, teamviews.TemplateRow{Name: one.Name, Kind: one.Kind, Created: format.Time(one.Created), URL: urls.TeamTemplate(t.Name, one.Name)})
 	}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active = "Templates", "teams"
 	page.Team, page.TeamURL, page.SubmitURL, page.Action = t.Name, urls.Team(t.Name), urls.TeamSubmit(t.Name), urls.TeamTemplates(t.Name)
 	page.User, page.MaySave = console.UserOf(c).Name, t.MayScript
-	return web.Render(c, status, views.Templates(page))
+	return web.Render(c, status, teamviews.Templates(page))
 }

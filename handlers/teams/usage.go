@@ -27,6 +27,7 @@ import (
 	"kuota.dev/kuota/handlers/timerange"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	teamviews "kuota.dev/kuota/views/teams"
 	"kuota.dev/kuota/views/ui"
 	"kuota.dev/kuota/web"
 
@@ -60,7 +61,7 @@ func (h *Pages) teamEvents(s *web.Server) func(echo.Context) error {
 			return strings.Join([]string{urls.Team(t.Name), over.Key(), scope.Key(), idleKey(idle)}, " "), func(ctx context.Context) (templ.Component, error) {
 				u, err := h.teamUsage(ctx, scope, t.Name, over)
 				u.Idle = idleRows(idle, h.Now())
-				return views.TeamUsageLive(u), err
+				return teamviews.TeamUsageLive(u), err
 			}, nil
 		}}, h.Frame(c))
 	}
@@ -68,8 +69,8 @@ func (h *Pages) teamEvents(s *web.Server) func(echo.Context) error {
 
 // teamUsage returns quota, usage and queue of a team, as everyone with this scope
 // sees it.
-func (h *Pages) teamUsage(ctx context.Context, scope access.Scope, team string, over classstats.Range) (views.TeamUsage, error) {
-	var u views.TeamUsage
+func (h *Pages) teamUsage(ctx context.Context, scope access.Scope, team string, over classstats.Range) (teamviews.TeamUsage, error) {
+	var u teamviews.TeamUsage
 	list, err := h.Tasks.ClassesWithin(ctx, scope, []string{team}, over.Within)
 	if err != nil {
 		return u, err
@@ -129,8 +130,8 @@ func teamCount(team string, n int, what string, states ...tasks.State) views.Cou
 	return count
 }
 
-func queuedTask(item queries.Item, now time.Time) views.QueuedTask {
-	return views.QueuedTask{
+func queuedTask(item queries.Item, now time.Time) teamviews.QueuedTask {
+	return teamviews.QueuedTask{
 		ID: "queued-" + item.UID, Position: format.Ordinal(item.Position), Task: views.TaskLink{Name: item.Name, URL: urls.Task(item.Task)}, PriorityClass: format.OrDash(format.ClassName(item.PriorityClass)),
 		Requests: format.OrDash(format.ShortAmounts(item.Requests)), Waited: format.Elapsed(item.Waited(now), true), Reason: taskpages.ListReason(item),
 	}
@@ -138,7 +139,7 @@ func queuedTask(item queries.Item, now time.Time) views.QueuedTask {
 
 // shareFigures returns the rows of a team's quota and usage by pool. Pools without
 // accelerators come last.
-func shareFigures(cells []capacity.TeamResource) (rows []views.ShareFigures) {
+func shareFigures(cells []capacity.TeamResource) (rows []teamviews.ShareFigures) {
 	cells = slices.DeleteFunc(slices.Clone(cells), func(c capacity.TeamResource) bool { return c.Resource == catalog.Network })
 	first := map[string]string{} // resource of each pool
 	for _, c := range cells {
@@ -151,7 +152,7 @@ func shareFigures(cells []capacity.TeamResource) (rows []views.ShareFigures) {
 	})
 	for i, c := range cells {
 		number := func(amount resources.Amount) string { return quota.Grouped(c.Resource, amount) }
-		row := views.ShareFigures{
+		row := teamviews.ShareFigures{
 			ID: "share-" + c.Flavor + "-" + c.Resource, Pool: c.Flavor, SamePool: i > 0 && cells[i-1].Flavor == c.Flavor, Resource: format.ResourceLabel(c.Resource),
 			Quota: number(c.Nominal), Used: number(c.Usage), Own: number(c.Own), Borrowed: number(c.Borrowed), Lent: number(c.LentToCohort), Idle: number(c.Idle()),
 			Utilization: format.Percent(c.Usage, c.Nominal),
@@ -199,7 +200,7 @@ func (h *Pages) membersFact(c echo.Context, team string) string {
 }
 
 // showUsage sets the current and past usage on the page of a team.
-func (h *Pages) showUsage(c echo.Context, page *views.TeamPage, team, namespace string) error {
+func (h *Pages) showUsage(c echo.Context, page *teamviews.TeamPage, team, namespace string) error {
 	ctx := c.Request().Context()
 	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
 	if err != nil || !scope.Includes(namespace) {

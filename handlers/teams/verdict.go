@@ -14,14 +14,14 @@ import (
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/format"
 	taskpages "kuota.dev/kuota/handlers/tasks"
-	"kuota.dev/kuota/views"
+	teamviews "kuota.dev/kuota/views/teams"
 )
 
 // verdictOf converts a verdict on a planned task, in the words for a waiting task.
-func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
+func verdictOf(v submit.Verdict, p submit.Plan) *teamviews.SubmitVerdict {
 	task := queries.Item{Task: &tasks.Task{Namespace: p.Team.Namespace, Queue: p.Team.Queue, Size: tasks.Size{Wanted: int64(p.Pods)}}, Team: p.Team.Name}
 	why := taskpages.WhyOf(queries.Detail{Item: task, Verdict: &v.Verdict, About: task})
-	said := &views.SubmitVerdict{Text: why.Text, Steps: why.Steps, Changes: why.Changes}
+	said := &teamviews.SubmitVerdict{Text: why.Text, Steps: why.Steps, Changes: why.Changes}
 	switch v.Outcome {
 	case submit.Starts:
 		said.Tone, said.Headline = "ok", "It would be admitted now."
@@ -83,7 +83,7 @@ func verdictOf(v submit.Verdict, p submit.Plan) *views.SubmitVerdict {
 }
 
 // tried replaces the headline by what Kueue's scheduler does in a simulation.
-func tried(said *views.SubmitVerdict, v submit.Verdict) {
+func tried(said *teamviews.SubmitVerdict, v submit.Verdict) {
 	trial := v.Trial
 	if trial.Failed != nil {
 		said.Checked = taskpages.FailedWords(trial.Failed)
@@ -176,7 +176,7 @@ func mostWords(v submit.Verdict, p submit.Plan) string {
 
 // tooLarge reports that no node is large enough for a pod. It replaces any verdict
 // on quota: Kueue may admit such a task, and then its pods wait forever.
-func tooLarge(said *views.SubmitVerdict, v submit.Verdict, p submit.Plan) {
+func tooLarge(said *teamviews.SubmitVerdict, v submit.Verdict, p submit.Plan) {
 	fit := v.Verdict.Fit
 	said.Tone, said.Headline, said.Text = "bad", fmt.Sprintf("It could never start: no node of %s is that large.", fit.Flavor), taskpages.TooSmall(fit)
 	said.Steps, said.Changes, said.Notes = nil, nil, nil

@@ -11,7 +11,7 @@ import (
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
-	"kuota.dev/kuota/views"
+	usageviews "kuota.dev/kuota/views/usage"
 
 	"github.com/labstack/echo/v4"
 )
@@ -33,8 +33,8 @@ var lineNames = map[accounting.TaskKind]string{
 }
 
 // taskTable returns what tasks used, by the chosen rows.
-func (r *reader) taskTable(ctx context.Context, q accounting.Query) (views.UsageTable, error) {
-	table := views.UsageTable{Heads: []string{"Hours", "Of the use", "Lost to preemption"}}
+func (r *reader) taskTable(ctx context.Context, q accounting.Query) (usageviews.UsageTable, error) {
+	table := usageviews.UsageTable{Heads: []string{"Hours", "Of the use", "Lost to preemption"}}
 	for _, k := range rowKeys {
 		if k.key == r.rows {
 			table.First = k.name
@@ -70,7 +70,7 @@ func (r *reader) taskTable(ctx context.Context, q accounting.Query) (views.Usage
 		return []string{format.Hours(l.Used, unit), percent(l.Used, all.Used), format.Hours(l.Preempted, unit)}
 	}
 	for _, g := range order {
-		row := views.UsageRow{ID: "usage-row-" + g.name, Name: r.nameOf(g.name), Figures: figures(sums[g])}
+		row := usageviews.UsageRow{ID: "usage-row-" + g.name, Name: r.nameOf(g.name), Figures: figures(sums[g])}
 		task, known := tasks[g.name]
 		switch {
 		case g.kind != accounting.Tasks:
@@ -85,7 +85,7 @@ func (r *reader) taskTable(ctx context.Context, q accounting.Query) (views.Usage
 		}
 		table.Rows = append(table.Rows, row)
 	}
-	table.Sum = views.UsageRow{ID: "usage-sum", Name: "Quota used by teams", Figures: figures(&all)}
+	table.Sum = usageviews.UsageRow{ID: "usage-sum", Name: "Quota used by teams", Figures: figures(&all)}
 	if unplaced.Sign() > 0 {
 		table.Sum.Sub = format.Hours(unplaced, unit) + " without a node"
 	}

@@ -23,6 +23,7 @@ import (
 	"kuota.dev/kuota/handlers/tasks"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	usageviews "kuota.dev/kuota/views/usage"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -64,7 +65,7 @@ func (h *Pages) usage(c echo.Context, scope access.Scope) error {
 	if err != nil {
 		return err
 	}
-	page := views.UsagePage{
+	page := usageviews.UsagePage{
 		Chrome: h.Chrome(c), Action: urls.Usage, From: r.from.Format(time.DateOnly), To: r.to.AddDate(0, 0, -1).Format(time.DateOnly), Zone: r.zone,
 		Wrong: r.daysWrong, ZoneWrong: r.zoneWrong,
 	}
@@ -74,21 +75,21 @@ func (h *Pages) usage(c echo.Context, scope access.Scope) error {
 	}
 	if h.History == nil {
 		page.Trouble = tasks.NoHistory
-		return web.Render(c, http.StatusOK, views.Usage(page))
+		return web.Render(c, http.StatusOK, usageviews.Usage(page))
 	}
 	if r.problem() != "" { // what was typed
 		page.From, page.To = cmp.Or(r.Values.Get("from"), page.From), cmp.Or(r.Values.Get("to"), page.To)
 		page.Filters = r.filters(r.teams, nil, nil, r.resource)
-		return web.Render(c, http.StatusUnprocessableEntity, views.Usage(page))
+		return web.Render(c, http.StatusUnprocessableEntity, usageviews.Usage(page))
 	}
 	if err := r.fill(c.Request().Context(), &page); err != nil {
 		page.Trouble = tasks.HistoryUnavailable(err)
 	}
-	return web.Render(c, http.StatusOK, views.Usage(page))
+	return web.Render(c, http.StatusOK, usageviews.Usage(page))
 }
 
 // fill sets the report on a page.
-func (r *reader) fill(ctx context.Context, page *views.UsagePage) error {
+func (r *reader) fill(ctx context.Context, page *usageviews.UsagePage) error {
 	pools, resources, err := r.History.Recorded(ctx)
 	if err != nil {
 		return err
@@ -103,7 +104,7 @@ func (r *reader) fill(ctx context.Context, page *views.UsagePage) error {
 	whole := q
 	whole.Pools = r.rows != "" && q.Teams == nil // teams have no rows then
 	var found []accounting.Report
-	var taskRows views.UsageTable
+	var taskRows usageviews.UsageTable
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
 		found, err = accounting.Reports(ctx, r.History, whole, []time.Time{r.from, r.to}, r.prices)
@@ -281,14 +282,14 @@ var rowNames = map[accounting.Kind]string{
 	accounting.NoTeam: "Queues without a team", accounting.Outside: "Outside Kueue", accounting.Unhealthy: "Unhealthy", accounting.Idle: "Idle",
 }
 
-func (t *tabled) teamTable() views.UsageTable {
-	table := views.UsageTable{First: "Team", Heads: []string{"Own", "Borrowed", "Hours", "Growth", "Lent"}}
+func (t *tabled) teamTable() usageviews.UsageTable {
+	table := usageviews.UsageTable{First: "Team", Heads: []string{"Own", "Borrowed", "Hours", "Growth", "Lent"}}
 	priced := t.sum.Cost != nil
 	if priced {
 		table.Heads = append(table.Heads, "Cost, "+t.prices.Currency)
 	}
-	row := func(id, name string, l *accounting.Line) views.UsageRow {
-		r := views.UsageRow{ID: id, Name: name, Figures: []string{t.hours(&l.Own), t.hours(&l.Borrowed), t.hours(l.Amount()), t.hours(&l.Growth), t.hours(&l.Lent)}}
+	row := func(id, name string, l *accounting.Line) usageviews.UsageRow {
+		r := usageviews.UsageRow{ID: id, Name: name, Figures: []string{t.hours(&l.Own), t.hours(&l.Borrowed), t.hours(l.Amount()), t.hours(&l.Growth), t.hours(&l.Lent)}}
 		if l.Kind != "" && !l.Kind.Used() {
 			r.Figures = []string{"–", "–", t.hours(l.Amount()), "–", "–"}
 		}
@@ -334,8 +335,8 @@ func (t *tabled) teamTable() views.UsageTable {
 	return table
 }
 
-func (t *tabled) poolTable(whole bool) views.UsageTable {
-	table := views.UsageTable{First: "Pool", Heads: []string{"Own", "Borrowed"}}
+func (t *tabled) poolTable(whole bool) usageviews.UsageTable {
+	table := usageviews.UsageTable{First: "Pool", Heads: []string{"Own", "Borrowed"}}
 	if whole {
 		table.Heads = append(table.Heads, "Outside Kueue", "Unhealthy", "Idle")
 	}
@@ -344,8 +345,8 @@ func (t *tabled) poolTable(whole bool) views.UsageTable {
 	if priced {
 		table.Heads = append(table.Heads, "Cost, "+t.prices.Currency)
 	}
-	row := func(id, name string, p *poolSums) views.UsageRow {
-		r := views.UsageRow{ID: id, Name: name, Figures: []string{t.hours(&p.used.Own), t.hours(&p.used.Borrowed)}}
+	row := func(id, name string, p *poolSums) usageviews.UsageRow {
+		r := usageviews.UsageRow{ID: id, Name: name, Figures: []string{t.hours(&p.used.Own), t.hours(&p.used.Borrowed)}}
 		if whole {
 			r.Figures = append(r.Figures, t.hours(&p.outside.Own), t.hours(&p.unhealthy.Own), t.hours(&p.idle.Own))
 		}
@@ -367,7 +368,7 @@ func (t *tabled) poolTable(whole bool) views.UsageTable {
 }
 
 // chart sets the chart of the periods.
-func (r *reader) chart(ctx context.Context, q accounting.Query, page *views.UsagePage) error {
+func (r *reader) chart(ctx context.Context, q accounting.Query, page *usageviews.UsagePage) error {
 	bounds := r.bounds()
 	if len(bounds)-1 > chartPeriods {
 		page.ChartNote = fmt.Sprintf("A chart has at most %d periods. Choose weeks or months.", chartPeriods)

@@ -16,6 +16,7 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
+	versionviews "kuota.dev/kuota/views/versions"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -78,13 +79,13 @@ func (h *Pages) versions(c echo.Context, of revisions.Owner, title, url string) 
 	if err != nil {
 		return err
 	}
-	page := views.HistoryPage{
+	page := versionviews.HistoryPage{
 		Chrome: h.Chrome(c), UpURL: urls.Policies, UpLabel: "Policies",
 		Lead:    fmt.Sprintf("The last %d versions are kept, also after deletion.", revisions.Limit),
 		History: historyOf(history, len(history), url),
 	}
 	page.Title, page.Active = title, "policies"
-	return web.Render(c, http.StatusOK, views.HistoryList(page))
+	return web.Render(c, http.StatusOK, versionviews.HistoryList(page))
 }
 
 // Card returns the card of the last versions. While they cannot be read, the card has
@@ -156,7 +157,7 @@ func (h *Pages) allocationVersion(c echo.Context) error {
 	case !version.Deleted && !version.Newest && may.Update:
 		page.RestoreURL = urls.Allocation(team) + "/edit?restores=" + origin(team, version.Number)
 	}
-	return web.Render(c, http.StatusOK, views.VersionDetail(page))
+	return web.Render(c, http.StatusOK, versionviews.VersionDetail(page))
 }
 
 // policyVersion answers GET /policies/cluster/revisions/{n}.
@@ -175,7 +176,7 @@ func (h *Pages) policyVersion(c echo.Context) error {
 	if state.MayEdit && h.ReadOnlyReason() == "" && (!version.Newest || state.Policy == nil) {
 		page.RestoreURL = fmt.Sprintf("%s?restores=%d", urls.EditPolicy, version.Number)
 	}
-	return web.Render(c, http.StatusOK, views.VersionDetail(page))
+	return web.Render(c, http.StatusOK, versionviews.VersionDetail(page))
 }
 
 // Version returns the version with the number of an address.
@@ -187,8 +188,8 @@ func (h *Pages) Version(c echo.Context, of revisions.Owner, number string) (revi
 	return h.Revisions.Version(c.Request().Context(), console.UserOf(c), of, n)
 }
 
-func (h *Pages) versionPage(c echo.Context, version revisions.Version, url string) views.VersionPage {
-	page := views.VersionPage{Chrome: h.Chrome(c), Line: historyLine(version.Revision, url), Changes: ValueChanges(version.Changes)}
+func (h *Pages) versionPage(c echo.Context, version revisions.Version, url string) versionviews.VersionPage {
+	page := versionviews.VersionPage{Chrome: h.Chrome(c), Line: historyLine(version.Revision, url), Changes: ValueChanges(version.Changes)}
 	page.Active = "policies"
 	page.YAMLNote = "for kubectl apply"
 	switch {

@@ -1,0 +1,49 @@
+package views
+
+import "kuota.dev/kuota/views/ui"
+
+// ActionButton is a link to the page that confirms an action.
+type ActionButton struct {
+	Label, URL string
+	Danger     bool
+}
+
+// ActionPage is the page that confirms an action and shows its effects.
+type ActionPage struct {
+	Chrome
+	Lead           string
+	UpLabel, UpURL string
+	Action         string // address of the form
+	Effects        []string
+	Obstacle       string         // why the action is not possible; then there is no form
+	Alternatives   []ActionButton // other actions
+	Failure        string         // why the last attempt failed
+	Fields         []HiddenField
+	Preview        Preview
+
+	Sizes       *SizeFields // nil for none
+	Replicas    *TextField  // "replicas" of a service; nil for none
+	Legend      string      // name of the choices
+	Choices     []ActionChoice
+	ChoiceError string // why the choice is invalid; empty for none
+
+	Type    string       // label of Confirm
+	Confirm *TextField   // "confirm"
+	Reason  *ReasonField // "reason"; nil for none
+	InPlace bool         // whether the page is the response to a POST
+	Submit  string
+	Danger  bool
+}
+
+// ActionChoice is one value of the input "choice".
+type ActionChoice struct {
+	Value, Label, Text string
+	Checked            bool
+}
+
+func (p ActionPage) kind() ui.ButtonKind {
+	if p.Danger {
+		return ui.ButtonDanger
+	}
+	return ui.ButtonPrimary
+}

@@ -1,0 +1,2 @@
+// Package activity renders the list of what people did.
+package activity

@@ -1,0 +1,2 @@
+// Package adoption renders the page that adopts existing ClusterQueues.
+package adoption

@@ -1,0 +1,2 @@
+// Package alerts renders the alerts.
+package alerts

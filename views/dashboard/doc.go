@@ -1,0 +1,2 @@
+// Package dashboard renders the dashboard with its sections.
+package dashboard

@@ -1,0 +1,2 @@
+// Package imports renders the page that imports objects.
+package imports

@@ -1,0 +1,2 @@
+// Package instances renders the instances and pools.
+package instances

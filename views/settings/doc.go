@@ -1,0 +1,2 @@
+// Package settings renders the settings.
+package settings

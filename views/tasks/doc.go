@@ -1,0 +1,2 @@
+// Package tasks renders the lists of tasks and the pages of one task.
+package tasks

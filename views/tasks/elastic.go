@@ -1,0 +1,28 @@
+package tasks
+
+import "kuota.dev/kuota/views"
+
+// ElasticTask is the size of an elastic task, now and over time.
+type ElasticTask struct {
+	Size    string // such as "24 of 8–32 pods: 8 guaranteed, 16 growth"; empty for a deleted task
+	Gained  string // by growth, such as "12.5 GPU-hours"; empty if the unit is not known
+	Grows   string // RFC 3339: when it can grow again; empty while nothing delays it
+	Why     string // of Grows
+	Chart   views.Chart
+	Changes []ScaleChange // newest first
+	Unit    string        // of what each gained, such as "GPU-hours"
+	Notes   []string      // sentences about changes that are not known or not listed
+	CSVURL  string
+}
+
+// ScaleChange is a change of the size of an elastic task.
+type ScaleChange struct {
+	ID       string // stable HTML id
+	At       string // RFC 3339
+	From, To string
+	Title    string
+	By       *views.TaskLink // task that pods were preempted or withdrawn for
+	Unnamed  string          // text instead of By for a task that the user may not see
+	Text     string
+	Gained   string // until the next change
+}

@@ -1,0 +1,2 @@
+// Package usage renders the report of usage.
+package usage
