@@ -98,8 +98,8 @@ func Queues(allocation *v1alpha1.ComputeAllocation, naming desired.Naming) []Obj
 	}
 }
 
-// Removable returns the objects that are removed with an allocation, in this order:
-// the Optional ones, and then the queues.
+// Removable returns the objects that are removed or released with an allocation, in this
+// order: the Optional ones, the queues of shares, and then the queues.
 func Removable(ctx context.Context, reader client.Reader, allocation *v1alpha1.ComputeAllocation, naming desired.Naming) ([]Object, error) {
 	namespace := desired.NamespaceName(allocation, naming)
 	shares, err := ShareQueues(ctx, reader, allocation.Name, namespace)

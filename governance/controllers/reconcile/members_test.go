@@ -176,6 +176,28 @@ func TestShares(t *testing.T) {
 	}
 }
 
+// The queues of a team that is released stay, without Kuota's labels: those of its shares, too.
+func TestReleaseShares(t *testing.T) {
+	c := setup(t)
+	team := clustertest.Name("released")
+	spec := specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)})
+	spec.Shares = []v1alpha1.Share{{Name: "high", Weight: 15}}
+	create(t, c, team, spec)
+	allocation := conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	c.Kubectl(t, "", "annotate", "computeallocation", team, v1alpha1.AnnotationRelease+"=true")
+	c.Kubectl(t, "", "delete", "computeallocation", team, "--wait=false")
+	waitDeleted(t, c, &allocation)
+	for _, name := range []string{desired.DefaultNaming.LocalQueue(team), desired.DefaultNaming.ShareQueue(team, "high")} {
+		queue := &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: "hyperpod-ns-" + team, Name: name}}
+		waitExists(t, c, queue, true)
+		if len(queue.Labels) > 0 {
+			t.Errorf("LocalQueue %s: got labels %v, want none", name, queue.Labels)
+		}
+	}
+	c.Kubectl(t, "", "delete", "localqueue", "--all", "-n", "hyperpod-ns-"+team, "--wait=false")
+	c.Kubectl(t, "", "delete", "clusterqueue", desired.DefaultNaming.ClusterQueue(team), "--wait=false")
+}
+
 // The ceiling of a namespace is quota plus borrow limit, and admits a pod without
 // requests. The default queue takes jobs without a queue. Both are deleted when the
 // allocation no longer has them.

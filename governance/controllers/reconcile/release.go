@@ -20,9 +20,12 @@ import (
 // release removes Kuota's labels, annotations and ownership from the objects of an
 // allocation. Their specs stay as they are, and no object is deleted.
 func (r *AllocationReconciler) release(ctx context.Context, allocation *v1alpha1.ComputeAllocation) error {
-	namespace := desired.NamespaceName(allocation, r.Naming)
+	objects, err := managed.Removable(ctx, r.APIReader, allocation, r.Naming)
+	if err != nil {
+		return err
+	}
 	var failed []error
-	for _, object := range slices.Concat(managed.Optional(namespace), managed.Queues(allocation, r.Naming)) {
+	for _, object := range objects {
 		found, err := r.getManaged(ctx, allocation.Name, object)
 		if err == nil && found {
 			err = r.disown(ctx, object.Live)
@@ -34,7 +37,7 @@ func (r *AllocationReconciler) release(ctx context.Context, allocation *v1alpha1
 	if len(failed) > 0 {
 		return errors.Join(failed...)
 	}
-	return r.reduceNamespace(ctx, allocation, namespace, nil)
+	return r.reduceNamespace(ctx, allocation, desired.NamespaceName(allocation, r.Naming), nil)
 }
 
 // disown removes Kuota's labels and annotations from an object, and its entries from
@@ -53,7 +56,7 @@ func (r *AllocationReconciler) disown(ctx context.Context, live client.Object) e
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"resourceVersion": live.GetResourceVersion(),
-		"labels":          map[string]any{desired.LabelManagedQueue: nil, desired.LabelTeam: nil, desired.LabelManagedBy: nil},
+		"labels":          map[string]any{desired.LabelManagedQueue: nil, desired.LabelTeam: nil, desired.LabelShare: nil, desired.LabelManagedBy: nil},
 		"annotations":     map[string]any{desired.AnnotationDesired: nil},
 		"managedFields":   managers,
 	}})
