@@ -38,6 +38,7 @@ func TestTaskAfterItsDeletion(t *testing.T) {
 			t.Errorf("%s answers %s, or names others: %s", query, response.Status, text)
 		}
 	}
+	handlerstest.Events(t, address+"/tasks/ns/job/train/events?uid=u1")("task-gone") // for a page that connects again
 	everything := access.Scope{All: true}
 	d.UserScope = &everything
 	if _, page := handlerstest.Get(t, address+"/tasks/ns/job/train"); page.Find(`#task-timeline a[href="/tasks/secret-ns/job/secret-job?uid=u9"]`).Length() != 1 {
@@ -56,6 +57,9 @@ func TestPastTasksOfOtherTeamsAreNotFound(t *testing.T) {
 		if got := handlerstest.Text(page.Find("main")); response.StatusCode != never.StatusCode || got != want || never.StatusCode != http.StatusNotFound {
 			t.Errorf("%s answers %s: %s", path, response.Status, got)
 		}
+	}
+	if response, _ := handlerstest.Get(t, address+"/tasks/secret-ns/job/secret-job/events?uid=u9"); response.StatusCode != http.StatusNotFound {
+		t.Errorf("the stream answers %s, want 404", response.Status)
 	}
 }
 

@@ -56,7 +56,9 @@ const taskMinGap = 500 * time.Millisecond
 func (h *Pages) taskEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		if _, err := h.taskPage(c.Request().Context(), c); err != nil {
-			return err
+			if _, err = h.findPast(c, err); err != nil { // otherwise a page connects again after its task was deleted
+				return err
+			}
 		}
 		notices := h.cachedNotices(c)
 		return s.Stream(c, web.Part{Changed: h.Changes.Subscribe, Awaited: h.Advice.Subscribe, MinGap: taskMinGap, Render: func(ctx context.Context) (templ.Component, error) {
