@@ -33,8 +33,8 @@ type teamTasks struct {
 // names if named is false.
 func tasksOf(ctx context.Context, reader client.Reader, clusterQueue, namespace, localQueue string, named bool) (teamTasks, error) {
 	var list kueue.WorkloadList
-	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return teamTasks{}, cluster.Translate("list tasks", err)
+	if err := cluster.List(ctx, reader, &list); err != nil {
+		return teamTasks{}, err
 	}
 	var found teamTasks
 	for i := range list.Items {

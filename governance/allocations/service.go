@@ -14,8 +14,6 @@ import (
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/record/audit"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Service reads, reviews, creates, changes and deletes compute allocations.
@@ -69,8 +67,8 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 		return State{}, err
 	}
 	var list v1alpha1.ComputeAllocationList
-	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return State{}, cluster.Translate("list allocations", err)
+	if err := cluster.List(ctx, reader, &list); err != nil {
+		return State{}, err
 	}
 	types, err := clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
 	if err != nil {

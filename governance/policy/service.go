@@ -74,12 +74,9 @@ func (s *Service) read(ctx context.Context) (State, error) {
 		return State{}, cluster.Translate("read policy", err)
 	}
 	var nodes corev1.NodeList
-	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return State{}, cluster.Translate("list nodes", err)
-	}
 	var allocations v1alpha1.ComputeAllocationList
-	if err := reader.List(ctx, &allocations, client.UnsafeDisableDeepCopy); err != nil {
-		return State{}, cluster.Translate("list allocations", err)
+	if err := cluster.List(ctx, reader, &nodes, &allocations); err != nil {
+		return State{}, err
 	}
 	slices.SortFunc(allocations.Items, func(a, b v1alpha1.ComputeAllocation) int { return strings.Compare(a.Name, b.Name) })
 	return NewState(state.Policy, nodes.Items, allocations.Items, s.Naming.InstanceTypeLabel), nil
@@ -100,8 +97,8 @@ func (s *Service) tasksByClass(ctx context.Context, policy *v1alpha1.ClusterPoli
 		return nil, err
 	}
 	var list kueue.WorkloadList
-	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list tasks", err)
+	if err := cluster.List(ctx, reader, &list); err != nil {
+		return nil, err
 	}
 	names := map[string]string{} // of classes, by the names of their WorkloadPriorityClasses
 	if policy != nil {

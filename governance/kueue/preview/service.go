@@ -162,8 +162,8 @@ func (s *Service) Policy(ctx context.Context, user governance.User, policy *v1al
 		return queries.Preview{}, err
 	}
 	var nodes corev1.NodeList
-	if err := reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return queries.Preview{}, cluster.Translate("list nodes", err)
+	if err := cluster.List(ctx, reader, &nodes); err != nil {
+		return queries.Preview{}, err
 	}
 	after.types = catalog.New(catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: s.Naming.InstanceTypeLabel, Pools: next.Spec.Pools, ReportedTypes: reported})
 	change, err := changeOf(is, before, &after)
@@ -203,10 +203,8 @@ func (s *Service) read(ctx context.Context) (*existing, *inputs, error) {
 		namespaces  corev1.NamespaceList
 		workloads   kueue.WorkloadList
 	)
-	for _, list := range []client.ObjectList{&allocations, &queues, &locals, &flavors, &cohorts, &namespaces, &workloads} {
-		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, nil, cluster.Translate("list objects", err)
-		}
+	if err := cluster.List(ctx, reader, &allocations, &queues, &locals, &flavors, &cohorts, &namespaces, &workloads); err != nil {
+		return nil, nil, err
 	}
 	policy, err := clusterstate.Policy(ctx, reader)
 	if err != nil {

@@ -11,8 +11,6 @@ import (
 	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks/queries"
-
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Service computes snapshots of the cluster. It is safe for concurrent use.
@@ -80,13 +78,8 @@ func (s *Service) read(ctx context.Context) (in input, err error) {
 		return in, err
 	}
 	in.typeLabel = s.Naming.InstanceTypeLabel
-	for _, list := range []struct {
-		of    client.ObjectList
-		words string
-	}{{&in.nodes, "list nodes"}, {&in.queues, "list queues"}, {&in.localQueues, "list queues"}, {&in.cohorts, "list cohorts"}, {&in.allocations, "list allocations"}} {
-		if err := reader.List(ctx, list.of, client.UnsafeDisableDeepCopy); err != nil {
-			return in, cluster.Translate(list.words, err)
-		}
+	if err := cluster.List(ctx, reader, &in.nodes, &in.queues, &in.localQueues, &in.cohorts, &in.allocations); err != nil {
+		return in, err
 	}
 	in.occupied = s.Tasks.Index.ClusterUsage()
 	return in, nil

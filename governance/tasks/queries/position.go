@@ -101,8 +101,8 @@ func (d *QueuePosition) applyKueue(items []visibility.PendingWorkload, x *index.
 // own; none if that does not exist.
 func (v viewer) siblings(ctx context.Context, t *tasks.Task) ([]index.QueueKey, error) {
 	var queues kueue.LocalQueueList
-	if err := v.reader.List(ctx, &queues, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list queues", err)
+	if err := cluster.List(ctx, v.reader, &queues); err != nil {
+		return nil, err
 	}
 	i := slices.IndexFunc(queues.Items, func(q kueue.LocalQueue) bool { return q.Namespace == t.Namespace && q.Name == t.Queue })
 	if i < 0 {

@@ -23,8 +23,8 @@ import (
 // queues, only its own classes are allowed. The class of growth is of no task.
 func AllowedPriorityClasses(ctx context.Context, reader client.Reader, policy *v1alpha1.ClusterPolicy) ([]explain.PriorityClass, error) {
 	var list kueue.WorkloadPriorityClassList
-	if err := reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list priority classes", err)
+	if err := cluster.List(ctx, reader, &list); err != nil {
+		return nil, err
 	}
 	enforced := policy != nil && policy.Spec.Enforcement == v1alpha1.RequireQueue
 	var found []explain.PriorityClass

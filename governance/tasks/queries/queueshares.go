@@ -51,8 +51,8 @@ func (v viewer) queueShares(ctx context.Context, team string) ([]QueueShare, err
 		return nil, nil
 	}
 	var queues kueue.LocalQueueList
-	if err := v.reader.List(ctx, &queues, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list queues", err)
+	if err := cluster.List(ctx, v.reader, &queues); err != nil {
+		return nil, err
 	}
 	weights, err := v.usageWeights(ctx)
 	if err != nil {

@@ -33,8 +33,8 @@ func newRedactor(ctx context.Context, reader client.Reader, scope access.Scope, 
 		}
 	}
 	var queues kueue.ClusterQueueList
-	if err := reader.List(ctx, &queues, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list queues", err)
+	if err := cluster.List(ctx, reader, &queues); err != nil {
+		return nil, err
 	}
 	for i := range queues.Items {
 		if name := queues.Items[i].Name; scope.Includes(teams.Namespace(teams.OfClusterQueue(name))) {

@@ -18,7 +18,6 @@ import (
 	"kuota.dev/kuota/governance/tasks/explain"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -85,8 +84,8 @@ func (s *Service) SharesWithin(ctx context.Context, scope access.Scope) (Shares,
 		return Shares{}, err
 	}
 	var queues kueue.ClusterQueueList
-	if err := v.reader.List(ctx, &queues, client.UnsafeDisableDeepCopy); err != nil {
-		return Shares{}, cluster.Translate("list queues", err)
+	if err := cluster.List(ctx, v.reader, &queues); err != nil {
+		return Shares{}, err
 	}
 	var all Shares
 	for i := range queues.Items {

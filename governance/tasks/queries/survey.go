@@ -149,8 +149,8 @@ func (s *survey) readCommon(ctx context.Context) error {
 		return nil
 	}
 	var nodes corev1.NodeList
-	if err := s.reader.List(ctx, &nodes, client.UnsafeDisableDeepCopy); err != nil {
-		return cluster.Translate("list nodes", err)
+	if err := cluster.List(ctx, s.reader, &nodes); err != nil {
+		return err
 	}
 	policy, err := clusterstate.Policy(ctx, s.reader)
 	if err != nil {
@@ -282,8 +282,8 @@ func (s *survey) readQueues(ctx context.Context) error {
 		return nil
 	}
 	var list kueue.ClusterQueueList
-	if err := s.reader.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return cluster.Translate("list queues", err)
+	if err := cluster.List(ctx, s.reader, &list); err != nil {
+		return err
 	}
 	s.queues = make(map[string]*kueue.ClusterQueue, len(list.Items))
 	for i := range list.Items {
@@ -331,8 +331,8 @@ func (v viewer) cohortQuota(ctx context.Context, name string, to quota.FlavorRes
 		return false, nil
 	}
 	var all kueue.CohortList
-	if err := v.reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-		return false, cluster.Translate("list cohorts", err)
+	if err := cluster.List(ctx, v.reader, &all); err != nil {
+		return false, err
 	}
 	for i := range all.Items {
 		o := &all.Items[i]

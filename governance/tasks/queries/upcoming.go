@@ -16,7 +16,6 @@ import (
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -210,8 +209,8 @@ func (l *line) compare(other *line) int {
 // Tasks of a LocalQueue without a ClusterQueue are a line that Kueue tries nothing of.
 func (s *Service) lines(ctx context.Context, v viewer) ([]*line, error) {
 	var locals kueue.LocalQueueList
-	if err := v.reader.List(ctx, &locals, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, cluster.Translate("list queues", err)
+	if err := cluster.List(ctx, v.reader, &locals); err != nil {
+		return nil, err
 	}
 	of, stopped := make(map[index.QueueKey]*kueue.LocalQueue, len(locals.Items)), map[index.QueueKey]bool{}
 	seen, hides := map[string]bool{}, map[string]bool{} // ClusterQueues with namespaces that the viewer sees, and others

@@ -157,8 +157,8 @@ func (v viewer) explainMissingWorkload(ctx context.Context, t *tasks.Task, c *ex
 		case err != nil:
 			c.MissingClass = t.PriorityClass
 			var all kueue.WorkloadPriorityClassList
-			if err := v.reader.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
-				return cluster.Translate("list priority classes", err)
+			if err := cluster.List(ctx, v.reader, &all); err != nil {
+				return err
 			}
 			for i := range all.Items {
 				if name := all.Items[i].Name; name != desired.GrowthClass {

@@ -207,10 +207,8 @@ func (s *Simulator) take(ctx context.Context, reader client.Reader, now time.Tim
 		limits     corev1.LimitRangeList
 		workloads  kueue.WorkloadList
 	)
-	for _, list := range []client.ObjectList{&namespaces, &flavors, &cohorts, &queues, &locals, &limits, &workloads} {
-		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return nil, cluster.Translate(fmt.Sprintf("list %T", list), err)
-		}
+	if err := cluster.List(ctx, reader, &namespaces, &flavors, &cohorts, &queues, &locals, &limits, &workloads); err != nil {
+		return nil, err
 	}
 	c := &converter{from: s.previous, to: map[any]any{}}
 	n := &simulate.Snapshot{Time: now, KueueVersion: s.version, Configuration: s.configuration}
