@@ -62,7 +62,7 @@ const sleepers = 8
 
 func main() {
 	fast := flag.Bool("fast", false, "run only tests that need neither a cluster nor a browser")
-	clusters := flag.Int("clusters", 4, "how many clusters, at least 3: two for the browser tests, and one for each other package at a time")
+	clusters := flag.Int("clusters", 4, "how many clusters, at least 3; the browser tests begin on two of them")
 	slowest := flag.Int("slowest", 20, "how many of the slowest tests are listed at the end")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -79,7 +79,7 @@ func run(ctx context.Context, fast bool, clusters, slowest int) error {
 	if err != nil {
 		return err
 	}
-	r := &runner{}
+	r := &runner{browsers: make(chan struct{}, 4)}
 	defer r.print(begin, slowest)
 	if fast {
 		return r.withoutCluster(ctx, groups)
@@ -108,10 +108,15 @@ func run(ctx context.Context, fast bool, clusters, slowest int) error {
 	for which, folder := range map[string]string{"-run": "serial", "-skip": "parallel"} {
 		artefacts := "KUOTA_ARTEFACTS=" + filepath.Join(clustertest.Root(), "e2e", "artefacts", folder)
 		go func() {
-			browser <- r.test(ctx, slices.Concat(env, []string{artefacts}), "", slices.Concat(flags, []string{which + pattern}), []string{browserPackage})
+			err := r.test(ctx, slices.Concat(env, []string{artefacts}), "", slices.Concat(flags, []string{which + pattern}), []string{browserPackage})
+			r.browsers <- struct{}{}
+			browser <- err
 		}()
 	}
-	failed := r.test(ctx, env, "", slices.Concat(flags, []string{"-p=" + strconv.Itoa(max(1, clusters-2))}), groups.cluster)
+	for range 2 { // the longest packages get the first clusters
+		<-r.browsers
+	}
+	failed := r.test(ctx, env, "", slices.Concat(flags, []string{"-p=" + strconv.Itoa(max(1, clusters-1))}), groups.cluster)
 	return errors.Join(failed, <-browser, <-browser, <-beside, <-started)
 }
 
@@ -214,6 +219,7 @@ func divide(ctx context.Context) (g groups, err error) {
 // runner runs go test, prints what a person needs to see of it, and keeps the
 // results.
 type runner struct {
+	browsers chan struct{} // receives when a process of the browser tests starts, and when it has ended
 	mu       sync.Mutex
 	packages []result
 	tests    []result
@@ -269,6 +275,10 @@ func (r *runner) add(e event, output map[[2]string][]string) {
 	defer r.mu.Unlock()
 	key := [2]string{e.Package, e.Test}
 	switch e.Action {
+	case "start":
+		if e.Package == browserPackage {
+			r.browsers <- struct{}{}
+		}
 	case "build-output":
 		fmt.Print(e.Output)
 	case "output":
