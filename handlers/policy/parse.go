@@ -104,7 +104,7 @@ func (f *policyForm) parseGang(wrong *governance.FieldErrors) v1alpha1.GangSched
 		wrong.Add(path+"recoveryTimeout", problem)
 		gang.RecoveryTimeout = recovery
 	}
-	parseChoice(wrong, &gang.Requeuing.Timestamp, f.order, path+"requeuing.timestamp", "choose where a requeued task stands in its queue",
+	parseChoice(wrong, &gang.Requeuing.Timestamp, f.order, path+"requeuing.timestamp", "choose the position of a requeued task in its queue",
 		requeueEviction, requeueCreation)
 	base, most := int32(60), int32(3600)
 	var problem string

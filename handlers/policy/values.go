@@ -185,7 +185,7 @@ func parseAlertRule(fields []string) (rule v1alpha1.AlertRule, problem string) {
 	}
 	after, err := forms.ReadDuration(value)
 	if err != nil {
-		return rule, value + " is no time such as 30m or 4h, no number and not off"
+		return rule, strconv.Quote(value) + " is neither a time such as 30m or 4h, nor a number, nor off"
 	}
 	rule.After = &metav1.Duration{Duration: after}
 	return rule, ""

@@ -36,7 +36,7 @@ func TestValidate(t *testing.T) {
 		"no text":           {func(s *v1alpha1.ComputeAllocationSpec) { s.Description = "a\xff" }, governance.FieldErrors{{Path: "spec.description", Message: "is not UTF-8 text"}}},
 		"a pattern":         {func(s *v1alpha1.ComputeAllocationSpec) { s.Quota[0].Memory = of("10000001Gi") }, governance.FieldErrors{{Path: "spec.quota[0].memory", Message: "must be from 0 to 10,000,000 GiB with fewer decimals"}}},
 		"a rule":            {func(s *v1alpha1.ComputeAllocationSpec) { s.Namespace = "kube-system" }, governance.FieldErrors{{Path: "spec.namespace", Message: "that namespace is reserved for the cluster; choose another"}}},
-		"a rule of several": {func(s *v1alpha1.ComputeAllocationSpec) { s.NamespaceCeiling, s.Sharing.Unlimited = true, true }, governance.FieldErrors{{Path: "spec.namespaceCeiling", Message: "a namespace ceiling needs a borrow limit: choose one of namespaceCeiling and unlimited borrowing"}}},
+		"a rule of several": {func(s *v1alpha1.ComputeAllocationSpec) { s.NamespaceCeiling, s.Sharing.Unlimited = true, true }, governance.FieldErrors{{Path: "spec.namespaceCeiling", Message: "a namespace ceiling needs a borrow limit: give one, or leave the ceiling out"}}},
 		"a missing value":   {func(s *v1alpha1.ComputeAllocationSpec) { s.Members = []v1alpha1.Member{{Kind: "User"}} }, governance.FieldErrors{{Path: "spec.members[0].name", Message: "is empty"}}},
 		"a name twice": {func(s *v1alpha1.ComputeAllocationSpec) {
 			s.Shares = []v1alpha1.Share{{Name: "a", Weight: 1}, {Name: "a", Weight: 1}}
