@@ -68,7 +68,7 @@ func newWorker(t *testing.T) *worker.Worker {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &worker.Worker{Timeout: 2 * time.Second, Command: func() *exec.Cmd {
+	w := &worker.Worker{Timeout: 5 * time.Second, Command: func() *exec.Cmd {
 		cmd := exec.Command(self)
 		cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d", asChild, testMemory))
 		return cmd
@@ -88,9 +88,14 @@ func snapshot(queues ...string) *simulate.Snapshot {
 // TestFailures asks questions that crash, hang or exhaust the child: each costs its
 // own answer, the question beside it and the one after it are answered.
 func TestFailures(t *testing.T) {
+	t.Parallel()
 	for target, want := range map[string]error{"panic": worker.ErrCrashed, "hang": worker.ErrTimeout, "slow": worker.ErrTimeout, "memory": worker.ErrMemory} {
 		t.Run(target, func(t *testing.T) {
+			t.Parallel()
 			w := newWorker(t)
+			if want != worker.ErrTimeout {
+				w.Timeout = time.Minute
+			}
 			s := snapshot("a")
 			var beside sync.WaitGroup
 			beside.Go(func() {
@@ -116,6 +121,7 @@ func TestFailures(t *testing.T) {
 // TestStopped stops the child, so that it reads nothing, and asks about more than a pipe
 // holds: the question times out, and another child answers the next.
 func TestStopped(t *testing.T) {
+	t.Parallel()
 	w := newWorker(t)
 	var child *exec.Cmd
 	command := w.Command
@@ -137,6 +143,7 @@ func TestStopped(t *testing.T) {
 
 // TestSnapshots asks one child about snapshots that differ: it gets what changed.
 func TestSnapshots(t *testing.T) {
+	t.Parallel()
 	w := newWorker(t)
 	for _, queues := range [][]string{{"a"}, {"a", "b"}, {"b"}, {}, {"a", "b", "c"}} {
 		report, err := w.Ask(t.Context(), snapshot(queues...), &simulate.Question{})
@@ -157,6 +164,7 @@ func TestSnapshots(t *testing.T) {
 // TestIdle ends the child that is not asked, and starts another, which ends at once: no
 // user waited for it.
 func TestIdle(t *testing.T) {
+	t.Parallel()
 	w := newWorker(t)
 	w.Idle = 50 * time.Millisecond
 	var children []*exec.Cmd
@@ -192,6 +200,7 @@ func TestIdle(t *testing.T) {
 // TestAtOnce asks four questions that take as long as they may: two wait for their
 // turn.
 func TestAtOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorker(t)
 	if _, err := w.Ask(t.Context(), snapshot(), &simulate.Question{}); err != nil { // starts the child
 		t.Fatal(err)
