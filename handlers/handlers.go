@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	"net/http"
 	"time"
 
 	governancealerts "kuota.dev/kuota/governance/alerts"
@@ -30,6 +31,8 @@ import (
 	"kuota.dev/kuota/handlers/usage"
 	"kuota.dev/kuota/handlers/versions"
 	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
 )
 
 // Setup describes how the console was started.
@@ -116,4 +119,17 @@ func (h *Handlers) Register(s *web.Server) {
 	} {
 		pages.Register(s)
 	}
+}
+
+// healthz answers GET /healthz: the process is alive.
+func (h *Handlers) healthz(c echo.Context) error { return c.String(http.StatusOK, "ok\n") }
+
+// readyz answers GET /readyz: the caches have synced once. A cluster that becomes
+// unreachable later does not make the console unready, because its pages report
+// that.
+func (h *Handlers) readyz(c echo.Context) error {
+	if h.Allocations.Ready() != nil {
+		return c.String(http.StatusServiceUnavailable, "waiting for the cluster\n")
+	}
+	return c.String(http.StatusOK, "ok\n")
 }

@@ -1,6 +1,12 @@
 package web
 
 import (
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
 	"github.com/a-h/templ"
 	"github.com/labstack/echo/v4"
 )
@@ -20,4 +26,51 @@ func Render(c echo.Context, status int, component templ.Component) error {
 // changes, and not a browser the page.
 func WantsFragment(c echo.Context) bool {
 	return c.Request().Header.Get(echo.HeaderXRequestedWith) == "fetch"
+}
+
+// fileBuffer is how much of a file SendFile keeps in memory.
+const fileBuffer = 32 << 10
+
+// brokenFile is why a file could not be read to its end. It breaks the connection, and is
+// logged.
+type brokenFile struct{ error }
+
+// SendFile answers with a file of text, or of CSV or JSON if its name ends so, that browsers save,
+// whatever its length. A file that cannot be read to its end is a brokenFile, which the browser
+// reports.
+func SendFile(c echo.Context, name string, from io.Reader) error {
+	response := c.Response()
+	control := http.NewResponseController(response)
+	kind := "text/plain; charset=utf-8"
+	switch {
+	case strings.HasSuffix(name, ".csv"):
+		kind = "text/csv; charset=utf-8"
+	case strings.HasSuffix(name, ".json"):
+		kind = "application/json"
+	}
+	response.Header().Set(echo.HeaderContentType, kind)
+	response.Header().Set(echo.HeaderContentDisposition, mime.FormatMediaType("attachment", map[string]string{"filename": name}))
+	response.WriteHeader(http.StatusOK)
+	buffer, begun := make([]byte, fileBuffer), false
+	for {
+		n, err := from.Read(buffer)
+		if n > 0 {
+			if err := control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
+				return err
+			}
+			if _, err := response.Write(buffer[:n]); err != nil {
+				return err // the client disconnected, or does not read
+			}
+			if !begun { // a small file can take long to compute
+				begun = true
+				response.Flush()
+			}
+		}
+		switch {
+		case err == io.EOF: //nolint:errorlint // readers return it as it is
+			return control.SetWriteDeadline(time.Now().Add(writeTimeout)) // for what is buffered
+		case err != nil:
+			return brokenFile{err}
+		}
+	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/controllers/loopguard"
 	"kuota.dev/kuota/governance/observe/capacity"
+	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/spec/describe"
@@ -351,4 +353,53 @@ func (in *Input) historyRefused(Thresholds) (found []Finding) {
 		return nil
 	}
 	return []Finding{{Rule: HistoryRefused, Subject: "history", Summary: fmt.Sprintf("The history database refused %s in the last day, and pages lack what was refused. The last one, of %s: %s", count(in.Refused, "record"), in.LastRefused.Writer, sentence(in.LastRefused.Reason))}}
+}
+
+func nameOf(t *tasks.Task) string { return t.Kind + " " + t.Name }
+
+func className(object string) string { return strings.TrimSuffix(object, "-priority") }
+
+func count(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return quota.Thousands(strconv.Itoa(n)) + " " + noun
+}
+
+func verb(n int, one, many string) string {
+	if n == 1 {
+		return one
+	}
+	return many
+}
+
+func percent(n int) string { return strconv.Itoa(n) + "%" }
+
+// moment formats a time, which does not change while the time passes: a summary that
+// changes is saved again.
+func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 UTC") }
+
+// duration formats a threshold, such as "3 days" or "5 minutes".
+func duration(d time.Duration) string {
+	for _, unit := range []struct {
+		of   time.Duration
+		noun string
+	}{{24 * time.Hour, "day"}, {time.Hour, "hour"}, {time.Minute, "minute"}} {
+		if d >= unit.of && d%unit.of == 0 {
+			return count(int(d/unit.of), unit.noun)
+		}
+	}
+	if d%time.Second == 0 {
+		return count(int(d/time.Second), "second")
+	}
+	return d.String()
+}
+
+// sentence returns text as a sentence.
+func sentence(text string) string {
+	text = strings.TrimRight(strings.TrimSpace(text), ".")
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s%s.", strings.ToUpper(text[:1]), text[1:])
 }

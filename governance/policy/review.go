@@ -1,6 +1,9 @@
 package policy
 
 import (
+	"maps"
+	"slices"
+
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/spec/change"
@@ -70,4 +73,81 @@ type PoolChange struct {
 	Name                    string
 	NodesBefore, NodesAfter int64
 	Types                   []string // instance types of its nodes afterwards
+}
+
+// classChanges returns the classes that are created or removed or whose weight
+// changes: those of the new policy in its order, then the removed ones.
+func classChanges(before, after []v1alpha1.PriorityClass, tasks map[string]int) []ClassChange {
+	find := func(in []v1alpha1.PriorityClass, name string) *int32 {
+		for _, class := range in {
+			if class.Name == name {
+				weight := int32(0)
+				if class.Weight != nil {
+					weight = *class.Weight
+				}
+				return &weight
+			}
+		}
+		return nil
+	}
+	var changes []ClassChange
+	for _, class := range after {
+		change := ClassChange{Name: class.Name, Before: find(before, class.Name), After: find(after, class.Name), Tasks: tasks[class.Name]}
+		if change.Before == nil || *change.Before != *change.After {
+			changes = append(changes, change)
+		}
+	}
+	for _, class := range before {
+		if find(after, class.Name) == nil {
+			changes = append(changes, ClassChange{Name: class.Name, Before: find(before, class.Name), Tasks: tasks[class.Name]})
+		}
+	}
+	return changes
+}
+
+// catalog returns the catalog with these pools.
+func (s State) catalog(pools []v1alpha1.Pool) catalog.Catalog {
+	in := catalog.Input{Nodes: s.nodes, InstanceTypeLabel: s.label, Pools: pools}
+	if s.Policy != nil {
+		in.ReportedTypes = s.Policy.Status.ReportedTypes
+	}
+	return catalog.New(in)
+}
+
+// appliedPools returns the pools that the controller applied. It keeps them
+// while a change would take a pool from the quota of a team.
+func (s State) appliedPools() []v1alpha1.Pool {
+	if s.Policy == nil {
+		return nil
+	}
+	return s.Policy.Status.Pools
+}
+
+// poolChanges returns the pools that are added, removed or changed.
+func (s State) poolChanges(pools []v1alpha1.Pool) []PoolChange {
+	before, after := s.Types, s.catalog(pools)
+	names := map[string]bool{}
+	for _, types := range []catalog.Catalog{before, after} {
+		for _, pool := range types.Pools() {
+			names[pool.Name] = true
+		}
+	}
+	var changes []PoolChange
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		was, had := existing(before, name)
+		is, has := existing(after, name)
+		if had != has || was.Nodes != is.Nodes || !slices.Equal(was.Types, is.Types) {
+			changes = append(changes, PoolChange{Name: name, NodesBefore: was.Nodes, NodesAfter: is.Nodes, Types: is.Types})
+		}
+	}
+	return changes
+}
+
+// existing returns a pool that has nodes or is named.
+func existing(types catalog.Catalog, name string) (catalog.Pool, bool) {
+	pool, _ := types.Find(name)
+	if pool.Nodes == 0 && !pool.Named {
+		return catalog.Pool{}, false
+	}
+	return pool, true
 }

@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance/spec/schema"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // Validate returns all errors of a policy, by itself and in the cluster as it is
@@ -104,5 +105,32 @@ func (errs *fieldErrors) usage(usage *v1alpha1.AdmissionFairSharing) {
 	weights := kueueconfig.ResourceWeights(usage)
 	if !slices.ContainsFunc(slices.Collect(maps.Values(weights)), func(w int) bool { return w > 0 }) {
 		errs.Addf("spec.admissionFairSharing.resourceWeights", "give at least one resource a weight above 0")
+	}
+}
+
+// pools validates pools in the cluster: their names, their labels, and the quota of teams,
+// which no change may take a pool from.
+func (errs *fieldErrors) pools(pools []v1alpha1.Pool, state State) {
+	if len(pools) > v1alpha1.MaxPools {
+		return
+	}
+	for i, pool := range pools {
+		at := fmt.Sprintf("spec.pools[%d]", i)
+		clash := state.Types.Clashes(v1alpha1.Pool{Name: pool.Name})
+		if clash != "" { // which says more than the CRD
+			errs.FieldErrors = slices.DeleteFunc(errs.FieldErrors, func(e governance.FieldError) bool { return e.Path == at+".name" })
+			errs.Add(at+".name", clash)
+		}
+		if circular := state.Types.Clashes(pool); clash == "" {
+			errs.Add(at+".match.nodeLabels", circular)
+		}
+		for _, key := range slices.Sorted(maps.Keys(pool.Match.NodeLabels)) {
+			if value := pool.Match.NodeLabels[key]; len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 {
+				errs.Addf(at+".match.nodeLabels", "%s=%s is not a valid node label", key, value)
+			}
+		}
+	}
+	if !slices.ContainsFunc(errs.FieldErrors, func(e governance.FieldError) bool { return strings.HasPrefix(e.Path, "spec.pools") }) {
+		errs.FieldErrors = append(errs.FieldErrors, orphanedQuota(pools, state)...) // errors of invalid pools would mislead
 	}
 }

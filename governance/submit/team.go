@@ -9,11 +9,14 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/quota/resources"
+	"kuota.dev/kuota/governance/record/audit"
+	"kuota.dev/kuota/governance/spec/manifest"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"
 
@@ -21,8 +24,10 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	scheduling "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	"sigs.k8s.io/kueue/pkg/controller/constants"
 )
 
 // Team contains a team's namespace and queue, and the choices for its tasks.
@@ -207,4 +212,118 @@ func tolerations(flavor *kueue.ResourceFlavorSpec) (needed []corev1.Toleration) 
 		needed = append(needed, t)
 	}
 	return needed
+}
+
+// Service checks and submits tasks. It is safe for concurrent use.
+type Service struct {
+	Cluster *cluster.Cluster
+	Access  *access.Service
+	Audit   *audit.Recorder
+	Tasks   *queries.Service
+	Naming  desired.Naming
+	// Manifests keeps the manifests of submitted tasks; nil for none.
+	Manifests Manifests
+}
+
+// Taken reports whether a task of that kind in the team's namespace has the name.
+func (s *Service) Taken(t Team, kind Kind, name string) bool {
+	return s.Tasks.Index.Find(t.Namespace, string(kind), name, "") != nil
+}
+
+// Plan completes r with defaults. If r is invalid it returns no Plan but all errors;
+// their paths are the names of the form's fields.
+func (t Team) Plan(r Request) (Plan, []governance.FieldError) { return t.plan(r, false) }
+
+// Complete is Plan for a task that is about to be created: a missing name or image is
+// an error too.
+func (t Team) Complete(r Request) (Plan, []governance.FieldError) { return t.plan(r, true) }
+
+func (t Team) plan(r Request, complete bool) (Plan, []governance.FieldError) {
+	if r.Elastic != nil {
+		elastic := FillElastic(*r.Elastic, r.Pods)
+		r.Elastic = &elastic
+	}
+	r.Kind = r.kind()
+	if class, ok := t.Class(r.Class); ok && r.TimeLimit == 0 && r.Kind != Deployment { // Kueue cannot limit those
+		r.TimeLimit = class.DefaultTimeLimit
+	}
+	wrong := r.validate(t, complete)
+	p := Plan{Request: r, Team: t}
+	p.Team.Queue, _ = t.share(r.Share)
+	var ok bool
+	if p.QueuePool, ok = t.pool(r.Pool); ok && r.PerPod.Instances == nil {
+		p.AnyOf = t.anyOf(r)
+		resources, more := FillAny(r.PerPod, r.Pods, append(p.AnyOf, p.QueuePool)...)
+		p.PodResources, wrong = resources, append(wrong, more...)
+	}
+	if len(wrong) > 0 {
+		return Plan{}, wrong
+	}
+	return p, nil
+}
+
+// PlanElasticJob plans an ElasticJob that was read from a manifest, in the team's
+// namespace and queue. changed are the values that the team's replace. If the job is
+// invalid it returns no Plan but all errors; their paths are those of the ElasticJob.
+func (t Team) PlanElasticJob(e *v1alpha1.ElasticJob) (p Plan, changed, wrong governance.FieldErrors) {
+	e = e.DeepCopy()
+	replace := func(path string, value *string, by string) {
+		if *value != "" && *value != by {
+			changed.Addf(path, "is %s; the team's %s is used", *value, by)
+		}
+		*value = by
+	}
+	queue := e.Labels[constants.QueueLabel]
+	replace("metadata.namespace", &e.Namespace, t.Namespace)
+	share, of := t.shareOf(queue)
+	replace("metadata.labels["+constants.QueueLabel+"]", &queue, of)
+	if e.Labels == nil {
+		e.Labels = map[string]string{}
+	}
+	e.Labels[constants.QueueLabel] = queue
+
+	wrong = manifest.CheckElasticJob(e, "")
+	class := e.Labels[constants.WorkloadPriorityClassLabel]
+	limits, ok := t.Class(class)
+	if !ok {
+		wrong.Add("metadata.labels["+constants.WorkloadPriorityClassLabel+"]", noClass(class, t))
+	}
+	if e.Spec.ActiveDeadlineSeconds == nil && limits.DefaultTimeLimit > 0 {
+		e.Spec.ActiveDeadlineSeconds = new(int64(limits.DefaultTimeLimit))
+	}
+	wrong.Add("spec.activeDeadlineSeconds", t.checkTimeLimit(class, ptr.Deref(e.Spec.ActiveDeadlineSeconds, 0)))
+	if len(wrong) > 0 {
+		return Plan{}, changed, wrong
+	}
+	spec := &e.Spec.Template.Spec
+	policy := e.Spec.ElasticPolicy
+	p = Plan{
+		Request:   Request{Kind: ElasticJob, Name: e.Name, Class: class, Pods: policy.MinReplicas, Image: spec.Containers[0].Image, Elastic: &policy},
+		Team:      t,
+		QueuePool: t.selected(spec.NodeSelector), PodResources: quotaRequests(spec), read: e,
+	}
+	p.Pool, p.Share, p.Team.Queue = p.QueuePool.Name, share, of
+	return p, changed, nil
+}
+
+// selected returns the only pool of the team that pods with this node selector can run in;
+// the zero value if several or none are.
+func (t Team) selected(nodes map[string]string) (only QueuePool) {
+	found := 0
+	for _, pool := range t.Pools {
+		matches := true
+		for label, value := range pool.NodeSelector {
+			if selected, ok := nodes[label]; ok && selected != value {
+				matches = false
+			}
+		}
+		if matches {
+			only = pool
+			found++
+		}
+	}
+	if found != 1 {
+		return QueuePool{}
+	}
+	return only
 }

@@ -3,11 +3,16 @@ package allocations
 import (
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/spec/describe"
+	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"
@@ -120,4 +125,40 @@ func (h *Pages) renderConflict(c echo.Context, form allocationForm, state alloca
 	form.Version, form.Generation = read.Version, read.Generation
 	page.Fields, page.InPlace = form.hidden(c), forms.InPlace(c)
 	return h.AnswerForm(c, http.StatusConflict, forms.ReviewURL(place.action), place.action, typed, views.ConflictPage(page))
+}
+
+// raising types the figures into the form that ?raise= asks for: see urls.Raise. The
+// user reviews and saves them like any others.
+func raising(values url.Values, form allocationForm) allocationForm {
+	kind, pool, figures := urls.ReadRaise(values)
+	rows := &form.rows
+	switch kind {
+	case string(explain.RaiseNominalQuota):
+	case string(explain.RaiseBorrowingLimit):
+		rows = &form.limits
+		form.strategy, form.unlimited = string(v1alpha1.LendAndBorrow), false // without it a limit is dropped
+	default:
+		return form
+	}
+	i := slices.IndexFunc(*rows, func(r formRow) bool { return r.instanceType == pool })
+	if i < 0 {
+		*rows = append(slices.Clone(*rows), formRow{instanceType: pool})
+		i = len(*rows) - 1
+	}
+	row := &(*rows)[i]
+	for name, amount := range figures {
+		switch {
+		case name == catalog.CPU:
+			row.vcpu = quota.Number(name, amount)
+		case name == catalog.Memory:
+			row.memory, row.exact = quota.Number(name, amount), ""
+		case strings.Contains(name, "/mig-"):
+			_, row.profile, _ = strings.Cut(name, "/")
+			row.count = quota.Number(name, amount)
+		default:
+			row.accelerators, row.instances = quota.Number(name, amount), ""
+		}
+	}
+	form.Typed = true
+	return form
 }

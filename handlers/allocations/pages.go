@@ -3,6 +3,7 @@ package allocations
 import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota/desired"
+	"kuota.dev/kuota/governance/spec/manifest"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
 	policypages "kuota.dev/kuota/handlers/policy"
@@ -49,4 +50,14 @@ func (h *Pages) Register(s *web.Server) {
 	s.Form(urls.AllocationPrefix+":name/hold", h.Handler(h.Writing(h.confirmHold)), h.Handler(h.Writing(h.holdQueue)))
 	s.Form(urls.AllocationPrefix+":name/resume", h.Handler(h.Writing(h.confirmResume)), h.Handler(h.Writing(h.resumeQueue)))
 	s.Form(urls.AllocationPrefix+":name/delete", h.Handler(h.Writing(h.confirmDelete)), h.Handler(h.Writing(h.deleteAllocation)))
+}
+
+// allocationYAML answers GET /policies/allocations/{name}/yaml: an allocation
+// as a file.
+func (h *Pages) allocationYAML(c echo.Context) error {
+	a, err := h.Allocations.Find(c.Request().Context(), console.UserOf(c), c.Param("name"))
+	if err != nil {
+		return err
+	}
+	return console.YAMLFile(c, a.Name, manifest.AllocationYAML(&a))
 }

@@ -8,8 +8,10 @@ import (
 
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/observe/capacity"
+	"kuota.dev/kuota/handlers/classstats"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/figures"
+	"kuota.dev/kuota/handlers/hardware"
 	taskpages "kuota.dev/kuota/handlers/tasks"
 	"kuota.dev/kuota/handlers/timerange"
 	"kuota.dev/kuota/handlers/urls"
@@ -94,4 +96,19 @@ func rangeValues(r timerange.Range) url.Values {
 	values := url.Values{}
 	r.SetValues(values)
 	return values
+}
+
+// Pages answers the routes of the dashboard.
+type Pages struct {
+	*console.Console
+	History       console.History // nil for none
+	Classes       *classstats.Stats
+	HardwarePages *hardware.Pages
+}
+
+// Register adds the routes of this package to the server.
+func (h *Pages) Register(s *web.Server) {
+	s.Page(urls.Dashboard, h.Within(h.dashboard))
+	s.Events(urls.DashboardEvents, h.dashboardEvents(s))
+	s.Page(urls.CapacityCSV, h.Within(h.capacityCSV))
 }

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/kueue/simulate"
 )
 
 // Sentence converts an error message to a sentence.
@@ -73,4 +74,27 @@ func OrDash(text string) string {
 		return "–"
 	}
 	return text
+}
+
+// omissions are parts of Kueue that are not simulated.
+var omissions = map[simulate.Omission]string{
+	simulate.OmittedTopology:      "placement by topology",
+	simulate.OmittedChecks:        "admission checks",
+	simulate.OmittedElasticSlices: "slices of elastic jobs that replace each other",
+	simulate.OmittedUsageHistory:  "the past usage of queues",
+	simulate.OmittedDevices:       "devices that pods claim",
+	simulate.OmittedOverhead:      "the overhead of runtime classes",
+}
+
+// NotSimulated returns a sentence about what a simulation leaves out; empty for
+// nothing.
+func NotSimulated(list []simulate.Omission) string {
+	var parts []string
+	for _, o := range list {
+		parts = append(parts, omissions[o])
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return "Not simulated: " + strings.Join(parts, ", ") + "."
 }

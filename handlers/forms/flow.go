@@ -2,11 +2,17 @@ package forms
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
+	"unicode"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -139,4 +145,42 @@ func Draft(c echo.Context, s *web.Server, path string) (typed url.Values, redire
 		return nil, true, c.Redirect(http.StatusSeeOther, address)
 	}
 	return typed, false, nil
+}
+
+// ReasonField returns the input for the reason of a change, in a review.
+func ReasonField(reason, readers string) views.ReasonField {
+	return views.ReasonField{Value: reason, Hint: fmt.Sprintf("Visible in the history to %s. At most %d characters.", readers, v1alpha1.MaxReason)}
+}
+
+// DeletionReason returns the input for the reason of a deletion.
+func DeletionReason(reason string) views.ReasonField {
+	return views.ReasonField{Value: reason, Hint: fmt.Sprintf("Visible in the versions of the deleted team. At most %d characters.", v1alpha1.MaxReason)}
+}
+
+// ReasonText returns a typed reason as one line, cut to MaxReason characters.
+func ReasonText(text string) string {
+	text = strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), func(r rune) bool { return unicode.IsControl(r) || r == ' ' }), " ")
+	if characters := []rune(text); len(characters) > v1alpha1.MaxReason {
+		text = string(characters[:v1alpha1.MaxReason])
+	}
+	return text
+}
+
+// WithoutReason removes the reason, for a page that has an input for it.
+func WithoutReason(fields []views.HiddenField) []views.HiddenField {
+	return slices.DeleteFunc(slices.Clone(fields), func(f views.HiddenField) bool { return f.Name == "reason" })
+}
+
+func RestoresWords(number int64) string { return fmt.Sprintf("Restores version %d", number) }
+
+// RestoredOf returns the notice of a form that a version filled in.
+func RestoredOf(from string) views.Restored {
+	if from == "" {
+		return views.Restored{}
+	}
+	_, number, ok := strings.Cut(from, ":")
+	if !ok {
+		number = from
+	}
+	return views.Restored{Origin: from, Notice: "The form shows version " + number + ". Nothing is saved yet."}
 }

@@ -15,11 +15,13 @@ import (
 	"kuota.dev/kuota/governance/observe/utilization"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/timerange"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 	dashboardviews "kuota.dev/kuota/views/dashboard"
+	"kuota.dev/kuota/web"
 )
 
 const hardwareCSVURL = "/hardware.csv"
@@ -255,4 +257,19 @@ func (h *Pages) hardwareChart(ctx context.Context, n hardwareNow, r timerange.Ra
 		chart.Empty = "Prometheus has no data for this range."
 	}
 	return chart
+}
+
+// Pages renders how busy the hardware is: a section of the dashboard, and its CSV
+// file.
+type Pages struct {
+	*console.Console
+	Hardware  Utilization // nil without Prometheus
+	PodOwners PodOwners
+	IdleBelow float64 // utilization, 0 to 1, that an idle accelerator never reached
+	idle      idleTasks
+}
+
+// Register adds the routes of this package to the server.
+func (h *Pages) Register(s *web.Server) {
+	s.Page(hardwareCSVURL, h.Within(h.hardwareCSV))
 }

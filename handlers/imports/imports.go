@@ -10,8 +10,10 @@ import (
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/imports"
 	"kuota.dev/kuota/governance/policy"
+	allocationpages "kuota.dev/kuota/handlers/allocations"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
+	policypages "kuota.dev/kuota/handlers/policy"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 	importviews "kuota.dev/kuota/views/imports"
@@ -191,4 +193,18 @@ func (h *Pages) renderImport(c echo.Context, status int, page importviews.Import
 	page.Title, page.Active = "Import", "policies"
 	page.Action, page.CancelURL, page.InPlace = urls.Import, urls.Policies, forms.InPlace(c)
 	return h.AnswerForm(c, status, urls.Import, urls.Import, values, importviews.Import(page))
+}
+
+// Pages answers the routes of the import, which opens the form of what it reads.
+type Pages struct {
+	*console.Console
+	forms.Addresses
+	Policy          console.Policy
+	AllocationPages *allocationpages.Pages
+	PolicyPages     *policypages.Pages
+}
+
+// Register adds the routes of this package to the server.
+func (h *Pages) Register(s *web.Server) {
+	s.Form(urls.Import, h.Handler(h.Writing(h.importForm(s))), h.Handler(h.Writing(h.importObjects)))
 }

@@ -181,3 +181,13 @@ func nodeRow(n *capacity.NodeSnapshot, now time.Time) instanceviews.NodeRow {
 func boundOf(n *capacity.NodeSnapshot, resource string) instanceviews.Amounts {
 	return instanceviews.Amounts{Bound: quota.Short(resource, n.Bound[resource]), Of: quota.Short(resource, n.Physical[resource])}
 }
+
+// Pages answers the routes of pools and nodes.
+type Pages struct{ *console.Console }
+
+// Register adds the routes of this package to the server.
+func (h *Pages) Register(s *web.Server) {
+	s.Page(urls.Instances, h.Within(h.instances))
+	s.Events(urls.Instances+"/events", h.instancesEvents(s))
+	s.Page(urls.InstancesCSV, h.Within(h.instancesCSV))
+}

@@ -3,6 +3,8 @@ package policy
 import (
 	"net/http"
 
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/spec/manifest"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/previews"
@@ -39,4 +41,17 @@ func (h *Pages) Register(s *web.Server) {
 	s.Form(urls.TryPolicyAgain, h.Handler(toPolicies), h.Handler(h.Writing(h.tryAgain)))
 	s.Page(forms.ReviewURL(urls.EditPolicy), h.Handler(h.Writing(h.Review(func(echo.Context) string { return urls.EditPolicy }, h.takePolicyForm))))
 	s.Events(forms.ReviewURL(urls.EditPolicy)+"/events", h.Handler(h.previewReview(s)))
+}
+
+// policyYAML answers GET /policies/cluster/yaml: the policy as a file, for who
+// sees it.
+func (h *Pages) policyYAML(c echo.Context) error {
+	state, err := h.Policy.State(c.Request().Context(), console.UserOf(c))
+	if err == nil && state.Policy == nil {
+		err = &governance.Error{Kind: governance.NotFound, Op: "read policy", Message: "There is no cluster policy. Create one on the policies page."}
+	}
+	if err != nil {
+		return err
+	}
+	return console.YAMLFile(c, "cluster-policy", manifest.PolicyYAML(state.Policy))
 }

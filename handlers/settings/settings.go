@@ -5,12 +5,18 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/diagnostics"
+	"kuota.dev/kuota/governance/cluster/leader"
 	"kuota.dev/kuota/governance/kueue/kueueconfig"
+	"kuota.dev/kuota/governance/kueue/simulate/live"
+	"kuota.dev/kuota/governance/record/history"
+	"kuota.dev/kuota/governance/record/recorder"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
@@ -265,4 +271,47 @@ func (h *Pages) signInCard() settingsviews.SettingsCard {
 		{Name: "Username claim", Value: "claim " + h.Setup.UserClaim},
 	}
 	return card
+}
+
+// Pages answers the route of the settings.
+type Pages struct {
+	*console.Console
+	Setup     Setup
+	Recording func() recorder.State                                                                   // how history is written; nil without history
+	SetAside  func(ctx context.Context, since time.Time) (n int, latest *history.SetAside, err error) // records that history refused; nil without history
+	Leader    func() leader.State                                                                     // which replica runs the controllers
+	Replays   func() []live.Replay                                                                    // contradicted explanations; nil without simulations
+}
+
+// Register adds the routes of this package to the server.
+func (h *Pages) Register(s *web.Server) {
+	s.Page(urls.Settings, h.Handler(h.settings))
+	s.Page(urls.Settings+"/replays/:replay", h.Handler(h.replay))
+}
+
+// replayLinks returns the links to the kept snapshots, the latest first.
+func (h *Pages) replayLinks() (list []settingsviews.SettingsReplay) {
+	if h.Replays == nil {
+		return nil
+	}
+	for _, r := range h.Replays() {
+		list = append(list, settingsviews.SettingsReplay{Address: urls.Replay(r.ID), ID: r.ID, Constraint: r.Constraint, At: r.Time.UTC().Format(time.DateTime) + " UTC", Size: fmt.Sprintf("%d kB", (len(r.Data)+999)/1000)})
+	}
+	return list
+}
+
+// replay answers GET /settings/replays/:replay with a file for kuota simulate. Only
+// those who may open the settings get it.
+func (h *Pages) replay(c echo.Context) error {
+	notFound := &governance.Error{Kind: governance.NotFound, Op: "read replay", Message: "Page not found, or you do not have access."}
+	if h.Replays == nil || !h.Settings.CanView(c.Request().Context(), console.UserOf(c)) {
+		return notFound
+	}
+	list := h.Replays()
+	i := slices.IndexFunc(list, func(r live.Replay) bool { return r.ID == c.Param("replay") })
+	if i < 0 {
+		return notFound
+	}
+	c.Response().Header().Set(echo.HeaderContentDisposition, `attachment; filename="snapshot-`+list[i].ID+`.json.gz"`)
+	return c.Blob(http.StatusOK, "application/gzip", list[i].Data)
 }

@@ -2,19 +2,32 @@ package teams
 
 import (
 	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/submit"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
+	taskpages "kuota.dev/kuota/handlers/tasks"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 	teamviews "kuota.dev/kuota/views/teams"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
+	corev1 "k8s.io/api/core/v1"
 )
 
 // team answers GET /teams/{team}: quota, usage, queue and history of a team. range=, from=
@@ -63,4 +76,96 @@ func teamFacts(t submit.Team) []views.ValueLine {
 	return []views.ValueLine{
 		{Name: "Namespace", Value: namespace}, {Name: "Queue", Value: format.OrDash(t.Queue)}, {Name: "Pools", Value: format.OrDash(strings.Join(pools, ", "))},
 	}
+}
+
+// insideView returns the table of the shares of a team; nil without shares.
+func insideView(shares []queries.QueueShare, now time.Time) *teamviews.InsideShares {
+	if len(shares) < 2 { // only the team's queue
+		return nil
+	}
+	view := &teamviews.InsideShares{}
+	var usage, weight float64
+	var sampled time.Time
+	for _, s := range shares {
+		usage, weight = usage+s.Usage, weight+s.Weight
+		if s.SampledAt.After(sampled) {
+			sampled = s.SampledAt
+		}
+	}
+	view.Note, view.Counted = "Kueue does not count usage now", !sampled.IsZero()
+	if view.Counted {
+		view.Note = "usage as of " + format.Age(now.Sub(sampled)) + " ago"
+	}
+	for _, s := range shares {
+		row := teamviews.InsideRow{
+			ID: "inside-" + s.Queue, Name: cmp.Or(s.Name, "The team's queue"), Queue: s.Queue, Weight: strconv.FormatFloat(s.Weight, 'f', -1, 64),
+			Usage: decayed(s.Consumed), Part: "–", Fair: percent(s.Weight, weight), Running: format.Thousands(int64(s.Admitted)), Waiting: format.Thousands(int64(s.Pending)),
+		}
+		if usage > 0 {
+			row.Part = percent(s.Usage, usage)
+		}
+		view.Rows = append(view.Rows, row)
+	}
+	return view
+}
+
+func percent(part, whole float64) string { return fmt.Sprintf("%.0f %%", 100*part/whole) }
+
+// decayed formats the average usage of resources, such as "10.4 GPUs".
+func decayed(consumed corev1.ResourceList) string {
+	var parts []string
+	for _, name := range slices.SortedFunc(maps.Keys(consumed), func(a, b corev1.ResourceName) int { return quota.Compare(string(a), string(b)) }) {
+		amount := consumed[name]
+		number, unit := amount.AsApproximateFloat64(), format.ResourceLabel(string(name))
+		if name == catalog.Memory {
+			number, unit = number/float64(catalog.GiB), "GiB"
+		}
+		parts = append(parts, strconv.FormatFloat(number, 'f', 1, 64)+" "+unit)
+	}
+	return format.OrDash(strings.Join(parts, ", "))
+}
+
+// sharesWithin returns how idle compute is shared, as a scope may see it; nil if
+// nothing is known of it.
+func (h *Pages) sharesWithin(ctx context.Context, scope access.Scope) (*teamviews.Shares, error) {
+	all, err := h.Tasks.SharesWithin(ctx, scope)
+	if err != nil || !all.Fair && all.At.IsZero() && !all.Computing {
+		return nil, err
+	}
+	return sharesView(all), nil
+}
+
+func sharesView(all queries.Shares) *teamviews.Shares {
+	s := &teamviews.Shares{Title: "Idle compute", Note: "first come, first served", State: "verified", NoNext: "No waiting task would start with more of it."}
+	if all.Fair {
+		s.Title, s.Note = "Fair shares", "as Kueue computes them"
+		s.Hint = "A share is how much a team borrows, in thousandths of what all teams can lend, divided by its weight. The team with the lowest share gets idle compute first."
+	}
+	for _, t := range all.Teams {
+		row := teamviews.ShareRow{Team: t.Team, URL: urls.Team(t.Team), Weight: strconv.FormatFloat(t.Weight, 'f', -1, 64), Share: strconv.FormatFloat(t.Share, 'f', -1, 64), Waiting: strconv.Itoa(t.Waiting)}
+		if math.IsInf(t.Share, 1) {
+			row.Share = "∞"
+		}
+		s.Rows = append(s.Rows, row)
+	}
+	if !all.At.IsZero() {
+		s.At = all.At.UTC().Format(time.RFC3339)
+	}
+	switch {
+	case all.Failed != nil:
+		s.State, s.NoNext = "failed", taskpages.FailedWords(all.Failed)
+	case all.Computing:
+		s.State, s.NoNext = "computing", "Asking Kueue's scheduler …"
+	}
+	for _, next := range all.Next {
+		start := teamviews.NextStart{Pool: next.Flavor, Text: fmt.Sprintf("%s of %s would start", quota.Amount(next.Resource, next.Amount), next.Flavor), Tasks: taskpages.UsageLinks(next.Tasks)}
+		if next.Tied {
+			start.Text += " (a tie decides)"
+		}
+		s.Next = append(s.Next, start)
+	}
+	for _, p := range all.Preempted {
+		s.Preempted = append(s.Preempted, teamviews.NextPreemption{Of: taskpages.UsageLinks(p.Of), For: taskpages.UsageLinks(p.For)})
+	}
+	return s
 }

@@ -224,3 +224,11 @@ func (h *Pages) versionPage(c echo.Context, version revisions.Version, url strin
 func origin(team string, number int64) string {
 	return url.QueryEscape(fmt.Sprintf("%s:%d", team, number))
 }
+
+// Register adds the routes of this package to the server.
+func (h *Pages) Register(s *web.Server) {
+	s.Page(urls.PolicyVersions, h.Handler(h.policyVersions))
+	s.Page(urls.PolicyVersions+"/:n", h.Handler(h.policyVersion))
+	s.Page(urls.AllocationPrefix+":name/revisions", h.Handler(h.allocationVersions))
+	s.Page(urls.AllocationPrefix+":name/revisions/:n", h.Handler(h.allocationVersion))
+}

@@ -1,13 +1,21 @@
 package provider
 
 import (
+	"context"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/hex"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net/mail"
 	"os"
 	"regexp"
+	"slices"
+	"sync"
 
+	"github.com/zitadel/oidc/v3/pkg/oidc"
+	"github.com/zitadel/oidc/v3/pkg/op"
 	"sigs.k8s.io/yaml"
 )
 
@@ -110,4 +118,116 @@ func (u User) check() error {
 		return fmt.Errorf("groupCount is %d, and must be from 0 to %d", u.GroupCount, mostGroups)
 	}
 	return nil
+}
+
+// supportedClaims are the claims in the discovery document.
+var supportedClaims = []string{
+	"iss", "sub", "aud", "exp", "iat", "auth_time", "nonce", "amr", "azp", "sid",
+	"name", "preferred_username", "email", "email_verified", "groups",
+}
+
+var supportedScopes = []string{oidc.ScopeOpenID, oidc.ScopeProfile, oidc.ScopeEmail, scopeGroups, oidc.ScopeOfflineAccess}
+
+// setClaims sets the claims of the scopes, from the current users file.
+func (s *storage) setClaims(info *oidc.UserInfo, subject string, scopes []string) error {
+	u, ok := s.users.bySubject(subject)
+	if !ok {
+		return oidc.ErrAccessDenied().WithDescription("the user was removed or is disabled")
+	}
+	info.Subject = subject
+	for _, scope := range scopes {
+		switch scope {
+		case oidc.ScopeProfile:
+			info.Name, info.PreferredUsername = u.FullName, u.Name
+		case oidc.ScopeEmail:
+			info.Email, info.EmailVerified = u.Email, true
+		case scopeGroups:
+			info.AppendClaims("groups", u.allGroups())
+		}
+	}
+	return nil
+}
+
+// SetUserinfoFromRequest sets the claims of an ID token.
+func (s *storage) SetUserinfoFromRequest(_ context.Context, info *oidc.UserInfo, req op.IDTokenRequest, scopes []string) error {
+	switch r := req.(type) {
+	case *request:
+		info.AppendClaims("sid", r.session.ID)
+	case *refreshRequest:
+		info.AppendClaims("sid", r.Session)
+	}
+	return s.setClaims(info, req.GetSubject(), scopes)
+}
+
+// SetUserinfoFromToken sets the claims of the userinfo endpoint.
+func (s *storage) SetUserinfoFromToken(_ context.Context, info *oidc.UserInfo, tokenID, subject, _ string) error {
+	g, ok := s.memory.access(tokenID)
+	if !ok || g.Subject != subject {
+		return oidc.ErrAccessDenied().WithDescription("the access token is no longer valid")
+	}
+	return s.setClaims(info, g.Subject, g.Scopes)
+}
+
+// SetUserinfoFromScopes does nothing: SetUserinfoFromRequest replaces it. The
+// library calls both.
+func (s *storage) SetUserinfoFromScopes(context.Context, *oidc.UserInfo, string, string, []string) error {
+	return nil
+}
+
+// SetIntrospectionFromToken refuses: only the client has its tokens, and it does
+// not need introspection.
+func (s *storage) SetIntrospectionFromToken(context.Context, *oidc.IntrospectionResponse, string, string, string) error {
+	return errors.New("introspection is not supported")
+}
+
+// directory finds users. It reads the file at each call, so that an edit takes
+// effect at the next request.
+type directory struct {
+	path string
+	log  *slog.Logger
+
+	mu   sync.Mutex
+	last []User
+}
+
+func newDirectory(path string, log *slog.Logger) (*directory, error) {
+	users, err := ReadUsers(path)
+	if err != nil {
+		return nil, err
+	}
+	return &directory{path: path, log: log, last: users}, nil
+}
+
+// users returns the users of the file. If the file is invalid, as in the middle
+// of an edit, users returns the last valid ones.
+func (d *directory) users() []User {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	users, err := ReadUsers(d.path)
+	if err != nil {
+		d.log.Warn("users file is invalid; the previous users stay in use", "error", err)
+		return d.last
+	}
+	d.last = users
+	return users
+}
+
+// bySubject returns an enabled user.
+func (d *directory) bySubject(subject string) (User, bool) {
+	users := d.users()
+	i := slices.IndexFunc(users, func(u User) bool { return u.subject() == subject })
+	if i < 0 || users[i].Disabled {
+		return User{}, false
+	}
+	return users[i], true
+}
+
+// authenticate returns the user with a name and password, even if disabled.
+func (d *directory) authenticate(name, password string) (User, bool) {
+	for _, u := range d.users() {
+		if u.Name == name && subtle.ConstantTimeCompare([]byte(u.Password), []byte(password)) == 1 {
+			return u, true
+		}
+	}
+	return User{}, false
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -17,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
@@ -197,4 +199,57 @@ func keepQuantities(want *applykueue.ClusterQueueApplyConfiguration, live *kueue
 		want.Spec.WithFairSharing(applykueue.FairSharing().WithWeight(*resource.NewQuantity(desired.DefaultWeight, resource.DecimalSI)))
 		keep(want.Spec.FairSharing.Weight, weight.Weight)
 	}
+}
+
+// upToDate reports whether an object has all desired fields and no extra ones.
+// Kueue updates the status of its queues many times a minute, and each update
+// triggers a reconciliation. Nothing is sent while the desired fields are
+// unchanged.
+func upToDate(object client.Object, want map[string]any) bool {
+	if object.GetName() == "" {
+		return false
+	}
+	if extraFieldsPatch(object, want) != "" {
+		return false
+	}
+	have, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	return err == nil && covers(have, want)
+}
+
+// toFields returns an apply configuration as JSON fields, without kind and
+// version, which objects from the cache do not have.
+func toFields(object runtime.ApplyConfiguration) (map[string]any, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	delete(fields, "kind")
+	delete(fields, "apiVersion")
+	return fields, err
+}
+
+// covers reports whether have contains every field of want with its value.
+// Lists must be equal: those of Kueue and Kubernetes are atomic.
+func covers(have, want any) bool {
+	fields, ok := want.(map[string]any)
+	if !ok {
+		return reflect.DeepEqual(have, want) || have == nil && isEmpty(want)
+	}
+	present, _ := have.(map[string]any)
+	for name, value := range fields {
+		if !covers(present[name], value) {
+			return false
+		}
+	}
+	return true
+}
+
+// isEmpty reports whether a value is omitted when it is encoded.
+func isEmpty(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case string:
+		return v == ""
+	case []any:
+		return len(v) == 0
+	}
+	return false
 }

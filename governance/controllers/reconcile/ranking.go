@@ -11,6 +11,8 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clusterstate"
+	"kuota.dev/kuota/governance/cluster/managed"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/record/activity"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,6 +20,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	applykueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 )
 
 const (
@@ -246,4 +250,51 @@ func (c priorityClasses) condition(policy *v1alpha1.ClusterPolicy) metav1.Condit
 		return newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "Ranked", "tasks are ranked by the weight of their priority class")
 	}
 	return newCondition(v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "FirstComeFirstServe", "tasks are ranked by submission time; weights of priority classes have no effect")
+}
+
+// orderTime is RFC 3339 of a fixed length, so that times in UTC compare as strings.
+const orderTime = "2006-01-02T15:04:05.000000Z07:00"
+
+// noteOrder sets desired.AnnotationOrder of a ClusterQueue: Kueue 0.19 reads how it orders
+// the tasks of a ClusterQueue when the ClusterQueue is created and when Kueue starts, so
+// that a change of an existing one needs a restart of Kueue. A change by another manager
+// that Kuota reverts does not: the annotation remains.
+func noteOrder(piece managed.Object, now time.Time) {
+	want, ok := piece.Desired.(*applykueue.ClusterQueueApplyConfiguration)
+	live, _ := piece.Live.(*kueue.ClusterQueue)
+	if !ok || live.Name == "" {
+		return
+	}
+	mode, liveMode := "priority", "priority"
+	if want.Spec.AdmissionScope != nil {
+		mode = "usage"
+	}
+	if scope := live.Spec.AdmissionScope; scope != nil && scope.AdmissionMode == kueue.UsageBasedAdmissionFairSharing {
+		liveMode = "usage"
+	}
+	noted := live.Annotations[desired.AnnotationOrder]
+	before, _, ok := strings.Cut(noted, " ")
+	if !ok {
+		before = liveMode
+	}
+	switch {
+	case before != mode:
+		want.WithAnnotations(map[string]string{desired.AnnotationOrder: mode + " " + now.UTC().Format(orderTime)})
+	case noted != "":
+		want.WithAnnotations(map[string]string{desired.AnnotationOrder: noted})
+	default:
+		delete(want.Annotations, desired.AnnotationOrder)
+	}
+}
+
+// lastOrderChange returns when Kuota last changed the order of an existing ClusterQueue,
+// as orderTime; empty for never.
+func (r *KueueReconciler) lastOrderChange(ctx context.Context) (last string, err error) {
+	var queues kueue.ClusterQueueList
+	err = r.List(ctx, &queues)
+	for i := range queues.Items {
+		_, changed, _ := strings.Cut(queues.Items[i].Annotations[desired.AnnotationOrder], " ")
+		last = max(last, changed)
+	}
+	return last, err
 }

@@ -1,6 +1,7 @@
 package enforcement_test
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -88,6 +89,28 @@ func TestDefaultClass(t *testing.T) {
 			policy := &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{PriorityClasses: []v1alpha1.PriorityClass{{Name: "dev"}}}, Status: v1alpha1.ClusterPolicyStatus{Kueue: tc.status}}
 			if got := enforcement.Parameters(policy, catalog.Catalog{}, nil, typeLabel, tc.exists)["classes"]; got != tc.want {
 				t.Errorf("got the classes %s, want %s", got, tc.want)
+			}
+		})
+	}
+}
+
+func TestProbeResult(t *testing.T) {
+	const denied = `configmaps "kuota-enforcement" is invalid: : ValidatingAdmissionPolicy 'kuota-enforcement-probe' with binding 'kuota-enforcement-probe' denied request: `
+	for name, tc := range map[string]struct {
+		err  error
+		want enforcement.ProbeResult
+	}{
+		"admitted":           {nil, enforcement.ProbeAdmitted},
+		"rejected":           {errors.New(denied + "the API server has the current parameters"), enforcement.ProbeRejected},
+		"outdated":           {errors.New(denied + "the API server has outdated parameters"), enforcement.ProbeOutdated},
+		"another policy":     {errors.New("ValidatingAdmissionPolicy 'company' denied request: the API server has the current parameters"), enforcement.ProbeUnknown},
+		"an error of ours":   {errors.New("ValidatingAdmissionPolicy 'kuota-enforcement-probe' failed: no such key"), enforcement.ProbeUnknown},
+		"no permission":      {errors.New(`configmaps "kuota-enforcement" is forbidden`), enforcement.ProbeUnknown},
+		"no response at all": {errors.New("connection refused"), enforcement.ProbeUnknown},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := enforcement.ProbeResultOf(tc.err); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
 			}
 		})
 	}

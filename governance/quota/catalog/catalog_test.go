@@ -128,3 +128,48 @@ func TestPoolNames(t *testing.T) {
 		t.Errorf("got pools %v, want 4", seen)
 	}
 }
+
+// Added pools get the nodes that no pool of the policy matches. The original
+// catalog is unchanged.
+func TestWith(t *testing.T) {
+	in := catalog.Input{
+		Nodes:             []corev1.Node{node("ml.g6.12xlarge", nil), node("ml.g6.12xlarge", nil), node("ml.p5.48xlarge", nil)},
+		InstanceTypeLabel: catalog.InstanceTypeLabel,
+		Pools:             []v1alpha1.Pool{{Name: "h100", Match: v1alpha1.PoolMatch{Accelerator: "H100"}}},
+	}
+	before := catalog.New(in)
+	after := before.With(v1alpha1.Pool{Name: "l4", Match: v1alpha1.PoolMatch{Accelerator: "L4"}}, v1alpha1.Pool{Name: "p5", Match: v1alpha1.PoolMatch{InstanceFamily: "ml.p5"}})
+	for name, want := range map[string]int64{"h100": 1, "l4": 2, "p5": 0} {
+		if pool, ok := after.Named(name); !ok || pool.Nodes != want {
+			t.Errorf("pool %s has %d nodes, want %d", name, pool.Nodes, want)
+		}
+	}
+	if _, ok := before.Named("l4"); ok || len(in.Pools) != 1 {
+		t.Error("With changed the original catalog")
+	}
+}
+
+func TestResourceKinds(t *testing.T) {
+	for resource, want := range map[string]string{
+		"cpu": "quota", "memory": "quota", "vpc.amazonaws.com/efa": "quota", "nvidia.com/gpu": "quota", "aws.amazon.com/neurondevice": "quota",
+		"amd.com/gpu": "quota", "gpu.intel.com/xe": "quota", "nvidia.com/mig-1g.5gb": "quota",
+
+		"nvidia.com/gpu.shared": "like accelerator", "aws.amazon.com/neuron": "like accelerator", "aws.amazon.com/neuroncore": "like accelerator", "gpu.intel.com/i915_monitoring": "like accelerator",
+		"google.com/tpu": "like accelerator", "example.com/vGPU": "like accelerator", "example.com/big-gpu-mem": "like accelerator",
+
+		"ephemeral-storage": "", "pods": "", "hugepages-2Mi": "", "example.com/nic": "", "example.com/input": "", "rdma/hca": "", "gpu": "",
+	} {
+		got := ""
+		switch isQuota, like := catalog.IsQuotaResource(resource), catalog.LooksLikeAccelerator(resource); {
+		case isQuota && like:
+			got = "both"
+		case isQuota:
+			got = "quota"
+		case like:
+			got = "like accelerator"
+		}
+		if got != want {
+			t.Errorf("%s: got %q, want %q", resource, got, want)
+		}
+	}
+}

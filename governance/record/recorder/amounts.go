@@ -5,10 +5,17 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/cluster/clusterstate"
+	"kuota.dev/kuota/governance/kueue/admitted"
 	"kuota.dev/kuota/governance/observe/capacity"
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/record/history"
+	"kuota.dev/kuota/governance/tasks/timeline"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // Amounts returns the amounts of all series in a snapshot. Memory is in MiB, rounded
@@ -85,4 +92,88 @@ func diffAmounts(before, now map[history.SeriesKey]int64) []history.Amount {
 		return cmp.Or(strings.Compare(a.Pool, b.Pool), strings.Compare(a.Resource, b.Resource), strings.Compare(a.Team, b.Team), strings.Compare(string(a.Measure), string(b.Measure)))
 	})
 	return changed
+}
+
+// newRecord converts s for package history.
+func newRecord(s timeline.Snapshot, teams clusterstate.Teams) history.Record {
+	r := history.Record{Task: history.Task{
+		Namespace: s.Namespace, Kind: s.Kind, Name: s.Name, UID: s.UID, Team: teams.Of(s.Place()), PriorityClass: s.PriorityClass, Priority: s.Priority,
+		Queue: s.Queue, State: string(s.State), Pools: s.Pools, Requests: s.Requests, SubmittedAt: s.Submitted, FinishedAt: s.FinishedAt, DeletedAt: s.DeletedAt, Preemptions: s.Preemptions,
+		SubmittedBy: s.SubmittedBy,
+	}}
+	for _, e := range s.Events {
+		if e.AtOrBefore { // its time is unknown
+			continue
+		}
+		event := history.Event{
+			WorkloadUID: e.WorkloadUID, At: e.At, Type: string(e.Type), Reason: e.Reason, Message: e.Message, Ran: e.Ran, Size: e.Size,
+			FirstPreemption: e.PreemptionCount, LastPreemption: e.PreemptionCount,
+		}
+		if e.Preemptor == nil {
+			event.Preemptor.UID = e.PreemptorUID // distinguishes preemptions by unknown tasks
+		} else {
+			event.Preemptor = history.TaskRef{Namespace: e.Preemptor.Namespace, Kind: e.Preemptor.Kind, Name: e.Preemptor.Name, UID: e.Preemptor.UID, Team: teams.Of(e.Preemptor.Place())}
+		}
+		r.Events = append(r.Events, event)
+	}
+	r.Usage = taskUsage(s)
+	waits, ran := s.Spans()
+	for _, w := range waits {
+		r.Spans = append(r.Spans, history.Span{WorkloadUID: w.WorkloadUID, Kind: history.Wait, Began: w.Began, Ended: w.Ended})
+	}
+	for _, run := range ran {
+		r.Spans = append(r.Spans, history.Span{WorkloadUID: run.WorkloadUID, Kind: history.Run, Began: run.Began, Ended: run.Ended})
+	}
+	for _, l := range s.Loops {
+		r.Loops = append(r.Loops, history.Loop{WorkloadUID: string(l.WorkloadUID), Since: l.Since, Last: l.Last, Runs: l.Runs})
+	}
+	r.Task.RunTime = s.RanBefore
+	end := s.FinishedAt
+	if end.IsZero() {
+		end = s.DeletedAt
+	}
+	if !s.AdmittedAt.IsZero() && !end.IsZero() {
+		r.Task.RunTime += max(0, end.Sub(s.AdmittedAt))
+	}
+	return r
+}
+
+// taskUsage returns what the Workloads of a task use of each pool, or used until they
+// finished. Kueue deletes the admission of a Workload that lost its quota: its run has
+// no amounts, and ends the one that was recorded before.
+func taskUsage(s timeline.Snapshot) (list []history.TaskUsage) {
+	for _, w := range s.Parts {
+		reserved := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved)
+		if reserved == nil {
+			continue
+		}
+		r := history.TaskUsage{WorkloadUID: string(w.UID), Began: reserved.LastTransitionTime.Time}
+		if reserved.Status != metav1.ConditionTrue || w.Status.Admission == nil {
+			r.Ended = r.Began
+			list = append(list, r)
+			continue
+		}
+		admission := *w
+		if finished := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadFinished); finished != nil && finished.Status == metav1.ConditionTrue {
+			r.Ended = finished.LastTransitionTime.Time
+			admission.Status.Conditions, admission.Status.ReclaimablePods = nil, nil // with both it uses nothing
+		} else {
+			r.Ended = s.DeletedAt
+		}
+		sum := map[history.PoolResource]resources.Amount{}
+		for set := range admitted.PodSets(&admission) {
+			for resource, amount := range set.Usage {
+				if amount > 0 {
+					of := history.PoolResource{Pool: set.Flavors[resource], Resource: resource}
+					sum[of] = sum[of].Plus(amount)
+				}
+			}
+		}
+		r.Amounts = make(map[history.PoolResource]int64, len(sum))
+		for of, amount := range sum {
+			r.Amounts[of] = int64(inHistoryUnit(of.Resource, amount))
+		}
+		list = append(list, r)
+	}
+	return list
 }

@@ -14,6 +14,7 @@ import (
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/timeline"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -193,4 +194,87 @@ func (s *Service) YAML(ctx context.Context, user governance.User, namespace, kin
 		return "", &governance.Error{Kind: governance.NotFound, Op: "read task", Message: fmt.Sprintf("%s does not exist any more.", t.Name)}
 	}
 	return text, nil
+}
+
+// Life is what happened to a task until now.
+type Life struct {
+	Timeline     []timeline.Event
+	Omitted      int32             // losses of quota that Timeline does not have
+	Sizes        []timeline.Resize // of a task that had more than one
+	QuotaSources *QuotaSources     // nil for a task that uses no quota
+}
+
+// life returns a task's life as the viewer may see it.
+func (v viewer) life(ctx context.Context, t *tasks.Task) (l Life, err error) {
+	l.Timeline, l.Sizes = v.index.Timeline(t), v.index.Sizes(t)
+	l.Omitted = t.Evictions
+	for i := range l.Timeline {
+		e := &l.Timeline[i]
+		if e.Type.Lost() {
+			l.Omitted = max(0, l.Omitted-1-e.Omitted)
+		}
+		e.Message = v.names.redact(e.Message)
+		if e.Preemptor != nil && !v.seesNamespace(e.Preemptor.Namespace) {
+			e.Preemptor, e.PreemptorDeleted = nil, false
+		}
+		if e.Preemptor != nil {
+			e.PreemptorTeam = v.team(e.Preemptor.Place())
+		}
+	}
+	l.QuotaSources, err = v.quotaSources(ctx, t)
+	return l, err
+}
+
+// Scaling is the ElasticJob of a task, and the changes of its size.
+type Scaling struct {
+	Job    *v1alpha1.ElasticJob // shared with the cache: read only
+	Scales []Scale              // the latest changes, the oldest first
+}
+
+// Scale is a change of size, as one viewer sees it.
+type Scale struct {
+	v1alpha1.ScaleEvent
+	For     *tasks.Task // that pods were preempted or withdrawn for; nil if it is not known, or hidden
+	ForTeam string      // team of For; empty for none
+	Hidden  bool        // the viewer may not see that task
+}
+
+// scaling returns how a task scales; nil for one that is no ElasticJob.
+func (v viewer) scaling(ctx context.Context, t *tasks.Task) (*Scaling, error) {
+	job, err := v.elasticJob(ctx, t)
+	if job == nil {
+		return nil, err
+	}
+	found := &Scaling{Job: job}
+	for _, event := range job.Status.ScaleEvents {
+		s := Scale{ScaleEvent: event}
+		if event.ForWorkload != "" {
+			s.For = v.index.ByWorkload(event.ForWorkload)
+		}
+		switch {
+		case s.For == nil:
+		case !v.seesNamespace(s.For.Namespace):
+			s.For, s.Hidden = nil, true
+		default:
+			s.ForTeam = v.team(s.For.Place())
+		}
+		found.Scales = append(found.Scales, s)
+	}
+	return found, nil
+}
+
+// elasticJob returns the ElasticJob that a task is; nil for none, and after it was
+// deleted.
+func (v viewer) elasticJob(ctx context.Context, t *tasks.Task) (*v1alpha1.ElasticJob, error) {
+	if t.Kind != v1alpha1.ElasticJobKind {
+		return nil, nil
+	}
+	job := &v1alpha1.ElasticJob{}
+	switch err := v.reader.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: t.Name}, job, client.UnsafeDisableDeepCopy); {
+	case client.IgnoreNotFound(err) != nil:
+		return nil, cluster.Translate("read ElasticJob", err)
+	case err != nil, string(job.UID) != t.UID:
+		return nil, nil
+	}
+	return job, nil
 }

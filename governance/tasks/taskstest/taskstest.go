@@ -5,6 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks"
 
 	corev1 "k8s.io/api/core/v1"
@@ -108,4 +111,17 @@ func PreemptedBy(uid string, at time.Time) []metav1.Condition {
 	c := Condition("Evicted", true, "Preempted", at)
 	c.Message = "Preempted to accommodate a workload (UID: " + uid + ", JobUID: x) due to prioritization in the ClusterQueue; preemptor path: /q; preemptee path: /q"
 	return append(Pending(at), Condition("Admitted", false, "NoReservation", at), c, Condition("Preempted", true, "InClusterQueue", at))
+}
+
+// Teams returns teams by pairs of a namespace and a name, each with a ClusterQueue
+// NAME-queue.
+func Teams(namespacesAndNames ...string) clusterstate.Teams {
+	var allocations []v1alpha1.ComputeAllocation
+	var queues []kueue.ClusterQueue
+	for i := 0; i < len(namespacesAndNames); i += 2 {
+		namespace, name := namespacesAndNames[i], namespacesAndNames[i+1]
+		allocations = append(allocations, v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1alpha1.ComputeAllocationStatus{Namespace: namespace}})
+		queues = append(queues, kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name + "-queue", Labels: map[string]string{desired.LabelTeam: name}}})
+	}
+	return clusterstate.NewTeams(allocations, queues, nil)
 }
