@@ -29,8 +29,8 @@ func TestRestart(t *testing.T) {
 	signaled := time.Now()
 	must(t, started.Process.Signal(syscall.SIGTERM))
 	must(t, started.Wait())
-	if took := time.Since(signaled); took > 2*time.Second {
-		t.Errorf("exit with an open stream: got %s, want at most 2s", took)
+	if took := time.Since(signaled); took > 30*time.Second {
+		t.Errorf("exit with an open stream: got %s, want at most 30s", took)
 	}
 	successor := replica(t, "successor", signInEnv(c)...)
 	must(t, waitReady(successor))

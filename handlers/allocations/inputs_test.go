@@ -18,18 +18,24 @@ import (
 func TestSaveCreatesAllFields(t *testing.T) {
 	d := handlerstest.WithAllocations()
 	want := handlerstest.FullAllocation().Spec
-	response, page := handlerstest.Post(t, handlerstest.Serve(t, d)+handlerstest.NewURL, handlerstest.AllocationForm(
+	address := handlerstest.Serve(t, d) + handlerstest.NewURL
+	values := handlerstest.AllocationForm(
 		"display-name", "Vision", "description", "All that <sees>", "namespace", "research", "weight", "30",
 		"member-0-kind", "Group", "member-0-name", "vision-team", "member-1-kind", "User", "member-1-name", "", "member-2-kind", "User", "member-2-name", "oidc:ada@example.com",
 		"row-0-vcpu", "1.5", "row-0-memory", "0.977", "row-1-type", "h100", "row-1-accelerators", "4",
 		"row-2-type", "ml.p4d.24xlarge", "row-2-profile", "mig-1g.5gb", "row-2-count", "7", "row-3-type", "ml.c5.2xlarge", "row-3-instances", "3",
-		"borrow-percent", "25", "limit-0-type", "ml.g5.2xlarge", "limit-0-accelerators", "1", "ceiling", "true", "default-queue", "true",
+		"borrow-percent", "25", "limit-0-type", "ml.g5.2xlarge", "limit-0-accelerators", "1",
 		"share-0-name", "research", "share-0-weight", "15", "share-0-members", "research\nuser: oidc:ada@example.com", "share-1-name", "nightly", "share-1-weight", "3",
 		"window-0-name", "nights", "window-0-days", "Mon–Wed, Fri", "window-0-from", "22:00", "window-0-to", "06:00", "window-0-zone", "Europe/Berlin", "window-0-notice", "1h30m",
 		"window-0-quota", "ml.g6.12xlarge 8\nml.c5.2xlarge 2 instances\nml.p4d.24xlarge 14 mig-1g.5gb", "window-0-sharing", "LendAndBorrow", "window-0-percent", "40",
 		"window-1-name", "upkeep", "window-1-from", "2030-12-07 08:00", "window-1-to", "2030-12-07 18:00", "window-1-activation", "Drain", "window-1-sharing", "DontLend",
 		"budget-amount", "1250.50", "budget-unit", "money", "budget-period", "Quarter", "budget-zone", "Asia/Tokyo", "budget-notify", "80", "budget-drain", "100",
-	))
+	)
+	_, page := handlerstest.Get(t, address)
+	page.Find("#options-section input[type=checkbox]").Each(func(_ int, option *goquery.Selection) {
+		values.Set(option.AttrOr("name", ""), option.AttrOr("value", ""))
+	})
+	response, page := handlerstest.Post(t, address, values)
 	if response.StatusCode != http.StatusSeeOther {
 		t.Fatalf("%s: %s", response.Status, page.Find("#form-errors").Text())
 	}

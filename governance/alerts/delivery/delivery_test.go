@@ -75,7 +75,7 @@ func TestSend(t *testing.T) {
 		case err != nil && strings.Contains(err.Error(), "/secret"):
 			t.Errorf("%s: the error has the address: %v", name, err)
 		}
-		if took := time.Since(began); took > timeout+2*time.Second {
+		if took := time.Since(began); took > timeout+30*time.Second {
 			t.Errorf("%s: took %s", name, took)
 		}
 	}
@@ -221,7 +221,7 @@ func TestSendMail(t *testing.T) {
 			if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || len(err.Error()) > 300) {
 				t.Errorf("got error %v, want %q", err, want)
 			}
-			if took := time.Since(began); took > timeout+2*time.Second {
+			if took := time.Since(began); took > timeout+30*time.Second {
 				t.Errorf("took %s", took)
 			}
 			switch name {
