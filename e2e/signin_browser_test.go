@@ -43,7 +43,7 @@ func TestSignInFromLink(t *testing.T) {
 		"without JavaScript": {JavaScriptEnabled: playwright.Bool(false)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			page := visitSignedOut(t, options)
+			page := visitSignedOut(t, options, "status of 401") // of a stream, while the browser is on its way
 			open(t, page, "/policies?sort=team")
 			must(t, expect.Page(page).ToHaveTitle(regexp.MustCompile("sample provider")))
 			signInBrowser(t, page, "admin")
