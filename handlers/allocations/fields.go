@@ -49,7 +49,7 @@ func wholeField(path, id, label string, most int64, of func(*allocationSpec) *in
 		write: func(spec *allocationSpec, typed string) (problem string) {
 			n := int64(0)
 			if typed != "" {
-				n, problem = forms.ParseWhole(typed, most)
+				n, problem = forms.ParseWhole(typed, 0, most)
 			}
 			*of(spec) = int32(n)
 			return problem

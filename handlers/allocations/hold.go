@@ -33,20 +33,11 @@ func open(a *v1alpha1.ComputeAllocation) bool {
 	return a.Spec.Activation == "" || a.Spec.Activation == v1alpha1.Active
 }
 
-// confirmHold answers GET /policies/allocations/{name}/hold: what holding the
-// team's queue would do.
-func (h *Pages) confirmHold(c echo.Context) error { return h.confirmActivation(c, v1alpha1.Hold) }
-
-// holdQueue answers POST to the same address: it holds the queue, or drains it.
-func (h *Pages) holdQueue(c echo.Context) error { return h.activate(c, v1alpha1.Hold) }
-
-// confirmResume answers GET /policies/allocations/{name}/resume.
-func (h *Pages) confirmResume(c echo.Context) error {
-	return h.confirmActivation(c, v1alpha1.Active)
+// activation answers GET and POST /policies/allocations/{name}/hold, or /resume: what it would
+// do to hold, drain or resume the team's queue, and doing it.
+func (h *Pages) activation(to v1alpha1.Activation) (confirm, do echo.HandlerFunc) {
+	return func(c echo.Context) error { return h.confirmActivation(c, to) }, func(c echo.Context) error { return h.activate(c, to) }
 }
-
-// resumeQueue answers POST to the same address.
-func (h *Pages) resumeQueue(c echo.Context) error { return h.activate(c, v1alpha1.Active) }
 
 func (h *Pages) confirmActivation(c echo.Context, to v1alpha1.Activation) error {
 	now, page, err := h.activationPage(c, to)

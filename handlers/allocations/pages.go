@@ -39,16 +39,17 @@ func (h *Pages) Register(s *web.Server) {
 	s.Page(forms.ReviewURL(urls.NewAllocation), h.Handler(h.Writing(h.Review(func(echo.Context) string { return urls.NewAllocation }, h.takeNew))))
 	s.Events(forms.ReviewURL(urls.NewAllocation)+"/events", h.Handler(h.previewReview(s)))
 	s.Events(forms.ReviewURL(urls.AllocationPrefix+":name/edit")+"/events", h.Handler(h.previewReview(s)))
-	s.Events(urls.AllocationPrefix+":name/hold/events", h.Handler(h.previewActivation(s, v1alpha1.Hold)))
-	s.Events(urls.AllocationPrefix+":name/resume/events", h.Handler(h.previewActivation(s, v1alpha1.Active)))
 	s.Events(urls.AllocationPrefix+":name/delete/events", h.Handler(h.previewDelete(s)))
 	s.Page(urls.AllocationPrefix+":name", h.Handler(h.allocation))
 	s.Page(urls.AllocationPrefix+":name/yaml", h.Handler(h.allocationYAML))
 	s.Events(urls.AllocationPrefix+":name/events", h.Handler(h.allocationEvents(s)))
 	s.Form(urls.AllocationPrefix+":name/edit", h.Handler(h.Writing(h.editAllocation(s))), h.Handler(h.Writing(forms.Post(h.takeEdit))))
 	s.Page(forms.ReviewURL(urls.AllocationPrefix+":name/edit"), h.Handler(h.Writing(h.Review(func(c echo.Context) string { return editURL(c.Param("name")) }, h.takeEdit))))
-	s.Form(urls.AllocationPrefix+":name/hold", h.Handler(h.Writing(h.confirmHold)), h.Handler(h.Writing(h.holdQueue)))
-	s.Form(urls.AllocationPrefix+":name/resume", h.Handler(h.Writing(h.confirmResume)), h.Handler(h.Writing(h.resumeQueue)))
+	for path, to := range map[string]v1alpha1.Activation{"hold": v1alpha1.Hold, "resume": v1alpha1.Active} {
+		confirm, do := h.activation(to)
+		s.Form(urls.AllocationPrefix+":name/"+path, h.Handler(h.Writing(confirm)), h.Handler(h.Writing(do)))
+		s.Events(urls.AllocationPrefix+":name/"+path+"/events", h.Handler(h.previewActivation(s, to)))
+	}
 	s.Form(urls.AllocationPrefix+":name/delete", h.Handler(h.Writing(h.confirmDelete)), h.Handler(h.Writing(h.deleteAllocation)))
 }
 

@@ -82,7 +82,7 @@ func (f *allocationForm) parseSharing(types catalog.Catalog, wrong *governance.F
 	sharing.BorrowLimits = f.parseRows(f.limits, "spec.sharing.borrowLimits", types, wrong)
 	sharing.Unlimited = f.unlimited
 	if !f.unlimited && f.percent != "" {
-		percent, problem := forms.ParseWhole(f.percent, v1alpha1.MaxBorrowLimitPercent)
+		percent, problem := forms.ParseWhole(f.percent, 0, v1alpha1.MaxBorrowLimitPercent)
 		wrong.Add("spec.sharing.borrowLimitPercent", problem)
 		p := int32(percent)
 		sharing.BorrowLimitPercent = &p
@@ -130,7 +130,7 @@ func (f *allocationForm) parseRow(r formRow, types catalog.Catalog) (v1alpha1.Qu
 		if text == "" {
 			return nil
 		}
-		n, problem := forms.ParseWhole(text, v1alpha1.MaxAmount)
+		n, problem := forms.ParseWhole(text, 0, v1alpha1.MaxAmount)
 		wrong.Add(path, problem)
 		if problem != "" {
 			return nil

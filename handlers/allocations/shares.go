@@ -51,10 +51,7 @@ func (f *allocationForm) parseShares(wrong *governance.FieldErrors) (shares []v1
 		at := fmt.Sprintf("%s[%d].", sharesPath, i)
 		share := v1alpha1.Share{Name: row.name, Weight: 1}
 		if row.weight != "" {
-			weight, problem := forms.ParseWhole(row.weight, v1alpha1.MaxShareWeight)
-			if problem == "" && weight == 0 {
-				problem = "must be at least 1"
-			}
+			weight, problem := forms.ParseWhole(row.weight, 1, v1alpha1.MaxShareWeight)
 			wrong.Add(at+"weight", problem)
 			share.Weight = max(1, int32(weight))
 		}

@@ -203,13 +203,11 @@ func (f *allocationForm) parseWindowQuota(text string, types catalog.Catalog) (r
 		if f.isPool(fields[0], types) {
 			row = v1alpha1.WindowQuota{Pool: fields[0]}
 		}
-		n, problem := forms.ParseWhole(fields[1], v1alpha1.MaxAmount)
+		n, problem := forms.ParseWhole(fields[1], 1, v1alpha1.MaxAmount)
 		unit := append(fields, "")[2]
 		switch {
 		case problem != "":
 			return problem
-		case n == 0:
-			return "the number is at least 1; to admit nothing, set the queue on hold"
 		case unit == "" || strings.HasPrefix(unit, "accelerator"):
 			row.Accelerators = &n
 		case strings.HasPrefix(unit, "instance"):
@@ -250,7 +248,7 @@ func parseWindowSharing(row formWindow) (*v1alpha1.WindowSharing, string) {
 	case unlimited:
 		s.Unlimited = true
 	default:
-		percent, problem := forms.ParseWhole(row.percent, v1alpha1.MaxBorrowLimitPercent)
+		percent, problem := forms.ParseWhole(row.percent, 0, v1alpha1.MaxBorrowLimitPercent)
 		if problem != "" {
 			return nil, "the borrow limit is a percentage or " + unlimited
 		}
@@ -276,10 +274,7 @@ func (b *formBudget) parse(submitted bool, wrong *governance.FieldErrors) *v1alp
 			wrong.Add("spec.budget.amount", "use an amount above 0 such as 12500 or 99.50")
 		}
 	} else {
-		hours, problem := forms.ParseWhole(b.amount, v1alpha1.MaxAcceleratorHours)
-		if problem == "" && hours == 0 {
-			problem = "must be at least 1"
-		}
+		hours, problem := forms.ParseWhole(b.amount, 1, v1alpha1.MaxAcceleratorHours)
 		wrong.Add("spec.budget.amount", problem)
 		budget.AcceleratorHours = &hours
 	}
@@ -290,10 +285,7 @@ func (b *formBudget) parse(submitted bool, wrong *governance.FieldErrors) *v1alp
 		if b.percents[i] == "" {
 			continue
 		}
-		percent, problem := forms.ParseWhole(b.percents[i], v1alpha1.MaxBudgetPercent)
-		if problem == "" && percent == 0 {
-			problem = "must be at least 1"
-		}
+		percent, problem := forms.ParseWhole(b.percents[i], 1, v1alpha1.MaxBudgetPercent)
 		wrong.Add("spec.budget."+string(action), problem)
 		budget.Steps = append(budget.Steps, v1alpha1.BudgetStep{Percent: int32(percent), Action: action})
 	}

@@ -21,11 +21,13 @@ var (
 	decimal = regexp.MustCompile(`^[0-9]*(\.[0-9]*)?$`)
 )
 
-// ParseWhole parses a whole number from 0 to most. problem describes an error;
-// empty for none.
-func ParseWhole(text string, most int64) (n int64, problem string) {
-	limit := "a whole number from 0 to " + format.Thousands(most)
+// ParseWhole parses a whole number from least, which is 0 or more, to most. problem
+// describes an error; empty for none.
+func ParseWhole(text string, least, most int64) (n int64, problem string) {
+	limit := fmt.Sprintf("a whole number from %d to %s", least, format.Thousands(most))
 	switch n, err := strconv.ParseInt(text, 10, 64); {
+	case digits.MatchString(text) && err == nil && n < least:
+		return 0, fmt.Sprintf("must be at least %d; give %s", least, limit)
 	case digits.MatchString(text) && err == nil && n <= most:
 		return n, ""
 	case digits.MatchString(text):
@@ -134,7 +136,7 @@ func ParseCount(text string, fallback *int32) (*int32, string) {
 	if text == "" {
 		return fallback, ""
 	}
-	n, problem := ParseWhole(text, math.MaxInt32)
+	n, problem := ParseWhole(text, 0, math.MaxInt32)
 	if problem != "" {
 		return fallback, problem
 	}

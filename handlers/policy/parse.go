@@ -33,7 +33,7 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 		}
 		class := v1alpha1.PriorityClass{Name: row.name, Description: row.description}
 		if row.weight != "" {
-			weight, problem := forms.ParseWhole(row.weight, v1alpha1.MaxWeight)
+			weight, problem := forms.ParseWhole(row.weight, 0, v1alpha1.MaxWeight)
 			wrong.Add(path+"weight", problem)
 			if n := int32(weight); problem == "" {
 				class.Weight = &n

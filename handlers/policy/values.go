@@ -91,7 +91,7 @@ func parseWeights(text string) (weights map[string]v1alpha1.ResourceWeight, prob
 		if _, twice := weights[name]; twice {
 			return nil, "names " + name + " twice"
 		}
-		weight, problem := forms.ParseWhole(strings.TrimSpace(number), v1alpha1.MaxResourceWeight)
+		weight, problem := forms.ParseWhole(strings.TrimSpace(number), 0, v1alpha1.MaxResourceWeight)
 		if problem != "" {
 			return nil, "the weight of " + name + ": " + problem
 		}

@@ -90,12 +90,9 @@ func (h *Pages) doScale(c echo.Context, r actions.Review, at tasks.Address, valu
 	typed := strings.TrimSpace(values.Get("replicas"))
 	saw, _ := strconv.ParseInt(values.Get("saw"), 10, 32)
 	page.Replicas.Value = typed
-	n, problem := forms.ParseWhole(typed, submit.MaxReplicas)
-	if problem == "" && n == 0 {
-		problem = "must be 1 or more; to scale it to 0, stop it"
-	}
+	n, problem := forms.ParseWhole(typed, 1, submit.MaxReplicas)
 	if problem != "" {
-		page.Replicas.Error = format.Sentence(strings.Replace(problem, "from 0", "from 1", 1))
+		page.Replicas.Error = format.Sentence(problem + "; to scale it to 0, stop it")
 		return web.Render(c, http.StatusUnprocessableEntity, views.Action(page))
 	}
 	if err := h.Actions.Scale(c.Request().Context(), console.UserOf(c), at, int32(n), int32(saw)); err != nil {

@@ -108,11 +108,8 @@ func (f *submitForm) emptyServing(s serves, t submit.Team) {
 func (f *submitForm) serving(r *submit.Request, wrong *governance.FieldErrors) {
 	s := &submit.Serving{Replicas: 1}
 	whole := func(into *int32, path, text string, most int64) {
-		n, problem := forms.ParseWhole(text, most)
-		if problem == "" && n == 0 {
-			problem = fmt.Sprintf("must be a whole number from 1 to %s", format.Thousands(most))
-		}
-		if wrong.Add(path, strings.Replace(problem, "from 0", "from 1", 1)); problem == "" {
+		n, problem := forms.ParseWhole(text, 1, most)
+		if wrong.Add(path, problem); problem == "" {
 			*into = int32(n)
 		}
 	}

@@ -149,7 +149,7 @@ func TestWrongServices(t *testing.T) {
 		path, input, typed, want string
 		failure                  error
 	}{
-		"no replicas":        {path: "service", input: "replicas", typed: "0", want: "Must be a whole number from 1 to 1,000."},
+		"no replicas":        {path: "service", input: "replicas", typed: "0", want: "Must be at least 1; give a whole number from 1 to 1,000."},
 		"half a replica":     {path: "service", input: "replicas", typed: "1.5", want: "whole number from 1 to 1,000"},
 		"empty replicas":     {path: "service", input: "replicas", typed: "", want: "whole number from 1 to 1,000"},
 		"too large a port":   {path: "service", input: "port", typed: "70000", want: "whole number from 1 to 65,535"},

@@ -1,7 +1,6 @@
 package teams
 
 import (
-	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/submit"
-	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/forms"
 
 	corev1 "k8s.io/api/core/v1"
@@ -130,18 +128,15 @@ func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldE
 	var wrong governance.FieldErrors
 	r := submit.Request{Name: f.name, Kind: submit.Kind(f.kind), Share: f.share, Class: f.class, Pool: f.pool, Image: f.image, Command: f.command, Script: f.script}
 	wrong.Add("script", f.scriptProblem)
-	whole := func(path, text string, most int64) *int64 {
+	whole := func(path, text string, least, most int64) *int64 {
 		if text == "" {
 			return nil
 		}
-		n, problem := forms.ParseWhole(text, most)
-		if path == "pods" || path == "least" {
-			problem = strings.Replace(problem, "from 0", "from 1", 1)
-		}
+		n, problem := forms.ParseWhole(text, least, most)
 		wrong.Add(path, problem)
 		return &n
 	}
-	if pods := whole("pods", f.pods, 10_000); pods != nil {
+	if pods := whole("pods", f.pods, 1, 10_000); pods != nil {
 		r.Pods = int32(*pods)
 	}
 	if f.limit != "" {
@@ -158,25 +153,22 @@ func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldE
 	}
 	if f.isElastic() {
 		r.Elastic = f.policy(&wrong)
-	} else if least := whole("least", f.least, 10_000); least != nil && f.isJob() {
+	} else if least := whole("least", f.least, 1, 10_000); least != nil && f.isJob() {
 		r.MinPods = int32(*least)
-		if *least == 0 {
-			wrong.Add("least", "must be 1 or more; leave it empty where the task needs all its pods")
-		}
 	}
 	r.Runtime = f.runtime(&wrong)
 	if f.serves != "" {
 		f.serving(&r, &wrong)
 	}
 	var problem string
-	r.PerPod.Accelerators = whole("accelerators", f.accelerators, 10_000)
+	r.PerPod.Accelerators = whole("accelerators", f.accelerators, 0, 10_000)
 	r.PerPod.VCPU, problem = forms.ParseVCPU(f.vcpu)
 	wrong.Add("vCPU", problem)
 	r.PerPod.Memory, problem = forms.ParseGiB(f.memory)
 	wrong.Add("memory", problem)
 	if f.profile != "" {
 		r.PerPod.Partition = &v1alpha1.Partition{Profile: f.profile, Count: 1}
-		if count := whole("partition.count", f.count, 10_000); count != nil {
+		if count := whole("partition.count", f.count, 0, 10_000); count != nil {
 			r.PerPod.Partition.Count = *count
 		}
 	}
@@ -187,14 +179,12 @@ func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldE
 func (f *submitForm) policy(wrong *governance.FieldErrors) *v1alpha1.ElasticPolicy {
 	p := v1alpha1.DefaultElasticPolicy()
 	whole := func(value *int32, field, text string, least, most int64) {
-		n, problem := forms.ParseWhole(text, most)
-		switch {
-		case text == "":
-		case problem == "" && n >= least:
+		if text == "" {
+			return
+		}
+		n, problem := forms.ParseWhole(text, least, most)
+		if wrong.Add("elastic."+field, problem); problem == "" {
 			*value = int32(n)
-		default:
-			limit := fmt.Sprintf("must be a whole number from %d to %s", least, format.Thousands(most))
-			wrong.Add("elastic."+field, cmp.Or(strings.Replace(problem, "from 0", fmt.Sprintf("from %d", least), 1), limit))
 		}
 	}
 	whole(&p.MaxReplicas, "maxReplicas", f.max, 1, v1alpha1.MaxReplicas)
@@ -298,14 +288,11 @@ func (f *submitForm) runtime(wrong *governance.FieldErrors) (r submit.Runtime) {
 	r.SharedMemory, problem = forms.ParseGiB(f.shm)
 	wrong.Add("sharedMemory", problem)
 	count := func(path, text string) int32 {
-		n, problem := forms.ParseWhole(text, 1000)
-		switch {
-		case text == "":
+		if text == "" {
 			return 0
-		case problem == "" && n == 0:
-			problem = "must be a whole number from 1 to 1,000"
 		}
-		wrong.Add(path, strings.Replace(problem, "from 0", "from 1", 1))
+		n, problem := forms.ParseWhole(text, 1, 1000)
+		wrong.Add(path, problem)
 		return int32(n)
 	}
 	r.Processes = count("processes", f.processes)

@@ -142,7 +142,7 @@ func TestSubmitRefused(t *testing.T) {
 		"no such name":         {change: map[string]string{"name": "Train!"}, status: 422, field: "name", says: "lower-case"},
 		"not a number":         {change: map[string]string{"pods": "two"}, status: 422, field: "pods", says: "Not a number"},
 		"no pods":              {change: map[string]string{"pods": "0"}, status: 422, field: "pods", says: "from 1 to 10,000"},
-		"fewer than none":      {change: map[string]string{"least": "0"}, status: 422, field: "least", says: "1 or more"},
+		"fewer than none":      {change: map[string]string{"least": "0"}, status: 422, field: "least", says: "at least 1"},
 		"no unit":              {change: map[string]string{"limit": "90"}, status: 422, field: "limit", says: "Has no unit"},
 		"above the maximum":    {change: map[string]string{"class": "inference-priority", "limit": "3h"}, status: 422, field: "limit", says: "Must be at most 2h in priority class inference-priority."},
 		"a class that is gone": {change: map[string]string{"class": "old-priority"}, status: 422, field: "class", says: "old-priority"},
