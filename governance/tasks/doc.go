@@ -13,7 +13,7 @@
 //	Preempted ◄────────────┤ preempted, or held by the loop guard
 //	Stopped ◄──────────────┘ .spec.active is false, or a service has 0 replicas
 //
-// Starting, Running and Stopping tasks use quota. Data flows one way:
+// Starting, Running and Stopping tasks use quota; deactivated ones do not. Data flows one way:
 //
 //	informers ─► index ─► queries ─► pages, actions, recorder
 //	               │         └─► explain: why a task does not start

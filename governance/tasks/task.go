@@ -39,7 +39,8 @@ func (s State) Finished() bool { return s == Succeeded || s == Failed }
 // Waiting reports whether the task waits for quota.
 func (s State) Waiting() bool { return s == Pending || s == Preempted }
 
-// UsesQuota reports whether the task uses quota.
+// UsesQuota reports whether the task uses quota. Kueue gives that of a deactivated one to
+// others while its pods are ending: it is Stopping, and its usage is empty.
 func (s State) UsesQuota() bool { return s == Running || s == Starting || s == Stopping }
 
 // Task is what people know as one task: a Workload, the slices of an elastic job,

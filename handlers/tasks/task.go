@@ -224,8 +224,8 @@ func podWords(d queries.Detail) string {
 	switch {
 	case d.Scaling != nil:
 		return sizeText(d.Scaling.Job)
-	case !d.State.UsesQuota():
-		if s.Min < s.Wanted {
+	case !d.State.UsesQuota(), s.Admitted == 0: // deactivated, and its pods are ending
+		if s.Min < s.Wanted && !d.State.UsesQuota() {
 			return fmt.Sprintf("%d wanted; starts with %d", s.Wanted, s.Min)
 		}
 		return fmt.Sprint(s.Wanted)

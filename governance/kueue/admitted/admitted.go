@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance/quota/resources"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -39,11 +40,12 @@ func Usage(w *kueue.Workload) quota.FlavorResourceQuantities {
 
 // PodSets returns the pod sets of an admitted Workload as Kueue (0.19) counts them:
 // without reclaimable pods, and without those that an elastic job was scaled down
-// by, although the admission still has them. A finished Workload keeps its
-// admission and uses nothing.
+// by, although the admission still has them. A finished or deactivated Workload keeps
+// its admission and uses nothing: Kueue gives the quota of the second to others while
+// its pods are ending.
 func PodSets(w *kueue.Workload) iter.Seq[PodSet] {
 	return func(yield func(PodSet) bool) {
-		if w.Status.Admission == nil || meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) {
+		if w.Status.Admission == nil || meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) || !ptr.Deref(w.Spec.Active, true) {
 			return
 		}
 		for i := range w.Status.Admission.PodSetAssignments {

@@ -4,10 +4,13 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/kueue/admitted"
+	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/resources"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -39,5 +42,28 @@ func TestPodSets(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestUsesNothing gives Workloads that keep an admission which Kueue does not count.
+func TestUsesNothing(t *testing.T) {
+	for name, end := range map[string]func(*kueue.Workload){
+		"finished": func(w *kueue.Workload) {
+			meta.SetStatusCondition(&w.Status.Conditions, metav1.Condition{Type: kueue.WorkloadFinished, Status: metav1.ConditionTrue})
+		},
+		"deactivated": func(w *kueue.Workload) { w.Spec.Active = new(false) },
+	} {
+		w := &kueue.Workload{}
+		w.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{
+			Name: "main", Count: new(int32(1)), Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{"cpu": "p5"},
+			ResourceUsage: map[corev1.ResourceName]resource.Quantity{"cpu": resource.MustParse("7")},
+		}}}
+		fr := quota.FlavorResource{Flavor: "p5", Resource: "cpu"}
+		if before := admitted.Usage(w); before[fr] == 0 {
+			t.Fatalf("before: got %v, want 7 cpu", before)
+		}
+		if end(w); len(admitted.Usage(w)) != 0 {
+			t.Errorf("%s: got %v, want nothing", name, admitted.Usage(w))
+		}
 	}
 }

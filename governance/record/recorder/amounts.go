@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -154,9 +155,12 @@ func taskUsage(s timeline.Snapshot) (list []history.TaskUsage) {
 			continue
 		}
 		admission := *w
+		admission.Spec.Active = nil // until Kueue has evicted it, its run goes on
 		if finished := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadFinished); finished != nil && finished.Status == metav1.ConditionTrue {
 			r.Ended = finished.LastTransitionTime.Time
 			admission.Status.Conditions, admission.Status.ReclaimablePods = nil, nil // with both it uses nothing
+		} else if evicted := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadEvicted); !ptr.Deref(w.Spec.Active, true) && evicted != nil && evicted.Status == metav1.ConditionTrue {
+			r.Ended = evicted.LastTransitionTime.Time
 		} else {
 			r.Ended = s.DeletedAt
 		}

@@ -5,12 +5,16 @@ import (
 	"testing"
 	"time"
 
+	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/record/history"
+	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/taskstest"
 	"kuota.dev/kuota/governance/tasks/timeline"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -115,5 +119,38 @@ func TestPreemptionLoopIsRecordedOnce(t *testing.T) {
 	}
 	if next != 64 {
 		t.Errorf("%d preemptions are recorded, want 63", next-1)
+	}
+}
+
+// TestTaskUsageOfEndedRuns gives a Workload that keeps its admission after its run: Kueue
+// takes the quota at once.
+func TestTaskUsageOfEndedRuns(t *testing.T) {
+	at := func(second int) metav1.Time {
+		return metav1.NewTime(time.Date(2026, 11, 21, 12, 0, second, 0, time.UTC))
+	}
+	is := func(name string, second int) metav1.Condition {
+		return metav1.Condition{Type: name, Status: metav1.ConditionTrue, LastTransitionTime: at(second)}
+	}
+	for name, tc := range map[string]struct {
+		active     bool
+		conditions []metav1.Condition
+		ended      time.Time
+	}{
+		"runs":                 {active: true},
+		"deactivated":          {},
+		"deactivated, evicted": {conditions: []metav1.Condition{is(kueue.WorkloadEvicted, 7)}, ended: at(7).Time},
+		"evicted":              {active: true, conditions: []metav1.Condition{is(kueue.WorkloadEvicted, 7)}},
+		"finished":             {active: true, conditions: []metav1.Condition{is(kueue.WorkloadFinished, 9)}, ended: at(9).Time},
+	} {
+		w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{UID: "w"}, Spec: kueue.WorkloadSpec{Active: &tc.active}}
+		w.Status.Conditions = append(tc.conditions, is(kueue.WorkloadQuotaReserved, 1))
+		w.Status.Admission = &kueue.Admission{PodSetAssignments: []kueue.PodSetAssignment{{
+			Name: "main", Count: new(int32(1)), Flavors: map[corev1.ResourceName]kueue.ResourceFlavorReference{catalog.GPU: "p5"},
+			ResourceUsage: map[corev1.ResourceName]resource.Quantity{catalog.GPU: resource.MustParse("8")},
+		}}}
+		want := []history.TaskUsage{{WorkloadUID: "w", Began: at(1).Time, Ended: tc.ended, Amounts: map[history.PoolResource]int64{{Pool: "p5", Resource: catalog.GPU}: 8}}}
+		if diff := cmp.Diff(want, taskUsage(timeline.Snapshot{Task: &tasks.Task{Parts: []*kueue.Workload{w}}})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
 	}
 }
