@@ -71,11 +71,20 @@ func (t denialTransport) RoundTrip(request *http.Request) (*http.Response, error
 		io.Reader
 		io.Closer
 	}{io.MultiReader(bytes.NewReader(body), response.Body), response.Body}
-	if message := messageOf(body); deniesConsole(message, request.Header.Get("Impersonate-User") != "") {
+	if message := messageOf(body); deniesConsole(message, request.Header.Get("Impersonate-User") != "") && !visibilityStarts(request.URL.Path, message) {
 		t.denials.Inc()
 		t.denials.log.Warn(DenialMessage, "verb", request.Method, "path", request.URL.Path, "message", message)
 	}
 	return response, nil
+}
+
+// visibilityPath is where the API server passes requests on to Kueue.
+const visibilityPath = "/apis/visibility.kueue.x-k8s.io/"
+
+// visibilityStarts reports whether Kueue refused a request because it has just started: it
+// does not know yet by which certificate the API server passes on who asks.
+func visibilityStarts(path, message string) bool {
+	return strings.HasPrefix(path, visibilityPath) && strings.Contains(message, `User "system:anonymous"`)
 }
 
 // messageOf returns the message of a Status, in JSON or as a protocol buffer.

@@ -31,6 +31,7 @@ func TestDenials(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		message string
+		path    string // empty means /api/v1/pods
 		as      string // the impersonated user
 		code    int    // 0 means 403
 		want    float64
@@ -43,6 +44,8 @@ func TestDenials(t *testing.T) {
 		"the user may not":               {as: "ada", message: `computeallocations.kuota.dev is forbidden: User "ada" cannot create resource "computeallocations" in API group "kuota.dev" at the cluster scope`},
 		"an admission plugin rejects it": {message: `admission webhook "vclusterqueue.kb.io" denied the request: no`},
 		"a quota rejects it":             {message: `pods "a" is forbidden: exceeded quota: kuota-ceiling`},
+		"Kueue has just started":         {path: visibilityPath + "v1beta2/namespaces/a/localqueues/q/pendingworkloads", message: `localqueues.visibility.kueue.x-k8s.io "q" is forbidden: User "system:anonymous" cannot get resource "localqueues/pendingworkloads" in API group "visibility.kueue.x-k8s.io" in the namespace "a"`},
+		"the console may not ask Kueue":  {path: visibilityPath + "v1beta2/namespaces/a/localqueues/q/pendingworkloads", message: `localqueues.visibility.kueue.x-k8s.io "q" is forbidden: User "` + account + `" cannot get resource "localqueues/pendingworkloads" in API group "visibility.kueue.x-k8s.io" in the namespace "a"`, want: 1},
 		"not found":                      {message: `User "` + account + `" cannot`, code: http.StatusNotFound},
 	} {
 		for encoding, encoder := range encoders {
@@ -65,7 +68,7 @@ func TestDenials(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				response, err := client.Get(server.URL + "/api/v1/pods")
+				response, err := client.Get(server.URL + cmp.Or(tc.path, "/api/v1/pods"))
 				if err != nil {
 					t.Fatal(err)
 				}
