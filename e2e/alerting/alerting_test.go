@@ -16,9 +16,13 @@ import (
 	"time"
 
 	"kuota.dev/kuota/e2e/consoles"
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func TestMain(m *testing.M) { clustertest.Main(m) }
@@ -174,9 +178,12 @@ spec:
 	t.Logf("task-idle fired %s after the task was idle for a minute", (time.Since(idleSince) - time.Minute).Round(time.Second))
 	want["firing task-idle"]++
 
-	// A node whose kubelet is gone, for less than the time after which all others count as lost.
+	// A node whose kubelet is gone. The test renews the leases of the others while KWOK is stopped.
 	caused = time.Now()
 	c.Control(t, "stop", "kwok")
+	renewing, renewed := context.WithCancel(t.Context())
+	defer renewed()
+	go l.renew(renewing, idle)
 	started := false
 	t.Cleanup(func() {
 		if !started {
@@ -204,6 +211,7 @@ spec:
 	c.Kubectl(t, "", "delete", "job", "idle", "-n", "hyperpod-ns-"+lazy)
 	c.Apply(t, policy(""))
 	c.Control(t, "start", "kwok")
+	renewed()
 	started = true
 	c.Kubectl(t, "", "patch", "node", idle, "--subresource=status", "--type=strategic", "-p", `{"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","message":"back"}]}}`)
 	for _, rule := range []string{"preemption-loop", "policy-differs", "nodes-lost", "task-idle"} {
@@ -235,6 +243,22 @@ spec:
 		}
 		return nil
 	})
+}
+
+// renew renews the leases of all nodes but one every few seconds until ctx ends.
+func (l *lab) renew(ctx context.Context, lost string) {
+	for ; ctx.Err() == nil; _ = governance.Sleep(ctx, 5*time.Second) {
+		var leases coordinationv1.LeaseList
+		if l.Client.List(ctx, &leases, client.InNamespace(corev1.NamespaceNodeLease)) != nil {
+			continue // the controller manager waits for longer than one round
+		}
+		for i := range leases.Items {
+			if lease := &leases.Items[i]; lease.Name != lost {
+				lease.Spec.RenewTime = new(metav1.NowMicro())
+				_ = l.Client.Update(ctx, lease)
+			}
+		}
+	}
 }
 
 // team creates a team with a quota of eight GPUs of a type of nodes.

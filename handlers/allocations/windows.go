@@ -203,11 +203,13 @@ func (f *allocationForm) parseWindowQuota(text string, types catalog.Catalog) (r
 		if f.isPool(fields[0], types) {
 			row = v1alpha1.WindowQuota{Pool: fields[0]}
 		}
-		n, problem := forms.ParseWhole(fields[1], 1, v1alpha1.MaxAmount)
+		n, problem := forms.ParseWhole(fields[1], 0, v1alpha1.MaxAmount)
 		unit := append(fields, "")[2]
 		switch {
 		case problem != "":
 			return problem
+		case n == 0:
+			return "the number is at least 1; to admit nothing, set the queue on hold"
 		case unit == "" || strings.HasPrefix(unit, "accelerator"):
 			row.Accelerators = &n
 		case strings.HasPrefix(unit, "instance"):

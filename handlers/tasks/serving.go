@@ -92,7 +92,10 @@ func (h *Pages) doScale(c echo.Context, r actions.Review, at tasks.Address, valu
 	page.Replicas.Value = typed
 	n, problem := forms.ParseWhole(typed, 1, submit.MaxReplicas)
 	if problem != "" {
-		page.Replicas.Error = format.Sentence(problem + "; to scale it to 0, stop it")
+		if typed == "0" {
+			problem = "must be at least 1; to scale it to 0, stop it"
+		}
+		page.Replicas.Error = format.Sentence(problem)
 		return web.Render(c, http.StatusUnprocessableEntity, views.Action(page))
 	}
 	if err := h.Actions.Scale(c.Request().Context(), console.UserOf(c), at, int32(n), int32(saw)); err != nil {

@@ -140,7 +140,7 @@ func newRecord(s timeline.Snapshot, teams clusterstate.Teams) history.Record {
 }
 
 // taskUsage returns what the Workloads of a task use of each pool, or used until they
-// finished. Kueue deletes the admission of a Workload that lost its quota: its run has
+// finished, or were evicted because they were deactivated. Kueue deletes the admission of a Workload that lost its quota: its run has
 // no amounts, and ends the one that was recorded before.
 func taskUsage(s timeline.Snapshot) (list []history.TaskUsage) {
 	for _, w := range s.Parts {
