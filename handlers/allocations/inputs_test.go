@@ -93,6 +93,7 @@ func TestErrorsAreShownAtTheirInputs(t *testing.T) {
 		"a type and the pool it is in":  {[]string{"row-1-type", "ml.p5.48xlarge", "row-1-vcpu", "1", "row-2-type", "h100", "row-2-vcpu", "1"}, "row-2-type", "combine the rows"},
 		"a share without a name":        {[]string{"share-0-weight", "3"}, "share-0-name", "Give the share a name"},
 		"a share without a weight":      {[]string{"share-0-name", "a"}, "share-0-weight", "Give a weight from 1"},
+		"a budget of 0 hours":           {[]string{"budget-amount", "0", "budget-period", "Month", "budget-notify", "80"}, "budget-amount", "at least 1"},
 		"a share of weight 0":           {[]string{"share-0-name", "a", "share-0-weight", "0"}, "share-0-weight", "at least 1"},
 		"a share in capitals":           {[]string{"share-0-name", "HIGHPRI", "share-0-weight", "1"}, "share-0-name", "lower-case"},
 		"a share twice":                 {[]string{"share-0-name", "a", "share-0-weight", "1", "share-4-name", "a", "share-4-weight", "1"}, "share-1-name", "Is listed twice"},
@@ -111,6 +112,9 @@ func TestErrorsAreShownAtTheirInputs(t *testing.T) {
 			}
 			if page.Find(`#form-errors a[href="#`+tc.field+`"]`).Length() == 0 {
 				t.Errorf("the summary does not lead to %s", tc.field)
+			}
+			if text := page.Find("#form-errors").Text(); strings.Contains(text, "spec.") {
+				t.Errorf("the summary names a field of the API: %s", text)
 			}
 		})
 	}

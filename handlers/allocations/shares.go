@@ -53,7 +53,7 @@ func (f *allocationForm) parseShares(wrong *governance.FieldErrors) (shares []v1
 		if row.weight != "" {
 			weight, problem := forms.ParseWhole(row.weight, 1, v1alpha1.MaxShareWeight)
 			wrong.Add(at+"weight", problem)
-			share.Weight = max(1, int32(weight))
+			share.Weight = int32(weight)
 		}
 		var problem string
 		share.Members, problem = parseShareMembers(row.members)

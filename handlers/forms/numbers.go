@@ -22,22 +22,23 @@ var (
 )
 
 // ParseWhole parses a whole number from least, which is 0 or more, to most. problem
-// describes an error; empty for none.
+// describes an error, of which n is least, so that no other check finds the same error;
+// empty for none.
 func ParseWhole(text string, least, most int64) (n int64, problem string) {
 	limit := fmt.Sprintf("a whole number from %d to %s", least, format.Thousands(most))
 	switch n, err := strconv.ParseInt(text, 10, 64); {
 	case digits.MatchString(text) && err == nil && n < least:
-		return 0, fmt.Sprintf("must be at least %d; give %s", least, limit)
+		return least, fmt.Sprintf("must be at least %d; give %s", least, limit)
 	case digits.MatchString(text) && err == nil && n <= most:
 		return n, ""
 	case digits.MatchString(text):
-		return 0, "too large; give " + limit
+		return least, "too large; give " + limit
 	case strings.HasPrefix(text, "-") && decimal.MatchString(text[1:]):
-		return 0, "cannot be negative; give " + limit
+		return least, "cannot be negative; give " + limit
 	case decimal.MatchString(text):
-		return 0, "must be whole; give " + limit
+		return least, "must be whole; give " + limit
 	}
-	return 0, "not a number; give " + limit
+	return least, "not a number; give " + limit
 }
 
 // ParseVCPU reads a number of vCPU, in steps of 0.001; nil for none.
