@@ -163,7 +163,9 @@ func (t *Task) TimedOut() bool {
 func (t *Task) Elastic() bool { return t.Main != nil && t.Main.Annotations[SliceNameAnnotation] != "" }
 
 // Growing reports whether t uses quota and waits for more.
-func (t *Task) Growing() bool { return t.State.UsesQuota() && t.Size.Wanted > t.Size.Admitted }
+func (t *Task) Growing() bool {
+	return t.State.UsesQuota() && t.State != Stopping && t.Size.Wanted > t.Size.Admitted
+}
 
 // Key identifies a task by its namespace and its owner's UID.
 type Key struct{ Namespace, UID string }

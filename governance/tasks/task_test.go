@@ -108,6 +108,11 @@ func TestRequestsAndUsage(t *testing.T) {
 	if admitted.Usage["cpu"] != 1000 || admitted.Usage["nvidia.com/gpu"] != 4 || len(admitted.Pools) != 1 || admitted.Pools[0] != "ml.g5.2xlarge" {
 		t.Errorf("the admitted task is %+v", admitted)
 	}
+	// Kueue gives its quota to others while its pods are ending.
+	w.Spec.Active = ptr.To(false)
+	if stopping := one(w); stopping.State != tasks.Stopping || len(stopping.Usage) != 0 || stopping.Growing() || stopping.Requests["cpu"] != 1500 {
+		t.Errorf("the deactivated task is %+v", stopping)
+	}
 	bare := one(&kueue.Workload{ObjectMeta: metav1.ObjectMeta{Name: "raw"}})
 	if bare.Name != "raw" || bare.Kind != "Workload" {
 		t.Errorf("the task without an owner is %+v", bare)

@@ -166,7 +166,7 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (taskviews.TaskPag
 		figures("Uses", d.Usage)
 		page.Resources = append(page.Resources, views.ValueLine{Name: "Pool", Value: format.OrDash(strings.Join(d.Pools, ", "))})
 	}
-	if !d.State.UsesQuota() || d.Growing() {
+	if !d.State.UsesQuota() || d.Growing() || len(d.Usage) == 0 {
 		figures("Requests", d.Requests)
 	}
 	page.Resources = append(page.Resources, views.ValueLine{Name: "Pods", Value: podWords(d)}, views.ValueLine{Name: "Queue", Value: format.OrDash(d.Queue)})
