@@ -53,6 +53,14 @@ func (m *many) streamed(s manyServer, pages int) {
 	var mu sync.Mutex
 	var all []time.Duration
 	began := time.Now()
+	var watched []time.Duration
+	m.watch(ctx, func(late time.Duration) {
+		mu.Lock()
+		defer mu.Unlock()
+		if late < time.Since(began) {
+			watched = append(watched, late)
+		}
+	})
 	for range pages {
 		streams.Go(func() {
 			s.stream(ctx, func(line string) {
@@ -77,4 +85,7 @@ func (m *many) streamed(s manyServer, pages int) {
 		m.t.Errorf("%d pages: got %d changes, want about %d", pages, len(all), want)
 	}
 	consoles.Figures(m.t, fmt.Sprintf("queue_change_to_%d_streams", pages), all)
+	mu.Lock()
+	defer mu.Unlock()
+	consoles.Figures(m.t, "queue_change_to_watch", watched) // the API server's part
 }

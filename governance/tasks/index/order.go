@@ -137,7 +137,8 @@ func byPreemptionOrder(a, b *tasks.Task) int {
 }
 
 // order keeps tasks sorted. Changes are merged on the next read, so that a change
-// costs nothing by itself, and a returned list never changes.
+// costs nothing by itself, and a returned list never changes. A merge compares only
+// around what changed.
 type order struct {
 	compare func(a, b *tasks.Task) int
 	takes   func(t *tasks.Task) bool // nil accepts all
@@ -188,18 +189,39 @@ func (o *order) list() []*tasks.Task {
 		added = append(added, t)
 	}
 	slices.SortFunc(added, o.compare)
-	merged := make([]*tasks.Task, 0, len(o.sorted)+len(added)-len(o.removed))
-	for _, t := range o.sorted {
-		if _, removed := o.removed[t]; removed {
-			continue
+	gone := make([]int, 0, len(o.removed))
+	for t := range o.removed {
+		if i := o.index(t); i >= 0 {
+			gone = append(gone, i)
 		}
-		for len(added) > 0 && o.compare(added[0], t) < 0 {
-			merged, added = append(merged, added[0]), added[1:]
+	}
+	slices.Sort(gone)
+	merged, at := make([]*tasks.Task, 0, len(o.sorted)+len(added)-len(gone)), 0
+	keep := func(end int) { // appends what stays of sorted, from at to end
+		for len(gone) > 0 && gone[0] < end {
+			merged = append(merged, o.sorted[at:gone[0]]...)
+			at, gone = gone[0]+1, gone[1:]
 		}
+		merged = append(merged, o.sorted[at:end]...)
+		at = end
+	}
+	for _, t := range added {
+		before, _ := slices.BinarySearchFunc(o.sorted[at:], t, o.compare)
+		keep(at + before)
 		merged = append(merged, t)
 	}
-	o.sorted = append(merged, added...)
+	keep(len(o.sorted))
+	o.sorted = merged
 	clear(o.added)
 	clear(o.removed)
 	return o.sorted
+}
+
+// index returns the index of a task in sorted; -1 if it is not there.
+func (o *order) index(t *tasks.Task) int {
+	i, _ := slices.BinarySearchFunc(o.sorted, t, o.compare)
+	if behind := slices.Index(o.sorted[i:], t); behind >= 0 { // its equals are before it
+		return i + behind
+	}
+	return -1
 }
