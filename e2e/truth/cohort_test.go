@@ -260,7 +260,12 @@ func (in *instance) submit(ctx context.Context, w *watcher) error {
 			return ctx.Err()
 		case <-time.After(time.Until(next)):
 		}
-		if err := in.client.Create(ctx, in.job(k)); err != nil {
+		err := in.client.Create(ctx, in.job(k))
+		for apierrors.IsInternalError(err) && ctx.Err() == nil { // the API server lost its connection to Kueue's webhook
+			time.Sleep(time.Second)
+			err = in.client.Create(ctx, in.job(k))
+		}
+		if err != nil {
 			return fmt.Errorf("submit %s: %w", k.name, err)
 		}
 		created := time.Now()

@@ -144,10 +144,7 @@ func (l *lab) run(ctx context.Context, seed uint64, slot string) (o outcome, err
 	ctx, cancel := context.WithTimeout(ctx, seedLimit)
 	defer cancel()
 	in, before, ok, err := l.begin(ctx, o.cohort, slot)
-	if err != nil {
-		return o, err
-	}
-	defer func() {
+	defer func() { // also after an error: the next seed uses the same namespaces
 		if in == nil {
 			return
 		}
@@ -155,6 +152,9 @@ func (l *lab) run(ctx context.Context, seed uint64, slot string) (o outcome, err
 			err = e
 		}
 	}()
+	if err != nil {
+		return o, err
+	}
 	o.before = signature(before)
 	var waiting []task
 	for _, k := range in.tasks {
