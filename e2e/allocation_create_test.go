@@ -31,8 +31,27 @@ func deleteTeamAtEnd(t testing.TB, team string) {
 // review submits a filled form for review and waits until the review is visible.
 func review(t testing.TB, page playwright.Page) {
 	t.Helper()
-	must(t, page.Locator("#allocation-form .btn-primary").Click())
+	must(t, page.Locator("#allocation-form .btn[value=review]").Click())
 	must(t, expect.Locator(page.Locator("#review-form")).ToBeVisible())
+}
+
+// poolRow returns the id of the row of a pool in the form of an allocation, such as row-2.
+func poolRow(t testing.TB, page playwright.Page, pool string) string {
+	t.Helper()
+	id, err := page.Locator(`.row:has(input[value="` + pool + `"])`).GetAttribute("id")
+	must(t, err)
+	return id
+}
+
+// openMore opens More settings in the form of an allocation.
+func openMore(t testing.TB, page playwright.Page) {
+	t.Helper()
+	must(t, expect.Locator(page.Locator("#more-settings")).ToBeVisible())
+	open, err := page.Locator("#more-settings[open]").Count()
+	must(t, err)
+	if open == 0 {
+		must(t, page.Locator("#more-settings > summary").Click())
+	}
 }
 
 // placeholder waits until an input has a placeholder.
@@ -55,34 +74,34 @@ func TestCreateAllocationAndRunTask(t *testing.T) {
 	must(t, admin.GetByRole("link", playwright.PageGetByRoleOptions{Name: regexp.MustCompile("Create .*allocation")}).First().Click())
 	must(t, admin.Locator("#team").Fill(team))
 	must(t, expect.Locator(admin.Locator("#team-hint")).ToContainText("hyperpod-ns-"+team))
-	must(t, admin.Locator("#row-0-type").Fill("ml.p5.48xlarge"))
-	must(t, expect.Locator(admin.Locator("#row-0-there")).ToContainText("16 GPUs (H100)"))
-	must(t, admin.Locator("#row-0-accelerators").PressSequentially("2"))
-	placeholder(t, admin, "row-0-vcpu", "48")
-	placeholder(t, admin, "row-0-memory", "512")
+	row := poolRow(t, admin, "ml.p5.48xlarge")
+	must(t, expect.Locator(admin.Locator("#"+row)).ToContainText("H100"))
+	must(t, expect.Locator(admin.Locator("#"+row+"-there")).ToContainText("16 GPUs"))
+	must(t, admin.Locator("#"+row+"-accelerators").PressSequentially("2"))
+	must(t, expect.Locator(admin.Locator("#"+row+"-rest summary")).ToHaveText("48 vCPU · 512 GiB"))
 
 	// Override one default, check the values derived from it, and reset it.
-	must(t, admin.Locator("#row-0-vcpu").PressSequentially("96"))
-	placeholder(t, admin, "row-0-memory", "1024")
+	must(t, admin.Locator("#"+row+"-rest summary").Click())
+	must(t, admin.Locator("#"+row+"-vcpu").PressSequentially("96"))
+	placeholder(t, admin, row+"-memory", "1024")
 	must(t, admin.GetByRole("button", playwright.PageGetByRoleOptions{Name: regexp.MustCompile("Reset")}).Click())
-	must(t, expect.Locator(admin.Locator("#row-0-vcpu")).ToHaveValue(""))
-	placeholder(t, admin, "row-0-vcpu", "48")
-	placeholder(t, admin, "row-0-memory", "512")
+	must(t, expect.Locator(admin.Locator("#"+row+"-vcpu")).ToHaveValue(""))
+	placeholder(t, admin, row+"-vcpu", "48")
+	placeholder(t, admin, row+"-memory", "512")
 
 	// A complete review needs Kueue, and an earlier test may have restarted it.
 	c.Kubectl(t, "{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {name: "+team+"}}", "create", "--dry-run=server", "-f", "-")
 
-	must(t, admin.Locator("#strategy-LendAndBorrow").Check())
 	must(t, admin.Locator("#borrow-percent").Fill("50"))
-	must(t, expect.Locator(admin.Locator("#row-0")).ToContainText("1 GPU · 24 vCPU · 256 GiB"))
+	must(t, expect.Locator(admin.Locator("#"+row)).ToContainText("1 GPU · 24 vCPU · 256 GiB"))
 	review(t, admin)
 	must(t, expect.Locator(admin.Locator("#review-quota")).ToContainText("ml.p5.48xlarge"))
 	must(t, expect.Locator(admin.Locator("#review-objects")).ToContainText("objects"))
 	must(t, admin.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Create allocation"}).Click())
 	must(t, expect.Page(admin).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
-	row := admin.Locator("tr", playwright.PageLocatorOptions{HasText: team})
-	must(t, expect.Locator(row).ToContainText("Active"))
-	must(t, expect.Locator(row).ToContainText("2 GPUs · 48 vCPU · 512 GiB"))
+	listed := admin.Locator("tr", playwright.PageLocatorOptions{HasText: team})
+	must(t, expect.Locator(listed).ToContainText("Active"))
+	must(t, expect.Locator(listed).ToContainText("2 GPUs · 48 vCPU · 512 GiB"))
 	waitForQueues(t, c, team)
 
 	scientist := visit(t, playwright.BrowserNewContextOptions{})
@@ -106,6 +125,44 @@ func TestCreateAllocationAndRunTask(t *testing.T) {
 		if reason := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); reason != nil && reason.Status == metav1.ConditionFalse {
 			must(t, expect.Locator(scientist.Locator("#task-said")).ToContainText(reason.Message))
 		}
+	}
+}
+
+// TestTwoGPUs gives a team two GPUs: few controls, all in view, and one button saves.
+func TestTwoGPUs(t *testing.T) {
+	t.Parallel()
+	c := clustertest.Get(t)
+	team := clustertest.Name("simple")
+	deleteTeamAtEnd(t, team)
+	page := visit(t, playwright.BrowserNewContextOptions{Viewport: &playwright.Size{Width: 1280, Height: 900}})
+	open(t, page, "/policies/allocations/new")
+	// A pool is one control, and so is a group of radio buttons.
+	counted, err := page.Evaluate(`() => {
+		const shown = (e) => e.checkVisibility({ contentVisibilityAuto: true }) && e.closest("details:not([open])") === null && !e.matches("[type=hidden], .visually-hidden");
+		const names = [...document.querySelectorAll("#allocation-form :is(input, select, textarea)")].filter(shown).map((e) => e.closest(".row")?.id ?? e.name);
+		const buttons = [...document.querySelectorAll("#allocation-form :is(.btn, summary)")].filter((e) => e.checkVisibility() && !e.closest(".row"));
+		const bottom = (e) => e.getBoundingClientRect().bottom;
+		return [new Set(names).size, Math.max(...buttons.map(bottom))].map(Math.round);
+	}`)
+	must(t, err)
+	figures := fmt.Sprint(counted)
+	var controls, bottom int
+	_, err = fmt.Sscanf(figures, "[%d %d]", &controls, &bottom)
+	must(t, err)
+	if controls > 12 || bottom > 900 {
+		t.Errorf("got %d controls and the last button at %d px, want at most 12, within 900 px", controls, bottom)
+	}
+
+	row := poolRow(t, page, "ml.p5.48xlarge")
+	must(t, page.Locator("#team").Fill(team))
+	must(t, page.Locator("#member-0-name").Fill("vision-team"))
+	must(t, page.Locator("#"+row+"-accelerators").Fill("2"))
+	must(t, expect.Locator(page.Locator("#effect")).ToContainText("No task starts, is preempted, or waits longer"))
+	must(t, page.Locator("#allocation-form .btn-primary").Click())
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
+	waitForQueues(t, c, team)
+	if y, err := page.Evaluate(`() => scrollY`); err != nil || fmt.Sprint(y) != "0" {
+		t.Errorf("got a page scrolled to %v and error %v, want none", y, err)
 	}
 }
 
@@ -143,20 +200,22 @@ func TestCreateAllocationWithoutJavaScript(t *testing.T) {
 	}
 	open(t, page, "/policies/allocations/new")
 	must(t, page.Locator("#team").Fill(team))
-	must(t, page.Locator("#row-0-type").Fill("ml.p5.48xlarge"))
-	must(t, page.Locator("#row-0-accelerators").Fill("2"))
+	row := poolRow(t, page, "ml.p5.48xlarge")
+	must(t, page.Locator("#"+row+"-accelerators").Fill("2"))
 	press("Fill in the rest")
-	placeholder(t, page, "row-0-vcpu", "48")
-	placeholder(t, page, "row-0-memory", "512")
-	must(t, page.Locator("#row-0-vcpu").Fill("96"))
+	placeholder(t, page, row+"-vcpu", "48")
+	placeholder(t, page, row+"-memory", "512")
+	must(t, page.Locator("#"+row+"-rest summary").Click())
+	must(t, page.Locator("#"+row+"-vcpu").Fill("96"))
 	press("Fill in the rest")
-	placeholder(t, page, "row-0-memory", "1024")
+	placeholder(t, page, row+"-memory", "1024")
 	must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: regexp.MustCompile("Reset")}).Click())
-	must(t, expect.Locator(page.Locator("#row-0-vcpu")).ToHaveValue(""))
-	press("Add instance type")
-	must(t, page.Locator("#row-1-type").Fill("ml.g5.2xlarge"))
-	press("Remove row 2")
-	must(t, expect.Locator(page.Locator("#row-1")).ToHaveCount(0))
+	must(t, expect.Locator(page.Locator("#"+row+"-vcpu")).ToHaveValue(""))
+	press("Add another type")
+	other := page.Locator("input[list=instance-types]")
+	must(t, other.Fill("ml.p4d.24xlarge"))
+	must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: regexp.MustCompile("Remove row")}).Click())
+	must(t, expect.Locator(other).ToHaveCount(0))
 	must(t, expect.Locator(page.Locator("#team")).ToHaveValue(team))
 	press("Review")
 	must(t, expect.Locator(page.Locator("#review-form")).ToBeVisible())

@@ -35,26 +35,26 @@ func TestFigures(t *testing.T) {
 func typing(t *testing.T) []time.Duration {
 	page := visit(t, playwright.BrowserNewContextOptions{})
 	open(t, page, "/policies/allocations/new")
-	must(t, page.Locator("#row-0-type").Fill("ml.p5.48xlarge"))
-	must(t, page.Locator("#row-0-accelerators").Fill("1"))
-	placeholder(t, page, "row-0-vcpu", "24")
-	_, err := page.Evaluate(`() => {
+	row := poolRow(t, page, "ml.p5.48xlarge")
+	must(t, page.Locator("#"+row+"-accelerators").Fill("1"))
+	placeholder(t, page, row+"-vcpu", "24")
+	_, err := page.Evaluate(`row => {
 		window.measured = [];
 		let typed = 0;
 		document.addEventListener("input", () => { typed = performance.now(); }, true);
 		new MutationObserver(() => {
 			const began = typed;
 			requestAnimationFrame(() => setTimeout(() => window.measured.push(performance.now() - began)));
-		}).observe(document.querySelector("#row-0-vcpu"), {attributes: true, attributeFilter: ["placeholder"]});
-	}`)
+		}).observe(document.querySelector("#" + row + "-vcpu"), {attributes: true, attributeFilter: ["placeholder"]});
+	}`, row)
 	must(t, err)
 	shown := "24"
 	for i := range 60 {
-		must(t, page.Locator("#row-0-accelerators").Press("Backspace"))
-		must(t, expect.Locator(page.Locator("#row-0-vcpu")).Not().ToHaveAttribute("placeholder", shown))
+		must(t, page.Locator("#"+row+"-accelerators").Press("Backspace"))
+		must(t, expect.Locator(page.Locator("#"+row+"-vcpu")).Not().ToHaveAttribute("placeholder", shown))
 		shown = fmt.Sprint(24 * (i%9 + 1))
-		must(t, page.Locator("#row-0-accelerators").PressSequentially(fmt.Sprint(i%9+1)))
-		placeholder(t, page, "row-0-vcpu", shown)
+		must(t, page.Locator("#"+row+"-accelerators").PressSequentially(fmt.Sprint(i%9+1)))
+		placeholder(t, page, row+"-vcpu", shown)
 	}
 	times, err := page.Evaluate(`() => window.measured.map(ms => Math.round(ms * 1000))`)
 	must(t, err)

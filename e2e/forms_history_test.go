@@ -48,6 +48,7 @@ func TestTypedValuesInHistory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			page := visit(t, tc.options, "status of 422")
 			open(t, page, "/policies/allocations/"+team+"/edit")
+			openMore(t, page)
 			must(t, page.Locator("#weight").Fill("77"))
 			must(t, page.Locator("#description").Fill(tc.text))
 			must(t, page.Locator("#row-0-accelerators").Fill("1"))
@@ -68,8 +69,9 @@ func TestTypedValuesInHistory(t *testing.T) {
 			reload(t, page)
 			must(t, expect.Locator(page.Locator("#weight")).ToHaveValue("77"))
 
+			openMore(t, page)
 			must(t, page.Locator("#weight").Fill("1000"))
-			must(t, page.Locator("#allocation-form .btn-primary").Click())
+			must(t, page.Locator("#allocation-form .btn[value=review]").Click())
 			must(t, expect.Locator(page.Locator("#form-errors")).ToBeVisible())
 			reload(t, page)
 			must(t, expect.Locator(page.Locator("#form-errors")).ToBeVisible())
@@ -81,9 +83,9 @@ func TestTypedValuesInHistory(t *testing.T) {
 			must(t, expect.Locator(page.Locator("#weight")).ToHaveValue("1000"))
 
 			must(t, page.Locator("#add-row").Click())
-			must(t, expect.Locator(page.Locator("#row-1-type")).ToBeVisible())
+			must(t, expect.Locator(page.Locator("input[list=instance-types]")).ToHaveCount(1))
 			reload(t, page)
-			must(t, expect.Locator(page.Locator("#row-1-type")).ToBeVisible())
+			must(t, expect.Locator(page.Locator("input[list=instance-types]")).ToHaveCount(1))
 			must(t, expect.Locator(page.Locator("#weight")).ToHaveValue("1000"))
 		})
 	}
@@ -105,6 +107,7 @@ func TestLongFormInHistory(t *testing.T) {
 		return string(letters)
 	}
 	long := text(1000)
+	openMore(t, page)
 	must(t, page.Locator("#description").Fill(long))
 	for i := range 6 {
 		must(t, page.Locator("#add-member").Click())
@@ -151,11 +154,13 @@ func TestLeavingEditedForm(t *testing.T) {
 	open(t, page, edit)
 	leave(false)
 	open(t, page, edit)
+	openMore(t, page)
 	must(t, page.Locator("#weight").Fill("3"))
 	leave(true)
 	review(t, page)
 	back(t, page)
 	must(t, expect.Locator(page.Locator("#weight")).ToHaveValue("3"))
+	openMore(t, page)
 	must(t, page.Locator("#weight").Click())
 	leave(true)
 	review(t, page)
@@ -173,6 +178,7 @@ func TestForgedReviewAddress(t *testing.T) {
 	team := makeTeam(t, "sealed", 2)
 	page := visit(t, playwright.BrowserNewContextOptions{})
 	open(t, page, "/policies/allocations/"+team+"/edit")
+	openMore(t, page)
 	must(t, page.Locator("#description").Fill("for my eyes"))
 	review(t, page)
 	address := page.URL()

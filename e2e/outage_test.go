@@ -28,21 +28,22 @@ func TestOutage(t *testing.T) {
 	open(t, page, "/policies/allocations/new")
 	fillForm(t, page)
 	must(t, page.Locator("#team").Fill(team))
-	save := page.Locator("#allocation-form .btn-primary")
+	h100, l4 := poolRow(t, page, "ml.p5.48xlarge"), poolRow(t, page, "ml.g6.12xlarge")
+	save := page.Locator("#allocation-form .btn[value=review]")
 	list := openList(t)
 
 	c.Without(t, func() {
 		must(t, save.Click())
 		must(t, expect.Locator(page.Locator("#form-errors")).ToContainText("The cluster cannot be reached"))
 		must(t, expect.Locator(page.Locator("#team")).ToHaveValue(team))
-		must(t, expect.Locator(page.Locator("#row-0-accelerators")).ToHaveValue("14"))
-		must(t, expect.Locator(page.Locator("#row-1-vcpu")).ToHaveValue("24"))
+		must(t, expect.Locator(page.Locator("#"+h100+"-accelerators")).ToHaveValue("14"))
+		must(t, expect.Locator(page.Locator("#"+l4+"-vcpu")).ToHaveValue("24"))
 		must(t, expect.Locator(page.Locator("#cluster-status")).ToContainText("does not answer"))
 		accessible(t, page, "outage")
 		screenshot(t, page, "outage-light")
 		// The form still works during the outage.
-		must(t, page.Locator("#row-0-accelerators").Fill("4"))
-		placeholder(t, page, "row-0-vcpu", "96")
+		must(t, page.Locator("#"+h100+"-accelerators").Fill("4"))
+		placeholder(t, page, h100+"-vcpu", "96")
 		list.checkOutage(t)
 	})
 	list.checkUpdate(t)
@@ -51,15 +52,15 @@ func TestOutage(t *testing.T) {
 	c.Without(t, func() {
 		must(t, create.Click())
 		must(t, expect.Locator(page.Locator("#form-errors")).ToContainText("The cluster cannot be reached"))
-		must(t, expect.Locator(page.Locator("#row-0-accelerators")).ToHaveValue("4"))
+		must(t, expect.Locator(page.Locator("#"+h100+"-accelerators")).ToHaveValue("4"))
 	})
 	review(t, page)
 	must(t, create.Click())
 	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))
 	var saved v1alpha1.ComputeAllocation
 	must(t, c.Client.Get(t.Context(), client.ObjectKey{Name: team}, &saved))
-	if saved.Generation != 1 || *saved.Spec.Quota[0].Accelerators != 4 {
-		t.Errorf("got generation %d with %+v, want generation 1 with 4 accelerators", saved.Generation, saved.Spec.Quota)
+	if quota := saved.Spec.Quota; saved.Generation != 1 || len(quota) != 2 || quota[1].InstanceType != "ml.p5.48xlarge" || *quota[1].Accelerators != 4 {
+		t.Errorf("got generation %d with %+v, want generation 1 with 4 accelerators of ml.p5.48xlarge", saved.Generation, quota)
 	}
 	waitForQueues(t, c, team)
 	must(t, expect.Locator(page.Locator("#cluster-status")).Not().ToContainText("does not answer"))
@@ -158,10 +159,11 @@ func TestSaveWithoutResponse(t *testing.T) {
 		}
 		_ = route.Continue()
 	}))
-	save := page.Locator("#allocation-form .btn-primary")
+	h100 := poolRow(t, page, "ml.p5.48xlarge")
+	save := page.Locator("#allocation-form .btn[value=review]")
 	must(t, save.Click())
 	must(t, expect.Locator(save).ToHaveAttribute("aria-busy", "true"))
-	must(t, page.Locator("#row-0-accelerators").Fill("3"))
-	placeholder(t, page, "row-0-vcpu", "72")
+	must(t, page.Locator("#"+h100+"-accelerators").Fill("3"))
+	placeholder(t, page, h100+"-vcpu", "72")
 	must(t, expect.Locator(save).Not().ToHaveAttribute("aria-busy", "true"))
 }

@@ -65,9 +65,9 @@ spec:
 		{"allocation-wrong", "/policies/allocations/new", func(t *testing.T, page playwright.Page) {
 			fillForm(t, page)
 			must(t, page.Locator("#team").Fill("Upper Case"))
-			must(t, page.Locator("#row-1-vcpu").Fill("1Ki"))
+			must(t, page.Locator("#"+poolRow(t, page, "ml.g6.12xlarge")+"-vcpu").Fill("1Ki"))
 			must(t, page.Locator("#borrow-percent").Fill("10001"))
-			must(t, page.Locator("#allocation-form .btn-primary").Click())
+			must(t, page.Locator("#allocation-form .btn[value=review]").Click())
 			must(t, expect.Locator(page.Locator("#form-errors")).ToContainText("Team name"))
 		}},
 		{"allocation-review", "/policies/allocations/new", func(t *testing.T, page playwright.Page) {
@@ -83,9 +83,10 @@ spec:
 			must(t, page.Locator("#review-objects summary").Click())
 		}},
 		{"allocation-conflict", "/policies/allocations/" + team + "/edit", func(t *testing.T, page playwright.Page) {
+			openMore(t, page)
 			must(t, page.Locator("#weight").Fill("77"))
 			changeWeight(t, team)
-			must(t, page.Locator("#allocation-form .btn-primary").Click())
+			must(t, page.Locator("#allocation-form .btn[value=review]").Click())
 			must(t, expect.Locator(page.Locator("#conflict")).ToContainText("77"))
 		}},
 		{"allocation-delete", "/policies/allocations/" + team + "/delete", nil},
@@ -124,12 +125,11 @@ spec:
 // fillForm fills in the form of a valid allocation with two rows.
 func fillForm(t *testing.T, page playwright.Page) {
 	must(t, page.Locator("#team").Fill("robotics"))
-	must(t, page.Locator("#row-0-type").Fill("ml.p5.48xlarge"))
-	must(t, page.Locator("#row-0-accelerators").Fill("14"))
-	placeholder(t, page, "row-0-vcpu", "336")
-	must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Add instance type"}).Click())
-	must(t, page.Locator("#row-1-type").Fill("ml.g6.12xlarge"))
-	must(t, page.Locator("#row-1-accelerators").Fill("1"))
-	must(t, page.Locator("#row-1-vcpu").Fill("24"))
-	placeholder(t, page, "row-1-memory", "96")
+	h100, l4 := poolRow(t, page, "ml.p5.48xlarge"), poolRow(t, page, "ml.g6.12xlarge")
+	must(t, page.Locator("#"+h100+"-accelerators").Fill("14"))
+	placeholder(t, page, h100+"-vcpu", "336")
+	must(t, page.Locator("#"+l4+"-accelerators").Fill("1"))
+	must(t, page.Locator("#"+l4+"-rest summary").Click())
+	must(t, page.Locator("#"+l4+"-vcpu").Fill("24"))
+	placeholder(t, page, l4+"-memory", "96")
 }

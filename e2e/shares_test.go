@@ -25,6 +25,7 @@ func TestShares(t *testing.T) {
 	page := visit(t, playwright.BrowserNewContextOptions{})
 	open(t, page, "/policies/allocations/"+team+"/edit")
 
+	openMore(t, page)
 	press(t, page, "Add share")
 	must(t, expect.Locator(page.Locator("#share-0-name")).ToBeFocused())
 	must(t, page.Locator("#share-0-name").Fill("Research 1"))

@@ -79,8 +79,8 @@ func TestSessionEndsInBrowser(t *testing.T) {
 			open(t, page, "/policies/allocations/new")
 			signInBrowser(t, page, "admin")
 			must(t, page.Locator("#team").Fill(team))
-			must(t, page.Locator("#row-0-type").Fill("ml.g5.2xlarge"))
-			must(t, page.Locator("#row-0-accelerators").Fill("1"))
+			must(t, page.Locator("#"+poolRow(t, page, "ml.g5.2xlarge")+"-accelerators").Fill("1"))
+			openMore(t, page)
 			must(t, page.Locator("#description").Fill("typed with care"))
 			endSession(t, page)
 			if name == "with JavaScript" {
@@ -90,7 +90,7 @@ func TestSessionEndsInBrowser(t *testing.T) {
 				accessible(t, page, "signed out while the page is open")
 				screenshot(t, page, "signed-out-open")
 			}
-			save := page.Locator("#allocation-form .btn-primary")
+			save := page.Locator("#allocation-form .btn[value=review]")
 			must(t, save.Click())
 			must(t, expect.Locator(page.Locator("main")).ToContainText("review them and save again"))
 			must(t, expect.Locator(page.Locator("#team")).ToHaveValue(team))
@@ -127,8 +127,7 @@ func TestTwoUsersInOneBrowser(t *testing.T) {
 	open(t, page, "/policies/allocations/new")
 	signInBrowser(t, page, "admin")
 	must(t, page.Locator("#team").Fill(team))
-	must(t, page.Locator("#row-0-type").Fill("ml.g5.2xlarge"))
-	must(t, page.Locator("#row-0-accelerators").Fill("1"))
+	must(t, page.Locator("#"+poolRow(t, page, "ml.g5.2xlarge")+"-accelerators").Fill("1"))
 
 	other, err := page.Context().NewPage()
 	must(t, err)
@@ -140,7 +139,7 @@ func TestTwoUsersInOneBrowser(t *testing.T) {
 
 	must(t, page.BringToFront())
 	must(t, expect.Locator(page.Locator("#cluster-status")).ToContainText("another user is signed in now"))
-	must(t, page.Locator("#allocation-form .btn-primary").Click())
+	must(t, page.Locator("#allocation-form .btn[value=review]").Click())
 	must(t, expect.Locator(page.Locator("main")).ToContainText("admin@example.com opened this form, but nobody@example.com is now signed in"))
 	accessible(t, page, "another user")
 	screenshot(t, page, "another-user")
@@ -164,7 +163,7 @@ func TestSignInInAnotherTab(t *testing.T) {
 	must(t, page.Locator("#team").Fill("kept"))
 	endSession(t, page)
 	must(t, expect.Locator(page.Locator("#cluster-status")).ToContainText("signed out"))
-	must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Add instance type"}).Click())
+	must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Add another type"}).Click())
 	must(t, expect.Locator(page.Locator("#preview-status")).ToContainText("you are signed out"))
 	other, err := page.ExpectPopup(func() error {
 		return page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Sign in in another tab"}).Click()
@@ -172,6 +171,6 @@ func TestSignInInAnotherTab(t *testing.T) {
 	must(t, err)
 	must(t, expect.Locator(other.Locator("h1")).ToHaveText("Signed in"))
 	must(t, expect.Locator(page.Locator("#cluster-status")).ToContainText("old"))
-	must(t, expect.Locator(page.Locator("#row-1-type")).ToBeVisible())
+	must(t, expect.Locator(page.Locator("input[list=instance-types]")).ToBeVisible())
 	must(t, expect.Locator(page.Locator("#team")).ToHaveValue("kept"))
 }

@@ -25,6 +25,7 @@ func TestWindowInTheBrowser(t *testing.T) {
 	team := makeTeam(t, "windowed", 8)
 	page := visit(t, playwright.BrowserNewContextOptions{})
 	open(t, page, "/policies/allocations/"+team+"/edit")
+	openMore(t, page)
 	press(t, page, "Add window")
 	must(t, expect.Locator(page.Locator("#window-0-name")).ToBeFocused())
 	fill := func(id, text string) {

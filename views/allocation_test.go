@@ -64,8 +64,11 @@ func TestAllocationFormKeepsWhatWasTyped(t *testing.T) {
 	if got := doc.Find("[name=new-pool-0-value]").AttrOr("value", ""); got != "ml.g5" {
 		t.Errorf("the pool to be made has %q", got)
 	}
+	if got := doc.Find("#strategy option[selected]").AttrOr("value", ""); got != "LendAndBorrow" {
+		t.Errorf("the strategy is %q", got)
+	}
 	checked := doc.Find("input[checked]").Map(func(_ int, s *goquery.Selection) string { return s.AttrOr("value", "") })
-	if !slices.Equal(checked, []string{"LendAndBorrow", "LowerPriority", "true"}) {
+	if !slices.Equal(checked, []string{"LowerPriority", "true"}) {
 		t.Errorf("chosen is %v", checked)
 	}
 }

@@ -13,5 +13,6 @@ type Conflict struct {
 	TheirsURL string        // discards what was typed
 	InPlace   bool          // whether the page is the response to a POST
 	Fields    []HiddenField // the typed values, with the current version
+	Theirs    []HiddenField // the same with what was saved where both differ; empty to discard what was typed
 	Lines     []ValueChange // what differs: saved now, and typed
 }

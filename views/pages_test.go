@@ -26,7 +26,7 @@ func TestEveryPageIsSound(t *testing.T) {
 	emptyPolicies := allocationviews.PoliciesPage{Chrome: sampleChrome("Policies", "policies"), NewURL: "/new"}
 	emptyPoliciesOfAdmin := emptyPolicies
 	emptyPoliciesOfAdmin.CanWrite = true
-	newForm := allocationviews.AllocationForm{Chrome: sampleChrome("Create", "policies"), Action: "/new", CancelURL: "/policies", CanAddRow: true}
+	newForm := allocationviews.AllocationForm{Chrome: sampleChrome("Create", "policies"), Save: "Create allocation", Action: "/new", CancelURL: "/policies", CanAddRow: true}
 	fullForm := sampleForm()
 	fullForm.CanAddRow = false
 

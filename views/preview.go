@@ -1,5 +1,10 @@
 package views
 
+import (
+	"slices"
+	"strings"
+)
+
 // Preview is the live part of a page with what a change does to tasks and teams.
 type Preview struct {
 	Variants []PreviewVariant // one for each choice on the page
@@ -80,4 +85,10 @@ func (v PreviewVariant) moreObjects() string {
 
 func (v PreviewVariant) moreTeams() string {
 	return "and " + Plural(v.MoreTeams, "more team", "more teams")
+}
+
+// about returns the team, the usage and the reason of a task.
+func (t PreviewTask) about() string {
+	parts := slices.DeleteFunc([]string{t.Team, t.Uses, t.Why}, func(s string) bool { return s == "" })
+	return strings.Join(parts, " · ")
 }

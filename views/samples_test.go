@@ -104,7 +104,9 @@ func samplePolicies() allocationviews.PoliciesPage {
 func sampleForm() allocationviews.AllocationForm {
 	bad := func(value string) views.TextField { return views.TextField{Value: value, Error: "This is wrong."} }
 	return allocationviews.AllocationForm{
-		UpLabel: "Policies",
+		UpLabel: "Policies", Save: "Create allocation",
+		Merged: hostile, KnownMembers: []string{hostile}, MembersNote: "Nobody sees it.", More: hostile,
+		Effect: allocationviews.Effect{Shown: "x", Changed: true, Preview: views.PreviewVariant{State: views.PreviewReady, Summary: "1 task would start.", Tasks: []views.PreviewTask{{Effect: "started", Workload: hostile, Tone: "ok", Label: "Starts", Name: hostile, URL: "/tasks/a/job/b", Team: hostile, Uses: "8 GPUs", Why: hostile}}, Objects: []views.PreviewObject{{Name: hostile, Lines: []views.YAMLLine{{Text: hostile, Added: true}}}}}},
 		Fields: map[string]views.TextField{
 			"namespace": bad("Research!"), "display-name": bad("Vision"), "description": bad("x"), "weight": bad("200"), "preemption": bad("LowerPriority"),
 		},
@@ -153,6 +155,7 @@ func sampleForm() allocationviews.AllocationForm {
 func sampleEdit() allocationviews.AllocationForm {
 	return allocationviews.AllocationForm{
 		Chrome: sampleChrome("Edit vision", "policies"), Action: "/policies/allocations/vision/edit", CancelURL: "/policies/allocations/vision", UpLabel: "vision",
+		Save: "Save changes", Effect: allocationviews.Effect{Verify: true},
 		Edit: true, Version: "41", Generation: "3", Team: views.TextField{Value: "vision"}, NewNamespace: "hyperpod-ns-vision",
 		Fields: map[string]views.TextField{"activation": {Value: "Hold"}, "preemption": {Value: "Never"}}, Strategy: "LendAndBorrow", BorrowEnabled: true, Unlimited: true,
 		Options: []allocationviews.OptionField{{ID: "default-queue", Label: "Default queue", Hint: "Adds a LocalQueue.", Checked: true}},

@@ -1,23 +1,18 @@
 package allocations
 
 import (
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
-	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"
-	"kuota.dev/kuota/handlers/versions"
-	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -104,27 +99,6 @@ func (f *allocationForm) changes(e *edited) {
 	if f.edits = e; e != nil {
 		f.team, f.typed["namespace"] = e.allocation.Name, e.allocation.Spec.Namespace
 	}
-}
-
-// renderConflict answers a review or a save after another user's save: it shows the
-// saved values beside the typed ones.
-func (h *Pages) renderConflict(c echo.Context, form allocationForm, state allocations.State) error {
-	now, typed := form.edits.allocation, form.values()
-	mine, _ := form.parse(state.Types.With(form.newPools()...))
-	place := form.place()
-	page := views.Conflict{
-		Chrome: h.Chrome(c), What: "this allocation", Action: place.action, UpURL: place.up, UpLabel: place.upLabel, TheirsURL: place.action,
-		Lines: versions.ValueChanges(describe.AllocationChanges(&now.Spec, &mine.Spec)),
-	}
-	if h.RecordsUsers == nil || h.RecordsUsers() { // otherwise everyone can write the annotation
-		page.By = now.Annotations[v1alpha1.AnnotationChangedBy]
-	}
-	page.Title, page.Active = "Saved by someone else meanwhile", "policies"
-	// Keeping the typed values changes the version that is saved now.
-	read := formOf(now)
-	form.Version, form.Generation = read.Version, read.Generation
-	page.Fields, page.InPlace = form.hidden(c), forms.InPlace(c)
-	return h.AnswerForm(c, http.StatusConflict, forms.ReviewURL(place.action), place.action, typed, views.ConflictPage(page))
 }
 
 // raising types the figures into the form that ?raise= asks for: see urls.Raise. The

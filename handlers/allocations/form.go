@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -44,6 +45,11 @@ type allocationForm struct {
 	batch             string // a scheduling policy of AWS Batch, as typed
 	windows           []formWindow
 	budget            formBudget
+
+	more   bool   // whether an action changed what is under More settings
+	verify bool   // whether the effect of saving is simulated now
+	shown  string // the fingerprint of the effect that the reader saw; empty for none
+	asked  string // why a save was not carried out at once; see ask
 }
 
 type formMember struct{ kind, name string }
@@ -58,6 +64,9 @@ type formRow struct {
 	// exact is the memory in bytes where memory is rounded, so that an unchanged
 	// input saves the same quantity.
 	exact string
+	// offered is "true" for the row of a pool that exists, which every form has: without
+	// amounts it is no quota.
+	offered string
 }
 
 // formPool is a pool that is created with the allocation.
@@ -67,7 +76,7 @@ type formPool struct{ name, kind, value string }
 func (r *formRow) Fields() map[string]*string {
 	return map[string]*string{
 		"type": &r.instanceType, "instances": &r.instances, "accelerators": &r.accelerators,
-		"vcpu": &r.vcpu, "memory": &r.memory, "profile": &r.profile, "count": &r.count, "exact": &r.exact,
+		"vcpu": &r.vcpu, "memory": &r.memory, "profile": &r.profile, "count": &r.count, "exact": &r.exact, "offered": &r.offered,
 	}
 }
 
@@ -85,16 +94,15 @@ func (p *formPool) Fields() map[string]*string {
 	return map[string]*string{"name": &p.name, "kind": &p.kind, "value": &p.value}
 }
 
-// empty reports whether all inputs of the row are empty.
+// empty reports whether nothing was typed into the row.
 func (r formRow) empty() bool {
-	r.exact = ""
-	return r == formRow{}
+	return !r.hasAmounts() && (r.instanceType == "" || r.offered != "")
 }
 
 // hasAmounts reports whether any amount was typed.
 func (r formRow) hasAmounts() bool {
-	r.instanceType = ""
-	return !r.empty()
+	r.instanceType, r.exact, r.offered = "", "", ""
+	return r != formRow{}
 }
 
 // complete reports whether the row has a type and an amount.
@@ -104,7 +112,7 @@ func (r formRow) complete() bool { return r.instanceType != "" && r.hasAmounts()
 func (f *allocationForm) texts() map[string]*string {
 	return map[string]*string{
 		"request-id": &f.request, "version": &f.Version, "generation": &f.Generation,
-		"team": &f.team, "strategy": &f.strategy, "borrow-percent": &f.percent, "batch": &f.batch,
+		"team": &f.team, "strategy": &f.strategy, "borrow-percent": &f.percent, "batch": &f.batch, "asked": &f.asked,
 	}
 }
 
@@ -126,6 +134,7 @@ func readAllocationForm(values url.Values) allocationForm {
 		}
 	}
 	forms.ReadChecks(values, form.checks())
+	form.shown = values.Get("shown")
 	form.team, form.typed["namespace"] = strings.TrimSpace(form.team), strings.TrimSpace(form.typed["namespace"])
 	form.rows = forms.ReadRows[formRow](values, "row-", maxPostedRows)
 	form.limits = forms.ReadRows[formRow](values, "limit-", maxPostedRows)
@@ -148,7 +157,11 @@ func (f *allocationForm) values() url.Values {
 	forms.WriteTexts(values, f.texts())
 	forms.WriteTexts(values, f.budget.texts())
 	forms.WriteChecks(values, f.checks())
-	forms.WriteRows(values, "row-", f.rows)
+	last := len(f.rows) // rows of pools behind it are offered again
+	for last > 0 && f.rows[last-1].offered != "" && f.rows[last-1].empty() {
+		last--
+	}
+	forms.WriteRows(values, "row-", f.rows[:last])
 	forms.WriteRows(values, "limit-", f.limits)
 	forms.WriteRows(values, "member-", f.members)
 	forms.WriteRows(values, "share-", f.shares)
@@ -160,9 +173,11 @@ func (f *allocationForm) values() url.Values {
 // do applies an action that only changes the form.
 func (f *allocationForm) do(action string, types catalog.Catalog) {
 	name, argument, _ := strings.Cut(action, ":")
+	f.verify = action == forms.ActionVerify
+	f.more = strings.HasSuffix(name, "-limit") || strings.HasSuffix(name, "-share") || strings.HasSuffix(name, "-window") || name == "import-batch"
 	switch name {
 	case "add-row":
-		f.rows = forms.Add(f.rows, formRow{}, v1alpha1.MaxQuotaRows)
+		f.rows = forms.Add(f.rows, formRow{}, maxPostedRows)
 	case "add-limit":
 		f.limits = forms.Add(f.limits, formRow{}, v1alpha1.MaxQuotaRows)
 	case "add-member":
@@ -191,9 +206,11 @@ func (f *allocationForm) do(action string, types catalog.Catalog) {
 	case "make-pool":
 		if row := f.row(argument); row != nil {
 			f.createPool(row, types)
+			f.rows = slices.DeleteFunc(f.rows, func(r formRow) bool { return r.offered != "" && r.empty() }) // its nodes were in one of these
 		}
 	}
 	f.dropPools()
+	f.offer(types)
 }
 
 // row returns a row by its id, such as row-0 or limit-1; nil if there is none.
@@ -237,7 +254,7 @@ func (r formRow) exactMemory() (resource.Quantity, bool) {
 // emptyForm returns the form of a new allocation.
 func emptyForm() allocationForm {
 	form := allocationForm{
-		request: rand.Text(), typed: typedOf(&v1alpha1.ComputeAllocationSpec{}), rows: []formRow{{}}, members: []formMember{{kind: "Group"}},
+		request: rand.Text(), typed: typedOf(&v1alpha1.ComputeAllocationSpec{}), members: []formMember{{kind: "Group"}},
 		strategy: string(v1alpha1.LendAndBorrow), percent: "50",
 	}
 	form.typed["activation"] = "" // unset

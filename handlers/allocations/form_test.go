@@ -119,7 +119,7 @@ func TestOverCapacityIsWarnedOf(t *testing.T) {
 	seven := int64(7)
 	other.Spec.Quota = []v1alpha1.QuotaRow{{InstanceType: "ml.g6.12xlarge", Quantities: v1alpha1.Quantities{Accelerators: &seven}}}
 	_, page := handlerstest.Post(t, handlerstest.Serve(t, &handlerstest.Backend{Allocations: []v1alpha1.ComputeAllocation{other}})+handlerstest.NewURL, handlerstest.AllocationForm("action", "preview"))
-	for _, want := range []string{"2 instances: 8 GPUs (L4) · 7 allocated to other teams", "Over capacity: teams would be allocated 9 of 8 GPUs"} {
+	for _, want := range []string{"L4 · 2 instances · 8 GPUs, 1 not allocated", "Over capacity: teams would be allocated 9 of 8 GPUs"} {
 		if text := page.Find("#row-0").Text(); !strings.Contains(text, want) {
 			t.Errorf("the row shows %q, want %q", text, want)
 		}

@@ -3,11 +3,8 @@ package allocations
 import (
 	"net/http"
 	"net/url"
-	"slices"
-	"strconv"
 
 	"kuota.dev/kuota/governance/allocations"
-	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"
@@ -31,29 +28,13 @@ func (h *Pages) newAllocation(s *web.Server) func(echo.Context) error {
 		if err != nil {
 			return err
 		}
-		empty := emptyForm()
-		empty.typed["weight"] = strconv.Itoa(int(medianWeight(state.Allocations)))
-		form, err := h.restoring(c, empty)
+		form, err := h.restoring(c, emptyForm())
 		if err != nil {
 			return err
 		}
 		form.Lost = lost
 		return h.showForm(c, s, form, state)
 	}
-}
-
-// medianWeight returns the median of the teams' fair-share weights, the lower of
-// two; 0 without teams.
-func medianWeight(all []v1alpha1.ComputeAllocation) int32 {
-	if len(all) == 0 {
-		return 0
-	}
-	weights := make([]int32, len(all))
-	for i := range all {
-		weights[i] = all[i].Spec.FairShareWeight
-	}
-	slices.Sort(weights)
-	return weights[(len(weights)-1)/2]
 }
 
 // takeNew answers an action on the form of a new allocation.
@@ -81,6 +62,7 @@ func (h *Pages) showForm(c echo.Context, s *web.Server, form allocationForm, sta
 		}
 		form.do(typed.Get("action"), state.Types)
 	}
+	form.offer(state.Types)
 	return h.renderForm(c, http.StatusOK, form, state, nil)
 }
 

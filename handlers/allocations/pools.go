@@ -46,6 +46,37 @@ func find(name string, types catalog.Catalog) (catalog.Pool, bool) {
 	return types.Pool(name)
 }
 
+// maxOffered bounds the rows of pools that nobody asked for. Others are named in another row.
+const maxOffered = 30
+
+// offer adds a row for each pool of the cluster and the policy that has none yet. A saved
+// row of such a pool becomes one of them.
+func (f *allocationForm) offer(types catalog.Catalog) {
+	types = types.With(f.newPools()...)
+	has := map[string]bool{}
+	for i := range f.rows {
+		row := &f.rows[i]
+		pool, ok := find(row.instanceType, types)
+		if !ok {
+			continue
+		}
+		if !f.Typed && !has[pool.Name] && (pool.Nodes > 0 || pool.Named) {
+			row.offered = "true"
+		}
+		has[pool.Name] = true
+	}
+	for _, pool := range types.Pools() {
+		name := pool.Name
+		if !pool.Named && len(pool.Types) == 1 {
+			name = pool.Types[0]
+		}
+		if _, ok := find(name, types); !ok || has[pool.Name] || pool.Nodes == 0 && !pool.Named || len(f.rows) >= maxOffered {
+			continue
+		}
+		f.rows = append(f.rows, formRow{instanceType: name, offered: "true"})
+	}
+}
+
 // newPools returns the pools to create with the allocation.
 func (f *allocationForm) newPools() []v1alpha1.Pool {
 	var pools []v1alpha1.Pool

@@ -29,6 +29,12 @@ func (h *Pages) renderReview(c echo.Context, form allocationForm, state allocati
 		Quota: quotaChanges(review.Pools), Capacity: capacityLines(review.Capacity),
 		Settings: versions.ValueChanges(review.Settings), Objects: versions.ObjectLines(review.Objects),
 	}
+	switch form.asked {
+	case askedInterrupts:
+		page.Asked = "Saving interrupts running tasks, or keeps them from starting again. Nothing is saved yet."
+	case askedUnknown:
+		page.Asked = "Effects on running tasks are not known. Nothing is saved yet."
+	}
 	if !page.Unchanged {
 		page.Preview = h.Previews.For(c, &page.Chrome, h.saveVariant(console.UserOf(c), wanted, form.newPools()))
 	}

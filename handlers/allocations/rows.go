@@ -1,6 +1,7 @@
 package allocations
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,6 +34,10 @@ func (v rowViews) quota(i int) allocationviews.AllocationFormRow {
 		return view
 	}
 	view.Capacity = v.capacity(pool, v.others)
+	if model := pool.Instance.AcceleratorModel; model != "" && !view.Offered && pool.Nodes > 0 {
+		view.Capacity = model + " · " + view.Capacity
+	}
+	view.Title = cmp.Or(pool.Instance.AcceleratorModel, row.instanceType)
 	sharing := v.sharing(pool)
 	own, ok := v.resolve(row, sharing)
 	if !ok {
@@ -66,7 +71,7 @@ func (v rowViews) limit(i int) allocationviews.AllocationFormRow {
 	}
 	view.Borrow = "The team has no quota in this pool: it can only borrow."
 	for _, own := range v.form.rows {
-		if p, ok := find(own.instanceType, v.types); ok && p.Name == pool.Name {
+		if p, ok := find(own.instanceType, v.types); ok && p.Name == pool.Name && !own.empty() {
 			view.Borrow = "Replaces the percentage, on top of the team's own quota."
 		}
 	}
@@ -79,7 +84,7 @@ func (v rowViews) row(id string, i int, row formRow) (view allocationviews.Alloc
 		return views.TextField{Value: value, Error: v.errs[id+"-"+part]}
 	}
 	view = allocationviews.AllocationFormRow{
-		Index: i, Error: v.errs[id],
+		Index: i, Error: v.errs[id], Offered: row.offered != "", Title: row.instanceType,
 		Type:         text("type", row.instanceType),
 		Instances:    views.AmountField{TextField: text("instances", row.instances)},
 		Accelerators: views.AmountField{TextField: text("accelerators", row.accelerators)},
@@ -101,6 +106,8 @@ func (v rowViews) row(id string, i int, row formRow) (view allocationviews.Alloc
 	view.Partitions = pool.Instance.Partitions
 	if resource := pool.Instance.AcceleratorResource; resource != "" {
 		view.AcceleratorUnit = quota.Unit(resource, 2)
+	} else {
+		view.NoAccelerators = row.offered != "" && row.accelerators == ""
 	}
 	own, ok := v.resolve(row, v1alpha1.Sharing{})
 	if !ok {
@@ -111,6 +118,7 @@ func (v rowViews) row(id string, i int, row formRow) (view allocationviews.Alloc
 	}
 	view.VCPU.Default = v.amount(row, "vcpu", catalog.CPU)
 	view.Memory.Default = v.amount(row, "memory", catalog.Memory)
+	view.Rest = cmp.Or(row.vcpu, view.VCPU.Default) + " vCPU · " + cmp.Or(row.memory, view.Memory.Default) + " GiB"
 	return view, pool, true
 }
 
@@ -223,15 +231,21 @@ func accelerators(instance catalog.Instance, of quota.Resources) resources.Amoun
 
 // capacity describes the capacity of a pool, which may be a new one.
 func (v rowViews) capacity(pool catalog.Pool, allocated quota.PoolResources) string {
-	if slices.ContainsFunc(v.form.pools, func(p formPool) bool { return p.name == pool.Name }) {
-		return "New pool, created when you save · " + poolCapacity(pool, allocated)
+	whose := ""
+	if v.form.edits != nil {
+		whose = " to other teams"
 	}
-	return poolCapacity(pool, allocated)
+	text := poolCapacity(pool, allocated, whose)
+	if slices.ContainsFunc(v.form.pools, func(p formPool) bool { return p.name == pool.Name }) {
+		return "New pool, created when you save · " + text
+	}
+	return text
 }
 
-// poolCapacity describes the capacity of a pool, such as
-// "2 instances: 16 GPUs (H100) · 12 allocated to other teams".
-func poolCapacity(pool catalog.Pool, allocated quota.PoolResources) string {
+// poolCapacity describes the capacity of a pool, such as "2 instances · 16 GPUs, 4 not
+// allocated"; whose names the other teams that it is allocated to. Without allocated
+// quota, it leaves that out.
+func poolCapacity(pool catalog.Pool, allocated quota.PoolResources, whose string) string {
 	if pool.Nodes == 0 {
 		return "The cluster has none today"
 	}
@@ -243,12 +257,9 @@ func poolCapacity(pool catalog.Pool, allocated quota.PoolResources) string {
 	if pool.Grouped {
 		noun = "node"
 	}
-	text := format.Count(int(pool.Nodes), noun) + ": " + quota.Amount(resource, pool.Physical[resource])
-	if pool.Instance.AcceleratorModel != "" {
-		text += " (" + pool.Instance.AcceleratorModel + ")"
-	}
-	if n := allocated[pool.Name][resource]; n > 0 {
-		text += " · " + quota.Grouped(resource, n) + " allocated to other teams"
+	text := format.Count(int(pool.Nodes), noun) + " · " + quota.Amount(resource, pool.Physical[resource])
+	if allocated != nil {
+		text += ", " + quota.Grouped(resource, max(0, pool.Physical[resource].Minus(allocated[pool.Name][resource]))) + " not allocated" + whose
 	}
 	if pool.Named && len(pool.Types) > 0 {
 		text += " · " + strings.Join(pool.Types, ", ")

@@ -1,10 +1,12 @@
 package allocations
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
@@ -22,6 +24,9 @@ import (
 // check; the form is shown while permissions cannot be checked.
 func (h *Pages) takeForm(c echo.Context, form allocationForm, action string, denied error) error {
 	form.Submitted = form.Submitted || forms.Submits(action)
+	if action == forms.ActionApply {
+		form.asked = ""
+	}
 	if denied != nil && !console.Unavailable(denied) {
 		return denied
 	}
@@ -49,9 +54,16 @@ func (h *Pages) takeForm(c echo.Context, form allocationForm, action string, den
 		Do: func() (err error) {
 			allocation.ResourceVersion = form.Version
 			switch {
-			case action == forms.ActionReview:
+			case action == forms.ActionReview || action == forms.ActionApply:
 				review, err = h.Allocations.Review(ctx, user, state, allocation, form.newPools())
-				return err
+				if err != nil || action == forms.ActionReview {
+					return err
+				}
+				if form.asked = h.ask(ctx, user, &form, allocation, review); form.asked != "" {
+					return nil
+				}
+			}
+			switch {
 			case form.edits != nil:
 				return h.Allocations.Update(ctx, user, state, allocation, form.newPools())
 			}
@@ -60,6 +72,14 @@ func (h *Pages) takeForm(c echo.Context, form allocationForm, action string, den
 		Reread: h.reread(c, &form),
 		Done: func() error {
 			switch {
+			case form.asked == askedChanged:
+				return h.renderForm(c, http.StatusOK, form, state, nil)
+			case form.asked != "" && action == forms.ActionApply:
+				address := form.place().action
+				if redirected, err := h.RedirectToForm(c, forms.ReviewURL(address), address, form.values()); redirected {
+					return err
+				}
+				fallthrough
 			case action == forms.ActionReview:
 				return h.renderReview(c, form, state, allocation, review)
 			case form.edits != nil:
@@ -101,12 +121,19 @@ func (h *Pages) refuseForm(c echo.Context, form allocationForm, state allocation
 // wrong with it. refused is why a save did not happen; then the form is shown
 // even while nothing can be said about the cluster.
 func (h *Pages) renderForm(c echo.Context, status int, form allocationForm, state allocations.State, refused *governance.Error) error {
-	view := form.view(state, h.Naming, refused)
+	view := form.view(state, console.UserOf(c), h.Naming, refused)
 	view.Chrome = h.Chrome(c)
 	place := form.place()
 	view.Title, view.Active = place.title, "policies"
 	view.Action, view.CancelURL, view.UpLabel = place.action, place.up, place.upLabel
-	view.TypedForm = form.View(c)
+	view.TypedForm, view.Save = form.View(c), place.save
+	if refused == nil {
+		view.Effect = h.effect(c, &form, state)
+		view.Effect.Changed = form.asked == askedChanged
+		if changed, merged := strings.CutPrefix(form.asked, askedMerged); merged {
+			view.Merged = cmp.Or(changed, "nothing that has an effect")
+		}
+	}
 	if web.WantsFragment(c) {
 		return web.Render(c, status, allocationviews.AllocationFormBody(view))
 	}

@@ -3,6 +3,7 @@ package allocations
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -30,7 +31,7 @@ import (
 
 // view maps the form to its page: typed values, defaults of empty inputs, and
 // errors. Missing values are errors only after a review or a save was tried.
-func (f *allocationForm) view(state allocations.State, naming desired.Naming, refused *governance.Error) allocationviews.AllocationForm {
+func (f *allocationForm) view(state allocations.State, user governance.User, naming desired.Naming, refused *governance.Error) allocationviews.AllocationForm {
 	types := state.Types.With(f.newPools()...)
 	wrong := f.wrong(state, types, refused == nil)
 	if refused != nil {
@@ -46,7 +47,7 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 		Edit:     f.edits != nil, Version: f.Version, Generation: f.Generation,
 		Team:         field("team", f.team),
 		CanAddMember: len(f.members) < v1alpha1.MaxMembers, MembersError: errs["add-member"],
-		CanAddRow: len(f.rows) < v1alpha1.MaxQuotaRows, CanAddLimit: len(f.limits) < v1alpha1.MaxQuotaRows,
+		CanAddRow: len(f.rows) < maxPostedRows && len(slices.DeleteFunc(slices.Clone(f.rows), func(r formRow) bool { return r.offered != "" && r.empty() })) < v1alpha1.MaxQuotaRows, CanAddLimit: len(f.limits) < v1alpha1.MaxQuotaRows,
 		Strategy: f.strategy, StrategyError: errs["strategy"],
 		BorrowPercent: field("borrow-percent", f.percent), Unlimited: f.unlimited,
 		BorrowEnabled:  f.strategy != string(v1alpha1.Lend) && f.strategy != string(v1alpha1.DontLend),
@@ -68,8 +69,18 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 	}
 	view.WeightNote = f.weightNote(state)
 	view.NewNamespace = f.teamNamespace(naming)
+	known := knownMembers(state, user)
+	view.KnownMembers = slices.Sorted(maps.Keys(known))
+	named := false
 	for i, m := range f.members {
-		view.Members = append(view.Members, allocationviews.MemberField{Index: i, Kind: m.kind, Name: field(fmt.Sprintf("member-%d-name", i), m.name)})
+		row := allocationviews.MemberField{Index: i, Kind: m.kind, Name: field(fmt.Sprintf("member-%d-name", i), m.name)}
+		if named = named || m.name != ""; m.name != "" && !known[m.name] && row.Name.Error == "" {
+			row.Note = "No team has this member yet. Check the spelling, and the prefix that sign-in adds."
+		}
+		view.Members = append(view.Members, row)
+	}
+	if !named && f.team != "" {
+		view.MembersNote = "Without members, nobody but cluster admins sees the team or submits its tasks."
 	}
 	rows := rowViews{form: f, state: state, types: types, others: f.others(state, types), errs: errs}
 	for i := range f.rows {
@@ -78,6 +89,7 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 	for i := range f.limits {
 		view.Limits = append(view.Limits, rows.limit(i))
 	}
+	view.More, view.MoreOpen = f.moreWords(view.WeightNote != ""), f.more || slices.ContainsFunc(slices.Collect(maps.Keys(errs)), inMore)
 	for _, p := range f.pools {
 		view.NewPools = append(view.NewPools, newPoolView(p, types))
 	}
@@ -85,6 +97,57 @@ func (f *allocationForm) view(state allocations.State, naming desired.Naming, re
 		view.Errors = inputs.Summary(wrong, func(id string) bool { return shown(view, id) }, func(message string) string { return message })
 	}
 	return view
+}
+
+// knownMembers returns the names of members of teams, and those of the reader.
+func knownMembers(state allocations.State, user governance.User) map[string]bool {
+	known := map[string]bool{}
+	for _, name := range append(slices.Clone(user.Groups), user.Name) {
+		known[name] = name != "" && !strings.HasPrefix(name, "system:")
+	}
+	for i := range state.Allocations {
+		for _, m := range state.Allocations[i].Spec.Members {
+			known[m.Name] = true
+		}
+	}
+	maps.DeleteFunc(known, func(_ string, is bool) bool { return !is })
+	return known
+}
+
+// inMore reports whether an input is under More settings.
+func inMore(id string) bool {
+	switch kind, _, _ := strings.Cut(id, "-"); kind {
+	case "team", "member", "row", "strategy", "preemption":
+		return false
+	}
+	return id != "borrow-percent" && id != "add-member" && id != "add-row"
+}
+
+// moreWords names what is set under More settings; empty for nothing. others reports whether
+// other teams have weights.
+func (f *allocationForm) moreWords(others bool) string {
+	var set []string
+	add := func(is bool, words string) {
+		if is {
+			set = append(set, words)
+		}
+	}
+	count := func(n int, of string) { add(n > 0, format.Count(n, of)) }
+	add(f.typed["display-name"] != "", "display name")
+	add(f.typed["description"] != "", "description")
+	add(f.edits == nil && f.typed["namespace"] != "", "namespace")
+	add(f.typed["activation"] == string(v1alpha1.Hold), "on hold")
+	add(f.typed["activation"] == string(v1alpha1.Drain), "drained")
+	add(others, "weight 0, less than other teams")
+	add(f.typed["weight"] != "" && f.typed["weight"] != "0", "weight "+f.typed["weight"])
+	count(len(forms.Filled(f.limits, formRow.empty)), "absolute limit")
+	count(len(forms.Filled(f.shares, formShare.empty)), "share")
+	count(len(forms.Filled(f.windows, formWindow.empty)), "window")
+	add(f.budget.amount != "", "budget")
+	for _, one := range fields {
+		add(one.option() && f.typed[one.ID] == "true", strings.ToLower(one.Label))
+	}
+	return strings.Join(set, ", ")
 }
 
 // weightNote warns of weight 0 where other teams have more. Weights have no effect

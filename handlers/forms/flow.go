@@ -24,10 +24,14 @@ const (
 	ActionShow   = "show" // show the form with the values of its address; never posted
 	ActionReview = "review"
 	ActionSave   = "save"
+	ActionApply  = "apply"  // save, unless it interrupts tasks: then review
+	ActionVerify = "verify" // show the form with what takes longer to compute
 )
 
 // Submits reports whether an action needs valid values.
-func Submits(action string) bool { return action == ActionReview || action == ActionSave }
+func Submits(action string) bool {
+	return action == ActionReview || action == ActionSave || action == ActionApply
+}
 
 // conflictTries bounds Retry.
 const conflictTries = 3

@@ -285,6 +285,10 @@ func (d *PreviewBackend) Allocation(ctx context.Context, _ governance.User, _ *v
 	return d.Previewed(ctx)
 }
 
+func (d *PreviewBackend) Typed(ctx context.Context, _ governance.User, _ *v1alpha1.ComputeAllocation, _ []v1alpha1.Pool) (queries.Preview, error) {
+	return d.Previewed(ctx)
+}
+
 func (d *PreviewBackend) Activation(ctx context.Context, _ governance.User, _ *v1alpha1.ComputeAllocation, _ v1alpha1.Activation) (queries.Preview, error) {
 	return d.Previewed(ctx)
 }

@@ -20,6 +20,7 @@ import (
 // Backend previews changes.
 type Backend interface {
 	Allocation(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (queries.Preview, error)
+	Typed(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (queries.Preview, error)
 	Activation(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, to v1alpha1.Activation) (queries.Preview, error)
 	Deletion(ctx context.Context, user governance.User, team string) (queries.Preview, error)
 	Policy(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) (queries.Preview, error)
@@ -79,7 +80,7 @@ func (p *Previews) now(ctx context.Context, variants ...Variant) (part views.Pre
 	part = computing(variants)
 	var computed sync.WaitGroup
 	for i, v := range variants {
-		computed.Go(func() { part.Variants[i] = compute(ctx, v) })
+		computed.Go(func() { part.Variants[i] = Compute(ctx, v) })
 	}
 	computed.Wait()
 	return part
@@ -97,7 +98,7 @@ func (p *Previews) Stream(s *web.Server, c echo.Context, variants ...Variant) er
 	part, ready, changed := computing(variants), false, make(chan struct{}, 1)
 	for i, v := range variants {
 		go func() {
-			done := compute(ctx, v)
+			done := Compute(ctx, v)
 			mu.Lock()
 			part.Variants[i], ready = done, true
 			mu.Unlock()
@@ -121,9 +122,9 @@ func (p *Previews) Stream(s *web.Server, c echo.Context, variants ...Variant) er
 	}, p.Frame(c))
 }
 
-// compute returns a preview, or the reason why there is none. It recovers from
+// Compute returns a preview, or the reason why there is none. It recovers from
 // panics: no middleware runs in its goroutine.
-func compute(ctx context.Context, v Variant) (view views.PreviewVariant) {
+func Compute(ctx context.Context, v Variant) (view views.PreviewVariant) {
 	view = views.PreviewVariant{Key: v.Key, Title: v.Title, State: views.PreviewUnverified, Failure: "The simulation failed."}
 	_ = governance.Recovered(func() error {
 		preview, err := v.Preview(ctx)

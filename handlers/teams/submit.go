@@ -8,6 +8,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"
 	teamviews "kuota.dev/kuota/views/teams"
 	"kuota.dev/kuota/web"
@@ -62,9 +63,6 @@ func (h *Pages) submitPage(s *web.Server, service serves) func(echo.Context) err
 	}
 }
 
-// verifyAction asks for a simulation beside the instant verdict.
-const verifyAction = "verify"
-
 // submitTask answers POST to the same address: it submits a task, or shows the form again
 // with the verdict.
 func (h *Pages) submitTask(service serves) func(echo.Context) error {
@@ -75,7 +73,7 @@ func (h *Pages) submitTask(service serves) func(echo.Context) error {
 		}
 		form, action := readSubmitForm(values, service), values.Get("action")
 		form.do(action)
-		form.verify = action == verifyAction
+		form.verify = action == forms.ActionVerify
 		t, err := h.Submit.Team(c.Request().Context(), console.UserOf(c), c.Param("team"))
 		if console.Unavailable(err) {
 			return h.refuseTask(c, service.unreached(c.Param("team")), form, err)

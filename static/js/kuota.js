@@ -323,7 +323,7 @@ function livePreview(form) {
 
   function verifySoon() {
     clearTimeout(verifyTimer);
-    if (form.querySelector("[data-verify]")) verifyTimer = setTimeout(verify, 500);
+    if (form.querySelector("[data-verify]")) verifyTimer = setTimeout(verify, 400);
   }
 
   // Asks for what takes the server longer. Typing cancels it.
@@ -356,7 +356,7 @@ function livePreview(form) {
     if (form.dataset.saving) return event.preventDefault(); // second press
     if (event.submitter?.hasAttribute("formaction")) return; // opens another page
     const action = event.submitter?.value ?? "review";
-    if (action !== "save" && action !== "review") {
+    if (!["save", "review", "apply"].includes(action)) {
       event.preventDefault();
       actions.push(event.submitter);
       if (verifying) request?.abort();
@@ -364,7 +364,7 @@ function livePreview(form) {
     }
     form.dataset.saving = "true";
     request?.abort();
-    form.querySelector(`.btn-primary[value=${action}]`)?.setAttribute("aria-busy", "true");
+    form.querySelector(`.btn[value=${action}]`)?.setAttribute("aria-busy", "true");
     setTimeout(saveEnded, 25_000); // longer than the server takes to respond
   });
 

@@ -22,6 +22,10 @@ type AllocationForm struct {
 	Failure   string          // why the save failed as a whole, such as an unreachable cluster; empty for none
 	Errors    []views.Message // summary on top, each linked to its field
 
+	Merged string // what another user saved meanwhile, which the form has too; empty for nothing
+	Effect Effect
+	Save   string // text of the button that saves
+
 	Edit       bool   // whether it edits an existing allocation, whose team and namespace are fixed
 	Version    string // hidden input version: the resourceVersion that was read
 	Generation string // hidden input generation: the spec that was read
@@ -38,9 +42,11 @@ type AllocationForm struct {
 	Members      []MemberField
 	CanAddMember bool
 	MembersError string
+	MembersNote  string   // warning about a team without members; empty for none
+	KnownMembers []string // names of people and groups that were seen before
 
-	Rows          []AllocationFormRow
-	CanAddRow     bool // false at 15 rows
+	Rows          []AllocationFormRow // of pools that exist first, unless the team has quota
+	CanAddRow     bool                // false at 15 rows with quota
 	InstanceTypes []InstanceTypeOption
 	NewPools      []NewPool // pools that saving creates
 
@@ -51,6 +57,9 @@ type AllocationForm struct {
 	BorrowEnabled bool            // whether the strategy allows borrowing
 	Limits        []AllocationFormRow
 	CanAddLimit   bool
+
+	More     string // what is set under More settings; empty for nothing
+	MoreOpen bool
 
 	PreemptionNote string // why the choice of preemption has no effect now; empty if it has
 
@@ -68,6 +77,15 @@ type AllocationForm struct {
 	Budget       BudgetFields
 }
 
+// Effect is what saving does, beside the form.
+type Effect struct {
+	Text    string // instead of an effect: what is missing; empty for nothing
+	Verify  bool   // whether the script asks for the simulation
+	Preview views.PreviewVariant
+	Shown   string // hidden input: identifies what is shown
+	Changed bool   // whether nothing was saved, because the effect has changed
+}
+
 // OptionField is a checkbox with a hint.
 type OptionField struct {
 	ID, Label, Hint string
@@ -80,6 +98,7 @@ type MemberField struct {
 	Index int
 	Kind  string // "User" or "Group"
 	Name  views.TextField
+	Note  string // warning about a name that was not seen before; empty for none
 }
 
 // TeamShareRow is one share as typed. Inputs are named share-N-name, share-N-weight and
@@ -115,7 +134,9 @@ type BudgetStepField struct {
 // means its default.
 type AllocationFormRow struct {
 	Limit           bool // whether it is a borrow limit
+	Offered         bool // whether it is the row of a pool that exists, whose type is not typed
 	Index           int
+	Title           string // of an offered row, such as "H100"
 	Type            views.TextField
 	Capacity        string // capacity of the pool and the quota of other teams; empty for an unknown type
 	Over            string // warning if the quota of all teams exceeds the capacity; empty otherwise
@@ -125,6 +146,8 @@ type AllocationFormRow struct {
 	AcceleratorUnit string // such as "Neuron devices"; empty while unknown
 	VCPU            views.AmountField
 	Memory          views.AmountField // in GiB
+	Rest            string            // vCPU and memory as they are, typed or not; empty while unknown
+	NoAccelerators  bool              // whether the pool has none
 	Exact           string            // hidden input: exact memory in bytes, if the text is rounded
 	Partitions      []string          // MIG profiles of its GPUs
 	Profile         views.TextField   // one of them, or none

@@ -13,6 +13,7 @@ type AllocationReview struct {
 	Save      string              // text of the save button
 	Fields    []views.HiddenField // the typed values
 
+	Asked             string // why a save has to be confirmed here; empty for a review that was asked for
 	Preview           views.Preview
 	Reason            views.ReasonField
 	New               bool // whether saving creates the team

@@ -257,7 +257,7 @@ func TestChangePriorities(t *testing.T) {
 
 func TestTies(t *testing.T) {
 	for n, want := range map[int]int{0: maxTies, maxTied: maxTies, maxTied + 1: 1} {
-		if got := ties(&simulate.Snapshot{Workloads: make([]*kueue.Workload, n)}); got != want {
+		if got := ties(&simulate.Snapshot{Workloads: make([]*kueue.Workload, n)}, maxTies); got != want {
 			t.Errorf("%d Workloads have %d orders, want %d", n, got, want)
 		}
 	}

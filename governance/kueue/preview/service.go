@@ -39,12 +39,12 @@ const (
 	maxTied = 2000
 )
 
-// ties returns in how many orders ties are broken.
-func ties(s *simulate.Snapshot) int {
+// ties returns in how many orders ties are broken, at most most.
+func ties(s *simulate.Snapshot, most int) int {
 	if len(s.Workloads) > maxTied {
 		return 1
 	}
-	return maxTies
+	return most
 }
 
 // Service previews changes.
@@ -65,6 +65,16 @@ type Service struct {
 // Allocation previews saving an allocation, with pools that are created with it. One
 // without a resourceVersion is new.
 func (s *Service) Allocation(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (queries.Preview, error) {
+	return s.allocation(ctx, user, allocation, pools, maxTies)
+}
+
+// Typed is Allocation while the user types: it breaks ties in one order, and counts apart
+// from other questions of the user.
+func (s *Service) Typed(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (queries.Preview, error) {
+	return s.allocation(ctx, user, allocation, pools, 1)
+}
+
+func (s *Service) allocation(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, maxTies int) (queries.Preview, error) {
 	allowed := s.Access.MayCreateAllocations
 	if allocation.ResourceVersion != "" {
 		allowed = s.Access.MayUpdateAllocations
@@ -99,7 +109,7 @@ func (s *Service) Allocation(ctx context.Context, user governance.User, allocati
 		return queries.Preview{}, err
 	}
 	own := queries.ObjectDiff{Kind: manifest.KindAllocation, Name: next.Name, Queue: desired.ClusterQueueName(&next, after.under()), Lines: compareYAML(old, manifest.AllocationYAML(&next))}
-	return s.ask(ctx, user, change, before, &after, next.Name, append([]queries.ObjectDiff{own}, diffs(&change, is)...))
+	return s.ask(ctx, user, maxTies, change, before, &after, next.Name, append([]queries.ObjectDiff{own}, diffs(&change, is)...))
 }
 
 // Activation previews another activation of a team's queue, such as Hold.
@@ -137,7 +147,7 @@ func (s *Service) Deletion(ctx context.Context, user governance.User, team strin
 		old = manifest.AllocationYAML(&before.allocations[i])
 	}
 	own := queries.ObjectDiff{Kind: manifest.KindAllocation, Name: team, Lines: compareYAML(old, "")}
-	return s.ask(ctx, user, change, before, &after, team, append([]queries.ObjectDiff{own}, diffs(&removed, is)...))
+	return s.ask(ctx, user, maxTies, change, before, &after, team, append([]queries.ObjectDiff{own}, diffs(&removed, is)...))
 }
 
 // Policy previews saving the cluster policy.
@@ -185,7 +195,7 @@ func (s *Service) Policy(ctx context.Context, user governance.User, policy *v1al
 	}
 	change.Configuration = &configuration
 	own := queries.ObjectDiff{Kind: manifest.KindPolicy, Name: v1alpha1.ClusterPolicyName, Lines: compareYAML(old, manifest.PolicyYAML(next))}
-	return s.ask(ctx, user, change, before, &after, "", append([]queries.ObjectDiff{own}, diffs(&change, is)...))
+	return s.ask(ctx, user, maxTies, change, before, &after, "", append([]queries.ObjectDiff{own}, diffs(&change, is)...))
 }
 
 // read returns what is in the cluster, and what it follows from.
@@ -233,15 +243,20 @@ func byName[T any, K comparable](items []T, name func(*T) K) map[K]*T {
 	return by
 }
 
-// ask simulates a change between two inputs, which changes these objects.
-func (s *Service) ask(ctx context.Context, user governance.User, change simulate.Change, before, after *inputs, subject string, objects []queries.ObjectDiff) (queries.Preview, error) {
+// ask simulates a change between two inputs, which changes these objects, with ties broken
+// in at most maxTies orders.
+func (s *Service) ask(ctx context.Context, user governance.User, maxTies int, change simulate.Change, before, after *inputs, subject string, objects []queries.ObjectDiff) (queries.Preview, error) {
 	snapshot, err := s.Simulator.Snapshot(ctx)
 	if err == nil && change.Configuration != nil && reflect.DeepEqual(*change.Configuration, snapshot.Configuration) {
 		change.Configuration = nil // only then are other cohorts left out
 	}
 	report := &simulate.Report{Settled: true}
 	if err == nil && !reflect.DeepEqual(change, simulate.Change{}) {
-		report, snapshot, err = s.Simulator.Ask(ctx, user.Name, &simulate.Question{Change: change, Ties: ties(snapshot)})
+		asker := user.Name
+		if maxTies == 1 {
+			asker += " types" // a limit of its own
+		}
+		report, snapshot, err = s.Simulator.Ask(ctx, asker, &simulate.Question{Change: change, Ties: ties(snapshot, maxTies)})
 	}
 	if err != nil {
 		return queries.Preview{}, s.unverified(err)
@@ -249,7 +264,7 @@ func (s *Service) ask(ctx context.Context, user governance.User, change simulate
 	simulated := queries.Simulated{Snapshot: snapshot, Change: change, Report: report, Subject: subject, Queues: before.owners(), Objects: objects}
 	maps.Copy(simulated.Queues, after.owners())
 	preview, err := s.Tasks.Preview(ctx, user, simulated)
-	preview.OneOrder = ties(snapshot) == 1
+	preview.OneOrder = len(snapshot.Workloads) > maxTied
 	return preview, err
 }
 
