@@ -114,35 +114,22 @@ func (s *Store) AppendSamples(ctx context.Context, samples []Sample) error {
 	})
 }
 
+// endedPerCall is how many series end in one transaction.
+const endedPerCall = 10_000
+
 // RecordGap records a gap. Every series ends where the gap begins, or at the last
-// sample if that is earlier. Adjacent gaps with the same reason become one.
+// sample if that is earlier. Adjacent gaps with the same reason become one. Many series
+// end in several transactions, before the gap exists: where one fails, the next call ends
+// the rest.
 func (s *Store) RecordGap(ctx context.Context, gap Gap) error {
 	from, to, reason := toMillis(gap.From), toMillis(gap.To), sanitize(gap.Reason)
 	if from > to {
 		return fmt.Errorf("history: record a gap: it begins at %s and ends before that, at %s", gap.From.Format(time.RFC3339), gap.To.Format(time.RFC3339))
 	}
-	return s.write(ctx, "record a gap", func(t *tx) error {
-		known, err := t.state()
-		if err != nil {
-			return err
-		}
-		open, err := t.openAmounts(nil)
-		if err != nil {
-			return err
-		}
-		if len(open) > 0 {
-			from = min(from, known.seen)
-		}
-		var ended []interval
-		for id, o := range open {
-			if o.began < from {
-				ended = append(ended, interval{id, timeRange{o.began, from}, o.amount})
-			}
-		}
-		if err := t.storeIntervals(ended); err != nil {
-			return err
-		}
-		if err := t.exec("DELETE FROM open_amounts"); err != nil {
+	more := true
+	record := func(t *tx) error {
+		ended, err := t.endSeries(&from)
+		if more = ended == endedPerCall; more || err != nil {
 			return err
 		}
 		if from == to {
@@ -154,7 +141,38 @@ func (s *Store) RecordGap(ctx context.Context, gap Gap) error {
 			return err
 		}
 		return t.exec("INSERT INTO gaps (began, ended, why) VALUES (?, ?, ?)", from, to, reason)
-	})
+	}
+	for more {
+		if err := s.write(ctx, "record a gap", record); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// endSeries ends up to endedPerCall series at from, or at the last sample if that is
+// earlier: then it sets from. It returns how many.
+func (t *tx) endSeries(from *int64) (int, error) {
+	known, err := t.state()
+	if err != nil {
+		return 0, err
+	}
+	open := map[int64]openAmount{}
+	err = t.query(fmt.Sprintf("SELECT holder, began, amount FROM open_amounts ORDER BY holder LIMIT %d", endedPerCall), nil, openInto(open))
+	if err != nil || len(open) == 0 {
+		return 0, err
+	}
+	*from = min(*from, known.seen)
+	var ended []interval
+	for id, o := range open {
+		if o.began < *from {
+			ended = append(ended, interval{id, timeRange{o.began, *from}, o.amount})
+		}
+	}
+	if err := t.storeIntervals(ended); err != nil {
+		return 0, err
+	}
+	return len(open), t.exec("DELETE FROM open_amounts WHERE holder <= ?", slices.Max(slices.Collect(maps.Keys(open))))
 }
 
 // Gaps returns the gaps that overlap a range, the oldest first.
@@ -206,26 +224,29 @@ func addSeries(ids map[SeriesKey]int64) func(scanFunc) error {
 // openAmount is the current value of a series and since when it has it.
 type openAmount struct{ began, amount int64 }
 
-// openAmounts returns the current values of these series by id; of all if ids is nil.
-func (t *tx) openAmounts(ids map[SeriesKey]int64) (map[int64]openAmount, error) {
-	open := map[int64]openAmount{}
-	read := func(scan scanFunc) error {
+// openInto reads rows of open_amounts.
+func openInto(open map[int64]openAmount) func(scanFunc) error {
+	return func(scan scanFunc) error {
 		var id int64
 		var o openAmount
 		err := scan(&id, &o.began, &o.amount)
 		open[id] = o
 		return err
 	}
+}
+
+// openAmounts returns the current values of these series by id.
+func (t *tx) openAmounts(ids map[SeriesKey]int64) (map[int64]openAmount, error) {
+	open := map[int64]openAmount{}
+	read := openInto(open)
 	query := "SELECT holder, began, amount FROM open_amounts"
-	if ids == nil || len(ids) > maxBatch { // most of many series are those of what was deleted
+	if len(ids) > maxBatch { // most of many series are those of what was deleted
 		err := t.query(query, nil, read)
-		if ids != nil {
-			wanted := sortedIDs(ids)
-			maps.DeleteFunc(open, func(id int64, _ openAmount) bool {
-				_, found := slices.BinarySearch(wanted, id)
-				return !found
-			})
-		}
+		wanted := sortedIDs(ids)
+		maps.DeleteFunc(open, func(id int64, _ openAmount) bool {
+			_, found := slices.BinarySearch(wanted, id)
+			return !found
+		})
 		return open, err
 	}
 	return open, keyBatches(sortedIDs(ids), func(list string, args []any) error {

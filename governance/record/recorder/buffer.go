@@ -9,11 +9,14 @@ import (
 
 // Bounds of the buffer.
 const (
-	maxEntries     = 20_000 // samples and gaps
-	maxAmounts     = 100_000
+	maxEntries     = 20_000  // samples and gaps
+	maxAmounts     = 500_000 // several times those of 5,000 teams
 	maxTasks       = 2 * taskBatch
 	maxScales      = 2 * taskBatch
 	samplesPerCall = 100 // samples in one transaction
+	// amountsPerCall bounds a transaction, which has five seconds: after a gap, a sample has
+	// all amounts, and one that cannot be written would never be.
+	amountsPerCall = 10_000
 )
 
 // reasonUnwritten is the reason of the gap that an overflow leaves.
@@ -147,8 +150,9 @@ func (b *buffer) removeScales(n int) {
 func (b *buffer) next() (samples []history.Sample, gap *history.Gap, tasks []history.Record, scales []history.ScaleEvent) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	amounts := 0
 	for _, e := range b.entries {
-		if e.gap != nil || len(samples) == samplesPerCall {
+		if amounts += len(e.Amounts); e.gap != nil || len(samples) == samplesPerCall || len(samples) > 0 && amounts > amountsPerCall {
 			break
 		}
 		samples = append(samples, e.Sample)

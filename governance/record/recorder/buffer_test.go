@@ -1,6 +1,10 @@
 package recorder
 
 import (
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -42,4 +46,46 @@ func TestBufferOverflowBecomesGap(t *testing.T) {
 	if b.len() == 0 {
 		t.Error("the sample after the gap is missing")
 	}
+}
+
+// A sample of more amounts than one transaction takes, as after a gap among thousands of
+// teams, is written in parts, and so is the end of its series.
+func TestLargeSample(t *testing.T) {
+	t.Parallel()
+	ctx, path := t.Context(), filepath.Join(t.TempDir(), "history.db")
+	store, err := history.Open(ctx, path, history.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	r := &Recorder{Store: store, Log: slog.New(slog.DiscardHandler)}
+	b := newBuffer()
+	large := history.Sample{At: at(1)}
+	for i := range 2*amountsPerCall + 1 {
+		large.Amounts = append(large.Amounts, history.Amount{SeriesKey: history.SeriesKey{Team: fmt.Sprint(i), Pool: "p5", Resource: "cpu", Measure: history.Used}, Amount: 1})
+	}
+	b.addSample(large)
+	b.addSample(history.Sample{At: at(2), Amounts: large.Amounts[:1]})
+	if samples, _, _, _ := b.next(); len(samples) != 1 {
+		t.Errorf("next: got %d samples, want the large one alone", len(samples))
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	count := func(table string, want int) {
+		t.Helper()
+		if err := r.flush(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+		var n int
+		if err := db.QueryRowContext(ctx, "SELECT count(*) FROM "+table).Scan(&n); err != nil || n != want {
+			t.Errorf("%s: got %d rows and error %v, want %d", table, n, err, want)
+		}
+	}
+	count("open_amounts", len(large.Amounts))
+	b.addGap(history.Gap{From: at(3), To: at(4), Reason: "test"})
+	count("open_amounts", 0)
+	count("gaps", 1)
 }

@@ -3,6 +3,7 @@ package recorder
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"kuota.dev/kuota/governance"
@@ -103,8 +104,17 @@ const (
 	writerScales  = "scale events"
 )
 
-// appendSamples writes samples. Amounts that the database refuses are set aside.
+// appendSamples writes samples, a large one in parts. Amounts that the database refuses
+// are set aside.
 func (r *Recorder) appendSamples(ctx context.Context, samples []history.Sample) error {
+	if len(samples) == 1 && len(samples[0].Amounts) > amountsPerCall {
+		for part := range slices.Chunk(samples[0].Amounts, amountsPerCall) {
+			if err := r.appendSamples(ctx, []history.Sample{{At: samples[0].At, Amounts: part}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	err := r.Store.AppendSamples(ctx, samples)
 	if err == nil || history.Retryable(err) {
 		return err
