@@ -38,7 +38,7 @@ type PoolNumbers struct {
 	Unhealthy     string // unused, on nodes that accept no tasks
 	Idle          string
 	Quota         string
-	Over          string // such as "oversubscribed by 2"; empty if the quota fits
+	Over          string // such as "over capacity by 2"; empty if the quota fits
 	Largest       string // free on one node
 }
 

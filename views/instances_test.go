@@ -20,7 +20,7 @@ func sampleInstances() instanceviews.InstancesPage {
 		Heads:   []ui.Head{{ID: "name", Label: "Name", URL: "/instances?order=desc", Sorted: "ascending"}, {ID: "free", Label: "Free", Number: true}}, Sort: "free", Order: "desc",
 		Pools: []instanceviews.PoolFigures{
 			{ID: "pool-a-gpu", Pool: hostile, URL: "/instances?pool=a", Note: "H100 · 80 GB", Types: hostile, Nodes: "2", States: []views.Status{{Tone: "ok", Label: "1 ready"}, {Tone: "idle", Label: "1 cordoned"}}, Resource: "GPUs",
-				PoolNumbers: views.PoolNumbers{Meter: ui.MeterProps{Label: "Of 16 GPUs 6 are bound", Max: 18, Mark: 18, Parts: []ui.MeterPart{{Use: "own", Value: 6}}}, Physical: "16", Quota: "18", Over: "oversubscribed by 2"}},
+				PoolNumbers: views.PoolNumbers{Meter: ui.MeterProps{Label: "Of 16 GPUs 6 are bound", Max: 18, Mark: 18, Parts: []ui.MeterPart{{Use: "own", Value: 6}}}, Physical: "16", Quota: "18", Over: "over capacity by 2"}},
 			{ID: "pool-a-cpu", Pool: hostile, SamePool: true, Resource: "vCPU", PoolNumbers: views.PoolNumbers{Meter: ui.MeterProps{Label: "Of 384 vCPU 0 are bound", Max: 384}, Physical: "384"}},
 		},
 		Nodes: []instanceviews.NodeRow{

@@ -13,7 +13,7 @@ var meanings = map[string]Meaning{
 	"own-held":    {"Own, of a team", "What a team uses of its own quota, placed or not. The rest of its usage is borrowed."},
 	"idle-quota":  {"Idle, of a team", "Quota that a team neither uses nor lends."},
 	"idle":        {"Idle", "The rest. Own, borrowed, outside Kueue, unhealthy and idle add up to physical."},
-	"quota":       {"Quota", "The sum of all teams' quotas. Above physical it is oversubscribed: not all teams can use theirs at once."},
+	"quota":       {"Quota", "The sum of all teams' quotas. Above physical it is over capacity: not all teams can use theirs at once."},
 	"unplaced":    {"Not placed", "Used by admitted tasks, and not on an instance yet. With own and borrowed on instances it adds up to what is used."},
 	"largest":     {"Largest block", "The largest amount that is free on one instance."},
 	"allocated":   {"Allocated", "A team's quota."},

@@ -107,7 +107,7 @@ func poolFigures(p *capacity.PoolSnapshot) (rows []instanceviews.PoolFigures) {
 		}
 		row.Meter.Label = poolWords(pr)
 		if row.Over != "" {
-			row.Over = "oversubscribed by " + row.Over
+			row.Over = "over capacity by " + row.Over
 		}
 		if !row.SamePool {
 			row.URL, row.Nodes, row.Note = urls.With(urls.Instances, nil, "pool", p.Name), format.Thousands(p.Nodes), acceleratorWords(p)

@@ -18,7 +18,7 @@ func TestInstances(t *testing.T) {
 	htmlcheck.Page(t, page)
 	for selector, wants := range map[string][]string{
 		"#pools .note":                                   {"2 nodes: 1 ready, 1 pending recovery"},
-		"#pool-figures tbody tr:nth-child(1)":            {handlerstest.H100, "H100 · 80 GB", "1 ready", "1 pending recovery", "GPUs", "16 6 2 1 4 3 18 oversubscribed by 2 9 3"},
+		"#pool-figures tbody tr:nth-child(1)":            {handlerstest.H100, "H100 · 80 GB", "1 ready", "1 pending recovery", "GPUs", "16 6 2 1 4 3 18 over capacity by 2 9 3"},
 		"#pool-figures tbody tr:nth-child(2)":            {"vCPU", "384 0 0 0 0 0 192 0 0"},
 		"#nodes-table tbody tr:nth-child(1)":             {"gpu-1 Ready", "8 5 2", "120 of 192", "1,280 of 2,048", "vision, other teams", "GPUs 8 physical, 8 allocatable: 5 bound, 1 outside Kueue, 2 free", "2 d 01 h"},
 		"#nodes-table > table > tbody > tr:nth-child(2)": {"gpu-2 Pending recovery KubeletNotReady <b> since", "none"},

@@ -28,6 +28,9 @@ import (
 // a page in the largest.
 const ExplainPatience = 25 * time.Millisecond
 
+// mostSubmitTeams is up to how many teams the page offers to submit a task to.
+const mostSubmitTeams = 20
+
 // tasks answers GET /tasks: the list of tasks. ?deleted=task follows the deletion of
 // a task.
 func (h *Pages) tasks(c echo.Context, scope access.Scope) error {
@@ -85,6 +88,10 @@ func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) 
 		page.SubmitURL = urls.TeamSubmit(teams[0])
 	} else if len(list.Teams) == 1 {
 		page.SubmitURL = urls.TeamSubmit(list.Teams[0])
+	} else if len(list.Teams) <= mostSubmitTeams {
+		for _, team := range list.Teams {
+			page.SubmitTeams = append(page.SubmitTeams, taskviews.SubmitTeam{Name: team, URL: urls.TeamSubmit(team)})
+		}
 	}
 	if classes := h.Classes.Table(ctx, scope, list, q.teams, q.classRange); len(classes.Rows) > 0 {
 		page.Classes, page.ClassNote, page.ClassLeft, page.Ranges = classes.Rows, classes.Note, classes.Left, q.ranges(h.History != nil)
@@ -117,11 +124,11 @@ func summary(list queries.List, q taskQuery) string {
 	return strings.Join(parts, ", ")
 }
 
-// taskStats counts waiting and running tasks of all that the reader sees, for the
-// top of the page.
+// taskStats counts waiting and running tasks of those that the filters select, of whatever
+// state, for the top of the page.
 func taskStats(list queries.List) []views.Stat {
-	waiting, running := list.States[tasks.Pending]+list.States[tasks.Preempted], 0
-	for state, n := range list.States {
+	waiting, running := list.Selected[tasks.Pending]+list.Selected[tasks.Preempted], 0
+	for state, n := range list.Selected {
 		if state.UsesQuota() {
 			running += n
 		}
@@ -129,12 +136,12 @@ func taskStats(list queries.List) []views.Stat {
 	stats := []views.Stat{
 		{ID: "stat-waiting", Label: "Waiting tasks", Value: format.Thousands(int64(waiting))},
 		{ID: "stat-running", Label: "Running tasks", Value: format.Thousands(int64(running))},
-		{ID: "stat-stopped", Label: "Stopped tasks", Value: format.Thousands(int64(list.States[tasks.Stopped]))},
+		{ID: "stat-stopped", Label: "Stopped tasks", Value: format.Thousands(int64(list.Selected[tasks.Stopped]))},
 	}
-	if n := list.States[tasks.Preempted]; n > 0 {
+	if n := list.Selected[tasks.Preempted]; n > 0 {
 		stats[0].Note = format.Thousands(int64(n)) + " preempted"
 	}
-	if n := list.States[tasks.Starting]; n > 0 {
+	if n := list.Selected[tasks.Starting]; n > 0 {
 		stats[1].Note = format.Thousands(int64(n)) + " starting"
 	}
 	return stats

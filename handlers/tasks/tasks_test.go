@@ -43,6 +43,39 @@ func TestTaskQuery(t *testing.T) {
 	}
 }
 
+// The figures above the list count what the filters select, and not the cluster.
+func TestStatsFollowTheFilters(t *testing.T) {
+	d := &handlerstest.Backend{}
+	d.List.States = map[tasks.State]int{tasks.Pending: 40, tasks.Running: 30}
+	d.List.Selected = map[tasks.State]int{tasks.Pending: 4, tasks.Running: 3}
+	_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks?class=training")
+	for selector, want := range map[string]string{"#stat-waiting": "Waiting tasks 4", "#stat-running": "Running tasks 3"} {
+		if got := handlerstest.Text(page.Find(selector)); !strings.HasPrefix(got, want) {
+			t.Errorf("%s: got %q, want %q", selector, got, want)
+		}
+	}
+}
+
+// Members of several teams choose the team of a new task.
+func TestSubmitToOneOfSeveralTeams(t *testing.T) {
+	d := &handlerstest.Backend{}
+	d.Teams = []string{"speech", "vision"}
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+"/tasks")
+	htmlcheck.Page(t, page)
+	if got := page.Find(`#submit-teams a[href="/teams/vision/submit"]`).Length(); got != 1 {
+		t.Errorf("got %d links to the form of vision, want one", got)
+	}
+	_, page = handlerstest.Get(t, address+"/tasks?team=vision")
+	if page.Find("#submit-teams").Length() != 0 || page.Find(`.page-head a[href="/teams/vision/submit"]`).Length() != 1 {
+		t.Errorf("one team: got %q, want one button", handlerstest.Text(page.Find(".page-head")))
+	}
+	d.Teams = make([]string, 21)
+	if _, page = handlerstest.Get(t, address+"/tasks"); page.Find("#submit-teams").Length() != 0 {
+		t.Error("many teams: got a choice, want none")
+	}
+}
+
 // Addresses of earlier releases lead to the same tasks.
 func TestRenamedStates(t *testing.T) {
 	d := &handlerstest.Backend{}
@@ -145,6 +178,7 @@ func TestTaskTabs(t *testing.T) {
 			d := oneTask()
 			d.List.Phases = map[index.Phase]int{index.Active: 40, index.Finished: 1200}
 			d.List.States = map[tasks.State]int{tasks.Pending: 7, tasks.Preempted: 2, tasks.Running: 30, tasks.Starting: 1, tasks.Stopped: 3, tasks.Succeeded: 1200}
+			d.List.Selected = d.List.States
 			_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks"+query)
 			htmlcheck.Page(t, page)
 			if d.Query.Phase != want.phase || !d.Query.Explain {

@@ -32,7 +32,12 @@ type TasksPage struct {
 	CSVURL    string
 	PastURL   string // list of past tasks; empty without history
 	SubmitURL string // form that submits a task, if the list shows one team; else empty
+	// SubmitTeams are the same for readers of some teams, to choose from; empty for one or many.
+	SubmitTeams []SubmitTeam
 }
+
+// SubmitTeam is a team with the form that submits a task to it.
+type SubmitTeam struct{ Name, URL string }
 
 // ColumnChoice is a column that can be hidden.
 type ColumnChoice struct {

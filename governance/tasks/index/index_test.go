@@ -447,3 +447,36 @@ func TestIncompleteWorkloadsAreListed(t *testing.T) {
 		t.Error("a task is not found by its owner")
 	}
 }
+
+// The counts of a query are of what its filters select, of whatever state, whether the
+// tasks are counted or looked through.
+func TestQueryCountsStates(t *testing.T) {
+	x, c := newTestIndex()
+	for i, name := range []string{"train-1", "train-2", "eval"} {
+		conditions := []metav1.Condition{taskstest.Condition("QuotaReserved", false, "Pending", c.At)}
+		if i == 1 {
+			conditions = taskstest.Admitted(c.At)
+		}
+		x.SetWorkload(taskstest.Workload("ns", name, "", 0, c.At, conditions...), false)
+	}
+	for text, want := range map[string]map[tasks.State]int{
+		"":      {tasks.Pending: 2, tasks.Running: 1},
+		"train": {tasks.Pending: 1, tasks.Running: 1},
+		"none":  {},
+	} {
+		for _, states := range [][]tasks.State{nil, {tasks.Pending}} {
+			for _, phase := range []Phase{"", Active} {
+				f := x.Query(Query{Text: text, States: states, Phase: phase}, nil)
+				total := 0
+				for state, n := range f.States {
+					if total += n; n != want[state] {
+						t.Errorf("%q, %v, %q: got %d %s, want %d", text, states, phase, n, state, want[state])
+					}
+				}
+				if f.Phases[Active] != total || total != want[tasks.Pending]+want[tasks.Running] {
+					t.Errorf("%q, %v, %q: got %d in all and %d active", text, states, phase, total, f.Phases[Active])
+				}
+			}
+		}
+	}
+}

@@ -97,38 +97,50 @@ type Result struct {
 	UnscheduledPods []int  // pods of each that wait for a node
 	PodsMissing     []bool // the task lacks pods, or nodes for them
 	Total           int
-	Phases          map[Phase]int // how many the query selects in each, of whatever state
-	Page, Pages     int           // of the page, and of the last page
+	Phases          map[Phase]int       // how many the query selects in each, of whatever state
+	States          map[tasks.State]int // the same by state
+	Page, Pages     int                 // of the page, and of the last page
 }
 
-// phases counts all tasks by their phase.
-func (x *Index) phases() map[Phase]int {
-	finished := 0
+// states counts all tasks by their state.
+func (x *Index) states() map[tasks.State]int {
+	states := map[tasks.State]int{}
 	for _, y := range x.classes {
-		finished += y.states[tasks.Succeeded] + y.states[tasks.Failed]
+		for state, n := range y.states {
+			states[state] += n
+		}
 	}
-	return map[Phase]int{Active: len(x.tasks) - finished, Finished: finished}
+	return states
+}
+
+// phases sums up states.
+func phases(states map[tasks.State]int) map[Phase]int {
+	all := map[Phase]int{}
+	for state, n := range states {
+		if Finished.has(state) {
+			all[Finished] += n
+		} else {
+			all[Active] += n
+		}
+	}
+	return all
 }
 
 // matching returns the tasks of a list that the query selects, in their order, and
-// how many it would select in each phase, of whatever state.
-func (q Query) matching(list []*tasks.Task) (taken []*tasks.Task, phases map[Phase]int) {
-	phases = map[Phase]int{}
+// how many it would select of each state.
+func (q Query) matching(list []*tasks.Task) (taken []*tasks.Task, states map[tasks.State]int) {
+	states = map[tasks.State]int{}
 	filtered := q.Filtered()
 	for _, t := range list {
 		if filtered && !q.matchesButState(t) {
 			continue
 		}
-		if Finished.has(t.State) {
-			phases[Finished]++
-		} else {
-			phases[Active]++
-		}
+		states[t.State]++
 		if q.matchesState(t.State) {
 			taken = append(taken, t)
 		}
 	}
-	return taken, phases
+	return taken, states
 }
 
 // Query answers a query about the tasks of the places that in accepts; nil is all.
@@ -162,10 +174,11 @@ func (x *Index) Query(q Query, in func(tasks.Place) bool) Result {
 	}
 	f := Result{}
 	if whole {
-		f.Phases = x.phases()
+		f.States = x.states()
 	} else {
-		sorted, f.Phases = q.matching(sorted)
+		sorted, f.States = q.matching(sorted)
 	}
+	f.Phases = phases(f.States)
 	f.Total = len(sorted)
 	var from, to int
 	f.Page, f.Pages, from, to = PageOf(f.Total, q.Page, q.All)

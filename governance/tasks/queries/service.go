@@ -66,6 +66,7 @@ type List struct {
 	Items       []Item
 	Total       int                 // of the whole list
 	Phases      map[index.Phase]int // how many the query selects in each, of whatever state
+	Selected    map[tasks.State]int // the same by state
 	Page, Pages int                 // from 1
 	// The choices of filters, of what the viewer sees.
 	Teams, PriorityClasses, Kinds, Pools []string
@@ -174,7 +175,7 @@ func (s *Service) ListWithin(ctx context.Context, scope access.Scope, q index.Qu
 		return List{}, err
 	}
 	f := v.index.Query(q, v.of(teams))
-	l := List{Total: f.Total, Phases: f.Phases, Page: f.Page, Pages: f.Pages, Teams: v.teamNames(), States: map[tasks.State]int{}}
+	l := List{Total: f.Total, Phases: f.Phases, Selected: f.States, Page: f.Page, Pages: f.Pages, Teams: v.teamNames(), States: map[tasks.State]int{}}
 	for i, t := range f.Tasks {
 		item := v.item(t, f.Positions[i])
 		item.UnscheduledPods = f.UnscheduledPods[i]
