@@ -162,6 +162,7 @@ func TestTwoGPUs(t *testing.T) {
 	confirm := button(page, "Create allocation")
 	must(t, expect.Locator(page.Locator("#review-form, #allocations")).ToBeVisible())
 	if asked, err := page.Locator("#review-form").Count(); err == nil && asked > 0 { // the simulation took too long beside other tests
+		must(t, expect.Locator(page.Locator("main")).ToContainText("Effects on running tasks are not known"))
 		must(t, confirm.Click())
 	}
 	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?created=`)))

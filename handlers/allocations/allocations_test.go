@@ -281,7 +281,7 @@ func TestEditRefused(t *testing.T) {
 		want int
 		says string
 	}{
-		"wrong":        {&governance.Error{Kind: governance.Invalid, Fields: []governance.FieldError{{Path: "spec.quota[1].pool", Message: "there is no such pool"}}}, 422, "Row 2, instance type: there is no such pool"},
+		"wrong":        {&governance.Error{Kind: governance.Invalid, Fields: []governance.FieldError{{Path: "spec.quota[1].pool", Message: "there is no such pool"}}}, 422, "h100, instance type: there is no such pool"},
 		"not allowed":  {&governance.Error{Kind: governance.Forbidden, Message: "You may not do this."}, 403, "You may not do this."},
 		"out of reach": {&governance.Error{Kind: governance.Unavailable, Message: "The cluster cannot be reached."}, 503, "The cluster cannot be reached."},
 		"deleted":      {&governance.Error{Kind: governance.NotFound, Message: "Another user deleted it."}, 404, "Team vision was deleted while you edited it."},

@@ -106,7 +106,12 @@ func TestApplyAfterTheEffectChanged(t *testing.T) {
 	if text := page.Find("#effect").Text(); len(d.Created) != 0 || !strings.Contains(text, "Nothing is saved: what saving does has changed") {
 		t.Fatalf("got %d teams and %q, want none, and that the effect has changed", len(d.Created), text)
 	}
-	_, page = handlerstest.Post(t, address, values, "X-Requested-With", "fetch") // nothing is shown yet: the script asks again
+	values = handlerstest.ValuesIn(page, "#allocation-form")
+	values.Set("action", "verify")
+	_, page = handlerstest.Post(t, address, values, "X-Requested-With", "fetch")
+	if text := page.Find("#effect").Text(); !strings.Contains(text, "Nothing is saved") || !strings.Contains(text, "nominalQuota: 3") {
+		t.Errorf("once simulated: got %q, want what was not saved, and the new effect", text)
+	}
 	values = handlerstest.ValuesIn(page, "#allocation-form")
 	values.Set("action", "apply")
 	if response, _ := handlerstest.Post(t, address, values); response.StatusCode != http.StatusSeeOther || len(d.Created) != 1 {
@@ -165,8 +170,13 @@ func TestMerge(t *testing.T) {
 				if got := handlerstest.Text(page.Find("#conflict tbody tr")); got != tc.asks {
 					t.Errorf("what differs: got %q, want %q", got, tc.asks)
 				}
-			} else if text := page.Find(".notice").Text(); !strings.Contains(text, "The form has both changes") {
-				t.Errorf("got %q, want a merged form", page.Find("main").Text())
+			} else {
+				values := handlerstest.ValuesIn(page, form)
+				values.Set("action", "verify")
+				_, page = handlerstest.Post(t, address, values, "X-Requested-With", "fetch")
+				if text := page.Find(".notice").Text(); !strings.Contains(text, "The form has both changes") {
+					t.Errorf("got %q, want a merged form, also once it is simulated", page.Text())
+				}
 			}
 			values = handlerstest.ValuesIn(page, form)
 			values.Set("action", "save")
@@ -210,8 +220,12 @@ func TestRowsOfPools(t *testing.T) {
 	if quota := d.Created[0].Spec.Quota; len(quota) != 1 || quota[0].InstanceType != "ml.g6.12xlarge" || d.Created[0].Spec.Preemption.WithinTeam != v1alpha1.PreemptLowerPriority {
 		t.Errorf("saved %+v, want one row", d.Created[0].Spec)
 	}
+	values.Set(row.AttrOr("id", "")+"-accelerators", "x")
+	if _, page := handlerstest.Post(t, address, values); !strings.Contains(page.Find("#form-errors").Text(), "ml.g6.12xlarge, accelerators: ") {
+		t.Errorf("got %q, want the pool of the error", page.Find("#form-errors").Text())
+	}
 	values.Del("team")
-	values.Set(row.AttrOr("id", "")+"-accelerators", "")
+	values.Set(row.AttrOr("id", "")+"-accelerators", "0") // no quota, as nothing is
 	if _, page := handlerstest.Post(t, address, values); !strings.Contains(page.Find("#form-errors").Text(), "at least one instance type") {
 		t.Errorf("got %q, want that quota is missing", page.Find("#form-errors").Text())
 	}

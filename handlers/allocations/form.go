@@ -94,10 +94,20 @@ func (p *formPool) Fields() map[string]*string {
 	return map[string]*string{"name": &p.name, "kind": &p.kind, "value": &p.value}
 }
 
-// empty reports whether nothing was typed into the row.
+// empty reports whether nothing was typed into the row. In the row of a pool that exists, 0
+// is the same.
 func (r formRow) empty() bool {
-	return !r.hasAmounts() && (r.instanceType == "" || r.offered != "")
+	if r.offered != "" {
+		for _, amount := range []*string{&r.instances, &r.accelerators, &r.vcpu, &r.memory} {
+			*amount = strings.TrimLeft(*amount, "0")
+		}
+		return !r.hasAmounts()
+	}
+	return !r.hasAmounts() && r.instanceType == ""
 }
+
+// onlyOffered reports whether it is the row of a pool, and has nothing.
+func (r formRow) onlyOffered() bool { return r.offered != "" && r.empty() }
 
 // hasAmounts reports whether any amount was typed.
 func (r formRow) hasAmounts() bool {
@@ -158,7 +168,7 @@ func (f *allocationForm) values() url.Values {
 	forms.WriteTexts(values, f.budget.texts())
 	forms.WriteChecks(values, f.checks())
 	last := len(f.rows) // rows of pools behind it are offered again
-	for last > 0 && f.rows[last-1].offered != "" && f.rows[last-1].empty() {
+	for last > 0 && f.rows[last-1].onlyOffered() {
 		last--
 	}
 	forms.WriteRows(values, "row-", f.rows[:last])
@@ -206,7 +216,7 @@ func (f *allocationForm) do(action string, types catalog.Catalog) {
 	case "make-pool":
 		if row := f.row(argument); row != nil {
 			f.createPool(row, types)
-			f.rows = slices.DeleteFunc(f.rows, func(r formRow) bool { return r.offered != "" && r.empty() }) // its nodes were in one of these
+			f.rows = slices.DeleteFunc(f.rows, formRow.onlyOffered) // its nodes were in one of these
 		}
 	}
 	f.dropPools()

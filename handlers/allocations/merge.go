@@ -39,6 +39,7 @@ func (h *Pages) renderConflict(c echo.Context, form allocationForm, state alloca
 	}
 	types := state.Types.With(form.newPools()...)
 	merged := readAllocationForm(mine)
+	merged.offerSaved(state.Types)
 	merged.changes(form.edits)
 	// Keeping the typed values changes the version that is saved now.
 	form.Version, form.Generation, merged.Version, merged.Generation = read.Version, read.Generation, read.Version, read.Generation
@@ -61,6 +62,7 @@ func (h *Pages) renderConflict(c echo.Context, form allocationForm, state alloca
 	}
 	if known {
 		other := readAllocationForm(theirs)
+		other.offerSaved(state.Types)
 		other.changes(form.edits)
 		other.Version, other.Generation = read.Version, read.Generation
 		page.Theirs = other.hidden(c)

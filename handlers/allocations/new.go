@@ -61,6 +61,8 @@ func (h *Pages) showForm(c echo.Context, s *web.Server, form allocationForm, sta
 			return err
 		}
 		form.do(typed.Get("action"), state.Types)
+	} else {
+		form.offerSaved(state.Types)
 	}
 	form.offer(state.Types)
 	return h.renderForm(c, http.StatusOK, form, state, nil)

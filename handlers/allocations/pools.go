@@ -49,21 +49,24 @@ func find(name string, types catalog.Catalog) (catalog.Pool, bool) {
 // maxOffered bounds the rows of pools that nobody asked for. Others are named in another row.
 const maxOffered = 30
 
-// offer adds a row for each pool of the cluster and the policy that has none yet. A saved
-// row of such a pool becomes one of them.
+// offerSaved makes saved rows of pools that exist look like those that offer adds.
+func (f *allocationForm) offerSaved(types catalog.Catalog) {
+	has := map[string]bool{}
+	for i := range f.rows {
+		if pool, ok := find(f.rows[i].instanceType, types); ok && !has[pool.Name] && (pool.Nodes > 0 || pool.Named) {
+			f.rows[i].offered, has[pool.Name] = "true", true
+		}
+	}
+}
+
+// offer adds a row for each pool of the cluster and the policy that has none yet.
 func (f *allocationForm) offer(types catalog.Catalog) {
 	types = types.With(f.newPools()...)
 	has := map[string]bool{}
-	for i := range f.rows {
-		row := &f.rows[i]
-		pool, ok := find(row.instanceType, types)
-		if !ok {
-			continue
+	for _, row := range f.rows {
+		if pool, ok := find(row.instanceType, types); ok {
+			has[pool.Name] = true
 		}
-		if !f.Typed && !has[pool.Name] && (pool.Nodes > 0 || pool.Named) {
-			row.offered = "true"
-		}
-		has[pool.Name] = true
 	}
 	for _, pool := range types.Pools() {
 		name := pool.Name

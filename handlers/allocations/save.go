@@ -24,8 +24,8 @@ import (
 // check; the form is shown while permissions cannot be checked.
 func (h *Pages) takeForm(c echo.Context, form allocationForm, action string, denied error) error {
 	form.Submitted = form.Submitted || forms.Submits(action)
-	if action == forms.ActionApply {
-		form.asked = ""
+	if c.Request().Method == http.MethodPost && forms.Submits(action) {
+		form.asked = "" // the address of a review says why it was asked
 	}
 	if denied != nil && !console.Unavailable(denied) {
 		return denied
@@ -121,15 +121,17 @@ func (h *Pages) refuseForm(c echo.Context, form allocationForm, state allocation
 // wrong with it. refused is why a save did not happen; then the form is shown
 // even while nothing can be said about the cluster.
 func (h *Pages) renderForm(c echo.Context, status int, form allocationForm, state allocations.State, refused *governance.Error) error {
-	view := form.view(state, console.UserOf(c), h.Naming, refused)
+	view, wanted := form.view(state, console.UserOf(c), h.Naming, refused)
 	view.Chrome = h.Chrome(c)
 	place := form.place()
 	view.Title, view.Active = place.title, "policies"
 	view.Action, view.CancelURL, view.UpLabel = place.action, place.up, place.upLabel
 	view.TypedForm, view.Save = form.View(c), place.save
-	if refused == nil {
-		view.Effect = h.effect(c, &form, state)
-		view.Effect.Changed = form.asked == askedChanged
+	if refused != nil {
+		view.Effect = allocationviews.Effect{Text: "Nothing is saved yet: see above."}
+	} else {
+		h.simulate(c.Request().Context(), console.UserOf(c), &form, wanted, &view.Effect)
+		view.Asked, view.Effect.Changed = form.asked, form.asked == askedChanged
 		if changed, merged := strings.CutPrefix(form.asked, askedMerged); merged {
 			view.Merged = cmp.Or(changed, "nothing that has an effect")
 		}

@@ -29,11 +29,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// view maps the form to its page: typed values, defaults of empty inputs, and
-// errors. Missing values are errors only after a review or a save was tried.
-func (f *allocationForm) view(state allocations.State, user governance.User, naming desired.Naming, refused *governance.Error) allocationviews.AllocationForm {
+// view maps the form to its page: typed values, defaults of empty inputs, errors, and what
+// saving does. Missing values are errors only after a review or a save was tried. It returns
+// the allocation too.
+func (f *allocationForm) view(state allocations.State, user governance.User, naming desired.Naming, refused *governance.Error) (allocationviews.AllocationForm, *v1alpha1.ComputeAllocation) {
 	types := state.Types.With(f.newPools()...)
-	wrong := f.wrong(state, types, refused == nil)
+	wanted, wrong := f.wrong(state, types, refused == nil)
+	effect := f.effect(wanted, wrong)
 	if refused != nil {
 		wrong = append(wrong, f.formPaths(refused.Fields)...)
 	}
@@ -43,11 +45,12 @@ func (f *allocationForm) view(state allocations.State, user governance.User, nam
 	field := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
 	view := allocationviews.AllocationForm{
 		Fields: map[string]views.TextField{}, RequestID: f.request, Submitted: f.Submitted, Resumed: f.Resumed, Restored: forms.RestoredOf(f.Restores), Reason: f.Reason, Failure: forms.Failure(refused),
+		Effect:   effect,
 		Imported: f.Imported.View("Team "+f.team, f.edits != nil),
 		Edit:     f.edits != nil, Version: f.Version, Generation: f.Generation,
 		Team:         field("team", f.team),
 		CanAddMember: len(f.members) < v1alpha1.MaxMembers, MembersError: errs["add-member"],
-		CanAddRow: len(f.rows) < maxPostedRows && len(slices.DeleteFunc(slices.Clone(f.rows), func(r formRow) bool { return r.offered != "" && r.empty() })) < v1alpha1.MaxQuotaRows, CanAddLimit: len(f.limits) < v1alpha1.MaxQuotaRows,
+		CanAddRow: len(f.rows) < maxPostedRows && len(slices.DeleteFunc(slices.Clone(f.rows), formRow.onlyOffered)) < v1alpha1.MaxQuotaRows, CanAddLimit: len(f.limits) < v1alpha1.MaxQuotaRows,
 		Strategy: f.strategy, StrategyError: errs["strategy"],
 		BorrowPercent: field("borrow-percent", f.percent), Unlimited: f.unlimited,
 		BorrowEnabled:  f.strategy != string(v1alpha1.Lend) && f.strategy != string(v1alpha1.DontLend),
@@ -95,23 +98,38 @@ func (f *allocationForm) view(state allocations.State, user governance.User, nam
 	}
 	if f.Submitted {
 		view.Errors = inputs.Summary(wrong, func(id string) bool { return shown(view, id) }, func(message string) string { return message })
+		f.namePools(view.Errors)
 	}
-	return view
+	return view, wanted
 }
 
 // knownMembers returns the names of members of teams, and those of the reader.
 func knownMembers(state allocations.State, user governance.User) map[string]bool {
 	known := map[string]bool{}
 	for _, name := range append(slices.Clone(user.Groups), user.Name) {
-		known[name] = name != "" && !strings.HasPrefix(name, "system:")
+		if name != "" && !strings.HasPrefix(name, "system:") {
+			known[name] = true
+		}
 	}
 	for i := range state.Allocations {
 		for _, m := range state.Allocations[i].Spec.Members {
 			known[m.Name] = true
 		}
 	}
-	maps.DeleteFunc(known, func(_ string, is bool) bool { return !is })
 	return known
+}
+
+// namePools replaces the numbers of rows in labels by their pools, where the page shows no
+// numbers.
+func (f *allocationForm) namePools(errors []views.Message) {
+	for i := range errors {
+		list, rest, _ := strings.Cut(errors[i].Field, "-")
+		number, _, _ := strings.Cut(rest, "-")
+		if row := f.row(list + "-" + number); list == "row" && row != nil && row.offered != "" {
+			_, input, _ := strings.Cut(errors[i].Label, ",")
+			errors[i].Label = strings.TrimSuffix(row.instanceType+","+input, ",")
+		}
+	}
 }
 
 // inMore reports whether an input is under More settings.
@@ -206,10 +224,10 @@ func (f *allocationForm) teamNamespace(naming desired.Naming) string {
 	return naming.Namespace(f.team)
 }
 
-// wrong returns the errors of the typed values, with paths by the rows of the form.
-// With taken, a team name that is in use is one of them.
-func (f *allocationForm) wrong(state allocations.State, types catalog.Catalog, taken bool) []governance.FieldError {
-	allocation, wrong := f.parse(types)
+// wrong returns the allocation, and the errors of the typed values, with paths by the rows of
+// the form. With taken, a team name that is in use is one of them.
+func (f *allocationForm) wrong(state allocations.State, types catalog.Catalog, taken bool) (allocation *v1alpha1.ComputeAllocation, wrong []governance.FieldError) {
+	allocation, wrong = f.parse(types)
 	for _, w := range f.resolveErrors(allocation, types) {
 		if !slices.ContainsFunc(wrong, func(e governance.FieldError) bool { return strings.HasPrefix(e.Path, w.Path) }) {
 			wrong = append(wrong, w)
@@ -225,7 +243,7 @@ func (f *allocationForm) wrong(state allocations.State, types catalog.Catalog, t
 	}) {
 		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("team %s has an allocation already; choose another name", f.team)})
 	}
-	return wrong
+	return allocation, wrong
 }
 
 // byCRD returns what the CRD rejects, but for what missing and windowErrors report: values

@@ -20,7 +20,7 @@ func TestWindowErrorsAtOnce(t *testing.T) {
 		{name: "Night", days: "Mon–Fri", from: "late", to: "early", zone: "Mars/Base", activation: "Hold"},
 		{name: "weekend", days: "Sometimes", from: "08:00", to: "20:00", zone: "Moon", activation: "Hold"},
 	}
-	wrong := form.wrong(allocations.State{}, catalog.Catalog{}, false)
+	_, wrong := form.wrong(allocations.State{}, catalog.Catalog{}, false)
 	var got []string
 	for _, e := range wrong {
 		if len(e.Path) > len(windowsPath) && e.Path[:len(windowsPath)] == windowsPath {
@@ -38,7 +38,7 @@ func TestWindowErrorsAtOnce(t *testing.T) {
 func TestWindowNameAtOnce(t *testing.T) {
 	form := emptyForm()
 	form.windows = []formWindow{{name: "Fair week"}, {days: "Mon"}}
-	wrong := form.wrong(allocations.State{}, catalog.Catalog{}, false)
+	_, wrong := form.wrong(allocations.State{}, catalog.Catalog{}, false)
 	if len(wrong) != 1 || wrong[0].Path != "spec.windows[0].name" {
 		t.Errorf("errors %v, want one of the name", wrong)
 	}

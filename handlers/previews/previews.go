@@ -38,7 +38,7 @@ type Variant struct {
 	Preview    func(context.Context) (queries.Preview, error)
 }
 
-// inPlace is how long a page waits for a preview that it cannot stream: the values of
+// inPlace is how long a page waits for a preview that it does not stream: the values of
 // the form do not fit into the address of the stream.
 const inPlace = 3 * time.Second
 
@@ -80,10 +80,22 @@ func (p *Previews) now(ctx context.Context, variants ...Variant) (part views.Pre
 	part = computing(variants)
 	var computed sync.WaitGroup
 	for i, v := range variants {
-		computed.Go(func() { part.Variants[i] = Compute(ctx, v) })
+		computed.Go(func() { part.Variants[i] = compute(ctx, v) })
 	}
 	computed.Wait()
 	return part
+}
+
+// Typed asks what saving an allocation does, while it is typed: for as long as a page may wait
+// for it. The preview is empty where the variant is not verified.
+func (p *Previews) Typed(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (variant views.PreviewVariant, preview queries.Preview) {
+	ctx, cancel := context.WithTimeout(ctx, inPlace)
+	defer cancel()
+	variant = compute(ctx, Variant{Key: "typed", Preview: func(ctx context.Context) (_ queries.Preview, err error) {
+		preview, err = p.Backend.Typed(ctx, user, allocation, pools)
+		return preview, err
+	}})
+	return variant, preview
 }
 
 // Stream answers the stream of a page with its previews, each when it is computed. It
@@ -98,7 +110,7 @@ func (p *Previews) Stream(s *web.Server, c echo.Context, variants ...Variant) er
 	part, ready, changed := computing(variants), false, make(chan struct{}, 1)
 	for i, v := range variants {
 		go func() {
-			done := Compute(ctx, v)
+			done := compute(ctx, v)
 			mu.Lock()
 			part.Variants[i], ready = done, true
 			mu.Unlock()
@@ -122,9 +134,9 @@ func (p *Previews) Stream(s *web.Server, c echo.Context, variants ...Variant) er
 	}, p.Frame(c))
 }
 
-// Compute returns a preview, or the reason why there is none. It recovers from
+// compute returns a preview, or the reason why there is none. It recovers from
 // panics: no middleware runs in its goroutine.
-func Compute(ctx context.Context, v Variant) (view views.PreviewVariant) {
+func compute(ctx context.Context, v Variant) (view views.PreviewVariant) {
 	view = views.PreviewVariant{Key: v.Key, Title: v.Title, State: views.PreviewUnverified, Failure: "The simulation failed."}
 	_ = governance.Recovered(func() error {
 		preview, err := v.Preview(ctx)

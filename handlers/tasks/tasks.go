@@ -127,8 +127,8 @@ func summary(list queries.List, q taskQuery) string {
 // taskStats counts waiting and running tasks of those that the filters select, of whatever
 // state, for the top of the page.
 func taskStats(list queries.List) []views.Stat {
-	waiting, running := list.Selected[tasks.Pending]+list.Selected[tasks.Preempted], 0
-	for state, n := range list.Selected {
+	waiting, running := list.States[tasks.Pending]+list.States[tasks.Preempted], 0
+	for state, n := range list.States {
 		if state.UsesQuota() {
 			running += n
 		}
@@ -136,12 +136,12 @@ func taskStats(list queries.List) []views.Stat {
 	stats := []views.Stat{
 		{ID: "stat-waiting", Label: "Waiting tasks", Value: format.Thousands(int64(waiting))},
 		{ID: "stat-running", Label: "Running tasks", Value: format.Thousands(int64(running))},
-		{ID: "stat-stopped", Label: "Stopped tasks", Value: format.Thousands(int64(list.Selected[tasks.Stopped]))},
+		{ID: "stat-stopped", Label: "Stopped tasks", Value: format.Thousands(int64(list.States[tasks.Stopped]))},
 	}
-	if n := list.Selected[tasks.Preempted]; n > 0 {
+	if n := list.States[tasks.Preempted]; n > 0 {
 		stats[0].Note = format.Thousands(int64(n)) + " preempted"
 	}
-	if n := list.Selected[tasks.Starting]; n > 0 {
+	if n := list.States[tasks.Starting]; n > 0 {
 		stats[1].Note = format.Thousands(int64(n)) + " starting"
 	}
 	return stats

@@ -43,19 +43,6 @@ func TestTaskQuery(t *testing.T) {
 	}
 }
 
-// The figures above the list count what the filters select, and not the cluster.
-func TestStatsFollowTheFilters(t *testing.T) {
-	d := &handlerstest.Backend{}
-	d.List.States = map[tasks.State]int{tasks.Pending: 40, tasks.Running: 30}
-	d.List.Selected = map[tasks.State]int{tasks.Pending: 4, tasks.Running: 3}
-	_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks?class=training")
-	for selector, want := range map[string]string{"#stat-waiting": "Waiting tasks 4", "#stat-running": "Running tasks 3"} {
-		if got := handlerstest.Text(page.Find(selector)); !strings.HasPrefix(got, want) {
-			t.Errorf("%s: got %q, want %q", selector, got, want)
-		}
-	}
-}
-
 // Members of several teams choose the team of a new task.
 func TestSubmitToOneOfSeveralTeams(t *testing.T) {
 	d := &handlerstest.Backend{}
@@ -178,7 +165,6 @@ func TestTaskTabs(t *testing.T) {
 			d := oneTask()
 			d.List.Phases = map[index.Phase]int{index.Active: 40, index.Finished: 1200}
 			d.List.States = map[tasks.State]int{tasks.Pending: 7, tasks.Preempted: 2, tasks.Running: 30, tasks.Starting: 1, tasks.Stopped: 3, tasks.Succeeded: 1200}
-			d.List.Selected = d.List.States
 			_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks"+query)
 			htmlcheck.Page(t, page)
 			if d.Query.Phase != want.phase || !d.Query.Explain {

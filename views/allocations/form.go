@@ -22,6 +22,7 @@ type AllocationForm struct {
 	Failure   string          // why the save failed as a whole, such as an unreachable cluster; empty for none
 	Errors    []views.Message // summary on top, each linked to its field
 
+	Asked  string // hidden input asked, which keeps what Merged and Effect.Changed say
 	Merged string // what another user saved meanwhile, which the form has too; empty for nothing
 	Effect Effect
 	Save   string // text of the button that saves

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/kueue/simulate"
 	"kuota.dev/kuota/governance/quota/catalog"
@@ -257,7 +258,7 @@ func TestChangePriorities(t *testing.T) {
 
 func TestTies(t *testing.T) {
 	for n, want := range map[int]int{0: maxTies, maxTied: maxTies, maxTied + 1: 1} {
-		if got := ties(&simulate.Snapshot{Workloads: make([]*kueue.Workload, n)}, maxTies); got != want {
+		if got := reviewed(governance.User{}).orders(&simulate.Snapshot{Workloads: make([]*kueue.Workload, n)}); got != want {
 			t.Errorf("%d Workloads have %d orders, want %d", n, got, want)
 		}
 	}

@@ -39,12 +39,22 @@ const (
 	maxTied = 2000
 )
 
-// ties returns in how many orders ties are broken, at most most.
-func ties(s *simulate.Snapshot, most int) int {
+// asking is how a change is simulated.
+type asking struct {
+	limit string // whose limit of questions it counts for
+	ties  int    // in how many orders ties are broken, unless there are more than maxTied Workloads
+}
+
+// reviewed is how a change is simulated that a user reviews, and typed one that is typed.
+func reviewed(user governance.User) asking { return asking{user.Name, maxTies} }
+func typed(user governance.User) asking    { return asking{user.Name + ", typing", 1} }
+
+// orders returns in how many orders ties are broken.
+func (a asking) orders(s *simulate.Snapshot) int {
 	if len(s.Workloads) > maxTied {
 		return 1
 	}
-	return most
+	return a.ties
 }
 
 // Service previews changes.
@@ -65,16 +75,16 @@ type Service struct {
 // Allocation previews saving an allocation, with pools that are created with it. One
 // without a resourceVersion is new.
 func (s *Service) Allocation(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (queries.Preview, error) {
-	return s.allocation(ctx, user, allocation, pools, maxTies)
+	return s.allocation(ctx, user, reviewed(user), allocation, pools)
 }
 
 // Typed is Allocation while the user types: it breaks ties in one order, and counts apart
 // from other questions of the user.
 func (s *Service) Typed(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (queries.Preview, error) {
-	return s.allocation(ctx, user, allocation, pools, 1)
+	return s.allocation(ctx, user, typed(user), allocation, pools)
 }
 
-func (s *Service) allocation(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, maxTies int) (queries.Preview, error) {
+func (s *Service) allocation(ctx context.Context, user governance.User, how asking, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (queries.Preview, error) {
 	allowed := s.Access.MayCreateAllocations
 	if allocation.ResourceVersion != "" {
 		allowed = s.Access.MayUpdateAllocations
@@ -109,7 +119,7 @@ func (s *Service) allocation(ctx context.Context, user governance.User, allocati
 		return queries.Preview{}, err
 	}
 	own := queries.ObjectDiff{Kind: manifest.KindAllocation, Name: next.Name, Queue: desired.ClusterQueueName(&next, after.under()), Lines: compareYAML(old, manifest.AllocationYAML(&next))}
-	return s.ask(ctx, user, maxTies, change, before, &after, next.Name, append([]queries.ObjectDiff{own}, diffs(&change, is)...))
+	return s.ask(ctx, user, how, change, before, &after, next.Name, append([]queries.ObjectDiff{own}, diffs(&change, is)...))
 }
 
 // Activation previews another activation of a team's queue, such as Hold.
@@ -147,7 +157,7 @@ func (s *Service) Deletion(ctx context.Context, user governance.User, team strin
 		old = manifest.AllocationYAML(&before.allocations[i])
 	}
 	own := queries.ObjectDiff{Kind: manifest.KindAllocation, Name: team, Lines: compareYAML(old, "")}
-	return s.ask(ctx, user, maxTies, change, before, &after, team, append([]queries.ObjectDiff{own}, diffs(&removed, is)...))
+	return s.ask(ctx, user, reviewed(user), change, before, &after, team, append([]queries.ObjectDiff{own}, diffs(&removed, is)...))
 }
 
 // Policy previews saving the cluster policy.
@@ -195,7 +205,7 @@ func (s *Service) Policy(ctx context.Context, user governance.User, policy *v1al
 	}
 	change.Configuration = &configuration
 	own := queries.ObjectDiff{Kind: manifest.KindPolicy, Name: v1alpha1.ClusterPolicyName, Lines: compareYAML(old, manifest.PolicyYAML(next))}
-	return s.ask(ctx, user, maxTies, change, before, &after, "", append([]queries.ObjectDiff{own}, diffs(&change, is)...))
+	return s.ask(ctx, user, reviewed(user), change, before, &after, "", append([]queries.ObjectDiff{own}, diffs(&change, is)...))
 }
 
 // read returns what is in the cluster, and what it follows from.
@@ -243,20 +253,15 @@ func byName[T any, K comparable](items []T, name func(*T) K) map[K]*T {
 	return by
 }
 
-// ask simulates a change between two inputs, which changes these objects, with ties broken
-// in at most maxTies orders.
-func (s *Service) ask(ctx context.Context, user governance.User, maxTies int, change simulate.Change, before, after *inputs, subject string, objects []queries.ObjectDiff) (queries.Preview, error) {
+// ask simulates a change between two inputs, which changes these objects.
+func (s *Service) ask(ctx context.Context, user governance.User, how asking, change simulate.Change, before, after *inputs, subject string, objects []queries.ObjectDiff) (queries.Preview, error) {
 	snapshot, err := s.Simulator.Snapshot(ctx)
 	if err == nil && change.Configuration != nil && reflect.DeepEqual(*change.Configuration, snapshot.Configuration) {
 		change.Configuration = nil // only then are other cohorts left out
 	}
 	report := &simulate.Report{Settled: true}
 	if err == nil && !reflect.DeepEqual(change, simulate.Change{}) {
-		asker := user.Name
-		if maxTies == 1 {
-			asker += " types" // a limit of its own
-		}
-		report, snapshot, err = s.Simulator.Ask(ctx, asker, &simulate.Question{Change: change, Ties: ties(snapshot, maxTies)})
+		report, snapshot, err = s.Simulator.Ask(ctx, how.limit, &simulate.Question{Change: change, Ties: how.orders(snapshot)})
 	}
 	if err != nil {
 		return queries.Preview{}, s.unverified(err)

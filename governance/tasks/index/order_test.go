@@ -11,7 +11,7 @@ import (
 )
 
 // An order has the tasks that were put and not removed, sorted, whatever came between two
-// reads; tasks with equal keys are told apart.
+// reads, also with equal keys.
 func TestOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	compare := func(a, b *tasks.Task) int { return cmp.Compare(a.Priority, b.Priority) }

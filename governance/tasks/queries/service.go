@@ -66,11 +66,10 @@ type List struct {
 	Items       []Item
 	Total       int                 // of the whole list
 	Phases      map[index.Phase]int // how many the query selects in each, of whatever state
-	Selected    map[tasks.State]int // the same by state
 	Page, Pages int                 // from 1
 	// The choices of filters, of what the viewer sees.
 	Teams, PriorityClasses, Kinds, Pools []string
-	States                               map[tasks.State]int // of all that the viewer sees, whatever the query
+	States                               map[tasks.State]int // how many the query selects in each, of whatever state
 	ByPriorityClass                      []index.PriorityClassRow
 	Since                                time.Time // begin of the averages: not before Started
 	Started                              time.Time // since when the console counts
@@ -175,7 +174,7 @@ func (s *Service) ListWithin(ctx context.Context, scope access.Scope, q index.Qu
 		return List{}, err
 	}
 	f := v.index.Query(q, v.of(teams))
-	l := List{Total: f.Total, Phases: f.Phases, Selected: f.States, Page: f.Page, Pages: f.Pages, Teams: v.teamNames(), States: map[tasks.State]int{}}
+	l := List{Total: f.Total, Phases: f.Phases, States: f.States, Page: f.Page, Pages: f.Pages, Teams: v.teamNames()}
 	for i, t := range f.Tasks {
 		item := v.item(t, f.Positions[i])
 		item.UnscheduledPods = f.UnscheduledPods[i]
@@ -196,9 +195,6 @@ func (s *Service) ListWithin(ctx context.Context, scope access.Scope, q index.Qu
 	l.Started = started
 	for _, row := range everything {
 		l.PriorityClasses = append(l.PriorityClasses, row.PriorityClass)
-		for state, n := range row.States {
-			l.States[state] += n
-		}
 	}
 	l.Kinds, l.Pools = v.index.Choices(v.of(nil))
 	return l, nil
