@@ -128,6 +128,23 @@ func TestCreateAllocationAndRunTask(t *testing.T) {
 	}
 }
 
+// controls returns how many controls of a form are in view, and the bottom of its last button in
+// pixels. A row is one control, and so is a group of radio buttons.
+func controls(t testing.TB, page playwright.Page, form string) (n, bottom int) {
+	t.Helper()
+	counted, err := page.Evaluate(`(form) => {
+		const shown = (e) => e.checkVisibility({ contentVisibilityAuto: true }) && e.closest("details:not([open])") === null && !e.matches("[type=hidden], .visually-hidden");
+		const names = [...document.querySelectorAll(form + " :is(input, select, textarea)")].filter(shown).map((e) => e.closest(".row, .policy-row")?.id ?? e.name);
+		const buttons = [...document.querySelectorAll(form + " :is(.btn, summary)")].filter((e) => e.checkVisibility() && !e.closest(".row"));
+		const bottom = (e) => e.getBoundingClientRect().bottom;
+		return [new Set(names).size, Math.max(...buttons.map(bottom))].map(Math.round);
+	}`, form)
+	must(t, err)
+	_, err = fmt.Sscanf(fmt.Sprint(counted), "[%d %d]", &n, &bottom)
+	must(t, err)
+	return n, bottom
+}
+
 // TestTwoGPUs gives a team two GPUs: few controls, all in view, and one button saves.
 func TestTwoGPUs(t *testing.T) {
 	t.Parallel()
@@ -136,19 +153,7 @@ func TestTwoGPUs(t *testing.T) {
 	deleteTeamAtEnd(t, team)
 	page := visit(t, playwright.BrowserNewContextOptions{Viewport: &playwright.Size{Width: 1280, Height: 900}})
 	open(t, page, "/policies/allocations/new")
-	// A pool is one control, and so is a group of radio buttons.
-	counted, err := page.Evaluate(`() => {
-		const shown = (e) => e.checkVisibility({ contentVisibilityAuto: true }) && e.closest("details:not([open])") === null && !e.matches("[type=hidden], .visually-hidden");
-		const names = [...document.querySelectorAll("#allocation-form :is(input, select, textarea)")].filter(shown).map((e) => e.closest(".row")?.id ?? e.name);
-		const buttons = [...document.querySelectorAll("#allocation-form :is(.btn, summary)")].filter((e) => e.checkVisibility() && !e.closest(".row"));
-		const bottom = (e) => e.getBoundingClientRect().bottom;
-		return [new Set(names).size, Math.max(...buttons.map(bottom))].map(Math.round);
-	}`)
-	must(t, err)
-	figures := fmt.Sprint(counted)
-	var controls, bottom int
-	_, err = fmt.Sscanf(figures, "[%d %d]", &controls, &bottom)
-	must(t, err)
+	controls, bottom := controls(t, page, "#allocation-form")
 	if controls > 12 || bottom > 900 {
 		t.Errorf("got %d controls and the last button at %d px, want at most 12, within 900 px", controls, bottom)
 	}

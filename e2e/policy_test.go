@@ -104,19 +104,15 @@ func TestEditPolicy(t *testing.T) {
 	press(t, page, "Add priority class")
 	must(t, page.Locator("#class-1-name").Fill("training"))
 	must(t, page.Locator("#class-1-weight").Fill("60"))
+	must(t, page.Locator("#class-1 summary").Click())
 	must(t, page.Locator("#class-1-limit").Fill("3h"))
 	must(t, page.Locator("#class-1-longest").Fill("2h"))
 	must(t, expect.Locator(page.Locator("#class-1-limit-error")).ToContainText("longer than the maximum time limit"))
 	must(t, page.Locator("#class-1-limit").Fill("1h30m"))
 	must(t, expect.Locator(page.Locator("#class-1-limit-error")).ToHaveCount(0))
 	must(t, page.Locator("#share-unallocated").Check())
-	press(t, page, "Add pool")
-	must(t, page.Locator("#pool-0-name").Fill("hopper"))
-	must(t, page.Locator("#pool-0-value").Fill("H100"))
-	must(t, expect.Locator(page.Locator("#pool-0")).ToContainText("2 nodes now"))
 	press(t, page, "Review changes")
 	must(t, expect.Locator(page.Locator("#review-class-inference")).ToContainText("90"))
-	must(t, expect.Locator(page.Locator("#review-pools")).ToContainText("hopper"))
 	must(t, expect.Locator(page.Locator("#review-settings")).ToContainText("1h30m by default, at most 2h"))
 
 	// The form keeps its values on the way to the review and back.
@@ -131,12 +127,49 @@ func TestEditPolicy(t *testing.T) {
 	must(t, expect.Locator(card).ToContainText("Time limit: 1h30m by default, at most 2h."))
 	saved := savedPolicy(t, func(spec v1alpha1.ClusterPolicySpec) bool {
 		return spec.TaskPrioritization == v1alpha1.TaskRanking && len(spec.PriorityClasses) == 2 &&
-			ptr.Deref(spec.PriorityClasses[1].DefaultTimeLimitSeconds, 0) == 5400 && ptr.Deref(spec.PriorityClasses[1].MaximumTimeLimitSeconds, 0) == 7200 && spec.IdleCompute.ShareUnallocated && len(spec.Pools) == 1
+			ptr.Deref(spec.PriorityClasses[1].DefaultTimeLimitSeconds, 0) == 5400 && ptr.Deref(spec.PriorityClasses[1].MaximumTimeLimitSeconds, 0) == 7200 && spec.IdleCompute.ShareUnallocated
 	})
 	if saved.Spec.GangScheduling.Timeout.Duration != 5*time.Minute || saved.Spec.Enforcement != v1alpha1.RequireQueue {
 		t.Errorf("saved policy: got %+v, want the default timeout and enforcement", saved.Spec)
 	}
 	waitForClasses(t, map[string]int32{"inference": 90, "training": 60})
+
+	// Pools, prices and alerts have pages of their own, each under what it is about.
+	open(t, page, "/instances")
+	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Edit pools"}).Click())
+	press(t, page, "Add pool")
+	must(t, page.Locator("#pool-0-name").Fill("hopper"))
+	must(t, page.Locator("#pool-0-value").Fill("H100"))
+	must(t, expect.Locator(page.Locator("#pool-0")).ToContainText("2 nodes now"))
+	press(t, page, "Review changes")
+	must(t, expect.Locator(page.Locator("#review-pools")).ToContainText("hopper"))
+	press(t, page, "Save policy")
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/instances\?saved=policy`)))
+	open(t, page, "/usage/prices")
+	must(t, page.Locator("#price-currency").Fill("EUR"))
+	press(t, page, "Add price")
+	choose := func(id, value string) {
+		_, err := page.Locator(id).SelectOption(playwright.SelectOptionValues{Values: &[]string{value}})
+		must(t, err)
+	}
+	choose("#price-0-pool", "hopper")
+	choose("#price-0-resource", "nvidia.com/gpu")
+	must(t, page.Locator("#price-0-own").Fill("2.50"))
+	press(t, page, "Save prices")
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/usage\?saved=policy`)))
+	open(t, page, "/alerts/rules")
+	press(t, page, "Add receiver")
+	must(t, page.Locator("#receiver-0-name").Fill("ops"))
+	must(t, page.Locator("#receiver-0-secret").Fill("nowhere"))
+	must(t, expect.Locator(page.Locator("#receiver-0")).ToContainText("There is no Secret nowhere"))
+	must(t, page.GetByLabel("Quota is idle").First().Uncheck())
+	press(t, page, "Save alerts")
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/alerts\?saved=policy`)))
+	savedPolicy(t, func(spec v1alpha1.ClusterPolicySpec) bool {
+		return len(spec.PriorityClasses) == 2 && len(spec.Pools) == 1 && spec.Prices != nil && len(spec.Prices.Hourly) == 1 &&
+			spec.Alerts != nil && len(spec.Alerts.Rules) == 1 && spec.Alerts.Rules[0].Off && len(spec.Alerts.Receivers) == 1
+	})
+	open(t, page, "/policies")
 
 	// Another admin saves while the form is open: the page shows both versions.
 	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Edit policy"}).Click())
@@ -170,6 +203,7 @@ func TestEditPolicyWithoutJavaScript(t *testing.T) {
 	must(t, page.Locator("#prioritization-TaskRanking").Check())
 	press(t, page, "Add priority class")
 	must(t, page.Locator("#class-0-name").Fill("Upper Case"))
+	must(t, page.Locator("#more-settings > summary").Click())
 	must(t, page.Locator("#gang").Check())
 	must(t, page.Locator("#gang-timeout").Fill("5"))
 	press(t, page, "Review changes")
@@ -179,20 +213,17 @@ func TestEditPolicyWithoutJavaScript(t *testing.T) {
 	must(t, page.Locator("#class-0-name").Fill("training"))
 	must(t, page.Locator("#class-0-weight").Fill("60"))
 	must(t, page.Locator("#gang-timeout").Fill("90s"))
-	press(t, page, "Add pool")
-	must(t, page.Locator("#pool-0-name").Fill("small"))
-	_, err := page.Locator("#pool-0-match").SelectOption(playwright.SelectOptionValues{Values: &[]string{"types"}})
-	must(t, err)
-	must(t, page.Locator("#pool-0-value").Fill("ml.g5.2xlarge, ml.g5.4xlarge"))
+	press(t, page, "Add priority class")
+	must(t, page.Locator("#class-1-name").Fill("last"))
 	press(t, page, "Check")
-	must(t, expect.Locator(page.Locator("#pool-0-value")).ToHaveValue("ml.g5.2xlarge, ml.g5.4xlarge"))
-	press(t, page, "Remove pool 1")
-	must(t, expect.Locator(page.Locator("#pool-0")).ToHaveCount(0))
+	must(t, expect.Locator(page.Locator("#class-1-name")).ToHaveValue("last"))
+	press(t, page, "Remove class 2")
+	must(t, expect.Locator(page.Locator("#class-1")).ToHaveCount(0))
 	press(t, page, "Review changes")
 	press(t, page, "Save policy")
 	must(t, expect.Locator(page.Locator("#cluster-policy")).ToContainText("within 1m30s"))
 	savedPolicy(t, func(spec v1alpha1.ClusterPolicySpec) bool {
-		return spec.GangScheduling.Enabled && spec.GangScheduling.Timeout.Duration == 90*time.Second && len(spec.Pools) == 0
+		return spec.GangScheduling.Enabled && spec.GangScheduling.Timeout.Duration == 90*time.Second && len(spec.PriorityClasses) == 1
 	})
 	waitForClasses(t, map[string]int32{"training": 60})
 }
@@ -252,13 +283,16 @@ func TestPolicyPages(t *testing.T) {
 	checkAppearance(t, page, "policy-card")
 	open(t, page, policyPath)
 	checkAppearance(t, page, "policy-form")
+	if n, _ := controls(t, page, "#policy-form"); n > 15 {
+		t.Errorf("the form has %d controls in view, want at most 15", n)
+	}
 	must(t, page.Locator("#class-0-weight").Fill("101"))
-	must(t, page.Locator("#pool-0-value").Fill(""))
+	must(t, page.Locator("#class-1-name").Fill(""))
 	press(t, page, "Review changes")
 	must(t, expect.Locator(page.Locator("#form-errors")).ToContainText("2 problems to fix"))
 	checkAppearance(t, page, "policy-wrong")
 	must(t, page.Locator("#class-0-weight").Fill("80"))
-	must(t, page.Locator("#pool-0-value").Fill("L4"))
+	must(t, page.Locator("#class-1-name").Fill("training"))
 	must(t, page.Locator("#idle-FirstComeFirstServe").Check())
 	press(t, page, "Review changes")
 	must(t, expect.Locator(page.Locator("#review-class-inference")).ToContainText("80"))
@@ -267,6 +301,10 @@ func TestPolicyPages(t *testing.T) {
 	press(t, page, "Save policy")
 	must(t, expect.Locator(page.Locator("#conflict")).ToContainText("differs"))
 	checkAppearance(t, page, "policy-conflict")
+	for _, path := range []string{"/instances/pools", "/usage/prices", "/alerts/rules"} {
+		open(t, page, path)
+		checkAppearance(t, page, strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "-"))
+	}
 }
 
 const samplePolicy = `

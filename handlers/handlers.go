@@ -104,7 +104,7 @@ func (h *Handlers) Register(s *web.Server) {
 		&dashboard.Pages{Console: c, History: h.History, Classes: classes, HardwarePages: hardwarePages},
 		&tasks.Pages{Console: c, Actions: h.Actions, History: h.History, Classes: classes, Changes: h.TaskChanges, Advice: h.AdviceChanges, Starts: h.Starts, Logs: h.Logs, Again: h.Submit, ExternalLogs: h.ExternalLogs, Hardware: hardwarePages},
 		&teams.Pages{Console: c, Submit: h.Submit, History: h.History, Classes: classes, Advice: h.AdviceChanges, Hardware: hardwarePages, Stops: h.Actions},
-		&instances.Pages{Console: c},
+		&instances.Pages{Console: c, Policy: h.Policy},
 		&activity.Pages{Console: c, History: h.History},
 		&alerts.Pages{Console: c},
 		&usage.Pages{Console: c, Policy: h.Policy, History: h.History},

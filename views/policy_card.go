@@ -36,6 +36,7 @@ type PolicyPart struct {
 	Classes   []ClassLine // of task prioritization, highest first
 	Pools     []PoolLine  // in matching order
 	Status    Status      // no label: no status
+	EditURL   string      // of the form of the part; empty where there is none, or the reader may not
 }
 
 // ClassLine is one priority class.

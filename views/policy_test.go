@@ -34,35 +34,58 @@ func samplePolicyCard() *views.PolicyCard {
 // every other error.
 func samplePolicyForm() policyviews.PolicyForm {
 	bad := func(value string) views.TextField { return views.TextField{Value: value, Error: "This is wrong."} }
+	cell := func(part string, field views.TextField) policyviews.Cell {
+		return policyviews.Cell{Part: part, Label: part, TextField: field}
+	}
+	match := func(chosen, problem string) policyviews.Cell {
+		return policyviews.Cell{Part: "match", Label: "Nodes with", TextField: views.TextField{Error: problem}, Options: []views.Option{{Value: "", Label: "None"}, {Value: chosen, Label: chosen, Selected: true}}}
+	}
 	wrong := func(value string) policyviews.Choice { return policyviews.Choice{Value: value, Error: "Choose one."} }
 	return policyviews.PolicyForm{
-		Chrome: sampleChrome("Edit cluster policy", "policies"), Action: "/policies/cluster/edit", CancelURL: "/policies",
+		Chrome: sampleChrome("Edit cluster policy", "policies"), UpLabel: "Policies", Action: "/policies/cluster/edit", CancelURL: "/policies", Parts: []string{"pools", "prices", "alerts"},
 		Version: "7", Submitted: true, Resumed: true, Failure: "The cluster does not answer.", Drop: []string{"old"},
 		Errors: []views.Message{
 			{Field: "class-1-weight", Label: "Class 2, weight", Text: "This is wrong."}, {Field: "classes", Label: "Priority classes", Text: "Too many."},
 			{Field: "gang-timeout", Label: "Start within", Text: "This is wrong."}, {Field: "prioritization", Label: "Task prioritization", Text: "Choose one."},
 			{Field: "pools", Label: "Pools", Text: "Too many."}, {Text: "This belongs to no field."},
 		},
-		Prioritization: wrong("TaskRanking"), CanAddClass: true, ClassesError: "Too many.", Classless: "Now: 3 unfinished tasks.",
-		Classes: []policyviews.PolicyClassRow{
-			{Name: views.TextField{Value: "inference"}, Weight: views.TextField{Value: "90"}, Limit: views.TextField{Value: "24h"}, Longest: views.TextField{Value: "72h"}, Description: views.TextField{Value: "Serves users"}, Tasks: "12 unfinished tasks with this class."},
-			{Name: bad("Up"), Weight: bad("x"), Limit: bad("5"), Longest: bad("soon"), Description: bad("y"), Error: "The row is wrong."},
-		},
+		Prioritization: wrong("TaskRanking"), Classless: "Now: 3 unfinished tasks.",
+		Cluster: true, More: "gang scheduling", MoreOpen: true,
+		Classes: policyviews.RowList{Kind: "class", ID: "classes", Label: "Priority classes", Row: "Class", First: "name", Add: "Add priority class", Error: "Too many.", Rows: []policyviews.Row{
+			{
+				Cells:     []policyviews.Cell{cell("name", views.TextField{Value: "inference"}), cell("weight", views.TextField{Value: "90"}), cell("description", views.TextField{Value: "Serves users"})},
+				RestTitle: "Time limit: 24h by default", Rest: []policyviews.Cell{cell("limit", views.TextField{Value: "24h"}), cell("longest", views.TextField{Value: "72h"})},
+				Notes: []string{"12 unfinished tasks with this class."},
+			},
+			{
+				Cells:     []policyviews.Cell{cell("name", bad("Up")), cell("weight", bad("x")), cell("description", bad("y"))},
+				RestTitle: "Time limit", Rest: []policyviews.Cell{cell("limit", bad("5")), cell("longest", bad("soon"))}, Error: "The row is wrong.",
+			},
+		}},
 		Idle: wrong("FairShare"), Share: true,
 		Gang: true, Timeout: bad("5"), Recovery: bad("0s"), Block: true, RequeueOrder: wrong("Creation"),
 		RequeueLimit: bad("x"), RequeueBase: bad("x"), RequeueMax: bad("x"), PreemptionLoops: wrong("Warn"), Enforcement: wrong("None"),
-		Pools: []policyviews.PolicyPoolRow{
-			{Name: views.TextField{Value: "h100"}, Match: "accelerator", Value: views.TextField{Value: "H100"}, Nodes: "2 nodes now."},
-			{Name: bad("Up"), Match: "labels", Value: bad("zone"), Error: "The row is wrong."},
-		},
-		CanAddPool: true, PoolsError: "Too many.", Suggestions: policyviews.PoolSuggestions{Accelerators: []string{"H100"}, Families: []string{"ml.g5"}},
+		Pools: &policyviews.RowList{Kind: "pool", ID: "pools", Label: "Pools", Row: "Pool", First: "name", Add: "Add pool", Error: "Too many.", Rows: []policyviews.Row{
+			{Cells: []policyviews.Cell{cell("name", views.TextField{Value: "h100"}), match("accelerator", ""), cell("value", views.TextField{Value: "H100"})}, Notes: []string{"2 nodes now."}},
+			{Cells: []policyviews.Cell{cell("name", bad("Up")), match("labels", ""), cell("value", bad("zone"))}, Error: "The row is wrong."},
+		}},
+		Prices: &policyviews.RowList{Kind: "price", ID: "prices", Label: "Prices", Row: "Price", First: "pool", Add: "Add price", Rows: []policyviews.Row{
+			{Cells: []policyviews.Cell{match("h100", "This is wrong."), cell("own", bad("2,50"))}},
+		}},
+		Rules: []policyviews.RuleRow{{Name: "task-waits", Title: "Tasks wait for long", Meaning: "A task waits.", On: true, Limit: bad("5"), Usual: "4h"}, {Name: "budget", Title: "A budget is used", Meaning: "A team has used it."}},
+		ClassRules: policyviews.RowList{Kind: "rule", ID: "class-rules", Label: "Classes", Row: "Class", First: "class", From: 2, Add: "Add class", Rows: []policyviews.Row{
+			{Cells: []policyviews.Cell{match("inference", ""), {Part: "on", Label: "Alert", Check: true}, cell("limit", views.TextField{Value: "10m"})}},
+		}},
+		Receivers:   &policyviews.RowList{Kind: "receiver", ID: "receivers", Label: "Receivers", Row: "Receiver", First: "name", Full: "The policy has the maximum number of receivers."},
+		Suggestions: []policyviews.Suggestions{{ID: "pool-accelerator", Values: []string{"H100"}}, {ID: "secret-names"}},
 	}
 }
 
 func samplePolicyReview() policyviews.PolicyReview {
 	return policyviews.PolicyReview{
 		Chrome: sampleChrome("Review cluster policy", "policies"), Action: "/policies/cluster/edit", CancelURL: "/policies",
-		Fields: []views.HiddenField{{"class-0-name", "inference"}}, Incomplete: "Kueue does not answer.",
+		Fields: []views.HiddenField{{"class-0-name", "inference"}}, Incomplete: "Kueue does not answer.", UpLabel: "Policies",
+		Warnings: []views.Message{{Label: "Price 1, pool", Text: "There is no pool h200 now."}},
 		Settings: []views.ValueChange{{"Idle compute", "Fair share", "First come, first served"}},
 		Classes: []policyviews.ReviewClass{
 			{Name: "inference", Before: "90", After: "80", Tasks: "12 tasks"},
@@ -81,8 +104,9 @@ func TestPolicyPagesAreSound(t *testing.T) {
 	deleted.Deleted, same.Lines = true, nil
 	for name, page := range map[string]templ.Component{
 		"card": allocationviews.Policies(policies), "no policy": allocationviews.Policies(none), "no policy, as admin": allocationviews.Policies(noneToMake), "not to be seen": allocationviews.Policies(unseen),
-		"form, new":              policyviews.EditPolicy(policyviews.PolicyForm{Chrome: sampleChrome("Create", "policies"), CanAddClass: true, CanAddPool: true}),
-		"form, full":             policyviews.EditPolicy(policyviews.PolicyForm{Chrome: sampleChrome("Edit", "policies")}),
+		"form, new":              policyviews.EditPolicy(policyviews.PolicyForm{Chrome: sampleChrome("Create", "policies"), Cluster: true, Classes: policyviews.RowList{Kind: "class", ID: "classes", Label: "Priority classes", Add: "Add priority class", NoteID: "classes-note"}}),
+		"form of prices":         policyviews.EditPolicy(policyviews.PolicyForm{Chrome: sampleChrome("Edit prices", "usage"), SaveText: "Save prices", Prices: &policyviews.RowList{Kind: "price", ID: "prices", Label: "Prices", Add: "Add price", NoteID: "prices-note", Empty: "No prices."}}),
+		"form without a policy":  policyviews.EditPolicy(policyviews.PolicyForm{Chrome: sampleChrome("Edit prices", "usage"), NoPolicy: true, CreateURL: "/policies/cluster/edit"}),
 		"form, everything wrong": policyviews.EditPolicy(samplePolicyForm()),
 		"review":                 policyviews.ReviewPolicy(samplePolicyReview()),
 		"review of nothing":      policyviews.ReviewPolicy(policyviews.PolicyReview{Chrome: sampleChrome("Review", "policies"), Unchanged: true}),
@@ -105,7 +129,7 @@ func TestPolicyFormPostsByItself(t *testing.T) {
 		t.Error("the Enter key does not lead to the review")
 	}
 	actions := form.Find("button[name=action][type=submit]").Map(func(_ int, b *goquery.Selection) string { return b.AttrOr("value", "") })
-	for _, want := range []string{"review", "preview", "add-class", "remove-class:0", "remove-class:1", "add-pool", "remove-pool:0", "remove-pool:1"} {
+	for _, want := range []string{"review", "preview", "add-class", "remove-class:0", "remove-class:1", "add-pool", "remove-pool:0", "remove-pool:1", "add-price", "remove-rule:2"} {
 		if !slices.Contains(actions, want) {
 			t.Errorf("no button with the action %s", want)
 		}
@@ -122,6 +146,9 @@ func TestPolicyFormPostsByItself(t *testing.T) {
 		if got, there := form.Find(selector).Attr("value"); !there || got != want {
 			t.Errorf("%s has %q, want %q", selector, got, want)
 		}
+	}
+	if parts := form.Find("[name=part]").Map(func(_ int, p *goquery.Selection) string { return p.AttrOr("value", "") }); !slices.Equal(parts, []string{"pools", "prices", "alerts"}) {
+		t.Errorf("the form carries the parts %q", parts)
 	}
 	if n := form.Find("[disabled]").Length(); n != 0 {
 		t.Errorf("%d inputs are disabled: what was typed would not be sent", n)
@@ -195,7 +222,7 @@ func TestHostilePolicyStaysText(t *testing.T) {
 	policies := samplePolicies()
 	policies.Policy = card
 	form := samplePolicyForm()
-	for _, s := range []*string{&form.Version, &form.Drop[0], &form.Classes[0].Name.Value, &form.Classes[0].Description.Value, &form.Pools[0].Match, &form.Pools[0].Value.Value, &form.Pools[0].Nodes} {
+	for _, s := range []*string{&form.Version, &form.Drop[0], &form.Classes.Rows[0].Cells[0].Value, &form.Classes.Rows[0].RestTitle, &form.Pools.Rows[0].Cells[1].Options[1].Label, &form.Pools.Rows[0].Cells[2].Value, &form.Pools.Rows[0].Notes[0]} {
 		*s = hostile
 	}
 	review := samplePolicyReview()

@@ -184,7 +184,7 @@ func (p *program) newServices() error {
 	naming := p.config.naming
 	p.access = &access.Service{Cluster: p.cluster}
 	p.audit = &audit.Recorder{Cluster: p.cluster, Log: p.log, Team: p.teamOf}
-	p.policies = &policy.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Kueue: p.reconcilers.Kueue.Plan}
+	p.policies = &policy.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Kueue: p.reconcilers.Kueue.Plan, Secrets: p.secretNames}
 	p.allocations = &allocations.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Pools: p.policies}
 	p.tasks = queries.New(p.cluster, p.access)
 	p.submit = &submit.Service{Cluster: p.cluster, Access: p.access, Audit: p.audit, Tasks: p.tasks, Naming: naming}
@@ -269,6 +269,19 @@ func (p *program) secret(ctx context.Context, name string) (map[string][]byte, e
 		return nil, err
 	}
 	return secret.Data, nil
+}
+
+// secretNames returns the names of the Secrets in the console's namespace that are no sessions.
+func (p *program) secretNames(ctx context.Context) ([]string, error) {
+	list, err := p.cluster.Clientset().CoreV1().Secrets(p.config.namespace).List(ctx, metav1.ListOptions{FieldSelector: "type!=" + string(cluster.SessionType)})
+	if err != nil {
+		return nil, err
+	}
+	names := []string{}
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	return names, nil
 }
 
 // teams reads the teams.

@@ -3,11 +3,15 @@ package alerts
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/spec/describe"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Rule identifies a rule.
@@ -61,6 +65,23 @@ func (d Description) For(t Thresholds) time.Duration {
 		return 0
 	}
 	return *d.threshold(&t)
+}
+
+// Counts reports whether the limit of the rule is a number, and not a time.
+func (d Description) Counts() bool { return d.Rule == TaskPreempted || d.Rule == TasksFail }
+
+// Limit returns the limit of the rule, which a policy can set: a time such as 4h, or a number;
+// empty for a rule that has none.
+func (d Description) Limit(t Thresholds) string {
+	switch {
+	case d.Rule == TaskPreempted:
+		return strconv.Itoa(int(t.Preemptions))
+	case d.Rule == TasksFail:
+		return strconv.Itoa(t.Failures)
+	case d.threshold != nil:
+		return describe.Duration(&metav1.Duration{Duration: *d.threshold(&t)})
+	}
+	return ""
 }
 
 // Rules lists all rules, in the order of pages.

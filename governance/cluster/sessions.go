@@ -22,9 +22,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
+// SessionType is the type of the Secrets of Sessions.
+const SessionType = corev1.SecretType("kuota.dev/session")
+
 const (
 	sessionPrefix  = "kuota-session-"
-	sessionType    = corev1.SecretType("kuota.dev/session")
 	sessionData    = "sealed"
 	sessionLabel   = "kuota.dev/session"
 	sessionExpires = "kuota.dev/expires" // annotation, RFC 3339
@@ -175,7 +177,7 @@ func (s *Sessions) secret(name, sealed string, expires time.Time) *corev1.Secret
 			Labels:      map[string]string{sessionLabel: "true", "app.kubernetes.io/managed-by": FieldManager},
 			Annotations: map[string]string{sessionExpires: expires.UTC().Format(time.RFC3339)},
 		},
-		Type: sessionType,
+		Type: SessionType,
 		Data: map[string][]byte{sessionData: []byte(sealed)},
 	}
 }

@@ -55,6 +55,14 @@ func (s *Service) Review(ctx context.Context, user governance.User, policy *v1al
 	}
 	review.Classes = classChanges(old.PriorityClasses, after.Spec.PriorityClasses, tasks)
 	review.Pools = state.poolChanges(after.Spec.Pools)
+	secrets, err := s.SecretNames(ctx, user)
+	if err != nil {
+		secrets = nil // an API server that does not answer here is no reason against the policy
+	}
+	known := Warnings(&old, state, secrets)
+	review.Warnings = slices.DeleteFunc(Warnings(&after.Spec, state, secrets), func(w governance.FieldError) bool {
+		return slices.ContainsFunc(known, func(k governance.FieldError) bool { return k.Message == w.Message })
+	})
 	review.Reranks = before != nil && old.TaskPrioritization != after.Spec.TaskPrioritization
 	if err := s.dryRunClasses(ctx, after, review.Classes, &review); err != nil {
 		return Review{}, err

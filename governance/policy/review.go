@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/spec/change"
@@ -21,6 +22,8 @@ type State struct {
 	Tasks map[string]int
 	// MayEdit reports whether the pages offer to change the policy.
 	MayEdit bool
+	// Teams are the names of all teams, for readers who see all.
+	Teams []string
 	// NoMutation reports that the API server has no mutating admission policies, so that
 	// it does not set default time limits.
 	NoMutation bool
@@ -52,6 +55,8 @@ type Review struct {
 	Patch string
 	// Pools are those that are added, removed or changed, with their new nodes.
 	Pools []PoolChange
+	// Warnings are about what the policy newly names and does not exist: see Warnings.
+	Warnings []governance.FieldError
 	// Unknown is what could not be previewed and why; empty if the review is
 	// complete.
 	Unknown string

@@ -27,6 +27,9 @@ type Service struct {
 	// Kueue returns whether Kueue must restart for a policy, or the patch that an
 	// admin must apply to its configuration. If nil, neither is previewed.
 	Kueue func(context.Context, *v1alpha1.ClusterPolicySpec) (restart bool, patch string, err error)
+	// Secrets returns the names of the Secrets in the namespace of the console. If nil, they are
+	// not known.
+	Secrets func(context.Context) ([]string, error)
 }
 
 // State reads the policy from the cache, for every reader who sees a team.
@@ -56,6 +59,11 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 		}
 	}
 	state.MayEdit, state.NoMutation = may, s.Cluster.MissingKinds().MutatingPolicies
+	for i := range state.teams {
+		if scope.All {
+			state.Teams = append(state.Teams, state.teams[i].Name)
+		}
+	}
 	return state, err
 }
 

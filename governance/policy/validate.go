@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"kuota.dev/kuota/governance"
@@ -36,34 +35,20 @@ func ValidatePools(pools []v1alpha1.Pool, state State) []governance.FieldError {
 	return errs.FieldErrors
 }
 
-// lists are fields whose entries are lines of one input.
-var lists = []string{"spec.prices.hourly", "spec.alerts.rules", "spec.alerts.receivers", "spec.admissionFairSharing.resourceWeights"}
-
-// byCRD returns what the CRD rejects in a policy. Errors of entries of lists are about the
-// list, and name the entry; each has one.
+// byCRD returns what the CRD rejects in a policy. Errors of resource weights are about their
+// map, and name the resource; each has one.
 func byCRD(policy *v1alpha1.ClusterPolicy) (errs governance.FieldErrors) {
+	const weights = "spec.admissionFairSharing.resourceWeights"
 	object := policy.DeepCopy()
 	object.Name = v1alpha1.ClusterPolicyName
 	seen := map[string]bool{}
 	for _, e := range schema.ClusterPolicy.Validate(object, nil) {
-		for _, list := range lists {
-			entry, ok := strings.CutPrefix(e.Path, list)
-			if !ok || entry == "" {
-				continue
-			}
-			name := strings.TrimPrefix(entry, ".")
-			if n, field, found := strings.Cut(strings.TrimPrefix(entry, "["), "]"); found {
-				i, _ := strconv.Atoi(n)
-				entry, name = n, fmt.Sprintf("number %d", i+1)
-				if field != "" {
-					name += ", " + strings.TrimPrefix(field, ".")
-				}
-			}
-			e = governance.FieldError{Path: list, Message: name + ": " + e.Message}
-			if seen[list+entry] {
+		if name, ok := strings.CutPrefix(e.Path, weights+"."); ok {
+			e = governance.FieldError{Path: weights, Message: name + ": " + e.Message}
+			if seen[name] {
 				e.Message = ""
 			}
-			seen[list+entry] = true
+			seen[name] = true
 		}
 		errs.Add(e.Path, e.Message)
 	}
@@ -93,7 +78,7 @@ func (errs *fieldErrors) prices(prices *v1alpha1.Prices) {
 	}
 	for i := range prices.Hourly {
 		if _, err := prices.Hourly[i].Time(); err != nil && prices.Hourly[i].From != "" {
-			errs.Addf("spec.prices.hourly", "number %d: write the beginning as 2026-10-01 or 2026-10-01T12:00:00Z, in UTC", i+1)
+			errs.Addf(fmt.Sprintf("spec.prices.hourly[%d].from", i), "write the beginning as 2026-10-01 or 2026-10-01T12:00:00Z, in UTC")
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -122,7 +123,7 @@ func TestValidate(t *testing.T) {
 		},
 		"invalid prices": {
 			v1alpha1.ClusterPolicySpec{Prices: &v1alpha1.Prices{Currency: "euro", Hourly: []v1alpha1.HourlyPrice{{Pool: "h100", Resource: "nvidia.com/gpu", From: "soon", Own: "1"}}}},
-			map[string]string{"spec.prices.currency": "three capital letters", "spec.prices.hourly": "number 1, from: write the beginning"},
+			map[string]string{"spec.prices.currency": "three capital letters", "spec.prices.hourly[0].from": "write the beginning"},
 		},
 		"unlimited recovery timeout": {v1alpha1.ClusterPolicySpec{GangScheduling: v1alpha1.GangScheduling{RecoveryTimeout: seconds(0)}}, nil},
 		"invalid pools": {
@@ -249,5 +250,34 @@ func TestErrorsOfAddedPools(t *testing.T) {
 	got = added(Validate(withPools(state.Policy, other), state), state.Policy, other)
 	if len(got) != 1 || got[0].Path != "spec.pools[0].name" {
 		t.Errorf("got %+v for an existing name with another match, want one error at spec.pools[0].name", got)
+	}
+}
+
+// A policy may name what does not exist yet, or no more. It is warned of.
+func TestWarnings(t *testing.T) {
+	spec := &v1alpha1.ClusterPolicySpec{
+		Pools: []v1alpha1.Pool{{Name: "planned", Match: v1alpha1.PoolMatch{Accelerator: "H300"}}},
+		Prices: &v1alpha1.Prices{Currency: "EUR", Hourly: []v1alpha1.HourlyPrice{
+			{Pool: "planned", Resource: "nvidia.com/gpu", From: "2026-01-01", Own: "1"}, {Pool: "h101", Resource: "nvidia.com/gpu", From: "2026-01-01", Own: "1"},
+		}},
+		Alerts: &v1alpha1.Alerts{Receivers: []v1alpha1.AlertReceiver{{Name: "ops", SecretName: "ops"}, {Name: "vision", SecretName: "smtp", Team: "visoin"}}},
+	}
+	for name, tc := range map[string]struct {
+		secrets []string
+		want    []string
+	}{
+		"all":                 {[]string{"ops"}, []string{"spec.prices.hourly[1].pool", "spec.alerts.receivers[1].secretName", "spec.alerts.receivers[1].team"}},
+		"no Secret":           {[]string{}, []string{"spec.prices.hourly[1].pool", "spec.alerts.receivers[0].secretName", "spec.alerts.receivers[1].secretName", "spec.alerts.receivers[1].team"}},
+		"Secrets are unknown": {nil, []string{"spec.prices.hourly[1].pool", "spec.alerts.receivers[1].team"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			for _, w := range Warnings(spec, lab(nil), tc.secrets) {
+				got = append(got, w.Path)
+			}
+			if !slices.Equal(got, tc.want) {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
 	}
 }

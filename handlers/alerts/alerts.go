@@ -113,7 +113,7 @@ func (h *Pages) events(s *web.Server) func(echo.Context) error {
 }
 
 func (h *Pages) page(state alerts.State, scope access.Scope) alertviews.AlertsPage {
-	page := alertviews.AlertsPage{Action: urls.Alerts, CSVURL: urls.AlertsCSV, JSONURL: urls.AlertsJSON, PolicyURL: urls.EditPolicy, All: scope.All}
+	page := alertviews.AlertsPage{Action: urls.Alerts, CSVURL: urls.AlertsCSV, JSONURL: urls.AlertsJSON, PolicyURL: urls.EditAlerts, All: scope.All}
 	for _, a := range state.Firing {
 		page.Firing = append(page.Firing, row(a))
 	}

@@ -42,6 +42,9 @@ type Policy interface {
 	Review(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) (policy.Review, error)
 	Save(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) error
 	TryAgain(ctx context.Context, user governance.User) error
+	// SecretNames returns the Secrets that receivers of alerts can name; nil where they are not
+	// known.
+	SecretNames(ctx context.Context, user governance.User) ([]string, error)
 }
 
 // Adoption plans how existing ClusterQueues are adopted, and adopts them.

@@ -23,6 +23,11 @@ type PolicyBackend struct {
 	Reviewed     []v1alpha1.ClusterPolicy
 	Saved        []v1alpha1.ClusterPolicy
 	TriedAgain   int
+	Secrets      []string
+}
+
+func (d *PolicyBackend) SecretNames(context.Context, governance.User) ([]string, error) {
+	return d.Secrets, nil
 }
 
 func (d *PolicyBackend) TryAgain(context.Context, governance.User) error {
@@ -70,7 +75,12 @@ func (d *PolicyBackend) Save(_ context.Context, _ governance.User, p *v1alpha1.C
 	return nil
 }
 
-const PolicyURL = "/policies/cluster/edit"
+const (
+	PolicyURL = "/policies/cluster/edit"
+	PoolsURL  = "/instances/pools"
+	PricesURL = "/usage/prices"
+	AlertsURL = "/alerts/rules"
+)
 
 // RankedPolicy is a policy as a user left it, with things that no form shows.
 func RankedPolicy() *v1alpha1.ClusterPolicy {
@@ -94,7 +104,7 @@ func RankedPolicy() *v1alpha1.ClusterPolicy {
 			},
 			PreemptionLoops: v1alpha1.WarnOfLoops, Enforcement: v1alpha1.EnforcementNone,
 			Alerts: &v1alpha1.Alerts{
-				Rules:     []v1alpha1.AlertRule{{Rule: "task-waits", PriorityClass: "inference", After: &metav1.Duration{Duration: 10 * time.Minute}}, {Rule: "quota-idle", Off: true}},
+				Rules:     []v1alpha1.AlertRule{{Rule: "quota-idle", Off: true}, {Rule: "task-waits", PriorityClass: "inference", After: &metav1.Duration{Duration: 10 * time.Minute}}},
 				Receivers: []v1alpha1.AlertReceiver{{Name: "ops", Type: v1alpha1.SlackReceiver, SecretName: "alerts-ops"}, {Name: "vision", Type: v1alpha1.EmailReceiver, SecretName: "smtp", To: []string{"vision@example.com"}, Team: "vision", Severity: "warning"}},
 			},
 			Prices: &v1alpha1.Prices{Currency: "EUR", Hourly: []v1alpha1.HourlyPrice{

@@ -32,6 +32,13 @@ func (h *Pages) instances(c echo.Context, scope access.Scope) error {
 	if err != nil {
 		return err
 	}
+	state, err := h.Policy.State(c.Request().Context(), console.UserOf(c))
+	if err != nil {
+		return err
+	}
+	if state.MayEdit && h.ReadOnlyReason() == "" {
+		page.EditURL = urls.EditPools
+	}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = "Instances", "instances", q.URL(urls.Instances+"/events")
 	return web.Render(c, http.StatusOK, instanceviews.Instances(page))
@@ -65,6 +72,9 @@ func (h *Pages) instancesPage(ctx context.Context, scope access.Scope, q nodeQue
 		page.Found = format.Count(len(found), "node") + " found"
 	}
 	for i := range snapshot.Pools {
+		if q.pool != "" && snapshot.Pools[i].Name != q.pool {
+			continue
+		}
 		page.Pools = append(page.Pools, poolFigures(&snapshot.Pools[i])...)
 	}
 	from, to, at := listing.Bounds(q.page, nodesPageSize, len(found))
@@ -183,7 +193,10 @@ func boundOf(n *capacity.NodeSnapshot, resource string) instanceviews.Amounts {
 }
 
 // Pages answers the routes of pools and nodes.
-type Pages struct{ *console.Console }
+type Pages struct {
+	*console.Console
+	Policy console.Policy
+}
 
 // Register adds the routes of this package to the server.
 func (h *Pages) Register(s *web.Server) {

@@ -59,7 +59,7 @@ func (h *Pages) Card(ctx context.Context, user governance.User) (*views.PolicyCa
 	}
 	spec := &p.Spec
 	card.Parts = []views.PolicyPart{
-		rankingPart(p, admin),
+		rankingLine(p, admin),
 		{
 			ID: "idle", Label: "Idle compute", Value: describe.IdleCompute(spec.IdleCompute.Strategy),
 			Text: idleText(spec.IdleCompute), Status: policyStatus(p, v1alpha1.ConditionFairShare, admin),
@@ -68,8 +68,8 @@ func (h *Pages) Card(ctx context.Context, user governance.User) (*views.PolicyCa
 			ID: "unallocated", Label: "Unallocated compute", Value: "Not lent",
 			Text: "Compute that is not allocated to any team stays idle.", Status: policyStatus(p, v1alpha1.ConditionShareUnallocated, admin),
 		},
-		gangPart(p, admin),
-		usagePart(p, admin),
+		gangLine(p, admin),
+		usageLine(p, admin),
 		{
 			ID: "preemption-loops", Label: "Preemption loops", Value: describe.PreemptionLoops(spec.PreemptionLoops), Text: loopText(spec.PreemptionLoops),
 		},
@@ -77,9 +77,14 @@ func (h *Pages) Card(ctx context.Context, user governance.User) (*views.PolicyCa
 			ID: "enforcement", Label: "Enforcement", Value: describe.Enforcement(spec.Enforcement),
 			Text: enforcementText(spec, state.NoMutation), Status: policyStatus(p, v1alpha1.ConditionEnforcement, admin),
 		},
-		poolsPart(state),
-		pricesPart(spec.Prices),
-		alertsPart(spec.Alerts),
+		poolsLine(state),
+		pricesLine(spec.Prices),
+		alertsLine(spec.Alerts),
+	}
+	for i, path := range []string{urls.EditPools, urls.EditPrices, urls.EditAlerts} {
+		if card.MayEdit && card.Managed == "" {
+			card.Parts[len(card.Parts)-3+i].EditURL = path
+		}
 	}
 	if spec.IdleCompute.ShareUnallocated {
 		card.Parts[2].Value, card.Parts[2].Text = "Lent", "Teams can borrow compute that is not allocated to any team, limited to ready nodes."
@@ -126,7 +131,7 @@ func rankingProgress(r *v1alpha1.Ranking) *views.PolicyProgress {
 	}
 }
 
-func rankingPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
+func rankingLine(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	part := views.PolicyPart{
 		ID: "prioritization", Label: "Task prioritization", Value: describe.Prioritization(p.Spec.TaskPrioritization),
 		Status: policyStatus(p, v1alpha1.ConditionPriorityClasses, admin),
@@ -184,8 +189,8 @@ func idleText(idle v1alpha1.IdleCompute) string {
 	return "Teams borrow idle compute first come, first served, up to their borrow limit."
 }
 
-// gangPart describes gang scheduling.
-func gangPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
+// gangLine describes gang scheduling.
+func gangLine(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	gang := p.Spec.GangScheduling
 	part := views.PolicyPart{ID: "gang", Label: "Gang scheduling", Value: "Off", Status: policyStatus(p, v1alpha1.ConditionGangScheduling, admin)}
 	if !gang.Enabled {
@@ -212,8 +217,8 @@ func gangPart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	return part
 }
 
-// usagePart describes how the usage of shares is counted.
-func usagePart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
+// usageLine describes how the usage of shares is counted.
+func usageLine(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	part := views.PolicyPart{ID: "usage", Label: "Shares inside a team", Value: "Not set", Text: "Kuota leaves this part of Kueue's configuration as it is."}
 	if usage := p.Spec.AdmissionFairSharing; usage != nil {
 		part.Value, part.Text = "By usage", format.Capitalize(describe.Usage(usage))+"."
@@ -222,7 +227,7 @@ func usagePart(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 	return part
 }
 
-func pricesPart(p *v1alpha1.Prices) views.PolicyPart {
+func pricesLine(p *v1alpha1.Prices) views.PolicyPart {
 	part := views.PolicyPart{ID: "prices", Label: "Prices", Value: "None", Text: "The usage report has hours without cost."}
 	if p != nil {
 		part.Value, part.Text = format.Count(len(p.Hourly), "price"), "The usage report has costs in "+p.Currency+"."
@@ -230,8 +235,8 @@ func pricesPart(p *v1alpha1.Prices) views.PolicyPart {
 	return part
 }
 
-// poolsPart lists the pools of the policy in the order in which they match.
-func poolsPart(state policy.State) views.PolicyPart {
+// poolsLine lists the pools of the policy in the order in which they match.
+func poolsLine(state policy.State) views.PolicyPart {
 	p := state.Policy
 	part := views.PolicyPart{ID: "pools", Label: "Pools", Value: "By instance type", Text: "Each instance type is a pool."}
 	if len(p.Spec.Pools) == 0 && len(p.Status.Pools) == 0 {
@@ -254,7 +259,7 @@ func poolsPart(state policy.State) views.PolicyPart {
 	return part
 }
 
-func alertsPart(a *v1alpha1.Alerts) views.PolicyPart {
+func alertsLine(a *v1alpha1.Alerts) views.PolicyPart {
 	part := views.PolicyPart{ID: "alerts", Label: "Alerts", Value: "No receivers", Text: "Alerts are shown on their page and in the header."}
 	if a == nil {
 		return part

@@ -1,3 +1,3 @@
-// Package policy answers /policies/cluster: the card, form, review and conflict page of the
-// cluster policy.
+// Package policy answers the card of the cluster policy and its forms: /policies/cluster,
+// /instances/pools, /usage/prices and /alerts/rules change a part of it each.
 package policy

@@ -19,47 +19,61 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
-// editPolicy answers GET /policies/cluster/edit: the policy as it is saved, or the
-// values in the address.
-func (h *Pages) editPolicy(s *web.Server) func(echo.Context) error {
+// form answers the page of one part of the policy.
+type form struct {
+	*Pages
+	*part
+}
+
+func (h *form) register(s *web.Server) {
+	s.Form(h.path, h.Handler(h.Writing(h.edit(s))), h.Handler(h.Writing(forms.Post(h.take))))
+	s.Page(forms.ReviewURL(h.path), h.Handler(h.Writing(h.Review(func(echo.Context) string { return h.path }, h.take))))
+	s.Events(forms.ReviewURL(h.path)+"/events", h.Handler(h.previewReview(s)))
+}
+
+// edit answers GET of a form: the policy as it is saved, or the values in the address.
+func (h *form) edit(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
-		values, lost := h.TypedValues(c, urls.EditPolicy)
+		values, lost := h.TypedValues(c, h.path)
 		if values != nil {
-			return h.takePolicyForm(c, values, forms.ActionShow)
+			return h.take(c, values, forms.ActionShow)
 		}
 		state, err := h.editablePolicy(c)
 		if err != nil {
 			return err
 		}
-		if page, managed := managedPolicy(state); managed {
+		if page, managed := managedPolicy(h.part, state); managed {
 			return h.ShowManaged(c, page)
 		}
-		form, err := h.restoringPolicy(c, policyFormOf(state.Policy))
+		form, err := h.restoringPolicy(c, state, policyFormOf(state.Policy, h.part))
 		if err != nil {
 			return err
 		}
 		form.Lost = lost
-		typed, redirected, err := forms.Draft(c, s, urls.EditPolicy)
+		typed, redirected, err := forms.Draft(c, s, h.path)
 		if redirected {
 			return err
 		}
 		if typed != nil {
-			form = readPolicyForm(typed)
+			form = readPolicyForm(h.part, typed)
 			form.do(typed.Get("action"))
 		}
 		return h.renderPolicy(c, http.StatusOK, form, state, nil)
 	}
 }
 
-// takePolicyForm answers an action on the form.
-func (h *Pages) takePolicyForm(c echo.Context, values url.Values, action string) error {
-	form := readPolicyForm(values)
+// take answers an action on the form.
+func (h *form) take(c echo.Context, values url.Values, action string) error {
+	form := readPolicyForm(h.part, values)
 	form.Submitted = form.Submitted || forms.Submits(action)
 	form.do(action)
 
 	state, err := h.editablePolicy(c)
-	if page, managed := managedPolicy(state); managed && err == nil {
-		return h.RefuseManaged(c, page, form.written())
+	if page, managed := managedPolicy(h.part, state); managed && err == nil {
+		return h.RefuseManaged(c, page, form.written(state))
+	}
+	if err == nil && state.Policy == nil && !form.has(clusterPart) {
+		return h.renderPolicy(c, http.StatusOK, form, state, nil)
 	}
 	show := func(status int, refused *governance.Error) error {
 		return h.renderPolicy(c, status, form, state, refused)
@@ -73,7 +87,7 @@ func (h *Pages) takePolicyForm(c echo.Context, values url.Values, action string)
 	ctx, user := c.Request().Context(), console.UserOf(c)
 	var review policy.Review
 	return h.Run(c, action, forms.Flow{
-		Form: &form.Form, Path: urls.EditPolicy, Values: form.values,
+		Form: &form.Form, Path: h.path, Values: form.values,
 		Valid: func() bool { return len(form.wrong(state)) == 0 },
 		Show:  show,
 		Do: func() (err error) {
@@ -93,14 +107,14 @@ func (h *Pages) takePolicyForm(c echo.Context, values url.Values, action string)
 			if err != nil || now.Policy == nil {
 				return "", "", false
 			}
-			if generation = generationOf(now.Policy); generation == form.Generation {
+			if generation = generationOf(now.Policy, form.parts); generation == form.Generation {
 				state = now
 			}
 			return now.Policy.ResourceVersion, generation, true
 		},
 		Done: func() error {
 			if action == forms.ActionSave {
-				return c.Redirect(http.StatusSeeOther, "/policies?saved=policy")
+				return c.Redirect(http.StatusSeeOther, h.up+"?saved=policy")
 			}
 			return h.renderPolicyReview(c, form, state, review)
 		},
@@ -129,36 +143,30 @@ func (h *Pages) editablePolicy(c echo.Context) (policy.State, error) {
 // renderPolicy shows the form with the typed values and their errors. refused is the
 // error of a review or a save that failed.
 func (h *Pages) renderPolicy(c echo.Context, status int, form policyForm, state policy.State, refused *governance.Error) error {
-	view := form.view(state, refused)
-	for i, nodes := range h.poolNodes(c, form) {
-		view.Pools[i].Nodes = nodes
-	}
+	page := form.parts[0]
+	view := form.view(state, refused, h.present(c, form))
 	view.Chrome = h.Chrome(c)
-	view.Title, view.Active = policyTitle(form), "policies"
-	view.Action, view.CancelURL = urls.EditPolicy, "/policies"
+	view.Title, view.Active = page.title, page.active
+	if form.Version == "" && form.has(clusterPart) {
+		view.Title = "Create cluster policy"
+	}
 	view.TypedForm = form.View(c)
 	if web.WantsFragment(c) {
 		return web.Render(c, status, policyviews.PolicyFormBody(view))
 	}
 	values := form.values()
 	forms.SetAnswer(values, status, refused)
-	return h.AnswerForm(c, status, urls.EditPolicy, urls.EditPolicy, values, policyviews.EditPolicy(view))
-}
-
-func policyTitle(form policyForm) string {
-	if form.Version == "" {
-		return "Create cluster policy"
-	}
-	return "Edit cluster policy"
+	return h.AnswerForm(c, status, page.path, page.path, values, policyviews.EditPolicy(view))
 }
 
 // renderPolicyReview shows the effects of saving, with the form in hidden inputs.
 func (h *Pages) renderPolicyReview(c echo.Context, form policyForm, state policy.State, review policy.Review) error {
 	view := reviewOf(form, state, review)
 	view.Chrome = h.Chrome(c)
-	view.Title, view.Active = "Review cluster policy", "policies"
-	view.Action, view.CancelURL, view.InPlace = urls.EditPolicy, "/policies", forms.InPlace(c)
-	if !view.Unchanged {
+	page := form.parts[0]
+	view.Title, view.Active = "Review cluster policy", page.active
+	view.Action, view.CancelURL, view.InPlace = page.path, page.up, forms.InPlace(c)
+	if !view.Unchanged && (form.has(clusterPart) || form.has(poolsPart)) {
 		view.Preview = h.Previews.For(c, &view.Chrome, h.variant(console.UserOf(c), form.policy(state)))
 	}
 	return web.Render(c, http.StatusOK, policyviews.ReviewPolicy(view))
@@ -171,22 +179,23 @@ func (h *Pages) renderPolicyConflict(c echo.Context, form policyForm) error {
 	if err != nil {
 		return err
 	}
+	of := form.parts[0]
 	page := views.Conflict{
 		Chrome: h.Chrome(c), What: "the cluster policy", Deleted: state.Policy == nil,
-		Action: urls.EditPolicy, UpURL: urls.Policies, UpLabel: "Policies", TheirsURL: urls.EditPolicy, InPlace: forms.InPlace(c),
+		Action: of.path, UpURL: of.up, UpLabel: of.upLabel, TheirsURL: of.path, InPlace: forms.InPlace(c),
 	}
-	page.Title, page.Active = "Another person changed the cluster policy", "policies"
+	page.Title, page.Active = "Another person changed the cluster policy", of.active
 	typed := form.values()
-	mine, _ := form.parse()
+	mine := form.policy(state).Spec
 	if form.Version, form.Generation = "", ""; page.Deleted {
 		page.TheirsURL = urls.Policies
 	} else {
-		form.Version, form.Generation = state.Policy.ResourceVersion, generationOf(state.Policy)
+		form.Version, form.Generation = state.Policy.ResourceVersion, generationOf(state.Policy, form.parts)
 		page.Lines = versions.ValueChanges(describe.PolicyChanges(&state.Policy.Spec, &mine))
 	}
 	form.Submitted, form.Resumed = true, false
 	values := form.values()
 	values.Set("as", console.UserOf(c).Name)
 	page.Fields = forms.HiddenFields(values)
-	return h.AnswerForm(c, http.StatusConflict, forms.ReviewURL(urls.EditPolicy), urls.EditPolicy, typed, views.ConflictPage(page))
+	return h.AnswerForm(c, http.StatusConflict, forms.ReviewURL(of.path), of.path, typed, views.ConflictPage(page))
 }

@@ -1,8 +1,6 @@
 package policy
 
 import (
-	"regexp"
-	"strconv"
 	"strings"
 
 	"kuota.dev/kuota/governance"
@@ -34,41 +32,35 @@ var inputs = forms.Inputs{
 	{Path: "spec.admissionFairSharing.usageHalfLifeTime", ID: "usage-half-life", Label: "Half-life of usage"},
 	{Path: "spec.admissionFairSharing.usageSamplingInterval", ID: "usage-interval", Label: "Sampling interval"},
 	{Path: "spec.admissionFairSharing.resourceWeights", ID: "usage-weights", Label: "Resource weights"},
-	{Path: "spec.prices.currency", ID: "price-currency", Label: "Currency"},
-	{Path: "spec.prices.hourly", ID: "prices", Label: "Prices"},
-	{Path: "spec.alerts.rules", ID: "alert-rules", Label: "Alert rules"},
-	{Path: "spec.alerts.receivers", ID: "alert-receivers", Label: "Alert receivers"},
 	{Path: "spec.preemptionLoops", ID: "preemption-loops", Label: "Preemption loops"},
 	{Path: "spec.enforcement", ID: "enforcement", Label: "Enforcement"},
 	{Path: poolsPath, ID: "pools", Label: "Pools", Rows: &forms.Rows{ID: "pool", Label: "Pool", Fields: map[string]forms.RowField{
 		"name": {ID: "name", Label: "name"}, "match": {ID: "value", Label: "value"},
 	}}},
+	{Path: "spec.prices.currency", ID: "price-currency", Label: "Currency"},
+	{Path: pricesPath, ID: "prices", Label: "Prices", Rows: &forms.Rows{ID: "price", Label: "Price", Fields: map[string]forms.RowField{
+		"pool": {ID: "pool", Label: "pool"}, "resource": {ID: "resource", Label: "resource"}, "from": {ID: "from", Label: "from"},
+		"own": {ID: "own", Label: "price of an hour"}, "borrowed": {ID: "borrowed", Label: "price of a borrowed hour"},
+	}}},
+	{Path: rulesPath, ID: "rules", Label: "Alert rules", Rows: &forms.Rows{ID: "rule", Label: "Rule", Fields: map[string]forms.RowField{
+		"priorityClass": {ID: "class", Label: "priority class"}, "after": {ID: "limit", Label: "limit"}, "count": {ID: "limit", Label: "limit"},
+	}, Default: forms.RowField{ID: "limit", Label: "limit"}}},
+	{Path: receiversPath, ID: "receivers", Label: "Receivers", Rows: &forms.Rows{ID: "receiver", Label: "Receiver", Fields: map[string]forms.RowField{
+		"name": {ID: "name", Label: "name"}, "type": {ID: "type", Label: "type"}, "secretName": {ID: "secret", Label: "Secret"},
+		"to": {ID: "to", Label: "addresses"}, "team": {ID: "team", Label: "team"}, "severity": {ID: "severity", Label: "severity"},
+	}}},
 }
 
-// formPaths replaces the rows of the spec in paths by the rows of the form, and the entries
-// of lists by lines.
+// formPaths replaces the rows of the spec in paths by the rows of the form.
 func (f *policyForm) formPaths(wrong []governance.FieldError) []governance.FieldError {
-	wrong = forms.Renumber(wrong, map[string][]int{
-		classesPath: forms.Filled(f.classes, classRow.empty),
-		poolsPath:   forms.Filled(f.pools, poolRow.empty),
+	return forms.Renumber(wrong, map[string][]int{
+		classesPath:   forms.Filled(f.classes, classRow.empty),
+		poolsPath:     forms.Filled(f.pools, poolRow.empty),
+		pricesPath:    forms.Filled(f.prices, priceRow.empty),
+		rulesPath:     f.setRules(),
+		receiversPath: forms.Filled(f.receivers, receiverRow.empty),
 	})
-	texts := map[string]string{"spec.prices.hourly": f.prices, "spec.alerts.rules": f.alertRules, "spec.alerts.receivers": f.alertReceivers}
-	for i := range wrong {
-		w := &wrong[i]
-		lines := forms.Filled(strings.Split(texts[w.Path], "\n"), func(line string) bool { return strings.TrimSpace(line) == "" })
-		w.Message = entry.ReplaceAllStringFunc(w.Message, func(text string) string {
-			n, _ := strconv.Atoi(strings.TrimPrefix(text, "number "))
-			if n < 1 || n > len(lines) {
-				return text
-			}
-			return "line " + strconv.Itoa(lines[n-1]+1)
-		})
-	}
-	return wrong
 }
-
-// entry is how policy.Validate names an entry of a list.
-var entry = regexp.MustCompile(`^number [0-9]+`)
 
 // conditionText returns the message of a condition with the labels of the form.
 func conditionText(message string) string {

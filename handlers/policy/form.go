@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kuota.dev/kuota/governance/alerts"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/handlers/forms"
@@ -16,9 +17,13 @@ import (
 // limits of a policy, so that too many rows are an error rather than cut.
 const maxPostedPolicyRows = 80
 
+// maxPostedPrices limits the prices that one request can post.
+const maxPostedPrices = 300
+
 // policyForm has the values of the form as typed.
 type policyForm struct {
 	forms.Form
+	parts []*part // what saving changes: that of the page first
 
 	prioritization string
 	classes        []classRow
@@ -34,11 +39,13 @@ type policyForm struct {
 
 	loops, enforcement string
 
-	currency, prices string
-	// Alerts, one rule and one receiver a line.
-	alertRules, alertReceivers string
-
 	pools []poolRow
+
+	currency string
+	prices   []priceRow
+
+	rules     []ruleRow // all rules of package alerts in their order, then those for priority classes
+	receivers []receiverRow
 
 	drop []string // confirmed: classes to delete although tasks name them
 }
@@ -67,8 +74,7 @@ func (f *policyForm) texts() map[string]*string {
 		"prioritization": &f.prioritization, "idle": &f.idle, "preemption-loops": &f.loops, "enforcement": &f.enforcement,
 		"gang-timeout": &f.timeout, "gang-recovery": &f.recovery, "requeue-order": &f.order,
 		"requeue-limit": &f.retries, "requeue-base": &f.backoffBase, "requeue-most": &f.backoffMost,
-		"price-currency": &f.currency, "prices": &f.prices,
-		"alert-rules": &f.alertRules, "alert-receivers": &f.alertReceivers,
+		"price-currency":  &f.currency,
 		"usage-half-life": &f.halfLife, "usage-interval": &f.interval, "usage-weights": &f.usageWeights,
 	}
 }
@@ -78,18 +84,18 @@ func (f *policyForm) checks() map[string]*bool {
 	return map[string]*bool{"share-unallocated": &f.share, "gang": &f.gang, "gang-block": &f.block, "usage": &f.usage}
 }
 
-func readPolicyForm(values url.Values) policyForm {
-	form := policyForm{Form: forms.ReadForm(values)}
+func readPolicyForm(page *part, values url.Values) policyForm {
+	form := policyForm{Form: forms.ReadForm(values), parts: readParts(page, values["part"])}
 	for name, text := range form.texts() {
 		*text = strings.TrimSpace(values.Get(name))
-	}
-	for _, text := range []*string{&form.prices, &form.alertRules, &form.alertReceivers} {
-		*text = strings.ReplaceAll(*text, "\r\n", "\n")
 	}
 	form.loops = cmp.Or(form.loops, string(v1alpha1.BreakLoops)) // forms of earlier releases have no such input
 	forms.ReadChecks(values, form.checks())
 	form.classes = forms.ReadRows[classRow](values, "class-", maxPostedPolicyRows)
 	form.pools = forms.ReadRows[poolRow](values, "pool-", maxPostedPolicyRows)
+	form.prices = forms.ReadRows[priceRow](values, "price-", maxPostedPrices)
+	form.rules = allRules(forms.ReadRows[ruleRow](values, "rule-", maxPostedPolicyRows))
+	form.receivers = forms.ReadRows[receiverRow](values, "receiver-", maxPostedPolicyRows)
 	if drop := values["drop"]; len(drop) > 0 {
 		form.drop = slices.Compact(slices.Sorted(slices.Values(drop[:min(len(drop), maxPostedPolicyRows)])))
 	}
@@ -104,6 +110,12 @@ func (f *policyForm) values() url.Values {
 	forms.WriteChecks(values, f.checks())
 	forms.WriteRows(values, "class-", f.classes)
 	forms.WriteRows(values, "pool-", f.pools)
+	forms.WriteRows(values, "price-", f.prices)
+	forms.WriteRows(values, "rule-", f.rules)
+	forms.WriteRows(values, "receiver-", f.receivers)
+	for _, p := range f.parts[1:] {
+		values.Add("part", p.name)
+	}
 	if len(f.drop) > 0 {
 		values["drop"] = f.drop
 	}
@@ -121,19 +133,32 @@ func (f *policyForm) do(action string) {
 		f.pools = forms.Add(f.pools, poolRow{match: matchAccelerator}, v1alpha1.MaxPools)
 	case "remove-pool":
 		f.pools = forms.Remove(f.pools, argument)
+	case "add-price":
+		f.prices = forms.Add(f.prices, f.nextPrice(), v1alpha1.MaxPrices)
+	case "remove-price":
+		f.prices = forms.Remove(f.prices, argument)
+	case "add-rule":
+		f.rules = forms.Add(f.rules, classRule, v1alpha1.MaxAlertRules)
+	case "remove-rule":
+		if i, err := strconv.Atoi(argument); err == nil && i >= len(alerts.Rules) {
+			f.rules = forms.Remove(f.rules, argument)
+		}
+	case "add-receiver":
+		f.receivers = forms.Add(f.receivers, receiverRow{kind: string(v1alpha1.WebhookReceiver)}, v1alpha1.MaxAlertReceivers)
+	case "remove-receiver":
+		f.receivers = forms.Remove(f.receivers, argument)
 	}
 }
 
-// generationOf identifies one spec of a policy. It has the UID, since a policy that
-// is created again starts at generation 1.
-func generationOf(policy *v1alpha1.ClusterPolicy) string {
-	return string(policy.UID) + "/" + strconv.FormatInt(policy.Generation, 10)
-}
+// has reports whether saving changes a part.
+func (f *policyForm) has(p *part) bool { return slices.Contains(f.parts, p) }
 
-// policyFormOf returns the form of the saved policy, or of a new one for nil.
-func policyFormOf(saved *v1alpha1.ClusterPolicy) policyForm {
+// policyFormOf returns the form of the saved policy, or of a new one for nil. The parts are
+// those that saving changes.
+func policyFormOf(saved *v1alpha1.ClusterPolicy, of ...*part) policyForm {
 	if saved == nil {
 		return policyForm{
+			parts: of, rules: allRules(nil),
 			prioritization: string(v1alpha1.FirstComeFirstServe), idle: string(v1alpha1.IdleFairShare),
 			timeout: "5m", recovery: "5m", order: requeueEviction, backoffBase: "60", backoffMost: "3600",
 			halfLife: "24h", interval: "5m",
@@ -143,7 +168,8 @@ func policyFormOf(saved *v1alpha1.ClusterPolicy) policyForm {
 	spec := &saved.Spec
 	gang := &spec.GangScheduling
 	form := policyForm{
-		Form:           forms.Form{Version: saved.ResourceVersion, Generation: generationOf(saved)},
+		Form:           forms.Form{Version: saved.ResourceVersion, Generation: generationOf(saved, of)},
+		parts:          of,
 		prioritization: string(spec.TaskPrioritization), idle: string(spec.IdleCompute.Strategy), share: spec.IdleCompute.ShareUnallocated,
 		gang: gang.Enabled, block: gang.BlockAdmission,
 		timeout: describe.Duration(gang.Timeout), recovery: describe.Duration(gang.RecoveryTimeout), order: gang.Requeuing.Timestamp,
@@ -156,9 +182,9 @@ func policyFormOf(saved *v1alpha1.ClusterPolicy) policyForm {
 		form.halfLife, form.interval = cmp.Or(describe.Duration(usage.UsageHalfLifeTime), form.halfLife), cmp.Or(describe.Duration(usage.UsageSamplingInterval), form.interval)
 	}
 	if spec.Prices != nil {
-		form.currency, form.prices = spec.Prices.Currency, describe.Prices(spec.Prices)
+		form.currency, form.prices = spec.Prices.Currency, priceRows(spec.Prices.Hourly)
 	}
-	form.alertRules, form.alertReceivers = describe.AlertRules(spec.Alerts), describe.AlertReceivers(spec.Alerts)
+	form.rules, form.receivers = alertRows(spec.Alerts)
 	for _, class := range spec.PriorityClasses {
 		form.classes = append(form.classes, classRow{
 			name: class.Name, weight: wholeText(class.Weight), description: class.Description,

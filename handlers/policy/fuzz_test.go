@@ -30,7 +30,7 @@ func FuzzPolicyForm(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, weight, timeout, rest string) {
 		d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy(), ReviewResult: policy.Review{Classes: []policy.ClassChange{{Name: "inference", Before: new(int32(1)), Tasks: 2}}}}}
 		address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
-		for _, action := range []string{"preview", "review", "save", "add-class", "remove-class:0", "add-pool", "remove-pool:0", "back"} {
+		for _, action := range []string{"preview", "review", "save", "add-class", "remove-class:0", "back"} {
 			body := url.Values{"resource-version": {"7"}, "class-0-name": {name}, "class-0-weight": {weight}, "gang-timeout": {timeout}, "action": {action}}.Encode() + "&" + rest
 			response, err := handlerstest.Client.Post(address, "application/x-www-form-urlencoded", strings.NewReader(body))
 			if err != nil {

@@ -25,18 +25,22 @@ func (h *Pages) OpenImported(c echo.Context, state policy.State, o imports.Objec
 		return false, "The cluster policy is being deleted. Import it again when it is deleted.", nil
 	}
 	merged := overlaidPolicy(now, o)
-	if page, managed := managedPolicy(state); managed {
+	if page, managed := managedPolicy(clusterPart, state); managed {
 		page.Text, page.Typed, page.NotImported = manifest.PolicyYAML(merged), true, forms.Lines(o.Problems)
 		return true, "", h.ShowManaged(c, page)
 	}
-	form := policyFormOf(merged)
+	saved := &v1alpha1.ClusterPolicy{}
+	if now != nil {
+		saved = now
+	}
+	form := policyFormOf(merged, differing(clusterPart, &merged.Spec, &saved.Spec)...)
 	usual, texts := policyFormOf(nil), form.texts()
 	for name, text := range usual.texts() {
 		forms.OrDefault(texts[name], *text)
 	}
 	form.Version, form.Generation = "", ""
 	if now != nil { // saving is a change of it
-		form.Version, form.Generation = now.ResourceVersion, generationOf(now)
+		form.Version, form.Generation = now.ResourceVersion, generationOf(now, form.parts)
 	}
 	form.Submitted = true
 	form.Imported = forms.Imported{Yes: true, NotTaken: forms.Lines(o.Problems)}
@@ -65,7 +69,7 @@ func overlaidPolicy(now *v1alpha1.ClusterPolicy, o imports.Object) *v1alpha1.Clu
 }
 
 // restoringPolicy fills the form with the version that ?restores= names.
-func (h *Pages) restoringPolicy(c echo.Context, form policyForm) (policyForm, error) {
+func (h *Pages) restoringPolicy(c echo.Context, state policy.State, form policyForm) (policyForm, error) {
 	from := c.QueryParam("restores")
 	if from == "" {
 		return form, nil
@@ -74,8 +78,14 @@ func (h *Pages) restoringPolicy(c echo.Context, form policyForm) (policyForm, er
 	if err != nil {
 		return form, err
 	}
-	filled := policyFormOf(&v1alpha1.ClusterPolicy{Spec: *version.Policy})
-	filled.Version, filled.Generation = form.Version, form.Generation
+	saved := &v1alpha1.ClusterPolicy{}
+	if state.Policy != nil {
+		saved = state.Policy
+	}
+	filled := policyFormOf(&v1alpha1.ClusterPolicy{Spec: *version.Policy}, differing(form.parts[0], version.Policy, &saved.Spec)...)
+	if filled.Version = form.Version; filled.Version != "" {
+		filled.Generation = generationOf(saved, filled.parts)
+	}
 	filled.Restores, filled.Reason = from, forms.RestoresWords(version.Number)
 	return filled, nil
 }

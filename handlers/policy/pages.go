@@ -37,10 +37,10 @@ func (h *Pages) tryAgain(c echo.Context) error {
 // Register adds the routes of this package to the server.
 func (h *Pages) Register(s *web.Server) {
 	s.Page(urls.PolicyYAML, h.Handler(h.policyYAML))
-	s.Form(urls.EditPolicy, h.Handler(h.Writing(h.editPolicy(s))), h.Handler(h.Writing(forms.Post(h.takePolicyForm))))
+	for _, part := range parts {
+		(&form{h, part}).register(s)
+	}
 	s.Form(urls.TryPolicyAgain, h.Handler(toPolicies), h.Handler(h.Writing(h.tryAgain)))
-	s.Page(forms.ReviewURL(urls.EditPolicy), h.Handler(h.Writing(h.Review(func(echo.Context) string { return urls.EditPolicy }, h.takePolicyForm))))
-	s.Events(forms.ReviewURL(urls.EditPolicy)+"/events", h.Handler(h.previewReview(s)))
 }
 
 // policyYAML answers GET /policies/cluster/yaml: the policy as a file, for who

@@ -6,25 +6,33 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/alerts"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/handlers/forms"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// parse converts the form to a spec. It omits invalid values and returns their
-// errors, with paths by the rows of the form.
+// parse converts the form to a spec with the fields of its parts. It omits invalid values and
+// returns their errors, with paths by the rows of the form.
 func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldError) {
 	var wrong governance.FieldErrors
 	var spec v1alpha1.ClusterPolicySpec
+	for _, p := range f.parts {
+		p.parse(f, &spec, &wrong)
+	}
+	return spec, wrong
+}
+
+func (f *policyForm) parseCluster(spec *v1alpha1.ClusterPolicySpec, wrong *governance.FieldErrors) {
 	spec.IdleCompute.ShareUnallocated = f.share
-	parseChoice(&wrong, &spec.TaskPrioritization, f.prioritization, "spec.taskPrioritization", "choose first come, first served, or priority classes",
+	parseChoice(wrong, &spec.TaskPrioritization, f.prioritization, "spec.taskPrioritization", "choose first come, first served, or priority classes",
 		v1alpha1.FirstComeFirstServe, v1alpha1.TaskRanking)
-	parseChoice(&wrong, &spec.IdleCompute.Strategy, f.idle, "spec.idleCompute.strategy", "choose fair share, or first come, first served",
+	parseChoice(wrong, &spec.IdleCompute.Strategy, f.idle, "spec.idleCompute.strategy", "choose fair share, or first come, first served",
 		v1alpha1.IdleFairShare, v1alpha1.IdleFirstComeFirstServe)
-	parseChoice(&wrong, &spec.PreemptionLoops, f.loops, "spec.preemptionLoops", "choose whether preemption loops are broken",
+	parseChoice(wrong, &spec.PreemptionLoops, f.loops, "spec.preemptionLoops", "choose whether preemption loops are broken",
 		v1alpha1.BreakLoops, v1alpha1.WarnOfLoops)
-	parseChoice(&wrong, &spec.Enforcement, f.enforcement, "spec.enforcement", "choose whether jobs without a queue are refused",
+	parseChoice(wrong, &spec.Enforcement, f.enforcement, "spec.enforcement", "choose whether jobs without a queue are refused",
 		v1alpha1.RequireQueue, v1alpha1.EnforcementNone)
 	for i, row := range f.classes {
 		path := fmt.Sprintf("spec.priorityClasses[%d].", i)
@@ -39,10 +47,15 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 				class.Weight = &n
 			}
 		}
-		class.DefaultTimeLimitSeconds = parseTimeLimit(&wrong, path+"defaultTimeLimitSeconds", row.limit)
-		class.MaximumTimeLimitSeconds = parseTimeLimit(&wrong, path+"maximumTimeLimitSeconds", row.longest)
+		class.DefaultTimeLimitSeconds = parseTimeLimit(wrong, path+"defaultTimeLimitSeconds", row.limit)
+		class.MaximumTimeLimitSeconds = parseTimeLimit(wrong, path+"maximumTimeLimitSeconds", row.longest)
 		spec.PriorityClasses = append(spec.PriorityClasses, class)
 	}
+	spec.GangScheduling = f.parseGang(wrong)
+	spec.AdmissionFairSharing = f.parseUsage(wrong)
+}
+
+func (f *policyForm) parsePools(spec *v1alpha1.ClusterPolicySpec, wrong *governance.FieldErrors) {
 	for i, row := range f.pools {
 		if row.empty() {
 			continue
@@ -55,11 +68,6 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 		}
 		spec.Pools = append(spec.Pools, pool)
 	}
-	spec.GangScheduling = f.parseGang(&wrong)
-	spec.AdmissionFairSharing = f.parseUsage(&wrong)
-	spec.Prices = parsePrices(&wrong, f.currency, f.prices)
-	spec.Alerts = parseAlerts(&wrong, f.alertRules, f.alertReceivers)
-	return spec, wrong
 }
 
 // parseChoice sets a field to one of these values; to the first for an invalid input.
@@ -153,17 +161,44 @@ func (f *policyForm) missing() []governance.FieldError {
 			wrong.Add(path, problem)
 		}
 	}
-	for i, row := range f.classes {
-		if path := fmt.Sprintf("spec.priorityClasses[%d].", i); !row.empty() {
+	rows := func(p *part, n int, list string, check func(i int, path string)) {
+		for i := 0; f.has(p) && i < n; i++ {
+			check(i, fmt.Sprintf("%s[%d].", list, i))
+		}
+	}
+	rows(clusterPart, len(f.classes), classesPath, func(i int, path string) {
+		if row := f.classes[i]; !row.empty() {
 			need(row.name, path+"name", "give the class a name, as tasks will call it")
 			need(row.weight, path+"weight", "give a weight from 0, the last, to 100, the first")
 		}
-	}
-	for i, row := range f.pools {
-		if path := fmt.Sprintf("spec.pools[%d].", i); !row.empty() {
+	})
+	rows(poolsPart, len(f.pools), poolsPath, func(i int, path string) {
+		if row := f.pools[i]; !row.empty() {
 			need(row.name, path+"name", "give the pool a name, as quota will call it")
 			need(row.value, path+"match", "say which nodes the pool has")
 		}
-	}
+	})
+	rows(pricesPart, len(f.prices), pricesPath, func(i int, path string) {
+		if row := f.prices[i]; !row.empty() {
+			need(row.pool, path+"pool", "choose a pool")
+			need(row.resource, path+"resource", "choose a resource")
+			need(row.from, path+"from", "give the day from which the price holds")
+			need(row.own, path+"own", "give the price of an hour, such as 2.50")
+		}
+	})
+	rows(alertsPart, len(f.rules), rulesPath, func(i int, path string) {
+		if row := f.rules[i]; i >= len(alerts.Rules) && !row.empty() {
+			need(row.class, path+"priorityClass", "choose a priority class")
+			if row.on != "" {
+				need(row.limit, path+"after", "give a time, such as 10m")
+			}
+		}
+	})
+	rows(alertsPart, len(f.receivers), receiversPath, func(i int, path string) {
+		if row := f.receivers[i]; !row.empty() {
+			need(row.name, path+"name", "give the receiver a name")
+			need(row.secret, path+"secretName", "name the Secret with its address")
+		}
+	})
 	return wrong
 }

@@ -22,26 +22,96 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Saving the form unchanged keeps all fields, also those that the form does not show.
+// Saving a form unchanged keeps all fields, also those that the form does not show.
 func TestPolicySavedUntouchedIsTheSame(t *testing.T) {
+	for path, up := range map[string]string{handlerstest.PolicyURL: "/policies", handlerstest.PoolsURL: "/instances", handlerstest.PricesURL: "/usage", handlerstest.AlertsURL: "/alerts"} {
+		t.Run(path, func(t *testing.T) {
+			d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
+			address := handlerstest.Serve(t, d) + path
+			response, page := handlerstest.Get(t, address)
+			if response.StatusCode != http.StatusOK {
+				t.Fatal(response.Status)
+			}
+			htmlcheck.Page(t, page)
+			response, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "action", "review"))
+			if response.StatusCode != http.StatusOK || page.Find("#policy-review").Length() != 1 {
+				t.Fatalf("the review answers %s: %s", response.Status, page.Find("main").Text())
+			}
+			htmlcheck.Page(t, page)
+			response, _ = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-review"), "action", "save"))
+			if response.StatusCode != http.StatusSeeOther || response.Header.Get("Location") != up+"?saved=policy" {
+				t.Fatalf("the save answers %s to %s", response.Status, response.Header.Get("Location"))
+			}
+			if len(d.PolicyBackend.Saved) != 1 || !reflect.DeepEqual(d.PolicyBackend.Saved[0], *handlerstest.RankedPolicy()) || !reflect.DeepEqual(d.PolicyBackend.Reviewed[0], *handlerstest.RankedPolicy()) {
+				t.Errorf("saved is %+v", d.PolicyBackend.Saved)
+			}
+		})
+	}
+}
+
+// The form of one part is no conflict with a save of another, which it keeps.
+func TestPartsAreNoConflict(t *testing.T) {
 	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
-	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
-	response, page := handlerstest.Get(t, address)
-	if response.StatusCode != http.StatusOK {
-		t.Fatal(response.Status)
+	address := handlerstest.Serve(t, d)
+	_, prices := handlerstest.Get(t, address+handlerstest.PricesURL)
+	mine := handlerstest.WithValues(handlerstest.ValuesIn(prices, "#policy-form"), "price-0-own", "4", "action", "save")
+	now := handlerstest.RankedPolicy()
+	now.ResourceVersion, now.Generation, now.Spec.Enforcement = "8", 4, v1alpha1.RequireQueue
+	d.PolicyBackend.Policy = now
+	if response, _ := handlerstest.Post(t, address+handlerstest.PricesURL, mine); response.StatusCode != http.StatusSeeOther {
+		t.Fatalf("got %s", response.Status)
 	}
-	htmlcheck.Page(t, page)
-	response, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "action", "review"))
-	if response.StatusCode != http.StatusOK || page.Find("#policy-review").Length() != 1 {
-		t.Fatalf("the review answers %s: %s", response.Status, page.Find("main").Text())
+	saved := d.PolicyBackend.Saved[0].Spec
+	if saved.Prices.Hourly[0].Own != "4" || saved.Enforcement != v1alpha1.RequireQueue {
+		t.Errorf("saved is %+v", saved)
 	}
-	htmlcheck.Page(t, page)
-	response, _ = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-review"), "action", "save"))
-	if response.StatusCode != http.StatusSeeOther || response.Header.Get("Location") != "/policies?saved=policy" {
-		t.Fatalf("the save answers %s to %s", response.Status, response.Header.Get("Location"))
+	now.Spec.Prices.Currency = "USD"
+	now.ResourceVersion = "9"
+	if response, _ := handlerstest.Post(t, address+handlerstest.PricesURL, mine); response.StatusCode != http.StatusConflict {
+		t.Errorf("over other prices: got %s", response.Status)
 	}
-	if len(d.PolicyBackend.Saved) != 1 || !reflect.DeepEqual(d.PolicyBackend.Saved[0], *handlerstest.RankedPolicy()) || !reflect.DeepEqual(d.PolicyBackend.Reviewed[0], *handlerstest.RankedPolicy()) {
-		t.Errorf("saved is %+v", d.PolicyBackend.Saved)
+}
+
+// A part of the policy needs a policy.
+func TestPartsWithoutAPolicy(t *testing.T) {
+	d := &handlerstest.Backend{}
+	address := handlerstest.Serve(t, d)
+	for _, path := range []string{handlerstest.PoolsURL, handlerstest.PricesURL, handlerstest.AlertsURL} {
+		_, page := handlerstest.Get(t, address+path)
+		htmlcheck.Page(t, page)
+		if page.Find(`main a[href="`+handlerstest.PolicyURL+`"]`).Length() != 1 || page.Find("#policy-form").Length() != 0 {
+			t.Errorf("%s shows %q", path, handlerstest.Text(page.Find("main")))
+		}
+		if handlerstest.Post(t, address+path, url.Values{"action": {"save"}, "price-currency": {"EUR"}}); len(d.PolicyBackend.Saved) != 0 {
+			t.Fatal("a policy was created")
+		}
+	}
+}
+
+// What a form names and does not exist is said at its row and in the review, and can be saved.
+func TestPolicyWarnings(t *testing.T) {
+	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy(), Secrets: []string{"alerts-ops"}, ReviewResult: policy.Review{Warnings: []governance.FieldError{
+		{Path: "spec.alerts.receivers[1].secretName", Message: "there is no Secret smtp in the namespace of the console: nothing can be sent"},
+	}}}}
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+handlerstest.AlertsURL)
+	for id, want := range map[string]string{"#receiver-0": "", "#receiver-1": "There is no Secret smtp in the namespace of the console: nothing can be sent. There is no team vision."} {
+		if got := handlerstest.Text(page.Find(id + " .policy-notes > .hint")); got != want {
+			t.Errorf("%s: got %q, want %q", id, got, want)
+		}
+	}
+	_, page = handlerstest.Post(t, address+handlerstest.AlertsURL, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "action", "review"))
+	if got := handlerstest.Text(page.Find(".notice-warn")); !strings.Contains(got, "There is no Secret smtp") || !strings.Contains(got, "Receiver 2, Secret:") {
+		t.Errorf("the review: got %q", got)
+	}
+	_, page = handlerstest.Get(t, address+handlerstest.PricesURL)
+	if got := handlerstest.Text(page.Find("#price-0 .policy-notes")); got != "" { // h100 is a pool of the policy
+		t.Errorf("prices: got %q", got)
+	}
+	values := handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "action", "preview", "price-0-pool", "h101")
+	_, page = handlerstest.Post(t, address+handlerstest.PricesURL, values, "X-Requested-With", "fetch")
+	if got := handlerstest.Text(page.Find("#price-0 .policy-notes")); got != "There is no pool h101 now." {
+		t.Errorf("prices: got %q", got)
 	}
 }
 
@@ -70,33 +140,56 @@ func TestNewPolicyHasDefaults(t *testing.T) {
 // Each small action changes what it says, and nothing else that was typed.
 func TestPolicyFormActions(t *testing.T) {
 	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy(), Tasks: map[string]int{"training": 12, "": 3}}}
-	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
-	_, page := handlerstest.Get(t, address)
-	base := handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "class-0-name", "half typed", "pool-3-value", "not a label")
-	for action, want := range map[string]map[string]string{
-		"preview":        {"#class-0-name": "half typed", "#class-1-name": "inference", "#pool-3-value": "not a label"},
-		"back":           {"#class-0-name": "half typed"},
-		"add-class":      {"#class-0-name": "half typed", "#class-2-name": ""},
-		"remove-class:0": {"#class-0-name": "inference", "#class-0-description": "Serves users"},
-		"add-pool":       {"#pool-3-value": "not a label", "#pool-4-name": ""},
-		"remove-pool:1":  {"#pool-0-name": "h100", "#pool-1-name": "cpu", "#pool-2-value": "not a label"},
-		"remove-pool:99": {"#pool-3-value": "not a label"},
+	host := handlerstest.Serve(t, d)
+	for _, tc := range []struct {
+		path, action string
+		want         map[string]string
+	}{
+		{handlerstest.PolicyURL, "preview", map[string]string{"#class-0-name": "half typed", "#class-1-name": "inference"}},
+		{handlerstest.PolicyURL, "back", map[string]string{"#class-0-name": "half typed"}},
+		{handlerstest.PolicyURL, "add-class", map[string]string{"#class-0-name": "half typed", "#class-2-name": ""}},
+		{handlerstest.PolicyURL, "remove-class:0", map[string]string{"#class-0-name": "inference", "#class-0-description": "Serves users"}},
+		{handlerstest.PoolsURL, "preview", map[string]string{"#pool-3-value": "not a label"}},
+		{handlerstest.PoolsURL, "add-pool", map[string]string{"#pool-3-value": "not a label", "#pool-4-name": ""}},
+		{handlerstest.PoolsURL, "remove-pool:1", map[string]string{"#pool-0-name": "h100", "#pool-1-name": "cpu", "#pool-2-value": "not a label"}},
+		{handlerstest.PoolsURL, "remove-pool:99", map[string]string{"#pool-3-value": "not a label"}},
+		{handlerstest.PricesURL, "add-price", map[string]string{"#price-0-own": "2.50", "#price-2-own": ""}},
+		{handlerstest.PricesURL, "remove-price:0", map[string]string{"#price-0-own": "3", "#price-0-from": "2026-10-01T12:00:00Z"}},
+		{handlerstest.AlertsURL, "add-rule", map[string]string{"#rule-13-limit": "10m", "#rule-14-limit": ""}},
+		{handlerstest.AlertsURL, "remove-rule:0", map[string]string{"#rule-13-limit": "10m"}},
+		{handlerstest.AlertsURL, "add-receiver", map[string]string{"#receiver-1-to": "vision@example.com", "#receiver-2-name": ""}},
+		{handlerstest.AlertsURL, "remove-receiver:0", map[string]string{"#receiver-0-name": "vision"}},
 	} {
-		response, page := handlerstest.Post(t, address, handlerstest.WithValues(base, "action", action), "X-Requested-With", "fetch")
-		if response.StatusCode != http.StatusOK || page.Find("header.top").Length() != 0 {
-			t.Errorf("%s answers %s", action, response.Status)
-		}
-		for id, text := range want {
-			if got, there := page.Find(id).Attr("value"); !there || got != text {
-				t.Errorf("%s: %s shows %q, want %q", action, id, got, text)
+		t.Run(tc.path+" "+tc.action, func(t *testing.T) {
+			_, page := handlerstest.Get(t, host+tc.path)
+			base := handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "action", tc.action)
+			for id, text := range map[string]string{"class-0-name": "half typed", "pool-3-value": "not a label"} {
+				if base.Has(id) {
+					base.Set(id, text)
+				}
 			}
-		}
-		if got := page.Find("[name=resource-version]").AttrOr("value", ""); got != "7" {
-			t.Errorf("%s: the version is %q", action, got)
+			response, page := handlerstest.Post(t, host+tc.path, base, "X-Requested-With", "fetch")
+			if response.StatusCode != http.StatusOK || page.Find("header.top").Length() != 0 {
+				t.Errorf("got %s", response.Status)
+			}
+			for id, text := range tc.want {
+				if got, there := page.Find(id).Attr("value"); !there || got != text {
+					t.Errorf("%s shows %q, want %q", id, got, text)
+				}
+			}
+			if got := page.Find("[name=resource-version]").AttrOr("value", ""); got != "7" {
+				t.Errorf("the version is %q", got)
+			}
+		})
+	}
+	_, page := handlerstest.Get(t, host+handlerstest.PolicyURL)
+	for id, want := range map[string]string{"#class-0": "12 tasks", ".policy-classless": "3 tasks", "#class-1": "Time limit: 1h30m by default, at most 2h", "#more-settings summary": "gang scheduling, usage of shares, preemption loops are only reported, no queue required"} {
+		if text := page.Find(id).Text(); !strings.Contains(text, want) {
+			t.Errorf("%s shows %q, want %q", id, text, want)
 		}
 	}
-	_, page = handlerstest.Post(t, address, handlerstest.WithValues(base, "action", "preview", "class-0-name", "training"))
-	for id, want := range map[string]string{"#class-0": "12 tasks", ".policy-classless": "3 tasks", "#pool-0": "2 nodes now", "#pool-1": "No node now"} {
+	_, page = handlerstest.Get(t, host+handlerstest.PoolsURL)
+	for id, want := range map[string]string{"#pool-0": "2 nodes now", "#pool-1": "No node now"} {
 		if text := page.Find(id).Text(); !strings.Contains(text, want) {
 			t.Errorf("%s shows %q, want %q", id, text, want)
 		}
@@ -121,20 +214,21 @@ func TestPolicyFormErrors(t *testing.T) {
 		"a heavy resource":         {"usage-weights", "cpu=1001", "too large"},
 		"a currency by its name":   {"price-currency", "Euro", "three capital letters"},
 		"no currency":              {"price-currency", "", "three capital letters"},
-		"a price of nothing":       {"prices", "h100 2026-10-01 2.50", "Line 1: write pool, resource"},
-		"a price from some time":   {"prices", "h100 nvidia.com/gpu 2026-10-01 2.50\nh100 nvidia.com/gpu 2026-02-30 2.50", "Line 2: write the beginning"},
-		"a price with a comma":     {"prices", "h100 nvidia.com/gpu 2026-10-01 2,50", "Line 1, own: write prices as 2.50"},
-		"a price twice":            {"prices", "h100 nvidia.com/gpu 2026-10-01 2.50\nh100 nvidia.com/gpu 2026-10-01 3", "Line 2: is listed twice"},
-		"no such alert rule":       {"alert-rules", "task-waits 1h\n\ntask-wait 1h", "Line 3, rule: is \"task-wait\"; it must be task-waits"},
-		"an alert without limit":   {"alert-rules", "quota-idle", "Line 1: write a rule, and a time"},
-		"a count of a time":        {"alert-rules", "nodes-lost 5", "only task-preempted and tasks-fail have a count"},
-		"a class of nodes":         {"alert-rules", "nodes-lost inference 5m", "only task-waits has limits"},
-		"an alert rule twice":      {"alert-rules", "quota-idle off\nquota-idle 4h", "The same rule is set twice"},
-		"a receiver by fax":        {"alert-receivers", "ops Fax alerts", "it must be Webhook, Slack, Teams or Email"},
-		"mail to nobody":           {"alert-receivers", "ops email smtp", "has addresses in to"},
-		"mail to no address":       {"alert-receivers", "ops Email smtp to=ops", "looks like ops@example.com"},
-		"an unknown option":        {"alert-receivers", "ops Slack alerts channel=x", "there is no option channel"},
-		"a receiver twice":         {"alert-receivers", "ops Slack a\nops Teams b", "Line 2, name: is listed twice"},
+		"a price of no pool":       {"price-0-pool", "", "Choose a pool"},
+		"a price of no resource":   {"price-0-resource", "", "Choose a resource"},
+		"a price from some time":   {"price-1-from", "2026-02-30", "Write the beginning"},
+		"a price with a comma":     {"price-0-own", "2,50", "Write prices as 2.50"},
+		"only a borrowed price":    {"price-0-own", "", "Give the price of an hour"},
+		"a count of a time":        {"rule-9-limit", "5", "Has no unit"},
+		"a time for a count":       {"rule-4-limit", "5m", "Not a number"},
+		"an alert after no time":   {"rule-0-limit", "0s", "from 1s"},
+		"a class that is none":     {"rule-13-class", "", "Choose a priority class"},
+		"a class without time":     {"rule-13-limit", "", "Give a time"},
+		"a receiver by fax":        {"receiver-0-type", "Fax", "it must be Webhook, Slack, Teams or Email"},
+		"mail to no address":       {"receiver-1-to", "ops", "looks like ops@example.com"},
+		"a receiver without name":  {"receiver-0-name", "", "Give the receiver a name"},
+		"a receiver twice":         {"receiver-1-name", "ops", "listed twice"},
+		"a receiver with no door":  {"receiver-0-secret", "", "Name the Secret"},
 		"a weight above 100":       {"class-0-weight", "101", "Too large"},
 		"half a weight":            {"class-0-weight", "1.5", "whole"},
 		"a class without weight":   {"class-0-weight", "", "Give a weight"},
@@ -152,7 +246,7 @@ func TestPolicyFormErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
-			address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
+			address := handlerstest.Serve(t, d) + pageOf(tc.id)
 			_, page := handlerstest.Get(t, address)
 			for _, action := range []string{"review", "save"} {
 				response, wrong := handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "action", action, tc.id, tc.text))
@@ -161,7 +255,7 @@ func TestPolicyFormErrors(t *testing.T) {
 				}
 				htmlcheck.Page(t, wrong)
 				input := wrong.Find("#" + tc.id)
-				if kept := cmp.Or(input.AttrOr("value", ""), input.Text()); input.AttrOr("aria-invalid", "") != "true" || kept != strings.TrimSpace(tc.text) {
+				if kept := cmp.Or(input.AttrOr("value", ""), input.Find("[selected]").AttrOr("value", "")); input.AttrOr("aria-invalid", "") != "true" || kept != strings.TrimSpace(tc.text) {
 					t.Errorf("the input is %q, and invalid: %q", kept, input.AttrOr("aria-invalid", ""))
 				}
 				if text := wrong.Find("#" + tc.id + "-error").Text(); !strings.Contains(text, tc.want) {
@@ -176,6 +270,12 @@ func TestPolicyFormErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// pageOf returns the page that has an input.
+func pageOf(id string) string {
+	kind, _, _ := strings.Cut(id, "-")
+	return cmp.Or(map[string]string{"pool": handlerstest.PoolsURL, "price": handlerstest.PricesURL, "rule": handlerstest.AlertsURL, "receiver": handlerstest.AlertsURL}[kind], handlerstest.PolicyURL)
 }
 
 // Errors of the backend are shown at the row of the form, though the spec has no
@@ -198,43 +298,51 @@ func TestBackendErrorsAreShownAtTheirInputs(t *testing.T) {
 	}
 	htmlcheck.Page(t, page)
 	for id, want := range map[string]string{
-		"class-2-name": "Is listed twice.", "pool-0-value": "move it first", "pools": "pool old", "requeue-base": "longest pause",
+		"class-2-name": "Is listed twice.", "requeue-base": "longest pause",
 	} {
 		if text := page.Find("#" + id + "-error").Text(); !strings.Contains(text, want) {
 			t.Errorf("the error at %s is %q", id, text)
 		}
 	}
 	links := page.Find("#form-errors a").Map(func(_ int, s *goquery.Selection) string { return s.AttrOr("href", "") })
-	if !slices.Equal(links, []string{"#class-2-name", "#requeue-base", "#pool-0-value", "#pools"}) {
+	if !slices.Equal(links, []string{"#class-2-name", "#requeue-base"}) {
 		t.Errorf("the summary links to %v", links)
 	}
-	if !strings.Contains(page.Find("#form-errors").Text(), "is nothing that this form shows") && !strings.Contains(page.Find("#form-errors").Text(), "Is nothing that this form shows") {
-		t.Errorf("the summary is %q", page.Find("#form-errors").Text())
+	for _, want := range []string{"Is nothing that this form shows", "vision has quota in pool h100: move it first", "vision has quota in pool old: move it first"} {
+		if text := page.Find("#form-errors").Text(); !strings.Contains(text, want) {
+			t.Errorf("the summary is %q, want %q", text, want)
+		}
 	}
 }
 
 // Incomplete values are no errors before a save was tried.
 func TestIncompletePolicyHasNoErrorsWhileTyping(t *testing.T) {
 	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
-	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
-	_, page := handlerstest.Get(t, address)
-	_, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "action", "preview", "class-0-weight", "", "class-1-name", "", "pool-0-value", "", "pool-1-name", ""), "X-Requested-With", "fetch")
-	if wrong := page.Find("[aria-invalid=true]"); wrong.Length() != 0 || page.Find("#form-errors").Length() != 0 {
-		t.Errorf("%s is marked wrong", wrong.AttrOr("id", "something"))
+	host := handlerstest.Serve(t, d)
+	for path, empty := range map[string][]string{
+		handlerstest.PolicyURL: {"class-0-weight", "", "class-1-name", ""}, handlerstest.PoolsURL: {"pool-0-value", "", "pool-1-name", ""},
+		handlerstest.PricesURL: {"price-0-own", "", "price-1-pool", ""}, handlerstest.AlertsURL: {"rule-13-limit", "", "receiver-0-secret", "", "receiver-1-name", ""},
+	} {
+		_, page := handlerstest.Get(t, host+path)
+		_, page = handlerstest.Post(t, host+path, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), append(empty, "action", "preview")...), "X-Requested-With", "fetch")
+		if wrong := page.Find("[aria-invalid=true]"); wrong.Length() != 0 || page.Find("#form-errors").Length() != 0 {
+			t.Errorf("%s: %s is marked wrong: %s", path, wrong.AttrOr("id", "something"), page.Find(".error").Text())
+		}
 	}
 }
 
 // Values are validated before a review was tried.
 func TestPolicyIsCheckedWhileTyping(t *testing.T) {
 	d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy()}}
-	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
-	_, page := handlerstest.Get(t, address)
+	host := handlerstest.Serve(t, d)
 	for id, tc := range map[string]struct{ text, want string }{
 		"class-0-name": {"Up", "lower-case"},
 		"pool-0-name":  {"ml.p5.48xlarge", " ml.p5.48xlarge is an instance type"}, "pool-1-name": {"h100", "twice"}, "requeue-most": {"1", "smaller than"},
 		"pool-3-value": {"a b=c", "not a valid node label"},
 	} {
-		_, page := handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "action", "preview", id, tc.text), "X-Requested-With", "fetch")
+		address := host + pageOf(id)
+		_, page := handlerstest.Get(t, address)
+		_, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "action", "preview", id, tc.text), "X-Requested-With", "fetch")
 		if text := page.Find("#" + id + "-error").Text(); !strings.Contains(text, tc.want) || page.Find("[aria-invalid]").Length() != 1 {
 			t.Errorf("%s in %s: the error is %q", tc.text, id, text)
 		}
@@ -305,8 +413,7 @@ func TestPolicyReview(t *testing.T) {
 	}}}
 	address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
 	_, page := handlerstest.Get(t, address)
-	sent := handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "class-0-description", "a \"b\" <c>", "pool-0-name", "")
-	sent.Set("pool-0-value", "")
+	sent := handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "class-0-description", "a \"b\" <c>")
 	response, page := handlerstest.Post(t, address, handlerstest.WithValues(sent, "action", "review"))
 	if response.StatusCode != http.StatusOK {
 		t.Fatal(response.Status)

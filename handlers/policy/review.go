@@ -15,7 +15,6 @@ import (
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/previews"
-	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/handlers/versions"
 	"kuota.dev/kuota/views"
 	policyviews "kuota.dev/kuota/views/policy"
@@ -38,7 +37,7 @@ func reviewOf(form policyForm, state policy.State, review policy.Review) policyv
 		Fields:     forms.WithoutReason(form.fieldsWithout(review.Classes)),
 		Reason:     forms.ReasonField(form.Reason, "everyone who sees a team"),
 		Incomplete: review.Unknown, Restart: review.Restart, Patch: review.Patch,
-		Settings: versions.ValueChanges(review.Settings),
+		Settings: versions.ValueChanges(review.Settings), Warnings: form.warned(review.Warnings), UpLabel: form.parts[0].upLabel,
 	}
 	for _, change := range review.Classes {
 		class := policyviews.ReviewClass{Name: change.Name, Before: wholeText(change.Before), After: wholeText(change.After)}
@@ -108,7 +107,7 @@ func nodesOrNone(n int64) string {
 // that change, or of all where the prioritization does.
 func reranked(form policyForm, state policy.State, review policy.Review) int {
 	n := 0
-	if state.Policy != nil && string(state.Policy.Spec.TaskPrioritization) != form.prioritization {
+	if state.Policy != nil && state.Policy.Spec.TaskPrioritization != form.policy(state).Spec.TaskPrioritization {
 		for class, tasks := range state.Tasks {
 			if class != "" {
 				n += tasks
@@ -160,9 +159,9 @@ func (h *Pages) variant(user governance.User, wanted *v1alpha1.ClusterPolicy) pr
 
 // previewReview answers the stream of the review: the preview of the values in its
 // address.
-func (h *Pages) previewReview(s *web.Server) func(echo.Context) error {
+func (h *form) previewReview(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
-		values, _ := h.TypedValues(c, urls.EditPolicy)
+		values, _ := h.TypedValues(c, h.path)
 		if values == nil {
 			return echo.ErrNotFound
 		}
@@ -170,7 +169,7 @@ func (h *Pages) previewReview(s *web.Server) func(echo.Context) error {
 		if err != nil {
 			return err
 		}
-		form := readPolicyForm(values)
+		form := readPolicyForm(h.part, values)
 		form.do(forms.ActionReview)
 		return h.Previews.Stream(s, c, h.variant(console.UserOf(c), form.policy(state)))
 	}

@@ -1,10 +1,8 @@
 package policy
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"kuota.dev/kuota/governance"
@@ -13,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/spec/manifest"
+	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"
@@ -23,8 +22,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// policy returns the saved policy with the typed values. It keeps everything that
-// the form does not show.
+// policy returns the saved policy with the typed values of the form's parts. It keeps all
+// others.
 func (f *policyForm) policy(state policy.State) *v1alpha1.ClusterPolicy {
 	wanted := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
 	if state.Policy != nil {
@@ -34,7 +33,10 @@ func (f *policyForm) policy(state policy.State) *v1alpha1.ClusterPolicy {
 	if f.Version == "" {
 		wanted.UID = "" // of a policy that was created meanwhile
 	}
-	wanted.Spec, _ = f.parse()
+	spec, _ := f.parse()
+	for _, p := range f.parts {
+		p.copy(&wanted.Spec, &spec)
+	}
 	wanted.Annotations = dropClasses(wanted, f.drop)
 	return wanted
 }
@@ -89,21 +91,12 @@ func (f *policyForm) wrong(state policy.State) []governance.FieldError {
 
 // isEmpty reports whether id is an empty input of a row.
 func (f *policyForm) isEmpty(id string) bool {
-	for i, row := range f.classes {
-		if text := row.Fields()[strings.TrimPrefix(id, fmt.Sprintf("class-%d-", i))]; text != nil {
-			return *text == ""
-		}
-	}
-	for i, row := range f.pools {
-		if text := row.Fields()[strings.TrimPrefix(id, fmt.Sprintf("pool-%d-", i))]; text != nil {
-			return *text == ""
-		}
-	}
-	return false
+	values := f.values()
+	return values.Has(id) && values.Get(id) == ""
 }
 
 // view maps the form to its page.
-func (f *policyForm) view(state policy.State, refused *governance.Error) policyviews.PolicyForm {
+func (f *policyForm) view(state policy.State, refused *governance.Error, now present) policyviews.PolicyForm {
 	wrong := f.wrong(state)
 	if refused != nil {
 		wrong = append(wrong, f.formPaths(refused.Fields)...)
@@ -111,54 +104,109 @@ func (f *policyForm) view(state policy.State, refused *governance.Error) policyv
 	errs := inputs.ByField(wrong, policySentence)
 	text := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
 	choice := func(id, value string) policyviews.Choice { return policyviews.Choice{Value: value, Error: errs[id]} }
+	page := f.parts[0]
 	view := policyviews.PolicyForm{
-		New: f.Version == "", Version: f.Version, Generation: f.Generation, Submitted: f.Submitted, Resumed: f.Resumed, Failure: forms.Failure(refused), Drop: f.drop,
+		Lead: page.lead, UpLabel: page.upLabel, Action: page.path, CancelURL: page.up, NoPolicy: state.Policy == nil && !f.has(clusterPart), CreateURL: urls.EditPolicy,
+		Version: f.Version, Generation: f.Generation, Submitted: f.Submitted, Resumed: f.Resumed, Failure: forms.Failure(refused), Drop: f.drop,
 		Restored: forms.RestoredOf(f.Restores), Reason: f.Reason, Imported: f.Imported.View("The cluster policy", f.Version != ""),
+		Cluster: f.has(clusterPart), More: f.moreWords(),
 		Prioritization: choice("prioritization", f.prioritization),
-		CanAddClass:    len(f.classes) < v1alpha1.MaxPriorityClasses, ClassesError: errs["classes"],
-		Idle: choice("idle", f.idle), Share: f.share,
+		Idle:           choice("idle", f.idle), Share: f.share,
 		Gang: f.gang, Block: f.block,
 		Timeout: text("gang-timeout", f.timeout), Recovery: text("gang-recovery", f.recovery),
 		RequeueOrder: choice("requeue-order", f.order),
 		RequeueLimit: text("requeue-limit", f.retries), RequeueBase: text("requeue-base", f.backoffBase), RequeueMax: text("requeue-most", f.backoffMost),
 		Usage: f.usage, HalfLife: text("usage-half-life", f.halfLife), Interval: text("usage-interval", f.interval), UsageWeights: text("usage-weights", f.usageWeights),
-		Currency: text("price-currency", f.currency), Prices: text("prices", f.prices),
-		AlertRules: text("alert-rules", f.alertRules), AlertReceivers: text("alert-receivers", f.alertReceivers),
 		PreemptionLoops: choice("preemption-loops", f.loops),
 		Enforcement:     choice("enforcement", f.enforcement),
-		CanAddPool:      len(f.pools) < v1alpha1.MaxPools, PoolsError: errs["pools"],
-		Suggestions: poolSuggestions(state.Types),
+	}
+	for _, p := range f.parts[1:] {
+		view.Parts = append(view.Parts, p.name)
+	}
+	if !f.has(clusterPart) && !f.has(poolsPart) {
+		view.SaveText = "Save " + page.name
 	}
 	if n := state.Tasks[""]; n > 0 {
 		view.Classless = "Now: " + format.Tasks(n) + "."
 	}
-	for i, row := range f.classes {
-		id := "class-" + strconv.Itoa(i)
-		class := policyviews.PolicyClassRow{
-			Name: text(id+"-name", row.name), Weight: text(id+"-weight", row.weight),
-			Limit: text(id+"-limit", row.limit), Longest: text(id+"-longest", row.longest),
-			Description: text(id+"-description", row.description), Error: errs[id],
-		}
-		if n := state.Tasks[row.name]; n > 0 && row.name != "" {
-			class.Tasks = format.Tasks(n) + " with this class now."
-		}
-		view.Classes = append(view.Classes, class)
+	rows := rowsOf{form: f, state: state, errs: errs, present: now, notes: f.notes(state, now.secrets)}
+	if f.has(clusterPart) {
+		view.Classes = rows.classes()
 	}
-	for i, row := range f.pools {
-		id := "pool-" + strconv.Itoa(i)
-		view.Pools = append(view.Pools, policyviews.PolicyPoolRow{
-			Name: text(id+"-name", row.name), Match: row.match, Value: text(id+"-value", row.value), Error: errs[id],
-		})
+	if f.has(poolsPart) {
+		view.Pools = rows.pools()
+		view.Suggestions = append(view.Suggestions, poolSuggestions(state.Types)...)
+	}
+	if f.has(pricesPart) {
+		view.Currency, view.Prices = text("price-currency", f.currency), rows.prices()
+	}
+	if f.has(alertsPart) {
+		view.Rules, view.ClassRules, view.Receivers = rows.rules(), rows.classRules(), rows.receivers()
+		view.Suggestions = append(view.Suggestions, policyviews.Suggestions{ID: "secret-names", Values: now.secrets})
+	}
+	for id, problem := range errs {
+		view.MoreOpen = view.MoreOpen || problem != "" && inMore(id)
 	}
 	if f.Submitted {
-		view.Errors = inputs.Summary(wrong, func(string) bool { return true }, policySentence)
+		view.Errors = inputs.Summary(wrong, func(id string) bool { return id != "" && f.shows(id) }, policySentence)
 	}
 	return view
 }
 
-// poolNodes returns how many nodes each pool of the form matches now, by its row.
-// It omits invalid pools, and all pools if nodes cannot be read.
-func (h *Pages) poolNodes(c echo.Context, form policyForm) map[int]string {
+// shows reports whether the form has an input.
+func (f *policyForm) shows(id string) bool {
+	kind, _, _ := strings.Cut(id, "-")
+	switch kind {
+	case "pools", "pool":
+		return f.has(poolsPart)
+	case "prices", "price":
+		return f.has(pricesPart)
+	case "rules", "rule", "receivers", "receiver":
+		return f.has(alertsPart)
+	}
+	return f.has(clusterPart)
+}
+
+// inMore reports whether an input is under More settings.
+func inMore(id string) bool {
+	switch kind, _, _ := strings.Cut(id, "-"); kind {
+	case "gang", "requeue", "usage", "preemption", "enforcement":
+		return true
+	}
+	return false
+}
+
+// moreWords names what differs from the default under More settings; empty for nothing.
+func (f *policyForm) moreWords() string {
+	usual := policyFormOf(nil)
+	var set []string
+	add := func(is bool, words string) {
+		if is {
+			set = append(set, words)
+		}
+	}
+	add(f.gang, "gang scheduling")
+	add(f.usage, "usage of shares")
+	add(f.loops != usual.loops, "preemption loops are only reported")
+	add(f.enforcement != usual.enforcement, "no queue required")
+	return strings.Join(set, ", ")
+}
+
+// present is what the cluster has now for the rows of a form.
+type present struct {
+	nodes   map[int]string // of pools, by their row
+	secrets []string       // in the namespace of the console; nil where they are not known
+}
+
+// present reads what the rows of the form are about. What cannot be read is left out.
+func (h *Pages) present(c echo.Context, form policyForm) (now present) {
+	ctx := c.Request().Context()
+	if form.has(alertsPart) {
+		now.secrets, _ = h.Policy.SecretNames(ctx, console.UserOf(c))
+	}
+	if !form.has(poolsPart) {
+		return now
+	}
 	var pools []v1alpha1.Pool
 	var rows []int
 	for i, row := range form.pools {
@@ -170,17 +218,17 @@ func (h *Pages) poolNodes(c echo.Context, form policyForm) map[int]string {
 		}
 	}
 	if len(pools) == 0 {
-		return nil
+		return now
 	}
-	nodes, err := h.Policy.Nodes(c.Request().Context(), pools)
+	nodes, err := h.Policy.Nodes(ctx, pools)
 	if err != nil || len(nodes) != len(pools) {
-		return nil
+		return now
 	}
-	words := map[int]string{}
+	now.nodes = map[int]string{}
 	for i, row := range rows {
-		words[row] = nodesNow(nodes[i])
+		now.nodes[row] = nodesNow(nodes[i])
 	}
-	return words
+	return now
 }
 
 func nodesNow(n int64) string {
@@ -191,7 +239,7 @@ func nodesNow(n int64) string {
 }
 
 // poolSuggestions returns the values that pools can match the cluster's nodes by.
-func poolSuggestions(types catalog.Catalog) policyviews.PoolSuggestions {
+func poolSuggestions(types catalog.Catalog) []policyviews.Suggestions {
 	accelerators, families, names := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for _, pool := range types.Pools() {
 		name := pool.Instance.Type
@@ -207,28 +255,27 @@ func poolSuggestions(types catalog.Catalog) policyviews.PoolSuggestions {
 		}
 	}
 	sorted := func(set map[string]bool) []string { return slices.Sorted(maps.Keys(set)) }
-	return policyviews.PoolSuggestions{Accelerators: sorted(accelerators), Families: sorted(families), Types: sorted(names)}
+	return []policyviews.Suggestions{{ID: "pool-accelerator", Values: sorted(accelerators)}, {ID: "pool-family", Values: sorted(families)}, {ID: "pool-types", Values: sorted(names)}}
 }
 
 // managedPolicy returns the page in place of the form for a policy that a GitOps tool
 // manages.
-func managedPolicy(state policy.State) (page views.Managed, managed bool) {
+func managedPolicy(of *part, state policy.State) (page views.Managed, managed bool) {
 	if state.Policy == nil {
 		return page, false
 	}
 	m, managed := gitops.ManagerOf(state.Policy)
 	if managed {
-		page = views.Managed{UpLabel: "Policies", UpURL: urls.Policies, Sentence: m.Message("The cluster policy"), Text: manifest.PolicyYAML(state.Policy)}
-		page.Title = "Edit cluster policy"
+		page = views.Managed{UpLabel: of.upLabel, UpURL: of.up, Sentence: m.Message("The cluster policy"), Text: manifest.PolicyYAML(state.Policy)}
+		page.Title = of.title
 	}
 	return page, managed
 }
 
-// written returns the typed values as YAML; empty if they are invalid.
-func (f *policyForm) written() string {
-	spec, wrong := f.parse()
-	if f.Version == "" || len(wrong) > 0 {
+// written returns the policy with the typed values as YAML; empty if they are invalid.
+func (f *policyForm) written(state policy.State) string {
+	if _, wrong := f.parse(); f.Version == "" || len(wrong) > 0 {
 		return ""
 	}
-	return manifest.PolicyYAML(&v1alpha1.ClusterPolicy{Spec: spec})
+	return manifest.PolicyYAML(&v1alpha1.ClusterPolicy{Spec: f.policy(state).Spec})
 }

@@ -103,8 +103,12 @@ const (
 	UsageJSON = "/usage.json"
 )
 
+// The forms of the cluster policy.
 const (
 	EditPolicy     = "/policies/cluster/edit"
+	EditPools      = Instances + "/pools"
+	EditPrices     = Usage + "/prices"
+	EditAlerts     = Alerts + "/rules"
 	TryPolicyAgain = "/policies/cluster/try-again"
 )
 

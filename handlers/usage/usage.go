@@ -131,7 +131,7 @@ func (r *reader) fill(ctx context.Context, page *usageviews.UsagePage) error {
 	page.OnPaper = r.onPaper(page.Cluster.Name, report)
 	page.Prices = r.pricesWords()
 	if r.mayEdit && r.ReadOnlyReason() == "" {
-		page.PricesURL = urls.EditPolicy + "#prices-section"
+		page.PricesURL = urls.EditPrices
 	}
 	page.CSVURL, page.JSONURL = r.URL(urls.UsageCSV), r.URL(urls.UsageJSON)
 	page.Stats = t.stats(report, page.Whole)

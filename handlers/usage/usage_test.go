@@ -250,7 +250,7 @@ func TestUsageCost(t *testing.T) {
 	if got := row(t, page, "usage-team-vision"); !strings.HasSuffix(got, " 852.00") { // 22 × 6 + 22/3600 + 30 × 24 - 30/3600
 		t.Errorf("the row is %q, want a cost of 852.00", got)
 	}
-	if got := page.Find("#usage-summary").Text(); !strings.Contains(got, "Costs are in EUR") || page.Find(`#usage-summary a[href="/policies/cluster/edit#prices-section"]`).Length() != 1 {
+	if got := page.Find("#usage-summary").Text(); !strings.Contains(got, "Costs are in EUR") || page.Find(`#usage-summary a[href="/usage/prices"]`).Length() != 1 {
 		t.Errorf("the summary is %q", got)
 	}
 	_, file := handlerstest.Get(t, address+"/usage.csv"+days)

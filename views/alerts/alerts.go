@@ -18,7 +18,7 @@ type AlertsPage struct {
 	All        bool // the reader sees all teams
 	CSVURL     string
 	JSONURL    string
-	PolicyURL  string // of the form with the receivers
+	PolicyURL  string // of the form of rules and receivers
 	FiringNum  string // such as "3 alerts"
 }
 

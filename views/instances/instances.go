@@ -9,6 +9,7 @@ import (
 // fragment with the id instances.
 type InstancesPage struct {
 	views.Chrome
+	EditURL  string // of the form of the pools; empty for readers who may not change them
 	Summary  string // such as "12 instances: 10 ready, 1 pending recovery, 1 cordoned"
 	Pools    []PoolFigures
 	PoolsCSV string // address of the pools as CSV

@@ -2,16 +2,21 @@ package policy
 
 import "kuota.dev/kuota/views"
 
-// PolicyForm is the page that edits the cluster policy. The form is the fragment
-// with the id policy-form. Inputs are text as typed.
+// PolicyForm is a page that edits a part of the cluster policy. The form is the fragment with
+// the id policy-form. Inputs are text as typed.
 type PolicyForm struct {
 	views.Chrome
 	views.TypedForm
+	Lead       string
+	UpLabel    string
 	Action     string // where the form is posted
 	CancelURL  string
-	New        bool   // whether there is no policy yet
-	Version    string // hidden input resource-version
-	Generation string // hidden input generation
+	NoPolicy   bool     // there is no policy that the part could belong to
+	CreateURL  string   // of the form that creates it
+	Parts      []string // hidden inputs part: what the form changes besides
+	SaveText   string   // of the button that saves without a review; empty for none
+	Version    string   // hidden input resource-version
+	Generation string   // hidden input generation
 	Imported   views.Imported
 	Submitted  bool   // hidden input submitted: after the first review, all errors are shown
 	Resumed    bool   // whether it has the typed values after signing in again
@@ -21,11 +26,13 @@ type PolicyForm struct {
 	Reason     string         // hidden input reason, which the review requires
 	Drop       []string       // hidden inputs drop: classes confirmed for deletion in a review
 
-	Prioritization Choice // input "prioritization": FirstComeFirstServe or TaskRanking
-	Classes        []PolicyClassRow
-	CanAddClass    bool
-	ClassesError   string
-	Classless      string // number of tasks without a priority class, such as "3 tasks"; empty for none
+	Cluster  bool   // the form has the inputs from here to Enforcement
+	More     string // what is set under More settings; empty for nothing
+	MoreOpen bool
+
+	Prioritization Choice  // input "prioritization": FirstComeFirstServe or TaskRanking
+	Classes        RowList // class-N-name, -weight, -description, -limit and -longest
+	Classless      string  // number of tasks without a priority class, such as "3 tasks"; empty for none
 
 	Idle  Choice // "idle": FairShare or FirstComeFirstServe
 	Share bool   // "share-unallocated"
@@ -43,14 +50,30 @@ type PolicyForm struct {
 
 	Enforcement Choice // "enforcement": RequireQueue or None
 
-	Pools      []PolicyPoolRow
-	CanAddPool bool
-	PoolsError string
-	Currency   views.TextField
-	Prices     views.TextField // one price a line
-	// AlertRules and AlertReceivers have one a line.
-	AlertRules, AlertReceivers views.TextField
-	Suggestions                PoolSuggestions
+	Pools *RowList // pool-N-name, -match and -value; nil for a form without pools
+
+	Currency views.TextField // "price-currency"
+	Prices   *RowList        // price-N-pool, -resource, -from, -own and -borrowed; nil for a form without prices
+
+	Rules      []RuleRow // rule-N-rule, -on and -limit
+	ClassRules RowList   // rule-N-class, -on and -limit, after those
+	Receivers  *RowList  // receiver-N-name, -type, -secret, -to, -team and -severity; nil for a form without alerts
+
+	Suggestions []Suggestions
+}
+
+// Suggestions are values that can be chosen instead of typed.
+type Suggestions struct {
+	ID     string // of the datalist
+	Values []string
+}
+
+// RuleRow is an alert rule as typed.
+type RuleRow struct {
+	Name, Title, Meaning string
+	On                   bool
+	Limit                views.TextField
+	Usual                string // its limit without a policy; empty for a rule that has none
 }
 
 // Choice is one of several values.
@@ -58,29 +81,6 @@ type Choice struct {
 	Value string
 	Error string // set for an invalid value
 }
-
-// PolicyClassRow is one priority class as typed. Inputs are named
-// class-N-name, class-N-weight, class-N-limit, class-N-longest and
-// class-N-description, with N from 0.
-type PolicyClassRow struct {
-	Name, Weight, Description views.TextField
-	Limit, Longest            views.TextField // default and maximum of the time limit
-	Tasks                     string          // number of tasks that use it; empty for none
-	Error                     string
-}
-
-// PolicyPoolRow is one pool as typed. Inputs are named pool-N-name,
-// pool-N-match and pool-N-value, with N from 0.
-type PolicyPoolRow struct {
-	Name  views.TextField
-	Match string // "accelerator", "family", "types" or "labels"
-	Value views.TextField
-	Nodes string // nodes that match now, such as "2 nodes now"; empty while unknown
-	Error string
-}
-
-// PoolSuggestions are values of the nodes of this cluster.
-type PoolSuggestions struct{ Accelerators, Families, Types []string }
 
 // PolicyReview is the page that shows the effect of saving the policy.
 type PolicyReview struct {
@@ -94,6 +94,8 @@ type PolicyReview struct {
 	Unchanged  bool   // whether saving changes nothing
 	NoEffect   bool   // whether only settings without effect change, such as the order of rows
 	Incomplete string // which checks failed; empty for a complete review
+	Warnings   []views.Message
+	UpLabel    string
 	Settings   []views.ValueChange
 	Classes    []ReviewClass
 	Pools      []views.ValueChange

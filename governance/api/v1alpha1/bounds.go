@@ -38,6 +38,9 @@ const (
 	MaxTimeLimitSeconds = 365 * 24 * 3600 // of the time limits of a priority class
 	MaxResourceWeight   = 1000
 	MaxPools            = 64
+	MaxPrices           = 256
+	MaxAlertRules       = 32
+	MaxAlertReceivers   = 16
 )
 
 // NamePattern is the pattern of the names of teams, namespaces, priority classes

@@ -105,20 +105,6 @@ func alertReceivers(a *v1alpha1.Alerts) (pairs [][2]string) {
 	return pairs
 }
 
-// AlertRules returns the changed rules of alerts as one line each, as forms take them.
-func AlertRules(a *v1alpha1.Alerts) string { return text(alertRules(a)) }
-
-// AlertReceivers returns the receivers of alerts as one line each, as forms take them.
-func AlertReceivers(a *v1alpha1.Alerts) string { return text(alertReceivers(a)) }
-
-func text(pairs [][2]string) string {
-	all := make([]string, len(pairs))
-	for i, pair := range pairs {
-		all[i] = pair[0] + " " + pair[1]
-	}
-	return strings.Join(all, "\n")
-}
-
 // ordered returns the items that are added, changed or removed, by the name and the words of
 // each: those of the new list in its order, then those that are removed.
 func ordered[Item any](prefix string, before, after []Item, pair func(Item) (name, words string)) (changes []change.Field) {
@@ -166,19 +152,6 @@ func prices(p *v1alpha1.Prices) map[string]string {
 		words[price.Resource+" in "+price.Pool+" from "+price.From] = text
 	}
 	return words
-}
-
-// Prices returns prices as one line each, as forms take them: pool, resource, beginning,
-// own price and borrowed price.
-func Prices(p *v1alpha1.Prices) string {
-	if p == nil {
-		return ""
-	}
-	var lines []string
-	for _, price := range p.Hourly {
-		lines = append(lines, strings.TrimSpace(strings.Join([]string{price.Pool, price.Resource, price.From, price.Own, price.Borrowed}, " ")))
-	}
-	return strings.Join(lines, "\n")
 }
 
 // Prioritization returns the words for a task prioritization.
