@@ -40,7 +40,7 @@ type Options struct {
 	NoSessions bool   // the console has no sign-in
 	Metrics    string // address to serve /metrics on; empty or 0 serves none
 	TakeOver   bool   // write also where HyperPod's add-on manages the cluster
-	// Fence wraps the transport of the controllers' client; nil does not.
+	// Fence wraps the transport of the controllers' client and of Revisions; nil does not.
 	Fence func(http.RoundTripper) http.RoundTripper
 	Log   *slog.Logger
 }
@@ -92,19 +92,19 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = 200, 400 // requests per second
 	config.UserAgent = FieldManager
+	fenced := rest.CopyConfig(config)
+	if options.Fence != nil {
+		fenced.Wrap(options.Fence)
+	}
 	c := &Cluster{log: options.Log, ready: make(chan struct{}), watches: newWatches(), takeOver: options.TakeOver, noMatches: newNoMatchCache(systemClock{}), Contact: &Contact{}, AllocationChanges: &Notifier{}, TaskChanges: &Notifier{}}
 	manager, err := ctrl.NewManager(config, ctrl.Options{
 		Scheme:   Scheme,
 		Metrics:  server.Options{BindAddress: cmp.Or(options.Metrics, "0")},
 		Logger:   logr.FromSlogHandler(options.Log.Handler()),
 		NewCache: newRedialingCache,
-		NewClient: func(config *rest.Config, of client.Options) (client.Client, error) {
-			config = rest.CopyConfig(config)
-			if options.Fence != nil {
-				config.Wrap(options.Fence)
-			}
+		NewClient: func(_ *rest.Config, of client.Options) (client.Client, error) {
 			of.HTTPClient = nil // that of the manager is not fenced
-			return client.New(config, of)
+			return client.New(fenced, of)
 		},
 		Cache: cache.Options{
 			// By type here rather than by ByObject, which would request the types of the
@@ -139,7 +139,11 @@ func New(config *rest.Config, options Options) (*Cluster, error) {
 	}
 	c.Manager, c.discovery, c.clientset, c.reviewClientset = manager, kinds, clients, reviews
 	if options.Namespace != "" {
-		if c.Revisions, err = newRevisions(config, clients, options.Namespace, c.watches); err != nil {
+		writes, err := kubernetes.NewForConfig(fenced)
+		if err != nil {
+			return nil, fmt.Errorf("connect to the cluster: %w", err)
+		}
+		if c.Revisions, err = newRevisions(config, writes, options.Namespace, c.watches); err != nil {
 			return nil, err
 		}
 	}
