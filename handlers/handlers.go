@@ -6,6 +6,7 @@ import (
 	"time"
 
 	governancealerts "kuota.dev/kuota/governance/alerts"
+	governancebulk "kuota.dev/kuota/governance/bulk"
 	"kuota.dev/kuota/governance/cluster/leader"
 	"kuota.dev/kuota/governance/kueue/simulate/live"
 	"kuota.dev/kuota/governance/quota/desired"
@@ -15,6 +16,7 @@ import (
 	"kuota.dev/kuota/handlers/adoption"
 	"kuota.dev/kuota/handlers/alerts"
 	"kuota.dev/kuota/handlers/allocations"
+	"kuota.dev/kuota/handlers/bulk"
 	"kuota.dev/kuota/handlers/classstats"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/dashboard"
@@ -67,6 +69,7 @@ type Handlers struct {
 	// ExternalLogs is the address of an external log system; empty for none.
 	ExternalLogs urls.LogTemplate
 
+	Bulk    *governancebulk.Service
 	Naming  desired.Naming
 	Replays func() []live.Replay // contradicted explanations; nil without simulations
 	Setup   Setup                // as the settings show it
@@ -94,15 +97,16 @@ func (h *Handlers) Register(s *web.Server) {
 	h.hardware = hardwarePages
 	versionPages := &versions.Pages{Console: c, Policy: h.Policy, Revisions: h.Revisions}
 	previewPages := &previews.Previews{Console: c, Backend: h.Previews}
+	bulkPages := &bulk.Pages{Console: c, Bulk: h.Bulk}
 	policyPages := &policy.Pages{Console: c, Previews: previewPages, Addresses: sealed, Policy: h.Policy, Versions: versionPages}
-	allocationPages := &allocations.Pages{Console: c, Previews: previewPages, Adoption: h.Adoption, Addresses: sealed, PolicyPages: policyPages, Versions: versionPages, Revisions: h.Revisions, Changes: h.AllocationChanges, RecordsUsers: h.RecordsUsers, Naming: h.Naming}
+	allocationPages := &allocations.Pages{Console: c, Bulk: bulkPages, Previews: previewPages, Adoption: h.Adoption, Addresses: sealed, PolicyPages: policyPages, Versions: versionPages, Revisions: h.Revisions, Changes: h.AllocationChanges, RecordsUsers: h.RecordsUsers, Naming: h.Naming}
 
 	s.Public("/healthz", h.healthz)
 	s.Public("/readyz", h.readyz)
 	for _, pages := range []interface{ Register(*web.Server) }{
 		c,
 		&dashboard.Pages{Console: c, History: h.History, Classes: classes, HardwarePages: hardwarePages},
-		&tasks.Pages{Console: c, Actions: h.Actions, History: h.History, Classes: classes, Changes: h.TaskChanges, Advice: h.AdviceChanges, Starts: h.Starts, Logs: h.Logs, Again: h.Submit, ExternalLogs: h.ExternalLogs, Hardware: hardwarePages},
+		&tasks.Pages{Console: c, Actions: h.Actions, History: h.History, Classes: classes, Changes: h.TaskChanges, Advice: h.AdviceChanges, Starts: h.Starts, Logs: h.Logs, Again: h.Submit, ExternalLogs: h.ExternalLogs, Hardware: hardwarePages, Previews: previewPages, Bulk: bulkPages},
 		&teams.Pages{Console: c, Submit: h.Submit, History: h.History, Classes: classes, Advice: h.AdviceChanges, Hardware: hardwarePages, Stops: h.Actions},
 		&instances.Pages{Console: c, Policy: h.Policy},
 		&activity.Pages{Console: c, History: h.History},
@@ -116,6 +120,7 @@ func (h *Handlers) Register(s *web.Server) {
 		&settings.Pages{Console: c, Setup: h.Setup, Recording: h.Recording, SetAside: h.SetAside, Leader: h.Leader, Replays: h.Replays},
 		hardwarePages,
 		classes,
+		bulkPages,
 	} {
 		pages.Register(s)
 	}

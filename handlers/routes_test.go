@@ -83,6 +83,8 @@ func TestRoutes(t *testing.T) {
 		"GET /usage/prices/review": webtest.SignedIn, "HEAD /usage/prices/review": webtest.SignedIn, "GET /usage/prices/review/events": webtest.SignedIn,
 		"GET /alerts/rules": webtest.SignedIn, "HEAD /alerts/rules": webtest.SignedIn, "POST /alerts/rules": webtest.SignedIn,
 		"GET /alerts/rules/review": webtest.SignedIn, "HEAD /alerts/rules/review": webtest.SignedIn, "GET /alerts/rules/review/events": webtest.SignedIn,
+		"GET /tasks/many": webtest.SignedIn, "HEAD /tasks/many": webtest.SignedIn, "POST /tasks/many": webtest.SignedIn,
+		"GET /bulk/:id": webtest.SignedIn, "HEAD /bulk/:id": webtest.SignedIn, "GET /bulk/:id/events": webtest.SignedIn,
 		"GET /policies/adopt": webtest.SignedIn, "HEAD /policies/adopt": webtest.SignedIn, "POST /policies/adopt": webtest.SignedIn,
 		"GET /policies/import": webtest.SignedIn, "HEAD /policies/import": webtest.SignedIn, "POST /policies/import": webtest.SignedIn,
 		"GET /policies/cluster/yaml": webtest.SignedIn, "HEAD /policies/cluster/yaml": webtest.SignedIn,

@@ -33,6 +33,16 @@ type ActionPage struct {
 	InPlace bool         // whether the page is the response to a POST
 	Submit  string
 	Danger  bool
+
+	RowsTitle string
+	Rows      []ActionRow // what the action is about, one by one; nil for one object
+}
+
+// ActionRow is one of many objects that an action is about.
+type ActionRow struct {
+	Name   string
+	Status Status
+	Lines  []string
 }
 
 // ActionChoice is one value of the input "choice".

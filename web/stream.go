@@ -221,6 +221,23 @@ func (s *Server) stillSignedIn(stream *stream) bool {
 	return err == nil
 }
 
+// Session returns a function that returns the user of a request as long as the session lasts,
+// also after the response: session.ErrNotFound once it ended.
+func (s *Server) Session(c echo.Context) func(context.Context) (User, error) {
+	user := UserOf(c)
+	if s.signIn == nil || bearer(c.Request()) != "" {
+		return func(context.Context) (User, error) { return user, nil }
+	}
+	cookie := s.cookie(c, sessionCookie)
+	return func(ctx context.Context) (User, error) {
+		found, err := s.signIn.Sessions.Find(ctx, cookie, false)
+		if err != nil {
+			return User{}, err
+		}
+		return User{Name: found.User, Groups: found.Groups, GroupsLeftOut: found.GroupsLeftOut, From: user.From}, nil
+	}
+}
+
 // connected reports whether a stream can continue after err. It logs errors of
 // rendering; the next heartbeat shows how old the page is. All other errors
 // mean that the browser disconnected.

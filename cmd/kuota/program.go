@@ -15,6 +15,7 @@ import (
 	"kuota.dev/kuota/governance/alerts/delivery"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/bulk"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/cluster/clusterstate"
@@ -93,6 +94,7 @@ type program struct {
 	alerts      *alerts.Service      // nil without history
 	estimator   *estimates.Estimator // nil without history
 	submit      *submit.Service
+	bulk        *bulk.Service
 	keeper      *submit.Keeper       // nil if manifests are not kept
 	utilization *utilization.Service // nil without Prometheus
 
@@ -368,6 +370,10 @@ func (p *program) kueueConfiguration(ctx context.Context) (kueueconfig.Current, 
 // handlers constructs the pages.
 func (p *program) handlers() *handlers.Handlers {
 	c := p.config
+	p.bulk = &bulk.Service{Store: &bulk.Memory{}, Log: p.log}
+	if p.cluster.Sessions != nil {
+		p.bulk.Store = p.cluster.Sessions
+	}
 	h := &handlers.Handlers{
 		Console: console.Console{
 			Allocations:     p.allocations,
@@ -398,6 +404,7 @@ func (p *program) handlers() *handlers.Handlers {
 		AllocationChanges: p.cluster.AllocationChanges,
 		TaskChanges:       p.cluster.TaskChanges,
 		AdviceChanges:     &p.tasks.AdviceChanges,
+		Bulk:              p.bulk,
 		Naming:            c.naming,
 		PodOwners:         p.tasks,
 		IdleBelow:         c.hardware.idleBelow,
@@ -436,6 +443,7 @@ func identity() string {
 // Run runs all parts until ctx ends or one of them fails.
 func (p *program) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
+	p.bulk.Context = ctx
 	group.Go(func() error { return p.server.Run(ctx) })
 	group.Go(func() error { return p.cluster.Run(ctx) })
 	group.Go(func() error {

@@ -67,6 +67,7 @@ type Task struct {
 
 	Submitted    time.Time
 	SubmittedBy  string        // user, as the API server recorded them; empty if unknown
+	Labels       string        // that people gave its job, as key=value with spaces between
 	WaitingSince time.Time     // zero while it does not wait
 	LastWait     time.Duration // the wait that ended with its last admission
 	AdmittedAt   time.Time     // the last time; zero while it has no quota

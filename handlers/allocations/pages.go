@@ -4,6 +4,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/spec/manifest"
+	"kuota.dev/kuota/handlers/bulk"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
 	policypages "kuota.dev/kuota/handlers/policy"
@@ -19,6 +20,7 @@ import (
 type Pages struct {
 	*console.Console
 	forms.Addresses
+	Bulk        *bulk.Pages
 	Previews    *previews.Previews
 	PolicyPages *policypages.Pages // for the card of the cluster policy
 	Versions    *versions.Pages

@@ -3,10 +3,13 @@ package handlerstest
 import (
 	"context"
 	"fmt"
+	"strings"
+	"sync"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"
 )
 
@@ -18,7 +21,9 @@ type ActionsBackend struct {
 	At           tasks.Address // of the last review
 	Done         []string
 	MayNotStop   bool
-	OddTask      string // name of the task of which it is not known whether users may stop it
+	ObstacleOf   map[string]string // by the name of a task
+	mu           sync.Mutex        // of Run
+	OddTask      string            // name of the task of which it is not known whether users may stop it
 }
 
 func (d *ActionsBackend) Offers(context.Context, governance.User, queries.Detail) ([]actions.Offer, error) {
@@ -75,4 +80,22 @@ func (d *ActionsBackend) Resize(_ context.Context, _ governance.User, at tasks.A
 
 func (d *ActionsBackend) Delete(_ context.Context, _ governance.User, at tasks.Address) error {
 	return d.did("delete", at)
+}
+
+func (d *ActionsBackend) Run(_ context.Context, _ governance.User, at tasks.Address, action actions.Action, class string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.did(strings.TrimSpace(string(action)+" "+class), at)
+}
+
+func (d *ActionsBackend) Obstacles(_ context.Context, _ governance.User, _ actions.Action, list []*tasks.Task) ([]string, error) {
+	why := make([]string, len(list))
+	for i, t := range list {
+		why[i] = d.ObstacleOf[t.Name]
+	}
+	return why, nil
+}
+
+func (d *ActionsBackend) PriorityClasses(context.Context) ([]explain.PriorityClass, error) {
+	return []explain.PriorityClass{{Name: "low-priority", Priority: 10}, {Name: "high-priority", Priority: 90}}, nil
 }

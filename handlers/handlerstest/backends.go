@@ -25,6 +25,7 @@ import (
 	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/report/usage"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
 )
@@ -285,6 +286,10 @@ func (d *PreviewBackend) Allocation(ctx context.Context, _ governance.User, _ *v
 	return d.Previewed(ctx)
 }
 
+func (d *PreviewBackend) Allocations(ctx context.Context, _ governance.User, _ []*v1alpha1.ComputeAllocation) (queries.Preview, error) {
+	return d.Previewed(ctx)
+}
+
 func (d *PreviewBackend) Typed(ctx context.Context, _ governance.User, _ *v1alpha1.ComputeAllocation, _ []v1alpha1.Pool) (queries.Preview, error) {
 	return d.Previewed(ctx)
 }
@@ -322,4 +327,8 @@ func EventsUntil(t *testing.T, address string, last func(html string) bool) {
 		}
 	}
 	t.Fatalf("the stream at %s ended: %s", address, response.Status)
+}
+
+func (d *PreviewBackend) Action(ctx context.Context, _ governance.User, _ actions.Action, _ []*tasks.Task, _ string) (queries.Preview, error) {
+	return d.Previewed(ctx)
 }

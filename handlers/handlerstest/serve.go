@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -19,6 +20,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/bulk"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/kueue/simulate/live"
 	"kuota.dev/kuota/governance/quota"
@@ -84,6 +86,8 @@ func (d *Backend) Review(_ context.Context, _ governance.User, _ allocations.Sta
 }
 
 func (d *Backend) Update(_ context.Context, user governance.User, _ allocations.State, a *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) error {
+	d.writes.Lock()
+	defer d.writes.Unlock()
 	if err := d.sameVersion(a.Name, a.ResourceVersion); err != nil {
 		return err
 	}
@@ -150,6 +154,7 @@ type Backend struct {
 	Setup           handlers.Setup
 	Replays         []live.Replay
 	Created         []v1alpha1.ComputeAllocation
+	writes          sync.Mutex
 	User            governance.User
 	Changed         chan struct{}
 	PolicyBackend   PolicyBackend
@@ -193,6 +198,8 @@ func (d *Backend) State(context.Context, governance.User) (allocations.State, er
 }
 
 func (d *Backend) Create(_ context.Context, user governance.User, _ allocations.State, a *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, _ string) error {
+	d.writes.Lock()
+	defer d.writes.Unlock()
 	d.User = user
 	if d.ReadError != nil {
 		return d.ReadError
@@ -219,6 +226,11 @@ func (d *Backend) Redactor(context.Context, access.Scope) (func(string) string, 
 func (d *Backend) ListWithin(_ context.Context, _ access.Scope, q index.Query, teams []string) (queries.List, error) {
 	d.Query, d.QueriedTeams = q, teams
 	list := d.List
+	if len(q.UIDs) > 0 {
+		selected := slices.DeleteFunc(slices.Clone(d.Items), func(t queries.Item) bool { return !q.UIDs[t.UID] })
+		list.Items = selected
+		return list, d.ReadError
+	}
 	list.Items, list.Total, list.Page, list.Pages, list.Teams = d.Items, len(d.Items), 1, 1, d.Teams
 	return list, d.ReadError
 }
@@ -282,7 +294,7 @@ func (d *Backend) Handlers() *handlers.Handlers {
 			Trouble: func() string { return d.Trouble }, ReadOnly: func() string { return d.ReadOnly }, ClusterName: "test", Now: time.Now,
 		},
 		Policy: &d.PolicyBackend, Adoption: &d.AdoptionBackend, Actions: &d.ActionsBackend, Logs: &d.LogsBackend, Submit: &d.SubmitBackend, Revisions: d,
-		History: d.Past, AllocationChanges: d, TaskChanges: d, AdviceChanges: d, ExternalLogs: d.ExternalLogs, Naming: desired.DefaultNaming, Setup: d.Setup,
+		History: d.Past, AllocationChanges: d, TaskChanges: d, AdviceChanges: d, Bulk: &bulk.Service{Context: context.Background(), Store: &bulk.Memory{}, Log: slog.New(slog.DiscardHandler)}, ExternalLogs: d.ExternalLogs, Naming: desired.DefaultNaming, Setup: d.Setup,
 		Replays: func() []live.Replay { return d.Replays }, RecordsUsers: func() bool { return !d.UsersUnrecorded },
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
@@ -20,10 +22,12 @@ import (
 // Backend previews changes.
 type Backend interface {
 	Allocation(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (queries.Preview, error)
+	Allocations(ctx context.Context, user governance.User, allocations []*v1alpha1.ComputeAllocation) (queries.Preview, error)
 	Typed(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (queries.Preview, error)
 	Activation(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, to v1alpha1.Activation) (queries.Preview, error)
 	Deletion(ctx context.Context, user governance.User, team string) (queries.Preview, error)
 	Policy(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) (queries.Preview, error)
+	Action(ctx context.Context, user governance.User, action actions.Action, list []*tasks.Task, class string) (queries.Preview, error)
 }
 
 // Previews are the previews of pages.
@@ -46,7 +50,7 @@ const inPlace = 3 * time.Second
 // address of this request, which has the values of the form.
 func (p *Previews) For(c echo.Context, chrome *views.Chrome, variants ...Variant) views.Preview {
 	if forms.InPlace(c) {
-		return p.now(c.Request().Context(), variants...)
+		return p.Now(c.Request().Context(), variants...)
 	}
 	address := *c.Request().URL
 	address.Path += "/events"
@@ -70,8 +74,8 @@ func computing(variants []Variant) (part views.Preview) {
 	return part
 }
 
-// now computes previews and waits for them for some seconds.
-func (p *Previews) now(ctx context.Context, variants ...Variant) (part views.Preview) {
+// Now computes previews and waits for them for some seconds.
+func (p *Previews) Now(ctx context.Context, variants ...Variant) (part views.Preview) {
 	if p.Backend == nil {
 		return part
 	}

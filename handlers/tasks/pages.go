@@ -1,22 +1,26 @@
 package tasks
 
 import (
-	"kuota.dev/kuota/handlers/classstats"
-
-	"kuota.dev/kuota/handlers/console"
-	"kuota.dev/kuota/handlers/hardware"
-
 	"context"
 	"io"
+	"net/http"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/observe/logs"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/handlers/bulk"
+	"kuota.dev/kuota/handlers/classstats"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/hardware"
+	"kuota.dev/kuota/handlers/previews"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
 )
 
 // Pages answers the routes of tasks.
@@ -31,6 +35,8 @@ type Pages struct {
 	Logs     Logs             // nil offers no logs
 	Again    Again
 	Hardware *hardware.Pages // has the idle tasks; nil for none
+	Previews *previews.Previews
+	Bulk     *bulk.Pages
 	// ExternalLogs is the address of an external log system; empty for none.
 	ExternalLogs urls.LogTemplate
 }
@@ -60,6 +66,11 @@ type Actions interface {
 	MoveToFront(ctx context.Context, user governance.User, at tasks.Address, class string) error
 	Resize(ctx context.Context, user governance.User, at tasks.Address, z actions.Sizes, generation int64) error
 	Delete(ctx context.Context, user governance.User, at tasks.Address) error
+	// Run runs an action; class is that of actions.Class. Obstacles returns why it cannot be run
+	// on each of several tasks.
+	Run(ctx context.Context, user governance.User, at tasks.Address, action actions.Action, class string) error
+	Obstacles(ctx context.Context, user governance.User, action actions.Action, list []*tasks.Task) ([]string, error)
+	PriorityClasses(ctx context.Context) ([]explain.PriorityClass, error)
 }
 
 // Again reports whether the user may submit a task of a kind again, or one that was deleted.
@@ -74,6 +85,8 @@ func (h *Pages) Register(s *web.Server) {
 	s.Events(urls.Tasks+"/events", h.tasksEvents(s))
 	s.Page(tasksCSVURL, h.Within(h.tasksCSV))
 	s.Page(urls.TasksJSON, h.Within(h.tasksJSON))
+	toTasks := func(c echo.Context) error { return c.Redirect(http.StatusSeeOther, urls.Tasks) }
+	s.Form(urls.ManyTasks, h.Handler(toTasks), h.Handler(h.Writing(func(c echo.Context) error { return h.Within(h.many)(c) })))
 	s.Page(urls.PastTasks, h.Within(h.past))
 	s.Page(urls.PastTasksCSV, h.Within(h.pastCSV))
 	s.Page(urls.Tasks+"/:namespace/:kind/:name", h.Handler(h.task))

@@ -44,6 +44,7 @@ func (h *Pages) tasks(c echo.Context, scope access.Scope) error {
 		return err
 	}
 	offerMine(page.Filters, console.UserOf(c))
+	page.Many = h.manyForm(q)
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = "Tasks", "tasks", q.URL(urls.Tasks+"/events")
 	if c.QueryParam("deleted") == deletedTask {
@@ -99,6 +100,9 @@ func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) 
 	idle := h.Hardware.IdleTasks(ctx)
 	for _, item := range list.Items {
 		row := taskRow(item)
+		if h.selects() {
+			row.Select = item.UID
+		}
 		row.Size, row.Cells = format.Joined(sizeWords(item), withoutNode(item.UnscheduledPods)), q.cells(item, h.Now())
 		if i, is := idle[item.UID]; is {
 			row.Idle = i.Words(h.Now())

@@ -126,7 +126,11 @@ func Task(t *tasks.Task) string { return TaskOf(t.Namespace, t.Kind, t.Name) }
 const (
 	Tasks     = "/tasks"
 	TasksJSON = "/tasks.json"
+	ManyTasks = Tasks + "/many"
 )
+
+// Bulk is above the pages of changes of many objects.
+const Bulk = "/bulk"
 
 const TeamPrefix = "/teams/"
 

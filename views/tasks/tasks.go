@@ -34,6 +34,14 @@ type TasksPage struct {
 	SubmitURL string // form that submits a task, if the list shows one team; else empty
 	// SubmitTeams are the same for readers of some teams, to choose from; empty for one or many.
 	SubmitTeams []SubmitTeam
+	Many        *ManyForm // nil for a console that changes nothing
+}
+
+// ManyForm acts on the selected tasks.
+type ManyForm struct {
+	Action  string
+	Fields  []views.HiddenField
+	Buttons []views.Option // values of the input "do"
 }
 
 // SubmitTeam is a team with the form that submits a task to it.
@@ -49,6 +57,7 @@ type ColumnChoice struct {
 // TaskRow is one task. Cells are those after its name and its status.
 type TaskRow struct {
 	ID     string // stable HTML id of the row
+	Select string // value of its check box; empty for none
 	Name   string
 	URL    string // its page
 	Size   string // such as "8 of 16 pods"; empty if it has all its pods

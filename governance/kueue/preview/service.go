@@ -24,6 +24,8 @@ import (
 	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/quota/effective"
 	"kuota.dev/kuota/governance/spec/manifest"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/queries"
 
 	corev1 "k8s.io/api/core/v1"
@@ -84,13 +86,26 @@ func (s *Service) Typed(ctx context.Context, user governance.User, allocation *v
 	return s.allocation(ctx, user, typed(user), allocation, pools)
 }
 
+// Allocations previews saving several allocations together.
+func (s *Service) Allocations(ctx context.Context, user governance.User, allocations []*v1alpha1.ComputeAllocation) (queries.Preview, error) {
+	return s.save(ctx, user, reviewed(user), allocations, nil)
+}
+
 func (s *Service) allocation(ctx context.Context, user governance.User, how asking, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (queries.Preview, error) {
-	allowed := s.Access.MayCreateAllocations
-	if allocation.ResourceVersion != "" {
-		allowed = s.Access.MayUpdateAllocations
-	}
-	if err := access.Require(ctx, user, allowed, "preview"); err != nil {
-		return queries.Preview{}, err
+	return s.save(ctx, user, how, []*v1alpha1.ComputeAllocation{allocation}, pools)
+}
+
+// save previews saving allocations, with pools that are created with them. The figures of the
+// team are in it if it is one.
+func (s *Service) save(ctx context.Context, user governance.User, how asking, allocations []*v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (queries.Preview, error) {
+	for _, allocation := range allocations {
+		allowed := s.Access.MayCreateAllocations
+		if allocation.ResourceVersion != "" {
+			allowed = s.Access.MayUpdateAllocations
+		}
+		if err := access.Require(ctx, user, allowed, "preview"); err != nil {
+			return queries.Preview{}, err
+		}
 	}
 	is, before, err := s.read(ctx)
 	if err != nil {
@@ -98,28 +113,35 @@ func (s *Service) allocation(ctx context.Context, user governance.User, how aski
 	}
 	after := *before
 	after.types = before.types.With(pools...)
-	next := v1alpha1.ComputeAllocation{Spec: *allocation.Spec.DeepCopy()}
-	next.Name = allocation.Name
 	after.allocations = slices.Clone(before.allocations)
-	old := ""
-	i := slices.IndexFunc(after.allocations, func(a v1alpha1.ComputeAllocation) bool { return a.Name == allocation.Name })
-	if i >= 0 {
-		old = manifest.AllocationYAML(&after.allocations[i])
-		next.Status = *after.allocations[i].Status.DeepCopy()
-	} else {
-		i, after.allocations = len(after.allocations), append(after.allocations, v1alpha1.ComputeAllocation{})
-	}
-	next.Status.Active, _ = effective.At(&next, time.Now())
-	after.allocations[i] = next
-	if _, errs := quota.Resolve(&next.Spec, after.types); len(errs) > 0 {
-		return queries.Preview{}, &governance.Error{Kind: governance.Invalid, Op: "preview allocation", Message: "Some values are not valid.", Fields: errs}
+	var own []queries.ObjectDiff
+	subject := ""
+	for _, allocation := range allocations {
+		next := v1alpha1.ComputeAllocation{Spec: *allocation.Spec.DeepCopy()}
+		next.Name = allocation.Name
+		old := ""
+		i := slices.IndexFunc(after.allocations, func(a v1alpha1.ComputeAllocation) bool { return a.Name == allocation.Name })
+		if i >= 0 {
+			old = manifest.AllocationYAML(&after.allocations[i])
+			next.Status = *after.allocations[i].Status.DeepCopy()
+		} else {
+			i, after.allocations = len(after.allocations), append(after.allocations, v1alpha1.ComputeAllocation{})
+		}
+		next.Status.Active, _ = effective.At(&next, time.Now())
+		after.allocations[i] = next
+		if _, errs := quota.Resolve(&next.Spec, after.types); len(errs) > 0 {
+			return queries.Preview{}, &governance.Error{Kind: governance.Invalid, Op: "preview allocation", Message: "Some values are not valid.", Fields: errs}
+		}
+		own = append(own, queries.ObjectDiff{Kind: manifest.KindAllocation, Name: next.Name, Queue: desired.ClusterQueueName(&next, after.under()), Lines: compareYAML(old, manifest.AllocationYAML(&next))})
+		if len(allocations) == 1 {
+			subject = next.Name
+		}
 	}
 	change, err := changeOf(is, before, &after)
 	if err != nil {
 		return queries.Preview{}, err
 	}
-	own := queries.ObjectDiff{Kind: manifest.KindAllocation, Name: next.Name, Queue: desired.ClusterQueueName(&next, after.under()), Lines: compareYAML(old, manifest.AllocationYAML(&next))}
-	return s.ask(ctx, user, how, change, before, &after, next.Name, append([]queries.ObjectDiff{own}, diffs(&change, is)...))
+	return s.ask(ctx, user, how, change, before, &after, subject, append(own, diffs(&change, is)...))
 }
 
 // Activation previews another activation of a team's queue, such as Hold.
@@ -158,6 +180,49 @@ func (s *Service) Deletion(ctx context.Context, user governance.User, team strin
 	}
 	own := queries.ObjectDiff{Kind: manifest.KindAllocation, Name: team, Lines: compareYAML(old, "")}
 	return s.ask(ctx, user, reviewed(user), change, before, &after, team, append([]queries.ObjectDiff{own}, diffs(&removed, is)...))
+}
+
+// Action previews an action on tasks that the user sees: class is that of actions.Class.
+func (s *Service) Action(ctx context.Context, user governance.User, action actions.Action, list []*tasks.Task, class string) (queries.Preview, error) {
+	is, before, err := s.read(ctx)
+	if err != nil {
+		return queries.Preview{}, err
+	}
+	var priority kueue.WorkloadPriorityClass
+	if action == actions.Class {
+		reader, err := s.Cluster.Reader()
+		if err == nil {
+			err = reader.Get(ctx, client.ObjectKey{Name: class}, &priority)
+		}
+		if err != nil {
+			return queries.Preview{}, cluster.Translate("read priority class", err)
+		}
+	}
+	of := map[types.UID]bool{}
+	for _, t := range list {
+		for _, part := range t.Parts {
+			of[part.UID] = true
+		}
+	}
+	change := simulate.Change{}
+	for i := range is.workloads {
+		w := &is.workloads[i]
+		if !of[w.UID] || finished(w) {
+			continue
+		}
+		if action == actions.Stop || action == actions.Delete {
+			change.Removed.Workloads = append(change.Removed.Workloads, client.ObjectKeyFromObject(w))
+			continue
+		}
+		changed := live.Workload(w)
+		if action == actions.Resume {
+			changed.Spec.Active = nil
+		} else {
+			changed.Spec.Priority = &priority.Value
+		}
+		change.Workloads = append(change.Workloads, changed)
+	}
+	return s.ask(ctx, user, reviewed(user), change, before, before, "", nil)
 }
 
 // Policy previews saving the cluster policy.

@@ -1,6 +1,7 @@
 package index
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -36,7 +37,7 @@ type job struct {
 	started, finished time.Time   // zero while it has not, and if unknown
 	message           string      // why it failed
 	stoppedReplicas   int32       // see stoppedReplicas
-	submitter         string      // see tasks.Task.SubmittedBy
+	submission
 }
 
 // Watch fills the index from the watches of a cluster: of Workloads, jobs, pods and
@@ -113,7 +114,7 @@ func slimJob(object any, kind string) any {
 		leads := owner.Kind == "Pod" && tasks.IsServingKind(kind) // a group of a LeaderWorkerSet
 		j.controller, j.alone = owner.UID, !managed[owner.Kind] && !leads
 	}
-	j.submitter = intern(o.GetAnnotations()[v1alpha1.AnnotationSubmittedBy])
+	j.submission = submissionOf(o)
 	if tasks.IsServingKind(kind) {
 		j.stoppedReplicas = stoppedReplicas(o.GetAnnotations())
 	}
@@ -155,7 +156,7 @@ func elasticJob(e *v1alpha1.ElasticJob) *job {
 	j := &job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: intern(e.Namespace), Name: e.Name, UID: e.UID, CreationTimestamp: e.CreationTimestamp},
 		kind:       v1alpha1.ElasticJobKind, alone: true, queue: intern(e.Labels[tasks.QueueLabel]), class: intern(e.Labels[desired.PriorityClassLabel]),
-		ended: e.DeletionTimestamp != nil, submitter: intern(e.Annotations[v1alpha1.AnnotationSubmittedBy]), outcome: elasticOutcomes[e.Status.State],
+		ended: e.DeletionTimestamp != nil, submission: submissionOf(e), outcome: elasticOutcomes[e.Status.State],
 	}
 	if last := e.Status.LastScaleTime; j.outcome != "" && last != nil { // to 0
 		j.finished = last.Time
@@ -180,18 +181,33 @@ func (x *Index) setJob(j *job) {
 	if j.kind == tasks.DeploymentKind && j.alone { // before it can be a task without a Workload
 		x.setDeployment(j)
 	}
-	x.setSubmitter(j)
+	x.setSubmission(j)
 	x.addJob(j)
 }
 
-// setSubmitter keeps who submitted a job, also after it ended.
-func (x *Index) setSubmitter(j *job) {
-	if !j.alone || j.submitter == "" {
+// submission is what a job was submitted with: see SubmittedBy and Labels of tasks.Task.
+type submission struct{ by, labels string }
+
+// submissionOf returns who submitted a job, and the labels that people gave it.
+func submissionOf(o metav1.Object) submission {
+	var labels []string
+	for key, value := range o.GetLabels() {
+		if domain, _, _ := strings.Cut(key, "/"); domain != "kuota.dev" && !strings.HasSuffix(domain, "kubernetes.io") && !strings.HasSuffix(domain, "k8s.io") {
+			labels = append(labels, key+"="+value)
+		}
+	}
+	slices.Sort(labels)
+	return submission{intern(o.GetAnnotations()[v1alpha1.AnnotationSubmittedBy]), intern(truncate(strings.Join(labels, " ")))}
+}
+
+// setSubmission keeps what a job was submitted with, also after it ended.
+func (x *Index) setSubmission(j *job) {
+	if !j.alone || j.submission == (submission{}) {
 		return
 	}
 	key := tasks.Key{Namespace: j.Namespace, UID: string(j.UID)}
-	x.submitters[key] = j.submitter
-	if t := x.tasks[key]; t != nil && t.SubmittedBy != j.submitter {
+	x.submitted[key] = j.submission
+	if t := x.tasks[key]; t != nil && (t.SubmittedBy != j.by || t.Labels != j.labels) {
 		x.rebuild(key, false)
 	}
 }
@@ -200,7 +216,7 @@ func (x *Index) dropJob(j *job) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	removeFrom(x.children, member{j.Namespace, string(j.controller)}, j.UID)
-	delete(x.submitters, tasks.Key{Namespace: j.Namespace, UID: string(j.UID)})
+	delete(x.submitted, tasks.Key{Namespace: j.Namespace, UID: string(j.UID)})
 	x.removeJob(j)
 	if j.kind == tasks.DeploymentKind {
 		x.dropDeployment(j)

@@ -272,7 +272,7 @@ func TestSlicesCreatedInOneSecond(t *testing.T) {
 func TestSubmittedBy(t *testing.T) {
 	for _, jobFirst := range []bool{true, false} {
 		x := New(time.Now)
-		o := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "train", UID: "1", Annotations: map[string]string{v1alpha1.AnnotationSubmittedBy: "ada"}}}
+		o := &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "train", UID: "1", Annotations: map[string]string{v1alpha1.AnnotationSubmittedBy: "ada"}, Labels: map[string]string{"sweep": "lr", "team": "x", tasks.QueueLabel: "main"}}}
 		w := &kueue.Workload{ObjectMeta: metav1.ObjectMeta{Namespace: "a", Name: "job-train", UID: "2", OwnerReferences: []metav1.OwnerReference{{APIVersion: "batch/v1", Kind: "Job", Name: "train", UID: "1", Controller: new(true)}}}}
 		steps := []func(){func() { x.setJob(slimJob(o, "Job").(*job)) }, func() { x.SetWorkload(w, false) }}
 		if !jobFirst {
@@ -283,7 +283,7 @@ func TestSubmittedBy(t *testing.T) {
 		}
 		check := func(when string) {
 			t.Helper()
-			if got := x.Find("a", "Job", "train", ""); got == nil || got.SubmittedBy != "ada" {
+			if got := x.Find("a", "Job", "train", ""); got == nil || got.SubmittedBy != "ada" || got.Labels != "sweep=lr team=x" {
 				t.Errorf("%s, job first %v: got %+v", when, jobFirst, got)
 			}
 		}
@@ -294,9 +294,14 @@ func TestSubmittedBy(t *testing.T) {
 		if q := (Query{SubmittedBy: "ada"}); !q.matchesButState(x.Find("a", "Job", "train", "")) || (Query{SubmittedBy: "bob"}).matchesButState(x.Find("a", "Job", "train", "")) {
 			t.Error("the query for tasks of one person selects others")
 		}
+		for text, want := range map[string]bool{"sweep=lr": true, "ada": true, "sweep=x": false, "main": false} {
+			if got := (Query{Text: text}).matchesButState(x.Find("a", "Job", "train", "")); got != want {
+				t.Errorf("a search for %q: got %t, want %t", text, got, want)
+			}
+		}
 		x.dropJob(slimJob(o, "Job").(*job))
-		if len(x.submitters) != 0 {
-			t.Errorf("after the job was deleted, %v is left", x.submitters)
+		if len(x.submitted) != 0 {
+			t.Errorf("after the job was deleted, %v is left", x.submitted)
 		}
 		check("until the Workload is deleted")
 	}

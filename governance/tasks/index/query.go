@@ -44,8 +44,9 @@ type Query struct {
 	States          []tasks.State
 	Kinds           []string
 	Pools           []string
+	UIDs            map[string]bool
 	SubmittedBy     string // user; empty for all
-	Text            string // in the name, the namespace or the class, in any case
+	Text            string // in the name, the namespace, the class, the labels or who submitted it, in any case
 	Sort            Column // BySubmitted if empty
 	Descending      bool
 	Page            int // from 1
@@ -63,7 +64,7 @@ type Query struct {
 
 // Filtered reports whether the query excludes any task of its phase.
 func (q Query) Filtered() bool {
-	return len(q.PriorityClasses)+len(q.States)+len(q.Kinds)+len(q.Pools) > 0 || q.SubmittedBy != "" || q.Text != ""
+	return len(q.PriorityClasses)+len(q.States)+len(q.Kinds)+len(q.Pools)+len(q.UIDs) > 0 || q.SubmittedBy != "" || q.Text != ""
 }
 
 // matchesState reports whether the query selects tasks in a state.
@@ -73,6 +74,9 @@ func (q Query) matchesState(s tasks.State) bool {
 
 // matchesButState reports whether the query selects a task, whatever its state.
 func (q Query) matchesButState(t *tasks.Task) bool {
+	if len(q.UIDs) > 0 && !q.UIDs[t.UID] {
+		return false
+	}
 	if len(q.PriorityClasses) > 0 && !slices.Contains(q.PriorityClasses, t.PriorityClass) ||
 		len(q.Kinds) > 0 && !slices.Contains(q.Kinds, t.Kind) || q.SubmittedBy != "" && t.SubmittedBy != q.SubmittedBy {
 		return false
@@ -80,7 +84,7 @@ func (q Query) matchesButState(t *tasks.Task) bool {
 	if len(q.Pools) > 0 && !slices.ContainsFunc(t.Pools, func(p string) bool { return slices.Contains(q.Pools, p) }) {
 		return false
 	}
-	return q.Text == "" || containsFold(t.Name, q.Text) || containsFold(t.Namespace, q.Text) || containsFold(t.PriorityClass, q.Text)
+	return q.Text == "" || containsFold(t.Name, q.Text) || containsFold(t.Namespace, q.Text) || containsFold(t.PriorityClass, q.Text) || containsFold(t.SubmittedBy, q.Text) || containsFold(t.Labels, q.Text)
 }
 
 // containsFold reports whether text contains lower, which is in lower case, in any

@@ -1,0 +1,68 @@
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"kuota.dev/kuota/governance/cluster/clustertest"
+
+	"github.com/playwright-community/playwright-go"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+)
+
+// TestStopASweep stops 200 tasks of a sweep in one action, as a member: in less than ten seconds
+// from the review, and its progress survives a reload.
+func TestStopASweep(t *testing.T) {
+	t.Parallel()
+	const tasks = 200
+	c := clustertest.Get(t)
+	tenant := makeTenant(t, "sweeps", "vision-team")
+	namespace := "hyperpod-ns-" + tenant.team
+	sweep := clustertest.Name("lr")
+	var all []string
+	for i := range tasks {
+		all = append(all, strings.Replace(jobManifest(tenant.team, fmt.Sprintf("%s-%d", sweep, i), 8), "labels: {", "labels: {sweep: "+sweep+", ", 1))
+	}
+	c.Apply(t, strings.Join(all, "\n---\n"))
+	waiting := func(active bool) func(context.Context) error {
+		return func(ctx context.Context) error {
+			var list kueue.WorkloadList
+			if err := c.Client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
+				return err
+			}
+			n := 0
+			for i := range list.Items {
+				if w := &list.Items[i]; strings.HasPrefix(w.OwnerReferences[0].Name, sweep) && (w.Spec.Active == nil || *w.Spec.Active) == active {
+					n++
+				}
+			}
+			if n != tasks {
+				return fmt.Errorf("got %d tasks of the sweep that are active %t, want %d", n, active, tasks)
+			}
+			return nil
+		}
+	}
+	clustertest.Eventually(t, clustertest.Patience, waiting(true))
+
+	page := visitAsAda(t, playwright.BrowserNewContextOptions{Viewport: &playwright.Size{Width: 1280, Height: 900}})
+	open(t, page, "/tasks?q=sweep%3D"+sweep)
+	must(t, expect.Locator(page.Locator("#many")).Not().ToBeVisible())
+	must(t, page.Locator(".row-select").First().Check())
+	must(t, page.GetByLabel("All tasks of this list, on every page").Check())
+	must(t, button(page, "Stop").Click())
+	must(t, expect.Locator(page.Locator("#action-effect")).ToContainText("200 waiting."))
+	began := time.Now()
+	must(t, button(page, "Stop 200 tasks").Click())
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/bulk/`)))
+	_, err := page.Reload()
+	must(t, err)
+	must(t, expect.Locator(page.Locator("#bulk-status")).ToContainText("200 objects changed"))
+	t.Logf("200 tasks were stopped in %.1f s", time.Since(began).Seconds())
+	must(t, waiting(false)(t.Context()))
+	checkAppearance(t, page, "bulk")
+}

@@ -1,0 +1,2 @@
+// Package bulk answers /bulk/{id}: how far a change of many objects is.
+package bulk

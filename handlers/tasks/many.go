@@ -1,0 +1,289 @@
+package tasks
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/bulk"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/actions"
+	"kuota.dev/kuota/governance/tasks/index"
+	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/previews"
+	"kuota.dev/kuota/handlers/urls"
+	"kuota.dev/kuota/views"
+	taskviews "kuota.dev/kuota/views/tasks"
+	"kuota.dev/kuota/web"
+
+	"github.com/labstack/echo/v4"
+)
+
+// manyActions are the actions that can be run on many tasks.
+var manyActions = []actions.Action{actions.Stop, actions.Resume, actions.Class, actions.Delete}
+
+// mostExcluded is how many tasks that an action cannot be run on a review names.
+const mostExcluded = 5
+
+// selection is what an action on many tasks is about.
+type selection struct {
+	action actions.Action
+	class  string
+	items  []queries.Item // that it can be run on
+	// excluded are those that it cannot be run on, and why.
+	excluded []queries.Item
+	why      []string
+	more     int // that a review has no room for
+}
+
+// selects reports whether the list has check boxes.
+func (h *Pages) selects() bool { return h.Actions != nil && h.ReadOnlyReason() == "" }
+
+// manyForm returns the form of the selected tasks of a list, with the filters of the list.
+func (h *Pages) manyForm(q taskQuery) *taskviews.ManyForm {
+	if !h.selects() {
+		return nil
+	}
+	form := &taskviews.ManyForm{Action: urls.ManyTasks, Fields: []views.HiddenField{{Name: "back", Value: q.With()}}}
+	for _, name := range slices.Sorted(maps.Keys(q.Values)) {
+		for _, value := range q.Values[name] {
+			form.Fields = append(form.Fields, views.HiddenField{Name: filterPrefix + name, Value: value})
+		}
+	}
+	for _, action := range manyActions {
+		if q.Phase == index.Finished && action != actions.Delete {
+			continue
+		}
+		form.Buttons = append(form.Buttons, views.Option{Value: string(action), Label: actionNames[action]})
+	}
+	return form
+}
+
+// filterPrefix begins the names of inputs with the filters of the list.
+const filterPrefix = "filter-"
+
+// many answers POST /tasks/many: with a review of the selected tasks, or of all that the filters
+// match; and the review with its start.
+func (h *Pages) many(c echo.Context, scope access.Scope) error {
+	values, err := web.FormValues(c)
+	if err != nil {
+		return err
+	}
+	action := actions.Action(values.Get("do"))
+	if h.Actions == nil || !slices.Contains(manyActions, action) {
+		return c.Redirect(http.StatusSeeOther, urls.Tasks)
+	}
+	s, err := h.selected(c.Request().Context(), console.UserOf(c), scope, action, values)
+	if err != nil {
+		return err
+	}
+	page, err := h.manyPage(c, s, values)
+	confirm := strconv.Itoa(len(values["task"]))
+	switch {
+	case err != nil:
+		return err
+	case page.ChoiceError != "":
+		return h.showMany(c, http.StatusUnprocessableEntity, page, s)
+	case values.Get("reviewed") != "true" || page.Obstacle != "" || len(page.Choices) > 0:
+		return h.showMany(c, http.StatusOK, page, s)
+	case action == actions.Delete && values.Get("confirm") != confirm:
+		page.Confirm = &views.TextField{Value: values.Get("confirm"), Error: "Type " + confirm + " exactly."}
+		return h.showMany(c, http.StatusUnprocessableEntity, page, s)
+	}
+	run := bulk.Run{Title: page.Title, Back: page.UpURL}
+	at := make([]tasks.Address, len(s.items))
+	for i, t := range s.items {
+		at[i] = tasks.Address{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name, UID: t.UID}
+		run.Items = append(run.Items, bulk.Item{Name: t.Name, Team: t.Team, URL: urls.Task(t.Task)})
+	}
+	for i, t := range s.excluded { // which changed since the review
+		run.Items = append(run.Items, bulk.Item{Name: t.Name, Team: t.Team, URL: urls.Task(t.Task), Problem: s.why[i]})
+	}
+	for _, uid := range values["task"] {
+		if !slices.ContainsFunc(slices.Concat(s.items, s.excluded), func(t queries.Item) bool { return t.UID == uid }) {
+			run.Items = append(run.Items, bulk.Item{Name: "A task that no longer exists", Problem: "It was deleted meanwhile."})
+		}
+	}
+	return h.Bulk.Start(c, run, func(ctx context.Context, user governance.User, i int) error {
+		return h.Actions.Run(ctx, user, at[i], action, s.class)
+	})
+}
+
+func (h *Pages) showMany(c echo.Context, status int, page views.ActionPage, s selection) error {
+	if page.Obstacle == "" && len(page.Choices) == 0 {
+		user, list := console.UserOf(c), make([]*tasks.Task, len(s.items))
+		for i := range s.items {
+			list[i] = s.items[i].Task
+		}
+		page.Preview = h.Previews.Now(c.Request().Context(), previews.Variant{Key: "many", Title: "Effect on other tasks", Preview: func(ctx context.Context) (queries.Preview, error) {
+			return h.Previews.Backend.Action(ctx, user, s.action, list, s.class)
+		}})
+	}
+	return web.Render(c, status, views.Action(page))
+}
+
+// selected returns the tasks that a form is about: those with the posted UIDs, or all that the
+// filters match now.
+func (h *Pages) selected(ctx context.Context, user governance.User, scope access.Scope, action actions.Action, values url.Values) (selection, error) {
+	s := selection{action: action, class: values.Get("choice")}
+	filters := url.Values{}
+	for name, list := range values {
+		if filter, ok := strings.CutPrefix(name, filterPrefix); ok {
+			filters[filter] = list
+		}
+	}
+	q := h.taskQuery(filters)
+	if values.Get("all") != "true" {
+		q = h.taskQuery(nil)
+		q.Phase, q.UIDs = "", map[string]bool{"": true} // so that no selection matches nothing
+		for _, uid := range values["task"] {
+			q.UIDs[uid] = true
+		}
+	}
+	q.All = true
+	list, err := h.Tasks.ListWithin(ctx, scope, q.Query, q.teams)
+	if err != nil {
+		return s, err
+	}
+	found := make([]*tasks.Task, len(list.Items))
+	for i := range list.Items {
+		found[i] = list.Items[i].Task
+	}
+	why, err := h.Actions.Obstacles(ctx, user, action, found)
+	if err != nil {
+		return s, err
+	}
+	for i, item := range list.Items {
+		switch {
+		case why[i] != "":
+			s.excluded, s.why = append(s.excluded, item), append(s.why, why[i])
+		case len(s.items) == bulk.MaxItems:
+			s.more++
+		default:
+			s.items = append(s.items, item)
+		}
+	}
+	return s, nil
+}
+
+// manyPage is the review of an action on many tasks. Its form has their UIDs: it changes no
+// others.
+func (h *Pages) manyPage(c echo.Context, s selection, values url.Values) (views.ActionPage, error) {
+	name := strings.ToLower(actionNames[s.action])
+	page := views.ActionPage{
+		Chrome: h.Chrome(c), UpLabel: "Tasks", UpURL: urls.Tasks, Action: urls.ManyTasks, InPlace: true,
+		Submit: format.Upper(verb(s.action)) + " " + format.Tasks(len(s.items)), Danger: s.action == actions.Stop || s.action == actions.Delete,
+		Fields: []views.HiddenField{{Name: "do", Value: string(s.action)}},
+	}
+	page.Title, page.Active = page.Submit, "tasks"
+	if back := values.Get("back"); strings.HasPrefix(back, urls.Tasks+"?") {
+		page.UpURL, page.Fields = back, append(page.Fields, views.HiddenField{Name: "back", Value: back})
+	}
+	if len(s.items) == 0 && values.Get("reviewed") != "true" {
+		page.Title, page.Obstacle = actionNames[s.action], "Select tasks in the list first."
+		if len(s.excluded) > 0 {
+			page.Obstacle = "This cannot be done to any of the selected tasks. " + s.excluded[0].Name + ": " + s.why[0]
+		}
+		return page, nil
+	}
+	usage, running, waiting := quota.Resources{}, 0, 0
+	for _, t := range s.items {
+		page.Fields = append(page.Fields, views.HiddenField{Name: "task", Value: t.UID})
+		switch {
+		case t.State.UsesQuota():
+			running++
+			usage.Add(t.Usage)
+		case t.State.Waiting():
+			waiting++
+		}
+	}
+	page.Effects = manyEffects(s, running, waiting, format.Amounts(usage))
+	chosen := s.action != actions.Class
+	if s.action == actions.Class {
+		classes, err := h.Actions.PriorityClasses(c.Request().Context())
+		if err != nil {
+			return page, err
+		}
+		for _, class := range slices.Backward(classes) {
+			chosen = chosen || class.Name == s.class
+			page.Choices = append(page.Choices, views.ActionChoice{Value: class.Name, Label: fmt.Sprintf("%s · weight %d", format.ClassName(class.Name), class.Priority)})
+		}
+		switch page.Legend = "Priority class"; {
+		case len(classes) == 0:
+			page.Obstacle = "There are no priority classes."
+		case chosen:
+			page.Choices, page.Fields = nil, append(page.Fields, views.HiddenField{Name: "choice", Value: s.class})
+			page.Effects = append([]string{"They get the priority class " + format.ClassName(s.class) + "."}, page.Effects...)
+		case values.Has("asked"):
+			page.ChoiceError = "Choose a priority class."
+		}
+	}
+	if chosen {
+		page.Fields = append(page.Fields, views.HiddenField{Name: "reviewed", Value: "true"})
+	} else { // the review is of the class that is chosen first
+		page.Submit, page.Danger, page.Fields = "Review", false, append(page.Fields, views.HiddenField{Name: "asked", Value: "true"})
+	}
+	if s.action == actions.Delete {
+		page.Type, page.Confirm = fmt.Sprintf("Type %d to confirm", len(s.items)), &views.TextField{}
+		if values.Get("reviewed") == "true" {
+			page.Type = fmt.Sprintf("Type %d to confirm", len(values["task"]))
+		}
+	}
+	if n := len(s.excluded); n > 0 {
+		page.Effects = append(page.Effects, fmt.Sprintf("Left out, because this cannot be done to them: %s.", format.Tasks(n)))
+		for i, t := range s.excluded[:min(n, mostExcluded)] {
+			page.Effects = append(page.Effects, t.Name+": "+s.why[i])
+		}
+	}
+	if s.more > 0 {
+		page.Effects = append(page.Effects, fmt.Sprintf("These are the first %s. %s more match: %s them afterwards.", format.Thousands(bulk.MaxItems), format.Thousands(int64(s.more)), name))
+	}
+	return page, nil
+}
+
+// verb is what a button does to tasks.
+func verb(action actions.Action) string {
+	if action == actions.Class {
+		return "change the class of"
+	}
+	return string(action)
+}
+
+// manyEffects describes what an action does to tasks.
+func manyEffects(s selection, running, waiting int, usage string) (list []string) {
+	parts := format.JoinedBy(", ", counted(running, "running"), counted(waiting, "waiting"), counted(len(s.items)-running-waiting, "stopped or finished"))
+	list = append(list, format.Upper(parts)+".")
+	switch s.action {
+	case actions.Stop, actions.Delete:
+		if running > 0 {
+			list = append(list, fmt.Sprintf("The running ones lose %s at once. Unsaved work is lost.", usage))
+		}
+		if s.action == actions.Stop {
+			return append(list, "They stay stopped until someone resumes them.")
+		}
+		return append(list, "They are deleted with their pods and Workloads. You cannot undo this.")
+	case actions.Resume:
+		return append(list, "They wait in their queues, by their class and their submission time.")
+	}
+	if running > 0 {
+		list = append(list, "The running ones keep running. Their class decides which tasks may preempt them.")
+	}
+	return append(list, "You can change the class of a task, but not remove it.")
+}
+
+func counted(n int, word string) string {
+	if n == 0 {
+		return ""
+	}
+	return format.Thousands(int64(n)) + " " + word
+}

@@ -1,0 +1,2 @@
+// Package bulk renders how far a change of many objects is.
+package bulk
