@@ -25,6 +25,9 @@ type Object struct {
 	// ceilings, default queues, pools, gang scheduling and enforcement. These fields
 	// are unspecified, not empty.
 	HyperPod bool
+	// Overlay sets what the text has, and keeps the rest of a team that exists; nil if the text
+	// has all.
+	Overlay func(*v1alpha1.ComputeAllocationSpec)
 	// SharingUnspecified reports that a policy of HyperPod does not set
 	// IdleResourceSharing.
 	SharingUnspecified bool
@@ -47,9 +50,14 @@ const (
 	maxProblems = 200 // of one object, or of the text
 )
 
-// Read reads a text with one or more objects, as JSON, YAML or commands of the AWS
-// CLI. Every part that it does not import is in Problems.
+// Read reads a text with one or more objects, as JSON, YAML, commands of the AWS CLI, or a
+// table of teams. Every part that it does not import is in Problems.
 func Read(text []byte) Result {
+	if len(text) <= document.MaxBytes && utf8.Valid(text) && isTable(text) {
+		var r Result
+		r.readTable(text)
+		return r
+	}
 	var documents []*document.Node
 	var wrong governance.FieldErrors
 	if len(text) <= document.MaxBytes && utf8.Valid(text) && hyperpod.IsCommand(string(text)) {

@@ -70,6 +70,10 @@ func newFormOf(a *v1alpha1.ComputeAllocation) allocationForm {
 // does not have.
 func overlaid(found *v1alpha1.ComputeAllocation, o imports.Object) *v1alpha1.ComputeAllocation {
 	merged := found.DeepCopy()
+	if o.Overlay != nil {
+		o.Overlay(&merged.Spec)
+		return merged
+	}
 	merged.Spec = *o.Allocation.Spec.DeepCopy()
 	merged.Spec.Namespace = found.Spec.Namespace
 	if o.HyperPod {

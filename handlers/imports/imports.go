@@ -94,6 +94,9 @@ func (h *Pages) readImport(c echo.Context, values url.Values) error {
 	for i := range result.Objects {
 		who.warnOfSharing(&result.Objects[i])
 	}
+	if action := values.Get("action"); action == allocationpages.ReviewMany || action == allocationpages.SaveMany {
+		return h.AllocationPages.Many(c, who.may, result.Objects, values)
+	}
 	pick, err := strconv.Atoi(values.Get("pick"))
 	picked := err == nil && pick >= 0 && pick < len(result.Objects)
 	if !picked && len(result.Objects) == 1 {
@@ -143,6 +146,9 @@ func (h *Pages) renderImported(c echo.Context, who importer, page importviews.Im
 			object.Name = cmp.Or(o.Allocation.Name, "No team name")
 		}
 		object.Note, object.CanOpen = who.prospect(o, state)
+		if o.Allocation != nil && object.CanOpen {
+			page.Teams++
+		}
 		page.Objects = append(page.Objects, object)
 	}
 	return h.renderImport(c, status, page, values)

@@ -13,6 +13,7 @@ type ImportPage struct {
 	Text              views.TextField
 	Objects           []ImportedObject
 	NotImported       []string // parts that belong to no object
+	Teams             int      // of the objects, that can be saved together
 }
 
 // ImportedObject is one object of the text.
