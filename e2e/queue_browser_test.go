@@ -66,7 +66,7 @@ func TestQueuePage(t *testing.T) {
 	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Show all"}).First().Click())
 	must(t, expect.Locator(rows.First()).ToBeVisible()) // the tasks of other tests can fill the page
 	must(t, expect.Locator(page.Locator("#upcoming")).Not().ToContainText("No matching tasks"))
-	must(t, expect.Locator(page.Locator("nav [aria-current]")).ToHaveText("Queue"))
+	must(t, expect.Locator(page.Locator("nav [aria-current]")).ToHaveText("Tasks"))
 }
 
 // runsSoon waits until Kueue admitted a Job.

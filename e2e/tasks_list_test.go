@@ -149,8 +149,10 @@ func testListControls(t *testing.T, page playwright.Page, team string) {
 	open(t, page, "/tasks")
 	_, err := page.Locator("#team").SelectOption(playwright.SelectOptionValues{Values: &[]string{team}})
 	must(t, err)
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile("team="+team))) // a choice filters at once
+	must(t, expect.Locator(page.Locator("#team")).ToBeFocused())
 	must(t, page.Locator("#q").Fill("sweep"))
-	press("button", "Filter")
+	must(t, page.Locator("#q").Press("Enter"))
 	listIs("q=sweep&team="+team, "", 100, 11)
 	must(t, page.Locator("#tasks-table thead").GetByRole("link", playwright.LocatorGetByRoleOptions{Name: "Name"}).Click())
 	listIs("order=asc&q=sweep&sort=name&team="+team, "sweep-000", 100, 11)

@@ -5,7 +5,7 @@ import "kuota.dev/kuota/views/ui"
 // Chrome is the frame of every page: header, navigation and status.
 type Chrome struct {
 	Title       string        // the page's h1, and the start of the browser tab's title
-	Active      string        // current navigation entry: "dashboard", "tasks", "queue", "teams", "policies", "instances", "usage", "activity", "alerts" or "settings"
+	Active      string        // the page: "dashboard", "tasks", "queue", "teams", "policies", "instances", "usage", "activity", "alerts" or "settings"
 	User        string        // signed-in user; empty: the page has no navigation and no cluster status
 	SignOut     bool          // whether the user can sign out, which the local user cannot
 	RedirectURL string        // address that the browser opens at once; empty for none

@@ -3,7 +3,7 @@ package views
 // Tab links to a part of a list.
 type Tab struct {
 	Label   string
-	Count   string // number of entries
+	Count   string // number of entries; empty for none
 	URL     string
 	Current bool
 }

@@ -39,7 +39,7 @@ func saveAll(t *testing.T, d *handlerstest.Backend, text string, between func())
 		t.Fatalf("the save answers %s", response.Status)
 	}
 	to := host + response.Header.Get("Location")
-	handlerstest.EventsUntil(t, to+"/events", func(html string) bool { return strings.Contains(html, ">Done") })
+	handlerstest.EventsUntil(t, to+"/events", func(html string) bool { return strings.Contains(html, "changed") })
 	_, page = handlerstest.Get(t, to)
 	htmlcheck.Page(t, page)
 	return review, handlerstest.Text(page.Find("#bulk"))

@@ -45,7 +45,7 @@ func ended(t *testing.T, address string, response *http.Response) (page *goquery
 	_, page = handlerstest.Get(t, address+response.Header.Get("Location"))
 	htmlcheck.Page(t, page)
 	handlerstest.EventsUntil(t, address+response.Header.Get("Location")+"/events", func(html string) bool {
-		return strings.Contains(html, "Done")
+		return strings.Contains(html, "changed")
 	})
 	_, page = handlerstest.Get(t, address+response.Header.Get("Location"))
 	return page

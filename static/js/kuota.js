@@ -400,6 +400,18 @@ document.addEventListener("change", async ({ target }) => {
   text.dispatchEvent(new Event("input", { bubbles: true }));
 });
 
+// --- Filters ---------------------------------------------------------------
+
+// A choice filters at once, and keeps the focus; a text or a day filters by the Enter key.
+const chosenFilter = "kuota-chosen-filter";
+document.addEventListener("change", ({ target }) => {
+  if (!target.matches("form.filters[method=get] > .field select")) return;
+  sessionStorage.setItem(chosenFilter, target.id);
+  target.form.requestSubmit();
+});
+document.getElementById(sessionStorage.getItem(chosenFilter) ?? "")?.focus({ preventScroll: true });
+sessionStorage.removeItem(chosenFilter);
+
 // --- Dialogs ---------------------------------------------------------------
 
 document.addEventListener("click", (event) => {

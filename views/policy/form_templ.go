@@ -1539,7 +1539,7 @@ func rulesSection(f PolicyForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				if rule.Usual != "" {
-					templ_7745c5c3_Err = views.PolicyCell(views.PolicyRow("rule", i, "limit"), rule.Title+": limit", rule.Limit, ui.InputProps{Code: true, Placeholder: rule.Usual}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = ui.Input(ui.InputProps{ID: views.PolicyRow("rule", i, "limit"), Label: rule.Title + ": limit", Value: rule.Limit.Value, Invalid: rule.Limit.Error != "", Code: true, Placeholder: rule.Usual}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}

@@ -6,6 +6,7 @@ import "kuota.dev/kuota/views"
 // admit them: the fragment with the id upcoming.
 type UpcomingPage struct {
 	views.Chrome
+	Tabs     []views.Tab
 	Action   string // address of the filter form
 	Filters  []views.Filter
 	ClearURL string // the list without filters; empty if none is set
