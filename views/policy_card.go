@@ -55,3 +55,16 @@ func (p PolicyCard) tools() templ.Component {
 	}
 	return policyTools(p)
 }
+
+// usual is how many parts are not closed: the ranking, and idle and unallocated compute.
+func (p PolicyCard) usual() int { return min(3, len(p.Parts)) }
+
+// troubled reports whether a closed part is not active.
+func (p PolicyCard) troubled() bool {
+	for _, part := range p.Parts[p.usual():] {
+		if part.Status.Tone == "bad" {
+			return true
+		}
+	}
+	return false
+}

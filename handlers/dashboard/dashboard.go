@@ -85,6 +85,9 @@ func (h *Pages) dashboardPage(ctx context.Context, scope access.Scope, s *capaci
 	if page.Loops, err = taskpages.LoopNotice(ctx, h.Tasks, scope); err != nil {
 		return page, err
 	}
+	if page.Mine, err = h.mine(ctx, scope); err != nil {
+		return page, err
+	}
 	page.UsageChart = h.usageChart(ctx, s, q, resource, kept)
 	if page.Hardware, err = h.HardwarePages.Section(ctx, scope, q.Pool, q.Over); err != nil {
 		return page, err

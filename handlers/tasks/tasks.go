@@ -99,7 +99,7 @@ func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) 
 	}
 	idle := h.Hardware.IdleTasks(ctx)
 	for _, item := range list.Items {
-		row := taskRow(item)
+		row := Row(item)
 		if h.selects() {
 			row.Select = item.UID
 		}
@@ -158,8 +158,8 @@ var tones = map[tasks.State]string{
 	tasks.Stopped: "idle", tasks.Failed: "bad",
 }
 
-// taskRow returns the row of a task, without cells.
-func taskRow(item queries.Item) taskviews.TaskRow {
+// Row returns the row of a task, without cells.
+func Row(item queries.Item) taskviews.TaskRow {
 	return taskviews.TaskRow{
 		ID: "task-" + item.UID, Name: item.Name, URL: urls.Task(item.Task),
 		Status: views.Status{Tone: tones[item.State], Label: stateLabel(item.Task)}, Reason: ListReason(item),

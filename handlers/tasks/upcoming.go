@@ -107,7 +107,7 @@ var upcomingColumns = []taskColumn{
 }
 
 func upcomingRow(item queries.UpcomingItem, now time.Time) taskviews.UpcomingRow {
-	row := taskviews.UpcomingRow{TaskRow: taskRow(item.Item), Order: taskviews.TaskCell{Label: "Order", Class: "n", Text: "–"}}
+	row := taskviews.UpcomingRow{TaskRow: Row(item.Item), Order: taskviews.TaskCell{Label: "Order", Class: "n", Text: "–"}}
 	if item.Order > 0 {
 		row.Order.Text = strconv.Itoa(item.Order)
 	}

@@ -6,6 +6,7 @@ import "kuota.dev/kuota/views"
 // fragment with the id dashboard.
 type DashboardPage struct {
 	views.Chrome
+	Mine       *Mine             // for members of teams; nil for readers of the whole cluster
 	Loops      *views.LoopNotice // current preemption loops; nil for none
 	Controls   views.Controls
 	Stats      []views.Stat
@@ -19,6 +20,22 @@ type DashboardPage struct {
 	// tasks that the averages omit, empty for none.
 	ClassNote, ClassLeft, ClassCSVURL string
 	Trends                            Trends
+}
+
+// Mine are the active tasks of the teams of a member.
+type Mine struct {
+	Note      string // such as "2 waiting, 3 running"
+	Rows      []MyTask
+	More      string // a sentence about tasks that are not shown; empty for none
+	AllURL    string
+	SubmitURL string
+}
+
+// MyTask is one task.
+type MyTask struct {
+	ID, Name, URL, Team, By string
+	Status                  views.Status
+	Reason                  string
 }
 
 // Trends are charts of what happened to tasks over a range, with a line for each

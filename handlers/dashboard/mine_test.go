@@ -1,0 +1,37 @@
+package dashboard_test
+
+import (
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/handlers/handlerstest"
+	"kuota.dev/kuota/views/htmlcheck"
+)
+
+// The dashboard of a member begins with the tasks of their teams; that of a reader of the whole
+// cluster does not.
+func TestMine(t *testing.T) {
+	d := &handlerstest.Backend{}
+	d.Items = []queries.Item{{Task: &tasks.Task{Namespace: "ns", Kind: "Job", Name: "train", UID: "u1", State: tasks.Pending, SubmittedBy: "ada"}, Team: "vision"}}
+	d.Teams = []string{"vision"}
+	address := handlerstest.Serve(t, d)
+	if _, page := handlerstest.Get(t, address+"/"); page.Find("#mine").Length() != 0 {
+		t.Error("a reader of the whole cluster has tasks of their teams")
+	}
+	member := access.ScopeOf("ns")
+	d.UserScope = &member
+	_, page := handlerstest.Get(t, address+"/")
+	htmlcheck.Page(t, page)
+	if text := handlerstest.Text(page.Find("#mine")); !strings.Contains(text, "train Pending Waiting for quota. vision ada") || page.Find(`#dashboard > :first-child #mine, #dashboard > #mine:first-child, #mine a[href="/teams/vision/submit"]`).Length() == 0 {
+		t.Errorf("got %q", text)
+	}
+	d.Items = nil
+	_, page = handlerstest.Get(t, address+"/")
+	htmlcheck.Page(t, page)
+	if text := handlerstest.Text(page.Find("#mine")); !strings.Contains(text, "No active tasks") {
+		t.Errorf("without tasks: got %q", text)
+	}
+}
