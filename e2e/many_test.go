@@ -20,6 +20,7 @@ import (
 func TestStopASweep(t *testing.T) {
 	t.Parallel()
 	const tasks = 200
+	console(t)
 	c := clustertest.Get(t)
 	tenant := makeTenant(t, "sweeps", "vision-team")
 	namespace := "hyperpod-ns-" + tenant.team

@@ -149,10 +149,18 @@ func testListControls(t *testing.T, page playwright.Page, team string) {
 	open(t, page, "/tasks")
 	_, err := page.Locator("#team").SelectOption(playwright.SelectOptionValues{Values: &[]string{team}})
 	must(t, err)
-	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile("team="+team))) // a choice filters at once
-	must(t, expect.Locator(page.Locator("#team")).ToBeFocused())
+	scripts, err := page.Locator("html.js").Count()
+	must(t, err)
+	if scripts > 0 { // a choice filters at once
+		must(t, expect.Page(page).ToHaveURL(regexp.MustCompile("team="+team)))
+		must(t, expect.Locator(page.Locator("#team")).ToBeFocused())
+	}
 	must(t, page.Locator("#q").Fill("sweep"))
-	must(t, page.Locator("#q").Press("Enter"))
+	if scripts > 0 {
+		must(t, page.Locator("#q").Press("Enter"))
+	} else {
+		press("button", "Filter")
+	}
 	listIs("q=sweep&team="+team, "", 100, 11)
 	must(t, page.Locator("#tasks-table thead").GetByRole("link", playwright.LocatorGetByRoleOptions{Name: "Name"}).Click())
 	listIs("order=asc&q=sweep&sort=name&team="+team, "sweep-000", 100, 11)

@@ -52,7 +52,8 @@ func TestUsagePage(t *testing.T) {
 	must(t, expect.Locator(page.Locator("#usage-team-"+first)).ToBeVisible())
 	must(t, expect.Locator(page.Locator("#usage-capacity")).ToHaveCount(0))
 	must(t, expect.Locator(page.Locator("#usage")).Not().ToContainText("Idle"))
-	must(t, expect.Locator(page.Locator("nav [aria-current]")).ToHaveText("Usage"))
+	must(t, expect.Locator(page.Locator("nav [aria-current]")).ToHaveText("Reports"))
+	must(t, expect.Locator(page.Locator(".page-tabs [aria-current]")).ToHaveText("Usage"))
 
 	must(t, page.GetByLabel("Time zone").Fill("Mars"))
 	must(t, page.GetByRole("button", playwright.PageGetByRoleOptions{Name: "Show", Exact: playwright.Bool(true)}).Click())

@@ -96,7 +96,7 @@ func (q *taskQuery) tab(byState bool) {
 func (q taskQuery) tabs(l queries.List) []views.Tab {
 	return []views.Tab{
 		{Label: "Active", Count: format.Thousands(int64(l.Phases[index.Active])), URL: q.With("tab", "", "status", "", "page", ""), Current: q.Phase == index.Active},
-		{Label: "Next to start", URL: urls.Queue},
+		{Label: "Queue", URL: urls.Queue},
 		{Label: "Finished", Count: format.Thousands(int64(l.Phases[index.Finished])), URL: q.With("tab", string(index.Finished), "status", "", "page", ""), Current: q.Phase == index.Finished},
 	}
 }

@@ -79,7 +79,7 @@ func (h *Pages) upcomingPage(ctx context.Context, scope access.Scope, q upcoming
 	page = taskviews.UpcomingPage{Action: urls.Queue, Filters: []views.Filter{q.Filter("team", "Team", "All teams", u.Teams...), classstats.Filter(q.Values.Get("class"), u.PriorityClasses)},
 		Fair: u.FairSharing, CSVURL: q.URL(urls.Queue+".csv", "page", ""), JSONURL: q.URL(urls.QueueJSON)}
 	page.Tabs = []views.Tab{
-		{Label: "Active", URL: urls.Tasks}, {Label: "Next to start", URL: urls.Queue, Current: true}, {Label: "Finished", URL: urls.Tasks + "?tab=" + string(index.Finished)},
+		{Label: "Active", URL: urls.Tasks}, {Label: "Queue", URL: urls.Queue, Current: true}, {Label: "Finished", URL: urls.Tasks + "?tab=" + string(index.Finished)},
 	}
 	if len(q.Teams)+len(q.PriorityClasses) > 0 {
 		page.ClearURL = urls.Queue
