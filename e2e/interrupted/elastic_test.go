@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
@@ -79,7 +78,7 @@ func (r *elasticRun) start(line *clustertest.Line) {
 	// Only writes and reads that precede them are interrupted: how often the controller
 	// looks for room depends on time.
 	cached := splitClient{Client: direct, reader: r.cluster.Client}
-	r.current = &elastic.Reconciler{Client: cached, APIReader: direct, Parts: partsReader{r.cluster.Client}, Options: elastic.Options{Rooms: r.tasks.Rooms, Claims: r.tasks.Claims}, Now: time.Now}
+	r.current = elastic.NewReconciler(cached, direct, partsReader{r.cluster.Client}, elastic.Options{Rooms: r.tasks.Rooms, Claims: r.tasks.Claims})
 }
 
 // splitClient reads by another client than it writes with.

@@ -60,6 +60,11 @@ type Reconciler struct {
 	memory memory
 }
 
+// NewReconciler returns a Reconciler whose clock is that of the machine.
+func NewReconciler(of client.Client, api, parts client.Reader, options Options) *Reconciler {
+	return &Reconciler{Client: of, APIReader: api, Parts: parts, Options: options, Now: time.Now, memory: newMemory()}
+}
+
 // Reconcile decides about one ElasticJob and carries out the decision.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	e := &v1alpha1.ElasticJob{}

@@ -52,7 +52,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (*Reconciler, error
 	if err := manager.Add(parts); err != nil {
 		return nil, fmt.Errorf("set up elastic jobs: %w", err)
 	}
-	r := &Reconciler{Client: manager.GetClient(), APIReader: manager.GetAPIReader(), Parts: parts, Options: options, Now: time.Now, memory: newMemory()}
+	r := NewReconciler(manager.GetClient(), manager.GetAPIReader(), parts, options)
 	return r, ctrl.NewControllerManagedBy(manager).Named("elastic").
 		For(&v1alpha1.ElasticJob{}).
 		WatchesRawSource(source.Kind(parts, &batchv1.Job{}, handler.TypedEnqueueRequestsFromMapFunc(func(_ context.Context, job *batchv1.Job) []reconcile.Request {
