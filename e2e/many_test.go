@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"fmt"
+	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -15,11 +16,14 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// TestStopASweep stops 200 tasks of a sweep in one action, as a member: in less than ten seconds
-// from the review, and its progress survives a reload.
+// TestStopASweep stops the tasks of a sweep in one action, as a member, and its progress survives a
+// reload. make bench stops 200.
 func TestStopASweep(t *testing.T) {
 	t.Parallel()
-	const tasks = 200
+	tasks := 40
+	if os.Getenv("KUOTA_BENCH") != "" {
+		tasks = 200
+	}
 	console(t)
 	c := clustertest.Get(t)
 	tenant := makeTenant(t, "sweeps", "vision-team")
@@ -56,14 +60,14 @@ func TestStopASweep(t *testing.T) {
 	must(t, page.Locator(".row-select").First().Check())
 	must(t, page.GetByLabel("All tasks of this list, on every page").Check())
 	must(t, button(page, "Stop").Click())
-	must(t, expect.Locator(page.Locator("#action-effect")).ToContainText("200 waiting."))
+	must(t, expect.Locator(page.Locator("#action-effect")).ToContainText(fmt.Sprintf("%d waiting.", tasks)))
 	began := time.Now()
-	must(t, button(page, "Stop 200 tasks").Click())
+	must(t, button(page, fmt.Sprintf("Stop %d tasks", tasks)).Click())
 	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/bulk/`)))
 	_, err := page.Reload()
 	must(t, err)
-	must(t, expect.Locator(page.Locator("#bulk-status")).ToContainText("200 objects changed"))
-	t.Logf("200 tasks were stopped in %.1f s", time.Since(began).Seconds())
+	must(t, expect.Locator(page.Locator("#bulk-status")).ToContainText(fmt.Sprintf("%d objects changed", tasks)))
+	fmt.Printf("figure stopped_together %d tasks in %.1f s\n", tasks, time.Since(began).Seconds())
 	must(t, waiting(false)(t.Context()))
 	checkAppearance(t, page, "bulk")
 }

@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/handlers/classstats"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/figures"
+	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/hardware"
 	taskpages "kuota.dev/kuota/handlers/tasks"
 	"kuota.dev/kuota/handlers/timerange"
@@ -70,7 +71,7 @@ func (h *Pages) dashboardEvents(s *web.Server) func(echo.Context) error {
 
 func (h *Pages) dashboardPage(ctx context.Context, scope access.Scope, s *capacity.Snapshot, q figures.Query, kept *cache.Expiring) (dashboardviews.DashboardPage, error) {
 	resource := q.Counted(s)
-	page := dashboardviews.DashboardPage{Stats: clusterStats(s), Pools: poolTable(q, s)}
+	page := dashboardviews.DashboardPage{Stats: clusterStats(s, q.Pool), Pools: poolTable(q, s)}
 	listed := q.TeamLines(s, resource)
 	page.Teams, page.Bars = q.TeamTable(listed, resource, dashboardTeams), listed.Bars(resource)
 	page.Teams.AllURL = q.Seen(urls.Teams)
@@ -79,8 +80,15 @@ func (h *Pages) dashboardPage(ctx context.Context, scope access.Scope, s *capaci
 		return page, err
 	}
 	page.Stats = slices.Insert(page.Stats, 3, taskStat(list))
+	if q.Pool != "" {
+		page.Stats[3].Note = format.JoinedBy(", ", page.Stats[3].Note, wholeCluster)
+	}
 	classes := h.Classes.Table(ctx, scope, list, nil, class)
 	page.Classes, page.ClassNote, page.ClassLeft, page.ClassCSVURL = classes.Rows, classes.Note, classes.Left, urls.With(urls.ClassesCSV, rangeValues(q.Over))
+	if q.Pool != "" {
+		page.ClassNote = format.JoinedBy(", ", wholeCluster, page.ClassNote)
+		page.Teams.Note = format.JoinedBy("; ", page.Teams.Note, "tasks: "+wholeCluster)
+	}
 	page.Trends = h.Classes.Trends(ctx, scope, list.Teams, q.Over, q.Values, func(by string) string { return q.With("by", by) + "#trends" })
 	if page.Loops, err = taskpages.LoopNotice(ctx, h.Tasks, scope); err != nil {
 		return page, err

@@ -223,6 +223,11 @@ func TestDashboardHistory(t *testing.T) {
 		}
 	}
 	_, page = handlerstest.Get(t, address+"/?pool=g6")
+	for id, want := range map[string]string{"#stat-instances": "in 1 pool", "#stat-tasks": ", whole cluster", "#classes .note": "whole cluster", "#team-list .note": "tasks: whole cluster"} {
+		if got := handlerstest.Text(page.Find(id)); !strings.Contains(got, want) {
+			t.Errorf("for one pool %s shows %q, want %q", id, got, want)
+		}
+	}
 	for _, key := range past.asked {
 		if key.Pool != "g6" {
 			t.Errorf("for one pool it asks %v", key)

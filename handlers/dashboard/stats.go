@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"slices"
 
 	"kuota.dev/kuota/governance/observe/capacity"
 	"kuota.dev/kuota/governance/quota"
@@ -14,9 +15,15 @@ import (
 	"kuota.dev/kuota/views"
 )
 
-// clusterStats returns the figures at the top of the dashboard. Different kinds of
-// accelerators are never added up.
-func clusterStats(s *capacity.Snapshot) []views.Stat {
+// wholeCluster titles figures that do not follow the pool that is chosen.
+const wholeCluster = "whole cluster"
+
+// clusterStats returns the figures at the top of the dashboard: of one pool, or of all for "".
+// Different kinds of accelerators are never added up.
+func clusterStats(s *capacity.Snapshot, pool string) []views.Stat {
+	if pool != "" {
+		s = &capacity.Snapshot{Pools: slices.DeleteFunc(slices.Clone(s.Pools), func(p capacity.PoolSnapshot) bool { return p.Name != pool })}
+	}
 	var nodes, ready, recovering, cordoned int64
 	for i := range s.Pools {
 		p := &s.Pools[i]
