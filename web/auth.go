@@ -71,8 +71,13 @@ func (s *Server) identify(c echo.Context, used bool) error {
 	if err != nil {
 		return err
 	}
-	c.Set(userKey, User{Name: found.User, Groups: found.Groups, GroupsLeftOut: found.GroupsLeftOut, From: c.RealIP()})
+	c.Set(userKey, sessionUser(found, c.RealIP()))
 	return nil
+}
+
+// sessionUser returns the user of a session, whose request came from an address.
+func sessionUser(found session.Session, from string) User {
+	return User{Name: found.User, Groups: found.Groups, GroupsLeftOut: found.GroupsLeftOut, From: from}
 }
 
 // requestSignIn responds to a request without a session. It redirects pages to

@@ -225,7 +225,7 @@ func (s *Server) stillSignedIn(stream *stream) bool {
 // also after the response: session.ErrNotFound once it ended.
 func (s *Server) Session(c echo.Context) func(context.Context) (User, error) {
 	user := UserOf(c)
-	if s.signIn == nil || bearer(c.Request()) != "" {
+	if s.signIn == nil {
 		return func(context.Context) (User, error) { return user, nil }
 	}
 	cookie := s.cookie(c, sessionCookie)
@@ -234,7 +234,7 @@ func (s *Server) Session(c echo.Context) func(context.Context) (User, error) {
 		if err != nil {
 			return User{}, err
 		}
-		return User{Name: found.User, Groups: found.Groups, GroupsLeftOut: found.GroupsLeftOut, From: user.From}, nil
+		return sessionUser(found, user.From), nil
 	}
 }
 

@@ -245,17 +245,10 @@ func (h *Pages) manyPage(c echo.Context, state allocations.State, teams []import
 		page.Obstacle = "There is nothing to save: no team of this text is new or changed, and valid."
 		return page
 	}
-	page.Effects = append(page.Effects, format.Upper(format.JoinedBy(", ", words(created, "new"), words(changed, "changed"), words(same, "unchanged"), words(wrong, "not saved")))+". Each is saved as a whole, or not at all.")
+	page.Effects = append(page.Effects, format.Upper(format.JoinedBy(", ", format.CountedAs(created, "new"), format.CountedAs(changed, "changed"), format.CountedAs(same, "unchanged"), format.CountedAs(wrong, "not saved")))+". Each is saved as a whole, or not at all.")
 	page.Effects = append(page.Effects, overAll(state, after, pools)...)
 	page.Reason = reasonOf(values)
 	return page
-}
-
-func words(n int, what string) string {
-	if n == 0 {
-		return ""
-	}
-	return format.Thousands(int64(n)) + " " + what
 }
 
 // quotaWords lists the quota of each pool.

@@ -47,7 +47,7 @@ func (h *Pages) Start(c echo.Context, run bulk.Run, do func(ctx context.Context,
 		if errors.Is(err, session.ErrNotFound) {
 			return governance.User{}, &governance.Error{Kind: governance.Forbidden, Op: "change", Message: "Your session ended before its turn."}
 		}
-		return governance.User{Name: user.Name, Groups: user.Groups, Local: user.Local, From: user.From}, err
+		return console.User(user), err
 	}
 	id, err := h.Bulk.Start(c.Request().Context(), as, run, do)
 	if err != nil {

@@ -35,7 +35,9 @@ func (h *Console) Register(s *web.Server) {
 }
 
 // UserOf returns the user of a request.
-func UserOf(c echo.Context) governance.User {
-	user := web.UserOf(c)
+func UserOf(c echo.Context) governance.User { return User(web.UserOf(c)) }
+
+// User returns a signed-in user as the domain knows them.
+func User(user web.User) governance.User {
 	return governance.User{Name: user.Name, Groups: user.Groups, Local: user.Local, From: user.From, ServiceAccount: user.ServiceAccount}
 }

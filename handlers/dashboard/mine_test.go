@@ -25,8 +25,11 @@ func TestMine(t *testing.T) {
 	d.UserScope = &member
 	_, page := handlerstest.Get(t, address+"/")
 	htmlcheck.Page(t, page)
-	if text := handlerstest.Text(page.Find("#mine")); !strings.Contains(text, "train Pending Waiting for quota. vision ada") || page.Find(`#dashboard > :first-child #mine, #dashboard > #mine:first-child, #mine a[href="/teams/vision/submit"]`).Length() == 0 {
+	if text := handlerstest.Text(page.Find("#mine")); !strings.Contains(text, "train Pending Waiting for quota. vision ada") || page.Find(`#mine a[href="/teams/vision/submit"]`).Length() != 1 {
 		t.Errorf("got %q", text)
+	}
+	if first := page.Find("#dashboard .card").First().AttrOr("id", ""); first != "mine" {
+		t.Errorf("the first card is %q, want mine", first)
 	}
 	d.Items = nil
 	_, page = handlerstest.Get(t, address+"/")

@@ -98,3 +98,11 @@ func NotSimulated(list []simulate.Omission) string {
 	}
 	return "Not simulated: " + strings.Join(parts, ", ") + "."
 }
+
+// CountedAs returns a number and what it counts, such as "3 running"; empty for 0.
+func CountedAs(n int, what string) string {
+	if n == 0 {
+		return ""
+	}
+	return Thousands(int64(n)) + " " + what
+}

@@ -83,7 +83,7 @@ func (r rowsOf) classes() policyviews.RowList {
 			typed("longest", "Longest time limit", class.longest, ui.InputProps{Code: true, Placeholder: "none"}))
 		row.Rest, row.RestTitle = rest.Cells, "No time limit"
 		if class.limit != "" || class.longest != "" {
-			row.RestTitle = "Time limit: " + format.JoinedBy(", ", suffixed(class.limit, " by default"), prefixed("at most ", class.longest))
+			row.RestTitle = "Time limit: " + timeLimit(class)
 		}
 		if n := r.state.Tasks[class.name]; n > 0 && class.name != "" {
 			row.Notes = append(row.Notes, format.Tasks(n)+" with this class now.")
@@ -99,18 +99,13 @@ func (r rowsOf) classes() policyviews.RowList {
 	return l
 }
 
-func suffixed(text, with string) string {
-	if text == "" {
-		return ""
+// timeLimit describes the time limits of a class as typed.
+func timeLimit(class classRow) string {
+	byDefault := ""
+	if class.limit != "" {
+		byDefault = class.limit + " by default"
 	}
-	return text + with
-}
-
-func prefixed(with, text string) string {
-	if text == "" {
-		return ""
-	}
-	return with + text
+	return format.JoinedBy(", ", byDefault, views.Prefixed("at most ", class.longest))
 }
 
 // poolMatches are the ways to match nodes, with an example of each.

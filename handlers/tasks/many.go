@@ -261,7 +261,7 @@ func verb(action actions.Action) string {
 
 // manyEffects describes what an action does to tasks.
 func manyEffects(s selection, running, waiting int, usage string) (list []string) {
-	parts := format.JoinedBy(", ", counted(running, "running"), counted(waiting, "waiting"), counted(len(s.items)-running-waiting, "stopped or finished"))
+	parts := format.JoinedBy(", ", format.CountedAs(running, "running"), format.CountedAs(waiting, "waiting"), format.CountedAs(len(s.items)-running-waiting, "stopped or finished"))
 	list = append(list, format.Upper(parts)+".")
 	switch s.action {
 	case actions.Stop, actions.Delete:
@@ -279,11 +279,4 @@ func manyEffects(s selection, running, waiting int, usage string) (list []string
 		list = append(list, "The running ones keep running. Their class decides which tasks may preempt them.")
 	}
 	return append(list, "You can change the class of a task, but not remove it.")
-}
-
-func counted(n int, word string) string {
-	if n == 0 {
-		return ""
-	}
-	return format.Thousands(int64(n)) + " " + word
 }

@@ -16,17 +16,10 @@ import (
 func (s *Service) Obstacles(ctx context.Context, user governance.User, action Action, list []*tasks.Task) ([]string, error) {
 	why := make([]string, len(list))
 	for i, t := range list {
-		switch {
-		case !action.applies(t):
-			why[i] = notApplicable(action, t)
+		if why[i] = never(action, t); why[i] != "" {
 			continue
-		case action.changesClass() && classFixed(t) != "":
-			why[i] = classFixed(t)
-			continue
-		case len(objects(t)) == 0:
-			why[i] = noObjects
-			continue
-		case action.changesClass() && admittedWithoutClass(t):
+		}
+		if action.changesClass() && admittedWithoutClass(t) {
 			why[i] = "It got its quota without a priority class. Stop it, change its class, then resume it."
 			continue
 		}

@@ -121,18 +121,9 @@ func growth(t *tasks.Task) quota.Resources {
 
 // obstacle returns why an action cannot be done now; empty if it can.
 func (s *Service) obstacle(ctx context.Context, user governance.User, r Review) (string, error) {
-	t := r.Task
-	if !r.Action.applies(t) {
-		return notApplicable(r.Action, t), nil
-	}
-	job := r.Action.changesClass()
-	if job {
-		if why := classFixed(t); why != "" {
-			return why, nil
-		}
-	}
-	if len(objects(t)) == 0 {
-		return noObjects, nil
+	t, job := r.Task, r.Action.changesClass()
+	if why := never(r.Action, t); why != "" {
+		return why, nil
 	}
 	missing, err := s.missing(ctx, user, t, r.Action)
 	if err != nil {
@@ -160,6 +151,19 @@ func (s *Service) obstacle(ctx context.Context, user governance.User, r Review) 
 		return "", err
 	}
 	return fmt.Sprintf("You may do this, and the console may not do it for you: its rights end before %s. With kubectl: %s", kubectlName(resource), kubectlCommand(r, kubectlName(resource))), nil
+}
+
+// never returns why an action cannot be run on a task as it is, whoever asks; empty if it can.
+func never(action Action, t *tasks.Task) string {
+	switch {
+	case !action.applies(t):
+		return notApplicable(action, t)
+	case action.changesClass() && classFixed(t) != "":
+		return classFixed(t)
+	case len(objects(t)) == 0:
+		return noObjects
+	}
+	return ""
 }
 
 // noObjects is the obstacle for pods without a Workload and a job.
