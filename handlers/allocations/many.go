@@ -68,6 +68,9 @@ func (h *Pages) readMany(state allocations.State, may allocations.Permissions, o
 		}
 		var form allocationForm
 		one := imported{notes: forms.Lines(o.Problems)}
+		if o.Overlay != nil { // a cell that cannot be read is a mistake, and no field that Kuota lacks
+			one.problems, one.notes = one.notes, nil
+		}
 		if i := slices.IndexFunc(state.Allocations, func(a v1alpha1.ComputeAllocation) bool { return a.Name == o.Allocation.Name }); i >= 0 {
 			one.found = &state.Allocations[i]
 			form = formOf(*overlaid(one.found, o))

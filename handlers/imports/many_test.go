@@ -106,9 +106,9 @@ func TestTeamsOfATable(t *testing.T) {
 // A text without a valid new or changed team saves nothing.
 func TestNothingToSave(t *testing.T) {
 	d := handlerstest.WithAllocations(handlerstest.FullAllocation())
-	_, page := handlerstest.Post(t, handlerstest.Serve(t, d)+"/policies/import", url.Values{"text": {"team,weight\nvision,30\nUp,1\n"}, "action": {"review-many"}})
+	_, page := handlerstest.Post(t, handlerstest.Serve(t, d)+"/policies/import", url.Values{"text": {"team,weight\nvision,30\nUp,1\naudio,ten\n"}, "action": {"review-many"}})
 	htmlcheck.Page(t, page)
-	if text := handlerstest.Text(page.Find("main")); !strings.Contains(text, "There is nothing to save") || page.Find("#action-form").Length() != 0 {
+	if text := handlerstest.Text(page.Find("main")); !strings.Contains(text, "There is nothing to save") || !strings.Contains(text, `audio Not saved weight: is "ten"`) || page.Find("#action-form").Length() != 0 {
 		t.Errorf("got %q", text)
 	}
 }

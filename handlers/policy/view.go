@@ -1,11 +1,14 @@
 package policy
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/alerts"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/gitops"
 	"kuota.dev/kuota/governance/policy"
@@ -149,8 +152,22 @@ func (f *policyForm) view(state policy.State, refused *governance.Error, now pre
 	}
 	if f.Submitted {
 		view.Errors = inputs.Summary(wrong, func(id string) bool { return id != "" && f.shows(id) }, policySentence)
+		nameRules(view.Errors)
 	}
 	return view
+}
+
+// nameRules replaces the numbers of rules in labels by their titles, since the page shows no numbers.
+func nameRules(errors []views.Message) {
+	for i := range errors {
+		number, isRule := strings.CutPrefix(errors[i].Field, "rule-")
+		number, _, _ = strings.Cut(number, "-")
+		if n, err := strconv.Atoi(number); isRule && err == nil && n < len(alerts.Rules) {
+			errors[i].Label = alerts.Rules[n].Title
+		} else if isRule && err == nil {
+			errors[i].Label = fmt.Sprintf("Class %d", n-len(alerts.Rules)+1)
+		}
+	}
 }
 
 // shows reports whether the form has an input.
