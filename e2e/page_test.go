@@ -152,6 +152,12 @@ func showFailure(t testing.TB, page playwright.Page) {
 	t.Logf("%s shows, and what happened to it (%v): %v", page.URL(), err, text)
 }
 
+// drawn returns when the browser has drawn the page as it is now.
+func drawn(page playwright.Page) error {
+	_, err := page.Evaluate(`() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))`)
+	return err
+}
+
 // fits fails the test if the page is wider than the window.
 func fits(t testing.TB, page playwright.Page, name string) {
 	t.Helper()
@@ -171,8 +177,7 @@ func eachAppearance(t testing.TB, page playwright.Page, check func(appearance st
 		must(t, page.EmulateMedia(playwright.PageEmulateMediaOptions{ColorScheme: scheme}))
 		must(t, page.SetViewportSize(width, 844))
 		// A click between the change and the next frame is at the old place of its button.
-		_, err := page.Evaluate(`() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn)))`)
-		must(t, err)
+		must(t, drawn(page))
 	}
 	show(playwright.ColorSchemeLight, wide)
 	check("light", wide)

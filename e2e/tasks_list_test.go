@@ -147,9 +147,9 @@ func testListControls(t *testing.T, page playwright.Page, team string) {
 		must(t, expect.Locator(page.Locator("#tasks-table thead th")).ToHaveCount(columns))
 	}
 	open(t, page, "/tasks")
-	_, err := page.Locator("#team").SelectOption(playwright.SelectOptionValues{Values: &[]string{team}})
-	must(t, err)
 	scripts, err := page.Locator("html.js").Count()
+	must(t, err)
+	_, err = page.Locator("#team").SelectOption(playwright.SelectOptionValues{Values: &[]string{team}})
 	must(t, err)
 	if scripts > 0 { // a choice filters at once
 		must(t, expect.Page(page).ToHaveURL(regexp.MustCompile("team="+team)))
@@ -213,6 +213,7 @@ func testKeyboard(t *testing.T, page playwright.Page, team string) {
 	}
 	top := func() int {
 		t.Helper()
+		must(t, drawn(page)) // the browser scrolls with what is above when it draws
 		y, err := page.Evaluate(`() => Math.round(document.activeElement.getBoundingClientRect().top)`)
 		must(t, err)
 		return toInt(y)

@@ -113,7 +113,7 @@ metadata:
 spec:
   suspend: true
   template:
-    metadata: {labels: {also: mine}}
+    metadata: {labels: {also: mine}, annotations: {pod-complete.stage.kwok.x-k8s.io/delay: 1h}}
     spec:
       restartPolicy: Never
       hostname: here
@@ -200,7 +200,11 @@ func TestSubmitDeletedTaskAgain(t *testing.T) {
 apiVersion: batch/v1
 kind: Job
 metadata: {name: typed, namespace: NAMESPACE, labels: {kueue.x-k8s.io/queue-name: QUEUE}}
-spec: {suspend: true, template: {spec: {restartPolicy: Never, containers: [{name: main, image: "example.com/a:1", resources: {requests: {cpu: "1"}}}]}}}
+spec:
+  suspend: true
+  template:
+    metadata: {annotations: {pod-complete.stage.kwok.x-k8s.io/delay: 1h}}
+    spec: {restartPolicy: Never, containers: [{name: main, image: "example.com/a:1", resources: {requests: {cpu: "1"}}}]}
 `))
 	typed := w.is(t, "typed", func(d queries.Detail) bool { return d.State == tasks.Running })
 	keeper, stop := context.WithCancel(t.Context())

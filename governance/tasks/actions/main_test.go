@@ -165,6 +165,7 @@ spec:
   parallelism: %d
   suspend: true
   template:
+    metadata: {annotations: {pod-complete.stage.kwok.x-k8s.io/delay: 1h}}
     spec:
       terminationGracePeriodSeconds: 0
       restartPolicy: Never
