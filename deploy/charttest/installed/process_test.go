@@ -69,7 +69,7 @@ func (i *installation) fromRelease(t *testing.T) account {
 		t.Fatal(err)
 	}
 	args := slices.DeleteFunc(pod.Spec.Template.Spec.Containers[0].Args, func(arg string) bool {
-		for _, flag := range []string{"--listen=", "--url=", "--oidc-", "--session-", "--metrics-address="} {
+		for _, flag := range []string{"--listen=", "--url=", "--oidc-", "--session-", "--metrics-address=", "--activity-dir="} {
 			if strings.HasPrefix(arg, flag) {
 				return true
 			}
