@@ -183,10 +183,50 @@ func (s *Service) build(ctx context.Context, state State, allocation *v1alpha1.C
 	errs = append(errs, effective.Problems(&allocation.Spec, time.Now())...)
 	errs = append(errs, quota.CheckWindows(&allocation.Spec, types)...)
 	objects, more := desired.Build(withActive(allocation, saved), types, s.Naming.Under(state.Policy), desired.RankingOf(state.Policy))
-	if errs = append(errs, more...); len(errs) > 0 {
+	if errs = append(errs, more...); len(errs) == 0 {
+		errs = state.refused(allocation, saved, types)
+	}
+	if len(errs) > 0 {
 		return wanted{}, invalid("Some values are not valid. Correct the marked fields.", errs)
 	}
 	return wanted{types, objects}, nil
+}
+
+// refused returns the quota that raises the sum of all teams beyond what the policy allows,
+// by row and by window. saved is nil for a new allocation.
+func (s State) refused(allocation, saved *v1alpha1.ComputeAllocation, types catalog.Catalog) (errs governance.FieldErrors) {
+	if s.Policy == nil || len(s.Policy.Spec.OverAllocationLimits) == 0 {
+		return nil
+	}
+	others := quota.Allocated(s.all, types, allocation.Name)
+	sum := func(spec *v1alpha1.ComputeAllocationSpec) (quota.PoolResources, quota.Resolved) {
+		all := quota.PoolResources{}
+		for pool, amounts := range others {
+			all.Add(pool, amounts)
+		}
+		resolved, _ := quota.Resolve(spec, types)
+		all.AddNominal(resolved)
+		return all, resolved
+	}
+	was := &v1alpha1.ComputeAllocationSpec{}
+	if saved != nil {
+		was = &saved.Spec
+	}
+	before, _ := sum(was)
+	after, resolved := sum(&allocation.Spec)
+	refused := quota.Refused(s.Policy, before, after, types)
+	for row, pool := range resolved.Pools {
+		of := slices.DeleteFunc(slices.Clone(refused), func(e quota.Excess) bool { return e.Pool != pool.Name })
+		errs.Add(fmt.Sprintf("spec.quota[%d]", row), quota.DescribeRefused(of))
+	}
+	for i, window := range allocation.Spec.Windows {
+		in, now := effective.InWindow(was, window.Name), effective.InWindow(&allocation.Spec, window.Name)
+		before, _ := sum(&in)
+		if after, _ := sum(&now); len(refused) == 0 && len(window.Quota) > 0 {
+			errs.Add(fmt.Sprintf("spec.windows[%d].quota", i), quota.DescribeRefused(quota.Refused(s.Policy, before, after, types)))
+		}
+	}
+	return errs
 }
 
 // find returns the saved allocation of a team; nil for none.

@@ -264,4 +264,26 @@ func TestPoolsCreatedWithAllocation(t *testing.T) {
 	if !slices.ContainsFunc(policy.Spec.Pools, func(p v1alpha1.Pool) bool { return p.Name == pool.Name }) {
 		t.Errorf("the policy has pools %+v", policy.Spec.Pools)
 	}
+
+	// More quota than the policy allows is refused at its row.
+	clustertest.Eventually(t, soon, func(ctx context.Context) error { // another controller writes the policy too
+		if err := w.Client.Get(ctx, client.ObjectKeyFromObject(&policy), &policy); err != nil {
+			return err
+		}
+		policy.Spec.OverAllocationLimits = []v1alpha1.OverAllocationLimit{{Pool: "ml.g6.12xlarge", Percent: new(int32)}}
+		return w.Client.Update(ctx, &policy)
+	})
+	n = 1_000_000
+	team.Spec.Quota = []v1alpha1.QuotaRow{{InstanceType: "ml.g6.12xlarge", Quantities: v1alpha1.Quantities{Accelerators: &n}}}
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		state, err := w.State(ctx, w.admin)
+		if err == nil && len(state.Policy.Spec.OverAllocationLimits) == 0 {
+			err = errors.New("the cache has no limit yet")
+		}
+		return err
+	})
+	team.Name = clustertest.Name("greedy")
+	_, err = w.Review(t.Context(), w.admin, team, nil)
+	wantKind(t, err, governance.Invalid, "spec.quota[0]", "more than the cluster policy lets all teams have")
+	wantKind(t, w.Create(t.Context(), w.admin, team, nil, "form-2"), governance.Invalid, "more than the cluster policy lets all teams have")
 }

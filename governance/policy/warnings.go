@@ -11,12 +11,17 @@ import (
 	"kuota.dev/kuota/governance/quota/catalog"
 )
 
-// Warnings returns what a policy names that does not exist: pools of prices, and Secrets and
+// Warnings returns what a policy names that does not exist: pools of limits and prices, and Secrets and
 // teams of receivers. Such a policy is valid, since they can be created later, and prices of
 // deleted pools are kept. secrets are those in the namespace of the console; nil where they
 // are not known. It is pure.
 func Warnings(spec *v1alpha1.ClusterPolicySpec, state State, secrets []string) []governance.FieldError {
 	var warnings governance.FieldErrors
+	for i, limit := range spec.OverAllocationLimits {
+		if limit.Pool != v1alpha1.AllPools && !state.knowsPool(limit.Pool, spec.Pools) {
+			warnings.Addf(fmt.Sprintf("spec.overAllocationLimits[%d].pool", i), "there is no pool %s now", limit.Pool)
+		}
+	}
 	if spec.Prices != nil {
 		for i, price := range spec.Prices.Hourly {
 			if !state.knowsPool(price.Pool, spec.Pools) {

@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/quota/resources"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/utils/ptr"
 )
 
 // Effective returns the quota of an allocation: that of its spec, with what is active,
@@ -22,6 +23,9 @@ func Effective(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) (r
 	ready := meta.FindStatusCondition(allocation.Status.Conditions, v1alpha1.ConditionReady)
 	if ready != nil && ready.Reason == v1alpha1.ReasonBlocked && len(allocation.Status.Quota) == 0 {
 		return Resolved{}, false // blocked by a conflict, and never applied
+	}
+	if ready != nil && ready.Reason == v1alpha1.ReasonOverAllocated && ready.ObservedGeneration == allocation.Generation {
+		return Applied(allocation), false
 	}
 	spec := effective.Spec(allocation)
 	resolved, errs := Resolve(&spec, types)
@@ -128,6 +132,45 @@ func (p PoolResources) Exceeding(pools []FlavorQuotas, types catalog.Catalog) []
 		}
 	}
 	return excess
+}
+
+// Refused returns what a change allocates beyond the limits of the policy: the sums of the
+// pools that it raises. Physical is the most that a limit allows.
+func Refused(policy *v1alpha1.ClusterPolicy, before, after PoolResources, types catalog.Catalog) (refused []Excess) {
+	if policy == nil || len(policy.Spec.OverAllocationLimits) == 0 {
+		return nil
+	}
+	percent := map[string]int32{}
+	for _, limit := range policy.Spec.OverAllocationLimits {
+		percent[limit.Pool] = ptr.Deref(limit.Percent, 0)
+	}
+	for _, pool := range types.Pools() {
+		more, limited := percent[pool.Name]
+		if !limited {
+			more, limited = percent[v1alpha1.AllPools]
+		}
+		if !limited || pool.Nodes == 0 {
+			continue
+		}
+		most, ok := Resources(pool.Physical).percent(100 + int64(more))
+		for _, name := range after[pool.Name].Names() {
+			if name == catalog.Network {
+				continue // follows from others, rounded up for each team
+			}
+			if sum := after[pool.Name][name]; ok && sum > most[name] && sum > before[pool.Name][name] {
+				refused = append(refused, Excess{Pool: pool.Name, Resource: name, Allocated: sum, Physical: most[name]})
+			}
+		}
+	}
+	return refused
+}
+
+// DescribeRefused returns what Refused returned as one sentence; empty for nothing.
+func DescribeRefused(refused []Excess) string {
+	if len(refused) == 0 {
+		return ""
+	}
+	return "more than the cluster policy lets all teams have: " + DescribeExcess(refused)
 }
 
 // DescribeExcess returns the excess as one text, each pool once, such as

@@ -1,6 +1,7 @@
 package quota_test
 
 import (
+	"strings"
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -48,6 +49,44 @@ func TestAllocated(t *testing.T) {
 	excess := allocated.Exceeding(own.Pools, types)
 	if got, want := quota.DescribeExcess(excess), "ml.g6.12xlarge: 6 of 4 GPUs, 60 of 48 vCPU, 240 of 192 GiB and 3 of 1 network device allocated"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A limit of the policy refuses what raises a sum beyond it, and nothing else.
+func TestRefused(t *testing.T) {
+	node := corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{catalog.InstanceTypeLabel: "ml.g6.12xlarge"}}}
+	types := catalog.New(catalog.Input{Nodes: []corev1.Node{node}, InstanceTypeLabel: catalog.InstanceTypeLabel})
+	sum := func(instanceType string, gpus ...int64) quota.PoolResources {
+		var all []v1alpha1.ComputeAllocation
+		for _, n := range gpus {
+			all = append(all, team("team", instanceType, n))
+		}
+		return quota.Allocated(all, types, "")
+	}
+	limit := func(pool string, percent int32) v1alpha1.OverAllocationLimit {
+		return v1alpha1.OverAllocationLimit{Pool: pool, Percent: &percent}
+	}
+	const g6, planned = "ml.g6.12xlarge", "ml.p5.48xlarge"
+	for name, tc := range map[string]struct {
+		limits        []v1alpha1.OverAllocationLimit
+		before, after quota.PoolResources
+		want          string
+	}{
+		"no limit":               {nil, nil, sum(g6, 9000), ""},
+		"as much as there is":    {[]v1alpha1.OverAllocationLimit{limit(g6, 0)}, nil, sum(g6, 2, 2), ""}, // 2 of 1 network device, by rounding
+		"more":                   {[]v1alpha1.OverAllocationLimit{limit(g6, 0)}, sum(g6, 4), sum(g6, 4, 1), g6 + ": 5 of 4 GPUs, 60 of 48 vCPU and 240 of 192 GiB allocated"},
+		"within":                 {[]v1alpha1.OverAllocationLimit{limit(g6, 25)}, sum(g6, 4), sum(g6, 5), ""},
+		"of all pools":           {[]v1alpha1.OverAllocationLimit{limit("*", 25)}, nil, sum(g6, 6), g6 + ": 6 of 5 GPUs, 72 of 60 vCPU and 288 of 240 GiB allocated"},
+		"a pool before all":      {[]v1alpha1.OverAllocationLimit{limit("*", 0), limit(g6, 50)}, nil, sum(g6, 6), ""},
+		"more already, less":     {[]v1alpha1.OverAllocationLimit{limit(g6, 0)}, sum(g6, 8), sum(g6, 7), ""},
+		"planned, without nodes": {[]v1alpha1.OverAllocationLimit{limit("*", 0)}, nil, sum(planned, 8), ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			policy := &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{OverAllocationLimits: tc.limits}}
+			if got := strings.TrimPrefix(quota.DescribeRefused(quota.Refused(policy, tc.before, tc.after, types)), "more than the cluster policy lets all teams have: "); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
 	}
 }
 

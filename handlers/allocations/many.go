@@ -249,7 +249,14 @@ func (h *Pages) manyPage(c echo.Context, state allocations.State, teams []import
 		return page
 	}
 	page.Effects = append(page.Effects, format.Upper(format.JoinedBy(", ", format.CountedAs(created, "new"), format.CountedAs(changed, "changed"), format.CountedAs(same, "unchanged"), format.CountedAs(wrong, "not saved")))+". Each is saved as a whole, or not at all.")
-	page.Effects = append(page.Effects, overAll(state, after, pools)...)
+	allocated := quota.Allocated(after, state.Types, "")
+	for pool, amounts := range state.Others {
+		allocated.Add(pool, amounts)
+	}
+	page.Effects = append(page.Effects, overAll(state, allocated, pools)...)
+	if refused := quota.DescribeRefused(quota.Refused(state.Policy, state.Allocated, allocated, state.Types)); refused != "" {
+		page.Obstacle = format.Sentence("together the teams have " + refused)
+	}
 	page.Reason = reasonOf(values)
 	return page
 }
@@ -264,11 +271,7 @@ func quotaWords(resolved quota.Resolved) string {
 }
 
 // overAll says of each of these pools how far it is over capacity when all teams are saved.
-func overAll(state allocations.State, after []v1alpha1.ComputeAllocation, pools map[string]bool) (lines []string) {
-	allocated := quota.Allocated(after, state.Types, "")
-	for pool, amounts := range state.Others {
-		allocated.Add(pool, amounts)
-	}
+func overAll(state allocations.State, allocated quota.PoolResources, pools map[string]bool) (lines []string) {
 	for _, pool := range state.Types.Pools() {
 		if !pools[pool.Name] {
 			continue

@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance/policy"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // PolicyBackend is the domain of the cluster policy in memory.
@@ -110,6 +111,7 @@ func RankedPolicy() *v1alpha1.ClusterPolicy {
 			Prices: &v1alpha1.Prices{Currency: "EUR", Hourly: []v1alpha1.HourlyPrice{
 				{Pool: "h100", Resource: "nvidia.com/gpu", From: "2026-01-01", Own: "2.50", Borrowed: "1.25"}, {Pool: "h100", Resource: "nvidia.com/gpu", From: "2026-10-01T12:00:00Z", Own: "3"},
 			}},
+			OverAllocationLimits: []v1alpha1.OverAllocationLimit{{Pool: v1alpha1.AllPools, Percent: ptr.To[int32](20)}, {Pool: "h100", Percent: ptr.To[int32](0)}},
 			Pools: []v1alpha1.Pool{
 				{Name: "h100", Match: v1alpha1.PoolMatch{Accelerator: "H100"}},
 				{Name: "g5", Match: v1alpha1.PoolMatch{InstanceFamily: "ml.g5"}},

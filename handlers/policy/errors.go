@@ -11,6 +11,7 @@ import (
 const (
 	classesPath = "spec.priorityClasses"
 	poolsPath   = "spec.pools"
+	overPath    = "spec.overAllocationLimits"
 )
 
 var inputs = forms.Inputs{
@@ -37,6 +38,9 @@ var inputs = forms.Inputs{
 	{Path: poolsPath, ID: "pools", Label: "Pools", Rows: &forms.Rows{ID: "pool", Label: "Pool", Fields: map[string]forms.RowField{
 		"name": {ID: "name", Label: "name"}, "match": {ID: "value", Label: "value"},
 	}}},
+	{Path: overPath, ID: "overs", Label: "Most quota", Rows: &forms.Rows{ID: "over", Label: "Limit", Fields: map[string]forms.RowField{
+		"pool": {ID: "pool", Label: "pool"}, "percent": {ID: "percent", Label: "percent"},
+	}}},
 	{Path: "spec.prices.currency", ID: "price-currency", Label: "Currency"},
 	{Path: pricesPath, ID: "prices", Label: "Prices", Rows: &forms.Rows{ID: "price", Label: "Price", Fields: map[string]forms.RowField{
 		"pool": {ID: "pool", Label: "pool"}, "resource": {ID: "resource", Label: "resource"}, "from": {ID: "from", Label: "from"},
@@ -56,6 +60,7 @@ func (f *policyForm) formPaths(wrong []governance.FieldError) []governance.Field
 	return forms.Renumber(wrong, map[string][]int{
 		classesPath:   forms.Filled(f.classes, classRow.empty),
 		poolsPath:     forms.Filled(f.pools, poolRow.empty),
+		overPath:      forms.Filled(f.over, overRow.empty),
 		pricesPath:    forms.Filled(f.prices, priceRow.empty),
 		rulesPath:     f.setRules(),
 		receiversPath: forms.Filled(f.receivers, receiverRow.empty),

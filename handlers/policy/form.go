@@ -40,6 +40,7 @@ type policyForm struct {
 	loops, enforcement string
 
 	pools []poolRow
+	over  []overRow
 
 	currency string
 	prices   []priceRow
@@ -53,6 +54,15 @@ type policyForm struct {
 type classRow struct{ name, weight, limit, longest, description string }
 
 type poolRow struct{ name, match, value string }
+
+// overRow is a limit of over-allocation as typed.
+type overRow struct{ pool, percent string }
+
+func (r *overRow) Fields() map[string]*string {
+	return map[string]*string{"pool": &r.pool, "percent": &r.percent}
+}
+
+func (r overRow) empty() bool { return r.percent == "" }
 
 func (r *classRow) Fields() map[string]*string {
 	return map[string]*string{"name": &r.name, "weight": &r.weight, "limit": &r.limit, "longest": &r.longest, "description": &r.description}
@@ -93,6 +103,7 @@ func readPolicyForm(page *part, values url.Values) policyForm {
 	forms.ReadChecks(values, form.checks())
 	form.classes = forms.ReadRows[classRow](values, "class-", maxPostedPolicyRows)
 	form.pools = forms.ReadRows[poolRow](values, "pool-", maxPostedPolicyRows)
+	form.over = forms.ReadRows[overRow](values, "over-", maxPostedPolicyRows)
 	form.prices = forms.ReadRows[priceRow](values, "price-", maxPostedPrices)
 	form.rules = allRules(forms.ReadRows[ruleRow](values, "rule-", maxPostedPolicyRows))
 	form.receivers = forms.ReadRows[receiverRow](values, "receiver-", maxPostedPolicyRows)
@@ -110,6 +121,7 @@ func (f *policyForm) values() url.Values {
 	forms.WriteChecks(values, f.checks())
 	forms.WriteRows(values, "class-", f.classes)
 	forms.WriteRows(values, "pool-", f.pools)
+	forms.WriteRows(values, "over-", f.over)
 	forms.WriteRows(values, "price-", f.prices)
 	forms.WriteRows(values, "rule-", f.rules)
 	forms.WriteRows(values, "receiver-", f.receivers)
@@ -133,6 +145,10 @@ func (f *policyForm) do(action string) {
 		f.pools = forms.Add(f.pools, poolRow{match: matchAccelerator}, v1alpha1.MaxPools)
 	case "remove-pool":
 		f.pools = forms.Remove(f.pools, argument)
+	case "add-over":
+		f.over = forms.Add(f.over, overRow{pool: v1alpha1.AllPools}, v1alpha1.MaxPools)
+	case "remove-over":
+		f.over = forms.Remove(f.over, argument)
 	case "add-price":
 		f.prices = forms.Add(f.prices, f.nextPrice(), v1alpha1.MaxPrices)
 	case "remove-price":
@@ -194,6 +210,9 @@ func policyFormOf(saved *v1alpha1.ClusterPolicy, of ...*part) policyForm {
 	for _, pool := range spec.Pools {
 		match, value := matchText(pool.Match)
 		form.pools = append(form.pools, poolRow{pool.Name, match, value})
+	}
+	for _, limit := range spec.OverAllocationLimits {
+		form.over = append(form.over, overRow{limit.Pool, wholeText(limit.Percent)})
 	}
 	return form
 }

@@ -68,6 +68,13 @@ func (f *policyForm) parsePools(spec *v1alpha1.ClusterPolicySpec, wrong *governa
 		}
 		spec.Pools = append(spec.Pools, pool)
 	}
+	for i, row := range f.over {
+		if !row.empty() {
+			percent, problem := forms.ParseCount(row.percent, nil)
+			wrong.Add(fmt.Sprintf("%s[%d].percent", overPath, i), problem)
+			spec.OverAllocationLimits = append(spec.OverAllocationLimits, v1alpha1.OverAllocationLimit{Pool: row.pool, Percent: percent})
+		}
+	}
 }
 
 // parseChoice sets a field to one of these values; to the first for an invalid input.

@@ -39,7 +39,9 @@ var (
 		name: "pools", path: urls.EditPools, title: "Edit pools", up: urls.Instances, upLabel: "Instances", active: "instances",
 		lead:  "A pool groups nodes that share a quota. A node belongs to the first pool that matches it, else to the pool of its instance type.",
 		parse: (*policyForm).parsePools,
-		copy:  func(to, from *v1alpha1.ClusterPolicySpec) { to.Pools = from.Pools },
+		copy: func(to, from *v1alpha1.ClusterPolicySpec) {
+			to.Pools, to.OverAllocationLimits = from.Pools, from.OverAllocationLimits
+		},
 	}
 	pricesPart = &part{
 		name: "prices", path: urls.EditPrices, title: "Edit prices", up: urls.Usage, upLabel: "Usage", active: "usage",

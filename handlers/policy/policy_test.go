@@ -153,6 +153,8 @@ func TestPolicyFormActions(t *testing.T) {
 		{handlerstest.PoolsURL, "add-pool", map[string]string{"#pool-3-value": "not a label", "#pool-4-name": ""}},
 		{handlerstest.PoolsURL, "remove-pool:1", map[string]string{"#pool-0-name": "h100", "#pool-1-name": "cpu", "#pool-2-value": "not a label"}},
 		{handlerstest.PoolsURL, "remove-pool:99", map[string]string{"#pool-3-value": "not a label"}},
+		{handlerstest.PoolsURL, "add-over", map[string]string{"#over-0-percent": "20", "#over-1-percent": "0", "#over-2-percent": ""}},
+		{handlerstest.PoolsURL, "remove-over:0", map[string]string{"#over-0-percent": "0"}},
 		{handlerstest.PricesURL, "add-price", map[string]string{"#price-0-own": "2.50", "#price-2-own": ""}},
 		{handlerstest.PricesURL, "remove-price:0", map[string]string{"#price-0-own": "3", "#price-0-from": "2026-10-01T12:00:00Z"}},
 		{handlerstest.AlertsURL, "add-rule", map[string]string{"#rule-13-limit": "10m", "#rule-14-limit": ""}},
@@ -240,6 +242,9 @@ func TestPolicyFormErrors(t *testing.T) {
 		"a long description":       {"class-0-description", strings.Repeat("x", 1025), "more than 1,024"},
 		"a pool without name":      {"pool-0-name", "", "Give the pool a name"},
 		"a pool without nodes":     {"pool-0-value", "", "Say which nodes"},
+		"half of a percent":        {"over-0-percent", "1.5", "whole"},
+		"more than 1,000 percent":  {"over-0-percent", "1001", "1,000"},
+		"a limit of a pool twice":  {"over-1-pool", "*", "twice"},
 		"labels that are none":     {"pool-3-value", "zone", "key=value"},
 		"a label twice":            {"pool-3-value", "zone=a, zone=b", "zone twice"},
 		"no type among commas":     {"pool-2-value", " , ", "Names no instance type"},
@@ -275,7 +280,7 @@ func TestPolicyFormErrors(t *testing.T) {
 // pageOf returns the page that has an input.
 func pageOf(id string) string {
 	kind, _, _ := strings.Cut(id, "-")
-	return cmp.Or(map[string]string{"pool": handlerstest.PoolsURL, "price": handlerstest.PricesURL, "rule": handlerstest.AlertsURL, "receiver": handlerstest.AlertsURL}[kind], handlerstest.PolicyURL)
+	return cmp.Or(map[string]string{"pool": handlerstest.PoolsURL, "over": handlerstest.PoolsURL, "price": handlerstest.PricesURL, "rule": handlerstest.AlertsURL, "receiver": handlerstest.AlertsURL}[kind], handlerstest.PolicyURL)
 }
 
 // Errors of the backend are shown at the row of the form, though the spec has no

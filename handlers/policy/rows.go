@@ -141,11 +141,31 @@ func (r rowsOf) pools() *policyviews.RowList {
 	return &l
 }
 
+// poolPairs are the pools that can be chosen, after a first choice.
+func (r rowsOf) poolPairs(value, label string) []string {
+	pairs := []string{value, label}
+	for _, pool := range r.state.Types.Pools() {
+		pairs = append(pairs, pool.Name, format.JoinedBy(" · ", pool.Name, nodesOrNone(pool.Nodes)))
+	}
+	return pairs
+}
+
+func (r rowsOf) over() policyviews.RowList {
+	var rows []policyviews.Row
+	for i, limit := range r.form.over {
+		rows = append(rows, r.row("over", i, menu("pool", "Pool", limit.pool, r.poolPairs(v1alpha1.AllPools, "All other pools")...),
+			typed("percent", "Percent more than its nodes have", limit.percent, ui.InputProps{Numeric: true, Placeholder: "0"})))
+	}
+	l := r.list("over", "Limit", "pool", rows, v1alpha1.MaxPools)
+	l.Heads, l.NoteID = slices.Concat(ui.Heads("Pool"), ui.Numbers("At most over capacity, %")), "overs-note"
+	l.Empty = "No limits: quota can be more than the nodes have."
+	return l
+}
+
 func (r rowsOf) prices() *policyviews.RowList {
-	pools := []string{"", "Choose a pool"}
+	pools := r.poolPairs("", "Choose a pool")
 	named := map[string]bool{}
 	for _, pool := range r.state.Types.Pools() {
-		pools = append(pools, pool.Name, format.JoinedBy(" · ", pool.Name, nodesOrNone(pool.Nodes)))
 		for name := range pool.Physical {
 			named[name] = true
 		}

@@ -137,7 +137,7 @@ func (f *policyForm) view(state policy.State, refused *governance.Error, now pre
 		view.Classes = rows.classes()
 	}
 	if f.has(poolsPart) {
-		view.Pools = rows.pools()
+		view.Pools, view.Over = rows.pools(), rows.over()
 		view.Suggestions = append(view.Suggestions, poolSuggestions(state.Types)...)
 	}
 	if f.has(pricesPart) {
@@ -174,7 +174,7 @@ func nameRules(errors []views.Message) {
 func (f *policyForm) shows(id string) bool {
 	kind, _, _ := strings.Cut(id, "-")
 	switch kind {
-	case "pools", "pool":
+	case "pools", "pool", "overs", "over":
 		return f.has(poolsPart)
 	case "prices", "price":
 		return f.has(pricesPart)

@@ -38,6 +38,7 @@ const (
 	MaxTimeLimitSeconds = 365 * 24 * 3600 // of the time limits of a priority class
 	MaxResourceWeight   = 1000
 	MaxPools            = 64
+	MaxOverPercent      = 1000 // of a limit of over-allocation
 	MaxPrices           = 256
 	MaxAlertRules       = 32
 	MaxAlertReceivers   = 16

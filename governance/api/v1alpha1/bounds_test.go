@@ -46,6 +46,8 @@ func TestBoundsEqualSchema(t *testing.T) {
 		{"computeallocations", "shares.items.properties.members.maxItems", v1alpha1.MaxShareMembers},
 		{"clusterpolicies", "admissionFairSharing.properties.resourceWeights.additionalProperties.maximum", v1alpha1.MaxResourceWeight},
 		{"clusterpolicies", "pools.maxItems", v1alpha1.MaxPools},
+		{"clusterpolicies", "overAllocationLimits.maxItems", v1alpha1.MaxPools},
+		{"clusterpolicies", "overAllocationLimits.items.properties.percent.maximum", v1alpha1.MaxOverPercent},
 		{"clusterpolicies", "prices.properties.hourly.maxItems", v1alpha1.MaxPrices},
 		{"clusterpolicies", "alerts.properties.rules.maxItems", v1alpha1.MaxAlertRules},
 		{"clusterpolicies", "alerts.properties.receivers.maxItems", v1alpha1.MaxAlertReceivers},

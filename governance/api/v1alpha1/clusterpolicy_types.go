@@ -147,6 +147,14 @@ type ClusterPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	Pools []Pool `json:"pools,omitempty"`
 
+	// OverAllocationLimits limit the sum of the quota of all teams in a pool. Quota that
+	// exceeds a limit stays, and cannot be raised. Without nodes a pool has no limit.
+	// +optional
+	// +listType=map
+	// +listMapKey=pool
+	// +kubebuilder:validation:MaxItems=64
+	OverAllocationLimits []OverAllocationLimit `json:"overAllocationLimits,omitempty"`
+
 	// Prices are what hours of compute cost in the usage report. They change nothing in
 	// Kueue.
 	// +optional
@@ -156,6 +164,24 @@ type ClusterPolicySpec struct {
 	// +optional
 	Alerts *Alerts `json:"alerts,omitempty"`
 }
+
+// OverAllocationLimit limits the quota in a pool.
+type OverAllocationLimit struct {
+	// Pool is a pool, or * for all pools that have no limit of their own.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Pool string `json:"pool"`
+
+	// Percent is how much more quota than the nodes of the pool have, such as 0 or 20.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	Percent *int32 `json:"percent"`
+}
+
+// AllPools is the pool of an OverAllocationLimit for all pools without one.
+const AllPools = "*"
 
 // Prices are what hours of compute cost.
 type Prices struct {

@@ -61,6 +61,10 @@ const (
 // Kuota does not manage has a name that the allocation needs.
 const ReasonBlocked = "Blocked"
 
+// ReasonOverAllocated is the reason of Ready=False while the policy allows no more quota in
+// a pool. The quota that was applied last stays.
+const ReasonOverAllocated = "OverAllocated"
+
 // ComputeAllocation sets the quota, sharing and members of one team. Its name is
 // the name of the team.
 //

@@ -100,9 +100,16 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 		return ctrl.Result{}, err
 	}
 	naming := r.Naming.Under(policy)
-	objects, blocked := r.buildObjects(allocation, in, types, naming, desired.RankingOf(policy))
+	objects, blocked, err := r.buildObjects(ctx, allocation, in, types, naming, policy)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	if objects.ClusterQueue == nil {
-		return ctrl.Result{}, r.patchStatus(ctx, allocation, blocked)
+		result := ctrl.Result{}
+		if blocked.reason == v1alpha1.ReasonOverAllocated {
+			result.RequeueAfter = retryInterval // until other teams have less
+		}
+		return result, r.patchStatus(ctx, allocation, blocked)
 	}
 	obstacles, err := managed.Conflicts(ctx, r, allocation, objects)
 	if err != nil {
@@ -158,11 +165,12 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 }
 
 // buildObjects returns the desired objects of an allocation. If its quota
-// cannot be computed, or nodes moved so that it would move to other pools, the
-// quota that was applied last stays and blocked contains the reason. All other
-// fields are taken from the spec. Without an applied quota, objects is empty.
-func (r *AllocationReconciler) buildObjects(allocation *v1alpha1.ComputeAllocation, in *v1alpha1.ActiveStatus, types catalog.Catalog, naming desired.Naming, ranking desired.Ranking) (objects desired.Objects, blocked outcome) {
-	spec := effective.Allocation(allocation, in)
+// cannot be computed, or is more than the policy allows, or nodes moved so that it would
+// move to other pools, the quota that was applied last stays and blocked contains the
+// reason. All other fields are taken from the spec. Without an applied quota, objects is
+// empty.
+func (r *AllocationReconciler) buildObjects(ctx context.Context, allocation *v1alpha1.ComputeAllocation, in *v1alpha1.ActiveStatus, types catalog.Catalog, naming desired.Naming, policy *v1alpha1.ClusterPolicy) (objects desired.Objects, blocked outcome, err error) {
+	spec, ranking := effective.Allocation(allocation, in), desired.RankingOf(policy)
 	objects, errs := desired.Build(spec, types, naming, ranking)
 	errs = append(errs, effective.Problems(&allocation.Spec, r.Now())...)
 	applied := quota.Applied(allocation)
@@ -170,18 +178,47 @@ func (r *AllocationReconciler) buildObjects(allocation *v1alpha1.ComputeAllocati
 	if allocation.Status.Active.OpenWindow() == in.OpenWindow() { // a window can have other pools
 		moved = movedPools(allocation, applied, objects.Quota)
 	}
+	refused, err := r.refused(ctx, policy, allocation, applied, objects.Quota, types, naming)
+	if err != nil {
+		return desired.Objects{}, outcome{}, err
+	}
 	switch {
 	case len(errs) > 0:
 		blocked = notReady("Invalid", governance.JoinFieldErrors(errs))
 	case moved != "":
 		blocked = notReady(reasonPoolsMoved, moved)
+	case len(refused) > 0:
+		blocked = notReady(v1alpha1.ReasonOverAllocated, quota.DescribeRefused(refused)+"; the quota stays as it is")
 	default:
-		return objects, outcome{}
+		return objects, outcome{}, nil
 	}
 	if len(applied.Pools) == 0 {
-		return desired.Objects{}, blocked
+		return desired.Objects{}, blocked, nil
 	}
-	return desired.BuildResolved(spec, applied, types, naming, ranking), blocked
+	return desired.BuildResolved(spec, applied, types, naming, ranking), blocked, nil
+}
+
+// refused returns what a team's quota raises beyond the limits of the policy. Others count
+// with what Kueue has, so that one that is refused leaves its room to them.
+func (r *AllocationReconciler) refused(ctx context.Context, policy *v1alpha1.ClusterPolicy, allocation *v1alpha1.ComputeAllocation, applied, wanted quota.Resolved, types catalog.Catalog, naming desired.Naming) ([]quota.Excess, error) {
+	if policy == nil || len(policy.Spec.OverAllocationLimits) == 0 || within(resolvedQuota(wanted), resolvedQuota(applied)) {
+		return nil, nil
+	}
+	var list v1alpha1.ComputeAllocationList
+	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
+	}
+	before, after := resolvedQuota(applied), resolvedQuota(wanted)
+	for i := range list.Items {
+		if list.Items[i].Name == allocation.Name {
+			continue
+		}
+		for pool, amounts := range r.Cohort.ledger.atLeast(desired.ClusterQueueName(&list.Items[i], naming), resolvedQuota(quota.Applied(&list.Items[i]))) {
+			before.Add(pool, amounts)
+			after.Add(pool, amounts)
+		}
+	}
+	return quota.Refused(policy, before, after, types), nil
 }
 
 // reasonCohort is the reason of Ready=False while a team's nominal quota cannot

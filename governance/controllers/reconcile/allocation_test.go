@@ -23,6 +23,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	"sigs.k8s.io/yaml"
@@ -320,6 +321,33 @@ func TestInstanceTypeOfNode(t *testing.T) {
 	}
 	if got["cpu"] != "32" || got["memory"] != "128Gi" || got["nvidia.com/gpu"] != "2" {
 		t.Errorf("half of the node is %v, want 2 GPUs, 32 vCPU and 128Gi", got)
+	}
+
+	// The policy allows no more than the node has. What exists stays.
+	policy := ranking()
+	policy.OverAllocationLimits = []v1alpha1.OverAllocationLimit{{Pool: custom, Percent: ptr.To[int32](0)}}
+	setPolicy(t, c, policy)
+	other := clustertest.Name("other")
+	create(t, c, other, specOf(v1alpha1.QuotaRow{InstanceType: custom, Quantities: accelerators(3)}))
+	conditionIs(t, c, other, v1alpha1.ConditionReady, metav1.ConditionFalse, "more than the cluster policy lets all teams have: "+custom+": 5 of 4 GPUs")
+	nothingCreated(t, c, other)
+	update := func(gpus int64) {
+		t.Helper()
+		clustertest.Eventually(t, soon, func(ctx context.Context) error {
+			var allocation v1alpha1.ComputeAllocation
+			if err := c.Client.Get(ctx, client.ObjectKey{Name: other}, &allocation); err != nil {
+				return err
+			}
+			allocation.Spec.Quota[0].Quantities = accelerators(gpus)
+			return c.Client.Update(ctx, &allocation)
+		})
+	}
+	update(2)
+	conditionIs(t, c, other, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
+	update(4)
+	refused := conditionIs(t, c, other, v1alpha1.ConditionReady, metav1.ConditionFalse, "the quota stays as it is")
+	if got := refused.Status.Quota[0].Resources[0].Nominal.Value(); got != 2 {
+		t.Errorf("got %d GPUs after a refused change, want 2", got)
 	}
 }
 

@@ -75,6 +75,15 @@ func (l *ledger) recordWritten(queue string, has quota.PoolResources) (shrinks b
 	return shrinks
 }
 
+// atLeast returns the quota of a ClusterQueue that the cache has, raised to what it was
+// written with.
+func (l *ledger) atLeast(queue string, cached quota.PoolResources) quota.PoolResources {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	cached.Raise(l.written[queue])
+	return cached
+}
+
 // addTo raises queues to the written and requested quota, and forgets
 // ClusterQueues that are not in it.
 func (l *ledger) addTo(queues map[string]quota.PoolResources) {

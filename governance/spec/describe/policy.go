@@ -43,6 +43,7 @@ func PolicySettings(before, after *v1alpha1.ClusterPolicySpec) []change.Field {
 	}
 	return slices.Concat(changes,
 		named("Pool ", pools(before.Pools), pools(after.Pools)),
+		named("Quota over capacity in ", overAllocation(before.OverAllocationLimits), overAllocation(after.OverAllocationLimits)),
 		named("Price of ", prices(before.Prices), prices(after.Prices)),
 		named("Alert rule ", lines(alertRules(before.Alerts)), lines(alertRules(after.Alerts))),
 		named("Alert receiver ", lines(alertReceivers(before.Alerts)), lines(alertReceivers(after.Alerts))))
@@ -62,6 +63,15 @@ func pools(pools []v1alpha1.Pool) map[string]string {
 	words := map[string]string{}
 	for _, pool := range pools {
 		words[pool.Name] = PoolMatch(pool.Match)
+	}
+	return words
+}
+
+// overAllocation returns the limit of each pool.
+func overAllocation(limits []v1alpha1.OverAllocationLimit) map[string]string {
+	words := map[string]string{}
+	for _, limit := range limits {
+		words[cmp.Or(strings.Trim(limit.Pool, v1alpha1.AllPools), "all other pools")] = fmt.Sprintf("at most %d %%", ptr.Deref(limit.Percent, 0))
 	}
 	return words
 }
