@@ -35,7 +35,7 @@ const fileBuffer = 32 << 10
 // logged.
 type brokenFile struct{ error }
 
-// SendFile answers with a file of text, or of CSV or JSON if its name ends so, that browsers save,
+// SendFile answers with a file of text, or of CSV, JSON or zip if its name ends so, that browsers save,
 // whatever its length. A file that cannot be read to its end is a brokenFile, which the browser
 // reports.
 func SendFile(c echo.Context, name string, from io.Reader) error {
@@ -47,6 +47,8 @@ func SendFile(c echo.Context, name string, from io.Reader) error {
 		kind = "text/csv; charset=utf-8"
 	case strings.HasSuffix(name, ".json"):
 		kind = "application/json"
+	case strings.HasSuffix(name, ".zip"):
+		kind = "application/zip"
 	}
 	response.Header().Set(echo.HeaderContentType, kind)
 	response.Header().Set(echo.HeaderContentDisposition, mime.FormatMediaType("attachment", map[string]string{"filename": name}))

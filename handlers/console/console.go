@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -29,9 +30,10 @@ type Console struct {
 	Now         func() time.Time // the clock
 }
 
-// Register adds the route of the frame to the server.
+// Register adds the routes of the frame, and of exports, to the server.
 func (h *Console) Register(s *web.Server) {
 	s.Events("/events", h.events(s))
+	s.File(urls.Export, h.export)
 }
 
 // UserOf returns the user of a request.

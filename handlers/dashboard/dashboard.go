@@ -100,6 +100,11 @@ func (h *Pages) dashboardPage(ctx context.Context, scope access.Scope, s *capaci
 	if page.Hardware, err = h.HardwarePages.Section(ctx, scope, q.Pool, q.Over); err != nil {
 		return page, err
 	}
+	tables := []string{page.Teams.CSVURL, page.ClassCSVURL, page.Pools.CSVURL}
+	if page.Hardware.CSVURL != "" {
+		tables = append(tables, page.Hardware.CSVURL)
+	}
+	page.ExportURL = urls.ExportOf(tables...)
 	return page, nil
 }
 

@@ -1,9 +1,13 @@
 package dashboard_test
 
 import (
+	"archive/zip"
+	"bytes"
 	"context"
 	"encoding/csv"
 	"errors"
+	"io"
+	"io/fs"
 	"math/big"
 	"net/http"
 	"strings"
@@ -15,6 +19,7 @@ import (
 	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/handlers/handlerstest"
+	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views/htmlcheck"
 
 	"github.com/PuerkitoBio/goquery"
@@ -267,13 +272,21 @@ func TestFiguresAsCSV(t *testing.T) {
 	d := &handlerstest.Backend{CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.Cluster()}}
 	d.List.ByPriorityClass = []index.PriorityClassRow{{PriorityClass: "training-priority", Running: 2, LongestRun: time.Minute}}
 	address := handlerstest.Serve(t, d)
-	read := func(path string) (rows [][]string) {
+	file := func(path string) (status int, text []byte) {
 		response, err := handlerstest.Client.Get(address + path)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer response.Body.Close()
-		if rows, err = csv.NewReader(response.Body).ReadAll(); err != nil {
+		if text, err = io.ReadAll(response.Body); err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode, text
+	}
+	read := func(path string) [][]string {
+		_, text := file(path)
+		rows, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
+		if err != nil {
 			t.Fatal(err)
 		}
 		return rows
@@ -297,6 +310,26 @@ func TestFiguresAsCSV(t *testing.T) {
 	}
 	if rows := read("/classes.csv"); len(rows) != 2 || strings.Join(rows[1][:10], ",") != "training,2,0,0,,,60,,0,0" {
 		t.Errorf("classes are %v", rows)
+	}
+
+	// All in one file, as each address answers.
+	_, teams := file("/teams.csv?pool=p5&q=vision")
+	_, again := file("/teams.csv")
+	_, all := file(urls.ExportOf("/teams.csv?pool=p5&q=vision", "/teams.csv", "/nothing.csv"))
+	archive, err := zip.NewReader(bytes.NewReader(all), int64(len(all)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"teams.csv": string(teams), "teams-2.csv": string(again), "missing.txt": "These tables could not be read: nothing.csv\n"} {
+		got, err := fs.ReadFile(archive, name)
+		if err != nil || string(got) != want {
+			t.Errorf("%s is %q (%v), want %q", name, got, err, want)
+		}
+	}
+	for _, wrong := range []string{urls.Export, urls.ExportOf("/settings"), urls.ExportOf("https://example.com/teams.csv"), urls.ExportOf("//example.com/teams.csv")} {
+		if status, _ := file(wrong); status != http.StatusNotFound {
+			t.Errorf("%s answers %d", wrong, status)
+		}
 	}
 }
 

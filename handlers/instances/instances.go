@@ -65,8 +65,9 @@ func (h *Pages) instancesPage(ctx context.Context, scope access.Scope, q nodeQue
 	found := q.find(snapshot.Nodes)
 	page := instanceviews.InstancesPage{
 		Summary: nodeSummary(snapshot.Nodes), Action: urls.Instances, Text: q.text, Filters: q.filters(snapshot), Sort: q.Values.Get("sort"), Order: q.Values.Get("order"),
-		Heads: q.heads(), CSVURL: q.URL(urls.InstancesCSV, "page", ""), PoolsCSV: urls.CapacityCSV,
+		Heads: q.heads(), CSVURL: q.URL(urls.InstancesCSV, "page", ""), PoolsCSV: urls.With(urls.CapacityCSV, nil, "pool", q.pool),
 	}
+	page.ExportURL = urls.ExportOf(page.PoolsCSV, page.CSVURL)
 	if q.filtered() {
 		page.ClearURL = q.With("pool", "", "state", "", "q", "", "page", "")
 		page.Found = format.Count(len(found), "node") + " found"

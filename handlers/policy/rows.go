@@ -150,7 +150,7 @@ func (r rowsOf) poolPairs(value, label string) []string {
 	return pairs
 }
 
-func (r rowsOf) over() policyviews.RowList {
+func (r rowsOf) over() *policyviews.RowList {
 	var rows []policyviews.Row
 	for i, limit := range r.form.over {
 		rows = append(rows, r.row("over", i, menu("pool", "Pool", limit.pool, r.poolPairs(v1alpha1.AllPools, "All other pools")...),
@@ -159,7 +159,7 @@ func (r rowsOf) over() policyviews.RowList {
 	l := r.list("over", "Limit", "pool", rows, v1alpha1.MaxPools)
 	l.Heads, l.NoteID = slices.Concat(ui.Heads("Pool"), ui.Numbers("At most over capacity, %")), "overs-note"
 	l.Empty = "No limits: quota can be more than the nodes have."
-	return l
+	return &l
 }
 
 func (r rowsOf) prices() *policyviews.RowList {

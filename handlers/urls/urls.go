@@ -116,6 +116,12 @@ const CapacityCSV = "/capacity.csv"
 
 const Settings = "/settings"
 
+// Export answers with several CSV files in one.
+const Export = "/export.zip"
+
+// ExportOf returns the address of these CSV files in one.
+func ExportOf(tables ...string) string { return Export + "?" + url.Values{"table": tables}.Encode() }
+
 // Replay returns the address of the snapshot of a contradicted explanation.
 func Replay(id string) string { return Settings + "/replays/" + url.PathEscape(id) }
 

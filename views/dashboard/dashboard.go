@@ -19,6 +19,7 @@ type DashboardPage struct {
 	// ClassNote is the time range of the class figures; ClassLeft is a sentence about
 	// tasks that the averages omit, empty for none.
 	ClassNote, ClassLeft, ClassCSVURL string
+	ExportURL                         string // all tables in one file
 	Trends                            Trends
 }
 

@@ -9,21 +9,22 @@ import (
 // fragment with the id instances.
 type InstancesPage struct {
 	views.Chrome
-	EditURL  string // of the form of the pools; empty for readers who may not change them
-	Summary  string // such as "12 instances: 10 ready, 1 pending recovery, 1 cordoned"
-	Pools    []PoolFigures
-	PoolsCSV string // address of the pools as CSV
-	Action   string // address of the filter form
-	Text     string // search text
-	Filters  []views.Filter
-	ClearURL string // the list without filters; empty if none is set
-	Sort     string // requested order, as in the address; empty for the default
-	Order    string
-	Found    string // such as "3 found"; empty without filters
-	Heads    []ui.Head
-	Nodes    []NodeRow
-	Pager    views.Pager
-	CSVURL   string
+	EditURL   string // of the form of the pools; empty for readers who may not change them
+	Summary   string // such as "12 instances: 10 ready, 1 pending recovery, 1 cordoned"
+	Pools     []PoolFigures
+	PoolsCSV  string // address of the pools as CSV
+	Action    string // address of the filter form
+	Text      string // search text
+	Filters   []views.Filter
+	ClearURL  string // the list without filters; empty if none is set
+	Sort      string // requested order, as in the address; empty for the default
+	Order     string
+	Found     string // such as "3 found"; empty without filters
+	Heads     []ui.Head
+	Nodes     []NodeRow
+	Pager     views.Pager
+	CSVURL    string
+	ExportURL string // all tables in one file
 }
 
 // PoolFigures is one resource of a pool. The first row of a pool has its nodes.

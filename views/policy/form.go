@@ -51,7 +51,7 @@ type PolicyForm struct {
 	Enforcement Choice // "enforcement": RequireQueue or None
 
 	Pools *RowList // pool-N-name, -match and -value; nil for a form without pools
-	Over  RowList  // over-N-pool and -percent
+	Over  *RowList // over-N-pool and -percent, with Pools
 
 	Currency views.TextField // "price-currency"
 	Prices   *RowList        // price-N-pool, -resource, -from, -own and -borrowed; nil for a form without prices

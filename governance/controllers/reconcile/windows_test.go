@@ -30,7 +30,7 @@ type recorded struct {
 }
 
 func newRecord() (*recorded, error) {
-	dir, err := os.MkdirTemp("", "reconcile-history")
+	dir, err := os.MkdirTemp(clustertest.Current().Dir, "history") // which is removed with the cluster
 	if err != nil {
 		return nil, err
 	}
