@@ -28,7 +28,7 @@ func TestRoutes(t *testing.T) {
 		"GET /auth/session": webtest.SignedIn, "GET /auth/signed-in": webtest.SignedIn, "HEAD /auth/signed-in": webtest.SignedIn,
 		"GET /": webtest.SignedIn, "HEAD /": webtest.SignedIn, "GET /events/dashboard": webtest.SignedIn, "GET /events": webtest.SignedIn,
 		"GET /teams": webtest.SignedIn, "HEAD /teams": webtest.SignedIn, "GET /events/teams": webtest.SignedIn,
-		"GET /export.zip": webtest.SignedIn,
+		"GET /export.zip":   webtest.SignedIn,
 		"GET /capacity.csv": webtest.SignedIn, "HEAD /capacity.csv": webtest.SignedIn, "GET /teams.csv": webtest.SignedIn, "HEAD /teams.csv": webtest.SignedIn,
 		"GET /classes.csv": webtest.SignedIn, "HEAD /classes.csv": webtest.SignedIn, "GET /hardware.csv": webtest.SignedIn, "HEAD /hardware.csv": webtest.SignedIn,
 		"GET /tasks": webtest.SignedIn, "HEAD /tasks": webtest.SignedIn, "GET /tasks/events": webtest.SignedIn,
