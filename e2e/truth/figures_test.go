@@ -16,6 +16,7 @@ import (
 	"kuota.dev/kuota/e2e/podless"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/views"
 
 	"github.com/PuerkitoBio/goquery"
 	batchv1 "k8s.io/api/batch/v1"
@@ -74,6 +75,14 @@ func TestFigures(t *testing.T) {
 		must(t, err)
 		previews = append(previews, took)
 	}
+	var arithmetic, simulated []time.Duration
+	for i := range 40 {
+		first, second, err := f.typeQuota(t.Context(), i, 5+i)
+		must(t, err)
+		arithmetic, simulated = append(arithmetic, first), append(simulated, second)
+	}
+	consoles.Figures(t, "effect_arithmetic", arithmetic)
+	consoles.Figures(t, "effect_simulated", simulated)
 	for name, samples := range map[string][]time.Duration{
 		"page_of_waiting_task": pages, "first_change_warm": warm, "all_changes_warm": all, "first_change_after_changes": changed, "all_changes_after_changes": allChanged,
 		"first_change_cold": cold, "all_changes_cold": allCold, "preview": previews,
@@ -212,4 +221,30 @@ func (f *load) previewQuota(ctx context.Context, team, gpus int) (time.Duration,
 	began := time.Now()
 	_, err = f.preview(ctx, review)
 	return time.Since(began), err
+}
+
+// typeQuota measures the effect beside the form of a team after a key: the response to it,
+// and the simulation, without the 400 ms for which the script waits before.
+func (f *load) typeQuota(ctx context.Context, team, gpus int) (arithmetic, simulated time.Duration, err error) {
+	form, err := f.open(ctx, http.MethodGet, fmt.Sprintf("/policies/allocations/%s-%d/edit", f.prefix, team), nil)
+	if err != nil {
+		return 0, 0, err
+	}
+	values := formValues(form.Find("form#allocation-form"))
+	values.Set("row-0-accelerators", strconv.Itoa(gpus))
+	began := time.Now()
+	typed, err := f.submitForm(ctx, form, "form#allocation-form", values, "preview")
+	if err != nil {
+		return 0, 0, err
+	}
+	arithmetic = time.Since(began)
+	if typed.Find("#effect[data-verify]").Length() != 1 {
+		return 0, 0, fmt.Errorf("the form asks for no simulation: %s", text(typed.Find("#effect, .field-error, .notice")))
+	}
+	began = time.Now()
+	shown, err := f.submitForm(ctx, form, "form#allocation-form", values, "verify")
+	if err == nil && shown.Find("#effect").AttrOr("data-state", "") != string(views.PreviewReady) {
+		err = fmt.Errorf("the effect is not known: %s", text(shown.Find("#effect")))
+	}
+	return arithmetic, time.Since(began), err
 }
