@@ -12,6 +12,7 @@ import (
 // Labels that NVIDIA's GPU operator writes.
 const (
 	productLabel  = "nvidia.com/gpu.product"
+	memoryLabel   = "nvidia.com/gpu.memory" // MiB of one GPU
 	migLabel      = "nvidia.com/mig.config"
 	migStateLabel = "nvidia.com/mig.config.state"
 )

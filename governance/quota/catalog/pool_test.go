@@ -46,6 +46,32 @@ func with(n corev1.Node, labels ...string) corev1.Node {
 	return n
 }
 
+// The memory of a GPU is that of the table; of other types that of NVIDIA's label, the
+// smallest of one type.
+func TestAcceleratorMemory(t *testing.T) {
+	gpu := map[corev1.ResourceName]string{catalog.GPU: "8"}
+	for _, tc := range []struct {
+		pool  string
+		nodes []corev1.Node
+		want  int64
+	}{
+		{"ml.p5.48xlarge", []corev1.Node{with(node("ml.p5.48xlarge", gpu), "nvidia.com/gpu.memory=1024")}, 80},
+		{"lab.x", []corev1.Node{node("lab.x", gpu), with(node("lab.x", gpu), "nvidia.com/gpu.memory=143771"), with(node("lab.x", gpu), "nvidia.com/gpu.memory=81559")}, 80},
+		{"lab.x", []corev1.Node{with(node("lab.x", gpu), "nvidia.com/gpu.memory=much")}, 0},
+		{"lab.x", []corev1.Node{node("lab.x", gpu)}, 0},
+	} {
+		pool, ok := of(tc.nodes...).Find(tc.pool)
+		if !ok || pool.Instance.AcceleratorMemory != tc.want {
+			t.Errorf("%s: %d GB, want %d", tc.pool, pool.Instance.AcceleratorMemory, tc.want)
+		}
+	}
+	untyped := with(node("", gpu), "nvidia.com/gpu.memory=40960", "rack=7")
+	delete(untyped.Labels, catalog.InstanceTypeLabel)
+	if pool, _ := under([]v1alpha1.Pool{byLabel("lab", "rack", "7")}, untyped).Find("lab"); pool.Instance.AcceleratorMemory != 40 {
+		t.Errorf("a node without a type: %d GB, want 40", pool.Instance.AcceleratorMemory)
+	}
+}
+
 // summary returns the main fields of a pool as one text.
 func summary(p catalog.Pool) string {
 	text := fmt.Sprintf("%s: %d of %s; %d accelerators, %d vCPU each", p.Name, p.Nodes, strings.Join(p.Types, " "), p.Instance.Accelerators, p.Instance.MilliCPU/1000)

@@ -3,6 +3,7 @@ package catalog
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -66,12 +67,19 @@ func instanceTypes(in Input) map[string]Instance {
 			types[instanceType] = types[instanceType].withPartitions(in.Nodes[i].Status.Capacity)
 			continue
 		}
-		// The order of nodes is arbitrary: of several models the first by name counts.
-		instance, model := types[instanceType], in.Nodes[i].Labels[productLabel]
-		if instanceType != "" && model != "" && (instance.AcceleratorModel == "" || model < instance.AcceleratorModel) {
-			instance.AcceleratorModel = model
-			types[instanceType] = instance
+		// The order of nodes is arbitrary: of several models the first by name counts,
+		// and of several sizes of memory the smallest.
+		if instanceType == "" {
+			continue
 		}
+		instance, model := types[instanceType], in.Nodes[i].Labels[productLabel]
+		if model != "" && (instance.AcceleratorModel == "" || model < instance.AcceleratorModel) {
+			instance.AcceleratorModel = model
+		}
+		if memory := labeledMemory(&in.Nodes[i]); memory > 0 && (instance.AcceleratorMemory == 0 || memory < instance.AcceleratorMemory) {
+			instance.AcceleratorMemory = memory
+		}
+		types[instanceType] = instance
 	}
 	return types
 }
@@ -80,8 +88,18 @@ func instanceTypes(in Input) map[string]Instance {
 // because no other node is known to be equal.
 func reported(node *corev1.Node) Instance {
 	instance := instanceOf("", node.Status.Capacity)
-	instance.AcceleratorModel = node.Labels[productLabel]
+	instance.AcceleratorModel, instance.AcceleratorMemory = node.Labels[productLabel], labeledMemory(node)
 	return instance
+}
+
+// labeledMemory returns the memory of one GPU of a node by its label, in GB as vendors
+// count, which are GiB and some of which a GPU keeps for itself; 0 without the label.
+func labeledMemory(node *corev1.Node) int64 {
+	mib, err := strconv.ParseInt(node.Labels[memoryLabel], 10, 64)
+	if err != nil || mib < 0 {
+		return 0
+	}
+	return (mib + 512) / 1024
 }
 
 func instanceOf(instanceType string, capacity corev1.ResourceList) Instance {
