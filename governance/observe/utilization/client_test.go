@@ -1,6 +1,7 @@
 package utilization
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -110,6 +111,17 @@ func TestUnreachable(t *testing.T) {
 	s.Poll(t.Context())
 	if now := s.Now(); !strings.Contains(now.Warning, "cannot be reached") {
 		t.Errorf("%+v", now)
+	}
+
+	// One that starts with the console is waited for.
+	var logged int
+	s, err = New(Options{URL: server.URL, Warn: func(string, error) { logged++ }})
+	must(t, err)
+	ctx, stop := context.WithCancel(t.Context())
+	s.o.OnChange = stop
+	must(t, s.Run(ctx))
+	if now := s.Now(); !strings.Contains(now.Warning, "does not answer yet") || logged > 0 {
+		t.Errorf("%+v, %d messages in the log", now, logged)
 	}
 }
 

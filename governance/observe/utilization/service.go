@@ -17,6 +17,10 @@ const (
 	maxAge     = 5 * time.Minute // of a Reading that State returns
 	peaksEvery = 4               // polls, unless the query is cheap
 	cheap      = time.Second
+
+	// A Prometheus that starts with the console is polled more often at first.
+	startup      = time.Minute
+	startupEvery = 2 * time.Second
 )
 
 // Service polls a Prometheus and keeps the last Reading. It is safe for concurrent
@@ -27,6 +31,7 @@ type Service struct {
 	api     prometheus.API
 
 	mu      sync.Mutex
+	started time.Time // of Run
 	last    *Reading
 	warning string // of the last poll
 	peaks   model.Vector
@@ -50,16 +55,28 @@ func New(o Options) (*Service, error) {
 
 // Run polls until ctx ends.
 func (s *Service) Run(ctx context.Context) error {
-	ticks := time.NewTicker(s.o.Interval)
-	defer ticks.Stop()
+	s.mu.Lock()
+	s.started = s.o.Now()
+	s.mu.Unlock()
 	for {
 		s.Poll(ctx)
+		next := s.o.Interval
+		if s.starts() {
+			next = min(next, startupEvery)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-ticks.C:
+		case <-time.After(next):
 		}
 	}
+}
+
+// starts reports whether Prometheus may still be starting, or has scraped nothing yet.
+func (s *Service) starts() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return (s.last == nil || len(s.last.Devices)+len(s.last.Nodes) == 0) && s.o.Now().Sub(s.started) < startup
 }
 
 // State is the current state.
@@ -102,7 +119,11 @@ func (s *Service) Poll(ctx context.Context) {
 	var texts []string
 	vector := func(query string) (model.Vector, bool) {
 		v, text, err := s.instant(ctx, query)
-		if err != nil {
+		switch {
+		case err == nil:
+		case isNetwork(err) && s.starts():
+			text = "Prometheus does not answer yet. Data appears in a moment."
+		default:
 			s.o.Warn("Prometheus query failed", err)
 			text = errorText(err, s.o.Timeout)
 		}
