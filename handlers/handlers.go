@@ -84,7 +84,7 @@ func (h *Handlers) IdleTasks(ctx context.Context) (list []governancealerts.Idle,
 		return nil, false
 	}
 	for _, idle := range h.hardware.IdleTasks(ctx) {
-		list = append(list, governancealerts.Idle{Task: idle.Task, Team: idle.Team, Accelerators: idle.Accelerators, Since: idle.Since})
+		list = append(list, governancealerts.Idle{Task: idle.Task, Team: idle.Team, Accelerators: idle.Accelerators, Since: idle.Since, Simulated: idle.Simulated})
 	}
 	return list, true
 }

@@ -25,7 +25,7 @@ var meanings = map[string]Meaning{
 	"waiting":     {"Waiting", "A team's tasks that wait for admission."},
 	"recovery":    {"Pending recovery", "Instances that are not ready, or whose accelerators are being partitioned."},
 	"instances":   {"Running instances", "Instances that are ready and accept tasks. Cordoned instances are neither running nor pending recovery."},
-	"memory":      {"Accelerator memory", "Memory per accelerator, as its vendor states it, times the number of accelerators where it is known."},
+	"memory":      {"Accelerator memory", "Memory per accelerator, as its vendor states it or NVIDIA's node label nvidia.com/gpu.memory, times the number of accelerators where it is known."},
 }
 
 func meaningsOf(keys []string) []Meaning {

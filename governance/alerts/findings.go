@@ -66,6 +66,7 @@ type Idle struct {
 	Team         string // empty for none
 	Accelerators int64
 	Since        time.Time
+	Simulated    bool // not measured
 }
 
 // findings returns what all rules find. Its cost is linear in the number of tasks. Rules
@@ -247,7 +248,11 @@ func (in *Input) idle(Thresholds) (found []Finding) {
 		}
 		f, of := in.about(TaskIdle, g, in.subject(g))
 		f.Since = first.Since
-		f.Summary = fmt.Sprintf("%s %s %s not use %s %s, longest %s %s, since %s.", count(len(list), "running task"), of, verb(len(list), "does", "do"), verb(len(list), "its", "their"), count(int(accelerators), "accelerator"), first.Task.Kind, first.Task.Name, moment(first.Since))
+		simulated := ""
+		if first.Simulated {
+			simulated = " (simulated)"
+		}
+		f.Summary = fmt.Sprintf("%s %s %s not use %s %s, longest %s %s, since %s%s.", count(len(list), "running task"), of, verb(len(list), "does", "do"), verb(len(list), "its", "their"), count(int(accelerators), "accelerator"), first.Task.Kind, first.Task.Name, moment(first.Since), simulated)
 		found = append(found, f)
 	}
 	return found

@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/observe/capacity"
 	"kuota.dev/kuota/governance/observe/utilization"
+	"kuota.dev/kuota/governance/report/accounting"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
@@ -54,6 +55,7 @@ type hardwareNow struct {
 	sums    utilization.Sums // devices without a reading are not included
 	usage   map[utilization.UsageKey]float64
 	owners  map[string]queries.Owner // by the task's key in sums
+	prices  accounting.Prices
 }
 
 // hardwareNow reads the state of one pool, or of all if none has that name.
@@ -66,7 +68,7 @@ func (h *Pages) hardwareNow(ctx context.Context, scope access.Scope, pool string
 	if err != nil {
 		return hardwareNow{}, err
 	}
-	n := hardwareNow{state: h.Hardware.Now(), owners: map[string]queries.Owner{}, usage: map[utilization.UsageKey]float64{}}
+	n := hardwareNow{state: h.Hardware.Now(), owners: map[string]queries.Owner{}, usage: map[utilization.UsageKey]float64{}, prices: accounting.PricesOf(snapshot.Prices)}
 	for _, p := range snapshot.Pools {
 		if p.Name == pool {
 			n.pool = pool
@@ -144,8 +146,8 @@ func (h *Pages) Section(ctx context.Context, scope access.Scope, pool string, r 
 	if err != nil {
 		return dashboardviews.HardwareSection{}, err
 	}
-	s := dashboardviews.HardwareSection{Trouble: n.state.Warning, AsOf: n.asOf(), Gauges: n.gauges(), Use: n.use(), CSVURL: urls.With(hardwareCSVURL, nil, "pool", n.pool)}
-	h.hardwareIdle(&s, n)
+	s := dashboardviews.HardwareSection{Trouble: n.state.Warning, AsOf: n.asOf(), Gauges: n.gauges(), Use: n.use(), UseLead: n.useLead(), CSVURL: urls.With(hardwareCSVURL, nil, "pool", n.pool)}
+	h.hardwareIdle(&s, n, scope.All)
 	s.Chart = h.hardwareChart(ctx, n, r)
 	return s, nil
 }
@@ -155,7 +157,7 @@ func (n hardwareNow) asOf() string {
 	if n.state.Reading == nil {
 		return ""
 	}
-	parts := []string{"as of " + format.Duration(n.state.Age) + " ago"}
+	parts := []string{marked("as of "+format.Duration(n.state.Age)+" ago", n.state.Reading.Simulated)}
 	for _, kind := range n.kinds() {
 		g := n.sums.All.Devices[kind]
 		parts = append(parts, fmt.Sprintf("%s of %s %ss have data", format.Thousands(g.Reporting), format.Thousands(g.Total), kind))
@@ -203,6 +205,19 @@ func (n hardwareNow) gauges() []dashboardviews.HardwareGauge {
 	add("cpu", "vCPU utilization", "Share of time in which vCPUs are not idle.", "vCPUs", 1, all.CPU, withData(all.CPUNodes, all.Nodes, "node"))
 	add("memory", "Memory utilization", "Memory not available to new processes, of all node memory.", "GiB", GiB, all.Memory, withData(all.MemoryNodes, all.Nodes, "node"))
 	return list
+}
+
+// useLead describes the table of accelerators.
+func (n hardwareNow) useLead() string {
+	return marked("accelerators of admitted tasks, and how many of them are busy", n.state.Reading != nil && n.state.Reading.Simulated)
+}
+
+// marked marks a text about utilization that was not measured.
+func marked(text string, simulated bool) string {
+	if simulated {
+		return text + " (simulated)"
+	}
+	return text
 }
 
 // share formats a share as a percentage.

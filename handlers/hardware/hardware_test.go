@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/observe/capacity"
 	"kuota.dev/kuota/governance/observe/utilization"
@@ -32,6 +33,7 @@ import (
 type busyCluster struct {
 	state   utilization.State
 	history error
+	prices  *v1alpha1.Prices
 	owners  map[index.PodName]queries.Owner
 }
 
@@ -58,6 +60,7 @@ func (b *busyCluster) Within(context.Context, access.Scope) (*capacity.Snapshot,
 		Pools:  []capacity.PoolSnapshot{{Name: "general"}, {Name: "h100"}},
 		Teams:  []capacity.TeamSnapshot{{Name: "idle", Resources: held("nvidia.com/mig-3g.40gb", 2)}, {Name: "vision", Resources: held("nvidia.com/gpu", 4)}},
 		Others: &capacity.TeamSnapshot{Resources: held("nvidia.com/gpu", 1)},
+		Prices: b.prices,
 	}, nil
 }
 
@@ -155,6 +158,68 @@ func TestHardwareSection(t *testing.T) {
 	}
 	if unknown := h.sampleSection(t, "<nonsense>"); len(unknown.Gauges) != 4 {
 		t.Errorf("a pool that is not there: %+v", unknown)
+	}
+}
+
+// Idle tasks are priced by their pool, and utilization that was not measured is marked.
+func TestIdleNow(t *testing.T) {
+	h, b := busySample()
+	price := func(pool, from, own string) v1alpha1.HourlyPrice {
+		return v1alpha1.HourlyPrice{Pool: pool, Resource: "nvidia.com/gpu", From: from, Own: own, Borrowed: "0.10"}
+	}
+	for _, tc := range []struct {
+		name      string
+		prices    []v1alpha1.HourlyPrice
+		simulated bool
+		want      string // of the sentence, and the row of the task
+		wantRow   string
+	}{
+		{name: "without prices", want: "Idle tasks of your teams use 2 of 8 GPUs now.", wantRow: "2 2.0 %"},
+		{
+			name: "the present price", prices: []v1alpha1.HourlyPrice{price("h100", "2026-01-01", "9"), price("h100", "2026-11-01", "2.50"), price("h100", "2027-01-01", "7")},
+			want: "Idle tasks of your teams use 2 of 8 GPUs now: 3,650 USD a month at the present prices.", wantRow: "2 2.0 % 3,650.00",
+		},
+		{name: "another pool", prices: []v1alpha1.HourlyPrice{price("a100", "2026-01-01", "9")}, want: "Idle tasks of your teams use 2 of 8 GPUs now.", wantRow: "2 2.0 % –"},
+		{name: "simulated", simulated: true, want: "Idle tasks of your teams use 2 of 8 GPUs now (simulated).", wantRow: "2 2.0 %"},
+	} {
+		if b.prices = nil; tc.prices != nil {
+			b.prices = &v1alpha1.Prices{Currency: "USD", Hourly: tc.prices}
+		}
+		b.state.Reading.Simulated = tc.simulated
+		s := h.sampleSection(t, "")
+		var html strings.Builder
+		if err := dashboardviews.IdleNow(s).Render(t.Context(), &html); err != nil {
+			t.Fatal(err)
+		}
+		sentence, err := goquery.NewDocumentFromReader(strings.NewReader(html.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := text(sentence, "#idle-now"); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+		document := rendered(t, s)
+		row := document.Find("#idle-uid-sleeps td.n").Map(func(_ int, cell *goquery.Selection) string { return cell.Text() })
+		if got := strings.Join(row, " "); got != tc.wantRow {
+			t.Errorf("%s: the row has %q, want %q", tc.name, got, tc.wantRow)
+		}
+		target, _ := sentence.Find("a").Attr("href")
+		if document.Find(target).Length() != 1 {
+			t.Errorf("%s: nothing is at %q", tc.name, target)
+		}
+		for _, card := range []string{"#hardware-gauges", "#hardware-use", "#hardware-idle"} {
+			if marked := strings.Contains(text(document, card+" .card-head"), "(simulated)"); marked != tc.simulated {
+				t.Errorf("%s: %s is marked: %t", tc.name, card, marked)
+			}
+		}
+		if marked := strings.Contains(h.IdleTasks(t.Context())["uid-sleeps"].Words(busyNow), "simulated"); marked != tc.simulated {
+			t.Errorf("%s: the task is marked: %t", tc.name, marked)
+		}
+		h.idle.at = time.Time{}
+	}
+	b.state.Reading.Devices = nil
+	if s := h.sampleSection(t, ""); s.IdleNow != "" {
+		t.Errorf("without idle tasks: %q", s.IdleNow)
 	}
 }
 

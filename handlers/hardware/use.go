@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/big"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/observe/utilization"
+	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
@@ -106,24 +108,85 @@ func (n hardwareNow) use() []dashboardviews.HardwareUse {
 }
 
 // hardwareIdle adds the tasks whose accelerators are idle.
-func (h *Pages) hardwareIdle(s *dashboardviews.HardwareSection, n hardwareNow) {
+func (h *Pages) hardwareIdle(s *dashboardviews.HardwareSection, n hardwareNow, all bool) {
 	if n.state.Reading == nil {
 		return
 	}
 	after := h.Hardware.IdleAfter()
-	s.IdleLead = fmt.Sprintf("admitted at least %s ago, with every accelerator below %s since", plainDuration(after), share(h.IdleBelow))
+	s.IdleLead = marked(fmt.Sprintf("admitted at least %s ago, with every accelerator below %s since", plainDuration(after), share(h.IdleBelow)), n.state.Reading.Simulated)
 	idle := n.state.Reading.Idle(n.cluster, n.pool, after, h.IdleBelow)
+	if len(idle) > 0 {
+		s.IdleWho = "Idle tasks"
+		if !all {
+			s.IdleWho += " of your teams"
+		}
+		s.IdleNow = marked(n.idleWords(idle, h.Now()), n.state.Reading.Simulated)
+	}
 	if more := len(idle) - maxIdle; more > 0 {
 		idle, s.IdleMore = idle[:maxIdle], fmt.Sprintf("%s more with fewer accelerators.", format.Count(more, "task"))
 	}
+	s.IdleCurrency = n.prices.Currency
 	for _, t := range idle {
 		o := n.owners[t.Task]
+		cost, _ := n.monthly(t, h.Now())
 		s.Idle = append(s.Idle, dashboardviews.HardwareIdle{
 			ID: "idle-" + o.Task.UID, Name: o.Task.Name, Team: format.OrDash(o.Team), Accelerators: format.Thousands(t.Accelerators),
 			URL:   urls.TaskOf(o.Task.Namespace, o.Task.Kind, o.Task.Name),
-			Since: t.AdmittedAt.UTC().Format(time.RFC3339), SinceAgo: format.Age(h.Now().Sub(t.AdmittedAt)), Peak: share(t.Peak),
+			Since: t.AdmittedAt.UTC().Format(time.RFC3339), SinceAgo: format.Age(h.Now().Sub(t.AdmittedAt)), Peak: share(t.Peak), Cost: format.Money(cost),
 		})
 	}
+}
+
+// monthHours is the length of a month in costs of idle accelerators.
+const monthHours = 730
+
+// monthly returns what the devices of a task cost in a month, at the present prices of
+// quota that a team owns; nil without one. all reports whether each device has a price.
+func (n hardwareNow) monthly(t utilization.IdleTask, now time.Time) (cost *big.Rat, all bool) {
+	all = true
+	for on, devices := range t.Devices {
+		price := n.prices.At(on.Pool, on.Resource, now)
+		if price == nil {
+			all = false
+			continue
+		}
+		if cost == nil {
+			cost = new(big.Rat)
+		}
+		cost.Add(cost, new(big.Rat).Mul(price.Own, big.NewRat(devices*monthHours, 1)))
+	}
+	return cost, all
+}
+
+// idleWords describes what idle tasks use, after their name.
+func (n hardwareNow) idleWords(idle []utilization.IdleTask, now time.Time) string {
+	devices, sum, priced, all := map[utilization.Kind]float64{}, new(big.Rat), false, true
+	for _, t := range idle {
+		for on, count := range t.Devices {
+			kind, whole := utilization.KindOf(on.Resource)
+			devices[kind] += float64(count) * whole
+		}
+		cost, each := n.monthly(t, now)
+		all = all && each
+		if cost != nil {
+			sum.Add(sum, cost)
+			priced = true
+		}
+	}
+	var parts []string
+	for _, kind := range n.kinds() {
+		if devices[kind] > 0 {
+			parts = append(parts, fmt.Sprintf("%s of %s %ss", format.Average(devices[kind]), format.Thousands(n.sums.All.Devices[kind].Total), kind))
+		}
+	}
+	words := "use " + strings.Join(parts, " and ") + " now"
+	if priced {
+		words += fmt.Sprintf(": %s %s a month at the present prices", quota.Thousands(sum.FloatString(0)), n.prices.Currency)
+	}
+	if priced && !all {
+		words += ", without those that have no price"
+	}
+	return words
 }
 
 // plainDuration formats a duration as in a setting, such as 30 m.
@@ -148,7 +211,7 @@ func (h *Pages) hardwareCSV(c echo.Context, scope access.Scope) error {
 		}
 		at := ""
 		if n.state.Reading != nil {
-			at = n.state.Reading.At.UTC().Format(time.RFC3339)
+			at = marked(n.state.Reading.At.UTC().Format(time.RFC3339), n.state.Reading.Simulated)
 		}
 		number := func(v float64) string { return strconv.FormatFloat(float64(int64(v*10000+0.5))/10000, 'f', -1, 64) }
 		for _, row := range n.rows() {
@@ -175,12 +238,16 @@ type Idle struct {
 	Accelerators int64
 	Peak         float64   // the largest utilization of any of them, 0 to 1
 	Since        time.Time // or earlier: when the console has not seen it
+	Simulated    bool      // not measured
 }
 
 // Words describes how long the task has been idle.
 func (i Idle) Words(now time.Time) string {
-	return fmt.Sprintf("idle for at least %s", format.Age(now.Sub(i.Since)))
+	return marked("idle for at least "+format.Age(now.Sub(i.Since)), i.Simulated)
 }
+
+// PeakWords describes the largest utilization of any of its accelerators, in a row of its own.
+func (i Idle) PeakWords() string { return marked(share(i.Peak), i.Simulated) }
 
 // idleTasks are the idle tasks by UID.
 type idleTasks struct {
@@ -231,6 +298,6 @@ func (h *Pages) findIdle(ctx context.Context, c *idleTasks) {
 	c.tasks = map[string]Idle{}
 	for _, t := range idle {
 		o := owners[t.Task]
-		c.tasks[o.Task.UID] = Idle{Task: o.Task, Team: o.Team, Accelerators: t.Accelerators, Peak: t.Peak, Since: since[t.Task]}
+		c.tasks[o.Task.UID] = Idle{Task: o.Task, Team: o.Team, Accelerators: t.Accelerators, Peak: t.Peak, Since: since[t.Task], Simulated: reading.Simulated}
 	}
 }

@@ -299,7 +299,7 @@ func idleRows(list []idleTask, now time.Time) (rows []teamviews.IdleTask) {
 	for _, t := range list {
 		row := teamviews.IdleTask{
 			ID: "idle-" + t.Task.UID, Task: views.TaskLink{Name: t.Task.Name, URL: urls.TaskOf(t.Task.Namespace, t.Task.Kind, t.Task.Name)}, Kind: t.Task.Kind,
-			Accelerators: format.Thousands(t.Accelerators), For: format.Age(now.Sub(t.Since)), Peak: fmt.Sprintf("%.1f %%", t.Peak*100),
+			Accelerators: format.Thousands(t.Accelerators), For: format.Age(now.Sub(t.Since)), Peak: t.PeakWords(),
 		}
 		if t.mayStop {
 			row.StopURL = row.Task.URL + "/stop"

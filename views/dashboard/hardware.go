@@ -1,6 +1,9 @@
 package dashboard
 
-import "kuota.dev/kuota/views"
+import (
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/views/ui"
+)
 
 // HardwareSection is the hardware utilization from Prometheus: the fragment with
 // the id hardware.
@@ -11,11 +14,16 @@ type HardwareSection struct {
 	Gauges  []HardwareGauge
 	Chart   *views.Chart // nil for none
 	Use     []HardwareUse
+	UseLead string // describes it
 	Idle    []HardwareIdle
 	// IdleLead describes the idle tasks, and IdleMore how many are not shown; empty for
 	// none.
 	IdleLead, IdleMore string
-	CSVURL             string
+	// IdleWho and IdleNow are a sentence about idle tasks, without its period: who uses
+	// what, and what that costs. Empty for no idle task.
+	IdleWho, IdleNow string
+	IdleCurrency     string // of their costs; empty without prices
+	CSVURL           string
 }
 
 // HardwareGauge is one utilization.
@@ -55,4 +63,13 @@ type HardwareIdle struct {
 	Since         string // RFC 3339
 	SinceAgo      string // such as "2 h 05 m"
 	Peak          string // such as "1.2 %"
+	Cost          string // of a month, without the currency
+}
+
+// costHead is the head of the costs of idle tasks; none without prices.
+func costHead(currency string) []ui.Head {
+	if currency == "" {
+		return nil
+	}
+	return ui.Numbers(currency + " a month")
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/cluster/clusterstate"
@@ -76,6 +77,9 @@ func (s *Service) read(ctx context.Context) (in input, err error) {
 		return in, err
 	}
 	in.at, in.cohort = time.Now(), s.Naming.Under(policy).Cohort
+	if policy != nil {
+		in.prices = policy.Spec.Prices
+	}
 	if in.catalog, err = clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel); err != nil {
 		return in, err
 	}
@@ -97,6 +101,7 @@ type Snapshot struct {
 	// Others is the sum of the teams that a reader may not see and of ClusterQueues
 	// without a team. It has no name; nil if there are none.
 	Others *TeamSnapshot
+	Prices *v1alpha1.Prices // of the policy; nil for none
 
 	teamOf clusterstate.Teams
 }

@@ -24,6 +24,7 @@ import (
 type input struct {
 	at          time.Time
 	cohort      string // of all team queues
+	prices      *v1alpha1.Prices
 	typeLabel   string
 	catalog     catalog.Catalog
 	nodes       corev1.NodeList
@@ -337,7 +338,7 @@ func (s *summing) addLoans() {
 }
 
 func (s *summing) snapshot() *Snapshot {
-	snapshot := &Snapshot{At: s.at, Nodes: s.nodes, teamOf: s.teamOf}
+	snapshot := &Snapshot{At: s.at, Nodes: s.nodes, Prices: s.prices, teamOf: s.teamOf}
 	slices.SortFunc(snapshot.Nodes, func(a, b NodeSnapshot) int { return strings.Compare(a.Name, b.Name) })
 	for fr, sum := range s.poolUsages {
 		pool := s.pools[fr.Flavor]

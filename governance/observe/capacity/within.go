@@ -12,7 +12,7 @@ import (
 // added to Others.
 func (s *Snapshot) within(scope access.Scope) *Snapshot {
 	seen := map[string]bool{}
-	visible := &Snapshot{At: s.At, Pools: s.Pools}
+	visible := &Snapshot{At: s.At, Pools: s.Pools, Prices: s.Prices}
 	var rest []TeamSnapshot
 	if s.Others != nil {
 		rest = append(rest, *s.Others)

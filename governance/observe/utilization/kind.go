@@ -31,6 +31,17 @@ func KindOf(resource string) (Kind, float64) {
 	return "", 0
 }
 
+// resource returns the Kubernetes resource of a device.
+func (d *Device) resource() string {
+	switch {
+	case d.MIG != "":
+		return "nvidia.com/mig-" + d.Profile
+	case d.Kind == Neuron:
+		return catalog.Neuron
+	}
+	return catalog.GPU
+}
+
 // migSlices is the number of compute slices of a GPU in MIG.
 const migSlices = 7
 

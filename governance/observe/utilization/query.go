@@ -22,6 +22,7 @@ const (
 	nodeFree     = "node_memory_MemAvailable_bytes"
 	nodeTotal    = "node_memory_MemTotal_bytes"
 	unameInfo    = "node_uname_info" // maps an address to a node name
+	simulated    = "kuota_simulated" // exists if exporters simulate what they report
 )
 
 // Labels that queries add.
@@ -88,7 +89,7 @@ func part(name, expression string) string {
 // now queries the current metrics of devices and nodes. Series of one device from
 // several exporters become one: the largest.
 func (q queries) now() string {
-	names := strings.Join([]string{gpuBusy, engineActive, memoryUsed, memoryFree, memoryKept, coreBusy, neuronInfo, neuronUsed, nodeFree, nodeTotal}, "|")
+	names := strings.Join([]string{gpuBusy, engineActive, memoryUsed, memoryFree, memoryKept, coreBusy, neuronInfo, neuronUsed, nodeFree, nodeTotal, simulated}, "|")
 	return fmt.Sprintf("max by (__name__, %s, %s, %s) (%s) or max by (__name__, instance, nodename) (%s)",
 		deviceLabels, podLabels, neuronLabels, q.of(fmt.Sprintf("{__name__=~%q}", names)), q.selector(unameInfo))
 }

@@ -75,6 +75,8 @@ type Reading struct {
 	Nodes   []Node   // by name
 	// Names maps node addresses, which series can have instead, to node names.
 	Names map[string]string
+	// Simulated reports that no hardware was measured, as in the local cluster.
+	Simulated bool
 }
 
 // reader converts series to a Reading. Of two series of one metric the larger counts.
@@ -86,6 +88,8 @@ type reader struct {
 	cores   map[string]map[int]core // by node
 	names   map[string]string
 	used    map[string]float64 // of Neuron memory, by node
+
+	simulated bool
 }
 
 func read(now, cpu, peaks model.Vector) *Reading {
@@ -144,6 +148,10 @@ func (r *reader) node(s *model.Sample) *Node {
 func (r *reader) add(s *model.Sample, metric, suffix string) {
 	value, ok := valueOf(s)
 	label := func(name model.LabelName) string { return string(s.Metric[name]) }
+	if metric == simulated {
+		r.simulated = true
+		return
+	}
 	if metric == unameInfo {
 		host, _, _ := strings.Cut(label("instance"), ":")
 		r.names[host] = label("nodename")
@@ -231,7 +239,7 @@ func (r *reader) reading() *Reading {
 			partitioned[d.physical()] = true
 		}
 	}
-	out := &Reading{Names: r.names}
+	out := &Reading{Names: r.names, Simulated: r.simulated}
 	for _, d := range r.devices {
 		if d.MIG != "" || !partitioned[d.physical()] {
 			d.setFigures(r.parts[d])

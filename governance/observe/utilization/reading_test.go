@@ -70,6 +70,7 @@ node_memory_MemAvailable_bytes 25e9
 node_memory_MemTotal_bytes 100e9
 # TYPE node_uname_info gauge
 node_uname_info{nodename="gpu-1"} 1
+kuota_simulated 1
 `
 
 const scrapeAll = `
@@ -124,6 +125,9 @@ func TestReading(t *testing.T) {
 		}
 		return nil
 	})
+	if !r.Simulated {
+		t.Error("the mark of simulated exporters is not read")
+	}
 	byKey := map[string]Device{}
 	for _, d := range r.Devices {
 		byKey[d.Node+"/"+d.Index+"/"+d.MIG] = d

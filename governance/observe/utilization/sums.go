@@ -220,7 +220,12 @@ func (d *Device) owners(pods func(PodName) (PodOwner, bool)) (found []PodOwner) 
 type IdleTask struct {
 	PodOwner
 	Peak float64 // the largest utilization of any of its devices, 0 to 1
+	// Devices counts its devices by pool and Kubernetes resource.
+	Devices map[PoolResource]int64
 }
+
+// PoolResource is a resource of the nodes of a pool.
+type PoolResource struct{ Pool, Resource string }
 
 // Idle returns the tasks that were admitted longer ago than after and whose
 // accelerators all stayed below a utilization of below in that time, those with most
@@ -241,10 +246,11 @@ func (r *Reading) Idle(c Inventory, pool string, after time.Duration, below floa
 			}
 			t := tasks[h.Task]
 			if t == nil {
-				t = &sum{IdleTask: IdleTask{PodOwner: h}}
+				t = &sum{IdleTask: IdleTask{PodOwner: h, Devices: map[PoolResource]int64{}}}
 				tasks[h.Task] = t
 			}
 			t.devices++
+			t.Devices[PoolResource{place.Pool, d.resource()}]++
 			t.Peak = max(t.Peak, d.Peak.Share())
 			t.busy = t.busy || !d.Peak.Known() || d.Peak.Share() >= below || !there || pool != "" && place.Pool != pool
 		}

@@ -42,8 +42,8 @@ func PricesOf(spec *v1alpha1.Prices) (p Prices) {
 	return p
 }
 
-// at returns the price that holds at a time; nil for none.
-func (p Prices) at(pool, resource string, at time.Time) *Price {
+// At returns the price that holds at a time; nil for none.
+func (p Prices) At(pool, resource string, at time.Time) *Price {
 	var found *Price
 	for i := range p.List {
 		if price := &p.List[i]; price.Pool == pool && price.Resource == resource && !price.From.After(at) && (found == nil || price.From.After(found.From)) {

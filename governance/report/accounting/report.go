@@ -172,7 +172,7 @@ func Reports(ctx context.Context, store Store, q Query, bounds []time.Time, pric
 			lines[at[n]] = map[key]*Line{}
 		}
 		for _, l := range linesOf(of, q) {
-			if price := prices.at(l.Pool, l.Resource, finer[n]); price != nil && l.Kind.Used() {
+			if price := prices.At(l.Pool, l.Resource, finer[n]); price != nil && l.Kind.Used() {
 				l.Cost = price.cost(&l.Own, &l.Borrowed, Unit(l.Resource))
 			}
 			k := key{l.Pool, l.Resource, l.Team, l.Kind}
