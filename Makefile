@@ -110,7 +110,7 @@ browser: ## install what the browser tests need
 
 .PHONY: prometheus
 prometheus: ## unpack the Prometheus that tests ask; nothing of it is installed or started
-	@governance/observe/utilization/unpack.sh $(PROMETHEUS)
+	@cmd/localcluster/prometheus/unpack.sh $(PROMETHEUS)
 
 .PHONY: databases
 databases: ## install the PostgreSQL server that tests start

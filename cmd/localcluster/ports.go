@@ -20,13 +20,14 @@ const (
 	highestPort = 32767
 	portBlock   = 32 // ports per instance
 
-	firstOperatorPort = 12 // in the block; each operator has two
+	firstOperatorPort = 14 // in the block; each operator has two
 )
 
 // ports are the ports of one instance, on 127.0.0.1.
 type ports struct {
 	api, console, etcd, etcdPeer, controllerManager, scheduler, kwok, provider int
 	kueueHealth, kueueMetrics, kueueWebhook, kueueVisibility                   int
+	exporter, prometheus                                                       int
 	operators                                                                  int // the first of them
 
 	block int // index of the reserved block, which no other instance has
@@ -54,6 +55,7 @@ func reservePorts(dir string, api, console int) (ports, *os.File, error) {
 				api: cmp.Or(api, base), console: cmp.Or(console, base+1), etcd: base + 2, etcdPeer: base + 3,
 				controllerManager: base + 4, scheduler: base + 5, kwok: base + 6, provider: base + 7,
 				kueueHealth: base + 8, kueueMetrics: base + 9, kueueWebhook: base + 10, kueueVisibility: base + 11,
+				exporter: base + 12, prometheus: base + 13,
 				operators: base + firstOperatorPort,
 				block:     (base - lowestPort) / portBlock,
 			}, lock, nil

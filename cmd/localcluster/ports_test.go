@@ -38,7 +38,7 @@ func TestReservedPortsDiffer(t *testing.T) {
 		if p.api != 7 {
 			t.Errorf("the API server's port is %d, want the requested one", p.api)
 		}
-		selected := []int{p.console, p.etcd, p.etcdPeer, p.controllerManager, p.scheduler, p.kwok, p.provider, p.kueueHealth, p.kueueMetrics, p.kueueWebhook, p.kueueVisibility}
+		selected := []int{p.console, p.etcd, p.etcdPeer, p.controllerManager, p.scheduler, p.kwok, p.provider, p.kueueHealth, p.kueueMetrics, p.kueueWebhook, p.kueueVisibility, p.exporter, p.prometheus}
 		for i := range operators {
 			health, webhook := p.ofOperator(i)
 			selected = append(selected, health, webhook)

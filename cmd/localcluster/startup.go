@@ -135,12 +135,17 @@ func waitAccepted(ctx context.Context, api apiClient, crds string) error {
 // startProduct starts the console, and applies the samples.
 func (s *supervisor) startProduct(ctx context.Context, o upOptions, api apiClient, p ports, begin time.Time) error {
 	url, issuer := "", ""
+	simulated := o.simulated()
 	if o.users != "" {
 		issuer = httpURL(p.provider)
 	}
 	if o.console != "" {
 		s.say("starting the console")
-		if err := s.run(ctx, consoleComponent(s.layout, o.console, p.console, issuer)); err != nil {
+		console := consoleComponent(s.layout, o.console, p.console, issuer)
+		if simulated == nil {
+			console.env = append(console.env, "KUOTA_PROMETHEUS_URL="+httpURL(p.prometheus), "KUOTA_IDLE_AFTER=1m")
+		}
+		if err := s.run(ctx, console); err != nil {
 			return err
 		}
 		url = httpURL(p.console)
@@ -170,7 +175,13 @@ func (s *supervisor) startProduct(ctx context.Context, o upOptions, api apiClien
 			return err
 		}
 	}
-	return s.announce(o, url, issuer, begin)
+	if err := s.announce(o, url, issuer, simulated, p, begin); err != nil {
+		return err
+	}
+	if simulated == nil {
+		go s.startPrometheus(ctx, api, p, o.still)
+	}
+	return nil
 }
 
 // startProvider starts the sign-in provider if there are users.
@@ -274,7 +285,7 @@ func together(ctx context.Context, steps ...func(context.Context) error) error {
 }
 
 // announce prints the addresses and users, and writes the ready file.
-func (s *supervisor) announce(o upOptions, url, issuer string, begin time.Time) error {
+func (s *supervisor) announce(o upOptions, url, issuer string, simulated error, p ports, begin time.Time) error {
 	lines := []string{fmt.Sprintf("ready after %.1f s", time.Since(begin).Seconds())}
 	if url != "" {
 		lines = append(lines, "  console     "+url)
@@ -286,6 +297,12 @@ func (s *supervisor) announce(o upOptions, url, issuer string, begin time.Time) 
 		}
 		lines = append(lines, "  provider    "+issuer)
 		lines = append(lines, userLines(users)...)
+	}
+	switch {
+	case simulated == nil:
+		lines = append(lines, "  prometheus  "+httpURL(p.prometheus)+", in a moment, with simulated hardware utilization")
+	case !errors.Is(simulated, errNoSamples):
+		lines = append(lines, fmt.Sprintf("  prometheus  none, so that pages show no hardware utilization: %v", simulated))
 	}
 	lines = append(lines,
 		"  kubeconfig  "+s.layout.kubeconfig(),

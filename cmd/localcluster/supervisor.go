@@ -25,12 +25,13 @@ const (
 	consoleName           = "kuota"
 	providerName          = "provider"
 	nodeComponentName     = "real-node"
+	prometheusName        = "prometheus"
 )
 
 // shutdownOrder lists the components that stop together: writers before what
 // stores their writes.
 var shutdownOrder = [][]string{
-	{consoleName, providerName},
+	{consoleName, providerName, prometheusName},
 	append(operatorNames(), nodeComponentName, kwokName, kueueName, schedulerName, controllerManagerName),
 	{apiServerName},
 	{etcdName},
@@ -74,6 +75,7 @@ type component struct {
 	ready     func(context.Context) error // one attempt
 	prepare   func(context.Context) error // optional; runs before a start on request and may change args
 	ports     []namedPort
+	optional  bool // the instance goes on when it exits
 
 	// namespaces has the clone flags of the namespaces that the process gets; it
 	// is PID 1 of a new PID namespace. Optional, as is started, which runs when
@@ -182,6 +184,9 @@ func (s *supervisor) exited(c *component, p *process) {
 		if !s.apiStopped {
 			go s.revive(c)
 		}
+	case c.optional:
+		c.state = failed
+		s.say("%s ended: %s", c.name, p.ProcessState)
 	default:
 		c.state = failed
 		s.fail(s.withLog(c, fmt.Errorf("%s (pid %d) ended unexpectedly: %s", c.name, p.Process.Pid, p.ProcessState)))
