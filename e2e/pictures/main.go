@@ -31,15 +31,20 @@ type picture struct {
 
 const (
 	width     = 1280
-	patience  = 60_000.0 // milliseconds
+	patience  = 180_000.0 // milliseconds
 	digestOf  = "pages.sha256"
 	browser   = "/usr/bin/chromium-headless-shell"
 	passwords = "kuota-" // followed by the name of the user
 )
 
 var pictures = []picture{
+	// Its simulated utilization begins after the start of the instance, and a task is idle
+	// after a minute; then alerts of two teams fire.
 	{name: "dashboard", user: "admin", path: "/", height: 760, prepare: func(page playwright.Page) error {
-		return shown(page, "main table")
+		if err := shown(page, ".bell .count:has-text('2')"); err != nil {
+			return err
+		}
+		return shown(page, "#idle-now")
 	}},
 	// A task of the still sample that waits, because its team may borrow less than it requests.
 	{name: "task", user: "ada", path: "/tasks/hyperpod-ns-vision/Job/segmentation-sweep", height: 1180, prepare: func(page playwright.Page) error {
