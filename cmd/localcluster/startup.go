@@ -300,7 +300,11 @@ func (s *supervisor) announce(o upOptions, url, issuer string, simulated error, 
 	}
 	switch {
 	case simulated == nil:
-		lines = append(lines, "  prometheus  "+httpURL(p.prometheus)+", in a moment, with simulated hardware utilization")
+		line := "  prometheus  " + httpURL(p.prometheus) + ", in a moment, with simulated hardware utilization"
+		if path, _ := findPrometheus(); path == "" {
+			line += "; apt gets it first, and the log of localcluster says if it cannot"
+		}
+		lines = append(lines, line)
 	case !errors.Is(simulated, errNoSamples):
 		lines = append(lines, fmt.Sprintf("  prometheus  none, so that pages show no hardware utilization: %v", simulated))
 	}
