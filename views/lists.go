@@ -23,6 +23,16 @@ type Option struct {
 	Selected bool
 }
 
+// ManyForm acts on the selected rows of a list, whose check boxes belong to it. It is shown
+// while one is checked.
+type ManyForm struct {
+	Action  string
+	Label   string // such as "Selected tasks"
+	All     string // label of the check box that selects the whole list
+	Fields  []HiddenField
+	Buttons []Option // values of the input "do"
+}
+
 // RangeLink links to the same page with another time range.
 type RangeLink struct {
 	Label   string // such as "12 h"

@@ -3,7 +3,6 @@ package tasks
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,10 +19,10 @@ import (
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/previews"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
-	taskviews "kuota.dev/kuota/views/tasks"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
@@ -31,9 +30,6 @@ import (
 
 // manyActions are the actions that can be run on many tasks.
 var manyActions = []actions.Action{actions.Stop, actions.Resume, actions.Class, actions.Delete}
-
-// mostExcluded is how many tasks that an action cannot be run on a review names.
-const mostExcluded = 5
 
 // selection is what an action on many tasks is about.
 type selection struct {
@@ -50,16 +46,11 @@ type selection struct {
 func (h *Pages) selects() bool { return h.Actions != nil && h.ReadOnlyReason() == "" }
 
 // manyForm returns the form of the selected tasks of a list, with the filters of the list.
-func (h *Pages) manyForm(q taskQuery) *taskviews.ManyForm {
+func (h *Pages) manyForm(q taskQuery) *views.ManyForm {
 	if !h.selects() {
 		return nil
 	}
-	form := &taskviews.ManyForm{Action: urls.ManyTasks, Fields: []views.HiddenField{{Name: "back", Value: q.With()}}}
-	for _, name := range slices.Sorted(maps.Keys(q.Values)) {
-		for _, value := range q.Values[name] {
-			form.Fields = append(form.Fields, views.HiddenField{Name: filterPrefix + name, Value: value})
-		}
-	}
+	form := q.ManyForm(urls.ManyTasks, "tasks")
 	for _, action := range manyActions {
 		if q.Phase == index.Finished && action != actions.Delete {
 			continue
@@ -68,9 +59,6 @@ func (h *Pages) manyForm(q taskQuery) *taskviews.ManyForm {
 	}
 	return form
 }
-
-// filterPrefix begins the names of inputs with the filters of the list.
-const filterPrefix = "filter-"
 
 // many answers POST /tasks/many: with a review of the selected tasks, or of all that the filters
 // match; and the review with its start.
@@ -136,13 +124,7 @@ func (h *Pages) showMany(c echo.Context, status int, page views.ActionPage, s se
 // filters match now.
 func (h *Pages) selected(ctx context.Context, user governance.User, scope access.Scope, action actions.Action, values url.Values) (selection, error) {
 	s := selection{action: action, class: values.Get("choice")}
-	filters := url.Values{}
-	for name, list := range values {
-		if filter, ok := strings.CutPrefix(name, filterPrefix); ok {
-			filters[filter] = list
-		}
-	}
-	q := h.taskQuery(filters)
+	q := h.taskQuery(listing.Filters(values))
 	if values.Get("all") != "true" {
 		q = h.taskQuery(nil)
 		q.Phase, q.UIDs = "", map[string]bool{"": true} // so that no selection matches nothing
@@ -181,14 +163,12 @@ func (h *Pages) selected(ctx context.Context, user governance.User, scope access
 func (h *Pages) manyPage(c echo.Context, s selection, values url.Values) (views.ActionPage, error) {
 	name := strings.ToLower(actionNames[s.action])
 	page := views.ActionPage{
-		Chrome: h.Chrome(c), UpLabel: "Tasks", UpURL: urls.Tasks, Action: urls.ManyTasks, InPlace: true,
+		Chrome: h.Chrome(c), UpLabel: "Tasks", Action: urls.ManyTasks, InPlace: true,
 		Submit: format.Upper(verb(s.action)) + " " + format.Tasks(len(s.items)), Danger: s.action == actions.Stop || s.action == actions.Delete,
-		Fields: []views.HiddenField{{Name: "do", Value: string(s.action)}},
 	}
 	page.Title, page.Active = page.Submit, "tasks"
-	if back := values.Get("back"); strings.HasPrefix(back, urls.Tasks+"?") {
-		page.UpURL, page.Fields = back, append(page.Fields, views.HiddenField{Name: "back", Value: back})
-	}
+	page.UpURL, page.Fields = listing.Back(values, urls.Tasks)
+	page.Fields = append(page.Fields, views.HiddenField{Name: "do", Value: string(s.action)})
 	if len(s.items) == 0 && values.Get("reviewed") != "true" {
 		page.Title, page.Obstacle = actionNames[s.action], "Select tasks in the list first."
 		if len(s.excluded) > 0 {
@@ -239,12 +219,11 @@ func (h *Pages) manyPage(c echo.Context, s selection, values url.Values) (views.
 			page.Type = fmt.Sprintf("Type %d to confirm", len(values["task"]))
 		}
 	}
-	if n := len(s.excluded); n > 0 {
-		page.Effects = append(page.Effects, fmt.Sprintf("Left out, because this cannot be done to them: %s.", format.Tasks(n)))
-		for i, t := range s.excluded[:min(n, mostExcluded)] {
-			page.Effects = append(page.Effects, t.Name+": "+s.why[i])
-		}
+	var excluded []string
+	for i, t := range s.excluded {
+		excluded = append(excluded, t.Name+": "+s.why[i])
 	}
+	page.Effects = append(page.Effects, listing.LeftOut(format.Tasks(len(excluded)), excluded)...)
 	if s.more > 0 {
 		page.Effects = append(page.Effects, fmt.Sprintf("These are the first %s. %s more match: %s them afterwards.", format.Thousands(bulk.MaxItems), format.Thousands(int64(s.more)), name))
 	}

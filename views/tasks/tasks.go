@@ -34,14 +34,7 @@ type TasksPage struct {
 	SubmitURL string // form that submits a task, if the list shows one team; else empty
 	// SubmitTeams are the same for readers of some teams, to choose from; empty for one or many.
 	SubmitTeams []SubmitTeam
-	Many        *ManyForm // nil for a console that changes nothing
-}
-
-// ManyForm acts on the selected tasks.
-type ManyForm struct {
-	Action  string
-	Fields  []views.HiddenField
-	Buttons []views.Option // values of the input "do"
+	Many        *views.ManyForm // nil for a console that changes nothing
 }
 
 // SubmitTeam is a team with the form that submits a task to it.
