@@ -6,14 +6,18 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/kueue/admitted"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/quota/resources"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -34,16 +38,8 @@ type teamTasks struct {
 // tasksOf reads the unfinished tasks of a team from the cache, without their
 // names if named is false.
 func tasksOf(ctx context.Context, reader client.Reader, clusterQueue, namespace, localQueue string, named bool) (teamTasks, error) {
-	var list kueue.WorkloadList
-	if err := cluster.List(ctx, reader, &list); err != nil {
-		return teamTasks{}, err
-	}
 	var found teamTasks
-	for i := range list.Items {
-		w := &list.Items[i]
-		if meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) {
-			continue // it keeps its admission and uses no quota
-		}
+	err := unfinished(ctx, reader, func(w *kueue.Workload) {
 		admission := w.Status.Admission
 		switch {
 		case admission != nil && string(admission.ClusterQueue) == clusterQueue:
@@ -51,11 +47,72 @@ func tasksOf(ctx context.Context, reader client.Reader, clusterQueue, namespace,
 		case admission == nil && w.Namespace == namespace && string(w.Spec.QueueName) == localQueue:
 			found.waiting++
 		}
+	})
+	if err != nil {
+		return teamTasks{}, err
 	}
 	slices.SortFunc(found.admitted, func(a, b admittedTask) int {
 		return cmp.Or(strings.Compare(a.task.Namespace, b.task.Namespace), strings.Compare(a.task.Name, b.task.Name))
 	})
 	return found, nil
+}
+
+// unfinished calls do with each Workload in the cache that is not finished.
+func unfinished(ctx context.Context, reader client.Reader, do func(*kueue.Workload)) error {
+	var list kueue.WorkloadList
+	if err := cluster.List(ctx, reader, &list); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if w := &list.Items[i]; !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) {
+			do(w) // a finished one keeps its admission and uses no quota
+		}
+	}
+	return nil
+}
+
+// TaskCounts is how many unfinished tasks a team has: those that use quota, and those that wait
+// in its queue.
+type TaskCounts struct{ Running, Waiting int }
+
+// TaskCounts counts the tasks of several teams, by the name of the team, for users who may
+// update or delete allocations. A team without tasks is not in it.
+func (s *Service) TaskCounts(ctx context.Context, user governance.User, teams []v1alpha1.ComputeAllocation) (map[string]TaskCounts, error) {
+	may, err := s.May(ctx, user)
+	if err == nil && !may.Update && !may.Delete {
+		err = access.Forbidden("count tasks")
+	}
+	if err != nil {
+		return nil, err
+	}
+	reader, err := s.Cluster.Reader()
+	if err != nil {
+		return nil, err
+	}
+	queues, locals := map[string]string{}, map[types.NamespacedName]string{} // the team of each
+	for i := range teams {
+		a := &teams[i]
+		queues[desired.ClusterQueueName(a, s.Naming)] = a.Name
+		locals[types.NamespacedName{Namespace: s.namespaceOf(a), Name: desired.LocalQueueName(a, s.Naming)}] = a.Name
+	}
+	counts := map[string]TaskCounts{}
+	err = unfinished(ctx, reader, func(w *kueue.Workload) {
+		team := locals[types.NamespacedName{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}]
+		if w.Status.Admission != nil {
+			team = queues[string(w.Status.Admission.ClusterQueue)]
+		}
+		if team == "" {
+			return
+		}
+		count := counts[team]
+		if w.Status.Admission != nil {
+			count.Running++
+		} else {
+			count.Waiting++
+		}
+		counts[team] = count
+	})
+	return counts, err
 }
 
 // admittedTaskOf converts an admitted Workload.

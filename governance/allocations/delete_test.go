@@ -65,6 +65,13 @@ func TestDeleteBusyTeam(t *testing.T) {
 	if diff := cmp.Diff([]allocations.Task{{Namespace: team.Status.Namespace, Kind: "Job", Name: "long"}}, preview.Running); diff != "" {
 		t.Errorf("running tasks (-want +got):\n%s", diff)
 	}
+	counts, err := w.TaskCounts(t.Context(), w.admin, []v1alpha1.ComputeAllocation{team})
+	must(t, err)
+	if diff := cmp.Diff(map[string]allocations.TaskCounts{team.Name: {Running: 1}}, counts); diff != "" {
+		t.Errorf("tasks (-want +got):\n%s", diff)
+	}
+	_, err = w.TaskCounts(t.Context(), w.member, []v1alpha1.ComputeAllocation{team})
+	wantKind(t, err, governance.Forbidden)
 	wantKind(t, w.Delete(t.Context(), w.admin, team.Name, allocations.Deletion{ResourceVersion: team.ResourceVersion}), governance.Invalid, "1 of its tasks is running")
 	if now := w.settled(t, team.Name); now.DeletionTimestamp != nil || now.Annotations[v1alpha1.AnnotationDrain] != "" {
 		t.Errorf("the rejected deletion changed the allocation: %+v", now.ObjectMeta)

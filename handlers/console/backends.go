@@ -30,6 +30,7 @@ type Allocations interface {
 	Update(ctx context.Context, user governance.User, state allocations.State, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) error
 	Delete(ctx context.Context, user governance.User, team string, how allocations.Deletion) error
 	QueueActivity(ctx context.Context, user governance.User, team string) (allocations.QueueActivity, error)
+	TaskCounts(ctx context.Context, user governance.User, teams []v1alpha1.ComputeAllocation) (map[string]allocations.TaskCounts, error)
 	PreviewDeletion(ctx context.Context, user governance.User, team string) (allocations.DeletionPreview, error)
 }
 

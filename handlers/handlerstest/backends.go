@@ -280,13 +280,15 @@ func (d *LogsBackend) Open(_ context.Context, _ governance.User, q logs.Query) (
 // PreviewBackend previews all changes in the same way.
 type PreviewBackend struct {
 	Previewed func(context.Context) (queries.Preview, error) // nil if pages preview nothing
+	Together  []int                                          // of how many allocations each preview of several, or of a deletion, was
 }
 
 func (d *PreviewBackend) Allocation(ctx context.Context, _ governance.User, _ *v1alpha1.ComputeAllocation, _ []v1alpha1.Pool) (queries.Preview, error) {
 	return d.Previewed(ctx)
 }
 
-func (d *PreviewBackend) Allocations(ctx context.Context, _ governance.User, _ []*v1alpha1.ComputeAllocation) (queries.Preview, error) {
+func (d *PreviewBackend) Allocations(ctx context.Context, _ governance.User, all []*v1alpha1.ComputeAllocation) (queries.Preview, error) {
+	d.Together = append(d.Together, len(all))
 	return d.Previewed(ctx)
 }
 
@@ -298,7 +300,8 @@ func (d *PreviewBackend) Activation(ctx context.Context, _ governance.User, _ *v
 	return d.Previewed(ctx)
 }
 
-func (d *PreviewBackend) Deletion(ctx context.Context, _ governance.User, _ string) (queries.Preview, error) {
+func (d *PreviewBackend) Deletion(ctx context.Context, _ governance.User, teams ...string) (queries.Preview, error) {
+	d.Together = append(d.Together, len(teams))
 	return d.Previewed(ctx)
 }
 

@@ -113,6 +113,8 @@ func (d *Backend) Touch(team string) {
 }
 
 func (d *Backend) Delete(_ context.Context, user governance.User, team string, deletion allocations.Deletion) error {
+	d.writes.Lock()
+	defer d.writes.Unlock()
 	if err := d.sameVersion(team, deletion.ResourceVersion); err != nil {
 		return err
 	}
@@ -129,6 +131,14 @@ func (d *Backend) Delete(_ context.Context, user governance.User, team string, d
 
 func (d *Backend) QueueActivity(context.Context, governance.User, string) (allocations.QueueActivity, error) {
 	return allocations.QueueActivity{Running: d.DepartureResult.Running, Waiting: d.DepartureResult.Waiting}, nil
+}
+
+func (d *Backend) TaskCounts(_ context.Context, _ governance.User, teams []v1alpha1.ComputeAllocation) (map[string]allocations.TaskCounts, error) {
+	counts := map[string]allocations.TaskCounts{}
+	for i := range teams {
+		counts[teams[i].Name] = allocations.TaskCounts{Running: len(d.DepartureResult.Running), Waiting: d.DepartureResult.Waiting}
+	}
+	return counts, nil
 }
 
 func (d *Backend) PreviewDeletion(context.Context, governance.User, string) (allocations.DeletionPreview, error) {

@@ -25,7 +25,7 @@ type Backend interface {
 	Allocations(ctx context.Context, user governance.User, allocations []*v1alpha1.ComputeAllocation) (queries.Preview, error)
 	Typed(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (queries.Preview, error)
 	Activation(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, to v1alpha1.Activation) (queries.Preview, error)
-	Deletion(ctx context.Context, user governance.User, team string) (queries.Preview, error)
+	Deletion(ctx context.Context, user governance.User, teams ...string) (queries.Preview, error)
 	Policy(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) (queries.Preview, error)
 	Action(ctx context.Context, user governance.User, action actions.Action, list []*tasks.Task, class string) (queries.Preview, error)
 }

@@ -145,9 +145,14 @@ func (s *Service) MayEditPolicy(ctx context.Context, user governance.User) (bool
 func Require(ctx context.Context, user governance.User, allowed func(context.Context, governance.User) (bool, error), op string) error {
 	may, err := allowed(ctx, user)
 	if err == nil && !may {
-		err = &governance.Error{Kind: governance.Forbidden, Op: op, Message: "You do not have permission to do this. Ask a cluster admin."}
+		err = Forbidden(op)
 	}
 	return err
+}
+
+// Forbidden returns the error of an operation that the user may not do.
+func Forbidden(op string) error {
+	return &governance.Error{Kind: governance.Forbidden, Op: op, Message: "You do not have permission to do this. Ask a cluster admin."}
 }
 
 func (s *Service) may(ctx context.Context, user governance.User, what authorizationv1.ResourceAttributes) (bool, error) {

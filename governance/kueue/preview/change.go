@@ -288,22 +288,45 @@ func changePriorities(c *simulate.Change, is *existing, priorities map[string]in
 	}
 }
 
-// removeQueue adds what the deletion of an allocation does to its queues. While tasks
+// deletion returns the inputs after the deletion of the allocations of teams, what it changes
+// while admitted tasks are drained, and what it removes in the end.
+func deletion(is *existing, before *inputs, teams []string) (after *inputs, change, removed simulate.Change, err error) {
+	deleted := map[string]bool{}
+	for _, team := range teams {
+		deleted[team] = true
+	}
+	left := *before
+	left.allocations = slices.DeleteFunc(slices.Clone(before.allocations), func(a v1alpha1.ComputeAllocation) bool { return deleted[a.Name] })
+	drained := map[string]bool{} // ClusterQueues
+	for i := range is.workloads {
+		if w := &is.workloads[i]; w.Status.Admission != nil && !finished(w) {
+			drained[string(w.Status.Admission.ClusterQueue)] = true
+		}
+	}
+	owners := before.owners()
+	maps.DeleteFunc(owners, func(_ string, owner queries.QueueOwner) bool { return !deleted[owner.Team] })
+	removeQueues(&change, is, owners, drained)
+	if err := changeCohort(&change, is, before, &left); err != nil {
+		return nil, change, removed, err
+	}
+	removed.Cohorts, removed.Removed.Cohorts = change.Cohorts, change.Removed.Cohorts
+	removeQueues(&removed, is, owners, nil)
+	return &left, change, removed, nil
+}
+
+// removeQueues adds what the deletion of allocations does to these ClusterQueues. While tasks
 // are admitted, they are drained: the ClusterQueue then stays until they have ended,
 // and is simulated without quota, so that their eviction is seen.
-func removeQueue(c *simulate.Change, is *existing, owners map[string]queries.QueueOwner, team string, drained bool) {
-	for name, owner := range owners {
+func removeQueues(c *simulate.Change, is *existing, of map[string]queries.QueueOwner, drained map[string]bool) {
+	without := map[string]bool{}
+	for _, name := range slices.Sorted(maps.Keys(of)) {
 		queue := is.queues[name]
-		if owner.Team != team || queue == nil {
+		if queue == nil {
 			continue
 		}
-		if !drained {
+		if !drained[name] {
 			c.Removed.ClusterQueues = append(c.Removed.ClusterQueues, name)
-			for key, local := range is.locals {
-				if string(local.Spec.ClusterQueue) == name && managed.ByKuota(local) {
-					c.Removed.LocalQueues = append(c.Removed.LocalQueues, key)
-				}
-			}
+			without[name] = true
 			continue
 		}
 		emptied := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: queue.Generation + 1}, Spec: *queue.Spec.DeepCopy()}
@@ -313,6 +336,11 @@ func removeQueue(c *simulate.Change, is *existing, owners map[string]queries.Que
 			*r = kueue.ResourceQuota{Name: r.Name}
 		}
 		c.ClusterQueues = append(c.ClusterQueues, emptied)
+	}
+	for key, local := range is.locals {
+		if without[string(local.Spec.ClusterQueue)] && managed.ByKuota(local) {
+			c.Removed.LocalQueues = append(c.Removed.LocalQueues, key)
+		}
 	}
 	sortChange(c)
 }

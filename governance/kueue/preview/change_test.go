@@ -213,25 +213,43 @@ func TestKeptFields(t *testing.T) {
 	}
 }
 
-func TestRemoveQueue(t *testing.T) {
+func TestDeletion(t *testing.T) {
 	const queue = "hyperpod-ns-vision-clusterqueue"
+	removed := []string{"removed queue " + queue, "removed local queue hyperpod-ns-vision/hyperpod-ns-vision-localqueue"}
+	emptied := "queue " + queue + `: 0 GPUs, cohort "shared-pool", stop HoldAndDrain, within LowerPriority`
 	for name, tc := range map[string]struct {
-		drained bool
-		want    []string
+		teams                   []string
+		admitted                bool // a task of vision
+		wantChange, wantRemoved []string
 	}{
-		"idle":    {want: []string{"cohort shared-pool: 28 GPUs", "removed queue " + queue, "removed local queue hyperpod-ns-vision/hyperpod-ns-vision-localqueue"}},
-		"drained": {drained: true, want: []string{"queue " + queue + `: 0 GPUs, cohort "shared-pool", stop HoldAndDrain, within LowerPriority`, "cohort shared-pool: 28 GPUs"}},
+		"idle":    {teams: []string{"vision"}, wantChange: append([]string{"cohort shared-pool: 26 GPUs"}, removed...), wantRemoved: append([]string{"cohort shared-pool: 26 GPUs"}, removed...)},
+		"drained": {teams: []string{"vision"}, admitted: true, wantChange: []string{emptied, "cohort shared-pool: 26 GPUs"}, wantRemoved: append([]string{"cohort shared-pool: 26 GPUs"}, removed...)},
+		"several": {
+			teams: []string{"vision", "speech"}, admitted: true,
+			wantChange: []string{emptied, "cohort shared-pool: 30 GPUs", "removed queue hyperpod-ns-speech-clusterqueue", "removed local queue hyperpod-ns-speech/hyperpod-ns-speech-localqueue"},
+			wantRemoved: []string{
+				"cohort shared-pool: 30 GPUs", "removed queue hyperpod-ns-speech-clusterqueue", "removed queue " + queue,
+				"removed local queue hyperpod-ns-speech/hyperpod-ns-speech-localqueue", "removed local queue hyperpod-ns-vision/hyperpod-ns-vision-localqueue",
+			},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			is, before := lab(t, &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{IdleCompute: v1alpha1.IdleCompute{ShareUnallocated: true}}}, team("vision", 8), team("speech", 4))
-			after, c := *before, simulate.Change{}
-			after.allocations = before.allocations[1:]
-			removeQueue(&c, is, before.owners(), "vision", tc.drained)
-			if err := changeCohort(&c, is, before, &after); err != nil {
+			is, before := lab(t, &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{IdleCompute: v1alpha1.IdleCompute{ShareUnallocated: true}}}, team("vision", 8), team("speech", 4), team("language", 2))
+			if tc.admitted {
+				is.workloads = []kueue.Workload{{Status: kueue.WorkloadStatus{Admission: &kueue.Admission{ClusterQueue: queue}}}}
+			}
+			after, change, removed, err := deletion(is, before, tc.teams)
+			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, summary(&c)); diff != "" {
+			if len(after.allocations) != 3-len(tc.teams) || len(before.allocations) != 3 {
+				t.Errorf("%d of %d allocations are left", len(after.allocations), len(before.allocations))
+			}
+			if diff := cmp.Diff(tc.wantChange, summary(&change)); diff != "" {
 				t.Errorf("the change differs (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.wantRemoved, summary(&removed)); diff != "" {
+				t.Errorf("what is removed differs (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -151,9 +151,9 @@ func (s *Service) Activation(ctx context.Context, user governance.User, allocati
 	return s.Allocation(ctx, user, next, nil)
 }
 
-// Deletion previews the deletion of a team's allocation. Tasks that are admitted are
-// requeued.
-func (s *Service) Deletion(ctx context.Context, user governance.User, team string) (queries.Preview, error) {
+// Deletion previews the deletion of the allocations of teams. Tasks that are admitted are
+// requeued. The figures of the team are in it if it is one.
+func (s *Service) Deletion(ctx context.Context, user governance.User, teams ...string) (queries.Preview, error) {
 	if err := access.Require(ctx, user, s.Access.MayDeleteAllocations, "preview"); err != nil {
 		return queries.Preview{}, err
 	}
@@ -161,25 +161,21 @@ func (s *Service) Deletion(ctx context.Context, user governance.User, team strin
 	if err != nil {
 		return queries.Preview{}, err
 	}
-	after := *before
-	after.allocations = slices.DeleteFunc(slices.Clone(before.allocations), func(a v1alpha1.ComputeAllocation) bool { return a.Name == team })
-	owners, change := before.owners(), simulate.Change{}
-	admitted := slices.ContainsFunc(is.workloads, func(w kueue.Workload) bool {
-		return w.Status.Admission != nil && owners[string(w.Status.Admission.ClusterQueue)].Team == team && !finished(&w)
-	})
-	removeQueue(&change, is, owners, team, admitted)
-	if err := changeCohort(&change, is, before, &after); err != nil {
+	after, change, removed, err := deletion(is, before, teams)
+	if err != nil {
 		return queries.Preview{}, err
 	}
-	removed := change
-	removed.ClusterQueues, removed.LocalQueues = nil, nil
-	removeQueue(&removed, is, owners, team, false)
-	old := ""
-	if i := slices.IndexFunc(before.allocations, func(a v1alpha1.ComputeAllocation) bool { return a.Name == team }); i >= 0 {
-		old = manifest.AllocationYAML(&before.allocations[i])
+	var own []queries.ObjectDiff
+	for i := range before.allocations {
+		if a := &before.allocations[i]; slices.Contains(teams, a.Name) {
+			own = append(own, queries.ObjectDiff{Kind: manifest.KindAllocation, Name: a.Name, Lines: compareYAML(manifest.AllocationYAML(a), "")})
+		}
 	}
-	own := queries.ObjectDiff{Kind: manifest.KindAllocation, Name: team, Lines: compareYAML(old, "")}
-	return s.ask(ctx, user, reviewed(user), change, before, &after, team, append([]queries.ObjectDiff{own}, diffs(&removed, is)...))
+	subject := ""
+	if len(teams) == 1 {
+		subject = teams[0]
+	}
+	return s.ask(ctx, user, reviewed(user), change, before, after, subject, append(own, diffs(&removed, is)...))
 }
 
 // Action previews an action on tasks that the user sees: class is that of actions.Class.
