@@ -255,7 +255,7 @@ func TestCreateAllocationWithoutJavaScript(t *testing.T) {
 			return nil
 		})
 	}
-	rowContains("/policies", "2 GPUs · 48 vCPU · 512 GiB")
+	rowContains("/policies?q="+team, "2 GPUs · 48 vCPU · 512 GiB")
 	c.Apply(t, jobManifest(team, "fits", 1))
 	rowContains("/tasks", "Running")
 }

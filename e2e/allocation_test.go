@@ -56,7 +56,7 @@ func TestEditAllocation(t *testing.T) {
 	waitForUsage(t, team, "4")
 
 	page := visit(t, playwright.BrowserNewContextOptions{})
-	open(t, page, "/policies")
+	open(t, page, "/policies?q="+team)
 	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: team, Exact: playwright.Bool(true)}).Click())
 	must(t, expect.Locator(page.Locator("#detail-quota")).ToContainText("ml.p5.48xlarge"))
 	must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Edit", Exact: playwright.Bool(true)}).Click())

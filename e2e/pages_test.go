@@ -57,7 +57,7 @@ spec:
 		}},
 		{"team", "/teams/" + team, nil},
 		{"submit", "/teams/" + team + "/submit", nil},
-		{"policies", "/policies", func(t *testing.T, page playwright.Page) {
+		{"policies", "/policies?q=" + invalid, func(t *testing.T, page playwright.Page) {
 			must(t, expect.Locator(page.Locator("tr", playwright.PageLocatorOptions{HasText: invalid})).ToContainText("Not ready"))
 		}},
 		{"allocation-new", "/policies/allocations/new", nil},

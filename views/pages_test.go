@@ -131,7 +131,7 @@ func TestHostileStringsStayText(t *testing.T) {
 		*s = hostile
 	}
 	policies := samplePolicies()
-	for _, s := range []*string{&policies.Notice, &policies.Allocations[1].DisplayName, &policies.Allocations[1].Capacity, &policies.Allocations[1].Correction, &policies.Allocations[1].Quota[0].Pool} {
+	for _, s := range []*string{&policies.Notice, &policies.Allocations[1].DisplayName, &policies.Over[0].Text, &policies.Allocations[1].Correction, &policies.Allocations[1].Quota[0].Pool} {
 		*s = hostile
 	}
 	form := sampleForm()
@@ -229,7 +229,7 @@ func TestPoliciesOffersPermittedActions(t *testing.T) {
 	if n := htmlcheck.Render(t, allocationviews.Policies(page)).Find(link).Length(); n != 1 {
 		t.Errorf("an admin sees %d buttons to create, want 1", n)
 	}
-	page.Allocations, page.Others = nil, nil
+	page.Allocations, page.Others, page.Total = nil, nil, 0
 	if n := htmlcheck.Render(t, allocationviews.Policies(page)).Find(link).Length(); n != 1 {
 		t.Errorf("an admin without allocations sees %d buttons to create, want 1", n)
 	}
@@ -242,10 +242,13 @@ func TestPoliciesOffersPermittedActions(t *testing.T) {
 func TestTableRows(t *testing.T) {
 	policies := htmlcheck.Render(t, allocationviews.AllocationsTable(samplePolicies()))
 	vision := policies.Find("#allocation-vision")
-	for _, want := range []string{"Vision", "hyperpod-ns-vision", "Failed", "belongs to another user", "2 GPUs · 48 vCPU", "1 GPU · 12 vCPU", "10 of 8 GPUs", "Put right", "up to 50 %", "50"} {
+	for _, want := range []string{"Vision", "hyperpod-ns-vision", "Failed", "belongs to another user", "2 GPUs · 48 vCPU", "1 GPU · 12 vCPU", "Put right", "up to 50 %", "50"} {
 		if !strings.Contains(vision.Text(), want) {
 			t.Errorf("allocation row does not say %q", want)
 		}
+	}
+	if got := policies.Find("#pools-over").Text(); !strings.Contains(got, "ml.g6.12xlarge: 10 of 8 GPUs allocated") {
+		t.Errorf("over capacity: %q", got)
 	}
 	tasks := htmlcheck.Render(t, taskviews.TasksLive(sampleTasks()))
 	if got := tasks.Find("#task-a time").AttrOr("datetime", ""); got != "2026-11-21T09:10:00Z" {

@@ -110,10 +110,11 @@ func (h *Pages) allocationPage(ctx context.Context, user governance.User, team s
 	if err != nil {
 		return allocationviews.AllocationDetail{}, err
 	}
-	row := h.allocationRow(&a, state)
+	one := listedOf(&a, state.Types)
+	row := allocationRow(one)
 	page := allocationviews.AllocationDetail{
 		Team: a.Name, DisplayName: a.Spec.DisplayName, Description: a.Spec.Description, UpURL: urls.Policies,
-		Status: row.Status, Capacity: row.Capacity, Correction: row.Correction,
+		Status: row.Status, Capacity: quota.DescribeExcess(state.Allocated.Exceeding(one.resolved.Pools, state.Types)), Correction: row.Correction,
 		Conditions: conditions(&a), Namespace: format.OrDash(a.Status.Namespace), ClusterQueue: format.OrDash(a.Status.ClusterQueue), LocalQueue: format.OrDash(a.Status.LocalQueue),
 		Members: format.Members(a.Spec.Members), Overrides: overrides(&a),
 		YAML: manifest.AllocationYAML(&a), YAMLURL: urls.Allocation(a.Name) + "/yaml",

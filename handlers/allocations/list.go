@@ -1,10 +1,12 @@
 package allocations
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -17,6 +19,7 @@ import (
 	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 	allocationviews "kuota.dev/kuota/views/allocations"
@@ -28,38 +31,37 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
+// mostDeleted is how many deleted teams the page names; a search finds the others.
+const mostDeleted = 50
+
 // policies answers GET /policies: the allocation of each team. After a save,
 // ?created= names the team, and after a deletion ?deleted=.
 func (h *Pages) policies(c echo.Context) error {
-	page, err := h.policiesPage(c.Request().Context(), console.UserOf(c))
+	q := parseListQuery(c.QueryParams())
+	page, state, err := h.policiesPage(c.Request().Context(), console.UserOf(c), q)
 	if err != nil {
 		return err
 	}
 	page.Chrome = h.Chrome(c)
-	page.Title, page.Active, page.Stream = "Policies", "policies", "/policies/events"
-	page.Notice = h.policiesNotice(page, c.QueryParam("created"), c.QueryParam("deleted"), c.QueryParam("released"))
+	page.Title, page.Active, page.Stream = "Policies", "policies", q.URL(urls.Policies+"/events")
+	page.Notice = h.policiesNotice(page, state, c.QueryParam("created"), c.QueryParam("deleted"), c.QueryParam("released"))
 	if c.QueryParam("saved") == "policy" && page.Policy.Exists {
 		page.Notice = "The cluster policy was saved. Its status is shown below."
 	}
 	return web.Render(c, http.StatusOK, allocationviews.Policies(page))
 }
 
-// policiesNotice reports what was just done. It names no team that is not on the
-// page, unless nobody is hidden from who reads it.
-func (h *Pages) policiesNotice(page allocationviews.PoliciesPage, created, deleted, released string) string {
-	on := func(team string) bool {
-		return slices.ContainsFunc(page.Allocations, func(row allocationviews.AllocationRow) bool { return row.Team == team })
+// policiesNotice reports what was just done. It names no team that the reader does not see,
+// unless nobody is hidden from who reads it.
+func (h *Pages) policiesNotice(page allocationviews.PoliciesPage, state allocations.State, created, deleted, released string) string {
+	find := func(team string) int {
+		return slices.IndexFunc(state.Allocations, func(a v1alpha1.ComputeAllocation) bool { return a.Name == team })
 	}
-	switch {
-	case on(created):
-		namespace := h.Naming.Namespace(created)
-		for _, row := range page.Allocations {
-			if row.Team == created && row.NamedNamespace != "" {
-				namespace = row.NamedNamespace
-			}
-		}
+	switch i := find(created); {
+	case i >= 0:
+		namespace := cmp.Or(state.Allocations[i].Spec.Namespace, h.Naming.Namespace(created))
 		return fmt.Sprintf("Allocation %s was created. Submit tasks to queue %s in namespace %s.", created, h.Naming.LocalQueue(created), namespace)
-	case on(deleted):
+	case find(deleted) >= 0:
 		return fmt.Sprintf("Allocation %s is being deleted; its row shows what it waits for. Its namespace stays.", deleted)
 	case deleted != "" && page.CanWrite && quota.CheckTeamName(deleted) == "":
 		return fmt.Sprintf("Allocation %s was deleted. Its namespace stays.", deleted)
@@ -72,39 +74,58 @@ func (h *Pages) policiesNotice(page allocationviews.PoliciesPage, created, delet
 // policiesEvents answers GET /policies/events: the same, as it changes.
 func (h *Pages) policiesEvents(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
+		q := parseListQuery(c.QueryParams())
 		return s.Stream(c, web.Part{Changed: h.Changes.Subscribe, Render: func(ctx context.Context) (templ.Component, error) {
-			page, err := h.policiesPage(ctx, console.UserOf(c))
+			page, _, err := h.policiesPage(ctx, console.UserOf(c), q)
 			part, err := console.Live("allocations", allocationviews.AllocationsTable(page), err)
 			return templ.Join(views.ClusterPolicyCard(page.Policy), part), err
 		}}, h.Frame(c))
 	}
 }
 
-func (h *Pages) policiesPage(ctx context.Context, user governance.User) (allocationviews.PoliciesPage, error) {
-	state, err := h.Allocations.State(ctx, user)
-	if err != nil {
-		return allocationviews.PoliciesPage{}, err
+func (h *Pages) policiesPage(ctx context.Context, user governance.User, q listQuery) (page allocationviews.PoliciesPage, state allocations.State, err error) {
+	if state, err = h.Allocations.State(ctx, user); err != nil {
+		return page, state, err
 	}
-	page := allocationviews.PoliciesPage{NewURL: urls.NewAllocation}
+	all := listOf(state)
+	found := q.found(all)
+	from, to, number := listing.Bounds(q.page, teamsOnPage, len(found))
+	page = allocationviews.PoliciesPage{
+		NewURL: urls.NewAllocation, Action: urls.Policies, Total: len(all), Note: q.note(len(found), len(all)),
+		Text: q.text, Filters: q.filters(all), Sort: q.sort, Order: q.Values.Get("order"), Heads: q.heads(), Pager: q.Pager(number, from, to, len(found)),
+		CSVURL: q.URL(urls.PoliciesCSV, q.PageName, ""), JSONURL: q.URL(urls.PoliciesJSON, q.PageName, ""),
+	}
+	if q.filtered() {
+		page.ClearURL = q.With("q", "", "status", "", "pool", "", q.PageName, "")
+	}
 	if page.Policy, err = h.PolicyPages.Card(ctx, user); err != nil {
-		return allocationviews.PoliciesPage{}, err
+		return page, state, err
 	}
-	for i := range state.Allocations {
-		page.Allocations = append(page.Allocations, h.allocationRow(&state.Allocations[i], state))
+	for _, l := range found[from:to] {
+		page.Allocations = append(page.Allocations, allocationRow(l))
 	}
-	for _, pool := range slices.Sorted(maps.Keys(state.Others)) {
-		page.Others = append(page.Others, allocationviews.QuotaLine{Pool: pool, Parts: format.ShortAmounts(state.Others[pool])})
+	page.Over = overallocated(all, state)
+	if !q.filtered() {
+		for _, pool := range slices.Sorted(maps.Keys(state.Others)) {
+			page.Others = append(page.Others, allocationviews.QuotaLine{Pool: pool, Parts: format.ShortAmounts(state.Others[pool])})
+		}
 	}
 	// Who sees their own team only is no admin, and is not asked about: pages of
 	// many members would ask the API server once more each.
 	if !state.All && len(state.Allocations) > 0 {
-		return page, nil
+		return page, state, nil
 	}
 	may, err := h.May(ctx, user)
 	page.CanWrite = may.Create
 	if state.All && may.Create {
 		for _, team := range h.Revisions.DeletedTeams(state.Allocations) {
-			page.Deleted = append(page.Deleted, allocationviews.NamedLink{Name: team, URL: urls.AllocationVersions(team)})
+			switch {
+			case !strings.Contains(team, strings.ToLower(q.text)):
+			case len(page.Deleted) == mostDeleted:
+				page.MoreDeleted++
+			default:
+				page.Deleted = append(page.Deleted, allocationviews.NamedLink{Name: team, URL: urls.AllocationVersions(team)})
+			}
 		}
 	}
 	if may.Create || may.Update || page.Policy.MayEdit {
@@ -121,28 +142,43 @@ func (h *Pages) policiesPage(ctx context.Context, user governance.User) (allocat
 		if row.Managed != "" {
 			continue
 		}
-		if may.Update && state.Allocations[i].DeletionTimestamp == nil {
+		if may.Update && found[from+i].DeletionTimestamp == nil {
 			row.EditURL = row.URL + "/edit"
 		}
 		if may.Delete {
 			row.DeleteURL = row.URL + "/delete"
 		}
 	}
-	return page, err
+	return page, state, err
 }
 
-func (h *Pages) allocationRow(a *v1alpha1.ComputeAllocation, state allocations.State) allocationviews.AllocationRow {
+// overallocated returns the pools of these teams that have less than all teams are allocated.
+func overallocated(all []listed, state allocations.State) (over []allocationviews.PoolExcess) {
+	var pools []quota.FlavorQuotas
+	for _, pool := range state.Types.Pools() {
+		if slices.ContainsFunc(all, func(l listed) bool { return l.in(pool.Name, false) }) {
+			pools = append(pools, quota.FlavorQuotas{Name: pool.Name})
+		}
+	}
+	for _, pool := range pools {
+		if text := quota.DescribeExcess(state.Allocated.Exceeding([]quota.FlavorQuotas{pool}, state.Types)); text != "" {
+			over = append(over, allocationviews.PoolExcess{Pool: pool.Name, URL: urls.Policies + "?pool=" + url.QueryEscape(pool.Name), Text: strings.TrimPrefix(text, pool.Name+": ")})
+		}
+	}
+	return over
+}
+
+func allocationRow(l listed) allocationviews.AllocationRow {
+	a := l.ComputeAllocation
 	row := allocationviews.AllocationRow{
 		Team: a.Name, DisplayName: a.Spec.DisplayName,
 		Namespace:  format.OrDash(a.Status.Namespace),
-		Status:     allocationStatus(a),
+		Status:     l.status,
 		Sharing:    sharing(effective.Spec(a).Sharing),
 		Overrides:  describe.Active(a),
 		Preemption: describe.WithinTeam(a.Spec.Preemption),
 		Weight:     int64(a.Spec.FairShareWeight),
 		URL:        urls.Allocation(a.Name),
-
-		NamedNamespace: a.Spec.Namespace,
 	}
 	if m, managed := managerOf(a); managed {
 		row.Managed = m.short
@@ -153,18 +189,16 @@ func (h *Pages) allocationRow(a *v1alpha1.ComputeAllocation, state allocations.S
 	if fix := a.Status.LastCorrection; fix != nil {
 		row.Correction = fmt.Sprintf("%s was changed by %s and corrected, %s", fix.Object, fix.Manager, fix.Time.UTC().Format(time.RFC3339))
 	}
-	resolved, current := quota.Effective(a, state.Types)
-	if !current && len(resolved.Pools) > 0 {
+	if !l.current && len(l.resolved.Pools) > 0 {
 		row.Status.Text = strings.TrimSuffix(row.Status.Text, ".") + ". Until you fix this, the previous quota stays active."
 	}
-	for _, pool := range resolved.Pools {
+	for _, pool := range l.resolved.Pools {
 		parts := format.ShortAmounts(pool.Nominal)
 		if pool.BorrowOnly {
 			parts = "borrows only"
 		}
 		row.Quota = append(row.Quota, allocationviews.QuotaLine{Pool: pool.Name, Parts: parts})
 	}
-	row.Capacity = quota.DescribeExcess(state.Allocated.Exceeding(resolved.Pools, state.Types))
 	return row
 }
 

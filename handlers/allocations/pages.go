@@ -35,8 +35,10 @@ type Pages struct {
 
 // Register adds the routes of this package to the server.
 func (h *Pages) Register(s *web.Server) {
-	s.Page("/policies", h.Handler(h.policies))
-	s.Events("/policies/events", h.policiesEvents(s))
+	s.Page(urls.Policies, h.Handler(h.policies))
+	s.Events(urls.Policies+"/events", h.policiesEvents(s))
+	s.Page(urls.PoliciesCSV, h.Handler(h.policiesCSV))
+	s.Page(urls.PoliciesJSON, h.Handler(h.policiesJSON))
 	s.Form(urls.NewAllocation, h.Handler(h.Writing(h.newAllocation(s))), h.Handler(h.Writing(forms.Post(h.takeNew))))
 	s.Page(forms.ReviewURL(urls.NewAllocation), h.Handler(h.Writing(h.Review(func(echo.Context) string { return urls.NewAllocation }, h.takeNew))))
 	s.Events(forms.ReviewURL(urls.NewAllocation)+"/events", h.Handler(h.previewReview(s)))

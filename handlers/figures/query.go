@@ -54,15 +54,8 @@ type Query struct {
 func Parse(path, textName, pageName string, values url.Values, over timerange.Range) Query {
 	q := Query{Address: listing.NewAddress(path, pageName), textName: textName}
 	one := func(name string) string { return q.Take(values, name) }
-	q.Resource, q.Pool, q.text, q.sort = one("resource"), one("pool"), one(textName), one("sort")
-	if q.descending = one("order") == "desc"; !q.descending {
-		q.Values.Del("order")
-	}
-	if !slices.ContainsFunc(teamColumns, func(c listing.Column[teamFigures]) bool { return c.ID == q.sort }) {
-		q.sort = ""
-		q.Values.Del("sort")
-		q.Values.Del("order")
-	}
+	q.Resource, q.Pool, q.text = one("resource"), one("pool"), one(textName)
+	q.sort, q.descending = listing.TakeSort(q.Address, values, teamColumns)
 	q.Page, _ = strconv.Atoi(one(q.PageName))
 	q.Over = over
 	one("by")

@@ -78,6 +78,15 @@ func JSONAmount(resource string, amount resources.Amount) *json.Number {
 	return new(json.Number(quota.Number(resource, amount)))
 }
 
+// JSONAmounts formats each resource for programs.
+func JSONAmounts(resources quota.Resources) map[string]*json.Number {
+	amounts := map[string]*json.Number{}
+	for name, amount := range resources {
+		amounts[name] = JSONAmount(name, amount)
+	}
+	return amounts
+}
+
 // Thousands formats a number with separators.
 func Thousands[T ~int | ~int64](n T) string { return quota.Thousands(strconv.FormatInt(int64(n), 10)) }
 

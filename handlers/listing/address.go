@@ -76,16 +76,31 @@ func (a Address) With(pairs ...string) string { return urls.With(a.Path, a.Value
 // URL is With for another path, such as that of the list as a file.
 func (a Address) URL(path string, pairs ...string) string { return urls.With(path, a.Values, pairs...) }
 
-// Column is a column of a list that can be sorted by it.
+// Column is a column of a list.
 type Column[T any] struct {
 	ui.Head
-	Compare func(a, b T) int // ascending
+	Compare func(a, b T) int // ascending; nil for a column that the list is not sorted by, except for the first
+}
+
+// TakeSort returns the column to sort by, and whether descending, of those that can be sorted
+// by, and keeps them; empty for none.
+func TakeSort[T any](a Address, values url.Values, columns []Column[T]) (by string, descending bool) {
+	by, descending = a.Take(values, "sort"), a.Take(values, "order") == "desc"
+	if !descending {
+		a.Values.Del("order")
+	}
+	if !slices.ContainsFunc(columns, func(c Column[T]) bool { return c.ID == by && c.Compare != nil }) {
+		a.Values.Del("sort")
+		a.Values.Del("order")
+		return "", false
+	}
+	return by, descending
 }
 
 // Order returns the order of a list by the column called by. The first column decides between
 // equal items, and is the order if there is no such column.
 func Order[T any](columns []Column[T], by string, descending bool) func(a, b T) int {
-	i := max(0, slices.IndexFunc(columns, func(c Column[T]) bool { return c.ID == by }))
+	i := max(0, slices.IndexFunc(columns, func(c Column[T]) bool { return c.ID == by && c.Compare != nil }))
 	return func(a, b T) int {
 		order := columns[i].Compare(a, b)
 		if descending {

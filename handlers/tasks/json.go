@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/cluster/access"
-	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
@@ -33,15 +32,6 @@ func taskNames(item queries.Item) taskNamesJSON {
 		Namespace: item.Namespace, Kind: item.Kind, Name: item.Name, Path: urls.Task(item.Task), Team: item.Team,
 		PriorityClass: format.ClassName(item.PriorityClass), Priority: item.Priority, Reason: ListReason(item),
 	}
-}
-
-// amountsJSON returns vCPU and memory in GiB, and others as counts.
-func amountsJSON(resources quota.Resources) map[string]*json.Number {
-	amounts := map[string]*json.Number{}
-	for name, amount := range resources {
-		amounts[name] = format.JSONAmount(name, amount)
-	}
-	return amounts
 }
 
 // tasksAnswer is the answer of GET /tasks.json.
@@ -77,7 +67,7 @@ func (h *Pages) tasksJSON(c echo.Context, scope access.Scope) error {
 	answer := tasksAnswer{At: now.UTC(), Total: list.Total, Page: list.Page, Pages: list.Pages, Tasks: []taskJSON{}}
 	for _, t := range list.Items {
 		answer.Tasks = append(answer.Tasks, taskJSON{
-			taskNamesJSON: taskNames(t), Status: stateLabel(t.Task), Position: t.Position, Resources: amountsJSON(t.Resources()), Pools: t.Pools, Submitted: t.Submitted.UTC(),
+			taskNamesJSON: taskNames(t), Status: stateLabel(t.Task), Position: t.Position, Resources: format.JSONAmounts(t.Resources()), Pools: t.Pools, Submitted: t.Submitted.UTC(),
 			WaitedSeconds: json.Number(format.Seconds(t.Waited(now))), RanSeconds: json.Number(format.Seconds(t.Ran(now))), Preemptions: int(t.Preemptions),
 		})
 	}

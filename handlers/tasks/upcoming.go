@@ -184,7 +184,7 @@ func (h *Pages) upcomingJSON(c echo.Context, scope access.Scope) error {
 	answer := upcomingAnswer{At: u.At.UTC(), Waiting: u.Total, Page: u.Page, Pages: u.Pages, Tasks: []upcomingTaskJSON{}}
 	for _, item := range u.Items {
 		t := upcomingTaskJSON{
-			Order: item.Order, taskNamesJSON: taskNames(item.Item), Requests: amountsJSON(item.Requests),
+			Order: item.Order, taskNamesJSON: taskNames(item.Item), Requests: format.JSONAmounts(item.Requests),
 			WaitingSince: item.WaitingSince.UTC(), WaitedSeconds: json.Number(format.Seconds(item.Waited(u.At))), Position: item.ClusterQueuePosition,
 		}
 		answer.Tasks = append(answer.Tasks, t)

@@ -38,6 +38,8 @@ func With(path string, values url.Values, pairs ...string) string {
 
 const (
 	Policies         = "/policies"
+	PoliciesCSV      = "/policies.csv"
+	PoliciesJSON     = "/policies.json"
 	AllocationPrefix = "/policies/allocations/"
 	NewAllocation    = AllocationPrefix + "new"
 )

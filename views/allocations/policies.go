@@ -1,6 +1,9 @@
 package allocations
 
-import "kuota.dev/kuota/views"
+import (
+	"kuota.dev/kuota/views"
+	"kuota.dev/kuota/views/ui"
+)
 
 // PoliciesPage shows the compute allocations. The table is the fragment with
 // the id allocations.
@@ -13,9 +16,29 @@ type PoliciesPage struct {
 	AdoptURL    string            // page that adopts existing ClusterQueues; empty if there are none, or without permission
 	Unmanaged   int               // ClusterQueues that it shows
 	CanWrite    bool              // whether the user may create allocations
-	Allocations []AllocationRow
+	Total       int               // allocations that the user may see
+	Note        string            // how many of them the filters select
+	Action      string            // address of the filter form
+	Text        string            // search text
+	Filters     []views.Filter
+	ClearURL    string // the list without filters; empty if none is set
+	Sort, Order string // as in the address; empty for the default
+	Heads       []ui.Head
+	Allocations []AllocationRow // of this page
+	Pager       views.Pager
+	CSVURL      string // all that the filters select
+	JSONURL     string
+	Over        []PoolExcess
 	Deleted     []NamedLink // deleted teams with their versions, for users who may create teams
+	MoreDeleted int         // further ones
 	Others      []QuotaLine // sum of the quota of teams that the user may not see
+}
+
+// PoolExcess is a pool that has less than all teams are allocated.
+type PoolExcess struct {
+	Pool string
+	URL  string // the list of the teams with quota in it
+	Text string // such as "10 of 8 GPUs allocated"
 }
 
 // NamedLink is a link.
@@ -29,19 +52,15 @@ type AllocationRow struct {
 	EditURL     string // empty without permission
 	DeleteURL   string // empty without permission
 	Namespace   string
-	// NamedNamespace is the existing namespace that the allocation names; empty if
-	// Kuota created the namespace.
-	NamedNamespace string
-	Status         views.Status
-	Quota          []QuotaLine
-	Overrides      []string // sentences about windows and the budget that replace it
-	Sharing        string   // such as "Lend and borrow, up to 50 %"
-	Preemption     string   // such as "Lower priority" or "Never"
-	Weight         int64
-	Observed       bool   // whether Kuota only shows the queue, so that sharing, preemption and weight are unknown
-	Managed        string // such as "Managed by Flux (Kustomization teams)"; empty for none
-	Capacity       string // a warning if the quota of all teams exceeds the capacity; empty otherwise
-	Correction     string // the last correction of its objects; empty for none
+	Status      views.Status
+	Quota       []QuotaLine
+	Overrides   []string // sentences about windows and the budget that replace it
+	Sharing     string   // such as "Lend and borrow, up to 50 %"
+	Preemption  string   // such as "Lower priority" or "Never"
+	Weight      int64
+	Observed    bool   // whether Kuota only shows the queue, so that sharing, preemption and weight are unknown
+	Managed     string // such as "Managed by Flux (Kustomization teams)"; empty for none
+	Correction  string // the last correction of its objects; empty for none
 }
 
 // QuotaLine is the quota of one team in one pool, including defaults.
