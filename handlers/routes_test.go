@@ -70,6 +70,7 @@ func TestRoutes(t *testing.T) {
 		"GET /policies/allocations/:name/resume": webtest.SignedIn, "HEAD /policies/allocations/:name/resume": webtest.SignedIn, "POST /policies/allocations/:name/resume": webtest.SignedIn,
 		"GET /settings": webtest.SignedIn, "HEAD /settings": webtest.SignedIn,
 		"GET /settings/replays/:replay": webtest.SignedIn, "HEAD /settings/replays/:replay": webtest.SignedIn,
+		"GET /policies/many": webtest.SignedIn, "HEAD /policies/many": webtest.SignedIn, "POST /policies/many": webtest.SignedIn,
 		"GET /policies.csv": webtest.SignedIn, "HEAD /policies.csv": webtest.SignedIn, "GET /policies.json": webtest.SignedIn, "HEAD /policies.json": webtest.SignedIn,
 		"GET /policies": webtest.SignedIn, "HEAD /policies": webtest.SignedIn, "GET /policies/events": webtest.SignedIn,
 		"GET /policies/cluster/edit/review": webtest.SignedIn, "HEAD /policies/cluster/edit/review": webtest.SignedIn,

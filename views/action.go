@@ -21,9 +21,9 @@ type ActionPage struct {
 	Fields         []HiddenField
 	Preview        Preview
 
-	Sizes       *SizeFields // nil for none
-	Replicas    *TextField  // "replicas" of a service; nil for none
-	Legend      string      // name of the choices
+	Sizes       *SizeFields  // nil for none
+	Number      *NumberField // nil for none
+	Legend      string       // name of the choices
 	Choices     []ActionChoice
 	ChoiceError string // why the choice is invalid; empty for none
 
@@ -36,6 +36,12 @@ type ActionPage struct {
 
 	RowsTitle string
 	Rows      []ActionRow // what the action is about, one by one; nil for one object
+}
+
+// NumberField is an input for a number; its ID is its name too.
+type NumberField struct {
+	TextField
+	ID, Label, Hint string
 }
 
 // ActionRow is one of many objects that an action is about.

@@ -274,10 +274,10 @@ func actionForm(p ActionPage) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if p.Replicas != nil {
+			if p.Number != nil {
 				templ_7745c5c3_Err = ui.TextField(
-					ui.FieldProps{ID: "replicas", Label: "Replicas", Error: p.Replicas.Error},
-					ui.InputProps{Value: p.Replicas.Value, Numeric: true},
+					ui.FieldProps{ID: p.Number.ID, Label: p.Number.Label, Hint: p.Number.Hint, Error: p.Number.Error},
+					ui.InputProps{Value: p.Number.Value, Numeric: true},
 				).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

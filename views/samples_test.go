@@ -220,7 +220,7 @@ func sampleAction() views.ActionPage {
 		Chrome: sampleChrome("Change priority class: train", "tasks"), Lead: hostile, UpLabel: "train", UpURL: "/tasks/a/Job/train", Action: "/tasks/a/Job/train/class",
 		Effects: []string{"It goes on.", hostile}, Failure: hostile, Fields: []views.HiddenField{{"uid", "1"}}, Legend: "Priority class", ChoiceError: hostile,
 		Choices: []views.ActionChoice{{"high", hostile, hostile, true}, {"low", "low", "2nd of 3.", false}},
-		Type:    "Type train to confirm", Confirm: &views.TextField{Value: "trai", Error: "Type train."}, Replicas: &views.TextField{Value: hostile, Error: hostile}, Submit: "Change priority class", Danger: true,
+		Type:    "Type train to confirm", Confirm: &views.TextField{Value: "trai", Error: "Type train."}, Number: &views.NumberField{ID: "replicas", Label: "Replicas", TextField: views.TextField{Value: hostile, Error: hostile}}, Submit: "Change priority class", Danger: true,
 	}
 }
 

@@ -29,8 +29,10 @@ func holdURLs(a *v1alpha1.ComputeAllocation) (hold, resume string) {
 }
 
 // open reports whether the allocation lets its queue start tasks.
-func open(a *v1alpha1.ComputeAllocation) bool {
-	return a.Spec.Activation == "" || a.Spec.Activation == v1alpha1.Active
+func open(a *v1alpha1.ComputeAllocation) bool { return openSpec(&a.Spec) }
+
+func openSpec(s *v1alpha1.ComputeAllocationSpec) bool {
+	return s.Activation == "" || s.Activation == v1alpha1.Active
 }
 
 // activation answers GET and POST /policies/allocations/{name}/hold, or /resume: what it would

@@ -137,6 +137,7 @@ func (h *Pages) policiesPage(ctx context.Context, user governance.User, q listQu
 			page.AdoptURL, page.Unmanaged = urls.Adoption, unmanaged
 		}
 	}
+	page.Many = q.manyForm(may)
 	for i := range page.Allocations {
 		row := &page.Allocations[i]
 		if row.Managed != "" {

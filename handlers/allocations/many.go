@@ -57,7 +57,12 @@ func (i *imported) version() string {
 	if i.found == nil {
 		return "new"
 	}
-	return string(i.found.UID) + "/" + strconv.FormatInt(i.found.Generation, 10)
+	return specVersion(i.found)
+}
+
+// specVersion identifies one spec of an allocation.
+func specVersion(a *v1alpha1.ComputeAllocation) string {
+	return string(a.UID) + "/" + strconv.FormatInt(a.Generation, 10)
 }
 
 // readMany returns the teams of a text, each with what is wrong with it.
@@ -152,14 +157,19 @@ func (h *Pages) saveOne(ctx context.Context, user governance.User, one *imported
 	if one.found == nil {
 		return inWords(h.Allocations.Create(ctx, user, state, one.wanted, nil, request+"-"+one.wanted.Name))
 	}
-	form := forms.Form{Version: one.found.ResourceVersion, Generation: one.version()}
-	return inWords(form.Retry(func() error {
-		one.wanted.ResourceVersion = form.Version
+	return h.retried(ctx, user, one.found, func(version string) error {
+		one.wanted.ResourceVersion = version
 		return h.Allocations.Update(ctx, user, state, one.wanted, nil)
-	}, func() (version, generation string, ok bool) {
-		now, err := h.Allocations.Find(ctx, user, one.wanted.Name)
-		found := imported{found: &now}
-		return now.ResourceVersion, found.version(), err == nil
+	})
+}
+
+// retried changes an allocation at the version that was found, and again after a conflict where
+// only its status changed.
+func (h *Pages) retried(ctx context.Context, user governance.User, found *v1alpha1.ComputeAllocation, do func(version string) error) error {
+	form := forms.Form{Version: found.ResourceVersion, Generation: specVersion(found)}
+	return inWords(form.Retry(func() error { return do(form.Version) }, func() (version, generation string, ok bool) {
+		now, err := h.Allocations.Find(ctx, user, found.Name)
+		return now.ResourceVersion, specVersion(&now), err == nil
 	}))
 }
 
@@ -249,10 +259,7 @@ func (h *Pages) manyPage(c echo.Context, state allocations.State, teams []import
 		return page
 	}
 	page.Effects = append(page.Effects, format.Upper(format.JoinedBy(", ", format.CountedAs(created, "new"), format.CountedAs(changed, "changed"), format.CountedAs(same, "unchanged"), format.CountedAs(wrong, "not saved")))+". Each is saved as a whole, or not at all.")
-	allocated := quota.Allocated(after, state.Types, "")
-	for pool, amounts := range state.Others {
-		allocated.Add(pool, amounts)
-	}
+	allocated := allocatedAfter(state, after)
 	page.Effects = append(page.Effects, overAll(state, allocated, pools)...)
 	if refused := quota.DescribeRefused(quota.Refused(state.Policy, state.Allocated, allocated, state.Types)); refused != "" {
 		page.Obstacle = format.Sentence("together the teams have " + refused)
@@ -268,6 +275,15 @@ func quotaWords(resolved quota.Resolved) string {
 		parts = append(parts, pool.Name+": "+format.Amounts(pool.Nominal))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// allocatedAfter returns the sum of all teams if these are those that the reader sees.
+func allocatedAfter(state allocations.State, after []v1alpha1.ComputeAllocation) quota.PoolResources {
+	allocated := quota.Allocated(after, state.Types, "")
+	for pool, amounts := range state.Others {
+		allocated.Add(pool, amounts)
+	}
+	return allocated
 }
 
 // overAll says of each of these pools how far it is over capacity when all teams are saved.

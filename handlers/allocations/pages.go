@@ -1,6 +1,8 @@
 package allocations
 
 import (
+	"net/http"
+
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/spec/manifest"
@@ -37,6 +39,8 @@ type Pages struct {
 func (h *Pages) Register(s *web.Server) {
 	s.Page(urls.Policies, h.Handler(h.policies))
 	s.Events(urls.Policies+"/events", h.policiesEvents(s))
+	toList := func(c echo.Context) error { return c.Redirect(http.StatusSeeOther, urls.Policies) }
+	s.Form(urls.PoliciesMany, h.Handler(toList), h.Handler(h.Writing(h.selected)))
 	s.Page(urls.PoliciesCSV, h.Handler(h.policiesCSV))
 	s.Page(urls.PoliciesJSON, h.Handler(h.policiesJSON))
 	s.Form(urls.NewAllocation, h.Handler(h.Writing(h.newAllocation(s))), h.Handler(h.Writing(forms.Post(h.takeNew))))

@@ -107,7 +107,7 @@ func (h *Pages) actionPage(c echo.Context, r actions.Review) views.ActionPage {
 		}
 		page.Effects = append([]string{"It joins its queue as " + positionWords(r.Current) + "."}, outcome(r.Current, "it")...)
 	case actions.Scale:
-		page.Effects, page.Replicas = scaleEffects(r), &views.TextField{Value: strconv.Itoa(int(max(r.Replicas, 1)))}
+		page.Effects, page.Number = scaleEffects(r), &views.NumberField{ID: "replicas", Label: "Replicas", TextField: views.TextField{Value: strconv.Itoa(int(max(r.Replicas, 1)))}}
 		page.Fields = append(page.Fields, views.HiddenField{Name: "saw", Value: strconv.Itoa(int(r.Replicas))})
 	case actions.Front:
 		if len(r.Choices) > 0 {

@@ -89,13 +89,13 @@ func (h *Pages) doScale(c echo.Context, r actions.Review, at tasks.Address, valu
 	}
 	typed := strings.TrimSpace(values.Get("replicas"))
 	saw, _ := strconv.ParseInt(values.Get("saw"), 10, 32)
-	page.Replicas.Value = typed
+	page.Number.Value = typed
 	n, problem := forms.ParseWhole(typed, 1, submit.MaxReplicas)
 	if problem != "" {
 		if typed == "0" {
 			problem = "must be at least 1; to scale it to 0, stop it"
 		}
-		page.Replicas.Error = format.Sentence(problem)
+		page.Number.Error = format.Sentence(problem)
 		return web.Render(c, http.StatusUnprocessableEntity, views.Action(page))
 	}
 	if err := h.Actions.Scale(c.Request().Context(), console.UserOf(c), at, int32(n), int32(saw)); err != nil {

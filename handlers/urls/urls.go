@@ -38,6 +38,7 @@ func With(path string, values url.Values, pairs ...string) string {
 
 const (
 	Policies         = "/policies"
+	PoliciesMany     = "/policies/many"
 	PoliciesCSV      = "/policies.csv"
 	PoliciesJSON     = "/policies.json"
 	AllocationPrefix = "/policies/allocations/"

@@ -29,6 +29,7 @@ type PoliciesPage struct {
 	CSVURL      string // all that the filters select
 	JSONURL     string
 	Over        []PoolExcess
+	Many        *views.ManyForm // nil for readers who may do nothing to many teams
 	Deleted     []NamedLink // deleted teams with their versions, for users who may create teams
 	MoreDeleted int         // further ones
 	Others      []QuotaLine // sum of the quota of teams that the user may not see
