@@ -296,7 +296,7 @@ func sampleDashboard() dashboardviews.DashboardPage {
 		Pools: dashboardviews.PoolTable{Note: hostile, More: hostile, MoreURL: "/instances", CSVURL: "/capacity.csv", Lines: []dashboardviews.PoolUse{{
 			ID: "pool-p5", Name: hostile, URL: "/instances", Sub: hostile, Trouble: hostile, Unit: "GPUs", PoolNumbers: views.PoolNumbers{
 				Meter:    ui.MeterProps{Label: hostile, Max: 16, Mark: 12, Parts: []ui.MeterPart{{Use: "own", Value: 9}, {Use: hostile, Value: 2}}},
-				Physical: "16", Own: "9", Borrowed: "2", Outside: "0", Unhealthy: "0", Idle: "5", Quota: "18", Over: "+2 over",
+				Physical: "16", Own: "9", Borrowed: "2", Outside: "0", Unhealthy: "0", Idle: "5", Quota: "18", Over: "over capacity by 2",
 			},
 		}}},
 	}

@@ -59,8 +59,8 @@ type CapacityChange struct {
 	Physical, Before, After resources.Amount
 }
 
-// Oversubscribed reports whether more is allocated afterwards than the pool has.
-func (c CapacityChange) Oversubscribed() bool { return c.After > c.Physical }
+// OverCapacity reports whether more is allocated afterwards than the pool has.
+func (c CapacityChange) OverCapacity() bool { return c.After > c.Physical }
 
 // Unadmittable is a task that requests more of a resource than nominal quota and
 // borrowing limit of the team together.

@@ -103,7 +103,7 @@ func capacityLines(changes []allocations.CapacityChange) (lines []allocationview
 			OverBefore: c.Before > c.Physical,
 		}
 		line.SamePool, last = c.Pool == last, c.Pool
-		if c.Oversubscribed() {
+		if c.OverCapacity() {
 			line.Over = quota.Amount(c.Resource, c.After.Minus(c.Physical))
 			if times := factor(c.After, c.Physical); times != "" {
 				line.Far = fmt.Sprintf("%s the %s of this pool", times, quota.Amount(c.Resource, c.Physical))

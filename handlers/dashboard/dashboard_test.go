@@ -127,7 +127,7 @@ func TestDashboard(t *testing.T) {
 	if want := []string{
 		"p5 H100 · 2 instances 1 cordoned 1,600 GPUs 6 2 0 0 1,592 15 1 1 borrowed 4",
 		"trn 1 instance 16 Neuron devices 0 0 0 0 16 0 0 0",
-		"g6 L4 · 2 instances 1 pending recovery 8 GPUs 3 0 1 4 0 10 +2 over 0 0",
+		"g6 L4 · 2 instances 1 pending recovery 8 GPUs 3 0 1 4 0 10 over capacity by 2 0 0",
 		"cpu 1 instance 16 vCPU 0 0 0 0 16 0 0 0",
 	}; strings.Join(lines, "\n") != strings.Join(want, "\n") {
 		t.Errorf("pools are\n%s", strings.Join(lines, "\n"))

@@ -99,9 +99,6 @@ func poolUse(c poolCell) dashboardviews.PoolUse {
 		trouble = append(trouble, format.Thousands(p.Cordoned)+" cordoned")
 	}
 	l.Trouble = strings.Join(trouble, " · ")
-	if l.Over != "" {
-		l.Over = "+" + l.Over + " over"
-	}
 	if unplaced := u.Borrowed.Minus(u.BorrowedBound); u.Unbound > 0 && unplaced > 0 {
 		l.UnplacedBorrowed = of(unplaced) + " borrowed"
 	}
@@ -120,7 +117,7 @@ func (h *Pages) capacityCSV(c echo.Context, scope access.Scope) error {
 	}
 	rows := [][]string{{
 		"pool", "resource", "unit", "instances", "ready", "pending recovery", "cordoned", "physical", "own", "borrowed on instances", "outside Kueue", "unhealthy", "idle",
-		"physical pending recovery", "physical cordoned", "quota", "oversubscribed", "held", "not placed", "borrowed", "lent", "borrowed of unallocated", "largest block", "growth",
+		"physical pending recovery", "physical cordoned", "quota", "over capacity by", "held", "not placed", "borrowed", "lent", "borrowed of unallocated", "largest block", "growth",
 	}}
 	for i := range s.Pools {
 		p := &s.Pools[i]

@@ -122,7 +122,7 @@ func PoolNumbers(c *capacity.PoolResource) views.PoolNumbers {
 		}},
 	}
 	if over := c.Overallocated(); over > 0 && !quota.ExceedsAnyCluster(c.Resource, c.Nominal) { // else meant as no limit
-		n.Over = of(over)
+		n.Over = "over capacity by " + of(over)
 	}
 	return n
 }

@@ -60,14 +60,20 @@ func (t teamFigures) utilization() float64 {
 // teamList contains the selected teams in order, and the sum of the others.
 type teamList struct {
 	Found  []teamFigures
-	rest   teamFigures // of teams that are not selected or are hidden
-	hidden bool        // whether there are hidden teams
+	rest   teamFigures // of teams that are not selected or are hidden, and of queues without a team
+	unseen string      // what rest has besides teams that are not selected; empty for nothing
 	all    int
 }
 
 // TeamLines computes the figures of all teams in one pass.
 func (q Query) TeamLines(s *capacity.Snapshot, resource string) teamList {
-	list := teamList{all: len(s.Teams), hidden: s.Others != nil}
+	list := teamList{all: len(s.Teams)}
+	switch {
+	case s.Hidden:
+		list.unseen = "teams you cannot see, and queues without a team"
+	case s.Others != nil:
+		list.unseen = noTeam
+	}
 	text := strings.ToLower(q.text)
 	for i := range s.Teams {
 		t := &s.Teams[i]
@@ -143,9 +149,10 @@ func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTab
 		t.Rows = append(t.Rows, line)
 		sum.add(figures)
 	}
-	if others := list.all - len(shown); others > 0 || list.hidden {
+	if others := list.all - len(shown); others > 0 || list.unseen != "" {
 		line := q.teamLine(rest, resource)
-		line.ID, line.Name, line.Sub = "teams-other", "Other teams", othersWords(others, list.hidden)
+		line.ID = "teams-other"
+		line.Name, line.Sub = othersWords(others, list.unseen)
 		t.Other = &line
 	}
 	t.Sum = q.teamLine(sum, resource)
@@ -163,16 +170,19 @@ func HeldStatus(t *capacity.TeamSnapshot) views.Status {
 	return views.Status{Tone: "idle", Label: t.Held, Text: t.HeldText}
 }
 
-// othersWords describes the other teams.
-func othersWords(others int, hidden bool) string {
-	words := format.Thousands(int64(others)) + " not on this page"
+// noTeam is the usage of ClusterQueues that no allocation describes.
+const noTeam = "queues without a team"
+
+// othersWords names the line of what is not listed by team, and describes it.
+func othersWords(others int, unseen string) (name, sub string) {
+	name = "Other teams"
 	switch {
-	case !hidden:
-		return words
+	case others == 0 && unseen == noTeam:
+		return "Queues without a team", ""
 	case others == 0:
-		return "teams you cannot see, and queues without a team"
+		return name, unseen
 	}
-	return words + ", teams you cannot see, and queues without a team"
+	return name, format.JoinedBy(", ", format.Thousands(int64(others))+" not on this page", unseen)
 }
 
 func (q Query) textOf(name string) []string { return []string{name, q.text} }

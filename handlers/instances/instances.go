@@ -117,9 +117,6 @@ func poolFigures(p *capacity.PoolSnapshot) (rows []instanceviews.PoolFigures) {
 			PoolNumbers: figures.PoolNumbers(&pr), Used: quota.Short(pr.Resource, pr.Usage),
 		}
 		row.Meter.Label = poolWords(pr)
-		if row.Over != "" {
-			row.Over = "over capacity by " + row.Over
-		}
 		if !row.SamePool {
 			row.URL, row.Nodes, row.Note = urls.With(urls.Instances, nil, "pool", p.Name), format.Thousands(p.Nodes), acceleratorWords(p)
 			if len(p.Types) != 1 || p.Types[0] != p.Name {

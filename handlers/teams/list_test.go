@@ -118,4 +118,11 @@ func TestOtherTeamsOfUnlimited(t *testing.T) {
 	if got := handlerstest.Text(page.Find("#teams-other td").First()); got != "5" {
 		t.Errorf("other teams have %q, want 5", got)
 	}
+	for hidden, want := range map[bool]string{false: "Queues without a team", true: "Other teams teams you cannot see, and queues without a team"} {
+		d.CapacityBackend.Snapshot.Hidden = hidden
+		_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/teams")
+		if got := handlerstest.Text(page.Find("#teams-other th")); got != want {
+			t.Errorf("with hidden teams %t, the line is named %q, want %q", hidden, got, want)
+		}
+	}
 }

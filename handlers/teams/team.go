@@ -17,6 +17,7 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/submit"
+	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
@@ -139,12 +140,21 @@ func sharesView(all queries.Shares) *teamviews.Shares {
 	s := &teamviews.Shares{Title: "Idle compute", Note: "first come, first served", State: "verified", NoNext: "No waiting task would start with more of it."}
 	if all.Fair {
 		s.Title, s.Note = "Fair shares", "as Kueue computes them"
-		s.Hint = "A share is how much a team borrows, in thousandths of what all teams can lend, divided by its weight. The team with the lowest share gets idle compute first."
+		s.Hint = "A share is the part of what all teams can lend that a team borrows, divided by its weight. The team with the lowest share gets idle compute first."
 	}
 	for _, t := range all.Teams {
-		row := teamviews.ShareRow{Team: t.Team, URL: urls.Team(t.Team), Weight: strconv.FormatFloat(t.Weight, 'f', -1, 64), Share: strconv.FormatFloat(t.Share, 'f', -1, 64), Waiting: strconv.Itoa(t.Waiting)}
+		row := teamviews.ShareRow{Team: t.Team, URL: urls.Team(t.Team), Weight: strconv.FormatFloat(t.Weight, 'f', -1, 64), Share: strconv.FormatFloat(t.Share/10, 'f', -1, 64) + " %", Waiting: strconv.Itoa(t.Waiting)}
 		if math.IsInf(t.Share, 1) {
 			row.Share = "∞"
+		}
+		var pools []string
+		for _, next := range all.Next {
+			if !next.Tied && slices.ContainsFunc(next.Tasks, func(a explain.AdmittedWorkload) bool { return a.Team == t.Team }) {
+				pools = append(pools, next.Flavor)
+			}
+		}
+		if len(pools) > 0 {
+			row.Next = "next in line for " + strings.Join(pools, ", ")
 		}
 		s.Rows = append(s.Rows, row)
 	}

@@ -244,7 +244,7 @@ func TestTaskListLinksToSubmitForm(t *testing.T) {
 func TestShares(t *testing.T) {
 	gpu := quota.FlavorResource{Flavor: "p5", Resource: "nvidia.com/gpu"}
 	task := func(name string) []explain.AdmittedWorkload {
-		return []explain.AdmittedWorkload{{Name: name, Kind: "Job", Namespace: "hyperpod-ns-vision", Usage: quota.FlavorResourceQuantities{gpu: 4}}}
+		return []explain.AdmittedWorkload{{Name: name, Kind: "Job", Namespace: "hyperpod-ns-vision", Team: "vision", Usage: quota.FlavorResourceQuantities{gpu: 4}}}
 	}
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
@@ -254,7 +254,7 @@ func TestShares(t *testing.T) {
 	}{
 		"fair": {queries.Shares{Fair: true, Teams: []queries.TeamShare{{Team: "vision", Weight: 2, Share: 125}, {Team: "idle", Weight: 0, Share: math.Inf(1)}}, Outlook: queries.Outlook{At: now,
 			Next: []queries.Next{{FlavorResource: gpu, Amount: 2, Tasks: task("train")}}, Preempted: []queries.Preemption{{Of: task("sweep"), For: task("urgent")}}}},
-			[]string{"Fair shares", "vision", "125", "∞", "2 GPUs of p5 would start train 4 GPUs", "sweep 4 GPUs for urgent 4 GPUs"}, "verified"},
+			[]string{"Fair shares", "vision next in line for p5", "12.5 %", "∞", "2 GPUs of p5 would start train 4 GPUs", "sweep 4 GPUs for urgent 4 GPUs"}, "verified"},
 		"first come": {queries.Shares{Outlook: queries.Outlook{At: now}}, []string{"first come, first served", "No waiting task would start with more of it."}, "verified"},
 		"failed":     {queries.Shares{Fair: true, Outlook: queries.Outlook{At: now, Failed: worker.ErrTimeout}}, []string{"the simulation took too long"}, "failed"},
 		"computing":  {queries.Shares{Fair: true, Outlook: queries.Outlook{Computing: true}}, []string{"Asking Kueue's scheduler"}, "computing"},

@@ -15,7 +15,10 @@ type Shares struct {
 }
 
 // ShareRow is the share of one team.
-type ShareRow struct{ Team, URL, Weight, Share, Waiting string }
+type ShareRow struct {
+	Team, URL, Weight, Share, Waiting string
+	Next                              string // pools whose idle compute its task gets next, as a note; empty for none
+}
 
 // NextStart is what starts with more idle compute in a pool.
 type NextStart struct {

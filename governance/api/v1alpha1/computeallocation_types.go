@@ -99,7 +99,7 @@ type ComputeAllocation struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.budget) || !has(self.management) || self.management != 'Observe'",message="Kuota writes nothing for an observed ClusterQueue: remove the budget, or set Manage",fieldPath=".budget"
 // +kubebuilder:validation:XValidation:rule="!has(self.shares) || !has(self.clusterQueueName)",message="shares need a ClusterQueue of Kuota's own; remove clusterQueueName or the shares",fieldPath=".shares"
 type ComputeAllocationSpec struct {
-	// DisplayName is shown instead of the team name. It is one line.
+	// DisplayName is shown below the team name. It is one line.
 	// +optional
 	// +kubebuilder:validation:MaxLength=128
 	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:cntrl:]]')",message="a display name has no line breaks or other control characters"

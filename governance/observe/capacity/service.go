@@ -102,6 +102,7 @@ type Snapshot struct {
 	// without a team. It has no name; nil if there are none.
 	Others *TeamSnapshot
 	Prices *v1alpha1.Prices // of the policy; nil for none
+	Hidden bool             // whether Others has teams that a reader may not see
 
 	teamOf clusterstate.Teams
 }

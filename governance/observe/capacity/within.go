@@ -25,6 +25,7 @@ func (s *Snapshot) within(scope access.Scope) *Snapshot {
 			rest = append(rest, t)
 		}
 	}
+	visible.Hidden = len(visible.Teams) < len(s.Teams)
 	if len(rest) > 0 {
 		others := sumOf(rest)
 		visible.Others = &others
