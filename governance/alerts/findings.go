@@ -136,7 +136,9 @@ func (in *Input) waiting(t Thresholds) (found []Finding) {
 			classes[task.PriorityClass] = append(classes[task.PriorityClass], task)
 		}
 		for name, list := range classes {
-			longest := slices.MinFunc(list, func(a, b *tasks.Task) int { return a.WaitingSince.Compare(b.WaitingSince) })
+			longest := slices.MinFunc(list, func(a, b *tasks.Task) int {
+				return cmp.Or(a.WaitingSince.Compare(b.WaitingSince), strings.Compare(a.UID, b.UID))
+			})
 			limit, _ := t.wait(name)
 			f, of := in.about(TaskWaits, g, in.subject(g)+"/"+name)
 			f.Since = longest.WaitingSince.Add(limit)
@@ -154,7 +156,9 @@ func (in *Input) waiting(t Thresholds) (found []Finding) {
 // preempted finds the groups with tasks that were preempted often.
 func (in *Input) preempted(t Thresholds) (found []Finding) {
 	for g, list := range in.groups(func(task *tasks.Task) bool { return task.Preemptions >= t.Preemptions && !task.State.Finished() }) {
-		most := slices.MaxFunc(list, func(a, b *tasks.Task) int { return cmp.Compare(a.Preemptions, b.Preemptions) })
+		most := slices.MaxFunc(list, func(a, b *tasks.Task) int {
+			return cmp.Or(cmp.Compare(a.Preemptions, b.Preemptions), strings.Compare(a.UID, b.UID))
+		})
 		f, of := in.about(TaskPreempted, g, in.subject(g))
 		f.Summary = fmt.Sprintf("%s %s %s preempted %s or more, most often %s.", count(len(list), "task"), of, verb(len(list), "was", "were"), count(int(t.Preemptions), "time"), nameOf(most))
 		found = append(found, f)
@@ -172,7 +176,9 @@ func (in *Input) failing(t Thresholds) (found []Finding) {
 		if len(failed) < t.Failures || len(failed)*100 < t.FailureRate*all {
 			continue
 		}
-		last := slices.MaxFunc(failed, func(a, b *tasks.Task) int { return a.FinishedAt.Compare(b.FinishedAt) })
+		last := slices.MaxFunc(failed, func(a, b *tasks.Task) int {
+			return cmp.Or(a.FinishedAt.Compare(b.FinishedAt), strings.Compare(a.UID, b.UID))
+		})
 		f, of := in.about(TasksFail, g, in.subject(g))
 		f.Summary = fmt.Sprintf("%d of %s %s that ended in the last hour failed, last %s.", len(failed), count(all, "task"), of, nameOf(last))
 		found = append(found, f)

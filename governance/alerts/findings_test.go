@@ -21,6 +21,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/taskstest"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -127,6 +128,28 @@ func TestFindings(t *testing.T) {
 	}
 	if quiet, err := (&Input{Now: start, Capacity: &capacity.Snapshot{}}).findings(Defaults, nil); len(quiet) > 0 || err != nil {
 		t.Errorf("an empty cluster: got %v and error %v, want no findings", quiet, err)
+	}
+}
+
+// The tasks that findings name do not depend on the order of equals.
+func TestEqualTasks(t *testing.T) {
+	in := troubled()
+	for _, task := range in.Tasks {
+		other := *task
+		other.Name, other.UID = "other-"+task.Name, "other-"+task.UID
+		in.Tasks = append(in.Tasks, &other)
+	}
+	summaries := func() (all []string) {
+		for _, f := range must[[]Finding](t)(in.findings(Defaults, nil)) {
+			all = append(all, f.Summary)
+		}
+		slices.Sort(all)
+		return all
+	}
+	before := summaries()
+	slices.Reverse(in.Tasks)
+	if diff := cmp.Diff(before, summaries()); diff != "" {
+		t.Errorf("in another order (-before +after):\n%s", diff)
 	}
 }
 

@@ -230,18 +230,16 @@ func (q query) filters(teams []string) []views.Filter {
 	return []views.Filter{team, action.Done()}
 }
 
-// maxChanges bounds the changes that a row shows.
+// maxChanges bounds the changes that a row shows before it is opened.
 const maxChanges = 5
 
 func row(e history.Activity) activityviews.ActivityRow {
 	row := activityviews.ActivityRow{
 		ID: "activity-" + e.ID, At: format.Time(e.At), Actor: e.Actor, Address: e.Address, Action: audit.Action(e.Action).Past(),
 		Object: views.TaskLink{Name: e.Name, URL: objectURL(e)}, Kind: e.Kind, Team: format.OrDash(e.Team), Namespace: e.Namespace, Reason: e.Reason, Error: e.Error,
-		Changes: e.Changes[:min(len(e.Changes), maxChanges)],
+		Changes: e.Changes[:min(len(e.Changes), maxChanges)], More: e.Changes[min(len(e.Changes), maxChanges):],
 	}
-	if more := len(e.Changes) - maxChanges; more > 0 {
-		row.More = "and " + format.Count(more, "more change")
-	}
+	row.MoreLabel = format.Count(len(row.More), "more change")
 	switch e.Outcome {
 	case history.Refused:
 		row.Outcome = views.Status{Tone: "bad", Label: "Refused"}

@@ -105,3 +105,17 @@ func TestActivityTrouble(t *testing.T) {
 		t.Errorf("without the database the file answers %s", response.Status)
 	}
 }
+
+// All changes of an entry can be read; those after the fifth are folded.
+func TestManyChanges(t *testing.T) {
+	past := handlerstest.NewHistory()
+	var changes []string
+	for n := range 30 {
+		changes = append(changes, fmt.Sprintf("spec.quota[%d]: 1 → 2", n))
+	}
+	past.Entries = []history.Activity{{ID: "e", At: handlerstest.Noon, Actor: "root", Action: "update", Kind: "ComputeAllocation", Name: "vision", Changes: changes, Outcome: history.Succeeded}}
+	_, page := handlerstest.Get(t, handlerstest.Serve(t, &handlerstest.Backend{Past: past})+"/activity")
+	if all, folded, label := page.Find("#activity-e code").Length(), page.Find("#activity-e details code").Length(), handlerstest.Text(page.Find("#activity-e summary")); all != 30 || folded != 25 || label != "25 more changes" {
+		t.Errorf("got %d changes, %d of them folded under %q", all, folded, label)
+	}
+}

@@ -96,7 +96,7 @@ func ChartValues(resource string, points []history.Point) []views.ChartValue {
 	for i, p := range points {
 		if p.Known {
 			v := p.Value / HistoryUnit(resource)
-			values[i] = views.ChartValue{Value: math.Round(v*1000) / 1000, Known: true, Text: format.Average(v)}
+			values[i] = views.ChartValue{Value: math.Round(v*1000) / 1000, Known: true, Text: format.AverageOverTime(v)}
 		}
 	}
 	return values

@@ -109,6 +109,7 @@ func (p pastTrends) chart(id, title string, wait bool, value func(history.Trend)
 	unit := 1.0
 	if wait {
 		c.Unit, unit = waitUnit(p.groups, names, value)
+		c.Title += ", " + c.Unit
 	}
 	for i, name := range names {
 		s := views.ChartSeries{Label: groupName(by, name), Tone: trendTones[i%len(trendTones)], Step: !wait, Values: make([]views.ChartValue, r.Buckets)}

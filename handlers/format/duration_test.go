@@ -18,6 +18,7 @@ func TestHours(t *testing.T) {
 	}
 	for got, want := range map[string]string{
 		Average(0): "0", Average(0.0001): "<0.01", Average(1234.5): "1,234.5", Average(10): "10",
+		AverageOverTime(4.476): "4.48", AverageOverTime(31.99): "32", AverageOverTime(31.94): "31.9", AverageOverTime(1234.5): "1,235",
 		Money(big.NewRat(0, 1)): "0.00", Money(big.NewRat(1, 1000)): "<0.01", Money(big.NewRat(12345, 10)): "1,234.50",
 		Percent(int64(1), int64(1_000_000)): "<0.01 %", Percent(int64(0), int64(1)): "0.00 %",
 	} {

@@ -2,6 +2,7 @@ package format
 
 import (
 	"encoding/json"
+	"math"
 	"strconv"
 	"strings"
 
@@ -107,6 +108,18 @@ func Average(v float64) string {
 		return lessThanShown
 	}
 	return quota.Thousands(text)
+}
+
+// AverageOverTime formats an average with at most two decimals, with one from 10 on, and with
+// none from 100 on: 31.99 GPUs over an hour are 32.
+func AverageOverTime(v float64) string {
+	switch {
+	case math.Abs(v) >= 100:
+		v = math.Round(v)
+	case math.Abs(v) >= 10:
+		v = math.Round(v*10) / 10
+	}
+	return Average(v)
 }
 
 func Pods[N int32 | int64](n N) string { return Count(int(n), "pod") }

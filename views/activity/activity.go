@@ -35,7 +35,8 @@ type ActivityRow struct {
 	Team      string // "–" for none
 	Namespace string
 	Changes   []string
-	More      string // how many changes are not shown; empty for none
+	More      []string // further changes, which are collapsed
+	MoreLabel string   // how many they are
 	Reason    string
 	Error     string
 }

@@ -266,8 +266,8 @@ func TestBudgets(t *testing.T) {
 	budget(60)
 	s := await(150, v1alpha1.BudgetDrain)
 	awaitQueue(t, c, team, soon, 4, kueue.HoldAndDrain)
-	if s.Used != "90.00" || s.Unknown == nil {
-		t.Errorf("got %+v, want 90.00 hours used, and the time before history as unknown", s)
+	if s.Used != "90.00" || s.Unknown != nil {
+		t.Errorf("got %+v, want 90.00 hours used, and nothing unknown of a team that is new", s)
 	}
 	budget(1000)
 	await(9, "")

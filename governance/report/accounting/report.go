@@ -116,6 +116,7 @@ func (l *Line) empty() bool {
 type Report struct {
 	From, To time.Time
 	Unknown  time.Duration // without data
+	Gaps     []history.Gap // of which Unknown is the sum
 	Lines    []*Line       // by resource, pool, kind and team, without those of nothing
 }
 
@@ -190,6 +191,7 @@ func Reports(ctx context.Context, store Store, q Query, bounds []time.Time, pric
 		for _, gap := range gaps {
 			if from, to := governance.Later(gap.From, r.From), governance.Earlier(gap.To, r.To); from.Before(to) {
 				r.Unknown += to.Sub(from)
+				r.Gaps = append(r.Gaps, history.Gap{From: from, To: to, Reason: gap.Reason})
 			}
 		}
 		slices.SortFunc(r.Lines, func(a, b *Line) int {

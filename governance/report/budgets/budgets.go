@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/quota/effective"
@@ -83,7 +84,11 @@ func status(a *v1alpha1.ComputeAllocation, reports []accounting.Report, from, to
 		From: metav1.Time{Time: from}, To: metav1.Time{Time: to}, Counted: metav1.Time{Time: reports[1].To.UTC().Truncate(time.Second)},
 		Used: sum.FloatString(2), Percent: percentOf(sum, limit),
 	}
-	if unknown := reports[0].Unknown + reports[1].Unknown; unknown >= time.Second {
+	var unknown time.Duration
+	for _, gap := range slices.Concat(reports[0].Gaps, reports[1].Gaps) { // a team that did not exist used nothing
+		unknown += max(0, gap.To.Sub(governance.Later(gap.From, a.CreationTimestamp.Time)))
+	}
+	if unknown >= time.Second {
 		s.Unknown = &metav1.Duration{Duration: unknown.Truncate(time.Second)}
 	}
 	if known := reports[1].To.Sub(reports[1].From) - reports[1].Unknown; known >= time.Minute && to.After(reports[1].To) {

@@ -85,10 +85,10 @@ func TestCount(t *testing.T) {
 		{Pool: "h100", Resource: catalog.GPU, From: "2026-01-01", Own: "2", Borrowed: "1"}, {Pool: "h100", Resource: "nvidia.com/mig-1g.10gb", From: "2026-01-01", Own: "0.5"},
 	}})
 	steps := []v1alpha1.BudgetStep{{Percent: 100, Action: v1alpha1.BudgetHold}, {Percent: 80, Action: v1alpha1.BudgetNotify}, {Percent: 130, Action: v1alpha1.BudgetDrain}}
-	team := func(b v1alpha1.Budget) []v1alpha1.ComputeAllocation {
+	team := func(b v1alpha1.Budget, created time.Time) []v1alpha1.ComputeAllocation {
 		b.TimeZone, b.Steps = "Europe/Berlin", steps
 		return []v1alpha1.ComputeAllocation{
-			{ObjectMeta: metav1.ObjectMeta{Name: "vision"}, Spec: v1alpha1.ComputeAllocationSpec{Budget: &b}},
+			{ObjectMeta: metav1.ObjectMeta{Name: "vision", CreationTimestamp: metav1.NewTime(created)}, Spec: v1alpha1.ComputeAllocationSpec{Budget: &b}},
 			{ObjectMeta: metav1.ObjectMeta{Name: "none"}},
 		}
 	}
@@ -100,18 +100,21 @@ func TestCount(t *testing.T) {
 		action    v1alpha1.BudgetAction
 		projected string
 		unknown   time.Duration
+		created   time.Duration // of the team, after the month began
 	}{
-		"before the month ends": {v1alpha1.Budget{AcceleratorHours: &hours, Period: v1alpha1.BudgetMonth}, -time.Hour, "72.00", 360, v1alpha1.BudgetDrain, "80.00", 735 * time.Hour},
-		"the month begins":      {v1alpha1.Budget{AcceleratorHours: &hours, Period: v1alpha1.BudgetMonth}, 0, "0.00", 0, "", "", 0},
-		"within it":             {v1alpha1.Budget{AcceleratorHours: &hours, Period: v1alpha1.BudgetMonth}, 2 * time.Hour, "16.00", 80, v1alpha1.BudgetNotify, "5760.00", 0},
-		"in the gap":            {v1alpha1.Budget{AcceleratorHours: &hours, Period: v1alpha1.BudgetMonth}, 4 * time.Hour, "16.00", 80, v1alpha1.BudgetNotify, "", 2 * time.Hour},
-		"after the gap":         {v1alpha1.Budget{AcceleratorHours: &hours, Period: v1alpha1.BudgetMonth}, 6 * time.Hour, "24.00", 120, v1alpha1.BudgetHold, "5736.00", 3 * time.Hour},
-		"a week":                {v1alpha1.Budget{AcceleratorHours: &hours, Period: v1alpha1.BudgetWeek}, 6 * time.Hour, "104.00", 520, v1alpha1.BudgetDrain, "", 0},
-		"a quarter":             {v1alpha1.Budget{AcceleratorHours: &hours, Period: v1alpha1.BudgetQuarter}, 6 * time.Hour, "104.00", 520, v1alpha1.BudgetDrain, "", 0},
+		"before the month ends": {v1alpha1.Budget{AcceleratorHours: &hours, Period: v1alpha1.BudgetMonth}, -time.Hour, "72.00", 360, v1alpha1.BudgetDrain, "80.00", 735 * time.Hour, -10_000 * time.Hour},
+		"the month begins":      {v1alpha1.Budget{AcceleratorHours: &hours, Period: v1alpha1.BudgetMonth}, 0, "0.00", 0, "", "", 0, -10_000 * time.Hour},
+		"within it":             {v1alpha1.Budget{AcceleratorHours: &hours, Period: v1alpha1.BudgetMonth}, 2 * time.Hour, "16.00", 80, v1alpha1.BudgetNotify, "5760.00", 0, -10_000 * time.Hour},
+		"in the gap":            {v1alpha1.Budget{AcceleratorHours: &hours, Period: v1alpha1.BudgetMonth}, 4 * time.Hour, "16.00", 80, v1alpha1.BudgetNotify, "", 2 * time.Hour, -10_000 * time.Hour},
+		"after the gap":         {v1alpha1.Budget{AcceleratorHours: &hours, Period: v1alpha1.BudgetMonth}, 6 * time.Hour, "24.00", 120, v1alpha1.BudgetHold, "5736.00", 3 * time.Hour, -10_000 * time.Hour},
+		"a week":                {v1alpha1.Budget{AcceleratorHours: &hours, Period: v1alpha1.BudgetWeek}, 6 * time.Hour, "104.00", 520, v1alpha1.BudgetDrain, "", 0, -10_000 * time.Hour},
+		"a quarter":             {v1alpha1.Budget{AcceleratorHours: &hours, Period: v1alpha1.BudgetQuarter}, 6 * time.Hour, "104.00", 520, v1alpha1.BudgetDrain, "", 0, -10_000 * time.Hour},
+		"created in the gap":    {v1alpha1.Budget{AcceleratorHours: &hours, Period: v1alpha1.BudgetMonth}, 6 * time.Hour, "24.00", 120, v1alpha1.BudgetHold, "5736.00", time.Hour, 4 * time.Hour},
+		"created after the gap": {v1alpha1.Budget{AcceleratorHours: &hours, Period: v1alpha1.BudgetMonth}, 6 * time.Hour, "24.00", 120, v1alpha1.BudgetHold, "5736.00", 0, 5 * time.Hour},
 		// 3 hours of 6 own at 2, 2 borrowed at 1, and 7 parts at 0.50.
-		"money": {v1alpha1.Budget{Money: "60", Period: v1alpha1.BudgetMonth}, 6 * time.Hour, "52.50", 87, v1alpha1.BudgetNotify, "", 3 * time.Hour},
+		"money": {v1alpha1.Budget{Money: "60", Period: v1alpha1.BudgetMonth}, 6 * time.Hour, "52.50", 87, v1alpha1.BudgetNotify, "", 3 * time.Hour, -10_000 * time.Hour},
 	} {
-		counted, err := budgets.Count(t.Context(), store, team(tc.budget), prices, month.Add(tc.after))
+		counted, err := budgets.Count(t.Context(), store, team(tc.budget, month.Add(tc.created)), prices, month.Add(tc.after))
 		must(t, err)
 		got := counted["vision"]
 		if len(counted) != 1 || got == nil {
