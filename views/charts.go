@@ -17,6 +17,7 @@ type Chart struct {
 	Note    string  // a sentence; empty for none
 	Unit    string  // of all values, such as "GPUs"; empty for none
 	Times   []int64 // Unix seconds, ascending, each once
+	Days    bool    // whether Times are days, at 00:00 in UTC, of whatever time zone
 	Series  []ChartSeries
 	Stacked bool // stacked areas, from the first; series with Line are drawn over them
 	Gaps    []ChartGap
@@ -69,6 +70,9 @@ func (c Chart) kind(s ChartSeries) string {
 	}
 	return "line"
 }
+
+// day returns the date of a time of Days.
+func day(at int64) string { return time.Unix(at, 0).UTC().Format("2 Jan 2006") }
 
 func (c Chart) rowID(i int) string { return c.ID + "-" + strconv.FormatInt(c.Times[i], 10) }
 

@@ -12,6 +12,7 @@ type Chrome struct {
 	Cluster     ClusterStatus // age of the data
 	Settings    string        // address of the settings; empty without permission
 	Trouble     string        // a problem of the whole console, as a sentence; empty for none
+	Done        string        // what was just saved, as a sentence; empty for nothing
 	Alerts      int           // alerts that fire and are not silenced, as the user sees them
 	Charts      bool          // whether the page loads the chart scripts
 	Stream      string        // address of the page's event stream; empty for a static page

@@ -207,7 +207,7 @@ func sampleConflict() views.Conflict {
 func sampleDetail() allocationviews.AllocationDetail {
 	return allocationviews.AllocationDetail{
 		Chrome: sampleChrome("Vision", "policies"), Team: "vision", Notice: "Saved.", UpURL: "/policies", EditURL: "/e", DeleteURL: "/d",
-		Status: views.Status{Tone: "ok", Label: "Active"}, Capacity: "10 of 8 GPUs given out", Correction: "Corrected", QuotaNote: "Active.",
+		Status: views.Status{Tone: "ok", Label: "Active"}, Correction: "Corrected", QuotaNote: "Active.",
 		Conditions: []allocationviews.ConditionLine{{Name: "Applied", Status: views.Status{Tone: "ok", Label: "Yes", Text: "All is there."}, Since: "2026-11-21T09:10:00Z"}},
 		Quota:      []allocationviews.QuotaFigure{{Pool: "ml.p5.48xlarge", Note: "allocated: 2 accelerators", Resource: "GPUs", Own: "2", Borrow: "1"}, {Pool: "ml.p5.48xlarge", SamePool: true, Resource: "vCPU", Own: "48", Borrow: "24"}},
 		Namespace:  "hyperpod-ns-vision", ClusterQueue: "q", LocalQueue: "l", Members: []string{"group vision-team"},

@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/quota/resources"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 )
 
@@ -188,4 +189,12 @@ func DescribeExcess(excess []Excess) string {
 		pools[i] = fmt.Sprintf("%s: %s allocated", pool, join(amounts[pool]))
 	}
 	return strings.Join(pools, "; ")
+}
+
+// WithinCapacity returns the condition of an allocation whose pools are exceeded by over.
+func WithinCapacity(over []Excess) metav1.Condition {
+	if len(over) == 0 {
+		return metav1.Condition{Type: v1alpha1.ConditionWithinCapacity, Status: metav1.ConditionTrue, Reason: "WithinCapacity", Message: "these pools have the capacity for the quota of all teams"}
+	}
+	return metav1.Condition{Type: v1alpha1.ConditionWithinCapacity, Status: metav1.ConditionFalse, Reason: "OverCapacity", Message: DescribeExcess(over) + "; tasks beyond the capacity wait"}
 }

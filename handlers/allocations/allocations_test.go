@@ -40,6 +40,9 @@ func TestEditingNothingChangesNothing(t *testing.T) {
 			_, page := handlerstest.Get(t, address+handlerstest.EditURL)
 			reads("the form", 1)
 			htmlcheck.Page(t, page)
+			if page.Find("#effect button[value=apply][data-unchanged]").Length() != 1 {
+				t.Error("the form offers to save what is not changed")
+			}
 			values, selector := handlerstest.ValuesIn(page, "#allocation-form"), "#review-form"
 			if through {
 				values.Set("action", "review")
@@ -54,8 +57,11 @@ func TestEditingNothingChangesNothing(t *testing.T) {
 			values.Set("action", "save")
 			response, _ := handlerstest.Post(t, address+handlerstest.EditURL, values)
 			reads("the save", 1)
-			if response.StatusCode != http.StatusSeeOther || response.Header.Get("Location") != "/policies/allocations/vision?saved=true" {
+			if response.StatusCode != http.StatusSeeOther || response.Header.Get("Location") != "/policies/allocations/vision?unchanged=true" {
 				t.Fatalf("the answer is %s to %s", response.Status, response.Header.Get("Location"))
+			}
+			if _, page = handlerstest.Get(t, address+response.Header.Get("Location")); !strings.Contains(page.Find(".notice-ok").Text(), "Nothing was changed.") {
+				t.Errorf("after the save, the page says %q", page.Find(".notice").Text())
 			}
 			if diff := cmp.Diff(handlerstest.FullAllocation().Spec, d.Updated[0].Spec); diff != "" {
 				t.Errorf("the spec changed (-was +is):\n%s", diff)
@@ -199,6 +205,17 @@ func TestSavedNoticeIsTrue(t *testing.T) {
 		if text := handlerstest.Text(page.Find(".notice-ok")); !strings.Contains(text, want) {
 			t.Errorf("%s: the page shows %q", activation, text)
 		}
+	}
+}
+
+// While the condition is of the state before a save, the page has the capacity of one state.
+func TestCapacityOfOneState(t *testing.T) {
+	a := handlerstest.FullAllocation()
+	a.Spec.Quota = []v1alpha1.QuotaRow{{InstanceType: "ml.g6.12xlarge", Quantities: v1alpha1.Quantities{Accelerators: new(int64(9))}}}
+	a.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionWithinCapacity, Status: metav1.ConditionFalse, Message: "ml.g6.12xlarge: 10 of 8 GPUs allocated; tasks beyond the capacity wait"}}
+	_, page := handlerstest.Get(t, handlerstest.Serve(t, handlerstest.WithAllocations(a))+"/policies/allocations/vision")
+	if text := handlerstest.Text(page.Find("#detail-status")); !strings.Contains(text, "9 of 8 GPUs") || strings.Contains(text, "10 of 8") || strings.Count(text, "of 8 GPUs") != 1 {
+		t.Errorf("the page says %q", text)
 	}
 }
 

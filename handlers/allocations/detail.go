@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
@@ -114,8 +115,8 @@ func (h *Pages) allocationPage(ctx context.Context, user governance.User, team s
 	row := allocationRow(one)
 	page := allocationviews.AllocationDetail{
 		Team: a.Name, DisplayName: a.Spec.DisplayName, Description: a.Spec.Description, UpURL: urls.Policies,
-		Status: row.Status, Capacity: quota.DescribeExcess(state.Allocated.Exceeding(one.resolved.Pools, state.Types)), Correction: row.Correction,
-		Conditions: conditions(&a), Namespace: format.OrDash(a.Status.Namespace), ClusterQueue: format.OrDash(a.Status.ClusterQueue), LocalQueue: format.OrDash(a.Status.LocalQueue),
+		Status: row.Status, Correction: row.Correction,
+		Conditions: conditions(&a, state), Namespace: format.OrDash(a.Status.Namespace), ClusterQueue: format.OrDash(a.Status.ClusterQueue), LocalQueue: format.OrDash(a.Status.LocalQueue),
 		Members: format.Members(a.Spec.Members), Overrides: overrides(&a),
 		YAML: manifest.AllocationYAML(&a), YAMLURL: urls.Allocation(a.Name) + "/yaml",
 	}
@@ -173,11 +174,21 @@ var conditionWords = []struct{ kind, name, yes, no string }{
 	{v1alpha1.ConditionWithinCapacity, "Capacity", "Fits", "Over capacity"},
 }
 
-func conditions(a *v1alpha1.ComputeAllocation) (lines []allocationviews.ConditionLine) {
+// conditions returns the conditions of an allocation. Its capacity is that of the state that
+// the page shows, since the condition follows later.
+func conditions(a *v1alpha1.ComputeAllocation, state allocations.State) (lines []allocationviews.ConditionLine) {
 	for _, words := range conditionWords {
 		for _, condition := range a.Status.Conditions {
 			if condition.Type != words.kind {
 				continue
+			}
+			if condition.Type == v1alpha1.ConditionWithinCapacity {
+				resolved, _ := quota.Effective(a, state.Types)
+				now := quota.WithinCapacity(state.Allocated.Exceeding(resolved.Pools, state.Types))
+				if now.Status == condition.Status {
+					now.LastTransitionTime = condition.LastTransitionTime
+				}
+				condition = now
 			}
 			status := views.Status{Tone: "ok", Label: words.yes, Text: sentenceOf(condition.Message)}
 			switch condition.Status {
@@ -189,7 +200,7 @@ func conditions(a *v1alpha1.ComputeAllocation) (lines []allocationviews.Conditio
 			case metav1.ConditionUnknown:
 				status.Tone, status.Label = "wait", "Not known yet"
 			}
-			lines = append(lines, allocationviews.ConditionLine{Name: words.name, Status: status, Since: condition.LastTransitionTime.UTC().Format(time.RFC3339)})
+			lines = append(lines, allocationviews.ConditionLine{Name: words.name, Status: status, Since: format.Time(condition.LastTransitionTime.Time)})
 		}
 	}
 	return lines

@@ -25,12 +25,17 @@ func (f *allocationForm) effect(wanted *v1alpha1.ComputeAllocation, wrong []gove
 		view.Text = "Name the team and give it quota: then this is what saving does to tasks and teams."
 	case missing || len(wrong) > 0:
 		view.Text = "Some values are not valid yet."
-	case f.edits != nil && len(describe.AllocationChanges(&f.edits.allocation.Spec, &wanted.Spec)) == 0:
-		view.Text = "Nothing is changed yet."
+	case f.unchanged(wanted):
+		view.Text, view.Unchanged = "Nothing is changed yet.", true
 	default:
 		view.Verify = true
 	}
 	return view
+}
+
+// unchanged reports whether saving wanted changes nothing.
+func (f *allocationForm) unchanged(wanted *v1alpha1.ComputeAllocation) bool {
+	return f.edits != nil && len(describe.AllocationChanges(&f.edits.allocation.Spec, &wanted.Spec)) == 0
 }
 
 // simulate replaces an effect that waits for the simulation by its answer.

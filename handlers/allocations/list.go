@@ -45,9 +45,6 @@ func (h *Pages) policies(c echo.Context) error {
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = "Policies", "policies", q.URL(urls.Policies+"/events")
 	page.Notice = h.policiesNotice(page, state, c.QueryParam("created"), c.QueryParam("deleted"), c.QueryParam("released"))
-	if c.QueryParam("saved") == "policy" && page.Policy.Exists {
-		page.Notice = "The cluster policy was saved. Its status is shown below."
-	}
 	return web.Render(c, http.StatusOK, allocationviews.Policies(page))
 }
 

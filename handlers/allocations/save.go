@@ -45,6 +45,7 @@ func (h *Pages) takeForm(c echo.Context, form allocationForm, action string, den
 	}
 	allocation, wrong := form.parse(state.Types.With(form.newPools()...))
 	var review allocations.Review
+	unchanged := len(wrong) == 0 && form.unchanged(allocation)
 	return h.Run(c, action, forms.Flow{
 		Form: &form.Form, Path: form.place().action, Values: form.values,
 		Valid: func() bool { return len(wrong) == 0 && len(form.missing()) == 0 && len(form.byCRD(allocation)) == 0 },
@@ -82,6 +83,8 @@ func (h *Pages) takeForm(c echo.Context, form allocationForm, action string, den
 				fallthrough
 			case action == forms.ActionReview:
 				return h.renderReview(c, form, state, allocation, review)
+			case unchanged:
+				return c.Redirect(http.StatusSeeOther, urls.Allocation(allocation.Name)+console.Unchanged)
 			case form.edits != nil:
 				return c.Redirect(http.StatusSeeOther, urls.Allocation(allocation.Name)+"?saved=true")
 			}

@@ -16,6 +16,9 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
+// Unchanged is the query of a page that a save leads to, after which the spec is as before.
+const Unchanged = "?unchanged=true"
+
 // Chrome returns the frame of a page. It shows nothing of the cluster to a user who
 // is not signed in.
 func (h *Console) Chrome(c echo.Context) views.Chrome {
@@ -32,6 +35,12 @@ func (h *Console) Chrome(c echo.Context) views.Chrome {
 		chrome.Alerts = h.countAlerts(c.Request().Context(), UserOf(c))
 	}
 	chrome.Trouble = h.trouble()
+	switch {
+	case c.QueryParam("unchanged") != "":
+		chrome.Done = "Nothing was changed."
+	case c.QueryParam("saved") == "policy" && c.Param("team") == "": // where saved= is a name
+		chrome.Done = "The cluster policy was saved."
+	}
 	return chrome
 }
 

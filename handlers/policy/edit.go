@@ -113,6 +113,9 @@ func (h *form) take(c echo.Context, values url.Values, action string) error {
 			return now.Policy.ResourceVersion, generation, true
 		},
 		Done: func() error {
+			if action == forms.ActionSave && unchanged(state, form.policy(state)) {
+				return c.Redirect(http.StatusSeeOther, h.up+console.Unchanged)
+			}
 			if action == forms.ActionSave {
 				return c.Redirect(http.StatusSeeOther, h.up+"?saved=policy")
 			}
@@ -129,6 +132,11 @@ func (h *form) take(c echo.Context, values url.Values, action string) error {
 			return show(console.Statuses[refused.Kind], refused)
 		},
 	})
+}
+
+// unchanged reports whether saving wanted changes nothing.
+func unchanged(state policy.State, wanted *v1alpha1.ClusterPolicy) bool {
+	return state.Policy != nil && len(describe.PolicyChanges(&state.Policy.Spec, &wanted.Spec)) == 0
 }
 
 // editablePolicy returns the policy, and 404 for readers who may not change it.

@@ -39,7 +39,7 @@ func TestPolicySavedUntouchedIsTheSame(t *testing.T) {
 			}
 			htmlcheck.Page(t, page)
 			response, _ = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-review"), "action", "save"))
-			if response.StatusCode != http.StatusSeeOther || response.Header.Get("Location") != up+"?saved=policy" {
+			if response.StatusCode != http.StatusSeeOther || response.Header.Get("Location") != up+"?unchanged=true" {
 				t.Fatalf("the save answers %s to %s", response.Status, response.Header.Get("Location"))
 			}
 			if len(d.PolicyBackend.Saved) != 1 || !reflect.DeepEqual(d.PolicyBackend.Saved[0], *handlerstest.RankedPolicy()) || !reflect.DeepEqual(d.PolicyBackend.Reviewed[0], *handlerstest.RankedPolicy()) {

@@ -382,7 +382,7 @@ func (r *reader) chart(ctx context.Context, q accounting.Query, page *usageviews
 	if err != nil {
 		return err
 	}
-	c := views.Chart{ID: "usage-chart", Title: map[accounting.Granularity]string{accounting.Day: "Hours by day", accounting.Week: "Hours by week", accounting.Month: "Hours by month"}[r.by], Alone: true, Unit: format.HourUnit(r.resource), Stacked: true}
+	c := views.Chart{ID: "usage-chart", Title: map[accounting.Granularity]string{accounting.Day: "Hours by day", accounting.Week: "Hours by week", accounting.Month: "Hours by month"}[r.by], Alone: true, Unit: format.HourUnit(r.resource), Stacked: true, Days: true}
 	series := []struct {
 		label, tone string
 		of          func(*accounting.Line) *big.Int

@@ -234,6 +234,9 @@ func TestUsageOnPaper(t *testing.T) {
 	if got := page.Find(".print-only").Text(); !strings.Contains(got, ", team vision, pool "+handlerstest.H100+". Data until ") {
 		t.Errorf("got %q", got)
 	}
+	if got := handlerstest.Text(page.Find("#usage-chart-table tbody th").Last()); got != "20 Nov 2026" {
+		t.Errorf("the first day is %q", got)
+	}
 }
 
 // Prices of the policy apply from their second on, and own and borrowed ones differ.

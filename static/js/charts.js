@@ -91,11 +91,12 @@ function figuresOf(figure) {
     return value === undefined ? null : Number(value);
   }));
   const texts = series.map((_, i) => rows.map((row) => row.cells[i + 1].textContent));
-  const times = rows.map((row) => Number(row.dataset.time));
+  const days = "days" in figure.dataset; // of no time zone: drawn at midnight in that of the browser
+  const times = rows.map((row) => Number(row.dataset.time)).map((at) => (days ? at + new Date(at * 1000).getTimezoneOffset() * 60 : at));
   const gaps = [...figure.querySelectorAll(".chart-gaps > li")].map((li) => [Number(li.dataset.from), Number(li.dataset.to)]);
   const least = Number(figure.dataset.max ?? 0);
   return {
-    series, columns, texts, times, gaps, least, ...held(times, columns, series),
+    series, columns, texts, times, days, gaps, least, ...held(times, columns, series),
     lines: JSON.stringify(series.map(({ label, area, step, mark }) => [label, area, step, mark.className])),
     values: JSON.stringify([times, columns, gaps, least]),
   };
@@ -207,7 +208,7 @@ function latest({ times, columns }) {
 function tell(chart, words, i) {
   const at = i ?? latest(chart);
   if (at < 0) return;
-  const when = new Date(chart.times[at] * 1000).toLocaleString("en-GB", { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit" });
+  const when = new Date(chart.times[at] * 1000).toLocaleString("en-GB", { day: "numeric", month: "short", ...(chart.days ? {} : { hour: "2-digit", minute: "2-digit" }) });
   const figures = chart.series.map((s, n) => `${s.label} ${chart.columns[n][at] === null ? "no data" : chart.texts[n][at]}`);
   const line = `${when}: ${figures.join(" · ")}`;
   if (words.textContent !== line) words.textContent = line;

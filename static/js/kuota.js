@@ -266,6 +266,11 @@ function livePreview(form) {
   const opened = "edited" in form.dataset ? null : formState();
   const edited = () => opened === null || formState() !== opened;
 
+  // Of an unchanged form, there is nothing to save.
+  function offer(typed) {
+    for (const button of form.querySelectorAll("[data-unchanged]")) button.disabled = !typed;
+  }
+
   async function send() {
     clearTimeout(retryTimer);
     if (busy) return;
@@ -315,6 +320,7 @@ function livePreview(form) {
     const typedSince = controls().some(changed);
     const focus = button?.dataset.focus;
     morph(form, fresh, changed);
+    offer(false);
     if (focus) document.getElementById(focus)?.focus();
     sent = typedSince ? null : formState();
     if (guarded) keepInHistory(form);
@@ -349,6 +355,7 @@ function livePreview(form) {
     form.addEventListener(type, () => {
       if (guarded) keepInHistory(form);
       if (verifying) request?.abort();
+      offer(true);
       setTimeout(send);
     });
   }
@@ -381,6 +388,7 @@ function livePreview(form) {
 
   // After Back or reload, the values are in the history or restored by the browser.
   sent = formState();
+  offer(false);
   verifySoon();
   addEventListener("pageshow", (event) => {
     saveEnded();

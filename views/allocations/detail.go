@@ -22,7 +22,6 @@ type AllocationDetail struct {
 
 	Status     views.Status
 	Conditions []ConditionLine
-	Capacity   string // a warning if the quota of all teams exceeds the capacity; empty otherwise
 	Correction string // the last correction of its objects; empty for none
 	QuotaNote  string // a remark on the quota, such as that the last valid one is still applied
 	Quota      []QuotaFigure
@@ -37,7 +36,7 @@ type AllocationDetail struct {
 type ConditionLine struct {
 	Name   string
 	Status views.Status
-	Since  string // RFC 3339
+	Since  string // RFC 3339; empty for now
 }
 
 // QuotaFigure is the quota for one resource of one pool, including defaults.

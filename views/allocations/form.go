@@ -80,11 +80,12 @@ type AllocationForm struct {
 
 // Effect is what saving does, beside the form.
 type Effect struct {
-	Text    string // instead of an effect: what is missing; empty for nothing
-	Verify  bool   // whether the script asks for the simulation
-	Preview views.PreviewVariant
-	Shown   string // hidden input: identifies what is shown
-	Changed bool   // whether nothing was saved, because the effect has changed
+	Text      string // instead of an effect: what is missing; empty for nothing
+	Verify    bool   // whether the script asks for the simulation
+	Preview   views.PreviewVariant
+	Shown     string // hidden input: identifies what is shown
+	Unchanged bool   // whether saving changes nothing
+	Changed   bool   // whether nothing was saved, because the effect has changed
 }
 
 // OptionField is a checkbox with a hint.

@@ -15,6 +15,7 @@ type PolicyForm struct {
 	CreateURL  string   // of the form that creates it
 	Parts      []string // hidden inputs part: what the form changes besides
 	SaveText   string   // of the button that saves without a review; empty for none
+	Unchanged  bool     // whether saving changes nothing
 	Version    string   // hidden input resource-version
 	Generation string   // hidden input generation
 	Imported   views.Imported

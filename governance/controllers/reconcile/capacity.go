@@ -60,7 +60,7 @@ func (r *CapacityReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctr
 		if !current || allocation.DeletionTimestamp != nil {
 			continue
 		}
-		within := withinCapacity(allocated.Exceeding(resolved.Pools, catalog))
+		within := quota.WithinCapacity(allocated.Exceeding(resolved.Pools, catalog))
 		within.ObservedGeneration = allocation.Generation
 		if meta.FindStatusCondition(allocation.Status.Conditions, v1alpha1.ConditionReady) == nil { // which triggers this controller again
 			first[allocation.UID] = within
@@ -76,11 +76,4 @@ func (r *CapacityReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctr
 	}
 	r.first.Store(&first)
 	return requeueOnConflict(ctrl.Result{}, errors.Join(failed...))
-}
-
-func withinCapacity(over []quota.Excess) metav1.Condition {
-	if len(over) == 0 {
-		return metav1.Condition{Type: v1alpha1.ConditionWithinCapacity, Status: metav1.ConditionTrue, Reason: "WithinCapacity", Message: "these pools have the capacity for the quota of all teams"}
-	}
-	return metav1.Condition{Type: v1alpha1.ConditionWithinCapacity, Status: metav1.ConditionFalse, Reason: "OverCapacity", Message: quota.DescribeExcess(over) + "; tasks beyond the capacity wait"}
 }
