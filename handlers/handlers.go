@@ -67,7 +67,7 @@ type Handlers struct {
 	AllocationChanges, TaskChanges, AdviceChanges console.Listener
 
 	// ExternalLogs is the address of an external log system; empty for none.
-	ExternalLogs urls.LogTemplate
+	ExternalLogs urls.LinkTemplate
 
 	Bulk    *governancebulk.Service
 	Naming  desired.Naming

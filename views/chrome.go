@@ -26,5 +26,8 @@ type ClusterStatus struct {
 	Age       string // time since the API server last answered, such as "0.3 s"
 }
 
+// ExternalLink is a link to an external system; without a URL, there is none.
+type ExternalLink struct{ Host, URL string }
+
 // Message is one sentence for the user, optionally about a form field.
 type Message = ui.SummaryLine

@@ -59,8 +59,10 @@ type config struct {
 	sessions sessionConfig
 	hardware hardwareConfig
 
+	dashboardURL string
+	dashboard    urls.LinkTemplate // its value
 	logURL       string
-	externalLogs urls.LogTemplate // its value
+	externalLogs urls.LinkTemplate // its value
 
 	logLevel slog.Level
 }
@@ -144,6 +146,7 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.DurationVar(&c.sessions.idle, "session-idle", 2*time.Hour, "session timeout since the last request")
 	flags.DurationVar(&c.sessions.absolute, "session-max", 12*time.Hour, "session timeout since sign-in")
 	c.hardware.register(flags)
+	flags.StringVar(&c.dashboardURL, "dashboard-url", "", "address of an external dashboard, such as Grafana, to which pages of tasks, teams and nodes link, with the placeholders {namespace}, {team}, {kind}, {task}, {pod}, {node}, {from} and {to}; other braces are written as %7B and %7D")
 	flags.StringVar(&c.logURL, "log-url", "", "address of an external log system, to which pages of tasks link, with the placeholders {namespace}, {kind}, {task}, {pod}, {container}, {from} and {to}; other braces are written as %7B and %7D")
 	flags.StringVar(level, "log-level", *level, "debug, info, warn or error")
 	for _, name := range []string{"kube-burst", "kube-qps", "prometheus-timeout"} { // until the next version
@@ -289,7 +292,10 @@ func (c *config) check(level string) (invalid []error) {
 	if c.simulationBytes = int64(resources.AmountFromQuantity("memory", memory)); err != nil || memory.Sign() < 0 || c.simulationBytes != 0 && c.simulationBytes < minSimulationMemory {
 		report("simulation-memory %q: use at least 256Mi, or 0", c.simulationMemory)
 	}
-	if c.externalLogs, err = urls.ParseLogTemplate(c.logURL); err != nil {
+	if c.dashboard, err = urls.ParseLinkTemplate(c.dashboardURL); err != nil {
+		report("dashboard-url %q: %w", c.dashboardURL, err)
+	}
+	if c.externalLogs, err = urls.ParseLinkTemplate(c.logURL); err != nil {
 		report("log-url %q: %w", c.logURL, err)
 	}
 	return invalid

@@ -98,6 +98,7 @@ func TestConfigRejectsInvalidValues(t *testing.T) {
 		"invalid claims":                        {args: append(valid, "--oidc-required-claims", "a"), want: []string{"claim=value"}},
 		"a token without prometheus-url":        {args: []string{"--prometheus-token-file", keys}, want: []string{"prometheus-token-file is set"}},
 		"an invalid prometheus-url":             {args: []string{"--prometheus-url", "prometheus:9090"}, want: []string{"http://host:port"}},
+		"a dashboard of another scheme":         {args: []string{"--dashboard-url", "javascript:alert(1)"}, want: []string{"dashboard-url", "write it as https://host/path?query"}},
 		"an external log system in the host":    {args: []string{"--log-url", "https://{task}.example.com/"}, want: []string{"log-url", "in its host"}},
 		"an unencrypted token":                  {args: []string{"--prometheus-url", "http://prometheus.example.com", "--prometheus-token-file", keys}, want: []string{"use https"}},
 		"invalid settings of Prometheus":        {args: []string{"--prometheus-url", "https://prometheus.example.com", "--prometheus-token-file", "/none", "--prometheus-match", "{", "--prometheus-node-label", "a-b"}, want: []string{"prometheus-token-file", "prometheus-match", "prometheus-node-label"}},

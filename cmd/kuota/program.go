@@ -385,6 +385,7 @@ func (p *program) handlers() *handlers.Handlers {
 			Trouble:         func() string { return p.cluster.MissingKinds().Message() },
 			ReadOnly:        p.cluster.ReadOnlyReason,
 			ClusterName:     c.clusterName,
+			Dashboard:       c.dashboard,
 			Now:             time.Now,
 		},
 		Revisions:    &revisions.Service{Store: p.cluster.Revisions, Access: p.access, Allocations: p.allocations},

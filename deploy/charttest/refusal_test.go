@@ -41,6 +41,7 @@ func TestRefusals(t *testing.T) {
 		"a share in percent":     {release: Release{Values: "hardware: {idleBelow: 50}"}, want: []string{"'/hardware/idleBelow': maximum: got 50, want 1"}},
 		"Prometheus":             {release: Release{Values: "hardware: {prometheus: {url: 'prometheus:9090'}}"}, want: []string{"hardware.prometheus.url", "http://host:port"}},
 		"a log system":           {release: Release{Values: "logs: {url: 'https://{task}.example.com/'}"}, want: []string{"logs.url", "https://host/path?query"}},
+		"a dashboard":            {release: Release{Values: "dashboard: {url: 'javascript:alert(1)'}"}, want: []string{"dashboard.url", "https://host/path?query"}},
 		"an unencrypted token":   {release: Release{Values: "hardware: {prometheus: {url: 'http://p', token: {name: a}}}"}, want: []string{"the token is sent unencrypted"}},
 		"a team's namespace":     {release: Release{Namespace: "hyperpod-ns-console"}, want: []string{"the release's namespace hyperpod-ns-console starts with naming.prefix"}},
 		"a flag without dashes":  {release: Release{Values: "extraArgs: [simulation-memory=2Gi]"}, want: []string{"'/extraArgs/0'", "'simulation-memory=2Gi' does not match pattern"}},

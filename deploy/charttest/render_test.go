@@ -61,6 +61,7 @@ image: {repository: registry.example.com/kuota, digest: "sha256:0123456789abcdef
 admins: {groups: ["oidc:admins"], users: [root@example.com]}
 jobControllers: ["system:serviceaccount:a:b"]
 logs: {url: "https://logs.example.com/?q={pod}"}
+dashboard: {url: "https://grafana.example.com/d/abc?var-team={team}"}
 hardware: {prometheus: {url: "https://prometheus.example.com", token: {name: prometheus}, match: 'cluster="prod"', nodeLabel: node}}
 metrics:
   enabled: true

@@ -172,7 +172,8 @@ type Backend struct {
 	SettingsBackend SettingsBackend
 	SubmitBackend   SubmitBackend
 	LogsBackend     LogsBackend
-	ExternalLogs    urls.LogTemplate
+	ExternalLogs    urls.LinkTemplate
+	Dashboard       urls.LinkTemplate
 	Teams           []string // whose tasks the reader may see
 	Trouble         string
 	ReadOnly        string
@@ -301,7 +302,7 @@ func (d *Backend) Handlers() *handlers.Handlers {
 	return &handlers.Handlers{
 		Console: console.Console{
 			Allocations: d, Tasks: d, Capacity: &d.CapacityBackend, Settings: &d.SettingsBackend, Contact: d, CapacityChanges: d,
-			Trouble: func() string { return d.Trouble }, ReadOnly: func() string { return d.ReadOnly }, ClusterName: "test", Now: time.Now,
+			Trouble: func() string { return d.Trouble }, ReadOnly: func() string { return d.ReadOnly }, ClusterName: "test", Dashboard: d.Dashboard, Now: time.Now,
 		},
 		Policy: &d.PolicyBackend, Adoption: &d.AdoptionBackend, Actions: &d.ActionsBackend, Logs: &d.LogsBackend, Submit: &d.SubmitBackend, Revisions: d,
 		History: d.Past, AllocationChanges: d, TaskChanges: d, AdviceChanges: d, Bulk: &bulk.Service{Context: context.Background(), Store: &bulk.Memory{}, Log: slog.New(slog.DiscardHandler)}, ExternalLogs: d.ExternalLogs, Naming: desired.DefaultNaming, Setup: d.Setup,

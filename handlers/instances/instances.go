@@ -81,7 +81,9 @@ func (h *Pages) instancesPage(ctx context.Context, scope access.Scope, q nodeQue
 	from, to, at := listing.Bounds(q.page, nodesPageSize, len(found))
 	page.Pager = q.Pager(at, from, to, len(found))
 	for _, node := range found[from:to] {
-		page.Nodes = append(page.Nodes, nodeRow(node, h.Now()))
+		row := nodeRow(node, h.Now())
+		row.Dashboard = h.External(h.Dashboard, urls.LinkSource{Node: node.Name})
+		page.Nodes = append(page.Nodes, row)
 	}
 	return page, nil
 }

@@ -12,7 +12,7 @@ import (
 )
 
 func TestInstances(t *testing.T) {
-	d := &handlerstest.Backend{CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.SmallCluster()}}
+	d := &handlerstest.Backend{CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.SmallCluster()}, Dashboard: "https://grafana.example.com/d/abc?var-node={node}"}
 	address := handlerstest.Serve(t, d)
 	_, page := handlerstest.Get(t, address+"/instances")
 	htmlcheck.Page(t, page)
@@ -33,6 +33,9 @@ func TestInstances(t *testing.T) {
 	if idle := page.Find("#pool-figures tbody .meter-idle"); idle.Length() != 2 || idle.First().AttrOr("width", "") != "16.67%" {
 		t.Errorf("idle is drawn as %v", idle.Nodes)
 	}
+	if got := page.Find("#node-gpu-1-more a.btn").AttrOr("href", ""); got != "https://grafana.example.com/d/abc?var-node=gpu-1" {
+		t.Errorf("the dashboard of a node is at %q", got)
+	}
 	if page.Find("#pool-figures tbody tr").Length() != 2 || page.Find(`#nodes-table a[href="/teams/vision"]`).Length() != 1 {
 		t.Error("the tables have other rows or links")
 	}
@@ -50,6 +53,9 @@ func TestInstancesQuery(t *testing.T) {
 		if got := handlerstest.Text(page.Find("#nodes-table tbody .name")); strings.Join(strings.Fields(got), " ") != want && strings.ReplaceAll(got, "gpu", " gpu") != " "+strings.ReplaceAll(want, " ", " ") {
 			t.Errorf("%q lists %q, want %q", query, got, want)
 		}
+	}
+	if _, page := handlerstest.Get(t, address+"/instances?pool=x"); !strings.Contains(page.Find("#pools").Text(), "No matching pools") {
+		t.Errorf("of a pool that does not exist, the page says %q", handlerstest.Text(page.Find("#pools")))
 	}
 	for range 150 {
 		d.CapacityBackend.Snapshot.Nodes = append(d.CapacityBackend.Snapshot.Nodes, capacity.NodeSnapshot{Name: "n" + strings.Repeat("x", len(d.CapacityBackend.Snapshot.Nodes)), Pool: "cpu", State: capacity.Cordoned})

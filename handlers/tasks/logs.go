@@ -97,7 +97,7 @@ func (h *Pages) logs(c echo.Context) error {
 	if may && len(pods) > 0 {
 		page.Filters = []views.Filter{choices.Filter, containers.Filter}
 	}
-	page.External = h.externalLogs(urls.LogSource{Namespace: q.Task.Namespace, Kind: q.Task.Kind, Task: q.Task.Name, Pod: q.Pod, Container: q.Container})
+	page.External = h.External(h.ExternalLogs, urls.LinkSource{Namespace: q.Task.Namespace, Kind: q.Task.Kind, Task: q.Task.Name, Pod: q.Pod, Container: q.Container})
 	switch {
 	case !may:
 		page.Note = noLogs
@@ -184,10 +184,13 @@ func logLines(u logs.Update, q logs.Query) taskviews.LogLines {
 // noLogs explains to a reader that they may not read logs.
 const noLogs = "You cannot read these logs. You need the right to get pods/log in this namespace."
 
+func linkSource(d queries.Detail) urls.LinkSource {
+	return urls.LinkSource{Namespace: d.Namespace, Team: d.Team, Kind: d.Kind, Task: d.Name, From: d.Submitted, To: d.FinishedAt}
+}
+
 // withLogs links the pods of a task to their logs, or says why not.
 func (h *Pages) withLogs(ctx context.Context, c echo.Context, p *taskviews.Pods, d queries.Detail) (*taskviews.Pods, error) {
-	source := urls.LogSource{Namespace: d.Namespace, Kind: d.Kind, Task: d.Name, From: d.Submitted, To: d.FinishedAt}
-	external := h.externalLogs(source)
+	external := h.External(h.ExternalLogs, linkSource(d))
 	if p == nil && external.URL == "" {
 		return nil, nil
 	}
@@ -210,19 +213,4 @@ func (h *Pages) withLogs(ctx context.Context, c echo.Context, p *taskviews.Pods,
 		p.Rows[i].LogsURL = logsURL("/logs", logs.Query{Task: address(c, c.QueryParam("uid")), Pod: p.Rows[i].Name})
 	}
 	return p, nil
-}
-
-// externalLogs returns a link to the external log system, if there is one. A task
-// without an end has not ended.
-func (h *Pages) externalLogs(s urls.LogSource) taskviews.ExternalLogs {
-	if h.ExternalLogs == "" {
-		return taskviews.ExternalLogs{}
-	}
-	if s.To.IsZero() {
-		s.To = h.Now()
-	}
-	if s.From.IsZero() {
-		s.From = s.To.Add(-24 * time.Hour)
-	}
-	return taskviews.ExternalLogs{Host: h.ExternalLogs.Host(), URL: h.ExternalLogs.URL(s)}
 }

@@ -49,8 +49,12 @@ func logsBackend() *handlerstest.Backend {
 func TestPodsOfATask(t *testing.T) {
 	d := logsBackend()
 	d.ExternalLogs = "https://logs.example.com/{namespace}/{task}?pod={pod}&from={from}"
+	d.Dashboard = "https://grafana.example.com/d/abc?var-namespace={namespace}&var-task={task}&var-node={node}"
 	_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks/team/job/train")
 	htmlcheck.Page(t, page)
+	if got := page.Find(".page-head .tools a").AttrOr("href", ""); got != "https://grafana.example.com/d/abc?var-namespace=team&var-task=train&var-node=" {
+		t.Errorf("the dashboard is at %q", got)
+	}
 	text := handlerstest.Text(page.Find("#pods-table tbody tr").First())
 	for _, want := range []string{"2 restarts", "Container main needed more memory than it may use, and was killed (OOMKilled)."} {
 		if !strings.Contains(text, want) {

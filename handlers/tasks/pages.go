@@ -38,7 +38,7 @@ type Pages struct {
 	Previews *previews.Previews
 	Bulk     *bulk.Pages
 	// ExternalLogs is the address of an external log system; empty for none.
-	ExternalLogs urls.LogTemplate
+	ExternalLogs urls.LinkTemplate
 }
 
 // Logs reads the logs of containers, as the user.

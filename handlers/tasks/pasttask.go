@@ -50,7 +50,8 @@ func (h *Pages) pastTask(c echo.Context, missing error) error {
 	}
 	page := pastTaskPage(t, lifeOf(nil, past.steps, h.done(c.Request().Context(), t.UID), t.SubmittedAt, past.scope, redact))
 	page.Elastic = h.elasticOf(c.Request().Context(), c, past.scope, t.UID, nil, endOf(t, h.Now()))
-	page.Logs = h.externalLogs(urls.LogSource{Namespace: t.Namespace, Kind: t.Kind, Task: t.Name, From: t.SubmittedAt, To: firstOf(t.FinishedAt, t.DeletedAt)})
+	source := urls.LinkSource{Namespace: t.Namespace, Team: t.Team, Kind: t.Kind, Task: t.Name, From: t.SubmittedAt, To: firstOf(t.FinishedAt, t.DeletedAt)}
+	page.Logs, page.Dashboard = h.External(h.ExternalLogs, source), h.External(h.Dashboard, source)
 	page.Others, page.ActivityURL = sameNameLinks(past.named, t.UID), urls.ActivityOf(t.UID)
 	// Without history or the cluster, the page omits the button.
 	if again, err := h.Again.MayAgainPast(c.Request().Context(), console.UserOf(c), t.Namespace, t.Kind, t.UID); err == nil && again && t.Team != "" {

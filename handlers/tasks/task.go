@@ -122,7 +122,7 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (taskviews.TaskPag
 	life, recorded := h.recorded(ctx, scope, d)
 	page := taskviews.TaskPage{
 		Actions: offered, UID: d.UID, Notice: doneNotice(actions.Action(c.QueryParam("done")), d),
-		Name: d.Name, Team: format.OrDash(d.Team), Namespace: d.Namespace,
+		Name: d.Name, Team: format.OrDash(d.Team), Namespace: d.Namespace, Dashboard: h.External(h.Dashboard, linkSource(d)),
 		Status: views.Status{Tone: tones[d.State], Label: stateWords(d, now)},
 		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"), YAMLTitle: "Workload as YAML", ActivityURL: activity,
 		Why: WhyOf(d), Timeline: lifeLines(life, d.State, strings.Join(d.Pools, ", "), false), TimelineGap: incompleteNote(d, life), TimelineNote: "since this console started", Pods: pods(d),

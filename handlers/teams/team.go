@@ -56,6 +56,7 @@ func (h *Pages) team(c echo.Context) error {
 	if h.History != nil {
 		page.ActivityURL = urls.TeamActivity(t.Name)
 	}
+	page.Dashboard = h.External(h.Dashboard, urls.LinkSource{Namespace: t.Namespace, Team: t.Name})
 	if err := h.showUsage(c, &page, t.Name, t.Namespace); err != nil {
 		return err
 	}

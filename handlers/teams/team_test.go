@@ -14,7 +14,7 @@ import (
 )
 
 func TestSharesOnTheTeamPage(t *testing.T) {
-	d := &handlerstest.Backend{Teams: []string{"vision"}, CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.SmallCluster()}}
+	d := &handlerstest.Backend{Teams: []string{"vision"}, CapacityBackend: handlerstest.CapacityBackend{Snapshot: handlerstest.SmallCluster()}, Dashboard: "https://grafana.example.com/d/abc?var-team={team}"}
 	own := queries.QueueShare{Queue: "vision-localqueue", Weight: 1, Pending: 1200}
 	address := handlerstest.Serve(t, d) + "/teams/vision"
 	d.QueueShares = []queries.QueueShare{own}
@@ -23,6 +23,9 @@ func TestSharesOnTheTeamPage(t *testing.T) {
 	}
 	d.QueueShares = []queries.QueueShare{{Name: "research", Queue: "vision-share-research", Weight: 3}, own}
 	_, page := handlerstest.Get(t, address)
+	if page.Find(`.page-head a[href="https://grafana.example.com/d/abc?var-team=vision"]`).Length() != 1 {
+		t.Error("no link to the dashboard of the team")
+	}
 	if text := handlerstest.Text(page.Find("#team-inside")); !strings.Contains(text, "Kueue does not count usage now") || !strings.Contains(text, "research vision-share-research 3 – – 75 % 0 0") {
 		t.Errorf("before usage counts, the table is %q", text)
 	}

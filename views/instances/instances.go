@@ -46,6 +46,7 @@ type PoolFigures struct {
 type NodeRow struct {
 	ID, Name, Pool, Type      string
 	PoolURL                   string // nodes of the pool; empty for none
+	Dashboard                 views.ExternalLink
 	Status                    views.Status
 	Since                     string // RFC 3339, start of an unusual state; empty if unknown
 	Accelerators, Bound, Free string // of accelerators; "–" for none

@@ -14,7 +14,7 @@ type LogPage struct {
 	Lines                LogLines
 	Note                 string // why there is no log, or no more of it; empty for nothing
 	DownloadURL          string // empty without a log
-	External             ExternalLogs
+	External             views.ExternalLink
 }
 
 // LogLines are lines of a log: the fragment with the id log-lines.

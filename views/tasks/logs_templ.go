@@ -516,7 +516,7 @@ func LogUpdate(lines *LogLines, note string) templ.Component {
 }
 
 // externalLogs links to an external log system.
-func externalLogs(e ExternalLogs) templ.Component {
+func externalLogs(e views.ExternalLink) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {

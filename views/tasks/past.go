@@ -28,9 +28,10 @@ type PastTask struct {
 	Submitted       string // RFC 3339, like the others; empty if unknown
 	Ended, Deleted  string
 	Timeline        []TimelineLine
-	Elastic         *ElasticTask // nil for a task that was not elastic
-	Others          []PastLink   // other tasks with this name
-	Logs            ExternalLogs // of its pods, which do not exist any more
+	Elastic         *ElasticTask       // nil for a task that was not elastic
+	Others          []PastLink         // other tasks with this name
+	Logs            views.ExternalLink // of its pods, which do not exist any more
+	Dashboard       views.ExternalLink
 	Actions         *TaskActions // nil for none
 	ActivityURL     string
 }

@@ -10,6 +10,7 @@ type TaskPage struct {
 	Name, Namespace string
 	UID             string
 	Team, TeamURL   string // TeamURL is empty for a task without a team
+	Dashboard       views.ExternalLink
 	Status          views.Status
 	Lead            string          // such as "Job · training · requests 4 GPUs"
 	Estimate        *StartEstimate  // nil for a task that does not wait
@@ -39,13 +40,10 @@ type TaskPage struct {
 type Pods struct {
 	Note     string // such as "8 pods: 2 without a node"
 	Rows     []PodRow
-	More     int          // number of pods that are not listed
-	NoLogs   string       // why their logs are not linked; empty if they are
-	External ExternalLogs // of all pods, also of those that no longer exist
+	More     int                // number of pods that are not listed
+	NoLogs   string             // why their logs are not linked; empty if they are
+	External views.ExternalLink // of all pods, also of those that no longer exist
 }
-
-// ExternalLogs is a link to an external log system; without a URL, there is none.
-type ExternalLogs struct{ Host, URL string }
 
 // PodRow is one pod.
 type PodRow struct {

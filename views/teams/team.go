@@ -15,6 +15,7 @@ type TeamPage struct {
 	Notice        views.TaskLink // a submitted task that is not listed yet; no name: none
 	SubmitURL     string         // the page that submits a task
 	MaySubmit     bool           // otherwise that page has manifests only
+	Dashboard     views.ExternalLink
 }
 
 // SubmitPage submits a task to a team.

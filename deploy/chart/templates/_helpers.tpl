@@ -139,6 +139,9 @@ capabilities: {drop: [ALL]}
 {{- with $v.trustedProxies }}
 - {{ printf "--trusted-proxies=%s" (join "," .) | quote }}
 {{- end }}
+{{- with $v.dashboard.url }}
+- {{ printf "--dashboard-url=%s" . | quote }}
+{{- end }}
 {{- with $v.logs.url }}
 - {{ printf "--log-url=%s" . | quote }}
 {{- end }}
