@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/handlerstest"
@@ -51,4 +52,39 @@ func TestStream(t *testing.T) {
 	d.Items = []queries.Item{{Task: &tasks.Task{UID: "1", Name: "train", State: tasks.Running}, Team: "vision"}}
 	d.Changed <- struct{}{}
 	wait("train")
+}
+
+// In a cluster without nodes, teams, tasks and a policy, each page links to the next step.
+func TestFirstRun(t *testing.T) {
+	past := handlerstest.NewHistory()
+	past.Records = nil
+	address := handlerstest.Serve(t, &handlerstest.Backend{Past: past, UserScope: &access.Scope{All: true}})
+	for path, want := range map[string]string{
+		"/":                   `#pools .empty a[href="/policies"]`,
+		"/tasks":              `.empty a[href="/teams"]`,
+		"/tasks?tab=finished": `.empty a[href="/tasks/past"]`,
+		"/tasks/past":         `.empty a[href="/tasks"]`,
+		"/queue":              `.empty a[href="/tasks"]`,
+		"/teams":              `.empty a[href="/policies"]`,
+		"/policies":           `.empty a[href="/policies/allocations/new"]`,
+		"/instances":          `#pools .empty a[href="/policies"]`,
+		"/activity":           `.empty a[href="/policies"]`,
+		"/usage/prices":       `.empty a[href="/policies/cluster/edit"]`,
+		"/alerts/rules":       `.empty a[href="/policies/cluster/edit"]`,
+		"/instances/pools":    `.empty a[href="/policies/cluster/edit"]`,
+	} {
+		_, page := handlerstest.Get(t, address+path)
+		htmlcheck.Page(t, page)
+		if page.Find(want).Length() == 0 {
+			t.Errorf("%s lacks %s: %s", path, want, handlerstest.Text(page.Find("main")))
+		}
+	}
+}
+
+// A user of no team, who may be the first one, reads how to become an admin.
+func TestFirstAdmin(t *testing.T) {
+	_, page := handlerstest.Get(t, handlerstest.Serve(t, &handlerstest.Backend{ReadError: &governance.Error{Kind: governance.Outside}})+"/tasks")
+	if got := handlerstest.Text(page.Find("details code")); got != "kubectl create clusterrolebinding kuota-admins --clusterrole kuota-admin --user 'ada'" {
+		t.Errorf("the page says %q", got)
+	}
 }

@@ -1,5 +1,7 @@
 package views
 
+import "strings"
+
 // SignInAgain is the response to a form that was submitted after the session ended,
 // or that another user opened.
 type SignInAgain struct {
@@ -30,4 +32,9 @@ type NoAccess struct {
 	RetryURL string   // address to check again
 	Groups   []string // the first groups of the user
 	More     int      // number of further groups
+}
+
+// bindCommand returns the command that makes the user an admin.
+func (p NoAccess) bindCommand() string {
+	return "kubectl create clusterrolebinding kuota-admins --clusterrole kuota-admin --user '" + strings.ReplaceAll(p.User, "'", `'\''`) + "'"
 }
