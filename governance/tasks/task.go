@@ -68,6 +68,7 @@ type Task struct {
 	Submitted    time.Time
 	SubmittedBy  string        // user, as the API server recorded them; empty if unknown
 	Labels       string        // that people gave its job, as key=value with spaces between
+	Completed    Completions   // of a Job of several completions; else zero
 	WaitingSince time.Time     // zero while it does not wait
 	LastWait     time.Duration // the wait that ended with its last admission
 	AdmittedAt   time.Time     // the last time; zero while it has no quota
@@ -100,6 +101,9 @@ type Task struct {
 
 	AdmittedWorkloads []explain.AdmittedWorkload // see holding
 }
+
+// Completions are how many of the completions of a Job succeeded.
+type Completions struct{ Done, Of int32 }
 
 // Size counts the pods of a task.
 type Size struct {

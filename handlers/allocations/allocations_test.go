@@ -60,7 +60,7 @@ func TestEditingNothingChangesNothing(t *testing.T) {
 			if response.StatusCode != http.StatusSeeOther || response.Header.Get("Location") != "/policies/allocations/vision?unchanged=true" {
 				t.Fatalf("the answer is %s to %s", response.Status, response.Header.Get("Location"))
 			}
-			if _, page = handlerstest.Get(t, address+response.Header.Get("Location")); !strings.Contains(page.Find(".notice-ok").Text(), "Nothing was changed.") {
+			if _, page = handlerstest.Get(t, address+response.Header.Get("Location")); !strings.Contains(page.Find(".notice-info").Text(), "Nothing was changed.") {
 				t.Errorf("after the save, the page says %q", page.Find(".notice").Text())
 			}
 			if diff := cmp.Diff(handlerstest.FullAllocation().Spec, d.Updated[0].Spec); diff != "" {

@@ -145,3 +145,16 @@ func TestTaskEvents(t *testing.T) {
 		t.Error("nothing is said of no events")
 	}
 }
+
+// A finished task says how long it waited and ran, and a Job of several completions how many
+// succeeded, on its page and in the list.
+func TestFinishedTask(t *testing.T) {
+	task := &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "Job", State: tasks.Succeeded, LastWait: 90 * time.Second, RanBefore: time.Hour, Completed: tasks.Completions{Done: 4, Of: 6}}
+	address := handlerstest.Serve(t, &handlerstest.Backend{Items: []queries.Item{{Task: task, Team: "vision"}}})
+	for path, want := range map[string]string{"/tasks/ns/job/train": "4 of 6 completed · waited 1 m 30 s · ran 1 h 00 m", "/tasks?tab=finished": "4 of 6 completed"} {
+		_, page := handlerstest.Get(t, address+path)
+		if got := handlerstest.Text(page.Find("#task, #tasks-table")); !strings.Contains(got, want) {
+			t.Errorf("%s lacks %q: %s", path, want, got)
+		}
+	}
+}

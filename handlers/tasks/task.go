@@ -213,10 +213,24 @@ func facts(d queries.Detail) []string {
 	if text := replicaWords(d.Task); text != "" {
 		list = append(list, text)
 	}
+	if text := completedWords(d.Task); text != "" {
+		list = append(list, text)
+	}
+	if d.State.Finished() {
+		list = append(list, "waited "+format.Elapsed(d.LastWait, false), "ran "+format.Elapsed(d.Ran(d.FinishedAt), false))
+	}
 	if d.SubmittedBy != "" {
 		list = append(list, "submitted by "+d.SubmittedBy)
 	}
 	return list
+}
+
+// completedWords says how many completions of a task succeeded; empty for a task of one.
+func completedWords(t *tasks.Task) string {
+	if t.Completed.Of == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s of %s completed", format.Thousands(int64(t.Completed.Done)), format.Thousands(int64(t.Completed.Of)))
 }
 
 func podWords(d queries.Detail) string {

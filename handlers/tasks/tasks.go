@@ -103,7 +103,7 @@ func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) 
 		if h.selects() {
 			row.Select = item.UID
 		}
-		row.Size, row.Cells = format.Joined(sizeWords(item), withoutNode(item.UnscheduledPods)), q.cells(item, h.Now())
+		row.Size, row.Cells = format.Joined(sizeWords(item), completedWords(item.Task), withoutNode(item.UnscheduledPods)), q.cells(item, h.Now())
 		if i, is := idle[item.UID]; is {
 			row.Idle = i.Words(h.Now())
 		}

@@ -42,7 +42,7 @@ type Index struct {
 
 	jobs              map[tasks.Key]*job // that can be tasks without a Workload
 	jobsIn            map[string]map[tasks.Key]struct{}
-	submitted         map[tasks.Key]submission          // of jobs that exist, ended ones too
+	facts             map[tasks.Key]jobFacts            // of jobs that exist, ended ones too
 	children          map[member]map[types.UID]struct{} // jobs by the job that they belong to
 	governed          map[string]bool                   // namespaces
 	pods              map[types.UID]*Pod
@@ -81,7 +81,7 @@ func New(now func() time.Time) *Index {
 		Now: now, admitted: holding, tasks: map[tasks.Key]*tasks.Task{}, parts: map[tasks.Key][]*kueue.Workload{}, group: map[types.UID]tasks.Key{},
 		named: map[address][]*tasks.Task{}, places: map[tasks.Place]map[*tasks.Task]struct{}{}, queues: map[QueueKey]*order{},
 		orders: map[Column]*order{}, classes: map[classKey]*tally{}, used: map[string]quota.FlavorResourceQuantities{}, growth: map[string]quota.FlavorResourceQuantities{}, kinds: map[string]int{}, pools: map[string]int{}, started: now(),
-		jobs: map[tasks.Key]*job{}, submitted: map[tasks.Key]submission{}, jobsIn: map[string]map[tasks.Key]struct{}{}, children: map[member]map[types.UID]struct{}{}, governed: map[string]bool{},
+		jobs: map[tasks.Key]*job{}, facts: map[tasks.Key]jobFacts{}, jobsIn: map[string]map[tasks.Key]struct{}{}, children: map[member]map[types.UID]struct{}{}, governed: map[string]bool{},
 		pods: map[types.UID]*Pod{}, podsBy: map[member]map[*Pod]struct{}{}, podsIn: map[member]map[*Pod]struct{}{}, rebuilding: map[tasks.Key]bool{}, deployments: map[member]*job{}, undecided: map[tasks.Key]bool{}, terminating: map[*Pod]struct{}{}, unscheduled: map[string]map[*Pod]struct{}{}, nodeUsage: map[string]*nodeUsage{}, loops: map[types.UID][]*loop{},
 	}
 }
@@ -218,10 +218,11 @@ func (x *Index) rebuild(key tasks.Key, first bool) {
 		t.Keep(before, x.Now())
 	}
 	if t != nil {
-		t.SubmittedBy, t.Labels = x.submitted[key].by, x.submitted[key].labels
+		facts := x.facts[key]
+		t.SubmittedBy, t.Labels, t.Completed = facts.by, facts.labels, facts.completed
 	}
-	if t != nil && t.SubmittedBy == "" && t.Labels == "" && before != nil { // its job was deleted before its Workload
-		t.SubmittedBy, t.Labels = before.SubmittedBy, before.Labels
+	if t != nil && t.SubmittedBy == "" && t.Labels == "" && t.Completed == (tasks.Completions{}) && before != nil { // its job was deleted before its Workload
+		t.SubmittedBy, t.Labels, t.Completed = before.SubmittedBy, before.Labels, before.Completed
 	}
 	if before != nil {
 		x.removeFromOrders(before)

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -37,7 +38,7 @@ type job struct {
 	started, finished time.Time   // zero while it has not, and if unknown
 	message           string      // why it failed
 	stoppedReplicas   int32       // see stoppedReplicas
-	submission
+	jobFacts
 }
 
 // Watch fills the index from the watches of a cluster: of Workloads, jobs, pods and
@@ -114,7 +115,7 @@ func slimJob(object any, kind string) any {
 		leads := owner.Kind == "Pod" && tasks.IsServingKind(kind) // a group of a LeaderWorkerSet
 		j.controller, j.alone = owner.UID, !managed[owner.Kind] && !leads
 	}
-	j.submission = submissionOf(o)
+	j.jobFacts = factsOf(o)
 	if tasks.IsServingKind(kind) {
 		j.stoppedReplicas = stoppedReplicas(o.GetAnnotations())
 	}
@@ -124,6 +125,9 @@ func slimJob(object any, kind string) any {
 	j.ended = o.GetDeletionTimestamp() != nil
 	if batch, ok := object.(*batchv1.Job); ok {
 		j.setOutcome(&batch.Status)
+		if of := ptr.Deref(batch.Spec.Completions, 1); of > 1 {
+			j.completed = tasks.Completions{Done: batch.Status.Succeeded, Of: of}
+		}
 	}
 	return j
 }
@@ -156,7 +160,7 @@ func elasticJob(e *v1alpha1.ElasticJob) *job {
 	j := &job{
 		ObjectMeta: metav1.ObjectMeta{Namespace: intern(e.Namespace), Name: e.Name, UID: e.UID, CreationTimestamp: e.CreationTimestamp},
 		kind:       v1alpha1.ElasticJobKind, alone: true, queue: intern(e.Labels[tasks.QueueLabel]), class: intern(e.Labels[desired.PriorityClassLabel]),
-		ended: e.DeletionTimestamp != nil, submission: submissionOf(e), outcome: elasticOutcomes[e.Status.State],
+		ended: e.DeletionTimestamp != nil, jobFacts: factsOf(e), outcome: elasticOutcomes[e.Status.State],
 	}
 	if last := e.Status.LastScaleTime; j.outcome != "" && last != nil { // to 0
 		j.finished = last.Time
@@ -181,15 +185,19 @@ func (x *Index) setJob(j *job) {
 	if j.kind == tasks.DeploymentKind && j.alone { // before it can be a task without a Workload
 		x.setDeployment(j)
 	}
-	x.setSubmission(j)
+	x.setFacts(j)
 	x.addJob(j)
 }
 
-// submission is what a job was submitted with: see SubmittedBy and Labels of tasks.Task.
-type submission struct{ by, labels string }
+// jobFacts are what only the job of a task says: see SubmittedBy, Labels and Completed of
+// tasks.Task.
+type jobFacts struct {
+	by, labels string
+	completed  tasks.Completions
+}
 
-// submissionOf returns who submitted a job, and the labels that people gave it.
-func submissionOf(o metav1.Object) submission {
+// factsOf returns who submitted a job, and the labels that people gave it.
+func factsOf(o metav1.Object) jobFacts {
 	var labels []string
 	for key, value := range o.GetLabels() {
 		if domain, _, _ := strings.Cut(key, "/"); domain != "kuota.dev" && !strings.HasSuffix(domain, "kubernetes.io") && !strings.HasSuffix(domain, "k8s.io") {
@@ -197,17 +205,17 @@ func submissionOf(o metav1.Object) submission {
 		}
 	}
 	slices.Sort(labels)
-	return submission{intern(o.GetAnnotations()[v1alpha1.AnnotationSubmittedBy]), intern(truncate(strings.Join(labels, " ")))}
+	return jobFacts{by: intern(o.GetAnnotations()[v1alpha1.AnnotationSubmittedBy]), labels: intern(truncate(strings.Join(labels, " ")))}
 }
 
-// setSubmission keeps what a job was submitted with, also after it ended.
-func (x *Index) setSubmission(j *job) {
-	if !j.alone || j.submission == (submission{}) {
+// setFacts keeps the facts of a job, also after it ended.
+func (x *Index) setFacts(j *job) {
+	if !j.alone || j.jobFacts == (jobFacts{}) {
 		return
 	}
 	key := tasks.Key{Namespace: j.Namespace, UID: string(j.UID)}
-	x.submitted[key] = j.submission
-	if t := x.tasks[key]; t != nil && (t.SubmittedBy != j.by || t.Labels != j.labels) {
+	x.facts[key] = j.jobFacts
+	if t := x.tasks[key]; t != nil && (t.SubmittedBy != j.by || t.Labels != j.labels || t.Completed != j.completed) {
 		x.rebuild(key, false)
 	}
 }
@@ -216,7 +224,7 @@ func (x *Index) dropJob(j *job) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	removeFrom(x.children, member{j.Namespace, string(j.controller)}, j.UID)
-	delete(x.submitted, tasks.Key{Namespace: j.Namespace, UID: string(j.UID)})
+	delete(x.facts, tasks.Key{Namespace: j.Namespace, UID: string(j.UID)})
 	x.removeJob(j)
 	if j.kind == tasks.DeploymentKind {
 		x.dropDeployment(j)

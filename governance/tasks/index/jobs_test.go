@@ -267,7 +267,7 @@ func TestSlicesCreatedInOneSecond(t *testing.T) {
 	}
 }
 
-// Who submitted a task is known from its job, whichever of both the index sees first, and
+// Who submitted a task, and how many of its completions succeeded, is known from its job, whichever of both the index sees first, and
 // after the job ended.
 func TestSubmittedBy(t *testing.T) {
 	for _, jobFirst := range []bool{true, false} {
@@ -288,6 +288,11 @@ func TestSubmittedBy(t *testing.T) {
 			}
 		}
 		check("at first")
+		o.Spec.Completions, o.Status.Succeeded = new(int32(6)), 4
+		x.setJob(slimJob(o, "Job").(*job))
+		if got := x.Find("a", "Job", "train", "").Completed; got != (tasks.Completions{Done: 4, Of: 6}) {
+			t.Errorf("got %+v completions, want 4 of 6", got)
+		}
 		o.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
 		x.setJob(slimJob(o, "Job").(*job))
 		check("after the job ended")
@@ -300,8 +305,8 @@ func TestSubmittedBy(t *testing.T) {
 			}
 		}
 		x.dropJob(slimJob(o, "Job").(*job))
-		if len(x.submitted) != 0 {
-			t.Errorf("after the job was deleted, %v is left", x.submitted)
+		if len(x.facts) != 0 {
+			t.Errorf("after the job was deleted, %v is left", x.facts)
 		}
 		check("until the Workload is deleted")
 	}
