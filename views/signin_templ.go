@@ -471,7 +471,7 @@ func NoAccessPage(p NoAccess) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<details><summary>You set up this console</summary><p>Make yourself an admin, with kubectl as a cluster admin:</p><p><code>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 36, "<details><summary>Setting up this console</summary><p>Make yourself an admin, with kubectl as a cluster admin:</p><p><code>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -1577,7 +1577,7 @@ func rulesSection(f PolicyForm) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 96, "</div><div class=\"policy-block\"><div class=\"policy-block-head\"><h3>Waiting tasks of one priority class</h3><p class=\"hint\" id=\"class-rules-note\">Tasks of these classes may wait for another time than the others.</p></div>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 96, "</div><div class=\"policy-block\"><div class=\"policy-block-head\"><h3>Waiting tasks of one priority class</h3><p class=\"hint\" id=\"class-rules-note\">Tasks of these classes may wait for a shorter or longer time than the others.</p></div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

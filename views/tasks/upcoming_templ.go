@@ -308,7 +308,7 @@ func upcomingMeaning(fair bool) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "then those of the higher priority class, then those that wait longer. The list assumes that each task starts before the next one is compared, with the usage of now.</p><p>The order is no promise: a task that fits starts before one that does not, and what ends first decides who may use its quota. Kueue does not try tasks without a number now, such as those of a queue on hold.</p><p>Position is the position in the task's own queue, a ClusterQueue. Positions in a queue that your teams share with others are not shown.</p></details>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 16, "then those of the higher priority class, then those that wait longer. The list assumes that each task starts before the next one is compared, with the usage of now.</p><p>The order can change: a task that fits starts before one that does not, and whose quota becomes free depends on what ends first. Kueue does not try tasks without a number now, such as those of a queue on hold.</p><p>Position counts the tasks of the same ClusterQueue. Positions in a queue that your teams share with others are not shown.</p></details>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -681,7 +681,7 @@ func usageMeaning(whole bool) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "<p>Priority classes, kinds, people and tasks are reported by the quota that each task used, on a node or not, and what is not in a task record is the rest. The sum says how much of it was without a node: hours by team do not have that part. Lost to preemption is the part of runs that ended with a preemption, since their last change of size.</p><p>A cost is hours × the price that held at the time, own and borrowed, to the second. Growth and lent hours cost nothing besides.</p><p>Figures are rounded, sums are computed before that. The files have exact seconds.</p></details>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 41, "<p>Priority classes, kinds, people and tasks are reported by the quota that each task used, on a node or not, and the rest is in no task record. The sum says how much of it was without a node, which hours by team leave out. Lost to preemption is the part of runs that ended with a preemption, since their last change of size.</p><p>A cost is hours × the price of that time, own and borrowed, to the second. Growth and lent hours add no cost.</p><p>Sums are computed before figures are rounded. The files have exact seconds.</p></details>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
