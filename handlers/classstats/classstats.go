@@ -43,8 +43,11 @@ func New(c *console.Console, past console.History) *Stats {
 type Table struct {
 	Rows []views.ClassRow
 	Note string
-	Left string // a sentence on what averages leave out; empty for nothing
+	Left string // sentences on what averages and the table leave out; empty for nothing
 }
+
+// fewClasses are listed even if they have no tasks.
+const fewClasses = 10
 
 // Table returns the figures of each priority class within a scope, of these teams
 // or, for none, of all. list counts the tasks of the same teams now. Average waits
@@ -52,8 +55,12 @@ type Table struct {
 func (h *Stats) Table(ctx context.Context, scope access.Scope, list queries.List, teams []string, over Range) Table {
 	rows, note := h.classRows(ctx, scope, list, teams, over)
 	t := Table{Note: note}
-	left := 0
+	left, unused := 0, 0
 	for _, row := range rows {
+		if len(rows) > fewClasses && row.Running+row.Pending+row.Preempted+row.Waits+row.Runs == 0 {
+			unused++
+			continue
+		}
 		t.Rows = append(t.Rows, classLine(row, teams))
 		left += row.LoopRuns
 	}
@@ -62,6 +69,9 @@ func (h *Stats) Table(ctx context.Context, scope access.Scope, list queries.List
 		t.Left = "Averages leave out 1 run that a preemption loop ended."
 	case left > 1:
 		t.Left = fmt.Sprintf("Averages leave out %s runs that preemption loops ended.", format.Thousands(int64(left)))
+	}
+	if unused > 0 {
+		t.Left = format.JoinedBy(" ", t.Left, fmt.Sprintf("The table leaves out classes without tasks: %d of %d.", unused, len(rows)))
 	}
 	return t
 }

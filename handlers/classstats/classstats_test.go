@@ -1,6 +1,7 @@
 package classstats_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -76,5 +77,17 @@ func TestClassesFromHistory(t *testing.T) {
 	d.UserScope = &everything
 	if _, page := handlerstest.Get(t, address+"/tasks"); !strings.Contains(handlerstest.Text(page.Find("#classes-table tbody")), "secret") {
 		t.Error("who sees all does not see all classes")
+	}
+}
+
+// Of many classes, the table has those with tasks.
+func TestManyClasses(t *testing.T) {
+	d := &handlerstest.Backend{}
+	for i := range 50 {
+		d.List.ByPriorityClass = append(d.List.ByPriorityClass, index.PriorityClassRow{PriorityClass: fmt.Sprintf("c%02d-priority", i), Pending: i / 48})
+	}
+	_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks")
+	if rows, left := page.Find("#classes-table tbody tr").Length(), handlerstest.Text(page.Find("#classes-left")); rows != 2 || left != "The table leaves out classes without tasks: 48 of 50." {
+		t.Errorf("got %d rows, and %q", rows, left)
 	}
 }

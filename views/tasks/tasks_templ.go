@@ -192,7 +192,7 @@ func taskFilters(p TasksPage) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = views.SearchField("q", "Search", p.Text, "Name, person, label=value").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = views.SearchField("q", "Search", p.Text, "Name, class, person, label").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -299,7 +299,8 @@ func TestSubmittedBy(t *testing.T) {
 		if q := (Query{SubmittedBy: "ada"}); !q.matchesButState(x.Find("a", "Job", "train", "")) || (Query{SubmittedBy: "bob"}).matchesButState(x.Find("a", "Job", "train", "")) {
 			t.Error("the query for tasks of one person selects others")
 		}
-		for text, want := range map[string]bool{"sweep=lr": true, "ada": true, "sweep=x": false, "main": false} {
+		x.Find("a", "Job", "train", "").PriorityClass = "training-priority"
+		for text, want := range map[string]bool{"training": true, "sweep=lr": true, "ada": true, "sweep=x": false, "main": false} {
 			if got := (Query{Text: text}).matchesButState(x.Find("a", "Job", "train", "")); got != want {
 				t.Errorf("a search for %q: got %t, want %t", text, got, want)
 			}
