@@ -146,6 +146,7 @@ func TestEditPolicy(t *testing.T) {
 	press(t, page, "Save policy")
 	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/instances\?saved=policy`)))
 	open(t, page, "/usage/prices")
+	must(t, expect.Locator(button(page, "Save prices")).ToBeDisabled()) // until something is typed
 	must(t, page.Locator("#price-currency").Fill("EUR"))
 	press(t, page, "Add price")
 	choose := func(id, value string) {

@@ -234,6 +234,14 @@ func TestUsageOnPaper(t *testing.T) {
 	if got := page.Find(".print-only").Text(); !strings.Contains(got, ", team vision, pool "+handlerstest.H100+". Data until ") {
 		t.Errorf("got %q", got)
 	}
+	if n := page.Find(".ranges a").Length(); n != 3 {
+		t.Errorf("got %d links to other days", n)
+	}
+	for _, link := range page.Find(".ranges a").EachIter() { // another month is of the same filters, and of the same resource
+		if href := link.AttrOr("href", ""); !strings.Contains(href, "team=vision") || !strings.Contains(href, "pool=") || !strings.Contains(href, "resource=nvidia.com%2Fgpu") {
+			t.Errorf("%s leads to %s", link.Text(), href)
+		}
+	}
 	if got := handlerstest.Text(page.Find("#usage-chart-table tbody th").Last()); got != "20 Nov 2026" {
 		t.Errorf("the first day is %q", got)
 	}
