@@ -4,8 +4,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"kuota.dev/kuota/views/ui"
 )
 
 // Chart is a chart over time. The script draws it from the table below it.
@@ -97,25 +95,6 @@ func (v ChartValue) number() string { return strconv.FormatFloat(v.Value, 'f', -
 func rfc3339(unix int64) string { return time.Unix(unix, 0).UTC().Format(time.RFC3339) }
 
 func unixText(unix int64) string { return strconv.FormatInt(unix, 10) }
-
-// BarList is a list of bars with one scale.
-type BarList struct {
-	ID   string
-	Note string // what bar and mark mean; empty for none
-	Max  float64
-	Rows []BarRow
-	More string // a sentence about rows that are not shown; empty for none
-}
-
-// BarRow is one bar.
-type BarRow struct {
-	ID    string // stable HTML id
-	Name  string
-	URL   string // empty for none
-	Text  string // values, such as "8 of 6 GPUs"
-	Parts []ui.MeterPart
-	Mark  float64 // a line across the bar; 0 for none
-}
 
 // RangePicker selects the time range of a page.
 type RangePicker struct {

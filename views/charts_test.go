@@ -5,7 +5,6 @@ import (
 
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/views/htmlcheck"
-	"kuota.dev/kuota/views/ui"
 )
 
 func sampleChart() views.Chart {
@@ -20,13 +19,6 @@ func sampleChart() views.Chart {
 		},
 		Gaps: []views.ChartGap{{From: 1700000300, To: 1700000500, Why: hostile}},
 	}
-}
-
-func sampleBars() views.BarList {
-	return views.BarList{ID: "bars", Note: hostile, Max: 8, More: hostile, Rows: []views.BarRow{
-		{ID: "bar-vision", Name: "vision", URL: "/teams/vision", Text: "8 of 6", Parts: []ui.MeterPart{{Use: "own", Value: 6}, {Use: "borrowed", Value: 2}}, Mark: 6},
-		{ID: "bar-other", Name: hostile, Text: hostile},
-	}}
 }
 
 func samplePicker() views.RangePicker {
@@ -76,12 +68,7 @@ func TestEmptyChartShowsReason(t *testing.T) {
 	}
 }
 
-func TestBarsAndRanges(t *testing.T) {
-	bars := htmlcheck.Render(t, views.Bars(sampleBars()))
-	htmlcheck.Fragment(t, bars)
-	if got := bars.Find("#bar-vision svg").AttrOr("aria-label", ""); got != "vision: 8 of 6" {
-		t.Errorf("a bar is read as %q", got)
-	}
+func TestRanges(t *testing.T) {
 	picker := htmlcheck.Render(t, views.PickRange(samplePicker()))
 	htmlcheck.Fragment(t, picker)
 	if picker.Find(`a[aria-current=true]`).Text() != "1 h" || picker.Find("input[type=hidden]").AttrOr("value", "") != hostile || picker.Find(".error").Text() != hostile {

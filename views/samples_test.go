@@ -47,9 +47,9 @@ func sampleTasks() taskviews.TasksPage {
 }
 
 func sampleCells(team, namespace, submitted string, figures ...string) []taskviews.TaskCell {
-	cells := []taskviews.TaskCell{{Label: "Team", Class: "wraps", Text: team, Sub: namespace}, {Label: "Submitted", Text: "5 m ago", At: submitted}}
+	cells := []taskviews.TaskCell{{Class: "wraps", Text: team, Sub: namespace}, {Text: "5 m ago", At: submitted}}
 	for _, text := range figures {
-		cells = append(cells, taskviews.TaskCell{Label: "Figure", Class: "n", Text: text})
+		cells = append(cells, taskviews.TaskCell{Class: "n", Text: text})
 	}
 	return cells
 }
@@ -61,7 +61,7 @@ func sampleUpcoming() taskviews.UpcomingPage {
 	}
 	for i, row := range sampleTasks().Tasks {
 		row.Reason = hostile
-		page.Rows = append(page.Rows, taskviews.UpcomingRow{TaskRow: row, Order: taskviews.TaskCell{Label: "Order", Class: "n", Text: []string{"1", "–"}[i]}})
+		page.Rows = append(page.Rows, taskviews.UpcomingRow{TaskRow: row, Order: taskviews.TaskCell{Class: "n", Text: []string{"1", "–"}[i]}})
 	}
 	return page
 }
@@ -290,7 +290,7 @@ func sampleControls() views.Controls {
 
 func sampleDashboard() dashboardviews.DashboardPage {
 	return dashboardviews.DashboardPage{
-		Chrome: sampleChrome("Dashboard", "dashboard"), Controls: sampleControls(), UsageChart: sampleChart(), Teams: sampleTeams(), Bars: sampleBars(),
+		Chrome: sampleChrome("Dashboard", "dashboard"), Controls: sampleControls(), UsageChart: sampleChart(), Teams: sampleTeams(),
 		Stats:   []views.Stat{{ID: "stat-a", Label: hostile, Value: "28", Unit: "GB", Note: hostile, Bad: true}},
 		Classes: sampleTasks().Classes, ClassNote: hostile, ClassCSVURL: "/classes.csv",
 		Pools: dashboardviews.PoolTable{Note: hostile, More: hostile, MoreURL: "/instances", CSVURL: "/capacity.csv", Lines: []dashboardviews.PoolUse{{

@@ -19,10 +19,11 @@ type TeamTable struct {
 // TeamLine is one team.
 type TeamLine struct {
 	ID, Name, URL                   string
-	Sub                             string // empty for none
-	Held                            Status // of a queue that admits no tasks; no label otherwise
-	Allocated, Used, Borrowed, Lent string // without a unit
-	Utilization                     string // such as "53.33 %"; "–" without quota
-	Borrowing                       bool   // usage exceeds the quota
+	Sub                             string        // empty for none
+	Held                            Status        // of a queue that admits no tasks; no label otherwise
+	Meter                           ui.MeterProps // usage and what is allocated; empty for none
+	Allocated, Used, Borrowed, Lent string        // without a unit
+	Utilization                     string        // such as "53.33 %"; "–" without quota
+	Borrowing                       bool          // usage exceeds the quota
 	Running, Waiting                Count
 }

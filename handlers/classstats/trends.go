@@ -69,10 +69,22 @@ func (h *Stats) Trends(ctx context.Context, scope access.Scope, there []string, 
 		v.More = fmt.Sprintf("The charts show the %d of %s with the most waits, failures and preemptions.", trendLines, format.Count(len(names), map[history.TrendKey]string{history.ByClass: "class", history.ByTeam: "team"}[by]))
 		names = names[:trendLines]
 	}
+	v.Note = format.JoinedBy(", ", past.count(), r.Words)
 	for _, of := range trendCharts {
 		v.Charts = append(v.Charts, past.chart(of.id, of.title, of.wait, of.value, by, names, r))
 	}
 	return v
+}
+
+// count returns how many tasks failed and were preempted.
+func (p pastTrends) count() string {
+	failures, preemptions := 0, 0
+	for _, trends := range p.groups {
+		for _, t := range trends {
+			failures, preemptions = failures+int(t.Failures), preemptions+int(t.Preemptions)
+		}
+	}
+	return format.Count(failures, "failure") + ", " + format.Count(preemptions, "preemption")
 }
 
 // busiest returns the groups, those with the most waits, failures and preemptions first.

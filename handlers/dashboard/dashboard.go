@@ -45,6 +45,7 @@ func (h *Pages) dashboard(c echo.Context, scope access.Scope) error {
 		return err
 	}
 	page.Controls = q.Controls("Dashboard", s, true)
+	page.RangeChosen = timerange.Chosen(c.QueryParams()) || c.QueryParam("by") != ""
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Charts, page.Stream = "Dashboard", "dashboard", true, urls.With(urls.DashboardEvents, q.Values)
 	return web.Render(c, http.StatusOK, dashboardviews.Dashboard(page))
@@ -73,7 +74,7 @@ func (h *Pages) dashboardPage(ctx context.Context, scope access.Scope, s *capaci
 	resource := q.Counted(s)
 	page := dashboardviews.DashboardPage{Stats: clusterStats(s, q.Pool), Pools: poolTable(q, s)}
 	listed := q.TeamLines(s, resource)
-	page.Teams, page.Bars = q.TeamTable(listed, resource, dashboardTeams), listed.Bars(resource)
+	page.Teams = q.TeamTable(listed, resource, dashboardTeams)
 	page.Teams.AllURL = q.Seen(urls.Teams)
 	list, class, err := h.Classes.Over(ctx, scope, q.Over)
 	if err != nil {

@@ -135,8 +135,8 @@ func TestDashboard(t *testing.T) {
 	if got := page.Find("#pools-table svg[role=img]").First().AttrOr("aria-label", ""); got != "Of 1,600 GPUs: 6 own, 2 borrowed, 0 outside Kueue, 0 unhealthy, 1,592 idle; 15 allocated as quota; 1 used and not placed" {
 		t.Errorf("the first line is read as %q", got)
 	}
-	if got := handlerstest.Text(page.Find("#bars-card li").First()); got != "vision 11 of 15" {
-		t.Errorf("the first bar is %q", got)
+	if got := page.Find("#team-vision svg").AttrOr("aria-label", ""); got != "vision: 11 of 15" {
+		t.Errorf("the bar of vision is read as %q", got)
 	}
 	if got := handlerstest.Text(page.Find("#classes")); !strings.Contains(got, "averages since 22 Nov 2026, 09:00:00 UTC") || !strings.Contains(got, "training 2") {
 		t.Errorf("classes say %q", got)
@@ -261,7 +261,7 @@ func TestDashboardHistory(t *testing.T) {
 func TestDashboardOfEmptyCluster(t *testing.T) {
 	_, page := handlerstest.Get(t, handlerstest.Serve(t, &handlerstest.Backend{})+"/")
 	htmlcheck.Page(t, page)
-	for id, want := range map[string]string{"#pools": "No instances", "#team-list": "No teams yet", "#bars-card": "No team has quota for this resource"} {
+	for id, want := range map[string]string{"#pools": "No instances", "#team-list": "No teams yet"} {
 		if got := handlerstest.Text(page.Find(id)); !strings.Contains(got, want) {
 			t.Errorf("%s shows %q", id, got)
 		}

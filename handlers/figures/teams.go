@@ -2,7 +2,6 @@ package figures
 
 import (
 	"cmp"
-	"fmt"
 	"net/url"
 	"slices"
 	"strings"
@@ -19,9 +18,6 @@ import (
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/views/ui"
 )
-
-// barsShown is the number of teams with a bar.
-const barsShown = 20
 
 // teamColumns are the columns of the list of teams, in their order.
 var teamColumns = []listing.Column[teamFigures]{
@@ -128,11 +124,16 @@ func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTab
 	for _, column := range teamColumns {
 		t.Heads = append(t.Heads, q.Head(column.Head, by, descending, column.Number, ""))
 	}
+	t.Heads = slices.Insert(t.Heads, 1, ui.Heads("Use")...)
 	from, to, page := listing.Bounds(q.Page, size, len(list.Found))
 	shown := list.Found[from:to]
 	rest := list.rest // added up: a sum that is no limit minus its parts would not be the rest
 	for _, figures := range slices.Concat(list.Found[:from], list.Found[to:]) {
 		rest.add(figures)
+	}
+	most := 0.0
+	for _, figures := range shown {
+		most = max(most, charts.BarMax(resource, figures.Nominal, figures.Usage))
 	}
 	sum := rest
 	for _, figures := range shown {
@@ -142,6 +143,10 @@ func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTab
 			line.Sub = name
 		}
 		line.Held = HeldStatus(figures.Team)
+		line.Meter = ui.MeterProps{
+			Label: figures.Team.Name + ": " + line.Used + " of " + line.Allocated, Max: most, Mark: float64(figures.Nominal),
+			Parts: []ui.MeterPart{{Use: "own", Value: float64(figures.Own)}, {Use: "borrowed", Value: float64(figures.Borrowed)}, {Use: "idle", Value: float64(max(0, figures.Nominal.Minus(figures.Usage)))}},
+		}
 		for _, sentence := range figures.Team.Overrides {
 			what, _, _ := strings.Cut(sentence, ": ")
 			line.Sub = strings.TrimPrefix(line.Sub+" · "+what, " · ")
@@ -210,28 +215,6 @@ func (q Query) teamLine(f teamFigures, resource string) views.TeamLine {
 		}
 	}
 	return line
-}
-
-// Bars returns the bars of the teams with the largest usage.
-func (list teamList) Bars(resource string) views.BarList {
-	b := views.BarList{ID: "team-bars", Note: "Used " + format.Unit(resource) + "; the mark is what is allocated."}
-	most := slices.DeleteFunc(slices.Clone(list.Found), func(f teamFigures) bool { return f.Usage == 0 && f.Nominal == 0 })
-	slices.SortFunc(most, func(x, y teamFigures) int {
-		return cmp.Or(cmp.Compare(y.Usage, x.Usage), cmp.Compare(y.Nominal, x.Nominal), cmp.Compare(x.Team.Name, y.Team.Name))
-	})
-	if more := len(most) - barsShown; more > 0 {
-		b.More = fmt.Sprintf("The %d teams that use most, of %s.", barsShown, format.Thousands(int64(len(most))))
-		most = most[:barsShown]
-	}
-	for _, f := range most {
-		b.Max = max(b.Max, charts.BarMax(resource, f.Nominal, f.Usage))
-		b.Rows = append(b.Rows, views.BarRow{
-			ID: "bar-" + f.Team.Name, Name: f.Team.Name, URL: TeamURL(f.Team), Mark: float64(f.Nominal),
-			Text:  quota.Short(resource, f.Usage) + " of " + quota.Short(resource, f.Nominal),
-			Parts: []ui.MeterPart{{Use: "own", Value: float64(f.Own)}, {Use: "borrowed", Value: float64(f.Borrowed)}, {Use: "idle", Value: float64(max(0, f.Nominal.Minus(f.Usage)))}},
-		})
-	}
-	return b
 }
 
 // TeamURL returns the page of a team: that of its allocation, which says why, while it has

@@ -1,7 +1,6 @@
 package tasks
 
 import (
-	"cmp"
 	"net/url"
 	"slices"
 	"strconv"
@@ -47,7 +46,7 @@ var taskColumns = []taskColumn{
 	{Head: ui.Head{Label: "Accelerators", ID: string(index.ByAccelerator), Number: true}, cell: textCell(accelerators)},
 	{Head: ui.Head{Label: "vCPU", ID: string(index.ByCPU), Number: true}, hidden: true, cell: textCell(func(t queries.Item) string { return format.Short(t.Resources(), catalog.CPU) })},
 	{Head: ui.Head{Label: "Memory", Unit: "GiB", ID: string(index.ByMemory), Number: true}, hidden: true, cell: func(t queries.Item, _ time.Time) taskviews.TaskCell {
-		return taskviews.TaskCell{Label: "Memory in GiB", Text: format.OrDash(format.Short(t.Resources(), catalog.Memory))}
+		return taskviews.TaskCell{Text: format.OrDash(format.Short(t.Resources(), catalog.Memory))}
 	}},
 	{Head: ui.Head{Label: "Pool", ID: string(index.ByPool)}, class: "pool", cell: textCell(func(t queries.Item) string { return strings.Join(t.Pools, ", ") })},
 	// In minutes: a row that only became older is not sent again.
@@ -103,7 +102,7 @@ func accelerators(t queries.Item) string {
 func taskCells(columns []taskColumn, t queries.Item, now time.Time) (cells []taskviews.TaskCell) {
 	for _, column := range columns {
 		cell := column.cell(t, now)
-		if cell.Label, cell.Class = cmp.Or(cell.Label, column.Label), column.class; column.Number {
+		if cell.Class = column.class; column.Number {
 			cell.Class = "n"
 		}
 		cells = append(cells, cell)

@@ -107,11 +107,11 @@ var upcomingColumns = []taskColumn{
 }
 
 func upcomingRow(item queries.UpcomingItem, now time.Time) taskviews.UpcomingRow {
-	row := taskviews.UpcomingRow{TaskRow: Row(item.Item), Order: taskviews.TaskCell{Label: "Order", Class: "n", Text: "–"}}
+	row := taskviews.UpcomingRow{TaskRow: Row(item.Item), Order: taskviews.TaskCell{Class: "n", Text: "–"}}
 	if item.Order > 0 {
 		row.Order.Text = strconv.Itoa(item.Order)
 	}
-	place := taskviews.TaskCell{Label: "Position in its queue", Text: format.OrDash(position(item.ClusterQueuePosition))}
+	place := taskviews.TaskCell{Text: format.OrDash(position(item.ClusterQueuePosition))}
 	if item.Shared {
 		place.Text = "Shared queue"
 	}

@@ -32,6 +32,7 @@ func (h *Pages) teamPast(ctx context.Context, scope access.Scope, team string, o
 	kept := url.Values{}
 	over.SetValues(kept)
 	p := teamviews.TeamPast{
+		Words:  over.Words,
 		Picker: over.Picker("team-range", urls.Team(team), nil), CSVURL: urls.With(urls.Team(team)+"/usage.csv", kept), AllURL: urls.With(urls.PastTasks, nil, "team", team),
 	}
 	p.Charts, p.Trouble = h.teamCharts(ctx, scope, team, over)

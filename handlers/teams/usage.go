@@ -216,6 +216,7 @@ func (h *Pages) showUsage(c echo.Context, page *teamviews.TeamPage, team, namesp
 	page.Facts = append(page.Facts, views.ValueLine{Name: "Members", Value: h.membersFact(c, team)})
 	if h.History != nil {
 		past := h.teamPast(ctx, scope, team, over, listing.PageOf(c.QueryParam("page")))
+		past.RangeChosen = timerange.Chosen(c.QueryParams())
 		page.Past = &past
 	}
 	kept := url.Values{}

@@ -55,10 +55,15 @@ const (
 // shorter one that covers all of a recently started history.
 func Requested(ctx context.Context, past console.History, values url.Values, now time.Time) Range {
 	var since time.Time
-	if past != nil && values.Get("range") == "" && values.Get("from")+values.Get("to") == "" {
+	if past != nil && !Chosen(values) {
 		since, _ = past.Since(ctx) // the chart reports the error
 	}
 	return Parse(values, usualSince(since, now), now)
+}
+
+// Chosen reports whether an address has a range.
+func Chosen(values url.Values) bool {
+	return values.Get("range")+values.Get("from")+values.Get("to") != ""
 }
 
 // usualSince returns the name of the smallest range that covers history since that

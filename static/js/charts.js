@@ -80,7 +80,7 @@ function figuresOf(figure) {
   const rows = [...figure.querySelectorAll("tbody tr[data-time]")].reverse(); // the table is newest first
   const marks = figure.querySelectorAll(".chart-legend > li");
   const series = heads.map((head, i) => ({
-    label: head.dataset.label,
+    label: head.dataset.series,
     area: head.dataset.kind === "area",
     step: "step" in head.dataset,
     dash: head.dataset.dash.split(" ").filter(Boolean).map(Number),

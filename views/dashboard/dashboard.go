@@ -14,13 +14,13 @@ type DashboardPage struct {
 	UsageChart views.Chart
 	Hardware   HardwareSection
 	Teams      views.TeamTable
-	Bars       views.BarList
 	Classes    []views.ClassRow
 	// ClassNote is the time range of the class figures; ClassLeft is a sentence about
 	// tasks that the averages omit, empty for none.
 	ClassNote, ClassLeft, ClassCSVURL string
 	ExportURL                         string // all tables in one file
 	Trends                            Trends
+	RangeChosen                       bool // by the reader: the charts are open
 }
 
 // Mine are the active tasks of the teams of a member.
@@ -42,7 +42,7 @@ type MyTask struct {
 // Trends are charts of what happened to tasks over a range, with a line for each
 // priority class or team.
 type Trends struct {
-	Note   string            // the range
+	Note   string            // what they count, and the range
 	Links  []views.RangeLink // to the same charts with other lines
 	Empty  string            // shown instead of charts
 	More   string            // a sentence about lines that are not shown; empty for none

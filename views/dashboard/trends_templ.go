@@ -14,7 +14,7 @@ import (
 )
 
 // trendsCard has the charts of waits, failures and preemptions.
-func trendsCard(t Trends) templ.Component {
+func trendsCard(t Trends, open bool) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context
 		if templ_7745c5c3_CtxErr := ctx.Err(); templ_7745c5c3_CtxErr != nil {
@@ -82,7 +82,7 @@ func trendsCard(t Trends) templ.Component {
 			}
 			return nil
 		})
-		templ_7745c5c3_Err = ui.Card(ui.CardProps{ID: "trends", Title: "Waits, failures and preemptions", Note: t.Note, Tools: views.RangeLinks("Lines of the charts", t.Links)}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Card(ui.CardProps{ID: "trends", Title: "Waits, failures and preemptions", Note: t.Note, Tools: views.RangeLinks("Lines of the charts", t.Links), Fold: true, Open: open}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var2), templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -62,7 +62,6 @@ type TaskRow struct {
 
 // TaskCell is one cell of a TaskRow. A card on a narrow screen hides cells without a value.
 type TaskCell struct {
-	Label string // of its column
 	Class string // "n" for a number, "wraps" or "pool"; empty for none
 	Text  string // "–" for none
 	Sub   string // below the text; empty for none

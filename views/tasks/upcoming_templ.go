@@ -211,7 +211,7 @@ func UpcomingLive(p UpcomingPage) templ.Component {
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
-						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "\" role=\"row\">")
+						templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "\">")
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
@@ -231,7 +231,7 @@ func UpcomingLive(p UpcomingPage) templ.Component {
 					return nil
 				})
 				templ_7745c5c3_Err = ui.Table(ui.TableProps{
-					ID: "upcoming-table", Label: "Waiting tasks", Stacks: true,
+					ID: "upcoming-table", Label: "Waiting tasks",
 					Heads: slices.Concat(ui.Numbers("Order"), ui.Heads("Task", "Why it waits", "Team", "Priority class", "Requests", "Waits since", "Position")),
 				}).Render(templ.WithChildren(ctx, templ_7745c5c3_Var8), templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {

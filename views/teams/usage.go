@@ -82,11 +82,13 @@ type QueuedTask struct {
 
 // TeamPast is the quota, usage and past tasks of a team.
 type TeamPast struct {
-	Picker  views.RangePicker
-	Charts  []views.Chart
-	Trouble string // why there are no charts; empty otherwise
-	CSVURL  string
-	Tasks   []views.PastRow
+	Picker      views.RangePicker
+	Words       string // the range
+	RangeChosen bool   // by the reader: the charts are open
+	Charts      []views.Chart
+	Trouble     string // why there are no charts; empty otherwise
+	CSVURL      string
+	Tasks       []views.PastRow
 	// TasksTrouble is why no past tasks are listed; empty otherwise.
 	TasksTrouble string
 	Pager        views.Pager

@@ -3,6 +3,7 @@ package ui
 import (
 	"context"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +25,13 @@ func with(component templ.Component, children string) templ.Component {
 		return component.Render(templ.WithChildren(ctx, text(children)), w)
 	})
 }
+
+// row is a table with one row.
+var row = templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
+	cells := templ.Raw(`<tr id="r"><th scope="row">a</th><td class="n">1</td><td></td><td data-label="own">a &gt; b</td></tr>`)
+	heads := slices.Concat(Heads("Name"), []Head{{Label: "Memory", Unit: "GiB", Number: true}}, HiddenHead("Action"), Heads("Other"))
+	return Table(TableProps{ID: "t", Label: "Tasks", Heads: heads}).Render(templ.WithChildren(ctx, cells), w)
+})
 
 func TestComponents(t *testing.T) {
 	tests := map[string]struct {
@@ -50,6 +58,10 @@ func TestComponents(t *testing.T) {
 			`.amount #n-error`},
 		"a table can be scrolled by the keyboard": {with(Table(TableProps{ID: "t", Label: "Tasks"}), ""),
 			`#t[tabindex="0"][aria-label=Tasks] table caption`},
+		"a cell has the label of its column and a role": {row,
+			`tbody tr#r[role=row]:has(th[role=rowheader]:not([data-label])) td.n[role=cell][data-label="Memory (GiB)"] + td[data-label=""] + td[data-label=own]:contains("a > b")`},
+		"a folded card is closed and named by its heading": {with(Card(CardProps{ID: "c", Title: "Team", Fold: true}), "body"),
+			`details:not([open]) > summary h2#c-title`},
 		"a card is named by its heading": {with(Card(CardProps{ID: "c", Title: "Team", Tools: text("x")}), "body"),
 			`section[aria-labelledby=c-title]:has(#c-title):has(.tools)`},
 		"a bad notice interrupts":       {with(Notice(NoticeBad), "Gone."), `[role=alert]`},
