@@ -331,7 +331,7 @@ func PastTaskPage(p PastTask) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = taskActions(p.Actions).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = taskActions(p.Actions, "").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

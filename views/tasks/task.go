@@ -36,6 +36,18 @@ type TaskPage struct {
 	Notice          string       // confirmation of an action; empty for none
 }
 
+// logsURL is the page of the logs of a task, which opens with those of its first pod; empty for none.
+func (p TaskPage) logsURL() string {
+	if p.Pods != nil {
+		for _, row := range p.Pods.Rows {
+			if row.LogsURL != "" {
+				return row.LogsURL
+			}
+		}
+	}
+	return ""
+}
+
 // Pods are the pods of a task.
 type Pods struct {
 	Note     string // such as "8 pods: 2 without a node"
