@@ -158,13 +158,30 @@ func drawn(page playwright.Page) error {
 	return err
 }
 
-// fits fails the test if the page is wider than the window.
+// hidden is a script that returns what the open page hides sideways: the innermost elements that
+// are wider than the window, scroll, are cut, or leave their box. Code and logs may scroll, and what is
+// only read aloud has no width.
+const hidden = `() => {
+	const exempt = "pre, code, textarea, input, select, svg, canvas, .uplot, .yaml, .log-lines, .visually-hidden, .skip";
+	const nameOf = (e) => {
+		const table = e.closest(".scroll"), cell = e.closest("th, td"), within = e.closest("[id]");
+		const name = e.localName + [...e.classList].map((c) => "." + c).join("");
+		return table && cell ? "#" + table.id + " column " + (cell.cellIndex + 1) + " " + name : (within ? "#" + within.id + " " : "") + (within === e ? "" : name);
+	};
+	const width = document.documentElement.clientWidth, wide = document.documentElement.scrollWidth > width;
+	const over = (e) => Math.max(e.scrollWidth - e.clientWidth - 2, wide ? Math.round(e.getBoundingClientRect().right) - width : 0);
+	const found = [...document.body.querySelectorAll("*")].filter((e) => e.clientWidth > 1 && over(e) > 0 && !e.closest(exempt));
+	const inner = found.filter((e, i) => !e.contains(found[i + 1] ?? null));
+	return [...new Set(inner.map((e) => nameOf(e) + ": " + over(e) + " px"))];
+}`
+
+// fits fails the test for each part of the page that is hidden sideways.
 func fits(t testing.TB, page playwright.Page, name string) {
 	t.Helper()
-	over, err := page.Evaluate(`() => document.documentElement.scrollWidth - document.documentElement.clientWidth`)
+	found, err := page.Evaluate(hidden)
 	must(t, err)
-	if n := fmt.Sprint(over); n != "0" {
-		t.Errorf("%s: got a page %s px wider than the window, want 0", name, n)
+	for _, part := range found.([]any) {
+		t.Errorf("%s: %v", name, part)
 	}
 }
 
