@@ -30,9 +30,9 @@ type PoliciesPage struct {
 	JSONURL     string
 	Over        []PoolExcess
 	Many        *views.ManyForm // nil for readers who may do nothing to many teams
-	Deleted     []NamedLink // deleted teams with their versions, for users who may create teams
-	MoreDeleted int         // further ones
-	Others      []QuotaLine // sum of the quota of teams that the user may not see
+	Deleted     []NamedLink     // deleted teams with their versions, for users who may create teams
+	MoreDeleted int             // further ones
+	Others      []QuotaLine     // sum of the quota of teams that the user may not see
 }
 
 // PoolExcess is a pool that has less than all teams are allocated.
