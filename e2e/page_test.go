@@ -162,7 +162,7 @@ func drawn(page playwright.Page) error {
 // are wider than the window, scroll, are cut, or leave their box. Code and logs may scroll, and what is
 // only read aloud has no width.
 const hidden = `() => {
-	const exempt = "pre, code, textarea, input, select, svg, canvas, .uplot, .yaml, .log-lines, .visually-hidden, .skip";
+	const exempt = ".chart-plot *, pre, code, textarea, input, select, svg, canvas, .uplot, .yaml, .log-lines, .visually-hidden, .skip";
 	const nameOf = (e) => {
 		const table = e.closest(".scroll"), cell = e.closest("th, td"), within = e.closest("[id]");
 		const name = e.localName + [...e.classList].map((c) => "." + c).join("");
