@@ -242,7 +242,7 @@ func TestPoliciesOffersPermittedActions(t *testing.T) {
 func TestTableRows(t *testing.T) {
 	policies := htmlcheck.Render(t, allocationviews.AllocationsTable(samplePolicies()))
 	vision := policies.Find("#allocation-vision")
-	for _, want := range []string{"Vision", "hyperpod-ns-vision", "Failed", "belongs to another user", "2 GPUs · 48 vCPU", "1 GPU · 12 vCPU", "Put right", "up to 50 %", "50"} {
+	for _, want := range []string{"Vision", "hyperpod-ns-vision", "Failed", "belongs to another user", "2 GPUs · 48 vCPU", "1 GPU · 12 vCPU", "Corrected 10:02:11", "up to 50 %", "50"} {
 		if !strings.Contains(vision.Text(), want) {
 			t.Errorf("allocation row does not say %q", want)
 		}

@@ -93,7 +93,7 @@ func samplePolicies() allocationviews.PoliciesPage {
 			{Team: "vision", DisplayName: "Vision", Namespace: "hyperpod-ns-vision", Status: views.Status{Tone: "bad", Label: "Failed", Text: "The namespace belongs to another user."},
 				Quota:   []allocationviews.QuotaLine{{Pool: "ml.p5.48xlarge", Parts: "2 GPUs · 48 vCPU"}, {Pool: "ml.g6.12xlarge", Parts: "1 GPU · 12 vCPU"}},
 				Sharing: "Lend and borrow, up to 50 %", Preemption: "Lower priority", Weight: 50,
-				Correction: "Put right 10:02:11"},
+				Correction: "Corrected 10:02:11"},
 		},
 		Total: 2, Note: "2 teams", Heads: ui.Heads("Team", "Status", "Quota", "Lending and borrowing", "Preemption", "Weight"),
 		Over:   []allocationviews.PoolExcess{{Pool: "ml.g6.12xlarge", URL: "/policies?pool=ml.g6.12xlarge", Text: "10 of 8 GPUs allocated"}},

@@ -253,12 +253,12 @@ func TestHardwareCSV(t *testing.T) {
 	if err := h.Within(h.hardwareCSV)(echo.New().NewContext(httptest.NewRequest("GET", hardwareCSVURL+"?pool=h100", nil), answer)); err != nil {
 		t.Fatal(err)
 	}
-	const want = `team,accelerator,held,devices,with data,busy,utilization,as of
-idle,GPU,0.8571,0,,,,2026-11-22T11:59:48Z
-vision,GPU,4,4,4,1.5,0.375,2026-11-22T11:59:48Z
-Other teams,GPU,1,1,1,0.9,0.9,2026-11-22T11:59:48Z
-Unattributed,GPU,,1,1,0.25,0.25,2026-11-22T11:59:48Z
-No data,GPU,,2,,,,2026-11-22T11:59:48Z
+	const want = `team,accelerator,held,devices,with data,busy,utilization,as of,simulated
+idle,GPU,0.8571,0,,,,2026-11-22T11:59:48Z,false
+vision,GPU,4,4,4,1.5,0.375,2026-11-22T11:59:48Z,false
+Other teams,GPU,1,1,1,0.9,0.9,2026-11-22T11:59:48Z,false
+Unattributed,GPU,,1,1,0.25,0.25,2026-11-22T11:59:48Z,false
+No data,GPU,,2,,,,2026-11-22T11:59:48Z,false
 `
 	if got := answer.Body.String(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)

@@ -203,19 +203,19 @@ func plainDuration(d time.Duration) string {
 // hardwareCSV answers GET /hardware.csv: accelerator activity by team; ?pool=
 // selects a pool. Cells without data are empty.
 func (h *Pages) hardwareCSV(c echo.Context, scope access.Scope) error {
-	rows := [][]string{{"team", "accelerator", "held", "devices", "with data", "busy", "utilization", "as of"}}
+	rows := [][]string{{"team", "accelerator", "held", "devices", "with data", "busy", "utilization", "as of", "simulated"}}
 	if h.Hardware != nil {
 		n, err := h.hardwareNow(c.Request().Context(), scope, c.QueryParam("pool"))
 		if err != nil {
 			return err
 		}
-		at := ""
+		at, simulated := "", ""
 		if n.state.Reading != nil {
-			at = marked(n.state.Reading.At.UTC().Format(time.RFC3339), n.state.Reading.Simulated)
+			at, simulated = n.state.Reading.At.UTC().Format(time.RFC3339), strconv.FormatBool(n.state.Reading.Simulated)
 		}
 		number := func(v float64) string { return strconv.FormatFloat(float64(int64(v*10000+0.5))/10000, 'f', -1, 64) }
 		for _, row := range n.rows() {
-			line := []string{row.name, string(row.kind), "", number(row.use.Devices), "", "", "", at}
+			line := []string{row.name, string(row.kind), "", number(row.use.Devices), "", "", "", at, simulated}
 			if row.used >= 0 {
 				line[2] = number(row.used)
 			}

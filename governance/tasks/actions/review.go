@@ -153,7 +153,7 @@ func (s *Service) obstacle(ctx context.Context, user governance.User, r Review) 
 	return fmt.Sprintf("You may do this, and the console may not do it for you: its rights end before %s. With kubectl: %s", kubectlName(resource), kubectlCommand(r, kubectlName(resource))), nil
 }
 
-// never returns why an action cannot be run on a task as it is, whoever asks; empty if it can.
+// never returns why no user can run an action on a task in its present state; empty if some can.
 func never(action Action, t *tasks.Task) string {
 	switch {
 	case !action.applies(t):
