@@ -159,10 +159,10 @@ func drawn(page playwright.Page) error {
 }
 
 // hidden is a script that returns what the open page hides sideways: the innermost elements that
-// are wider than the window, scroll, are cut, or leave their box. Code and logs may scroll, and what is
-// only read aloud has no width.
+// are wider than the window, scroll, are cut, or leave their box. Code and logs may scroll, what is
+// only read aloud has no width, and a chart that is folded is drawn when it is opened.
 const hidden = `() => {
-	const exempt = ".chart-plot *, pre, code, textarea, input, select, svg, canvas, .uplot, .yaml, .log-lines, .visually-hidden, .skip";
+	const exempt = "pre, code, textarea, input, select, svg, canvas, .uplot, .yaml, .log-lines, .visually-hidden, .skip";
 	const nameOf = (e) => {
 		const table = e.closest(".scroll"), cell = e.closest("th, td"), within = e.closest("[id]");
 		const name = e.localName + [...e.classList].map((c) => "." + c).join("");
@@ -170,7 +170,7 @@ const hidden = `() => {
 	};
 	const width = document.documentElement.clientWidth, wide = document.documentElement.scrollWidth > width;
 	const over = (e) => Math.max(e.scrollWidth - e.clientWidth - 2, wide ? Math.round(e.getBoundingClientRect().right) - width : 0);
-	const found = [...document.body.querySelectorAll("*")].filter((e) => e.clientWidth > 1 && over(e) > 0 && !e.closest(exempt));
+	const found = [...document.body.querySelectorAll("*")].filter((e) => e.clientWidth > 1 && e.checkVisibility() && over(e) > 0 && !e.closest(exempt));
 	const inner = found.filter((e, i) => !e.contains(found[i + 1] ?? null));
 	return [...new Set(inner.map((e) => nameOf(e) + ": " + over(e) + " px"))];
 }`

@@ -62,7 +62,8 @@ func (r *overRow) Fields() map[string]*string {
 	return map[string]*string{"pool": &r.pool, "percent": &r.percent}
 }
 
-func (r overRow) empty() bool { return r.percent == "" }
+// empty reports whether nothing was typed or chosen.
+func (r overRow) empty() bool { return r.percent == "" && r.pool == v1alpha1.AllPools }
 
 func (r *classRow) Fields() map[string]*string {
 	return map[string]*string{"name": &r.name, "weight": &r.weight, "limit": &r.limit, "longest": &r.longest, "description": &r.description}

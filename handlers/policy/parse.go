@@ -185,6 +185,11 @@ func (f *policyForm) missing() []governance.FieldError {
 			need(row.value, path+"match", "say which nodes the pool has")
 		}
 	})
+	rows(poolsPart, len(f.over), overPath, func(i int, path string) {
+		if row := f.over[i]; !row.empty() {
+			need(row.percent, path+"percent", "give a percentage: 0 for no more than the nodes have, or 20")
+		}
+	})
 	rows(pricesPart, len(f.prices), pricesPath, func(i int, path string) {
 		if row := f.prices[i]; !row.empty() {
 			need(row.pool, path+"pool", "choose a pool")
