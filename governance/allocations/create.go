@@ -184,7 +184,7 @@ func (s *Service) build(ctx context.Context, state State, allocation *v1alpha1.C
 	errs = append(errs, quota.CheckWindows(&allocation.Spec, types)...)
 	objects, more := desired.Build(withActive(allocation, saved), types, s.Naming.Under(state.Policy), desired.RankingOf(state.Policy))
 	if errs = append(errs, more...); len(errs) == 0 {
-		errs = state.refused(allocation, saved, types)
+		errs = state.Refused(allocation, saved, types)
 	}
 	if len(errs) > 0 {
 		return wanted{}, invalid("Some values are not valid. Correct the marked fields.", errs)
@@ -192,9 +192,9 @@ func (s *Service) build(ctx context.Context, state State, allocation *v1alpha1.C
 	return wanted{types, objects}, nil
 }
 
-// refused returns the quota that raises the sum of all teams beyond what the policy allows,
-// by row and by window. saved is nil for a new allocation.
-func (s State) refused(allocation, saved *v1alpha1.ComputeAllocation, types catalog.Catalog) (errs governance.FieldErrors) {
+// Refused returns the quota that raises the sum of all teams beyond what the policy allows,
+// with paths by row and by window from spec. saved is nil for a new allocation. It is pure.
+func (s State) Refused(allocation, saved *v1alpha1.ComputeAllocation, types catalog.Catalog) (errs governance.FieldErrors) {
 	if s.Policy == nil || len(s.Policy.Spec.OverAllocationLimits) == 0 {
 		return nil
 	}

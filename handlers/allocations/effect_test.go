@@ -42,6 +42,14 @@ func TestEffectBesideTheForm(t *testing.T) {
 	if text := page.Find("#effect").Text(); !strings.Contains(text, "not valid") {
 		t.Errorf("a wrong form: got %q, want that it is not valid", text)
 	}
+	// So is a form that the policy does not allow, while it is typed.
+	d.Policy = handlerstest.RankedPolicy()
+	d.Policy.Spec.OverAllocationLimits = []v1alpha1.OverAllocationLimit{{Pool: v1alpha1.AllPools, Percent: new(int32)}}
+	_, page = handlerstest.Post(t, address, handlerstest.AllocationForm("action", "preview", "row-0-accelerators", "9000"), "X-Requested-With", "fetch")
+	if text, wrong := page.Find("#effect").Text(), page.Find("#row-0-error").Text(); !strings.Contains(text, "not valid") || !strings.Contains(wrong, "More than the cluster policy lets all teams have") {
+		t.Errorf("a form over the limit: got %q and the error %q", text, wrong)
+	}
+	d.Policy = nil
 
 	_, page = handlerstest.Get(t, handlerstest.Serve(t, handlerstest.WithAllocations(handlerstest.FullAllocation()))+handlerstest.EditURL)
 	if text := page.Find("#effect").Text(); !strings.Contains(text, "Nothing is changed yet") {

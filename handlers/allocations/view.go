@@ -243,7 +243,14 @@ func (f *allocationForm) wrong(state allocations.State, types catalog.Catalog, t
 	}) {
 		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("team %s has an allocation already; choose another name", f.team)})
 	}
-	return allocation, wrong
+	if len(wrong) > 0 {
+		return allocation, wrong
+	}
+	var saved *v1alpha1.ComputeAllocation
+	if f.edits != nil {
+		saved = &f.edits.allocation
+	}
+	return allocation, f.formPaths(state.Refused(allocation, saved, types))
 }
 
 // byCRD returns what the CRD rejects, but for what missing and windowErrors report: values

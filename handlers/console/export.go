@@ -62,7 +62,7 @@ func writeZip(server http.Handler, request *http.Request, tables []*url.URL, to 
 		}
 	}
 	if len(missing) > 0 {
-		into, err := archive.Create("missing.txt")
+		into, err := create(archive, "missing.txt")
 		if err != nil {
 			return err
 		}
@@ -71,6 +71,11 @@ func writeZip(server http.Handler, request *http.Request, tables []*url.URL, to 
 		}
 	}
 	return archive.Close()
+}
+
+// create adds a file to an archive, with the present time.
+func create(archive *zip.Writer, name string) (io.Writer, error) {
+	return archive.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate, Modified: time.Now()})
 }
 
 // zipped is a response that becomes a file of an archive, if it is one of success.
@@ -90,7 +95,7 @@ func (z *zipped) WriteHeader(status int) {
 		return
 	}
 	if z.status = status; status == http.StatusOK {
-		z.into, z.err = z.archive.Create(z.name)
+		z.into, z.err = create(z.archive, z.name)
 	}
 }
 

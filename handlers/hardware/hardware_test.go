@@ -99,7 +99,7 @@ func (h *Pages) sampleSection(t *testing.T, pool string) dashboardviews.Hardware
 func rendered(t *testing.T, s dashboardviews.HardwareSection) *goquery.Document {
 	t.Helper()
 	var html strings.Builder
-	if err := dashboardviews.HardwarePart(s).Render(t.Context(), &html); err != nil {
+	if err := dashboardviews.HardwarePart(s, true).Render(t.Context(), &html); err != nil {
 		t.Fatal(err)
 	}
 	document, err := goquery.NewDocumentFromReader(strings.NewReader(html.String()))

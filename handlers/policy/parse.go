@@ -70,9 +70,13 @@ func (f *policyForm) parsePools(spec *v1alpha1.ClusterPolicySpec, wrong *governa
 	}
 	for i, row := range f.over {
 		if !row.empty() {
-			percent, problem := forms.ParseCount(row.percent, nil)
-			wrong.Add(fmt.Sprintf("%s[%d].percent", overPath, i), problem)
-			spec.OverAllocationLimits = append(spec.OverAllocationLimits, v1alpha1.OverAllocationLimit{Pool: row.pool, Percent: percent})
+			limit := v1alpha1.OverAllocationLimit{Pool: row.pool}
+			if row.percent != "" {
+				percent, problem := forms.ParseWhole(row.percent, 0, v1alpha1.MaxOverPercent)
+				wrong.Add(fmt.Sprintf("%s[%d].percent", overPath, i), problem)
+				limit.Percent = new(int32(percent))
+			}
+			spec.OverAllocationLimits = append(spec.OverAllocationLimits, limit)
 		}
 	}
 }
