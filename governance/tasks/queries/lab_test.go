@@ -2,6 +2,7 @@ package queries_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -207,6 +208,11 @@ func (l *lab) detail(name string) queries.Detail {
 // may be empty.
 func (l *lab) is(name string, state tasks.State, want explain.Constraint, reason string) (d queries.Detail) {
 	l.t.Helper()
+	defer func() {
+		if l.t.Failed() { // its nodes and pods are there for a moment
+			l.t.Log(l.c.Kubectl(l.t, "", "get", "nodes", "-l", "lab="+l.name, "-o", "yaml"), l.c.Kubectl(l.t, "", "get", "pods", "-A", "-o", "wide"))
+		}
+	}()
 	clustertest.Eventually(l.t, soon, func(ctx context.Context) (err error) {
 		if d, err = l.tasks.Detail(ctx, localUser, l.name, "job", name, ""); err != nil {
 			return err
@@ -219,7 +225,8 @@ func (l *lab) is(name string, state tasks.State, want explain.Constraint, reason
 			reason = otherWords[reason]
 		}
 		if d.State != state || constraint != want || reason != "" && d.Reason != reason {
-			return fmt.Errorf("%s is %s for %s (%+v), with Kueue's reason %s %q; want %s for %s, %s", name, d.State, constraint, d.Verdict, d.Reason, d.Task.Message, state, want, reason)
+			verdict, _ := json.Marshal(d.Verdict)
+			return fmt.Errorf("%s is %s for %s (%s), with Kueue's reason %s %q; want %s for %s, %s", name, d.State, constraint, verdict, d.Reason, d.Task.Message, state, want, reason)
 		}
 		return l.lists(ctx, d)
 	})
