@@ -228,6 +228,9 @@ func problem(err error) string {
 	case err == nil:
 		return ""
 	case errors.As(err, &ours) && ours.Kind != governance.Internal && ours.Message != "":
+		if len(ours.Fields) > 0 {
+			return ours.Message + " " + ours.Fields[0].Path + " " + ours.Fields[0].Message + "."
+		}
 		return ours.Message
 	}
 	return "It failed. The log of the console has the reason."

@@ -67,26 +67,93 @@ func (s *Service) MayAgainPast(ctx context.Context, user governance.User, namesp
 // the object as user; if it was deleted, the manifest that history keeps. Without either it
 // returns governance.NotFound. The user must be allowed to see the team.
 func (s *Service) Again(ctx context.Context, user governance.User, t Team, kind, name, uid string) (string, error) {
-	if _, ok := sourceKind(kind); !ok {
-		return "", &governance.Error{Kind: governance.Invalid, Op: "submit again", Message: fmt.Sprintf("Tasks of kind %q cannot be submitted again.", kind)}
-	}
-	reader, err := s.Cluster.ReaderAs(user)
+	object, script, reader, err := s.original(ctx, user, tasks.Address{Namespace: t.Namespace, Kind: kind, Name: name, UID: uid})
 	if err != nil {
 		return "", err
 	}
-	var script string
-	object, err := s.read(ctx, reader, t.Namespace, kind, name, uid)
+	rename(object, s.unusedName(ctx, reader, Kind(kind), t.Namespace, name, s.usedNames(ctx, Kind(kind), t.Namespace, name)))
+	return againText(object, script)
+}
+
+// original returns the object of a task as it was submitted and its script, and what reads as
+// user.
+func (s *Service) original(ctx context.Context, user governance.User, at tasks.Address) (object *unstructured.Unstructured, script string, reader client.Reader, err error) {
+	if _, ok := sourceKind(at.Kind); !ok {
+		return nil, "", nil, &governance.Error{Kind: governance.Invalid, Op: "submit again", Message: fmt.Sprintf("Tasks of kind %q cannot be submitted again.", at.Kind)}
+	}
+	if reader, err = s.Cluster.ReaderAs(user); err != nil {
+		return nil, "", nil, err
+	}
+	object, err = s.read(ctx, reader, at.Namespace, at.Kind, at.Name, at.UID)
 	switch {
 	case apierrors.IsNotFound(err):
-		object, script, err = s.readKept(ctx, t.Namespace, kind, name, uid)
+		object, script, err = s.readKept(ctx, at.Namespace, at.Kind, at.Name, at.UID)
 	case err == nil:
 		script, err = readScript(ctx, reader, object)
 	}
+	return object, script, reader, cluster.Translate("submit again", err)
+}
+
+// NamesAgain returns a name for each of these tasks to be submitted again with, none of them
+// twice: see Again.
+func (s *Service) NamesAgain(ctx context.Context, user governance.User, list []tasks.Address) ([]string, error) {
+	reader, err := s.Cluster.ReaderAs(user)
 	if err != nil {
-		return "", cluster.Translate("submit again", err)
+		return nil, err
 	}
-	rename(object, s.unusedName(ctx, reader, t, Kind(kind), name))
-	return againText(object, script)
+	type one struct{ namespace, kind, base string }
+	used, names := map[one]map[string]bool{}, make([]string, len(list))
+	for i, at := range list {
+		base, _ := series(at.Name)
+		of := one{at.Namespace, at.Kind, base}
+		if used[of] == nil {
+			used[of] = s.usedNames(ctx, Kind(at.Kind), at.Namespace, at.Name)
+		}
+		names[i] = s.unusedName(ctx, reader, Kind(at.Kind), at.Namespace, at.Name, used[of])
+		used[of][names[i]] = true
+	}
+	return names, nil
+}
+
+// Repeat submits a task of a team again with another name, as user: see Again. It does not wait
+// until the list has the new task.
+func (s *Service) Repeat(ctx context.Context, user governance.User, team string, at tasks.Address, name string) error {
+	t, err := s.Team(ctx, user, team)
+	if err != nil {
+		return err
+	}
+	at.Namespace = t.Namespace
+	object, script, _, err := s.original(ctx, user, at)
+	if err != nil {
+		return err
+	}
+	rename(object, name)
+	plan, wrong, err := t.planAgain(object)
+	if err != nil {
+		return err
+	}
+	if plan.Script = script; script != "" {
+		wrong = append(wrong, plan.validateScript(t)...)
+	}
+	if len(wrong) > 0 {
+		return invalid(wrong)
+	}
+	_, err = s.createTask(ctx, user, plan, "")
+	return err
+}
+
+// planAgain plans an object of original.
+func (t Team) planAgain(object *unstructured.Unstructured) (Plan, governance.FieldErrors, error) {
+	if object.GetKind() != v1alpha1.ElasticJobKind {
+		plan, _, wrong := t.PlanSource(object)
+		return plan, wrong, nil
+	}
+	var e v1alpha1.ElasticJob
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(object.Object, &e); err != nil {
+		return Plan{}, nil, manifestError(ElasticJob, err)
+	}
+	plan, _, wrong := t.PlanElasticJob(&e)
+	return plan, wrong, nil
 }
 
 // read returns the object of a task as it was submitted.
@@ -289,28 +356,33 @@ func nextName(name string, used map[string]bool, length int) string {
 	}
 }
 
-// unusedName returns the name that follows name and that no task of the kind has, nor had
-// as far as history knows, and no object that reader sees.
-func (s *Service) unusedName(ctx context.Context, reader client.Reader, t Team, kind Kind, name string) string {
+// usedNames returns the names of tasks of a kind, and of past ones that are like name.
+func (s *Service) usedNames(ctx context.Context, kind Kind, namespace, name string) map[string]bool {
 	used := map[string]bool{}
 	s.Tasks.Index.Each(func(task *tasks.Task) {
-		if task.Namespace == t.Namespace && task.Kind == string(kind) {
+		if task.Namespace == namespace && task.Kind == string(kind) {
 			used[task.Name] = true
 		}
 	})
 	if s.Manifests != nil {
 		base, _ := series(name)
-		past, _ := s.Manifests.Tasks(ctx, history.Query{Namespace: t.Namespace, Kind: string(kind), NameContains: base}) // without history the name is only less good
+		past, _ := s.Manifests.Tasks(ctx, history.Query{Namespace: namespace, Kind: string(kind), NameContains: base}) // without history the name is only less good
 		for _, task := range past {
 			used[task.Name] = true
 		}
 	}
+	return used
+}
+
+// unusedName returns the name that follows name and is not used, by no object that reader
+// sees either.
+func (s *Service) unusedName(ctx context.Context, reader client.Reader, kind Kind, namespace, name string, used map[string]bool) string {
 	object := &unstructured.Unstructured{}
 	of, _ := sourceKind(string(kind))
 	object.SetGroupVersionKind(of)
 	for {
 		next := nextName(name, used, maxName[kind])
-		if reader.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: next}, object) != nil {
+		if reader.Get(ctx, client.ObjectKey{Namespace: namespace, Name: next}, object) != nil {
 			return next
 		}
 		used[next] = true // a job that is no task

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -153,6 +154,18 @@ spec:
 	if _, err := w.SubmitPlan(t.Context(), w.member, from, "again"); err != nil {
 		t.Errorf("the manifest is refused: %v", err)
 	}
+	at := tasks.Address{Namespace: namespace, Kind: "Job", Name: "typed"}
+	names, err := w.NamesAgain(t.Context(), w.member, []tasks.Address{at, at})
+	if want := []string{"typed-3", "typed-4"}; !slices.Equal(names, want) || err != nil {
+		t.Errorf("two more are called %q (%v), want %q", names, err, want)
+	}
+	if err := w.Repeat(t.Context(), w.member, w.team, at, "typed-4"); err != nil {
+		t.Errorf("it cannot be repeated: %v", err)
+	}
+	if err := w.Repeat(t.Context(), w.member, w.team, at, "typed-4"); governance.KindOf(err) != governance.Invalid {
+		t.Errorf("a second one of that name: got %v", err)
+	}
+	w.is(t, "typed-4", func(d queries.Detail) bool { return d.State == tasks.Starting || d.State == tasks.Running })
 	for name, try := range map[string]func() error{
 		"another name": func() error { _, err := w.Again(t.Context(), w.member, team, "Job", "none", ""); return err },
 		"another UID":  func() error { _, err := w.Again(t.Context(), w.member, team, "Job", "typed", "none"); return err },

@@ -59,26 +59,35 @@ func invalid(wrong []governance.FieldError) error {
 }
 
 func (s *Service) submit(ctx context.Context, user governance.User, plan Plan, form string) (Submitted, error) {
+	job, err := s.createTask(ctx, user, plan, form)
+	if err != nil {
+		return Submitted{}, err
+	}
+	waiting, stop := context.WithTimeout(ctx, listTimeout)
+	defer stop()
+	done := Submitted{Kind: plan.Kind, Namespace: job.GetNamespace(), Name: job.GetName()}
+	done.Listed = s.Tasks.WaitForTask(waiting, done.Namespace, string(done.Kind), done.Name, string(job.GetUID()))
+	return done, nil
+}
+
+// createTask creates the object of a plan, records it and keeps its manifest.
+func (s *Service) createTask(ctx context.Context, user governance.User, plan Plan, form string) (client.Object, error) {
 	limited, cancel := context.WithTimeout(ctx, cluster.WriteLimit)
 	defer cancel()
 	object, err := plan.object(plan.Kind)
 	if err != nil {
-		return Submitted{}, manifestError(plan.Kind, err)
+		return nil, manifestError(plan.Kind, err)
 	}
 	job, err := s.create(limited, user, plan, object, form)
 	if err != nil {
 		if kind := governance.KindOf(err); kind == governance.Forbidden || kind == governance.Unavailable {
 			s.Audit.Record(audit.Change{User: user, Action: audit.Submit, Object: object, New: plan.summary(), Err: err})
 		}
-		return Submitted{}, withRetryText(err)
+		return nil, withRetryText(err)
 	}
 	s.Audit.Record(audit.Change{User: user, Action: audit.Submit, Object: job, New: plan.summary()})
 	s.keep(ctx, plan, job)
-	waiting, stop := context.WithTimeout(ctx, listTimeout)
-	defer stop()
-	done := Submitted{Kind: plan.Kind, Namespace: job.GetNamespace(), Name: job.GetName()}
-	done.Listed = s.Tasks.WaitForTask(waiting, done.Namespace, string(done.Kind), done.Name, string(job.GetUID()))
-	return done, nil
+	return job, nil
 }
 
 // keep keeps the manifest of a task that was created, with its script. If history cannot be

@@ -91,7 +91,7 @@ func (s *Service) FromTemplate(ctx context.Context, user governance.User, t Team
 		return of.Data[templateKey], nil
 	}
 	if kind, task := Kind(object.GetKind()), object.GetName(); s.Taken(t, kind, task) {
-		rename(object, s.unusedName(ctx, reader, t, kind, task))
+		rename(object, s.unusedName(ctx, reader, kind, t.Namespace, task, s.usedNames(ctx, kind, t.Namespace, task)))
 	}
 	return againText(object, script)
 }

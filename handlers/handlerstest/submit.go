@@ -2,13 +2,16 @@ package handlerstest
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
+	"sync"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/submit"
+	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"
 )
@@ -33,10 +36,26 @@ type SubmitBackend struct {
 	Forms     []string
 	Manifest  string            // of each task that is submitted again
 	Saved     map[string]string // templates with their manifests
+	Repeated  []string          // tasks that were submitted again
+	mu        sync.Mutex        // of Repeated
 }
 
 func (d *SubmitBackend) MayAgain(context.Context, governance.User, string, string) (bool, error) {
 	return d.Manifest != "", nil
+}
+
+func (d *SubmitBackend) NamesAgain(_ context.Context, _ governance.User, list []tasks.Address) (names []string, err error) {
+	for _, at := range list {
+		names = append(names, at.Name+"-2")
+	}
+	return names, nil
+}
+
+func (d *SubmitBackend) Repeat(_ context.Context, _ governance.User, team string, at tasks.Address, name string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.Repeated = append(d.Repeated, fmt.Sprintf("%s of %s as %s", at.Name, team, name))
+	return d.Failure
 }
 
 func (d *SubmitBackend) Templates(context.Context, governance.User, submit.Team) (found []submit.Template, err error) {

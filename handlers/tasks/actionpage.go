@@ -22,7 +22,7 @@ import (
 
 // actionNames maps actions to the text of their buttons.
 var actionNames = map[actions.Action]string{
-	actions.Stop: "Stop", actions.Resume: "Resume", actions.Scale: "Scale", actions.Front: "Move to front", actions.Class: "Change priority class", actions.Resize: "Resize", actions.Delete: "Delete",
+	actions.Stop: "Stop", actions.Resume: "Resume", actions.Scale: "Scale", actions.Front: "Move to front", actions.Class: "Change priority class", actions.Resize: "Resize", actions.Delete: "Delete", actions.Again: "Submit again",
 }
 
 // doneNotice returns a sentence about an action that was run on a task, as far as

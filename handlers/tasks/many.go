@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
-	"strings"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/bulk"
@@ -29,7 +28,7 @@ import (
 )
 
 // manyActions are the actions that can be run on many tasks.
-var manyActions = []actions.Action{actions.Stop, actions.Resume, actions.Class, actions.Delete}
+var manyActions = []actions.Action{actions.Stop, actions.Resume, actions.Class, actions.Again, actions.Delete}
 
 // selection is what an action on many tasks is about.
 type selection struct {
@@ -52,7 +51,7 @@ func (h *Pages) manyForm(q taskQuery) *views.ManyForm {
 	}
 	form := q.ManyForm(urls.ManyTasks, "tasks")
 	for _, action := range manyActions {
-		if q.Phase == index.Finished && action != actions.Delete {
+		if q.Phase == index.Finished && action != actions.Delete && action != actions.Again {
 			continue
 		}
 		form.Buttons = append(form.Buttons, views.Option{Value: string(action), Label: actionNames[action]})
@@ -102,9 +101,50 @@ func (h *Pages) many(c echo.Context, scope access.Scope) error {
 			run.Items = append(run.Items, bulk.Item{Name: "A task that no longer exists", Problem: "It was deleted meanwhile."})
 		}
 	}
+	if action == actions.Again {
+		return h.repeat(c, run, at)
+	}
 	return h.Bulk.Start(c, run, func(ctx context.Context, user governance.User, i int) error {
 		return h.Actions.Run(ctx, user, at[i], action, s.class)
 	})
+}
+
+// repeat submits tasks again, each under the name that the progress has.
+func (h *Pages) repeat(c echo.Context, run bulk.Run, at []tasks.Address) error {
+	names, err := h.Again.NamesAgain(c.Request().Context(), console.UserOf(c), at)
+	if err != nil {
+		return err
+	}
+	for i, name := range names {
+		run.Items[i].Name += " as " + name
+		run.Items[i].URL = urls.TaskOf(at[i].Namespace, at[i].Kind, name)
+	}
+	return h.Bulk.Start(c, run, func(ctx context.Context, user governance.User, i int) error {
+		return h.Again.Repeat(ctx, user, run.Items[i].Team, at[i], names[i])
+	})
+}
+
+// obstacles returns why an action cannot be run on each of these tasks; empty where it can.
+func (h *Pages) obstacles(ctx context.Context, user governance.User, action actions.Action, list []queries.Item) ([]string, error) {
+	found, why := make([]*tasks.Task, len(list)), make([]string, len(list))
+	for i, item := range list {
+		if found[i] = item.Task; action != actions.Again {
+			continue
+		}
+		may, err := h.Again.MayAgain(ctx, user, item.Namespace, item.Kind)
+		switch {
+		case err != nil:
+			return nil, err
+		case item.Team == "":
+			why[i] = "It belongs to no team."
+		case !may:
+			why[i] = "Tasks of the kind " + item.Kind + " cannot be submitted again here, or you have no permission to create them."
+		}
+	}
+	if action == actions.Again {
+		return why, nil
+	}
+	return h.Actions.Obstacles(ctx, user, action, found)
 }
 
 func (h *Pages) showMany(c echo.Context, status int, page views.ActionPage, s selection) error {
@@ -137,11 +177,7 @@ func (h *Pages) selected(ctx context.Context, user governance.User, scope access
 	if err != nil {
 		return s, err
 	}
-	found := make([]*tasks.Task, len(list.Items))
-	for i := range list.Items {
-		found[i] = list.Items[i].Task
-	}
-	why, err := h.Actions.Obstacles(ctx, user, action, found)
+	why, err := h.obstacles(ctx, user, action, list.Items)
 	if err != nil {
 		return s, err
 	}
@@ -161,10 +197,9 @@ func (h *Pages) selected(ctx context.Context, user governance.User, scope access
 // manyPage is the review of an action on many tasks. Its form has their UIDs: it changes no
 // others.
 func (h *Pages) manyPage(c echo.Context, s selection, values url.Values) (views.ActionPage, error) {
-	name := strings.ToLower(actionNames[s.action])
 	page := views.ActionPage{
 		Chrome: h.Chrome(c), UpLabel: "Tasks", Action: urls.ManyTasks, InPlace: true,
-		Submit: format.Upper(verb(s.action)) + " " + format.Tasks(len(s.items)), Danger: s.action == actions.Stop || s.action == actions.Delete,
+		Submit: heading(s.action, format.Tasks(len(s.items))), Danger: s.action == actions.Stop || s.action == actions.Delete,
 	}
 	page.Title, page.Active = page.Submit, "tasks"
 	page.UpURL, page.Fields = listing.Back(values, urls.Tasks)
@@ -225,17 +260,20 @@ func (h *Pages) manyPage(c echo.Context, s selection, values url.Values) (views.
 	}
 	page.Effects = append(page.Effects, listing.LeftOut(format.Tasks(len(excluded)), excluded)...)
 	if s.more > 0 {
-		page.Effects = append(page.Effects, fmt.Sprintf("These are the first %s. %s more match: %s them afterwards.", format.Thousands(bulk.MaxItems), format.Thousands(int64(s.more)), name))
+		page.Effects = append(page.Effects, fmt.Sprintf("These are the first %s. %s more match: select them afterwards.", format.Thousands(bulk.MaxItems), format.Thousands(int64(s.more))))
 	}
 	return page, nil
 }
 
-// verb is what a button does to tasks.
-func verb(action actions.Action) string {
-	if action == actions.Class {
-		return "change the class of"
+// heading returns the button of an action on a number of tasks, such as "Stop 2 tasks".
+func heading(action actions.Action, number string) string {
+	switch action {
+	case actions.Class:
+		return "Change the class of " + number
+	case actions.Again:
+		return "Submit " + number + " again"
 	}
-	return string(action)
+	return format.Upper(string(action)) + " " + number
 }
 
 // manyEffects describes what an action does to tasks.
@@ -243,6 +281,8 @@ func manyEffects(s selection, running, waiting int, usage string) (list []string
 	parts := format.JoinedBy(", ", format.CountedAs(running, "running"), format.CountedAs(waiting, "waiting"), format.CountedAs(len(s.items)-running-waiting, "stopped or finished"))
 	list = append(list, format.Upper(parts)+".")
 	switch s.action {
+	case actions.Again:
+		return append(list, "Each gets a new name, and its manifest as it was submitted. These tasks stay as they are.")
 	case actions.Stop, actions.Delete:
 		if running > 0 {
 			list = append(list, fmt.Sprintf("The running ones lose %s at once. Unsaved work is lost.", usage))

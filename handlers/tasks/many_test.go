@@ -113,6 +113,39 @@ func TestAllThatMatch(t *testing.T) {
 	}
 }
 
+// Finished and other tasks are submitted again, each under a new name that the progress has.
+func TestAgainMany(t *testing.T) {
+	d := sweep()
+	d.SubmitBackend.Manifest = "kept"
+	d.Items[1].Team = ""
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+"/tasks?tab=finished")
+	if n := page.Find("#many button[value=again]").Length(); n != 1 {
+		t.Fatalf("the finished tasks have %d buttons", n)
+	}
+	_, page = handlerstest.Post(t, address+"/tasks/many", url.Values{"do": {"again"}, "task": {"ua", "ub", "ue"}})
+	text := handlerstest.Text(page.Find("main"))
+	for _, want := range []string{"Submit 2 tasks again", "Each gets a new name", "b: It belongs to no team."} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the review: got %q, want %q", text, want)
+		}
+	}
+	response, _ := handlerstest.Post(t, address+"/tasks/many", handlerstest.ValuesIn(page, "#action-form"))
+	page = ended(t, address, response)
+	slices.Sort(d.SubmitBackend.Repeated)
+	if want := []string{"a of vision as a-2", "e of vision as e-2"}; !slices.Equal(d.SubmitBackend.Repeated, want) || len(d.ActionsBackend.Done) != 0 {
+		t.Errorf("submitted %q and did %q, want %q", d.SubmitBackend.Repeated, d.ActionsBackend.Done, want)
+	}
+	if link := page.Find("#bulk a[href='/tasks/ns/job/e-2']"); link.Text() != "e as e-2" {
+		t.Errorf("the progress: got %q", handlerstest.Text(page.Find("#bulk")))
+	}
+	d.SubmitBackend.Manifest = ""
+	_, page = handlerstest.Post(t, address+"/tasks/many", url.Values{"do": {"again"}, "task": {"ua"}})
+	if text := handlerstest.Text(page.Find("main")); !strings.Contains(text, "cannot be submitted again here") {
+		t.Errorf("without permission: got %q", text)
+	}
+}
+
 // A class and a deletion are confirmed.
 func TestConfirmMany(t *testing.T) {
 	d := sweep()

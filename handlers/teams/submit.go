@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
+	taskpages "kuota.dev/kuota/handlers/tasks"
 	"kuota.dev/kuota/handlers/urls"
 	teamviews "kuota.dev/kuota/views/teams"
 	"kuota.dev/kuota/web"
@@ -26,9 +27,7 @@ type Submit interface {
 	// dry run.
 	SubmitPlan(ctx context.Context, user governance.User, p submit.Plan, form string) (submit.Submitted, error)
 	Try(ctx context.Context, user governance.User, p submit.Plan) error
-	// MayAgain reports whether the user may submit a task of a kind again.
-	MayAgain(ctx context.Context, user governance.User, namespace, kind string) (bool, error)
-	MayAgainPast(ctx context.Context, user governance.User, namespace, kind, uid string) (bool, error)
+	taskpages.Again
 	// Again returns the manifest that submits a task again, and Differences what a form does
 	// not express of a task that was read from a manifest.
 	Again(ctx context.Context, user governance.User, t submit.Team, kind, name, uid string) (string, error)

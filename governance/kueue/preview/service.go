@@ -29,6 +29,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/queries"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -203,7 +204,13 @@ func (s *Service) Action(ctx context.Context, user governance.User, action actio
 	change := simulate.Change{}
 	for i := range is.workloads {
 		w := &is.workloads[i]
-		if !of[w.UID] || finished(w) {
+		switch {
+		case !of[w.UID]:
+			continue
+		case action == actions.Again:
+			change.Workloads = append(change.Workloads, newCopy(w, s.Tasks.Index.Now()))
+			continue
+		case finished(w):
 			continue
 		}
 		if action == actions.Stop || action == actions.Delete {
@@ -219,6 +226,14 @@ func (s *Service) Action(ctx context.Context, user governance.User, action actio
 		change.Workloads = append(change.Workloads, changed)
 	}
 	return s.ask(ctx, user, reviewed(user), change, before, before, "", nil)
+}
+
+// newCopy returns a Workload as if its task were submitted again now.
+func newCopy(w *kueue.Workload, now time.Time) *kueue.Workload {
+	again := live.Workload(w)
+	again.Name, again.UID, again.CreationTimestamp = "again "+w.Name, "again "+w.UID, metav1.NewTime(now) // no object can have it
+	again.Spec.Active, again.Status = nil, kueue.WorkloadStatus{}
+	return again
 }
 
 // Policy previews saving the cluster policy.

@@ -32,6 +32,7 @@ const (
 	Class  Action = "class"  // sets another priority class
 	Resize Action = "resize" // sets other sizes of an ElasticJob
 	Delete Action = "delete" // deletes the job
+	Again  Action = "again"  // submits it again under another name: submit.Service does that
 )
 
 // Service reviews and executes actions. It is safe for concurrent use.
