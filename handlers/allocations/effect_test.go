@@ -245,7 +245,7 @@ func TestMembersThatWereNotSeen(t *testing.T) {
 	d := handlerstest.WithAllocations(handlerstest.FullAllocation())
 	address := handlerstest.Serve(t, d) + handlerstest.NewURL
 	_, page := handlerstest.Post(t, address, handlerstest.AllocationForm("action", "preview", "team", "audio", "member-0-kind", "Group", "member-0-name", "vision-team", "member-1-kind", "Group", "member-1-name", "vison-team"), "X-Requested-With", "fetch")
-	if text := handlerstest.Text(page.Find(".member .remark")); strings.Count(text, "No team has this member yet") != 1 || page.Find(".member").Last().Find(".remark").Length() != 1 {
+	if text := handlerstest.Text(page.Find(".member .remark")); strings.Count(text, "Not seen before") != 1 || page.Find(".member").Last().Find(".remark").Length() != 1 {
 		t.Errorf("got %q, want a warning about the second member", text)
 	}
 	_, page = handlerstest.Post(t, address, handlerstest.AllocationForm("action", "preview", "team", "audio"), "X-Requested-With", "fetch")

@@ -124,7 +124,7 @@ func (h *Pages) refuseForm(c echo.Context, form allocationForm, state allocation
 // wrong with it. refused is why a save did not happen; then the form is shown
 // even while nothing can be said about the cluster.
 func (h *Pages) renderForm(c echo.Context, status int, form allocationForm, state allocations.State, refused *governance.Error) error {
-	view, wanted := form.view(state, console.UserOf(c), h.Naming, refused)
+	view, wanted := form.view(state, h.People.Names(), h.Naming, refused)
 	view.Chrome = h.Chrome(c)
 	place := form.place()
 	view.Title, view.Active = place.title, "policies"

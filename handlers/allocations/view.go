@@ -32,7 +32,7 @@ import (
 // view maps the form to its page: typed values, defaults of empty inputs, errors, and what
 // saving does. Missing values are errors only after a review or a save was tried. It returns
 // the allocation too.
-func (f *allocationForm) view(state allocations.State, user governance.User, naming desired.Naming, refused *governance.Error) (allocationviews.AllocationForm, *v1alpha1.ComputeAllocation) {
+func (f *allocationForm) view(state allocations.State, seen map[string]bool, naming desired.Naming, refused *governance.Error) (allocationviews.AllocationForm, *v1alpha1.ComputeAllocation) {
 	types := state.Types.With(f.newPools()...)
 	wanted, wrong := f.wrong(state, types, refused == nil)
 	effect := f.effect(wanted, wrong)
@@ -72,13 +72,13 @@ func (f *allocationForm) view(state allocations.State, user governance.User, nam
 	}
 	view.WeightNote = f.weightNote(state)
 	view.NewNamespace = f.teamNamespace(naming)
-	known := knownMembers(state, user)
+	known := knownMembers(state, seen)
 	view.KnownMembers = slices.Sorted(maps.Keys(known))
 	named := false
 	for i, m := range f.members {
 		row := allocationviews.MemberField{Index: i, Kind: m.kind, Name: field(fmt.Sprintf("member-%d-name", i), m.name)}
 		if named = named || m.name != ""; m.name != "" && !known[m.name] && row.Name.Error == "" {
-			row.Note = "No team has this member yet. Check the spelling, and the prefix that sign-in adds."
+			row.Note = "Not seen before. Check the spelling, and the prefix that sign-in adds."
 		}
 		view.Members = append(view.Members, row)
 	}
@@ -103,14 +103,8 @@ func (f *allocationForm) view(state allocations.State, user governance.User, nam
 	return view, wanted
 }
 
-// knownMembers returns the names of members of teams, and those of the reader.
-func knownMembers(state allocations.State, user governance.User) map[string]bool {
-	known := map[string]bool{}
-	for _, name := range append(slices.Clone(user.Groups), user.Name) {
-		if name != "" && !strings.HasPrefix(name, "system:") {
-			known[name] = true
-		}
-	}
+// knownMembers adds the names of members of teams to those that were seen.
+func knownMembers(state allocations.State, known map[string]bool) map[string]bool {
 	for i := range state.Allocations {
 		for _, m := range state.Allocations[i].Spec.Members {
 			known[m.Name] = true

@@ -31,6 +31,7 @@ type Console struct {
 	// Dashboard is the address of an external dashboard; empty for none.
 	Dashboard urls.LinkTemplate
 	Now       func() time.Time // the clock
+	People    People
 }
 
 // Register adds the routes of the frame, and of exports, to the server.

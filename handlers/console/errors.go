@@ -33,6 +33,7 @@ var Statuses = map[governance.Kind]int{
 // place does so.
 func (h *Console) Handler(handler func(echo.Context) error) echo.HandlerFunc {
 	return func(c echo.Context) error {
+		h.People.see(UserOf(c))
 		err := handler(c)
 		var ours *governance.Error
 		switch {
