@@ -86,6 +86,9 @@ func (q query) problem() string {
 	return q.daysWrong
 }
 
+// days is the number of days of the report.
+func (q query) days() int { return int(q.to.Sub(q.from).Round(24*time.Hour) / (24 * time.Hour)) }
+
 func (q query) bounds() []time.Time { return q.by.Bounds(q.from, q.to) }
 
 // links are the usual ranges, of the same resource: that which is usual depends on the range.

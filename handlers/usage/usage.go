@@ -70,6 +70,9 @@ func (h *Pages) usage(c echo.Context, scope access.Scope) error {
 		Wrong: r.daysWrong, ZoneWrong: r.zoneWrong,
 	}
 	page.Title, page.Active = "Usage", "usage"
+	if slices.Contains(r.teams, r.team) {
+		page.OneTeam = r.team
+	}
 	if len(r.Values) > 0 {
 		page.ClearURL = urls.Usage
 	}
@@ -107,7 +110,7 @@ func (r *reader) fill(ctx context.Context, page *usageviews.UsagePage) error {
 	var taskRows usageviews.UsageTable
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() (err error) {
-		found, err = accounting.Reports(ctx, r.History, whole, []time.Time{r.from, r.to}, r.prices)
+		found, err = accounting.Reports(ctx, r.History, whole, []time.Time{r.from.AddDate(0, 0, -r.days()), r.from, r.to}, r.prices)
 		return err
 	})
 	if r.rows != "" {
@@ -120,10 +123,10 @@ func (r *reader) fill(ctx context.Context, page *usageviews.UsagePage) error {
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	report := found[0]
-	t := tabled{reader: r, unit: accounting.Unit(r.resource), teams: map[string]*accounting.Line{}, pools: map[string]*poolSums{}}
-	for _, l := range report.Lines {
-		t.add(l)
+	report, t, before := found[1], r.table(found[1]), ""
+	if earlier := found[0]; earlier.Unknown < earlier.To.Sub(earlier.From) {
+		of := r.table(earlier)
+		before = fmt.Sprintf("; %s in the %s before", percent(of.used.Amount(), of.sum.Amount()), format.Count(r.days(), "day"))
 	}
 	page.Whole = q.Teams == nil
 	page.Links, page.Filters = r.links(r.Now()), r.filters(r.teams, pools, resources, r.resource)
@@ -134,7 +137,7 @@ func (r *reader) fill(ctx context.Context, page *usageviews.UsagePage) error {
 		page.PricesURL = urls.EditPrices
 	}
 	page.CSVURL, page.JSONURL = r.URL(urls.UsageCSV), r.URL(urls.UsageJSON)
-	page.Stats = t.stats(report, page.Whole)
+	page.Stats = t.stats(report, before, page.Whole)
 	page.Rows, page.Pools = t.teamTable(), t.poolTable(page.Whole)
 	if r.rows != "" {
 		page.Rows = taskRows
@@ -220,6 +223,15 @@ type tabled struct {
 
 type poolSums struct{ used, outside, unhealthy, idle, sum accounting.Line }
 
+// table sums up a report.
+func (r *reader) table(report accounting.Report) *tabled {
+	t := &tabled{reader: r, unit: accounting.Unit(r.resource), teams: map[string]*accounting.Line{}, pools: map[string]*poolSums{}}
+	for _, l := range report.Lines {
+		t.add(l)
+	}
+	return t
+}
+
 func (t *tabled) add(l *accounting.Line) {
 	name := l.Team
 	if l.Kind != accounting.Team {
@@ -252,13 +264,14 @@ func (t *tabled) add(l *accounting.Line) {
 
 func (t *tabled) hours(amount *big.Int) string { return format.Hours(amount, t.unit) }
 
-func (t *tabled) stats(report accounting.Report, whole bool) []views.Stat {
+// stats are the sums of a report; before says what was used of the capacity before it.
+func (t *tabled) stats(report accounting.Report, before string, whole bool) []views.Stat {
 	t.used.Kind = accounting.Team
 	const unit = "hours"
 	stats := []views.Stat{{ID: "usage-used", Label: "Used by teams", Value: t.hours(t.used.Amount()), Unit: unit, Note: t.hours(&t.used.Borrowed) + " borrowed"}}
 	if whole {
 		stats = append([]views.Stat{{ID: "usage-capacity", Label: "Capacity", Value: t.hours(t.sum.Amount()), Unit: unit}}, stats...)
-		stats[1].Note = percent(t.used.Amount(), t.sum.Amount()) + " of the capacity"
+		stats[1].Note = percent(t.used.Amount(), t.sum.Amount()) + " of the capacity" + before
 		stats = append(stats, views.Stat{ID: "usage-idle", Label: "Idle", Value: t.hours(&t.idle), Unit: unit, Note: percent(&t.idle, t.sum.Amount()) + " of the capacity"})
 	}
 	stats = append(stats, views.Stat{ID: "usage-recovered", Label: "Recovered from idle", Value: t.hours(t.used.Recovered()), Unit: unit, Note: "borrowed, and own growth"})

@@ -70,10 +70,17 @@ func TestUsage(t *testing.T) {
 			t.Errorf("#%s is %q, want %q", id, got, want)
 		}
 	}
-	for id, want := range map[string]string{"usage-capacity": "2,304 hours", "usage-recovered": "396 hours", "usage-unknown": "12 hours"} {
+	for id, want := range map[string]string{"usage-capacity": "2,304 hours", "usage-used": "of the capacity", "usage-recovered": "396 hours", "usage-unknown": "12 hours"} {
 		if got := row(t, page, id); !strings.Contains(got, want) {
 			t.Errorf("#%s is %q, want %q", id, got, want)
 		}
+	}
+	if got := row(t, page, "usage-used"); strings.Contains(got, "before") {
+		t.Errorf("nothing is known of the days before: got %q", got)
+	}
+	_, page = handlerstest.Get(t, address+"/usage?from=2026-11-21&to=2026-11-21")
+	if got, want := row(t, page, "usage-used"), "53.1 % of the capacity; 53.1 % in the 1 day before"; !strings.Contains(got, want) {
+		t.Errorf("got %q, want %q", got, want)
 	}
 	response, file := handlerstest.Get(t, address+"/usage.csv"+days)
 	lines, err := csv.NewReader(strings.NewReader(file.Text())).ReadAll()
