@@ -1,6 +1,10 @@
 package views
 
-import "kuota.dev/kuota/views/ui"
+import (
+	"net/url"
+
+	"kuota.dev/kuota/views/ui"
+)
 
 // Chrome is the frame of every page: header, navigation and status.
 type Chrome struct {
@@ -31,3 +35,15 @@ type ExternalLink struct{ Host, URL string }
 
 // Message is one sentence for the user, optionally about a form field.
 type Message = ui.SummaryLine
+
+func teamTabs(team, active string) []Tab {
+	page, of := "/teams/"+team, "?"+url.Values{"team": {team}}.Encode()
+	tabs := []Tab{
+		{Label: "Overview", URL: page}, {Label: "Tasks", URL: "/tasks" + of}, {Label: "Usage", URL: "/usage" + of}, {Label: "Activity", URL: "/activity" + of},
+		{Label: "Submit", URL: page + "/submit"}, {Label: "Allocation", URL: "/policies/allocations/" + team},
+	}
+	for i := range tabs {
+		tabs[i].Current = tabs[i].Label == active
+	}
+	return tabs
+}

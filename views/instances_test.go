@@ -43,7 +43,7 @@ func samplePast() []views.PastRow {
 
 func sampleTeamUse() teamviews.TeamPage {
 	return teamviews.TeamPage{
-		Chrome: sampleChrome("vision", "teams"), TasksURL: "/tasks?team=vision", AllocationURL: "/policies/allocations/vision", Facts: []views.ValueLine{{Name: "Members", Value: hostile}},
+		Chrome: sampleChrome("vision", "teams"), Facts: []views.ValueLine{{Name: "Members", Value: hostile}},
 		Usage: teamviews.TeamUsage{
 			Rows: []teamviews.ShareFigures{
 				{ID: "share-1", Pool: hostile, Resource: "GPUs", Meter: ui.MeterProps{Label: "8 used of a quota of 15 GPUs", Max: 15, Mark: 15, Parts: []ui.MeterPart{{Use: "own", Value: 8}}}, Quota: "15", Used: "8", Own: "8", Utilization: "53.33 %", Unplaced: "1 without a node"},

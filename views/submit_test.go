@@ -43,7 +43,7 @@ func sampleManifests() teamviews.SubmitManifests {
 
 func sampleTeam() teamviews.TeamPage {
 	return teamviews.TeamPage{
-		Chrome: sampleChrome("vision", "tasks"), DisplayName: "Vision", TasksURL: "/tasks?team=vision", AllocationURL: "/policies/allocations/vision", SubmitURL: "/teams/vision/submit", MaySubmit: true,
+		Chrome: sampleChrome("vision", "tasks"), DisplayName: "Vision", SubmitURL: "/teams/vision/submit", MaySubmit: true,
 		Facts: []views.ValueLine{{Name: "Namespace", Value: "hyperpod-ns-vision"}}, Notice: views.TaskLink{"train", "/tasks/hyperpod-ns-vision/job/train"},
 	}
 }

@@ -160,6 +160,9 @@ func (h *Pages) activity(c echo.Context, scope access.Scope) error {
 		UID: q.UID, Filters: q.filters(teams), CSVURL: q.URL(urls.ActivityCSV),
 	}
 	page.Title, page.Active = "Activity", "activity"
+	if slices.Contains(teams, q.team) {
+		page.OneTeam = q.team
+	}
 	if len(q.Values) > 0 {
 		page.ClearURL = urls.Activity
 	}

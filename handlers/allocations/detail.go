@@ -121,7 +121,7 @@ func (h *Pages) allocationPage(ctx context.Context, user governance.User, team s
 		YAML: manifest.AllocationYAML(&a), YAMLURL: urls.Allocation(a.Name) + "/yaml",
 	}
 	if a.Status.Namespace != "" {
-		page.TeamURL = urls.Team(a.Name)
+		page.TabsOf = a.Name
 	}
 	m, managed := managerOf(&a)
 	if managed {

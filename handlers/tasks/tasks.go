@@ -86,7 +86,7 @@ func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) 
 		page.ClearURL = q.With("team", "", "class", "", "status", "", "kind", "", "pool", "", "q", "", "page", "")
 	}
 	if teams := q.teams; len(teams) == 1 && slices.Contains(list.Teams, teams[0]) {
-		page.SubmitURL = urls.TeamSubmit(teams[0])
+		page.OneTeam, page.SubmitURL = teams[0], urls.TeamSubmit(teams[0])
 	} else if len(list.Teams) == 1 {
 		page.SubmitURL = urls.TeamSubmit(list.Teams[0])
 	} else if len(list.Teams) <= mostSubmitTeams {

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"net/http"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -48,14 +47,10 @@ func (h *Pages) team(c echo.Context) error {
 		}
 	}
 	page := teamviews.TeamPage{
-		DisplayName: t.DisplayName, AllocationURL: urls.Allocation(t.Name), TasksURL: urls.Tasks + "?" + url.Values{"team": {t.Name}}.Encode(),
-		SubmitURL: urls.TeamSubmit(t.Name), MaySubmit: t.MaySubmit,
+		DisplayName: t.DisplayName, SubmitURL: urls.TeamSubmit(t.Name), MaySubmit: t.MaySubmit,
 	}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Facts, page.Charts = t.Name, "teams", teamFacts(t), h.History != nil
-	if h.History != nil {
-		page.ActivityURL = urls.TeamActivity(t.Name)
-	}
 	page.Dashboard = h.External(h.Dashboard, urls.LinkSource{Namespace: t.Namespace, Team: t.Name})
 	if err := h.showUsage(c, &page, t.Name, t.Namespace); err != nil {
 		return err

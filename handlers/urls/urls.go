@@ -165,11 +165,8 @@ func TeamTemplate(team, name string) string {
 	return Team(team) + "/again?" + url.Values{"template": {name}}.Encode()
 }
 
-// ActivityOf returns the page with who did what with the object with a UID, and TeamActivity
-// that of a team.
+// ActivityOf returns the page with who did what with the object with a UID.
 func ActivityOf(uid string) string { return Activity + "?uid=" + url.QueryEscape(uid) }
-
-func TeamActivity(team string) string { return Activity + "?team=" + url.QueryEscape(team) }
 
 // TaskOf is Task for a task that may not be listed yet.
 func TaskOf(namespace, kind, name string) string {

@@ -5,6 +5,7 @@ import "kuota.dev/kuota/views"
 // ActivityPage lists who did what, the latest first.
 type ActivityPage struct {
 	views.Chrome
+	OneTeam   string   // whose activity it is; empty for several
 	Trouble   string   // why there is no list; empty otherwise
 	Action    string   // address of the filter form
 	Text      string   // search text, in the name of the object

@@ -10,7 +10,7 @@ type AllocationDetail struct {
 	DisplayName string
 	Description string
 	Notice      string // one sentence after a save; empty for none
-	TeamURL     string // page of the team; empty for none
+	TabsOf      string // team; empty while it has no namespace
 	UpURL       string // the policies page
 
 	EditURL, DeleteURL string // empty without permission

@@ -9,6 +9,7 @@ import (
 type TasksPage struct {
 	views.Chrome
 	Notice    string            // confirmation of an action; empty for none
+	OneTeam   string            // whose tasks are listed; empty for several
 	Stats     []views.Stat      // numbers of waiting and running tasks
 	Summary   string            // such as "8 running, 4 pending"
 	Tabs      []views.Tab       // active and finished tasks

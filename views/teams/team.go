@@ -5,17 +5,14 @@ import "kuota.dev/kuota/views"
 // TeamPage is the page of a team: quota, usage, queue and past tasks.
 type TeamPage struct {
 	views.Chrome
-	Facts         []views.ValueLine // namespace, queue, pools
-	Usage         TeamUsage
-	Past          *TeamPast // nil without history
-	DisplayName   string    // empty for none
-	TasksURL      string
-	ActivityURL   string // empty without history
-	AllocationURL string
-	Notice        views.TaskLink // a submitted task that is not listed yet; no name: none
-	SubmitURL     string         // the page that submits a task
-	MaySubmit     bool           // otherwise that page has manifests only
-	Dashboard     views.ExternalLink
+	Facts       []views.ValueLine // namespace, queue, pools
+	Usage       TeamUsage
+	Past        *TeamPast      // nil without history
+	DisplayName string         // empty for none
+	Notice      views.TaskLink // a submitted task that is not listed yet; no name: none
+	SubmitURL   string         // the page that submits a task
+	MaySubmit   bool           // otherwise that page has manifests only
+	Dashboard   views.ExternalLink
 }
 
 // SubmitPage submits a task to a team.

@@ -9,6 +9,7 @@ import (
 // UsagePage is the report of who used which compute over a range of days.
 type UsagePage struct {
 	views.Chrome
+	OneTeam   string // whose usage it is; empty for several
 	Trouble   string // why there is no report; empty otherwise
 	Action    string // address of the form
 	Links     []views.RangeLink
