@@ -120,6 +120,8 @@ func TestSchemaAcceptsOnlyWhatCanBeRead(t *testing.T) {
 		"a port below int32":                    {"ElasticJob", pod("livenessProbe: {httpGet: {port: -9999999999}}"), true},
 		"a port":                                {"ElasticJob", pod("livenessProbe: {httpGet: {port: 80}}"), false},
 		"an int32 that is larger":               {"ElasticJob", pod("ports: [{containerPort: 9999999999}]"), true},
+		"an int32 that is smaller":              {"ElasticJob", pod("ports: [{containerPort: -9999999999}]"), true},
+		"an int64 that is larger":               {"ElasticJob", pod("securityContext: {runAsUser: 99999999999999999999}"), true},
 		"gang scheduling with a wrong time":     {"ClusterPolicy", "{gangScheduling: {enabled: true, timeout: soon}}", true},
 		"gang scheduling with a negative time":  {"ClusterPolicy", "{gangScheduling: {enabled: true, timeout: -5m}}", true},
 		"gang scheduling with an endless time":  {"ClusterPolicy", "{gangScheduling: {enabled: true, timeout: 9999999h}}", true},

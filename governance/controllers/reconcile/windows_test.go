@@ -297,7 +297,11 @@ func TestChangesOutsideTheConsole(t *testing.T) {
 		return err
 	})
 	c.Kubectl(t, "", "delete", "computeallocation", team)
-	want := []string{`create "kubernetes-admin" outside`, `update "kubernetes-admin" outside Fair-share weight: 0 → 7`, `drain "kubernetes-admin" outside`, `delete "" outside`}
+	who, tool := "kubernetes-admin", ""
+	if !recordsUsers(t, c) {
+		who, tool = "", ", by field manager kubectl-patch"
+	}
+	want := []string{fmt.Sprintf("create %q outside", who), fmt.Sprintf("update %q outside Fair-share weight: 0 → 7%s", who, tool), fmt.Sprintf("drain %q outside", who), `delete "" outside`}
 	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		found, err := record.store.Activity(ctx, history.ActivityQuery{Teams: []string{team}})
 		var got []string
