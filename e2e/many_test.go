@@ -71,3 +71,32 @@ func TestStopASweep(t *testing.T) {
 	must(t, waiting(false)(t.Context()))
 	checkAppearance(t, page, "bulk")
 }
+
+// TestTeamsOfASpreadsheet creates teams from a pasted table, with one review and one save, until
+// all have their queues. make bench creates 50.
+func TestTeamsOfASpreadsheet(t *testing.T) {
+	t.Parallel()
+	teams := 5
+	if os.Getenv("KUOTA_BENCH") != "" {
+		teams = 50
+	}
+	c := clustertest.Get(t)
+	prefix := clustertest.Name("row")
+	table := "team\tmembers\tml.g6.12xlarge\n"
+	for i := range teams {
+		team := fmt.Sprintf("%s-%d", prefix, i)
+		deleteTeamAtEnd(t, team)
+		table += team + "\tgroup-of-" + team + "\t1\n"
+	}
+	page := visit(t, playwright.BrowserNewContextOptions{Viewport: &playwright.Size{Width: 1280, Height: 900}})
+	began := time.Now()
+	open(t, page, "/policies/import")
+	must(t, page.Locator("textarea").Fill(table))
+	must(t, page.Locator("main form .btn-primary").Click())
+	must(t, button(page, fmt.Sprintf("Save %d teams", teams)).Click())
+	must(t, expect.Locator(page.Locator("#bulk-status")).ToContainText(fmt.Sprintf("%d objects changed", teams)))
+	for i := range teams {
+		waitForQueues(t, c, fmt.Sprintf("%s-%d", prefix, i))
+	}
+	fmt.Printf("figure teams_of_a_spreadsheet %d teams in %.1f s\n", teams, time.Since(began).Seconds())
+}

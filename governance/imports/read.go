@@ -38,6 +38,7 @@ type Object struct {
 // Result is the result of reading a text.
 type Result struct {
 	Objects []Object
+	Table   bool // whether the text is a table of teams
 	// Problems are those that belong to none of the objects.
 	Problems governance.FieldErrors
 
@@ -54,7 +55,7 @@ const (
 // table of teams. Every part that it does not import is in Problems.
 func Read(text []byte) Result {
 	if len(text) <= document.MaxBytes && utf8.Valid(text) && isTable(text) {
-		var r Result
+		r := Result{Table: true}
 		r.readTable(text)
 		return r
 	}

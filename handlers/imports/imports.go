@@ -94,7 +94,12 @@ func (h *Pages) readImport(c echo.Context, values url.Values) error {
 	for i := range result.Objects {
 		who.warnOfSharing(&result.Objects[i])
 	}
-	if action := values.Get("action"); action == allocationpages.ReviewMany || action == allocationpages.SaveMany {
+	action := values.Get("action")
+	if action == "read" && result.Table && len(result.Objects) > 1 && len(result.Problems) == 0 { // nothing else can be done with it
+		action = allocationpages.ReviewMany
+		values.Set("action", action)
+	}
+	if action == allocationpages.ReviewMany || action == allocationpages.SaveMany {
 		return h.AllocationPages.Many(c, who.may, result.Objects, values)
 	}
 	pick, err := strconv.Atoi(values.Get("pick"))

@@ -23,10 +23,12 @@ func saveAll(t *testing.T, d *handlerstest.Backend, text string, between func())
 	if response.StatusCode == http.StatusSeeOther { // to the address with the text
 		_, page = handlerstest.Get(t, host+response.Header.Get("Location"))
 	}
-	if page.Find("button[value=review-many]").Length() != 1 {
-		t.Fatalf("the teams cannot be reviewed together: %s", handlerstest.Text(page.Find("main")))
+	if page.Find("#action-form").Length() == 0 { // what is no table, or cannot be read whole, is listed first
+		if page.Find("button[value=review-many]").Length() != 1 {
+			t.Fatalf("the teams cannot be reviewed together: %s", handlerstest.Text(page.Find("main")))
+		}
+		_, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#import-form"), "action", "review-many"))
 	}
-	_, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#import-form"), "action", "review-many"))
 	htmlcheck.Page(t, page)
 	review = handlerstest.Text(page.Find("main"))
 	if between != nil {

@@ -51,7 +51,7 @@ func Import(p ImportPage) templ.Component {
 			ctx = templ.InitializeContext(ctx)
 			templ_7745c5c3_Err = ui.PageHead(ui.PageHeadProps{
 				Title:   p.Title,
-				Lead:    "Reads a table of teams, quotas and policies of HyperPod, or YAML of Kuota. You review everything before it is saved.",
+				Lead:    "A table of teams, quotas and policies of HyperPod, or YAML of Kuota. You review everything before it is saved.",
 				UpLabel: "Policies",
 				UpURL:   p.CancelURL,
 			}).Render(ctx, templ_7745c5c3_Buffer)
