@@ -83,7 +83,7 @@ func testListAppearance(t *testing.T, page playwright.Page, team string) {
 		must(t, expect.Locator(page.Locator(".column-choices summary")).ToBeFocused())
 		must(t, page.Locator(".list-tabs").GetByRole("link", playwright.LocatorGetByRoleOptions{Name: "Finished"}).Click())
 		must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`tab=finished`)))
-		must(t, expect.Locator(page.Locator(".list-tabs [aria-current]")).ToContainText("Finished"))
+		must(t, expect.Locator(page.Locator("#task-list .list-tabs [aria-current]")).ToContainText("Finished"))
 		must(t, expect.Locator(page.Locator("#task-list")).ToContainText("No tasks match these filters."))
 		_, err := page.GoBack()
 		must(t, err)
