@@ -121,7 +121,7 @@ func TestEditPolicy(t *testing.T) {
 	must(t, expect.Locator(page.Locator("#share-unallocated")).ToBeChecked())
 	press(t, page, "Review changes")
 	press(t, page, "Save policy")
-	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?saved=policy`)))
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?saved=cluster`)))
 	must(t, expect.Locator(card).ToContainText("By priority class"))
 	must(t, expect.Locator(card).ToContainText("inference"))
 	must(t, expect.Locator(card).ToContainText("Time limit: 1h30m by default, at most 2h."))
@@ -144,7 +144,7 @@ func TestEditPolicy(t *testing.T) {
 	press(t, page, "Review changes")
 	must(t, expect.Locator(page.Locator("#review-pools")).ToContainText("hopper"))
 	press(t, page, "Save policy")
-	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/instances\?saved=policy`)))
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/instances\?saved=pools`)))
 	open(t, page, "/usage/prices")
 	must(t, expect.Locator(button(page, "Save prices")).ToBeDisabled()) // until something is typed
 	must(t, page.Locator("#price-currency").Fill("EUR"))
@@ -157,7 +157,7 @@ func TestEditPolicy(t *testing.T) {
 	choose("#price-0-resource", "nvidia.com/gpu")
 	must(t, page.Locator("#price-0-own").Fill("2.50"))
 	press(t, page, "Save prices")
-	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/usage\?saved=policy`)))
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/usage\?saved=prices`)))
 	open(t, page, "/alerts/rules")
 	press(t, page, "Add receiver")
 	must(t, page.Locator("#receiver-0-name").Fill("ops"))
@@ -165,7 +165,7 @@ func TestEditPolicy(t *testing.T) {
 	must(t, expect.Locator(page.Locator("#receiver-0")).ToContainText("There is no Secret nowhere"))
 	must(t, page.GetByLabel("Quota is idle").First().Uncheck())
 	press(t, page, "Save alerts")
-	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/alerts\?saved=policy`)))
+	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/alerts\?saved=alerts`)))
 	savedPolicy(t, func(spec v1alpha1.ClusterPolicySpec) bool {
 		return len(spec.PriorityClasses) == 2 && len(spec.Pools) == 1 && spec.Prices != nil && len(spec.Prices.Hourly) == 1 &&
 			spec.Alerts != nil && len(spec.Alerts.Rules) == 1 && spec.Alerts.Rules[0].Off && len(spec.Alerts.Receivers) == 1

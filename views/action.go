@@ -31,8 +31,10 @@ type ActionPage struct {
 	Confirm *TextField   // "confirm"
 	Reason  *ReasonField // "reason"; nil for none
 	InPlace bool         // whether the page is the response to a POST
-	Submit  string
-	Danger  bool
+	// Back is what the form that leads back posts, with what was typed; nil where a link does.
+	Back   []HiddenField
+	Submit string
+	Danger bool
 
 	RowsTitle string
 	Rows      []ActionRow // what the action is about, one by one; nil for one object

@@ -26,6 +26,7 @@ type PreviewVariant struct {
 	Title string
 	State PreviewState
 
+	Once    bool     // whether the page is the answer to a POST, so that no link leads to it
 	Failure string   // why it is not verified
 	Time    string   // of the snapshot, in RFC 3339
 	Notes   []string // sentences about what the simulation leaves out

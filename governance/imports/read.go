@@ -54,9 +54,15 @@ const (
 // Read reads a text with one or more objects, as JSON, YAML, commands of the AWS CLI, or a
 // table of teams. Every part that it does not import is in Problems.
 func Read(text []byte) Result {
+	return ReadWith(text, func(heading string) (name, problem string) { return heading, "" })
+}
+
+// ReadWith is Read where pool returns the pool that a heading of a table means, or what is wrong
+// with it.
+func ReadWith(text []byte, pool func(heading string) (name, problem string)) Result {
 	if len(text) <= document.MaxBytes && utf8.Valid(text) && isTable(text) {
 		r := Result{Table: true}
-		r.readTable(text)
+		r.readTable(text, pool)
 		return r
 	}
 	var documents []*document.Node

@@ -25,6 +25,8 @@ const (
 	columnBorrowLimit = "borrow limit"
 )
 
+var columns = []string{columnTeam, columnName, columnDescription, columnMembers, columnWeight, columnBorrowLimit}
+
 // instancesOf ends the heading of a column with numbers of instances; other pools have numbers of
 // accelerators.
 const instancesOf = " instances"
@@ -42,7 +44,7 @@ func isDelimiter(r rune) bool { return r == '\t' || r == ',' || r == ';' }
 // readTable reads a table of teams as spreadsheets copy it: with tabs, commas or semicolons
 // between the cells of a line, and a heading. A row sets what its columns have, and keeps the rest
 // of a team that exists.
-func (r *Result) readTable(text []byte) {
+func (r *Result) readTable(text []byte, pool func(string) (string, string)) {
 	text = bytes.TrimPrefix(text, []byte("\ufeff"))
 	line, _, _ := bytes.Cut(text, []byte("\n"))
 	lines := csv.NewReader(bytes.NewReader(text))
@@ -60,6 +62,21 @@ func (r *Result) readTable(text []byte) {
 	}
 	for i := range heading {
 		heading[i] = strings.TrimSpace(heading[i])
+		name, whole := strings.CutSuffix(heading[i], instancesOf)
+		if name == "" || slices.Contains(columns, strings.ToLower(heading[i])) {
+			continue
+		}
+		found, problem := pool(name)
+		if problem != "" {
+			r.Problems.Add(fmt.Sprintf("heading %q", heading[i]), problem)
+			continue
+		}
+		if heading[i] = found; whole {
+			heading[i] += instancesOf
+		}
+	}
+	if len(r.Problems) > 0 {
+		return
 	}
 	for {
 		cells, err := lines.Read()
@@ -149,7 +166,7 @@ func wholeOf(text string, most int64) (n int64, problem string) {
 	}
 	n, err := strconv.ParseInt(strings.TrimSuffix(text, ".0"), 10, 64)
 	if err != nil || n < 0 || n > most {
-		return 0, fmt.Sprintf("is %q, and not a whole number up to %d; left out", text, most)
+		return 0, fmt.Sprintf("is %q, and not a whole number up to %d", text, most)
 	}
 	return n, ""
 }

@@ -259,6 +259,7 @@ func TestWarnings(t *testing.T) {
 		Pools: []v1alpha1.Pool{{Name: "planned", Match: v1alpha1.PoolMatch{Accelerator: "H300"}}},
 		Prices: &v1alpha1.Prices{Currency: "EUR", Hourly: []v1alpha1.HourlyPrice{
 			{Pool: "planned", Resource: "nvidia.com/gpu", From: "2026-01-01", Own: "1"}, {Pool: "h101", Resource: "nvidia.com/gpu", From: "2026-01-01", Own: "1"},
+			{Pool: "ml.g5.2xlarge", Resource: "aws.amazon.com/neuron", From: "2026-01-01", Own: "1"},
 		}},
 		Alerts: &v1alpha1.Alerts{Receivers: []v1alpha1.AlertReceiver{{Name: "ops", SecretName: "ops"}, {Name: "vision", SecretName: "smtp", Team: "visoin"}}},
 	}
@@ -266,9 +267,9 @@ func TestWarnings(t *testing.T) {
 		secrets []string
 		want    []string
 	}{
-		"all":                 {[]string{"ops"}, []string{"spec.prices.hourly[1].pool", "spec.alerts.receivers[1].secretName", "spec.alerts.receivers[1].team"}},
-		"no Secret":           {[]string{}, []string{"spec.prices.hourly[1].pool", "spec.alerts.receivers[0].secretName", "spec.alerts.receivers[1].secretName", "spec.alerts.receivers[1].team"}},
-		"Secrets are unknown": {nil, []string{"spec.prices.hourly[1].pool", "spec.alerts.receivers[1].team"}},
+		"all":                 {[]string{"ops"}, []string{"spec.prices.hourly[1].pool", "spec.prices.hourly[2].resource", "spec.alerts.receivers[1].secretName", "spec.alerts.receivers[1].team"}},
+		"no Secret":           {[]string{}, []string{"spec.prices.hourly[1].pool", "spec.prices.hourly[2].resource", "spec.alerts.receivers[0].secretName", "spec.alerts.receivers[1].secretName", "spec.alerts.receivers[1].team"}},
+		"Secrets are unknown": {nil, []string{"spec.prices.hourly[1].pool", "spec.prices.hourly[2].resource", "spec.alerts.receivers[1].team"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string

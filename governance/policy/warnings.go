@@ -11,8 +11,8 @@ import (
 	"kuota.dev/kuota/governance/quota/catalog"
 )
 
-// Warnings returns what a policy names that does not exist: pools of limits and prices, and Secrets and
-// teams of receivers. Such a policy is valid, since they can be created later, and prices of
+// Warnings returns what a policy names that does not exist: pools of limits and prices, resources of
+// prices, and Secrets and teams of receivers. Such a policy is valid, since they can be created later, and prices of
 // deleted pools are kept. secrets are those in the namespace of the console; nil where they
 // are not known. It is pure.
 func Warnings(spec *v1alpha1.ClusterPolicySpec, state State, secrets []string) []governance.FieldError {
@@ -26,6 +26,10 @@ func Warnings(spec *v1alpha1.ClusterPolicySpec, state State, secrets []string) [
 		for i, price := range spec.Prices.Hourly {
 			if !state.knowsPool(price.Pool, spec.Pools) {
 				warnings.Addf(fmt.Sprintf("spec.prices.hourly[%d].pool", i), "there is no pool %s now", price.Pool)
+			} else if slices.ContainsFunc(state.Types.Pools(), func(p catalog.Pool) bool {
+				return p.Name == price.Pool && len(p.Physical) > 0 && p.Physical[price.Resource] == 0
+			}) {
+				warnings.Addf(fmt.Sprintf("spec.prices.hourly[%d].resource", i), "the nodes of this pool have none of it: the price has no effect")
 			}
 		}
 	}

@@ -234,7 +234,7 @@ func TestRowsOfPools(t *testing.T) {
 	}
 	values.Del("team")
 	values.Set(row.AttrOr("id", "")+"-accelerators", "0") // no quota, as nothing is
-	if _, page := handlerstest.Post(t, address, values); !strings.Contains(page.Find("#form-errors").Text(), "at least one instance type") {
+	if _, page := handlerstest.Post(t, address, values); !strings.Contains(page.Find("#form-errors").Text(), "at least one pool") {
 		t.Errorf("got %q, want that quota is missing", page.Find("#form-errors").Text())
 	}
 }

@@ -114,7 +114,7 @@ var fields = []field{
 	{Input: forms.Input{Path: "spec.members", Rows: &forms.Rows{ID: "member", Label: "Member", Default: forms.RowField{ID: "name"}}}},
 	{Input: forms.Input{Path: "spec.members", ID: "add-member", Label: "Members"}},
 	{Input: forms.Input{Path: quotaPath, Rows: &forms.Rows{ID: "row", Label: "Row", Fields: rowFields}}},
-	{Input: forms.Input{Path: quotaPath, ID: "add-row", Label: "Allocations"}},
+	{Input: forms.Input{Path: quotaPath, ID: "add-row", Label: "Quota"}},
 	{Input: forms.Input{Path: "spec.sharing.strategy", ID: "strategy", Label: "Lending and borrowing"}},
 	{Input: forms.Input{Path: "spec.sharing.borrowLimitPercent", ID: "borrow-percent", Label: "Borrow limit"}},
 	{Input: forms.Input{Path: "spec.sharing.unlimited", ID: "borrow-percent", Label: "Borrow limit"}},

@@ -156,7 +156,7 @@ func TestTeamsThatOnlyBorrow(t *testing.T) {
 		t.Errorf("the list shows %q", got)
 	}
 	response, page := handlerstest.Post(t, handlerstest.Serve(t, handlerstest.WithAllocations())+handlerstest.NewURL, handlerstest.AllocationForm(append(nothing, "strategy", "Lend")...))
-	if response.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(page.Find("#form-errors").Text(), "at least one instance type") {
+	if response.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(page.Find("#form-errors").Text(), "at least one pool") {
 		t.Errorf("a team without anything: %s: %s", response.Status, page.Find("#form-errors").Text())
 	}
 }

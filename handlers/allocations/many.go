@@ -36,6 +36,7 @@ import (
 const (
 	ReviewMany = "review-many"
 	SaveMany   = "save-many"
+	EditMany   = "edit-many" // the text again
 )
 
 // imported is a team of a text, as saving it would be.
@@ -209,7 +210,7 @@ func (h *Pages) manyPage(c echo.Context, state allocations.State, teams []import
 	page := views.ActionPage{
 		Chrome: h.Chrome(c), UpLabel: "Import", UpURL: urls.Import, Action: urls.Import, InPlace: true,
 		Fields:    []views.HiddenField{{Name: "action", Value: SaveMany}, {Name: "text", Value: text}, {Name: "request-id", Value: cmp.Or(values.Get("request-id"), rand.Text())}},
-		RowsTitle: "Teams",
+		RowsTitle: "Teams", Back: []views.HiddenField{{Name: "action", Value: EditMany}, {Name: "text", Value: text}},
 	}
 	after := slices.Clone(state.Allocations)
 	pools := map[string]bool{}
@@ -254,8 +255,10 @@ func (h *Pages) manyPage(c echo.Context, state allocations.State, teams []import
 	page.Submit = "Save " + format.Count(created+changed, "team")
 	page.Title, page.Active = page.Submit, "policies"
 	if created+changed == 0 {
-		page.Title = "Save teams"
-		page.Obstacle = "There is nothing to save: no team of this text is new or changed, and valid."
+		page.Title, page.Obstacle = "Save teams", "All teams have these values already."
+		if wrong > 0 {
+			page.Obstacle = "No team of this text can be saved: see what is wrong with each."
+		}
 		return page
 	}
 	page.Effects = append(page.Effects, format.Upper(format.JoinedBy(", ", format.CountedAs(created, "new"), format.CountedAs(changed, "changed"), format.CountedAs(same, "unchanged"), format.CountedAs(wrong, "not saved")))+". Each is saved as a whole, or not at all.")

@@ -182,7 +182,7 @@ func (f *allocationForm) missing() []governance.FieldError {
 	wrong.Add("metadata.name", quota.CheckTeamName(f.team))
 	filled := func(r formRow) bool { return !r.empty() }
 	if borrows := f.strategy == string(v1alpha1.LendAndBorrow) && slices.ContainsFunc(f.limits, filled); !borrows && !slices.ContainsFunc(f.rows, filled) {
-		wrong.Add("spec.quota", "add at least one instance type, or an absolute borrow limit")
+		wrong.Add("spec.quota", "give at least one pool a number, or set a limit for a pool under More settings")
 	}
 	return wrong
 }

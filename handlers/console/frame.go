@@ -38,8 +38,10 @@ func (h *Console) Chrome(c echo.Context) views.Chrome {
 	switch {
 	case c.QueryParam("unchanged") != "":
 		chrome.Done = "Nothing was changed."
-	case c.QueryParam("saved") == "policy" && c.Param("team") == "": // where saved= is a name
-		chrome.Done = "The cluster policy was saved."
+	case c.Param("team") == "": // where saved= is a name
+		chrome.Done = map[string]string{
+			"cluster": "The cluster policy was saved.", "pools": "The pools were saved.", "prices": "The prices were saved.", "alerts": "The rules and receivers of alerts were saved.",
+		}[c.QueryParam("saved")]
 	}
 	return chrome
 }

@@ -1,6 +1,7 @@
 package dashboard_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -30,6 +31,15 @@ func TestMine(t *testing.T) {
 	}
 	if first := page.Find("#dashboard .card").First().AttrOr("id", ""); first != "mine" {
 		t.Errorf("the first card is %q, want mine", first)
+	}
+	for i := range 9 {
+		name := fmt.Sprint(i)
+		d.Items = append(d.Items, queries.Item{Task: &tasks.Task{Namespace: "ns", Kind: "Job", Name: "w" + name, UID: "w" + name, State: tasks.Pending}, Team: "vision"},
+			queries.Item{Task: &tasks.Task{Namespace: "ns", Kind: "Job", Name: "r" + name, UID: "r" + name, State: tasks.Running}, Team: "vision"})
+	}
+	_, page = handlerstest.Get(t, address+"/")
+	if got, want := page.Find("#mine tbody th").Text(), "trainw0w1w2w3r0r1r2"; strings.Join(strings.Fields(got), "") != want {
+		t.Errorf("of ten that wait and nine that run, got %q, want %q", got, want)
 	}
 	d.Items = nil
 	_, page = handlerstest.Get(t, address+"/")

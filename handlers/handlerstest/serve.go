@@ -242,7 +242,11 @@ func (d *Backend) ListWithin(_ context.Context, _ access.Scope, q index.Query, t
 		list.Items = selected
 		return list, d.ReadError
 	}
-	list.Items, list.Total, list.Page, list.Pages, list.Teams = d.Items, len(d.Items), 1, 1, d.Teams
+	items := d.Items
+	if len(q.States) > 0 {
+		items = slices.DeleteFunc(slices.Clone(items), func(t queries.Item) bool { return !slices.Contains(q.States, t.State) })
+	}
+	list.Items, list.Total, list.Page, list.Pages, list.Teams = items, len(items), 1, 1, d.Teams
 	return list, d.ReadError
 }
 

@@ -4,12 +4,15 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
+	"strings"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/imports"
 	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/governance/quota/catalog"
 	allocationpages "kuota.dev/kuota/handlers/allocations"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
@@ -89,7 +92,10 @@ func (h *Pages) readImport(c echo.Context, values url.Values) error {
 	case problem != "":
 		return h.renderImport(c, http.StatusUnprocessableEntity, page, values)
 	}
-	result := imports.Read([]byte(text))
+	if values.Get("action") == allocationpages.EditMany {
+		return h.renderImport(c, http.StatusOK, page, values)
+	}
+	result := imports.ReadWith([]byte(text), h.headings(c))
 	page.NotImported = forms.Lines(result.Problems)
 	for i := range result.Objects {
 		who.warnOfSharing(&result.Objects[i])
@@ -99,7 +105,7 @@ func (h *Pages) readImport(c echo.Context, values url.Values) error {
 		action = allocationpages.ReviewMany
 		values.Set("action", action)
 	}
-	if action == allocationpages.ReviewMany || action == allocationpages.SaveMany {
+	if len(result.Objects) > 0 && (action == allocationpages.ReviewMany || action == allocationpages.SaveMany) {
 		return h.AllocationPages.Many(c, who.may, result.Objects, values)
 	}
 	pick, err := strconv.Atoi(values.Get("pick"))
@@ -127,6 +133,36 @@ func (h *Pages) readImport(c echo.Context, values url.Values) error {
 		page.Failure = note
 	}
 	return h.renderImported(c, who, page, result, values)
+}
+
+// headings returns the function that finds the pool that the heading of a table means: by its
+// name, its instance type, or the model of its accelerators if no other pool has it.
+func (h *Pages) headings(c echo.Context) func(string) (string, string) {
+	var pools []catalog.Pool
+	state, err := h.Allocations.State(c.Request().Context(), console.UserOf(c))
+	if err == nil {
+		pools = slices.DeleteFunc(state.Types.Pools(), func(p catalog.Pool) bool { return p.Nodes == 0 && !p.Named })
+	}
+	return func(heading string) (name, problem string) {
+		var models, all []string
+		for _, p := range pools {
+			if p.Name == heading || slices.Equal(p.Types, []string{heading}) {
+				return heading, ""
+			}
+			if all = append(all, p.Name); strings.EqualFold(p.Instance.AcceleratorModel, heading) {
+				models = append(models, p.Name)
+			}
+		}
+		switch {
+		case len(models) == 1:
+			return models[0], ""
+		case len(models) > 1:
+			return "", "is the accelerator of several pools: write one of " + strings.Join(models, ", ")
+		case len(pools) > 0 && !strings.Contains(heading, "."): // what has a dot can be planned hardware
+			return "", "is neither a column nor a pool. The pools are " + strings.Join(all, ", ")
+		}
+		return heading, ""
+	}
 }
 
 // renderImported lists the objects of the text.

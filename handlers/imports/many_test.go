@@ -105,12 +105,36 @@ func TestTeamsOfATable(t *testing.T) {
 	}
 }
 
-// A text without a valid new or changed team saves nothing.
+// The heading of a pool can be the model of its accelerators. A heading that means nothing is said
+// once, and keeps the text.
+func TestHeadings(t *testing.T) {
+	d := handlerstest.WithAllocations(handlerstest.FullAllocation())
+	address := handlerstest.Serve(t, d) + "/policies/import"
+	for heading, want := range map[string]string{
+		"H100": "fresh New h100: 1 GPU", "l4": "fresh New ml.g6.12xlarge: 1 GPU", "l4 instances": "fresh New ml.g6.12xlarge: 4 GPUs", "ml.g6.12xlarge": "fresh New ml.g6.12xlarge: 1 GPU", "wieght": `heading "wieght": is neither a column nor a pool. The pools are`,
+	} {
+		text := "team," + heading + "\nfresh,1\nvision,8\n"
+		_, page := handlerstest.Post(t, address, url.Values{"text": {text}, "action": {"review-many"}})
+		if got := handlerstest.Text(page.Find("main")); strings.Count(got, want) == 0 {
+			t.Errorf("%s: got %q, want %q", heading, got, want)
+		}
+		if heading == "wieght" && page.Find("textarea").Text() != text {
+			t.Errorf("the text is %q now", page.Find("textarea").Text())
+		}
+	}
+}
+
+// A text without a valid new or changed team saves nothing, and the way back has it.
 func TestNothingToSave(t *testing.T) {
 	d := handlerstest.WithAllocations(handlerstest.FullAllocation())
-	_, page := handlerstest.Post(t, handlerstest.Serve(t, d)+"/policies/import", url.Values{"text": {"team,weight\nvision,30\nUp,1\naudio,ten\n"}, "action": {"review-many"}})
+	address := handlerstest.Serve(t, d) + "/policies/import"
+	_, page := handlerstest.Post(t, address, url.Values{"text": {"team,weight\nvision,30\nUp,1\naudio,ten\n"}, "action": {"review-many"}})
 	htmlcheck.Page(t, page)
-	if text := handlerstest.Text(page.Find("main")); !strings.Contains(text, "There is nothing to save") || !strings.Contains(text, `audio Not saved weight: is "ten"`) || page.Find("#action-form").Length() != 0 {
+	if text := handlerstest.Text(page.Find("main")); !strings.Contains(text, "No team of this text can be saved") || !strings.Contains(text, `audio Not saved weight: is "ten"`) || page.Find("#action-form").Length() != 0 {
 		t.Errorf("got %q", text)
+	}
+	_, page = handlerstest.Post(t, address, handlerstest.ValuesIn(page, "#action-back"))
+	if text := page.Find("textarea").Text(); text != "team,weight\nvision,30\nUp,1\naudio,ten\n" {
+		t.Errorf("the text is %q after the way back", text)
 	}
 }

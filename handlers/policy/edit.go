@@ -117,7 +117,7 @@ func (h *form) take(c echo.Context, values url.Values, action string) error {
 				return c.Redirect(http.StatusSeeOther, h.up+console.Unchanged)
 			}
 			if action == forms.ActionSave {
-				return c.Redirect(http.StatusSeeOther, h.up+"?saved=policy")
+				return c.Redirect(http.StatusSeeOther, h.up+"?saved="+h.name)
 			}
 			return h.renderPolicyReview(c, form, state, review)
 		},

@@ -84,7 +84,10 @@ func (p *Previews) Now(ctx context.Context, variants ...Variant) (part views.Pre
 	part = computing(variants)
 	var computed sync.WaitGroup
 	for i, v := range variants {
-		computed.Go(func() { part.Variants[i] = compute(ctx, v) })
+		computed.Go(func() {
+			part.Variants[i] = compute(ctx, v)
+			part.Variants[i].Once = true
+		})
 	}
 	computed.Wait()
 	return part

@@ -195,20 +195,20 @@ func (s *Service) Action(ctx context.Context, user governance.User, action actio
 			return queries.Preview{}, cluster.Translate("read priority class", err)
 		}
 	}
-	of := map[types.UID]bool{}
+	of := map[types.UID]*tasks.Task{}
 	for _, t := range list {
 		for _, part := range t.Parts {
-			of[part.UID] = true
+			of[part.UID] = t
 		}
 	}
 	change := simulate.Change{}
 	for i := range is.workloads {
 		w := &is.workloads[i]
 		switch {
-		case !of[w.UID]:
+		case of[w.UID] == nil:
 			continue
 		case action == actions.Again:
-			change.Workloads = append(change.Workloads, newCopy(w, s.Tasks.Index.Now()))
+			change.Workloads = append(change.Workloads, newCopy(w, of[w.UID], s.Tasks.Index.Now()))
 			continue
 		case finished(w):
 			continue
@@ -228,10 +228,10 @@ func (s *Service) Action(ctx context.Context, user governance.User, action actio
 	return s.ask(ctx, user, reviewed(user), change, before, before, "", nil)
 }
 
-// newCopy returns a Workload as if its task were submitted again now.
-func newCopy(w *kueue.Workload, now time.Time) *kueue.Workload {
+// newCopy returns a Workload as if its task were submitted again now. Pages show its name.
+func newCopy(w *kueue.Workload, of *tasks.Task, now time.Time) *kueue.Workload {
 	again := live.Workload(w)
-	again.Name, again.UID, again.CreationTimestamp = "again "+w.Name, "again "+w.UID, metav1.NewTime(now) // no object can have it
+	again.Name, again.UID, again.CreationTimestamp = of.Name+" again ("+of.Kind+")", "again "+w.UID, metav1.NewTime(now) // no object can have it
 	again.Spec.Active, again.Status = nil, kueue.WorkloadStatus{}
 	return again
 }
