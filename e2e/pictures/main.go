@@ -51,13 +51,16 @@ var pictures = []picture{
 		return shown(page, "#checked[data-state=verified]")
 	}},
 	{name: "allocation", user: "admin", path: "/policies/allocations/new", height: 1000, prepare: func(page playwright.Page) error {
-		const row = ".row:has(input[value='ml.p5.48xlarge'])"
-		for _, typed := range [][2]string{{"#team", "audio"}, {row + " input[name$=accelerators]", "2"}} {
+		const row = ".row:has(input[value='ml.g6.12xlarge'])"
+		for _, typed := range [][2]string{{"#team", "audio"}, {"#member-0-name", "audio-team"}, {row + " input[name$=accelerators]", "2"}} {
 			if err := page.Locator(typed[0]).Fill(typed[1]); err != nil {
 				return err
 			}
 		}
-		if err := shown(page, row+" summary:has-text('48 vCPU')"); err != nil {
+		if err := shown(page, row+" summary:has-text('24 vCPU')"); err != nil {
+			return err
+		}
+		if err := shown(page, "#effect:not(:has-text('scheduler simulates'))"); err != nil {
 			return err
 		}
 		return page.Locator(row + " input[name$=accelerators]").Blur()
