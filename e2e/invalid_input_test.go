@@ -102,7 +102,7 @@ func TestInvalidInput(t *testing.T) {
 		"no instance type":            {map[string]string{"row-0-type": ""}, "row-0-type", "Name an instance type"},
 		"the same type twice":         {map[string]string{"row-1-type": "ml.g5.2xlarge", "row-1-vcpu": "1"}, "row-1-type", "is already in row 1"},
 		"sixteen rows":                {sixteen, "", "at most 15"},
-		"no row at all":               {map[string]string{"row-0-type": "", "row-0-accelerators": ""}, "", "at least one instance type"},
+		"no row at all":               {map[string]string{"row-0-type": "", "row-0-accelerators": ""}, "", "at least one pool"},
 		"a borrow limit of 10001":     {map[string]string{"borrow-percent": "10001"}, "borrow-percent", "0 to 10,000"},
 		"a weight of 101":             {map[string]string{"weight": "101"}, "weight", "0 to 100"},
 		"an unknown strategy":         {map[string]string{"strategy": "Steal"}, "strategy", "Choose one"},

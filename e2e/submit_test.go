@@ -90,6 +90,9 @@ spec:
 			must(t, expect.Page(page).ToHaveURL(regexp.MustCompile("/tasks/hyperpod-ns-"+team+"/job/"+name+"$")))
 			must(t, expect.Locator(page.Locator("h1")).ToHaveText(name))
 			must(t, expect.Locator(page.Locator("#task")).ToContainText("1 GPU"))
+			if script {
+				must(t, expect.Locator(page.Locator(".task-lead")).ToContainText("Starting")) // for want of its volume; its buttons stay where they are
+			}
 			must(t, page.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Submit again"}).Click())
 			must(t, expect.Locator(page.Locator("#name")).ToHaveValue(name+"-2"))
 			must(t, expect.Locator(page.Locator("#volumes")).ToHaveValue("/data=datasets:ro"))

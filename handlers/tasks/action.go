@@ -144,7 +144,7 @@ func deletes(buttons []views.ActionButton) int {
 
 // againButton links to the form that submits a task again.
 func againButton(team, kind, name, uid string) views.ActionButton {
-	return views.ActionButton{Label: "Submit again", URL: urls.TeamAgain(team, kind, name, uid)}
+	return views.ActionButton{Label: actionNames[actions.Again], URL: urls.TeamAgain(team, kind, name, uid)}
 }
 
 func address(c echo.Context, uid string) tasks.Address {

@@ -147,6 +147,21 @@ func TestTaskPageOffersActions(t *testing.T) {
 	}
 }
 
+// What would start a task has a button: with fewer pods it is submitted again.
+func TestFewerPodsAreSubmitted(t *testing.T) {
+	d := &handlerstest.Backend{Items: []queries.Item{{Task: working(tasks.Pending).Task, Team: "vision"}}}
+	d.SubmitBackend.Manifest = "kept"
+	d.MoreDetail = func(detail *queries.Detail) {
+		detail.Verdict = &explain.Verdict{Constraint: explain.Quota, Shortage: &explain.Shortage{FlavorResource: quota.FlavorResource{Flavor: "p5", Resource: "nvidia.com/gpu"}, Needed: 6, Available: 4},
+			Changes: []explain.Change{{Kind: explain.FewerPods, Pods: 2, Verified: true, Minimal: true}}}
+	}
+	_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks/ns/job/train?uid=u1")
+	htmlcheck.Page(t, page)
+	if link := page.Find(`a[href="/teams/vision/again?kind=Job&name=train&uid=u1&pods=2"]`); link.Text() != "Submit again with 2 pods" {
+		t.Errorf("got %q", handlerstest.Text(page.Find("main")))
+	}
+}
+
 // The notice after an action is part of the live page, and never contradicts the
 // status.
 func TestNoticeAgreesWithTheStatus(t *testing.T) {

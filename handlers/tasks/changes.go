@@ -155,15 +155,24 @@ func withActions(why *taskviews.Why, d queries.Detail, buttons *taskviews.TaskAc
 	if why == nil {
 		return
 	}
-	class := -1
-	if buttons != nil {
-		class = slices.IndexFunc(buttons.Buttons, func(b views.ActionButton) bool { return b.Label == actionNames[actions.Class] })
+	button := func(label string) *views.ActionButton {
+		if buttons != nil {
+			for _, b := range buttons.Buttons {
+				if b.Label == label {
+					return &b
+				}
+			}
+		}
+		return nil
 	}
+	class, again := button(actionNames[actions.Class]), button(actionNames[actions.Again])
 	for i, change := range d.Verdict.Changes {
 		c := &why.Changes[i]
 		switch {
-		case change.Kind == explain.HigherPriorityClass && class >= 0:
-			c.Action = &views.ActionButton{Label: actionNames[actions.Class], URL: buttons.Buttons[class].URL}
+		case change.Kind == explain.HigherPriorityClass && class != nil:
+			c.Action = class
+		case change.Kind == explain.FewerPods && again != nil:
+			c.Action = &views.ActionButton{Label: "Submit again with " + format.Pods(change.Pods), URL: again.URL + fmt.Sprintf("&pods=%d", change.Pods)}
 		case len(change.Quotas) > 0 && mayEdit && d.Team != "":
 			figures := map[string]resources.Amount{}
 			for _, f := range change.Quotas {

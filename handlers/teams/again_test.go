@@ -40,6 +40,10 @@ func TestSubmitAgain(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
+	_, fewer := handlerstest.Get(t, address+"&pods=1")
+	if got := fewer.Find("#pods").AttrOr("value", ""); got != "1" {
+		t.Errorf("with pods=1: got %q pods", got)
+	}
 	if got := page.Find("#script").Text(); response.StatusCode != http.StatusOK || strings.TrimSpace(got) != "echo again" {
 		t.Errorf("%s, and the script is %q", response.Status, got)
 	}

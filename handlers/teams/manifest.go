@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"cmp"
 	"crypto/rand"
 	"net/http"
 	"slices"
@@ -87,8 +88,8 @@ func (h *Pages) submitManifest(c echo.Context) error {
 	return h.readText(c, t, page, action)
 }
 
-// again answers GET /teams/{team}/again?kind=&name=&uid= and ?template=: the form with the
-// values of a task of the team, or of a template; if it cannot express them all, the page with its manifest.
+// again answers GET /teams/{team}/again?kind=&name=&uid=&pods= and ?template=: the form with the
+// values of a task of the team, with that many pods if they are given, or of a template; if it cannot express them all, the page with its manifest.
 func (h *Pages) again(c echo.Context) error {
 	t, err := h.submitTo(c)
 	if err != nil {
@@ -122,7 +123,7 @@ func (h *Pages) readText(c echo.Context, t submit.Team, page teamviews.ManifestP
 		return err
 	}
 	if action == actionForm && len(missed) == 0 {
-		form.id = page.RequestID
+		form.id, form.pods = page.RequestID, cmp.Or(c.QueryParam("pods"), form.pods)
 		return h.renderSubmit(c, http.StatusOK, t, form, nil)
 	}
 	page.InForm, page.Missed = len(missed) == 0, missed
