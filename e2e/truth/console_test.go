@@ -23,6 +23,9 @@ func (l *lab) open(ctx context.Context, method, address string, values url.Value
 	request.Header.Set("Accept", "text/html")
 	if values != nil {
 		request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		if action := values.Get("action"); action == "preview" || action == "verify" { // as the script sends them
+			request.Header.Set("X-Requested-With", "fetch")
+		}
 	}
 	response, err := l.browser.Do(request)
 	if err != nil {
