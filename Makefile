@@ -130,20 +130,13 @@ pictures: cluster kuota browser ## take the pictures of README.md and docs again
 READABLE = -e 's/\[eE](\\+|-)?((\[0-9]+(\\.\[0-9]\*)?)|(\\.\[0-9]+))/[eE](\\+|-)?[0-9]{1,2}/' -e '/^ *pattern:/{n;b' -e '}' \
 	-e 's/^\( *\)x-kubernetes-int-or-string: true/\1maximum: 2147483647\n\1minimum: -2147483648\n&/'
 
-# Old API servers ignore the formats of numbers, and one that Go cannot hold would end a watch too.
-BOUNDS = -e '/ format: int32$$/{n;b int32' -e '}' -e '/ format: int64$$/{n;b int64' -e '}' -e b \
-	-e ':int32' -e '/ maximum:/b min32' -e 's/^\( *\)/\1maximum: 2147483647\n\1/' -e '/minimum:/b' -e 's/^\(.*\n\)\( *\)/\1\2minimum: -2147483648\n\2/' -e b \
-	-e ':min32' -e 'n;/ minimum:/b' -e 's/^\( *\)/\1minimum: -2147483648\n\1/' -e b \
-	-e ':int64' -e '/ maximum:/b min64' -e 's/^\( *\)/\1maximum: 9007199254740991\n\1/' -e '/minimum:/b' -e 's/^\(.*\n\)\( *\)/\1\2minimum: -9007199254740991\n\2/' -e b \
-	-e ':min64' -e 'n;/ minimum:/b' -e 's/^\( *\)/\1minimum: -9007199254740991\n\1/'
-
 .PHONY: generate
 generate: ## write generated code again
 	@go tool templ fmt views
 	@go tool templ generate -path views -log-level error
 	@go tool controller-gen object crd:generateEmbeddedObjectMeta=true paths=./governance/api/... output:crd:artifacts:config=deploy/crds
 	@sed -i $(READABLE) deploy/crds/kuota.dev_elasticjobs.yaml
-	@sed -i $(BOUNDS) deploy/crds/*.yaml
+	@for crd in deploy/crds/*.yaml; do awk -f deploy/crds/bounds.awk $$crd >$$crd.new && mv $$crd.new $$crd; done
 	@go test ./cmd/kuota -run '^TestReferences$$' -update
 	@go test . -run '^TestTrees$$' -update
 	@cd deploy/charttest && go run ./generate
