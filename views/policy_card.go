@@ -1,6 +1,10 @@
 package views
 
-import "github.com/a-h/templ"
+import (
+	"kuota.dev/kuota/views/ui"
+
+	"github.com/a-h/templ"
+)
 
 // PolicyCard is the cluster policy on the policies page: the fragment with the id
 // cluster-policy.
@@ -53,7 +57,7 @@ func (p PolicyCard) tools() templ.Component {
 	if !p.Exists {
 		return nil
 	}
-	return policyTools(p)
+	return ui.Tag(p.Status.Tone, p.Status.Label)
 }
 
 // usual is how many parts are not closed: the ranking, and idle and unallocated compute.

@@ -228,10 +228,11 @@ func problem(err error) string {
 	case err == nil:
 		return ""
 	case errors.As(err, &ours) && ours.Kind != governance.Internal && ours.Message != "":
-		if len(ours.Fields) > 0 {
-			return ours.Message + " " + ours.Fields[0].Path + " " + ours.Fields[0].Message + "."
+		text := ours.Message
+		for _, wrong := range ours.Fields {
+			text += " " + strings.TrimSpace(wrong.Path+" "+wrong.Message) + "."
 		}
-		return ours.Message
+		return text
 	}
 	return "It failed. The log of the console has the reason."
 }

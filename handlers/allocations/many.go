@@ -107,12 +107,8 @@ func (h *Pages) readMany(state allocations.State, may allocations.Permissions, o
 }
 
 // Many answers the review of all teams of a text, and saves them.
-func (h *Pages) Many(c echo.Context, may allocations.Permissions, objects []imports.Object, values url.Values) error {
+func (h *Pages) Many(c echo.Context, state allocations.State, may allocations.Permissions, objects []imports.Object, values url.Values) error {
 	ctx, user := c.Request().Context(), console.UserOf(c)
-	state, err := h.Allocations.State(ctx, user)
-	if err != nil {
-		return err
-	}
 	teams := h.readMany(state, may, objects)
 	page := h.manyPage(c, state, teams, values)
 	if values.Get("action") != SaveMany || page.Obstacle != "" {

@@ -95,7 +95,11 @@ func (h *Pages) readImport(c echo.Context, values url.Values) error {
 	if values.Get("action") == allocationpages.EditMany {
 		return h.renderImport(c, http.StatusOK, page, values)
 	}
-	result := imports.ReadWith([]byte(text), h.headings(c))
+	state, outside := h.Allocations.State(c.Request().Context(), console.UserOf(c))
+	if outside != nil && governance.KindOf(outside) != governance.Outside {
+		return outside
+	}
+	result := imports.ReadWith([]byte(text), poolOf(state.Types))
 	page.NotImported = forms.Lines(result.Problems)
 	for i := range result.Objects {
 		who.warnOfSharing(&result.Objects[i])
@@ -106,7 +110,10 @@ func (h *Pages) readImport(c echo.Context, values url.Values) error {
 		values.Set("action", action)
 	}
 	if len(result.Objects) > 0 && (action == allocationpages.ReviewMany || action == allocationpages.SaveMany) {
-		return h.AllocationPages.Many(c, who.may, result.Objects, values)
+		if outside != nil { // who sees no allocation cannot review them
+			return outside
+		}
+		return h.AllocationPages.Many(c, state, who.may, result.Objects, values)
 	}
 	pick, err := strconv.Atoi(values.Get("pick"))
 	picked := err == nil && pick >= 0 && pick < len(result.Objects)
@@ -132,17 +139,13 @@ func (h *Pages) readImport(c echo.Context, values url.Values) error {
 		}
 		page.Failure = note
 	}
-	return h.renderImported(c, who, page, result, values)
+	return h.renderImported(c, who, state, page, result, values)
 }
 
-// headings returns the function that finds the pool that the heading of a table means: by its
+// poolOf returns the function that finds the pool that the heading of a table means: by its
 // name, its instance type, or the model of its accelerators if no other pool has it.
-func (h *Pages) headings(c echo.Context) func(string) (string, string) {
-	var pools []catalog.Pool
-	state, err := h.Allocations.State(c.Request().Context(), console.UserOf(c))
-	if err == nil {
-		pools = slices.DeleteFunc(state.Types.Pools(), func(p catalog.Pool) bool { return p.Nodes == 0 && !p.Named })
-	}
+func poolOf(types catalog.Catalog) func(string) (string, string) {
+	pools := slices.DeleteFunc(types.Pools(), func(p catalog.Pool) bool { return p.Nodes == 0 && !p.Named })
 	return func(heading string) (name, problem string) {
 		var models, all []string
 		for _, p := range pools {
@@ -166,15 +169,11 @@ func (h *Pages) headings(c echo.Context) func(string) (string, string) {
 }
 
 // renderImported lists the objects of the text.
-func (h *Pages) renderImported(c echo.Context, who importer, page importviews.ImportPage, result imports.Result, values url.Values) error {
+func (h *Pages) renderImported(c echo.Context, who importer, state allocations.State, page importviews.ImportPage, result imports.Result, values url.Values) error {
 	status := http.StatusOK
 	if len(result.Objects) == 0 {
 		status = http.StatusUnprocessableEntity
 		page.Text.Error = "Nothing in this text can be imported. See above for the reasons."
-	}
-	state, err := h.Allocations.State(c.Request().Context(), console.UserOf(c))
-	if err != nil && governance.KindOf(err) != governance.Outside {
-		return err
 	}
 	for i, o := range result.Objects {
 		object := importviews.ImportedObject{Index: i, Kind: "Compute allocation", NotImported: forms.Lines(o.Problems)}
