@@ -198,7 +198,13 @@ func (s *Service) Action(ctx context.Context, user governance.User, action actio
 	of := map[types.UID]*tasks.Task{}
 	for _, t := range list {
 		for _, part := range t.Parts {
+			if action == actions.Again && t.IsGrowth(part) {
+				continue // it begins with its minimum
+			}
 			of[part.UID] = t
+			if action == actions.Again {
+				break // another one is an older slice of the same task
+			}
 		}
 	}
 	change := simulate.Change{}
