@@ -75,6 +75,24 @@ func (s *Service) Again(ctx context.Context, user governance.User, t Team, kind,
 	return againText(object, script)
 }
 
+// WithPods returns the manifest of a Job, after its script if it has one, with another number of
+// pods: the text of Again. A Job whose pods complete once each, as those of the form, completes as
+// often as it has pods. Any other text is returned as it is.
+func WithPods(text string, pods int32) (string, error) {
+	_, rest := CutScript(text)
+	object, wrong := ReadSource([]byte(rest))
+	if object == nil || len(wrong) > 0 || object.GetKind() != string(Job) {
+		return text, nil
+	}
+	spec, _ := object.Object["spec"].(map[string]any)
+	if spec["completions"] == spec["parallelism"] {
+		spec["completions"] = int64(pods)
+	}
+	spec["parallelism"] = int64(pods)
+	m, err := writeManifest(Job, object.Object)
+	return strings.TrimSuffix(text, rest) + m.Text, err
+}
+
 // original returns the object of a task as it was submitted and its script, and what reads as
 // user.
 func (s *Service) original(ctx context.Context, user governance.User, at tasks.Address) (object *unstructured.Unstructured, script string, reader client.Reader, err error) {

@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance/kueue/simulate/live"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/resources"
+	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"
@@ -171,7 +172,7 @@ func withActions(why *taskviews.Why, d queries.Detail, buttons *taskviews.TaskAc
 		switch {
 		case change.Kind == explain.HigherPriorityClass && class != nil:
 			c.Action = class
-		case change.Kind == explain.FewerPods && again != nil:
+		case change.Kind == explain.FewerPods && again != nil && d.Kind == string(submit.Job):
 			c.Action = &views.ActionButton{Label: "Submit again with " + format.Pods(change.Pods), URL: again.URL + fmt.Sprintf("&pods=%d", change.Pods)}
 		case len(change.Quotas) > 0 && mayEdit && d.Team != "":
 			figures := map[string]resources.Amount{}

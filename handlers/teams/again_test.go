@@ -40,9 +40,9 @@ func TestSubmitAgain(t *testing.T) {
 			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
-	_, fewer := handlerstest.Get(t, address+"&pods=1")
-	if got := fewer.Find("#pods").AttrOr("value", ""); got != "1" {
-		t.Errorf("with pods=1: got %q pods", got)
+	_, fewer := handlerstest.Get(t, address+"&pods=2")
+	if got := fewer.Find("#pods").AttrOr("value", ""); got != "2" {
+		t.Errorf("with pods=2: got %q pods", got)
 	}
 	if got := page.Find("#script").Text(); response.StatusCode != http.StatusOK || strings.TrimSpace(got) != "echo again" {
 		t.Errorf("%s, and the script is %q", response.Status, got)
@@ -56,6 +56,10 @@ func TestSubmitAgain(t *testing.T) {
 	htmlcheck.Page(t, page)
 	if got := page.Find("#manifest-missed").Text(); response.StatusCode != http.StatusOK || !strings.Contains(got, "spec.template.spec.hostname") || !strings.Contains(page.Find("#text").Text(), "hostname: here") {
 		t.Errorf("%s, and the form misses %q", response.Status, got)
+	}
+	_, fewer = handlerstest.Get(t, address+"&pods=1")
+	if got := fewer.Find("#text").Text(); !strings.Contains(got, "completions: 1\n  parallelism: 1\n") || !strings.Contains(got, "echo again") {
+		t.Errorf("with pods=1 the manifest that no form can express is %s", got)
 	}
 	d.SubmitBackend.Manifest = strings.Replace(manifest.Text, "training-priority", "none", 1)
 	response, page = handlerstest.Get(t, address)

@@ -1,10 +1,10 @@
 package teams
 
 import (
-	"cmp"
 	"crypto/rand"
 	"net/http"
 	"slices"
+	"strconv"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/imports"
@@ -101,6 +101,9 @@ func (h *Pages) again(c echo.Context) error {
 	} else {
 		page.Text.Value, err = h.Submit.Again(c.Request().Context(), console.UserOf(c), t, c.QueryParam("kind"), c.QueryParam("name"), c.QueryParam("uid"))
 	}
+	if pods, wrong := strconv.ParseInt(c.QueryParam("pods"), 10, 32); err == nil && wrong == nil && pods > 0 {
+		page.Text.Value, err = submit.WithPods(page.Text.Value, int32(pods))
+	}
 	if err != nil {
 		return err
 	}
@@ -123,7 +126,7 @@ func (h *Pages) readText(c echo.Context, t submit.Team, page teamviews.ManifestP
 		return err
 	}
 	if action == actionForm && len(missed) == 0 {
-		form.id, form.pods = page.RequestID, cmp.Or(c.QueryParam("pods"), form.pods)
+		form.id = page.RequestID
 		return h.renderSubmit(c, http.StatusOK, t, form, nil)
 	}
 	page.InForm, page.Missed = len(missed) == 0, missed
