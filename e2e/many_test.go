@@ -66,7 +66,7 @@ func TestStopASweep(t *testing.T) {
 	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/bulk/`)))
 	_, err := page.Reload()
 	must(t, err)
-	must(t, expect.Locator(page.Locator("#bulk-status")).ToContainText(fmt.Sprintf("%d objects changed", tasks)))
+	must(t, expect.Locator(page.Locator("#bulk-status")).ToContainText(fmt.Sprintf("All %d.", tasks)))
 	fmt.Printf("figure stopped_together %d tasks in %.1f s\n", tasks, time.Since(began).Seconds())
 	must(t, waiting(false)(t.Context()))
 	checkAppearance(t, page, "bulk")
@@ -94,7 +94,7 @@ func TestTeamsOfASpreadsheet(t *testing.T) {
 	must(t, page.Locator("textarea").Fill(table))
 	must(t, page.Locator("main form .btn-primary").Click())
 	must(t, button(page, fmt.Sprintf("Save %d teams", teams)).Click())
-	must(t, expect.Locator(page.Locator("#bulk-status")).ToContainText(fmt.Sprintf("%d objects changed", teams)))
+	must(t, expect.Locator(page.Locator("#bulk-status")).ToContainText(fmt.Sprintf("All %d.", teams)))
 	for i := range teams {
 		waitForQueues(t, c, fmt.Sprintf("%s-%d", prefix, i))
 	}

@@ -52,7 +52,7 @@ func outcome(t *testing.T, address string, review url.Values) string {
 	if response.StatusCode != http.StatusSeeOther || !strings.HasPrefix(to, "/bulk/") {
 		t.Fatalf("got %s to %q: %s", response.Status, to, handlerstest.Text(page.Find("main")))
 	}
-	handlerstest.EventsUntil(t, address+to+"/events", func(html string) bool { return strings.Contains(html, "changed") })
+	handlerstest.EventsUntil(t, address+to+"/events", func(html string) bool { return strings.Contains(html, "All ") || strings.Contains(html, " done, ") })
 	_, page = handlerstest.Get(t, address+to)
 	htmlcheck.Page(t, page)
 	return handlerstest.Text(page.Find("main"))
@@ -89,7 +89,7 @@ func TestHoldMany(t *testing.T) {
 	d.Change("team-0002", func(a *v1alpha1.ComputeAllocation) { a.Spec.Description = "theirs" })
 	d.Touch("team-0003") // a write of the status is no change
 	d.Allocations = slices.DeleteFunc(d.Allocations, func(a v1alpha1.ComputeAllocation) bool { return a.Name == "team-0004" })
-	contains(t, "the progress", outcome(t, address, review), "Hold the queues of 2 teams", "2 changed, 2 not.", "team-0002 team-0002 Not done It was changed meanwhile.", "team-0004 team-0004 Not done It was deleted meanwhile.")
+	contains(t, "the progress", outcome(t, address, review), "Hold the queues of 2 teams", "2 done, 2 not.", "team-0002 team-0002 Not done It was changed meanwhile.", "team-0004 team-0004 Not done It was deleted meanwhile.")
 	var got []string
 	for _, a := range d.Updated {
 		got = append(got, fmt.Sprint(a.Name, " ", a.Spec.Activation, " ", a.Annotations[v1alpha1.AnnotationReason]))
@@ -107,7 +107,7 @@ func TestResumeAllThatMatch(t *testing.T) {
 	_, page := selectTeams(t, address, "/policies?status=Held", "resume")
 	contains(t, "the review", handlerstest.Text(page.Find("main")), "Resume the queues of 30 teams", "and 10 more.")
 	d.Change("team-0008", func(a *v1alpha1.ComputeAllocation) { a.Spec.Activation = v1alpha1.Hold }) // matches the filter now
-	contains(t, "the progress", outcome(t, address, handlerstest.ValuesIn(page, "#action-form")), "30 objects changed.")
+	contains(t, "the progress", outcome(t, address, handlerstest.ValuesIn(page, "#action-form")), "All 30.")
 	for _, a := range d.Updated {
 		if a.Spec.Activation != v1alpha1.Active || !strings.HasSuffix(a.Name, "7") {
 			t.Errorf("saved %s as %s", a.Name, a.Spec.Activation)
@@ -115,7 +115,7 @@ func TestResumeAllThatMatch(t *testing.T) {
 	}
 	_, page = selectTeams(t, address, "/policies", "hold", "team-0001", "team-0002")
 	d.WriteError = &governance.Error{Kind: governance.Forbidden, Message: "Only on Mondays."}
-	contains(t, "a rejected change", outcome(t, address, handlerstest.ValuesIn(page, "#action-form")), "0 changed, 2 not.", "Only on Mondays.")
+	contains(t, "a rejected change", outcome(t, address, handlerstest.ValuesIn(page, "#action-form")), "0 done, 2 not.", "Only on Mondays.")
 }
 
 // A weight is chosen first, and what it does is reviewed.
@@ -137,7 +137,7 @@ func TestWeightOfMany(t *testing.T) {
 	_, page = handlerstest.Post(t, address+"/policies/many", handlerstest.WithValues(form, "weight", "5"))
 	htmlcheck.Page(t, page)
 	contains(t, "the review", handlerstest.Text(page.Find("main")), "Change the weight of 2 teams", "Their fair-share weights are 3 to 9 now, and 5 afterwards.", "team-0005: It has this weight already.")
-	contains(t, "the progress", outcome(t, address, handlerstest.ValuesIn(page, "#action-form")), "2 objects changed.")
+	contains(t, "the progress", outcome(t, address, handlerstest.ValuesIn(page, "#action-form")), "All 2.")
 	for _, a := range d.Updated {
 		if a.Spec.FairShareWeight != 5 || a.Name == "team-0005" {
 			t.Errorf("saved %s with weight %d", a.Name, a.Spec.FairShareWeight)
@@ -163,7 +163,7 @@ func TestDeleteMany(t *testing.T) {
 		}
 	}
 	form["drain"] = form["drain"][:2] // no task of the third was running
-	contains(t, "the progress", outcome(t, address, handlerstest.WithValues(form, "confirm", "3")), "3 objects changed.")
+	contains(t, "the progress", outcome(t, address, handlerstest.WithValues(form, "confirm", "3")), "All 3.")
 	slices.Sort(d.Deletions)
 	if diff := cmp.Diff([]string{"team-0001 by draining", "team-0005 by draining", "team-0010 by itself"}, d.Deletions); diff != "" {
 		t.Errorf("deleted (-want +got):\n%s", diff)
@@ -185,7 +185,7 @@ func TestMoreThanManyTeams(t *testing.T) {
 	if n := len(handlerstest.ValuesIn(page, "#action-form")["seen"]); n != 1000 {
 		t.Errorf("the review is about %d teams", n)
 	}
-	contains(t, "the progress", outcome(t, address, handlerstest.ValuesIn(page, "#action-form")), "1,000 objects changed.")
+	contains(t, "the progress", outcome(t, address, handlerstest.ValuesIn(page, "#action-form")), "All 1,000.")
 }
 
 // Readers who may not change teams have no check boxes, and are not answered.

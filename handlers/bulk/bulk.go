@@ -108,11 +108,11 @@ func (h *Pages) page(ctx context.Context, user governance.User, id string) (bulk
 	lost := run.Lost(h.Now())
 	switch {
 	case run.Ended && failed == 0:
-		page.Status = views.Status{Tone: "ok", Label: "Done", Text: format.Upper(format.Count(done, "object")) + " changed."}
+		page.Status = views.Status{Tone: "ok", Label: "Done", Text: fmt.Sprintf("All %s.", format.Thousands(int64(done)))}
 	case run.Ended:
-		page.Status = views.Status{Tone: "bad", Label: "Done in part", Text: fmt.Sprintf("%s changed, %s not.", format.Thousands(int64(done)), format.Thousands(int64(failed)))}
+		page.Status = views.Status{Tone: "bad", Label: "Done in part", Text: fmt.Sprintf("%s done, %s not.", format.Thousands(int64(done)), format.Thousands(int64(failed)))}
 	case lost:
-		page.Status = views.Status{Tone: "bad", Label: "Interrupted", Text: fmt.Sprintf("The console that worked on it has stopped. %s changed, %s not done. Start it again for the rest.", format.Thousands(int64(done)), format.Thousands(int64(failed+left)))}
+		page.Status = views.Status{Tone: "bad", Label: "Interrupted", Text: fmt.Sprintf("The console that worked on it has stopped. %s done, %s not. Start it again for the rest.", format.Thousands(int64(done)), format.Thousands(int64(failed+left)))}
 	default:
 		page.Status = views.Status{Tone: "wait", Label: "In progress", Text: fmt.Sprintf("%s of %s.", format.Thousands(int64(done+failed)), format.Thousands(int64(len(run.Items))))}
 	}

@@ -41,7 +41,7 @@ func saveAll(t *testing.T, d *handlerstest.Backend, text string, between func())
 		t.Fatalf("the save answers %s", response.Status)
 	}
 	to := host + response.Header.Get("Location")
-	handlerstest.EventsUntil(t, to+"/events", func(html string) bool { return strings.Contains(html, "changed") })
+	handlerstest.EventsUntil(t, to+"/events", func(html string) bool { return strings.Contains(html, "All ") || strings.Contains(html, " done, ") })
 	_, page = handlerstest.Get(t, to)
 	htmlcheck.Page(t, page)
 	return review, handlerstest.Text(page.Find("#bulk"))
@@ -60,7 +60,7 @@ func TestFiftyTeams(t *testing.T) {
 			t.Errorf("the review: got %q, want %q", review, want)
 		}
 	}
-	if !strings.Contains(outcome, "50 objects changed.") {
+	if !strings.Contains(outcome, "All 50.") {
 		t.Errorf("the outcome: got %q", outcome)
 	}
 	names := map[string]bool{}
@@ -90,7 +90,7 @@ func TestTeamsOfATable(t *testing.T) {
 			t.Errorf("the review: got %q, want %q", review, want)
 		}
 	}
-	if !strings.Contains(outcome, "2 changed, 1 not.") || !strings.Contains(outcome, "audio Not done It was changed since the review.") {
+	if !strings.Contains(outcome, "2 done, 1 not.") || !strings.Contains(outcome, "audio Not done It was changed since the review.") {
 		t.Errorf("the outcome: got %q", outcome)
 	}
 	if len(d.Updated) != 1 || d.Updated[0].Name != "vision" || d.Updated[0].Spec.FairShareWeight != 40 || len(d.Updated[0].Spec.Windows) != 2 || d.Updated[0].Spec.Namespace != "research" {

@@ -45,7 +45,7 @@ func ended(t *testing.T, address string, response *http.Response) (page *goquery
 	_, page = handlerstest.Get(t, address+response.Header.Get("Location"))
 	htmlcheck.Page(t, page)
 	handlerstest.EventsUntil(t, address+response.Header.Get("Location")+"/events", func(html string) bool {
-		return strings.Contains(html, "changed")
+		return strings.Contains(html, "All ") || strings.Contains(html, " done, ")
 	})
 	_, page = handlerstest.Get(t, address+response.Header.Get("Location"))
 	return page
@@ -89,7 +89,7 @@ func TestStopMany(t *testing.T) {
 	if got := d.ActionsBackend.Done; !slices.Equal(got, []string{"stop a ua"}) {
 		t.Errorf("done: %q", got)
 	}
-	if text := handlerstest.Text(page.Find("#bulk")); !strings.Contains(text, "1 changed, 2 not.") || !strings.Contains(text, "It is stopped.") || !strings.Contains(text, "It was deleted meanwhile.") {
+	if text := handlerstest.Text(page.Find("#bulk")); !strings.Contains(text, "1 done, 2 not.") || !strings.Contains(text, "It is stopped.") || !strings.Contains(text, "It was deleted meanwhile.") {
 		t.Errorf("the progress: got %q", text)
 	}
 }

@@ -47,7 +47,7 @@ func Activity(p ActivityPage) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = ui.PageHead(ui.PageHeadProps{Title: p.Title, Lead: "Who submitted, stopped, deleted or changed what, in this console and without it."}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.PageHead(ui.PageHeadProps{Title: p.Title, Lead: "Who submitted, stopped, deleted or changed what, in this console and without it.", UpLabel: p.OneTeam, UpURL: "/teams/" + p.OneTeam}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
