@@ -120,6 +120,7 @@ func TestEditPolicy(t *testing.T) {
 	must(t, expect.Locator(page.Locator("#class-1-name")).ToHaveValue("training"))
 	must(t, expect.Locator(page.Locator("#share-unallocated")).ToBeChecked())
 	press(t, page, "Review changes")
+	must(t, expect.Locator(page.Locator("#policy-review")).ToBeVisible())
 	press(t, page, "Save policy")
 	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/policies\?saved=cluster`)))
 	must(t, expect.Locator(card).ToContainText("By priority class"))
@@ -221,6 +222,7 @@ func TestEditPolicyWithoutJavaScript(t *testing.T) {
 	press(t, page, "Remove class 2")
 	must(t, expect.Locator(page.Locator("#class-1")).ToHaveCount(0))
 	press(t, page, "Review changes")
+	must(t, expect.Locator(page.Locator("#policy-review")).ToBeVisible())
 	press(t, page, "Save policy")
 	must(t, expect.Locator(page.Locator("#cluster-policy")).ToContainText("within 1m30s"))
 	savedPolicy(t, func(spec v1alpha1.ClusterPolicySpec) bool {

@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/handlers/previews"
 	"kuota.dev/kuota/views"
 	allocationviews "kuota.dev/kuota/views/allocations"
 )
@@ -69,22 +70,12 @@ func (h *Pages) ask(ctx context.Context, user governance.User, form *allocationF
 	switch {
 	case variant.State != views.PreviewReady || review.Unknown != "":
 		return askedUnknown
-	case affects(preview.Preempted) || affects(preview.Evicted):
+	case previews.Interrupts(preview):
 		return askedInterrupts
 	case differ(form.shown, form.fingerprint(preview)):
 		return askedChanged
 	}
 	return ""
-}
-
-// affects reports whether any task has the effect, and would not have it anyway.
-func affects(e queries.Effects) bool {
-	for _, t := range e.Listed {
-		if !t.Anyway {
-			return true
-		}
-	}
-	return e.More > 0 || e.Others != nil
 }
 
 // fingerprint identifies what was typed, and the objects that saving changes: their hashes,

@@ -1,8 +1,10 @@
 package policy
 
 import (
+	"context"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -10,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
+	"kuota.dev/kuota/handlers/previews"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/handlers/versions"
 	"kuota.dev/kuota/views"
@@ -86,15 +89,18 @@ func (h *form) take(c echo.Context, values url.Values, action string) error {
 	}
 	ctx, user := c.Request().Context(), console.UserOf(c)
 	var review policy.Review
+	asks := action == forms.ActionReview
 	return h.Run(c, action, forms.Flow{
 		Form: &form.Form, Path: h.path, Values: form.values,
 		Valid: func() bool { return len(form.wrong(state)) == 0 },
 		Show:  show,
 		Do: func() (err error) {
 			wanted := form.policy(state)
-			if action == forms.ActionReview {
+			if action != forms.ActionSave {
 				review, err = h.Policy.Review(ctx, user, wanted)
-				return err
+				if asks = asks || err == nil && h.asks(ctx, user, &form, wanted, review); err != nil || asks {
+					return err
+				}
 			}
 			v1alpha1.SetReason(wanted, form.Reason)
 			return h.Policy.Save(ctx, user, wanted)
@@ -113,13 +119,18 @@ func (h *form) take(c echo.Context, values url.Values, action string) error {
 			return now.Policy.ResourceVersion, generation, true
 		},
 		Done: func() error {
-			if action == forms.ActionSave && unchanged(state, form.policy(state)) {
+			switch {
+			case asks && action == forms.ActionApply:
+				if redirected, err := h.RedirectToForm(c, forms.ReviewURL(h.path), h.path, form.values()); redirected {
+					return err
+				}
+				fallthrough
+			case asks:
+				return h.renderPolicyReview(c, form, state, review)
+			case unchanged(state, form.policy(state)):
 				return c.Redirect(http.StatusSeeOther, h.up+console.Unchanged)
 			}
-			if action == forms.ActionSave {
-				return c.Redirect(http.StatusSeeOther, h.up+"?saved="+h.name)
-			}
-			return h.renderPolicyReview(c, form, state, review)
+			return c.Redirect(http.StatusSeeOther, h.up+"?saved="+h.name)
 		},
 		Refuse: func(refused *governance.Error) error {
 			deleting := state.Policy != nil && state.Policy.DeletionTimestamp != nil // no version to continue from
@@ -133,6 +144,25 @@ func (h *form) take(c echo.Context, values url.Values, action string) error {
 		},
 	})
 }
+
+// asks reports whether saving has to be confirmed: it restarts Kueue, leaves a step to the
+// admin, deletes a class that tasks use, interrupts running tasks, or may do so.
+func (h *form) asks(ctx context.Context, user governance.User, form *policyForm, wanted *v1alpha1.ClusterPolicy, review policy.Review) bool {
+	if review.Unknown != "" || review.Restart || review.Patch != "" || slices.ContainsFunc(review.Classes, policy.ClassChange.InUse) {
+		return true
+	}
+	if !form.simulated() {
+		return false
+	}
+	if h.Previews.Backend == nil {
+		return true
+	}
+	variant, preview := h.Previews.Once(ctx, h.variant(user, wanted))
+	return variant.State != views.PreviewReady || previews.Interrupts(preview)
+}
+
+// simulated reports whether saving the form can have an effect on tasks.
+func (f *policyForm) simulated() bool { return f.has(clusterPart) || f.has(poolsPart) }
 
 // unchanged reports whether saving wanted changes nothing.
 func unchanged(state policy.State, wanted *v1alpha1.ClusterPolicy) bool {
@@ -174,7 +204,7 @@ func (h *Pages) renderPolicyReview(c echo.Context, form policyForm, state policy
 	page := form.parts[0]
 	view.Title, view.Active = "Review cluster policy", page.active
 	view.Action, view.CancelURL, view.InPlace = page.path, page.up, forms.InPlace(c)
-	if !view.Unchanged && (form.has(clusterPart) || form.has(poolsPart)) {
+	if !view.Unchanged && form.simulated() {
 		view.Preview = h.Previews.For(c, &view.Chrome, h.variant(console.UserOf(c), form.policy(state)))
 	}
 	return web.Render(c, http.StatusOK, policyviews.ReviewPolicy(view))

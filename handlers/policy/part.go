@@ -28,7 +28,7 @@ type part struct {
 var (
 	clusterPart = &part{
 		name: "cluster", path: urls.EditPolicy, title: "Edit cluster policy", up: urls.Policies, upLabel: "Policies", active: "policies",
-		lead:  "Sets which tasks start first and how teams share idle compute. You review the changes before they are saved.",
+		lead:  "Sets which tasks start first and how teams share idle compute. Saving asks first where it interrupts running tasks or restarts Kueue.",
 		parse: (*policyForm).parseCluster,
 		copy: func(to, from *v1alpha1.ClusterPolicySpec) {
 			to.TaskPrioritization, to.PriorityClasses, to.IdleCompute, to.GangScheduling = from.TaskPrioritization, from.PriorityClasses, from.IdleCompute, from.GangScheduling

@@ -1,6 +1,8 @@
 package policy_test
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -12,6 +14,8 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/spec/change"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 
@@ -120,6 +124,41 @@ func TestPolicyReview(t *testing.T) {
 	}
 	if !reflect.DeepEqual(again, sent) {
 		t.Errorf("back in the form:\ngot  %v\nwant %v", again, sent)
+	}
+}
+
+// One button saves, and shows the review first where saving interrupts tasks, restarts Kueue
+// or may do so.
+func TestPolicySavedAtOnce(t *testing.T) {
+	running := queries.Effects{Listed: []queries.TaskEffect{{Task: &tasks.Task{Name: "a"}}}}
+	for name, tc := range map[string]struct {
+		review  policy.Review
+		preview func(context.Context) (queries.Preview, error)
+		asks    bool
+	}{
+		"no effect":          {preview: func(context.Context) (queries.Preview, error) { return queries.Preview{Started: running}, nil }},
+		"preempts":           {preview: func(context.Context) (queries.Preview, error) { return queries.Preview{Preempted: running}, nil }, asks: true},
+		"not simulated":      {preview: func(context.Context) (queries.Preview, error) { return queries.Preview{}, errors.New("busy") }, asks: true},
+		"no simulation here": {asks: true},
+		"restarts Kueue": {
+			review: policy.Review{Restart: true}, asks: true,
+			preview: func(context.Context) (queries.Preview, error) { return queries.Preview{}, nil },
+		},
+		"a class that tasks use": {
+			review: policy.Review{Classes: []policy.ClassChange{{Name: "inference", Before: new(int32(90)), Tasks: 1}}}, asks: true,
+			preview: func(context.Context) (queries.Preview, error) { return queries.Preview{}, nil },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: handlerstest.RankedPolicy(), ReviewResult: tc.review}}
+			d.PreviewBackend.Previewed = tc.preview
+			address := handlerstest.Serve(t, d) + handlerstest.PolicyURL
+			_, page := handlerstest.Get(t, address)
+			_, page = handlerstest.Post(t, address, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), "class-0-weight", "65", "action", "apply"))
+			if review, saved := page.Find("#policy-review").Length() == 1, len(d.PolicyBackend.Saved) == 1; review != tc.asks || saved == tc.asks {
+				t.Errorf("shows a review: %v, saved: %v; asks: want %v", review, saved, tc.asks)
+			}
+		})
 	}
 }
 

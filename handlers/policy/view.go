@@ -127,8 +127,9 @@ func (f *policyForm) view(state policy.State, refused *governance.Error, now pre
 	for _, p := range f.parts[1:] {
 		view.Parts = append(view.Parts, p.name)
 	}
-	if !f.has(clusterPart) && !f.has(poolsPart) {
-		view.SaveText = "Save " + page.name
+	view.SaveText, view.Simulated = "Save "+page.name, f.simulated()
+	if page == clusterPart {
+		view.SaveText = "Save policy"
 	}
 	if n := state.Tasks[""]; n > 0 {
 		view.Classless = "Now: " + format.Tasks(n) + "."

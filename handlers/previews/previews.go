@@ -2,6 +2,7 @@ package previews
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -93,16 +94,32 @@ func (p *Previews) Now(ctx context.Context, variants ...Variant) (part views.Pre
 	return part
 }
 
-// Typed asks what saving an allocation does, while it is typed: for as long as a page may wait
-// for it. The preview is empty where the variant is not verified.
-func (p *Previews) Typed(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (variant views.PreviewVariant, preview queries.Preview) {
+// Typed asks what saving an allocation does, while it is typed.
+func (p *Previews) Typed(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (views.PreviewVariant, queries.Preview) {
+	return p.Once(ctx, Variant{Key: "typed", Preview: func(ctx context.Context) (queries.Preview, error) {
+		return p.Backend.Typed(ctx, user, allocation, pools)
+	}})
+}
+
+// Once computes a preview, for as long as a page may wait for it. The preview is empty where
+// the variant is not verified.
+func (p *Previews) Once(ctx context.Context, v Variant) (variant views.PreviewVariant, preview queries.Preview) {
 	ctx, cancel := context.WithTimeout(ctx, inPlace)
 	defer cancel()
-	variant = compute(ctx, Variant{Key: "typed", Preview: func(ctx context.Context) (_ queries.Preview, err error) {
-		preview, err = p.Backend.Typed(ctx, user, allocation, pools)
+	of := v.Preview
+	v.Preview = func(ctx context.Context) (_ queries.Preview, err error) {
+		preview, err = of(ctx)
 		return preview, err
-	}})
-	return variant, preview
+	}
+	return compute(ctx, v), preview
+}
+
+// Interrupts reports whether a change stops running tasks that would go on without it.
+func Interrupts(p queries.Preview) bool { return affects(p.Preempted) || affects(p.Evicted) }
+
+// affects reports whether any task has the effect, and would not have it anyway.
+func affects(e queries.Effects) bool {
+	return e.More > 0 || e.Others != nil || slices.ContainsFunc(e.Listed, func(t queries.TaskEffect) bool { return !t.Anyway })
 }
 
 // Stream answers the stream of a page with its previews, each when it is computed. It

@@ -14,7 +14,8 @@ type PolicyForm struct {
 	NoPolicy   bool     // there is no policy that the part could belong to
 	CreateURL  string   // of the form that creates it
 	Parts      []string // hidden inputs part: what the form changes besides
-	SaveText   string   // of the button that saves without a review; empty for none
+	SaveText   string   // of the button that saves
+	Simulated  bool     // whether saving can have an effect on tasks
 	Unchanged  bool     // whether saving changes nothing
 	Version    string   // hidden input resource-version
 	Generation string   // hidden input generation
