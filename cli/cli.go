@@ -22,24 +22,19 @@ type options struct {
 	messages                                 io.Writer
 }
 
-// Names are the first arguments for which Run is the command.
-var Names = []string{"tasks", "why", "queue", "teams", "usage", "activity", "login", "logout", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
+// groups are the titles of groups of commands in the help, in their order.
+var groups = []*cobra.Group{{ID: "tasks", Title: "Tasks:"}, {ID: "quota", Title: "Quota and use:"}}
 
-// Run runs a command of users. others are names and descriptions of commands that it does
-// not run, for completion.
-func Run(ctx context.Context, args []string, out, messages io.Writer, others map[string]string) error {
-	root := newRoot(&options{out: out, messages: messages})
-	for _, name := range slices.Sorted(maps.Keys(others)) {
-		root.AddCommand(&cobra.Command{Use: name, Short: others[name], DisableFlagParsing: true, Run: func(*cobra.Command, []string) {}})
+// New returns kuota with the commands of its users.
+func New(out, messages io.Writer) *cobra.Command {
+	o := &options{out: out, messages: messages}
+	root := &cobra.Command{
+		Use: "kuota", Short: "share a GPU cluster between teams", SilenceUsage: true, SilenceErrors: true,
+		Long: "kuota shows and changes what the pages of a Kuota console do.\nIt finds the console by --server or $KUOTA_SERVER, and you by kuota login.",
 	}
-	root.SetArgs(args)
-	return root.ExecuteContext(ctx)
-}
-
-func newRoot(o *options) *cobra.Command {
-	root := &cobra.Command{Use: "kuota", SilenceUsage: true, SilenceErrors: true}
-	root.SetOut(o.out)
-	root.SetErr(o.messages)
+	root.SetOut(out)
+	root.SetErr(messages)
+	root.AddGroup(groups...)
 	flags := root.PersistentFlags()
 	flags.StringVar(&o.server, "server", os.Getenv("KUOTA_SERVER"), "address of the console; default $KUOTA_SERVER")
 	flags.StringVar(&o.token, "token", "", "token of a service account with the audience kuota; default $KUOTA_TOKEN, else that of kuota login")
@@ -55,6 +50,7 @@ func newRoot(o *options) *cobra.Command {
 // read is a command that prints a table of the console.
 type read struct {
 	use, about string
+	group      string
 	path       string   // without its extension
 	filters    []filter // flags that become the query
 	rows       func(answer any) (rows []any, note string)
@@ -72,7 +68,7 @@ var page = filter{flag: "page", name: "page", about: "page of the list"}
 // reads are all commands that print tables.
 var reads = []read{
 	{
-		use: "tasks", about: "list tasks", path: "/tasks",
+		use: "tasks", group: "tasks", about: "list tasks", path: "/tasks",
 		filters: []filter{
 			{"team", "team", "of this team", true}, {"status", "status", "in this status, such as Pending or Running", true}, {"class", "class", "of this priority class", true},
 			{"kind", "kind", "of this kind, such as Job", true}, {"pool", "pool", "in this pool", true}, {"by", "by", "submitted by this user", false},
@@ -85,7 +81,7 @@ var reads = []read{
 		},
 	},
 	{
-		use: "queue", about: "list the waiting tasks that are next to start", path: "/queue",
+		use: "queue", group: "tasks", about: "list the waiting tasks that are next to start", path: "/queue",
 		filters: []filter{{"team", "team", "of this team", true}, {"class", "class", "of this priority class", true}, page},
 		rows: func(answer any) ([]any, string) {
 			return list(at(answer, "tasks")), fmt.Sprintf("page %v of %v, %v waiting tasks", at(answer, "page"), at(answer, "pages"), at(answer, "waiting"))
@@ -96,7 +92,7 @@ var reads = []read{
 		},
 	},
 	{
-		use: "teams", about: "list teams with their quota and usage", path: "/teams",
+		use: "teams", group: "quota", about: "list teams with their quota and usage", path: "/teams",
 		filters: []filter{{"resource", "resource", "in this resource, such as cpu; default the accelerator that the cluster has most of", false}, {"pool", "pool", "in this pool", false}, {"text", "q", "whose name contains this", false}, {"sort", "sort", "column of the page, such as held", false}, {"order", "order", "asc or desc", false}, page},
 		rows: func(answer any) ([]any, string) {
 			rows, note := paged("teams")(answer)
@@ -108,7 +104,7 @@ var reads = []read{
 		},
 	},
 	{
-		use: "usage", about: "report who used what, and what it cost", path: "/usage",
+		use: "usage", group: "quota", about: "report who used what, and what it cost", path: "/usage",
 		filters: []filter{
 			{"team", "team", "of this team", false}, {"pool", "pool", "in this pool", false}, {"resource", "resource", "in this resource, such as cpu", false},
 			{"from", "from", "first day, such as 2026-11-01; default the first of the month", false}, {"to", "to", "last day; default today", false},
@@ -131,7 +127,7 @@ var reads = []read{
 		},
 	},
 	{
-		use: "activity", about: "list who did what, the latest first", path: "/activity",
+		use: "activity", group: "quota", about: "list who did what, the latest first", path: "/activity",
 		filters: []filter{
 			{"team", "team", "of this team", false}, {"actor", "actor", "by this user", false}, {"action", "action", "of this action, such as stop", false}, {"text", "q", "whose name contains this", false},
 			{"uid", "uid", "of the object with this UID", false}, {"from", "from", "first day, such as 2026-11-01", false}, {"to", "to", "last day", false}, {"before", "before", "older than this value of next", false},
@@ -166,7 +162,7 @@ func sortedKeys(object map[string]any) []string { return slices.Sorted(maps.Keys
 
 // reading returns the command of a table.
 func (o *options) reading(r read) *cobra.Command {
-	c := &cobra.Command{Use: r.use, Short: r.about, Args: cobra.NoArgs}
+	c := &cobra.Command{Use: r.use, Short: r.about, GroupID: r.group, Args: cobra.NoArgs}
 	query := url.Values{}
 	for _, f := range r.filters {
 		c.Flags().VarP(&queryFlag{query, f}, f.flag, "", f.about)
@@ -258,12 +254,4 @@ func (o *options) client() (*client, error) {
 		return storedToken(ctx, server.String(), c.http)
 	}
 	return c, nil
-}
-
-// Help returns name and description of each command.
-func Help() (lines [][2]string) {
-	for _, c := range newRoot(&options{}).Commands() {
-		lines = append(lines, [2]string{c.Name(), c.Short})
-	}
-	return append(lines, [2]string{"completion", "print the completion script of a shell"})
 }

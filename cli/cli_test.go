@@ -31,7 +31,9 @@ func run(t *testing.T, args ...string) (out, messages string, err error) {
 	t.Helper()
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	var printed, remarks bytes.Buffer
-	err = Run(t.Context(), args, &printed, &remarks, map[string]string{"doctor": "check the cluster"})
+	root := New(&printed, &remarks)
+	root.SetArgs(args)
+	err = root.ExecuteContext(t.Context())
 	return printed.String(), remarks.String(), err
 }
 
@@ -112,14 +114,14 @@ func TestWhy(t *testing.T) {
 	}
 }
 
-// Completion knows the commands of both kinds, and values of flags.
+// Completion knows commands, and values of flags.
 func TestCompletion(t *testing.T) {
 	script, _, err := run(t, "completion", "bash")
 	if err != nil || !strings.Contains(script, "__complete") {
 		t.Errorf("got %v\n%.200s", err, script)
 	}
 	out, _, err := run(t, "__complete", "")
-	if err != nil || !strings.Contains(out, "tasks\t") || !strings.Contains(out, "doctor\t") {
+	if err != nil || !strings.Contains(out, "tasks\t") {
 		t.Errorf("got %v\n%s", err, out)
 	}
 	if out, _, _ = run(t, "__complete", "tasks", "-o", ""); !strings.Contains(out, "csv") {

@@ -47,7 +47,7 @@ func names(tasks []named) string {
 // why returns the command that explains a task.
 func (o *options) why() *cobra.Command {
 	c := &cobra.Command{
-		Use: "why NAMESPACE/KIND/NAME", Short: "explain why a task waits, what would start it, and when it probably starts",
+		Use: "why NAMESPACE/KIND/NAME", GroupID: "tasks", Short: "explain why a task waits, what would start it, and when it probably starts",
 		Example: "kuota why hyperpod-ns-vision/job/train", Args: cobra.ExactArgs(1),
 	}
 	o.outputFlag(c, "table", "json")

@@ -23,7 +23,9 @@ import (
 func kuota(t *testing.T, console string, args ...string) (out, messages string, err error) {
 	t.Helper()
 	var printed, remarks bytes.Buffer
-	err = cli.Run(t.Context(), append(args, "--server", console), &printed, &remarks, nil)
+	root := cli.New(&printed, &remarks)
+	root.SetArgs(append(args, "--server", console))
+	err = root.ExecuteContext(t.Context())
 	return printed.String(), remarks.String(), err
 }
 
@@ -182,7 +184,9 @@ func TestDeviceLogin(t *testing.T) {
 	}
 	messages := &lines{found: make(chan string, 1)}
 	done := make(chan error, 1)
-	go func() { done <- cli.Run(t.Context(), []string{"login", "--server", address}, messages, messages, nil) }()
+	root := cli.New(messages, messages)
+	root.SetArgs([]string{"login", "--server", address})
+	go func() { done <- root.ExecuteContext(t.Context()) }()
 	select {
 	case at := <-messages.found:
 		confirmDevice(t, at, "ada")

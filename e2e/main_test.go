@@ -95,7 +95,7 @@ func historyOf(name string) string {
 // startConsole starts the built console on a free port, and returns its address once it
 // listens. The console also stops when this process ends in any way.
 func startConsole(name string, env ...string) (*exec.Cmd, string, error) {
-	command := exec.Command(filepath.Join(clustertest.Root(), ".local", "bin", "kuota"), "--cluster-name", "e2e")
+	command := exec.Command(filepath.Join(clustertest.Root(), ".local", "bin", "kuota"), "serve", "--cluster-name", "e2e")
 	command.Env = append(os.Environ(),
 		"KUOTA_LISTEN=127.0.0.1:0", "KUOTA_HISTORY="+historyOf(name),
 		"KUOTA_LEADER_ELECTION=false") // each console of this package records for itself; e2e/replicas elects

@@ -6,16 +6,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
-	"strings"
 
-	"kuota.dev/kuota/cli"
 	"kuota.dev/kuota/governance/cluster/uninstall"
 )
 
-// command is what kuota runs instead of the console.
+// command is a command of who runs the console. Those of users are in package cli.
 type command struct {
 	about string // one line of help
 	usage string // its help; empty if it prints it itself
@@ -38,13 +34,13 @@ type exitError struct {
 // Unwrap returns the error that caused the end.
 func (e exitError) Unwrap() error { return e.error }
 
-// commands returns the commands by name. A variable would be initialized in a
-// cycle: the help of the configuration lists the commands.
+// commands returns the commands by name.
 func commands() map[string]command {
 	return map[string]command{
 		"adopt":     {"create allocations for existing ClusterQueues, without changing them", adoptUsage, adoptCommand},
 		"doctor":    {"check the cluster, Kueue and the console, as the settings page does", doctorUsage, doctorCommand},
 		"import":    {"convert HyperPod's JSON to Kuota's YAML", importUsage, importCommand},
+		"serve":     {"run the console: its pages, its API and its controllers", "", serveCommand},
 		"release":   {"give the queues of teams back, without changing them", releaseUsage, releaseCommand},
 		"simulate":  {"answer what Kueue would do with a snapshot of a cluster", "", simulateCommand},
 		"uninstall": {"remove Kuota from a cluster; Kueue and tasks stay unchanged", uninstallUsage, uninstallCommand},
@@ -78,19 +74,6 @@ func writeJSON(to io.Writer, value any) error {
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	return encoder.Encode(value)
-}
-
-// commandHelp returns one line for each command.
-func commandHelp() string {
-	var b strings.Builder
-	all := commands()
-	for _, name := range slices.Sorted(maps.Keys(all)) {
-		fmt.Fprintf(&b, "  kuota %-10s %s\n", name, all[name].about)
-	}
-	for _, line := range cli.Help() {
-		fmt.Fprintf(&b, "  kuota %-10s %s\n", line[0], line[1])
-	}
-	return b.String()
 }
 
 const uninstallUsage = `usage: kuota uninstall [--kubeconfig FILE] [--keep-crds] [--yes]

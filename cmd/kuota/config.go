@@ -161,19 +161,14 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 // set. Its error lists all invalid values.
 func parseConfig(args []string, env func(string) string) (config, error) {
 	var c config
-	level := "info"
-	flags := flag.NewFlagSet("kuota", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	c.register(flags, &level)
+	var level string
+	flags := serveFlags(&c, &level)
 	set, invalid, err := readFlags(flags, args, env)
 	if err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return c, fmt.Errorf("usage: kuota [flags]\n%sor one of:\n%s", flagHelp(flags), commandHelp())
-		}
 		return c, err
 	}
 	if flags.NArg() > 0 {
-		invalid = append(invalid, fmt.Errorf("unknown command %q; a command comes before flags, one of:\n%s", flags.Arg(0), strings.TrimSuffix(commandHelp(), "\n")))
+		invalid = append(invalid, fmt.Errorf("unexpected argument %q; kuota serve --help lists the flags", flags.Arg(0)))
 	}
 	if c.oidc.issuer == "" {
 		for _, name := range slices.Sorted(maps.Keys(set)) {
@@ -185,6 +180,20 @@ func parseConfig(args []string, env func(string) string) (config, error) {
 	c.naming.Console = "system:serviceaccount:" + c.namespace + ":" + c.serviceAccount
 	invalid = slices.Concat(invalid, c.check(level), c.checkWeb(), c.checkAudit(), c.checkSignIn(), c.hardware.check(set))
 	return c, errors.Join(invalid...)
+}
+
+// serveFlags returns the flags of kuota serve, which set c and level.
+func serveFlags(c *config, level *string) *flag.FlagSet {
+	flags := flag.NewFlagSet("kuota serve", flag.ContinueOnError)
+	flags.SetOutput(io.Discard)
+	*level = "info"
+	c.register(flags, level)
+	return flags
+}
+
+// serveHelp returns the help of kuota serve.
+func serveHelp() string {
+	return "usage: kuota serve [flags]\n\nRuns the console: its pages, its API and its controllers. Each flag has an environment\nvariable, such as KUOTA_LISTEN for --listen.\n\n" + flagHelp(serveFlags(new(config), new(string)))
 }
 
 // readFlags parses args, and sets flags that args do not contain from their

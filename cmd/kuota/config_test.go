@@ -66,7 +66,7 @@ func TestConfigRejectsInvalidValues(t *testing.T) {
 		want []string
 	}{
 		"a misspelled issuer":                   {env: map[string]string{"KUOTA_ODIC_ISSUER": "https://x", "KUOTA_OIDC_CLIENT_ID": "kuota", "KUOTA_SESSION_KEYS_FILE": keys}, want: []string{"oidc-client-id is set", "session-keys-file is set"}},
-		"an unknown command":                    {args: append([]string{"serve"}, valid...), want: []string{`"serve"`}},
+		"an argument":                           {args: append([]string{"now"}, valid...), want: []string{`"now"`}},
 		"two values of a wrong type":            {args: []string{"--history-keep", "x", "--session-idle", "soon"}, want: []string{"history-keep", "session-idle"}},
 		"listening on all addresses, no issuer": {args: []string{"--listen", ":8080"}, want: []string{"127.0.0.1"}},
 		"no external URL":                       {args: append([]string{"--listen", ":8443"}, valid...), want: []string{"url: set"}},
@@ -123,14 +123,55 @@ func TestConfigRejectsInvalidValues(t *testing.T) {
 	}
 }
 
-func TestHelp(t *testing.T) {
-	_, err := parseConfig([]string{"--help"}, func(string) string { return "" })
-	if err == nil {
-		t.Fatal("got no help")
+// kuota alone prints help, that fits on a screen. The console starts with serve, and until the next
+// version without it.
+func TestCommandLine(t *testing.T) {
+	for name, tc := range map[string]struct {
+		args, env []string
+		want      []string // the command that runs; nil for none
+	}{
+		"nothing":                     {env: []string{"KUOTA_SERVER=https://x", "KUOTA_TOKEN=x", "KUOTA_LISTEN="}},
+		"help":                        {args: []string{"--help"}, env: []string{"KUOTA_LISTEN=:1"}, want: []string{"--help"}},
+		"a flag of users":             {args: []string{"--server", "https://x", "tasks"}, want: []string{"--server", "https://x", "tasks"}},
+		"a flag of the console":       {args: []string{"--listen=:1"}, want: []string{"serve", "--listen=:1"}},
+		"with one hyphen":             {args: []string{"-cluster-name", "x"}, want: []string{"serve", "-cluster-name", "x"}},
+		"a variable of the console":   {env: []string{"KUOTA_NAME_PREFIX=a-"}, want: []string{"serve"}},
+		"a command beside a variable": {args: []string{"version"}, env: []string{"KUOTA_LISTEN=:1"}, want: []string{"version"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var messages strings.Builder
+			got := withCommand(tc.args, tc.env, &messages)
+			started := len(got) > len(tc.args)
+			if !slices.Equal(got, tc.want) || started != strings.Contains(messages.String(), "kuota serve") {
+				t.Errorf("got %q and the message %q, want %q", got, messages.String(), tc.want)
+			}
+		})
 	}
-	for text, want := range map[string]bool{"-history-keep duration": true, "(default 9600h0m0s)": true, "kube-qps": false, "panic": false, "-team-metrics value": false} {
-		if strings.Contains(err.Error(), text) != want {
-			t.Errorf("%q in the help: got %t, want %t", text, !want, want)
-		}
+	for name, tc := range map[string]struct {
+		args []string
+		want []string
+		not  string
+	}{
+		"alone":   {want: []string{"Tasks:", "Run a console:", "kuota [command] --help"}, not: "--listen"},
+		"--help":  {args: []string{"--help"}, want: []string{"Tasks:", "serve"}, not: "--listen"},
+		"serve":   {args: []string{"serve", "--help"}, want: []string{"-history-keep duration", "(default 9600h0m0s)"}, not: "kube-qps"},
+		"another": {args: []string{"adopt", "--help"}, want: []string{"usage: kuota adopt"}, not: "--listen"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			root := newRoot(streams{in: strings.NewReader(""), out: &out, messages: &out})
+			root.SetArgs(tc.args)
+			if err := root.ExecuteContext(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(out.String(), want) || strings.Contains(out.String(), tc.not) {
+					t.Errorf("got %q, want %q and not %q", out.String(), want, tc.not)
+				}
+			}
+			if lines := strings.Count(out.String(), "\n"); lines >= 60 && name != "serve" {
+				t.Errorf("got %d lines, want fewer than 60", lines)
+			}
+		})
 	}
 }

@@ -1,7 +1,7 @@
-// Command kuota is the console: web server and controllers in one binary. With
-// one of its commands as first argument it runs that command instead.
+// Command kuota is the client of the console, for its users, and with kuota serve the console
+// itself: web server and controllers in one binary.
 //
-//	flags, KUOTA_ variables ─▶ parseConfig ─▶ newProgram ─▶ program.Run ─▶ program.Close
+//	kuota serve ─▶ flags, KUOTA_ variables ─▶ parseConfig ─▶ newProgram ─▶ program.Run ─▶ program.Close
 package main
 
 import (
@@ -10,18 +10,24 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"kuota.dev/kuota/cli"
+
+	"github.com/spf13/cobra"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := start(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr); err != nil {
+	root := newRoot(streams{in: os.Stdin, out: os.Stdout, messages: os.Stderr})
+	root.SetArgs(withCommand(os.Args[1:], os.Environ(), os.Stderr))
+	if err := root.ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, "kuota:", err)
 		code := 1
 		if exit, ok := errors.AsType[exitError](err); ok {
@@ -31,28 +37,62 @@ func main() {
 	}
 }
 
-// start runs the command that the first argument names, or else the console
-// until ctx ends.
-func start(ctx context.Context, args []string, in, out, log *os.File) error {
-	if len(args) > 0 && slices.Contains(cli.Names, args[0]) {
-		others := map[string]string{}
-		for name, c := range commands() {
-			others[name] = c.about
-		}
-		return cli.Run(ctx, args, out, log, others)
+// newRoot returns all commands: those of users, and those of who runs the console.
+func newRoot(s streams) *cobra.Command {
+	const operation = "operation"
+	root := cli.New(s.out, s.messages)
+	root.AddGroup(&cobra.Group{ID: operation, Title: "Run a console:"})
+	all := commands()
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		c := all[name]
+		root.AddCommand(&cobra.Command{
+			Use: name, Short: c.about, GroupID: operation, DisableFlagParsing: true,
+			RunE: func(command *cobra.Command, args []string) error {
+				err := c.run(command.Context(), args, s)
+				if errors.Is(err, flag.ErrHelp) && c.usage != "" {
+					_, err = io.WriteString(s.out, c.usage)
+				}
+				return err
+			},
+		})
 	}
-	if len(args) > 0 {
-		if c, ok := commands()[args[0]]; ok {
-			err := c.run(ctx, args[1:], streams{in: in, out: out, messages: log})
-			if errors.Is(err, flag.ErrHelp) && c.usage != "" {
-				_, err = io.WriteString(out, c.usage)
-			}
-			return err
-		}
+	return root
+}
+
+// withCommand returns the arguments with the command serve, where only flags or variables of
+// the console are set: until the next version, the console starts without its command.
+func withCommand(args, env []string, messages io.Writer) []string {
+	flags := serveFlags(new(config), new(string))
+	serves := len(args) == 0 && slices.ContainsFunc(env, func(variable string) bool {
+		name, value, _ := strings.Cut(variable, "=")
+		return value != "" && isVariable(flags, name)
+	})
+	if len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		name, _, _ := strings.Cut(strings.TrimLeft(args[0], "-"), "=")
+		serves = flags.Lookup(name) != nil
 	}
+	if !serves {
+		return args
+	}
+	fmt.Fprintln(messages, "kuota: the console is started by kuota serve; the next version does not start it without this command")
+	return append([]string{"serve"}, args...)
+}
+
+// isVariable reports whether a variable belongs to a flag.
+func isVariable(flags *flag.FlagSet, name string) (found bool) {
+	flags.VisitAll(func(f *flag.Flag) { found = found || variableOf(f.Name) == name })
+	return found
+}
+
+// serveCommand runs the console until ctx ends.
+func serveCommand(ctx context.Context, args []string, s streams) error {
 	config, err := parseConfig(args, os.Getenv)
+	if errors.Is(err, flag.ErrHelp) {
+		_, err = io.WriteString(s.out, serveHelp())
+		return err
+	}
 	if err != nil {
 		return err
 	}
-	return run(ctx, config, log)
+	return run(ctx, config, s.messages)
 }

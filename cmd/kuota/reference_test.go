@@ -45,13 +45,10 @@ func TestReferences(t *testing.T) {
 
 // flagReference returns docs/flags.md.
 func flagReference() string {
-	var c config
-	level := "info"
-	flags := flag.NewFlagSet("kuota", flag.ContinueOnError)
-	c.register(flags, &level)
+	flags := serveFlags(new(config), new(string))
 	var b strings.Builder
 	b.WriteString("# Flags\n\n" + generatedNote +
-		"Each flag of `kuota` has an environment variable, which applies if the flag is not set. The console reports all\n" +
+		"Each flag of `kuota serve` has an environment variable, which applies if the flag is not set. The console reports all\n" +
 		"invalid values at once when it starts. [sign-in.md](sign-in.md) has a complete command line.\n\n" +
 		"| flag | variable | default | meaning |\n|---|---|---|---|\n")
 	flags.VisitAll(func(f *flag.Flag) {
@@ -61,14 +58,8 @@ func flagReference() string {
 		fmt.Fprintf(&b, "| `--%s` | `%s` | %s | %s |\n", f.Name, variableOf(f.Name), code(f.DefValue), cell(f.Usage))
 	})
 	b.WriteString("\n## Commands\n\n| command | does |\n|---|---|\n")
-	all := commands()
-	names := make([]string, 0, len(all))
-	for name := range all {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		fmt.Fprintf(&b, "| `kuota %s` | %s |\n", name, cell(all[name].about))
+	for _, c := range newRoot(streams{}).Commands() {
+		fmt.Fprintf(&b, "| `kuota %s` | %s |\n", c.Name(), cell(c.Short))
 	}
 	b.WriteString("\n`kuota COMMAND --help` describes the flags of a command.\n")
 	return b.String()

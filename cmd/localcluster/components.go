@@ -185,7 +185,7 @@ const consoleNamespace = "kuota-system"
 
 func consoleComponent(l layout, binary string, port int, issuer string) *component {
 	return &component{
-		name: consoleName, path: absolute(binary), env: consoleEnv(l, port, issuer),
+		name: consoleName, path: absolute(binary), args: []string{"serve"}, env: consoleEnv(l, port, issuer),
 		ready: httpOK(httpURL(port) + "/readyz"),
 		grace: 2 * time.Second,
 		ports: []namedPort{{"http", port}},

@@ -315,7 +315,10 @@ func flagNames(t *testing.T) map[string]bool {
 func checkFlags(t *testing.T, args []string) {
 	t.Helper()
 	known, seen := flagNames(t), map[string]bool{}
-	for _, arg := range args {
+	if len(args) == 0 || args[0] != "serve" {
+		t.Fatalf("the arguments are %q, want serve first", args)
+	}
+	for _, arg := range args[1:] {
 		name, _, ok := strings.Cut(strings.TrimPrefix(arg, "--"), "=")
 		if !ok || !known[name] {
 			t.Errorf("the console has no flag %s", arg)
@@ -522,7 +525,7 @@ func TestDoctorHook(t *testing.T) {
 	if pod.Annotations["helm.sh/hook"] != "test" || pod.Spec.ServiceAccountName != d.Spec.Template.Spec.ServiceAccountName {
 		t.Errorf("hook %s with account %s", pod.Annotations["helm.sh/hook"], pod.Spec.ServiceAccountName)
 	}
-	if diff := cmp.Diff(append([]string{"doctor"}, c.Args...), pod.Spec.Containers[0].Args); diff != "" {
+	if diff := cmp.Diff(append([]string{"doctor"}, c.Args[1:]...), pod.Spec.Containers[0].Args); diff != "" {
 		t.Errorf("arguments (-console +doctor):\n%s", diff)
 	}
 	for kind, annotations := range map[string]map[string]string{

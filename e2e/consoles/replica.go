@@ -73,7 +73,7 @@ func FreeAddress(t testing.TB) string {
 // Start starts the process after its end, and waits until it listens.
 func (r *Replica) Start() {
 	r.t.Helper()
-	r.command = exec.Command(filepath.Join(clustertest.Root(), ".local", "bin", "kuota"))
+	r.command = exec.Command(filepath.Join(clustertest.Root(), ".local", "bin", "kuota"), "serve")
 	r.command.Env = r.env
 	lines, err := r.command.StderrPipe()
 	must(r.t, err)

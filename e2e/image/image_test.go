@@ -199,7 +199,7 @@ func checkConsole(t *testing.T, root string) {
 	}
 	address := listener.Addr().String()
 	listener.Close()
-	console := start(t, root, volume, "--kubeconfig", "/volume/kubeconfig", "--listen", address, "--history", "/volume/history.db")
+	console := start(t, root, volume, "serve", "--kubeconfig", "/volume/kubeconfig", "--listen", address, "--history", "/volume/history.db")
 	clustertest.Eventually(t, time.Minute, console.answers("http://"+address+"/readyz"))
 	response, err := http.Get("http://" + address + "/settings")
 	if err != nil {

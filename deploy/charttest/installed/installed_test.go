@@ -199,7 +199,7 @@ func (i *installation) console(t *testing.T, kuota string) *process {
 	})
 	// The doctor probes the parameters of the admission policies, which the console creates.
 	i.Kubectl(t, "", "wait", "--for=create", "configmap/kuota-enforcement", "-n", i.namespace, "--timeout=180s")
-	doctor := exec.Command(kuota, append([]string{"doctor", "--output=json"}, a.args...)...)
+	doctor := exec.Command(kuota, append([]string{"doctor", "--output=json"}, a.args[1:]...)...)
 	doctor.Env = i.env(a, "none")
 	var diagnosis struct{ Result string }
 	out, _ := doctor.Output() // its exit code depends on the cluster

@@ -48,7 +48,7 @@ type account struct {
 
 // fromManifests returns the account of deploy/rbac, with the console's own defaults.
 func (i *installation) fromManifests() account {
-	return account{kubeconfig: filepath.Join(i.Dir, "kubeconfigs", "kuota")}
+	return account{kubeconfig: filepath.Join(i.Dir, "kubeconfigs", "kuota"), args: []string{"serve"}}
 }
 
 // fromRelease returns the account of the release and the arguments of its pod, except
