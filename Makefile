@@ -22,7 +22,7 @@ REVISION ?= $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS   = -s -w -X main.version=$(VERSION) -X main.revision=$(REVISION)
 
 # What make generate writes, whether it is committed or not.
-GENERATED = find deploy governance/api views docs -name '*.yaml' -o -name '*.json' -o -name 'zz_generated*.go' -o -name '*_templ.go' -o -name flags.md -o -name architecture.md -o -name api-reference.md -o -name install.md | sort | xargs sha256sum
+GENERATED = find deploy governance/api handlers views docs -name '*.yaml' -o -name '*.json' -o -name 'zz_generated*.go' -o -name '*_templ.go' -o -name flags.md -o -name architecture.md -o -name api-reference.md -o -name api-endpoints.md -o -name install.md | sort | xargs sha256sum
 UP = $(BIN)/localcluster up --dir $(LOCAL) --bin $(BIN) --crds deploy/crds --rbac deploy/rbac --users cmd/localcluster/users.yaml \
 	--nodes cmd/localcluster/samples/nodes.yaml --console $(BIN)/kuota --console-port $(KUOTA_PORT) \
 	$(if $(filter none,$(SAMPLE)),,--samples cmd/localcluster/samples) $(if $(filter still,$(SAMPLE)),--still) $(if $(REAL_NODE),--real-node) $(if $(KINDS),--kinds $(KINDS))
@@ -138,6 +138,7 @@ generate: ## write generated code again
 	@sed -i $(READABLE) deploy/crds/kuota.dev_elasticjobs.yaml
 	@for crd in deploy/crds/*.yaml; do awk -f deploy/crds/bounds.awk $$crd >$$crd.new && mv $$crd.new $$crd; done
 	@go test ./cmd/kuota -run '^TestReferences$$' -update
+	@go test ./handlers -run '^TestOpenAPI$$' -update
 	@go test . -run '^TestTrees$$' -update
 	@cd deploy/charttest && go run ./generate
 

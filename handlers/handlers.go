@@ -2,6 +2,7 @@ package handlers
 
 import (
 	"context"
+	_ "embed"
 	"net/http"
 	"time"
 
@@ -103,6 +104,7 @@ func (h *Handlers) Register(s *web.Server) {
 
 	s.Public("/healthz", h.healthz)
 	s.Public("/readyz", h.readyz)
+	s.Page("/api/openapi.json", func(c echo.Context) error { return c.JSONBlob(http.StatusOK, openAPI) })
 	for _, pages := range []interface{ Register(*web.Server) }{
 		c,
 		&dashboard.Pages{Console: c, History: h.History, Classes: classes, HardwarePages: hardwarePages},
@@ -125,6 +127,11 @@ func (h *Handlers) Register(s *web.Server) {
 		pages.Register(s)
 	}
 }
+
+// openAPI describes the endpoints of the API: make generate writes it.
+//
+//go:embed openapi.json
+var openAPI []byte
 
 // healthz answers GET /healthz: the process is alive.
 func (h *Handlers) healthz(c echo.Context) error { return c.String(http.StatusOK, "ok\n") }

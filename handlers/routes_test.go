@@ -25,6 +25,7 @@ func TestRoutes(t *testing.T) {
 		"GET /auth/login": webtest.Public, "GET /auth/callback": webtest.Public, "POST /auth/logout": webtest.Public,
 		"GET /auth/signed-out": webtest.Public, "HEAD /auth/signed-out": webtest.Public,
 		"GET /auth/command-line.json": webtest.Public, "HEAD /auth/command-line.json": webtest.Public,
+		"GET /api/openapi.json": webtest.SignedIn, "HEAD /api/openapi.json": webtest.SignedIn,
 		"GET /auth/session": webtest.SignedIn, "GET /auth/signed-in": webtest.SignedIn, "HEAD /auth/signed-in": webtest.SignedIn,
 		"GET /": webtest.SignedIn, "HEAD /": webtest.SignedIn, "GET /events/dashboard": webtest.SignedIn, "GET /events": webtest.SignedIn,
 		"GET /teams": webtest.SignedIn, "HEAD /teams": webtest.SignedIn, "GET /events/teams": webtest.SignedIn,

@@ -187,17 +187,17 @@ type Tokens func(ctx context.Context, token string) (User, error)
 // maxToken is the size in bytes of the longest token that is read.
 const maxToken = 16 << 10
 
-// isData reports whether a request reads a file for programs. Only these accept a bearer
-// token: programs change nothing, and no browser sends one by itself.
+// isData reports whether a request reads a file for programs. Only these and the API accept a
+// bearer token: no browser sends one by itself.
 func isData(request *http.Request) bool {
 	path := request.URL.Path
 	return (request.Method == http.MethodGet || request.Method == http.MethodHead) && (strings.HasSuffix(path, ".json") || strings.HasSuffix(path, ".csv"))
 }
 
-// bearer returns the token of a request for data; empty for none.
+// bearer returns the token of a request for data or of the API; empty for none.
 func bearer(request *http.Request) string {
 	scheme, token, ok := strings.Cut(request.Header.Get(echo.HeaderAuthorization), " ")
-	if !ok || !strings.EqualFold(scheme, "Bearer") || !isData(request) || isNavigation(request) {
+	if !ok || !strings.EqualFold(scheme, "Bearer") || !isData(request) && !isAPI(request) || isNavigation(request) {
 		return ""
 	}
 	return strings.TrimSpace(token)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -24,7 +25,8 @@ type Error struct {
 	Message string // for the user: what is wrong, what to do
 	Retry   bool   // whether the page offers to try again
 	SignIn  string // address to sign in at, if that helps
-	Err     error  // the cause, only logged
+	Fields  []Field
+	Err     error // the cause, only logged
 }
 
 func (e *Error) Error() string {
@@ -73,6 +75,13 @@ func (p *errorPages) handle(err error, c echo.Context) {
 	answer := toError(err)
 	if answer.Status >= http.StatusInternalServerError {
 		p.log.Error("request failed", "method", c.Request().Method, "path", c.Request().URL.Path, "status", answer.Status, "error", err)
+	}
+	if isAPI(c.Request()) {
+		problem := Problem{Type: "about:blank", Title: statusTitle(answer.Status), Status: answer.Status, Detail: answer.Message, Errors: answer.Fields}
+		c.Response().Header().Set(echo.HeaderContentType, "application/problem+json")
+		c.Response().WriteHeader(answer.Status)
+		_ = json.NewEncoder(c.Response()).Encode(problem) // best effort
+		return
 	}
 	if isData(c.Request()) && !isNavigation(c.Request()) {
 		_ = c.JSON(answer.Status, dataError{answer.Status, answer.Message}) // best effort

@@ -40,7 +40,6 @@ type brokenFile struct{ error }
 // reports.
 func SendFile(c echo.Context, name string, from io.Reader) error {
 	response := c.Response()
-	control := http.NewResponseController(response)
 	kind := "text/plain; charset=utf-8"
 	switch {
 	case strings.HasSuffix(name, ".csv"):
@@ -52,8 +51,24 @@ func SendFile(c echo.Context, name string, from io.Reader) error {
 	}
 	response.Header().Set(echo.HeaderContentType, kind)
 	response.Header().Set(echo.HeaderContentDisposition, mime.FormatMediaType("attachment", map[string]string{"filename": name}))
+	return send(c, from, false)
+}
+
+// SendText answers a program with text that is read as it is written, such as a log.
+func SendText(c echo.Context, from io.Reader) error {
+	c.Response().Header().Set(echo.HeaderContentType, "text/plain; charset=utf-8")
+	return send(c, from, true)
+}
+
+// send sends what it reads: at once, or when enough is there.
+func send(c echo.Context, from io.Reader, atOnce bool) error {
+	response := c.Response()
+	control := http.NewResponseController(response)
 	response.WriteHeader(http.StatusOK)
 	buffer, begun := make([]byte, fileBuffer), false
+	if atOnce {
+		response.Flush()
+	}
 	for {
 		n, err := from.Read(buffer)
 		if n > 0 {
@@ -63,7 +78,7 @@ func SendFile(c echo.Context, name string, from io.Reader) error {
 			if _, err := response.Write(buffer[:n]); err != nil {
 				return err // the client disconnected, or does not read
 			}
-			if !begun { // a small file can take long to compute
+			if !begun || atOnce { // a small file can take long to compute
 				begun = true
 				response.Flush()
 			}

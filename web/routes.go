@@ -67,7 +67,7 @@ func (s *Server) Routes() []*echo.Route { return s.echo.Routes() }
 // other methods, as not found everywhere else. Echo finds this route before it compares methods.
 func (s *Server) noRoute(c echo.Context) error {
 	var allowed []string
-	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost} {
+	for _, method := range []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete} {
 		other := s.echo.NewContext(c.Request(), nil)
 		s.echo.Router().Find(method, echo.GetPath(c.Request()), other)
 		if other.Path() != c.Path() {

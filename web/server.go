@@ -51,6 +51,8 @@ type Options struct {
 type Server struct {
 	echo       *echo.Echo
 	forms      map[string]bool // paths registered with Form
+	endpoints  []Endpoint
+	requests   userLimits // of the API
 	base       string
 	listener   net.Listener
 	http       *http.Server

@@ -221,12 +221,19 @@ func (s *Server) stillSignedIn(stream *stream) bool {
 	return err == nil
 }
 
-// Session returns a function that returns the user of a request as long as the session lasts,
-// also after the response: session.ErrNotFound once it ended.
+// Session returns a function that returns the user of a request as long as the session or the
+// token lasts, also after the response: session.ErrNotFound or ErrToken once it ended.
 func (s *Server) Session(c echo.Context) func(context.Context) (User, error) {
 	user := UserOf(c)
 	if s.signIn == nil {
 		return func(context.Context) (User, error) { return user, nil }
+	}
+	if token := bearer(c.Request()); token != "" {
+		return func(ctx context.Context) (User, error) {
+			found, err := s.tokens(ctx, token)
+			found.From = user.From
+			return found, err
+		}
 	}
 	cookie := s.cookie(c, sessionCookie)
 	return func(ctx context.Context) (User, error) {

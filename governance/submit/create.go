@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +24,7 @@ import (
 	"kuota.dev/kuota/governance/record/audit"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -52,6 +54,45 @@ func (s *Service) Submit(ctx context.Context, user governance.User, t Team, r Re
 		return Submitted{}, invalid(wrong)
 	}
 	return s.submit(ctx, user, plan, form)
+}
+
+// LabelRequest identifies the request of the API that created a task: of its user and its
+// idempotency key.
+const LabelRequest = "kuota.dev/request"
+
+// SubmitOnce creates the object of a plan as part of a request. key, which fits into a label, is
+// its idempotency key and its user; empty for none. The same request again changes nothing; another one with the key of this user is
+// governance.Invalid, as long as the task exists. It does not wait until the list has the task.
+func (s *Service) SubmitOnce(ctx context.Context, user governance.User, p Plan, key string, part int) error {
+	if key == "" {
+		_, err := s.createTask(ctx, user, p, "")
+		return err
+	}
+	p.request = fmt.Sprintf("%s-%d", key, part)
+	reader, err := s.Cluster.ClientAs(user)
+	if err != nil {
+		return err
+	}
+	for _, kind := range p.Team.Kinds {
+		known, ok := sourceKind(string(kind))
+		if !ok {
+			continue
+		}
+		list := &metav1.PartialObjectMetadataList{}
+		list.SetGroupVersionKind(known)
+		err := reader.List(ctx, list, client.InNamespace(p.Team.Namespace), client.MatchingLabels{LabelRequest: p.request})
+		if err != nil && !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) {
+			return cluster.Translate("submit task", err)
+		}
+		if len(list.Items) > 0 && (kind != p.Kind || list.Items[0].Name != p.name()) {
+			return &governance.Error{
+				Kind: governance.Invalid, Op: "submit task", Message: "The idempotency key was used for another request.",
+				Fields: []governance.FieldError{{Path: "Idempotency-Key", Message: fmt.Sprintf("was used for %s %s: use another key for another task", kind, list.Items[0].Name)}},
+			}
+		}
+	}
+	_, err = s.createTask(ctx, user, p, p.request)
+	return err
 }
 
 func invalid(wrong []governance.FieldError) error {
@@ -142,6 +183,11 @@ func (s *Service) create(ctx context.Context, user governance.User, p Plan, job 
 		}
 		annotations[allocations.AnnotationRequest] = mark
 		job.SetAnnotations(annotations)
+	}
+	if p.request != "" {
+		labels := maps.Clone(job.GetLabels())
+		labels[LabelRequest] = p.request
+		job.SetLabels(labels)
 	}
 	if err := p.tryPods(ctx, writer); err != nil {
 		return nil, translate(err, p)

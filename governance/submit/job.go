@@ -43,6 +43,7 @@ type Plan struct {
 	// templates.
 	source    *unstructured.Unstructured
 	templates []podTemplate
+	request   string // value of LabelRequest; empty for none
 }
 
 // meta returns the metadata of all kinds: labels name the queue, the priority class and

@@ -222,8 +222,6 @@ func (t Team) PlanSource(object *unstructured.Unstructured) (p Plan, changed, wr
 	switch name := object.GetName(); {
 	case name == "" && metadata["name"] != nil:
 		wrong.Addf("metadata.name", "is read as %v, which is no text: put it into quotation marks", metadata["name"])
-	case name == "" && object.GetGenerateName() != "":
-		wrong.Addf("metadata.name", "is missing: generateName is not read here. Give the task a name, such as %s1", object.GetGenerateName())
 	case name == "":
 		wrong.Add("metadata.name", "is missing: give the task a name")
 	default:

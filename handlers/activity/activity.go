@@ -285,6 +285,10 @@ func (h *Pages) Register(s *web.Server) {
 	s.Page(urls.Activity, h.Within(h.activity))
 	s.Page(urls.ActivityCSV, h.Within(h.activityCSV))
 	s.Page(urls.ActivityJSON, h.Within(h.activityJSON))
+	s.API(web.Endpoint{Method: http.MethodGet, Path: "/activity", Summary: "List who did what, the latest first", Answer: activityAnswer{}, Handler: h.Within(h.activityJSON), Query: []web.Parameter{
+		{Name: "team", About: "of this team"}, {Name: "actor", About: "by this user"}, {Name: "action", About: "of this action, such as stop"}, {Name: "q", About: "whose name contains this"},
+		{Name: "uid", About: "of the object with this UID"}, {Name: "from", About: "first day, such as 2026-11-01"}, {Name: "to", About: "last day"}, {Name: "before", About: "older than this value of next"},
+	}})
 }
 
 // activityAnswer is the answer of GET /activity.json.

@@ -38,6 +38,7 @@ func (h *Pages) Register(s *web.Server) {
 	s.Events(urls.AlertsEvents, h.Handler(h.events(s)))
 	s.Page(urls.AlertsCSV, h.Handler(h.csv))
 	s.Page(urls.AlertsJSON, h.Handler(h.file))
+	s.API(web.Endpoint{Method: http.MethodGet, Path: "/alerts", Summary: "List alerts", Answer: alertsAnswer{}, Handler: h.Handler(h.file)})
 }
 
 // read returns what the user of a request sees.
@@ -246,16 +247,19 @@ type alertJSON struct {
 	SilencedUntil *time.Time `json:"silencedUntil,omitempty"`
 }
 
+// alertsAnswer is the answer of GET /alerts.json.
+type alertsAnswer struct {
+	At     time.Time   `json:"at"`
+	Alerts []alertJSON `json:"alerts"`
+}
+
 // file answers GET /alerts.json: the rows of the page.
 func (h *Pages) file(c echo.Context) error {
 	state, _, err := h.read(c)
 	if err != nil {
 		return err
 	}
-	answer := struct {
-		At     time.Time   `json:"at"`
-		Alerts []alertJSON `json:"alerts"`
-	}{h.Now().UTC(), []alertJSON{}}
+	answer := alertsAnswer{h.Now().UTC(), []alertJSON{}}
 	for _, a := range slices.Concat(state.Firing, state.Resolved) {
 		one := alertJSON{Rule: a.Alert.Rule, Severity: string(a.Severity), State: stateOf(a), Team: a.Team, Summary: a.Summary, Since: a.Since.UTC(), Fired: a.Fired.UTC()}
 		if !a.Resolved.IsZero() {

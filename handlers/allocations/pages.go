@@ -58,6 +58,7 @@ func (h *Pages) Register(s *web.Server) {
 		s.Form(urls.AllocationPrefix+":name/"+path, h.Handler(h.Writing(confirm)), h.Handler(h.Writing(do)))
 		s.Events(urls.AllocationPrefix+":name/"+path+"/events", h.Handler(h.previewActivation(s, to)))
 	}
+	h.registerAPI(s)
 	s.Form(urls.AllocationPrefix+":name/delete", h.Handler(h.Writing(h.confirmDelete)), h.Handler(h.Writing(h.deleteAllocation)))
 }
 

@@ -37,23 +37,35 @@ func (h *Pages) Register(s *web.Server) {
 	h.Session = s.Session
 	s.Page(urls.Bulk+"/:id", h.Handler(h.show))
 	s.Events(urls.Bulk+"/:id/events", h.Handler(h.events(s)))
+	s.API(web.Endpoint{Method: http.MethodGet, Path: "/bulk/:id", Summary: "Return how far an action on many objects is", Answer: bulk.Run{}, Handler: h.Handler(func(c echo.Context) error {
+		run, err := h.Bulk.Get(c.Request().Context(), console.UserOf(c), c.Param("id"))
+		if err != nil {
+			return err
+		}
+		return c.JSON(http.StatusOK, run)
+	})})
 }
 
 // Start starts a change of many objects as the user of the request, and redirects to its page.
 func (h *Pages) Start(c echo.Context, run bulk.Run, do func(ctx context.Context, user governance.User, i int) error) error {
-	who := h.Session(c)
-	as := func(ctx context.Context) (governance.User, error) {
-		user, err := who(ctx)
-		if errors.Is(err, session.ErrNotFound) {
-			return governance.User{}, &governance.Error{Kind: governance.Forbidden, Op: "change", Message: "Your session ended before its turn."}
-		}
-		return console.User(user), err
-	}
-	id, err := h.Bulk.Start(c.Request().Context(), as, run, do)
+	id, err := h.Begin(c, run, do)
 	if err != nil {
 		return err
 	}
 	return c.Redirect(http.StatusSeeOther, urls.Bulk+"/"+id)
+}
+
+// Begin starts a change of many objects as the user of the request, and returns its ID.
+func (h *Pages) Begin(c echo.Context, run bulk.Run, do func(ctx context.Context, user governance.User, i int) error) (string, error) {
+	who := h.Session(c)
+	as := func(ctx context.Context) (governance.User, error) {
+		user, err := who(ctx)
+		if errors.Is(err, session.ErrNotFound) || errors.Is(err, web.ErrToken) {
+			return governance.User{}, &governance.Error{Kind: governance.Forbidden, Op: "change", Message: "Your session ended before its turn."}
+		}
+		return console.User(user), err
+	}
+	return h.Bulk.Start(c.Request().Context(), as, run, do)
 }
 
 // show answers GET /bulk/{id}.

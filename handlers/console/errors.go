@@ -44,9 +44,17 @@ func (h *Console) Handler(handler func(echo.Context) error) echo.HandlerFunc {
 		}
 		return &web.Error{
 			Status: Statuses[ours.Kind], Message: ours.Message,
-			Retry: ours.Kind == governance.Unavailable, Err: err,
+			Retry: ours.Kind == governance.Unavailable, Fields: fields(ours), Err: err,
 		}
 	}
+}
+
+// fields returns what is wrong with the fields of a body of the API.
+func fields(refused *governance.Error) (list []web.Field) {
+	for _, f := range refused.Fields {
+		list = append(list, web.Field{Field: f.Path, Message: f.Message})
+	}
+	return list
 }
 
 // Within converts a handler of what a scope includes, which is called with the scope of the

@@ -163,3 +163,9 @@ func (d *SubmitBackend) Try(context.Context, governance.User, submit.Plan) error
 func (d *SubmitBackend) Taken(_ submit.Team, _ submit.Kind, name string) bool {
 	return name == d.TakenName && name != ""
 }
+
+// SubmitOnce implements teams.Submit.
+func (d *SubmitBackend) SubmitOnce(ctx context.Context, user governance.User, p submit.Plan, key string, _ int) error {
+	_, err := d.SubmitPlan(ctx, user, p, key)
+	return err
+}

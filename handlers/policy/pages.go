@@ -40,6 +40,7 @@ func (h *Pages) Register(s *web.Server) {
 	for _, part := range parts {
 		(&form{h, part}).register(s)
 	}
+	h.registerAPI(s)
 	s.Form(urls.TryPolicyAgain, h.Handler(toPolicies), h.Handler(h.Writing(h.tryAgain)))
 }
 

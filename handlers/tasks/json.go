@@ -53,6 +53,8 @@ type taskJSON struct {
 	WaitedSeconds json.Number             `json:"waitedSeconds"`
 	RanSeconds    json.Number             `json:"ranSeconds"`
 	Preemptions   int                     `json:"preemptions"`
+	SubmittedBy   string                  `json:"submittedBy,omitempty"`
+	UID           string                  `json:"uid"`
 }
 
 // tasksJSON answers GET /tasks.json: the rows of one page of the list.
@@ -69,6 +71,7 @@ func (h *Pages) tasksJSON(c echo.Context, scope access.Scope) error {
 		answer.Tasks = append(answer.Tasks, taskJSON{
 			taskNamesJSON: taskNames(t), Status: stateLabel(t.Task), Position: t.Position, Resources: format.JSONAmounts(t.Resources()), Pools: t.Pools, Submitted: t.Submitted.UTC(),
 			WaitedSeconds: json.Number(format.Seconds(t.Waited(now))), RanSeconds: json.Number(format.Seconds(t.Ran(now))), Preemptions: int(t.Preemptions),
+			SubmittedBy: t.SubmittedBy, UID: t.UID,
 		})
 	}
 	return c.JSON(http.StatusOK, answer)

@@ -87,41 +87,53 @@ func (h *Pages) many(c echo.Context, scope access.Scope) error {
 		page.Confirm = &views.TextField{Value: values.Get("confirm"), Error: "Type " + confirm + " exactly."}
 		return h.showMany(c, http.StatusUnprocessableEntity, page, s)
 	}
-	run := bulk.Run{Title: page.Title, Back: page.UpURL}
-	at := make([]tasks.Address, len(s.items))
-	for i, t := range s.items {
-		at[i] = tasks.Address{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name, UID: t.UID}
-		run.Items = append(run.Items, bulk.Item{Name: t.Name, Team: t.Team, URL: urls.Task(t.Task)})
-	}
-	for i, t := range s.excluded { // which changed since the review
-		run.Items = append(run.Items, bulk.Item{Name: t.Name, Team: t.Team, URL: urls.Task(t.Task), Problem: s.why[i]})
-	}
+	run, at := s.run(page.Title, page.UpURL)
 	for _, uid := range values["task"] {
 		if !slices.ContainsFunc(slices.Concat(s.items, s.excluded), func(t queries.Item) bool { return t.UID == uid }) {
 			run.Items = append(run.Items, bulk.Item{Name: "A task that no longer exists", Problem: "It was deleted meanwhile."})
 		}
 	}
-	if action == actions.Again {
-		return h.repeat(c, run, at)
-	}
-	return h.Bulk.Start(c, run, func(ctx context.Context, user governance.User, i int) error {
-		return h.Actions.Run(ctx, user, at[i], action, s.class)
-	})
-}
-
-// repeat submits tasks again, each under the name that the progress has.
-func (h *Pages) repeat(c echo.Context, run bulk.Run, at []tasks.Address) error {
-	names, err := h.Again.NamesAgain(c.Request().Context(), console.UserOf(c), at)
+	do, err := h.doMany(c.Request().Context(), console.UserOf(c), s, &run, at)
 	if err != nil {
 		return err
 	}
+	return h.Bulk.Start(c, run, do)
+}
+
+// run returns the run of an action on the selected tasks, and which its first items are. What
+// it cannot be run on comes last.
+func (s selection) run(title, back string) (bulk.Run, []tasks.Address) {
+	run, at := bulk.Run{Title: title, Back: back}, make([]tasks.Address, len(s.items))
+	for i, t := range s.items {
+		at[i] = tasks.Address{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name, UID: t.UID}
+		run.Items = append(run.Items, bulk.Item{Name: t.Name, Team: t.Team, URL: urls.Task(t.Task)})
+	}
+	for i, t := range s.excluded {
+		run.Items = append(run.Items, bulk.Item{Name: t.Name, Team: t.Team, URL: urls.Task(t.Task), Problem: s.why[i]})
+	}
+	return run, at
+}
+
+// doMany returns what a run does with each item. It writes the names of tasks that are submitted
+// again into run.
+func (h *Pages) doMany(ctx context.Context, user governance.User, s selection, run *bulk.Run, at []tasks.Address) (func(context.Context, governance.User, int) error, error) {
+	if s.action != actions.Again {
+		return func(ctx context.Context, user governance.User, i int) error {
+			return h.Actions.Run(ctx, user, at[i], s.action, s.class)
+		}, nil
+	}
+	names, err := h.Again.NamesAgain(ctx, user, at)
+	if err != nil {
+		return nil, err
+	}
+	teams := make([]string, len(names))
 	for i, name := range names {
 		run.Items[i].Name += " as " + name
-		run.Items[i].URL = urls.TaskOf(at[i].Namespace, at[i].Kind, name)
+		run.Items[i].URL, teams[i] = urls.TaskOf(at[i].Namespace, at[i].Kind, name), run.Items[i].Team
 	}
-	return h.Bulk.Start(c, run, func(ctx context.Context, user governance.User, i int) error {
-		return h.Again.Repeat(ctx, user, run.Items[i].Team, at[i], names[i])
-	})
+	return func(ctx context.Context, user governance.User, i int) error {
+		return h.Again.Repeat(ctx, user, teams[i], at[i], names[i])
+	}, nil
 }
 
 // obstacles returns why an action cannot be run on each of these tasks; empty where it can.
@@ -163,7 +175,6 @@ func (h *Pages) showMany(c echo.Context, status int, page views.ActionPage, s se
 // selected returns the tasks that a form is about: those with the posted UIDs, or all that the
 // filters match now.
 func (h *Pages) selected(ctx context.Context, user governance.User, scope access.Scope, action actions.Action, values url.Values) (selection, error) {
-	s := selection{action: action, class: values.Get("choice")}
 	q := h.taskQuery(listing.Filters(values))
 	if values.Get("all") != "true" {
 		q = h.taskQuery(nil)
@@ -172,12 +183,18 @@ func (h *Pages) selected(ctx context.Context, user governance.User, scope access
 			q.UIDs[uid] = true
 		}
 	}
+	return h.selectedBy(ctx, user, scope, selection{action: action, class: values.Get("choice")}, q, func(queries.Item) bool { return true })
+}
+
+// selectedBy adds the tasks that a query selects to a selection, of those that match.
+func (h *Pages) selectedBy(ctx context.Context, user governance.User, scope access.Scope, s selection, q taskQuery, matches func(queries.Item) bool) (selection, error) {
 	q.All = true
 	list, err := h.Tasks.ListWithin(ctx, scope, q.Query, q.teams)
 	if err != nil {
 		return s, err
 	}
-	why, err := h.obstacles(ctx, user, action, list.Items)
+	list.Items = slices.DeleteFunc(slices.Clone(list.Items), func(t queries.Item) bool { return !matches(t) })
+	why, err := h.obstacles(ctx, user, s.action, list.Items)
 	if err != nil {
 		return s, err
 	}

@@ -97,6 +97,7 @@ func (h *Pages) Register(s *web.Server) {
 	s.Page(urls.Tasks+"/:namespace/:kind/:name/yaml", h.Handler(h.taskYAML))
 	s.Page(urls.Tasks+"/:namespace/:kind/:name/why.json", h.Handler(h.whyJSON))
 	s.Page(urls.Tasks+"/:namespace/:kind/:name/scaling.csv", h.Handler(h.scalingCSV))
+	h.registerAPI(s)
 	s.Page(urls.Queue, h.Within(h.upcoming))
 	s.Events(urls.Queue+"/events", h.upcomingEvents(s))
 	s.Page(urls.Queue+".csv", h.Within(h.upcomingCSV))

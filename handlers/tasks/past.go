@@ -3,6 +3,7 @@ package tasks
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -152,6 +153,65 @@ func (h *Pages) pastCSV(c echo.Context, scope access.Scope) error {
 		})
 	}
 	return console.CSVFile(c, "past-tasks", rows)
+}
+
+// pastAnswer is a page of tasks that ended, also of deleted ones.
+type pastAnswer struct {
+	Page  int            `json:"page"`
+	More  bool           `json:"more"` // older ones are on the next page
+	Tasks []pastTaskJSON `json:"tasks"`
+}
+
+type pastTaskJSON struct {
+	Namespace     string                  `json:"namespace"`
+	Kind          string                  `json:"kind"`
+	Name          string                  `json:"name"`
+	UID           string                  `json:"uid"`
+	Team          string                  `json:"team,omitempty"`
+	Status        string                  `json:"status"`
+	PriorityClass string                  `json:"priorityClass,omitempty"`
+	Pools         []string                `json:"pools,omitempty"`
+	Resources     map[string]*json.Number `json:"resources"` // that it requested
+	Submitted     time.Time               `json:"submitted"`
+	Ended         *time.Time              `json:"ended,omitempty"`
+	Deleted       *time.Time              `json:"deleted,omitempty"`
+	RanSeconds    json.Number             `json:"ranSeconds"`
+	Preemptions   int                     `json:"preemptions"`
+	SubmittedBy   string                  `json:"submittedBy,omitempty"`
+}
+
+// pastJSON answers GET /past-tasks of the API.
+func (h *Pages) pastJSON(c echo.Context, scope access.Scope) error {
+	ctx := c.Request().Context()
+	list, err := h.Tasks.ListWithin(ctx, scope, index.Query{}, nil)
+	if err != nil {
+		return err
+	}
+	q := parsePastQuery(c.QueryParams())
+	switch {
+	case h.History == nil:
+		return &governance.Error{Kind: governance.NotFound, Op: "list past tasks", Message: NoHistory}
+	case q.problem != "":
+		return &governance.Error{Kind: governance.Invalid, Op: "list past tasks", Message: q.problem}
+	}
+	found, more, err := PastTasks(ctx, h.History, scope, q.historyQuery(scope, list.Teams), q.page, pastPageSize)
+	if err != nil {
+		return &governance.Error{Kind: governance.Unavailable, Op: "list past tasks", Message: HistoryUnavailable(err), Err: err}
+	}
+	answer := pastAnswer{Page: q.page, More: more, Tasks: []pastTaskJSON{}}
+	at := func(t time.Time) *time.Time {
+		if t.IsZero() {
+			return nil
+		}
+		return new(t.UTC())
+	}
+	for _, t := range found {
+		answer.Tasks = append(answer.Tasks, pastTaskJSON{
+			Namespace: t.Namespace, Kind: t.Kind, Name: t.Name, UID: t.UID, Team: t.Team, Status: t.State, PriorityClass: format.ClassName(t.PriorityClass), Pools: t.Pools, Resources: format.JSONAmounts(t.Requests),
+			Submitted: t.SubmittedAt.UTC(), Ended: at(t.FinishedAt), Deleted: at(t.DeletedAt), RanSeconds: json.Number(format.Seconds(t.RunTime)), Preemptions: int(t.Preemptions), SubmittedBy: t.SubmittedBy,
+		})
+	}
+	return c.JSON(http.StatusOK, answer)
 }
 
 func (q pastQuery) filters(l queries.List) []views.Filter {

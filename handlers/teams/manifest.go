@@ -3,12 +3,9 @@ package teams
 import (
 	"crypto/rand"
 	"net/http"
-	"slices"
 	"strconv"
 
 	"kuota.dev/kuota/governance"
-	"kuota.dev/kuota/governance/imports"
-	"kuota.dev/kuota/governance/spec/manifest"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
@@ -113,12 +110,11 @@ func (h *Pages) again(c echo.Context) error {
 // readText does an action with the text of a page: it shows the task and its verdict, or
 // the form, or submits it.
 func (h *Pages) readText(c echo.Context, t submit.Team, page teamviews.ManifestPage, action string) error {
-	plan, wrong, err := h.planText(t, &page)
+	plan, err := readText(t, &page)
 	switch {
 	case err != nil:
 		return err
 	case plan == nil:
-		page.Wrong = forms.Lines(wrong)
 		return h.renderManifest(c, http.StatusUnprocessableEntity, t, page)
 	}
 	form, missed, err := h.express(c, t, *plan)
@@ -164,45 +160,16 @@ func (h *Pages) textOf(t submit.Team, form submitForm) (string, bool) {
 	return m.Text, err == nil
 }
 
-// planText plans the task of the text, and adds to the page what it becomes. A text without
+// readText plans the task of the text, and adds to the page what it becomes. A text without
 // a valid task has no plan but errors.
-func (h *Pages) planText(t submit.Team, page *teamviews.ManifestPage) (*submit.Plan, []governance.FieldError, error) {
-	script, text := submit.CutScript(page.Text.Value)
-	source, wrong := submit.ReadSource([]byte(text))
-	if source != nil || len(wrong) > 0 {
-		if len(wrong) > 0 {
-			return nil, wrong, nil
-		}
-		plan, changed, wrong := t.PlanSource(source)
-		page.Name, page.Kind, page.NotImported = source.GetName(), source.GetKind(), forms.Lines(changed)
-		if len(wrong) == 0 {
-			plan, wrong = plan.WithScript(script)
-		}
-		if len(wrong) > 0 {
-			return nil, wrong, nil
-		}
-		m, err := plan.Manifest()
-		page.YAML = m.Text
-		return &plan, nil, err
+func readText(t submit.Team, page *teamviews.ManifestPage) (*submit.Plan, error) {
+	read, err := t.ReadText(page.Text.Value, page.RequestID)
+	page.Name, page.Kind, page.YAML = read.Name, read.Kind, read.Manifest
+	page.NotImported, page.Wrong = forms.Lines(read.Changed), forms.Lines(read.Wrong)
+	if read.Plan == nil && len(read.Wrong) == 0 {
+		page.Text.Error = "This text has no task. See above for the reasons."
 	}
-	object, others := elasticTask(imports.Read([]byte(text)))
-	if object.ElasticJob == nil {
-		page.NotImported, page.Text.Error = forms.Lines(others), "This text has no task. See above for the reasons."
-		return nil, nil, nil
-	}
-	plan, changed, wrong := t.PlanElasticJob(object.ElasticJob)
-	known := func(p governance.FieldError) bool { return slices.Contains(wrong, p) }
-	page.Name, page.Kind, page.YAML = object.ElasticJob.Name, string(submit.ElasticJob), object.YAML()
-	page.NotImported = forms.Lines(slices.Concat(slices.DeleteFunc(object.Problems, known), changed, others))
-	if len(wrong) == 0 {
-		plan, wrong = plan.WithScript(script)
-	}
-	if len(wrong) > 0 {
-		return nil, wrong, nil
-	}
-	m, err := plan.AfterScript(submit.Manifest{Kind: submit.ElasticJob, Text: manifest.ElasticJobYAML(plan.ElasticJob())})
-	page.YAML = m.Text
-	return &plan, nil, err
+	return read.Plan, err
 }
 
 // refuseManifest shows the text again with the reason why the task was not submitted.
@@ -213,24 +180,6 @@ func (h *Pages) refuseManifest(c echo.Context, t submit.Team, page teamviews.Man
 	}
 	page.Failure, page.Wrong = ours.Message, forms.Lines(ours.Fields)
 	return h.renderManifest(c, console.Statuses[ours.Kind], t, page)
-}
-
-// elasticTask returns the first elastic task of a text, and the problems with all else.
-func elasticTask(read imports.Result) (task imports.Object, problems []governance.FieldError) {
-	problems = read.Problems
-	for _, o := range read.Objects {
-		switch {
-		case o.ElasticJob != nil && task.ElasticJob == nil:
-			task = o
-		case o.ElasticJob != nil:
-			problems = append(problems, governance.FieldError{Message: "elastic task " + o.ElasticJob.Name + " was not read: submit one task at a time"})
-		case o.Allocation != nil:
-			problems = append(problems, governance.FieldError{Message: "the allocation of team " + o.Allocation.Name + " was not read: admins import it under Policies"})
-		default:
-			problems = append(problems, governance.FieldError{Message: "the cluster policy was not read: admins import it under Policies"})
-		}
-	}
-	return task, problems
 }
 
 func (h *Pages) renderManifest(c echo.Context, status int, t submit.Team, page teamviews.ManifestPage) error {

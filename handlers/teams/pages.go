@@ -38,4 +38,5 @@ func (h *Pages) Register(s *web.Server) {
 		s.Form(service.url(":team"), h.Handler(h.submitPage(s, service)), h.Handler(h.Writing(h.submitTask(service))))
 	}
 	s.Page(urls.TeamPrefix+":team", h.Handler(h.team))
+	h.registerAPI(s)
 }

@@ -27,6 +27,8 @@ type Submit interface {
 	// dry run.
 	SubmitPlan(ctx context.Context, user governance.User, p submit.Plan, form string) (submit.Submitted, error)
 	Try(ctx context.Context, user governance.User, p submit.Plan) error
+	// SubmitOnce is SubmitPlan for part of a request with an idempotency key.
+	SubmitOnce(ctx context.Context, user governance.User, p submit.Plan, key string, part int) error
 	taskpages.Again
 	// Again returns the manifest that submits a task again, and Differences what a form does
 	// not express of a task that was read from a manifest.

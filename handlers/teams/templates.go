@@ -61,14 +61,13 @@ func (h *Pages) changeTemplates(c echo.Context) error {
 		}
 		values.Set("text", text)
 	}
-	read := teamviews.ManifestPage{}
+	read := teamviews.ManifestPage{RequestID: values.Get("request-id")}
 	read.Text.Value, read.Text.Error = forms.TextOrFile(values)
-	plan, wrong, err := h.planText(t, &read)
+	plan, err := readText(t, &read)
 	switch {
 	case err != nil:
 		return err
 	case plan == nil:
-		read.Wrong, read.RequestID = forms.Lines(wrong), values.Get("request-id")
 		return h.renderManifest(c, http.StatusUnprocessableEntity, t, read)
 	}
 	page := teamviews.TemplatesPage{Text: read.YAML, Kind: read.Kind, Name: views.TextField{Value: read.Name}}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"kuota.dev/kuota/web"
+
 	"github.com/labstack/echo/v4"
 )
 
@@ -36,6 +38,10 @@ func CheckRoutes(t *testing.T, c *Console, table map[string]Access, hidden ...st
 	seen := map[string][]string{} // methods by path
 	for _, route := range c.Routes() {
 		key := route.Method + " " + route.Path
+		if strings.HasPrefix(route.Path, web.APIPrefix+"/") {
+			g.wantToken(route.Method, parameter.ReplaceAllString(route.Path, "x"), pretenders)
+			continue
+		}
 		access, known := table[key]
 		if !known {
 			t.Errorf("%s is not in the table: add who may open it", key)
@@ -76,6 +82,21 @@ type routeCheck struct {
 	c               *Console
 	user, anonymous *Browser // signed in and not
 	hidden          []string // text that anonymous users must not see
+}
+
+// wantToken checks that an endpoint of the API takes no session, and no wrong token.
+func (g *routeCheck) wantToken(method, path string, pretenders map[string][]string) {
+	g.t.Helper()
+	for who, answer := range map[string]Response{"a session": g.user.Ask(method, path, "", Script...), "a page": g.user.Ask(method, path, "", Navigation...), "nobody": g.anonymous.Ask(method, path, "")} {
+		if answer.StatusCode != http.StatusUnauthorized || !strings.HasPrefix(answer.Header.Get("Content-Type"), "application/problem+json") {
+			g.t.Errorf("%s %s with %s: %s of %s, want a problem with 401", method, path, who, answer.Status, answer.Header.Get("Content-Type"))
+		}
+	}
+	for who, headers := range pretenders {
+		if answer := g.anonymous.Ask(method, path, "", headers...); answer.StatusCode != http.StatusUnauthorized {
+			g.t.Errorf("%s %s with %s: %s, want 401", method, path, who, answer.Status)
+		}
+	}
 }
 
 // wantRejected checks that headers do not authenticate a request.

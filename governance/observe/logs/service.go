@@ -31,6 +31,7 @@ type Query struct {
 	Previous   bool   // of the run of the container before its last restart
 	Timestamps bool   // each line with its time
 	Contains   string // only lines that contain this text, whatever their case; empty for all
+	Wait       bool   // for Open: until the container ends
 }
 
 // Service opens logs.
@@ -158,7 +159,7 @@ func (s *Service) reserve(user governance.User) (free func(), err error) {
 // Open opens a log from its first line, as the container wrote it. The caller closes
 // it.
 func (s *Service) Open(ctx context.Context, user governance.User, q Query) (io.ReadCloser, error) {
-	log, _, err := s.openLog(ctx, user, q, 0, false)
+	log, _, err := s.openLog(ctx, user, q, 0, q.Wait)
 	return log, err
 }
 

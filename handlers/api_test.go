@@ -1,0 +1,107 @@
+package handlers_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/handlers/handlerstest"
+	"kuota.dev/kuota/handlers/teams"
+	"kuota.dev/kuota/web"
+)
+
+// call sends a request to the API, and reads the answer into a pointer.
+func call(t *testing.T, method, address string, body, into any, headers ...string) int {
+	t.Helper()
+	sent, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), method, address, bytes.NewReader(sent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := handlerstest.Client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if into != nil {
+		if err := json.Unmarshal(text, into); err != nil {
+			t.Fatalf("%s %s: %v: %.300s", method, address, err, text)
+		}
+	}
+	return response.StatusCode
+}
+
+const jobText = "apiVersion: batch/v1\nkind: Job\nmetadata: {%s}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: b, resources: {limits: {nvidia.com/gpu: 1}}}]}}}\n"
+
+// TestAPISubmits submits manifests with one and several tasks: all or none.
+func TestAPISubmits(t *testing.T) {
+	d := &handlerstest.Backend{}
+	address := handlerstest.Serve(t, d) + web.APIPrefix + "/teams/vision/tasks"
+	one, generated := strings.Replace(jobText, "%s", "name: one", 1), strings.Replace(jobText, "%s", "generateName: lr-", 1)
+	var answer, again teams.SubmitAnswer
+	if status := call(t, "POST", address+"?dryRun=true", teams.SubmitRequest{Manifest: one}, &answer); status != http.StatusOK || answer.Tasks[0].Verdict == nil || answer.Tasks[0].Created || len(d.SubmitBackend.Plans) > 0 {
+		t.Errorf("a dry run: %d, %+v, %d plans", status, answer, len(d.SubmitBackend.Plans))
+	}
+	request := teams.SubmitRequest{Manifest: one + "---\n" + generated}
+	status := call(t, "POST", address, request, &answer, "Idempotency-Key", "k")
+	call(t, "POST", address, request, &again, "Idempotency-Key", "k")
+	if status != http.StatusCreated || len(answer.Tasks) != 2 || !answer.Tasks[1].Created || !strings.HasPrefix(answer.Tasks[1].Name, "lr-") || answer.Tasks[1].Name != again.Tasks[1].Name {
+		t.Errorf("two tasks: %d, %+v, then %+v", status, answer, again)
+	}
+	if forms := d.SubmitBackend.Forms; forms[0] != forms[2] || len(forms[0]) != 32 {
+		t.Errorf("the keys are %q", forms)
+	}
+	before := len(d.SubmitBackend.Plans)
+	var problem web.Problem
+	status = call(t, "POST", address, teams.SubmitRequest{Manifest: one + "---\nkind: Pod\napiVersion: v1\n"}, &problem)
+	if status != http.StatusUnprocessableEntity || len(problem.Errors) != 1 || problem.Errors[0].Field != "documents[1].kind" || len(d.SubmitBackend.Plans) != before {
+		t.Errorf("one wrong task: %d, %+v", status, problem)
+	}
+	for _, text := range []string{"", strings.Repeat(one+"---\n", 201)} {
+		if status = call(t, "POST", address, teams.SubmitRequest{Manifest: text}, &problem); status != http.StatusUnprocessableEntity || problem.Errors[0].Field != "manifest" {
+			t.Errorf("%d bytes: %d, %+v", len(text), status, problem)
+		}
+	}
+}
+
+// TestAPISavesAllocations reviews and saves: the version that was read must be sent.
+func TestAPISavesAllocations(t *testing.T) {
+	d := handlerstest.WithAllocations(handlerstest.FullAllocation())
+	address := handlerstest.Serve(t, d) + web.APIPrefix + "/allocations"
+	var saved v1alpha1.ComputeAllocation
+	if status := call(t, "GET", address+"/vision", nil, &saved); status != http.StatusOK || saved.Kind != "ComputeAllocation" || saved.ResourceVersion != "7" {
+		t.Fatalf("%d, %+v", status, saved)
+	}
+	saved.Spec.FairShareWeight = 9
+	var answer struct{ Saved bool }
+	if status := call(t, "PUT", address+"/vision?dryRun=true", saved, &answer); status != http.StatusOK || answer.Saved || len(d.Updated) > 0 {
+		t.Errorf("a review: %d, %+v", status, answer)
+	}
+	if status := call(t, "PUT", address+"/vision?reason=more", saved, &answer); status != http.StatusOK || !answer.Saved || len(d.Updated) != 1 || d.Updated[0].Spec.FairShareWeight != 9 || d.Updated[0].ResourceVersion != "7" {
+		t.Errorf("a save: %d, %+v, %+v", status, answer, d.Updated)
+	}
+	var problem web.Problem
+	saved.ResourceVersion = ""
+	if status := call(t, "PUT", address+"/vision", saved, &problem); status != http.StatusUnprocessableEntity || problem.Errors[0].Field != "metadata.resourceVersion" {
+		t.Errorf("without a version: %d, %+v", status, problem)
+	}
+	saved.Name = "other"
+	if status := call(t, "PUT", address+"/vision", saved, &problem); status != http.StatusUnprocessableEntity || len(d.Updated) != 1 {
+		t.Errorf("of another team: %d, %+v", status, problem)
+	}
+}

@@ -1,0 +1,182 @@
+package web
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/labstack/echo/v4"
+	"golang.org/x/time/rate"
+)
+
+// APIPrefix is where the paths of all endpoints begin.
+const APIPrefix = "/api/v1"
+
+// Endpoint is an address of the API. It takes a bearer token, and never the session of a
+// browser. Tokens of service accounts only read.
+type Endpoint struct {
+	Method  string
+	Path    string // below APIPrefix, with the parameters that Echo reads, such as /tasks/:namespace
+	Summary string // imperative, without a period
+	Query   []Parameter
+	Body    any // a value of the type of the body; nil for none
+	Answer  any // a value of the type of the answer; nil for text
+	Status  int // of an answer without an error; 0 for 200
+	Handler echo.HandlerFunc
+}
+
+// Parameter is a value of a query.
+type Parameter struct{ Name, About string }
+
+// Problem is the answer to a request of the API that failed (RFC 9457).
+type Problem struct {
+	Type   string  `json:"type"` // about:blank: the status says it
+	Title  string  `json:"title"`
+	Status int     `json:"status"`
+	Detail string  `json:"detail"`           // what is wrong and what to do
+	Errors []Field `json:"errors,omitempty"` // of fields of the body
+}
+
+// Field is what is wrong with a field of a body.
+type Field struct {
+	Field   string `json:"field,omitempty"` // its path, such as spec.quota[0].instances
+	Message string `json:"message"`
+}
+
+// API registers an endpoint.
+func (s *Server) API(e Endpoint) {
+	s.endpoints = append(s.endpoints, e)
+	handler := s.byToken(limited(e.Handler))
+	methods := []string{e.Method}
+	if e.Method == http.MethodGet {
+		methods = append(methods, http.MethodHead)
+	}
+	s.echo.Match(methods, APIPrefix+e.Path, handler)
+}
+
+// APIFile registers an endpoint whose answer has any length, such as a log.
+func (s *Server) APIFile(e Endpoint) {
+	s.endpoints = append(s.endpoints, e)
+	s.echo.GET(APIPrefix+e.Path, s.byToken(e.Handler))
+}
+
+// Endpoints returns all endpoints in the order of their registration.
+func (s *Server) Endpoints() []Endpoint { return slices.Clone(s.endpoints) }
+
+// isAPI reports whether a request is for the API.
+func isAPI(request *http.Request) bool {
+	return strings.HasPrefix(request.URL.Path, APIPrefix+"/")
+}
+
+// Limits of requests of the API for each user, on each replica: a burst, then a rate.
+const (
+	apiRate  = 50 // per second
+	apiBurst = 500
+)
+
+// byToken calls next for requests with a bearer token, as its user.
+func (s *Server) byToken(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if s.signIn != nil && bearer(c.Request()) == "" {
+			c.Response().Header().Set(echo.HeaderWWWAuthenticate, "Bearer")
+			return &Error{Status: http.StatusUnauthorized, Message: "The API takes a bearer token. Sign in with kuota login, or use the token of a service account."}
+		}
+		return s.authenticated(func(c echo.Context) error {
+			user := UserOf(c)
+			if !s.requests.allow(user.Name) {
+				c.Response().Header().Set(echo.HeaderRetryAfter, "1")
+				return &Error{Status: http.StatusTooManyRequests, Message: "You send too many requests. Wait a second, then try again."}
+			}
+			if method := c.Request().Method; user.ServiceAccount && method != http.MethodGet && method != http.MethodHead {
+				return &Error{Status: http.StatusForbidden, Message: "Tokens of service accounts only read. Let the account change objects of Kubernetes itself, with kubectl."}
+			}
+			return next(c)
+		}, true)(c)
+	}
+}
+
+// userLimits limits the requests of each user.
+type userLimits struct {
+	mu    sync.Mutex
+	users map[string]*rate.Limiter
+}
+
+// maxLimited bounds the memory of limits: beyond it all are forgotten.
+const maxLimited = 10_000
+
+func (l *userLimits) allow(user string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.users == nil || len(l.users) >= maxLimited {
+		l.users = map[string]*rate.Limiter{}
+	}
+	limit, ok := l.users[user]
+	if !ok {
+		limit = rate.NewLimiter(apiRate, apiBurst)
+		l.users[user] = limit
+	}
+	return limit.Allow()
+}
+
+// KeyOf identifies a request by its user and its idempotency key, in 32 characters of a label.
+func KeyOf(user, key string) string {
+	sum := sha256.Sum256([]byte(user + "\x00" + key))
+	return hex.EncodeToString(sum[:16])
+}
+
+// ReadJSON reads the body of a request of the API into a pointer. Fields that it does not have
+// are an error.
+func ReadJSON(c echo.Context, into any) error {
+	wrong := func(status int, message string, err error) error {
+		return &Error{Status: status, Message: message, Err: err}
+	}
+	if kind, _, err := mime.ParseMediaType(c.Request().Header.Get(echo.HeaderContentType)); err != nil || kind != echo.MIMEApplicationJSON {
+		return wrong(http.StatusUnsupportedMediaType, "Send the body as JSON, with the header Content-Type: application/json.", err)
+	}
+	decoder := json.NewDecoder(c.Request().Body)
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(into)
+	if err == nil {
+		if _, more := decoder.Token(); !errors.Is(more, io.EOF) {
+			return wrong(http.StatusBadRequest, "The body has more than one JSON value.", more)
+		}
+		return nil
+	}
+	if errors.Is(err, echo.ErrStatusRequestEntityTooLarge) {
+		return echo.ErrStatusRequestEntityTooLarge
+	}
+	var typed *json.UnmarshalTypeError
+	if errors.As(err, &typed) {
+		return &Error{
+			Status: http.StatusUnprocessableEntity, Message: "Some values are not valid.", Err: err,
+			Fields: []Field{{typed.Field, "is " + typed.Value + ", want " + jsonType(typed.Type)}},
+		}
+	}
+	if name, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+		return &Error{Status: http.StatusUnprocessableEntity, Message: "Some values are not valid.", Err: err, Fields: []Field{{strings.Trim(name, `"`), "is no field here"}}}
+	}
+	return wrong(http.StatusBadRequest, "The body is no JSON, or not complete.", err)
+}
+
+// jsonType returns the JSON type of a Go type.
+func jsonType(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "string"
+	case reflect.Bool:
+		return "boolean"
+	case reflect.Slice, reflect.Array:
+		return "array"
+	case reflect.Map, reflect.Struct, reflect.Pointer:
+		return "object"
+	}
+	return "number"
+}
