@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -20,6 +22,7 @@ type options struct {
 	server, token, tokenFile, caFile, output string
 	out                                      io.Writer
 	messages                                 io.Writer
+	input                                    io.Reader // nil for the standard input
 }
 
 // groups are the titles of groups of commands in the help, in their order.
@@ -43,18 +46,25 @@ func New(out, messages io.Writer) *cobra.Command {
 	for _, q := range reads {
 		root.AddCommand(o.reading(q))
 	}
-	root.AddCommand(o.why(), o.loginCommand(), o.logoutCommand())
+	root.AddCommand(o.runCommand(), o.submitCommand(), o.logsCommand(), o.why(), o.loginCommand(), o.logoutCommand())
+	root.AddCommand(o.allocationCommand(), o.policyCommand())
+	root.AddCommand(o.actCommands()...)
+	root.AddCommand(o.changeCommands()...)
 	return root
 }
 
 // read is a command that prints a table of the console.
 type read struct {
 	use, about string
+	example    string
 	group      string
-	path       string   // without its extension
+	path       string   // of the API
+	file       string   // address of the page without its extension, which has the table as CSV; default path
+	name       string   // path in a row of what -o name prints; empty for a task
 	filters    []filter // flags that become the query
 	rows       func(answer any) (rows []any, note string)
 	columns    []column
+	wide       []column // more, for -o wide
 }
 
 // filter is a flag that becomes a value of the query.
@@ -68,20 +78,21 @@ var page = filter{flag: "page", name: "page", about: "page of the list"}
 // reads are all commands that print tables.
 var reads = []read{
 	{
-		use: "tasks", group: "tasks", about: "list tasks", path: "/tasks",
+		use: "tasks", group: "tasks", example: "kuota tasks --team vision --status Pending -o wide", about: "list tasks", path: "/tasks",
 		filters: []filter{
 			{"team", "team", "of this team", true}, {"status", "status", "in this status, such as Pending or Running", true}, {"class", "class", "of this priority class", true},
-			{"kind", "kind", "of this kind, such as Job", true}, {"pool", "pool", "in this pool", true}, {"by", "by", "submitted by this user", false},
+			{"kind", "kind", "of this kind, such as Job", true}, {"pool", "pool", "in this pool", true}, {"by", "by", "submitted by this user", false}, {"mine", "mine", "submitted by you", false}, {"selector", "q", "with this label, such as sweep=lr", false},
 			{"text", "q", "whose name contains this", false}, {"tab", "tab", "active, the default, or finished", false}, {"sort", "sort", "column of the page, such as name", false}, {"order", "order", "asc or desc", false}, page,
 		},
 		rows: paged("tasks"),
 		columns: []column{
 			{"NAMESPACE", "namespace", nil}, {"KIND", "kind", nil}, {"NAME", "name", nil}, {"TEAM", "team", nil}, {"CLASS", "priorityClass", nil}, {"STATUS", "status", nil},
-			{"POSITION", "position", nil}, {"WAITED", "waitedSeconds", span}, {"RAN", "ranSeconds", span}, {"REASON", "reason", nil},
+			{"POSITION", "position", nil}, {"WAITED", "waitedSeconds", span}, {"RAN", "ranSeconds", span}, {"GPUS", "resources", gpus}, {"REASON", "reason", nil},
 		},
+		wide: []column{{"POOLS", "pools", joined}, {"BY", "submittedBy", nil}, {"RESOURCES", "resources", amounts}, {"PREEMPTIONS", "preemptions", nil}},
 	},
 	{
-		use: "queue", group: "tasks", about: "list the waiting tasks that are next to start", path: "/queue",
+		use: "queue", group: "tasks", example: "kuota queue --team vision", about: "list the waiting tasks that are next to start", path: "/queue",
 		filters: []filter{{"team", "team", "of this team", true}, {"class", "class", "of this priority class", true}, page},
 		rows: func(answer any) ([]any, string) {
 			return list(at(answer, "tasks")), fmt.Sprintf("page %v of %v, %v waiting tasks", at(answer, "page"), at(answer, "pages"), at(answer, "waiting"))
@@ -92,7 +103,26 @@ var reads = []read{
 		},
 	},
 	{
-		use: "teams", group: "quota", about: "list teams with their quota and usage", path: "/teams",
+		use: "past", group: "tasks", example: "kuota past --team vision", about: "list tasks that ended, also deleted ones", path: "/past-tasks", file: "/tasks/past",
+		filters: []filter{
+			{"team", "team", "of this team", false}, {"class", "class", "of this priority class", false}, {"kind", "kind", "of this kind, such as Job", false}, {"text", "q", "whose name contains this", false},
+			{"from", "from", "first day, such as 2026-11-01", false}, {"to", "to", "last day", false}, page,
+		},
+		rows: func(answer any) ([]any, string) {
+			note := ""
+			if at(answer, "more") == true {
+				note = "there are more: --page"
+			}
+			return list(at(answer, "tasks")), note
+		},
+		columns: []column{
+			{"NAMESPACE", "namespace", nil}, {"KIND", "kind", nil}, {"NAME", "name", nil}, {"TEAM", "team", nil}, {"CLASS", "priorityClass", nil}, {"STATUS", "status", nil},
+			{"ENDED", "ended", nil}, {"RAN", "ranSeconds", span}, {"GPUS", "resources", gpus},
+		},
+		wide: []column{{"SUBMITTED", "submitted", nil}, {"BY", "submittedBy", nil}, {"POOLS", "pools", joined}, {"PREEMPTIONS", "preemptions", nil}},
+	},
+	{
+		use: "teams", group: "quota", example: "kuota teams -o csv", name: "name", about: "list teams with their quota and usage", path: "/teams",
 		filters: []filter{{"resource", "resource", "in this resource, such as cpu; default the accelerator that the cluster has most of", false}, {"pool", "pool", "in this pool", false}, {"text", "q", "whose name contains this", false}, {"sort", "sort", "column of the page, such as held", false}, {"order", "order", "asc or desc", false}, page},
 		rows: func(answer any) ([]any, string) {
 			rows, note := paged("teams")(answer)
@@ -104,7 +134,7 @@ var reads = []read{
 		},
 	},
 	{
-		use: "usage", group: "quota", about: "report who used what, and what it cost", path: "/usage",
+		use: "usage", group: "quota", example: "kuota usage --by month -o json", about: "report who used what, and what it cost", path: "/usage",
 		filters: []filter{
 			{"team", "team", "of this team", false}, {"pool", "pool", "in this pool", false}, {"resource", "resource", "in this resource, such as cpu", false},
 			{"from", "from", "first day, such as 2026-11-01; default the first of the month", false}, {"to", "to", "last day; default today", false},
@@ -127,7 +157,7 @@ var reads = []read{
 		},
 	},
 	{
-		use: "activity", group: "quota", about: "list who did what, the latest first", path: "/activity",
+		use: "activity", group: "quota", example: "kuota activity --team vision", about: "list who did what, the latest first", path: "/activity",
 		filters: []filter{
 			{"team", "team", "of this team", false}, {"actor", "actor", "by this user", false}, {"action", "action", "of this action, such as stop", false}, {"text", "q", "whose name contains this", false},
 			{"uid", "uid", "of the object with this UID", false}, {"from", "from", "first day, such as 2026-11-01", false}, {"to", "to", "last day", false}, {"before", "before", "older than this value of next", false},
@@ -162,48 +192,102 @@ func sortedKeys(object map[string]any) []string { return slices.Sorted(maps.Keys
 
 // reading returns the command of a table.
 func (o *options) reading(r read) *cobra.Command {
-	c := &cobra.Command{Use: r.use, Short: r.about, GroupID: r.group, Args: cobra.NoArgs}
+	c := &cobra.Command{Use: r.use, Short: r.about, GroupID: r.group, Example: "  " + r.example, Args: cobra.NoArgs}
 	query := url.Values{}
 	for _, f := range r.filters {
-		c.Flags().VarP(&queryFlag{query, f}, f.flag, "", f.about)
+		flag := c.Flags().VarPF(&queryFlag{query, f}, f.flag, map[string]string{"selector": "l"}[f.flag], f.about)
+		if f.name == "mine" {
+			flag.NoOptDefVal = "true"
+		}
 	}
-	o.outputFlag(c, "table", "json", "csv")
+	watch := c.Flags().Bool("watch", false, "print the table again every two seconds")
+	o.outputFlag(c, "table", "wide", "json", "yaml", "csv", "name")
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		client, err := o.client()
 		if err != nil {
 			return err
 		}
-		extension := ".json"
-		if o.output == "csv" {
-			extension = ".csv"
-		}
-		body, err := client.get(c.Context(), r.path+extension, query)
-		if err != nil || o.output != "table" {
-			_, failed := o.out.Write(body)
-			return errors.Join(err, failed)
-		}
-		answer, err := decode(body)
-		if err != nil {
+		if err := checkRead(query); err != nil {
 			return err
 		}
-		rows, note := r.rows(answer)
-		if err := table(o.out, r.columns, rows); err != nil {
-			return err
+		for {
+			if err := o.print(c.Context(), client, r, query); err != nil || !*watch {
+				return err
+			}
+			if sleep(c.Context(), watchInterval) != nil {
+				return nil
+			}
+			fmt.Fprintln(o.out)
 		}
-		if note != "" {
-			fmt.Fprintln(o.messages, note)
-		}
-		return nil
 	}
 	return c
 }
 
+// checkRead returns what is wrong with the values of flags: the pages leave out what they do not
+// know, and a command says so.
+func checkRead(query url.Values) error {
+	for name, known := range map[string][]string{"tab": {"active", "finished"}, "order": {"asc", "desc"}, "mine": {"true", "false"}} {
+		if value := query.Get(name); value != "" && !slices.Contains(known, value) {
+			return fmt.Errorf("%q is not known; use %s", value, strings.Join(known, " or "))
+		}
+	}
+	if value := query.Get("page"); value != "" && strings.Trim(value, "0123456789") != "" {
+		return fmt.Errorf("--page %s: write a number", value)
+	}
+	return nil
+}
+
+// watchInterval is how often --watch prints a table.
+const watchInterval = 2 * time.Second
+
+// print prints a table once.
+func (o *options) print(ctx context.Context, c *client, r read, query url.Values) error {
+	address := api + r.path
+	if o.output == "csv" {
+		address = cmp.Or(r.file, r.path) + ".csv"
+	}
+	body, err := c.get(ctx, address, query)
+	if err != nil || o.output == "json" || o.output == "csv" {
+		_, failed := o.out.Write(body)
+		return errors.Join(err, failed)
+	}
+	answer, err := decode(body)
+	if err != nil {
+		return err
+	}
+	if o.output == "yaml" {
+		return o.yaml(answer)
+	}
+	rows, note := r.rows(answer)
+	if o.output == "name" {
+		for _, row := range rows {
+			if name := at(row, r.name); r.name != "" {
+				fmt.Fprintln(o.out, clean(fmt.Sprint(name)))
+				continue
+			}
+			fmt.Fprintln(o.out, clean(fmt.Sprintf("%v/%v/%v", at(row, "namespace"), strings.ToLower(fmt.Sprint(at(row, "kind"))), at(row, "name"))))
+		}
+		return nil
+	}
+	columns := r.columns
+	if o.output == "wide" {
+		columns = slices.Concat(columns, r.wide)
+	}
+	if err := table(o.out, columns, rows); err != nil {
+		return err
+	}
+	if note != "" {
+		fmt.Fprintln(o.messages, note)
+	}
+	return nil
+}
+
 // outputFlag adds -o with these formats, the first of which is the default.
 func (o *options) outputFlag(c *cobra.Command, formats ...string) {
-	c.Flags().StringVarP(&o.output, "output", "o", formats[0], strings.Join(formats, ", "))
+	output := c.Flags().StringP("output", "o", formats[0], strings.Join(formats, ", "))
 	_ = c.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
 	c.PreRunE = func(*cobra.Command, []string) error {
-		if !slices.Contains(formats, o.output) {
+		if o.output = *output; !slices.Contains(formats, o.output) {
 			return fmt.Errorf("-o %s: use %s", o.output, strings.Join(formats, ", "))
 		}
 		return nil

@@ -3,10 +3,13 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 // A console that answers every request for one path; the test of e2e reads a real one.
@@ -40,7 +43,7 @@ func run(t *testing.T, args ...string) (out, messages string, err error) {
 // What users typed into a name or a reason reaches no terminal as a command.
 func TestTableIsClean(t *testing.T) {
 	var seen http.Request
-	server := answers(t, "/tasks.json", 200, `{"page":1,"pages":2,"total":101,"tasks":[{"name":"train\u001b]0;x\u0007","kind":"Job","reason":"line\nbreak \u202e","waitedSeconds":7509.5,"position":3}]}`, &seen)
+	server := answers(t, "/api/v1/tasks", 200, `{"page":1,"pages":2,"total":101,"tasks":[{"name":"train\u001b]0;x\u0007","kind":"Job","reason":"line\nbreak \u202e","waitedSeconds":7509.5,"position":3}]}`, &seen)
 	out, messages, err := run(t, "tasks", "--server", server, "--token", "secret", "--team", "a", "--team", "b", "--status", "Pending")
 	if err != nil || strings.ContainsAny(out, "\x1b\x07\u202e") || !strings.Contains(out, "train]0;x") || !strings.Contains(out, "line break") || !strings.Contains(out, "2h05m") {
 		t.Errorf("got %v\n%q", err, out)
@@ -55,7 +58,7 @@ func TestTableIsClean(t *testing.T) {
 
 func TestProblems(t *testing.T) {
 	t.Setenv("KUOTA_SERVER", "")
-	refused := answers(t, "/tasks.json", 401, `{"status":401,"error":"The token is not accepted."}`, nil)
+	refused := answers(t, "/api/v1/tasks", 401, `{"status":401,"error":"The token is not accepted."}`, nil)
 	moved := answers(t, "/other", 200, "", nil)
 	for name, tc := range map[string]struct {
 		args []string
@@ -68,7 +71,8 @@ func TestProblems(t *testing.T) {
 		"refused":       {[]string{"tasks", "--server", refused, "--token", "x"}, "The token is not accepted. Sign in with kuota login"},
 		"not a console": {[]string{"teams", "--server", moved}, "404"},
 		"format":        {[]string{"why", "a/b/c", "-o", "csv", "--server", moved}, "use table, json"},
-		"no task":       {[]string{"why", "train", "--server", moved}, "NAMESPACE/KIND/NAME"},
+		"no task":       {[]string{"stop", "a/train", "--server", moved}, "NAMESPACE/KIND/NAME"},
+		"no selection":  {[]string{"stop", "--server", moved}, "--mine"},
 		"unknown flag":  {[]string{"tasks", "--colour", "red"}, "unknown flag"},
 	} {
 		_, _, err := run(t, tc.args...)
@@ -91,7 +95,7 @@ func TestRedirectIsNotFollowed(t *testing.T) {
 }
 
 func TestUsageRows(t *testing.T) {
-	server := answers(t, "/usage.json", 200, `[{"from":"2026-11-01T00:00:00Z","lines":[{"pool":"h100","resource":"nvidia.com/gpu","kind":"team","team":"vision","seconds":9007199254740993,"cost":12.50}]}]`, nil)
+	server := answers(t, "/api/v1/usage", 200, `[{"from":"2026-11-01T00:00:00Z","lines":[{"pool":"h100","resource":"nvidia.com/gpu","kind":"team","team":"vision","seconds":9007199254740993,"cost":12.50}]}]`, nil)
 	out, _, err := run(t, "usage", "--server", server)
 	if err != nil || !strings.Contains(out, "vision") || !strings.Contains(out, "12.50") || !strings.Contains(out, "2501999792983.61") {
 		t.Errorf("got %v\n%s", err, out)
@@ -106,7 +110,7 @@ func TestUsageRows(t *testing.T) {
 }
 
 func TestWhy(t *testing.T) {
-	server := answers(t, "/tasks/ns/job/train/why.json", 200, `{"status":"Pending","position":"2nd of 5","why":{"headline":"Waits for 2 GPUs.","text":"The team uses all of its quota.","steps":[{"title":"Own quota","text":"8 of 8, all used by","tasks":[{"name":"c"}]}],"changesTitle":"It would start if","changes":[{"title":"The end of","text":"","tasks":[{"name":"a"},{"name":"b"}],"after":"starts it.","verified":true}]},"estimate":{"text":"Probably in 2 h."}}`, nil)
+	server := answers(t, "/api/v1/tasks/ns/job/train/why", 200, `{"status":"Pending","position":"2nd of 5","why":{"headline":"Waits for 2 GPUs.","text":"The team uses all of its quota.","steps":[{"title":"Own quota","text":"8 of 8, all used by","tasks":[{"name":"c"}]}],"changesTitle":"It would start if","changes":[{"title":"The end of","text":"","tasks":[{"name":"a"},{"name":"b"}],"after":"starts it.","verified":true}]},"estimate":{"text":"Probably in 2 h."}}`, nil)
 	out, _, err := run(t, "why", "/tasks/ns/Job/train", "--server", server)
 	want := "Pending, 2nd of 5\nWaits for 2 GPUs.\nThe team uses all of its quota.\n  Own quota: 8 of 8, all used by c\nIt would start if\n  The end of a, b starts it. (simulated)\nProbably in 2 h.\n"
 	if err != nil || out != want {
@@ -127,4 +131,31 @@ func TestCompletion(t *testing.T) {
 	if out, _, _ = run(t, "__complete", "tasks", "-o", ""); !strings.Contains(out, "csv") {
 		t.Errorf("got\n%s", out)
 	}
+}
+
+// Every command has an example that its flags read; e2e runs them.
+func TestExamples(t *testing.T) {
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		for _, below := range c.Commands() {
+			visit(below)
+		}
+		if c.HasSubCommands() || c.Name() == "help" || c.Parent() != nil && c.Parent().Name() == "completion" {
+			return
+		}
+		words := strings.Fields(c.Example)
+		if len(words) < 2 || !strings.HasPrefix(c.Example, "  "+c.CommandPath()) {
+			t.Errorf("%s has the example %q", c.CommandPath(), c.Example)
+			return
+		}
+		found, rest, err := c.Root().Find(words[1:])
+		if err != nil || found != c {
+			t.Errorf("%q is for %s: %v", c.Example, found.CommandPath(), err)
+			return
+		}
+		if err := found.ParseFlags(rest); err != nil {
+			t.Errorf("%q: %v", c.Example, err)
+		}
+	}
+	visit(New(io.Discard, io.Discard))
 }

@@ -1,7 +1,10 @@
 package cli
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/json"
@@ -71,17 +74,71 @@ func transport(caFile string) (http.RoundTripper, error) {
 // noRedirects keeps a token from being sent elsewhere.
 func noRedirects(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
+// api is where the paths of the API begin.
+const api = "/api/v1"
+
 // get returns the answer of an address of the console.
 func (c *client) get(ctx context.Context, path string, query url.Values) ([]byte, error) {
+	response, err := c.send(ctx, http.MethodGet, path, query, nil)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	return c.read(response)
+}
+
+// read returns the body of an answer.
+func (c *client) read(response *http.Response) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(response.Body, answerLimit))
+	if err != nil {
+		return nil, fmt.Errorf("the answer of %s ended early: %w", c.server.Host, err)
+	}
+	return body, nil
+}
+
+// call sends a request to the API with a body as JSON, nil for none, and reads the answer into a
+// pointer.
+func (c *client) call(ctx context.Context, method, path string, query url.Values, body, into any) error {
+	var sent io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		sent = bytes.NewReader(text)
+	}
+	response, err := c.send(ctx, method, api+path, query, sent)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	text, err := c.read(response)
+	if err != nil || into == nil {
+		return err
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("the answer is no JSON; is this the address of a console? %w", err)
+	}
+	return nil
+}
+
+// send sends a request, and returns the answer if it is no error.
+func (c *client) send(ctx context.Context, method, path string, query url.Values, body io.Reader) (*http.Response, error) {
 	address := *c.server
 	address.Path += path
 	address.RawQuery = query.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	request, err := http.NewRequestWithContext(ctx, method, address.String(), body)
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Accept", "application/json, text/csv")
 	request.Header.Set("User-Agent", "kuota-cli")
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if method == http.MethodPost {
+		request.Header.Set("Idempotency-Key", rand.Text()) // where the transport repeats it
+	}
 	if c.token != nil {
 		token, err := c.token(ctx)
 		if err != nil {
@@ -95,22 +152,46 @@ func (c *client) get(ctx context.Context, path string, query url.Values) ([]byte
 	if err != nil {
 		return nil, err
 	}
+	if response.StatusCode < http.StatusMultipleChoices {
+		return response, nil
+	}
 	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, answerLimit))
+	text, err := c.read(response)
 	if err != nil {
-		return nil, fmt.Errorf("the answer of %s ended early: %w", c.server.Host, err)
+		return nil, err
 	}
-	if response.StatusCode == http.StatusOK {
-		return body, nil
+	return nil, problemOf(response, text)
+}
+
+// problem is an answer that the console refused, with what is wrong for the user.
+type problem struct {
+	status int
+	text   string
+}
+
+func (p *problem) Error() string { return p.text }
+
+// isNotFound reports whether the console answered that there is no such thing.
+func isNotFound(err error) bool {
+	var p *problem
+	return errors.As(err, &p) && p.status == http.StatusNotFound
+}
+
+// problemOf returns the error of an answer: of the API (RFC 9457), or of a file of a page.
+func problemOf(response *http.Response, body []byte) error {
+	var sent struct {
+		Error, Detail string
+		Errors        []struct{ Field, Message string }
 	}
-	var problem struct{ Error string }
-	if json.Unmarshal(body, &problem) != nil || problem.Error == "" {
-		problem.Error = "the console answered " + response.Status
+	_ = json.Unmarshal(body, &sent)
+	text := cmp.Or(sent.Detail, sent.Error, "the console answered "+response.Status)
+	for _, f := range sent.Errors {
+		text += "\n  " + strings.TrimPrefix(f.Field+": "+f.Message, ": ")
 	}
 	if response.StatusCode == http.StatusUnauthorized {
-		problem.Error += " Sign in with kuota login, or set --token."
+		text += " Sign in with kuota login, or set --token."
 	}
-	return nil, errors.New(problem.Error)
+	return &problem{response.StatusCode, cleanLines(text)}
 }
 
 // decode reads an answer with exact numbers.

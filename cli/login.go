@@ -134,7 +134,7 @@ func credentialOf(issuer, clientID string, token *oauth2.Token, refresh string) 
 // loginCommand returns the command that signs a user in by the device flow (RFC 8628).
 func (o *options) loginCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "login", Short: "sign in to a console, in a browser on any device", Args: cobra.NoArgs,
+		Use: "login", Short: "sign in to a console, in a browser on any device", Args: cobra.NoArgs, Example: "  kuota login --server https://kuota.example.com",
 		RunE: func(c *cobra.Command, _ []string) error {
 			client, err := o.client()
 			if err != nil {
@@ -204,7 +204,7 @@ func claimsOf(names []string) oauth2.AuthCodeOption {
 // logoutCommand returns the command that forgets a sign-in.
 func (o *options) logoutCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "logout", Short: "forget the sign-in to a console", Args: cobra.NoArgs,
+		Use: "logout", Short: "forget the sign-in to a console", Args: cobra.NoArgs, Example: "  kuota logout",
 		RunE: func(*cobra.Command, []string) error {
 			server, err := serverOf(o.server)
 			if err != nil {

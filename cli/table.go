@@ -8,6 +8,8 @@ import (
 	"text/tabwriter"
 	"time"
 	"unicode"
+
+	"go.yaml.in/yaml/v3"
 )
 
 // column is a column of a table: the value at a path of a row.
@@ -74,6 +76,15 @@ func clean(text string) string {
 	}, text)
 }
 
+// cleanLines is clean for a text of several lines.
+func cleanLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = clean(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // span shows seconds as hours, minutes and seconds, such as 2h05m.
 func span(value any) string {
 	number, _ := value.(json.Number)
@@ -119,4 +130,40 @@ func joined(value any) string {
 		parts = append(parts, clean(fmt.Sprint(one)))
 	}
 	return strings.Join(parts, "; ")
+}
+
+// gpus shows the accelerators among amounts.
+func gpus(value any) string {
+	object, _ := value.(map[string]any)
+	for _, name := range sortedKeys(object) {
+		if object[name] != nil && (strings.Contains(name, "GPU") || strings.Contains(name, "gpu") || strings.Contains(name, "neuron") || strings.Contains(name, "mig-")) {
+			return fmt.Sprint(object[name])
+		}
+	}
+	return "-"
+}
+
+// yaml prints a value as YAML.
+func (o *options) yaml(value any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	var node yaml.Node
+	if err := yaml.Unmarshal(text, &node); err != nil {
+		return err
+	}
+	plain(&node)
+	encoder := yaml.NewEncoder(o.out)
+	encoder.SetIndent(2)
+	defer encoder.Close()
+	return encoder.Encode(&node)
+}
+
+// plain makes a document that was read from JSON look as YAML.
+func plain(n *yaml.Node) {
+	n.Style = 0
+	for _, below := range n.Content {
+		plain(below)
+	}
 }

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net/url"
 	"strings"
 	"time"
 
@@ -47,25 +46,21 @@ func names(tasks []named) string {
 // why returns the command that explains a task.
 func (o *options) why() *cobra.Command {
 	c := &cobra.Command{
-		Use: "why NAMESPACE/KIND/NAME", GroupID: "tasks", Short: "explain why a task waits, what would start it, and when it probably starts",
-		Example: "kuota why hyperpod-ns-vision/job/train", Args: cobra.ExactArgs(1),
+		Use: "why NAME", GroupID: "tasks", Short: "explain why a task waits, what would start it, and when it probably starts",
+		Example: "  kuota why train", Args: cobra.ExactArgs(1), ValidArgsFunction: o.completeTasks,
 	}
 	o.outputFlag(c, "table", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		parts := strings.Split(strings.Trim(args[0], "/"), "/")
-		if len(parts) == 4 && parts[0] == "tasks" { // the address of its page
-			parts = parts[1:]
-		}
-		if len(parts) != 3 {
-			return fmt.Errorf("%q is no task; write it as NAMESPACE/KIND/NAME", args[0])
-		}
 		client, err := o.client()
 		if err != nil {
 			return err
 		}
-		path := "/tasks/" + url.PathEscape(parts[0]) + "/" + url.PathEscape(strings.ToLower(parts[1])) + "/" + url.PathEscape(parts[2]) + "/why.json"
+		t, err := o.one(c.Context(), client, args[0])
+		if err != nil {
+			return err
+		}
 		for began := time.Now(); ; time.Sleep(time.Second) {
-			body, err := client.get(c.Context(), path, nil)
+			body, err := client.get(c.Context(), api+t.path()+"/why", uidOf(t))
 			if err != nil {
 				return err
 			}

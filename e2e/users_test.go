@@ -52,6 +52,7 @@ func signInEnv(c *clustertest.Cluster) []string {
 		"KUOTA_OIDC_CLIENT_ID=kuota",
 		"KUOTA_OIDC_CLIENT_SECRET_FILE=" + file("client-secret"),
 		"KUOTA_SESSION_KEYS_FILE=" + file("session-keys"),
+		"KUOTA_OIDC_COMMAND_LINE_CLIENT_ID=kuota-cli",
 		"KUOTA_OIDC_USERNAME_CLAIM=email",
 		"KUOTA_OIDC_GROUPS_CLAIM=groups",
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	_ "embed"
+
+	"kuota.dev/kuota/cmd/localcluster/provider"
 )
 
 //go:embed audit-policy.yaml
@@ -208,6 +210,7 @@ func consoleEnv(l layout, port int, issuer string) []string {
 	return append(env,
 		"KUOTA_OIDC_ISSUER="+issuer,
 		"KUOTA_OIDC_CLIENT_ID="+clientID,
+		"KUOTA_OIDC_COMMAND_LINE_CLIENT_ID="+provider.CommandLineID,
 		"KUOTA_OIDC_CLIENT_SECRET_FILE="+l.signin("client-secret"),
 		"KUOTA_SESSION_KEYS_FILE="+l.signin("session-keys"),
 		"KUOTA_OIDC_USERNAME_CLAIM=email",

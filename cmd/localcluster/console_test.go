@@ -18,7 +18,7 @@ func TestConsoleEnvHasSignInSettingsOnlyWithAnIssuer(t *testing.T) {
 		t.Errorf("without an issuer: %q", without)
 	}
 	with := consoleEnv(l, 8080, "http://127.0.0.1:9")
-	for _, v := range []string{"KUOTA_OIDC_ISSUER=http://127.0.0.1:9", "KUOTA_OIDC_CLIENT_ID=kuota",
+	for _, v := range []string{"KUOTA_OIDC_ISSUER=http://127.0.0.1:9", "KUOTA_OIDC_CLIENT_ID=kuota", "KUOTA_OIDC_COMMAND_LINE_CLIENT_ID=kuota-cli",
 		"KUOTA_OIDC_CLIENT_SECRET_FILE=/d/signin/client-secret", "KUOTA_SESSION_KEYS_FILE=/d/signin/session-keys"} {
 		if !slices.Contains(with, v) {
 			t.Errorf("with an issuer, %s is missing in %q", v, with)

@@ -62,17 +62,14 @@ const LabelRequest = "kuota.dev/request"
 
 // SubmitOnce creates the object of a plan as part of a request. key, which fits into a label, is
 // its idempotency key and its user; empty for none. The same request again changes nothing; another one with the key of this user is
-// governance.Invalid, as long as the task exists. It does not wait until the list has the task.
+// governance.Invalid, as long as the task exists: the console looks for it by its own permission, and
+// finds tasks of this user only. It does not wait until the list has the task.
 func (s *Service) SubmitOnce(ctx context.Context, user governance.User, p Plan, key string, part int) error {
 	if key == "" {
 		_, err := s.createTask(ctx, user, p, "")
 		return err
 	}
 	p.request = fmt.Sprintf("%s-%d", key, part)
-	reader, err := s.Cluster.ClientAs(user)
-	if err != nil {
-		return err
-	}
 	for _, kind := range p.Team.Kinds {
 		known, ok := sourceKind(string(kind))
 		if !ok {
@@ -80,7 +77,7 @@ func (s *Service) SubmitOnce(ctx context.Context, user governance.User, p Plan, 
 		}
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(known)
-		err := reader.List(ctx, list, client.InNamespace(p.Team.Namespace), client.MatchingLabels{LabelRequest: p.request})
+		err := s.Cluster.APIReader().List(ctx, list, client.InNamespace(p.Team.Namespace), client.MatchingLabels{LabelRequest: p.request})
 		if err != nil && !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) {
 			return cluster.Translate("submit task", err)
 		}
@@ -91,7 +88,7 @@ func (s *Service) SubmitOnce(ctx context.Context, user governance.User, p Plan, 
 			}
 		}
 	}
-	_, err = s.createTask(ctx, user, p, p.request)
+	_, err := s.createTask(ctx, user, p, p.request)
 	return err
 }
 

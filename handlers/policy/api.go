@@ -28,16 +28,25 @@ func (h *Pages) registerAPI(s *web.Server) {
 type SaveAnswer struct {
 	Saved      bool                    `json:"saved"`
 	Unchanged  bool                    `json:"unchanged,omitempty"`
-	Interrupts bool                    `json:"interrupts"`       // running tasks, or it is not known whether it does
-	Restarts   bool                    `json:"restarts"`         // Kueue: for some seconds no task starts and no job can be submitted
-	Reranks    bool                    `json:"reranks"`          // tasks get new priorities
-	Manual     string                  `json:"manual,omitempty"` // change of Kueue's configuration that an admin must apply
+	Interrupts bool                    `json:"interrupts"`        // running tasks, or it is not known whether it does
+	Restarts   bool                    `json:"restarts"`          // Kueue: for some seconds no task starts and no job can be submitted
+	Reranks    bool                    `json:"reranks"`           // tasks get new priorities
+	Manual     string                  `json:"manual,omitempty"`  // change of Kueue's configuration that an admin must apply
+	Classes    []ClassChange           `json:"classes,omitempty"` // whose weight changes
 	Settings   []previews.FieldChange  `json:"settings,omitempty"`
 	Objects    []previews.ObjectChange `json:"objects,omitempty"`
 	Warnings   []web.Field             `json:"warnings,omitempty"`
 	Effect     *previews.Effect        `json:"effect,omitempty"`
 	Unknown    string                  `json:"unknown,omitempty"`
 	Policy     *v1alpha1.ClusterPolicy `json:"policy,omitempty"` // as it is saved
+}
+
+// ClassChange is the weight of a priority class before and after; absent where there is none.
+type ClassChange struct {
+	Name   string `json:"name"`
+	Before *int32 `json:"before,omitempty"`
+	After  *int32 `json:"after,omitempty"`
+	Tasks  int    `json:"tasks"` // unfinished ones that have it
 }
 
 // getPolicy answers GET /policy.
@@ -111,6 +120,9 @@ func (h *Pages) putPolicy(c echo.Context) error {
 	answer := SaveAnswer{
 		Unchanged: unchanged(state, wanted), Interrupts: interrupts || review.Unknown != "", Restarts: review.Restart, Reranks: review.Reranks, Manual: review.Patch,
 		Settings: previews.FieldChanges(review.Settings), Objects: previews.ObjectChanges(review.Objects), Effect: &effect, Unknown: review.Unknown,
+	}
+	for _, class := range review.Classes {
+		answer.Classes = append(answer.Classes, ClassChange(class))
 	}
 	for _, w := range review.Warnings {
 		answer.Warnings = append(answer.Warnings, web.Field{Field: w.Path, Message: w.Message})

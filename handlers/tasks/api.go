@@ -60,7 +60,7 @@ var (
 	dryRunParameter = []web.Parameter{{Name: "dryRun", About: "true changes nothing and answers what would happen"}}
 	taskParameters  = []web.Parameter{
 		{Name: "team", About: "of this team; several times for several"}, {Name: "status", About: "in this status, such as Pending or Running"}, {Name: "class", About: "of this priority class"},
-		{Name: "kind", About: "of this kind, such as Job"}, {Name: "pool", About: "in this pool"}, {Name: "by", About: "submitted by this user"}, {Name: "q", About: "whose name, person or label contains this"},
+		{Name: "kind", About: "of this kind, such as Job"}, {Name: "pool", About: "in this pool"}, {Name: "by", About: "submitted by this user"}, {Name: "mine", About: "true for those of the person of the token"}, {Name: "q", About: "whose name, person or label contains this"},
 		{Name: "tab", About: "active, the default, or finished"}, {Name: "sort", About: "column, such as name"}, {Name: "order", About: "asc or desc"}, {Name: "page", About: "page of the list"},
 	}
 	upcomingParameters = []web.Parameter{{Name: "team", About: "of this team; several times for several"}, {Name: "class", About: "of this priority class"}, {Name: "page", About: "page of the list"}}
@@ -233,6 +233,7 @@ type Selector struct {
 	Kinds    []string `json:"kinds,omitempty"`
 	Pools    []string `json:"pools,omitempty"`
 	By       string   `json:"by,omitempty"`
+	Mine     bool     `json:"mine,omitempty"` // submitted by the person of the token
 	Text     string   `json:"text,omitempty"`
 	Names    []string `json:"names,omitempty"` // patterns such as lr-*; default all
 	Finished bool     `json:"finished,omitempty"`
@@ -284,6 +285,9 @@ func (h *Pages) actMany(c echo.Context, scope access.Scope) error {
 		if request.Class = className(request.Class, names); request.Class == "" {
 			return &governance.Error{Kind: governance.Invalid, Op: "act on tasks", Message: "Some values are not valid.", Fields: []governance.FieldError{{Path: "class", Message: "there is no such priority class"}}}
 		}
+	}
+	if request.Selector != nil && request.Selector.Mine {
+		request.Selector.By = user.Name
 	}
 	s, err := h.selectedBy(ctx, user, scope, selection{action: action, class: request.Class}, request.query(), request.matches)
 	if err != nil {
@@ -382,6 +386,10 @@ func (h *Pages) podsJSON(c echo.Context) error {
 // tokenInterval is how often the token of a reader is checked who follows a log.
 const tokenInterval = 10 * time.Second
 
+// logTrailer is a trailer of a log: ended if the container has ended, and absent if the log may
+// go on.
+const logTrailer = "Kuota-Log"
+
 // logText answers GET …/logs: the log of a container, as it wrote it. With ?follow=true it goes
 // on until the container ends, or the token.
 func (h *Pages) logText(c echo.Context) error {
@@ -415,9 +423,13 @@ func (h *Pages) logText(c echo.Context) error {
 			}
 		}()
 	}
+	c.Response().Header().Set("Trailer", logTrailer)
 	err = web.SendText(c, log)
-	if q.Wait && ctx.Err() != nil {
+	switch {
+	case q.Wait && ctx.Err() != nil:
 		return nil // the reader has left, or signs in again
+	case err == nil:
+		c.Response().Header().Set(logTrailer, "ended")
 	}
 	return err
 }

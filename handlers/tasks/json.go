@@ -61,6 +61,9 @@ type taskJSON struct {
 func (h *Pages) tasksJSON(c echo.Context, scope access.Scope) error {
 	q := h.taskQuery(c.QueryParams())
 	q.Explain, q.Patience = true, filePatience
+	if c.QueryParam("mine") == "true" {
+		q.SubmittedBy = console.UserOf(c).Name
+	}
 	list, err := h.Tasks.ListWithin(c.Request().Context(), scope, q.Query, q.teams)
 	if err != nil {
 		return err

@@ -1,19 +1,25 @@
 package teams
 
 import (
+	"cmp"
 	"crypto/rand"
 	"fmt"
+	"maps"
 	"net/http"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
+	"golang.org/x/sync/errgroup"
 )
 
 // registerAPI adds the endpoints of teams.
@@ -32,9 +38,112 @@ var teamParameters = []web.Parameter{
 }
 
 // SubmitRequest has manifests of tasks: Jobs, PyTorchJobs, RayJobs, JobSets, ElasticJobs, or
-// training jobs of other operators that become ElasticJobs.
+// training jobs of other operators that become ElasticJobs. Or it has the values of one task.
 type SubmitRequest struct {
-	Manifest string `json:"manifest"` // YAML with one or several documents, or JSON
+	Manifest string       `json:"manifest,omitempty"` // YAML with one or several documents, or JSON
+	Task     *TaskRequest `json:"task,omitempty"`     // in place of a manifest
+}
+
+// TaskRequest is a task in the values of the form of tasks: equal pods in one pool. What is left
+// out is filled in as there.
+type TaskRequest struct {
+	Name           string            `json:"name"`
+	Kind           string            `json:"kind,omitempty"`  // default Job
+	Share          string            `json:"share,omitempty"` // of the team; default the team's own queue
+	Class          string            `json:"class,omitempty"` // priority class; default the lowest
+	Pool           string            `json:"pool,omitempty"`  // default the first of the team
+	OtherPools     []string          `json:"otherPools,omitempty"`
+	Pods           int32             `json:"pods,omitempty"`         // default 1
+	Least          int32             `json:"least,omitempty"`        // pods with which it may start
+	Accelerators   *int64            `json:"accelerators,omitempty"` // of each pod, as vcpu and memory
+	VCPU           string            `json:"vcpu,omitempty"`
+	Memory         string            `json:"memory,omitempty"`  // GiB
+	Profile        string            `json:"profile,omitempty"` // of parts of GPUs, such as mig-1g.10gb
+	Parts          int32             `json:"parts,omitempty"`
+	Image          string            `json:"image,omitempty"`
+	Command        string            `json:"command,omitempty"`   // for sh -c
+	Script         string            `json:"script,omitempty"`    // in place of a command
+	TimeLimit      string            `json:"timeLimit,omitempty"` // such as 1h30m
+	Env            map[string]string `json:"env,omitempty"`
+	Secrets        []string          `json:"secrets,omitempty"`      // names, or NAME=secret/key
+	Volumes        []string          `json:"volumes,omitempty"`      // /path=claim, or /path=claim:ro
+	SharedMemory   string            `json:"sharedMemory,omitempty"` // GiB
+	ServiceAccount string            `json:"serviceAccount,omitempty"`
+	Processes      int32             `json:"processes,omitempty"` // of each pod, for torchrun
+	Tries          int32             `json:"tries,omitempty"`
+	Elastic        *ElasticRequest   `json:"elastic,omitempty"` // pods are its minimum
+}
+
+// ElasticRequest makes a task elastic.
+type ElasticRequest struct {
+	Max   int32   `json:"max"` // pods
+	Step  int32   `json:"step,omitempty"`
+	Sizes []int32 `json:"sizes,omitempty"` // in place of max and step
+}
+
+// values returns a request as the form of tasks has it.
+func (r *TaskRequest) values(t submit.Team) url.Values {
+	empty := emptySubmitForm(t)
+	values := url.Values{
+		"name": {r.Name}, "kind": {r.Kind}, "share": {r.Share}, "class": {cmp.Or(r.Class, empty.class)}, "pool": {cmp.Or(r.Pool, empty.pool)}, otherPools: r.OtherPools, "pods": {"1"},
+		"vcpu": {r.VCPU}, "memory": {r.Memory}, "profile": {r.Profile}, "image": {r.Image}, "command": {r.Command}, "limit": {r.TimeLimit},
+		"secrets": {strings.Join(r.Secrets, "\n")}, "volumes": {strings.Join(r.Volumes, "\n")}, "shm": {r.SharedMemory}, "account": {r.ServiceAccount},
+	}
+	if i := slices.IndexFunc(t.Classes, func(c submit.PriorityClass) bool { return format.ClassName(c.Name) == r.Class }); i >= 0 {
+		values.Set("class", t.Classes[i].Name)
+	}
+	if r.Script != "" {
+		values.Set("script", r.Script)
+	}
+	if r.Accelerators != nil {
+		values.Set("accelerators", strconv.FormatInt(*r.Accelerators, 10))
+	}
+	for name, n := range map[string]int32{"pods": r.Pods, "least": r.Least, "count": r.Parts, "processes": r.Processes, "tries": r.Tries} {
+		if n != 0 {
+			values.Set(name, strconv.Itoa(int(n)))
+		}
+	}
+	var env []string
+	for _, name := range slices.Sorted(maps.Keys(r.Env)) {
+		env = append(env, name+"="+r.Env[name])
+	}
+	values.Set("env", strings.Join(env, "\n"))
+	if e := r.Elastic; e != nil {
+		values.Set("elastic", "true")
+		var sizes []string
+		for _, size := range e.Sizes {
+			sizes = append(sizes, strconv.Itoa(int(size)))
+		}
+		values.Set("sizes", strings.Join(sizes, ","))
+		for name, n := range map[string]int32{"max": e.Max, "step": e.Step} {
+			if n != 0 {
+				values.Set(name, strconv.Itoa(int(n)))
+			}
+		}
+	}
+	return values
+}
+
+// read plans a request.
+func (r *TaskRequest) read(t submit.Team) (submit.Reading, error) {
+	form := readSubmitForm(r.values(t), "")
+	request, wrong := form.request(t)
+	for _, value := range r.Env {
+		if strings.ContainsAny(value, "\r\n") {
+			wrong = append(wrong, governance.FieldError{Path: "env", Message: "has a value of several lines: put it into a Secret"})
+		}
+	}
+	plan, more := t.Complete(request)
+	read := submit.Reading{Name: r.Name, Kind: string(plan.Kind), Wrong: append(wrong, more...)}
+	for i := range read.Wrong {
+		read.Wrong[i].Path = "task." + read.Wrong[i].Path
+	}
+	if len(read.Wrong) > 0 {
+		return read, nil
+	}
+	m, err := plan.Manifest()
+	read.Plan, read.Manifest = &plan, m.Text
+	return read, err
 }
 
 // SubmitAnswer has what became of each task, in the order of the manifest.
@@ -79,8 +188,11 @@ func (h *Pages) submitText(c echo.Context) error {
 	}
 	ctx, user, key := c.Request().Context(), console.UserOf(c), c.Request().Header.Get("Idempotency-Key")
 	texts := submit.Texts(request.Manifest)
-	if n := len(texts); n == 0 || n > maxTexts {
-		return &governance.Error{Kind: governance.Invalid, Op: "submit task", Message: "Some values are not valid.", Fields: []governance.FieldError{{Path: "manifest", Message: fmt.Sprintf("has %d documents, want 1 to %d tasks", n, maxTexts)}}}
+	if request.Task != nil && request.Manifest == "" {
+		texts = []string{""}
+	}
+	if n := len(texts); n == 0 || n > maxTexts || request.Task != nil && request.Manifest != "" {
+		return &governance.Error{Kind: governance.Invalid, Op: "submit task", Message: "Some values are not valid.", Fields: []governance.FieldError{{Path: "manifest", Message: fmt.Sprintf("has %d documents, want 1 to %d tasks, or task in place of it", n, maxTexts)}}}
 	}
 	id := rand.Text()
 	if key != "" {
@@ -91,6 +203,9 @@ func (h *Pages) submitText(c echo.Context) error {
 	plans, answer := make([]submit.Plan, len(texts)), SubmitAnswer{}
 	for i, text := range texts {
 		read, err := t.ReadText(text, fmt.Sprintf("%s/%d", id, i))
+		if request.Task != nil {
+			read, err = request.Task.read(t)
+		}
 		if err != nil {
 			return err
 		}
@@ -124,17 +239,30 @@ func (h *Pages) submitText(c echo.Context) error {
 		}
 		return c.JSON(http.StatusOK, answer)
 	}
+	failures := make([]error, len(plans))
+	var creating errgroup.Group
+	creating.SetLimit(parallel)
 	for i := range plans {
-		if err := h.Submit.SubmitOnce(ctx, user, plans[i], key, i); err != nil {
-			if i > 0 {
-				err = &governance.Error{Kind: governance.KindOf(err), Op: "submit task", Message: fmt.Sprintf("%d of %d tasks were submitted. The next one, %s, was not: %s", i, len(plans), answer.Tasks[i].Name, messageOf(err)), Err: err}
-			}
-			return err
-		}
-		answer.Tasks[i].Created = true
+		creating.Go(func() error {
+			failures[i] = h.Submit.SubmitOnce(ctx, user, plans[i], key, i)
+			answer.Tasks[i].Created = failures[i] == nil
+			return nil
+		})
 	}
-	return c.JSON(http.StatusCreated, answer)
+	_ = creating.Wait()
+	failed := slices.IndexFunc(failures, func(err error) bool { return err != nil })
+	switch {
+	case failed < 0:
+		return c.JSON(http.StatusCreated, answer)
+	case len(plans) == 1:
+		return failures[0]
+	}
+	done := len(slices.DeleteFunc(slices.Clone(failures), func(err error) bool { return err != nil }))
+	return &governance.Error{Kind: governance.KindOf(failures[failed]), Op: "submit task", Message: fmt.Sprintf("%d of %d tasks were submitted. %s was not: %s", done, len(plans), answer.Tasks[failed].Name, messageOf(failures[failed])), Err: failures[failed]}
 }
+
+// parallel is how many tasks of a request are created at a time.
+const parallel = 8
 
 // tryPlan returns the verdict on a plan, after a dry run.
 func (h *Pages) tryPlan(c echo.Context, plan submit.Plan) (*SubmitVerdict, error) {

@@ -21,8 +21,8 @@ type session struct {
 
 // grant is what an access or refresh token allows.
 type grant struct {
-	Chain    string    `json:"chain"` // shared by all tokens that descend from one code
-	Session  string    `json:"session"`
+	Chain    string    `json:"chain"`   // shared by all tokens that descend from one code
+	Session  string    `json:"session"` // empty for tokens of a terminal
 	Subject  string    `json:"subject"`
 	Client   string    `json:"client"`
 	Scopes   []string  `json:"scopes"`

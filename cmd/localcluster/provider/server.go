@@ -67,6 +67,9 @@ func handler(c Config) (http.Handler, error) {
 		GrantTypeRefreshToken:    true,
 		SupportedScopes:          supportedScopes,
 		SupportedClaims:          supportedClaims,
+		DeviceAuthorization: op.DeviceAuthorizationConfig{
+			Lifetime: deviceLife, PollInterval: devicePoll, UserFormPath: devicePath, UserCode: op.UserCodeBase20,
+		},
 	}, st, op.StaticIssuer(c.issuer()),
 		op.WithAllowInsecure(), // loopback only
 		op.WithCORSOptions(nil),
@@ -87,6 +90,10 @@ func handler(c Config) (http.Handler, error) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+signInPath, page.show)
 	mux.HandleFunc("POST "+signInPath, page.submit)
+	mux.HandleFunc("GET "+devicePath, page.showDevice)
+	// Whoever starts kuota login knows a user code, unlike the id of the sign-in form.
+	// SameSite does not keep pages of other ports from posting it.
+	mux.Handle("POST "+devicePath, http.NewCrossOriginProtection().Handler(http.HandlerFunc(page.submitDevice)))
 	mux.HandleFunc("GET /page.css", serveCSS)
 	mux.HandleFunc("GET "+signedOutPath, func(w http.ResponseWriter, _ *http.Request) {
 		renderMessage(w, http.StatusOK, "Signed out", "You are signed out here. You can close this page.")
@@ -121,8 +128,9 @@ func newStorage(c Config) (*storage, error) {
 		return nil, err
 	}
 	return &storage{
-		client: &client{id: id, secret: secret, life: c.Life},
-		users:  users, keys: keys, memory: memory, requests: &requests{byID: map[string]*request{}}, life: c.Life,
+		client: &client{id: id, secret: secret, life: c.Life}, commandLine: &commandLine{client{id: CommandLineID, life: c.Life}},
+		users: users, keys: keys, memory: memory, requests: &requests{byID: map[string]*request{}},
+		devices: &devices{byUser: map[string]*device{}}, life: c.Life,
 	}, nil
 }
 

@@ -60,22 +60,30 @@ func (s *signIn) submit(w http.ResponseWriter, r *http.Request) {
 		renderMessage(w, http.StatusBadRequest, "Sign in", expiredText)
 		return
 	}
-	name := r.PostFormValue("username")
-	user, ok := s.storage.users.authenticate(name, r.PostFormValue("password"))
-	problem := ""
-	switch {
-	case !ok:
-		problem = "The user name or the password is wrong."
-	case user.Disabled:
-		problem = "This user is disabled."
-	}
+	user, problem := s.authenticate(r)
 	if problem != "" {
 		renderSignIn(w, http.StatusUnprocessableEntity,
-			signInView{Request: req.id, Name: name, Problem: problem, Users: s.storage.users.users()})
+			signInView{Request: req.id, Name: r.PostFormValue("username"), Problem: problem, Users: s.storage.users.users()})
 		return
 	}
 	s.storage.requests.finish(req.id, s.remember(w, r, user))
 	http.Redirect(w, r, s.finish(r, req.id), http.StatusSeeOther)
+}
+
+// authenticate returns the user of the posted username and password, or the
+// problem with them.
+func (s *signIn) authenticate(r *http.Request) (user User, problem string) {
+	name := r.PostFormValue("username")
+	user, ok := s.storage.users.authenticate(name, r.PostFormValue("password"))
+	switch {
+	case name == "":
+		return User{}, "Enter your user name and password."
+	case !ok:
+		return User{}, "The user name or the password is wrong."
+	case user.Disabled:
+		return User{}, "This user is disabled."
+	}
+	return user, ""
 }
 
 // known returns the session of the browser, if its user is enabled.

@@ -16,12 +16,14 @@ import (
 
 // storage implements the library's interfaces for everything but the protocol.
 type storage struct {
-	client   *client
-	users    *directory
-	keys     *keys
-	memory   *memory
-	requests *requests
-	life     time.Duration // of access tokens
+	client      *client
+	commandLine *commandLine
+	users       *directory
+	keys        *keys
+	memory      *memory
+	requests    *requests
+	devices     *devices
+	life        time.Duration // of access tokens
 }
 
 var (
@@ -73,12 +75,17 @@ func (s *storage) DeleteAuthRequest(_ context.Context, id string) error {
 }
 
 func (s *storage) GetClientByClientID(_ context.Context, id string) (op.Client, error) {
-	if id != s.client.id {
-		return nil, oidc.ErrInvalidClient().WithDescription("unknown client ID")
+	switch id {
+	case s.client.id:
+		return s.client, nil
+	case s.commandLine.id:
+		return s.commandLine, nil
 	}
-	return s.client, nil
+	return nil, oidc.ErrInvalidClient().WithDescription("unknown client ID")
 }
 
+// AuthorizeClientIDSecret checks the secret of the console. commandLine has none, so
+// that no secret is right for it.
 func (s *storage) AuthorizeClientIDSecret(_ context.Context, id, secret string) error {
 	if id != s.client.id || subtle.ConstantTimeCompare([]byte(secret), []byte(s.client.secret)) != 1 {
 		return errors.New("wrong client or secret")
@@ -106,7 +113,7 @@ func (s *storage) SignatureAlgorithms(context.Context) ([]jose.SignatureAlgorith
 	return []jose.SignatureAlgorithm{jose.RS256}, nil
 }
 
-// The methods below belong to grants that the client does not have.
+// The methods below belong to grants that no client has.
 
 func (s *storage) GetPrivateClaimsFromScopes(context.Context, string, string, []string) (map[string]any, error) {
 	return nil, nil

@@ -42,6 +42,9 @@ func grantOf(req op.TokenRequest) (grant, error) {
 		}, nil
 	case *refreshRequest:
 		return r.grant, nil
+	case *op.DeviceAuthorizationState:
+		// Without the session: the terminal stays signed in when the browser signs out.
+		return grant{Chain: rand.Text(), Subject: r.Subject, Client: r.ClientID, Scopes: r.Scopes, AuthTime: r.AuthTime}, nil
 	}
 	return grant{}, oidc.ErrUnsupportedGrantType()
 }

@@ -154,7 +154,9 @@ func (s *storage) SetUserinfoFromRequest(_ context.Context, info *oidc.UserInfo,
 	case *request:
 		info.AppendClaims("sid", r.session.ID)
 	case *refreshRequest:
-		info.AppendClaims("sid", r.Session)
+		if r.Session != "" {
+			info.AppendClaims("sid", r.Session)
+		}
 	}
 	return s.setClaims(info, req.GetSubject(), scopes)
 }

@@ -26,7 +26,7 @@ type Browser struct {
 // Callback is the redirect URI of the client. Nothing listens there.
 const Callback = "http://127.0.0.1:4711/auth/callback"
 
-// New returns a browser without cookies.
+// New returns a browser without cookies. A client without a secret is public.
 func New(t *testing.T, issuer, clientID, secret string) *Browser {
 	t.Helper()
 	provider, err := oidc.NewProvider(context.Background(), issuer)
@@ -35,6 +35,9 @@ func New(t *testing.T, issuer, clientID, secret string) *Browser {
 	}
 	endpoint := provider.Endpoint()
 	endpoint.AuthStyle = oauth2.AuthStyleInHeader
+	if secret == "" {
+		endpoint.AuthStyle = oauth2.AuthStyleInParams
+	}
 	jar, _ := cookiejar.New(nil) // fails for no options
 	return &Browser{t: t, provider: provider, issuer: issuer,
 		http: &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }},
