@@ -237,6 +237,7 @@ type runFlags struct {
 	gpus           int64
 	env            []string
 	max            int32
+	source         string
 	dryRun, detach bool
 }
 
@@ -270,6 +271,7 @@ the share of the node that belongs to the accelerators.`,
 	flags.Int32Var(&f.task.Tries, "tries", 0, "tries before the task fails")
 	flags.Int32Var(&f.task.Processes, "processes", 0, "processes of each pod, for torchrun")
 	flags.Int32Var(&f.max, "max-pods", 0, "make it elastic: it grows to this many pods while compute is idle")
+	flags.StringVar(&f.source, "source", "", "folder whose files the task gets, without .git and what .gitignore names; the command runs in it. The team can read them")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "submit nothing; print what would happen, and the manifest")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "do not follow it")
 	for flag, complete := range map[string]cobra.CompletionFunc{"team": o.completeTeams, "class": o.completeClasses, "pool": o.completePools} {
@@ -295,6 +297,12 @@ func (o *options) run(ctx context.Context, f runFlags, args []string) error {
 		return err
 	}
 	f.task.Command = quoted(args)
+	if f.source != "" {
+		if f.task.Script, err = pack(f.source, f.task.Command, o.ask); err != nil {
+			return err
+		}
+		f.task.Command = ""
+	}
 	if f.task.Name == "" {
 		f.task.Name = nameOf(args)
 	}

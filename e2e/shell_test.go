@@ -148,6 +148,17 @@ func TestShell(t *testing.T) {
 		return nil
 	})
 
+	// A folder comes with its task, in the ConfigMap that members may create.
+	folder := t.TempDir()
+	must(t, os.WriteFile(filepath.Join(folder, "train.py"), []byte("print('hello')\n"), 0o600))
+	if _, _, err := kuotaBefore(t, address, "run", "--token", token, "--team", own.team, "--name", sweep+"-source", "--source", folder, "--image", "example.com/train:1", "--cpu", "0.1", "--memory", "0.1", "-d", "--", "python", "train.py"); err != nil {
+		t.Error(err)
+	}
+	if script := clustertest.Get(t).Kubectl(t, "", "get", "configmap", sweep+"-source-script", "-n", "hyperpod-ns-"+own.team, "-o", "jsonpath={.data.script}"); !strings.HasSuffix(strings.TrimSpace(script), "exec python train.py") {
+		t.Errorf("the script ends with %.200q", script)
+	}
+	run("delete", sweep+"-source", "--team", own.team, "--yes")
+
 	// One idempotency key is one task.
 	tasks := address + "/api/v1/teams/" + own.team + "/tasks"
 	body := map[string]string{"manifest": strings.ReplaceAll(launchJob, "NAME", sweep)}
