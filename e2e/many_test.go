@@ -2,8 +2,10 @@ package e2e_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -31,10 +33,24 @@ func TestStopASweep(t *testing.T) {
 	sweep := clustertest.Name("lr")
 	var all []string
 	for i := range tasks {
-		all = append(all, strings.Replace(jobManifest(tenant.team, fmt.Sprintf("%s-%d", sweep, i), 8), "labels: {", "labels: {sweep: "+sweep+", ", 1))
+		all = append(all, strings.Replace(jobManifest(tenant.team, fmt.Sprintf("%s-%c-%d", sweep, 'a'+i%2, i), 8), "labels: {", "labels: {sweep: "+sweep+", ", 1))
 	}
-	c.Apply(t, strings.Join(all, "\n---\n"))
-	waiting := func(active bool) func(context.Context) error {
+	token, file := personToken(t, "ada"), filepath.Join(t.TempDir(), "sweep.yaml")
+	must(t, os.WriteFile(file, []byte(strings.Join(all, "\n---\n")), 0o600))
+	shell := func(args ...string) string {
+		t.Helper()
+		var out string
+		clustertest.Eventually(t, clustertest.Patience, func(context.Context) (err error) { // until her binding is in the cache
+			out, _, err = kuota(t, console(t), append(args, "--team", tenant.team, "--token", token)...)
+			return err
+		})
+		return out
+	}
+	shell("tasks")
+	began := time.Now()
+	shell("submit", "-f", file)
+	fmt.Printf("figure submitted_together %d tasks in %.1f s\n", tasks, time.Since(began).Seconds())
+	waiting := func(active bool, want int) func(context.Context) error {
 		return func(ctx context.Context) error {
 			var list kueue.WorkloadList
 			if err := c.Client.List(ctx, &list, client.InNamespace(namespace)); err != nil {
@@ -46,30 +62,58 @@ func TestStopASweep(t *testing.T) {
 					n++
 				}
 			}
-			if n != tasks {
-				return fmt.Errorf("got %d tasks of the sweep that are active %t, want %d", n, active, tasks)
+			if n != want {
+				return fmt.Errorf("got %d tasks of the sweep that are active %t, want %d", n, active, want)
 			}
 			return nil
 		}
 	}
-	clustertest.Eventually(t, clustertest.Patience, waiting(true))
+	clustertest.Eventually(t, clustertest.Patience, waiting(true, tasks))
+	shell("stop", sweep+"-a-*", "--yes")
+	must(t, waiting(false, tasks/2)(t.Context()))
+	tasks /= 2 // the others by one selection on the page
 
 	page := visitAsAda(t, playwright.BrowserNewContextOptions{Viewport: &playwright.Size{Width: 1280, Height: 900}})
-	open(t, page, "/tasks?q=sweep%3D"+sweep)
+	open(t, page, "/tasks?status=Pending&q=sweep%3D"+sweep)
 	must(t, expect.Locator(page.Locator("#many")).Not().ToBeVisible())
 	must(t, page.Locator(".row-select").First().Check())
 	must(t, page.GetByLabel("All tasks of this list, on every page").Check())
 	must(t, button(page, "Stop").Click())
 	must(t, expect.Locator(page.Locator("#action-effect")).ToContainText(fmt.Sprintf("%d waiting.", tasks)))
-	began := time.Now()
+	began = time.Now()
 	must(t, button(page, fmt.Sprintf("Stop %d tasks", tasks)).Click())
 	must(t, expect.Page(page).ToHaveURL(regexp.MustCompile(`/bulk/`)))
 	_, err := page.Reload()
 	must(t, err)
 	must(t, expect.Locator(page.Locator("#bulk-status")).ToContainText(fmt.Sprintf("All %d.", tasks)))
 	fmt.Printf("figure stopped_together %d tasks in %.1f s\n", tasks, time.Since(began).Seconds())
-	must(t, waiting(false)(t.Context()))
+	must(t, waiting(false, 2*tasks)(t.Context()))
 	checkAppearance(t, page, "bulk")
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error { // each once, with her name
+		for _, action := range []string{"submit", "stop"} {
+			entries, before := 0, ""
+			for {
+				var page struct {
+					Entries []struct{ Name, Actor string }
+					Next    string
+				}
+				out := shell("activity", "--action", action, "--actor", "ada@example.com", "-o", "json", "--before", before)
+				must(t, json.Unmarshal([]byte(out), &page))
+				for _, e := range page.Entries {
+					if strings.HasPrefix(e.Name, sweep) && e.Actor == "ada@example.com" {
+						entries++
+					}
+				}
+				if before = page.Next; before == "" {
+					break
+				}
+			}
+			if entries != 2*tasks {
+				return fmt.Errorf("activity has %d times %s, want %d", entries, action, 2*tasks)
+			}
+		}
+		return nil
+	})
 }
 
 // TestTeamsOfASpreadsheet creates teams from a pasted table, with one review and one save, until
