@@ -168,7 +168,7 @@ test-fast: databases prometheus ## the tests that need neither a cluster nor a b
 	@$(SUITE) -fast
 
 # Each fuzz target by its package; minimising long inputs would take the time.
-FUZZ      = web:FuzzLocalAddress web:FuzzCookie web:FuzzQuery web/session:FuzzOpen web/signin:FuzzIdentity handlers:FuzzAllocationForm governance/quota:FuzzFill governance/quota:FuzzResolve handlers:FuzzPolicyForm governance/kueue/kueueconfig:FuzzForPolicy governance/imports:FuzzRead governance/observe/logs:FuzzClean
+FUZZ      = $(shell git grep -E '^func Fuzz' -- '*_test.go' | sed -E 's|^(.*)/[^/]+:func (Fuzz[A-Za-z]+).*|\1:\2|')
 # Runs rather than seconds: a run that meets the deadline counts as failed.
 FUZZ_RUNS ?= 1000
 
