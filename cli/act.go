@@ -389,7 +389,7 @@ func (o *options) changeCommands() []*cobra.Command {
 		return o.actOnMany(c.Context(), run, "class", "Give class "+to+" to", to, s, names)
 	}
 	again := &cobra.Command{
-		Use: "again NAME", Short: "submit a task again under the next name of its series", GroupID: "tasks", Args: cobra.ExactArgs(1),
+		Use: "again NAME", Short: "submit a task again under the next name of its series", GroupID: "tasks", Args: oneTask,
 		Example: "  kuota again train --name train-b", ValidArgsFunction: o.completeTasks,
 	}
 	name := again.Flags().String("name", "", "name of the new task")
@@ -401,7 +401,7 @@ func (o *options) changeCommands() []*cobra.Command {
 		return err
 	}
 	front := &cobra.Command{
-		Use: "front NAME", Short: "move a waiting task to the front of its queue, by the lowest class that does", GroupID: "tasks", Args: cobra.ExactArgs(1),
+		Use: "front NAME", Short: "move a waiting task to the front of its queue, by the lowest class that does", GroupID: "tasks", Args: oneTask,
 		Example: "  kuota front train", ValidArgsFunction: o.completeTasks,
 		RunE: func(c *cobra.Command, args []string) error {
 			_, err := o.onOne(c.Context(), args[0], "front", actionRequest{})
@@ -409,7 +409,7 @@ func (o *options) changeCommands() []*cobra.Command {
 		},
 	}
 	resize := &cobra.Command{
-		Use: "resize NAME", Short: "change the sizes of an elastic task, or the replicas of a service", GroupID: "tasks", Args: cobra.ExactArgs(1),
+		Use: "resize NAME", Short: "change the sizes of an elastic task, or the replicas of a service", GroupID: "tasks", Args: oneTask,
 		Example: "  kuota resize train --min 2 --max 8 --step 2", ValidArgsFunction: o.completeTasks,
 	}
 	var to sizes

@@ -369,7 +369,7 @@ func (o *options) allocationCommand() *cobra.Command {
 		{"hold", "hold the queue of a team: no task starts"}, {"drain", "hold the queue of a team, and requeue its running tasks"}, {"resume", "resume the queue of a team"},
 	} {
 		var f saveFlags
-		c := &cobra.Command{Use: queue.action + " TEAM", Short: queue.about, Example: "  kuota allocation " + queue.action + " vision", Args: cobra.ExactArgs(1), ValidArgsFunction: o.completeTeams}
+		c := &cobra.Command{Use: queue.action + " TEAM", Short: queue.about, Example: "  kuota allocation " + queue.action + " vision", Args: oneTeam, ValidArgsFunction: o.completeTeams}
 		f.flags(c)
 		c.RunE = func(c *cobra.Command, args []string) error {
 			client, err := o.client()
@@ -397,7 +397,7 @@ func quotas(value any) string {
 func (o *options) allocationCreate() *cobra.Command {
 	var f allocationFlags
 	var s saveFlags
-	c := &cobra.Command{Use: "create TEAM", Short: "give a team quota, a namespace, and a queue to submit to", Args: cobra.ExactArgs(1), Example: "  kuota allocation create vision --pool ml.p5.48xlarge --gpus 2 --member group:vision-team"}
+	c := &cobra.Command{Use: "create TEAM", Short: "give a team quota, a namespace, and a queue to submit to", Args: oneTeam, Example: "  kuota allocation create vision --pool ml.p5.48xlarge --gpus 2 --member group:vision-team"}
 	f.flags(c, o)
 	c.Flags().StringVar(&f.namespace, "namespace", "", "existing namespace of the team; default one of its own")
 	s.flags(c)
@@ -423,7 +423,7 @@ func (o *options) allocationEdit() *cobra.Command {
 	var f allocationFlags
 	var s saveFlags
 	c := &cobra.Command{
-		Use: "edit TEAM", Short: "change the quota of a team: by flags, or all of it from a file", Args: cobra.ExactArgs(1), ValidArgsFunction: o.completeTeams,
+		Use: "edit TEAM", Short: "change the quota of a team: by flags, or all of it from a file", Args: oneTeam, ValidArgsFunction: o.completeTeams,
 		Example: "  kuota allocation edit vision --pool ml.p5.48xlarge --gpus 4 --reason deadline",
 	}
 	f.flags(c, o)
@@ -484,14 +484,14 @@ func (o *options) describe(c *cobra.Command, path func(args []string) string) *c
 }
 
 func (o *options) allocationDescribe() *cobra.Command {
-	return o.describe(&cobra.Command{Use: "describe TEAM", Short: "print a compute allocation", Args: cobra.ExactArgs(1), ValidArgsFunction: o.completeTeams, Example: "  kuota allocation describe vision -o yaml"},
+	return o.describe(&cobra.Command{Use: "describe TEAM", Short: "print a compute allocation", Args: oneTeam, ValidArgsFunction: o.completeTeams, Example: "  kuota allocation describe vision -o yaml"},
 		func(args []string) string { return allocationPath(args[0]) })
 }
 
 func (o *options) allocationDelete() *cobra.Command {
 	var s saveFlags
 	var drain, release bool
-	c := &cobra.Command{Use: "delete TEAM", Short: "delete the quota and the queue of a team", Args: cobra.ExactArgs(1), ValidArgsFunction: o.completeTeams, Example: "  kuota allocation delete vision --drain"}
+	c := &cobra.Command{Use: "delete TEAM", Short: "delete the quota and the queue of a team", Args: oneTeam, ValidArgsFunction: o.completeTeams, Example: "  kuota allocation delete vision --drain"}
 	c.Flags().BoolVar(&drain, "drain", false, "requeue running tasks, which otherwise prevent it")
 	c.Flags().BoolVar(&release, "release", false, "keep the queues of an adopted team")
 	s.flags(c)
@@ -551,7 +551,7 @@ func (o *options) policyCommand() *cobra.Command {
 		} else {
 			err = client.call(c.Context(), http.MethodGet, "/policy", nil, nil, &policy)
 		}
-		if err != nil {
+		if err != nil && !isNotFound(err) { // there is none yet
 			return err
 		}
 		spec := policy.field("spec")

@@ -188,7 +188,7 @@ func problemOf(response *http.Response, body []byte) error {
 	for _, f := range sent.Errors {
 		text += "\n  " + strings.TrimPrefix(f.Field+": "+f.Message, ": ")
 	}
-	if response.StatusCode == http.StatusUnauthorized {
+	if response.StatusCode == http.StatusUnauthorized && !strings.Contains(text, "kuota login") {
 		text += " Sign in with kuota login, or set --token."
 	}
 	return &problem{response.StatusCode, cleanLines(text)}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -85,4 +86,20 @@ func (o *options) completePools(c *cobra.Command, _ []string, typed string) ([]c
 		}
 		return names, err
 	})
+}
+
+// oneTask and oneTeam are the arguments of commands about one of them.
+var (
+	oneTask = oneArgument("task", "train")
+	oneTeam = oneArgument("team", "vision")
+)
+
+// oneArgument returns a check that there is one argument.
+func oneArgument(what, example string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return fmt.Errorf("name one %s, such as %s %s", what, c.CommandPath(), example)
+		}
+		return nil
+	}
 }

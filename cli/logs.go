@@ -33,7 +33,7 @@ type logFlags struct {
 func (o *options) logsCommand() *cobra.Command {
 	var f logFlags
 	c := &cobra.Command{
-		Use: "logs NAME", Short: "print the log of a task", GroupID: "tasks", Args: cobra.ExactArgs(1), ValidArgsFunction: o.completeTasks,
+		Use: "logs NAME", Short: "print the log of a task", GroupID: "tasks", Args: oneTask, ValidArgsFunction: o.completeTasks,
 		Example: "  kuota logs train -f --all",
 	}
 	c.Flags().BoolVarP(&f.follow, "follow", "f", false, "wait for more lines until the containers end")

@@ -47,7 +47,7 @@ func names(tasks []named) string {
 func (o *options) why() *cobra.Command {
 	c := &cobra.Command{
 		Use: "why NAME", GroupID: "tasks", Short: "explain why a task waits, what would start it, and when it probably starts",
-		Example: "  kuota why train", Args: cobra.ExactArgs(1), ValidArgsFunction: o.completeTasks,
+		Example: "  kuota why train", Args: oneTask, ValidArgsFunction: o.completeTasks,
 	}
 	o.outputFlag(c, "table", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -70,7 +70,7 @@ func TestCommandLine(t *testing.T) {
 		return err
 	})
 	for _, command := range [][]string{
-		{"tasks", "--team", own.team, "--team", other.team}, {"tasks", "-o", "csv"}, {"tasks", "-o", "json"}, {"tasks", "--tab", "finished"}, {"queue"}, {"queue", "-o", "csv"}, {"teams"}, {"teams", "-o", "json", "--resource", "cpu"},
+		{"tasks", "--team", own.team}, {"tasks", "-o", "csv"}, {"tasks", "-o", "json"}, {"tasks", "--tab", "finished"}, {"queue"}, {"queue", "-o", "csv"}, {"teams"}, {"teams", "-o", "json", "--resource", "cpu"},
 		{"usage"}, {"usage", "-o", "csv", "--by", "month"}, {"usage", "--team", other.team}, {"activity"}, {"activity", "--team", other.team}, {"why", task}, {"why", "/tasks/" + task, "-o", "json"},
 	} {
 		out, messages, err := kuota(t, address, append(command, "--token", token)...)
@@ -80,6 +80,11 @@ func TestCommandLine(t *testing.T) {
 		if strings.Contains(out+messages, other.job) || strings.Contains(strings.ReplaceAll(out+messages, "team="+other.team, ""), other.team) {
 			t.Errorf("kuota %s names another team:\n%s", strings.Join(command, " "), out)
 		}
+	}
+	_, _, hidden := kuota(t, address, "tasks", "--team", other.team, "--token", token)
+	_, _, none := kuota(t, address, "tasks", "--team", "none", "--token", token)
+	if hidden == nil || none == nil || strings.ReplaceAll(hidden.Error(), other.team, "none") != none.Error() {
+		t.Errorf("tasks of another team: %v; of no team: %v", hidden, none)
 	}
 	teams, _, err := kuota(t, address, "teams", "--token", token, "--resource", "nvidia.com/gpu")
 	if err != nil || !regexp.MustCompile(`(?m)^`+own.team+`\s+0\s+1\s`).MatchString(teams) {

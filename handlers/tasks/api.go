@@ -6,6 +6,7 @@ import (
 	"path"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"kuota.dev/kuota/governance"
@@ -25,7 +26,7 @@ const apiTask = "/tasks/:namespace/:kind/:name"
 
 // registerAPI adds the endpoints of tasks.
 func (h *Pages) registerAPI(s *web.Server) {
-	s.API(web.Endpoint{Method: http.MethodGet, Path: "/tasks", Summary: "List tasks", Query: taskParameters, Answer: tasksAnswer{}, Handler: h.Within(h.tasksJSON)})
+	s.API(web.Endpoint{Method: http.MethodGet, Path: "/tasks", Summary: "List tasks", Query: taskParameters, Answer: tasksAnswer{}, Handler: h.Within(known(h.tasksJSON))})
 	s.API(web.Endpoint{Method: http.MethodGet, Path: "/queue", Summary: "List the waiting tasks that are next to start", Query: upcomingParameters, Answer: upcomingAnswer{}, Handler: h.Within(h.upcomingJSON)})
 	s.API(web.Endpoint{Method: http.MethodGet, Path: "/past-tasks", Summary: "List tasks that ended, also deleted ones", Query: []web.Parameter{
 		{Name: "team", About: "of this team"}, {Name: "class", About: "of this priority class"}, {Name: "kind", About: "of this kind"}, {Name: "q", About: "whose name contains this"}, {Name: "from", About: "first day"}, {Name: "to", About: "last day"}, {Name: "page", About: "page of the list"},
@@ -283,7 +284,7 @@ func (h *Pages) actMany(c echo.Context, scope access.Scope) error {
 			names[i] = class.Name
 		}
 		if request.Class = className(request.Class, names); request.Class == "" {
-			return &governance.Error{Kind: governance.Invalid, Op: "act on tasks", Message: "Some values are not valid.", Fields: []governance.FieldError{{Path: "class", Message: "there is no such priority class"}}}
+			return &governance.Error{Kind: governance.Invalid, Op: "act on tasks", Message: "Some values are not valid.", Fields: []governance.FieldError{{Path: "class", Message: noSuchClass(names)}}}
 		}
 	}
 	if request.Selector != nil && request.Selector.Mine {
@@ -312,6 +313,15 @@ func (h *Pages) actMany(c echo.Context, scope access.Scope) error {
 		return err
 	}
 	return c.JSON(http.StatusAccepted, answer)
+}
+
+// noSuchClass says which priority classes there are.
+func noSuchClass(names []string) string {
+	shown := make([]string, len(names))
+	for i, name := range names {
+		shown[i] = format.ClassName(name)
+	}
+	return "there is no such priority class; there are " + strings.Join(shown, ", ")
 }
 
 // className returns the name of a priority class as it is written or without its suffix; empty
@@ -432,4 +442,35 @@ func (h *Pages) logText(c echo.Context) error {
 		c.Response().Header().Set(logTrailer, "ended")
 	}
 	return err
+}
+
+// known refuses values of filters that no list has. A page leaves them out, and a program would take an
+// empty list for an answer.
+func known(handler func(echo.Context, access.Scope) error) func(echo.Context, access.Scope) error {
+	return func(c echo.Context, scope access.Scope) error {
+		var wrong governance.FieldErrors
+		for _, status := range c.QueryParams()["status"] {
+			if !slices.Contains(tasks.States, tasks.State(status)) && renamedStates[status] == "" {
+				var names []string
+				for _, state := range tasks.States {
+					names = append(names, string(state))
+				}
+				wrong.Add("status", "is "+strconv.Quote(status)+", want one of "+strings.Join(names, ", "))
+			}
+		}
+		for name, values := range map[string][]string{"tab": {"active", "finished"}, "order": {"asc", "desc"}} {
+			if value := c.QueryParam(name); value != "" && !slices.Contains(values, value) {
+				wrong.Add(name, "is "+strconv.Quote(value)+", want "+strings.Join(values, " or "))
+			}
+		}
+		if page := c.QueryParam("page"); page != "" {
+			if n, err := strconv.Atoi(page); err != nil || n < 1 {
+				wrong.Add("page", "is "+strconv.Quote(page)+", want a number from 1")
+			}
+		}
+		if len(wrong) > 0 {
+			return &governance.Error{Kind: governance.Invalid, Op: "list tasks", Message: "Some values are not valid.", Fields: wrong}
+		}
+		return handler(c, scope)
+	}
 }

@@ -3,14 +3,18 @@ package tasks
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
 	taskviews "kuota.dev/kuota/views/tasks"
+	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
 )
@@ -67,6 +71,11 @@ func (h *Pages) tasksJSON(c echo.Context, scope access.Scope) error {
 	list, err := h.Tasks.ListWithin(c.Request().Context(), scope, q.Query, q.teams)
 	if err != nil {
 		return err
+	}
+	for _, team := range q.teams {
+		if strings.HasPrefix(c.Path(), web.APIPrefix) && !slices.Contains(list.Teams, team) {
+			return &governance.Error{Kind: governance.Invalid, Op: "list tasks", Message: "Some values are not valid.", Fields: []governance.FieldError{{Path: "team", Message: "there is no team " + team + ", or you may not see it"}}}
+		}
 	}
 	now := h.Now()
 	answer := tasksAnswer{At: now.UTC(), Total: list.Total, Page: list.Page, Pages: list.Pages, Tasks: []taskJSON{}}
