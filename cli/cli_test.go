@@ -67,6 +67,7 @@ func TestProblems(t *testing.T) {
 		"no server":     {[]string{"tasks"}, "Set --server"},
 		"no address":    {[]string{"tasks", "--server", "kuota"}, "no address of a console"},
 		"unencrypted":   {[]string{"tasks", "--server", "http://kuota.example.com"}, "use https"},
+		"a host's name": {[]string{"tasks", "--server", "http://127.0.0.1.example.com"}, "use https"},
 		"no file":       {[]string{"tasks", "--server", refused, "--token-file", "/nonexistent"}, "no such file"},
 		"refused":       {[]string{"tasks", "--server", refused, "--token", "x"}, "The token is not accepted. Sign in with kuota login"},
 		"not a console": {[]string{"teams", "--server", moved}, "404"},

@@ -120,12 +120,13 @@ func (c *client) log(ctx context.Context, t task, name string, f logFlags, print
 	}
 	last, tries := "", 0 // the time of the last line
 	for {
+		printed := last // before it was opened again
 		more, err := c.logOnce(ctx, t, query, func(line string) {
 			at, text, timed := strings.Cut(line, " ")
 			switch {
 			case !f.follow || !timed:
 				print(line)
-			case at <= last: // printed before the connection ended
+			case at <= printed:
 			default:
 				if last, tries = at, 0; !f.timestamps {
 					line = text

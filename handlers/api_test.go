@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/handlers/teams"
@@ -103,5 +104,15 @@ func TestAPISavesAllocations(t *testing.T) {
 	saved.Name = "other"
 	if status := call(t, "PUT", address+"/vision", saved, &problem); status != http.StatusUnprocessableEntity || len(d.Updated) != 1 {
 		t.Errorf("of another team: %d, %+v", status, problem)
+	}
+}
+
+// Who is in no team gets an error of the API, and no page.
+func TestAPIOutside(t *testing.T) {
+	outside := &governance.Error{Kind: governance.Outside, Message: "You are not a member of any team."}
+	address := handlerstest.Serve(t, &handlerstest.Backend{ReadError: outside}) + web.APIPrefix
+	var problem web.Problem
+	if status := call(t, "GET", address+"/tasks", nil, &problem); status != http.StatusForbidden || problem.Detail != outside.Message {
+		t.Errorf("got status %d, %+v", status, problem)
 	}
 }

@@ -209,7 +209,7 @@ var pageActions = map[string][]string{
 	"/policies/allocations/:name/resume":   {"resume a queue", "POST /allocations/:name/resume", "kuota allocation resume"},
 	"/policies/allocations/:name/delete":   {"delete an allocation", "DELETE /allocations/:name", "kuota allocation delete"},
 	"/policies/many":                       {"hold, resume, weigh and delete many allocations", "-", "kuota allocation, for each"},
-	"/policies/import":                     {"import teams and policies", "-", "kuota import, then kubectl apply"},
+	"/policies/import":                     {"import teams and policies", "-", "kuota import --apply"},
 	"/policies/adopt":                      {"adopt ClusterQueues", "-", "kuota adopt"},
 	"/policies/cluster/edit":               {"change the cluster policy", "PUT /policy", "kuota policy edit"},
 	"/policies/cluster/try-again":          {"apply Kueue's configuration again", "-", "-"},

@@ -39,7 +39,6 @@ func commands() map[string]command {
 	return map[string]command{
 		"adopt":     {"create allocations for existing ClusterQueues, without changing them", adoptUsage, adoptCommand},
 		"doctor":    {"check the cluster, Kueue and the console, as the settings page does", doctorUsage, doctorCommand},
-		"import":    {"convert HyperPod's JSON to Kuota's YAML", importUsage, importCommand},
 		"serve":     {"run the console: its pages, its API and its controllers", "", serveCommand},
 		"release":   {"give the queues of teams back, without changing them", releaseUsage, releaseCommand},
 		"simulate":  {"answer what Kueue would do with a snapshot of a cluster", "", simulateCommand},

@@ -41,7 +41,9 @@ func main() {
 func newRoot(s streams) *cobra.Command {
 	const operation = "operation"
 	root := cli.New(s.out, s.messages)
+	root.SetIn(s.in)
 	root.AddGroup(&cobra.Group{ID: operation, Title: "Run a console:"})
+	root.AddCommand(importCommand(s.messages))
 	all := commands()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		c := all[name]

@@ -63,11 +63,10 @@ const LabelRequest = "kuota.dev/request"
 // SubmitOnce creates the object of a plan as part of a request. key, which fits into a label, is
 // its idempotency key and its user; empty for none. The same request again changes nothing; another one with the key of this user is
 // governance.Invalid, as long as the task exists: the console looks for it by its own permission, and
-// finds tasks of this user only. It does not wait until the list has the task.
-func (s *Service) SubmitOnce(ctx context.Context, user governance.User, p Plan, key string, part int) error {
+// finds tasks of this user only. It returns the UID of the task, and does not wait until the list has the task.
+func (s *Service) SubmitOnce(ctx context.Context, user governance.User, p Plan, key string, part int) (uid string, err error) {
 	if key == "" {
-		_, err := s.createTask(ctx, user, p, "")
-		return err
+		return uidOf(s.createTask(ctx, user, p, ""))
 	}
 	p.request = fmt.Sprintf("%s-%d", key, part)
 	for _, kind := range p.Team.Kinds {
@@ -79,17 +78,24 @@ func (s *Service) SubmitOnce(ctx context.Context, user governance.User, p Plan, 
 		list.SetGroupVersionKind(known)
 		err := s.Cluster.APIReader().List(ctx, list, client.InNamespace(p.Team.Namespace), client.MatchingLabels{LabelRequest: p.request})
 		if err != nil && !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) {
-			return cluster.Translate("submit task", err)
+			return "", cluster.Translate("submit task", err)
 		}
 		if len(list.Items) > 0 && (kind != p.Kind || list.Items[0].Name != p.name()) {
-			return &governance.Error{
+			return "", &governance.Error{
 				Kind: governance.Invalid, Op: "submit task", Message: "The idempotency key was used for another request.",
 				Fields: []governance.FieldError{{Path: "Idempotency-Key", Message: fmt.Sprintf("was used for %s %s: use another key for another task", kind, list.Items[0].Name)}},
 			}
 		}
 	}
-	_, err := s.createTask(ctx, user, p, p.request)
-	return err
+	return uidOf(s.createTask(ctx, user, p, p.request))
+}
+
+// uidOf returns the UID of an object that was created.
+func uidOf(object client.Object, err error) (string, error) {
+	if err != nil {
+		return "", err
+	}
+	return string(object.GetUID()), nil
 }
 
 func invalid(wrong []governance.FieldError) error {

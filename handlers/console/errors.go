@@ -3,6 +3,7 @@ package console
 import (
 	"errors"
 	"net/http"
+	"strings"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster/access"
@@ -39,7 +40,7 @@ func (h *Console) Handler(handler func(echo.Context) error) echo.HandlerFunc {
 		switch {
 		case !errors.As(err, &ours):
 			return err
-		case ours.Kind == governance.Outside && !web.WantsFragment(c):
+		case ours.Kind == governance.Outside && !web.WantsFragment(c) && !strings.HasPrefix(c.Path(), web.APIPrefix+"/"):
 			return h.noAccess(c)
 		}
 		return &web.Error{

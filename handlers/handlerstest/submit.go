@@ -165,7 +165,7 @@ func (d *SubmitBackend) Taken(_ submit.Team, _ submit.Kind, name string) bool {
 }
 
 // SubmitOnce implements teams.Submit.
-func (d *SubmitBackend) SubmitOnce(ctx context.Context, user governance.User, p submit.Plan, key string, _ int) error {
+func (d *SubmitBackend) SubmitOnce(ctx context.Context, user governance.User, p submit.Plan, key string, _ int) (string, error) {
 	_, err := d.SubmitPlan(ctx, user, p, key)
-	return err
+	return "uid", err
 }

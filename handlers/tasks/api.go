@@ -165,8 +165,13 @@ func (h *Pages) run(ctx context.Context, user governance.User, at tasks.Address,
 		}
 		return h.Actions.MoveToFront(ctx, user, at, request.Class)
 	case actions.Class:
-		if !slices.ContainsFunc(review.Choices, func(choice actions.Choice) bool { return choice.Name == request.Class }) {
-			return wrong("class", "is "+strconv.Quote(request.Class)+", which is no priority class of this task")
+		names := make([]string, len(review.Choices))
+		for i, choice := range review.Choices {
+			names[i] = choice.Name
+		}
+		written := request.Class
+		if request.Class = className(written, names); request.Class == "" {
+			return wrong("class", "is "+strconv.Quote(written)+": "+noSuchClass(names))
 		}
 	case actions.Scale:
 		if request.Replicas == nil {

@@ -156,7 +156,8 @@ type SubmittedTask struct {
 	Namespace string         `json:"namespace"`
 	Kind      string         `json:"kind"`
 	Name      string         `json:"name"`
-	Path      string         `json:"path"` // of its page
+	UID       string         `json:"uid,omitempty"` // absent for a dry run
+	Path      string         `json:"path"`          // of its page
 	Created   bool           `json:"created"`
 	Changed   []web.Field    `json:"changed,omitempty"` // what is moved, replaced or left out of the manifest
 	Verdict   *SubmitVerdict `json:"verdict,omitempty"` // of a dry run
@@ -244,7 +245,7 @@ func (h *Pages) submitText(c echo.Context) error {
 	creating.SetLimit(parallel)
 	for i := range plans {
 		creating.Go(func() error {
-			failures[i] = h.Submit.SubmitOnce(ctx, user, plans[i], key, i)
+			answer.Tasks[i].UID, failures[i] = h.Submit.SubmitOnce(ctx, user, plans[i], key, i)
 			answer.Tasks[i].Created = failures[i] == nil
 			return nil
 		})

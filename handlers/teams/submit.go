@@ -28,7 +28,7 @@ type Submit interface {
 	SubmitPlan(ctx context.Context, user governance.User, p submit.Plan, form string) (submit.Submitted, error)
 	Try(ctx context.Context, user governance.User, p submit.Plan) error
 	// SubmitOnce is SubmitPlan for part of a request with an idempotency key.
-	SubmitOnce(ctx context.Context, user governance.User, p submit.Plan, key string, part int) error
+	SubmitOnce(ctx context.Context, user governance.User, p submit.Plan, key string, part int) (uid string, err error)
 	taskpages.Again
 	// Again returns the manifest that submits a task again, and Differences what a form does
 	// not express of a task that was read from a manifest.
