@@ -41,7 +41,7 @@ func samplePolicyForm() policyviews.PolicyForm {
 		return policyviews.Cell{Part: "match", Label: "Nodes with", TextField: views.TextField{Error: problem}, Options: []views.Option{{Value: "", Label: "None"}, {Value: chosen, Label: chosen, Selected: true}}}
 	}
 	wrong := func(value string) policyviews.Choice { return policyviews.Choice{Value: value, Error: "Choose one."} }
-	return policyviews.PolicyForm{
+	return policyviews.PolicyForm{SaveText: "Save policy", Simulated: true,
 		Chrome: sampleChrome("Edit cluster policy", "policies"), UpLabel: "Policies", Action: "/policies/cluster/edit", CancelURL: "/policies", Parts: []string{"pools", "prices", "alerts"},
 		Version: "7", Submitted: true, Resumed: true, Failure: "The cluster does not answer.", Drop: []string{"old"},
 		Errors: []views.Message{
@@ -104,7 +104,7 @@ func TestPolicyPagesAreSound(t *testing.T) {
 	deleted.Deleted, same.Lines = true, nil
 	for name, page := range map[string]templ.Component{
 		"card": allocationviews.Policies(policies), "no policy": allocationviews.Policies(none), "no policy, as admin": allocationviews.Policies(noneToMake), "not to be seen": allocationviews.Policies(unseen),
-		"form, new":              policyviews.EditPolicy(policyviews.PolicyForm{Chrome: sampleChrome("Create", "policies"), Cluster: true, Classes: policyviews.RowList{Kind: "class", ID: "classes", Label: "Priority classes", Add: "Add priority class", NoteID: "classes-note"}}),
+		"form, new":              policyviews.EditPolicy(policyviews.PolicyForm{SaveText: "Save policy", Simulated: true, Chrome: sampleChrome("Create", "policies"), Cluster: true, Classes: policyviews.RowList{Kind: "class", ID: "classes", Label: "Priority classes", Add: "Add priority class", NoteID: "classes-note"}}),
 		"form of prices":         policyviews.EditPolicy(policyviews.PolicyForm{Chrome: sampleChrome("Edit prices", "usage"), SaveText: "Save prices", Prices: &policyviews.RowList{Kind: "price", ID: "prices", Label: "Prices", Add: "Add price", NoteID: "prices-note", Empty: "No prices."}}),
 		"form without a policy":  policyviews.EditPolicy(policyviews.PolicyForm{Chrome: sampleChrome("Edit prices", "usage"), NoPolicy: true, CreateURL: "/policies/cluster/edit"}),
 		"form, everything wrong": policyviews.EditPolicy(samplePolicyForm()),
