@@ -87,21 +87,25 @@ func pack(dir, command string, ask func(question string) error) (string, error) 
 	var files []sourceFile
 	var secrets []string
 	total := 0
+	folder, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	defer folder.Close()
 	for _, name := range names {
-		path := filepath.Join(dir, filepath.FromSlash(name))
-		info, err := os.Stat(path) // of what a link leads to
+		info, err := folder.Stat(filepath.FromSlash(name)) // of what a link leads to
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // deleted, and still known to git
 			continue
-		case err != nil:
-			return "", err
+		case err != nil: // such as a link that leads out of the folder
+			return "", fmt.Errorf("%s cannot be sent. Name it in .gitignore to leave it out: %w", name, err)
 		case !info.Mode().IsRegular():
 			continue
 		}
 		if total += int(min(info.Size(), maxSource)); total > maxSource {
 			return "", tooLarge(dir, "more than 16 MiB", len(names))
 		}
-		content, err := os.ReadFile(path)
+		content, err := folder.ReadFile(filepath.FromSlash(name))
 		if err != nil {
 			return "", err
 		}

@@ -99,6 +99,21 @@ func TestPackLimits(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
+	outside, linked := t.TempDir(), t.TempDir()
+	write(t, outside, map[string]string{"id": "secret\n"})
+	write(t, linked, map[string]string{"a/real.py": "x\n"})
+	if err := os.Symlink("a/real.py", filepath.Join(linked, "inside.py")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pack(linked, "true", noQuestion); err != nil {
+		t.Errorf("a link within the folder: %v", err)
+	}
+	if err := os.Symlink(filepath.Join(outside, "id"), filepath.Join(linked, "notes.txt")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pack(linked, "true", noQuestion); err == nil || !strings.Contains(err.Error(), "notes.txt cannot be sent") {
+		t.Errorf("a link out of the folder: got %v, want a refusal", err)
+	}
 	write(t, secret, map[string]string{".env": "KEY=1\n", "a.py": "\n"})
 	if _, err := pack(secret, "true", noQuestion); err == nil || !strings.Contains(err.Error(), "The team can read .env") || !strings.Contains(err.Error(), "--secret") {
 		t.Errorf("got %v, want a question", err)

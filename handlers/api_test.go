@@ -116,3 +116,20 @@ func TestAPIOutside(t *testing.T) {
 		t.Errorf("got status %d, %+v", status, problem)
 	}
 }
+
+// TestAPIKeepsManagedAllocations changes no allocation that another program manages.
+func TestAPIKeepsManagedAllocations(t *testing.T) {
+	a := handlerstest.FullAllocation()
+	a.Labels = map[string]string{"kustomize.toolkit.fluxcd.io/name": "teams", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"}
+	d := handlerstest.WithAllocations(a)
+	address := handlerstest.Serve(t, d) + web.APIPrefix + "/allocations/vision"
+	for method, path := range map[string]string{"PUT": "", "DELETE": "", "POST": "/hold"} {
+		var problem web.Problem
+		if status := call(t, method, address+path, a, &problem); status != http.StatusConflict || !strings.Contains(problem.Detail, "Flux") {
+			t.Errorf("%s: %d, %+v", method, status, problem)
+		}
+	}
+	if len(d.Updated) > 0 {
+		t.Errorf("updated %v", d.Updated)
+	}
+}

@@ -259,6 +259,12 @@ func (h *Pages) removeAllocation(c echo.Context) error {
 	if err != nil {
 		return err
 	}
+	if m, managed := managerOf(&now); managed && now.DeletionTimestamp == nil {
+		return &governance.Error{Kind: governance.Conflict, Op: "delete allocation", Message: m.sentence}
+	}
+	if c.QueryParam("release") == "true" && !now.Spec.Adopted() {
+		return &governance.Error{Kind: governance.Invalid, Op: "delete allocation", Message: "Some values are not valid.", Fields: []governance.FieldError{{Path: "release", Message: "is for adopted teams: this team's queues are Kuota's"}}}
+	}
 	departure, err := h.Allocations.PreviewDeletion(ctx, user, now.Name)
 	if err != nil {
 		return err
