@@ -320,7 +320,7 @@ func count(n int, noun string) string {
 
 // ask asks a question on the terminal. Its error is that the answer is not yes.
 func (o *options) ask(question string) error {
-	fmt.Fprintf(o.messages, "%s [y/N] ", question)
+	fmt.Fprintf(o.messages, "%s [y/N] ", cleanLines(question))
 	line, err := bufio.NewReader(o.in()).ReadString('\n')
 	if answer := strings.ToLower(strings.TrimSpace(line)); answer == "y" || answer == "yes" {
 		return nil

@@ -135,7 +135,7 @@ func (o *options) printReview(a savedAnswer) {
 		line("Tasks get new priorities; preemption by priority is off until all have theirs.")
 	}
 	if a.Manual != "" {
-		fmt.Fprintf(o.messages, "Apply this change of Kueue's configuration yourself:\n%s\n", a.Manual)
+		fmt.Fprintf(o.messages, "Apply this change of Kueue's configuration yourself:\n%s\n", cleanLines(a.Manual))
 	}
 	if a.Unknown != "" {
 		line("This review is incomplete: %s", a.Unknown)

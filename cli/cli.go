@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -327,7 +328,10 @@ func (o *options) client() (*client, error) {
 	if given == "" && o.tokenFile == "" {
 		given = os.Getenv("KUOTA_TOKEN")
 	}
+	var mu sync.Mutex // logs of several pods ask together, and a refresh token is used once
 	c.token = func(ctx context.Context) (string, error) {
+		mu.Lock()
+		defer mu.Unlock()
 		switch {
 		case given != "":
 			return given, nil

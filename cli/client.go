@@ -138,8 +138,8 @@ func (c *client) send(ctx context.Context, method, path string, query url.Values
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	if method == http.MethodPost {
-		request.Header.Set("Idempotency-Key", rand.Text()) // where the transport repeats it
+	if method == http.MethodPost && (path == api+"/allocations" || strings.HasPrefix(path, api+"/teams/")) {
+		request.Header.Set("Idempotency-Key", rand.Text()) // the transport may repeat it
 	}
 	if c.token != nil {
 		token, err := c.token(ctx)

@@ -167,7 +167,7 @@ func (o *options) loginCommand() *cobra.Command {
 			if address == "" {
 				address = device.VerificationURI
 			}
-			fmt.Fprintf(o.messages, "Open %s and confirm the code %s.\n", address, device.UserCode)
+			fmt.Fprintf(o.messages, "Open %s and confirm the code %s.\n", clean(address), clean(device.UserCode))
 			token, err := config.DeviceAccessToken(ctx, device)
 			if err != nil {
 				return fmt.Errorf("you were not signed in: %w", err)

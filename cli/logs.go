@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -137,8 +138,10 @@ func (c *client) log(ctx context.Context, t task, name string, f logFlags, print
 		switch {
 		case err == nil || !f.follow || !more || ctx.Err() != nil:
 			return err
-		case errors.Is(err, errCut) && tries > 0: // opened again, it has no more: a proxy removes trailers
-			return nil
+		case errors.Is(err, errCut) && c.hasEnded(ctx, t, name): // a proxy removes trailers
+			if tries > 0 {
+				return nil
+			}
 		case tries == retries:
 			return err
 		}
@@ -147,6 +150,13 @@ func (c *client) log(ctx context.Context, t task, name string, f logFlags, print
 			return err
 		}
 	}
+}
+
+// hasEnded reports whether a pod has ended, or was deleted.
+func (c *client) hasEnded(ctx context.Context, t task, name string) bool {
+	pods, err := c.pods(ctx, t)
+	i := slices.IndexFunc(pods, func(p pod) bool { return p.Name == name })
+	return isNotFound(err) || err == nil && (i < 0 || pods[i].Phase == "Succeeded" || pods[i].Phase == "Failed")
 }
 
 // errCut is that a log may go on.

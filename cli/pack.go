@@ -38,7 +38,7 @@ func sourceFiles(dir string) (names []string, err error) {
 	} else if !info.IsDir() {
 		return nil, fmt.Errorf("%s is no folder", dir)
 	}
-	list := exec.Command("git", "-C", dir, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	list := exec.Command("git", "-c", "core.fsmonitor=false", "-C", dir, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	if out, err := list.Output(); err == nil {
 		for name := range strings.SplitSeq(strings.TrimRight(string(out), "\x00"), "\x00") {
 			if name != "" {
@@ -48,12 +48,17 @@ func sourceFiles(dir string) (names []string, err error) {
 		slices.Sort(names)
 		return slices.Compact(names), nil
 	}
+	if root := repositoryOf(dir); root != "" {
+		return nil, fmt.Errorf("%s is a repository, and git does not list its files here: install git, or see git -C %s status", root, dir)
+	}
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir() && entry.Name() == ".git":
+		case entry.Name() == ".git" && entry.IsDir():
 			return fs.SkipDir
+		case entry.Name() == ".git":
+			return nil
 		case entry.Name() == ".gitignore":
 			return fmt.Errorf("%s names files to leave out, which git reads: run git init in the folder, or install git", path)
 		case entry.IsDir():
@@ -64,6 +69,45 @@ func sourceFiles(dir string) (names []string, err error) {
 		return err
 	})
 	return names, err
+}
+
+// repositoryOf returns the folder with .git that a folder is in; empty for none.
+func repositoryOf(dir string) string {
+	at, err := filepath.Abs(dir)
+	for ; err == nil; at = filepath.Dir(at) {
+		if _, err := os.Lstat(filepath.Join(at, ".git")); err == nil {
+			return at
+		}
+		if at == filepath.Dir(at) {
+			return ""
+		}
+	}
+	return ""
+}
+
+// linked returns the file that a link within the folder leads to; name itself for no link. It is an
+// error if that file is not among names.
+func linked(dir, name string, names []string) (string, error) {
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	if info, err := os.Lstat(path); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return name, nil
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return name, err
+	}
+	root, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return name, err
+	}
+	to, err := filepath.Rel(root, real)
+	if info, failed := os.Stat(real); failed == nil && info.IsDir() {
+		return name, nil // which is left out
+	}
+	if err != nil || !slices.Contains(names, filepath.ToSlash(to)) {
+		return name, errors.New("it is a link to a file that is not sent")
+	}
+	return filepath.ToSlash(to), nil
 }
 
 // isSecret reports whether a file probably has a secret, by its name.
@@ -93,12 +137,16 @@ func pack(dir, command string, ask func(question string) error) (string, error) 
 	}
 	defer folder.Close()
 	for _, name := range names {
+		to, err := linked(dir, name, names)
+		if err != nil {
+			return "", fmt.Errorf("%s cannot be sent. Name it in .gitignore to leave it out: %w", clean(name), err)
+		}
 		info, err := folder.Stat(filepath.FromSlash(name)) // of what a link leads to
 		switch {
 		case errors.Is(err, fs.ErrNotExist): // deleted, and still known to git
 			continue
 		case err != nil: // such as a link that leads out of the folder
-			return "", fmt.Errorf("%s cannot be sent. Name it in .gitignore to leave it out: %w", name, err)
+			return "", fmt.Errorf("%s cannot be sent. Name it in .gitignore to leave it out: %w", clean(name), err)
 		case !info.Mode().IsRegular():
 			continue
 		}
@@ -109,7 +157,7 @@ func pack(dir, command string, ask func(question string) error) (string, error) 
 		if err != nil {
 			return "", err
 		}
-		if isSecret(name) {
+		if isSecret(name) || isSecret(to) {
 			secrets = append(secrets, name)
 		}
 		files = append(files, sourceFile{name, content, info.Mode()&0o111 != 0})

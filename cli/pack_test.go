@@ -114,6 +114,17 @@ func TestPackLimits(t *testing.T) {
 	if _, err := pack(linked, "true", noQuestion); err == nil || !strings.Contains(err.Error(), "notes.txt cannot be sent") {
 		t.Errorf("a link out of the folder: got %v, want a refusal", err)
 	}
+	ignored := t.TempDir()
+	write(t, ignored, map[string]string{".gitignore": "*.txt\n", "key.txt": "secret\n", "a.py": "x\n"})
+	if out, err := exec.Command("git", "-C", ignored, "init", "-q").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if err := os.Symlink("key.txt", filepath.Join(ignored, "settings")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pack(ignored, "true", noQuestion); err == nil || !strings.Contains(err.Error(), "not sent") {
+		t.Errorf("a link to what is left out: got %v, want a refusal", err)
+	}
 	write(t, secret, map[string]string{".env": "KEY=1\n", "a.py": "\n"})
 	if _, err := pack(secret, "true", noQuestion); err == nil || !strings.Contains(err.Error(), "The team can read .env") || !strings.Contains(err.Error(), "--secret") {
 		t.Errorf("got %v, want a question", err)

@@ -76,6 +76,9 @@ func clean(text string) string {
 	}, text)
 }
 
+// Clean returns a text of several lines without what a terminal would obey.
+func Clean(text string) string { return cleanLines(text) }
+
 // cleanLines is clean for a text of several lines.
 func cleanLines(text string) string {
 	lines := strings.Split(text, "\n")

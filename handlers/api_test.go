@@ -133,3 +133,18 @@ func TestAPIKeepsManagedAllocations(t *testing.T) {
 		t.Errorf("updated %v", d.Updated)
 	}
 }
+
+// TestAPIBoundsSelectors refuses selectors that cost more than a list of tasks.
+func TestAPIBoundsSelectors(t *testing.T) {
+	address := handlerstest.Serve(t, &handlerstest.Backend{}) + web.APIPrefix + "/tasks/many?dryRun=true"
+	for name, selector := range map[string]map[string]any{
+		"many names":  {"names": make([]string, 1001)},
+		"many teams":  {"teams": make([]string, 1001)},
+		"a long text": {"text": strings.Repeat("a", 254)},
+	} {
+		var problem web.Problem
+		if status := call(t, "POST", address, map[string]any{"action": "stop", "selector": selector}, &problem); status != http.StatusUnprocessableEntity || problem.Errors[0].Field != "selector" {
+			t.Errorf("%s: %d, %+v", name, status, problem)
+		}
+	}
+}

@@ -116,7 +116,7 @@ func describe(t *testing.T, endpoints []web.Endpoint) *openapi3.T {
 		for _, q := range e.Query {
 			operation.AddParameter(openapi3.NewQueryParameter(q.Name).WithDescription(q.About).WithSchema(openapi3.NewStringSchema()))
 		}
-		if e.Method == http.MethodPost {
+		if e.Keyed {
 			operation.AddParameter(openapi3.NewHeaderParameter("Idempotency-Key").WithDescription("the same request with the same key changes nothing twice").WithSchema(openapi3.NewStringSchema()))
 		}
 		if e.Body != nil {

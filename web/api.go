@@ -27,9 +27,10 @@ type Endpoint struct {
 	Path    string // below APIPrefix, with the parameters that Echo reads, such as /tasks/:namespace
 	Summary string // imperative, without a period
 	Query   []Parameter
-	Body    any // a value of the type of the body; nil for none
-	Answer  any // a value of the type of the answer; nil for text
-	Status  int // of an answer without an error; 0 for 200
+	Body    any  // a value of the type of the body; nil for none
+	Answer  any  // a value of the type of the answer; nil for text
+	Status  int  // of an answer without an error; 0 for 200
+	Keyed   bool // whether it reads the header Idempotency-Key
 	Handler echo.HandlerFunc
 }
 
@@ -54,7 +55,7 @@ type Field struct {
 // API registers an endpoint.
 func (s *Server) API(e Endpoint) {
 	s.endpoints = append(s.endpoints, e)
-	handler := s.byToken(limited(e.Handler))
+	handler := s.byToken(limited(e.checked))
 	methods := []string{e.Method}
 	if e.Method == http.MethodGet {
 		methods = append(methods, http.MethodHead)
@@ -66,6 +67,30 @@ func (s *Server) API(e Endpoint) {
 func (s *Server) APIFile(e Endpoint) {
 	s.endpoints = append(s.endpoints, e)
 	s.echo.GET(APIPrefix+e.Path, s.byToken(e.Handler))
+}
+
+// checked refuses what a write does not read: a misspelled dryRun must not save.
+func (e Endpoint) checked(c echo.Context) error {
+	if e.Method == http.MethodGet {
+		return e.Handler(c)
+	}
+	var wrong []Field
+	for name, values := range c.QueryParams() {
+		i := slices.IndexFunc(e.Query, func(p Parameter) bool { return p.Name == name })
+		switch {
+		case i < 0:
+			wrong = append(wrong, Field{name, "is not read here"})
+		case strings.HasPrefix(e.Query[i].About, "true ") && (len(values) != 1 || values[0] != "true" && values[0] != "false"):
+			wrong = append(wrong, Field{name, "is neither true nor false"})
+		}
+	}
+	if !e.Keyed && c.Request().Header.Get("Idempotency-Key") != "" {
+		wrong = append(wrong, Field{"Idempotency-Key", "is not read here"})
+	}
+	if len(wrong) > 0 {
+		return &Error{Status: http.StatusUnprocessableEntity, Message: "Some values are not valid, and nothing was changed.", Fields: wrong}
+	}
+	return e.Handler(c)
 }
 
 // Endpoints returns all endpoints in the order of their registration.

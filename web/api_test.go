@@ -31,7 +31,7 @@ func TestAPI(t *testing.T) {
 				}
 				return c.String(http.StatusOK, web.UserOf(c).Name+" sends "+sent.Name)
 			}})
-			s.API(web.Endpoint{Method: http.MethodDelete, Path: "/it", Handler: func(echo.Context) error {
+			s.API(web.Endpoint{Method: http.MethodDelete, Path: "/it", Query: []web.Parameter{{Name: "dryRun", About: "true changes nothing"}, {Name: "reason", About: "why"}}, Handler: func(echo.Context) error {
 				return &web.Error{Status: http.StatusConflict, Message: "It changed.", Fields: []web.Field{{Field: "a", Message: "is old"}}}
 			}})
 		},
@@ -76,6 +76,10 @@ func TestAPI(t *testing.T) {
 		"deep nesting":              {"POST", "/api/v1/what", "ada", `{"of": ` + deep, isJSON, 400, "no JSON"},
 		"too large":                 {"POST", "/api/v1/what", "ada", `{"name": "` + strings.Repeat("x", 10<<20) + `"}`, isJSON, 413, "too large"},
 		"an error":                  {"DELETE", "/api/v1/it", "ada", "", nil, 409, `"errors":[{"field":"a","message":"is old"}]`},
+		"an unknown query":          {"DELETE", "/api/v1/it?dryrun=true", "ada", "", nil, 422, `"field":"dryrun"`},
+		"neither true nor false":    {"DELETE", "/api/v1/it?dryRun=All&reason=x", "ada", "", nil, 422, "neither true nor false"},
+		"a key that is not read":    {"DELETE", "/api/v1/it", "ada", "", []string{"Idempotency-Key", "x"}, 422, "Idempotency-Key"},
+		"a known query":             {"DELETE", "/api/v1/it?dryRun=true&reason=x", "ada", "", nil, 409, "It changed"},
 		"no endpoint":               {"GET", "/api/v1/none", "ada", "", nil, 404, "404"},
 		"another method":            {"PUT", "/api/v1/who", "ada", "", isJSON, 405, "405"},
 		"of another site":           {"POST", "/api/v1/what", "ada", `{"name": "x"}`, append([]string{"Sec-Fetch-Site", "cross-site"}, isJSON...), 403, "another site"},

@@ -66,8 +66,15 @@ func send(c echo.Context, from io.Reader, atOnce bool) error {
 	control := http.NewResponseController(response)
 	response.WriteHeader(http.StatusOK)
 	buffer, begun := make([]byte, fileBuffer), false
-	if atOnce {
+	rest := func() error { // a deadline that passes while nothing is written ends a stream of HTTP/2
+		if !atOnce {
+			return nil
+		}
 		response.Flush()
+		return control.SetWriteDeadline(time.Time{})
+	}
+	if err := rest(); err != nil {
+		return err
 	}
 	for {
 		n, err := from.Read(buffer)
@@ -78,9 +85,12 @@ func send(c echo.Context, from io.Reader, atOnce bool) error {
 			if _, err := response.Write(buffer[:n]); err != nil {
 				return err // the client disconnected, or does not read
 			}
-			if !begun || atOnce { // a small file can take long to compute
+			if !begun { // a small file can take long to compute
 				begun = true
 				response.Flush()
+			}
+			if err := rest(); err != nil {
+				return err
 			}
 		}
 		switch {

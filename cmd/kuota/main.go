@@ -28,7 +28,7 @@ func main() {
 	root := newRoot(streams{in: os.Stdin, out: os.Stdout, messages: os.Stderr})
 	root.SetArgs(withCommand(os.Args[1:], os.Environ(), os.Stderr))
 	if err := root.ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "kuota:", err)
+		fmt.Fprintln(os.Stderr, "kuota:", cli.Clean(err.Error()))
 		code := 1
 		if exit, ok := errors.AsType[exitError](err); ok {
 			code = exit.code

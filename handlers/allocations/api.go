@@ -30,7 +30,7 @@ func (h *Pages) registerAPI(s *web.Server) {
 		if method != http.MethodGet {
 			handler = h.Writing(handler)
 		}
-		s.API(web.Endpoint{Method: method, Path: path, Summary: summary, Query: query, Body: body, Answer: answer, Handler: h.Handler(handler)})
+		s.API(web.Endpoint{Method: method, Path: path, Summary: summary, Query: query, Body: body, Answer: answer, Keyed: method == http.MethodPost && path == apiAllocations, Handler: h.Handler(handler)})
 	}
 	add(http.MethodGet, apiAllocations, "List compute allocations", nil, allocationsAnswer{}, h.policiesJSON, web.Parameter{Name: "q", About: "whose name contains this"})
 	add(http.MethodGet, apiAllocation, "Return a compute allocation", nil, v1alpha1.ComputeAllocation{}, h.getAllocation)
@@ -241,8 +241,8 @@ func (h *Pages) setQueue(to v1alpha1.Activation) func(echo.Context) error {
 		}
 		wanted := &v1alpha1.ComputeAllocation{Spec: *now.Spec.DeepCopy()}
 		wanted.Name, wanted.ResourceVersion, wanted.Spec.Activation = now.Name, now.ResourceVersion, to
-		if v := c.QueryParam("resourceVersion"); v != "" {
-			wanted.ResourceVersion = v
+		if v := c.QueryParam("resourceVersion"); v != "" && v != now.ResourceVersion {
+			return &governance.Error{Kind: governance.Conflict, Op: "save allocation", Message: "The allocation of " + now.Name + " has changed since version " + v + ". Read it again."}
 		}
 		v1alpha1.SetReason(wanted, c.QueryParam("reason"))
 		return h.updateAllocation(c, wanted)

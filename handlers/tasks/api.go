@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/bulk"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
@@ -276,6 +277,9 @@ func (h *Pages) actMany(c echo.Context, scope access.Scope) error {
 	if (request.Selector == nil) == (len(request.UIDs) == 0) {
 		wrong.Add("selector", "set it, or uids")
 	}
+	if request.tooLong() {
+		wrong.Addf("selector", "has more than %d values in a list, or one of more than %d bytes", maxSelected, maxValue)
+	}
 	if len(wrong) > 0 {
 		return &governance.Error{Kind: governance.Invalid, Op: "act on tasks", Message: "Some values are not valid.", Fields: wrong}
 	}
@@ -303,10 +307,14 @@ func (h *Pages) actMany(c echo.Context, scope access.Scope) error {
 	for _, t := range s.items {
 		answer.Tasks = append(answer.Tasks, ManyTask{TaskAddress: addressOf(t.Task), Status: stateLabel(t.Task)})
 	}
+	if room := max(0, bulk.MaxItems-len(s.items)); len(s.excluded) > room { // the record of a run has that many
+		answer.More += len(s.excluded) - room
+		s.excluded, s.why = s.excluded[:room], s.why[:room]
+	}
 	for i, t := range s.excluded {
 		answer.Tasks = append(answer.Tasks, ManyTask{TaskAddress: addressOf(t.Task), Status: stateLabel(t.Task), Obstacle: s.why[i]})
 	}
-	if isDryRun(c) || len(answer.Tasks) == 0 {
+	if isDryRun(c) || len(s.items) == 0 {
 		return c.JSON(http.StatusOK, answer)
 	}
 	run, at := s.run(heading(action, format.Tasks(len(s.items))), urls.Tasks)
@@ -327,6 +335,26 @@ func noSuchClass(names []string) string {
 		shown[i] = format.ClassName(name)
 	}
 	return "there is no such priority class; there are " + strings.Join(shown, ", ")
+}
+
+// Bounds of a selector: of a list, and of the bytes of a value.
+const (
+	maxSelected = bulk.MaxItems
+	maxValue    = 253
+)
+
+// tooLong reports whether a request exceeds the bounds of a selector.
+func (r ManyRequest) tooLong() bool {
+	of := Selector{}
+	if r.Selector != nil {
+		of = *r.Selector
+	}
+	for _, list := range [][]string{r.UIDs, of.Teams, of.Statuses, of.Classes, of.Kinds, of.Pools, of.Names, {of.By, of.Text, r.Class}} {
+		if len(list) > maxSelected || slices.ContainsFunc(list, func(value string) bool { return len(value) > maxValue }) {
+			return true
+		}
+	}
+	return false
 }
 
 // className returns the name of a priority class as it is written or without its suffix; empty
@@ -398,8 +426,8 @@ func (h *Pages) podsJSON(c echo.Context) error {
 	return c.JSON(http.StatusOK, answer)
 }
 
-// tokenInterval is how often the token of a reader is checked who follows a log.
-const tokenInterval = 10 * time.Second
+// tokenInterval is how often the token and the permission of a reader are checked who follows a log.
+const tokenInterval = 5 * time.Second
 
 // logTrailer is a trailer of a log: ended if the container has ended, and absent if the log may
 // go on.
@@ -432,7 +460,11 @@ func (h *Pages) logText(c echo.Context) error {
 		go func() {
 			defer stop() // ends the log
 			for governance.Sleep(ctx, tokenInterval) == nil {
-				if _, err := who(ctx); err != nil {
+				reader, err := who(ctx)
+				if err != nil {
+					return
+				}
+				if may, err := h.Logs.May(ctx, console.User(reader), q.Task.Namespace); err != nil || !may {
 					return
 				}
 			}

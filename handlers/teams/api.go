@@ -28,7 +28,7 @@ func (h *Pages) registerAPI(s *web.Server) {
 	s.API(web.Endpoint{
 		Method: http.MethodPost, Path: "/teams/:team/tasks", Summary: "Submit the tasks of a manifest, or only check them", Status: http.StatusCreated,
 		Query: []web.Parameter{{Name: "dryRun", About: "true submits nothing and answers what would happen"}},
-		Body:  SubmitRequest{}, Answer: SubmitAnswer{}, Handler: h.Handler(h.Writing(h.submitText)),
+		Keyed: true, Body: SubmitRequest{}, Answer: SubmitAnswer{}, Handler: h.Handler(h.Writing(h.submitText)),
 	})
 }
 
@@ -245,7 +245,10 @@ func (h *Pages) submitText(c echo.Context) error {
 	creating.SetLimit(parallel)
 	for i := range plans {
 		creating.Go(func() error {
-			answer.Tasks[i].UID, failures[i] = h.Submit.SubmitOnce(ctx, user, plans[i], key, i)
+			failures[i] = governance.Recovered(func() (err error) {
+				answer.Tasks[i].UID, err = h.Submit.SubmitOnce(ctx, user, plans[i], key, i)
+				return err
+			})
 			answer.Tasks[i].Created = failures[i] == nil
 			return nil
 		})
