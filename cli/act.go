@@ -44,7 +44,6 @@ type selector struct {
 	Kinds    []string `json:"kinds,omitempty"`
 	Pools    []string `json:"pools,omitempty"`
 	Mine     bool     `json:"mine,omitempty"`
-	By       string   `json:"by,omitempty"`
 	Text     string   `json:"text,omitempty"`
 	Names    []string `json:"names,omitempty"`
 	Finished bool     `json:"finished,omitempty"`
@@ -133,6 +132,10 @@ func (o *options) selectTasks(ctx context.Context, c *client, action, class stri
 	for i, arg := range args {
 		switch list := byArg[i]; {
 		case len(list) == 0:
+			if action == "delete" && !s.Finished && len(s.Statuses) == 0 { // finished tasks can be deleted too
+				s.Finished = true
+				return o.selectTasks(ctx, c, action, class, s, args)
+			}
 			return found, fmt.Errorf("there is no such task: %s", arg)
 		case len(list) > 1 && !isPattern(arg):
 			return found, fmt.Errorf("%s is the name of %d tasks: %s and %s; write NAMESPACE/KIND/NAME, or add --team", arg, len(list), list[0], list[1])
@@ -288,8 +291,6 @@ func (o *options) runMany(ctx context.Context, c *client, request many) error {
 			if !item.Done {
 				failed++
 				fmt.Fprintf(o.messages, "%s: %s\n", clean(item.Name), clean(item.Problem))
-			} else if request.Action == "again" {
-				fmt.Fprintln(o.out, clean(item.Name))
 			}
 		}
 		if failed > 0 {

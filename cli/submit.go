@@ -394,12 +394,16 @@ func (o *options) followTask(ctx context.Context, c *client, t task) error {
 				return err
 			}
 			switch status := e.Status; {
-			case status == "Completed" || status == "Succeeded":
+			case status == "Succeeded":
 				say(status + ".")
 				return nil
-			case status == "Failed" || status == "Stopped" || said != "" && isNotFound(err) && len(logged) > 0:
+			case status == "Failed" || status == "Stopped":
 				say(status + ".")
 				return errFailed
+			case isNotFound(err) && said != "":
+				say("It was deleted.")
+				return errFailed
+			case isNotFound(err):
 			default:
 				text := status
 				if e.Why != nil && e.Why.Headline != "" {

@@ -77,6 +77,9 @@ func (p *errorPages) handle(err error, c echo.Context) {
 		p.log.Error("request failed", "method", c.Request().Method, "path", c.Request().URL.Path, "status", answer.Status, "error", err)
 	}
 	if isAPI(c.Request()) {
+		if answer.Status == http.StatusRequestEntityTooLarge {
+			answer.Message = "The body is too large: send at most 1 MiB."
+		}
 		problem := Problem{Type: "about:blank", Title: statusTitle(answer.Status), Status: answer.Status, Detail: answer.Message, Errors: answer.Fields}
 		c.Response().Header().Set(echo.HeaderContentType, "application/problem+json")
 		c.Response().WriteHeader(answer.Status)

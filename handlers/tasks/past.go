@@ -128,21 +128,9 @@ func (h *Pages) past(c echo.Context, scope access.Scope) error {
 
 // pastCSV answers GET /tasks/past.csv: all tasks of such a list.
 func (h *Pages) pastCSV(c echo.Context, scope access.Scope) error {
-	ctx := c.Request().Context()
-	list, err := h.Tasks.ListWithin(ctx, scope, index.Query{}, nil)
+	found, _, err := h.pastFile(c, scope, parsePastQuery(c.QueryParams()), 1, pastCSVSize)
 	if err != nil {
 		return err
-	}
-	q := parsePastQuery(c.QueryParams())
-	switch {
-	case h.History == nil:
-		return &governance.Error{Kind: governance.NotFound, Op: "list past tasks", Message: NoHistory}
-	case q.problem != "":
-		return &governance.Error{Kind: governance.Invalid, Op: "list past tasks", Message: q.problem}
-	}
-	found, _, err := PastTasks(ctx, h.History, scope, q.historyQuery(scope, list.Teams), 1, pastCSVSize)
-	if err != nil {
-		return &governance.Error{Kind: governance.Unavailable, Op: "list past tasks", Message: HistoryUnavailable(err), Err: err}
 	}
 	rows := [][]string{{"namespace", "kind", "name", "uid", "team", "status", "priority class", "priority", "GPUs", "Neuron devices", "vCPU", "memory GiB", "pool", "submitted", "ended", "deleted", "ran s", "preemptions", "submitted by"}}
 	for _, t := range found {
@@ -153,6 +141,24 @@ func (h *Pages) pastCSV(c echo.Context, scope access.Scope) error {
 		})
 	}
 	return console.CSVFile(c, "past-tasks", rows)
+}
+
+// pastFile returns a page of tasks for a file, which cannot show why it has none.
+func (h *Pages) pastFile(c echo.Context, scope access.Scope, q pastQuery, page, size int) (found []history.Task, more bool, err error) {
+	ctx := c.Request().Context()
+	list, err := h.Tasks.ListWithin(ctx, scope, index.Query{}, nil)
+	switch {
+	case err != nil:
+		return nil, false, err
+	case h.History == nil:
+		return nil, false, &governance.Error{Kind: governance.NotFound, Op: "list past tasks", Message: NoHistory}
+	case q.problem != "":
+		return nil, false, &governance.Error{Kind: governance.Invalid, Op: "list past tasks", Message: q.problem}
+	}
+	if found, more, err = PastTasks(ctx, h.History, scope, q.historyQuery(scope, list.Teams), page, size); err != nil {
+		err = &governance.Error{Kind: governance.Unavailable, Op: "list past tasks", Message: HistoryUnavailable(err), Err: err}
+	}
+	return found, more, err
 }
 
 // pastAnswer is a page of tasks that ended, also of deleted ones.
@@ -182,21 +188,10 @@ type pastTaskJSON struct {
 
 // pastJSON answers GET /past-tasks of the API.
 func (h *Pages) pastJSON(c echo.Context, scope access.Scope) error {
-	ctx := c.Request().Context()
-	list, err := h.Tasks.ListWithin(ctx, scope, index.Query{}, nil)
+	q := parsePastQuery(c.QueryParams())
+	found, more, err := h.pastFile(c, scope, q, q.page, pastPageSize)
 	if err != nil {
 		return err
-	}
-	q := parsePastQuery(c.QueryParams())
-	switch {
-	case h.History == nil:
-		return &governance.Error{Kind: governance.NotFound, Op: "list past tasks", Message: NoHistory}
-	case q.problem != "":
-		return &governance.Error{Kind: governance.Invalid, Op: "list past tasks", Message: q.problem}
-	}
-	found, more, err := PastTasks(ctx, h.History, scope, q.historyQuery(scope, list.Teams), q.page, pastPageSize)
-	if err != nil {
-		return &governance.Error{Kind: governance.Unavailable, Op: "list past tasks", Message: HistoryUnavailable(err), Err: err}
 	}
 	answer := pastAnswer{Page: q.page, More: more, Tasks: []pastTaskJSON{}}
 	at := func(t time.Time) *time.Time {

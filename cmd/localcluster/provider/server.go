@@ -91,7 +91,7 @@ func handler(c Config) (http.Handler, error) {
 	mux.HandleFunc("GET "+signInPath, page.show)
 	mux.HandleFunc("POST "+signInPath, page.submit)
 	mux.HandleFunc("GET "+devicePath, page.showDevice)
-	// Whoever starts kuota login knows a user code, unlike the id of the sign-in form.
+	// A user code is known to who starts kuota login, unlike the id of the sign-in form.
 	// SameSite does not keep pages of other ports from posting it.
 	mux.Handle("POST "+devicePath, http.NewCrossOriginProtection().Handler(http.HandlerFunc(page.submitDevice)))
 	mux.HandleFunc("GET /page.css", serveCSS)
