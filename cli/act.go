@@ -136,7 +136,7 @@ func (o *options) selectTasks(ctx context.Context, c *client, action, class stri
 				s.Finished = true
 				return o.selectTasks(ctx, c, action, class, s, args)
 			}
-			return found, fmt.Errorf("there is no such task: %s", arg)
+			return found, &notFound{"there is no such task: " + arg, !isPattern(arg)}
 		case len(list) > 1 && !isPattern(arg):
 			return found, fmt.Errorf("%s is the name of %d tasks: %s and %s; write NAMESPACE/KIND/NAME, or add --team", arg, len(list), list[0], list[1])
 		}
@@ -144,8 +144,34 @@ func (o *options) selectTasks(ctx context.Context, c *client, action, class stri
 	return found, nil
 }
 
+// notFound is the error of a task that is not in the list. One that is named may have been submitted a
+// moment ago.
+type notFound struct {
+	message string
+	named   bool
+}
+
+func (e *notFound) Error() string { return e.message }
+
+// awaited looks for what a person names, for as long as a submitted task takes to come into the list:
+// until Kueue has made its Workload.
+func awaited[T any](ctx context.Context, look func() (T, error)) (T, error) {
+	for start := time.Now(); ; {
+		found, err := look()
+		var missing *notFound
+		if !errors.As(err, &missing) || !missing.named || time.Since(start) > 3*time.Second || sleep(ctx, 500*time.Millisecond) != nil {
+			return found, err
+		}
+	}
+}
+
 // one returns the task that an argument names.
 func (o *options) one(ctx context.Context, c *client, arg string) (task, error) {
+	return awaited(ctx, func() (task, error) { return o.lookUp(ctx, c, arg) })
+}
+
+// lookUp is one without waiting.
+func (o *options) lookUp(ctx context.Context, c *client, arg string) (task, error) {
 	if parts := strings.Split(strings.TrimPrefix(strings.Trim(arg, "/"), "tasks/"), "/"); len(parts) == 3 {
 		return task{Namespace: parts[0], Kind: parts[1], Name: parts[2]}, nil
 	}
@@ -169,7 +195,7 @@ func (o *options) one(ctx context.Context, c *client, arg string) (task, error) 
 	}
 	switch len(found) {
 	case 0:
-		return task{}, fmt.Errorf("there is no task %s that you see. Write NAMESPACE/KIND/NAME if it is one of many whose names contain this", clean(arg))
+		return task{}, &notFound{fmt.Sprintf("there is no task %s that you see. Write NAMESPACE/KIND/NAME if it is one of many whose names contain this", clean(arg)), true}
 	case 1:
 		return found[0], nil
 	}
@@ -219,7 +245,7 @@ func (o *options) actOnMany(ctx context.Context, run manyRun, action, verb, clas
 	if err != nil {
 		return err
 	}
-	found, err := o.selectTasks(ctx, client, action, class, s, args)
+	found, err := awaited(ctx, func() (manyAnswer, error) { return o.selectTasks(ctx, client, action, class, s, args) })
 	if err != nil {
 		return err
 	}

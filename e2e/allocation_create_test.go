@@ -70,9 +70,16 @@ func TestCreateAllocationAndRunTask(t *testing.T) {
 
 	admin := visit(t, playwright.BrowserNewContextOptions{})
 	open(t, admin, "/")
-	must(t, admin.GetByRole("link", playwright.PageGetByRoleOptions{Name: "Policies", Exact: playwright.Bool(true)}).Click())
+	must(t, admin.GetByLabel("Main").GetByRole("link", playwright.LocatorGetByRoleOptions{Name: "Policies"}).Click())
+	// What is typed before the script of the page arrives counts.
+	typed := make(chan struct{})
+	must(t, admin.Route(regexp.MustCompile(`/js/kuota.*\.js`), func(script playwright.Route) {
+		<-typed
+		_ = script.Continue()
+	}))
 	must(t, admin.GetByRole("link", playwright.PageGetByRoleOptions{Name: regexp.MustCompile("Create .*allocation")}).First().Click())
 	must(t, admin.Locator("#team").Fill(team))
+	close(typed)
 	must(t, expect.Locator(admin.Locator("#team-hint")).ToContainText("hyperpod-ns-"+team))
 	row := poolRow(t, admin, "ml.p5.48xlarge")
 	must(t, expect.Locator(admin.Locator("#"+row)).ToContainText("H100"))

@@ -157,7 +157,13 @@ func TestShell(t *testing.T) {
 	if script := clustertest.Get(t).Kubectl(t, "", "get", "configmap", sweep+"-source-script", "-n", "hyperpod-ns-"+own.team, "-o", "jsonpath={.data.script}"); !strings.HasSuffix(strings.TrimSpace(script), "exec python train.py") {
 		t.Errorf("the script ends with %.200q", script)
 	}
-	run("delete", sweep+"-source", "--team", own.team, "--yes")
+	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error { // Kueue may take longer than the command waits
+		_, messages, err := kuota(t, address, "delete", sweep+"-source", "--team", own.team, "--yes", "--token", token)
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, messages)
+		}
+		return nil
+	})
 
 	// One idempotency key is one task.
 	tasks := address + "/api/v1/teams/" + own.team + "/tasks"

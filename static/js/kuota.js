@@ -263,7 +263,11 @@ function livePreview(form) {
   const stateOf = (control) => (control.matches("[type=radio], [type=checkbox]") ? control.checked : control.value);
   const formState = () => valuesOf(form);
   const guarded = "typed" in form.dataset;
-  const opened = "edited" in form.dataset ? null : formState();
+  // Typed before this script ran, or restored by the browser: the server has not seen it.
+  const asWritten = (control) => control.options ? (control.querySelector("option[selected]") ?? control.options[0])?.selected !== false
+    : stateOf(control) === (typeof stateOf(control) === "boolean" ? control.defaultChecked : control.defaultValue);
+  const early = !controls().every(asWritten);
+  const opened = early || "edited" in form.dataset ? null : formState();
   const edited = () => opened === null || formState() !== opened;
 
   // Of an unchanged form, there is nothing to save.
@@ -387,8 +391,8 @@ function livePreview(form) {
   }
 
   // After Back or reload, the values are in the history or restored by the browser.
-  sent = formState();
-  offer(false);
+  sent = early ? null : formState();
+  offer(early);
   verifySoon();
   addEventListener("pageshow", (event) => {
     saveEnded();
