@@ -374,6 +374,7 @@ type actionRequest struct {
 	Replicas *int32 `json:"replicas,omitempty"`
 	Sizes    *sizes `json:"sizes,omitempty"`
 	Name     string `json:"name,omitempty"`
+	Index    *int32 `json:"index,omitempty"`
 }
 
 type sizes struct {
@@ -399,6 +400,14 @@ func (o *options) onOne(ctx context.Context, arg, action string, request actionR
 	return answer.Task, err
 }
 
+// ifChanged returns the value of a flag that is set; nil for one that is not.
+func ifChanged[T any](c *cobra.Command, flag string, value *T) *T {
+	if c.Flags().Changed(flag) {
+		return value
+	}
+	return nil
+}
+
 // changeCommands returns the commands that change one task.
 func (o *options) changeCommands() []*cobra.Command {
 	class := &cobra.Command{
@@ -420,8 +429,9 @@ func (o *options) changeCommands() []*cobra.Command {
 		Example: "  kuota again train --name train-b", ValidArgsFunction: o.completeTasks,
 	}
 	name := again.Flags().String("name", "", "name of the new task")
+	index := again.Flags().Int32("index", 0, "of an array, only this index")
 	again.RunE = func(c *cobra.Command, args []string) error {
-		t, err := o.onOne(c.Context(), args[0], "again", actionRequest{Name: *name})
+		t, err := o.onOne(c.Context(), args[0], "again", actionRequest{Name: *name, Index: ifChanged(c, "index", index)})
 		if err == nil {
 			fmt.Fprintln(o.out, clean(t.String()))
 		}

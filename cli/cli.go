@@ -47,7 +47,7 @@ func New(out, messages io.Writer) *cobra.Command {
 	for _, q := range reads {
 		root.AddCommand(o.reading(q))
 	}
-	root.AddCommand(o.runCommand(), o.submitCommand(), o.translateCommand(), o.logsCommand(), o.why(), o.loginCommand(), o.logoutCommand())
+	root.AddCommand(o.runCommand(), o.submitCommand(), o.translateCommand(), o.logsCommand(), o.podsCommand(), o.why(), o.loginCommand(), o.logoutCommand())
 	root.AddCommand(o.allocationCommand(), o.policyCommand())
 	root.AddCommand(o.actCommands()...)
 	root.AddCommand(o.changeCommands()...)
@@ -88,7 +88,7 @@ var reads = []read{
 		rows: paged("tasks"),
 		columns: []column{
 			{"NAMESPACE", "namespace", nil}, {"KIND", "kind", nil}, {"NAME", "name", nil}, {"TEAM", "team", nil}, {"CLASS", "priorityClass", nil}, {"STATUS", "status", nil},
-			{"POSITION", "position", nil}, {"WAITED", "waitedSeconds", span}, {"RAN", "ranSeconds", span}, {"GPUS", "resources", gpus}, {"REASON", "reason", nil},
+			{"POSITION", "position", nil}, {"WAITED", "waitedSeconds", span}, {"RAN", "ranSeconds", span}, {"GPUS", "resources", gpus}, {"DONE", "completed", done}, {"REASON", "reason", nil},
 		},
 		wide: []column{{"POOLS", "pools", joined}, {"BY", "submittedBy", nil}, {"RESOURCES", "resources", amounts}, {"PREEMPTIONS", "preemptions", nil}},
 	},

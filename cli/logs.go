@@ -17,17 +17,22 @@ import (
 
 // pod is a pod of a task.
 type pod struct {
-	Name       string   `json:"name"`
-	Node       string   `json:"node"`
-	Phase      string   `json:"phase"`
-	Problem    string   `json:"problem"`
-	Containers []string `json:"containers"`
+	Name       string    `json:"name"`
+	Node       string    `json:"node"`
+	Phase      string    `json:"phase"`
+	Problem    string    `json:"problem"`
+	Containers []string  `json:"containers"`
+	Created    time.Time `json:"created"`
+	Index      *int32    `json:"index,omitempty"`
+	ExitCode   *int32    `json:"exitCode,omitempty"`
+	Trouble    string    `json:"trouble,omitempty"`
 }
 
 // logFlags are what logs to read.
 type logFlags struct {
 	follow, all, previous, timestamps bool
 	pod, container                    string
+	index                             *int32
 }
 
 // logsCommand returns the command that prints logs.
@@ -42,6 +47,7 @@ func (o *options) logsCommand() *cobra.Command {
 	c.Flags().BoolVarP(&f.previous, "previous", "p", false, "of the run before the last restart")
 	c.Flags().BoolVar(&f.timestamps, "timestamps", false, "with the time of each line")
 	c.Flags().StringVar(&f.pod, "pod", "", "of this pod; default the first")
+	index := c.Flags().Int32("index", 0, "of this index of an array")
 	c.Flags().StringVarP(&f.container, "container", "c", "", "of this container; default the first")
 	c.RunE = func(c *cobra.Command, args []string) error {
 		client, err := o.client()
@@ -52,7 +58,39 @@ func (o *options) logsCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		f.index = ifChanged(c, "index", index)
 		return o.logs(c.Context(), client, t, f)
+	}
+	return c
+}
+
+// podColumns are the columns of pods.
+var podColumns = []column{{"POD", "name", nil}, {"INDEX", "index", nil}, {"STATUS", "phase", nil}, {"EXIT CODE", "exitCode", nil}, {"NODE", "node", nil}, {"PROBLEM", "trouble", nil}}
+
+// podsCommand returns the command that lists the pods of a task.
+func (o *options) podsCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "pods NAME", Short: "list the pods of a task, with their indexes, nodes and exit codes", GroupID: "tasks", Args: oneTask, ValidArgsFunction: o.completeTasks,
+		Example: "  kuota pods sweep",
+	}
+	o.outputFlag(c, "table", "json")
+	c.RunE = func(c *cobra.Command, args []string) error {
+		client, err := o.client()
+		if err != nil {
+			return err
+		}
+		t, err := o.one(c.Context(), client, args[0])
+		if err != nil {
+			return err
+		}
+		var answer any
+		if err := client.call(c.Context(), http.MethodGet, t.path()+"/pods", uidOf(t), nil, &answer); err != nil {
+			return err
+		}
+		if o.output == "json" {
+			return o.json(answer)
+		}
+		return table(o.out, podColumns, list(at(answer, "pods")))
 	}
 	return c
 }
@@ -79,6 +117,11 @@ func (o *options) logs(ctx context.Context, c *client, t task, f logFlags) error
 		return err
 	case len(pods) == 0:
 		return fmt.Errorf("%s has no pods now, so there is no log", t.Name)
+	case f.index != nil:
+		if pods = slices.DeleteFunc(pods, func(p pod) bool { return p.Index == nil || *p.Index != *f.index }); len(pods) == 0 {
+			return fmt.Errorf("index %d of %s has no pod now, so there is no log", *f.index, t.Name)
+		}
+		pods = []pod{slices.MaxFunc(pods, func(a, b pod) int { return a.Created.Compare(b.Created) })} // of the latest try
 	case f.pod != "":
 		pods = []pod{{Name: f.pod}}
 	case !f.all:

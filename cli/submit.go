@@ -21,6 +21,13 @@ import (
 type submitRequest struct {
 	Manifest string       `json:"manifest,omitempty"`
 	Task     *taskRequest `json:"task,omitempty"`
+	After    []string     `json:"after,omitempty"`
+}
+
+// afterFlag adds the flag of the tasks that have to end before.
+func (o *options) afterFlag(c *cobra.Command, after *[]string) {
+	c.Flags().StringArrayVar(after, "after", nil, "start once this task has succeeded, or, as NAME:any, however it ends")
+	_ = c.RegisterFlagCompletionFunc("after", o.completeTasks)
 }
 
 // taskRequest is a task in the values of the form of tasks.
@@ -49,6 +56,7 @@ type taskRequest struct {
 	ServiceAccount string            `json:"serviceAccount,omitempty"`
 	Processes      int32             `json:"processes,omitempty"`
 	Tries          int32             `json:"tries,omitempty"`
+	Array          string            `json:"array,omitempty"`
 	Elastic        *elastic          `json:"elastic,omitempty"`
 }
 
@@ -124,7 +132,7 @@ func (c *client) teams(ctx context.Context) ([]string, error) {
 
 // submitCommand returns the command that submits manifests.
 func (o *options) submitCommand() *cobra.Command {
-	var files []string
+	var files, after []string
 	var team string
 	var dryRun bool
 	c := &cobra.Command{
@@ -138,6 +146,7 @@ printed. Without --team it is your only team.`,
 	c.Flags().StringArrayVarP(&files, "filename", "f", nil, "file with manifests, a folder, or - for the standard input")
 	c.Flags().StringVar(&team, "team", os.Getenv("KUOTA_TEAM"), "team; default $KUOTA_TEAM, else your only one")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "submit nothing; print what would happen, and the manifest")
+	o.afterFlag(c, &after)
 	_ = c.MarkFlagRequired("filename")
 	_ = c.RegisterFlagCompletionFunc("team", o.completeTeams)
 	o.outputFlag(c, "text", "name", "json")
@@ -153,7 +162,7 @@ printed. Without --team it is your only team.`,
 		if team, err = client.team(c.Context(), team); err != nil {
 			return err
 		}
-		done, err := client.submit(c.Context(), team, dryRun, submitRequest{Manifest: text})
+		done, err := client.submit(c.Context(), team, dryRun, submitRequest{Manifest: text, After: after})
 		if err != nil {
 			return err
 		}
@@ -235,7 +244,7 @@ type runFlags struct {
 	task           taskRequest
 	team           string
 	gpus           int64
-	env            []string
+	env, after     []string
 	max            int32
 	source         string
 	dryRun, detach bool
@@ -272,6 +281,9 @@ the share of the node that belongs to the accelerators.`,
 	flags.Int32Var(&f.task.Processes, "processes", 0, "processes of each pod, for torchrun")
 	flags.Int32Var(&f.max, "max-pods", 0, "make it elastic: it grows to this many pods while compute is idle")
 	flags.StringVar(&f.source, "source", "", "folder whose files the task gets, without .git and what .gitignore names; the command runs in it. The team can read them")
+	flags.StringVar(&f.task.Array, "array", "", "run once for each index, such as 1-200%20: 20 at once, or as many as fit at its start. $KUOTA_ARRAY_INDEX has it")
+	flags.Int32Var(&f.task.Least, "least", 0, "fewest pods with which it may start; default all")
+	o.afterFlag(c, &f.after)
 	flags.BoolVar(&f.dryRun, "dry-run", false, "submit nothing; print what would happen, and the manifest")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "do not follow it")
 	for flag, complete := range map[string]cobra.CompletionFunc{"team": o.completeTeams, "class": o.completeClasses, "pool": o.completePools} {
@@ -320,7 +332,7 @@ func (o *options) run(ctx context.Context, f runFlags, args []string) error {
 	if f.team, err = client.team(ctx, f.team); err != nil {
 		return err
 	}
-	done, err := client.submit(ctx, f.team, f.dryRun, submitRequest{Task: &f.task})
+	done, err := client.submit(ctx, f.team, f.dryRun, submitRequest{Task: &f.task, After: f.after})
 	if err != nil {
 		return err
 	}

@@ -146,6 +146,14 @@ func gpus(value any) string {
 	return "-"
 }
 
+// done shows how many completions a task has of those that it will have.
+func done(value any) string {
+	if value == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%v/%v", at(value, "done"), at(value, "of"))
+}
+
 // yaml prints a value as YAML.
 func (o *options) yaml(value any) error {
 	text, err := json.Marshal(value)

@@ -21,6 +21,7 @@ import (
 	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/cluster/diagnostics"
 	"kuota.dev/kuota/governance/cluster/leader"
+	"kuota.dev/kuota/governance/controllers/dependencies"
 	"kuota.dev/kuota/governance/controllers/elastic"
 	"kuota.dev/kuota/governance/controllers/loopguard"
 	"kuota.dev/kuota/governance/controllers/reconcile"
@@ -189,7 +190,7 @@ func (p *program) newServices() error {
 	p.policies = &policy.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Kueue: p.reconcilers.Kueue.Plan, Secrets: p.secretNames}
 	p.allocations = &allocations.Service{Cluster: p.cluster, Naming: naming, Access: p.access, Audit: p.audit, Pools: p.policies}
 	p.tasks = queries.New(p.cluster, p.access)
-	p.submit = &submit.Service{Cluster: p.cluster, Access: p.access, Audit: p.audit, Tasks: p.tasks, Naming: naming}
+	p.submit = &submit.Service{Cluster: p.cluster, Access: p.access, Audit: p.audit, Tasks: p.tasks, Naming: naming, Kueue: p.kueueConfiguration}
 	if memory := p.config.simulationBytes; memory > 0 {
 		p.simulator = &live.Simulator{
 			Reader: p.cluster.Reader, Kueue: p.kueueConfiguration, Worker: &worker.Worker{Command: simulationWorker(memory)}, Now: time.Now, Log: p.log,
@@ -211,12 +212,41 @@ func (p *program) newServices() error {
 	if _, err := elastic.SetupWithManager(p.cluster.Manager, elastic.Options{Rooms: p.tasks.Rooms, Claims: p.tasks.Claims, Leader: p.leader, RecordsUsers: p.cluster.RecordsUsers, Paused: p.readOnly}); err != nil {
 		return err
 	}
+	successors := &dependencies.Reconciler{Ending: p.ending, Now: time.Now}
+	if err := successors.SetupWithManager(p.cluster.Manager, p.leader, p.readOnly); err != nil {
+		return err
+	}
 	if p.config.teamMetrics {
 		if err := metrics.Registry.Register(&capacity.TeamMetrics{Snapshot: p.capacity.Snapshot, Waiting: p.tasks.Index.Waiting, Now: time.Now}); err != nil {
 			return err
 		}
 	}
 	return errors.Join(p.cluster.RegisterMetrics(metrics.Registry), metrics.Registry.Register(p.tasks.Index), metrics.Registry.Register(p.leader), metrics.Registry.Register(p.denials), metrics.Registry.Register(reconcile.KueueRestarts), metrics.Registry.Register(guard), metrics.Registry.Register(thisBuild().metric()))
+}
+
+// ending returns how a task ended, from history once its objects are deleted.
+func (p *program) ending(ctx context.Context, key tasks.Key) (dependencies.Ending, error) {
+	state, deleted := "", true
+	if t := p.tasks.Index.ByKey(key); t != nil {
+		state, deleted = string(t.State), false
+	} else if p.history != nil {
+		found, err := p.history.TasksOf(ctx, []string{key.UID})
+		if err != nil {
+			return dependencies.NotEnded, err
+		}
+		if of, ok := found[key.UID]; ok && of.Namespace == key.Namespace {
+			state, deleted = of.State, !of.DeletedAt.IsZero()
+		}
+	}
+	switch {
+	case state == string(tasks.Succeeded):
+		return dependencies.Succeeded, nil
+	case state == string(tasks.Failed):
+		return dependencies.Failed, nil
+	case deleted:
+		return dependencies.Deleted, nil
+	}
+	return dependencies.NotEnded, nil
 }
 
 // newHistory opens the history database, unless history is disabled.

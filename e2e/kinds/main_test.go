@@ -276,6 +276,15 @@ func (of team) end(t *testing.T, k kind, name string) bool {
 		state = tasks.Failed
 	}
 	of.is(t, k, name, state, nil)
+	if k.page { // one that was submitted to start after it
+		after := tasks.After{UID: of.Kubectl(t, "", "get", k.resource, name, "-n", of.namespace, "-o", "jsonpath={.metadata.uid}"), Any: true}
+		gated := fmt.Sprintf("%s, annotations: {%s: %s}", of.labels("dev"), tasks.AdmissionGatedByAnnotation, after.Gate())
+		if err := of.create(k.manifest(object{name: name + "-next", pods: 1, metadata: gated})); err != nil {
+			t.Fatal(err)
+		}
+		of.runs(t, k, name+"-next", 1)
+		of.Kubectl(t, "", "delete", k.resource, name+"-next", "-n", of.namespace)
+	}
 	return true
 }
 

@@ -93,6 +93,22 @@ func WithPods(text string, pods int32) (string, error) {
 	return strings.TrimSuffix(text, rest) + m.Text, err
 }
 
+// WithIndex returns the manifest of an array, after its script if it has one, as the task of a
+// single index: the text of Again.
+func WithIndex(text string, index int32) (string, error) {
+	_, rest := CutScript(text)
+	object, _ := ReadSource([]byte(rest))
+	problem := "is of a task that is no array"
+	if object != nil {
+		problem = onlyIndex(object, index)
+	}
+	if problem != "" {
+		return "", invalid([]governance.FieldError{{Path: "index", Message: problem}})
+	}
+	m, err := writeManifest(Job, object.Object)
+	return strings.TrimSuffix(text, rest) + m.Text, err
+}
+
 // original returns the object of a task as it was submitted and its script, and what reads as
 // user.
 func (s *Service) original(ctx context.Context, user governance.User, at tasks.Address) (object *unstructured.Unstructured, script string, reader client.Reader, err error) {
@@ -133,9 +149,9 @@ func (s *Service) NamesAgain(ctx context.Context, user governance.User, list []t
 	return names, nil
 }
 
-// Repeat submits a task of a team again with another name, as user: see Again. It does not wait
-// until the list has the new task.
-func (s *Service) Repeat(ctx context.Context, user governance.User, team string, at tasks.Address, name string) error {
+// Repeat submits a task of a team again with another name, as user: see Again. Of an array it
+// submits only one index, unless index is nil. It does not wait until the list has the new task.
+func (s *Service) Repeat(ctx context.Context, user governance.User, team string, at tasks.Address, name string, index *int32) error {
 	t, err := s.Team(ctx, user, team)
 	if err != nil {
 		return err
@@ -146,6 +162,11 @@ func (s *Service) Repeat(ctx context.Context, user governance.User, team string,
 		return err
 	}
 	rename(object, name)
+	if index != nil {
+		if problem := onlyIndex(object, *index); problem != "" {
+			return invalid([]governance.FieldError{{Path: "index", Message: problem}})
+		}
+	}
 	plan, wrong, err := t.planAgain(object)
 	if err != nil {
 		return err

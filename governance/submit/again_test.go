@@ -159,10 +159,10 @@ spec:
 	if want := []string{"typed-3", "typed-4"}; !slices.Equal(names, want) || err != nil {
 		t.Errorf("two more are called %q (%v), want %q", names, err, want)
 	}
-	if err := w.Repeat(t.Context(), w.member, w.team, at, "typed-4"); err != nil {
+	if err := w.Repeat(t.Context(), w.member, w.team, at, "typed-4", nil); err != nil {
 		t.Errorf("it cannot be repeated: %v", err)
 	}
-	if err := w.Repeat(t.Context(), w.member, w.team, at, "typed-4"); governance.KindOf(err) != governance.Invalid {
+	if err := w.Repeat(t.Context(), w.member, w.team, at, "typed-4", nil); governance.KindOf(err) != governance.Invalid {
 		t.Errorf("a second one of that name: got %v", err)
 	}
 	w.is(t, "typed-4", func(d queries.Detail) bool { return d.State == tasks.Starting || d.State == tasks.Running })

@@ -64,6 +64,15 @@ func (p Plan) image() string { return cmp.Or(p.Image, placeholderImage) }
 
 // object returns the object of a kind. The console creates that of p.Kind.
 func (p Plan) object(kind Kind) (client.Object, error) {
+	object, err := p.ungated(kind)
+	if err == nil {
+		gate(object, p.Team.After)
+	}
+	return object, err
+}
+
+// ungated is object without what it waits for.
+func (p Plan) ungated(kind Kind) (client.Object, error) {
 	if p.source != nil {
 		return p.source.DeepCopy(), nil
 	}
@@ -85,7 +94,9 @@ func (p Plan) object(kind Kind) (client.Object, error) {
 // ElasticJob returns the ElasticJob of an elastic plan.
 func (p Plan) ElasticJob() *v1alpha1.ElasticJob {
 	if p.read != nil {
-		return p.read.DeepCopy()
+		e := p.read.DeepCopy()
+		gate(e, p.Team.After)
+		return e
 	}
 	e := &v1alpha1.ElasticJob{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ElasticJobKind},
@@ -95,6 +106,7 @@ func (p Plan) ElasticJob() *v1alpha1.ElasticJob {
 	if p.TimeLimit > 0 {
 		e.Spec.ActiveDeadlineSeconds = new(int64(p.TimeLimit))
 	}
+	gate(e, p.Team.After)
 	return e
 }
 
@@ -112,6 +124,9 @@ func (p Plan) Job() *batchv1.Job {
 	job.Spec.Completions, job.Spec.BackoffLimit = &pods, p.retries()
 	if pods > 1 { // gives each pod its index
 		job.Spec.CompletionMode = new(batchv1.IndexedCompletion)
+	}
+	if p.Array != nil {
+		p.Array.addTo(job, p.Request)
 	}
 	return job
 }

@@ -51,6 +51,7 @@ type Request struct {
 	// missing sizes are completed. Nil is a Job.
 	Elastic *v1alpha1.ElasticPolicy
 	Serving *Serving // makes it a service; nil for a task that ends
+	Array   *Array   // makes it an array, whose Pods and MinPods follow from it; nil for equal pods
 	Runtime
 }
 
@@ -108,6 +109,7 @@ func (r Request) validate(t Team, complete bool) (wrong governance.FieldErrors) 
 	case r.MinPods > 0 && r.Kind != Job:
 		wrong.Addf("least", "the pods of a %s start together", r.Kind)
 	}
+	wrong = append(wrong, r.Array.validate(r)...)
 	if r.Elastic != nil {
 		if !slices.Contains(t.Kinds, ElasticJob) {
 			wrong.Add("elastic", "you have no permission to create ElasticJobs in the team's namespace")

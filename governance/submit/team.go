@@ -11,12 +11,14 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/cluster/clusterstate"
+	"kuota.dev/kuota/governance/kueue/kueueconfig"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/record/audit"
 	"kuota.dev/kuota/governance/spec/manifest"
+	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"
 
@@ -46,10 +48,11 @@ type Team struct {
 	Managed    bool // whether Kueue manages one of these kinds
 	// ServiceKinds are as Kinds, of services; none if Kueue's configuration is unknown.
 	ServiceKinds          []Kind
-	MayScript             bool // whether the user can create ConfigMaps, which a script needs
-	MayForward, MayExpose bool // whether the user can forward ports of pods, and create Services; false without ServiceKinds
-	Writes                bool // whether the console writes
-	MaySubmit             bool // whether the console can submit a task: there are Kinds, and the console writes
+	MayScript             bool          // whether the user can create ConfigMaps, which a script needs
+	MayForward, MayExpose bool          // whether the user can forward ports of pods, and create Services; false without ServiceKinds
+	After                 []tasks.After // what the tasks that are planned wait for, see Service.After
+	Writes                bool          // whether the console writes
+	MaySubmit             bool          // whether the console can submit a task: there are Kinds, and the console writes
 }
 
 // MaySubmitElastic reports whether the console can submit an elastic task.
@@ -221,6 +224,7 @@ type Service struct {
 	Audit   *audit.Recorder
 	Tasks   *queries.Service
 	Naming  desired.Naming
+	Kueue   func(context.Context) (kueueconfig.Current, error) // reads Kueue's configuration
 	// Manifests keeps the manifests of submitted tasks; nil for none.
 	Manifests Manifests
 }
@@ -244,6 +248,11 @@ func (t Team) plan(r Request, complete bool) (Plan, []governance.FieldError) {
 		r.Elastic = &elastic
 	}
 	r.Kind = r.kind()
+	if r.Array != nil {
+		if r.Pods = r.Array.AtOnce; r.Pods == 0 {
+			r.Pods, r.MinPods = r.Array.Count(), max(r.MinPods, 1)
+		}
+	}
 	if class, ok := t.Class(r.Class); ok && r.TimeLimit == 0 && r.Kind != Deployment { // Kueue cannot limit those
 		r.TimeLimit = class.DefaultTimeLimit
 	}

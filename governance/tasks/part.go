@@ -297,6 +297,9 @@ const (
 	AllowedFlavorsAnnotation = "kueue.x-k8s.io/workload-allowed-resource-flavors"
 )
 
+// ArrayFirstAnnotation is the first index of an array, on its pods; 0 without it.
+const ArrayFirstAnnotation = "kuota.dev/array-first"
+
 // PreemptionConfigAnnotation names the PreemptionConfig of a ClusterQueue (Kueue
 // 0.20, with the gate ConfigurablePreemption).
 const PreemptionConfigAnnotation = "kueue.x-k8s.io/preemption-config-name"

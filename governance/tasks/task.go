@@ -224,8 +224,8 @@ func (t *Task) Hold() (mark loopguard.Mark, ok bool) {
 	return loopguard.HoldOf(t.Main)
 }
 
-// Queued reports whether a task waits in its LocalQueue.
+// Queued reports whether a task waits in its LocalQueue: one that is held or gated does not.
 func (t *Task) Queued() bool {
 	_, held := t.Hold()
-	return t.State.Waiting() && !t.NoWorkload && !held
+	return t.State.Waiting() && !t.NoWorkload && !held && (t.Main == nil || t.Main.Annotations[AdmissionGatedByAnnotation] == "")
 }

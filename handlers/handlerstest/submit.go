@@ -51,9 +51,12 @@ func (d *SubmitBackend) NamesAgain(_ context.Context, _ governance.User, list []
 	return names, nil
 }
 
-func (d *SubmitBackend) Repeat(_ context.Context, _ governance.User, team string, at tasks.Address, name string) error {
+func (d *SubmitBackend) Repeat(_ context.Context, _ governance.User, team string, at tasks.Address, name string, index *int32) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if index != nil {
+		name += fmt.Sprintf(" index %d", *index)
+	}
 	d.Repeated = append(d.Repeated, fmt.Sprintf("%s of %s as %s", at.Name, team, name))
 	return d.Failure
 }
@@ -162,6 +165,14 @@ func (d *SubmitBackend) Try(context.Context, governance.User, submit.Plan) error
 
 func (d *SubmitBackend) Taken(_ submit.Team, _ submit.Kind, name string) bool {
 	return name == d.TakenName && name != ""
+}
+
+// After implements teams.Submit: each name is a UID.
+func (d *SubmitBackend) After(_ context.Context, _ governance.User, _ submit.Team, names []string) (after []tasks.After, err error) {
+	for _, name := range names {
+		after = append(after, tasks.After{UID: name})
+	}
+	return after, nil
 }
 
 // SubmitOnce implements teams.Submit.

@@ -142,6 +142,18 @@ func deletes(buttons []views.ActionButton) int {
 	return 0
 }
 
+// againOf returns the button of an action row that submits the task again; nil for none.
+func againOf(shown *taskviews.TaskActions) *views.ActionButton {
+	if shown == nil {
+		return nil
+	}
+	i := slices.IndexFunc(shown.Buttons, func(b views.ActionButton) bool { return b.Label == actionNames[actions.Again] })
+	if i < 0 {
+		return nil
+	}
+	return &shown.Buttons[i]
+}
+
 // againButton links to the form that submits a task again.
 func againButton(team, kind, name, uid string) views.ActionButton {
 	return views.ActionButton{Label: actionNames[actions.Again], URL: urls.TeamAgain(team, kind, name, uid)}

@@ -2,6 +2,7 @@ package tasks
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"path"
 	"slices"
@@ -79,6 +80,7 @@ type ActionRequest struct {
 	Sizes      *Sizes `json:"sizes,omitempty"`      // for resize
 	Generation int64  `json:"generation,omitempty"` // for resize: of the ElasticJob that was read; 0 for the one now
 	Name       string `json:"name,omitempty"`       // for again: of the new task; default the next number of its series
+	Index      *int32 `json:"index,omitempty"`      // for again: of an array, only this index
 }
 
 // Sizes are the allowed sizes of an elastic task, in pods.
@@ -203,8 +205,15 @@ func (h *Pages) actAgain(c echo.Context, at tasks.Address, request ActionRequest
 	if err != nil {
 		return err
 	}
+	series := at
+	if request.Name == "" && request.Index != nil {
+		series.Name = fmt.Sprintf("%s-i%d", at.Name, *request.Index)
+		if _, err := h.Tasks.Detail(ctx, user, at.Namespace, at.Kind, series.Name, ""); governance.KindOf(err) == governance.NotFound {
+			request.Name = series.Name
+		}
+	}
 	if request.Name == "" {
-		names, err := h.Again.NamesAgain(ctx, user, []tasks.Address{at})
+		names, err := h.Again.NamesAgain(ctx, user, []tasks.Address{series})
 		if err != nil {
 			return err
 		}
@@ -217,7 +226,7 @@ func (h *Pages) actAgain(c echo.Context, at tasks.Address, request ActionRequest
 	case why[0] != "":
 		return &governance.Error{Kind: governance.Conflict, Op: "submit task", Message: why[0]}
 	}
-	if err := h.Again.Repeat(ctx, user, d.Team, at, request.Name); err != nil {
+	if err := h.Again.Repeat(ctx, user, d.Team, at, request.Name, request.Index); err != nil {
 		return err
 	}
 	answer.Done = true
@@ -410,6 +419,9 @@ type podAnswer struct {
 	Created    time.Time `json:"created"`
 	Containers []string  `json:"containers"`
 	Problem    string    `json:"problem,omitempty"` // the scheduler's message while it finds no node
+	Index      *int32    `json:"index,omitempty"`   // of an array
+	ExitCode   *int32    `json:"exitCode,omitempty"`
+	Trouble    string    `json:"trouble,omitempty"` // what it reports of failures and restarts
 }
 
 // podsJSON answers GET …/pods.
@@ -421,7 +433,7 @@ func (h *Pages) podsJSON(c echo.Context) error {
 	answer := podsAnswer{Pods: []podAnswer{}}
 	for _, p := range pods {
 		_, main := p.Containers()
-		answer.Pods = append(answer.Pods, podAnswer{Name: p.Name, Node: p.Node, Phase: string(p.Phase), Created: p.CreationTimestamp.UTC(), Containers: main, Problem: p.Problem})
+		answer.Pods = append(answer.Pods, podAnswer{Name: p.Name, Node: p.Node, Phase: string(p.Phase), Created: p.CreationTimestamp.UTC(), Containers: main, Problem: p.Problem, Index: p.Index, ExitCode: p.ExitCode(), Trouble: p.Trouble.Words()})
 	}
 	return c.JSON(http.StatusOK, answer)
 }

@@ -9,6 +9,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
@@ -58,7 +59,21 @@ type taskJSON struct {
 	RanSeconds    json.Number             `json:"ranSeconds"`
 	Preemptions   int                     `json:"preemptions"`
 	SubmittedBy   string                  `json:"submittedBy,omitempty"`
+	Completed     *completedJSON          `json:"completed,omitempty"` // of a Job of several completions, such as an array
 	UID           string                  `json:"uid"`
+}
+
+// completedJSON is how many completions of a Job succeeded.
+type completedJSON struct {
+	Done int32 `json:"done"`
+	Of   int32 `json:"of"`
+}
+
+func completedOf(t *tasks.Task) *completedJSON {
+	if t.Completed.Of == 0 {
+		return nil
+	}
+	return &completedJSON{t.Completed.Done, t.Completed.Of}
 }
 
 // tasksJSON answers GET /tasks.json: the rows of one page of the list.
@@ -83,7 +98,7 @@ func (h *Pages) tasksJSON(c echo.Context, scope access.Scope) error {
 		answer.Tasks = append(answer.Tasks, taskJSON{
 			taskNamesJSON: taskNames(t), Status: stateLabel(t.Task), Position: t.Position, Resources: format.JSONAmounts(t.Resources()), Pools: t.Pools, Submitted: t.Submitted.UTC(),
 			WaitedSeconds: json.Number(format.Seconds(t.Waited(now))), RanSeconds: json.Number(format.Seconds(t.Ran(now))), Preemptions: int(t.Preemptions),
-			SubmittedBy: t.SubmittedBy, UID: t.UID,
+			SubmittedBy: t.SubmittedBy, Completed: completedOf(t.Task), UID: t.UID,
 		})
 	}
 	return c.JSON(http.StatusOK, answer)

@@ -132,7 +132,7 @@ func (h *Pages) doMany(ctx context.Context, user governance.User, s selection, r
 		run.Items[i].URL, teams[i] = urls.TaskOf(at[i].Namespace, at[i].Kind, name), run.Items[i].Team
 	}
 	return func(ctx context.Context, user governance.User, i int) error {
-		return h.Again.Repeat(ctx, user, teams[i], at[i], names[i])
+		return h.Again.Repeat(ctx, user, teams[i], at[i], names[i], nil)
 	}, nil
 }
 

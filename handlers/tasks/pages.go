@@ -78,7 +78,7 @@ type Again interface {
 	MayAgain(ctx context.Context, user governance.User, namespace, kind string) (bool, error)
 	// NamesAgain returns a name for each task that Repeat submits again.
 	NamesAgain(ctx context.Context, user governance.User, list []tasks.Address) ([]string, error)
-	Repeat(ctx context.Context, user governance.User, team string, at tasks.Address, name string) error
+	Repeat(ctx context.Context, user governance.User, team string, at tasks.Address, name string, index *int32) error
 	MayAgainPast(ctx context.Context, user governance.User, namespace, kind, uid string) (bool, error)
 }
 

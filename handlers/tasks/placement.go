@@ -105,8 +105,9 @@ func TooSmall(f *explain.Fit) string {
 	return fmt.Sprintf("One pod requests %s, and the largest node of %s has %s.", quota.Amount(f.Resource, f.Requests[f.Resource]), f.Flavor, quota.Grouped(f.Resource, f.Largest))
 }
 
-// pods lists the pods of a task, waiting pods first.
-func pods(d queries.Detail) *taskviews.Pods {
+// pods lists the pods of a task, waiting pods first. again is the button that submits the task
+// again; nil for none.
+func pods(d queries.Detail, again *views.ActionButton) *taskviews.Pods {
 	if len(d.Pods) == 0 {
 		return nil
 	}
@@ -130,7 +131,11 @@ func pods(d queries.Detail) *taskviews.Pods {
 			p.More = len(list) - i
 			break
 		}
-		p.Rows = append(p.Rows, podRow(pod))
+		row := podRow(pod)
+		if again != nil && pod.Index != nil && pod.Phase == "Failed" {
+			row.AgainURL = fmt.Sprintf("%s&index=%d", again.URL, *pod.Index)
+		}
+		p.Rows = append(p.Rows, row)
 	}
 	return p
 }
@@ -152,6 +157,9 @@ func podRow(p *index.Pod) taskviews.PodRow {
 		row.Trouble, since = p.Trouble.Words(), p.Trouble.Terminated.At
 	}
 	row.Since = format.Time(since)
+	if p.Index != nil {
+		row.Index = fmt.Sprintf("Index %d", *p.Index)
+	}
 	row.Status = views.Status{Tone: "idle", Label: string(p.Phase)}
 	switch {
 	case p.DeletionTimestamp != nil:

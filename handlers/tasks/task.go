@@ -125,7 +125,7 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (taskviews.TaskPag
 		Name: d.Name, Team: format.OrDash(d.Team), Namespace: d.Namespace, Dashboard: h.External(h.Dashboard, linkSource(d)),
 		Status: views.Status{Tone: tones[d.State], Label: stateWords(d, now)},
 		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"), YAMLTitle: "Workload as YAML", ActivityURL: activity,
-		Why: WhyOf(d), Timeline: lifeLines(life, d.State, strings.Join(d.Pools, ", "), false), TimelineGap: incompleteNote(d, life), TimelineNote: "since this console started", Pods: pods(d),
+		Why: WhyOf(d), Timeline: lifeLines(life, d.State, strings.Join(d.Pools, ", "), false), TimelineGap: incompleteNote(d, life), TimelineNote: "since this console started", Pods: pods(d, againOf(offered)),
 	}
 	if page.Pods, err = h.withLogs(ctx, c, page.Pods, d); err != nil {
 		return taskviews.TaskPage{}, err

@@ -35,6 +35,7 @@ var constraints = map[explain.Constraint]words{
 	explain.TimedOut:             {"bad", "Its time limit was reached.", ""},
 	explain.LoopHeld:             {"wait", "The loop guard holds it.", ""},
 	explain.Gated:                {"wait", "Its admission is gated.", "Kueue waits until %s removes its gate (annotation kueue.x-k8s.io/admission-gated-by)."},
+	explain.StartsAfter:          {"wait", "", ""},
 	explain.NoQueue:              {"bad", "Its queue does not exist.", ""},
 	explain.NoClusterQueue:       {"bad", "Its queue has no ClusterQueue.", "The ClusterQueue of LocalQueue %s does not exist. The team's allocation may be deleted, or not ready yet."},
 	explain.QueueStopped:         {"wait", "Its queue is on hold.", "An admin put the team's queue on hold. Running tasks continue, and no task starts until the queue is resumed."},
@@ -76,6 +77,9 @@ func headline(v *explain.Verdict, team string) (tone, text string) {
 		return "wait", "Not calculated."
 	case v.Constraint == explain.QueueStopped && v.Detail != "":
 		text = "Its LocalQueue " + v.Detail + " is on hold."
+	case v.Constraint == explain.StartsAfter:
+		tone, text, _ := startsAfter(v)
+		return tone, text
 	case v.Constraint == explain.ExceedsMax:
 		text = format.Upper(team) + " can never have that much."
 	case v.Constraint == explain.Quota:
@@ -92,6 +96,28 @@ func teamWords(team string) string {
 		return "the queue"
 	}
 	return "team " + team
+}
+
+// startsAfter returns what is said of a task that waits for others to end.
+func startsAfter(v *explain.Verdict) (tone, headline, text string) {
+	const again = "Delete it, or submit it again without waiting for that task."
+	var names []string
+	for _, p := range v.Predecessors {
+		switch {
+		case p.Failed && !p.Any:
+			return "bad", "It never starts: " + p.Name + " failed.", "It starts only once " + p.Name + " has succeeded. " + again
+		case p.Name == "" && !p.Any:
+			return "bad", "It starts after a task that was deleted.", "Unless that one had succeeded, it never starts. " + again
+		case p.Name == "":
+			names = append(names, "a task that was deleted")
+		default:
+			names = append(names, p.Name)
+		}
+	}
+	if more := len(names) - shownWorkloads; more > 0 {
+		names = append(names[:shownWorkloads], fmt.Sprintf("%d more", more))
+	}
+	return "wait", "It starts after " + strings.Join(names, ", ") + ".", "It waits for quota only then. Kuota removes its gate when that has ended (annotation kueue.x-k8s.io/admission-gated-by)."
 }
 
 // noQueueWords returns what to do about a task whose queue does not exist. Admission
@@ -130,6 +156,8 @@ func WhyOf(d queries.Detail) *taskviews.Why {
 	case explain.LoopHeld:
 		mark, _ := d.Hold()
 		why.Text = "Kueue preempted it again and again for a task that it did not admit. Kuota keeps it out of admission until that task is admitted, at the latest until " + mark.Until.UTC().Format("15:04:05") + " (UTC). Resume or stop it to take it over."
+	case explain.StartsAfter:
+		_, _, why.Text = startsAfter(v)
 	case explain.NoQueue:
 		why.Text = noQueueWords(v)
 	case explain.QueueStopped:

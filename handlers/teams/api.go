@@ -42,6 +42,7 @@ var teamParameters = []web.Parameter{
 type SubmitRequest struct {
 	Manifest string       `json:"manifest,omitempty"` // YAML with one or several documents, or JSON
 	Task     *TaskRequest `json:"task,omitempty"`     // in place of a manifest
+	After    []string     `json:"after,omitempty"`    // tasks of the namespace that have to end before, such as prep, job/prep or prep:any, which may fail
 }
 
 // TaskRequest is a task in the values of the form of tasks: equal pods in one pool. What is left
@@ -71,6 +72,7 @@ type TaskRequest struct {
 	ServiceAccount string            `json:"serviceAccount,omitempty"`
 	Processes      int32             `json:"processes,omitempty"` // of each pod, for torchrun
 	Tries          int32             `json:"tries,omitempty"`
+	Array          string            `json:"array,omitempty"`   // such as 1-200%20: indexes 1 to 200, 20 at once; without %20 as many as fit when it starts
 	Elastic        *ElasticRequest   `json:"elastic,omitempty"` // pods are its minimum
 }
 
@@ -87,7 +89,7 @@ func (r *TaskRequest) values(t submit.Team) url.Values {
 	values := url.Values{
 		"name": {r.Name}, "kind": {r.Kind}, "share": {r.Share}, "class": {cmp.Or(r.Class, empty.class)}, "pool": {cmp.Or(r.Pool, empty.pool)}, otherPools: r.OtherPools, "pods": {"1"},
 		"vcpu": {r.VCPU}, "memory": {r.Memory}, "profile": {r.Profile}, "image": {r.Image}, "command": {r.Command}, "limit": {r.TimeLimit},
-		"secrets": {strings.Join(r.Secrets, "\n")}, "volumes": {strings.Join(r.Volumes, "\n")}, "shm": {r.SharedMemory}, "account": {r.ServiceAccount},
+		"secrets": {strings.Join(r.Secrets, "\n")}, "volumes": {strings.Join(r.Volumes, "\n")}, "shm": {r.SharedMemory}, "account": {r.ServiceAccount}, "array": {r.Array},
 	}
 	if i := slices.IndexFunc(t.Classes, func(c submit.PriorityClass) bool { return format.ClassName(c.Name) == r.Class }); i >= 0 {
 		values.Set("class", t.Classes[i].Name)
@@ -188,6 +190,9 @@ func (h *Pages) submitText(c echo.Context) error {
 		return err
 	}
 	ctx, user, key := c.Request().Context(), console.UserOf(c), c.Request().Header.Get("Idempotency-Key")
+	if t.After, err = h.Submit.After(ctx, user, t, request.After); err != nil {
+		return err
+	}
 	texts := submit.Texts(request.Manifest)
 	if request.Task != nil && request.Manifest == "" {
 		texts = []string{""}
@@ -281,6 +286,8 @@ func (h *Pages) tryPlan(c echo.Context, plan submit.Plan) (*SubmitVerdict, error
 	words := verdictOf(verdict, plan)
 	answer := &SubmitVerdict{Outcome: string(verdict.Outcome), Headline: words.Headline, Text: words.Text, Notes: words.Notes, Simulated: words.Verified}
 	switch trial := verdict.Trial; {
+	case len(plan.Team.After) > 0 && answer.Outcome != string(submit.Never):
+		answer.Outcome = string(submit.Waits)
 	case trial == nil || trial.Failed != nil:
 	case trial.Starts && len(trial.Preempted) > 0:
 		answer.Outcome = string(submit.Preempts)

@@ -101,6 +101,9 @@ func (h *Pages) again(c echo.Context) error {
 	if pods, wrong := strconv.ParseInt(c.QueryParam("pods"), 10, 32); err == nil && wrong == nil && pods > 0 {
 		page.Text.Value, err = submit.WithPods(page.Text.Value, int32(pods))
 	}
+	if index, wrong := strconv.ParseInt(c.QueryParam("index"), 10, 32); err == nil && wrong == nil {
+		page.Text.Value, err = submit.WithIndex(page.Text.Value, int32(index))
+	}
 	if err != nil {
 		return err
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/submit"
+	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
 	taskpages "kuota.dev/kuota/handlers/tasks"
@@ -27,6 +29,8 @@ type Submit interface {
 	// dry run.
 	SubmitPlan(ctx context.Context, user governance.User, p submit.Plan, form string) (submit.Submitted, error)
 	Try(ctx context.Context, user governance.User, p submit.Plan) error
+	// After returns the tasks with these names, which a task of the team waits for.
+	After(ctx context.Context, user governance.User, t submit.Team, names []string) ([]tasks.After, error)
 	// SubmitOnce is SubmitPlan for part of a request with an idempotency key.
 	SubmitOnce(ctx context.Context, user governance.User, p submit.Plan, key string, part int) (uid string, err error)
 	taskpages.Again
@@ -60,7 +64,11 @@ func (h *Pages) submitPage(s *web.Server, service serves) func(echo.Context) err
 			form = readSubmitForm(typed, service)
 			form.resumed = true
 		}
-		return h.renderSubmit(c, http.StatusOK, t, form, nil)
+		refused, err := h.setAfter(c, &t, form)
+		if err != nil {
+			return err
+		}
+		return h.renderSubmit(c, http.StatusOK, t, form, refused)
 	}
 }
 
@@ -86,8 +94,15 @@ func (h *Pages) submitTask(service serves) func(echo.Context) error {
 			return &governance.Error{Kind: governance.Forbidden, Op: "submit task", Message: "You cannot submit tasks to this team. Ask a cluster admin to add you as a member."}
 		}
 		request, wrong := form.request(t)
+		refused, err := h.setAfter(c, &t, form)
+		if err != nil {
+			return err
+		}
 		if action != "save" {
-			return h.renderSubmit(c, http.StatusOK, t, form, nil)
+			return h.renderSubmit(c, http.StatusOK, t, form, refused)
+		}
+		if refused != nil {
+			return h.renderSubmit(c, console.Statuses[refused.Kind], t, form, refused)
 		}
 		if len(wrong) > 0 {
 			return h.renderSubmit(c, http.StatusUnprocessableEntity, t, form, nil)
@@ -98,6 +113,15 @@ func (h *Pages) submitTask(service serves) func(echo.Context) error {
 		}
 		return redirectToTask(c, t, done)
 	}
+}
+
+// setAfter sets what the tasks of a team wait for, or returns why the form's names cannot be used.
+func (h *Pages) setAfter(c echo.Context, t *submit.Team, f submitForm) (refused *governance.Error, err error) {
+	t.After, err = h.Submit.After(c.Request().Context(), console.UserOf(c), *t, strings.Fields(f.after))
+	if refused = formError(err); refused != nil {
+		err = nil
+	}
+	return refused, err
 }
 
 // redirectToTask opens the page of a submitted task, or that of the team if the task is

@@ -36,6 +36,7 @@ type submitForm struct {
 	env, secrets, volumes      string // one in each line
 	shm, account               string // GiB of shared memory, and the service account
 	processes, tries           string
+	array, after               string   // FIRST-LAST%AT_ONCE, and names of tasks with spaces between
 	others                     []string // pools that it may also run in
 	serves
 	servingInputs
@@ -79,7 +80,7 @@ func (f *submitForm) inputs() map[string]*string {
 		"name": &f.name, "kind": &f.kind, "share": &f.share, "class": &f.class, "pool": &f.pool, "pods": &f.pods, "accelerators": &f.accelerators, "vcpu": &f.vcpu, "memory": &f.memory,
 		"profile": &f.profile, "count": &f.count, "image": &f.image, "command": &f.command, "least": &f.least, "limit": &f.limit,
 		"elastic": &f.elastic, "max": &f.max, "step": &f.step, "sizes": &f.sizes, "graceful": &f.graceful, "scaling": &f.scaling,
-		"env": &f.env, "secrets": &f.secrets, "volumes": &f.volumes, "shm": &f.shm, "account": &f.account, "processes": &f.processes, "tries": &f.tries,
+		"env": &f.env, "secrets": &f.secrets, "volumes": &f.volumes, "shm": &f.shm, "account": &f.account, "processes": &f.processes, "tries": &f.tries, "array": &f.array, "after": &f.after,
 	}
 	maps.Copy(all, f.servingInputs.inputs())
 	return all
@@ -156,6 +157,11 @@ func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldE
 	} else if least := whole("least", f.least, 1, 10_000); least != nil && f.isJob() {
 		r.MinPods = int32(*least)
 	}
+	if f.array != "" && f.serves == "" {
+		var problem string
+		r.Array, problem = submit.ParseArray(f.array)
+		wrong.Add("array", problem)
+	}
 	r.Runtime = f.runtime(&wrong)
 	if f.serves != "" {
 		f.serving(&r, &wrong)
@@ -216,7 +222,7 @@ var submitInputs = []submitInput{
 	{"home", "home", "Existing claim"}, {"homeSize", "home-size", "Size of a new claim"}, {"homePath", "home-path", "Home mounted at"},
 	{"script", "script", "Script"},
 	{"env", "env", "Environment"}, {"secrets", "secrets", "From Secrets"}, {"volumes", "volumes", "Volumes"}, {"sharedMemory", "shm", "Shared memory"},
-	{"serviceAccount", "account", "Service account"}, {"processes", "processes", "Processes per pod"}, {"tries", "tries", "Tries"},
+	{"serviceAccount", "account", "Service account"}, {"processes", "processes", "Processes per pod"}, {"tries", "tries", "Tries"}, {"array", "array", "Array"}, {"after", "after", "Start after"},
 	{"elastic", "elastic", "Elastic"}, {"elastic.maxReplicas", "max", "Maximum pods"}, {"elastic.replicaIncrementStep", "step", "Step"},
 	{"elastic.replicaDiscreteValues", "sizes", "Allowed sizes"}, {"elastic.scalingTimeoutInSeconds", "scaling", "Grows after"},
 	{"elastic.gracefulShutdownTimeoutInSeconds", "graceful", "Grace period"},

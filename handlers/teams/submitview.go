@@ -142,6 +142,7 @@ func (f *submitForm) fill(view *teamviews.SubmitForm, t submit.Team, r submit.Re
 	}
 	view.Env, view.Secrets, view.Volumes = text("env", f.env), text("secrets", f.secrets), text("volumes", f.volumes)
 	view.SharedMemory, view.Account, view.Processes, view.Tries.TextField = text("shm", f.shm), text("account", f.account), text("processes", f.processes), text("tries", f.tries)
+	view.Array, view.After = text("array", f.array), text("after", f.after)
 	view.Kind = views.SelectField{Error: errs["kind"]}
 	if f.serves == "" {
 		for _, kind := range kindChoices(t) {
@@ -158,6 +159,9 @@ func (f *submitForm) fill(view *teamviews.SubmitForm, t submit.Team, r submit.Re
 		keep(&view.Share, f.share)
 	}
 	view.Tries.Hint = triesHint(f.kind)
+	if f.array != "" {
+		view.Tries.Hint = "An index fails after so many failed pods. Empty means 1."
+	}
 	view.Class, view.Pool = views.SelectField{Error: errs["class"]}, views.SelectField{Error: errs["pool"]}
 	choose(&view.Class, f.class, "", "No priority class")
 	for _, class := range t.Classes {

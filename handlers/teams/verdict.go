@@ -79,6 +79,10 @@ func verdictOf(v submit.Verdict, p submit.Plan) *teamviews.SubmitVerdict {
 		}
 		said.Notes = append(said.Notes, fmt.Sprintf("%s %s ahead of it in the queue.", format.Capitalize(format.Tasks(v.Ahead)), are))
 	}
+	if n := len(p.Team.After); n > 0 && v.Outcome != submit.Never {
+		said.Text = strings.TrimSpace("If it had to wait for no other task: " + lowered(said.Headline) + " " + said.Text)
+		said.Tone, said.Headline = "wait", fmt.Sprintf("It would wait for the end of %s.", format.Tasks(n))
+	}
 	return said
 }
 

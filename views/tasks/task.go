@@ -65,6 +65,8 @@ type PodRow struct {
 	Since          string // RFC 3339; empty if unknown
 	Restarts       int32  // of its containers
 	LogsURL        string // empty without a log
+	Index          string // such as "Index 7"; empty without one
+	AgainURL       string // of the form that submits its index again; empty for none
 	Requests       string // such as "8 GPUs · 64 vCPUs"
 }
 

@@ -107,6 +107,7 @@ type SubmitForm struct {
 	Account      views.TextField
 	Processes    views.TextField
 	Tries        HintedField
+	Array, After views.TextField
 	Elastic      bool
 	Max          views.AmountField // of an elastic task, and so on
 	Step         views.AmountField

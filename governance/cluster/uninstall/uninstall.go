@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/controllers/dependencies"
 	"kuota.dev/kuota/governance/controllers/loopguard"
+	"kuota.dev/kuota/governance/tasks"
 
 	admission "k8s.io/api/admissionregistration/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -46,7 +48,7 @@ type Options struct {
 //
 //  1. Admission policies, so that nothing in between rejects jobs.
 //  2. The console's RBAC, so that a running console reverts nothing.
-//  3. Holds of the loop guard, which nothing would release any more.
+//  3. Holds of the loop guard, and gates of tasks that wait for others, which nothing would remove any more.
 //  4. Finalizers, for which the CRDs would wait.
 //  5. CRDs with their objects, unless they are kept.
 //
@@ -142,7 +144,7 @@ func (u uninstaller) verb(word string) string {
 }
 
 // releaseWorkloads releases the Workloads that the loop guard keeps out of
-// admission. One that cannot be released keeps no other one held.
+// admission, and those that wait for other tasks. One that cannot be released keeps no other one held.
 func (u uninstaller) releaseWorkloads(ctx context.Context) (failed error) {
 	var workloads kueue.WorkloadList
 	if err := u.list(ctx, &workloads, "Workloads"); err != nil {
@@ -150,6 +152,12 @@ func (u uninstaller) releaseWorkloads(ctx context.Context) (failed error) {
 	}
 	for i := range workloads.Items {
 		w := &workloads.Items[i]
+		if after, others := tasks.AfterOf(w); len(after) > 0 {
+			u.printf("%s the gate of Workload %s/%s, which waits for another task", u.verb("remove"), w.Namespace, w.Name)
+			if !u.DryRun {
+				failed = errors.Join(failed, dependencies.Release(ctx, u.Client, w, others))
+			}
+		}
 		if _, marked := loopguard.MarkOf(w); !marked {
 			continue
 		}

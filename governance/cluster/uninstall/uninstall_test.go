@@ -130,6 +130,7 @@ func TestUninstall(t *testing.T) {
 	c.Kubectl(t, job("runs", 1), "create", "-f", "-")
 	c.Kubectl(t, job("waits", 100), "create", "-f", "-")
 	waitRunning(t, c, "runs")
+	c.Kubectl(t, strings.Replace(job("after", 1), "metadata: {", `metadata: {annotations: {kueue.x-k8s.io/admission-gated-by: "example.com/gate,kuota.dev/after-ok-x"}, `, 1), "create", "-f", "-")
 	grow(t, c, "train")
 	before := remainder(t, c)
 
@@ -182,6 +183,9 @@ func TestUninstall(t *testing.T) {
 	}
 	if out := c.Kubectl(t, "", "get", "workload", waits, "-n", "hyperpod-ns-stays", "-o", "jsonpath={.spec.active} {.metadata.annotations}"); !strings.HasPrefix(out, "true") || strings.Contains(out, loopguard.MarkAnnotation) {
 		t.Errorf("the held Workload was not released: %s", out)
+	}
+	if out := c.Kubectl(t, "", "get", "job", "after", "-n", "hyperpod-ns-stays", "-o", "jsonpath={.metadata.annotations}"); !strings.Contains(out, `"example.com/gate"`) {
+		t.Errorf("the gate of Kuota was not removed, or another one: %s", out)
 	}
 	if diff := cmp.Diff(before, remainder(t, c)); diff != "" {
 		t.Errorf("uninstalling changes (-before +after):\n%s", diff)

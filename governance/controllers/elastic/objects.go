@@ -40,6 +40,9 @@ func Base(e *v1alpha1.ElasticJob) *batchv1.Job {
 	setClass(job, e.Labels[desired.PriorityClassLabel])
 	job.Spec.BackoffLimit = e.Spec.BackoffLimit
 	job.Spec.ActiveDeadlineSeconds = e.Spec.ActiveDeadlineSeconds
+	if gates := e.Annotations[tasks.AdmissionGatedByAnnotation]; gates != "" {
+		job.Annotations = map[string]string{tasks.AdmissionGatedByAnnotation: gates}
+	}
 	return job
 }
 

@@ -14,6 +14,7 @@ const (
 	GateHashing        = "SchedulingEquivalenceHashing"
 	GateVisibility     = "VisibilityOnDemand"
 	GateDefaultClass   = "WorkloadPriorityClassDefaulting"
+	GateAdmission      = "AdmissionGatedBy"
 )
 
 // Feature gates of Kueue that pages show only if they are set: they are off by
@@ -46,6 +47,7 @@ var gateHistory = []struct {
 	{GateHashing, 17, 18, false},
 	{GateVisibility, 6, 9, false},
 	{GateDefaultClass, 18, 20, false},
+	{GateAdmission, 17, 19, false},
 	{gateName, 19, 0, false},
 	{GateBoost, 17, 0, true},
 	{GateDynamicQuota, 20, 0, true},

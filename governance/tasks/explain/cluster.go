@@ -126,15 +126,16 @@ type Task struct {
 	Priority      int32
 	PodSets       []PodSet
 	Deactivated   bool
-	TimedOut      bool      // deactivated, because it reached its time limit
-	LoopHeld      bool      // by the loop guard
-	Gated         string    // the gates of its annotation; empty for none
-	RetryAt       time.Time // zero where it does not back off
-	PendingChecks []string  // admission checks that are not done, such as "provision: Pending"
-	QuotaReserved bool      // it has its quota already
-	NoWorkload    bool      // Kueue created no Workload
-	Reason        string    // Kueue's reason in one word; empty where it gave none
-	Pods          *Pods     // nil while it uses no quota
+	TimedOut      bool          // deactivated, because it reached its time limit
+	LoopHeld      bool          // by the loop guard
+	Gated         string        // the gates of its annotation; empty for none
+	Predecessors  []Predecessor // those that Gated stands for, if it has no other gates
+	RetryAt       time.Time     // zero where it does not back off
+	PendingChecks []string      // admission checks that are not done, such as "provision: Pending"
+	QuotaReserved bool          // it has its quota already
+	NoWorkload    bool          // Kueue created no Workload
+	Reason        string        // Kueue's reason in one word; empty where it gave none
+	Pods          *Pods         // nil while it uses no quota
 	// ReplacedUsage is what it takes over from the slice of an elastic job that it
 	// replaces. It stays in those flavors, and queues do not count it as usage. nil
 	// is nothing.

@@ -23,6 +23,7 @@ const (
 	TimedOut            Constraint = "TimedOut"            // the same, because it reached its time limit
 	LoopHeld            Constraint = "LoopHeld"            // the loop guard keeps it out of admission
 	Gated               Constraint = "Gated"               // an annotation keeps it out of admission
+	StartsAfter         Constraint = "StartsAfter"         // it waits for other tasks to end
 	NoQueue             Constraint = "NoQueue"             // its LocalQueue does not exist
 	NoClusterQueue      Constraint = "NoClusterQueue"      // its LocalQueue leads nowhere
 	QueueStopped        Constraint = "QueueStopped"        // stopPolicy of its ClusterQueue; of its LocalQueue if Detail names one
@@ -66,6 +67,7 @@ type Verdict struct {
 	PodSet          string
 	Flavors         []FlavorVerdict // each that was tried, in order
 	Shortage        *Shortage       // that decides, in the flavor with the smallest one; nil for none
+	Predecessors    []Predecessor   // StartsAfter: those that it waits for
 	Changes         []Change        // each of which would start it, the smallest first
 	// MayPreempt reports that Kueue may preempt borrowing tasks of others for a task that
 	// is short of quota: fair sharing decides by shares, which are not computed.
@@ -82,6 +84,13 @@ type Verdict struct {
 	Terminating []TerminatingPod
 	EndWithin   time.Duration
 	Unscheduled int64
+}
+
+// Predecessor is a task of the same namespace that another one starts after.
+type Predecessor struct {
+	Kind, Name string // empty once it is deleted
+	Any        bool   // however it ends; otherwise only if it succeeds
+	Failed     bool
 }
 
 // Borrowers returns all lists of queues in a verdict, to be modified in place.
@@ -276,6 +285,8 @@ func checkPreconditions(t Task, c *Cluster) (Verdict, bool) {
 		return say(LoopHeld, "")
 	case t.QuotaReserved && len(t.PendingChecks) > 0:
 		return say(ChecksPending, strings.Join(t.PendingChecks, ", "))
+	case len(t.Predecessors) > 0:
+		return Verdict{Constraint: StartsAfter, Predecessors: t.Predecessors}, true
 	case t.Gated != "":
 		return say(Gated, t.Gated)
 	case c.NoLocalQueue:

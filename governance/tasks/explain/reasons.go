@@ -17,7 +17,7 @@ var constraintsByReason = map[string][]Constraint{
 	"Deactivated":                  {Deactivated, TimedOut},
 	"PendingEvaluation":            nil, // Kueue has not evaluated the task
 
-	"AdmissionGated": {Gated},
+	"AdmissionGated": {Gated, StartsAfter},
 	"OnHold":         {QueueStopped, Deactivated},
 	"Pending":        {Quota, Preempting, PendingEvaluation, Behind, ExceedsMax, NoMatchingFlavor, UncoveredResource, BackingOff, WaitingForPodsReady},
 	"Waiting":        {WaitingForPodsReady, Quota, Preempting, PendingEvaluation, Behind},

@@ -3,6 +3,7 @@ package index
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -69,6 +71,7 @@ type Pod struct {
 	containers        string    // names, see Containers
 	endedContainers   uint64    // bits of those that have ended, in the order of containers
 	Requests          quota.Resources
+	Index             *int32 // of an array, or its place in another Job of indexes; nil for none
 	queue, class      string // by its labels
 	admittedTo        string // LocalQueue, by Kueue's label; empty if unknown
 	part              bool   // of the job that is the task
@@ -120,6 +123,10 @@ func (x *Index) PodOf(o *corev1.Pod) *Pod {
 		}
 	}
 	p.Trouble = troubleOf(&o.Status)
+	if place, err := strconv.ParseInt(o.Annotations[batchv1.JobCompletionIndexAnnotation], 10, 32); err == nil {
+		first, _ := strconv.ParseInt(o.Annotations[tasks.ArrayFirstAnnotation], 10, 32)
+		p.Index = new(int32(place + first))
+	}
 	p.setContainers(o)
 	return p
 }
@@ -170,6 +177,17 @@ func (p *Pod) HasEnded(container string) bool {
 	initial, main := p.Containers()
 	i := slices.Index(append(initial, main...), container)
 	return i >= 0 && p.endedContainers&(1<<i) != 0
+}
+
+// ExitCode returns with what the pod ended; nil while it has not, and if unknown.
+func (p *Pod) ExitCode() *int32 {
+	switch {
+	case p.Phase == corev1.PodSucceeded:
+		return new(int32(0))
+	case p.Phase == corev1.PodFailed && p.Trouble != nil && p.Trouble.Terminated.Container != "":
+		return new(p.Trouble.Terminated.ExitCode)
+	}
+	return nil
 }
 
 // Restarts returns how often containers of the pod were started again.

@@ -254,7 +254,7 @@ func (s *survey) brief(ctx context.Context, t *tasks.Task) (*explain.Verdict, er
 	}
 	v := explain.Brief(*q, c)
 	// Names of others, and what no headline shows, are not kept.
-	kept := &explain.Verdict{Constraint: v.Constraint, Shortage: v.Shortage, Fit: v.Fit, MayPreempt: v.MayPreempt}
+	kept := &explain.Verdict{Constraint: v.Constraint, Shortage: v.Shortage, Fit: v.Fit, MayPreempt: v.MayPreempt, Predecessors: v.Predecessors}
 	switch v.Constraint {
 	case explain.UncoveredResource, explain.NoPriorityClass, explain.NotIntegrated:
 		kept.Detail = v.Detail

@@ -65,6 +65,7 @@ func (s *survey) input(ctx context.Context, t *tasks.Task, pods []*index.Pod, co
 		return nil, nil, nil
 	}
 	q := explainInput(t)
+	q.Predecessors = s.predecessors(t)
 	placed := !t.NoWorkload && t.State.UsesQuota() && len(q.PendingChecks) == 0
 	if placed {
 		if !s.index.PodsSynced() {
@@ -86,6 +87,22 @@ func (s *survey) input(ctx context.Context, t *tasks.Task, pods []*index.Pod, co
 		return nil, nil, nil
 	}
 	return &q, c, nil
+}
+
+// predecessors returns the tasks that a task starts after; nil if it waits for something else.
+func (s *survey) predecessors(t *tasks.Task) (list []explain.Predecessor) {
+	after, others := tasks.AfterOf(t.Main)
+	if len(others) > 0 {
+		return nil
+	}
+	for _, a := range after {
+		p := explain.Predecessor{Any: a.Any}
+		if of := s.index.ByKey(tasks.Key{Namespace: t.Namespace, UID: a.UID}); of != nil {
+			p.Kind, p.Name, p.Failed = of.Kind, of.Name, of.State == tasks.Failed
+		}
+		list = append(list, p)
+	}
+	return list
 }
 
 // cluster reads what decides over a task, without its possible priority classes:
