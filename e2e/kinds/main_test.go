@@ -16,6 +16,7 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/controllers/dependencies"
 	"kuota.dev/kuota/governance/controllers/reconcile"
 	"kuota.dev/kuota/governance/kueue/enforcement"
 	"kuota.dev/kuota/governance/observe/capacity"
@@ -84,6 +85,15 @@ var running = sync.OnceValues(func() (c console, err error) {
 	c.actions = &actions.Service{Cluster: connection, Access: permission, Tasks: service, Audit: audits}
 	c.submit = &submit.Service{Cluster: connection, Access: permission, Audit: audits, Tasks: service, Naming: desired.DefaultNaming}
 	c.capacity = &capacity.Service{Cluster: connection, Tasks: service, Naming: desired.DefaultNaming}
+	successors := &dependencies.Reconciler{Now: time.Now, Ending: func(_ context.Context, key tasks.Key) (dependencies.Ending, error) {
+		if t := service.Index.ByKey(key); t == nil || !t.State.Finished() {
+			return dependencies.NotEnded, nil
+		}
+		return dependencies.Failed, nil
+	}}
+	if err := successors.SetupWithManager(connection.Manager, nil, nil); err != nil {
+		return c, err
+	}
 	records := &recorder.Recorder{Store: c.history, Cluster: connection, Tasks: service, Capacity: c.capacity, Log: log}
 	records.Observe()
 	for _, run := range []func(context.Context) error{connection.Run, records.Run} {
@@ -278,7 +288,7 @@ func (of team) end(t *testing.T, k kind, name string) bool {
 	of.is(t, k, name, state, nil)
 	if k.page { // one that was submitted to start after it
 		after := tasks.After{UID: of.Kubectl(t, "", "get", k.resource, name, "-n", of.namespace, "-o", "jsonpath={.metadata.uid}"), Any: true}
-		gated := fmt.Sprintf("%s, annotations: {%s: %s}", of.labels("dev"), tasks.AdmissionGatedByAnnotation, after.Gate())
+		gated := fmt.Sprintf("%s annotations: {%s: %s},", of.labels("dev"), tasks.AdmissionGatedByAnnotation, after.Gate())
 		if err := of.create(k.manifest(object{name: name + "-next", pods: 1, metadata: gated})); err != nil {
 			t.Fatal(err)
 		}

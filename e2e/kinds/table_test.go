@@ -107,6 +107,9 @@ func TestLife(t *testing.T) {
 						if k.ends == failsWithNoRay {
 							want["short"] = string(tasks.Failed)
 						}
+						if k.page {
+							want["short-next"] = "deleted"
+						}
 					}
 					clustertest.Eventually(t, soon, func(ctx context.Context) error {
 						all, err := of.history.Tasks(ctx, history.Query{Namespace: of.namespace, Kind: k.name})
