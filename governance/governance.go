@@ -14,6 +14,7 @@ import (
 type User struct {
 	Name   string   // in Kubernetes
 	Groups []string // in Kubernetes, without those that the API server adds
+	Email  string   // that the sign-in provider says is verified; empty for none
 	// Local marks the only identity of a console without sign-in. It acts with the
 	// permissions of the console, which listens on loopback only.
 	Local bool

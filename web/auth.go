@@ -77,7 +77,7 @@ func (s *Server) identify(c echo.Context, used bool) error {
 
 // sessionUser returns the user of a session, whose request came from an address.
 func sessionUser(found session.Session, from string) User {
-	return User{Name: found.User, Groups: found.Groups, GroupsLeftOut: found.GroupsLeftOut, From: from}
+	return User{Name: found.User, Groups: found.Groups, Email: found.Email, GroupsLeftOut: found.GroupsLeftOut, From: from}
 }
 
 // requestSignIn responds to a request without a session. It redirects pages to

@@ -61,6 +61,7 @@ func hiddenFields(values url.Values) (fields []views.HiddenField) {
 type User struct {
 	Name   string
 	Groups []string
+	Email  string // see signin.Identity
 	// GroupsLeftOut: see signin.Identity.
 	GroupsLeftOut bool
 	Local         bool   // the user of a console without sign-in

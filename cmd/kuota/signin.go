@@ -69,7 +69,7 @@ func identifyTokens(provider *signin.Provider, accounts *access.Tokens) web.Toke
 			if refusal, ok := errors.AsType[*signin.Refusal](err); ok {
 				return web.User{}, fmt.Errorf("%w: %w", web.ErrToken, refusal)
 			}
-			return web.User{Name: id.User, Groups: id.Groups}, err
+			return web.User{Name: id.User, Groups: id.Groups, Email: id.Email}, err
 		}
 		account, known, err := accounts.ServiceAccount(ctx, token)
 		if err == nil && !known {

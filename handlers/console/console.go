@@ -61,5 +61,5 @@ func UserOf(c echo.Context) governance.User { return User(web.UserOf(c)) }
 
 // User returns a signed-in user as the domain knows them.
 func User(user web.User) governance.User {
-	return governance.User{Name: user.Name, Groups: user.Groups, Local: user.Local, From: user.From, ServiceAccount: user.ServiceAccount}
+	return governance.User{Name: user.Name, Groups: user.Groups, Email: user.Email, Local: user.Local, From: user.From, ServiceAccount: user.ServiceAccount}
 }

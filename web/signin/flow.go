@@ -124,7 +124,7 @@ func (p *Provider) Refresh(ctx context.Context, before Identity) (Identity, erro
 // then userinfo provides all claims.
 func (p *Provider) verify(ctx context.Context, found *discovered, token *oauth2.Token, raw string, check func(*oidc.IDToken) error) (Identity, error) {
 	const message = "The response of the sign-in provider is not valid. Sign in again; if that does not help, tell a cluster admin."
-	all, subject := claims{}, ""
+	all, subject, twoEmails := claims{}, "", false
 	if raw != "" {
 		// The verifier does not distinguish keys that could not be fetched from an
 		// invalid signature, so the signature is verified first.
@@ -156,6 +156,9 @@ func (p *Provider) verify(ctx context.Context, found *discovered, token *oauth2.
 			return Identity{}, &Refusal{Message: message, Err: err}
 		}
 		subject = info.Subject
+		if here, there := all.text("email"), more.text("email"); here != "" && there != "" {
+			twoEmails = here != there
+		}
 		for name, value := range more {
 			if _, ok := all[name]; !ok {
 				all[name] = value
@@ -167,6 +170,9 @@ func (p *Provider) verify(ctx context.Context, found *discovered, token *oauth2.
 		return Identity{}, err
 	}
 	identity.Issuer, identity.Subject, identity.RefreshToken = p.id(), subject, token.RefreshToken
+	if twoEmails { // email_verified may be about the other one
+		identity.Email = ""
+	}
 	if len(raw) <= maxIDTokenHint {
 		identity.IDToken = raw
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net/mail"
 	"slices"
 	"strings"
 	"unicode"
@@ -17,6 +18,7 @@ type Identity struct {
 	Subject      string   // the stable ID of the user at the provider
 	User         string   // name in Kubernetes
 	Groups       []string // names in Kubernetes, sorted, without duplicates
+	Email        string   // that the provider says is verified; empty for none
 	RefreshToken string   // a secret
 	IDToken      string   // hint for sign-out; a secret, and empty if longer than maxIDTokenHint
 	// GroupsLeftOut reports that the provider left the groups out, because there are too
@@ -106,7 +108,24 @@ func (c Claims) identity(issuer string, from claims) (Identity, error) {
 	if err != nil {
 		return id, err
 	}
-	return Identity{User: user, Groups: groups, GroupsLeftOut: c.leftOut(from), Unusable: unusable}, nil
+	return Identity{User: user, Groups: groups, Email: verifiedEmail(from), GroupsLeftOut: c.leftOut(from), Unusable: unusable}, nil
+}
+
+// maxEmail is the length of the longest address of mail (RFC 5321).
+const maxEmail = 254
+
+// verifiedEmail returns the address of mail that the claims say is verified; empty for none.
+// A claim that is absent verifies nothing: mail goes to the address.
+func verifiedEmail(from claims) string {
+	var verified bool
+	if json.Unmarshal(from["email_verified"], &verified) != nil || !verified {
+		return ""
+	}
+	address := from.text("email")
+	if parsed, err := mail.ParseAddress(address); err != nil || parsed.Address != address || len(address) > maxEmail {
+		return ""
+	}
+	return address
 }
 
 // leftOut reports whether the provider names another source of the groups instead of the

@@ -56,6 +56,30 @@ func TestUserName(t *testing.T) {
 	}
 }
 
+// Mail goes to an address only if the provider says that it is verified.
+func TestVerifiedEmail(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"email":"ada@example.com","email_verified":true}`:                              "ada@example.com",
+		`{"email":"ada@example.com","email_verified":false}`:                             "",
+		`{"email":"ada@example.com","email_verified":"true"}`:                            "",
+		`{"email":"ada@example.com"}`:                                                    "",
+		`{"email_verified":true}`:                                                        "",
+		`{"email":"Ada <ada@example.com>","email_verified":true}`:                        "",
+		`{"email":"ada@example.com, eve@example.com","email_verified":true}`:             "",
+		`{"email":"ada@example.com\r\nBcc: eve@example.com","email_verified":true}`:      "",
+		`{"email":["ada@example.com"],"email_verified":true}`:                            "",
+		`{"email":"` + strings.Repeat("a", 250) + `@example.com","email_verified":true}`: "",
+	} {
+		var all claims
+		if err := json.Unmarshal([]byte(text), &all); err != nil {
+			t.Fatal(err)
+		}
+		if got := verifiedEmail(all); got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
+
 func TestGroupNames(t *testing.T) {
 	many := make([]string, 5000)
 	for i := range many {
