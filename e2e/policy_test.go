@@ -323,4 +323,8 @@ spec:
   idleCompute: {shareUnallocated: true}
   pools:
   - {name: ada, match: {accelerator: L4}}
+  alerts:
+    receivers:
+    - {name: ops, type: Email, secretName: smtp, to: [ops@example.com], severity: warning, notices: Also}
+    - {name: chat, type: Teams, secretName: chat, notices: Only}
 `

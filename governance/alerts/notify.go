@@ -108,7 +108,7 @@ func (m *Message) mostSevere() (most Severity) {
 
 // wants reports whether a receiver gets an alert.
 func wants(r v1alpha1.AlertReceiver, a Alert) bool {
-	return (r.Team == "" || r.Team == a.Team) && (r.Severity == "" || severities[a.Severity] >= severities[Severity(r.Severity)])
+	return r.Notices != v1alpha1.OnlyNotices && (r.Team == "" || r.Team == a.Team) && (r.Severity == "" || severities[a.Severity] >= severities[Severity(r.Severity)])
 }
 
 // severities are ordered.

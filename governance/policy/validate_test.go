@@ -81,6 +81,21 @@ func TestValidate(t *testing.T) {
 				"spec.priorityClasses[3].defaultTimeLimitSeconds": "from 1 to 31,536,000",
 			},
 		},
+		"receivers of notices": {
+			v1alpha1.ClusterPolicySpec{Alerts: &v1alpha1.Alerts{Receivers: []v1alpha1.AlertReceiver{
+				{Name: "chat", Type: v1alpha1.SlackReceiver, SecretName: "chat", Severity: "critical", Notices: v1alpha1.AlsoNotices},
+				{Name: "mail", Type: v1alpha1.EmailReceiver, SecretName: "smtp", Notices: v1alpha1.OnlyNotices},
+				{Name: "both", Type: v1alpha1.EmailReceiver, SecretName: "smtp", To: []string{"ops@example.com"}, Notices: v1alpha1.AlsoNotices},
+				{Name: "no-address", Type: v1alpha1.EmailReceiver, SecretName: "smtp", Notices: v1alpha1.AlsoNotices},
+				{Name: "no-alerts", Type: v1alpha1.EmailReceiver, SecretName: "smtp", To: []string{"ops@example.com"}, Notices: v1alpha1.OnlyNotices},
+				{Name: "severe", SecretName: "hook", Severity: "critical", Notices: v1alpha1.OnlyNotices},
+				{Name: "odd", SecretName: "hook", Notices: "Sometimes"},
+			}}},
+			map[string]string{
+				"spec.alerts.receivers[3]": "has addresses in to", "spec.alerts.receivers[4]": "has addresses in to",
+				"spec.alerts.receivers[5]": "notices have no severity", "spec.alerts.receivers[6].notices": "Also or Only",
+			},
+		},
 		"two classes of one object": {
 			v1alpha1.ClusterPolicySpec{PriorityClasses: []v1alpha1.PriorityClass{class("dev", 1), class("dev-priority", 2)}},
 			map[string]string{"spec.priorityClasses": "would be the same object"},

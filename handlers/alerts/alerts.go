@@ -12,6 +12,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/alerts"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/handlers/console"
@@ -147,7 +148,16 @@ func (h *Pages) page(state alerts.State, scope access.Scope) alertviews.AlertsPa
 		case r.Severity != "":
 			gets = format.Capitalize(r.Severity) + " and above"
 		}
-		page.Receivers = append(page.Receivers, alertviews.AlertReceiver{Name: r.Name, Type: string(r.Type), Secret: r.SecretName, To: strings.Join(r.To, ", "), Gets: gets})
+		switch r.Notices {
+		case v1alpha1.AlsoNotices:
+			gets += "; notices"
+		case v1alpha1.OnlyNotices:
+			gets = "Notices"
+			if r.Team != "" {
+				gets += " of team " + r.Team
+			}
+		}
+		page.Receivers = append(page.Receivers, alertviews.AlertReceiver{Name: r.Name, Type: string(r.Type), Secret: r.SecretName, To: strings.Join(r.To, ", "), Gets: gets, Untested: r.Type == v1alpha1.EmailReceiver && len(r.To) == 0})
 	}
 	for _, d := range state.Deliveries {
 		page.Deliveries = append(page.Deliveries, deliveryRow(d))

@@ -106,7 +106,7 @@ func RankedPolicy() *v1alpha1.ClusterPolicy {
 			PreemptionLoops: v1alpha1.WarnOfLoops, Enforcement: v1alpha1.EnforcementNone,
 			Alerts: &v1alpha1.Alerts{
 				Rules:     []v1alpha1.AlertRule{{Rule: "quota-idle", Off: true}, {Rule: "task-waits", PriorityClass: "inference", After: &metav1.Duration{Duration: 10 * time.Minute}}},
-				Receivers: []v1alpha1.AlertReceiver{{Name: "ops", Type: v1alpha1.SlackReceiver, SecretName: "alerts-ops"}, {Name: "vision", Type: v1alpha1.EmailReceiver, SecretName: "smtp", To: []string{"vision@example.com"}, Team: "vision", Severity: "warning"}},
+				Receivers: []v1alpha1.AlertReceiver{{Name: "ops", Type: v1alpha1.SlackReceiver, SecretName: "alerts-ops"}, {Name: "vision", Type: v1alpha1.EmailReceiver, SecretName: "smtp", To: []string{"vision@example.com"}, Team: "vision", Severity: "warning", Notices: v1alpha1.AlsoNotices}},
 			},
 			Prices: &v1alpha1.Prices{Currency: "EUR", Hourly: []v1alpha1.HourlyPrice{
 				{Pool: "h100", Resource: "nvidia.com/gpu", From: "2026-01-01", Own: "2.50", Borrowed: "1.25"}, {Pool: "h100", Resource: "nvidia.com/gpu", From: "2026-10-01T12:00:00Z", Own: "3"},

@@ -34,10 +34,10 @@ func (r ruleRow) empty() bool { return r.class == "" && r.limit == "" }
 var classRule = ruleRow{rule: string(alerts.TaskWaits), on: "true"}
 
 // receiverRow is a receiver as typed. to has addresses with commas between.
-type receiverRow struct{ name, kind, secret, to, team, severity string }
+type receiverRow struct{ name, kind, secret, to, team, severity, notices string }
 
 func (r *receiverRow) Fields() map[string]*string {
-	return map[string]*string{"name": &r.name, "type": &r.kind, "secret": &r.secret, "to": &r.to, "team": &r.team, "severity": &r.severity}
+	return map[string]*string{"name": &r.name, "type": &r.kind, "secret": &r.secret, "to": &r.to, "team": &r.team, "severity": &r.severity, "notices": &r.notices}
 }
 
 // empty reports whether nothing was typed; the type always has a value.
@@ -92,7 +92,7 @@ func alertRows(a *v1alpha1.Alerts) (rules []ruleRow, receivers []receiverRow) {
 		}
 	}
 	for _, r := range a.Receivers {
-		receivers = append(receivers, receiverRow{name: r.Name, kind: string(r.Type), secret: r.SecretName, to: strings.Join(r.To, ", "), team: r.Team, severity: r.Severity})
+		receivers = append(receivers, receiverRow{name: r.Name, kind: string(r.Type), secret: r.SecretName, to: strings.Join(r.To, ", "), team: r.Team, severity: r.Severity, notices: string(r.Notices)})
 	}
 	return rules, receivers
 }
@@ -130,7 +130,7 @@ func (f *policyForm) parseAlerts(spec *v1alpha1.ClusterPolicySpec, wrong *govern
 		if row.empty() {
 			continue
 		}
-		r := v1alpha1.AlertReceiver{Name: row.name, Type: v1alpha1.AlertReceiverType(row.kind), SecretName: row.secret, Team: row.team, Severity: row.severity}
+		r := v1alpha1.AlertReceiver{Name: row.name, Type: v1alpha1.AlertReceiverType(row.kind), SecretName: row.secret, Team: row.team, Severity: row.severity, Notices: v1alpha1.ReceiverNotices(row.notices)}
 		for to := range strings.SplitSeq(row.to, ",") {
 			if to = strings.TrimSpace(to); to != "" {
 				r.To = append(r.To, to)

@@ -51,7 +51,7 @@ var inputs = forms.Inputs{
 	}, Default: forms.RowField{ID: "limit", Label: "limit"}}},
 	{Path: receiversPath, ID: "receivers", Label: "Receivers", Rows: &forms.Rows{ID: "receiver", Label: "Receiver", Fields: map[string]forms.RowField{
 		"name": {ID: "name", Label: "name"}, "type": {ID: "type", Label: "type"}, "secretName": {ID: "secret", Label: "Secret"},
-		"to": {ID: "to", Label: "addresses"}, "team": {ID: "team", Label: "team"}, "severity": {ID: "severity", Label: "severity"},
+		"to": {ID: "to", Label: "addresses"}, "team": {ID: "team", Label: "team"}, "severity": {ID: "severity", Label: "severity"}, "notices": {ID: "notices", Label: "notices"},
 	}}},
 }
 

@@ -238,15 +238,16 @@ func (r rowsOf) receivers() *policyviews.RowList {
 			menu("type", "Type", receiver.kind, kinds...),
 			typed("secret", "Secret", receiver.secret, ui.InputProps{Code: true, List: "secret-names"}),
 			menu("team", "Team", receiver.team, teams...),
-			menu("severity", "Severity", receiver.severity, "", "All", string(alerts.Warning), "Warning and above", string(alerts.Critical), "Critical"))
-		if receiver.kind == string(v1alpha1.EmailReceiver) || receiver.to != "" {
+			menu("severity", "Severity", receiver.severity, "", "All", string(alerts.Warning), "Warning and above", string(alerts.Critical), "Critical"),
+			menu("notices", "Gets", receiver.notices, "", "Alerts", string(v1alpha1.AlsoNotices), "Alerts and notices", string(v1alpha1.OnlyNotices), "Notices"))
+		if receiver.kind == string(v1alpha1.EmailReceiver) && receiver.notices != string(v1alpha1.OnlyNotices) || receiver.to != "" {
 			to := r.row("receiver", i, typed("to", "E-mail addresses", receiver.to, ui.InputProps{Code: true, Placeholder: "ops@example.com, ml@example.com"}))
 			row.Rest, row.RestTitle, row.RestOpen = to.Cells, "E-mail addresses", true
 		}
 		rows = append(rows, row)
 	}
 	l := r.list("receiver", "Receiver", "name", rows, v1alpha1.MaxAlertReceivers)
-	l.Heads, l.NoteID = ui.Heads("Name", "Type", "Secret", "Team", "Severity"), "receivers-note"
+	l.Heads, l.NoteID = ui.Heads("Name", "Type", "Secret", "Team", "Severity", "Gets"), "receivers-note"
 	l.Empty = "No receivers: alerts are shown on their page and in the header."
 	return &l
 }

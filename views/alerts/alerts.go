@@ -65,7 +65,8 @@ type SilenceForm struct {
 type AlertReceiver struct {
 	Name, Type, Secret string
 	To                 string // e-mail addresses
-	Gets               string // which alerts
+	Gets               string // which alerts and notices
+	Untested           bool   // it gets only mail to people
 }
 
 // DeliveryRow is one message to a receiver.

@@ -60,7 +60,7 @@ type PolicyForm struct {
 
 	Rules      []RuleRow // rule-N-rule, -on and -limit
 	ClassRules RowList   // rule-N-class, -on and -limit, after those
-	Receivers  *RowList  // receiver-N-name, -type, -secret, -to, -team and -severity; nil for a form without alerts
+	Receivers  *RowList  // receiver-N-name, -type, -secret, -to, -team, -severity and -notices; nil for a form without alerts
 
 	Suggestions []Suggestions
 }

@@ -68,8 +68,19 @@ const (
 // AlertReceiverTypes are all types of receivers.
 var AlertReceiverTypes = []AlertReceiverType{WebhookReceiver, SlackReceiver, TeamsReceiver, EmailReceiver}
 
-// AlertReceiver gets alerts.
-// +kubebuilder:validation:XValidation:rule="(has(self.type) && self.type == 'Email') == has(self.to)",message="a receiver of type Email, and no other, has addresses in to"
+// ReceiverNotices is whether people may choose a receiver for notices about their own tasks.
+// +kubebuilder:validation:Enum=Also;Only
+type ReceiverNotices string
+
+// A receiver with one of these values gets notices. Without, it gets alerts only.
+const (
+	AlsoNotices ReceiverNotices = "Also" // beside alerts
+	OnlyNotices ReceiverNotices = "Only" // and no alerts
+)
+
+// AlertReceiver gets alerts, and notices to people about their own tasks.
+// +kubebuilder:validation:XValidation:rule="(has(self.type) && self.type == 'Email' && !(has(self.notices) && self.notices == 'Only')) == has(self.to)",message="a receiver of type Email that gets alerts, and no other, has addresses in to"
+// +kubebuilder:validation:XValidation:rule="!has(self.severity) || !has(self.notices) || self.notices != 'Only'",message="notices have no severity; leave it out, or let the receiver get alerts as well"
 type AlertReceiver struct {
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -89,7 +100,8 @@ type AlertReceiver struct {
 	// +kubebuilder:validation:MaxLength=253
 	SecretName string `json:"secretName"`
 
-	// To are the e-mail addresses of a receiver of type Email.
+	// To are the e-mail addresses that get the alerts of a receiver of type Email. Notices go
+	// to the verified address of the person.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -98,8 +110,8 @@ type AlertReceiver struct {
 	// +kubebuilder:validation:XValidation:rule=`self.all(a, a.matches(r'^[^@\s<>,;]+@[^@\s<>,;]+$'))`,message="an e-mail address looks like ops@example.com"
 	To []string `json:"to,omitempty"`
 
-	// Team limits the receiver to the alerts of one team. Without it, the receiver gets
-	// those of all teams and of the cluster.
+	// Team limits the receiver to the alerts and the tasks of one team. Without it, the
+	// receiver gets those of all teams and of the cluster.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=40
@@ -109,4 +121,9 @@ type AlertReceiver struct {
 	// +optional
 	// +kubebuilder:validation:Enum=info;warning;critical
 	Severity string `json:"severity,omitempty"`
+
+	// Notices lets people choose the receiver for notices about their own tasks: Also beside
+	// alerts, or Only. Without it, the receiver gets alerts only.
+	// +optional
+	Notices ReceiverNotices `json:"notices,omitempty"`
 }

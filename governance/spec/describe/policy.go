@@ -110,6 +110,9 @@ func alertReceivers(a *v1alpha1.Alerts) (pairs [][2]string) {
 		if r.Severity != "" {
 			words = append(words, "severity="+r.Severity)
 		}
+		if r.Notices != "" {
+			words = append(words, "notices="+string(r.Notices))
+		}
 		pairs = append(pairs, [2]string{r.Name, strings.Join(words, " ")})
 	}
 	return pairs
