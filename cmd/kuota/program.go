@@ -30,6 +30,7 @@ import (
 	"kuota.dev/kuota/governance/kueue/preview"
 	"kuota.dev/kuota/governance/kueue/simulate/live"
 	"kuota.dev/kuota/governance/kueue/simulate/worker"
+	"kuota.dev/kuota/governance/notices"
 	"kuota.dev/kuota/governance/observe/capacity"
 	"kuota.dev/kuota/governance/observe/logs"
 	"kuota.dev/kuota/governance/observe/utilization"
@@ -93,6 +94,7 @@ type program struct {
 	recorder    *recorder.Recorder   // nil without history
 	activity    *activity.Log        // nil without history
 	alerts      *alerts.Service      // nil without history
+	notices     *notices.Service     // nil without history or sign-in
 	estimator   *estimates.Estimator // nil without history
 	submit      *submit.Service
 	bulk        *bulk.Service
@@ -281,6 +283,12 @@ func (p *program) newHistory() error {
 		Store: store, Tasks: p.tasks, Capacity: p.capacity, Loops: p.guard.Loops, Contact: p.cluster.Contact.Age, Access: p.access, Activity: p.activity,
 		Leader: p.leader, Log: p.log, Now: time.Now, Policy: p.policy, Notices: store,
 		Sender: delivery.New(p.config.clusterName, p.secret),
+	}
+	if p.cluster.Sessions != nil {
+		p.notices = &notices.Service{
+			Store: p.cluster.Sessions, History: store, Access: p.access, Policy: p.policy, Teams: p.teams, Leader: p.leader, Log: p.log, Now: time.Now,
+		}
+		p.alerts.Persons = p.notices
 	}
 	return metrics.Registry.Register(p.alerts)
 }
@@ -505,6 +513,9 @@ func (p *program) Run(ctx context.Context) error {
 		group.Go(func() error { return p.recorder.Run(ctx) })
 		group.Go(func() error { return p.estimator.Run(ctx) })
 		group.Go(func() error { return p.alerts.Run(ctx) })
+	}
+	if p.notices != nil {
+		group.Go(func() error { return p.notices.Run(ctx) })
 	}
 	if p.keeper != nil {
 		group.Go(func() error { return p.keeper.Run(ctx) })

@@ -37,6 +37,20 @@ type Message struct {
 	Test   bool        `json:"test,omitempty"`
 	Alerts []SentAlert `json:"alerts"`
 	More   int         `json:"more,omitempty"` // alerts that are left out
+
+	// Of a notice to a person, which has no alerts. While it waits, Person is what Persons
+	// knows them by.
+	Person string       `json:"person,omitempty"`
+	Tasks  []TaskNotice `json:"tasks,omitempty"`
+}
+
+// TaskNotice is what happened to some tasks of a person.
+type TaskNotice struct {
+	Event     string   `json:"event"` // start, end, fail or preempt
+	Team      string   `json:"team,omitempty"`
+	Namespace string   `json:"namespace"`
+	Count     int      `json:"count"`
+	Names     []string `json:"names"` // of the first ones
 }
 
 // SentAlert is one alert of a Message.
@@ -68,7 +82,25 @@ type Notices interface {
 	AddDelivery(ctx context.Context, d history.Delivery, of []history.Notified) error
 	Deliveries(ctx context.Context, q history.DeliveryQuery) ([]history.Delivery, error)
 	SaveDelivery(ctx context.Context, d history.Delivery) error
+	DropDelivery(ctx context.Context, id string) error
 }
+
+// Persons addresses notices to people.
+type Persons interface {
+	// Address returns a receiver and a message with the name and the address of the person,
+	// and without what they may not see; ErrUnwanted for nothing.
+	Address(ctx context.Context, to v1alpha1.AlertReceiver, m Message) (v1alpha1.AlertReceiver, Message, error)
+}
+
+// ErrUnwanted is the error of a notice that the person does not want any more, or may not get.
+var ErrUnwanted = errors.New("the notice is not wanted any more")
+
+// personal ends the queue of notices to a receiver. No receiver has such a name, so that
+// notices delay no alerts.
+const personal = "/notices"
+
+// PersonalQueue returns the Receiver of deliveries that are notices.
+func PersonalQueue(receiver string) string { return receiver + personal }
 
 // PartlyError is the error of a Sender that delivered a message, but not to all addresses of
 // the receiver. It is not sent again.
@@ -218,7 +250,8 @@ func (s *Service) enqueue(ctx context.Context, receiver string, m Message, learn
 }
 
 // send sends what is due, until ctx ends: to each receiver one message at a time, so
-// that one that is slow delays no other. fence fails once another replica leads, which sends
+// that one that is slow delays no other. The next notice follows at once, of which there can be
+// many. fence fails once another replica leads, which sends
 // the same.
 func (s *Service) send(ctx context.Context, fence func(context.Context) error) {
 	ticker := time.NewTicker(sendInterval)
@@ -227,11 +260,13 @@ func (s *Service) send(ctx context.Context, fence func(context.Context) error) {
 	defer group.Wait()
 	var mu sync.Mutex
 	busy := map[string]bool{}
+	sent := make(chan struct{}, 1)
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
+		case <-sent:
 		}
 		due, err := s.Notices.Deliveries(ctx, history.DeliveryQuery{DueBefore: s.Now()})
 		if err != nil {
@@ -248,19 +283,27 @@ func (s *Service) send(ctx context.Context, fence func(context.Context) error) {
 			}
 			busy[d.Receiver] = true
 			group.Go(func() {
-				s.attempt(ctx, receivers, d)
+				done := s.attempt(ctx, receivers, d)
 				mu.Lock()
 				delete(busy, d.Receiver)
 				mu.Unlock()
+				if done {
+					select {
+					case sent <- struct{}{}:
+					default:
+					}
+				}
 			})
 		}
 		mu.Unlock()
 	}
 }
 
-// attempt sends a delivery once and records the outcome.
-func (s *Service) attempt(ctx context.Context, receivers []v1alpha1.AlertReceiver, d history.Delivery) {
-	i := slices.IndexFunc(receivers, func(r v1alpha1.AlertReceiver) bool { return r.Name == d.Receiver })
+// attempt sends a delivery once and records the outcome. It reports whether it was a notice
+// that is done.
+func (s *Service) attempt(ctx context.Context, receivers []v1alpha1.AlertReceiver, d history.Delivery) bool {
+	name, notice := strings.CutSuffix(d.Receiver, personal)
+	i := slices.IndexFunc(receivers, func(r v1alpha1.AlertReceiver) bool { return r.Name == name })
 	var m Message
 	d.Attempts++
 	switch err := json.Unmarshal([]byte(d.Message), &m); {
@@ -269,12 +312,21 @@ func (s *Service) attempt(ctx context.Context, receivers []v1alpha1.AlertReceive
 	case i < 0:
 		d.Error, d.Due = "the policy has no such receiver any more", time.Time{}
 	default:
-		if err = s.Sender.Send(ctx, receivers[i], m); ctx.Err() != nil {
-			return // the next leader sends it again
+		to := receivers[i]
+		if notice {
+			to, m, err = s.address(ctx, to, m)
+		}
+		if err == nil {
+			err = s.Sender.Send(ctx, to, m)
+		}
+		if ctx.Err() != nil {
+			return false // the next leader sends it again
 		}
 		now := s.Now()
 		var partly PartlyError
 		switch {
+		case notice && (err == nil || errors.Is(err, ErrUnwanted)):
+			return s.recorded(ctx, d, s.Notices.DropDelivery(ctx, d.ID))
 		case err == nil, errors.As(err, &partly):
 			d.Delivered, d.Due, d.Error = now, time.Time{}, string(partly)
 		default:
@@ -284,9 +336,24 @@ func (s *Service) attempt(ctx context.Context, receivers []v1alpha1.AlertReceive
 			}
 		}
 	}
-	if err := s.Notices.SaveDelivery(ctx, d); err != nil && ctx.Err() == nil {
+	s.recorded(ctx, d, s.Notices.SaveDelivery(ctx, d))
+	return false
+}
+
+// recorded logs that the outcome of an attempt is not recorded, and reports whether it is.
+func (s *Service) recorded(ctx context.Context, d history.Delivery, err error) bool {
+	if err != nil && ctx.Err() == nil {
 		s.Log.Warn("the outcome of a delivery is not saved; it is sent again", "receiver", d.Receiver, "error", err)
 	}
+	return err == nil
+}
+
+// address addresses a notice to its person.
+func (s *Service) address(ctx context.Context, to v1alpha1.AlertReceiver, m Message) (v1alpha1.AlertReceiver, Message, error) {
+	if s.Persons == nil {
+		return to, m, ErrUnwanted
+	}
+	return s.Persons.Address(ctx, to, m)
 }
 
 func retryAfter(attempts int) time.Duration {

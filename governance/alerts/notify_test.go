@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -161,6 +162,67 @@ func TestRetry(t *testing.T) {
 	}
 }
 
+// persons addresses each notice to ada, except for one that she does not want.
+type persons struct{ down bool }
+
+func (p *persons) Address(_ context.Context, to v1alpha1.AlertReceiver, m Message) (v1alpha1.AlertReceiver, Message, error) {
+	switch {
+	case m.ID == "unwanted":
+		return to, m, ErrUnwanted
+	case p.down:
+		return to, m, errors.New("the API server is away")
+	}
+	to.To, m.Person = []string{m.Person + "@example.com"}, "ada"
+	return to, m, nil
+}
+
+// addressed notes to whom messages go.
+type addressed struct{ to []string }
+
+func (*addressed) Prepare(context.Context, []v1alpha1.AlertReceiver) {}
+
+func (a *addressed) Send(_ context.Context, to v1alpha1.AlertReceiver, m Message) error {
+	a.to = append(a.to, m.ID+" "+m.Person+" "+strings.Join(to.To, ","))
+	return nil
+}
+
+// A notice goes to its person only, and is kept until it is sent or not wanted any more. Without
+// Persons, as after a change of the configuration, none is sent.
+func TestNotices(t *testing.T) {
+	t.Parallel()
+	store, err := history.Open(t.Context(), filepath.Join(t.TempDir(), "history.db"), history.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	sent, known := &addressed{}, &persons{down: true}
+	receivers := []v1alpha1.AlertReceiver{{Name: "mail", Type: v1alpha1.EmailReceiver, Notices: v1alpha1.OnlyNotices}}
+	s := &Service{Notices: store, Sender: sent, Persons: known, Now: func() time.Time { return start }, Log: slog.New(slog.DiscardHandler)}
+	var list []history.Delivery
+	for _, id := range []string{"wanted", "unwanted"} {
+		list = append(list, history.Delivery{ID: id, Receiver: PersonalQueue("mail"), Message: fmt.Sprintf(`{"id": %q, "person": "key"}`, id), Created: start, Due: start})
+	}
+	if err := store.AddNotices(t.Context(), list, 1); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range list {
+		s.attempt(t.Context(), receivers, d)
+	}
+	left, err := store.Deliveries(t.Context(), history.DeliveryQuery{})
+	if err != nil || len(left) != 1 || left[0].ID != "wanted" || left[0].Due != start.Add(firstRetry) || len(sent.to) > 0 {
+		t.Fatalf("left %v, sent %q: %v", left, sent.to, err)
+	}
+	known.down = false
+	s.attempt(t.Context(), receivers, left[0])
+	if left, err = store.Deliveries(t.Context(), history.DeliveryQuery{}); err != nil || len(left) > 0 || !slices.Equal(sent.to, []string{"wanted ada key@example.com"}) {
+		t.Errorf("left %v, sent %q: %v", left, sent.to, err)
+	}
+	s.Persons = nil
+	if s.attempt(t.Context(), receivers, list[0]); len(sent.to) != 1 {
+		t.Errorf("sent without persons: %q", sent.to)
+	}
+}
+
 // A receiver of a team gets no alert of another team or of the cluster.
 func TestWants(t *testing.T) {
 	alert := func(team string, severity Severity) Alert {
@@ -177,6 +239,7 @@ func TestWants(t *testing.T) {
 		"another team": {v1alpha1.AlertReceiver{Team: "vision"}, alert("speech", Critical), false},
 		"not a team's": {v1alpha1.AlertReceiver{Team: "vision"}, alert("", Critical), false},
 		"as severe":    {v1alpha1.AlertReceiver{Severity: "warning"}, alert("vision", Warning), true},
+		"notices only": {v1alpha1.AlertReceiver{Notices: v1alpha1.OnlyNotices}, alert("", Critical), false},
 		"less severe":  {v1alpha1.AlertReceiver{Severity: "warning"}, alert("vision", Info), false},
 	} {
 		if got := wants(tc.receiver, tc.alert); got != tc.want {

@@ -75,6 +75,7 @@ type Service struct {
 	// Notices and Sender deliver alerts; nil delivers none.
 	Notices Notices
 	Sender  Sender
+	Persons Persons // nil without notices to people
 
 	mu       sync.Mutex
 	open     []history.Alert // that fired, the newest first

@@ -46,6 +46,8 @@ func (n *notices) Deliveries(context.Context, history.DeliveryQuery) ([]history.
 
 func (n *notices) SaveDelivery(context.Context, history.Delivery) error { return nil }
 
+func (n *notices) DropDelivery(context.Context, string) error { return nil }
+
 // A replica that the API server does not answer fires by itself, once, and only those who see
 // all teams see it. If it was the last that led it is sent and recorded.
 func TestStale(t *testing.T) {

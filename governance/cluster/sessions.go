@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,8 +36,8 @@ const (
 	sessionTimeout = 5 * time.Second
 )
 
-// Sessions stores sealed texts in Secrets in the namespace of the console, one
-// each. Every replica watches them, so that reading one costs no API call, and
+// Sessions stores texts in Secrets in the namespace of the console, one each: sealed
+// sessions, and records of runs and notices. Every replica watches them, so that reading one costs no API call, and
 // a session that one replica deletes ends on all.
 type Sessions struct {
 	namespace string
@@ -121,6 +122,31 @@ func (s *Sessions) Get(ctx context.Context, name string) (sealed, version string
 			secret = *live
 		}
 	}
+	return textOf(&secret, err)
+}
+
+// Known is Get without a read of what the cache does not have.
+func (s *Sessions) Known(ctx context.Context, name string) (text, version string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
+	defer cancel()
+	if _, gone := s.deleted.Load(sessionPrefix + name); gone {
+		return "", "", nil
+	}
+	var secret corev1.Secret
+	err = s.cache.Get(ctx, client.ObjectKey{Namespace: s.namespace, Name: sessionPrefix + name}, &secret, client.UnsafeDisableDeepCopy)
+	return textOf(&secret, err)
+}
+
+// Latest is Get from the API server, for what changes while a person looks at it.
+func (s *Sessions) Latest(ctx context.Context, name string) (text, version string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
+	defer cancel()
+	secret, err := s.clients.CoreV1().Secrets(s.namespace).Get(ctx, sessionPrefix+name, metav1.GetOptions{})
+	return textOf(secret, err)
+}
+
+// textOf returns the text of a Secret that was read; empty for none.
+func textOf(secret *corev1.Secret, err error) (text, version string, _ error) {
 	switch {
 	case apierrors.IsNotFound(err):
 		return "", "", nil
@@ -130,6 +156,25 @@ func (s *Sessions) Get(ctx context.Context, name string) (sealed, version string
 	return string(secret.Data[sessionData]), secret.ResourceVersion, nil
 }
 
+// WithPrefix returns the texts whose names begin with a prefix, from the cache. Those of
+// sign-ins have hashes as names.
+func (s *Sessions) WithPrefix(ctx context.Context, prefix string) (map[string]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
+	defer cancel()
+	var all corev1.SecretList
+	if err := s.cache.List(ctx, &all, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, Translate("list records", err)
+	}
+	found := map[string]string{}
+	for i := range all.Items {
+		name := strings.TrimPrefix(all.Items[i].Name, sessionPrefix)
+		if _, gone := s.deleted.Load(all.Items[i].Name); !gone && strings.HasPrefix(name, prefix) {
+			found[name] = string(all.Items[i].Data[sessionData])
+		}
+	}
+	return found, nil
+}
+
 // Create creates a session. It returns false if the name is taken.
 func (s *Sessions) Create(ctx context.Context, name, sealed string, expires time.Time) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
@@ -137,6 +182,9 @@ func (s *Sessions) Create(ctx context.Context, name, sealed string, expires time
 	_, err := s.clients.CoreV1().Secrets(s.namespace).Create(ctx, s.secret(name, sealed, expires), metav1.CreateOptions{FieldManager: FieldManager})
 	if apierrors.IsAlreadyExists(err) {
 		return false, nil
+	}
+	if err == nil {
+		s.deleted.Delete(sessionPrefix + name)
 	}
 	return err == nil, Translate("keep session", err)
 }

@@ -184,6 +184,12 @@ func (s *Sender) text(m alerts.Message, escape func(string) string) string {
 		return escape("Kuota, " + s.Cluster + ": this is a test. Alerts arrive here.")
 	}
 	lines := []string{"Kuota, " + escape(s.Cluster) + ":"}
+	if len(m.Tasks) > 0 {
+		lines = []string{"Kuota, " + escape(s.Cluster) + ", tasks of " + escape(m.Person) + ":"}
+	}
+	for _, n := range m.Tasks {
+		lines = append(lines, escape(notice(n)))
+	}
 	for i, a := range m.Alerts {
 		if i == maxLines {
 			lines = append(lines, fmt.Sprintf("and %d more", len(m.Alerts)-maxLines))
@@ -192,6 +198,30 @@ func (s *Sender) text(m alerts.Message, escape func(string) string) string {
 		lines = append(lines, escape(strings.ToUpper(a.State)+" "+a.Title+": "+a.Summary))
 	}
 	return strings.Join(lines, "\n\n")
+}
+
+// happened is what an event of tasks is in words.
+var happened = map[string]string{"start": "started", "end": "ended", "fail": "failed", "preempt": "preempted"}
+
+// counted returns how many tasks had an event, such as "2 tasks failed".
+func counted(n alerts.TaskNotice) string {
+	if n.Count == 1 {
+		return "1 task " + happened[n.Event]
+	}
+	return fmt.Sprintf("%d tasks %s", n.Count, happened[n.Event])
+}
+
+// notice returns what happened to tasks in one line.
+func notice(n alerts.TaskNotice) string {
+	text := counted(n)
+	if n.Team != "" {
+		text += " in team " + n.Team
+	}
+	text += ": " + strings.Join(n.Names, ", ")
+	if more := n.Count - len(n.Names); more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+	return text
 }
 
 var slackEscapes = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")

@@ -192,6 +192,7 @@ func TestSendMail(t *testing.T) {
 		return "250 ok\r\n"
 	}
 	good, got := mailServer(t, polite)
+	personal, gotPersonal := mailServer(t, polite)
 	refusing, _ := mailServer(t, func(line string) string {
 		if strings.HasPrefix(line, "RCPT") {
 			return "550 " + strings.Repeat("no ", 1000) + "\r\n"
@@ -211,6 +212,32 @@ func TestSendMail(t *testing.T) {
 		return map[string][]byte{"server": []byte(secrets[name] + "\n"), "from": []byte("kuota@example.com")}, nil
 	})
 	m := alerts.Message{ID: "m1", Alerts: []alerts.SentAlert{{ID: "a", Title: "Tasks wait", State: "firing", Summary: "Job a waits.\r\n.\r\nQUIT"}}}
+	secrets["personal"] = personal
+	t.Run("notices", func(t *testing.T) {
+		t.Parallel()
+		to := v1alpha1.AlertReceiver{SecretName: "personal", Type: v1alpha1.EmailReceiver, To: []string{"ada@example.com"}}
+		notice := alerts.Message{ID: "n1", Person: "ada", Tasks: []alerts.TaskNotice{
+			{Event: "fail", Team: "vision", Count: 1, Names: []string{"train"}}, {Event: "end", Count: 200, Names: []string{"sweep-0", "sweep-1"}}, {Event: "preempt", Team: "vision", Count: 2, Names: []string{"b", "c"}},
+		}}
+		if err := sender.Send(t.Context(), to, notice); err != nil {
+			t.Fatal(err)
+		}
+		text := gotPersonal()
+		for _, part := range []string{
+			"RCPT TO:<ada@example.com>", "Subject: Kuota, prod: 1 task failed, 200 tasks ended, 2 tasks preempted", "Kuota, prod, tasks of ada:",
+			"1 task failed in team vision: train\n", "200 tasks ended: sweep-0, sweep-1, and 198 more\n", "2 tasks preempted in team vision: b, c\n",
+		} {
+			if strings.Count(text, part) != 1 {
+				t.Errorf("got %s, want %q once", text, part)
+			}
+		}
+		for _, name := range []string{"refusing", "down", "none"} {
+			to.SecretName = name
+			if err := sender.Send(t.Context(), to, notice); err == nil || strings.Contains(err.Error(), "ada") {
+				t.Errorf("%s: got error %v, want one without the address", name, err)
+			}
+		}
+	})
 	for name, want := range map[string]string{
 		"good": "", "refusing": "rejects the message", "picky": "not to a@example.com: the mail server rejects", "silent": "within 5s", "endless": "cannot be used", "down": "cannot be used", "junk": "no mail server", "none": "no mail server",
 	} {

@@ -154,6 +154,12 @@ func (s *Sender) subject(m alerts.Message) string {
 	about := "test"
 	switch firing := 0; {
 	case m.Test:
+	case len(m.Tasks) > 0:
+		var counts []string
+		for _, n := range m.Tasks {
+			counts = append(counts, counted(n))
+		}
+		about = strings.Join(counts, ", ")
 	case len(m.Alerts)+m.More == 1:
 		about = strings.ToUpper(m.Alerts[0].State) + " " + m.Alerts[0].Title
 	default:

@@ -59,6 +59,7 @@ func conform(t *testing.T, newURL func(testing.TB) string) {
 		"Manifests":        testManifests,
 		"Alerts":           testAlerts,
 		"Deliveries":       testDeliveries,
+		"TaskEvents":       testTaskEvents,
 		"Amounts":          testAmounts,
 		"TaskUsage":        testTaskUsage,
 		"FirstGrowth":      testFirstGrowth,

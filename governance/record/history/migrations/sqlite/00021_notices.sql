@@ -1,0 +1,4 @@
+-- The last step of which persons were notified; -1 before the first.
+
+-- +goose Up
+ALTER TABLE state ADD COLUMN noticed INTEGER NOT NULL DEFAULT -1;
