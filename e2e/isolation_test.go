@@ -115,7 +115,7 @@ func TestTeamsAreIsolated(t *testing.T) {
 					t.Errorf("%s: got status %d, want no server error", what, status)
 				}
 			}
-			for _, path := range []string{"/", "/tasks", "/teams", "/teams.csv", "/capacity.csv", "/classes.csv", "/instances", "/instances.csv", "/hardware.csv", "/tasks/past", "/tasks/past.csv", "/tasks.json", "/teams.json", "/activity.json", "/queue", "/queue.csv", "/queue.json", "/activity", "/activity.csv", "/usage", "/usage.csv", "/usage.json", "/usage?rows=task", "/usage.csv?rows=person", "/usage.json?rows=class", "/alerts", "/alerts.csv", "/alerts.json", "/policies", "/policies.csv", "/policies.json", "/policies?created=" + tc.other.team} {
+			for _, path := range []string{"/", "/tasks", "/teams", "/teams.csv", "/capacity.csv", "/classes.csv", "/instances", "/instances.csv", "/hardware.csv", "/tasks/past", "/tasks/past.csv", "/tasks.json", "/teams.json", "/activity.json", "/queue", "/queue.csv", "/queue.json", "/activity", "/activity.csv", "/usage", "/usage.csv", "/usage.json", "/usage?rows=task", "/usage.csv?rows=person", "/usage.json?rows=class", "/alerts", "/notices", "/alerts.csv", "/alerts.json", "/policies", "/policies.csv", "/policies.json", "/policies?created=" + tc.other.team} {
 				status, body := fetch(t, client, console(t)+path)
 				// A page may repeat the requested address.
 				read(path, status, strings.ReplaceAll(body, strings.TrimPrefix(path, "/"), ""))

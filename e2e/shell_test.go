@@ -214,7 +214,7 @@ func TestShell(t *testing.T) {
 		}
 	}
 	for _, secret := range other.secrets {
-		for _, path := range []string{"tasks", "queue", "past-tasks", "teams", "allocations", "usage", "activity", "alerts"} {
+		for _, path := range []string{"tasks", "queue", "past-tasks", "teams", "allocations", "usage", "activity", "alerts", "notices"} {
 			if status, answer := ask(t, "GET", address+"/api/v1/"+path, token, nil); status != http.StatusOK || strings.Contains(answer, secret) {
 				t.Errorf("/api/v1/%s: %d, names another team: %t", path, status, strings.Contains(answer, secret))
 			}

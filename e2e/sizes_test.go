@@ -46,7 +46,7 @@ func TestSizes(t *testing.T) {
 		return page
 	}
 	admin, ada := as("admin", 1), as("ada", 1)
-	for _, path := range []string{"/", "/tasks", "/queue", "/tasks?tab=finished", waiting, "/teams", "/teams/vision", "/policies", "/instances", "/usage", "/activity", "/alerts", "/settings"} {
+	for _, path := range []string{"/", "/tasks", "/queue", "/tasks?tab=finished", waiting, "/teams", "/teams/vision", "/policies", "/instances", "/usage", "/activity", "/alerts", "/notices", "/settings"} {
 		for name, page := range map[string]playwright.Page{"admin": admin, "ada": ada} {
 			if path == "/settings" && page == ada {
 				continue // not found
@@ -66,7 +66,7 @@ func TestSizes(t *testing.T) {
 	pages := []string{
 		"/", "/tasks", "/tasks?tab=finished", "/queue", long.task("runs"), long.task("waits"), "/teams", "/teams/" + long.team, "/teams/" + long.team + "/submit", "/policies",
 		"/policies/allocations/" + long.team, "/policies/allocations/" + long.held, "/policies/allocations/" + long.team + "/edit", "/policies/allocations/" + long.team + "/delete", "/policies/allocations/" + long.held + "/revisions/1",
-		"/policies/allocations/new", "/policies/cluster/edit", "/policies/import", "/policies/adopt", "/instances", "/instances/pools", "/usage", "/usage/prices", "/activity", "/alerts", "/alerts/rules", "/settings",
+		"/policies/allocations/new", "/policies/cluster/edit", "/policies/import", "/policies/adopt", "/instances", "/instances/pools", "/usage", "/usage/prices", "/activity", "/alerts", "/notices", "/alerts/rules", "/settings",
 	}
 	zoomed := as("admin", 2)
 	for _, path := range pages {

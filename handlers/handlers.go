@@ -25,6 +25,7 @@ import (
 	"kuota.dev/kuota/handlers/hardware"
 	"kuota.dev/kuota/handlers/imports"
 	"kuota.dev/kuota/handlers/instances"
+	"kuota.dev/kuota/handlers/notices"
 	"kuota.dev/kuota/handlers/policy"
 	"kuota.dev/kuota/handlers/previews"
 	"kuota.dev/kuota/handlers/settings"
@@ -113,6 +114,7 @@ func (h *Handlers) Register(s *web.Server) {
 		&instances.Pages{Console: c, Policy: h.Policy},
 		&activity.Pages{Console: c, History: h.History},
 		&alerts.Pages{Console: c},
+		&notices.Pages{Console: c},
 		&usage.Pages{Console: c, Policy: h.Policy, History: h.History},
 		allocationPages,
 		policyPages,

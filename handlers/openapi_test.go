@@ -217,6 +217,7 @@ var pageActions = map[string][]string{
 	"/usage/prices":                        {"change prices", "PUT /policy", "kuota policy edit -f"},
 	"/alerts/rules":                        {"change alert rules and receivers", "PUT /policy", "kuota policy edit -f"},
 	"/alerts":                              {"silence alerts, test receivers", "-", "-"},
+	"/notices":                             {"choose notices about own tasks", "PUT /notices", "kuota notices"},
 	"/auth/logout":                         {"sign out", "-", "kuota logout"},
 }
 

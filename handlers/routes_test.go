@@ -40,6 +40,7 @@ func TestRoutes(t *testing.T) {
 		"GET /usage": webtest.SignedIn, "HEAD /usage": webtest.SignedIn, "GET /usage.csv": webtest.SignedIn, "HEAD /usage.csv": webtest.SignedIn, "GET /usage.json": webtest.SignedIn, "HEAD /usage.json": webtest.SignedIn,
 		"GET /activity": webtest.SignedIn, "HEAD /activity": webtest.SignedIn, "GET /activity.csv": webtest.SignedIn, "HEAD /activity.csv": webtest.SignedIn,
 		"GET /alerts": webtest.SignedIn, "HEAD /alerts": webtest.SignedIn, "POST /alerts": webtest.SignedIn, "GET /alerts/events": webtest.SignedIn,
+		"GET /notices": webtest.SignedIn, "HEAD /notices": webtest.SignedIn, "POST /notices": webtest.SignedIn,
 		"GET /alerts.csv": webtest.SignedIn, "HEAD /alerts.csv": webtest.SignedIn, "GET /alerts.json": webtest.SignedIn, "HEAD /alerts.json": webtest.SignedIn,
 		"GET /tasks.json": webtest.SignedIn, "HEAD /tasks.json": webtest.SignedIn,
 		"GET /teams.json": webtest.SignedIn, "HEAD /teams.json": webtest.SignedIn,

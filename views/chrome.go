@@ -9,7 +9,7 @@ import (
 // Chrome is the frame of every page: header, navigation and status.
 type Chrome struct {
 	Title       string        // the page's h1, and the start of the browser tab's title
-	Active      string        // the page: "dashboard", "tasks", "queue", "teams", "policies", "instances", "usage", "activity", "alerts" or "settings"
+	Active      string        // the page: "dashboard", "tasks", "queue", "teams", "policies", "instances", "usage", "activity", "alerts", "notices" or "settings"
 	User        string        // signed-in user; empty: the page has no navigation and no cluster status
 	SignOut     bool          // whether the user can sign out, which the local user cannot
 	RedirectURL string        // address that the browser opens at once; empty for none
@@ -17,6 +17,7 @@ type Chrome struct {
 	Settings    string        // address of the settings; empty without permission
 	Trouble     string        // a problem of the whole console, as a sentence; empty for none
 	Done        string        // what was just saved, as a sentence; empty for nothing
+	Notices     string        // address of the notices of the user; empty for a console without
 	Alerts      int           // alerts that fire and are not silenced, as the user sees them
 	Charts      bool          // whether the page loads the chart scripts
 	Stream      string        // address of the page's event stream; empty for a static page

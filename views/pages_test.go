@@ -15,6 +15,7 @@ import (
 	dashboardviews "kuota.dev/kuota/views/dashboard"
 	"kuota.dev/kuota/views/htmlcheck"
 	importviews "kuota.dev/kuota/views/imports"
+	noticeviews "kuota.dev/kuota/views/notices"
 	settingsviews "kuota.dev/kuota/views/settings"
 	taskviews "kuota.dev/kuota/views/tasks"
 	teamviews "kuota.dev/kuota/views/teams"
@@ -38,6 +39,9 @@ func TestEveryPageIsSound(t *testing.T) {
 		"queue":                          taskviews.Upcoming(sampleUpcoming()),
 		"alerts":                         alertviews.Alerts(sampleAlerts()),
 		"alerts, none":                   alertviews.Alerts(alertviews.AlertsPage{Chrome: sampleChrome("Alerts", "alerts")}),
+		"notices":                        noticeviews.Notices(sampleNotices()),
+		"notices, no receiver":           noticeviews.Notices(noticeviews.NoticesPage{Chrome: sampleChrome("Notices", "notices")}),
+		"notices, none":                  noticeviews.Notices(noticeviews.NoticesPage{Chrome: sampleChrome("Notices", "notices"), Failure: "There are no notices."}),
 		"queue, none":                    taskviews.Upcoming(taskviews.UpcomingPage{Chrome: sampleChrome("Next to start", "queue")}),
 		"queue, none found":              taskviews.Upcoming(taskviews.UpcomingPage{Chrome: sampleChrome("Next to start", "queue"), ClearURL: "/queue"}),
 		"policies":                       allocationviews.Policies(samplePolicies()),

@@ -9,6 +9,7 @@ import (
 	allocationviews "kuota.dev/kuota/views/allocations"
 	dashboardviews "kuota.dev/kuota/views/dashboard"
 	importviews "kuota.dev/kuota/views/imports"
+	noticeviews "kuota.dev/kuota/views/notices"
 	settingsviews "kuota.dev/kuota/views/settings"
 	taskviews "kuota.dev/kuota/views/tasks"
 )
@@ -79,6 +80,18 @@ func sampleAlerts() alertviews.AlertsPage {
 		CSVURL: "/alerts.csv", JSONURL: "/alerts.json",
 	}
 	page.Chrome.Alerts = 12
+	return page
+}
+
+func sampleNotices() noticeviews.NoticesPage {
+	choice := ui.ChoiceProps{Name: "to", Value: "mail", Label: hostile, Text: hostile, Many: true, Checked: true}
+	off, event := choice, choice
+	off.Value, off.Off, event.Name = "chat", true, "on"
+	page := noticeviews.NoticesPage{
+		Chrome: sampleChrome("Notices", "notices"), Action: "/notices", Saved: "Your notices were saved.", Lost: hostile, Problem: "Choose how you are notified.",
+		Events: []ui.ChoiceProps{event}, Receivers: []ui.ChoiceProps{choice, off}, Until: "2026-11-21T09:12:00Z",
+	}
+	page.Chrome.Notices = "/notices"
 	return page
 }
 

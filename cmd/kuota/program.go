@@ -456,6 +456,9 @@ func (p *program) handlers() *handlers.Handlers {
 		h.History, h.Recording, h.SetAside, h.Setup.Database = p.history, p.recorder.State, p.history.CountSetAside, p.history.Dialect()
 		h.Starts, h.Alerts = p.estimator, p.alerts
 	}
+	if p.notices != nil {
+		h.Notices = p.notices
+	}
 	return h
 }
 

@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/cluster/diagnostics"
 	"kuota.dev/kuota/governance/imports/adopt"
 	"kuota.dev/kuota/governance/imports/adoption"
+	"kuota.dev/kuota/governance/notices"
 	"kuota.dev/kuota/governance/observe/capacity"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/record/history"
@@ -97,6 +98,14 @@ type Alerts interface {
 	EndSilence(ctx context.Context, user governance.User, id string) error
 	// Test sends a test message to a receiver.
 	Test(ctx context.Context, user governance.User, receiver string) error
+}
+
+// Notices keeps what people asked to hear of their own tasks.
+type Notices interface {
+	Get(ctx context.Context, user governance.User) (notices.State, error)
+	Set(ctx context.Context, user governance.User, want notices.Settings) error
+	// Seen keeps that a user, who may have notices, opened a page.
+	Seen(ctx context.Context, user governance.User)
 }
 
 // Settings returns the state of the installation.

@@ -18,7 +18,8 @@ type Console struct {
 	Tasks           Tasks
 	Capacity        Capacity
 	Settings        Settings
-	Alerts          Alerts // nil without history
+	Alerts          Alerts  // nil without history
+	Notices         Notices // nil without history or sign-in
 	Contact         Contact
 	CapacityChanges Listener
 	// Trouble returns a sentence about what keeps the whole console from working, or "".

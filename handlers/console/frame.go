@@ -27,6 +27,12 @@ func (h *Console) Chrome(c echo.Context) views.Chrome {
 		return views.Chrome{}
 	}
 	chrome := views.Chrome{User: user.Name, SignOut: !user.Local, Cluster: h.clusterStatus(), Stream: "/events"}
+	if h.Notices != nil {
+		chrome.Notices = urls.Notices
+		if chrome.Cluster.Reachable {
+			h.Notices.Seen(c.Request().Context(), UserOf(c))
+		}
+	}
 	// A cluster that is unreachable is not asked: the page must not wait for a link.
 	if chrome.Cluster.Reachable && h.Settings.CanView(c.Request().Context(), UserOf(c)) {
 		chrome.Settings = urls.Settings

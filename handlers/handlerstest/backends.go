@@ -16,6 +16,7 @@ import (
 	"kuota.dev/kuota/governance/cluster/diagnostics"
 	"kuota.dev/kuota/governance/imports/adopt"
 	"kuota.dev/kuota/governance/imports/adoption"
+	"kuota.dev/kuota/governance/notices"
 	"kuota.dev/kuota/governance/observe/capacity"
 	"kuota.dev/kuota/governance/observe/logs"
 	"kuota.dev/kuota/governance/observe/utilization"
@@ -100,6 +101,27 @@ func SmallCluster() capacity.Snapshot {
 		}}},
 	}
 }
+
+// NoticesBackend is the notices of one person in memory.
+type NoticesBackend struct {
+	State   notices.State
+	Wanted  *notices.Settings // what was set last; nil for nothing
+	Failure error
+	Pages   int // that the person opened
+}
+
+func (d *NoticesBackend) Get(context.Context, governance.User) (notices.State, error) {
+	return d.State, nil
+}
+
+func (d *NoticesBackend) Set(_ context.Context, _ governance.User, want notices.Settings) error {
+	if d.Failure == nil {
+		d.Wanted = &want
+	}
+	return d.Failure
+}
+
+func (d *NoticesBackend) Seen(context.Context, governance.User) { d.Pages++ }
 
 // AlertsBackend is alerts in memory.
 type AlertsBackend struct {

@@ -187,6 +187,7 @@ type Backend struct {
 	WithinAsked     time.Duration   // of the last call
 	Past            console.History // nil for none
 	Alerts          *AlertsBackend  // nil for none
+	PersonNotices   *NoticesBackend // nil for none
 	UserScope       *access.Scope   // nil for all
 
 	PreviewBackend PreviewBackend
@@ -326,6 +327,9 @@ func ServeUnder(t *testing.T, d *Backend, base string) string {
 	}
 	if d.Alerts != nil {
 		h.Alerts = d.Alerts
+	}
+	if d.PersonNotices != nil {
+		h.Notices = d.PersonNotices
 	}
 	if d.PreviewBackend.Previewed != nil {
 		h.Previews = &d.PreviewBackend

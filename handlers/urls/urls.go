@@ -97,6 +97,8 @@ const (
 	AlertsCSV    = "/alerts.csv"
 	AlertsJSON   = "/alerts.json"
 	AlertsEvents = "/alerts/events"
+
+	Notices = "/notices"
 )
 
 // The report of who used which compute, as a page and as files.

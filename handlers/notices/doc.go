@@ -1,0 +1,2 @@
+// Package notices serves /notices: what a person asked to hear of their own tasks.
+package notices

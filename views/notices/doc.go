@@ -1,0 +1,2 @@
+// Package notices renders what a person asked to hear of their own tasks.
+package notices
