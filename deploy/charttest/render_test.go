@@ -550,7 +550,7 @@ func TestOlderKubernetes(t *testing.T) {
 		wantVerb            string
 		wantMutatingPolices int
 	}{
-		{"sqlite", "impersonate:user-info", 5},
+		{"sqlite", "impersonate:user-info", 6},
 		{"legacy", "impersonate", 0},
 	} {
 		objects := render(t, releases[tc.release])

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
 	admission "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -109,8 +111,9 @@ const (
 
 // Conditions of policies.
 var (
-	enforced        = admission.MatchCondition{Name: "enforced", Expression: "params.?data[?'enforcement'].orValue('') == 'RequireQueue'"}
-	notByController = admission.MatchCondition{Name: "not-by-controller", Expression: user + " != " + kueue + " && !(" + user + " in " + controllers + ")"}
+	enforced         = admission.MatchCondition{Name: "enforced", Expression: "params.?data[?'enforcement'].orValue('') == 'RequireQueue'"}
+	notByController  = admission.MatchCondition{Name: "not-by-controller", Expression: user + " != " + kueue + " && !(" + user + " in " + controllers + ")"}
+	notPartOfAnother = admission.MatchCondition{Name: "not-part-of-another", Expression: "!('" + v1alpha1.LabelElasticJob + "' in object.metadata.?labels.orValue({})) && !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && o.kind != 'CronJob')"}
 )
 
 // variables are common to all policies. Lists are separated by commas, and a
@@ -160,6 +163,10 @@ func (k kind) policy() *admission.ValidatingAdmissionPolicy {
 	if k.labelsAt != "" {
 		labels = k.labelsAt + ".?labels.orValue({})"
 	}
+	set := fmt.Sprintf("'Set the label %s%s, such as ' + request.namespace + '-localqueue: kubectl get localqueues lists the queues of this namespace'", queueLabel, k.labelPlace())
+	if k.templates != "" {
+		set = fmt.Sprintf("(%s ? 'Move the label %s from %s: Kueue does not read it there' : %s)", k.each("variables.templates", "exists", "'"+queueLabel+"' in t.?metadata.?labels.orValue({})"), queueLabel, k.labelMove(), set)
+	}
 	spec.Variables = slices.Concat([]admission.Variable{{Name: "labels", Expression: labels}}, variables, k.shareVariables(), k.timeLimitVariables())
 	spec.Validations = []admission.Validation{
 		{
@@ -168,9 +175,8 @@ func (k kind) policy() *admission.ValidatingAdmissionPolicy {
 				k.kind, k.framework),
 		},
 		{
-			Expression: "variables.queue != ''",
-			MessageExpression: fmt.Sprintf("'%s: a queue is missing. Set the label %s%s, such as ' + request.namespace + '-localqueue: kubectl get localqueues lists the queues of this namespace'",
-				k.kind, queueLabel, k.labelPlace()),
+			Expression:        "variables.queue != ''",
+			MessageExpression: "'" + k.kind + ": a queue is missing. ' + " + set,
 		},
 		k.shareValidation(),
 		priorityClassValidation,
@@ -226,6 +232,18 @@ func (k kind) labelPlace() string {
 		return " in spec.jobTemplate.metadata"
 	}
 	return ""
+}
+
+// labelMove returns where a label of a pod template is, and where Kueue reads it.
+func (k kind) labelMove() string {
+	from, to := "the labels of its pods", "metadata.labels"
+	if path, ok := strings.CutSuffix(strings.TrimPrefix(k.templates, "[%s."), ".template]"); ok {
+		from = path + ".template.metadata.labels"
+	}
+	if k.labelsAt != "" {
+		to = "spec.jobTemplate.metadata.labels"
+	}
+	return from + " to " + to
 }
 
 // selectsType is CEL, after a pod or its template: whether it selects the type of g.

@@ -91,9 +91,8 @@ func MutatingPolicies() ([]*admission.MutatingAdmissionPolicy, []*admission.Muta
 			labeled = append(labeled, k)
 		}
 	}
-	const label = "object.metadata.?labels[?'" + TimeLimitLabel + "']"
 	policies := []*admission.MutatingAdmissionPolicy{
-		defaultTimeLimit(defaultTimeLimits, labeled, label, "/metadata/labels/"+strings.ReplaceAll(TimeLimitLabel, "/", "~1"), "%s"),
+		defaultTimeLimit(defaultTimeLimits, labeled, ownOrMoved(TimeLimitLabel), "/metadata/labels/"+strings.ReplaceAll(TimeLimitLabel, "/", "~1"), "%s"),
 		defaultTimeLimit(defaultElasticTimeLimits, []kind{elasticJobs}, fmt.Sprintf(elasticJobs.timeLimit, "object"), "/spec/activeDeadlineSeconds", "int(%s)"),
 	}
 	var bindings []*admission.MutatingAdmissionPolicyBinding
@@ -119,8 +118,7 @@ func defaultTimeLimit(name string, of []kind, limit, path, value string) *admiss
 	for _, k := range of {
 		rules = append(rules, rule(k.group, k.versions, k.resource, admission.Create))
 	}
-	const class = "object.metadata.?labels[?'" + classLabel + "'].orValue('')"
-	const defaults = "params.?data[?'timeLimits'].orValue('').split(',').map(l, l.split('=')).filter(l, l[0] == " + class + " && l.size() == 4 && l[1] != '0')"
+	defaults := "params.?data[?'timeLimits'].orValue('').split(',').map(l, l.split('=')).filter(l, l[0] == " + ownOrMoved(classLabel) + ".orValue('') && l.size() == 4 && l[1] != '0')"
 	return &admission.MutatingAdmissionPolicy{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "admissionregistration.k8s.io/v1", Kind: "MutatingAdmissionPolicy"},
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -133,7 +131,7 @@ func defaultTimeLimit(name string, of []kind, limit, path, value string) *admiss
 			// the schema of its kind.
 			MatchConditions: []admission.MatchCondition{
 				enforced, notByController,
-				{Name: "not-part-of-another", Expression: "!('" + v1alpha1.LabelElasticJob + "' in object.metadata.?labels.orValue({})) && !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) && o.kind != 'CronJob')"},
+				notPartOfAnother,
 				{Name: "names-no-time-limit", Expression: "!" + limit + ".hasValue()"},
 				{Name: "class-has-default", Expression: defaults + ".size() > 0"},
 			},
