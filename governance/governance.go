@@ -20,8 +20,11 @@ type User struct {
 	Local bool
 	From  string // remote address, for the audit
 	// ServiceAccount marks an account of Kubernetes that the API server confirmed by its
-	// token. It may read what RBAC allows it, and nothing is done as it.
+	// token. It reads what RBAC allows it, and nothing is done as it unless Writes is set.
 	ServiceAccount bool
+	// Writes marks a service account that an admin allowed by name to write: the console
+	// impersonates it as other users.
+	Writes bool
 }
 
 // Find returns the first item of a list for which is returns true, and false if there is

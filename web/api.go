@@ -21,7 +21,8 @@ import (
 const APIPrefix = "/api/v1"
 
 // Endpoint is an address of the API. It takes a bearer token, and never the session of a
-// browser. Tokens of service accounts only read.
+// browser. Tokens of service accounts only read, except of those with
+// User.Writes.
 type Endpoint struct {
 	Method  string
 	Path    string // below APIPrefix, with the parameters that Echo reads, such as /tasks/:namespace
@@ -120,8 +121,8 @@ func (s *Server) byToken(next echo.HandlerFunc) echo.HandlerFunc {
 				c.Response().Header().Set(echo.HeaderRetryAfter, "1")
 				return &Error{Status: http.StatusTooManyRequests, Message: "You send too many requests. Wait a second, then try again."}
 			}
-			if method := c.Request().Method; user.ServiceAccount && method != http.MethodGet && method != http.MethodHead {
-				return &Error{Status: http.StatusForbidden, Message: "Tokens of service accounts only read. Let the account change objects of Kubernetes itself, with kubectl."}
+			if method := c.Request().Method; user.ServiceAccount && !user.Writes && method != http.MethodGet && method != http.MethodHead {
+				return &Error{Status: http.StatusForbidden, Message: "The token of this service account only reads. Ask a cluster admin to allow the account to write (--writing-accounts), or let it change objects of Kubernetes itself, with kubectl."}
 			}
 			return next(c)
 		}, true)(c)

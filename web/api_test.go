@@ -14,7 +14,7 @@ import (
 )
 
 // TestAPI checks what all endpoints share: a token of a person writes, one of a service account
-// reads, a session does neither, and errors are problems.
+// reads unless the account may write, a session does neither, and errors are problems.
 func TestAPI(t *testing.T) {
 	type body struct {
 		Name string   `json:"name"`
@@ -41,6 +41,8 @@ func TestAPI(t *testing.T) {
 				return web.User{Name: "ada"}, nil
 			case "robot":
 				return web.User{Name: "robot", ServiceAccount: true}, nil
+			case "writer":
+				return web.User{Name: "writer", ServiceAccount: true, Writes: true}, nil
 			case "many":
 				return web.User{Name: "many"}, nil
 			}
@@ -63,7 +65,8 @@ func TestAPI(t *testing.T) {
 		"writes":                    {"POST", "/api/v1/what", "ada", `{"name": "x"}`, isJSON, 200, "ada sends x"},
 		"with a charset":            {"POST", "/api/v1/what", "ada", `{"name": "x"}`, []string{"Content-Type", "application/json; charset=utf-8"}, 200, "ada sends x"},
 		"a service account writes":  {"POST", "/api/v1/what", "robot", `{"name": "x"}`, isJSON, 403, "kubectl"},
-		"a service account deletes": {"DELETE", "/api/v1/it", "robot", "", nil, 403, "kubectl"},
+		"a service account deletes": {"DELETE", "/api/v1/it", "robot", "", nil, 403, "--writing-accounts"},
+		"one that is allowed":       {"POST", "/api/v1/what", "writer", `{"name": "x"}`, isJSON, 200, "writer sends x"},
 		"a wrong token":             {"POST", "/api/v1/what", "eve", `{"name": "x"}`, isJSON, 401, "not accepted"},
 		"a form":                    {"POST", "/api/v1/what", "ada", "name=x", []string{"Content-Type", "application/x-www-form-urlencoded"}, 415, "application/json"},
 		"no type":                   {"POST", "/api/v1/what", "ada", `{"name": "x"}`, nil, 415, "application/json"},

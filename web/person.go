@@ -67,8 +67,8 @@ type User struct {
 	Local         bool   // the user of a console without sign-in
 	From          string // address of the client
 	// ServiceAccount marks an account of Kubernetes, which the API server confirmed. It
-	// only reads.
-	ServiceAccount bool
+	// only reads, unless Writes is set: see governance.User.
+	ServiceAccount, Writes bool
 }
 
 const userKey = "kuota.user"

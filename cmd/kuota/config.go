@@ -47,10 +47,12 @@ type config struct {
 	naming         desired.Naming
 	kueue          reconcile.KueueInstall
 	jobControllers string
-	serviceAccount string
-	takeOver       bool
-	leaderElection bool
-	retired        []string // flags that were set and have no effect any more
+	// writingAccounts are the service accounts whose tokens write.
+	writingAccounts string
+	serviceAccount  string
+	takeOver        bool
+	leaderElection  bool
+	retired         []string // flags that were set and have no effect any more
 
 	simulationMemory string // a quantity
 	simulationBytes  int64  // its value
@@ -124,6 +126,7 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(&c.naming.Cohort, "cohort", desired.DefaultNaming.Cohort, "cohort of all queues")
 	flags.StringVar(&c.naming.InstanceTypeLabel, "instance-type-label", desired.DefaultNaming.InstanceTypeLabel, "node label with the instance type")
 	flags.StringVar(&c.jobControllers, "job-controllers", strings.Join(enforcement.DefaultJobControllers, ","), "comma-separated users that create pods and jobs of admitted jobs; all other users need a queue")
+	flags.StringVar(&c.writingAccounts, "writing-accounts", "", "comma-separated service accounts, as namespace/name, whose tokens also write by the API, with their own permissions; the console needs the permission to act as each")
 	flags.BoolVar(&c.kueue.Manage, "manage-kueue", reconcile.DefaultKueueInstall.Manage, "write fair sharing and gang scheduling of the cluster policy to Kueue's configuration and restart Kueue; false shows the changes instead")
 	flags.BoolVar(&c.takeOver, "take-over", false, "write even if HyperPod task governance manages the cluster; without it, the console is read-only there")
 	flags.BoolVar(&c.leaderElection, "leader-election", true, "elect one replica that runs the controllers, the loop guard and the recorder, by a Lease in the console's namespace; false only if no other console runs in the cluster")
@@ -180,6 +183,14 @@ func parseConfig(args []string, env func(string) string) (config, error) {
 	c.naming.Console = "system:serviceaccount:" + c.namespace + ":" + c.serviceAccount
 	invalid = slices.Concat(invalid, c.check(level), c.checkWeb(), c.checkAudit(), c.checkSignIn(), c.hardware.check(set))
 	return c, errors.Join(invalid...)
+}
+
+// writers returns the user names of the service accounts whose tokens write.
+func (c *config) writers() (names []string) {
+	for _, account := range list(c.writingAccounts) {
+		names = append(names, "system:serviceaccount:"+strings.Replace(account, "/", ":", 1))
+	}
+	return names
 }
 
 // serveFlags returns the flags of kuota serve, which set c and level.
@@ -290,6 +301,12 @@ func (c *config) check(level string) (invalid []error) {
 	}
 	if problems := validation.IsDNS1123Subdomain(c.serviceAccount); len(problems) > 0 {
 		report("service-account %q: %s", c.serviceAccount, problems[0])
+	}
+	for _, account := range list(c.writingAccounts) {
+		namespace, name, _ := strings.Cut(account, "/")
+		if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
+			report("writing-accounts %q: use namespace/name of a service account", account)
+		}
 	}
 	if c.historyKeep < 24*time.Hour {
 		report("history-keep %s: use at least 24h", c.historyKeep)

@@ -94,6 +94,7 @@ func TestConfigRejectsInvalidValues(t *testing.T) {
 		"reserved prefixes":                     {args: append(valid, "--oidc-groups-prefix", "system:", "--oidc-username-prefix", "system:x"), want: []string{"oidc-groups-prefix", "oidc-username-prefix"}},
 		"scopes without openid":                 {args: append(valid, "--oidc-scopes", "email"), want: []string{"openid"}},
 		"invalid keys":                          {args: append(valid, "--session-keys-file", invalid), want: []string{"session-keys-file"}},
+		"invalid accounts":                      {args: append(valid, "--writing-accounts", "ci/robot,robot,system:masters/x"), want: []string{`"robot"`, `"system:masters/x"`}},
 		"an invalid proxy":                      {args: append(valid, "--trusted-proxies", "10.0.0.0/8,proxy"), want: []string{`"proxy"`}},
 		"invalid claims":                        {args: append(valid, "--oidc-required-claims", "a"), want: []string{"claim=value"}},
 		"a token without prometheus-url":        {args: []string{"--prometheus-token-file", keys}, want: []string{"prometheus-token-file is set"}},

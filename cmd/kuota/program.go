@@ -375,7 +375,7 @@ func (p *program) newServer() (err error) {
 		TrustedProxies: proxies, Chrome: h.Chrome, Metrics: metrics.Registry, Log: p.log,
 	}
 	if p.signIn != nil {
-		options.Tokens = identifyTokens(p.signIn.Provider, &access.Tokens{Cluster: p.cluster})
+		options.Tokens = identifyTokens(p.signIn.Provider, &access.Tokens{Cluster: p.cluster, Writers: p.config.writers()})
 	}
 	address := "http://" + p.listener.Addr().String()
 	if c.tlsCert != "" {

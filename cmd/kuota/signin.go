@@ -75,7 +75,7 @@ func identifyTokens(provider *signin.Provider, accounts *access.Tokens) web.Toke
 		if err == nil && !known {
 			err = web.ErrToken
 		}
-		return web.User{Name: account.Name, Groups: account.Groups, ServiceAccount: account.ServiceAccount}, err
+		return web.User{Name: account.Name, Groups: account.Groups, ServiceAccount: account.ServiceAccount, Writes: account.Writes}, err
 	}
 }
 

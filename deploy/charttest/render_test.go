@@ -60,6 +60,7 @@ imagePullSecrets: [{name: registry}]
 image: {repository: registry.example.com/kuota, digest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
 admins: {groups: ["oidc:admins"], users: [root@example.com]}
 jobControllers: ["system:serviceaccount:a:b"]
+writingAccounts: [ci/robot]
 logs: {url: "https://logs.example.com/?q={pod}"}
 dashboard: {url: "https://grafana.example.com/d/abc?var-team={team}"}
 hardware: {prometheus: {url: "https://prometheus.example.com", token: {name: prometheus}, match: 'cluster="prod"', nodeLabel: node}}
@@ -201,7 +202,7 @@ func TestReleases(t *testing.T) {
 				if problems := validation.IsDNS1123Subdomain(o.GetName()); len(problems) > 0 || len(o.GetName()) > 63 {
 					t.Errorf("%s: invalid name %v", id, problems)
 				}
-				if n := o.GetNamespace(); n != "" && n != r.Namespace && (n != "kueue-system" || o.GetName() != "kuota-kueue-configuration") {
+				if n := o.GetNamespace(); n != "" && n != r.Namespace && (n != "kueue-system" || o.GetName() != "kuota-kueue-configuration") && (n != "ci" || o.GetName() != "kuota-impersonation-robot") {
 					t.Errorf("%s is in a namespace of others", id)
 				}
 			}
@@ -561,6 +562,35 @@ func TestOlderKubernetes(t *testing.T) {
 		i := slices.IndexFunc(roles, func(r *rbacv1.ClusterRole) bool { return r.Name == "kuota-impersonation" })
 		if i < 0 || roles[i].Rules[0].Verbs[0] != tc.wantVerb {
 			t.Errorf("%s: roles of impersonation: %+v", tc.release, roles)
+		}
+	}
+}
+
+// The console may act as the service accounts that are named, and as no other.
+func TestWritingAccounts(t *testing.T) {
+	for values, wantVerb := range map[string]string{
+		"":                            "",
+		"writingAccounts: [ci/robot]": "impersonate:serviceaccount",
+		"legacyImpersonation: true\nwritingAccounts: [ci/robot]": "impersonate",
+	} {
+		objects := render(t, Release{Name: "kuota", Namespace: "kuota-system", Values: signedIn + values})
+		for _, role := range find[*rbacv1.ClusterRole](objects) {
+			asAccounts := slices.ContainsFunc(role.Rules, func(r rbacv1.PolicyRule) bool { return strings.HasPrefix(r.Verbs[0], "impersonate-on:serviceaccount:") })
+			if asAccounts != ((role.Name == "kuota-impersonation" || role.Name == "kuota-elastic") && wantVerb == "impersonate:serviceaccount") {
+				t.Errorf("%q: ClusterRole %s has requests as service accounts: %t", values, role.Name, asAccounts)
+			}
+		}
+		roles := find[*rbacv1.Role](objects)
+		i := slices.IndexFunc(roles, func(r *rbacv1.Role) bool { return r.Namespace == "ci" })
+		if (i >= 0) != (wantVerb != "") {
+			t.Errorf("%q: got Role %d in the namespace of the account", values, i)
+		}
+		if i >= 0 {
+			group := map[string]string{"impersonate:serviceaccount": "authentication.k8s.io"}[wantVerb]
+			want := []rbacv1.PolicyRule{{APIGroups: []string{group}, Resources: []string{"serviceaccounts"}, ResourceNames: []string{"robot"}, Verbs: []string{wantVerb}}}
+			if diff := cmp.Diff(want, roles[i].Rules); diff != "" {
+				t.Errorf("%q (-want +got):\n%s", values, diff)
+			}
 		}
 	}
 }

@@ -61,11 +61,14 @@ func (c *Cluster) connectionAs(user governance.User) (*rest.Config, *http.Client
 	if user.Local {
 		return c.Manager.GetConfig(), c.Manager.GetHTTPClient(), nil
 	}
-	if err := checkUser(user); err != nil {
+	if err := checkImpersonated(user); err != nil {
 		return nil, nil, err
 	}
 	config := rest.CopyConfig(c.Manager.GetConfig())
 	config.Impersonate = rest.ImpersonationConfig{UserName: user.Name, Groups: user.Groups}
+	if user.ServiceAccount { // the API server adds its groups, and lets no other set them
+		config.Impersonate.Groups = nil
+	}
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, nil, Translate("connect as "+user.Name, err)
@@ -109,6 +112,15 @@ func (c *Cluster) Allowed(ctx context.Context, user governance.User, what author
 func checkReader(user governance.User) error {
 	if user.ServiceAccount && strings.HasPrefix(user.Name, serviceAccountPrefix) {
 		return nil
+	}
+	return checkUser(user)
+}
+
+// checkImpersonated is checkUser for the users whom the console impersonates, which are service
+// accounts that an admin allowed too.
+func checkImpersonated(user governance.User) error {
+	if user.Writes {
+		return checkReader(user)
 	}
 	return checkUser(user)
 }

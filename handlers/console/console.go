@@ -62,5 +62,5 @@ func UserOf(c echo.Context) governance.User { return User(web.UserOf(c)) }
 
 // User returns a signed-in user as the domain knows them.
 func User(user web.User) governance.User {
-	return governance.User{Name: user.Name, Groups: user.Groups, Email: user.Email, Local: user.Local, From: user.From, ServiceAccount: user.ServiceAccount}
+	return governance.User{Name: user.Name, Groups: user.Groups, Email: user.Email, Local: user.Local, From: user.From, ServiceAccount: user.ServiceAccount, Writes: user.Writes}
 }

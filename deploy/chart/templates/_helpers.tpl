@@ -96,6 +96,9 @@ capabilities: {drop: [ALL]}
 {{- with $v.jobControllers }}
 - {{ printf "--job-controllers=%s" (join "," .) | quote }}
 {{- end }}
+{{- with $v.writingAccounts }}
+- {{ printf "--writing-accounts=%s" (join "," .) | quote }}
+{{- end }}
 {{- if $v.signIn.enabled }}
 - {{ printf "--url=%s" $v.url | quote }}
 - {{ printf "--oidc-issuer=%s" $v.signIn.issuer | quote }}

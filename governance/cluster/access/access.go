@@ -212,6 +212,7 @@ const maxTokens = 10_000
 // that is revoked ends within that. The cache has hashes of tokens only.
 type Tokens struct {
 	Cluster *cluster.Cluster
+	Writers []string // user names of the service accounts that an admin allowed to write
 
 	accounts reviewCache[account]
 }
@@ -226,6 +227,7 @@ type account struct {
 func (t *Tokens) ServiceAccount(ctx context.Context, token string) (user governance.User, known bool, err error) {
 	found, err := t.accounts.get(ctx, sha256.Sum256([]byte(token)), maxTokens, func(ctx context.Context) (found account, err error) {
 		found.user, found.known, err = t.Cluster.ServiceAccount(ctx, token)
+		found.user.Writes = found.known && slices.Contains(t.Writers, found.user.Name)
 		return found, err
 	})
 	return found.user, found.known, err

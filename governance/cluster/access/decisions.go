@@ -108,12 +108,20 @@ func (s *Service) consoleMay(ctx context.Context, user governance.User, what aut
 	if user.Local {
 		return s.console(ctx, what)
 	}
-	what.Verb = "impersonate-on:user-info:" + what.Verb
+	mode, legacy := "user-info", authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users"}
+	if user.ServiceAccount {
+		if !user.Writes {
+			return false, nil
+		}
+		mode, legacy.Resource = "serviceaccount", "serviceaccounts"
+		legacy.Namespace, legacy.Name, _ = strings.Cut(strings.TrimPrefix(user.Name, "system:serviceaccount:"), ":")
+	}
+	what.Verb = "impersonate-on:" + mode + ":" + what.Verb
 	may, err := s.console(ctx, what)
 	if err != nil || may {
 		return may, err
 	}
-	return s.console(ctx, authorizationv1.ResourceAttributes{Verb: "impersonate", Resource: "users"})
+	return s.console(ctx, legacy)
 }
 
 // console sends a review for the console's account. Its cache key has an empty
