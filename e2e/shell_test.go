@@ -177,12 +177,18 @@ func TestShell(t *testing.T) {
 	}
 	inList(1)
 
+	mine := "/api/v1/tasks/hyperpod-ns-" + own.team + "/job/" + own.job
+	if status, answer := ask(t, "GET", address+mine, token, nil); status != http.StatusOK || !strings.Contains(answer, `"name":"`+own.job+`"`) || !strings.Contains(answer, `"status":`) {
+		t.Errorf("one task: %d %s", status, answer)
+	}
+
 	// Nothing of another team is reached, or revealed.
 	theirs := "/api/v1/tasks/hyperpod-ns-" + other.team + "/job/" + other.job
 	for name, tc := range map[string]struct {
 		method, path string
 		body         any
 	}{
+		"get":       {"GET", theirs, nil},
 		"why":       {"GET", theirs + "/why", nil},
 		"pods":      {"GET", theirs + "/pods", nil},
 		"logs":      {"GET", theirs + "/logs", nil},

@@ -16,6 +16,7 @@ import (
 	"kuota.dev/kuota/governance/observe/capacity"
 	"kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/record/history"
+	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
 )
@@ -77,6 +78,8 @@ type Tasks interface {
 	// scope sees them.
 	QueueSharesWithin(ctx context.Context, scope access.Scope, team string) ([]queries.QueueShare, error)
 	Detail(ctx context.Context, user governance.User, namespace, kind, name, uid string) (queries.Detail, error)
+	// Task returns a task as a list has it, which costs less than Detail.
+	Task(ctx context.Context, user governance.User, at tasks.Address, patience time.Duration) (queries.Item, error)
 	YAML(ctx context.Context, user governance.User, namespace, kind, name, uid string) (string, error)
 	// SharesWithin returns how idle compute is shared, as a scope sees it.
 	SharesWithin(ctx context.Context, scope access.Scope) (queries.Shares, error)

@@ -26,6 +26,7 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/quota/desired"
+	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers"
@@ -288,6 +289,11 @@ func (d *Backend) Detail(context.Context, governance.User, string, string, strin
 		d.MoreDetail(&detail)
 	}
 	return detail, d.ReadError
+}
+
+func (d *Backend) Task(ctx context.Context, user governance.User, at tasks.Address, _ time.Duration) (queries.Item, error) {
+	detail, err := d.Detail(ctx, user, at.Namespace, at.Kind, at.Name, at.UID)
+	return detail.Item, err
 }
 
 func (d *Backend) Notices(context.Context, governance.User, string, string, string, string) ([]queries.Notice, error) {

@@ -33,6 +33,7 @@ func (h *Pages) registerAPI(s *web.Server) {
 	s.API(web.Endpoint{Method: http.MethodGet, Path: "/past-tasks", Summary: "List tasks that ended, also deleted ones", Query: []web.Parameter{
 		{Name: "team", About: "of this team"}, {Name: "class", About: "of this priority class"}, {Name: "kind", About: "of this kind"}, {Name: "q", About: "whose name contains this"}, {Name: "from", About: "first day"}, {Name: "to", About: "last day"}, {Name: "page", About: "page of the list"},
 	}, Answer: pastAnswer{}, Handler: h.Within(h.pastJSON)})
+	s.API(web.Endpoint{Method: http.MethodGet, Path: apiTask, Summary: "Return a task as the list has it", Query: uidParameter, Answer: taskJSON{}, Handler: h.Handler(h.getTask)})
 	s.API(web.Endpoint{Method: http.MethodGet, Path: apiTask + "/why", Summary: "Explain why a task waits, what would start it, and when it probably starts", Query: uidParameter, Answer: whyAnswer{}, Handler: h.Handler(h.whyJSON)})
 	s.API(web.Endpoint{Method: http.MethodGet, Path: apiTask + "/manifest", Summary: "Return the YAML of a task", Query: uidParameter, Handler: h.Handler(h.taskYAML)})
 	if h.Logs != nil {

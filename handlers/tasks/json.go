@@ -95,13 +95,27 @@ func (h *Pages) tasksJSON(c echo.Context, scope access.Scope) error {
 	now := h.Now()
 	answer := tasksAnswer{At: now.UTC(), Total: list.Total, Page: list.Page, Pages: list.Pages, Tasks: []taskJSON{}}
 	for _, t := range list.Items {
-		answer.Tasks = append(answer.Tasks, taskJSON{
-			taskNamesJSON: taskNames(t), Status: stateLabel(t.Task), Position: t.Position, Resources: format.JSONAmounts(t.Resources()), Pools: t.Pools, Submitted: t.Submitted.UTC(),
-			WaitedSeconds: json.Number(format.Seconds(t.Waited(now))), RanSeconds: json.Number(format.Seconds(t.Ran(now))), Preemptions: int(t.Preemptions),
-			SubmittedBy: t.SubmittedBy, Completed: completedOf(t.Task), UID: t.UID,
-		})
+		answer.Tasks = append(answer.Tasks, fieldsOf(t, now))
 	}
 	return c.JSON(http.StatusOK, answer)
+}
+
+// fieldsOf returns the fields of a task in a list.
+func fieldsOf(t queries.Item, now time.Time) taskJSON {
+	return taskJSON{
+		taskNamesJSON: taskNames(t), Status: stateLabel(t.Task), Position: t.Position, Resources: format.JSONAmounts(t.Resources()), Pools: t.Pools, Submitted: t.Submitted.UTC(),
+		WaitedSeconds: json.Number(format.Seconds(t.Waited(now))), RanSeconds: json.Number(format.Seconds(t.Ran(now))), Preemptions: int(t.Preemptions),
+		SubmittedBy: t.SubmittedBy, Completed: completedOf(t.Task), UID: t.UID,
+	}
+}
+
+// getTask answers GET /tasks/{namespace}/{kind}/{name} of the API.
+func (h *Pages) getTask(c echo.Context) error {
+	t, err := h.Tasks.Task(c.Request().Context(), console.UserOf(c), address(c, c.QueryParam("uid")), filePatience)
+	if err != nil {
+		return err
+	}
+	return c.JSON(http.StatusOK, fieldsOf(t, h.Now()))
 }
 
 // whyAnswer is the answer of GET …/why.json.

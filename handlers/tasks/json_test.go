@@ -40,4 +40,18 @@ func TestTasksJSON(t *testing.T) {
 	if page.Find(`a[href="`+got.Path+`"]`).Length() == 0 {
 		t.Errorf("path: got %q, want the link of the page", got.Path)
 	}
+
+	// One task has the fields of its row.
+	var listed struct{ Tasks []json.RawMessage }
+	if err := json.Unmarshal([]byte(text), &listed); err != nil {
+		t.Fatal(err)
+	}
+	response, text = answer(t, address+"/api/v1/tasks/"+strings.TrimPrefix(got.Path, "/tasks/"))
+	if response.StatusCode != http.StatusOK || strings.TrimSpace(text) != string(listed.Tasks[0]) {
+		t.Errorf("one task: got %s, %s, want %s", response.Status, text, listed.Tasks[0])
+	}
+	d.Items = nil
+	if response, _ := answer(t, address+"/api/v1/tasks/ns/job/none"); response.StatusCode != http.StatusNotFound {
+		t.Errorf("no task: got %s", response.Status)
+	}
 }

@@ -141,6 +141,18 @@ func (s *Service) find(ctx context.Context, user governance.User, namespace, kin
 	return v, t, nil
 }
 
+// Task returns a task that user may see, as a list has it.
+func (s *Service) Task(ctx context.Context, user governance.User, at tasks.Address, patience time.Duration) (Item, error) {
+	v, t, err := s.find(ctx, user, at.Namespace, at.Kind, at.Name, at.UID)
+	if err != nil {
+		return Item{}, err
+	}
+	place, _ := v.index.Position(t)
+	items := []Item{v.item(t, place)}
+	s.explainAll(ctx, items, []bool{false}, patience, briefAge)
+	return items[0], nil
+}
+
 // Pods returns the pods of a task that user may see, by name.
 func (s *Service) Pods(ctx context.Context, user governance.User, at tasks.Address) ([]*index.Pod, error) {
 	v, t, err := s.find(ctx, user, at.Namespace, at.Kind, at.Name, at.UID)
