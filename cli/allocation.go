@@ -588,6 +588,15 @@ func (o *options) policyCommand() *cobra.Command {
 		}
 		return o.save(c.Context(), client, s, http.MethodPut, "/policy", policy)
 	}
-	group.AddCommand(c)
+	group.AddCommand(c, &cobra.Command{
+		Use: "try-again", Short: "apply Kueue's configuration again, after another writer changed it back", Args: cobra.NoArgs, Example: "  kuota policy try-again",
+		RunE: func(c *cobra.Command, _ []string) error {
+			client, err := o.client()
+			if err != nil {
+				return err
+			}
+			return client.call(c.Context(), http.MethodPost, "/policy/try-again", nil, nil, nil)
+		},
+	})
 	return group
 }

@@ -7,9 +7,12 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/alerts"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/handlers/teams"
 	"kuota.dev/kuota/web"
@@ -114,6 +117,48 @@ func TestAPIOutside(t *testing.T) {
 	var problem web.Problem
 	if status := call(t, "GET", address+"/tasks", nil, &problem); status != http.StatusForbidden || problem.Detail != outside.Message {
 		t.Errorf("got status %d, %+v", status, problem)
+	}
+}
+
+// TestAPISilences silences alerts, ends a silence and tests a receiver, as the page does.
+func TestAPISilences(t *testing.T) {
+	backend := &handlerstest.AlertsBackend{Admin: true, State: alerts.State{Silences: []history.Silence{{ID: "s1", Rule: "task-waits", Actor: "ada"}}}}
+	address := handlerstest.Serve(t, &handlerstest.Backend{Alerts: backend}) + web.APIPrefix + "/alerts"
+	var problem web.Problem
+	for name, tc := range map[string]struct{ body, field string }{
+		"unknown rule": {`{"rule": "x", "for": "1h"}`, "rule"},
+		"no duration":  {`{"rule": "task-waits"}`, "for"},
+		"too long":     {`{"for": "169h"}`, "for"},
+		"negative":     {`{"for": "-1h"}`, "for"},
+		"long reason":  {`{"for": "1h", "reason": "` + strings.Repeat("a", 501) + `"}`, "reason"},
+	} {
+		if status := call(t, "POST", address+"/silences", json.RawMessage(tc.body), &problem); status != http.StatusUnprocessableEntity || len(problem.Errors) != 1 || problem.Errors[0].Field != tc.field || len(backend.Silenced) > 0 {
+			t.Errorf("%s: %d, %+v", name, status, problem)
+		}
+	}
+	for _, lasts := range []string{"1w", "30m"} {
+		if status := call(t, "POST", address+"/silences", map[string]string{"rule": "task-waits", "team": "vision", "for": lasts, "reason": " known "}, nil); status != http.StatusOK {
+			t.Errorf("a silence for %s: %d", lasts, status)
+		}
+	}
+	if n := backend.Silenced; len(n) != 2 || n[0].Team != "vision" || n[0].Reason != "known" || n[0].Until.Sub(n[1].Until).Round(time.Minute) != 7*24*time.Hour-30*time.Minute {
+		t.Errorf("silenced %+v", n)
+	}
+	var list struct {
+		Silences []struct{ ID, Rule, Actor string }
+	}
+	if status := call(t, "GET", address+"/silences", nil, &list); status != http.StatusOK || len(list.Silences) != 1 || list.Silences[0].Rule != "task-waits" {
+		t.Errorf("the list: %d, %+v", status, list)
+	}
+	if status := call(t, "DELETE", address+"/silences/s1", nil, nil); status != http.StatusOK || backend.Ended != "s1" {
+		t.Errorf("the end of a silence: %d, %q", status, backend.Ended)
+	}
+	if status := call(t, "POST", address+"/receivers/ops/test", nil, nil); status != http.StatusOK || backend.Tested != "ops" {
+		t.Errorf("a test: %d, %q", status, backend.Tested)
+	}
+	backend.Admin = false
+	if status := call(t, "POST", address+"/silences", map[string]string{"for": "1h"}, &problem); status != http.StatusForbidden || len(backend.Silenced) != 2 {
+		t.Errorf("of a reader: %d, %+v", status, problem)
 	}
 }
 

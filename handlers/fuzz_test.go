@@ -33,7 +33,7 @@ func FuzzAPI(f *testing.F) {
 	}})
 	f.Fuzz(func(t *testing.T, which uint8, body string) {
 		d := handlerstest.WithAllocations(handlerstest.FullAllocation())
-		d.PolicyBackend.Policy = handlerstest.RankedPolicy()
+		d.PolicyBackend.Policy, d.Alerts = handlerstest.RankedPolicy(), &handlerstest.AlertsBackend{Admin: true}
 		e := takes[int(which)%len(takes)]
 		path := parameterOf.ReplaceAllString(e.Path, "vision")
 		address := handlerstest.Serve(t, d)

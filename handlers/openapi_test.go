@@ -212,11 +212,11 @@ var pageActions = map[string][]string{
 	"/policies/import":                     {"import teams and policies", "-", "kuota import --apply"},
 	"/policies/adopt":                      {"adopt ClusterQueues", "-", "kuota adopt"},
 	"/policies/cluster/edit":               {"change the cluster policy", "PUT /policy", "kuota policy edit"},
-	"/policies/cluster/try-again":          {"apply Kueue's configuration again", "-", "-"},
+	"/policies/cluster/try-again":          {"apply Kueue's configuration again", "POST /policy/try-again", "kuota policy try-again"},
 	"/instances/pools":                     {"change pools", "PUT /policy", "kuota policy edit -f"},
 	"/usage/prices":                        {"change prices", "PUT /policy", "kuota policy edit -f"},
 	"/alerts/rules":                        {"change alert rules and receivers", "PUT /policy", "kuota policy edit -f"},
-	"/alerts":                              {"silence alerts, test receivers", "-", "-"},
+	"/alerts":                              {"silence alerts, test receivers", "POST /alerts/silences", "kuota alerts silence, end, test"},
 	"/notices":                             {"choose notices about own tasks", "PUT /notices", "kuota notices"},
 	"/auth/logout":                         {"sign out", "-", "kuota logout"},
 }

@@ -39,7 +39,7 @@ func (h *Pages) Register(s *web.Server) {
 	s.Events(urls.AlertsEvents, h.Handler(h.events(s)))
 	s.Page(urls.AlertsCSV, h.Handler(h.csv))
 	s.Page(urls.AlertsJSON, h.Handler(h.file))
-	s.API(web.Endpoint{Method: http.MethodGet, Path: "/alerts", Summary: "List alerts", Answer: alertsAnswer{}, Handler: h.Handler(h.file)})
+	h.registerAPI(s)
 }
 
 // read returns what the user of a request sees.
@@ -288,6 +288,9 @@ type silenceInput struct {
 	rule, team, duration, reason, wrong string
 }
 
+// maxReason bounds the reason of a silence, in bytes.
+const maxReason = 500
+
 // silenceDuration is a choice of the form.
 type silenceDuration struct {
 	value, label string
@@ -344,7 +347,7 @@ func (h *Pages) save(c echo.Context) error {
 		typed.wrong = "Choose a rule of the list."
 	case i < 0:
 		typed.wrong = "Choose how long the alerts are silenced."
-	case len(typed.reason) > 500:
+	case len(typed.reason) > maxReason:
 		typed.wrong = "Write a reason of at most 500 characters."
 	}
 	if typed.wrong != "" {

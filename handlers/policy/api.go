@@ -22,6 +22,7 @@ func (h *Pages) registerAPI(s *web.Server) {
 		Query: []web.Parameter{{Name: "dryRun", About: "true saves nothing and answers what would change"}, {Name: "reason", About: "why, for the versions and the activity"}},
 		Body:  v1alpha1.ClusterPolicy{}, Answer: SaveAnswer{}, Handler: h.Handler(h.Writing(h.putPolicy)),
 	})
+	s.API(web.Endpoint{Method: http.MethodPost, Path: "/policy/try-again", Summary: "Apply Kueue's configuration again, after another writer changed it back", Answer: console.DoneAnswer{}, Handler: h.Handler(h.Writing(h.apiTryAgain))})
 }
 
 // SaveAnswer is what saving changed or, as a dry run, would change.

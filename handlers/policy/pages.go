@@ -34,6 +34,11 @@ func (h *Pages) tryAgain(c echo.Context) error {
 	return toPolicies(c)
 }
 
+// apiTryAgain answers POST /policy/try-again of the API.
+func (h *Pages) apiTryAgain(c echo.Context) error {
+	return console.Done(c, h.Policy.TryAgain(c.Request().Context(), console.UserOf(c)))
+}
+
 // Register adds the routes of this package to the server.
 func (h *Pages) Register(s *web.Server) {
 	s.Page(urls.PolicyYAML, h.Handler(h.policyYAML))

@@ -464,6 +464,18 @@ func TestTryAgain(t *testing.T) {
 	if response, _ := handlerstest.Post(t, to, handlerstest.ValuesIn(page, "#policy-try-again")); response.StatusCode != http.StatusSeeOther || d.PolicyBackend.TriedAgain != 1 {
 		t.Errorf("got %s, tried again %d times", response.Status, d.PolicyBackend.TriedAgain)
 	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address+"/api/v1/policy/try-again", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := handlerstest.Client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK || d.PolicyBackend.TriedAgain != 2 {
+		t.Errorf("by the API: %s, tried again %d times", response.Status, d.PolicyBackend.TriedAgain)
+	}
 	for reason, reader := range map[string]bool{"Reverted": true, "ManagedElsewhere": false} {
 		p.Status.Conditions[0].Reason, d.PolicyBackend.Reader = reason, reader
 		if _, page := handlerstest.Get(t, address+"/policies"); page.Find("#policy-try-again").Length() != 0 {
