@@ -294,6 +294,11 @@ func (o *options) runMany(ctx context.Context, c *client, request many) error {
 	if started.ID == "" {
 		return errors.New("the tasks were deleted meanwhile")
 	}
+	return o.follow(ctx, c, started.ID, "task")
+}
+
+// follow waits for the end of an action on many objects.
+func (o *options) follow(ctx context.Context, c *client, id, noun string) error {
 	for {
 		var run struct {
 			Ended bool `json:"ended"`
@@ -303,7 +308,7 @@ func (o *options) runMany(ctx context.Context, c *client, request many) error {
 				Problem string `json:"problem"`
 			} `json:"items"`
 		}
-		if err := c.call(ctx, http.MethodGet, "/bulk/"+started.ID, nil, nil, &run); err != nil {
+		if err := c.call(ctx, http.MethodGet, "/bulk/"+id, nil, nil, &run); err != nil {
 			return err
 		}
 		if !run.Ended {
@@ -320,9 +325,9 @@ func (o *options) runMany(ctx context.Context, c *client, request many) error {
 			}
 		}
 		if failed > 0 {
-			return fmt.Errorf("%d of %s not done", failed, count(len(run.Items), "task"))
+			return fmt.Errorf("%d of %s not done", failed, count(len(run.Items), noun))
 		}
-		fmt.Fprintf(o.messages, "Done: %s.\n", count(len(run.Items), "task"))
+		fmt.Fprintf(o.messages, "Done: %s.\n", count(len(run.Items), noun))
 		return nil
 	}
 }

@@ -365,22 +365,107 @@ func (o *options) allocationCommand() *cobra.Command {
 		},
 		name: "name",
 	}))
-	for _, queue := range []struct{ action, about string }{
-		{"hold", "hold the queue of a team: no task starts"}, {"drain", "hold the queue of a team, and requeue its running tasks"}, {"resume", "resume the queue of a team"},
+	for _, queue := range []struct {
+		action, use, about string
+		args               cobra.PositionalArgs
+	}{
+		{"hold", "hold TEAM...", "hold the queues of teams: no task starts", cobra.MinimumNArgs(1)},
+		{"drain", "drain TEAM", "hold the queue of a team, and requeue its running tasks", oneTeam},
+		{"resume", "resume TEAM...", "resume the queues of teams", cobra.MinimumNArgs(1)},
 	} {
 		var f saveFlags
-		c := &cobra.Command{Use: queue.action + " TEAM", Short: queue.about, Example: "  kuota allocation " + queue.action + " vision", Args: oneTeam, ValidArgsFunction: o.completeTeams}
+		c := &cobra.Command{Use: queue.use, Short: queue.about, Example: "  kuota allocation " + queue.action + " vision", Args: queue.args, ValidArgsFunction: o.completeTeams}
 		f.flags(c)
 		c.RunE = func(c *cobra.Command, args []string) error {
 			client, err := o.client()
 			if err != nil {
 				return err
 			}
+			if len(args) > 1 {
+				return o.manyTeams(c.Context(), client, f, manyTeams{Action: queue.action, Teams: args})
+			}
 			return o.save(c.Context(), client, f, http.MethodPost, allocationPath(args[0])+"/"+queue.action, nil)
 		}
 		group.AddCommand(c)
 	}
+	var f saveFlags
+	weight := &cobra.Command{Use: "weight WEIGHT TEAM...", Short: "change the fair-share weight of teams", Example: "  kuota allocation weight 20 vision", Args: cobra.MinimumNArgs(2), ValidArgsFunction: o.completeTeams}
+	f.flags(weight)
+	weight.RunE = func(c *cobra.Command, args []string) error {
+		n, err := strconv.ParseInt(args[0], 10, 32)
+		if err != nil {
+			return fmt.Errorf("%s is no weight; write a whole number from 0 to 100", args[0])
+		}
+		client, err := o.client()
+		if err != nil {
+			return err
+		}
+		to := int32(n)
+		return o.manyTeams(c.Context(), client, f, manyTeams{Action: "weight", Teams: args[1:], Weight: &to})
+	}
+	group.AddCommand(weight)
 	return group
+}
+
+// manyTeams is an action on several teams, as the API has it.
+type manyTeams struct {
+	Action string   `json:"action"`
+	Teams  []string `json:"teams"`
+	Weight *int32   `json:"weight,omitempty"`
+	Drain  bool     `json:"drain,omitempty"`
+	Reason string   `json:"reason,omitempty"`
+}
+
+// manyTeams reviews an action on several teams, asks where it interrupts running tasks or deletes
+// quota, runs it, and waits for its end.
+func (o *options) manyTeams(ctx context.Context, c *client, f saveFlags, request manyTeams) error {
+	request.Reason = f.reason
+	var answer struct {
+		ID    string `json:"id"`
+		Teams []struct {
+			Name     string `json:"name"`
+			Running  int    `json:"running"`
+			Waiting  int    `json:"waiting"`
+			Obstacle string `json:"obstacle"`
+		} `json:"teams"`
+		Interrupts bool    `json:"interrupts"`
+		Effect     *effect `json:"effect"`
+	}
+	if err := c.call(ctx, http.MethodPost, "/allocations/many", url.Values{"dryRun": {"true"}}, request, &answer); err != nil {
+		return err
+	}
+	request.Teams = nil
+	left := 0
+	for _, t := range answer.Teams {
+		if t.Obstacle != "" {
+			left++
+			fmt.Fprintf(o.messages, "%s  left out: %s\n", clean(t.Name), clean(t.Obstacle))
+			continue
+		}
+		request.Teams = append(request.Teams, t.Name)
+		fmt.Fprintf(o.messages, "%s  %d running, %d waiting\n", clean(t.Name), t.Running, t.Waiting)
+	}
+	o.printReview(savedAnswer{Effect: answer.Effect})
+	switch {
+	case len(request.Teams) == 0:
+		return errors.New("this cannot be done to any of them")
+	case f.dryRun:
+		return nil
+	case !f.yes && (answer.Interrupts || request.Action == "delete"):
+		if err := o.ask(fmt.Sprintf("Change the allocations of %s (%s)?", count(len(request.Teams), "team"), request.Action)); err != nil {
+			return err
+		}
+	}
+	if err := c.call(ctx, http.MethodPost, "/allocations/many", nil, request, &answer); err != nil {
+		return err
+	}
+	if answer.ID == "" {
+		return errors.New("the teams were changed meanwhile")
+	}
+	if err := o.follow(ctx, c, answer.ID, "team"); err != nil || left == 0 {
+		return err
+	}
+	return fmt.Errorf("%s left out", count(left, "team"))
 }
 
 func allocationPath(team string) string { return "/allocations/" + url.PathEscape(team) }
@@ -491,7 +576,7 @@ func (o *options) allocationDescribe() *cobra.Command {
 func (o *options) allocationDelete() *cobra.Command {
 	var s saveFlags
 	var drain, release bool
-	c := &cobra.Command{Use: "delete TEAM", Short: "delete the quota and the queue of a team", Args: oneTeam, ValidArgsFunction: o.completeTeams, Example: "  kuota allocation delete vision --drain"}
+	c := &cobra.Command{Use: "delete TEAM...", Short: "delete the quota and the queues of teams", Args: cobra.MinimumNArgs(1), ValidArgsFunction: o.completeTeams, Example: "  kuota allocation delete vision --drain"}
 	c.Flags().BoolVar(&drain, "drain", false, "requeue running tasks, which otherwise prevent it")
 	c.Flags().BoolVar(&release, "release", false, "keep the queues of an adopted team")
 	s.flags(c)
@@ -499,6 +584,12 @@ func (o *options) allocationDelete() *cobra.Command {
 		client, err := o.client()
 		if err != nil {
 			return err
+		}
+		if len(args) > 1 {
+			if release {
+				return errors.New("--release is for one team")
+			}
+			return o.manyTeams(c.Context(), client, s, manyTeams{Action: "delete", Teams: args, Drain: drain})
 		}
 		query := url.Values{"dryRun": {"true"}, "reason": {s.reason}, "drain": {strconv.FormatBool(drain)}, "release": {strconv.FormatBool(release)}}
 		var answer struct {

@@ -269,7 +269,7 @@ func TestExamples(t *testing.T) {
 			if words[0] == "policy" { // this cluster has none: TestEditPolicy tests what it saves
 				continue
 			}
-			if token = admin; words[1] == "create" || words[1] == "edit" || words[1] == "delete" || words[1] == "hold" || words[1] == "drain" || words[1] == "resume" {
+			if token = admin; words[1] == "create" || words[1] == "edit" || words[1] == "delete" || words[1] == "hold" || words[1] == "weight" || words[1] == "drain" || words[1] == "resume" {
 				team = created
 			}
 			if words[1] != "describe" && words[1] != "list" {
@@ -322,6 +322,17 @@ func TestExamples(t *testing.T) {
 		out, messages, err := kuotaBefore(t, address, command...)
 		if err != nil {
 			t.Errorf("%s: %q: %v\n%s%s", example, command, err, out, messages)
+		}
+	}
+
+	// Several teams at once; what cannot be done to one is said.
+	out, messages, err := kuota(t, address, "allocation", "weight", "7", own.team, created, "none", "--yes", "--token", admin)
+	if err == nil || !strings.Contains(messages, "none  left out: There is no such team") || !strings.Contains(messages, "Done: 2 teams.") {
+		t.Errorf("a weight of several teams: %v\n%s%s", err, out, messages)
+	}
+	for _, team := range []string{own.team, created} {
+		if weight := c.Kubectl(t, "", "get", "computeallocation", team, "-o", "jsonpath={.spec.fairShareWeight}"); weight != "7" {
+			t.Errorf("team %s has the weight %s", team, weight)
 		}
 	}
 }

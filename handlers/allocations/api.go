@@ -41,6 +41,10 @@ func (h *Pages) registerAPI(s *web.Server) {
 	for action, to := range map[string]v1alpha1.Activation{"hold": v1alpha1.Hold, "drain": v1alpha1.Drain, "resume": v1alpha1.Active} {
 		add(http.MethodPost, apiAllocation+"/"+action, map[string]string{"hold": "Hold the queue of a team: no task starts", "drain": "Hold the queue of a team, and requeue its running tasks", "resume": "Resume the queue of a team"}[action], nil, SaveAnswer{}, h.setQueue(to), append(saved, version)...)
 	}
+	s.API(web.Endpoint{
+		Method: http.MethodPost, Path: apiAllocations + "/many", Summary: "Hold, resume, weigh or delete the allocations of several teams, or review it",
+		Query: saved[:1], Body: ManyRequest{}, Answer: ManyAnswer{}, Status: http.StatusAccepted, Handler: h.Handler(h.Writing(h.postMany)),
+	})
 }
 
 // SaveAnswer is what saving changed or, as a dry run, would change.

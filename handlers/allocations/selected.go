@@ -201,18 +201,19 @@ func (h *Pages) selected(c echo.Context) error {
 	case s.change == nil && values.Get("confirm") != confirm:
 		page.Confirm, status = &views.TextField{Value: values.Get("confirm"), Error: "Type " + confirm + " exactly."}, http.StatusUnprocessableEntity
 	default:
-		return h.start(c, state, page, s, values)
+		run, do := h.run(state, s, page.UpURL, forms.ReasonText(values.Get("reason")), func(team string) bool { return slices.Contains(values["drain"], team) })
+		return h.Bulk.Start(c, run, do)
 	}
 	if page.Obstacle == "" && page.Number == nil {
-		page.Preview = h.previewSelected(ctx, user, s)
+		page.Preview = h.Previews.Now(ctx, h.selectedVariant(user, s))
 	}
 	return web.Render(c, status, views.Action(page))
 }
 
-// start starts a reviewed action on many teams, under the state of its start: to read it for
-// each of a thousand teams would compute the quota of a million.
-func (h *Pages) start(c echo.Context, state allocations.State, page views.ActionPage, s teamSelection, values url.Values) error {
-	run := bulk.Run{Title: page.Title, Back: page.UpURL}
+// run returns an action on many teams, under the state of its start: to read it for each of a
+// thousand teams would compute the quota of a million.
+func (h *Pages) run(state allocations.State, s teamSelection, back, reason string, drains func(team string) bool) (bulk.Run, func(ctx context.Context, user governance.User, i int) error) {
+	run := bulk.Run{Title: s.heading(), Back: back}
 	address := urls.Allocation
 	if s.change == nil {
 		address = urls.AllocationVersions // which stay
@@ -223,12 +224,11 @@ func (h *Pages) start(c echo.Context, state allocations.State, page views.Action
 	for _, e := range s.excluded { // which changed since the review
 		run.Items = append(run.Items, bulk.Item{Name: e.name, Team: e.name, URL: urls.AllocationVersions(e.name), Problem: e.why})
 	}
-	reason, drains := forms.ReasonText(values.Get("reason")), values["drain"]
-	return h.Bulk.Start(c, run, func(ctx context.Context, user governance.User, i int) error {
+	return run, func(ctx context.Context, user governance.User, i int) error {
 		found := &s.teams[i]
 		if s.change == nil {
 			return h.retried(ctx, user, found, func(version string) error {
-				return h.Allocations.Delete(ctx, user, found.Name, allocations.Deletion{ResourceVersion: version, Drain: slices.Contains(drains, found.Name), Reason: reason})
+				return h.Allocations.Delete(ctx, user, found.Name, allocations.Deletion{ResourceVersion: version, Drain: drains(found.Name), Reason: reason})
 			})
 		}
 		wanted := s.wanted(found)
@@ -237,7 +237,16 @@ func (h *Pages) start(c echo.Context, state allocations.State, page views.Action
 			wanted.ResourceVersion = version
 			return h.Allocations.Update(ctx, user, state, wanted, nil)
 		})
-	})
+	}
+}
+
+// heading returns what the action does to how many teams.
+func (s *teamSelection) heading() string {
+	text := fmt.Sprintf(s.title, format.Count(len(s.teams), "team"))
+	if len(s.teams) == 1 {
+		text = strings.Replace(text, "queues", "queue", 1)
+	}
+	return text
 }
 
 // wanted returns an allocation as the action changes it.
@@ -247,9 +256,9 @@ func (s *teamSelection) wanted(found *v1alpha1.ComputeAllocation) *v1alpha1.Comp
 	return wanted
 }
 
-// previewSelected simulates the action on all teams together.
-func (h *Pages) previewSelected(ctx context.Context, user governance.User, s teamSelection) views.Preview {
-	return h.Previews.Now(ctx, previews.Variant{Key: "many", Title: "Effect on tasks and teams", Preview: func(ctx context.Context) (queries.Preview, error) {
+// selectedVariant simulates the action on all teams together.
+func (h *Pages) selectedVariant(user governance.User, s teamSelection) previews.Variant {
+	return previews.Variant{Key: "many", Title: "Effect on tasks and teams", Preview: func(ctx context.Context) (queries.Preview, error) {
 		if s.change == nil {
 			return h.Previews.Backend.Deletion(ctx, user, s.names()...)
 		}
@@ -258,7 +267,7 @@ func (h *Pages) previewSelected(ctx context.Context, user governance.User, s tea
 			wanted = append(wanted, s.wanted(&s.teams[i]))
 		}
 		return h.Previews.Backend.Allocations(ctx, user, wanted)
-	}})
+	}}
 }
 
 func (s *teamSelection) names() (names []string) {
@@ -273,10 +282,7 @@ func (s *teamSelection) names() (names []string) {
 func (h *Pages) selectedPage(c echo.Context, state allocations.State, s teamSelection, values url.Values) (views.ActionPage, error) {
 	page := views.ActionPage{
 		Chrome: h.Chrome(c), UpLabel: "Policies", Action: urls.PoliciesMany, InPlace: true,
-		Submit: fmt.Sprintf(s.title, format.Count(len(s.teams), "team")), Danger: s.change == nil,
-	}
-	if len(s.teams) == 1 {
-		page.Submit = strings.Replace(page.Submit, "queues", "queue", 1)
+		Submit: s.heading(), Danger: s.change == nil,
 	}
 	page.Title, page.Active = page.Submit, "policies"
 	page.UpURL, page.Fields = listing.Back(values, urls.Policies)

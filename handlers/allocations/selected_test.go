@@ -2,6 +2,7 @@ package allocations_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -210,5 +211,71 @@ func TestReadersSelectNothing(t *testing.T) {
 	d.ReadOnly = "Another console writes."
 	if response, _ := handlerstest.Post(t, address+"/policies/many", url.Values{"do": {"hold"}, "team": {"team-0001"}}); response.StatusCode != http.StatusForbidden || len(d.Updated) != 0 {
 		t.Errorf("a console that changes nothing: got %s", response.Status)
+	}
+}
+
+// TestAPIMany does to several teams by the API what the page does, and names those that are left out.
+func TestAPIMany(t *testing.T) {
+	d := manyTeams(4)
+	address := handlerstest.Serve(t, d) + "/api/v1"
+	call := func(path, body string, into any) int {
+		t.Helper()
+		method := http.MethodPost
+		if body == "" {
+			method = http.MethodGet
+		}
+		request, err := http.NewRequestWithContext(t.Context(), method, address+path, strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		response, err := handlerstest.Client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer response.Body.Close()
+		if err := json.NewDecoder(response.Body).Decode(into); err != nil {
+			t.Fatal(err)
+		}
+		return response.StatusCode
+	}
+	var problem struct {
+		Errors []struct{ Field string }
+	}
+	for body, field := range map[string]string{
+		`{"action": "adopt", "teams": ["a"]}`:                 "action",
+		`{"action": "hold", "teams": []}`:                     "teams",
+		`{"action": "hold", "teams": ["a"], "drain": true}`:   "drain",
+		`{"action": "weight", "teams": ["a"]}`:                "weight",
+		`{"action": "weight", "weight": 101, "teams": ["a"]}`: "weight",
+	} {
+		if status := call("/allocations/many", body, &problem); status != http.StatusUnprocessableEntity || len(problem.Errors) != 1 || problem.Errors[0].Field != field {
+			t.Errorf("%s: %d, %+v", body, status, problem)
+		}
+	}
+	type answer struct {
+		ID    string
+		Teams []struct{ Name, Obstacle string }
+	}
+	var review, begun answer
+	const body = `{"action": "weight", "weight": 42, "teams": ["team-0001", "team-0002", "nobody"], "reason": "more"}`
+	if status := call("/allocations/many?dryRun=true", body, &review); status != http.StatusOK || review.ID != "" || len(review.Teams) != 3 || review.Teams[2].Obstacle == "" || len(d.Updated) > 0 {
+		t.Errorf("a review: %d, %+v", status, review)
+	}
+	if status := call("/allocations/many", body, &begun); status != http.StatusAccepted || begun.ID == "" {
+		t.Fatalf("%d, %+v", status, begun)
+	}
+	handlerstest.EventsUntil(t, strings.TrimSuffix(address, "/api/v1")+"/bulk/"+begun.ID+"/events", func(html string) bool { return strings.Contains(html, "All ") })
+	var run struct {
+		Items []struct {
+			Name string
+			Done bool
+		}
+	}
+	if status := call("/bulk/"+begun.ID, "", &run); status != http.StatusOK || len(run.Items) != 2 || !run.Items[0].Done || !run.Items[1].Done {
+		t.Errorf("the run: %d, %+v", status, run)
+	}
+	if len(d.Updated) != 2 || d.Updated[0].Spec.FairShareWeight != 42 {
+		t.Errorf("updated %d teams", len(d.Updated))
 	}
 }
