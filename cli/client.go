@@ -198,10 +198,15 @@ func problemOf(response *http.Response, body []byte) error {
 
 // decode reads an answer with exact numbers.
 func decode(body []byte) (value any, err error) {
-	decoder := json.NewDecoder(strings.NewReader(string(body)))
-	decoder.UseNumber()
-	if err := decoder.Decode(&value); err != nil {
+	if err := readNumbers(string(body), &value); err != nil {
 		return nil, fmt.Errorf("the answer is no JSON; is this the address of a console? %w", err)
 	}
 	return value, nil
+}
+
+// readNumbers reads JSON into a pointer, with its numbers as they are written.
+func readNumbers(text string, into any) error {
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.UseNumber()
+	return decoder.Decode(into)
 }

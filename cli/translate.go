@@ -485,9 +485,7 @@ func pairs(flag, text string) (map[string]string, error) {
 		return named, nil
 	}
 	var typed map[string]any
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.UseNumber()
-	if decoder.Decode(&typed) == nil {
+	if readNumbers(text, &typed) == nil {
 		for name, value := range typed {
 			named[name] = fmt.Sprint(value)
 		}

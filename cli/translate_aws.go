@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -172,9 +171,7 @@ func (t *translation) structure(flag string) (object map[string]any, err error) 
 	case strings.HasPrefix(value, "file:"):
 		return nil, fmt.Errorf("--%s names a file: %s", flag, readsFile)
 	case strings.HasPrefix(value, "{"):
-		decoder := json.NewDecoder(strings.NewReader(value))
-		decoder.UseNumber()
-		if err := decoder.Decode(&object); err != nil {
+		if err := readNumbers(value, &object); err != nil {
 			return nil, fmt.Errorf("--%s is no JSON: %w", flag, err)
 		}
 		return object, nil
