@@ -138,7 +138,7 @@ func (c *client) send(ctx context.Context, method, path string, query url.Values
 	if body != nil {
 		request.Header.Set("Content-Type", "application/json")
 	}
-	if method == http.MethodPost && (path == api+"/allocations" || strings.HasPrefix(path, api+"/teams/")) {
+	if method == http.MethodPost && (path == api+"/allocations" || strings.HasPrefix(path, api+"/teams/") && strings.HasSuffix(path, "/tasks")) {
 		request.Header.Set("Idempotency-Key", rand.Text()) // the transport may repeat it
 	}
 	if c.token != nil {

@@ -316,7 +316,7 @@ func TestExamples(t *testing.T) {
 		var command []string // flags come before --
 		command = append(command, words[0], "--token", token)
 		command = append(command, words[1:]...)
-		if words[0] == "allocation" || words[0] == "policy" || words[0] == "alerts" {
+		if words[0] == "allocation" || words[0] == "policy" || words[0] == "alerts" || words[0] == "template" {
 			command = append([]string{words[0], words[1], "--token", token}, words[2:]...)
 		}
 		out, messages, err := kuotaBefore(t, address, command...)

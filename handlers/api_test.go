@@ -120,6 +120,31 @@ func TestAPIOutside(t *testing.T) {
 	}
 }
 
+// TestAPITemplates saves a task as a template, as the page does.
+func TestAPITemplates(t *testing.T) {
+	d := &handlerstest.Backend{}
+	address := handlerstest.Serve(t, d) + web.APIPrefix + "/teams/vision/templates"
+	var problem web.Problem
+	for _, manifest := range []string{"", "kind: Pod\napiVersion: v1\n"} {
+		if status := call(t, "POST", address, map[string]string{"name": "nightly", "manifest": manifest}, &problem); status != http.StatusUnprocessableEntity || len(problem.Errors) == 0 || len(d.SubmitBackend.Saved) > 0 {
+			t.Errorf("%q: %d, %+v", manifest, status, problem)
+		}
+	}
+	if status := call(t, "POST", address, map[string]string{"name": "nightly", "manifest": strings.Replace(jobText, "%s", "name: one", 1)}, nil); status != http.StatusOK || !strings.Contains(d.SubmitBackend.Saved["nightly"], "kueue.x-k8s.io/queue-name") {
+		t.Errorf("got %d, saved %v", status, d.SubmitBackend.Saved)
+	}
+	var found struct{ Templates []struct{ Name, Kind string } }
+	if status := call(t, "GET", address, nil, &found); status != http.StatusOK || len(found.Templates) != 1 || found.Templates[0].Name != "nightly" {
+		t.Errorf("the list: %d, %+v", status, found)
+	}
+	if status := call(t, "GET", address+"/nightly", nil, nil); status != http.StatusOK {
+		t.Errorf("the manifest: %d", status)
+	}
+	if status := call(t, "DELETE", address+"/nightly", nil, nil); status != http.StatusOK || len(d.SubmitBackend.Saved) > 0 {
+		t.Errorf("deleted: %d, %v", status, d.SubmitBackend.Saved)
+	}
+}
+
 // TestAPISilences silences alerts, ends a silence and tests a receiver, as the page does.
 func TestAPISilences(t *testing.T) {
 	backend := &handlerstest.AlertsBackend{Admin: true, State: alerts.State{Silences: []history.Silence{{ID: "s1", Rule: "task-waits", Actor: "ada"}}}}

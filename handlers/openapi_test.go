@@ -206,7 +206,7 @@ var pageActions = map[string][]string{
 	"/teams/:team/manifest":                {"submit a manifest", "POST /teams/:team/tasks", "kuota submit -f"},
 	"/teams/:team/submit/service":          {"start an inference service", "-", "kubectl apply, with the manifest of the page"},
 	"/teams/:team/submit/notebook":         {"start a notebook", "-", "kubectl apply, with the manifest of the page"},
-	"/teams/:team/templates":               {"keep and delete templates", "-", "-"},
+	"/teams/:team/templates":               {"keep and delete templates", "POST /teams/:team/templates", "kuota template save, list, show, delete"},
 	"/tasks/:namespace/:kind/:name/stop":   {"stop a task", "POST /tasks/:namespace/:kind/:name/stop", "kuota stop"},
 	"/tasks/:namespace/:kind/:name/resume": {"resume a task", "POST /tasks/:namespace/:kind/:name/resume", "kuota resume"},
 	"/tasks/:namespace/:kind/:name/front":  {"move a task to the front", "POST /tasks/:namespace/:kind/:name/front", "kuota front"},

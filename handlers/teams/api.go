@@ -30,6 +30,7 @@ func (h *Pages) registerAPI(s *web.Server) {
 		Query: []web.Parameter{{Name: "dryRun", About: "true submits nothing and answers what would happen"}},
 		Keyed: true, Body: SubmitRequest{}, Answer: SubmitAnswer{}, Handler: h.Handler(h.Writing(h.submitText)),
 	})
+	h.registerTemplates(s)
 }
 
 var teamParameters = []web.Parameter{
