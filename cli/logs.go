@@ -71,7 +71,7 @@ var podColumns = []column{{"POD", "name", nil}, {"INDEX", "index", nil}, {"STATU
 func (o *options) podsCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "pods NAME", Short: "list the pods of a task, with their indexes, nodes and exit codes", GroupID: "tasks", Args: oneTask, ValidArgsFunction: o.completeTasks,
-		Example: "  kuota pods sweep",
+		Example: "  kuota pods train",
 	}
 	o.outputFlag(c, "table", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
