@@ -254,8 +254,8 @@ type runFlags struct {
 func (o *options) runCommand() *cobra.Command {
 	var f runFlags
 	c := &cobra.Command{
-		Use: "run [flags] -- COMMAND [ARGUMENT...]", Short: "run a command as a task, and follow its log until it ends", GroupID: "tasks",
-		Long: `Submits a Job with the command, waits until it starts, prints its log, and ends with 0 if the task
+		Use: "run [flags] [-- COMMAND [ARGUMENT...]]", Short: "run a command as a task, and follow its log until it ends", GroupID: "tasks",
+		Long: `Submits a Job with the command, or with that of --image, waits until it starts, prints its log, and ends with 0 if the task
 completes and 1 if it fails. Ctrl-C asks whether to stop the task. vCPU and memory that are left out are
 the share of the node that belongs to the accelerators.`,
 		Example: "  kuota run --team vision --gpus 2 --class training --image pytorch/pytorch -- python train.py --epochs 3",
@@ -291,8 +291,8 @@ the share of the node that belongs to the accelerators.`,
 	}
 	o.outputFlag(c, "text", "name", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return errors.New("what should it run? Write the command after --, such as kuota run --gpus 1 -- python train.py")
+		if len(args) == 0 && (!c.Flags().Changed("image") || f.source != "") {
+			return errors.New("what should it run? Write the command after --, such as kuota run --gpus 1 -- python train.py, or name an --image that has one")
 		}
 		if c.Flags().Changed("gpus") {
 			f.task.Accelerators = &f.gpus
@@ -316,7 +316,7 @@ func (o *options) run(ctx context.Context, f runFlags, args []string) error {
 		f.task.Command = ""
 	}
 	if f.task.Name == "" {
-		f.task.Name = nameOf(args)
+		f.task.Name = nameOf(args, f.task.Image)
 	}
 	if f.max > 0 {
 		f.task.Elastic = &elastic{Max: f.max}
@@ -355,8 +355,14 @@ func quoted(args []string) string {
 	return strings.Join(parts, " ")
 }
 
-// nameOf returns a name for a command: of its script or its program, with some letters.
-func nameOf(args []string) string {
+// nameOf returns a name for a command: of its script or its program, or, if it is that of an image, of
+// the image, with some letters.
+func nameOf(args []string, image string) string {
+	if len(args) == 0 {
+		image, _, _ = strings.Cut(filepath.Base(image), "@")
+		image, _, _ = strings.Cut(image, ":")
+		args = []string{image}
+	}
 	base := args[0]
 	for _, arg := range args[1:] {
 		if ext := filepath.Ext(arg); ext == ".py" || ext == ".sh" {

@@ -443,10 +443,9 @@ func (t *translation) words() error {
 			t.note("--args alone are arguments of the image's command, which kuota run needs: write it before them.")
 		}
 	}
-	if len(words) == 0 {
-		t.note("Without --command the image's own command runs, and kuota run needs one: write it after --.")
+	if len(words) > 0 {
+		t.line = append(append(t.line, "--"), words...)
 	}
-	t.line = append(append(t.line, "--"), words...)
 	return nil
 }
 

@@ -44,8 +44,8 @@ func TestTranslate(t *testing.T) {
 		"launch post: a task": {
 			`hyp create hyp-pytorch-job --job-name sample-job1 --image IMAGE --pull-policy Always --tasks-per-node 1 --max-retry 1 --priority high-priority --namespace hyperpod-ns-team1 --queue-name hyperpod-ns-team1-localqueue
 				--instance-type ml.g5.8xlarge --accelerators 1 --vcpu 4 --memory 1 --accelerators-limit 1 --vcpu-limit 5 --memory-limit 2`,
-			"kuota run --detach --team team1 --name sample-job1 --image IMAGE --class high-priority --pool ml.g5.8xlarge --gpus 1 --cpu 4 --memory 1 --processes 1 --tries 2 --",
-			[]string{"--pull-policy is left out", "--vcpu-limit is left out", "--memory-limit is left out: the limit of memory is the request; to use 2 GiB", "Without --command"},
+			"kuota run --detach --team team1 --name sample-job1 --image IMAGE --class high-priority --pool ml.g5.8xlarge --gpus 1 --cpu 4 --memory 1 --processes 1 --tries 2",
+			[]string{"--pull-policy is left out", "--vcpu-limit is left out", "--memory-limit is left out: the limit of memory is the request; to use 2 GiB"},
 		},
 		"an update of little": {
 			"aws sagemaker update-compute-quota --compute-quota-config PreemptTeamTasks=Never --compute-quota-target TeamName=vision --activation-state Disabled --region us-west-2 --output json --no-cli-pager",

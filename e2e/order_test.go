@@ -197,3 +197,17 @@ func TestArray(t *testing.T) {
 	s.end("sweep-i1", -1, 0)
 	s.says("Succeeded", "tasks", "--team", s.team, "--tab", "finished", "--text", "sweep-i1")
 }
+
+// TestLaunchPost runs the line that the HyperPod CLI's command of the launch post becomes.
+func TestLaunchPost(t *testing.T) {
+	t.Parallel()
+	s := openShell(t, "launch")
+	line := s.run("translate", "--", "hyp", "create", "hyp-pytorch-job", "--job-name", "sample-job1", "--image", "example.com/train:1", "--pull-policy", "Always", "--tasks-per-node", "1", "--max-retry", "1",
+		"--namespace", "hyperpod-ns-"+s.team, "--queue-name", "hyperpod-ns-"+s.team+"-localqueue", "--instance-type", "ml.p5.48xlarge", "--accelerators", "1", "--vcpu", "4", "--memory", "1", "--accelerators-limit", "1", "--vcpu-limit", "5", "--memory-limit", "2")
+	s.run(strings.Fields(line)[1:]...)
+	job := clustertest.Get(t).Kubectl(t, "", "get", "job", "sample-job1", "-n", "hyperpod-ns-"+s.team, "-o", `jsonpath={.spec.backoffLimit} {range .spec.template.spec.containers[0]}{.image} {.command}{.resources.requests.nvidia\.com/gpu} {.resources.requests.cpu} {.resources.requests.memory}{end} {.spec.template.spec.nodeSelector}`)
+	if want := `1 example.com/train:1 1 4 1Gi {"node.kubernetes.io/instance-type":"ml.p5.48xlarge"}`; job != want {
+		t.Errorf("the Job is\n%s\nwant\n%s", job, want)
+	}
+	s.says("Running", "tasks", "--team", s.team, "--text", "sample-job1")
+}

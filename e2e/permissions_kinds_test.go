@@ -108,6 +108,32 @@ func submitsKind(kind, framework, resource string) ruleCheck {
 	}
 }
 
+// startsAfter returns a check that a task of a kind loses its gate, since the task before it has
+// succeeded.
+func startsAfter(resource string) ruleCheck {
+	replace := strings.NewReplacer("SPACE", kindSpace, "GROUP", strings.SplitN(resource, ".", 2)[1], "KIND", kindOf(resource)).Replace
+	const workload = "{apiVersion: kueue.x-k8s.io/v1beta2, kind: Workload, metadata: {name: NAME, namespace: SPACE MORE}, spec: {active: true, queueName: main, priority: 0, podSets: [{name: main, count: 1, template: {spec: {restartPolicy: Never, containers: [{name: a, image: a}]}}}]}}"
+	return ruleCheck{
+		function: "a " + resource + " starts after another task",
+		setUp: func(r *ruleTest) {
+			r.c.Kubectl(r.t, "", "delete", "-n", kindSpace, "--ignore-not-found", resource+"/after", "workload/before", "workload/after")
+			r.c.Apply(r.t, strings.NewReplacer("NAME", "before", " MORE", "").Replace(replace(workload)))
+			r.c.Kubectl(r.t, "", "patch", "workload", "before", "-n", kindSpace, "--subresource=status", "--type=merge", "-p", `{"status": {"conditions": [{"type": "Finished", "status": "True", "reason": "Succeeded", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`)
+			gate := ", annotations: {kueue.x-k8s.io/admission-gated-by: kuota.dev/after-ok-" + r.c.Kubectl(r.t, "", "get", "workload", "before", "-n", kindSpace, "-o", "jsonpath={.metadata.uid}") + "}"
+			r.c.Apply(r.t, replace("{apiVersion: GROUP/v1, kind: KIND, metadata: {name: after, namespace: SPACE, labels: {kueue.x-k8s.io/queue-name: main}"+gate+"}}"))
+			owner := r.c.Kubectl(r.t, "", "get", resource, "after", "-n", kindSpace, "-o", "jsonpath=apiVersion: {.apiVersion}, kind: {.kind}, name: {.metadata.name}, uid: {.metadata.uid}")
+			r.c.Apply(r.t, strings.NewReplacer("NAME", "after", " MORE", gate+", ownerReferences: [{"+owner+", controller: true}]").Replace(replace(workload)))
+		},
+		run: func(r *ruleTest, _ context.Context) error {
+			gate, err := r.c.TryKubectl("", "get", resource, "after", "-n", kindSpace, "-o", `jsonpath={.metadata.annotations.kueue\.x-k8s\.io/admission-gated-by}`)
+			if err == nil && gate != "" {
+				err = fmt.Errorf("it has the gate %s", gate)
+			}
+			return err
+		},
+	}
+}
+
 var servicesFrameworks = []string{"deployment", "statefulset", "leaderworkerset.x-k8s.io/leaderworkerset"}
 
 // allowsKinds returns a function that adds integrations to Kueue's configuration, and lets

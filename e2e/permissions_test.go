@@ -198,10 +198,13 @@ var ruleChecks = map[string]ruleCheck{
 	"kuota-console tokenreviews.authentication.k8s.io create":                    {function: "a program reads with a token", run: (*ruleTest).readsByToken},
 	"kuota-console events.events.k8s.io create":                                  {function: "a save is an event on the allocation", run: (*ruleTest).audits},
 
-	"kuota-elastic jobs.batch create":      growsTo("job/grows-base"),
-	"kuota-elastic services create":        growsTo("service/grows-pods"),
-	"kuota-elastic configmaps create":      {function: "a member submits a script", remove: []string{"job/submitted", "configmap/submitted-script", "-n", ruleSpace}, run: (*ruleTest).submitsScript},
-	"kuota-elastic deployments.apps patch": servicesCheck("how many replicas a stopped service had is kept", 1, (*ruleTest).remembers, "deployments.apps"),
+	"kuota-elastic jobs.batch create":              growsTo("job/grows-base"),
+	"kuota-elastic services create":                growsTo("service/grows-pods"),
+	"kuota-elastic configmaps create":              {function: "a member submits a script", remove: []string{"job/submitted", "configmap/submitted-script", "-n", ruleSpace}, run: (*ruleTest).submitsScript},
+	"kuota-elastic jobsets.jobset.x-k8s.io patch":  startsAfter("jobsets.jobset.x-k8s.io"),
+	"kuota-elastic pytorchjobs.kubeflow.org patch": startsAfter("pytorchjobs.kubeflow.org"),
+	"kuota-elastic rayjobs.ray.io patch":           startsAfter("rayjobs.ray.io"),
+	"kuota-elastic deployments.apps patch":         servicesCheck("how many replicas a stopped service had is kept", 1, (*ruleTest).remembers, "deployments.apps"),
 
 	"kuota-sessions secrets get":                     ready,
 	"kuota-leader leases.coordination.k8s.io create": {function: "the first replica leads", remove: leaseOf, env: electing, run: (*ruleTest).reconciles},

@@ -306,6 +306,8 @@ func (c *config) check(level string) (invalid []error) {
 		namespace, name, _ := strings.Cut(account, "/")
 		if len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(name)) > 0 {
 			report("writing-accounts %q: use namespace/name of a service account", account)
+		} else if namespace == c.namespace && name == c.serviceAccount {
+			report("writing-accounts %q: is the console's own account", account)
 		}
 	}
 	if c.historyKeep < 24*time.Hour {

@@ -226,29 +226,39 @@ func (p *program) newServices() error {
 	return errors.Join(p.cluster.RegisterMetrics(metrics.Registry), metrics.Registry.Register(p.tasks.Index), metrics.Registry.Register(p.leader), metrics.Registry.Register(p.denials), metrics.Registry.Register(reconcile.KueueRestarts), metrics.Registry.Register(guard), metrics.Registry.Register(thisBuild().metric()))
 }
 
-// ending returns how a task ended, from history once its objects are deleted.
+// ending returns how a task ended, from history where the index does not know it: once its objects,
+// or its Workload, are deleted.
 func (p *program) ending(ctx context.Context, key tasks.Key) (dependencies.Ending, error) {
-	state, deleted := "", true
-	if t := p.tasks.Index.ByKey(key); t != nil {
-		state, deleted = string(t.State), false
-	} else if p.history != nil {
+	if !p.tasks.Index.HasSynced() {
+		return dependencies.NotEnded, nil
+	}
+	t := p.tasks.Index.ByKey(key)
+	switch {
+	case t == nil:
+	case t.State == tasks.Succeeded:
+		return dependencies.Succeeded, nil
+	case t.State == tasks.Failed || t.TimedOut():
+		return dependencies.Failed, nil
+	case !t.NoWorkload:
+		return dependencies.NotEnded, nil
+	}
+	var known history.Task
+	if p.history != nil {
 		found, err := p.history.TasksOf(ctx, []string{key.UID})
 		if err != nil {
 			return dependencies.NotEnded, err
 		}
-		if of, ok := found[key.UID]; ok && of.Namespace == key.Namespace {
-			state, deleted = of.State, !of.DeletedAt.IsZero()
-		}
+		known = found[key.UID]
 	}
-	switch {
-	case state == string(tasks.Succeeded):
+	switch ours := known.Namespace == key.Namespace; {
+	case ours && known.State == string(tasks.Succeeded):
 		return dependencies.Succeeded, nil
-	case state == string(tasks.Failed):
+	case ours && known.State == string(tasks.Failed):
 		return dependencies.Failed, nil
-	case deleted:
-		return dependencies.Deleted, nil
+	case t != nil || ours && known.DeletedAt.IsZero():
+		return dependencies.NotEnded, nil
 	}
-	return dependencies.NotEnded, nil
+	return dependencies.Deleted, nil
 }
 
 // newHistory opens the history database, unless history is disabled.

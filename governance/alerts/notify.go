@@ -99,6 +99,9 @@ var ErrUnwanted = errors.New("the notice is not wanted any more")
 // notices delay no alerts.
 const personal = "/notices"
 
+// noticeKept is for how long a notice that cannot be delivered is sent again.
+const noticeKept = time.Hour
+
 // PersonalQueue returns the Receiver of deliveries that are notices.
 func PersonalQueue(receiver string) string { return receiver + personal }
 
@@ -325,7 +328,7 @@ func (s *Service) attempt(ctx context.Context, receivers []v1alpha1.AlertReceive
 		now := s.Now()
 		var partly PartlyError
 		switch {
-		case notice && (err == nil || errors.Is(err, ErrUnwanted)):
+		case notice && (err == nil || errors.Is(err, ErrUnwanted) || now.Sub(d.Created) > noticeKept):
 			return s.recorded(ctx, d, s.Notices.DropDelivery(ctx, d.ID))
 		case err == nil, errors.As(err, &partly):
 			d.Delivered, d.Due, d.Error = now, time.Time{}, string(partly)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/kueue/kueueconfig"
 	"kuota.dev/kuota/governance/tasks"
@@ -92,6 +93,7 @@ func (s *Service) named(ctx context.Context, user governance.User, t Team, at st
 		case apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || meta.IsNoMatchError(err):
 		case err != nil:
 			return "", "", cluster.Translate("find task", err)
+		case isPart(object):
 		default:
 			uid, kinds = string(object.UID), append(kinds, k)
 		}
@@ -103,6 +105,12 @@ func (s *Service) named(ctx context.Context, user governance.User, t Team, at st
 		return uid, "", nil
 	}
 	return "", fmt.Sprintf("several tasks have the name %s: write %s/%s", name, strings.ToLower(string(kinds[0])), name), nil
+}
+
+// isPart reports whether an object is part of another task.
+func isPart(object metav1.Object) bool {
+	owner := metav1.GetControllerOfNoCopy(object)
+	return owner != nil && owner.Kind != "CronJob" || object.GetLabels()[v1alpha1.LabelElasticJobUID] != ""
 }
 
 // withoutGates returns why Kueue would not hold a task back; empty if it would.
@@ -123,9 +131,9 @@ func gate(object client.Object, after []tasks.After) {
 	if len(after) == 0 {
 		return
 	}
-	gates := make([]string, len(after))
-	for i, a := range after {
-		gates[i] = a.Gate()
+	_, gates := tasks.AfterOf(object) // those of other controllers stay
+	for _, a := range after {
+		gates = append(gates, a.Gate())
 	}
 	annotations := object.GetAnnotations()
 	if annotations == nil {

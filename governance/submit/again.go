@@ -277,6 +277,11 @@ func withoutServerFields(object *unstructured.Unstructured) *unstructured.Unstru
 	}
 	maps.DeleteFunc(labels, marks)
 	maps.DeleteFunc(annotations, marks)
+	if _, others := tasks.AfterOf(object); annotations[tasks.AdmissionGatedByAnnotation] != "" {
+		if annotations[tasks.AdmissionGatedByAnnotation] = strings.Join(others, ","); len(others) == 0 {
+			delete(annotations, tasks.AdmissionGatedByAnnotation)
+		}
+	}
 	clean := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	clean.SetGroupVersionKind(object.GroupVersionKind())
 	clean.SetNamespace(object.GetNamespace())

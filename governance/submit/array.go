@@ -92,7 +92,7 @@ func (a *Array) validate(r Request) (wrong governance.FieldErrors) {
 func onlyIndex(object *unstructured.Unstructured, index int32) (problem string) {
 	templates, wrong := templatesOf(object.Object)
 	spec, _ := object.Object["spec"].(map[string]any)
-	if len(wrong) > 0 || len(templates) != 1 || spec["completionMode"] != string(batchv1.IndexedCompletion) {
+	if len(wrong) > 0 || len(templates) != 1 || spec["completionMode"] != string(batchv1.IndexedCompletion) || spec["backoffLimitPerIndex"] == nil {
 		return "is of a task that is no array"
 	}
 	first, _ := strconv.ParseInt(templates[0].Annotations[tasks.ArrayFirstAnnotation], 10, 32)
@@ -112,6 +112,18 @@ func onlyIndex(object *unstructured.Unstructured, index int32) (problem string) 
 	annotations := object.GetAnnotations()
 	delete(annotations, minPodsAnnotation)
 	object.SetAnnotations(annotations)
+	rules, _, _ := unstructured.NestedSlice(spec, "podFailurePolicy", "rules")
+	for _, one := range rules {
+		if rule, ok := one.(map[string]any); ok && rule["action"] == string(batchv1.PodFailurePolicyActionFailIndex) {
+			rule["action"] = string(batchv1.PodFailurePolicyActionFailJob)
+		}
+	}
+	if len(rules) > 0 {
+		_ = unstructured.SetNestedSlice(spec, rules, "podFailurePolicy", "rules")
+	}
+	for _, field := range []string{"annotations", "labels"} { // which a pod may read its index from
+		_ = unstructured.SetNestedField(templates[0].object, strconv.FormatInt(place, 10), "metadata", field, batchv1.JobCompletionIndexAnnotation)
+	}
 	pod, _ := templates[0].object["spec"].(map[string]any)
 	for _, list := range []string{"initContainers", "containers"} {
 		containers, _ := pod[list].([]any)

@@ -102,8 +102,12 @@ type Task struct {
 	AdmittedWorkloads []explain.AdmittedWorkload // see holding
 }
 
-// Completions are how many of the completions of a Job succeeded.
-type Completions struct{ Done, Of int32 }
+// Completions are how many of the completions of a Job succeeded. Of an array, each completes or fails
+// by itself.
+type Completions struct {
+	Done, Of int32
+	Array    bool
+}
 
 // Size counts the pods of a task.
 type Size struct {

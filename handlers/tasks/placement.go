@@ -132,7 +132,7 @@ func pods(d queries.Detail, again *views.ActionButton) *taskviews.Pods {
 			break
 		}
 		row := podRow(pod)
-		if again != nil && pod.Index != nil && pod.Phase == "Failed" {
+		if again != nil && d.Completed.Array && pod.Index != nil && pod.Phase == "Failed" {
 			row.AgainURL = fmt.Sprintf("%s&index=%d", again.URL, *pod.Index)
 		}
 		p.Rows = append(p.Rows, row)

@@ -2,6 +2,7 @@ package dependencies
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"kuota.dev/kuota/governance/cluster"
@@ -10,6 +11,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -19,8 +21,9 @@ import (
 )
 
 const (
-	// recheckInterval is how often a task that waits for another one is looked at.
-	recheckInterval = 2 * time.Second
+	// recheckInterval is how often a task that waits for another one is looked at, and neverInterval
+	// one that can never start.
+	recheckInterval, neverInterval = 2 * time.Second, 10 * time.Minute
 	// unknownFor is for how long a task is not taken for deleted: after its successor was created,
 	// and after this process started.
 	unknownFor = 30 * time.Second
@@ -44,15 +47,18 @@ type Reconciler struct {
 	Ending func(context.Context, tasks.Key) (Ending, error)
 	Now    func() time.Time
 
-	started time.Time
+	started sync.Once
+	since   time.Time // of the first request
+	mu      sync.Mutex
+	known   map[tasks.Key]Ending // of deleted tasks, which stays as it is
 }
 
 // SetupWithManager adds the controller to a manager.
 func (r *Reconciler) SetupWithManager(manager ctrl.Manager, lead *leader.Leader, paused func() bool) error {
-	r.Client, r.started = manager.GetClient(), r.Now()
+	r.Client = manager.GetClient()
 	return ctrl.NewControllerManagedBy(manager).Named("dependencies").
 		Watches(&kueue.Workload{}, handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
-			if after, _ := tasks.AfterOf(o); len(after) == 0 {
+			if after, _ := tasks.AfterOf(o); len(after) == 0 || !releasable(metav1.GetControllerOfNoCopy(o)) {
 				return nil
 			}
 			return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
@@ -86,24 +92,53 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	if len(after) == 0 || meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) {
 		return ctrl.Result{}, nil
 	}
-	kept := len(keep)
+	kept, again := len(keep), neverInterval
 	for _, a := range after {
-		ending, err := r.Ending(ctx, tasks.Key{Namespace: w.Namespace, UID: a.UID})
+		ending, err := r.ending(ctx, tasks.Key{Namespace: w.Namespace, UID: a.UID}, w.CreationTimestamp.Time)
 		if err != nil {
 			return ctrl.Result{}, err
 		}
-		if now := r.Now(); ending == Deleted && (now.Sub(w.CreationTimestamp.Time) < unknownFor || now.Sub(r.started) < unknownFor) {
-			ending = NotEnded
+		if ending == NotEnded {
+			again = recheckInterval
 		}
 		if ending == NotEnded || ending != Succeeded && !a.Any {
 			keep = append(keep, a.Gate())
 		}
 	}
 	if len(keep) == kept+len(after) {
-		return ctrl.Result{RequeueAfter: recheckInterval}, nil
+		return ctrl.Result{RequeueAfter: again}, nil
 	}
 	if err := Release(ctx, r.Client, &w, keep); err != nil && !apierrors.IsConflict(err) {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: recheckInterval}, nil
+}
+
+// maxKnown bounds the endings that are kept.
+const maxKnown = 10_000
+
+// ending returns how a task ended, whose successor was created at a time.
+func (r *Reconciler) ending(ctx context.Context, key tasks.Key, created time.Time) (Ending, error) {
+	now := r.Now()
+	r.started.Do(func() { r.since = now })
+	r.mu.Lock()
+	ending, known := r.known[key]
+	r.mu.Unlock()
+	if known {
+		return ending, nil
+	}
+	ending, err := r.Ending(ctx, key)
+	switch {
+	case err != nil || ending != Deleted:
+		return ending, err
+	case now.Sub(created) < unknownFor || now.Sub(r.since) < unknownFor:
+		return NotEnded, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.known == nil || len(r.known) >= maxKnown {
+		r.known = map[tasks.Key]Ending{}
+	}
+	r.known[key] = ending
+	return ending, nil
 }

@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/tasks"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,11 +17,22 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
+// kinds are those whose gates Kuota may remove: see members.yaml.
+var kinds = map[schema.GroupKind]bool{
+	{Group: "batch", Kind: "Job"}: true, {Group: "jobset.x-k8s.io", Kind: "JobSet"}: true, {Group: "kubeflow.org", Kind: "PyTorchJob"}: true, {Group: "ray.io", Kind: "RayJob"}: true,
+	{Group: v1alpha1.GroupVersion.Group, Kind: v1alpha1.ElasticJobKind}: true,
+}
+
+func releasable(owner *metav1.OwnerReference) bool {
+	return owner != nil && kinds[schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind).GroupKind()]
+}
+
 // Release leaves a Workload with these gates only, by changing its job, from which Kueue copies
-// them: the ElasticJob first, whose controller copies them to the Job of its minimum.
+// them: the ElasticJob first, whose controller copies them to the Job of its minimum. Those of
+// other kinds stay.
 func Release(ctx context.Context, c client.Client, w *kueue.Workload, keep []string) error {
 	owner := metav1.GetControllerOfNoCopy(w)
-	if owner == nil {
+	if !releasable(owner) {
 		return nil
 	}
 	owners := []metav1.OwnerReference{*owner}
@@ -44,7 +56,7 @@ func Release(ctx context.Context, c client.Client, w *kueue.Workload, keep []str
 		}
 		object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: w.Namespace, Name: o.Name}}
 		object.SetGroupVersionKind(schema.FromAPIVersionAndKind(o.APIVersion, o.Kind))
-		if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil {
+		if err := c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch)); client.IgnoreNotFound(err) != nil && !meta.IsNoMatchError(err) {
 			return fmt.Errorf("remove the gate of %s %s/%s: %w", o.Kind, w.Namespace, o.Name, err)
 		}
 	}

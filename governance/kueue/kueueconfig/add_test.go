@@ -128,9 +128,9 @@ func TestAddRejects(t *testing.T) {
 // unknown gate.
 func TestGatesByVersion(t *testing.T) {
 	for image, want := range map[string]string{
-		current: "UnadmittedWorkloadsObservability supported, UnadmittedWorkloadsExplicitStatus supported, SchedulingEquivalenceHashing supported on, VisibilityOnDemand supported on, WorkloadPriorityClassDefaulting supported, DisableWaitForPodsReady supported set on",
-		older:   "UnadmittedWorkloadsObservability, UnadmittedWorkloadsExplicitStatus, SchedulingEquivalenceHashing supported on, VisibilityOnDemand supported on, WorkloadPriorityClassDefaulting supported, DisableWaitForPodsReady set on",
-		branch:  "UnadmittedWorkloadsObservability, UnadmittedWorkloadsExplicitStatus, SchedulingEquivalenceHashing, VisibilityOnDemand, WorkloadPriorityClassDefaulting, DisableWaitForPodsReady set on",
+		current: "UnadmittedWorkloadsObservability supported, UnadmittedWorkloadsExplicitStatus supported, SchedulingEquivalenceHashing supported on, VisibilityOnDemand supported on, WorkloadPriorityClassDefaulting supported, AdmissionGatedBy supported on, DisableWaitForPodsReady supported set on",
+		older:   "UnadmittedWorkloadsObservability, UnadmittedWorkloadsExplicitStatus, SchedulingEquivalenceHashing supported on, VisibilityOnDemand supported on, WorkloadPriorityClassDefaulting supported, AdmissionGatedBy supported, DisableWaitForPodsReady set on",
+		branch:  "UnadmittedWorkloadsObservability, UnadmittedWorkloadsExplicitStatus, SchedulingEquivalenceHashing, VisibilityOnDemand, WorkloadPriorityClassDefaulting, AdmissionGatedBy, DisableWaitForPodsReady set on",
 	} {
 		gates, err := kueueconfig.Gates(kueueconfig.Current{Text: head2 + "featureGates: {DisableWaitForPodsReady: true}\n", Image: image})
 		if err != nil {

@@ -199,9 +199,9 @@ func (s *Store) SaveDelivery(ctx context.Context, d Delivery) error {
 	})
 }
 
-// Deliveries returns the deliveries that q selects, at most 100.
+// Deliveries returns the deliveries that q selects, at most 100: notices to people only where they are due.
 func (s *Store) Deliveries(ctx context.Context, q DeliveryQuery) ([]Delivery, error) {
-	query, arg := "deliveries WHERE created >= ? ORDER BY created DESC, id", toMillis(q.Since)
+	query, arg := "deliveries WHERE created >= ? AND receiver NOT LIKE '%/notices' ORDER BY created DESC, id", toMillis(q.Since)
 	if !q.DueBefore.IsZero() {
 		query, arg = "(SELECT "+deliveryColumns+", ROW_NUMBER() OVER (PARTITION BY receiver ORDER BY created, id) AS nth FROM deliveries WHERE due > 0 AND due <= ?) AS d WHERE nth = 1 ORDER BY created, id", toMillis(q.DueBefore)
 	}

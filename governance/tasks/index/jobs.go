@@ -126,7 +126,7 @@ func slimJob(object any, kind string) any {
 	if batch, ok := object.(*batchv1.Job); ok {
 		j.setOutcome(&batch.Status)
 		if of := ptr.Deref(batch.Spec.Completions, 1); of > 1 {
-			j.completed = tasks.Completions{Done: batch.Status.Succeeded, Of: of}
+			j.completed = tasks.Completions{Done: batch.Status.Succeeded, Of: of, Array: batch.Spec.BackoffLimitPerIndex != nil}
 		}
 	}
 	return j

@@ -98,7 +98,7 @@ func (s *survey) predecessors(t *tasks.Task) (list []explain.Predecessor) {
 	for _, a := range after {
 		p := explain.Predecessor{Any: a.Any}
 		if of := s.index.ByKey(tasks.Key{Namespace: t.Namespace, UID: a.UID}); of != nil {
-			p.Kind, p.Name, p.Failed = of.Kind, of.Name, of.State == tasks.Failed
+			p.Kind, p.Name, p.Failed = of.Kind, of.Name, of.State == tasks.Failed || of.TimedOut()
 		}
 		list = append(list, p)
 	}
