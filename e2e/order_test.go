@@ -209,5 +209,5 @@ func TestLaunchPost(t *testing.T) {
 	if want := `1 example.com/train:1 1 4 1Gi {"node.kubernetes.io/instance-type":"ml.p5.48xlarge"}`; job != want {
 		t.Errorf("the Job is\n%s\nwant\n%s", job, want)
 	}
-	s.says("Running", "tasks", "--team", s.team, "--text", "sample-job1")
+	s.says("sample-job1", "tasks", "--team", s.team)
 }
