@@ -120,7 +120,7 @@ func startsAfter(resource string) ruleCheck {
 			r.c.Apply(r.t, strings.NewReplacer("NAME", "before", " MORE", "").Replace(replace(workload)))
 			r.c.Kubectl(r.t, "", "patch", "workload", "before", "-n", kindSpace, "--subresource=status", "--type=merge", "-p", `{"status": {"conditions": [{"type": "Finished", "status": "True", "reason": "Succeeded", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`)
 			gate := ", annotations: {kueue.x-k8s.io/admission-gated-by: kuota.dev/after-ok-" + r.c.Kubectl(r.t, "", "get", "workload", "before", "-n", kindSpace, "-o", "jsonpath={.metadata.uid}") + "}"
-			r.c.Apply(r.t, replace("{apiVersion: GROUP/v1, kind: KIND, metadata: {name: after, namespace: SPACE, labels: {kueue.x-k8s.io/queue-name: main}"+gate+"}}"))
+			r.c.Apply(r.t, replace("{apiVersion: GROUP/v1, kind: KIND, metadata: {name: after, namespace: SPACE, labels: {kueue.x-k8s.io/queue-name: main}"+gate+"}, spec: {}}"))
 			owner := r.c.Kubectl(r.t, "", "get", resource, "after", "-n", kindSpace, "-o", "jsonpath=apiVersion: {.apiVersion}, kind: {.kind}, name: {.metadata.name}, uid: {.metadata.uid}")
 			r.c.Apply(r.t, strings.NewReplacer("NAME", "after", " MORE", gate+", ownerReferences: [{"+owner+", controller: true}]").Replace(replace(workload)))
 		},
