@@ -93,6 +93,9 @@ func (h *Pages) render(c echo.Context, status int, typed *notices.Settings, prob
 	}
 	if c.QueryParam("done") != "" {
 		page.Saved = "Your notices were saved."
+		if len(shown.On) == 0 {
+			page.Saved = "Saved: you get no notices."
+		}
 	}
 	return web.Render(c, status, noticeviews.Notices(page))
 }
