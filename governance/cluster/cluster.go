@@ -284,6 +284,7 @@ func (c *Cluster) startInformers(ctx context.Context) error {
 	for object, handlers := range map[client.Object][]toolscache.ResourceEventHandler{
 		&v1alpha1.ClusterPolicy{}:      {allocations},
 		&v1alpha1.ComputeAllocation{}:  {allocations, tasks},
+		&v1alpha1.Department{}:         {allocations, tasks},
 		&kueue.ClusterQueue{}:          {allocations},
 		&kueue.LocalQueue{}:            {tasks},
 		&corev1.Node{}:                 {allocations},

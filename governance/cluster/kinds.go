@@ -22,7 +22,7 @@ import (
 // The kinds that the console needs. Its controllers start once the API server
 // serves all of them.
 var (
-	ownKinds   = []string{"ClusterPolicy", "ComputeAllocation", "ElasticJob"}
+	ownKinds   = []string{"ClusterPolicy", "ComputeAllocation", "Department", "ElasticJob"}
 	kueueKinds = []string{"ClusterQueue", "Cohort", "LocalQueue", "ResourceFlavor", "Workload", "WorkloadPriorityClass"}
 )
 

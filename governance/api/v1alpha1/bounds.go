@@ -19,6 +19,8 @@ const (
 	MaxMembers     = 500
 	MaxMemberName  = 256
 
+	MaxDepartmentMembers = 100
+
 	MaxWeight             = 100 // of a team's fair share and of a priority class
 	MaxQuotaRows          = 15
 	MaxAmount             = 10_000_000 // instances, accelerators, partitions, vCPU, or GiB of memory in one row

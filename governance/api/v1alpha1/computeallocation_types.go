@@ -65,6 +65,10 @@ const ReasonBlocked = "Blocked"
 // a pool. The quota that was applied last stays.
 const ReasonOverAllocated = "OverAllocated"
 
+// ReasonDepartment is the reason of Ready=False while the team's department does not exist,
+// or has not the quota that the team is to have. The quota that was applied last stays.
+const ReasonDepartment = "Department"
+
 // ComputeAllocation sets the quota, sharing and members of one team. Its name is
 // the name of the team.
 //
@@ -97,6 +101,7 @@ type ComputeAllocation struct {
 // +kubebuilder:validation:XValidation:rule="!self.namespaceCeiling || !has(self.sharing) || !has(self.sharing.unlimited) || !self.sharing.unlimited",message="a namespace ceiling needs a borrow limit: give one, or leave the ceiling out",fieldPath=".namespaceCeiling"
 // +kubebuilder:validation:XValidation:rule="!has(self.windows) || !has(self.management) || self.management != 'Observe'",message="Kuota writes nothing for an observed ClusterQueue: remove the windows, or set Manage",fieldPath=".windows"
 // +kubebuilder:validation:XValidation:rule="!has(self.budget) || !has(self.management) || self.management != 'Observe'",message="Kuota writes nothing for an observed ClusterQueue: remove the budget, or set Manage",fieldPath=".budget"
+// +kubebuilder:validation:XValidation:rule="!has(self.department) || !has(self.cohortName)",message="the cohort of a team in a department is that of the department: remove cohortName or department",fieldPath=".department"
 // +kubebuilder:validation:XValidation:rule="!has(self.shares) || !has(self.clusterQueueName)",message="shares need a ClusterQueue of Kuota's own; remove clusterQueueName or the shares",fieldPath=".shares"
 type ComputeAllocationSpec struct {
 	// DisplayName is shown below the team name. It is one line.
@@ -132,6 +137,13 @@ type ComputeAllocationSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=500
 	Members []Member `json:"members,omitempty"`
+
+	// Department is the department that the team is in. Its quota is part of that of the
+	// department. Without it, the team is directly in the cohort that all teams share.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	Department string `json:"department,omitempty"`
 
 	// FairShareWeight is from 0, the default, to 100. It has an effect
 	// while the cluster policy shares idle compute by fair share.

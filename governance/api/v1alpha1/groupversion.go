@@ -14,6 +14,7 @@ func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion,
 		&ClusterPolicy{}, &ClusterPolicyList{},
 		&ComputeAllocation{}, &ComputeAllocationList{},
+		&Department{}, &DepartmentList{},
 		&ElasticJob{}, &ElasticJobList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)

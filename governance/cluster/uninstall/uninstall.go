@@ -188,7 +188,7 @@ func (u uninstaller) release(ctx context.Context, w *kueue.Workload) error {
 // handles them any more. An object whose finalizers cannot be removed, or that cannot be
 // decoded, keeps no other one.
 func (u uninstaller) finalizers(ctx context.Context) (failed error) {
-	for _, kind := range []string{"ElasticJob", "ComputeAllocation", "ClusterPolicy"} {
+	for _, kind := range []string{"ElasticJob", "ComputeAllocation", "Department", "ClusterPolicy"} {
 		list := &metav1.PartialObjectMetadataList{}
 		list.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind + "List"))
 		if err := u.list(ctx, list, kind); err != nil {
@@ -215,7 +215,7 @@ func (u uninstaller) finalizers(ctx context.Context) (failed error) {
 // crds deletes the CRDs with the remaining objects, and waits until they are
 // deleted.
 func (u uninstaller) crds(ctx context.Context) error {
-	for _, plural := range []string{"elasticjobs", "computeallocations", "clusterpolicies"} {
+	for _, plural := range []string{"elasticjobs", "computeallocations", "departments", "clusterpolicies"} {
 		crd := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: plural + "." + v1alpha1.GroupVersion.Group}}
 		crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
 		err := u.Get(ctx, client.ObjectKeyFromObject(crd), crd)

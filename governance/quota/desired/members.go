@@ -1,6 +1,7 @@
 package desired
 
 import (
+	"slices"
 	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -58,4 +59,49 @@ func elastic(team, namespace, console string) *applyrbac.RoleBindingApplyConfigu
 		WithRoleRef(applyrbac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(ElasticRole)).
 		WithSubjects(subject)
 	return binding.WithAnnotations(map[string]string{AnnotationDesired: digest(binding.Subjects)})
+}
+
+// The ClusterRoles of the members of departments. deploy/rbac/roles.yaml has their rules.
+const (
+	// DepartmentAdminRole is what the admins of a department and of those above it have in
+	// its namespace: the admission policy kuota-departments asks for it.
+	DepartmentAdminRole = "kuota-department-admin"
+	// DepartmentViewerRole is what all members of a department and of those above it have in
+	// the namespaces of its teams.
+	DepartmentViewerRole = "kuota-department-viewer"
+	// DepartmentDelegateRole is what the admins of all departments have in the cluster, while
+	// the API server applies kuota-departments.
+	DepartmentDelegateRole = "kuota-department-delegate"
+
+	// DepartmentName is the name of the bindings of these roles.
+	DepartmentName = "kuota-department"
+)
+
+// departmentBinding returns the RoleBinding of a role in a namespace to those members of
+// the departments that have one of the roles of a department; nil for none.
+func departmentBinding(namespace, role string, labels map[string]string, departments []*v1alpha1.Department, roles ...v1alpha1.DepartmentRole) *applyrbac.RoleBindingApplyConfiguration {
+	binding := applyrbac.RoleBinding(DepartmentName, namespace).
+		WithLabels(labels).
+		WithRoleRef(applyrbac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(role)).
+		WithSubjects(DepartmentSubjects(departments, roles...)...)
+	if len(binding.Subjects) == 0 {
+		return nil
+	}
+	return binding.WithAnnotations(map[string]string{AnnotationDesired: digest(binding.Subjects)})
+}
+
+// DepartmentSubjects returns the members of departments that have one of these roles, each
+// once, in the order of the departments.
+func DepartmentSubjects(departments []*v1alpha1.Department, roles ...v1alpha1.DepartmentRole) (subjects []*applyrbac.SubjectApplyConfiguration) {
+	seen := map[v1alpha1.Member]bool{}
+	for _, d := range departments {
+		for _, m := range d.Spec.Members {
+			if !slices.Contains(roles, m.Role) || seen[m.Member] {
+				continue
+			}
+			seen[m.Member] = true
+			subjects = append(subjects, applyrbac.Subject().WithAPIGroup(rbacv1.GroupName).WithKind(m.Kind).WithName(m.Name))
+		}
+	}
+	return subjects
 }

@@ -80,6 +80,9 @@ const (
 	LabelManagedBy    = "app.kubernetes.io/managed-by"
 	LabelGoverned     = "kuota.dev/governed"
 
+	// LabelDepartment has the name of the department that a Cohort or a namespace is of.
+	LabelDepartment = "kuota.dev/department"
+
 	// LabelShare has the name of the share that a LocalQueue belongs to.
 	LabelShare = "kuota.dev/share"
 

@@ -39,6 +39,7 @@ type Kind struct {
 var (
 	ClusterPolicy     = newKind("kuota.dev_clusterpolicies.yaml", v1alpha1.ClusterPolicyName)
 	ComputeAllocation = newKind("kuota.dev_computeallocations.yaml", "team")
+	Department        = newKind("kuota.dev_departments.yaml", "department")
 )
 
 // compiled is a CRD whose rules are compiled.
