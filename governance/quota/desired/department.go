@@ -2,6 +2,7 @@ package desired
 
 import (
 	"cmp"
+	"slices"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 
@@ -37,4 +38,27 @@ func BuildDepartment(chain []*v1alpha1.Department) DepartmentObjects {
 		Namespace: applycore.Namespace(namespace).WithLabels(labels),
 		Admins:    departmentBinding(namespace, DepartmentAdminRole, labels, chain, v1alpha1.DepartmentAdmin),
 	}
+}
+
+// DepartmentChain returns a department and those above it, by the parents that are applied,
+// or, before that, those of their specs; nil for an unknown one. It ends where a parent is
+// unknown or repeats.
+func DepartmentChain(all []v1alpha1.Department, name string) (chain []*v1alpha1.Department) {
+	for name != "" && !slices.ContainsFunc(chain, func(d *v1alpha1.Department) bool { return d.Name == name }) {
+		i := slices.IndexFunc(all, func(d v1alpha1.Department) bool { return d.Name == name })
+		if i < 0 {
+			break
+		}
+		chain, name = append(chain, &all[i]), AppliedParent(&all[i])
+	}
+	return chain
+}
+
+// AppliedParent returns the department below which the Cohort of a department is, or that of
+// its spec until it has a Cohort; empty for none.
+func AppliedParent(d *v1alpha1.Department) string {
+	if d.Status.Cohort == "" {
+		return d.Spec.Parent
+	}
+	return d.Status.Parent
 }

@@ -1,0 +1,93 @@
+package access
+
+import (
+	"context"
+	"slices"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/quota/desired"
+
+	"golang.org/x/sync/errgroup"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// Governed is the departments whose teams and departments a user may change.
+type Governed struct {
+	All         bool // every team, in a department or not
+	departments sets.Set[string]
+}
+
+// GovernedOf returns these departments.
+func GovernedOf(departments ...string) Governed { return Governed{departments: sets.New(departments...)} }
+
+// Includes reports whether the user may change the teams of a department. The empty name is
+// that of teams without one.
+func (g Governed) Includes(department string) bool {
+	return g.All || department != "" && g.departments.Has(department)
+}
+
+// Departments returns the names of the departments, sorted; empty if All is set.
+func (g Governed) Departments() []string { return sets.List(g.departments) }
+
+// Empty reports whether the user may change no team.
+func (g Governed) Empty() bool { return !g.All && len(g.departments) == 0 }
+
+// Governed returns the departments that user governs. Admins of the cluster govern all. It
+// sends one review for each department of which the user is an admin, or of one above it.
+// The API server decides again about each write.
+func (s *Service) Governed(ctx context.Context, user governance.User) (Governed, error) {
+	may, err := s.MayCreateAllocations(ctx, user)
+	if err != nil || !may {
+		return Governed{}, err
+	}
+	// As in the admission policy kuota-departments.
+	for _, verb := range []string{"only-in-departments", "list"} {
+		restricted, err := s.mayAllocations(ctx, user, verb)
+		if err != nil {
+			return Governed{}, err
+		}
+		if restricted == (verb == "list") || user.Local {
+			return Governed{All: true}, nil
+		}
+	}
+	reader, err := s.Cluster.Reader()
+	if err != nil {
+		return Governed{}, err
+	}
+	var list v1alpha1.DepartmentList
+	if err := cluster.List(ctx, reader, &list); err != nil {
+		return Governed{}, err
+	}
+	names := func(m v1alpha1.DepartmentMember) bool {
+		return m.Role == v1alpha1.DepartmentAdmin && (m.Kind == rbacv1.UserKind && m.Name == user.Name || m.Kind == rbacv1.GroupKind && slices.Contains(user.Groups, m.Name))
+	}
+	var candidates []string
+	for i := range list.Items {
+		if slices.ContainsFunc(desired.DepartmentChain(list.Items, list.Items[i].Name), func(d *v1alpha1.Department) bool { return slices.ContainsFunc(d.Spec.Members, names) }) {
+			candidates = append(candidates, list.Items[i].Name)
+		}
+	}
+	allowed := make([]bool, len(candidates))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(reviewsAtOnce)
+	for i, name := range candidates {
+		group.Go(func() (err error) {
+			allowed[i], err = s.may(ctx, user, authorizationv1.ResourceAttributes{Verb: "govern", Group: v1alpha1.GroupVersion.Group, Resource: "departments", Namespace: desired.DepartmentNamespace(name)})
+			return err
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return Governed{}, err
+	}
+	governed := GovernedOf()
+	for i, name := range candidates {
+		if allowed[i] {
+			governed.departments.Insert(name)
+		}
+	}
+	return governed, nil
+}
