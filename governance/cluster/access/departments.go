@@ -22,7 +22,9 @@ type Governed struct {
 }
 
 // GovernedOf returns these departments.
-func GovernedOf(departments ...string) Governed { return Governed{departments: sets.New(departments...)} }
+func GovernedOf(departments ...string) Governed {
+	return Governed{departments: sets.New(departments...)}
+}
 
 // Includes reports whether the user may change the teams of a department. The empty name is
 // that of teams without one.
@@ -44,15 +46,9 @@ func (s *Service) Governed(ctx context.Context, user governance.User) (Governed,
 	if err != nil || !may {
 		return Governed{}, err
 	}
-	// As in the admission policy kuota-departments.
-	for _, verb := range []string{"only-in-departments", "list"} {
-		restricted, err := s.mayAllocations(ctx, user, verb)
-		if err != nil {
-			return Governed{}, err
-		}
-		if restricted == (verb == "list") || user.Local {
-			return Governed{All: true}, nil
-		}
+	restricted, err := s.restricted(ctx, user)
+	if err != nil || !restricted {
+		return Governed{All: err == nil}, err
 	}
 	reader, err := s.Cluster.Reader()
 	if err != nil {
@@ -90,4 +86,18 @@ func (s *Service) Governed(ctx context.Context, user governance.User) (Governed,
 		}
 	}
 	return governed, nil
+}
+
+// restricted reports whether the admission policy kuota-departments limits user to the
+// departments that they govern.
+func (s *Service) restricted(ctx context.Context, user governance.User) (bool, error) {
+	if user.Local {
+		return false, nil
+	}
+	restricted, err := s.mayAllocations(ctx, user, "only-in-departments")
+	if err != nil || !restricted {
+		return false, err
+	}
+	lists, err := s.mayAllocations(ctx, user, "list")
+	return !lists, err
 }
