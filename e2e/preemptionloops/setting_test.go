@@ -180,8 +180,11 @@ func (s setting) create(ctx context.Context, c client.Client) error {
 		free.Add(allocated)
 		return free
 	}
-	cohort, _ := desired.Cohort(s.naming(), desired.Unallocated(ready, map[string]quota.Resources{instanceType: allocated}))
-	for _, object := range append(wanted, cohort) {
+	cohorts, _ := desired.FlatTree(s.naming(), ready, quota.PoolResources{instanceType: allocated}).Cohorts()
+	for _, cohort := range cohorts {
+		wanted = append(wanted, cohort)
+	}
+	for _, object := range wanted {
 		if err := c.Apply(ctx, object, client.FieldOwner("lab"), client.ForceOwnership); err != nil {
 			return fmt.Errorf("apply objects of %s: %w", s.name, err)
 		}

@@ -199,7 +199,8 @@ func (in *instance) apply(ctx context.Context, teams ...int) error {
 		return in.allocate(ctx, teams)
 	}
 	var wanted []runtime.ApplyConfiguration
-	if cohort, _ := desired.Cohort(in.naming(), desired.Unallocated(func(pool string) quota.Resources { return in.ready[pool] }, in.allocated())); cohort != nil {
+	cohorts, _ := desired.FlatTree(in.naming(), func(pool string) quota.Resources { return in.ready[pool] }, in.allocated()).Cohorts()
+	for _, cohort := range cohorts {
 		wanted = append(wanted, cohort)
 	}
 	for _, i := range teams {

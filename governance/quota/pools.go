@@ -18,6 +18,16 @@ import (
 // or, while the spec is invalid, the quota that was applied last and that Kueue still has.
 // current reports whether it is that of the spec.
 func Effective(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) (resolved Resolved, current bool) {
+	ready := meta.FindStatusCondition(allocation.Status.Conditions, v1alpha1.ConditionReady)
+	if ready != nil && ready.Reason == v1alpha1.ReasonDepartment && ready.ObservedGeneration == allocation.Generation {
+		return Applied(allocation), false
+	}
+	return Wanted(allocation, types)
+}
+
+// Wanted returns the quota of an allocation as Effective does, and while its department has
+// not as much, that of its spec.
+func Wanted(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) (resolved Resolved, current bool) {
 	if allocation.Spec.Observed() {
 		return Applied(allocation), true // the controller reads it from the ClusterQueue
 	}
@@ -39,7 +49,8 @@ func Effective(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) (r
 // Applied returns the quota that the controller applied last, from the status;
 // without pools if it never applied any.
 func Applied(allocation *v1alpha1.ComputeAllocation) Resolved {
-	resolved := Resolved{Lends: effective.Spec(allocation).Sharing.Strategy != v1alpha1.DontLend, covered: allocation.Spec.CoveredResources}
+	sharing := effective.Spec(allocation).Sharing
+	resolved := Resolved{Lends: sharing.Strategy != v1alpha1.DontLend, Unlimited: sharing.Unlimited, covered: allocation.Spec.CoveredResources}
 	for _, applied := range allocation.Status.Quota {
 		pool := FlavorQuotas{Name: applied.Pool, Nominal: Resources{}, BorrowingLimit: Resources{}, BorrowOnly: true}
 		for _, r := range applied.Resources {

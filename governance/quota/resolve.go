@@ -31,6 +31,9 @@ type Resolved struct {
 	Pools []FlavorQuotas
 	// Lends reports whether other teams may borrow idle quota.
 	Lends bool
+	// Unlimited reports that pools that are not listed may be borrowed without a limit, for
+	// a department.
+	Unlimited bool
 
 	// covered are the resources that the ClusterQueue covers, in their order; empty for
 	// those of Pools.
@@ -70,7 +73,7 @@ func Resolve(spec *v1alpha1.ComputeAllocationSpec, types catalog.Catalog) (Resol
 		return Resolved{}, errs
 	}
 
-	resolved := Resolved{Lends: spec.Sharing.Strategy != v1alpha1.DontLend, covered: spec.CoveredResources}
+	resolved := Resolved{Lends: spec.Sharing.Strategy != v1alpha1.DontLend, Unlimited: spec.Sharing.Unlimited, covered: spec.CoveredResources}
 	for _, row := range rows {
 		pool := FlavorQuotas{Name: row.pool, Nominal: row.amounts}
 		var ok bool

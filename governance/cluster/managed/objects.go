@@ -68,6 +68,9 @@ func Objects(objects desired.Objects) []Object {
 	if o := objects.Elastic; o != nil {
 		all = append(all, NewObject("RoleBinding", &rbacv1.RoleBinding{}, o, o.ObjectMetaApplyConfiguration))
 	}
+	if o := objects.Department; o != nil {
+		all = append(all, NewObject("RoleBinding", &rbacv1.RoleBinding{}, o, o.ObjectMetaApplyConfiguration))
+	}
 	if o := objects.Members; o != nil {
 		all = append(all, NewObject("RoleBinding", &rbacv1.RoleBinding{}, o, o.ObjectMetaApplyConfiguration))
 	}
@@ -83,6 +86,7 @@ func Optional(namespace string) []Object {
 	}
 	return []Object{
 		object("RoleBinding", desired.MembersName, &rbacv1.RoleBinding{}),
+		object("RoleBinding", desired.DepartmentName, &rbacv1.RoleBinding{}),
 		object("RoleBinding", desired.ElasticName, &rbacv1.RoleBinding{}),
 		object("LocalQueue", desired.DefaultQueueName, &kueue.LocalQueue{}),
 		object("ResourceQuota", desired.CeilingName, &corev1.ResourceQuota{}),

@@ -11,6 +11,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/cluster/managed"
 	"kuota.dev/kuota/governance/quota"
@@ -26,6 +27,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // finalizer keeps an allocation until the objects that Kuota created for it are
@@ -99,7 +101,11 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	naming := r.Naming.Under(policy)
+	var departments v1alpha1.DepartmentList
+	if err := cluster.List(ctx, r, &departments); err != nil {
+		return ctrl.Result{}, err
+	}
+	naming := r.Naming.Under(policy).In(departments.Items)
 	objects, blocked, err := r.buildObjects(ctx, allocation, in, types, naming, policy)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -121,23 +127,31 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 
 	shares := policy != nil && policy.Spec.IdleCompute.ShareUnallocated
 	queueName := *objects.ClusterQueue.GetName()
-	if ok, failure := r.Cohort.reserve(shares, queueName, resolvedQuota(objects.Quota)); !ok && failure == "" {
-		return ctrl.Result{RequeueAfter: cohortDelay}, nil // until the Cohort lends less
-	} else if !ok { // all fields except the quota are still applied
-		blocked = notReady(reasonCohort, failure)
+	wish := desired.Wish{Department: allocation.Spec.Department, Nominal: resolvedQuota(objects.Quota)}
+	if got := r.Cohort.reserve(shares, queueName, wish); !got.ok && got.failure == "" && got.refused == "" {
+		return ctrl.Result{RequeueAfter: cohortDelay}, nil // until the Cohorts lend less
+	} else if !got.ok { // all fields except the quota and the department are still applied
+		blocked = notReady(reasonCohort, got.failure)
+		if got.refused != "" {
+			blocked = notReady(v1alpha1.ReasonDepartment, got.refused+"; the quota stays as it is")
+		}
 		applied := quota.Applied(allocation)
 		if len(applied.Pools) == 0 {
+			blocked.message = strings.TrimSuffix(blocked.message, "; the quota stays as it is")
 			return ctrl.Result{RequeueAfter: time.Second}, r.patchStatus(ctx, allocation, blocked)
 		}
 		objects = desired.BuildResolved(effective.Allocation(allocation, in), applied, types, naming, desired.RankingOf(policy))
+		if wish.Department, err = r.keepCohort(ctx, objects, naming); err != nil {
+			return ctrl.Result{}, err
+		}
+		wish.Nominal = resolvedQuota(objects.Quota)
 	}
-	nominal := resolvedQuota(objects.Quota)
-	if err := r.applyObjects(ctx, allocation, objects, r.Cohort.ledger.differs(queueName, nominal)); apierrors.IsConflict(err) {
+	if err := r.applyObjects(ctx, allocation, objects, r.Cohort.ledger.differs(queueName, wish)); apierrors.IsConflict(err) {
 		return ctrl.Result{}, err
 	} else if err != nil {
 		return ctrl.Result{}, errors.Join(err, r.patchStatus(ctx, allocation, notReady("ApplyFailed", "Kubernetes rejected it, retrying: "+err.Error())))
 	}
-	r.Cohort.recordWritten(queueName, nominal)
+	r.Cohort.recordWritten(queueName, wish)
 	queue, age, err := r.queueActiveCondition(ctx, queueName)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -162,6 +176,17 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 		result.RequeueAfter = retryInterval
 	}
 	return result, r.patchStatus(ctx, allocation, done)
+}
+
+// keepCohort gives the ClusterQueue of objects the cohort that it has, and returns the
+// department of that.
+func (r *AllocationReconciler) keepCohort(ctx context.Context, objects desired.Objects, naming desired.Naming) (department string, err error) {
+	var queue kueue.ClusterQueue
+	if err := r.APIReader.Get(ctx, client.ObjectKey{Name: *objects.ClusterQueue.GetName()}, &queue); err != nil {
+		return "", client.IgnoreNotFound(err)
+	}
+	objects.KeepCohort(queue.Spec.CohortName)
+	return naming.DepartmentOf(queue.Spec.CohortName), nil
 }
 
 // buildObjects returns the desired objects of an allocation. If its quota

@@ -4,14 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/cluster/managed"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/record/activity"
 
@@ -27,35 +28,41 @@ import (
 // cohortDelay coalesces changes before the Cohort is reconciled.
 const cohortDelay = 50 * time.Millisecond
 
-// CohortReconciler keeps the Cohort object, which lends compute that is not
-// allocated to any team. The nominal quota of the Cohort and of all teams
-// together never exceeds the capacity: the Cohort shrinks before a team's quota
-// grows, and grows after a team's quota shrank.
+// CohortReconciler keeps the Cohorts: the shared one, which lends compute that is not
+// allocated to any team, and one for each department, which lends its reserve. The nominal
+// quota of all Cohorts and of all teams together never exceeds the capacity, and below a
+// department never its quota: a Cohort shrinks before what is beside it grows, and grows
+// after that shrank.
 type CohortReconciler struct {
 	client.Client               // reads from the cache
 	APIReader     client.Reader // reads from the API server
 	Naming        desired.Naming
 	Events        events.EventRecorder
 	Activity      *activity.Log // nil without history
+	Now           func() time.Time
 
 	policies policyReader
 	ledger   ledger
+	writes   lastWrites              // of Cohorts
 	requests chan event.GenericEvent // triggers a reconciliation
+	granted  chan event.GenericEvent // allocations that were refused and are not any more
+	refused  map[string]bool         // the allocations that were refused last
 }
 
-// reserve reserves quota for a ClusterQueue (see ledger.reserve), and triggers
+// reserve reserves what a ClusterQueue is to have (see ledger.reserve), and triggers
 // a reconciliation if there is not enough.
-func (r *CohortReconciler) reserve(shares bool, queue string, wanted quota.PoolResources) (ok bool, trouble string) {
-	if ok, trouble = r.ledger.reserve(shares, queue, wanted); !ok {
+func (r *CohortReconciler) reserve(shares bool, queue string, wanted desired.Wish) reservation {
+	got := r.ledger.reserve(shares, queue, wanted)
+	if !got.ok && got.refused == "" {
 		r.trigger()
 	}
-	return ok, trouble
+	return got
 }
 
-// recordWritten records that a ClusterQueue has this quota, and triggers a
-// reconciliation if the Cohort may lend more: the last one may have counted more for
+// recordWritten records that a ClusterQueue has this quota in this department, and triggers a
+// reconciliation if Cohorts may have more: the last one may have counted more for
 // the ClusterQueue, although it saw the ClusterQueue's change.
-func (r *CohortReconciler) recordWritten(queue string, has quota.PoolResources) {
+func (r *CohortReconciler) recordWritten(queue string, has desired.Wish) {
 	if r.ledger.recordWritten(queue, has) {
 		r.trigger()
 	}
@@ -70,78 +77,233 @@ func (r *CohortReconciler) trigger() {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
-	r.ledger.suspend() // no nominal quota grows until the Cohort is written
+	r.ledger.suspend() // nothing grows until the Cohorts are written
 	policy, leaves, err := r.policies.get(ctx, r, r.APIReader)
 	if err != nil || leaves {
 		return ctrl.Result{}, err
 	}
-	naming := r.Naming.Under(policy)
-	if policy == nil || !policy.Spec.IdleCompute.ShareUnallocated {
+	var departments v1alpha1.DepartmentList
+	var allocations v1alpha1.ComputeAllocationList
+	if err := cluster.List(ctx, r, &departments, &allocations); err != nil {
+		return ctrl.Result{}, err
+	}
+	naming := r.Naming.Under(policy).In(departments.Items)
+	shares := policy != nil && policy.Spec.IdleCompute.ShareUnallocated
+	if !shares && len(departments.Items) == 0 {
 		return requeueOnConflict(ctrl.Result{}, r.disable(ctx, policy))
 	}
-	var list v1alpha1.ComputeAllocationList
-	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	state := newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Shared", "Cohort %s lends unallocated compute", naming.Cohort)
+	if !shares {
+		state.Reason, state.Message = "Off", sharesNothing
+	}
+	others, err := r.otherOwner(ctx, naming.Cohort)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
-	var present kueue.Cohort
-	if err := r.Get(ctx, client.ObjectKey{Name: naming.Cohort}, &present); client.IgnoreNotFound(err) != nil {
-		return ctrl.Result{}, err
-	}
-	if present.Name != "" && !managed.ByKuota(&present) {
-		r.ledger.disable() // the Cohort of another manager has no quota of Kuota
-		return requeueOnConflict(ctrl.Result{RequeueAfter: retryInterval}, patchPolicyStatus(ctx, r, policy, nil, newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "Blocked",
-			"Cohort %s exists and is not managed by Kuota; delete it, or start Kuota with another --cohort", present.Name)))
+	result := ctrl.Result{}
+	if shares && others {
+		state = newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "Blocked",
+			"Cohort %s exists and is not managed by Kuota; delete it, or start Kuota with another --cohort", naming.Cohort)
+		if shares, result.RequeueAfter = false, retryInterval; len(departments.Items) == 0 {
+			r.ledger.disable() // the Cohort of another manager has no quota of Kuota
+			return requeueOnConflict(result, patchPolicyStatus(ctx, r, policy, nil, state))
+		}
 	}
 	types, err := clusterstate.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	queues, err := r.quotaByQueue(ctx, list.Items, types, naming)
+	queues, err := r.clusterQueues(ctx, naming)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	cohort, leftOut := desired.UnallocatedCohort(naming, queues, types)
-	correction, err := r.applyCohort(ctx, cohort)
+	tree, wishes := desired.NewTree(desired.Inputs{Naming: naming, Types: types, Unallocated: shares, Departments: departments.Items, Allocations: allocations.Items, ClusterQueues: queues, Now: r.Now()})
+	r.ledger.addTo(tree, wishes.Queues)
+	before := maps.Clone(tree.Queues)
+	refused, err := r.refuseBlocked(ctx, tree, wishes.Departments)
 	if err != nil {
-		r.ledger.resume(nil, "the Cohort that lends unallocated compute cannot be written: "+err.Error())
-		return requeueOnConflict(ctrl.Result{}, errors.Join(err, patchPolicyStatus(ctx, r, policy, nil, newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "ApplyFailed",
-			"Kubernetes rejected the Cohort, retrying: %v", err))))
+		return ctrl.Result{}, err
 	}
-	if correction != nil {
-		addCorrection(r.Events, r.Activity, policy, correction)
+	settled := tree.Settle(wishes.Departments, wishes.Queues)
+	maps.Copy(settled.Departments, refused)
+	cohorts, leftOut := tree.Cohorts()
+	if err := r.applyCohorts(ctx, policy, cohorts, settled.Moved, others); err != nil {
+		r.ledger.resume(nil, "the Cohorts that lend compute cannot be written: "+err.Error())
+		state = newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "ApplyFailed", "Kubernetes rejected a Cohort, retrying: %v", err)
+		return requeueOnConflict(ctrl.Result{}, errors.Join(err, patchPolicyStatus(ctx, r, policy, nil, state)))
 	}
-	r.ledger.resume(queues, "")
-
-	state := newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Shared", "Cohort %s lends unallocated compute", naming.Cohort)
-	if len(leftOut) > 0 {
+	r.resume(tree, before, wishes.Queues, settled.Queues, allocations.Items)
+	err = r.patchDepartments(ctx, tree, wishes, settled, allocations.Items)
+	if shares && len(leftOut) > 0 {
 		state = newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "TooManyPools",
 			"Kueue supports 64 pools in a Cohort, so unallocated compute of %s is not lent. Group instance types into pools", strings.Join(leftOut, ", "))
 	}
-	return requeueOnConflict(ctrl.Result{}, patchPolicyStatus(ctx, r, policy, nil, state))
+	return requeueOnConflict(result, errors.Join(err, patchPolicyStatus(ctx, r, policy, nil, state)))
 }
 
-// applyCohort applies the Cohort and deletes earlier ones, or deletes all if cohort is nil.
-func (r *CohortReconciler) applyCohort(ctx context.Context, cohort *applykueue.CohortApplyConfiguration) (*v1alpha1.Correction, error) {
-	if cohort == nil {
-		return nil, r.deleteCohorts(ctx, "")
+// sharesNothing is the message of the condition ShareUnallocated while the policy does not
+// lend unallocated compute.
+const sharesNothing = "unallocated compute is not lent"
+
+// otherOwner reports whether a Cohort exists that is not Kuota's.
+func (r *CohortReconciler) otherOwner(ctx context.Context, name string) (bool, error) {
+	var present kueue.Cohort
+	err := r.Get(ctx, client.ObjectKey{Name: name}, &present)
+	return err == nil && !managed.ByKuota(&present), client.IgnoreNotFound(err)
+}
+
+// refuseBlocked removes from wishes the departments whose Cohort is that of another owner, and
+// returns why.
+func (r *CohortReconciler) refuseBlocked(ctx context.Context, tree *desired.Tree, wishes map[string]desired.Border) (map[string]desired.Refusal, error) {
+	refused := map[string]desired.Refusal{}
+	for name := range wishes {
+		d := tree.Departments[name]
+		cohort := desired.DepartmentCohort(d.Department)
+		others, err := r.otherOwner(ctx, cohort)
+		if err != nil {
+			return nil, err
+		}
+		if others && d.Spec.CohortName == "" {
+			refused[name] = desired.Refusal{Reason: v1alpha1.ReasonBlocked, Message: fmt.Sprintf("Cohort %s exists and is not managed by Kuota; delete it, or set cohortName in a new department to take it over", cohort)}
+			delete(wishes, name)
+		}
 	}
-	if err := r.deleteCohorts(ctx, *cohort.GetName()); err != nil {
+	return refused, nil
+}
+
+// clusterQueues returns the ClusterQueues of Kuota, and those of others in a Cohort of the
+// tree.
+func (r *CohortReconciler) clusterQueues(ctx context.Context, naming desired.Naming) ([]*kueue.ClusterQueue, error) {
+	var list kueue.ClusterQueueList
+	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, err
 	}
-	return applier{r.Client, r.APIReader}.apply(ctx, managed.NewObject("Cohort", &kueue.Cohort{}, cohort, cohort.ObjectMetaApplyConfiguration), true)
+	return naming.Members(list.Items, func(q *kueue.ClusterQueue) bool { return managed.ByKuota(q) }), nil
 }
 
-// deleteCohorts deletes the Cohorts that Kuota created, except one with this name: that
-// of an earlier policy has another.
-func (r *CohortReconciler) deleteCohorts(ctx context.Context, except string) error {
+// resume lets ClusterQueues become what was granted, and reconciles the allocations that were
+// refused before and are not any more.
+func (r *CohortReconciler) resume(tree *desired.Tree, before map[string]desired.TreeQueue, wishes map[string]desired.Wish, refused map[string]desired.Refusal, all []v1alpha1.ComputeAllocation) {
+	granted := map[string]grant{}
+	for name, wish := range wishes {
+		g := grant{Wish: desired.Wish{Department: wish.Department, Nominal: tree.Queues[name].Nominal}, wanted: wish, refused: refused[name]}
+		if g.refused != (desired.Refusal{}) {
+			g.Wish = desired.Wish{Nominal: before[name].Nominal}
+			if in := before[name].Departments; len(in) == 1 {
+				g.Department = in[0]
+			}
+		}
+		granted[name] = g
+	}
+	r.ledger.resume(granted, "")
+	now := map[string]bool{}
+	for i := range all {
+		name := desired.ClusterQueueName(&all[i], r.Naming)
+		if _, is := refused[name]; is {
+			now[all[i].Name] = true
+		} else if r.refused[all[i].Name] {
+			select {
+			case r.granted <- event.GenericEvent{Object: &all[i]}:
+			default: // it is reconciled after retryInterval
+			}
+		}
+	}
+	r.refused = now
+}
+
+// applyCohorts applies Cohorts and deletes earlier ones, in an order in which no quota counts
+// twice: first what falls, then the parents that change, then what rises. others reports that
+// the shared Cohort belongs to another owner.
+func (r *CohortReconciler) applyCohorts(ctx context.Context, policy *v1alpha1.ClusterPolicy, cohorts []*applykueue.CohortApplyConfiguration, moved []string, others bool) error {
+	var list kueue.CohortList
+	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return err
+	}
+	present := map[string]*kueue.Cohort{}
+	for i := range list.Items {
+		present[list.Items[i].Name] = &list.Items[i]
+	}
+	wanted := map[string]*applykueue.CohortApplyConfiguration{}
+	for _, cohort := range cohorts {
+		wanted[*cohort.GetName()] = cohort
+	}
+	for _, cohort := range cohorts {
+		is := present[*cohort.GetName()]
+		if is == nil || r.writes.isStale(is) {
+			is = &kueue.Cohort{}
+			if err := client.IgnoreNotFound(r.APIReader.Get(ctx, client.ObjectKey{Name: *cohort.GetName()}, is)); err != nil {
+				return err
+			}
+		}
+		if lower := desired.LowerCohort(cohort, is); lower != nil {
+			if err := r.applyCohort(ctx, policy, lower); err != nil {
+				return err
+			}
+		}
+	}
+	for _, department := range moved {
+		for _, cohort := range cohorts {
+			if cohort.Labels[desired.LabelDepartment] == department {
+				if err := r.applyCohort(ctx, policy, cohort); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	if err := r.deleteCohorts(ctx, func(name string) bool { return wanted[name] != nil }); err != nil {
+		return err
+	}
+	for _, cohort := range cohorts {
+		if err := r.applyCohort(ctx, policy, cohort); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// applyCohort applies a Cohort unless it is up to date.
+func (r *CohortReconciler) applyCohort(ctx context.Context, policy *v1alpha1.ClusterPolicy, cohort *applykueue.CohortApplyConfiguration) error {
+	name, department := *cohort.GetName(), cohort.Labels[desired.LabelDepartment]
+	var cached kueue.Cohort
+	if err := client.IgnoreNotFound(r.Get(ctx, client.ObjectKey{Name: name}, &cached)); err != nil {
+		return err
+	}
+	// The shared Cohort is always compared with the API server's.
+	live := department == "" || cached.Name == "" || r.writes.isStale(&cached)
+	copied := *cohort
+	meta := *cohort.ObjectMetaApplyConfiguration
+	copied.ObjectMetaApplyConfiguration = &meta
+	object := managed.NewObject("Cohort", &kueue.Cohort{}, &copied, copied.ObjectMetaApplyConfiguration)
+	object.TakesOver = department != "" && name != desired.DepartmentNamespace(department)
+	correction, err := applier{r.Client, r.APIReader}.apply(ctx, object, live)
+	if err != nil {
+		return err
+	}
+	if written := copied.ObjectMetaApplyConfiguration.ResourceVersion; written != nil {
+		r.writes.record(&kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: *written}})
+	}
+	if correction != nil && policy != nil {
+		addCorrection(r.Events, r.Activity, policy, correction)
+	}
+	return nil
+}
+
+// deleteCohorts deletes the Cohorts that Kuota created and does not keep: that
+// of an earlier policy has another name. If a CRD of Kuota's is being deleted, all stay.
+func (r *CohortReconciler) deleteCohorts(ctx context.Context, keep func(name string) bool) error {
 	var list kueue.CohortList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return err
 	}
 	for i := range list.Items {
 		cohort := &list.Items[i]
-		if cohort.Name == except || !managed.ByKuota(cohort) || cohort.DeletionTimestamp != nil {
+		if keep(cohort.Name) || !managed.ByKuota(cohort) || cohort.DeletionTimestamp != nil {
 			continue
+		}
+		if cohort.Labels[desired.LabelDepartment] != "" {
+			if leaves, err := crdsDeleted(ctx, r.APIReader); err != nil || leaves {
+				return err
+			}
 		}
 		if err := client.IgnoreNotFound(r.Delete(ctx, cohort.DeepCopy())); err != nil {
 			return fmt.Errorf("delete Cohort %s: %w", cohort.Name, err)
@@ -153,33 +315,14 @@ func (r *CohortReconciler) deleteCohorts(ctx context.Context, except string) err
 // disable deletes the Cohort, because the policy does not share unallocated
 // compute.
 func (r *CohortReconciler) disable(ctx context.Context, policy *v1alpha1.ClusterPolicy) error {
-	if err := r.deleteCohorts(ctx, ""); err != nil {
+	if err := r.deleteCohorts(ctx, func(string) bool { return false }); err != nil {
 		return err
 	}
 	r.ledger.disable()
 	if policy == nil {
 		return nil
 	}
-	return patchPolicyStatus(ctx, r, policy, nil, newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Off", "unallocated compute is not lent"))
-}
-
-// quotaByQueue returns the quota of each ClusterQueue of the cohort: the
-// largest of what its allocation resolves to, what the cache has, what was
-// written but may not be in the cache yet, and what it waits for.
-func (r *CohortReconciler) quotaByQueue(ctx context.Context, all []v1alpha1.ComputeAllocation, types catalog.Catalog, naming desired.Naming) (map[string]quota.PoolResources, error) {
-	var list kueue.ClusterQueueList
-	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
-		return nil, err
-	}
-	var members []*kueue.ClusterQueue
-	for i := range list.Items { // a ClusterQueue of another manager in the cohort counts too
-		if queue := &list.Items[i]; string(queue.Spec.CohortName) == naming.Cohort || managed.ByKuota(queue) {
-			members = append(members, queue)
-		}
-	}
-	queues := desired.QuotaByQueue(members, all, types, naming)
-	r.ledger.addTo(queues)
-	return queues, nil
+	return patchPolicyStatus(ctx, r, policy, nil, newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Off", sharesNothing))
 }
 
 // resolvedQuota returns the nominal quota of an allocation.

@@ -14,7 +14,7 @@ import (
 // also deletes the custom resources, which is not meant as a deletion of teams:
 // queues, pools and the Cohort then stay.
 func crdsDeleted(ctx context.Context, live client.Reader) (bool, error) {
-	return clusterstate.CRDsDeleted(ctx, live, "computeallocations", "clusterpolicies")
+	return clusterstate.CRDsDeleted(ctx, live, "computeallocations", "departments", "clusterpolicies")
 }
 
 // policyReader reads the policy for controllers that revert something when it

@@ -30,7 +30,7 @@ const (
 // controllers must know is in objects.
 func (c Reconcilers) catchUp(ctx context.Context) error {
 	for _, empty := range []client.ObjectList{
-		&v1alpha1.ClusterPolicyList{}, &v1alpha1.ComputeAllocationList{}, &kueue.ClusterQueueList{}, &kueue.CohortList{}, &kueue.WorkloadPriorityClassList{},
+		&v1alpha1.ClusterPolicyList{}, &v1alpha1.ComputeAllocationList{}, &v1alpha1.DepartmentList{}, &kueue.ClusterQueueList{}, &kueue.CohortList{}, &kueue.WorkloadPriorityClassList{},
 	} {
 		if err := catchUp(ctx, c.Cohort.Client, c.Cohort.APIReader, empty); err != nil {
 			return fmt.Errorf("read what the previous leader wrote: %w", err)

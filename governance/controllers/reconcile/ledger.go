@@ -2,76 +2,108 @@ package reconcile
 
 import (
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// ledger keeps the sum of all nominal quota and of the Cohort's quota within
-// the capacity, although two controllers write them and see each other's writes
-// late. A nominal quota grows only after the Cohort was written with less, and
-// the Cohort counts the quota that was written before the cache shows it. Only
+// ledger keeps the sum of all nominal quota and of the quota of the Cohorts within
+// the capacity, and what is below each department within its quota, although two
+// controllers write them and see each other's writes late. A nominal quota grows, and a
+// ClusterQueue moves to another department, only after the Cohorts were written for it, and
+// the Cohorts count what was written before the cache shows it. Only
 // the leader writes, and begins with an empty ledger: no nominal quota grows
-// before CohortReconciler has read whether a Cohort lends. A ledger is safe
+// before CohortReconciler has read what the Cohorts have. A ledger is safe
 // for concurrent use.
 type ledger struct {
 	mu        sync.Mutex
-	headroom  map[string]quota.PoolResources // quota of each ClusterQueue that the Cohort was last written for; nil while it is being written
-	requested map[string]quota.PoolResources // quota that ClusterQueues wait for
-	written   map[string]quota.PoolResources // quota that each ClusterQueue was last written with, or may have been
-	disabled  bool                           // no Cohort lends, as CohortReconciler last read
-	failure   string                         // why the Cohort cannot be written; empty if it can
+	granted   map[string]grant        // for each ClusterQueue, as the Cohorts were last written; nil while they are being written
+	requested map[string]desired.Wish // what ClusterQueues wait for
+	written   map[string]written      // what each ClusterQueue was last written with, or may have been
+	disabled  bool                    // no Cohort lends and there is no department, as CohortReconciler last read
+	failure   string                  // why a Cohort cannot be written; empty if all can
 }
 
-// reserve reports whether a ClusterQueue can be written now with the wanted
-// quota: it does not grow, or the Cohort was written for it. The quota then
-// counts as written. Otherwise it is recorded as requested, and failure is
-// the reason if waiting does not help.
-func (l *ledger) reserve(shares bool, queue string, wanted quota.PoolResources) (ok bool, failure string) {
+// grant is what the Cohorts leave to a ClusterQueue.
+type grant struct {
+	desired.Wish                 // what it may be written with
+	wanted       desired.Wish    // what its allocation wants
+	refused      desired.Refusal // why that is not granted
+}
+
+// written is the quota of a ClusterQueue and the departments in which it may count.
+type written struct {
+	departments []string
+	nominal     quota.PoolResources
+}
+
+// reservation is whether a ClusterQueue can be written.
+type reservation struct {
+	ok      bool
+	failure string // why waiting does not help: a Cohort cannot be written
+	refused string // why waiting does not help: the department has not as much left
+}
+
+// reserve reports whether a ClusterQueue can be written now as wanted: it does not grow or
+// move, or the Cohorts were written for it. It then counts as written. Otherwise it
+// is recorded as requested.
+func (l *ledger) reserve(shares bool, queue string, wanted desired.Wish) reservation {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	has, known := l.written[queue]
-	if (shares || !l.disabled) && !(known && within(wanted, has)) && !(l.headroom != nil && within(wanted, l.headroom[queue])) {
+	stays := known && slices.Equal(has.departments, []string{wanted.Department}) && within(wanted.Nominal, has.nominal)
+	grant, grown := l.granted[queue]
+	grown = grown && grant.Department == wanted.Department && within(wanted.Nominal, grant.Nominal)
+	if (shares || wanted.Department != "" || !l.disabled) && !stays && !grown {
+		if grant.refused != (desired.Refusal{}) && grant.wanted.Department == wanted.Department && within(wanted.Nominal, grant.wanted.Nominal) && within(grant.wanted.Nominal, wanted.Nominal) {
+			return reservation{refused: grant.refused.Message}
+		}
 		if l.requested == nil {
-			l.requested = map[string]quota.PoolResources{}
+			l.requested = map[string]desired.Wish{}
 		}
 		l.requested[queue] = wanted
-		return false, l.failure
+		return reservation{failure: l.failure}
 	}
 	delete(l.requested, queue)
 	if l.written == nil {
-		l.written = map[string]quota.PoolResources{}
+		l.written = map[string]written{}
 	}
+	now := written{[]string{wanted.Department}, wanted.Nominal}
 	if known {
-		wanted = clone(wanted)
-		wanted.Raise(has)
+		now.nominal = clone(wanted.Nominal)
+		now.nominal.Raise(has.nominal)
+		now.departments = union(has.departments, now.departments)
 	}
-	l.written[queue] = wanted
-	return true, ""
+	l.written[queue] = now
+	return reservation{ok: true}
 }
 
 // differs reports whether a ClusterQueue may have been written with more than
-// this quota since recordWritten.
-func (l *ledger) differs(queue string, nominal quota.PoolResources) bool {
+// this quota, or in another department, since recordWritten.
+func (l *ledger) differs(queue string, has desired.Wish) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return !within(l.written[queue], nominal)
+	was, known := l.written[queue]
+	return known && (!within(was.nominal, has.Nominal) || !slices.Equal(was.departments, []string{has.Department}))
 }
 
-// recordWritten records that a ClusterQueue has this quota, and reports whether it may
-// have been written with more before.
-func (l *ledger) recordWritten(queue string, has quota.PoolResources) (shrinks bool) {
+// recordWritten records that a ClusterQueue has this quota in this department, and reports
+// whether it may have been written with more before, or elsewhere.
+func (l *ledger) recordWritten(queue string, has desired.Wish) (shrinks bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	shrinks = !within(l.written[queue], has)
+	was, known := l.written[queue]
+	shrinks = known && (!within(was.nominal, has.Nominal) || !slices.Equal(was.departments, []string{has.Department}))
 	if l.written == nil {
-		l.written = map[string]quota.PoolResources{}
+		l.written = map[string]written{}
 	}
-	l.written[queue] = has
+	l.written[queue] = written{[]string{has.Department}, has.Nominal}
 	return shrinks
 }
 
@@ -80,28 +112,46 @@ func (l *ledger) recordWritten(queue string, has quota.PoolResources) (shrinks b
 func (l *ledger) atLeast(queue string, cached quota.PoolResources) quota.PoolResources {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	cached.Raise(l.written[queue])
+	cached.Raise(l.written[queue].nominal)
 	return cached
 }
 
-// addTo raises queues to the written and requested quota, and forgets
-// ClusterQueues that are not in it.
-func (l *ledger) addTo(queues map[string]quota.PoolResources) {
+// addTo raises the ClusterQueues of a tree to what was written and adds the departments in
+// which they may count, raises the wishes to what is requested, and forgets ClusterQueues
+// that are not in the tree.
+func (l *ledger) addTo(tree *desired.Tree, wishes map[string]desired.Wish) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, more := range []map[string]quota.PoolResources{l.written, l.requested} {
-		maps.DeleteFunc(more, func(name string, _ quota.PoolResources) bool { return queues[name] == nil })
-		for name, nominal := range more {
-			queues[name].Raise(nominal)
+	for name, was := range l.written {
+		q, exists := tree.Queues[name]
+		if !exists {
+			delete(l.written, name)
+			continue
+		}
+		q.Nominal = clone(q.Nominal)
+		q.Nominal.Raise(was.nominal)
+		q.Departments = union(q.Departments, was.departments)
+		tree.Queues[name] = q
+	}
+	for name, wanted := range l.requested {
+		if _, exists := tree.Queues[name]; !exists {
+			delete(l.requested, name)
+			continue
+		}
+		wish, exists := wishes[name]
+		if exists && wish.Department == wanted.Department {
+			wish.Nominal = clone(wish.Nominal)
+			wish.Nominal.Raise(wanted.Nominal)
+			wishes[name] = wish
 		}
 	}
 }
 
-// suspend lets no nominal quota grow while the Cohort is written.
+// suspend lets nothing grow while the Cohorts are written.
 func (l *ledger) suspend() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.headroom, l.disabled = nil, false
+	l.granted, l.disabled = nil, false
 }
 
 // disable lets every nominal quota grow: no Cohort lends.
@@ -111,12 +161,23 @@ func (l *ledger) disable() {
 	l.disabled, l.failure = true, ""
 }
 
-// resume lets nominal quota grow up to headroom, or records why the Cohort
+// resume lets ClusterQueues become what is granted, or records why the Cohorts
 // cannot be written.
-func (l *ledger) resume(headroom map[string]quota.PoolResources, failure string) {
+func (l *ledger) resume(granted map[string]grant, failure string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.headroom, l.failure = headroom, failure
+	l.granted, l.failure = granted, failure
+}
+
+// union returns the elements of two lists, each once.
+func union(a, b []string) []string {
+	all := slices.Clone(a)
+	for _, one := range b {
+		if !slices.Contains(all, one) {
+			all = append(all, one)
+		}
+	}
+	return all
 }
 
 // within reports whether no amount of a exceeds that of b.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	"sigs.k8s.io/controller-runtime/pkg/event"
 )
@@ -18,13 +19,13 @@ func TestLedgerOfNewTerm(t *testing.T) {
 			var l ledger
 			reserve := func(wanted quota.PoolResources, want bool) {
 				t.Helper()
-				if got, _ := l.reserve(shares, queue, wanted); got != want {
+				if got := l.reserve(shares, queue, desired.Wish{Nominal: wanted}).ok; got != want {
 					t.Errorf("reserve: got %t, want %t", got, want)
 				}
 			}
 			reserve(four, false)
 			l.suspend()
-			l.resume(map[string]quota.PoolResources{queue: eight}, "")
+			l.resume(map[string]grant{queue: {Wish: desired.Wish{Nominal: eight}}}, "")
 			reserve(four, true)
 			reserve(eight, true)
 			l = ledger{}
@@ -47,10 +48,10 @@ func TestShrunkQuotaTriggersCohort(t *testing.T) {
 		wanted    quota.PoolResources
 		triggered bool
 	}{{eight, false}, {four, true}, {four, false}, {eight, false}} {
-		if ok, _ := r.reserve(false, queue, step.wanted); !ok {
+		if !r.reserve(false, queue, desired.Wish{Nominal: step.wanted}).ok {
 			t.Fatalf("reserve of %v: got false", step.wanted)
 		}
-		r.recordWritten(queue, step.wanted)
+		r.recordWritten(queue, desired.Wish{Nominal: step.wanted})
 		triggered := len(r.requests) > 0
 		if triggered != step.triggered {
 			t.Errorf("recorded %v: a reconciliation is triggered: %t, want %t", step.wanted, triggered, step.triggered)

@@ -78,6 +78,9 @@ func addCorrection(recorder events.EventRecorder, log *activity.Log, of client.O
 	if _, ok := of.(*v1alpha1.ClusterPolicy); ok {
 		kind, team = "ClusterPolicy", ""
 	}
+	if _, ok := of.(*v1alpha1.Department); ok {
+		kind, team = "Department", ""
+	}
 	log.Add(history.Activity{
 		ID: fmt.Sprintf("%s-%s-%s-%d", audit.Correct, of.GetUID(), correction.Object, correction.Time.Unix()), At: time.Now().UTC(), Actor: "kuota", Source: history.SourceController, Action: string(audit.Correct),
 		Kind: kind, Name: of.GetName(), UID: string(of.GetUID()), Team: team, Changes: []string{fmt.Sprintf(note, correction.Object, correction.Manager)}, Outcome: history.Succeeded,

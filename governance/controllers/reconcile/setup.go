@@ -63,6 +63,7 @@ type Reconcilers struct {
 	Budgets     *BudgetReconciler
 	Capacity    *CapacityReconciler
 	Cohort      *CohortReconciler
+	Departments *DepartmentReconciler
 	Pools       *PoolReconciler
 	Ranking     *RankingReconciler
 	Kueue       *KueueReconciler
@@ -84,13 +85,14 @@ func NewReconcilers(cached client.Client, live client.Reader, recorder events.Ev
 	if naming.Console != "" {
 		console = []string{naming.Console} // it creates the Jobs of ElasticJobs
 	}
-	unallocated := &CohortReconciler{Client: cached, APIReader: live, Naming: naming, Events: recorder, requests: make(chan event.GenericEvent, 1)}
+	unallocated := &CohortReconciler{Client: cached, APIReader: live, Naming: naming, Events: recorder, Now: time.Now, requests: make(chan event.GenericEvent, 1), granted: make(chan event.GenericEvent, 1024)}
 	capacity := &CapacityReconciler{Client: cached, Naming: naming}
 	all := Reconcilers{
 		Allocations: &AllocationReconciler{Client: cached, APIReader: live, Naming: naming, Events: recorder, Applying: applying, Cohort: unallocated, Capacity: capacity, Now: time.Now},
 		Budgets:     &BudgetReconciler{Client: cached, Now: time.Now},
 		Capacity:    capacity,
 		Cohort:      unallocated,
+		Departments: &DepartmentReconciler{Client: cached, APIReader: live, Events: recorder, Now: time.Now},
 		Pools:       &PoolReconciler{Client: cached, APIReader: live, Naming: naming},
 		Ranking:     &RankingReconciler{Client: cached, APIReader: live, Applying: applying, Events: recorder, Now: time.Now},
 		Kueue:       &KueueReconciler{Client: cached, APIReader: live, Install: options.Kueue, Now: time.Now},
@@ -138,6 +140,8 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			Watches(&kueue.ResourceFlavor{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), builder.WithPredicates(specOrLabelsChanged)).
 			Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), capacityChanged).
 			Watches(&v1alpha1.ClusterPolicy{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), builder.WithPredicates(activePolicyChanged)).
+			Watches(&v1alpha1.Department{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForDepartment), builder.WithPredicates(departmentChanged)).
+			WatchesRawSource(source.Channel(c.Cohort.granted, &handler.EnqueueRequestForObject{})).
 			WatchesRawSource(elected(handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll))).
 			Complete(options.Leader.Reconciler(allocations, options.ReadOnly)),
 		newController(manager, "budgets", 1).
@@ -155,10 +159,19 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(cohortDelay), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, quotaAssigned))).
 			Watches(&kueue.ClusterQueue{}, enqueueAfter(cohortDelay), builder.WithPredicates(specOrLabelsChanged)).
 			Watches(&kueue.Cohort{}, enqueueAfter(cohortDelay), builder.WithPredicates(specOrLabelsChanged)).
+			Watches(&v1alpha1.Department{}, enqueueAfter(cohortDelay), builder.WithPredicates(departmentChanged)).
 			WatchesRawSource(source.Channel(c.Cohort.requests, enqueueAfter(cohortDelay))).
 			Watches(&corev1.Node{}, enqueueAfter(cohortDelay), builder.WithPredicates(nodeChanged)).
 			WatchesRawSource(elected(enqueueAfter(noDelay))).
 			Complete(options.Leader.Reconciler(c.Cohort, options.ReadOnly)),
+		newController(manager, "department", 1).
+			For(&v1alpha1.Department{}, builder.WithPredicates(departmentChanged)).
+			Watches(&v1alpha1.Department{}, handler.EnqueueRequestsFromMapFunc(c.Departments.requestsForAll), builder.WithPredicates(departmentChanged)).
+			Watches(&kueue.Cohort{}, handler.EnqueueRequestsFromMapFunc(requestForDepartment), builder.WithPredicates(createdOrDeleted)).
+			Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(requestForDepartment)).
+			Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(requestForDepartment)).
+			WatchesRawSource(elected(handler.EnqueueRequestsFromMapFunc(c.Departments.requestsForAll))).
+			Complete(options.Leader.Reconciler(c.Departments, options.ReadOnly)),
 		newController(manager, "pools", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
 			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(capacityDelay), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -271,6 +284,63 @@ func nodeCapacityChanged(instanceTypeLabel string) predicate.Predicate {
 		return before.Labels[instanceTypeLabel] != after.Labels[instanceTypeLabel] || before.Labels[catalog.PoolLabel] != after.Labels[catalog.PoolLabel] ||
 			!equality.Semantic.DeepEqual(before.Status.Capacity, after.Status.Capacity)
 	})
+}
+
+// departmentChanged passes changes of the spec of a department, of what is active of it, of what
+// is applied of it, and its deletion.
+var departmentChanged = updated(func(before, after *v1alpha1.Department) bool {
+	return before.Generation != after.Generation || (before.DeletionTimestamp == nil) != (after.DeletionTimestamp == nil) ||
+		before.Status.Parent != after.Status.Parent || before.Status.Cohort != after.Status.Cohort ||
+		!equality.Semantic.DeepEqual(before.Status.Active, after.Status.Active) || !equality.Semantic.DeepEqual(before.Status.Budget, after.Status.Budget)
+})
+
+// requestForDepartment returns the department of an object, by its label or by the name of a
+// namespace.
+func requestForDepartment(_ context.Context, object client.Object) []reconcile.Request {
+	name := object.GetLabels()[desired.LabelDepartment]
+	if name == "" {
+		if _, is := object.(*corev1.Namespace); !is {
+			return nil
+		}
+		if name = strings.TrimPrefix(object.GetName(), desired.DepartmentNamespace("")); name == object.GetName() {
+			return nil
+		}
+	}
+	return []reconcile.Request{{NamespacedName: client.ObjectKey{Name: name}}}
+}
+
+// requestsForAll returns every department: those below one have its admins.
+func (r *DepartmentReconciler) requestsForAll(ctx context.Context, _ client.Object) (requests []reconcile.Request) {
+	var list v1alpha1.DepartmentList
+	if err := cluster.List(ctx, r, &list); err != nil {
+		return nil // the cache has not synced, and will deliver every department
+	}
+	for i := range list.Items {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Name: list.Items[i].Name}})
+	}
+	return requests
+}
+
+// requestsForDepartment returns the allocations that are below a department.
+func (r *AllocationReconciler) requestsForDepartment(ctx context.Context, object client.Object) (requests []reconcile.Request) {
+	var departments v1alpha1.DepartmentList
+	if err := cluster.List(ctx, r, &departments); err != nil {
+		return nil // the cache has not synced, and will deliver every allocation
+	}
+	below := map[string]bool{object.GetName(): true}
+	for i := range departments.Items {
+		for _, d := range desired.DepartmentChain(departments.Items, departments.Items[i].Name) {
+			if d.Name == object.GetName() {
+				below[departments.Items[i].Name] = true
+			}
+		}
+	}
+	teams := map[string]bool{}
+	r.addTeams(ctx, teams, func(spec *v1alpha1.ComputeAllocationSpec) bool { return below[spec.Department] })
+	for team := range teams {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Name: team}})
+	}
+	return requests
 }
 
 // requestsForObject returns the teams of an object: by its label or annotation,

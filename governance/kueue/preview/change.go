@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/managed"
@@ -42,6 +43,7 @@ type existing struct {
 // inputs are what the objects of Kuota follow from.
 type inputs struct {
 	allocations []v1alpha1.ComputeAllocation
+	departments []v1alpha1.Department
 	policy      *v1alpha1.ClusterPolicy // nil for none
 	types       catalog.Catalog
 	naming      desired.Naming
@@ -55,7 +57,7 @@ type wanted struct {
 	namespaces map[string]bool
 }
 
-func (in *inputs) under() desired.Naming { return in.naming.Under(in.policy) }
+func (in *inputs) under() desired.Naming { return in.naming.Under(in.policy).In(in.departments) }
 
 // owners returns the teams of ClusterQueues, by name.
 func (in *inputs) owners() map[string]queries.QueueOwner {
@@ -149,7 +151,7 @@ func changeOf(is *existing, before, after *inputs) (simulate.Change, error) {
 		}
 	}
 	sortChange(&c)
-	return c, changeCohort(&c, is, before, after)
+	return c, changeCohorts(&c, is, before, after)
 }
 
 // clusterQueue returns a ClusterQueue after Kuota applied what it wants of it. is is
@@ -211,65 +213,56 @@ func sortChange(c *simulate.Change) {
 	slices.SortFunc(c.Namespaces, func(a, b *corev1.Namespace) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// changeCohort adds the Cohort that lends unallocated compute, as CohortReconciler
-// writes it once the ClusterQueues have changed.
-func changeCohort(c *simulate.Change, is *existing, before, after *inputs) error {
-	shares := func(in *inputs) bool { return in.policy != nil && in.policy.Spec.IdleCompute.ShareUnallocated }
-	if !shares(before) && !shares(after) {
-		return nil
-	}
-	var old, next *applykueue.CohortApplyConfiguration
-	if shares(before) {
-		old = before.cohort(is, nil)
-	}
-	if shares(after) {
-		next = after.cohort(is, c)
-	}
-	if reflect.DeepEqual(old, next) {
-		return nil
-	}
-	if next != nil {
-		name := *next.GetName()
-		if present := is.cohorts[name]; present != nil && !managed.ByKuota(present) {
-			return nil // Kuota does not write the Cohort of others
+// changeCohorts adds the Cohorts of unallocated compute and of departments, as
+// CohortReconciler writes them once the ClusterQueues have changed.
+func changeCohorts(c *simulate.Change, is *existing, before, after *inputs) error {
+	old, next := before.cohorts(is, nil), after.cohorts(is, c)
+	for _, name := range slices.Sorted(maps.Keys(next)) {
+		present := is.cohorts[name]
+		if old[name] != nil && reflect.DeepEqual(old[name].Spec, next[name].Spec) || present != nil && !managed.ByKuota(present) {
+			continue // Kuota does not write the Cohort of others
 		}
-		cohort := &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		if err := convert(next.Spec, &cohort.Spec); err != nil {
+		cohort := &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: next[name].Labels}}
+		if err := convert(next[name].Spec, &cohort.Spec); err != nil {
 			return err
 		}
 		c.Cohorts = append(c.Cohorts, cohort)
 	}
-	for _, name := range slices.Sorted(maps.Keys(is.cohorts)) {
-		if managed.ByKuota(is.cohorts[name]) && (next == nil || name != *next.GetName()) {
+	for _, name := range slices.Sorted(maps.Keys(old)) {
+		if next[name] == nil && is.cohorts[name] != nil && managed.ByKuota(is.cohorts[name]) {
 			c.Removed.Cohorts = append(c.Removed.Cohorts, name)
 		}
 	}
 	return nil
 }
 
-// cohort returns the Cohort of the ClusterQueues after a change; nil for none.
-func (in *inputs) cohort(is *existing, c *simulate.Change) *applykueue.CohortApplyConfiguration {
-	queues, naming := maps.Clone(is.queues), in.under()
-	ours := map[string]bool{}
-	for name, q := range queues {
-		ours[name] = managed.ByKuota(q) || string(q.Spec.CohortName) == naming.Cohort
-	}
+// cohorts returns the Cohorts of the ClusterQueues after a change, by name.
+func (in *inputs) cohorts(is *existing, c *simulate.Change) map[string]*applykueue.CohortApplyConfiguration {
+	queues, changed := maps.Clone(is.queues), map[string]bool{}
 	if c != nil {
 		for _, q := range c.ClusterQueues {
-			queues[q.Name], ours[q.Name] = q, true
+			queues[q.Name], changed[q.Name] = q, true
 		}
 		for _, name := range c.Removed.ClusterQueues {
 			delete(queues, name)
 		}
 	}
-	var members []*kueue.ClusterQueue
-	for name, q := range queues {
-		if ours[name] {
-			members = append(members, q)
-		}
+	all := make([]kueue.ClusterQueue, 0, len(queues))
+	for _, name := range slices.Sorted(maps.Keys(queues)) {
+		all = append(all, *queues[name])
 	}
-	cohort, _ := desired.UnallocatedCohort(naming, desired.QuotaByQueue(members, in.allocations, in.types, naming), in.types)
-	return cohort
+	naming := in.under()
+	tree, wishes := desired.NewTree(desired.Inputs{
+		Naming: naming, Types: in.types, Unallocated: in.policy != nil && in.policy.Spec.IdleCompute.ShareUnallocated, Departments: in.departments, Allocations: in.allocations, Now: time.Now(),
+		ClusterQueues: naming.Members(all, func(q *kueue.ClusterQueue) bool { return changed[q.Name] || managed.ByKuota(q) }),
+	})
+	tree.Settle(wishes.Departments, wishes.Queues)
+	cohorts, _ := tree.Cohorts()
+	by := map[string]*applykueue.CohortApplyConfiguration{}
+	for _, cohort := range cohorts {
+		by[*cohort.GetName()] = cohort
+	}
+	return by
 }
 
 // changePriorities gives unfinished Workloads the priority of their class.
@@ -306,7 +299,7 @@ func deletion(is *existing, before *inputs, teams []string) (after *inputs, chan
 	owners := before.owners()
 	maps.DeleteFunc(owners, func(_ string, owner queries.QueueOwner) bool { return !deleted[owner.Team] })
 	removeQueues(&change, is, owners, drained)
-	if err := changeCohort(&change, is, before, &left); err != nil {
+	if err := changeCohorts(&change, is, before, &left); err != nil {
 		return nil, change, removed, err
 	}
 	removed.Cohorts, removed.Removed.Cohorts = change.Cohorts, change.Removed.Cohorts

@@ -145,6 +145,47 @@ func (s *Service) save(ctx context.Context, user governance.User, how asking, al
 	return s.ask(ctx, user, how, change, before, &after, subject, append(own, diffs(&change, is)...))
 }
 
+// Department previews saving a department. One without a resourceVersion is new. The caller has
+// checked that the user may.
+func (s *Service) Department(ctx context.Context, user governance.User, department *v1alpha1.Department) (queries.Preview, error) {
+	next := v1alpha1.Department{Spec: *department.Spec.DeepCopy()}
+	next.Name = department.Name
+	return s.departments(ctx, user, department.Name, &next)
+}
+
+// DepartmentDeletion previews the deletion of a department. The caller has checked that the user
+// may.
+func (s *Service) DepartmentDeletion(ctx context.Context, user governance.User, name string) (queries.Preview, error) {
+	return s.departments(ctx, user, name, nil)
+}
+
+// departments previews another spec of a department; nil for its deletion.
+func (s *Service) departments(ctx context.Context, user governance.User, name string, next *v1alpha1.Department) (queries.Preview, error) {
+	is, before, err := s.read(ctx)
+	if err != nil {
+		return queries.Preview{}, err
+	}
+	after := *before
+	after.departments = slices.DeleteFunc(slices.Clone(before.departments), func(d v1alpha1.Department) bool { return d.Name == name })
+	if next != nil {
+		for i := range before.departments {
+			if before.departments[i].Name == name {
+				next.Status = *before.departments[i].Status.DeepCopy()
+			}
+		}
+		next.Status.Active, _ = effective.At(next.Allocation(), time.Now())
+		if _, errs := quota.Resolve(&next.Allocation().Spec, after.types); len(errs) > 0 {
+			return queries.Preview{}, &governance.Error{Kind: governance.Invalid, Op: "preview department", Message: "Some values are not valid.", Fields: errs}
+		}
+		after.departments = append(after.departments, *next)
+	}
+	change, err := changeOf(is, before, &after)
+	if err != nil {
+		return queries.Preview{}, err
+	}
+	return s.ask(ctx, user, reviewed(user), change, before, &after, "", diffs(&change, is))
+}
+
 // Activation previews another activation of a team's queue, such as Hold.
 func (s *Service) Activation(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, to v1alpha1.Activation) (queries.Preview, error) {
 	next := allocation.DeepCopy()
@@ -298,6 +339,7 @@ func (s *Service) read(ctx context.Context) (*existing, *inputs, error) {
 	}
 	var (
 		allocations v1alpha1.ComputeAllocationList
+		departments v1alpha1.DepartmentList
 		queues      kueue.ClusterQueueList
 		locals      kueue.LocalQueueList
 		flavors     kueue.ResourceFlavorList
@@ -305,7 +347,7 @@ func (s *Service) read(ctx context.Context) (*existing, *inputs, error) {
 		namespaces  corev1.NamespaceList
 		workloads   kueue.WorkloadList
 	)
-	if err := cluster.List(ctx, reader, &allocations, &queues, &locals, &flavors, &cohorts, &namespaces, &workloads); err != nil {
+	if err := cluster.List(ctx, reader, &allocations, &departments, &queues, &locals, &flavors, &cohorts, &namespaces, &workloads); err != nil {
 		return nil, nil, err
 	}
 	policy, err := clusterstate.Policy(ctx, reader)
@@ -324,7 +366,7 @@ func (s *Service) read(ctx context.Context) (*existing, *inputs, error) {
 		namespaces: byName(namespaces.Items, func(o *corev1.Namespace) string { return o.Name }),
 		workloads:  workloads.Items,
 	}
-	return is, &inputs{allocations: allocations.Items, policy: policy, types: known, naming: s.Naming}, nil
+	return is, &inputs{allocations: allocations.Items, departments: departments.Items, policy: policy, types: known, naming: s.Naming}, nil
 }
 
 func byName[T any, K comparable](items []T, name func(*T) K) map[K]*T {

@@ -12,6 +12,7 @@ import (
 
 	applycore "k8s.io/client-go/applyconfigurations/core/v1"
 	applyrbac "k8s.io/client-go/applyconfigurations/rbac/v1"
+	kueueapi "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	kueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 )
 
@@ -31,6 +32,7 @@ type Objects struct {
 	DefaultQueue *kueue.LocalQueueApplyConfiguration   // for jobs without a queue label
 	Shares       []*kueue.LocalQueueApplyConfiguration // one per share, in the order of the shares
 	Members      *applyrbac.RoleBindingApplyConfiguration
+	Department   *applyrbac.RoleBindingApplyConfiguration // lets the members of the department see the tasks
 	Elastic      *applyrbac.RoleBindingApplyConfiguration // lets the console create the Jobs of ElasticJobs
 	Ceiling      *applycore.ResourceQuotaApplyConfiguration
 	Defaults     *applycore.LimitRangeApplyConfiguration // default requests, which a ceiling needs
@@ -72,6 +74,7 @@ func BuildResolved(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolv
 		LocalQueue:   localQueue(LocalQueueName(allocation, naming), allocation, namespace, naming),
 		NodeLabels:   map[string]map[string]string{},
 		Members:      members(team, namespace, allocation.Spec.Members),
+		Department:   departmentBinding(namespace, DepartmentViewerRole, queueLabels(team), DepartmentChain(naming.Departments, allocation.Spec.Department), v1alpha1.DepartmentAdmin, v1alpha1.DepartmentViewer),
 		Elastic:      elastic(team, namespace, naming.Console),
 		Quota:        resolved,
 	}
@@ -98,6 +101,15 @@ func BuildResolved(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolv
 		objects.Ceiling, objects.Defaults = ceiling(team, namespace, resolved)
 	}
 	return objects
+}
+
+// KeepCohort puts the ClusterQueue into the cohort in which it is.
+func (o Objects) KeepCohort(name kueueapi.CohortReference) {
+	o.ClusterQueue.Spec.CohortName = nil
+	if name != "" {
+		o.ClusterQueue.Spec.WithCohortName(name)
+	}
+	o.ClusterQueue.Annotations[AnnotationDesired] = digest(o.ClusterQueue.Spec)
 }
 
 // digest returns a short hash of a desired spec.

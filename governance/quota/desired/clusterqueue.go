@@ -7,6 +7,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/effective"
 	"kuota.dev/kuota/governance/quota/resources"
 
 	corev1 "k8s.io/api/core/v1"
@@ -20,9 +21,9 @@ import (
 func clusterQueue(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolved, namespace string, naming Naming, ranking Ranking) *kueue.ClusterQueueApplyConfiguration {
 	spec := kueue.ClusterQueueSpec().
 		WithQueueingStrategy(cmp.Or(kueueapi.QueueingStrategy(allocation.Spec.QueueingStrategy), kueueapi.BestEffortFIFO)).
-		WithStopPolicy(stopPolicy(allocation.Spec.Activation)).
+		WithStopPolicy(stopPolicy(strictest(allocation.Spec.Activation, naming.activation(allocation.Spec.Department)))).
 		WithPreemption(preemption(allocation.Spec.Preemption, ranking))
-	if cohort := ptr.Deref(allocation.Spec.CohortName, naming.Cohort); cohort != "" {
+	if cohort := ptr.Deref(allocation.Spec.CohortName, naming.CohortOf(allocation.Spec.Department)); cohort != "" {
 		spec.WithCohortName(kueueapi.CohortReference(cohort))
 	}
 	if !allocation.Spec.Adopted() {
@@ -90,6 +91,25 @@ func preemption(p v1alpha1.Preemption, ranking Ranking) *kueue.ClusterQueuePreem
 		WithWithinClusterQueue(within).
 		WithReclaimWithinCohort(cmp.Or(kueueapi.PreemptionPolicy(p.ReclaimWithinCohort), kueueapi.PreemptionPolicyAny)).
 		WithBorrowWithinCohort(kueue.BorrowWithinCohort().WithPolicy(borrowing))
+}
+
+// activation returns the strictest activation of a department and of those above it.
+func (n Naming) activation(department string) v1alpha1.Activation {
+	strict := v1alpha1.Active
+	for _, d := range DepartmentChain(n.Departments, department) {
+		strict = strictest(strict, effective.Spec(d.Allocation()).Activation)
+	}
+	return strict
+}
+
+// strictest returns the stricter of two activations.
+func strictest(a, b v1alpha1.Activation) v1alpha1.Activation {
+	for _, strict := range []v1alpha1.Activation{v1alpha1.Drain, v1alpha1.Hold} {
+		if a == strict || b == strict {
+			return strict
+		}
+	}
+	return v1alpha1.Active
 }
 
 func stopPolicy(activation v1alpha1.Activation) kueueapi.StopPolicy {

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // Naming determines the names of objects. The zero value is not useful; start
@@ -15,6 +17,10 @@ type Naming struct {
 	Cohort            string // of all queues
 	InstanceTypeLabel string // the node label that names an instance's type
 	Console           string // the user of the console, which creates the Jobs of ElasticJobs; empty creates none
+
+	// Departments are those of the cluster. Without them, a department has a Cohort of
+	// Kuota's own and no members.
+	Departments []v1alpha1.Department
 }
 
 // DefaultNaming is that of HyperPod, for compatibility with its users and
@@ -36,6 +42,35 @@ func (n Naming) Under(policy *v1alpha1.ClusterPolicy) Naming {
 		n.Cohort = policy.Spec.CohortName
 	}
 	return n
+}
+
+// In returns the naming with the departments of the cluster.
+func (n Naming) In(departments []v1alpha1.Department) Naming {
+	n.Departments = departments
+	return n
+}
+
+// CohortOf returns the Cohort of the teams of a department: of those without one, the
+// shared one.
+func (n Naming) CohortOf(department string) string {
+	if department == "" {
+		return n.Cohort
+	}
+	if chain := DepartmentChain(n.Departments, department); len(chain) > 0 {
+		return DepartmentCohort(chain[0])
+	}
+	return departmentPrefix + department
+}
+
+// DepartmentOf returns the department of a Cohort; empty for the shared one and for those of
+// no department.
+func (n Naming) DepartmentOf(cohort kueue.CohortReference) string {
+	for i := range n.Departments {
+		if DepartmentCohort(&n.Departments[i]) == string(cohort) {
+			return n.Departments[i].Name
+		}
+	}
+	return ""
 }
 
 // ClusterQueueName returns the ClusterQueue of an allocation.

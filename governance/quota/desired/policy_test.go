@@ -63,11 +63,13 @@ func TestGoldenPolicies(t *testing.T) {
 				}
 			}
 			if policy.Spec.IdleCompute.ShareUnallocated {
-				cohort, leftOut := desired.Cohort(desired.DefaultNaming, desired.Unallocated(func(pool string) quota.Resources { return in.Ready[pool] }, teams))
+				cohorts, leftOut := desired.FlatTree(desired.DefaultNaming, func(pool string) quota.Resources { return in.Ready[pool] }, teams).Cohorts()
 				if len(leftOut) > 0 {
 					t.Errorf("got pools left out: %v", leftOut)
 				}
-				objects = append(objects, cohort)
+				for _, cohort := range cohorts {
+					objects = append(objects, cohort)
+				}
 			}
 			var out bytes.Buffer
 			for i, object := range objects {
@@ -104,16 +106,17 @@ func TestUnallocated(t *testing.T) {
 	for i := range 70 {
 		allocated[string(rune('a'+i/26))+string(rune('a'+i%26))] = quota.Resources{catalog.GPU: 4, catalog.CPU: 1000}
 	}
-	left := desired.Unallocated(func(string) quota.Resources { return quota.Resources{catalog.GPU: 3, catalog.CPU: 5000} }, allocated)
-	for pool, amounts := range left {
+	ready := func(string) quota.Resources { return quota.Resources{catalog.GPU: 3, catalog.CPU: 5000} }
+	tree := desired.FlatTree(desired.DefaultNaming, ready, allocated)
+	for pool, amounts := range tree.Reserves()[""] {
 		if amounts[catalog.GPU] != 0 || amounts[catalog.CPU] != 4000 {
 			t.Errorf("pool %s: got %v unallocated, want 0 GPUs and 4000 millicores", pool, amounts)
 		}
 	}
-	if _, leftOut := desired.Cohort(desired.DefaultNaming, left); len(leftOut) != 6 {
+	if _, leftOut := tree.Cohorts(); len(leftOut) != 6 {
 		t.Errorf("got %d pools left out, want 6: %v", len(leftOut), leftOut)
 	}
-	if cohort, _ := desired.Cohort(desired.DefaultNaming, nil); cohort != nil {
-		t.Errorf("got Cohort %+v without pools, want none", cohort)
+	if cohorts, _ := desired.FlatTree(desired.DefaultNaming, ready, nil).Cohorts(); cohorts != nil {
+		t.Errorf("got Cohorts %+v without pools, want none", cohorts)
 	}
 }
