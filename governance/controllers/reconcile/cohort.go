@@ -106,7 +106,7 @@ func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 			"Cohort %s exists and is not managed by Kuota; delete it, or start Kuota with another --cohort", naming.Cohort)
 		if shares, result.RequeueAfter = false, retryInterval; len(departments.Items) == 0 {
 			r.ledger.disable() // the Cohort of another manager has no quota of Kuota
-			return requeueOnConflict(result, patchPolicyStatus(ctx, r, policy, nil, state))
+			return requeueOnConflict(result, r.patchPolicy(ctx, policy, state))
 		}
 	}
 	types, err := clusterstate.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
@@ -130,7 +130,7 @@ func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 	if err := r.applyCohorts(ctx, policy, cohorts, settled.Moved, others); err != nil {
 		r.ledger.resume(nil, "the Cohorts that lend compute cannot be written: "+err.Error())
 		state = newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "ApplyFailed", "Kubernetes rejected a Cohort, retrying: %v", err)
-		return requeueOnConflict(ctrl.Result{}, errors.Join(err, patchPolicyStatus(ctx, r, policy, nil, state)))
+		return requeueOnConflict(ctrl.Result{}, errors.Join(err, r.patchPolicy(ctx, policy, state)))
 	}
 	r.resume(tree, before, wishes.Queues, settled.Queues, allocations.Items)
 	err = r.patchDepartments(ctx, tree, wishes, settled, allocations.Items)
@@ -138,7 +138,15 @@ func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 		state = newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "TooManyPools",
 			"Kueue supports 64 pools in a Cohort, so unallocated compute of %s is not lent. Group instance types into pools", strings.Join(leftOut, ", "))
 	}
-	return requeueOnConflict(result, errors.Join(err, patchPolicyStatus(ctx, r, policy, nil, state)))
+	return requeueOnConflict(result, errors.Join(err, r.patchPolicy(ctx, policy, state)))
+}
+
+// patchPolicy patches a condition of the policy, if there is one.
+func (r *CohortReconciler) patchPolicy(ctx context.Context, policy *v1alpha1.ClusterPolicy, state metav1.Condition) error {
+	if policy == nil {
+		return nil
+	}
+	return patchPolicyStatus(ctx, r, policy, nil, state)
 }
 
 // sharesNothing is the message of the condition ShareUnallocated while the policy does not
@@ -186,12 +194,9 @@ func (r *CohortReconciler) clusterQueues(ctx context.Context, naming desired.Nam
 func (r *CohortReconciler) resume(tree *desired.Tree, before map[string]desired.TreeQueue, wishes map[string]desired.Wish, refused map[string]desired.Refusal, all []v1alpha1.ComputeAllocation) {
 	granted := map[string]grant{}
 	for name, wish := range wishes {
-		g := grant{Wish: desired.Wish{Department: wish.Department, Nominal: tree.Queues[name].Nominal}, wanted: wish, refused: refused[name]}
+		g := grant{Wish: desired.Wish{Department: wish.Department, Nominal: tree.Queues[name][wish.Department]}, wanted: wish, refused: refused[name]}
 		if g.refused != (desired.Refusal{}) {
-			g.Wish = desired.Wish{Nominal: before[name].Nominal}
-			if in := before[name].Departments; len(in) == 1 {
-				g.Department = in[0]
-			}
+			g.Nominal = before[name][wish.Department]
 		}
 		granted[name] = g
 	}
@@ -319,10 +324,7 @@ func (r *CohortReconciler) disable(ctx context.Context, policy *v1alpha1.Cluster
 		return err
 	}
 	r.ledger.disable()
-	if policy == nil {
-		return nil
-	}
-	return patchPolicyStatus(ctx, r, policy, nil, newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Off", sharesNothing))
+	return r.patchPolicy(ctx, policy, newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Off", sharesNothing))
 }
 
 // resolvedQuota returns the nominal quota of an allocation.

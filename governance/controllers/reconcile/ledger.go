@@ -128,9 +128,12 @@ func (l *ledger) addTo(tree *desired.Tree, wishes map[string]desired.Wish) {
 			delete(l.written, name)
 			continue
 		}
-		q.Nominal = clone(q.Nominal)
-		q.Nominal.Raise(was.nominal)
-		q.Departments = union(q.Departments, was.departments)
+		q = maps.Clone(q)
+		for _, department := range was.departments {
+			nominal := clone(q[department])
+			nominal.Raise(was.nominal)
+			q[department] = nominal
+		}
 		tree.Queues[name] = q
 	}
 	for name, wanted := range l.requested {

@@ -148,36 +148,29 @@ func (s *settling) queue(name string, wish Wish) {
 		return
 	}
 	q := s.t.Queues[name]
-	in := slices.Contains(q.Departments, wish.Department)
-	if problem := s.queueProblem(q, wish, in); problem != "" {
+	if problem := s.queueProblem(q, wish); problem != "" {
 		s.out.Queues[name] = Refusal{v1alpha1.ReasonDepartment, problem}
 		return
 	}
 	delete(s.out.Queues, name)
 	s.done[name] = true
-	raised, rise := quota.PoolResources{}, quota.PoolResources{}
-	raised.Raise(q.Nominal)
-	raised.Raise(wish.Nominal)
-	for pool, amounts := range raised {
-		rise[pool] = quota.Resources{}
+	has, grown := q[wish.Department], quota.PoolResources{}
+	grown.Raise(has)
+	grown.Raise(wish.Nominal)
+	for pool, amounts := range grown {
 		for resource, amount := range amounts {
-			rise[pool][resource] = amount.Minus(q.Nominal[pool][resource])
+			addTo(s.below, wish.Department, quota.PoolResources{pool: {resource: amount.Minus(has[pool][resource])}})
 		}
 	}
-	for _, department := range q.Departments {
-		addTo(s.below, department, rise)
+	if q = maps.Clone(q); q == nil {
+		q = TreeQueue{}
 	}
-	if !in {
-		addTo(s.below, wish.Department, raised)
-		q.Departments = append(slices.Clone(q.Departments), wish.Department)
-	}
-	q.Nominal = raised
+	q[wish.Department] = grown
 	s.t.Queues[name] = q
 }
 
-// queueProblem returns why a ClusterQueue does not get what it wants. in reports whether it
-// counts in the department already.
-func (s *settling) queueProblem(q TreeQueue, wish Wish, in bool) string {
+// queueProblem returns why a ClusterQueue does not get what it wants.
+func (s *settling) queueProblem(q TreeQueue, wish Wish) string {
 	if wish.Department == "" {
 		return ""
 	}
@@ -187,17 +180,15 @@ func (s *settling) queueProblem(q TreeQueue, wish Wish, in bool) string {
 		return fmt.Sprintf("department %s does not exist", wish.Department)
 	case !d.Applied:
 		return fmt.Sprintf("department %s is not ready", wish.Department)
-	case !in && d.DeletionTimestamp != nil:
+	case !q.in(wish.Department) && d.DeletionTimestamp != nil:
 		return fmt.Sprintf("department %s is being deleted", wish.Department)
 	}
-	left := s.left(wish.Department)
-	if in {
-		for pool, amounts := range q.Nominal {
-			left.Add(pool, amounts)
-		}
+	left, has := s.left(wish.Department), q[wish.Department]
+	for pool, amounts := range has {
+		left.Add(pool, amounts)
 	}
 	short := shortage(wish.Nominal, left, func(pool, resource string, amount resources.Amount) bool {
-		return in && amount <= q.Nominal[pool][resource]
+		return amount <= has[pool][resource]
 	})
 	if len(short) == 0 {
 		return ""
@@ -238,9 +229,12 @@ func shortage(wants, has quota.PoolResources, allowed func(pool, resource string
 // GPUs". It names the accelerators of a pool, or else everything.
 func describeShortage(short []quota.Excess, wanted, left string) string {
 	var parts []string
-	for i, e := range short {
-		if i > 0 && short[i-1].Pool == e.Pool && catalog.IsAccelerator(short[i-1].Resource) {
+	accelerators := map[string]bool{} // pools of which some are short; they come first
+	for _, e := range short {
+		if is := catalog.IsAccelerator(e.Resource); !is && accelerators[e.Pool] {
 			continue
+		} else if is {
+			accelerators[e.Pool] = true
 		}
 		parts = append(parts, fmt.Sprintf("%s: %s %s, %s %s", e.Pool, wanted, quota.Amount(e.Resource, e.Allocated), left, quota.Amount(e.Resource, e.Physical)))
 	}

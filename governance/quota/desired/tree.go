@@ -45,12 +45,15 @@ type TreeDepartment struct {
 	Applied bool // whether it has a Cohort
 }
 
-// TreeQueue is a ClusterQueue in a Tree.
-type TreeQueue struct {
-	// Departments are those that the quota counts in; the empty name is the shared cohort.
-	// While a ClusterQueue moves, it counts where it was and where it will be.
-	Departments []string
-	Nominal     quota.PoolResources
+// TreeQueue is the quota that a ClusterQueue has, by the department in which it counts; the
+// empty name is the shared cohort. While a ClusterQueue moves, it counts where it was and where it
+// will be.
+type TreeQueue map[string]quota.PoolResources
+
+// in reports whether a ClusterQueue counts in a department.
+func (q TreeQueue) in(department string) bool {
+	_, is := q[department]
+	return is
 }
 
 // Tree is the cohort that all teams share, with its departments and ClusterQueues.
@@ -68,8 +71,8 @@ type Tree struct {
 func (t *Tree) below() map[string]quota.PoolResources {
 	sums := map[string]quota.PoolResources{"": {}}
 	for _, q := range t.Queues {
-		for _, department := range q.Departments {
-			addTo(sums, department, q.Nominal)
+		for department, nominal := range q {
+			addTo(sums, department, nominal)
 		}
 	}
 	var visit func(parent string)
@@ -224,7 +227,7 @@ func borrowingLimit(border *quota.Resolved, pool string) (limit quota.Resources,
 // FlatTree returns the tree of a cluster without departments, whose ClusterQueues have this
 // quota together.
 func FlatTree(naming Naming, ready func(pool string) quota.Resources, allocated quota.PoolResources) *Tree {
-	return &Tree{Naming: naming, Ready: ready, Queues: map[string]TreeQueue{"all": {Departments: []string{""}, Nominal: allocated}}}
+	return &Tree{Naming: naming, Ready: ready, Queues: map[string]TreeQueue{"all": {"": allocated}}}
 }
 
 // Inputs are what a Tree is made of.
@@ -276,7 +279,7 @@ func NewTree(in Inputs) (*Tree, Wishes) {
 		wishes.Departments[d.Name] = Border{d.Spec.Parent, resolved}
 	}
 	for _, q := range in.ClusterQueues {
-		t.Queues[q.Name] = TreeQueue{Departments: []string{ofCohort[string(q.Spec.CohortName)]}, Nominal: QueueQuota(q)}
+		t.Queues[q.Name] = TreeQueue{ofCohort[string(q.Spec.CohortName)]: QueueQuota(q)}
 	}
 	for i := range in.Allocations {
 		a := &in.Allocations[i]
@@ -309,7 +312,7 @@ func Below(department string, t *Tree, allocations []v1alpha1.ComputeAllocation)
 	ours := map[string]bool{}
 	for i := range allocations {
 		name := ClusterQueueName(&allocations[i], t.Naming)
-		if allocations[i].Spec.Department == department || slices.Contains(t.Queues[name].Departments, department) {
+		if allocations[i].Spec.Department == department || t.Queues[name].in(department) {
 			words = append(words, "team "+allocations[i].Name)
 		}
 		ours[name] = true
@@ -320,7 +323,7 @@ func Below(department string, t *Tree, allocations []v1alpha1.ComputeAllocation)
 		}
 	}
 	for name, q := range t.Queues {
-		if !ours[name] && slices.Contains(q.Departments, department) {
+		if !ours[name] && q.in(department) {
 			words = append(words, "ClusterQueue "+name)
 		}
 	}
