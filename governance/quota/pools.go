@@ -92,6 +92,18 @@ func (p PoolResources) Add(pool string, resources Resources) {
 	p[pool].Add(resources)
 }
 
+// Subtract subtracts resources. What is not in p becomes negative.
+func (p PoolResources) Subtract(other PoolResources) {
+	for pool, amounts := range other {
+		if p[pool] == nil {
+			p[pool] = Resources{}
+		}
+		for name, amount := range amounts {
+			p[pool][name] = p[pool][name].Minus(amount)
+		}
+	}
+}
+
 // Raise raises each amount to that of other.
 func (p PoolResources) Raise(other PoolResources) {
 	for pool, amounts := range other {

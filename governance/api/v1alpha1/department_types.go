@@ -182,6 +182,12 @@ type DepartmentStatus struct {
 	// +optional
 	Budget *BudgetStatus `json:"budget,omitempty"`
 
+	// Counted are the teams whose usage the budget counts: those below, and those that were
+	// below when they were deleted in this period.
+	// +optional
+	// +listType=set
+	Counted []string `json:"counted,omitempty"`
+
 	// LastCorrection is the last change of an object of this department that another
 	// field manager made and Kuota reverted.
 	// +optional

@@ -710,6 +710,11 @@ func (in *DepartmentStatus) DeepCopyInto(out *DepartmentStatus) {
 		*out = new(BudgetStatus)
 		(*in).DeepCopyInto(*out)
 	}
+	if in.Counted != nil {
+		in, out := &in.Counted, &out.Counted
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.LastCorrection != nil {
 		in, out := &in.LastCorrection, &out.LastCorrection
 		*out = new(Correction)

@@ -226,7 +226,8 @@ func (r *AllocationReconciler) buildObjects(ctx context.Context, allocation *v1a
 // refused returns what a team's quota raises beyond the limits of the policy. Others count
 // with what Kueue has, so that one that is refused leaves its room to them.
 func (r *AllocationReconciler) refused(ctx context.Context, policy *v1alpha1.ClusterPolicy, allocation *v1alpha1.ComputeAllocation, applied, wanted quota.Resolved, types catalog.Catalog, naming desired.Naming) ([]quota.Excess, error) {
-	if policy == nil || len(policy.Spec.OverAllocationLimits) == 0 || within(resolvedQuota(wanted), resolvedQuota(applied)) {
+	// The quota of a department is limited, and that of its teams is part of it.
+	if policy == nil || len(policy.Spec.OverAllocationLimits) == 0 || allocation.Spec.Department != "" || within(resolvedQuota(wanted), resolvedQuota(applied)) {
 		return nil, nil
 	}
 	var list v1alpha1.ComputeAllocationList
@@ -242,6 +243,10 @@ func (r *AllocationReconciler) refused(ctx context.Context, policy *v1alpha1.Clu
 			before.Add(pool, amounts)
 			after.Add(pool, amounts)
 		}
+	}
+	for pool, amounts := range desired.Reserved(naming.Departments, list.Items, types) {
+		before.Add(pool, amounts)
+		after.Add(pool, amounts)
 	}
 	return quota.Refused(policy, before, after, types), nil
 }

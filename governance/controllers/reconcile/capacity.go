@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/desired"
@@ -47,11 +48,18 @@ func (r *CapacityReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctr
 	if err := r.List(ctx, &list); err != nil {
 		return ctrl.Result{}, err
 	}
+	var departments v1alpha1.DepartmentList
+	if err := cluster.List(ctx, r, &departments); err != nil {
+		return ctrl.Result{}, err
+	}
 	catalog, err := clusterstate.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	allocated := quota.Allocated(list.Items, catalog, "")
+	for pool, amounts := range desired.Reserved(departments.Items, list.Items, catalog) {
+		allocated.Add(pool, amounts)
+	}
 	first := map[types.UID]metav1.Condition{}
 	var failed []error
 	for i := range list.Items {

@@ -118,6 +118,9 @@ func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	tree, wishes := desired.NewTree(desired.Inputs{Naming: naming, Types: types, Unallocated: shares, Departments: departments.Items, Allocations: allocations.Items, ClusterQueues: queues, Now: r.Now()})
+	tree.Refused = func(before, after quota.PoolResources) string {
+		return quota.DescribeRefused(quota.Refused(policy, before, after, types))
+	}
 	r.ledger.addTo(tree, wishes.Queues)
 	before := maps.Clone(tree.Queues)
 	refused, err := r.refuseBlocked(ctx, tree, wishes.Departments)

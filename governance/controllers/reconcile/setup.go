@@ -146,10 +146,12 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			Complete(options.Leader.Reconciler(allocations, options.ReadOnly)),
 		newController(manager, "budgets", 1).
 			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(cohortDelay), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+			Watches(&v1alpha1.Department{}, enqueueAfter(cohortDelay), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 			WatchesRawSource(elected(enqueueAfter(noDelay))).
 			Complete(options.Leader.Reconciler(c.Budgets, options.ReadOnly)),
 		newController(manager, "capacity", 1).
 			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(capacityDelay), builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, withinCapacityMissing, quotaAssigned, conditionsChanged, activeChanged))).
+			Watches(&v1alpha1.Department{}, enqueueAfter(capacityDelay), builder.WithPredicates(departmentChanged)).
 			Watches(&corev1.Node{}, enqueueAfter(capacityDelay), capacityChanged).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(capacityDelay), builder.WithPredicates(activePolicyChanged)).
 			WatchesRawSource(elected(enqueueAfter(noDelay))).

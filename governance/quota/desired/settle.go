@@ -97,6 +97,22 @@ func (s *settling) department(name string, wanted Border) (changed bool) {
 			return false
 		}
 	}
+	if wanted.Parent == "" && s.t.Refused != nil {
+		before, after := s.below[""], quota.PoolResources{}
+		after.Raise(before)
+		grown := *d
+		grown.Quota = wanted.Quota
+		for pool, amounts := range grown.total(s.below[name]) {
+			after.Add(pool, amounts)
+		}
+		if !moves {
+			after.Subtract(d.total(s.below[name]))
+		}
+		if problem := s.t.Refused(before, after); problem != "" {
+			s.out.Departments[name] = Refusal{v1alpha1.ReasonOverAllocated, problem}
+			return false
+		}
+	}
 	if d.Applied && wanted.Parent != d.Parent {
 		s.out.Moved = append(s.out.Moved, name)
 	}
@@ -200,14 +216,7 @@ func (s *settling) queueProblem(q TreeQueue, wish Wish) string {
 func (s *settling) left(department string) quota.PoolResources {
 	left := quota.PoolResources{}
 	left.AddNominal(s.t.Departments[department].Quota)
-	for pool, amounts := range s.below[department] {
-		if left[pool] == nil {
-			left[pool] = quota.Resources{}
-		}
-		for resource, amount := range amounts {
-			left[pool][resource] = left[pool][resource].Minus(amount)
-		}
-	}
+	left.Subtract(s.below[department])
 	return left
 }
 

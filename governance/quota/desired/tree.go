@@ -61,7 +61,10 @@ type Tree struct {
 	Naming Naming
 	// Ready returns the resources of the ready nodes of a pool; nil if the shared cohort
 	// does not lend what is left of them.
-	Ready       func(pool string) quota.Resources
+	Ready func(pool string) quota.Resources
+	// Refused returns why the quota of all departments and teams may not become this; nil
+	// refuses nothing.
+	Refused     func(before, after quota.PoolResources) string
 	Departments map[string]*TreeDepartment
 	Queues      map[string]TreeQueue
 }
@@ -304,6 +307,29 @@ func NewTree(in Inputs) (*Tree, Wishes) {
 		}
 	}
 	return t, wishes
+}
+
+// Reserved returns what departments have that no team has, over all departments.
+func Reserved(departments []v1alpha1.Department, allocations []v1alpha1.ComputeAllocation, types catalog.Catalog) quota.PoolResources {
+	sum := quota.PoolResources{}
+	if len(departments) == 0 {
+		return sum
+	}
+	t, _ := NewTree(Inputs{Types: types, Departments: departments})
+	for i := range allocations {
+		resolved, _ := quota.Effective(&allocations[i], types)
+		nominal := quota.PoolResources{}
+		nominal.AddNominal(resolved)
+		t.Queues[allocations[i].Name] = TreeQueue{allocations[i].Spec.Department: nominal}
+	}
+	for department, pools := range t.Reserves() {
+		for pool, amounts := range pools {
+			if department != "" {
+				sum.Add(pool, amounts)
+			}
+		}
+	}
+	return sum
 }
 
 // Below returns what a department contains, in words: its teams, its departments, and other

@@ -32,31 +32,36 @@ func Period(b *v1alpha1.Budget, now time.Time) (from, to time.Time, err error) {
 	return g.Begin(now.In(place)), g.Next(now.In(place)), nil
 }
 
-// Count returns the budget status of each of these allocations by name, those without a
-// budget left out. What a team uses is added up per period, so that teams whose budgets have
-// the same period cost one report. Teams whose period cannot be read are left out, and the
-// error names why.
-func Count(ctx context.Context, store accounting.Store, allocations []v1alpha1.ComputeAllocation, prices accounting.Prices, now time.Time) (map[string]*v1alpha1.BudgetStatus, error) {
+// Holder is what has a budget.
+type Holder struct {
+	Budget  *v1alpha1.Budget
+	Created time.Time
+	Teams   []string // whose usage counts, sorted
+}
+
+// Count returns the budget status of each of these holders, in their order; nil for those
+// whose period cannot be read or that could not be counted, of which the error names why. What
+// teams use is added up per period, so that budgets of the same period cost one report.
+func Count(ctx context.Context, store accounting.Store, holders []Holder, prices accounting.Prices, now time.Time) ([]*v1alpha1.BudgetStatus, error) {
 	type period struct{ from, to time.Time }
-	teams := map[period][]*v1alpha1.ComputeAllocation{}
-	for i := range allocations {
-		if a := &allocations[i]; a.Spec.Budget != nil {
-			from, to, err := Period(a.Spec.Budget, now)
-			if err != nil {
-				continue // the controller of allocations reports it
-			}
-			of := period{from.UTC(), to.UTC()}
-			teams[of] = append(teams[of], a)
+	of := map[period][]int{}
+	for i := range holders {
+		from, to, err := Period(holders[i].Budget, now)
+		if err != nil {
+			continue // the controller of allocations reports it
 		}
+		in := period{from.UTC(), to.UTC()}
+		of[in] = append(of[in], i)
 	}
-	counted := map[string]*v1alpha1.BudgetStatus{}
+	counted := make([]*v1alpha1.BudgetStatus, len(holders))
 	var failed []error
-	for of, list := range teams {
-		names := make([]string, len(list))
-		for i, a := range list {
-			names[i] = a.Name
+	for of, list := range of {
+		var names []string
+		for _, i := range list {
+			names = append(names, holders[i].Teams...)
 		}
 		slices.Sort(names)
+		names = slices.Compact(names)
 		lately := of.from
 		if at := now.Add(-recent); at.After(of.from) {
 			lately = at
@@ -66,18 +71,18 @@ func Count(ctx context.Context, store accounting.Store, allocations []v1alpha1.C
 			failed = append(failed, fmt.Errorf("report from %s: %w", of.from.Format(time.DateOnly), err))
 			continue
 		}
-		for _, a := range list {
-			counted[a.Name] = status(a, reports, of.from, of.to)
+		for _, i := range list {
+			counted[i] = status(holders[i], reports, of.from, of.to)
 		}
 	}
 	return counted, errors.Join(failed...)
 }
 
-// status returns the budget status of a team from the report of the period until lately,
+// status returns the budget status of a holder from the report of the period until lately,
 // and the one since.
-func status(a *v1alpha1.ComputeAllocation, reports []accounting.Report, from, to time.Time) *v1alpha1.BudgetStatus {
-	b := a.Spec.Budget
-	before, since := used(a.Name, b, reports[0]), used(a.Name, b, reports[1])
+func status(h Holder, reports []accounting.Report, from, to time.Time) *v1alpha1.BudgetStatus {
+	b := h.Budget
+	before, since := used(h, reports[0]), used(h, reports[1])
 	sum := new(big.Rat).Add(before, since)
 	limit := limitOf(b)
 	s := &v1alpha1.BudgetStatus{
@@ -86,7 +91,7 @@ func status(a *v1alpha1.ComputeAllocation, reports []accounting.Report, from, to
 	}
 	var unknown time.Duration
 	for _, gap := range slices.Concat(reports[0].Gaps, reports[1].Gaps) { // a team that did not exist used nothing
-		unknown += max(0, gap.To.Sub(governance.Later(gap.From, a.CreationTimestamp.Time)))
+		unknown += max(0, gap.To.Sub(governance.Later(gap.From, h.Created)))
 	}
 	if unknown >= time.Second {
 		s.Unknown = &metav1.Duration{Duration: unknown.Truncate(time.Second)}
@@ -127,13 +132,13 @@ func limitOf(b *v1alpha1.Budget) *big.Rat {
 	return limit
 }
 
-// used returns what a team used, in the unit of its budget.
-func used(team string, b *v1alpha1.Budget, report accounting.Report) *big.Rat {
+// used returns what the teams of a holder used, in the unit of its budget.
+func used(h Holder, report accounting.Report) *big.Rat {
 	sum := new(big.Rat)
 	for _, line := range report.Lines {
 		switch {
-		case line.Kind != accounting.Team || line.Team != team:
-		case b.AcceleratorHours == nil:
+		case line.Kind != accounting.Team || !slices.Contains(h.Teams, line.Team):
+		case h.Budget.AcceleratorHours == nil:
 			if line.Cost != nil {
 				sum.Add(sum, line.Cost)
 			}

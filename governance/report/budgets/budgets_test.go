@@ -14,7 +14,7 @@ import (
 	"kuota.dev/kuota/governance/report/accounting"
 	"kuota.dev/kuota/governance/report/budgets"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"github.com/google/go-cmp/cmp"
 )
 
 func must(t *testing.T, err error) {
@@ -44,13 +44,13 @@ func TestOddPeriod(t *testing.T) {
 	defer store.Close()
 	now := time.Date(2026, 11, 18, 12, 0, 0, 0, time.UTC)
 	must(t, store.AppendSamples(t.Context(), []history.Sample{{At: now}}))
-	var teams []v1alpha1.ComputeAllocation
+	var holders []budgets.Holder
 	for _, period := range []v1alpha1.BudgetPeriod{v1alpha1.BudgetWeek, v1alpha1.BudgetMonth, v1alpha1.BudgetQuarter} {
-		teams = append(teams, v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: string(period)}, Spec: v1alpha1.ComputeAllocationSpec{Budget: &v1alpha1.Budget{Money: "1", Period: period, TimeZone: "UTC"}}})
+		holders = append(holders, budgets.Holder{Budget: &v1alpha1.Budget{Money: "1", Period: period, TimeZone: "UTC"}, Teams: []string{string(period)}})
 	}
 	odd := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC)
-	counted, err := budgets.Count(t.Context(), oddStore{store, odd}, teams, accounting.Prices{}, now)
-	if err == nil || len(counted) != 2 || counted[string(v1alpha1.BudgetMonth)] != nil {
+	counted, err := budgets.Count(t.Context(), oddStore{store, odd}, holders, accounting.Prices{}, now)
+	if err == nil || counted[0] == nil || counted[1] != nil || counted[2] == nil {
 		t.Errorf("got %v and error %v, want the other two periods and an error", counted, err)
 	}
 }
@@ -85,12 +85,10 @@ func TestCount(t *testing.T) {
 		{Pool: "h100", Resource: catalog.GPU, From: "2026-01-01", Own: "2", Borrowed: "1"}, {Pool: "h100", Resource: "nvidia.com/mig-1g.10gb", From: "2026-01-01", Own: "0.5"},
 	}})
 	steps := []v1alpha1.BudgetStep{{Percent: 100, Action: v1alpha1.BudgetHold}, {Percent: 80, Action: v1alpha1.BudgetNotify}, {Percent: 130, Action: v1alpha1.BudgetDrain}}
-	team := func(b v1alpha1.Budget, created time.Time) []v1alpha1.ComputeAllocation {
+	// One team, and a department with a second one that used nothing.
+	team := func(b v1alpha1.Budget, created time.Time) []budgets.Holder {
 		b.TimeZone, b.Steps = "Europe/Berlin", steps
-		return []v1alpha1.ComputeAllocation{
-			{ObjectMeta: metav1.ObjectMeta{Name: "vision", CreationTimestamp: metav1.NewTime(created)}, Spec: v1alpha1.ComputeAllocationSpec{Budget: &b}},
-			{ObjectMeta: metav1.ObjectMeta{Name: "none"}},
-		}
+		return []budgets.Holder{{Budget: &b, Created: created, Teams: []string{"vision"}}, {Budget: &b, Created: created, Teams: []string{"idle", "vision"}}, {Budget: &b, Created: created}}
 	}
 	for name, tc := range map[string]struct {
 		budget    v1alpha1.Budget
@@ -116,9 +114,12 @@ func TestCount(t *testing.T) {
 	} {
 		counted, err := budgets.Count(t.Context(), store, team(tc.budget, month.Add(tc.created)), prices, month.Add(tc.after))
 		must(t, err)
-		got := counted["vision"]
-		if len(counted) != 1 || got == nil {
-			t.Fatalf("%s: got %v, want one team", name, counted)
+		got := counted[0]
+		if diff := cmp.Diff(got, counted[1]); diff != "" {
+			t.Errorf("%s: the department differs from its team: %s", name, diff)
+		}
+		if counted[2].Used != "0.00" {
+			t.Errorf("%s: a department without teams used %s", name, counted[2].Used)
 		}
 		if got.Used != tc.used || got.Percent != tc.percent || got.Action != tc.action {
 			t.Errorf("%s: got %s, %d %%, %q, want %s, %d %%, %q", name, got.Used, got.Percent, got.Action, tc.used, tc.percent, tc.action)
