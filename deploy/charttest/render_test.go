@@ -479,7 +479,7 @@ func TestKeptObjects(t *testing.T) {
 		}
 	}
 	slices.Sort(kept)
-	if diff := cmp.Diff([]string{"clusterpolicies.kuota.dev", "computeallocations.kuota.dev", "elasticjobs.kuota.dev", "kuota-admin", "kuota-history", "kuota-team-member"}, kept); diff != "" {
+	if diff := cmp.Diff([]string{"clusterpolicies.kuota.dev", "computeallocations.kuota.dev", "departments.kuota.dev", "elasticjobs.kuota.dev", "kuota-admin", "kuota-department-admin", "kuota-department-viewer", "kuota-history", "kuota-team-member"}, kept); diff != "" {
 		t.Errorf("kept objects (-want +got):\n%s", diff)
 	}
 }
