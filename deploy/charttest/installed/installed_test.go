@@ -290,7 +290,7 @@ func TestChart(t *testing.T) {
 				ours = append(ours, strings.TrimSpace(line))
 			}
 		}
-		if diff := cmp.Diff([]string{"clusterrole.rbac.authorization.k8s.io/kuota-admin", "clusterrole.rbac.authorization.k8s.io/kuota-team-member"}, ours); diff != "" {
+		if diff := cmp.Diff([]string{"clusterrole.rbac.authorization.k8s.io/kuota-admin", "clusterrole.rbac.authorization.k8s.io/kuota-department-admin", "clusterrole.rbac.authorization.k8s.io/kuota-department-viewer", "clusterrole.rbac.authorization.k8s.io/kuota-team-member"}, ours); diff != "" {
 			t.Errorf("objects that remain (-want +got):\n%s", diff)
 		}
 	}
