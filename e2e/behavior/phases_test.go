@@ -13,6 +13,7 @@ func TestFirstCome(t *testing.T) {
 	runScenarios(t, always, map[string]func(*testing.T){
 		"a late team gets its own quota and no idle compute":                  lateTeamGetsOnlyItsQuota,
 		"a borrowing task of high priority preempts borrowed usage of others": priorityPreemptsBorrowers,
+		"a team reclaims the reserve of its department":                       reserveIsReclaimed,
 	})
 	underPolicy(t, v1alpha1.IdleFirstComeFirstServe, map[string]func(*testing.T, *policy){
 		"ranking orders the queue, and first come ignores priority classes": rankingAndFirstCome,
@@ -31,8 +32,10 @@ func TestFairShare(t *testing.T) {
 	runScenarios(t, map[string]func(*testing.T){
 		"weights of 30 and 10 share idle compute three to one": threeToOne,
 		"priority has no effect between borrowing teams":       priorityHasNoEffect,
+		"a team reclaims the reserve of its department":        reserveIsReclaimed,
 	})
 	if clustertest.Verify {
+		runScenarios(t, map[string]func(*testing.T){"weights share over two levels": sharesOverTwoLevels})
 		runScenarios(t, always, others, map[string]func(*testing.T){"a team of weight 0 loses all borrowed usage to others": withoutWeight})
 		underPolicy(t, v1alpha1.IdleFairShare, changes)
 		underPolicy(t, v1alpha1.IdleFairShare, map[string]func(*testing.T, *policy){"unallocated quota is lent and reclaimed": unallocatedIsLent})
@@ -52,6 +55,7 @@ var always = map[string]func(*testing.T){
 	"a team that only lends reclaims from any borrower":  lendsOnly,
 	"a team without sharing neither lends nor borrows":   noSharing,
 	"a queue is held, drained and activated again":       heldAndDrained,
+	"a department borrows within its border first":       borrowWithinADepartment,
 }
 
 // others are scenarios of the same sort that show Kueue rather than Kuota's settings.
@@ -59,6 +63,7 @@ var others = map[string]func(*testing.T){
 	"a team without quota borrows up to its limit":              borrowWithoutQuota,
 	"the higher priority is admitted first, whenever submitted": priorityOrdersTheQueue,
 	"a smaller quota evicts nothing":                            smallerQuotaEvictsNothing,
+	"a department that lends nothing keeps its reserve":         departmentLendsNothing,
 }
 
 // runScenarios runs scenarios in parallel and returns when all have finished.
