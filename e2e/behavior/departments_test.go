@@ -113,7 +113,7 @@ func sharesOverTwoLevels(t *testing.T) {
 	c := s.newTeam("c", gpus(1), borrowUnlimited, department(d2), fairShareWeight(10))
 	want := map[*team]float64{a: idle / 2, b: idle / 4, c: idle / 4}
 	c.submitEach("c", idle+3, "")
-	c.uses(idle+1, idle)
+	c.uses(idle+3, idle+2) // with what the first department does not use
 	for _, m := range []*team{a, b} {
 		m.submitEach("x", idle+3, "")
 	}

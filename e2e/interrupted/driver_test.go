@@ -24,12 +24,15 @@ func TestMain(m *testing.M) { clustertest.Main(m) }
 // fast, because waits are not under test here.
 type controllers struct {
 	reconcile.Reconcilers
-	line *clustertest.Line
-	team string
+	line        *clustertest.Line
+	team        string
+	departments []string
 }
 
 // clock is that of windows, and activityLog what the controllers record; nil for nothing.
+// departments are those that are reconciled beside the team.
 var (
+	departments []string
 	clock       = time.Now
 	activityLog *activity.Log
 )
@@ -59,7 +62,7 @@ func newControllers(t *testing.T, team string, breakAt int64, after bool, instal
 		now = now.Add(time.Second)
 		return now
 	}
-	return controllers{Reconcilers: all, line: l, team: team}
+	return controllers{Reconcilers: all, line: l, team: team, departments: departments}
 }
 
 // run calls every controller in turn until a whole turn writes nothing and done
@@ -75,6 +78,13 @@ func (c controllers) run(t *testing.T, done func(context.Context) error) {
 				c.Pools.Reconcile, c.Ranking.Reconcile, c.Cohort.Reconcile, c.Kueue.Reconcile, c.Allocations.Reconcile, c.Capacity.Reconcile,
 			} {
 				_, err := reconcile(ctx, team)
+				if c.line.Broken() {
+					return nil
+				}
+				failed = append(failed, err)
+			}
+			for _, department := range c.departments {
+				_, err := c.Departments.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Name: department}})
 				if c.line.Broken() {
 					return nil
 				}

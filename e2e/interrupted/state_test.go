@@ -55,6 +55,7 @@ func stateOf(t *testing.T, team string) string {
 	add(&corev1.LimitRangeList{})
 	add(&corev1.NamespaceList{})
 	add(&v1alpha1.ComputeAllocationList{})
+	add(&v1alpha1.DepartmentList{})
 	add(&v1alpha1.ClusterPolicyList{})
 	var nodes corev1.NodeList
 	if err := c.Client.List(t.Context(), &nodes); err != nil {
@@ -71,7 +72,7 @@ func isRelevant(object *unstructured.Unstructured, team string) bool {
 	if strings.Contains(object.GetName(), team) || strings.Contains(object.GetNamespace(), team) {
 		return object.GetName() != "kube-root-ca.crt"
 	}
-	return object.GetNamespace() == "" && object.GetKind() == "" && (object.GetLabels()["app.kubernetes.io/managed-by"] == "kuota" && object.GetLabels()["sagemaker.amazonaws.com/quota-allocation-id"] == "" || object.GetName() == v1alpha1.ClusterPolicyName)
+	return object.GetNamespace() == "" && object.GetKind() == "" && (object.GetLabels()["app.kubernetes.io/managed-by"] == "kuota" && object.GetLabels()["sagemaker.amazonaws.com/quota-allocation-id"] == "" && object.GetLabels()[desired.LabelDepartment] == "" || object.GetName() == v1alpha1.ClusterPolicyName)
 }
 
 // plainYAML returns the fields of object that must not depend on an interruption.

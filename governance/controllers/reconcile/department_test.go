@@ -14,7 +14,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -77,24 +76,11 @@ func reserves(t *testing.T, c *clustertest.Cluster, name, parent string, gpus in
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: "kuota-department-" + name}, &cohort); err != nil {
 			return err
 		}
-		if got := gpusOf(cohort.Spec.ResourceGroups); got != gpus || string(cohort.Spec.ParentName) != parent {
+		if got := clustertest.GPUs(cohort.Spec.ResourceGroups, g5); got != gpus || string(cohort.Spec.ParentName) != parent {
 			return fmt.Errorf("Cohort of %s has %d GPUs below %s, want %d below %s", name, got, cohort.Spec.ParentName, gpus, parent)
 		}
 		return nil
 	})
-}
-
-func gpusOf(groups []kueue.ResourceGroup) (gpus int64) {
-	for _, group := range groups {
-		for _, flavor := range group.Flavors {
-			for _, r := range flavor.Resources {
-				if string(flavor.Name) == g5 && r.Name == "nvidia.com/gpu" {
-					gpus += r.NominalQuota.Value()
-				}
-			}
-		}
-	}
-	return gpus
 }
 
 // inCohort waits until the ClusterQueue of a team is in a cohort with this quota.
@@ -105,7 +91,7 @@ func inCohort(t *testing.T, c *clustertest.Cluster, team, cohort string, gpus in
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: desired.DefaultNaming.ClusterQueue(team)}, &queue); err != nil {
 			return err
 		}
-		if got := gpusOf(queue.Spec.ResourceGroups); string(queue.Spec.CohortName) != cohort || got != gpus {
+		if got := clustertest.GPUs(queue.Spec.ResourceGroups, g5); string(queue.Spec.CohortName) != cohort || got != gpus {
 			return fmt.Errorf("the queue of %s has %d GPUs in %s, want %d in %s", team, got, queue.Spec.CohortName, gpus, cohort)
 		}
 		return nil
@@ -127,7 +113,7 @@ func TestDepartment(t *testing.T) {
 	setDepartment(t, c, vision, v1alpha1.DepartmentSpec{Parent: research, Quota: rowsOf(5)})
 	reserves(t, c, vision, "kuota-department-"+research, 5)
 	reserves(t, c, research, "shared-pool", 3)
-	stop := watchTree(t, c, map[string]int64{research: 8, vision: 5, sales: 4})
+	stop := clustertest.WatchTree(t, c, g5, map[string]int64{"kuota-department-" + research: 8, "kuota-department-" + vision: 5, "kuota-department-" + sales: 4})
 
 	create(t, c, team, teamSpec(vision, 2))
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
@@ -218,99 +204,4 @@ func TestDepartment(t *testing.T) {
 	setQuota(t, c, other, teamSpec("", 1))
 	waitDeleted(t, c, &v1alpha1.Department{ObjectMeta: metav1.ObjectMeta{Name: vision}})
 	reserves(t, c, research, "shared-pool", 8)
-}
-
-// watchTree watches all Cohorts and ClusterQueues. stop fails the test if, in the order of
-// resourceVersions, what is in and below a department ever had more GPUs than its quota.
-func watchTree(t *testing.T, c *clustertest.Cluster, departments map[string]int64) (stop func()) {
-	t.Helper()
-	watcher, err := client.NewWithWatch(c.Config, client.Options{Scheme: c.Client.Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	type node struct {
-		version      int64
-		name, parent string // ClusterQueues have a space before their name
-		gpus         int64
-		deleted      bool
-	}
-	var changes []node
-	events := make(chan node)
-	open := 0
-	for _, list := range []client.ObjectList{&kueue.ClusterQueueList{}, &kueue.CohortList{}} {
-		w, err := watcher.Watch(ctx, list)
-		if err != nil {
-			t.Fatal(err)
-		}
-		open++
-		go func() {
-			for event := range w.ResultChan() {
-				events <- nodeOf[node](event.Object, func(version int64, name, parent string, gpus int64) node {
-					return node{version, name, parent, gpus, event.Type == "DELETED"}
-				})
-			}
-			events <- node{version: -1}
-		}()
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for e := range events {
-			if e.version > 0 {
-				changes = append(changes, e)
-			} else if e.version < 0 {
-				if open--; open == 0 {
-					return
-				}
-			}
-		}
-	}()
-	return func() {
-		t.Helper()
-		cancel()
-		<-done
-		slices.SortFunc(changes, func(a, b node) int { return int(a.version - b.version) })
-		is := map[string]node{}
-		var sum func(cohort string) int64
-		sum = func(cohort string) int64 {
-			total := is[cohort].gpus
-			for name, n := range is {
-				switch {
-				case n.parent != cohort:
-				case name[0] == ' ':
-					total += n.gpus
-				default:
-					total += sum(name)
-				}
-			}
-			return total
-		}
-		for _, change := range changes {
-			if is[change.name] = change; change.deleted {
-				delete(is, change.name)
-			}
-			for department, most := range departments {
-				if got := sum("kuota-department-" + department); got > most {
-					t.Errorf("after %s: department %s has %d GPUs of %d", change.name, department, got, most)
-				}
-			}
-		}
-		if len(changes) < 8 {
-			t.Errorf("got %d changes, want at least 8", len(changes))
-		}
-	}
-}
-
-func nodeOf[N any](object runtime.Object, build func(version int64, name, parent string, gpus int64) N) (n N) {
-	var version int64
-	switch o := object.(type) {
-	case *kueue.ClusterQueue:
-		fmt.Sscan(o.ResourceVersion, &version)
-		return build(version, " "+o.Name, string(o.Spec.CohortName), gpusOf(o.Spec.ResourceGroups))
-	case *kueue.Cohort:
-		fmt.Sscan(o.ResourceVersion, &version)
-		return build(version, o.Name, string(o.Spec.ParentName), gpusOf(o.Spec.ResourceGroups))
-	}
-	return n
 }
