@@ -116,8 +116,9 @@ func AdoptionInput(ctx context.Context, reader client.Reader, naming desired.Nam
 		classes     kueue.WorkloadPriorityClassList
 		nodes       corev1.NodeList
 		allocations v1alpha1.ComputeAllocationList
+		departments v1alpha1.DepartmentList
 	)
-	if err := cluster.List(ctx, reader, &queues, &locals, &cohorts, &flavors, &classes, &nodes, &allocations); err != nil {
+	if err := cluster.List(ctx, reader, &queues, &locals, &cohorts, &flavors, &classes, &nodes, &allocations, &departments); err != nil {
 		return in, err
 	}
 	policy, err := Policy(ctx, reader)
@@ -125,6 +126,6 @@ func AdoptionInput(ctx context.Context, reader client.Reader, naming desired.Nam
 		return in, err
 	}
 	in.ClusterQueues, in.LocalQueues, in.Cohorts, in.Flavors, in.PriorityClasses = queues.Items, locals.Items, cohorts.Items, flavors.Items, classes.Items
-	in.Nodes, in.Allocations, in.Policy = nodes.Items, allocations.Items, policy
+	in.Nodes, in.Allocations, in.Departments, in.Policy = nodes.Items, allocations.Items, departments.Items, policy
 	return in, nil
 }

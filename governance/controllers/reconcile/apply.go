@@ -2,6 +2,7 @@ package reconcile
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -136,6 +137,12 @@ func checkTakeover(piece managed.Object) error {
 	if !piece.TakesOver {
 		return errCreatedByAnother(piece)
 	}
+	if cohort, is := piece.Live.(*kueue.Cohort); is {
+		if want, _ := piece.Desired.(*applykueue.CohortApplyConfiguration); !desired.SameCohort(want, cohort) {
+			return errCreatedByAnother(piece)
+		}
+		return nil
+	}
 	changed, err := change.Applied(piece.Live, piece.Desired)
 	if err == nil && len(changed) > 0 {
 		err = errCreatedByAnother(piece)
@@ -159,10 +166,26 @@ func keepNotation(piece managed.Object) {
 		if live, ok := piece.Live.(*kueue.ClusterQueue); ok {
 			keepQuantities(want, live)
 		}
+	case *applykueue.CohortApplyConfiguration:
+		if live, ok := piece.Live.(*kueue.Cohort); ok && live.Name != "" && desired.SameCohort(want, live) {
+			keepCohort(want, live)
+		}
 	case *applykueue.WorkloadPriorityClassApplyConfiguration:
 		if live, ok := piece.Live.(*kueue.WorkloadPriorityClass); ok && live.Description == "" && ptr.Deref(want.Description, "") == "" {
 			want.Description = nil
 		}
+	}
+}
+
+// keepCohort replaces a spec by one that means the same.
+func keepCohort(want *applykueue.CohortApplyConfiguration, live *kueue.Cohort) {
+	spec, err := json.Marshal(live.Spec)
+	if err != nil {
+		return // which then has another notation
+	}
+	same := &applykueue.CohortSpecApplyConfiguration{}
+	if json.Unmarshal(spec, same) == nil {
+		want.Spec = same
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/record/activity"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -117,20 +119,23 @@ func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	tree, wishes := desired.NewTree(desired.Inputs{Naming: naming, Types: types, Unallocated: shares, Departments: departments.Items, Allocations: allocations.Items, ClusterQueues: queues, Now: r.Now()})
+	newTree := func() (*desired.Tree, desired.Wishes) {
+		return desired.NewTree(desired.Inputs{Naming: naming, Types: types, Unallocated: shares, Departments: departments.Items, Allocations: allocations.Items, ClusterQueues: queues, Now: r.Now()})
+	}
+	tree, wishes := newTree()
 	tree.Refused = func(before, after quota.PoolResources) string {
 		return quota.DescribeRefused(quota.Refused(policy, before, after, types))
 	}
 	r.ledger.addTo(tree, wishes.Queues)
 	before := maps.Clone(tree.Queues)
-	refused, err := r.refuseBlocked(ctx, tree, wishes.Departments)
+	refused, err := r.refuseBlocked(ctx, tree, wishes.Departments, newTree)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
 	settled := tree.Settle(wishes.Departments, wishes.Queues)
 	maps.Copy(settled.Departments, refused)
 	cohorts, leftOut := tree.Cohorts()
-	if err := r.applyCohorts(ctx, policy, cohorts, settled.Moved, others); err != nil {
+	if err := r.applyCohorts(ctx, policy, naming, cohorts, settled.Moved); err != nil {
 		r.ledger.resume(nil, "the Cohorts that lend compute cannot be written: "+err.Error())
 		state = newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "ApplyFailed", "Kubernetes rejected a Cohort, retrying: %v", err)
 		return requeueOnConflict(ctrl.Result{}, errors.Join(err, r.patchPolicy(ctx, policy, state)))
@@ -163,10 +168,11 @@ func (r *CohortReconciler) otherOwner(ctx context.Context, name string) (bool, e
 	return err == nil && !managed.ByKuota(&present), client.IgnoreNotFound(err)
 }
 
-// refuseBlocked removes from wishes the departments whose Cohort is that of another owner, and
-// returns why.
-func (r *CohortReconciler) refuseBlocked(ctx context.Context, tree *desired.Tree, wishes map[string]desired.Border) (map[string]desired.Refusal, error) {
-	refused := map[string]desired.Refusal{}
+// refuseBlocked removes from wishes the departments whose Cohort or namespace is that of another
+// owner, and returns why. A Cohort that a department names and describes it may take over. trial is
+// a tree to try that on.
+func (r *CohortReconciler) refuseBlocked(ctx context.Context, tree *desired.Tree, wishes map[string]desired.Border, trial func() (*desired.Tree, desired.Wishes)) (map[string]desired.Refusal, error) {
+	refused, taken := map[string]desired.Refusal{}, map[string]string{} // departments by the Cohort that they take over
 	for name := range wishes {
 		d := tree.Departments[name]
 		cohort := desired.DepartmentCohort(d.Department)
@@ -174,10 +180,41 @@ func (r *CohortReconciler) refuseBlocked(ctx context.Context, tree *desired.Tree
 		if err != nil {
 			return nil, err
 		}
-		if others && d.Spec.CohortName == "" {
-			refused[name] = desired.Refusal{Reason: v1alpha1.ReasonBlocked, Message: fmt.Sprintf("Cohort %s exists and is not managed by Kuota; delete it, or set cohortName in a new department to take it over", cohort)}
-			delete(wishes, name)
+		var namespace corev1.Namespace
+		err = client.IgnoreNotFound(r.Get(ctx, client.ObjectKey{Name: desired.DepartmentNamespace(name)}, &namespace))
+		if err != nil {
+			return nil, err
 		}
+		switch {
+		case namespace.Name != "" && !managed.ByKuota(&namespace):
+			refused[name] = desired.Refusal{Reason: v1alpha1.ReasonBlocked, Message: fmt.Sprintf("namespace %s exists and is not managed by Kuota; delete it", namespace.Name)}
+		case others && d.Spec.CohortName == "":
+			refused[name] = desired.Refusal{Reason: v1alpha1.ReasonBlocked, Message: fmt.Sprintf("Cohort %s exists and is not managed by Kuota; delete it, or set cohortName in a new department to take it over", cohort)}
+		case others:
+			taken[cohort] = name
+		}
+	}
+	if len(taken) > 0 {
+		tried, all := trial()
+		tried.Settle(all.Departments, all.Queues)
+		cohorts, _ := tried.Cohorts()
+		for _, want := range cohorts {
+			name := taken[*want.GetName()]
+			if name == "" {
+				continue
+			}
+			delete(taken, *want.GetName())
+			var is kueue.Cohort
+			if err := r.APIReader.Get(ctx, client.ObjectKey{Name: *want.GetName()}, &is); err != nil {
+				return nil, err
+			}
+			if !managed.ByKuota(&is) && !desired.SameCohort(want, &is) {
+				refused[name] = desired.Refusal{Reason: v1alpha1.ReasonBlocked, Message: fmt.Sprintf("Cohort %s cannot be taken over, because the department would change it; correct the department, or the Cohort first", is.Name)}
+			}
+		}
+	}
+	for name := range refused {
+		delete(wishes, name)
 	}
 	return refused, nil
 }
@@ -220,9 +257,8 @@ func (r *CohortReconciler) resume(tree *desired.Tree, before map[string]desired.
 }
 
 // applyCohorts applies Cohorts and deletes earlier ones, in an order in which no quota counts
-// twice: first what falls, then the parents that change, then what rises. others reports that
-// the shared Cohort belongs to another owner.
-func (r *CohortReconciler) applyCohorts(ctx context.Context, policy *v1alpha1.ClusterPolicy, cohorts []*applykueue.CohortApplyConfiguration, moved []string, others bool) error {
+// twice: first what falls, then the parents that change, then what rises.
+func (r *CohortReconciler) applyCohorts(ctx context.Context, policy *v1alpha1.ClusterPolicy, naming desired.Naming, cohorts []*applykueue.CohortApplyConfiguration, moved []string) error {
 	var list kueue.CohortList
 	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		return err
@@ -231,6 +267,13 @@ func (r *CohortReconciler) applyCohorts(ctx context.Context, policy *v1alpha1.Cl
 	for i := range list.Items {
 		present[list.Items[i].Name] = &list.Items[i]
 	}
+	released := map[string]bool{} // DepartmentReconciler removes Kuota's labels from them
+	for i := range naming.Departments {
+		if d := &naming.Departments[i]; d.DeletionTimestamp != nil && d.Annotations[v1alpha1.AnnotationRelease] == "true" {
+			released[desired.DepartmentCohort(d)] = true
+		}
+	}
+	cohorts = slices.DeleteFunc(slices.Clone(cohorts), func(c *applykueue.CohortApplyConfiguration) bool { return released[*c.GetName()] })
 	wanted := map[string]*applykueue.CohortApplyConfiguration{}
 	for _, cohort := range cohorts {
 		wanted[*cohort.GetName()] = cohort
@@ -258,7 +301,7 @@ func (r *CohortReconciler) applyCohorts(ctx context.Context, policy *v1alpha1.Cl
 			}
 		}
 	}
-	if err := r.deleteCohorts(ctx, func(name string) bool { return wanted[name] != nil }); err != nil {
+	if err := r.deleteCohorts(ctx, func(name string) bool { return wanted[name] != nil || released[name] }); err != nil {
 		return err
 	}
 	for _, cohort := range cohorts {

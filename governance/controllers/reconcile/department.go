@@ -120,6 +120,9 @@ func (r *DepartmentReconciler) finalize(ctx context.Context, department *v1alpha
 		if err := r.deleteBinding(ctx, desired.DepartmentNamespace(department.Name)); err != nil {
 			return ctrl.Result{}, err
 		}
+		if department.Annotations[v1alpha1.AnnotationRelease] == "true" {
+			return r.release(ctx, department)
+		}
 		if department.Status.Cohort != "" {
 			switch err := r.APIReader.Get(ctx, client.ObjectKey{Name: department.Status.Cohort}, &kueue.Cohort{}); {
 			case err == nil: // an event of the Cohort triggers a reconciliation
@@ -127,6 +130,26 @@ func (r *DepartmentReconciler) finalize(ctx context.Context, department *v1alpha
 			case client.IgnoreNotFound(err) != nil:
 				return ctrl.Result{}, err
 			}
+		}
+	}
+	return ctrl.Result{}, client.IgnoreNotFound(r.patchFinalizer(ctx, department, controllerutil.RemoveFinalizer))
+}
+
+// release removes Kuota's labels from the Cohort once no team and no department is below, and then
+// the finalizer. The Cohort stays as it is.
+func (r *DepartmentReconciler) release(ctx context.Context, department *v1alpha1.Department) (ctrl.Result, error) {
+	var departments v1alpha1.DepartmentList
+	var allocations v1alpha1.ComputeAllocationList
+	if err := cluster.List(ctx, r, &departments, &allocations); err != nil {
+		return ctrl.Result{}, err
+	}
+	tree, _ := desired.NewTree(desired.Inputs{Departments: departments.Items, Now: r.Now()})
+	if len(desired.Below(department.Name, tree, allocations.Items)) > 0 { // a change of those triggers a reconciliation
+		return ctrl.Result{RequeueAfter: deletionInterval}, nil
+	}
+	if cohort := (&kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: department.Status.Cohort}}); cohort.Name != "" {
+		if err := disown(ctx, r.Client, r.APIReader, cohort); err != nil {
+			return ctrl.Result{}, err
 		}
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(r.patchFinalizer(ctx, department, controllerutil.RemoveFinalizer))

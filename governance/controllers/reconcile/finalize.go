@@ -177,7 +177,7 @@ func (r *AllocationReconciler) release(ctx context.Context, allocation *v1alpha1
 	for _, object := range objects {
 		found, err := r.getManaged(ctx, allocation.Name, object)
 		if err == nil && found {
-			err = r.disown(ctx, object.Live)
+			err = disown(ctx, r.Client, r.APIReader, object.Live)
 		}
 		if err != nil {
 			failed = append(failed, fmt.Errorf("release %s %s: %w", object.Kind, object.Key.Name, err))
@@ -192,9 +192,9 @@ func (r *AllocationReconciler) release(ctx context.Context, allocation *v1alpha1
 // disown removes Kuota's labels and annotations from an object, and its entries from
 // managedFields: the fields stay, and later applies of others do not conflict with them.
 // An apply of no fields would remove the fields themselves.
-func (r *AllocationReconciler) disown(ctx context.Context, live client.Object) error {
+func disown(ctx context.Context, c client.Client, apiReader client.Reader, live client.Object) error {
 	// The cache may not have all managed fields, or the last resourceVersion.
-	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
+	if err := apiReader.Get(ctx, client.ObjectKeyFromObject(live), live); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	managers := slices.DeleteFunc(slices.Clone(live.GetManagedFields()), func(entry metav1.ManagedFieldsEntry) bool {
@@ -205,7 +205,7 @@ func (r *AllocationReconciler) disown(ctx context.Context, live client.Object) e
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
 		"resourceVersion": live.GetResourceVersion(),
-		"labels":          map[string]any{desired.LabelManagedQueue: nil, desired.LabelTeam: nil, desired.LabelShare: nil, desired.LabelManagedBy: nil},
+		"labels":          map[string]any{desired.LabelManagedQueue: nil, desired.LabelTeam: nil, desired.LabelShare: nil, desired.LabelManagedBy: nil, desired.LabelDepartment: nil},
 		"annotations":     map[string]any{desired.AnnotationDesired: nil},
 		"managedFields":   managers,
 	}})
@@ -213,5 +213,5 @@ func (r *AllocationReconciler) disown(ctx context.Context, live client.Object) e
 		return err
 	}
 	object, _ := live.DeepCopyObject().(client.Object)
-	return client.IgnoreNotFound(r.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), fieldOwner))
+	return client.IgnoreNotFound(c.Patch(ctx, object, client.RawPatch(types.MergePatchType, patch), fieldOwner))
 }

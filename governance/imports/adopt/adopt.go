@@ -2,6 +2,7 @@ package adopt
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -93,7 +94,19 @@ func Adopt(ctx context.Context, c client.Client, plan adoption.Plan, selected []
 			return nil, rejection.Translate("create the cluster policy", err)
 		}
 	}
+	departments := map[string]error{} // that were created, or why not
 	for i, q := range selected {
+		if results[i].Err != nil {
+			continue
+		}
+		for _, d := range q.Departments {
+			err, tried := departments[d.Name]
+			if !tried {
+				err = rejection.Translate("create department", client.IgnoreAlreadyExists(create(d.DeepCopy())))
+				departments[d.Name] = err
+			}
+			results[i].Err = errors.Join(results[i].Err, err)
+		}
 		if results[i].Err != nil {
 			continue
 		}

@@ -130,6 +130,8 @@ func (s *Service) Adopt(ctx context.Context, user governance.User, names []strin
 		switch o := object.(type) {
 		case *v1alpha1.ClusterPolicy:
 			change.New = o.Spec
+		case *v1alpha1.Department:
+			change.Action, change.New = audit.Adopt, o.Spec
 		case *v1alpha1.ComputeAllocation:
 			change.Action, change.New = audit.Adopt, o.Spec
 		}

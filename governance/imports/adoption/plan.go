@@ -26,6 +26,7 @@ type Input struct {
 	PriorityClasses []kueue.WorkloadPriorityClass
 	Nodes           []corev1.Node
 	Allocations     []v1alpha1.ComputeAllocation
+	Departments     []v1alpha1.Department
 	Policy          *v1alpha1.ClusterPolicy // nil if there is none
 
 	Naming desired.Naming
@@ -51,6 +52,8 @@ type Queue struct {
 
 	// Allocation describes it; nil for Refuse, and if Team is set.
 	Allocation *v1alpha1.ComputeAllocation
+	// Departments are those to create before Allocation, each before those below it.
+	Departments []*v1alpha1.Department
 	// Team is the allocation that observes it already; empty for none.
 	Team string
 }
@@ -104,6 +107,7 @@ func WhyNotManaged(in Input, name string) string {
 		return ""
 	}
 	p.addPools(slices.Sorted(maps.Keys(p.queues)))
+	p.planDepartments()
 	return strings.Join(p.plan(q, map[string]bool{}).Reasons, "; ")
 }
 
@@ -112,6 +116,7 @@ func NewPlan(in Input) Plan {
 	p := newPlanner(in)
 	names := slices.Sorted(maps.Keys(p.queues))
 	p.addPools(names)
+	p.planDepartments()
 	plan := Plan{}
 	taken := map[string]bool{}
 	for i := range in.Allocations {
@@ -139,8 +144,11 @@ type planner struct {
 	flavors map[string]*kueue.ResourceFlavor
 	teams   map[string]string // allocation that observes a ClusterQueue
 
-	tiers  map[string]string       // why a cohort is not flat, by its name
-	cohort string                  // that Kuota manages
+	parents     map[string]string      // by cohort
+	departments map[string]*Department // by nested cohort; nil until they are planned
+	naming      desired.Naming         // with the departments
+
+	cohort string                  // that Kuota manages, with those nested in it
 	policy *v1alpha1.ClusterPolicy // the existing or the proposed one
 	fresh  bool                    // there is neither a policy nor a managed allocation, so that pools can be proposed
 	types  catalog.Catalog         // with the pools of policy
@@ -181,7 +189,10 @@ func newPlanner(in Input) *planner {
 		p.flavors[in.Flavors[i].Name] = &in.Flavors[i]
 	}
 	p.fresh = fresh
-	p.tiers = tiers(in.Cohorts)
+	p.parents = map[string]string{}
+	for i := range in.Cohorts {
+		p.parents[in.Cohorts[i].Name] = string(in.Cohorts[i].Spec.ParentName)
+	}
 	p.cohort = in.Naming.Under(in.Policy).Cohort
 	if fresh {
 		p.policy = newPolicy()
@@ -192,6 +203,7 @@ func newPlanner(in Input) *planner {
 		}
 	}
 	p.types = p.catalog()
+	p.naming = in.Naming.Under(p.policy).In(in.Departments)
 	return p
 }
 
@@ -221,29 +233,25 @@ func (p *planner) catalog() catalog.Catalog {
 	return catalog.New(input)
 }
 
-// tiers returns why a cohort is not flat: it has a parent or children.
-func tiers(cohorts []kueue.Cohort) map[string]string {
-	why := map[string]string{}
-	for i := range cohorts {
-		if parent := string(cohorts[i].Spec.ParentName); parent != "" {
-			why[cohorts[i].Name] = fmt.Sprintf("cohort %s is nested in cohort %s", cohorts[i].Name, parent)
+// levels returns the cohort in which a cohort is nested in the end, itself if in none, and how many
+// levels it is below that. ok is false for a cycle.
+func (p *planner) levels(cohort string) (root string, levels int, ok bool) {
+	for ; p.parents[cohort] != ""; levels++ {
+		if levels > len(p.parents) {
+			return "", 0, false
 		}
+		cohort = p.parents[cohort]
 	}
-	for i := range cohorts {
-		if parent := string(cohorts[i].Spec.ParentName); parent != "" && why[parent] == "" {
-			why[parent] = fmt.Sprintf("cohort %s contains cohort %s", parent, cohorts[i].Name)
-		}
-	}
-	return why
+	return cohort, levels, true
 }
 
-// largestCohort returns the flat cohort with the most ClusterQueues, of equal ones
-// the first by name; that of the configuration if there is none.
+// largestCohort returns the cohort with the most ClusterQueues in it and in those nested in it, of
+// equal ones the first by name; that of the configuration if there is none.
 func (p *planner) largestCohort() string {
 	members := map[string]int{}
 	for _, q := range p.queues {
-		if cohort := string(q.Spec.CohortName); cohort != "" && p.tiers[cohort] == "" {
-			members[cohort]++
+		if root, _, ok := p.levels(string(q.Spec.CohortName)); ok && root != "" {
+			members[root]++
 		}
 	}
 	largest := p.Naming.Cohort

@@ -116,7 +116,8 @@ func TestVerdicts(t *testing.T) {
 			"shares-namespace": {observe, "also has LocalQueues of ClusterQueue two-teams"}, "unused": {refuse, "no LocalQueue uses it"},
 		},
 		"admission-checks":     {"checked": {observe, "admission checks (capacity, budget)"}, "empty": {verdict: manage}},
-		"nested-cohorts":       {"leaf": {observe, "group-a is nested in cohort department"}, "root-member": {observe, "department contains cohort group-a"}, "outside": {verdict: manage}},
+		"nested-cohorts":       {"leaf": {manage, "Cohort group-a becomes department group-a"}, "root-member": {verdict: manage}, "outside": {verdict: manage}},
+		"departments":          {"scan": {manage, "Cohort imaging becomes department imaging"}, "knee": {manage, "Cohort mri becomes department mri; Cohort imaging becomes department imaging"}, "dogs": {observe, "cohort pets: it limits borrowing for some resources of a flavor"}},
 		"two-cohorts":          {"big-a": {manage, "Cohort big has quota of its own"}, "big-b": {manage, "Cohort big has quota of its own"}, "small": {observe, "in cohort a-small; Kuota manages one cohort, big"}},
 		"resources":            {"credits": {observe, "2 resource groups"}, "pods": {observe, "quota of pods"}},
 		"concurrent-admission": {"migrates": {observe, "concurrentAdmissionPolicy"}},
@@ -159,7 +160,7 @@ func checkAllocation(t *testing.T, in adoption.Input, plan adoption.Plan, q adop
 		return
 	}
 	types := catalog.New(catalog.Input{Nodes: in.Nodes, InstanceTypeLabel: in.Naming.InstanceTypeLabel, Pools: plan.Policy.Spec.Pools})
-	objects, errs := desired.Build(q.Allocation, types, in.Naming.Under(plan.Policy), desired.ByPriority)
+	objects, errs := desired.Build(q.Allocation, types, in.Naming.Under(plan.Policy).In(departmentsOf(q)), desired.ByPriority)
 	if len(errs) > 0 {
 		t.Fatalf("%s: %v", q.Name, errs)
 	}
@@ -168,6 +169,14 @@ func checkAllocation(t *testing.T, in adoption.Input, plan adoption.Plan, q adop
 	if err != nil || len(changed) > 0 {
 		t.Errorf("%s would change %v (%v)", q.Name, changed, err)
 	}
+}
+
+// departmentsOf returns the departments of a plan.
+func departmentsOf(q adoption.Queue) (all []v1alpha1.Department) {
+	for _, d := range q.Departments {
+		all = append(all, *d)
+	}
+	return all
 }
 
 // The plan of two teams with a cohort and flavors, in full.
@@ -243,6 +252,8 @@ func TestTeamNames(t *testing.T) {
 // its reasons, and without another allocation.
 func TestKnownQueues(t *testing.T) {
 	in := read(t, "nested-cohorts")
+	weight := resource.MustParse("0.5")
+	in.Cohorts[1].Spec.FairSharing = &kueue.FairSharing{Weight: &weight}
 	in.ClusterQueues[2].Labels = map[string]string{desired.LabelManagedBy: desired.ManagedBy}
 	in.Allocations = []v1alpha1.ComputeAllocation{
 		{ObjectMeta: metav1.ObjectMeta{Name: "leaf"}, Spec: v1alpha1.ComputeAllocationSpec{Management: v1alpha1.Observe, ClusterQueueName: "leaf"}},
@@ -251,7 +262,7 @@ func TestKnownQueues(t *testing.T) {
 	if len(plan.Queues) != 2 {
 		t.Fatalf("got plans %+v", plan.Queues)
 	}
-	if q, _ := plan.Queue("leaf"); q.Team != "leaf" || q.Allocation != nil || !strings.Contains(plan.WhyNotManaged("leaf"), "nested") || adoption.WhyNotManaged(in, "leaf") != plan.WhyNotManaged("leaf") {
+	if q, _ := plan.Queue("leaf"); q.Team != "leaf" || q.Allocation != nil || !strings.Contains(plan.WhyNotManaged("leaf"), "weight 500m of cohort group-a") || adoption.WhyNotManaged(in, "leaf") != plan.WhyNotManaged("leaf") {
 		t.Errorf("got %+v", q)
 	}
 }

@@ -45,6 +45,12 @@ func (p *planner) plan(q *kueue.ClusterQueue, taken map[string]bool) Queue {
 		plan.Verdict, allocation = Observe, p.observe(q, team)
 	} else {
 		plan.Notes = p.notes(q)
+		for cohort := string(q.Spec.CohortName); cohort != p.cohort && cohort != ""; cohort = p.parents[cohort] {
+			if d := p.departments[cohort].Department; d != nil {
+				plan.Departments = append([]*v1alpha1.Department{d}, plan.Departments...)
+				plan.Notes = append(plan.Notes, fmt.Sprintf("Cohort %s becomes department %s", cohort, d.Name))
+			}
+		}
 	}
 	if plan.Team != "" {
 		return plan
@@ -114,15 +120,22 @@ func ownerReasons(object metav1.Object) []string {
 
 func (p *planner) cohortReasons(q *kueue.ClusterQueue) []string {
 	cohort := string(q.Spec.CohortName)
+	root, levels, ok := p.levels(cohort)
 	switch {
-	case cohort == "":
+	case cohort == "" || cohort == p.cohort && levels == 0:
 		return nil
-	case p.tiers[cohort] != "":
-		return []string{p.tiers[cohort] + "; Kuota manages one flat cohort"}
-	case cohort != p.cohort:
-		return []string{fmt.Sprintf("it is in cohort %s; Kuota manages one cohort, %s", cohort, p.cohort)}
+	case !ok:
+		return []string{fmt.Sprintf("cohort %s is nested in itself", cohort)}
+	case p.parents[p.cohort] != "":
+		return []string{fmt.Sprintf("cohort %s, which Kuota manages, is nested in cohort %s", p.cohort, p.parents[p.cohort])}
+	case root != p.cohort:
+		return []string{fmt.Sprintf("it is in cohort %s; Kuota manages one cohort, %s, and those nested in it", cohort, p.cohort)}
+	case levels > v1alpha1.MaxDepartmentLevels:
+		return []string{fmt.Sprintf("cohort %s is nested in %d levels; departments have at most %d", cohort, levels, v1alpha1.MaxDepartmentLevels)}
+	case p.departments == nil:
+		return nil // not planned yet
 	}
-	return nil
+	return p.departments[cohort].Reasons
 }
 
 // namespaceReasons returns why the LocalQueues of a ClusterQueue are not those of one
@@ -167,7 +180,11 @@ func (p *planner) describe(q *kueue.ClusterQueue, team string) (*v1alpha1.Comput
 		Preemption: preemptionOf(q.Spec.Preemption),
 	}}
 	a.Name = team
-	*a.Spec.CohortName = string(q.Spec.CohortName)
+	if a.Spec.Department = p.departmentOf(string(q.Spec.CohortName)); a.Spec.Department != "" {
+		a.Spec.CohortName = nil
+	} else {
+		*a.Spec.CohortName = string(q.Spec.CohortName)
+	}
 	if w := q.Spec.FairSharing; w != nil && w.Weight != nil {
 		a.Spec.FairShareWeight = int32(min(resources.AmountFromQuantity("", *w.Weight), v1alpha1.MaxWeight))
 	}
@@ -184,7 +201,7 @@ func (p *planner) describe(q *kueue.ClusterQueue, team string) (*v1alpha1.Comput
 	if problems := manifest.SanitizeSpec(copied, "spec"); len(problems) > 0 {
 		return nil, []string{problems[0].Path + " " + problems[0].Message}
 	}
-	objects, errs := desired.Build(a, p.types, p.Naming.Under(p.policy), desired.RankingOf(p.Input.Policy))
+	objects, errs := desired.Build(a, p.types, p.naming, desired.RankingOf(p.Input.Policy))
 	if len(errs) > 0 {
 		var reasons []string
 		for _, e := range errs {
@@ -256,7 +273,7 @@ func (p *planner) notes(q *kueue.ClusterQueue) (notes []string) {
 		notes = append(notes, fmt.Sprintf("LocalQueue %s stays on %s", locals[0].Name, *stop))
 	}
 	for i := range p.Cohorts {
-		if c := &p.Cohorts[i]; c.Name == string(q.Spec.CohortName) && len(c.Spec.ResourceGroups) > 0 {
+		if c := &p.Cohorts[i]; c.Name == string(q.Spec.CohortName) && c.Name == p.cohort && len(c.Spec.ResourceGroups) > 0 {
 			notes = append(notes, fmt.Sprintf("Cohort %s has quota of its own, which stays as it is", c.Name))
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/utils/ptr"
 	kueueapi "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	kueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 )
@@ -115,10 +116,16 @@ func (d *TreeDepartment) total(below quota.PoolResources) quota.PoolResources {
 // and resources, those of the whole tree.
 func (t *Tree) Reserves() map[string]quota.PoolResources {
 	below := t.below()
-	covered := quota.PoolResources{}
+	covered, requested := quota.PoolResources{}, quota.PoolResources{}
 	for _, pools := range below {
 		covered.Raise(pools)
 	}
+	for _, q := range t.Queues {
+		for _, pools := range q {
+			requested.Raise(pools)
+		}
+	}
+	maps.Copy(covered, requested) // what no ClusterQueue of a pool covers, no task requests
 	reserves := map[string]quota.PoolResources{}
 	for name, d := range t.Departments {
 		reserves[name] = Unallocated(covered, d.total(below[name]), below[name])
@@ -418,4 +425,41 @@ func LowerCohort(to *kueue.CohortApplyConfiguration, is *kueueapi.Cohort) *kueue
 	lower.Spec = &spec
 	lower.Annotations = map[string]string{AnnotationDesired: digest(spec)}
 	return &lower
+}
+
+// SameCohort reports whether applying a Cohort changes nothing of what an existing one means: what
+// that does not list has no quota and no limits.
+func SameCohort(want *kueue.CohortApplyConfiguration, is *kueueapi.Cohort) bool {
+	if want.Spec == nil || ptr.Deref(want.Spec.ParentName, "") != is.Spec.ParentName {
+		return false
+	}
+	weight := *resource.NewQuantity(DefaultWeight, resource.DecimalSI)
+	if f := is.Spec.FairSharing; f != nil && f.Weight != nil {
+		weight = *f.Weight
+	}
+	if want.Spec.FairSharing != nil && want.Spec.FairSharing.Weight.Cmp(weight) != 0 {
+		return false
+	}
+	has := maps.Collect(quota.ResourceQuotas(is.Spec.ResourceGroups))
+	same := func(a, b *resource.Quantity) bool { return (a == nil) == (b == nil) && (a == nil || a.Cmp(*b) == 0) }
+	for _, group := range want.Spec.ResourceGroups {
+		for _, flavor := range group.Flavors {
+			for _, r := range flavor.Resources {
+				fr := quota.FlavorResource{Flavor: string(*flavor.Name), Resource: string(*r.Name)}
+				was := has[fr]
+				if was == nil {
+					was = &kueueapi.ResourceQuota{}
+				}
+				if delete(has, fr); r.NominalQuota.Cmp(was.NominalQuota) != 0 || !same(r.BorrowingLimit, was.BorrowingLimit) || !same(r.LendingLimit, was.LendingLimit) {
+					return false
+				}
+			}
+		}
+	}
+	for _, left := range has { // of pools that nothing else in the tree has
+		if !left.NominalQuota.IsZero() || left.BorrowingLimit != nil || left.LendingLimit != nil {
+			return false
+		}
+	}
+	return true
 }
