@@ -8,7 +8,8 @@
 //	                                                              LocalQueue, RoleBinding, ResourceQuota,
 //	                                                              LimitRange; Ready, QueueActive
 //	CapacityReconciler     all ComputeAllocations, Nodes          WithinCapacity
-//	CohortReconciler       all quota, Nodes                       Cohort; ShareUnallocated
+//	CohortReconciler       all quota, Nodes                       Cohorts; ShareUnallocated, Ready of Departments
+//	DepartmentReconciler   Department and its objects             Namespace, RoleBinding; status.active
 //	PoolReconciler         ClusterPolicy, Nodes                   pool labels of Nodes; status.pools, Pools
 //	RankingReconciler      ClusterPolicy, WorkloadPriorityClass   WorkloadPriorityClass, priority of
 //	                                                              Workloads; PriorityClasses
