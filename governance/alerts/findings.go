@@ -197,7 +197,7 @@ func (in *Input) notAdmitted(Thresholds) (found []Finding) {
 		switch h.Verdict.Constraint {
 		case explain.PendingEvaluation:
 			f.Summary = fmt.Sprintf("%s %s fits the quota, and Kueue does not admit it. Check that Kueue runs.", nameOf(h.Task), of)
-		case explain.QueueInactive, explain.NoClusterQueue, explain.WrongNamespace:
+		case explain.QueueInactive, explain.CohortCycle, explain.NoClusterQueue, explain.WrongNamespace:
 			f.Summary = fmt.Sprintf("Kueue admits no task %s: the queue of %s does not work.", of, nameOf(h.Task))
 		default:
 			continue

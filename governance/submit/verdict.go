@@ -20,8 +20,7 @@ const (
 	Starts   Outcome = "Starts"   // it would be admitted at once
 	Preempts Outcome = "Preempts" // Kueue would preempt other tasks for it
 	Waits    Outcome = "Waits"
-	Never    Outcome = "Never"   // it cannot be admitted without a change of quota or nodes
-	Unknown  Outcome = "Unknown" // for nested cohorts
+	Never    Outcome = "Never" // it cannot be admitted without a change of quota or nodes
 )
 
 // Verdict is the outcome of a task and its reason.
@@ -160,8 +159,6 @@ func outcome(h queries.Hypothesis) Outcome {
 		return Preempts
 	case explain.ExceedsMax, explain.UncoveredResource, explain.NoMatchingFlavor, explain.WrongNamespace:
 		return Never
-	case explain.Unknown:
-		return Unknown
 	}
 	return Waits
 }

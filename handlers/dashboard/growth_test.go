@@ -31,7 +31,7 @@ func TestGrowthOnDashboard(t *testing.T) {
 	if text := handlerstest.Text(page.Find("#held-chart .chart-legend")); !strings.Contains(text, "Growth") {
 		t.Errorf("the chart has %s", text)
 	}
-	if text := handlerstest.Download(t, address+"/capacity.csv?pool=p5&resource=nvidia.com/gpu"); !strings.Contains(text, "largest block,growth") || !strings.HasSuffix(strings.TrimSpace(text), ",4,5") {
+	if text := handlerstest.Download(t, address+"/capacity.csv?pool=p5&resource=nvidia.com/gpu"); !strings.Contains(text, "largest block,growth") || !strings.HasSuffix(strings.TrimSpace(text), ",4,5,0,0") {
 		t.Errorf("the file is %s", text)
 	}
 }

@@ -117,7 +117,7 @@ func (h *Pages) capacityCSV(c echo.Context, scope access.Scope) error {
 	}
 	rows := [][]string{{
 		"pool", "resource", "unit", "instances", "ready", "pending recovery", "cordoned", "physical", "own", "borrowed on instances", "outside Kueue", "unhealthy", "idle",
-		"physical pending recovery", "physical cordoned", "quota", "over capacity by", "held", "not placed", "borrowed", "lent", "borrowed of unallocated", "largest block", "growth",
+		"physical pending recovery", "physical cordoned", "quota", "over capacity by", "held", "not placed", "borrowed", "lent", "borrowed of unallocated", "largest block", "growth", "reserve", "borrowed of reserve",
 	}}
 	for i := range s.Pools {
 		p := &s.Pools[i]
@@ -130,7 +130,7 @@ func (h *Pages) capacityCSV(c echo.Context, scope access.Scope) error {
 				row = append(row, fmt.Sprint(n))
 			}
 			for _, amount := range []resources.Amount{
-				u.Physical, u.OwnBound, u.BorrowedBound, u.Outside, u.Unhealthy, u.Idle, u.Recovering, u.Cordoned, u.Nominal, u.Overallocated(), u.Usage, u.Unbound, u.Borrowed, u.LentToCohort, u.BorrowedUnallocated, u.LargestFree, u.Growth,
+				u.Physical, u.OwnBound, u.BorrowedBound, u.Outside, u.Unhealthy, u.Idle, u.Recovering, u.Cordoned, u.Nominal, u.Overallocated(), u.Usage, u.Unbound, u.Borrowed, u.LentToCohort, u.BorrowedUnallocated, u.LargestFree, u.Growth, u.Reserve, u.BorrowedReserve,
 			} {
 				row = append(row, quota.Number(u.Resource, amount))
 			}

@@ -1,6 +1,7 @@
 package tasks
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,9 +31,6 @@ func backingOf(d queries.Detail) *taskviews.QuotaSource {
 		}
 		b.Text = "A team that lends it can reclaim its quota. Kueue then preempts tasks of borrowing teams, the lowest class and the latest started first."
 		b.Note = "Kueue does not record which task borrows. Here, higher classes and earlier admissions count as own quota, and unallocated compute is lent before idle quota."
-		if d.QuotaSources.Nested {
-			b.Note = "Lenders are not calculated for nested cohorts."
-		}
 	}
 	byPool := slices.Clone(d.QuotaSources.Sources)
 	slices.SortStableFunc(byPool, func(a, b queries.QuotaSource) int { return strings.Compare(a.Flavor, b.Flavor) })
@@ -44,7 +42,7 @@ func backingOf(d queries.Detail) *taskviews.QuotaSource {
 			b.Pools = append(b.Pools, taskviews.QuotaSourcePool{Name: l.Flavor})
 		}
 		pool := &b.Pools[len(b.Pools)-1]
-		pool.Lines = append(pool.Lines, backingWords(l, owner, d.QuotaSources.Nested))
+		pool.Lines = append(pool.Lines, backingWords(l, owner))
 	}
 	return b
 }
@@ -62,7 +60,7 @@ func primarySource(lines []queries.QuotaSource) (found queries.QuotaSource) {
 
 func isPlain(resource string) bool { return resource == catalog.CPU || resource == catalog.Memory }
 
-func backingWords(l queries.QuotaSource, owner string, nested bool) string {
+func backingWords(l queries.QuotaSource, owner string) string {
 	number := func(n resources.Amount) string { return quota.Grouped(l.Resource, n) }
 	text := quota.Amount(l.Resource, l.Usage)
 	if l.Borrowed == 0 {
@@ -72,18 +70,15 @@ func backingWords(l queries.QuotaSource, owner string, nested bool) string {
 	if l.Own > 0 {
 		parts = append(parts, fmt.Sprintf("%s of %s own quota", number(l.Own), owner))
 	}
-	if nested {
-		return text + ": " + strings.Join(append(parts, number(l.Borrowed)+" borrowed"), ", ")
-	}
 	if l.Unallocated > 0 {
 		parts = append(parts, number(l.Unallocated)+" of unallocated compute")
 	}
 	for _, lender := range l.Lenders {
-		name := lender.Team
-		if name == "" {
-			name = "other teams"
+		if lender.Cohort != "" {
+			parts = append(parts, fmt.Sprintf("%s of the quota of %s that no team has", number(lender.Amount), lender.Cohort))
+			continue
 		}
-		parts = append(parts, fmt.Sprintf("%s lent by %s", number(lender.Amount), name))
+		parts = append(parts, fmt.Sprintf("%s lent by %s", number(lender.Amount), cmp.Or(lender.Team, "other teams")))
 	}
 	if l.Uncovered > 0 {
 		parts = append(parts, number(l.Uncovered)+" over quota, since a quota was lowered")

@@ -60,7 +60,7 @@ func cannotStart(d queries.Detail) (never bool, text string) {
 	case explain.ExceedsMax, explain.UncoveredResource, explain.NoMatchingFlavor, explain.NoQueueName, explain.NoPriorityClass, explain.NotIntegrated,
 		explain.NoQueue, explain.NoClusterQueue, explain.WrongNamespace:
 		never = true
-	case explain.Deactivated, explain.TimedOut, explain.QueueStopped, explain.QueueInactive, explain.Gated, explain.LoopHeld:
+	case explain.Deactivated, explain.TimedOut, explain.QueueStopped, explain.QueueInactive, explain.CohortCycle, explain.Gated, explain.LoopHeld:
 	default:
 		return false, ""
 	}

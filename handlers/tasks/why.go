@@ -63,7 +63,8 @@ var constraints = map[explain.Constraint]words{
 	explain.NodesFull:            {"bad", "The nodes are full.", ""},
 	explain.PodsTerminating:      {"wait", "It has its quota, and waits until other pods have ended.", ""},
 	explain.Unschedulable:        {"bad", "The scheduler finds no node for its pods.", ""},
-	explain.Unknown:              {"wait", "Kueue has not said why.", "Its queue is in a nested cohort, which this console does not calculate."},
+	explain.CohortCycle:          {"bad", "Its cohort is its own ancestor.", "The parents of these cohorts form a circle: %s. Kueue admits nothing in them until an admin changes a parent."},
+	explain.Unknown:              {"wait", "Kueue has not said why.", "This console finds quota for it, and Kueue does not."},
 }
 
 // headline returns the constraint that decides that a task does not start, in one
@@ -73,7 +74,7 @@ func headline(v *explain.Verdict, team string) (tone, text string) {
 	c, known := constraints[v.Constraint]
 	text = strings.ReplaceAll(c.headline, "%s", v.Detail)
 	switch {
-	case !known, v.Constraint == explain.Unknown && v.Detail == "":
+	case !known:
 		return "wait", "Not calculated."
 	case v.Constraint == explain.QueueStopped && v.Detail != "":
 		text = "Its LocalQueue " + v.Detail + " is on hold."
@@ -177,9 +178,6 @@ func WhyOf(d queries.Detail) *taskviews.Why {
 			why.Text += fmt.Sprintf(" It is %s in its queue.", format.Ordinal(d.Position))
 		}
 	case explain.Unknown:
-		if v.Detail != "" {
-			why.Text = "This console finds quota for it, and Kueue does not."
-		}
 		if message != "" {
 			why.Text += fmt.Sprintf(" Kueue says %s: “%s”.", d.About.Reason, message)
 		}

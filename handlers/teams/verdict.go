@@ -45,8 +45,6 @@ func verdictOf(v submit.Verdict, p submit.Plan) *teamviews.SubmitVerdict {
 		if v.Verdict.Constraint == explain.ExceedsMax {
 			said.Notes = append(said.Notes, mostWords(v, p))
 		}
-	case submit.Unknown:
-		said.Tone, said.Headline = "idle", why.Headline
 	default:
 		said.Tone, said.Headline = "wait", "It would wait: "+lowered(why.Headline)
 		if v.Verdict.Constraint == explain.Behind {

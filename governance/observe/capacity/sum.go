@@ -23,7 +23,7 @@ import (
 // input is everything that a snapshot is computed from.
 type input struct {
 	at          time.Time
-	cohort      string // of all team queues
+	cohort      string // whose tree has all team queues, and whose own quota is allocated to no team
 	prices      *v1alpha1.Prices
 	typeLabel   string
 	catalog     catalog.Catalog
@@ -38,10 +38,16 @@ type input struct {
 // queue is the quota and the usage of a ClusterQueue.
 type queue struct {
 	team         string // empty for a queue without a team
-	inCohort     bool
+	cohort       string
 	nominal      quota.FlavorResourceQuantities
 	lendingLimit quota.FlavorResourceQuantities
 	usage        quota.FlavorResourceQuantities
+}
+
+// cohort is a Cohort with an object.
+type cohort struct {
+	name, parent string
+	quotas       map[quota.FlavorResource]*kueue.ResourceQuota
 }
 
 // summing is a snapshot in progress.
@@ -92,7 +98,7 @@ func (s *summing) addTeams() {
 func (s *summing) addQueues() {
 	for i := range s.input.queues.Items {
 		o := &s.input.queues.Items[i]
-		q := queue{team: s.teamOf.OfClusterQueue(o.Name), inCohort: string(o.Spec.CohortName) == s.cohort, nominal: quota.FlavorResourceQuantities{}, lendingLimit: quota.FlavorResourceQuantities{}, usage: s.occupied.Queues[o.Name]}
+		q := queue{team: s.teamOf.OfClusterQueue(o.Name), cohort: string(o.Spec.CohortName), nominal: quota.FlavorResourceQuantities{}, lendingLimit: quota.FlavorResourceQuantities{}, usage: s.occupied.Queues[o.Name]}
 		for fr, r := range quota.ResourceQuotas(o.Spec.ResourceGroups) {
 			q.nominal[fr] = resources.AmountFromQuantity(fr.Resource, r.NominalQuota)
 			q.lendingLimit[fr] = q.nominal[fr]
@@ -299,17 +305,28 @@ func (s *summing) addTeamUsages() {
 
 // addLoans apportions the borrowed usage to lenders.
 func (s *summing) addLoans() {
-	for i := range s.cohorts.Items {
-		if o := &s.cohorts.Items[i]; o.Name == s.cohort {
-			for fr, r := range quota.ResourceQuotas(o.Spec.ResourceGroups) {
-				if amount := resources.AmountFromQuantity(fr.Resource, r.NominalQuota); amount > 0 {
-					of := s.poolUsage(fr)
-					of.Unallocated = of.Unallocated.Plus(amount)
-				}
+	objects := quota.NewCohorts(s.cohorts.Items)
+	root := objects.Root(s.cohort)
+	inTree := func(cohort string) bool { return root != "" && objects.Root(cohort) == root }
+	var cohorts []cohort
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
+		if !inTree(name) {
+			continue
+		}
+		c := cohort{name, objects.Parent(name), map[quota.FlavorResource]*kueue.ResourceQuota{}}
+		for fr, r := range quota.ResourceQuotas(objects[name].Spec.ResourceGroups) {
+			c.quotas[fr] = r
+			switch amount := resources.AmountFromQuantity(fr.Resource, r.NominalQuota); {
+			case amount == 0:
+			case name == s.cohort:
+				s.poolUsage(fr).Unallocated = amount
+			default:
+				s.poolUsage(fr).Reserve = s.poolUsage(fr).Reserve.Plus(amount)
 			}
 		}
+		cohorts = append(cohorts, c)
 	}
-	members := slices.DeleteFunc(slices.Clone(s.queues), func(q queue) bool { return !q.inCohort })
+	members := slices.DeleteFunc(slices.Clone(s.queues), func(q queue) bool { return !inTree(q.cohort) })
 	slices.SortStableFunc(members, func(a, b queue) int { return strings.Compare(a.team, b.team) })
 	borrowed := map[quota.FlavorResource]bool{}
 	for _, q := range members {
@@ -320,21 +337,43 @@ func (s *summing) addLoans() {
 		}
 	}
 	for fr := range borrowed {
-		teams := make([]usage.Queue, len(members))
+		queues := make([]usage.Queue, len(members))
 		for i, q := range members {
-			teams[i] = usage.Queue{Name: q.team, Nominal: q.nominal[fr], LendingLimit: q.lendingLimit[fr], Usage: q.usage[fr]}
+			queues[i] = usage.Queue{Name: q.team, Cohort: q.cohort, Nominal: q.nominal[fr], LendingLimit: q.lendingLimit[fr], Usage: q.usage[fr]}
 		}
-		lent := usage.ApportionLoans(teams, s.poolUsage(fr).Unallocated)
-		s.poolUsage(fr).BorrowedUnallocated = lent.Unallocated
-		bound := usage.Apportion(max(0, s.poolUsage(fr).BorrowedBound.Minus(lent.Unallocated)), lent.ByLender)
-		for i, amount := range lent.ByLender {
+		own := make([]usage.Cohort, len(cohorts))
+		for i, c := range cohorts {
+			own[i] = c.of(fr)
+		}
+		pool, lent := s.poolUsage(fr), usage.ApportionLoans(queues, own)
+		for i, amount := range lent.ByCohort {
+			if cohorts[i].name == s.cohort {
+				pool.BorrowedUnallocated = amount
+			} else {
+				pool.BorrowedReserve = pool.BorrowedReserve.Plus(amount)
+			}
+		}
+		bound := usage.Apportion(max(0, pool.BorrowedBound.Minus(pool.BorrowedUnallocated).Minus(pool.BorrowedReserve)), lent.ByQueue)
+		for i, amount := range lent.ByQueue {
 			if amount > 0 {
 				of := s.teamUsage(members[i].team, fr)
 				of.LentToCohort, of.LentBound = of.LentToCohort.Plus(amount), of.LentBound.Plus(bound[i])
-				s.poolUsage(fr).LentToCohort = s.poolUsage(fr).LentToCohort.Plus(amount)
+				pool.LentToCohort = pool.LentToCohort.Plus(amount)
 			}
 		}
 	}
+}
+
+// of returns the quota of one FlavorResource.
+func (c cohort) of(fr quota.FlavorResource) usage.Cohort {
+	own := usage.Cohort{Name: c.name, Parent: c.parent, LendingLimit: resources.Unlimited}
+	if r := c.quotas[fr]; r != nil {
+		own.Nominal = resources.AmountFromQuantity(fr.Resource, r.NominalQuota)
+		if r.LendingLimit != nil {
+			own.LendingLimit = resources.AmountFromQuantity(fr.Resource, *r.LendingLimit)
+		}
+	}
+	return own
 }
 
 func (s *summing) snapshot() *Snapshot {

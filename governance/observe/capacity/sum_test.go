@@ -196,6 +196,39 @@ func TestSnapshotsAddUp(t *testing.T) {
 	}
 }
 
+// A team of a department borrows of another team in it, of its reserve, and of another
+// department's. All queues below the root count.
+func TestDepartments(t *testing.T) {
+	w := newWorld()
+	for i := range 3 {
+		w.node(strconv.Itoa(i), true, 4)
+	}
+	for _, c := range []struct {
+		name, parent string
+		gpus         int64
+	}{{"shared-pool", "", 1}, {"research", "shared-pool", 2}, {"products", "shared-pool", 0}} {
+		w.in.cohorts.Items = append(w.in.cohorts.Items, kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: c.name}, Spec: kueue.CohortSpec{ParentName: kueue.CohortReference(c.parent), ResourceGroups: []kueue.ResourceGroup{{
+			CoveredResources: []corev1.ResourceName{catalog.GPU},
+			Flavors:          []kueue.FlavorQuotas{{Name: g5, Resources: []kueue.ResourceQuota{{Name: catalog.GPU, NominalQuota: *resource.NewQuantity(c.gpus, resource.DecimalSI)}}}},
+		}}}})
+	}
+	for i, cohort := range []kueue.CohortReference{"research", "research", "products", "elsewhere"} {
+		w.team(string("abcd"[i]), 2, 0)
+		w.in.queues.Items[i].Spec.CohortName = cohort
+	}
+	w.in.occupied.Queues["a"] = quota.FlavorResourceQuantities{{Flavor: g5, Resource: catalog.GPU}: 8}
+	s := w.sum()
+	want := usage.PoolUsage{Physical: 12, Idle: 12, Nominal: 8, Usage: 8, Unbound: 8, Borrowed: 6, LentToCohort: 3, BorrowedUnallocated: 1, BorrowedReserve: 2, Unallocated: 1, Reserve: 2, LargestFree: 4}
+	if diff := cmp.Diff(want, s.gpus(g5)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	for i, want := range []resources.Amount{0, 2, 1, 0} {
+		if lent := s.Teams[i].gpus().LentToCohort; lent != want {
+			t.Errorf("team %s lends %d, want %d", s.Teams[i].Name, lent, want)
+		}
+	}
+}
+
 // Two teams share a namespace: each task counts for the team of its queue, and so do its
 // pods, with Kueue's label of 0.17 or without.
 func TestTeamsInOneNamespace(t *testing.T) {

@@ -22,13 +22,17 @@ type PoolUsage struct {
 	OwnGrowth           resources.Amount // the part of Growth that is not borrowed
 	LentToCohort        resources.Amount // the part of Borrowed that teams lend, apportioned
 	BorrowedUnallocated resources.Amount // the part of Borrowed from Unallocated
+	BorrowedReserve     resources.Amount // the part of Borrowed from Reserve
 	Unallocated         resources.Amount // not allocated to a team; can be borrowed
+	Reserve             resources.Amount // allocated to Cohorts below that of Unallocated, and to no team of theirs
 	LargestFree         resources.Amount // largest free amount of one node
 }
 
-// Overallocated returns by how much the nominal quota exceeds the physical
-// resources.
-func (p PoolUsage) Overallocated() resources.Amount { return max(0, p.Nominal.Minus(p.Physical)) }
+// Overallocated returns by how much the nominal quota of teams and Cohorts exceeds the
+// physical resources.
+func (p PoolUsage) Overallocated() resources.Amount {
+	return max(0, p.Nominal.Plus(p.Reserve).Minus(p.Physical))
+}
 
 // TeamUsage is the usage of one resource of one pool by one team.
 type TeamUsage struct {

@@ -11,8 +11,9 @@ import (
 // Claim returns which of growth a waiting task is entitled to, as indices: the task fits
 // once these are gone, and not before. growth is what pods of elastic tasks beyond their
 // minimum use, in the order in which it is given back. A task is entitled to the growth of
-// its own queue and, within its queue's nominal quota, to that of queues that borrow. nil if
-// the task fits now, or does not fit without all growth either.
+// its own queue and to that of queues that borrow, within its queue's nominal quota or
+// within that of a Cohort that such a queue is not in. nil if the task fits now, or does not
+// fit without all growth either.
 func Claim(t Task, c *Cluster, growth []*AdmittedWorkload) (claimed []int) {
 	if _, stopped := checkPreconditions(t, c); stopped || uncoveredResource(t, c.Queue) != "" {
 		return nil
@@ -36,8 +37,11 @@ func Claim(t Task, c *Cluster, growth []*AdmittedWorkload) (claimed []int) {
 		return false
 	}
 	own := func(g *AdmittedWorkload) bool { return g.Queue == c.Queue.Name }
-	borrowed := func(g *AdmittedWorkload) bool { return !own(g) && l.borrowingAny(g.Queue) }
-	if !take(own) && (!l.withinNominal(all) || !take(borrowed)) {
+	borrowed := func(g *AdmittedWorkload) bool {
+		lender := l.queues[g.Queue].lenderTo(l.all())
+		return !own(g) && lender != nil && l.hasBelow(lender, all)
+	}
+	if !take(own) && !take(borrowed) {
 		return nil
 	}
 	// The first ones may not be needed after all, as in Kueue's preemption.
@@ -52,28 +56,24 @@ func Claim(t Task, c *Cluster, growth []*AdmittedWorkload) (claimed []int) {
 	return claimed
 }
 
-// borrowingAny reports whether a queue uses more than its nominal quota of anything that
-// the task requests.
-func (l *snapshot) borrowingAny(queue string) bool {
-	a := l.queues[queue]
-	for i := range l.cohort {
-		if a != nil && a.usage[i] > a.limits[i].Nominal {
-			return true
-		}
+// all returns all indices of the snapshot.
+func (l *snapshot) all() []int {
+	keys := make([]int, len(l.index))
+	for i := range keys {
+		keys[i] = i
 	}
-	return false
+	return keys
 }
 
-// withinNominal reports whether the task and what its queue uses are within the queue's
-// nominal quota, in some flavor of each demand.
-func (l *snapshot) withinNominal(all []demand) bool {
+// hasBelow reports whether a subtree with the task's queue, below one of its ancestors, has
+// quota for the task, in some flavor of each demand.
+func (l *snapshot) hasBelow(ancestor *node, all []demand) bool {
 	for _, d := range all {
 		if !slices.ContainsFunc(d.flavors, func(m match) bool {
 			need := quota.FlavorResourceQuantities{}
 			d.add(need, m.flavor)
 			for fr, amount := range need {
-				i := l.index[fr]
-				if l.own.usage[i].Plus(amount) > l.own.limits[i].Nominal {
+				if n := l.own.lowestWith(l.index[fr], amount); n == nil || n.depth <= ancestor.depth {
 					return false
 				}
 			}

@@ -176,11 +176,11 @@ type Cluster struct {
 	NoLocalQueue      bool     // LocalQueue does not exist
 	LocalQueues       []string // of the namespace, if LocalQueue does not exist
 	LocalQueueStopped bool
-	Queue             *Queue                         // nil where the LocalQueue's does not exist
-	Behind            bool                           // a task before it waits in Queue, which is StrictFIFO or preempts for that task
-	Queues            map[string]*Queue              // of the same cohort, with Queue
-	CohortQuota       quota.FlavorResourceQuantities // quota of the cohort's own object
-	Nested            bool                           // the cohort has a parent or children
+	Queue             *Queue             // nil where the LocalQueue's does not exist
+	Behind            bool               // a task before it waits in Queue, which is StrictFIFO or preempts for that task
+	Queues            map[string]*Queue  // of the same tree of Cohorts, with Queue
+	Cohorts           map[string]*Cohort // of that tree, those with an object
+	CohortCycle       []string           // the Cohorts of Queue, if their parents form a cycle
 	Flavors           map[string]kueue.ResourceFlavorSpec
 	Admitted          []*AdmittedWorkload // of those queues, in the order of Compare
 	FairSharing       bool

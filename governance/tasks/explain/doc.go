@@ -5,7 +5,6 @@
 //
 //	Task, Cluster ─► preconditions ─► flavors ─► preemption targets ─► Verdict
 //
-// Its arithmetic is that of Kueue's scheduler for queues of one flat cohort (0.16 to
-// 0.19, pkg/cache/scheduler/resource_node.go). For nested cohorts the verdict is
-// Unknown.
+// Its arithmetic is that of Kueue's scheduler for trees of Cohorts (0.16 to 0.19,
+// pkg/cache/scheduler/resource_node.go).
 package explain

@@ -28,6 +28,7 @@ const (
 	NoClusterQueue      Constraint = "NoClusterQueue"      // its LocalQueue leads nowhere
 	QueueStopped        Constraint = "QueueStopped"        // stopPolicy of its ClusterQueue; of its LocalQueue if Detail names one
 	QueueInactive       Constraint = "QueueInactive"       // such as when a flavor is missing
+	CohortCycle         Constraint = "CohortCycle"         // the parents of its Cohort form a cycle
 	WrongNamespace      Constraint = "WrongNamespace"      // the queue does not select the namespace
 	BackingOff          Constraint = "BackingOff"          // Kueue requeues it later
 	ChecksPending       Constraint = "ChecksPending"       // it has its quota
@@ -55,7 +56,7 @@ const (
 	NodesFull            Constraint = "NodesFull"            // all nodes are full
 	PodsTerminating      Constraint = "PodsTerminating"      // nodes are full until pods that are deleted have ended
 	Unschedulable        Constraint = "Unschedulable"        // the scheduler finds no node for another reason
-	Unknown              Constraint = "Unknown"              // of cohorts within cohorts; Detail is empty. Or Kueue's reason for what fits
+	Unknown              Constraint = "Unknown"              // Kueue's reason for what fits
 )
 
 // Verdict is why a task does not start, and what would start it.
@@ -191,11 +192,8 @@ func verdict(t Task, c *Cluster, brief bool) Verdict {
 	missing := uncoveredResource(t, c.Queue)
 	// Kueue gives these reasons for what no quota covers too.
 	either := t.Reason == kueue.WorkloadQuotaReservedReasonNoMatchingFlavor || t.Reason == kueue.WorkloadQuotaReservedReasonExceedsMaxQuota
-	switch {
-	case missing != "" && (!either || c.Nested):
+	if missing != "" && !either {
 		return Verdict{Constraint: UncoveredResource, Detail: missing}
-	case c.Nested:
-		return Verdict{Constraint: Unknown}
 	}
 	all := demands(t, c)
 	l := newSnapshot(c, all)
@@ -299,6 +297,8 @@ func checkPreconditions(t Task, c *Cluster) (Verdict, bool) {
 		return say(QueueStopped, "")
 	case c.Queue.Inactive != "":
 		return say(QueueInactive, c.Queue.Inactive)
+	case len(c.CohortCycle) > 0:
+		return say(CohortCycle, strings.Join(c.CohortCycle, ", "))
 	case c.Queue.ExcludesNamespace:
 		return say(WrongNamespace, c.Queue.Name)
 	case t.RetryAt.After(c.Now):
@@ -359,7 +359,7 @@ func (l *snapshot) explainShortage(t Task, all []demand, failed int, need quota.
 		return cmp.Or(compareBool(a.exceedsMax(), b.exceedsMax()), compareBool(isSecondary(b.Resource), isSecondary(a.Resource)), quota.Compare(b.Resource, a.Resource))
 	})
 	if !l.brief {
-		worst.setUsers(t, l.c)
+		l.setUsers(t, &worst)
 	}
 	v.Shortage = &worst
 	return v
@@ -398,8 +398,9 @@ func compareBool(a, b bool) int {
 }
 
 // setUsers sets the workloads of the queue that use the resource, and the queues
-// that borrow it.
-func (s *Shortage) setUsers(t Task, c *Cluster) {
+// that borrow quota of which the queue could reclaim some.
+func (l *snapshot) setUsers(t Task, s *Shortage) {
+	c, i := l.c, l.index[s.FlavorResource]
 	for _, h := range c.Admitted {
 		if h.Queue == c.Queue.Name && h.Usage[s.FlavorResource] > 0 {
 			s.InQueue = append(s.InQueue, *h)
@@ -414,10 +415,10 @@ func (s *Shortage) setUsers(t Task, c *Cluster) {
 			s.LowerPriorityUsage = s.LowerPriorityUsage.Plus(h.Usage[s.FlavorResource])
 		}
 	}
-	for name, q := range c.Queues {
-		if beyond := q.Usage[s.FlavorResource].Minus(q.Limits[s.FlavorResource].Nominal); name != c.Queue.Name && beyond > 0 {
+	for name, n := range l.queues {
+		if beyond := n.usage[i].Minus(n.limits[i].Nominal); n != l.own && n.lenderTo([]int{i}) != nil {
 			s.Reclaimable = s.Reclaimable.Plus(beyond)
-			s.Borrowers = append(s.Borrowers, Borrower{Queue: name, Team: q.Team, Amount: beyond})
+			s.Borrowers = append(s.Borrowers, Borrower{Queue: name, Team: c.Queues[name].Team, Amount: beyond})
 		}
 	}
 	slices.SortFunc(s.Borrowers, func(a, b Borrower) int {

@@ -30,11 +30,16 @@ func queue(team string, limit Limit, used resources.Amount) *Queue {
 
 // cluster returns the input of an explanation for a task of own.
 func cluster(own *Queue, others ...*Queue) *Cluster {
-	c := &Cluster{Now: now, LocalQueue: "main", PriorityClasses: []PriorityClass{{Name: "urgent", Priority: 90}, {Name: "daily", Priority: 20}, {Name: "batch", Priority: 10}}, Queue: own, Queues: map[string]*Queue{own.Name: own}, CohortQuota: quota.FlavorResourceQuantities{}, Flavors: map[string]kueue.ResourceFlavorSpec{"a100": {NodeLabels: map[string]string{"type": "a100"}}, "h100": {NodeLabels: map[string]string{"type": "h100"}}}}
+	c := &Cluster{Now: now, LocalQueue: "main", PriorityClasses: []PriorityClass{{Name: "urgent", Priority: 90}, {Name: "daily", Priority: 20}, {Name: "batch", Priority: 10}}, Queue: own, Queues: map[string]*Queue{own.Name: own}, Cohorts: map[string]*Cohort{}, Flavors: map[string]kueue.ResourceFlavorSpec{"a100": {NodeLabels: map[string]string{"type": "a100"}}, "h100": {NodeLabels: map[string]string{"type": "h100"}}}}
 	for _, q := range others {
 		c.Queues[q.Name] = q
 	}
 	return c
+}
+
+// cohort returns a Cohort with a limit of a100 GPUs.
+func cohort(name, parent string, limit Limit) *Cohort {
+	return &Cohort{Name: name, Title: name, Parent: parent, Limits: map[quota.FlavorResource]Limit{a100: limit}}
 }
 
 // admitted returns an admitted workload that uses an amount of a100 GPUs.
@@ -112,7 +117,11 @@ func TestWhy(t *testing.T) {
 		"a lending limit of zero":               {requesting(4), cluster(queue("a", Limit{Nominal: 2}, 0), queue("b", Limit{Nominal: 8, LendingLimit: n(0)}, 0)), ExceedsMax, 2, 2, []ChangeKind{FewerPods, RaiseNominalQuota}},
 		"a lending limit":                       {requesting(4), cluster(queue("a", Limit{Nominal: 2}, 0), queue("b", Limit{Nominal: 8, LendingLimit: n(3)}, 7)), Quota, 1, 3, []ChangeKind{FewerPods, RaiseNominalQuota}},
 		"other queues borrow its quota":         {requesting(2), cluster(queue("a", Limit{Nominal: 4}, 0), queue("b", Limit{Nominal: 4}, 8)), Preempting, 2, 0, nil},
-		"the cohort has quota of its own":       {requesting(4), func() *Cluster { c := cluster(queue("a", Limit{Nominal: 2}, 0)); c.CohortQuota[a100] = 1; return c }(), ExceedsMax, 1, 3, []ChangeKind{FewerPods, RaiseNominalQuota}},
+		"the cohort has quota of its own": {requesting(4), func() *Cluster {
+			c := cluster(queue("a", Limit{Nominal: 2}, 0))
+			c.Cohorts["shared"] = cohort("shared", "", Limit{Nominal: 1})
+			return c
+		}(), ExceedsMax, 1, 3, []ChangeKind{FewerPods, RaiseNominalQuota}},
 		"workloads of lower priority in its queue": {requesting(2), func() *Cluster {
 			c := cluster(queue("a", Limit{Nominal: 2, BorrowingLimit: n(0)}, 2))
 			c.admit(admitted("low", "a", 5, 2))
@@ -159,7 +168,7 @@ func TestWhy(t *testing.T) {
 		"flavor missing":                  {Task{}, &Cluster{Queue: &Queue{Inactive: "FlavorNotFound"}}, QueueInactive, 0, 0, nil},
 		"the ClusterQueue does not select the namespace": {Task{}, &Cluster{Queue: &Queue{ExcludesNamespace: true}}, WrongNamespace, 0, 0, nil},
 		"behind another task":                            {requesting(2), func() *Cluster { c := cluster(queue("a", Limit{Nominal: 4}, 2)); c.Behind = true; return c }(), Behind, 0, 0, nil},
-		"nested cohorts":                                 {Task{}, &Cluster{Queue: &Queue{}, Nested: true}, Unknown, 0, 0, nil},
+		"its cohort is its own ancestor":                 {Task{}, &Cluster{Queue: &Queue{}, CohortCycle: []string{"x", "y"}}, CohortCycle, 0, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := Why(tc.task, tc.cluster)

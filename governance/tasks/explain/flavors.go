@@ -92,7 +92,7 @@ func (d demand) add(need quota.FlavorResourceQuantities, flavor string) {
 func (l *snapshot) fits(d demand, flavor string, need quota.FlavorResourceQuantities) bool {
 	for _, name := range d.resources {
 		fr := quota.FlavorResource{Flavor: flavor, Resource: name}
-		if d.requests[name].Times(d.pods).Plus(need[fr]) > l.node(fr).available() {
+		if d.requests[name].Times(d.pods).Plus(need[fr]) > l.own.available(l.index[fr]) {
 			return false
 		}
 	}
@@ -133,17 +133,14 @@ func (l *snapshot) tryFlavor(d demand, m match, taken quota.FlavorResourceQuanti
 	}
 	for _, name := range d.resources {
 		fr := quota.FlavorResource{Flavor: m.flavor, Resource: name}
-		n := l.node(fr)
+		i, n := l.index[fr], l.own
 		needed := d.requests[name].Times(d.pods).Plus(taken[fr])
-		if needed <= n.available() {
+		if needed <= n.available(i) {
 			continue
 		}
 		s := Shortage{
-			FlavorResource: fr, Needed: needed, Available: max(0, n.available()), PotentialAvailable: n.potentialAvailable(),
-			Nominal: n.limit.Nominal, Used: n.usage, BorrowingLimit: n.limit.BorrowingLimit,
-		}
-		if n.cohort {
-			s.Borrowable = max(0, n.parent.total.Minus(n.parent.usage).Minus(max(0, n.limit.Nominal.Minus(max(n.usage, n.localQuota))))) // less what it lends itself
+			FlavorResource: fr, Needed: needed, Available: max(0, n.available(i)), PotentialAvailable: n.potentialAvailable(i),
+			Nominal: n.limits[i].Nominal, Used: n.usage[i], BorrowingLimit: n.limits[i].BorrowingLimit, Borrowable: n.borrowable(i),
 		}
 		f.Shortages = append(f.Shortages, s)
 	}

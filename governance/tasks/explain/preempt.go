@@ -24,13 +24,16 @@ const (
 type candidate struct {
 	*workload
 	InQueue bool
+	// advantage reports that a subtree with the task's queue, and without that of the
+	// candidate, has quota for the task: Kueue calls that hierarchical reclaim.
+	advantage bool
 	// whileBorrowing reports that it may be preempted even if the preemptor borrows.
 	whileBorrowing bool
 }
 
-// preemption returns whether Kueue would preempt others for a task with such requests,
-// in a flat cohort (0.19, pkg/scheduler/preemption). Fair sharing depends on shares,
-// which are not computed: then it may.
+// preemption returns whether Kueue would preempt others for a task with such requests
+// (0.19, pkg/scheduler/preemption). Fair sharing depends on shares, which are not
+// computed: then it may.
 func (l *snapshot) preemption(t Task, need quota.FlavorResourceQuantities) outcome {
 	q, fair := l.c.Queue, l.c.FairSharing && l.c.Queue.inCohort()
 	searches := q.BorrowWithinCohort || fair && (q.ReclaimWithinCohort == kueue.PreemptionPolicyLowerPriority || q.ReclaimWithinCohort == kueue.PreemptionPolicyAny)
@@ -38,19 +41,19 @@ func (l *snapshot) preemption(t Task, need quota.FlavorResourceQuantities) outco
 	var short []int
 	within, shortWithin, below := true, true, true // its own quota
 	for _, want := range wants {
-		n := l.at(want.fr)
-		inside := n.usage.Plus(want.amount) <= n.limit.Nominal
+		n := l.own
+		inside := n.has(want.fr, want.amount)
 		within = within && inside
-		if want.amount <= n.available() {
+		if want.amount <= n.available(want.fr) {
 			continue
 		}
-		if want.added > n.limit.Nominal && !searches {
+		if in := n.lowestWith(want.fr, want.amount); want.added > n.limits[want.fr].Nominal && !searches && (in == nil || in.parent == nil) {
 			return noTargets // Kueue does not look for candidates then
 		}
 		short = append(short, want.fr)
-		shortWithin, below = shortWithin && inside, below && n.usage < n.limit.Nominal
+		shortWithin, below = shortWithin && inside, below && n.usage[want.fr] < n.limits[want.fr].Nominal
 	}
-	list := l.candidates(t, short, within)
+	list := l.candidates(t, short, l.advantages(wants))
 	attempts := []bool{true, false} // whether it may borrow
 	switch others := slices.ContainsFunc(list, func(c candidate) bool { return !c.InQueue }); {
 	case fair:
@@ -70,7 +73,7 @@ func (l *snapshot) preemption(t Task, need quota.FlavorResourceQuantities) outco
 		attempts = nil
 	case !others || !q.BorrowWithinCohort && !below:
 		attempts = attempts[:1]
-	case !q.BorrowWithinCohort && !within:
+	case !q.BorrowWithinCohort && !slices.ContainsFunc(list, func(c candidate) bool { return c.advantage }):
 		attempts = []bool{false, true}
 	}
 	for _, borrowing := range attempts {
@@ -82,6 +85,26 @@ func (l *snapshot) preemption(t Task, need quota.FlavorResourceQuantities) outco
 		return preempts
 	}
 	return noTargets
+}
+
+// advantages returns the ancestors of the task's queue that have a subtree below them, with
+// the queue, that has quota for all requests.
+func (l *snapshot) advantages(wants []request) map[*node]bool {
+	found, has := map[*node]bool{}, false
+	remaining := make([]resources.Amount, len(wants))
+	for i, want := range wants {
+		remaining[i] = want.amount
+	}
+	for n := l.own; n.parent != nil; n = n.parent {
+		fits := true
+		for i, want := range wants {
+			fits = fits && n.has(want.fr, remaining[i])
+			remaining[i] = max(0, remaining[i].Minus(n.localAvailable(want.fr)))
+		}
+		has = has || fits
+		found[n.parent] = has
+	}
+	return found
 }
 
 // request is an amount of the FlavorResource at an index of the snapshot.
@@ -99,23 +122,36 @@ func (l *snapshot) requests(need, takes quota.FlavorResourceQuantities) []reques
 	return list
 }
 
-// candidates returns the tasks that Kueue may preempt, in its order.
-func (l *snapshot) candidates(t Task, short []int, within bool) (list []candidate) {
+// candidates returns the tasks that Kueue may preempt, in its order: those that the task has
+// an advantage over, other queues, its own queue.
+func (l *snapshot) candidates(t Task, short []int, advantages map[*node]bool) []candidate {
 	q := l.c.Queue
+	var first, list []candidate
 	for _, s := range l.byPreemptionOrder() {
 		c := candidate{workload: s, InQueue: s.account == l.own}
-		lower := s.Priority < t.Priority
-		reclaims := q.ReclaimWithinCohort == kueue.PreemptionPolicyAny || q.ReclaimWithinCohort == kueue.PreemptionPolicyLowerPriority && lower
-		switch {
-		case c.InQueue && (q.NeverWithinClusterQueue || !lower), !c.InQueue && !(q.inCohort() && s.account.borrowing(short) && reclaims):
-			continue
-		case !slices.ContainsFunc(short, func(fr int) bool { return s.usage[fr] > 0 }):
+		if !slices.ContainsFunc(short, func(fr int) bool { return s.usage[fr] > 0 }) {
 			continue
 		}
-		c.whileBorrowing = c.InQueue || within || q.BorrowWithinCohort && lower && (q.MaxPriorityThreshold == nil || s.Priority <= *q.MaxPriorityThreshold)
-		list = append(list, c)
+		lower := s.Priority < t.Priority
+		if c.InQueue {
+			if c.whileBorrowing = true; lower && !q.NeverWithinClusterQueue {
+				list = append(list, c)
+			}
+			continue
+		}
+		lender := s.account.lenderTo(short)
+		if lender == nil || q.ReclaimWithinCohort != kueue.PreemptionPolicyAny && !(q.ReclaimWithinCohort == kueue.PreemptionPolicyLowerPriority && lower) {
+			continue
+		}
+		c.advantage = advantages[lender]
+		c.whileBorrowing = c.advantage || q.BorrowWithinCohort && lower && (q.MaxPriorityThreshold == nil || s.Priority <= *q.MaxPriorityThreshold)
+		if c.advantage {
+			first = append(first, c)
+		} else {
+			list = append(list, c)
+		}
 	}
-	return list
+	return append(first, list...)
 }
 
 // Compare orders workloads of other queues the way Kueue picks preemption
@@ -155,7 +191,7 @@ func (l *snapshot) byPreemptionOrder() []*workload {
 func (l *snapshot) fitsWithoutCandidates(list []candidate, wants []request, short []int, borrowing bool) (fits bool) {
 	var removed []*workload
 	for _, c := range list {
-		if !c.InQueue && (borrowing && !c.whileBorrowing || !c.account.borrowing(short)) {
+		if !c.InQueue && (borrowing && !c.whileBorrowing || c.account.lenderTo(short) == nil) {
 			continue
 		}
 		l.removeUsage(c.workload)
@@ -174,8 +210,7 @@ func (l *snapshot) fitsWithoutCandidates(list []candidate, wants []request, shor
 // nominal quota.
 func (l *snapshot) fitsAll(wants []request, borrowing bool) bool {
 	for _, want := range wants {
-		n := l.at(want.fr)
-		if want.amount > n.available() || !borrowing && n.usage.Plus(want.amount) > n.limit.Nominal {
+		if want.amount > l.own.available(want.fr) || !borrowing && !l.own.has(want.fr, want.amount) {
 			return false
 		}
 	}

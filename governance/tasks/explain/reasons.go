@@ -11,8 +11,8 @@ var constraintsByReason = map[string][]Constraint{
 	"NoMatchingFlavor":             {NoMatchingFlavor, UncoveredResource},
 	"TopologyPlacementFailed":      {Quota, Preempting, ExceedsMax, Topology},
 	"WaitingForPreemptedWorkloads": {Preempting, PendingEvaluation, Quota},
-	"Misconfigured":                {NoQueue, NoClusterQueue, WrongNamespace, QueueInactive, UncoveredResource},
-	"Suspended":                    {QueueStopped, QueueInactive, NoClusterQueue},
+	"Misconfigured":                {NoQueue, NoClusterQueue, WrongNamespace, QueueInactive, CohortCycle, UncoveredResource},
+	"Suspended":                    {QueueStopped, QueueInactive, CohortCycle, NoClusterQueue},
 	"WaitingForPodsReady":          {WaitingForPodsReady, Quota, Preempting},
 	"Deactivated":                  {Deactivated, TimedOut},
 	"PendingEvaluation":            nil, // Kueue has not evaluated the task
@@ -21,7 +21,7 @@ var constraintsByReason = map[string][]Constraint{
 	"OnHold":         {QueueStopped, Deactivated},
 	"Pending":        {Quota, Preempting, PendingEvaluation, Behind, ExceedsMax, NoMatchingFlavor, UncoveredResource, BackingOff, WaitingForPodsReady},
 	"Waiting":        {WaitingForPodsReady, Quota, Preempting, PendingEvaluation, Behind},
-	"Inadmissible":   {NoQueue, NoClusterQueue, WrongNamespace, QueueStopped, QueueInactive, NoMatchingFlavor, ExceedsMax, UncoveredResource},
+	"Inadmissible":   {NoQueue, NoClusterQueue, WrongNamespace, QueueStopped, QueueInactive, CohortCycle, NoMatchingFlavor, ExceedsMax, UncoveredResource},
 
 	"":           nil, // Kueue gave none
 	"NoWorkload": nil, // Kuota's own, of a job that Kueue created no Workload for

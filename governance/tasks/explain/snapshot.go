@@ -5,41 +5,31 @@ import (
 	"kuota.dev/kuota/governance/quota/resources"
 )
 
-// snapshot is the usage of a cohort, from which workloads are removed and to which
-// they are added again. It has only the FlavorResources that a task requests, each
+// snapshot is the usage of a tree of Cohorts, from which workloads are removed and to
+// which they are added again. It has only the FlavorResources that a task requests, each
 // at an index of dense slices: one explanation reads them for each of many thousand
 // tasks.
 type snapshot struct {
-	c      *Cluster
-	index  map[quota.FlavorResource]int
-	own    *clusterQueue
-	queues map[string]*clusterQueue
-	cohort []cohortQuota // of the cohort, by fr
-	order  []*workload   // see byPreemptionOrder; nil until first used
-	brief  bool          // see Brief
-}
-
-// clusterQueue has the limits and the usage of a queue.
-type clusterQueue struct {
-	limits []Limit
-	usage  []resources.Amount
+	c       *Cluster
+	index   map[quota.FlavorResource]int
+	own     *node
+	queues  map[string]*node
+	cohorts map[string]*node
+	order   []*workload // see byPreemptionOrder; nil until first used
+	brief   bool        // see Brief
 }
 
 // workload is an AdmittedWorkload with its usage.
 type workload struct {
 	*AdmittedWorkload
-	account *clusterQueue
+	account *node // its queue
 	usage   []resources.Amount
 }
-
-// cohortQuota is what a cohort shares of a FlavorResource, and how much of that is
-// used.
-type cohortQuota struct{ total, usage resources.Amount }
 
 // newSnapshot returns a snapshot of the FlavorResources that these demands could
 // use.
 func newSnapshot(c *Cluster, all []demand) *snapshot {
-	l := &snapshot{c: c, index: map[quota.FlavorResource]int{}, queues: make(map[string]*clusterQueue, len(c.Queues))}
+	l := &snapshot{c: c, index: map[quota.FlavorResource]int{}, queues: make(map[string]*node, len(c.Queues)), cohorts: make(map[string]*node, len(c.Cohorts))}
 	for _, d := range all {
 		for _, m := range d.flavors {
 			for _, name := range d.resources {
@@ -49,40 +39,51 @@ func newSnapshot(c *Cluster, all []demand) *snapshot {
 			}
 		}
 	}
-	l.cohort = make([]cohortQuota, len(l.index))
-	for fr, i := range l.index {
-		l.cohort[i].total = c.CohortQuota[fr]
+	for name := range c.Cohorts {
+		l.cohort(name)
 	}
 	width := len(l.index)
-	limits, used, accounts := make([]Limit, len(c.Queues)*width), make([]resources.Amount, len(c.Queues)*width), make([]clusterQueue, len(c.Queues))
+	nodes, limits, amounts := make([]node, len(c.Queues)), make([]Limit, len(c.Queues)*width), make([]resources.Amount, 2*len(c.Queues)*width)
 	for name, q := range c.Queues {
-		a := &accounts[len(l.queues)]
-		a.limits, limits = limits[:width], limits[width:]
-		a.usage, used = used[:width], used[width:]
+		n := &nodes[len(l.queues)]
+		n.name = name
+		n.under(l.cohort(q.Cohort))
+		n.limits, limits = limits[:width], limits[width:]
+		n.subtree, n.usage, amounts = amounts[:width], amounts[width:2*width], amounts[2*width:]
 		for fr, i := range l.index {
-			a.limits[i], a.usage[i] = q.Limits[fr], q.Usage[fr]
-			l.addToCohort(a, i, 1)
+			n.limits[i] = q.Limits[fr]
+			n.add(i, n.limits[i].Nominal, q.Usage[fr])
 		}
-		l.queues[name] = a
+		l.queues[name] = n
 	}
 	l.own = l.queues[c.Queue.Name]
+	for n := l.own.parent; n != nil; n = n.parent {
+		n.above = true
+	}
 	return l
 }
 
-// addToCohort adds the quota and usage of a queue to those of its cohort; sign -1
-// subtracts them.
-func (l *snapshot) addToCohort(a *clusterQueue, i int, sign int64) {
-	l.cohort[i].total = l.cohort[i].total.Plus(a.limits[i].Nominal.Minus(localQuota(a.limits[i])).Times(sign))
-	l.cohort[i].usage = l.cohort[i].usage.Plus(a.usageFromCohort(i).Times(sign))
+// cohort returns the node of a Cohort, which it adds with its ancestors; nil for no name.
+func (l *snapshot) cohort(name string) *node {
+	if n := l.cohorts[name]; n != nil || name == "" {
+		return n
+	}
+	width := len(l.index)
+	n := &node{name: name, limits: make([]Limit, width), subtree: make([]resources.Amount, width), usage: make([]resources.Amount, width)}
+	l.cohorts[name] = n
+	if o := l.c.Cohorts[name]; o != nil {
+		n.title = o.Title
+		n.under(l.cohort(o.Parent))
+		for fr, i := range l.index {
+			n.limits[i] = o.Limits[fr]
+			n.add(i, n.limits[i].Nominal, 0)
+		}
+	}
+	return n
 }
 
-// limit gives the own queue another limit.
-func (l *snapshot) setLimit(fr quota.FlavorResource, to Limit) {
-	i := l.index[fr]
-	l.addToCohort(l.own, i, -1)
-	l.own.limits[i] = to
-	l.addToCohort(l.own, i, 1)
-}
+// setLimit gives the own queue another limit.
+func (l *snapshot) setLimit(fr quota.FlavorResource, to Limit) { l.own.setLimit(l.index[fr], to) }
 
 func (l *snapshot) has(fr quota.FlavorResource) bool { _, ok := l.index[fr]; return ok }
 
@@ -111,75 +112,6 @@ func (l *snapshot) changeUsage(s *workload, sign int64) {
 		return
 	}
 	for i, amount := range s.usage {
-		l.addToCohort(s.account, i, -1)
-		s.account.usage[i] = s.account.usage[i].Plus(amount.Times(sign))
-		l.addToCohort(s.account, i, 1)
+		s.account.add(i, 0, amount.Times(sign))
 	}
-}
-
-// usageFromCohort returns how much a queue uses of what its cohort shares.
-func (a *clusterQueue) usageFromCohort(i int) resources.Amount {
-	return max(0, a.usage[i].Minus(localQuota(a.limits[i])))
-}
-
-// borrowing reports whether a queue uses more than its nominal quota of any of
-// these.
-func (a *clusterQueue) borrowing(keys []int) bool {
-	for _, i := range keys {
-		if a.usage[i] > a.limits[i].Nominal {
-			return true
-		}
-	}
-	return false
-}
-
-// resourceNode is one FlavorResource of the task's queue in its cohort, as in
-// Kueue's resource_node.go.
-type resourceNode struct {
-	limit      Limit
-	usage      resources.Amount
-	localQuota resources.Amount // that it does not lend
-	parent     cohortQuota
-	cohort     bool
-}
-
-func (l *snapshot) node(fr quota.FlavorResource) resourceNode { return l.at(l.index[fr]) }
-
-func (l *snapshot) at(i int) resourceNode {
-	n := resourceNode{limit: l.own.limits[i], usage: l.own.usage[i], cohort: l.c.Queue.inCohort()}
-	if n.cohort {
-		n.localQuota, n.parent = localQuota(n.limit), l.cohort[i]
-	}
-	return n
-}
-
-func localQuota(l Limit) resources.Amount {
-	if l.LendingLimit == nil {
-		return 0
-	}
-	return max(0, l.Nominal.Minus(*l.LendingLimit))
-}
-
-// available returns what the queue can use now.
-func (n resourceNode) available() resources.Amount {
-	if !n.cohort {
-		return n.limit.Nominal.Minus(n.usage)
-	}
-	shared := n.parent.total.Minus(n.parent.usage)
-	if n.limit.BorrowingLimit != nil {
-		shared = min(shared, n.limit.Nominal.Minus(n.localQuota).Minus(max(0, n.usage.Minus(n.localQuota))).Plus(*n.limit.BorrowingLimit))
-	}
-	return max(0, n.localQuota.Minus(n.usage)).Plus(shared)
-}
-
-// potentialAvailable returns what the queue can ever have.
-func (n resourceNode) potentialAvailable() resources.Amount {
-	if !n.cohort {
-		return n.limit.Nominal
-	}
-	most := n.localQuota.Plus(n.parent.total)
-	if n.limit.BorrowingLimit != nil {
-		most = min(most, n.limit.Nominal.Plus(*n.limit.BorrowingLimit))
-	}
-	return most
 }

@@ -34,7 +34,12 @@ func TestSnapshotMatchesANewOne(t *testing.T) {
 			list = append(list, q)
 		}
 		c := cluster(list[0], list[1:]...)
-		c.CohortQuota[a100] = amount(5)
+		c.Cohorts["shared"] = cohort("shared", "", Limit{Nominal: amount(5)})
+		for i, q := range list[1:] { // departments, some of them without an object
+			if q.Cohort = fmt.Sprint("d", random.IntN(3)); i%2 == 0 {
+				c.Cohorts[q.Cohort] = cohort(q.Cohort, "shared", limit())
+			}
+		}
 		demands := demands(requesting(1), c)
 		l := newSnapshot(c, demands)
 		for range 30 {
@@ -53,8 +58,11 @@ func TestSnapshotMatchesANewOne(t *testing.T) {
 			}
 			rebuilt := newSnapshot(c, demands)
 			for _, fr := range []quota.FlavorResource{a100, h100} {
-				if got, want := l.node(fr), rebuilt.node(fr); !reflect.DeepEqual(got, want) || got.available() != want.available() || got.potentialAvailable() != want.potentialAvailable() {
-					t.Fatalf("%v: got %+v, want %+v", fr, got, want)
+				for name := range l.queues {
+					got, want, i, j := l.queues[name], rebuilt.queues[name], l.index[fr], rebuilt.index[fr]
+					if got.available(i) != want.available(j) || got.potentialAvailable(i) != want.potentialAvailable(j) || got.borrowable(i) != want.borrowable(j) {
+						t.Fatalf("queue %s, %v: got %+v, want %+v", name, fr, got, want)
+					}
 				}
 			}
 		}

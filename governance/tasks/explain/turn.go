@@ -6,6 +6,7 @@ import (
 
 	"kuota.dev/kuota/governance/quota"
 
+	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -118,7 +119,7 @@ func (c *Contender) Take(t Turn) {
 // AddLendable adds what a queue lends to its cohort, by resource.
 func AddLendable(to quota.Resources, q *Queue) {
 	for fr, limit := range q.Limits {
-		to[fr.Resource] = to[fr.Resource].Plus(limit.Nominal.Minus(localQuota(limit)))
+		to[fr.Resource] = to[fr.Resource].Plus(min(limit.Nominal, ptr.Deref(limit.LendingLimit, limit.Nominal)))
 	}
 }
 

@@ -95,14 +95,14 @@ type GrowthSources struct {
 type LendingTeam struct{ Namespace, Team string }
 
 // GrowthSources returns whose idle compute the growth of a task uses now; nil if that
-// is not known, such as in a nested cohort. The answer is not redacted.
+// is not known. The answer is not redacted.
 func (s *Service) GrowthSources(ctx context.Context, t *tasks.Task) (*GrowthSources, error) {
 	v, err := s.within(ctx, access.Scope{All: true})
 	if err != nil {
 		return nil, err
 	}
 	sources, err := v.quotaSources(ctx, t)
-	if err != nil || sources == nil || sources.Nested {
+	if err != nil || sources == nil {
 		return nil, err
 	}
 	found := &GrowthSources{}
@@ -119,6 +119,10 @@ func (s *Service) GrowthSources(ctx context.Context, t *tasks.Task) (*GrowthSour
 		found.Own = found.Own || growth > source.Borrowed
 		found.Unallocated = found.Unallocated || source.Unallocated > 0
 		for _, lender := range source.Lenders {
+			if lender.Cohort != "" {
+				found.Unallocated = true
+				continue
+			}
 			if team := (LendingTeam{v.teams.Namespace(lender.Team), lender.Team}); !slices.Contains(found.Lenders, team) {
 				found.Lenders = append(found.Lenders, team)
 			}

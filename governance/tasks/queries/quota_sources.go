@@ -21,7 +21,6 @@ import (
 // earlier, use its own quota first, and the rest borrows.
 type QuotaSources struct {
 	Sources []QuotaSource // accelerators first
-	Nested  bool          // the cohort is nested: lenders are not computed
 }
 
 // QuotaSource is one resource of one flavor, in the units of quota.Resources. Usage
@@ -29,15 +28,16 @@ type QuotaSources struct {
 type QuotaSource struct {
 	quota.FlavorResource
 	Usage, Own, Borrowed resources.Amount
-	Unallocated          resources.Amount // quota that is allocated to no team
+	Unallocated          resources.Amount // quota of the root Cohort: it is allocated to no team
 	Lenders              []Lender         // the largest first; apportioned
 	Uncovered            resources.Amount // beyond all quota: a nominal quota was lowered
 }
 
-// Lender is a team that lends; without a name, all those that the viewer may not
-// see.
+// Lender is a team that lends, or a Cohort below the root that lends its own quota;
+// without a name, all those that the viewer may not see.
 type Lender struct {
 	Team   string
+	Cohort string // the words that name it
 	Amount resources.Amount
 }
 
@@ -60,14 +60,11 @@ func (v viewer) quotaSources(ctx context.Context, t *tasks.Task) (*QuotaSources,
 	if own == nil {
 		return nil, nil
 	}
-	of := &cohort{queues: map[string]*explain.Queue{queue: v.cohortMember(own)}}
-	if own.Spec.CohortName != "" {
-		var err error
-		if of, err = s.members(ctx, string(own.Spec.CohortName)); err != nil {
-			return nil, err
-		}
+	of := &tree{queues: map[string]*explain.Queue{queue: v.cohortMember(own)}}
+	if root := s.objects.Root(string(own.Spec.CohortName)); root != "" {
+		of = s.members(root)
 	}
-	b := &QuotaSources{Nested: of.nested}
+	b := &QuotaSources{}
 	var usage quota.FlavorResourceQuantities
 	for _, h := range t.AdmittedWorkloads {
 		if h.Queue == queue {
@@ -86,15 +83,15 @@ func (v viewer) quotaSources(ctx context.Context, t *tasks.Task) (*QuotaSources,
 }
 
 // quotaSource returns the sources of one FlavorResource.
-func (v viewer) quotaSource(t *tasks.Task, fr quota.FlavorResource, queue string, of *cohort) QuotaSource {
+func (v viewer) quotaSource(t *tasks.Task, fr quota.FlavorResource, queue string, of *tree) QuotaSource {
 	members := slices.Sorted(maps.Keys(of.queues))
-	teams, own := make([]usage.Queue, len(members)), slices.Index(members, queue)
+	queues, own := make([]usage.Queue, len(members)), slices.Index(members, queue)
 	used, amounts, mine := v.index.Portions(fr, queue, t, members)
 	for i, name := range members {
 		limit := of.queues[name].Limits[fr]
-		teams[i] = usage.Queue{Name: name, Usage: used[i], Nominal: limit.Nominal, LendingLimit: ptr.Deref(limit.LendingLimit, limit.Nominal)}
+		queues[i] = usage.Queue{Name: name, Cohort: of.queues[name].Cohort, Usage: used[i], Nominal: limit.Nominal, LendingLimit: ptr.Deref(limit.LendingLimit, limit.Nominal)}
 	}
-	borrowed := usage.BorrowedInOrder(teams[own].Nominal, amounts)
+	borrowed := usage.BorrowedInOrder(queues[own].Nominal, amounts)
 	l := QuotaSource{FlavorResource: fr}
 	for i, amount := range borrowed {
 		if mine[i] {
@@ -102,35 +99,63 @@ func (v viewer) quotaSource(t *tasks.Task, fr quota.FlavorResource, queue string
 		}
 	}
 	l.Own = l.Usage.Minus(l.Borrowed)
-	if l.Borrowed == 0 || of.nested {
+	if l.Borrowed == 0 {
 		return l
 	}
-	loans := usage.ApportionLoansByBorrower(teams, of.shared[fr])
-	sources := []resources.Amount{loans.Unallocated[own], loans.OverQuota[own]}
-	for i := range teams {
-		sources = append(sources, loans.ByLender[i][own])
+	var cohorts []usage.Cohort
+	for _, name := range slices.Sorted(maps.Keys(of.cohorts)) {
+		c := of.cohorts[name]
+		cohorts = append(cohorts, usage.Cohort{Name: name, Parent: c.Parent, Nominal: c.Limits[fr].Nominal, LendingLimit: ptr.Deref(c.Limits[fr].LendingLimit, resources.Unlimited)})
 	}
-	byName := map[string]resources.Amount{}
-	for i, shares := range usage.Spread(sources, borrowed) {
+	loans := usage.ApportionLoansByBorrower(queues, cohorts)
+	var unallocated resources.Amount
+	var sources []resources.Amount // after unallocated quota, and quota that no lender covers
+	var lenders []Lender
+	for i, name := range members {
+		sources, lenders = append(sources, loans.ByQueue[i][own]), append(lenders, Lender{Team: v.lender(name)})
+	}
+	for i, c := range cohorts {
+		if c.Parent == "" {
+			unallocated = loans.ByCohort[i][own]
+		} else {
+			sources, lenders = append(sources, loans.ByCohort[i][own]), append(lenders, v.lendingCohort(of, c, queue))
+		}
+	}
+	byLender := map[Lender]resources.Amount{}
+	for i, shares := range usage.Spread(append([]resources.Amount{unallocated, loans.OverQuota[own]}, sources...), borrowed) {
 		for j, amount := range shares {
 			switch {
-			case !mine[j]:
+			case !mine[j] || amount == 0:
 			case i == 0:
 				l.Unallocated = l.Unallocated.Plus(amount)
 			case i == 1:
 				l.Uncovered = l.Uncovered.Plus(amount)
-			case amount > 0:
-				byName[v.lender(members[i-2])] = byName[v.lender(members[i-2])].Plus(amount)
+			default:
+				byLender[lenders[i-2]] = byLender[lenders[i-2]].Plus(amount)
 			}
 		}
 	}
-	for name, amount := range byName {
-		l.Lenders = append(l.Lenders, Lender{name, amount})
+	for lender, amount := range byLender {
+		lender.Amount = amount
+		l.Lenders = append(l.Lenders, lender)
 	}
 	slices.SortFunc(l.Lenders, func(a, b Lender) int {
-		return cmp.Or(cmp.Compare(b.Amount, a.Amount), strings.Compare(a.Team, b.Team))
+		return cmp.Or(cmp.Compare(b.Amount, a.Amount), strings.Compare(a.Team, b.Team), strings.Compare(a.Cohort, b.Cohort))
 	})
 	return l
+}
+
+// lendingCohort returns a Cohort that lends to a queue. The viewer sees the ancestors of the
+// queue, and with a scope of everything all others.
+func (v viewer) lendingCohort(of *tree, c usage.Cohort, queue string) Lender {
+	for name := of.queues[queue].Cohort; !v.scope.All && name != c.Name; {
+		above := of.cohorts[name]
+		if above == nil {
+			return Lender{}
+		}
+		name = above.Parent
+	}
+	return Lender{Cohort: of.cohorts[c.Name].Title}
 }
 
 // lender returns the name of a lending queue that the viewer may see; empty for

@@ -9,7 +9,6 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"
@@ -25,8 +24,9 @@ import (
 // not safe for concurrent use.
 type survey struct {
 	viewer
-	queues    map[string]*kueue.ClusterQueue // nil until read
-	cohorts   map[string]*cohort
+	queues    map[string]*kueue.ClusterQueue       // nil until read
+	objects   quota.Cohorts                        // nil until read
+	trees     map[string]*tree                     // by root
 	flavors   map[string]*kueue.ResourceFlavorSpec // nil for one that does not exist
 	nodes     []explain.Node
 	blocked   int
@@ -34,18 +34,17 @@ type survey struct {
 	turns     map[string]turn // by ClusterQueue
 }
 
-// cohort is what the queues of one cohort share.
-type cohort struct {
+// tree is what the queues of one tree of Cohorts share.
+type tree struct {
 	queues   map[string]*explain.Queue
-	shared   quota.FlavorResourceQuantities
-	nested   bool
+	cohorts  map[string]*explain.Cohort  // those with an object
 	running  []*tasks.Task               // that use quota of any queue
 	exceeds  map[string]bool             // queues that use more than their quota
 	admitted []*explain.AdmittedWorkload // of those
 }
 
 func newSurvey(v viewer) *survey {
-	return &survey{viewer: v, cohorts: map[string]*cohort{}, flavors: map[string]*kueue.ResourceFlavorSpec{}, turns: map[string]turn{}}
+	return &survey{viewer: v, trees: map[string]*tree{}, flavors: map[string]*kueue.ResourceFlavorSpec{}, turns: map[string]turn{}}
 }
 
 // surroundings reads what decides over one task.
@@ -108,7 +107,7 @@ func (s *survey) predecessors(t *tasks.Task) (list []explain.Predecessor) {
 // cluster reads what decides over a task, without its possible priority classes:
 // see setPriorityClasses.
 func (s *survey) cluster(ctx context.Context, t *tasks.Task) (*explain.Cluster, error) {
-	c := &explain.Cluster{Now: s.index.Now(), LocalQueue: t.Queue, Queues: map[string]*explain.Queue{}, Flavors: map[string]kueue.ResourceFlavorSpec{}, CohortQuota: quota.FlavorResourceQuantities{}}
+	c := &explain.Cluster{Now: s.index.Now(), LocalQueue: t.Queue, Queues: map[string]*explain.Queue{}, Flavors: map[string]kueue.ResourceFlavorSpec{}}
 	if t.NoWorkload {
 		return c, s.explainMissingWorkload(ctx, t, c)
 	}
@@ -256,20 +255,17 @@ func (s *survey) queue(ctx context.Context, t *tasks.Task, c *explain.Cluster) e
 		return err
 	}
 	c.FairSharing = own.Status.FairSharing != nil // Kueue writes shares while it shares fairly
-	name := string(own.Spec.CohortName)
-	if name == "" {
-		c.Queues[own.Name] = c.Queue
+	path, cycle := s.objects.Path(string(own.Spec.CohortName))
+	if len(path) == 0 || cycle {
+		c.Queues[own.Name], c.CohortCycle = c.Queue, path
 		c.Admitted = index.AdmittedTo(s.index.SetUsage(c.Queues), map[string]bool{own.Name: true})
 		return nil
 	}
-	shared, err := s.cohort(ctx, name)
-	if err != nil {
-		return err
-	}
+	shared := s.tree(path[len(path)-1])
 	c.Queue.Usage = shared.queues[own.Name].Usage
 	c.Queues = maps.Clone(shared.queues)
 	c.Queues[own.Name] = c.Queue
-	c.CohortQuota, c.Nested, c.Admitted = shared.shared, shared.nested, shared.admitted
+	c.Cohorts, c.Admitted = shared.cohorts, shared.admitted
 	if !shared.exceeds[own.Name] {
 		counts := maps.Clone(shared.exceeds)
 		counts[own.Name] = true
@@ -293,43 +289,45 @@ func (s *survey) neverBorrows(ctx context.Context, queue string) (bool, error) {
 	return strategy == v1alpha1.Lend || strategy == v1alpha1.DontLend, nil
 }
 
-// readQueues reads all ClusterQueues.
+// readQueues reads all ClusterQueues and Cohorts.
 func (s *survey) readQueues(ctx context.Context) error {
 	if s.queues != nil {
 		return nil
 	}
-	var list kueue.ClusterQueueList
-	if err := cluster.List(ctx, s.reader, &list); err != nil {
+	var queues kueue.ClusterQueueList
+	var cohorts kueue.CohortList
+	if err := cluster.List(ctx, s.reader, &queues, &cohorts); err != nil {
 		return err
 	}
-	s.queues = make(map[string]*kueue.ClusterQueue, len(list.Items))
-	for i := range list.Items {
-		s.queues[list.Items[i].Name] = &list.Items[i]
+	s.queues, s.objects = make(map[string]*kueue.ClusterQueue, len(queues.Items)), quota.NewCohorts(cohorts.Items)
+	for i := range queues.Items {
+		s.queues[queues.Items[i].Name] = &queues.Items[i]
 	}
 	return nil
 }
 
-// members reads the queues of a cohort, and the quota of its own object where it has one.
-func (s *survey) members(ctx context.Context, name string) (o *cohort, err error) {
-	o = &cohort{queues: map[string]*explain.Queue{}, shared: quota.FlavorResourceQuantities{}, exceeds: map[string]bool{}}
+// members returns the queues and the Cohorts of a tree.
+func (s *survey) members(root string) *tree {
+	o := &tree{queues: map[string]*explain.Queue{}, cohorts: map[string]*explain.Cohort{}, exceeds: map[string]bool{}}
 	for _, q := range s.queues {
-		if string(q.Spec.CohortName) == name {
+		if s.objects.Root(string(q.Spec.CohortName)) == root {
 			o.queues[q.Name] = s.cohortMember(q)
 		}
 	}
-	o.nested, err = s.cohortQuota(ctx, name, o.shared)
-	return o, err
+	for name, c := range s.objects {
+		if s.objects.Root(name) == root {
+			o.cohorts[name] = &explain.Cohort{Name: name, Title: s.objects.Title(name), Parent: string(c.Spec.ParentName), Limits: limits(c.Spec.ResourceGroups)}
+		}
+	}
+	return o
 }
 
-// cohort reads a cohort, and the tasks that use its quota.
-func (s *survey) cohort(ctx context.Context, name string) (*cohort, error) {
-	if found := s.cohorts[name]; found != nil {
-		return found, nil
+// tree returns a tree of Cohorts, and the tasks that use its quota.
+func (s *survey) tree(root string) *tree {
+	if found := s.trees[root]; found != nil {
+		return found
 	}
-	o, err := s.members(ctx, name)
-	if err != nil {
-		return nil, err
-	}
+	o := s.members(root)
 	o.running = s.index.SetUsage(o.queues)
 	for name, q := range o.queues {
 		if q.Borrows() {
@@ -337,31 +335,6 @@ func (s *survey) cohort(ctx context.Context, name string) (*cohort, error) {
 		}
 	}
 	o.admitted = index.AdmittedTo(o.running, o.exceeds)
-	s.cohorts[name] = o
-	return o, nil
-}
-
-// cohortQuota adds the quota of a cohort's own object, where it has one, and
-// reports whether the cohort has a parent or children.
-func (v viewer) cohortQuota(ctx context.Context, name string, to quota.FlavorResourceQuantities) (nested bool, err error) {
-	if name == "" {
-		return false, nil
-	}
-	var all kueue.CohortList
-	if err := cluster.List(ctx, v.reader, &all); err != nil {
-		return false, err
-	}
-	for i := range all.Items {
-		o := &all.Items[i]
-		if string(o.Spec.ParentName) == name || o.Name == name && o.Spec.ParentName != "" {
-			nested = true
-		}
-		if o.Name != name {
-			continue
-		}
-		for fr, r := range quota.ResourceQuotas(o.Spec.ResourceGroups) {
-			to[fr] = to[fr].Plus(resources.AmountFromQuantity(fr.Resource, r.NominalQuota))
-		}
-	}
-	return nested, nil
+	s.trees[root] = o
+	return o
 }

@@ -238,10 +238,7 @@ func (s *Service) lines(ctx context.Context, v viewer) ([]*line, error) {
 	if err := around.readQueues(ctx); err != nil {
 		return nil, err
 	}
-	cohorts, err := s.lendable(ctx, around)
-	if err != nil {
-		return nil, err
-	}
+	cohorts := s.lendable(around)
 	var lines []*line
 	queues := map[string]*explain.Queue{}
 	asks := maxAsked
@@ -311,7 +308,7 @@ func (s *Service) orderByUsage(ctx context.Context, v viewer, l *line, keys []in
 
 // lendable returns what the queues of each cohort lend, by name of the cohort. Cohorts
 // within cohorts count by themselves.
-func (s *Service) lendable(ctx context.Context, around *survey) (map[string]quota.Resources, error) {
+func (s *Service) lendable(around *survey) map[string]quota.Resources {
 	cohorts := map[string]quota.Resources{}
 	for _, q := range around.queues {
 		name := string(q.Spec.CohortName)
@@ -320,13 +317,13 @@ func (s *Service) lendable(ctx context.Context, around *survey) (map[string]quot
 		}
 		if cohorts[name] == nil {
 			cohorts[name] = quota.Resources{}
-			own := quota.FlavorResourceQuantities{}
-			if _, err := around.cohortQuota(ctx, name, own); err != nil {
-				return nil, err
+			if o := around.objects[name]; o != nil {
+				for fr, limit := range limits(o.Spec.ResourceGroups) {
+					cohorts[name][fr.Resource] = cohorts[name][fr.Resource].Plus(limit.Nominal)
+				}
 			}
-			cohorts[name].Add(own.ByResource())
 		}
 		explain.AddLendable(cohorts[name], around.cohortMember(q))
 	}
-	return cohorts, nil
+	return cohorts
 }

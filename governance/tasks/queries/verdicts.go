@@ -192,11 +192,16 @@ func integrationOf(kind string) string {
 
 func isStopped(policy *kueue.StopPolicy) bool { return policy != nil && *policy != kueue.None }
 
-// cohortMember returns what other queues of the cohort need of a queue: its quota.
+// cohortMember returns what other queues of the tree need of a queue: its quota.
 // There may be a thousand.
 func (v viewer) cohortMember(q *kueue.ClusterQueue) *explain.Queue {
-	e := &explain.Queue{Name: q.Name, Team: v.teams.OfClusterQueue(q.Name), Cohort: string(q.Spec.CohortName), Limits: map[quota.FlavorResource]explain.Limit{}}
-	for fr, r := range quota.ResourceQuotas(q.Spec.ResourceGroups) {
+	return &explain.Queue{Name: q.Name, Team: v.teams.OfClusterQueue(q.Name), Cohort: string(q.Spec.CohortName), Limits: limits(q.Spec.ResourceGroups)}
+}
+
+// limits returns the quota of resource groups.
+func limits(groups []kueue.ResourceGroup) map[quota.FlavorResource]explain.Limit {
+	all := map[quota.FlavorResource]explain.Limit{}
+	for fr, r := range quota.ResourceQuotas(groups) {
 		limit := explain.Limit{Nominal: resources.AmountFromQuantity(fr.Resource, r.NominalQuota)}
 		if r.BorrowingLimit != nil {
 			amount := resources.AmountFromQuantity(fr.Resource, *r.BorrowingLimit)
@@ -206,9 +211,9 @@ func (v viewer) cohortMember(q *kueue.ClusterQueue) *explain.Queue {
 			amount := resources.AmountFromQuantity(fr.Resource, *r.LendingLimit)
 			limit.LendingLimit = &amount
 		}
-		e.Limits[fr] = limit
+		all[fr] = limit
 	}
-	return e
+	return all
 }
 
 // clusterQueue returns the queue of a task that is explained.
