@@ -268,6 +268,14 @@ func shortage(why *taskviews.Why, d queries.Detail, team string) {
 			borrow.Text += fmt.Sprintf(" The limit of %s is %s, and it has borrowed %s.", team, of(*s.BorrowingLimit), borrowed(s, of))
 		}
 	}
+	switch {
+	case s.Border != nil && v.Constraint == explain.ExceedsMax:
+		borrow.Text += fmt.Sprintf(" %s may borrow at most %s from others, and this task needs %s.", format.Upper(s.Border.Cohort), of(s.Border.Left), of(s.Border.Needed))
+	case s.Border != nil:
+		borrow.Text += fmt.Sprintf(" %s may borrow %s more from others, and this task needs %s.", format.Upper(s.Border.Cohort), of(s.Border.Left), of(s.Border.Needed))
+	case len(s.Withheld) > 0:
+		borrow.Text += " Lending limits keep idle quota from it: " + withheldWords(s, of) + "."
+	}
 	if s.Reclaimable > 0 {
 		borrow.Text += fmt.Sprintf(" Other teams borrow %s", of(s.Reclaimable))
 		if s.Used < s.Nominal {
@@ -277,6 +285,28 @@ func shortage(why *taskviews.Why, d queries.Detail, team string) {
 		borrow.Text, borrow.Tasks = borrow.Text+":", borrowerLinks(s)
 	}
 	why.Steps = append(why.Steps, own, lower, borrow)
+}
+
+// withheldWords lists what lending limits keep, the first by name.
+func withheldWords(s *explain.Shortage, of func(resources.Amount) string) string {
+	var parts []string
+	more := resources.Amount(0)
+	for i, w := range s.Withheld {
+		switch {
+		case i >= shownWorkloads:
+			more = more.Plus(w.Amount)
+			continue
+		case w.Queue != "" && w.Team != "":
+			w.Cohort = "team " + w.Team
+		case w.Queue != "":
+			w.Cohort = "queue " + w.Queue
+		}
+		parts = append(parts, of(w.Amount)+" of "+cmp.Or(w.Cohort, "other teams"))
+	}
+	if more > 0 {
+		parts = append(parts, of(more)+" of others")
+	}
+	return strings.Join(parts, ", ")
 }
 
 // mayPreempt is shown under fair sharing, whose shares are not calculated.

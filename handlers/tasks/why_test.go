@@ -30,10 +30,31 @@ func TestKueuesOwnReason(t *testing.T) {
 // What Kuota does not calculate, Kueue explains.
 func TestKueueExplainsWhatIsNotCalculated(t *testing.T) {
 	task := &tasks.Task{State: tasks.Pending, Reason: "WaitingForQuota"}
-	for _, detail := range []string{"", "WaitingForQuota"} {
-		d := queries.Detail{Item: queries.Item{Task: task}, About: queries.Item{Task: task, Message: "2 more needed."}, Verdict: &explain.Verdict{Constraint: explain.Unknown, Detail: detail}}
-		if got := taskpages.WhyOf(d).Text; !strings.HasSuffix(got, " Kueue says WaitingForQuota: “2 more needed”.") {
-			t.Errorf("%q: %q", detail, got)
+	d := queries.Detail{Item: queries.Item{Task: task}, About: queries.Item{Task: task, Message: "2 more needed."}, Verdict: &explain.Verdict{Constraint: explain.Unknown, Detail: "WaitingForQuota"}}
+	if got := taskpages.WhyOf(d).Text; !strings.HasSuffix(got, " Kueue says WaitingForQuota: “2 more needed”.") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// The border of a department that stops a task is named, or else the lending limits that do.
+func TestBorderIsNamed(t *testing.T) {
+	task := &tasks.Task{State: tasks.Pending}
+	border := &explain.Border{Cohort: "department research", Left: 1, Needed: 4}
+	withheld := []explain.Withheld{{Queue: "q", Team: "vision", Amount: 3}, {Queue: "r", Amount: 2}, {Cohort: "cohort d2", Amount: 2}, {Team: "another team", Amount: 1}}
+	for name, tc := range map[string]struct {
+		constraint explain.Constraint
+		shortage   explain.Shortage
+		want       string
+	}{
+		"now":            {explain.Quota, explain.Shortage{Border: border}, " Department research may borrow 1 GPU more from others, and this task needs 4 GPUs."},
+		"ever":           {explain.ExceedsMax, explain.Shortage{Border: border}, " Department research may borrow at most 1 GPU from others, and this task needs 4 GPUs."},
+		"lending limits": {explain.Quota, explain.Shortage{Withheld: withheld}, " Lending limits keep idle quota from it: 3 GPUs of team vision, 2 GPUs of queue r, 2 GPUs of cohort d2, 1 GPU of other teams."},
+		"neither":        {explain.Quota, explain.Shortage{}, "There is no idle quota to borrow."},
+	} {
+		tc.shortage.FlavorResource = quota.FlavorResource{Flavor: "a100", Resource: "nvidia.com/gpu"}
+		why := taskpages.WhyOf(queries.Detail{Item: queries.Item{Task: task}, About: queries.Item{Task: task}, Verdict: &explain.Verdict{Constraint: tc.constraint, Shortage: &tc.shortage}})
+		if got := why.Steps[len(why.Steps)-1].Text; !strings.HasSuffix(got, tc.want) {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
 		}
 	}
 }

@@ -102,6 +102,14 @@ func (v *Verdict) Borrowers() (lists []*[]Borrower) {
 	return lists
 }
 
+// Withheld returns all lists of withheld quota in a verdict, to be modified in place.
+func (v *Verdict) Withheld() (lists []*[]Withheld) {
+	for _, s := range v.shortages() {
+		lists = append(lists, &s.Withheld)
+	}
+	return lists
+}
+
 // AdmittedWorkloads returns all lists of workloads in a verdict, to be modified in
 // place.
 func (v *Verdict) AdmittedWorkloads() (lists []*[]AdmittedWorkload) {
@@ -145,11 +153,28 @@ type Shortage struct {
 	Used                          resources.Amount // by its own tasks
 	Borrowable                    resources.Amount // unused quota of others and of the cohort that they lend
 	BorrowingLimit                *resources.Amount
+	Border                        *Border            // that keeps unused quota of others from it; nil for none
+	Withheld                      []Withheld         // unused quota that lending limits keep from it, the largest first
 	LowerPriority                 []AdmittedWorkload // in the queue, that it may preempt
 	LowerPriorityUsage            resources.Amount
 	InQueue                       []AdmittedWorkload // using the resource in the queue, the largest first
 	Reclaimable                   resources.Amount   // what other queues borrow
 	Borrowers                     []Borrower         // those queues, the largest first
+}
+
+// Border is the borrowing limit of a Cohort above the queue.
+type Border struct {
+	Cohort string           // the words that name it
+	Left   resources.Amount // that the Cohort may still borrow; of what exceeds the maximum, may borrow at all
+	Needed resources.Amount // from beyond the border
+}
+
+// Withheld is unused quota that a lending limit of another queue or Cohort keeps.
+type Withheld struct {
+	Queue  string // empty for a Cohort, and for the sum of those that the viewer may not see
+	Team   string // empty if unknown
+	Cohort string // the words that name it
+	Amount resources.Amount
 }
 
 // Borrower is a queue that uses more than its nominal quota.
@@ -397,8 +422,8 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// setUsers sets the workloads of the queue that use the resource, and the queues
-// that borrow quota of which the queue could reclaim some.
+// setUsers sets the workloads of the queue that use the resource, the queues that borrow
+// quota of which the queue could reclaim some, and what others do not lend.
 func (l *snapshot) setUsers(t Task, s *Shortage) {
 	c, i := l.c, l.index[s.FlavorResource]
 	for _, h := range c.Admitted {
@@ -421,6 +446,19 @@ func (l *snapshot) setUsers(t Task, s *Shortage) {
 			s.Borrowers = append(s.Borrowers, Borrower{Queue: name, Team: c.Queues[name].Team, Amount: beyond})
 		}
 	}
+	for name, n := range l.queues {
+		if amount := n.localAvailable(i); n != l.own && amount > 0 {
+			s.Withheld = append(s.Withheld, Withheld{Queue: name, Team: c.Queues[name].Team, Amount: amount})
+		}
+	}
+	for _, n := range l.cohorts {
+		if amount := n.localAvailable(i); !n.above && amount > 0 {
+			s.Withheld = append(s.Withheld, Withheld{Cohort: n.title, Amount: amount})
+		}
+	}
+	slices.SortFunc(s.Withheld, func(a, b Withheld) int {
+		return cmp.Or(cmp.Compare(b.Amount, a.Amount), strings.Compare(a.Queue, b.Queue), strings.Compare(a.Cohort, b.Cohort))
+	})
 	slices.SortFunc(s.Borrowers, func(a, b Borrower) int {
 		return cmp.Or(cmp.Compare(b.Amount, a.Amount), strings.Compare(a.Queue, b.Queue))
 	})

@@ -69,6 +69,11 @@ func checkBrief(t *testing.T, task Task, c *Cluster, why Verdict) {
 			t.Errorf("a brief verdict names %+v", *list)
 		}
 	}
+	for _, list := range brief.Withheld() {
+		if len(*list) > 0 {
+			t.Errorf("a brief verdict names %+v", *list)
+		}
+	}
 	for _, list := range brief.Borrowers() {
 		if len(*list) > 0 {
 			t.Errorf("a brief verdict names %+v", *list)
@@ -78,7 +83,7 @@ func checkBrief(t *testing.T, task Task, c *Cluster, why Verdict) {
 		v.Changes, v.Flavors = nil, nil
 		if v.Shortage != nil {
 			s := *v.Shortage
-			s.InQueue, s.LowerPriority, s.Borrowers, s.LowerPriorityUsage, s.Reclaimable = nil, nil, nil, 0, 0
+			s.InQueue, s.LowerPriority, s.Borrowers, s.Withheld, s.LowerPriorityUsage, s.Reclaimable = nil, nil, nil, nil, 0, 0
 			v.Shortage = &s
 		}
 		return v

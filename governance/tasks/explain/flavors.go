@@ -142,6 +142,7 @@ func (l *snapshot) tryFlavor(d demand, m match, taken quota.FlavorResourceQuanti
 			FlavorResource: fr, Needed: needed, Available: max(0, n.available(i)), PotentialAvailable: n.potentialAvailable(i),
 			Nominal: n.limits[i].Nominal, Used: n.usage[i], BorrowingLimit: n.limits[i].BorrowingLimit, Borrowable: n.borrowable(i),
 		}
+		s.Border = n.border(i, needed, s.exceedsMax())
 		f.Shortages = append(f.Shortages, s)
 	}
 	return f

@@ -69,7 +69,7 @@ func TestSnapshotMatchesANewOne(t *testing.T) {
 	}
 }
 
-// AdmittedWorkloads and Borrowers yield every such list of a verdict, so that
+// AdmittedWorkloads, Borrowers and Withheld yield every such list of a verdict, so that
 // redaction omits none.
 func TestVerdictYieldsAllNames(t *testing.T) {
 	var v Verdict
@@ -83,8 +83,12 @@ func TestVerdictYieldsAllNames(t *testing.T) {
 		case value.Type() == reflect.TypeFor[[]Borrower]():
 			n++
 			value.Set(reflect.ValueOf([]Borrower{{Queue: fmt.Sprint(n)}}))
-		case value.Type() == reflect.TypeFor[Borrower]():
-			t.Error("a verdict has a Borrower outside of a list")
+		case value.Type() == reflect.TypeFor[[]Withheld]():
+			n++
+			value.Set(reflect.ValueOf([]Withheld{{Queue: fmt.Sprint(n)}}))
+		case value.Type() == reflect.TypeFor[*Border](): // of the queue's own ancestors
+		case value.Type() == reflect.TypeFor[Borrower](), value.Type() == reflect.TypeFor[Withheld]():
+			t.Error("a verdict has a Borrower or Withheld outside of a list")
 		case value.Type() == reflect.TypeFor[AdmittedWorkload]():
 			t.Error("a verdict has an AdmittedWorkload outside of a list")
 		case value.Type() == reflect.TypeFor[[]TerminatingPod](): // redacted one by one
@@ -108,6 +112,9 @@ func TestVerdictYieldsAllNames(t *testing.T) {
 		found[(*list)[0].Name] = true
 	}
 	for _, list := range v.Borrowers() {
+		found[(*list)[0].Queue] = true
+	}
+	for _, list := range v.Withheld() {
 		found[(*list)[0].Queue] = true
 	}
 	if len(found) != n || n < 6 {

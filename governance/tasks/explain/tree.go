@@ -138,6 +138,36 @@ func (n *node) borrowable(i int) (sum resources.Amount) {
 	return max(0, sum.Minus(max(0, n.lent(i).Minus(n.usedInParent(i))))) // less what it lends itself
 }
 
+// border returns the borrowing limit of an ancestor that decides what the node can use, now or
+// ever, if that is less than needed; nil if another limit or the quota of all decides.
+func (n *node) border(i int, needed resources.Amount, ever bool) (found *Border) {
+	local, most := resources.Amount(0), resources.Unlimited // what the node has for itself so far, and what it can use at most
+	for ; n.parent != nil; n = n.parent {
+		borrowed, own := n.usedInParent(i).Minus(n.lent(i)), n.localAvailable(i)
+		if ever {
+			borrowed, own = max(0, n.lent(i)).Times(-1), n.localQuota(i)
+		}
+		local = local.Plus(own)
+		limit := n.limits[i].BorrowingLimit
+		if limit == nil || local.Minus(borrowed).Plus(*limit) >= most {
+			continue
+		}
+		most, found = local.Minus(borrowed).Plus(*limit), nil
+		if n.title != "" && most < needed {
+			idle := max(0, borrowed.Times(-1))
+			found = &Border{Cohort: n.title, Left: max(0, limit.Minus(max(0, borrowed))), Needed: needed.Minus(local).Minus(idle)}
+		}
+	}
+	shared := n.subtree[i].Minus(n.usage[i])
+	if ever {
+		shared = n.subtree[i]
+	}
+	if local.Plus(shared) <= most {
+		return nil
+	}
+	return found
+}
+
 // lowestWith returns the lowest subtree with the node that has quota for an amount more; nil
 // if even the whole tree has not.
 func (n *node) lowestWith(i int, amount resources.Amount) *node {

@@ -8,6 +8,7 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/resources"
 
+	"github.com/google/go-cmp/cmp"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
@@ -69,6 +70,55 @@ func TestDepartments(t *testing.T) {
 				t.Fatalf("got %s, available %d, borrowable %d, reclaimable %d, want %s, %d, %d, %d", v.Constraint, s.Available, s.Borrowable, s.Reclaimable, tc.want, tc.wantAvailable, tc.wantBorrowable, tc.wantReclaimable)
 			}
 			checkBrief(t, requesting(tc.pods), tc.cluster, v)
+		})
+	}
+}
+
+// A verdict names the border that keeps idle quota of others from a task, or what lending
+// limits keep.
+func TestBorders(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cluster      *Cluster
+		pods         int32
+		wantBorder   *Border
+		wantWithheld []Withheld
+	}{
+		"the department may borrow 1 more": {departments(3, 0, 0), 5, &Border{Cohort: "d1", Left: 1, Needed: 2}, nil},
+		"it has borrowed all":              {departments(7, 0, 0), 2, &Border{Cohort: "d1", Left: 0, Needed: 2}, nil},
+		"never more than 1":                {departments(0, 0, 0), 9, &Border{Cohort: "d1", Left: 1, Needed: 3}, nil},
+		"others use all":                   {departments(3, 3, 7), 2, nil, nil},
+		"its own limit is lower": {func() *Cluster {
+			c := departments(2, 0, 0)
+			c.Queue.Limits[a100] = Limit{Nominal: 2, BorrowingLimit: n(1)}
+			return c
+		}(), 2, nil, nil},
+		"its own limit is higher": {func() *Cluster {
+			c := departments(5, 0, 0)
+			c.Queue.Limits[a100] = Limit{Nominal: 2, BorrowingLimit: n(6)}
+			return c
+		}(), 3, &Border{Cohort: "d1", Left: 1, Needed: 2}, nil},
+		"lending limits keep the rest": {func() *Cluster {
+			c := departments(4, 1, 0)
+			c.Cohorts["d1"].Limits[a100] = Limit{Nominal: 2}
+			c.Cohorts["d2"].Limits[a100] = Limit{Nominal: 1, LendingLimit: n(2)}
+			c.Queues["b"].Limits[a100] = Limit{Nominal: 2, LendingLimit: n(0)}
+			return c
+		}(), 4, nil, []Withheld{{Cohort: "d2", Amount: 7}, {Queue: "b", Amount: 1}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, q := range tc.cluster.Queues {
+				q.Team = ""
+			}
+			v := Why(requesting(tc.pods), tc.cluster)
+			if v.Shortage == nil {
+				t.Fatalf("got %s without a shortage", v.Constraint)
+			}
+			if diff := cmp.Diff(tc.wantBorder, v.Shortage.Border); diff != "" {
+				t.Errorf("border (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.wantWithheld, v.Shortage.Withheld); diff != "" {
+				t.Errorf("withheld (-want +got):\n%s", diff)
+			}
 		})
 	}
 }

@@ -99,6 +99,9 @@ func (v viewer) explain(q explain.Task, c *explain.Cluster) *explain.Verdict {
 	for _, list := range verdict.Borrowers() {
 		*list = v.visibleBorrowers(*list)
 	}
+	for _, list := range verdict.Withheld() {
+		*list = v.visibleWithheld(*list)
+	}
 	for i := range verdict.Terminating {
 		if p := &verdict.Terminating[i]; !v.scope.Includes(p.Namespace) {
 			p.Node, p.Namespace, p.Kind, p.Name, p.UID = "", "", "", "", ""
@@ -141,6 +144,26 @@ func (v viewer) visibleBorrowers(list []explain.Borrower) []explain.Borrower {
 			known = append(known, b)
 		} else {
 			others.Amount = others.Amount.Plus(b.Amount)
+		}
+	}
+	if others.Amount > 0 {
+		known = append(known, others)
+	}
+	return known
+}
+
+// visibleWithheld is the same for what lending limits keep.
+func (v viewer) visibleWithheld(list []explain.Withheld) []explain.Withheld {
+	if v.names == nil {
+		return list
+	}
+	var known []explain.Withheld
+	others := explain.Withheld{Team: anotherTeam}
+	for _, w := range list {
+		if v.names.own[w.Queue] {
+			known = append(known, w)
+		} else {
+			others.Amount = others.Amount.Plus(w.Amount)
 		}
 	}
 	if others.Amount > 0 {
