@@ -137,15 +137,21 @@ func sharesView(all queries.Shares) *teamviews.Shares {
 	if all.Fair {
 		s.Title, s.Note = "Fair shares", "as Kueue computes them"
 		s.Hint = "A share is the part of what all teams can lend that a team borrows, divided by its weight. The team with the lowest share gets idle compute first."
+		if slices.ContainsFunc(all.Nodes, func(n queries.NodeShare) bool { return n.Cohort != "" }) {
+			s.Hint = "A share is the part of what all can lend that a team or department borrows, divided by its weight. The lowest share of each level gets idle compute first."
+		}
 	}
-	for _, t := range all.Teams {
-		row := teamviews.ShareRow{Team: t.Team, URL: urls.Team(t.Team), Weight: strconv.FormatFloat(t.Weight, 'f', -1, 64), Share: strconv.FormatFloat(t.Share/10, 'f', -1, 64) + " %", Waiting: strconv.Itoa(t.Waiting)}
+	for _, t := range all.Nodes {
+		row := teamviews.ShareRow{Name: format.Upper(t.Cohort), Level: t.Level, Weight: strconv.FormatFloat(t.Weight, 'f', -1, 64), Share: strconv.FormatFloat(t.Share/10, 'f', -1, 64) + " %", Waiting: strconv.Itoa(t.Waiting)}
 		if math.IsInf(t.Share, 1) {
 			row.Share = "∞"
 		}
+		if t.Cohort == "" {
+			row.Name, row.URL = t.Team, urls.Team(t.Team)
+		}
 		var pools []string
 		for _, next := range all.Next {
-			if !next.Tied && slices.ContainsFunc(next.Tasks, func(a explain.AdmittedWorkload) bool { return a.Team == t.Team }) {
+			if !next.Tied && slices.ContainsFunc(next.Tasks, func(a explain.AdmittedWorkload) bool { return t.Team != "" && a.Team == t.Team }) {
 				pools = append(pools, next.Flavor)
 			}
 		}

@@ -252,9 +252,11 @@ func TestShares(t *testing.T) {
 		want   []string
 		state  string
 	}{
-		"fair": {queries.Shares{Fair: true, Teams: []queries.TeamShare{{Team: "vision", Weight: 2, Share: 125}, {Team: "idle", Weight: 0, Share: math.Inf(1)}}, Outlook: queries.Outlook{At: now,
+		"fair": {queries.Shares{Fair: true, Nodes: []queries.NodeShare{{Team: "vision", Weight: 2, Share: 125}, {Team: "idle", Weight: 0, Share: math.Inf(1)}}, Outlook: queries.Outlook{At: now,
 			Next: []queries.Next{{FlavorResource: gpu, Amount: 2, Tasks: task("train")}}, Preempted: []queries.Preemption{{Of: task("sweep"), For: task("urgent")}}}},
 			[]string{"Fair shares", "vision next in line for p5", "12.5 %", "∞", "2 GPUs of p5 would start train 4 GPUs", "sweep 4 GPUs for urgent 4 GPUs"}, "verified"},
+		"departments": {queries.Shares{Fair: true, Nodes: []queries.NodeShare{{Cohort: "department research", Weight: 2, Share: 50, Waiting: 3}, {Team: "vision", Level: 1, Weight: 1, Share: 75, Waiting: 3}}, Outlook: queries.Outlook{At: now}},
+			[]string{"Department research25 %3vision17.5 %3", "The lowest share of each level gets idle compute first."}, "verified"},
 		"first come": {queries.Shares{Outlook: queries.Outlook{At: now}}, []string{"first come, first served", "No waiting task would start with more of it."}, "verified"},
 		"failed":     {queries.Shares{Fair: true, Outlook: queries.Outlook{At: now, Failed: worker.ErrTimeout}}, []string{"the simulation took too long"}, "failed"},
 		"computing":  {queries.Shares{Fair: true, Outlook: queries.Outlook{Computing: true}}, []string{"Asking Kueue's scheduler"}, "computing"},

@@ -14,9 +14,10 @@ type Shares struct {
 	Hint        string
 }
 
-// ShareRow is the share of one team.
+// ShareRow is the share of a team, or of a Cohort above the teams that follow.
 type ShareRow struct {
-	Team, URL, Weight, Share, Waiting string
+	Name, URL, Weight, Share, Waiting string // URL is empty for a Cohort
+	Level                             int    // 0 below the root
 	Next                              string // pools whose idle compute its task gets next, as a note; empty for none
 }
 

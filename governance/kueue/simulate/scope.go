@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"kuota.dev/kuota/governance/quota"
+
 	"k8s.io/apimachinery/pkg/types"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -92,21 +94,14 @@ type tree struct {
 }
 
 func newTree(s *Snapshot) tree {
-	parents := map[string]string{}
+	cohorts := quota.Cohorts{}
 	for _, c := range s.Cohorts {
-		parents[c.Name] = string(c.Spec.ParentName)
+		cohorts[c.Name] = c
 	}
 	t := tree{root: map[string]string{}, locals: map[types.NamespacedName]string{}}
 	for _, q := range s.ClusterQueues {
-		root := string(q.Spec.CohortName)
-		for range len(parents) + 1 { // a cycle has no root
-			parent := parents[root]
-			if parent == "" {
-				break
-			}
-			root = parent
-		}
-		if root == "" {
+		root := cohorts.Root(string(q.Spec.CohortName))
+		if root == "" { // without a cohort, or in a cycle, where nothing happens
 			root = "ClusterQueue/" + q.Name
 		}
 		t.root[q.Name] = root

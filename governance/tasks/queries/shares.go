@@ -24,17 +24,22 @@ import (
 // Shares is how Kueue shares idle compute between teams.
 type Shares struct {
 	// Fair reports that Kueue shares by shares; otherwise first come, first served.
-	Fair  bool
-	Teams []TeamShare // that the reader sees, the lowest share first; without Fair empty
+	Fair bool
+	// Nodes are the teams that the reader sees, and the Cohorts above them but the root,
+	// each before what is below it; without Fair empty. Kueue compares the nodes of one
+	// parent, which follow each other with the lowest share first.
+	Nodes []NodeShare
 	Outlook
 }
 
-// TeamShare is the share of one team, as Kueue computes it.
-type TeamShare struct {
-	Team, Queue string
+// NodeShare is the share of a team, or of a Cohort below the root, as Kueue computes it.
+type NodeShare struct {
+	Team, Queue string // empty for a Cohort
+	Cohort      string // the words that name it; empty for a team
+	Level       int    // 0 below the root
 	Weight      float64
-	// Share is how much the team borrows of the resource of which it borrows most, in
-	// thousandths of what the cohort can lend, divided by the weight. 0 for a team
+	// Share is how much the node borrows of the resource of which it borrows most, in
+	// thousandths of what its parent can have, divided by the weight. 0 for one
 	// that does not borrow; +Inf for one with weight 0 that does.
 	Share   float64
 	Waiting int // tasks
@@ -84,10 +89,12 @@ func (s *Service) SharesWithin(ctx context.Context, scope access.Scope) (Shares,
 		return Shares{}, err
 	}
 	var queues kueue.ClusterQueueList
-	if err := cluster.List(ctx, v.reader, &queues); err != nil {
+	var cohorts kueue.CohortList
+	if err := cluster.List(ctx, v.reader, &queues, &cohorts); err != nil {
 		return Shares{}, err
 	}
 	var all Shares
+	below := map[string][]NodeShare{} // by parent; empty for the root
 	for i := range queues.Items {
 		q := &queues.Items[i]
 		team := v.teams.OfClusterQueue(q.Name)
@@ -98,17 +105,68 @@ func (s *Service) SharesWithin(ctx context.Context, scope access.Scope) (Shares,
 		if v.names != nil && !v.names.own[q.Name] {
 			continue
 		}
-		one := TeamShare{Team: team, Queue: q.Name, Weight: weightOf(q.Spec.FairSharing), Share: float64(q.Status.FairSharing.WeightedShare), Waiting: int(q.Status.PendingWorkloads)}
-		if q.Status.FairSharing.WeightedShare == math.MaxInt64 {
-			one.Share = math.Inf(1)
-		}
-		all.Teams = append(all.Teams, one)
+		one := NodeShare{Team: team, Queue: q.Name, Weight: weightOf(q.Spec.FairSharing), Share: shareOf(q.Status.FairSharing), Waiting: int(q.Status.PendingWorkloads)}
+		below[string(q.Spec.CohortName)] = append(below[string(q.Spec.CohortName)], one)
 	}
-	slices.SortFunc(all.Teams, func(a, b TeamShare) int {
-		return cmp.Or(cmp.Compare(a.Share, b.Share), strings.Compare(a.Team, b.Team))
-	})
+	all.Nodes = shareTree(quota.NewCohorts(cohorts.Items), below)
 	all.Outlook = v.visibleOutlook(s.outlook())
 	return all, nil
+}
+
+func shareOf(f *kueue.FairSharingStatus) float64 {
+	switch {
+	case f == nil:
+		return 0
+	case f.WeightedShare == math.MaxInt64:
+		return math.Inf(1)
+	}
+	return float64(f.WeightedShare)
+}
+
+// shareTree returns the shares of teams, by Cohort, with those of the Cohorts above them.
+func shareTree(objects quota.Cohorts, teams map[string][]NodeShare) (list []NodeShare) {
+	type child struct {
+		NodeShare
+		cohort string // empty for a team
+	}
+	children, known := map[string][]child{}, map[string]bool{} // children by parent; empty for a root
+	under := func(cohort string) string {
+		if objects.Parent(cohort) == "" {
+			return ""
+		}
+		return cohort
+	}
+	for name, shares := range teams {
+		for _, one := range shares {
+			children[under(name)] = append(children[under(name)], child{NodeShare: one})
+		}
+		path, cycle := objects.Path(name)
+		for _, above := range path {
+			if o := objects[above]; !cycle && o != nil && o.Spec.ParentName != "" && !known[above] {
+				known[above] = true
+				one := NodeShare{Cohort: objects.Title(above), Weight: weightOf(o.Spec.FairSharing), Share: shareOf(o.Status.FairSharing)}
+				of := under(string(o.Spec.ParentName))
+				children[of] = append(children[of], child{one, above})
+			}
+		}
+	}
+	var add func(of string, level int) (waiting int)
+	add = func(of string, level int) (waiting int) {
+		slices.SortFunc(children[of], func(a, b child) int {
+			return cmp.Or(cmp.Compare(a.Share, b.Share), strings.Compare(a.Cohort, b.Cohort), strings.Compare(a.Team, b.Team))
+		})
+		for _, c := range children[of] {
+			c.Level = level
+			at := len(list)
+			if list = append(list, c.NodeShare); c.cohort != "" {
+				list[at].Waiting = add(c.cohort, level+1)
+			}
+			waiting += list[at].Waiting
+		}
+		return waiting
+	}
+	add("", 0)
+	return list
 }
 
 // visibleOutlook returns an outlook with the names that the viewer may see.
@@ -281,20 +339,24 @@ func wanted(s *simulate.Snapshot) (list []quota.FlavorResource) {
 	return list[:min(len(list), triedResources)]
 }
 
-// moreIdle adds idle quota to each cohort whose queues have a FlavorResource, and as
-// much of the other resources of its flavor as any task needs.
+// moreIdle adds idle quota to the root of each tree of Cohorts whose queues have a
+// FlavorResource, and as much of the other resources of its flavor as any task needs.
 func moreIdle(s *simulate.Snapshot, fr quota.FlavorResource, amount resources.Amount) (c simulate.Change) {
-	names := map[string]map[string]bool{} // resources of the flavor by cohort
+	objects := quota.Cohorts{}
+	for _, o := range s.Cohorts {
+		objects[o.Name] = o
+	}
+	names := map[string]map[string]bool{} // resources of the flavor by root
 	for _, q := range s.ClusterQueues {
-		cohort := string(q.Spec.CohortName)
+		root := objects.Root(string(q.Spec.CohortName))
 		for of := range quota.ResourceQuotas(q.Spec.ResourceGroups) {
-			if cohort == "" || of.Flavor != fr.Flavor {
+			if root == "" || of.Flavor != fr.Flavor {
 				continue
 			}
-			if names[cohort] == nil {
-				names[cohort] = map[string]bool{}
+			if names[root] == nil {
+				names[root] = map[string]bool{}
 			}
-			names[cohort][of.Resource] = true
+			names[root][of.Resource] = true
 		}
 	}
 	for name, covered := range names {
@@ -302,10 +364,8 @@ func moreIdle(s *simulate.Snapshot, fr quota.FlavorResource, amount resources.Am
 			continue
 		}
 		next := &kueue.Cohort{}
-		for _, o := range s.Cohorts {
-			if o.Name == name {
-				next = o.DeepCopy()
-			}
+		if o := objects[name]; o != nil {
+			next = o.DeepCopy()
 		}
 		next.Name = name
 		for resource := range covered {

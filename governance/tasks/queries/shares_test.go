@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/kueue/simulate/engine"
 	"kuota.dev/kuota/governance/quota"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -65,5 +66,28 @@ func TestNextForIdleCompute(t *testing.T) {
 	}
 	if next.amount != 3 || len(next.started) != 1 || next.started[0].Workload != "team-1/task" || next.tied {
 		t.Errorf("next is %+v, want 3 GPUs for team-1/task", next)
+	}
+}
+
+// TestShareTree has two levels of departments: each is before what is below it, and the
+// nodes of one parent are sorted by share.
+func TestShareTree(t *testing.T) {
+	object := func(name, parent string, share int64) kueue.Cohort {
+		o := kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.CohortSpec{ParentName: kueue.CohortReference(parent)}}
+		o.Status.FairSharing = &kueue.FairSharingStatus{WeightedShare: share}
+		return o
+	}
+	objects := quota.NewCohorts([]kueue.Cohort{object("root", "", 0), object("d1", "root", 30), object("d2", "root", 10), object("d3", "d1", 5), object("empty", "root", 0), object("x", "y", 0), object("y", "x", 0)})
+	team := func(name string, share float64) NodeShare {
+		return NodeShare{Team: name, Weight: 1, Share: share, Waiting: 1}
+	}
+	got := shareTree(objects, map[string][]NodeShare{"root": {team("a", 20)}, "d1": {team("b", 9), team("c", 1)}, "d2": {team("d", 0)}, "d3": {team("e", 0)}, "": {team("f", 0)}})
+	var lines []string
+	for _, n := range got {
+		lines = append(lines, fmt.Sprintf("%d %s%s %g %d", n.Level, n.Team, n.Cohort, n.Share, n.Waiting))
+	}
+	want := []string{"0 f 0 1", "0 cohort d2 10 1", "1 d 0 1", "0 a 20 1", "0 cohort d1 30 3", "1 c 1 1", "1 cohort d3 5 1", "2 e 0 1", "1 b 9 1"}
+	if diff := cmp.Diff(want, lines); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
