@@ -21,6 +21,7 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/kueue/enforcement"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	"github.com/PuerkitoBio/goquery"
 	"github.com/google/go-cmp/cmp"
@@ -145,12 +146,13 @@ const (
 )
 
 var (
-	ready     = ruleCheck{function: "the console becomes ready", run: func(*ruleTest, context.Context) error { return nil }}
-	save      = ruleCheck{function: "an admin saves an allocation", run: (*ruleTest).saveFrom}
-	electing  = []string{"KUOTA_LEADER_ELECTION=true"}
-	leaseOf   = []string{"lease", "kuota", "-n", "kuota-system"}
-	mapOf     = []string{"configmap", enforcement.ConfigMapName, "-n", "kuota-system"}
-	bindingOf = []string{"rolebinding", "kuota-members", "-n", ruleSpace}
+	ready       = ruleCheck{function: "the console becomes ready", run: func(*ruleTest, context.Context) error { return nil }}
+	save        = ruleCheck{function: "an admin saves an allocation", run: (*ruleTest).saveFrom}
+	electing    = []string{"KUOTA_LEADER_ELECTION=true"}
+	leaseOf     = []string{"lease", "kuota", "-n", "kuota-system"}
+	mapOf       = []string{"configmap", enforcement.ConfigMapName, "-n", "kuota-system"}
+	delegatesOf = []string{"clusterrolebinding", desired.DelegatesName}
+	bindingOf   = []string{"rolebinding", "kuota-members", "-n", ruleSpace}
 )
 
 // impersonationCache is longer than the API server caches that the console may
@@ -190,6 +192,7 @@ var ruleChecks = map[string]ruleCheck{
 	"kuota-console sparkapplications.sparkoperator.k8s.io list":                  listsKind,
 	"kuota-console rolebindings.rbac.authorization.k8s.io get":                   ready,
 	"kuota-console clusterroles.rbac.authorization.k8s.io bind":                  {function: "members are bound", remove: bindingOf, run: exists(bindingOf...)},
+	"kuota-console clusterrolebindings.rbac.authorization.k8s.io create":         {function: "the admins of departments are bound", remove: delegatesOf, prepare: "{apiVersion: kuota.dev/v1alpha1, kind: Department, metadata: {name: rules}, spec: {members: [{kind: User, name: head@example.com, role: Admin}]}}", run: exists(delegatesOf...)},
 	"kuota-console clusterroles.rbac.authorization.k8s.io get":                   {function: "the settings show which kinds members may create", run: shows("admin", "/settings", "; members may create it")},
 	"kuota-console customresourcedefinitions.apiextensions.k8s.io get":           {function: "a deleted allocation is finalized", prepare: "{apiVersion: kuota.dev/v1alpha1, kind: ComputeAllocation, metadata: {name: rules-leaves}, spec: {quota: [{instanceType: ml.g5.2xlarge, accelerators: 1}]}}", run: (*ruleTest).finalizes},
 	"kuota-console validatingadmissionpolicies.admissionregistration.k8s.io get": {function: "enforcement is checked", forget: true, run: conditionIs("Enforcement")},
@@ -313,6 +316,7 @@ func newRuleTest(t *testing.T) *ruleTest {
 	t.Cleanup(func() {
 		_, _ = c.TryKubectl("", "delete", "jobs", "--all", "-n", ruleSpace, "--wait=false")
 		_, _ = c.TryKubectl("", "delete", "computeallocation", ruleTeam, "--wait=false", "--ignore-not-found")
+		_, _ = c.TryKubectl("", "delete", "department", "rules", "--wait=false", "--ignore-not-found")
 		_, _ = c.TryKubectl("", "delete", "clusterpolicy", "default", "--wait=false", "--ignore-not-found")
 		_, _ = c.TryKubectl("", "delete", "namespace", kindSpace, "--wait=false", "--ignore-not-found")
 	})

@@ -139,10 +139,10 @@ func TestWithoutPermission(t *testing.T) {
 func TestAdmissionPoliciesMissing(t *testing.T) {
 	c := clustertest.Get(t)
 	console := start(t, c, true)
-	for _, id := range []string{"enforcement", "members", "changed-by"} {
+	for _, id := range []string{"enforcement", "members", "departments", "changed-by"} {
 		console.noFinding(t, id)
 	}
-	for id, file := range map[string]string{"enforcement": "enforcement.yaml", "members": "members.yaml", "changed-by": "changed-by.yaml"} {
+	for id, file := range map[string]string{"enforcement": "enforcement.yaml", "members": "members.yaml", "departments": "departments.yaml", "changed-by": "changed-by.yaml"} {
 		path := filepath.Join(clustertest.Root(), "deploy", "rbac", file)
 		c.Kubectl(t, "", "delete", "--ignore-not-found", "-f", path)
 		console.finding(t, id)

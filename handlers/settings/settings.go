@@ -165,6 +165,7 @@ func (h *Pages) consoleCard(state diagnostics.Report) settingsviews.SettingsCard
 		{Name: "Kueue's configuration", Value: manageWords(state)},
 		{Name: "Jobs without a queue", Value: policiesWords(state.Enforcement, state.PoliciesKnown, "rejected where the policy requires a queue")},
 		{Name: "Member permissions", Value: policiesWords(state.Members, state.PoliciesKnown, "restricted as described in docs/privileges.md")},
+		{Name: "Admins of departments", Value: policiesWords(state.Departments, state.PoliciesKnown, "limited to their departments")},
 		{Name: "Author of changes", Value: policyWords(state.ChangedBy, "recorded by the API server", "not recorded")},
 		{Name: "Default time limits", Value: policyWords(state.TimeLimits, "set by the API server", "set by this console's submit page only; time limits are only checked")},
 		{Name: "Leader", Value: h.leaderWords()},

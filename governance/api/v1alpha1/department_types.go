@@ -19,6 +19,10 @@ const (
 	DepartmentViewer DepartmentRole = "Viewer"
 )
 
+// ConditionDelegation is the condition of a Department that reports whether its admins can
+// change its teams: while the API server applies the admission policy that limits them.
+const ConditionDelegation = "Delegation"
+
 // Reasons of Ready=False of a Department.
 const (
 	// ReasonParentInvalid is the reason while the parent does not exist, or would be a

@@ -245,6 +245,13 @@ func checkAdmissionPolicies(s Observation) (findings []Finding) {
 			Fix:    applyFix(s, "rbac/members.yaml"),
 		})
 	}
+	if len(s.Departments) > 0 {
+		findings = append(findings, Finding{
+			ID: "departments", Title: "Admission policies for departments are missing", Severity: SeverityWarning,
+			Impact: "Admins of departments cannot change teams: Kuota lets them only while the API server limits them. Missing: " + strings.Join(s.Departments, ", ") + ".",
+			Fix:    applyFix(s, "rbac/departments.yaml"),
+		})
+	}
 	findings = append(findings, checkMutating(s, s.ChangedBy, "changed-by", "record who made a change",
 		"Versions of policies and allocations show the program that made a change, not the user and the reason.")...)
 	if s.SetsTimeLimits() {

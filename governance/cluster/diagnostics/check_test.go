@@ -129,8 +129,8 @@ func TestCheck(t *testing.T) {
 		"Kueue stuck":                              {func(s *Observation) { s.Kueue.RolloutFailure = "progress deadline exceeded" }, "kueue-stuck", []string{"logs"}, []string{"progress deadline"}},
 		"own kinds missing":                        {func(s *Observation) { s.Missing.Own = []string{"ClusterPolicy"} }, "own-kinds", []string{"deploy/crds"}, nil},
 		"no admission policies": {func(s *Observation) {
-			s.Enforcement, s.Members, s.ChangedBy = []string{"e"}, []string{"m"}, PolicyMissing
-		}, "enforcement members changed-by", []string{"enforcement.yaml"}, nil},
+			s.Enforcement, s.Members, s.Departments, s.ChangedBy = []string{"e"}, []string{"m"}, []string{"d"}, PolicyMissing
+		}, "enforcement members departments changed-by", []string{"enforcement.yaml"}, nil},
 		"installed by Helm": {func(s *Observation) {
 			s.HelmRelease, s.Namespace, s.Enforcement = "gpus", "platform", []string{"e"}
 		}, "enforcement", []string{"helm upgrade gpus deploy/chart --namespace platform --reset-then-reuse-values\n"}, nil},

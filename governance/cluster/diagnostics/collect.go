@@ -111,16 +111,20 @@ func (l collector) impersonation() {
 // Names of admission policies in deploy/rbac, except those of enforcement.
 var membersPolicies = []string{"kuota-elastic-parts", "kuota-elasticjobs", "kuota-jobs", "kuota-namespaces", "kuota-scripts", "kuota-services", "kuota-submitters", "kuota-workloads"}
 
+// departmentsPolicies are those that limit the admins of departments.
+var departmentsPolicies = []string{reconcile.DepartmentsPolicy, "kuota-department-namespaces"}
+
 var recordsUsers = []string{"kuota-changed-by", "kuota-submitted-by", "kuota-submitted-by-cronjobs"}
 
 func (l collector) admission() {
 	missing := func(names []string) ([]string, error) {
 		return reconcile.MissingPolicies(l.ctx, l.service.Cluster.APIReader(), names, &admissionv1.ValidatingAdmissionPolicy{}, &admissionv1.ValidatingAdmissionPolicyBinding{})
 	}
-	var unread, membersUnread error
+	var unread, membersUnread, departmentsUnread error
 	l.report.Enforcement, unread = missing(enforcement.PolicyNames())
 	l.report.Members, membersUnread = missing(membersPolicies)
-	l.report.PoliciesKnown = unread == nil && membersUnread == nil
+	l.report.Departments, departmentsUnread = missing(departmentsPolicies)
+	l.report.PoliciesKnown = unread == nil && membersUnread == nil && departmentsUnread == nil
 	l.report.ChangedBy = l.mutating(recordsUsers...)
 	l.report.TimeLimits = l.mutating(enforcement.MutatingPolicyNames()...)
 	if unread == nil && len(l.report.Enforcement) == 0 {

@@ -32,6 +32,7 @@ type Observation struct {
 	CanWrite   Answer                      // whether the console may change Kueue's configuration
 
 	Enforcement, Members []string // admission policies that are missing
+	Departments          []string // the same, of those that limit the admins of departments
 	PoliciesKnown        bool     // whether all others are known to exist
 	Namespace            string   // of the console, with the parameters of the admission policies
 	HelmRelease          string   // of the console; empty if Helm did not install it

@@ -64,6 +64,7 @@ type Reconcilers struct {
 	Capacity    *CapacityReconciler
 	Cohort      *CohortReconciler
 	Departments *DepartmentReconciler
+	Delegates   *DelegatesReconciler
 	Pools       *PoolReconciler
 	Ranking     *RankingReconciler
 	Kueue       *KueueReconciler
@@ -93,6 +94,7 @@ func NewReconcilers(cached client.Client, live client.Reader, recorder events.Ev
 		Capacity:    capacity,
 		Cohort:      unallocated,
 		Departments: &DepartmentReconciler{Client: cached, APIReader: live, Events: recorder, Now: time.Now},
+		Delegates:   &DelegatesReconciler{Client: cached, APIReader: live, Now: time.Now},
 		Pools:       &PoolReconciler{Client: cached, APIReader: live, Naming: naming},
 		Ranking:     &RankingReconciler{Client: cached, APIReader: live, Applying: applying, Events: recorder, Now: time.Now},
 		Kueue:       &KueueReconciler{Client: cached, APIReader: live, Install: options.Kueue, Now: time.Now},
@@ -174,6 +176,10 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(requestForDepartment)).
 			WatchesRawSource(elected(handler.EnqueueRequestsFromMapFunc(c.Departments.requestsForAll))).
 			Complete(options.Leader.Reconciler(c.Departments, options.ReadOnly)),
+		newController(manager, "delegates", 1).
+			Watches(&v1alpha1.Department{}, enqueueAfter(noDelay), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+			WatchesRawSource(elected(enqueueAfter(noDelay))).
+			Complete(options.Leader.Reconciler(c.Delegates, nil)), // also while Kuota writes nothing: no right outlasts its proof
 		newController(manager, "pools", 1).
 			Watches(&v1alpha1.ClusterPolicy{}, enqueueAfter(noDelay)).
 			Watches(&v1alpha1.ComputeAllocation{}, enqueueAfter(capacityDelay), builder.WithPredicates(predicate.GenerationChangedPredicate{})).

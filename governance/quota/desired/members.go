@@ -73,8 +73,10 @@ const (
 	// the API server applies kuota-departments.
 	DepartmentDelegateRole = "kuota-department-delegate"
 
-	// DepartmentName is the name of the bindings of these roles.
+	// DepartmentName is the name of the bindings of the first two roles.
 	DepartmentName = "kuota-department"
+	// DelegatesName is the name of the binding of the third.
+	DelegatesName = "kuota-department-delegates"
 )
 
 // departmentBinding returns the RoleBinding of a role in a namespace to those members of
@@ -104,4 +106,17 @@ func DepartmentSubjects(departments []*v1alpha1.Department, roles ...v1alpha1.De
 		}
 	}
 	return subjects
+}
+
+// Delegates returns the ClusterRoleBinding of the admins of all departments, which are in a
+// fixed order; nil without admins.
+func Delegates(departments []*v1alpha1.Department) *applyrbac.ClusterRoleBindingApplyConfiguration {
+	subjects := DepartmentSubjects(departments, v1alpha1.DepartmentAdmin)
+	if len(subjects) == 0 {
+		return nil
+	}
+	return applyrbac.ClusterRoleBinding(DelegatesName).
+		WithLabels(map[string]string{LabelManagedBy: ManagedBy}).
+		WithRoleRef(applyrbac.RoleRef().WithAPIGroup(rbacv1.GroupName).WithKind("ClusterRole").WithName(DepartmentDelegateRole)).
+		WithSubjects(subjects...)
 }
