@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/managed"
 	"kuota.dev/kuota/governance/controllers/dependencies"
 	"kuota.dev/kuota/governance/controllers/loopguard"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks"
 
 	admission "k8s.io/api/admissionregistration/v1"
@@ -46,16 +48,18 @@ type Options struct {
 
 // Run removes Kuota, with a client of a cluster admin. The order matters:
 //
-//  1. Admission policies, so that nothing in between rejects jobs.
-//  2. The console's RBAC, so that a running console reverts nothing.
-//  3. Holds of the loop guard, and gates of tasks that wait for others, which nothing would remove any more.
-//  4. Finalizers, for which the CRDs would wait.
-//  5. CRDs with their objects, unless they are kept.
+//  1. What lets the admins of departments write, which an admission policy limits.
+//  2. Admission policies, so that nothing in between rejects jobs.
+//  3. The console's RBAC, so that a running console reverts nothing.
+//  4. The bindings of members of departments.
+//  5. Holds of the loop guard, and gates of tasks that wait for others, which nothing would remove any more.
+//  6. Finalizers, for which the CRDs would wait.
+//  7. CRDs with their objects, unless they are kept.
 //
 // Run continues where it stopped if it is called again.
 func Run(ctx context.Context, c client.Client, o Options) error {
 	u := uninstaller{Client: c, Options: o}
-	steps := []func(context.Context) error{u.admissionPolicies, u.consoleRBAC, u.releaseWorkloads, u.finalizers}
+	steps := []func(context.Context) error{u.delegates, u.admissionPolicies, u.consoleRBAC, u.departmentBindings, u.releaseWorkloads, u.finalizers}
 	if !o.KeepCRDs {
 		steps = append(steps, u.crds)
 	}
@@ -68,7 +72,7 @@ func Run(ctx context.Context, c client.Client, o Options) error {
 	if o.KeepCRDs {
 		u.printf("The CRDs, the policy and all allocations remain. After a new installation Kuota manages them again; until then their quota does not change.")
 	}
-	u.printf("Not deleted, delete yourself if you want to: the console, its namespace with sessions and versions, and ClusterRoles kuota-admin and kuota-team-member, which still let people see queues and submit jobs.")
+	u.printf("Not deleted, delete yourself if you want to: the console, its namespace with sessions and versions, and ClusterRoles kuota-admin and kuota-team-member, which still let people see queues and submit jobs, and kuota-department-admin and kuota-department-viewer, to which no user is bound.")
 	return nil
 }
 
@@ -78,6 +82,30 @@ type uninstaller struct {
 }
 
 func (u uninstaller) printf(format string, args ...any) { fmt.Fprintf(u.Out, format+"\n", args...) }
+
+// delegates deletes the role of the admins of departments before its binding: a running console
+// may bind it again, which then grants nothing.
+func (u uninstaller) delegates(ctx context.Context) error {
+	role := func(name string) bool { return name == desired.DepartmentDelegateRole || name == desired.DelegatesName }
+	return u.deleteOurs(ctx, role, &rbacv1.ClusterRoleList{}, &rbacv1.ClusterRoleBindingList{})
+}
+
+// departmentBindings deletes the RoleBindings of members of departments. Those of the members
+// of teams stay.
+func (u uninstaller) departmentBindings(ctx context.Context) error {
+	var list rbacv1.RoleBindingList
+	if err := u.list(ctx, &list, "RoleBindings"); err != nil {
+		return err
+	}
+	for i := range list.Items {
+		if b := &list.Items[i]; b.Name == desired.DepartmentName && managed.ByKuota(b) {
+			if err := u.delete(ctx, b); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
 
 // admissionPolicies deletes bindings before their policies.
 func (u uninstaller) admissionPolicies(ctx context.Context) error {

@@ -31,9 +31,17 @@ spec:
   pools: [{name: small, match: {instanceTypes: [ml.g5.2xlarge, ml.g6.12xlarge]}}]
 ---
 apiVersion: kuota.dev/v1alpha1
+kind: Department
+metadata: {name: research}
+spec:
+  members: [{kind: User, name: head@example.com, role: Admin}]
+  quota: [{pool: small, accelerators: 3}, {instanceType: ml.p5.48xlarge, accelerators: 3}]
+---
+apiVersion: kuota.dev/v1alpha1
 kind: ComputeAllocation
 metadata: {name: stays}
 spec:
+  department: research
   members: [{kind: User, name: mia@example.com}]
   quota: [{pool: small, accelerators: 2}, {instanceType: ml.p5.48xlarge, accelerators: 2}]
   preemption: {withinTeam: Never}
@@ -67,7 +75,7 @@ func remainder(t *testing.T, c *clustertest.Cluster) string {
 		c.Kubectl(t, "", "get", "cohorts", "-o", "jsonpath={range .items[*]}{.metadata.name} {.spec}{end}"),
 		c.Kubectl(t, "", "get", "nodes", "-L", "kuota.dev/pool", "--no-headers", "-o", `jsonpath={range .items[*]}{.metadata.name} {.metadata.labels.kuota\.dev/pool}{"\n"}{end}`),
 		c.Kubectl(t, "", "get", "namespace", "hyperpod-ns-stays", "-o", "jsonpath={.metadata.uid} {.metadata.labels} {.metadata.annotations.kuota\\.dev/team}"),
-		c.Kubectl(t, "", "get", "rolebindings", "-n", "hyperpod-ns-stays", "-o", "jsonpath={.items[*].metadata.uid}"),
+		c.Kubectl(t, "", "get", "rolebindings", "kuota-members", "kuota-elastic", "-n", "hyperpod-ns-stays", "-o", "jsonpath={.items[*].metadata.uid}"),
 		c.Kubectl(t, "", "get", "pods", "-n", "hyperpod-ns-stays", "-o", "jsonpath={.items[*].metadata.uid} {.items[*].status.phase}"),
 		c.Kubectl(t, "", "get", "workloads", "-n", "hyperpod-ns-stays", "-o", "jsonpath={.items[*].metadata.uid} {.items[*].spec.priority}"),
 	)
@@ -174,7 +182,7 @@ func TestUninstall(t *testing.T) {
 		t.Errorf("the dry run prints\n%s\nand the run\n%s", want, done.String())
 	}
 	last := -1
-	for _, text := range []string{"delete ValidatingAdmissionPolicyBinding kuota-enforcement-jobs", "delete ValidatingAdmissionPolicy kuota-workloads", "delete ClusterRoleBinding kuota-console", "release Workload hyperpod-ns-stays/" + waits, "remove the finalizers of train-again", "remove the finalizers of stays", "delete CustomResourceDefinition"} {
+	for _, text := range []string{"delete ClusterRole kuota-department-delegate", "delete ClusterRoleBinding kuota-department-delegates", "delete ValidatingAdmissionPolicyBinding kuota-departments", "delete ValidatingAdmissionPolicyBinding kuota-enforcement-jobs", "delete ValidatingAdmissionPolicy kuota-workloads", "delete ClusterRoleBinding kuota-console", "delete RoleBinding kuota-department", "release Workload hyperpod-ns-stays/" + waits, "remove the finalizers of train-again", "remove the finalizers of stays", "delete CustomResourceDefinition"} {
 		at := strings.Index(done.String(), text)
 		if at < last {
 			t.Errorf("%q is missing or too early:\n%s", text, done.String())
