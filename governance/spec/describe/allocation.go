@@ -33,6 +33,7 @@ func AllocationSettings(before, after *v1alpha1.ComputeAllocationSpec) []change.
 	changes := differences(before, after, []setting[v1alpha1.ComputeAllocationSpec]{
 		{"Display name", func(s *v1alpha1.ComputeAllocationSpec) string { return s.DisplayName }},
 		{"Description", func(s *v1alpha1.ComputeAllocationSpec) string { return s.Description }},
+		{"Department", func(s *v1alpha1.ComputeAllocationSpec) string { return s.Department }},
 		{"Queue", func(s *v1alpha1.ComputeAllocationSpec) string { return activation(s.Activation) }},
 		{"Existing namespace", func(s *v1alpha1.ComputeAllocationSpec) string { return s.Namespace }},
 		{"Management", func(s *v1alpha1.ComputeAllocationSpec) string { return management(s.Management) }},
@@ -42,7 +43,7 @@ func AllocationSettings(before, after *v1alpha1.ComputeAllocationSpec) []change.
 		{"Covered resources", func(s *v1alpha1.ComputeAllocationSpec) string { return strings.Join(s.CoveredResources, ", ") }},
 		{"Queueing strategy", func(s *v1alpha1.ComputeAllocationSpec) string { return s.QueueingStrategy }},
 	})
-	changes = append(changes, memberChanges(before, after)...)
+	changes = append(changes, memberChanges(ptr.Deref(before, v1alpha1.ComputeAllocationSpec{}).Members, after.Members, func(m v1alpha1.Member) string { return m.Kind + " " + m.Name })...)
 	changes = append(changes, differences(before, after, []setting[v1alpha1.ComputeAllocationSpec]{
 		{"Fair-share weight", func(s *v1alpha1.ComputeAllocationSpec) string { return fmt.Sprint(s.FairShareWeight) }},
 		{"Lending and borrowing", func(s *v1alpha1.ComputeAllocationSpec) string { return strategy(s.Sharing.Strategy) }},
@@ -93,17 +94,15 @@ func rowOrder(rows []v1alpha1.QuotaRow) string {
 }
 
 // memberChanges returns each member that is added or removed.
-func memberChanges(before, after *v1alpha1.ComputeAllocationSpec) []change.Field {
-	old := ptr.Deref(before, v1alpha1.ComputeAllocationSpec{}).Members
-	var changes []change.Field
-	for _, m := range old {
-		if !slices.Contains(after.Members, m) {
-			changes = append(changes, change.Field{Path: "Member", Before: m.Kind + " " + m.Name})
+func memberChanges[M comparable](before, after []M, words func(M) string) (changes []change.Field) {
+	for _, m := range before {
+		if !slices.Contains(after, m) {
+			changes = append(changes, change.Field{Path: "Member", Before: words(m)})
 		}
 	}
-	for _, m := range after.Members {
-		if !slices.Contains(old, m) {
-			changes = append(changes, change.Field{Path: "Member", After: m.Kind + " " + m.Name})
+	for _, m := range after {
+		if !slices.Contains(before, m) {
+			changes = append(changes, change.Field{Path: "Member", After: words(m)})
 		}
 	}
 	return changes

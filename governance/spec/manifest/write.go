@@ -16,6 +16,7 @@ import (
 const (
 	KindAllocation = "ComputeAllocation"
 	KindPolicy     = "ClusterPolicy"
+	KindDepartment = "Department"
 )
 
 // written is a resource as users write it: name and spec, without the fields that
@@ -32,6 +33,11 @@ type written[Spec any] struct {
 // AllocationYAML returns an allocation as YAML, with name and spec only.
 func AllocationYAML(a *v1alpha1.ComputeAllocation) string {
 	return write(KindAllocation, a.Name, *a.Spec.DeepCopy())
+}
+
+// DepartmentYAML returns a department as YAML, with name and spec only.
+func DepartmentYAML(d *v1alpha1.Department) string {
+	return write(KindDepartment, d.Name, *d.Spec.DeepCopy())
 }
 
 // PolicyYAML returns the cluster policy as YAML, with name and spec only.
@@ -65,6 +71,12 @@ func SanitizeName(name *string, path string) (problems governance.FieldErrors) {
 // not allow, and reports them.
 func SanitizeSpec(spec *v1alpha1.ComputeAllocationSpec, path string) governance.FieldErrors {
 	return below(path, schema.Prune(schema.ComputeAllocation, spec))
+}
+
+// SanitizeDepartment removes the values from the spec of a department that its CRD does not
+// allow, and reports them.
+func SanitizeDepartment(spec *v1alpha1.DepartmentSpec, path string) governance.FieldErrors {
+	return below(path, schema.Prune(schema.Department, spec))
 }
 
 // SanitizePolicy removes the values from the spec of a policy that its CRD does
