@@ -37,10 +37,10 @@ func CreatedBy(allocation *v1alpha1.ComputeAllocation, request string) bool {
 	return request != "" && id == request
 }
 
-// requestMark returns the value of AnnotationRequest.
-func requestMark(request string, allocation *v1alpha1.ComputeAllocation) (string, error) {
-	spec, err := json.Marshal(allocation.Spec)
-	sum := sha256.Sum256(spec)
+// RequestMark returns the value of AnnotationRequest.
+func RequestMark(request string, spec any) (string, error) {
+	text, err := json.Marshal(spec)
+	sum := sha256.Sum256(text)
 	return request + "/" + hex.EncodeToString(sum[:8]), err
 }
 
@@ -57,12 +57,12 @@ func (s *Service) Create(ctx context.Context, user governance.User, state State,
 	case governance.Forbidden, governance.Unavailable:
 		s.Audit.Record(audit.Change{User: user, Action: audit.Create, Object: allocation, New: allocation.Spec, Err: err})
 	}
-	return translateUnreachable(err)
+	return TranslateUnreachable(err)
 }
 
-// translateUnreachable adds to an error what the user can do after a save without
+// TranslateUnreachable adds to an error what the user can do after a save without
 // a response.
-func translateUnreachable(err error) error {
+func TranslateUnreachable(err error) error {
 	var ours *governance.Error
 	if errors.As(err, &ours) && ours.Message == cluster.Unreachable {
 		ours.Message = "The cluster cannot be reached. Your input is kept: save again in a moment, and it is saved only once."
@@ -84,7 +84,7 @@ func (s *Service) create(ctx context.Context, user governance.User, state State,
 		return err
 	}
 
-	mark, err := requestMark(request, allocation)
+	mark, err := RequestMark(request, allocation.Spec)
 	if err != nil {
 		return &governance.Error{Op: "create allocation", Message: "The allocation cannot be encoded.", Err: err}
 	}

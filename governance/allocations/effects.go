@@ -25,7 +25,7 @@ func (s *Service) figures(ctx context.Context, user governance.User, reader clie
 		name = before.Name
 	}
 	is := wanted.objects.Quota
-	review.Pools = poolChanges(was, is)
+	review.Pools = PoolChanges(was, is)
 
 	// The quota before is that of the version just read: the cache may be stale.
 	allocated := quota.Allocated(state.all, state.Types, name)
@@ -53,8 +53,8 @@ func (s *Service) figures(ctx context.Context, user governance.User, reader clie
 	return nil
 }
 
-// poolChanges compares the quota of a team, pool by pool.
-func poolChanges(before, after quota.Resolved) []PoolChange {
+// PoolChanges compares the quota of a team, pool by pool.
+func PoolChanges(before, after quota.Resolved) []PoolChange {
 	var changes []PoolChange
 	add := func(change PoolChange) {
 		for _, name := range change.names() {

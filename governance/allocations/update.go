@@ -38,7 +38,7 @@ func (s *Service) Update(ctx context.Context, user governance.User, state State,
 		s.Audit.Record(change)
 		s.Cluster.WaitForCache(ctx, after)
 	}
-	return translateUnreachable(err)
+	return TranslateUnreachable(err)
 }
 
 func (s *Service) update(ctx context.Context, user governance.User, state State, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (before, after *v1alpha1.ComputeAllocation, err error) {

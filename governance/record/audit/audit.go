@@ -150,11 +150,11 @@ func (c *Change) reason() string {
 	return c.Reason
 }
 
-// setsSpec reports whether a change sets the spec of an allocation or the policy, which
-// has versions.
+// setsSpec reports whether a change sets the spec of an allocation, a department or the policy, whose
+// annotations have the reason.
 func (c *Change) setsSpec() bool {
 	switch c.Object.(type) {
-	case *v1alpha1.ComputeAllocation, *v1alpha1.ClusterPolicy:
+	case *v1alpha1.ComputeAllocation, *v1alpha1.Department, *v1alpha1.ClusterPolicy:
 		return c.New != nil
 	}
 	return false

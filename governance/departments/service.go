@@ -1,0 +1,156 @@
+package departments
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/desired"
+	"kuota.dev/kuota/governance/record/audit"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
+)
+
+// Service reads, reviews, creates, changes and deletes departments.
+type Service struct {
+	Cluster *cluster.Cluster
+	Access  *access.Service
+	Audit   *audit.Recorder
+	Naming  desired.Naming
+}
+
+// State is the departments as one reader may see them at one moment. It shares memory with
+// the cache and is read-only.
+type State struct {
+	Departments []v1alpha1.Department // that the reader may see anything of, by name
+	Tree        quota.Departments     // all departments and teams, visible or not
+	Types       catalog.Catalog
+	Policy      *v1alpha1.ClusterPolicy // nil for none
+	Governed    access.Governed         // departments whose teams and departments the reader may change
+
+	all  bool
+	full sets.Set[string] // departments of which the reader sees everything
+}
+
+// NewState returns the state of a reader who sees all of these departments, and governs some.
+func NewState(departments []v1alpha1.Department, teams []v1alpha1.ComputeAllocation, types catalog.Catalog, governed access.Governed) State {
+	return State{Departments: departments, Tree: quota.NewDepartments(departments, teams, types), Types: types, Governed: governed, all: true}
+}
+
+// Any reports whether the reader sees a department or may create one.
+func (s State) Any() bool { return len(s.Departments) > 0 || !s.Governed.Empty() }
+
+// Sees reports whether the reader sees everything of a department: its members and what is
+// below it. Of others in Departments, they see the name and the quota.
+func (s State) Sees(name string) bool { return s.all || s.full.Has(name) }
+
+// MayChange reports whether the reader may change and delete a department: they govern its
+// parent. The API server decides again.
+func (s State) MayChange(name string) bool {
+	d := s.Tree.Find(name)
+	return d != nil && s.Governed.Includes(d.Spec.Parent)
+}
+
+// Find returns a department that the reader may see; nil for others.
+func (s State) Find(name string) *v1alpha1.Department {
+	i := slices.IndexFunc(s.Departments, func(d v1alpha1.Department) bool { return d.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &s.Departments[i]
+}
+
+// TeamsBelow returns the names of the teams in a department or below it, sorted.
+func (s State) TeamsBelow(name string) (teams []string) {
+	for _, below := range s.Tree.Below(name) {
+		for _, team := range s.Tree.Teams(below) {
+			teams = append(teams, team.Name)
+		}
+	}
+	slices.Sort(teams)
+	return teams
+}
+
+// State returns the departments that user may see. Members of a department see everything
+// below it, as readers of all teams do. Members of a team see the name and the quota of its
+// departments.
+func (s *Service) State(ctx context.Context, user governance.User) (State, error) {
+	reader, err := s.Cluster.Reader()
+	if err != nil {
+		return State{}, err
+	}
+	scope, err := s.Access.Scope(ctx, user)
+	if err != nil && governance.KindOf(err) != governance.Outside {
+		return State{}, err
+	}
+	var list v1alpha1.DepartmentList
+	var teams v1alpha1.ComputeAllocationList
+	if err := cluster.List(ctx, reader, &list, &teams); err != nil {
+		return State{}, err
+	}
+	types, err := clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
+	if err != nil {
+		return State{}, err
+	}
+	policy, err := clusterstate.Policy(ctx, reader)
+	if err != nil {
+		return State{}, err
+	}
+	slices.SortFunc(list.Items, func(a, b v1alpha1.Department) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(teams.Items, func(a, b v1alpha1.ComputeAllocation) int { return strings.Compare(a.Name, b.Name) })
+	state := NewState(list.Items, teams.Items, types, access.Governed{})
+	state.Policy = policy
+	// A member of teams only is not asked about: see docs/decisions/0008.
+	if scope.All || scope.Empty() || slices.ContainsFunc(list.Items, func(d v1alpha1.Department) bool { return isMember(&d, user) }) {
+		if state.Governed, err = s.Access.Governed(ctx, user); err != nil {
+			return State{}, err
+		}
+	}
+	if scope.All || state.Governed.All {
+		return state, nil
+	}
+	return state.within(user, scope), nil
+}
+
+// within returns what a reader sees who does not see all teams.
+func (s State) within(user governance.User, scope access.Scope) State {
+	s.all, s.full = false, sets.New(s.Governed.Departments()...)
+	known := sets.New[string]()
+	for i := range s.Departments {
+		if name := s.Departments[i].Name; isMember(&s.Departments[i], user) {
+			s.full.Insert(s.Tree.Below(name)...)
+		}
+	}
+	for name := range s.full {
+		known.Insert(s.Tree.Chain(name)...)
+	}
+	for _, d := range s.Departments {
+		if slices.ContainsFunc(s.Tree.Teams(d.Name), func(a *v1alpha1.ComputeAllocation) bool { return scope.Includes(a.Status.Namespace) }) {
+			known.Insert(s.Tree.Chain(d.Name)...)
+		}
+	}
+	s.Departments = slices.DeleteFunc(slices.Clone(s.Departments), func(d v1alpha1.Department) bool { return !known.Has(d.Name) })
+	return s
+}
+
+// isMember reports whether a department names a user or one of their groups.
+func isMember(d *v1alpha1.Department, user governance.User) bool {
+	return slices.ContainsFunc(d.Spec.Members, func(m v1alpha1.DepartmentMember) bool {
+		return m.Kind == rbacv1.UserKind && m.Name == user.Name || m.Kind == rbacv1.GroupKind && slices.Contains(user.Groups, m.Name)
+	})
+}
+
+// Unknown returns the error for a department that does not exist or that the reader does not
+// see.
+func Unknown(name string) error {
+	return &governance.Error{Kind: governance.NotFound, Op: "find department", Message: fmt.Sprintf("Department %s does not exist, or you do not have access.", name)}
+}
