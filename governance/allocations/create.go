@@ -31,9 +31,9 @@ import (
 // finds the allocation that it created.
 const AnnotationRequest = "kuota.dev/request-id"
 
-// CreatedBy reports whether the form with this ID created an allocation.
-func CreatedBy(allocation *v1alpha1.ComputeAllocation, request string) bool {
-	id, _, _ := strings.Cut(allocation.Annotations[AnnotationRequest], "/")
+// CreatedBy reports whether the form with this ID created an object.
+func CreatedBy(object client.Object, request string) bool {
+	id, _, _ := strings.Cut(object.GetAnnotations()[AnnotationRequest], "/")
 	return request != "" && id == request
 }
 
@@ -184,7 +184,7 @@ func (s *Service) build(ctx context.Context, state State, allocation *v1alpha1.C
 	errs = append(errs, quota.CheckWindows(&allocation.Spec, types)...)
 	objects, more := desired.Build(withActive(allocation, saved), types, s.Naming.Under(state.Policy), desired.RankingOf(state.Policy))
 	if errs = append(errs, more...); len(errs) == 0 {
-		errs = state.Refused(allocation, saved, types)
+		errs = append(state.Refused(allocation, saved, types), state.Departments.CheckTeam(allocation, saved)...)
 	}
 	if len(errs) > 0 {
 		return wanted{}, invalid("Some values are not valid. Correct the marked fields.", errs)

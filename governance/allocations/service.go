@@ -38,6 +38,7 @@ type State struct {
 	Allocated   quota.PoolResources // by all allocations, visible or not
 	Others      quota.PoolResources // by the allocations that the reader may not see
 	All         bool                // whether the reader may see every team, also future ones
+	Departments quota.Departments   // with all teams
 	// Policy is nil if there is none. It shares memory with the cache and is
 	// read-only.
 	Policy *v1alpha1.ClusterPolicy
@@ -71,7 +72,8 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 		return State{}, err
 	}
 	var list v1alpha1.ComputeAllocationList
-	if err := cluster.List(ctx, reader, &list); err != nil {
+	var departments v1alpha1.DepartmentList
+	if err := cluster.List(ctx, reader, &list, &departments); err != nil {
 		return State{}, err
 	}
 	types, err := clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
@@ -83,7 +85,7 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 	if err != nil {
 		return State{}, err
 	}
-	state := State{all: list.Items, Allocations: list.Items, Types: types, Allocated: quota.Allocated(list.Items, types, ""), Policy: policy}
+	state := State{all: list.Items, Allocations: list.Items, Types: types, Allocated: quota.Allocated(list.Items, types, ""), Departments: quota.NewDepartments(departments.Items, list.Items, types), Policy: policy}
 	if state.All = scope.All; state.All {
 		return state, nil
 	}

@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/cluster/clusterstate"
+	"kuota.dev/kuota/governance/observe/capacity"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/quota/desired"
@@ -26,6 +27,8 @@ type Service struct {
 	Access  *access.Service
 	Audit   *audit.Recorder
 	Naming  desired.Naming
+	// Capacity has the usage of all teams.
+	Capacity *capacity.Service
 }
 
 // State is the departments as one reader may see them at one moment. It shares memory with
@@ -80,16 +83,64 @@ func (s State) TeamsBelow(name string) (teams []string) {
 	return teams
 }
 
+// DepartmentOf returns the department of a team; empty for none.
+func (s State) DepartmentOf(team string) string { return s.Tree.DepartmentOf(team) }
+
+// Has reports whether a team is in a department or below it; every team is in the empty one.
+func (s State) Has(department, team string) bool {
+	return department == "" || s.Tree.Includes(department, s.Tree.DepartmentOf(team))
+}
+
 // State returns the departments that user may see. Members of a department see everything
 // below it, as readers of all teams do. Members of a team see the name and the quota of its
 // departments.
 func (s *Service) State(ctx context.Context, user governance.User) (State, error) {
-	reader, err := s.Cluster.Reader()
+	scope, err := s.Access.Scope(ctx, user)
+	if err != nil && governance.KindOf(err) != governance.Outside {
+		return State{}, err
+	}
+	state, err := s.whole(ctx)
 	if err != nil {
 		return State{}, err
 	}
-	scope, err := s.Access.Scope(ctx, user)
-	if err != nil && governance.KindOf(err) != governance.Outside {
+	// A member of teams only is not asked about: see docs/decisions/0008.
+	if scope.All || scope.Empty() || slices.ContainsFunc(state.Departments, func(d v1alpha1.Department) bool { return isMember(&d, user) }) {
+		if state.Governed, err = s.Access.Governed(ctx, user); err != nil {
+			return State{}, err
+		}
+	}
+	if scope.All || state.Governed.All {
+		return state, nil
+	}
+	return state.within(user, scope), nil
+}
+
+// Again returns the departments as they are now, for all readers who see what the reader of
+// an earlier state saw: those with the same Key.
+func (s *Service) Again(ctx context.Context, earlier State) (State, error) {
+	state, err := s.whole(ctx)
+	if err != nil || earlier.all {
+		state.Governed = earlier.Governed
+		return state, err
+	}
+	state.all, state.full, state.Governed = false, earlier.full, earlier.Governed
+	state.Departments = slices.DeleteFunc(state.Departments, func(d v1alpha1.Department) bool { return earlier.Find(d.Name) == nil })
+	return state, nil
+}
+
+// Key returns a string that is equal for readers who see and govern the same departments.
+func (s State) Key() string {
+	names := make([]string, len(s.Departments))
+	for i := range s.Departments {
+		names[i] = s.Departments[i].Name
+	}
+	return fmt.Sprint(s.all, names, sets.List(s.full), s.Governed.All, s.Governed.Departments())
+}
+
+// whole returns all departments, as a reader sees them who sees all and changes none.
+func (s *Service) whole(ctx context.Context) (State, error) {
+	reader, err := s.Cluster.Reader()
+	if err != nil {
 		return State{}, err
 	}
 	var list v1alpha1.DepartmentList
@@ -109,16 +160,7 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 	slices.SortFunc(teams.Items, func(a, b v1alpha1.ComputeAllocation) int { return strings.Compare(a.Name, b.Name) })
 	state := NewState(list.Items, teams.Items, types, access.Governed{})
 	state.Policy = policy
-	// A member of teams only is not asked about: see docs/decisions/0008.
-	if scope.All || scope.Empty() || slices.ContainsFunc(list.Items, func(d v1alpha1.Department) bool { return isMember(&d, user) }) {
-		if state.Governed, err = s.Access.Governed(ctx, user); err != nil {
-			return State{}, err
-		}
-	}
-	if scope.All || state.Governed.All {
-		return state, nil
-	}
-	return state.within(user, scope), nil
+	return state, nil
 }
 
 // within returns what a reader sees who does not see all teams.

@@ -3,7 +3,6 @@ package departments
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"kuota.dev/kuota/governance"
@@ -25,16 +24,12 @@ import (
 
 // Review is what saving a department would do.
 type Review struct {
-	Pools    []allocations.PoolChange // its quota before and after
-	Settings []change.Field           // other values that change
-	Reserve  quota.PoolResources      // what its teams and departments do not have, afterwards
-	// Drained are the teams whose running tasks are requeued, because the change drains the
-	// department.
-	Drained []v1alpha1.ComputeAllocation
+	Pools   []allocations.PoolChange // its quota before and after
+	Changes []change.Field           // all values that change, as they were entered
 }
 
 // Empty reports whether saving would change nothing.
-func (r Review) Empty() bool { return len(r.Pools) == 0 && len(r.Settings) == 0 }
+func (r Review) Empty() bool { return len(r.Changes) == 0 }
 
 // Check returns all errors of a department under a state, with paths from metadata and spec.
 // It is pure but for the clock, which windows are checked by.
@@ -110,27 +105,8 @@ func (s State) review(before, after *v1alpha1.Department) (r Review) {
 	}
 	is, _ := quota.Resolve(&after.Allocation().Spec, s.Types)
 	r.Pools = allocations.PoolChanges(was, is)
-	for _, c := range describe.DepartmentChanges(old, &after.Spec) {
-		if before != nil && before.Status.Active != nil || !strings.HasPrefix(c.Path, "Quota, ") {
-			r.Settings = append(r.Settings, c)
-		}
-	}
-	all := quota.PoolResources{}
-	all.AddNominal(is)
-	r.Reserve = all.Minus(s.Tree.Taken(after.Name, "", ""))
-	if after.Spec.Activation == v1alpha1.Drain && (old == nil || old.Activation != v1alpha1.Drain) {
-		r.Drained = s.teamsBelow(after.Name)
-	}
+	r.Changes = describe.DepartmentChanges(old, &after.Spec)
 	return r
-}
-
-func (s State) teamsBelow(name string) (teams []v1alpha1.ComputeAllocation) {
-	for _, below := range s.Tree.Below(name) {
-		for _, team := range s.Tree.Teams(below) {
-			teams = append(teams, *team)
-		}
-	}
-	return teams
 }
 
 // Create creates a department as user, for the reason in its annotation. request is the ID of

@@ -18,11 +18,12 @@ type Departments struct {
 	named    map[string]*v1alpha1.Department
 	children map[string][]string // departments directly below, sorted; "" has those without a parent
 	teams    map[string][]*v1alpha1.ComputeAllocation
+	of       map[string]string // the department of each team
 }
 
 // NewDepartments returns the tree. It keeps references to both lists.
 func NewDepartments(departments []v1alpha1.Department, teams []v1alpha1.ComputeAllocation, types catalog.Catalog) Departments {
-	d := Departments{types: types, named: map[string]*v1alpha1.Department{}, children: map[string][]string{}, teams: map[string][]*v1alpha1.ComputeAllocation{}}
+	d := Departments{types: types, named: map[string]*v1alpha1.Department{}, children: map[string][]string{}, teams: map[string][]*v1alpha1.ComputeAllocation{}, of: map[string]string{}}
 	for i := range departments {
 		d.named[departments[i].Name] = &departments[i]
 	}
@@ -34,9 +35,11 @@ func NewDepartments(departments []v1alpha1.Department, teams []v1alpha1.ComputeA
 		d.children[parent] = append(d.children[parent], name)
 	}
 	for i := range teams {
-		if of := teams[i].Spec.Department; of != "" {
-			d.teams[of] = append(d.teams[of], &teams[i])
+		of := teams[i].Spec.Department
+		if d.named[of] == nil {
+			of = ""
 		}
+		d.teams[of], d.of[teams[i].Name] = append(d.teams[of], &teams[i]), of
 	}
 	return d
 }
@@ -51,8 +54,12 @@ func (d Departments) Len() int { return len(d.named) }
 // exists for "".
 func (d Departments) Children(name string) []string { return d.children[name] }
 
-// Teams returns the teams directly in a department, in the order of the list.
+// Teams returns the teams directly in a department, in the order of the list; those without
+// one that exists for "".
 func (d Departments) Teams(name string) []*v1alpha1.ComputeAllocation { return d.teams[name] }
+
+// DepartmentOf returns the department of a team; empty for none.
+func (d Departments) DepartmentOf(team string) string { return d.of[team] }
 
 // Chain returns a department and those above it, the nearest first. It ends where a parent
 // does not exist or repeats.
@@ -160,6 +167,22 @@ func (p PoolResources) Minus(other PoolResources) PoolResources {
 // it have.
 func (d Departments) Reserve(name string) PoolResources {
 	return d.Quota(name).Minus(d.Taken(name, "", ""))
+}
+
+// CheckDepartmentName returns what is wrong with the name of a department; empty if it is
+// valid. The schema of the CRD rejects the same names.
+func CheckDepartmentName(name string) string {
+	switch {
+	case name == "":
+		return "enter a name"
+	case len(name) > v1alpha1.MaxTeamName:
+		return fmt.Sprintf("has %d characters; a department name has at most %d", len([]rune(name)), v1alpha1.MaxTeamName)
+	case !v1alpha1.ValidName(name):
+		return "use lower-case letters, digits and hyphens; start and end with a letter or digit"
+	case name == "new":
+		return `"new" is reserved; choose another name`
+	}
+	return ""
 }
 
 // CheckParent returns why a department of this name cannot be below parent; empty if it can.

@@ -148,19 +148,28 @@ func (s *Service) save(ctx context.Context, user governance.User, how asking, al
 // Department previews saving a department. One without a resourceVersion is new. The caller has
 // checked that the user may.
 func (s *Service) Department(ctx context.Context, user governance.User, department *v1alpha1.Department) (queries.Preview, error) {
+	return s.department(ctx, user, reviewed(user), department)
+}
+
+// TypedDepartment previews saving a department while it is typed: see Typed.
+func (s *Service) TypedDepartment(ctx context.Context, user governance.User, department *v1alpha1.Department) (queries.Preview, error) {
+	return s.department(ctx, user, typed(user), department)
+}
+
+func (s *Service) department(ctx context.Context, user governance.User, how asking, department *v1alpha1.Department) (queries.Preview, error) {
 	next := v1alpha1.Department{Spec: *department.Spec.DeepCopy()}
 	next.Name = department.Name
-	return s.departments(ctx, user, department.Name, &next)
+	return s.departments(ctx, user, how, department.Name, &next)
 }
 
 // DepartmentDeletion previews the deletion of a department. The caller has checked that the user
 // may.
 func (s *Service) DepartmentDeletion(ctx context.Context, user governance.User, name string) (queries.Preview, error) {
-	return s.departments(ctx, user, name, nil)
+	return s.departments(ctx, user, reviewed(user), name, nil)
 }
 
 // departments previews another spec of a department; nil for its deletion.
-func (s *Service) departments(ctx context.Context, user governance.User, name string, next *v1alpha1.Department) (queries.Preview, error) {
+func (s *Service) departments(ctx context.Context, user governance.User, how asking, name string, next *v1alpha1.Department) (queries.Preview, error) {
 	is, before, err := s.read(ctx)
 	if err != nil {
 		return queries.Preview{}, err
@@ -183,7 +192,7 @@ func (s *Service) departments(ctx context.Context, user governance.User, name st
 	if err != nil {
 		return queries.Preview{}, err
 	}
-	return s.ask(ctx, user, reviewed(user), change, before, &after, "", diffs(&change, is))
+	return s.ask(ctx, user, how, change, before, &after, "", diffs(&change, is))
 }
 
 // Activation previews another activation of a team's queue, such as Hold.
