@@ -152,7 +152,7 @@ func describe(t *testing.T, endpoints []web.Endpoint) *openapi3.T {
 
 // crdSchemas adds the schemas of the custom resources, and returns their names by Go type.
 func crdSchemas(t *testing.T, schemas openapi3.Schemas) map[reflect.Type]string {
-	names := map[reflect.Type]string{reflect.TypeFor[v1alpha1.ComputeAllocation](): "ComputeAllocation", reflect.TypeFor[v1alpha1.ClusterPolicy](): "ClusterPolicy"}
+	names := map[reflect.Type]string{reflect.TypeFor[v1alpha1.ComputeAllocation](): "ComputeAllocation", reflect.TypeFor[v1alpha1.ClusterPolicy](): "ClusterPolicy", reflect.TypeFor[v1alpha1.Department](): "Department"}
 	files, err := crds.Files.ReadDir(".")
 	if err != nil {
 		t.Fatal(err)
@@ -225,6 +225,9 @@ var pageActions = map[string][]string{
 	"/policies/adopt":                      {"adopt ClusterQueues", "-", "kuota adopt"},
 	"/policies/cluster/edit":               {"change the cluster policy", "PUT /policy", "kuota policy edit"},
 	"/policies/cluster/try-again":          {"apply Kueue's configuration again", "POST /policy/try-again", "kuota policy try-again"},
+	"/departments/new":                     {"create a department", "POST /departments", "kuota department create"},
+	"/departments/:name/edit":              {"change a department", "PUT /departments/:name", "kuota department edit"},
+	"/departments/:name/delete":            {"delete a department", "DELETE /departments/:name", "kuota department delete"},
 	"/instances/pools":                     {"change pools", "PUT /policy", "kuota policy edit -f"},
 	"/usage/prices":                        {"change prices", "PUT /policy", "kuota policy edit -f"},
 	"/alerts/rules":                        {"change alert rules and receivers", "PUT /policy", "kuota policy edit -f"},

@@ -102,6 +102,17 @@ func TestRoutes(t *testing.T) {
 		"GET /policies/cluster/revisions/:n": webtest.SignedIn, "HEAD /policies/cluster/revisions/:n": webtest.SignedIn,
 		"GET /policies/allocations/:name/edit": webtest.SignedIn, "HEAD /policies/allocations/:name/edit": webtest.SignedIn, "POST /policies/allocations/:name/edit": webtest.SignedIn,
 		"GET /policies/allocations/:name/delete": webtest.SignedIn, "HEAD /policies/allocations/:name/delete": webtest.SignedIn, "POST /policies/allocations/:name/delete": webtest.SignedIn,
+		"GET /departments": webtest.SignedIn, "HEAD /departments": webtest.SignedIn,
+		"GET /departments.csv": webtest.SignedIn, "HEAD /departments.csv": webtest.SignedIn,
+		"GET /departments.json": webtest.SignedIn, "HEAD /departments.json": webtest.SignedIn,
+		"GET /departments/:name": webtest.SignedIn, "HEAD /departments/:name": webtest.SignedIn,
+		"GET /departments/:name/yaml": webtest.SignedIn, "HEAD /departments/:name/yaml": webtest.SignedIn,
+		"GET /departments/:name/events": webtest.SignedIn, "GET /departments/:name/delete/events": webtest.SignedIn,
+		"GET /departments/new": webtest.SignedIn, "HEAD /departments/new": webtest.SignedIn, "POST /departments/new": webtest.SignedIn,
+		"GET /departments/:name/edit": webtest.SignedIn, "HEAD /departments/:name/edit": webtest.SignedIn, "POST /departments/:name/edit": webtest.SignedIn,
+		"GET /departments/:name/delete": webtest.SignedIn, "HEAD /departments/:name/delete": webtest.SignedIn, "POST /departments/:name/delete": webtest.SignedIn,
+		"GET /departments/new/review": webtest.SignedIn, "HEAD /departments/new/review": webtest.SignedIn, "GET /departments/new/review/events": webtest.SignedIn,
+		"GET /departments/:name/edit/review": webtest.SignedIn, "HEAD /departments/:name/edit/review": webtest.SignedIn, "GET /departments/:name/edit/review/events": webtest.SignedIn,
 		webtest.Unknown: webtest.SignedIn,
 	}, "hidden-", "ml.g6.12xlarge", "Compute allocations", "Cluster policy", "cluster policy")
 }

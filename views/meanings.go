@@ -17,6 +17,7 @@ var meanings = map[string]Meaning{
 	"unplaced":    {"Not placed", "Used by admitted tasks, and not on an instance yet. With own and borrowed on instances it adds up to what is used."},
 	"largest":     {"Largest block", "The largest amount that is free on one instance."},
 	"allocated":   {"Allocated", "A team's quota."},
+	"reserve":     {"Reserve", "Quota of a department that neither its teams nor the departments below it have. All of them can borrow it."},
 	"held":        {"Used", "The usage of a team's admitted tasks: its own quota and borrowed, placed or not."},
 	"growth":      {"Growth", "Used by pods of elastic tasks beyond their minimum: idle compute, own or borrowed. Kueue preempts it first."},
 	"lent":        {"Lent", "What other teams borrow of a team's idle quota. Borrowing from several lenders is apportioned among them."},

@@ -112,7 +112,7 @@ func TestFragmentsHaveTheirIDs(t *testing.T) {
 		"allocation":      allocationviews.AllocationDetailBody(sampleDetail()),
 		"tasks":           taskviews.TasksLive(sampleTasks()),
 		"dashboard":       dashboardviews.DashboardLive(sampleDashboard()),
-		"teams":           teamviews.TeamsLive(sampleTeams(), nil),
+		"teams":           teamviews.TeamsLive(views.DepartmentTable{}, sampleTeams(), nil),
 		"held":            views.ChartFigure(sampleChart()),
 		"gone":            views.NoTeamCard("gone"),
 		"cluster-status":  views.ClusterStatusLine(views.ClusterStatus{Name: "ml-cluster"}),

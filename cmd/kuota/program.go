@@ -25,6 +25,7 @@ import (
 	"kuota.dev/kuota/governance/controllers/elastic"
 	"kuota.dev/kuota/governance/controllers/loopguard"
 	"kuota.dev/kuota/governance/controllers/reconcile"
+	"kuota.dev/kuota/governance/departments"
 	"kuota.dev/kuota/governance/imports/adopt"
 	"kuota.dev/kuota/governance/kueue/kueueconfig"
 	"kuota.dev/kuota/governance/kueue/preview"
@@ -85,6 +86,7 @@ type program struct {
 	audit       *audit.Recorder
 	policies    *policy.Service
 	allocations *allocations.Service
+	departments *departments.Service
 	tasks       *queries.Service
 	capacity    *capacity.Service
 	simulator   *live.Simulator
@@ -203,6 +205,7 @@ func (p *program) newServices() error {
 	}
 	p.tasks.InstanceTypeLabel = naming.InstanceTypeLabel
 	p.capacity = &capacity.Service{Cluster: p.cluster, Tasks: p.tasks, Naming: naming}
+	p.departments = &departments.Service{Cluster: p.cluster, Access: p.access, Audit: p.audit, Naming: naming, Capacity: p.capacity}
 	guard := &loopguard.Guard{
 		Audit: p.audit, Watcher: p.tasks.Watcher(), Find: p.tasks.Index.Workload, Log: p.log, Identity: p.leader.State().Identity, Now: time.Now,
 		Paused: p.readOnly, Leader: p.leader,
@@ -425,6 +428,7 @@ func (p *program) handlers() *handlers.Handlers {
 	h := &handlers.Handlers{
 		Console: console.Console{
 			Allocations:     p.allocations,
+			Departments:     p.departments,
 			Tasks:           p.tasks,
 			Capacity:        p.capacity,
 			Settings:        &diagnostics.Service{Cluster: p.cluster, Access: p.access, Naming: c.naming, Install: c.kueue, Namespace: c.namespace, Kueue: p.reconcilers.Kueue.State, HelmRelease: c.helmRelease, SignIn: c.oidc.issuer != ""},

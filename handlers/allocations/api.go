@@ -108,29 +108,11 @@ func readAllocation(c echo.Context) (*v1alpha1.ComputeAllocation, error) {
 	if err := web.ReadJSON(c, &sent); err != nil {
 		return nil, err
 	}
-	wrong := governance.FieldErrors{}
-	if v := sent.APIVersion; v != "" && v != v1alpha1.GroupVersion.String() {
-		wrong.Add("apiVersion", "is "+v+", want "+v1alpha1.GroupVersion.String())
-	}
-	if sent.Kind != "" && sent.Kind != "ComputeAllocation" {
-		wrong.Add("kind", "is "+sent.Kind+", want ComputeAllocation")
-	}
-	switch name := c.Param("name"); {
-	case name == "" && sent.Name == "":
-		wrong.Add("metadata.name", "is missing: it is the name of the team")
-	case name != "" && sent.Name != "" && sent.Name != name:
-		wrong.Add("metadata.name", "is "+sent.Name+", want "+name)
-	case name != "" && sent.ResourceVersion == "":
-		wrong.Add("metadata.resourceVersion", "is missing: read the allocation first, and send its version")
-	}
-	if len(wrong) > 0 {
-		return nil, &governance.Error{Kind: governance.Invalid, Op: "save allocation", Message: "Some values are not valid.", Fields: wrong}
+	if err := console.CheckSent(c, &sent.TypeMeta, &sent.ObjectMeta, "ComputeAllocation", "allocation"); err != nil {
+		return nil, err
 	}
 	wanted := &v1alpha1.ComputeAllocation{Spec: sent.Spec}
 	wanted.Name, wanted.ResourceVersion = sent.Name, sent.ResourceVersion
-	if c.Param("name") != "" {
-		wanted.Name = c.Param("name")
-	}
 	v1alpha1.SetReason(wanted, c.QueryParam("reason"))
 	return wanted, nil
 }
@@ -157,17 +139,8 @@ func (h *Pages) postAllocation(c echo.Context) error {
 	}
 	ctx, user := c.Request().Context(), console.UserOf(c)
 	return h.saveAllocation(c, wanted, func(state allocations.State) error {
-		return h.Allocations.Create(ctx, user, state, wanted, nil, requestOf(c, user))
+		return h.Allocations.Create(ctx, user, state, wanted, nil, console.RequestOf(c))
 	})
-}
-
-// requestOf identifies a request by its user and its idempotency key; empty without a key.
-func requestOf(c echo.Context, user governance.User) string {
-	key := c.Request().Header.Get("Idempotency-Key")
-	if key == "" {
-		return ""
-	}
-	return web.KeyOf(user.Name, key)
 }
 
 // putAllocation answers PUT /allocations/{name}.

@@ -42,7 +42,7 @@ func (h *Pages) editAllocation(s *web.Server) func(echo.Context) error {
 		}
 		form = raising(c.QueryParams(), form)
 		form.Lost = lost
-		state, err := h.Allocations.State(c.Request().Context(), console.UserOf(c))
+		state, err := h.stateOf(c.Request().Context(), console.UserOf(c), &form)
 		if err != nil {
 			return err
 		}
@@ -56,7 +56,7 @@ func editURL(team string) string { return urls.Allocation(team) + "/edit" }
 // takeEdit answers an action on the form that changes an allocation. The typed
 // values are shown again even when the team was deleted since.
 func (h *Pages) takeEdit(c echo.Context, values url.Values, action string) error {
-	form := readAllocationForm(values)
+	form := readForm(ofTeam, values)
 	allowed := h.mayDo(c, toUpdate)
 	if allowed != nil && !console.Unavailable(allowed) {
 		return allowed

@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/previews"
@@ -19,9 +20,11 @@ import (
 
 // effect returns what saving the form does, as far as its values say: wanted with what is
 // wrong. The page asks for the simulation where Verify is set.
-func (f *allocationForm) effect(wanted *v1alpha1.ComputeAllocation, wrong []governance.FieldError) (view allocationviews.Effect) {
+func (f *allocationForm) effect(wanted *v1alpha1.ComputeAllocation, wrong []governance.FieldError, types catalog.Catalog) (view allocationviews.Effect) {
 	missing := len(f.missing()) > 0
 	switch {
+	case f.edits == nil && missing && f.kind == ofDepartment:
+		view.Text = "Name the department and give it quota: then this is what is left for its teams."
 	case f.edits == nil && missing:
 		view.Text = "Name the team and give it quota: then this is what saving does to tasks and teams."
 	case missing || len(wrong) > 0:
@@ -31,11 +34,17 @@ func (f *allocationForm) effect(wanted *v1alpha1.ComputeAllocation, wrong []gove
 	default:
 		view.Verify = true
 	}
+	if f.kind == ofDepartment && !missing && len(wrong) == 0 {
+		view.Note = f.reserveWords(wanted, types)
+	}
 	return view
 }
 
 // unchanged reports whether saving wanted changes nothing.
 func (f *allocationForm) unchanged(wanted *v1alpha1.ComputeAllocation) bool {
+	if saved := f.savedDepartment(); f.kind == ofDepartment && saved != nil {
+		return len(describe.DepartmentChanges(&saved.Spec, &f.departmentOf(wanted).Spec)) == 0
+	}
 	return f.edits != nil && len(describe.AllocationChanges(&f.edits.allocation.Spec, &wanted.Spec)) == 0
 }
 
@@ -44,10 +53,10 @@ func (h *Pages) simulate(ctx context.Context, user governance.User, form *alloca
 	switch {
 	case !view.Verify:
 	case h.Previews.Backend == nil:
-		*view = allocationviews.Effect{Text: "Effects on running tasks are not simulated here."}
+		*view = allocationviews.Effect{Text: "Effects on running tasks are not simulated here.", Note: view.Note}
 	case form.verify:
-		variant, preview := h.Previews.Typed(ctx, user, wanted, form.newPools())
-		*view = allocationviews.Effect{Preview: variant, Shown: form.fingerprint(preview)}
+		variant, preview := h.Previews.Once(ctx, h.saving(user, form, wanted, true))
+		*view = allocationviews.Effect{Preview: variant, Note: view.Note, Shown: form.fingerprint(preview)}
 	}
 }
 
@@ -58,7 +67,8 @@ const (
 	askedChanged    = "changed"    // what saving does has changed since it was shown
 )
 
-// ask returns why saving has to be confirmed; empty if it need not.
+// ask returns why saving has to be confirmed; empty if it need not. The review of a department
+// is empty.
 func (h *Pages) ask(ctx context.Context, user governance.User, form *allocationForm, wanted *v1alpha1.ComputeAllocation, review allocations.Review) string {
 	if len(review.Evicted)+len(review.Unadmittable) > 0 {
 		return askedInterrupts
@@ -66,7 +76,7 @@ func (h *Pages) ask(ctx context.Context, user governance.User, form *allocationF
 	if h.Previews.Backend == nil {
 		return askedUnknown
 	}
-	variant, preview := h.Previews.Typed(ctx, user, wanted, form.newPools())
+	variant, preview := h.Previews.Once(ctx, h.saving(user, form, wanted, true))
 	switch {
 	case variant.State != views.PreviewReady || review.Unknown != "":
 		return askedUnknown

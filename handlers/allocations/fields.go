@@ -15,9 +15,10 @@ type allocationSpec = v1alpha1.ComputeAllocationSpec
 // of a list is read and written by its own code: then read and write are nil.
 type field struct {
 	forms.Input
-	hint  string // of an option
-	read  func(*allocationSpec) string
-	write func(spec *allocationSpec, typed string) (problem string)
+	hint     string // of an option
+	teamOnly bool   // whether departments do not have it
+	read     func(*allocationSpec) string
+	write    func(spec *allocationSpec, typed string) (problem string)
 }
 
 // option reports whether the field is a checkbox in the section of options, which need no
@@ -74,6 +75,12 @@ func optionField(path, id, label, hint string, of func(*allocationSpec) *bool) f
 	}
 }
 
+// ofTeams returns a field that departments do not have.
+func ofTeams(f field) field {
+	f.teamOnly = true
+	return f
+}
+
 // typedOf returns the values of the fields of a spec, by the ids of their inputs.
 func typedOf(spec *allocationSpec) map[string]string {
 	typed := map[string]string{}
@@ -109,7 +116,8 @@ var fields = []field{
 	textField("spec.displayName", "display-name", "Display name", func(s *allocationSpec) *string { return &s.DisplayName }),
 	textField("spec.description", "description", "Description", func(s *allocationSpec) *string { return &s.Description }),
 	choiceField("spec.activation", "activation", "Activation", v1alpha1.Active, func(s *allocationSpec) *v1alpha1.Activation { return &s.Activation }),
-	textField("spec.namespace", "namespace", "Namespace", func(s *allocationSpec) *string { return &s.Namespace }),
+	textField(departmentPath, "department", "Department", func(s *allocationSpec) *string { return &s.Department }),
+	ofTeams(textField("spec.namespace", "namespace", "Namespace", func(s *allocationSpec) *string { return &s.Namespace })),
 	wholeField("spec.fairShareWeight", "weight", "Fair-share weight", v1alpha1.MaxWeight, func(s *allocationSpec) *int32 { return &s.FairShareWeight }),
 	{Input: forms.Input{Path: "spec.members", Rows: &forms.Rows{ID: "member", Label: "Member", Default: forms.RowField{ID: "name"}}}},
 	{Input: forms.Input{Path: "spec.members", ID: "add-member", Label: "Members"}},
@@ -137,9 +145,9 @@ var fields = []field{
 	{Input: forms.Input{Path: "spec.budget.Drain", ID: budgetInput(v1alpha1.BudgetDrain), Label: "Budget, drain"}},
 	{Input: forms.Input{Path: "spec.budget.steps", ID: budgetInput(v1alpha1.BudgetNotify), Label: "Budget, steps"}},
 	{Input: forms.Input{Path: "spec.budget.amount", ID: "budget-amount", Label: "Budget"}},
-	choiceField("spec.preemption.withinTeam", "preemption", "Preemption", v1alpha1.PreemptLowerPriority, func(s *allocationSpec) *v1alpha1.WithinTeam { return &s.Preemption.WithinTeam }),
-	optionField("spec.namespaceCeiling", "ceiling", "Namespace ceiling", "Limits all pods of the namespace to quota plus borrow limit. Needs a borrow limit.", func(s *allocationSpec) *bool { return &s.NamespaceCeiling }),
-	optionField("spec.defaultQueue", "default-queue", "Default queue", "Adds a LocalQueue named default, so that jobs without a queue label use the team's queue.", func(s *allocationSpec) *bool { return &s.DefaultQueue }),
+	ofTeams(choiceField("spec.preemption.withinTeam", "preemption", "Preemption", v1alpha1.PreemptLowerPriority, func(s *allocationSpec) *v1alpha1.WithinTeam { return &s.Preemption.WithinTeam })),
+	ofTeams(optionField("spec.namespaceCeiling", "ceiling", "Namespace ceiling", "Limits all pods of the namespace to quota plus borrow limit. Needs a borrow limit.", func(s *allocationSpec) *bool { return &s.NamespaceCeiling })),
+	ofTeams(optionField("spec.defaultQueue", "default-queue", "Default queue", "Adds a LocalQueue named default, so that jobs without a queue label use the team's queue.", func(s *allocationSpec) *bool { return &s.DefaultQueue })),
 }
 
 // inputs are the fields by the paths of their errors.

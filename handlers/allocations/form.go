@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/departments"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/quota/resources"
@@ -26,12 +27,14 @@ const (
 	maxPostedWindows = 20
 )
 
-// allocationForm has the values of the form as typed.
+// allocationForm has the values of the form of an allocation, or of a department, as typed.
 type allocationForm struct {
 	forms.Form
-	request string  // idempotency key of a creation
-	edits   *edited // the allocation that the form changes; nil for a new one
-	earlier *edited // the version that filled in the form
+	kind    formKind
+	tree    departments.State // for the menu of departments, and what they have left
+	request string            // idempotency key of a creation
+	edits   *edited           // the allocation that the form changes; nil for a new one
+	earlier *edited           // the version that filled in the form
 
 	team    string
 	typed   map[string]string // of fields, by id
@@ -52,7 +55,8 @@ type allocationForm struct {
 	asked  string // why a save was not carried out at once; see ask
 }
 
-type formMember struct{ kind, name string }
+// formMember is a member. role is that in a department.
+type formMember struct{ kind, name, role string }
 
 // formShare is a share. members has a member a line.
 type formShare struct{ name, weight, members string }
@@ -81,7 +85,7 @@ func (r *formRow) Fields() map[string]*string {
 }
 
 func (m *formMember) Fields() map[string]*string {
-	return map[string]*string{"kind": &m.kind, "name": &m.name}
+	return map[string]*string{"kind": &m.kind, "name": &m.name, "role": &m.role}
 }
 
 func (s *formShare) Fields() map[string]*string {
@@ -131,8 +135,8 @@ func (f *allocationForm) checks() map[string]*bool {
 	return map[string]*bool{"unlimited": &f.unlimited}
 }
 
-func readAllocationForm(values url.Values) allocationForm {
-	form := allocationForm{Form: forms.ReadForm(values), typed: map[string]string{}}
+func readForm(kind formKind, values url.Values) allocationForm {
+	form := allocationForm{Form: forms.ReadForm(values), kind: kind, typed: map[string]string{}}
 	for _, f := range fields {
 		if f.read != nil {
 			form.typed[f.ID] = values.Get(f.ID)
@@ -155,12 +159,12 @@ func readAllocationForm(values url.Values) allocationForm {
 	return form
 }
 
-// values returns the values that readAllocationForm reads.
+// values returns the values that readForm reads.
 func (f *allocationForm) values() url.Values {
 	values := url.Values{}
 	f.Write(values)
 	for _, field := range fields {
-		if typed := f.typed[field.ID]; field.read != nil && (typed != "" || !field.option()) {
+		if typed := f.typed[field.ID]; field.read != nil && f.kind.has(field) && (typed != "" || !field.option()) {
 			values.Set(field.ID, typed)
 		}
 	}
@@ -191,7 +195,7 @@ func (f *allocationForm) do(action string, types catalog.Catalog) {
 	case "add-limit":
 		f.limits = forms.Add(f.limits, formRow{}, v1alpha1.MaxQuotaRows)
 	case "add-member":
-		f.members = forms.Add(f.members, formMember{kind: "Group"}, v1alpha1.MaxMembers)
+		f.members = forms.Add(f.members, formMember{kind: "Group"}, f.kind.mostMembers())
 	case "add-share":
 		f.shares = forms.Add(f.shares, formShare{}, v1alpha1.MaxShares)
 	case "remove-share":
@@ -284,7 +288,7 @@ func formOf(a v1alpha1.ComputeAllocation) allocationForm {
 		form.percent = strconv.Itoa(int(*p))
 	}
 	for _, m := range spec.Members {
-		form.members = append(form.members, formMember{m.Kind, m.Name})
+		form.members = append(form.members, formMember{kind: m.Kind, name: m.Name})
 	}
 	form.shares = sharesOf(spec.Shares)
 	form.windows, form.budget = windowsOf(spec.Windows), budgetOf(spec.Budget)

@@ -51,7 +51,7 @@ func (h *Pages) OpenImported(c echo.Context, may allocations.Permissions, o impo
 	}
 	form.Submitted = true // show all errors of the imported values
 	form.Imported = forms.Imported{Yes: true, NotTaken: forms.Lines(o.Problems)}
-	state, err := h.Allocations.State(ctx, user)
+	state, err := h.stateOf(ctx, user, &form)
 	if err != nil {
 		return false, "", err
 	}
@@ -79,6 +79,7 @@ func overlaid(found *v1alpha1.ComputeAllocation, o imports.Object) *v1alpha1.Com
 	if o.HyperPod {
 		merged.Spec.Members = slices.Clone(found.Spec.Members)
 		merged.Spec.Shares = slices.Clone(found.Spec.Shares)
+		merged.Spec.Department = found.Spec.Department
 		merged.Spec.Windows, merged.Spec.Budget = found.Spec.Windows, found.Spec.Budget
 		for _, f := range fields {
 			if f.option() {

@@ -121,7 +121,7 @@ func (h *Pages) policiesPage(ctx context.Context, user governance.User, q listQu
 			case len(page.Deleted) == mostDeleted:
 				page.MoreDeleted++
 			default:
-				page.Deleted = append(page.Deleted, allocationviews.NamedLink{Name: team, URL: urls.AllocationVersions(team)})
+				page.Deleted = append(page.Deleted, views.NamedLink{Name: team, URL: urls.AllocationVersions(team)})
 			}
 		}
 	}

@@ -30,7 +30,7 @@ const askedMerged = "merged:"
 // that the form was opened with, all values that differ count as changed by both.
 func (h *Pages) renderConflict(c echo.Context, form allocationForm, state allocations.State) error {
 	now, typed := form.edits.allocation, form.values()
-	read := formOf(now)
+	read := form.again()
 	mine, theirs, both := typed, typed, true
 	opened, known := h.openedSpec(c, &form)
 	if known {
@@ -38,7 +38,7 @@ func (h *Pages) renderConflict(c echo.Context, form allocationForm, state alloca
 		mine, theirs, both = merge(formOf(base), form, read)
 	}
 	types := state.Types.With(form.newPools()...)
-	merged := readAllocationForm(mine)
+	merged := form.reading(mine)
 	merged.offerSaved(state.Types)
 	merged.changes(form.edits)
 	// Keeping the typed values changes the version that is saved now.
@@ -50,18 +50,18 @@ func (h *Pages) renderConflict(c echo.Context, form allocationForm, state alloca
 		return h.renderForm(c, http.StatusConflict, merged, state, nil)
 	}
 	wanted, _ := merged.parse(types)
-	lines := describe.AllocationChanges(&now.Spec, &wanted.Spec)
+	lines := merged.changesFrom(&now, wanted)
 	if known {
 		wants, _ := form.parse(types)
 		lines = inBoth(lines, paths(describe.AllocationChanges(opened, &now.Spec)), paths(describe.AllocationChanges(opened, &wants.Spec)))
 	}
 	place := form.place()
 	page := views.Conflict{
-		Chrome: h.Chrome(c), What: "this allocation", Action: place.action, UpURL: place.up, UpLabel: place.upLabel, TheirsURL: place.action,
+		Chrome: h.Chrome(c), What: form.place().what, Action: place.action, UpURL: place.up, UpLabel: place.upLabel, TheirsURL: place.action,
 		Lines: versions.ValueChanges(lines), Fields: merged.hidden(c), InPlace: forms.InPlace(c),
 	}
 	if known {
-		other := readAllocationForm(theirs)
+		other := form.reading(theirs)
 		other.offerSaved(state.Types)
 		other.changes(form.edits)
 		other.Version, other.Generation = read.Version, read.Generation
@@ -74,8 +74,34 @@ func (h *Pages) renderConflict(c echo.Context, form allocationForm, state alloca
 	return h.AnswerForm(c, http.StatusConflict, forms.ReviewURL(place.action), place.action, typed, views.ConflictPage(page))
 }
 
+// again returns the form of what is saved now.
+func (f *allocationForm) again() allocationForm {
+	if saved := f.savedDepartment(); f.kind == ofDepartment && saved != nil {
+		return departmentFormOf(saved)
+	}
+	return formOf(f.edits.allocation)
+}
+
+// reading returns a form of the same kind with other values.
+func (f *allocationForm) reading(values url.Values) allocationForm {
+	form := readForm(f.kind, values)
+	form.tree = f.tree
+	return form
+}
+
+// changesFrom returns the differences between what is saved and what the form has.
+func (f *allocationForm) changesFrom(saved, wanted *v1alpha1.ComputeAllocation) []change.Field {
+	if now := f.savedDepartment(); f.kind == ofDepartment && now != nil {
+		return describe.DepartmentChanges(&now.Spec, &f.departmentOf(wanted).Spec)
+	}
+	return describe.AllocationChanges(&saved.Spec, &wanted.Spec)
+}
+
 // openedSpec returns the spec that the form was opened with, if its version is kept.
 func (h *Pages) openedSpec(c echo.Context, form *allocationForm) (*v1alpha1.ComputeAllocationSpec, bool) {
+	if form.kind == ofDepartment {
+		return nil, false
+	}
 	ctx, user, owner := c.Request().Context(), console.UserOf(c), revisions.AllocationOwner(form.team)
 	history, err := h.Revisions.History(ctx, user, owner)
 	i := slices.IndexFunc(history, func(r revisions.Revision) bool {

@@ -24,13 +24,16 @@ func (h *Pages) newAllocation(s *web.Server) func(echo.Context) error {
 		if err := h.mayDo(c, toCreate); err != nil {
 			return err
 		}
-		state, err := h.Allocations.State(c.Request().Context(), console.UserOf(c))
-		if err != nil {
-			return err
-		}
 		form, err := h.restoring(c, emptyForm())
 		if err != nil {
 			return err
+		}
+		state, err := h.stateOf(c.Request().Context(), console.UserOf(c), &form)
+		if err != nil {
+			return err
+		}
+		if of := c.QueryParam("department"); of != "" {
+			form.typed["department"] = of
 		}
 		form.Lost = lost
 		return h.showForm(c, s, form, state)
@@ -39,7 +42,7 @@ func (h *Pages) newAllocation(s *web.Server) func(echo.Context) error {
 
 // takeNew answers an action on the form of a new allocation.
 func (h *Pages) takeNew(c echo.Context, values url.Values, action string) error {
-	form, allowed := readAllocationForm(values), h.mayDo(c, toCreate)
+	form, allowed := readForm(ofTeam, values), h.mayDo(c, toCreate)
 	if allowed == nil {
 		allowed = h.remember(c, &form)
 	}
@@ -54,9 +57,10 @@ func (h *Pages) showForm(c echo.Context, s *web.Server, form allocationForm, sta
 		return err
 	}
 	if typed != nil {
-		edits := form.edits
-		form = readAllocationForm(typed)
+		edits, tree := form.edits, form.tree
+		form = readForm(form.kind, typed)
 		form.changes(edits)
+		form.tree = tree
 		if err := h.remember(c, &form); err != nil && !console.Unavailable(err) { // a save reads it again
 			return err
 		}

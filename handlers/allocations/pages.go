@@ -58,6 +58,13 @@ func (h *Pages) Register(s *web.Server) {
 		s.Form(urls.AllocationPrefix+":name/"+path, h.Handler(h.Writing(confirm)), h.Handler(h.Writing(do)))
 		s.Events(urls.AllocationPrefix+":name/"+path+"/events", h.Handler(h.previewActivation(s, to)))
 	}
+	s.Form(urls.NewDepartment, h.Handler(h.Writing(h.newDepartment(s))), h.Handler(h.Writing(forms.Post(h.takeDepartment))))
+	s.Page(forms.ReviewURL(urls.NewDepartment), h.Handler(h.Writing(h.Review(func(echo.Context) string { return urls.NewDepartment }, h.takeDepartment))))
+	s.Form(urls.DepartmentPrefix+":name/edit", h.Handler(h.Writing(h.editDepartment(s))), h.Handler(h.Writing(forms.Post(h.takeDepartment))))
+	s.Page(forms.ReviewURL(urls.DepartmentPrefix+":name/edit"), h.Handler(h.Writing(h.Review(func(c echo.Context) string { return urls.EditDepartment(c.Param("name")) }, h.takeDepartment))))
+	for _, path := range []string{urls.NewDepartment, urls.DepartmentPrefix + ":name/edit"} {
+		s.Events(forms.ReviewURL(path)+"/events", h.Handler(h.previewDepartment(s)))
+	}
 	h.registerAPI(s)
 	s.Form(urls.AllocationPrefix+":name/delete", h.Handler(h.Writing(h.confirmDelete)), h.Handler(h.Writing(h.deleteAllocation)))
 }

@@ -23,14 +23,14 @@ func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocati
 	v1alpha1.SetReason(allocation, f.Reason)
 	spec := &allocation.Spec
 	for _, field := range fields {
-		if field.write != nil {
+		if field.write != nil && f.kind.has(field) {
 			wrong.Add(field.Path, field.write(spec, f.typed[field.ID]))
 		}
 	}
-	if f.edits != nil {
+	if f.edits != nil && f.kind == ofTeam {
 		keepAdopted(spec, &f.edits.allocation.Spec)
 	}
-	if w := spec.Preemption.WithinTeam; w != v1alpha1.PreemptLowerPriority && w != v1alpha1.PreemptNever {
+	if w := spec.Preemption.WithinTeam; f.kind == ofTeam && w != v1alpha1.PreemptLowerPriority && w != v1alpha1.PreemptNever {
 		wrong.Add("spec.preemption.withinTeam", "choose whether the team's tasks preempt its own lower-priority ones")
 		spec.Preemption.WithinTeam = ""
 	}
@@ -165,6 +165,14 @@ func (f *allocationForm) parseRow(r formRow, types catalog.Catalog) (v1alpha1.Qu
 	return row, wrong
 }
 
+// checkName returns what is wrong with the name; empty if it is valid.
+func (f *allocationForm) checkName() string {
+	if f.kind == ofDepartment {
+		return quota.CheckDepartmentName(f.team)
+	}
+	return quota.CheckTeamName(f.team)
+}
+
 // missing returns errors for the values that a save needs and the form lacks.
 func (f *allocationForm) missing() []governance.FieldError {
 	var wrong governance.FieldErrors
@@ -179,7 +187,7 @@ func (f *allocationForm) missing() []governance.FieldError {
 	if f.edits != nil {
 		return wrong // its name is fixed, and it may have no quota
 	}
-	wrong.Add("metadata.name", quota.CheckTeamName(f.team))
+	wrong.Add("metadata.name", f.checkName())
 	filled := func(r formRow) bool { return !r.empty() }
 	if borrows := f.strategy == string(v1alpha1.LendAndBorrow) && slices.ContainsFunc(f.limits, filled); !borrows && !slices.ContainsFunc(f.rows, filled) {
 		wrong.Add("spec.quota", "give at least one pool a number, or set a limit for a pool under More settings")

@@ -124,6 +124,9 @@ var notInNames = regexp.MustCompile(`[^a-z0-9]+`)
 // suggest returns the pool that can be created from typed: of a family such as
 // ml.g5, or of hardware such as H100; ok is false for existing types and pools.
 func (f *allocationForm) suggest(typed string, types catalog.Catalog) (formPool, bool) {
+	if f.kind == ofDepartment { // which creates no pools
+		return formPool{}, false
+	}
 	name := strings.Trim(notInNames.ReplaceAllString(strings.ToLower(typed), "-"), "-")
 	if _, known := types.Pool(typed); known || name == "" || len(name) > 40 || f.isPool(typed, types) || f.isPool(name, types) {
 		return formPool{}, false

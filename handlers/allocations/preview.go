@@ -22,6 +22,44 @@ func (h *Pages) saveVariant(user governance.User, wanted *v1alpha1.ComputeAlloca
 	}}
 }
 
+// saving returns the preview of saving a form; typed is that while it is typed.
+func (h *Pages) saving(user governance.User, form *allocationForm, wanted *v1alpha1.ComputeAllocation, typed bool) previews.Variant {
+	if form.kind == ofTeam && !typed {
+		return h.saveVariant(user, wanted, form.newPools())
+	}
+	return previews.Variant{Key: "save", Title: "Effect on tasks and teams", Preview: func(ctx context.Context) (queries.Preview, error) {
+		switch {
+		case form.kind == ofTeam:
+			return h.Previews.Backend.Typed(ctx, user, wanted, form.newPools())
+		case typed:
+			return h.Previews.Backend.TypedDepartment(ctx, user, form.departmentOf(wanted))
+		}
+		return h.Previews.Backend.Department(ctx, user, form.departmentOf(wanted))
+	}}
+}
+
+// previewDepartment answers the stream of the review of a department.
+func (h *Pages) previewDepartment(s *web.Server) func(echo.Context) error {
+	return func(c echo.Context) error {
+		path := urls.NewDepartment
+		if name := c.Param("name"); name != "" {
+			path = urls.EditDepartment(name)
+		}
+		values, _ := h.TypedValues(c, path)
+		if values == nil {
+			return echo.ErrNotFound
+		}
+		form, state, err := h.readDepartment(c, values)
+		if err != nil {
+			return err
+		}
+		form.do(forms.ActionReview, state.Types)
+		wanted, _ := form.parse(state.Types)
+		wanted.ResourceVersion = form.Version
+		return h.Previews.Stream(s, c, h.saving(console.UserOf(c), &form, wanted, false))
+	}
+}
+
 // previewReview answers the stream of a review: the preview of the values in its
 // address.
 func (h *Pages) previewReview(s *web.Server) func(echo.Context) error {
@@ -38,7 +76,7 @@ func (h *Pages) previewReview(s *web.Server) func(echo.Context) error {
 		if values == nil {
 			return echo.ErrNotFound
 		}
-		form := readAllocationForm(values)
+		form := readForm(ofTeam, values)
 		if team != "" {
 			now, err := h.Allocations.Find(ctx, user, team)
 			if err != nil {

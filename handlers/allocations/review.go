@@ -29,12 +29,7 @@ func (h *Pages) renderReview(c echo.Context, form allocationForm, state allocati
 		Quota: quotaChanges(review.Pools), Capacity: capacityLines(review.Capacity),
 		Settings: versions.ValueChanges(review.Settings), Objects: versions.ObjectLines(review.Objects),
 	}
-	switch form.asked {
-	case askedInterrupts:
-		page.Asked = "Saving interrupts running tasks, or keeps them from starting again. Nothing is saved yet."
-	case askedUnknown:
-		page.Asked = "Effects on running tasks are not known. Nothing is saved yet."
-	}
+	page.Asked = form.askedWords()
 	if !page.Unchanged {
 		page.Preview = h.Previews.For(c, &page.Chrome, h.saveVariant(console.UserOf(c), wanted, form.newPools()))
 	}
@@ -53,6 +48,17 @@ func (h *Pages) renderReview(c echo.Context, form allocationForm, state allocati
 		page.NewPools = append(page.NewPools, newPoolView(p, types))
 	}
 	return web.Render(c, http.StatusOK, allocationviews.AllocationReviewPage(page))
+}
+
+// askedWords says why a save asks.
+func (f *allocationForm) askedWords() string {
+	switch f.asked {
+	case askedInterrupts:
+		return "Saving interrupts running tasks, or keeps them from starting again. Nothing is saved yet."
+	case askedUnknown:
+		return "Effects on running tasks are not known. Nothing is saved yet."
+	}
+	return ""
 }
 
 func quotaChanges(pools []allocations.PoolChange) (lines []allocationviews.QuotaChange) {

@@ -10,6 +10,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
+	"kuota.dev/kuota/governance/departments"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/handlers/urls"
@@ -31,7 +32,7 @@ func (h *Pages) takeForm(c echo.Context, form allocationForm, action string, den
 		return denied
 	}
 	ctx, user := c.Request().Context(), console.UserOf(c)
-	state, err := h.Allocations.State(ctx, user)
+	state, err := h.stateOf(ctx, user, &form)
 	form.do(action, state.Types)
 	if err = errors.Join(denied, err); err != nil {
 		refused := forms.Refusal(err)
@@ -40,20 +41,27 @@ func (h *Pages) takeForm(c echo.Context, form allocationForm, action string, den
 		}
 		return h.refuseForm(c, form, state, refused)
 	}
-	if r := form.Refused; action == forms.ActionShow && r != nil && r.Kind == governance.NotFound && form.edits != nil {
+	if r := form.Refused; action == forms.ActionShow && r != nil && r.Kind == governance.NotFound && form.edits != nil && form.kind == ofTeam {
 		return h.renderDeleted(c, form, state)
 	}
 	allocation, wrong := form.parse(state.Types.With(form.newPools()...))
 	var review allocations.Review
+	var departmentReview departments.Review
 	unchanged := len(wrong) == 0 && form.unchanged(allocation)
 	return h.Run(c, action, forms.Flow{
 		Form: &form.Form, Path: form.place().action, Values: form.values,
-		Valid: func() bool { return len(wrong) == 0 && len(form.missing()) == 0 && len(form.byCRD(allocation)) == 0 },
+		Valid: func() bool {
+			return len(wrong) == 0 && len(form.missing()) == 0 && len(form.byCRD(allocation)) == 0 && !form.outside(allocation)
+		},
 		Show: func(status int, refused *governance.Error) error {
 			return h.renderForm(c, status, form, state, refused)
 		},
 		Do: func() (err error) {
 			allocation.ResourceVersion = form.Version
+			if form.kind == ofDepartment {
+				departmentReview, err = h.saveDepartment(ctx, user, &form, allocation, action)
+				return err
+			}
 			switch {
 			case action == forms.ActionReview || action == forms.ActionApply:
 				review, err = h.Allocations.Review(ctx, user, state, allocation, form.newPools())
@@ -80,9 +88,16 @@ func (h *Pages) takeForm(c echo.Context, form allocationForm, action string, den
 				if redirected, err := h.RedirectToForm(c, forms.ReviewURL(address), address, form.values()); redirected {
 					return err
 				}
+				if form.kind == ofDepartment {
+					return h.renderDepartmentReview(c, form, allocation, departmentReview)
+				}
 				fallthrough
+			case action == forms.ActionReview && form.kind == ofDepartment:
+				return h.renderDepartmentReview(c, form, allocation, departmentReview)
 			case action == forms.ActionReview:
 				return h.renderReview(c, form, state, allocation, review)
+			case form.kind == ofDepartment:
+				return c.Redirect(http.StatusSeeOther, urls.With(urls.Department(allocation.Name), nil, "done", form.done(unchanged)))
 			case unchanged:
 				return c.Redirect(http.StatusSeeOther, urls.Allocation(allocation.Name)+console.Unchanged)
 			case form.edits != nil:
@@ -100,6 +115,9 @@ func (h *Pages) reread(c echo.Context, form *allocationForm) forms.Reread {
 		if form.edits == nil {
 			return "", "", false
 		}
+		if form.kind == ofDepartment {
+			return h.rereadDepartment(c, form)
+		}
 		now, err := h.Allocations.Find(c.Request().Context(), console.UserOf(c), form.team)
 		if err != nil {
 			return "", "", false
@@ -112,7 +130,7 @@ func (h *Pages) reread(c echo.Context, form *allocationForm) forms.Reread {
 // refuseForm answers a review or a save that failed, with the typed values.
 func (h *Pages) refuseForm(c echo.Context, form allocationForm, state allocations.State, refused *governance.Error) error {
 	switch {
-	case refused.Kind == governance.NotFound && form.edits != nil:
+	case refused.Kind == governance.NotFound && form.edits != nil && form.kind == ofTeam:
 		return h.renderDeleted(c, form, state)
 	case refused.Kind == governance.Conflict && form.edits != nil && form.edits.allocation.DeletionTimestamp == nil:
 		return h.renderConflict(c, form, state)
@@ -127,7 +145,7 @@ func (h *Pages) renderForm(c echo.Context, status int, form allocationForm, stat
 	view, wanted := form.view(state, h.People.Names(), h.Naming, refused)
 	view.Chrome = h.Chrome(c)
 	place := form.place()
-	view.Title, view.Active = place.title, "policies"
+	view.Title, view.Active = place.title, place.active
 	view.Action, view.CancelURL, view.UpLabel = place.action, place.up, place.upLabel
 	view.TypedForm, view.Save = form.View(c), place.save
 	if refused != nil {
@@ -148,13 +166,19 @@ func (h *Pages) renderForm(c echo.Context, status int, form allocationForm, stat
 }
 
 // formPlace is the address of a form and of the pages before and after it.
-type formPlace struct{ title, action, up, upLabel, save string }
+type formPlace struct{ what, active, title, action, up, upLabel, save string }
 
 func (f *allocationForm) place() formPlace {
-	if f.edits == nil {
-		return formPlace{"Create compute allocation", urls.NewAllocation, urls.Policies, "Policies", "Create allocation"}
+	const team, department = "this allocation", "this department"
+	switch {
+	case f.kind == ofDepartment && f.edits == nil:
+		return formPlace{department, "teams", "Create department", urls.NewDepartment, urls.Teams, "Teams", "Create department"}
+	case f.kind == ofDepartment:
+		return formPlace{department, "teams", "Edit " + f.team, urls.EditDepartment(f.team), urls.Department(f.team), f.team, "Save changes"}
+	case f.edits == nil:
+		return formPlace{team, "policies", "Create compute allocation", urls.NewAllocation, urls.Policies, "Policies", "Create allocation"}
 	}
-	return formPlace{"Edit " + f.team, editURL(f.team), urls.Allocation(f.team), f.team, "Save changes"}
+	return formPlace{team, "policies", "Edit " + f.team, editURL(f.team), urls.Allocation(f.team), f.team, "Save changes"}
 }
 
 // hidden is the form in hidden inputs, with who opened it.

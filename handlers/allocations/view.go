@@ -26,7 +26,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // view maps the form to its page: typed values, defaults of empty inputs, errors, and what
@@ -35,21 +34,22 @@ import (
 func (f *allocationForm) view(state allocations.State, seen map[string]bool, naming desired.Naming, refused *governance.Error) (allocationviews.AllocationForm, *v1alpha1.ComputeAllocation) {
 	types := state.Types.With(f.newPools()...)
 	wanted, wrong := f.wrong(state, types, refused == nil)
-	effect := f.effect(wanted, wrong)
+	effect := f.effect(wanted, wrong, types)
 	if refused != nil {
 		wrong = append(wrong, f.formPaths(refused.Fields)...)
 	}
 	f.offerPools(wrong, types)
 
-	errs := inputs.ByField(wrong, format.Sentence)
+	errs := f.kind.inputs().ByField(wrong, format.Sentence)
 	field := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
 	view := allocationviews.AllocationForm{
 		Fields: map[string]views.TextField{}, RequestID: f.request, Submitted: f.Submitted, Resumed: f.Resumed, Restored: forms.RestoredOf(f.Restores), Reason: f.Reason, Failure: forms.Failure(refused),
-		Effect:   effect,
-		Imported: f.Imported.View("Team "+f.team, f.edits != nil),
-		Edit:     f.edits != nil, Version: f.Version, Generation: f.Generation,
+		Effect:       effect,
+		Imported:     f.Imported.View("Team "+f.team, f.edits != nil),
+		OfDepartment: f.kind == ofDepartment, Department: f.departmentMenu(errs["department"]), DepartmentNote: f.afterWords(wanted, types),
+		Edit: f.edits != nil, Version: f.Version, Generation: f.Generation,
 		Team:         field("team", f.team),
-		CanAddMember: len(f.members) < v1alpha1.MaxMembers, MembersError: errs["add-member"],
+		CanAddMember: len(f.members) < f.kind.mostMembers(), MembersError: errs["add-member"],
 		CanAddRow: len(f.rows) < maxPostedRows && len(slices.DeleteFunc(slices.Clone(f.rows), formRow.onlyOffered)) < v1alpha1.MaxQuotaRows, CanAddLimit: len(f.limits) < v1alpha1.MaxQuotaRows,
 		Strategy: f.strategy, StrategyError: errs["strategy"],
 		BorrowPercent: field("borrow-percent", f.percent), Unlimited: f.unlimited,
@@ -64,6 +64,7 @@ func (f *allocationForm) view(state allocations.State, seen map[string]bool, nam
 	}
 	for _, one := range fields {
 		switch {
+		case !f.kind.has(one):
 		case one.option():
 			view.Options = append(view.Options, allocationviews.OptionField{ID: one.ID, Label: one.Label, Hint: one.hint, Checked: f.typed[one.ID] == "true", Error: errs[one.ID]})
 		case one.read != nil:
@@ -76,13 +77,13 @@ func (f *allocationForm) view(state allocations.State, seen map[string]bool, nam
 	view.KnownMembers = slices.Sorted(maps.Keys(known))
 	named := false
 	for i, m := range f.members {
-		row := allocationviews.MemberField{Index: i, Kind: m.kind, Name: field(fmt.Sprintf("member-%d-name", i), m.name)}
+		row := allocationviews.MemberField{Index: i, Kind: m.kind, Admin: m.role == string(v1alpha1.DepartmentAdmin), Name: field(fmt.Sprintf("member-%d-name", i), m.name)}
 		if named = named || m.name != ""; m.name != "" && !known[m.name] && row.Name.Error == "" {
 			row.Note = "Not seen before. Check the spelling, and the prefix that sign-in adds."
 		}
 		view.Members = append(view.Members, row)
 	}
-	if !named && f.team != "" {
+	if !named && f.team != "" && f.kind == ofTeam {
 		view.MembersNote = "Without members, nobody but cluster admins sees the team or submits its tasks."
 	}
 	rows := rowViews{form: f, state: state, types: types, others: f.others(state, types), errs: errs}
@@ -97,7 +98,7 @@ func (f *allocationForm) view(state allocations.State, seen map[string]bool, nam
 		view.NewPools = append(view.NewPools, newPoolView(p, types))
 	}
 	if f.Submitted {
-		view.Errors = inputs.Summary(wrong, func(id string) bool { return shown(view, id) }, func(message string) string { return message })
+		view.Errors = f.kind.inputs().Summary(wrong, func(id string) bool { return shown(view, id) }, func(message string) string { return message })
 		f.namePools(view.Errors)
 	}
 	return view, wanted
@@ -129,7 +130,7 @@ func (f *allocationForm) namePools(errors []views.Message) {
 // inMore reports whether an input is under More settings.
 func inMore(id string) bool {
 	switch kind, _, _ := strings.Cut(id, "-"); kind {
-	case "team", "member", "row", "strategy", "preemption":
+	case "team", "department", "member", "row", "strategy", "preemption":
 		return false
 	}
 	return id != "borrow-percent" && id != "add-member" && id != "add-row"
@@ -165,6 +166,9 @@ func (f *allocationForm) moreWords(others bool) string {
 // weightNote warns of weight 0 where other teams have more. Weights have no effect
 // if idle compute is first come, first served.
 func (f *allocationForm) weightNote(state allocations.State) string {
+	if f.kind == ofDepartment {
+		return ""
+	}
 	if weight, err := strconv.Atoi(cmp.Or(f.typed["weight"], "0")); err != nil || weight != 0 {
 		return ""
 	}
@@ -191,6 +195,8 @@ func shown(view allocationviews.AllocationForm, id string) bool {
 	switch id {
 	case "team", "namespace":
 		return !view.Edit
+	case "department":
+		return len(view.Department.Options) > 0
 	case "activation":
 		return view.Edit || view.Fields["activation"].Value != ""
 	case "add-row":
@@ -212,7 +218,7 @@ func (f *allocationForm) teamNamespace(naming desired.Naming) string {
 	switch {
 	case f.edits != nil && f.typed["namespace"] != "":
 		return f.typed["namespace"]
-	case f.edits == nil && quota.CheckTeamName(f.team) != "":
+	case f.edits == nil && quota.CheckTeamName(f.team) != "", f.kind == ofDepartment:
 		return ""
 	}
 	return naming.Namespace(f.team)
@@ -229,10 +235,13 @@ func (f *allocationForm) wrong(state allocations.State, types catalog.Catalog, t
 	}
 	if f.Submitted {
 		wrong = append(wrong, f.missing()...)
-	} else if problem := quota.CheckTeamName(f.team); f.team != "" && problem != "" {
+	} else if problem := f.checkName(); f.team != "" && problem != "" {
 		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: problem})
 	}
-	if taken && f.edits == nil && slices.ContainsFunc(state.Allocations, func(a v1alpha1.ComputeAllocation) bool {
+	if taken && f.edits == nil && f.kind == ofDepartment && f.tree.Tree.Find(f.team) != nil && !allocations.CreatedBy(f.tree.Tree.Find(f.team), f.request) {
+		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("department %s exists already; choose another name", f.team)})
+	}
+	if taken && f.edits == nil && f.kind == ofTeam && slices.ContainsFunc(state.Allocations, func(a v1alpha1.ComputeAllocation) bool {
 		return a.Name == f.team && !allocations.CreatedBy(&a, f.request)
 	}) {
 		wrong = append(wrong, governance.FieldError{Path: "metadata.name", Message: fmt.Sprintf("team %s has an allocation already; choose another name", f.team)})
@@ -240,22 +249,14 @@ func (f *allocationForm) wrong(state allocations.State, types catalog.Catalog, t
 	if len(wrong) > 0 {
 		return allocation, wrong
 	}
-	var saved *v1alpha1.ComputeAllocation
-	if f.edits != nil {
-		saved = &f.edits.allocation
-	}
-	return allocation, f.formPaths(state.Refused(allocation, saved, types))
+	return allocation, f.formPaths(f.refused(state, allocation, types))
 }
 
 // byCRD returns what the CRD rejects, but for what missing and windowErrors report: values
 // that are empty, and windows that are not complete yet.
 func (f *allocationForm) byCRD(allocation *v1alpha1.ComputeAllocation) []governance.FieldError {
-	var saved client.Object
-	if f.edits != nil {
-		saved = &f.edits.allocation
-	}
 	skipped := map[string]bool{"metadata.name": true}
-	wrong := schema.ComputeAllocation.Validate(allocation, saved)
+	wrong := f.validate(allocation)
 	for _, e := range wrong {
 		skipped[e.Path] = skipped[e.Path] || e.Message == schema.Empty || !f.Submitted && strings.HasPrefix(e.Path, windowsPath) && !strings.HasSuffix(e.Path, ".name")
 	}
@@ -293,13 +294,18 @@ func (f *allocationForm) formPaths(wrong []governance.FieldError) []governance.F
 		limitsPath:     forms.Filled(f.limits, formRow.empty),
 		sharesPath:     forms.Filled(f.shares, formShare.empty),
 		windowsPath:    forms.Filled(f.windows, formWindow.empty),
-		"spec.members": forms.Filled(f.members, func(m formMember) bool { return m.name == "" }),
+		"spec.members": forms.Filled(f.members, formMember.empty),
 	})
 }
 
 // others returns the nominal quota of all teams but the team of the form.
 func (f *allocationForm) others(state allocations.State, types catalog.Catalog) quota.PoolResources {
-	if f.edits == nil || !state.All {
+	switch {
+	case f.kind == ofDepartment:
+		return f.tree.Tree.Taken("", "", f.team)
+	case f.tree.Tree.Len() > 0 && f.typed["department"] == "":
+		return f.tree.Tree.Taken("", f.team, "")
+	case f.edits == nil || !state.All:
 		return state.Allocated
 	}
 	return quota.Allocated(state.Allocations, types, f.team)

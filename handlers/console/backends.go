@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/cluster/diagnostics"
+	"kuota.dev/kuota/governance/departments"
 	"kuota.dev/kuota/governance/imports/adopt"
 	"kuota.dev/kuota/governance/imports/adoption"
 	"kuota.dev/kuota/governance/notices"
@@ -34,6 +35,20 @@ type Allocations interface {
 	QueueActivity(ctx context.Context, user governance.User, team string) (allocations.QueueActivity, error)
 	TaskCounts(ctx context.Context, user governance.User, teams []v1alpha1.ComputeAllocation) (map[string]allocations.TaskCounts, error)
 	PreviewDeletion(ctx context.Context, user governance.User, team string) (allocations.DeletionPreview, error)
+}
+
+// Departments reads and writes departments.
+type Departments interface {
+	State(ctx context.Context, user governance.User) (departments.State, error)
+	// Again returns an earlier state as it is now, for all readers with its key.
+	Again(ctx context.Context, earlier departments.State) (departments.State, error)
+	// Figures returns the figures of departments, by name. Teams that are not seen have no
+	// name in them.
+	Figures(ctx context.Context, state departments.State, seen func(team string) bool) (map[string]departments.Figures, error)
+	Review(ctx context.Context, user governance.User, state departments.State, d *v1alpha1.Department) (departments.Review, error)
+	Create(ctx context.Context, user governance.User, state departments.State, d *v1alpha1.Department, request string) error
+	Update(ctx context.Context, user governance.User, state departments.State, d *v1alpha1.Department) error
+	Delete(ctx context.Context, user governance.User, state departments.State, name, resourceVersion, reason string) error
 }
 
 // Policy reads and writes the cluster policy.

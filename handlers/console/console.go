@@ -15,6 +15,7 @@ import (
 // and their permissions, and answers to errors.
 type Console struct {
 	Allocations     Allocations
+	Departments     Departments
 	Tasks           Tasks
 	Capacity        Capacity
 	Settings        Settings

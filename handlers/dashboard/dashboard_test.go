@@ -293,8 +293,8 @@ func TestFiguresAsCSV(t *testing.T) {
 	}
 	for path, want := range map[string][]string{
 		"/capacity.csv?pool=p5&resource=memory": {"p5,memory,GiB,2,1,0,1,4,0,0,0,0,0,0,0,0,0,0.5,0,0,0,0,0,0,0,0"},
-		"/teams.csv?q=spee":                     {"speech,'=Speech,hyperpod-ns-speech,0,,nvidia.com/gpu,GPUs,0,1,0,1,0,,0,4,0"},
-		"/teams.csv?pool=p5&q=vision":           {"vision,Vision,,0,p5,nvidia.com/gpu,GPUs,6,8,6,2,0,133.33,1234,0,0"},
+		"/teams.csv?q=spee":                     {"speech,'=Speech,hyperpod-ns-speech,0,,nvidia.com/gpu,GPUs,0,1,0,1,0,,0,4,0,"},
+		"/teams.csv?pool=p5&q=vision":           {"vision,Vision,,0,p5,nvidia.com/gpu,GPUs,6,8,6,2,0,133.33,1234,0,0,"},
 	} {
 		rows := read(path)
 		var got []string

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 
+	"kuota.dev/kuota/governance/departments"
 	"kuota.dev/kuota/governance/observe/capacity"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
@@ -42,6 +43,8 @@ func ClusterSums(s *capacity.Snapshot) map[string]usage.PoolUsage {
 type Query struct {
 	listing.Address
 	textName       string // name of the value with the search for teams
+	Department     string // of the teams, with those below it; empty for all
+	Tree           departments.State
 	Resource, Pool string // empty for the default resource, and for all pools
 	text           string
 	sort           string // a column of teams
@@ -54,7 +57,7 @@ type Query struct {
 func Parse(path, textName, pageName string, values url.Values, over timerange.Range) Query {
 	q := Query{Address: listing.NewAddress(path, pageName), textName: textName}
 	one := func(name string) string { return q.Take(values, name) }
-	q.Resource, q.Pool, q.text = one("resource"), one("pool"), one(textName)
+	q.Resource, q.Pool, q.text, q.Department = one("resource"), one("pool"), one(textName), one("department")
 	q.sort, q.descending = listing.TakeSort(q.Address, values, teamColumns)
 	q.Page, _ = strconv.Atoi(one(q.PageName))
 	q.Over = over
@@ -66,7 +69,7 @@ func Parse(path, textName, pageName string, values url.Values, over timerange.Ra
 // Seen returns the address of another page about the same resource and pool.
 func (q Query) Seen(path string, pairs ...string) string {
 	values := url.Values{}
-	for _, name := range []string{"resource", "pool"} {
+	for _, name := range []string{"resource", "pool", "department"} {
 		if value := q.Values.Get(name); value != "" {
 			values.Set(name, value)
 		}
@@ -133,7 +136,11 @@ func (q Query) filters(s *capacity.Snapshot) []views.Filter {
 	for _, name := range ResourceNames(s) {
 		resources.Add(name, format.ResourceName(name))
 	}
-	return []views.Filter{resources.Done(), q.Filter("pool", "Pool", "All pools", PoolNames(s)...)}
+	filters := []views.Filter{resources.Done(), q.Filter("pool", "Pool", "All pools", PoolNames(s)...)}
+	if of := DepartmentFilter(q.Tree, q.Department); of.ID != "" {
+		filters = append(filters, of)
+	}
+	return filters
 }
 
 // Controls returns the filters, with a range picker if ranges is set.
@@ -144,8 +151,8 @@ func (q Query) Controls(label string, s *capacity.Snapshot, ranges bool) views.C
 			c.Fields = append(c.Fields, views.HiddenField{Name: name, Value: value})
 		}
 	}
-	if q.text+q.Resource+q.Pool != "" {
-		c.ClearURL = q.With("resource", "", "pool", "", q.textName, "", q.PageName, "")
+	if q.text+q.Resource+q.Pool+q.Department != "" {
+		c.ClearURL = q.With("resource", "", "pool", "", "department", "", q.textName, "", q.PageName, "")
 	}
 	if ranges {
 		picker := q.Over.Picker("time", q.Path, q.Values)

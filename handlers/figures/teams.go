@@ -74,7 +74,7 @@ func (q Query) TeamLines(s *capacity.Snapshot, resource string) teamList {
 	for i := range s.Teams {
 		t := &s.Teams[i]
 		figures := q.figuresOf(t, resource)
-		if text == "" || strings.Contains(t.Name, text) || strings.Contains(strings.ToLower(t.DisplayName), text) {
+		if q.Tree.Has(q.Department, t.Name) && (text == "" || strings.Contains(t.Name, text) || strings.Contains(strings.ToLower(t.DisplayName), text)) {
 			list.Found = append(list.Found, figures)
 		} else {
 			list.rest.add(figures)
@@ -117,8 +117,8 @@ func (q Query) TeamTable(list teamList, resource string, size int) views.TeamTab
 	if resource == catalog.Memory {
 		t.Note = "Memory in GiB, " + q.Where()
 	}
-	if q.text != "" {
-		t.ClearURL = q.With(q.textName, "", q.PageName, "")
+	if q.text+q.Department != "" {
+		t.ClearURL = q.With(q.textName, "", "department", "", q.PageName, "")
 	}
 	by, descending := q.order()
 	for _, column := range teamColumns {

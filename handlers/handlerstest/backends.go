@@ -318,6 +318,18 @@ func (d *PreviewBackend) Typed(ctx context.Context, _ governance.User, _ *v1alph
 	return d.Previewed(ctx)
 }
 
+func (d *PreviewBackend) Department(ctx context.Context, _ governance.User, _ *v1alpha1.Department) (queries.Preview, error) {
+	return d.Previewed(ctx)
+}
+
+func (d *PreviewBackend) TypedDepartment(ctx context.Context, _ governance.User, _ *v1alpha1.Department) (queries.Preview, error) {
+	return d.Previewed(ctx)
+}
+
+func (d *PreviewBackend) DepartmentDeletion(ctx context.Context, _ governance.User, _ string) (queries.Preview, error) {
+	return d.Previewed(ctx)
+}
+
 func (d *PreviewBackend) Activation(ctx context.Context, _ governance.User, _ *v1alpha1.ComputeAllocation, _ v1alpha1.Activation) (queries.Preview, error) {
 	return d.Previewed(ctx)
 }

@@ -169,6 +169,7 @@ type Backend struct {
 	User            governance.User
 	Changed         chan struct{}
 	PolicyBackend   PolicyBackend
+	Departments     DepartmentsBackend
 	AdoptionBackend AdoptionBackend
 	SettingsBackend SettingsBackend
 	SubmitBackend   SubmitBackend
@@ -201,13 +202,17 @@ func (d *Backend) Ready() error { return nil }
 
 func (d *Backend) State(context.Context, governance.User) (allocations.State, error) {
 	d.States.Add(1)
+	return d.state(), nil
+}
+
+func (d *Backend) state() allocations.State {
 	nodes := make([]corev1.Node, 2)
 	for i := range nodes {
 		nodes[i].Name = fmt.Sprint(i)
 		nodes[i].Labels = map[string]string{catalog.InstanceTypeLabel: "ml.g6.12xlarge"}
 	}
 	types := catalog.New(catalog.Input{Nodes: nodes, InstanceTypeLabel: catalog.InstanceTypeLabel, Pools: d.Pools})
-	return allocations.State{Policy: d.Policy, Allocations: d.Allocations, Types: types, Allocated: quota.Allocated(d.Allocations, types, ""), All: true}, nil
+	return allocations.State{Policy: d.Policy, Allocations: d.Allocations, Types: types, Allocated: quota.Allocated(d.Allocations, types, ""), Departments: quota.NewDepartments(d.Departments.List, d.Allocations, types), All: true}
 }
 
 func (d *Backend) Create(_ context.Context, user governance.User, _ allocations.State, a *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, _ string) error {
@@ -218,6 +223,9 @@ func (d *Backend) Create(_ context.Context, user governance.User, _ allocations.
 		return d.ReadError
 	}
 	d.SavedPools = pools
+	if wrong := quota.NewDepartments(d.Departments.List, d.Allocations, d.state().Types).CheckTeam(a, nil); len(wrong) > 0 {
+		return &governance.Error{Kind: governance.Invalid, Message: "Some values are not valid.", Fields: wrong}
+	}
 	if _, wrong := desired.Build(a, catalog.Catalog{}.With(append(pools, d.Pools...)...), desired.DefaultNaming, desired.ByPriority); len(wrong) > 0 {
 		return &governance.Error{Kind: governance.Invalid, Message: "Some values are not valid.", Fields: wrong}
 	}
@@ -310,9 +318,10 @@ func (d *Backend) Subscribe(context.Context) <-chan struct{} { return d.Changed 
 
 // Handlers returns the handlers over d.
 func (d *Backend) Handlers() *handlers.Handlers {
+	d.Departments.of = d
 	return &handlers.Handlers{
 		Console: console.Console{
-			Allocations: d, Tasks: d, Capacity: &d.CapacityBackend, Settings: &d.SettingsBackend, Contact: d, CapacityChanges: d,
+			Allocations: d, Departments: &d.Departments, Tasks: d, Capacity: &d.CapacityBackend, Settings: &d.SettingsBackend, Contact: d, CapacityChanges: d,
 			Trouble: func() string { return d.Trouble }, ReadOnly: func() string { return d.ReadOnly }, ClusterName: "test", Dashboard: d.Dashboard, Now: time.Now,
 		},
 		Policy: &d.PolicyBackend, Adoption: &d.AdoptionBackend, Actions: &d.ActionsBackend, Logs: &d.LogsBackend, Submit: &d.SubmitBackend, Revisions: d,

@@ -25,6 +25,9 @@ type Backend interface {
 	Allocation(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (queries.Preview, error)
 	Allocations(ctx context.Context, user governance.User, allocations []*v1alpha1.ComputeAllocation) (queries.Preview, error)
 	Typed(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (queries.Preview, error)
+	Department(ctx context.Context, user governance.User, department *v1alpha1.Department) (queries.Preview, error)
+	TypedDepartment(ctx context.Context, user governance.User, department *v1alpha1.Department) (queries.Preview, error)
+	DepartmentDeletion(ctx context.Context, user governance.User, name string) (queries.Preview, error)
 	Activation(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, to v1alpha1.Activation) (queries.Preview, error)
 	Deletion(ctx context.Context, user governance.User, teams ...string) (queries.Preview, error)
 	Policy(ctx context.Context, user governance.User, policy *v1alpha1.ClusterPolicy) (queries.Preview, error)
@@ -92,13 +95,6 @@ func (p *Previews) Now(ctx context.Context, variants ...Variant) (part views.Pre
 	}
 	computed.Wait()
 	return part
-}
-
-// Typed asks what saving an allocation does, while it is typed.
-func (p *Previews) Typed(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (views.PreviewVariant, queries.Preview) {
-	return p.Once(ctx, Variant{Key: "typed", Preview: func(ctx context.Context) (queries.Preview, error) {
-		return p.Backend.Typed(ctx, user, allocation, pools)
-	}})
 }
 
 // Once computes a preview, for as long as a page may wait for it. The preview is empty where

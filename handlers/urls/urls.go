@@ -45,6 +45,23 @@ const (
 	NewAllocation    = AllocationPrefix + "new"
 )
 
+// The tree of departments, which is part of the list of teams, as files.
+const (
+	Departments      = "/departments"
+	DepartmentsCSV   = "/departments.csv"
+	DepartmentsJSON  = "/departments.json"
+	DepartmentPrefix = Departments + "/"
+	NewDepartment    = DepartmentPrefix + "new"
+)
+
+// Department returns the page of a department, EditDepartment its form, and DeleteDepartment
+// the page that deletes it.
+func Department(name string) string { return DepartmentPrefix + url.PathEscape(name) }
+
+func EditDepartment(name string) string { return Department(name) + "/edit" }
+
+func DeleteDepartment(name string) string { return Department(name) + "/delete" }
+
 // Allocation returns the page of one team's allocation.
 func Allocation(team string) string { return AllocationPrefix + url.PathEscape(team) }
 

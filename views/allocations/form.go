@@ -27,6 +27,10 @@ type AllocationForm struct {
 	Effect Effect
 	Save   string // text of the button that saves
 
+	OfDepartment   bool              // whether it is the form of a department, which is a cohort of teams
+	Department     views.SelectField // "department": that of the team, or the parent; without options for none to choose
+	DepartmentNote string            // what the department has left; empty for nothing
+
 	Edit       bool   // whether it edits an existing allocation, whose team and namespace are fixed
 	Version    string // hidden input version: the resourceVersion that was read
 	Generation string // hidden input generation: the spec that was read
@@ -83,6 +87,7 @@ type Effect struct {
 	Text      string // instead of an effect: what is missing; empty for nothing
 	Verify    bool   // whether the script asks for the simulation
 	Preview   views.PreviewVariant
+	Note      string // a sentence above it; empty for none
 	Shown     string // hidden input: identifies what is shown
 	Unchanged bool   // whether saving changes nothing
 	Changed   bool   // whether nothing was saved, because the effect has changed
@@ -99,6 +104,7 @@ type OptionField struct {
 type MemberField struct {
 	Index int
 	Kind  string // "User" or "Group"
+	Admin bool   // whether the role in the department is Admin
 	Name  views.TextField
 	Note  string // warning about a name that was not seen before; empty for none
 }

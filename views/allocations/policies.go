@@ -29,10 +29,10 @@ type PoliciesPage struct {
 	CSVURL      string // all that the filters select
 	JSONURL     string
 	Over        []PoolExcess
-	Many        *views.ManyForm // nil for readers who may do nothing to many teams
-	Deleted     []NamedLink     // deleted teams with their versions, for users who may create teams
-	MoreDeleted int             // further ones
-	Others      []QuotaLine     // sum of the quota of teams that the user may not see
+	Many        *views.ManyForm   // nil for readers who may do nothing to many teams
+	Deleted     []views.NamedLink // deleted teams with their versions, for users who may create teams
+	MoreDeleted int               // further ones
+	Others      []QuotaLine       // sum of the quota of teams that the user may not see
 }
 
 // PoolExcess is a pool that has less than all teams are allocated.
@@ -41,9 +41,6 @@ type PoolExcess struct {
 	URL  string // the list of the teams with quota in it
 	Text string // such as "10 of 8 GPUs allocated"
 }
-
-// NamedLink is a link.
-type NamedLink struct{ Name, URL string }
 
 // AllocationRow is one team in the allocations table.
 type AllocationRow struct {

@@ -5,7 +5,9 @@ import "kuota.dev/kuota/views"
 // TeamsPage is the list of teams. The table is the fragment with the id teams.
 type TeamsPage struct {
 	views.Chrome
-	Controls views.Controls
-	Teams    views.TeamTable
-	Shares   *Shares // nil for none
+	Notice      string // what was just done; empty for nothing
+	Departments views.DepartmentTable
+	Controls    views.Controls
+	Teams       views.TeamTable
+	Shares      *Shares // nil for none
 }

@@ -1,0 +1,2 @@
+// Package departments has the page of a department.
+package departments
