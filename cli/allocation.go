@@ -21,6 +21,7 @@ type allocationFlags struct {
 	weight, borrow         int32
 	lending, within        string
 	displayName, namespace string
+	department             string
 	file                   string
 }
 
@@ -36,7 +37,9 @@ func (f *allocationFlags) flags(c *cobra.Command, o *options) {
 	fl.StringVar(&f.within, "preemption", "", "within the team: lower-priority, or never")
 	fl.StringArrayVar(&f.members, "member", nil, "user, or group as group:NAME; several times for several")
 	fl.StringVar(&f.displayName, "display-name", "", "name on pages")
+	fl.StringVar(&f.department, "department", "", "department that the team is in; empty for none")
 	_ = c.RegisterFlagCompletionFunc("pool", o.completePools)
+	_ = c.RegisterFlagCompletionFunc("department", o.completeDepartments)
 	_ = c.RegisterFlagCompletionFunc("sharing", cobra.FixedCompletions([]cobra.Completion{"lend-and-borrow", "lend", "dont-lend"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
@@ -143,16 +146,30 @@ func (f *allocationFlags) apply(c *cobra.Command, a object) error {
 	}
 	if changed("member") {
 		var members []any
-		for _, name := range f.members {
-			kind := "User"
-			if group, ok := strings.CutPrefix(name, "group:"); ok {
-				kind, name = "Group", group
-			}
-			members = append(members, map[string]any{"kind": kind, "name": name})
+		for _, member := range membersOf(f.members) {
+			members = append(members, map[string]any(member))
 		}
 		spec["members"] = members
 	}
+	if changed("department") {
+		spec["department"] = f.department
+		if f.department == "" {
+			delete(spec, "department")
+		}
+	}
 	return nil
+}
+
+// membersOf returns the members that flags name.
+func membersOf(names []string) (members []object) {
+	for _, name := range names {
+		kind := "User"
+		if group, ok := strings.CutPrefix(name, "group:"); ok {
+			kind, name = "Group", group
+		}
+		members = append(members, object{"kind": kind, "name": name})
+	}
+	return members
 }
 
 // allocationCommand returns the commands of allocations.

@@ -48,7 +48,7 @@ func New(out, messages io.Writer) *cobra.Command {
 		root.AddCommand(o.reading(q))
 	}
 	root.AddCommand(o.runCommand(), o.submitCommand(), o.translateCommand(), o.logsCommand(), o.podsCommand(), o.why(), o.noticesCommand(), o.loginCommand(), o.logoutCommand())
-	root.AddCommand(o.allocationCommand(), o.policyCommand(), o.alertsCommand(), o.templateCommand())
+	root.AddCommand(o.allocationCommand(), o.departmentCommand(), o.policyCommand(), o.alertsCommand(), o.templateCommand())
 	root.AddCommand(o.actCommands()...)
 	root.AddCommand(o.changeCommands()...)
 	return root
