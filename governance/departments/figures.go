@@ -147,6 +147,9 @@ func (c *counting) sum(name string) {
 	c.found[name], c.amounts[name] = figures, all
 }
 
+// level is the name of the cohort of what is directly below a department.
+const level = "level"
+
 // lend apportions what is borrowed between the departments and teams directly below one, and
 // below these. free is what they can borrow beside each other's quota.
 func (c *counting) lend(name string, free map[quota.FlavorResource]resources.Amount) {
@@ -159,7 +162,7 @@ func (c *counting) lend(name string, free map[quota.FlavorResource]resources.Amo
 		var queues []usage.Queue
 		var who []Loan
 		for _, child := range children {
-			q := usage.Queue{Name: child}
+			q := usage.Queue{Name: child, Cohort: level}
 			if r := c.amounts[child][fr]; r != nil {
 				q.Nominal, q.Usage = r.Quota, r.Used
 			}
@@ -169,7 +172,7 @@ func (c *counting) lend(name string, free map[quota.FlavorResource]resources.Amo
 			queues, who = append(queues, q), append(who, Loan{Department: child})
 		}
 		for _, team := range teams {
-			q := usage.Queue{Name: team.Name}
+			q := usage.Queue{Name: team.Name, Cohort: level}
 			if t := c.teams[team.Name]; t != nil {
 				for _, r := range t.Resources {
 					if r.Flavor == fr.Flavor && r.Resource == fr.Resource {
@@ -182,17 +185,17 @@ func (c *counting) lend(name string, free map[quota.FlavorResource]resources.Amo
 			}
 			queues, who = append(queues, q), append(who, Loan{Team: team.Name})
 		}
-		loans := usage.ApportionLoansByBorrower(queues, free[fr])
+		loans := usage.ApportionLoansByBorrower(queues, []usage.Cohort{{Name: level, Nominal: free[fr], LendingLimit: resources.Unlimited}})
 		for i, child := range children {
 			r := c.amounts[child][fr]
 			if r == nil {
 				continue
 			}
-			r.From = appendLoan(r.From, Loan{}, loans.Unallocated[i])
+			r.From = appendLoan(r.From, Loan{}, loans.ByCohort[0][i])
 			for j := range queues {
-				r.From = appendLoan(r.From, who[j], loans.ByLender[j][i])
-				r.To = appendLoan(r.To, who[j], loans.ByLender[i][j])
-				r.Lent = r.Lent.Plus(loans.ByLender[i][j])
+				r.From = appendLoan(r.From, who[j], loans.ByQueue[j][i])
+				r.To = appendLoan(r.To, who[j], loans.ByQueue[i][j])
+				r.Lent = r.Lent.Plus(loans.ByQueue[i][j])
 			}
 		}
 	}

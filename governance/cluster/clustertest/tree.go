@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"kuota.dev/kuota/governance/quota/resources"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -17,7 +19,7 @@ func GPUs(groups []kueue.ResourceGroup, flavor string) (gpus int64) {
 		for _, f := range group.Flavors {
 			for _, r := range f.Resources {
 				if string(f.Name) == flavor && r.Name == "nvidia.com/gpu" {
-					gpus += r.NominalQuota.Value()
+					gpus += int64(resources.AmountFromQuantity("nvidia.com/gpu", r.NominalQuota))
 				}
 			}
 		}

@@ -9,12 +9,14 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/cluster/managed"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/desired"
+	"kuota.dev/kuota/governance/quota/effective"
 	"kuota.dev/kuota/governance/record/activity"
 
 	corev1 "k8s.io/api/core/v1"
@@ -120,7 +122,7 @@ func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	newTree := func() (*desired.Tree, desired.Wishes) {
-		return desired.NewTree(desired.Inputs{Naming: naming, Types: types, Unallocated: shares, Departments: departments.Items, Allocations: allocations.Items, ClusterQueues: queues, Now: r.Now()})
+		return desired.NewTree(desired.Inputs{Naming: naming, Types: types, Unallocated: shares, Departments: departments.Items, Allocations: allocations.Items, ClusterQueues: queues, Problems: func(spec *v1alpha1.ComputeAllocationSpec) governance.FieldErrors { return effective.Problems(spec, r.Now()) }})
 	}
 	tree, wishes := newTree()
 	tree.Refused = func(before, after quota.PoolResources) string {

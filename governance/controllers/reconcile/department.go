@@ -143,7 +143,7 @@ func (r *DepartmentReconciler) release(ctx context.Context, department *v1alpha1
 	if err := cluster.List(ctx, r, &departments, &allocations); err != nil {
 		return ctrl.Result{}, err
 	}
-	tree, _ := desired.NewTree(desired.Inputs{Departments: departments.Items, Now: r.Now()})
+	tree, _ := desired.NewTree(desired.Inputs{Departments: departments.Items})
 	if len(desired.Below(department.Name, tree, allocations.Items)) > 0 { // a change of those triggers a reconciliation
 		return ctrl.Result{RequeueAfter: deletionInterval}, nil
 	}

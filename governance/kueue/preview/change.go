@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"slices"
 	"strings"
-	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/managed"
@@ -253,7 +252,7 @@ func (in *inputs) cohorts(is *existing, c *simulate.Change) map[string]*applykue
 	}
 	naming := in.under()
 	tree, wishes := desired.NewTree(desired.Inputs{
-		Naming: naming, Types: in.types, Unallocated: in.policy != nil && in.policy.Spec.IdleCompute.ShareUnallocated, Departments: in.departments, Allocations: in.allocations, Now: time.Now(),
+		Naming: naming, Types: in.types, Unallocated: in.policy != nil && in.policy.Spec.IdleCompute.ShareUnallocated, Departments: in.departments, Allocations: in.allocations,
 		ClusterQueues: naming.Members(all, func(q *kueue.ClusterQueue) bool { return changed[q.Name] || managed.ByKuota(q) }),
 	})
 	tree.Settle(wishes.Departments, wishes.Queues)

@@ -3,7 +3,6 @@ package desired
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -249,7 +248,9 @@ type Inputs struct {
 	Allocations []v1alpha1.ComputeAllocation
 	// ClusterQueues are those of Kuota, and of others in any of these cohorts.
 	ClusterQueues []*kueueapi.ClusterQueue
-	Now           time.Time
+	// Problems returns why the windows and the budget of a spec cannot be applied; nil checks
+	// none.
+	Problems func(*v1alpha1.ComputeAllocationSpec) governance.FieldErrors
 }
 
 // Wishes are what the specs of departments and allocations want, by name and by ClusterQueue.
@@ -282,7 +283,10 @@ func NewTree(in Inputs) (*Tree, Wishes) {
 		}
 		spec := effective.Spec(as)
 		resolved, errs := quota.Resolve(&spec, in.Types)
-		if errs = append(errs, effective.Problems(&as.Spec, in.Now)...); len(errs) > 0 {
+		if in.Problems != nil {
+			errs = append(errs, in.Problems(&as.Spec)...)
+		}
+		if len(errs) > 0 {
 			wishes.Invalid[d.Name] = errs
 			continue
 		}
