@@ -122,7 +122,9 @@ func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 		return ctrl.Result{}, err
 	}
 	newTree := func() (*desired.Tree, desired.Wishes) {
-		return desired.NewTree(desired.Inputs{Naming: naming, Types: types, Unallocated: shares, Departments: departments.Items, Allocations: allocations.Items, ClusterQueues: queues, Problems: func(spec *v1alpha1.ComputeAllocationSpec) governance.FieldErrors { return effective.Problems(spec, r.Now()) }})
+		return desired.NewTree(desired.Inputs{Naming: naming, Types: types, Unallocated: shares, Departments: departments.Items, Allocations: allocations.Items, ClusterQueues: queues, Problems: func(spec *v1alpha1.ComputeAllocationSpec) governance.FieldErrors {
+			return effective.Problems(spec, r.Now())
+		}})
 	}
 	tree, wishes := newTree()
 	tree.Refused = func(before, after quota.PoolResources) string {
