@@ -178,7 +178,7 @@ func (o *options) allocationCommand() *cobra.Command {
 	group.AddCommand(o.allocationCreate(), o.allocationEdit(), o.allocationDescribe(), o.allocationDelete())
 	group.AddCommand(o.reading(read{
 		use: "list", example: "kuota allocation list", about: "list compute allocations", path: "/allocations", file: "/policies",
-		filters: []filter{{flag: "text", name: "q", about: "whose name contains this"}},
+		filters: []filter{{flag: "text", name: "q", about: "whose name contains this"}, {flag: "department", name: "department", about: "of the teams in this department and below it"}},
 		rows:    func(answer any) ([]any, string) { return list(at(answer, "allocations")), "" },
 		columns: []column{
 			{"TEAM", "name", nil}, {"STATUS", "status", nil}, {"WEIGHT", "weight", nil}, {"SHARING", "sharing", nil}, {"QUOTA", "quota", quotas},

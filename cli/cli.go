@@ -81,7 +81,7 @@ var reads = []read{
 	{
 		use: "tasks", group: "tasks", example: "kuota tasks --team vision --status Pending -o wide", about: "list tasks", path: "/tasks",
 		filters: []filter{
-			{"team", "team", "of this team", true}, {"status", "status", "in this status, such as Pending or Running", true}, {"class", "class", "of this priority class", true},
+			{"team", "team", "of this team", true}, {"department", "department", "of the teams in this department and below it", false}, {"status", "status", "in this status, such as Pending or Running", true}, {"class", "class", "of this priority class", true},
 			{"kind", "kind", "of this kind, such as Job", true}, {"pool", "pool", "in this pool", true}, {"by", "by", "submitted by this user", false}, {"mine", "mine", "submitted by you", false}, {"selector", "q", "with this label, such as sweep=lr", false},
 			{"text", "q", "whose name contains this", false}, {"tab", "tab", "active, the default, or finished", false}, {"sort", "sort", "column of the page, such as name", false}, {"order", "order", "asc or desc", false}, page,
 		},
@@ -94,7 +94,7 @@ var reads = []read{
 	},
 	{
 		use: "queue", group: "tasks", example: "kuota queue --team vision", about: "list the waiting tasks that are next to start", path: "/queue",
-		filters: []filter{{"team", "team", "of this team", true}, {"class", "class", "of this priority class", true}, page},
+		filters: []filter{{"team", "team", "of this team", true}, {"department", "department", "of the teams in this department and below it", false}, {"class", "class", "of this priority class", true}, page},
 		rows: func(answer any) ([]any, string) {
 			return list(at(answer, "tasks")), fmt.Sprintf("page %v of %v, %v waiting tasks", at(answer, "page"), at(answer, "pages"), at(answer, "waiting"))
 		},
@@ -106,7 +106,7 @@ var reads = []read{
 	{
 		use: "past", group: "tasks", example: "kuota past --team vision", about: "list tasks that ended, also deleted ones", path: "/past-tasks", file: "/tasks/past",
 		filters: []filter{
-			{"team", "team", "of this team", false}, {"class", "class", "of this priority class", false}, {"kind", "kind", "of this kind, such as Job", false}, {"text", "q", "whose name contains this", false},
+			{"team", "team", "of this team", false}, {"department", "department", "of the teams in this department and below it", false}, {"class", "class", "of this priority class", false}, {"kind", "kind", "of this kind, such as Job", false}, {"text", "q", "whose name contains this", false},
 			{"from", "from", "first day, such as 2026-11-01", false}, {"to", "to", "last day", false}, page,
 		},
 		rows: func(answer any) ([]any, string) {
@@ -124,7 +124,7 @@ var reads = []read{
 	},
 	{
 		use: "teams", group: "quota", example: "kuota teams -o csv", name: "name", about: "list teams with their quota and usage", path: "/teams",
-		filters: []filter{{"resource", "resource", "in this resource, such as cpu; default the accelerator that the cluster has most of", false}, {"pool", "pool", "in this pool", false}, {"text", "q", "whose name contains this", false}, {"sort", "sort", "column of the page, such as held", false}, {"order", "order", "asc or desc", false}, page},
+		filters: []filter{{"resource", "resource", "in this resource, such as cpu; default the accelerator that the cluster has most of", false}, {"pool", "pool", "in this pool", false}, {"department", "department", "of the teams in this department and below it", false}, {"text", "q", "whose name contains this", false}, {"sort", "sort", "column of the page, such as held", false}, {"order", "order", "asc or desc", false}, page},
 		rows: func(answer any) ([]any, string) {
 			rows, note := paged("teams")(answer)
 			return rows, fmt.Sprintf("%s, in %v", note, at(answer, "unit"))
@@ -137,7 +137,7 @@ var reads = []read{
 	{
 		use: "usage", group: "quota", example: "kuota usage --by month -o json", about: "report who used what, and what it cost", path: "/usage",
 		filters: []filter{
-			{"team", "team", "of this team", false}, {"pool", "pool", "in this pool", false}, {"resource", "resource", "in this resource, such as cpu", false},
+			{"team", "team", "of this team", false}, {"department", "department", "of the teams in this department and below it", false}, {"pool", "pool", "in this pool", false}, {"resource", "resource", "in this resource, such as cpu", false},
 			{"from", "from", "first day, such as 2026-11-01; default the first of the month", false}, {"to", "to", "last day; default today", false},
 			{"by", "by", "periods: day, the default, week or month", false}, {"zone", "zone", "time zone of the days; default UTC", false},
 		},
@@ -160,7 +160,7 @@ var reads = []read{
 	{
 		use: "activity", group: "quota", example: "kuota activity --team vision", about: "list who did what, the latest first", path: "/activity",
 		filters: []filter{
-			{"team", "team", "of this team", false}, {"actor", "actor", "by this user", false}, {"action", "action", "of this action, such as stop", false}, {"text", "q", "whose name contains this", false},
+			{"team", "team", "of this team", false}, {"department", "department", "of the teams in this department and below it", false}, {"actor", "actor", "by this user", false}, {"action", "action", "of this action, such as stop", false}, {"text", "q", "whose name contains this", false},
 			{"uid", "uid", "of the object with this UID", false}, {"from", "from", "first day, such as 2026-11-01", false}, {"to", "to", "last day", false}, {"before", "before", "older than this value of next", false},
 		},
 		rows: func(answer any) ([]any, string) {

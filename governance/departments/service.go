@@ -137,6 +137,13 @@ func (s State) Key() string {
 	return fmt.Sprint(s.all, names, sets.List(s.full), s.Governed.All, s.Governed.Departments())
 }
 
+// TeamsBelow returns the teams in a department and below it, for filters of lists that have
+// only what their reader sees.
+func (s *Service) TeamsBelow(ctx context.Context, department string) ([]string, error) {
+	state, err := s.whole(ctx)
+	return state.TeamsBelow(department), err
+}
+
 // whole returns all departments, as a reader sees them who sees all and changes none.
 func (s *Service) whole(ctx context.Context) (State, error) {
 	reader, err := s.Cluster.Reader()

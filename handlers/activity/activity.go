@@ -35,14 +35,16 @@ const (
 type query struct {
 	listing.Address
 	history.ActivityQuery
-	team    string
-	problem string // a sentence about an invalid value; empty for none
+	team       string
+	department string
+	problem    string // a sentence about an invalid value; empty for none
 }
 
 func parse(values url.Values) query {
 	q := query{Address: listing.NewAddress(urls.Activity, "before")}
 	one := func(name string) string { return q.Take(values, name) }
 	q.team, q.Actor, q.Action, q.NameContains, q.UID = one("team"), one("actor"), one("action"), one("q"), one("uid")
+	q.department = one("department")
 	q.From, q.To, q.problem = q.TakeDays(values)
 	if text := values.Get("before"); text != "" {
 		at, id, _ := strings.Cut(text, "~")
@@ -75,8 +77,11 @@ func (h *Pages) open(c echo.Context, scope access.Scope, q *query) (*reader, []s
 	if q.team != "" {
 		asked = []string{q.team}
 	}
+	if asked, err = h.TeamsOf(c.Request().Context(), q.department, asked); err != nil {
+		return nil, nil, err
+	}
 	q.Teams = classstats.VisibleTeams(scope, list.Teams, asked)
-	if q.Teams != nil && q.team == "" {
+	if q.Teams != nil && asked == nil {
 		q.Teams = append(q.Teams, "") // the cluster policy, which everyone sees who sees a team
 	}
 	return &reader{Pages: h, user: console.UserOf(c), scope: scope, uids: map[string]string{}}, list.Teams, nil
@@ -160,6 +165,9 @@ func (h *Pages) activity(c echo.Context, scope access.Scope) error {
 		UID: q.UID, Filters: q.filters(teams), CSVURL: q.URL(urls.ActivityCSV),
 	}
 	page.Title, page.Active = "Activity", "activity"
+	if page.Filters, err = h.OfferDepartments(c, page.Filters, q.department); err != nil {
+		return err
+	}
 	if slices.Contains(teams, q.team) {
 		page.OneTeam = q.team
 	}
@@ -286,7 +294,7 @@ func (h *Pages) Register(s *web.Server) {
 	s.Page(urls.ActivityCSV, h.Within(h.activityCSV))
 	s.Page(urls.ActivityJSON, h.Within(h.activityJSON))
 	s.API(web.Endpoint{Method: http.MethodGet, Path: "/activity", Summary: "List who did what, the latest first", Answer: activityAnswer{}, Handler: h.Within(h.activityJSON), Query: []web.Parameter{
-		{Name: "team", About: "of this team"}, {Name: "actor", About: "by this user"}, {Name: "action", About: "of this action, such as stop"}, {Name: "q", About: "whose name contains this"},
+		{Name: "team", About: "of this team"}, {Name: "department", About: "of the teams in this department and below it"}, {Name: "actor", About: "by this user"}, {Name: "action", About: "of this action, such as stop"}, {Name: "q", About: "whose name contains this"},
 		{Name: "uid", About: "of the object with this UID"}, {Name: "from", About: "first day, such as 2026-11-01"}, {Name: "to", About: "last day"}, {Name: "before", About: "older than this value of next"},
 	}})
 }

@@ -139,7 +139,7 @@ func (f *allocationForm) refused(state allocations.State, a *v1alpha1.ComputeAll
 		if f.edits != nil {
 			saved = &f.edits.allocation
 		}
-		wrong = append(state.Refused(a, saved, types), f.tree.Tree.CheckTeam(a, saved)...)
+		wrong = append(state.Refused(a, saved, types), state.Departments.CheckTeam(a, saved)...)
 	}
 	if len(wrong) == 0 && f.Submitted && f.outside(a) {
 		wrong = append(wrong, governance.FieldError{Path: path, Message: "choose a department of which you are an admin"})
@@ -167,7 +167,7 @@ func (f *allocationForm) departmentMenu(problem string) (menu views.SelectField)
 	chosen := f.typed["department"]
 	none := "None"
 	if f.kind == ofDepartment {
-		none = "None: below all departments and teams"
+		none = "None: at the top"
 	}
 	if all := f.tree.Governed.All; all || chosen == "" {
 		if !all && !f.tree.Governed.Empty() {
@@ -182,7 +182,7 @@ func (f *allocationForm) departmentMenu(problem string) (menu views.SelectField)
 		case f.kind == ofDepartment && name != chosen && f.tree.Tree.CheckParent(f.team, name) != "":
 		default:
 			label := f.tree.Tree.Path(name)
-			if left := f.leftWords(name, f.left(name)); left != "" {
+			if left := f.leftWords(name, f.left(name), 2); left != "" {
 				label += " · " + left
 			}
 			menu.Options = append(menu.Options, views.Option{Value: name, Label: label, Selected: name == chosen})
@@ -210,8 +210,9 @@ func (f *allocationForm) left(name string) quota.PoolResources {
 	return f.tree.Tree.Quota(name).Minus(f.tree.Tree.Taken(name, team, below))
 }
 
-// leftWords returns what is left of a department's quota, such as "12 of 64 H100 left".
-func (f *allocationForm) leftWords(name string, left quota.PoolResources) string {
+// leftWords returns what is left of a department's quota, such as "12 of 64 H100 left", in at
+// most so many pools.
+func (f *allocationForm) leftWords(name string, left quota.PoolResources, most int) string {
 	var parts []string
 	of := f.tree.Tree.Quota(name)
 	for _, pool := range f.tree.Types.Pools() {
@@ -230,7 +231,11 @@ func (f *allocationForm) leftWords(name string, left quota.PoolResources) string
 	if len(parts) == 0 {
 		return ""
 	}
-	return strings.Join(parts, ", ") + " left"
+	text := strings.Join(parts[:min(most, len(parts))], ", ") + " left"
+	if len(parts) > most {
+		text += " …"
+	}
+	return text
 }
 
 // afterWords returns what is left of the chosen department after saving a; empty without one.
@@ -242,7 +247,7 @@ func (f *allocationForm) afterWords(a *v1alpha1.ComputeAllocation, types catalog
 	}
 	own := quota.PoolResources{}
 	own.AddNominal(resolved)
-	words := f.leftWords(name, f.left(name).Minus(own))
+	words := f.leftWords(name, f.left(name).Minus(own), v1alpha1.MaxQuotaRows)
 	if words == "" {
 		return ""
 	}
@@ -262,7 +267,11 @@ func (f *allocationForm) reserveWords(a *v1alpha1.ComputeAllocation, types catal
 			resource, amount = catalog.CPU, pool.Nominal[catalog.CPU]
 		}
 		if amount > 0 {
-			parts = append(parts, fmt.Sprintf("%s of %s", quota.Grouped(resource, left[pool.Name][resource]), quota.Amount(resource, amount)))
+			of := quota.Amount(resource, amount)
+			if found, _ := types.Find(pool.Name); found.Instance.AcceleratorModel != "" {
+				of = quota.Grouped(resource, amount) + " " + found.Instance.AcceleratorModel
+			}
+			parts = append(parts, quota.Grouped(resource, left[pool.Name][resource])+" of "+of)
 		}
 	}
 	if len(parts) == 0 {

@@ -23,7 +23,7 @@ import (
 // selection returns the allocations that the filters of an address select.
 func (h *Pages) selection(c echo.Context) ([]listed, error) {
 	state, err := h.Allocations.State(c.Request().Context(), console.UserOf(c))
-	return parseListQuery(c.QueryParams()).found(listOf(state)), err
+	return parseListQuery(c.QueryParams()).found(listOf(state), state.Departments), err
 }
 
 // policiesCSV answers GET /policies.csv: all allocations that the filters select, with a line
@@ -45,20 +45,21 @@ func (h *Pages) policiesCSV(c echo.Context) error {
 	for _, name := range names {
 		rows[0] = append(rows[0], format.ResourceLabel(name))
 	}
+	rows[0] = append(rows[0], "department")
 	for _, l := range found {
 		team := []string{l.Name, l.Spec.DisplayName, l.namespace(), l.status.Label, strconv.Itoa(int(l.Spec.FairShareWeight)), sharing(effective.Spec(l.ComputeAllocation).Sharing), describe.WithinTeam(l.Spec.Preemption)}
 		if l.Spec.Observed() {
 			team[4], team[5], team[6] = "", "", ""
 		}
 		if len(l.resolved.Pools) == 0 {
-			rows = append(rows, slices.Concat(team, make([]string, 1+len(names))))
+			rows = append(rows, slices.Concat(team, make([]string, 1+len(names)), []string{l.Spec.Department}))
 		}
 		for _, pool := range l.resolved.Pools {
 			row := slices.Concat(team, []string{pool.Name})
 			for _, name := range names {
 				row = append(row, quota.Number(name, pool.Nominal[name]))
 			}
-			rows = append(rows, row)
+			rows = append(rows, append(row, l.Spec.Department))
 		}
 	}
 	return console.CSVFile(c, "allocations", rows)
@@ -78,6 +79,7 @@ type allocationJSON struct {
 	Path        string     `json:"path"` // of its page
 	Status      string     `json:"status"`
 	Reason      string     `json:"reason,omitempty"`
+	Department  string     `json:"department,omitempty"`
 	Weight      *int64     `json:"weight,omitempty"` // this and the next are not known of a queue that Kuota only observes
 	Sharing     string     `json:"sharing,omitempty"`
 	Preemption  string     `json:"preemption,omitempty"`
@@ -97,7 +99,7 @@ func (h *Pages) policiesJSON(c echo.Context) error {
 	}
 	answer := allocationsAnswer{At: h.Now().UTC(), Total: len(found), Allocations: []allocationJSON{}}
 	for _, l := range found {
-		a := allocationJSON{Name: l.Name, DisplayName: l.Spec.DisplayName, Namespace: l.namespace(), Path: string(ui.At(c.Request().Context(), urls.Allocation(l.Name))), Status: l.status.Label, Reason: l.status.Text, Quota: []poolJSON{}}
+		a := allocationJSON{Name: l.Name, DisplayName: l.Spec.DisplayName, Department: l.Spec.Department, Namespace: l.namespace(), Path: string(ui.At(c.Request().Context(), urls.Allocation(l.Name))), Status: l.status.Label, Reason: l.status.Text, Quota: []poolJSON{}}
 		if !l.Spec.Observed() {
 			a.Weight, a.Sharing, a.Preemption = new(int64(l.Spec.FairShareWeight)), sharing(effective.Spec(l.ComputeAllocation).Sharing), describe.WithinTeam(l.Spec.Preemption)
 		}

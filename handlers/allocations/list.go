@@ -85,15 +85,22 @@ func (h *Pages) policiesPage(ctx context.Context, user governance.User, q listQu
 		return page, state, err
 	}
 	all := listOf(state)
-	found := q.found(all)
+	found := q.found(all, state.Departments)
 	from, to, number := listing.Bounds(q.page, teamsOnPage, len(found))
 	page = allocationviews.PoliciesPage{
 		NewURL: urls.NewAllocation, Action: urls.Policies, Total: len(all), Note: q.note(len(found), len(all)),
 		Text: q.text, Filters: q.filters(all), Sort: q.sort, Order: q.Values.Get("order"), Heads: q.heads(), Pager: q.Pager(number, from, to, len(found)),
 		CSVURL: q.URL(urls.PoliciesCSV, q.PageName, ""), JSONURL: q.URL(urls.PoliciesJSON, q.PageName, ""),
 	}
+	tree, err := h.Departments.State(ctx, user)
+	if err != nil {
+		return page, state, err
+	}
+	if of := console.DepartmentFilter(tree, q.department); of.ID != "" {
+		page.Filters = append(page.Filters, of)
+	}
 	if q.filtered() {
-		page.ClearURL = q.With("q", "", "status", "", "pool", "", q.PageName, "")
+		page.ClearURL = q.With("q", "", "status", "", "pool", "", "department", "", q.PageName, "")
 	}
 	if page.Policy, err = h.PolicyPages.Card(ctx, user); err != nil {
 		return page, state, err

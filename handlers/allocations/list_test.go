@@ -121,7 +121,7 @@ func TestThousandTeams(t *testing.T) {
 func TestAllocationFiles(t *testing.T) {
 	address := handlerstest.Serve(t, someTeams(300))
 	csv := strings.Split(strings.TrimSpace(handlerstest.Download(t, address+"/policies.csv?status=Active&q=team-00&page=2")), "\n")
-	if len(csv) != 1+90+10 || csv[0] != "team,name,namespace,status,weight,lending and borrowing,preemption,pool,GPUs,vCPU,\"Memory, GiB\",Network devices" || csv[1] != "team-0000,Research 0,hyperpod-ns-team-0000,Active,0,Lends and borrows up to 50 %,Lower priority,ml.g6.12xlarge,2,24,96,1" {
+	if len(csv) != 1+90+10 || csv[0] != "team,name,namespace,status,weight,lending and borrowing,preemption,pool,GPUs,vCPU,\"Memory, GiB\",Network devices,department" || csv[1] != "team-0000,Research 0,hyperpod-ns-team-0000,Active,0,Lends and borrows up to 50 %,Lower priority,ml.g6.12xlarge,2,24,96,1," {
 		t.Errorf("got %d lines: %q", len(csv), csv[:2])
 	}
 	var answer struct {

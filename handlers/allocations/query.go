@@ -69,6 +69,7 @@ var listColumns = []listing.Column[listed]{
 type listQuery struct {
 	listing.Address
 	text, status, pool string
+	department         string
 	sort               string // the id of a column; empty for the default
 	descending         bool
 	page               int
@@ -77,19 +78,20 @@ type listQuery struct {
 func parseListQuery(values url.Values) listQuery {
 	q := listQuery{Address: listing.NewAddress(urls.Policies, "page")}
 	q.text, q.status, q.pool = q.Take(values, "q"), q.Take(values, "status"), q.Take(values, "pool")
+	q.department = q.Take(values, "department")
 	q.sort, q.descending = listing.TakeSort(q.Address, values, listColumns)
 	q.page, _ = strconv.Atoi(q.Take(values, q.PageName))
 	return q
 }
 
-func (q listQuery) filtered() bool { return q.text+q.status+q.pool != "" }
+func (q listQuery) filtered() bool { return q.text+q.status+q.pool+q.department != "" }
 
 // found returns those of all that the filters select, in order.
-func (q listQuery) found(all []listed) (found []listed) {
+func (q listQuery) found(all []listed, tree quota.Departments) (found []listed) {
 	text := strings.ToLower(q.text)
 	for _, l := range all {
 		matches := strings.Contains(l.Name, text) || strings.Contains(strings.ToLower(l.Spec.DisplayName), text) || strings.Contains(l.namespace(), text) || l.in(text, true)
-		if matches && (q.status == "" || l.status.Label == q.status) && (q.pool == "" || l.in(q.pool, false)) {
+		if matches && tree.Includes(q.department, l.Spec.Department) && (q.status == "" || l.status.Label == q.status) && (q.pool == "" || l.in(q.pool, false)) {
 			found = append(found, l)
 		}
 	}

@@ -24,6 +24,9 @@ type rowViews struct {
 	types  catalog.Catalog     // with the form's new pools
 	others quota.PoolResources // nominal quota of all other teams
 	errs   map[string]string   // by input
+	// ofDepartment is the quota of the department that is chosen, and left what others leave
+	// of it.
+	ofDepartment, left quota.PoolResources
 }
 
 // quota maps one row of quota: typed values, defaults and what can be borrowed.
@@ -234,6 +237,14 @@ func (v rowViews) capacity(pool catalog.Pool, allocated quota.PoolResources) str
 	whose := ""
 	if v.form.edits != nil {
 		whose = " to other teams"
+	}
+	if v.form.kind == ofDepartment {
+		whose = " to others"
+	}
+	if of := v.form.tree.Tree.Find(v.form.typed["department"]); of != nil {
+		resource := cmp.Or(pool.Instance.AcceleratorResource, catalog.CPU)
+		whose := fmt.Sprintf(" · %s of %s left in %s", quota.Grouped(resource, v.left[pool.Name][resource]), quota.Grouped(resource, v.ofDepartment[pool.Name][resource]), quota.Title(of))
+		return poolCapacity(pool, nil, "") + whose
 	}
 	text := poolCapacity(pool, allocated, whose)
 	if slices.ContainsFunc(v.form.pools, func(p formPool) bool { return p.name == pool.Name }) {

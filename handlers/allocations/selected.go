@@ -147,7 +147,7 @@ func selectTeams(state allocations.State, s teamSelection, values url.Values) te
 	switch {
 	case len(seen) > 0:
 	case values.Get("all") == "true":
-		for _, l := range parseListQuery(listing.Filters(values)).found(listOf(state)) {
+		for _, l := range parseListQuery(listing.Filters(values)).found(listOf(state), state.Departments) {
 			add(l.Name, "")
 		}
 	default:

@@ -74,6 +74,12 @@ func (f *allocationForm) view(state allocations.State, seen map[string]bool, nam
 	view.WeightNote = f.weightNote(state)
 	view.NewNamespace = f.teamNamespace(naming)
 	known := knownMembers(state, seen)
+	for _, d := range f.tree.Departments {
+		for _, m := range d.Spec.Members {
+			known[m.Name] = known[m.Name] || f.tree.Sees(d.Name)
+		}
+	}
+	maps.DeleteFunc(known, func(_ string, is bool) bool { return !is })
 	view.KnownMembers = slices.Sorted(maps.Keys(known))
 	named := false
 	for i, m := range f.members {
@@ -87,6 +93,9 @@ func (f *allocationForm) view(state allocations.State, seen map[string]bool, nam
 		view.MembersNote = "Without members, nobody but cluster admins sees the team or submits its tasks."
 	}
 	rows := rowViews{form: f, state: state, types: types, others: f.others(state, types), errs: errs}
+	if of := f.typed["department"]; f.tree.Tree.Find(of) != nil {
+		rows.ofDepartment, rows.left = f.tree.Tree.Quota(of), f.left(of)
+	}
 	for i := range f.rows {
 		view.Rows = append(view.Rows, rows.quota(i))
 	}

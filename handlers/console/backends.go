@@ -42,6 +42,8 @@ type Departments interface {
 	State(ctx context.Context, user governance.User) (departments.State, error)
 	// Again returns an earlier state as it is now, for all readers with its key.
 	Again(ctx context.Context, earlier departments.State) (departments.State, error)
+	// TeamsBelow returns the teams in a department and below it, whoever asks.
+	TeamsBelow(ctx context.Context, department string) ([]string, error)
 	// Figures returns the figures of departments, by name. Teams that are not seen have no
 	// name in them.
 	Figures(ctx context.Context, state departments.State, seen func(team string) bool) (map[string]departments.Figures, error)

@@ -51,7 +51,7 @@ func TestTree(t *testing.T) {
 	_, page := handlerstest.Get(t, address+"/teams")
 	htmlcheck.Page(t, page)
 	for row, want := range map[string]string{
-		"#department-research": "research 6 5 1 5 0 0 3 2",
+		"#department-research": "Research 6 5 1 5 0 0 3 2",
 		"#department-sight":    "sight 4 2 2 5 borrowing 1 0 3 0",
 		"#department-product":  "product 2 0 2 0 0 0 0 0",
 	} {
@@ -72,6 +72,30 @@ func TestTree(t *testing.T) {
 	_, page = handlerstest.Get(t, address+"/teams?department=research")
 	if page.Find("#team-vision").Length() != 1 || page.Find("#team-speech").Length() != 1 {
 		t.Error("the filter leaves out teams of departments below")
+	}
+}
+
+// Lists of tasks, the queue and the allocations are of the teams in a department and below it.
+func TestFilters(t *testing.T) {
+	d := backend()
+	address := handlerstest.Serve(t, d)
+	for path, teams := range map[string]*[]string{"/tasks": &d.QueriedTeams, "/queue": &d.UpcomingQuery.Teams} {
+		for department, want := range map[string][]string{"research": {"speech", "vision"}, "sight": {"vision"}, "product": {"-"}, "unknown": {"-"}, "": nil} {
+			_, page := handlerstest.Get(t, address+path+"?department="+department)
+			htmlcheck.Page(t, page)
+			if diff := cmp.Diff(want, *teams); diff != "" {
+				t.Errorf("%s of department %q (-want +got):\n%s", path, department, diff)
+			}
+			if got := page.Find("select#department option[selected]").AttrOr("value", "none"); got != department {
+				t.Errorf("%s: the filter is %q, want %q", path, got, department)
+			}
+		}
+	}
+	if _, page := handlerstest.Get(t, address+"/policies?department=sight"); page.Find("#allocations tbody tr").Length() != 1 || !strings.Contains(handlerstest.Text(page.Find("#allocations tbody")), "vision") {
+		t.Errorf("the allocations of a department: %s", handlerstest.Text(page.Find("#allocations")))
+	}
+	if csv := handlerstest.Download(t, address+"/policies.csv?department=sight"); !strings.Contains(csv, ",sight") || strings.Contains(csv, "speech") {
+		t.Errorf("the file of a department: %s", csv)
 	}
 }
 

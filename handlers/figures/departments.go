@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -93,9 +92,9 @@ func (q Query) sum(f departments.Figures, resource string) (sum departments.Reso
 func (q Query) departmentLine(state departments.State, d *v1alpha1.Department, f departments.Figures, resource string) views.DepartmentLine {
 	sum := q.sum(f, resource)
 	short := func(n int64) string { return format.Thousands(n) }
-	line := views.DepartmentLine{ID: "department-" + d.Name, Name: d.Name, URL: urls.Department(d.Name), Status: DepartmentStatus(d), Quota: quota.Short(resource, sum.Quota), Allocated: "–", Reserve: "–", Used: "–", Borrowed: "–", Lent: "–"}
-	if title := quota.Title(d); !strings.EqualFold(title, d.Name) {
-		line.Sub = title
+	line := views.DepartmentLine{ID: "department-" + d.Name, Name: quota.Title(d), URL: urls.Department(d.Name), Status: DepartmentStatus(d), Quota: quota.Short(resource, sum.Quota), Allocated: "–", Reserve: "–", Used: "–", Borrowed: "–", Lent: "–"}
+	if !strings.EqualFold(line.Name, d.Name) {
+		line.Sub = d.Name
 	}
 	if !state.Sees(d.Name) {
 		line.Running, line.Waiting = views.Count{Text: "–"}, views.Count{Text: "–"}
@@ -156,25 +155,4 @@ func DepartmentStatus(d *v1alpha1.Department) views.Status {
 		return views.Status{Tone: "idle", Label: "Drained", Text: "No task runs; all wait."}
 	}
 	return views.Status{}
-}
-
-// DepartmentFilter returns the filter by department; without options where there is none.
-func DepartmentFilter(state departments.State, chosen string) (filter views.Filter) {
-	if len(state.Departments) == 0 && chosen == "" {
-		return filter
-	}
-	filter = views.Filter{ID: "department", Label: "Department", Options: []views.Option{{Label: "All departments", Selected: chosen == ""}}}
-	known := chosen == ""
-	for _, name := range state.Tree.Below("") {
-		if d := state.Find(name); d != nil {
-			known = known || name == chosen
-			indent := strings.Repeat("  ", len(state.Tree.Chain(name))-1)
-			filter.Options = append(filter.Options, views.Option{Value: name, Label: indent + quota.Title(d), Selected: name == chosen})
-		}
-	}
-	if !known {
-		filter.Options = append(filter.Options, views.Option{Value: chosen, Label: chosen, Selected: true})
-		filter.Wrong = strconv.Quote(chosen) + " is no department that you can see."
-	}
-	return filter
 }

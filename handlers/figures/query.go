@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/report/usage"
 	"kuota.dev/kuota/handlers/charts"
+	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/timerange"
@@ -137,7 +138,7 @@ func (q Query) filters(s *capacity.Snapshot) []views.Filter {
 		resources.Add(name, format.ResourceName(name))
 	}
 	filters := []views.Filter{resources.Done(), q.Filter("pool", "Pool", "All pools", PoolNames(s)...)}
-	if of := DepartmentFilter(q.Tree, q.Department); of.ID != "" {
+	if of := console.DepartmentFilter(q.Tree, q.Department); of.ID != "" {
 		filters = append(filters, of)
 	}
 	return filters

@@ -50,6 +50,11 @@ func (d *DepartmentsBackend) Again(ctx context.Context, _ departments.State) (de
 	return d.State(ctx, governance.User{})
 }
 
+func (d *DepartmentsBackend) TeamsBelow(ctx context.Context, department string) ([]string, error) {
+	state, err := d.State(ctx, governance.User{})
+	return state.TeamsBelow(department), err
+}
+
 func (d *DepartmentsBackend) Figures(_ context.Context, state departments.State, seen func(string) bool) (map[string]departments.Figures, error) {
 	return departments.FiguresOf(state, &d.of.CapacityBackend.Snapshot, seen), nil
 }

@@ -31,7 +31,7 @@ func (h *Pages) registerAPI(s *web.Server) {
 	s.API(web.Endpoint{Method: http.MethodGet, Path: "/tasks", Summary: "List tasks", Query: taskParameters, Answer: tasksAnswer{}, Handler: h.Within(known(h.tasksJSON))})
 	s.API(web.Endpoint{Method: http.MethodGet, Path: "/queue", Summary: "List the waiting tasks that are next to start", Query: upcomingParameters, Answer: upcomingAnswer{}, Handler: h.Within(h.upcomingJSON)})
 	s.API(web.Endpoint{Method: http.MethodGet, Path: "/past-tasks", Summary: "List tasks that ended, also deleted ones", Query: []web.Parameter{
-		{Name: "team", About: "of this team"}, {Name: "class", About: "of this priority class"}, {Name: "kind", About: "of this kind"}, {Name: "q", About: "whose name contains this"}, {Name: "from", About: "first day"}, {Name: "to", About: "last day"}, {Name: "page", About: "page of the list"},
+		{Name: "team", About: "of this team"}, {Name: "department", About: "of the teams in this department and below it"}, {Name: "class", About: "of this priority class"}, {Name: "kind", About: "of this kind"}, {Name: "q", About: "whose name contains this"}, {Name: "from", About: "first day"}, {Name: "to", About: "last day"}, {Name: "page", About: "page of the list"},
 	}, Answer: pastAnswer{}, Handler: h.Within(h.pastJSON)})
 	s.API(web.Endpoint{Method: http.MethodGet, Path: apiTask, Summary: "Return a task as the list has it", Query: uidParameter, Answer: taskJSON{}, Handler: h.Handler(h.getTask)})
 	s.API(web.Endpoint{Method: http.MethodGet, Path: apiTask + "/why", Summary: "Explain why a task waits, what would start it, and when it probably starts", Query: uidParameter, Answer: whyAnswer{}, Handler: h.Handler(h.whyJSON)})
@@ -63,11 +63,11 @@ var (
 	uidParameter    = []web.Parameter{{Name: "uid", About: "UID of the task, if another one had its name"}}
 	dryRunParameter = []web.Parameter{{Name: "dryRun", About: "true changes nothing and answers what would happen"}}
 	taskParameters  = []web.Parameter{
-		{Name: "team", About: "of this team; several times for several"}, {Name: "status", About: "in this status, such as Pending or Running"}, {Name: "class", About: "of this priority class"},
+		{Name: "team", About: "of this team; several times for several"}, {Name: "department", About: "of the teams in this department and below it"}, {Name: "status", About: "in this status, such as Pending or Running"}, {Name: "class", About: "of this priority class"},
 		{Name: "kind", About: "of this kind, such as Job"}, {Name: "pool", About: "in this pool"}, {Name: "by", About: "submitted by this user"}, {Name: "mine", About: "true for those of the person of the token"}, {Name: "q", About: "whose name, person or label contains this"},
 		{Name: "tab", About: "active, the default, or finished"}, {Name: "sort", About: "column, such as name"}, {Name: "order", About: "asc or desc"}, {Name: "page", About: "page of the list"},
 	}
-	upcomingParameters = []web.Parameter{{Name: "team", About: "of this team; several times for several"}, {Name: "class", About: "of this priority class"}, {Name: "page", About: "page of the list"}}
+	upcomingParameters = []web.Parameter{{Name: "team", About: "of this team; several times for several"}, {Name: "department", About: "of the teams in this department and below it"}, {Name: "class", About: "of this priority class"}, {Name: "page", About: "page of the list"}}
 	logParameters      = append(slices.Clone(uidParameter),
 		web.Parameter{Name: "pod", About: "name of the pod; default the first"}, web.Parameter{Name: "container", About: "name of the container; default the first that is no init container"},
 		web.Parameter{Name: "previous", About: "true reads the run before the last restart"}, web.Parameter{Name: "timestamps", About: "true writes the time before each line"}, web.Parameter{Name: "follow", About: "true waits for more lines until the container ends"})

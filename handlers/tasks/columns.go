@@ -212,7 +212,11 @@ const tasksCSVURL = "/tasks.csv"
 func (h *Pages) tasksCSV(c echo.Context, scope access.Scope) error {
 	q := h.taskQuery(c.QueryParams())
 	q.All = true
-	list, err := h.Tasks.ListWithin(c.Request().Context(), scope, q.Query, q.teams)
+	teams, err := h.TeamsOf(c.Request().Context(), q.department, q.teams)
+	if err != nil {
+		return err
+	}
+	list, err := h.Tasks.ListWithin(c.Request().Context(), scope, q.Query, teams)
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,11 @@ func (h *Pages) tasksJSON(c echo.Context, scope access.Scope) error {
 	if c.QueryParam("mine") == "true" {
 		q.SubmittedBy = console.UserOf(c).Name
 	}
-	list, err := h.Tasks.ListWithin(c.Request().Context(), scope, q.Query, q.teams)
+	teams, err := h.TeamsOf(c.Request().Context(), q.department, q.teams)
+	if err != nil {
+		return err
+	}
+	list, err := h.Tasks.ListWithin(c.Request().Context(), scope, q.Query, teams)
 	if err != nil {
 		return err
 	}

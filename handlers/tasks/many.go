@@ -189,7 +189,11 @@ func (h *Pages) selected(ctx context.Context, user governance.User, scope access
 // selectedBy adds the tasks that a query selects to a selection, of those that match.
 func (h *Pages) selectedBy(ctx context.Context, user governance.User, scope access.Scope, s selection, q taskQuery, matches func(queries.Item) bool) (selection, error) {
 	q.All = true
-	list, err := h.Tasks.ListWithin(ctx, scope, q.Query, q.teams)
+	teams, err := h.TeamsOf(ctx, q.department, q.teams)
+	if err != nil {
+		return s, err
+	}
+	list, err := h.Tasks.ListWithin(ctx, scope, q.Query, teams)
 	if err != nil {
 		return s, err
 	}

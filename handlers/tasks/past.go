@@ -49,6 +49,7 @@ func HistoryUnavailable(err error) string {
 type pastQuery struct {
 	listing.Address
 	team, class, kind string
+	department        string
 	text, problem     string // problem is a sentence about an invalid day
 	from, to          time.Time
 	page              int
@@ -58,22 +59,24 @@ func parsePastQuery(values url.Values) pastQuery {
 	q := pastQuery{Address: listing.NewAddress(urls.PastTasks, "page"), page: listing.PageOf(values.Get("page"))}
 	one := func(name string) string { return q.Take(values, name) }
 	q.team, q.class, q.kind, q.text = one("team"), one("class"), one("kind"), one("q")
+	q.department = one("department")
 	q.from, q.to, q.problem = q.TakeDays(values)
 	return q
 }
 
 // historyQuery converts q to a query for the task records of the requested teams.
-func (q pastQuery) historyQuery(scope access.Scope, there []string) history.Query {
+func (h *Pages) historyQuery(ctx context.Context, q pastQuery, scope access.Scope, there []string) (history.Query, error) {
 	asked := history.Query{Kind: q.kind, NameContains: q.text, From: q.from, To: q.to}
 	var teams []string
 	if q.team != "" {
 		teams = []string{q.team}
 	}
+	teams, err := h.TeamsOf(ctx, q.department, teams)
 	asked.Teams = classstats.VisibleTeams(scope, there, teams)
 	if q.class != "" {
 		asked.PriorityClasses = classstats.Classes([]string{q.class})
 	}
-	return asked
+	return asked, err
 }
 
 // PastTasks returns a page of finished tasks within a scope, and whether there are
@@ -105,6 +108,9 @@ func (h *Pages) past(c echo.Context, scope access.Scope) error {
 		CSVURL: q.URL(urls.PastTasksCSV, "page", ""),
 	}
 	page.Title, page.Active = "Past tasks", "tasks"
+	if page.Filters, err = h.OfferDepartments(c, page.Filters, q.department); err != nil {
+		return err
+	}
 	if len(q.Values) > 0 {
 		page.ClearURL = urls.PastTasks
 	}
@@ -115,7 +121,11 @@ func (h *Pages) past(c echo.Context, scope access.Scope) error {
 	case q.problem != "":
 		return web.Render(c, http.StatusUnprocessableEntity, taskviews.Past(page))
 	}
-	found, more, err := PastTasks(ctx, h.History, scope, q.historyQuery(scope, list.Teams), q.page, pastPageSize)
+	asked, err := h.historyQuery(ctx, q, scope, list.Teams)
+	if err != nil {
+		return err
+	}
+	found, more, err := PastTasks(ctx, h.History, scope, asked, q.page, pastPageSize)
 	if err != nil {
 		page.Trouble = HistoryUnavailable(err)
 	}
@@ -155,7 +165,11 @@ func (h *Pages) pastFile(c echo.Context, scope access.Scope, q pastQuery, page, 
 	case q.problem != "":
 		return nil, false, &governance.Error{Kind: governance.Invalid, Op: "list past tasks", Message: q.problem}
 	}
-	if found, more, err = PastTasks(ctx, h.History, scope, q.historyQuery(scope, list.Teams), page, size); err != nil {
+	asked, err := h.historyQuery(ctx, q, scope, list.Teams)
+	if err != nil {
+		return nil, false, err
+	}
+	if found, more, err = PastTasks(ctx, h.History, scope, asked, page, size); err != nil {
 		err = &governance.Error{Kind: governance.Unavailable, Op: "list past tasks", Message: HistoryUnavailable(err), Err: err}
 	}
 	return found, more, err

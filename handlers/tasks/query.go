@@ -30,6 +30,7 @@ type taskQuery struct {
 	listing.Address
 	index.Query
 	teams      []string
+	department string // of the teams; empty for all
 	classRange classstats.Range
 	hidden     map[string]bool // columns, by their ids
 }
@@ -48,6 +49,7 @@ func (h *Pages) taskQuery(values url.Values) taskQuery {
 		return ""
 	}
 	q.teams, q.Kinds, q.Pools, q.SubmittedBy, q.Text = keep("team"), keep("kind"), keep("pool"), one("by"), one("q")
+	q.department = one("department")
 	q.PriorityClasses = classstats.Classes(keep("class"))
 	for i, state := range keep("status") {
 		if renamed, ok := renamedStates[state]; ok {

@@ -44,6 +44,9 @@ func (h *Pages) tasks(c echo.Context, scope access.Scope) error {
 		return err
 	}
 	offerMine(page.Filters, console.UserOf(c))
+	if page.Filters, err = h.OfferDepartments(c, page.Filters, q.department); err != nil {
+		return err
+	}
 	page.Many = h.manyForm(q)
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = "Tasks", "tasks", q.URL(urls.Tasks+"/events")
@@ -68,7 +71,11 @@ func (h *Pages) tasksEvents(s *web.Server) func(echo.Context) error {
 
 func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) (taskviews.TasksPage, error) {
 	q.Explain = true
-	list, err := h.Tasks.ListWithin(ctx, scope, q.Query, q.teams)
+	teams, err := h.TeamsOf(ctx, q.department, q.teams)
+	if err != nil {
+		return taskviews.TasksPage{}, err
+	}
+	list, err := h.Tasks.ListWithin(ctx, scope, q.Query, teams)
 	if err != nil {
 		return taskviews.TasksPage{}, err
 	}
@@ -82,8 +89,8 @@ func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) 
 	if h.History != nil {
 		page.PastURL = urls.PastTasks
 	}
-	if q.Filtered() || len(q.teams) > 0 {
-		page.ClearURL = q.With("team", "", "class", "", "status", "", "kind", "", "pool", "", "q", "", "page", "")
+	if q.Filtered() || len(teams) > 0 {
+		page.ClearURL = q.With("team", "", "department", "", "class", "", "status", "", "kind", "", "pool", "", "q", "", "page", "")
 	}
 	if teams := q.teams; len(teams) == 1 && slices.Contains(list.Teams, teams[0]) {
 		page.OneTeam, page.SubmitURL = teams[0], urls.TeamSubmit(teams[0])
@@ -94,7 +101,7 @@ func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) 
 			page.SubmitTeams = append(page.SubmitTeams, taskviews.SubmitTeam{Name: team, URL: urls.TeamSubmit(team)})
 		}
 	}
-	if classes := h.Classes.Table(ctx, scope, list, q.teams, q.classRange); len(classes.Rows) > 0 {
+	if classes := h.Classes.Table(ctx, scope, list, teams, q.classRange); len(classes.Rows) > 0 {
 		page.Classes, page.ClassNote, page.ClassLeft, page.Ranges = classes.Rows, classes.Note, classes.Left, q.ranges(h.History != nil)
 	}
 	idle := h.Hardware.IdleTasks(ctx)
@@ -116,7 +123,7 @@ func (h *Pages) tasksPage(ctx context.Context, scope access.Scope, q taskQuery) 
 
 // summary describes what the list contains: its tab, or its filters.
 func summary(list queries.List, q taskQuery) string {
-	if q.Filtered() || len(q.teams) > 0 {
+	if q.Filtered() || len(q.teams) > 0 || q.department != "" {
 		return format.Tasks(list.Total) + " found"
 	}
 	var parts []string

@@ -35,11 +35,13 @@ const filePatience = 2 * time.Second
 type upcomingQuery struct {
 	listing.Address
 	queries.UpcomingQuery
+	department string // of the teams; empty for all
 }
 
 func parseUpcomingQuery(values url.Values) upcomingQuery {
 	q := upcomingQuery{Address: listing.NewAddress(urls.Queue, "page")}
 	q.Teams = q.TakeAll(values, "team")
+	q.department = q.Take(values, "department")
 	q.Page, _ = strconv.Atoi(q.Take(values, "page"))
 	q.PriorityClasses = classstats.Classes(q.TakeAll(values, "class"))
 	return q
@@ -51,6 +53,9 @@ func (h *Pages) upcoming(c echo.Context, scope access.Scope) error {
 	q.Patience = ExplainPatience
 	page, err := h.upcomingPage(c.Request().Context(), scope, q)
 	if err != nil {
+		return err
+	}
+	if page.Filters, err = h.OfferDepartments(c, page.Filters, q.department); err != nil {
 		return err
 	}
 	page.Chrome = h.Chrome(c)
@@ -72,6 +77,9 @@ func (h *Pages) upcomingEvents(s *web.Server) func(echo.Context) error {
 }
 
 func (h *Pages) upcomingPage(ctx context.Context, scope access.Scope, q upcomingQuery) (page taskviews.UpcomingPage, err error) {
+	if q.Teams, err = h.TeamsOf(ctx, q.department, q.Teams); err != nil {
+		return page, err
+	}
 	u, err := h.Tasks.UpcomingWithin(ctx, scope, q.UpcomingQuery)
 	if err != nil {
 		return page, err

@@ -34,6 +34,7 @@ func (h *Pages) registerAPI(s *web.Server) {
 }
 
 var teamParameters = []web.Parameter{
+	{Name: "department", About: "of the teams in this department and below it"},
 	{Name: "resource", About: "in this resource, such as cpu; default the accelerator that the cluster has most of"}, {Name: "pool", About: "in this pool"},
 	{Name: "q", About: "whose name contains this"}, {Name: "sort", About: "column, such as held"}, {Name: "order", About: "asc or desc"}, {Name: "page", About: "page of the list"},
 }

@@ -51,6 +51,9 @@ func (h *Pages) team(c echo.Context) error {
 	}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Facts, page.Charts = t.Name, "teams", teamFacts(t), h.History != nil
+	if page.Path, err = h.DepartmentPath(c, t.Name); err != nil {
+		return err
+	}
 	page.Dashboard = h.External(h.Dashboard, urls.LinkSource{Namespace: t.Namespace, Team: t.Name})
 	if err := h.showUsage(c, &page, t.Name, t.Namespace); err != nil {
 		return err

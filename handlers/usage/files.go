@@ -34,7 +34,7 @@ func (h *Pages) periods(c echo.Context, scope access.Scope) (*reader, func() (*a
 			return nil, nil, &governance.Error{Kind: governance.Invalid, Op: "report usage", Message: f.Label + ": " + f.Wrong}
 		}
 	}
-	bounds, q := r.bounds(), r.visible(r.scope, r.teams)
+	bounds, q := r.bounds(), r.visible(r.scope, r.teams, r.asked)
 	return r, func() (*accounting.Report, error) {
 		if len(bounds) < 2 || bounds[0].After(h.Now()) {
 			return nil, nil

@@ -25,7 +25,7 @@ type query struct {
 	team, pool, resource string
 	by                   accounting.Granularity
 	rows                 history.UsageKey // empty for teams
-	zone                 string
+	zone, department     string
 	from, to             time.Time      // to is the day after the last
 	daysWrong, zoneWrong string         // sentences; empty for none
 	choices              []views.Filter // of rows and periods
@@ -35,6 +35,7 @@ func parse(values url.Values, now time.Time) query {
 	q := query{Address: listing.NewAddress(urls.Usage, "")}
 	one := func(name string) string { return q.Take(values, name) }
 	q.team, q.pool, q.resource, q.zone = one("team"), one("pool"), one("resource"), one("zone")
+	q.department = one("department")
 	rows, by := listing.NewFilter("rows", "Rows", "Teams", one("rows")), listing.NewFilter("by", "Periods", "", one("by"))
 	for _, k := range rowKeys {
 		rows.Add(string(k.key), k.plural)
@@ -113,11 +114,8 @@ func (q query) filters(teams, pools, resources []string, resource string) []view
 	return append(slices.Clone(q.choices), team, q.Filter("pool", "Pool", "All pools", pools...), q.resourceFilter(resources, resource))
 }
 
-// visible returns the query of what a reader sees.
-func (q query) visible(scope access.Scope, teams []string) accounting.Query {
-	var asked []string
-	if q.team != "" {
-		asked = []string{q.team}
-	}
+// visible returns the query of what a reader sees; asked are the teams that the filters select,
+// nil for all.
+func (q query) visible(scope access.Scope, teams, asked []string) accounting.Query {
 	return accounting.Query{Teams: classstats.VisibleTeams(scope, teams, asked), Pool: q.pool, Resource: q.resource}
 }

@@ -131,7 +131,7 @@ func (r *reader) fileRows(ctx context.Context) func() (rows []fileRow, from, to 
 	if r.rows == history.UsageByTask {
 		by = accounting.Day
 	}
-	bounds, q := by.Bounds(r.from, r.to), r.visible(r.scope, r.teams)
+	bounds, q := by.Bounds(r.from, r.to), r.visible(r.scope, r.teams, r.asked)
 	return func() (rows []fileRow, from, to time.Time, err error) {
 		for len(rows) == 0 && len(bounds) > 1 && !bounds[0].After(r.Now()) {
 			from, to = bounds[0], bounds[1]

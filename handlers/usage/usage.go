@@ -41,6 +41,7 @@ type reader struct {
 	query
 	scope   access.Scope
 	teams   []string // that the user sees and that exist
+	asked   []string // that the filters select; nil for all
 	prices  accounting.Prices
 	mayEdit bool // the policy, which has the prices
 }
@@ -50,6 +51,12 @@ func (h *Pages) open(c echo.Context, scope access.Scope) (*reader, error) {
 	ctx := c.Request().Context()
 	list, err := h.Tasks.ListWithin(ctx, r.scope, index.Query{}, nil)
 	if r.teams = list.Teams; err != nil {
+		return nil, err
+	}
+	if r.team != "" {
+		r.asked = []string{r.team}
+	}
+	if r.asked, err = h.TeamsOf(ctx, r.department, r.asked); err != nil {
 		return nil, err
 	}
 	state, err := h.Policy.State(ctx, console.UserOf(c))
@@ -82,11 +89,16 @@ func (h *Pages) usage(c echo.Context, scope access.Scope) error {
 	}
 	if r.problem() != "" { // what was typed
 		page.From, page.To = cmp.Or(r.Values.Get("from"), page.From), cmp.Or(r.Values.Get("to"), page.To)
-		page.Filters = r.filters(r.teams, nil, nil, r.resource)
+		if page.Filters, err = h.OfferDepartments(c, r.filters(r.teams, nil, nil, r.resource), r.department); err != nil {
+			return err
+		}
 		return web.Render(c, http.StatusUnprocessableEntity, usageviews.Usage(page))
 	}
 	if err := r.fill(c.Request().Context(), &page); err != nil {
 		page.Trouble = tasks.HistoryUnavailable(err)
+	}
+	if page.Filters, err = h.OfferDepartments(c, page.Filters, r.department); err != nil {
+		return err
 	}
 	return web.Render(c, http.StatusOK, usageviews.Usage(page))
 }
@@ -103,7 +115,7 @@ func (r *reader) fill(ctx context.Context, page *usageviews.UsagePage) error {
 			return err
 		}
 	}
-	q := r.visible(r.scope, r.teams)
+	q := r.visible(r.scope, r.teams, r.asked)
 	whole := q
 	whole.Pools = r.rows != "" && q.Teams == nil // teams have no rows then
 	var found []accounting.Report

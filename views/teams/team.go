@@ -5,6 +5,7 @@ import "kuota.dev/kuota/views"
 // TeamPage is the page of a team: quota, usage, queue and past tasks.
 type TeamPage struct {
 	views.Chrome
+	Path        []views.NamedLink // the list of teams, and the departments above it
 	Facts       []views.ValueLine // namespace, queue, pools
 	Usage       TeamUsage
 	Past        *TeamPast      // nil without history
