@@ -259,6 +259,7 @@ func TestExamples(t *testing.T) {
 		}
 	}
 	visit(cli.New(io.Discard, io.Discard))
+	t.Cleanup(func() { c.Kubectl(t, "", "delete", "department", "research", "--ignore-not-found") })
 	for _, example := range examples {
 		words := strings.Fields(strings.ReplaceAll(example, "'", ""))[1:]
 		token, team := ada, own.team
@@ -283,6 +284,18 @@ func TestExamples(t *testing.T) {
 					}
 					return err
 				})
+			}
+		case "department":
+			token = admin
+			c.Apply(t, "apiVersion: kuota.dev/v1alpha1\nkind: Department\nmetadata: {name: research}\nspec: {}\n")
+			switch words[1] {
+			case "create":
+				words[2] = "sales" // research exists
+				words = append(words, "--dry-run")
+			case "edit":
+				words = append(words, "--dry-run")
+			case "delete":
+				words = append(words, "--yes")
 			}
 		case "alerts":
 			if token = admin; words[1] == "test" { // this cluster has no receiver: TestAPISilences
@@ -316,7 +329,7 @@ func TestExamples(t *testing.T) {
 		var command []string // flags come before --
 		command = append(command, words[0], "--token", token)
 		command = append(command, words[1:]...)
-		if words[0] == "allocation" || words[0] == "policy" || words[0] == "alerts" || words[0] == "template" {
+		if words[0] == "allocation" || words[0] == "department" || words[0] == "policy" || words[0] == "alerts" || words[0] == "template" {
 			command = append([]string{words[0], words[1], "--token", token}, words[2:]...)
 		}
 		out, messages, err := kuotaBefore(t, address, command...)
