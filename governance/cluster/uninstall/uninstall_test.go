@@ -35,13 +35,12 @@ kind: Department
 metadata: {name: research}
 spec:
   members: [{kind: User, name: head@example.com, role: Admin}]
-  quota: [{pool: small, accelerators: 3}, {instanceType: ml.p5.48xlarge, accelerators: 3}]
+  quota: [{pool: small, accelerators: 2}, {instanceType: ml.p5.48xlarge, accelerators: 2}]
 ---
 apiVersion: kuota.dev/v1alpha1
 kind: ComputeAllocation
 metadata: {name: stays}
 spec:
-  department: research
   members: [{kind: User, name: mia@example.com}]
   quota: [{pool: small, accelerators: 2}, {instanceType: ml.p5.48xlarge, accelerators: 2}]
   preemption: {withinTeam: Never}
