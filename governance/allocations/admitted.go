@@ -76,10 +76,14 @@ func unfinished(ctx context.Context, reader client.Reader, do func(*kueue.Worklo
 type TaskCounts struct{ Running, Waiting int }
 
 // TaskCounts counts the tasks of several teams, by the name of the team, for users who may
-// update or delete allocations. A team without tasks is not in it.
+// update or delete allocations. A team without tasks is not in it, nor one that the user may not
+// change.
 func (s *Service) TaskCounts(ctx context.Context, user governance.User, teams []v1alpha1.ComputeAllocation) (map[string]TaskCounts, error) {
 	may, err := s.May(ctx, user)
-	if err == nil && !may.Update && !may.Delete {
+	mayCount := func(a v1alpha1.ComputeAllocation) bool {
+		return may.UpdatesIn(a.Spec.Department) || may.DeletesIn(a.Spec.Department)
+	}
+	if err == nil && !may.Updates() && !may.Deletes() {
 		err = access.Forbidden("count tasks")
 	}
 	if err != nil {
@@ -92,6 +96,9 @@ func (s *Service) TaskCounts(ctx context.Context, user governance.User, teams []
 	queues, locals := map[string]string{}, map[types.NamespacedName]string{} // the team of each
 	for i := range teams {
 		a := &teams[i]
+		if !mayCount(*a) {
+			continue
+		}
 		queues[desired.ClusterQueueName(a, s.Naming)] = a.Name
 		locals[types.NamespacedName{Namespace: s.namespaceOf(a), Name: desired.LocalQueueName(a, s.Naming)}] = a.Name
 	}

@@ -75,11 +75,11 @@ func (s *Service) create(ctx context.Context, user governance.User, state State,
 	if err != nil {
 		return err
 	}
-	wanted, err := s.build(ctx, state, allocation, pools)
+	writer, _, err := s.writer(ctx, user, newAllocation(allocation), "create allocation")
 	if err != nil {
 		return err
 	}
-	writer, err := s.Cluster.ClientAs(user)
+	wanted, err := s.build(ctx, state, allocation, pools)
 	if err != nil {
 		return err
 	}
@@ -163,8 +163,9 @@ func nameTaken(sentence string) error {
 // wanted are the objects of an allocation, in the catalog with the pools that
 // are created with it.
 type wanted struct {
-	types   catalog.Catalog
-	objects desired.Objects
+	types     catalog.Catalog
+	objects   desired.Objects
+	namespace string // of the allocation as it is; empty for a new one
 }
 
 // build returns the objects of an allocation under a state, or governance.Invalid with all its
@@ -182,14 +183,17 @@ func (s *Service) build(ctx context.Context, state State, allocation *v1alpha1.C
 	errs = append(errs, schema.ComputeAllocation.Validate(allocation, before)...)
 	errs = append(errs, effective.Problems(&allocation.Spec, time.Now())...)
 	errs = append(errs, quota.CheckWindows(&allocation.Spec, types)...)
-	objects, more := desired.Build(withActive(allocation, saved), types, s.Naming.Under(state.Policy), desired.RankingOf(state.Policy))
+	objects, more := desired.Build(withActive(allocation, saved), types, s.Naming.Under(state.Policy).In(state.departments), desired.RankingOf(state.Policy))
 	if errs = append(errs, more...); len(errs) == 0 {
 		errs = append(state.Refused(allocation, saved, types), state.Departments.CheckTeam(allocation, saved)...)
 	}
 	if len(errs) > 0 {
 		return wanted{}, invalid("Some values are not valid. Correct the marked fields.", errs)
 	}
-	return wanted{types, objects}, nil
+	if saved != nil {
+		return wanted{types, objects, saved.Status.Namespace}, nil
+	}
+	return wanted{types, objects, ""}, nil
 }
 
 // Refused returns the quota that raises the sum of all teams beyond what the policy allows,
@@ -251,7 +255,9 @@ func withActive(allocation, saved *v1alpha1.ComputeAllocation) *v1alpha1.Compute
 // checkConflicts returns governance.Invalid if existing objects conflict with the
 // allocation.
 func (w wanted) checkConflicts(ctx context.Context, reader client.Reader, allocation *v1alpha1.ComputeAllocation) error {
-	conflicts, err := managed.Conflicts(ctx, reader, allocation, w.objects)
+	of := *allocation
+	of.Status.Namespace = w.namespace
+	conflicts, err := managed.Conflicts(ctx, reader, &of, w.objects)
 	if err == nil && len(conflicts) > 0 {
 		err = invalid("Objects in the cluster conflict with this. See the marked fields.", conflicts)
 	}

@@ -27,10 +27,7 @@ const deleteTries = 5
 
 // PreviewDeletion returns what deleting a team's allocation would do.
 func (s *Service) PreviewDeletion(ctx context.Context, user governance.User, name string) (DeletionPreview, error) {
-	if err := access.Require(ctx, user, s.Access.MayDeleteAllocations, "delete allocation"); err != nil {
-		return DeletionPreview{}, err
-	}
-	allocation, err := s.Find(ctx, user, name)
+	allocation, err := s.findFor(ctx, user, s.Access.MayDeleteAllocations, "delete allocation", name)
 	if err != nil {
 		return DeletionPreview{}, err
 	}
@@ -106,9 +103,12 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 	if err != nil {
 		return false, err
 	}
-	writer, err := s.Cluster.ClientAs(user)
+	writer, delegated, err := s.writerOf(ctx, user, allocation.Name, "delete allocation")
 	if err != nil {
 		return false, err
+	}
+	if delegated && options.Release {
+		return false, access.Forbidden("release team")
 	}
 	for try := 1; ; try++ {
 		same, err := s.Cluster.SpecUnchanged(ctx, writer, allocation, options.ResourceVersion)
@@ -137,7 +137,11 @@ func (s *Service) delete(ctx context.Context, user governance.User, allocation *
 		if annotated := annotateDeletion(allocation, user, options, deleting); annotated != nil {
 			before := allocation.DeepCopy()
 			allocation.Annotations = annotated
-			err = writer.Patch(ctx, allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+			if delegated { // they may not patch
+				err = cluster.Update(ctx, writer, writer, before, allocation)
+			} else {
+				err = writer.Patch(ctx, allocation, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+			}
 			if apierrors.IsForbidden(err) && !options.Drain && !options.Release { // users who may delete do not need permission to update
 				err, allocation.Annotations = nil, before.Annotations
 			}

@@ -9,7 +9,6 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/cluster/managed"
 	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/spec/describe"
@@ -31,11 +30,7 @@ const kueueUnavailable = "Kueue does not answer, so its changes cannot be previe
 func (s *Service) Review(ctx context.Context, user governance.User, state State, allocation *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (Review, error) {
 	ctx, cancel := context.WithTimeout(ctx, cluster.WriteLimit) // which leaves time for the page
 	defer cancel()
-	allowed, op := s.Access.MayCreateAllocations, "create allocation"
-	if allocation.ResourceVersion != "" {
-		allowed, op = s.Access.MayUpdateAllocations, "update allocation"
-	}
-	if err := access.Require(ctx, user, allowed, op); err != nil {
+	if err := s.mayReview(ctx, user, allocation); err != nil {
 		return Review{}, err
 	}
 	reader, err := s.Cluster.Reader()
@@ -75,7 +70,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, state State,
 // dryRun writes the allocation as user, as a dry run. before is nil for a new
 // one.
 func (s *Service) dryRun(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation) (before, after *v1alpha1.ComputeAllocation, err error) {
-	writer, err := s.Cluster.ClientAs(user)
+	writer, _, err := s.writer(ctx, user, allocation, "review allocation")
 	if err != nil {
 		return nil, nil, err
 	}

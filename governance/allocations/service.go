@@ -39,11 +39,13 @@ type State struct {
 	Others      quota.PoolResources // by the allocations that the reader may not see
 	All         bool                // whether the reader may see every team, also future ones
 	Departments quota.Departments   // with all teams
+	Governed    access.Governed     // those whose teams an admin of departments may see and change
 	// Policy is nil if there is none. It shares memory with the cache and is
 	// read-only.
 	Policy *v1alpha1.ClusterPolicy
 
-	all []v1alpha1.ComputeAllocation // visible or not
+	all         []v1alpha1.ComputeAllocation // visible or not
+	departments []v1alpha1.Department        // the same
 }
 
 // Ready returns an error until the cluster can be read and all caches have synced.
@@ -54,10 +56,11 @@ func (s *Service) Ready() error {
 	return s.Cluster.AllSynced()
 }
 
-// MayCreate reports whether the pages offer user to create an allocation. The
-// API server checks the permission again.
+// MayCreate reports whether the pages offer user to create an allocation, if only in a
+// department. The API server checks the permission again.
 func (s *Service) MayCreate(ctx context.Context, user governance.User) (bool, error) {
-	return s.Access.MayCreateAllocations(ctx, user)
+	governed, err := s.Access.Governed(ctx, user)
+	return !governed.Empty() && err == nil, err
 }
 
 // State returns the allocations that user may see, and the catalog, from the
@@ -85,14 +88,17 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 	if err != nil {
 		return State{}, err
 	}
-	state := State{all: list.Items, Allocations: list.Items, Types: types, Allocated: quota.Allocated(list.Items, types, ""), Departments: quota.NewDepartments(departments.Items, list.Items, types), Policy: policy}
+	state := State{all: list.Items, departments: departments.Items, Allocations: list.Items, Types: types, Allocated: quota.Allocated(list.Items, types, ""), Departments: quota.NewDepartments(departments.Items, list.Items, types), Policy: policy}
 	if state.All = scope.All; state.All {
 		return state, nil
+	}
+	if state.Governed, err = s.Access.Delegated(ctx, user); err != nil {
+		return State{}, err
 	}
 	var others []v1alpha1.ComputeAllocation
 	state.Allocations = nil
 	for _, allocation := range list.Items {
-		if scope.Includes(allocation.Status.Namespace) {
+		if scope.Includes(allocation.Status.Namespace) || state.Governed.Includes(allocation.Spec.Department) {
 			state.Allocations = append(state.Allocations, allocation)
 		} else {
 			others = append(others, allocation)
@@ -111,10 +117,6 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 	return state, err
 }
 
-// Permissions are the actions that the pages offer a user. The API server checks
-// each action again.
-type Permissions struct{ Create, Update, Delete bool }
-
 // May returns the permissions of user on allocations. Pages that members see too
 // call it only if State.All is set: see docs/decisions/0008.
 func (s *Service) May(ctx context.Context, user governance.User) (Permissions, error) {
@@ -129,6 +131,10 @@ func (s *Service) May(ctx context.Context, user governance.User) (Permissions, e
 	check(&may.Create, s.Access.MayCreateAllocations)
 	check(&may.Update, s.Access.MayUpdateAllocations)
 	check(&may.Delete, s.Access.MayDeleteAllocations)
+	group.Go(func() (err error) {
+		may.Departments, err = s.Access.Delegated(ctx, user)
+		return err
+	})
 	if err := group.Wait(); err != nil {
 		return Permissions{}, err
 	}
@@ -137,7 +143,7 @@ func (s *Service) May(ctx context.Context, user governance.User) (Permissions, e
 
 // Find returns one team's allocation from the cache, or governance.NotFound if
 // user may not see it. Users who see the team's namespace may see it, and so may
-// users who can create or update allocations.
+// users who can create or update every allocation, or govern the team's department.
 func (s *Service) Find(ctx context.Context, user governance.User, team string) (v1alpha1.ComputeAllocation, error) {
 	reader, err := s.Cluster.Reader()
 	if err != nil {
@@ -154,16 +160,20 @@ func (s *Service) Find(ctx context.Context, user governance.User, team string) (
 	if err != nil && !outside {
 		return v1alpha1.ComputeAllocation{}, err
 	}
+	departments, err := s.Access.Delegated(ctx, user)
+	if err != nil {
+		return v1alpha1.ComputeAllocation{}, err
+	}
 	// Missing and invisible allocations take the same requests, so that timing
 	// does not reveal which it is.
-	if !scope.Includes(allocation.Status.Namespace) && !scope.All {
+	if !scope.Includes(allocation.Status.Namespace) && !scope.All && !departments.Includes(allocation.Spec.Department) {
 		may, askErr := s.May(ctx, user)
 		switch {
 		case askErr != nil:
 			return v1alpha1.ComputeAllocation{}, askErr
 		case may.Create || may.Update:
 		case outside:
-			return v1alpha1.ComputeAllocation{}, err
+			return v1alpha1.ComputeAllocation{}, access.OutsideError()
 		default:
 			missing = true
 		}

@@ -7,7 +7,6 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
-	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/cluster/gitops"
 	"kuota.dev/kuota/governance/cluster/rejection"
 	"kuota.dev/kuota/governance/record/audit"
@@ -46,15 +45,15 @@ func (s *Service) update(ctx context.Context, user governance.User, state State,
 	if err != nil {
 		return nil, nil, err
 	}
+	writer, _, err := s.writer(ctx, user, allocation, "update allocation")
+	if err != nil {
+		return nil, nil, err
+	}
 	wanted, err := s.build(ctx, state, allocation, pools)
 	if err != nil {
 		return nil, nil, err
 	}
 	if err := wanted.checkConflicts(ctx, reader, allocation); err != nil {
-		return nil, nil, err
-	}
-	writer, err := s.Cluster.ClientAs(user)
-	if err != nil {
 		return nil, nil, err
 	}
 	if len(pools) > 0 {
@@ -108,10 +107,7 @@ type QueueActivity struct {
 // QueueActivity returns the tasks that holding or resuming a team's queue
 // affects, for users who may update allocations.
 func (s *Service) QueueActivity(ctx context.Context, user governance.User, name string) (QueueActivity, error) {
-	if err := access.Require(ctx, user, s.Access.MayUpdateAllocations, "hold queue"); err != nil {
-		return QueueActivity{}, err
-	}
-	allocation, err := s.Find(ctx, user, name)
+	allocation, err := s.findFor(ctx, user, s.Access.MayUpdateAllocations, "hold queue", name)
 	if err != nil {
 		return QueueActivity{}, err
 	}

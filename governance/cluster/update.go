@@ -187,3 +187,18 @@ func conflictUnlessApplied(ctx context.Context, as client.Client, live client.Ob
 	}
 	return apierrors.NewConflict(schema.GroupResource{Group: kind.Group, Resource: kind.Kind}, live.GetName(), errors.New("spec changed in the meantime"))
 }
+
+// ReadingBy returns a client that writes as writer and gets objects by reader.
+func ReadingBy(reader client.Reader, writer client.Client) client.Client {
+	return readingClient{writer, reader}
+}
+
+type readingClient struct {
+	client.Client
+	reader client.Reader
+}
+
+// Get implements client.Reader.
+func (c readingClient) Get(ctx context.Context, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+	return c.reader.Get(ctx, key, into, options...)
+}

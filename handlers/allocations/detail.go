@@ -141,17 +141,17 @@ func (h *Pages) allocationPage(ctx context.Context, user governance.User, team s
 		return allocationviews.AllocationDetail{}, err
 	}
 	page.History.ActivityURL = urls.ActivityOf(string(a.UID))
-	if !state.All || managed {
+	if !state.All && !state.Governed.Includes(a.Spec.Department) || managed {
 		return page, nil // a member, who is not asked about: see policiesPage
 	}
 	may, err := h.May(ctx, user)
-	if may.Update && a.DeletionTimestamp == nil {
+	if may.UpdatesIn(a.Spec.Department) && a.DeletionTimestamp == nil {
 		page.EditURL = urls.Allocation(a.Name) + "/edit"
 	}
-	if may.Update && a.DeletionTimestamp == nil {
+	if may.UpdatesIn(a.Spec.Department) && a.DeletionTimestamp == nil {
 		page.HoldURL, page.ResumeURL = holdURLs(&a)
 	}
-	if may.Delete {
+	if may.DeletesIn(a.Spec.Department) {
 		page.DeleteURL = urls.Allocation(a.Name) + "/delete"
 	}
 	return page, err

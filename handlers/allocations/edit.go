@@ -33,6 +33,9 @@ func (h *Pages) editAllocation(s *web.Server) func(echo.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := h.mayDo(c, toUpdateIn(found.Spec.Department)); err != nil {
+			return err
+		}
 		if m, managed := managerOf(&found); managed {
 			return h.ShowManaged(c, managedAllocation(m, &found, "Edit "+found.Name))
 		}
@@ -68,6 +71,9 @@ func (h *Pages) takeEdit(c echo.Context, values url.Values, action string) error
 	}
 	form.changes(edit(found))
 	if err == nil {
+		if forbidden := h.mayDo(c, toUpdateIn(found.Spec.Department)); forbidden != nil && !console.Unavailable(forbidden) {
+			return forbidden
+		}
 		err = allowed
 	}
 	if err == nil {

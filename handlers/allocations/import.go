@@ -29,7 +29,7 @@ func (h *Pages) OpenImported(c echo.Context, may allocations.Permissions, o impo
 	switch {
 	case there && found.DeletionTimestamp != nil:
 		return false, "Team " + found.Name + " is being deleted. Import it again when it is deleted.", nil
-	case there && !may.Update, !there && !may.Create:
+	case there && !may.UpdatesIn(found.Spec.Department), !there && !may.Creates():
 		return false, "You are not allowed to save this.", nil
 	case there:
 		merged := overlaid(&found, o)

@@ -116,11 +116,11 @@ func (h *Pages) policiesPage(ctx context.Context, user governance.User, q listQu
 	}
 	// Who sees their own team only is no admin, and is not asked about: pages of
 	// many members would ask the API server once more each.
-	if !state.All && len(state.Allocations) > 0 {
+	if !state.All && len(state.Allocations) > 0 && state.Governed.Empty() {
 		return page, state, nil
 	}
 	may, err := h.May(ctx, user)
-	page.CanWrite = may.Create
+	page.CanWrite = may.Creates()
 	if state.All && may.Create {
 		for _, team := range h.Revisions.DeletedTeams(state.Allocations) {
 			switch {
@@ -132,7 +132,7 @@ func (h *Pages) policiesPage(ctx context.Context, user governance.User, q listQu
 			}
 		}
 	}
-	if may.Create || may.Update || page.Policy.MayEdit {
+	if may.Creates() || may.Updates() || page.Policy.MayEdit {
 		page.ImportURL = urls.Import
 	}
 	if err == nil && may.Create && state.All && page.Policy != nil && page.Policy.MayEdit && h.Adoption != nil {
@@ -147,10 +147,11 @@ func (h *Pages) policiesPage(ctx context.Context, user governance.User, q listQu
 		if row.Managed != "" {
 			continue
 		}
-		if may.Update && found[from+i].DeletionTimestamp == nil {
+		department := found[from+i].Spec.Department
+		if may.UpdatesIn(department) && found[from+i].DeletionTimestamp == nil {
 			row.EditURL = row.URL + "/edit"
 		}
-		if may.Delete {
+		if may.DeletesIn(department) {
 			row.DeleteURL = row.URL + "/delete"
 		}
 	}

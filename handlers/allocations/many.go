@@ -94,7 +94,7 @@ func (h *Pages) readMany(state allocations.State, may allocations.Permissions, o
 			one.problems = append(one.problems, format.JoinedBy(": ", m.Label, m.Text))
 		}
 		switch {
-		case one.found == nil && !may.Create, one.found != nil && !may.Update:
+		case one.found == nil && !may.CreatesIn(one.wanted.Spec.Department), one.found != nil && (!may.UpdatesIn(one.found.Spec.Department) || !may.UpdatesIn(one.wanted.Spec.Department)):
 			one.problems = append(one.problems, "You are not allowed to save it.")
 		case one.found != nil && one.found.DeletionTimestamp != nil:
 			one.problems = append(one.problems, "It is being deleted.")

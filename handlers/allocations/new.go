@@ -72,12 +72,17 @@ func (h *Pages) showForm(c echo.Context, s *web.Server, form allocationForm, sta
 	return h.renderForm(c, http.StatusOK, form, state, nil)
 }
 
-// Permissions that mayDo requires.
-func toCreate(may allocations.Permissions) bool { return may.Create }
+// Permissions that mayDo requires. Those of an admin of departments are of some teams only.
+func toCreate(may allocations.Permissions) bool { return may.Creates() }
 
-func toUpdate(may allocations.Permissions) bool { return may.Update }
+func toUpdate(may allocations.Permissions) bool { return may.Updates() }
 
-func toDelete(may allocations.Permissions) bool { return may.Delete }
+func toDelete(may allocations.Permissions) bool { return may.Deletes() }
+
+// toUpdateIn is toUpdate of the teams of a department.
+func toUpdateIn(department string) func(allocations.Permissions) bool {
+	return func(may allocations.Permissions) bool { return may.UpdatesIn(department) }
+}
 
 // mayDo returns 404 if the reader lacks a permission.
 func (h *Pages) mayDo(c echo.Context, has func(allocations.Permissions) bool) error {

@@ -77,7 +77,7 @@ func (h *Pages) renderDeleted(c echo.Context, form allocationForm, state allocat
 	page := allocationviews.AllocationDeleted{Chrome: h.Chrome(c), Team: form.team, UpURL: urls.Policies, Action: urls.NewAllocation, InPlace: forms.InPlace(c)}
 	page.Title, page.Active = "Team "+form.team+" was deleted", "policies"
 	if may, err := h.May(ctx, user); err == nil {
-		page.Create = may.Create
+		page.Create = may.Creates()
 	}
 	if history, err := h.Revisions.History(ctx, user, revisions.AllocationOwner(form.team)); err == nil && len(history) > 0 {
 		page.VersionsURL = urls.AllocationVersions(form.team)

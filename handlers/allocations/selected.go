@@ -95,11 +95,12 @@ func (q listQuery) manyForm(may allocations.Permissions) *views.ManyForm {
 // teamSelection is what an action on many teams is about.
 type teamSelection struct {
 	teamAction
-	weight   int32 // -1 until it is chosen
-	reviewed bool  // whether the form is that of a review
-	teams    []v1alpha1.ComputeAllocation
-	excluded []excludedTeam
-	more     int // that a review has no room for
+	weight      int32 // -1 until it is chosen
+	permissions allocations.Permissions
+	reviewed    bool // whether the form is that of a review
+	teams       []v1alpha1.ComputeAllocation
+	excluded    []excludedTeam
+	more        int // that a review has no room for
 }
 
 // excludedTeam is a team that an action is not done to.
@@ -123,6 +124,8 @@ func selectTeams(state allocations.State, s teamSelection, values url.Values) te
 			why = "It was changed meanwhile."
 		case state.Allocations[i].DeletionTimestamp != nil:
 			why = "It is being deleted."
+		case !s.permitted(state.Allocations[i].Spec.Department):
+			why = "You are not an admin of its department."
 		default:
 			if m, managed := managerOf(&state.Allocations[i]); managed {
 				why = m.short + "."
@@ -159,6 +162,14 @@ func selectTeams(state allocations.State, s teamSelection, values url.Values) te
 	return s
 }
 
+// permitted reports whether the reader may do the action to the teams of a department.
+func (s *teamSelection) permitted(department string) bool {
+	if s.change == nil {
+		return s.permissions.DeletesIn(department)
+	}
+	return s.permissions.UpdatesIn(department)
+}
+
 // selected answers POST /policies/many: with a review of the selected teams, or of all that the
 // filters match; and the review with its start.
 func (h *Pages) selected(c echo.Context) error {
@@ -179,10 +190,13 @@ func (h *Pages) selected(c echo.Context) error {
 		return c.Redirect(http.StatusSeeOther, urls.Policies)
 	}
 	s.teamAction = actions[i]
-	if err := h.mayDo(c, s.may); err != nil {
+	ctx, user := c.Request().Context(), console.UserOf(c)
+	if s.permissions, err = h.May(ctx, user); err != nil {
 		return err
 	}
-	ctx, user := c.Request().Context(), console.UserOf(c)
+	if !s.may(s.permissions) {
+		return echo.ErrNotFound
+	}
 	state, err := h.Allocations.State(ctx, user)
 	if err != nil {
 		return err

@@ -42,7 +42,7 @@ func (h *Pages) importing(c echo.Context) (i importer, err error) {
 	if governance.KindOf(err) == governance.Outside {
 		i.policy, err = policy.State{}, nil // they may create allocations and see none
 	}
-	if err == nil && !i.may.Create && !i.may.Update && !i.policy.MayEdit {
+	if err == nil && !i.may.Creates() && !i.may.Updates() && !i.policy.MayEdit {
 		err = echo.ErrNotFound
 	}
 	return i, err
@@ -221,13 +221,13 @@ func (i importer) prospect(o imports.Object, state allocations.State) (note stri
 	}
 	for _, a := range state.Allocations {
 		if a.Name == o.Allocation.Name {
-			if !i.may.Update {
+			if !i.may.UpdatesIn(a.Spec.Department) {
 				return "The team exists, and you are not allowed to change it.", false
 			}
 			return "The team exists. Its form opens with these values in place of the saved ones.", true
 		}
 	}
-	if !i.may.Create {
+	if !i.may.Creates() {
 		return mayNot, false
 	}
 	return "", true

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/record/revisions"
 	"kuota.dev/kuota/governance/spec/change"
@@ -154,10 +155,19 @@ func (h *Pages) allocationVersion(c echo.Context) error {
 		return err
 	case version.Deleted && may.Create:
 		page.RestoreURL = urls.NewAllocation + "?restores=" + origin(team, version.Number)
-	case !version.Deleted && !version.Newest && may.Update:
+	case !version.Deleted && !version.Newest && (may.Update || h.delegated(c, may, team)):
 		page.RestoreURL = urls.Allocation(team) + "/edit?restores=" + origin(team, version.Number)
 	}
 	return web.Render(c, http.StatusOK, versionviews.VersionDetail(page))
+}
+
+// delegated reports whether the reader may change a team as an admin of its department.
+func (h *Pages) delegated(c echo.Context, may allocations.Permissions, team string) bool {
+	if may.Departments.Empty() {
+		return false
+	}
+	now, err := h.Allocations.Find(c.Request().Context(), console.UserOf(c), team)
+	return err == nil && may.UpdatesIn(now.Spec.Department)
 }
 
 // policyVersion answers GET /policies/cluster/revisions/{n}.

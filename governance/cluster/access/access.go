@@ -60,7 +60,7 @@ type Service struct {
 // one review for the whole cluster. If that is denied, it sends one for each
 // namespace in which a RoleBinding or an allocation names the user or one of
 // their groups. It returns governance.Outside if the scope is empty and the
-// user cannot create allocations either.
+// user cannot create allocations either, not even in a department.
 func (s *Service) Scope(ctx context.Context, user governance.User) (Scope, error) {
 	if user.Local {
 		return Scope{All: true}, nil
@@ -70,6 +70,9 @@ func (s *Service) Scope(ctx context.Context, user governance.User) (Scope, error
 		return scope, err
 	}
 	if founder, err := s.MayCreateAllocations(ctx, user); err != nil || founder {
+		return scope, err
+	}
+	if delegated, err := s.Delegated(ctx, user); err != nil || !delegated.Empty() {
 		return scope, err
 	}
 	return scope, OutsideError()
@@ -116,23 +119,36 @@ func (s *Service) CanSee(ctx context.Context, user governance.User, namespace st
 	return s.may(ctx, user, authorizationv1.ResourceAttributes{Verb: "list", Group: "kueue.x-k8s.io", Resource: "workloads", Namespace: namespace})
 }
 
-// MayCreateAllocations reports whether user can create allocations. Pages use
-// it to show controls; the API server authorizes the request again.
+// MayCreateAllocations reports whether user can create allocations, in any department and in
+// none. It does not of admins of departments: see Delegated. Pages use it to show controls;
+// the API server authorizes the request again.
 func (s *Service) MayCreateAllocations(ctx context.Context, user governance.User) (bool, error) {
 	return s.mayAllocations(ctx, user, "create")
 }
 
-// MayUpdateAllocations reports whether user can update allocations.
+// MayUpdateAllocations reports whether user can update every allocation.
 func (s *Service) MayUpdateAllocations(ctx context.Context, user governance.User) (bool, error) {
 	return s.mayAllocations(ctx, user, "update")
 }
 
-// MayDeleteAllocations reports whether user can delete allocations.
+// MayDeleteAllocations reports whether user can delete every allocation.
 func (s *Service) MayDeleteAllocations(ctx context.Context, user governance.User) (bool, error) {
 	return s.mayAllocations(ctx, user, "delete")
 }
 
+// mayAllocations reports whether user has a permission on every allocation.
 func (s *Service) mayAllocations(ctx context.Context, user governance.User, verb string) (bool, error) {
+	may, err := s.permits(ctx, user, verb)
+	if err != nil || !may {
+		return false, err
+	}
+	restricted, err := s.restricted(ctx, user)
+	return !restricted && err == nil, err
+}
+
+// permits reports whether RBAC grants user a permission on allocations, which the admission
+// policy kuota-departments may limit.
+func (s *Service) permits(ctx context.Context, user governance.User, verb string) (bool, error) {
 	return s.may(ctx, user, authorizationv1.ResourceAttributes{Verb: verb, Group: v1alpha1.GroupVersion.Group, Resource: "computeallocations"})
 }
 

@@ -38,25 +38,32 @@ func (g Governed) Departments() []string { return sets.List(g.departments) }
 // Empty reports whether the user may change no team.
 func (g Governed) Empty() bool { return !g.All && len(g.departments) == 0 }
 
-// Governed returns the departments that user governs. Admins of the cluster govern all. It
-// sends one review for each department of which the user is an admin, or of one above it.
-// The API server decides again about each write.
+// Governed returns the departments that user governs. Users who may create allocations
+// anywhere govern all. The API server decides again about each write.
 func (s *Service) Governed(ctx context.Context, user governance.User) (Governed, error) {
-	may, err := s.MayCreateAllocations(ctx, user)
-	if err != nil || !may {
-		return Governed{}, err
+	all, err := s.MayCreateAllocations(ctx, user)
+	if err != nil || all {
+		return Governed{All: all && err == nil}, err
 	}
-	restricted, err := s.restricted(ctx, user)
-	if err != nil || !restricted {
-		return Governed{All: err == nil}, err
+	return s.Delegated(ctx, user)
+}
+
+// Delegated returns the departments that user governs as an admin of one, which the admission
+// policy kuota-departments limits the user to. It sends reviews only for users whom a
+// department names as admins: one for each department below those, and three more. So it costs
+// nothing on pages of members.
+func (s *Service) Delegated(ctx context.Context, user governance.User) (Governed, error) {
+	none := GovernedOf()
+	if user.Local {
+		return none, nil
 	}
 	reader, err := s.Cluster.Reader()
 	if err != nil {
-		return Governed{}, err
+		return none, err
 	}
 	var list v1alpha1.DepartmentList
 	if err := cluster.List(ctx, reader, &list); err != nil {
-		return Governed{}, err
+		return none, err
 	}
 	names := func(m v1alpha1.DepartmentMember) bool {
 		return m.Role == v1alpha1.DepartmentAdmin && (m.Kind == rbacv1.UserKind && m.Name == user.Name || m.Kind == rbacv1.GroupKind && slices.Contains(user.Groups, m.Name))
@@ -67,17 +74,27 @@ func (s *Service) Governed(ctx context.Context, user governance.User) (Governed,
 			candidates = append(candidates, list.Items[i].Name)
 		}
 	}
+	if len(candidates) == 0 {
+		return none, nil
+	}
+	may, err := s.permits(ctx, user, "create")
+	if err == nil && may {
+		may, err = s.restricted(ctx, user)
+	}
+	if err != nil || !may {
+		return none, err
+	}
 	allowed := make([]bool, len(candidates))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(reviewsAtOnce)
 	for i, name := range candidates {
 		group.Go(func() (err error) {
-			allowed[i], err = s.may(ctx, user, authorizationv1.ResourceAttributes{Verb: "govern", Group: v1alpha1.GroupVersion.Group, Resource: "departments", Namespace: desired.DepartmentNamespace(name)})
+			allowed[i], err = s.governs(ctx, user, desired.DepartmentNamespace(name))
 			return err
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return Governed{}, err
+		return none, err
 	}
 	governed := GovernedOf()
 	for i, name := range candidates {
@@ -88,16 +105,22 @@ func (s *Service) Governed(ctx context.Context, user governance.User) (Governed,
 	return governed, nil
 }
 
+// governs reports whether user has the verb govern in the namespace of a department; in all,
+// if it is empty.
+func (s *Service) governs(ctx context.Context, user governance.User, namespace string) (bool, error) {
+	return s.may(ctx, user, authorizationv1.ResourceAttributes{Verb: "govern", Group: v1alpha1.GroupVersion.Group, Resource: "departments", Namespace: namespace})
+}
+
 // restricted reports whether the admission policy kuota-departments limits user to the
 // departments that they govern.
 func (s *Service) restricted(ctx context.Context, user governance.User) (bool, error) {
 	if user.Local {
 		return false, nil
 	}
-	restricted, err := s.mayAllocations(ctx, user, "only-in-departments")
+	restricted, err := s.permits(ctx, user, "only-in-departments")
 	if err != nil || !restricted {
 		return false, err
 	}
-	lists, err := s.mayAllocations(ctx, user, "list")
-	return !lists, err
+	all, err := s.governs(ctx, user, "")
+	return !all, err
 }

@@ -93,12 +93,17 @@ func namespaceConflict(ctx context.Context, reader client.Reader, allocation *v1
 	if err != nil {
 		return nil, cluster.Translate("read namespace", err)
 	}
-	return NamespaceConflict(allocation, &namespace), nil
+	var departments v1alpha1.DepartmentList
+	if err := cluster.List(ctx, reader, &departments); err != nil {
+		return nil, err
+	}
+	return NamespaceConflict(allocation, &namespace, departments.Items), nil
 }
 
 // NamespaceConflict returns what prevents an allocation from using an existing
-// namespace; nil for nothing.
-func NamespaceConflict(allocation *v1alpha1.ComputeAllocation, namespace *corev1.Namespace) *governance.FieldError {
+// namespace; nil for nothing. The namespace in its status is its own, whatever its department
+// is now.
+func NamespaceConflict(allocation *v1alpha1.ComputeAllocation, namespace *corev1.Namespace, departments []v1alpha1.Department) *governance.FieldError {
 	path := "metadata.name"
 	if allocation.Spec.Namespace != "" {
 		path = "spec.namespace"
@@ -107,8 +112,10 @@ func NamespaceConflict(allocation *v1alpha1.ComputeAllocation, namespace *corev1
 	switch {
 	case namespace.DeletionTimestamp != nil:
 		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s is being deleted; wait until it is deleted", name)}
-	case owner == allocation.Name:
+	case owner == allocation.Name && (allocation.Status.Namespace == name || mayReuse(allocation, namespace, departments)):
 		return nil
+	case owner == allocation.Name:
+		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s has the data of an earlier team %s of %s; choose another name, or let an admin of the cluster %s", name, owner, leftBy(namespace), permitting(allocation, name))}
 	case owner != "" && namespace.Labels[desired.LabelGoverned] == "true":
 		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s belongs to another team; choose another name", name)}
 	case owner != "":
@@ -117,6 +124,34 @@ func NamespaceConflict(allocation *v1alpha1.ComputeAllocation, namespace *corev1
 		return &governance.FieldError{Path: path, Message: fmt.Sprintf("namespace %s already exists; choose another name, or set spec.namespace of the allocation to take it over", name)}
 	}
 	return nil
+}
+
+// mayReuse reports whether an allocation may use the namespace that an earlier one of its name
+// left. Departments that were created again with Kuota's CRDs count as the same while the
+// namespace is not released.
+func mayReuse(allocation *v1alpha1.ComputeAllocation, namespace *corev1.Namespace, departments []v1alpha1.Department) bool {
+	mark := namespace.Annotations[desired.AnnotationDepartment]
+	if namespace.Labels[desired.LabelGoverned] == "true" {
+		mark, _, _ = strings.Cut(mark, "/")
+	}
+	return desired.MayReuse(departments, mark, allocation.Spec.Department)
+}
+
+// leftBy names the department of the team that left a namespace.
+func leftBy(namespace *corev1.Namespace) string {
+	department, _, _ := strings.Cut(namespace.Annotations[desired.AnnotationDepartment], "/")
+	if department == "" {
+		return "no department"
+	}
+	return "department " + department
+}
+
+// permitting says what lets an allocation use a namespace.
+func permitting(allocation *v1alpha1.ComputeAllocation, namespace string) string {
+	if allocation.Spec.Department == "" {
+		return fmt.Sprintf("remove the annotation %s of namespace %s", desired.AnnotationDepartment, namespace)
+	}
+	return fmt.Sprintf("set the annotation %s of namespace %s to %s", desired.AnnotationDepartment, namespace, allocation.Spec.Department)
 }
 
 // Existing returns the path of the field of an allocation that names the object as

@@ -130,18 +130,23 @@ func (r *AllocationReconciler) deleteManaged(ctx context.Context, team string, p
 // releaseNamespace removes Kuota's labels from the namespace and keeps the
 // annotation with the team.
 func (r *AllocationReconciler) releaseNamespace(ctx context.Context, allocation *v1alpha1.ComputeAllocation, name string) (string, error) {
-	return "", r.reduceNamespace(ctx, allocation, name, map[string]string{desired.AnnotationTeam: allocation.Name})
+	return "", r.reduceNamespace(ctx, allocation, name, map[string]string{desired.AnnotationTeam: allocation.Name}, desired.AnnotationDepartment)
 }
 
 // reduceNamespace removes Kuota's labels and annotations from a namespace that still
-// belongs to the team, except the annotations that it keeps.
-func (r *AllocationReconciler) reduceNamespace(ctx context.Context, allocation *v1alpha1.ComputeAllocation, name string, keeps map[string]string) error {
+// belongs to the team, except the annotations that it keeps, and those that stay as they are.
+func (r *AllocationReconciler) reduceNamespace(ctx context.Context, allocation *v1alpha1.ComputeAllocation, name string, keeps map[string]string, stay ...string) error {
 	var namespace corev1.Namespace
 	if err := r.Get(ctx, client.ObjectKey{Name: name}, &namespace); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if namespace.Annotations[desired.AnnotationTeam] != allocation.Name || namespace.DeletionTimestamp != nil {
 		return nil
+	}
+	for _, key := range stay {
+		if value, has := namespace.Annotations[key]; has {
+			keeps[key] = value
+		}
 	}
 	return r.applyExistingNamespace(ctx, &namespace, applycore.Namespace(name).WithAnnotations(keeps))
 }

@@ -109,12 +109,16 @@ func (r *AllocationReconciler) applyNamespace(ctx context.Context, allocation *v
 	if err != nil {
 		return err
 	}
+	var departments v1alpha1.DepartmentList
+	if err := cluster.List(ctx, r, &departments); err != nil {
+		return err
+	}
 	var namespace corev1.Namespace
 	err = r.Get(ctx, client.ObjectKey{Name: name}, &namespace)
 	switch {
 	case err == nil && upToDate(&namespace, fields):
 		return nil
-	case err == nil && managed.NamespaceConflict(allocation, &namespace) != nil:
+	case err == nil && managed.NamespaceConflict(allocation, &namespace, departments.Items) != nil:
 		return errNamespaceInUse(name)
 	case err == nil:
 		err = r.applyExistingNamespace(ctx, &namespace, wanted)

@@ -99,18 +99,24 @@ func (s *Service) allocation(ctx context.Context, user governance.User, how aski
 // save previews saving allocations, with pools that are created with them. The figures of the
 // team are in it if it is one.
 func (s *Service) save(ctx context.Context, user governance.User, how asking, allocations []*v1alpha1.ComputeAllocation, pools []v1alpha1.Pool) (queries.Preview, error) {
+	is, before, err := s.read(ctx)
+	if err != nil {
+		return queries.Preview{}, err
+	}
 	for _, allocation := range allocations {
 		allowed := s.Access.MayCreateAllocations
 		if allocation.ResourceVersion != "" {
 			allowed = s.Access.MayUpdateAllocations
 		}
-		if err := access.Require(ctx, user, allowed, "preview"); err != nil {
+		departments := []string{allocation.Spec.Department}
+		for i := range before.allocations {
+			if a := &before.allocations[i]; a.Name == allocation.Name {
+				departments = append(departments, a.Spec.Department)
+			}
+		}
+		if err := s.require(ctx, user, allowed, departments...); err != nil {
 			return queries.Preview{}, err
 		}
-	}
-	is, before, err := s.read(ctx)
-	if err != nil {
-		return queries.Preview{}, err
 	}
 	after := *before
 	after.types = before.types.With(pools...)
@@ -195,6 +201,23 @@ func (s *Service) departments(ctx context.Context, user governance.User, how ask
 	return s.ask(ctx, user, how, change, before, &after, "", diffs(&change, is))
 }
 
+// require returns an error unless user may change every allocation, as allowed reports, or is an
+// admin of all of these departments.
+func (s *Service) require(ctx context.Context, user governance.User, allowed func(context.Context, governance.User) (bool, error), departments ...string) error {
+	may, err := allowed(ctx, user)
+	if err != nil || may {
+		return err
+	}
+	governed, err := s.Access.Delegated(ctx, user)
+	if err != nil {
+		return err
+	}
+	if governed.Empty() || slices.ContainsFunc(departments, func(d string) bool { return !governed.Includes(d) }) {
+		return access.Forbidden("preview")
+	}
+	return nil
+}
+
 // Activation previews another activation of a team's queue, such as Hold.
 func (s *Service) Activation(ctx context.Context, user governance.User, allocation *v1alpha1.ComputeAllocation, to v1alpha1.Activation) (queries.Preview, error) {
 	next := allocation.DeepCopy()
@@ -205,11 +228,20 @@ func (s *Service) Activation(ctx context.Context, user governance.User, allocati
 // Deletion previews the deletion of the allocations of teams. Tasks that are admitted are
 // requeued. The figures of the team are in it if it is one.
 func (s *Service) Deletion(ctx context.Context, user governance.User, teams ...string) (queries.Preview, error) {
-	if err := access.Require(ctx, user, s.Access.MayDeleteAllocations, "preview"); err != nil {
-		return queries.Preview{}, err
-	}
 	is, before, err := s.read(ctx)
 	if err != nil {
+		return queries.Preview{}, err
+	}
+	departments := []string{}
+	for i := range before.allocations {
+		if a := &before.allocations[i]; slices.Contains(teams, a.Name) {
+			departments = append(departments, a.Spec.Department)
+		}
+	}
+	if len(departments) < len(teams) { // not even whether a team exists is for others
+		departments = append(departments, "")
+	}
+	if err := s.require(ctx, user, s.Access.MayDeleteAllocations, departments...); err != nil {
 		return queries.Preview{}, err
 	}
 	after, change, removed, err := deletion(is, before, teams)

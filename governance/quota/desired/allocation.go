@@ -69,7 +69,7 @@ func BuildResolved(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolv
 	objects := Objects{
 		Namespace: applycore.Namespace(namespace).
 			WithLabels(namespaceLabels(team, allocation.Spec.Namespace == "")).
-			WithAnnotations(map[string]string{AnnotationTeam: team}),
+			WithAnnotations(namespaceAnnotations(allocation, naming)),
 		ClusterQueue: clusterQueue(allocation, resolved, namespace, naming, ranking),
 		LocalQueue:   localQueue(LocalQueueName(allocation, naming), allocation, namespace, naming),
 		NodeLabels:   map[string]map[string]string{},

@@ -3,6 +3,7 @@ package desired
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 
@@ -61,4 +62,25 @@ func AppliedParent(d *v1alpha1.Department) string {
 		return d.Spec.Parent
 	}
 	return d.Status.Parent
+}
+
+// DepartmentMark returns the value of AnnotationDepartment for a department; empty for none.
+func DepartmentMark(all []v1alpha1.Department, name string) string {
+	i := slices.IndexFunc(all, func(d v1alpha1.Department) bool { return d.Name == name })
+	if i < 0 {
+		return name
+	}
+	return name + "/" + string(all[i].UID)
+}
+
+// MayReuse reports whether a team in a department may get what a deleted team left whose
+// department has this mark: the same department, or one above it, whose admins governed the
+// deleted team too. A department that was deleted and created again is another one, unless
+// the mark has no UID.
+func MayReuse(all []v1alpha1.Department, mark, department string) bool {
+	was, uid, known := strings.Cut(mark, "/")
+	if known && DepartmentMark(all, was) != was+"/"+uid {
+		return false
+	}
+	return was == department || department != "" && slices.ContainsFunc(DepartmentChain(all, was), func(d *v1alpha1.Department) bool { return d.Name == department })
 }

@@ -128,6 +128,10 @@ const (
 	// AnnotationTeam stays on a namespace after its allocation is deleted, so that
 	// a new allocation of the same team can use it again.
 	AnnotationTeam = "kuota.dev/team"
+	// AnnotationDepartment is the department of the team of AnnotationTeam, and stays with it,
+	// so that no admin of another department gets what the team left: its name, a slash and
+	// its UID. A namespace of a team without a department has none.
+	AnnotationDepartment = "kuota.dev/department"
 	// AnnotationDesired is a digest of the desired state when Kuota last applied an
 	// object. If an object differs while the digest matches, someone else changed
 	// it.
@@ -167,4 +171,13 @@ func namespaceLabels(team string, own bool) map[string]string {
 		labels[LabelManagedBy] = ManagedBy
 	}
 	return labels
+}
+
+// namespaceAnnotations returns the annotations of the namespace of a team.
+func namespaceAnnotations(allocation *v1alpha1.ComputeAllocation, naming Naming) map[string]string {
+	annotations := map[string]string{AnnotationTeam: allocation.Name}
+	if mark := DepartmentMark(naming.Departments, allocation.Spec.Department); mark != "" {
+		annotations[AnnotationDepartment] = mark
+	}
+	return annotations
 }
