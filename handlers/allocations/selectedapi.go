@@ -75,6 +75,10 @@ func (h *Pages) postMany(c echo.Context) error {
 		return err
 	}
 	ctx, user := c.Request().Context(), console.UserOf(c)
+	var err error
+	if s.permissions, err = h.May(ctx, user); err != nil {
+		return err
+	}
 	state, err := h.Allocations.State(ctx, user)
 	if err != nil {
 		return err
