@@ -20,11 +20,12 @@ type Limit struct {
 // Queue is a ClusterQueue.
 type Queue struct {
 	Name       string
-	Team       string // empty if unknown
-	Cohort     string // empty for a queue by itself
-	Stopped    bool   // stopPolicy is Hold or HoldAndDrain
-	Inactive   string // why Kueue admits nothing into it; empty while it does
-	StrictFIFO bool   // a task that does not fit blocks those behind it
+	Team       string  // empty if unknown
+	Cohort     string  // empty for a queue by itself
+	Weight     float64 // of fair sharing
+	Stopped    bool    // stopPolicy is Hold or HoldAndDrain
+	Inactive   string  // why Kueue admits nothing into it; empty while it does
+	StrictFIFO bool    // a task that does not fit blocks those behind it
 	// NeverWithinClusterQueue reports that preemption.withinClusterQueue is Never.
 	NeverWithinClusterQueue bool
 	// ReclaimWithinCohort selects the tasks that it may preempt in queues that

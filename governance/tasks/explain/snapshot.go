@@ -29,16 +29,29 @@ type workload struct {
 // newSnapshot returns a snapshot of the FlavorResources that these demands could
 // use.
 func newSnapshot(c *Cluster, all []demand) *snapshot {
-	l := &snapshot{c: c, index: map[quota.FlavorResource]int{}, queues: make(map[string]*node, len(c.Queues)), cohorts: make(map[string]*node, len(c.Cohorts))}
+	index := map[quota.FlavorResource]int{}
 	for _, d := range all {
 		for _, m := range d.flavors {
 			for _, name := range d.resources {
-				if fr := (quota.FlavorResource{Flavor: m.flavor, Resource: name}); !l.has(fr) {
-					l.index[fr] = len(l.index)
+				fr := quota.FlavorResource{Flavor: m.flavor, Resource: name}
+				if _, known := index[fr]; !known {
+					index[fr] = len(index)
 				}
 			}
 		}
 	}
+	l := newTree(c, index)
+	l.own = l.queues[c.Queue.Name]
+	for n := l.own.parent; n != nil; n = n.parent {
+		n.above = true
+	}
+	return l
+}
+
+// newTree returns a snapshot of the FlavorResources at these indices, without a queue of
+// the task.
+func newTree(c *Cluster, index map[quota.FlavorResource]int) *snapshot {
+	l := &snapshot{c: c, index: index, queues: make(map[string]*node, len(c.Queues)), cohorts: make(map[string]*node, len(c.Cohorts))}
 	for name := range c.Cohorts {
 		l.cohort(name)
 	}
@@ -46,7 +59,7 @@ func newSnapshot(c *Cluster, all []demand) *snapshot {
 	nodes, limits, amounts := make([]node, len(c.Queues)), make([]Limit, len(c.Queues)*width), make([]resources.Amount, 2*len(c.Queues)*width)
 	for name, q := range c.Queues {
 		n := &nodes[len(l.queues)]
-		n.name = name
+		n.name, n.weight = name, q.Weight
 		n.under(l.cohort(q.Cohort))
 		n.limits, limits = limits[:width], limits[width:]
 		n.subtree, n.usage, amounts = amounts[:width], amounts[width:2*width], amounts[2*width:]
@@ -55,10 +68,6 @@ func newSnapshot(c *Cluster, all []demand) *snapshot {
 			n.add(i, n.limits[i].Nominal, q.Usage[fr])
 		}
 		l.queues[name] = n
-	}
-	l.own = l.queues[c.Queue.Name]
-	for n := l.own.parent; n != nil; n = n.parent {
-		n.above = true
 	}
 	return l
 }
@@ -72,7 +81,7 @@ func (l *snapshot) cohort(name string) *node {
 	n := &node{name: name, limits: make([]Limit, width), subtree: make([]resources.Amount, width), usage: make([]resources.Amount, width)}
 	l.cohorts[name] = n
 	if o := l.c.Cohorts[name]; o != nil {
-		n.title = o.Title
+		n.title, n.weight = o.Title, o.Weight
 		n.under(l.cohort(o.Parent))
 		for fr, i := range l.index {
 			n.limits[i] = o.Limits[fr]

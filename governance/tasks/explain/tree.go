@@ -12,6 +12,7 @@ type Cohort struct {
 	Title  string // the words that name it for users
 	Parent string // empty for the root
 	Limits map[quota.FlavorResource]Limit
+	Weight float64 // of fair sharing
 }
 
 // node is a ClusterQueue or a Cohort of a tree. All of its slices have the indices of the
@@ -22,6 +23,8 @@ type node struct {
 	parent *node  // nil for the root, and for a queue without a cohort
 	above  bool   // an ancestor of the task's queue
 	depth  int    // below the root
+	height int    // of the subtree, of a Contest; 0 for a queue
+	weight float64
 	limits []Limit
 	// subtree is the quota of the node and what its children lend to it, and usage what
 	// counts against that: of a Cohort, the usage of its children that they have no local

@@ -24,8 +24,9 @@ import (
 // not safe for concurrent use.
 type survey struct {
 	viewer
-	queues    map[string]*kueue.ClusterQueue       // nil until read
-	objects   quota.Cohorts                        // nil until read
+	queues    map[string]*kueue.ClusterQueue // nil until read
+	objects   quota.Cohorts
+	roots     map[string]string                    // of the trees of the queues, by queue; empty for none
 	trees     map[string]*tree                     // by root
 	flavors   map[string]*kueue.ResourceFlavorSpec // nil for one that does not exist
 	nodes     []explain.Node
@@ -300,8 +301,10 @@ func (s *survey) readQueues(ctx context.Context) error {
 		return err
 	}
 	s.queues, s.objects = make(map[string]*kueue.ClusterQueue, len(queues.Items)), quota.NewCohorts(cohorts.Items)
+	s.roots = make(map[string]string, len(queues.Items))
 	for i := range queues.Items {
-		s.queues[queues.Items[i].Name] = &queues.Items[i]
+		q := &queues.Items[i]
+		s.queues[q.Name], s.roots[q.Name] = q, s.objects.Root(string(q.Spec.CohortName))
 	}
 	return nil
 }
@@ -310,13 +313,13 @@ func (s *survey) readQueues(ctx context.Context) error {
 func (s *survey) members(root string) *tree {
 	o := &tree{queues: map[string]*explain.Queue{}, cohorts: map[string]*explain.Cohort{}, exceeds: map[string]bool{}}
 	for _, q := range s.queues {
-		if s.objects.Root(string(q.Spec.CohortName)) == root {
+		if s.roots[q.Name] == root {
 			o.queues[q.Name] = s.cohortMember(q)
 		}
 	}
 	for name, c := range s.objects {
 		if s.objects.Root(name) == root {
-			o.cohorts[name] = &explain.Cohort{Name: name, Title: s.objects.Title(name), Parent: string(c.Spec.ParentName), Limits: limits(c.Spec.ResourceGroups)}
+			o.cohorts[name] = &explain.Cohort{Name: name, Title: s.objects.Title(name), Parent: string(c.Spec.ParentName), Weight: weightOf(c.Spec.FairSharing), Limits: limits(c.Spec.ResourceGroups)}
 		}
 	}
 	return o

@@ -11,7 +11,6 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/kueue/simulate"
-	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"
@@ -60,10 +59,11 @@ func (q UpcomingQuery) matches(v viewer, t *tasks.Task) bool {
 // UpcomingWithin returns a page of the waiting tasks that a scope may see, in the order in
 // which Kueue tries to admit them. The first index.PageSize of the page have verdicts.
 //
-// In each cycle Kueue takes the first task of each ClusterQueue and compares these. The
-// order assumes that each task starts before the next one is compared, with the present
-// usage of all queues, see explain.Turn. What decides over a task is its own queue
-// alone, so that readers who see other queues see the same relative order.
+// In each cycle Kueue takes the first task of each ClusterQueue and compares these, with
+// fair sharing level by level of the Cohorts. The order assumes that each task starts before
+// the next one is compared, with the present usage of all queues, see explain.Turn. In a
+// flat cohort what decides over a task is its own queue alone; in other trees all queues
+// count, also those that the viewer does not see. So all readers see the same relative order.
 func (s *Service) UpcomingWithin(ctx context.Context, scope access.Scope, q UpcomingQuery) (Upcoming, error) {
 	v, err := s.within(ctx, scope)
 	if err != nil {
@@ -94,27 +94,36 @@ func (s *Service) upcoming(ctx context.Context, v viewer, q UpcomingQuery) (Upco
 	u.count(v, lines, q)
 	var from, to int
 	u.Page, u.Pages, from, to = index.PageOf(u.Total, q.Page, q.All)
-	order, later := 0, []waiting{}
-	var sorted []*line // the one whose head Kueue processes first at the end
-	add := func(l *line) {
-		if l.next(&later) {
-			at, _ := slices.BinarySearchFunc(sorted, l, func(other, l *line) int { return l.compare(other) })
-			sorted = slices.Insert(sorted, at, l)
+	order, later, left := 0, []waiting{}, u.Total // left are those that the query selects
+	c := newContest()
+	advance := func(l *line) (more bool) {
+		before := len(later)
+		more = l.next(&later)
+		for _, w := range later[before:] {
+			if q.matches(v, w.task) {
+				left--
+			}
 		}
+		return more
 	}
 	for _, l := range lines {
-		u.FairSharing = u.FairSharing || l.contender.FairSharing
-		add(l)
+		if u.FairSharing = u.FairSharing || l.fair; advance(l) {
+			c.field(l.path).insert(entrant{line: l})
+		}
 	}
-	for len(sorted) > 0 && order < to {
-		l := sorted[len(sorted)-1]
-		sorted = sorted[:len(sorted)-1]
+	c.begin()
+	for left > 0 && order < to {
+		l, again := c.next()
+		if l == nil {
+			break
+		}
 		head := l.head
 		l.contender.Take(l.turn)
-		add(l)
+		again(advance(l))
 		if !q.matches(v, head.task) {
 			continue
 		}
+		left--
 		if order++; order > from {
 			u.add(v, head, order)
 		}
@@ -130,7 +139,7 @@ func (s *Service) upcoming(ctx context.Context, v viewer, q UpcomingQuery) (Upco
 }
 
 // count sets the numbers, the choices of filters, and the end of each line: after the
-// last task that the query selects.
+// last task that the query selects, unless it counts for other lines.
 func (u *Upcoming) count(v viewer, lines []*line, q UpcomingQuery) {
 	teams, classes := map[string]bool{}, map[string]bool{}
 	for _, l := range lines {
@@ -142,6 +151,9 @@ func (u *Upcoming) count(v viewer, lines []*line, q UpcomingQuery) {
 			if teams[v.team(t.Place())], classes[t.PriorityClass] = true, true; q.matches(v, t) {
 				u.Total, l.end = u.Total+1, i+1
 			}
+		}
+		if l.nested {
+			l.end = len(l.list)
 		}
 	}
 	delete(teams, "")
@@ -170,6 +182,10 @@ type line struct {
 	list      []*tasks.Task
 	shared    bool // with namespaces that the viewer does not see
 	contender explain.Contender
+	fair      bool                    // Kueue compares shares
+	nested    bool                    // in a tree with several levels of Cohorts
+	path      []string                // its Cohorts with fair sharing, the root last
+	cycle     []string                // its Cohorts, if they form a cycle
 	stopped   map[index.QueueKey]bool // LocalQueues
 	now       time.Time
 	at, end   int     // in list: of the next task, and behind the last
@@ -188,7 +204,7 @@ func (l *line) next(later *[]waiting) bool {
 			l.head.position = 0
 		}
 		asked := explainInput(t)
-		if !explain.Considered(asked, &explain.Cluster{Now: l.now, LocalQueue: t.Queue, LocalQueueStopped: l.stopped[index.QueueKey{Namespace: t.Namespace, Queue: t.Queue}], Queue: l.contender.Queue}) {
+		if !explain.Considered(asked, &explain.Cluster{Now: l.now, LocalQueue: t.Queue, LocalQueueStopped: l.stopped[index.QueueKey{Namespace: t.Namespace, Queue: t.Queue}], Queue: l.contender.Queue, CohortCycle: l.cycle}) {
 			*later = append(*later, l.head)
 			continue
 		}
@@ -198,11 +214,16 @@ func (l *line) next(later *[]waiting) bool {
 	return false
 }
 
-// compare orders lines by whose head Kueue processes first. Ties are broken by name: Kueue
-// leaves them to chance.
-func (l *line) compare(other *line) int {
+// refresh computes the turn of the head with the present usage.
+func (l *line) refresh() {
+	l.turn = l.contender.Turn(explainInput(l.head.task), index.QueuedAt(l.head.task))
+}
+
+// compare orders lines by whose head Kueue processes first in a Cohort at a depth. Ties are
+// broken by name: Kueue leaves them to chance.
+func (l *line) compare(other *line, depth int) int {
 	a, b := l.head.task, other.head.task
-	return cmp.Or(l.turn.Compare(other.turn), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	return cmp.Or(l.turn.Compare(other.turn, depth), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 }
 
 // lines returns the line of each ClusterQueue in which the viewer sees a waiting task.
@@ -223,8 +244,19 @@ func (s *Service) lines(ctx context.Context, v viewer) ([]*line, error) {
 			hides[string(locals.Items[i].Spec.ClusterQueue)] = true
 		}
 	}
+	around := newSurvey(v)
+	if err := around.readQueues(ctx); err != nil {
+		return nil, err
+	}
+	nested := around.nested()
+	counts := map[string]bool{} // trees whose queues all count, of those that the viewer sees
+	for name := range seen {
+		if root := around.roots[name]; nested[root] {
+			counts[root] = true
+		}
+	}
 	lists := v.index.Waiting(func(key index.QueueKey) bool {
-		return v.seesNamespace(key.Namespace) || of[key] != nil && seen[string(of[key].Spec.ClusterQueue)]
+		return v.seesNamespace(key.Namespace) || of[key] != nil && (seen[string(of[key].Spec.ClusterQueue)] || counts[around.roots[string(of[key].Spec.ClusterQueue)]])
 	})
 	byQueue := map[string][]index.QueueKey{}
 	for key := range lists {
@@ -234,16 +266,11 @@ func (s *Service) lines(ctx context.Context, v viewer) ([]*line, error) {
 		}
 		byQueue[name] = append(byQueue[name], key)
 	}
-	around := newSurvey(v)
-	if err := around.readQueues(ctx); err != nil {
-		return nil, err
-	}
-	cohorts := s.lendable(around)
+	contests := around.contests(byQueue)
 	var lines []*line
-	queues := map[string]*explain.Queue{}
 	asks := maxAsked
 	for name, keys := range byQueue {
-		l := &line{stopped: stopped, now: v.index.Now(), shared: hides[name]}
+		l := &line{stopped: stopped, now: v.index.Now(), shared: hides[name], nested: nested[around.roots[name]]}
 		lines = append(lines, l)
 		var parts [][]*tasks.Task
 		for _, key := range keys {
@@ -254,8 +281,15 @@ func (s *Service) lines(ctx context.Context, v viewer) ([]*line, error) {
 		if own == nil {
 			continue
 		}
-		l.contender = explain.Contender{Queue: v.clusterQueue(own), Flavors: map[string]kueue.ResourceFlavorSpec{}, FairSharing: own.Status.FairSharing != nil, Weight: weightOf(own.Spec.FairSharing), Lendable: cohorts[string(own.Spec.CohortName)]}
-		queues[name] = l.contender.Queue
+		l.fair = own.Status.FairSharing != nil
+		path, cycle := around.objects.Path(string(own.Spec.CohortName))
+		switch {
+		case cycle:
+			l.cycle = path
+		case l.fair:
+			l.path = path
+		}
+		l.contender = explain.Contender{Queue: v.clusterQueue(own), Flavors: map[string]kueue.ResourceFlavorSpec{}, Contest: contests[name]}
 		if ordersByUsage(own) {
 			asks -= len(keys)
 			if err := s.orderByUsage(ctx, v, l, keys, of, asks >= 0); err != nil {
@@ -272,7 +306,6 @@ func (s *Service) lines(ctx context.Context, v viewer) ([]*line, error) {
 			}
 		}
 	}
-	v.index.SetUsage(queues)
 	return lines, nil
 }
 
@@ -306,24 +339,45 @@ func (s *Service) orderByUsage(ctx context.Context, v viewer, l *line, keys []in
 	return nil
 }
 
-// lendable returns what the queues of each cohort lend, by name of the cohort. Cohorts
-// within cohorts count by themselves.
-func (s *Service) lendable(around *survey) map[string]quota.Resources {
-	cohorts := map[string]quota.Resources{}
-	for _, q := range around.queues {
-		name := string(q.Spec.CohortName)
-		if name == "" {
+// contests returns the contest of each of these ClusterQueues: those of a tree share one.
+func (s *survey) contests(names map[string][]index.QueueKey) map[string]*explain.Contest {
+	trees, queues := map[string]*tree{}, map[string]*explain.Queue{} // trees by the name of a queue
+	byRoot := map[string]*tree{}
+	for name := range names {
+		own, root := s.queues[name], s.roots[name]
+		switch {
+		case own == nil:
 			continue
+		case root == "":
+			alone := s.cohortMember(own)
+			alone.Cohort = ""
+			trees[name] = &tree{queues: map[string]*explain.Queue{name: alone}}
+		case byRoot[root] == nil:
+			byRoot[root] = s.members(root)
+			fallthrough
+		default:
+			trees[name] = byRoot[root]
 		}
-		if cohorts[name] == nil {
-			cohorts[name] = quota.Resources{}
-			if o := around.objects[name]; o != nil {
-				for fr, limit := range limits(o.Spec.ResourceGroups) {
-					cohorts[name][fr.Resource] = cohorts[name][fr.Resource].Plus(limit.Nominal)
-				}
-			}
-		}
-		explain.AddLendable(cohorts[name], around.cohortMember(q))
+		maps.Copy(queues, trees[name].queues)
 	}
-	return cohorts
+	s.index.SetUsage(queues)
+	made, contests := map[*tree]*explain.Contest{}, map[string]*explain.Contest{}
+	for name, of := range trees {
+		if made[of] == nil {
+			made[of] = explain.NewContest(of.queues, of.cohorts, s.queues[name].Status.FairSharing != nil)
+		}
+		contests[name] = made[of]
+	}
+	return contests
+}
+
+// nested returns the roots of trees with several levels of Cohorts.
+func (s *survey) nested() map[string]bool {
+	found := map[string]bool{}
+	for name, o := range s.objects {
+		if root := s.objects.Root(name); o.Spec.ParentName != "" && root != "" {
+			found[root] = true
+		}
+	}
+	return found
 }

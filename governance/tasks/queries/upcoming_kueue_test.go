@@ -24,7 +24,7 @@ import (
 )
 
 // randomCohort is a cohort of teams that wait for what a lender uses of its own quota.
-// Kueue preempts nothing in it.
+// Kueue preempts nothing in it. It may be a tree of Cohorts.
 type randomCohort struct {
 	simulate.Snapshot
 	client.Reader
@@ -33,7 +33,7 @@ type randomCohort struct {
 	fair      bool
 }
 
-func newRandomCohort(seed uint64, fair bool) *randomCohort {
+func newRandomCohort(seed uint64, fair, nested bool) *randomCohort {
 	c := &randomCohort{random: rand.New(rand.NewPCG(seed, 1)), fair: fair, Remaining: map[string]time.Duration{}}
 	c.Time = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	c.Flavors = []*kueue.ResourceFlavor{{ObjectMeta: metav1.ObjectMeta{Name: "p5"}}, {ObjectMeta: metav1.ObjectMeta{Name: "g6"}}}
@@ -55,11 +55,36 @@ func newRandomCohort(seed uint64, fair bool) *randomCohort {
 		}
 	}
 	c.team("lender", lent, 1)
+	if nested {
+		c.nest()
+	}
 	for i := range lent { // one GPU becomes free after the other
 		c.task("lender", fmt.Sprintf("ends-%d", i), 100, "lender")
 		c.Remaining[fmt.Sprintf("lender/ends-%d", i)] = time.Duration(i+1) * time.Minute
 	}
 	return c
+}
+
+// nest puts the teams into up to three levels of Cohorts, some of which have quota.
+func (c *randomCohort) nest() {
+	for i := range 1 + c.random.IntN(5) {
+		o := &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("d%d", i)}}
+		o.Spec.ParentName = kueue.CohortReference(c.Cohorts[c.random.IntN(min(len(c.Cohorts), 3))].Name)
+		o.Spec.FairSharing = &kueue.FairSharing{Weight: resource.NewQuantity(int64(c.random.IntN(4)), resource.DecimalSI)}
+		o.Spec.ResourceGroups = []kueue.ResourceGroup{{CoveredResources: []corev1.ResourceName{"nvidia.com/gpu"}, Flavors: []kueue.FlavorQuotas{{Name: "p5", Resources: []kueue.ResourceQuota{{Name: "nvidia.com/gpu", NominalQuota: *resource.NewQuantity(int64(c.random.IntN(3)), resource.DecimalSI)}}}}}}
+		c.Cohorts = append(c.Cohorts, o)
+	}
+	for _, q := range c.ClusterQueues {
+		if q.Name != "lender" { // what becomes free is as far from all
+			q.Spec.CohortName = kueue.CohortReference(c.Cohorts[c.random.IntN(len(c.Cohorts))].Name)
+		}
+	}
+	// The reserves are used too, so that nothing is free at first.
+	for i, o := range c.Cohorts[1:] {
+		for j := range o.Spec.ResourceGroups[0].Flavors[0].Resources[0].NominalQuota.Value() {
+			c.task("lender", fmt.Sprintf("fills-%d-%d", i, j), 100, "lender")
+		}
+	}
 }
 
 func (c *randomCohort) team(name string, gpus int, weight int64) {
@@ -111,6 +136,10 @@ func (c *randomCohort) List(_ context.Context, list client.ObjectList, _ ...clie
 		for _, o := range c.ClusterQueues {
 			list.Items = append(list.Items, *o)
 		}
+	case *kueue.CohortList:
+		for _, o := range c.Cohorts {
+			list.Items = append(list.Items, *o)
+		}
 	case *kueue.LocalQueueList:
 		for _, o := range c.LocalQueues {
 			list.Items = append(list.Items, *o)
@@ -127,9 +156,10 @@ func (c *randomCohort) Get(_ context.Context, key client.ObjectKey, o client.Obj
 // Kueue's scheduler admits them when one accelerator after the other becomes free.
 func TestUpcomingIsKueuesOrder(t *testing.T) {
 	compared := 0
-	for seed := range uint64(40) {
+	for seed := range uint64(80) {
 		for _, fair := range []bool{false, true} {
-			c := newRandomCohort(seed, fair)
+			nested := seed%2 == 1
+			c := newRandomCohort(seed, fair, nested)
 			x := index.New(func() time.Time { return c.Time })
 			for _, w := range c.Workloads {
 				x.SetWorkload(w.DeepCopy(), true)
@@ -154,7 +184,7 @@ func TestUpcomingIsKueuesOrder(t *testing.T) {
 			}
 			compared += len(want)
 			if diff := cmp.Diff(want, got); diff != "" {
-				t.Fatalf("seed %d, fair sharing %t: order of waiting tasks (-Kueue +Kuota):\n%s", seed, fair, diff)
+				t.Fatalf("seed %d, fair sharing %t, nested %t: order of waiting tasks (-Kueue +Kuota):\n%s", seed, fair, nested, diff)
 			}
 		}
 	}
