@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -204,4 +205,45 @@ func TestDepartment(t *testing.T) {
 	setQuota(t, c, other, teamSpec("", 1))
 	waitDeleted(t, c, &v1alpha1.Department{ObjectMeta: metav1.ObjectMeta{Name: vision}})
 	reserves(t, c, research, "shared-pool", 8)
+}
+
+// Twenty teams that are created at once get what their department has, and no more.
+func TestTwentyAtOnce(t *testing.T) {
+	c := setup(t)
+	const most = 7
+	department := clustertest.Name("crowd")
+	setDepartment(t, c, department, v1alpha1.DepartmentSpec{Quota: rowsOf(most)})
+	departmentIs(t, c, department, metav1.ConditionTrue, "Ready", "")
+	stop := clustertest.WatchTree(t, c, g5, map[string]int64{"kuota-department-" + department: most})
+	var teams []string
+	var wg sync.WaitGroup
+	for range 20 {
+		team := clustertest.Name("crowd")
+		teams = append(teams, team)
+		wg.Go(func() {
+			create(t, c, team, v1alpha1.ComputeAllocationSpec{Department: department, Quota: rowsOf(1)})
+		})
+	}
+	wg.Wait()
+	clustertest.Eventually(t, soon, func(ctx context.Context) error {
+		ready, refused := 0, 0
+		for _, team := range teams {
+			var a v1alpha1.ComputeAllocation
+			if err := c.Client.Get(ctx, client.ObjectKey{Name: team}, &a); err != nil {
+				return err
+			}
+			switch is := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionReady); {
+			case is == nil:
+			case is.Status == metav1.ConditionTrue:
+				ready++
+			case is.Reason == v1alpha1.ReasonDepartment && strings.Contains(is.Message, "wanted 1 GPU, left are 0 GPUs"):
+				refused++
+			}
+		}
+		if ready != most || refused != len(teams)-most {
+			return fmt.Errorf("%d teams are ready and %d refused, want %d and %d", ready, refused, most, len(teams)-most)
+		}
+		return nil
+	})
+	stop()
 }
