@@ -287,6 +287,12 @@ func TestExamples(t *testing.T) {
 			}
 		case "department":
 			token = admin
+			clustertest.Eventually(t, clustertest.Patience, func(context.Context) error { // the example before may have deleted it
+				if at := c.Kubectl(t, "", "get", "department", "research", "--ignore-not-found", "-o", "jsonpath={.metadata.deletionTimestamp}"); at != "" {
+					return fmt.Errorf("department research is being deleted since %s", at)
+				}
+				return nil
+			})
 			c.Apply(t, "apiVersion: kuota.dev/v1alpha1\nkind: Department\nmetadata: {name: research}\nspec: {}\n")
 			switch words[1] {
 			case "create":
