@@ -123,6 +123,9 @@ func TestAdvice(t *testing.T) {
 			wg.Wait()
 			fmt.Printf("figure truth_%s_instances %d instances, %d of which changed when Kueue tried all tasks again\n", m, l.instances.Swap(0), l.nudged.Swap(0))
 			report(t, m, many)
+			if trees := slices.DeleteFunc(slices.Clone(many), func(o outcome) bool { return len(o.cohort.departments) == 0 }); len(trees) > 0 {
+				report(t, m+"_trees", trees)
+			}
 			if len(one) > 0 {
 				report(t, m+"_by_kuota", one)
 			}

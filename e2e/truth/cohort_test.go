@@ -27,6 +27,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	applykueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 )
 
 // The nodes of each pool. Quota is not bound by them, and Jobs have no pods.
@@ -67,7 +68,27 @@ type cohort struct {
 	seed        uint64
 	teams       []*v1alpha1.ComputeAllocation
 	unallocated map[string]resources.Amount // GPUs by pool, with their vCPUs and memory
+	departments []department
+	in          []int // the department of each team; root for none
 	tasks       []task
+}
+
+// department is a Cohort below the one of a seed. Its amounts are GPUs by pool, with their
+// vCPUs and memory. Limits without a pool are none.
+type department struct {
+	parent                      int // index in the cohort's departments; root for none
+	weight                      int64
+	reserve, borrowing, lending map[string]resources.Amount
+}
+
+const root = -1
+
+// level returns how far a department is below the root.
+func (s *cohort) level(i int) int {
+	if i == root {
+		return 0
+	}
+	return 1 + s.level(s.departments[i].parent)
 }
 
 func teamName(i int) string { return string(rune('a' + i)) }
@@ -142,7 +163,7 @@ func newInstance(s *cohort, slot string, c client.Client) *instance {
 		in.teams = append(in.teams, a)
 	}
 	for pool, gpus := range s.unallocated {
-		in.ready[pool] = quota.Resources{catalog.GPU: gpus, catalog.CPU: gpus * gpuVCPUs * 1000, catalog.Memory: gpus * gpuGiB * catalog.GiB}
+		in.ready[pool] = ofGPUs(gpus)
 	}
 	for pool, amounts := range in.allocated() {
 		if in.ready[pool] == nil {
@@ -151,6 +172,11 @@ func newInstance(s *cohort, slot string, c client.Client) *instance {
 		in.ready[pool].Add(amounts)
 	}
 	return in
+}
+
+// ofGPUs returns GPUs with their vCPUs and memory.
+func ofGPUs(gpus resources.Amount) quota.Resources {
+	return quota.Resources{catalog.GPU: gpus, catalog.CPU: gpus * gpuVCPUs * 1000, catalog.Memory: gpus * gpuGiB * catalog.GiB}
 }
 
 const kuotaSlot = "kuota"
@@ -203,6 +229,9 @@ func (in *instance) apply(ctx context.Context, teams ...int) error {
 	for _, cohort := range cohorts {
 		wanted = append(wanted, cohort)
 	}
+	for i := range in.departments {
+		wanted = append(wanted, in.department(i))
+	}
 	for _, i := range teams {
 		objects, errs := desired.Build(in.teams[i], instanceTypes, in.naming(), desired.ByPriority)
 		if len(errs) > 0 {
@@ -210,6 +239,9 @@ func (in *instance) apply(ctx context.Context, teams ...int) error {
 		}
 		for _, f := range objects.Flavors {
 			wanted = append(wanted, f)
+		}
+		if of := in.in[i]; of != root {
+			objects.ClusterQueue.Spec.WithCohortName(kueue.CohortReference(in.departmentName(of)))
 		}
 		wanted = append(wanted, objects.Namespace, objects.ClusterQueue, objects.LocalQueue)
 	}
@@ -219,6 +251,40 @@ func (in *instance) apply(ctx context.Context, teams ...int) error {
 		}
 	}
 	return nil
+}
+
+// departmentName returns the name of the Cohort of a department.
+func (in *instance) departmentName(i int) string {
+	if i == root {
+		return in.naming().Cohort
+	}
+	return fmt.Sprintf("%s-d%d", in.naming().Cohort, i)
+}
+
+// department returns the Cohort of a department.
+func (in *instance) department(i int) *applykueue.CohortApplyConfiguration {
+	d, names := in.departments[i], []string{catalog.GPU, catalog.CPU, catalog.Memory}
+	group := applykueue.ResourceGroup()
+	for _, name := range names {
+		group.WithCoveredResources(corev1.ResourceName(name))
+	}
+	for _, pool := range slices.Sorted(maps.Keys(d.reserve)) {
+		flavor := applykueue.FlavorQuotas().WithName(kueue.ResourceFlavorReference(pool))
+		for _, name := range names {
+			r := applykueue.ResourceQuota().WithName(corev1.ResourceName(name)).WithNominalQuota(ofGPUs(d.reserve[pool])[name].Quantity(name))
+			if limit, ok := d.borrowing[pool]; ok {
+				r.WithBorrowingLimit(ofGPUs(limit)[name].Quantity(name))
+			}
+			if limit, ok := d.lending[pool]; ok {
+				r.WithLendingLimit(ofGPUs(limit)[name].Quantity(name))
+			}
+			flavor.WithResources(r)
+		}
+		group.WithFlavors(flavor)
+	}
+	spec := applykueue.CohortSpec().WithParentName(kueue.CohortReference(in.departmentName(d.parent))).WithResourceGroups(group).
+		WithFairSharing(applykueue.FairSharing().WithWeight(*resource.NewQuantity(d.weight, resource.DecimalSI)))
+	return applykueue.Cohort(in.departmentName(i)).WithSpec(spec)
 }
 
 // job returns the Job of a task.
@@ -328,7 +394,9 @@ func (in *instance) remove(ctx context.Context, w *watcher) error {
 			&kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Name: in.naming().LocalQueue(in.teams[i].Name), Namespace: in.namespace(i)}},
 			&kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: in.queue(i)}})
 	}
-	objects = append(objects, &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: in.naming().Cohort}})
+	for i := root; i < len(in.departments); i++ {
+		objects = append(objects, &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: in.departmentName(i)}})
+	}
 	for _, object := range objects {
 		if err := client.IgnoreNotFound(in.client.Delete(ctx, object)); err != nil {
 			return err
@@ -380,7 +448,10 @@ func (s *cohort) String() string {
 		}
 		b.WriteString("; ")
 	}
-	fmt.Fprintf(&b, "unallocated %v; tasks", s.unallocated)
+	for i, d := range s.departments {
+		fmt.Fprintf(&b, "department %d in %d weight=%d reserve %v borrowing %v lending %v; ", i, d.parent, d.weight, d.reserve, d.borrowing, d.lending)
+	}
+	fmt.Fprintf(&b, "teams in %v; unallocated %v; tasks", s.in, s.unallocated)
 	for _, k := range s.tasks {
 		b.WriteString(" " + k.String())
 	}

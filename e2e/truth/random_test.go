@@ -3,6 +3,7 @@ package truth_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
@@ -16,7 +17,8 @@ import (
 
 func oneOf[T any](r *rand.Rand, all ...T) T { return all[r.IntN(len(all))] }
 
-// randomCohort returns the cohort of a seed. Its tasks request about one and a half
+// randomCohort returns the cohort of a seed: of an even one, a tree of departments of up
+// to three levels. Its tasks request about one and a half
 // times what the teams can have, so that some of them wait.
 func randomCohort(seed uint64) *cohort {
 	r := rand.New(rand.NewPCG(seed, 20))
@@ -36,6 +38,10 @@ func randomCohort(seed uint64) *cohort {
 		s.unallocated[pool] = oneOf(r, resources.Amount(0), 0, 0, 2, 4)
 		total += int64(s.unallocated[pool])
 	}
+	s.in = slices.Repeat([]int{root}, teams)
+	if seed%2 == 0 {
+		total += s.divide(rand.New(rand.NewPCG(seed, 22)), used)
+	}
 	for requested := int64(0); requested < total*3/2 && len(s.tasks) < 16 || len(s.tasks) < 4; {
 		k := randomTask(r, used)
 		k.name, k.team = fmt.Sprintf("t%d", len(s.tasks)), r.IntN(teams)
@@ -46,6 +52,33 @@ func randomCohort(seed uint64) *cohort {
 		s.tasks = append(s.tasks, k)
 	}
 	return s
+}
+
+// divide puts the teams into random departments, and returns the GPUs of their reserves.
+func (s *cohort) divide(r *rand.Rand, used []string) (reserved int64) {
+	amounts := func(some ...resources.Amount) map[string]resources.Amount {
+		all := map[string]resources.Amount{}
+		for _, pool := range used {
+			if amount := oneOf(r, some...); amount >= 0 {
+				all[pool] = amount
+			}
+		}
+		return all
+	}
+	for i := range 2 + r.IntN(4) {
+		d := department{parent: root, weight: oneOf(r, int64(0), 1, 1, 2, 5), reserve: amounts(0, 0, 2, 4), borrowing: amounts(-1, -1, 0, 1, 2, 4, 8), lending: amounts(-1, -1, 0, 2, 4, 8)}
+		if above := r.IntN(i+1) - 1; above != root && s.level(above) < 3 {
+			d.parent = above
+		}
+		s.departments = append(s.departments, d)
+		for _, gpus := range d.reserve {
+			reserved += int64(gpus)
+		}
+	}
+	for i := range s.in {
+		s.in[i] = r.IntN(len(s.departments)+1) - 1
+	}
+	return reserved
 }
 
 // fit lowers the size of a task so that it requests no more than the team's quota in one
