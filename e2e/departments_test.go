@@ -66,6 +66,13 @@ func TestDepartment(t *testing.T) {
 	must(t, expect.Locator(page.Locator("#team-"+first)).ToBeVisible())
 	must(t, expect.Locator(page.Locator("#team-list tbody tr")).ToHaveCount(2))
 
+	admin := personToken(t, "admin")
+	for _, command := range [][]string{{"describe", name, "-o", "yaml"}, {"edit", name, "--pool", "ml.p5.48xlarge", "--gpus", "5", "--dry-run"}} {
+		if out, messages, err := kuota(t, console(t), append([]string{"department", command[0], "--token", admin}, command[1:]...)...); err != nil {
+			t.Errorf("kuota department %v: %v\n%s%s", command, err, out, messages)
+		}
+	}
+
 	move(first, "")
 	open(t, page, "/departments/"+name)
 	must(t, expect.Locator(page.Locator("#department-below")).ToContainText(second))
