@@ -94,7 +94,6 @@ func (l *snapshot) cohort(name string) *node {
 // setLimit gives the own queue another limit.
 func (l *snapshot) setLimit(fr quota.FlavorResource, to Limit) { l.own.setLimit(l.index[fr], to) }
 
-func (l *snapshot) has(fr quota.FlavorResource) bool { _, ok := l.index[fr]; return ok }
 
 // workload returns h with its usage in the snapshot.
 func (l *snapshot) workload(h *AdmittedWorkload) *workload {
