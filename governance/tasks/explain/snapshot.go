@@ -94,7 +94,6 @@ func (l *snapshot) cohort(name string) *node {
 // setLimit gives the own queue another limit.
 func (l *snapshot) setLimit(fr quota.FlavorResource, to Limit) { l.own.setLimit(l.index[fr], to) }
 
-
 // workload returns h with its usage in the snapshot.
 func (l *snapshot) workload(h *AdmittedWorkload) *workload {
 	s := &workload{AdmittedWorkload: h, account: l.queues[h.Queue], usage: make([]resources.Amount, len(l.index))}
