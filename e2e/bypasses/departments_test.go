@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -62,7 +63,7 @@ spec: {department: RESEARCH, members: [{kind: User, name: MEMBER}], quota: [{ins
 apiVersion: kuota.dev/v1alpha1
 kind: ComputeAllocation
 metadata: {name: PIXELS}
-spec: {department: VISION, quota: [{instanceType: ml.g5.2xlarge, accelerators: 1}]}
+spec: {department: VISION, members: [{kind: User, name: MEMBER}], quota: [{instanceType: ml.g5.2xlarge, accelerators: 1}]}
 ---
 apiVersion: kuota.dev/v1alpha1
 kind: ComputeAllocation
@@ -534,4 +535,87 @@ func (d delegation) delegationIs(t *testing.T, name string, status metav1.Condit
 		}
 		return nil
 	})
+}
+
+// TestDelegatesStayWithinTheQuota creates 20 teams at once that together exceed the quota of their
+// department: no more than it has is applied.
+func TestDelegatesStayWithinTheQuota(t *testing.T) {
+	d := newDelegation(t)
+	other := d.as(t, "OTHER") // SALES has 2, of which DEALS has 1
+	names := make([]string, 20)
+	t.Cleanup(func() {
+		for _, name := range names {
+			_ = d.Client.Delete(context.Background(), &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+	})
+	var all sync.WaitGroup
+	for i := range names {
+		names[i] = fmt.Sprintf("%s-%d", d.names["NEW"], i)
+		all.Go(func() {
+			object := &v1alpha1.ComputeAllocation{}
+			if err := yaml.Unmarshal([]byte(d.texts.Replace("{spec: {department: SALES, "+quota1+"}}")), object); err != nil {
+				t.Error(err)
+			}
+			object.Name = names[i]
+			if err := other.Create(t.Context(), object); err != nil {
+				t.Errorf("create: %v", err)
+			}
+		})
+	}
+	all.Wait()
+	clustertest.Eventually(t, waitLimit, func(ctx context.Context) error {
+		ready, refused := 0, 0
+		for _, name := range names {
+			var a v1alpha1.ComputeAllocation
+			if err := d.Client.Get(ctx, client.ObjectKey{Name: name}, &a); err != nil {
+				return err
+			}
+			switch c := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionReady); {
+			case c == nil:
+			case c.Status == metav1.ConditionTrue:
+				ready++
+			case c.Reason == v1alpha1.ReasonDepartment && strings.Contains(c.Message, "left are"):
+				refused++
+			}
+		}
+		if ready > 1 {
+			t.Errorf("%d teams are applied, the department has room for 1", ready)
+		}
+		if ready+refused < len(names) {
+			return fmt.Errorf("%d teams are applied and %d refused, want all %d", ready, refused, len(names))
+		}
+		return nil
+	})
+}
+
+// TestDepartmentCreatedAgain checks that nothing of a deleted department is of use in another one
+// of its name: not to its former admins, and not to those of the new one.
+func TestDepartmentCreatedAgain(t *testing.T) {
+	d := newDelegation(t)
+	head, other := d.as(t, "HEAD"), d.as(t, "OTHER")
+	if err := d.try(t, head, change{"create", "department", "NEW", "{parent: RESEARCH, members: [{kind: User, name: STRANGER, role: Admin}]}"}, false); err != nil {
+		t.Fatal(err)
+	}
+	govern := permission{"govern", "departments", "kuota-department-" + d.names["NEW"]}
+	d.waitMay(t, "STRANGER", true, govern)
+	if err := d.try(t, head, change{"delete", "department", "NEW", ""}, false); err != nil {
+		t.Fatal(err)
+	}
+	clustertest.Eventually(t, waitLimit, func(ctx context.Context) error {
+		if err := d.Client.Get(ctx, client.ObjectKey{Name: d.names["NEW"]}, &v1alpha1.Department{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("the department exists: %v", err)
+		}
+		return nil
+	})
+	d.waitMay(t, "STRANGER", false, govern)
+	d.waitMay(t, "HEAD", false, govern)
+	if err := d.try(t, other, change{"create", "department", "NEW", "{parent: SALES, members: [{kind: User, name: CHIEF, role: Admin}]}"}, false); err != nil {
+		t.Fatal(err)
+	}
+	d.waitMay(t, "OTHER", true, govern)
+	d.waitMay(t, "STRANGER", false, govern)
+	d.waitMay(t, "HEAD", false, govern)
+	if err := d.try(t, head, change{"create", "team", "NONE", "{department: NEW, " + quota1 + "}"}, true); err == nil || !strings.Contains(err.Error(), notYours) {
+		t.Errorf("a team in a department that another admin created again: got %v, want %q", err, notYours)
+	}
 }
