@@ -176,7 +176,7 @@ func (s *survey) reserve(ctx context.Context, c *explain.Cluster, p Proposal) er
 	}
 	shared := c.Queues[string(local.Spec.ClusterQueue)]
 	if shared == nil {
-		return nil // of another cohort
+		return nil // of another tree
 	}
 	q := *shared // the survey has it for other tasks too
 	if q.Usage = maps.Clone(q.Usage); q.Usage == nil {

@@ -149,6 +149,9 @@ func (c *randomCohort) List(_ context.Context, list client.ObjectList, _ ...clie
 }
 
 func (c *randomCohort) Get(_ context.Context, key client.ObjectKey, o client.Object, _ ...client.GetOption) error {
+	if local, ok := o.(*kueue.LocalQueue); ok {
+		local.Spec.ClusterQueue = kueue.ClusterQueueReference(key.Namespace)
+	}
 	return nil // every flavor, without labels and taints
 }
 
