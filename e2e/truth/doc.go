@@ -7,7 +7,8 @@
 //	watcher ◀──watch── Workloads ◀── Kueue ◀──────make────────┘
 //	   └──▶ did it start? were exactly the named tasks preempted? is the figure minimal?
 //
-// A cohort is the teams and tasks of one seed. Its objects are built with package
+// A cohort is the teams and tasks of one seed, and of every other seed its departments,
+// Cohorts below the one of the seed. Its objects are built with package
 // desired, so that its queues are those that Kuota writes. An instance is a cohort on the
 // cluster. A second instance, with the same tasks in the same order, shows whether a
 // figure is minimal, and further ones look for changes that the page does not offer.
