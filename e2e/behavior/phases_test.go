@@ -56,6 +56,7 @@ var always = map[string]func(*testing.T){
 	"a team without sharing neither lends nor borrows":   noSharing,
 	"a queue is held, drained and activated again":       heldAndDrained,
 	"a department borrows within its border first":       borrowWithinADepartment,
+	"a share gets quota and loses it":                    shareGetsQuota,
 }
 
 // others are scenarios of the same sort that show Kueue rather than Kuota's settings.

@@ -10,14 +10,14 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/kueue/admitted"
 	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/quota/resources"
+	"kuota.dev/kuota/governance/tasks"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -25,6 +25,7 @@ import (
 // admittedTask is a task with reserved quota.
 type admittedTask struct {
 	task    Task
+	queue   string // the ClusterQueue whose quota it uses
 	usage   quota.Resources
 	podSets int // Kueue assigns each to one flavor
 }
@@ -35,16 +36,20 @@ type teamTasks struct {
 	waiting  int
 }
 
-// tasksOf reads the unfinished tasks of a team from the cache, without their
+// tasksOf reads the unfinished tasks of a team, of all its queues, from the cache, without their
 // names if named is false.
-func tasksOf(ctx context.Context, reader client.Reader, clusterQueue, namespace, localQueue string, named bool) (teamTasks, error) {
+func tasksOf(ctx context.Context, reader client.Reader, team string, named bool) (teamTasks, error) {
+	teams, err := clusterstate.ReadTeams(ctx, reader)
+	if err != nil {
+		return teamTasks{}, err
+	}
 	var found teamTasks
-	err := unfinished(ctx, reader, func(w *kueue.Workload) {
-		admission := w.Status.Admission
+	err = unfinished(ctx, reader, func(w *kueue.Workload) {
 		switch {
-		case admission != nil && string(admission.ClusterQueue) == clusterQueue:
+		case teams.Of(tasks.PlaceOf(w)) != team:
+		case w.Status.Admission != nil:
 			found.admitted = append(found.admitted, admittedTaskOf(w, named))
-		case admission == nil && w.Namespace == namespace && string(w.Spec.QueueName) == localQueue:
+		default:
 			found.waiting++
 		}
 	})
@@ -93,22 +98,18 @@ func (s *Service) TaskCounts(ctx context.Context, user governance.User, teams []
 	if err != nil {
 		return nil, err
 	}
-	queues, locals := map[string]string{}, map[types.NamespacedName]string{} // the team of each
+	counted := map[string]bool{}
 	for i := range teams {
-		a := &teams[i]
-		if !mayCount(*a) {
-			continue
-		}
-		queues[desired.ClusterQueueName(a, s.Naming)] = a.Name
-		locals[types.NamespacedName{Namespace: s.namespaceOf(a), Name: desired.LocalQueueName(a, s.Naming)}] = a.Name
+		counted[teams[i].Name] = mayCount(teams[i])
+	}
+	of, err := clusterstate.ReadTeams(ctx, reader)
+	if err != nil {
+		return nil, err
 	}
 	counts := map[string]TaskCounts{}
 	err = unfinished(ctx, reader, func(w *kueue.Workload) {
-		team := locals[types.NamespacedName{Namespace: w.Namespace, Name: string(w.Spec.QueueName)}]
-		if w.Status.Admission != nil {
-			team = queues[string(w.Status.Admission.ClusterQueue)]
-		}
-		if team == "" {
+		team := of.Of(tasks.PlaceOf(w))
+		if !counted[team] {
 			return
 		}
 		count := counts[team]
@@ -124,7 +125,7 @@ func (s *Service) TaskCounts(ctx context.Context, user governance.User, teams []
 
 // admittedTaskOf converts an admitted Workload.
 func admittedTaskOf(w *kueue.Workload, named bool) admittedTask {
-	h := admittedTask{task: Task{Namespace: w.Namespace}, usage: admitted.Usage(w).ByResource(), podSets: len(w.Status.Admission.PodSetAssignments)}
+	h := admittedTask{task: Task{Namespace: w.Namespace}, queue: string(w.Status.Admission.ClusterQueue), usage: admitted.Usage(w).ByResource(), podSets: len(w.Status.Admission.PodSetAssignments)}
 	if named {
 		h.task = taskOf(w)
 	}

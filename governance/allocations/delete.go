@@ -13,7 +13,6 @@ import (
 	"kuota.dev/kuota/governance/cluster/gitops"
 	"kuota.dev/kuota/governance/cluster/managed"
 	"kuota.dev/kuota/governance/cluster/rejection"
-	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/record/audit"
 	"kuota.dev/kuota/governance/spec/change"
 
@@ -203,13 +202,12 @@ func (s *Service) idle(ctx context.Context, user governance.User, reader client.
 // tasksOf returns a team's unfinished tasks, with their names if user may see
 // them.
 func (s *Service) tasksOf(ctx context.Context, user governance.User, reader client.Reader, allocation *v1alpha1.ComputeAllocation) (teamTasks, error) {
-	namespace := s.namespaceOf(allocation)
 	named, err := s.Access.CanSee(ctx, user, "")
 	if err == nil && !named {
-		named, err = s.Access.CanSee(ctx, user, namespace)
+		named, err = s.Access.CanSee(ctx, user, s.namespaceOf(allocation))
 	}
 	if err != nil {
 		return teamTasks{}, err
 	}
-	return tasksOf(ctx, reader, desired.ClusterQueueName(allocation, s.Naming), namespace, desired.LocalQueueName(allocation, s.Naming), named)
+	return tasksOf(ctx, reader, allocation.Name, named)
 }

@@ -25,7 +25,7 @@ func (s *Service) figures(ctx context.Context, user governance.User, reader clie
 		name = before.Name
 	}
 	is := wanted.objects.Quota
-	review.Pools = PoolChanges(was, is)
+	review.Pools = PoolChanges(was.Total(), is.Total())
 
 	// The quota before is that of the version just read: the cache may be stale.
 	allocated := quota.Allocated(state.all, state.Types, name)
@@ -49,7 +49,17 @@ func (s *Service) figures(ctx context.Context, user governance.User, reader clie
 			review.Evicted = append(review.Evicted, h.task)
 		}
 	}
-	review.Unadmittable = unadmittable(tasks.admitted, was, is, len(review.Evicted) > 0)
+	shares := map[string]string{} // by ClusterQueue
+	for _, share := range before.Spec.Shares {
+		shares[s.Naming.ShareClusterQueue(before.Name, share.Name)] = share.Name
+	}
+	admitted := map[string][]admittedTask{} // by share; that of the team's queue is empty
+	for _, task := range tasks.admitted {
+		admitted[shares[task.queue]] = append(admitted[shares[task.queue]], task)
+	}
+	for _, share := range slices.Sorted(maps.Keys(admitted)) {
+		review.Unadmittable = append(review.Unadmittable, unadmittable(admitted[share], was.OfShare(share), is.OfShare(share), len(review.Evicted) > 0)...)
+	}
 	return nil
 }
 

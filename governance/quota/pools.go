@@ -51,7 +51,17 @@ func Wanted(allocation *v1alpha1.ComputeAllocation, types catalog.Catalog) (reso
 func Applied(allocation *v1alpha1.ComputeAllocation) Resolved {
 	sharing := effective.Spec(allocation).Sharing
 	resolved := Resolved{Lends: sharing.Strategy != v1alpha1.DontLend, Unlimited: sharing.Unlimited, covered: allocation.Spec.CoveredResources}
-	for _, applied := range allocation.Status.Quota {
+	resolved.Pools = appliedPools(allocation.Status.Quota)
+	for i := range allocation.Status.Shares {
+		share := &allocation.Status.Shares[i]
+		resolved.Shares = append(resolved.Shares, ShareQuota{share.Name, Resolved{Pools: appliedPools(share.Quota), Lends: resolved.Lends}})
+	}
+	return resolved
+}
+
+// appliedPools returns the quota of a status.
+func appliedPools(quota []v1alpha1.PoolQuota) (pools []FlavorQuotas) {
+	for _, applied := range quota {
 		pool := FlavorQuotas{Name: applied.Pool, Nominal: Resources{}, BorrowingLimit: Resources{}, BorrowOnly: true}
 		for _, r := range applied.Resources {
 			pool.Nominal[r.Name] = resources.AmountFromQuantity(r.Name, r.Nominal)
@@ -63,9 +73,9 @@ func Applied(allocation *v1alpha1.ComputeAllocation) Resolved {
 				pool.BorrowingLimit[r.Name] = resources.AmountFromQuantity(r.Name, *r.BorrowLimit)
 			}
 		}
-		resolved.Pools = append(resolved.Pools, pool)
+		pools = append(pools, pool)
 	}
-	return resolved
+	return pools
 }
 
 // PoolResources are resources by pool: nominal quota that is allocated, or usage.
@@ -116,20 +126,30 @@ func (p PoolResources) Raise(other PoolResources) {
 	}
 }
 
-// AddNominal adds the nominal quota of one allocation.
+// AddNominal adds the nominal quota of one allocation, with that of its shares.
 func (p PoolResources) AddNominal(resolved Resolved) {
-	for _, pool := range resolved.Pools {
-		p.Add(pool.Name, pool.Nominal)
+	for pool, amounts := range Nominal(resolved.Pools) {
+		p.Add(pool, amounts)
+	}
+	for _, share := range resolved.Shares {
+		p.AddNominal(share.Resolved)
 	}
 }
 
 // SubtractNominal subtracts the nominal quota of one allocation that was added.
 func (p PoolResources) SubtractNominal(resolved Resolved) {
-	for _, pool := range resolved.Pools {
-		for name, amount := range pool.Nominal {
-			p[pool.Name][name] = p[pool.Name][name].Minus(amount)
-		}
+	added := PoolResources{}
+	added.AddNominal(resolved)
+	p.Subtract(added)
+}
+
+// Nominal returns the nominal quota of one ClusterQueue.
+func Nominal(pools []FlavorQuotas) PoolResources {
+	sum := PoolResources{}
+	for _, pool := range pools {
+		sum.Add(pool.Name, pool.Nominal)
 	}
+	return sum
 }
 
 // Excess is one resource of one pool of which more is allocated than the pool

@@ -35,9 +35,57 @@ type Resolved struct {
 	// a department.
 	Unlimited bool
 
+	// Shares are the quotas of the shares that have one, in their order.
+	Shares []ShareQuota
+
 	// covered are the resources that the ClusterQueue covers, in their order; empty for
 	// those of Pools.
 	covered []string
+}
+
+// ShareQuota is the quota of a share of a team.
+type ShareQuota struct {
+	Share string
+	Resolved
+}
+
+// OfShare returns the quota of a share, or that of the team's queue if the share has none.
+func (r Resolved) OfShare(name string) Resolved {
+	for _, share := range r.Shares {
+		if share.Share == name {
+			return share.Resolved
+		}
+	}
+	return r
+}
+
+// Total returns the quota of the team with that of its shares, by pool in the order of the
+// team's rows and then of the shares'.
+func (r Resolved) Total() Resolved {
+	if len(r.Shares) == 0 {
+		return r
+	}
+	total, at := Resolved{Lends: r.Lends, Unlimited: r.Unlimited}, map[string]int{}
+	for _, part := range append([]ShareQuota{{Resolved: r}}, r.Shares...) {
+		for _, pool := range part.Pools {
+			i, exists := at[pool.Name]
+			if !exists {
+				i = len(total.Pools)
+				at[pool.Name] = i
+				total.Pools = append(total.Pools, FlavorQuotas{Name: pool.Name, Nominal: Resources{}, BorrowingLimit: Resources{}, BorrowOnly: true})
+			}
+			sum := &total.Pools[i]
+			sum.Nominal.Add(pool.Nominal)
+			if sum.BorrowingLimit != nil && pool.BorrowingLimit != nil {
+				sum.BorrowingLimit.Add(pool.BorrowingLimit)
+			} else {
+				sum.BorrowingLimit = nil
+			}
+			sum.BorrowOnly = sum.BorrowOnly && pool.BorrowOnly
+		}
+	}
+	cover(total.Pools)
+	return total
 }
 
 // Covered returns the resources that the ClusterQueue covers, in the order of
@@ -91,6 +139,22 @@ func Resolve(spec *v1alpha1.ComputeAllocationSpec, types catalog.Catalog) (Resol
 			continue
 		}
 		resolved.Pools[i].BorrowingLimit = limit.amounts
+	}
+	for i := range spec.Shares {
+		share := &spec.Shares[i]
+		if len(share.Quota) == 0 {
+			continue
+		}
+		of := spec.OfShare(share)
+		own, shareErrs := Resolve(&of, types)
+		for _, err := range shareErrs {
+			err.Path = fmt.Sprintf("spec.shares[%d]%s", i, strings.TrimPrefix(err.Path, "spec"))
+			errs = append(errs, err)
+		}
+		resolved.Shares = append(resolved.Shares, ShareQuota{share.Name, own})
+	}
+	if len(errs) > 0 {
+		return Resolved{}, errs
 	}
 	if len(spec.CoveredResources) == 0 {
 		cover(resolved.Pools)

@@ -50,6 +50,7 @@ func CheckWindows(spec *v1alpha1.ComputeAllocationSpec, types catalog.Catalog) (
 			continue // the errors of the spec itself are not those of the window
 		}
 		in := effective.InWindow(spec, spec.Windows[i].Name)
+		in.Shares = nil // a window does not replace them
 		if _, errs := Resolve(&in, types); len(errs) > 0 {
 			wrong = append(wrong, governance.FieldError{Path: fmt.Sprintf("spec.windows[%d].quota", i), Message: errs[0].Message})
 		}

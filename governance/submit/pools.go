@@ -55,6 +55,8 @@ func (t Team) checkOtherPools(r Request) string {
 		switch {
 		case !ok:
 			return noPool(name, t)
+		case t.notCovered(r.Share, name) != "":
+			return t.notCovered(r.Share, name)
 		case !known: // which is reported at the pool
 		case pool.Instance.AcceleratorResource != first.Instance.AcceleratorResource:
 			return fmt.Sprintf("%s has other accelerators than %s, and all pods request the same", name, first.Name)

@@ -85,6 +85,8 @@ func (r Request) validate(t Team, complete bool) (wrong governance.FieldErrors) 
 	}
 	if _, ok := t.pool(r.Pool); !ok {
 		wrong.Add("pool", noPool(r.Pool, t))
+	} else {
+		wrong.Add("pool", t.notCovered(r.Share, r.Pool))
 	}
 	wrong.Add("otherPools", t.checkOtherPools(r))
 	if _, ok := t.Class(r.Class); !ok {
@@ -144,6 +146,32 @@ func noPool(name string, t Team) string {
 		return "choose a pool of the team: " + strings.Join(names, ", ")
 	}
 	return fmt.Sprintf("the team's queue has no pool %s; its pools are %s", name, strings.Join(names, ", "))
+}
+
+// notCovered returns why a task of a share, or of the team's own queue, cannot use a pool of the
+// team.
+func (t Team) notCovered(share, pool string) string {
+	names, queue := []string{}, "the team's queue"
+	for _, p := range t.Pools[:len(t.Pools)-t.ofShares] {
+		names = append(names, p.Name)
+	}
+	if of, _ := governance.Find(t.Shares, func(s Share) bool { return s.Name == share }); of.Pools != nil {
+		names, queue = of.Pools, "the queue of share "+share
+	}
+	if slices.Contains(names, pool) {
+		return ""
+	}
+	var others []string
+	for _, s := range t.Shares {
+		if slices.Contains(s.Pools, pool) {
+			others = append(others, s.Name)
+		}
+	}
+	text := fmt.Sprintf("%s has no quota in pool %s; it has in %s", queue, pool, strings.Join(names, ", "))
+	if len(others) > 0 {
+		text += ". Share " + strings.Join(others, ", ") + " has"
+	}
+	return text
 }
 
 func noClass(name string, t Team) string {

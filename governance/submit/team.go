@@ -37,7 +37,7 @@ type Team struct {
 	Name, DisplayName string
 	Namespace, Queue  string      // the queue is a LocalQueue
 	Neighbors         []string    // other teams of Namespace, whose tasks its members see
-	Pools             []QueuePool // in the order of the queue's flavors
+	Pools             []QueuePool // in the order of the queue's flavors, and then those of shares with quota
 	Classes           []PriorityClass
 	Shares            []Share // those whose queues the user may use
 	// Kinds are the kinds that Kuota writes manifests for, Kueue manages, the API server
@@ -53,13 +53,18 @@ type Team struct {
 	After                 []tasks.After // what the tasks that are planned wait for, see Service.After
 	Writes                bool          // whether the console writes
 	MaySubmit             bool          // whether the console can submit a task: there are Kinds, and the console writes
+
+	ofShares int // how many of Pools, the last ones, the team's own queue does not cover
 }
 
 // MaySubmitElastic reports whether the console can submit an elastic task.
 func (t Team) MaySubmitElastic() bool { return t.MaySubmit && slices.Contains(t.Kinds, ElasticJob) }
 
 // Share is a share of a team with its queue.
-type Share struct{ Name, Queue string }
+type Share struct {
+	Name, Queue string
+	Pools       []string // of its ClusterQueue; nil for those of the team's
+}
 
 // sharesOf returns the shares of a team that user may use: those without members, and those
 // that they are a member of. Admission policies check it again.
@@ -69,7 +74,7 @@ func (s *Service) sharesOf(a *v1alpha1.ComputeAllocation, user governance.User) 
 			return m.Kind == "User" && m.Name == user.Name || m.Kind == "Group" && slices.Contains(user.Groups, m.Name)
 		}
 		if len(share.Members) == 0 || slices.ContainsFunc(share.Members, mine) {
-			shares = append(shares, Share{share.Name, s.Naming.ShareQueue(a.Name, share.Name)})
+			shares = append(shares, Share{Name: share.Name, Queue: s.Naming.ShareQueue(a.Name, share.Name)})
 		}
 	}
 	return shares
@@ -136,7 +141,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 		return Team{}, err
 	}
 	slices.SortStableFunc(t.Classes, func(a, b PriorityClass) int { return cmp.Compare(b.Priority, a.Priority) }) // the highest first
-	if t.Pools, err = s.pools(ctx, reader, &a); err != nil {
+	if err = s.addPools(ctx, reader, &a, &t); err != nil {
 		return Team{}, err
 	}
 	t.Writes = s.Cluster.ReadOnlyReason() == ""
@@ -144,10 +149,33 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 	return t, err
 }
 
-// pools returns the pools of a team's ClusterQueue.
-func (s *Service) pools(ctx context.Context, reader client.Reader, a *v1alpha1.ComputeAllocation) ([]QueuePool, error) {
+// addPools adds the pools of a team's ClusterQueue, and of those of its shares.
+func (s *Service) addPools(ctx context.Context, reader client.Reader, a *v1alpha1.ComputeAllocation, t *Team) (err error) {
+	if t.Pools, err = s.pools(ctx, reader, cmp.Or(a.Status.ClusterQueue, desired.ClusterQueueName(a, s.Naming))); err != nil {
+		return err
+	}
+	for _, status := range a.Status.Shares {
+		i := slices.IndexFunc(t.Shares, func(share Share) bool { return share.Name == status.Name })
+		if i < 0 {
+			continue
+		}
+		pools, err := s.pools(ctx, reader, status.ClusterQueue)
+		if err != nil {
+			return err
+		}
+		for _, pool := range pools {
+			if t.Shares[i].Pools = append(t.Shares[i].Pools, pool.Name); !slices.ContainsFunc(t.Pools, func(p QueuePool) bool { return p.Name == pool.Name }) {
+				t.Pools = append(t.Pools, pool)
+				t.ofShares++
+			}
+		}
+	}
+	return nil
+}
+
+// pools returns the pools of a ClusterQueue.
+func (s *Service) pools(ctx context.Context, reader client.Reader, name string) ([]QueuePool, error) {
 	var queue kueue.ClusterQueue
-	name := cmp.Or(a.Status.ClusterQueue, desired.ClusterQueueName(a, s.Naming))
 	if err := reader.Get(ctx, client.ObjectKey{Name: name}, &queue); err != nil {
 		return nil, client.IgnoreNotFound(cluster.Translate("read queue", err))
 	}

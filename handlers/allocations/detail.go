@@ -228,23 +228,27 @@ func quotaFigures(a *v1alpha1.ComputeAllocation, types catalog.Catalog) (lines [
 			}
 		}
 	}
-	for _, pool := range resolved.Pools {
-		about, goesOn := "", false
-		if text := specified[pool.Name]; text != "" {
-			about = "allocated: " + text
-		}
-		if pool.BorrowOnly {
-			about = "borrows only"
-		}
-		for _, resource := range pool.Nominal.Names() {
-			if pool.Nominal[resource] == 0 && pool.BorrowingLimit[resource] == 0 {
-				continue
+	for _, queue := range append([]quota.ShareQuota{{Resolved: resolved}}, resolved.Shares...) {
+		for _, pool := range queue.Pools {
+			about, goesOn := "", false
+			switch text := specified[pool.Name]; {
+			case queue.Share != "":
+				about = "share " + queue.Share
+			case pool.BorrowOnly:
+				about = "borrows only"
+			case text != "":
+				about = "allocated: " + text
 			}
-			lines = append(lines, allocationviews.QuotaFigure{
-				Pool: pool.Name, SamePool: goesOn, Note: about, Resource: format.ResourceLabel(resource),
-				Own: figure(resource, pool.Nominal), Borrow: limitFigure(resource, pool.Nominal, pool.BorrowingLimit),
-			})
-			about, goesOn = "", true
+			for _, resource := range pool.Nominal.Names() {
+				if pool.Nominal[resource] == 0 && pool.BorrowingLimit[resource] == 0 {
+					continue
+				}
+				lines = append(lines, allocationviews.QuotaFigure{
+					Pool: pool.Name, SamePool: goesOn, Note: about, Resource: format.ResourceLabel(resource),
+					Own: figure(resource, pool.Nominal), Borrow: limitFigure(resource, pool.Nominal, pool.BorrowingLimit),
+				})
+				about, goesOn = "", true
+			}
 		}
 	}
 	return lines, note

@@ -75,6 +75,25 @@ func optionField(path, id, label, hint string, of func(*allocationSpec) *bool) f
 	}
 }
 
+// strictOrder is the checkbox of the queueing strategy.
+var strictOrder = field{
+	Input: forms.Input{Path: "spec.queueingStrategy", ID: "strict-order", Label: "Strict order"},
+	hint:  "The first task of the queue that cannot start blocks those behind it. Without it, they start when they fit.",
+	read: func(spec *allocationSpec) string {
+		if spec.QueueingStrategy == v1alpha1.StrictFIFO {
+			return "true"
+		}
+		return ""
+	},
+	write: func(spec *allocationSpec, typed string) string {
+		spec.QueueingStrategy = ""
+		if typed == "true" {
+			spec.QueueingStrategy = v1alpha1.StrictFIFO
+		}
+		return ""
+	},
+}
+
 // ofTeams returns a field that departments do not have.
 func ofTeams(f field) field {
 	f.teamOnly = true
@@ -130,6 +149,7 @@ var fields = []field{
 	{Input: forms.Input{Path: limitsPath, ID: "add-limit", Label: "Absolute limits"}},
 	{Input: forms.Input{Path: sharesPath, Rows: &forms.Rows{ID: "share", Label: "Share", Fields: map[string]forms.RowField{
 		"name": {ID: "name", Label: "name"}, "weight": {ID: "weight", Label: "weight"}, "members": {ID: "members", Label: "members"},
+		"quota": {ID: "quota", Label: "quota"}, "borrowLimitPercent": {ID: "percent", Label: "borrow limit"}, "queueingStrategy": {ID: "order", Label: "order"},
 	}}}},
 	{Input: forms.Input{Path: sharesPath, ID: "add-share", Label: "Shares"}},
 	{Input: forms.Input{Path: windowsPath, Rows: &forms.Rows{ID: "window", Label: "Window", Fields: map[string]forms.RowField{
@@ -148,6 +168,7 @@ var fields = []field{
 	ofTeams(choiceField("spec.preemption.withinTeam", "preemption", "Preemption", v1alpha1.PreemptLowerPriority, func(s *allocationSpec) *v1alpha1.WithinTeam { return &s.Preemption.WithinTeam })),
 	ofTeams(optionField("spec.namespaceCeiling", "ceiling", "Namespace ceiling", "Limits all pods of the namespace to quota plus borrow limit. Needs a borrow limit.", func(s *allocationSpec) *bool { return &s.NamespaceCeiling })),
 	ofTeams(optionField("spec.defaultQueue", "default-queue", "Default queue", "Adds a LocalQueue named default, so that jobs without a queue label use the team's queue.", func(s *allocationSpec) *bool { return &s.DefaultQueue })),
+	ofTeams(strictOrder),
 }
 
 // inputs are the fields by the paths of their errors.

@@ -18,6 +18,11 @@ import (
 func TestSaveCreatesAllFields(t *testing.T) {
 	d := handlerstest.WithAllocations()
 	want := handlerstest.FullAllocation().Spec
+	want.QueueingStrategy = v1alpha1.StrictFIFO
+	want.Shares = append(want.Shares, v1alpha1.Share{
+		Name: "batch", Weight: 2, Quota: []v1alpha1.WindowQuota{{InstanceType: "ml.g5.2xlarge", Accelerators: new(int64(4))}, {InstanceType: "ml.c5.2xlarge", Instances: new(int64(1))}},
+		BorrowLimitPercent: new(int32(0)), QueueingStrategy: v1alpha1.StrictFIFO,
+	})
 	address := handlerstest.Serve(t, d) + handlerstest.NewURL
 	values := handlerstest.AllocationForm(
 		"display-name", "Vision", "description", "All that <sees>", "namespace", "research", "weight", "30",
@@ -26,6 +31,7 @@ func TestSaveCreatesAllFields(t *testing.T) {
 		"row-2-type", "ml.p4d.24xlarge", "row-2-profile", "mig-1g.5gb", "row-2-count", "7", "row-3-type", "ml.c5.2xlarge", "row-3-instances", "3",
 		"borrow-percent", "25", "limit-0-type", "ml.g5.2xlarge", "limit-0-accelerators", "1",
 		"share-0-name", "research", "share-0-weight", "15", "share-0-members", "research\nuser: oidc:ada@example.com", "share-1-name", "nightly", "share-1-weight", "3",
+		"share-2-name", "batch", "share-2-weight", "2", "share-2-quota", "ml.g5.2xlarge 4\nml.c5.2xlarge 1 instance", "share-2-percent", "0", "share-2-order", "StrictFIFO",
 		"window-0-name", "nights", "window-0-days", "Mon–Wed, Fri", "window-0-from", "22:00", "window-0-to", "06:00", "window-0-zone", "Europe/Berlin", "window-0-notice", "1h30m",
 		"window-0-quota", "ml.g6.12xlarge 8\nml.c5.2xlarge 2 instances\nml.p4d.24xlarge 14 mig-1g.5gb", "window-0-sharing", "LendAndBorrow", "window-0-percent", "40",
 		"window-1-name", "upkeep", "window-1-from", "2030-12-07 08:00", "window-1-to", "2030-12-07 18:00", "window-1-activation", "Drain", "window-1-sharing", "DontLend",
@@ -98,6 +104,9 @@ func TestErrorsAreShownAtTheirInputs(t *testing.T) {
 		"a share in capitals":           {[]string{"share-0-name", "HIGHPRI", "share-0-weight", "1"}, "share-0-name", "lower-case"},
 		"a share twice":                 {[]string{"share-0-name", "a", "share-0-weight", "1", "share-4-name", "a", "share-4-weight", "1"}, "share-1-name", "Is listed twice"},
 		"a share of Kubernetes":         {[]string{"share-0-name", "a", "share-0-weight", "1", "share-0-members", "user: system:admin"}, "share-0-members", "reserved by Kubernetes"},
+		"a share of strange quota":      {[]string{"share-0-name", "a", "share-0-quota", "ml.g5.2xlarge"}, "share-0-quota", "write an instance type or pool and a number"},
+		"a share of no pool":            {[]string{"share-0-name", "a", "share-0-quota", "ml.none 2"}, "share-0-quota", "ml.none"},
+		"a share that cannot borrow":    {[]string{"share-0-name", "a", "share-0-percent", "5"}, "share-0-percent", "needs a quota of the share"},
 		"a share of nobody":             {[]string{"share-0-name", "a", "share-0-weight", "1", "share-0-members", "ada\nuser:"}, "share-0-members", "A name is missing after user:"},
 		"too many characters in a name": {[]string{"member-0-kind", "User", "member-0-name", strings.Repeat("a", 257)}, "member-0-name", "more than 256"},
 	} {

@@ -35,7 +35,7 @@ func (f *allocationForm) parse(types catalog.Catalog) (*v1alpha1.ComputeAllocati
 		spec.Preemption.WithinTeam = ""
 	}
 	spec.Members = f.parseMembers(&wrong)
-	spec.Shares = f.parseShares(&wrong)
+	spec.Shares = f.parseShares(types, &wrong)
 	spec.Quota = f.parseRows(f.rows, "spec.quota", types, &wrong)
 	spec.Sharing = f.parseSharing(types, &wrong)
 	before := len(wrong)
@@ -63,7 +63,10 @@ func followsFrom(path, cause string) bool {
 // an existing ClusterQueue.
 func keepAdopted(spec, saved *v1alpha1.ComputeAllocationSpec) {
 	spec.Management, spec.ClusterQueueName, spec.LocalQueueName = saved.Management, saved.ClusterQueueName, saved.LocalQueueName
-	spec.CohortName, spec.QueueingStrategy, spec.CoveredResources = saved.CohortName, saved.QueueingStrategy, saved.CoveredResources
+	spec.CohortName, spec.CoveredResources = saved.CohortName, saved.CoveredResources
+	if saved.QueueingStrategy == v1alpha1.BestEffortFIFO && spec.QueueingStrategy == "" {
+		spec.QueueingStrategy = saved.QueueingStrategy
+	}
 	spec.Preemption.ReclaimWithinCohort, spec.Preemption.BorrowWithinCohort = saved.Preemption.ReclaimWithinCohort, saved.Preemption.BorrowWithinCohort
 }
 

@@ -27,7 +27,7 @@ type listed struct {
 	*v1alpha1.ComputeAllocation
 	status   views.Status
 	resolved quota.Resolved
-	current  bool // whether resolved is the quota of the spec
+	current  bool // whether resolved is the quota of the spec, with that of shares
 }
 
 // listOf returns the allocations of a state.
@@ -41,6 +41,7 @@ func listOf(state allocations.State) (all []listed) {
 func listedOf(a *v1alpha1.ComputeAllocation, types catalog.Catalog) listed {
 	l := listed{ComputeAllocation: a, status: allocationStatus(a)}
 	l.resolved, l.current = quota.Effective(a, types)
+	l.resolved = l.resolved.Total()
 	return l
 }
 

@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/imports"
+	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/handlers/forms"
@@ -37,19 +38,26 @@ func sharesOf(shares []v1alpha1.Share) (rows []formShare) {
 		for _, m := range s.Members {
 			lines = append(lines, map[string]string{"User": userPrefix, "Group": groupPrefix}[m.Kind]+m.Name)
 		}
-		rows = append(rows, formShare{name: s.Name, weight: strconv.Itoa(int(s.Weight)), members: strings.Join(lines, "\n")})
+		row := formShare{name: s.Name, weight: strconv.Itoa(int(s.Weight)), members: strings.Join(lines, "\n"), quota: quotaLines(s.Quota)}
+		if s.QueueingStrategy == v1alpha1.StrictFIFO {
+			row.order = s.QueueingStrategy
+		}
+		if s.BorrowLimitPercent != nil {
+			row.percent = strconv.Itoa(int(*s.BorrowLimitPercent))
+		}
+		rows = append(rows, row)
 	}
 	return rows
 }
 
 // parseShares parses the rows that are not empty.
-func (f *allocationForm) parseShares(wrong *governance.FieldErrors) (shares []v1alpha1.Share) {
+func (f *allocationForm) parseShares(types catalog.Catalog, wrong *governance.FieldErrors) (shares []v1alpha1.Share) {
 	for i, row := range f.shares {
 		if row.empty() {
 			continue
 		}
 		at := fmt.Sprintf("%s[%d].", sharesPath, i)
-		share := v1alpha1.Share{Name: row.name, Weight: 1}
+		share := v1alpha1.Share{Name: row.name, Weight: 1, QueueingStrategy: row.order}
 		if row.weight != "" {
 			weight, problem := forms.ParseWhole(row.weight, 1, v1alpha1.MaxShareWeight)
 			wrong.Add(at+"weight", problem)
@@ -58,6 +66,13 @@ func (f *allocationForm) parseShares(wrong *governance.FieldErrors) (shares []v1
 		var problem string
 		share.Members, problem = parseShareMembers(row.members)
 		wrong.Add(at+"members", problem)
+		share.Quota, problem = f.parseWindowQuota(row.quota, types)
+		wrong.Add(at+"quota", problem)
+		if row.percent != "" {
+			percent, problem := forms.ParseWhole(row.percent, 0, v1alpha1.MaxBorrowLimitPercent)
+			wrong.Add(at+"borrowLimitPercent", problem)
+			share.BorrowLimitPercent = new(int32(percent))
+		}
 		shares = append(shares, share)
 	}
 	return shares
@@ -92,7 +107,7 @@ func parseShareMembers(text string) (members []v1alpha1.Member, problem string) 
 }
 
 // importBatch replaces the shares by those of the scheduling policy, if it has any. Rows
-// keep the members of a share with the same name.
+// keep the rest of a share with the same name.
 func (f *allocationForm) importBatch() {
 	if len(f.batch) > maxBatch {
 		return
@@ -104,7 +119,9 @@ func (f *allocationForm) importBatch() {
 	for i := range rows {
 		for _, before := range f.shares {
 			if before.name == rows[i].name {
-				rows[i].members = before.members
+				weight := rows[i].weight
+				rows[i] = before
+				rows[i].weight = weight
 			}
 		}
 	}
@@ -139,7 +156,10 @@ func (f *allocationForm) shareRows(errs map[string]string) (rows []allocationvie
 		text := func(part, value string) views.TextField {
 			return views.TextField{Value: value, Error: errs[id+"-"+part]}
 		}
-		rows = append(rows, allocationviews.TeamShareRow{Name: text("name", s.name), Weight: text("weight", s.weight), Members: text("members", s.members), Error: errs[id]})
+		rows = append(rows, allocationviews.TeamShareRow{
+			Name: text("name", s.name), Weight: text("weight", s.weight), Members: text("members", s.members), Quota: text("quota", s.quota), Percent: text("percent", s.percent),
+			Order: choice(errs[id+"-order"], s.order, "", "Tasks that fit", v1alpha1.StrictFIFO, "Strict: the first blocks"), Error: errs[id],
+		})
 	}
 	return rows
 }
@@ -153,34 +173,55 @@ func shareNotes(before *v1alpha1.ComputeAllocationSpec, wanted *v1alpha1.Compute
 	}
 	shares := wanted.Spec.Shares
 	counts := policy != nil && policy.Spec.AdmissionFairSharing != nil
+	ofTeam := func(shares []v1alpha1.Share) bool { // whether a share is one of the team's quota
+		return slices.ContainsFunc(shares, func(s v1alpha1.Share) bool { return len(s.Quota) == 0 })
+	}
 	restart := func() {
 		if counts && before != nil {
 			notes = append(notes, "Kueue reads the order of an existing queue at startup only, so Kueue restarts once. Running tasks continue.")
 		}
 	}
-	switch {
-	case len(shares) == 0 && len(old) == 0:
-		return nil
-	case len(shares) == 0:
-		notes = append(notes, "Tasks of this team are ordered by priority and time again.", "The queues of the shares are deleted: admitted tasks continue, and waiting tasks need another queue.")
+	switch was, is := ofTeam(old), ofTeam(shares); {
+	case was && !is:
+		notes = append(notes, "Tasks of this team are ordered by priority and time again.")
 		restart()
-		return notes
-	case len(old) == 0:
+	case is && !was:
 		notes = append(notes,
 			"Usage outranks priority inside this team. The share that used the least by its weight starts its tasks first, and tasks of the share that used the most are preempted first, whatever their priority classes.",
 			fmt.Sprintf("The queue %s remains for the whole team, and counts as a share of weight 1.", desired.LocalQueueName(wanted, naming)))
 		restart()
 	}
+	notes = append(notes, quotaNotes(old, shares)...)
 	if slices.ContainsFunc(old, func(o v1alpha1.Share) bool {
 		return !slices.ContainsFunc(shares, func(s v1alpha1.Share) bool { return s.Name == o.Name })
 	}) {
 		notes = append(notes, "The queues of removed shares are deleted: admitted tasks continue, and waiting tasks need another queue.")
 	}
-	if !counts {
+	if !counts && ofTeam(shares) {
 		notes = append(notes, "The cluster policy does not count the usage of shares. Their weights have no effect until it does.")
 	}
 	if slices.ContainsFunc(shares, func(s v1alpha1.Share) bool { return len(s.Members) > 0 }) && (policy == nil || policy.Spec.Enforcement == v1alpha1.EnforcementNone) {
 		notes = append(notes, "The cluster policy does not enforce queues, so the members of shares are not enforced either: all of the team can use each queue.")
+	}
+	return notes
+}
+
+// quotaNotes returns what it means that shares get quota of their own, or lose it.
+func quotaNotes(old, shares []v1alpha1.Share) (notes []string) {
+	had := map[string]bool{}
+	for _, share := range old {
+		had[share.Name] = len(share.Quota) > 0
+	}
+	for _, share := range shares {
+		was, existed := had[share.Name]
+		switch is := len(share.Quota) > 0; {
+		case existed && is && !was:
+			notes = append(notes, fmt.Sprintf("Share %s gets a quota of its own, in addition to the team's. Its waiting tasks use that; running ones use the team's quota until they end.", share.Name))
+		case existed && was && !is:
+			notes = append(notes, fmt.Sprintf("Share %s uses the team's quota again. Its old queue, with its quota, stays until the tasks that run in it have ended.", share.Name))
+		case is && !was:
+			notes = append(notes, fmt.Sprintf("Share %s has a quota of its own, in addition to the team's.", share.Name))
+		}
 	}
 	return notes
 }

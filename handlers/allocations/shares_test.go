@@ -76,8 +76,12 @@ func TestReviewOfShares(t *testing.T) {
 			[]string{"Usage outranks priority inside this team", "Kueue restarts once. Running tasks continue."}, "does not count the usage"},
 		"one more": {handlerstest.FullAllocation(), handlerstest.RankedPolicy(), []string{"share-2-name", "a", "share-2-weight", "1"},
 			[]string{"does not enforce queues"}, "does not count the usage"},
+		"quota": {handlerstest.FullAllocation(), counting, []string{"share-0-quota", "ml.g5.2xlarge 2"},
+			[]string{"gets a quota of its own, in addition to the team's. Its waiting tasks use that"}, "Kueue restarts"},
+		"quota of all": {handlerstest.FullAllocation(), counting, []string{"share-0-quota", "ml.g5.2xlarge 2", "share-1-quota", "ml.g5.2xlarge 1"},
+			[]string{"ordered by priority and time again", "Kueue restarts once"}, "outranks"},
 		"none left": {handlerstest.FullAllocation(), counting, []string{"action", "remove-share:1", "share-0-name", "", "share-0-weight", "", "share-0-members", "", "share-1-name", "", "share-1-weight", ""},
-			[]string{"ordered by priority and time again", "queues of the shares are deleted", "Kueue restarts once"}, "outranks"},
+			[]string{"ordered by priority and time again", "queues of removed shares are deleted", "Kueue restarts once"}, "outranks"},
 		"no change": {bare, nil, nil, nil, "share"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -73,20 +73,7 @@ func windowsOf(windows []v1alpha1.Window) (rows []formWindow) {
 	for i := range windows {
 		w := &windows[i]
 		row := formWindow{name: w.Name, days: describe.Days(w.Days), from: strings.Replace(w.From, "T", " ", 1), to: strings.Replace(w.To, "T", " ", 1), zone: w.TimeZone, activation: string(w.Activation), notice: describe.Duration(w.Notice)}
-		var lines []string
-		for _, q := range w.Quota {
-			line := q.InstanceType + q.Pool
-			switch {
-			case q.Instances != nil:
-				line += fmt.Sprintf(" %d instances", *q.Instances)
-			case q.Partition != nil:
-				line += fmt.Sprintf(" %d %s", q.Partition.Count, q.Partition.Profile)
-			case q.Accelerators != nil:
-				line += fmt.Sprintf(" %d", *q.Accelerators)
-			}
-			lines = append(lines, line)
-		}
-		row.quota = strings.Join(lines, "\n")
+		row.quota = quotaLines(w.Quota)
 		if s := w.Sharing; s != nil {
 			row.sharing = cmp.Or(string(s.Strategy), string(v1alpha1.LendAndBorrow))
 			if s.Unlimited {
@@ -98,6 +85,24 @@ func windowsOf(windows []v1alpha1.Window) (rows []formWindow) {
 		rows = append(rows, row)
 	}
 	return rows
+}
+
+// quotaLines returns quota as parseWindowQuota reads it.
+func quotaLines(quota []v1alpha1.WindowQuota) string {
+	var lines []string
+	for _, q := range quota {
+		line := q.InstanceType + q.Pool
+		switch {
+		case q.Instances != nil:
+			line += fmt.Sprintf(" %d instances", *q.Instances)
+		case q.Partition != nil:
+			line += fmt.Sprintf(" %d %s", q.Partition.Count, q.Partition.Profile)
+		case q.Accelerators != nil:
+			line += fmt.Sprintf(" %d", *q.Accelerators)
+		}
+		lines = append(lines, line)
+	}
+	return strings.Join(lines, "\n")
 }
 
 func budgetOf(b *v1alpha1.Budget) (form formBudget) {
@@ -191,7 +196,7 @@ func parseDays(text string) (days []v1alpha1.Weekday, problem string) {
 	return days, ""
 }
 
-// parseWindowQuota parses the quota of a window, a row a line: the instance type or pool, and
+// parseWindowQuota parses the quota of a window or of a share, a row a line: the instance type or pool, and
 // a number of accelerators, of instances or of parts.
 func (f *allocationForm) parseWindowQuota(text string, types catalog.Catalog) (rows []v1alpha1.WindowQuota, problem string) {
 	const example = "write an instance type or pool and a number, such as ml.p5.48xlarge 16, ml.p5.48xlarge 2 instances or h100 8 mig-1g.10gb"

@@ -80,33 +80,63 @@ func teamFacts(t submit.Team) []views.ValueLine {
 
 // insideView returns the table of the shares of a team; nil without shares.
 func insideView(shares []queries.QueueShare, now time.Time) *teamviews.InsideShares {
-	if len(shares) < 2 { // only the team's queue
-		return nil
-	}
 	view := &teamviews.InsideShares{}
 	var usage, weight float64
 	var sampled time.Time
+	ordered := 0
 	for _, s := range shares {
+		if len(s.Own) > 0 {
+			view.Quota = true
+			continue
+		}
+		ordered++
 		usage, weight = usage+s.Usage, weight+s.Weight
 		if s.SampledAt.After(sampled) {
 			sampled = s.SampledAt
 		}
 	}
-	view.Note, view.Counted = "Kueue does not count usage now", !sampled.IsZero()
-	if view.Counted {
+	if view.Ordered = ordered > 1; !view.Ordered && !view.Quota { // only the team's queue
+		return nil
+	}
+	view.Counted = !sampled.IsZero()
+	switch {
+	case view.Counted:
 		view.Note = "usage as of " + format.Age(now.Sub(sampled)) + " ago"
+	case view.Ordered:
+		view.Note = "Kueue does not count usage now"
 	}
 	for _, s := range shares {
 		row := teamviews.InsideRow{
 			ID: "inside-" + s.Queue, Name: cmp.Or(s.Name, "The team's queue"), Queue: s.Queue, Weight: strconv.FormatFloat(s.Weight, 'f', -1, 64),
-			Usage: decayed(s.Consumed), Part: "–", Fair: percent(s.Weight, weight), Running: format.Thousands(int64(s.Admitted)), Waiting: format.Thousands(int64(s.Pending)),
+			Usage: decayed(s.Consumed), Part: "–", Fair: percent(s.Weight, weight), Running: format.Thousands(int64(s.Admitted)), Waiting: format.Thousands(int64(s.Pending)), Quota: "the team's",
 		}
 		if usage > 0 {
 			row.Part = percent(s.Usage, usage)
 		}
+		if len(s.Own) > 0 {
+			row.Quota, row.Fair, row.Part = ownQuota(s.Own), "–", "–"
+		}
 		view.Rows = append(view.Rows, row)
 	}
 	return view
+}
+
+// ownQuota returns the usage of a share's quota, such as "2 of 4 GPUs": accelerators, or else all.
+func ownQuota(own []queries.QuotaUsage) string {
+	var accelerators, all []string
+	for _, q := range own {
+		if q.Nominal == 0 && q.Usage == 0 {
+			continue
+		}
+		text := quota.Number(q.Resource, q.Usage) + " of " + quota.Amount(q.Resource, q.Nominal) + ", " + q.Flavor
+		if all = append(all, text); catalog.IsAccelerator(q.Resource) {
+			accelerators = append(accelerators, text)
+		}
+	}
+	if len(accelerators) > 0 {
+		all = accelerators
+	}
+	return format.OrDash(strings.Join(all, "; "))
 }
 
 func percent(part, whole float64) string { return fmt.Sprintf("%.0f %%", 100*part/whole) }

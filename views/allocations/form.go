@@ -112,8 +112,14 @@ type MemberField struct {
 // TeamShareRow is one share as typed. Inputs are named share-N-name, share-N-weight and
 // share-N-members, with N from 0.
 type TeamShareRow struct {
-	Name, Weight, Members views.TextField
-	Error                 string // about the row as a whole
+	Name, Weight, Members, Quota, Percent views.TextField
+	Order                                 views.SelectField
+	Error                                 string // about the row as a whole
+}
+
+// ownQueue reports whether the share has, or was to get, quota of its own.
+func (r TeamShareRow) ownQueue() bool {
+	return r.Quota.Value+r.Quota.Error+r.Percent.Value+r.Percent.Error+r.Order.Error != ""
 }
 
 // WindowRow is one window as typed. Inputs are named window-N-name and so on, with N from 0.

@@ -24,11 +24,13 @@ type TeamUsage struct {
 	ClassLeft string // a sentence about tasks that the averages omit; empty for none
 }
 
-// InsideShares are the shares of a team, by whose usage Kueue orders its tasks.
+// InsideShares are the shares of a team.
 type InsideShares struct {
 	Note    string
 	Rows    []InsideRow
+	Ordered bool // whether Kueue orders the tasks of some by usage
 	Counted bool // whether Kueue counts usage
+	Quota   bool // whether some have quota of their own
 }
 
 // InsideRow is one share, or the team's own queue.
@@ -38,6 +40,7 @@ type InsideRow struct {
 	Usage            string // decayed, such as "10.4 GPUs"
 	Part, Fair       string // of the usage of all shares, and by weight
 	Running, Waiting string
+	Quota            string // with its usage
 }
 
 // ShareFigures is the quota and usage of a team for one resource of one pool.

@@ -47,6 +47,12 @@ const (
 	Observe Management = "Observe" // shows them, and writes nothing
 )
 
+// The queueing strategies, which are Kueue's.
+const (
+	BestEffortFIFO = "BestEffortFIFO" // tasks that fit are admitted, also behind one that does not
+	StrictFIFO     = "StrictFIFO"     // the first task that does not fit blocks those behind it
+)
+
 // DefaultBorrowLimitPercent applies when an allocation sets no limit.
 const DefaultBorrowLimitPercent = 50
 
@@ -181,9 +187,9 @@ type ComputeAllocationSpec struct {
 	// +kubebuilder:default=false
 	DefaultQueue bool `json:"defaultQueue,omitempty"`
 
-	// Shares divide the quota inside the team. Each has a LocalQueue of its own.
-	// Kueue admits the tasks of the share first that used the least by its weight,
-	// whatever the priority of the tasks, if its configuration enables
+	// Shares are queues of the team beside its own. Each has a LocalQueue. Those without
+	// quota divide the team's quota: Kueue admits the tasks of the share first that used the
+	// least by its weight, whatever the priority of the tasks, if its configuration enables
 	// admissionFairSharing.
 	// +optional
 	// +listType=map
@@ -259,7 +265,10 @@ func (s *ComputeAllocationSpec) Observed() bool { return s.Management == Observe
 // Adopted reports whether the ClusterQueue existed before the allocation.
 func (s *ComputeAllocationSpec) Adopted() bool { return s.ClusterQueueName != "" }
 
-// Share is a part of the usage of a team.
+// Share is a queue of a team beside its own: a part of the usage of the team's quota, or, with
+// quota, a ClusterQueue of its own.
+// +kubebuilder:validation:XValidation:rule="has(self.quota) || !has(self.queueingStrategy)",message="a queue order needs a quota of the share: set one, or remove queueingStrategy",fieldPath=".queueingStrategy"
+// +kubebuilder:validation:XValidation:rule="has(self.quota) || !has(self.borrowLimitPercent)",message="a borrow limit needs a quota of the share: set one, or remove the limit",fieldPath=".borrowLimitPercent"
 type Share struct {
 	// Name is part of the name of the LocalQueue of the share.
 	// +required
@@ -268,7 +277,8 @@ type Share struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a share has lower-case letters, digits and hyphens, and starts and ends with a letter or digit"
 	Name string `json:"name"`
 
-	// Weight is the usage of the share relative to that of the other shares.
+	// Weight is the usage of the share relative to that of the other shares. Of a share with
+	// quota it is the fair-share weight, relative to that of teams.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
@@ -280,6 +290,42 @@ type Share struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Members []Member `json:"members,omitempty"`
+
+	// Quota is in addition to that of the team. The share then has a ClusterQueue of its own
+	// beside that of the team, with the sharing, preemption and activation of the team.
+	// Windows do not replace it. vCPU and memory are filled in proportion.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=15
+	Quota []WindowQuota `json:"quota,omitempty"`
+
+	// BorrowLimitPercent is how much the share may borrow, in percent of its quota, while
+	// the team borrows; 0 makes the quota a limit. The default is the limit of the team in
+	// percent.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=10000
+	BorrowLimitPercent *int32 `json:"borrowLimitPercent,omitempty"`
+
+	// QueueingStrategy is BestEffortFIFO, the default, or StrictFIFO.
+	// +optional
+	// +kubebuilder:validation:Enum=BestEffortFIFO;StrictFIFO
+	QueueingStrategy string `json:"queueingStrategy,omitempty"`
+}
+
+// OfShare returns what a share with quota is alone: a spec with the quota of the share and
+// with what it has of the team's.
+func (s *ComputeAllocationSpec) OfShare(share *Share) ComputeAllocationSpec {
+	of := ComputeAllocationSpec{
+		Activation: s.Activation, Namespace: s.Namespace, Department: s.Department, FairShareWeight: share.Weight, Quota: rowsOf(share.Quota),
+		Sharing:    Sharing{Strategy: s.Sharing.Strategy, BorrowLimitPercent: s.Sharing.BorrowLimitPercent, Unlimited: s.Sharing.Unlimited},
+		Preemption: s.Preemption, QueueingStrategy: share.QueueingStrategy,
+	}
+	if share.BorrowLimitPercent != nil && (s.Sharing.Strategy == LendAndBorrow || s.Sharing.Strategy == "") {
+		of.Sharing.BorrowLimitPercent, of.Sharing.Unlimited = share.BorrowLimitPercent, false
+	}
+	return of
 }
 
 // Member is a person or a group in a team.
@@ -446,6 +492,12 @@ type ComputeAllocationStatus struct {
 	// +listMapKey=pool
 	Quota []PoolQuota `json:"quota,omitempty"`
 
+	// Shares are the shares with a ClusterQueue of their own.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	Shares []ShareStatus `json:"shares,omitempty"`
+
 	// The value of status.active. Deprecated: read status.active. The console writes and
 	// reads this field for one version, because replicas of earlier versions write no other.
 	// +optional
@@ -464,6 +516,19 @@ type ComputeAllocationStatus struct {
 	// field manager made and Kuota reverted.
 	// +optional
 	LastCorrection *Correction `json:"lastCorrection,omitempty"`
+}
+
+// ShareStatus is a share with quota as it was applied last.
+type ShareStatus struct {
+	// +required
+	Name string `json:"name"`
+	// +required
+	ClusterQueue string `json:"clusterQueue"`
+	// Quota is the quota of the share with every default filled in, per pool.
+	// +optional
+	// +listType=map
+	// +listMapKey=pool
+	Quota []PoolQuota `json:"quota,omitempty"`
 }
 
 // PoolQuota is a team's quota and limits in one pool.

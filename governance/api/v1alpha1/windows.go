@@ -69,7 +69,7 @@ type Window struct {
 	Activation Activation `json:"activation,omitempty"`
 }
 
-// WindowQuota is quota of one instance type or pool in a window.
+// WindowQuota is quota of one instance type or pool in a window, or of a share.
 // +kubebuilder:validation:XValidation:rule="has(self.instanceType) != has(self.pool)",message="a row names either an instanceType or a pool"
 // +kubebuilder:validation:XValidation:rule="[has(self.instances), has(self.accelerators), has(self.partition)].filter(set, set).size() == 1",message="set one of instances, accelerators and partition"
 type WindowQuota struct {
@@ -100,10 +100,21 @@ type WindowQuota struct {
 	Partition *Partition `json:"partition,omitempty"`
 }
 
-// Row returns the row of quota that replaces those of the spec.
+// Row returns the row as one of the spec.
 func (q *WindowQuota) Row() QuotaRow {
 	return QuotaRow{InstanceType: q.InstanceType, Pool: q.Pool, Quantities: Quantities{Instances: q.Instances, Accelerators: q.Accelerators, Partition: q.Partition}}
 }
+
+// rowsOf returns rows of quota.
+func rowsOf(quota []WindowQuota) (rows []QuotaRow) {
+	for i := range quota {
+		rows = append(rows, quota[i].Row())
+	}
+	return rows
+}
+
+// QuotaRows returns the rows of quota that replace those of the spec; none for those of the spec.
+func (w *Window) QuotaRows() []QuotaRow { return rowsOf(w.Quota) }
 
 // WindowSharing is what a team lends and borrows in a window.
 // +kubebuilder:validation:XValidation:rule="self.strategy == 'LendAndBorrow' || !has(self.borrowLimitPercent) && !(has(self.unlimited) && self.unlimited)",message="borrow limits need the strategy LendAndBorrow: set it, or remove the limits"

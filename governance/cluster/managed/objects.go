@@ -2,6 +2,7 @@ package managed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -50,19 +51,16 @@ func Objects(objects desired.Objects) []Object {
 	for _, flavor := range objects.Flavors {
 		all = append(all, NewObject("ResourceFlavor", &kueue.ResourceFlavor{}, flavor, flavor.ObjectMetaApplyConfiguration))
 	}
-	queue, local := objects.ClusterQueue, objects.LocalQueue
-	all = append(all, NewObject("ClusterQueue", &kueue.ClusterQueue{}, queue, queue.ObjectMetaApplyConfiguration))
+	for _, o := range objects.ClusterQueues() {
+		all = append(all, NewObject("ClusterQueue", &kueue.ClusterQueue{}, o, o.ObjectMetaApplyConfiguration))
+	}
 	if o := objects.Defaults; o != nil { // before the ceiling, which rejects pods without requests
 		all = append(all, NewObject("LimitRange", &corev1.LimitRange{}, o, o.ObjectMetaApplyConfiguration))
 	}
 	if o := objects.Ceiling; o != nil {
 		all = append(all, NewObject("ResourceQuota", &corev1.ResourceQuota{}, o, o.ObjectMetaApplyConfiguration))
 	}
-	all = append(all, NewObject("LocalQueue", &kueue.LocalQueue{}, local, local.ObjectMetaApplyConfiguration))
-	if o := objects.DefaultQueue; o != nil {
-		all = append(all, NewObject("LocalQueue", &kueue.LocalQueue{}, o, o.ObjectMetaApplyConfiguration))
-	}
-	for _, o := range objects.Shares {
+	for _, o := range objects.LocalQueues() {
 		all = append(all, NewObject("LocalQueue", &kueue.LocalQueue{}, o, o.ObjectMetaApplyConfiguration))
 	}
 	if o := objects.Elastic; o != nil {
@@ -113,21 +111,26 @@ func Removable(ctx context.Context, reader client.Reader, allocation *v1alpha1.C
 	return slices.Concat(Optional(namespace), shares, Queues(allocation, naming)), nil
 }
 
-// ShareQueues returns the existing LocalQueues of the shares of a team.
+// ShareQueues returns the existing LocalQueues of the shares of a team, and then the
+// ClusterQueues.
 func ShareQueues(ctx context.Context, reader client.Reader, team, namespace string) ([]Object, error) {
-	var list kueue.LocalQueueList
-	err := reader.List(ctx, &list, client.InNamespace(namespace), client.MatchingLabels{desired.LabelTeam: team}, client.HasLabels{desired.LabelShare})
-	if err != nil {
-		return nil, fmt.Errorf("list LocalQueues of the shares of team %s: %w", team, err)
+	var locals kueue.LocalQueueList
+	var queues kueue.ClusterQueueList
+	ofTeam := []client.ListOption{client.MatchingLabels{desired.LabelTeam: team}, client.HasLabels{desired.LabelShare}}
+	if err := errors.Join(reader.List(ctx, &locals, append(ofTeam, client.InNamespace(namespace))...), reader.List(ctx, &queues, ofTeam...)); err != nil {
+		return nil, fmt.Errorf("list queues of the shares of team %s: %w", team, err)
 	}
 	var all []Object
-	for _, queue := range list.Items {
-		all = append(all, Object{Kind: "LocalQueue", Key: client.ObjectKeyFromObject(&queue), Live: &kueue.LocalQueue{}})
+	for i := range locals.Items {
+		all = append(all, Object{Kind: "LocalQueue", Key: client.ObjectKeyFromObject(&locals.Items[i]), Live: &kueue.LocalQueue{}})
+	}
+	for i := range queues.Items {
+		all = append(all, Object{Kind: "ClusterQueue", Key: client.ObjectKeyFromObject(&queues.Items[i]), Live: &kueue.ClusterQueue{}})
 	}
 	return all, nil
 }
 
-// Unwanted returns those of the Optional objects, and of the LocalQueues of shares,
+// Unwanted returns those of the Optional objects, and of the queues of shares,
 // that an allocation does not have.
 func Unwanted(objects desired.Objects, shares []Object) []Object {
 	wanted := map[string]bool{}

@@ -127,9 +127,14 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 
 	shares := policy != nil && policy.Spec.IdleCompute.ShareUnallocated
 	queueName := *objects.ClusterQueue.GetName()
-	wish := desired.Wish{Department: allocation.Spec.Department, Nominal: resolvedQuota(objects.Quota)}
+	wish := desired.Wish{Department: allocation.Spec.Department, Nominal: quota.Nominal(objects.Quota.Pools)}
+	wishes, late, err := r.reserveShares(ctx, shares, objects, allocation, naming)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
 	if got := r.Cohort.reserve(shares, queueName, wish); !got.ok && got.failure == "" && got.refused == "" {
-		return ctrl.Result{RequeueAfter: cohortDelay}, nil // until the Cohorts lend less
+		// Until the Cohorts lend less, or shares that fall leave more.
+		return ctrl.Result{RequeueAfter: cohortDelay}, r.applyClusterQueues(ctx, objects, wishes)
 	} else if !got.ok { // all fields except the quota and the department are still applied
 		blocked = notReady(reasonCohort, got.failure)
 		if got.refused != "" {
@@ -140,19 +145,30 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 			blocked.message = strings.TrimSuffix(blocked.message, "; the quota stays as it is")
 			return ctrl.Result{RequeueAfter: time.Second}, r.patchStatus(ctx, allocation, blocked)
 		}
-		objects = desired.BuildResolved(effective.Allocation(allocation, in), applied, types, naming, desired.RankingOf(policy))
+		of, kept := objects.Shares, desired.BuildResolved(effective.Allocation(allocation, in), applied, types, naming, desired.RankingOf(policy))
+		applied.Shares, objects = objects.Quota.Shares, kept
+		objects.Shares, objects.Quota = of, applied
 		if wish.Department, err = r.keepCohort(ctx, objects, naming); err != nil {
 			return ctrl.Result{}, err
 		}
-		wish.Nominal = resolvedQuota(objects.Quota)
+		wish.Nominal = quota.Nominal(applied.Pools)
 	}
-	if err := r.applyObjects(ctx, allocation, objects, r.Cohort.ledger.differs(queueName, wish)); apierrors.IsConflict(err) {
+	if blocked.reason == "" {
+		blocked = late
+	}
+	wishes[queueName] = wish
+	if err := r.applyObjects(ctx, allocation, objects, func(queue string) bool {
+		wish, is := wishes[queue]
+		return is && r.Cohort.ledger.differs(queue, wish)
+	}); apierrors.IsConflict(err) {
 		return ctrl.Result{}, err
 	} else if err != nil {
 		return ctrl.Result{}, errors.Join(err, r.patchStatus(ctx, allocation, notReady("ApplyFailed", "Kubernetes rejected it, retrying: "+err.Error())))
 	}
-	r.Cohort.recordWritten(queueName, wish)
-	queue, age, err := r.queueActiveCondition(ctx, queueName)
+	for name, wish := range wishes {
+		r.Cohort.recordWritten(name, wish)
+	}
+	queue, age, err := r.queuesActiveCondition(ctx, objects)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -170,7 +186,7 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 	result := ctrl.Result{}
 	switch blocked.reason {
 	case "":
-	case reasonCohort:
+	case reasonCohort, reasonShareWaits:
 		result.RequeueAfter = time.Second
 	default:
 		result.RequeueAfter = retryInterval

@@ -247,8 +247,7 @@ func (r *CohortReconciler) resume(tree *desired.Tree, before map[string]desired.
 	r.ledger.resume(granted, "")
 	now := map[string]bool{}
 	for i := range all {
-		name := desired.ClusterQueueName(&all[i], r.Naming)
-		if _, is := refused[name]; is {
+		if slices.ContainsFunc(desired.ClusterQueueNames(&all[i], r.Naming), func(name string) bool { return refused[name] != (desired.Refusal{}) }) {
 			now[all[i].Name] = true
 		} else if r.refused[all[i].Name] {
 			select {

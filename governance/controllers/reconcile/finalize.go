@@ -58,7 +58,7 @@ func (r *AllocationReconciler) finalize(ctx context.Context, allocation *v1alpha
 	}
 	namespace := desired.NamespaceName(allocation, r.Naming)
 	for _, step := range []func(context.Context, *v1alpha1.ComputeAllocation, string) (waitFor string, err error){
-		r.drainClusterQueue, r.deleteObjects, r.releaseNamespace,
+		r.drainClusterQueues, r.deleteObjects, r.releaseNamespace,
 	} {
 		waitFor, err := step(ctx, allocation, namespace)
 		if err != nil {
@@ -71,24 +71,36 @@ func (r *AllocationReconciler) finalize(ctx context.Context, allocation *v1alpha
 	return ctrl.Result{}, removeFinalizer()
 }
 
-// drainClusterQueue sets the stop policy and waits until no task is admitted.
-func (r *AllocationReconciler) drainClusterQueue(ctx context.Context, allocation *v1alpha1.ComputeAllocation, _ string) (string, error) {
-	var queue kueue.ClusterQueue
-	if found, err := r.getManaged(ctx, allocation.Name, managed.Object{Key: client.ObjectKey{Name: desired.ClusterQueueName(allocation, r.Naming)}, Live: &queue}); !found || err != nil {
+// drainClusterQueues sets the stop policy and waits until no task is admitted.
+func (r *AllocationReconciler) drainClusterQueues(ctx context.Context, allocation *v1alpha1.ComputeAllocation, _ string) (string, error) {
+	objects, err := managed.Removable(ctx, r.APIReader, allocation, r.Naming)
+	if err != nil {
 		return "", err
 	}
-	policy := kueue.Hold
+	policy, tasks := kueue.Hold, int32(0)
 	if allocation.Annotations[v1alpha1.AnnotationDrain] == "true" {
 		policy = kueue.HoldAndDrain
 	}
-	if queue.Spec.StopPolicy == nil || *queue.Spec.StopPolicy != policy {
-		before := queue.DeepCopy()
-		queue.Spec.StopPolicy = &policy
-		if err := r.Patch(ctx, &queue, client.MergeFrom(before), client.FieldOwner("kuota-remove")); err != nil {
-			return "", err
+	for _, object := range objects {
+		queue, is := object.Live.(*kueue.ClusterQueue)
+		if !is {
+			continue
 		}
+		if found, err := r.getManaged(ctx, allocation.Name, object); err != nil {
+			return "", err
+		} else if !found {
+			continue
+		}
+		if queue.Spec.StopPolicy == nil || *queue.Spec.StopPolicy != policy {
+			before := queue.DeepCopy()
+			queue.Spec.StopPolicy = &policy
+			if err := r.Patch(ctx, queue, client.MergeFrom(before), client.FieldOwner("kuota-remove")); err != nil {
+				return "", err
+			}
+		}
+		tasks += max(queue.Status.AdmittedWorkloads, queue.Status.ReservingWorkloads)
 	}
-	if tasks := max(queue.Status.AdmittedWorkloads, queue.Status.ReservingWorkloads); tasks > 0 {
+	if tasks > 0 {
 		return fmt.Sprintf("%d of the team's tasks are admitted, so the queue is held; deletion continues when they finish, or when the allocation is annotated %s=true, which requeues them", tasks, v1alpha1.AnnotationDrain), nil
 	}
 	return "", nil

@@ -24,13 +24,13 @@ import (
 	"k8s.io/client-go/util/csaupgrade"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	applykueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 )
 
 // applyObjects applies the objects of an allocation in the order of their
-// dependencies, and records each change by another manager that it reverts. Set
-// resized if the ClusterQueue was last written with another quota, which the
-// cache may not have yet.
-func (r *AllocationReconciler) applyObjects(ctx context.Context, allocation *v1alpha1.ComputeAllocation, objects desired.Objects, resized bool) error {
+// dependencies, and records each change by another manager that it reverts. resized reports
+// whether a ClusterQueue was last written with another quota, which the cache may not have yet.
+func (r *AllocationReconciler) applyObjects(ctx context.Context, allocation *v1alpha1.ComputeAllocation, objects desired.Objects, resized func(queue string) bool) error {
 	if err := r.applyNamespace(ctx, allocation, objects); err != nil {
 		return err
 	}
@@ -40,8 +40,11 @@ func (r *AllocationReconciler) applyObjects(ctx context.Context, allocation *v1a
 		} else if asIs {
 			continue
 		}
+		if err := r.deleteMovedQueue(ctx, allocation.Name, piece); err != nil {
+			return err
+		}
 		_, piece.TakesOver = managed.Existing(allocation, piece)
-		correction, err := applier{r.Client, r.APIReader}.apply(ctx, piece, resized && piece.Kind == "ClusterQueue")
+		correction, err := applier{r.Client, r.APIReader}.apply(ctx, piece, piece.Kind == "ClusterQueue" && resized(piece.Key.Name))
 		if err != nil {
 			return err
 		}
@@ -53,6 +56,22 @@ func (r *AllocationReconciler) applyObjects(ctx context.Context, allocation *v1a
 		}
 	}
 	return r.prune(ctx, allocation.Name, objects)
+}
+
+// deleteMovedQueue deletes the LocalQueue of a share that is to be one of another ClusterQueue,
+// which is immutable. Tasks that wait in it join the queue that is created next; admitted ones use
+// the quota of the ClusterQueue that admitted them until they end.
+func (r *AllocationReconciler) deleteMovedQueue(ctx context.Context, team string, piece managed.Object) error {
+	want, is := piece.Desired.(*applykueue.LocalQueueApplyConfiguration)
+	if !is || want.Labels[desired.LabelShare] == "" {
+		return nil
+	}
+	var queue kueue.LocalQueue
+	found, err := r.getManaged(ctx, team, managed.Object{Key: piece.Key, Live: &queue})
+	if err != nil || !found || queue.Spec.ClusterQueue == *want.Spec.ClusterQueue {
+		return err
+	}
+	return client.IgnoreNotFound(r.Delete(ctx, &queue, client.Preconditions{UID: &queue.UID}))
 }
 
 // prune deletes optional objects that the allocation no longer has.

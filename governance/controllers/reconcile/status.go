@@ -3,6 +3,7 @@ package reconcile
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -54,6 +55,21 @@ func (r *AllocationReconciler) queueActiveCondition(ctx context.Context, name st
 	return state, age, nil
 }
 
+// queuesActiveCondition returns the condition of the first ClusterQueue of an allocation that is
+// not active, or else of its own.
+func (r *AllocationReconciler) queuesActiveCondition(ctx context.Context, objects desired.Objects) (state metav1.Condition, age time.Duration, err error) {
+	for i, queue := range objects.ClusterQueues() {
+		one, since, err := r.queueActiveCondition(ctx, *queue.GetName())
+		if err != nil {
+			return state, 0, err
+		}
+		if i == 0 || state.Status == metav1.ConditionTrue && one.Status != metav1.ConditionTrue {
+			state, age = one, since
+		}
+	}
+	return state, age, nil
+}
+
 // patchStatus patches the status of an allocation if it changed.
 func (r *AllocationReconciler) patchStatus(ctx context.Context, allocation *v1alpha1.ComputeAllocation, o outcome) error {
 	before := allocation.DeepCopy()
@@ -85,7 +101,14 @@ func (r *AllocationReconciler) patchStatus(ctx context.Context, allocation *v1al
 		status.Namespace = *o.objects.Namespace.GetName()
 		status.ClusterQueue = *o.objects.ClusterQueue.GetName()
 		status.LocalQueue = *o.objects.LocalQueue.GetName()
-		status.Quota = statusQuota(o.objects.Quota)
+		status.Quota, status.Shares = statusQuota(o.objects.Quota), nil
+		for _, share := range o.objects.Shares {
+			i := slices.IndexFunc(o.objects.Quota.Shares, func(r quota.ShareQuota) bool { return r.Share == share.LocalQueue.Labels[desired.LabelShare] })
+			if share.ClusterQueue != nil && i >= 0 {
+				of := o.objects.Quota.Shares[i]
+				status.Shares = append(status.Shares, v1alpha1.ShareStatus{Name: of.Share, ClusterQueue: *share.ClusterQueue.GetName(), Quota: statusQuota(of.Resolved)})
+			}
+		}
 		status.Active, status.ActiveCopy = o.active, o.active
 	}
 	if o.observed != nil {

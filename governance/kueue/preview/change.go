@@ -24,6 +24,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	applykueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 	"sigs.k8s.io/yaml"
@@ -63,7 +64,9 @@ func (in *inputs) owners() map[string]queries.QueueOwner {
 	owners := map[string]queries.QueueOwner{}
 	for i := range in.allocations {
 		a := &in.allocations[i]
-		owners[desired.ClusterQueueName(a, in.under())] = queries.QueueOwner{Team: a.Name, Namespace: cmp.Or(a.Status.Namespace, desired.NamespaceName(a, in.under()))}
+		for _, name := range desired.ClusterQueueNames(a, in.under()) {
+			owners[name] = queries.QueueOwner{Team: a.Name, Namespace: cmp.Or(a.Status.Namespace, desired.NamespaceName(a, in.under()))}
+		}
 	}
 	return owners
 }
@@ -85,11 +88,11 @@ func (in *inputs) objects() wanted {
 			continue // blocked, and never applied
 		}
 		o := desired.BuildResolved(effective.Allocation(a, a.Status.Active), resolved, in.types, naming, ranking)
-		w.queues[*o.ClusterQueue.GetName()] = o.ClusterQueue
-		for _, local := range append([]*applykueue.LocalQueueApplyConfiguration{o.LocalQueue, o.DefaultQueue}, o.Shares...) {
-			if local != nil {
-				w.locals[types.NamespacedName{Namespace: *local.GetNamespace(), Name: *local.GetName()}] = local
-			}
+		for _, queue := range o.ClusterQueues() {
+			w.queues[*queue.GetName()] = queue
+		}
+		for _, local := range o.LocalQueues() {
+			w.locals[types.NamespacedName{Namespace: *local.GetNamespace(), Name: *local.GetName()}] = local
 		}
 		for _, flavor := range o.Flavors {
 			w.flavors[*flavor.GetName()] = flavor
@@ -133,6 +136,12 @@ func changeOf(is *existing, before, after *inputs) (simulate.Change, error) {
 			c.Removed.LocalQueues = append(c.Removed.LocalQueues, key)
 		}
 	}
+	var dropped []string // ClusterQueues of shares, which have no LocalQueue then
+	for name := range was.queues {
+		if will.queues[name] == nil {
+			dropped = append(dropped, name)
+		}
+	}
 	for name, config := range will.flavors {
 		old, present := was.flavors[name], is.flavors[name]
 		if present != nil && (!managed.ByKuota(present) || old != nil && reflect.DeepEqual(old.Spec, config.Spec)) {
@@ -149,8 +158,27 @@ func changeOf(is *existing, before, after *inputs) (simulate.Change, error) {
 			c.Namespaces = append(c.Namespaces, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelMetadataName: name}}})
 		}
 	}
+	releaseQueues(&c, is, dropped)
 	sortChange(&c)
 	return c, changeCohorts(&c, is, before, after)
+}
+
+// releaseQueues adds the deletion of ClusterQueues: one that has admitted tasks stays until they
+// end, and admits no more.
+func releaseQueues(c *simulate.Change, is *existing, dropped []string) {
+	slices.Sort(dropped)
+	for _, name := range dropped {
+		queue := is.queues[name]
+		switch {
+		case queue == nil || !managed.ByKuota(queue):
+		case max(queue.Status.AdmittedWorkloads, queue.Status.ReservingWorkloads) == 0:
+			c.Removed.ClusterQueues = append(c.Removed.ClusterQueues, name)
+		default:
+			held := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name, Generation: queue.Generation + 1}, Spec: *queue.Spec.DeepCopy()}
+			held.Spec.StopPolicy = ptr.To(kueue.Hold)
+			c.ClusterQueues = append(c.ClusterQueues, held)
+		}
+	}
 }
 
 // clusterQueue returns a ClusterQueue after Kuota applied what it wants of it. is is

@@ -29,16 +29,46 @@ type Objects struct {
 	NodeLabels map[string]map[string]string
 
 	// Optional objects; nil if the allocation does not have them.
-	DefaultQueue *kueue.LocalQueueApplyConfiguration   // for jobs without a queue label
-	Shares       []*kueue.LocalQueueApplyConfiguration // one per share, in the order of the shares
+	DefaultQueue *kueue.LocalQueueApplyConfiguration // for jobs without a queue label
+	Shares       []ShareObjects                      // one per share, in the order of the shares
 	Members      *applyrbac.RoleBindingApplyConfiguration
 	Department   *applyrbac.RoleBindingApplyConfiguration // lets the members of the department see the tasks
 	Elastic      *applyrbac.RoleBindingApplyConfiguration // lets the console create the Jobs of ElasticJobs
 	Ceiling      *applycore.ResourceQuotaApplyConfiguration
 	Defaults     *applycore.LimitRangeApplyConfiguration // default requests, which a ceiling needs
 
-	// Quota is the quota of ClusterQueue.
+	// Quota is the quota of ClusterQueue, and of those of shares.
 	Quota quota.Resolved
+}
+
+// ShareObjects are the objects of a share.
+type ShareObjects struct {
+	LocalQueue   *kueue.LocalQueueApplyConfiguration
+	ClusterQueue *kueue.ClusterQueueApplyConfiguration // nil for a share of the team's quota
+	Nominal      quota.PoolResources                   // of ClusterQueue
+}
+
+// ClusterQueues returns the ClusterQueues of an allocation: its own first.
+func (o Objects) ClusterQueues() []*kueue.ClusterQueueApplyConfiguration {
+	all := []*kueue.ClusterQueueApplyConfiguration{o.ClusterQueue}
+	for _, share := range o.Shares {
+		if share.ClusterQueue != nil {
+			all = append(all, share.ClusterQueue)
+		}
+	}
+	return all
+}
+
+// LocalQueues returns the LocalQueues of an allocation: its own first.
+func (o Objects) LocalQueues() []*kueue.LocalQueueApplyConfiguration {
+	all := []*kueue.LocalQueueApplyConfiguration{o.LocalQueue}
+	if o.DefaultQueue != nil {
+		all = append(all, o.DefaultQueue)
+	}
+	for _, share := range o.Shares {
+		all = append(all, share.LocalQueue)
+	}
+	return all
 }
 
 // NamespaceName returns the namespace of the tasks of an allocation.
@@ -70,7 +100,7 @@ func BuildResolved(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolv
 		Namespace: applycore.Namespace(namespace).
 			WithLabels(namespaceLabels(team, allocation.Spec.Namespace == "")).
 			WithAnnotations(namespaceAnnotations(allocation, naming)),
-		ClusterQueue: clusterQueue(allocation, resolved, namespace, naming, ranking),
+		ClusterQueue: clusterQueue(ClusterQueueName(allocation, naming), team, &allocation.Spec, resolved, namespace, naming, ranking),
 		LocalQueue:   localQueue(LocalQueueName(allocation, naming), allocation, namespace, naming),
 		NodeLabels:   map[string]map[string]string{},
 		Members:      members(team, namespace, allocation.Spec.Members),
@@ -78,7 +108,7 @@ func BuildResolved(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolv
 		Elastic:      elastic(team, namespace, naming.Console),
 		Quota:        resolved,
 	}
-	for _, p := range resolved.Pools {
+	for _, p := range resolved.Total().Pools {
 		pool, ok := types.Find(p.Name)
 		if !ok {
 			continue // the pool has no nodes any more; its flavor stays as it is
@@ -87,12 +117,11 @@ func BuildResolved(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolv
 		f := flavor(pool, naming)
 		objects.Flavors = append(objects.Flavors, f.WithAnnotations(map[string]string{AnnotationDesired: digest(f.Spec)}))
 	}
-	objects.ClusterQueue.WithAnnotations(map[string]string{AnnotationDesired: digest(objects.ClusterQueue.Spec)})
 	if allocation.Spec.DefaultQueue {
 		objects.DefaultQueue = localQueue(DefaultQueueName, allocation, namespace, naming)
 	}
-	for _, share := range allocation.Spec.Shares {
-		objects.Shares = append(objects.Shares, shareQueue(share, allocation, namespace, naming))
+	for i := range allocation.Spec.Shares {
+		objects.Shares = append(objects.Shares, shareObjects(&allocation.Spec.Shares[i], allocation, resolved, namespace, naming, ranking))
 	}
 	if len(allocation.Spec.Shares) > 0 {
 		objects.Namespace.WithAnnotations(map[string]string{AnnotationShareMembers: shareMembers(allocation, naming)})
@@ -101,6 +130,22 @@ func BuildResolved(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolv
 		objects.Ceiling, objects.Defaults = ceiling(team, namespace, resolved)
 	}
 	return objects
+}
+
+// Keep gives the ClusterQueue the quota and the cohort that it has.
+func (o *ShareObjects) Keep(groups []kueue.ResourceGroupApplyConfiguration, cohort kueueapi.CohortReference) {
+	o.ClusterQueue.Spec.ResourceGroups, o.ClusterQueue.Spec.CohortName = groups, nil
+	if cohort != "" {
+		o.ClusterQueue.Spec.WithCohortName(cohort)
+	}
+	o.ClusterQueue.Annotations[AnnotationDesired] = digest(o.ClusterQueue.Spec)
+}
+
+// ShareTeam makes the share one of the team's quota, without a ClusterQueue.
+func (o *ShareObjects) ShareTeam(allocation *v1alpha1.ComputeAllocation, naming Naming) {
+	o.ClusterQueue = nil
+	o.LocalQueue.Spec.WithClusterQueue(kueueapi.ClusterQueueReference(ClusterQueueName(allocation, naming)))
+	o.LocalQueue.Annotations[AnnotationDesired] = digest(o.LocalQueue.Spec)
 }
 
 // KeepCohort puts the ClusterQueue into the cohort in which it is.

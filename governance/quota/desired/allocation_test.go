@@ -91,11 +91,10 @@ func render(t *testing.T, objects desired.Objects) []byte {
 	for _, f := range objects.Flavors {
 		all = append(all, f)
 	}
-	all = append(all, objects.ClusterQueue, objects.LocalQueue)
-	if objects.DefaultQueue != nil {
-		all = append(all, objects.DefaultQueue)
+	for _, o := range objects.ClusterQueues() {
+		all = append(all, o)
 	}
-	for _, o := range objects.Shares {
+	for _, o := range objects.LocalQueues() {
 		all = append(all, o)
 	}
 	if objects.Members != nil {

@@ -21,10 +21,10 @@ var (
 )
 
 // ceiling returns the ResourceQuota that limits the requests of all pods of a
-// namespace to the nominal quota and borrowing limits of the team, over all its
-// pools, and the LimitRange with default requests.
+// namespace to the nominal quota and borrowing limits of the team and its shares, over all
+// their pools, and the LimitRange with default requests.
 func ceiling(team, namespace string, resolved quota.Resolved) (*applycore.ResourceQuotaApplyConfiguration, *applycore.LimitRangeApplyConfiguration) {
-	total := quota.Resources{}
+	total, resolved := quota.Resources{}, resolved.Total()
 	for _, pool := range resolved.Pools {
 		total.Add(pool.Nominal)
 		total.Add(pool.BorrowingLimit)

@@ -2,6 +2,7 @@ package desired
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -18,31 +19,34 @@ import (
 	kueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 )
 
-func clusterQueue(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolved, namespace string, naming Naming, ranking Ranking) *kueue.ClusterQueueApplyConfiguration {
+// clusterQueue returns a ClusterQueue of a team: that of its allocation, or that of a share with
+// the spec that the share has alone.
+func clusterQueue(name, team string, of *v1alpha1.ComputeAllocationSpec, resolved quota.Resolved, namespace string, naming Naming, ranking Ranking) *kueue.ClusterQueueApplyConfiguration {
 	spec := kueue.ClusterQueueSpec().
-		WithQueueingStrategy(cmp.Or(kueueapi.QueueingStrategy(allocation.Spec.QueueingStrategy), kueueapi.BestEffortFIFO)).
-		WithStopPolicy(stopPolicy(strictest(allocation.Spec.Activation, naming.activation(allocation.Spec.Department)))).
-		WithPreemption(preemption(allocation.Spec.Preemption, ranking))
-	if cohort := ptr.Deref(allocation.Spec.CohortName, naming.CohortOf(allocation.Spec.Department)); cohort != "" {
+		WithQueueingStrategy(cmp.Or(kueueapi.QueueingStrategy(of.QueueingStrategy), kueueapi.BestEffortFIFO)).
+		WithStopPolicy(stopPolicy(strictest(of.Activation, naming.activation(of.Department)))).
+		WithPreemption(preemption(of.Preemption, ranking))
+	if cohort := ptr.Deref(of.CohortName, naming.CohortOf(of.Department)); cohort != "" {
 		spec.WithCohortName(kueueapi.CohortReference(cohort))
 	}
-	if !allocation.Spec.Adopted() {
+	if !of.Adopted() {
 		spec.WithNamespaceSelector(applymeta.LabelSelector().WithMatchLabels(map[string]string{corev1.LabelMetadataName: namespace})).
 			WithFlavorFungibility(kueue.FlavorFungibility().
 				WithWhenCanBorrow(kueueapi.TryNextFlavor).
 				WithWhenCanPreempt(kueueapi.TryNextFlavor))
 	}
-	if weight := allocation.Spec.FairShareWeight; !allocation.Spec.Adopted() || weight != DefaultWeight {
+	if weight := of.FairShareWeight; !of.Adopted() || weight != DefaultWeight {
 		spec.WithFairSharing(kueue.FairSharing().WithWeight(*resource.NewQuantity(int64(weight), resource.DecimalSI)))
 	}
-	if len(allocation.Spec.Shares) > 0 {
+	if slices.ContainsFunc(of.Shares, func(s v1alpha1.Share) bool { return len(s.Quota) == 0 }) {
 		spec.WithAdmissionScope(kueue.AdmissionScope().WithAdmissionMode(kueueapi.UsageBasedAdmissionFairSharing))
 	}
 	if len(resolved.Pools) > 0 {
 		spec.WithResourceGroups(resourceGroup(resolved))
 	}
-	return kueue.ClusterQueue(ClusterQueueName(allocation, naming)).
-		WithLabels(queueLabels(allocation.Name)).
+	return kueue.ClusterQueue(name).
+		WithLabels(queueLabels(team)).
+		WithAnnotations(map[string]string{AnnotationDesired: digest(spec)}).
 		WithSpec(spec)
 }
 
@@ -137,12 +141,23 @@ func localQueue(name string, allocation *v1alpha1.ComputeAllocation, namespace s
 	return queue.WithAnnotations(map[string]string{AnnotationDesired: digest(queue.Spec)})
 }
 
-// shareQueue returns the LocalQueue of a share.
-func shareQueue(share v1alpha1.Share, allocation *v1alpha1.ComputeAllocation, namespace string, naming Naming) *kueue.LocalQueueApplyConfiguration {
-	queue := localQueue(naming.ShareQueue(allocation.Name, share.Name), allocation, namespace, naming)
-	queue.Spec.WithFairSharing(kueue.FairSharing().WithWeight(*resource.NewQuantity(int64(share.Weight), resource.DecimalSI)))
-	return queue.WithLabels(map[string]string{LabelShare: share.Name}).
-		WithAnnotations(map[string]string{AnnotationDesired: digest(queue.Spec)})
+// shareObjects returns the objects of a share. A share whose quota is not resolved is one of the
+// team's quota.
+func shareObjects(share *v1alpha1.Share, allocation *v1alpha1.ComputeAllocation, resolved quota.Resolved, namespace string, naming Naming, ranking Ranking) (objects ShareObjects) {
+	label := map[string]string{LabelShare: share.Name}
+	queue := localQueue(naming.ShareQueue(allocation.Name, share.Name), allocation, namespace, naming).WithLabels(label)
+	i := slices.IndexFunc(resolved.Shares, func(r quota.ShareQuota) bool { return r.Share == share.Name })
+	if own := len(share.Quota) > 0 && i >= 0; own {
+		of := allocation.Spec.OfShare(share)
+		name := naming.ShareClusterQueue(allocation.Name, share.Name)
+		objects.ClusterQueue = clusterQueue(name, allocation.Name, &of, resolved.Shares[i].Resolved, namespace, naming, ranking).WithLabels(label)
+		objects.Nominal = quota.Nominal(resolved.Shares[i].Pools)
+		queue.Spec.WithClusterQueue(kueueapi.ClusterQueueReference(name))
+	} else {
+		queue.Spec.WithFairSharing(kueue.FairSharing().WithWeight(*resource.NewQuantity(int64(share.Weight), resource.DecimalSI)))
+	}
+	objects.LocalQueue = queue.WithAnnotations(map[string]string{AnnotationDesired: digest(queue.Spec)})
+	return objects
 }
 
 // shareMembers returns the value of AnnotationShareMembers.

@@ -95,6 +95,23 @@ func (n Naming) LocalQueue(team string) string { return n.name(team, "-localqueu
 // ShareQueue returns the name of the LocalQueue of a share of a team.
 func (n Naming) ShareQueue(team, share string) string { return n.name(team, "-share-"+share) }
 
+// ShareClusterQueue returns the name of the ClusterQueue of a share of a team that has quota.
+func (n Naming) ShareClusterQueue(team, share string) string {
+	return n.name(team, "-share-"+share+"-clusterqueue")
+}
+
+// ClusterQueueNames returns the ClusterQueues of an allocation: its own, and those of its shares
+// with quota.
+func ClusterQueueNames(allocation *v1alpha1.ComputeAllocation, naming Naming) []string {
+	names := []string{ClusterQueueName(allocation, naming)}
+	for i := range allocation.Spec.Shares {
+		if share := &allocation.Spec.Shares[i]; len(share.Quota) > 0 {
+			names = append(names, naming.ShareClusterQueue(allocation.Name, share.Name))
+		}
+	}
+	return names
+}
+
 // name returns prefix, team and suffix. If that is longer than maxName, a hash
 // of the whole replaces the end of the base.
 func (n Naming) name(team, suffix string) string {

@@ -300,17 +300,19 @@ func NewTree(in Inputs) (*Tree, Wishes) {
 		if a.Spec.Observed() {
 			continue
 		}
-		name := ClusterQueueName(a, in.Naming)
-		if _, exists := t.Queues[name]; !exists {
-			t.Queues[name] = TreeQueue{}
-		}
-		if a.DeletionTimestamp != nil {
-			continue // its ClusterQueue has the rest
+		want := func(name string, pools []quota.FlavorQuotas) {
+			if _, exists := t.Queues[name]; !exists {
+				t.Queues[name] = TreeQueue{}
+			}
+			if a.DeletionTimestamp == nil { // otherwise its ClusterQueue has the rest
+				wishes.Queues[name] = Wish{a.Spec.Department, quota.Nominal(pools)}
+			}
 		}
 		resolved, _ := quota.Wanted(a, in.Types)
-		nominal := quota.PoolResources{}
-		nominal.AddNominal(resolved)
-		wishes.Queues[name] = Wish{a.Spec.Department, nominal}
+		want(ClusterQueueName(a, in.Naming), resolved.Pools)
+		for _, share := range resolved.Shares {
+			want(in.Naming.ShareClusterQueue(a.Name, share.Share), share.Pools)
+		}
 	}
 	for name, d := range t.Departments {
 		if d.DeletionTimestamp != nil && len(Below(name, t, in.Allocations)) == 0 {
@@ -348,11 +350,13 @@ func Reserved(departments []v1alpha1.Department, allocations []v1alpha1.ComputeA
 func Below(department string, t *Tree, allocations []v1alpha1.ComputeAllocation) (words []string) {
 	ours := map[string]bool{}
 	for i := range allocations {
-		name := ClusterQueueName(&allocations[i], t.Naming)
-		if allocations[i].Spec.Department == department || t.Queues[name].in(department) {
+		names := ClusterQueueNames(&allocations[i], t.Naming)
+		if allocations[i].Spec.Department == department || slices.ContainsFunc(names, func(name string) bool { return t.Queues[name].in(department) }) {
 			words = append(words, "team "+allocations[i].Name)
 		}
-		ours[name] = true
+		for _, name := range names {
+			ours[name] = true
+		}
 	}
 	for name, d := range t.Departments {
 		if d.Name != department && (d.Spec.Parent == department || d.Applied && d.Parent == department) {

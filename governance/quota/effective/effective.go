@@ -85,10 +85,7 @@ func with(spec v1alpha1.ComputeAllocationSpec, in *v1alpha1.ActiveStatus) v1alph
 	if i := slices.IndexFunc(spec.Windows, func(w v1alpha1.Window) bool { return w.Name == in.Window }); i >= 0 {
 		w := &spec.Windows[i]
 		if len(w.Quota) > 0 {
-			spec.Quota = make([]v1alpha1.QuotaRow, len(w.Quota))
-			for i := range w.Quota {
-				spec.Quota[i] = w.Quota[i].Row()
-			}
+			spec.Quota = w.QuotaRows()
 		}
 		if s := w.Sharing; s != nil {
 			spec.Sharing = v1alpha1.Sharing{Strategy: s.Strategy, BorrowLimitPercent: s.BorrowLimitPercent, Unlimited: s.Unlimited}

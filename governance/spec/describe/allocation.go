@@ -72,6 +72,15 @@ func Shares(all []v1alpha1.Share) string {
 		if len(members) > 0 {
 			text += " (" + strings.Join(members, ", ") + ")"
 		}
+		if len(share.Quota) > 0 {
+			text += " with " + strings.Join(quotaRows(share.Quota), " and ")
+			if share.BorrowLimitPercent != nil {
+				text += fmt.Sprintf(", borrows up to %d %%", *share.BorrowLimitPercent)
+			}
+			if share.QueueingStrategy == v1alpha1.StrictFIFO {
+				text += ", in strict order"
+			}
+		}
 		texts = append(texts, text)
 	}
 	return strings.Join(texts, ", ")

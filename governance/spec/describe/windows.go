@@ -59,14 +59,19 @@ func Days(days []v1alpha1.Weekday) string {
 	return strings.Join(parts, ", ")
 }
 
+// quotaRows returns rows such as "a100 16 accelerators".
+func quotaRows(quota []v1alpha1.WindowQuota) (rows []string) {
+	for i := range quota {
+		row := quota[i].Row()
+		rows = append(rows, rowName(row)+" "+Amounts(row.Quantities))
+	}
+	return rows
+}
+
 // Replaces returns what a window replaces, such as "16 accelerators of a100, borrows up to
 // 50 %, on hold".
 func Replaces(w *v1alpha1.Window) string {
-	var parts []string
-	for i := range w.Quota {
-		row := w.Quota[i].Row()
-		parts = append(parts, rowName(row)+" "+Amounts(row.Quantities))
-	}
+	parts := quotaRows(w.Quota)
 	if w.Sharing != nil {
 		sharing := v1alpha1.Sharing{Strategy: w.Sharing.Strategy, BorrowLimitPercent: w.Sharing.BorrowLimitPercent, Unlimited: w.Sharing.Unlimited}
 		text := strings.ToLower(strategy(sharing.Strategy))

@@ -13,7 +13,9 @@ import (
 	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/kueue/kueueconfig"
 	"kuota.dev/kuota/governance/kueue/simulate"
+	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/desired"
+	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
 
@@ -22,7 +24,8 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// QueueShare is one LocalQueue of a team whose tasks Kueue orders by usage.
+// QueueShare is one LocalQueue of a team: one whose tasks Kueue orders by usage, or one of a
+// share with quota.
 type QueueShare struct {
 	Name              string // of the share; empty for the team's own queue
 	Queue             string // the LocalQueue
@@ -31,19 +34,66 @@ type QueueShare struct {
 	Usage             float64             // of Consumed, by the resource weights
 	Admitted, Pending int32
 	SampledAt         time.Time // of Consumed; zero while Kueue does not count usage
+
+	// Own is the quota of the share's ClusterQueue with its usage, as Kueue reports it; empty for
+	// the team's quota. Weight is then its fair-share weight.
+	Own []QuotaUsage
+}
+
+// QuotaUsage is the nominal quota of a ClusterQueue and what of it, and borrowed, is used.
+type QuotaUsage struct {
+	quota.FlavorResource
+	Nominal, Usage resources.Amount
 }
 
 // relative is the usage that Kueue compares.
 func (s QueueShare) relative() float64 { return s.Usage / s.Weight }
 
-// QueueSharesWithin returns the shares of a team, with its own queue last; none if Kueue
-// does not order its tasks by usage, or if the scope does not include the team.
+// QueueSharesWithin returns the shares of a team, those with quota of their own last; none if
+// the scope does not include the team.
 func (s *Service) QueueSharesWithin(ctx context.Context, scope access.Scope, team string) ([]QueueShare, error) {
 	v, err := s.within(ctx, scope)
 	if err != nil {
 		return nil, err
 	}
-	return v.queueShares(ctx, team)
+	shares, err := v.queueShares(ctx, team)
+	if err != nil || !v.seesTeam(team) {
+		return nil, err
+	}
+	own, err := v.sharesWithQuota(ctx, team)
+	return append(shares, own...), err
+}
+
+// sharesWithQuota returns the shares of a team that have ClusterQueues, by name.
+func (v viewer) sharesWithQuota(ctx context.Context, team string) (shares []QueueShare, err error) {
+	var queues kueue.ClusterQueueList
+	var locals kueue.LocalQueueList
+	if err := cluster.List(ctx, v.reader, &queues, &locals); err != nil {
+		return nil, err
+	}
+	for i := range queues.Items {
+		q := &queues.Items[i]
+		name := q.Labels[desired.LabelShare]
+		if name == "" || v.teams.OfClusterQueue(q.Name) != team {
+			continue
+		}
+		share := QueueShare{Name: name, Weight: weightOf(q.Spec.FairSharing), Admitted: q.Status.AdmittedWorkloads, Pending: q.Status.PendingWorkloads}
+		if at := slices.IndexFunc(locals.Items, func(l kueue.LocalQueue) bool { return string(l.Spec.ClusterQueue) == q.Name }); at >= 0 {
+			share.Queue = locals.Items[at].Name
+		}
+		usage := map[quota.FlavorResource]resources.Amount{}
+		for _, flavor := range q.Status.FlavorsUsage {
+			for _, r := range flavor.Resources {
+				usage[quota.FlavorResource{Flavor: string(flavor.Name), Resource: string(r.Name)}] = resources.AmountFromQuantity(string(r.Name), r.Total)
+			}
+		}
+		for fr, r := range quota.ResourceQuotas(q.Spec.ResourceGroups) {
+			share.Own = append(share.Own, QuotaUsage{fr, resources.AmountFromQuantity(fr.Resource, r.NominalQuota), usage[fr]})
+		}
+		shares = append(shares, share)
+	}
+	slices.SortFunc(shares, func(a, b QueueShare) int { return strings.Compare(a.Name, b.Name) })
+	return shares, nil
 }
 
 func (v viewer) queueShares(ctx context.Context, team string) ([]QueueShare, error) {
