@@ -74,8 +74,12 @@ func Shares(all []v1alpha1.Share) string {
 		}
 		if len(share.Quota) > 0 {
 			text += " with " + strings.Join(quotaRows(share.Quota), " and ")
-			if share.BorrowLimitPercent != nil {
-				text += fmt.Sprintf(", borrows up to %d %%", *share.BorrowLimitPercent)
+			switch limit := share.BorrowLimitPercent; {
+			case limit == nil:
+			case *limit == 0:
+				text += ", borrows nothing"
+			default:
+				text += fmt.Sprintf(", borrows up to %d %%", *limit)
 			}
 			if share.QueueingStrategy == v1alpha1.StrictFIFO {
 				text += ", in strict order"
