@@ -84,6 +84,7 @@ var omissions = map[simulate.Omission]string{
 	simulate.OmittedUsageHistory:  "the past usage of queues",
 	simulate.OmittedDevices:       "devices that pods claim",
 	simulate.OmittedOverhead:      "the overhead of runtime classes",
+	simulate.OmittedTasks:         "tasks of other queues far behind in their order",
 }
 
 // NotSimulated returns a sentence about what a simulation leaves out; empty for

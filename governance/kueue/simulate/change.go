@@ -170,6 +170,7 @@ const (
 	OmittedUsageHistory  Omission = "AdmissionFairSharing" // past usage of LocalQueues
 	OmittedDevices       Omission = "DynamicResources"     // devices that pods claim
 	OmittedOverhead      Omission = "RuntimeClasses"       // overhead of pods that only their RuntimeClass has
+	OmittedTasks         Omission = "Tasks"                // those that a question hardly depends on, see Condensed
 )
 
 // Configuration is the part of Kueue's configuration that decides on admission and

@@ -15,11 +15,10 @@ import (
 // of its target and of what its change touches. ok is false if that is all of them.
 // A ClusterQueue without a cohort is a root by itself.
 func (q *Question) Scope(s *Snapshot) (roots []string, ok bool) {
-	c := &q.Change
-	if c.Configuration != nil || len(c.Cohorts)+len(c.Flavors)+len(c.Namespaces)+len(c.AdmissionChecks)+len(c.LimitRanges) > 0 ||
-		len(c.Removed.Cohorts)+len(c.Removed.Flavors)+len(c.Removed.Namespaces)+len(c.Removed.AdmissionChecks)+len(c.Removed.LimitRanges) > 0 {
+	if !q.narrow() {
 		return nil, false
 	}
+	c := &q.Change
 	found := map[string]bool{}
 	for _, state := range []*Snapshot{s, c.Apply(s)} {
 		t := newTree(state)
@@ -61,6 +60,14 @@ func (q *Question) Scope(s *Snapshot) (roots []string, ok bool) {
 		return nil, false
 	}
 	return slices.Sorted(maps.Keys(found)), true
+}
+
+// narrow reports whether a change concerns only cohorts of the ClusterQueues and Workloads that it
+// names.
+func (q *Question) narrow() bool {
+	c := &q.Change
+	return c.Configuration == nil && len(c.Cohorts)+len(c.Flavors)+len(c.Namespaces)+len(c.AdmissionChecks)+len(c.LimitRanges) == 0 &&
+		len(c.Removed.Cohorts)+len(c.Removed.Flavors)+len(c.Removed.Namespaces)+len(c.Removed.AdmissionChecks)+len(c.Removed.LimitRanges) == 0
 }
 
 // Within returns the part of a snapshot that belongs to these roots.

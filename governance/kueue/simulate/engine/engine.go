@@ -182,16 +182,17 @@ func (r *run) load(ctx context.Context) {
 	for _, c := range r.snapshot.AdmissionChecks {
 		r.cache.AddOrUpdateAdmissionCheck(log, c.DeepCopy())
 	}
-	for _, c := range r.snapshot.Cohorts {
-		if r.cache.AddOrUpdateCohort(c.DeepCopy()) == nil {
-			r.queues.AddOrUpdateCohort(ctx, c.DeepCopy())
-		}
-	}
 	for _, q := range r.snapshot.ClusterQueues {
 		_ = r.cache.AddClusterQueue(ctx, q.DeepCopy())
 		_ = r.queues.AddClusterQueue(ctx, q.DeepCopy())
 		if !q.DeletionTimestamp.IsZero() {
 			r.cache.TerminateClusterQueue(kueue.ClusterQueueReference(q.Name))
+		}
+	}
+	// Kueue computes the quota of a whole tree for each queue that is added to it.
+	for _, c := range r.snapshot.Cohorts {
+		if r.cache.AddOrUpdateCohort(c.DeepCopy()) == nil {
+			r.queues.AddOrUpdateCohort(ctx, c.DeepCopy())
 		}
 	}
 	for _, q := range r.snapshot.LocalQueues {

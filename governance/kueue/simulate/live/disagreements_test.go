@@ -102,7 +102,7 @@ func TestVersionNote(t *testing.T) {
 func TestRefused(t *testing.T) {
 	of := &simulate.Snapshot{Workloads: make([]*kueue.Workload, 2)}
 	for want, s := range map[error]*Simulator{ErrDisabled: nil, ErrTooLarge: {MaxWorkloads: 1}} {
-		if _, err := s.Answer(t.Context(), of, &simulate.Question{}); !errors.Is(err, want) {
+		if _, err := s.Answer(t.Context(), of, &simulate.Question{Draws: make([]simulate.Draw, 1)}); !errors.Is(err, want) {
 			t.Errorf("error %v, want %v", err, want)
 		}
 	}

@@ -44,8 +44,8 @@ type Simulator struct {
 	Worker *worker.Worker
 	Now    func() time.Time
 	Log    *slog.Logger // nil for the default
-	// MaxWorkloads is how many Workloads a cluster has at most that is simulated; 0
-	// for no limit.
+	// MaxWorkloads is how many Workloads are simulated at most; 0 for no limit. Of larger
+	// clusters, questions are about condensed snapshots.
 	MaxWorkloads int
 	// Changes counts what changed in the caches: a snapshot is not used for further
 	// questions after a change. nil never changes.
@@ -60,6 +60,10 @@ type Simulator struct {
 	configuredAt  time.Time
 	limits        limits
 	replays       replays
+
+	condensing sync.Mutex
+	condensed  *simulate.Snapshot // that condenser is of
+	condenser  *simulate.Condenser
 }
 
 // The reasons why nothing is simulated.
@@ -108,13 +112,45 @@ func (s *Simulator) Answer(ctx context.Context, of *simulate.Snapshot, q *simula
 	if s == nil {
 		return nil, ErrDisabled
 	}
-	if s.MaxWorkloads > 0 && len(of.Workloads) > s.MaxWorkloads {
+	if !s.tooLarge(of) {
+		return s.answer(ctx, of, q)
+	}
+	if len(q.Draws) > 0 {
 		return nil, ErrTooLarge
 	}
+	condenser := s.condense(of)
+	for _, factor := range []int{1, 4} { // until what stayed is enough
+		part := condenser.For(q, factor)
+		if s.tooLarge(part.Snapshot) {
+			break
+		}
+		report, err := s.answer(ctx, part.Snapshot, q)
+		if err != nil || part.Complete(report) {
+			return report, err
+		}
+	}
+	return nil, ErrTooLarge
+}
+
+func (s *Simulator) answer(ctx context.Context, of *simulate.Snapshot, q *simulate.Question) (*simulate.Report, error) {
 	began := time.Now()
 	report, err := s.Worker.Ask(ctx, of, q)
 	questions.WithLabelValues(result(ctx, err)).Observe(time.Since(began).Seconds())
 	return report, err
+}
+
+func (s *Simulator) tooLarge(of *simulate.Snapshot) bool {
+	return s.MaxWorkloads > 0 && len(of.Workloads) > s.MaxWorkloads
+}
+
+// condense returns what condenses a snapshot, and keeps it for further questions.
+func (s *Simulator) condense(of *simulate.Snapshot) *simulate.Condenser {
+	s.condensing.Lock()
+	defer s.condensing.Unlock()
+	if s.condensed != of {
+		s.condensed, s.condenser = of, simulate.NewCondenser(of)
+	}
+	return s.condenser
 }
 
 // Snapshot returns what Kueue's scheduler reads, as of at most a second ago. Its
@@ -279,6 +315,7 @@ func (s *Simulator) take(ctx context.Context, reader client.Reader, now time.Tim
 		}
 	}
 	s.previous = c.to
+	omits[simulate.OmittedTasks] = s.tooLarge(n)
 	for part, used := range omits {
 		if used {
 			n.Omitted = append(n.Omitted, part)

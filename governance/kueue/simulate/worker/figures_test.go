@@ -147,6 +147,55 @@ func measure(t *testing.T, teams int, fair bool) {
 	fmt.Printf("figure %s_memory_peak %.0f MB\n", prefix, peak(t, child))
 }
 
+// TestCondensedFigures measures questions about clusters that are too large to simulate whole, for
+// make bench: with what condenses each new snapshot, and the child's default memory.
+func TestCondensedFigures(t *testing.T) {
+	if os.Getenv("KUOTA_BENCH") == "" {
+		t.Skip("measures for make bench")
+	}
+	for _, teams := range []int{1000, 5000} {
+		t.Run(strconv.Itoa(teams), func(t *testing.T) {
+			s := largeCohort(teams, false)
+			inDepartments(s, 200)
+			w := newWorker(t)
+			w.Timeout = time.Minute
+			var first, condensing []time.Duration
+			workloads := 0
+			for i := range 20 {
+				s = changedCohort(s, i)
+				target := s.Workloads[43*(i*7%teams)+8+17].DeepCopy()
+				target.Spec.Priority = ptr.To[int32](1000)
+				q := &simulate.Question{Target: simulate.WorkloadKey(target), Change: simulate.Change{Workloads: []*kueue.Workload{target}}, OnlyTarget: true}
+				began := time.Now()
+				part := simulate.NewCondenser(s).For(q, 1)
+				condensing = append(condensing, time.Since(began))
+				report, err := w.Ask(t.Context(), part.Snapshot, q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !part.Complete(report) || report.Target == nil {
+					t.Fatalf("question %d: target %+v", i, report.Target)
+				}
+				first, workloads = append(first, time.Since(began)), len(part.Workloads)
+			}
+			fmt.Printf("figure condensed_%d_workloads %d\nfigure condensed_%d_cold %.2f s\n", len(s.Workloads), workloads, len(s.Workloads), first[0].Seconds())
+			slices.Sort(first)
+			slices.Sort(condensing)
+			fmt.Printf("figure condensed_%d_p50 %.2f s\nfigure condensed_%d_p95 %.2f s\nfigure condensed_%d_condensing_p95 %.2f s\n", len(s.Workloads), first[10].Seconds(), len(s.Workloads), first[18].Seconds(), len(s.Workloads), condensing[18].Seconds())
+		})
+	}
+}
+
+// inDepartments puts the ClusterQueues into so many Cohorts below the one that they are in.
+func inDepartments(s *simulate.Snapshot, n int) {
+	for i := range n {
+		s.Cohorts = append(s.Cohorts, &kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("department-%d", i)}, Spec: kueue.CohortSpec{ParentName: "kuota"}})
+	}
+	for i, queue := range s.ClusterQueues {
+		queue.Spec.CohortName = kueue.CohortReference(fmt.Sprintf("department-%d", i%n))
+	}
+}
+
 // changedCohort returns a cohort after a hundredth of the Workloads that wait were
 // updated, and a running one of some team ended and another one started.
 func changedCohort(s *simulate.Snapshot, i int) *simulate.Snapshot {
