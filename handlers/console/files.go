@@ -48,6 +48,22 @@ func CSVStream(c echo.Context, name string, head []string, next func() ([][]stri
 	}})
 }
 
+// csvBatch is how many rows of CSVItems are in memory at a time.
+const csvBatch = 1000
+
+// CSVItems is CSVStream for items that exist, of which row returns one row each.
+func CSVItems[T any](c echo.Context, name string, head []string, items []T, row func(T) []string) error {
+	return CSVStream(c, name, head, func() ([][]string, error) {
+		batch := items[:min(csvBatch, len(items))]
+		items = items[len(batch):]
+		rows := make([][]string, len(batch))
+		for i := range batch {
+			rows[i] = row(batch[i])
+		}
+		return rows, nil
+	})
+}
+
 func byteOrderMark(c echo.Context) []byte {
 	if c.QueryParam("bom") == "1" {
 		return []byte("\ufeff")

@@ -227,14 +227,12 @@ func (h *Pages) tasksCSV(c echo.Context, scope access.Scope) error {
 			shown, heads = append(shown, column), append(heads, column.head)
 		}
 	}
-	rows := [][]string{heads}
 	now := h.Now()
-	for _, t := range list.Items {
+	return console.CSVItems(c, "tasks", heads, list.Items, func(t queries.Item) []string {
 		row := make([]string, len(shown))
 		for i, column := range shown {
 			row[i] = column.value(t, now)
 		}
-		rows = append(rows, row)
-	}
-	return console.CSVFile(c, "tasks", rows)
+		return row
+	})
 }

@@ -154,15 +154,14 @@ func (h *Pages) upcomingCSV(c echo.Context, scope access.Scope) error {
 			common, heads = append(common, column), append(heads, column.head)
 		}
 	}
-	rows := [][]string{append(heads, "waiting since", "waited s", "position", "reason")}
-	for _, item := range u.Items {
+	heads = append(heads, "waiting since", "waited s", "position", "reason")
+	return console.CSVItems(c, "queue", heads, u.Items, func(item queries.UpcomingItem) []string {
 		row := []string{number(item.Order)}
 		for _, column := range common {
 			row = append(row, column.value(item.Item, u.At))
 		}
-		rows = append(rows, append(row, item.WaitingSince.UTC().Format(time.RFC3339), format.Seconds(item.Waited(u.At)), number(item.ClusterQueuePosition), ListReason(item.Item)))
-	}
-	return console.CSVFile(c, "queue", rows)
+		return append(row, item.WaitingSince.UTC().Format(time.RFC3339), format.Seconds(item.Waited(u.At)), number(item.ClusterQueuePosition), ListReason(item.Item))
+	})
 }
 
 // upcomingAnswer is the answer of GET /queue.json.
