@@ -23,6 +23,7 @@ func (o *options) policyCommand() *cobra.Command {
 	}
 	c.Flags().StringVarP(&file, "filename", "f", "", "JSON of kuota policy describe -o json, changed; - for the standard input")
 	c.Flags().StringToInt64Var(&weights, "class-weight", nil, "weight of a priority class, NAME=0 to 100; several times for several")
+	numbers := c.Flags().Bool("numeric-priorities", false, "whether tasks can name a number from 0 to 99 instead of a class")
 	c.Flags().StringVar(&prioritization, "prioritization", "", "task-ranking, or first-come")
 	c.Flags().StringVar(&idle, "idle", "", "idle compute: fair-share, or first-come")
 	s.flags(c)
@@ -57,6 +58,9 @@ func (o *options) policyCommand() *cobra.Command {
 				return fmt.Errorf("--%s %s: use %s", flag, to.value, strings.Join(slices.Sorted(maps.Keys(to.names)), " or "))
 			}
 			to.in[to.field] = to.names[to.value]
+		}
+		if c.Flags().Changed("numeric-priorities") {
+			spec["numericPriorities"] = *numbers
 		}
 		classes, _ := spec["priorityClasses"].([]any)
 		for name, weight := range weights {

@@ -67,6 +67,13 @@ func (s *Service) Review(ctx context.Context, user governance.User, policy *v1al
 	if err := s.dryRunClasses(ctx, after, review.Classes, &review); err != nil {
 		return Review{}, err
 	}
+	if after.Spec.NumericPriorities != old.NumericPriorities { // no dry runs: they are a hundred, and alike
+		numbers := change.Object{Kind: "WorkloadPriorityClass", Name: fmt.Sprintf("%s to %s", desired.NumberClass(0), desired.NumberClass(desired.MaxNumber)), Action: change.Created}
+		if !after.Spec.NumericPriorities {
+			numbers.Name, numbers.Action = numbers.Name+", except those of unfinished tasks", change.Removed
+		}
+		review.Objects = append(review.Objects, numbers)
+	}
 	if after.Spec.IdleCompute.ShareUnallocated != old.IdleCompute.ShareUnallocated {
 		cohort := change.Object{Kind: "Cohort", Name: s.Naming.Under(after).Cohort, Action: change.Removed}
 		if after.Spec.IdleCompute.ShareUnallocated {
@@ -102,7 +109,7 @@ func (s *Service) dryRunClasses(ctx context.Context, policy *v1alpha1.ClusterPol
 		if err != nil {
 			return err
 		}
-		if live.Name != "" && !managed.ByKuota(live) && !managed.Describes(class, policy.Spec.TaskPrioritization, live) {
+		if live.Name != "" && !managed.ByKuota(live) && !managed.Describes(wanted, live) {
 			errs = append(errs, governance.FieldError{Path: at, Message: fmt.Sprintf("WorkloadPriorityClass %s exists and is not managed by Kuota; delete it, or choose another name", name)})
 			continue
 		}

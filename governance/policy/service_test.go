@@ -213,7 +213,7 @@ func TestReview(t *testing.T) {
 	next := now.DeepCopy()
 	fresh := clustertest.Name("fresh")
 	next.Spec.PriorityClasses = []v1alpha1.PriorityClass{class(name, 20), class(fresh, 5)}
-	next.Spec.IdleCompute.ShareUnallocated = true
+	next.Spec.NumericPriorities, next.Spec.IdleCompute.ShareUnallocated = true, true
 	next.Spec.Pools = []v1alpha1.Pool{{Name: "hopper", Match: v1alpha1.PoolMatch{Accelerator: "H100"}}}
 	w.Kueue = func(_ context.Context, spec *v1alpha1.ClusterPolicySpec) (bool, string, error) {
 		return spec.IdleCompute.ShareUnallocated, "patch", nil
@@ -223,6 +223,7 @@ func TestReview(t *testing.T) {
 	ten, twenty, five, one := int32(10), int32(20), int32(5), int32(1)
 	want := policy.Review{
 		Settings: []change.Field{
+			{Path: "Priority by number", Before: "No", After: "Yes"},
 			{Path: "Lend unallocated compute", Before: "No", After: "Yes"},
 			{Path: "Pool hopper", After: "all H100 nodes"},
 		},
@@ -243,6 +244,7 @@ func TestReview(t *testing.T) {
 		{Kind: "WorkloadPriorityClass", Name: desired.PriorityClassName(name), Action: change.Changed, Fields: []change.Field{{Path: "value", Before: "10", After: "20"}}},
 		{Kind: "WorkloadPriorityClass", Name: desired.PriorityClassName(fresh), Action: change.Created, Fields: []change.Field{{Path: "value", After: "5"}}},
 		{Kind: "WorkloadPriorityClass", Name: "unused-priority", Action: change.Removed},
+		{Kind: "WorkloadPriorityClass", Name: "kuota-priority-0 to kuota-priority-99", Action: change.Created},
 		{Kind: "Cohort", Name: "shared-pool", Action: change.Created},
 	}
 	if diff := cmp.Diff(wantObjects, objects); diff != "" {

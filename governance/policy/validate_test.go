@@ -100,6 +100,10 @@ func TestValidate(t *testing.T) {
 			v1alpha1.ClusterPolicySpec{PriorityClasses: []v1alpha1.PriorityClass{class("dev", 1), class("dev-priority", 2)}},
 			map[string]string{"spec.priorityClasses": "would be the same object"},
 		},
+		"a class that looks like a number": {
+			v1alpha1.ClusterPolicySpec{NumericPriorities: true, PriorityClasses: []v1alpha1.PriorityClass{class("100", 1), class("7", 2)}},
+			map[string]string{"spec.numericPriorities": "taken for a priority by number"},
+		},
 		"a class twice": {
 			v1alpha1.ClusterPolicySpec{PriorityClasses: []v1alpha1.PriorityClass{class("dev", 1), class("dev", 2)}},
 			map[string]string{"spec.priorityClasses[1].name": "twice"},

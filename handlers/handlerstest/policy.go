@@ -89,6 +89,7 @@ func RankedPolicy() *v1alpha1.ClusterPolicy {
 		ObjectMeta: metav1.ObjectMeta{Name: "default", ResourceVersion: "7", Generation: 3, UID: "u", Labels: map[string]string{"by": "gitops"}, Annotations: map[string]string{"note": "kept"}},
 		Spec: v1alpha1.ClusterPolicySpec{
 			TaskPrioritization: v1alpha1.TaskRanking,
+			NumericPriorities:  true,
 			PriorityClasses: []v1alpha1.PriorityClass{
 				{Name: "training", Weight: new(int32(60))},
 				{Name: "inference", Weight: new(int32(90)), Description: "Serves users", DefaultTimeLimitSeconds: new(int32(5400)), MaximumTimeLimitSeconds: new(int32(7200))},

@@ -147,7 +147,7 @@ func rankingLine(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 		part.Classes = append(part.Classes, views.ClassLine{Name: class.Name, Object: desired.PriorityClassName(class.Name), Weight: wholeText(class.Weight), Description: class.Description, Limits: describe.TimeLimits(class)})
 	}
 	switch ranking := p.Spec.TaskPrioritization == v1alpha1.TaskRanking; {
-	case ranking && len(classes) == 0:
+	case ranking && len(classes) == 0 && !p.Spec.NumericPriorities:
 		part.Text = "There are no priority classes, so all tasks have the same priority."
 	case ranking:
 		part.Text = "The highest weight starts first. A task sets its class with the label " + desired.PriorityClassLabel + "; without it, its weight is 0."
@@ -155,6 +155,9 @@ func rankingLine(p *v1alpha1.ClusterPolicy, admin bool) views.PolicyPart {
 		part.Text = "Waiting tasks start in the order of submission. Priority classes are kept, and their weights have no effect."
 	default:
 		part.Text = "Waiting tasks start in the order of submission."
+	}
+	if p.Spec.NumericPriorities {
+		part.Text += " Tasks can also name a number from 0 to 99 by " + desired.PriorityLabel + "."
 	}
 	return part
 }

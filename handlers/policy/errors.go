@@ -20,6 +20,7 @@ var inputs = forms.Inputs{
 		"name": {ID: "name", Label: "name"}, "weight": {ID: "weight", Label: "weight"}, "description": {ID: "description", Label: "description"},
 		"defaultTimeLimitSeconds": {ID: "limit", Label: "default time limit"}, "maximumTimeLimitSeconds": {ID: "longest", Label: "longest time limit"},
 	}}},
+	{Path: "spec.numericPriorities", ID: "numeric-priorities", Label: "Priority by number"},
 	{Path: "spec.idleCompute.strategy", ID: "idle", Label: "Idle compute"},
 	{Path: "spec.idleCompute.shareUnallocated", ID: "share-unallocated", Label: "Unallocated compute"},
 	{Path: "spec.gangScheduling.enabled", ID: "gang", Label: "Gang scheduling"},

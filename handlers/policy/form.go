@@ -27,6 +27,7 @@ type policyForm struct {
 
 	prioritization string
 	classes        []classRow
+	numbers        bool
 	idle           string
 	share          bool
 
@@ -92,7 +93,7 @@ func (f *policyForm) texts() map[string]*string {
 
 // checks returns the checkboxes by name.
 func (f *policyForm) checks() map[string]*bool {
-	return map[string]*bool{"share-unallocated": &f.share, "gang": &f.gang, "gang-block": &f.block, "usage": &f.usage}
+	return map[string]*bool{"numeric-priorities": &f.numbers, "share-unallocated": &f.share, "gang": &f.gang, "gang-block": &f.block, "usage": &f.usage}
 }
 
 func readPolicyForm(page *part, values url.Values) policyForm {
@@ -187,7 +188,7 @@ func policyFormOf(saved *v1alpha1.ClusterPolicy, of ...*part) policyForm {
 	form := policyForm{
 		Form:           forms.Form{Version: saved.ResourceVersion, Generation: generationOf(saved, of)},
 		parts:          of,
-		prioritization: string(spec.TaskPrioritization), idle: string(spec.IdleCompute.Strategy), share: spec.IdleCompute.ShareUnallocated,
+		prioritization: string(spec.TaskPrioritization), numbers: spec.NumericPriorities, idle: string(spec.IdleCompute.Strategy), share: spec.IdleCompute.ShareUnallocated,
 		gang: gang.Enabled, block: gang.BlockAdmission,
 		timeout: describe.Duration(gang.Timeout), recovery: describe.Duration(gang.RecoveryTimeout), order: gang.Requeuing.Timestamp,
 		retries: wholeText(gang.Requeuing.BackoffLimitCount), backoffBase: wholeText(gang.Requeuing.BackoffBaseSeconds), backoffMost: wholeText(gang.Requeuing.BackoffMaxSeconds),

@@ -56,7 +56,7 @@ func overlaidPolicy(now *v1alpha1.ClusterPolicy, o imports.Object) *v1alpha1.Clu
 	}
 	spec := &merged.Spec
 	spec.GangScheduling, spec.Enforcement, spec.Pools = *now.Spec.GangScheduling.DeepCopy(), now.Spec.Enforcement, slices.Clone(now.Spec.Pools)
-	spec.PreemptionLoops, spec.AdmissionFairSharing = now.Spec.PreemptionLoops, now.Spec.AdmissionFairSharing.DeepCopy()
+	spec.NumericPriorities, spec.PreemptionLoops, spec.AdmissionFairSharing = now.Spec.NumericPriorities, now.Spec.PreemptionLoops, now.Spec.AdmissionFairSharing.DeepCopy()
 	spec.OverAllocationLimits = slices.Clone(now.Spec.OverAllocationLimits)
 	spec.Prices, spec.Alerts = now.Spec.Prices.DeepCopy(), now.Spec.Alerts.DeepCopy()
 	for i := range spec.PriorityClasses {

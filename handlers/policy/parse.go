@@ -25,7 +25,7 @@ func (f *policyForm) parse() (v1alpha1.ClusterPolicySpec, []governance.FieldErro
 }
 
 func (f *policyForm) parseCluster(spec *v1alpha1.ClusterPolicySpec, wrong *governance.FieldErrors) {
-	spec.IdleCompute.ShareUnallocated = f.share
+	spec.NumericPriorities, spec.IdleCompute.ShareUnallocated = f.numbers, f.share
 	parseChoice(wrong, &spec.TaskPrioritization, f.prioritization, "spec.taskPrioritization", "choose first come, first served, or priority classes",
 		v1alpha1.FirstComeFirstServe, v1alpha1.TaskRanking)
 	parseChoice(wrong, &spec.IdleCompute.Strategy, f.idle, "spec.idleCompute.strategy", "choose fair share, or first come, first served",

@@ -32,7 +32,7 @@ var (
 		parse: (*policyForm).parseCluster,
 		copy: func(to, from *v1alpha1.ClusterPolicySpec) {
 			to.TaskPrioritization, to.PriorityClasses, to.IdleCompute, to.GangScheduling = from.TaskPrioritization, from.PriorityClasses, from.IdleCompute, from.GangScheduling
-			to.AdmissionFairSharing, to.PreemptionLoops, to.Enforcement = from.AdmissionFairSharing, from.PreemptionLoops, from.Enforcement
+			to.NumericPriorities, to.AdmissionFairSharing, to.PreemptionLoops, to.Enforcement = from.NumericPriorities, from.AdmissionFairSharing, from.PreemptionLoops, from.Enforcement
 		},
 	}
 	poolsPart = &part{

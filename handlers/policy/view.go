@@ -115,7 +115,8 @@ func (f *policyForm) view(state policy.State, refused *governance.Error, now pre
 		Unchanged: len(wrong) == 0 && unchanged(state, f.policy(state)),
 		Cluster:   f.has(clusterPart), More: f.moreWords(),
 		Prioritization: choice("prioritization", f.prioritization),
-		Idle:           choice("idle", f.idle), Share: f.share,
+		Numbers:        f.numbers, NumbersError: errs["numeric-priorities"],
+		Idle: choice("idle", f.idle), Share: f.share,
 		Gang: f.gang, Block: f.block,
 		Timeout: text("gang-timeout", f.timeout), Recovery: text("gang-recovery", f.recovery),
 		RequeueOrder: choice("requeue-order", f.order),
@@ -189,7 +190,7 @@ func (f *policyForm) shows(id string) bool {
 // inMore reports whether an input is under More settings.
 func inMore(id string) bool {
 	switch kind, _, _ := strings.Cut(id, "-"); kind {
-	case "gang", "requeue", "usage", "preemption", "enforcement":
+	case "numeric", "gang", "requeue", "usage", "preemption", "enforcement":
 		return true
 	}
 	return false
@@ -204,6 +205,7 @@ func (f *policyForm) moreWords() string {
 			set = append(set, words)
 		}
 	}
+	add(f.numbers, "priority by number")
 	add(f.gang, "gang scheduling")
 	add(f.usage, "usage of shares")
 	add(f.loops != usual.loops, "preemption loops are only reported")

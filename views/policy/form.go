@@ -36,6 +36,9 @@ type PolicyForm struct {
 	Classes        RowList // class-N-name, -weight, -description, -limit and -longest
 	Classless      string  // number of tasks without a priority class, such as "3 tasks"; empty for none
 
+	Numbers      bool // "numeric-priorities"
+	NumbersError string
+
 	Idle  Choice // "idle": FairShare or FirstComeFirstServe
 	Share bool   // "share-unallocated"
 

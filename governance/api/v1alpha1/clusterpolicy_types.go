@@ -86,6 +86,7 @@ type ClusterPolicy struct {
 
 // ClusterPolicySpec is the desired state of the cluster.
 // +kubebuilder:validation:XValidation:rule="has(self.cohortName) == has(oldSelf.cohortName)",message="the cohort cannot be changed while there is a policy"
+// +kubebuilder:validation:XValidation:rule="!has(self.numericPriorities) || !self.numericPriorities || !has(self.priorityClasses) || !self.priorityClasses.exists(c, c.name.matches('^[0-9]{1,2}$'))",message="a priority class whose name is a number from 0 to 99 would be taken for a priority by number",fieldPath=".numericPriorities"
 type ClusterPolicySpec struct {
 	// TaskPrioritization is TaskRanking, by the weight of priority classes, or
 	// FirstComeFirstServe.
@@ -101,6 +102,12 @@ type ClusterPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=10
 	// +kubebuilder:validation:XValidation:rule="self.all(a, !self.exists(b, b.name == a.name + '-priority'))",message="two priority classes would be the same object: a name and the same name with -priority appended"
 	PriorityClasses []PriorityClass `json:"priorityClasses,omitempty"`
+
+	// NumericPriorities lets tasks name a number from 0 to 99 instead of a priority class,
+	// by kuota.dev/priority. It counts as a weight.
+	// +optional
+	// +kubebuilder:default=false
+	NumericPriorities bool `json:"numericPriorities,omitempty"`
 
 	// CohortName is the cohort of all teams that share idle compute. The default is
 	// the cohort that the console is configured with.

@@ -16,8 +16,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	applymeta "k8s.io/client-go/applyconfigurations/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	applykueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 )
 
 // Object is one object that Kuota writes. Desired and Metadata are nil where the
@@ -159,10 +161,9 @@ func usesAsIs(objects desired.Objects, flavor *kueue.ResourceFlavor) bool {
 }
 
 // Describes reports whether a priority class of the policy is what an existing
-// WorkloadPriorityClass is, so that Kuota takes it over without changing it.
-func Describes(class v1alpha1.PriorityClass, prioritization v1alpha1.TaskPrioritization, live *kueue.WorkloadPriorityClass) bool {
-	return live.Name == desired.PriorityClassName(class.Name) && live.DeletionTimestamp == nil &&
-		live.Value == desired.PriorityClassValue(class, prioritization) && live.Description == class.Description
+// WorkloadPriorityClass of its name is, so that Kuota takes it over without changing it.
+func Describes(class *applykueue.WorkloadPriorityClassApplyConfiguration, live *kueue.WorkloadPriorityClass) bool {
+	return live.DeletionTimestamp == nil && live.Value == *class.Value && live.Description == ptr.Deref(class.Description, "")
 }
 
 // ByKuota reports whether Kuota manages an object: it has Kuota's label or, if

@@ -111,12 +111,14 @@ func submitWith(t *testing.T, c *clustertest.Cluster, team, name, class string, 
 
 // The value of a WorkloadPriorityClass is the weight of the class, or 0 under
 // FirstComeFirstServe. A class that the policy drops is deleted unless unfinished
-// tasks use it.
+// tasks use it. The same is true of numbers.
 func TestPriorityClasses(t *testing.T) {
 	c := setup(t)
-	setPolicy(t, c, ranking(class("urgent", 90), class("slow-priority", 10)))
+	spec := ranking(class("urgent", 90), class("slow-priority", 10))
+	spec.NumericPriorities = true
+	setPolicy(t, c, spec)
 	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "ranked")
-	for name, want := range map[string]int32{"urgent-priority": 90, "slow-priority": 10} {
+	for name, want := range map[string]int32{"urgent-priority": 90, "slow-priority": 10, "kuota-priority-0": 0, "kuota-priority-42": 42, "kuota-priority-99": 99} {
 		if value, found := classValue(t, c, name); !found || value != want {
 			t.Errorf("value of %s is %d (found: %v), want %d", name, value, found, want)
 		}
@@ -126,13 +128,15 @@ func TestPriorityClasses(t *testing.T) {
 	create(t, c, team, specOf(v1alpha1.QuotaRow{InstanceType: "ml.g5.2xlarge", Quantities: accelerators(1)}))
 	conditionIs(t, c, team, v1alpha1.ConditionReady, metav1.ConditionTrue, "")
 	submitWith(t, c, team, "waits", "urgent-priority", 90, "100")
+	submitWith(t, c, team, "numbered", "kuota-priority-42", 42, "100")
 
-	spec := ranking(class("urgent", 90), class("slow-priority", 10))
 	spec.TaskPrioritization = v1alpha1.FirstComeFirstServe
 	setPolicy(t, c, spec)
 	policy := policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "have no effect")
-	if value, _ := classValue(t, c, "urgent-priority"); value != 0 {
-		t.Errorf("under FirstComeFirstServe the value of urgent is %d, want 0", value)
+	for _, name := range []string{"urgent-priority", "kuota-priority-42"} {
+		if value, found := classValue(t, c, name); !found || value != 0 {
+			t.Errorf("under FirstComeFirstServe the value of %s is %d (found: %v), want 0", name, value, found)
+		}
 	}
 	if *policy.Spec.PriorityClasses[0].Weight != 90 {
 		t.Errorf("the weights in the spec changed: %+v", policy.Spec.PriorityClasses)
@@ -149,19 +153,18 @@ func TestPriorityClasses(t *testing.T) {
 	})
 
 	setPolicy(t, c, ranking(class("other", 5)))
-	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "urgent-priority (1 unfinished tasks)")
-	if _, found := classValue(t, c, "slow-priority"); found {
-		t.Error("a class without tasks still exists")
-	}
-	if _, found := classValue(t, c, "urgent-priority"); !found {
-		t.Error("a class that a task uses was deleted")
+	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "kuota-priority-42 (1 unfinished tasks), urgent-priority (1 unfinished tasks)")
+	for name, want := range map[string]bool{"slow-priority": false, "kuota-priority-41": false, "urgent-priority": true, "kuota-priority-42": true} {
+		if value, found := classValue(t, c, name); found != want || found && value == 0 {
+			t.Errorf("%s exists: %v, with value %d; want %v, with its weight", name, found, value, want)
+		}
 	}
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
 		policy := &v1alpha1.ClusterPolicy{}
 		if err := c.Client.Get(ctx, client.ObjectKey{Name: v1alpha1.ClusterPolicyName}, policy); err != nil {
 			return err
 		}
-		metav1.SetMetaDataAnnotation(&policy.ObjectMeta, v1alpha1.AnnotationDropClasses, "urgent")
+		metav1.SetMetaDataAnnotation(&policy.ObjectMeta, v1alpha1.AnnotationDropClasses, "urgent,kuota-priority-42")
 		return c.Client.Update(ctx, policy)
 	})
 	policyIs(t, c, v1alpha1.ConditionPriorityClasses, metav1.ConditionTrue, "ranked")

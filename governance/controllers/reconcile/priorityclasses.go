@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
+	applykueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 )
 
 // priorityClasses is the desired and the observed state of
@@ -36,10 +37,9 @@ func (r *RankingReconciler) readPriorityClasses(ctx context.Context, policy *v1a
 		desired: map[string]int32{}, existing: map[string]*kueue.WorkloadPriorityClass{},
 		workloads: map[string][]*kueue.Workload{}, retained: map[string]int{},
 	}
-	specs := map[string]v1alpha1.PriorityClass{}
-	for _, class := range policy.Spec.PriorityClasses {
-		specs[desired.PriorityClassName(class.Name)] = class
-		c.desired[desired.PriorityClassName(class.Name)] = desired.PriorityClassValue(class, policy.Spec.TaskPrioritization)
+	specs := map[string]*applykueue.WorkloadPriorityClassApplyConfiguration{}
+	for _, object := range desired.PriorityClasses(&policy.Spec) {
+		specs[*object.Name], c.desired[*object.Name] = object, *object.Value
 	}
 	var workloads kueue.WorkloadList
 	if err := r.List(ctx, &workloads, client.UnsafeDisableDeepCopy); err != nil {
@@ -61,7 +61,7 @@ func (r *RankingReconciler) readPriorityClasses(ctx context.Context, policy *v1a
 		switch {
 		case object.Name == desired.GrowthClass: // it belongs to no policy
 			continue
-		case !managed.ByKuota(object) && wanted && managed.Describes(specs[object.Name], policy.Spec.TaskPrioritization, object):
+		case !managed.ByKuota(object) && wanted && managed.Describes(specs[object.Name], object):
 			// The apply only adds Kuota's labels.
 		case !managed.ByKuota(object):
 			if wanted {
@@ -70,7 +70,7 @@ func (r *RankingReconciler) readPriorityClasses(ctx context.Context, policy *v1a
 			}
 			continue
 		case wanted:
-		case len(c.workloads[object.Name]) == 0 || slices.ContainsFunc(confirmed, func(name string) bool { return desired.PriorityClassName(strings.TrimSpace(name)) == object.Name }):
+		case len(c.workloads[object.Name]) == 0 || slices.ContainsFunc(confirmed, func(name string) bool { return droppedName(strings.TrimSpace(name)) == object.Name }):
 			c.obsolete = append(c.obsolete, object.Name)
 			continue
 		default: // a task would lose its class when it is requeued
@@ -80,6 +80,14 @@ func (r *RankingReconciler) readPriorityClasses(ctx context.Context, policy *v1a
 		c.existing[object.Name] = object
 	}
 	return c, nil
+}
+
+// droppedName returns the name of the object of a class in AnnotationDropClasses.
+func droppedName(class string) string {
+	if desired.IsNumber(class) {
+		return class
+	}
+	return desired.PriorityClassName(class)
 }
 
 // retainedValue returns the value of a class that is no longer in the policy
@@ -143,11 +151,10 @@ func isStale(task *kueue.Workload, value int32) bool {
 // ones.
 func (r *RankingReconciler) applyPriorityClasses(ctx context.Context, policy *v1alpha1.ClusterPolicy, c priorityClasses) error {
 	var failed []error
-	for _, class := range policy.Spec.PriorityClasses {
-		if _, ours := c.desired[desired.PriorityClassName(class.Name)]; !ours {
+	for _, object := range desired.PriorityClasses(&policy.Spec) {
+		if _, ours := c.desired[*object.Name]; !ours {
 			continue
 		}
-		object := desired.PriorityClass(class, policy.Spec.TaskPrioritization)
 		piece := managed.NewObject("WorkloadPriorityClass", &kueue.WorkloadPriorityClass{}, object, object.ObjectMetaApplyConfiguration)
 		piece.TakesOver = true
 		correction, err := applier{r.Client, r.APIReader}.apply(ctx, piece, false)

@@ -45,8 +45,8 @@ func TestGoldenPolicies(t *testing.T) {
 			}
 			policy := &in.Policy
 			var objects []any
-			for _, class := range policy.Spec.PriorityClasses {
-				objects = append(objects, desired.PriorityClass(class, policy.Spec.TaskPrioritization))
+			for _, class := range desired.PriorityClasses(&policy.Spec) {
+				objects = append(objects, class)
 			}
 			teams := map[string]quota.Resources{}
 			for i := range in.Allocations {

@@ -83,10 +83,55 @@ func Growth() *applykueue.WorkloadPriorityClassApplyConfiguration {
 	return object.WithAnnotations(map[string]string{AnnotationDesired: digest([]any{object.Value, object.Description})})
 }
 
+// Priorities by number. The names of a policy's classes end in classSuffix, so that none of
+// them has the name of a number.
+const (
+	// PriorityLabel is the label or annotation of a task that names its priority by number,
+	// which an admission policy turns into PriorityClassLabel.
+	PriorityLabel = "kuota.dev/priority"
+	// NumberPrefix begins the names of the WorkloadPriorityClasses of numbers.
+	NumberPrefix = "kuota-priority-"
+	// MaxNumber is the highest number; the lowest is 0.
+	MaxNumber = 99
+)
+
+// NumberClass returns the name of the WorkloadPriorityClass of a priority by number.
+func NumberClass(number int) string { return NumberPrefix + strconv.Itoa(number) }
+
+// NumberOf returns the number of a WorkloadPriorityClass of NumberClass; ok is false for any
+// other.
+func NumberOf(class string) (number int, ok bool) {
+	text, ok := strings.CutPrefix(class, NumberPrefix)
+	number, err := strconv.Atoi(text)
+	return number, ok && err == nil && number >= 0 && number <= MaxNumber && NumberClass(number) == class
+}
+
+// IsNumber reports whether a WorkloadPriorityClass is that of a number.
+func IsNumber(class string) bool {
+	_, ok := NumberOf(class)
+	return ok
+}
+
+// PriorityClasses returns the WorkloadPriorityClasses of a policy: of its classes in their
+// order, then of numbers.
+func PriorityClasses(policy *v1alpha1.ClusterPolicySpec) (objects []*applykueue.WorkloadPriorityClassApplyConfiguration) {
+	for _, class := range policy.PriorityClasses {
+		objects = append(objects, PriorityClass(class, policy.TaskPrioritization))
+	}
+	for number := 0; policy.NumericPriorities && number <= MaxNumber; number++ {
+		objects = append(objects, priorityClass(NumberClass(number), v1alpha1.PriorityClass{Weight: new(int32(number))}, policy.TaskPrioritization))
+	}
+	return objects
+}
+
 // PriorityClass returns the WorkloadPriorityClass of a priority class.
 func PriorityClass(class v1alpha1.PriorityClass, prioritization v1alpha1.TaskPrioritization) *applykueue.WorkloadPriorityClassApplyConfiguration {
+	return priorityClass(PriorityClassName(class.Name), class, prioritization)
+}
+
+func priorityClass(name string, class v1alpha1.PriorityClass, prioritization v1alpha1.TaskPrioritization) *applykueue.WorkloadPriorityClassApplyConfiguration {
 	weight := strconv.Itoa(int(PriorityClassValue(class, v1alpha1.TaskRanking)))
-	object := applykueue.WorkloadPriorityClass(PriorityClassName(class.Name)).
+	object := applykueue.WorkloadPriorityClass(name).
 		WithLabels(map[string]string{LabelManagedBy: ManagedBy}).
 		WithValue(PriorityClassValue(class, prioritization)).
 		WithDescription(class.Description)

@@ -29,6 +29,7 @@ func PolicyChanges(before, after *v1alpha1.ClusterPolicySpec) []change.Field {
 func PolicySettings(before, after *v1alpha1.ClusterPolicySpec) []change.Field {
 	changes := differences(before, after, []setting[v1alpha1.ClusterPolicySpec]{
 		{"Task prioritization", func(s *v1alpha1.ClusterPolicySpec) string { return Prioritization(s.TaskPrioritization) }},
+		{"Priority by number", func(s *v1alpha1.ClusterPolicySpec) string { return yesNo(s.NumericPriorities) }},
 		{"Cohort", func(s *v1alpha1.ClusterPolicySpec) string { return s.CohortName }},
 		{"Idle compute", func(s *v1alpha1.ClusterPolicySpec) string { return IdleCompute(s.IdleCompute.Strategy) }},
 		{"Lend unallocated compute", func(s *v1alpha1.ClusterPolicySpec) string { return yesNo(s.IdleCompute.ShareUnallocated) }},
