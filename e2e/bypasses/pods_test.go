@@ -32,6 +32,8 @@ func TestPodIntegration(t *testing.T) {
 		return nil
 	})
 
+	ns.checkServices(t)
+
 	ns.accepts(t, podOf("single", queued, ``))
 	grouped := func(name string) string {
 		return podOf(name, `labels: {kueue.x-k8s.io/queue-name: QUEUE, kueue.x-k8s.io/pod-group-name: pair, test: pair}, annotations: {kueue.x-k8s.io/pod-group-total-count: "2"}`, ``)

@@ -26,7 +26,7 @@ func TestAPIServerStopsReadingParameters(t *testing.T) {
 	namespace, rbac := clustertest.Name("governed"), filepath.Join(clustertest.Root(), "deploy", "rbac")
 	// Both sorts of policies read the parameters by one watch, which ends with the
 	// policies of the sort that began it.
-	manifests := []string{"-f", filepath.Join(rbac, "enforcement.yaml"), "-f", filepath.Join(rbac, "time-limits.yaml")}
+	manifests := []string{"-f", filepath.Join(rbac, "enforcement.yaml"), "-f", filepath.Join(rbac, "time-limits.yaml"), "-f", filepath.Join(rbac, "priorities.yaml")}
 	c.Apply(t, `{apiVersion: v1, kind: Namespace, metadata: {name: `+namespace+`, labels: {kuota.dev/governed: "true"}}}`)
 	defer c.Kubectl(t, "", "delete", "namespace", namespace, "--wait=false")
 	setEnforcement := func(how v1alpha1.Enforcement) {

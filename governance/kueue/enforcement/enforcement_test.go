@@ -35,11 +35,16 @@ func TestManifests(t *testing.T) {
 		mutating = append(mutating, defaults[i], defaultBindings[i])
 	}
 	labels, labelsBinding := enforcement.TemplateLabels()
+	numbers, numbersBinding := enforcement.Numbers()
 	for file, want := range map[string]string{
 		"template-labels.yaml": "{{- if include \"kuota.hasMutatingPolicies\" . }}\n" + generated +
 			"# Copies the labels that Kueue reads of a task, such as its queue, from its pod template.\n" +
 			"#\n# Requires Kubernetes 1.36. Omit this file where the API server does not serve\n# MutatingAdmissionPolicy: such a task is then rejected.\n" +
 			manifest(t, []any{labels, labelsBinding}) + "{{- end }}\n",
+		"priorities.yaml": "{{- if include \"kuota.hasMutatingPolicies\" . }}\n" + generated +
+			"# Turns the priority of a task by number, kuota.dev/priority, into its priority class.\n" +
+			"#\n# Requires Kubernetes 1.36. Omit this file where the API server does not serve\n# MutatingAdmissionPolicy: such a task is then rejected, and names the class itself.\n" +
+			manifest(t, []any{numbers, numbersBinding}) + "{{- end }}\n",
 		"member-kinds.yaml": generated + "# What members may do with each kind of job. Roles with the label are part of kuota-team-member.\n" + memberRoles(t),
 		"enforcement.yaml":  generated + manifest(t, validating),
 		"time-limits.yaml": "{{- if include \"kuota.hasMutatingPolicies\" . }}\n" + generated +

@@ -66,6 +66,7 @@ func Parameters(policy *v1alpha1.ClusterPolicy, types catalog.Catalog, controlle
 		"integrations":      strings.Join(kueue.Integrations, ","),
 		"controllers":       strings.Join(controllers, ","),
 		"classes":           strings.Join(classes, ","),
+		"numericPriorities": numbers(&policy.Spec),
 		"timeLimits":        timeLimits(policy.Spec.PriorityClasses),
 		"instanceTypeLabel": instanceTypeLabel,
 		"groupedTypes":      strings.Join(groupedTypes(types), ","),

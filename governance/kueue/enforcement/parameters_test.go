@@ -37,7 +37,7 @@ func TestParameters(t *testing.T) {
 	}}}
 	want := map[string]string{
 		"enforcement": "RequireQueue", "kueue": "system:serviceaccount:kueue-system:kueue-controller-manager", "integrations": "batch/job",
-		"controllers": "x,y", "classes": "dev-priority,low-priority,top-priority,short-priority", "timeLimits": "dev-priority=3600=5400=1h30m,low-priority=60=0=,short-priority=120=120=2m", "instanceTypeLabel": typeLabel, "groupedTypes": "ml.g5.2xlarge=a",
+		"controllers": "x,y", "classes": "dev-priority,low-priority,top-priority,short-priority", "numericPriorities": "false", "timeLimits": "dev-priority=3600=5400=1h30m,low-priority=60=0=,short-priority=120=120=2m", "instanceTypeLabel": typeLabel, "groupedTypes": "ml.g5.2xlarge=a",
 	}
 	if diff := cmp.Diff(want, enforcement.Parameters(policy, types, []string{"x", "y"}, typeLabel, false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

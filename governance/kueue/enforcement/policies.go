@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	admission "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -129,9 +130,9 @@ var variables = []admission.Variable{
 
 // priorityClassValidation requires that the priority class of a task exists.
 var priorityClassValidation = admission.Validation{
-	Expression: "variables.cls == '' || variables.cls in variables.classes",
-	MessageExpression: "'unknown priority class ' + variables.cls + ': ' + (variables.classes.size() == 0 ? 'the cluster policy has none; remove the label " + classLabel +
-		"' : 'set the label " + classLabel + " to one of ' + variables.classes.join(', '))",
+	Expression: "variables.cls == '' || variables.cls in variables.classes || " + numbersAllowed + " && variables.cls.matches('^" + desired.NumberPrefix + "([0-9]|[1-9][0-9])$')",
+	MessageExpression: "'unknown priority class ' + variables.cls + ': ' + (variables.classes.size() == 0 && !(" + numbersAllowed + ") ? 'the cluster policy has none; remove the label " + classLabel +
+		"' : 'set the label " + classLabel + " to one of ' + (variables.classes + (" + numbersAllowed + " ? ['" + desired.NumberPrefix + "0 to " + desired.NumberPrefix + "99'] : [])).join(', '))",
 }
 
 // ownerValidation requires that only controllers create jobs with an owner:
@@ -157,7 +158,7 @@ func (k kind) policy() *admission.ValidatingAdmissionPolicy {
 	spec.MatchConditions = append(spec.MatchConditions,
 		notByController,
 		// So that finalizers, annotations and status of existing jobs can change.
-		admission.MatchCondition{Name: "new-or-changed", Expression: "oldObject == null || object.metadata.?labels != oldObject.metadata.?labels || object.metadata.?ownerReferences != oldObject.metadata.?ownerReferences || " + k.changed()},
+		admission.MatchCondition{Name: "new-or-changed", Expression: "oldObject == null || object.metadata.?labels != oldObject.metadata.?labels || object.metadata.?ownerReferences != oldObject.metadata.?ownerReferences || object.metadata.?annotations[?'" + desired.PriorityLabel + "'] != oldObject.metadata.?annotations[?'" + desired.PriorityLabel + "'] || " + k.changed()},
 	)
 	labels := "object.metadata.?labels.orValue({})"
 	if k.labelsAt != "" {
@@ -179,6 +180,7 @@ func (k kind) policy() *admission.ValidatingAdmissionPolicy {
 			MessageExpression: "'" + k.kind + ": a queue is missing. ' + " + set,
 		},
 		k.shareValidation(),
+		k.numberValidation(),
 		priorityClassValidation,
 		k.timeLimitValidation(),
 	}
@@ -188,6 +190,7 @@ func (k kind) policy() *admission.ValidatingAdmissionPolicy {
 	if k.templates != "" {
 		k.checkTemplates(spec)
 	}
+	spec.Variables = append(spec.Variables, k.numberVariables()...)
 	return p
 }
 
@@ -302,7 +305,7 @@ func pods() *admission.ValidatingAdmissionPolicy {
 		admission.MatchCondition{Name: "new-let-go-or-moved", Expression: "oldObject == null || " + fmt.Sprintf(gated, "oldObject") + " && (!" + fmt.Sprintf(gated, "object") + " || !(" + sameSet + ") || !(" + sameQueue + "))"},
 		admission.MatchCondition{Name: "not-of-an-admitted-job", Expression: "!(oldObject == null && " + user + " in " + controllers + " && object.metadata.?labels[?'" + podsetLabel + "'].orValue('') != '')"},
 	)
-	spec.Variables = slices.Concat([]admission.Variable{{Name: "labels", Expression: "object.metadata.?labels.orValue({})"}}, variables, kind{}.shareVariables(), kind{}.timeLimitVariables())
+	spec.Variables = slices.Concat([]admission.Variable{{Name: "labels", Expression: "object.metadata.?labels.orValue({})"}}, variables, kind{}.shareVariables(), kind{}.timeLimitVariables(), kind{}.numberVariables())
 	spec.Validations = []admission.Validation{
 		{
 			Expression: "oldObject == null || " + fmt.Sprintf(gated, "object"),
@@ -324,6 +327,7 @@ func pods() *admission.ValidatingAdmissionPolicy {
 			MessageExpression: "'Pod: a queue is missing. Set the label " + queueLabel + ", such as ' + request.namespace + '-localqueue: kubectl get localqueues lists the queues of this namespace'",
 		},
 		kind{kind: "Pod"}.shareValidation(),
+		kind{kind: "Pod"}.numberValidation(),
 		priorityClassValidation,
 		kind{kind: "Pod"}.timeLimitValidation(),
 		{
