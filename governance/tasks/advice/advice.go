@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sort"
 	"strings"
 
 	"kuota.dev/kuota/governance/kueue/simulate"
@@ -291,17 +292,24 @@ func (f *finder) higherClass(ctx context.Context) error {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Name, b.Name))
 	})
 	classes = slices.CompactFunc(classes, func(a, b explain.PriorityClass) bool { return a.Priority == b.Priority })
-	for _, class := range classes {
+	change := func(class explain.PriorityClass) simulate.Change {
 		w := f.workload.DeepCopy()
 		w.Spec.Priority = &class.Priority
-		c := simulate.Change{Workloads: []*kueue.Workload{w}}
-		if ok, err := f.starts(ctx, c, f.target); err != nil {
-			return err
-		} else if ok {
-			return f.verify(ctx, explain.Change{Kind: explain.HigherPriorityClass, PriorityClass: class.Name, Priority: class.Priority, Minimal: true}, c, f.target)
-		}
+		return simulate.Change{Workloads: []*kueue.Workload{w}}
 	}
-	return nil
+	var failed error
+	lowest := sort.Search(len(classes), func(i int) bool { // they can be a hundred, and a higher one starts what a lower one does
+		ok, err := f.starts(ctx, change(classes[i]), f.target)
+		if err != nil {
+			failed = err
+		}
+		return ok || failed != nil
+	})
+	if failed != nil || lowest == len(classes) {
+		return failed
+	}
+	class := classes[lowest]
+	return f.verify(ctx, explain.Change{Kind: explain.HigherPriorityClass, PriorityClass: class.Name, Priority: class.Priority, Minimal: true}, change(class), f.target)
 }
 
 // tasksEnd finds the smallest task of the queue whose end starts the task; otherwise
