@@ -416,7 +416,7 @@ func ifChanged[T any](c *cobra.Command, flag string, value *T) *T {
 // changeCommands returns the commands that change one task.
 func (o *options) changeCommands() []*cobra.Command {
 	class := &cobra.Command{
-		Use: "class NAME... CLASS", Short: "change the priority class of tasks", GroupID: "tasks", Args: cobra.MinimumNArgs(1),
+		Use: "class NAME... CLASS", Short: "change the priority class of tasks, or their number", GroupID: "tasks", Args: cobra.MinimumNArgs(1),
 		Example: "  kuota class train inference", ValidArgsFunction: o.completeTasks,
 	}
 	var s selector

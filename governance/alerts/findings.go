@@ -17,6 +17,7 @@ import (
 	"kuota.dev/kuota/governance/observe/capacity"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/governance/tasks"
@@ -133,7 +134,11 @@ func (in *Input) waiting(t Thresholds) (found []Finding) {
 	}) {
 		classes := map[string][]*tasks.Task{}
 		for _, task := range list {
-			classes[task.PriorityClass] = append(classes[task.PriorityClass], task)
+			class := task.PriorityClass
+			if desired.IsNumber(class) { // they have one limit
+				class = desired.NumberPrefix
+			}
+			classes[class] = append(classes[class], task)
 		}
 		for name, list := range classes {
 			longest := slices.MinFunc(list, func(a, b *tasks.Task) int {
@@ -143,7 +148,11 @@ func (in *Input) waiting(t Thresholds) (found []Finding) {
 			f, of := in.about(TaskWaits, g, in.subject(g)+"/"+name)
 			f.Since = longest.WaitingSince.Add(limit)
 			class := ""
-			if name != "" {
+			switch name {
+			case "":
+			case desired.NumberPrefix:
+				class = " with a priority by number"
+			default:
 				class = " in priority class " + className(name)
 			}
 			f.Summary = fmt.Sprintf("%s %s%s %s for longer than %s. %s has waited longest, since %s.", count(len(list), "task"), of, class, verb(len(list), "waits", "wait"), duration(limit), nameOf(longest), moment(longest.WaitingSince))

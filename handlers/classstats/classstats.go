@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/index"
@@ -86,7 +87,24 @@ func (h *Stats) classRows(ctx context.Context, scope access.Scope, list queries.
 			rows, note = withPast(rows, past.sums), recordedNote(past)
 		}
 	}
-	return rows, note
+	return groupNumbers(rows), note
+}
+
+// groupNumbers returns the rows with one for all priorities by number, where the first of them is.
+func groupNumbers(rows []index.PriorityClassRow) (grouped []index.PriorityClassRow) {
+	at := -1
+	for _, row := range rows {
+		switch {
+		case !desired.IsNumber(row.PriorityClass):
+			grouped = append(grouped, row)
+		case at < 0:
+			at, row.PriorityClass = len(grouped), Numbers
+			grouped = append(grouped, row)
+		default:
+			grouped[at].Add(row)
+		}
+	}
+	return grouped
 }
 
 // VisibleTeams returns the requested teams that a scope includes; nil for all teams,
@@ -156,8 +174,11 @@ func recordedNote(past pastSums) string {
 
 func classLine(row index.PriorityClassRow, teams []string) views.ClassRow {
 	name, value := format.ClassName(row.PriorityClass), row.PriorityClass
-	if value == "" {
+	switch value {
+	case "":
 		name, value = "No priority class", NoClass
+	case Numbers:
+		name = numbersName
 	}
 	count := func(n int, states ...string) views.Count {
 		if n == 0 {
@@ -234,11 +255,35 @@ func (h *Stats) Register(s *web.Server) {
 // have this name.
 const NoClass = "-"
 
+// Numbers is the value in addresses for all priorities by number.
+const Numbers = "0-99"
+
+const numbersName = "Numbers 0–99"
+
+// Number returns the class of a priority by number as it is written, such as 42; empty for none.
+func Number(written string) string {
+	if number, err := strconv.ParseUint(written, 10, 16); err == nil && number <= desired.MaxNumber {
+		return desired.NumberClass(int(number))
+	}
+	if desired.IsNumber(written) {
+		return written
+	}
+	return ""
+}
+
 // Classes returns the priority classes with these values in addresses.
 func Classes(values []string) (classes []string) {
 	for _, class := range values {
-		if class == NoClass {
+		switch {
+		case class == NoClass:
 			class = ""
+		case class == Numbers:
+			for number := range desired.MaxNumber {
+				classes = append(classes, desired.NumberClass(number))
+			}
+			class = desired.NumberClass(desired.MaxNumber)
+		case Number(class) != "":
+			class = Number(class)
 		}
 		classes = append(classes, class)
 	}
@@ -248,7 +293,12 @@ func Classes(values []string) (classes []string) {
 // Filter returns the filter of the priority class.
 func Filter(chosen string, classes []string) views.Filter {
 	f := listing.NewFilter("class", "Priority class", "All classes", chosen)
+	numbers := false
 	for _, class := range classes {
+		if !numbers && desired.IsNumber(class) {
+			f.Add(Numbers, numbersName)
+			numbers = true
+		}
 		if class == "" {
 			f.Add(NoClass, "No priority class")
 		} else {

@@ -91,3 +91,31 @@ func TestManyClasses(t *testing.T) {
 		t.Errorf("got %d rows, and %q", rows, left)
 	}
 }
+
+// All priorities by number are one row, which leads to their tasks.
+func TestNumbersAreOneRow(t *testing.T) {
+	p := handlerstest.NewHistory()
+	p.Classes = map[string][]history.ClassStats{"": {
+		{Class: "kuota-priority-42", Waits: 1, WaitMillis: 60_000, LongestWait: time.Minute}, {Class: "kuota-priority-7", Waits: 3, WaitMillis: 3 * 180_000, LongestWait: time.Hour},
+	}}
+	d := &handlerstest.Backend{Past: p}
+	d.List.ByPriorityClass = []index.PriorityClassRow{{PriorityClass: "dev-priority", Running: 1}, {PriorityClass: "kuota-priority-42", Running: 1}, {PriorityClass: "kuota-priority-0", Pending: 2}, {PriorityClass: "", Pending: 1}}
+	d.List.PriorityClasses = []string{"dev-priority", "kuota-priority-42", "kuota-priority-0", ""}
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+"/tasks")
+	htmlcheck.Page(t, page)
+	if got := handlerstest.Text(page.Find("#class-0-99")); page.Find("#classes-table tbody tr").Length() != 3 || !strings.Contains(got, "Numbers 0–99 1 2 0") || !strings.Contains(got, "2 m 30 s") || !strings.Contains(got, "1 h 00 m") {
+		t.Errorf("got %q in %s", got, handlerstest.Text(page.Find("#classes-table")))
+	}
+	if got := handlerstest.Text(page.Find("#class option")); got != "All classes dev Numbers 0–99 42 0 No priority class" {
+		t.Errorf("the filter has %q", got)
+	}
+	handlerstest.Get(t, address+"/tasks?class=0-99")
+	if got := d.Query.PriorityClasses; len(got) != 100 || got[42] != "kuota-priority-42" {
+		t.Errorf("asked for %q", got)
+	}
+	handlerstest.Get(t, address+"/tasks?class=42")
+	if got := d.Query.PriorityClasses; !slices.Equal(got, []string{"kuota-priority-42"}) {
+		t.Errorf("asked for %q", got)
+	}
+}

@@ -2,12 +2,14 @@ package format
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/kueue/simulate"
+	"kuota.dev/kuota/governance/quota/desired"
 )
 
 // Sentence converts an error message to a sentence.
@@ -37,8 +39,25 @@ func Members(all []v1alpha1.Member) []string {
 	return names
 }
 
-// ClassName returns the displayed name of a priority class.
-func ClassName(object string) string { return strings.TrimSuffix(object, "-priority") }
+// ClassName returns the displayed name of a priority class: of a number, the number.
+func ClassName(object string) string {
+	if number, ok := desired.NumberOf(object); ok {
+		return strconv.Itoa(number)
+	}
+	return strings.TrimSuffix(object, "-priority")
+}
+
+// ClassWords returns a priority class where no heading says what it is, such as "priority
+// class dev" or "priority 42"; empty for none.
+func ClassWords(object string) string {
+	switch {
+	case object == "":
+		return ""
+	case desired.IsNumber(object):
+		return "priority " + ClassName(object)
+	}
+	return "priority class " + ClassName(object)
+}
 
 // OtherTeams is shown for teams that the reader is not allowed to see, and for
 // queues without a team.

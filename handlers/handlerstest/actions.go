@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -23,6 +24,7 @@ type ActionsBackend struct {
 	MayNotStop   bool
 	ObstacleOf   map[string]string // by the name of a task
 	mu           sync.Mutex        // of Run
+	Numbers      bool              // whether PriorityClasses has priorities by number
 	OddTask      string            // name of the task of which it is not known whether users may stop it
 }
 
@@ -97,5 +99,17 @@ func (d *ActionsBackend) Obstacles(_ context.Context, _ governance.User, _ actio
 }
 
 func (d *ActionsBackend) PriorityClasses(context.Context) ([]explain.PriorityClass, error) {
-	return []explain.PriorityClass{{Name: "low-priority", Priority: 10}, {Name: "high-priority", Priority: 90}}, nil
+	classes := []explain.PriorityClass{{Name: "low-priority", Priority: 10}, {Name: "high-priority", Priority: 90}}
+	if d.Numbers {
+		classes = append(classes, Numbers()...)
+	}
+	return classes, nil
+}
+
+// Numbers returns the classes of priorities by number.
+func Numbers() (numbers []explain.PriorityClass) {
+	for n := range desired.MaxNumber + 1 {
+		numbers = append(numbers, explain.PriorityClass{Name: desired.NumberClass(n), Priority: int32(n)})
+	}
+	return numbers
 }

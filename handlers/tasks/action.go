@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/queries"
@@ -61,8 +62,8 @@ func (h *Pages) doAction(action actions.Action) func(echo.Context) error {
 		if action == actions.Scale {
 			return h.doScale(c, r, at, values)
 		}
-		chosen := values.Get("choice")
-		among := slices.ContainsFunc(r.Choices, func(choice actions.Choice) bool { return choice.Name == chosen })
+		chosen, problem := chosenClass(values)
+		among := r.Numbers && desired.IsNumber(chosen) || slices.ContainsFunc(r.Choices, func(choice actions.Choice) bool { return choice.Name == chosen })
 		switch {
 		case action == actions.Stop:
 			err = h.Actions.Stop(ctx, user, at)
@@ -76,6 +77,9 @@ func (h *Pages) doAction(action actions.Action) func(echo.Context) error {
 		case action == actions.Front && r.Position == 1: // it moved there without the action
 		case action == actions.Front && !among && r.Obstacle == "":
 			err = &governance.Error{Kind: governance.Conflict, Op: "move to the front", Message: "The queue or the classes changed meanwhile, and that class no longer puts it first. Review the page and try again."}
+		case action == actions.Class && problem != "" && r.Obstacle == "":
+			page.Number = numberField(values.Get("number"), problem)
+			return web.Render(c, http.StatusUnprocessableEntity, views.Action(page))
 		case action == actions.Class && !among && r.Obstacle == "":
 			page.ChoiceError = "Choose an existing class."
 			return web.Render(c, http.StatusUnprocessableEntity, views.Action(page))

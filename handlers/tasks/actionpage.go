@@ -9,12 +9,14 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/forms"
 	"kuota.dev/kuota/views"
 
 	"github.com/labstack/echo/v4"
@@ -56,7 +58,7 @@ func doneNotice(action actions.Action, d queries.Detail) string {
 	case action == actions.Front && d.Position > 1:
 		return fmt.Sprintf("It is %s in its queue now.", format.Ordinal(d.Position))
 	case action == actions.Class && d.PriorityClass != "":
-		return fmt.Sprintf("Class changed. Its priority class is %s.", format.ClassName(d.PriorityClass))
+		return fmt.Sprintf("Class changed. It has the %s.", format.ClassWords(d.PriorityClass))
 	}
 	return ""
 }
@@ -118,6 +120,9 @@ func (h *Pages) actionPage(c echo.Context, r actions.Review) views.ActionPage {
 		page.Legend, page.Effects = "Priority class", classEffects(r)
 		for _, choice := range r.Choices {
 			page.Choices = append(page.Choices, classChoice(r, choice))
+		}
+		if r.Numbers {
+			page.Number = numberField("", "")
 		}
 	case actions.Delete:
 		page.Effects, page.Danger, page.Type, page.Confirm = deleteEffects(r, format.Elapsed(r.Ran(h.Now()), true)), true, "Type "+r.Name+" to confirm", &views.TextField{}
@@ -214,13 +219,21 @@ func frontEffects(r actions.Review) []string {
 	to := r.Choices[0]
 	was := "It has no class now"
 	if r.PriorityClass != "" {
-		was = fmt.Sprintf("Its class is %s now (weight %d)", format.ClassName(r.PriorityClass), r.Priority)
+		was = fmt.Sprintf("It has the %s now", weighted(r.PriorityClass, r.Priority))
 	}
 	list := []string{
-		fmt.Sprintf("It gets the class %s (weight %d), the lowest that puts it first. %s.", format.ClassName(to.Name), to.Priority, was),
+		fmt.Sprintf("It gets the %s, the lowest that puts it first. %s.", weighted(to.Name, to.Priority), was),
 		fmt.Sprintf("It moves from the %s place in its queue to the 1st of %s.", format.Ordinal(r.Position), format.Thousands(int64(r.QueueLength))),
 	}
 	return append(append(list, outcome(to.Supposed, "it")...), "It keeps that class while it runs.")
+}
+
+// weighted returns a priority class with its weight; a number is its weight.
+func weighted(class string, weight int32) string {
+	if desired.IsNumber(class) {
+		return format.ClassWords(class)
+	}
+	return fmt.Sprintf("%s (weight %d)", format.ClassWords(class), weight)
 }
 
 func classEffects(r actions.Review) []string {
@@ -246,6 +259,21 @@ func classEffects(r actions.Review) []string {
 		list = append(list, "All classes have the same priority now (first come, first served). The change takes effect when tasks are ranked by class again.")
 	}
 	return append(list, "You can change a task's class, but not remove it.")
+}
+
+// numberField is the input of a priority by number, in place of a class.
+func numberField(value, problem string) *views.NumberField {
+	return &views.NumberField{ID: "number", Label: "Or a number", Hint: fmt.Sprintf("0 to %d, instead of a class.", desired.MaxNumber), TextField: views.TextField{Value: value, Error: format.Sentence(problem)}}
+}
+
+// chosenClass returns the priority class of a form with choices of classes and a number, which
+// comes first, or why the number is not valid.
+func chosenClass(values url.Values) (class, problem string) {
+	if text := strings.TrimSpace(values.Get("number")); text != "" {
+		number, problem := forms.ParseWhole(text, 0, desired.MaxNumber)
+		return desired.NumberClass(int(number)), problem
+	}
+	return values.Get("choice"), ""
 }
 
 func classChoice(r actions.Review, c actions.Choice) views.ActionChoice {

@@ -13,9 +13,11 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/bulk"
 	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/handlers/classstats"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
@@ -76,7 +78,7 @@ var (
 // ActionRequest is the body of an action on a task.
 type ActionRequest struct {
 	UID        string `json:"uid,omitempty"`        // of the task, so that no other one of its name is changed
-	Class      string `json:"class,omitempty"`      // name of the WorkloadPriorityClass, for class and front
+	Class      string `json:"class,omitempty"`      // name of the WorkloadPriorityClass, for class and front; for class also a number from 0 to 99
 	Replicas   *int32 `json:"replicas,omitempty"`   // for scale
 	Sizes      *Sizes `json:"sizes,omitempty"`      // for resize
 	Generation int64  `json:"generation,omitempty"` // for resize: of the ElasticJob that was read; 0 for the one now
@@ -99,7 +101,7 @@ type ActionAnswer struct {
 	Done     bool        `json:"done"`               // whether it was run
 	Obstacle string      `json:"obstacle,omitempty"` // why it cannot be run
 	Position int         `json:"position,omitempty"` // in its queue, before
-	Choices  []string    `json:"choices,omitempty"`  // priority classes that class and front take
+	Choices  []string    `json:"choices,omitempty"`  // priority classes that class and front take, without the numbers
 }
 
 // TaskAddress names a task.
@@ -174,8 +176,8 @@ func (h *Pages) run(ctx context.Context, user governance.User, at tasks.Address,
 			names[i] = choice.Name
 		}
 		written := request.Class
-		if request.Class = className(written, names); request.Class == "" {
-			return wrong("class", "is "+strconv.Quote(written)+": "+noSuchClass(names))
+		if request.Class = classNamed(written, names, review.Numbers); request.Class == "" {
+			return wrong("class", "is "+strconv.Quote(written)+": "+noSuchClass(names, review.Numbers))
 		}
 	case actions.Scale:
 		if request.Replicas == nil {
@@ -298,12 +300,13 @@ func (h *Pages) actMany(c echo.Context, scope access.Scope) error {
 		if err != nil {
 			return err
 		}
+		classes, numbers := queries.WithoutNumbers(classes)
 		names := make([]string, len(classes))
 		for i, class := range classes {
 			names[i] = class.Name
 		}
-		if request.Class = className(request.Class, names); request.Class == "" {
-			return &governance.Error{Kind: governance.Invalid, Op: "act on tasks", Message: "Some values are not valid.", Fields: []governance.FieldError{{Path: "class", Message: noSuchClass(names)}}}
+		if request.Class = classNamed(request.Class, names, len(numbers) > 0); request.Class == "" {
+			return &governance.Error{Kind: governance.Invalid, Op: "act on tasks", Message: "Some values are not valid.", Fields: []governance.FieldError{{Path: "class", Message: noSuchClass(names, len(numbers) > 0)}}}
 		}
 	}
 	if request.Selector != nil && request.Selector.Mine {
@@ -339,10 +342,13 @@ func (h *Pages) actMany(c echo.Context, scope access.Scope) error {
 }
 
 // noSuchClass says which priority classes there are.
-func noSuchClass(names []string) string {
+func noSuchClass(names []string, numbers bool) string {
 	shown := make([]string, len(names))
 	for i, name := range names {
 		shown[i] = format.ClassName(name)
+	}
+	if numbers {
+		shown = append(shown, fmt.Sprintf("the numbers 0 to %d", desired.MaxNumber))
 	}
 	return "there is no such priority class; there are " + strings.Join(shown, ", ")
 }
@@ -367,13 +373,16 @@ func (r ManyRequest) tooLong() bool {
 	return false
 }
 
-// className returns the name of a priority class as it is written or without its suffix; empty
-// for none.
-func className(written string, names []string) string {
+// classNamed returns the name of a priority class as it is written or without its suffix, or of a
+// number; empty for none.
+func classNamed(written string, names []string, numbers bool) string {
 	for _, name := range names {
 		if name == written || format.ClassName(name) == written {
 			return name
 		}
+	}
+	if class := classstats.Number(written); numbers && class != "" {
+		return class
 	}
 	return ""
 }

@@ -8,6 +8,7 @@ import (
 
 	"kuota.dev/kuota/governance/kueue/simulate/live"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/governance/tasks/actions"
@@ -47,7 +48,10 @@ func changeWords(c explain.Change, d queries.Detail, team string) views.WhyChang
 	case explain.TasksEnd:
 		change.Title, change.Tasks, change.After = "The end of", workloadLinks(c.Tasks, fr), "starts it."
 	case explain.HigherPriorityClass:
-		change.Title, change.Figures = fmt.Sprintf("Changing the class to %s", format.ClassName(c.PriorityClass)), "class="+c.PriorityClass
+		change.Title, change.Figures = "Changing the class to "+format.ClassName(c.PriorityClass), "class="+c.PriorityClass
+		if desired.IsNumber(c.PriorityClass) {
+			change.Title = "Changing the priority to " + format.ClassName(c.PriorityClass)
+		}
 		switch {
 		case c.Verified:
 			change.Text = "starts it."

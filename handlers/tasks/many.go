@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/bulk"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/index"
@@ -79,9 +80,9 @@ func (h *Pages) many(c echo.Context, scope access.Scope) error {
 	switch {
 	case err != nil:
 		return err
-	case page.ChoiceError != "":
+	case page.ChoiceError != "" || page.Number != nil && page.Number.Error != "":
 		return h.showMany(c, http.StatusUnprocessableEntity, page, s)
-	case values.Get("reviewed") != "true" || page.Obstacle != "" || len(page.Choices) > 0:
+	case values.Get("reviewed") != "true" || page.Obstacle != "" || page.Legend != "":
 		return h.showMany(c, http.StatusOK, page, s)
 	case action == actions.Delete && values.Get("confirm") != confirm:
 		page.Confirm = &views.TextField{Value: values.Get("confirm"), Error: "Type " + confirm + " exactly."}
@@ -160,7 +161,7 @@ func (h *Pages) obstacles(ctx context.Context, user governance.User, action acti
 }
 
 func (h *Pages) showMany(c echo.Context, status int, page views.ActionPage, s selection) error {
-	if page.Obstacle == "" && len(page.Choices) == 0 {
+	if page.Obstacle == "" && page.Legend == "" {
 		user, list := console.UserOf(c), make([]*tasks.Task, len(s.items))
 		for i := range s.items {
 			list[i] = s.items[i].Task
@@ -183,7 +184,8 @@ func (h *Pages) selected(ctx context.Context, user governance.User, scope access
 			q.UIDs[uid] = true
 		}
 	}
-	return h.selectedBy(ctx, user, scope, selection{action: action, class: values.Get("choice")}, q, func(queries.Item) bool { return true })
+	class, _ := chosenClass(values) // manyPage shows what is wrong
+	return h.selectedBy(ctx, user, scope, selection{action: action, class: class}, q, func(queries.Item) bool { return true })
 }
 
 // selectedBy adds the tasks that a query selects to a selection, of those that match.
@@ -250,16 +252,22 @@ func (h *Pages) manyPage(c echo.Context, s selection, values url.Values) (views.
 		if err != nil {
 			return page, err
 		}
+		_, problem := chosenClass(values)
 		for _, class := range slices.Backward(classes) {
-			chosen = chosen || class.Name == s.class
+			chosen = chosen || class.Name == s.class && problem == ""
+			if desired.IsNumber(class.Name) {
+				page.Number = numberField(values.Get("number"), problem)
+				continue
+			}
 			page.Choices = append(page.Choices, views.ActionChoice{Value: class.Name, Label: fmt.Sprintf("%s · weight %d", format.ClassName(class.Name), class.Priority)})
 		}
 		switch page.Legend = "Priority class"; {
 		case len(classes) == 0:
 			page.Obstacle = "There are no priority classes."
 		case chosen:
-			page.Choices, page.Fields = nil, append(page.Fields, views.HiddenField{Name: "choice", Value: s.class})
-			page.Effects = append([]string{"They get the priority class " + format.ClassName(s.class) + "."}, page.Effects...)
+			page.Legend, page.Choices, page.Number, page.Fields = "", nil, nil, append(page.Fields, views.HiddenField{Name: "choice", Value: s.class})
+			page.Effects = append([]string{"They get the " + format.ClassWords(s.class) + "."}, page.Effects...)
+		case problem != "":
 		case values.Has("asked"):
 			page.ChoiceError = "Choose a priority class."
 		}

@@ -1,7 +1,6 @@
 package tasks
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -121,7 +120,7 @@ func pastTaskPage(t history.Task, life []event) taskviews.PastTask {
 	if t.Team != "" {
 		p.TeamURL = urls.Team(t.Team)
 	}
-	lead := []string{t.Kind, cmp.Or(format.ClassName(t.PriorityClass), "without a priority class")}
+	lead := []string{t.Kind, className(t.PriorityClass, "without a priority class")}
 	if text := format.Amounts(t.Requests); text != "" {
 		lead = append(lead, "requested "+text)
 	}

@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/queries"
@@ -197,9 +198,17 @@ func stateLabel(t *tasks.Task) string {
 	return string(t.State)
 }
 
+// className returns the name of a priority class among other facts; without for none.
+func className(class, without string) string {
+	if desired.IsNumber(class) {
+		return format.ClassWords(class)
+	}
+	return cmp.Or(format.ClassName(class), without)
+}
+
 // facts describes a task in a few words.
 func facts(d queries.Detail) []string {
-	list := []string{d.Kind, cmp.Or(format.ClassName(d.PriorityClass), "no priority class")}
+	list := []string{d.Kind, className(d.PriorityClass, "no priority class")}
 	verb := "requests "
 	switch {
 	case d.State.UsesQuota():

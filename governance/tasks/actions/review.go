@@ -3,6 +3,7 @@ package actions
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"kuota.dev/kuota/governance"
@@ -30,6 +31,7 @@ type Review struct {
 	// Choices are the priority classes to choose from, the highest first. For Front it is
 	// the lowest class that moves the task to the front, or none.
 	Choices  []Choice
+	Numbers  bool            // for Class: whether numbers can be chosen too
 	Pods     int             // of a pod group
 	Replicas int32           // that Resume gives to a serving task, or that it has, for Scale; 0 for any other
 	Growth   quota.Resources // of the usage of an ElasticJob: by growth; empty for none
@@ -61,6 +63,17 @@ func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Add
 		}
 		found = explain.WithTimeLimit(found, seen.TimeLimit)
 	}
+	numbers := false
+	switch action {
+	case Front: // the lowest class that does
+		found = slices.DeleteFunc(found, func(c explain.PriorityClass) bool {
+			return c.Name == seen.PriorityClass || s.Tasks.Index.Suppose(seen.Task, c.Priority).Position > 1
+		})
+		found = found[:min(len(found), 1)]
+	case Class:
+		classes, of := queries.WithoutNumbers(found)
+		found, numbers = classes, len(of) > 0
+	}
 	priorities := []int32{seen.Priority}
 	for _, c := range found {
 		priorities = append(priorities, c.Priority)
@@ -69,7 +82,7 @@ func (s *Service) Review(ctx context.Context, user governance.User, at tasks.Add
 	if err != nil {
 		return Review{}, err
 	}
-	r := Review{Detail: detail, Action: action, Current: supposed[0], Head: s.Tasks.Index.Head(detail.Namespace, detail.Queue)}
+	r := Review{Detail: detail, Action: action, Numbers: numbers, Current: supposed[0], Head: s.Tasks.Index.Head(detail.Namespace, detail.Queue)}
 	r.Growth = growth(detail.Task)
 	if detail.IsServing() {
 		r.Replicas = resumedReplicas(detail.Task)

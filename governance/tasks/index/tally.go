@@ -166,6 +166,30 @@ func (r *PriorityClassRow) SetEnded(waits int, averageWait, longestWait time.Dur
 	r.Runs, r.AverageRun, r.LongestRun, r.RunGoesOn = runs, averageRun, max(r.RunningFor, longestRun), r.RunningFor > longestRun
 }
 
+// Add adds the figures of another class.
+func (r *PriorityClassRow) Add(other PriorityClassRow) {
+	r.Running, r.Pending, r.Preempted, r.LoopRuns = r.Running+other.Running, r.Pending+other.Pending, r.Preempted+other.Preempted, r.LoopRuns+other.LoopRuns
+	states := map[tasks.State]int{}
+	for _, of := range []map[tasks.State]int{r.States, other.States} {
+		for state, n := range of {
+			states[state] += n
+		}
+	}
+	r.States = states
+	mean := func(a time.Duration, n int, b time.Duration, m int) time.Duration {
+		return time.Duration((a.Seconds()*float64(n) + b.Seconds()*float64(m)) / float64(max(n+m, 1)) * float64(time.Second))
+	}
+	r.AverageWait, r.Waits = mean(r.AverageWait, r.Waits, other.AverageWait, other.Waits), r.Waits+other.Waits
+	r.AverageRun, r.Runs = mean(r.AverageRun, r.Runs, other.AverageRun, other.Runs), r.Runs+other.Runs
+	if other.LongestWait > r.LongestWait {
+		r.LongestWait, r.WaitGoesOn = other.LongestWait, other.WaitGoesOn
+	}
+	if other.LongestRun > r.LongestRun {
+		r.LongestRun, r.RunGoesOn = other.LongestRun, other.RunGoesOn
+	}
+	r.Waiting, r.RunningFor = max(r.Waiting, other.Waiting), max(r.RunningFor, other.RunningFor)
+}
+
 // Classes counts the tasks of the places that in accepts, nil for all, one row for each
 // priority class: the highest priority first, and those without one last. Waits and
 // runs are those that completed within a duration of up to a day, or for 0 since

@@ -20,7 +20,8 @@ import (
 
 // AllowedPriorityClasses returns the priority classes that a task may name, the
 // lowest first. policy applies to its namespace, nil for none: if it requires
-// queues, only its own classes are allowed. The class of growth is of no task.
+// queues, only its own classes are allowed, and those of numbers if it allows numbers. The
+// class of growth is of no task.
 func AllowedPriorityClasses(ctx context.Context, reader client.Reader, policy *v1alpha1.ClusterPolicy) ([]explain.PriorityClass, error) {
 	var list kueue.WorkloadPriorityClassList
 	if err := cluster.List(ctx, reader, &list); err != nil {
@@ -36,10 +37,12 @@ func AllowedPriorityClasses(ctx context.Context, reader client.Reader, policy *v
 		class := explain.PriorityClass{Name: c.Name, Priority: c.Value}
 		if enforced {
 			j := slices.IndexFunc(policy.Spec.PriorityClasses, func(p v1alpha1.PriorityClass) bool { return desired.PriorityClassName(p.Name) == c.Name })
-			if j < 0 {
+			switch {
+			case j >= 0:
+				class.DefaultTimeLimit, class.MaximumTimeLimit = policy.Spec.PriorityClasses[j].TimeLimits()
+			case !policy.Spec.NumericPriorities || !desired.IsNumber(c.Name):
 				continue
 			}
-			class.DefaultTimeLimit, class.MaximumTimeLimit = policy.Spec.PriorityClasses[j].TimeLimits()
 		}
 		found = append(found, class)
 	}
@@ -47,6 +50,18 @@ func AllowedPriorityClasses(ctx context.Context, reader client.Reader, policy *v
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.Name, b.Name))
 	})
 	return found, nil
+}
+
+// WithoutNumbers returns the classes that are no priorities by number, and those that are.
+func WithoutNumbers(all []explain.PriorityClass) (classes, numbers []explain.PriorityClass) {
+	for _, c := range all {
+		if desired.IsNumber(c.Name) {
+			numbers = append(numbers, c)
+		} else {
+			classes = append(classes, c)
+		}
+	}
+	return classes, numbers
 }
 
 // timeLimit returns the time limit of t; 0 for none. An ElasticJob has its own.

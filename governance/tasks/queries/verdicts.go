@@ -186,7 +186,7 @@ func (v viewer) explainMissingWorkload(ctx context.Context, t *tasks.Task, c *ex
 				return err
 			}
 			for i := range all.Items {
-				if name := all.Items[i].Name; name != desired.GrowthClass {
+				if name := all.Items[i].Name; name != desired.GrowthClass && !desired.IsNumber(name) {
 					c.ClassNames = append(c.ClassNames, name)
 				}
 			}
