@@ -21,8 +21,11 @@ import (
 type submitRequest struct {
 	Manifest string       `json:"manifest,omitempty"`
 	Task     *taskRequest `json:"task,omitempty"`
+	Priority *int32       `json:"priority,omitempty"`
 	After    []string     `json:"after,omitempty"`
 }
+
+const priorityUsage = "priority from 0 to 99 instead of a class, if the policy allows numbers"
 
 // afterFlag adds the flag of the tasks that have to end before.
 func (o *options) afterFlag(c *cobra.Command, after *[]string) {
@@ -146,6 +149,7 @@ printed. Without --team it is your only team.`,
 	c.Flags().StringArrayVarP(&files, "filename", "f", nil, "file with manifests, a folder, or - for the standard input")
 	c.Flags().StringVar(&team, "team", os.Getenv("KUOTA_TEAM"), "team; default $KUOTA_TEAM, else your only one")
 	c.Flags().BoolVar(&dryRun, "dry-run", false, "submit nothing; print what would happen, and the manifest")
+	priority := c.Flags().Int32("priority", 0, priorityUsage)
 	o.afterFlag(c, &after)
 	_ = c.MarkFlagRequired("filename")
 	_ = c.RegisterFlagCompletionFunc("team", o.completeTeams)
@@ -162,7 +166,7 @@ printed. Without --team it is your only team.`,
 		if team, err = client.team(c.Context(), team); err != nil {
 			return err
 		}
-		done, err := client.submit(c.Context(), team, dryRun, submitRequest{Manifest: text, After: after})
+		done, err := client.submit(c.Context(), team, dryRun, submitRequest{Manifest: text, Priority: ifChanged(c, "priority", priority), After: after})
 		if err != nil {
 			return err
 		}
@@ -244,6 +248,7 @@ type runFlags struct {
 	task           taskRequest
 	team           string
 	gpus           int64
+	priority       *int32
 	env, after     []string
 	max            int32
 	source         string
@@ -269,6 +274,7 @@ the share of the node that belongs to the accelerators.`,
 	flags.Int32Var(&f.task.Pods, "pods", 1, "pods")
 	flags.StringVar(&f.task.Pool, "pool", "", "pool; default the first of the team")
 	flags.StringVar(&f.task.Class, "class", "", "priority class; default the lowest")
+	priority := flags.Int32("priority", 0, priorityUsage)
 	flags.StringVar(&f.task.Share, "share", "", "share of the team; default its own queue")
 	flags.StringVar(&f.task.Image, "image", os.Getenv("KUOTA_IMAGE"), "image; default $KUOTA_IMAGE")
 	flags.StringVar(&f.task.TimeLimit, "time-limit", "", "how long it may run, such as 1h30m; default that of the class")
@@ -297,6 +303,7 @@ the share of the node that belongs to the accelerators.`,
 		if c.Flags().Changed("gpus") {
 			f.task.Accelerators = &f.gpus
 		}
+		f.priority = ifChanged(c, "priority", priority)
 		return o.run(c.Context(), f, args)
 	}
 	return c
@@ -332,7 +339,7 @@ func (o *options) run(ctx context.Context, f runFlags, args []string) error {
 	if f.team, err = client.team(ctx, f.team); err != nil {
 		return err
 	}
-	done, err := client.submit(ctx, f.team, f.dryRun, submitRequest{Task: &f.task, After: f.after})
+	done, err := client.submit(ctx, f.team, f.dryRun, submitRequest{Task: &f.task, Priority: f.priority, After: f.after})
 	if err != nil {
 		return err
 	}

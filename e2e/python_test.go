@@ -42,6 +42,7 @@ kind: ClusterPolicy
 metadata: {name: default}
 spec:
   taskPrioritization: TaskRanking
+  numericPriorities: true
   priorityClasses: [{name: high, weight: 90}, {name: mid, weight: 50}, {name: low, weight: 10}]
 `)
 	address, team := console(t), clustertest.Name("python")
@@ -150,7 +151,14 @@ assert [job.name for job in low.jobs("Running", mine=True)] == ["fills"]
 assert low.check("true", gpus=100).outcome == "Never"
 verdict = low.check("true", gpus=1)
 assert verdict.outcome == "Waits" and "kind: Job" in verdict.manifest, verdict
-for wrong in ({"image": "a b"}, {"priority_class": "none"}, {"pool": "none"}, {"nonsense": 1}):
+assert "kuota-priority-42" in low.check("true", gpus=1, priority=42).manifest
+numbered = low.submit("true", name="numbered", gpus=1, priority=42)
+listed = lambda: client.call("GET", "/tasks", {"team": team, "class": "0-99"})["tasks"]
+assert [(task["name"], task["priorityClass"], task["priority"]) for task in listed()] == [("numbered", "42", 42)], listed()
+numbered.set_priority(7)
+assert [(task["priorityClass"], task["priority"]) for task in listed()] == [("7", 7)], listed()
+numbered.delete()
+for wrong in ({"image": "a b"}, {"priority_class": "none"}, {"pool": "none"}, {"nonsense": 1}, {"priority": 100}):
     try:
         low.submit("true", name="wrong", **wrong)
     except kuota.KuotaError as error:

@@ -61,6 +61,16 @@ func TestAPISubmits(t *testing.T) {
 	if status := call(t, "POST", address+"?dryRun=true", teams.SubmitRequest{Manifest: one}, &answer); status != http.StatusOK || answer.Tasks[0].Verdict == nil || answer.Tasks[0].Created || len(d.SubmitBackend.Plans) > 0 {
 		t.Errorf("a dry run: %d, %+v, %d plans", status, answer, len(d.SubmitBackend.Plans))
 	}
+	d.SubmitBackend.Numbered = true
+	for _, numbered := range []teams.SubmitRequest{{Manifest: one, Priority: new(int32(42))}, {Task: &teams.TaskRequest{Name: "n", Image: "i"}, Priority: new(int32(42))}, {Task: &teams.TaskRequest{Name: "n", Image: "i", Class: "42"}}} {
+		if status := call(t, "POST", address+"?dryRun=true", numbered, &answer); status != http.StatusOK || !strings.Contains(answer.Tasks[0].Manifest, "priority-class: kuota-priority-42") {
+			t.Errorf("a number: %d, %+v", status, answer)
+		}
+	}
+	var refused web.Problem
+	if status := call(t, "POST", address+"?dryRun=true", teams.SubmitRequest{Task: &teams.TaskRequest{Name: "n", Image: "i", Class: "training"}, Priority: new(int32(42))}, &refused); status != http.StatusUnprocessableEntity || refused.Errors[0].Field != "task.class" {
+		t.Errorf("a number and a class: %d, %+v", status, refused)
+	}
 	request := teams.SubmitRequest{Manifest: one + "---\n" + generated}
 	status := call(t, "POST", address, request, &answer, "Idempotency-Key", "k")
 	call(t, "POST", address, request, &again, "Idempotency-Key", "k")

@@ -127,32 +127,34 @@ class Queue:
     def submit(
         self, command: str | Sequence[str], name: str | None = None, gpus: int | None = None, pods: int = 1,
         cpu: float | None = None, memory: float | None = None, image: str | None = None, priority_class: str | None = None,
-        pool: str | None = None, env: Mapping[str, Any] | None = None, time_limit: str | timedelta | None = None, after: Sequence[Job | str] = (), **more: Any,
+        pool: str | None = None, env: Mapping[str, Any] | None = None, time_limit: str | timedelta | None = None, after: Sequence[Job | str] = (),
+        priority: int | None = None, **more: Any,
     ) -> Job:
         """Submits a task of equal pods, and returns it once the console lists it.
 
         command is a list of arguments, or a line for sh. name is by default that of the script with some letters.
         gpus (or Neuron devices), cpu (vCPU) and memory (GiB) are of each pod; what is left out is in proportion to
         the node. image is by default KUOTA_IMAGE; priority_class the lowest; pool the first of the team.
+        priority is a number from 0 to 99 instead of a class, if the policy allows numbers.
         time_limit is a timedelta or text such as 1h30m. after are tasks of the namespace, by name or as returned
         before, that must have succeeded when it starts; "name:any" may fail. more are further fields of the API, such as
         volumes=["/data=datasets:ro"], tries=2 or array="1-200%20". Raises KuotaError with status 422 and fields for values that
         are not valid.
         """
         task = self._task(command, name, gpus, pods, cpu, memory, image, priority_class, pool, env, time_limit, **more)
-        return self._submit({"task": task, **_after(after)})[0]
+        return self._submit({"task": task, **_options(after, priority)})[0]
 
-    def submit_manifest(self, text: str, after: Sequence[Job | str] = ()) -> list[Job]:
+    def submit_manifest(self, text: str, after: Sequence[Job | str] = (), priority: int | None = None) -> list[Job]:
         """Submits the tasks of a manifest, in YAML or JSON: all, or none if one is not valid.
 
         The team's namespace and queue replace those of the manifest, so share is not used here: name the queue
         of a share in the manifest. changed in info of a job has what the console changes.
         """
-        return self._submit({"manifest": text, **_after(after)})
+        return self._submit({"manifest": text, **_options(after, priority)})
 
-    def check(self, command: str | Sequence[str], after: Sequence[Job | str] = (), **options: Any) -> Verdict:
+    def check(self, command: str | Sequence[str], after: Sequence[Job | str] = (), priority: int | None = None, **options: Any) -> Verdict:
         """Returns what would happen to a task with the arguments of submit, and submits nothing."""
-        task = self._send({"task": self._task(command, **options), **_after(after)}, dry_run=True)[0]
+        task = self._send({"task": self._task(command, **options), **_options(after, priority)}, dry_run=True)[0]
         known = {name: value for name, value in task["verdict"].items() if name in Verdict.__dataclass_fields__}
         return Verdict(manifest=task["manifest"], **known)
 
@@ -339,6 +341,10 @@ class Job:
             raise ValueError(f"no such priority class: {name}; want one of {', '.join(c.removesuffix('-priority') for c in choices)}")
         self._act("class", {"class": chosen[0]})
 
+    def set_priority(self, number: int) -> None:
+        """Changes the priority to a number from 0 to 99. Raises KuotaError if the policy allows no numbers."""
+        self._act("class", {"class": str(number)})
+
     def again(self, name: str | None = None) -> Job:
         """Submits the task once more, and returns the new one. name is by default the next number of its series."""
         task = self._act("again", {"name": name or ""})["task"]
@@ -443,9 +449,9 @@ class Snapshot:
 _UNITS = {"cpu": "vCPU", "memory": "GiB"}
 
 
-def _after(tasks: Sequence[Job | str]) -> dict[str, list[str]]:
+def _options(tasks: Sequence[Job | str], priority: int | None) -> dict[str, Any]:
     names = [one if isinstance(one, str) else f"{one.kind.lower()}/{one.name}" for one in tasks]
-    return {"after": names} if names else {}
+    return {**({"after": names} if names else {}), **({} if priority is None else {"priority": priority})}
 
 
 def _name_of(command: str | Sequence[str]) -> str:

@@ -148,7 +148,7 @@ class Tests(unittest.TestCase):
         queue = kuota.Queue("vision", share="lowpri", client=client)
         job = queue.submit(
             ["python", "train.py", "--name", "it's $HOME"], name="train", gpus=0, cpu=0.5, priority_class="low", image="x:1",
-            env={"A": 1}, time_limit=timedelta(hours=1), tries=2, after=["prep:any", kuota.Job(client, "ns", "RayJob", "load")],
+            env={"A": 1}, time_limit=timedelta(hours=1), tries=2, after=["prep:any", kuota.Job(client, "ns", "RayJob", "load")], priority=7,
         )
         self.assertEqual((job.name, job.last_status, job.info["created"]), ("train", "Pending", True))
         broken, again = console.requests[:2]
@@ -158,6 +158,7 @@ class Tests(unittest.TestCase):
             "image": "x:1", "class": "low", "share": "lowpri", "env": {"A": "1"}, "timeLimit": "3600s", "tries": 2,
         })
         self.assertEqual(json.loads(again[3])["after"], ["prep:any", "rayjob/load"])
+        self.assertEqual(json.loads(again[3])["priority"], 7)
         self.assertEqual(broken[2]["Idempotency-Key"], again[2]["Idempotency-Key"])
         self.assertGreaterEqual(len(again[2]["Idempotency-Key"]), 32)
 

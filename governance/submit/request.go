@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -12,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/governance/spec/manifest"
@@ -175,6 +177,9 @@ func (t Team) notCovered(share, pool string) string {
 }
 
 func noClass(name string, t Team) string {
+	if desired.IsNumber(name) {
+		return "the cluster policy allows no priorities by number: choose a priority class"
+	}
 	if len(t.Classes) == 0 {
 		return fmt.Sprintf("there is no priority class %s, and the cluster has none", name)
 	}
@@ -224,7 +229,42 @@ func (t Team) Class(name string) (PriorityClass, bool) {
 	if name == "" {
 		return PriorityClass{}, true
 	}
+	if desired.IsNumber(name) {
+		return governance.Find(t.Numbers, func(c PriorityClass) bool { return c.Name == name })
+	}
 	return governance.Find(t.Classes, func(c PriorityClass) bool { return c.Name == name })
+}
+
+// takeNumber turns a priority by number among the labels and annotations of a task, or that of t,
+// into a priority class, as the API server does from Kubernetes 1.36 on. labels is not nil.
+func (t Team) takeNumber(labels, annotations map[string]string) (changed, wrong governance.FieldErrors) {
+	if t.Priority != "" {
+		labels[desired.PriorityLabel] = t.Priority
+		delete(annotations, desired.PriorityLabel)
+	}
+	for _, place := range []struct {
+		name string
+		in   map[string]string
+	}{{"labels", labels}, {"annotations", annotations}} {
+		text, ok := place.in[desired.PriorityLabel]
+		if !ok {
+			continue
+		}
+		path := "metadata." + place.name + "[" + desired.PriorityLabel + "]"
+		number, err := strconv.ParseUint(text, 10, 16)
+		class := desired.NumberClass(int(number))
+		switch had := labels[desired.PriorityClassLabel]; {
+		case err != nil || number > desired.MaxNumber:
+			wrong.Addf(path, "is %s, and must be a whole number from 0 to %d", text, desired.MaxNumber)
+		case had != "" && had != class:
+			wrong.Addf(path, "is %s, and the task has the priority class %s: remove one of them", text, had)
+		default:
+			labels[desired.PriorityClassLabel] = class
+			delete(place.in, desired.PriorityLabel)
+			changed.Addf(path, "becomes the priority class %s", class)
+		}
+	}
+	return changed, wrong
 }
 
 // Fill returns the requests of one pod. Like quota.Fill it completes missing amounts in

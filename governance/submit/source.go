@@ -241,13 +241,16 @@ func (t Team) PlanSource(object *unstructured.Unstructured) (p Plan, changed, wr
 	}
 	clean.SetName(object.GetName())
 	clean.SetNamespace(t.Namespace)
-	templates, more := templatesOf(clean.Object)
-	wrong = append(wrong, more...)
+	templates, unread := templatesOf(clean.Object)
+	wrong = append(wrong, unread...)
 	changed = append(changed, moveLabels(templates, labels)...)
 	replace("metadata.namespace", object.GetNamespace(), t.Namespace)
 	share, queue := t.shareOf(labels[constants.QueueLabel])
 	replace("metadata.labels["+constants.QueueLabel+"]", labels[constants.QueueLabel], queue)
 	labels[constants.QueueLabel] = queue
+	annotations := maps.Clone(object.GetAnnotations())
+	more, invalid := t.takeNumber(labels, annotations)
+	changed, wrong = append(changed, more...), append(wrong, invalid...)
 	of, ok := t.Class(labels[desired.PriorityClassLabel])
 	if !ok {
 		wrong.Add("metadata.labels["+desired.PriorityClassLabel+"]", noClass(labels[desired.PriorityClassLabel], t))
@@ -262,13 +265,13 @@ func (t Team) PlanSource(object *unstructured.Unstructured) (p Plan, changed, wr
 	}
 	wrong.Add("metadata.labels["+enforcement.TimeLimitLabel+"]", problem)
 	clean.SetLabels(labels)
-	clean.SetAnnotations(object.GetAnnotations())
+	clean.SetAnnotations(annotations)
 	for _, field := range slices.Sorted(maps.Keys(metadata)) {
 		if _, kept := clean.Object["metadata"].(map[string]any)[field]; !kept && metadata[field] != nil && field != "generateName" && field != "name" {
 			changed.Add("metadata."+field, "is left out")
 		}
 	}
-	if len(templates) == 0 && len(more) == 0 {
+	if len(templates) == 0 && len(unread) == 0 {
 		wrong.Add("spec", "has no pod template")
 	}
 	for _, one := range templates {
@@ -302,7 +305,7 @@ func quotaRequests(spec *corev1.PodSpec) quota.Resources {
 // those of the task. Kueue ignores them in the pods of a task.
 func moveLabels(templates []podTemplate, labels map[string]string) (changed []governance.FieldError) {
 	for _, one := range templates {
-		for _, label := range []string{constants.QueueLabel, desired.PriorityClassLabel, enforcement.TimeLimitLabel} {
+		for _, label := range []string{constants.QueueLabel, desired.PriorityClassLabel, desired.PriorityLabel, enforcement.TimeLimitLabel} {
 			value := one.Labels[label]
 			if value == "" {
 				continue

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 
 	"github.com/google/go-cmp/cmp"
@@ -190,6 +191,55 @@ spec: {template: {metadata: {labels: {app: a, `+strings.TrimPrefix(tc.labels, "a
 			}
 			if len(plan.templates[0].Labels) != 1 {
 				t.Errorf("the pods are tried with %v", plan.templates[0].Labels)
+			}
+		})
+	}
+}
+
+// A priority by number becomes the class of the number, and the number of a request replaces that of
+// the manifest.
+func TestNumberOfManifest(t *testing.T) {
+	const label, annotation, pods, class = "metadata.labels[kuota.dev/priority]", "metadata.annotations[kuota.dev/priority]", "spec.template.metadata.labels[kuota.dev/priority]", "metadata.labels[kueue.x-k8s.io/priority-class]"
+	for name, tc := range map[string]struct {
+		labels, annotations, pods, priority string
+		wantClass                           string
+		wantChanged, wantWrong              []string
+	}{
+		"a label":         {labels: `kuota.dev/priority: "42"`, wantClass: "kuota-priority-42", wantChanged: []string{label}},
+		"an annotation":   {annotations: `kuota.dev/priority: "42"`, wantClass: "kuota-priority-42", wantChanged: []string{annotation}},
+		"of pods":         {pods: `kuota.dev/priority: "42"`, wantClass: "kuota-priority-42", wantChanged: []string{pods, label}},
+		"of the request":  {annotations: `kuota.dev/priority: "42"`, priority: "7", wantClass: "kuota-priority-7", wantChanged: []string{label}},
+		"too high":        {labels: `kuota.dev/priority: "100"`, wantWrong: []string{label}},
+		"no number":       {labels: `kuota.dev/priority: high`, wantWrong: []string{label}},
+		"beside a class":  {labels: `kuota.dev/priority: "42", kueue.x-k8s.io/priority-class: training-priority`, wantWrong: []string{label}},
+		"two numbers":     {labels: `kuota.dev/priority: "42"`, annotations: `kuota.dev/priority: "43"`, wantChanged: []string{label}, wantWrong: []string{annotation}},
+		"not allowed":     {labels: `kuota.dev/priority: "50"`, wantChanged: []string{label}, wantWrong: []string{class}},
+		"its class":       {labels: `kueue.x-k8s.io/priority-class: kuota-priority-42`, wantClass: "kuota-priority-42"},
+		"a class as text": {labels: `kueue.x-k8s.io/priority-class: "42"`, wantWrong: []string{class}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object, _ := ReadSource([]byte(`
+apiVersion: batch/v1
+kind: Job
+metadata: {name: mine, labels: {` + tc.labels + `}, annotations: {` + tc.annotations + `}}
+spec: {template: {metadata: {labels: {` + tc.pods + `}}, spec: {restartPolicy: Never, containers: [{name: a, image: b}]}}}`))
+			team := vision()
+			team.Numbers, team.Priority = []PriorityClass{{Name: "kuota-priority-7", Priority: 7}, {Name: "kuota-priority-42", Priority: 42}}, tc.priority
+			plan, changed, wrong := team.PlanSource(object)
+			paths := func(of governance.FieldErrors) (list []string) {
+				for _, one := range of {
+					list = append(list, one.Path)
+				}
+				return list
+			}
+			if !slices.Equal(paths(changed), tc.wantChanged) || !slices.Equal(paths(wrong), tc.wantWrong) || plan.Class != tc.wantClass {
+				t.Errorf("got class %q, changes %+v and errors %+v", plan.Class, changed, wrong)
+			}
+			if len(wrong) > 0 {
+				return
+			}
+			if m, err := plan.Manifest(); err != nil || strings.Contains(m.Text, "kuota.dev/priority") || !strings.Contains(m.Text, "kueue.x-k8s.io/priority-class: "+tc.wantClass) {
+				t.Errorf("%v, the manifest is %s", err, m.Text)
 			}
 		})
 	}

@@ -39,7 +39,8 @@ type Team struct {
 	Neighbors         []string    // other teams of Namespace, whose tasks its members see
 	Pools             []QueuePool // in the order of the queue's flavors, and then those of shares with quota
 	Classes           []PriorityClass
-	Shares            []Share // those whose queues the user may use
+	Numbers           []PriorityClass // of priorities by number; none if the policy allows none
+	Shares            []Share         // those whose queues the user may use
 	// Kinds are the kinds that Kuota writes manifests for, Kueue manages, the API server
 	// serves, and the user may create in Namespace. If Kueue's configuration is unknown,
 	// Kueue is assumed to manage Jobs only.
@@ -51,6 +52,7 @@ type Team struct {
 	MayScript             bool          // whether the user can create ConfigMaps, which a script needs
 	MayForward, MayExpose bool          // whether the user can forward ports of pods, and create Services; false without ServiceKinds
 	After                 []tasks.After // what the tasks that are planned wait for, see Service.After
+	Priority              string        // by number, of the tasks that are planned; empty for their own
 	Writes                bool          // whether the console writes
 	MaySubmit             bool          // whether the console can submit a task: there are Kinds, and the console writes
 
@@ -137,9 +139,11 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 	if t.MayScript, err = s.Access.May(ctx, user, "create", corev1.SchemeGroupVersion.WithResource("configmaps"), t.Namespace); err != nil {
 		return Team{}, err
 	}
-	if t.Classes, err = queries.AllowedPriorityClasses(ctx, reader, policy); err != nil {
+	classes, err := queries.AllowedPriorityClasses(ctx, reader, policy)
+	if err != nil {
 		return Team{}, err
 	}
+	t.Classes, t.Numbers = queries.WithoutNumbers(classes)
 	slices.SortStableFunc(t.Classes, func(a, b PriorityClass) int { return cmp.Compare(b.Priority, a.Priority) }) // the highest first
 	if err = s.addPools(ctx, reader, &a, &t); err != nil {
 		return Team{}, err
@@ -320,6 +324,8 @@ func (t Team) PlanElasticJob(e *v1alpha1.ElasticJob) (p Plan, changed, wrong gov
 	e.Labels[constants.QueueLabel] = queue
 
 	wrong = manifest.CheckElasticJob(e, "")
+	more, invalid := t.takeNumber(e.Labels, e.Annotations)
+	changed, wrong = append(changed, more...), append(wrong, invalid...)
 	class := e.Labels[constants.WorkloadPriorityClassLabel]
 	limits, ok := t.Class(class)
 	if !ok {

@@ -18,6 +18,7 @@ import (
 
 // SubmitBackend records submitted tasks.
 type SubmitBackend struct {
+	Numbered  bool // whether the policy allows priorities by number
 	Reader    bool // may submit nothing
 	Shares    []submit.Share
 	Hidden    bool // may not see the team
@@ -115,8 +116,13 @@ func (d *SubmitBackend) Team(context.Context, governance.User, string) (submit.T
 	if d.Reader {
 		kinds = nil
 	}
+	var numbers []submit.PriorityClass
+	if d.Numbered {
+		numbers = Numbers()
+	}
 	return submit.Team{
-		Name: "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Kinds: kinds, KindsKnown: true, Managed: true, MaySubmit: !d.Reader,
+		Numbers: numbers,
+		Name:    "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Kinds: kinds, KindsKnown: true, Managed: true, MaySubmit: !d.Reader,
 		ServiceKinds: d.Services, MayForward: d.Reachable, MayExpose: d.Reachable, Writes: true, MayScript: !d.Commands, Shares: d.Shares,
 		Classes: []submit.PriorityClass{{Name: "inference-priority", Priority: 90, DefaultTimeLimit: 3600, MaximumTimeLimit: 7200}, {Name: "training-priority", Priority: 60}},
 		Pools: append([]submit.QueuePool{{

@@ -44,6 +44,7 @@ var teamParameters = []web.Parameter{
 type SubmitRequest struct {
 	Manifest string       `json:"manifest,omitempty"` // YAML with one or several documents, or JSON
 	Task     *TaskRequest `json:"task,omitempty"`     // in place of a manifest
+	Priority *int32       `json:"priority,omitempty"` // of the tasks, from 0 to 99 in place of a class, if the policy allows numbers
 	After    []string     `json:"after,omitempty"`    // tasks of the namespace that have to end before, such as prep, job/prep or prep:any, which may fail
 }
 
@@ -53,7 +54,7 @@ type TaskRequest struct {
 	Name           string            `json:"name"`
 	Kind           string            `json:"kind,omitempty"`  // default Job
 	Share          string            `json:"share,omitempty"` // of the team; default the team's own queue
-	Class          string            `json:"class,omitempty"` // priority class; default the lowest
+	Class          string            `json:"class,omitempty"` // priority class, or a number if the policy allows it; default the lowest class
 	Pool           string            `json:"pool,omitempty"`  // default the first of the team
 	OtherPools     []string          `json:"otherPools,omitempty"`
 	Pods           int32             `json:"pods,omitempty"`         // default 1
@@ -93,8 +94,14 @@ func (r *TaskRequest) values(t submit.Team) url.Values {
 		"vcpu": {r.VCPU}, "memory": {r.Memory}, "profile": {r.Profile}, "image": {r.Image}, "command": {r.Command}, "limit": {r.TimeLimit},
 		"secrets": {strings.Join(r.Secrets, "\n")}, "volumes": {strings.Join(r.Volumes, "\n")}, "shm": {r.SharedMemory}, "account": {r.ServiceAccount}, "array": {r.Array},
 	}
-	if i := slices.IndexFunc(t.Classes, func(c submit.PriorityClass) bool { return format.ClassName(c.Name) == r.Class }); i >= 0 {
+	named := func(c submit.PriorityClass) bool { return format.ClassName(c.Name) == r.Class }
+	if i := slices.IndexFunc(t.Classes, named); i >= 0 {
 		values.Set("class", t.Classes[i].Name)
+	} else if slices.ContainsFunc(t.Numbers, named) {
+		values.Set("priority", r.Class)
+	}
+	if t.Priority != "" {
+		values.Set("priority", t.Priority)
 	}
 	if r.Script != "" {
 		values.Set("script", r.Script)
@@ -136,6 +143,9 @@ func (r *TaskRequest) read(t submit.Team) (submit.Reading, error) {
 		if strings.ContainsAny(value, "\r\n") {
 			wrong = append(wrong, governance.FieldError{Path: "env", Message: "has a value of several lines: put it into a Secret"})
 		}
+	}
+	if t.Priority != "" && r.Class != "" && r.Class != t.Priority {
+		wrong = append(wrong, governance.FieldError{Path: "class", Message: "is " + r.Class + ", and the priority is " + t.Priority + ": remove one of them"})
 	}
 	plan, more := t.Complete(request)
 	read := submit.Reading{Name: r.Name, Kind: string(plan.Kind), Wrong: append(wrong, more...)}
@@ -194,6 +204,9 @@ func (h *Pages) submitText(c echo.Context) error {
 	ctx, user, key := c.Request().Context(), console.UserOf(c), c.Request().Header.Get("Idempotency-Key")
 	if t.After, err = h.Submit.After(ctx, user, t, request.After); err != nil {
 		return err
+	}
+	if request.Priority != nil {
+		t.Priority = strconv.Itoa(int(*request.Priority))
 	}
 	texts := submit.Texts(request.Manifest)
 	if request.Task != nil && request.Manifest == "" {

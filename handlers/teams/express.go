@@ -6,10 +6,12 @@ import (
 
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
 
 	"github.com/labstack/echo/v4"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -32,6 +34,9 @@ func formOf(t submit.Team, r submit.Request) submitForm {
 		return quota.Number(name, resources.AmountFromQuantity(name, *q))
 	}
 	f.name, f.kind, f.share, f.class, f.pool, f.others, f.image = r.Name, string(r.Kind), r.Share, r.Class, r.Pool, r.OtherPools, r.Image
+	if desired.IsNumber(r.Class) {
+		f.class, f.priority = emptySubmitForm(t).class, format.ClassName(r.Class)
+	}
 	f.script = r.Script
 	f.pods, f.least, f.elastic = strconv.Itoa(int(r.Pods)), whole(r.MinPods), ""
 	if !strings.Contains(r.Command, "\n") {

@@ -89,6 +89,34 @@ func TestDefaultTimeLimit(t *testing.T) {
 	}
 }
 
+// A number takes the place of the class, where the policy allows numbers.
+func TestSubmitNumber(t *testing.T) {
+	d := &handlerstest.Backend{}
+	address := handlerstest.Serve(t, d) + "/teams/vision/submit"
+	if _, page := handlerstest.Get(t, address); page.Find("#priority").Length() != 0 {
+		t.Error("the form has a number that the policy does not allow")
+	}
+	d.SubmitBackend.Numbered = true
+	_, page := handlerstest.Get(t, address+"?class=inference-priority&priority=42")
+	htmlcheck.Page(t, page)
+	if manifest := page.Find("#manifest-job").Text(); !strings.Contains(manifest, "kueue.x-k8s.io/priority-class: kuota-priority-42") || strings.Contains(manifest, "max-exec-time-seconds") {
+		t.Errorf("the manifest is %s", manifest)
+	}
+	typed := map[string]string{"action": "save", "name": "train", "image": "train:1", "priority": "100"}
+	response, refused := sendForm(t, address, page, typed)
+	if got := handlerstest.Text(refused.Find("#priority-error")); response.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(got, "0 to 99") {
+		t.Errorf("100: got %s and %q", response.Status, got)
+	}
+	typed["priority"] = "42"
+	if response, _ = sendForm(t, address, page, typed); response.StatusCode != http.StatusSeeOther || d.SubmitBackend.Submitted[0].Class != "kuota-priority-42" {
+		t.Errorf("42: got %s, submitted %+v", response.Status, d.SubmitBackend.Submitted)
+	}
+	d.SubmitBackend.Numbered = false
+	if response, refused = sendForm(t, address, page, typed); response.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(handlerstest.Text(refused.Find("#class-error")), "allows no priorities by number") {
+		t.Errorf("not allowed: got %s and %q", response.Status, handlerstest.Text(refused.Find(".error")))
+	}
+}
+
 // An elastic task is submitted with the typed sizes, and the page of the ElasticJob is
 // opened.
 func TestSubmitElastic(t *testing.T) {

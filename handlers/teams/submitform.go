@@ -13,6 +13,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/handlers/forms"
 
@@ -25,6 +26,7 @@ type submitForm struct {
 	submitted, resumed         bool
 	verify                     bool // simulate it with Kueue's scheduler
 	name, kind, share, class   string
+	priority                   string // a number, in place of the class
 	pool, pods                 string
 	accelerators, vcpu, memory string
 	profile, count             string
@@ -77,7 +79,7 @@ func readSubmitForm(values url.Values, service serves) submitForm {
 // inputs returns the inputs of the form by name.
 func (f *submitForm) inputs() map[string]*string {
 	all := map[string]*string{
-		"name": &f.name, "kind": &f.kind, "share": &f.share, "class": &f.class, "pool": &f.pool, "pods": &f.pods, "accelerators": &f.accelerators, "vcpu": &f.vcpu, "memory": &f.memory,
+		"name": &f.name, "kind": &f.kind, "share": &f.share, "class": &f.class, "priority": &f.priority, "pool": &f.pool, "pods": &f.pods, "accelerators": &f.accelerators, "vcpu": &f.vcpu, "memory": &f.memory,
 		"profile": &f.profile, "count": &f.count, "image": &f.image, "command": &f.command, "least": &f.least, "limit": &f.limit,
 		"elastic": &f.elastic, "max": &f.max, "step": &f.step, "sizes": &f.sizes, "graceful": &f.graceful, "scaling": &f.scaling,
 		"env": &f.env, "secrets": &f.secrets, "volumes": &f.volumes, "shm": &f.shm, "account": &f.account, "processes": &f.processes, "tries": &f.tries, "array": &f.array, "after": &f.after,
@@ -136,6 +138,9 @@ func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldE
 		n, problem := forms.ParseWhole(text, least, most)
 		wrong.Add(path, problem)
 		return &n
+	}
+	if number := whole("priority", f.priority, 0, desired.MaxNumber); number != nil {
+		r.Class = desired.NumberClass(int(*number))
 	}
 	if pods := whole("pods", f.pods, 1, 10_000); pods != nil {
 		r.Pods = int32(*pods)
@@ -215,7 +220,7 @@ type submitInput struct{ path, id, label string }
 // submitInputs are the inputs in the order of the forms.
 var submitInputs = []submitInput{
 	{"name", "name", "Name"}, {"kind", "kind", "Kind"}, {"replicas", "replicas", "Replicas"}, {"pods", "pods", "Pods"}, {"elastic.minReplicas", "pods", "Pods"},
-	{"pool", "pool", "Pool"}, {"class", "class", "Priority class"}, {"share", "share", "Share"}, {"otherPools", otherPools, "Or any of"},
+	{"pool", "pool", "Pool"}, {"class", "class", "Priority class"}, {"priority", "priority", "Priority"}, {"share", "share", "Share"}, {"otherPools", otherPools, "Or any of"},
 	{"accelerators", "accelerators", "Accelerators"}, {"vCPU", "vcpu", "vCPU"}, {"memory", "memory", "Memory"},
 	{"partition", "profile", "Parts of GPUs"}, {"partition.profile", "profile", "Profile"}, {"partition.count", "count", "How many parts"},
 	{"image", "image", "Image"}, {"command", "command", "Command"}, {"least", "least", "Fewest pods"}, {"port", "port", "Port"}, {"timeLimit", "limit", "Time limit"},

@@ -167,6 +167,9 @@ func (f *submitForm) fill(view *teamviews.SubmitForm, t submit.Team, r submit.Re
 	for _, class := range t.Classes {
 		choose(&view.Class, f.class, class.Name, fmt.Sprintf("%s · %d", format.ClassName(class.Name), class.Priority))
 	}
+	if len(t.Numbers) > 0 || f.priority != "" {
+		view.Priority = &views.TextField{Value: f.priority, Error: errs["priority"]}
+	}
 	var pool *submit.QueuePool
 	for i := range t.Pools {
 		choose(&view.Pool, f.pool, t.Pools[i].Name, t.Pools[i].Name)
@@ -186,7 +189,7 @@ func (f *submitForm) fill(view *teamviews.SubmitForm, t submit.Team, r submit.Re
 		}
 	}
 	view.Limit = views.AmountField{TextField: text("limit", f.limit)}
-	class, _ := t.Class(f.class)
+	class, _ := t.Class(cmp.Or(r.Class, f.class))
 	if class.MaximumTimeLimit > 0 {
 		view.LongestLimit = describe.Seconds(&class.MaximumTimeLimit)
 	}

@@ -163,6 +163,12 @@ func servingFields(f SubmitForm, s ServingFields) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
+			if f.Priority != nil {
+				templ_7745c5c3_Err = ui.TextField(ui.FieldProps{ID: "priority", Label: "Priority", Optional: true, Hint: "0 to 99, instead of the class.", Error: f.Priority.Error}, ui.InputProps{Value: f.Priority.Value, Numeric: true}).Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+			}
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 10, "</div>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err

@@ -85,6 +85,7 @@ type SubmitForm struct {
 	Kind         views.SelectField // without options for a service
 	Share        views.SelectField // without options if the user can choose none
 	Class        views.SelectField
+	Priority     *views.TextField // by number; nil where the policy allows none
 	Pool         views.SelectField
 	OtherPools   views.SelectField // checkboxes named other-pools
 	Pods         views.TextField
