@@ -59,14 +59,14 @@ type Condenser struct {
 	cohorts      quota.Cohorts
 	waiting, has map[string][]*kueue.Workload // by ClusterQueue, in Kueue's order
 	byKey        map[types.NamespacedName]*kueue.Workload
-	borrow       map[string]bool
+	share        map[string]float64 // of what all have, that a ClusterQueue borrows, by its weight; 0 for none
 }
 
 // NewCondenser reads a snapshot.
 func NewCondenser(s *Snapshot) *Condenser {
 	c := &Condenser{
 		snapshot: s, tree: newTree(s), waiting: map[string][]*kueue.Workload{}, has: map[string][]*kueue.Workload{},
-		byKey: make(map[types.NamespacedName]*kueue.Workload, len(s.Workloads)), borrow: map[string]bool{}, cohorts: quota.Cohorts{},
+		byKey: make(map[types.NamespacedName]*kueue.Workload, len(s.Workloads)), share: map[string]float64{}, cohorts: quota.Cohorts{},
 	}
 	for _, cohort := range s.Cohorts {
 		c.cohorts[cohort.Name] = cohort
@@ -85,8 +85,14 @@ func NewCondenser(s *Snapshot) *Condenser {
 	for _, all := range c.has {
 		slices.SortFunc(all, preemptedBefore)
 	}
+	total := quota.FlavorResourceQuantities{}
 	for _, queue := range s.ClusterQueues {
-		c.borrow[queue.Name] = borrows(queue, c.has[queue.Name])
+		for fr, r := range quota.ResourceQuotas(queue.Spec.ResourceGroups) {
+			total[fr] = total[fr].Plus(resources.AmountFromQuantity(fr.Resource, r.NominalQuota))
+		}
+	}
+	for _, queue := range s.ClusterQueues {
+		c.share[queue.Name] = shareOf(queue, c.has[queue.Name], total)
 	}
 	return c
 }
@@ -146,7 +152,7 @@ func (c *Condenser) keepQueues(part *Condensed, queues []*kueue.ClusterQueue, ow
 	}
 	keep := func(queue *kueue.ClusterQueue, waiting []*kueue.Workload) {
 		most := 0
-		if c.borrow[queue.Name] {
+		if c.share[queue.Name] > 0 {
 			most = enough(c.has[queue.Name], need, factor)
 		}
 		part.ClusterQueues = append(part.ClusterQueues, queue)
@@ -159,28 +165,26 @@ func (c *Condenser) keepQueues(part *Condensed, queues []*kueue.ClusterQueue, ow
 		}
 		return 1
 	}
-	first := func(of map[string][]*kueue.Workload, compare func(a, b *kueue.Workload) int) func(a, b *kueue.ClusterQueue) int {
-		return func(a, b *kueue.ClusterQueue) int {
-			x, y := of[a.Name], of[b.Name]
-			if len(x) == 0 || len(y) == 0 {
-				return cmp.Compare(min(1, len(y)), min(1, len(x)))
-			}
-			return cmp.Or(cmp.Compare(far(a), far(b)), compare(x[0], y[0]))
+	slices.SortStableFunc(queues, func(a, b *kueue.ClusterQueue) int {
+		x, y := c.waiting[a.Name], c.waiting[b.Name]
+		if len(x) == 0 || len(y) == 0 {
+			return cmp.Compare(min(1, len(y)), min(1, len(x)))
 		}
-	}
-	slices.SortStableFunc(queues, first(c.waiting, inQueue))
+		return cmp.Or(cmp.Compare(far(a), far(b)), inQueue(x[0], y[0]))
+	})
 	n := 0
 	for ; n < min(factor*keptQueues, len(queues)) && len(c.waiting[queues[n].Name]) > 0; n++ {
 		keep(queues[n], firstOfEachSort(c.waiting[queues[n].Name], factor))
 	}
 	queues = queues[n:]
 	slices.SortStableFunc(queues, func(a, b *kueue.ClusterQueue) int {
-		if c.borrow[a.Name] != c.borrow[b.Name] {
-			return map[bool]int{true: -1, false: 1}[c.borrow[a.Name]]
+		x, y := c.share[a.Name], c.share[b.Name]
+		if x == 0 || y == 0 || c.snapshot.Configuration.FairSharing != nil {
+			return cmp.Compare(y, x)
 		}
-		return first(c.has, preemptedBefore)(a, b)
+		return preemptedBefore(c.has[a.Name][0], c.has[b.Name][0])
 	})
-	for n = 0; n < min(factor*keptLenders, len(queues)) && c.borrow[queues[n].Name]; n++ {
+	for n = 0; n < min(factor*keptLenders, len(queues)) && c.share[queues[n].Name] > 0; n++ {
 		keep(queues[n], nil)
 	}
 	return queues[n:]
@@ -387,18 +391,23 @@ func keepAdmitted(queue string, all []*kueue.Workload, most int, stays map[types
 	return kept
 }
 
-// borrows reports whether Workloads use more than the nominal quota of their ClusterQueue.
-func borrows(queue *kueue.ClusterQueue, all []*kueue.Workload) bool {
+// shareOf returns the largest part of a resource of total that Workloads use beyond the nominal quota
+// of their ClusterQueue, divided by its weight; 0 if it borrows nothing.
+func shareOf(queue *kueue.ClusterQueue, all []*kueue.Workload, total quota.FlavorResourceQuantities) (share float64) {
 	usage := quota.FlavorResourceQuantities{}
 	for _, w := range all {
 		usage.Add(admitted.Usage(w))
 	}
+	weight := 1.0
+	if f := queue.Spec.FairSharing; f != nil && f.Weight != nil {
+		weight = max(f.Weight.AsApproximateFloat64(), 1e-9)
+	}
 	for fr, r := range quota.ResourceQuotas(queue.Spec.ResourceGroups) {
-		if usage[fr] > resources.AmountFromQuantity(fr.Resource, r.NominalQuota) {
-			return true
+		if borrowed := usage[fr].Minus(resources.AmountFromQuantity(fr.Resource, r.NominalQuota)); borrowed > 0 {
+			share = max(share, float64(borrowed)/max(1, float64(total[fr]))/weight)
 		}
 	}
-	return false
+	return share
 }
 
 // merge returns a Workload with the usage of others.
