@@ -17,3 +17,13 @@ type SelectField struct {
 	Options []Option
 	Error   string
 }
+
+// Selected returns the value of the selected option; empty for none.
+func (f SelectField) Selected() string {
+	for _, option := range f.Options {
+		if option.Selected {
+			return option.Value
+		}
+	}
+	return ""
+}

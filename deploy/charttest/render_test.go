@@ -551,7 +551,7 @@ func TestOlderKubernetes(t *testing.T) {
 		wantVerb            string
 		wantMutatingPolices int
 	}{
-		{"sqlite", "impersonate:user-info", 7},
+		{"sqlite", "impersonate:user-info", 8},
 		{"legacy", "impersonate", 0},
 	} {
 		objects := render(t, releases[tc.release])

@@ -293,3 +293,20 @@ func TestReadSourceOfOthers(t *testing.T) {
 		}
 	}
 }
+
+func TestQueueDefaults(t *testing.T) {
+	team := Team{Queue: "own", DefaultClass: "dev-priority", Shares: []Share{{Name: "ray", Queue: "ray", Class: "training-priority", Kinds: []string{"RayJob"}}, {Name: "plain", Queue: "plain"}}}
+	for _, name := range []string{"dev-priority", "training-priority"} {
+		team.Classes = append(team.Classes, PriorityClass{Name: name})
+	}
+	for name, tc := range map[string]struct{ request, want Request }{
+		"nothing named":       {Request{Kind: Job}, Request{Kind: Job, Class: "dev-priority"}},
+		"a kind with a share": {Request{Kind: "RayJob"}, Request{Kind: "RayJob", Share: "ray", Class: "training-priority"}},
+		"the share named":     {Request{Kind: "RayJob", Share: "plain"}, Request{Kind: "RayJob", Share: "plain"}},
+		"the class named":     {Request{Kind: Job, Class: "training-priority"}, Request{Kind: Job, Class: "training-priority"}},
+	} {
+		if diff := cmp.Diff(tc.want, team.withDefaults(tc.request)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}

@@ -41,6 +41,7 @@ type Team struct {
 	Classes           []PriorityClass
 	Numbers           []PriorityClass // of priorities by number; none if the policy allows none
 	Shares            []Share         // those whose queues the user may use
+	DefaultClass      string          // of the tasks of Queue that name no priority class; empty for none
 	// Kinds are the kinds that Kuota writes manifests for, Kueue manages, the API server
 	// serves, and the user may create in Namespace. If Kueue's configuration is unknown,
 	// Kueue is assumed to manage Jobs only.
@@ -65,6 +66,8 @@ func (t Team) MaySubmitElastic() bool { return t.MaySubmit && slices.Contains(t.
 // Share is a share of a team with its queue.
 type Share struct {
 	Name, Queue string
+	Class       string   // of the tasks that name none; empty for none
+	Kinds       []string // of the tasks that use the share if they name none
 	Pools       []string // of its ClusterQueue; nil for those of the team's
 }
 
@@ -76,7 +79,7 @@ func (s *Service) sharesOf(a *v1alpha1.ComputeAllocation, user governance.User) 
 			return m.Kind == "User" && m.Name == user.Name || m.Kind == "Group" && slices.Contains(user.Groups, m.Name)
 		}
 		if len(share.Members) == 0 || slices.ContainsFunc(share.Members, mine) {
-			shares = append(shares, Share{Name: share.Name, Queue: s.Naming.ShareQueue(a.Name, share.Name)})
+			shares = append(shares, Share{Name: share.Name, Queue: s.Naming.ShareQueue(a.Name, share.Name), Class: className(share.DefaultPriorityClass), Kinds: share.Kinds})
 		}
 	}
 	return shares
@@ -115,7 +118,7 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 		return Team{}, &governance.Error{Kind: governance.NotFound, Op: "find team", Message: fmt.Sprintf("There is no team %s, or you may not see it.", name)}
 	}
 	t := Team{Name: a.Name, DisplayName: a.Spec.DisplayName, Namespace: a.Status.Namespace, Queue: cmp.Or(a.Status.LocalQueue, desired.LocalQueueName(&a, s.Naming))}
-	t.Shares = s.sharesOf(&a, user)
+	t.Shares, t.DefaultClass = s.sharesOf(&a, user), className(a.Spec.DefaultPriorityClass)
 	teams, err := clusterstate.ReadTeams(ctx, reader)
 	if err != nil {
 		return Team{}, err
@@ -285,6 +288,7 @@ func (t Team) plan(r Request, complete bool) (Plan, []governance.FieldError) {
 			r.Pods, r.MinPods = r.Array.Count(), max(r.MinPods, 1)
 		}
 	}
+	r = t.withDefaults(r)
 	if class, ok := t.Class(r.Class); ok && r.TimeLimit == 0 && r.Kind != Deployment { // Kueue cannot limit those
 		r.TimeLimit = class.DefaultTimeLimit
 	}
@@ -301,6 +305,34 @@ func (t Team) plan(r Request, complete bool) (Plan, []governance.FieldError) {
 		return Plan{}, wrong
 	}
 	return p, nil
+}
+
+// withDefaults returns a request with the share of its kind and the priority class of its queue, if
+// it names none.
+func (t Team) withDefaults(r Request) Request {
+	if r.Share == "" {
+		of, _ := governance.Find(t.Shares, func(s Share) bool { return slices.Contains(s.Kinds, string(r.kind())) })
+		r.Share = of.Name
+	}
+	if r.Class == "" {
+		class := t.DefaultClass
+		if r.Share != "" {
+			of, _ := governance.Find(t.Shares, func(s Share) bool { return s.Name == r.Share })
+			class = of.Class
+		}
+		if _, exists := t.Class(class); exists {
+			r.Class = class
+		}
+	}
+	return r
+}
+
+// className returns the object of a priority class of the policy; empty for none.
+func className(name string) string {
+	if name == "" {
+		return ""
+	}
+	return desired.PriorityClassName(name)
 }
 
 // PlanElasticJob plans an ElasticJob that was read from a manifest, in the team's

@@ -150,6 +150,7 @@ var fields = []field{
 	{Input: forms.Input{Path: sharesPath, Rows: &forms.Rows{ID: "share", Label: "Share", Fields: map[string]forms.RowField{
 		"name": {ID: "name", Label: "name"}, "weight": {ID: "weight", Label: "weight"}, "members": {ID: "members", Label: "members"},
 		"quota": {ID: "quota", Label: "quota"}, "borrowLimitPercent": {ID: "percent", Label: "borrow limit"}, "queueingStrategy": {ID: "order", Label: "order"},
+		"defaultPriorityClass": {ID: "class", Label: "priority class"}, "kinds": {ID: "kinds", Label: "kinds"},
 	}}}},
 	{Input: forms.Input{Path: sharesPath, ID: "add-share", Label: "Shares"}},
 	{Input: forms.Input{Path: windowsPath, Rows: &forms.Rows{ID: "window", Label: "Window", Fields: map[string]forms.RowField{
@@ -169,6 +170,7 @@ var fields = []field{
 	ofTeams(optionField("spec.namespaceCeiling", "ceiling", "Namespace ceiling", "Limits all pods of the namespace to quota plus borrow limit. Needs a borrow limit.", func(s *allocationSpec) *bool { return &s.NamespaceCeiling })),
 	ofTeams(optionField("spec.defaultQueue", "default-queue", "Default queue", "Adds a LocalQueue named default, so that jobs without a queue label use the team's queue.", func(s *allocationSpec) *bool { return &s.DefaultQueue })),
 	ofTeams(strictOrder),
+	ofTeams(textField("spec.defaultPriorityClass", "default-class", "Default priority class", func(s *allocationSpec) *string { return &s.DefaultPriorityClass })),
 }
 
 // inputs are the fields by the paths of their errors.

@@ -59,7 +59,7 @@ type allocationForm struct {
 type formMember struct{ kind, name, role string }
 
 // formShare is a share. members has a member a line, and quota a row.
-type formShare struct{ name, weight, members, quota, percent, order string }
+type formShare struct{ name, weight, members, class, kinds, quota, percent, order string }
 
 // formRow is a row of quota or a borrow limit. instanceType is the name of an
 // instance type or of a pool.
@@ -89,7 +89,7 @@ func (m *formMember) Fields() map[string]*string {
 }
 
 func (s *formShare) Fields() map[string]*string {
-	return map[string]*string{"name": &s.name, "weight": &s.weight, "members": &s.members, "quota": &s.quota, "percent": &s.percent, "order": &s.order}
+	return map[string]*string{"name": &s.name, "weight": &s.weight, "members": &s.members, "class": &s.class, "kinds": &s.kinds, "quota": &s.quota, "percent": &s.percent, "order": &s.order}
 }
 
 func (s formShare) empty() bool { return s == formShare{} }

@@ -18,9 +18,9 @@ import (
 func TestSaveCreatesAllFields(t *testing.T) {
 	d := handlerstest.WithAllocations()
 	want := handlerstest.FullAllocation().Spec
-	want.QueueingStrategy = v1alpha1.StrictFIFO
+	want.QueueingStrategy, want.DefaultPriorityClass = v1alpha1.StrictFIFO, "dev"
 	want.Shares = append(want.Shares, v1alpha1.Share{
-		Name: "batch", Weight: 2, Quota: []v1alpha1.WindowQuota{{InstanceType: "ml.g5.2xlarge", Accelerators: new(int64(4))}, {InstanceType: "ml.c5.2xlarge", Instances: new(int64(1))}},
+		Name: "batch", Weight: 2, DefaultPriorityClass: "training", Kinds: []string{"RayJob", "Deployment"}, Quota: []v1alpha1.WindowQuota{{InstanceType: "ml.g5.2xlarge", Accelerators: new(int64(4))}, {InstanceType: "ml.c5.2xlarge", Instances: new(int64(1))}},
 		BorrowLimitPercent: new(int32(0)), QueueingStrategy: v1alpha1.StrictFIFO,
 	})
 	address := handlerstest.Serve(t, d) + handlerstest.NewURL
@@ -31,7 +31,7 @@ func TestSaveCreatesAllFields(t *testing.T) {
 		"row-2-type", "ml.p4d.24xlarge", "row-2-profile", "mig-1g.5gb", "row-2-count", "7", "row-3-type", "ml.c5.2xlarge", "row-3-instances", "3",
 		"borrow-percent", "25", "limit-0-type", "ml.g5.2xlarge", "limit-0-accelerators", "1",
 		"share-0-name", "research", "share-0-weight", "15", "share-0-members", "research\nuser: oidc:ada@example.com", "share-1-name", "nightly", "share-1-weight", "3",
-		"share-2-name", "batch", "share-2-weight", "2", "share-2-quota", "ml.g5.2xlarge 4\nml.c5.2xlarge 1 instance", "share-2-percent", "0", "share-2-order", "StrictFIFO",
+		"share-2-name", "batch", "share-2-weight", "2", "share-2-quota", "ml.g5.2xlarge 4\nml.c5.2xlarge 1 instance", "share-2-percent", "0", "share-2-class", "training", "share-2-kinds", "RayJob, Deployment", "default-class", "dev", "share-2-order", "StrictFIFO",
 		"window-0-name", "nights", "window-0-days", "Mon–Wed, Fri", "window-0-from", "22:00", "window-0-to", "06:00", "window-0-zone", "Europe/Berlin", "window-0-notice", "1h30m",
 		"window-0-quota", "ml.g6.12xlarge 8\nml.c5.2xlarge 2 instances\nml.p4d.24xlarge 14 mig-1g.5gb", "window-0-sharing", "LendAndBorrow", "window-0-percent", "40",
 		"window-1-name", "upkeep", "window-1-from", "2030-12-07 08:00", "window-1-to", "2030-12-07 18:00", "window-1-activation", "Drain", "window-1-sharing", "DontLend",
@@ -79,36 +79,37 @@ func TestErrorsAreShownAtTheirInputs(t *testing.T) {
 		FormValues  []string
 		field, want string
 	}{
-		"a namespace of Kubernetes":     {[]string{"namespace", "kube-system"}, "namespace", "is reserved for the cluster"},
-		"nothing of an instance":        {[]string{"row-0-accelerators", "0"}, "row-0-accelerators", "above 0"},
-		"nothing of anything":           {[]string{"row-0-accelerators", "", "row-0-vcpu", "0", "row-0-memory", "0"}, "row-0-vcpu", "above 0"},
-		"a name that turns around":      {[]string{"display-name", "vision\u202egnp"}, "display-name", "change the direction of writing"},
-		"a namespace in capitals":       {[]string{"namespace", "Research"}, "namespace", "lower-case"},
-		"a member of Kubernetes":        {[]string{"member-3-kind", "Group", "member-3-name", "system:masters"}, "member-0-name", "reserved by Kubernetes"},
-		"a member of no kind":           {[]string{"member-0-kind", "Robot", "member-0-name", "x"}, "member-0-name", "must be User or Group"},
-		"a member twice":                {[]string{"member-0-kind", "User", "member-0-name", "x", "member-1-kind", "User", "member-1-name", "x"}, "member-1-name", "Is listed twice"},
-		"an unknown profile":            {[]string{"row-0-type", "ml.p4d.24xlarge", "row-0-accelerators", "", "row-0-profile", "mig-9g.9gb", "row-0-count", "1"}, "row-0-profile", "mig-1g.5gb"},
-		"a profile without a count":     {[]string{"row-0-accelerators", "", "row-0-profile", "mig-1g.5gb"}, "row-0-count", "how many"},
-		"a count without a profile":     {[]string{"row-0-accelerators", "", "row-0-count", "1"}, "row-0-profile", "which parts"},
-		"parts and whole accelerators":  {[]string{"row-0-type", "ml.p4d.24xlarge", "row-0-profile", "mig-1g.5gb", "row-0-count", "1"}, "row-0-count", "not both"},
-		"a limit of an unknown type":    {[]string{"limit-0-type", "ml.g5.2xlrage", "limit-0-vcpu", "1"}, "limit-0-type", "did you mean"},
-		"a limit that is no number":     {[]string{"limit-0-type", "ml.g5.2xlarge", "limit-0-vcpu", "lots"}, "limit-0-vcpu", "Not a number"},
-		"a limit behind an empty one":   {[]string{"limit-0-type", "", "limit-4-type", "ml.c5.2xlarge", "limit-4-accelerators", "1"}, "limit-1-accelerators", "have no accelerators"},
-		"a ceiling without a limit":     {[]string{"ceiling", "true", "unlimited", "true"}, "ceiling", "needs a borrow limit"},
-		"a pool that the policy lacks":  {[]string{"row-1-type", "b200", "row-1-accelerators", "1"}, "row-1-type", "make pool b200 of it"},
-		"a type and the pool it is in":  {[]string{"row-1-type", "ml.p5.48xlarge", "row-1-vcpu", "1", "row-2-type", "h100", "row-2-vcpu", "1"}, "row-2-type", "combine the rows"},
-		"a share without a name":        {[]string{"share-0-weight", "3"}, "share-0-name", "Give the share a name"},
-		"a share without a weight":      {[]string{"share-0-name", "a"}, "share-0-weight", "Give a weight from 1"},
-		"a budget of 0 hours":           {[]string{"budget-amount", "0", "budget-period", "Month", "budget-notify", "80"}, "budget-amount", "at least 1"},
-		"a share of weight 0":           {[]string{"share-0-name", "a", "share-0-weight", "0"}, "share-0-weight", "at least 1"},
-		"a share in capitals":           {[]string{"share-0-name", "HIGHPRI", "share-0-weight", "1"}, "share-0-name", "lower-case"},
-		"a share twice":                 {[]string{"share-0-name", "a", "share-0-weight", "1", "share-4-name", "a", "share-4-weight", "1"}, "share-1-name", "Is listed twice"},
-		"a share of Kubernetes":         {[]string{"share-0-name", "a", "share-0-weight", "1", "share-0-members", "user: system:admin"}, "share-0-members", "reserved by Kubernetes"},
-		"a share of strange quota":      {[]string{"share-0-name", "a", "share-0-quota", "ml.g5.2xlarge"}, "share-0-quota", "write an instance type or pool and a number"},
-		"a share of no pool":            {[]string{"share-0-name", "a", "share-0-quota", "ml.none 2"}, "share-0-quota", "ml.none"},
-		"a share that cannot borrow":    {[]string{"share-0-name", "a", "share-0-percent", "5"}, "share-0-percent", "needs a quota of the share"},
-		"a share of nobody":             {[]string{"share-0-name", "a", "share-0-weight", "1", "share-0-members", "ada\nuser:"}, "share-0-members", "A name is missing after user:"},
-		"too many characters in a name": {[]string{"member-0-kind", "User", "member-0-name", strings.Repeat("a", 257)}, "member-0-name", "more than 256"},
+		"a namespace of Kubernetes":      {[]string{"namespace", "kube-system"}, "namespace", "is reserved for the cluster"},
+		"nothing of an instance":         {[]string{"row-0-accelerators", "0"}, "row-0-accelerators", "above 0"},
+		"nothing of anything":            {[]string{"row-0-accelerators", "", "row-0-vcpu", "0", "row-0-memory", "0"}, "row-0-vcpu", "above 0"},
+		"a name that turns around":       {[]string{"display-name", "vision\u202egnp"}, "display-name", "change the direction of writing"},
+		"a namespace in capitals":        {[]string{"namespace", "Research"}, "namespace", "lower-case"},
+		"a member of Kubernetes":         {[]string{"member-3-kind", "Group", "member-3-name", "system:masters"}, "member-0-name", "reserved by Kubernetes"},
+		"a member of no kind":            {[]string{"member-0-kind", "Robot", "member-0-name", "x"}, "member-0-name", "must be User or Group"},
+		"a member twice":                 {[]string{"member-0-kind", "User", "member-0-name", "x", "member-1-kind", "User", "member-1-name", "x"}, "member-1-name", "Is listed twice"},
+		"an unknown profile":             {[]string{"row-0-type", "ml.p4d.24xlarge", "row-0-accelerators", "", "row-0-profile", "mig-9g.9gb", "row-0-count", "1"}, "row-0-profile", "mig-1g.5gb"},
+		"a profile without a count":      {[]string{"row-0-accelerators", "", "row-0-profile", "mig-1g.5gb"}, "row-0-count", "how many"},
+		"a count without a profile":      {[]string{"row-0-accelerators", "", "row-0-count", "1"}, "row-0-profile", "which parts"},
+		"parts and whole accelerators":   {[]string{"row-0-type", "ml.p4d.24xlarge", "row-0-profile", "mig-1g.5gb", "row-0-count", "1"}, "row-0-count", "not both"},
+		"a limit of an unknown type":     {[]string{"limit-0-type", "ml.g5.2xlrage", "limit-0-vcpu", "1"}, "limit-0-type", "did you mean"},
+		"a limit that is no number":      {[]string{"limit-0-type", "ml.g5.2xlarge", "limit-0-vcpu", "lots"}, "limit-0-vcpu", "Not a number"},
+		"a limit behind an empty one":    {[]string{"limit-0-type", "", "limit-4-type", "ml.c5.2xlarge", "limit-4-accelerators", "1"}, "limit-1-accelerators", "have no accelerators"},
+		"a ceiling without a limit":      {[]string{"ceiling", "true", "unlimited", "true"}, "ceiling", "needs a borrow limit"},
+		"a pool that the policy lacks":   {[]string{"row-1-type", "b200", "row-1-accelerators", "1"}, "row-1-type", "make pool b200 of it"},
+		"a type and the pool it is in":   {[]string{"row-1-type", "ml.p5.48xlarge", "row-1-vcpu", "1", "row-2-type", "h100", "row-2-vcpu", "1"}, "row-2-type", "combine the rows"},
+		"a share without a name":         {[]string{"share-0-weight", "3"}, "share-0-name", "Give the share a name"},
+		"a share without a weight":       {[]string{"share-0-name", "a"}, "share-0-weight", "Give a weight from 1"},
+		"a budget of 0 hours":            {[]string{"budget-amount", "0", "budget-period", "Month", "budget-notify", "80"}, "budget-amount", "at least 1"},
+		"a share of weight 0":            {[]string{"share-0-name", "a", "share-0-weight", "0"}, "share-0-weight", "at least 1"},
+		"a share in capitals":            {[]string{"share-0-name", "HIGHPRI", "share-0-weight", "1"}, "share-0-name", "lower-case"},
+		"a share twice":                  {[]string{"share-0-name", "a", "share-0-weight", "1", "share-4-name", "a", "share-4-weight", "1"}, "share-1-name", "Is listed twice"},
+		"a share of Kubernetes":          {[]string{"share-0-name", "a", "share-0-weight", "1", "share-0-members", "user: system:admin"}, "share-0-members", "reserved by Kubernetes"},
+		"a share of strange quota":       {[]string{"share-0-name", "a", "share-0-quota", "ml.g5.2xlarge"}, "share-0-quota", "write an instance type or pool and a number"},
+		"a share of no pool":             {[]string{"share-0-name", "a", "share-0-quota", "ml.none 2"}, "share-0-quota", "ml.none"},
+		"a share of kinds in lower case": {[]string{"share-0-name", "a", "share-0-weight", "1", "share-0-kinds", "job"}, "share-0-kinds", "such as RayJob"},
+		"a share that cannot borrow":     {[]string{"share-0-name", "a", "share-0-percent", "5"}, "share-0-percent", "needs a quota of the share"},
+		"a share of nobody":              {[]string{"share-0-name", "a", "share-0-weight", "1", "share-0-members", "ada\nuser:"}, "share-0-members", "A name is missing after user:"},
+		"too many characters in a name":  {[]string{"member-0-kind", "User", "member-0-name", strings.Repeat("a", 257)}, "member-0-name", "more than 256"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			response, page := handlerstest.Post(t, address, handlerstest.AllocationForm(tc.FormValues...))

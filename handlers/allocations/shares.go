@@ -38,7 +38,7 @@ func sharesOf(shares []v1alpha1.Share) (rows []formShare) {
 		for _, m := range s.Members {
 			lines = append(lines, map[string]string{"User": userPrefix, "Group": groupPrefix}[m.Kind]+m.Name)
 		}
-		row := formShare{name: s.Name, weight: strconv.Itoa(int(s.Weight)), members: strings.Join(lines, "\n"), quota: quotaLines(s.Quota)}
+		row := formShare{name: s.Name, weight: strconv.Itoa(int(s.Weight)), members: strings.Join(lines, "\n"), class: s.DefaultPriorityClass, kinds: strings.Join(s.Kinds, ", "), quota: quotaLines(s.Quota)}
 		if s.QueueingStrategy == v1alpha1.StrictFIFO {
 			row.order = s.QueueingStrategy
 		}
@@ -57,7 +57,14 @@ func (f *allocationForm) parseShares(types catalog.Catalog, wrong *governance.Fi
 			continue
 		}
 		at := fmt.Sprintf("%s[%d].", sharesPath, i)
-		share := v1alpha1.Share{Name: row.name, Weight: 1, QueueingStrategy: row.order}
+		share := v1alpha1.Share{Name: row.name, Weight: 1, DefaultPriorityClass: row.class, QueueingStrategy: row.order}
+		if strings.TrimSpace(row.kinds) != "" {
+			share.Kinds = strings.FieldsFunc(row.kinds, func(r rune) bool { return r == ',' || r == ' ' })
+			if slices.ContainsFunc(share.Kinds, func(kind string) bool { return kind[0] < 'A' || kind[0] > 'Z' }) {
+				wrong.Add(at+"kinds", "write kinds as Kubernetes does, such as RayJob")
+				share.Kinds = nil
+			}
+		}
 		if row.weight != "" {
 			weight, problem := forms.ParseWhole(row.weight, 1, v1alpha1.MaxShareWeight)
 			wrong.Add(at+"weight", problem)
@@ -150,7 +157,7 @@ func (f *allocationForm) batchNotes(policy *v1alpha1.ClusterPolicy) []string {
 }
 
 // shareRows returns the rows of the form.
-func (f *allocationForm) shareRows(errs map[string]string) (rows []allocationviews.TeamShareRow) {
+func (f *allocationForm) shareRows(policy *v1alpha1.ClusterPolicy, errs map[string]string) (rows []allocationviews.TeamShareRow) {
 	for i, s := range f.shares {
 		id := "share-" + strconv.Itoa(i)
 		text := func(part, value string) views.TextField {
@@ -158,10 +165,25 @@ func (f *allocationForm) shareRows(errs map[string]string) (rows []allocationvie
 		}
 		rows = append(rows, allocationviews.TeamShareRow{
 			Name: text("name", s.name), Weight: text("weight", s.weight), Members: text("members", s.members), Quota: text("quota", s.quota), Percent: text("percent", s.percent),
+			Class: classChoice(policy, errs[id+"-class"], s.class), Kinds: text("kinds", s.kinds),
 			Order: choice(errs[id+"-order"], s.order, "", "Tasks that fit", v1alpha1.StrictFIFO, "Strict: the first blocks"), Error: errs[id],
 		})
 	}
 	return rows
+}
+
+// classChoice is the choice of a priority class for tasks that name none.
+func classChoice(policy *v1alpha1.ClusterPolicy, problem, selected string) views.SelectField {
+	pairs := []string{"", "None"}
+	if policy != nil {
+		for _, class := range policy.Spec.PriorityClasses {
+			pairs = append(pairs, class.Name, class.Name)
+		}
+	}
+	if !slices.Contains(pairs, selected) {
+		pairs = append(pairs, selected, selected+" (unknown)")
+	}
+	return choice(problem, selected, pairs...)
 }
 
 // shareNotes returns what a change of the shares means for the tasks of the team. before

@@ -66,7 +66,8 @@ type AllocationForm struct {
 	More     string // what is set under More settings; empty for nothing
 	MoreOpen bool
 
-	PreemptionNote string // why the choice of preemption has no effect now; empty if it has
+	DefaultClass   views.SelectField // the priority class of tasks that name none
+	PreemptionNote string            // why the choice of preemption has no effect now; empty if it has
 
 	Shares      []TeamShareRow
 	CanAddShare bool
@@ -112,14 +113,14 @@ type MemberField struct {
 // TeamShareRow is one share as typed. Inputs are named share-N-name, share-N-weight and
 // share-N-members, with N from 0.
 type TeamShareRow struct {
-	Name, Weight, Members, Quota, Percent views.TextField
-	Order                                 views.SelectField
-	Error                                 string // about the row as a whole
+	Name, Weight, Members, Kinds, Quota, Percent views.TextField
+	Class, Order                                 views.SelectField
+	Error                                        string // about the row as a whole
 }
 
-// ownQueue reports whether the share has, or was to get, quota of its own.
+// ownQueue reports whether the share has, or was to get, quota of its own or defaults.
 func (r TeamShareRow) ownQueue() bool {
-	return r.Quota.Value+r.Quota.Error+r.Percent.Value+r.Percent.Error+r.Order.Error != ""
+	return r.Kinds.Value+r.Kinds.Error+r.Class.Selected()+r.Class.Error+r.Quota.Value+r.Quota.Error+r.Percent.Value+r.Percent.Error+r.Order.Error != ""
 }
 
 // WindowRow is one window as typed. Inputs are named window-N-name and so on, with N from 0.

@@ -187,6 +187,14 @@ type ComputeAllocationSpec struct {
 	// +kubebuilder:default=false
 	DefaultQueue bool `json:"defaultQueue,omitempty"`
 
+	// DefaultPriorityClass is the priority class of the tasks of the team's queue that name none:
+	// the name of a class of the cluster policy. The API server sets it from Kubernetes 1.36 on,
+	// and the console always.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a class name has lower-case letters, digits and hyphens, and starts and ends with a letter or digit"
+	DefaultPriorityClass string `json:"defaultPriorityClass,omitempty"`
+
 	// Shares are queues of the team beside its own. Each has a LocalQueue. Those without
 	// quota divide the team's quota: Kueue admits the tasks of the share first that used the
 	// least by its weight, whatever the priority of the tasks, if its configuration enables
@@ -290,6 +298,22 @@ type Share struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Members []Member `json:"members,omitempty"`
+
+	// DefaultPriorityClass is the priority class of the tasks of the share that name none, as that
+	// of the team's queue.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a class name has lower-case letters, digits and hyphens, and starts and ends with a letter or digit"
+	DefaultPriorityClass string `json:"defaultPriorityClass,omitempty"`
+
+	// Kinds are the kinds of tasks that join the queue of the share if they name none, such as
+	// RayJob or Deployment. The first share that names a kind has it.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=20
+	// +kubebuilder:validation:items:MaxLength=63
+	// +kubebuilder:validation:items:Pattern=`^[A-Z][A-Za-z0-9]*$`
+	Kinds []string `json:"kinds,omitempty"`
 
 	// Quota is in addition to that of the team. The share then has a ClusterQueue of its own
 	// beside that of the team, with the sharing, preemption and activation of the team.

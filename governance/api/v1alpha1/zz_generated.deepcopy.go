@@ -1358,6 +1358,11 @@ func (in *Share) DeepCopyInto(out *Share) {
 		*out = make([]Member, len(*in))
 		copy(*out, *in)
 	}
+	if in.Kinds != nil {
+		in, out := &in.Kinds, &out.Kinds
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Quota != nil {
 		in, out := &in.Quota, &out.Quota
 		*out = make([]WindowQuota, len(*in))

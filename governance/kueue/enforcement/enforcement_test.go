@@ -36,6 +36,7 @@ func TestManifests(t *testing.T) {
 	}
 	labels, labelsBinding := enforcement.TemplateLabels()
 	numbers, numbersBinding := enforcement.Numbers()
+	ofQueues, ofQueuesBinding := enforcement.Defaults()
 	for file, want := range map[string]string{
 		"template-labels.yaml": "{{- if include \"kuota.hasMutatingPolicies\" . }}\n" + generated +
 			"# Copies the labels that Kueue reads of a task, such as its queue, from its pod template.\n" +
@@ -45,6 +46,10 @@ func TestManifests(t *testing.T) {
 			"# Turns the priority of a task by number, kuota.dev/priority, into its priority class.\n" +
 			"#\n# Requires Kubernetes 1.36. Omit this file where the API server does not serve\n# MutatingAdmissionPolicy: such a task is then rejected, and names the class itself.\n" +
 			manifest(t, []any{numbers, numbersBinding}) + "{{- end }}\n",
+		"defaults.yaml": "{{- if include \"kuota.hasMutatingPolicies\" . }}\n" + generated +
+			"# Gives a task the queue of its kind and the priority class of its queue, where its team set them.\n" +
+			"#\n# Requires Kubernetes 1.36. Omit this file where the API server does not serve\n# MutatingAdmissionPolicy: only the console then sets them.\n" +
+			manifest(t, []any{ofQueues, ofQueuesBinding}) + "{{- end }}\n",
 		"member-kinds.yaml": generated + "# What members may do with each kind of job. Roles with the label are part of kuota-team-member.\n" + memberRoles(t),
 		"enforcement.yaml":  generated + manifest(t, validating),
 		"time-limits.yaml": "{{- if include \"kuota.hasMutatingPolicies\" . }}\n" + generated +

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 
@@ -142,6 +143,11 @@ const (
 	// policies, one a line: the LocalQueue of the share, the kind and the name.
 	AnnotationShareMembers = "kuota.dev/share-members"
 
+	// AnnotationDefaults of a namespace has what tasks get that name none, for an admission
+	// policy: lines of "queue", a kind and its LocalQueue, and of "class", a LocalQueue and the
+	// WorkloadPriorityClass of its tasks.
+	AnnotationDefaults = "kuota.dev/defaults"
+
 	// AnnotationTeam stays on a namespace after its allocation is deleted, so that
 	// a new allocation of the same team can use it again.
 	AnnotationTeam = "kuota.dev/team"
@@ -196,5 +202,30 @@ func namespaceAnnotations(allocation *v1alpha1.ComputeAllocation, naming Naming)
 	if mark := DepartmentMark(naming.Departments, allocation.Spec.Department); mark != "" {
 		annotations[AnnotationDepartment] = mark
 	}
+	if lines := defaults(allocation, naming); len(lines) > 0 {
+		annotations[AnnotationDefaults] = strings.Join(lines, "\n")
+	}
 	return annotations
+}
+
+// defaults returns the lines of AnnotationDefaults.
+func defaults(allocation *v1alpha1.ComputeAllocation, naming Naming) (lines []string) {
+	class := func(queue, name string) {
+		if name != "" {
+			lines = append(lines, "class "+queue+" "+PriorityClassName(name))
+		}
+	}
+	class(LocalQueueName(allocation, naming), allocation.Spec.DefaultPriorityClass)
+	if allocation.Spec.DefaultQueue {
+		class(DefaultQueueName, allocation.Spec.DefaultPriorityClass)
+	}
+	for i := range allocation.Spec.Shares {
+		share := &allocation.Spec.Shares[i]
+		queue := naming.ShareQueue(allocation.Name, share.Name)
+		for _, kind := range share.Kinds {
+			lines = append(lines, "queue "+kind+" "+queue)
+		}
+		class(queue, share.DefaultPriorityClass)
+	}
+	return lines
 }

@@ -53,6 +53,7 @@ func AllocationSettings(before, after *v1alpha1.ComputeAllocationSpec) []change.
 		{"Preemption to borrow", func(s *v1alpha1.ComputeAllocationSpec) string { return s.Preemption.BorrowWithinCohort }},
 		{"Namespace ceiling", func(s *v1alpha1.ComputeAllocationSpec) string { return yesNo(s.NamespaceCeiling) }},
 		{"Default queue", func(s *v1alpha1.ComputeAllocationSpec) string { return yesNo(s.DefaultQueue) }},
+		{"Default priority class", func(s *v1alpha1.ComputeAllocationSpec) string { return s.DefaultPriorityClass }},
 		{"Shares", func(s *v1alpha1.ComputeAllocationSpec) string { return Shares(s.Shares) }},
 		{"Budget", func(s *v1alpha1.ComputeAllocationSpec) string { return Budget(s.Budget) }},
 	})...)
@@ -71,6 +72,12 @@ func Shares(all []v1alpha1.Share) string {
 		}
 		if len(members) > 0 {
 			text += " (" + strings.Join(members, ", ") + ")"
+		}
+		if share.DefaultPriorityClass != "" {
+			text += ", class " + share.DefaultPriorityClass
+		}
+		if len(share.Kinds) > 0 {
+			text += ", for " + strings.Join(share.Kinds, " and ")
 		}
 		if len(share.Quota) > 0 {
 			text += " with " + strings.Join(quotaRows(share.Quota), " and ")
