@@ -57,6 +57,7 @@ var always = map[string]func(*testing.T){
 	"a queue is held, drained and activated again":       heldAndDrained,
 	"a department borrows within its border first":       borrowWithinADepartment,
 	"a share gets quota and loses it":                    shareGetsQuota,
+	"tasks share licenses and scratch space":             otherResources,
 }
 
 // others are scenarios of the same sort that show Kueue rather than Kuota's settings.

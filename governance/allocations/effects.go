@@ -121,7 +121,7 @@ func capacityChanges(pools []PoolChange, before, after quota.PoolResources, type
 		found, _ := types.Find(pool.Pool)
 		for _, name := range pool.names() {
 			change := CapacityChange{Pool: pool.Pool, Resource: name, Physical: found.Physical[name], Before: before[pool.Pool][name], After: after[pool.Pool][name]}
-			if change.Before != change.After {
+			if change.Before != change.After && types.OnNodes(name) {
 				changes = append(changes, change)
 			}
 		}

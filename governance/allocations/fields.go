@@ -149,6 +149,8 @@ func fieldOf(resource string) string {
 		return ""
 	case catalog.IsPartition(resource):
 		return ".partition"
+	case !catalog.IsAccelerator(resource):
+		return ".resources"
 	}
 	return ".accelerators"
 }

@@ -13,6 +13,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/quota/resources"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -164,7 +165,7 @@ func (c *Cluster) RegisterMetrics(with prometheus.Registerer) error {
 }
 
 // transform removes fields that no code reads from objects of which there are
-// many, before the cache stores them.
+// many, before the cache stores them, and names the resources that the policy lists.
 func (c *Cluster) transform(object any) (any, error) {
 	switch o := object.(type) {
 	case *kueue.Workload:
@@ -172,6 +173,8 @@ func (c *Cluster) transform(object any) (any, error) {
 		if c.workloadTransform != nil {
 			c.workloadTransform(o)
 		}
+	case *v1alpha1.ClusterPolicy:
+		resources.List(o.Spec.Resources) // before a reader can see this policy
 	case *corev1.Node:
 		o.ManagedFields = nil
 	case *rbacv1.RoleBinding:

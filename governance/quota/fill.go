@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,6 +71,7 @@ func (s share) larger(t share) bool {
 //   - a partition: its share is count × slices / (accelerators × 7);
 //   - network devices always: the largest share of an instance's, rounded up.
 //
+// Other resources have no default, and no influence on defaults.
 // Shares can exceed 1. vCPU is rounded down to 0.001 and memory to 1 MiB. Errors
 // have paths relative to the row, such as "vCPU".
 func Fill(row v1alpha1.Quantities, instance catalog.Instance) (Resources, []governance.FieldError) {
@@ -83,6 +85,7 @@ func Fill(row v1alpha1.Quantities, instance catalog.Instance) (Resources, []gove
 		if !ok {
 			return nil, tooLarge("instances")
 		}
+		filled.Add(entered.others)
 		return filled, nil
 	}
 
@@ -124,6 +127,7 @@ func Fill(row v1alpha1.Quantities, instance catalog.Instance) (Resources, []gove
 	if filled[catalog.Network] = network; !ok || !fits {
 		return nil, tooLarge("")
 	}
+	filled.Add(entered.others)
 	return filled, nil
 }
 
@@ -145,6 +149,7 @@ func partitionSlices(migProfile string) int64 {
 type amounts struct {
 	instances                      int64
 	accelerators, milliCPU, memory resources.Amount
+	others                         Resources
 }
 
 // parse validates the amounts of a row, by themselves and for the instance.
@@ -185,7 +190,8 @@ func parse(row v1alpha1.Quantities, instance catalog.Instance) (a amounts, errs 
 	if a.accelerators > 0 && instance.Accelerators == 0 {
 		errs.Addf("accelerators", "instances of %s have no accelerators", instance.Type)
 	}
-	if len(errs) == 0 && a == (amounts{}) && (row.Partition == nil || row.Partition.Count == 0) {
+	a.others = parseOthers(row, instance, &errs)
+	if len(errs) == 0 && a.instances == 0 && a.accelerators == 0 && a.milliCPU == 0 && a.memory == 0 && len(a.others) == 0 && (row.Partition == nil || row.Partition.Count == 0) {
 		errs.Addf(firstFigure(row), "enter at least one amount above 0")
 	}
 	return a, errs
@@ -205,8 +211,32 @@ func firstFigure(row v1alpha1.Quantities) string {
 		return "memory"
 	case row.Partition != nil:
 		return "partition.count"
+	case len(row.Resources) > 0:
+		return "resources[0].quantity"
 	}
 	return ""
+}
+
+// parseOthers returns the resources of a row that have no field of their own.
+func parseOthers(row v1alpha1.Quantities, instance catalog.Instance, errs *governance.FieldErrors) Resources {
+	others := Resources{}
+	for i := range row.Resources {
+		r := &row.Resources[i]
+		at := fmt.Sprintf("resources[%d].", i)
+		amount := resources.AmountFromQuantity(r.Name, r.Quantity)
+		exact := amount.Quantity(r.Name)
+		switch {
+		case slices.Contains(standard, r.Name) || r.Name == instance.AcceleratorResource:
+			errs.Addf(at+"name", "%s has a field of its own: accelerators, vCPU or memory; network devices follow from those", r.Name)
+		case r.Quantity.Sign() < 0 || r.Quantity.Cmp(maxMemory) > 0:
+			errs.Addf(at+"quantity", "must be from 0 to 10,000,000 GiB")
+		case r.Quantity.Cmp(exact) != 0:
+			errs.Addf(at+"quantity", "must be a whole number")
+		case amount > 0:
+			others[r.Name] = amount
+		}
+	}
+	return others
 }
 
 func parsePartition(row v1alpha1.Quantities, instance catalog.Instance, errs *governance.FieldErrors) {

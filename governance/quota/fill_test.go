@@ -74,6 +74,18 @@ func TestFill(t *testing.T) {
 			"ml.p5.48xlarge", v1alpha1.Quantities{VCPU: quantity("500m")},
 			map[string]string{"cpu": "500m", "memory": "5461Mi", "vpc.amazonaws.com/efa": "1"},
 		},
+		"other resources beside a proportion": {
+			"ml.p5.48xlarge", v1alpha1.Quantities{Accelerators: amount(2), Resources: []v1alpha1.ResourceQuantity{{Name: "example.com/license", Quantity: *quantity("3")}, {Name: "ephemeral-storage", Quantity: *quantity("1.5Ti")}, {Name: "example.com/none", Quantity: *quantity("0")}}},
+			map[string]string{"nvidia.com/gpu": "2", "cpu": "48", "memory": "512Gi", "vpc.amazonaws.com/efa": "8", "example.com/license": "3", "ephemeral-storage": "1536Gi"},
+		},
+		"other resources alone": {
+			"ml.p5.48xlarge", v1alpha1.Quantities{Resources: []v1alpha1.ResourceQuantity{{Name: "example.com/license", Quantity: *quantity("3")}}},
+			map[string]string{"example.com/license": "3"},
+		},
+		"other resources beside whole instances": {
+			"ml.g5.2xlarge", v1alpha1.Quantities{Instances: amount(1), Resources: []v1alpha1.ResourceQuantity{{Name: "nvidia.com/mig-1g.24gb.gfx", Quantity: *quantity("3")}}},
+			map[string]string{"nvidia.com/gpu": "1", "cpu": "8", "memory": "32Gi", "nvidia.com/mig-1g.24gb.gfx": "3"},
+		},
 		"only memory: vCPU by the same share": {
 			"ml.c5.2xlarge", v1alpha1.Quantities{Memory: quantity("3Gi")},
 			map[string]string{"cpu": "1500m", "memory": "3Gi"},

@@ -161,7 +161,7 @@ type Excess struct {
 
 // Exceeding returns what is allocated beyond the physical resources of these
 // pools, in the order of the pools and then of Compare. Of partitions a pool has
-// what its nodes report.
+// what its nodes report. What no node reports, such as licenses, has no limit.
 func (p PoolResources) Exceeding(pools []FlavorQuotas, types catalog.Catalog) []Excess {
 	var excess []Excess
 	for _, of := range pools {
@@ -170,7 +170,7 @@ func (p PoolResources) Exceeding(pools []FlavorQuotas, types catalog.Catalog) []
 			continue
 		}
 		for _, resource := range p[of.Name].Names() {
-			if allocated, physical := p[of.Name][resource], pool.Physical[resource]; allocated > physical {
+			if allocated, physical := p[of.Name][resource], pool.Physical[resource]; allocated > physical && types.OnNodes(resource) {
 				excess = append(excess, Excess{Pool: of.Name, Resource: resource, Allocated: allocated, Physical: physical})
 			}
 		}
@@ -198,8 +198,8 @@ func Refused(policy *v1alpha1.ClusterPolicy, before, after PoolResources, types 
 		}
 		most, ok := Resources(pool.Physical).percent(100 + int64(more))
 		for _, name := range after[pool.Name].Names() {
-			if name == catalog.Network {
-				continue // follows from others, rounded up for each team
+			if name == catalog.Network || !types.OnNodes(name) {
+				continue // network devices follow from others, rounded up for each team
 			}
 			if sum := after[pool.Name][name]; ok && sum > most[name] && sum > before[pool.Name][name] {
 				refused = append(refused, Excess{Pool: pool.Name, Resource: name, Allocated: sum, Physical: most[name]})

@@ -46,6 +46,7 @@ func TestAllocated(t *testing.T) {
 	}
 	allocated.AddNominal(own)
 	allocated.AddNominal(own)
+	allocated.Add("ml.g6.12xlarge", quota.Resources{"example.com/license": 1000}) // which no node reports
 	excess := allocated.Exceeding(own.Pools, types)
 	if got, want := quota.DescribeExcess(excess), "ml.g6.12xlarge: 6 of 4 GPUs, 60 of 48 vCPU, 240 of 192 GiB and 3 of 1 network device allocated"; got != want {
 		t.Errorf("got %q, want %q", got, want)

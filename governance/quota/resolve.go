@@ -224,7 +224,7 @@ func coverOnly(pools []FlavorQuotas, spec *v1alpha1.ComputeAllocationSpec) (errs
 				if covered[name] {
 					continue
 				}
-				if delete(r, name); amount > 0 && name != catalog.CPU && name != catalog.Memory && name != catalog.Network {
+				if delete(r, name); amount > 0 && !catalog.FollowsAccelerators(name) {
 					errs.Add("spec.coveredResources", fmt.Sprintf("ClusterQueue %s does not cover %s, of which pool %s has quota; add it", spec.ClusterQueueName, name, pools[i].Name))
 				}
 			}
@@ -269,14 +269,18 @@ func Typed(spec *v1alpha1.ComputeAllocationSpec, types catalog.Catalog, pool str
 	}
 	row := &next.Quota[i]
 	for name, amount := range amounts {
+		others := slices.DeleteFunc(slices.Clone(row.Resources), func(r v1alpha1.ResourceQuantity) bool { return r.Name == name })
+		if len(others) < len(row.Resources) || !catalog.IsAccelerator(name) && !catalog.FollowsAccelerators(name) {
+			row.Resources = append(others, v1alpha1.ResourceQuantity{Name: name, Quantity: amount.Quantity(name)})
+			continue
+		}
 		switch {
 		case name == catalog.CPU:
 			row.VCPU = ptr.To(amount.Quantity(name))
 		case name == catalog.Memory:
 			row.Memory = ptr.To(amount.Quantity(name))
-		case strings.Contains(name, "/mig-"):
-			_, profile, _ := strings.Cut(name, "/")
-			row.Partition = &v1alpha1.Partition{Profile: profile, Count: int64(amount)}
+		case catalog.IsPartition(name):
+			row.Partition = &v1alpha1.Partition{Profile: strings.TrimPrefix(name, PartitionResource("")), Count: int64(amount)}
 		case name != catalog.Network:
 			row.Accelerators = ptr.To(int64(amount))
 		}

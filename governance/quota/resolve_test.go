@@ -175,6 +175,10 @@ func TestTyped(t *testing.T) {
 	if diff := cmp.Diff(ptr.To[int64](1), spec.Quota[0].Instances); diff != "" {
 		t.Errorf("the allocation itself changed: %s", diff)
 	}
+	got, ok = quota.Typed(spec, catalog.Catalog{}, p5, quota.Resources{"example.com/license": 3})
+	if nominal := got.Pools[0].Nominal; !ok || nominal["example.com/license"] != 3 || nominal[catalog.GPU] != 8 {
+		t.Errorf("got %v, want 3 licenses beside a whole instance", nominal)
+	}
 	got, ok = quota.Typed(spec, catalog.Catalog{}, "ml.g5.xlarge", quota.Resources{catalog.GPU: 2})
 	if !ok || len(got.Pools) != 2 || got.Pools[1].Nominal[catalog.GPU] != 2 {
 		t.Errorf("got %+v, want a second pool with 2 GPUs", got.Pools)

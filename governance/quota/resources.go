@@ -46,6 +46,17 @@ func (r Resources) Accelerator() (name string, amount resources.Amount) {
 	return "", 0
 }
 
+// Accelerators returns the number of accelerators of all kinds, for orders and comparisons; pages
+// never add up kinds. Each partition counts as one.
+func (r Resources) Accelerators() (sum resources.Amount) {
+	for name, amount := range r {
+		if catalog.IsAccelerator(name) {
+			sum = sum.Plus(amount)
+		}
+	}
+	return sum
+}
+
 // Quantity returns the amount of one resource as a canonical Kubernetes
 // quantity.
 func (r Resources) Quantity(name string) resource.Quantity {

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
@@ -129,8 +130,14 @@ func Unit(resource string, amount resources.Amount) string {
 	case catalog.Network:
 		unit = "network device"
 	default:
-		if resources.InBytes(resource) {
-			return "GiB of " + resource
+		listed, ok := resources.Listed(resource)
+		switch {
+		case resources.InBytes(resource):
+			return "GiB of " + cmp.Or(listed.Label, resource)
+		case ok && amount == 1 && strings.HasSuffix(listed.Label, "s") && !strings.HasSuffix(listed.Label, "ss"):
+			return listed.Label[:len(listed.Label)-1]
+		case ok:
+			return listed.Label
 		}
 		unit, plural = strings.TrimPrefix(resource, "nvidia.com/"), false
 	}

@@ -3,12 +3,15 @@ package quota
 import (
 	"testing"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/quota/resources"
 )
 
 func TestFormats(t *testing.T) {
 	const mib = catalog.MiB
+	resources.List([]v1alpha1.ListedResource{{Name: "google.com/tpu", Label: "TPUs"}, {Name: "example.com/ram", Label: "GPU memory", Unit: v1alpha1.UnitBytes}, {Name: "cloud-glass", Label: "cups of glass"}})
+	t.Cleanup(func() { resources.List(nil) })
 	for name, test := range map[string]struct {
 		resource                          string
 		amount                            resources.Amount
@@ -30,6 +33,10 @@ func TestFormats(t *testing.T) {
 		"pods":                      {"pods", 1, "1", "1", "1 pod"},
 		"as an example has it":      {catalog.CPU, 1_000_000_000_000, "1000000000", "over 100,000,000", "1,000,000,000 vCPU"},
 		"a large cluster":           {catalog.CPU, 99_999_999_000, "99999999", "99,999,999", "99,999,999 vCPU"},
+		"a listed resource":         {"google.com/tpu", 1200, "1200", "1,200", "1,200 TPUs"},
+		"one of a listed resource":  {"google.com/tpu", 1, "1", "1", "1 TPU"},
+		"a label in the singular":   {"cloud-glass", 1, "1", "1", "1 cups of glass"},
+		"a listed resource, bytes":  {"example.com/ram", 3 << 29, "1.5", "1.5", "1.5 GiB of GPU memory"},
 		"of unknown unit":           {"gpu.memory", 800 << 30, "858993459200", "858,993,459,200", "858,993,459,200 gpu.memory"},
 		"999,999 terabytes":         {catalog.Memory, 999_999_000_000_000_000, "931321643.292", "over 100,000,000", "931,321,643.292 GiB"},
 		"more than can be counted":  {catalog.CPU, resources.Unlimited, "no limit", "no limit", "no limit"},

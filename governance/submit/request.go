@@ -277,7 +277,7 @@ func (t Team) takeNumber(labels, annotations map[string]string) (changed, wrong 
 // for several pods, and their share is rounded down; rounded up, a node could run fewer
 // pods than it has accelerators.
 func Fill(each v1alpha1.Quantities, pods int32, pool QueuePool) (quota.Resources, []governance.FieldError) {
-	if each == (v1alpha1.Quantities{}) {
+	if each.Instances == nil && each.Accelerators == nil && each.Partition == nil && each.VCPU == nil && each.Memory == nil {
 		if pool.Instance.Accelerators > 0 {
 			each.Accelerators = new(int64(1))
 		} else {

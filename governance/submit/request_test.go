@@ -71,7 +71,7 @@ func TestFillMatchesQuotaFill(t *testing.T) {
 		if rand.IntN(3) == 0 {
 			each.Memory = resource.NewQuantity(rand.Int64N(3000*int64(catalog.GiB)), resource.BinarySI)
 		}
-		if each == (v1alpha1.Quantities{}) {
+		if cmp.Equal(each, v1alpha1.Quantities{}) {
 			continue
 		}
 		want, wrongWant := quota.Fill(each, pool.Instance)

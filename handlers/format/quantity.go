@@ -1,6 +1,7 @@
 package format
 
 import (
+	"cmp"
 	"encoding/json"
 	"math"
 	"strconv"
@@ -15,13 +16,13 @@ import (
 // ResourceLabel returns the heading of a resource, with its unit unless it is
 // counted in pieces.
 func ResourceLabel(resource string) string {
-	switch resource {
-	case catalog.Memory:
-		return "Memory, GiB"
-	case catalog.Network:
-		return Capitalize(quota.Unit(resource, 2))
+	switch {
+	case resource == catalog.CPU:
+		return quota.Unit(resource, 2)
+	case resources.InBytes(resource):
+		return ResourceName(resource) + ", GiB"
 	}
-	return quota.Unit(resource, 2)
+	return Capitalize(quota.Unit(resource, 2))
 }
 
 // ResourceName returns the name of a resource in a filter.
@@ -33,9 +34,10 @@ func ResourceName(resource string) string {
 		return "Memory"
 	}
 	if resources.InBytes(resource) {
-		return Upper(resource)
+		listed, _ := resources.Listed(resource)
+		return Capitalize(cmp.Or(listed.Label, resource))
 	}
-	return Upper(Unit(resource))
+	return Capitalize(Unit(resource))
 }
 
 // Amounts formats each resource exactly, with its unit. Network devices are left

@@ -40,6 +40,9 @@ const (
 	MaxTimeLimitSeconds = 365 * 24 * 3600 // of the time limits of a priority class
 	MaxResourceWeight   = 1000
 	MaxPools            = 64
+	MaxListedResources  = 32 // of the policy
+	MaxRowResources     = 16 // of a row of quota
+	MaxResourceLabel    = 40
 	MaxOverPercent      = 1000 // of a limit of over-allocation
 	MaxPrices           = 256
 	MaxAlertRules       = 32

@@ -154,6 +154,14 @@ type ClusterPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	Pools []Pool `json:"pools,omitempty"`
 
+	// Resources are what quota can be of beside accelerators, vCPU, memory and network
+	// devices, and how pages name them.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Resources []ListedResource `json:"resources,omitempty"`
+
 	// OverAllocationLimits limit the sum of the quota of all teams in a pool. Quota that
 	// exceeds a limit stays, and cannot be raised. Without nodes a pool has no limit.
 	// +optional
@@ -170,6 +178,46 @@ type ClusterPolicySpec struct {
 	// Alerts sets when alerts fire, and who is notified of them.
 	// +optional
 	Alerts *Alerts `json:"alerts,omitempty"`
+}
+
+// ResourceUnit is what one unit of a resource is.
+// +kubebuilder:validation:Enum=Count;Bytes
+type ResourceUnit string
+
+// The units.
+const (
+	UnitCount ResourceUnit = "Count" // devices, licenses
+	UnitBytes ResourceUnit = "Bytes" // which pages show in GiB
+)
+
+// ListedResource is a resource that quota can be of.
+// +kubebuilder:validation:XValidation:rule="!(has(self.accelerator) && self.accelerator && self.unit == 'Bytes')",message="accelerators are counted in pieces: set unit to Count",fieldPath=".unit"
+type ListedResource struct {
+	// Name is the Kubernetes resource, such as google.com/tpu.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]{0,188}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="!(self in ['cpu', 'memory', 'nvidia.com/gpu', 'aws.amazon.com/neurondevice', 'vpc.amazonaws.com/efa'])",message="quota has this resource without being listed: remove it"
+	Name string `json:"name"`
+
+	// Label is the word for several of them, such as TPUs; of bytes, what they are of, such
+	// as scratch space.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	// +kubebuilder:validation:XValidation:rule="!self.matches('[[:cntrl:]]')",message="a label has no line breaks or other control characters"
+	Label string `json:"label"`
+
+	// Unit is Count, the default, or Bytes.
+	// +optional
+	// +kubebuilder:default=Count
+	Unit ResourceUnit `json:"unit,omitempty"`
+
+	// Accelerator counts the resource as an accelerator: in rows of quota, utilization and
+	// budgets.
+	// +optional
+	Accelerator bool `json:"accelerator,omitempty"`
 }
 
 // OverAllocationLimit limits the quota in a pool.

@@ -371,7 +371,7 @@ type Member struct {
 // +kubebuilder:validation:XValidation:rule="has(self.instanceType) != has(self.pool)",message="a row names either an instanceType or a pool"
 // +kubebuilder:validation:XValidation:rule="!has(self.instances) || !(has(self.accelerators) || has(self.vCPU) || has(self.memory) || has(self.partition))",message="set either whole instances or single resources, not both",fieldPath=".instances"
 // +kubebuilder:validation:XValidation:rule="!has(self.partition) || !has(self.accelerators)",message="a row has either whole accelerators or a partition of them",fieldPath=".partition"
-// +kubebuilder:validation:XValidation:rule="(has(self.instances) && self.instances > 0) || (has(self.accelerators) && self.accelerators > 0) || (has(self.partition) && self.partition.count > 0) || (has(self.vCPU) && (type(self.vCPU) == int ? self.vCPU > 0 : !(self.vCPU in ['0', '0m', '0k', '0.', '0.0', '0.00', '0.000']))) || (has(self.memory) && (type(self.memory) == int ? self.memory > 0 : !(self.memory in ['0', '0Ki', '0Mi', '0Gi', '0Ti', '0Pi', '0k', '0M', '0G', '0T', '0P'])))",message="a row needs at least one amount above 0"
+// +kubebuilder:validation:XValidation:rule="(has(self.instances) && self.instances > 0) || (has(self.accelerators) && self.accelerators > 0) || (has(self.partition) && self.partition.count > 0) || (has(self.vCPU) && (type(self.vCPU) == int ? self.vCPU > 0 : !(self.vCPU in ['0', '0m', '0k', '0.', '0.0', '0.00', '0.000']))) || (has(self.memory) && (type(self.memory) == int ? self.memory > 0 : !(self.memory in ['0', '0Ki', '0Mi', '0Gi', '0Ti', '0Pi', '0k', '0M', '0G', '0T', '0P']))) || has(self.resources)",message="a row needs at least one amount above 0"
 type QuotaRow struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -425,6 +425,32 @@ type Quantities struct {
 	// Partition is a number of MIG partitions of accelerators.
 	// +optional
 	Partition *Partition `json:"partition,omitempty"`
+
+	// Resources are quantities of other resources, such as licenses. They have no defaults.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=16
+	Resources []ResourceQuantity `json:"resources,omitempty"`
+}
+
+// ResourceQuantity is a quantity of one resource.
+type ResourceQuantity struct {
+	// Name is the Kubernetes resource, such as example.com/license.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^([a-z0-9]([-a-z0-9.]{0,188}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`
+	Name string `json:"name"`
+
+	// Quantity is a whole number, or an amount of bytes up to 10 million GiB. Its schema is
+	// written out as that of vCPU; a number without quotes is checked with the whole row.
+	// +required
+	// +kubebuilder:validation:Schemaless
+	// +kubebuilder:validation:XIntOrString
+	// +kubebuilder:validation:Pattern=`^((0|[1-9][0-9]{0,15})|(0|[1-9][0-9]{0,12})(k|Ki)|(0|[1-9][0-9]{0,9})(M|Mi)|10000000Gi|(0|[1-9][0-9]{0,6})(G|Gi)|(0|[1-9][0-9]{0,3})(T|Ti)|[0-9](P|Pi)|([1-9][0-9]{0,3}[.][0-9]{1,9}|0[.]0{0,8}[1-9][0-9]{0,8})([KMGT]i|[kMGT]))$`
+	Quantity resource.Quantity `json:"quantity"`
 }
 
 // Partition is a number of MIG partitions of one profile.

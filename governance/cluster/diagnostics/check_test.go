@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance/controllers/reconcile"
 	"kuota.dev/kuota/governance/kueue/enforcement"
 	"kuota.dev/kuota/governance/kueue/kueueconfig"
+	"kuota.dev/kuota/governance/quota/resources"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
@@ -149,10 +150,10 @@ func TestCheck(t *testing.T) {
 		}, "uncovered", []string{"+resources:", "+  - ephemeral-storage", "+  - example.com/nic"}, []string{"2 tasks request it"}},
 		"accelerators that no queue covers": {func(s *Observation) {
 			s.Uncovered = []UncoveredResource{{"amd.com/gpu", 1}, {"cpu", 0}, {"nvidia.com/mig-1g.5gb", 0}, {"nvidia.com/gpu.shared", 0}}
-		}, "uncovered", nil, []string{"amd.com/gpu (1 task requests it), cpu, nvidia.com/mig-1g.5gb, nvidia.com/gpu.shared.", "Give a team quota of it", "Give a team quota of it: amd.com/gpu, cpu, nvidia.com/mig-1g.5gb.", "does not support these accelerators: nvidia.com/gpu.shared."}},
+		}, "uncovered", []string{"+  - nvidia.com/gpu.shared"}, []string{"amd.com/gpu (1 task requests it), cpu, nvidia.com/mig-1g.5gb, nvidia.com/gpu.shared.", "Give a team quota of it", "Give a team quota of it: amd.com/gpu, cpu, nvidia.com/mig-1g.5gb.", "List these in the cluster policy to give teams quota of them: nvidia.com/gpu.shared."}},
 		"accelerators and others that no queue covers": {func(s *Observation) {
 			s.Uncovered = []UncoveredResource{{"ephemeral-storage", 1}, {"nvidia.com/mig-1g.5gb", 1}}
-		}, "uncovered", []string{"+  - ephemeral-storage"}, []string{"quota of it", "everyone can use them without quota: ephemeral-storage."}},
+		}, "uncovered", []string{"+  - ephemeral-storage"}, []string{"quota of it", "give teams quota of them: ephemeral-storage. If Kueue excludes them, everyone can use them without quota."}},
 		"quota of excluded resources": {func(s *Observation) {
 			s.Covered = []string{"cpu", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "pods"}
 			s.Kueue.Text += "resources:\n  excludeResourcePrefixes: [nvidia.com/mig-, p, example.com/, nvidia.]\n"
@@ -236,6 +237,8 @@ func TestCheck(t *testing.T) {
 
 // No fix excludes a resource that Kuota has quota for.
 func TestFixExcludesNoAccelerators(t *testing.T) {
+	resources.List([]v1alpha1.ListedResource{{Name: "google.com/tpu", Label: "TPUs"}})
+	t.Cleanup(func() { resources.List(nil) })
 	seen := whole()
 	for _, name := range []string{"amd.com/gpu", "cpu", "ephemeral-storage", "google.com/tpu", "nvidia.com/gpu", "nvidia.com/mig-1g.5gb", "vpc.amazonaws.com/efa"} {
 		seen.Uncovered = append(seen.Uncovered, UncoveredResource{Resource: name})

@@ -43,7 +43,7 @@ func checkExcluded(s Observation) []Finding {
 // Kuota has no quota for, because quota of an excluded resource would have no
 // effect later.
 func checkUncovered(s Observation) []Finding {
-	var names, rows, devices, others []string
+	var names, rows, others []string
 	severity := SeverityWarning
 	for _, u := range s.Uncovered {
 		if !kueueconfig.CountsResource(s.Kueue.Text, u.Resource) {
@@ -53,8 +53,6 @@ func checkUncovered(s Observation) []Finding {
 		switch {
 		case catalog.IsQuotaResource(u.Resource):
 			rows = append(rows, u.Resource)
-		case catalog.LooksLikeAccelerator(u.Resource):
-			devices = append(devices, u.Resource)
 		default:
 			others = append(others, u.Resource)
 		}
@@ -72,11 +70,8 @@ func checkUncovered(s Observation) []Finding {
 	if len(rows) > 0 {
 		finding.Impact += " Give a team quota of it: " + strings.Join(rows, ", ") + "."
 	}
-	if len(devices) > 0 {
-		finding.Impact += " Kuota does not support these accelerators: " + strings.Join(devices, ", ") + ". If Kueue excludes them, everyone can use them without quota."
-	}
 	if len(others) > 0 {
-		finding.Impact += " If Kueue excludes these, everyone can use them without quota: " + strings.Join(others, ", ") + "."
+		finding.Impact += " List these in the cluster policy to give teams quota of them: " + strings.Join(others, ", ") + ". If Kueue excludes them, everyone can use them without quota."
 		finding.Fix = additionFix(s.Kueue.Current, kueueconfig.Addition{Exclude: others})
 	}
 	return []Finding{finding}

@@ -270,11 +270,12 @@ var resourceQuotaChanged = updated(func(before, after *corev1.ResourceQuota) boo
 })
 
 // activePolicyChanged passes changes of the active policy that matter to
-// ClusterQueues: the ranking, the pools and the reported capacity of instance
-// types.
+// ClusterQueues: the ranking, the pools, the reported capacity of instance
+// types, and the listed resources, which can be accelerators.
 var activePolicyChanged = updated(func(before, after *v1alpha1.ClusterPolicy) bool {
 	return desired.RankingOf(before) != desired.RankingOf(after) ||
 		!equality.Semantic.DeepEqual(before.Status.Pools, after.Status.Pools) ||
+		!equality.Semantic.DeepEqual(before.Spec.Resources, after.Spec.Resources) ||
 		!equality.Semantic.DeepEqual(before.Status.ReportedTypes, after.Status.ReportedTypes)
 })
 

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"regexp"
-	"strings"
 
 	"kuota.dev/kuota/governance/quota/resources"
 
@@ -67,9 +66,15 @@ func nodeResources(node *corev1.Node, instance Instance) map[string]NodeResource
 	device(instance.AcceleratorResource, instance.Accelerators)
 	device(Network, instance.NetworkDevices)
 	for name := range node.Status.Capacity {
-		if strings.HasPrefix(string(name), partitionPrefix) {
+		if IsPartition(string(name)) {
 			n := figure(node.Status.Capacity, string(name))
 			all[string(name)] = NodeResource{n, n}
+		}
+	}
+	for _, r := range resources.AllListed() {
+		if _, has := node.Status.Allocatable[corev1.ResourceName(r.Name)]; has && all[r.Name] == (NodeResource{}) {
+			n := figure(node.Status.Allocatable, r.Name) // what of it the system reserves, no task can have
+			all[r.Name] = NodeResource{n, n}
 		}
 	}
 	return all

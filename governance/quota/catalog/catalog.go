@@ -2,11 +2,11 @@ package catalog
 
 import (
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/quota/resources"
 
 	corev1 "k8s.io/api/core/v1"
 )
@@ -172,36 +172,43 @@ func (c Catalog) With(pools ...v1alpha1.Pool) Catalog {
 	return New(in)
 }
 
-// IsQuotaResource reports whether quota covers a resource.
-func IsQuotaResource(resource string) bool {
-	return resource == CPU || resource == Memory || resource == Network || slices.Contains(acceleratorResources, resource) || strings.HasPrefix(resource, partitionPrefix)
+// OnNodes reports whether nodes limit the quota of a resource, because some report it or did.
+// No node reports what only Kueue counts, such as licenses and devices by their classes.
+func (c Catalog) OnNodes(resource string) bool {
+	if BuiltIn(resource) {
+		return true
+	}
+	for _, instance := range c.types {
+		if instance.AcceleratorResource == resource {
+			return true
+		}
+	}
+	for _, pool := range c.pools {
+		if _, ok := pool.Physical[resource]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// Unlisted returns the resources that nodes report and quota does not cover, sorted.
+func (c Catalog) Unlisted() []string {
+	found := map[string]bool{}
+	for i := range c.in.Nodes {
+		for name := range c.in.Nodes[i].Status.Allocatable {
+			if !IsQuotaResource(string(name)) {
+				found[string(name)] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
 }
 
 // QuotaResources returns the resources that quota covers, without partitions.
 func QuotaResources() []string {
-	return append([]string{CPU, Memory, Network}, acceleratorResources...)
-}
-
-// IsAccelerator reports whether quota covers a resource that is an accelerator or a
-// partition of one.
-func IsAccelerator(resource string) bool {
-	return slices.Contains(acceleratorResources, resource) || IsPartition(resource)
-}
-
-// likeAccelerator matches names such as google.com/tpu.
-var likeAccelerator = regexp.MustCompile(`(?i)/(.*[^a-z])?v?[gntx]pu`)
-
-// LooksLikeAccelerator reports whether a resource that quota does not cover may
-// be an accelerator or a part of one, by its name or its vendor.
-func LooksLikeAccelerator(resource string) bool {
-	vendor, _, extended := strings.Cut(resource, "/")
-	if !extended || IsQuotaResource(resource) {
-		return false
+	names := append([]string{CPU, Memory, Network}, acceleratorResources...)
+	for _, r := range resources.AllListed() {
+		names = append(names, r.Name)
 	}
-	return likeAccelerator.MatchString(resource) || slices.ContainsFunc(acceleratorResources, func(known string) bool {
-		return strings.HasPrefix(known, vendor+"/")
-	})
+	return names
 }
-
-// IsPartition reports whether a resource is a partition of an accelerator.
-func IsPartition(resource string) bool { return strings.HasPrefix(resource, partitionPrefix) }

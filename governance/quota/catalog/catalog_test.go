@@ -1,11 +1,14 @@
 package catalog_test
 
 import (
+	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -150,26 +153,51 @@ func TestWith(t *testing.T) {
 }
 
 func TestResourceKinds(t *testing.T) {
+	resources.List([]v1alpha1.ListedResource{{Name: "google.com/tpu", Label: "TPUs", Accelerator: true}, {Name: "ephemeral-storage", Label: "scratch space"}, {Name: "gpu.memory", Label: "GPU memory", Unit: v1alpha1.UnitBytes}})
+	t.Cleanup(func() { resources.List(nil) })
 	for resource, want := range map[string]string{
-		"cpu": "quota", "memory": "quota", "vpc.amazonaws.com/efa": "quota", "nvidia.com/gpu": "quota", "aws.amazon.com/neurondevice": "quota",
-		"amd.com/gpu": "quota", "gpu.intel.com/xe": "quota", "nvidia.com/mig-1g.5gb": "quota",
-
-		"nvidia.com/gpu.shared": "like accelerator", "aws.amazon.com/neuron": "like accelerator", "aws.amazon.com/neuroncore": "like accelerator", "gpu.intel.com/i915_monitoring": "like accelerator",
-		"google.com/tpu": "like accelerator", "example.com/vGPU": "like accelerator", "example.com/big-gpu-mem": "like accelerator",
-
-		"ephemeral-storage": "", "pods": "", "hugepages-2Mi": "", "example.com/nic": "", "example.com/input": "", "rdma/hca": "", "gpu": "",
+		"cpu": "quota", "memory": "quota bytes", "vpc.amazonaws.com/efa": "quota", "nvidia.com/gpu": "quota accelerator", "aws.amazon.com/neurondevice": "quota accelerator",
+		"amd.com/gpu": "quota accelerator", "gpu.intel.com/xe": "quota accelerator", "nvidia.com/mig-1g.5gb": "quota accelerator", "nvidia.com/mig-1g.24gb.me.all": "quota accelerator",
+		"google.com/tpu": "quota accelerator", "ephemeral-storage": "quota bytes", "gpu.memory": "quota bytes",
+		"nvidia.com/gpu.shared": "", "aws.amazon.com/neuroncore": "", "pods": "", "hugepages-2Mi": "bytes", "rdma/hca": "",
 	} {
 		got := ""
-		switch isQuota, like := catalog.IsQuotaResource(resource), catalog.LooksLikeAccelerator(resource); {
-		case isQuota && like:
-			got = "both"
-		case isQuota:
-			got = "quota"
-		case like:
-			got = "like accelerator"
+		for _, kind := range []struct {
+			word string
+			is   bool
+		}{{"quota", catalog.IsQuotaResource(resource)}, {"accelerator", catalog.IsAccelerator(resource)}, {"bytes", resources.InBytes(resource)}} {
+			if kind.is {
+				got = strings.TrimSpace(got + " " + kind.word)
+			}
 		}
 		if got != want {
 			t.Errorf("%s: got %q, want %q", resource, got, want)
+		}
+	}
+}
+
+// Of what the policy lists, a pool has what its nodes report as allocatable: an accelerator
+// counts as one, and a license that no node reports is limited by no node.
+func TestListedResources(t *testing.T) {
+	resources.List([]v1alpha1.ListedResource{{Name: "google.com/tpu", Label: "TPUs", Accelerator: true}, {Name: "ephemeral-storage", Label: "scratch space"}, {Name: "example.com/license", Label: "licenses"}})
+	t.Cleanup(func() { resources.List(nil) })
+	tpus := ready(node("ct5lp-hightpu-4t", list{"cpu": "112", "memory": "192Gi", "google.com/tpu": "4", "ephemeral-storage": "400Gi", "example.com/nic": "1"}))
+	tpus.Status.Allocatable = maps.Clone(tpus.Status.Capacity)
+	tpus.Status.Allocatable[corev1.ResourceEphemeralStorage] = resource.MustParse("360Gi")
+	c := catalog.New(catalog.Input{Nodes: []corev1.Node{tpus}, InstanceTypeLabel: typeOf})
+	pool, ok := c.Pool("ct5lp-hightpu-4t")
+	if !ok || pool.Instance.AcceleratorResource != "google.com/tpu" || pool.Instance.Accelerators != 4 {
+		t.Fatalf("got instance %+v, want 4 TPUs", pool.Instance)
+	}
+	if pool.Physical["google.com/tpu"] != 4 || pool.Ready["ephemeral-storage"] != 360*catalog.GiB || pool.Physical["example.com/nic"] != 0 {
+		t.Errorf("got %v", pool.Physical)
+	}
+	if got := c.Unlisted(); !slices.Equal(got, []string{"example.com/nic"}) {
+		t.Errorf("got unlisted %v", got)
+	}
+	for resource, want := range map[string]bool{"google.com/tpu": true, "ephemeral-storage": true, "example.com/license": false, catalog.GPU: true} {
+		if got := c.OnNodes(resource); got != want {
+			t.Errorf("%s is limited by nodes: got %t, want %t", resource, got, want)
 		}
 	}
 }

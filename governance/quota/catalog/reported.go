@@ -12,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// acceleratorResources are the device resources that count as accelerators of an
-// instance outside the table; the first that it reports wins.
+// acceleratorResources are the accelerators that no policy has to list. The list needs no new
+// hardware.
 var acceleratorResources = []string{GPU, Neuron, "amd.com/gpu", "habana.ai/gaudi", "gpu.intel.com/xe", "gpu.intel.com/i915"}
 
 // Reported returns the instance types outside the table, sorted, each with the
@@ -109,7 +109,7 @@ func instanceOf(instanceType string, capacity corev1.ResourceList) Instance {
 		Memory:         figure(capacity, Memory),
 		NetworkDevices: figure(capacity, Network),
 	}
-	for _, name := range acceleratorResources {
+	for _, name := range accelerators() {
 		if n := figure(capacity, name); n > 0 {
 			instance.Accelerators, instance.AcceleratorResource = n, name
 			break

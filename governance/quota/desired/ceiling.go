@@ -1,8 +1,11 @@
 package desired
 
 import (
+	"strings"
+
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -31,7 +34,12 @@ func ceiling(team, namespace string, resolved quota.Resolved) (*applycore.Resour
 	}
 	hard := corev1.ResourceList{}
 	for _, name := range resolved.Covered() {
-		hard[corev1.ResourceName("requests."+name)] = total.Quantity(name)
+		switch {
+		case name == string(corev1.ResourcePods):
+			hard[corev1.ResourcePods] = total.Quantity(name)
+		case name == catalog.CPU || resources.InBytes(name) || strings.Contains(name, "/"):
+			hard[corev1.ResourceName("requests."+name)] = total.Quantity(name)
+		} // Kubernetes counts no resources that only Kueue knows
 	}
 	bound := applycore.ResourceQuota(CeilingName, namespace).
 		WithLabels(queueLabels(team)).

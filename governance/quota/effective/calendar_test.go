@@ -299,6 +299,11 @@ func TestActive(t *testing.T) {
 	if in, spec, next := at(2 * time.Hour); in == nil || in.Window != "event" || len(spec.Quota) != 1 || *spec.Sharing.BorrowLimitPercent != 25 || next != 4*time.Hour {
 		t.Errorf("in the window: got %+v until %s", in, next)
 	}
+	a.Spec.Quota = []v1alpha1.QuotaRow{{Pool: "a100", Quantities: v1alpha1.Quantities{Resources: []v1alpha1.ResourceQuantity{{Name: "example.com/license"}}}}}
+	if _, spec, _ := at(2 * time.Hour); len(spec.Quota) != 1 || spec.Quota[0].Accelerators != &four || len(spec.Quota[0].Resources) != 1 {
+		t.Errorf("in the window, a row with licenses became %+v", spec.Quota)
+	}
+	a.Spec.Quota = nil
 	a.Spec.Budget = &v1alpha1.Budget{AcceleratorHours: &four, Period: v1alpha1.BudgetMonth, Steps: []v1alpha1.BudgetStep{{Percent: 90, Action: v1alpha1.BudgetBorrowNothing}, {Percent: 100, Action: v1alpha1.BudgetHold}}}
 	a.Status.Budget = &v1alpha1.BudgetStatus{To: metav1.Time{Time: now.Add(3 * time.Hour)}, Action: v1alpha1.BudgetBorrowNothing}
 	if in, spec, _ := at(2 * time.Hour); in.BudgetAction != v1alpha1.BudgetBorrowNothing || spec.Sharing.Strategy != v1alpha1.Lend || len(spec.Quota) != 1 {

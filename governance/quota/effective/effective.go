@@ -84,8 +84,14 @@ func with(spec v1alpha1.ComputeAllocationSpec, in *v1alpha1.ActiveStatus) v1alph
 	}
 	if i := slices.IndexFunc(spec.Windows, func(w v1alpha1.Window) bool { return w.Name == in.Window }); i >= 0 {
 		w := &spec.Windows[i]
-		if len(w.Quota) > 0 {
+		if own := spec.Quota; len(w.Quota) > 0 {
 			spec.Quota = w.QuotaRows()
+			for i := range spec.Quota { // a row of the same pool keeps its other resources
+				row := &spec.Quota[i]
+				if j := slices.IndexFunc(own, func(o v1alpha1.QuotaRow) bool { return o.InstanceType == row.InstanceType && o.Pool == row.Pool }); j >= 0 {
+					row.Resources = own[j].Resources
+				}
+			}
 		}
 		if s := w.Sharing; s != nil {
 			spec.Sharing = v1alpha1.Sharing{Strategy: s.Strategy, BorrowLimitPercent: s.BorrowLimitPercent, Unlimited: s.Unlimited}

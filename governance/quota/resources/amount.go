@@ -7,6 +7,8 @@ import (
 	"math/bits"
 	"strings"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
@@ -57,8 +59,11 @@ func (a Amount) Quantity(name string) resource.Quantity {
 	return *resource.NewQuantity(int64(a), resource.DecimalSI)
 }
 
-// InBytes reports whether Kubernetes counts a resource in bytes.
+// InBytes reports whether a resource is counted in bytes, by Kubernetes or by the policy.
 func InBytes(name string) bool {
+	if listed, _ := Listed(name); listed.Unit == v1alpha1.UnitBytes {
+		return true
+	}
 	switch corev1.ResourceName(name) {
 	case corev1.ResourceMemory, corev1.ResourceEphemeralStorage, corev1.ResourceStorage:
 		return true

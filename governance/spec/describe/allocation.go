@@ -152,6 +152,9 @@ func Amounts(a v1alpha1.Quantities) string {
 	if a.Memory != nil {
 		parts = append(parts, quota.Amount(catalog.Memory, resources.AmountFromQuantity(catalog.Memory, *a.Memory)))
 	}
+	for _, r := range a.Resources {
+		parts = append(parts, quota.Amount(r.Name, resources.AmountFromQuantity(r.Name, r.Quantity)))
+	}
 	return strings.Join(parts, " · ")
 }
 

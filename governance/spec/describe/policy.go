@@ -44,6 +44,7 @@ func PolicySettings(before, after *v1alpha1.ClusterPolicySpec) []change.Field {
 	}
 	return slices.Concat(changes,
 		named("Pool ", pools(before.Pools), pools(after.Pools)),
+		named("Resource ", listedResources(before.Resources), listedResources(after.Resources)),
 		named("Quota over capacity in ", overAllocation(before.OverAllocationLimits), overAllocation(after.OverAllocationLimits)),
 		named("Price of ", prices(before.Prices), prices(after.Prices)),
 		named("Alert rule ", lines(alertRules(before.Alerts)), lines(alertRules(after.Alerts))),
@@ -64,6 +65,21 @@ func pools(pools []v1alpha1.Pool) map[string]string {
 	words := map[string]string{}
 	for _, pool := range pools {
 		words[pool.Name] = PoolMatch(pool.Match)
+	}
+	return words
+}
+
+// listedResources returns how pages name each resource.
+func listedResources(listed []v1alpha1.ListedResource) map[string]string {
+	words := map[string]string{}
+	for _, r := range listed {
+		words[r.Name] = r.Label
+		switch {
+		case r.Accelerator:
+			words[r.Name] += ", accelerators"
+		case r.Unit == v1alpha1.UnitBytes:
+			words[r.Name] += ", in bytes"
+		}
 	}
 	return words
 }

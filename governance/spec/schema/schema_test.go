@@ -46,6 +46,12 @@ func TestValidate(t *testing.T) {
 				s.Quota = append(s.Quota, v1alpha1.QuotaRow{InstanceType: fmt.Sprint(i), Quantities: s.Quota[0].Quantities})
 			}
 		}, governance.FieldErrors{{Path: "spec.quota", Message: "has 21 entries; at most 15 are possible"}}},
+		"a listed resource": {func(s *v1alpha1.ComputeAllocationSpec) {
+			s.Quota[0].Resources = []v1alpha1.ResourceQuantity{{Name: "example.com/license", Quantity: *of("4")}, {Name: "ephemeral-storage", Quantity: *of("1.5Ti")}}
+		}, nil},
+		"a resource without a name": {func(s *v1alpha1.ComputeAllocationSpec) {
+			s.Quota[0].Resources = []v1alpha1.ResourceQuantity{{Name: "Example/license", Quantity: *of("4")}, {Name: "cpu-credits", Quantity: *of("1e20")}}
+		}, governance.FieldErrors{{Path: "spec.quota[0].resources[0].name", Message: "is no Kubernetes resource, such as example.com/license"}, {Path: "spec.quota[0].resources[1].quantity", Message: "must be a whole number from 0, or from 0 to 10,000,000 GiB with fewer decimals"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, schema.ComputeAllocation.Validate(allocation(tc.change), nil)); diff != "" {

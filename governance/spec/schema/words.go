@@ -20,6 +20,8 @@ var patterns = map[string]string{
 	"borrowed": "write prices as 2.50, with up to six decimals",
 	"vCPU":     "must be a number from 0 to 10,000,000 in steps of 0.001",
 	"memory":   "must be from 0 to 10,000,000 GiB with fewer decimals",
+	"quantity": "must be a whole number from 0, or from 0 to 10,000,000 GiB with fewer decimals",
+	"name":     "is no Kubernetes resource, such as example.com/license",
 }
 
 // Empty is the message about a value without content.

@@ -10,7 +10,6 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/access"
-	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -153,16 +152,6 @@ func (o *podOwnersCache) get(x *index.Index, now time.Time) map[index.PodName]*t
 	return o.pods
 }
 
-// devices returns the number of accelerators that a task uses.
-func devices(t *tasks.Task) (n resources.Amount) {
-	for name, amount := range t.Usage {
-		if name != catalog.CPU && name != catalog.Memory && name != catalog.Network && (catalog.IsQuotaResource(name) || catalog.LooksLikeAccelerator(name)) {
-			n = n.Plus(amount)
-		}
-	}
-	return n
-}
-
 // PodOwners returns a function from a pod to its owner; false for a pod of no task.
 // Its answers are up to a few seconds old.
 func (s *Service) PodOwners(ctx context.Context, scope access.Scope) (func(index.PodName) (Owner, bool), error) {
@@ -182,5 +171,5 @@ func (v viewer) owner(t *tasks.Task) (Owner, bool) {
 	case !v.scope.Includes(t.Namespace):
 		return Owner{Hidden: true}, true
 	}
-	return Owner{Team: v.team(t.Place()), Task: t.Address(), Accelerators: devices(t), AdmittedAt: t.AdmittedAt}, true
+	return Owner{Team: v.team(t.Place()), Task: t.Address(), Accelerators: t.Usage.Accelerators(), AdmittedAt: t.AdmittedAt}, true
 }
