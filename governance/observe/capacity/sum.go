@@ -277,7 +277,8 @@ func stateOf(o *corev1.Node) (state NodeState, since time.Time, why string) {
 }
 
 // addTeamUsages divides the bound usage of each team into own and borrowed, and
-// computes the usage that is not bound to nodes.
+// computes the usage that is not bound to nodes. What no node reports, such as licenses, is
+// used as soon as Kueue counts it.
 func (s *summing) addTeamUsages() {
 	for team, usages := range s.bound {
 		for fr := range usages {
@@ -287,6 +288,9 @@ func (s *summing) addTeamUsages() {
 	for team, usages := range s.teamUsages {
 		for fr, share := range usages {
 			bound := s.bound[team][fr]
+			if !s.catalog.OnNodes(fr.Resource) {
+				bound = share.Usage
+			}
 			share.OwnBound = min(bound, share.Nominal)
 			share.BorrowedBound = bound.Minus(share.OwnBound)
 			share.Unbound = max(0, share.Usage.Minus(bound))
@@ -380,6 +384,10 @@ func (s *summing) snapshot() *Snapshot {
 	snapshot := &Snapshot{At: s.at, Nodes: s.nodes, Prices: s.prices, teamOf: s.teamOf}
 	slices.SortFunc(snapshot.Nodes, func(a, b NodeSnapshot) int { return strings.Compare(a.Name, b.Name) })
 	for fr, sum := range s.poolUsages {
+		if !s.catalog.OnNodes(fr.Resource) {
+			sum.Physical = max(sum.Nominal.Plus(sum.Reserve), sum.Usage)
+			sum.Idle = sum.Physical.Minus(sum.Usage)
+		}
 		pool := s.pools[fr.Flavor]
 		pool.Resources = append(pool.Resources, PoolResource{fr.Resource, *sum})
 	}

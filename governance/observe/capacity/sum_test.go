@@ -137,6 +137,39 @@ func TestLaunchExample(t *testing.T) {
 	}
 }
 
+// Of licenses, which no node reports, there is what teams have quota of. They are used from
+// admission on, without a node.
+func TestLicenses(t *testing.T) {
+	w := newWorld()
+	w.node("a", true, 4)
+	license := quota.FlavorResource{Flavor: g5, Resource: "example.com/license"}
+	for name, amounts := range map[string]struct{ quota, used int64 }{"vision": {3, 5}, "speech": {4, 0}} {
+		w.team(name, 0, 0)
+		group := &w.in.queues.Items[len(w.in.queues.Items)-1].Spec.ResourceGroups[0]
+		group.CoveredResources = append(group.CoveredResources, "example.com/license")
+		group.Flavors[0].Resources = append(group.Flavors[0].Resources, kueue.ResourceQuota{Name: "example.com/license", NominalQuota: *resource.NewQuantity(amounts.quota, resource.DecimalSI)})
+		w.in.occupied.Queues[name][license] = resources.Amount(amounts.used)
+	}
+	s := w.sum()
+	wantPool := usage.PoolUsage{Physical: 7, OwnBound: 3, BorrowedBound: 2, Idle: 2, Nominal: 7, Usage: 5, Borrowed: 2, LentToCohort: 2}
+	for _, c := range s.Pools[0].Resources {
+		if diff := cmp.Diff(wantPool, c.PoolUsage); c.Resource == license.Resource && (diff != "" || c.Overallocated() != 0) {
+			t.Errorf("%d over capacity; pool (-want +got):\n%s", c.Overallocated(), diff)
+		}
+	}
+	wantTeams := map[string]usage.TeamUsage{
+		"vision": {Nominal: 3, Usage: 5, Own: 3, Borrowed: 2, OwnBound: 3, BorrowedBound: 2},
+		"speech": {Nominal: 4, LentToCohort: 2, LentBound: 2},
+	}
+	for _, team := range s.Teams {
+		for _, c := range team.Resources {
+			if diff := cmp.Diff(wantTeams[team.Name], c.TeamUsage); c.Resource == license.Resource && diff != "" {
+				t.Errorf("team %s (-want +got):\n%s", team.Name, diff)
+			}
+		}
+	}
+}
+
 // Bound, outside, unhealthy and idle add up to physical on nodes in any state.
 func TestPartsOfNodes(t *testing.T) {
 	w := newWorld()

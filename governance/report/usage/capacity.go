@@ -6,7 +6,7 @@ import "kuota.dev/kuota/governance/quota/resources"
 // quota.Resources. OwnBound, BorrowedBound, Outside, Unhealthy and Idle add up
 // to Physical.
 type PoolUsage struct {
-	Physical            resources.Amount // nominal resources of all nodes, ready or not
+	Physical            resources.Amount // nominal resources of all nodes, ready or not; the quota of what no node reports
 	OwnBound            resources.Amount // requests of bound pods of admitted tasks, up to the nominal quota of their teams
 	BorrowedBound       resources.Amount // the same, beyond it
 	Outside             resources.Amount // requests of bound pods that Kueue does not manage
