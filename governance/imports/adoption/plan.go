@@ -107,6 +107,7 @@ func WhyNotManaged(in Input, name string) string {
 		return ""
 	}
 	p.addPools(slices.Sorted(maps.Keys(p.queues)))
+	p.addResources(slices.Sorted(maps.Keys(p.queues)))
 	p.planDepartments()
 	return strings.Join(p.plan(q, map[string]bool{}).Reasons, "; ")
 }
@@ -116,6 +117,7 @@ func NewPlan(in Input) Plan {
 	p := newPlanner(in)
 	names := slices.Sorted(maps.Keys(p.queues))
 	p.addPools(names)
+	p.addResources(names)
 	p.planDepartments()
 	plan := Plan{}
 	taken := map[string]bool{}

@@ -119,7 +119,7 @@ func TestVerdicts(t *testing.T) {
 		"nested-cohorts":       {"leaf": {manage, "Cohort group-a becomes department group-a"}, "root-member": {verdict: manage}, "outside": {verdict: manage}},
 		"departments":          {"scan": {manage, "Cohort imaging becomes department imaging"}, "knee": {manage, "Cohort mri becomes department mri; Cohort imaging becomes department imaging"}, "dogs": {observe, "cohort pets: it limits borrowing for some resources of a flavor"}},
 		"two-cohorts":          {"big-a": {manage, "Cohort big has quota of its own"}, "big-b": {manage, "Cohort big has quota of its own"}, "small": {observe, "in cohort a-small; Kuota manages one cohort, big"}},
-		"resources":            {"credits": {observe, "2 resource groups"}, "pods": {observe, "quota of pods"}},
+		"resources":            {"credits": {observe, "2 resource groups"}, "pods": {verdict: manage}},
 		"concurrent-admission": {"migrates": {observe, "concurrentAdmissionPolicy"}},
 		"topology":             {"placed": {manage, "topology blocks-and-racks"}, "by-usage": {observe, "admissionScope"}},
 		"settings": {
@@ -227,6 +227,28 @@ func TestPlan(t *testing.T) {
 	}
 	if diff := gocmp.Diff(want, q.Allocation.Spec); diff != "" {
 		t.Errorf("allocation (-want +got):\n%s", diff)
+	}
+}
+
+// A proposed policy lists the resources of the ClusterQueues. An existing one has to list them.
+func TestOtherResources(t *testing.T) {
+	in := read(t, "resources")
+	plan := adoption.NewPlan(in)
+	q, _ := plan.Queue("pods")
+	if diff := gocmp.Diff([]v1alpha1.ListedResource{{Name: "pods", Label: "pods"}}, plan.Policy.Spec.Resources); diff != "" {
+		t.Errorf("resources of the policy (-want +got):\n%s", diff)
+	}
+	if diff := gocmp.Diff([]v1alpha1.ResourceQuantity{{Name: "pods", Quantity: resource.MustParse("30")}}, q.Allocation.Spec.Quota[0].Resources); diff != "" {
+		t.Errorf("resources of the row (-want +got):\n%s", diff)
+	}
+	in.Policy = plan.Policy.DeepCopy()
+	in.Policy.Status.Pools = in.Policy.Spec.Pools
+	if why := adoption.NewPlan(in).WhyNotManaged("pods"); why != "" {
+		t.Errorf("got %q beside a policy that lists pods", why)
+	}
+	in.Policy.Spec.Resources = nil
+	if why := adoption.NewPlan(in).WhyNotManaged("pods"); !strings.Contains(why, "quota of pods, which the cluster policy does not list") {
+		t.Errorf("got %q beside a policy that lists nothing", why)
 	}
 }
 

@@ -1,6 +1,7 @@
 package adoption
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -110,13 +111,36 @@ func (p *planner) fill(row *v1alpha1.QuotaRow, flavor *kueue.FlavorQuotas, amoun
 		case catalog.IsPartition(name) && row.Partition == nil:
 			row.Partition = &v1alpha1.Partition{Profile: strings.TrimPrefix(name, "nvidia.com/"), Count: int64(resources.AmountFromQuantity(name, *of))}
 		case name == catalog.Network: // follows from the other amounts, and compare reports a difference
-		case !catalog.IsQuotaResource(name):
-			return fmt.Sprintf("it has quota of %s, which an allocation cannot have", name)
+		case catalog.IsPartition(name) || p.lists(name):
+			row.Resources = append(row.Resources, v1alpha1.ResourceQuantity{Name: name, Quantity: *of})
+		case !catalog.BuiltIn(name):
+			return fmt.Sprintf("it has quota of %s, which the cluster policy does not list; add it to its resources", name)
 		default:
 			return fmt.Sprintf("it has quota of %s in flavor %s, of which pool %s has no nodes", name, flavor.Name, flavor.Name)
 		}
 	}
 	return ""
+}
+
+// lists reports whether the policy, or the proposed one, lists a resource.
+func (p *planner) lists(resource string) bool {
+	policy := cmp.Or(p.Input.Policy, p.policy)
+	return policy != nil && slices.ContainsFunc(policy.Spec.Resources, func(r v1alpha1.ListedResource) bool { return r.Name == resource })
+}
+
+// addResources adds the resources of the ClusterQueues that may be managed to the proposed
+// policy. An admin gives them other labels later.
+func (p *planner) addResources(names []string) {
+	for _, name := range names {
+		if !p.fresh || len(p.structure(p.queues[name])) > 0 {
+			continue
+		}
+		for fr := range quota.ResourceQuotas(p.queues[name].Spec.ResourceGroups) {
+			if of := &p.policy.Spec.Resources; !catalog.BuiltIn(fr.Resource) && !p.lists(fr.Resource) && len(*of) < v1alpha1.MaxListedResources {
+				*of = append(*of, v1alpha1.ListedResource{Name: fr.Resource, Label: fr.Resource[:min(len(fr.Resource), v1alpha1.MaxResourceLabel)]})
+			}
+		}
+	}
 }
 
 // limits summarizes the borrowing and lending limits of a ClusterQueue.
