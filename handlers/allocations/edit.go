@@ -127,14 +127,16 @@ func raising(values url.Values, form allocationForm) allocationForm {
 	}
 	row := &(*rows)[i]
 	for name, amount := range figures {
+		set, _ := url.ParseQuery(row.others)
 		switch {
+		case set.Has(name), !catalog.IsAccelerator(name) && !catalog.FollowsAccelerators(name):
+			row.setOther(name, quota.Number(name, amount))
 		case name == catalog.CPU:
 			row.vcpu = quota.Number(name, amount)
 		case name == catalog.Memory:
 			row.memory, row.exact = quota.Number(name, amount), ""
-		case strings.Contains(name, "/mig-"):
-			_, row.profile, _ = strings.Cut(name, "/")
-			row.count = quota.Number(name, amount)
+		case catalog.IsPartition(name):
+			row.profile, row.count = strings.TrimPrefix(name, quota.PartitionResource("")), quota.Number(name, amount)
 		default:
 			row.accelerators, row.instances = quota.Number(name, amount), ""
 		}

@@ -28,9 +28,9 @@ func TestRaise(t *testing.T) {
 		{explain.RaiseNominalQuota, "ml.other.xlarge", "row-" + string(rune('0'+rows))},
 		{explain.RaiseBorrowingLimit, "ml.other.xlarge", "limit-" + string(rune('0'+limits))},
 	} {
-		_, page := handlerstest.Get(t, address+urls.Raise(a.Name, string(tc.kind), tc.pool, map[string]resources.Amount{"nvidia.com/gpu": 6, "cpu": 56_000, "memory": 224 << 30}))
+		_, page := handlerstest.Get(t, address+urls.Raise(a.Name, string(tc.kind), tc.pool, map[string]resources.Amount{"nvidia.com/gpu": 6, "cpu": 56_000, "memory": 224 << 30, "example.com/license": 3}))
 		values := handlerstest.ValuesIn(page, "#allocation-form")
-		for input, want := range map[string]string{"type": tc.pool, "accelerators": "6", "vcpu": "56", "memory": "224", "instances": ""} {
+		for input, want := range map[string]string{"type": tc.pool, "accelerators": "6", "vcpu": "56", "memory": "224", "instances": "", "other-example.com/license": "3"} {
 			if got := values.Get(tc.prefix + "-" + input); got != want {
 				t.Errorf("%s of %s: %s is %q, want %q", tc.kind, tc.pool, input, got, want)
 			}

@@ -122,6 +122,7 @@ var rowFields = map[string]forms.RowField{
 	"partition":         {ID: "count", Label: "parts of GPUs"},
 	"partition.profile": {ID: "profile", Label: "profile"},
 	"partition.count":   {ID: "count", Label: "how many parts"},
+	"resources":         {ID: "others", Label: "more resources"},
 }
 
 const (

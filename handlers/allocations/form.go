@@ -71,6 +71,9 @@ type formRow struct {
 	// offered is "true" for the row of a pool that exists, which every form has: without
 	// amounts it is no quota.
 	offered string
+	// others are the amounts of other resources by name, encoded as a query. Without an
+	// amount there is no entry.
+	others string
 }
 
 // formPool is a pool that is created with the allocation.
@@ -80,8 +83,23 @@ type formPool struct{ name, kind, value string }
 func (r *formRow) Fields() map[string]*string {
 	return map[string]*string{
 		"type": &r.instanceType, "instances": &r.instances, "accelerators": &r.accelerators,
-		"vcpu": &r.vcpu, "memory": &r.memory, "profile": &r.profile, "count": &r.count, "exact": &r.exact, "offered": &r.offered,
+		"vcpu": &r.vcpu, "memory": &r.memory, "profile": &r.profile, "count": &r.count, "exact": &r.exact, "offered": &r.offered, "others": &r.others,
 	}
+}
+
+// Other reads the input of another resource.
+func (r *formRow) Other(part, value string) bool {
+	name, ok := strings.CutPrefix(part, "other-")
+	if ok && value != "" {
+		r.setOther(name, value)
+	}
+	return ok
+}
+
+func (r *formRow) setOther(name, amount string) {
+	others, _ := url.ParseQuery(r.others)
+	others.Set(name, amount)
+	r.others = others.Encode()
 }
 
 func (m *formMember) Fields() map[string]*string {
@@ -255,6 +273,11 @@ func edit(allocation v1alpha1.ComputeAllocation) *edited { return &edited{alloca
 // exactText matches a quantity of memory as formRowOf writes it.
 var exactText = regexp.MustCompile(`^[0-9]{1,16}([KMGTP]i|[kMGTP])?$`)
 
+// withUnit reports whether an amount of bytes has its unit, such as 100G.
+func withUnit(text string) bool {
+	return exactText.MatchString(text) && strings.ContainsAny(text, "kKMGTP")
+}
+
 // exactMemory returns the saved memory of a row whose input is unchanged: the input
 // has GiB in three decimals.
 func (r formRow) exactMemory() (resource.Quantity, bool) {
@@ -321,6 +344,13 @@ func formRowOf(row v1alpha1.QuotaRow) formRow {
 	}
 	if p := row.Partition; p != nil {
 		r.profile, r.count = p.Profile, strconv.FormatInt(p.Count, 10)
+	}
+	for _, other := range row.Resources {
+		amount := quota.Number(other.Name, resources.AmountFromQuantity(other.Name, other.Quantity))
+		if read, _ := forms.ParseGiB(amount); resources.InBytes(other.Name) && withUnit(other.Quantity.String()) && (read == nil || read.Cmp(other.Quantity) != 0) {
+			amount = other.Quantity.String() // which three decimals of GiB do not have
+		}
+		r.setOther(other.Name, amount)
 	}
 	return r
 }

@@ -10,9 +10,12 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 
+	"github.com/PuerkitoBio/goquery"
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -130,6 +133,29 @@ func TestOverCapacityIsWarnedOf(t *testing.T) {
 	_, page = handlerstest.Post(t, handlerstest.Serve(t, &handlerstest.Backend{})+handlerstest.NewURL, handlerstest.AllocationForm("action", "preview", "row-0-accelerators", "500000"))
 	if text := page.Find("#row-0 .remark-bad").Text(); !strings.Contains(text, "teams would be allocated 62,500 times the 8 GPUs of this pool") {
 		t.Errorf("far over capacity the row shows %q", text)
+	}
+}
+
+// A row has inputs for the resources that the policy lists, but for the accelerators of its
+// pool, and an error at them. Without a list there is nothing of them.
+func TestListedResources(t *testing.T) {
+	address := handlerstest.Serve(t, &handlerstest.Backend{}) + handlerstest.NewURL
+	if _, page := handlerstest.Post(t, address, handlerstest.AllocationForm("action", "preview")); page.Find(".row-others").Length() != 0 {
+		t.Error("there are more resources without a list")
+	}
+	resources.List([]v1alpha1.ListedResource{{Name: "nvidia.com/gpu", Label: "GPUs", Accelerator: true}, {Name: "example.com/license", Label: "licenses"}, {Name: "example.com/ram", Label: "GPU memory", Unit: v1alpha1.UnitBytes}})
+	t.Cleanup(func() { resources.List(nil) })
+	response, page := handlerstest.Post(t, address, handlerstest.AllocationForm("action", "review", "row-0-other-example.com/license", "some", "row-0-other-example.com/ram", "1.5"))
+	var labels []string
+	page.Find("#row-0-others label").Each(func(_ int, label *goquery.Selection) { labels = append(labels, strings.TrimSpace(label.Text())) })
+	if diff := cmp.Diff([]string{"Licenses", "GPU memory, GiB"}, labels); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	if response.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(page.Find("#row-0-others[open] #row-0-others-error").Text(), "Not a number") || page.Find(`#form-errors a[href="#row-0-others"]`).Length() != 1 {
+		t.Errorf("%s: the error is %q; all: %q", response.Status, page.Find("#row-0-others-error").Text(), page.Find("#form-errors").Text())
+	}
+	if got := page.Find("#row-0-others summary").Text(); !strings.Contains(got, "some licenses, 1.5 GiB of GPU memory") {
+		t.Errorf("the summary is %q", got)
 	}
 }
 

@@ -28,7 +28,7 @@ func TestSaveCreatesAllFields(t *testing.T) {
 		"display-name", "Vision", "description", "All that <sees>", "namespace", "research", "weight", "30",
 		"member-0-kind", "Group", "member-0-name", "vision-team", "member-1-kind", "User", "member-1-name", "", "member-2-kind", "User", "member-2-name", "oidc:ada@example.com",
 		"row-0-vcpu", "1.5", "row-0-memory", "0.977", "row-1-type", "h100", "row-1-accelerators", "4",
-		"row-2-type", "ml.p4d.24xlarge", "row-2-profile", "mig-1g.5gb", "row-2-count", "7", "row-3-type", "ml.c5.2xlarge", "row-3-instances", "3",
+		"row-2-type", "ml.p4d.24xlarge", "row-2-profile", "mig-1g.5gb", "row-2-count", "7", "row-3-type", "ml.c5.2xlarge", "row-3-instances", "3", "row-3-other-example.com/license", "4", "row-3-other-ephemeral-storage", "1536",
 		"borrow-percent", "25", "limit-0-type", "ml.g5.2xlarge", "limit-0-accelerators", "1",
 		"share-0-name", "research", "share-0-weight", "15", "share-0-members", "research\nuser: oidc:ada@example.com", "share-1-name", "nightly", "share-1-weight", "3",
 		"share-2-name", "batch", "share-2-weight", "2", "share-2-quota", "ml.g5.2xlarge 4\nml.c5.2xlarge 1 instance", "share-2-percent", "0", "share-2-class", "training", "share-2-kinds", "RayJob, Deployment", "default-class", "dev", "share-2-order", "StrictFIFO",

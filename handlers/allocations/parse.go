@@ -2,6 +2,8 @@ package allocations
 
 import (
 	"fmt"
+	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -9,9 +11,12 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/handlers/forms"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // parse converts the form to an allocation. It omits invalid values and returns
@@ -164,6 +169,21 @@ func (f *allocationForm) parseRow(r formRow, types catalog.Catalog) (v1alpha1.Qu
 		if n := whole("partition.count", r.count); n != nil {
 			row.Partition = &v1alpha1.Partition{Profile: r.profile, Count: *n}
 		}
+	}
+	others, _ := url.ParseQuery(r.others)
+	for _, name := range slices.Sorted(maps.Keys(others)) {
+		one, amount := v1alpha1.ResourceQuantity{Name: name}, others.Get(name)
+		switch {
+		case resources.InBytes(name) && withUnit(amount):
+			one.Quantity = resource.MustParse(amount)
+		case resources.InBytes(name):
+			bytes, problem := forms.ParseGiB(amount)
+			wrong.Add("resources", problem)
+			one.Quantity = ptr.Deref(bytes, one.Quantity)
+		default:
+			one.Quantity = *resource.NewQuantity(ptr.Deref(whole("resources", amount), 0), resource.DecimalSI)
+		}
+		row.Resources = append(row.Resources, one)
 	}
 	return row, wrong
 }

@@ -3,6 +3,8 @@ package allocations
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -95,6 +97,7 @@ func (v rowViews) row(id string, i int, row formRow) (view allocationviews.Alloc
 		Memory:       views.AmountField{TextField: text("memory", row.memory)},
 		Profile:      text("profile", row.profile), Count: text("count", row.count),
 	}
+	view.OthersError = v.errs[id+"-others"]
 	if _, ok := row.exactMemory(); ok {
 		view.Exact = row.exact
 	}
@@ -103,6 +106,7 @@ func (v rowViews) row(id string, i int, row formRow) (view allocationviews.Alloc
 		view.Suggestion.Text = format.Capitalize(view.Suggestion.Text)
 	}
 	pool, known = find(row.instanceType, v.types)
+	view.Others = others(row, pool)
 	if !known {
 		return view, pool, false
 	}
@@ -123,6 +127,23 @@ func (v rowViews) row(id string, i int, row formRow) (view allocationviews.Alloc
 	view.Memory.Default = v.amount(row, "memory", catalog.Memory)
 	view.Rest = cmp.Or(row.vcpu, view.VCPU.Default) + " vCPU · " + cmp.Or(row.memory, view.Memory.Default) + " GiB"
 	return view, pool, true
+}
+
+// others returns the inputs of the resources that the policy lists, and of those that the row
+// has. The accelerators of its pool are entered as such.
+func others(row formRow, pool catalog.Pool) (inputs []allocationviews.ResourceField) {
+	set, _ := url.ParseQuery(row.others)
+	names := slices.Collect(maps.Keys(set))
+	for _, listed := range resources.AllListed() {
+		if listed.Name != pool.Instance.AcceleratorResource && !set.Has(listed.Name) {
+			names = append(names, listed.Name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		inputs = append(inputs, allocationviews.ResourceField{Name: name, Label: format.ResourceLabel(name), Unit: quota.Unit(name, 2), Amount: set.Get(name)})
+	}
+	return inputs
 }
 
 // resolve returns the quota of one row alone.

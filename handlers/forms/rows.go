@@ -15,7 +15,7 @@ type Row[T any] interface {
 }
 
 // ReadRows reads inputs named start, N, hyphen, part, in the order of N; at most most
-// rows.
+// rows. A row can read other parts than those of Fields by a method Other.
 func ReadRows[T any, P Row[T]](values url.Values, start string, most int) []T {
 	posted := map[int]T{}
 	for name := range values {
@@ -25,9 +25,11 @@ func ReadRows[T any, P Row[T]](values url.Values, start string, most int) []T {
 		if !ok || !ok2 || err != nil || index < 0 {
 			continue
 		}
-		one := posted[index]
+		one, value := posted[index], strings.TrimSpace(values.Get(name))
 		if field := P(&one).Fields()[part]; field != nil {
-			*field = strings.TrimSpace(values.Get(name))
+			*field = value
+			posted[index] = one
+		} else if more, ok := any(&one).(interface{ Other(part, value string) bool }); ok && more.Other(part, value) {
 			posted[index] = one
 		}
 	}

@@ -39,7 +39,9 @@ func FullAllocation() v1alpha1.ComputeAllocation {
 				{InstanceType: "ml.g6.12xlarge", Quantities: v1alpha1.Quantities{Accelerators: new(int64(2)), VCPU: &cpu, Memory: &memory}},
 				{Pool: "h100", Quantities: v1alpha1.Quantities{Accelerators: new(int64(4))}},
 				{InstanceType: "ml.p4d.24xlarge", Quantities: v1alpha1.Quantities{Partition: &v1alpha1.Partition{Profile: "mig-1g.5gb", Count: 7}}},
-				{InstanceType: "ml.c5.2xlarge", Quantities: v1alpha1.Quantities{Instances: new(int64(3))}},
+				{InstanceType: "ml.c5.2xlarge", Quantities: v1alpha1.Quantities{Instances: new(int64(3)), Resources: []v1alpha1.ResourceQuantity{
+					{Name: "ephemeral-storage", Quantity: resource.MustParse("1536Gi")}, {Name: "example.com/license", Quantity: resource.MustParse("4")},
+				}}},
 			},
 			Sharing: v1alpha1.Sharing{
 				Strategy: v1alpha1.LendAndBorrow, BorrowLimitPercent: new(int32(25)),

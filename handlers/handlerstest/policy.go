@@ -112,6 +112,9 @@ func RankedPolicy() *v1alpha1.ClusterPolicy {
 			Prices: &v1alpha1.Prices{Currency: "EUR", Hourly: []v1alpha1.HourlyPrice{
 				{Pool: "h100", Resource: "nvidia.com/gpu", From: "2026-01-01", Own: "2.50", Borrowed: "1.25"}, {Pool: "h100", Resource: "nvidia.com/gpu", From: "2026-10-01T12:00:00Z", Own: "3"},
 			}},
+			Resources: []v1alpha1.ListedResource{
+				{Name: "google.com/tpu", Label: "TPUs", Unit: v1alpha1.UnitCount, Accelerator: true}, {Name: "example.com/ram", Label: "GPU memory", Unit: v1alpha1.UnitBytes}, {Name: "example.com/license", Label: "licenses", Unit: v1alpha1.UnitCount},
+			},
 			OverAllocationLimits: []v1alpha1.OverAllocationLimit{{Pool: v1alpha1.AllPools, Percent: ptr.To[int32](20)}, {Pool: "h100", Percent: ptr.To[int32](0)}},
 			Pools: []v1alpha1.Pool{
 				{Name: "h100", Match: v1alpha1.PoolMatch{Accelerator: "H100"}},

@@ -241,13 +241,13 @@ func pricesLine(p *v1alpha1.Prices) views.PolicyPart {
 // poolsLine lists the pools of the policy in the order in which they match.
 func poolsLine(state policy.State) views.PolicyPart {
 	p := state.Policy
-	part := views.PolicyPart{ID: "pools", Label: "Pools", Value: "By instance type", Text: "Each instance type is a pool."}
+	part := views.PolicyPart{ID: "pools", Label: "Pools", Value: "By instance type", Text: "Each instance type is a pool." + listedWords(p.Spec.Resources)}
 	if len(p.Spec.Pools) == 0 && len(p.Status.Pools) == 0 {
 		return part
 	}
 	part.Status = policyStatus(p, v1alpha1.ConditionPools, state.MayEdit)
 	part.Value = format.Count(len(p.Spec.Pools), "pool")
-	part.Text = "A node belongs to the first pool that matches it, else to the pool of its instance type."
+	part.Text = "A node belongs to the first pool that matches it, else to the pool of its instance type." + listedWords(p.Spec.Resources)
 	nodes := map[string]int64{}
 	for _, pool := range state.Types.Pools() {
 		nodes[pool.Name] = pool.Nodes
@@ -260,6 +260,18 @@ func poolsLine(state policy.State) views.PolicyPart {
 		part.Pools = append(part.Pools, line)
 	}
 	return part
+}
+
+// listedWords names the listed resources; empty for none.
+func listedWords(listed []v1alpha1.ListedResource) string {
+	var labels []string
+	for _, r := range listed {
+		labels = append(labels, r.Label)
+	}
+	if len(labels) == 0 {
+		return ""
+	}
+	return " Quota can also be of " + strings.Join(labels, ", ") + "."
 }
 
 func alertsLine(a *v1alpha1.Alerts) views.PolicyPart {

@@ -12,6 +12,8 @@ const (
 	classesPath = "spec.priorityClasses"
 	poolsPath   = "spec.pools"
 	overPath    = "spec.overAllocationLimits"
+
+	resourcesPath = "spec.resources"
 )
 
 var inputs = forms.Inputs{
@@ -42,6 +44,9 @@ var inputs = forms.Inputs{
 	{Path: overPath, ID: "overs", Label: "Most quota", Rows: &forms.Rows{ID: "over", Label: "Limit", Fields: map[string]forms.RowField{
 		"pool": {ID: "pool", Label: "pool"}, "percent": {ID: "percent", Label: "percent"},
 	}}},
+	{Path: resourcesPath, ID: "resources", Label: "Resources", Rows: &forms.Rows{ID: "resource", Label: "Resource", Fields: map[string]forms.RowField{
+		"name": {ID: "name", Label: "name"}, "label": {ID: "label", Label: "label"}, "unit": {ID: "unit", Label: "counted as"}, "accelerator": {ID: "unit", Label: "counted as"},
+	}}},
 	{Path: "spec.prices.currency", ID: "price-currency", Label: "Currency"},
 	{Path: pricesPath, ID: "prices", Label: "Prices", Rows: &forms.Rows{ID: "price", Label: "Price", Fields: map[string]forms.RowField{
 		"pool": {ID: "pool", Label: "pool"}, "resource": {ID: "resource", Label: "resource"}, "from": {ID: "from", Label: "from"},
@@ -62,6 +67,7 @@ func (f *policyForm) formPaths(wrong []governance.FieldError) []governance.Field
 		classesPath:   forms.Filled(f.classes, classRow.empty),
 		poolsPath:     forms.Filled(f.pools, poolRow.empty),
 		overPath:      forms.Filled(f.over, overRow.empty),
+		resourcesPath: forms.Filled(f.resources, resourceRow.empty),
 		pricesPath:    forms.Filled(f.prices, priceRow.empty),
 		rulesPath:     f.setRules(),
 		receiversPath: forms.Filled(f.receivers, receiverRow.empty),

@@ -43,6 +43,8 @@ type policyForm struct {
 	pools []poolRow
 	over  []overRow
 
+	resources []resourceRow
+
 	currency string
 	prices   []priceRow
 
@@ -62,6 +64,18 @@ type overRow struct{ pool, percent string }
 func (r *overRow) Fields() map[string]*string {
 	return map[string]*string{"pool": &r.pool, "percent": &r.percent}
 }
+
+// resourceRow is a listed resource as typed. unit is one of the API, or unitAccelerators.
+type resourceRow struct{ name, label, unit string }
+
+const unitAccelerators = "Accelerators"
+
+func (r *resourceRow) Fields() map[string]*string {
+	return map[string]*string{"name": &r.name, "label": &r.label, "unit": &r.unit}
+}
+
+// empty reports whether nothing was typed; unit always has a value.
+func (r resourceRow) empty() bool { return r.name == "" && r.label == "" }
 
 // empty reports whether nothing was typed or chosen.
 func (r overRow) empty() bool { return r.percent == "" && r.pool == v1alpha1.AllPools }
@@ -106,6 +120,7 @@ func readPolicyForm(page *part, values url.Values) policyForm {
 	form.classes = forms.ReadRows[classRow](values, "class-", maxPostedPolicyRows)
 	form.pools = forms.ReadRows[poolRow](values, "pool-", maxPostedPolicyRows)
 	form.over = forms.ReadRows[overRow](values, "over-", maxPostedPolicyRows)
+	form.resources = forms.ReadRows[resourceRow](values, "resource-", maxPostedPolicyRows)
 	form.prices = forms.ReadRows[priceRow](values, "price-", maxPostedPrices)
 	form.rules = allRules(forms.ReadRows[ruleRow](values, "rule-", maxPostedPolicyRows))
 	form.receivers = forms.ReadRows[receiverRow](values, "receiver-", maxPostedPolicyRows)
@@ -124,6 +139,7 @@ func (f *policyForm) values() url.Values {
 	forms.WriteRows(values, "class-", f.classes)
 	forms.WriteRows(values, "pool-", f.pools)
 	forms.WriteRows(values, "over-", f.over)
+	forms.WriteRows(values, "resource-", f.resources)
 	forms.WriteRows(values, "price-", f.prices)
 	forms.WriteRows(values, "rule-", f.rules)
 	forms.WriteRows(values, "receiver-", f.receivers)
@@ -151,6 +167,10 @@ func (f *policyForm) do(action string) {
 		f.over = forms.Add(f.over, overRow{pool: v1alpha1.AllPools}, v1alpha1.MaxPools)
 	case "remove-over":
 		f.over = forms.Remove(f.over, argument)
+	case "add-resource":
+		f.resources = forms.Add(f.resources, resourceRow{unit: string(v1alpha1.UnitCount)}, v1alpha1.MaxListedResources)
+	case "remove-resource":
+		f.resources = forms.Remove(f.resources, argument)
 	case "add-price":
 		f.prices = forms.Add(f.prices, f.nextPrice(), v1alpha1.MaxPrices)
 	case "remove-price":
@@ -212,6 +232,13 @@ func policyFormOf(saved *v1alpha1.ClusterPolicy, of ...*part) policyForm {
 	for _, pool := range spec.Pools {
 		match, value := matchText(pool.Match)
 		form.pools = append(form.pools, poolRow{pool.Name, match, value})
+	}
+	for _, r := range spec.Resources {
+		row := resourceRow{r.Name, r.Label, string(cmp.Or(r.Unit, v1alpha1.UnitCount))}
+		if r.Accelerator {
+			row.unit = unitAccelerators
+		}
+		form.resources = append(form.resources, row)
 	}
 	for _, limit := range spec.OverAllocationLimits {
 		form.over = append(form.over, overRow{limit.Pool, wholeText(limit.Percent)})

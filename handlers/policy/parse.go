@@ -68,6 +68,15 @@ func (f *policyForm) parsePools(spec *v1alpha1.ClusterPolicySpec, wrong *governa
 		}
 		spec.Pools = append(spec.Pools, pool)
 	}
+	for _, row := range f.resources {
+		if !row.empty() {
+			listed := v1alpha1.ListedResource{Name: row.name, Label: row.label, Unit: v1alpha1.ResourceUnit(row.unit)}
+			if row.unit == unitAccelerators {
+				listed.Unit, listed.Accelerator = v1alpha1.UnitCount, true
+			}
+			spec.Resources = append(spec.Resources, listed)
+		}
+	}
 	for i, row := range f.over {
 		if !row.empty() {
 			limit := v1alpha1.OverAllocationLimit{Pool: row.pool}
@@ -187,6 +196,12 @@ func (f *policyForm) missing() []governance.FieldError {
 		if row := f.pools[i]; !row.empty() {
 			need(row.name, path+"name", "give the pool a name, as quota will call it")
 			need(row.value, path+"match", "say which nodes the pool has")
+		}
+	})
+	rows(poolsPart, len(f.resources), resourcesPath, func(i int, path string) {
+		if row := f.resources[i]; !row.empty() {
+			need(row.name, path+"name", "name a resource, such as example.com/license")
+			need(row.label, path+"label", "give the word for several of them, such as licenses")
 		}
 	})
 	rows(poolsPart, len(f.over), overPath, func(i int, path string) {

@@ -40,7 +40,7 @@ var (
 		lead:  "A pool groups nodes that share a quota. A node belongs to the first pool that matches it, else to the pool of its instance type.",
 		parse: (*policyForm).parsePools,
 		copy: func(to, from *v1alpha1.ClusterPolicySpec) {
-			to.Pools, to.OverAllocationLimits = from.Pools, from.OverAllocationLimits
+			to.Pools, to.OverAllocationLimits, to.Resources = from.Pools, from.OverAllocationLimits, from.Resources
 		},
 	}
 	pricesPart = &part{

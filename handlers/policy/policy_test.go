@@ -245,6 +245,10 @@ func TestPolicyFormErrors(t *testing.T) {
 		"a limit without percent":  {"over-1-percent", "", "Give a percentage"},
 		"more than 1,000 percent":  {"over-0-percent", "1001", "1,000"},
 		"a limit of a pool twice":  {"over-1-pool", "*", "twice"},
+		"a resource without name":  {"resource-0-name", "", "Name a resource"},
+		"no word for a resource":   {"resource-1-label", "", "Give the word"},
+		"vCPU as a resource":       {"resource-1-name", "cpu", "without being listed"},
+		"a resource listed twice":  {"resource-1-name", "google.com/tpu", "twice"},
 		"labels that are none":     {"pool-3-value", "zone", "key=value"},
 		"a label twice":            {"pool-3-value", "zone=a, zone=b", "zone twice"},
 		"no type among commas":     {"pool-2-value", " , ", "Names no instance type"},
@@ -280,7 +284,7 @@ func TestPolicyFormErrors(t *testing.T) {
 // pageOf returns the page that has an input.
 func pageOf(id string) string {
 	kind, _, _ := strings.Cut(id, "-")
-	return cmp.Or(map[string]string{"pool": handlerstest.PoolsURL, "over": handlerstest.PoolsURL, "price": handlerstest.PricesURL, "rule": handlerstest.AlertsURL, "receiver": handlerstest.AlertsURL}[kind], handlerstest.PolicyURL)
+	return cmp.Or(map[string]string{"pool": handlerstest.PoolsURL, "over": handlerstest.PoolsURL, "resource": handlerstest.PoolsURL, "price": handlerstest.PricesURL, "rule": handlerstest.AlertsURL, "receiver": handlerstest.AlertsURL}[kind], handlerstest.PolicyURL)
 }
 
 // Errors of the backend are shown at the row of the form, though the spec has no

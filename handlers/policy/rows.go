@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/alerts"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/views"
 	policyviews "kuota.dev/kuota/views/policy"
@@ -162,6 +163,18 @@ func (r rowsOf) over() *policyviews.RowList {
 	return &l
 }
 
+func (r rowsOf) resources() *policyviews.RowList {
+	var rows []policyviews.Row
+	for i, resource := range r.form.resources {
+		rows = append(rows, r.row("resource", i, typed("name", "Name", resource.name, ui.InputProps{Code: true, List: "reported-resources", Placeholder: "example.com/license"}),
+			typed("label", "Label", resource.label, ui.InputProps{Placeholder: "licenses"}),
+			menu("unit", "Counted as", resource.unit, string(v1alpha1.UnitCount), "Pieces", string(v1alpha1.UnitBytes), "Bytes", unitAccelerators, "Accelerators")))
+	}
+	l := r.list("resource", "Resource", "name", rows, v1alpha1.MaxListedResources)
+	l.Heads, l.NoteID, l.Empty = ui.Heads("Name", "Label", "Counted as"), "resources-note", "No more resources."
+	return &l
+}
+
 func (r rowsOf) prices() *policyviews.RowList {
 	pools := r.poolPairs("", "Choose a pool")
 	named := map[string]bool{}
@@ -169,6 +182,9 @@ func (r rowsOf) prices() *policyviews.RowList {
 		for name := range pool.Physical {
 			named[name] = true
 		}
+	}
+	for _, listed := range resources.AllListed() {
+		named[listed.Name] = true
 	}
 	resources := []string{"", "Choose a resource"}
 	for _, name := range slices.Sorted(maps.Keys(named)) {

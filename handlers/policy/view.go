@@ -140,8 +140,9 @@ func (f *policyForm) view(state policy.State, refused *governance.Error, now pre
 		view.Classes = rows.classes()
 	}
 	if f.has(poolsPart) {
-		view.Pools, view.Over = rows.pools(), rows.over()
+		view.Pools, view.Over, view.Resources = rows.pools(), rows.over(), rows.resources()
 		view.Suggestions = append(view.Suggestions, poolSuggestions(state.Types)...)
+		view.Suggestions = append(view.Suggestions, policyviews.Suggestions{ID: "reported-resources", Values: state.Types.Unlisted()})
 	}
 	if f.has(pricesPart) {
 		view.Currency, view.Prices = text("price-currency", f.currency), rows.prices()
@@ -177,7 +178,7 @@ func nameRules(errors []views.Message) {
 func (f *policyForm) shows(id string) bool {
 	kind, _, _ := strings.Cut(id, "-")
 	switch kind {
-	case "pools", "pool", "overs", "over":
+	case "pools", "pool", "overs", "over", "resources", "resource":
 		return f.has(poolsPart)
 	case "prices", "price":
 		return f.has(pricesPart)

@@ -163,6 +163,8 @@ type AllocationFormRow struct {
 	Memory          views.AmountField // in GiB
 	Rest            string            // vCPU and memory as they are, typed or not; empty while unknown
 	NoAccelerators  bool              // whether the pool has none
+	Others          []ResourceField   // row-N-other-NAME
+	OthersError     string            // an error of one of them
 	Exact           string            // hidden input: exact memory in bytes, if the text is rounded
 	Partitions      []string          // MIG profiles of its GPUs
 	Profile         views.TextField   // one of them, or none
@@ -172,6 +174,9 @@ type AllocationFormRow struct {
 	Suggestion      NewPool           // a pool that could be created for the typed type; no name: none
 	Error           string            // an error of the row as a whole
 }
+
+// ResourceField is an amount of a resource that has no input of its own.
+type ResourceField struct{ Name, Label, Unit, Amount string }
 
 // InstanceTypeOption is a suggestion for an instance type or pool.
 type InstanceTypeOption struct {

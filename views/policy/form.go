@@ -58,6 +58,8 @@ type PolicyForm struct {
 	Pools *RowList // pool-N-name, -match and -value; nil for a form without pools
 	Over  *RowList // over-N-pool and -percent, with Pools
 
+	Resources *RowList // resource-N-name, -label and -unit, with Pools
+
 	Currency views.TextField // "price-currency"
 	Prices   *RowList        // price-N-pool, -resource, -from, -own and -borrowed; nil for a form without prices
 
