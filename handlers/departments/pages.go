@@ -259,7 +259,7 @@ func (s *seen) loans(name string) (lines []departmentviews.LoanLine) {
 		shared = "the reserve of " + quota.Title(parent)
 	}
 	for _, r := range s.figures[name].Resources {
-		if r.Resource == catalog.Network || accelerated[r.Flavor] && !catalog.IsAccelerator(r.Resource) {
+		if r.Resource == catalog.Network || accelerated[r.Flavor] && catalog.FollowsAccelerators(r.Resource) {
 			continue
 		}
 		add := func(loans []departments.Loan, lends bool) {

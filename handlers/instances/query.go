@@ -12,7 +12,6 @@ import (
 	"kuota.dev/kuota/governance/observe/capacity"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
-	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/figures"
 	"kuota.dev/kuota/handlers/format"
@@ -64,13 +63,13 @@ var nodeColumns = []listing.Column[*capacity.NodeSnapshot]{
 	{Head: ui.Head{Label: "Pool", ID: "pool"}, Compare: func(a, b *capacity.NodeSnapshot) int { return strings.Compare(a.Pool, b.Pool) }},
 	{Head: ui.Head{Label: "Type", ID: "type"}, Compare: func(a, b *capacity.NodeSnapshot) int { return strings.Compare(a.Type, b.Type) }},
 	{Head: ui.Head{Label: "Accelerators", ID: "accelerators", Number: true}, Compare: func(a, b *capacity.NodeSnapshot) int {
-		return cmp.Compare(acceleratorSum(a.Physical), acceleratorSum(b.Physical))
+		return cmp.Compare(a.Physical.Accelerators(), b.Physical.Accelerators())
 	}},
 	{Head: ui.Head{Label: "Bound", ID: "bound", Number: true}, Compare: func(a, b *capacity.NodeSnapshot) int {
-		return cmp.Compare(acceleratorSum(a.Bound), acceleratorSum(b.Bound))
+		return cmp.Compare(a.Bound.Accelerators(), b.Bound.Accelerators())
 	}},
 	{Head: ui.Head{Label: "Free", ID: "free", Number: true}, Compare: func(a, b *capacity.NodeSnapshot) int {
-		return cmp.Compare(acceleratorSum(a.Free), acceleratorSum(b.Free))
+		return cmp.Compare(a.Free.Accelerators(), b.Free.Accelerators())
 	}},
 	{Head: ui.Head{Label: "vCPU", Unit: "bound", ID: "vcpu", Number: true}, Compare: func(a, b *capacity.NodeSnapshot) int { return cmp.Compare(a.Bound[catalog.CPU], b.Bound[catalog.CPU]) }},
 	{Head: ui.Head{Label: "Memory", Unit: "GiB, bound", ID: "memory", Number: true}, Compare: func(a, b *capacity.NodeSnapshot) int {
@@ -78,16 +77,6 @@ var nodeColumns = []listing.Column[*capacity.NodeSnapshot]{
 	}},
 	{Head: ui.Head{Label: "Pods", ID: "pods", Number: true}, Compare: func(a, b *capacity.NodeSnapshot) int { return cmp.Compare(a.Pods, b.Pods) }},
 	{Head: ui.Head{Label: "Age", ID: "age", Number: true}, Compare: func(a, b *capacity.NodeSnapshot) int { return b.Created.Compare(a.Created) }},
-}
-
-// acceleratorSum returns the sum of all accelerators, of every kind.
-func acceleratorSum(r quota.Resources) (sum resources.Amount) {
-	for name, amount := range r {
-		if catalog.IsAccelerator(name) {
-			sum = sum.Plus(amount)
-		}
-	}
-	return sum
 }
 
 // acceleratorFigures formats the amounts of the accelerators that exist, such as

@@ -25,6 +25,8 @@ import (
 
 var gpu = quota.FlavorResource{Flavor: "p5", Resource: "nvidia.com/gpu"}
 
+var license = quota.FlavorResource{Flavor: "p5", Resource: "example.com/license"}
+
 func gpus(n resources.Amount) quota.FlavorResourceQuantities {
 	return quota.FlavorResourceQuantities{gpu: n}
 }
@@ -39,12 +41,13 @@ var full = queries.Preview{
 		More:   3, Rest: gpus(3), Others: gpus(5),
 	},
 	Preempted: queries.Effects{Listed: []queries.TaskEffect{{Task: task("c"), Workload: "job-c", Usage: gpus(2), By: "a", Reason: kueue.InCohortReclamationReason, Tied: true}}},
-	Missed:    queries.Effects{Listed: []queries.TaskEffect{{Task: task("d"), Workload: "job-d", Usage: gpus(2)}}},
+	Missed:    queries.Effects{Listed: []queries.TaskEffect{{Task: task("d"), Workload: "job-d", Usage: quota.FlavorResourceQuantities{gpu: 2, license: 1, {Flavor: "p5", Resource: "cpu"}: 1000}}}},
 	Exceeding: queries.Effects{Listed: []queries.TaskEffect{{Task: task("e"), Workload: "job-e"}}},
 	Teams: []queries.TeamEffect{
 		{Team: "vision", Figures: []queries.TeamFigure{
 			{FlavorResource: gpu, Allocated: queries.BeforeAfter{Before: 4, After: 8}, Used: queries.BeforeAfter{Before: 4, After: 9}, Borrowed: queries.BeforeAfter{After: 1}},
-			{FlavorResource: quota.FlavorResource{Flavor: "p5", Resource: "cpu"}, Used: queries.BeforeAfter{After: 1000}},
+			{FlavorResource: quota.FlavorResource{Flavor: "p5", Resource: "cpu"}, Used: queries.BeforeAfter{After: 1000}}, // which follows from the GPUs
+			{FlavorResource: license, Used: queries.BeforeAfter{After: 2}},
 		}},
 		{Figures: []queries.TeamFigure{{FlavorResource: gpu, Used: queries.BeforeAfter{Before: 3, After: 1}}}},
 	},
@@ -85,9 +88,9 @@ func TestPreview(t *testing.T) {
 		`tr[data-effect=started][data-anyway]`:          "Starts b vision 1 GPU of p5 also without this change",
 		`tr[data-effect=started][data-task=""]`:         "Starts and 3 smaller tasks 3 GPUs of p5 Starts Tasks of other teams 5 GPUs of p5",
 		`tr[data-effect=preempted][data-tied]`:          "Preempted c 2 GPUs of p5 for a: its team borrows what another reclaims depends on a tie",
-		`tr[data-effect=missed]`:                        "Waits d 2 GPUs of p5 starts without this change",
+		`tr[data-effect=missed]`:                        "Waits d 2 GPUs · 1 example.com/license of p5 starts without this change",
 		`tr[data-effect=exceeding]`:                     "Cannot start e requests more than its team can ever get",
-		`tr[data-pool][data-team=vision]`:               "vision p5 GPUs 4 → , with this change 8 4 → , with this change 9 0 → , with this change 1",
+		`tr[data-pool][data-team=vision]`:               "vision p5 GPUs 4 → , with this change 8 4 → , with this change 9 0 → , with this change 1 vision p5 example.com/license 0 0 → , with this change 2 0",
 		`tr[data-pool][data-team="Other teams"]`:        "Other teams p5 GPUs 0 3 → , with this change 1 0",
 		`.section-note`:                                 "and 2 more teams",
 		`.objects summary`:                              "YAML of 4 objects",

@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance/kueue/simulate"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
@@ -168,15 +169,9 @@ func usageWords(usage quota.FlavorResourceQuantities) string {
 	}
 	var parts []string
 	for _, pool := range slices.Sorted(maps.Keys(pools)) {
-		accelerators := quota.Resources{}
-		for name, amount := range pools[pool] {
-			if catalog.IsAccelerator(name) && amount > 0 {
-				accelerators[name] = amount
-			}
-		}
 		shown := pools[pool]
-		if len(accelerators) > 0 {
-			shown = accelerators
+		if shown.Accelerators() > 0 {
+			maps.DeleteFunc(shown, func(name string, _ resources.Amount) bool { return catalog.FollowsAccelerators(name) })
 		}
 		if words := format.ShortAmounts(shown); words != "" {
 			parts = append(parts, words+" of "+pool)
@@ -193,7 +188,7 @@ func teamRows(team queries.TeamEffect) (rows []views.PreviewTeam) {
 		accelerated[f.Flavor] = accelerated[f.Flavor] || catalog.IsAccelerator(f.Resource)
 	}
 	for _, f := range team.Figures {
-		if accelerated[f.Flavor] && !catalog.IsAccelerator(f.Resource) {
+		if accelerated[f.Flavor] && catalog.FollowsAccelerators(f.Resource) {
 			continue
 		}
 		figure := func(b queries.BeforeAfter) views.PreviewFigure {

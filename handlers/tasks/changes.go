@@ -8,6 +8,7 @@ import (
 
 	"kuota.dev/kuota/governance/kueue/simulate/live"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/submit"
@@ -95,18 +96,17 @@ func UsageLinks(list []explain.AdmittedWorkload) (links []views.AdmittedTaskLink
 	})
 }
 
-// amounts returns the accelerators of a usage, or all of it if it has none.
+// amounts returns a usage, without what follows from its accelerators.
 func amounts(used quota.FlavorResourceQuantities) string {
-	sum, devices := quota.Resources{}, false
+	sum := quota.Resources{}
 	for fr, amount := range used {
 		if amount > 0 {
 			sum[fr.Resource] = sum[fr.Resource].Plus(amount)
-			devices = devices || strings.Contains(fr.Resource, "/")
 		}
 	}
 	var texts []string
 	for _, name := range sum.Names() {
-		if !devices || strings.Contains(name, "/") {
+		if sum.Accelerators() == 0 || !catalog.FollowsAccelerators(name) {
 			texts = append(texts, quota.Amount(name, sum[name]))
 		}
 	}

@@ -235,12 +235,12 @@ func shortage(wants, has quota.PoolResources, allowed func(pool, resource string
 }
 
 // describeShortage returns a shortage as one text, such as "ml.p5: wanted 16 GPUs, left are 8
-// GPUs". It names the accelerators of a pool, or else everything.
+// GPUs". Where accelerators of a pool are short, it leaves out what follows from them.
 func describeShortage(short []quota.Excess, wanted, left string) string {
 	var parts []string
 	accelerators := map[string]bool{} // pools of which some are short; they come first
 	for _, e := range short {
-		if is := catalog.IsAccelerator(e.Resource); !is && accelerators[e.Pool] {
+		if is := catalog.IsAccelerator(e.Resource); accelerators[e.Pool] && catalog.FollowsAccelerators(e.Resource) {
 			continue
 		} else if is {
 			accelerators[e.Pool] = true

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/quota/catalog"
-	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/tasks"
 )
 
@@ -42,8 +41,10 @@ var columns = map[Column]func(a, b *tasks.Task, now time.Time) int{
 	ByPriorityClass: func(a, b *tasks.Task, _ time.Time) int {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), strings.Compare(a.PriorityClass, b.PriorityClass))
 	},
-	ByKind:        func(a, b *tasks.Task, _ time.Time) int { return strings.Compare(a.Kind, b.Kind) },
-	ByAccelerator: func(a, b *tasks.Task, _ time.Time) int { return cmp.Compare(accelerators(a), accelerators(b)) },
+	ByKind: func(a, b *tasks.Task, _ time.Time) int { return strings.Compare(a.Kind, b.Kind) },
+	ByAccelerator: func(a, b *tasks.Task, _ time.Time) int {
+		return cmp.Compare(a.Resources().Accelerators(), b.Resources().Accelerators())
+	},
 	ByCPU: func(a, b *tasks.Task, _ time.Time) int {
 		return cmp.Compare(a.Resources()[catalog.CPU], b.Resources()[catalog.CPU])
 	},
@@ -109,17 +110,6 @@ var stateRank = func() map[tasks.State]int {
 	}
 	return ranks
 }()
-
-// accelerators sums the accelerators of a task, of all kinds. It is for sorting
-// only: kinds are never summed on pages.
-func accelerators(t *tasks.Task) (n resources.Amount) {
-	for name, amount := range t.Resources() {
-		if name != catalog.CPU && name != catalog.Memory && name != catalog.Network {
-			n = n.Plus(amount)
-		}
-	}
-	return n
-}
 
 // compare orders by a column, then the newest first, then by name, so that orders
 // are stable.
