@@ -27,7 +27,7 @@ type allocationFlags struct {
 
 func (f *allocationFlags) flags(c *cobra.Command, o *options) {
 	fl := c.Flags()
-	fl.StringArrayVar(&f.quota, "quota", nil, `quota in a pool or instance type, such as "H100: instances=2" or, as the AWS CLI writes it, "InstanceType=ml.p5.48xlarge,Accelerators=8"; several times for several`)
+	fl.StringArrayVar(&f.quota, "quota", nil, `quota in a pool or instance type, such as "H100: instances=2", "H100: gpus=2, example.com/license=3" or, as the AWS CLI writes it, "InstanceType=ml.p5.48xlarge,Accelerators=8"; several times for several`)
 	fl.StringVar(&f.pool, "pool", "", "pool or instance type, with --instances or --gpus: one --quota in short")
 	fl.Int64Var(&f.instances, "instances", 0, "whole instances of --pool")
 	fl.Int64Var(&f.gpus, "gpus", 0, "GPUs, or Neuron devices, of --pool; vCPU and memory follow in proportion")
@@ -60,14 +60,18 @@ func quotaRow(text string) (object, error) {
 		amounts = text
 	}
 	for part := range strings.SplitSeq(amounts, ",") {
-		name, value, ok := strings.Cut(part, "=")
-		name, value = strings.ToLower(strings.TrimSpace(name)), strings.TrimSpace(value)
+		resource, value, ok := strings.Cut(part, "=")
+		resource, value = strings.TrimSpace(resource), strings.TrimSpace(value)
+		name := strings.ToLower(resource)
 		field := quantities[strings.ReplaceAll(name, "-", "")]
 		switch {
 		case ok && (name == "instancetype" || name == "pool"):
 			row["instanceType"] = value
+		case ok && field == "" && strings.ContainsAny(name, "/-"):
+			others, _ := row["resources"].([]any)
+			row["resources"] = append(others, map[string]any{"name": resource, "quantity": value})
 		case !ok || field == "":
-			return nil, fmt.Errorf("--quota %q: %q is no amount; use instances, gpus, vcpu or memory (GiB), such as gpus=2", text, strings.TrimSpace(part))
+			return nil, fmt.Errorf("--quota %q: %q is no amount; use instances, gpus, vcpu, memory (GiB) or a resource, such as gpus=2 or example.com/license=3", text, strings.TrimSpace(part))
 		case field == "memory":
 			row[field] = strings.TrimSuffix(strings.TrimSuffix(value, "Gi"), "GiB") + "Gi"
 		case field == "vCPU":

@@ -88,7 +88,7 @@ var reads = []read{
 		rows: paged("tasks"),
 		columns: []column{
 			{"NAMESPACE", "namespace", nil}, {"KIND", "kind", nil}, {"NAME", "name", nil}, {"TEAM", "team", nil}, {"CLASS", "priorityClass", nil}, {"STATUS", "status", nil},
-			{"POSITION", "position", nil}, {"WAITED", "waitedSeconds", span}, {"RAN", "ranSeconds", span}, {"GPUS", "resources", gpus}, {"DONE", "completed", done}, {"REASON", "reason", nil},
+			{"POSITION", "position", nil}, {"WAITED", "waitedSeconds", span}, {"RAN", "ranSeconds", span}, {"GPUS", "accelerators", nil}, {"DONE", "completed", done}, {"REASON", "reason", nil},
 		},
 		wide: []column{{"POOLS", "pools", joined}, {"BY", "submittedBy", nil}, {"RESOURCES", "resources", amounts}, {"PREEMPTIONS", "preemptions", nil}},
 	},
@@ -118,7 +118,7 @@ var reads = []read{
 		},
 		columns: []column{
 			{"NAMESPACE", "namespace", nil}, {"KIND", "kind", nil}, {"NAME", "name", nil}, {"TEAM", "team", nil}, {"CLASS", "priorityClass", nil}, {"STATUS", "status", nil},
-			{"ENDED", "ended", nil}, {"RAN", "ranSeconds", span}, {"GPUS", "resources", gpus},
+			{"ENDED", "ended", nil}, {"RAN", "ranSeconds", span}, {"GPUS", "accelerators", nil},
 		},
 		wide: []column{{"SUBMITTED", "submitted", nil}, {"BY", "submittedBy", nil}, {"POOLS", "pools", joined}, {"PREEMPTIONS", "preemptions", nil}},
 	},

@@ -135,17 +135,6 @@ func joined(value any) string {
 	return strings.Join(parts, "; ")
 }
 
-// gpus shows the accelerators among amounts.
-func gpus(value any) string {
-	object, _ := value.(map[string]any)
-	for _, name := range sortedKeys(object) {
-		if object[name] != nil && (strings.Contains(name, "GPU") || strings.Contains(name, "gpu") || strings.Contains(name, "neuron") || strings.Contains(name, "mig-")) {
-			return fmt.Sprint(object[name])
-		}
-	}
-	return "-"
-}
-
 // done shows how many completions a task has of those that it will have.
 func done(value any) string {
 	if value == nil {

@@ -91,7 +91,7 @@ func position(n int) string {
 func accelerators(t queries.Item) string {
 	var parts []string
 	for _, name := range t.Resources().Names() {
-		if amount := t.Resources()[name]; name != catalog.CPU && name != catalog.Memory && name != catalog.Network && amount > 0 {
+		if amount := t.Resources()[name]; !catalog.FollowsAccelerators(name) && amount > 0 {
 			parts = append(parts, quota.Amount(name, amount))
 		}
 	}
@@ -145,15 +145,7 @@ var tasksCSVColumns = []csvColumn{
 	}},
 	{"accelerators", "GPUs", resourceColumn(catalog.GPU)},
 	{"accelerators", "Neuron devices", resourceColumn(catalog.Neuron)},
-	{"accelerators", "other accelerators", func(t queries.Item, _ time.Time) string {
-		var list []string
-		for _, name := range t.Resources().Names() {
-			if n := t.Resources()[name]; n > 0 && !slices.Contains(ownColumns, name) {
-				list = append(list, name+"="+quota.Number(name, n))
-			}
-		}
-		return strings.Join(list, " ")
-	}},
+	{"accelerators", "other resources", func(t queries.Item, _ time.Time) string { return otherResources(t.Resources()) }},
 	{"vcpu", "vCPU", resourceColumn(catalog.CPU)},
 	{"memory", "memory GiB", resourceColumn(catalog.Memory)},
 	{"pool", "pool", func(t queries.Item, _ time.Time) string { return strings.Join(t.Pools, " ") }},
@@ -166,6 +158,17 @@ var tasksCSVColumns = []csvColumn{
 
 // ownColumns are the resources that have a column of their own, or none at all.
 var ownColumns = []string{catalog.GPU, catalog.Neuron, catalog.CPU, catalog.Memory, catalog.Network}
+
+// otherResources lists what has no column of its own, such as "example.com/license=2".
+func otherResources(of quota.Resources) string {
+	var list []string
+	for _, name := range of.Names() {
+		if n := of[name]; n > 0 && !slices.Contains(ownColumns, name) {
+			list = append(list, name+"="+quota.Number(name, n))
+		}
+	}
+	return strings.Join(list, " ")
+}
 
 func resourceColumn(name string) func(queries.Item, time.Time) string {
 	return func(t queries.Item, _ time.Time) string { return quota.Number(name, t.Resources()[name]) }

@@ -61,7 +61,7 @@ func TestTaskColumns(t *testing.T) {
 	}
 	defer csv.Body.Close()
 	text, err := io.ReadAll(csv.Body)
-	if err != nil || !strings.HasPrefix(string(text), "namespace,name,team,status,reason,place,GPUs,Neuron devices,other accelerators,vCPU,pool,") || strings.Contains(string(text), "RayJob") {
+	if err != nil || !strings.HasPrefix(string(text), "namespace,name,team,status,reason,place,GPUs,Neuron devices,other resources,vCPU,pool,") || strings.Contains(string(text), "RayJob") {
 		t.Errorf("the CSV is %s, %v", text, err)
 	}
 }

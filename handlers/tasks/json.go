@@ -51,8 +51,9 @@ type tasksAnswer struct {
 type taskJSON struct {
 	taskNamesJSON
 	Status        string                  `json:"status"`
-	Position      int                     `json:"position,omitempty"` // in its queue
-	Resources     map[string]*json.Number `json:"resources"`          // that it uses, or requests
+	Position      int                     `json:"position,omitempty"`     // in its queue
+	Resources     map[string]*json.Number `json:"resources"`              // that it uses, or requests
+	Accelerators  int64                   `json:"accelerators,omitempty"` // of these, of all kinds
 	Pools         []string                `json:"pools,omitempty"`
 	Submitted     time.Time               `json:"submitted"`
 	WaitedSeconds json.Number             `json:"waitedSeconds"`
@@ -107,7 +108,7 @@ func (h *Pages) tasksJSON(c echo.Context, scope access.Scope) error {
 // fieldsOf returns the fields of a task in a list.
 func fieldsOf(t queries.Item, now time.Time) taskJSON {
 	return taskJSON{
-		taskNamesJSON: taskNames(t), Status: stateLabel(t.Task), Position: t.Position, Resources: format.JSONAmounts(t.Resources()), Pools: t.Pools, Submitted: t.Submitted.UTC(),
+		taskNamesJSON: taskNames(t), Status: stateLabel(t.Task), Position: t.Position, Resources: format.JSONAmounts(t.Resources()), Accelerators: int64(t.Resources().Accelerators()), Pools: t.Pools, Submitted: t.Submitted.UTC(),
 		WaitedSeconds: json.Number(format.Seconds(t.Waited(now))), RanSeconds: json.Number(format.Seconds(t.Ran(now))), Preemptions: int(t.Preemptions),
 		SubmittedBy: t.SubmittedBy, Completed: completedOf(t.Task), UID: t.UID,
 	}

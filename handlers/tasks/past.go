@@ -142,12 +142,12 @@ func (h *Pages) pastCSV(c echo.Context, scope access.Scope) error {
 	if err != nil {
 		return err
 	}
-	rows := [][]string{{"namespace", "kind", "name", "uid", "team", "status", "priority class", "priority", "GPUs", "Neuron devices", "vCPU", "memory GiB", "pool", "submitted", "ended", "deleted", "ran s", "preemptions", "submitted by"}}
+	rows := [][]string{{"namespace", "kind", "name", "uid", "team", "status", "priority class", "priority", "GPUs", "Neuron devices", "vCPU", "memory GiB", "pool", "submitted", "ended", "deleted", "ran s", "preemptions", "submitted by", "other resources"}}
 	for _, t := range found {
 		asked := func(name string) string { return quota.Number(name, t.Requests[name]) }
 		rows = append(rows, []string{
 			t.Namespace, t.Kind, t.Name, t.UID, t.Team, t.State, format.ClassName(t.PriorityClass), strconv.Itoa(int(t.Priority)), asked(catalog.GPU), asked(catalog.Neuron), asked(catalog.CPU), asked(catalog.Memory),
-			strings.Join(t.Pools, " "), format.Time(t.SubmittedAt), format.Time(t.FinishedAt), format.Time(t.DeletedAt), format.Seconds(t.RunTime), strconv.Itoa(int(t.Preemptions)), t.SubmittedBy,
+			strings.Join(t.Pools, " "), format.Time(t.SubmittedAt), format.Time(t.FinishedAt), format.Time(t.DeletedAt), format.Seconds(t.RunTime), strconv.Itoa(int(t.Preemptions)), t.SubmittedBy, otherResources(t.Requests),
 		})
 	}
 	return console.CSVFile(c, "past-tasks", rows)
@@ -191,7 +191,8 @@ type pastTaskJSON struct {
 	Status        string                  `json:"status"`
 	PriorityClass string                  `json:"priorityClass,omitempty"`
 	Pools         []string                `json:"pools,omitempty"`
-	Resources     map[string]*json.Number `json:"resources"` // that it requested
+	Resources     map[string]*json.Number `json:"resources"`              // that it requested
+	Accelerators  int64                   `json:"accelerators,omitempty"` // of these, of all kinds
 	Submitted     time.Time               `json:"submitted"`
 	Ended         *time.Time              `json:"ended,omitempty"`
 	Deleted       *time.Time              `json:"deleted,omitempty"`
@@ -216,7 +217,7 @@ func (h *Pages) pastJSON(c echo.Context, scope access.Scope) error {
 	}
 	for _, t := range found {
 		answer.Tasks = append(answer.Tasks, pastTaskJSON{
-			Namespace: t.Namespace, Kind: t.Kind, Name: t.Name, UID: t.UID, Team: t.Team, Status: t.State, PriorityClass: format.ClassName(t.PriorityClass), Pools: t.Pools, Resources: format.JSONAmounts(t.Requests),
+			Namespace: t.Namespace, Kind: t.Kind, Name: t.Name, UID: t.UID, Team: t.Team, Status: t.State, PriorityClass: format.ClassName(t.PriorityClass), Pools: t.Pools, Resources: format.JSONAmounts(t.Requests), Accelerators: int64(quota.Resources(t.Requests).Accelerators()),
 			Submitted: t.SubmittedAt.UTC(), Ended: at(t.FinishedAt), Deleted: at(t.DeletedAt), RanSeconds: json.Number(format.Seconds(t.RunTime)), Preemptions: int(t.Preemptions), SubmittedBy: t.SubmittedBy,
 		})
 	}
