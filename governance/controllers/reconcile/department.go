@@ -106,8 +106,9 @@ func (r *DepartmentReconciler) deleteBinding(ctx context.Context, namespace stri
 	return client.IgnoreNotFound(r.Delete(ctx, &binding))
 }
 
-// finalize removes the binding at once, and the finalizer when CohortReconciler has deleted the
-// Cohort. The namespace stays, as those of teams do.
+// finalize waits until nothing is below a department, whose admins can move that out until then. It
+// then removes the binding, and the finalizer when CohortReconciler has deleted the Cohort. The
+// namespace stays, as those of teams do.
 func (r *DepartmentReconciler) finalize(ctx context.Context, department *v1alpha1.Department) (ctrl.Result, error) {
 	if !controllerutil.ContainsFinalizer(department, departmentFinalizer) {
 		return ctrl.Result{}, nil
@@ -117,39 +118,32 @@ func (r *DepartmentReconciler) finalize(ctx context.Context, department *v1alpha
 		return ctrl.Result{}, err
 	}
 	if !leaves {
+		var departments v1alpha1.DepartmentList
+		var allocations v1alpha1.ComputeAllocationList
+		if err := cluster.List(ctx, r, &departments, &allocations); err != nil {
+			return ctrl.Result{}, err
+		}
+		tree, _ := desired.NewTree(desired.Inputs{Departments: departments.Items})
+		if len(desired.Below(department.Name, tree, allocations.Items)) > 0 {
+			_, err := r.apply(ctx, department)
+			return ctrl.Result{RequeueAfter: deletionInterval}, err
+		}
 		if err := r.deleteBinding(ctx, desired.DepartmentNamespace(department.Name)); err != nil {
 			return ctrl.Result{}, err
 		}
-		if department.Annotations[v1alpha1.AnnotationRelease] == "true" {
-			return r.release(ctx, department)
-		}
-		if department.Status.Cohort != "" {
-			switch err := r.APIReader.Get(ctx, client.ObjectKey{Name: department.Status.Cohort}, &kueue.Cohort{}); {
+		switch cohort := (&kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: department.Status.Cohort}}); {
+		case cohort.Name == "":
+		case department.Annotations[v1alpha1.AnnotationRelease] == "true": // the Cohort stays as it is, without Kuota's labels
+			if err := disown(ctx, r.Client, r.APIReader, cohort); err != nil {
+				return ctrl.Result{}, err
+			}
+		default:
+			switch err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(cohort), cohort); {
 			case err == nil: // an event of the Cohort triggers a reconciliation
 				return ctrl.Result{RequeueAfter: deletionInterval}, nil
 			case client.IgnoreNotFound(err) != nil:
 				return ctrl.Result{}, err
 			}
-		}
-	}
-	return ctrl.Result{}, client.IgnoreNotFound(r.patchFinalizer(ctx, department, controllerutil.RemoveFinalizer))
-}
-
-// release removes Kuota's labels from the Cohort once no team and no department is below, and then
-// the finalizer. The Cohort stays as it is.
-func (r *DepartmentReconciler) release(ctx context.Context, department *v1alpha1.Department) (ctrl.Result, error) {
-	var departments v1alpha1.DepartmentList
-	var allocations v1alpha1.ComputeAllocationList
-	if err := cluster.List(ctx, r, &departments, &allocations); err != nil {
-		return ctrl.Result{}, err
-	}
-	tree, _ := desired.NewTree(desired.Inputs{Departments: departments.Items})
-	if len(desired.Below(department.Name, tree, allocations.Items)) > 0 { // a change of those triggers a reconciliation
-		return ctrl.Result{RequeueAfter: deletionInterval}, nil
-	}
-	if cohort := (&kueue.Cohort{ObjectMeta: metav1.ObjectMeta{Name: department.Status.Cohort}}); cohort.Name != "" {
-		if err := disown(ctx, r.Client, r.APIReader, cohort); err != nil {
-			return ctrl.Result{}, err
 		}
 	}
 	return ctrl.Result{}, client.IgnoreNotFound(r.patchFinalizer(ctx, department, controllerutil.RemoveFinalizer))

@@ -189,7 +189,8 @@ func TestDepartment(t *testing.T) {
 	subjects("kuota-department-"+vision, "kuota-department-admin", "head@example.com")
 	subjects("hyperpod-ns-"+other, "kuota-department-viewer", "lookers", "head@example.com")
 
-	// A hold holds all teams below; a deletion waits until nothing is below.
+	// A hold holds all teams below; a deletion waits until nothing is below, and
+	// until then the admins keep their role.
 	setDepartment(t, c, research, v1alpha1.DepartmentSpec{Quota: rowsOf(8), Members: admins, Activation: v1alpha1.Hold})
 	clustertest.Eventually(t, soon, func(ctx context.Context) error {
 		var queue kueue.ClusterQueue
@@ -202,8 +203,11 @@ func TestDepartment(t *testing.T) {
 		t.Fatal(err)
 	}
 	departmentIs(t, c, vision, metav1.ConditionFalse, "Deleting", "team "+other)
+	setDepartment(t, c, research, v1alpha1.DepartmentSpec{Quota: rowsOf(8), Members: append(admins, v1alpha1.DepartmentMember{Member: v1alpha1.Member{Kind: "User", Name: "second@example.com"}, Role: v1alpha1.DepartmentAdmin})})
+	subjects("kuota-department-"+vision, "kuota-department-admin", "head@example.com", "second@example.com") // who can move the team out
 	setQuota(t, c, other, teamSpec("", 1))
 	waitDeleted(t, c, &v1alpha1.Department{ObjectMeta: metav1.ObjectMeta{Name: vision}})
+	waitDeleted(t, c, &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "kuota-department-" + vision, Name: desired.DepartmentName}})
 	reserves(t, c, research, "shared-pool", 8)
 }
 
