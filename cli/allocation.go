@@ -227,17 +227,37 @@ func (o *options) allocationCommand() *cobra.Command {
 		to := int32(n)
 		return o.manyTeams(c.Context(), client, f, manyTeams{Action: "weight", Teams: args[1:], Weight: &to})
 	}
-	group.AddCommand(weight)
+	group.AddCommand(weight, o.allocationMove())
 	return group
+}
+
+// allocationMove returns the command that moves teams to a department.
+func (o *options) allocationMove() *cobra.Command {
+	var f saveFlags
+	department := ""
+	c := &cobra.Command{Use: "move TEAM... --department NAME", Short: "move teams to a department, with their quota", Example: "  kuota allocation move vision speech --department research", Args: cobra.MinimumNArgs(1), ValidArgsFunction: o.completeTeams}
+	f.flags(c)
+	c.Flags().StringVar(&department, "department", "", "department that the teams are in afterwards; empty for none")
+	_ = c.MarkFlagRequired("department")
+	_ = c.RegisterFlagCompletionFunc("department", o.completeDepartments)
+	c.RunE = func(c *cobra.Command, args []string) error {
+		client, err := o.client()
+		if err != nil {
+			return err
+		}
+		return o.manyTeams(c.Context(), client, f, manyTeams{Action: "move", Teams: args, Department: &department})
+	}
+	return c
 }
 
 // manyTeams is an action on several teams, as the API has it.
 type manyTeams struct {
-	Action string   `json:"action"`
-	Teams  []string `json:"teams"`
-	Weight *int32   `json:"weight,omitempty"`
-	Drain  bool     `json:"drain,omitempty"`
-	Reason string   `json:"reason,omitempty"`
+	Action     string   `json:"action"`
+	Teams      []string `json:"teams"`
+	Weight     *int32   `json:"weight,omitempty"`
+	Department *string  `json:"department,omitempty"`
+	Drain      bool     `json:"drain,omitempty"`
+	Reason     string   `json:"reason,omitempty"`
 }
 
 // manyTeams reviews an action on several teams, asks where it interrupts running tasks or deletes

@@ -3,6 +3,7 @@ package e2e_test
 import (
 	"context"
 	"regexp"
+	"strings"
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -12,12 +13,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestDepartment creates a department for two teams, reads its sums, moves the teams out of it
-// again, and deletes it. It is not parallel: every form and list shows departments while there
+// TestDepartment creates a department, moves two teams to it together, reads its sums, moves the
+// teams out of it again, and deletes it. It is not parallel: every form and list shows departments while there
 // are some.
 func TestDepartment(t *testing.T) {
 	c := clustertest.Get(t)
-	name, first, second := clustertest.Name("research"), clustertest.Name("sight"), clustertest.Name("sound")
+	name, first, second := clustertest.Name("research"), clustertest.Name("sense"), clustertest.Name("sense")
 	one := int64(1)
 	for _, team := range []string{first, second} {
 		a := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}}
@@ -57,11 +58,19 @@ func TestDepartment(t *testing.T) {
 		must(t, err)
 		save("Save changes", "/policies/allocations/"+team+`\?`)
 	}
-	move(first, name)
-	move(second, name)
+	open(t, page, "/policies?q=sense-")
+	for _, team := range []string{first, second} {
+		must(t, page.Locator(".row-select[value="+team+"]").Check())
+	}
+	must(t, button(page, "Move to department").Click())
+	_, err := page.Locator("#department").SelectOption(playwright.SelectOptionValues{Values: &[]string{name}})
+	must(t, err)
+	must(t, button(page, "Review").Click())
+	must(t, button(page, "Move 2 teams to department "+name).Click())
+	must(t, expect.Locator(page.Locator("#bulk-status")).ToContainText("All 2."))
 	open(t, page, "/teams")
 	must(t, expect.Locator(department.Locator("td.n")).ToHaveText([]string{"4", "2", "2", "0", "0", "0", "0", "0"}))
-	_, err := page.Locator("select#department").SelectOption(playwright.SelectOptionValues{Values: &[]string{name}})
+	_, err = page.Locator("select#department").SelectOption(playwright.SelectOptionValues{Values: &[]string{name}})
 	must(t, err)
 	must(t, expect.Locator(page.Locator("#team-"+first)).ToBeVisible())
 	must(t, expect.Locator(page.Locator("#team-list tbody tr")).ToHaveCount(2))
@@ -73,7 +82,9 @@ func TestDepartment(t *testing.T) {
 		}
 	}
 
-	move(first, "")
+	if out, messages, err := kuota(t, console(t), "allocation", "move", first, "--department", "", "--yes", "--token", admin); err != nil || !strings.Contains(messages, "Done: 1 team.") {
+		t.Errorf("kuota allocation move: %v\n%s%s", err, out, messages)
+	}
 	open(t, page, "/departments/"+name)
 	must(t, expect.Locator(page.Locator("#department-below")).ToContainText(second))
 	must(t, expect.Locator(page.Locator("#department-below")).Not().ToContainText(first))

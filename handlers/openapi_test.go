@@ -220,7 +220,7 @@ var pageActions = map[string][]string{
 	"/policies/allocations/:name/hold":     {"hold or drain a queue", "POST /allocations/:name/hold", "kuota allocation hold, drain"},
 	"/policies/allocations/:name/resume":   {"resume a queue", "POST /allocations/:name/resume", "kuota allocation resume"},
 	"/policies/allocations/:name/delete":   {"delete an allocation", "DELETE /allocations/:name", "kuota allocation delete"},
-	"/policies/many":                       {"hold, resume, weigh and delete many allocations", "POST /allocations/many", "kuota allocation hold, resume, weight, delete"},
+	"/policies/many":                       {"hold, resume, weigh, move and delete many allocations", "POST /allocations/many", "kuota allocation hold, resume, weight, move, delete"},
 	"/policies/import":                     {"import teams and policies", "-", "kuota import --apply"},
 	"/policies/adopt":                      {"adopt ClusterQueues", "-", "kuota adopt"},
 	"/policies/cluster/edit":               {"change the cluster policy", "PUT /policy", "kuota policy edit"},

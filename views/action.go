@@ -23,6 +23,7 @@ type ActionPage struct {
 
 	Sizes       *SizeFields  // nil for none
 	Number      *NumberField // nil for none
+	Menu        *MenuField   // nil for none
 	Legend      string       // name of the choices
 	Choices     []ActionChoice
 	ChoiceError string // why the choice is invalid; empty for none
@@ -44,6 +45,12 @@ type ActionPage struct {
 type NumberField struct {
 	TextField
 	ID, Label, Hint string
+}
+
+// MenuField is an input for one of several values; its ID is its name too.
+type MenuField struct {
+	SelectField
+	ID, Label string
 }
 
 // ActionRow is one of many objects that an action is about.

@@ -364,6 +364,12 @@ func actionForm(p ActionPage) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
+			if p.Menu != nil {
+				templ_7745c5c3_Err = ChoiceField(p.Menu.ID, p.Menu.Label, p.Menu.SelectField).Render(ctx, templ_7745c5c3_Buffer)
+				if templ_7745c5c3_Err != nil {
+					return templ_7745c5c3_Err
+				}
+			}
 			if p.Confirm != nil {
 				templ_7745c5c3_Err = ui.TextField(
 					ui.FieldProps{ID: "confirm", Label: p.Type, Error: p.Confirm.Error},
@@ -467,7 +473,7 @@ func actionRows(p ActionPage) templ.Component {
 						var templ_7745c5c3_Var17 string
 						templ_7745c5c3_Var17, templ_7745c5c3_Err = templ.JoinStringErrs(row.Name)
 						if templ_7745c5c3_Err != nil {
-							return templ.Error{Err: templ_7745c5c3_Err, FileName: `action.templ`, Line: 97, Col: 32}
+							return templ.Error{Err: templ_7745c5c3_Err, FileName: `action.templ`, Line: 100, Col: 32}
 						}
 						_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var17))
 						if templ_7745c5c3_Err != nil {
@@ -493,7 +499,7 @@ func actionRows(p ActionPage) templ.Component {
 							var templ_7745c5c3_Var18 string
 							templ_7745c5c3_Var18, templ_7745c5c3_Err = templ.JoinStringErrs(line)
 							if templ_7745c5c3_Err != nil {
-								return templ.Error{Err: templ_7745c5c3_Err, FileName: `action.templ`, Line: 103, Col: 17}
+								return templ.Error{Err: templ_7745c5c3_Err, FileName: `action.templ`, Line: 106, Col: 17}
 							}
 							_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var18))
 							if templ_7745c5c3_Err != nil {

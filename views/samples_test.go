@@ -234,6 +234,7 @@ func sampleAction() views.ActionPage {
 		Effects: []string{"It goes on.", hostile}, Failure: hostile, Fields: []views.HiddenField{{"uid", "1"}}, Legend: "Priority class", ChoiceError: hostile,
 		Choices: []views.ActionChoice{{"high", hostile, hostile, true}, {"low", "low", "2nd of 3.", false}},
 		Type:    "Type train to confirm", Confirm: &views.TextField{Value: "trai", Error: "Type train."}, Number: &views.NumberField{ID: "replicas", Label: "Replicas", TextField: views.TextField{Value: hostile, Error: hostile}}, Submit: "Change priority class", Danger: true,
+		Menu: &views.MenuField{ID: "department", Label: "Department", SelectField: views.SelectField{Options: []views.Option{{Value: "a", Label: hostile, Selected: true}}, Error: hostile}},
 	}
 }
 

@@ -261,6 +261,31 @@ func (d Departments) CheckTeam(team, saved *v1alpha1.ComputeAllocation) (errs go
 	return d.overErrors(over, name, after)
 }
 
+// CheckMove returns why these teams of other departments cannot all be in one; empty if they can.
+func (d Departments) CheckMove(teams []v1alpha1.ComputeAllocation, to string) string {
+	if to == "" {
+		return ""
+	}
+	if d.named[to] == nil {
+		return fmt.Sprintf("department %s does not exist; choose another", to)
+	}
+	all, sum := PoolResources{}, Resolved{}
+	for i := range teams {
+		resolved, _ := Resolve(&teams[i].Spec, d.types)
+		all.AddNominal(resolved)
+	}
+	for _, pool := range slices.Sorted(maps.Keys(all)) {
+		sum.Pools = append(sum.Pools, FlavorQuotas{Name: pool, Nominal: all[pool]})
+	}
+	var words []string
+	for _, e := range byRow(OverParent(d.Reserve(to), Resolved{}, sum), Resolved{}, func(wanted, left string) string {
+		return fmt.Sprintf("they have %s, and department %s has %s left", wanted, Title(d.named[to]), left)
+	}) {
+		words = append(words, e.Message)
+	}
+	return strings.Join(words, "; ")
+}
+
 // CheckDepartment returns the errors of a department among the others: its parent, its quota
 // and that of its teams. saved is nil for a new department.
 func (d Departments) CheckDepartment(of, saved *v1alpha1.Department) (errs governance.FieldErrors) {

@@ -42,7 +42,7 @@ func (h *Pages) registerAPI(s *web.Server) {
 		add(http.MethodPost, apiAllocation+"/"+action, map[string]string{"hold": "Hold the queue of a team: no task starts", "drain": "Hold the queue of a team, and requeue its running tasks", "resume": "Resume the queue of a team"}[action], nil, SaveAnswer{}, h.setQueue(to), append(saved, version)...)
 	}
 	s.API(web.Endpoint{
-		Method: http.MethodPost, Path: apiAllocations + "/many", Summary: "Hold, resume, weigh or delete the allocations of several teams, or review it",
+		Method: http.MethodPost, Path: apiAllocations + "/many", Summary: "Hold, resume, weigh, move or delete the allocations of several teams, or review it",
 		Query: saved[:1], Body: ManyRequest{}, Answer: ManyAnswer{}, Status: http.StatusAccepted, Handler: h.Handler(h.Writing(h.postMany)),
 	})
 }

@@ -141,7 +141,7 @@ func (h *Pages) policiesPage(ctx context.Context, user governance.User, q listQu
 			page.AdoptURL, page.Unmanaged = urls.Adoption, unmanaged
 		}
 	}
-	page.Many = q.manyForm(may)
+	page.Many = q.manyForm(may, state.Departments.Len() > 0)
 	for i := range page.Allocations {
 		row := &page.Allocations[i]
 		if row.Managed != "" {

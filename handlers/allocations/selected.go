@@ -39,11 +39,18 @@ type teamAction struct {
 
 const (
 	changeWeight = "weight"
+	moveTeams    = "move"
 	deleteTeams  = "delete"
 )
 
-// teamActions returns the actions; weight is the one that teams get, -1 for none yet.
-func teamActions(weight int32) []teamAction {
+// target is the value that an action gives to teams.
+type target struct {
+	weight     int32   // -1 until it is chosen
+	department *string // nil until it is chosen; empty for no department
+}
+
+// teamActions returns the actions with a target.
+func teamActions(to target) []teamAction {
 	when := func(obstacle bool, text string) string {
 		if obstacle {
 			return text
@@ -66,9 +73,16 @@ func teamActions(weight int32) []teamAction {
 		{
 			value: changeWeight, label: "Change weight", title: "Change the weight of %s", may: toUpdate,
 			obstacle: func(s *v1alpha1.ComputeAllocationSpec) string {
-				return when(s.FairShareWeight == weight, "It has this weight already.")
+				return when(s.FairShareWeight == to.weight, "It has this weight already.")
 			},
-			change: func(s *v1alpha1.ComputeAllocationSpec) { s.FairShareWeight = weight },
+			change: func(s *v1alpha1.ComputeAllocationSpec) { s.FairShareWeight = to.weight },
+		},
+		{
+			value: moveTeams, label: "Move to department", title: moveTitle(to.department), may: toUpdate,
+			obstacle: func(s *v1alpha1.ComputeAllocationSpec) string {
+				return when(to.department != nil && s.Department == *to.department, "It is there already.")
+			},
+			change: func(s *v1alpha1.ComputeAllocationSpec) { s.Department = *to.department },
 		},
 		{
 			value: deleteTeams, label: "Delete", title: "Delete %s", may: toDelete,
@@ -77,12 +91,23 @@ func teamActions(weight int32) []teamAction {
 	}
 }
 
+// moveTitle returns the title of a move; nil is no department yet.
+func moveTitle(department *string) string {
+	switch {
+	case department == nil:
+		return "Move %s to a department"
+	case *department == "":
+		return "Move %s out of all departments"
+	}
+	return "Move %s to department " + *department
+}
+
 // manyForm returns the form of the selected teams of the list; nil for readers who may do
-// nothing to them.
-func (q listQuery) manyForm(may allocations.Permissions) *views.ManyForm {
+// nothing to them. departments is whether there are any.
+func (q listQuery) manyForm(may allocations.Permissions, departments bool) *views.ManyForm {
 	form := q.ManyForm(urls.PoliciesMany, "teams")
-	for _, action := range teamActions(-1) {
-		if action.may(may) {
+	for _, action := range teamActions(target{weight: -1}) {
+		if action.may(may) && (departments || action.value != moveTeams) {
 			form.Buttons = append(form.Buttons, views.Option{Value: action.value, Label: action.label})
 		}
 	}
@@ -95,7 +120,7 @@ func (q listQuery) manyForm(may allocations.Permissions) *views.ManyForm {
 // teamSelection is what an action on many teams is about.
 type teamSelection struct {
 	teamAction
-	weight      int32 // -1 until it is chosen
+	target
 	permissions allocations.Permissions
 	reviewed    bool // whether the form is that of a review
 	teams       []v1alpha1.ComputeAllocation
@@ -170,6 +195,18 @@ func (s *teamSelection) permitted(department string) bool {
 	return s.permissions.UpdatesIn(department)
 }
 
+// moveProblem returns why the teams cannot be in the chosen department together; empty if they
+// can.
+func (s *teamSelection) moveProblem(state allocations.State) string {
+	switch {
+	case s.value != moveTeams || s.department == nil:
+		return ""
+	case !s.permissions.UpdatesIn(*s.department):
+		return "choose a department of which you are an admin"
+	}
+	return state.Departments.CheckMove(s.teams, *s.department)
+}
+
 // selected answers POST /policies/many: with a review of the selected teams, or of all that the
 // filters match; and the review with its start.
 func (h *Pages) selected(c echo.Context) error {
@@ -177,14 +214,17 @@ func (h *Pages) selected(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	s, problem := teamSelection{weight: -1}, ""
+	s, problem := teamSelection{target: target{weight: -1}}, ""
 	if text := strings.TrimSpace(values.Get("weight")); values.Has("weight") {
 		n := int64(-1)
 		if n, problem = forms.ParseWhole(text, 0, v1alpha1.MaxWeight); problem == "" {
 			s.weight = int32(n)
 		}
 	}
-	actions := teamActions(s.weight)
+	if department := values.Get("department"); values.Has("department") {
+		s.department = &department
+	}
+	actions := teamActions(s.target)
 	i := slices.IndexFunc(actions, func(a teamAction) bool { return a.value == values.Get("do") })
 	if i < 0 {
 		return c.Redirect(http.StatusSeeOther, urls.Policies)
@@ -201,7 +241,13 @@ func (h *Pages) selected(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	s = selectTeams(state, s, values)
+	selected := selectTeams(state, s, values)
+	if moved := selected.moveProblem(state); moved != "" { // another department is chosen for all of them
+		problem, s.target = moved, target{weight: -1}
+		s.teamAction = teamActions(s.target)[i]
+		selected = selectTeams(state, s, values)
+	}
+	s = selected
 	page, err := h.selectedPage(c, state, s, values)
 	confirm := strconv.Itoa(len(values["seen"]))
 	status := http.StatusOK
@@ -209,16 +255,18 @@ func (h *Pages) selected(c echo.Context) error {
 	case err != nil:
 		return err
 	case page.Obstacle != "":
-	case page.Number != nil && problem != "":
+	case problem != "" && page.Menu != nil:
+		page.Menu.Error, status = format.Sentence(problem), http.StatusUnprocessableEntity
+	case problem != "" && page.Number != nil:
 		page.Number.Value, page.Number.Error, status = values.Get("weight"), format.Sentence(problem), http.StatusUnprocessableEntity
-	case page.Number != nil || !s.reviewed:
+	case s.open() || !s.reviewed:
 	case s.change == nil && values.Get("confirm") != confirm:
 		page.Confirm, status = &views.TextField{Value: values.Get("confirm"), Error: "Type " + confirm + " exactly."}, http.StatusUnprocessableEntity
 	default:
 		run, do := h.run(state, s, page.UpURL, forms.ReasonText(values.Get("reason")), func(team string) bool { return slices.Contains(values["drain"], team) })
 		return h.Bulk.Start(c, run, do)
 	}
-	if page.Obstacle == "" && page.Number == nil {
+	if page.Obstacle == "" && !s.open() {
 		page.Preview = h.Previews.Now(ctx, h.selectedVariant(user, s))
 	}
 	return web.Render(c, status, views.Action(page))
@@ -252,6 +300,11 @@ func (h *Pages) run(state allocations.State, s teamSelection, back, reason strin
 			return h.Allocations.Update(ctx, user, state, wanted, nil)
 		})
 	}
+}
+
+// open reports whether the target of the action is still to be chosen.
+func (s *teamSelection) open() bool {
+	return s.value == changeWeight && s.weight < 0 || s.value == moveTeams && s.department == nil
 }
 
 // heading returns what the action does to how many teams.
@@ -325,12 +378,24 @@ func (h *Pages) selectedPage(c echo.Context, state allocations.State, s teamSele
 	page.Fields = append(page.Fields, forms.HiddenFields(url.Values{"seen": seen, "drain": drained})...)
 	page.Effects = append([]string{namesOf(s.names())}, s.effects(state, counts)...)
 	switch {
-	case s.value == changeWeight && s.weight < 0:
-		page.Number = &views.NumberField{ID: "weight", Label: "Fair-share weight", Hint: fmt.Sprintf("0 to %d", v1alpha1.MaxWeight)}
+	case s.open():
 		page.Submit = "Review"
-	default:
 		if s.value == changeWeight {
+			page.Number = &views.NumberField{ID: "weight", Label: "Fair-share weight", Hint: fmt.Sprintf("0 to %d", v1alpha1.MaxWeight)}
+			break
+		}
+		tree, err := h.Departments.State(c.Request().Context(), console.UserOf(c))
+		if err != nil {
+			return page, err
+		}
+		form := allocationForm{tree: tree, typed: map[string]string{"department": values.Get("department")}}
+		page.Menu = &views.MenuField{ID: "department", Label: "Department", SelectField: form.departmentMenu("")}
+	default:
+		switch s.value {
+		case changeWeight:
 			page.Fields = append(page.Fields, views.HiddenField{Name: "weight", Value: strconv.Itoa(int(s.weight))})
+		case moveTeams:
+			page.Fields = append(page.Fields, views.HiddenField{Name: "department", Value: *s.department})
 		}
 		page.Fields, page.Reason = append(page.Fields, views.HiddenField{Name: "reviewed", Value: "true"}), reasonOf(values)
 	}
@@ -375,6 +440,12 @@ func (s *teamSelection) effects(state allocations.State, counts map[string]alloc
 		return append(list, "Kueue starts waiting tasks as quota allows, by priority class and submission time. Drained tasks can start after newer ones.")
 	case changeWeight:
 		return append(list, s.weights()...)
+	case moveTeams:
+		list = append(list, "The teams keep their quota. Running tasks continue; borrowed quota can be reclaimed.")
+		if s.department != nil && *s.department == "" {
+			return append(list, "Only admins of the cluster can change them afterwards.")
+		}
+		return append(list, "Their quota and usage count in the department, whose limits, hold and budget apply to them. Its admins can change them.")
 	}
 	if running > 0 {
 		list = append(list, "Running tasks are drained: stopped and requeued. Unsaved work is lost.")

@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/kueue/simulate"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/handlerstest"
@@ -146,6 +147,62 @@ func TestWeightOfMany(t *testing.T) {
 	}
 }
 
+// A department is chosen first, of those that the reader governs and that have enough left for all.
+func TestMoveMany(t *testing.T) {
+	d := manyTeams(20)
+	address := handlerstest.Serve(t, d)
+	if _, page := handlerstest.Get(t, address+"/policies"); page.Find("#many button[value=move]").Length() != 0 {
+		t.Error("without departments: teams can be moved to one")
+	}
+	d.Departments.List = []v1alpha1.Department{handlerstest.Department("research", "", 5), handlerstest.Department("sales", "", 20)}
+	d.Allocations[1].Spec.Department, d.Allocations[2].Spec.Department = "sales", "sales"
+	_, page := selectTeams(t, address, "/policies", "move", "team-0001", "team-0002", "team-0003", "team-0004")
+	contains(t, "the choice", handlerstest.Text(page.Find("main")), "Move 4 teams to a department", "research · 5 of 5 L4 left", "sales · 16 of 20 L4 left")
+	if page.Find("#preview").Length() != 0 {
+		t.Error("a preview without a department")
+	}
+	form := handlerstest.ValuesIn(page, "#action-form")
+	for typed, want := range map[string]string{"nowhere": "Department nowhere does not exist", "research": "In pool ml.g6.12xlarge they have 8 GPUs, and department research has 5 GPUs left"} {
+		response, page := handlerstest.Post(t, address+"/policies/many", handlerstest.WithValues(form, "department", typed))
+		htmlcheck.Page(t, page)
+		contains(t, typed, handlerstest.Text(page.Find("#department-error")), want)
+		if n := len(handlerstest.ValuesIn(page, "#action-form")["seen"]); response.StatusCode != http.StatusUnprocessableEntity || n != 4 || page.Find("#department option[selected]").AttrOr("value", "") != typed {
+			t.Errorf("department %s: got %s with %d teams", typed, response.Status, n)
+		}
+	}
+	_, page = handlerstest.Post(t, address+"/policies/many", handlerstest.WithValues(form, "department", "sales"))
+	htmlcheck.Page(t, page)
+	contains(t, "the review", handlerstest.Text(page.Find("main")), "Move 2 teams to department sales", "team-0001: It is there already.", "count in the department")
+	if page.Find("#preview").Length() != 1 || !slices.Equal(d.PreviewBackend.Together, []int{2}) {
+		t.Errorf("previews of %v", d.PreviewBackend.Together)
+	}
+	contains(t, "the progress", outcome(t, address, handlerstest.ValuesIn(page, "#action-form")), "All 2.")
+	_, page = handlerstest.Post(t, address+"/policies/many", handlerstest.WithValues(form, "department", ""))
+	contains(t, "the way out", handlerstest.Text(page.Find("main")), "Move 2 teams out of all departments", "Only admins of the cluster")
+	contains(t, "the progress", outcome(t, address, handlerstest.ValuesIn(page, "#action-form")), "All 2.")
+	moved := map[string]string{}
+	for _, a := range d.Updated {
+		moved[a.Name] = a.Spec.Department
+	}
+	if diff := cmp.Diff(map[string]string{"team-0001": "", "team-0002": "", "team-0003": "sales", "team-0004": "sales"}, moved); diff != "" {
+		t.Errorf("moved (-want +got):\n%s", diff)
+	}
+
+	// An admin of sales moves its teams to departments that they govern.
+	governed := access.GovernedOf("sales")
+	d.Departments.Governed = &governed
+	_, page = selectTeams(t, address, "/policies", "move", "team-0003", "team-0005")
+	contains(t, "an admin of sales", handlerstest.Text(page.Find("main")), "Move 1 team to a department", "team-0005: You are not an admin of its department.")
+	form = handlerstest.ValuesIn(page, "#action-form")
+	for _, typed := range []string{"", "research"} {
+		response, page := handlerstest.Post(t, address+"/policies/many", handlerstest.WithValues(form, "department", typed))
+		contains(t, "department "+typed, handlerstest.Text(page.Find("#department-error")), "Choose a department of which you are an admin.")
+		if response.StatusCode != http.StatusUnprocessableEntity {
+			t.Errorf("department %q: got %s", typed, response.Status)
+		}
+	}
+}
+
 // A deletion is confirmed by the number of teams, and drains those whose tasks the review counted.
 func TestDeleteMany(t *testing.T) {
 	d := manyTeams(20)
@@ -198,7 +255,7 @@ func TestReadersSelectNothing(t *testing.T) {
 	if page.Find(".row-select, #many").Length() != 0 {
 		t.Error("a reader has check boxes")
 	}
-	for _, do := range []string{"hold", "resume", "weight", "delete"} {
+	for _, do := range []string{"hold", "resume", "weight", "move", "delete"} {
 		response, _ := handlerstest.Post(t, address+"/policies/many", url.Values{"do": {do}, "team": {"team-0001"}})
 		if response.StatusCode != http.StatusNotFound {
 			t.Errorf("%s: got %s", do, response.Status)
@@ -243,11 +300,14 @@ func TestAPIMany(t *testing.T) {
 		Errors []struct{ Field string }
 	}
 	for body, field := range map[string]string{
-		`{"action": "adopt", "teams": ["a"]}`:                 "action",
-		`{"action": "hold", "teams": []}`:                     "teams",
-		`{"action": "hold", "teams": ["a"], "drain": true}`:   "drain",
-		`{"action": "weight", "teams": ["a"]}`:                "weight",
-		`{"action": "weight", "weight": 101, "teams": ["a"]}`: "weight",
+		`{"action": "adopt", "teams": ["a"]}`:                                 "action",
+		`{"action": "hold", "teams": []}`:                                     "teams",
+		`{"action": "hold", "teams": ["a"], "drain": true}`:                   "drain",
+		`{"action": "weight", "teams": ["a"]}`:                                "weight",
+		`{"action": "move", "teams": ["a"]}`:                                  "department",
+		`{"action": "hold", "teams": ["a"], "department": "a"}`:               "department",
+		`{"action": "move", "teams": ["team-0001"], "department": "nowhere"}`: "department",
+		`{"action": "weight", "weight": 101, "teams": ["a"]}`:                 "weight",
 	} {
 		if status := call("/allocations/many", body, &problem); status != http.StatusUnprocessableEntity || len(problem.Errors) != 1 || problem.Errors[0].Field != field {
 			t.Errorf("%s: %d, %+v", body, status, problem)

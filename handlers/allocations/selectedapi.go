@@ -18,11 +18,12 @@ import (
 
 // ManyRequest is an action on the allocations of several teams.
 type ManyRequest struct {
-	Action string   `json:"action"` // hold, resume, weight or delete
-	Teams  []string `json:"teams"`
-	Weight *int32   `json:"weight,omitempty"` // for weight
-	Drain  bool     `json:"drain,omitempty"`  // for delete: requeues running tasks, which otherwise prevent it
-	Reason string   `json:"reason,omitempty"` // for the versions and the activity
+	Action     string   `json:"action"` // hold, resume, weight, move or delete
+	Teams      []string `json:"teams"`
+	Weight     *int32   `json:"weight,omitempty"`     // for weight
+	Department *string  `json:"department,omitempty"` // for move; empty for none
+	Drain      bool     `json:"drain,omitempty"`      // for delete: requeues running tasks, which otherwise prevent it
+	Reason     string   `json:"reason,omitempty"`     // for the versions and the activity
 }
 
 // ManyAnswer lists the teams of an action. Its progress is at /bulk/{id}.
@@ -47,20 +48,22 @@ func (h *Pages) postMany(c echo.Context) error {
 	if err := web.ReadJSON(c, &request); err != nil {
 		return err
 	}
-	s := teamSelection{weight: -1}
+	s := teamSelection{target: target{weight: -1, department: request.Department}}
 	var wrong governance.FieldErrors
 	if w := request.Weight; w != nil {
 		if s.weight = *w; *w < 0 || *w > v1alpha1.MaxWeight {
 			wrong.Addf("weight", "is %d, want 0 to %d", *w, v1alpha1.MaxWeight)
 		}
 	}
-	actions := teamActions(s.weight)
+	actions := teamActions(s.target)
 	i := slices.IndexFunc(actions, func(a teamAction) bool { return a.value == request.Action })
 	switch {
 	case i < 0:
-		wrong.Add("action", "is "+strconv.Quote(request.Action)+", want hold, resume, weight or delete")
+		wrong.Add("action", "is "+strconv.Quote(request.Action)+", want hold, resume, weight, move or delete")
 	case (request.Action == changeWeight) != (request.Weight != nil):
 		wrong.Add("weight", "goes with the action weight")
+	case (request.Action == moveTeams) != (request.Department != nil):
+		wrong.Add("department", "goes with the action move")
 	case request.Drain && request.Action != deleteTeams:
 		wrong.Add("drain", "goes with the action delete")
 	}
@@ -84,6 +87,10 @@ func (h *Pages) postMany(c echo.Context) error {
 		return err
 	}
 	s = selectTeams(state, s, map[string][]string{"team": request.Teams})
+	if problem := s.moveProblem(state); problem != "" {
+		wrong.Add("department", problem)
+		return &governance.Error{Kind: governance.Invalid, Op: "change allocations", Message: "Some values are not valid.", Fields: wrong}
+	}
 	counts, err := h.Allocations.TaskCounts(ctx, user, s.teams)
 	if err != nil {
 		return err

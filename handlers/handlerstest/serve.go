@@ -39,6 +39,9 @@ import (
 )
 
 func (d *Backend) May(context.Context, governance.User) (allocations.Permissions, error) {
+	if of := d.Departments.Governed; of != nil && !of.All {
+		return allocations.Permissions{Departments: *of}, nil
+	}
 	return allocations.Permissions{Create: !d.Reader, Update: !d.Reader, Delete: !d.Reader}, nil
 }
 
