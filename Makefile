@@ -241,7 +241,7 @@ verify-loops: cluster ; @$(VERIFY) ./e2e/preemptionloops
 verify-replicas: cluster kuota databases ; @$(VERIFY) ./e2e/replicas ./e2e/soak
 verify-shares: cluster ; @$(VERIFY) ./e2e/shares
 verify-adoption: cluster ; @$(VERIFY) ./governance/imports/adopt ./governance/cluster/uninstall ./governance/allocations
-verify-truth: cluster kuota ; @$(VERIFY) -run "^TestSlimSimulates$$" ./governance/tasks/index && $(VERIFY) -run "^TestCondensed$$" ./governance/kueue/simulate/engine && go test -count=1 -timeout 20m ./e2e/truth && $(MAKE) --no-print-directory truth SEEDS=200 BY_KUOTA=10 PREVIEWS=50
+verify-truth: cluster kuota ; @$(VERIFY) -run "^Test(SlimSimulates|Moves)$$" ./governance/tasks/index ./e2e/truth && $(VERIFY) -run "^TestCondensed$$" ./governance/kueue/simulate/engine && go test -count=1 -timeout 20m ./e2e/truth && $(MAKE) --no-print-directory truth SEEDS=200 BY_KUOTA=10 PREVIEWS=50
 verify-strange: strange
 verify-browser: cluster kuota browser databases ; @$(BROWSED) -run '^TestLogs$$' ./e2e && KUOTA_TEST_AUDITED=1 $(BROWSED) -skip '^(TestEachRule.*|TestLogs)$$' ./e2e ./e2e/audited # each action of all tests is activity once
 verify-basepath: cluster kuota browser ; @KUOTA_TEST_BASE=/kuota $(BROWSED) -run '^($(BASE_TESTS))$$' ./e2e
