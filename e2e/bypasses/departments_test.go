@@ -36,7 +36,7 @@ type delegation struct {
 }
 
 // departmentObjects are the departments RESEARCH and SALES, VISION below RESEARCH, and a team of each. OUT is in
-// none. HEAD, CHIEF and OTHER are the admins of RESEARCH, VISION and SALES; VIEWER sees RESEARCH.
+// none; LOST and ORPHAN are in departments that do not exist. HEAD, CHIEF and OTHER are the admins of RESEARCH, VISION and SALES; VIEWER sees RESEARCH.
 const departmentObjects = `
 apiVersion: kuota.dev/v1alpha1
 kind: Department
@@ -74,6 +74,16 @@ apiVersion: kuota.dev/v1alpha1
 kind: ComputeAllocation
 metadata: {name: OUT}
 spec: {quota: [{instanceType: ml.g5.2xlarge, accelerators: 1}]}
+---
+apiVersion: kuota.dev/v1alpha1
+kind: ComputeAllocation
+metadata: {name: LOST}
+spec: {department: MISSING, quota: [{instanceType: ml.g5.2xlarge, accelerators: 1}]}
+---
+apiVersion: kuota.dev/v1alpha1
+kind: Department
+metadata: {name: ORPHAN}
+spec: {parent: ABOVE}
 ---
 apiVersion: kuota.dev/v1alpha1
 kind: ComputeAllocation
@@ -134,17 +144,17 @@ func newDelegation(t *testing.T) delegation {
 	id := clustertest.Name("d")
 	d := delegation{Cluster: current, names: map[string]string{}}
 	var pairs []string
-	for _, name := range []string{"RESEARCH", "VISION", "SALES", "ATOMS", "PIXELS", "DEALS", "RELEASED", "OUT", "NEW", "NONE", "BOSS", "HEADS", "HEAD", "CHIEF", "OTHER", "READER", "CUSTOM", "VIEWER", "MEMBER", "STRANGER", "PATCHES"} {
+	for _, name := range []string{"RESEARCH", "VISION", "SALES", "ATOMS", "PIXELS", "DEALS", "RELEASED", "LOST", "MISSING", "ORPHAN", "ABOVE", "OUT", "NEW", "NONE", "BOSS", "HEADS", "HEAD", "CHIEF", "OTHER", "READER", "CUSTOM", "VIEWER", "MEMBER", "STRANGER", "PATCHES"} {
 		d.names[name] = id + "-" + strings.ToLower(name)
 		pairs = append(pairs, name, d.names[name])
 	}
 	d.texts = strings.NewReplacer(pairs...)
 	t.Cleanup(func() {
 		ctx := context.Background()
-		for _, name := range []string{"PIXELS", "ATOMS", "DEALS", "RELEASED", "OUT", "NEW"} {
+		for _, name := range []string{"PIXELS", "ATOMS", "DEALS", "RELEASED", "LOST", "OUT", "NEW"} {
 			_ = d.Client.Delete(ctx, &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: d.names[name]}})
 		}
-		for _, name := range []string{"VISION", "RESEARCH", "SALES", "NEW"} {
+		for _, name := range []string{"VISION", "RESEARCH", "SALES", "ORPHAN", "NEW"} {
 			_ = d.Client.Delete(ctx, &v1alpha1.Department{ObjectMeta: metav1.ObjectMeta{Name: d.names[name]}})
 		}
 		for _, name := range []string{"READER", "BOSS", "CUSTOM", "PATCHES"} {
@@ -270,6 +280,7 @@ const (
 	noParent  = "choose a department that you are an admin of"
 	clusters  = "it is in no department, so that only admins of the cluster can change it"
 	fixed     = "only admins of the cluster can"
+	named     = "names a department of this name already"
 	forbidden = "is forbidden: User"
 )
 
@@ -284,6 +295,14 @@ func TestDelegatesStayInTheirDepartments(t *testing.T) {
 	}
 	team := func(how, name, body string) change { return change{how, "team", name, body} }
 	department := func(how, name, body string) change { return change{how, "department", name, body} }
+	for _, name := range []string{"MISSING", "ABOVE"} { // until the API server knows the kinds of the policies' parameters
+		clustertest.Eventually(t, waitLimit, func(context.Context) error {
+			if err := d.try(t, d.as(t, "HEAD"), department("create", name, "{parent: RESEARCH, "+quota1+"}"), true); err == nil || !strings.Contains(err.Error(), named) {
+				return fmt.Errorf("a department that is named already: got %v, want %q", err, named)
+			}
+			return nil
+		})
+	}
 	for _, tc := range []struct {
 		user   string
 		change change
@@ -378,6 +397,12 @@ func TestDelegatesStayInTheirDepartments(t *testing.T) {
 		{"HEAD", department("apply", "SALES", "{parent: RESEARCH}"), clusters},
 		{"HEAD", department("merge", "SALES", "{spec: {parent: RESEARCH}}"), clusters},
 		{"HEAD", department("delete", "SALES", ""), clusters},
+		{"HEAD", department("create", "MISSING", "{parent: RESEARCH, "+quota1+"}"), named},
+		{"HEAD", department("create", "ABOVE", "{parent: RESEARCH, "+quota1+"}"), named},
+		{"CHIEF", department("create", "MISSING", "{parent: VISION, "+quota1+"}"), named},
+		{"READER", department("create", "MISSING", "{parent: RESEARCH, "+quota1+"}"), named},
+		{"BOSS", department("create", "MISSING", "{"+quota1+"}"), ""},
+		{"BOSS", department("create", "ABOVE", "{parent: RESEARCH, "+quota1+"}"), ""},
 		{"CHIEF", department("merge", "VISION", "{spec: {fairShareWeight: 100}}"), notYours},
 		{"CHIEF", department("merge", "VISION", "{spec: {quota: [{instanceType: ml.g5.2xlarge, accelerators: 3}]}}"), notYours},
 		{"CHIEF", department("merge", "VISION", "{spec: {members: []}}"), notYours},

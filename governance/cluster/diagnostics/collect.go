@@ -112,7 +112,7 @@ func (l collector) impersonation() {
 var membersPolicies = []string{"kuota-elastic-parts", "kuota-elasticjobs", "kuota-jobs", "kuota-namespaces", "kuota-scripts", "kuota-services", "kuota-submitters", "kuota-workloads"}
 
 // departmentsPolicies are those that limit the admins of departments.
-var departmentsPolicies = []string{reconcile.DepartmentsPolicy, "kuota-department-namespaces"}
+var departmentsPolicies = []string{reconcile.DepartmentsPolicy, "kuota-department-namespaces", "kuota-departments-of-departments", "kuota-departments-of-teams"}
 
 var recordsUsers = []string{"kuota-changed-by", "kuota-submitted-by", "kuota-submitted-by-cronjobs"}
 
