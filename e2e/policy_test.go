@@ -308,6 +308,11 @@ func TestPolicyPages(t *testing.T) {
 		open(t, page, path)
 		checkAppearance(t, page, strings.ReplaceAll(strings.TrimPrefix(path, "/"), "/", "-"))
 	}
+	open(t, page, "/policies/allocations/new")
+	must(t, page.Locator("#row-0-others summary").Click())
+	must(t, page.GetByLabel("Licenses").First().Fill("3"))
+	must(t, expect.Locator(page.Locator("#row-0-others summary")).ToContainText("3 licenses"))
+	checkAppearance(t, page, "allocation-resources")
 }
 
 const samplePolicy = `
@@ -323,6 +328,9 @@ spec:
   idleCompute: {shareUnallocated: true}
   pools:
   - {name: ada, match: {accelerator: L4}}
+  resources:
+  - {name: example.com/license, label: licenses}
+  - {name: google.com/tpu, label: TPUs, accelerator: true}
   alerts:
     receivers:
     - {name: ops, type: Email, secretName: smtp, to: [ops@example.com], severity: warning, notices: Also}
