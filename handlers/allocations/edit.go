@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/forms"
@@ -111,6 +112,9 @@ func (f *allocationForm) changes(e *edited) {
 // user reviews and saves them like any others.
 func raising(values url.Values, form allocationForm) allocationForm {
 	kind, pool, figures := urls.ReadRaise(values)
+	if share := values.Get("share"); share != "" {
+		return raisingShare(share, pool, figures, form)
+	}
 	rows := &form.rows
 	switch kind {
 	case string(explain.RaiseNominalQuota):
@@ -142,5 +146,23 @@ func raising(values url.Values, form allocationForm) allocationForm {
 		}
 	}
 	form.Typed = true
+	return form
+}
+
+// raisingShare types accelerators into the quota of a share.
+func raisingShare(share, pool string, figures map[string]resources.Amount, form allocationForm) allocationForm {
+	i := slices.IndexFunc(form.shares, func(s formShare) bool { return s.name == share })
+	for name, amount := range figures {
+		if i < 0 || !catalog.IsAccelerator(name) {
+			continue
+		}
+		lines := slices.DeleteFunc(strings.Split(form.shares[i].quota, "\n"), func(line string) bool {
+			fields := strings.Fields(line)
+			return len(fields) == 0 || fields[0] == pool
+		})
+		form.shares = slices.Clone(form.shares)
+		form.shares[i].quota = strings.Join(append(lines, pool+" "+quota.Number(name, amount)), "\n")
+		form.Typed = true
+	}
 	return form
 }

@@ -60,12 +60,12 @@ func changeWords(c explain.Change, d queries.Detail, team string) views.WhyChang
 			change.Text = "preempts other tasks."
 		}
 	case explain.RaiseBorrowingLimit:
-		change.Title, change.Text = "Raising the borrowing limit to "+strings.Join(figures, " · "), there+" starts it."
+		change.Title, change.Text = "Raising the borrowing limit "+ofShare(c)+"to "+strings.Join(figures, " · "), there+" starts it."
 		if !c.Verified {
 			change.Text = there + " starts it now, and preempts nothing."
 		}
 	case explain.RaiseNominalQuota:
-		change.Title, change.Text = "Raising the quota to "+strings.Join(figures, " · "), there+" starts it."
+		change.Title, change.Text = "Raising the quota "+ofShare(c)+"to "+strings.Join(figures, " · "), there+" starts it."
 	}
 	if !c.Verified && len(c.NeedsNodes) == 0 {
 		change.After = strings.TrimSpace(change.After + " Not simulated.")
@@ -85,6 +85,22 @@ func changeWords(c explain.Change, d queries.Detail, team string) views.WhyChang
 		change.Effects = append(change.Effects, views.WhyEffect{Kind: "borrowed", Text: fmt.Sprintf("%s then borrows %s.", format.Upper(team), text)})
 	}
 	return change
+}
+
+// ofShare names the share whose quota a change raises; empty for the team's.
+func ofShare(c explain.Change) string {
+	if c.Share == "" {
+		return ""
+	}
+	return "of share " + c.Share + " "
+}
+
+// raisedInForm reports whether the form of the allocation can raise what a change raises. Of a
+// share it has accelerators only.
+func raisedInForm(c explain.Change) bool {
+	return len(c.Quotas) > 0 && (c.Share == "" || c.Kind == explain.RaiseNominalQuota && !slices.ContainsFunc(c.Quotas, func(q explain.QuotaChange) bool {
+		return !catalog.IsAccelerator(q.Resource) || catalog.IsPartition(q.Resource)
+	}))
 }
 
 // UsageLinks links to tasks with the most important resource that each uses.
@@ -178,12 +194,12 @@ func withActions(why *taskviews.Why, d queries.Detail, buttons *taskviews.TaskAc
 			c.Action = class
 		case change.Kind == explain.FewerPods && again != nil && d.Kind == string(submit.Job):
 			c.Action = &views.ActionButton{Label: "Submit again with " + format.Pods(change.Pods), URL: again.URL + fmt.Sprintf("&pods=%d", change.Pods)}
-		case len(change.Quotas) > 0 && mayEdit && d.Team != "":
+		case raisedInForm(change) && mayEdit && d.Team != "":
 			figures := map[string]resources.Amount{}
 			for _, f := range change.Quotas {
 				figures[f.Resource] = f.To
 			}
-			c.Action = &views.ActionButton{Label: "Edit allocation", URL: urls.Raise(d.Team, string(change.Kind), change.Quotas[0].Flavor, figures)}
+			c.Action = &views.ActionButton{Label: "Edit allocation", URL: urls.Raise(d.Team, change.Share, string(change.Kind), change.Quotas[0].Flavor, figures)}
 		}
 	}
 }

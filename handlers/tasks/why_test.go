@@ -90,6 +90,7 @@ func TestPreemptionRulesAreShown(t *testing.T) {
 func TestChecked(t *testing.T) {
 	gpus := quota.FlavorResource{Flavor: "p5", Resource: "nvidia.com/gpu"}
 	instant := []explain.Change{{Kind: explain.RaiseNominalQuota, Quotas: []explain.QuotaChange{{FlavorResource: gpus, From: 4, To: 8}}}}
+	ofShare := []explain.Change{{Kind: explain.RaiseNominalQuota, Share: "nightly", Quotas: instant[0].Quotas}}
 	preempted := explain.AdmittedWorkload{Name: "sweep", Kind: "Job", Namespace: "vision", Usage: quota.FlavorResourceQuantities{gpus: 2}}
 	verified := []explain.Change{{Kind: explain.RaiseNominalQuota, Quotas: []explain.QuotaChange{{FlavorResource: gpus, From: 4, To: 6}}, Verified: true, Minimal: true,
 		Preempted: []explain.AdmittedWorkload{preempted}, Borrowed: quota.FlavorResourceQuantities{gpus: 1}}}
@@ -102,6 +103,7 @@ func TestChecked(t *testing.T) {
 		effects string
 	}{
 		"none":      {nil, instant, "", "", "Raising the quota to 8 GPUs", ""},
+		"a share":   {nil, ofShare, "", "", "Raising the quota of share nightly to 8 GPUs", ""},
 		"computing": {&queries.Advice{Computing: true}, instant, "computing", "Checking", "Raising the quota to 8 GPUs", ""},
 		"verified":  {&queries.Advice{}, verified, "verified", "Verified with Kueue's scheduler.", "Raising the quota to 6 GPUs", "preempted borrowed"},
 		"nothing":   {&queries.Advice{}, nil, "verified", "No single change", "", ""},

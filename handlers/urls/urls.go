@@ -204,8 +204,11 @@ const PolicyYAML = "/policies/cluster/yaml"
 // Raise returns the form of a team's allocation with figures typed in: kind is that
 // of a change of package explain, pool the name of the pool, and figures are amounts
 // by resource, in the units of quota.Resources.
-func Raise(team, kind, pool string, figures map[string]resources.Amount) string {
+func Raise(team, share, kind, pool string, figures map[string]resources.Amount) string {
 	values := url.Values{"raise": {kind}, "pool": {pool}}
+	if share != "" {
+		values.Set("share", share)
+	}
 	for _, name := range slices.Sorted(maps.Keys(figures)) {
 		values.Add("figure", name+"="+strconv.FormatInt(int64(figures[name]), 10))
 	}

@@ -187,6 +187,20 @@ func TestFind(t *testing.T) {
 	}
 }
 
+// TestFindOfAShare finds changes of the quota of a share, where the task waits in one.
+func TestFindOfAShare(t *testing.T) {
+	for _, share := range []string{"", "nightly"} {
+		g := newGiven()
+		g.team("vision", 4, 0)
+		g.cluster.Queues["vision"].Share = share
+		a := g.find(t, g.task("vision", "waits", 1, 6, 50, time.Minute))
+		i := slices.IndexFunc(a.Changes, func(c advice.Change) bool { return c.Kind == explain.RaiseNominalQuota })
+		if i < 0 || a.Changes[i].Share != share || !a.Changes[i].Verified {
+			t.Errorf("share %q: got %+v", share, a.Changes)
+		}
+	}
+}
+
 // TestFindOfNeverBorrowing has a team whose strategy is without borrowing: a borrowing limit
 // needs another strategy, with which the team also lends.
 func TestFindOfNeverBorrowing(t *testing.T) {

@@ -167,7 +167,7 @@ func highest(figures []figure) []resources.Amount {
 
 // raised returns the change of figures.
 func (f *finder) raised(kind explain.ChangeKind, figures []figure, to []resources.Amount) explain.Change {
-	change := explain.Change{Kind: kind, LendAndBorrow: kind == explain.RaiseBorrowingLimit && f.Cluster.Queue.NeverBorrows}
+	change := explain.Change{Kind: kind, Share: f.Cluster.Queue.Share, LendAndBorrow: kind == explain.RaiseBorrowingLimit && f.Cluster.Queue.NeverBorrows}
 	for i, figure := range figures {
 		if to[i] > figure.from {
 			change.Quotas = append(change.Quotas, explain.QuotaChange{FlavorResource: figure.FlavorResource, From: figure.from, To: to[i]})

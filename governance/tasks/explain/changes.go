@@ -30,6 +30,7 @@ type Change struct {
 	PriorityClass string             // HigherClass: the lowest existing one that suffices
 	Priority      int32              // HigherClass: of that class
 	Quotas        []QuotaChange      // BorrowLimit, MoreQuota: the required amounts
+	Share         string             // BorrowLimit, MoreQuota: of the team, whose quota it is; empty for the team's
 	LendAndBorrow bool               // BorrowLimit: the allocation also needs that strategy
 
 	// Verified reports that Kueue's scheduler was simulated with the change, and
@@ -150,7 +151,7 @@ func (l *snapshot) higherClass(t Task, all []demand, failed int, need quota.Flav
 // raisedQuota returns how far the borrowing limit or the nominal quota would have
 // to rise in the flavor with the smallest shortage.
 func (l *snapshot) raisedQuota(all []demand, v Verdict, kind ChangeKind) (Change, bool) {
-	q, change := l.c.Queue, Change{Kind: kind, LendAndBorrow: kind == RaiseBorrowingLimit && l.c.Queue.NeverBorrows}
+	q, change := l.c.Queue, Change{Kind: kind, Share: l.c.Queue.Share, LendAndBorrow: kind == RaiseBorrowingLimit && l.c.Queue.NeverBorrows}
 	for _, f := range v.Flavors {
 		if f.Flavor != v.Shortage.Flavor {
 			continue

@@ -21,6 +21,7 @@ type Limit struct {
 type Queue struct {
 	Name       string
 	Team       string  // empty if unknown
+	Share      string  // of the team, if it has this quota of its own
 	Cohort     string  // empty for a queue by itself
 	Weight     float64 // of fair sharing
 	Stopped    bool    // stopPolicy is Hold or HoldAndDrain

@@ -218,7 +218,7 @@ func isStopped(policy *kueue.StopPolicy) bool { return policy != nil && *policy 
 // cohortMember returns what other queues of the tree need of a queue: its quota.
 // There may be a thousand.
 func (v viewer) cohortMember(q *kueue.ClusterQueue) *explain.Queue {
-	return &explain.Queue{Name: q.Name, Team: v.teams.OfClusterQueue(q.Name), Cohort: string(q.Spec.CohortName), Weight: weightOf(q.Spec.FairSharing), Limits: limits(q.Spec.ResourceGroups)}
+	return &explain.Queue{Name: q.Name, Team: v.teams.OfClusterQueue(q.Name), Share: q.Labels[desired.LabelShare], Cohort: string(q.Spec.CohortName), Weight: weightOf(q.Spec.FairSharing), Limits: limits(q.Spec.ResourceGroups)}
 }
 
 // limits returns the quota of resource groups.
