@@ -3,7 +3,6 @@ package allocations
 import (
 	"crypto/rand"
 	"net/http"
-	"slices"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/allocations"
@@ -66,26 +65,20 @@ func newFormOf(a *v1alpha1.ComputeAllocation) allocationForm {
 	return form
 }
 
-// overlaid returns found with the imported spec. It keeps the fields that HyperPod
-// does not have.
+// overlaid returns found with the imported spec; of HyperPod, with the fields that HyperPod has.
 func overlaid(found *v1alpha1.ComputeAllocation, o imports.Object) *v1alpha1.ComputeAllocation {
 	merged := found.DeepCopy()
-	if o.Overlay != nil {
-		o.Overlay(&merged.Spec)
-		return merged
-	}
-	merged.Spec = *o.Allocation.Spec.DeepCopy()
-	merged.Spec.Namespace = found.Spec.Namespace
-	if o.HyperPod {
-		merged.Spec.Members = slices.Clone(found.Spec.Members)
-		merged.Spec.Shares = slices.Clone(found.Spec.Shares)
-		merged.Spec.Department = found.Spec.Department
-		merged.Spec.Windows, merged.Spec.Budget = found.Spec.Windows, found.Spec.Budget
-		for _, f := range fields {
-			if f.option() {
-				f.write(&merged.Spec, f.read(&found.Spec))
-			}
-		}
+	spec, imported := &merged.Spec, o.Allocation.Spec.DeepCopy()
+	switch {
+	case o.Overlay != nil:
+		o.Overlay(spec)
+	case o.HyperPod:
+		spec.DisplayName, spec.Description = imported.DisplayName, imported.Description
+		spec.Activation, spec.FairShareWeight, spec.Quota = imported.Activation, imported.FairShareWeight, imported.Quota
+		spec.Sharing, spec.Preemption.WithinTeam = imported.Sharing, imported.Preemption.WithinTeam
+	default:
+		*spec = *imported
+		spec.Namespace = found.Spec.Namespace
 	}
 	return merged
 }

@@ -136,7 +136,10 @@ func TestExportedIsImportedAsTheSame(t *testing.T) {
 // An existing team keeps the fields that HyperPod does not have, and opens in its
 // edit form.
 func TestImportOfAnExistingTeam(t *testing.T) {
-	d := handlerstest.WithAllocations(handlerstest.FullAllocation())
+	team := handlerstest.FullAllocation()
+	team.Spec.QueueingStrategy, team.Spec.DefaultPriorityClass = v1alpha1.StrictFIFO, "training"
+	d := handlerstest.WithAllocations(team)
+	d.PolicyBackend.Policy = handlerstest.RankedPolicy()
 	address := handlerstest.Serve(t, d)
 	_, page := handlerstest.Post(t, address+handlerstest.ImportURL, url.Values{"text": {`{"ComputeQuotaConfig": {"ComputeQuotaResources": [{"InstanceType": "ml.g6.12xlarge", "Count": 1}]}, "ComputeQuotaTarget": {"TeamName": "vision"}}`}})
 	htmlcheck.Page(t, page)
@@ -152,11 +155,16 @@ func TestImportOfAnExistingTeam(t *testing.T) {
 	if len(spec.Members) != 2 || !spec.NamespaceCeiling || spec.Namespace != "research" || len(spec.Quota) != 1 || *spec.Quota[0].Instances != 1 || spec.FairShareWeight != 0 {
 		t.Errorf("saved %+v", spec)
 	}
+	if spec.QueueingStrategy != v1alpha1.StrictFIFO || spec.DefaultPriorityClass != "training" || len(spec.Shares) != 2 || len(spec.Windows) != 2 || spec.Budget == nil {
+		t.Errorf("lost what HyperPod does not have: %+v", spec)
+	}
 }
 
 // A policy keeps the fields that HyperPod does not have.
 func TestImportOfThePolicy(t *testing.T) {
-	for name, now := range map[string]*v1alpha1.ClusterPolicy{"the first": nil, "in place of another": handlerstest.RankedPolicy()} {
+	another := handlerstest.RankedPolicy()
+	another.Spec.Resources = []v1alpha1.ListedResource{{Name: "example.com/license", Label: "licenses"}}
+	for name, now := range map[string]*v1alpha1.ClusterPolicy{"the first": nil, "in place of another": another} {
 		t.Run(name, func(t *testing.T) {
 			d := &handlerstest.Backend{PolicyBackend: handlerstest.PolicyBackend{Policy: now}}
 			address := handlerstest.Serve(t, d)
@@ -171,7 +179,7 @@ func TestImportOfThePolicy(t *testing.T) {
 			if spec.TaskPrioritization != v1alpha1.TaskRanking || len(spec.PriorityClasses) != 4 || spec.PriorityClasses[0].Name != "inference" || *spec.PriorityClasses[0].Weight != 90 || spec.IdleCompute.ShareUnallocated {
 				t.Errorf("saved %+v", spec)
 			}
-			if now != nil && (len(spec.Pools) != 4 || !spec.GangScheduling.Enabled || spec.Enforcement != v1alpha1.EnforcementNone || spec.PriorityClasses[0].Description != "Serves users") {
+			if now != nil && (len(spec.Pools) != 4 || len(spec.Resources) != 1 || !spec.GangScheduling.Enabled || spec.Enforcement != v1alpha1.EnforcementNone || spec.PriorityClasses[0].Description != "Serves users") {
 				t.Errorf("lost what HyperPod does not have: %+v", spec)
 			}
 		})

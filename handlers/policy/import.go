@@ -2,7 +2,6 @@ package policy
 
 import (
 	"net/http"
-	"slices"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/imports"
@@ -47,18 +46,17 @@ func (h *Pages) OpenImported(c echo.Context, state policy.State, o imports.Objec
 	return true, "", h.renderPolicy(c, http.StatusOK, form, state, nil)
 }
 
-// overlaidPolicy returns the imported policy. It keeps the fields of now that HyperPod
-// does not have.
+// overlaidPolicy returns the imported policy; of HyperPod, the fields of now with those that
+// HyperPod has.
 func overlaidPolicy(now *v1alpha1.ClusterPolicy, o imports.Object) *v1alpha1.ClusterPolicy {
 	merged := o.Policy.DeepCopy()
 	if now == nil || !o.HyperPod {
 		return merged
 	}
-	spec := &merged.Spec
-	spec.GangScheduling, spec.Enforcement, spec.Pools = *now.Spec.GangScheduling.DeepCopy(), now.Spec.Enforcement, slices.Clone(now.Spec.Pools)
-	spec.NumericPriorities, spec.PreemptionLoops, spec.AdmissionFairSharing = now.Spec.NumericPriorities, now.Spec.PreemptionLoops, now.Spec.AdmissionFairSharing.DeepCopy()
-	spec.OverAllocationLimits = slices.Clone(now.Spec.OverAllocationLimits)
-	spec.Prices, spec.Alerts = now.Spec.Prices.DeepCopy(), now.Spec.Alerts.DeepCopy()
+	spec := now.Spec.DeepCopy()
+	spec.TaskPrioritization, spec.PriorityClasses, spec.IdleCompute = merged.Spec.TaskPrioritization, merged.Spec.PriorityClasses, merged.Spec.IdleCompute
+	merged.Spec = *spec
+	spec = &merged.Spec
 	for i := range spec.PriorityClasses {
 		for _, class := range now.Spec.PriorityClasses {
 			if class.Name == spec.PriorityClasses[i].Name {
