@@ -117,7 +117,7 @@ func (s *Service) dryRunObjects(ctx context.Context, allocation *v1alpha1.Comput
 			}
 		}
 	}
-	shares, err := managed.ShareQueues(ctx, s.Cluster.APIReader(), allocation.Name, *wanted.objects.Namespace.GetName())
+	shares, err := managed.ShareQueues(ctx, s.Cluster.APIReader(), allocation, s.Naming)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,6 @@ package managed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -106,28 +105,35 @@ func Queues(allocation *v1alpha1.ComputeAllocation, naming desired.Naming) []Obj
 // order: the Optional ones, the queues of shares, and then the queues.
 func Removable(ctx context.Context, reader client.Reader, allocation *v1alpha1.ComputeAllocation, naming desired.Naming) ([]Object, error) {
 	namespace := desired.NamespaceName(allocation, naming)
-	shares, err := ShareQueues(ctx, reader, allocation.Name, namespace)
+	shares, err := ShareQueues(ctx, reader, allocation, naming)
 	if err != nil {
 		return nil, err
 	}
 	return slices.Concat(Optional(namespace), shares, Queues(allocation, naming)), nil
 }
 
-// ShareQueues returns the existing LocalQueues of the shares of a team, and then the
-// ClusterQueues.
-func ShareQueues(ctx context.Context, reader client.Reader, team, namespace string) ([]Object, error) {
+// ShareQueues returns the ClusterQueues that shares of an allocation have or had, some of which do
+// not exist, and then their existing LocalQueues. A LocalQueue is deleted after its ClusterQueue,
+// which is found by it.
+func ShareQueues(ctx context.Context, reader client.Reader, allocation *v1alpha1.ComputeAllocation, naming desired.Naming) (all []Object, err error) {
 	var locals kueue.LocalQueueList
-	var queues kueue.ClusterQueueList
-	ofTeam := []client.ListOption{client.MatchingLabels{desired.LabelTeam: team}, client.HasLabels{desired.LabelShare}}
-	if err := errors.Join(reader.List(ctx, &locals, append(ofTeam, client.InNamespace(namespace))...), reader.List(ctx, &queues, ofTeam...)); err != nil {
-		return nil, fmt.Errorf("list queues of the shares of team %s: %w", team, err)
+	team, namespace := allocation.Name, desired.NamespaceName(allocation, naming)
+	if err := reader.List(ctx, &locals, client.InNamespace(namespace), client.MatchingLabels{desired.LabelTeam: team}, client.HasLabels{desired.LabelShare}); err != nil {
+		return nil, fmt.Errorf("list LocalQueues of the shares of team %s: %w", team, err)
 	}
-	var all []Object
+	names := desired.ClusterQueueNames(allocation, naming)[1:]
+	for _, share := range allocation.Status.Shares {
+		names = append(names, share.ClusterQueue)
+	}
+	for i := range locals.Items {
+		names = append(names, naming.ShareClusterQueue(team, locals.Items[i].Labels[desired.LabelShare]))
+	}
+	slices.Sort(names)
+	for _, name := range slices.Compact(names) {
+		all = append(all, Object{Kind: "ClusterQueue", Key: client.ObjectKey{Name: name}, Live: &kueue.ClusterQueue{}})
+	}
 	for i := range locals.Items {
 		all = append(all, Object{Kind: "LocalQueue", Key: client.ObjectKeyFromObject(&locals.Items[i]), Live: &kueue.LocalQueue{}})
-	}
-	for i := range queues.Items {
-		all = append(all, Object{Kind: "ClusterQueue", Key: client.ObjectKeyFromObject(&queues.Items[i]), Live: &kueue.ClusterQueue{}})
 	}
 	return all, nil
 }

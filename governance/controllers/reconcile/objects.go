@@ -55,7 +55,7 @@ func (r *AllocationReconciler) applyObjects(ctx context.Context, allocation *v1a
 			return err
 		}
 	}
-	return r.prune(ctx, allocation.Name, objects)
+	return r.prune(ctx, allocation, objects)
 }
 
 // deleteMovedQueue deletes the LocalQueue of a share that is to be one of another ClusterQueue,
@@ -75,13 +75,13 @@ func (r *AllocationReconciler) deleteMovedQueue(ctx context.Context, team string
 }
 
 // prune deletes optional objects that the allocation no longer has.
-func (r *AllocationReconciler) prune(ctx context.Context, team string, objects desired.Objects) error {
-	shares, err := managed.ShareQueues(ctx, r.Client, team, *objects.Namespace.GetName())
+func (r *AllocationReconciler) prune(ctx context.Context, allocation *v1alpha1.ComputeAllocation, objects desired.Objects) error {
+	shares, err := managed.ShareQueues(ctx, r.Client, allocation, r.Naming)
 	if err != nil {
 		return err
 	}
 	for _, piece := range managed.Unwanted(objects, shares) {
-		if _, err := r.deleteManaged(ctx, team, piece); err != nil {
+		if _, err := r.deleteManaged(ctx, allocation.Name, piece); err != nil {
 			return err
 		}
 	}
