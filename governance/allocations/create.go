@@ -219,9 +219,13 @@ func (s State) Refused(allocation, saved *v1alpha1.ComputeAllocation, types cata
 	before, _ := sum(was)
 	after, resolved := sum(&allocation.Spec)
 	refused := quota.Refused(s.Policy, before, after, types)
-	for row, pool := range resolved.Pools {
+	for row, pool := range resolved.Total().Pools { // of the team's rows, and then of shares
 		of := slices.DeleteFunc(slices.Clone(refused), func(e quota.Excess) bool { return e.Pool != pool.Name })
-		errs.Add(fmt.Sprintf("spec.quota[%d]", row), quota.DescribeRefused(of))
+		path := "spec.shares"
+		if row < len(resolved.Pools) {
+			path = fmt.Sprintf("spec.quota[%d]", row)
+		}
+		errs.Add(path, quota.DescribeRefused(of))
 	}
 	for i, window := range allocation.Spec.Windows {
 		in, now := effective.InWindow(was, window.Name), effective.InWindow(&allocation.Spec, window.Name)

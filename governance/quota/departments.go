@@ -213,7 +213,7 @@ func (d Departments) CheckParent(name, parent string) string {
 func OverParent(left PoolResources, before, after Resolved) (over []Excess) {
 	was := PoolResources{}
 	was.AddNominal(before)
-	for _, pool := range after.Pools {
+	for _, pool := range after.Total().Pools {
 		for _, name := range pool.Nominal.Names() {
 			if amount := pool.Nominal[name]; name != catalog.Network && amount > left[pool.Name][name] && amount > was[pool.Name][name] {
 				over = append(over, Excess{Pool: pool.Name, Resource: name, Allocated: amount, Physical: left[pool.Name][name]})

@@ -242,7 +242,7 @@ func (h *Pages) manyPage(c echo.Context, state allocations.State, teams []import
 			} else {
 				after = append(after, next)
 			}
-			for _, pool := range resolved.Pools {
+			for _, pool := range resolved.Total().Pools {
 				pools[pool.Name] = true
 			}
 		}
@@ -270,7 +270,7 @@ func (h *Pages) manyPage(c echo.Context, state allocations.State, teams []import
 // quotaWords lists the quota of each pool.
 func quotaWords(resolved quota.Resolved) string {
 	var parts []string
-	for _, pool := range resolved.Pools {
+	for _, pool := range resolved.Total().Pools {
 		parts = append(parts, pool.Name+": "+format.Amounts(pool.Nominal))
 	}
 	return strings.Join(parts, "; ")

@@ -68,7 +68,7 @@ func (r *CapacityReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctr
 		if !current || allocation.DeletionTimestamp != nil {
 			continue
 		}
-		within := quota.WithinCapacity(allocated.Exceeding(resolved.Pools, catalog))
+		within := quota.WithinCapacity(allocated.Exceeding(resolved.Total().Pools, catalog))
 		within.ObservedGeneration = allocation.Generation
 		if meta.FindStatusCondition(allocation.Status.Conditions, v1alpha1.ConditionReady) == nil { // which triggers this controller again
 			first[allocation.UID] = within
