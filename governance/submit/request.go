@@ -209,15 +209,29 @@ func (t Team) share(name string) (queue string, ok bool) {
 	return share.Queue, ok
 }
 
-// shareOf returns the share with a queue and that queue; if the user may use none with it,
-// no share and the team's own queue.
-func (t Team) shareOf(queue string) (share, its string) {
+// shareOf returns the share with a queue and that queue, or without a queue those of a kind; if
+// the user may use none with it, no share and the team's own queue.
+func (t Team) shareOf(queue string, kind Kind) (share, its string) {
 	for _, s := range t.Shares {
-		if queue == s.Queue {
+		if queue == s.Queue || queue == "" && slices.Contains(s.Kinds, string(kind)) {
 			return s.Name, s.Queue
 		}
 	}
 	return "", t.Queue
+}
+
+// defaultClass returns the priority class of the tasks of a share, or of the team's own queue, that
+// name none; empty for none.
+func (t Team) defaultClass(share string) string {
+	class := t.DefaultClass
+	if share != "" {
+		of, _ := governance.Find(t.Shares, func(s Share) bool { return s.Name == share })
+		class = of.Class
+	}
+	if _, exists := t.Class(class); !exists {
+		return ""
+	}
+	return class
 }
 
 func (t Team) pool(name string) (QueuePool, bool) {

@@ -245,12 +245,15 @@ func (t Team) PlanSource(object *unstructured.Unstructured) (p Plan, changed, wr
 	wrong = append(wrong, unread...)
 	changed = append(changed, moveLabels(templates, labels)...)
 	replace("metadata.namespace", object.GetNamespace(), t.Namespace)
-	share, queue := t.shareOf(labels[constants.QueueLabel])
+	share, queue := t.shareOf(labels[constants.QueueLabel], kind)
 	replace("metadata.labels["+constants.QueueLabel+"]", labels[constants.QueueLabel], queue)
 	labels[constants.QueueLabel] = queue
 	annotations := maps.Clone(object.GetAnnotations())
 	more, invalid := t.takeNumber(labels, annotations)
 	changed, wrong = append(changed, more...), append(wrong, invalid...)
+	if class := t.defaultClass(share); class != "" && labels[desired.PriorityClassLabel] == "" {
+		labels[desired.PriorityClassLabel] = class
+	}
 	of, ok := t.Class(labels[desired.PriorityClassLabel])
 	if !ok {
 		wrong.Add("metadata.labels["+desired.PriorityClassLabel+"]", noClass(labels[desired.PriorityClassLabel], t))

@@ -310,3 +310,28 @@ func TestQueueDefaults(t *testing.T) {
 		}
 	}
 }
+
+// TestSourceDefaults gives a manifest the queue of its kind and that queue's class, as the form does.
+func TestSourceDefaults(t *testing.T) {
+	team := Team{Namespace: "ns", Queue: "own", Kinds: []Kind{Job}, DefaultClass: "dev-priority", Classes: []PriorityClass{{Name: "dev-priority"}, {Name: "training-priority"}},
+		Shares: []Share{{Name: "nights", Queue: "nights", Class: "training-priority", Kinds: []string{"Job"}}, {Name: "plain", Queue: "plain"}}}
+	for name, tc := range map[string]struct{ labels, queue, class string }{
+		"nothing named":   {`{}`, "nights", "training-priority"},
+		"the queue named": {`{kueue.x-k8s.io/queue-name: plain}`, "plain", ""},
+		"the team's own":  {`{kueue.x-k8s.io/queue-name: own}`, "own", "dev-priority"},
+		"the class named": {`{kueue.x-k8s.io/priority-class: dev-priority}`, "nights", "dev-priority"},
+	} {
+		object, wrong := ReadSource([]byte("{apiVersion: batch/v1, kind: Job, metadata: {name: a, labels: " + tc.labels + "}, spec: {template: {spec: {restartPolicy: Never, containers: [{name: main, image: train, resources: {requests: {cpu: 1}}}]}}}}"))
+		if object == nil || len(wrong) > 0 {
+			t.Fatalf("%s: %v", name, wrong)
+		}
+		plan, _, wrong := team.PlanSource(object)
+		if plan.source == nil {
+			t.Fatalf("%s: %v", name, wrong)
+		}
+		labels := plan.source.GetLabels()
+		if queue, class := labels["kueue.x-k8s.io/queue-name"], labels["kueue.x-k8s.io/priority-class"]; queue != tc.queue || class != tc.class {
+			t.Errorf("%s: got the queue %q and the class %q (%v), want %q and %q", name, queue, class, wrong, tc.queue, tc.class)
+		}
+	}
+}

@@ -311,19 +311,9 @@ func (t Team) plan(r Request, complete bool) (Plan, []governance.FieldError) {
 // it names none.
 func (t Team) withDefaults(r Request) Request {
 	if r.Share == "" {
-		of, _ := governance.Find(t.Shares, func(s Share) bool { return slices.Contains(s.Kinds, string(r.kind())) })
-		r.Share = of.Name
+		r.Share, _ = t.shareOf("", r.kind())
 	}
-	if r.Class == "" {
-		class := t.DefaultClass
-		if r.Share != "" {
-			of, _ := governance.Find(t.Shares, func(s Share) bool { return s.Name == r.Share })
-			class = of.Class
-		}
-		if _, exists := t.Class(class); exists {
-			r.Class = class
-		}
-	}
+	r.Class = cmp.Or(r.Class, t.defaultClass(r.Share))
 	return r
 }
 
@@ -348,7 +338,7 @@ func (t Team) PlanElasticJob(e *v1alpha1.ElasticJob) (p Plan, changed, wrong gov
 	}
 	queue := e.Labels[constants.QueueLabel]
 	replace("metadata.namespace", &e.Namespace, t.Namespace)
-	share, of := t.shareOf(queue)
+	share, of := t.shareOf(queue, ElasticJob)
 	replace("metadata.labels["+constants.QueueLabel+"]", &queue, of)
 	if e.Labels == nil {
 		e.Labels = map[string]string{}
@@ -358,6 +348,9 @@ func (t Team) PlanElasticJob(e *v1alpha1.ElasticJob) (p Plan, changed, wrong gov
 	wrong = manifest.CheckElasticJob(e, "")
 	more, invalid := t.takeNumber(e.Labels, e.Annotations)
 	changed, wrong = append(changed, more...), append(wrong, invalid...)
+	if class := t.defaultClass(share); class != "" && e.Labels[constants.WorkloadPriorityClassLabel] == "" {
+		e.Labels[constants.WorkloadPriorityClassLabel] = class
+	}
 	class := e.Labels[constants.WorkloadPriorityClassLabel]
 	limits, ok := t.Class(class)
 	if !ok {

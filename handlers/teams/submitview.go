@@ -152,7 +152,16 @@ func (f *submitForm) fill(view *teamviews.SubmitForm, t submit.Team, r submit.Re
 	}
 	view.Share = views.SelectField{Error: errs["share"]}
 	if len(t.Shares) > 0 || f.share != "" {
-		choose(&view.Share, f.share, "", "None: the team's queue")
+		none, kind := "None: the team's queue", f.kind
+		if r.Serving != nil {
+			kind = string(r.Serving.Kind(r.Pods))
+		}
+		for _, s := range t.Shares {
+			if slices.Contains(s.Kinds, kind) {
+				none = s.Name + ", for each " + kind
+			}
+		}
+		choose(&view.Share, f.share, "", none)
 		for _, s := range t.Shares {
 			choose(&view.Share, f.share, s.Name, s.Name)
 		}
