@@ -180,7 +180,7 @@ func sharesView(all queries.Shares) *teamviews.Shares {
 			row.Share = "∞"
 		}
 		if t.Cohort == "" {
-			row.Name, row.URL = t.Team, urls.Team(t.Team)
+			row.Name, row.URL = format.JoinedBy(", share ", t.Team, t.OfShare), urls.Team(t.Team)
 		}
 		var pools []string
 		for _, next := range all.Next {

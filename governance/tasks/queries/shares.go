@@ -14,6 +14,7 @@ import (
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/kueue/simulate"
 	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/quota/resources"
 	"kuota.dev/kuota/governance/tasks/explain"
 
@@ -35,6 +36,7 @@ type Shares struct {
 // NodeShare is the share of a team, or of a Cohort below the root, as Kueue computes it.
 type NodeShare struct {
 	Team, Queue string // empty for a Cohort
+	OfShare     string // the share of the team that the queue is of; empty for the team's own
 	Cohort      string // the words that name it; empty for a team
 	Level       int    // 0 below the root
 	Weight      float64
@@ -105,7 +107,7 @@ func (s *Service) SharesWithin(ctx context.Context, scope access.Scope) (Shares,
 		if v.names != nil && !v.names.own[q.Name] {
 			continue
 		}
-		one := NodeShare{Team: team, Queue: q.Name, Weight: weightOf(q.Spec.FairSharing), Share: shareOf(q.Status.FairSharing), Waiting: int(q.Status.PendingWorkloads)}
+		one := NodeShare{Team: team, OfShare: q.Labels[desired.LabelShare], Queue: q.Name, Weight: weightOf(q.Spec.FairSharing), Share: shareOf(q.Status.FairSharing), Waiting: int(q.Status.PendingWorkloads)}
 		below[string(q.Spec.CohortName)] = append(below[string(q.Spec.CohortName)], one)
 	}
 	all.Nodes = shareTree(quota.NewCohorts(cohorts.Items), below)
