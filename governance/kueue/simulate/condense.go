@@ -134,7 +134,7 @@ func (c *Condenser) For(q *Question, factor int) *Condensed {
 		}
 		part.Workloads = append(part.Workloads, keepAdmitted(queue.Name, c.has[queue.Name], factor*keptOwn, stays)...)
 	}
-	others = c.keepQueues(part, others, own, need, factor)
+	others = c.keepQueues(part, others, need, factor)
 	part.merge(c, others)
 	for _, queue := range c.snapshot.LocalQueues {
 		if _, stays := part.waiting[string(queue.Spec.ClusterQueue)]; stays {
@@ -145,7 +145,7 @@ func (c *Condenser) For(q *Question, factor int) *Condensed {
 }
 
 // keepQueues adds ClusterQueues that the question is not about to a part, and returns the others.
-func (c *Condenser) keepQueues(part *Condensed, queues []*kueue.ClusterQueue, own map[string]bool, need map[corev1.ResourceName]float64, factor int) (rest []*kueue.ClusterQueue) {
+func (c *Condenser) keepQueues(part *Condensed, queues []*kueue.ClusterQueue, need map[corev1.ResourceName]float64, factor int) (rest []*kueue.ClusterQueue) {
 	beside := map[kueue.CohortReference]bool{}
 	for _, queue := range part.ClusterQueues {
 		beside[queue.Spec.CohortName] = true
