@@ -119,12 +119,18 @@ func waitRunning(t *testing.T, c *clustertest.Cluster, name string) {
 	})
 }
 
-// admitTask creates a Job, waits until it runs, and deletes it.
+// admitTask creates a Job, waits until it runs, and deletes it and its Workload.
 func admitTask(t *testing.T, c *clustertest.Cluster, name string) {
 	t.Helper()
 	c.Kubectl(t, job(name, 1), "create", "-f", "-")
 	waitRunning(t, c, name)
 	c.Kubectl(t, "", "delete", "job", name, "-n", "hyperpod-ns-stays", "--cascade=foreground")
+	clustertest.Eventually(t, soon, func(context.Context) error { // the deletion does not wait for it
+		if out := c.Kubectl(t, "", "get", "workloads", "-n", "hyperpod-ns-stays", "-o", "name"); strings.Contains(out, "/job-"+name+"-") {
+			return fmt.Errorf("the Workload of %s is still there: %s", name, out)
+		}
+		return nil
+	})
 }
 
 // Deleting the CRDs by hand, and uninstalling by command, changes no object of Kueue
