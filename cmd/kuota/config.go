@@ -107,7 +107,7 @@ func (c *config) register(flags *flag.FlagSet, level *string) {
 	flags.StringVar(&c.tlsKey, "tls-key-file", "", "TLS key file (PEM)")
 	flags.StringVar(&c.trustedProxies, "trusted-proxies", "", "comma-separated addresses or networks (CIDR) whose X-Forwarded-For is trusted")
 	flags.StringVar(&c.metrics, "metrics-address", "0", "address of /metrics for Prometheus, host:port, without authentication; 0 disables it")
-	flags.BoolVar(&c.teamMetrics, "team-metrics", false, "serve metrics of each team too, with its name: quota, usage and waiting tasks by pool; everyone who can read /metrics then sees all teams")
+	flags.BoolVar(&c.teamMetrics, "team-metrics", false, "serve metrics of each team and department too, with their names: quota, usage and waiting tasks by pool; everyone who can read /metrics then sees all teams")
 	flags.StringVar(&c.history, "history", "kuota-history.db", "history database: the path of a SQLite file, or postgres://… ; none keeps history in memory only")
 	flags.DurationVar(&c.historyKeep, "history-keep", 400*24*time.Hour, "retention of history")
 	flags.DurationVar(&c.personsKeep, "history-persons-keep", 0, "how long history names persons; afterwards each has a pseudonym, the same everywhere; 0 for as long as history")

@@ -222,7 +222,8 @@ func (p *program) newServices() error {
 		return err
 	}
 	if p.config.teamMetrics {
-		if err := metrics.Registry.Register(&capacity.TeamMetrics{Snapshot: p.capacity.Snapshot, Waiting: p.tasks.Index.Waiting, Now: time.Now}); err != nil {
+		teams := &capacity.TeamMetrics{Snapshot: p.capacity.Snapshot, Waiting: p.tasks.Index.Waiting, Now: time.Now}
+		if err := errors.Join(metrics.Registry.Register(teams), metrics.Registry.Register(&departments.Metrics{Figures: p.departments.AllFigures})); err != nil {
 			return err
 		}
 	}

@@ -57,6 +57,15 @@ func (s *Service) Figures(ctx context.Context, state State, seen func(team strin
 	return FiguresOf(state, snapshot, seen), nil
 }
 
+// AllFigures returns the figures of all departments, as a reader sees them who sees all teams.
+func (s *Service) AllFigures(ctx context.Context) (map[string]Figures, error) {
+	state, err := s.whole(ctx)
+	if err != nil || len(state.Departments) == 0 {
+		return nil, err
+	}
+	return s.Figures(ctx, state, func(string) bool { return true })
+}
+
 // FiguresOf computes Figures from the snapshot of the whole cluster. It is pure.
 func FiguresOf(state State, snapshot *capacity.Snapshot, seen func(team string) bool) map[string]Figures {
 	c := counting{state: state, teams: map[string]*capacity.TeamSnapshot{}, found: map[string]Figures{}, amounts: map[string]map[quota.FlavorResource]*Resource{}}

@@ -1,6 +1,9 @@
 package departments
 
 import (
+	"context"
+	"slices"
+	"strings"
 	"testing"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -12,6 +15,7 @@ import (
 	"kuota.dev/kuota/governance/report/usage"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -58,5 +62,25 @@ func TestFigures(t *testing.T) {
 	}
 	if f := figures["research"]; f.Running != 2 || f.Waiting != 4 {
 		t.Errorf("research has %d running and %d waiting tasks, want 2 and 4", f.Running, f.Waiting)
+	}
+	served := `
+# HELP kuota_department_borrowed What a department uses beyond its quota. In cores, bytes and devices.
+# TYPE kuota_department_borrowed gauge
+kuota_department_borrowed{department="product",pool="ml.p5.48xlarge",resource="nvidia.com/gpu"} 2
+kuota_department_borrowed{department="research",pool="ml.p5.48xlarge",resource="nvidia.com/gpu"} 0
+kuota_department_borrowed{department="vision",pool="ml.p5.48xlarge",resource="nvidia.com/gpu"} 14
+# HELP kuota_department_waiting_tasks Waiting tasks of a department.
+# TYPE kuota_department_waiting_tasks gauge
+kuota_department_waiting_tasks{department="product"} 2
+kuota_department_waiting_tasks{department="research"} 4
+kuota_department_waiting_tasks{department="vision"} 3
+`
+	for name, f := range figures {
+		f.Resources = slices.DeleteFunc(f.Resources, func(r Resource) bool { return r.Resource != catalog.GPU })
+		figures[name] = f
+	}
+	m := &Metrics{Figures: func(context.Context) (map[string]Figures, error) { return figures, nil }}
+	if err := testutil.CollectAndCompare(m, strings.NewReader(served), "kuota_department_borrowed", "kuota_department_waiting_tasks"); err != nil {
+		t.Error(err)
 	}
 }

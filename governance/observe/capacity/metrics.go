@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// scrapeLimit bounds how long a scrape waits for a snapshot.
-const scrapeLimit = 5 * time.Second
+// ScrapeLimit bounds how long a scrape waits for a snapshot.
+const ScrapeLimit = 5 * time.Second
 
 // The metrics of teams. Amounts are in the base units of Prometheus: cores, bytes and
 // devices.
@@ -49,7 +49,7 @@ func (m *TeamMetrics) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector. There are four series for each resource of
 // each pool of a team, and three for each team.
 func (m *TeamMetrics) Collect(to chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), scrapeLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), ScrapeLimit)
 	defer cancel()
 	snapshot, err := m.Snapshot(ctx)
 	if err != nil {
@@ -68,7 +68,7 @@ func (m *TeamMetrics) Collect(to chan<- prometheus.Metric) {
 		team := &snapshot.Teams[i]
 		for _, r := range team.Resources {
 			for desc, amount := range map[*prometheus.Desc]resources.Amount{quotaDesc: r.Nominal, usedDesc: r.Usage, borrowedDesc: r.Borrowed, lentDesc: r.LentToCohort} {
-				to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, inBaseUnits(r.Resource, amount), team.Name, r.Flavor, r.Resource)
+				to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, BaseUnits(r.Resource, amount), team.Name, r.Flavor, r.Resource)
 			}
 		}
 		wait := 0.0
@@ -81,8 +81,8 @@ func (m *TeamMetrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// inBaseUnits returns an amount of quota.Resources in the base units of Prometheus.
-func inBaseUnits(resource string, amount resources.Amount) float64 {
+// BaseUnits returns an amount of quota.Resources in the base units of Prometheus.
+func BaseUnits(resource string, amount resources.Amount) float64 {
 	if resource == catalog.CPU {
 		return float64(amount) / 1000
 	}

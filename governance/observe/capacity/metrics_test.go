@@ -68,7 +68,7 @@ kuota_team_waiting_tasks{team="vision"} 2
 	if failure = errors.New("unreachable"); testutil.CollectAndCount(m) != 0 {
 		t.Error("got metrics without a snapshot, want none")
 	}
-	if got := inBaseUnits("cpu", 1500); got != 1.5 {
+	if got := BaseUnits("cpu", 1500); got != 1.5 {
 		t.Errorf("1,500 millicores are %v cores, want 1.5", got)
 	}
 }
