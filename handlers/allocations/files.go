@@ -14,6 +14,7 @@ import (
 	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views/ui"
 
@@ -69,6 +70,8 @@ func (h *Pages) policiesCSV(c echo.Context) error {
 type allocationsAnswer struct {
 	At          time.Time        `json:"at"`
 	Total       int              `json:"total"`
+	Page        int              `json:"page,omitempty"` // if the request names one
+	Pages       int              `json:"pages,omitempty"`
 	Allocations []allocationJSON `json:"allocations"`
 }
 
@@ -91,14 +94,16 @@ type poolJSON struct {
 	Resources map[string]*json.Number `json:"resources"`
 }
 
-// policiesJSON answers GET /policies.json: all allocations that the filters select.
+// policiesJSON answers GET /policies.json: the allocations that the filters select, all or those of
+// one page.
 func (h *Pages) policiesJSON(c echo.Context) error {
 	found, err := h.selection(c)
 	if err != nil {
 		return err
 	}
-	answer := allocationsAnswer{At: h.Now().UTC(), Total: len(found), Allocations: []allocationJSON{}}
-	for _, l := range found {
+	from, to, page, pages := listing.Part(c.QueryParam("page"), teamsOnPage, len(found))
+	answer := allocationsAnswer{At: h.Now().UTC(), Total: len(found), Page: page, Pages: pages, Allocations: []allocationJSON{}}
+	for _, l := range found[from:to] {
 		a := allocationJSON{Name: l.Name, DisplayName: l.Spec.DisplayName, Department: l.Spec.Department, Namespace: l.namespace(), Path: string(ui.At(c.Request().Context(), urls.Allocation(l.Name))), Status: l.status.Label, Reason: l.status.Text, Quota: []poolJSON{}}
 		if !l.Spec.Observed() {
 			a.Weight, a.Sharing, a.Preemption = new(int64(l.Spec.FairShareWeight)), sharing(effective.Spec(l.ComputeAllocation).Sharing), describe.WithinTeam(l.Spec.Preemption)

@@ -126,6 +126,7 @@ func TestAllocationFiles(t *testing.T) {
 	}
 	var answer struct {
 		Total       int
+		Page, Pages int
 		Allocations []struct {
 			Name, Namespace, Path, Status string
 			Weight                        int
@@ -140,5 +141,12 @@ func TestAllocationFiles(t *testing.T) {
 	}
 	if first := answer.Allocations[0]; answer.Total != 300 || len(answer.Allocations) != 300 || first.Name != "team-0299" || first.Path != "/policies/allocations/team-0299" || first.Weight != 97 || first.Status != "Active" || first.Quota[0].Resources["nvidia.com/gpu"] != 2 {
 		t.Errorf("got %d of %d: %+v", len(answer.Allocations), answer.Total, first)
+	}
+	answer.Allocations = nil
+	if err := json.Unmarshal([]byte(body(t, address+"/policies.json?sort=name&page=2")), &answer); err != nil {
+		t.Fatal(err)
+	}
+	if answer.Page != 2 || answer.Pages != 3 || answer.Total != 300 || len(answer.Allocations) != 100 || answer.Allocations[0].Name != "team-0100" {
+		t.Errorf("page 2: got %d from %+v", len(answer.Allocations), answer.Allocations[0])
 	}
 }

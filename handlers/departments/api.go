@@ -3,6 +3,7 @@ package departments
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 
 	"kuota.dev/kuota/governance"
@@ -14,6 +15,7 @@ import (
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/figures"
 	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/previews"
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views/ui"
@@ -39,17 +41,23 @@ func (h *Pages) registerAPI(s *web.Server) {
 		}
 		s.API(web.Endpoint{Method: method, Path: path, Summary: summary, Query: query, Body: body, Answer: answer, Keyed: method == http.MethodPost, Handler: h.Handler(handler)})
 	}
-	add(http.MethodGet, apiDepartments, "List departments with quota and usage", nil, departmentsAnswer{}, h.json)
+	add(http.MethodGet, apiDepartments, "List departments with quota and usage", nil, departmentsAnswer{}, h.json, listing.PageParameter)
 	add(http.MethodGet, apiDepartment, "Return a department", nil, v1alpha1.Department{}, h.getDepartment)
 	add(http.MethodPost, apiDepartments, "Create a department, or review it", v1alpha1.Department{}, SaveAnswer{}, h.postDepartment, saved...)
 	add(http.MethodPut, apiDepartment, "Change a department, or review the change", v1alpha1.Department{}, SaveAnswer{}, h.putDepartment, saved...)
 	add(http.MethodDelete, apiDepartment, "Delete a department without teams and departments", nil, DeleteAnswer{}, h.removeDepartment, reason, version)
 }
 
+// departmentsOnPage is the number of departments in a page of the file.
+const departmentsOnPage = 100
+
 // departmentsAnswer is the answer of GET /departments.json. Amounts are vCPU and memory in
 // GiB, and counts of others.
 type departmentsAnswer struct {
 	At          time.Time        `json:"at"`
+	Total       int              `json:"total"`
+	Page        int              `json:"page,omitempty"` // if the request names one
+	Pages       int              `json:"pages,omitempty"`
 	Departments []departmentJSON `json:"departments"` // each before those below it
 }
 
@@ -93,12 +101,11 @@ func (h *Pages) json(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	answer := departmentsAnswer{At: h.Now().UTC(), Departments: []departmentJSON{}}
-	for _, name := range s.Tree.Below("") {
+	names := slices.DeleteFunc(s.Tree.Below(""), func(name string) bool { return s.Find(name) == nil })
+	from, to, page, pages := listing.Part(c.QueryParam("page"), departmentsOnPage, len(names))
+	answer := departmentsAnswer{At: h.Now().UTC(), Total: len(names), Page: page, Pages: pages, Departments: []departmentJSON{}}
+	for _, name := range names[from:to] {
 		d := s.Find(name)
-		if d == nil {
-			continue
-		}
 		f, all := s.figures[name], s.Sees(name)
 		one := departmentJSON{Name: name, DisplayName: d.Spec.DisplayName, Parent: d.Spec.Parent, Path: string(ui.At(c.Request().Context(), urls.Department(name))), Resources: []resourceJSON{}}
 		if all {

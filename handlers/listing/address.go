@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/views/ui"
+	"kuota.dev/kuota/web"
 )
 
 // Address is the address of a list: its path, and the values that select, sort and
@@ -133,6 +134,20 @@ func (a Address) Head(column ui.Head, by string, descending, descendingFirst boo
 func Bounds(page, size, n int) (from, to, existing int) {
 	existing = min(max(page, 1), max(1, (n+size-1)/size))
 	return (existing - 1) * size, min(existing*size, n), existing
+}
+
+// PageParameter is the parameter of a list of the API that Part reads.
+var PageParameter = web.Parameter{Name: "page", About: "page of the list; without it, all"}
+
+// Part returns which of n items a file has: those of the page that the address names, and how many
+// pages there are, or without a page all.
+func Part(asked string, size, n int) (from, to, page, pages int) {
+	if asked == "" {
+		return 0, n, 0, 0
+	}
+	number, _ := strconv.Atoi(asked)
+	from, to, page = Bounds(number, size, n)
+	return from, to, page, max(1, (n+size-1)/size)
 }
 
 // Pager links to the pages beside a page that shows items from to to of n; empty

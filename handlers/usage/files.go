@@ -57,7 +57,7 @@ func (h *Pages) usageCSV(c echo.Context, scope access.Scope) error {
 	if r.rows != "" {
 		return r.taskCSV(c)
 	}
-	head := []string{"from", "to", "pool", "resource", "unit", "kind", "team", "seconds", "own s", "borrowed s", "growth s", "own growth s", "lent s", "hours", "cost", "currency"}
+	head := []string{"from", "to", "pool", "resource", "unit", "kind", "team", "seconds", "own s", "borrowed s", "growth s", "own growth s", "lent s", "hours", "cost", "currency", "department"}
 	return console.CSVStream(c, "usage", head, func() (rows [][]string, err error) {
 		report, err := next()
 		if report == nil || err != nil {
@@ -67,7 +67,7 @@ func (h *Pages) usageCSV(c echo.Context, scope access.Scope) error {
 		for _, l := range report.Lines {
 			unit := accounting.Unit(l.Resource)
 			seconds := func(amount *big.Int) string { return format.ExactSeconds(amount, unit) }
-			row := []string{from, to, l.Pool, l.Resource, format.Unit(l.Resource), string(l.Kind), l.Team, seconds(l.Amount()), "", "", "", "", "", hours(l.Amount(), unit), "", ""}
+			row := []string{from, to, l.Pool, l.Resource, format.Unit(l.Resource), string(l.Kind), l.Team, seconds(l.Amount()), "", "", "", "", "", hours(l.Amount(), unit), "", "", r.departments.DepartmentOf(l.Team)}
 			if l.Kind.Used() {
 				row[8], row[9] = seconds(&l.Own), seconds(&l.Borrowed)
 			}
@@ -80,7 +80,7 @@ func (h *Pages) usageCSV(c echo.Context, scope access.Scope) error {
 			rows = append(rows, row)
 		}
 		unknown := big.NewInt(report.Unknown.Milliseconds())
-		return append(rows, []string{from, to, "", "", "time", "unknown", "", format.ExactSeconds(unknown, 1), "", "", "", "", "", hours(unknown, 1), "", ""}), nil
+		return append(rows, []string{from, to, "", "", "time", "unknown", "", format.ExactSeconds(unknown, 1), "", "", "", "", "", hours(unknown, 1), "", "", ""}), nil
 	})
 }
 
@@ -96,6 +96,7 @@ type lineJSON struct {
 	Unit     string      `json:"unit"`
 	Kind     string      `json:"kind"`
 	Team     string      `json:"team,omitempty"`
+	Of       string      `json:"department,omitempty"` // that the team is in now
 	Seconds  json.Number `json:"seconds"`
 	Own      json.Number `json:"ownSeconds,omitempty"`
 	Borrowed json.Number `json:"borrowedSeconds,omitempty"`
@@ -161,7 +162,7 @@ func (r *reader) reportJSON(report *accounting.Report) reportJSON {
 		seconds := func(amount *big.Int) json.Number {
 			return json.Number(format.ExactSeconds(amount, accounting.Unit(l.Resource)))
 		}
-		line := lineJSON{Pool: l.Pool, Resource: l.Resource, Unit: format.Unit(l.Resource), Kind: string(l.Kind), Team: l.Team, Seconds: seconds(l.Amount())}
+		line := lineJSON{Pool: l.Pool, Resource: l.Resource, Unit: format.Unit(l.Resource), Kind: string(l.Kind), Team: l.Team, Of: r.departments.DepartmentOf(l.Team), Seconds: seconds(l.Amount())}
 		if l.Kind.Used() {
 			line.Own, line.Borrowed = seconds(&l.Own), seconds(&l.Borrowed)
 		}

@@ -19,31 +19,42 @@ import (
 // maxDays bounds the range of a report.
 const maxDays = 400
 
+// departmentRows is the value of rows= for departments.
+const departmentRows = "department"
+
 // query is the query in the address of a report.
 type query struct {
 	listing.Address
 	team, pool, resource string
 	by                   accounting.Granularity
-	rows                 history.UsageKey // empty for teams
+	rows                 history.UsageKey // empty for teams and departments
+	byDepartment         bool             // whether teams are summed up by department
 	zone, department     string
 	from, to             time.Time      // to is the day after the last
 	daysWrong, zoneWrong string         // sentences; empty for none
 	choices              []views.Filter // of rows and periods
 }
 
-func parse(values url.Values, now time.Time) query {
+// parse reads an address. Rows of departments are a choice where the reader sees any.
+func parse(values url.Values, now time.Time, departments bool) query {
 	q := query{Address: listing.NewAddress(urls.Usage, "")}
 	one := func(name string) string { return q.Take(values, name) }
 	q.team, q.pool, q.resource, q.zone = one("team"), one("pool"), one("resource"), one("zone")
 	q.department = one("department")
 	rows, by := listing.NewFilter("rows", "Rows", "Teams", one("rows")), listing.NewFilter("by", "Periods", "", one("by"))
+	if departments {
+		rows.Add(departmentRows, "Departments")
+	}
 	for _, k := range rowKeys {
 		rows.Add(string(k.key), k.plural)
 	}
 	by.Add(string(accounting.Day), "Days")
 	by.Add(string(accounting.Week), "Weeks")
 	by.Add(string(accounting.Month), "Months")
-	q.rows, q.by = history.UsageKey(rows.Chosen()), cmp.Or(accounting.Granularity(by.Chosen()), accounting.Day)
+	if q.byDepartment = rows.Chosen() == departmentRows; !q.byDepartment {
+		q.rows = history.UsageKey(rows.Chosen())
+	}
+	q.by = cmp.Or(accounting.Granularity(by.Chosen()), accounting.Day)
 	q.choices = []views.Filter{rows.Done(), by.Done()}
 	if q.zone == "" {
 		q.zone = "UTC"

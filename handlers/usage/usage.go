@@ -13,6 +13,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/departments"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/report/accounting"
@@ -39,16 +40,21 @@ const (
 type reader struct {
 	*Pages
 	query
-	scope   access.Scope
-	teams   []string // that the user sees and that exist
-	asked   []string // that the filters select; nil for all
-	prices  accounting.Prices
-	mayEdit bool // the policy, which has the prices
+	scope       access.Scope
+	departments departments.State
+	teams       []string // that the user sees and that exist
+	asked       []string // that the filters select; nil for all
+	prices      accounting.Prices
+	mayEdit     bool // the policy, which has the prices
 }
 
 func (h *Pages) open(c echo.Context, scope access.Scope) (*reader, error) {
-	r := &reader{Pages: h, query: parse(c.QueryParams(), h.Now()), scope: scope}
 	ctx := c.Request().Context()
+	of, err := h.Departments.State(ctx, console.UserOf(c))
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{Pages: h, query: parse(c.QueryParams(), h.Now(), len(of.Departments) > 0), scope: scope, departments: of}
 	list, err := h.Tasks.ListWithin(ctx, r.scope, index.Query{}, nil)
 	if r.teams = list.Teams; err != nil {
 		return nil, err
@@ -329,6 +335,9 @@ func (t *tabled) teamTable() usageviews.UsageTable {
 			lines = append(lines, l)
 		}
 	}
+	if t.byDepartment {
+		table.First, lines = "Department", t.departmentLines(lines)
+	}
 	slices.SortFunc(lines, func(a, b *accounting.Line) int {
 		return cmp.Or(b.Amount().Cmp(a.Amount()), cmp.Compare(a.Team, b.Team))
 	})
@@ -339,15 +348,19 @@ func (t *tabled) teamTable() usageviews.UsageTable {
 			continue
 		}
 		r := row("usage-team-"+l.Team, l.Team, l)
-		if slices.Contains(t.reader.teams, l.Team) {
+		switch {
+		case t.byDepartment:
+			r.ID = "usage-department-" + l.Team
+			r.Name, r.URL = t.departmentName(l.Team)
+		case slices.Contains(t.reader.teams, l.Team):
 			r.URL = urls.Team(l.Team)
-		} else {
+		default:
 			r.Sub = "deleted"
 		}
 		table.Rows = append(table.Rows, r)
 	}
 	if more := len(lines) - shownTeams; more > 0 {
-		table.Rows = append(table.Rows, row("usage-others", format.Count(more, "other team"), others))
+		table.Rows = append(table.Rows, row("usage-others", format.Count(more, "other "+strings.ToLower(table.First)), others))
 	}
 	for _, kind := range []accounting.Kind{accounting.NoTeam, accounting.Outside, accounting.Unhealthy, accounting.Idle} {
 		if l := t.teams[" "+string(kind)]; l != nil {
@@ -358,6 +371,40 @@ func (t *tabled) teamTable() usageviews.UsageTable {
 	table.Sum = row("usage-sum", "All", &sum)
 	table.Sum.Figures[0], table.Sum.Figures[1] = t.hours(&t.used.Own), t.hours(&t.used.Borrowed)
 	return table
+}
+
+// departmentLines sums up the lines of teams by the departments that they are in now: those
+// directly below the one that the filter selects, or the highest ones. The name of a line is that
+// of its department, and empty for teams that are in none of these.
+func (t *tabled) departmentLines(teams []*accounting.Line) (lines []*accounting.Line) {
+	sums := map[string]*accounting.Line{}
+	for _, l := range teams {
+		name := ""
+		for _, above := range t.departments.Tree.Chain(t.departments.DepartmentOf(l.Team)) {
+			if above == t.department {
+				break
+			}
+			name = above
+		}
+		if sums[name] == nil {
+			sums[name] = &accounting.Line{Kind: accounting.Team, Team: name}
+			lines = append(lines, sums[name])
+		}
+		sums[name].Add(l)
+	}
+	return lines
+}
+
+// departmentName returns the words for a row of departmentLines, and the address of what is below
+// that department.
+func (t *tabled) departmentName(name string) (words, address string) {
+	switch d := t.departments.Find(name); {
+	case d != nil:
+		return quota.Title(d), t.With("department", name)
+	case t.department != "":
+		return "Teams directly in it", t.With("rows", "")
+	}
+	return "Teams without a department", ""
 }
 
 func (t *tabled) poolTable(whole bool) usageviews.UsageTable {

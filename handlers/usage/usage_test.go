@@ -19,6 +19,7 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // recorded is a pool of 64 GPUs of which three teams use 10, 20 and 3, one of them deleted.
@@ -111,6 +112,42 @@ func TestUsage(t *testing.T) {
 	_, file = handlerstest.Get(t, address+"/usage.json"+days)
 	if err := json.Unmarshal([]byte(file.Text()), &reports); err != nil || len(reports) != 2 || len(reports[0].Lines) != 7 || reports[0].Lines[0].Team != "secret-old" || reports[0].Lines[0].Seconds != "129600" {
 		t.Errorf("the JSON is %+v: %v", reports, err)
+	}
+}
+
+// TestByDepartment sums up teams by the departments that they are in now: the highest ones, or those
+// directly below the one that the filter selects. The rows add up to the same.
+func TestByDepartment(t *testing.T) {
+	team := func(name, department string) v1alpha1.ComputeAllocation {
+		return v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ComputeAllocationSpec{Department: department}}
+	}
+	d := handlerstest.WithAllocations(team("vision", "sight"), team("secret-team", "research"))
+	d.Past, d.UserScope, d.Teams = recorded(), &access.Scope{All: true}, []string{"vision", "secret-team"}
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+"/usage"+days)
+	if page.Find("#rows option[value=department]").Length() != 0 {
+		t.Error("departments are a choice of rows without any")
+	}
+	d.Departments.List = []v1alpha1.Department{handlerstest.Department("research", "", 40), handlerstest.Department("sight", "research", 10)}
+	for filter, want := range map[string]map[string]string{
+		"":                     {"usage-department-research": "research 720 360 1,080 108 72", "usage-department-": "Teams without a department 108 0 108 0 0", "usage-sum": "All 864 360 2,304 108 72"},
+		"&department=research": {"usage-department-sight": "sight 288 72 360 108 0", "usage-department-": "Teams directly in it 432 288 720 0 72", "usage-sum": "All 720 360 1,080 108 72"},
+	} {
+		_, page := handlerstest.Get(t, address+"/usage"+days+"&rows=department"+filter)
+		htmlcheck.Page(t, page)
+		for id, want := range want {
+			if got := row(t, page, id); got != want {
+				t.Errorf("%s: #%s is %q, want %q", filter, id, got, want)
+			}
+		}
+	}
+	_, page = handlerstest.Get(t, address+"/usage"+days+"&rows=department")
+	if link := page.Find("#usage-department-research a").AttrOr("href", ""); link != "/usage?department=research&from=2026-11-20&rows=department&to=2026-11-21" {
+		t.Errorf("a department leads to %q", link)
+	}
+	_, file := handlerstest.Get(t, address+"/usage.csv"+days)
+	if text := file.Text(); !strings.Contains(text, ",sight\n") || !strings.HasSuffix(strings.SplitN(text, "\n", 2)[0], ",currency,department") {
+		t.Errorf("the file lacks the departments: %s", text)
 	}
 }
 
