@@ -38,6 +38,7 @@ type Input struct {
 	Heads       []Head // first waiting tasks that may fit
 	Capacity    *capacity.Snapshot
 	Allocations []v1alpha1.ComputeAllocation
+	Departments []v1alpha1.Department
 	Loops       []Loop
 	Idle        []Idle
 	Policy      *v1alpha1.ClusterPolicy // nil for none
@@ -291,23 +292,29 @@ func (in *Input) idleQuota(Thresholds) (found []Finding) {
 	return found
 }
 
-// budgets finds each step that a budget has reached. A status of the period before is
-// none.
+// budgets finds each step that the budget of a team or a department has reached. A status of the
+// period before is none.
 func (in *Input) budgets(Thresholds) (found []Finding) {
-	for i := range in.Allocations {
-		a := &in.Allocations[i]
-		b, s := a.Spec.Budget, a.Status.Budget
+	add := func(who string, about Finding, b *v1alpha1.Budget, s *v1alpha1.BudgetStatus) {
 		if b == nil || s == nil || !in.Now.Before(s.To.Time) {
-			continue
+			return
 		}
 		for _, step := range b.Steps {
 			if s.Percent >= int64(step.Percent) {
-				found = append(found, Finding{
-					Rule: Budget, Subject: a.Name + "/" + string(step.Action) + "/" + s.From.UTC().Format(time.DateOnly), Team: a.Name, Namespace: a.Status.Namespace,
-					Summary: fmt.Sprintf("Team %s has used %d %% of its budget of %s. %s", a.Name, step.Percent, describe.BudgetAmount(b), budgetEffects[step.Action]),
-				})
+				f := about
+				f.Rule, f.Subject = Budget, about.Subject+"/"+string(step.Action)+"/"+s.From.UTC().Format(time.DateOnly)
+				f.Summary = fmt.Sprintf("%s has used %d %% of its budget of %s. %s", who, step.Percent, describe.BudgetAmount(b), budgetEffects[step.Action])
+				found = append(found, f)
 			}
 		}
+	}
+	for i := range in.Allocations {
+		a := &in.Allocations[i]
+		add("Team "+a.Name, Finding{Subject: a.Name, Team: a.Name, Namespace: a.Status.Namespace}, a.Spec.Budget, a.Status.Budget)
+	}
+	for i := range in.Departments {
+		d := &in.Departments[i]
+		add("Department "+d.Name, Finding{Subject: "department/" + d.Name}, d.Spec.Budget, d.Status.Budget)
 	}
 	return found
 }

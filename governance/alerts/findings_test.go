@@ -131,6 +131,24 @@ func TestFindings(t *testing.T) {
 	}
 }
 
+// TestBudgetOfADepartment finds the steps that a department has reached, for those who see all teams.
+func TestBudgetOfADepartment(t *testing.T) {
+	hours := int64(100)
+	in := &Input{Now: start, Departments: []v1alpha1.Department{{
+		ObjectMeta: metav1.ObjectMeta{Name: "research"},
+		Spec:       v1alpha1.DepartmentSpec{Budget: &v1alpha1.Budget{AcceleratorHours: &hours, Steps: []v1alpha1.BudgetStep{{Percent: 80, Action: v1alpha1.BudgetNotify}, {Percent: 100, Action: v1alpha1.BudgetHold}}}},
+		Status:     v1alpha1.DepartmentStatus{Namespace: "kuota-department-research", Budget: &v1alpha1.BudgetStatus{Percent: 85, To: metav1.Time{Time: start.Add(time.Hour)}}},
+	}}}
+	found := must[[]Finding](t)(in.findings(Defaults, nil))
+	if len(found) != 1 || found[0].Rule != Budget || found[0].Team != "" || found[0].Namespace != "" || !strings.HasPrefix(found[0].Summary, "Department research has used 80 % of its budget of 100 accelerator hours") {
+		t.Errorf("found %+v", found)
+	}
+	in.Now = start.Add(2 * time.Hour)
+	if found := must[[]Finding](t)(in.findings(Defaults, nil)); len(found) > 0 {
+		t.Errorf("of a period that ended: found %+v", found)
+	}
+}
+
 // The tasks that findings name do not depend on the order of equals.
 func TestEqualTasks(t *testing.T) {
 	in := troubled()

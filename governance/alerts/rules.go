@@ -111,7 +111,7 @@ var Rules = []Description{
 		return "A team has used no accelerator of its quota in a pool for " + duration(t.QuotaIdle) + "."
 	}},
 	{Rule: Budget, Title: "A budget is used", Severity: Warning, find: (*Input).budgets, Meaning: func(Thresholds) string {
-		return "A team has used a part of its budget at which its allocation sets a step."
+		return "A team or a department has used a part of its budget at which it sets a step."
 	}},
 	{Rule: NodesLost, Title: "Nodes are not ready", Severity: Critical, Cluster: true, find: (*Input).lostNodes, threshold: func(t *Thresholds) *time.Duration { return &t.NodesLost }, lasts: true, Meaning: func(t Thresholds) string {
 		return "A node is not ready for " + duration(t.NodesLost) + ". Cordoned nodes do not count."

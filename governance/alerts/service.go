@@ -342,10 +342,11 @@ func (s *Service) read(ctx context.Context) (in *Input, complete map[Rule]bool, 
 		return nil, nil, err
 	}
 	var allocations v1alpha1.ComputeAllocationList
-	if err := cluster.List(ctx, reader, &allocations); err != nil {
+	var departments v1alpha1.DepartmentList
+	if err := cluster.List(ctx, reader, &allocations, &departments); err != nil {
 		return nil, nil, err
 	}
-	in.Allocations = allocations.Items
+	in.Allocations, in.Departments = allocations.Items, departments.Items
 	if in.Policy, err = clusterstate.Policy(ctx, reader); err != nil {
 		return nil, nil, err
 	}
