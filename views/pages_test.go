@@ -90,6 +90,7 @@ func TestEveryPageIsSound(t *testing.T) {
 		"signed out, provider next":      views.SignedOutPage(views.SignedOut{Chrome: views.Chrome{Title: "Signed out", RedirectURL: "https://x"}, SignIn: "/auth/login", Provider: "https://x"}),
 		"no team":                        views.NoAccessPage(views.NoAccess{Chrome: sampleChrome("No team yet", "")}),
 		"no team, groups":                views.NoAccessPage(views.NoAccess{Chrome: sampleChrome("No team yet", ""), RetryURL: "/tasks", Groups: []string{"a", "b"}, More: 2}),
+		"no team, departments":           views.NoAccessPage(views.NoAccess{Chrome: sampleChrome("No team yet", ""), Departments: []views.NamedLink{{Name: "Research", URL: "/departments/research"}}}),
 		"error before anything is known": views.Error(views.ErrorPage{Chrome: views.Chrome{Title: "Something broke"}, Status: 500, Message: "Try again."}),
 	}
 	for name, page := range tests {

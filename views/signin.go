@@ -32,6 +32,8 @@ type NoAccess struct {
 	RetryURL string   // address to check again
 	Groups   []string // the first groups of the user
 	More     int      // number of further groups
+	// Departments are those that the user is a member of. They have no team.
+	Departments []NamedLink
 }
 
 // bindCommand returns the command that makes the user an admin.

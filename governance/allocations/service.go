@@ -3,8 +3,6 @@ package allocations
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -83,7 +81,7 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 	if err != nil {
 		return State{}, err
 	}
-	slices.SortFunc(list.Items, func(a, b v1alpha1.ComputeAllocation) int { return strings.Compare(a.Name, b.Name) })
+	cluster.SortByName(list.Items)
 	policy, err := clusterstate.Policy(ctx, reader)
 	if err != nil {
 		return State{}, err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -390,3 +391,20 @@ func (c *Cluster) Clientset() kubernetes.Interface { return c.clientset }
 
 // Discovery returns a discovery client with a timeout of some seconds.
 func (c *Cluster) Discovery() discovery.DiscoveryInterface { return c.discovery }
+
+// SortByName sorts objects by their names. It moves each object once, because they are large.
+func SortByName[T any, P interface {
+	*T
+	client.Object
+}](items []T) {
+	order := make([]P, len(items))
+	for i := range items {
+		order[i] = &items[i]
+	}
+	slices.SortFunc(order, func(a, b P) int { return strings.Compare(a.GetName(), b.GetName()) })
+	sorted := make([]T, len(items))
+	for i, item := range order {
+		sorted[i] = *item
+	}
+	copy(items, sorted)
+}

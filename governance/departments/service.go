@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -65,11 +64,12 @@ func (s State) MayChange(name string) bool {
 
 // Find returns a department that the reader may see; nil for others.
 func (s State) Find(name string) *v1alpha1.Department {
-	i := slices.IndexFunc(s.Departments, func(d v1alpha1.Department) bool { return d.Name == name })
-	if i < 0 {
-		return nil
+	for i := range s.Departments {
+		if s.Departments[i].Name == name {
+			return &s.Departments[i]
+		}
 	}
-	return &s.Departments[i]
+	return nil
 }
 
 // TeamsBelow returns the names of the teams in a department or below it, sorted.
@@ -163,8 +163,8 @@ func (s *Service) whole(ctx context.Context) (State, error) {
 	if err != nil {
 		return State{}, err
 	}
-	slices.SortFunc(list.Items, func(a, b v1alpha1.Department) int { return strings.Compare(a.Name, b.Name) })
-	slices.SortFunc(teams.Items, func(a, b v1alpha1.ComputeAllocation) int { return strings.Compare(a.Name, b.Name) })
+	cluster.SortByName(list.Items)
+	cluster.SortByName(teams.Items)
 	state := NewState(list.Items, teams.Items, types, access.Governed{})
 	state.Policy = policy
 	return state, nil

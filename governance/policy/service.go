@@ -2,7 +2,6 @@ package policy
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"kuota.dev/kuota/governance"
@@ -86,7 +85,7 @@ func (s *Service) read(ctx context.Context) (State, error) {
 	if err := cluster.List(ctx, reader, &nodes, &allocations); err != nil {
 		return State{}, err
 	}
-	slices.SortFunc(allocations.Items, func(a, b v1alpha1.ComputeAllocation) int { return strings.Compare(a.Name, b.Name) })
+	cluster.SortByName(allocations.Items)
 	return NewState(state.Policy, nodes.Items, allocations.Items, s.Naming.InstanceTypeLabel), nil
 }
 

@@ -9,7 +9,6 @@ import (
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
-	"kuota.dev/kuota/handlers/listing"
 	"kuota.dev/kuota/handlers/previews"
 	"kuota.dev/kuota/web"
 
@@ -33,7 +32,7 @@ func (h *Pages) registerAPI(s *web.Server) {
 		}
 		s.API(web.Endpoint{Method: method, Path: path, Summary: summary, Query: query, Body: body, Answer: answer, Keyed: method == http.MethodPost && path == apiAllocations, Handler: h.Handler(handler)})
 	}
-	add(http.MethodGet, apiAllocations, "List compute allocations", nil, allocationsAnswer{}, h.policiesJSON, web.Parameter{Name: "q", About: "whose name contains this"}, web.Parameter{Name: "department", About: "of the teams in this department and below it"}, listing.PageParameter)
+	add(http.MethodGet, apiAllocations, "List compute allocations", nil, allocationsAnswer{}, h.policiesJSON, web.Parameter{Name: "q", About: "whose name contains this"}, web.Parameter{Name: "department", About: "of the teams in this department and below it"}, console.PageParameter)
 	add(http.MethodGet, apiAllocation, "Return a compute allocation", nil, v1alpha1.ComputeAllocation{}, h.getAllocation)
 	add(http.MethodPost, apiAllocations, "Create a compute allocation, or review it", v1alpha1.ComputeAllocation{}, SaveAnswer{}, h.postAllocation, saved...)
 	add(http.MethodPut, apiAllocation, "Change a compute allocation, or review the change", v1alpha1.ComputeAllocation{}, SaveAnswer{}, h.putAllocation, saved...)

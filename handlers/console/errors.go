@@ -7,6 +7,8 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/web"
 
@@ -77,6 +79,12 @@ const shownGroups = 20
 func (h *Console) noAccess(c echo.Context) error {
 	page := views.NoAccess{Chrome: h.Chrome(c), RetryURL: c.Path(), Groups: web.UserOf(c).Groups, GroupsLeftOut: web.UserOf(c).GroupsLeftOut}
 	page.Title = "No team yet"
+	state, err := h.Departments.State(c.Request().Context(), UserOf(c))
+	for i := range state.Departments {
+		if d := &state.Departments[i]; err == nil && state.Sees(d.Name) {
+			page.Departments = append(page.Departments, views.NamedLink{Name: quota.Title(d), URL: urls.Department(d.Name)})
+		}
+	}
 	if more := len(page.Groups) - shownGroups; more > 0 {
 		page.Groups, page.More = page.Groups[:shownGroups], more
 	}

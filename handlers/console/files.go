@@ -14,6 +14,9 @@ import (
 	"github.com/labstack/echo/v4"
 )
 
+// PageParameter is the parameter of a list of the API that listing.Part reads.
+var PageParameter = web.Parameter{Name: "page", About: "page of the list; without it, all"}
+
 // CSVFile answers with a table as a CSV file. With ?bom=1 it begins with a byte order
 // mark, without which Excel takes UTF-8 for an older encoding.
 func CSVFile(c echo.Context, name string, rows [][]string) error {

@@ -41,7 +41,7 @@ func (h *Pages) registerAPI(s *web.Server) {
 		}
 		s.API(web.Endpoint{Method: method, Path: path, Summary: summary, Query: query, Body: body, Answer: answer, Keyed: method == http.MethodPost, Handler: h.Handler(handler)})
 	}
-	add(http.MethodGet, apiDepartments, "List departments with quota and usage", nil, departmentsAnswer{}, h.json, listing.PageParameter)
+	add(http.MethodGet, apiDepartments, "List departments with quota and usage", nil, departmentsAnswer{}, h.json, console.PageParameter)
 	add(http.MethodGet, apiDepartment, "Return a department", nil, v1alpha1.Department{}, h.getDepartment)
 	add(http.MethodPost, apiDepartments, "Create a department, or review it", v1alpha1.Department{}, SaveAnswer{}, h.postDepartment, saved...)
 	add(http.MethodPut, apiDepartment, "Change a department, or review the change", v1alpha1.Department{}, SaveAnswer{}, h.putDepartment, saved...)

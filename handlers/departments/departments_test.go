@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/observe/capacity"
@@ -300,6 +301,17 @@ func TestTeamInDepartment(t *testing.T) {
 	handlerstest.Post(t, address+"/policies/allocations/new", handlerstest.AllocationForm("team", "fresh", "department", "sight", "row-0-accelerators", "2"))
 	if len(d.Created) != 1 || d.Created[0].Spec.Department != "sight" {
 		t.Errorf("created %+v, want a team of sight", d.Created)
+	}
+}
+
+// TestNoTeamYet leads a member of departments without teams to the departments.
+func TestNoTeamYet(t *testing.T) {
+	d := backend()
+	d.ReadError = &governance.Error{Kind: governance.Outside, Op: "list tasks"}
+	response, page := handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks")
+	htmlcheck.Page(t, page)
+	if link := page.Find("main a[href='/departments/research']"); response.StatusCode != http.StatusForbidden || link.Text() != "Research" {
+		t.Errorf("%s: %s", response.Status, handlerstest.Text(page.Find("main")))
 	}
 }
 

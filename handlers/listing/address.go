@@ -12,7 +12,6 @@ import (
 	"kuota.dev/kuota/handlers/urls"
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/views/ui"
-	"kuota.dev/kuota/web"
 )
 
 // Address is the address of a list: its path, and the values that select, sort and
@@ -135,9 +134,6 @@ func Bounds(page, size, n int) (from, to, existing int) {
 	existing = min(max(page, 1), max(1, (n+size-1)/size))
 	return (existing - 1) * size, min(existing*size, n), existing
 }
-
-// PageParameter is the parameter of a list of the API that Part reads.
-var PageParameter = web.Parameter{Name: "page", About: "page of the list; without it, all"}
 
 // Part returns which of n items a file has: those of the page that the address names, and how many
 // pages there are, or without a page all.
