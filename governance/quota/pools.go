@@ -126,6 +126,18 @@ func (p PoolResources) Raise(other PoolResources) {
 	}
 }
 
+// Covers reports whether no amount of other exceeds that of p.
+func (p PoolResources) Covers(other PoolResources) bool {
+	for pool, amounts := range other {
+		for name, amount := range amounts {
+			if amount > p[pool][name] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // AddNominal adds the nominal quota of one allocation, with that of its shares.
 func (p PoolResources) AddNominal(resolved Resolved) {
 	for pool, amounts := range Nominal(resolved.Pools) {

@@ -2,6 +2,8 @@ package clusterstate
 
 import (
 	"context"
+	"maps"
+	"sync"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
@@ -49,6 +51,19 @@ func CRDsDeleted(ctx context.Context, live client.Reader, plurals ...string) (bo
 // Catalog returns the catalog of the nodes and of the pools that the policy's
 // status lists. The pools of its spec may not be applied yet.
 func Catalog(ctx context.Context, reader client.Reader, instanceTypeLabel string) (catalog.Catalog, error) {
+	return new(Catalogs).Get(ctx, reader, instanceTypeLabel)
+}
+
+// Catalogs returns the catalog again and again, and computes it only after a change of the
+// nodes or the policy. It is safe for concurrent use.
+type Catalogs struct {
+	mu       sync.Mutex
+	versions map[string]string // of the nodes that last was computed from, by name; of the policy without a name
+	last     catalog.Catalog
+}
+
+// Get returns the catalog as Catalog does. The label is the same in all calls.
+func (c *Catalogs) Get(ctx context.Context, reader client.Reader, instanceTypeLabel string) (catalog.Catalog, error) {
 	var nodes corev1.NodeList
 	if err := cluster.List(ctx, reader, &nodes); err != nil {
 		return catalog.Catalog{}, err
@@ -58,8 +73,19 @@ func Catalog(ctx context.Context, reader client.Reader, instanceTypeLabel string
 		return catalog.Catalog{}, err
 	}
 	input := catalog.Input{Nodes: nodes.Items, InstanceTypeLabel: instanceTypeLabel}
+	versions := make(map[string]string, 1+len(nodes.Items))
 	if policy != nil {
 		input.Pools, input.ReportedTypes = policy.Status.Pools, policy.Status.ReportedTypes
+		versions[""] = string(policy.UID) + policy.ResourceVersion
 	}
-	return catalog.New(input), nil
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		versions[node.Name] = string(node.UID) + node.ResourceVersion
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.versions == nil || !maps.Equal(c.versions, versions) {
+		c.last, c.versions = catalog.New(input), versions
+	}
+	return c.last, nil
 }

@@ -93,6 +93,9 @@ func namespaceConflict(ctx context.Context, reader client.Reader, allocation *v1
 	if err != nil {
 		return nil, cluster.Translate("read namespace", err)
 	}
+	if conflict := NamespaceConflict(allocation, &namespace, nil); conflict == nil {
+		return nil, nil
+	}
 	var departments v1alpha1.DepartmentList
 	if err := cluster.List(ctx, reader, &departments); err != nil {
 		return nil, err

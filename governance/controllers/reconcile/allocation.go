@@ -61,6 +61,7 @@ type AllocationReconciler struct {
 	Now           func() time.Time
 
 	policies policyReader
+	catalogs clusterstate.Catalogs
 	writes   lastWrites // of allocations
 }
 
@@ -97,15 +98,15 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 	if err != nil || leaves {
 		return ctrl.Result{}, err
 	}
-	types, err := clusterstate.Catalog(ctx, r, r.Naming.InstanceTypeLabel)
+	types, err := r.catalogs.Get(ctx, r, r.Naming.InstanceTypeLabel)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	var departments v1alpha1.DepartmentList
-	if err := cluster.List(ctx, r, &departments); err != nil {
+	naming, err := r.namingOf(ctx, allocation.Spec.Department)
+	if err != nil {
 		return ctrl.Result{}, err
 	}
-	naming := r.Naming.Under(policy).In(departments.Items)
+	naming = naming.Under(policy)
 	objects, blocked, err := r.buildObjects(ctx, allocation, in, types, naming, policy)
 	if err != nil {
 		return ctrl.Result{}, err
@@ -132,9 +133,9 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if got := r.Cohort.reserve(shares, queueName, wish); !got.ok && got.failure == "" && got.refused == "" {
-		// Until the Cohorts lend less, or shares that fall leave more.
-		return ctrl.Result{RequeueAfter: cohortDelay}, r.applyClusterQueues(ctx, objects, wishes)
+	if got := r.Cohort.reserve(shares, allocation.Name, queueName, wish); !got.ok && got.failure == "" && got.refused == "" {
+		// CohortReconciler continues with it when the Cohorts lend less, or shares that fall leave more.
+		return ctrl.Result{RequeueAfter: retryInterval}, r.applyClusterQueues(ctx, objects, wishes)
 	} else if !got.ok { // all fields except the quota and the department are still applied
 		blocked = notReady(reasonCohort, got.failure)
 		if got.refused != "" {
@@ -194,15 +195,35 @@ func (r *AllocationReconciler) reconcileAllocation(ctx context.Context, allocati
 	return result, r.patchStatus(ctx, allocation, done)
 }
 
+// namingOf returns the names of a team in a department: of all departments it has that one, and
+// those above it.
+func (r *AllocationReconciler) namingOf(ctx context.Context, department string) (desired.Naming, error) {
+	var chain []v1alpha1.Department
+	for department != "" && len(desired.DepartmentChain(chain, department)) == 0 {
+		var d v1alpha1.Department
+		if err := r.Get(ctx, client.ObjectKey{Name: department}, &d); apierrors.IsNotFound(err) {
+			break
+		} else if err != nil {
+			return desired.Naming{}, err
+		}
+		chain, department = append(chain, d), desired.AppliedParent(&d)
+	}
+	return r.Naming.In(chain), nil
+}
+
 // keepCohort gives the ClusterQueue of objects the cohort that it has, and returns the
 // department of that.
 func (r *AllocationReconciler) keepCohort(ctx context.Context, objects desired.Objects, naming desired.Naming) (department string, err error) {
+	var departments v1alpha1.DepartmentList
+	if err := cluster.List(ctx, r, &departments); err != nil {
+		return "", err
+	}
 	var queue kueue.ClusterQueue
 	if err := r.APIReader.Get(ctx, client.ObjectKey{Name: *objects.ClusterQueue.GetName()}, &queue); err != nil {
 		return "", client.IgnoreNotFound(err)
 	}
 	objects.KeepCohort(queue.Spec.CohortName)
-	return naming.DepartmentOf(queue.Spec.CohortName), nil
+	return naming.In(departments.Items).DepartmentOf(queue.Spec.CohortName), nil
 }
 
 // buildObjects returns the desired objects of an allocation. If its quota
@@ -243,11 +264,12 @@ func (r *AllocationReconciler) buildObjects(ctx context.Context, allocation *v1a
 // with what Kueue has, so that one that is refused leaves its room to them.
 func (r *AllocationReconciler) refused(ctx context.Context, policy *v1alpha1.ClusterPolicy, allocation *v1alpha1.ComputeAllocation, applied, wanted quota.Resolved, types catalog.Catalog, naming desired.Naming) ([]quota.Excess, error) {
 	// The quota of a department is limited, and that of its teams is part of it.
-	if policy == nil || len(policy.Spec.OverAllocationLimits) == 0 || allocation.Spec.Department != "" || within(resolvedQuota(wanted), resolvedQuota(applied)) {
+	if policy == nil || len(policy.Spec.OverAllocationLimits) == 0 || allocation.Spec.Department != "" || resolvedQuota(applied).Covers(resolvedQuota(wanted)) {
 		return nil, nil
 	}
 	var list v1alpha1.ComputeAllocationList
-	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	var departments v1alpha1.DepartmentList
+	if err := cluster.List(ctx, r, &list, &departments); err != nil {
 		return nil, err
 	}
 	before, after := resolvedQuota(applied), resolvedQuota(wanted)
@@ -260,7 +282,7 @@ func (r *AllocationReconciler) refused(ctx context.Context, policy *v1alpha1.Clu
 			after.Add(pool, amounts)
 		}
 	}
-	for pool, amounts := range desired.Reserved(naming.Departments, list.Items, types) {
+	for pool, amounts := range desired.Reserved(departments.Items, list.Items, types) {
 		before.Add(pool, amounts)
 		after.Add(pool, amounts)
 	}

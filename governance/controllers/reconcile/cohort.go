@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"kuota.dev/kuota/governance"
@@ -25,12 +26,16 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 	applykueue "sigs.k8s.io/kueue/client-go/applyconfiguration/kueue/v1beta2"
 )
 
 // cohortDelay coalesces changes before the Cohort is reconciled.
 const cohortDelay = 50 * time.Millisecond
+
+// maxRest is the longest rest between two reconciliations of the Cohorts.
+const maxRest = 5 * time.Second
 
 // CohortReconciler keeps the Cohorts: the shared one, which lends compute that is not
 // allocated to any team, and one for each department, which lends its reserve. The nominal
@@ -49,14 +54,53 @@ type CohortReconciler struct {
 	ledger   ledger
 	writes   lastWrites              // of Cohorts
 	requests chan event.GenericEvent // triggers a reconciliation
-	granted  chan event.GenericEvent // allocations that were refused and are not any more
-	refused  map[string]bool         // the allocations that were refused last
+	answered answered
+	refused  map[string]bool // the allocations that were refused last
+	rests    time.Time       // until when allocations have the time
 }
 
-// reserve reserves what a ClusterQueue is to have (see ledger.reserve), and triggers
-// a reconciliation if there is not enough.
-func (r *CohortReconciler) reserve(shares bool, queue string, wanted desired.Wish) reservation {
-	got := r.ledger.reserve(shares, queue, wanted)
+// answered are the teams whose requests the Cohorts now answer: AllocationReconciler continues
+// with them.
+type answered struct {
+	mu     sync.Mutex
+	teams  map[string]bool
+	events chan event.GenericEvent // one for all teams
+}
+
+// add adds teams. An event that is not handled yet has them, too.
+func (a *answered) add(teams []string) {
+	if len(teams) == 0 {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.teams == nil {
+		a.teams = map[string]bool{}
+	}
+	for _, team := range teams {
+		a.teams[team] = true
+	}
+	select {
+	case a.events <- event.GenericEvent{Object: &v1alpha1.ComputeAllocation{}}:
+	default:
+	}
+}
+
+// take returns the teams as requests, once.
+func (a *answered) take(context.Context, client.Object) (requests []reconcile.Request) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for team := range a.teams {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Name: team}})
+	}
+	clear(a.teams)
+	return requests
+}
+
+// reserve reserves what a ClusterQueue of a team is to have (see ledger.reserve), and triggers
+// a reconciliation if there is not enough. That answers it.
+func (r *CohortReconciler) reserve(shares bool, team, queue string, wanted desired.Wish) reservation {
+	got := r.ledger.reserve(shares, team, queue, wanted)
 	if !got.ok && got.refused == "" {
 		r.trigger()
 	}
@@ -79,8 +123,14 @@ func (r *CohortReconciler) trigger() {
 	}
 }
 
-// Reconcile implements reconcile.Reconciler.
+// Reconcile implements reconcile.Reconciler. It rests three times as long as it works, so that
+// thousands of allocations that it answered are written in between.
 func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
+	began := time.Now()
+	if rest := r.rests.Sub(began); rest > 0 {
+		return ctrl.Result{RequeueAfter: rest}, nil
+	}
+	defer func() { r.rests = time.Now().Add(min(3*time.Since(began), maxRest)) }()
 	r.ledger.suspend() // nothing grows until the Cohorts are written
 	policy, leaves, err := r.policies.get(ctx, r, r.APIReader)
 	if err != nil || leaves {
@@ -109,7 +159,7 @@ func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 		state = newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "Blocked",
 			"Cohort %s exists and is not managed by Kuota; delete it, or start Kuota with another --cohort", naming.Cohort)
 		if shares, result.RequeueAfter = false, retryInterval; len(departments.Items) == 0 {
-			r.ledger.disable() // the Cohort of another manager has no quota of Kuota
+			r.answered.add(r.ledger.disable()) // the Cohort of another manager has no quota of Kuota
 			return requeueOnConflict(result, r.patchPolicy(ctx, policy, state))
 		}
 	}
@@ -140,7 +190,7 @@ func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 	maps.Copy(settled.Departments, refused)
 	cohorts, leftOut := tree.Cohorts()
 	if err := r.applyCohorts(ctx, policy, naming, cohorts, settled.Moved); err != nil {
-		r.ledger.resume(nil, "the Cohorts that lend compute cannot be written: "+err.Error())
+		r.answered.add(r.ledger.resume(nil, "the Cohorts that lend compute cannot be written: "+err.Error()))
 		state = newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionFalse, "ApplyFailed", "Kubernetes rejected a Cohort, retrying: %v", err)
 		return requeueOnConflict(ctrl.Result{}, errors.Join(err, r.patchPolicy(ctx, policy, state)))
 	}
@@ -244,19 +294,16 @@ func (r *CohortReconciler) resume(tree *desired.Tree, before map[string]desired.
 		}
 		granted[name] = g
 	}
-	r.ledger.resume(granted, "")
-	now := map[string]bool{}
+	teams, now := r.ledger.resume(granted, ""), map[string]bool{}
 	for i := range all {
 		if slices.ContainsFunc(desired.ClusterQueueNames(&all[i], r.Naming), func(name string) bool { return refused[name] != (desired.Refusal{}) }) {
 			now[all[i].Name] = true
 		} else if r.refused[all[i].Name] {
-			select {
-			case r.granted <- event.GenericEvent{Object: &all[i]}:
-			default: // it is reconciled after retryInterval
-			}
+			teams = append(teams, all[i].Name)
 		}
 	}
 	r.refused = now
+	r.answered.add(teams)
 }
 
 // applyCohorts applies Cohorts and deletes earlier ones, in an order in which no quota counts
@@ -372,7 +419,7 @@ func (r *CohortReconciler) disable(ctx context.Context, policy *v1alpha1.Cluster
 	if err := r.deleteCohorts(ctx, func(string) bool { return false }); err != nil {
 		return err
 	}
-	r.ledger.disable()
+	r.answered.add(r.ledger.disable())
 	return r.patchPolicy(ctx, policy, newCondition(v1alpha1.ConditionShareUnallocated, metav1.ConditionTrue, "Off", sharesNothing))
 }
 

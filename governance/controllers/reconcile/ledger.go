@@ -23,11 +23,11 @@ import (
 // for concurrent use.
 type ledger struct {
 	mu        sync.Mutex
-	granted   map[string]grant        // for each ClusterQueue, as the Cohorts were last written; nil while they are being written
-	requested map[string]desired.Wish // what ClusterQueues wait for
-	written   map[string]written      // what each ClusterQueue was last written with, or may have been
-	disabled  bool                    // no Cohort lends and there is no department, as CohortReconciler last read
-	failure   string                  // why a Cohort cannot be written; empty if all can
+	granted   map[string]grant   // for each ClusterQueue, as the Cohorts were last written; nil while they are being written
+	requested map[string]request // what ClusterQueues wait for
+	written   map[string]written // what each ClusterQueue was last written with, or may have been
+	disabled  bool               // no Cohort lends and there is no department, as CohortReconciler last read
+	failure   string             // why a Cohort cannot be written; empty if all can
 }
 
 // grant is what the Cohorts leave to a ClusterQueue.
@@ -35,6 +35,22 @@ type grant struct {
 	desired.Wish                 // what it may be written with
 	wanted       desired.Wish    // what its allocation wants
 	refused      desired.Refusal // why that is not granted
+}
+
+// request is what a ClusterQueue of a team waits for.
+type request struct {
+	desired.Wish
+	team string
+}
+
+// covers reports whether a ClusterQueue may be written with a wish.
+func (g grant) covers(wish desired.Wish) bool {
+	return g.Department == wish.Department && g.Nominal.Covers(wish.Nominal)
+}
+
+// refuses reports whether a wish is what is not granted.
+func (g grant) refuses(wish desired.Wish) bool {
+	return g.refused != (desired.Refusal{}) && g.wanted.Department == wish.Department && g.wanted.Nominal.Covers(wish.Nominal) && wish.Nominal.Covers(g.wanted.Nominal)
 }
 
 // written is the quota of a ClusterQueue and the departments in which it may count.
@@ -50,24 +66,23 @@ type reservation struct {
 	refused string // why waiting does not help: the department has not as much left
 }
 
-// reserve reports whether a ClusterQueue can be written now as wanted: it does not grow or
-// move, or the Cohorts were written for it. It then counts as written. Otherwise it
+// reserve reports whether a ClusterQueue of a team can be written now as wanted: it does not grow
+// or move, or the Cohorts were written for it. It then counts as written. Otherwise it
 // is recorded as requested.
-func (l *ledger) reserve(shares bool, queue string, wanted desired.Wish) reservation {
+func (l *ledger) reserve(shares bool, team, queue string, wanted desired.Wish) reservation {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	has, known := l.written[queue]
-	stays := known && slices.Equal(has.departments, []string{wanted.Department}) && within(wanted.Nominal, has.nominal)
-	grant, grown := l.granted[queue]
-	grown = grown && grant.Department == wanted.Department && within(wanted.Nominal, grant.Nominal)
-	if (shares || wanted.Department != "" || !l.disabled) && !stays && !grown {
-		if grant.refused != (desired.Refusal{}) && grant.wanted.Department == wanted.Department && within(wanted.Nominal, grant.wanted.Nominal) && within(grant.wanted.Nominal, wanted.Nominal) {
+	stays := known && slices.Equal(has.departments, []string{wanted.Department}) && has.nominal.Covers(wanted.Nominal)
+	grant, is := l.granted[queue]
+	if (shares || wanted.Department != "" || !l.disabled) && !stays && !(is && grant.covers(wanted)) {
+		if grant.refuses(wanted) {
 			return reservation{refused: grant.refused.Message}
 		}
 		if l.requested == nil {
-			l.requested = map[string]desired.Wish{}
+			l.requested = map[string]request{}
 		}
-		l.requested[queue] = wanted
+		l.requested[queue] = request{wanted, team}
 		return reservation{failure: l.failure}
 	}
 	delete(l.requested, queue)
@@ -90,7 +105,7 @@ func (l *ledger) differs(queue string, has desired.Wish) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	was, known := l.written[queue]
-	return known && (!within(was.nominal, has.Nominal) || !slices.Equal(was.departments, []string{has.Department}))
+	return known && (!has.Nominal.Covers(was.nominal) || !slices.Equal(was.departments, []string{has.Department}))
 }
 
 // recordWritten records that a ClusterQueue has this quota in this department, and reports
@@ -99,7 +114,7 @@ func (l *ledger) recordWritten(queue string, has desired.Wish) (shrinks bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	was, known := l.written[queue]
-	shrinks = known && (!within(was.nominal, has.Nominal) || !slices.Equal(was.departments, []string{has.Department}))
+	shrinks = known && (!has.Nominal.Covers(was.nominal) || !slices.Equal(was.departments, []string{has.Department}))
 	if l.written == nil {
 		l.written = map[string]written{}
 	}
@@ -157,19 +172,29 @@ func (l *ledger) suspend() {
 	l.granted, l.disabled = nil, false
 }
 
-// disable lets every nominal quota grow: no Cohort lends.
-func (l *ledger) disable() {
+// disable lets every nominal quota grow: no Cohort lends. It returns the teams that waited.
+func (l *ledger) disable() (answered []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.disabled, l.failure = true, ""
+	for _, request := range l.requested {
+		answered = append(answered, request.team)
+	}
+	return answered
 }
 
 // resume lets ClusterQueues become what is granted, or records why the Cohorts
-// cannot be written.
-func (l *ledger) resume(granted map[string]grant, failure string) {
+// cannot be written. It returns the teams whose request is answered by that.
+func (l *ledger) resume(granted map[string]grant, failure string) (answered []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.granted, l.failure = granted, failure
+	for queue, request := range l.requested {
+		if g, is := granted[queue]; failure != "" || is && (g.covers(request.Wish) || g.refuses(request.Wish)) {
+			answered = append(answered, request.team)
+		}
+	}
+	return answered
 }
 
 // union returns the elements of two lists, each once.
@@ -181,18 +206,6 @@ func union(a, b []string) []string {
 		}
 	}
 	return all
-}
-
-// within reports whether no amount of a exceeds that of b.
-func within(a, b quota.PoolResources) bool {
-	for pool, amounts := range a {
-		for name, amount := range amounts {
-			if amount > b[pool][name] {
-				return false
-			}
-		}
-	}
-	return true
 }
 
 func clone(all quota.PoolResources) quota.PoolResources {

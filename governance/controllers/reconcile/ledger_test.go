@@ -19,7 +19,7 @@ func TestLedgerOfNewTerm(t *testing.T) {
 			var l ledger
 			reserve := func(wanted quota.PoolResources, want bool) {
 				t.Helper()
-				if got := l.reserve(shares, queue, desired.Wish{Nominal: wanted}).ok; got != want {
+				if got := l.reserve(shares, "team", queue, desired.Wish{Nominal: wanted}).ok; got != want {
 					t.Errorf("reserve: got %t, want %t", got, want)
 				}
 			}
@@ -48,7 +48,7 @@ func TestShrunkQuotaTriggersCohort(t *testing.T) {
 		wanted    quota.PoolResources
 		triggered bool
 	}{{eight, false}, {four, true}, {four, false}, {eight, false}} {
-		if !r.reserve(false, queue, desired.Wish{Nominal: step.wanted}).ok {
+		if !r.reserve(false, "team", queue, desired.Wish{Nominal: step.wanted}).ok {
 			t.Fatalf("reserve of %v: got false", step.wanted)
 		}
 		r.recordWritten(queue, desired.Wish{Nominal: step.wanted})

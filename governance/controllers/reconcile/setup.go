@@ -86,7 +86,7 @@ func NewReconcilers(cached client.Client, live client.Reader, recorder events.Ev
 	if naming.Console != "" {
 		console = []string{naming.Console} // it creates the Jobs of ElasticJobs
 	}
-	unallocated := &CohortReconciler{Client: cached, APIReader: live, Naming: naming, Events: recorder, Now: time.Now, requests: make(chan event.GenericEvent, 1), granted: make(chan event.GenericEvent, 1024)}
+	unallocated := &CohortReconciler{Client: cached, APIReader: live, Naming: naming, Events: recorder, Now: time.Now, requests: make(chan event.GenericEvent, 1), answered: answered{events: make(chan event.GenericEvent, 1)}}
 	capacity := &CapacityReconciler{Client: cached, Naming: naming}
 	all := Reconcilers{
 		Allocations: &AllocationReconciler{Client: cached, APIReader: live, Naming: naming, Events: recorder, Applying: applying, Cohort: unallocated, Capacity: capacity, Now: time.Now},
@@ -143,7 +143,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 			Watches(&corev1.Node{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), capacityChanged).
 			Watches(&v1alpha1.ClusterPolicy{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll), builder.WithPredicates(activePolicyChanged)).
 			Watches(&v1alpha1.Department{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForDepartment), builder.WithPredicates(departmentChanged)).
-			WatchesRawSource(source.Channel(c.Cohort.granted, &handler.EnqueueRequestForObject{})).
+			WatchesRawSource(source.Channel(c.Cohort.answered.events, handler.EnqueueRequestsFromMapFunc(c.Cohort.answered.take))).
 			WatchesRawSource(elected(handler.EnqueueRequestsFromMapFunc(allocations.requestsForAll))).
 			Complete(options.Leader.Reconciler(allocations, options.ReadOnly)),
 		newController(manager, "budgets", 1).

@@ -30,7 +30,7 @@ func (r *AllocationReconciler) reserveShares(ctx context.Context, lends bool, ob
 			continue
 		}
 		name, wish := *share.ClusterQueue.GetName(), desired.Wish{Department: allocation.Spec.Department, Nominal: share.Nominal}
-		got := r.Cohort.reserve(lends, name, wish)
+		got := r.Cohort.reserve(lends, allocation.Name, name, wish)
 		if got.ok {
 			wishes[name] = wish
 			continue

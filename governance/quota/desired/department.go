@@ -46,13 +46,23 @@ func BuildDepartment(chain []*v1alpha1.Department) DepartmentObjects {
 // unknown or repeats.
 func DepartmentChain(all []v1alpha1.Department, name string) (chain []*v1alpha1.Department) {
 	for name != "" && !slices.ContainsFunc(chain, func(d *v1alpha1.Department) bool { return d.Name == name }) {
-		i := slices.IndexFunc(all, func(d v1alpha1.Department) bool { return d.Name == name })
-		if i < 0 {
+		d := department(all, name)
+		if d == nil {
 			break
 		}
-		chain, name = append(chain, &all[i]), AppliedParent(&all[i])
+		chain, name = append(chain, d), AppliedParent(d)
 	}
 	return chain
+}
+
+// department returns the department of a name; nil for none.
+func department(all []v1alpha1.Department, name string) *v1alpha1.Department {
+	for i := range all {
+		if all[i].Name == name {
+			return &all[i]
+		}
+	}
+	return nil
 }
 
 // AppliedParent returns the department below which the Cohort of a department is, or that of
@@ -66,11 +76,11 @@ func AppliedParent(d *v1alpha1.Department) string {
 
 // DepartmentMark returns the value of AnnotationDepartment for a department; empty for none.
 func DepartmentMark(all []v1alpha1.Department, name string) string {
-	i := slices.IndexFunc(all, func(d v1alpha1.Department) bool { return d.Name == name })
-	if i < 0 {
+	d := department(all, name)
+	if d == nil {
 		return name
 	}
-	return name + "/" + string(all[i].UID)
+	return name + "/" + string(d.UID)
 }
 
 // MayReuse reports whether a team in a department may get what a deleted team left whose

@@ -170,6 +170,9 @@ func (s *settling) queue(name string, wish Wish) {
 	}
 	delete(s.out.Queues, name)
 	s.done[name] = true
+	if q.in(wish.Department) && q[wish.Department].Covers(wish.Nominal) {
+		return
+	}
 	has, grown := q[wish.Department], quota.PoolResources{}
 	grown.Raise(has)
 	grown.Raise(wish.Nominal)
@@ -199,7 +202,11 @@ func (s *settling) queueProblem(q TreeQueue, wish Wish) string {
 	case !q.in(wish.Department) && d.DeletionTimestamp != nil:
 		return fmt.Sprintf("department %s is being deleted", wish.Department)
 	}
-	left, has := s.left(wish.Department), q[wish.Department]
+	has := q[wish.Department]
+	if has.Covers(wish.Nominal) {
+		return ""
+	}
+	left := s.left(wish.Department)
 	for pool, amounts := range has {
 		left.Add(pool, amounts)
 	}
