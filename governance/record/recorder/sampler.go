@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/tasks"
 )
@@ -27,8 +28,9 @@ func (s *sampler) run(ctx context.Context) {
 	beat := time.NewTicker(heartbeat)
 	defer beat.Stop()
 	for {
+		began := time.Now()
 		s.sample(ctx)
-		if governance.Sleep(ctx, minInterval) != nil {
+		if governance.Sleep(ctx, max(minInterval, 3*time.Since(began))) != nil {
 			return
 		}
 		select {
@@ -51,8 +53,12 @@ func (s *sampler) sample(ctx context.Context) {
 		return
 	}
 	s.sampleAmounts(ctx)
-	s.sampleTasks(ctx)
-	s.sampleScales(ctx)
+	teams, err := s.r.teams(ctx)
+	if err != nil {
+		return
+	}
+	s.sampleTasks(ctx, teams)
+	s.sampleScales(ctx, teams)
 }
 
 // sampleAmounts adds a sample of the amounts that changed. If none did, it extends
@@ -100,12 +106,8 @@ func (s *sampler) addGap(from, to time.Time, reason string) {
 }
 
 // sampleTasks adds the records of changed tasks.
-func (s *sampler) sampleTasks(ctx context.Context) {
+func (s *sampler) sampleTasks(ctx context.Context, teams clusterstate.Teams) {
 	if !s.buffer.acceptsTasks() {
-		return
-	}
-	teams, err := s.r.teams(ctx)
-	if err != nil {
 		return
 	}
 	if !s.deletedFound {
@@ -120,13 +122,9 @@ func (s *sampler) sampleTasks(ctx context.Context) {
 }
 
 // sampleScales adds the scale events that were noted.
-func (s *sampler) sampleScales(ctx context.Context) {
+func (s *sampler) sampleScales(ctx context.Context, teams clusterstate.Teams) {
 	space := s.buffer.scaleSpace()
 	if space == 0 {
-		return
-	}
-	teams, err := s.r.teams(ctx)
-	if err != nil {
 		return
 	}
 	var events []history.ScaleEvent
