@@ -313,8 +313,12 @@ func (d Departments) CheckDepartment(of, saved *v1alpha1.Department) (errs gover
 
 // overErrors returns an error for each pool of which a department has less left.
 func (d Departments) overErrors(over []Excess, department string, after Resolved) governance.FieldErrors {
+	all := ""
+	if len(after.Shares) > 0 {
+		all = " with that of shares"
+	}
 	return byRow(over, after, func(wanted, left string) string {
-		return fmt.Sprintf("is %s, and department %s has %s left", wanted, Title(d.named[department]), left)
+		return fmt.Sprintf("is %s%s, and department %s has %s left", wanted, all, Title(d.named[department]), left)
 	})
 }
 

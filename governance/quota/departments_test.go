@@ -113,6 +113,7 @@ func TestCheckTeam(t *testing.T) {
 		"unknown":      {team: teamIn("speech", "unknown", 1), want: governance.FieldErrors{{Path: "spec.department", Message: "department unknown does not exist; choose another"}}},
 		"what is left": {team: teamIn("speech", "research", 40)},
 		"more":         {team: teamIn("speech", "research", 41), want: governance.FieldErrors{{Path: "spec.quota[0]", Message: "is 41 GPUs, and department research has 40 GPUs left"}}},
+		"of a share":   {team: withShare(teamIn("speech", "research", 39), 2), want: governance.FieldErrors{{Path: "spec.quota[0]", Message: "is 41 GPUs with that of shares, and department research has 40 GPUs left"}}},
 		"moved":        {team: teamIn("speech", "vision", 8), want: governance.FieldErrors{{Path: "spec.quota[0]", Message: "is 8 GPUs, and department vision has 4 GPUs left"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -121,4 +122,10 @@ func TestCheckTeam(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withShare returns a team with a share that has GPUs of the team's type.
+func withShare(a v1alpha1.ComputeAllocation, gpus int64) v1alpha1.ComputeAllocation {
+	a.Spec.Shares = []v1alpha1.Share{{Name: "batch", Weight: 1, Quota: []v1alpha1.WindowQuota{{InstanceType: a.Spec.Quota[0].InstanceType, Accelerators: &gpus}}}}
+	return a
 }
