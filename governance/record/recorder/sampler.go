@@ -6,6 +6,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/cluster/clusterstate"
+	"kuota.dev/kuota/governance/observe/capacity"
 	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/tasks"
 )
@@ -16,7 +17,8 @@ type sampler struct {
 	r            *Recorder
 	clock        *clock
 	buffer       *buffer
-	last         map[history.SeriesKey]int64 // amounts of the last sample; nil after a gap
+	snapshot     *capacity.Snapshot          // of the last sample
+	last         map[history.SeriesKey]int64 // its amounts; nil after a gap
 	sampledUntil time.Time
 	lostAt       time.Time // begin of a gap that has not ended; zero for none
 	lostReason   string    // of that gap
@@ -81,8 +83,12 @@ func (s *sampler) sampleAmounts(ctx context.Context) {
 	if s.buffer.takeOverflow() && s.last != nil {
 		s.addGap(s.sampledUntil, now, reasonUnwritten)
 	}
-	amounts := Amounts(snapshot)
-	changed := diffAmounts(s.last, amounts)
+	amounts, changed := s.last, []history.Amount(nil)
+	if snapshot != s.snapshot || s.last == nil {
+		amounts = Amounts(snapshot)
+		changed = diffAmounts(s.last, amounts)
+		s.snapshot = snapshot
+	}
 	if len(changed) == 0 {
 		// Only until the API server last answered: later changes may be under way.
 		if now = governance.Earlier(now, s.lastContact(now)); !now.After(s.sampledUntil) {

@@ -169,9 +169,15 @@ func (x *Index) dropOld(now time.Time) {
 		return
 	}
 	x.oldestPeriod = oldest
-	for _, y := range x.classes {
+	forget := func(y *tally) {
 		y.waits.forget(oldest)
 		y.runs.forget(oldest)
+	}
+	for _, y := range x.classes {
+		forget(y)
+	}
+	for _, y := range x.everywhere {
+		forget(y)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/taskstest"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // lifecycle is one task of the test. Its times are zero until they are reached.
@@ -111,6 +113,11 @@ func checkRanges(t *testing.T, x *Index, c *taskstest.Clock, all []*lifecycle) {
 				t.Errorf("runs of priority class %q within %s: got %+v, want %+v and %s", row.PriorityClass, within, row, ran, longestRun)
 			}
 		}
+		everywhere, _ := x.Classes(nil, within)
+		inAll, _ := x.Classes(func(tasks.Place) bool { return true }, within)
+		if diff := cmp.Diff(inAll, everywhere); diff != "" {
+			t.Errorf("all places within %s (-one by one +together):\n%s", within, diff)
+		}
 		if len(all) > 20 && len(rows) != 3 {
 			t.Errorf("got %d priority classes, want 3", len(rows))
 		}
@@ -129,7 +136,7 @@ func checkRanges(t *testing.T, x *Index, c *taskstest.Clock, all []*lifecycle) {
 func BenchmarkClassesOfADay(b *testing.B) {
 	x, c := newTestIndex()
 	for i := range 3000 {
-		y := x.tallyOf(&tasks.Task{Namespace: fmt.Sprint(i / 3), PriorityClass: fmt.Sprint(i % 3)})
+		y := x.talliesOf(&tasks.Task{Namespace: fmt.Sprint(i / 3), PriorityClass: fmt.Sprint(i % 3)})[0]
 		for n := range int(retention / period) {
 			now := taskstest.Start.Add(time.Duration(n) * period)
 			y.waits.add(time.Hour, now)
@@ -139,6 +146,6 @@ func BenchmarkClassesOfADay(b *testing.B) {
 	c.At = taskstest.Start.Add(retention)
 	x.started = taskstest.Start.Add(-time.Hour)
 	for b.Loop() {
-		x.Classes(nil, retention)
+		x.Classes(func(tasks.Place) bool { return true }, retention)
 	}
 }

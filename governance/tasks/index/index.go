@@ -31,6 +31,7 @@ type Index struct {
 	queues       map[QueueKey]*order // tasks that wait, by LocalQueue
 	orders       map[Column]*order   // of all tasks, created on first use
 	classes      map[classKey]*tally
+	everywhere   map[string]*tally                         // the same by priority class, of all places
 	admitted     *order                                    // tasks that use quota, in preemption order
 	used         map[string]quota.FlavorResourceQuantities // by ClusterQueue
 	growth       map[string]quota.FlavorResourceQuantities // the part of used that is growth
@@ -80,7 +81,7 @@ func New(now func() time.Time) *Index {
 	return &Index{
 		Now: now, admitted: holding, tasks: map[tasks.Key]*tasks.Task{}, parts: map[tasks.Key][]*kueue.Workload{}, group: map[types.UID]tasks.Key{},
 		named: map[address][]*tasks.Task{}, places: map[tasks.Place]map[*tasks.Task]struct{}{}, queues: map[QueueKey]*order{},
-		orders: map[Column]*order{}, classes: map[classKey]*tally{}, used: map[string]quota.FlavorResourceQuantities{}, growth: map[string]quota.FlavorResourceQuantities{}, kinds: map[string]int{}, pools: map[string]int{}, started: now(),
+		orders: map[Column]*order{}, classes: map[classKey]*tally{}, everywhere: map[string]*tally{}, used: map[string]quota.FlavorResourceQuantities{}, growth: map[string]quota.FlavorResourceQuantities{}, kinds: map[string]int{}, pools: map[string]int{}, started: now(),
 		jobs: map[tasks.Key]*job{}, facts: map[tasks.Key]jobFacts{}, jobsIn: map[string]map[tasks.Key]struct{}{}, children: map[member]map[types.UID]struct{}{}, governed: map[string]bool{},
 		pods: map[types.UID]*Pod{}, podsBy: map[member]map[*Pod]struct{}{}, podsIn: map[member]map[*Pod]struct{}{}, rebuilding: map[tasks.Key]bool{}, deployments: map[member]*job{}, undecided: map[tasks.Key]bool{}, terminating: map[*Pod]struct{}{}, unscheduled: map[string]map[*Pod]struct{}{}, nodeUsage: map[string]*nodeUsage{}, loops: map[types.UID][]*loop{},
 	}

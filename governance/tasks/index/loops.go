@@ -45,11 +45,17 @@ func (x *Index) recordLoop(l timeline.Loop) bool {
 	k.Since = slices.MinFunc([]time.Time{k.Since, l.Since}, time.Time.Compare)
 	k.Last = slices.MaxFunc([]time.Time{k.Last, l.Last}, time.Time.Compare)
 	x.measureLoops(t)
+	exclude := func(y *tally) {
+		y.waits.exclude(k)
+		y.runs.exclude(k)
+	}
 	for key, y := range x.classes { // its priority class may have changed
 		if key.Namespace == t.Namespace {
-			y.waits.exclude(k)
-			y.runs.exclude(k)
+			exclude(y)
 		}
+	}
+	for _, y := range x.everywhere {
+		exclude(y)
 	}
 	x.recording.note(x, t, t)
 	return true

@@ -109,7 +109,7 @@ type Result struct {
 // states counts all tasks by their state.
 func (x *Index) states() map[tasks.State]int {
 	states := map[tasks.State]int{}
-	for _, y := range x.classes {
+	for _, y := range x.everywhere {
 		for state, n := range y.states {
 			states[state] += n
 		}

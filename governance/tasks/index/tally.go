@@ -31,32 +31,38 @@ type tally struct {
 
 // countOnly counts a task that existed before this process, without its earlier
 // waits and runs.
-func (x *Index) countOnly(t *tasks.Task) { x.tallyOf(t).add(t) }
+func (x *Index) countOnly(t *tasks.Task) {
+	for _, y := range x.talliesOf(t) {
+		y.add(t)
+	}
+}
 
 // count counts a change of one task from before to after, either of which may be
 // nil.
 func (x *Index) count(before, after *tasks.Task) {
 	x.dropOld(x.Now())
 	if before != nil {
-		y := x.tallyOf(before)
-		y.remove(before)
-		if y.empty() {
-			delete(x.classes, classKey{before.Place(), before.PriorityClass})
+		for _, y := range x.talliesOf(before) {
+			y.remove(before)
 		}
+		forgetEmpty(x.classes, classKey{before.Place(), before.PriorityClass})
+		forgetEmpty(x.everywhere, before.PriorityClass)
 	}
 	if after == nil {
 		return
 	}
-	y := x.tallyOf(after)
-	y.add(after)
-	if admitted := !after.AdmittedAt.IsZero() && !after.State.Waiting(); admitted && (before == nil || !before.AdmittedAt.Equal(after.AdmittedAt)) {
-		some := completed{part: after.Main.UID, began: after.AdmittedAt.Add(-after.LastWait), at: after.AdmittedAt, took: after.LastWait}
-		x.addCompleted(&y.waits, after, some)
-	}
+	admitted := !after.AdmittedAt.IsZero() && !after.State.Waiting()
 	over := after.State.Finished() || after.State.Waiting() || after.State == tasks.Stopped
-	if hasRun(before) && over {
-		took := max(0, after.Ran(x.Now())-before.RanBefore)
-		x.addCompleted(&y.runs, after, completed{part: before.Main.UID, began: before.AdmittedAt, at: runEnd(before.Main.UID, after), took: took})
+	for _, y := range x.talliesOf(after) {
+		y.add(after)
+		if admitted && (before == nil || !before.AdmittedAt.Equal(after.AdmittedAt)) {
+			some := completed{part: after.Main.UID, began: after.AdmittedAt.Add(-after.LastWait), at: after.AdmittedAt, took: after.LastWait}
+			x.addCompleted(&y.waits, after, some)
+		}
+		if hasRun(before) && over {
+			took := max(0, after.Ran(x.Now())-before.RanBefore)
+			x.addCompleted(&y.runs, after, completed{part: before.Main.UID, began: before.AdmittedAt, at: runEnd(before.Main.UID, after), took: took})
+		}
 	}
 }
 
@@ -105,14 +111,24 @@ func byRun(a, b *tasks.Task) int {
 // hasRun reports whether a task is admitted, with its checks done.
 func hasRun(t *tasks.Task) bool { return t != nil && !t.AdmittedAt.IsZero() && t.State.UsesQuota() }
 
-func (x *Index) tallyOf(t *tasks.Task) *tally {
-	key := classKey{t.Place(), t.PriorityClass}
-	y := x.classes[key]
+// talliesOf returns the tallies of the priority class of a task: in its place, and everywhere.
+func (x *Index) talliesOf(t *tasks.Task) [2]*tally {
+	return [...]*tally{tallyIn(x.classes, classKey{t.Place(), t.PriorityClass}), tallyIn(x.everywhere, t.PriorityClass)}
+}
+
+func tallyIn[K comparable](all map[K]*tally, key K) *tally {
+	y := all[key]
 	if y == nil {
 		y = &tally{states: map[tasks.State]int{}, waiting: newOrder(byWait), running: newOrder(byRun)}
-		x.classes[key] = y
+		all[key] = y
 	}
 	return y
+}
+
+func forgetEmpty[K comparable](all map[K]*tally, key K) {
+	if all[key].empty() {
+		delete(all, key)
+	}
 }
 
 func (y *tally) empty() bool {
@@ -206,14 +222,11 @@ func (x *Index) Classes(in func(tasks.Place) bool, within time.Duration) (rows [
 		waits, runs durations
 	}
 	sums := map[string]*sum{}
-	for key, y := range x.classes {
-		if in != nil && !in(key.Place) {
-			continue
-		}
-		row := sums[key.class]
+	add := func(class string, y *tally) {
+		row := sums[class]
 		if row == nil {
-			row = &sum{PriorityClassRow: PriorityClassRow{PriorityClass: key.class, Priority: y.priority, States: map[tasks.State]int{}}}
-			sums[key.class] = row
+			row = &sum{PriorityClassRow: PriorityClassRow{PriorityClass: class, Priority: y.priority, States: map[tasks.State]int{}}}
+			sums[class] = row
 		}
 		row.Priority = max(row.Priority, y.priority)
 		for state, n := range y.states {
@@ -225,7 +238,9 @@ func (x *Index) Classes(in func(tasks.Place) bool, within time.Duration) (rows [
 			case state.UsesQuota():
 				row.Running += n
 			}
-			row.States[state] += n
+			if n > 0 {
+				row.States[state] += n
+			}
 		}
 		row.waits.add(x.endedSince(since, &y.waits))
 		row.runs.add(x.endedSince(since, &y.runs))
@@ -234,6 +249,17 @@ func (x *Index) Classes(in func(tasks.Place) bool, within time.Duration) (rows [
 		}
 		if running := y.running.list(); len(running) > 0 {
 			row.RunningFor = max(row.RunningFor, running[0].Ran(now)-running[0].RanBefore)
+		}
+	}
+	if in == nil {
+		for class, y := range x.everywhere {
+			add(class, y)
+		}
+	} else {
+		for key, y := range x.classes {
+			if in(key.Place) {
+				add(key.class, y)
+			}
 		}
 	}
 	for _, row := range sums {
@@ -268,12 +294,7 @@ func (x *Index) Describe(to chan<- *prometheus.Desc) {
 // queues and priority classes, not of tasks.
 func (x *Index) Collect(to chan<- prometheus.Metric) {
 	x.mu.Lock()
-	complete, pods, states := x.workloadsComplete, x.elasticPods, map[tasks.State]int{}
-	for _, y := range x.classes {
-		for state, n := range y.states {
-			states[state] += n
-		}
-	}
+	complete, pods, states := x.workloadsComplete, x.elasticPods, x.states()
 	x.mu.Unlock()
 	if !complete {
 		return
