@@ -89,21 +89,40 @@ func (c *Cluster) answers(ctx context.Context) error {
 	return c.Client.Create(ctx, probe, client.DryRunAll)
 }
 
-// ReadyTeams creates allocations by 16 clients, waits until they are ready, and
-// returns the prefix of their names. A name is the prefix, a hyphen and a number
-// from 0.
+// ReadyTeams creates teams as CreateTeams does, and waits until they are ready.
 func (c *Cluster) ReadyTeams(t testing.TB, teams int) string {
+	t.Helper()
+	prefix := c.CreateTeams(t, teams, 0)
+	c.AwaitTeams(t, prefix, teams, func(a *v1alpha1.ComputeAllocation) bool {
+		return meta.IsStatusConditionTrue(a.Status.Conditions, v1alpha1.ConditionReady)
+	})
+	return prefix
+}
+
+// CreateTeams creates allocations of 4 GPUs by 16 clients, and returns the prefix of their names. A
+// name is the prefix, a hyphen and a number from 0. Team i is in the department
+// prefix-d(i mod departments), which has 8 GPUs more than its teams, unless departments is 0.
+func (c *Cluster) CreateTeams(t testing.TB, teams, departments int) string {
 	t.Helper()
 	prefix := Name("m")
 	began := time.Now()
+	labels := map[string]string{"test": prefix}
+	gpus := func(n int) []v1alpha1.QuotaRow {
+		return []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Quantities: v1alpha1.Quantities{Accelerators: new(int64(n))}}}
+	}
+	for i := range departments {
+		department := &v1alpha1.Department{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-d%d", prefix, i), Labels: labels}, Spec: v1alpha1.DepartmentSpec{Quota: gpus(4 * (teams/departments + 2))}}
+		if err := c.Client.Create(t.Context(), department); err != nil {
+			t.Error(err)
+		}
+	}
 	var creating sync.WaitGroup
 	for worker := range 16 {
 		creating.Go(func() {
 			for i := worker; i < teams; i += 16 {
-				four := int64(4)
-				allocation := &v1alpha1.ComputeAllocation{
-					ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", prefix, i), Labels: map[string]string{"test": prefix}},
-					Spec:       v1alpha1.ComputeAllocationSpec{Quota: []v1alpha1.QuotaRow{{InstanceType: "ml.g5.2xlarge", Quantities: v1alpha1.Quantities{Accelerators: &four}}}},
+				allocation := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("%s-%d", prefix, i), Labels: labels}, Spec: v1alpha1.ComputeAllocationSpec{Quota: gpus(4)}}
+				if departments > 0 {
+					allocation.Spec.Department = fmt.Sprintf("%s-d%d", prefix, i%departments)
 				}
 				if err := c.Client.Create(t.Context(), allocation); err != nil {
 					t.Error(err)
@@ -115,24 +134,30 @@ func (c *Cluster) ReadyTeams(t testing.TB, teams int) string {
 	creating.Wait()
 	t.Logf("created after %s", time.Since(began).Round(time.Millisecond))
 	t.Cleanup(func() {
-		_ = c.Client.DeleteAllOf(context.Background(), &v1alpha1.ComputeAllocation{}, client.MatchingLabels{"test": prefix})
+		_ = c.Client.DeleteAllOf(context.Background(), &v1alpha1.ComputeAllocation{}, client.MatchingLabels(labels))
+		_ = c.Client.DeleteAllOf(context.Background(), &v1alpha1.Department{}, client.MatchingLabels(labels))
 	})
-	Eventually(t, 5*time.Minute, func(ctx context.Context) error {
-		time.Sleep(time.Second) // poll slowly: a list of 1,000 loads the API server too
+	return prefix
+}
+
+// AwaitTeams waits until all of the teams that CreateTeams created are as is says.
+func (c *Cluster) AwaitTeams(t testing.TB, prefix string, teams int, is func(*v1alpha1.ComputeAllocation) bool) {
+	t.Helper()
+	Eventually(t, 20*time.Minute, func(ctx context.Context) error {
+		time.Sleep(max(time.Second, time.Duration(teams)*time.Millisecond)) // poll slowly: the list loads the API server too
 		var list v1alpha1.ComputeAllocationList
 		if err := c.Client.List(ctx, &list, client.MatchingLabels{"test": prefix}); err != nil {
 			return err
 		}
-		ready := 0
+		n := 0
 		for i := range list.Items {
-			if meta.IsStatusConditionTrue(list.Items[i].Status.Conditions, v1alpha1.ConditionReady) {
-				ready++
+			if is(&list.Items[i]) {
+				n++
 			}
 		}
-		if ready < teams {
-			return fmt.Errorf("got %d ready teams, want %d", ready, teams)
+		if n < teams {
+			return fmt.Errorf("got %d teams, want %d", n, teams)
 		}
 		return nil
 	})
-	return prefix
 }
