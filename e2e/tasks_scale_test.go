@@ -9,8 +9,10 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -25,6 +27,7 @@ import (
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
 	"github.com/playwright-community/playwright-go"
+	"go.etcd.io/etcd/client/pkg/v3/transport"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -224,7 +227,7 @@ func (m *many) store(count int) {
 	ctx := m.t.Context()
 	first, err := m.create(0)
 	must(m.t, err)
-	etcd := clustertest.Get(m.t).Etcd(m.t)
+	etcd := etcdOf(m.t, clustertest.Get(m.t))
 	const registry = "/registry/kueue.x-k8s.io/workloads/"
 	found, err := etcd.Get(ctx, registry+first.Namespace+"/"+first.Name)
 	must(m.t, err)
@@ -260,6 +263,23 @@ func (m *many) store(count int) {
 	clustertest.Eventually(m.t, 10*time.Minute, func(ctx context.Context) error { // until the API server's cache has them
 		return m.client.List(ctx, &kueue.WorkloadList{}, now)
 	})
+}
+
+// etcdOf returns a client of the cluster's etcd. Its port is the second after that of the API server.
+func etcdOf(t *testing.T, c *clustertest.Cluster) *clientv3.Client {
+	t.Helper()
+	pki := func(file string) string { return filepath.Join(c.Dir, "pki", file) }
+	info := transport.TLSInfo{CertFile: pki("etcd-client.crt"), KeyFile: pki("etcd-client.key"), TrustedCAFile: pki("etcd-ca.crt")}
+	config, err := info.ClientConfig()
+	must(t, err)
+	host, err := url.Parse(c.Config.Host)
+	must(t, err)
+	port, err := strconv.Atoi(host.Port())
+	must(t, err)
+	etcd, err := clientv3.New(clientv3.Config{Endpoints: []string{"https://127.0.0.1:" + strconv.Itoa(port+2)}, TLS: config, DialTimeout: 5 * time.Second})
+	must(t, err)
+	t.Cleanup(func() { _ = etcd.Close() })
+	return etcd
 }
 
 // create creates the i-th Workload with its status.
