@@ -34,8 +34,10 @@ import (
 // cohortDelay coalesces changes before the Cohort is reconciled.
 const cohortDelay = 50 * time.Millisecond
 
-// maxRest is the longest rest between two reconciliations of the Cohorts.
-const maxRest = 5 * time.Second
+const (
+	restsBeside = 500             // ClusterQueues, with which a reconciliation of the Cohorts takes long
+	maxRest     = 5 * time.Second // between two of them
+)
 
 // CohortReconciler keeps the Cohorts: the shared one, which lends compute that is not
 // allocated to any team, and one for each department, which lends its reserve. The nominal
@@ -123,14 +125,13 @@ func (r *CohortReconciler) trigger() {
 	}
 }
 
-// Reconcile implements reconcile.Reconciler. It rests three times as long as it works, so that
-// thousands of allocations that it answered are written in between.
+// Reconcile implements reconcile.Reconciler. Beside many ClusterQueues it rests three times as long
+// as it works, so that the allocations that it answered are written in between.
 func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Result, error) {
 	began := time.Now()
 	if rest := r.rests.Sub(began); rest > 0 {
 		return ctrl.Result{RequeueAfter: rest}, nil
 	}
-	defer func() { r.rests = time.Now().Add(min(3*time.Since(began), maxRest)) }()
 	r.ledger.suspend() // nothing grows until the Cohorts are written
 	policy, leaves, err := r.policies.get(ctx, r, r.APIReader)
 	if err != nil || leaves {
@@ -170,6 +171,9 @@ func (r *CohortReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.
 	queues, err := r.clusterQueues(ctx, naming)
 	if err != nil {
 		return ctrl.Result{}, err
+	}
+	if len(queues) > restsBeside {
+		defer func() { r.rests = time.Now().Add(min(3*time.Since(began), maxRest)) }()
 	}
 	newTree := func() (*desired.Tree, desired.Wishes) {
 		return desired.NewTree(desired.Inputs{Naming: naming, Types: types, Unallocated: shares, Departments: departments.Items, Allocations: allocations.Items, ClusterQueues: queues, Problems: func(spec *v1alpha1.ComputeAllocationSpec) governance.FieldErrors {
