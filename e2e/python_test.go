@@ -115,7 +115,7 @@ spec:
 // pythonMethods fills the quota, submits the classes from the lowest to the highest, and then gives the
 // quota back. The tasks end after a second each.
 const pythonMethods = `
-import os, kuota
+import os, time, kuota
 team = os.environ["KUOTA_TEAM"]
 client = kuota.Client()
 low, high = kuota.Queue(team, share="lowpri", client=client), kuota.Queue(team, share="highpri", client=client)
@@ -180,7 +180,9 @@ snapshot = low.snapshot()
 print(snapshot)
 assert "<td>high-2</td>" in snapshot._repr_html_()
 assert len(low.snapshot(limit=1).rows) == 1
-why = last.why()
+deadline = time.monotonic() + 30
+while not (why := last.why()).position.startswith("2nd") and time.monotonic() < deadline:
+    time.sleep(0.1)  # until Kueue has the class of mid-2
 assert why.status == "Pending" and why.headline and why.position.startswith("2nd of 2"), why  # of its share
 print(why)
 try:
