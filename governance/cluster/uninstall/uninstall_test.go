@@ -145,6 +145,12 @@ func TestUninstall(t *testing.T) {
 	waitRunning(t, c, "runs")
 	c.Kubectl(t, strings.Replace(job("after", 1), "metadata: {", `metadata: {annotations: {kueue.x-k8s.io/admission-gated-by: "example.com/gate,kuota.dev/after-ok-x"}, `, 1), "create", "-f", "-")
 	grow(t, c, "train")
+	clustertest.Eventually(t, soon, func(context.Context) error { // until the Cohort lends of all nodes
+		if out := c.Kubectl(t, "", "get", "cohorts", "-o", "jsonpath={.items[*].spec}"); !strings.Contains(out, `{"name":"nvidia.com/gpu","nominalQuota":"12"}`) {
+			return fmt.Errorf("the Cohort lends %s, want 12 GPUs of two nodes", out)
+		}
+		return nil
+	})
 	before := remainder(t, c)
 
 	crds := filepath.Join(clustertest.Root(), "deploy", "crds")
