@@ -5,6 +5,7 @@ import "kuota.dev/kuota/views/ui"
 // ActionButton is a link to the page that confirms an action.
 type ActionButton struct {
 	Label, URL string
+	ID         string // keeps it the same button when a live page gets or loses others; may be empty
 	Danger     bool
 }
 

@@ -126,7 +126,7 @@ func (h *Pages) taskActions(ctx context.Context, c echo.Context, d queries.Detai
 	shown := &taskviews.TaskActions{Missing: missingWords(offers)}
 	for _, offer := range offers {
 		if offer.Missing == nil {
-			shown.Buttons = append(shown.Buttons, views.ActionButton{Label: actionNames[offer.Action], URL: below(c, "/"+string(offer.Action)), Danger: offer.Action == actions.Delete})
+			shown.Buttons = append(shown.Buttons, views.ActionButton{ID: buttonID(offer.Action), Label: actionNames[offer.Action], URL: below(c, "/"+string(offer.Action)), Danger: offer.Action == actions.Delete})
 		}
 	}
 	if again && d.Team != "" {
@@ -160,8 +160,10 @@ func againOf(shown *taskviews.TaskActions) *views.ActionButton {
 
 // againButton links to the form that submits a task again.
 func againButton(team, kind, name, uid string) views.ActionButton {
-	return views.ActionButton{Label: actionNames[actions.Again], URL: urls.TeamAgain(team, kind, name, uid)}
+	return views.ActionButton{ID: buttonID(actions.Again), Label: actionNames[actions.Again], URL: urls.TeamAgain(team, kind, name, uid)}
 }
+
+func buttonID(action actions.Action) string { return "button-" + string(action) }
 
 func address(c echo.Context, uid string) tasks.Address {
 	return tasks.Address{Namespace: c.Param("namespace"), Kind: c.Param("kind"), Name: c.Param("name"), UID: uid}

@@ -135,6 +135,9 @@ func TestTaskPageOffersActions(t *testing.T) {
 	if row.Find("a").Length() != 1 || row.Find(`a[href="/tasks/ns/job/train/stop?uid=u1"]`).Length() != 1 || !strings.Contains(handlerstest.Text(row), "You cannot do this: change priority class, delete. You need the right to patch jobs, to delete jobs in this namespace.") {
 		t.Errorf("offered is %s", handlerstest.Text(row))
 	}
+	if row.Find("a:not([id])").Length() > 0 {
+		t.Error("a button has no id, and becomes another one under the pointer when the row changes")
+	}
 	if got := handlerstest.Text(page.Find("#task .notice")); got != "Stop requested. Kueue acts on it within seconds." {
 		t.Errorf("the notice is %q", got)
 	}

@@ -37,19 +37,19 @@ func taskActions(a *TaskActions, logsURL string) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = ui.LinkButton(ui.ButtonProps{Href: logsURL, Text: "Logs"}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.LinkButton(ui.ButtonProps{ID: "button-logs", Href: logsURL, Text: "Logs"}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 			if a != nil {
 				for _, b := range a.Buttons {
 					if b.Danger {
-						templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Kind: ui.ButtonDanger, Href: b.URL, Text: b.Label}).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = ui.Button(ui.ButtonProps{ID: b.ID, Kind: ui.ButtonDanger, Href: b.URL, Text: b.Label}).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
 					} else {
-						templ_7745c5c3_Err = ui.Button(ui.ButtonProps{Href: b.URL, Text: b.Label}).Render(ctx, templ_7745c5c3_Buffer)
+						templ_7745c5c3_Err = ui.Button(ui.ButtonProps{ID: b.ID, Href: b.URL, Text: b.Label}).Render(ctx, templ_7745c5c3_Buffer)
 						if templ_7745c5c3_Err != nil {
 							return templ_7745c5c3_Err
 						}
