@@ -91,7 +91,7 @@ func waitInstalled(t *testing.T, c *clustertest.Cluster) {
 		}
 		return nil
 	})
-	c.Kubectl(t, "", "wait", "--for=condition=Ready", "clusterpolicy/default", "computeallocation/stays", "--timeout=180s")
+	c.Kubectl(t, "", "wait", "--for=condition=Ready", "clusterpolicy/default", "department/research", "computeallocation/stays", "--timeout=180s")
 }
 
 // waitUninstalled waits until the CRDs are deleted, and a running controller could have
