@@ -86,7 +86,7 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 	if err != nil {
 		return State{}, err
 	}
-	state := State{all: list.Items, departments: departments.Items, Allocations: list.Items, Types: types, Allocated: quota.Allocated(list.Items, types, ""), Departments: quota.NewDepartments(departments.Items, list.Items, types), Policy: policy}
+	state := State{all: list.Items, departments: departments.Items, Allocations: list.Items, Types: types, Allocated: quota.Allocated(list.Items, types, ""), Departments: quota.NewDepartments(departments.Items, cluster.Pointers(list.Items), types), Policy: policy}
 	if state.All = scope.All; state.All {
 		return state, nil
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -366,16 +365,6 @@ func (c *Cluster) Reader() (client.Reader, error) {
 	return c.Manager.GetCache(), nil
 }
 
-// List reads all objects of these kinds from a cache. They must not be changed.
-func List(ctx context.Context, reader client.Reader, lists ...client.ObjectList) error {
-	for _, list := range lists {
-		if err := reader.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return Translate(fmt.Sprintf("list %T", list), err)
-		}
-	}
-	return nil
-}
-
 // APIReader reads from the API server. It finds no objects of kinds of Kueue
 // that are missing.
 func (c *Cluster) APIReader() client.Reader {
@@ -391,20 +380,3 @@ func (c *Cluster) Clientset() kubernetes.Interface { return c.clientset }
 
 // Discovery returns a discovery client with a timeout of some seconds.
 func (c *Cluster) Discovery() discovery.DiscoveryInterface { return c.discovery }
-
-// SortByName sorts objects by their names. It moves each object once, because they are large.
-func SortByName[T any, P interface {
-	*T
-	client.Object
-}](items []T) {
-	order := make([]P, len(items))
-	for i := range items {
-		order[i] = &items[i]
-	}
-	slices.SortFunc(order, func(a, b P) int { return strings.Compare(a.GetName(), b.GetName()) })
-	sorted := make([]T, len(items))
-	for i, item := range order {
-		sorted[i] = *item
-	}
-	copy(items, sorted)
-}

@@ -30,15 +30,15 @@ func TestFigures(t *testing.T) {
 	named := func(name, parent string, n int64) v1alpha1.Department {
 		return v1alpha1.Department{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.DepartmentSpec{Parent: parent, Quota: rows(n)}}
 	}
-	team := func(name, department string, n int64) v1alpha1.ComputeAllocation {
-		return v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ComputeAllocationSpec{Department: department, Quota: rows(n)}}
+	team := func(name, department string, n int64) *v1alpha1.ComputeAllocation {
+		return &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ComputeAllocationSpec{Department: department, Quota: rows(n)}}
 	}
 	used := func(name string, nominal, n int64, waiting int) capacity.TeamSnapshot {
 		return capacity.TeamSnapshot{Name: name, Running: 1, Waiting: waiting, Resources: []capacity.TeamResource{{Flavor: h100, Resource: catalog.GPU, TeamUsage: usage.TeamUsage{Nominal: resources.Amount(nominal), Usage: resources.Amount(n)}}}}
 	}
 	state := NewState(
 		[]v1alpha1.Department{named("product", "", 8), named("research", "", 40), named("vision", "research", 16)},
-		[]v1alpha1.ComputeAllocation{team("alone", "", 8), team("apps", "product", 8), team("sight", "vision", 12), team("speech", "research", 8)},
+		[]*v1alpha1.ComputeAllocation{team("alone", "", 8), team("apps", "product", 8), team("sight", "vision", 12), team("speech", "research", 8)},
 		catalog.New(catalog.Input{}), access.Governed{})
 	snapshot := &capacity.Snapshot{Teams: []capacity.TeamSnapshot{used("alone", 8, 0, 0), used("apps", 8, 10, 2), used("sight", 12, 30, 3), used("speech", 8, 0, 1)}}
 	figures := FiguresOf(state, snapshot, func(team string) bool { return team != "alone" })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -44,7 +45,7 @@ type State struct {
 }
 
 // NewState returns the state of a reader who sees all of these departments, and governs some.
-func NewState(departments []v1alpha1.Department, teams []v1alpha1.ComputeAllocation, types catalog.Catalog, governed access.Governed) State {
+func NewState(departments []v1alpha1.Department, teams []*v1alpha1.ComputeAllocation, types catalog.Catalog, governed access.Governed) State {
 	return State{Departments: departments, Tree: quota.NewDepartments(departments, teams, types), Types: types, Governed: governed, all: true}
 }
 
@@ -151,8 +152,11 @@ func (s *Service) whole(ctx context.Context) (State, error) {
 		return State{}, err
 	}
 	var list v1alpha1.DepartmentList
-	var teams v1alpha1.ComputeAllocationList
-	if err := cluster.List(ctx, reader, &list, &teams); err != nil {
+	if err := cluster.List(ctx, reader, &list); err != nil {
+		return State{}, err
+	}
+	teams, err := cluster.All[v1alpha1.ComputeAllocation](ctx, reader)
+	if err != nil {
 		return State{}, err
 	}
 	types, err := clusterstate.Catalog(ctx, reader, s.Naming.InstanceTypeLabel)
@@ -164,8 +168,8 @@ func (s *Service) whole(ctx context.Context) (State, error) {
 		return State{}, err
 	}
 	cluster.SortByName(list.Items)
-	cluster.SortByName(teams.Items)
-	state := NewState(list.Items, teams.Items, types, access.Governed{})
+	slices.SortFunc(teams, func(a, b *v1alpha1.ComputeAllocation) int { return strings.Compare(a.Name, b.Name) })
+	state := NewState(list.Items, teams, types, access.Governed{})
 	state.Policy = policy
 	return state, nil
 }

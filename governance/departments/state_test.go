@@ -17,14 +17,14 @@ func samples(governed access.Governed) State {
 	named := func(name, parent string, members ...v1alpha1.DepartmentMember) v1alpha1.Department {
 		return v1alpha1.Department{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: "1"}, Spec: v1alpha1.DepartmentSpec{Parent: parent, Members: members}}
 	}
-	team := func(name, department string) v1alpha1.ComputeAllocation {
-		return v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ComputeAllocationSpec{Department: department}, Status: v1alpha1.ComputeAllocationStatus{Namespace: "ns-" + name}}
+	team := func(name, department string) *v1alpha1.ComputeAllocation {
+		return &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ComputeAllocationSpec{Department: department}, Status: v1alpha1.ComputeAllocationStatus{Namespace: "ns-" + name}}
 	}
 	return NewState([]v1alpha1.Department{
 		named("product", ""),
 		named("research", "", v1alpha1.DepartmentMember{Member: v1alpha1.Member{Kind: "Group", Name: "heads"}, Role: v1alpha1.DepartmentAdmin}),
 		named("vision", "research", v1alpha1.DepartmentMember{Member: v1alpha1.Member{Kind: "User", Name: "ada"}}),
-	}, []v1alpha1.ComputeAllocation{team("sight", "vision"), team("speech", "research")}, catalog.New(catalog.Input{}), governed)
+	}, []*v1alpha1.ComputeAllocation{team("sight", "vision"), team("speech", "research")}, catalog.New(catalog.Input{}), governed)
 }
 
 func TestWithin(t *testing.T) {

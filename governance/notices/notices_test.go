@@ -115,9 +115,9 @@ func newService(log *bytes.Buffer) (*Service, *memory, *events, *v1alpha1.Cluste
 		{Name: "ops", Type: v1alpha1.SlackReceiver, SecretName: "ops"},
 	}}}}
 	store, recorded := &memory{texts: map[string]string{}}, &events{}
-	var allocations []v1alpha1.ComputeAllocation
+	var allocations []*v1alpha1.ComputeAllocation
 	for _, team := range []string{"vision", "speech"} {
-		allocations = append(allocations, v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}, Status: v1alpha1.ComputeAllocationStatus{Namespace: "ns-" + team}})
+		allocations = append(allocations, &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}, Status: v1alpha1.ComputeAllocationStatus{Namespace: "ns-" + team}})
 	}
 	return &Service{
 		Store: store, History: recorded, Access: groups{"vision-team": "ns-vision", "speech-team": "ns-speech"},

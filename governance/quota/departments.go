@@ -22,8 +22,8 @@ type Departments struct {
 }
 
 // NewDepartments returns the tree. It keeps references to both lists.
-func NewDepartments(departments []v1alpha1.Department, teams []v1alpha1.ComputeAllocation, types catalog.Catalog) Departments {
-	d := Departments{types: types, named: map[string]*v1alpha1.Department{}, children: map[string][]string{}, teams: map[string][]*v1alpha1.ComputeAllocation{}, of: map[string]string{}}
+func NewDepartments(departments []v1alpha1.Department, teams []*v1alpha1.ComputeAllocation, types catalog.Catalog) Departments {
+	d := Departments{types: types, named: map[string]*v1alpha1.Department{}, children: map[string][]string{}, teams: map[string][]*v1alpha1.ComputeAllocation{}, of: make(map[string]string, len(teams))}
 	for i := range departments {
 		d.named[departments[i].Name] = &departments[i]
 	}
@@ -34,12 +34,12 @@ func NewDepartments(departments []v1alpha1.Department, teams []v1alpha1.ComputeA
 		}
 		d.children[parent] = append(d.children[parent], name)
 	}
-	for i := range teams {
-		of := teams[i].Spec.Department
+	for _, team := range teams {
+		of := team.Spec.Department
 		if d.named[of] == nil {
 			of = ""
 		}
-		d.teams[of], d.of[teams[i].Name] = append(d.teams[of], &teams[i]), of
+		d.teams[of], d.of[team.Name] = append(d.teams[of], team), of
 	}
 	return d
 }

@@ -21,15 +21,15 @@ func department(name, parent string, accelerators int64) v1alpha1.Department {
 	return v1alpha1.Department{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.DepartmentSpec{Parent: parent, Quota: h100s(accelerators)}}
 }
 
-func teamIn(name, department string, accelerators int64) v1alpha1.ComputeAllocation {
-	return v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ComputeAllocationSpec{Department: department, Quota: h100s(accelerators)}}
+func teamIn(name, department string, accelerators int64) *v1alpha1.ComputeAllocation {
+	return &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ComputeAllocationSpec{Department: department, Quota: h100s(accelerators)}}
 }
 
 // tree has research with 64 H100, of which vision has 24 and team speech 8; and product with 16.
 func tree() quota.Departments {
 	return quota.NewDepartments(
 		[]v1alpha1.Department{department("research", "", 64), department("vision", "research", 24), department("product", "", 16)},
-		[]v1alpha1.ComputeAllocation{teamIn("speech", "research", 8), teamIn("sight", "vision", 20), teamIn("alone", "", 99)},
+		[]*v1alpha1.ComputeAllocation{teamIn("speech", "research", 8), teamIn("sight", "vision", 20), teamIn("alone", "", 99)},
 		catalog.New(catalog.Input{}))
 }
 
@@ -106,7 +106,7 @@ func TestCheckDepartment(t *testing.T) {
 func TestCheckTeam(t *testing.T) {
 	saved := teamIn("speech", "research", 8)
 	for name, tc := range map[string]struct {
-		team v1alpha1.ComputeAllocation
+		team *v1alpha1.ComputeAllocation
 		want governance.FieldErrors
 	}{
 		"none":         {team: teamIn("speech", "", 1000)},
@@ -117,7 +117,7 @@ func TestCheckTeam(t *testing.T) {
 		"moved":        {team: teamIn("speech", "vision", 8), want: governance.FieldErrors{{Path: "spec.quota[0]", Message: "is 8 GPUs, and department vision has 4 GPUs left"}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tree().CheckTeam(&tc.team, &saved)); diff != "" {
+			if diff := cmp.Diff(tc.want, tree().CheckTeam(tc.team, saved)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -125,7 +125,7 @@ func TestCheckTeam(t *testing.T) {
 }
 
 // withShare returns a team with a share that has GPUs of the team's type.
-func withShare(a v1alpha1.ComputeAllocation, gpus int64) v1alpha1.ComputeAllocation {
+func withShare(a *v1alpha1.ComputeAllocation, gpus int64) *v1alpha1.ComputeAllocation {
 	a.Spec.Shares = []v1alpha1.Share{{Name: "batch", Weight: 1, Quota: []v1alpha1.WindowQuota{{InstanceType: a.Spec.Quota[0].InstanceType, Accelerators: &gpus}}}}
 	return a
 }

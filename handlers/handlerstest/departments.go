@@ -7,6 +7,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/departments"
 
@@ -41,7 +42,7 @@ func (d *DepartmentsBackend) State(context.Context, governance.User) (department
 	if d.Governed != nil {
 		governed = *d.Governed
 	}
-	s := departments.NewState(d.List, d.of.Allocations, state.Types, governed)
+	s := departments.NewState(d.List, cluster.Pointers(d.of.Allocations), state.Types, governed)
 	s.Policy = state.Policy
 	return s, nil
 }

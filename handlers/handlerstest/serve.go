@@ -21,6 +21,7 @@ import (
 	"kuota.dev/kuota/governance/allocations"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/bulk"
+	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/kueue/simulate/live"
 	"kuota.dev/kuota/governance/quota"
@@ -215,7 +216,7 @@ func (d *Backend) state() allocations.State {
 		nodes[i].Labels = map[string]string{catalog.InstanceTypeLabel: "ml.g6.12xlarge"}
 	}
 	types := catalog.New(catalog.Input{Nodes: nodes, InstanceTypeLabel: catalog.InstanceTypeLabel, Pools: d.Pools})
-	return allocations.State{Policy: d.Policy, Allocations: d.Allocations, Types: types, Allocated: quota.Allocated(d.Allocations, types, ""), Departments: quota.NewDepartments(d.Departments.List, d.Allocations, types), All: true}
+	return allocations.State{Policy: d.Policy, Allocations: d.Allocations, Types: types, Allocated: quota.Allocated(d.Allocations, types, ""), Departments: quota.NewDepartments(d.Departments.List, cluster.Pointers(d.Allocations), types), All: true}
 }
 
 func (d *Backend) Create(_ context.Context, user governance.User, _ allocations.State, a *v1alpha1.ComputeAllocation, pools []v1alpha1.Pool, _ string) error {
@@ -226,7 +227,7 @@ func (d *Backend) Create(_ context.Context, user governance.User, _ allocations.
 		return d.ReadError
 	}
 	d.SavedPools = pools
-	if wrong := quota.NewDepartments(d.Departments.List, d.Allocations, d.state().Types).CheckTeam(a, nil); len(wrong) > 0 {
+	if wrong := quota.NewDepartments(d.Departments.List, cluster.Pointers(d.Allocations), d.state().Types).CheckTeam(a, nil); len(wrong) > 0 {
 		return &governance.Error{Kind: governance.Invalid, Message: "Some values are not valid.", Fields: wrong}
 	}
 	if _, wrong := desired.Build(a, catalog.Catalog{}.With(append(pools, d.Pools...)...), desired.DefaultNaming, desired.ByPriority); len(wrong) > 0 {

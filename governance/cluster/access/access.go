@@ -185,16 +185,22 @@ func (s *Service) candidates(ctx context.Context, user governance.User) ([]strin
 	if err != nil {
 		return nil, err
 	}
-	var bindings rbacv1.RoleBindingList
-	var allocations v1alpha1.ComputeAllocationList
-	var queues kueue.LocalQueueList
-	if err := cluster.List(ctx, reader, &bindings, &allocations, &queues); err != nil {
+	bindings, err := cluster.All[rbacv1.RoleBinding](ctx, reader)
+	if err != nil {
+		return nil, err
+	}
+	allocations, err := cluster.All[v1alpha1.ComputeAllocation](ctx, reader)
+	if err != nil {
+		return nil, err
+	}
+	queues, err := cluster.All[kueue.LocalQueue](ctx, reader)
+	if err != nil {
 		return nil, err
 	}
 	// Without a LocalQueue there are no tasks to see, so no review is sent.
 	queued := sets.New[string]()
-	for i := range queues.Items {
-		queued.Insert(queues.Items[i].Namespace)
+	for _, q := range queues {
+		queued.Insert(q.Namespace)
 	}
 	groups := sets.New(user.Groups...).Insert("system:authenticated")
 	names := func(kind, name string) bool {
@@ -207,14 +213,14 @@ func (s *Service) candidates(ctx context.Context, user governance.User) ([]strin
 		return names(subject.Kind, subject.Name)
 	}
 	found := sets.New[string]()
-	for i := range bindings.Items {
-		if queued.Has(bindings.Items[i].Namespace) && slices.ContainsFunc(bindings.Items[i].Subjects, bound) {
-			found.Insert(bindings.Items[i].Namespace)
+	for _, b := range bindings {
+		if queued.Has(b.Namespace) && slices.ContainsFunc(b.Subjects, bound) {
+			found.Insert(b.Namespace)
 		}
 	}
-	for i := range allocations.Items {
-		if slices.ContainsFunc(allocations.Items[i].Spec.Members, func(member v1alpha1.Member) bool { return names(string(member.Kind), member.Name) }) {
-			found.Insert(allocations.Items[i].Status.Namespace)
+	for _, a := range allocations {
+		if slices.ContainsFunc(a.Spec.Members, func(member v1alpha1.Member) bool { return names(string(member.Kind), member.Name) }) {
+			found.Insert(a.Status.Namespace)
 		}
 	}
 	return sets.List(found.Delete("")), nil

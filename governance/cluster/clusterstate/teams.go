@@ -28,24 +28,32 @@ type Teams struct {
 
 // ReadTeams reads the teams from the caches.
 func ReadTeams(ctx context.Context, reader client.Reader) (Teams, error) {
-	var allocations v1alpha1.ComputeAllocationList
-	var clusterQueues kueue.ClusterQueueList
-	var localQueues kueue.LocalQueueList
-	if err := cluster.List(ctx, reader, &allocations, &clusterQueues, &localQueues); err != nil {
+	allocations, err := cluster.All[v1alpha1.ComputeAllocation](ctx, reader)
+	if err != nil {
 		return Teams{}, err
 	}
-	return NewTeams(allocations.Items, clusterQueues.Items, localQueues.Items), nil
+	clusterQueues, err := cluster.All[kueue.ClusterQueue](ctx, reader)
+	if err != nil {
+		return Teams{}, err
+	}
+	localQueues, err := cluster.All[kueue.LocalQueue](ctx, reader)
+	if err != nil {
+		return Teams{}, err
+	}
+	return NewTeams(allocations, clusterQueues, localQueues), nil
 }
 
 // NewTeams returns the teams of these allocations. A namespace is that of the status,
 // which the controller writes, and a ClusterQueue belongs to the team of its label unless
 // Kuota only shows it. Labels of namespaces and LocalQueues are not trusted: a member may
 // have set them.
-func NewTeams(allocations []v1alpha1.ComputeAllocation, clusterQueues []kueue.ClusterQueue, localQueues []kueue.LocalQueue) Teams {
-	t := Teams{namespaces: map[string]string{}, in: map[string][]string{}, clusterQueues: map[string]string{}, localQueues: map[client.ObjectKey]string{}}
+func NewTeams(allocations []*v1alpha1.ComputeAllocation, clusterQueues []*kueue.ClusterQueue, localQueues []*kueue.LocalQueue) Teams {
+	t := Teams{
+		namespaces: make(map[string]string, len(allocations)), in: make(map[string][]string, len(allocations)),
+		clusterQueues: make(map[string]string, len(clusterQueues)), localQueues: make(map[client.ObjectKey]string, len(localQueues)),
+	}
 	observed := map[string]string{}
-	for i := range allocations {
-		a := &allocations[i]
+	for _, a := range allocations {
 		t.namespaces[a.Name] = a.Status.Namespace
 		if a.Status.Namespace != "" {
 			t.in[a.Status.Namespace] = append(t.in[a.Status.Namespace], a.Name)
@@ -54,16 +62,15 @@ func NewTeams(allocations []v1alpha1.ComputeAllocation, clusterQueues []kueue.Cl
 			observed[a.Spec.ClusterQueueName] = a.Name
 		}
 	}
-	for i := range clusterQueues {
-		o := &clusterQueues[i]
+	for _, o := range clusterQueues {
 		team := o.Labels[desired.LabelTeam]
 		if _, exists := t.namespaces[team]; !exists {
 			team = observed[o.Name]
 		}
 		t.clusterQueues[o.Name] = team
 	}
-	for i := range localQueues {
-		t.localQueues[client.ObjectKeyFromObject(&localQueues[i])] = string(localQueues[i].Spec.ClusterQueue)
+	for _, q := range localQueues {
+		t.localQueues[client.ObjectKeyFromObject(q)] = string(q.Spec.ClusterQueue)
 	}
 	return t
 }

@@ -14,27 +14,27 @@ import (
 
 // A task belongs to the team of its ClusterQueue, whatever its namespace.
 func TestTeams(t *testing.T) {
-	allocation := func(name, namespace, observes string) v1alpha1.ComputeAllocation {
-		a := v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1alpha1.ComputeAllocationStatus{Namespace: namespace}}
+	allocation := func(name, namespace, observes string) *v1alpha1.ComputeAllocation {
+		a := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1alpha1.ComputeAllocationStatus{Namespace: namespace}}
 		if observes != "" {
 			a.Spec.Management, a.Spec.ClusterQueueName = v1alpha1.Observe, observes
 		}
 		return a
 	}
-	clusterQueue := func(name, team string) kueue.ClusterQueue {
-		q := kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	clusterQueue := func(name, team string) *kueue.ClusterQueue {
+		q := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		if team != "" {
 			q.Labels = map[string]string{desired.LabelTeam: team}
 		}
 		return q
 	}
-	localQueue := func(namespace, name, of string) kueue.LocalQueue {
-		return kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(of)}}
+	localQueue := func(namespace, name, of string) *kueue.LocalQueue {
+		return &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(of)}}
 	}
 	teams := clusterstate.NewTeams(
-		[]v1alpha1.ComputeAllocation{allocation("duo-cpu", "duo", ""), allocation("duo-gpu", "duo", "gpu"), allocation("vision", "ns-vision", ""), allocation("new", "", "")},
-		[]kueue.ClusterQueue{clusterQueue("cpu", "duo-cpu"), clusterQueue("gpu", "deleted-team"), clusterQueue("vision", "vision"), clusterQueue("others", ""), clusterQueue("left", "deleted-team")},
-		[]kueue.LocalQueue{localQueue("duo", "cpu", "cpu"), localQueue("duo", "gpu", "gpu"), localQueue("far", "gpu", "gpu"), localQueue("ns-vision", "q", "vision"), localQueue("ns-vision", "aside", "others"), localQueue("ns-vision", "lost", "not-there")},
+		[]*v1alpha1.ComputeAllocation{allocation("duo-cpu", "duo", ""), allocation("duo-gpu", "duo", "gpu"), allocation("vision", "ns-vision", ""), allocation("new", "", "")},
+		[]*kueue.ClusterQueue{clusterQueue("cpu", "duo-cpu"), clusterQueue("gpu", "deleted-team"), clusterQueue("vision", "vision"), clusterQueue("others", ""), clusterQueue("left", "deleted-team")},
+		[]*kueue.LocalQueue{localQueue("duo", "cpu", "cpu"), localQueue("duo", "gpu", "gpu"), localQueue("far", "gpu", "gpu"), localQueue("ns-vision", "q", "vision"), localQueue("ns-vision", "aside", "others"), localQueue("ns-vision", "lost", "not-there")},
 	)
 	for name, tc := range map[string]struct {
 		at   tasks.Place

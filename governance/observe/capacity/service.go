@@ -14,6 +14,8 @@ import (
 	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/report/usage"
 	"kuota.dev/kuota/governance/tasks/queries"
+
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // Service computes snapshots of the cluster. It is safe for concurrent use.
@@ -84,7 +86,16 @@ func (s *Service) read(ctx context.Context) (in input, err error) {
 		return in, err
 	}
 	in.typeLabel = s.Naming.InstanceTypeLabel
-	if err := cluster.List(ctx, reader, &in.nodes, &in.queues, &in.localQueues, &in.cohorts, &in.allocations); err != nil {
+	if err := cluster.List(ctx, reader, &in.nodes, &in.cohorts); err != nil {
+		return in, err
+	}
+	if in.queues, err = cluster.All[kueue.ClusterQueue](ctx, reader); err != nil {
+		return in, err
+	}
+	if in.localQueues, err = cluster.All[kueue.LocalQueue](ctx, reader); err != nil {
+		return in, err
+	}
+	if in.allocations, err = cluster.All[v1alpha1.ComputeAllocation](ctx, reader); err != nil {
 		return in, err
 	}
 	in.occupied = s.Tasks.Index.ClusterUsage()

@@ -28,10 +28,10 @@ type input struct {
 	typeLabel   string
 	catalog     catalog.Catalog
 	nodes       corev1.NodeList
-	queues      kueue.ClusterQueueList
 	cohorts     kueue.CohortList
-	localQueues kueue.LocalQueueList
-	allocations v1alpha1.ComputeAllocationList
+	queues      []*kueue.ClusterQueue
+	localQueues []*kueue.LocalQueue
+	allocations []*v1alpha1.ComputeAllocation
 	occupied    index.ClusterUsage
 }
 
@@ -66,7 +66,7 @@ type summing struct {
 
 func (in input) sum() *Snapshot {
 	s := summing{
-		input: in, teams: map[string]*TeamSnapshot{"": {}}, teamOf: clusterstate.NewTeams(in.allocations.Items, in.queues.Items, in.localQueues.Items), pools: map[string]*PoolSnapshot{}, poolUsages: map[quota.FlavorResource]*usage.PoolUsage{},
+		input: in, teams: map[string]*TeamSnapshot{"": {}}, teamOf: clusterstate.NewTeams(in.allocations, in.queues, in.localQueues), pools: map[string]*PoolSnapshot{}, poolUsages: map[quota.FlavorResource]*usage.PoolUsage{},
 		teamUsages: map[string]map[quota.FlavorResource]*usage.TeamUsage{}, bound: map[string]map[quota.FlavorResource]resources.Amount{},
 	}
 	s.addTeams()
@@ -81,8 +81,7 @@ func (in input) sum() *Snapshot {
 }
 
 func (s *summing) addTeams() {
-	for i := range s.allocations.Items {
-		a := &s.allocations.Items[i]
+	for _, a := range s.allocations {
 		t := &TeamSnapshot{Name: a.Name, DisplayName: a.Spec.DisplayName, Namespace: a.Status.Namespace, Weight: a.Spec.FairShareWeight, Overrides: describe.Active(a), Budget: describe.BudgetUsage(a)}
 		t.Held, t.HeldText = describe.Held(a)
 		s.teams[a.Name] = t
@@ -96,8 +95,7 @@ func (s *summing) addTeams() {
 }
 
 func (s *summing) addQueues() {
-	for i := range s.input.queues.Items {
-		o := &s.input.queues.Items[i]
+	for _, o := range s.input.queues {
 		q := queue{team: s.teamOf.OfClusterQueue(o.Name), cohort: string(o.Spec.CohortName), nominal: quota.FlavorResourceQuantities{}, lendingLimit: quota.FlavorResourceQuantities{}, usage: s.occupied.Queues[o.Name]}
 		for fr, r := range quota.ResourceQuotas(o.Spec.ResourceGroups) {
 			q.nominal[fr] = resources.AmountFromQuantity(fr.Resource, r.NominalQuota)

@@ -51,21 +51,21 @@ func (w *world) node(name string, ready bool, gpus resources.Amount) *corev1.Nod
 }
 
 func (w *world) team(name string, gpus, used resources.Amount) {
-	w.in.allocations.Items = append(w.in.allocations.Items, v1alpha1.ComputeAllocation{
+	w.in.allocations = append(w.in.allocations, &v1alpha1.ComputeAllocation{
 		ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1alpha1.ComputeAllocationStatus{Namespace: "ns-" + name},
 	})
 	w.queue(name, name, gpus, used)
 }
 
 func (w *world) queue(name, team string, gpus, used resources.Amount) {
-	q := kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ClusterQueueSpec{CohortName: "shared-pool", ResourceGroups: []kueue.ResourceGroup{{
+	q := &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: kueue.ClusterQueueSpec{CohortName: "shared-pool", ResourceGroups: []kueue.ResourceGroup{{
 		CoveredResources: []corev1.ResourceName{catalog.GPU},
 		Flavors:          []kueue.FlavorQuotas{{Name: g5, Resources: []kueue.ResourceQuota{{Name: catalog.GPU, NominalQuota: *resource.NewQuantity(int64(gpus), resource.DecimalSI)}}}},
 	}}}}
 	if team != "" {
 		q.Labels = map[string]string{desired.LabelTeam: team}
 	}
-	w.in.queues.Items = append(w.in.queues.Items, q)
+	w.in.queues = append(w.in.queues, q)
 	w.in.occupied.Queues[name] = quota.FlavorResourceQuantities{{Flavor: g5, Resource: catalog.GPU}: used}
 }
 
@@ -145,7 +145,7 @@ func TestLicenses(t *testing.T) {
 	license := quota.FlavorResource{Flavor: g5, Resource: "example.com/license"}
 	for name, amounts := range map[string]struct{ quota, used int64 }{"vision": {3, 5}, "speech": {4, 0}} {
 		w.team(name, 0, 0)
-		group := &w.in.queues.Items[len(w.in.queues.Items)-1].Spec.ResourceGroups[0]
+		group := &w.in.queues[len(w.in.queues)-1].Spec.ResourceGroups[0]
 		group.CoveredResources = append(group.CoveredResources, "example.com/license")
 		group.Flavors[0].Resources = append(group.Flavors[0].Resources, kueue.ResourceQuota{Name: "example.com/license", NominalQuota: *resource.NewQuantity(amounts.quota, resource.DecimalSI)})
 		w.in.occupied.Queues[name][license] = resources.Amount(amounts.used)
@@ -247,7 +247,7 @@ func TestDepartments(t *testing.T) {
 	}
 	for i, cohort := range []kueue.CohortReference{"research", "research", "products", "elsewhere"} {
 		w.team(string("abcd"[i]), 2, 0)
-		w.in.queues.Items[i].Spec.CohortName = cohort
+		w.in.queues[i].Spec.CohortName = cohort
 	}
 	w.in.occupied.Queues["a"] = quota.FlavorResourceQuantities{{Flavor: g5, Resource: catalog.GPU}: 8}
 	s := w.sum()
@@ -290,8 +290,8 @@ func TestTeamsInOneNamespace(t *testing.T) {
 	w.node("0", true, 4)
 	for _, team := range []string{"cpu", "gpu"} {
 		w.team(team, 2, 0)
-		w.in.allocations.Items[len(w.in.allocations.Items)-1].Status.Namespace = "duo"
-		w.in.localQueues.Items = append(w.in.localQueues.Items, kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: "duo", Name: team + "-local"}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(team)}})
+		w.in.allocations[len(w.in.allocations)-1].Status.Namespace = "duo"
+		w.in.localQueues = append(w.in.localQueues, &kueue.LocalQueue{ObjectMeta: metav1.ObjectMeta{Namespace: "duo", Name: team + "-local"}, Spec: kueue.LocalQueueSpec{ClusterQueue: kueue.ClusterQueueReference(team)}})
 	}
 	w.in.occupied = x.ClusterUsage()
 	s := w.sum()

@@ -101,17 +101,17 @@ func (d *QueuePosition) applyKueue(items []visibility.PendingWorkload, x *index.
 // siblings returns the LocalQueues of a task's ClusterQueue that are not on hold, and its
 // own; none if that does not exist.
 func (v viewer) siblings(ctx context.Context, t *tasks.Task) ([]index.QueueKey, error) {
-	var queues kueue.LocalQueueList
-	if err := cluster.List(ctx, v.reader, &queues); err != nil {
+	queues, err := cluster.All[kueue.LocalQueue](ctx, v.reader)
+	if err != nil {
 		return nil, err
 	}
-	i := slices.IndexFunc(queues.Items, func(q kueue.LocalQueue) bool { return q.Namespace == t.Namespace && q.Name == t.Queue })
+	i := slices.IndexFunc(queues, func(q *kueue.LocalQueue) bool { return q.Namespace == t.Namespace && q.Name == t.Queue })
 	if i < 0 {
 		return nil, nil
 	}
 	var found []index.QueueKey
-	for j := range queues.Items {
-		if q := &queues.Items[j]; q.Spec.ClusterQueue == queues.Items[i].Spec.ClusterQueue && (j == i || !isStopped(q.Spec.StopPolicy)) {
+	for j, q := range queues {
+		if q.Spec.ClusterQueue == queues[i].Spec.ClusterQueue && (j == i || !isStopped(q.Spec.StopPolicy)) {
 			found = append(found, index.QueueKey{Namespace: q.Namespace, Queue: q.Name})
 		}
 	}

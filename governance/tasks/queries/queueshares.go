@@ -66,20 +66,22 @@ func (s *Service) QueueSharesWithin(ctx context.Context, scope access.Scope, tea
 
 // sharesWithQuota returns the shares of a team that have ClusterQueues, by name.
 func (v viewer) sharesWithQuota(ctx context.Context, team string) (shares []QueueShare, err error) {
-	var queues kueue.ClusterQueueList
-	var locals kueue.LocalQueueList
-	if err := cluster.List(ctx, v.reader, &queues, &locals); err != nil {
+	queues, err := cluster.All[kueue.ClusterQueue](ctx, v.reader)
+	if err != nil {
 		return nil, err
 	}
-	for i := range queues.Items {
-		q := &queues.Items[i]
+	locals, err := cluster.All[kueue.LocalQueue](ctx, v.reader)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range queues {
 		name := q.Labels[desired.LabelShare]
 		if name == "" || v.teams.OfClusterQueue(q.Name) != team {
 			continue
 		}
 		share := QueueShare{Name: name, Weight: weightOf(q.Spec.FairSharing), Admitted: q.Status.AdmittedWorkloads, Pending: q.Status.PendingWorkloads}
-		if at := slices.IndexFunc(locals.Items, func(l kueue.LocalQueue) bool { return string(l.Spec.ClusterQueue) == q.Name }); at >= 0 {
-			share.Queue = locals.Items[at].Name
+		if at := slices.IndexFunc(locals, func(l *kueue.LocalQueue) bool { return string(l.Spec.ClusterQueue) == q.Name }); at >= 0 {
+			share.Queue = locals[at].Name
 		}
 		usage := map[quota.FlavorResource]resources.Amount{}
 		for _, flavor := range q.Status.FlavorsUsage {
@@ -100,8 +102,8 @@ func (v viewer) queueShares(ctx context.Context, team string) ([]QueueShare, err
 	if !v.seesTeam(team) {
 		return nil, nil
 	}
-	var queues kueue.LocalQueueList
-	if err := cluster.List(ctx, v.reader, &queues); err != nil {
+	queues, err := cluster.All[kueue.LocalQueue](ctx, v.reader)
+	if err != nil {
 		return nil, err
 	}
 	weights, err := v.usageWeights(ctx)
@@ -110,8 +112,7 @@ func (v viewer) queueShares(ctx context.Context, team string) ([]QueueShare, err
 	}
 	of := v.queueOf(team)
 	var shares []QueueShare
-	for i := range queues.Items {
-		q := &queues.Items[i]
+	for _, q := range queues {
 		if !of(index.QueueKey{Namespace: q.Namespace, Queue: q.Name}) {
 			continue
 		}

@@ -32,12 +32,12 @@ func newRedactor(ctx context.Context, reader client.Reader, scope access.Scope, 
 			h.names[namespace] = true
 		}
 	}
-	var queues kueue.ClusterQueueList
-	if err := cluster.List(ctx, reader, &queues); err != nil {
+	queues, err := cluster.All[kueue.ClusterQueue](ctx, reader)
+	if err != nil {
 		return nil, err
 	}
-	for i := range queues.Items {
-		if name := queues.Items[i].Name; scope.Includes(teams.Namespace(teams.OfClusterQueue(name))) {
+	for _, q := range queues {
+		if name := q.Name; scope.Includes(teams.Namespace(teams.OfClusterQueue(name))) {
 			h.own[name] = true
 		} else {
 			h.names[name] = true

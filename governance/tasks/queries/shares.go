@@ -90,15 +90,17 @@ func (s *Service) SharesWithin(ctx context.Context, scope access.Scope) (Shares,
 	if err != nil {
 		return Shares{}, err
 	}
-	var queues kueue.ClusterQueueList
+	queues, err := cluster.All[kueue.ClusterQueue](ctx, v.reader)
+	if err != nil {
+		return Shares{}, err
+	}
 	var cohorts kueue.CohortList
-	if err := cluster.List(ctx, v.reader, &queues, &cohorts); err != nil {
+	if err := cluster.List(ctx, v.reader, &cohorts); err != nil {
 		return Shares{}, err
 	}
 	var all Shares
 	below := map[string][]NodeShare{} // by parent; empty for the root
-	for i := range queues.Items {
-		q := &queues.Items[i]
+	for _, q := range queues {
 		team := v.teams.OfClusterQueue(q.Name)
 		if q.Status.FairSharing == nil || team == "" {
 			continue

@@ -295,15 +295,17 @@ func (s *survey) readQueues(ctx context.Context) error {
 	if s.queues != nil {
 		return nil
 	}
-	var queues kueue.ClusterQueueList
-	var cohorts kueue.CohortList
-	if err := cluster.List(ctx, s.reader, &queues, &cohorts); err != nil {
+	queues, err := cluster.All[kueue.ClusterQueue](ctx, s.reader)
+	if err != nil {
 		return err
 	}
-	s.queues, s.objects = make(map[string]*kueue.ClusterQueue, len(queues.Items)), quota.NewCohorts(cohorts.Items)
-	s.roots = make(map[string]string, len(queues.Items))
-	for i := range queues.Items {
-		q := &queues.Items[i]
+	var cohorts kueue.CohortList
+	if err := cluster.List(ctx, s.reader, &cohorts); err != nil {
+		return err
+	}
+	s.queues, s.objects = make(map[string]*kueue.ClusterQueue, len(queues)), quota.NewCohorts(cohorts.Items)
+	s.roots = make(map[string]string, len(queues))
+	for _, q := range queues {
 		s.queues[q.Name], s.roots[q.Name] = q, s.objects.Root(string(q.Spec.CohortName))
 	}
 	return nil

@@ -229,19 +229,19 @@ func (l *line) compare(other *line, depth int) int {
 // lines returns the line of each ClusterQueue in which the viewer sees a waiting task.
 // Tasks of a LocalQueue without a ClusterQueue are a line that Kueue tries nothing of.
 func (s *Service) lines(ctx context.Context, v viewer) ([]*line, error) {
-	var locals kueue.LocalQueueList
-	if err := cluster.List(ctx, v.reader, &locals); err != nil {
+	locals, err := cluster.All[kueue.LocalQueue](ctx, v.reader)
+	if err != nil {
 		return nil, err
 	}
-	of, stopped := make(map[index.QueueKey]*kueue.LocalQueue, len(locals.Items)), map[index.QueueKey]bool{}
+	of, stopped := make(map[index.QueueKey]*kueue.LocalQueue, len(locals)), map[index.QueueKey]bool{}
 	seen, hides := map[string]bool{}, map[string]bool{} // ClusterQueues with namespaces that the viewer sees, and others
-	for i := range locals.Items {
-		key := index.QueueKey{Namespace: locals.Items[i].Namespace, Queue: locals.Items[i].Name}
-		of[key], stopped[key] = &locals.Items[i], isStopped(locals.Items[i].Spec.StopPolicy)
+	for _, q := range locals {
+		key := index.QueueKey{Namespace: q.Namespace, Queue: q.Name}
+		of[key], stopped[key] = q, isStopped(q.Spec.StopPolicy)
 		if v.seesNamespace(key.Namespace) {
-			seen[string(locals.Items[i].Spec.ClusterQueue)] = true
+			seen[string(q.Spec.ClusterQueue)] = true
 		} else {
-			hides[string(locals.Items[i].Spec.ClusterQueue)] = true
+			hides[string(q.Spec.ClusterQueue)] = true
 		}
 	}
 	around := newSurvey(v)
