@@ -18,8 +18,7 @@ import (
 func orphanedQuota(pools []v1alpha1.Pool, state State) []governance.FieldError {
 	proposed := state.catalog(pools)
 	teams := map[lostPool][]string{}
-	for i := range state.teams {
-		team := &state.teams[i]
+	for _, team := range state.teams {
 		if team.DeletionTimestamp != nil {
 			continue
 		}

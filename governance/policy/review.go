@@ -17,8 +17,8 @@ type State struct {
 	Policy *v1alpha1.ClusterPolicy // nil while there is none; shared with the cache: read only
 	Types  catalog.Catalog
 	// Tasks are the numbers of unfinished tasks by the name of their priority class
-	// in the policy; "" counts those without a class. They are counted only for
-	// readers who may edit the policy, because that reads every task.
+	// in the policy; "" counts those without a class. CountTasks sets them, because that
+	// reads every task.
 	Tasks map[string]int
 	// MayEdit reports whether the pages offer to change the policy.
 	MayEdit bool
@@ -31,7 +31,7 @@ type State struct {
 	// The input of ValidatePools. Pages must not show it: a reader may not see all
 	// of it.
 	nodes []corev1.Node
-	teams []v1alpha1.ComputeAllocation
+	teams []*v1alpha1.ComputeAllocation
 	label string // the node label of the instance type
 }
 

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"kuota.dev/kuota/governance"
@@ -51,12 +52,6 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 		return State{}, err
 	}
 	state, err := s.read(ctx)
-	if err == nil && may {
-		state.Tasks, err = s.tasksByClass(ctx, state.Policy)
-		if governance.KindOf(err) == governance.Unavailable { // the policy can be shown without task counts
-			state.Tasks, err = nil, nil
-		}
-	}
 	state.MayEdit, state.NoMutation = may, s.Cluster.MissingKinds().MutatingPolicies
 	for i := range state.teams {
 		if scope.All {
@@ -64,6 +59,15 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 		}
 	}
 	return state, err
+}
+
+// CountTasks sets Tasks of a state.
+func (s *Service) CountTasks(ctx context.Context, state *State) (err error) {
+	state.Tasks, err = s.tasksByClass(ctx, state.Policy)
+	if governance.KindOf(err) == governance.Unavailable { // the policy can be shown without task counts
+		return nil
+	}
+	return err
 }
 
 // read returns the state without permissions and task counts.
@@ -81,17 +85,20 @@ func (s *Service) read(ctx context.Context) (State, error) {
 		return State{}, cluster.Translate("read policy", err)
 	}
 	var nodes corev1.NodeList
-	var allocations v1alpha1.ComputeAllocationList
-	if err := cluster.List(ctx, reader, &nodes, &allocations); err != nil {
+	if err := cluster.List(ctx, reader, &nodes); err != nil {
 		return State{}, err
 	}
-	cluster.SortByName(allocations.Items)
-	return NewState(state.Policy, nodes.Items, allocations.Items, s.Naming.InstanceTypeLabel), nil
+	allocations, err := cluster.All[v1alpha1.ComputeAllocation](ctx, reader)
+	if err != nil {
+		return State{}, err
+	}
+	slices.SortFunc(allocations, func(a, b *v1alpha1.ComputeAllocation) int { return strings.Compare(a.Name, b.Name) })
+	return NewState(state.Policy, nodes.Items, allocations, s.Naming.InstanceTypeLabel), nil
 }
 
 // NewState returns the state that a policy is validated against, without
 // permissions and task counts.
-func NewState(policy *v1alpha1.ClusterPolicy, nodes []corev1.Node, teams []v1alpha1.ComputeAllocation, instanceTypeLabel string) State {
+func NewState(policy *v1alpha1.ClusterPolicy, nodes []corev1.Node, teams []*v1alpha1.ComputeAllocation, instanceTypeLabel string) State {
 	state := State{Policy: policy, nodes: nodes, teams: teams, label: instanceTypeLabel}
 	state.Types = state.catalog(state.appliedPools())
 	return state
@@ -103,8 +110,8 @@ func (s *Service) tasksByClass(ctx context.Context, policy *v1alpha1.ClusterPoli
 	if err != nil {
 		return nil, err
 	}
-	var list kueue.WorkloadList
-	if err := cluster.List(ctx, reader, &list); err != nil {
+	all, err := cluster.All[kueue.Workload](ctx, reader)
+	if err != nil {
 		return nil, err
 	}
 	names := map[string]string{} // of classes, by the names of their WorkloadPriorityClasses
@@ -114,8 +121,7 @@ func (s *Service) tasksByClass(ctx context.Context, policy *v1alpha1.ClusterPoli
 		}
 	}
 	tasks := map[string]int{}
-	for i := range list.Items {
-		w := &list.Items[i]
+	for _, w := range all {
 		if meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadFinished) {
 			continue
 		}

@@ -8,6 +8,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/quota/catalog"
 
 	"github.com/google/go-cmp/cmp"
@@ -34,7 +35,7 @@ func accelerator(name, model string) v1alpha1.Pool {
 // lab returns the state of a cluster with one p5, one p5e and one g5 node, and
 // these applied pools.
 func lab(pools []v1alpha1.Pool, teams ...v1alpha1.ComputeAllocation) State {
-	state := State{label: catalog.InstanceTypeLabel, teams: teams, Policy: &v1alpha1.ClusterPolicy{}}
+	state := State{label: catalog.InstanceTypeLabel, teams: cluster.Pointers(teams), Policy: &v1alpha1.ClusterPolicy{}}
 	for _, instanceType := range []string{"ml.p5.48xlarge", "ml.p5e.48xlarge", "ml.g5.2xlarge"} {
 		state.nodes = append(state.nodes, corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{catalog.InstanceTypeLabel: instanceType, "zone": "a"}}})
 	}

@@ -41,7 +41,7 @@ func Warnings(spec *v1alpha1.ClusterPolicySpec, state State, secrets []string) [
 		if secrets != nil && !slices.Contains(secrets, r.SecretName) {
 			warnings.Addf(at+"secretName", "there is no Secret %s in the namespace of the console: nothing can be sent", r.SecretName)
 		}
-		if r.Team != "" && !slices.ContainsFunc(state.teams, func(a v1alpha1.ComputeAllocation) bool { return a.Name == r.Team }) {
+		if r.Team != "" && !slices.ContainsFunc(state.teams, func(a *v1alpha1.ComputeAllocation) bool { return a.Name == r.Team }) {
 			warnings.Addf(at+"team", "there is no team %s", r.Team)
 		}
 	}

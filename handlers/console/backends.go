@@ -56,6 +56,7 @@ type Departments interface {
 // Policy reads and writes the cluster policy.
 type Policy interface {
 	State(ctx context.Context, user governance.User) (policy.State, error)
+	CountTasks(ctx context.Context, state *policy.State) error
 	// Nodes counts the nodes that each pool would have now. A node belongs to the first
 	// pool that matches.
 	Nodes(ctx context.Context, pools []v1alpha1.Pool) ([]int64, error)

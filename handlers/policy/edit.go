@@ -172,10 +172,13 @@ func unchanged(state policy.State, wanted *v1alpha1.ClusterPolicy) bool {
 // editablePolicy returns the policy, and 404 for readers who may not change it.
 func (h *Pages) editablePolicy(c echo.Context) (policy.State, error) {
 	state, err := h.Policy.State(c.Request().Context(), console.UserOf(c))
-	if err == nil && !state.MayEdit {
-		err = echo.ErrNotFound
+	switch {
+	case err != nil:
+		return state, err
+	case !state.MayEdit:
+		return state, echo.ErrNotFound
 	}
-	return state, err
+	return state, h.Policy.CountTasks(c.Request().Context(), &state)
 }
 
 // renderPolicy shows the form with the typed values and their errors. refused is the

@@ -7,6 +7,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
 	policies "kuota.dev/kuota/governance/policy"
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/quota/desired"
@@ -72,11 +73,11 @@ func (r *PoolReconciler) Reconcile(ctx context.Context, _ ctrl.Request) (ctrl.Re
 // poolErrors returns why the pools of the policy cannot apply; empty if they
 // can.
 func (r *PoolReconciler) poolErrors(ctx context.Context, policy *v1alpha1.ClusterPolicy, nodes []corev1.Node) (string, error) {
-	var list v1alpha1.ComputeAllocationList
-	if err := r.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+	teams, err := cluster.All[v1alpha1.ComputeAllocation](ctx, r.Client)
+	if err != nil {
 		return "", err
 	}
-	return governance.JoinFieldErrors(policies.ValidatePools(policy.Spec.Pools, policies.NewState(policy, nodes, list.Items, r.Naming.InstanceTypeLabel))), nil
+	return governance.JoinFieldErrors(policies.ValidatePools(policy.Spec.Pools, policies.NewState(policy, nodes, teams, r.Naming.InstanceTypeLabel))), nil
 }
 
 // labelNodes sets or removes the pool label of each node. A label that a flavor
