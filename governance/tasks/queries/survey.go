@@ -41,7 +41,7 @@ type tree struct {
 	cohorts  map[string]*explain.Cohort  // those with an object
 	running  []*tasks.Task               // that use quota of any queue
 	exceeds  map[string]bool             // queues that use more than their quota
-	admitted []*explain.AdmittedWorkload // of those
+	admitted []*explain.AdmittedWorkload // of those; see admittedTo
 }
 
 func newSurvey(v viewer) *survey {
@@ -266,13 +266,21 @@ func (s *survey) queue(ctx context.Context, t *tasks.Task, c *explain.Cluster) e
 	c.Queue.Usage = shared.queues[own.Name].Usage
 	c.Queues = maps.Clone(shared.queues)
 	c.Queues[own.Name] = c.Queue
-	c.Cohorts, c.Admitted = shared.cohorts, shared.admitted
-	if !shared.exceeds[own.Name] {
-		counts := maps.Clone(shared.exceeds)
-		counts[own.Name] = true
-		c.Admitted = index.AdmittedTo(shared.running, counts)
-	}
+	c.Cohorts, c.Admitted = shared.cohorts, shared.admittedTo(own.Name)
 	return nil
+}
+
+// admittedTo returns what tasks use of a queue and of those that exceed their quota.
+func (o *tree) admittedTo(own string) []*explain.AdmittedWorkload {
+	if !o.exceeds[own] {
+		counts := maps.Clone(o.exceeds)
+		counts[own] = true
+		return index.AdmittedTo(o.running, counts)
+	}
+	if o.admitted == nil {
+		o.admitted = index.AdmittedTo(o.running, o.exceeds)
+	}
+	return o.admitted
 }
 
 // neverBorrows reports whether the allocation of a ClusterQueue has a strategy without
@@ -339,7 +347,6 @@ func (s *survey) tree(root string) *tree {
 			o.exceeds[name] = true
 		}
 	}
-	o.admitted = index.AdmittedTo(o.running, o.exceeds)
 	s.trees[root] = o
 	return o
 }
