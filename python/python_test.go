@@ -4,6 +4,7 @@ package python_test
 import (
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -13,7 +14,14 @@ func TestPython(t *testing.T) {
 	if _, err := exec.LookPath("python3"); err != nil {
 		t.Skip("python3 is not installed")
 	}
-	files := []string{"kuota.py", "test_kuota.py", "examples/batch.py"}
+	files := []string{"test_kuota.py", "test_elastic.py", "examples/batch.py", "../docs/examples/elastic/train.py"}
+	for _, pattern := range []string{"kuota/*.py", "kuota/elastic/*.py"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %v, %v", pattern, found, err)
+		}
+		files = append(files, found...)
+	}
 	for _, file := range files { // so that go test runs again after a change, and does not print what it cached
 		if _, err := os.ReadFile(file); err != nil {
 			t.Fatal(err)

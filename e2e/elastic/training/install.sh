@@ -24,12 +24,9 @@ cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
 	chroot "$root" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends python3-torch
 } >"$dir/apt-torch.log" 2>&1 || { tail "$dir/apt-torch.log" >&2; exit 1; }
 # Debian builds PyTorch 2.6 without libuv, which torchrun uses unless it is told not to.
-# And its torchrun, when it is asked to end, closes the rendezvous for all others, which
-# later versions do not (pytorch#152525).
 (cd "$root"/usr/lib/python3/dist-packages/torch/distributed
 	sed -i 's/^\( *\)multi_tenant=True,$/&\n\1use_libuv=False,/' elastic/rendezvous/{c10d_rendezvous_backend,dynamic_rendezvous}.py
-	sed -i 's/^\( *\)is_master=False,$/&\n\1use_libuv=False,/' rendezvous.py
-	sed -i '/if not is_restart and self._rdzv_handler:/,+1d' elastic/agent/server/local_elastic_agent.py)
+	sed -i 's/^\( *\)is_master=False,$/&\n\1use_libuv=False,/' rendezvous.py)
 rm -rf "$root"/usr/share/{doc,locale,man} "$root"/var/lib/apt/lists/* "$root"/var/cache/apt/*
 container=$(buildah from scratch)
 buildah copy --quiet "$container" "$root" / >/dev/null

@@ -11,7 +11,7 @@ import (
 // line is a line of the log of train.py.
 type line struct {
 	Time     time.Time
-	Event    string // start, step, checkpoint, stop or end
+	Event    string // loaded, start, step, checkpoint, stop or end
 	World    int
 	Step     int
 	Position int64
@@ -49,7 +49,7 @@ func trace(lines []line) (t trajectory, err error) {
 			world = l.World
 			t.Worlds = append(t.Worlds, world)
 		}
-		if l.World != world {
+		if l.Event != "loaded" && l.World != world {
 			return t, fmt.Errorf("line %d: %d workers, want those %d that started", i, l.World, world)
 		}
 		switch l.Event {

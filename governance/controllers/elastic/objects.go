@@ -26,6 +26,13 @@ const rendezvousPort = 29400
 // them.
 const maxRestarts = 1000
 
+// torchrun gives its workers torchrunGrace to end by itself, and needs graceMargin of the
+// pod's grace period to end after them, both in seconds.
+const (
+	torchrunGrace = 30
+	graceMargin   = 5
+)
+
 // scaleConfigVariable is the environment variable that contains spec.scaleConfig, as a
 // JSON object from a size to its variables. Pods keep running when the size changes, so
 // a script reads it when its workers start.
@@ -131,6 +138,9 @@ func environment(e *v1alpha1.ElasticJob) []corev1.EnvVar {
 		// Otherwise torchrun keeps the address of the workers' store from its first
 		// rendezvous, and a pod that joins later waits for it in vain (PyTorch 2.6).
 		{Name: "TORCH_DISABLE_SHARE_RDZV_TCP_STORE", Value: "1"},
+		// torchrun reads it from PyTorch 2.12 on, for the end of a pod only; python -m
+		// kuota.elastic.run in every version, for starts at a new size too.
+		{Name: "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", Value: strconv.Itoa(max(torchrunGrace, int(p.GracefulShutdownTimeoutInSeconds)-graceMargin))},
 	}
 	if len(e.Spec.ScaleConfig) > 0 {
 		vars = append(vars, corev1.EnvVar{Name: scaleConfigVariable, Value: scaleConfig(e.Spec.ScaleConfig)})
