@@ -3,6 +3,8 @@ package trainingjobs
 import (
 	"cmp"
 	"fmt"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -242,8 +244,8 @@ func (c *converter) variable(name, value string) {
 func (c *converter) finish(h *header, report document.Report) (*v1alpha1.ElasticJob, governance.FieldErrors) {
 	e, more := manifest.NewElasticJob(h.Metadata, c.spec, c.path)
 	c.problems = append(c.problems, more...)
-	for i, container := range e.Spec.Template.Spec.Containers {
-		c.launcher(i, append(slices.Clone(container.Command), container.Args...))
+	for i := range e.Spec.Template.Spec.Containers {
+		c.launcher(i, &e.Spec.Template.Spec.Containers[i])
 	}
 	if len(report.Opaque) > 0 {
 		names := slices.Clone(report.Opaque)
@@ -260,18 +262,44 @@ func (c *converter) finish(h *header, report document.Report) (*v1alpha1.Elastic
 	return e, append(c.problems, report.Unreported(manifest.CheckElasticJob(e, c.path))...)
 }
 
-// launcher reports arguments that do not work in an ElasticJob.
-func (c *converter) launcher(container int, words []string) {
-	path := fmt.Sprintf("spec.template.spec.containers[%d]", container)
-	has := func(text string) bool {
-		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(w, text) })
+// hyperpodrun is HyperPod's launcher, which needs its operator. It may be in a shell command.
+var (
+	hyperpodrun = regexp.MustCompile(`(^|[\s/;&|("'])hyperpodrun($|[\s;&|)"'])`)
+	ofOperator  = regexp.MustCompile(`(^|\s)--(nnodes|rdzv[-_]backend)[= ]\S+`)
+)
+
+// launcher replaces HyperPod's launcher, and reports arguments that do not work in an
+// ElasticJob.
+func (c *converter) launcher(i int, container *corev1.Container) {
+	at := fmt.Sprintf("spec.template.spec.containers[%d]", i)
+	has := func(is func(word string) bool) bool {
+		return slices.ContainsFunc(container.Command, is) || slices.ContainsFunc(container.Args, is)
 	}
 	switch {
-	case has("hyperpodrun"):
-		c.report(path, "runs hyperpodrun, which needs HyperPod's operator: run torchrun, without --nnodes and --rdzv-backend")
-	case has("--nnodes") && !has("PET_NNODES"):
-		c.report(path, "sets --nnodes, which replaces the minimum and the maximum: remove it")
+	case has(hyperpodrun.MatchString):
+		container.Command, container.Args = withoutHyperpodrun(container.Command), withoutHyperpodrun(container.Args)
+		c.report(at, "runs hyperpodrun, which needs HyperPod's operator: python3 -m kuota.elastic.run takes its place, without --nnodes and --rdzv-backend. Its image needs the package kuota")
+	case has(func(w string) bool { return strings.Contains(w, "--nnodes") }):
+		c.report(at, "sets --nnodes, which replaces the minimum and the maximum: remove it")
 	}
+}
+
+// withoutHyperpodrun returns words of a command that start torchrun's equal in package kuota.
+func withoutHyperpodrun(words []string) (changed []string) {
+	for i := 0; i < len(words); i++ {
+		switch word := words[i]; {
+		case path.Base(word) == "hyperpodrun":
+			changed = append(changed, "python3", "-m", "kuota.elastic.run")
+		case hyperpodrun.MatchString(word): // of a shell
+			changed = append(changed, ofOperator.ReplaceAllString(hyperpodrun.ReplaceAllString(word, "${1}python3 -m kuota.elastic.run$2"), ""))
+		case ofOperator.MatchString(word):
+		case ofOperator.MatchString(word + " x"): // its value is the next word
+			i++
+		default:
+			changed = append(changed, word)
+		}
+	}
+	return changed
 }
 
 // Opaque fields have no equivalent in an ElasticJob.

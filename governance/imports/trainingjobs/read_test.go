@@ -1,6 +1,7 @@
 package trainingjobs_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"strings"
@@ -136,5 +137,24 @@ func TestReadReports(t *testing.T) {
 	e, _ := read(t, hyperPod("elasticPolicy: {}, replicaSpecs: [{template: {metadata: {labels: {kueue.x-k8s.io/queue-name: theirs}}}}]"))
 	if e.Labels[constants.QueueLabel] != "theirs" || len(e.Spec.Template.Labels) != 0 {
 		t.Errorf("got the labels %v and of pods %v, want the queue at the job", e.Labels, e.Spec.Template.Labels)
+	}
+}
+
+// HyperPod's launcher is replaced wherever a command has it.
+func TestHyperpodrun(t *testing.T) {
+	for command, want := range map[string]string{
+		`["hyperpodrun", "--nnodes", "2", "--nproc-per-node", "8", "train.py"]`:                                     `["python3", "-m", "kuota.elastic.run", "--nproc-per-node", "8", "train.py"]`,
+		`["/usr/bin/hyperpodrun", "--rdzv_backend=hyperpod", "a b.py"]`:                                             `["python3", "-m", "kuota.elastic.run", "a b.py"]`,
+		`["sh", "-c", "cd /x && hyperpodrun --nnodes=2 --rdzv-backend hyperpod --nproc-per-node=8 train.py; date"]`: `["sh", "-c", "cd /x && python3 -m kuota.elastic.run --nproc-per-node=8 train.py; date"]`,
+		`["torchrun", "hyperpodrun.py"]`:                                                                            `["torchrun", "hyperpodrun.py"]`,
+	} {
+		e, _ := read(t, strings.NewReplacer("command: [hyperpodrun]", "command: "+command, "args: [--nnodes=2, --nproc-per-node=8, --rdzv-backend=hyperpod, train.py]", "args: []").Replace(file(t, "hyperpod")))
+		var words []string
+		if err := json.Unmarshal([]byte(want), &words); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(words, e.Spec.Template.Spec.Containers[0].Command); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", command, diff)
+		}
 	}
 }
