@@ -387,6 +387,17 @@ type sizes struct {
 	Max    int32   `json:"max"`
 	Step   int32   `json:"step,omitempty"`
 	Values []int32 `json:"values,omitempty"`
+	// Times are seconds by the name of the field of elasticPolicy.
+	Times map[string]int32 `json:"times,omitempty"`
+}
+
+// sizeTimes are the times of an elastic task, by flag.
+var sizeTimes = []struct{ flag, field, about string }{
+	{"grace", "gracefulShutdownTimeoutInSeconds", "seconds that pods which start from now on have to save before they are killed"},
+	{"idle", "scalingTimeoutInSeconds", "seconds for which compute must have been idle before it grows"},
+	{"faulty", "faultyScaleDownTimeoutInSeconds", "seconds after which growth is given up whose pods fail or find no node"},
+	{"rest", "minStablePeriodSeconds", "seconds that it does not grow after growth was taken back"},
+	{"longest-rest", "backoffMaxSeconds", "most seconds of that, which double each time"},
 }
 
 // onOne runs an action on the task that an argument names.
@@ -451,8 +462,8 @@ func (o *options) changeCommands() []*cobra.Command {
 		},
 	}
 	resize := &cobra.Command{
-		Use: "resize NAME", Short: "change the sizes of an elastic task, or the replicas of a service", GroupID: "tasks", Args: oneTask,
-		Example: "  kuota resize train --min 2 --max 8 --step 2", ValidArgsFunction: o.completeTasks,
+		Use: "resize NAME", Short: "change the sizes and times of an elastic task, or the replicas of a service", GroupID: "tasks", Args: oneTask,
+		Example: "  kuota resize train --min 2 --max 8 --step 2\n  kuota resize train --grace 90", ValidArgsFunction: o.completeTasks,
 	}
 	var to sizes
 	var replicas int32
@@ -461,16 +472,29 @@ func (o *options) changeCommands() []*cobra.Command {
 	resize.Flags().Int32Var(&to.Step, "step", 0, "pods of one step")
 	resize.Flags().Int32SliceVar(&to.Values, "sizes", nil, "allowed sizes, in place of --min, --max and --step")
 	resize.Flags().Int32Var(&replicas, "replicas", 0, "of a service")
+	for _, t := range sizeTimes {
+		resize.Flags().Int32(t.flag, 0, t.about)
+	}
 	resize.RunE = func(c *cobra.Command, args []string) error {
 		changed := c.Flags().Changed
+		for _, t := range sizeTimes {
+			if changed(t.flag) {
+				if to.Times == nil {
+					to.Times = map[string]int32{}
+				}
+				to.Times[t.field], _ = c.Flags().GetInt32(t.flag)
+			}
+		}
+		sized := changed("min") || changed("max") || changed("step") || changed("sizes")
 		switch {
-		case changed("replicas") && (changed("min") || changed("max") || changed("step") || changed("sizes")):
+		case changed("replicas") && (sized || len(to.Times) > 0):
 			return errors.New("--replicas is for a service, and the other flags are for an elastic task")
 		case changed("replicas"):
 			_, err := o.onOne(c.Context(), args[0], "scale", actionRequest{Replicas: &replicas})
 			return err
+		case !sized && len(to.Times) > 0: // the sizes stay
 		case len(to.Values) == 0 && (!changed("min") || !changed("max")):
-			return errors.New("set --min and --max, or --sizes, or --replicas for a service")
+			return errors.New("set --min and --max, --sizes or a time, or --replicas for a service")
 		case len(to.Values) == 0 && to.Step == 0:
 			to.Step = 1
 		}

@@ -1,7 +1,15 @@
 package views
 
-// SizeFields are the inputs "min", "max", and "step" or "values" of an ElasticJob.
+// SizeFields are the inputs "min", "max", and "step" or "values" of an ElasticJob, and its times.
 type SizeFields struct {
 	Min, Max, Step, Values TextField
 	Discrete               bool // Values instead of Step
+	Times                  []TimeField
+	TimesOpen              bool
+}
+
+// TimeField is an input of seconds, named as the field of the ElasticJob's policy.
+type TimeField struct {
+	TextField
+	ID, Label, Hint string
 }

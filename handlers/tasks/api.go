@@ -86,12 +86,13 @@ type ActionRequest struct {
 	Index      *int32 `json:"index,omitempty"`      // for again: of an array, only this index
 }
 
-// Sizes are the allowed sizes of an elastic task, in pods.
+// Sizes are the allowed sizes of an elastic task, in pods, and its times.
 type Sizes struct {
-	Min    int32   `json:"min"`
-	Max    int32   `json:"max"`
-	Step   int32   `json:"step,omitempty"`   // from min to max; without values
-	Values []int32 `json:"values,omitempty"` // in place of min, max and step
+	Min    int32         `json:"min"` // without min, max, step and values the sizes stay
+	Max    int32         `json:"max"`
+	Step   int32         `json:"step,omitempty"`   // from min to max; without values
+	Values []int32       `json:"values,omitempty"` // in place of min, max and step
+	Times  actions.Times `json:"times,omitempty"`  // seconds by the name of the field of elasticPolicy, such as gracefulShutdownTimeoutInSeconds; those that are missing stay
 }
 
 // ActionAnswer is what an action did or, as a dry run, would meet.
@@ -190,6 +191,12 @@ func (h *Pages) run(ctx context.Context, user governance.User, at tasks.Address,
 		}
 		if request.Generation == 0 {
 			request.Generation = review.Resizing.Generation
+		}
+		fields, _ := actions.TimeFields()
+		for field := range request.Sizes.Times {
+			if !slices.Contains(fields, field) {
+				return wrong("sizes.times", fmt.Sprintf("has %q, which is none of %v", field, fields))
+			}
 		}
 		return h.Actions.Resize(ctx, user, at, actions.Sizes(*request.Sizes), request.Generation)
 	}

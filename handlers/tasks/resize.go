@@ -37,7 +37,21 @@ func sizesForm(r *actions.Resizing) resizeForm {
 		f.fields.Step.Value = text(r.Sizes.Step)
 	}
 	f.fields.Values.Value = listWords(r.Sizes.Values)
+	fields, _ := actions.TimeFields()
+	for _, field := range fields {
+		t := timeWords[field]
+		f.fields.Times = append(f.fields.Times, views.TimeField{ID: string(field), Label: t.label, Hint: t.hint, TextField: views.TextField{Value: text(r.Sizes.Times[field])}})
+	}
 	return f
+}
+
+// timeWords are the words for the times of an ElasticJob.
+var timeWords = map[actions.SizeField]struct{ label, hint string }{
+	actions.GraceField:  {"Time to save", "From the signal until a pod that goes is killed. Pods that run keep theirs."},
+	actions.IdleField:   {"Idle before growth", "For so long compute must have been idle."},
+	actions.FaultyField: {"Patience with faulty pods", "Growth whose pods fail or find no node for so long is given up."},
+	actions.StableField: {"Rest after shrinking", "It does not grow for so long after growth was taken back, and for twice as long each time."},
+	actions.MostField:   {"Longest rest", "Whatever it has doubled to."},
 }
 
 func listWords(sizes []int32) string {
@@ -52,6 +66,12 @@ func listWords(sizes []int32) string {
 func typedSizes(values url.Values, r *actions.Resizing) resizeForm {
 	f := sizesForm(r)
 	f.fields.Min.Value, f.fields.Max.Value, f.fields.Step.Value, f.fields.Values.Value = values.Get("min"), values.Get("max"), values.Get("step"), values.Get("values")
+	for i := range f.fields.Times {
+		if t := &f.fields.Times[i]; values.Has(t.ID) {
+			f.fields.TimesOpen = f.fields.TimesOpen || t.Value != values.Get(t.ID)
+			t.Value = values.Get(t.ID)
+		}
+	}
 	f.reviewed = values.Get("reviewed")
 	f.generation, _ = strconv.ParseInt(values.Get("generation"), 10, 64) // 0 is the generation of no object
 	return f
@@ -80,17 +100,24 @@ func (f *resizeForm) read(r *actions.Resizing) (z actions.Sizes, ok bool) {
 	} else {
 		z.Step = number(actions.StepField, f.fields.Step.Value, "The step")
 	}
+	z.Times = actions.Times{}
+	for _, t := range f.fields.Times {
+		z.Times[actions.SizeField(t.ID)] = number(actions.SizeField(t.ID), t.Value, "It")
+	}
 	if len(errs) == 0 {
 		errs = z.Problems(r.Scale)
 	}
 	f.fields.Min.Error, f.fields.Max.Error = errs[actions.MinField], errs[actions.MaxField]
 	f.fields.Step.Error, f.fields.Values.Error = errs[actions.StepField], errs[actions.ValuesField]
+	for i := range f.fields.Times {
+		f.fields.Times[i].Error = errs[actions.SizeField(f.fields.Times[i].ID)]
+	}
 	return z, len(errs) == 0
 }
 
 // sizesKey identifies sizes whose effects a user saw.
 func sizesKey(z actions.Sizes) string {
-	return fmt.Sprintf("%d-%d/%d/%s", z.Min, z.Max, z.Step, listWords(z.Values))
+	return fmt.Sprintf("%d-%d/%d/%s/%v", z.Min, z.Max, z.Step, listWords(z.Values), z.Times)
 }
 
 // resizePage returns the page of a form. z are the sizes to preview; nil for none.
@@ -154,7 +181,7 @@ func resizeEffects(r *actions.Resizing, z actions.Sizes) (list []string) {
 		left = min(left, r.After(z))
 	}
 	if left < r.Pods {
-		list = append(list, fmt.Sprintf("It shrinks from %d to %s: its newest growth ends at once. These pods have %s to write a checkpoint.", r.Pods, format.Count(int(left), "pod"), format.Count(int(r.Grace), "second")))
+		list = append(list, fmt.Sprintf("It shrinks from %d to %s: its newest growth ends at once. These pods have %s to write a checkpoint.", r.Pods, format.Count(int(left), "pod"), format.Count(int(r.Sizes.Times[actions.GraceField]), "second")))
 	}
 	switch {
 	case !runs && z.Min != r.Sizes.Min && r.State != v1alpha1.ElasticSuspended:
@@ -172,15 +199,33 @@ func resizeEffects(r *actions.Resizing, z actions.Sizes) (list []string) {
 	}
 	switch {
 	case z.Max > left && runs:
-		list = append(list, fmt.Sprintf("It grows up to %s when compute was idle for %s.", format.Count(int(z.Max), "pod"), format.Count(int(r.GrowsAfter), "second")))
+		list = append(list, fmt.Sprintf("It grows up to %s when compute was idle for %s.", format.Count(int(z.Max), "pod"), format.Count(int(z.Times[actions.IdleField]), "second")))
 	case z.Max == z.Min:
 		list = append(list, "It does not grow.")
 	}
 	if z.Max > r.Sizes.Max && runs {
 		list = append(list, fmt.Sprintf("torchrun in its running pods was started for at most %d pods, and uses no more.", r.Sizes.Max))
 	}
+	list = append(list, timeEffects(r, z)...)
 	if runs {
 		list = append(list, "Its other pods are not restarted.")
+	}
+	return list
+}
+
+// timeEffects describes which times change, and from when on.
+func timeEffects(r *actions.Resizing, z actions.Sizes) (list []string) {
+	fields, _ := actions.TimeFields()
+	for _, field := range fields {
+		before, after := r.Sizes.Times[field], z.Times[field]
+		if before == after {
+			continue
+		}
+		change := fmt.Sprintf("%s: %s instead of %d", timeWords[field].label, format.Count(int(after), "second"), before)
+		if field == actions.GraceField && r.Pods > 0 {
+			change += ", in pods that start from now on"
+		}
+		list = append(list, change+".")
 	}
 	return list
 }

@@ -17,16 +17,20 @@ func grown() actions.Review {
 	r := working(tasks.Running)
 	r.Task.Kind = v1alpha1.ElasticJobKind
 	r.Resizing = &actions.Resizing{
-		Sizes: actions.Sizes{Min: 4, Max: 16, Step: 4}, Generation: 3, State: v1alpha1.ElasticRunning, Pods: 12, Minimum: 4, Base: 4, Growth: []int32{4, 4}, Grace: 60, GrowsAfter: 30,
+		Sizes: actions.Sizes{Min: 4, Max: 16, Step: 4, Times: times()}, Generation: 3, State: v1alpha1.ElasticRunning, Pods: 12, Minimum: 4, Base: 4, Growth: []int32{4, 4},
 	}
 	return r
+}
+
+func times() actions.Times {
+	return actions.Times{actions.GraceField: 60, actions.IdleField: 30, actions.FaultyField: 30, actions.StableField: 60, actions.MostField: 3600}
 }
 
 // The form shows what typed sizes do before it sets them, and keeps what is typed with
 // each error.
 func TestResize(t *testing.T) {
 	discrete := grown()
-	discrete.Resizing.Sizes, discrete.Resizing.Scale = actions.Sizes{Min: 4, Max: 16, Values: []int32{4, 12, 16}}, []int32{16}
+	discrete.Resizing.Sizes, discrete.Resizing.Scale = actions.Sizes{Min: 4, Max: 16, Values: []int32{4, 12, 16}, Times: times()}, []int32{16}
 	pending := grown()
 	pending.Resizing.State, pending.Resizing.Pods, pending.Resizing.Minimum, pending.Resizing.Growth = v1alpha1.ElasticPending, 0, 0, nil
 	type fields map[string]string
@@ -47,6 +51,11 @@ func TestResize(t *testing.T) {
 		"what waits":             {pending, fields{"min": "8"}, nil, 200, "It waits for quota for 8 pods instead of 4.", "resize to 8-16 by 4"},
 		"nothing":                {grown(), fields{}, nil, 200, "Nothing changes", ""},
 		"other values":           {discrete, fields{"values": "4 8,16"}, nil, 200, "It shrinks from 12 to 8 pods", "resize to 4-16 by 0 or [4 8 16]"},
+		"more time to save":      {grown(), fields{"gracefulShutdownTimeoutInSeconds": "90"}, nil, 200, "Time to save: 90 seconds instead of 60, in pods that start from now on. Its other pods", "resize to 4-16 by 4"},
+		"other times":            {grown(), fields{"scalingTimeoutInSeconds": "5", "backoffMaxSeconds": "60"}, nil, 200, "It grows up to 16 pods when compute was idle for 5 seconds. Idle before growth: 5 seconds instead of 30. Longest rest: 60 seconds instead of 3600.", "resize to 4-16 by 4"},
+		"no time":                {grown(), fields{"gracefulShutdownTimeoutInSeconds": "1m"}, nil, 422, "It is a whole number, such as 8.", ""},
+		"too long":               {grown(), fields{"scalingTimeoutInSeconds": "90000"}, nil, 422, "This is a number of seconds from 0 to 86400.", ""},
+		"a rest that shrinks":    {grown(), fields{"backoffMaxSeconds": "59"}, nil, 422, "This is less than the 60 seconds that it does not grow at first.", ""},
 		"no numbers":             {grown(), fields{"min": "four", "max": ""}, nil, 422, "The minimum is a whole number, such as 8.", ""},
 		"above the maximum":      {grown(), fields{"min": "20"}, nil, 422, "The maximum is smaller than the minimum 20.", ""},
 		"not in steps":           {grown(), fields{"max": "14"}, nil, 422, "The maximum 14 cannot be reached from the minimum 4 in steps of 4.", ""},

@@ -2,6 +2,7 @@ package actions_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -137,6 +138,10 @@ func TestActionsOnAnElasticJob(t *testing.T) {
 	l.refused(l.Resize(t.Context(), l.admin, at, actions.Sizes{Min: 1, Max: 3, Step: 1}, seen), governance.Conflict, "was changed meanwhile")
 	l.must(l.Resize(t.Context(), l.admin, at, actions.Sizes{Min: 1, Max: 3, Values: []int32{1, 3}}, l.get().Generation))
 	l.reaches(3, tasks.Running, "low")
+	l.must(l.Resize(t.Context(), l.admin, at, actions.Sizes{Times: actions.Times{actions.GraceField: 90}}, l.get().Generation))
+	if got := actions.SizesOf(l.get().Spec.ElasticPolicy); got.Times[actions.GraceField] != 90 || got.Times[actions.MostField] == 0 || !slices.Equal(got.Values, []int32{1, 3}) {
+		t.Errorf("after a change of one time: got %+v, want the same sizes and other times", got)
+	}
 	if e := l.get(); e.Annotations[v1alpha1.AnnotationChangedBy] != l.admin.Name || e.Spec.ElasticPolicy.ReplicaIncrementStep != nil {
 		t.Errorf("the ElasticJob is %+v", e)
 	}
@@ -194,15 +199,24 @@ func TestSizesAreCheckedAsByTheSchema(t *testing.T) {
 				}
 			}
 		}
+		fields, most := actions.TimeFields()
+		z.Times = actions.Times{}
+		for _, field := range fields {
+			if z.Times[field] = []int32{0, 5, 60, 3600}[random.IntN(4)]; random.IntN(20) == 0 {
+				z.Times[field] = []int32{-1, most[field], most[field] + 1}[random.IntN(3)]
+			}
+		}
+		times, err := json.Marshal(z.Times)
+		l.must(err)
 		step, values := "null", "null"
 		if len(z.Values) > 0 {
 			values = strings.ReplaceAll(fmt.Sprint(z.Values), " ", ",")
 		} else {
 			step = fmt.Sprint(z.Step)
 		}
-		patch := fmt.Sprintf(`{"spec": {"elasticPolicy": {"minReplicas": %d, "maxReplicas": %d, "replicaIncrementStep": %s, "replicaDiscreteValues": %s}}}`, z.Min, z.Max, step, values)
+		patch := fmt.Sprintf(`{"spec": {"elasticPolicy": {"minReplicas": %d, "maxReplicas": %d, "replicaIncrementStep": %s, "replicaDiscreteValues": %s, %s}}}`, z.Min, z.Max, step, values, strings.Trim(string(times), "{}"))
 		e := l.get()
-		err := l.c.Client.Patch(t.Context(), &e, client.RawPatch("application/merge-patch+json", []byte(patch)), client.DryRunAll)
+		err = l.c.Client.Patch(t.Context(), &e, client.RawPatch("application/merge-patch+json", []byte(patch)), client.DryRunAll)
 		if problems := z.Problems(nil); (len(problems) == 0) != (err == nil) {
 			t.Errorf("%+v: the form says %v, and the API server %v", z, problems, err)
 		}

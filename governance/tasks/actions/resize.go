@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 
 	"kuota.dev/kuota/governance"
@@ -32,11 +33,48 @@ type Sizes struct {
 	Min, Max int32
 	Step     int32   // 0 if Values are set
 	Values   []int32 // the smallest first
+	Times    Times
+}
+
+// Times are the times of an ElasticJob's policy, in seconds, by the names of its fields.
+type Times map[SizeField]int32
+
+// The fields of Times.
+const (
+	GraceField  SizeField = "gracefulShutdownTimeoutInSeconds"
+	IdleField   SizeField = "scalingTimeoutInSeconds"
+	FaultyField SizeField = "faultyScaleDownTimeoutInSeconds"
+	StableField SizeField = "minStablePeriodSeconds"
+	MostField   SizeField = "backoffMaxSeconds"
+)
+
+// TimeFields returns the fields of Times, in the order in which they are shown, with the most
+// seconds that the schema of ElasticJobs allows.
+func TimeFields() ([]SizeField, Times) {
+	const day = 24 * 60 * 60
+	return []SizeField{GraceField, IdleField, FaultyField, StableField, MostField}, Times{GraceField: day, IdleField: day, FaultyField: day, StableField: day, MostField: 7 * day}
 }
 
 // SizesOf returns the sizes of a policy.
 func SizesOf(p v1alpha1.ElasticPolicy) Sizes {
-	return Sizes{Min: p.MinReplicas, Max: p.MaxReplicas, Step: ptr.Deref(p.ReplicaIncrementStep, 0), Values: slices.Sorted(slices.Values(p.ReplicaDiscreteValues))}
+	return Sizes{
+		Min: p.MinReplicas, Max: p.MaxReplicas, Step: ptr.Deref(p.ReplicaIncrementStep, 0), Values: slices.Sorted(slices.Values(p.ReplicaDiscreteValues)),
+		Times: Times{
+			GraceField: p.GracefulShutdownTimeoutInSeconds, IdleField: p.ScalingTimeoutInSeconds, FaultyField: p.FaultyScaleDownTimeoutInSeconds,
+			StableField: p.MinStablePeriodSeconds, MostField: p.BackoffMaxSeconds,
+		},
+	}
+}
+
+// Over returns sizes whose values replace those of others. What is not set is as in these.
+func (z Sizes) Over(others Sizes) Sizes {
+	if z.Min == 0 && z.Max == 0 && z.Step == 0 && len(z.Values) == 0 {
+		z.Min, z.Max, z.Step, z.Values = others.Min, others.Max, others.Step, others.Values
+	}
+	times := maps.Clone(others.Times)
+	maps.Copy(times, z.Times)
+	z.Times = times
+	return z
 }
 
 // policy returns the fields of a policy.
@@ -53,10 +91,10 @@ func (z Sizes) allowed() []int32 { return elastic.Sizes(z.policy()) }
 
 // Equal reports whether both are the same sizes.
 func (z Sizes) Equal(other Sizes) bool {
-	return z.Min == other.Min && z.Max == other.Max && z.Step == other.Step && slices.Equal(z.Values, other.Values)
+	return z.Min == other.Min && z.Max == other.Max && z.Step == other.Step && slices.Equal(z.Values, other.Values) && maps.Equal(z.Times, other.Times)
 }
 
-// SizeField is a field of Sizes that an error is about.
+// SizeField is a field of Sizes and Times.
 type SizeField string
 
 // The fields.
@@ -96,6 +134,11 @@ func (z Sizes) Problems(scale []int32) map[SizeField]string {
 			add(StepField, (z.Max-z.Min)/z.Step >= maxSizes, "These are more than %d sizes: choose a larger step.", maxSizes)
 		}
 	}
+	fields, most := TimeFields()
+	for _, f := range fields {
+		add(f, z.Times[f] < 0 || z.Times[f] > most[f], "This is a number of seconds from 0 to %d.", most[f])
+	}
+	add(MostField, z.Times[MostField] < z.Times[StableField], "This is less than the %d seconds that it does not grow at first.", z.Times[StableField])
 	for _, n := range scale {
 		add(MinField, n < z.Min, "scaleConfig has variables for %d pods: choose a minimum of at most %d, or remove them with kubectl edit.", n, n)
 		add(MaxField, n > z.Max, "scaleConfig has variables for %d pods: choose a maximum of at least %d, or remove them with kubectl edit.", n, n)
@@ -113,8 +156,6 @@ type Resizing struct {
 	Base       int32   // pods of the base, which keeps its size while it runs
 	Minimum    int32   // of Pods: those that are not growth
 	Growth     []int32 // pods of each increment, in the order in which they are given back
-	Grace      int32   // seconds that pods have to end
-	GrowsAfter int32   // seconds for which compute must have been idle
 }
 
 // resizing returns what Resize can change of a task.
@@ -133,7 +174,6 @@ func (s *Service) resizing(ctx context.Context, t *tasks.Task) (*Resizing, error
 	p := e.Spec.ElasticPolicy
 	r := &Resizing{
 		Sizes: SizesOf(p), Generation: e.Generation, State: e.Status.State, Pods: e.Status.Replicas, Minimum: e.Status.Minimum,
-		Grace: p.GracefulShutdownTimeoutInSeconds, GrowsAfter: p.ScalingTimeoutInSeconds,
 	}
 	for _, c := range e.Spec.ScaleConfig {
 		r.Scale = append(r.Scale, c.Replicas)
@@ -195,33 +235,43 @@ func (s *Service) Resize(ctx context.Context, user governance.User, at tasks.Add
 			return changed(t.Name + " was changed meanwhile. Its sizes are shown as they are now: review yours against them.")
 		}
 		before := SizesOf(e.Spec.ElasticPolicy)
+		z := z.Over(before)
 		if before.Equal(z) {
 			return nil
 		}
 		p := z.policy()
+		policy := map[string]any{
+			"minReplicas": p.MinReplicas, "maxReplicas": p.MaxReplicas, "replicaIncrementStep": p.ReplicaIncrementStep, "replicaDiscreteValues": p.ReplicaDiscreteValues,
+		}
+		for field, seconds := range z.Times {
+			policy[string(field)] = seconds
+		}
 		err := writer.Patch(ctx, e, merge(map[string]any{
 			"metadata": map[string]any{"uid": e.UID, "resourceVersion": e.ResourceVersion},
-			"spec": map[string]any{"elasticPolicy": map[string]any{
-				"minReplicas": p.MinReplicas, "maxReplicas": p.MaxReplicas, "replicaIncrementStep": p.ReplicaIncrementStep, "replicaDiscreteValues": p.ReplicaDiscreteValues,
-			}},
+			"spec":     map[string]any{"elasticPolicy": policy},
 		}))
 		if apierrors.IsConflict(err) && ctx.Err() == nil { // its status changes often: the generation decides
 			continue
 		}
 		err = translate("resize task", t, err)
 		e.UID, e.Namespace, e.Name = types.UID(t.UID), t.Namespace, t.Name
-		s.Audit.Record(audit.Change{User: user, Action: audit.Resize, Object: e, Of: of(t), Old: sizesSpec(before), New: sizesSpec(z), Err: err})
+		s.Audit.Record(audit.Change{User: user, Action: audit.Resize, Object: e, Of: of(t), Old: sizesSpec(before, z), New: sizesSpec(z, before), Err: err})
 		return err
 	}
 }
 
-// sizesSpec returns sizes for the audit log.
-func sizesSpec(z Sizes) spec {
+// sizesSpec returns sizes for the audit log, with the times that differ from others.
+func sizesSpec(z, others Sizes) spec {
 	p := spec{"minReplicas": z.Min, "maxReplicas": z.Max}
 	if z.Step > 0 {
 		p["replicaIncrementStep"] = z.Step
 	} else {
 		p["replicaDiscreteValues"] = z.Values
+	}
+	for field, seconds := range z.Times {
+		if seconds != others.Times[field] {
+			p[string(field)] = seconds
+		}
 	}
 	return spec{"elasticPolicy": p}
 }
