@@ -292,6 +292,9 @@ func (in *Input) idleQuota(Thresholds) (found []Finding) {
 	return found
 }
 
+// departmentSubject begins the subject of an alert about a department, before its name.
+const departmentSubject = "department/"
+
 // budgets finds each step that the budget of a team or a department has reached. A status of the
 // period before is none.
 func (in *Input) budgets(Thresholds) (found []Finding) {
@@ -314,7 +317,7 @@ func (in *Input) budgets(Thresholds) (found []Finding) {
 	}
 	for i := range in.Departments {
 		d := &in.Departments[i]
-		add("Department "+d.Name, Finding{Subject: "department/" + d.Name}, d.Spec.Budget, d.Status.Budget)
+		add("Department "+d.Name, Finding{Subject: departmentSubject + d.Name}, d.Spec.Budget, d.Status.Budget)
 	}
 	return found
 }

@@ -131,7 +131,7 @@ func TestFindings(t *testing.T) {
 	}
 }
 
-// TestBudgetOfADepartment finds the steps that a department has reached, for those who see all teams.
+// TestBudgetOfADepartment finds the steps that a department has reached, for those who see all of it.
 func TestBudgetOfADepartment(t *testing.T) {
 	hours := int64(100)
 	in := &Input{Now: start, Departments: []v1alpha1.Department{{
@@ -142,6 +142,22 @@ func TestBudgetOfADepartment(t *testing.T) {
 	found := must[[]Finding](t)(in.findings(Defaults, nil))
 	if len(found) != 1 || found[0].Rule != Budget || found[0].Team != "" || found[0].Namespace != "" || !strings.HasPrefix(found[0].Summary, "Department research has used 80 % of its budget of 100 accelerator hours") {
 		t.Errorf("found %+v", found)
+	}
+	list := []history.Alert{{Rule: string(Budget), Subject: found[0].Subject, Summary: found[0].Summary, Fired: start}}
+	for name, tc := range map[string]struct {
+		scope access.Scope
+		want  int
+	}{
+		"a reader of all teams":                {access.Scope{All: true}, 1},
+		"a member of the department":           {access.ScopeOf("ns-speech").WithDepartments("research"), 1},
+		"a member of it while it has no teams": {access.ScopeOf().WithDepartments("research"), 1},
+		"a member of another":                  {access.ScopeOf("ns-speech").WithDepartments("product"), 0},
+		"a member of its only team":            {access.ScopeOf("ns-speech"), 0},
+		"a stranger":                           {access.ScopeOf(), 0},
+	} {
+		if seen := visible(tc.scope, list, nil, start); len(seen) != tc.want {
+			t.Errorf("%s sees %d alerts about the department, want %d", name, len(seen), tc.want)
+		}
 	}
 	in.Now = start.Add(2 * time.Hour)
 	if found := must[[]Finding](t)(in.findings(Defaults, nil)); len(found) > 0 {

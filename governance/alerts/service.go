@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -460,9 +461,19 @@ func (s *Service) Within(ctx context.Context, scope access.Scope) (state State, 
 	return state, nil
 }
 
+// departmentOf returns the department that an alert is about; empty for others.
+func departmentOf(a history.Alert) string {
+	rest, ok := strings.CutPrefix(a.Subject, departmentSubject)
+	if !ok || a.Team != "" {
+		return ""
+	}
+	name, _, _ := strings.Cut(rest, "/")
+	return name
+}
+
 func visible(scope access.Scope, list []history.Alert, silences []history.Silence, now time.Time) (seen []Alert) {
 	for _, a := range list {
-		if !scope.All && !scope.Includes(a.Namespace) {
+		if !scope.All && !scope.Includes(a.Namespace) && !scope.IncludesDepartment(departmentOf(a)) {
 			continue
 		}
 		description, ok := Describe(Rule(a.Rule))

@@ -17,7 +17,6 @@ import (
 	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/record/audit"
 
-	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
@@ -105,7 +104,7 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 		return State{}, err
 	}
 	// A member of teams only is not asked about: see docs/decisions/0008.
-	if scope.All || scope.Empty() || slices.ContainsFunc(state.Departments, func(d v1alpha1.Department) bool { return isMember(&d, user) }) {
+	if scope.All || scope.Empty() || slices.ContainsFunc(state.Departments, func(d v1alpha1.Department) bool { return scope.IncludesDepartment(d.Name) }) {
 		if state.Governed, err = s.Access.Governed(ctx, user); err != nil {
 			return State{}, err
 		}
@@ -113,7 +112,7 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 	if scope.All || state.Governed.All {
 		return state, nil
 	}
-	return state.within(user, scope), nil
+	return state.within(scope), nil
 }
 
 // Again returns the departments as they are now, for all readers who see what the reader of
@@ -175,12 +174,12 @@ func (s *Service) whole(ctx context.Context) (State, error) {
 }
 
 // within returns what a reader sees who does not see all teams.
-func (s State) within(user governance.User, scope access.Scope) State {
+func (s State) within(scope access.Scope) State {
 	s.all, s.full = false, sets.New(s.Governed.Departments()...)
 	known := sets.New[string]()
 	for i := range s.Departments {
-		if name := s.Departments[i].Name; isMember(&s.Departments[i], user) {
-			s.full.Insert(s.Tree.Below(name)...)
+		if name := s.Departments[i].Name; scope.IncludesDepartment(name) {
+			s.full.Insert(name)
 		}
 	}
 	for name := range s.full {
@@ -193,13 +192,6 @@ func (s State) within(user governance.User, scope access.Scope) State {
 	}
 	s.Departments = slices.DeleteFunc(slices.Clone(s.Departments), func(d v1alpha1.Department) bool { return !known.Has(d.Name) })
 	return s
-}
-
-// isMember reports whether a department names a user or one of their groups.
-func isMember(d *v1alpha1.Department, user governance.User) bool {
-	return slices.ContainsFunc(d.Spec.Members, func(m v1alpha1.DepartmentMember) bool {
-		return m.Kind == rbacv1.UserKind && m.Name == user.Name || m.Kind == rbacv1.GroupKind && slices.Contains(user.Groups, m.Name)
-	})
 }
 
 // Unknown returns the error for a department that does not exist or that the reader does not

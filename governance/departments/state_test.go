@@ -43,7 +43,8 @@ func TestWithin(t *testing.T) {
 		"a member of unknown spaces": {user: governance.User{Name: "eve"}, scope: access.ScopeOf("ns-other")},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := samples(access.Governed{}).within(tc.user, tc.scope)
+			s := samples(access.Governed{})
+			s = s.within(tc.scope.WithDepartments(access.MemberOf(s.Departments, tc.user)...))
 			var sees, all []string
 			for _, d := range s.Departments {
 				all = append(all, d.Name)

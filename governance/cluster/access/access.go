@@ -20,10 +20,12 @@ import (
 // reviewsAtOnce bounds how many reviews one page sends at a time.
 const reviewsAtOnce = 16
 
-// Scope is the set of team namespaces that a user can see.
+// Scope is the set of team namespaces that a user can see, and of departments of which they
+// see everything.
 type Scope struct {
-	All        bool // every namespace, also future ones
-	namespaces sets.Set[string]
+	All         bool // every namespace and department, also future ones
+	namespaces  sets.Set[string]
+	departments sets.Set[string]
 }
 
 // ScopeOf returns a scope of these namespaces.
@@ -34,6 +36,17 @@ func (s Scope) Includes(namespace string) bool {
 	return namespace != "" && (s.All || s.namespaces.Has(namespace))
 }
 
+// WithDepartments returns the scope with these departments.
+func (s Scope) WithDepartments(names ...string) Scope {
+	s.departments = sets.New(names...)
+	return s
+}
+
+// IncludesDepartment reports whether everything of a department is in the scope.
+func (s Scope) IncludesDepartment(name string) bool {
+	return name != "" && (s.All || s.departments.Has(name))
+}
+
 // Namespaces returns the namespaces of the scope, sorted; empty if All is set.
 func (s Scope) Namespaces() []string { return sets.List(s.namespaces) }
 
@@ -42,7 +55,7 @@ func (s Scope) Key() string {
 	if s.All {
 		return "*"
 	}
-	return strings.Join(s.Namespaces(), " ")
+	return strings.Join(s.Namespaces(), " ") + "/" + strings.Join(sets.List(s.departments), " ")
 }
 
 // Empty reports whether the scope includes no namespace.
@@ -110,7 +123,8 @@ func (s *Service) scope(ctx context.Context, user governance.User) (Scope, error
 			scope.namespaces.Insert(namespace)
 		}
 	}
-	return scope, nil
+	of, err := s.memberOf(ctx, user)
+	return scope.WithDepartments(of...), err
 }
 
 // CanSee reports whether user can list the Workloads of a namespace; of all, if

@@ -65,12 +65,10 @@ func (s *Service) Delegated(ctx context.Context, user governance.User) (Governed
 	if err := cluster.List(ctx, reader, &list); err != nil {
 		return none, err
 	}
-	names := func(m v1alpha1.DepartmentMember) bool {
-		return m.Role == v1alpha1.DepartmentAdmin && (m.Kind == rbacv1.UserKind && m.Name == user.Name || m.Kind == rbacv1.GroupKind && slices.Contains(user.Groups, m.Name))
-	}
+	admin := func(m v1alpha1.DepartmentMember) bool { return m.Role == v1alpha1.DepartmentAdmin && names(m, user) }
 	var candidates []string
 	for i := range list.Items {
-		if slices.ContainsFunc(desired.DepartmentChain(list.Items, list.Items[i].Name), func(d *v1alpha1.Department) bool { return slices.ContainsFunc(d.Spec.Members, names) }) {
+		if slices.ContainsFunc(desired.DepartmentChain(list.Items, list.Items[i].Name), func(d *v1alpha1.Department) bool { return slices.ContainsFunc(d.Spec.Members, admin) }) {
 			candidates = append(candidates, list.Items[i].Name)
 		}
 	}
@@ -103,6 +101,41 @@ func (s *Service) Delegated(ctx context.Context, user governance.User) (Governed
 		}
 	}
 	return governed, nil
+}
+
+// memberOf returns the departments of which user sees everything.
+func (s *Service) memberOf(ctx context.Context, user governance.User) ([]string, error) {
+	reader, err := s.Cluster.Reader()
+	if err != nil {
+		return nil, err
+	}
+	var list v1alpha1.DepartmentList
+	if err := cluster.List(ctx, reader, &list); err != nil {
+		return nil, err
+	}
+	return MemberOf(list.Items, user), nil
+}
+
+// MemberOf returns the departments that name user or one of their groups as a member, and those
+// below these.
+func MemberOf(departments []v1alpha1.Department, user governance.User) (of []string) {
+	named := func(d *v1alpha1.Department) bool {
+		return slices.ContainsFunc(d.Spec.Members, func(m v1alpha1.DepartmentMember) bool { return names(m, user) })
+	}
+	if !slices.ContainsFunc(departments, func(d v1alpha1.Department) bool { return named(&d) }) {
+		return nil // almost everybody
+	}
+	for i := range departments {
+		if slices.ContainsFunc(desired.DepartmentChain(departments, departments[i].Name), named) {
+			of = append(of, departments[i].Name)
+		}
+	}
+	return of
+}
+
+// names reports whether a member of a department is user or one of their groups.
+func names(m v1alpha1.DepartmentMember, user governance.User) bool {
+	return m.Kind == rbacv1.UserKind && m.Name == user.Name || m.Kind == rbacv1.GroupKind && slices.Contains(user.Groups, m.Name)
 }
 
 // governs reports whether user has the verb govern in the namespace of a department; in all,
