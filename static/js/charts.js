@@ -12,7 +12,7 @@ const resized = new ResizeObserver((entries) => {
   }
 });
 const height = 232;
-const day = 86_400; // seconds
+const minute = 60, day = 86_400; // seconds
 
 drawAll();
 document.addEventListener("kuota:merged", drawAll);
@@ -141,6 +141,7 @@ function options(plot, chart, words) {
     legend: { show: false },
     cursor: { y: false, drag: { x: false, y: false }, points: { size: 6 } },
     scales: {
+      x: { range: (picture, min, max) => (picture.data[0].length === 1 ? [min - minute, min + minute] : [min, max]) }, // uPlot shows years for one point
       y: { range: (_, __, max) => [0, Math.max(1, (Math.max(max ?? 0, chart.least)) * 1.06)] },
     },
     axes: [
