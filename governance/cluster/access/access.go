@@ -105,6 +105,10 @@ func (s *Service) scope(ctx context.Context, user governance.User) (Scope, error
 	if err != nil {
 		return Scope{}, err
 	}
+	of, err := s.memberOf(ctx, user)
+	if err != nil {
+		return Scope{}, err
+	}
 	allowed := make([]bool, len(candidates))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(reviewsAtOnce)
@@ -123,8 +127,7 @@ func (s *Service) scope(ctx context.Context, user governance.User) (Scope, error
 			scope.namespaces.Insert(namespace)
 		}
 	}
-	of, err := s.memberOf(ctx, user)
-	return scope.WithDepartments(of...), err
+	return scope.WithDepartments(of...), nil
 }
 
 // CanSee reports whether user can list the Workloads of a namespace; of all, if
