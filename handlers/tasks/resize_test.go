@@ -1,6 +1,8 @@
 package tasks_test
 
 import (
+	"io"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -120,5 +122,33 @@ func TestResizeAfterAnotherChange(t *testing.T) {
 	kept := handlerstest.ValuesIn(page, "#action-form")
 	if response.StatusCode != 409 || kept.Get("max") != "8" || kept.Get("generation") != "4" {
 		t.Errorf("answers %s, and the form has %v", response.Status, kept)
+	}
+}
+
+// The API changes one time alone, and names a time that does not exist.
+func TestResizeTimesByAPI(t *testing.T) {
+	for body, want := range map[string]struct {
+		status int
+		says   string
+	}{
+		`{"uid": "u1", "sizes": {"times": {"gracefulShutdownTimeoutInSeconds": 90}}}`: {200, "resize to 0-0 by 0 or [] of generation 3"},
+		`{"uid": "u1", "sizes": {"times": {"grace": 90}}}`:                            {422, "which is none of [gracefulShutdownTimeoutInSeconds"},
+	} {
+		d := &handlerstest.Backend{ActionsBackend: handlerstest.ActionsBackend{ReviewResult: grown()}}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, handlerstest.Serve(t, d)+"/api/v1/tasks/ns/elasticjob/train/resize", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Authorization", "Bearer token")
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := io.ReadAll(response.Body)
+		response.Body.Close()
+		if got := strings.Join(d.ActionsBackend.Done, " ") + string(answer); err != nil || response.StatusCode != want.status || !strings.Contains(got, want.says) {
+			t.Errorf("%s: answers %s with %q, want %d with %q", body, response.Status, got, want.status, want.says)
+		}
 	}
 }
