@@ -112,7 +112,7 @@ func (h *Handlers) Register(s *web.Server) {
 		&dashboard.Pages{Console: c, History: h.History, Classes: classes, HardwarePages: hardwarePages},
 		&tasks.Pages{Console: c, Actions: h.Actions, History: h.History, Classes: classes, Changes: h.TaskChanges, Advice: h.AdviceChanges, Starts: h.Starts, Logs: h.Logs, Again: h.Submit, ExternalLogs: h.ExternalLogs, Hardware: hardwarePages, Previews: previewPages, Bulk: bulkPages},
 		&teams.Pages{Console: c, Submit: h.Submit, History: h.History, Classes: classes, Advice: h.AdviceChanges, Hardware: hardwarePages, Stops: h.Actions},
-		&departments.Pages{Console: c, Addresses: sealed, Previews: previewPages, Changes: h.AllocationChanges},
+		&departments.Pages{Console: c, Addresses: sealed, History: h.History, Previews: previewPages, Changes: h.AllocationChanges},
 		&instances.Pages{Console: c, Policy: h.Policy},
 		&activity.Pages{Console: c, History: h.History},
 		&alerts.Pages{Console: c},

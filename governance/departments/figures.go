@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/observe/capacity"
@@ -36,6 +37,8 @@ type Resource struct {
 type Loan struct {
 	Department, Team string // both empty for unallocated compute, and for what the reader does not see
 	Amount           resources.Amount
+	// Since is since when the borrower has used more than its quota. Figures leaves it zero.
+	Since time.Time
 }
 
 // Add adds the amounts of another resource, without its loans.

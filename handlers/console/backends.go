@@ -171,6 +171,9 @@ type History interface {
 	ScaleEvents(ctx context.Context, taskUID string, limit int) ([]history.ScaleEvent, error)
 	Series(ctx context.Context, keys []history.SeriesKey, from, to time.Time, buckets int) (map[history.SeriesKey][]history.Point, error)
 	Totals(ctx context.Context, keys []history.SeriesKey, from, to time.Time) (map[history.SeriesKey]history.Total, error)
+	// AboveSince returns since when each sum of series has been above its amount; from where
+	// it always was, and the zero time where it is not.
+	AboveSince(ctx context.Context, sums []history.Above, from time.Time) ([]time.Time, error)
 	// Usage returns the integrals of the selected series over each interval between two
 	// consecutive bounds; those of deleted teams and pools too.
 	Usage(ctx context.Context, q history.UsageQuery, bounds []time.Time) ([]map[history.SeriesKey]history.Total, error)

@@ -101,6 +101,11 @@ func (d *historyDomain) ScaleEvents(context.Context, string, int) ([]history.Sca
 	return nil, d.failure
 }
 
+// AboveSince is what no page of this package asks.
+func (d *historyDomain) AboveSince(context.Context, []history.Above, time.Time) ([]time.Time, error) {
+	return nil, d.failure
+}
+
 func (d *historyDomain) Since(context.Context) (time.Time, error) { return d.since, d.failure }
 
 func TestDashboard(t *testing.T) {

@@ -93,6 +93,7 @@ type loanJSON struct {
 	Department string       `json:"department,omitempty"`
 	Team       string       `json:"team,omitempty"`
 	Amount     *json.Number `json:"amount"`
+	Since      *time.Time   `json:"since,omitempty"` // of at most a day; absent where it is not known
 }
 
 // json answers GET /departments.json, and the API.
@@ -103,6 +104,7 @@ func (h *Pages) json(c echo.Context) error {
 	}
 	names := slices.DeleteFunc(s.Tree.Below(""), func(name string) bool { return s.Find(name) == nil })
 	from, to, page, pages := listing.Part(c.QueryParam("page"), departmentsOnPage, len(names))
+	h.setSince(c.Request().Context(), &s, slices.DeleteFunc(slices.Clone(names[from:to]), func(name string) bool { return !s.Sees(name) })...)
 	answer := departmentsAnswer{At: h.Now().UTC(), Total: len(names), Page: page, Pages: pages, Departments: []departmentJSON{}}
 	for _, name := range names[from:to] {
 		d := s.Find(name)
@@ -128,7 +130,11 @@ func (h *Pages) json(c echo.Context) error {
 			loans := func(list []departments.Loan) (out []loanJSON) {
 				for _, l := range list {
 					if all {
-						out = append(out, loanJSON{l.Department, l.Team, amount(l.Amount)})
+						loan := loanJSON{Department: l.Department, Team: l.Team, Amount: amount(l.Amount)}
+						if !l.Since.IsZero() {
+							loan.Since = new(l.Since.UTC())
+						}
+						out = append(out, loan)
 					}
 				}
 				return out

@@ -6,12 +6,14 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/observe/capacity"
 	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/report/usage"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
@@ -127,9 +129,51 @@ func TestDepartment(t *testing.T) {
 	if page.Find("a[href='/departments/sight/edit'], a[href='/departments/sight/delete'], a[href='/policies/allocations/new?department=sight']").Length() != 3 {
 		t.Error("the page lacks actions of an admin")
 	}
+	if got := page.Find("#department-loans time"); got.Length() != 0 {
+		t.Errorf("without history, a loan began at %s", handlerstest.Text(got))
+	}
 	response, _ := handlerstest.Get(t, address+"/departments/unknown")
 	if response.StatusCode != http.StatusNotFound {
 		t.Errorf("an unknown department: %s, want 404", response.Status)
+	}
+}
+
+// A loan lasts since the borrower uses more than its quota.
+func TestLoanSince(t *testing.T) {
+	d, past := backend(), handlerstest.NewHistory()
+	past.Held = map[history.SeriesKey]int64{{Team: "vision", Pool: "ml.g6.12xlarge", Resource: catalog.GPU, Measure: history.Used}: 5}
+	d.Past = past
+	address := handlerstest.Serve(t, d)
+	isDayAgo := func(text string) bool {
+		at, err := time.Parse(time.RFC3339, text)
+		return err == nil && time.Since(at).Round(time.Minute) == 24*time.Hour-10*time.Minute
+	}
+	_, page := handlerstest.Get(t, address+"/departments/sight")
+	if got := page.Find("#department-loans time").AttrOr("datetime", ""); !isDayAgo(got) {
+		t.Errorf("the page says since %q, want 10 minutes less than a day", got)
+	}
+	var answer struct {
+		Departments []struct {
+			Name      string
+			Resources []struct {
+				From []struct{ Since string } `json:"borrowedFrom"`
+			}
+		}
+	}
+	response, err := http.Get(address + "/departments.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if err := json.NewDecoder(response.Body).Decode(&answer); err != nil {
+		t.Fatal(err)
+	}
+	if got := answer.Departments[2].Resources[0].From[0].Since; !isDayAgo(got) {
+		t.Errorf("the API says since %q of %s, want 10 minutes less than a day", got, answer.Departments[2].Name)
+	}
+	past.Held = nil
+	if _, page = handlerstest.Get(t, address+"/departments/sight"); page.Find("#department-loans time").Length() != 0 {
+		t.Error("a loan has a time that history does not know")
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -42,6 +43,7 @@ import (
 type Pages struct {
 	*console.Console
 	forms.Addresses
+	History  console.History // nil for none
 	Previews *previews.Previews
 	Changes  console.Listener // of allocations and departments
 }
@@ -161,7 +163,8 @@ func (h *Pages) page(ctx context.Context, user governance.User, name string) (pa
 	q := figures.Parse(urls.Department(name), "q", "page", url.Values{}, timerange.Range{})
 	q.Resource = mostOf(s.figures[name])
 	page.Below = q.Below(s.State, d, s.figures, s.snapshot, q.Counted(s.snapshot))
-	page.Loans = s.loans(name)
+	h.setSince(ctx, &s, name)
+	page.Loans = s.loans(name, h.Now())
 	for _, m := range d.Spec.Members {
 		page.Members = append(page.Members, describe.DepartmentMember(m))
 	}
@@ -247,7 +250,7 @@ func (h *Pages) rows(s *seen, name string) (rows []departmentviews.ResourceRow) 
 
 // loans returns what a department borrows and lends, by resource. vCPU and memory follow
 // accelerators, and are left out where a pool has these.
-func (s *seen) loans(name string) (lines []departmentviews.LoanLine) {
+func (s *seen) loans(name string, now time.Time) (lines []departmentviews.LoanLine) {
 	accelerated := map[string]bool{}
 	for _, r := range s.figures[name].Resources {
 		if catalog.IsAccelerator(r.Resource) {
@@ -265,6 +268,13 @@ func (s *seen) loans(name string) (lines []departmentviews.LoanLine) {
 		add := func(loans []departments.Loan, lends bool) {
 			for _, l := range loans {
 				line := departmentviews.LoanLine{Lends: lends, Amount: quota.Amount(r.Resource, l.Amount) + " of " + r.Flavor}
+				switch {
+				case l.Since.IsZero():
+				case now.Sub(l.Since) >= longestLoan:
+					line.Long = "for more than a day"
+				default:
+					line.Since = format.Time(l.Since)
+				}
 				switch {
 				case l.Team != "":
 					line.WhoPrefix, line.Who, line.URL = "team", l.Team, urls.Team(l.Team)

@@ -107,6 +107,21 @@ func (d *HistoryBackend) Series(_ context.Context, keys []history.SeriesKey, fro
 	return series, d.Failure
 }
 
+// AboveSince answers for the amounts of Held, ten minutes after from.
+func (d *HistoryBackend) AboveSince(_ context.Context, sums []history.Above, from time.Time) (times []time.Time, _ error) {
+	for _, sum := range sums {
+		at, amount := time.Time{}, int64(0)
+		for _, key := range sum.Keys {
+			amount += d.Held[key]
+		}
+		if amount > sum.Amount {
+			at = from.Add(10 * time.Minute)
+		}
+		times = append(times, at)
+	}
+	return times, d.Failure
+}
+
 func (d *HistoryBackend) Totals(_ context.Context, keys []history.SeriesKey, from, to time.Time) (map[history.SeriesKey]history.Total, error) {
 	totals := map[history.SeriesKey]history.Total{}
 	for _, key := range keys {

@@ -46,6 +46,7 @@ type LoanLine struct {
 	Amount    string // such as "2 GPUs of ml.p5.48xlarge"
 	Who       string // "" for the shared compute
 	URL       string // of Who; empty for none
-	Since     string // RFC 3339; empty where it is not known
+	Since     string // RFC 3339; empty where it is not known or long ago
+	Long      string // such as "for more than a day"; empty for less
 	WhoPrefix string // such as "team"
 }

@@ -48,6 +48,7 @@ func conform(t *testing.T, newURL func(testing.TB) string) {
 		"ClassStats":       testClassStats,
 		"Trends":           testTrends,
 		"Loops":            testLoops,
+		"Above":            testAbove,
 		"MergePreemptions": testMergePreemptions,
 		"Estimates":        testEstimates,
 		"ScaleEvents":      testScaleEvents,

@@ -26,7 +26,7 @@ func Amounts(s *capacity.Snapshot) map[history.SeriesKey]int64 {
 	for _, p := range s.Pools {
 		for _, c := range p.Resources {
 			put := func(measure history.Measure, amount resources.Amount) resources.Amount {
-				amount = inHistoryUnit(c.Resource, amount)
+				amount = InHistoryUnit(c.Resource, amount)
 				all[history.SeriesKey{Pool: p.Name, Resource: c.Resource, Measure: measure}] = int64(amount)
 				return amount
 			}
@@ -49,7 +49,7 @@ func Amounts(s *capacity.Snapshot) map[history.SeriesKey]int64 {
 	for _, t := range s.Teams {
 		for _, c := range t.Resources {
 			put := func(measure history.Measure, amount resources.Amount) {
-				all[history.SeriesKey{Team: t.Name, Pool: c.Flavor, Resource: c.Resource, Measure: measure}] = int64(inHistoryUnit(c.Resource, amount))
+				all[history.SeriesKey{Team: t.Name, Pool: c.Flavor, Resource: c.Resource, Measure: measure}] = int64(InHistoryUnit(c.Resource, amount))
 			}
 			put(history.Quota, c.Nominal)
 			put(history.Used, c.Usage)
@@ -67,8 +67,8 @@ func Amounts(s *capacity.Snapshot) map[history.SeriesKey]int64 {
 	return all
 }
 
-// inHistoryUnit converts an amount to the unit of package history.
-func inHistoryUnit(resource string, amount resources.Amount) resources.Amount {
+// InHistoryUnit converts an amount to the unit of package history.
+func InHistoryUnit(resource string, amount resources.Amount) resources.Amount {
 	if resource == catalog.Memory {
 		return amount / catalog.MiB
 	}
@@ -175,7 +175,7 @@ func taskUsage(s timeline.Snapshot) (list []history.TaskUsage) {
 		}
 		r.Amounts = make(map[history.PoolResource]int64, len(sum))
 		for of, amount := range sum {
-			r.Amounts[of] = int64(inHistoryUnit(of.Resource, amount))
+			r.Amounts[of] = int64(InHistoryUnit(of.Resource, amount))
 		}
 		list = append(list, r)
 	}
