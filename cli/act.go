@@ -393,11 +393,31 @@ type sizes struct {
 
 // sizeTimes are the times of an elastic task, by flag.
 var sizeTimes = []struct{ flag, field, about string }{
-	{"grace", "gracefulShutdownTimeoutInSeconds", "seconds that pods which start from now on have to save before they are killed"},
+	{"grace", "gracefulShutdownTimeoutInSeconds", "seconds that pods have to save before they are killed; of a running task, pods that start from now on"},
 	{"idle", "scalingTimeoutInSeconds", "seconds for which compute must have been idle before it grows"},
 	{"faulty", "faultyScaleDownTimeoutInSeconds", "seconds after which growth is given up whose pods fail or find no node"},
 	{"rest", "minStablePeriodSeconds", "seconds that it does not grow after growth was taken back"},
 	{"longest-rest", "backoffMaxSeconds", "most seconds of that, which double each time"},
+}
+
+// timeFlags adds the flags of sizeTimes.
+func timeFlags(c *cobra.Command) {
+	for _, t := range sizeTimes {
+		c.Flags().Int32(t.flag, 0, t.about)
+	}
+}
+
+// timesOf returns the times that are set, by field; nil for none.
+func timesOf(c *cobra.Command) (times map[string]int32) {
+	for _, t := range sizeTimes {
+		if c.Flags().Changed(t.flag) {
+			if times == nil {
+				times = map[string]int32{}
+			}
+			times[t.field], _ = c.Flags().GetInt32(t.flag)
+		}
+	}
+	return times
 }
 
 // onOne runs an action on the task that an argument names.
@@ -472,19 +492,10 @@ func (o *options) changeCommands() []*cobra.Command {
 	resize.Flags().Int32Var(&to.Step, "step", 0, "pods of one step")
 	resize.Flags().Int32SliceVar(&to.Values, "sizes", nil, "allowed sizes, in place of --min, --max and --step")
 	resize.Flags().Int32Var(&replicas, "replicas", 0, "of a service")
-	for _, t := range sizeTimes {
-		resize.Flags().Int32(t.flag, 0, t.about)
-	}
+	timeFlags(resize)
 	resize.RunE = func(c *cobra.Command, args []string) error {
 		changed := c.Flags().Changed
-		for _, t := range sizeTimes {
-			if changed(t.flag) {
-				if to.Times == nil {
-					to.Times = map[string]int32{}
-				}
-				to.Times[t.field], _ = c.Flags().GetInt32(t.flag)
-			}
-		}
+		to.Times = timesOf(c)
 		sized := changed("min") || changed("max") || changed("step") || changed("sizes")
 		switch {
 		case changed("replicas") && (sized || len(to.Times) > 0):

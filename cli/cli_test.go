@@ -110,6 +110,32 @@ func TestUsageRows(t *testing.T) {
 	}
 }
 
+// The flags of an elastic task become the values of its request.
+func TestElasticFlags(t *testing.T) {
+	for line, want := range map[string]string{
+		"run --team a --image i --pods 2 --max-pods 8 --step 2 --grace 90 --scale 2:LR=0.1 --scale 8:A=b:c -d": `{"max":8,"step":2,"times":{"gracefulShutdownTimeoutInSeconds":90},"scaleConfig":{"2":{"LR":"0.1"},"8":{"A":"b:c"}}}`,
+		"run --team a --image i --sizes 2,4,8 --rest 0 -d":                                                     `{"max":0,"sizes":[2,4,8],"times":{"minStablePeriodSeconds":0}}`,
+		"run --team a --image i -d":                     ``,
+		"run --team a --image i --grace 90 -d":          `add --max-pods or --sizes`,
+		"run --team a --image i --sizes 2 --scale 2 -d": `is no SIZE:NAME=value`,
+	} {
+		var body struct {
+			Task struct{ Elastic json.RawMessage }
+		}
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+				t.Error(err)
+			}
+			_, _ = w.Write([]byte(`{"tasks":[{}]}`))
+		}))
+		_, _, err := run(t, append(strings.Fields(line), "--server", server.URL, "--token", "t")...)
+		server.Close()
+		if got := string(body.Task.Elastic); err != nil && (want == "" || !strings.Contains(err.Error(), want)) || err == nil && got != want {
+			t.Errorf("%s:\ngot  %s, %v\nwant %s", line, got, err, want)
+		}
+	}
+}
+
 func TestWhy(t *testing.T) {
 	server := answers(t, "/api/v1/tasks/ns/job/train/why", 200, `{"status":"Pending","position":"2nd of 5","why":{"headline":"Waits for 2 GPUs.","text":"The team uses all of its quota.","steps":[{"title":"Own quota","text":"8 of 8, all used by","tasks":[{"name":"c"}]}],"changesTitle":"It would start if","changes":[{"title":"The end of","text":"","tasks":[{"name":"a"},{"name":"b"}],"after":"starts it.","verified":true}]},"estimate":{"text":"Probably in 2 h."}}`, nil)
 	out, _, err := run(t, "why", "/tasks/ns/Job/train", "--server", server)

@@ -67,6 +67,9 @@ type elastic struct {
 	Max   int32   `json:"max"`
 	Step  int32   `json:"step,omitempty"`
 	Sizes []int32 `json:"sizes,omitempty"`
+	// Times are seconds by the name of the field of elasticPolicy.
+	Times       map[string]int32             `json:"times,omitempty"`
+	ScaleConfig map[string]map[string]string `json:"scaleConfig,omitempty"`
 }
 
 // submitted is a task that was submitted, or would be.
@@ -250,7 +253,8 @@ type runFlags struct {
 	gpus           int64
 	priority       *int32
 	env, after     []string
-	max            int32
+	elastic        elastic
+	scale          []string // of elastic.ScaleConfig
 	source         string
 	dryRun, detach bool
 }
@@ -285,7 +289,11 @@ the share of the node that belongs to the accelerators.`,
 	flags.StringVar(&f.task.SharedMemory, "shm", "", "shared memory in GiB")
 	flags.Int32Var(&f.task.Tries, "tries", 0, "tries before the task fails")
 	flags.Int32Var(&f.task.Processes, "processes", 0, "processes of each pod, for torchrun")
-	flags.Int32Var(&f.max, "max-pods", 0, "make it elastic: it grows to this many pods while compute is idle")
+	flags.Int32Var(&f.elastic.Max, "max-pods", 0, "make it elastic: it grows to this many pods while compute is idle")
+	flags.Int32Var(&f.elastic.Step, "step", 0, "pods by which an elastic task grows")
+	flags.Int32SliceVar(&f.elastic.Sizes, "sizes", nil, "make it elastic: the sizes that it may have, such as 2,4,8, in place of --max-pods and --step")
+	flags.StringArrayVar(&f.scale, "scale", nil, "variable of an elastic task for one size, SIZE:NAME=value")
+	timeFlags(c)
 	flags.StringVar(&f.source, "source", "", "folder whose files the task gets, without .git and what .gitignore names; the command runs in it. The team can read them")
 	flags.StringVar(&f.task.Array, "array", "", "run once for each index, such as 1-200%20: 20 at once, or as many as fit at its start. $KUOTA_ARRAY_INDEX has it")
 	flags.Int32Var(&f.task.Least, "least", 0, "fewest pods with which it may start; default all")
@@ -304,6 +312,7 @@ the share of the node that belongs to the accelerators.`,
 			f.task.Accelerators = &f.gpus
 		}
 		f.priority = ifChanged(c, "priority", priority)
+		f.elastic.Times = timesOf(c)
 		return o.run(c.Context(), f, args)
 	}
 	return c
@@ -325,8 +334,8 @@ func (o *options) run(ctx context.Context, f runFlags, args []string) error {
 	if f.task.Name == "" {
 		f.task.Name = nameOf(args, f.task.Image)
 	}
-	if f.max > 0 {
-		f.task.Elastic = &elastic{Max: f.max}
+	if f.task.Elastic, err = f.elasticTask(); err != nil {
+		return err
 	}
 	f.task.Env = map[string]string{}
 	for _, variable := range f.env {
@@ -347,6 +356,32 @@ func (o *options) run(ctx context.Context, f runFlags, args []string) error {
 		return o.printSubmitted(done)
 	}
 	return o.followTask(ctx, client, done[0].task())
+}
+
+// elasticTask returns what makes the task elastic; nil for nothing.
+func (f *runFlags) elasticTask() (*elastic, error) {
+	e := f.elastic
+	if e.Max == 0 && len(e.Sizes) == 0 {
+		if e.Step > 0 || len(e.Times) > 0 || len(f.scale) > 0 {
+			return nil, errors.New("--step, --scale and the times are for an elastic task: add --max-pods or --sizes")
+		}
+		return nil, nil
+	}
+	for _, text := range f.scale {
+		size, variable, _ := strings.Cut(text, ":")
+		name, value, ok := strings.Cut(variable, "=")
+		if !ok {
+			return nil, fmt.Errorf("--scale %s is no SIZE:NAME=value, such as 8:BATCH_SIZE=32", text)
+		}
+		if e.ScaleConfig == nil {
+			e.ScaleConfig = map[string]map[string]string{}
+		}
+		if e.ScaleConfig[size] == nil {
+			e.ScaleConfig[size] = map[string]string{}
+		}
+		e.ScaleConfig[size][name] = value
+	}
+	return &e, nil
 }
 
 // quoted returns a command line that sh reads as these arguments.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -155,7 +156,6 @@ func (t *translation) add(flag, value string) {
 
 const (
 	inManifest = "write it into a manifest, and submit that with kuota submit -f"
-	noElastic  = "an elastic task of kuota run has the default of Kuota; an ElasticJob has the field: kuota submit -f"
 	wholeOnly  = "kuota run requests whole accelerators, one if no flag says more; for parts of GPUs, " + inManifest
 	printsOnly = "it changes only what the command prints"
 )
@@ -165,6 +165,7 @@ var hypFlags = commandFlags{
 	translated: []string{
 		"job-name", "image", "namespace", "queue-name", "priority", "command", "args", "environment", "instance-type", "node-count", "replica-count", "tasks-per-node", "max-retry", "volume",
 		"accelerators", "vcpu", "memory", "accelerators-limit", "memory-limit", "max-node-count", "max-replica-count", "elastic-replica-increment-step",
+		"elastic-replica-discrete-values", "elastic-graceful-shutdown-timeout-in-seconds", "elastic-scaling-timeout-in-seconds", "elastic-faulty-scale-down-timeout-in-seconds",
 	},
 	switches: []string{"debug", "deep-health-check-passed-nodes-only"},
 	left: map[string]string{
@@ -183,11 +184,7 @@ var hypFlags = commandFlags{
 		"accelerator-partition-limit":         wholeOnly,
 		"preferred-topology":                  "for the annotation kueue.x-k8s.io/podset-preferred-topology, " + inManifest,
 		"required-topology":                   "for the annotation kueue.x-k8s.io/podset-required-topology, " + inManifest,
-		"elastic-replica-discrete-values":     "kuota run grows in equal steps; an ElasticJob has replicaDiscreteValues: kuota submit -f",
-		"elastic-graceful-shutdown-timeout-in-seconds": noElastic,
-		"elastic-scaling-timeout-in-seconds":           noElastic,
-		"elastic-scale-up-snooze-time-in-seconds":      noElastic,
-		"elastic-faulty-scale-down-timeout-in-seconds": noElastic,
+		"elastic-scale-up-snooze-time-in-seconds": "an elastic task rests after growth was taken back, --rest, and not after each start",
 	},
 }
 
@@ -329,15 +326,27 @@ func (t *translation) pods() (kind string) {
 	if count != "" {
 		t.add("pods", count)
 	}
+	sizes := strings.Trim(t.get("elastic-replica-discrete-values"), "'[]")
 	step := t.get("elastic-replica-increment-step")
 	switch {
-	case most != "": // a Job
+	case most != "" || sizes != "": // a Job
 		t.add("max-pods", most)
-		if step != "" && step != steps(count, most) {
-			t.note("--elastic-replica-increment-step is left out: kuota run grows by %s pods at a time; an ElasticJob has replicaIncrementStep: kuota submit -f.", steps(count, most))
+		t.add("sizes", strings.ReplaceAll(sizes, " ", ""))
+		if sizes == "" {
+			t.add("step", step)
+		} else if step != "" {
+			t.note("--elastic-replica-increment-step is left out: the task has a list of sizes.")
 		}
-	case step != "":
-		t.note("--elastic-replica-increment-step is left out: without a --max-node-count the task is not elastic.")
+		t.add("grace", t.get("elastic-graceful-shutdown-timeout-in-seconds"))
+		t.add("idle", t.get("elastic-scaling-timeout-in-seconds"))
+		t.add("faulty", t.get("elastic-faulty-scale-down-timeout-in-seconds"))
+		most = cmp.Or(most, sizes)
+	default:
+		for _, flag := range []string{"elastic-replica-increment-step", "elastic-graceful-shutdown-timeout-in-seconds", "elastic-scaling-timeout-in-seconds", "elastic-faulty-scale-down-timeout-in-seconds"} {
+			if t.has(flag) {
+				t.note("--%s is left out: without a --max-node-count the task is not elastic.", flag)
+			}
+		}
 	}
 	if most == "" && (several || t.has("job-kind")) {
 		kind = "PyTorchJob"
@@ -347,20 +356,6 @@ func (t *translation) pods() (kind string) {
 		}
 	}
 	return kind
-}
-
-// steps returns by how many pods an elastic task of kuota run grows: by as many as it starts with, or
-// by fewer if that would miss its maximum.
-func steps(least, most string) string {
-	a, err := strconv.Atoi(least)
-	if err != nil || a < 1 {
-		a = 1
-	}
-	b, _ := strconv.Atoi(most)
-	for b -= a; b > 0; {
-		a, b = b, a%b
-	}
-	return strconv.Itoa(a)
 }
 
 // amounts adds the requests of a pod.

@@ -64,13 +64,13 @@ func TestTranslate(t *testing.T) {
 		},
 		"elastic": {
 			"hyp create hyp-pytorch-job --job-name bert --image a --namespace hyperpod-ns-vision --queue-name hyperpod-ns-vision-share-exp --instance-type ml.p5.48xlarge --node-count 2 --max-node-count 8 --elastic-replica-increment-step 2 --elastic-graceful-shutdown-timeout-in-seconds 600 --tasks-per-node auto --command [python,train.py]",
-			"kuota run --detach --team vision --share exp --name bert --image a --pool ml.p5.48xlarge --pods 2 --max-pods 8 --gpus 8 --env PET_NPROC_PER_NODE=auto -- python train.py",
-			[]string{"--elastic-graceful-shutdown-timeout-in-seconds"},
+			"kuota run --detach --team vision --share exp --name bert --image a --pool ml.p5.48xlarge --pods 2 --max-pods 8 --step 2 --grace 600 --gpus 8 --env PET_NPROC_PER_NODE=auto -- python train.py",
+			[]string{""},
 		},
 		"elastic with other sizes": {
 			"hyp create hyp-pytorch-job --job-name bert --image a --instance-type ml.p5.48xlarge --node-count 2 --max-node-count 8 --elastic-replica-discrete-values '[2,4,8]' --elastic-replica-increment-step=1 --command [python]",
-			"kuota run --detach --name bert --image a --pool ml.p5.48xlarge --pods 2 --max-pods 8 --gpus 8 -- python",
-			[]string{"--elastic-replica-discrete-values", "--elastic-replica-increment-step is left out: kuota run grows by 2 pods"},
+			"kuota run --detach --name bert --image a --pool ml.p5.48xlarge --pods 2 --max-pods 8 --sizes 2,4,8 --gpus 8 -- python",
+			[]string{"--elastic-replica-increment-step is left out: the task has a list of sizes"},
 		},
 		"all that is left out": {
 			`hyp create hyp-pytorch-job --job-name a --image b --namespace research --queue-name other --label-selector '{"accelerator": "nvidia"}' --deep-health-check-passed-nodes-only true --scheduler-type kueue --service-account-name s --efa 1 --efa-limit 1 --accelerator-partition-type mig-1g.5gb --accelerator-partition-count 1 --accelerator-partition-limit 1 --preferred-topology topology.k8s.aws/network-node-layer-1 --required-topology topology.k8s.aws/network-node-layer-2 --elastic-scaling-timeout-in-seconds 60 --elastic-scale-up-snooze-time-in-seconds 60 --instance-type ml.p4d.24xlarge --output-s3-uri s3://a --debug --command [python] word`,

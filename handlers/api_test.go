@@ -71,6 +71,15 @@ func TestAPISubmits(t *testing.T) {
 	if status := call(t, "POST", address+"?dryRun=true", teams.SubmitRequest{Task: &teams.TaskRequest{Name: "n", Image: "i", Class: "training"}, Priority: new(int32(42))}, &refused); status != http.StatusUnprocessableEntity || refused.Errors[0].Field != "task.class" {
 		t.Errorf("a number and a class: %d, %+v", status, refused)
 	}
+	elastic := &teams.ElasticRequest{Max: 4, Times: map[string]int32{"gracefulShutdownTimeoutInSeconds": 90}, ScaleConfig: map[string]map[string]string{"2": {"BATCH": "8"}}}
+	grows := teams.SubmitRequest{Task: &teams.TaskRequest{Name: "n", Image: "i", Pods: 2, Elastic: elastic}}
+	if status := call(t, "POST", address+"?dryRun=true", grows, &answer); status != http.StatusOK || !strings.Contains(answer.Tasks[0].Manifest, "gracefulShutdownTimeoutInSeconds: 90") || !strings.Contains(answer.Tasks[0].Manifest, "- env:\n    - name: BATCH\n      value: \"8\"\n    replicas: 2") {
+		t.Errorf("an elastic task: %d, %+v", status, answer)
+	}
+	elastic.Times["graceSeconds"] = 1
+	if status := call(t, "POST", address+"?dryRun=true", grows, &refused); status != http.StatusUnprocessableEntity || refused.Errors[0].Field != "task.elastic.times" {
+		t.Errorf("a time that does not exist: %d, %+v", status, refused)
+	}
 	request := teams.SubmitRequest{Manifest: one + "---\n" + generated}
 	status := call(t, "POST", address, request, &answer, "Idempotency-Key", "k")
 	call(t, "POST", address, request, &again, "Idempotency-Key", "k")

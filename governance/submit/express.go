@@ -27,7 +27,7 @@ func (p Plan) Express() Request {
 	switch {
 	case p.read != nil:
 		policy := p.read.Spec.ElasticPolicy
-		r.Elastic, template.PodTemplateSpec = &policy, p.read.Spec.Template
+		r.Elastic, r.ScaleConfig, template.PodTemplateSpec = &policy, p.read.Spec.ScaleConfig, p.read.Spec.Template
 		if limit := p.read.Spec.ActiveDeadlineSeconds; limit != nil {
 			r.TimeLimit = int32(min(*limit, maxTimeLimit))
 		}

@@ -101,7 +101,7 @@ func (p Plan) ElasticJob() *v1alpha1.ElasticJob {
 	e := &v1alpha1.ElasticJob{
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: v1alpha1.ElasticJobKind},
 		ObjectMeta: p.meta(),
-		Spec:       v1alpha1.ElasticJobSpec{ElasticPolicy: *p.Elastic.DeepCopy(), Template: p.template("main", "")},
+		Spec:       v1alpha1.ElasticJobSpec{ElasticPolicy: *p.Elastic.DeepCopy(), ScaleConfig: p.ScaleConfig, Template: p.template("main", "")},
 	}
 	if p.TimeLimit > 0 {
 		e.Spec.ActiveDeadlineSeconds = new(int64(p.TimeLimit))

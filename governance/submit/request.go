@@ -52,8 +52,10 @@ type Request struct {
 	// Elastic makes it an ElasticJob whose minimum is Pods. Its MinReplicas is ignored, and
 	// missing sizes are completed. Nil is a Job.
 	Elastic *v1alpha1.ElasticPolicy
-	Serving *Serving // makes it a service; nil for a task that ends
-	Array   *Array   // makes it an array, whose Pods and MinPods follow from it; nil for equal pods
+	// ScaleConfig is the environment of the pods of an elastic task for each size.
+	ScaleConfig []v1alpha1.ScaleConfig
+	Serving     *Serving // makes it a service; nil for a task that ends
+	Array       *Array   // makes it an array, whose Pods and MinPods follow from it; nil for equal pods
 	Runtime
 }
 
@@ -119,6 +121,9 @@ func (r Request) validate(t Team, complete bool) (wrong governance.FieldErrors) 
 			wrong.Add("elastic", "you have no permission to create ElasticJobs in the team's namespace")
 		}
 		wrong = append(wrong, manifest.CheckElasticPolicy(r.Elastic, "elastic")...)
+		for _, problem := range manifest.CheckScaleConfig(r.ScaleConfig, r.Elastic) {
+			wrong.Add("elastic.scaleConfig", problem)
+		}
 	}
 	switch {
 	case r.Image == "" && complete:

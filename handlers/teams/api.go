@@ -13,6 +13,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/submit"
+	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/urls"
@@ -84,6 +85,11 @@ type ElasticRequest struct {
 	Max   int32   `json:"max"` // pods
 	Step  int32   `json:"step,omitempty"`
 	Sizes []int32 `json:"sizes,omitempty"` // in place of max and step
+	// Times are seconds by the name of the field of elasticPolicy, such as
+	// gracefulShutdownTimeoutInSeconds; those that are missing have the defaults.
+	Times map[string]int32 `json:"times,omitempty"`
+	// ScaleConfig has variables by size, such as {"8": {"BATCH_SIZE": "32"}}.
+	ScaleConfig map[string]map[string]string `json:"scaleConfig,omitempty"`
 }
 
 // values returns a request as the form of tasks has it.
@@ -131,6 +137,18 @@ func (r *TaskRequest) values(t submit.Team) url.Values {
 				values.Set(name, strconv.Itoa(int(n)))
 			}
 		}
+		for field, seconds := range e.Times {
+			if input, i := inputOf("elastic." + field); i >= 0 {
+				values.Set(input.id, strconv.Itoa(int(seconds)))
+			}
+		}
+		var scale []string
+		for _, size := range slices.Sorted(maps.Keys(e.ScaleConfig)) {
+			for _, name := range slices.Sorted(maps.Keys(e.ScaleConfig[size])) {
+				scale = append(scale, size+" "+name+"="+e.ScaleConfig[size][name])
+			}
+		}
+		values.Set("scale", strings.Join(scale, "\n"))
 	}
 	return values
 }
@@ -143,6 +161,9 @@ func (r *TaskRequest) read(t submit.Team) (submit.Reading, error) {
 		if strings.ContainsAny(value, "\r\n") {
 			wrong = append(wrong, governance.FieldError{Path: "env", Message: "has a value of several lines: put it into a Secret"})
 		}
+	}
+	if r.Elastic != nil {
+		wrong = append(wrong, r.Elastic.unreadable()...)
 	}
 	if t.Priority != "" && r.Class != "" && r.Class != t.Priority {
 		wrong = append(wrong, governance.FieldError{Path: "class", Message: "is " + r.Class + ", and the priority is " + t.Priority + ": remove one of them"})
@@ -158,6 +179,24 @@ func (r *TaskRequest) read(t submit.Team) (submit.Reading, error) {
 	m, err := plan.Manifest()
 	read.Plan, read.Manifest = &plan, m.Text
 	return read, err
+}
+
+// unreadable returns what the form cannot hold.
+func (e *ElasticRequest) unreadable() (wrong governance.FieldErrors) {
+	fields, _ := actions.TimeFields()
+	for field := range e.Times {
+		if !slices.Contains(fields, actions.SizeField(field)) {
+			wrong.Addf("elastic.times", "has %q, which is none of %v", field, fields)
+		}
+	}
+	for _, variables := range e.ScaleConfig {
+		for name, value := range variables {
+			if strings.ContainsAny(value, "\r\n") {
+				wrong.Addf("elastic.scaleConfig", "has a value of several lines: %s", name)
+			}
+		}
+	}
+	return wrong
 }
 
 // SubmitAnswer has what became of each task, in the order of the manifest.

@@ -1,6 +1,7 @@
 package teams
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 
@@ -62,7 +63,16 @@ func formOf(t submit.Team, r submit.Request) submitForm {
 			sizes = append(sizes, whole(size))
 		}
 		f.sizes = strings.Join(sizes, ", ")
-		f.graceful, f.scaling = strconv.Itoa(int(e.GracefulShutdownTimeoutInSeconds)), strconv.Itoa(int(e.ScalingTimeoutInSeconds))
+		var scale []string
+		for _, c := range r.ScaleConfig {
+			for _, v := range c.Env {
+				scale = append(scale, fmt.Sprintf("%d %s=%s", c.Replicas, v.Name, v.Value))
+			}
+		}
+		f.scale = strings.Join(scale, "\n")
+		text := func(n int32) string { return strconv.Itoa(int(n)) }
+		f.graceful, f.scaling, f.faulty = text(e.GracefulShutdownTimeoutInSeconds), text(e.ScalingTimeoutInSeconds), text(e.FaultyScaleDownTimeoutInSeconds)
+		f.rest, f.longest = text(e.MinStablePeriodSeconds), text(e.BackoffMaxSeconds)
 	}
 	f.expressRuntime(r.Runtime)
 	for _, input := range f.inputs() {

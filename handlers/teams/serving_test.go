@@ -117,9 +117,9 @@ func TestSubmitServices(t *testing.T) {
 func TestOrderOfErrors(t *testing.T) {
 	wrong := map[string]string{
 		"action": "save", "name": "", "image": "", "accelerators": "x", "vcpu": "x", "memory": "x", "replicas": "x", "pods": "x", "port": "x", "least": "x", "limit": "x", "script": "#!python",
-		"env": "x", "secrets": "A=b", "volumes": "x", "shm": "x", "account": "A b", "processes": "x", "tries": "x", "home-size": "x", "home-path": "x", "max": "x", "step": "x", "sizes": "x", "graceful": "x", "scaling": "x",
+		"env": "x", "secrets": "A=b", "volumes": "x", "shm": "x", "account": "A b", "processes": "x", "tries": "x", "home-size": "x", "home-path": "x", "max": "x", "step": "x", "sizes": "x", "graceful": "x", "scaling": "x", "faulty": "x", "rest": "x", "longest-rest": "x", "scale": "x",
 	}
-	for path, want := range map[string]int{"": 16, "?elastic=true": 19, "/service": 14, "/notebook": 15} {
+	for path, want := range map[string]int{"": 16, "?elastic=true": 23, "/service": 14, "/notebook": 15} {
 		d := &handlerstest.Backend{}
 		d.SubmitBackend.Services = services
 		address := handlerstest.Serve(t, d) + "/teams/vision/submit" + path

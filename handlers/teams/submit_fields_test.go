@@ -7,12 +7,14 @@ import (
 	"strings"
 	"testing"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 
 	"github.com/PuerkitoBio/goquery"
+	"github.com/google/go-cmp/cmp"
 )
 
 // A task is of one of the kinds that the user can create. Beside the form is the manifest of
@@ -124,7 +126,7 @@ func TestSubmitElastic(t *testing.T) {
 	address := handlerstest.Serve(t, d)
 	_, page := handlerstest.Get(t, address+"/teams/vision/submit?elastic=true&pods=4&accelerators=8&max=16")
 	htmlcheck.Page(t, page)
-	for selector, want := range map[string]string{"#max": "8", "#step": "4", "#scaling": "60", "#graceful": "30"} {
+	for selector, want := range map[string]string{"#max": "8", "#step": "4", "#scaling": "60", "#graceful": "30", "#faulty": "30", "#rest": "60", "#longest-rest": "3600"} {
 		if got := page.Find(selector).AttrOr("placeholder", ""); got != want {
 			t.Errorf("%s takes %q, want %q", selector, got, want)
 		}
@@ -142,14 +144,18 @@ func TestSubmitElastic(t *testing.T) {
 		t.Errorf("the pods are labeled %q", label)
 	}
 
-	typed := map[string]string{"action": "save", "name": "train", "image": "train:1", "elastic": "true", "pods": "2", "least": "1", "max": "", "step": "", "sizes": "2, 4 8", "scaling": "0", "graceful": "600"}
+	typed := map[string]string{"action": "save", "name": "train", "image": "train:1", "elastic": "true", "pods": "2", "least": "1", "max": "", "step": "", "sizes": "2, 4 8", "scaling": "0", "graceful": "600", "faulty": "90", "rest": "7200", "longest-rest": "", "scale": "2 BATCH=64\n8 NOTE=a, b = c\n2 LR=0.1"}
 	response, _ := sendForm(t, address+"/teams/vision/submit", page, typed)
 	if to := response.Header.Get("Location"); response.StatusCode != http.StatusSeeOther || to != "/tasks/hyperpod-ns-vision/elasticjob/train" {
 		t.Fatalf("%s to %q", response.Status, to)
 	}
 	r := d.SubmitBackend.Submitted[0]
-	if e := r.Elastic; r.Pods != 2 || r.MinPods != 0 || e == nil || e.MaxReplicas != 0 || e.ReplicaIncrementStep != nil || !slices.Equal(e.ReplicaDiscreteValues, []int32{2, 4, 8}) || e.ScalingTimeoutInSeconds != 0 || e.GracefulShutdownTimeoutInSeconds != 600 || e.BackoffMaxSeconds != 3600 {
+	if e := r.Elastic; r.Pods != 2 || r.MinPods != 0 || e == nil || e.MaxReplicas != 0 || e.ReplicaIncrementStep != nil || !slices.Equal(e.ReplicaDiscreteValues, []int32{2, 4, 8}) || e.ScalingTimeoutInSeconds != 0 || e.GracefulShutdownTimeoutInSeconds != 600 || e.FaultyScaleDownTimeoutInSeconds != 90 || e.MinStablePeriodSeconds != 7200 || e.BackoffMaxSeconds != 7200 {
 		t.Errorf("got the request %+v with %+v", r, e)
+	}
+	want := []v1alpha1.ScaleConfig{{Replicas: 2, Env: []v1alpha1.ScaleVariable{{Name: "BATCH", Value: "64"}, {Name: "LR", Value: "0.1"}}}, {Replicas: 8, Env: []v1alpha1.ScaleVariable{{Name: "NOTE", Value: "a, b = c"}}}}
+	if diff := cmp.Diff(want, r.ScaleConfig); diff != "" {
+		t.Errorf("the variables by size (-want +got):\n%s", diff)
 	}
 	d.SubmitBackend.Unlisted = true
 	response, _ = sendForm(t, address+"/teams/vision/submit", page, typed)

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 
@@ -34,7 +35,9 @@ type submitForm struct {
 	script, scriptProblem      string // as sent, and why it cannot be read
 	limit                      string // how long it may run
 	elastic, max, step, sizes  string // of an elastic task, whose minimum is pods
-	graceful, scaling          string // in seconds
+	graceful, scaling          string // in seconds, as the next
+	faulty, rest, longest      string
+	scale                      string // SIZE NAME=value, one in each line
 	env, secrets, volumes      string // one in each line
 	shm, account               string // GiB of shared memory, and the service account
 	processes, tries           string
@@ -82,6 +85,7 @@ func (f *submitForm) inputs() map[string]*string {
 		"name": &f.name, "kind": &f.kind, "share": &f.share, "class": &f.class, "priority": &f.priority, "pool": &f.pool, "pods": &f.pods, "accelerators": &f.accelerators, "vcpu": &f.vcpu, "memory": &f.memory,
 		"profile": &f.profile, "count": &f.count, "image": &f.image, "command": &f.command, "least": &f.least, "limit": &f.limit,
 		"elastic": &f.elastic, "max": &f.max, "step": &f.step, "sizes": &f.sizes, "graceful": &f.graceful, "scaling": &f.scaling,
+		"faulty": &f.faulty, "rest": &f.rest, "longest-rest": &f.longest, "scale": &f.scale,
 		"env": &f.env, "secrets": &f.secrets, "volumes": &f.volumes, "shm": &f.shm, "account": &f.account, "processes": &f.processes, "tries": &f.tries, "array": &f.array, "after": &f.after,
 	}
 	maps.Copy(all, f.servingInputs.inputs())
@@ -158,7 +162,7 @@ func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldE
 		}
 	}
 	if f.isElastic() {
-		r.Elastic = f.policy(&wrong)
+		r.Elastic, r.ScaleConfig = f.policy(&wrong), f.scaleConfig(&wrong)
 	} else if least := whole("least", f.least, 1, 10_000); least != nil && f.isJob() {
 		r.MinPods = int32(*least)
 	}
@@ -210,7 +214,37 @@ func (f *submitForm) policy(wrong *governance.FieldErrors) *v1alpha1.ElasticPoli
 	}
 	whole(&p.GracefulShutdownTimeoutInSeconds, "gracefulShutdownTimeoutInSeconds", f.graceful, 0, v1alpha1.MaxTimeoutSeconds)
 	whole(&p.ScalingTimeoutInSeconds, "scalingTimeoutInSeconds", f.scaling, 0, v1alpha1.MaxTimeoutSeconds)
+	whole(&p.FaultyScaleDownTimeoutInSeconds, "faultyScaleDownTimeoutInSeconds", f.faulty, 0, v1alpha1.MaxTimeoutSeconds)
+	whole(&p.MinStablePeriodSeconds, "minStablePeriodSeconds", f.rest, 0, v1alpha1.MaxTimeoutSeconds)
+	whole(&p.BackoffMaxSeconds, "backoffMaxSeconds", f.longest, 0, v1alpha1.MaxBackoffSeconds)
+	if f.longest == "" {
+		p.BackoffMaxSeconds = max(p.BackoffMaxSeconds, p.MinStablePeriodSeconds)
+	}
 	return &p
+}
+
+// scaleConfig parses the variables of sizes.
+func (f *submitForm) scaleConfig(wrong *governance.FieldErrors) (config []v1alpha1.ScaleConfig) {
+	eachLine(f.scale, func(n int, line string) {
+		size, variable, _ := strings.Cut(line, " ")
+		replicas, err := strconv.ParseInt(size, 10, 32)
+		name, value, found := strings.Cut(strings.TrimSpace(variable), "=")
+		if err != nil || !found {
+			wrong.Add("elastic.scaleConfig", fmt.Sprintf("line %d is no SIZE NAME=value, such as 8 BATCH_SIZE=32", n))
+			return
+		}
+		i := slices.IndexFunc(config, func(c v1alpha1.ScaleConfig) bool { return c.Replicas == int32(replicas) })
+		if i < 0 {
+			i, config = len(config), append(config, v1alpha1.ScaleConfig{Replicas: int32(replicas)})
+		}
+		one := v1alpha1.ScaleVariable{Name: strings.TrimSpace(name), Value: value}
+		if slices.ContainsFunc(config[i].Env, func(v v1alpha1.ScaleVariable) bool { return v.Name == one.Name }) {
+			wrong.Add("elastic.scaleConfig", fmt.Sprintf("line %d sets %s for %d pods a second time", n, one.Name, replicas))
+			return
+		}
+		config[i].Env = append(config[i].Env, one)
+	})
+	return config
 }
 
 // submitInput is an input of the form. path is that of its value in a request, and label is
@@ -230,7 +264,8 @@ var submitInputs = []submitInput{
 	{"serviceAccount", "account", "Service account"}, {"processes", "processes", "Processes per pod"}, {"tries", "tries", "Tries"}, {"array", "array", "Array"}, {"after", "after", "Start after"},
 	{"elastic", "elastic", "Elastic"}, {"elastic.maxReplicas", "max", "Maximum pods"}, {"elastic.replicaIncrementStep", "step", "Step"},
 	{"elastic.replicaDiscreteValues", "sizes", "Allowed sizes"}, {"elastic.scalingTimeoutInSeconds", "scaling", "Grows after"},
-	{"elastic.gracefulShutdownTimeoutInSeconds", "graceful", "Grace period"},
+	{"elastic.gracefulShutdownTimeoutInSeconds", "graceful", "Grace period"}, {"elastic.faultyScaleDownTimeoutInSeconds", "faulty", "Patience with faulty pods"},
+	{"elastic.minStablePeriodSeconds", "rest", "Rest after shrinking"}, {"elastic.backoffMaxSeconds", "longest-rest", "Longest rest"}, {"elastic.scaleConfig", "scale", "Variables by size"},
 }
 
 // inputOf returns the input with the value at a path, and its index in submitInputs; -1 for

@@ -133,8 +133,10 @@ func (f *submitForm) fill(view *teamviews.SubmitForm, t submit.Team, r submit.Re
 	text := func(id, value string) views.TextField { return views.TextField{Value: value, Error: errs[id]} }
 	view.Name, view.Pods, view.Image, view.Command, view.Least = text("name", f.name), text("pods", f.pods), text("image", f.image), text("command", f.command), text("least", f.least)
 	view.Profile, view.Count, view.Elastic = text("profile", f.profile), text("count", f.count), f.isElastic()
-	view.Max, view.Step, view.Sizes = views.AmountField{TextField: text("max", f.max)}, views.AmountField{TextField: text("step", f.step)}, text("sizes", f.sizes)
-	view.Graceful, view.Scaling = views.AmountField{TextField: text("graceful", f.graceful)}, views.AmountField{TextField: text("scaling", f.scaling)}
+	amount := func(id, value string) views.AmountField { return views.AmountField{TextField: text(id, value)} }
+	view.Max, view.Step, view.Sizes = amount("max", f.max), amount("step", f.step), text("sizes", f.sizes)
+	view.Graceful, view.Scaling = amount("graceful", f.graceful), amount("scaling", f.scaling)
+	view.Faulty, view.Rest, view.LongestRest, view.Scale = amount("faulty", f.faulty), amount("rest", f.rest), amount("longest-rest", f.longest), text("scale", f.scale)
 	view.Script, view.MayScript = text("script", f.script), t.MayScript || t.Namespace == ""
 	f.fillElastic(view, r)
 	if f.serves != "" {
@@ -246,7 +248,8 @@ func (f *submitForm) fillElastic(view *teamviews.SubmitForm, r submit.Request) {
 	}
 	whole := func(n int32) string { return strconv.Itoa(int(n)) }
 	initial := v1alpha1.DefaultElasticPolicy()
-	view.Graceful.Default, view.Scaling.Default = whole(initial.GracefulShutdownTimeoutInSeconds), whole(initial.ScalingTimeoutInSeconds)
+	view.Graceful.Default, view.Scaling.Default, view.Faulty.Default = whole(initial.GracefulShutdownTimeoutInSeconds), whole(initial.ScalingTimeoutInSeconds), whole(initial.FaultyScaleDownTimeoutInSeconds)
+	view.Rest.Default, view.LongestRest.Default = whole(initial.MinStablePeriodSeconds), whole(max(initial.BackoffMaxSeconds, typed.MinStablePeriodSeconds))
 	if r.Pods < 1 {
 		return
 	}

@@ -116,8 +116,12 @@ type SubmitForm struct {
 	Sizes        views.TextField
 	Graceful     views.AmountField // in seconds
 	Scaling      views.AmountField
-	Serving      *ServingFields // of a service; nil for a task that ends
-	NodeCapacity string         // capacity of a node of the pool for pods; empty while unknown
+	Faulty       views.AmountField
+	Rest         views.AmountField
+	LongestRest  views.AmountField
+	Scale        views.TextField // variables by size: SIZE NAME=value, one in each line
+	Serving      *ServingFields  // of a service; nil for a task that ends
+	NodeCapacity string          // capacity of a node of the pool for pods; empty while unknown
 
 	Verdict   *SubmitVerdict // nil while there are errors
 	Manifests SubmitManifests

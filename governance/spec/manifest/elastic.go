@@ -217,16 +217,33 @@ func CheckElasticJob(e *v1alpha1.ElasticJob, path string) (problems governance.F
 	problems.Add(document.Child(path, "metadata.name"), problem)
 	spec := document.Child(path, "spec")
 	problems = append(problems, CheckElasticPolicy(&e.Spec.ElasticPolicy, document.Child(spec, "elasticPolicy"))...)
-	for i, c := range e.Spec.ScaleConfig {
-		if c.Replicas < e.Spec.ElasticPolicy.MinReplicas || c.Replicas > e.Spec.ElasticPolicy.MaxReplicas {
-			problems.Addf(document.Index(document.Child(spec, "scaleConfig"), i), "%d is not from the minimum to the maximum", c.Replicas)
-		}
+	for i, problem := range CheckScaleConfig(e.Spec.ScaleConfig, &e.Spec.ElasticPolicy) {
+		problems.Add(document.Index(document.Child(spec, "scaleConfig"), i), problem)
 	}
 	if len(e.Spec.Template.Spec.Containers) == 0 {
 		problems.Addf(document.Child(spec, "template.spec.containers"), "is missing: name the container that trains")
 	}
 	return problems
 }
+
+// CheckScaleConfig returns why the CRD rejects the variables of a size, by index.
+func CheckScaleConfig(config []v1alpha1.ScaleConfig, p *v1alpha1.ElasticPolicy) map[int]string {
+	problems := map[int]string{}
+	for i, c := range config {
+		for _, v := range c.Env {
+			if !variableName.MatchString(v.Name) {
+				problems[i] = fmt.Sprintf("%q is no name of a variable: letters, digits and _, not a digit first", v.Name)
+			}
+		}
+		if c.Replicas < p.MinReplicas || c.Replicas > p.MaxReplicas {
+			problems[i] = fmt.Sprintf("%d is not from the minimum to the maximum", c.Replicas)
+		}
+	}
+	return problems
+}
+
+// variableName is the pattern of ScaleVariable.Name.
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,255}$`)
 
 // podTemplate is a PodTemplateSpec that omits empty metadata.
 type podTemplate struct {
