@@ -79,6 +79,7 @@ def main():
         loss, shares = train_step(model, optimizer, inputs[indices], labels[indices], sampler.share())
         sampler.done()
         step += 1
+        elastic.progress(step=step, samples=sampler.position, loss=loss)
         log("step", step=step, loss=loss, **{"from": begin, "to": sampler.position}, shares=[[begin + a, begin + b] for a, b in shares])
         if elastic.elastic_event_detected():
             save()

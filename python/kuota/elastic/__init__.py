@@ -4,7 +4,7 @@
     from kuota import elastic
     from kuota.elastic import checkpoint
 
-It needs PyTorch 2.6 or newer, and nothing else. Sampler and global_batch need no PyTorch.
+It needs PyTorch 2.6 or newer, and nothing else. Sampler, global_batch and progress need no PyTorch.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .data import Sampler, Share, global_batch
+from .metrics import progress
 
 if TYPE_CHECKING:
     from .events import STOPPED, elastic_event_detected, scale_config, stop
 
-__all__ = ["STOPPED", "Sampler", "Share", "elastic_event_detected", "global_batch", "scale_config", "stop"]
+__all__ = ["STOPPED", "Sampler", "Share", "elastic_event_detected", "global_batch", "progress", "scale_config", "stop"]
 
 
 def __getattr__(name: str) -> Any:

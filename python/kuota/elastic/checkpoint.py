@@ -20,7 +20,7 @@ from torch import nn
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 from torch.optim import Optimizer
 
-from . import report
+from . import metrics, report
 
 _NAME = re.compile(r"step-(\d{8})")
 
@@ -56,7 +56,8 @@ def save(folder: str | Path, step: int, state: Application, keep: int = 2) -> Pa
     began = time.monotonic()
     folder = Path(folder)
     final, parts = folder / f"step-{step:08d}", folder / f".step-{step:08d}.new"
-    if not _agreed(final.exists()):  # it is there if the workers stop at a step that was saved just now
+    written = not _agreed(final.exists())
+    if written:  # otherwise the workers stop at a step that was saved just now
         if _rank() == 0:
             shutil.rmtree(parts, ignore_errors=True)
             parts.mkdir(parents=True)
@@ -69,8 +70,9 @@ def save(folder: str | Path, step: int, state: Application, keep: int = 2) -> Pa
             for old in _complete(folder)[:-keep]:
                 shutil.rmtree(old, ignore_errors=True)
     if _rank() == 0:
-        size = sum(f.stat().st_size for f in final.rglob("*") if f.is_file())
-        report.line("checkpoint", step=step, **state.numbers(), folder=str(final), seconds=round(time.monotonic() - began, 3), bytes=size)
+        size, seconds = sum(f.stat().st_size for f in final.rglob("*") if f.is_file()), round(time.monotonic() - began, 3)
+        metrics.wrote_checkpoint(final.stat().st_mtime, seconds if written else None)
+        report.line("checkpoint", step=step, **state.numbers(), folder=str(final), seconds=seconds, bytes=size)
     return final
 
 
@@ -87,6 +89,7 @@ def load(folder: str | Path, state: Application) -> int | None:
     dcp.load({"application": state}, checkpoint_id=Path(folder) / latest)
     step = int(latest.removeprefix("step-"))
     if _rank() == 0:
+        metrics.loaded_checkpoint((Path(folder) / latest).stat().st_mtime)
         report.line("loaded", step=step, **state.numbers(), folder=str(Path(folder) / latest), seconds=round(time.monotonic() - began, 3))
     return step
 

@@ -11,4 +11,9 @@ from typing import Any
 
 def line(event: str, **values: Any) -> None:
     now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
-    print(json.dumps({"time": now, "event": event, "world": int(os.environ.get("WORLD_SIZE", "1")), **values}), flush=True)
+    print(json.dumps({"time": now, "event": event, "world": world(), **values}), flush=True)
+
+
+def world() -> int:
+    """Returns the number of workers."""
+    return int(os.environ.get("WORLD_SIZE") or 1)
