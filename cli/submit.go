@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -59,6 +60,7 @@ type taskRequest struct {
 	ServiceAccount string            `json:"serviceAccount,omitempty"`
 	Processes      int32             `json:"processes,omitempty"`
 	Tries          int32             `json:"tries,omitempty"`
+	Recipe         string            `json:"recipe,omitempty"`
 	Array          string            `json:"array,omitempty"`
 	Elastic        *elastic          `json:"elastic,omitempty"`
 }
@@ -294,6 +296,7 @@ the share of the node that belongs to the accelerators.`,
 	flags.Int32SliceVar(&f.elastic.Sizes, "sizes", nil, "make it elastic: the sizes that it may have, such as 2,4,8, in place of --max-pods and --step")
 	flags.StringArrayVar(&f.scale, "scale", nil, "variable of an elastic task for one size, SIZE:NAME=value")
 	timeFlags(c)
+	flags.StringVar(&f.task.Recipe, "recipe", "", "recipe of Kuota, which the other flags change; kuota template recipes lists them")
 	flags.StringVar(&f.source, "source", "", "folder whose files the task gets, without .git and what .gitignore names; the command runs in it. The team can read them")
 	flags.StringVar(&f.task.Array, "array", "", "run once for each index, such as 1-200%20: 20 at once, or as many as fit at its start. $KUOTA_ARRAY_INDEX has it")
 	flags.Int32Var(&f.task.Least, "least", 0, "fewest pods with which it may start; default all")
@@ -305,7 +308,7 @@ the share of the node that belongs to the accelerators.`,
 	}
 	o.outputFlag(c, "text", "name", "json")
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if len(args) == 0 && (!c.Flags().Changed("image") || f.source != "") {
+		if len(args) == 0 && f.task.Recipe == "" && (!c.Flags().Changed("image") || f.source != "") {
 			return errors.New("what should it run? Write the command after --, such as kuota run --gpus 1 -- python train.py, or name an --image that has one")
 		}
 		if c.Flags().Changed("gpus") {
@@ -332,7 +335,7 @@ func (o *options) run(ctx context.Context, f runFlags, args []string) error {
 		f.task.Command = ""
 	}
 	if f.task.Name == "" {
-		f.task.Name = nameOf(args, f.task.Image)
+		f.task.Name = nameOf(args, cmp.Or(f.task.Recipe, f.task.Image))
 	}
 	if f.task.Elastic, err = f.elasticTask(); err != nil {
 		return err

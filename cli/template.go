@@ -46,7 +46,14 @@ func (o *options) templateCommand() *cobra.Command {
 		}, nil)
 	})
 	o.outputFlag(listing, "table", "json", "yaml", "name")
-	group.AddCommand(save, listing,
+	recipes := command("recipes", "list the recipes of Kuota, for kuota run --recipe", "kuota template recipes --team vision", cobra.NoArgs, func(c *cobra.Command, client *client, path, _ string) error {
+		return o.print(c.Context(), client, read{
+			path: path, name: "name", rows: func(answer any) ([]any, string) { return list(at(answer, "recipes")), "" },
+			columns: []column{{"NAME", "name", nil}, {"TITLE", "title", nil}, {"NOT RUN BY TESTS", "notRun", nil}},
+		}, nil)
+	})
+	o.outputFlag(recipes, "table", "json", "yaml", "name")
+	group.AddCommand(save, listing, recipes,
 		command("show NAME", "print the manifest of a template, for kuota submit -f -", "kuota template show nightly --team vision", cobra.ExactArgs(1), func(c *cobra.Command, client *client, path, name string) error {
 			text, err := client.get(c.Context(), api+path+"/"+url.PathEscape(name), nil)
 			if err != nil {

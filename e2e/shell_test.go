@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -15,6 +14,7 @@ import (
 	"testing"
 
 	"kuota.dev/kuota/cli"
+	"kuota.dev/kuota/e2e/consoles"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 
 	"github.com/spf13/cobra"
@@ -23,28 +23,7 @@ import (
 // personToken signs a person in as kuota login does, and returns the ID token.
 func personToken(t *testing.T, name string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(clustertest.Get(t).Dir, "signin", "issuer"))
-	must(t, err)
-	issuer := strings.TrimSpace(string(text))
-	post := func(path string, values url.Values, into any) {
-		t.Helper()
-		response, err := http.PostForm(issuer+path, values)
-		must(t, err)
-		defer response.Body.Close()
-		body, err := io.ReadAll(response.Body)
-		must(t, err)
-		if response.StatusCode != http.StatusOK {
-			t.Fatalf("%s: %s: %.300s", path, response.Status, body)
-		}
-		if into != nil {
-			must(t, json.Unmarshal(body, into))
-		}
-	}
-	var device, token map[string]any
-	post("/device_authorization", url.Values{"client_id": {"kuota-cli"}, "scope": {"openid profile email groups"}}, &device)
-	post("/device", url.Values{"user_code": {fmt.Sprint(device["user_code"])}, "username": {name}, "password": {"kuota-" + name}}, nil)
-	post("/oauth/token", url.Values{"client_id": {"kuota-cli"}, "grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "device_code": {fmt.Sprint(device["device_code"])}}, &token)
-	return fmt.Sprint(token["id_token"])
+	return consoles.Token(t, clustertest.Get(t), name)
 }
 
 // ask sends a request to the API.

@@ -80,6 +80,16 @@ func TestAPISubmits(t *testing.T) {
 	if status := call(t, "POST", address+"?dryRun=true", grows, &refused); status != http.StatusUnprocessableEntity || refused.Errors[0].Field != "task.elastic.times" {
 		t.Errorf("a time that does not exist: %d, %+v", status, refused)
 	}
+	recipe := &teams.TaskRequest{Recipe: "vision-model", Name: "n", Env: map[string]string{"EPOCHS": "9"}, Elastic: &teams.ElasticRequest{Max: 2}}
+	if status := call(t, "POST", address+"?dryRun=true", teams.SubmitRequest{Task: recipe}, &answer); status != http.StatusOK {
+		t.Errorf("a recipe: %d, %+v", status, answer)
+	} else if text := answer.Tasks[0].Manifest; !strings.Contains(text, "maxReplicas: 2") || !strings.Contains(text, "value: \"9\"") || strings.Contains(text, "value: \"3\"") || !strings.Contains(text, "cat >train.py") {
+		t.Errorf("the task of a recipe is %s", text)
+	}
+	recipe.Recipe = "none"
+	if status := call(t, "POST", address+"?dryRun=true", teams.SubmitRequest{Task: recipe}, &refused); status != http.StatusNotFound || !strings.Contains(refused.Detail, "vision-model") {
+		t.Errorf("an unknown recipe: %d, %+v", status, refused)
+	}
 	request := teams.SubmitRequest{Manifest: one + "---\n" + generated}
 	status := call(t, "POST", address, request, &answer, "Idempotency-Key", "k")
 	call(t, "POST", address, request, &again, "Idempotency-Key", "k")

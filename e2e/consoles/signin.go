@@ -1,12 +1,19 @@
 package consoles
 
 import (
+	"encoding/json"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"kuota.dev/kuota/governance/cluster/clustertest"
 
 	"github.com/PuerkitoBio/goquery"
 )
@@ -59,4 +66,31 @@ func load(t testing.TB, client *http.Client, method, address string, values url.
 	page, err := goquery.NewDocumentFromReader(response.Body)
 	must(t, err)
 	return response, page
+}
+
+// Token signs a person of the sample provider in as kuota login does, and returns the ID token.
+func Token(t testing.TB, c *clustertest.Cluster, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(c.Dir, "signin", "issuer"))
+	must(t, err)
+	issuer := strings.TrimSpace(string(text))
+	post := func(path string, values url.Values, into any) {
+		t.Helper()
+		response, err := http.PostForm(issuer+path, values)
+		must(t, err)
+		defer response.Body.Close()
+		body, err := io.ReadAll(response.Body)
+		must(t, err)
+		if response.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %s: %.300s", path, response.Status, body)
+		}
+		if into != nil {
+			must(t, json.Unmarshal(body, into))
+		}
+	}
+	var device, token map[string]any
+	post("/device_authorization", url.Values{"client_id": {"kuota-cli"}, "scope": {"openid profile email groups"}}, &device)
+	post("/device", url.Values{"user_code": {fmt.Sprint(device["user_code"])}, "username": {name}, "password": {"kuota-" + name}}, nil)
+	post("/oauth/token", url.Values{"client_id": {"kuota-cli"}, "grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "device_code": {fmt.Sprint(device["device_code"])}}, &token)
+	return fmt.Sprint(token["id_token"])
 }

@@ -76,6 +76,7 @@ type TaskRequest struct {
 	ServiceAccount string            `json:"serviceAccount,omitempty"`
 	Processes      int32             `json:"processes,omitempty"` // of each pod, for torchrun
 	Tries          int32             `json:"tries,omitempty"`
+	Recipe         string            `json:"recipe,omitempty"`  // which the other values change
 	Array          string            `json:"array,omitempty"`   // such as 1-200%20: indexes 1 to 200, 20 at once; without %20 as many as fit when it starts
 	Elastic        *ElasticRequest   `json:"elastic,omitempty"` // pods are its minimum
 }
@@ -155,7 +156,10 @@ func (r *TaskRequest) values(t submit.Team) url.Values {
 
 // read plans a request.
 func (r *TaskRequest) read(t submit.Team) (submit.Reading, error) {
-	form := readSubmitForm(r.values(t), "")
+	form, err := r.overRecipe(t)
+	if err != nil {
+		return submit.Reading{}, err
+	}
 	request, wrong := form.request(t)
 	for _, value := range r.Env {
 		if strings.ContainsAny(value, "\r\n") {

@@ -53,6 +53,11 @@ func formOf(t submit.Team, r submit.Request) submitForm {
 	if part := r.PerPod.Partition; part != nil {
 		f.profile, f.count = part.Profile, strconv.FormatInt(part.Count, 10)
 	}
+	if a := r.Array; a != nil {
+		if f.array = fmt.Sprintf("%d-%d", a.First, a.Last); a.AtOnce > 0 {
+			f.array += fmt.Sprintf("%%%d", a.AtOnce)
+		}
+	}
 	if e := r.Elastic; e != nil {
 		f.kind, f.elastic, f.pods, f.max = string(submit.Job), "true", strconv.Itoa(int(e.MinReplicas)), whole(e.MaxReplicas)
 		if e.ReplicaIncrementStep != nil {

@@ -57,8 +57,16 @@ func (h *Pages) submitPage(s *web.Server, service serves) func(echo.Context) err
 		}
 		form := emptySubmitForm(t)
 		form.emptyServing(service, t)
+		if name := c.QueryParam("recipe"); name != "" {
+			if form, err = recipeForm(t, name, c.QueryParam("pool")); err != nil {
+				return err
+			}
+		}
 		if query := c.QueryParams(); len(query) > 0 {
-			form.read(query)
+			script := form.script // of the recipe
+			if form.read(query); !query.Has("script") {
+				form.script = script
+			}
 		}
 		if typed := s.Draft(c); typed != nil {
 			form = readSubmitForm(typed, service)

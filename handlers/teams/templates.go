@@ -6,6 +6,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/submit"
+	"kuota.dev/kuota/governance/submit/recipes"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/forms"
@@ -98,6 +99,9 @@ func (h *Pages) renderTemplates(c echo.Context, status int, t submit.Team, page 
 	page.Unknown = err != nil
 	for _, one := range found {
 		page.Rows = append(page.Rows, teamviews.TemplateRow{Name: one.Name, Kind: one.Kind, Created: format.Time(one.Created), URL: urls.TeamTemplate(t.Name, one.Name)})
+	}
+	for _, r := range recipes.All {
+		page.Recipes = append(page.Recipes, teamviews.RecipeRow{Name: r.Name, Title: r.Title, About: r.About, NotRun: r.NotRun, URL: urls.With(urls.TeamSubmit(t.Name), nil, "recipe", r.Name)})
 	}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active = "Templates", "teams"

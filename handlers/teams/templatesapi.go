@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/submit/recipes"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/web"
 
@@ -25,6 +26,14 @@ func (h *Pages) registerTemplates(s *web.Server) {
 // templatesAnswer is the answer of GET /teams/{team}/templates.
 type templatesAnswer struct {
 	Templates []templateJSON `json:"templates"`
+	Recipes   []recipeJSON   `json:"recipes"` // of Kuota
+}
+
+type recipeJSON struct {
+	Name   string `json:"name"` // for the field recipe of a task
+	Title  string `json:"title"`
+	About  string `json:"about"`
+	NotRun string `json:"notRun,omitempty"` // why no test of Kuota runs it
 }
 
 type templateJSON struct {
@@ -52,6 +61,9 @@ func (h *Pages) getTemplates(c echo.Context) error {
 	answer := templatesAnswer{Templates: []templateJSON{}}
 	for _, one := range found {
 		answer.Templates = append(answer.Templates, templateJSON{one.Name, one.Kind, one.Created.UTC()})
+	}
+	for _, r := range recipes.All {
+		answer.Recipes = append(answer.Recipes, recipeJSON{r.Name, r.Title, r.About, r.NotRun})
 	}
 	return c.JSON(http.StatusOK, answer)
 }

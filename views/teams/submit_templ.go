@@ -62,7 +62,7 @@ func Submit(p SubmitPage) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = ui.LinkButton(ui.ButtonProps{Href: p.TemplatesURL, Text: "Templates"}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = ui.LinkButton(ui.ButtonProps{Href: p.TemplatesURL, Text: "Templates and recipes"}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

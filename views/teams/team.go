@@ -56,6 +56,7 @@ type TemplatesPage struct {
 	Unknown                          bool   // whether the templates cannot be read
 	MaySave                          bool   // whether the user can save and delete templates
 	Rows                             []TemplateRow
+	Recipes                          []RecipeRow
 	Text, Kind                       string // of a task to save; empty for none
 	Name                             views.TextField
 	Failure                          string // why it was not saved; empty for none
@@ -63,6 +64,12 @@ type TemplatesPage struct {
 
 // TemplateRow is a template. URL is the form with its values.
 type TemplateRow struct{ Name, Kind, Created, URL string }
+
+// RecipeRow is a task that Kuota comes with. URL is the form with its values.
+type RecipeRow struct {
+	Name, Title, About, URL string
+	NotRun                  string // why no test runs it; empty for what they run
+}
 
 // SubmitForm is the form that submits a task. With its verdict and manifests it is
 // the fragment with the id submit-form: the server renders it again on every

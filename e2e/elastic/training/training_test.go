@@ -138,7 +138,7 @@ func newLab(t *testing.T) (*lab, *consoles.Replica) {
 	t.Helper()
 	l := &lab{T: t, Cluster: clustertest.Get(t)}
 	l.importImage()
-	console := consoles.New(t, l.Cluster, clustertest.Name("training"), "none")
+	console := consoles.New(t, l.Cluster, clustertest.Name("training"), "none", "KUOTA_OIDC_COMMAND_LINE_CLIENT_ID=kuota-cli")
 	console.WaitReady()
 	var node corev1.Node
 	if err := l.Client.Get(t.Context(), client.ObjectKey{Name: realNode}, &node); err != nil {
