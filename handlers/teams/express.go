@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/quota/desired"
@@ -75,9 +76,18 @@ func formOf(t submit.Team, r submit.Request) submitForm {
 			}
 		}
 		f.scale = strings.Join(scale, "\n")
-		text := func(n int32) string { return strconv.Itoa(int(n)) }
-		f.graceful, f.scaling, f.faulty = text(e.GracefulShutdownTimeoutInSeconds), text(e.ScalingTimeoutInSeconds), text(e.FaultyScaleDownTimeoutInSeconds)
-		f.rest, f.longest = text(e.MinStablePeriodSeconds), text(e.BackoffMaxSeconds)
+		initial := v1alpha1.DefaultElasticPolicy()
+		unless := func(initial, n int32) string {
+			if n == initial {
+				return ""
+			}
+			return strconv.Itoa(int(n))
+		}
+		f.graceful = unless(initial.GracefulShutdownTimeoutInSeconds, e.GracefulShutdownTimeoutInSeconds)
+		f.scaling = unless(initial.ScalingTimeoutInSeconds, e.ScalingTimeoutInSeconds)
+		f.faulty = unless(initial.FaultyScaleDownTimeoutInSeconds, e.FaultyScaleDownTimeoutInSeconds)
+		f.rest = unless(initial.MinStablePeriodSeconds, e.MinStablePeriodSeconds)
+		f.longest = unless(max(initial.BackoffMaxSeconds, e.MinStablePeriodSeconds), e.BackoffMaxSeconds)
 	}
 	f.expressRuntime(r.Runtime)
 	for _, input := range f.inputs() {

@@ -264,8 +264,8 @@ var submitInputs = []submitInput{
 	{"serviceAccount", "account", "Service account"}, {"processes", "processes", "Processes per pod"}, {"tries", "tries", "Tries"}, {"array", "array", "Array"}, {"after", "after", "Start after"},
 	{"elastic", "elastic", "Elastic"}, {"elastic.maxReplicas", "max", "Maximum pods"}, {"elastic.replicaIncrementStep", "step", "Step"},
 	{"elastic.replicaDiscreteValues", "sizes", "Allowed sizes"}, {"elastic.scalingTimeoutInSeconds", "scaling", "Grows after"},
-	{"elastic.gracefulShutdownTimeoutInSeconds", "graceful", "Grace period"}, {"elastic.faultyScaleDownTimeoutInSeconds", "faulty", "Patience with faulty pods"},
-	{"elastic.minStablePeriodSeconds", "rest", "Rest after shrinking"}, {"elastic.backoffMaxSeconds", "longest-rest", "Longest rest"}, {"elastic.scaleConfig", "scale", "Variables by size"},
+	{"elastic.gracefulShutdownTimeoutInSeconds", "graceful", "Grace period"}, {"elastic.faultyScaleDownTimeoutInSeconds", "faulty", "Faulty pods"},
+	{"elastic.minStablePeriodSeconds", "rest", "Rest"}, {"elastic.backoffMaxSeconds", "longest-rest", "Longest rest"}, {"elastic.scaleConfig", "scale", "Variables by size"},
 }
 
 // inputOf returns the input with the value at a path, and its index in submitInputs; -1 for

@@ -104,7 +104,7 @@ func (h *Pages) renderTemplates(c echo.Context, status int, t submit.Team, page 
 		page.Recipes = append(page.Recipes, teamviews.RecipeRow{Name: r.Name, Title: r.Title, About: r.About, NotRun: r.NotRun, URL: urls.With(urls.TeamSubmit(t.Name), nil, "recipe", r.Name)})
 	}
 	page.Chrome = h.Chrome(c)
-	page.Title, page.Active = "Templates", "teams"
+	page.Title, page.Active = "Templates and recipes", "teams"
 	page.Team, page.TeamURL, page.SubmitURL, page.Action = t.Name, urls.Team(t.Name), urls.TeamSubmit(t.Name), urls.TeamTemplates(t.Name)
 	page.User, page.MaySave = console.UserOf(c).Name, t.MayScript
 	return web.Render(c, status, teamviews.Templates(page))

@@ -896,7 +896,7 @@ func submitElastic(f SubmitForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, "</div><details class=\"partition if-elastic\" id=\"elastic-more\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 58, "</div><p class=\"hint if-elastic\">It grows once compute has been idle for that long. Pods get the grace period to write a checkpoint before they end.</p><details class=\"partition if-elastic\" id=\"elastic-more\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -906,15 +906,15 @@ func submitElastic(f SubmitForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 60, "><summary>Shrinking, and variables by size</summary><div class=\"submit-fields\" role=\"group\" aria-label=\"When it shrinks\">")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 60, "><summary>Shrinking, and variables by size</summary><div class=\"submit-fields submit-runtime\" role=\"group\" aria-label=\"Shrinking, and variables by size\">")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Amount(ui.AmountProps{ID: "faulty", Label: "Patience with faulty pods, s", Value: f.Faulty.Value, Default: f.Faulty.Default, Error: f.Faulty.Error}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Amount(ui.AmountProps{ID: "faulty", Label: "Faulty pods, s", Value: f.Faulty.Value, Default: f.Faulty.Default, Error: f.Faulty.Error}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = ui.Amount(ui.AmountProps{ID: "rest", Label: "Rest after shrinking, s", Value: f.Rest.Value, Default: f.Rest.Default, Error: f.Rest.Error}).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = ui.Amount(ui.AmountProps{ID: "rest", Label: "Rest, s", Value: f.Rest.Value, Default: f.Rest.Default, Error: f.Rest.Error}).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -922,7 +922,7 @@ func submitElastic(f SubmitForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "</div><p class=\"hint\">Growth whose pods fail or find no node for so long is given up. After growth was taken back, it rests, and twice as long each time.</p>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 61, "<p class=\"hint wide\">Growth whose pods fail or find no node for so long is given up. It rests after growth was taken back, and twice as long each time.</p>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -930,7 +930,7 @@ func submitElastic(f SubmitForm) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 62, "</details><p class=\"hint if-elastic\">It grows once compute has been idle for that long. Pods get the grace period to write a checkpoint before they end.</p></div>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 62, "</div></details></div>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -50,7 +50,7 @@ func Templates(p TemplatesPage) templ.Component {
 				}()
 			}
 			ctx = templ.InitializeContext(ctx)
-			templ_7745c5c3_Err = ui.PageHead(ui.PageHeadProps{Title: p.Title, Lead: "Tasks that the team saved. Submit one as it is, or with a change.", UpLabel: "Submit a task", UpURL: p.SubmitURL}).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = ui.PageHead(ui.PageHeadProps{Title: p.Title, Lead: "Tasks that the team saved, and tasks that Kuota comes with. Submit one as it is, or with a change.", UpLabel: "Submit a task", UpURL: p.SubmitURL}).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
