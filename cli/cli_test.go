@@ -145,6 +145,26 @@ func TestWhy(t *testing.T) {
 	}
 }
 
+// Of a task that has started, why says how far it is.
+func TestWhyOfARunningTask(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := `{"status":"Running"}`
+		if r.URL.Path == "/api/v1/tasks/ns/job/train" {
+			body = `{"progress":{"at":"2026-11-30T12:00:00Z","step":12345,"samplesPerSecond":812.53,"loss":0.123456,"checkpoint":"2026-11-30T11:59:00Z","checkpointSeconds":2.46}}`
+		}
+		_, _ = w.Write([]byte(body))
+	}))
+	t.Cleanup(server.Close)
+	for name, want := range map[string]string{
+		"train": "Running\nThere is nothing to explain.\nProgress at 2026-11-30T12:00:00Z: step 12345, 812.5 samples/s, loss 0.1235, last checkpoint 2026-11-30T11:59:00Z, which took 2.5 s\n",
+		"other": "Running\nThere is nothing to explain.\n",
+	} {
+		if out, _, err := run(t, "why", "/tasks/ns/Job/"+name, "--server", server.URL); err != nil || out != want {
+			t.Errorf("%s: got %v\n%s\nwant\n%s", name, err, out, want)
+		}
+	}
+}
+
 // Completion knows commands, and values of flags.
 func TestCompletion(t *testing.T) {
 	script, _, err := run(t, "completion", "bash")

@@ -46,7 +46,7 @@ func names(tasks []named) string {
 // why returns the command that explains a task.
 func (o *options) why() *cobra.Command {
 	c := &cobra.Command{
-		Use: "why NAME", GroupID: "tasks", Short: "explain why a task waits, what would start it, and when it probably starts",
+		Use: "why NAME", GroupID: "tasks", Short: "explain why a task waits, what would start it, and when it probably starts; or how far it is",
 		Example: "  kuota why train", Args: oneTask, ValidArgsFunction: o.completeTasks,
 	}
 	o.outputFlag(c, "table", "json")
@@ -76,10 +76,43 @@ func (o *options) why() *cobra.Command {
 				return err
 			}
 			e.print(o.out)
+			if e.Why == nil { // a console that is older has no progress
+				if body, err := client.get(c.Context(), api+t.path(), uidOf(t)); err == nil {
+					printProgress(o.out, body)
+				}
+			}
 			return nil
 		}
 	}
 	return c
+}
+
+// printProgress prints how far a training is, if its task reports that.
+func printProgress(out io.Writer, body []byte) {
+	var t struct {
+		Progress *struct {
+			At, Checkpoint                            string
+			Step                                      int64
+			SamplesPerSecond, Loss, CheckpointSeconds *float64
+		}
+	}
+	if json.Unmarshal(body, &t) != nil || t.Progress == nil {
+		return
+	}
+	p, parts := t.Progress, []string{fmt.Sprintf("step %d", t.Progress.Step)}
+	if p.SamplesPerSecond != nil {
+		parts = append(parts, fmt.Sprintf("%.4g samples/s", *p.SamplesPerSecond))
+	}
+	if p.Loss != nil {
+		parts = append(parts, fmt.Sprintf("loss %.4g", *p.Loss))
+	}
+	if p.Checkpoint != "" {
+		parts = append(parts, "last checkpoint "+p.Checkpoint)
+		if p.CheckpointSeconds != nil {
+			parts = append(parts, fmt.Sprintf("which took %.2g s", *p.CheckpointSeconds))
+		}
+	}
+	fmt.Fprintln(out, clean("Progress at "+p.At+": "+strings.Join(parts, ", ")))
 }
 
 // print prints an explanation in the words of the page.

@@ -211,6 +211,13 @@ class Tests(unittest.TestCase):
         self.assertEqual(str(job.why()), "Pending, 2nd of 3\nIt waits.\nFor quota.\n  Stop x. It ends a, b first.\nin 1 h")
         self.assertEqual(str(job.why()), "Running")
 
+    def test_progress(self) -> None:
+        progress = {"at": "2026-11-30T12:00:00Z", "step": 7, "loss": 0.5}
+        job, console = self.job((200, {**TASK, "status": "Running", "progress": progress}), (200, {**TASK, "status": "Pending"}))
+        self.assertEqual((job.progress(), job.last_status), (progress, "Running"))
+        self.assertEqual((job.progress(), job.last_status), (None, "Pending"))
+        self.assertEqual(console.requests[0][1], "/api/v1/tasks/hyperpod-ns-vision/job/train?uid=u1")
+
     def test_wait(self) -> None:
         job, console = self.job((200, {"status": "Pending"}), (503, {}), None, None, (200, {"status": "Succeeded"}))
         self.assertEqual(job.wait(until="Running"), "Succeeded")

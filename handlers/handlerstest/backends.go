@@ -19,6 +19,7 @@ import (
 	"kuota.dev/kuota/governance/notices"
 	"kuota.dev/kuota/governance/observe/capacity"
 	"kuota.dev/kuota/governance/observe/logs"
+	"kuota.dev/kuota/governance/observe/progress"
 	"kuota.dev/kuota/governance/observe/utilization"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
@@ -261,6 +262,7 @@ type LogsBackend struct {
 	Content  string        // of the whole log
 	OpenErr  error
 	Released chan struct{} // closed when Follow has ended; nil for nobody waits
+	Lately   []progress.Progress
 }
 
 // May implements tasks.Logs.
@@ -291,6 +293,11 @@ func (d *LogsBackend) Follow(ctx context.Context, _ governance.User, _ logs.Quer
 	}
 	<-ctx.Done()
 	return ctx.Err()
+}
+
+// Progress implements tasks.Logs.
+func (d *LogsBackend) Progress(context.Context, governance.User, tasks.Address) ([]progress.Progress, error) {
+	return d.Lately, nil
 }
 
 // Open implements tasks.Logs.

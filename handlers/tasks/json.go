@@ -62,6 +62,7 @@ type taskJSON struct {
 	SubmittedBy   string                  `json:"submittedBy,omitempty"`
 	Completed     *completedJSON          `json:"completed,omitempty"` // of a Job of several completions, such as an array
 	UID           string                  `json:"uid"`
+	Progress      *progressJSON           `json:"progress,omitempty"` // of a training that reports it; not in lists
 }
 
 // completedJSON is how many completions of a Job succeeded.
@@ -120,7 +121,9 @@ func (h *Pages) getTask(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.JSON(http.StatusOK, fieldsOf(t, h.Now()))
+	fields := fieldsOf(t, h.Now())
+	fields.Progress = progressFields(h.progressOf(c.Request().Context(), console.UserOf(c), t.Task))
+	return c.JSON(http.StatusOK, fields)
 }
 
 // whyAnswer is the answer of GET …/why.json.

@@ -7,6 +7,7 @@ import (
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/observe/logs"
+	"kuota.dev/kuota/governance/observe/progress"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/explain"
@@ -51,6 +52,8 @@ type Logs interface {
 	Read(ctx context.Context, user governance.User, q logs.Query) (logs.Update, error)
 	Follow(ctx context.Context, user governance.User, q logs.Query, send func(logs.Update) error) error
 	Open(ctx context.Context, user governance.User, q logs.Query) (io.ReadCloser, error)
+	// Progress returns the lines of progress in the log of a task, the oldest first.
+	Progress(ctx context.Context, user governance.User, at tasks.Address) ([]progress.Progress, error)
 }
 
 // Actions reviews and runs the actions on tasks.

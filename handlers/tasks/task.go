@@ -62,7 +62,7 @@ func (h *Pages) taskEvents(s *web.Server) func(echo.Context) error {
 			}
 		}
 		notices := h.cachedNotices(c)
-		return s.Stream(c, web.Part{Changed: h.Changes.Subscribe, Awaited: h.Advice.Subscribe, MinGap: taskMinGap, Render: func(ctx context.Context) (templ.Component, error) {
+		return s.Stream(c, web.Part{Changed: withTicks(h.Changes), Awaited: h.Advice.Subscribe, MinGap: taskMinGap, Render: func(ctx context.Context) (templ.Component, error) {
 			page, err := h.taskPage(ctx, c)
 			if governance.KindOf(err) == governance.NotFound {
 				return taskviews.TaskDeletedBody(h.deletedURL(c)), nil
@@ -150,6 +150,7 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (taskviews.TaskPag
 	case len(d.Parts) == 0:
 		page.YAMLURL = ""
 	}
+	page.Progress = progressCard(h.progressOf(ctx, console.UserOf(c), d.Task))
 	if d.Team != "" {
 		page.TeamURL = urls.Team(d.Team)
 	}

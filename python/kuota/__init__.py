@@ -269,6 +269,17 @@ class Job:
         starts = estimate.get("text") or estimate.get("in", "")
         return Why(answer["status"], answer.get("position", ""), reasons.get("headline", ""), reasons.get("text", ""), changes, starts, answer)
 
+    def progress(self) -> dict[str, Any] | None:
+        """Returns how far a training is, or None for a task that does not report it.
+
+        It has at and step, and, as far as the training reports them, samples, samplesPerSecond, loss, workers,
+        checkpoint and checkpointSeconds. Times are text in RFC 3339.
+        """
+        self.info = self._get("")
+        self.last_status = self.info["status"]
+        progress: dict[str, Any] | None = self.info.get("progress")
+        return progress
+
     def wait(self, timeout: float | None = None, until: str | Iterable[str] = ENDED) -> str:
         """Waits for one of the statuses until, or the end of the task, and returns the status.
 

@@ -24,6 +24,7 @@ type TaskPage struct {
 	Others          []PastLink // past tasks with the same name; not live
 	Sizes           []SizeLine
 	Elastic         *ElasticTask // nil for a task that is not elastic
+	Progress        *Progress    // nil for a task that does not report it
 	Events          *TaskEvents  // nil: not shown
 	Resources       []views.ValueLine
 	Pods            *Pods // nil for none

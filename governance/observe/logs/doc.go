@@ -4,7 +4,8 @@
 // console.
 //
 //	API server ── LogAs, as the reader ──► lines ──► Tail: the last 500 lines ──► Follow ──► page
-//	                                  └──────────────────────────────────────────► Open ──► download
+//	                                  ├──────────────────────────────────────────► Open ──► download
+//	                                  └──► the last 2,000 lines of one pod ──► Progress ──► page of the task
 //
 // A container may write faster than a browser reads, and lines may be endless. So a
 // Tail reads as fast as the container writes and keeps a fixed number of bytes: of the

@@ -52,6 +52,8 @@ type Service struct {
 
 	mu   sync.Mutex
 	open map[string]int // logs by user
+
+	progress progressCache
 }
 
 // Pods returns the pods of a task that user can see, by name.

@@ -1,0 +1,108 @@
+package tasks
+
+import (
+	"context"
+	"math"
+	"strconv"
+	"time"
+
+	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/observe/progress"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/handlers/console"
+	"kuota.dev/kuota/handlers/format"
+	taskviews "kuota.dev/kuota/views/tasks"
+)
+
+// progressOf returns how far a task is, as its reader may know it, the latest last; none for a
+// task that does not report it, and while that cannot be read.
+func (h *Pages) progressOf(ctx context.Context, user governance.User, t *tasks.Task) []progress.Progress {
+	if h.Logs == nil {
+		return nil
+	}
+	lines, err := h.Logs.Progress(ctx, user, tasks.Address{Namespace: t.Namespace, Kind: t.Kind, Name: t.Name, UID: t.UID})
+	if err != nil {
+		return nil
+	}
+	return lines
+}
+
+// progressCard returns the latest progress for a page; nil for none.
+func progressCard(lines []progress.Progress) *taskviews.Progress {
+	if len(lines) == 0 {
+		return nil
+	}
+	p := lines[len(lines)-1]
+	card := &taskviews.Progress{Step: format.Thousands(p.Step), Checkpoint: format.Time(p.Checkpoint), At: format.Time(p.At)}
+	if !math.IsNaN(p.SamplesPerSecond) {
+		card.SamplesPerSecond = format.AverageOverTime(p.SamplesPerSecond)
+	}
+	if p.HasLoss {
+		card.Loss = strconv.FormatFloat(p.Loss, 'g', 4, 64)
+	}
+	if !math.IsNaN(p.CheckpointSeconds) {
+		card.CheckpointTook = format.ShortAge(time.Duration(min(p.CheckpointSeconds, float64(math.MaxInt32)) * float64(time.Second)))
+	}
+	return card
+}
+
+// progressJSON is how far a training is, as far as it reports that.
+type progressJSON struct {
+	At                time.Time  `json:"at"` // when the training reported it
+	Step              int64      `json:"step"`
+	Samples           *float64   `json:"samples,omitempty"` // trained on
+	SamplesPerSecond  *float64   `json:"samplesPerSecond,omitempty"`
+	Loss              *float64   `json:"loss,omitempty"` // absent also if it is no number any more
+	Workers           int        `json:"workers,omitempty"`
+	Checkpoint        *time.Time `json:"checkpoint,omitempty"`        // when the last one was written
+	CheckpointSeconds *float64   `json:"checkpointSeconds,omitempty"` // how long that took
+}
+
+func progressFields(lines []progress.Progress) *progressJSON {
+	if len(lines) == 0 {
+		return nil
+	}
+	number := func(v float64) *float64 {
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil
+		}
+		return &v
+	}
+	p := lines[len(lines)-1]
+	fields := &progressJSON{
+		At: p.At.UTC(), Step: p.Step, Samples: number(p.Samples), SamplesPerSecond: number(p.SamplesPerSecond), Workers: p.World, CheckpointSeconds: number(p.CheckpointSeconds),
+	}
+	if p.HasLoss {
+		fields.Loss = number(p.Loss)
+	}
+	if !p.Checkpoint.IsZero() {
+		fields.Checkpoint = new(p.Checkpoint.UTC())
+	}
+	return fields
+}
+
+// progressInterval is how often an open page reads the progress of its task again.
+const progressInterval = 10 * time.Second
+
+// withTicks returns a channel that receives when changes does, and every progressInterval.
+func withTicks(changes console.Listener) func(context.Context) <-chan struct{} {
+	return func(ctx context.Context) <-chan struct{} {
+		changed, both, ticks := changes.Subscribe(ctx), make(chan struct{}, 1), time.NewTicker(progressInterval)
+		go func() {
+			defer ticks.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-changed:
+				case <-ticks.C:
+				}
+				select {
+				case both <- struct{}{}:
+				default: // the page has not rendered since
+				}
+			}
+		}()
+		return both
+	}
+}
