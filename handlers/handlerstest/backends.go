@@ -159,13 +159,15 @@ func (d *AlertsBackend) Test(_ context.Context, _ governance.User, receiver stri
 	return nil
 }
 
-// HardwareBackend is a Prometheus that knows the GPUs of idle tasks.
+// HardwareBackend is a Prometheus that knows the GPUs of idle tasks, and trainings.
 type HardwareBackend struct {
-	IdleTasks []tasks.Address // with one GPU each
+	IdleTasks []tasks.Address        // with one GPU each
+	Trainings []utilization.Training // in pods whose names are UIDs of their tasks
+	Rates     utilization.Series     // of samples, over each range
 }
 
 func (d *HardwareBackend) Now() utilization.State {
-	r := &utilization.Reading{At: time.Now()}
+	r := &utilization.Reading{At: time.Now(), Trainings: d.Trainings}
 	for _, t := range d.IdleTasks {
 		idle := utilization.Ratio{Used: 0.01, Of: 1}
 		r.Devices = append(r.Devices, utilization.Device{
@@ -179,6 +181,13 @@ func (d *HardwareBackend) History(context.Context, utilization.Range, utilizatio
 	return utilization.History{}, nil
 }
 
+func (d *HardwareBackend) Samples(_ context.Context, _, _ string, span utilization.Range) (times []time.Time, _ utilization.Series, _ error) {
+	for i := range d.Rates {
+		times = append(times, span.From.Add(time.Duration(i)*span.Step))
+	}
+	return times, d.Rates, nil
+}
+
 func (d *HardwareBackend) IdleAfter() time.Duration { return 30 * time.Minute }
 
 func (d *HardwareBackend) PodOwners(context.Context, access.Scope) (func(index.PodName) (queries.Owner, bool), error) {
@@ -186,6 +195,11 @@ func (d *HardwareBackend) PodOwners(context.Context, access.Scope) (func(index.P
 		for _, t := range d.IdleTasks {
 			if t.UID == name.Name {
 				return queries.Owner{Team: strings.TrimPrefix(t.Namespace, "hyperpod-ns-"), Task: t, Accelerators: 1, AdmittedAt: time.Now().Add(-2 * time.Hour)}, true
+			}
+		}
+		for _, t := range d.Trainings {
+			if t.Pod == utilization.PodName(name) {
+				return queries.Owner{Task: tasks.Address{Namespace: name.Namespace, UID: name.Name}}, true
 			}
 		}
 		return queries.Owner{}, false

@@ -186,7 +186,7 @@ type Backend struct {
 	UsersUnrecorded bool // the API server does not record who changes a spec
 	ActionsBackend  ActionsBackend
 	CapacityBackend CapacityBackend
-	HardwareBackend HardwareBackend // used with idle tasks only
+	HardwareBackend HardwareBackend // used if it has anything
 	Loops           []queries.GuardedLoop
 	Shares          queries.Shares
 	QueueShares     []queries.QueueShare
@@ -341,7 +341,7 @@ func Serve(t *testing.T, d *Backend) string { return ServeUnder(t, d, "") }
 func ServeUnder(t *testing.T, d *Backend, base string) string {
 	t.Helper()
 	h := d.Handlers()
-	if d.HardwareBackend.IdleTasks != nil {
+	if d.HardwareBackend.IdleTasks != nil || d.HardwareBackend.Trainings != nil || d.HardwareBackend.Rates != nil {
 		h.Hardware, h.PodOwners, h.IdleBelow = &d.HardwareBackend, &d.HardwareBackend, 0.05
 	}
 	if d.Alerts != nil {

@@ -33,6 +33,8 @@ type Utilization interface {
 	Now() utilization.State
 	// History returns the gauges over a range. It waits for one second at most.
 	History(ctx context.Context, span utilization.Range, c utilization.Inventory, pool string) (utilization.History, error)
+	// Samples returns the samples a second of trainings over a range. It waits as History does.
+	Samples(ctx context.Context, namespace, pods string, span utilization.Range) ([]time.Time, utilization.Series, error)
 	// IdleAfter returns how long the accelerators of a task must do nothing until the
 	// task counts as idle.
 	IdleAfter() time.Duration
@@ -282,6 +284,7 @@ type Pages struct {
 	PodOwners PodOwners
 	IdleBelow float64 // utilization, 0 to 1, that an idle accelerator never reached
 	idle      idleTasks
+	trainings trainings
 }
 
 // Register adds the routes of this package to the server.

@@ -47,6 +47,10 @@ func (b *busyCluster) History(_ context.Context, span utilization.Range, _ utili
 	return utilization.History{Times: []time.Time{span.From, span.From.Add(span.Step)}, GPU: utilization.Series{math.NaN(), 0.4567}, GPUMemory: utilization.Series{0, 0}, CPU: utilization.Series{1, 1}, Memory: utilization.Series{0.5, 0.5}}, b.history
 }
 
+func (b *busyCluster) Samples(context.Context, string, string, utilization.Range) ([]time.Time, utilization.Series, error) {
+	return nil, nil, nil
+}
+
 func (b *busyCluster) PodOwners(context.Context, access.Scope) (func(index.PodName) (queries.Owner, bool), error) {
 	return func(name index.PodName) (queries.Owner, bool) { o, known := b.owners[name]; return o, known }, nil
 }

@@ -148,6 +148,9 @@ func (h *Pages) elasticOf(ctx context.Context, c echo.Context, scope access.Scop
 		e.Gained = gainText(list, gain.PodSeconds, gain.AcceleratorSeconds) + " " + e.Unit
 	}
 	e.Chart = scaleChart(gain, until)
+	if len(gain.Steps) > 0 {
+		e.Samples = h.samplesChart(ctx, c.Param("namespace"), c.Param("name"), gain.Steps[0].At, until)
+	}
 	for i := len(gain.Steps) - 1; i >= 0 && len(e.Changes) < shownScales; i-- {
 		e.Changes = append(e.Changes, scaleChange(list[i], gain.Steps[i]))
 	}

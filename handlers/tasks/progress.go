@@ -3,20 +3,29 @@ package tasks
 import (
 	"context"
 	"math"
+	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/observe/progress"
+	"kuota.dev/kuota/governance/observe/utilization"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
+	"kuota.dev/kuota/views"
 	taskviews "kuota.dev/kuota/views/tasks"
 )
 
 // progressOf returns how far a task is, as its reader may know it, the latest last; none for a
-// task that does not report it, and while that cannot be read.
+// task that does not report it, and while that cannot be read. Where Prometheus has it, no log is
+// read.
 func (h *Pages) progressOf(ctx context.Context, user governance.User, t *tasks.Task) []progress.Progress {
+	all, _ := h.Hardware.Trainings(ctx)
+	if training, ok := all[t.UID]; ok {
+		return []progress.Progress{training.Progress}
+	}
 	if h.Logs == nil {
 		return nil
 	}
@@ -45,6 +54,34 @@ func progressCard(lines []progress.Progress) *taskviews.Progress {
 	}
 	return card
 }
+
+// samplesChart returns the samples a second of an elastic task over the time of the chart of its
+// sizes; nil if Prometheus has none.
+func (h *Pages) samplesChart(ctx context.Context, namespace, name string, from, until time.Time) *views.Chart {
+	span := utilization.Range{From: from, To: until, Step: max(chartStep, until.Sub(from)/chartPoints).Truncate(time.Second)}
+	pods := regexp.QuoteMeta(name) + "-(base|grow-[0-9]+)-[0-9]+-[a-z0-9]{5}"
+	times, rates, known := h.Hardware.Samples(ctx, namespace, pods, span)
+	if !known || !slices.ContainsFunc(rates, func(v float64) bool { return !math.IsNaN(v) }) {
+		return nil
+	}
+	c := &views.Chart{ID: "samples-chart", Title: "Samples a second over time", Unit: "samples/s"}
+	line := views.ChartSeries{Label: "Samples a second", Tone: "accent"}
+	for i, v := range rates {
+		value := views.ChartValue{}
+		if !math.IsNaN(v) {
+			value = views.ChartValue{Value: math.Round(v*1000) / 1000, Known: true, Text: format.AverageOverTime(v)}
+		}
+		c.Times, line.Values = append(c.Times, times[i].Unix()), append(line.Values, value)
+	}
+	c.Series = []views.ChartSeries{line}
+	return c
+}
+
+// The points of a chart of samples: at least chartStep apart, and at most chartPoints.
+const (
+	chartStep   = 30 * time.Second
+	chartPoints = 240
+)
 
 // progressJSON is how far a training is, as far as it reports that.
 type progressJSON struct {

@@ -8,9 +8,11 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/observe/progress"
+	"kuota.dev/kuota/governance/observe/utilization"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 
+	"github.com/PuerkitoBio/goquery"
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -64,5 +66,30 @@ func TestProgress(t *testing.T) {
 				t.Errorf("a list has the progress: %s", text)
 			}
 		})
+	}
+}
+
+// Where Prometheus has the progress, no log is read, and the page of an elastic task has the samples
+// a second over its size.
+func TestProgressOfPrometheus(t *testing.T) {
+	d, _ := elasticTask()
+	d.LogsBackend.Lately = []progress.Progress{{Step: 1}}
+	d.HardwareBackend.Trainings = []utilization.Training{
+		{Pod: utilization.PodName{Namespace: "ns", Name: "e1"}, Progress: progress.Progress{At: time.Now(), Step: 2345, Loss: 0.5, HasLoss: true}},
+		{Pod: utilization.PodName{Namespace: "ns", Name: "other"}, Progress: progress.Progress{At: time.Now(), Step: 9}},
+	}
+	d.HardwareBackend.Rates = utilization.Series{math.NaN(), 812.5, 0}
+	_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+elasticURL)
+	htmlcheck.Page(t, page)
+	if text := handlerstest.Text(page.Find("#task-progress")); !strings.Contains(text, "Step 2,345") {
+		t.Errorf("the card is %q", text)
+	}
+	values := page.Find("#task-elastic #samples-chart-table tbody td").Map(func(_ int, cell *goquery.Selection) string { return cell.AttrOr("data-value", "–") })
+	if got := strings.Join(values, " "); got != "0 812.5 –" {
+		t.Errorf("the chart has %s", got)
+	}
+	d.HardwareBackend.Rates = utilization.Series{math.NaN(), math.NaN()}
+	if _, page = handlerstest.Get(t, handlerstest.Serve(t, d)+elasticURL); page.Find("#samples-chart").Length() > 0 || page.Find("#scale-chart").Length() != 1 {
+		t.Error("a chart of nothing is shown")
 	}
 }

@@ -8,6 +8,7 @@ type ElasticTask struct {
 	Gained  string // by growth, such as "12.5 GPU-hours"; empty if the unit is not known
 	Grows   string // RFC 3339: when it can grow again; empty while nothing delays it
 	Why     string // of Grows
+	Samples *views.Chart // samples a second; nil if unknown
 	Chart   views.Chart
 	Changes []ScaleChange // newest first
 	Unit    string        // of what each gained, such as "GPU-hours"

@@ -1,6 +1,7 @@
 // Package utilization reports how busy GPUs, Neuron devices and nodes are. It
 // queries a Prometheus that scrapes dcgm-exporter, neuron-monitor and
-// node-exporter. docs/hardware.md defines each figure.
+// node-exporter. docs/hardware.md defines each figure. It also reports the progress of
+// trainings, which docs/metrics.md describes.
 //
 // Pages never wait for Prometheus: Service polls in the background and keeps the
 // last Reading. Histories are queried on demand, once per range, and cached.

@@ -17,7 +17,7 @@ import (
 
 const (
 	historyTTL           = 15 * time.Second
-	maxHistories         = 16 // in the cache
+	maxHistories         = 64 // in the cache
 	maxConcurrentQueries = 2  // for histories
 	maxPoints            = 2000
 	maxWait              = time.Second // of a page for a history
@@ -45,14 +45,14 @@ type History struct {
 	Warning string
 }
 
-// historyCache caches query results for historyTTL. Results are by node, so that one
-// serves all pools. singleflight merges concurrent queries of one range.
+// historyCache caches query results for historyTTL. Those of nodes are by node, so that one
+// serves all pools. singleflight merges equal queries.
 type historyCache struct {
 	queries singleflight.Group
 	slots   chan struct{} // limits concurrent queries
 
 	mu      sync.Mutex
-	results map[string]historyResult // by Range.key
+	results map[string]historyResult // by query and Range.key
 }
 
 // historyResult is the result of one query.
@@ -74,19 +74,28 @@ func newHistoryCache() historyCache {
 // waits for Prometheus a second at most. Then it returns the previous result, or
 // governance.Unavailable, and the query continues.
 func (s *Service) History(ctx context.Context, r Range, inventory Inventory, pool string) (History, error) {
-	if now := s.o.Now(); r.To.After(now) && r.Step > 0 { // keep the points of r
-		r.To = r.From.Add(now.Sub(r.From).Truncate(r.Step))
+	r, err := s.valid(r)
+	if err != nil {
+		return History{}, err
 	}
-	if length := r.To.Sub(r.From); r.Step < time.Second || length < 0 || length > longestRange || length/r.Step > maxPoints {
-		return History{}, &governance.Error{Kind: governance.Invalid, Op: "query Prometheus", Message: "This range is not valid. Choose another one."}
-	}
-	result, err := s.historyResult(ctx, r)
+	result, err := s.historyResult(ctx, s.queries.history(), r)
 	if err != nil {
 		return History{}, err
 	}
 	h := result.history(result.sum(inventory, pool, s.nodeNames()), inventory.kinds(pool))
 	h.Warning = result.warning
 	return h, nil
+}
+
+// valid returns a range that ends now at the latest, or an error for one that is not queried.
+func (s *Service) valid(r Range) (Range, error) {
+	if now := s.o.Now(); r.To.After(now) && r.Step > 0 { // keep the points of r
+		r.To = r.From.Add(now.Sub(r.From).Truncate(r.Step))
+	}
+	if length := r.To.Sub(r.From); r.Step < time.Second || length < 0 || length > longestRange || length/r.Step > maxPoints {
+		return r, &governance.Error{Kind: governance.Invalid, Op: "query Prometheus", Message: "This range is not valid. Choose another one."}
+	}
+	return r, nil
 }
 
 // nodeNames returns the last Reading, which maps node addresses to names.
@@ -99,9 +108,9 @@ func (s *Service) nodeNames() *Reading {
 	return s.last
 }
 
-// historyResult returns the result for r from the cache or from Prometheus.
-func (s *Service) historyResult(ctx context.Context, r Range) (historyResult, error) {
-	cache, key := &s.histories, r.key()
+// historyResult returns the result of a query for r from the cache or from Prometheus.
+func (s *Service) historyResult(ctx context.Context, asked string, r Range) (historyResult, error) {
+	cache, key := &s.histories, asked+" "+r.key()
 	cache.mu.Lock()
 	before, known := cache.results[key]
 	cache.mu.Unlock()
@@ -111,7 +120,7 @@ func (s *Service) historyResult(ctx context.Context, r Range) (historyResult, er
 	query := cache.queries.DoChan(key, func() (any, error) {
 		cache.slots <- struct{}{}
 		defer func() { <-cache.slots }()
-		result := s.queryHistory(context.WithoutCancel(ctx), r)
+		result := s.queryHistory(context.WithoutCancel(ctx), asked, r)
 		cache.add(key, result)
 		s.o.OnChange()
 		return result, nil
@@ -141,11 +150,11 @@ func (c *historyCache) add(key string, result historyResult) {
 	c.results[key] = result
 }
 
-func (s *Service) queryHistory(ctx context.Context, r Range) historyResult {
+func (s *Service) queryHistory(ctx context.Context, asked string, r Range) historyResult {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
 	result := historyResult{start: r.From, step: r.Step, points: int(r.To.Sub(r.From)/r.Step) + 1}
-	value, warnings, err := s.api.QueryRange(ctx, s.queries.history(), prometheus.Range{Start: r.From, End: r.To, Step: r.Step}, prometheus.WithTimeout(s.o.Timeout))
+	value, warnings, err := s.api.QueryRange(ctx, asked, prometheus.Range{Start: r.From, End: r.To, Step: r.Step}, prometheus.WithTimeout(s.o.Timeout))
 	result.at, result.warning = s.o.Now(), s.warningText(warnings)
 	matrix, ok := value.(model.Matrix)
 	if err == nil && !ok {

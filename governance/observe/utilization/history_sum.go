@@ -67,13 +67,18 @@ func gauge(points int, value func(i int) float64) Series {
 	return series
 }
 
+func (h historyResult) times() []time.Time {
+	times := make([]time.Time, h.points)
+	for i := range times {
+		times[i] = h.start.Add(time.Duration(i) * h.step)
+	}
+	return times
+}
+
 // history computes the gauges. GPUs and Neuron devices have one if there are any now
 // (has) or were in the range.
 func (h historyResult) history(s nodeSums, has map[Kind]bool) History {
-	out := History{Times: make([]time.Time, h.points)}
-	for i := range out.Times {
-		out.Times[i] = h.start.Add(time.Duration(i) * h.step)
-	}
+	out := History{Times: h.times()}
 	if has[GPU] || s["gpu"] != nil {
 		out.GPU = gauge(h.points, func(i int) float64 { return s.at("gpu", i) / s.at("gpu count", i) })
 		out.GPUMemory = gauge(h.points, func(i int) float64 {

@@ -119,6 +119,11 @@ type lab struct {
 // newLab starts a lab with these files. EXPORTER in scrape, a list of scrape_configs,
 // is replaced by the exporter's address.
 func newLab(t *testing.T, files map[string]string, scrape string) lab {
+	return newLabSince(t, "", files, scrape)
+}
+
+// newLabSince is newLab with earlier series, in the format of OpenMetrics.
+func newLabSince(t *testing.T, earlier string, files map[string]string, scrape string) lab {
 	t.Helper()
 	l := lab{dir: t.TempDir()}
 	for name, text := range files {
@@ -130,6 +135,14 @@ func newLab(t *testing.T, files map[string]string, scrape string) lab {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
 	must(t, os.WriteFile(config, []byte("global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs:\n"+strings.ReplaceAll(scrape, "EXPORTER", exporter)), 0o600))
+	if earlier != "" {
+		file := filepath.Join(dir, "earlier")
+		must(t, os.WriteFile(file, []byte(earlier), 0o600))
+		out, err := exec.Command(filepath.Join(filepath.Dir(prometheusProgram(t)), "promtool"), "tsdb", "create-blocks-from", "openmetrics", file, filepath.Join(dir, "data")).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+	}
 	l.url = "http://" + start(t, regexp.MustCompile(`msg="Listening on" address=(\S+)`), nil, prometheusProgram(t),
 		"--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0")
 	return l

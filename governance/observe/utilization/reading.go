@@ -74,7 +74,8 @@ type Reading struct {
 	Devices []Device // by node and index
 	Nodes   []Node   // by name
 	// Names maps node addresses, which series can have instead, to node names.
-	Names map[string]string
+	Names     map[string]string
+	Trainings []Training // by pod
 	// Simulated reports that no hardware was measured, as in the local cluster.
 	Simulated bool
 }

@@ -35,6 +35,7 @@ type Service struct {
 	last    *Reading
 	warning string // of the last poll
 	peaks   model.Vector
+	usual   model.Vector // rates of trainings
 	polls   int
 	// peaksTook is how long the last query of peaks took.
 	peaksTook time.Duration
@@ -113,7 +114,7 @@ func (s *Service) IdleAfter() time.Duration { return s.o.IdleAfter }
 func (s *Service) Poll(ctx context.Context) {
 	s.mu.Lock()
 	withPeaks := s.polls%peaksEvery == 0 || s.peaks == nil || s.peaksTook < cheap
-	peaks := s.peaks
+	peaks, usual := s.peaks, s.usual
 	s.mu.Unlock()
 	var took time.Duration
 	var texts []string
@@ -140,8 +141,13 @@ func (s *Service) Poll(ctx context.Context) {
 			peaks, _ = vector(s.queries.peaks(s.o.IdleAfter))
 			took = time.Since(begun)
 		}
+		trainings, _ := vector(s.queries.trainings())
+		if withPeaks && len(trainings) > 0 {
+			usual, _ = vector(s.queries.usual())
+		}
 		if err := governance.Recovered(func() error {
 			reading = read(now, cpu, peaks)
+			reading.Trainings = readTrainings(trainings, usual)
 			reading.At = s.o.Now()
 			return nil
 		}); err != nil {
@@ -156,7 +162,7 @@ func (s *Service) Poll(ctx context.Context) {
 	s.polls++
 	s.warning = strings.Join(texts, " ")
 	if reading != nil {
-		s.last, s.peaks = reading, peaks
+		s.last, s.peaks, s.usual = reading, peaks, usual
 	}
 	if withPeaks {
 		s.peaksTook = took
