@@ -56,7 +56,7 @@ spec:
   sharing: {strategy: DontLend}
   members: [{kind: Group, name: vision-team}]
 `)
-	s.address = replica(t, "serving", append(signInEnv(s.Cluster), "KUOTA_PROMETHEUS_URL="+consoles.StartPrometheus(t, func() string { return *s.metrics.Load() }), "KUOTA_IDLE_AFTER=1m")...)
+	s.address = replica(t, "serving", append(signInEnv(s.Cluster), "KUOTA_PROMETHEUS_URL="+consoles.StartPrometheus(t, func() string { return *s.metrics.Load() }).Address, "KUOTA_IDLE_AFTER=1m")...)
 	must(t, waitReady(s.address))
 	s.ada = newUser(t, s.address, "ada")
 	s.Kubectl(t, "", "wait", "--for=condition=Ready", "computeallocation/"+s.team, "clusterpolicy/default", "--timeout=180s")

@@ -92,6 +92,16 @@ func (h *Handlers) IdleTasks(ctx context.Context) (list []governancealerts.Idle,
 	return list, true
 }
 
+// Trainings returns the tasks that report their progress to Prometheus, after Register; known is
+// false without data of Prometheus.
+func (h *Handlers) Trainings(ctx context.Context) (list []governancealerts.Training, known bool) {
+	found, known := h.hardware.Trainings(ctx)
+	for _, t := range found {
+		list = append(list, governancealerts.Training{Task: t.Task, Team: t.Team, Started: t.Started, Checkpoint: t.Checkpoint, Rate: t.SamplesPerSecond, Usual: t.Usual})
+	}
+	return list, known
+}
+
 // Register adds all routes to the server.
 func (h *Handlers) Register(s *web.Server) {
 	c, sealed := &h.Console, forms.Addresses{Sealer: s}

@@ -84,7 +84,7 @@ func (l *lab) received(want map[string]int) func(context.Context) error {
 	}
 }
 
-// TestAlertsOfTheCluster causes five alerts. Each fires once within 30 seconds, is sent once
+// TestAlertsOfTheCluster causes seven alerts. Each fires once within 30 seconds, is sent once
 // although the console is killed meanwhile, and resolves.
 func TestAlertsOfTheCluster(t *testing.T) {
 	clustertest.OnlyVerify(t)
@@ -93,9 +93,10 @@ func TestAlertsOfTheCluster(t *testing.T) {
 	l := &lab{Cluster: c, got: map[string]int{}}
 	server := httptest.NewServer(l)
 	t.Cleanup(server.Close)
-	var metrics atomic.Pointer[string]
-	metrics.Store(new(string))
-	l.Replica = consoles.New(t, c, "alerting", t.TempDir()+"/history.db", "KUOTA_IDLE_AFTER=1m", "KUOTA_PROMETHEUS_URL="+consoles.StartPrometheus(t, func() string { return *metrics.Load() }))
+	var metrics atomic.Pointer[func() string]
+	metrics.Store(new(func() string { return "" }))
+	prometheus := consoles.StartPrometheus(t, func() string { return (*metrics.Load())() })
+	l.Replica = consoles.New(t, c, "alerting", t.TempDir()+"/history.db", "KUOTA_IDLE_AFTER=1m", "KUOTA_PROMETHEUS_URL="+prometheus.Address)
 	l.WaitReady()
 	l.WaitLeads(consoles.Patience)
 
@@ -120,6 +121,7 @@ spec:
     - {rule: nodes-lost, after: 2s}
     - {rule: policy-differs, after: 2s}
     - {rule: console-stale, after: 5s}
+    - {rule: training-slow, after: 2s}
     - {rule: task-preempted, "off": true}
 `
 	}
@@ -137,7 +139,8 @@ spec:
 	lazy, a, b := l.team(t, idle, "lazy", ""), l.team(t, loops, "a", "fairShareWeight: 30"), l.team(t, loops, "b", "fairShareWeight: 20")
 	want := map[string]int{}
 
-	// A task that does nothing.
+	// A task that does nothing. It is a training that writes no checkpoint and has done ten times as
+	// many samples a second.
 	l.submit(t, lazy, "idle", "mid", 4)
 	var node string
 	clustertest.Eventually(t, clustertest.Patience, func(context.Context) error {
@@ -152,9 +155,22 @@ spec:
 	for gpu := range 4 {
 		fmt.Fprintf(&lines, "DCGM_FI_DEV_GPU_UTIL{gpu=\"%d\",UUID=\"GPU-%[1]d\",Hostname=%q,exported_namespace=%q,exported_pod=%q} 1\n", gpu, node, "hyperpod-ns-"+lazy, pod)
 	}
-	text := lines.String()
-	metrics.Store(&text)
 	idleSince := time.Now()
+	labels := fmt.Sprintf("exported_namespace=%q,exported_pod=%q", "hyperpod-ns-"+lazy, pod)
+	fmt.Fprintf(&lines, "kuota_training_step{%s} 7\nkuota_training_start_time_seconds{%[1]s} %d\n", labels, idleSince.Add(-3*time.Hour).Unix())
+	series := fmt.Sprintf("kuota_training_samples_total{%s,world_size=\"4\"}", labels)
+	metrics.Store(new(func() string {
+		return fmt.Sprintf("%s%s %d\n", lines.String(), series, time.Since(idleSince).Milliseconds()/100)
+	}))
+	var earlier strings.Builder
+	for seconds := 2 * 3600; seconds > 660; seconds -= 30 {
+		fmt.Fprintf(&earlier, "%s %d %d\n", series, (2*3600-seconds)*100, idleSince.Unix()-int64(seconds))
+	}
+	prometheus.Backfill(t, "# TYPE kuota_training_samples counter\n"+earlier.String()+"# EOF\n")
+
+	clustertest.Eventually(t, fires, l.firing("no-checkpoint", 1))
+	t.Logf("no-checkpoint fired after %s", time.Since(idleSince).Round(time.Second))
+	want["firing no-checkpoint"]++
 
 	// A loop of preemptions.
 	for _, task := range []struct {
@@ -177,6 +193,10 @@ spec:
 	clustertest.Eventually(t, 2*time.Minute, l.firing("task-idle", 1))
 	t.Logf("task-idle fired %s after the task was idle for a minute", (time.Since(idleSince) - time.Minute).Round(time.Second))
 	want["firing task-idle"]++
+
+	clustertest.Eventually(t, time.Minute+fires, l.firing("training-slow", 1))
+	t.Logf("training-slow fired %s after Prometheus had what was before, a minute at most", time.Since(idleSince).Round(time.Second))
+	want["firing training-slow"]++
 
 	// A node whose kubelet is gone. The test renews the leases of the others while KWOK is stopped.
 	caused = time.Now()
@@ -201,7 +221,7 @@ spec:
 	l.Start()
 	l.WaitReady()
 	l.WaitLeads(consoles.Patience)
-	for _, rule := range []string{"policy-differs", "nodes-lost", "task-idle"} {
+	for _, rule := range []string{"policy-differs", "nodes-lost", "task-idle", "no-checkpoint", "training-slow"} {
 		clustertest.Eventually(t, consoles.Patience, l.firing(rule, 1))
 	}
 
@@ -214,7 +234,7 @@ spec:
 	renewed()
 	started = true
 	c.Kubectl(t, "", "patch", "node", idle, "--subresource=status", "--type=strategic", "-p", `{"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","message":"back"}]}}`)
-	for _, rule := range []string{"preemption-loop", "policy-differs", "nodes-lost", "task-idle"} {
+	for _, rule := range []string{"preemption-loop", "policy-differs", "nodes-lost", "task-idle", "no-checkpoint", "training-slow"} {
 		want["resolved "+rule]++
 		clustertest.Eventually(t, 3*time.Minute, l.firing(rule, 0))
 	}

@@ -16,9 +16,15 @@ import (
 	"kuota.dev/kuota/governance/cluster/clustertest"
 )
 
-// StartPrometheus starts a Prometheus, which make prometheus unpacked, that scrapes what
-// metrics returns each second. It returns its address, and ends with the test.
-func StartPrometheus(t testing.TB, metrics func() string) string {
+// Prometheus is one that make prometheus unpacked.
+type Prometheus struct {
+	Address string // such as http://127.0.0.1:40001
+	data    string // folder
+}
+
+// StartPrometheus starts a Prometheus that scrapes what metrics returns each second. It ends
+// with the test.
+func StartPrometheus(t testing.TB, metrics func() string) Prometheus {
 	t.Helper()
 	exporter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, metrics()) }))
 	t.Cleanup(exporter.Close)
@@ -27,7 +33,8 @@ func StartPrometheus(t testing.TB, metrics func() string) string {
 	must(t, os.WriteFile(config, fmt.Appendf(nil, "global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs: [{job_name: dcgm, static_configs: [{targets: [%s]}]}]\n", strings.TrimPrefix(exporter.URL, "http://")), 0o600))
 	log, err := os.Create(filepath.Join(dir, "log"))
 	must(t, err)
-	command := exec.Command(filepath.Join(clustertest.Root(), ".local", "prometheus", "usr", "bin", "prometheus"), "--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0")
+	data := filepath.Join(dir, "data")
+	command := exec.Command(program("prometheus"), "--config.file="+config, "--storage.tsdb.path="+data, "--web.listen-address=127.0.0.1:0")
 	command.Stdout, command.Stderr = log, log
 	must(t, StartChild(command, syscall.SIGTERM))
 	t.Cleanup(func() {
@@ -44,5 +51,19 @@ func StartPrometheus(t testing.TB, metrics func() string) string {
 		}
 		return fmt.Errorf("no Prometheus listens (%v): %s", err, text)
 	})
-	return address
+	return Prometheus{address, data}
+}
+
+func program(name string) string {
+	return filepath.Join(clustertest.Root(), ".local", "prometheus", "usr", "bin", name)
+}
+
+// Backfill adds earlier series, in the format of OpenMetrics. Prometheus has them within a minute.
+func (p Prometheus) Backfill(t testing.TB, text string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "earlier")
+	must(t, os.WriteFile(file, []byte(text), 0o600))
+	if out, err := exec.Command(program("promtool"), "tsdb", "create-blocks-from", "openmetrics", file, p.data).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 }

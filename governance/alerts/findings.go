@@ -41,6 +41,7 @@ type Input struct {
 	Departments []v1alpha1.Department
 	Loops       []Loop
 	Idle        []Idle
+	Trainings   []Training
 	Policy      *v1alpha1.ClusterPolicy // nil for none
 	Refused     int                     // records that history refused within refusedPeriod
 	LastRefused *history.SetAside       // nil for none
@@ -69,6 +70,16 @@ type Idle struct {
 	Accelerators int64
 	Since        time.Time
 	Simulated    bool // not measured
+}
+
+// Training is a task that reports its progress to Prometheus.
+type Training struct {
+	Task       tasks.Address
+	Team       string    // empty for none
+	Started    time.Time // of its workers
+	Checkpoint time.Time // the last one; zero for none
+	Rate       float64   // samples a second; NaN if unknown, as Usual
+	Usual      float64   // its usual rate with as many workers
 }
 
 // findings returns what all rules find. Its cost is linear in the number of tasks. Rules
@@ -269,6 +280,51 @@ func (in *Input) idle(Thresholds) (found []Finding) {
 			simulated = " (simulated)"
 		}
 		f.Summary = fmt.Sprintf("%s %s %s not use %s %s, longest %s %s, since %s%s.", count(len(list), "running task"), of, verb(len(list), "does", "do"), verb(len(list), "its", "their"), count(int(accelerators), "accelerator"), first.Task.Kind, first.Task.Name, moment(first.Since), simulated)
+		found = append(found, f)
+	}
+	return found
+}
+
+// noCheckpoint finds the groups with trainings that have not written a checkpoint for too long.
+// Workers that have just started continue from one.
+func (in *Input) noCheckpoint(t Thresholds) (found []Finding) {
+	since := func(of Training) time.Time { return governance.Later(of.Checkpoint, of.Started) }
+	groups := map[group][]Training{}
+	for _, training := range in.Trainings {
+		if at := since(training); !at.IsZero() && !in.Now.Before(at.Add(t.NoCheckpoint)) {
+			g := group{training.Task.Namespace, training.Team}
+			groups[g] = append(groups[g], training)
+		}
+	}
+	for g, list := range groups {
+		first := slices.MinFunc(list, func(a, b Training) int {
+			return cmp.Or(since(a).Compare(since(b)), strings.Compare(a.Task.UID, b.Task.UID))
+		})
+		f, of := in.about(NoCheckpoint, g, in.subject(g))
+		f.Since = since(first).Add(t.NoCheckpoint)
+		last := "since it started at " + moment(first.Started)
+		if !first.Checkpoint.Before(first.Started) {
+			last = "since " + moment(first.Checkpoint)
+		}
+		f.Summary = fmt.Sprintf("%s %s %s written no checkpoint for longer than %s, longest %s %s, %s.", count(len(list), "training"), of, verb(len(list), "has", "have"), duration(t.NoCheckpoint), first.Task.Kind, first.Task.Name, last)
+		found = append(found, f)
+	}
+	return found
+}
+
+// slowBelow is the share of its usual rate below which a training is slow, in percent.
+const slowBelow = 50
+
+// slow finds trainings that are slower than usual. Each is a subject of its own: each must be slow
+// for long enough.
+func (in *Input) slow(Thresholds) (found []Finding) {
+	for _, t := range in.Trainings {
+		if !(t.Rate*100 < t.Usual*slowBelow) { // also without one of the rates
+			continue
+		}
+		g := group{t.Task.Namespace, t.Team}
+		f, of := in.about(TrainingSlow, g, in.subject(g)+"/"+t.Task.UID)
+		f.Summary = fmt.Sprintf("%s %s %s does less than %s of its usual samples a second with as many workers.", t.Task.Kind, t.Task.Name, of, percent(slowBelow))
 		found = append(found, f)
 	}
 	return found

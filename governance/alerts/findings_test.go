@@ -2,6 +2,7 @@ package alerts
 
 import (
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -63,6 +64,7 @@ func troubled() *Input {
 			Head{task("fits", tasks.Pending), &explain.Verdict{Constraint: explain.PendingEvaluation}})
 		in.Loops = append(in.Loops, Loop{loopguard.Loop{State: loopguard.Looping, Since: start, Victim: loopguard.Party{UID: types.UID("w-" + team), Namespace: ns, Name: "w"}, Preemptor: loopguard.Party{Namespace: "ns-secret", Name: "job-of-secret"}}, preempted})
 		in.Idle = append(in.Idle, Idle{Task: task("idle", tasks.Running).Address(), Team: team, Accelerators: 8, Since: start})
+		in.Trainings = append(in.Trainings, Training{Task: task("training", tasks.Running).Address(), Team: team, Started: start.Add(-5 * time.Hour), Checkpoint: start.Add(-3 * time.Hour), Rate: 49, Usual: 100})
 		in.Capacity.Teams = append(in.Capacity.Teams, capacity.TeamSnapshot{Name: team, Namespace: ns, Resources: []capacity.TeamResource{
 			{Flavor: "p5", Resource: "nvidia.com/gpu", TeamUsage: usage.TeamUsage{Nominal: 8}}, {Flavor: "g6", Resource: "nvidia.com/gpu", TeamUsage: usage.TeamUsage{Nominal: 8, LentToCohort: 2}},
 		}})
@@ -338,5 +340,41 @@ func TestThresholds(t *testing.T) {
 	}
 	if got := with(v1alpha1.AlertRule{Rule: "task-preempted", Count: &few}, v1alpha1.AlertRule{Rule: "tasks-fail", Count: &few}, v1alpha1.AlertRule{Rule: "nodes-lost", After: after(time.Hour)}); got.Preemptions != 2 || got.Failures != 2 || got.NodesLost != time.Hour {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// A training counts by its last checkpoint or its start, whichever is later, and is compared with
+// its usual rate only if both rates are known.
+func TestTrainings(t *testing.T) {
+	const limit = 2 * time.Hour
+	nan := math.NaN()
+	for name, tc := range map[string]struct {
+		training Training
+		want     string // summary; empty for none
+	}{
+		"a checkpoint in time":   {Training{Started: start.Add(-9 * time.Hour), Checkpoint: start.Add(1 - limit)}, ""},
+		"no checkpoint for long": {Training{Started: start.Add(-9 * time.Hour), Checkpoint: start.Add(-limit)}, "1 training of team vision has written no checkpoint for longer than 2 hours, longest Job train, since 2026-11-25 10:00 UTC."},
+		"started again":          {Training{Started: start.Add(1 - limit), Checkpoint: start.Add(-9 * time.Hour)}, ""},
+		"started again long ago": {Training{Started: start.Add(-3 * time.Hour), Checkpoint: start.Add(-9 * time.Hour)}, "1 training of team vision has written no checkpoint for longer than 2 hours, longest Job train, since it started at 2026-11-25 09:00 UTC."},
+		"no checkpoint ever":     {Training{Started: start.Add(-3 * time.Hour)}, "1 training of team vision has written no checkpoint for longer than 2 hours, longest Job train, since it started at 2026-11-25 09:00 UTC."},
+		"nothing known":          {Training{}, ""},
+		"as usual":               {Training{Rate: 50, Usual: 100}, ""},
+		"slow":                   {Training{Rate: 49.9, Usual: 100}, "Job train of team vision does less than 50% of its usual samples a second with as many workers."},
+		"stands still":           {Training{Rate: 0, Usual: 100}, "Job train of team vision does less than 50% of its usual samples a second with as many workers."},
+		"no rate":                {Training{Rate: nan, Usual: 100}, ""},
+		"no usual rate":          {Training{Rate: 1, Usual: nan}, ""},
+		"always stands still":    {Training{Rate: 0, Usual: 0}, ""},
+	} {
+		tc.training.Task, tc.training.Team = tasks.Address{Namespace: "ns-vision", Kind: "Job", Name: "train", UID: "u"}, "vision"
+		in := &Input{Now: start, Teams: taskstest.Teams("ns-vision", "vision"), Trainings: []Training{tc.training}}
+		limits := Defaults
+		limits.NoCheckpoint = limit
+		var got []string
+		for _, f := range append(in.noCheckpoint(limits), in.slow(limits)...) {
+			got = append(got, f.Summary)
+		}
+		if text := strings.Join(got, " "); text != tc.want {
+			t.Errorf("%s: got %q, want %q", name, text, tc.want)
+		}
 	}
 }

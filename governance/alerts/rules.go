@@ -25,6 +25,8 @@ const (
 	TaskPreempted  Rule = "task-preempted"
 	TasksFail      Rule = "tasks-fail"
 	TaskIdle       Rule = "task-idle"
+	NoCheckpoint   Rule = "no-checkpoint"
+	TrainingSlow   Rule = "training-slow"
 	QuotaIdle      Rule = "quota-idle"
 	Budget         Rule = "budget"
 	NotAdmitted    Rule = "not-admitted"
@@ -107,6 +109,12 @@ var Rules = []Description{
 	{Rule: TaskIdle, Title: "Accelerators are idle", Severity: Warning, find: (*Input).idle, Meaning: func(Thresholds) string {
 		return "A running task does not use its accelerators. This needs Prometheus; the flags --idle-after and --idle-below define idle."
 	}},
+	{Rule: NoCheckpoint, Title: "A training writes no checkpoint", Severity: Warning, find: (*Input).noCheckpoint, threshold: func(t *Thresholds) *time.Duration { return &t.NoCheckpoint }, Meaning: func(t Thresholds) string {
+		return "A training that reports its progress to Prometheus has written no checkpoint for " + duration(t.NoCheckpoint) + "."
+	}},
+	{Rule: TrainingSlow, Title: "A training is slower than before", Severity: Warning, find: (*Input).slow, threshold: func(t *Thresholds) *time.Duration { return &t.TrainingSlow }, lasts: true, Meaning: func(t Thresholds) string {
+		return "A training does less than " + percent(slowBelow) + " of its usual samples a second at the same size for " + duration(t.TrainingSlow) + ". Usual is the median of the day before, from an hour on."
+	}},
 	{Rule: QuotaIdle, Title: "Quota is idle", Severity: Info, find: (*Input).idleQuota, threshold: func(t *Thresholds) *time.Duration { return &t.QuotaIdle }, lasts: true, Meaning: func(t Thresholds) string {
 		return "A team has used no accelerator of its quota in a pool for " + duration(t.QuotaIdle) + "."
 	}},
@@ -143,6 +151,8 @@ type Thresholds struct {
 	Preemptions   int32
 	Failures      int
 	FailureRate   int // percent
+	NoCheckpoint  time.Duration
+	TrainingSlow  time.Duration
 	QuotaIdle     time.Duration
 	NodesLost     time.Duration
 	PolicyDiffers time.Duration
@@ -152,7 +162,7 @@ type Thresholds struct {
 // Defaults are the thresholds without a policy that sets others.
 var Defaults = Thresholds{
 	Wait: 4 * time.Hour, OwnQuotaWait: 2 * time.Minute, NotAdmitted: 5 * time.Minute, Preemptions: 5, Failures: 5, FailureRate: 50,
-	QuotaIdle: 3 * 24 * time.Hour, NodesLost: 5 * time.Minute, PolicyDiffers: 5 * time.Minute, Stale: 30 * time.Second,
+	NoCheckpoint: 2 * time.Hour, TrainingSlow: 15 * time.Minute, QuotaIdle: 3 * 24 * time.Hour, NodesLost: 5 * time.Minute, PolicyDiffers: 5 * time.Minute, Stale: 30 * time.Second,
 }
 
 // with returns the thresholds that a policy sets, and t for all others.

@@ -65,12 +65,14 @@ type Service struct {
 	Capacity *capacity.Service
 	Loops    func() []loopguard.Loop
 	Idle     func(ctx context.Context) (idle []Idle, known bool) // nil without Prometheus
-	Contact  func(now time.Time) (age time.Duration, ok bool)
-	Access   *access.Service
-	Activity *activity.Log
-	Leader   *leader.Leader
-	Log      *slog.Logger
-	Now      func() time.Time
+	// Trainings returns the tasks that report their progress to Prometheus; nil without one.
+	Trainings func(ctx context.Context) (trainings []Training, known bool)
+	Contact   func(now time.Time) (age time.Duration, ok bool)
+	Access    *access.Service
+	Activity  *activity.Log
+	Leader    *leader.Leader
+	Log       *slog.Logger
+	Now       func() time.Time
 	// Policy returns the cluster policy, which has thresholds and receivers; nil for none.
 	Policy func(ctx context.Context) (*v1alpha1.ClusterPolicy, error)
 	// Notices and Sender deliver alerts; nil delivers none.
@@ -353,7 +355,7 @@ func (s *Service) read(ctx context.Context) (in *Input, complete map[Rule]bool, 
 	}
 	complete = map[Rule]bool{}
 	for _, d := range Rules {
-		complete[d.Rule] = d.Rule != TaskIdle
+		complete[d.Rule] = d.Rule != TaskIdle && d.Rule != NoCheckpoint && d.Rule != TrainingSlow
 	}
 	if in.Capacity, err = s.Capacity.Snapshot(ctx); err != nil && governance.KindOf(err) != governance.Unavailable {
 		return nil, nil, err
@@ -368,6 +370,10 @@ func (s *Service) read(ctx context.Context) (in *Input, complete map[Rule]bool, 
 	}
 	if s.Idle != nil {
 		in.Idle, complete[TaskIdle] = s.Idle(ctx)
+	}
+	if s.Trainings != nil {
+		in.Trainings, complete[NoCheckpoint] = s.Trainings(ctx)
+		complete[TrainingSlow] = complete[NoCheckpoint]
 	}
 	return in, complete, nil
 }

@@ -24,11 +24,11 @@ type Alerts struct {
 // AlertRule sets when the alerts of a rule fire.
 // +kubebuilder:validation:XValidation:rule="!has(self.priorityClass) || self.rule == 'task-waits'",message="only task-waits has limits for priority classes"
 // +kubebuilder:validation:XValidation:rule="[has(self.after), has(self.count), has(self.off) && self.off].filter(set, set).size() == 1",message="set one of after, count and off"
-// +kubebuilder:validation:XValidation:rule="!has(self.after) || self.rule in ['task-waits', 'own-quota-waits', 'not-admitted', 'quota-idle', 'nodes-lost', 'policy-differs', 'console-stale']",message="this rule has no time; set off, or a count of task-preempted or tasks-fail"
+// +kubebuilder:validation:XValidation:rule="!has(self.after) || self.rule in ['task-waits', 'own-quota-waits', 'not-admitted', 'no-checkpoint', 'training-slow', 'quota-idle', 'nodes-lost', 'policy-differs', 'console-stale']",message="this rule has no time; set off, or a count of task-preempted or tasks-fail"
 // +kubebuilder:validation:XValidation:rule="!has(self.count) || self.rule in ['task-preempted', 'tasks-fail']",message="only task-preempted and tasks-fail have a count"
 type AlertRule struct {
 	// +required
-	// +kubebuilder:validation:Enum=task-waits;own-quota-waits;not-admitted;preemption-loop;task-preempted;tasks-fail;task-idle;quota-idle;budget;nodes-lost;policy-differs;console-stale;history-refused
+	// +kubebuilder:validation:Enum=task-waits;own-quota-waits;not-admitted;preemption-loop;task-preempted;tasks-fail;task-idle;no-checkpoint;training-slow;quota-idle;budget;nodes-lost;policy-differs;console-stale;history-refused
 	Rule string `json:"rule"`
 
 	// PriorityClass is the name of a priority class of the policy.
