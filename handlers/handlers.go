@@ -102,6 +102,22 @@ func (h *Handlers) Trainings(ctx context.Context) (list []governancealerts.Train
 	return list, known
 }
 
+// TrainingStarts returns the last start of each training, after Register; nil without data of
+// Prometheus.
+func (h *Handlers) TrainingStarts(ctx context.Context) []history.TrainingStart {
+	found, known := h.hardware.Trainings(ctx)
+	if !known {
+		return nil
+	}
+	starts := []history.TrainingStart{}
+	for uid, t := range found {
+		if !t.Started.IsZero() {
+			starts = append(starts, history.TrainingStart{TaskUID: uid, At: t.Started, ContinuedFrom: t.ContinuedFrom})
+		}
+	}
+	return starts
+}
+
 // Register adds all routes to the server.
 func (h *Handlers) Register(s *web.Server) {
 	c, sealed := &h.Console, forms.Addresses{Sealer: s}

@@ -404,7 +404,7 @@ func (p *program) newServer() (err error) {
 	}
 	h.Register(p.server)
 	if p.alerts != nil && p.utilization != nil {
-		p.alerts.Idle, p.alerts.Trainings = h.IdleTasks, h.Trainings
+		p.alerts.Idle, p.alerts.Trainings, p.recorder.Trainings = h.IdleTasks, h.Trainings, h.TrainingStarts
 	}
 	p.log.Info("listening", "address", address+basePath(c.url), "issuer", c.oidc.issuer)
 	if c.audit.listen != noAddress {

@@ -169,6 +169,8 @@ type History interface {
 	// ScaleEvents returns the latest changes of the size of a task, limit at most, the
 	// oldest first.
 	ScaleEvents(ctx context.Context, taskUID string, limit int) ([]history.ScaleEvent, error)
+	// TrainingStarts returns the latest starts of the workers of a task, limit at most, by time.
+	TrainingStarts(ctx context.Context, taskUID string, limit int) ([]history.TrainingStart, error)
 	Series(ctx context.Context, keys []history.SeriesKey, from, to time.Time, buckets int) (map[history.SeriesKey][]history.Point, error)
 	Totals(ctx context.Context, keys []history.SeriesKey, from, to time.Time) (map[history.SeriesKey]history.Total, error)
 	// AboveSince returns since when each sum of series has been above its amount; from where

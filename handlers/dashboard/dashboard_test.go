@@ -97,6 +97,10 @@ func (d *historyDomain) Timeline(context.Context, string) (history.Task, []histo
 	return history.Task{}, nil, false, d.failure
 }
 
+func (d *historyDomain) TrainingStarts(context.Context, string, int) ([]history.TrainingStart, error) {
+	return nil, nil
+}
+
 func (d *historyDomain) ScaleEvents(context.Context, string, int) ([]history.ScaleEvent, error) {
 	return nil, d.failure
 }

@@ -24,8 +24,9 @@ type HistoryBackend struct {
 	Records  []history.Task
 	EventsOf map[string][]history.Event
 	Held     map[history.SeriesKey]int64
-	Scales   map[string][]history.ScaleEvent // by UID of the task
-	Entries  []history.Activity              // the latest first
+	Scales   map[string][]history.ScaleEvent    // by UID of the task
+	Starts   map[string][]history.TrainingStart // by UID of the task
+	Entries  []history.Activity                 // the latest first
 	Failure  error
 	// TrendGroups are the trends of the last interval, TrendsBy and TrendsOf what was asked last.
 	TrendGroups map[string]history.Trend
@@ -90,6 +91,10 @@ func (d *HistoryBackend) Timeline(_ context.Context, uid string) (history.Task, 
 		}
 	}
 	return history.Task{}, nil, false, d.Failure
+}
+
+func (d *HistoryBackend) TrainingStarts(_ context.Context, uid string, _ int) ([]history.TrainingStart, error) {
+	return d.Starts[uid], d.Failure
 }
 
 func (d *HistoryBackend) ScaleEvents(_ context.Context, uid string, limit int) ([]history.ScaleEvent, error) {

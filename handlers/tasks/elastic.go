@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/observe/progress"
 	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/queries"
@@ -129,12 +131,13 @@ func (e scale) with(observed scale) scale {
 
 // elasticOf returns the size of an elastic task over time; nil for a task without
 // changes of size. status is nil for a deleted task. until is the end of its last size.
-func (h *Pages) elasticOf(ctx context.Context, c echo.Context, scope access.Scope, uid string, status *queries.Scaling, until time.Time) *taskviews.ElasticTask {
+// lines are its progress. lost is what its changes cost, by their second.
+func (h *Pages) elasticOf(ctx context.Context, c echo.Context, scope access.Scope, uid string, status *queries.Scaling, until time.Time, lines []progress.Progress) (e *taskviews.ElasticTask, lost map[int64]string) {
 	list, err := h.scales(ctx, scope, uid, status, readScales)
 	if status == nil && len(list) == 0 {
-		return nil
+		return nil, nil
 	}
-	e := &taskviews.ElasticTask{CSVURL: below(c, "/scaling.csv")}
+	e = &taskviews.ElasticTask{CSVURL: below(c, "/scaling.csv")}
 	if status != nil {
 		e.Size = sizeText(status.Job)
 		if at := status.Job.Status.GrowsAfter; at != nil && at.After(h.Now()) {
@@ -155,7 +158,19 @@ func (h *Pages) elasticOf(ctx context.Context, c echo.Context, scope access.Scop
 		e.Changes = append(e.Changes, scaleChange(list[i], gain.Steps[i]))
 	}
 	e.Notes = scaleNotes(gain, len(list), err)
-	return e
+	lost = map[int64]string{}
+	var sum float64
+	for i, amount := range lostOf(list, h.starts(ctx, uid, lines)) {
+		sum += amount.hours
+		lost[list[i].At.Unix()] = amount.words()
+		if row := len(list) - 1 - i; row < len(e.Changes) {
+			e.Changes[row].Lost = format.Average(amount.hours)
+		}
+	}
+	if len(lost) > 0 {
+		e.Lost = format.Average(sum) + " " + e.Unit
+	}
+	return e, lost
 }
 
 // sizeUntil returns until when the page shows a size: the last whole minute, so that a
@@ -365,14 +380,14 @@ func (h *Pages) scalingCSV(c echo.Context) error {
 	}
 	rows := [][]string{{
 		"number", "time", "pods before", "pods", "minimum", "cause", "idle compute of", "for namespace", "for kind", "for task", "for team", "user", "node",
-		"accelerator", "accelerators per pod", "until", "pod-seconds gained", "accelerator-seconds gained", "accelerator-hours gained",
+		"accelerator", "accelerators per pod", "until", "pod-seconds gained", "accelerator-seconds gained", "accelerator-hours gained", "accelerator-seconds lost",
 	}}
-	gain := gainOf(list, until)
+	gain, lost := gainOf(list, until), lostOf(list, h.starts(ctx, uid, nil))
 	for i, step := range gain.Steps {
 		e := list[i]
 		row := []string{
 			strconv.FormatInt(e.Number, 10), format.Time(e.At), fmt.Sprint(e.From), fmt.Sprint(e.To), fmt.Sprint(e.Minimum), e.Cause, "",
-			e.For.Namespace, e.For.Kind, e.For.Name, cmp.Or(e.team, e.unnamed), e.By, e.Node, e.Accelerator, fmt.Sprint(e.PerPod), "", "", "", "",
+			e.For.Namespace, e.For.Kind, e.For.Name, cmp.Or(e.team, e.unnamed), e.By, e.Node, e.Accelerator, fmt.Sprint(e.PerPod), "", "", "", "", "",
 		}
 		if e.Idle != nil {
 			row[6] = idleWords(e.Idle)
@@ -380,6 +395,9 @@ func (h *Pages) scalingCSV(c echo.Context) error {
 		if !step.Until.IsZero() {
 			row[15], row[16], row[17] = format.Time(step.Until), fmt.Sprint(step.PodSeconds), fmt.Sprint(step.AcceleratorSeconds)
 			row[18] = strconv.FormatFloat(float64(step.AcceleratorSeconds)/3600, 'f', 3, 64)
+		}
+		if amount, known := lost[i]; known && e.Accelerator != "" {
+			row[19] = strconv.FormatFloat(math.Round(amount.hours*3600), 'f', -1, 64)
 		}
 		rows = append(rows, row)
 	}

@@ -171,9 +171,9 @@ func TestElasticCSV(t *testing.T) {
 		t.Fatalf("the file has %d rows (%v): %s", len(rows), err, text)
 	}
 	for i, want := range map[int]string{
-		2: "2,8,32,8,IdleCompute,its team's own quota, unallocated compute, quota lent by other teams, quota lent by vision,,,,,,,nvidia.com/gpu,2,43200,86400,24.000",
-		3: "3,32,24,8,Preempted,,,,,another team,,,nvidia.com/gpu,2,9600,19200,5.333",
-		4: "4,24,16,8,Withdrawn,,ns,Job,own-job,vision,,,nvidia.com/gpu,2,4800,9600,2.667",
+		2: "2,8,32,8,IdleCompute,its team's own quota, unallocated compute, quota lent by other teams, quota lent by vision,,,,,,,nvidia.com/gpu,2,43200,86400,24.000,",
+		3: "3,32,24,8,Preempted,,,,,another team,,,nvidia.com/gpu,2,9600,19200,5.333,",
+		4: "4,24,16,8,Withdrawn,,ns,Job,own-job,vision,,,nvidia.com/gpu,2,4800,9600,2.667,",
 	} {
 		row := append([]string{rows[i][0]}, rows[i][2:15]...)
 		if got := strings.Join(append(row, rows[i][16:]...), ","); got != want {

@@ -47,8 +47,13 @@ func (h *Pages) pastTask(c echo.Context, missing error) error {
 	if err != nil {
 		return err
 	}
-	page := pastTaskPage(t, lifeOf(nil, past.steps, h.done(c.Request().Context(), t.UID), t.SubmittedAt, past.scope, redact))
-	page.Elastic = h.elasticOf(c.Request().Context(), c, past.scope, t.UID, nil, endOf(t, h.Now()))
+	elastic, lost := h.elasticOf(c.Request().Context(), c, past.scope, t.UID, nil, endOf(t, h.Now()), nil)
+	life := lifeOf(nil, past.steps, h.done(c.Request().Context(), t.UID), t.SubmittedAt, past.scope, redact)
+	if elastic == nil {
+		lost = lostByPreemption(life, t.Requests, h.starts(c.Request().Context(), t.UID, nil))
+	}
+	page := pastTaskPage(t, withLost(life, lost))
+	page.Elastic = elastic
 	source := urls.LinkSource{Namespace: t.Namespace, Team: t.Team, Kind: t.Kind, Task: t.Name, From: t.SubmittedAt, To: firstOf(t.FinishedAt, t.DeletedAt)}
 	page.Logs, page.Dashboard = h.External(h.ExternalLogs, source), h.External(h.Dashboard, source)
 	page.Others, page.ActivityURL = sameNameLinks(past.named, t.UID), urls.ActivityOf(t.UID)

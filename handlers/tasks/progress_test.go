@@ -1,6 +1,7 @@
 package tasks_test
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"math"
 	"strings"
@@ -9,6 +10,11 @@ import (
 
 	"kuota.dev/kuota/governance/observe/progress"
 	"kuota.dev/kuota/governance/observe/utilization"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/record/history"
+	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/queries"
+	"kuota.dev/kuota/governance/tasks/timeline"
 	"kuota.dev/kuota/handlers/handlerstest"
 	"kuota.dev/kuota/views/htmlcheck"
 
@@ -91,5 +97,49 @@ func TestProgressOfPrometheus(t *testing.T) {
 	d.HardwareBackend.Rates = utilization.Series{math.NaN(), math.NaN()}
 	if _, page = handlerstest.Get(t, handlerstest.Serve(t, d)+elasticURL); page.Find("#samples-chart").Length() > 0 || page.Find("#scale-chart").Length() != 1 {
 		t.Error("a chart of nothing is shown")
+	}
+}
+
+// Work that was lost is shown at each change of size and each preemption where the starts before
+// and after it are known, from history and from the log.
+func TestLostWork(t *testing.T) {
+	d, past := elasticTask()
+	start := func(at, from int) history.TrainingStart {
+		return history.TrainingStart{TaskUID: "e1", At: minutesAgo(at), ContinuedFrom: minutesAgo(from)}
+	}
+	past.Starts = map[string][]history.TrainingStart{"e1": {start(119, 120), start(59, 60), start(29, 33)}}
+	d.LogsBackend.Lately = []progress.Progress{{Step: 1, Started: minutesAgo(29), ContinuedFrom: minutesAgo(33)}, {Step: 2, Started: minutesAgo(18), ContinuedFrom: minutesAgo(19)}}
+	address := handlerstest.Serve(t, d)
+	_, page := handlerstest.Get(t, address+elasticURL)
+	htmlcheck.Page(t, page)
+	// 32 pods of two GPUs lost three minutes; the script saved before number 2 and after number 4.
+	if text := handlerstest.Text(page.Find("#task-elastic")); !strings.Contains(text, "Lost work 3.2 GPU-hours") {
+		t.Errorf("the card: %s", text)
+	}
+	for number, want := range map[string]string{"1": "–", "2": "0", "3": "3.2", "4": "0", "5": "–"} {
+		if got := handlerstest.Text(page.Find("#scale-" + number + " td").Last()); got != want {
+			t.Errorf("change %s: got %q, want %q", number, got, want)
+		}
+	}
+	rows, err := csv.NewReader(strings.NewReader(handlerstest.Download(t, address+elasticURL+"/scaling.csv"))).ReadAll()
+	if err != nil || rows[0][19] != "accelerator-seconds lost" || rows[2][19] != "0" || rows[3][19] != "11520" || rows[1][19] != "" || rows[4][19] != "" {
+		t.Errorf("the file has %v, %v", rows, err)
+	}
+
+	at := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	event := func(minutes int, of timeline.EventType) timeline.Event {
+		return timeline.Event{At: at.Add(time.Duration(minutes) * time.Minute), Type: of, WorkloadUID: "w", Ran: timeline.Unknown}
+	}
+	d = &handlerstest.Backend{Items: []queries.Item{{Task: &tasks.Task{UID: "1", Name: "train", Namespace: "ns", Kind: "Job", State: tasks.Running, Submitted: at, Usage: quota.Resources{gpu: 8}}, Team: "vision"}}}
+	d.MoreDetail = func(d *queries.Detail) {
+		d.Timeline = []timeline.Event{event(0, timeline.Submitted), event(0, timeline.Admitted), event(60, timeline.Preempted), event(90, timeline.Admitted), event(120, timeline.Preempted), event(121, timeline.Admitted)}
+	}
+	d.LogsBackend.Lately = []progress.Progress{{Started: at.Add(time.Minute)}, {Started: at.Add(91 * time.Minute), ContinuedFrom: at.Add(30 * time.Minute)}, {Started: at.Add(122 * time.Minute), ContinuedFrom: at.Add(120*time.Minute + 5*time.Second)}}
+	_, page = handlerstest.Get(t, handlerstest.Serve(t, d)+"/tasks/ns/job/train")
+	text := handlerstest.Text(page.Find("#task-timeline"))
+	for _, want := range []string{"it lost 4 GPU-hours of work", "it lost no work"} {
+		if strings.Count(text, want) != 1 {
+			t.Errorf("the timeline lacks %q: %s", want, text)
+		}
 	}
 }

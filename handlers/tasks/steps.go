@@ -26,6 +26,7 @@ type event struct {
 	unnamed string          // words for a preemptor without a link, or the person of a done event
 	first   int32           // like Nth, of the first of several preemptions within one second
 	indexed bool            // by the index, not by history alone
+	lost    string          // words about the work that a loss of quota cost; empty if unknown
 	fold    *fold           // the preemptions that it summarizes; nil for a single event
 }
 
@@ -247,7 +248,7 @@ func lifeLines(life []event, state tasks.State, pools string, over bool) (lines 
 		case timeline.Ready:
 			line.Tone, line.Title = "ok", "All pods ready"
 		case timeline.Preempted:
-			line.Tone, line.Text = "pre", format.Joined(rules[e.Reason], ranWords(e.Event))
+			line.Tone, line.Text = "pre", format.Joined(rules[e.Reason], ranWords(e.Event), e.lost)
 			line.By, line.Unnamed, line.Word = e.by, e.unnamed, "by"
 			if e.fold != nil {
 				line.Title, line.Text, line.Word = e.fold.title(e.At), format.Joined(rules[e.Reason], e.fold.ranWords()), "for"
@@ -263,7 +264,7 @@ func lifeLines(life []event, state tasks.State, pools string, over bool) (lines 
 				line.Tone, line.Word = "idle", "held for"
 			}
 		case timeline.Evicted:
-			line.Tone, line.Title, line.Text = "pre", "Lost its quota", format.Joined(e.Message, ranWords(e.Event))
+			line.Tone, line.Title, line.Text = "pre", "Lost its quota", format.Joined(e.Message, ranWords(e.Event), e.lost)
 			if e.Reason == "Deactivated" {
 				line.Title = string(tasks.Stopped)
 			}

@@ -121,12 +121,14 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (taskviews.TaskPag
 	}
 	now := h.Now()
 	life, recorded := h.recorded(ctx, scope, d)
+	lines := h.progressOf(ctx, console.UserOf(c), d.Task)
+	var lost map[int64]string // words by second
 	page := taskviews.TaskPage{
 		Actions: offered, UID: d.UID, Notice: doneNotice(actions.Action(c.QueryParam("done")), d),
 		Name: d.Name, Team: format.OrDash(d.Team), Namespace: d.Namespace, Dashboard: h.External(h.Dashboard, linkSource(d)),
 		Status: views.Status{Tone: tones[d.State], Label: stateWords(d, now)},
 		Lead:   strings.Join(facts(d), " · "), YAMLURL: below(c, "/yaml"), YAMLTitle: "Workload as YAML", ActivityURL: activity,
-		Why: WhyOf(d), Timeline: lifeLines(life, d.State, strings.Join(d.Pools, ", "), false), TimelineGap: incompleteNote(d, life), TimelineNote: "since this console started", Pods: pods(d, againOf(offered)),
+		Why: WhyOf(d), Progress: progressCard(lines), TimelineGap: incompleteNote(d, life), TimelineNote: "since this console started", Pods: pods(d, againOf(offered)),
 	}
 	if page.Pods, err = h.withLogs(ctx, c, page.Pods, d); err != nil {
 		return taskviews.TaskPage{}, err
@@ -150,15 +152,17 @@ func (h *Pages) taskPage(ctx context.Context, c echo.Context) (taskviews.TaskPag
 	case len(d.Parts) == 0:
 		page.YAMLURL = ""
 	}
-	page.Progress = progressCard(h.progressOf(ctx, console.UserOf(c), d.Task))
 	if d.Team != "" {
 		page.TeamURL = urls.Team(d.Team)
 	}
 	page.Position, page.QuotaSource, page.LastPreemption, page.Sizes = positionOf(d, now), backingOf(d), lastPreemption(d), sizesOf(d)
 	if d.Kind == v1alpha1.ElasticJobKind {
 		page.Sizes = nil // its changes are listed with their causes
-		page.Elastic = h.elasticOf(ctx, c, scope, d.UID, d.Scaling, sizeUntil(d.Scaling, now))
+		page.Elastic, lost = h.elasticOf(ctx, c, scope, d.UID, d.Scaling, sizeUntil(d.Scaling, now), lines)
+	} else if len(d.Sizes) == 0 {
+		lost = lostByPreemption(life, d.Resources(), h.starts(ctx, d.UID, lines))
 	}
+	page.Timeline = lifeLines(withLost(life, lost), d.State, strings.Join(d.Pools, ", "), false)
 	figures := func(name string, r quota.Resources) {
 		if text := format.Amounts(r); text != "" {
 			page.Resources = append(page.Resources, views.ValueLine{Name: name, Value: text})

@@ -53,6 +53,7 @@ func conform(t *testing.T, newURL func(testing.TB) string) {
 		"Estimates":        testEstimates,
 		"ScaleEvents":      testScaleEvents,
 		"ForgetScales":     testForgetScaleEvents,
+		"TrainingStarts":   testTrainingStarts,
 		"Activity":         testActivity,
 		"OutsideChanges":   testOutsideChanges,
 		"Pseudonyms":       testPseudonyms,

@@ -10,6 +10,7 @@
 //	                          │  └─▶ spans, loops
 //	                          │        └─▶ class_hours, class_days ──▶ ClassStats
 //	         ──RecordScaleEvents─▶ tx ──▶ scale_events      ──▶ ScaleEvents
+//	         ──RecordTrainingStarts▶ tx ─▶ training_starts   ──▶ TrainingStarts
 //	         ──AppendSamples─▶ tx ──▶ open_amounts (current value of each series)
 //	                          │        └ on change ▶ amounts ▶ amount_hours, amount_days
 //	         ──RecordGap────▶ tx ──▶ gaps                   ──▶ Totals, Series, Gaps

@@ -49,6 +49,7 @@ func (s *Store) Forget(ctx context.Context, now time.Time) error {
 		remove("DELETE FROM estimates WHERE made < ?", old),
 		// Those of recorded tasks are deleted with the task.
 		remove("DELETE FROM scale_events WHERE at < ? AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.uid = scale_events.task)", old),
+		remove("DELETE FROM training_starts WHERE at < ? AND NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.uid = training_starts.task)", old),
 		remove("DELETE FROM activity WHERE at < ?", old),
 		remove("DELETE FROM task_usage_days WHERE day < ?", old),
 		remove("DELETE FROM task_sizes WHERE ended < ?", old),
@@ -154,6 +155,7 @@ func (t *tx) forgetTasks(old int64) (bool, error) {
 		return errors.Join(
 			t.exec("DELETE FROM steps WHERE task IN ("+list+")", args...),
 			t.exec("DELETE FROM scale_events WHERE task IN (SELECT uid FROM tasks WHERE id IN ("+list+"))", args...),
+			t.exec("DELETE FROM training_starts WHERE task IN (SELECT uid FROM tasks WHERE id IN ("+list+"))", args...),
 			t.exec("DELETE FROM tasks WHERE id IN ("+list+")", args...))
 	})
 }

@@ -31,6 +31,7 @@ type Store interface {
 	history.Asider
 	RecordTasks(ctx context.Context, records []history.Record) error
 	RecordScaleEvents(ctx context.Context, events []history.ScaleEvent) (added []history.ScaleEvent, err error)
+	RecordTrainingStarts(ctx context.Context, starts []history.TrainingStart) error
 	AppendSamples(ctx context.Context, samples []history.Sample) error
 	RecordGap(ctx context.Context, gap history.Gap) error
 	BeginTerm(ctx context.Context) (sampledUntil time.Time, err error)
@@ -48,6 +49,9 @@ type Recorder struct {
 	Log      *slog.Logger
 	// Leader elects the replica that records; nil means that there is only one.
 	Leader *leader.Leader
+	// Trainings returns the last start of each training that Prometheus has; nil without one, and
+	// while it has no data.
+	Trainings func(ctx context.Context) []history.TrainingStart
 	// Clock is the system clock; nil is time.Now.
 	Clock func() time.Time
 
@@ -148,8 +152,11 @@ func (r *Recorder) record(ctx context.Context) {
 		defer cancel()
 		r.write(ctx, s.buffer)
 	}()
+	var recording sync.WaitGroup
+	recording.Go(func() { r.recordStarts(ctx) })
 	s.run(ctx)
 	<-written
+	recording.Wait()
 }
 
 // Reasons of gaps.

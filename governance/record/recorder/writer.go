@@ -102,6 +102,7 @@ const (
 	writerGaps    = "gaps"
 	writerTasks   = "tasks"
 	writerScales  = "scale events"
+	writerStarts  = "starts of trainings"
 )
 
 // appendSamples writes samples, a large one in parts. Amounts that the database refuses
