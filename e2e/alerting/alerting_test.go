@@ -157,7 +157,7 @@ spec:
 	}
 	idleSince := time.Now()
 	labels := fmt.Sprintf("exported_namespace=%q,exported_pod=%q", "hyperpod-ns-"+lazy, pod)
-	fmt.Fprintf(&lines, "kuota_training_step{%s} 7\nkuota_training_start_time_seconds{%[1]s} %d\n", labels, idleSince.Add(-3*time.Hour).Unix())
+	fmt.Fprintf(&lines, "kuota_training_step{%s} 7\nkuota_training_last_checkpoint_timestamp_seconds{%[1]s} %d\n", labels, idleSince.Add(-3*time.Hour).Unix())
 	series := fmt.Sprintf("kuota_training_samples_total{%s,world_size=\"4\"}", labels)
 	metrics.Store(new(func() string {
 		return fmt.Sprintf("%s%s %d\n", lines.String(), series, time.Since(idleSince).Milliseconds()/100)

@@ -286,12 +286,13 @@ func (in *Input) idle(Thresholds) (found []Finding) {
 }
 
 // noCheckpoint finds the groups with trainings that have not written a checkpoint for too long.
-// Workers that have just started continue from one.
+// Workers that have just started continue from one. A training that never reports one may write
+// them in another way.
 func (in *Input) noCheckpoint(t Thresholds) (found []Finding) {
 	since := func(of Training) time.Time { return governance.Later(of.Checkpoint, of.Started) }
 	groups := map[group][]Training{}
 	for _, training := range in.Trainings {
-		if at := since(training); !at.IsZero() && !in.Now.Before(at.Add(t.NoCheckpoint)) {
+		if !training.Checkpoint.IsZero() && !in.Now.Before(since(training).Add(t.NoCheckpoint)) {
 			g := group{training.Task.Namespace, training.Team}
 			groups[g] = append(groups[g], training)
 		}
