@@ -64,7 +64,7 @@ func (h *Pages) samplesChart(ctx context.Context, namespace, name string, from, 
 	if !known || !slices.ContainsFunc(rates, func(v float64) bool { return !math.IsNaN(v) }) {
 		return nil
 	}
-	c := &views.Chart{ID: "samples-chart", Title: "Samples a second over time", Unit: "samples/s"}
+	c := &views.Chart{ID: "samples-chart", Title: "Samples a second over time", Alone: true, Unit: "samples/s"}
 	line := views.ChartSeries{Label: "Samples a second", Tone: "accent"}
 	for i, v := range rates {
 		value := views.ChartValue{}

@@ -37,17 +37,17 @@ func TestProgress(t *testing.T) {
 		"none": {},
 		"all": {
 			lines:    []progress.Progress{{At: at.Add(-time.Minute), Step: 1}, all},
-			want:     "Progress Step 12,345 Samples a second 813 Loss 0.1235 Last checkpoint 30 Nov 2026, 11:59:00 UTC took 2.5 s Reported 30 Nov 2026, 12:00:00 UTC",
+			want:     "Progress Step 12,345 at 30 Nov 2026, 12:00:00 UTC Samples a second 813 Loss 0.1235 Last checkpoint 30 Nov 2026, 11:59:00 UTC took 2.5 s",
 			wantJSON: map[string]any{"at": "2026-11-30T12:00:00Z", "step": 12345.0, "samples": 790080.0, "samplesPerSecond": 812.53, "loss": 0.123456, "workers": 4.0, "checkpoint": "2026-11-30T11:59:00Z", "checkpointSeconds": 2.46},
 		},
 		"the least": {
 			lines:    []progress.Progress{{At: at, Step: 7, Samples: nan, SamplesPerSecond: nan, CheckpointSeconds: nan}},
-			want:     "Progress Step 7 Last checkpoint none Reported 30 Nov 2026, 12:00:00 UTC",
+			want:     "Progress Step 7 at 30 Nov 2026, 12:00:00 UTC",
 			wantJSON: map[string]any{"at": "2026-11-30T12:00:00Z", "step": 7.0},
 		},
 		"diverged": {
 			lines:    []progress.Progress{{At: at, Step: 7, Samples: nan, SamplesPerSecond: 0, Loss: nan, HasLoss: true, CheckpointSeconds: math.Inf(1)}},
-			want:     "Progress Step 7 Samples a second 0 Loss NaN Last checkpoint none Reported 30 Nov 2026, 12:00:00 UTC",
+			want:     "Progress Step 7 at 30 Nov 2026, 12:00:00 UTC Samples a second 0 Loss NaN",
 			wantJSON: map[string]any{"at": "2026-11-30T12:00:00Z", "step": 7.0, "samplesPerSecond": 0.0},
 		},
 	} {

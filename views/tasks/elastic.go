@@ -1,6 +1,8 @@
 package tasks
 
 import (
+	"strings"
+
 	"kuota.dev/kuota/views"
 	"kuota.dev/kuota/views/ui"
 )
@@ -22,9 +24,10 @@ type ElasticTask struct {
 
 // amounts are the heads of the amounts of changes.
 func (e *ElasticTask) amounts() []ui.Head {
-	heads := []ui.Head{{Label: "Gained", Unit: e.Unit, Number: true}}
+	unit := strings.ReplaceAll(e.Unit, "-", "\u2011") // on one line
+	heads := []ui.Head{{Label: "Gained", Unit: unit, Number: true}}
 	if e.Lost != "" {
-		heads = append(heads, ui.Head{Label: "Lost", Unit: e.Unit, Number: true})
+		heads = append(heads, ui.Head{Label: "Lost", Unit: unit, Number: true})
 	}
 	return heads
 }
