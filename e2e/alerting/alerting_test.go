@@ -35,8 +35,9 @@ type lab struct {
 	*clustertest.Cluster
 	*consoles.Replica
 
-	mu  sync.Mutex
-	got map[string]int // "firing task-idle", how often
+	mu   sync.Mutex
+	got  map[string]int  // "firing task-idle", how often
+	keys map[string]bool // of messages: one that was on its way when the console was killed comes again
 }
 
 func (l *lab) ServeHTTP(_ http.ResponseWriter, request *http.Request) {
@@ -48,6 +49,11 @@ func (l *lab) ServeHTTP(_ http.ResponseWriter, request *http.Request) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	key := request.Header.Get("Idempotency-Key")
+	if l.keys[key] {
+		return
+	}
+	l.keys[key] = true
 	for _, a := range m.Alerts {
 		l.got[a.State+" "+a.Rule]++
 	}
@@ -90,7 +96,7 @@ func TestAlertsOfTheCluster(t *testing.T) {
 	clustertest.OnlyVerify(t)
 	c := clustertest.Get(t)
 	c.Apply(t, consoles.AdminBinding)
-	l := &lab{Cluster: c, got: map[string]int{}}
+	l := &lab{Cluster: c, got: map[string]int{}, keys: map[string]bool{}}
 	server := httptest.NewServer(l)
 	t.Cleanup(server.Close)
 	var metrics atomic.Pointer[func() string]
@@ -231,8 +237,19 @@ spec:
 	c.Kubectl(t, "", "delete", "job", "idle", "-n", "hyperpod-ns-"+lazy)
 	c.Apply(t, policy(""))
 	c.Control(t, "start", "kwok")
-	renewed()
 	started = true
+	back := time.Now()
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error { // otherwise the node is lost again
+		var lease coordinationv1.Lease
+		if err := l.Client.Get(ctx, client.ObjectKey{Namespace: corev1.NamespaceNodeLease, Name: idle}, &lease); err != nil {
+			return err
+		}
+		if lease.Spec.RenewTime == nil || lease.Spec.RenewTime.Time.Before(back) {
+			return fmt.Errorf("the lease of %s is not renewed", idle)
+		}
+		return nil
+	})
+	renewed()
 	c.Kubectl(t, "", "patch", "node", idle, "--subresource=status", "--type=strategic", "-p", `{"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","message":"back"}]}}`)
 	for _, rule := range []string{"preemption-loop", "policy-differs", "nodes-lost", "task-idle", "no-checkpoint", "training-slow"} {
 		want["resolved "+rule]++
