@@ -21,6 +21,7 @@ COPY cmd/kuota cmd/kuota
 COPY deploy/crds deploy/crds
 COPY governance governance
 COPY handlers handlers
+COPY python python
 COPY static static
 COPY views views
 COPY web web

@@ -60,7 +60,7 @@ func TestRecipes(t *testing.T) {
 				"run": func(name string) error {
 					var printed, remarks bytes.Buffer
 					root := cli.New(&printed, &remarks)
-					root.SetArgs([]string{"run", "--recipe", r.Name, "--team", "training", "--name", name, "--image", base, "--cpu", l.vcpu(), "--memory", "0.5", "-d", "--server", console.Address, "--token", token})
+					root.SetArgs([]string{"run", "--recipe", r.Name, "--team", "training", "--name", name, "--image", image, "--cpu", l.vcpu(), "--memory", "0.5", "-d", "--server", console.Address, "--token", token})
 					return root.ExecuteContext(t.Context())
 				},
 			} {
@@ -76,12 +76,12 @@ func TestRecipes(t *testing.T) {
 }
 
 // vcpu is that of a pod of a recipe.
-func (l *lab) vcpu() string { return fmt.Sprintf("%.2f", float64(l.share(10).MilliValue())/1000) }
+func (l *lab) vcpu() string { return fmt.Sprintf("%.2f", float64(l.share(20).MilliValue())/1000) }
 
 // byForm submits a recipe as a browser does without JavaScript.
 func (l *lab) byForm(member *http.Client, console, recipe, name string) error {
 	address := console + "/teams/training/submit"
-	response, err := member.Get(address + "?" + url.Values{"recipe": {recipe}, "name": {name}, "image": {base}, "vcpu": {l.vcpu()}, "memory": {"0.5"}}.Encode())
+	response, err := member.Get(address + "?" + url.Values{"recipe": {recipe}, "name": {name}, "image": {image}, "vcpu": {l.vcpu()}, "memory": {"0.5"}}.Encode())
 	if err != nil {
 		return err
 	}

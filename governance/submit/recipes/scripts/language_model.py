@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 class Small(nn.Module):
     """A decoder of bytes."""
 
-    def __init__(self, length, width=128, layers=4, heads=4):
+    def __init__(self, length, width=64, layers=2, heads=4):
         super().__init__()
         self.tokens, self.places = nn.Embedding(256, width), nn.Embedding(length, width)
         self.layers = nn.ModuleList(nn.TransformerEncoderLayer(width, heads, 4 * width, dropout=0.0, batch_first=True, norm_first=True) for _ in range(layers))
@@ -37,7 +37,7 @@ def text(settings):
         with open(settings["DATA"], encoding="utf-8") as file:
             return file.read()
     words = random.Random(0)
-    return " ".join(words.choice(["the", "cluster", "queue", "waits", "starts", "borrows", "returns", "a", "task", "team"]) for _ in range(20_000))
+    return " ".join(words.choice(["the", "cluster", "queue", "waits", "starts", "borrows", "returns", "a", "task", "team"]) for _ in range(8_000))
 
 
 def main():
