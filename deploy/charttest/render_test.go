@@ -30,6 +30,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -93,7 +94,7 @@ var scheme = runtime.NewScheme()
 func init() {
 	for _, add := range []func(*runtime.Scheme) error{
 		admissionv1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme, corev1.AddToScheme, networkingv1.AddToScheme, policyv1.AddToScheme,
-		rbacv1.AddToScheme, apiextensionsv1.AddToScheme, monitoringv1.AddToScheme, gatewayv1.Install,
+		rbacv1.AddToScheme, schedulingv1.AddToScheme, apiextensionsv1.AddToScheme, monitoringv1.AddToScheme, gatewayv1.Install,
 	} {
 		if err := add(scheme); err != nil {
 			panic(err)

@@ -253,3 +253,27 @@ func WithinCapacity(over []Excess) metav1.Condition {
 	}
 	return metav1.Condition{Type: v1alpha1.ConditionWithinCapacity, Status: metav1.ConditionFalse, Reason: "OverCapacity", Message: DescribeExcess(over) + "; tasks beyond the capacity wait"}
 }
+
+// NodesFor returns how many nodes of a pool a number of pods needs, by the figures of its
+// instance type: by accelerators if the pods request some. 0 if that is not known.
+func NodesFor(pool catalog.Pool, requests Resources, pods int64) int64 {
+	figures := map[string]resources.Amount{catalog.CPU: pool.Instance.MilliCPU, catalog.Memory: pool.Instance.Memory}
+	if name, each := requests.Accelerator(); each > 0 {
+		figures = map[string]resources.Amount{}
+		if name == pool.Instance.AcceleratorResource {
+			figures[name] = pool.Instance.Accelerators
+		}
+	}
+	perNode := int64(0)
+	for name, figure := range figures {
+		if each := requests[name]; each > 0 {
+			if n := figure.Per(each); perNode == 0 || n < perNode {
+				perNode = n
+			}
+		}
+	}
+	if pool.Grouped || perNode < 1 {
+		return 0
+	}
+	return (pods + perNode - 1) / perNode
+}

@@ -24,6 +24,8 @@ import (
 	taskviews "kuota.dev/kuota/views/tasks"
 
 	"github.com/labstack/echo/v4"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 const (
@@ -144,6 +146,7 @@ func (h *Pages) elasticOf(ctx context.Context, c echo.Context, scope access.Scop
 			e.Grows = format.Time(at.Time)
 			e.Why = "Growth was taken back. It waits twice as long each time that this happens again soon."
 		}
+		setProvisioning(e, status, h.Now())
 	}
 	gain := gainOf(list, until)
 	e.Unit, e.Gained = gainUnit(list), ""
@@ -171,6 +174,31 @@ func (h *Pages) elasticOf(ctx context.Context, c echo.Context, scope access.Scop
 		e.Lost = format.Average(sum) + " " + e.Unit
 	}
 	return e, lost
+}
+
+// setProvisioning sets what a job asks nodes for, or when it does again.
+func setProvisioning(e *taskviews.ElasticTask, s *queries.Scaling, now time.Time) {
+	if c := meta.FindStatusCondition(s.Job.Status.Conditions, v1alpha1.ConditionProvisioning); c != nil && c.Status == metav1.ConditionFalse {
+		e.AsksNot = format.Capitalize(c.Message) + "."
+	}
+	switch p := s.Job.Status.Provisioning; {
+	case p == nil:
+	case p.UnscheduledReplicas > 0 && p.Since != nil && p.Until != nil:
+		e.Asks, e.AsksSince, e.AsksUntil = nodeWords(s, p.UnscheduledReplicas), format.Time(p.Since.Time), format.Time(p.Until.Time)
+	case p.After != nil && p.After.After(now):
+		e.AsksAgain = format.Time(p.After.Time)
+	}
+}
+
+// nodeWords describes the nodes that pods need, such as "2 nodes of ml.p5.48xlarge".
+func nodeWords(s *queries.Scaling, pods int32) string {
+	switch {
+	case s.Nodes > 0:
+		return fmt.Sprintf("%s of %s", format.Count(int(s.Nodes), "node"), s.Pool)
+	case s.Pool != "":
+		return fmt.Sprintf("nodes of %s for %s", s.Pool, format.Pods(pods))
+	}
+	return "nodes for " + format.Pods(pods)
 }
 
 // sizeUntil returns until when the page shows a size: the last whole minute, so that a
@@ -290,6 +318,8 @@ const startedWords = "Started with its minimum"
 var scaleCauses = map[v1alpha1.ScaleCause]string{
 	v1alpha1.ScaleAdmitted:    startedWords,
 	v1alpha1.ScaleIdleCompute: "Grew into idle compute",
+	v1alpha1.ScaleProvisioned: "Nodes came for growth",
+	v1alpha1.ScaleNoNodes:     "No nodes came in time: growth that waited for them was withdrawn",
 	v1alpha1.ScalePreempted:   "Preempted",
 	v1alpha1.ScaleEvicted:     "Evicted by Kueue",
 	v1alpha1.ScaleWithdrawn:   "Growth withdrawn",

@@ -228,3 +228,37 @@ func TestElasticTaskInList(t *testing.T) {
 		}
 	}
 }
+
+// While growth waits for nodes, the page shows for which, and afterwards why it is gone and
+// when the task asks again.
+func TestElasticTaskAsksForNodes(t *testing.T) {
+	until := minutesAgo(-10)
+	for want, change := range map[string]func(*queries.Scaling){
+		"Asks for 2 nodes of ml.p5.48xlarge since": func(s *queries.Scaling) {
+			s.Nodes, s.Pool = 2, "ml.p5.48xlarge"
+			s.Job.Status.Provisioning = &v1alpha1.Provisioning{UnscheduledReplicas: 8, Since: &metav1.Time{Time: minutesAgo(0)}, Until: &metav1.Time{Time: until}}
+		},
+		"Asks for nodes for 8 pods since": func(s *queries.Scaling) {
+			s.Job.Status.Provisioning = &v1alpha1.Provisioning{UnscheduledReplicas: 8, Since: &metav1.Time{Time: minutesAgo(0)}, Until: &metav1.Time{Time: until}}
+		},
+		"Asks for nodes again not before": func(s *queries.Scaling) {
+			s.Job.Status.Provisioning = &v1alpha1.Provisioning{Timeouts: 1, After: &metav1.Time{Time: until}}
+			s.Scales = append(s.Scales, queries.Scale{ScaleEvent: v1alpha1.ScaleEvent{Number: 6, Time: metav1.NewTime(minutesAgo(0)), From: 24, To: 24, Minimum: 8, Cause: v1alpha1.ScaleNoNodes}})
+		},
+		"Asks for nodes No Growth does not ask for nodes: one pod blocks all.": func(s *queries.Scaling) {
+			s.Job.Status.Conditions = []metav1.Condition{{Type: v1alpha1.ConditionProvisioning, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonAdmissionBlocked, Message: "growth does not ask for nodes: one pod blocks all"}}
+		},
+	} {
+		d, _ := elasticTask()
+		set := d.MoreDetail
+		d.MoreDetail = func(detail *queries.Detail) { set(detail); change(detail.Scaling) }
+		_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+elasticURL)
+		htmlcheck.Page(t, page)
+		if card := handlerstest.Text(page.Find("#task-elastic dl")); !strings.Contains(card, want) {
+			t.Errorf("the card lacks %q: %s", want, card)
+		}
+		if row := handlerstest.Text(page.Find("#scale-6")); strings.HasPrefix(want, "Asks for nodes again") && !strings.Contains(row, "No nodes came in time: growth that waited for them was withdrawn") {
+			t.Errorf("the change is %q", row)
+		}
+	}
+}

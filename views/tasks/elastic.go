@@ -15,6 +15,11 @@ type ElasticTask struct {
 	Grows   string       // RFC 3339: when it can grow again; empty while nothing delays it
 	Why     string       // of Grows
 	Samples *views.Chart // samples a second; nil if unknown
+	// Asks are the nodes that growth waits for, such as "2 nodes of ml.p5.48xlarge"; AsksSince
+	// and AsksUntil are RFC 3339. AsksAgain is when it asks again, after none came in time, and
+	// AsksNot a sentence why it does not.
+	Asks, AsksSince, AsksUntil, AsksAgain, AsksNot string
+
 	Chart   views.Chart
 	Changes []ScaleChange // newest first
 	Unit    string        // of what each gained, such as "GPU-hours"

@@ -3,9 +3,8 @@ package v1alpha1
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // ClusterPolicyName is the name of the one ClusterPolicy.
@@ -576,10 +575,24 @@ type KueueStatus struct {
 	// that have none, if it exists; empty if Kueue labels no jobs.
 	// +optional
 	DefaultPriorityClass string `json:"defaultPriorityClass,omitempty"`
+	// WaitForPodsReady is how Kueue waits for the pods of admitted tasks, with Kueue's
+	// defaults; absent while it does not wait.
+	// +optional
+	WaitForPodsReady *WaitForPodsReady `json:"waitForPodsReady,omitempty"`
 	// Patch lists the changes to make to Kueue's configuration by hand, if the console
 	// has no permission or runs with --manage-kueue=false; empty when nothing differs.
 	// +optional
 	Patch string `json:"patch,omitempty"`
+}
+
+// WaitForPodsReady is how Kueue waits for the pods of admitted tasks.
+type WaitForPodsReady struct {
+	// Timeout is after how long Kueue evicts a task whose pods are not ready.
+	// +required
+	Timeout metav1.Duration `json:"timeout"`
+	// BlockAdmission is whether Kueue admits no other task until they are ready.
+	// +optional
+	BlockAdmission bool `json:"blockAdmission,omitempty"`
 }
 
 // ReportedType is the largest capacity that nodes of one type reported.
@@ -596,4 +609,22 @@ type ClusterPolicyList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata,omitempty"`
 	Items           []ClusterPolicy `json:"items"`
+}
+
+// PodsReady returns how Kueue waits for the pods of admitted tasks: as observed, or, where
+// Kueue's configuration cannot be read, as the policy sets it. nil if Kueue does not wait.
+func (p *ClusterPolicy) PodsReady() *WaitForPodsReady {
+	switch {
+	case p == nil:
+		return nil
+	case p.Status.Kueue != nil:
+		return p.Status.Kueue.WaitForPodsReady
+	case !p.Spec.GangScheduling.Enabled:
+		return nil
+	}
+	wait := &WaitForPodsReady{BlockAdmission: p.Spec.GangScheduling.BlockAdmission, Timeout: metav1.Duration{Duration: 5 * time.Minute}}
+	if t := p.Spec.GangScheduling.Timeout; t != nil {
+		wait.Timeout = *t
+	}
+	return wait
 }

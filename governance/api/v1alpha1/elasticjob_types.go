@@ -32,6 +32,8 @@ type ScaleCause string
 const (
 	ScaleAdmitted    ScaleCause = "Admitted"         // Kueue admitted the minimum
 	ScaleIdleCompute ScaleCause = "IdleCompute"      // it grew into idle compute
+	ScaleProvisioned ScaleCause = "Provisioned"      // nodes came for growth that had asked for them
+	ScaleNoNodes     ScaleCause = "NoNodes"          // no nodes came in time: growth that waited for them was withdrawn, and the size did not change
 	ScalePreempted   ScaleCause = "Preempted"        // Kueue preempted pods for another task
 	ScaleEvicted     ScaleCause = "Evicted"          // Kueue evicted pods for another reason
 	ScaleWithdrawn   ScaleCause = "Withdrawn"        // Kuota withdrew growth for a task that is entitled to its quota
@@ -47,7 +49,7 @@ const (
 
 // ScaleCauses are all causes.
 var ScaleCauses = []ScaleCause{
-	ScaleAdmitted, ScaleIdleCompute, ScalePreempted, ScaleEvicted, ScaleWithdrawn, ScalePodsFailed, ScaleNodeLost, ScaleUneven, ScaleResized,
+	ScaleAdmitted, ScaleIdleCompute, ScaleProvisioned, ScaleNoNodes, ScalePreempted, ScaleEvicted, ScaleWithdrawn, ScalePodsFailed, ScaleNodeLost, ScaleUneven, ScaleResized,
 	ScaleSuspended, ScaleDeleted, ScaleSucceeded, ScaleFailed,
 }
 
@@ -60,6 +62,21 @@ const (
 	ReasonConflict = "NameConflict" // an object of another owner has the name
 	ReasonRejected = "Rejected"     // the API server rejects it
 )
+
+// ConditionProvisioning is False while an ElasticJob whose growth is Provision cannot ask
+// for nodes.
+const ConditionProvisioning = "Provisioning"
+
+// Reasons of ConditionProvisioning.
+const (
+	ReasonAdmissionBlocked = "AdmissionBlocked" // Kueue admits no task while pods of another are not ready
+	ReasonClassMissing     = "ClassMissing"     // the PriorityClass ProvisionClass does not exist
+)
+
+// ProvisionClass is the PriorityClass of the pods of growth that waits for nodes.
+// kube-scheduler preempts no pod for them, and gives new nodes to pods of the default
+// priority first. cluster-autoscaler ignores pods below -10.
+const ProvisionClass = "kuota-provision"
 
 // MaxScaleEvents is how many events the status contains.
 const MaxScaleEvents = 32
@@ -103,6 +120,7 @@ const (
 	LabelElasticJob       = "kuota.dev/elastic-job"       // the name of the ElasticJob
 	LabelElasticJobUID    = "kuota.dev/elastic-job-uid"   // its UID
 	LabelElasticIncrement = "kuota.dev/elastic-increment" // the number of an increment, from 1; 0 for the base
+	LabelElasticProvision = "kuota.dev/elastic-provision" // true for an increment that asks for nodes; on its Job only
 )
 
 // ElasticPartName returns the name of the Job of an increment of an ElasticJob, from 1;
@@ -194,6 +212,8 @@ type ElasticJobSpec struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.replicaIncrementStep) || (self.maxReplicas - self.minReplicas) / self.replicaIncrementStep <= 63",message="more than 64 sizes: choose a larger replicaIncrementStep"
 // +kubebuilder:validation:XValidation:rule="!has(self.replicaDiscreteValues) || self.minReplicas in self.replicaDiscreteValues && self.maxReplicas in self.replicaDiscreteValues",message="replicaDiscreteValues must contain minReplicas and maxReplicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.replicaDiscreteValues) || self.replicaDiscreteValues.all(v, v >= self.minReplicas && v <= self.maxReplicas)",message="replicaDiscreteValues has a size outside minReplicas and maxReplicas"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxUnscheduledReplicas) || !has(self.replicaIncrementStep) || self.maxUnscheduledReplicas >= self.replicaIncrementStep",message="maxUnscheduledReplicas is smaller than replicaIncrementStep"
+// +kubebuilder:validation:XValidation:rule="!has(self.maxUnscheduledReplicas) || !has(self.replicaDiscreteValues) || self.replicaDiscreteValues.all(v, v == self.minReplicas || self.replicaDiscreteValues.exists(u, u < v && v - u <= self.maxUnscheduledReplicas))",message="maxUnscheduledReplicas is smaller than the difference of two sizes"
 // +kubebuilder:validation:XValidation:rule="!has(self.backoffMaxSeconds) || self.backoffMaxSeconds >= self.minStablePeriodSeconds",message="backoffMaxSeconds is smaller than minStablePeriodSeconds"
 type ElasticPolicy struct {
 	// MinReplicas is the number of pods that the job needs to run. They have the
@@ -260,7 +280,42 @@ type ElasticPolicy struct {
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=604800
 	BackoffMaxSeconds int32 `json:"backoffMaxSeconds"`
+
+	// Growth is where the job grows: into nodes that exist, or also up to its quota where
+	// no node has room, so that a cluster autoscaler adds nodes for its pending pods.
+	// +optional
+	// +kubebuilder:default=ExistingNodes
+	Growth Growth `json:"growth,omitempty"`
+
+	// MaxUnscheduledReplicas is how many pods of growth can be without a node at once, while
+	// Growth is Provision. Without it, one step can.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	MaxUnscheduledReplicas *int32 `json:"maxUnscheduledReplicas,omitempty"`
+
+	// ProvisionTimeoutInSeconds is how long growth waits for nodes before it is withdrawn,
+	// while Growth is Provision. It is withdrawn earlier where Kueue would evict it earlier,
+	// by the timeout of waitForPodsReady.
+	// +optional
+	// +kubebuilder:default=600
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=86400
+	ProvisionTimeoutInSeconds int32 `json:"provisionTimeoutInSeconds,omitempty"`
 }
+
+// Growth is where an ElasticJob grows.
+// +kubebuilder:validation:Enum=ExistingNodes;Provision
+type Growth string
+
+// Where an ElasticJob grows.
+const (
+	GrowthExistingNodes Growth = "ExistingNodes" // into idle compute on nodes that exist
+	GrowthProvision     Growth = "Provision"     // up to its quota: nodes may come for it
+)
+
+// Provisions reports whether the job asks for nodes.
+func (p *ElasticPolicy) Provisions() bool { return p.Growth == GrowthProvision }
 
 // ScaleConfig is the environment of the pods that start at one size, such as the
 // batch size of each.
@@ -292,7 +347,8 @@ type ElasticJobStatus struct {
 	// +optional
 	State ElasticState `json:"state,omitempty"`
 
-	// Replicas is how many pods have quota: 0 or an allowed size.
+	// Replicas is how many pods have quota: 0 or an allowed size. Growth that waits for nodes
+	// is not counted.
 	// +optional
 	Replicas int32 `json:"replicas,omitempty"`
 
@@ -320,6 +376,10 @@ type ElasticJobStatus struct {
 	// +optional
 	Minimum int32 `json:"minimum,omitempty"`
 
+	// Provisioning is the growth that waits for nodes. Empty while Growth is ExistingNodes.
+	// +optional
+	Provisioning *Provisioning `json:"provisioning,omitempty"`
+
 	// ScaleEvents are the latest changes of Replicas, the oldest first.
 	// +optional
 	// +listType=map
@@ -332,6 +392,34 @@ type ElasticJobStatus struct {
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=8
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// Provisioning is growth that waits for nodes.
+type Provisioning struct {
+	// UnscheduledReplicas is how many of its pods have no node.
+	// +optional
+	UnscheduledReplicas int32 `json:"unscheduledReplicas,omitempty"`
+
+	// Since is when the first of them got its quota, and Until when it is withdrawn.
+	// +optional
+	Since *metav1.Time `json:"since,omitempty"`
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+
+	// After is when the job can ask for nodes again, after none came in time.
+	// +optional
+	After *metav1.Time `json:"after,omitempty"`
+
+	// Timeouts is how often in a row no nodes came in time.
+	// +optional
+	Timeouts int32 `json:"timeouts,omitempty"`
+
+	// Scheduled are the increments for all of whose pods nodes came, by number. Pods of
+	// theirs that lose a node are as those of other growth.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=128
+	Scheduled []int32 `json:"scheduled,omitempty"`
 }
 
 // ElasticJobList is a list of ElasticJobs.
@@ -358,6 +446,6 @@ const (
 func DefaultElasticPolicy() ElasticPolicy {
 	return ElasticPolicy{
 		GracefulShutdownTimeoutInSeconds: 30, ScalingTimeoutInSeconds: 60, FaultyScaleDownTimeoutInSeconds: 30,
-		MinStablePeriodSeconds: 60, BackoffMaxSeconds: 3600,
+		MinStablePeriodSeconds: 60, BackoffMaxSeconds: 3600, Growth: GrowthExistingNodes, ProvisionTimeoutInSeconds: 600,
 	}
 }

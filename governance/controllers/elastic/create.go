@@ -82,16 +82,18 @@ func (r *Reconciler) deleteService(ctx context.Context, e *v1alpha1.ElasticJob) 
 	return client.IgnoreNotFound(r.Delete(ctx, &service, &client.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}))
 }
 
-// report writes the condition JobsCreated, if it differs. A job that was never blocked has
-// none.
-func (r *Reconciler) report(ctx context.Context, e *v1alpha1.ElasticJob, blocked *blockedError) error {
+// report writes the conditions of what is blocked, by type, if they differ. A job that was
+// never blocked has none.
+func (r *Reconciler) report(ctx context.Context, e *v1alpha1.ElasticJob, blocked map[string]*blockedError) error {
 	before := e.DeepCopy()
-	if blocked != nil {
+	for condition, why := range blocked {
+		if why == nil {
+			meta.RemoveStatusCondition(&e.Status.Conditions, condition)
+			continue
+		}
 		meta.SetStatusCondition(&e.Status.Conditions, metav1.Condition{
-			Type: v1alpha1.ConditionJobsCreated, Status: metav1.ConditionFalse, Reason: blocked.reason, Message: blocked.message, ObservedGeneration: e.Generation,
+			Type: condition, Status: metav1.ConditionFalse, Reason: why.reason, Message: why.message, ObservedGeneration: e.Generation,
 		})
-	} else {
-		meta.RemoveStatusCondition(&e.Status.Conditions, v1alpha1.ConditionJobsCreated)
 	}
 	if equality.Semantic.DeepEqual(before.Status, e.Status) {
 		return nil

@@ -27,13 +27,16 @@ const (
 type Part struct {
 	Increment  int  // its number, from 1; 0 for the base
 	Guaranteed bool // it is part of the minimum, in the job's own priority class
+	Provision  bool // nodes were asked for: its pods have v1alpha1.ProvisionClass
 	Pods       int32
-	Phase      Phase
-	Created    time.Time
-	Reserved   time.Time // when it got its quota; zero while it has none
-	EvictedAt  time.Time // zero unless it is Evicted
-	Preempted  bool      // Kueue evicted it for another task
-	For        types.UID // the Workload that it was preempted for; empty if unknown
+	// Unscheduled is how many of Pods have no node.
+	Unscheduled int32
+	Phase       Phase
+	Created     time.Time
+	Reserved    time.Time // when it got its quota; zero while it has none
+	EvictedAt   time.Time // zero unless it is Evicted
+	Preempted   bool      // Kueue evicted it for another task
+	For         types.UID // the Workload that it was preempted for; empty if unknown
 	// Fault is why some of its pods do not run; the zero value while all do.
 	Fault Fault
 	// ClaimedBy is the Workload of a task that waits and is entitled to its quota, and for
@@ -67,6 +70,15 @@ type Observed struct {
 	// FitsSince is since when Kueue would have admitted growth to a size without a
 	// preemption, by size; it has no larger sizes than those that would be admitted now.
 	FitsSince map[int32]time.Time
+	// MayProvision reports whether the job can ask for nodes, and QuotaFitsSince is FitsSince
+	// without regard to nodes.
+	MayProvision   bool
+	QuotaFitsSince map[int32]time.Time
+	// PodsReadyTimeout is after how long Kueue evicts a task whose pods are not ready; 0 for
+	// never.
+	PodsReadyTimeout time.Duration
+
+	provisionBlocked *blockedError // why a job whose growth is Provision cannot ask for nodes
 }
 
 // Causes for which an increment is deleted, beside those of v1alpha1.
@@ -75,6 +87,8 @@ const (
 	NotAdmitted v1alpha1.ScaleCause = "NotAdmitted"
 	// BaseWaits is that the minimum has no quota, without which growth is nothing.
 	BaseWaits v1alpha1.ScaleCause = "MinimumNotAdmitted"
+	// NotAskedFor is that the job cannot or does not ask for nodes any more.
+	NotAskedFor v1alpha1.ScaleCause = "NotAskedFor"
 	// Ended is that the ElasticJob ended or is suspended.
 	Ended v1alpha1.ScaleCause = "Ended"
 )
@@ -84,6 +98,7 @@ type NewPart struct {
 	Increment  int
 	Pods       int32
 	Guaranteed bool
+	Provision  bool
 }
 
 // Deletion is an increment to delete.
@@ -119,6 +134,7 @@ func Decide(o Observed, now time.Time) Decision {
 	d.Status.ObservedGeneration = o.Job.Generation
 	d.base()
 	if running := d.Status.State == v1alpha1.ElasticRunning; running {
+		d.recordScheduled()
 		d.shrink()
 		d.guarantee()
 		d.grow()
@@ -131,6 +147,7 @@ func Decide(o Observed, now time.Time) Decision {
 			d.delete(p, cause)
 		}
 	}
+	d.recordProvisioning()
 	d.measure()
 	return d.Decision
 }
@@ -141,6 +158,8 @@ type decider struct {
 	now   time.Time
 	sizes []int32
 	kept  []Part // increments that stay, and have quota or wait for it
+	// nodesCame reports that nodes came for growth that had asked for them.
+	nodesCame bool
 }
 
 // base decides about the base, and sets the state.
@@ -171,7 +190,10 @@ func (d *decider) base() {
 func (d *decider) shrink() {
 	lost := false
 	for _, p := range d.Increments {
-		if cause, at := d.lostCause(p); cause != "" {
+		if cause, at := d.lostCause(p); cause == v1alpha1.ScaleNoNodes || cause == NotAskedFor {
+			d.delete(p, cause)
+			d.countTimeout(cause)
+		} else if cause != "" {
 			d.delete(p, cause)
 			d.retract(p, at, cause)
 			lost = true
@@ -180,10 +202,11 @@ func (d *decider) shrink() {
 		}
 	}
 	slices.SortFunc(d.kept, newestFirst)
+	d.limitUnscheduled()
 	for i := d.growth(); lost && i >= 0 && d.kept[i].Phase == Waiting; i = d.growth() { // it would take what was taken back
 		d.dropNewest(NotAdmitted)
 	}
-	if d.lacksNode() && d.growth() >= 0 {
+	if d.lacksNode() && slices.ContainsFunc(d.kept, func(p Part) bool { return !p.Guaranteed && !d.awaitsNodes(p) }) {
 		d.dropNewest(v1alpha1.ScaleNodeLost)
 	}
 	for d.growth() >= 0 && !slices.Contains(d.sizes, d.size()) && d.size() != d.minimum() {
@@ -209,6 +232,10 @@ func (d *decider) lostCause(p Part) (cause v1alpha1.ScaleCause, at time.Time) {
 		return v1alpha1.ScaleEvicted, p.EvictedAt
 	case p.ClaimedBy != "":
 		return v1alpha1.ScaleWithdrawn, d.now
+	case d.awaitsNodes(p) && !d.MayProvision:
+		return NotAskedFor, d.now
+	case d.awaitsNodes(p) && p.Phase == Admitted && d.due(d.until(p)):
+		return v1alpha1.ScaleNoNodes, d.now
 	case p.Phase == Waiting && d.due(p.Created.Add(admissionGrace)):
 		return NotAdmitted, d.now
 	case p.Fault.Cause == v1alpha1.ScalePodsFailed && d.due(p.Fault.Since.Add(d.faultyAfter())):
@@ -223,11 +250,16 @@ func (d *decider) lacksNode() bool {
 	lacks := false
 	for _, p := range append(slices.Clone(d.kept), *d.Base) {
 		guaranteed := p.Guaranteed || p.Increment == 0
-		if f := p.Fault; f.Cause == v1alpha1.ScaleNodeLost && (f.NoNode || !guaranteed) && d.due(f.Since.Add(d.faultyAfter())) {
+		if f := p.Fault; d.nodeLost(p) && (f.NoNode || !guaranteed) && d.due(f.Since.Add(d.faultyAfter())) {
 			lacks = true
 		}
 	}
 	return lacks
+}
+
+// nodeLost reports whether pods lack a node that had one, or that did not ask for nodes.
+func (d *decider) nodeLost(p Part) bool {
+	return p.Fault.Cause == v1alpha1.ScaleNodeLost && !d.awaitsNodes(p)
 }
 
 func (d *decider) faultyAfter() time.Duration {
@@ -240,11 +272,13 @@ func (d *decider) growth() int {
 	return slices.IndexFunc(d.kept, func(p Part) bool { return !p.Guaranteed })
 }
 
-// dropNewest deletes the newest growth; for a lost node the newest that lacks one.
+// dropNewest deletes the newest growth; for a lost node the newest that lacks one, else the
+// newest that has nodes.
 func (d *decider) dropNewest(cause v1alpha1.ScaleCause) {
 	i := d.growth()
 	if cause == v1alpha1.ScaleNodeLost {
-		if of := slices.IndexFunc(d.kept, func(p Part) bool { return !p.Guaranteed && p.Fault.Cause == cause }); of >= 0 {
+		i = slices.IndexFunc(d.kept, func(p Part) bool { return !p.Guaranteed && !d.awaitsNodes(p) })
+		if of := slices.IndexFunc(d.kept, func(p Part) bool { return !p.Guaranteed && d.nodeLost(p) }); of >= 0 {
 			i = of
 		}
 		d.retract(d.kept[i], d.now, cause)
@@ -321,16 +355,27 @@ func (d *decider) grow() {
 	if after := d.Status.GrowsAfter; after != nil && !d.due(after.Time) {
 		return
 	}
-	wait := d.idleFor()
-	size, target := d.size(), int32(0)
+	size := d.size()
+	to := next(d.sizes, size)
+	switch pods := to - size; {
+	case to == 0:
+	case to <= d.fitting(d.FitsSince):
+		if d.inOrder(pods) {
+			d.create(NewPart{Increment: d.unused(), Pods: pods})
+		}
+	case d.mayProvision(to, pods) && d.inOrder(pods):
+		d.create(NewPart{Increment: d.unused(), Pods: pods, Provision: true})
+	}
+}
+
+// fitting returns the largest size that has fitted for long enough; 0 for none.
+func (d *decider) fitting(since map[int32]time.Time) (target int32) {
 	for _, s := range d.sizes {
-		if since, fits := d.FitsSince[s]; s > size && fits && d.due(since.Add(wait)) {
+		if at, fits := since[s]; fits && d.due(at.Add(d.idleFor())) {
 			target = s
 		}
 	}
-	if to := next(d.sizes, size); to > 0 && to <= target && d.inOrder(to-size) {
-		d.create(NewPart{Increment: d.unused(), Pods: to - size})
-	}
+	return target
 }
 
 // idleFor returns how long compute must have been idle before the job grows.
@@ -340,16 +385,17 @@ func (d *decider) idleFor() time.Duration {
 
 func (d *decider) create(n NewPart) {
 	d.Create = append(d.Create, n)
-	p := Part{Increment: n.Increment, Guaranteed: n.Guaranteed, Pods: n.Pods, Phase: Waiting, Created: d.now}
+	p := Part{Increment: n.Increment, Guaranteed: n.Guaranteed, Provision: n.Provision, Pods: n.Pods, Unscheduled: n.Pods, Phase: Waiting, Created: d.now}
 	d.kept, d.Increments = append(d.kept, p), append(d.Increments, p)
 }
 
 // inOrder reports whether an increment of pods can be created now. Kueue preempts those
 // that got their quota last, in whole seconds. Among equal increments the order does not
-// matter; others must get their quota in different seconds.
+// matter; others must get their quota in different seconds, and after nodes came for those
+// that wait for nodes: what has nodes is then an allowed size.
 func (d *decider) inOrder(pods int32) bool {
 	for _, p := range d.kept {
-		if p.Pods != pods && !p.Guaranteed && !d.due(p.Reserved.Truncate(time.Second).Add(time.Second)) {
+		if p.Pods != pods && !p.Guaranteed && (d.awaitsNodes(p) || !d.due(p.Reserved.Truncate(time.Second).Add(time.Second))) {
 			return false
 		}
 	}

@@ -1,8 +1,6 @@
 package elastic
 
 import (
-	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -26,6 +24,13 @@ func policy(change func(*v1alpha1.ElasticPolicy)) v1alpha1.ElasticPolicy {
 
 func discrete(p *v1alpha1.ElasticPolicy) {
 	p.ReplicaIncrementStep, p.MaxReplicas, p.ReplicaDiscreteValues = nil, 32, []int32{32, 4, 8, 16}
+}
+
+// provision asks for nodes, with a limit of pods that wait for them.
+func provision(most *int32) func(*v1alpha1.ElasticPolicy) {
+	return func(p *v1alpha1.ElasticPolicy) {
+		p.Growth, p.ProvisionTimeoutInSeconds, p.MaxUnscheduledReplicas = v1alpha1.GrowthProvision, 600, most
+	}
 }
 
 func TestSizes(t *testing.T) {
@@ -194,6 +199,53 @@ func TestDecide(t *testing.T) {
 			}),
 			deleteBase: true, state: v1alpha1.ElasticPending,
 		},
+		"asks for nodes where quota fits and nodes do not": {
+			observed: with(running(policy(provision(nil))), func(o *Observed) { o.MayProvision, o.QuotaFitsSince = true, fitting(long, 8, 12) }),
+			create:   []NewPart{{Increment: 1, Pods: 4, Provision: true}}, size: 4, state: v1alpha1.ElasticRunning,
+		},
+		"nodes that exist come first, also while they must be idle for longer": {
+			observed: with(running(policy(provision(nil))), func(o *Observed) {
+				o.MayProvision, o.QuotaFitsSince, o.FitsSince = true, fitting(long, 8), fitting(now, 8)
+			}),
+			size: 4, state: v1alpha1.ElasticRunning, after: 10 * time.Second,
+		},
+		"one step waits for nodes at a time": {
+			observed: with(running(policy(provision(nil)), Part{Pods: 4, Provision: true, Unscheduled: 1}), func(o *Observed) {
+				o.MayProvision, o.QuotaFitsSince, o.Increments[0].Reserved = true, fitting(long, 12), now
+			}),
+			size: 4, state: v1alpha1.ElasticRunning, after: 10 * time.Minute,
+		},
+		"more wait for nodes within the limit": {
+			observed: with(running(policy(provision(new(int32(5)))), Part{Pods: 4, Provision: true, Unscheduled: 1}), func(o *Observed) {
+				o.MayProvision, o.QuotaFitsSince, o.Increments[0].Reserved = true, fitting(long, 12), now
+			}),
+			create: []NewPart{{Increment: 2, Pods: 4, Provision: true}}, size: 4, state: v1alpha1.ElasticRunning, after: 10 * time.Minute,
+		},
+		"growth for which no node came is withdrawn": {
+			observed: with(running(policy(provision(nil)), Part{Pods: 4, Provision: true, Unscheduled: 1}), func(o *Observed) { o.MayProvision = true }),
+			delete:   []Deletion{{1, v1alpha1.ScaleNoNodes}}, size: 4, state: v1alpha1.ElasticRunning,
+		},
+		"it is withdrawn before Kueue evicts it": {
+			observed: with(running(policy(provision(nil)), Part{Pods: 4, Provision: true, Unscheduled: 1}), func(o *Observed) {
+				o.MayProvision, o.PodsReadyTimeout, o.Increments[0].Reserved = true, time.Minute, now.Add(-50*time.Second)
+			}),
+			delete: []Deletion{{1, v1alpha1.ScaleNoNodes}}, size: 4, state: v1alpha1.ElasticRunning,
+		},
+		"what got nodes stays": {
+			observed: with(running(policy(provision(nil)), Part{Pods: 4, Provision: true}), func(o *Observed) { o.MayProvision = true }),
+			size:     8, state: v1alpha1.ElasticRunning,
+		},
+		"growth that waits for nodes is withdrawn where it may not": {
+			observed: running(policy(nil), Part{Pods: 4, Provision: true}, Part{Pods: 4, Provision: true, Unscheduled: 1}),
+			delete:   []Deletion{{2, NotAskedFor}}, size: 8, state: v1alpha1.ElasticRunning,
+		},
+		"a pod of the minimum without a node gets that of growth that has one": {
+			observed: with(running(policy(provision(nil)), Part{Pods: 4}, Part{Pods: 4, Provision: true, Unscheduled: 4}), func(o *Observed) {
+				o.MayProvision, o.Increments[1].Reserved = true, now
+				o.Base.Fault = Fault{Since: now.Add(-30 * time.Second), Cause: v1alpha1.ScaleNodeLost, NoNode: true}
+			}),
+			delete: []Deletion{{1, v1alpha1.ScaleNodeLost}}, size: 4, state: v1alpha1.ElasticRunning, after: 10 * time.Minute,
+		},
 		"the base succeeds": {
 			observed: with(running(policy(nil), Part{Pods: 4}), func(o *Observed) { o.Base.Phase = Complete }),
 			delete:   []Deletion{{1, Ended}}, state: v1alpha1.ElasticSucceeded,
@@ -268,68 +320,6 @@ func TestBackoffOfNotAdmitted(t *testing.T) {
 			t.Fatalf("attempt %d: grows after %v, want %s later than %s", i+1, status.GrowsAfter, want*time.Second, at)
 		}
 		at = status.GrowsAfter.Time
-	}
-}
-
-// Whatever happens to increments, what stays is an allowed size, no number is used twice,
-// and no larger size than the maximum is asked for.
-func TestDecideKeepsAllowedSizes(t *testing.T) {
-	for seed := range uint64(5000) {
-		r := rand.New(rand.NewPCG(seed, 1))
-		p := policy(nil)
-		if r.IntN(2) == 0 {
-			p = policy(discrete)
-		}
-		o, now := running(p), start
-		for range 40 {
-			now = now.Add(time.Duration(r.IntN(20000)) * time.Millisecond)
-			for i := range o.Increments {
-				part := &o.Increments[i]
-				switch r.IntN(12) {
-				case 0, 1, 2, 3:
-					if part.Phase == Waiting {
-						part.Phase, part.Reserved = Admitted, now.Truncate(time.Second)
-					}
-				case 4:
-					part.Phase, part.Preempted, part.EvictedAt = Evicted, true, now
-				case 5:
-					part.Phase = Failed
-				case 6:
-					if part.ClaimedBy = ""; part.Phase == Admitted {
-						part.ClaimedBy = "waiting"
-					}
-				case 7:
-					part.Fault = Fault{Since: now, Cause: v1alpha1.ScalePodsFailed}
-				}
-			}
-			o.FitsSince = map[int32]time.Time{}
-			for _, s := range Sizes(p) {
-				if r.IntN(3) > 0 {
-					o.FitsSince[s] = now.Add(-time.Minute)
-				}
-			}
-			d := Decide(o, now)
-			if !slices.Contains(Sizes(p), d.Status.Replicas) {
-				t.Fatalf("seed %d: size %d is not allowed", seed, d.Status.Replicas)
-			}
-			for _, deleted := range d.Delete {
-				o.Increments = slices.DeleteFunc(o.Increments, func(p Part) bool { return p.Increment == deleted.Increment })
-			}
-			wanted := p.MinReplicas
-			for _, created := range d.Create {
-				if slices.ContainsFunc(o.Increments, func(p Part) bool { return p.Increment == created.Increment }) {
-					t.Fatalf("seed %d: increment %d exists", seed, created.Increment)
-				}
-				o.Increments = append(o.Increments, Part{Increment: created.Increment, Pods: created.Pods, Phase: Waiting, Created: now.Truncate(time.Second)})
-			}
-			for _, part := range o.Increments {
-				wanted += part.Pods
-			}
-			if !slices.Contains(Sizes(p), wanted) {
-				t.Fatalf("seed %d: asks for size %d, which is not allowed", seed, wanted)
-			}
-			o.Job.Status = d.Status
-		}
 	}
 }
 

@@ -2,6 +2,7 @@ package elastic
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -16,13 +17,16 @@ func (d *decider) measure() {
 		minimum = d.minimum()
 		size = minimum
 		for _, p := range d.kept {
-			if p.Phase == Admitted && !p.Guaranteed {
+			if p.Phase == Admitted && !p.Guaranteed && !d.awaitsNodes(p) {
 				size += p.Pods
 			}
 		}
 	}
 	before := d.Status.Replicas
 	d.Status.Replicas, d.Status.Minimum = size, minimum
+	if slices.ContainsFunc(d.Delete, func(x Deletion) bool { return x.Cause == v1alpha1.ScaleNoNodes }) {
+		d.append(v1alpha1.ScaleEvent{Cause: v1alpha1.ScaleNoNodes, From: before, To: before, Minimum: min(minimum, before)})
+	}
 	if size == before {
 		return
 	}
@@ -30,11 +34,17 @@ func (d *decider) measure() {
 	if size > before {
 		e = d.grown(before)
 	}
-	e.From, e.To, e.Minimum, e.Number = before, size, minimum, 1
+	e.From, e.To, e.Minimum = before, size, minimum
+	d.append(e)
+	d.Status.LastScaleTime = &d.Status.ScaleEvents[len(d.Status.ScaleEvents)-1].Time
+}
+
+// append adds an event to the status, with its number, and with its time if it has none.
+func (d *decider) append(e v1alpha1.ScaleEvent) {
 	if e.Time.IsZero() || e.Time.After(d.now) {
 		e.Time = metav1.Time{Time: d.now}
 	}
-	e.Time = metav1.Time{Time: e.Time.Truncate(time.Second)}
+	e.Number, e.Time = 1, metav1.Time{Time: e.Time.Truncate(time.Second)}
 	all := d.Status.ScaleEvents
 	if n := len(all); n > 0 {
 		e.Number = all[n-1].Number + 1
@@ -45,15 +55,18 @@ func (d *decider) measure() {
 	if all = append(all, e); len(all) > v1alpha1.MaxScaleEvents {
 		all = all[len(all)-v1alpha1.MaxScaleEvents:]
 	}
-	d.Status.ScaleEvents, d.Status.LastScaleTime = all, &e.Time
+	d.Status.ScaleEvents = all
 }
 
 // grown returns the cause of a larger size: what got its quota last.
 func (d *decider) grown(before int32) v1alpha1.ScaleEvent {
+	if d.nodesCame && before > 0 {
+		return v1alpha1.ScaleEvent{Cause: v1alpha1.ScaleProvisioned}
+	}
 	newest := *d.Base
 	newest.Guaranteed = true
 	for _, p := range d.kept {
-		if before > 0 && p.Phase == Admitted && (newest.Increment == 0 || p.Reserved.After(newest.Reserved)) {
+		if before > 0 && p.Phase == Admitted && !d.awaitsNodes(p) && (newest.Increment == 0 || p.Reserved.After(newest.Reserved)) {
 			newest = p
 		}
 	}
@@ -86,7 +99,7 @@ func (d *decider) shrunk() v1alpha1.ScaleEvent {
 	uneven := v1alpha1.ScaleDeleted // of a Job that the controller did not delete
 	for _, deletion := range d.Delete {
 		switch deletion.Cause {
-		case NotAdmitted:
+		case NotAdmitted, NotAskedFor, v1alpha1.ScaleNoNodes:
 		case v1alpha1.ScaleUneven: // what is lost beside it says more
 			uneven = deletion.Cause
 		case v1alpha1.ScaleResized:

@@ -10,13 +10,14 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // memory is since when conditions last that no object records. After a restart they
 // begin again. It is not safe for concurrent use: one job is reconciled at a time.
 type memory struct {
-	fits   map[types.UID]map[int32]time.Time // since when each size fits, by ElasticJob
-	faults map[types.UID]Fault               // by Job
+	fits   map[fitKey]map[int32]time.Time // since when each size fits
+	faults map[types.UID]Fault            // by Job
 
 	// created are the increments that the cache does not have yet, with the times of
 	// their creation.
@@ -29,13 +30,22 @@ type memory struct {
 	claims   []queries.Claimed
 	claimsAt time.Time
 
+	class   bool // whether v1alpha1.ProvisionClass exists
+	classAt time.Time
+
 	// rooms is the room of all jobs at a time, while it is at most half of lookAgain old.
 	rooms   *queries.Rooms
 	roomsAt time.Time
 }
 
+// fitKey names an ElasticJob, and whether its sizes fit on quota only.
+type fitKey struct {
+	job   types.UID
+	quota bool
+}
+
 func newMemory() memory {
-	return memory{fits: map[types.UID]map[int32]time.Time{}, faults: map[types.UID]Fault{}, created: map[types.NamespacedName]creation{}, deleted: map[types.UID]time.Time{}}
+	return memory{fits: map[fitKey]map[int32]time.Time{}, faults: map[types.UID]Fault{}, created: map[types.NamespacedName]creation{}, deleted: map[types.UID]time.Time{}}
 }
 
 // creation is an increment that was created.
@@ -108,10 +118,10 @@ func (m *memory) forgetRooms() bool {
 // fitsSince records which sizes fit now, the size of the job plus room, and returns since
 // when each does. While increments wait, one that just got its quota can count twice: a
 // size that does not fit then is not forgotten.
-func (m *memory) fitsSince(e *v1alpha1.ElasticJob, size, room int32, waiting bool, now time.Time) map[int32]time.Time {
-	before := m.fits[e.UID]
+func (m *memory) fitsSince(key fitKey, p v1alpha1.ElasticPolicy, size, room int32, waiting bool, now time.Time) map[int32]time.Time {
+	before := m.fits[key]
 	fits, kept := map[int32]time.Time{}, map[int32]time.Time{}
-	for _, s := range Sizes(e.Spec.ElasticPolicy) {
+	for _, s := range Sizes(p) {
 		since, known := before[s]
 		if !known {
 			since = now
@@ -124,14 +134,30 @@ func (m *memory) fitsSince(e *v1alpha1.ElasticJob, size, room int32, waiting boo
 			kept[s] = since
 		}
 	}
-	m.fits[e.UID] = kept
+	m.fits[key] = kept
 	return fits
 }
 
 // forgetFits makes an ElasticJob wait again before it grows.
 func (m *memory) forgetFits(e types.UID) {
-	delete(m.fits, e)
+	delete(m.fits, fitKey{job: e})
+	delete(m.fits, fitKey{e, true})
 }
+
+// classExists reports whether v1alpha1.ProvisionClass exists, as read at most ten seconds ago.
+func (m *memory) classExists(now time.Time, read func() error) (bool, error) {
+	if now.Sub(m.classAt) < classInterval {
+		return m.class, nil
+	}
+	err := read()
+	if client.IgnoreNotFound(err) != nil {
+		return false, err
+	}
+	m.class, m.classAt = err == nil, now
+	return m.class, nil
+}
+
+const classInterval = 10 * time.Second
 
 // faultSince records that pods of a Job do not run, and returns the fault with since when.
 // The node that was lost first remains its cause.
@@ -155,6 +181,6 @@ func (m *memory) forgetFault(job types.UID) {
 
 // forget forgets an ElasticJob and its Jobs.
 func (m *memory) forget(e types.UID, parts ...types.UID) {
-	delete(m.fits, e)
+	m.forgetFits(e)
 	maps.DeleteFunc(m.faults, func(uid types.UID, _ Fault) bool { return slices.Contains(parts, uid) })
 }

@@ -63,6 +63,11 @@ func Increment(e *v1alpha1.ElasticJob, n NewPart) *batchv1.Job {
 	}
 	setClass(job, class)
 	job.Spec.BackoffLimit = ptr.To[int32](1000)
+	if n.Provision { // instead of a class of the template: pods of admitted tasks get new nodes first
+		job.Labels[v1alpha1.LabelElasticProvision] = "true"
+		spec := &job.Spec.Template.Spec
+		spec.PriorityClassName, spec.Priority, spec.PreemptionPolicy = v1alpha1.ProvisionClass, nil, nil
+	}
 	return job
 }
 

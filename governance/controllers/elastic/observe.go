@@ -54,12 +54,17 @@ func (r *Reconciler) observe(ctx context.Context, e *v1alpha1.ElasticJob, all jo
 	if err != nil {
 		return o, err
 	}
-	faults, err := r.faults(ctx, e, all)
+	pods, err := r.pods(ctx, e)
+	if err != nil {
+		return o, err
+	}
+	faults, err := r.faults(ctx, pods, all)
 	if err != nil {
 		return o, err
 	}
 	for n, job := range all {
 		p := Part{Increment: n, Guaranteed: job.Labels[desired.PriorityClassLabel] != desired.GrowthClass, Pods: ptr.Deref(job.Spec.Parallelism, 0), Created: job.CreationTimestamp.Time, Deleting: r.memory.isDeleted(job), Phase: Waiting}
+		p.Provision, p.Unscheduled = job.Labels[v1alpha1.LabelElasticProvision] != "", max(0, p.Pods-scheduled(job, pods))
 		for _, w := range workloads[job.UID] {
 			p.read(w)
 		}
@@ -166,12 +171,28 @@ func endOf(job *batchv1.Job) (end Phase) {
 // startup is how long the Job controller may take to create the pods of a started Job.
 const startup = 10 * time.Second
 
-// faults returns why pods of Jobs do not run, by increment. Pods that start are no fault.
-func (r *Reconciler) faults(ctx context.Context, e *v1alpha1.ElasticJob, all jobs) (map[int]Fault, error) {
-	var pods corev1.PodList
-	if err := r.Parts.List(ctx, &pods, client.InNamespace(e.Namespace), client.MatchingLabels{v1alpha1.LabelElasticJobUID: string(e.UID)}, client.UnsafeDisableDeepCopy); err != nil {
+// pods returns the pods of an ElasticJob.
+func (r *Reconciler) pods(ctx context.Context, e *v1alpha1.ElasticJob) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	if err := r.Parts.List(ctx, &list, client.InNamespace(e.Namespace), client.MatchingLabels{v1alpha1.LabelElasticJobUID: string(e.UID)}, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list pods of ElasticJob %s/%s: %w", e.Namespace, e.Name, err)
 	}
+	return list.Items, nil
+}
+
+// scheduled returns how many pods of a Job have a node.
+func scheduled(job *batchv1.Job, pods []corev1.Pod) (n int32) {
+	for i := range pods {
+		owner := metav1.GetControllerOfNoCopy(&pods[i])
+		if owner != nil && owner.UID == job.UID && pods[i].Spec.NodeName != "" && pods[i].Status.Phase != corev1.PodFailed {
+			n++
+		}
+	}
+	return n
+}
+
+// faults returns why pods of Jobs do not run, by increment. Pods that start are no fault.
+func (r *Reconciler) faults(ctx context.Context, pods []corev1.Pod, all jobs) (map[int]Fault, error) {
 	found := map[int]Fault{}
 	for n, job := range all {
 		s, want := &job.Status, ptr.Deref(job.Spec.Parallelism, 0)
@@ -181,8 +202,8 @@ func (r *Reconciler) faults(ctx context.Context, e *v1alpha1.ElasticJob, all job
 			found[n] = Fault{Cause: v1alpha1.ScalePodsFailed}
 		}
 	}
-	for i := range pods.Items {
-		pod := &pods.Items[i]
+	for i := range pods {
+		pod := &pods[i]
 		owner := metav1.GetControllerOfNoCopy(pod)
 		for n, job := range all {
 			if owner == nil || owner.UID != job.UID || found[n].Node != "" {

@@ -18,6 +18,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/queries"
 
 	batchv1 "k8s.io/api/batch/v1"
+	schedulingv1 "k8s.io/api/scheduling/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -108,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		err = nil
 	}
 	if err == nil {
-		err = r.report(ctx, e, blocked)
+		err = r.report(ctx, e, map[string]*blockedError{v1alpha1.ConditionJobsCreated: blocked, v1alpha1.ConditionProvisioning: o.provisionBlocked})
 	}
 	switch {
 	case apierrors.IsConflict(err):
@@ -157,6 +158,9 @@ func (r *Reconciler) findRoom(ctx context.Context, o *Observed) (looking bool, e
 		}
 	}
 	most := e.Spec.ElasticPolicy.MaxReplicas - size
+	if err := r.setProvision(ctx, o); err != nil {
+		return false, err
+	}
 	if most <= 0 {
 		r.memory.forgetFits(e.UID)
 		return false, nil
@@ -171,15 +175,58 @@ func (r *Reconciler) findRoom(ctx context.Context, o *Observed) (looking bool, e
 	if err != nil {
 		return false, err
 	}
-	room, err := rooms.Pods(ctx, proposal(Increment(e, NewPart{Increment: 1, Pods: most})))
+	p := proposal(Increment(e, NewPart{Increment: 1, Pods: most}))
+	room, err := rooms.Pods(ctx, p)
 	if err != nil {
 		return false, err
 	}
-	o.FitsSince = r.memory.fitsSince(e, size, room, rooms.Waiting, r.Now())
+	for _, part := range append(slices.Clone(o.Increments), *o.Base) { // its pods get these nodes first
+		if part.Phase == Admitted && !part.Deleting {
+			room -= part.Unscheduled
+		}
+	}
+	o.FitsSince = r.memory.fitsSince(fitKey{job: e.UID}, e.Spec.ElasticPolicy, size, room, rooms.Waiting, r.Now())
+	if o.MayProvision {
+		if room, err = rooms.QuotaPods(ctx, p); err != nil {
+			return false, err
+		}
+		o.QuotaFitsSince = r.memory.fitsSince(fitKey{e.UID, true}, e.Spec.ElasticPolicy, size, room, rooms.Waiting, r.Now())
+	}
 	if rooms.Arriving {
-		o.FitsSince = nil
+		o.FitsSince, o.QuotaFitsSince = nil, nil
 	}
 	return true, nil
+}
+
+// setProvision sets whether the job can ask for nodes, and why not.
+func (r *Reconciler) setProvision(ctx context.Context, o *Observed) error {
+	if !o.Job.Spec.ElasticPolicy.Provisions() {
+		return nil
+	}
+	policy, err := clusterstate.Policy(ctx, r.Client)
+	if err != nil {
+		return err
+	}
+	wait := policy.PodsReady()
+	if wait != nil {
+		o.PodsReadyTimeout = wait.Timeout.Duration
+	}
+	if wait != nil && wait.BlockAdmission {
+		o.provisionBlocked = &blockedError{v1alpha1.ReasonAdmissionBlocked, "growth does not ask for nodes: " + AdmissionBlocked}
+		return nil
+	}
+	exists, err := r.memory.classExists(r.Now(), func() error {
+		return r.APIReader.Get(ctx, client.ObjectKey{Name: v1alpha1.ProvisionClass}, &schedulingv1.PriorityClass{})
+	})
+	if err != nil {
+		return fmt.Errorf("read PriorityClass %s: %w", v1alpha1.ProvisionClass, err)
+	}
+	if !exists {
+		o.provisionBlocked = &blockedError{v1alpha1.ReasonClassMissing, "growth does not ask for nodes: the PriorityClass " + v1alpha1.ProvisionClass + " does not exist. Apply deploy/rbac/provision.yaml, or update the chart"}
+		return nil
+	}
+	o.MayProvision = true
+	return nil
 }
 
 // increments returns the increments of all ElasticJobs that have not ended.

@@ -84,7 +84,7 @@ func (in *installation) restartPatch() string {
 
 // status returns the status.kueue of the policy.
 func (in *installation) status(want kueueconfig.Desired) *v1alpha1.KueueStatus {
-	return &v1alpha1.KueueStatus{Version: want.Version, Account: in.account(), Integrations: kueueconfig.Integrations(in.config.Data[configKey]), DefaultPriorityClass: kueueconfig.DefaultPriorityClass(in.current())}
+	return &v1alpha1.KueueStatus{Version: want.Version, Account: in.account(), Integrations: kueueconfig.Integrations(in.config.Data[configKey]), DefaultPriorityClass: kueueconfig.DefaultPriorityClass(in.current()), WaitForPodsReady: kueueconfig.WaitForPodsReady(in.current())}
 }
 
 // pending returns the annotations that the next restart of Kueue sets on its pod

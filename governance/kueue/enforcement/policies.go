@@ -209,11 +209,20 @@ func (k kind) checkTemplates(spec *admission.ValidatingAdmissionPolicySpec) {
 			Message:    "the label " + podsetLabel + " on pods is reserved for Kueue, which sets it on pods of admitted jobs: remove it",
 		},
 		admission.Validation{
-			Expression: k.each("variables.templates", "all", "t.?spec.?priorityClassName.orValue('') == ''"),
+			Expression: k.each("variables.templates", "all", "t.?spec.?priorityClassName.orValue('') "+k.podClasses()),
 			Message:    k.kind + ": priorityClassName of pods would override the priority classes of the cluster policy: remove it, and set the label " + classLabel,
 		},
 		poolValidation(k.each("variables.templates", "exists", "t"+selectsType)),
 	)
+}
+
+// podClasses is CEL, after the priority class of pods: whether it is allowed. Jobs of
+// ElasticJobs ask for nodes with one, which is below all others.
+func (k kind) podClasses() string {
+	if k.name == "jobs" {
+		return "in ['', '" + v1alpha1.ProvisionClass + "']"
+	}
+	return "== ''"
 }
 
 // trainingRuntimes returns the admission policy of the runtimes of a namespace, which

@@ -87,7 +87,13 @@ func (l *snapshot) hasBelow(ancestor *node, all []demand) bool {
 
 // Room returns how many pods of a task's only pod set, at most count, Kueue would admit
 // now as a task of their own, without a preemption and with nodes for all of them.
-func Room(t Task, c *Cluster, count int32) int32 {
+func Room(t Task, c *Cluster, count int32) int32 { return room(t, c, count, true) }
+
+// QuotaRoom is Room without regard to nodes.
+func QuotaRoom(t Task, c *Cluster, count int32) int32 { return room(t, c, count, false) }
+
+// room returns how many pods fit, on nodes too if placed.
+func room(t Task, c *Cluster, count int32, placed bool) int32 {
 	if _, stopped := checkPreconditions(t, c); stopped || c.PodsNotReady > 0 || uncoveredResource(t, c.Queue) != "" {
 		return 0
 	}
@@ -99,8 +105,8 @@ func Room(t Task, c *Cluster, count int32) int32 {
 			all[i].pods = pods
 		}
 		need, failed := l.assignFlavors(all)
-		if failed >= 0 {
-			return false
+		if failed >= 0 || !placed {
+			return failed < 0
 		}
 		for fr := range need {
 			if _, known := nodes[fr.Flavor]; !known {

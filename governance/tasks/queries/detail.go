@@ -1,6 +1,7 @@
 package queries
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,9 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/governance/spec/manifest"
 	"kuota.dev/kuota/governance/tasks"
@@ -71,7 +75,7 @@ func (s *Service) Detail(ctx context.Context, user governance.User, namespace, k
 	if d.Life, err = v.life(ctx, t); err != nil {
 		return Detail{}, err
 	}
-	if d.Scaling, err = v.scaling(ctx, t); err != nil {
+	if d.Scaling, err = v.scaling(ctx, t, cmp.Or(s.InstanceTypeLabel, catalog.InstanceTypeLabel)); err != nil {
 		return Detail{}, err
 	}
 	if d.TimeLimit, err = v.timeLimit(ctx, t); err != nil {
@@ -241,6 +245,10 @@ func (v viewer) life(ctx context.Context, t *tasks.Task) (l Life, err error) {
 type Scaling struct {
 	Job    *v1alpha1.ElasticJob // shared with the cache: read only
 	Scales []Scale              // the latest changes, the oldest first
+	// Nodes is how many nodes of Pool the pods need that wait for nodes; 0 if that is not
+	// known, and Pool is empty if they can run in several.
+	Nodes int64
+	Pool  string
 }
 
 // Scale is a change of size, as one viewer sees it.
@@ -252,7 +260,7 @@ type Scale struct {
 }
 
 // scaling returns how a task scales; nil for one that is no ElasticJob.
-func (v viewer) scaling(ctx context.Context, t *tasks.Task) (*Scaling, error) {
+func (v viewer) scaling(ctx context.Context, t *tasks.Task, instanceTypeLabel string) (*Scaling, error) {
 	job, err := v.elasticJob(ctx, t)
 	if job == nil {
 		return nil, err
@@ -271,6 +279,16 @@ func (v viewer) scaling(ctx context.Context, t *tasks.Task) (*Scaling, error) {
 			s.ForTeam = v.team(s.For.Place())
 		}
 		found.Scales = append(found.Scales, s)
+	}
+	if s := job.Status.Provisioning; s != nil && s.UnscheduledReplicas > 0 && len(t.Pools) == 1 {
+		types, err := clusterstate.Catalog(ctx, v.reader, instanceTypeLabel)
+		if err != nil {
+			return nil, err
+		}
+		found.Pool = t.Pools[0]
+		if pool, known := types.Find(found.Pool); known {
+			found.Nodes = quota.NodesFor(pool, tasks.PodRequests(&job.Spec.Template.Spec), int64(s.UnscheduledReplicas))
+		}
 	}
 	return found, nil
 }

@@ -130,6 +130,15 @@ func (r *Rooms) beside(ctx context.Context, t *tasks.Task) (*explain.Cluster, er
 // their own, without a preemption, below the ceilings of the namespace and with nodes for
 // all of them.
 func (r *Rooms) Pods(ctx context.Context, p Proposal) (int32, error) {
+	return r.pods(ctx, p, explain.Room)
+}
+
+// QuotaPods is Pods without regard to nodes.
+func (r *Rooms) QuotaPods(ctx context.Context, p Proposal) (int32, error) {
+	return r.pods(ctx, p, explain.QuotaRoom)
+}
+
+func (r *Rooms) pods(ctx context.Context, p Proposal, of func(explain.Task, *explain.Cluster, int32) int32) (int32, error) {
 	queue := client.ObjectKey{Namespace: p.Namespace, Name: p.Queue}
 	c := r.clusters[queue]
 	if c == nil {
@@ -139,7 +148,7 @@ func (r *Rooms) Pods(ctx context.Context, p Proposal) (int32, error) {
 		}
 		r.clusters[queue] = c
 	}
-	room := explain.Room(explain.Task{Namespace: p.Namespace, Priority: p.Priority, PodSets: p.PodSets}, c, p.PodSets[0].Count)
+	room := of(explain.Task{Namespace: p.Namespace, Priority: p.Priority, PodSets: p.PodSets}, c, p.PodSets[0].Count)
 	below, err := r.belowCeilings(ctx, p, r.others)
 	return min(room, below), err
 }
