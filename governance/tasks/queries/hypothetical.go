@@ -142,11 +142,16 @@ func (r *Rooms) pods(ctx context.Context, p Proposal, of func(explain.Task, *exp
 	queue := client.ObjectKey{Namespace: p.Namespace, Name: p.Queue}
 	c := r.clusters[queue]
 	if c == nil {
+		w := &kueue.Workload{} // it would be the last of its queue
+		w.CreationTimestamp.Time = r.index.Now()
 		var err error
-		if c, err = r.beside(ctx, &tasks.Task{Namespace: p.Namespace, Queue: p.Queue}); err != nil {
+		if c, err = r.beside(ctx, &tasks.Task{Namespace: p.Namespace, Queue: p.Queue, Priority: p.Priority, Main: w}); err != nil {
 			return 0, err
 		}
 		r.clusters[queue] = c
+	}
+	if c.Behind { // a task before it starts first
+		return 0, nil
 	}
 	room := of(explain.Task{Namespace: p.Namespace, Priority: p.Priority, PodSets: p.PodSets}, c, p.PodSets[0].Count)
 	below, err := r.belowCeilings(ctx, p, r.others)
