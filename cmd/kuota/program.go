@@ -214,7 +214,7 @@ func (p *program) newServices() error {
 		return err
 	}
 	p.tasks.Guard, p.guard = guard, guard
-	if _, err := elastic.SetupWithManager(p.cluster.Manager, elastic.Options{Rooms: p.tasks.Rooms, Claims: p.tasks.Claims, Leader: p.leader, RecordsUsers: p.cluster.RecordsUsers, Paused: p.readOnly}); err != nil {
+	if _, err := elastic.SetupWithManager(p.cluster.Manager, elastic.Options{Rooms: p.tasks.Rooms, Claims: p.tasks.Claims, Sources: p.tasks.IdleSources, Leader: p.leader, RecordsUsers: p.cluster.RecordsUsers, Paused: p.readOnly}); err != nil {
 		return err
 	}
 	successors := &dependencies.Reconciler{Ending: p.ending, Now: time.Now}

@@ -23,7 +23,7 @@ var growing = sync.OnceValue(func() error {
 		return err
 	}
 	tasks := queries.New(connection, &access.Service{Cluster: connection})
-	if _, err := elastic.SetupWithManager(connection.Manager, elastic.Options{Rooms: tasks.Rooms, Claims: tasks.Claims, RecordsUsers: connection.RecordsUsers}); err != nil {
+	if _, err := elastic.SetupWithManager(connection.Manager, elastic.Options{Rooms: tasks.Rooms, Claims: tasks.Claims, Sources: tasks.IdleSources, RecordsUsers: connection.RecordsUsers}); err != nil {
 		return err
 	}
 	go func() {

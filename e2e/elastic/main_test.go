@@ -89,7 +89,7 @@ func startController(c *clustertest.Cluster, log *slog.Logger) (controller, erro
 		return controller{}, err
 	}
 	tasks := queries.New(connection, &access.Service{Cluster: connection})
-	if _, err := elastic.SetupWithManager(connection.Manager, elastic.Options{Rooms: tasks.Rooms, Claims: tasks.Claims, Leader: elected}); err != nil {
+	if _, err := elastic.SetupWithManager(connection.Manager, elastic.Options{Rooms: tasks.Rooms, Claims: tasks.Claims, Sources: tasks.IdleSources, Leader: elected}); err != nil {
 		return controller{}, err
 	}
 	ctx, stop := context.WithCancel(context.Background())

@@ -60,6 +60,9 @@ func TestNodesComeForGrowth(t *testing.T) {
 	if s := e.Status.Provisioning; e.Status.Replicas != 2 || s == nil || s.UnscheduledReplicas != 2 || s.Until.Sub(s.Since.Time) != 10*time.Minute {
 		t.Errorf("size %d and %+v, want 2 with two pods that wait for ten minutes", e.Status.Replicas, s)
 	}
+	if grown := e.Status.ScaleEvents[1]; grown.Cause != v1alpha1.ScaleIdleCompute || grown.Idle == nil || !grown.Idle.Own {
+		t.Errorf("it first grew by %+v, want idle compute of its own team", grown)
+	}
 	l.node(1)
 	l.size(e, 4, soon)
 	l.running(e, 4, soon)

@@ -78,7 +78,7 @@ func (r *elasticRun) start(line *clustertest.Line) {
 	// Only writes and reads that precede them are interrupted: how often the controller
 	// looks for room depends on time.
 	cached := splitClient{Client: direct, reader: r.cluster.Client}
-	r.current = elastic.NewReconciler(cached, direct, partsReader{r.cluster.Client}, elastic.Options{Rooms: r.tasks.Rooms, Claims: r.tasks.Claims})
+	r.current = elastic.NewReconciler(cached, direct, partsReader{r.cluster.Client}, elastic.Options{Rooms: r.tasks.Rooms, Claims: r.tasks.Claims, Sources: r.tasks.IdleSources})
 }
 
 // splitClient reads by another client than it writes with.

@@ -108,6 +108,25 @@ type ScaleEvent struct {
 	// Node is the node that is lost.
 	// +optional
 	Node string `json:"node,omitempty"`
+	// Idle is whose idle compute the growth used, at its admission.
+	// +optional
+	Idle *IdleSources `json:"idle,omitempty"`
+}
+
+// IdleSources are the sources of the compute that growth used.
+type IdleSources struct {
+	// Own is whether it used idle quota of its own team.
+	// +optional
+	Own bool `json:"own,omitempty"`
+	// Unallocated is whether it used compute that is allocated to no team.
+	// +optional
+	Unallocated bool `json:"unallocated,omitempty"`
+	// Lenders are the UIDs of the ComputeAllocations that lent. Names are not recorded,
+	// because members of the team may not see those of other teams.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Lenders []types.UID `json:"lenders,omitempty"`
 }
 
 // ElasticFinalizer keeps an ElasticJob until its Jobs and its Service are deleted.

@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance/tasks"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
@@ -24,6 +25,7 @@ type Teams struct {
 	in            map[string][]string         // teams by that namespace
 	clusterQueues map[string]string           // team by ClusterQueue; empty for one of no team
 	localQueues   map[client.ObjectKey]string // ClusterQueue by LocalQueue
+	uids          map[string]types.UID        // of allocations, by team
 }
 
 // ReadTeams reads the teams from the caches.
@@ -51,10 +53,11 @@ func NewTeams(allocations []*v1alpha1.ComputeAllocation, clusterQueues []*kueue.
 	t := Teams{
 		namespaces: make(map[string]string, len(allocations)), in: make(map[string][]string, len(allocations)),
 		clusterQueues: make(map[string]string, len(clusterQueues)), localQueues: make(map[client.ObjectKey]string, len(localQueues)),
+		uids: make(map[string]types.UID, len(allocations)),
 	}
 	observed := map[string]string{}
 	for _, a := range allocations {
-		t.namespaces[a.Name] = a.Status.Namespace
+		t.namespaces[a.Name], t.uids[a.Name] = a.Status.Namespace, a.UID
 		if a.Status.Namespace != "" {
 			t.in[a.Status.Namespace] = append(t.in[a.Status.Namespace], a.Name)
 		}
@@ -98,6 +101,19 @@ func (t Teams) only(namespace string) string {
 
 // OfClusterQueue returns the team of a ClusterQueue; empty for none.
 func (t Teams) OfClusterQueue(name string) string { return t.clusterQueues[name] }
+
+// UID returns the UID of the allocation of a team; empty for none.
+func (t Teams) UID(team string) types.UID { return t.uids[team] }
+
+// OfUID returns the team whose allocation has a UID; empty for none.
+func (t Teams) OfUID(uid types.UID) string {
+	for team, of := range t.uids {
+		if of == uid && uid != "" {
+			return team
+		}
+	}
+	return ""
+}
 
 // In returns the teams of a namespace.
 func (t Teams) In(namespace string) []string { return t.in[namespace] }

@@ -34,7 +34,7 @@ func startConsole(t *testing.T, c *clustertest.Cluster) (stop func()) {
 		t.Fatal(err)
 	}
 	tasks := queries.New(connection, &access.Service{Cluster: connection})
-	if _, err := elastic.SetupWithManager(connection.Manager, elastic.Options{Rooms: tasks.Rooms, Claims: tasks.Claims}); err != nil {
+	if _, err := elastic.SetupWithManager(connection.Manager, elastic.Options{Rooms: tasks.Rooms, Claims: tasks.Claims, Sources: tasks.IdleSources}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())

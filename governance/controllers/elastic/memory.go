@@ -9,6 +9,7 @@ import (
 	"kuota.dev/kuota/governance/tasks/queries"
 
 	batchv1 "k8s.io/api/batch/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -30,6 +31,8 @@ type memory struct {
 	claims   []queries.Claimed
 	claimsAt time.Time
 
+	grown map[types.UID]time.Time // when an ElasticJob grew whose sources are not known yet
+
 	class   bool // whether v1alpha1.ProvisionClass exists
 	classAt time.Time
 
@@ -45,7 +48,7 @@ type fitKey struct {
 }
 
 func newMemory() memory {
-	return memory{fits: map[fitKey]map[int32]time.Time{}, faults: map[types.UID]Fault{}, created: map[types.NamespacedName]creation{}, deleted: map[types.UID]time.Time{}}
+	return memory{fits: map[fitKey]map[int32]time.Time{}, faults: map[types.UID]Fault{}, created: map[types.NamespacedName]creation{}, deleted: map[types.UID]time.Time{}, grown: map[types.UID]time.Time{}}
 }
 
 // creation is an increment that was created.
@@ -144,17 +147,30 @@ func (m *memory) forgetFits(e types.UID) {
 	delete(m.fits, fitKey{e, true})
 }
 
-// classExists reports whether v1alpha1.ProvisionClass exists, as read at most ten seconds ago.
+// classExists reports whether v1alpha1.ProvisionClass exists and the console may read it, as of
+// at most classInterval ago.
 func (m *memory) classExists(now time.Time, read func() error) (bool, error) {
 	if now.Sub(m.classAt) < classInterval {
 		return m.class, nil
 	}
 	err := read()
-	if client.IgnoreNotFound(err) != nil {
+	if client.IgnoreNotFound(err) != nil && !apierrors.IsForbidden(err) {
 		return false, err
 	}
 	m.class, m.classAt = err == nil, now
 	return m.class, nil
+}
+
+// sourcesWait is how long a job waits until it is known whose idle compute it grew into.
+const sourcesWait = time.Second
+
+// mayWaitForSources reports whether it is less than sourcesWait since a job grew.
+func (m *memory) mayWaitForSources(e types.UID, now time.Time) bool {
+	since, known := m.grown[e]
+	if !known {
+		m.grown[e] = now
+	}
+	return !known || now.Sub(since) < sourcesWait
 }
 
 const classInterval = 10 * time.Second
@@ -182,5 +198,6 @@ func (m *memory) forgetFault(job types.UID) {
 // forget forgets an ElasticJob and its Jobs.
 func (m *memory) forget(e types.UID, parts ...types.UID) {
 	m.forgetFits(e)
+	delete(m.grown, e)
 	maps.DeleteFunc(m.faults, func(uid types.UID, _ Fault) bool { return slices.Contains(parts, uid) })
 }

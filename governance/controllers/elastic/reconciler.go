@@ -49,6 +49,10 @@ type Rooms func(ctx context.Context, increments []queries.Proposal) (*queries.Ro
 // Claims returns the growth that waiting tasks are entitled to.
 type Claims func(ctx context.Context) ([]queries.Claimed, error)
 
+// Sources returns whose idle compute the growth of a job uses, of whose pods a number has
+// quota; nil while that is not known.
+type Sources func(ctx context.Context, job *v1alpha1.ElasticJob, pods int32) (*v1alpha1.IdleSources, error)
+
 // Reconciler carries out the decisions about ElasticJobs. It reconciles one at a time,
 // so that two jobs do not grow into the same room.
 type Reconciler struct {
@@ -103,6 +107,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		}
 		d = Decide(o, r.Now())
 	}
+	if !r.setSources(ctx, o, &d) {
+		return ctrl.Result{RequeueAfter: staleInterval}, nil
+	}
 	err = r.apply(ctx, e, parts, d)
 	blocked := asBlocked(err)
 	if blocked != nil {
@@ -124,6 +131,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		after = lookAgain
 	}
 	return ctrl.Result{RequeueAfter: after}, nil
+}
+
+// setSources records whose idle compute a job has just grown into, in the event about that. It
+// returns false while that can become known: the index hears of an admission as the controller
+// does, and at times later.
+func (r *Reconciler) setSources(ctx context.Context, o Observed, d *Decision) bool {
+	all := d.Status.ScaleEvents
+	if n := len(all); n == 0 || all[n-1].Cause != v1alpha1.ScaleIdleCompute || equality.Semantic.DeepEqual(all, o.Job.Status.ScaleEvents) {
+		return true
+	}
+	pods := o.Base.Pods
+	for _, p := range o.Increments {
+		if p.Phase == Admitted {
+			pods += p.Pods
+		}
+	}
+	sources, err := r.Sources(ctx, o.Job, pods)
+	if err != nil { // the job goes on without
+		ctrl.LoggerFrom(ctx).Error(err, "cannot find whose idle compute growth uses")
+	}
+	if sources == nil && len(d.Delete) == 0 && r.memory.mayWaitForSources(o.Job.UID, r.Now()) {
+		return false
+	}
+	delete(r.memory.grown, o.Job.UID)
+	all[len(all)-1].Idle = sources
+	return true
 }
 
 // setClaimed sets which increments a waiting task is entitled to.
@@ -222,7 +255,7 @@ func (r *Reconciler) setProvision(ctx context.Context, o *Observed) error {
 		return fmt.Errorf("read PriorityClass %s: %w", v1alpha1.ProvisionClass, err)
 	}
 	if !exists {
-		o.provisionBlocked = &blockedError{v1alpha1.ReasonClassMissing, "growth does not ask for nodes: the PriorityClass " + v1alpha1.ProvisionClass + " does not exist. Apply deploy/rbac/provision.yaml, or update the chart"}
+		o.provisionBlocked = &blockedError{v1alpha1.ReasonClassMissing, "growth does not ask for nodes: the PriorityClass " + v1alpha1.ProvisionClass + " does not exist, or the console may not read it. Apply deploy/rbac/provision.yaml and console.yaml, or update the chart"}
 		return nil
 	}
 	o.MayProvision = true

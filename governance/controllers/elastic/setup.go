@@ -24,8 +24,9 @@ import (
 
 // Options configure the controller.
 type Options struct {
-	Rooms  Rooms
-	Claims Claims
+	Rooms   Rooms
+	Claims  Claims
+	Sources Sources
 	// Leader elects the replica whose controller reconciles; nil means that there is
 	// only one replica.
 	Leader *leader.Leader

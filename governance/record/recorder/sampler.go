@@ -135,9 +135,7 @@ func (s *sampler) sampleScales(ctx context.Context, teams clusterstate.Teams) {
 	}
 	var events []history.ScaleEvent
 	for _, noted := range s.r.scales.take(space) {
-		e := newScaleEvent(noted, teams, s.r.Tasks.Index.ByWorkload)
-		e.Idle = s.r.idleSources(ctx, noted)
-		events = append(events, e)
+		events = append(events, newScaleEvent(noted, teams, s.r.Tasks.Index.ByWorkload))
 	}
 	s.buffer.addScales(events)
 }

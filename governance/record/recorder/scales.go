@@ -1,7 +1,6 @@
 package recorder
 
 import (
-	"context"
 	"slices"
 	"sync"
 	"time"
@@ -115,7 +114,7 @@ func (l *scaleLog) forget(before time.Time) {
 func newScaleEvent(e notedScale, teams clusterstate.Teams, byWorkload func(types.UID) *tasks.Task) history.ScaleEvent {
 	h := history.ScaleEvent{
 		Namespace: e.job.Namespace, Name: e.job.Name, TaskUID: string(e.job.UID), Team: teams.Of(tasks.PlaceOf(e.job)), Number: e.Number, At: e.Time.UTC(),
-		From: e.From, To: e.To, Minimum: e.Minimum, Cause: string(e.Cause), By: e.By, Node: e.Node, WorkloadUID: string(e.ForWorkload),
+		From: e.From, To: e.To, Minimum: e.Minimum, Cause: string(e.Cause), By: e.By, Node: e.Node, WorkloadUID: string(e.ForWorkload), Idle: newIdleSources(e.Idle, teams),
 	}
 	accelerator, perPod := tasks.PodRequests(&e.job.Spec.Template.Spec).Accelerator()
 	h.Accelerator, h.PerPod = accelerator, int64(perPod)
@@ -128,27 +127,16 @@ func newScaleEvent(e notedScale, teams clusterstate.Teams, byWorkload func(types
 	return h
 }
 
-// idleWindow is for how long after a task grew the sources of its quota are those of
-// that growth.
-const idleWindow = 5 * time.Second
-
-// idleSources returns whose idle compute a task has just grown into; nil if that is not
-// known.
-func (r *Recorder) idleSources(ctx context.Context, e notedScale) *history.IdleSources {
-	if e.Cause != v1alpha1.ScaleIdleCompute || r.Clock().Sub(e.Time.Time) > idleWindow {
+// newIdleSources converts s for package history. Of a team that was deleted since, the name is
+// not known.
+func newIdleSources(s *v1alpha1.IdleSources, teams clusterstate.Teams) *history.IdleSources {
+	if s == nil {
 		return nil
 	}
-	t := r.Tasks.Index.Find(e.job.Namespace, v1alpha1.ElasticJobKind, e.job.Name, string(e.job.UID))
-	if t == nil || t.Size.Admitted != int64(e.To) { // it changed again
-		return nil
-	}
-	sources, err := r.Tasks.GrowthSources(ctx, t)
-	if err != nil || sources == nil {
-		return nil
-	}
-	idle := &history.IdleSources{Own: sources.Own, Unallocated: sources.Unallocated}
-	for _, lender := range sources.Lenders {
-		idle.Lenders = append(idle.Lenders, history.TeamRef{Namespace: lender.Namespace, Team: lender.Team})
+	idle := &history.IdleSources{Own: s.Own, Unallocated: s.Unallocated}
+	for _, uid := range s.Lenders {
+		team := teams.OfUID(uid)
+		idle.Lenders = append(idle.Lenders, history.TeamRef{Namespace: teams.Namespace(team), Team: team})
 	}
 	return idle
 }

@@ -88,10 +88,12 @@ func TestScaleEventsAreRecordedOnce(t *testing.T) {
 
 func TestNewScaleEvent(t *testing.T) {
 	job := elasticJob("a", 1, 1)
-	e := v1alpha1.ScaleEvent{Number: 2, Time: metav1.NewTime(at(9)), From: 3, To: 1, Minimum: 1, Cause: v1alpha1.ScalePreempted, ForWorkload: "w9", By: "ada", Node: "gpu-1"}
+	e := v1alpha1.ScaleEvent{Number: 2, Time: metav1.NewTime(at(9)), From: 3, To: 1, Minimum: 1, Cause: v1alpha1.ScalePreempted, ForWorkload: "w9", By: "ada", Node: "gpu-1",
+		Idle: &v1alpha1.IdleSources{Own: true, Lenders: []types.UID{"uid-nlp", "uid-deleted"}}}
 	want := history.ScaleEvent{
 		Namespace: "ns-vision", Name: "train", TaskUID: "a", Team: "vision", Number: 2, At: at(9).UTC(), From: 3, To: 1, Minimum: 1,
 		Cause: "Preempted", Accelerator: "nvidia.com/gpu", PerPod: 8, By: "ada", Node: "gpu-1", WorkloadUID: "w9",
+		Idle: &history.IdleSources{Own: true, Lenders: []history.TeamRef{{Namespace: "ns-nlp", Team: "nlp"}, {}}},
 	}
 	teams := taskstest.Teams("ns-vision", "vision", "ns-nlp", "nlp")
 	if diff := cmp.Diff(want, newScaleEvent(notedScale{job, e}, teams, nothing)); diff != "" {

@@ -32,7 +32,7 @@ var growing = sync.OnceValue(func() error {
 		return err
 	}
 	service := queries.New(c, &access.Service{Cluster: c})
-	if _, err := elastic.SetupWithManager(c.Manager, elastic.Options{Rooms: service.Rooms, Claims: service.Claims}); err != nil {
+	if _, err := elastic.SetupWithManager(c.Manager, elastic.Options{Rooms: service.Rooms, Claims: service.Claims, Sources: service.IdleSources}); err != nil {
 		return err
 	}
 	go func() { _ = c.Run(context.Background()) }()

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/quota/resources"
-	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/index"
 
@@ -82,21 +82,17 @@ func growthOf(x *index.Index, queues map[string]*explain.Queue, without map[type
 	return growth
 }
 
-// GrowthSources are the sources of the accelerators that growth of a task uses. A task
-// borrows with its growth first, since that has the lowest priority.
-type GrowthSources struct {
-	Own         bool // idle quota of its own team
-	Unallocated bool // compute that is allocated to no team
-	Lenders     []LendingTeam
-}
+// maxLenders bounds the lenders of IdleSources, as the schema of ElasticJobs does.
+const maxLenders = 64
 
-// LendingTeam is a team that lends idle quota. Its namespace decides who may see it; a
-// queue without a team has none.
-type LendingTeam struct{ Namespace, Team string }
-
-// GrowthSources returns whose idle compute the growth of a task uses now; nil if that
-// is not known. The answer is not redacted.
-func (s *Service) GrowthSources(ctx context.Context, t *tasks.Task) (*GrowthSources, error) {
+// IdleSources returns whose idle compute the growth of an ElasticJob uses now, once the index
+// knows that a number of its pods have quota; nil before, and if it is not known. A task
+// borrows with its growth first, since that has the lowest priority. It is for controllers.
+func (s *Service) IdleSources(ctx context.Context, job *v1alpha1.ElasticJob, pods int32) (*v1alpha1.IdleSources, error) {
+	t := s.Index.Find(job.Namespace, v1alpha1.ElasticJobKind, job.Name, string(job.UID))
+	if t == nil || t.Size.Admitted != int64(pods) {
+		return nil, nil
+	}
 	v, err := s.within(ctx, access.Scope{All: true})
 	if err != nil {
 		return nil, err
@@ -105,7 +101,7 @@ func (s *Service) GrowthSources(ctx context.Context, t *tasks.Task) (*GrowthSour
 	if err != nil || sources == nil {
 		return nil, err
 	}
-	found := &GrowthSources{}
+	found := &v1alpha1.IdleSources{}
 	for _, source := range sources.Sources {
 		growth := resources.Amount(0)
 		for _, w := range t.AdmittedWorkloads {
@@ -123,8 +119,8 @@ func (s *Service) GrowthSources(ctx context.Context, t *tasks.Task) (*GrowthSour
 				found.Unallocated = true
 				continue
 			}
-			if team := (LendingTeam{v.teams.Namespace(lender.Team), lender.Team}); !slices.Contains(found.Lenders, team) {
-				found.Lenders = append(found.Lenders, team)
+			if uid := v.teams.UID(lender.Team); !slices.Contains(found.Lenders, uid) && len(found.Lenders) < maxLenders {
+				found.Lenders = append(found.Lenders, uid) // empty for a queue without a team
 			}
 		}
 	}

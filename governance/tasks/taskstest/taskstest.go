@@ -120,7 +120,7 @@ func Teams(namespacesAndNames ...string) clusterstate.Teams {
 	var queues []*kueue.ClusterQueue
 	for i := 0; i < len(namespacesAndNames); i += 2 {
 		namespace, name := namespacesAndNames[i], namespacesAndNames[i+1]
-		allocations = append(allocations, &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1alpha1.ComputeAllocationStatus{Namespace: namespace}})
+		allocations = append(allocations, &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name)}, Status: v1alpha1.ComputeAllocationStatus{Namespace: namespace}})
 		queues = append(queues, &kueue.ClusterQueue{ObjectMeta: metav1.ObjectMeta{Name: name + "-queue", Labels: map[string]string{desired.LabelTeam: name}}})
 	}
 	return clusterstate.NewTeams(allocations, queues, nil)
