@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/quota/desired"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -34,10 +35,13 @@ type oracle struct {
 	failures []string
 	growth   map[types.UID]string // Workloads of increments that ever existed
 	seen     map[string]bool      // oscillations that were reported
+	asked    map[types.UID]bool   // Jobs of increments that asked for nodes; true once all their pods had one
+	// provisioned is how many of them that are.
+	provisioned int
 }
 
 func newOracle(l *lab, w *watch, teams []string) *oracle {
-	return &oracle{lab: l, watch: w, teams: teams, since: map[string]time.Time{}, worst: map[string]time.Duration{}, growth: map[types.UID]string{}, seen: map[string]bool{}}
+	return &oracle{lab: l, watch: w, teams: teams, since: map[string]time.Time{}, worst: map[string]time.Duration{}, growth: map[types.UID]string{}, seen: map[string]bool{}, asked: map[types.UID]bool{}}
 }
 
 // demand is one Workload of the lab.
@@ -229,6 +233,7 @@ func (o *oracle) checkSizes(all []demand, lasting map[string]time.Duration) {
 				lasting[fmt.Sprintf("status: %s has %d, and says %d", e.Name, size, e.Status.Replicas)] = sizeLimit
 			}
 			o.checkBackoff(&e)
+			o.checkAsking(&e, all, jobs.Items, lasting)
 		}
 	}
 }
@@ -248,6 +253,43 @@ func (o *oracle) checkBackoff(e *v1alpha1.ElasticJob) {
 				o.fail(fmt.Sprintf("oscillates: %s grew %s after event %d (%s), stable for %s: %+v", e.Name, between, yielded.Number, yielded.Cause, stable, e.Status.ScaleEvents))
 			}
 		}
+	}
+}
+
+// checkAsking checks that no more pods of growth than one step wait for nodes, and none for
+// longer than the timeout.
+func (o *oracle) checkAsking(e *v1alpha1.ElasticJob, all []demand, jobs []batchv1.Job, lasting map[string]time.Duration) {
+	var pods corev1.PodList
+	if o.watch.List(o.Context(), &pods, client.InNamespace(e.Namespace)) != nil {
+		return
+	}
+	var waits []string
+	for _, d := range all {
+		job := owner(d.w, jobs)
+		if job == nil || job.Labels[v1alpha1.LabelElasticJobUID] != string(e.UID) || job.Spec.Template.Spec.PriorityClassName != v1alpha1.ProvisionClass {
+			continue
+		}
+		placed := int32(0)
+		for i := range pods.Items {
+			if p := &pods.Items[i]; p.Labels["batch.kubernetes.io/controller-uid"] == string(job.UID) && p.Spec.NodeName != "" {
+				placed++
+			}
+		}
+		if placed >= *job.Spec.Parallelism && !o.asked[job.UID] {
+			o.asked[job.UID] = true
+			o.provisioned++
+		}
+		if o.asked[job.UID] {
+			continue
+		}
+		o.asked[job.UID] = false
+		waits = append(waits, job.Name)
+		if d.quota {
+			lasting[fmt.Sprintf("asks: %s of %s has no nodes", job.Name, e.UID)] = time.Duration(e.Spec.ElasticPolicy.ProvisionTimeoutInSeconds)*time.Second + sizeLimit
+		}
+	}
+	if len(waits) > 1 {
+		lasting[fmt.Sprintf("asks at once: %v of %s", waits, e.UID)] = 2 * time.Second
 	}
 }
 

@@ -54,6 +54,7 @@ func TestSequences(t *testing.T) {
 			defer stop()
 			var mu sync.Mutex
 			failed, worst, increments := map[uint64][]string{}, map[string]time.Duration{}, 0
+			asked, provisioned := 0, 0 // of increments: that asked for nodes, and that got them
 			next := make(chan uint64)
 			var group sync.WaitGroup
 			for range *atOnce {
@@ -64,6 +65,7 @@ func TestSequences(t *testing.T) {
 							mu.Lock()
 							defer mu.Unlock()
 							increments += len(o.growth)
+							asked, provisioned = asked+len(o.asked), provisioned+o.provisioned
 							for kind, d := range o.worst {
 								worst[kind] = max(worst[kind], d)
 							}
@@ -89,7 +91,7 @@ func TestSequences(t *testing.T) {
 			for seed, failures := range failed {
 				t.Errorf("seed %d:\n  %s", seed, strings.Join(failures, "\n  "))
 			}
-			t.Logf("%d sequences with %d increments, %d failed; longest: %v", n, increments, len(failed), worst)
+			t.Logf("%d sequences with %d increments, of which %d asked for nodes and %d got them; %d failed; longest: %v", n, increments, asked, provisioned, len(failed), worst)
 		})
 	}
 }
@@ -142,8 +144,9 @@ func sequence(t *testing.T, w *watch, seed uint64) *oracle {
 	}
 	r := rand.New(rand.NewPCG(seed, 0))
 	nodes := 2 + r.IntN(2)
-	l := newLab(t, nodes)
-	s := &sequencer{lab: l, r: r, nodes: nodes, lost: map[int]bool{}}
+	there := nodes - r.IntN(2) // the teams have quota of all
+	l := newLab(t, there)
+	s := &sequencer{lab: l, r: r, nodes: nodes, lost: map[int]bool{nodes - 1: there < nodes}}
 	first := int64(2 + r.IntN(8*nodes-3))
 	steady(func() {
 		for i, gpus := range []int64{first, int64(8*nodes) - first} {
@@ -206,6 +209,9 @@ func (s *sequencer) policy() v1alpha1.ElasticPolicy {
 		FaultyScaleDownTimeoutInSeconds: 2, MinStablePeriodSeconds: int32(1 + s.r.IntN(3)), BackoffMaxSeconds: 8,
 	}
 	s.sizes(&p)
+	if s.r.IntN(2) == 0 {
+		p.Growth, p.ProvisionTimeoutInSeconds = v1alpha1.GrowthProvision, int32(2+s.r.IntN(4))
+	}
 	return p
 }
 
@@ -232,6 +238,9 @@ func (s *sequencer) note(format string, args ...any) {
 // event makes one random event.
 func (s *sequencer) event() {
 	s.Helper()
+	if s.r.IntN(2) == 0 {
+		s.provision()
+	}
 	switch k := s.r.IntN(20); {
 	case k < 9:
 		s.count++
@@ -301,6 +310,32 @@ func (s *sequencer) switchNode() {
 		_ = s.Client.Delete(s.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	}
 	s.lost[i] = !s.lost[i]
+}
+
+// provision does what a cluster autoscaler does: it creates a lost node again if pods ask for
+// nodes.
+func (s *sequencer) provision() {
+	var pods corev1.PodList
+	for _, team := range s.teams {
+		if err := s.Client.List(s.Context(), &pods, client.InNamespace(namespace(team))); err != nil {
+			return
+		}
+		if slices.ContainsFunc(pods.Items, asksForNode) {
+			for i, lost := range s.lost {
+				if lost {
+					s.note("node %d comes for growth", i)
+					s.node(i)
+					s.lost[i] = false
+					return
+				}
+			}
+		}
+	}
+}
+
+// asksForNode reports whether a pod of growth waits for a node.
+func asksForNode(p corev1.Pod) bool {
+	return p.Spec.PriorityClassName == v1alpha1.ProvisionClass && p.Spec.NodeName == "" && p.DeletionTimestamp == nil
 }
 
 // limitBorrowing changes how much a team may borrow.

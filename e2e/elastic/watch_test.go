@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/quota/desired"
 
 	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -40,7 +41,7 @@ func newWatch(t *testing.T) *watch {
 		t.Fatal(err)
 	}
 	w := &watch{Cache: all, preemptions: map[string][]preemption{}}
-	for _, kind := range []client.Object{&kueue.Workload{}, &kueue.ClusterQueue{}, &batchv1.Job{}, &v1alpha1.ElasticJob{}} {
+	for _, kind := range []client.Object{&kueue.Workload{}, &kueue.ClusterQueue{}, &batchv1.Job{}, &corev1.Pod{}, &v1alpha1.ElasticJob{}} {
 		informer, err := all.GetInformer(t.Context(), kind, cache.BlockUntilSynced(false))
 		if err != nil {
 			t.Fatal(err)
