@@ -389,6 +389,9 @@ type sizes struct {
 	Values []int32 `json:"values,omitempty"`
 	// Times are seconds by the name of the field of elasticPolicy.
 	Times map[string]int32 `json:"times,omitempty"`
+
+	Growth         string `json:"growth,omitempty"`
+	MaxUnscheduled *int32 `json:"maxUnscheduled,omitempty"`
 }
 
 // sizeTimes are the times of an elastic task, by flag.
@@ -398,6 +401,7 @@ var sizeTimes = []struct{ flag, field, about string }{
 	{"faulty", "faultyScaleDownTimeoutInSeconds", "seconds after which growth is given up whose pods fail or find no node"},
 	{"rest", "minStablePeriodSeconds", "seconds that it does not grow after growth was taken back"},
 	{"longest-rest", "backoffMaxSeconds", "most seconds of that, which double each time"},
+	{"node-timeout", "provisionTimeoutInSeconds", "seconds after which growth is withdrawn that waits for nodes"},
 }
 
 // timeFlags adds the flags of sizeTimes.
@@ -492,20 +496,24 @@ func (o *options) changeCommands() []*cobra.Command {
 	resize.Flags().Int32Var(&to.Step, "step", 0, "pods of one step")
 	resize.Flags().Int32SliceVar(&to.Values, "sizes", nil, "allowed sizes, in place of --min, --max and --step")
 	resize.Flags().Int32Var(&replicas, "replicas", 0, "of a service")
+	resize.Flags().StringVar(&to.Growth, "growth", "", "Provision asks for nodes where the quota has room; ExistingNodes does not")
+	unscheduled := resize.Flags().Int32("max-unscheduled", 0, "most pods that wait for nodes at once; 0 for those of one step")
 	timeFlags(resize)
 	resize.RunE = func(c *cobra.Command, args []string) error {
 		changed := c.Flags().Changed
 		to.Times = timesOf(c)
+		to.MaxUnscheduled = ifChanged(c, "max-unscheduled", unscheduled)
+		other := len(to.Times) > 0 || to.Growth != "" || to.MaxUnscheduled != nil
 		sized := changed("min") || changed("max") || changed("step") || changed("sizes")
 		switch {
-		case changed("replicas") && (sized || len(to.Times) > 0):
+		case changed("replicas") && (sized || other):
 			return errors.New("--replicas is for a service, and the other flags are for an elastic task")
 		case changed("replicas"):
 			_, err := o.onOne(c.Context(), args[0], "scale", actionRequest{Replicas: &replicas})
 			return err
-		case !sized && len(to.Times) > 0: // the sizes stay
+		case !sized && other: // the sizes stay
 		case len(to.Values) == 0 && (!changed("min") || !changed("max")):
-			return errors.New("set --min and --max, --sizes or a time, or --replicas for a service")
+			return errors.New("set --min and --max, --sizes, --growth or a time, or --replicas for a service")
 		case len(to.Values) == 0 && to.Step == 0:
 			to.Step = 1
 		}

@@ -72,6 +72,9 @@ type elastic struct {
 	// Times are seconds by the name of the field of elasticPolicy.
 	Times       map[string]int32             `json:"times,omitempty"`
 	ScaleConfig map[string]map[string]string `json:"scaleConfig,omitempty"`
+
+	Growth         string `json:"growth,omitempty"`
+	MaxUnscheduled int32  `json:"maxUnscheduled,omitempty"`
 }
 
 // submitted is a task that was submitted, or would be.
@@ -295,6 +298,8 @@ the share of the node that belongs to the accelerators.`,
 	flags.Int32Var(&f.elastic.Step, "step", 0, "pods by which an elastic task grows")
 	flags.Int32SliceVar(&f.elastic.Sizes, "sizes", nil, "make it elastic: the sizes that it may have, such as 2,4,8, in place of --max-pods and --step")
 	flags.StringArrayVar(&f.scale, "scale", nil, "variable of an elastic task for one size, SIZE:NAME=value")
+	flags.StringVar(&f.elastic.Growth, "growth", "", "of an elastic task: Provision asks for nodes where the quota has room")
+	flags.Int32Var(&f.elastic.MaxUnscheduled, "max-unscheduled", 0, "most pods of it that wait for nodes at once; default those of one step")
 	timeFlags(c)
 	flags.StringVar(&f.task.Recipe, "recipe", "", "recipe of Kuota, which the other flags change; kuota template recipes lists them")
 	flags.StringVar(&f.source, "source", "", "folder whose files the task gets, without .git and what .gitignore names; the command runs in it. The team can read them")
@@ -365,8 +370,8 @@ func (o *options) run(ctx context.Context, f runFlags, args []string) error {
 func (f *runFlags) elasticTask() (*elastic, error) {
 	e := f.elastic
 	if e.Max == 0 && len(e.Sizes) == 0 {
-		if e.Step > 0 || len(e.Times) > 0 || len(f.scale) > 0 {
-			return nil, errors.New("--step, --scale and the times are for an elastic task: add --max-pods or --sizes")
+		if e.Step > 0 || len(e.Times) > 0 || len(f.scale) > 0 || e.Growth != "" || e.MaxUnscheduled > 0 {
+			return nil, errors.New("--step, --scale, --growth, --max-unscheduled and the times are for an elastic task: add --max-pods or --sizes")
 		}
 		return nil, nil
 	}

@@ -6,6 +6,11 @@ type SizeFields struct {
 	Discrete               bool // Values instead of Step
 	Times                  []TimeField
 	TimesOpen              bool
+
+	Asks          bool // for nodes: growth is Provision
+	AsksError     string
+	Wait, Timeout TextField // pods that wait at once, and seconds
+	NodesOpen     bool
 }
 
 // TimeField is an input of seconds, named as the field of the ElasticJob's policy.

@@ -124,6 +124,7 @@ func (r Request) validate(t Team, complete bool) (wrong governance.FieldErrors) 
 		for _, problem := range manifest.CheckScaleConfig(r.ScaleConfig, r.Elastic) {
 			wrong.Add("elastic.scaleConfig", problem)
 		}
+		wrong.Add("elastic.growth", t.checkGrowth(r.Elastic))
 	}
 	switch {
 	case r.Image == "" && complete:

@@ -55,6 +55,7 @@ type Team struct {
 	After                 []tasks.After // what the tasks that are planned wait for, see Service.After
 	Priority              string        // by number, of the tasks that are planned; empty for their own
 	Writes                bool          // whether the console writes
+	AdmissionBlocked      bool          // whether Kueue admits no task while pods of another are not ready
 	MaySubmit             bool          // whether the console can submit a task: there are Kinds, and the console writes
 
 	ofShares int // how many of Pools, the last ones, the team's own queue does not cover
@@ -128,6 +129,8 @@ func (s *Service) Team(ctx context.Context, user governance.User, name string) (
 	if err != nil {
 		return Team{}, err
 	}
+	wait := policy.PodsReady()
+	t.AdmissionBlocked = wait != nil && wait.BlockAdmission
 	managed, known := kindsOf(policy)
 	t.KindsKnown, t.Managed = known, len(managed) > 0
 	if t.Kinds, err = s.allowed(ctx, user, managed, t.Namespace); err != nil {
@@ -346,6 +349,7 @@ func (t Team) PlanElasticJob(e *v1alpha1.ElasticJob) (p Plan, changed, wrong gov
 	e.Labels[constants.QueueLabel] = queue
 
 	wrong = manifest.CheckElasticJob(e, "")
+	wrong.Add("spec.elasticPolicy.growth", t.checkGrowth(&e.Spec.ElasticPolicy))
 	more, invalid := t.takeNumber(e.Labels, e.Annotations)
 	changed, wrong = append(changed, more...), append(wrong, invalid...)
 	if class := t.defaultClass(share); class != "" && e.Labels[constants.WorkloadPriorityClassLabel] == "" {

@@ -36,6 +36,8 @@ type Verdict struct {
 	// Reach is the largest allowed size of an elastic task that there is quota and nodes for
 	// now, without a preemption; 0 if its minimum would not start so.
 	Reach int32
+	// Asks is what it would ask nodes for beyond Reach; nil for nothing.
+	Asks *NodeRequest
 	// Replicas is how many replicas of a service would be admitted now without a preemption;
 	// 0 for none. The rest of the verdict is that of the first replica. MaxReplicas is how
 	// many the team could ever run at once, if the service has more.
@@ -62,7 +64,7 @@ func (s *Service) Check(ctx context.Context, user governance.User, p Plan) (Verd
 	case p.Serving != nil:
 		err = s.checkReplicas(ctx, user, p, &v)
 	case p.Elastic != nil && v.Outcome == Starts:
-		v.Reach, err = s.reach(ctx, p)
+		err = s.reach(ctx, p, &v)
 	}
 	return v, err
 }
@@ -111,24 +113,31 @@ func (s *Service) checkPartial(ctx context.Context, user governance.User, p Plan
 	return nil
 }
 
-// reach returns the largest size of an elastic plan that Kueue would admit now as one
-// task, without a preemption: its minimum uses quota and nodes before its growth does.
-func (s *Service) reach(ctx context.Context, p Plan) (largest int32, err error) {
+// reach sets the largest size of an elastic plan that Kueue would admit now as one task,
+// without a preemption: its minimum uses quota and nodes before its growth does. And what it
+// would ask nodes for beyond that.
+func (s *Service) reach(ctx context.Context, p Plan, v *Verdict) error {
 	all := p
 	all.Pods = p.Elastic.MaxReplicas
 	proposal := all.proposal(all.Pods)
 	proposal.Priority = desired.GrowthPriority
 	rooms, err := s.Tasks.Rooms(ctx, nil)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	room, err := rooms.Pods(ctx, proposal)
 	for _, size := range elastic.Sizes(*p.Elastic) {
 		if size <= max(room, p.Pods) {
-			largest = size
+			v.Reach = size
 		}
 	}
-	return largest, err
+	if err != nil || !p.Elastic.Provisions() {
+		return err
+	}
+	if room, err = rooms.QuotaPods(ctx, proposal); err == nil {
+		v.Asks, err = s.nodeRequest(ctx, p, room, v.Reach)
+	}
+	return err
 }
 
 // proposal converts a plan to the input of package tasks. minPods is the number of pods

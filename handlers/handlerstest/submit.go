@@ -18,6 +18,7 @@ import (
 
 // SubmitBackend records submitted tasks.
 type SubmitBackend struct {
+	Blocks    bool // Kueue admits no task while pods of another are not ready
 	Numbered  bool // whether the policy allows priorities by number
 	Reader    bool // may submit nothing
 	Shares    []submit.Share
@@ -122,7 +123,7 @@ func (d *SubmitBackend) Team(context.Context, governance.User, string) (submit.T
 	}
 	return submit.Team{
 		Numbers: numbers,
-		Name:    "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Kinds: kinds, KindsKnown: true, Managed: true, MaySubmit: !d.Reader,
+		Name:    "vision", Namespace: "hyperpod-ns-vision", Queue: "hyperpod-ns-vision-localqueue", Kinds: kinds, KindsKnown: true, Managed: true, MaySubmit: !d.Reader, AdmissionBlocked: d.Blocks,
 		ServiceKinds: d.Services, MayForward: d.Reachable, MayExpose: d.Reachable, Writes: true, MayScript: !d.Commands, Shares: d.Shares,
 		Classes: []submit.PriorityClass{{Name: "inference-priority", Priority: 90, DefaultTimeLimit: 3600, MaximumTimeLimit: 7200}, {Name: "training-priority", Priority: 60}},
 		Pools: append([]submit.QueuePool{{

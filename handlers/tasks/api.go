@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/bulk"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/quota/desired"
@@ -93,6 +94,9 @@ type Sizes struct {
 	Step   int32         `json:"step,omitempty"`   // from min to max; without values
 	Values []int32       `json:"values,omitempty"` // in place of min, max and step
 	Times  actions.Times `json:"times,omitempty"`  // seconds by the name of the field of elasticPolicy, such as gracefulShutdownTimeoutInSeconds; those that are missing stay
+
+	Growth         v1alpha1.Growth `json:"growth,omitempty"`         // Provision asks for nodes; without it, it stays
+	MaxUnscheduled *int32          `json:"maxUnscheduled,omitempty"` // pods that wait for nodes at once; 0 for those of one step; without it, it stays
 }
 
 // ActionAnswer is what an action did or, as a dry run, would meet.

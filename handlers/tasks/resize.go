@@ -18,6 +18,7 @@ import (
 	"kuota.dev/kuota/web"
 
 	"github.com/labstack/echo/v4"
+	"k8s.io/utils/ptr"
 )
 
 // resizeForm is what a user typed into the form of an ElasticJob's sizes.
@@ -40,7 +41,15 @@ func sizesForm(r *actions.Resizing) resizeForm {
 	fields, _ := actions.TimeFields()
 	for _, field := range fields {
 		t := timeWords[field]
+		if field == actions.NodesField {
+			f.fields.Timeout.Value = text(r.Sizes.Times[field])
+			continue
+		}
 		f.fields.Times = append(f.fields.Times, views.TimeField{ID: string(field), Label: t.label, Hint: t.hint, TextField: views.TextField{Value: text(r.Sizes.Times[field])}})
+	}
+	f.fields.Asks, f.fields.NodesOpen = r.Sizes.Growth == v1alpha1.GrowthProvision, r.Sizes.Growth == v1alpha1.GrowthProvision
+	if n := ptr.Deref(r.Sizes.MaxUnscheduled, 0); n > 0 {
+		f.fields.Wait.Value = text(n)
 	}
 	return f
 }
@@ -52,6 +61,7 @@ var timeWords = map[actions.SizeField]struct{ label, hint string }{
 	actions.FaultyField: {"Patience with faulty pods", "Growth whose pods fail or find no node for so long is given up."},
 	actions.StableField: {"Rest after shrinking", "It does not grow for so long after growth was taken back, and for twice as long each time."},
 	actions.MostField:   {"Longest rest", "Whatever it has doubled to."},
+	actions.NodesField:  {"Withdrawn after", "Growth that has no nodes by then is withdrawn."},
 }
 
 func listWords(sizes []int32) string {
@@ -71,6 +81,10 @@ func typedSizes(values url.Values, r *actions.Resizing) resizeForm {
 			f.fields.TimesOpen = f.fields.TimesOpen || t.Value != values.Get(t.ID)
 			t.Value = values.Get(t.ID)
 		}
+	}
+	if values.Has("wait") { // the form was sent: a box that is not checked sends nothing
+		f.fields.Asks, f.fields.Wait.Value, f.fields.Timeout.Value = values.Get("growth") != "", values.Get("wait"), values.Get("timeout")
+		f.fields.NodesOpen = f.fields.NodesOpen || f.fields.Asks
 	}
 	f.reviewed = values.Get("reviewed")
 	f.generation, _ = strconv.ParseInt(values.Get("generation"), 10, 64) // 0 is the generation of no object
@@ -104,9 +118,21 @@ func (f *resizeForm) read(r *actions.Resizing) (z actions.Sizes, ok bool) {
 	for _, t := range f.fields.Times {
 		z.Times[actions.SizeField(t.ID)] = number(actions.SizeField(t.ID), t.Value, "It")
 	}
+	z.Growth, z.MaxUnscheduled = v1alpha1.GrowthExistingNodes, new(int32(0))
+	if f.fields.Asks {
+		z.Growth = v1alpha1.GrowthProvision
+	}
+	if strings.TrimSpace(f.fields.Wait.Value) != "" {
+		*z.MaxUnscheduled = number(actions.WaitField, f.fields.Wait.Value, "It")
+	}
+	z.Times[actions.NodesField] = number(actions.NodesField, f.fields.Timeout.Value, "It")
 	if len(errs) == 0 {
 		errs = z.Problems(r.Scale)
 	}
+	if z.Growth == v1alpha1.GrowthProvision && z.Growth != r.Sizes.Growth && r.Blocked != "" {
+		errs[actions.GrowthField] = "It cannot ask for nodes: " + r.Blocked + "."
+	}
+	f.fields.AsksError, f.fields.Wait.Error, f.fields.Timeout.Error = errs[actions.GrowthField], errs[actions.WaitField], errs[actions.NodesField]
 	f.fields.Min.Error, f.fields.Max.Error = errs[actions.MinField], errs[actions.MaxField]
 	f.fields.Step.Error, f.fields.Values.Error = errs[actions.StepField], errs[actions.ValuesField]
 	for i := range f.fields.Times {
@@ -117,7 +143,7 @@ func (f *resizeForm) read(r *actions.Resizing) (z actions.Sizes, ok bool) {
 
 // sizesKey identifies sizes whose effects a user saw.
 func sizesKey(z actions.Sizes) string {
-	return fmt.Sprintf("%d-%d/%d/%s/%v", z.Min, z.Max, z.Step, listWords(z.Values), z.Times)
+	return fmt.Sprintf("%d-%d/%d/%s/%v/%s/%d", z.Min, z.Max, z.Step, listWords(z.Values), z.Times, z.Growth, ptr.Deref(z.MaxUnscheduled, 0))
 }
 
 // resizePage returns the page of a form. z are the sizes to preview; nil for none.
@@ -207,6 +233,7 @@ func resizeEffects(r *actions.Resizing, z actions.Sizes) (list []string) {
 		list = append(list, fmt.Sprintf("torchrun in its running pods was started for at most %d pods, and uses no more.", r.Sizes.Max))
 	}
 	list = append(list, timeEffects(r, z)...)
+	list = append(list, growthEffects(r, z)...)
 	if runs {
 		list = append(list, "Its other pods are not restarted.")
 	}
@@ -226,6 +253,21 @@ func timeEffects(r *actions.Resizing, z actions.Sizes) (list []string) {
 			change += ", in pods that start from now on"
 		}
 		list = append(list, change+".")
+	}
+	return list
+}
+
+// growthEffects describes what changes about asking for nodes.
+func growthEffects(r *actions.Resizing, z actions.Sizes) (list []string) {
+	most := "those of one step"
+	if n := ptr.Deref(z.MaxUnscheduled, 0); n > 0 {
+		most = format.Pods(n)
+	}
+	switch asks := z.Growth == v1alpha1.GrowthProvision; {
+	case asks && (r.Sizes.Growth != z.Growth || !ptr.Equal(r.Sizes.MaxUnscheduled, z.MaxUnscheduled)):
+		list = append(list, fmt.Sprintf("Its growth asks for nodes where its quota has room: at most %s wait for them at once.", most))
+	case !asks && r.Sizes.Growth != z.Growth:
+		list = append(list, "It grows only into nodes that exist. Growth that waits for nodes is withdrawn.")
 	}
 	return list
 }

@@ -19,13 +19,13 @@ func grown() actions.Review {
 	r := working(tasks.Running)
 	r.Task.Kind = v1alpha1.ElasticJobKind
 	r.Resizing = &actions.Resizing{
-		Sizes: actions.Sizes{Min: 4, Max: 16, Step: 4, Times: times()}, Generation: 3, State: v1alpha1.ElasticRunning, Pods: 12, Minimum: 4, Base: 4, Growth: []int32{4, 4},
+		Sizes: actions.Sizes{Min: 4, Max: 16, Step: 4, Times: times(), Growth: v1alpha1.GrowthExistingNodes, MaxUnscheduled: new(int32(0))}, Generation: 3, State: v1alpha1.ElasticRunning, Pods: 12, Minimum: 4, Base: 4, Growth: []int32{4, 4},
 	}
 	return r
 }
 
 func times() actions.Times {
-	return actions.Times{actions.GraceField: 60, actions.IdleField: 30, actions.FaultyField: 30, actions.StableField: 60, actions.MostField: 3600}
+	return actions.Times{actions.GraceField: 60, actions.IdleField: 30, actions.FaultyField: 30, actions.StableField: 60, actions.MostField: 3600, actions.NodesField: 600}
 }
 
 // The form shows what typed sizes do before it sets them, and keeps what is typed with
@@ -35,6 +35,8 @@ func TestResize(t *testing.T) {
 	discrete.Resizing.Sizes, discrete.Resizing.Scale = actions.Sizes{Min: 4, Max: 16, Values: []int32{4, 12, 16}, Times: times()}, []int32{16}
 	pending := grown()
 	pending.Resizing.State, pending.Resizing.Pods, pending.Resizing.Minimum, pending.Resizing.Growth = v1alpha1.ElasticPending, 0, 0, nil
+	asking := grown()
+	asking.Resizing.Sizes.Growth, asking.Resizing.Blocked = v1alpha1.GrowthProvision, "one pod blocks all"
 	type fields map[string]string
 	for name, tc := range map[string]struct {
 		review  actions.Review
@@ -58,6 +60,9 @@ func TestResize(t *testing.T) {
 		"no time":                {grown(), fields{"gracefulShutdownTimeoutInSeconds": "1m"}, nil, 422, "It is a whole number, such as 8.", ""},
 		"too long":               {grown(), fields{"scalingTimeoutInSeconds": "90000"}, nil, 422, "This is a number of seconds from 0 to 86400.", ""},
 		"a rest that shrinks":    {grown(), fields{"backoffMaxSeconds": "59"}, nil, 422, "This is less than the 60 seconds that it does not grow at first.", ""},
+		"more that wait":         {asking, fields{"wait": "8"}, nil, 200, "Its growth asks for nodes where its quota has room: at most 8 pods wait for them at once.", "resize to 4-16 by 4"},
+		"fewer than a step":      {asking, fields{"wait": "3"}, nil, 422, "This is less than a step of 4 pods, which wait together.", ""},
+		"no time for nodes":      {asking, fields{"timeout": "0"}, nil, 422, "This is a number of seconds from 1 to 86400.", ""},
 		"no numbers":             {grown(), fields{"min": "four", "max": ""}, nil, 422, "The minimum is a whole number, such as 8.", ""},
 		"above the maximum":      {grown(), fields{"min": "20"}, nil, 422, "The maximum is smaller than the minimum 20.", ""},
 		"not in steps":           {grown(), fields{"max": "14"}, nil, 422, "The maximum 14 cannot be reached from the minimum 4 in steps of 4.", ""},
@@ -122,6 +127,23 @@ func TestResizeAfterAnotherChange(t *testing.T) {
 	kept := handlerstest.ValuesIn(page, "#action-form")
 	if response.StatusCode != 409 || kept.Get("max") != "8" || kept.Get("generation") != "4" {
 		t.Errorf("answers %s, and the form has %v", response.Status, kept)
+	}
+}
+
+// A task can be made to ask for nodes, unless that would keep all tasks waiting.
+func TestResizeAsks(t *testing.T) {
+	for blocked, want := range map[string]string{"": "Its growth asks for nodes", "one pod blocks all": "It cannot ask for nodes: one pod blocks all."} {
+		d := &handlerstest.Backend{ActionsBackend: handlerstest.ActionsBackend{ReviewResult: grown()}}
+		d.ActionsBackend.ReviewResult.Resizing.Blocked = blocked
+		address := handlerstest.Serve(t, d) + "/tasks/ns/elasticjob/train/resize"
+		_, page := handlerstest.Get(t, address)
+		values := handlerstest.ValuesIn(page, "#action-form")
+		values.Set("growth", "Provision")
+		_, page = handlerstest.Post(t, address, values)
+		htmlcheck.Page(t, page)
+		if text := handlerstest.Text(page.Find("main")); !strings.Contains(text, want) || page.Find("#growth[checked]").Length() != 1 {
+			t.Errorf("blocked by %q: says %s", blocked, text)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"kuota.dev/kuota/governance"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/submit"
 	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/handlers/console"
@@ -91,6 +92,9 @@ type ElasticRequest struct {
 	Times map[string]int32 `json:"times,omitempty"`
 	// ScaleConfig has variables by size, such as {"8": {"BATCH_SIZE": "32"}}.
 	ScaleConfig map[string]map[string]string `json:"scaleConfig,omitempty"`
+
+	Growth         v1alpha1.Growth `json:"growth,omitempty"`         // Provision asks for nodes; default ExistingNodes
+	MaxUnscheduled int32           `json:"maxUnscheduled,omitempty"` // pods that wait for nodes at once; default those of one step
 }
 
 // values returns a request as the form of tasks has it.
@@ -133,7 +137,8 @@ func (r *TaskRequest) values(t submit.Team) url.Values {
 			sizes = append(sizes, strconv.Itoa(int(size)))
 		}
 		values.Set("sizes", strings.Join(sizes, ","))
-		for name, n := range map[string]int32{"max": e.Max, "step": e.Step} {
+		values.Set("growth", string(e.Growth))
+		for name, n := range map[string]int32{"max": e.Max, "step": e.Step, "unscheduled": e.MaxUnscheduled} {
 			if n != 0 {
 				values.Set(name, strconv.Itoa(int(n)))
 			}

@@ -88,6 +88,7 @@ func formOf(t submit.Team, r submit.Request) submitForm {
 		f.faulty = unless(initial.FaultyScaleDownTimeoutInSeconds, e.FaultyScaleDownTimeoutInSeconds)
 		f.rest = unless(initial.MinStablePeriodSeconds, e.MinStablePeriodSeconds)
 		f.longest = unless(max(initial.BackoffMaxSeconds, e.MinStablePeriodSeconds), e.BackoffMaxSeconds)
+		f.provisionInputs.express(e)
 	}
 	f.expressRuntime(r.Runtime)
 	for _, input := range f.inputs() {

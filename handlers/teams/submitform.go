@@ -45,6 +45,7 @@ type submitForm struct {
 	others                     []string // pools that it may also run in
 	serves
 	servingInputs
+	provisionInputs
 }
 
 // emptySubmitForm returns the initial form: one pod, in the first pool of the queue,
@@ -89,6 +90,7 @@ func (f *submitForm) inputs() map[string]*string {
 		"env": &f.env, "secrets": &f.secrets, "volumes": &f.volumes, "shm": &f.shm, "account": &f.account, "processes": &f.processes, "tries": &f.tries, "array": &f.array, "after": &f.after,
 	}
 	maps.Copy(all, f.servingInputs.inputs())
+	maps.Copy(all, f.provisionInputs.inputs())
 	return all
 }
 
@@ -220,6 +222,7 @@ func (f *submitForm) policy(wrong *governance.FieldErrors) *v1alpha1.ElasticPoli
 	if f.longest == "" {
 		p.BackoffMaxSeconds = max(p.BackoffMaxSeconds, p.MinStablePeriodSeconds)
 	}
+	f.provisionInputs.set(&p, whole)
 	return &p
 }
 
@@ -266,6 +269,7 @@ var submitInputs = []submitInput{
 	{"elastic.replicaDiscreteValues", "sizes", "Allowed sizes"}, {"elastic.scalingTimeoutInSeconds", "scaling", "Grows after"},
 	{"elastic.gracefulShutdownTimeoutInSeconds", "graceful", "Grace period"}, {"elastic.faultyScaleDownTimeoutInSeconds", "faulty", "Faulty pods"},
 	{"elastic.minStablePeriodSeconds", "rest", "Rest"}, {"elastic.backoffMaxSeconds", "longest-rest", "Longest rest"}, {"elastic.scaleConfig", "scale", "Variables by size"},
+	{"elastic.growth", "growth", "Ask for nodes"}, {"elastic.maxUnscheduledReplicas", "unscheduled", "Pods that wait"}, {"elastic.provisionTimeoutInSeconds", "provision", "Withdrawn after"},
 }
 
 // inputOf returns the input with the value at a path, and its index in submitInputs; -1 for

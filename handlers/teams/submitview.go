@@ -137,6 +137,7 @@ func (f *submitForm) fill(view *teamviews.SubmitForm, t submit.Team, r submit.Re
 	view.Max, view.Step, view.Sizes = amount("max", f.max), amount("step", f.step), text("sizes", f.sizes)
 	view.Graceful, view.Scaling = amount("graceful", f.graceful), amount("scaling", f.scaling)
 	view.Faulty, view.Rest, view.LongestRest, view.Scale = amount("faulty", f.faulty), amount("rest", f.rest), amount("longest-rest", f.longest), text("scale", f.scale)
+	view.Provision = f.provisionInputs.view(errs)
 	view.Script, view.MayScript = text("script", f.script), t.MayScript || t.Namespace == ""
 	f.fillElastic(view, r)
 	if f.serves != "" {

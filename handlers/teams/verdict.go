@@ -33,7 +33,7 @@ func verdictOf(v submit.Verdict, p submit.Plan) *teamviews.SubmitVerdict {
 		said.Steps, said.Changes = nil, nil
 		if p.Elastic != nil {
 			said.Text = fmt.Sprintf("There is quota for its minimum: %s.", ofPool(p))
-			said.Growth = growthWords(v, p)
+			said.Growth = strings.TrimSpace(growthWords(v, p) + " " + askWords(v.Asks, p))
 		}
 	case submit.Preempts:
 		said.Tone, said.Headline = "wait", "It would be admitted after preemption."

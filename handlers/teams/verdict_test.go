@@ -1,6 +1,7 @@
 package teams_test
 
 import (
+	"math/big"
 	"strings"
 	"testing"
 
@@ -48,7 +49,9 @@ func TestVerdictWords(t *testing.T) {
 		query   string
 		has     []string
 	}{
-		"grows":          {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: verdict(explain.PendingEvaluation), Reach: 6}, query: "?elastic=true&pods=2&max=8&step=2", has: []string{"There is quota for its minimum: 2 pods", "It could grow to 6 of at most 8 pods now, once the compute has been idle for 1 m 00 s."}},
+		"grows": {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: verdict(explain.PendingEvaluation), Reach: 6}, query: "?elastic=true&pods=2&max=8&step=2", has: []string{"There is quota for its minimum: 2 pods", "It could grow to 6 of at most 8 pods now, once the compute has been idle for 1 m 00 s."}},
+		"asks": {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: verdict(explain.PendingEvaluation), Reach: 4, Asks: &submit.NodeRequest{Size: 8, Pods: 4, Nodes: 2, Own: big.NewRat(100, 1), Borrowed: big.NewRat(801, 10), Currency: "EUR"}},
+			query: "?elastic=true&pods=2&max=8&step=2&growth=Provision&unscheduled=2", has: []string{"Up to 8 pods, it would ask for 2 nodes of ml.p5.48xlarge, of at most 2 pods at once. An hour of them costs 100.00 EUR within the team's quota, and 80.10 EUR borrowed."}},
 		"grows fully":    {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: verdict(explain.PendingEvaluation), Reach: 8}, query: "?elastic=true&pods=2&max=8&step=2&scaling=0", has: []string{"It could grow to its maximum of 8 pods now."}},
 		"stays small":    {verdict: submit.Verdict{Outcome: submit.Starts, Hypothesis: verdict(explain.PendingEvaluation), Reach: 2}, query: "?elastic=true&pods=2&max=8&step=2", has: []string{"There is no idle compute for growth now."}},
 		"never grows":    {verdict: submit.Verdict{Outcome: submit.Never, Hypothesis: verdict(explain.ExceedsMax), MaxPods: 1}, query: "?elastic=true&pods=2", has: []string{"It could never start", "That is the minimum: growth is not counted."}},

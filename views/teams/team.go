@@ -127,11 +127,23 @@ type SubmitForm struct {
 	Rest         views.AmountField
 	LongestRest  views.AmountField
 	Scale        views.TextField // variables by size: SIZE NAME=value, one in each line
-	Serving      *ServingFields  // of a service; nil for a task that ends
-	NodeCapacity string          // capacity of a node of the pool for pods; empty while unknown
+	Provision    ProvisionFields
+	Serving      *ServingFields // of a service; nil for a task that ends
+	NodeCapacity string         // capacity of a node of the pool for pods; empty while unknown
 
 	Verdict   *SubmitVerdict // nil while there are errors
 	Manifests SubmitManifests
+}
+
+// ProvisionFields are the inputs of an elastic task that asks for nodes.
+type ProvisionFields struct {
+	Asks                 bool
+	Error                string            // of Asks
+	Unscheduled, Timeout views.AmountField // in pods and in seconds
+}
+
+func (f ProvisionFields) set() bool {
+	return f.Asks || f.Error != "" || f.Unscheduled.Error != "" || f.Timeout.Error != ""
 }
 
 // HintedField is a text input whose hint depends on others.

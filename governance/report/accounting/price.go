@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/catalog"
 )
 
 // Price is what an hour of one unit of a resource of a pool costs from a time on, until
@@ -81,6 +83,27 @@ func (p *Price) cost(own, borrowed *big.Int, unit int64) *big.Rat {
 		sum.Add(sum, new(big.Rat).Mul(part.price, new(big.Rat).SetFrac(part.amount, big.NewInt(unit*time.Hour.Milliseconds()))))
 	}
 	return sum
+}
+
+// Hour returns what an hour of requests in a pool costs at a time, as own and as borrowed
+// compute. known is whether one of their resources has a price.
+func (p Prices) Hour(pool string, requests quota.Resources, at time.Time) (own, borrowed *big.Rat, known bool) {
+	own, borrowed = new(big.Rat), new(big.Rat)
+	for name, amount := range requests {
+		price := p.At(pool, name, at)
+		if price == nil || amount <= 0 {
+			continue
+		}
+		unit := Unit(name)
+		if name == catalog.Memory { // history has MiB
+			unit = int64(catalog.GiB)
+		}
+		units := new(big.Rat).SetFrac64(int64(amount), unit)
+		own.Add(own, new(big.Rat).Mul(price.Own, units))
+		borrowed.Add(borrowed, new(big.Rat).Mul(price.Borrowed, units))
+		known = true
+	}
+	return own, borrowed, known
 }
 
 // Granularity is the length of the periods of a report.

@@ -51,6 +51,13 @@ func CheckElasticPolicy(p *v1alpha1.ElasticPolicy, path string) (problems govern
 	if p.BackoffMaxSeconds < p.MinStablePeriodSeconds {
 		report("backoffMaxSeconds", "must be at least minStablePeriodSeconds, %d", p.MinStablePeriodSeconds)
 	}
+	if p.Growth != "" && p.Growth != v1alpha1.GrowthExistingNodes && p.Growth != v1alpha1.GrowthProvision {
+		report("growth", "must be ExistingNodes or Provision")
+	}
+	if p.ProvisionTimeoutInSeconds < 0 || p.ProvisionTimeoutInSeconds > v1alpha1.MaxTimeoutSeconds {
+		report("provisionTimeoutInSeconds", "must be a whole number of seconds from 1 to %d", v1alpha1.MaxTimeoutSeconds)
+	}
+	problems.Add(document.Child(path, "maxUnscheduledReplicas"), checkUnscheduled(p))
 	const pods = "must be a whole number from 1 to 10,000"
 	valid := true
 	if p.MinReplicas < 1 || p.MinReplicas > v1alpha1.MaxReplicas {
@@ -77,6 +84,27 @@ func CheckElasticPolicy(p *v1alpha1.ElasticPolicy, path string) (problems govern
 		problems.Add(document.Child(path, "replicaDiscreteValues"), checkSizes(sizes, p.MinReplicas, p.MaxReplicas, valid))
 	}
 	return problems
+}
+
+// checkUnscheduled returns why a limit of pods that wait for nodes is rejected.
+func checkUnscheduled(p *v1alpha1.ElasticPolicy) string {
+	if p.MaxUnscheduledReplicas == nil {
+		return ""
+	}
+	most, sizes, step := *p.MaxUnscheduledReplicas, slices.Sorted(slices.Values(p.ReplicaDiscreteValues)), int32(0)
+	if p.ReplicaIncrementStep != nil {
+		step = *p.ReplicaIncrementStep
+	}
+	for i := 1; i < len(sizes); i++ {
+		step = max(step, sizes[i]-sizes[i-1])
+	}
+	switch {
+	case most < 1 || most > v1alpha1.MaxReplicas:
+		return "must be a whole number from 1 to 10,000"
+	case most < step:
+		return fmt.Sprintf("is less than a step of %d pods, which wait together", step)
+	}
+	return ""
 }
 
 // checkStep returns why a step is rejected. comparable reports whether the bounds are

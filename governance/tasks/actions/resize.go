@@ -10,6 +10,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/controllers/elastic"
 	"kuota.dev/kuota/governance/record/audit"
 	"kuota.dev/kuota/governance/tasks"
@@ -34,6 +35,9 @@ type Sizes struct {
 	Step     int32   // 0 if Values are set
 	Values   []int32 // the smallest first
 	Times    Times
+
+	Growth         v1alpha1.Growth // where it grows
+	MaxUnscheduled *int32          // pods that can wait for nodes at once; 0 for those of one step
 }
 
 // Times are the times of an ElasticJob's policy, in seconds, by the names of its fields.
@@ -46,13 +50,14 @@ const (
 	FaultyField SizeField = "faultyScaleDownTimeoutInSeconds"
 	StableField SizeField = "minStablePeriodSeconds"
 	MostField   SizeField = "backoffMaxSeconds"
+	NodesField  SizeField = "provisionTimeoutInSeconds"
 )
 
 // TimeFields returns the fields of Times, in the order in which they are shown, with the most
 // seconds that the schema of ElasticJobs allows.
 func TimeFields() ([]SizeField, Times) {
 	const day = 24 * 60 * 60
-	return []SizeField{GraceField, IdleField, FaultyField, StableField, MostField}, Times{GraceField: day, IdleField: day, FaultyField: day, StableField: day, MostField: 7 * day}
+	return []SizeField{GraceField, IdleField, FaultyField, StableField, MostField, NodesField}, Times{GraceField: day, IdleField: day, FaultyField: day, StableField: day, MostField: 7 * day, NodesField: day}
 }
 
 // SizesOf returns the sizes of a policy.
@@ -61,8 +66,9 @@ func SizesOf(p v1alpha1.ElasticPolicy) Sizes {
 		Min: p.MinReplicas, Max: p.MaxReplicas, Step: ptr.Deref(p.ReplicaIncrementStep, 0), Values: slices.Sorted(slices.Values(p.ReplicaDiscreteValues)),
 		Times: Times{
 			GraceField: p.GracefulShutdownTimeoutInSeconds, IdleField: p.ScalingTimeoutInSeconds, FaultyField: p.FaultyScaleDownTimeoutInSeconds,
-			StableField: p.MinStablePeriodSeconds, MostField: p.BackoffMaxSeconds,
+			StableField: p.MinStablePeriodSeconds, MostField: p.BackoffMaxSeconds, NodesField: cmp.Or(p.ProvisionTimeoutInSeconds, v1alpha1.DefaultElasticPolicy().ProvisionTimeoutInSeconds),
 		},
+		Growth: cmp.Or(p.Growth, v1alpha1.GrowthExistingNodes), MaxUnscheduled: new(ptr.Deref(p.MaxUnscheduledReplicas, 0)),
 	}
 }
 
@@ -73,7 +79,10 @@ func (z Sizes) Over(others Sizes) Sizes {
 	}
 	times := maps.Clone(others.Times)
 	maps.Copy(times, z.Times)
-	z.Times = times
+	z.Times, z.Growth = times, cmp.Or(z.Growth, others.Growth)
+	if z.MaxUnscheduled == nil {
+		z.MaxUnscheduled = others.MaxUnscheduled
+	}
 	return z
 }
 
@@ -83,6 +92,9 @@ func (z Sizes) policy() v1alpha1.ElasticPolicy {
 	if z.Step > 0 {
 		p.ReplicaIncrementStep = &z.Step
 	}
+	if ptr.Deref(z.MaxUnscheduled, 0) > 0 {
+		p.MaxUnscheduledReplicas = z.MaxUnscheduled
+	}
 	return p
 }
 
@@ -91,7 +103,8 @@ func (z Sizes) allowed() []int32 { return elastic.Sizes(z.policy()) }
 
 // Equal reports whether both are the same sizes.
 func (z Sizes) Equal(other Sizes) bool {
-	return z.Min == other.Min && z.Max == other.Max && z.Step == other.Step && slices.Equal(z.Values, other.Values) && maps.Equal(z.Times, other.Times)
+	return z.Min == other.Min && z.Max == other.Max && z.Step == other.Step && slices.Equal(z.Values, other.Values) && maps.Equal(z.Times, other.Times) &&
+		z.Growth == other.Growth && ptr.Equal(z.MaxUnscheduled, other.MaxUnscheduled)
 }
 
 // SizeField is a field of Sizes and Times.
@@ -103,6 +116,8 @@ const (
 	MaxField    SizeField = "max"
 	StepField   SizeField = "step"
 	ValuesField SizeField = "values"
+	GrowthField SizeField = "growth"
+	WaitField   SizeField = "maxUnscheduled"
 )
 
 // Problems returns what the API server would reject in sizes: a sentence for each field.
@@ -138,12 +153,27 @@ func (z Sizes) Problems(scale []int32) map[SizeField]string {
 	for _, f := range fields {
 		add(f, z.Times[f] < 0 || z.Times[f] > most[f], "This is a number of seconds from 0 to %d.", most[f])
 	}
+	add(NodesField, z.Times[NodesField] == 0, "This is a number of seconds from 1 to %d.", most[NodesField])
+	add(GrowthField, z.Growth != "" && z.Growth != v1alpha1.GrowthExistingNodes && z.Growth != v1alpha1.GrowthProvision, "It grows into ExistingNodes, or by Provision.")
+	if n, step := ptr.Deref(z.MaxUnscheduled, 0), z.largestStep(); n != 0 {
+		add(WaitField, outside(n), "The pods that wait for nodes are a number from 1 to %d.", maxReplicas)
+		add(WaitField, n < step, "This is less than a step of %d pods, which wait together.", step)
+	}
 	add(MostField, z.Times[MostField] < z.Times[StableField], "This is less than the %d seconds that it does not grow at first.", z.Times[StableField])
 	for _, n := range scale {
 		add(MinField, n < z.Min, "scaleConfig has variables for %d pods: choose a minimum of at most %d, or remove them with kubectl edit.", n, n)
 		add(MaxField, n > z.Max, "scaleConfig has variables for %d pods: choose a maximum of at least %d, or remove them with kubectl edit.", n, n)
 	}
 	return wrong
+}
+
+// largestStep returns the largest difference of one allowed size and the next.
+func (z Sizes) largestStep() (step int32) {
+	step = z.Step
+	for i := 1; i < len(z.Values); i++ {
+		step = max(step, z.Values[i]-z.Values[i-1])
+	}
+	return step
 }
 
 // Resizing is what Resize can change, and what of it is running.
@@ -156,6 +186,8 @@ type Resizing struct {
 	Base       int32   // pods of the base, which keeps its size while it runs
 	Minimum    int32   // of Pods: those that are not growth
 	Growth     []int32 // pods of each increment, in the order in which they are given back
+	// Blocked is why it cannot ask for nodes, as the end of a sentence; empty if it can.
+	Blocked string
 }
 
 // resizing returns what Resize can change of a task.
@@ -178,8 +210,20 @@ func (s *Service) resizing(ctx context.Context, t *tasks.Task) (*Resizing, error
 	for _, c := range e.Spec.ScaleConfig {
 		r.Scale = append(r.Scale, c.Replicas)
 	}
+	if r.Blocked, err = blocked(ctx, reader); err != nil {
+		return nil, err
+	}
 	r.Base, r.Growth = int32(tasks.ReadPart(t.Main).Pods), increments(t)
 	return r, nil
+}
+
+// blocked returns why elastic tasks cannot ask for nodes; empty if they can.
+func blocked(ctx context.Context, reader client.Reader) (string, error) {
+	policy, err := clusterstate.Policy(ctx, reader)
+	if wait := policy.PodsReady(); err != nil || wait == nil || !wait.BlockAdmission {
+		return "", err
+	}
+	return elastic.AdmissionBlocked, nil
 }
 
 // increments returns the pods of each increment of growth that has quota, the newest
@@ -223,6 +267,10 @@ func (s *Service) Resize(ctx context.Context, user governance.User, at tasks.Add
 	if err != nil {
 		return err
 	}
+	reader, err := s.Cluster.Reader()
+	if err != nil {
+		return err
+	}
 	if !Resize.applies(t) {
 		return changed(notApplicable(Resize, t))
 	}
@@ -239,8 +287,17 @@ func (s *Service) Resize(ctx context.Context, user governance.User, at tasks.Add
 		if before.Equal(z) {
 			return nil
 		}
+		if z.Growth == v1alpha1.GrowthProvision && z.Growth != before.Growth {
+			switch why, err := blocked(ctx, reader); {
+			case err != nil:
+				return translate("resize task", t, err)
+			case why != "":
+				return &governance.Error{Kind: governance.Invalid, Op: "resize task", Message: "It cannot ask for nodes: " + why + "."}
+			}
+		}
 		p := z.policy()
 		policy := map[string]any{
+			"growth": z.Growth, "maxUnscheduledReplicas": p.MaxUnscheduledReplicas,
 			"minReplicas": p.MinReplicas, "maxReplicas": p.MaxReplicas, "replicaIncrementStep": p.ReplicaIncrementStep, "replicaDiscreteValues": p.ReplicaDiscreteValues,
 		}
 		for field, seconds := range z.Times {
@@ -267,6 +324,12 @@ func sizesSpec(z, others Sizes) spec {
 		p["replicaIncrementStep"] = z.Step
 	} else {
 		p["replicaDiscreteValues"] = z.Values
+	}
+	if z.Growth != others.Growth {
+		p["growth"] = z.Growth
+	}
+	if !ptr.Equal(z.MaxUnscheduled, others.MaxUnscheduled) {
+		p["maxUnscheduledReplicas"] = ptr.Deref(z.MaxUnscheduled, 0)
 	}
 	for field, seconds := range z.Times {
 		if seconds != others.Times[field] {
