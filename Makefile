@@ -234,7 +234,7 @@ verify-fuzz: fuzz
 verify-race: ; @go test -race -count=1 -p 1 -timeout 55m ./governance/... ./handlers ./web/...
 verify-alerts: cluster prometheus ; @$(VERIFY) ./e2e/alerting
 verify-behavior: cluster ; @$(VERIFY) ./e2e/behavior ./governance/tasks/queries ./governance/tasks/advice
-verify-elastic: cluster ; @$(VERIFY) ./e2e/elastic && $(MAKE) --no-print-directory elastic SEQUENCES=150
+verify-elastic: cluster ; @$(VERIFY) ./e2e/elastic && $(MAKE) --no-print-directory elastic SEQUENCES=500
 verify-interrupted: cluster kuota ; @$(VERIFY) -timeout 110m ./e2e/interrupted ./e2e/degraded
 verify-kinds: kinds ; @$(VERIFY) ./e2e/kinds
 verify-loops: cluster ; @$(VERIFY) ./e2e/preemptionloops

@@ -209,13 +209,17 @@ func (o *oracle) checkSizes(all []demand, lasting map[string]time.Duration) {
 			return
 		}
 		for _, e := range list.Items {
-			base, minimum, size := int64(0), int64(0), int64(0)
+			o.checkAsking(&e, all, jobs.Items, lasting)
+			base, minimum, size, asks := int64(0), int64(0), int64(0), int64(0)
 			for _, d := range all {
 				job := owner(d.w, jobs.Items)
 				if job == nil || job.Labels[v1alpha1.LabelElasticJobUID] != string(e.UID) || !d.quota {
 					continue
 				}
 				size += d.gpus
+				if placed, asked := o.asked[job.UID]; asked && !placed {
+					asks += d.gpus
+				}
 				if !d.growth {
 					minimum += d.gpus
 				}
@@ -229,11 +233,10 @@ func (o *oracle) checkSizes(all []demand, lasting map[string]time.Duration) {
 				lasting[what+" without its base"] = sizeLimit
 			case size > 0 && !allowed && size != minimum:
 				lasting[what] = sizeLimit
-			case e.Status.Replicas != int32(size):
+			case e.Status.Replicas != int32(size) && e.Status.Replicas != int32(size-asks):
 				lasting[fmt.Sprintf("status: %s has %d, and says %d", e.Name, size, e.Status.Replicas)] = sizeLimit
 			}
 			o.checkBackoff(&e)
-			o.checkAsking(&e, all, jobs.Items, lasting)
 		}
 	}
 }

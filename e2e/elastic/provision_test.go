@@ -42,6 +42,7 @@ func causes(e *v1alpha1.ElasticJob) (list []v1alpha1.ScaleCause) {
 // Growth that finds no node asks for two, which a cluster autoscaler adds; the job reaches
 // its maximum.
 func TestNodesComeForGrowth(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1) // of eight GPUs: two pods
 	e := l.elasticOf(l.team("a", 16, nil), "train", "", provisioning(600), pods(4))
 	l.size(e, 2, soon)
@@ -74,6 +75,7 @@ func TestNodesComeForGrowth(t *testing.T) {
 // Growth for which no node comes is withdrawn in time; the job keeps what has nodes, and
 // still grows into nodes that exist.
 func TestNoNodesComeForGrowth(t *testing.T) {
+	t.Parallel()
 	l := newLab(t, 1)
 	const timeout = 3 * time.Second
 	e := l.elasticOf(l.team("a", 16, nil), "train", "", provisioning(3), pods(4))
