@@ -112,7 +112,7 @@ func (d *decider) countTimeout(cause v1alpha1.ScaleCause) {
 
 // mayProvision reports whether the job can ask for nodes for the pods of an increment, which
 // makes it grow to a size. Where the size fits on nodes that exist, it waits until it has
-// fitted for long enough; and pods of its minimum that lack a node come first.
+// fitted for long enough; and its other pods get their nodes first.
 func (d *decider) mayProvision(to, pods int32) bool {
 	if _, fits := d.FitsSince[to]; !d.MayProvision || fits || to > d.fitting(d.QuotaFitsSince) {
 		return false
@@ -120,7 +120,7 @@ func (d *decider) mayProvision(to, pods int32) bool {
 	if after := d.provisioning().After; after != nil && !d.due(after.Time) {
 		return false
 	}
-	if slices.ContainsFunc(append(slices.Clone(d.kept), *d.Base), d.nodeLost) {
+	if slices.ContainsFunc(append(slices.Clone(d.kept), *d.Base), func(p Part) bool { return p.Unscheduled > 0 && !d.awaitsNodes(p) }) {
 		return false
 	}
 	most, waits := d.Job.Spec.ElasticPolicy.MaxUnscheduledReplicas, d.unscheduled()
