@@ -37,12 +37,12 @@ def text(settings):
         with open(settings["DATA"], encoding="utf-8") as file:
             return file.read()
     words = random.Random(0)
-    return " ".join(words.choice(["the", "cluster", "queue", "waits", "starts", "borrows", "returns", "a", "task", "team"]) for _ in range(8_000))
+    return " ".join(words.choice(["the", "cluster", "queue", "waits", "starts", "borrows", "returns", "a", "task", "team"]) for _ in range(4_000))
 
 
 def main():
     device, settings = loop.start()
-    length, shard = int(settings.get("SEQUENCE", "64")), settings.get("SHARD") == "1"
+    length, shard = int(settings.get("SEQUENCE", "32")), settings.get("SHARD") == "1"
     if "MODEL" in settings:
         from transformers import AutoModelForCausalLM, AutoTokenizer
 
