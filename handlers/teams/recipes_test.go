@@ -37,7 +37,7 @@ func TestRecipes(t *testing.T) {
 	if script := form.Find("#script").Text(); !strings.Contains(script, "cat >train.py") || !strings.Contains(script, "import loop") {
 		t.Errorf("the script is %.200s", script)
 	}
-	for selector, want := range map[string]string{"#scale": "8 MICRO_BATCH=8", "#env": "EPOCHS=3", "#volumes": "/data=checkpoints"} {
+	for selector, want := range map[string]string{"#scale": "8 MICRO_BATCH=8", "#env": "EPOCHS=1", "#volumes": "/data=checkpoints"} {
 		if got := form.Find(selector).Text(); !strings.Contains(got, want) {
 			t.Errorf("%s is %q, want %q in it", selector, got, want)
 		}

@@ -48,7 +48,7 @@ func TestRecipes(t *testing.T) {
 	team := namespace("training")
 	l.Apply(l, strings.NewReplacer("NAMESPACE", team, "NAME", recipes.Claim).Replace(claim))
 	l.Apply(l, strings.ReplaceAll(asMember, "NAMESPACE", team))
-	member, token := consoles.SignIn(l, console), consoles.Token(l, l.Cluster, "admin")
+	member := consoles.SignIn(l, console)
 	for _, r := range recipes.All {
 		if r.NotRun != "" {
 			continue
@@ -60,7 +60,7 @@ func TestRecipes(t *testing.T) {
 				"run": func(name string) error {
 					var printed, remarks bytes.Buffer
 					root := cli.New(&printed, &remarks)
-					root.SetArgs([]string{"run", "--recipe", r.Name, "--team", "training", "--name", name, "--image", image, "--cpu", l.vcpu(), "--memory", "0.5", "-d", "--server", console.Address, "--token", token})
+					root.SetArgs([]string{"run", "--recipe", r.Name, "--team", "training", "--name", name, "--image", image, "--cpu", l.vcpu(), "--memory", "0.5", "-d", "--server", console.Address, "--token", consoles.Token(t, l.Cluster, "admin")}) // it soon expires
 					return root.ExecuteContext(t.Context())
 				},
 			} {

@@ -57,7 +57,7 @@ var All = []Recipe{
 	{
 		Name: "vision-model", Title: "Train a vision model", elastic: true, shared: true, script: "vision_model",
 		About: "A classifier of images. Set DATA to a folder with one folder of images for each class, in an image with torchvision.",
-		env:   variables("CHECKPOINT", "/data/vision-model", "GLOBAL_BATCH", "64", "EPOCHS", "3"),
+		env:   variables("CHECKPOINT", "/data/vision-model", "GLOBAL_BATCH", "64", "EPOCHS", "1"),
 		scale: []v1alpha1.ScaleConfig{size(1, "MICRO_BATCH", "32"), size(8, "MICRO_BATCH", "8")},
 	},
 	{

@@ -38,7 +38,7 @@ def main():
     model = nn.Sequential(block(3, 16), block(16, 32), block(32, 64), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(64, classes))
     model = loop.spread(model, device)
     optimizer = torch.optim.SGD(model.parameters(), lr=float(settings.get("LEARNING_RATE", "0.05")), momentum=0.9)
-    sampler = elastic.Sampler(len(data), batch=int(settings.get("GLOBAL_BATCH", "64")), epochs=int(settings.get("EPOCHS", "3")), micro_batch=int(settings.get("MICRO_BATCH", "32")))
+    sampler = elastic.Sampler(len(data), batch=int(settings.get("GLOBAL_BATCH", "64")), epochs=int(settings.get("EPOCHS", "1")), micro_batch=int(settings.get("MICRO_BATCH", "32")))
 
     def loss_of(indices):
         samples = [data[i] for i in indices]
