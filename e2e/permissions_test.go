@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/cluster"
+	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/kueue/enforcement"
 	"kuota.dev/kuota/governance/quota/desired"
@@ -173,6 +174,7 @@ var ruleChecks = map[string]ruleCheck{
 	"kuota-console computeallocations.kuota.dev get":                             ready,
 	"kuota-console clusterpolicies.kuota.dev get":                                ready,
 	"kuota-console computeallocations/status.kuota.dev patch":                    {function: "a changed allocation becomes Ready", run: (*ruleTest).reconciles},
+	"kuota-console priorityclasses.scheduling.k8s.io get":                        {function: "an ElasticJob may ask for nodes", prepare: strings.Replace(elasticManifest, "elasticPolicy: {", "elasticPolicy: {growth: Provision, ", 1), run: (*ruleTest).mayProvision},
 	"kuota-console elasticjobs.kuota.dev get":                                    growsTo("job/grows-base"),
 	"kuota-console clusterqueues.kueue.x-k8s.io get":                             ready,
 	"kuota-console workloads.kueue.x-k8s.io get":                                 ready,
@@ -260,6 +262,16 @@ spec:
 // an object of it.
 func growsTo(object string) ruleCheck {
 	return ruleCheck{function: "an ElasticJob has " + object, remove: []string{object, "-n", ruleSpace}, prepare: elasticManifest, run: exists(object, "-n", ruleSpace)}
+}
+
+// mayProvision reports an error until the controller has seen the ElasticJob of elasticManifest, and
+// where it cannot read the class of growth that asks for nodes.
+func (r *ruleTest) mayProvision(context.Context) error {
+	got, err := r.c.TryKubectl("", "get", "elasticjobs.kuota.dev/grows", "-n", ruleSpace, "-o", "jsonpath={.status.observedGeneration} {.status.conditions[*].reason}")
+	if seen, reasons, _ := strings.Cut(got, " "); err == nil && (seen == "" || strings.Contains(reasons, v1alpha1.ReasonClassMissing)) {
+		err = fmt.Errorf("generation %q, reasons %q", seen, reasons)
+	}
+	return err
 }
 
 // TestEachRuleHasACheck checks that each rule of the console's roles has a check in

@@ -156,8 +156,8 @@ func TestPolicyFormActions(t *testing.T) {
 		{handlerstest.PoolsURL, "remove-over:0", map[string]string{"#over-0-percent": "0"}},
 		{handlerstest.PricesURL, "add-price", map[string]string{"#price-0-own": "2.50", "#price-2-own": ""}},
 		{handlerstest.PricesURL, "remove-price:0", map[string]string{"#price-0-own": "3", "#price-0-from": "2026-10-01T12:00:00Z"}},
-		{handlerstest.AlertsURL, "add-rule", map[string]string{"#rule-13-limit": "10m", "#rule-14-limit": ""}},
-		{handlerstest.AlertsURL, "remove-rule:0", map[string]string{"#rule-13-limit": "10m"}},
+		{handlerstest.AlertsURL, "add-rule", map[string]string{"#rule-15-limit": "10m", "#rule-16-limit": ""}},
+		{handlerstest.AlertsURL, "remove-rule:0", map[string]string{"#rule-15-limit": "10m"}},
 		{handlerstest.AlertsURL, "add-receiver", map[string]string{"#receiver-1-to": "vision@example.com", "#receiver-2-name": ""}},
 		{handlerstest.AlertsURL, "remove-receiver:0", map[string]string{"#receiver-0-name": "vision"}},
 	} {
@@ -220,11 +220,11 @@ func TestPolicyFormErrors(t *testing.T) {
 		"a price from some time":   {"price-1-from", "2026-02-30", "Write the beginning"},
 		"a price with a comma":     {"price-0-own", "2,50", "Write prices as 2.50"},
 		"only a borrowed price":    {"price-0-own", "", "Give the price of an hour"},
-		"a count of a time":        {"rule-9-limit", "5", "Has no unit"},
+		"a count of a time":        {"rule-0-limit", "5", "Has no unit"},
 		"a time for a count":       {"rule-4-limit", "5m", "Not a number"},
 		"an alert after no time":   {"rule-0-limit", "0s", "from 1s"},
-		"a class that is none":     {"rule-13-class", "", "Choose a priority class"},
-		"a class without time":     {"rule-13-limit", "", "Give a time"},
+		"a class that is none":     {"rule-15-class", "", "Choose a priority class"},
+		"a class without time":     {"rule-15-limit", "", "Give a time"},
 		"a receiver by fax":        {"receiver-0-type", "Fax", "it must be Webhook, Slack, Teams or Email"},
 		"mail to no address":       {"receiver-1-to", "ops", "looks like ops@example.com"},
 		"a receiver without name":  {"receiver-0-name", "", "Give the receiver a name"},
@@ -330,7 +330,7 @@ func TestIncompletePolicyHasNoErrorsWhileTyping(t *testing.T) {
 	host := handlerstest.Serve(t, d)
 	for path, empty := range map[string][]string{
 		handlerstest.PolicyURL: {"class-0-weight", "", "class-1-name", ""}, handlerstest.PoolsURL: {"pool-0-value", "", "pool-1-name", ""},
-		handlerstest.PricesURL: {"price-0-own", "", "price-1-pool", ""}, handlerstest.AlertsURL: {"rule-13-limit", "", "receiver-0-secret", "", "receiver-1-name", ""},
+		handlerstest.PricesURL: {"price-0-own", "", "price-1-pool", ""}, handlerstest.AlertsURL: {"rule-15-limit", "", "receiver-0-secret", "", "receiver-1-name", ""},
 	} {
 		_, page := handlerstest.Get(t, host+path)
 		_, page = handlerstest.Post(t, host+path, handlerstest.WithValues(handlerstest.ValuesIn(page, "#policy-form"), append(empty, "action", "preview")...), "X-Requested-With", "fetch")
