@@ -18,8 +18,8 @@ import (
 	"testing"
 	"time"
 
-	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/clustertest"
 	"kuota.dev/kuota/governance/kueue/enforcement"
 	"kuota.dev/kuota/governance/quota/desired"
