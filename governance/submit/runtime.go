@@ -143,5 +143,7 @@ func (p Plan) HyperPodLeavesOut() (left []string) {
 	add("shared memory", p.SharedMemory != nil)
 	add("the service account", p.ServiceAccount != "")
 	add("tries", p.Tries > 0)
+	add("variables by size", len(p.ScaleConfig) > 0)
+	add("nodes that are asked for", p.Elastic != nil && p.Elastic.Provisions())
 	return left
 }

@@ -61,16 +61,15 @@ func Lost(starts []Start, interruptions []Interruption) map[int]time.Duration {
 				grows = k
 			}
 		}
-		switch stopped := shrinks; {
-		case shrinks < 0 && grows < 0:
-			if saved >= 0 {
-				lost[saved] = 0
-			}
-		default:
-			if stopped < 0 {
-				stopped = grows
-			}
+		stopped := shrinks
+		if stopped < 0 {
+			stopped = grows
+		}
+		switch {
+		case stopped >= 0:
 			lost[stopped] = interruptions[stopped].At.Sub(next.ContinuedFrom)
+		case saved >= 0:
+			lost[saved] = 0
 		}
 	}
 	return lost
