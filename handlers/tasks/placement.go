@@ -166,6 +166,8 @@ func podRow(p *index.Pod) taskviews.PodRow {
 		row.Status.Label = "Terminating"
 	case p.Gated && p.Node == "":
 		row.Status = views.Status{Tone: "wait", Label: "Gated"}
+	case p.Provision && p.Node == "":
+		row.Status = views.Status{Tone: "wait", Label: "Asks for a node"}
 	case p.Unscheduled() && p.Problem != "":
 		row.Status = views.Status{Tone: "bad", Label: "No node"}
 	case p.Unscheduled():

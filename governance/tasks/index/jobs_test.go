@@ -153,6 +153,15 @@ func TestPodsWithoutANode(t *testing.T) {
 	state(tasks.Starting, "without pods")
 }
 
+// Growth that asks for a node lacks none: the node need not exist yet.
+func TestPodThatAsksForANode(t *testing.T) {
+	for class, want := range map[string]bool{v1alpha1.ProvisionClass: false, "other": true, "": true} {
+		if got := New(time.Now).PodOf(&corev1.Pod{Spec: corev1.PodSpec{PriorityClassName: class}}).Unscheduled(); got != want {
+			t.Errorf("a pod of class %q without a node is unscheduled: %t, want %t", class, got, want)
+		}
+	}
+}
+
 // A job that existed before the console started is not counted as a new one, whether
 // the index receives the job or its Workload first.
 func TestJobsBeforeTheirWorkloads(t *testing.T) {

@@ -64,6 +64,7 @@ type Pod struct {
 	Node              string    // empty while it has none
 	Phase             corev1.PodPhase
 	Gated             bool // a scheduling gate keeps it from the scheduler
+	Provision         bool // growth that asks for a node, which need not exist yet
 	Ready             bool
 	Problem           string    // the scheduler's message while it finds no node
 	Since             time.Time // of its problem
@@ -83,9 +84,9 @@ func (p *Pod) ended() bool { return p.Phase == corev1.PodSucceeded || p.Phase ==
 // terminating reports whether the pod is deleted, and its node still counts its requests.
 func (p *Pod) terminating() bool { return p.Node != "" && !p.ended() && p.DeletionTimestamp != nil }
 
-// Unscheduled reports whether the pod waits for a node.
+// Unscheduled reports whether the pod waits for a node that should have room for it.
 func (p *Pod) Unscheduled() bool {
-	return p.Node == "" && !p.Gated && !p.ended() && p.DeletionTimestamp == nil
+	return p.Node == "" && !p.Gated && !p.Provision && !p.ended() && p.DeletionTimestamp == nil
 }
 
 // slimPod returns what the cache keeps of a pod, for a watch.
@@ -100,7 +101,7 @@ func (x *Index) slimPod(object any) (any, error) {
 func (x *Index) PodOf(o *corev1.Pod) *Pod {
 	p := &Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: intern(o.Namespace), Name: o.Name, UID: o.UID, CreationTimestamp: o.CreationTimestamp, DeletionTimestamp: o.DeletionTimestamp},
-		Node:       intern(o.Spec.NodeName), Phase: corev1.PodPhase(intern(string(o.Status.Phase))), Gated: len(o.Spec.SchedulingGates) > 0,
+		Node:       intern(o.Spec.NodeName), Phase: corev1.PodPhase(intern(string(o.Status.Phase))), Gated: len(o.Spec.SchedulingGates) > 0, Provision: o.Spec.PriorityClassName == v1alpha1.ProvisionClass,
 		Group: intern(cmp.Or(o.Annotations[groupName], o.Labels[groupName])),
 		queue: intern(o.Labels[tasks.QueueLabel]), class: intern(o.Labels[desired.PriorityClassLabel]),
 		Requests: x.requests.of(tasks.PodRequests(&o.Spec)),
