@@ -12,7 +12,6 @@ import (
 	"kuota.dev/kuota/governance/observe/progress"
 	"kuota.dev/kuota/governance/observe/utilization"
 	"kuota.dev/kuota/governance/tasks"
-	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/views"
 	taskviews "kuota.dev/kuota/views/tasks"
@@ -116,30 +115,4 @@ func progressFields(lines []progress.Progress) *progressJSON {
 		fields.Checkpoint = new(p.Checkpoint.UTC())
 	}
 	return fields
-}
-
-// progressInterval is how often an open page reads the progress of its task again.
-const progressInterval = 10 * time.Second
-
-// withTicks returns a channel that receives when changes does, and every progressInterval.
-func withTicks(changes console.Listener) func(context.Context) <-chan struct{} {
-	return func(ctx context.Context) <-chan struct{} {
-		changed, both, ticks := changes.Subscribe(ctx), make(chan struct{}, 1), time.NewTicker(progressInterval)
-		go func() {
-			defer ticks.Stop()
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-changed:
-				case <-ticks.C:
-				}
-				select {
-				case both <- struct{}{}:
-				default: // the page has not rendered since
-				}
-			}
-		}()
-		return both
-	}
 }

@@ -62,7 +62,7 @@ func (h *Pages) taskEvents(s *web.Server) func(echo.Context) error {
 			}
 		}
 		notices := h.cachedNotices(c)
-		return s.Stream(c, web.Part{Changed: withTicks(h.Changes), Awaited: h.Advice.Subscribe, MinGap: taskMinGap, Render: func(ctx context.Context) (templ.Component, error) {
+		return s.Stream(c, web.Part{Changed: h.Changes.Subscribe, Awaited: h.Advice.Subscribe, MinGap: taskMinGap, Render: func(ctx context.Context) (templ.Component, error) {
 			page, err := h.taskPage(ctx, c)
 			if governance.KindOf(err) == governance.NotFound {
 				return taskviews.TaskDeletedBody(h.deletedURL(c)), nil

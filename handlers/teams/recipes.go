@@ -52,10 +52,9 @@ func (r *TaskRequest) overRecipe(t submit.Team) (submitForm, error) {
 		return given
 	})
 	values.Set("env", strings.TrimSpace(strings.Join(env, "\n")+"\n"+values.Get("env")))
-	script := form.script
 	form.read(values)
-	if form.script == "" && form.command == "" {
-		form.script = script
+	if r.Command != "" && r.Script == "" { // in place of the recipe's
+		form.script = ""
 	}
 	return form, nil
 }

@@ -63,10 +63,7 @@ func (h *Pages) submitPage(s *web.Server, service serves) func(echo.Context) err
 			}
 		}
 		if query := c.QueryParams(); len(query) > 0 {
-			script := form.script // of the recipe
-			if form.read(query); !query.Has("script") {
-				form.script = script
-			}
+			form.read(query)
 		}
 		if typed := s.Draft(c); typed != nil {
 			form = readSubmitForm(typed, service)

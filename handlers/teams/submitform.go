@@ -101,7 +101,9 @@ func (f *submitForm) read(values url.Values) {
 			*input = strings.TrimSpace(values.Get(name))
 		}
 	}
-	f.script, f.scriptProblem = forms.Script(values)
+	if values.Has("script") || values.Has("script-file") {
+		f.script, f.scriptProblem = forms.Script(values)
+	}
 	if chosen := values[otherPools]; len(chosen) <= maxOtherPools {
 		f.others = chosen
 	}
