@@ -67,7 +67,7 @@ func TestImportApply(t *testing.T) {
 		t.Fatalf("an allocation was saved by a member or a dry run: %v", err)
 	}
 
-	messages, err := apply(admin, text)
+	messages, err := apply(admin, text, "--yes")
 	if err != nil || !strings.Contains(messages, "team "+team+":") || !strings.Contains(messages, "GPUs: – → 2") || !strings.Contains(messages, "Saved.") {
 		t.Fatalf("an admin: %v\n%s", err, messages)
 	}
@@ -107,7 +107,7 @@ func TestImportApply(t *testing.T) {
 	if messages, err := apply(ada, four); err == nil || !strings.Contains(messages, "You may not change compute allocations") {
 		t.Errorf("a member of the team: %v\n%s", err, messages)
 	}
-	if messages, err := apply(admin, four, "--reason", "moved"); err != nil || !strings.Contains(messages, "2 → 4") {
+	if messages, err := apply(admin, four, "--yes", "--reason", "moved"); err != nil || !strings.Contains(messages, "2 → 4") {
 		t.Errorf("a change: %v\n%s", err, messages)
 	}
 	changed, err := find()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -22,7 +23,8 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
-// failure returns a sentence about why there is no preview.
+// failure returns a sentence about why there is no preview, and logs an error that the sentence
+// does not name.
 func failure(ctx context.Context, err error) string {
 	var ours *governance.Error
 	switch {
@@ -31,6 +33,7 @@ func failure(ctx context.Context, err error) string {
 	case ctx.Err() != nil:
 		return "The simulation took too long."
 	}
+	slog.Default().Error("preview failed", "error", err)
 	return "The simulation failed."
 }
 

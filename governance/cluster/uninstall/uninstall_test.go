@@ -94,6 +94,17 @@ func waitInstalled(t *testing.T, c *clustertest.Cluster) {
 	c.Kubectl(t, "", "wait", "--for=condition=Ready", "clusterpolicy/default", "department/research", "computeallocation/stays", "--timeout=180s")
 }
 
+// waitLending waits until the Cohort lends of all nodes.
+func waitLending(t *testing.T, c *clustertest.Cluster) {
+	t.Helper()
+	clustertest.Eventually(t, soon, func(context.Context) error {
+		if out := c.Kubectl(t, "", "get", "cohorts", "-o", "jsonpath={.items[*].spec}"); !strings.Contains(out, `{"name":"nvidia.com/gpu","nominalQuota":"12"}`) {
+			return fmt.Errorf("the Cohort lends %s, want 12 GPUs of two nodes", out)
+		}
+		return nil
+	})
+}
+
 // waitUninstalled waits until the CRDs are deleted, and a running controller could have
 // reacted.
 func waitUninstalled(t *testing.T, c *clustertest.Cluster) {
@@ -145,12 +156,7 @@ func TestUninstall(t *testing.T) {
 	waitRunning(t, c, "runs")
 	c.Kubectl(t, strings.Replace(job("after", 1), "metadata: {", `metadata: {annotations: {kueue.x-k8s.io/admission-gated-by: "example.com/gate,kuota.dev/after-ok-x"}, `, 1), "create", "-f", "-")
 	grow(t, c, "train")
-	clustertest.Eventually(t, soon, func(context.Context) error { // until the Cohort lends of all nodes
-		if out := c.Kubectl(t, "", "get", "cohorts", "-o", "jsonpath={.items[*].spec}"); !strings.Contains(out, `{"name":"nvidia.com/gpu","nominalQuota":"12"}`) {
-			return fmt.Errorf("the Cohort lends %s, want 12 GPUs of two nodes", out)
-		}
-		return nil
-	})
+	waitLending(t, c)
 	before := remainder(t, c)
 
 	crds := filepath.Join(clustertest.Root(), "deploy", "crds")
@@ -163,6 +169,7 @@ func TestUninstall(t *testing.T) {
 
 	c.Kubectl(t, "", "apply", "--server-side", "-f", crds)
 	waitInstalled(t, c)
+	waitLending(t, c)
 	if diff := cmp.Diff(before, remainder(t, c)); diff != "" {
 		t.Errorf("installing again changes (-before +after):\n%s", diff)
 	}
