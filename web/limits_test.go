@@ -65,15 +65,15 @@ func TestSlowSender(t *testing.T) {
 			_, err = io.WriteString(connection, "y")
 		}
 	}()
-	if err := connection.SetReadDeadline(began.Add(8 * time.Second)); err != nil {
+	if err := connection.SetReadDeadline(began.Add(20 * time.Second)); err != nil {
 		t.Fatal(err)
 	}
 	// Bytes that are still on their way when the server closes answer with a reset.
 	if text, err := io.ReadAll(connection); err != nil && !errors.Is(err, syscall.ECONNRESET) || strings.Contains(string(text), " 200 ") {
 		t.Errorf("after %s: %v, %q", time.Since(began), err, text)
 	}
-	if took := time.Since(began); took < 2*time.Second {
-		t.Errorf("a user on a slow line has %s for a request", took)
+	if took := time.Since(began); took < 11*time.Second {
+		t.Errorf("a connection that a browser opened ahead lasts %s, and Chromium keeps it for 10 s", took)
 	}
 }
 

@@ -118,9 +118,11 @@ func New(options Options) (*Server, error) {
 		s.registerSignIn()
 	}
 	s.http = &http.Server{
-		Handler:           s.underBase(s.echo),
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       15 * time.Second,
+		Handler: s.underBase(s.echo),
+		// Both begin with the connection. Browsers open some ahead, and show an error for the
+		// first request on one that was closed meanwhile: Chromium keeps them for 10 s.
+		ReadHeaderTimeout: 15 * time.Second,
+		ReadTimeout:       30 * time.Second,
 		WriteTimeout:      responseTimeout, // streams set their own deadlines
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    maxHeader,
