@@ -3,6 +3,7 @@ package elastic_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -173,5 +174,52 @@ func (l *lab) taskRuns(job *batchv1.Job, n int, limit time.Duration) {
 		if time.Since(began) > limit {
 			l.Fatalf("%d pods of %s run after %s, want %d\n%s", count, job.Name, limit, n, l.report(job.Namespace))
 		}
+	}
+}
+
+// The minimum runs on nodes of the pool that it demands, and growth on those of the lowest
+// price that have room, whatever the order of the pools.
+func TestGrowthPrefersTheCheapestPool(t *testing.T) {
+	reserved, spot := newLab(t, 1), newLab(t, 1)
+	clusterPolicy{v1alpha1.TaskRanking, v1alpha1.IdleFirstComeFirstServe}.apply(t)
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
+		policy := &v1alpha1.ClusterPolicy{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ClusterPolicyName}}
+		_, err := controllerutil.CreateOrUpdate(ctx, reserved.Client, policy, func() error {
+			price := func(pool, own string) v1alpha1.HourlyPrice {
+				return v1alpha1.HourlyPrice{Pool: pool, Resource: string(gpu), From: "2026-01-01", Own: own}
+			}
+			policy.Spec.Prices = &v1alpha1.Prices{Currency: "EUR", Hourly: []v1alpha1.HourlyPrice{price(reserved.pool, "4"), price(spot.pool, "1.50")}}
+			return nil
+		})
+		return err
+	})
+	team := reserved.team("a", 8, func(spec *v1alpha1.ComputeAllocationSpec) {
+		spec.Quota = append(spec.Quota, v1alpha1.QuotaRow{InstanceType: spot.pool, Quantities: v1alpha1.Quantities{Accelerators: ptr.To[int64](8)}})
+	})
+	const label = "node.kubernetes.io/instance-type"
+	e := &v1alpha1.ElasticJob{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace(team), Name: "train", Labels: labels(team, trainingClass)},
+		Spec: v1alpha1.ElasticJobSpec{
+			ElasticPolicy:    v1alpha1.ElasticPolicy{MinReplicas: 1, MaxReplicas: 4, ReplicaIncrementStep: ptr.To[int32](1), FaultyScaleDownTimeoutInSeconds: 30, MinStablePeriodSeconds: 1, BackoffMaxSeconds: 5},
+			BaseNodeSelector: map[string]string{label: reserved.pool}, Template: pods(4),
+		},
+	}
+	reserved.create(e)
+	reserved.size(e, 4, soon)
+	reserved.running(e, 4, soon)
+	var list corev1.PodList
+	if err := reserved.Client.List(t.Context(), &list, client.InNamespace(e.Namespace)); err != nil {
+		t.Fatal(err)
+	}
+	on := map[string]string{} // increments by pool
+	for _, p := range list.Items {
+		on[p.Labels[v1alpha1.LabelElasticIncrement]] = p.Spec.NodeSelector[label]
+	}
+	if diff := cmp.Diff(map[string]string{"0": reserved.pool, "1": spot.pool, "2": spot.pool, "3": reserved.pool}, on); diff != "" {
+		t.Errorf("pools of the increments (-want +got):\n%s", diff)
+	}
+	e.Spec.BaseNodeSelector = nil
+	if err := reserved.Client.Update(t.Context(), e); err == nil || !strings.Contains(err.Error(), "baseNodeSelector cannot be changed") {
+		t.Errorf("a change of baseNodeSelector: %v", err)
 	}
 }

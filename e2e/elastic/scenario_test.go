@@ -142,6 +142,13 @@ func (l *lab) elasticOf(team, name, class string, policy v1alpha1.ElasticPolicy,
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace(team), Name: name, Labels: labels(team, class)},
 		Spec:       v1alpha1.ElasticJobSpec{ElasticPolicy: policy, Template: template},
 	}
+	l.create(e)
+	return e
+}
+
+// create creates an ElasticJob, which is deleted when the test ends.
+func (l *lab) create(e *v1alpha1.ElasticJob) {
+	l.Helper()
 	if err := l.Client.Create(l.Context(), e); err != nil {
 		l.Fatal(err)
 	}
@@ -153,19 +160,18 @@ func (l *lab) elasticOf(team, name, class string, policy v1alpha1.ElasticPolicy,
 		for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
 			var jobs batchv1.JobList
 			var services corev1.ServiceList
-			of := []client.ListOption{client.InNamespace(e.Namespace), client.MatchingLabels{v1alpha1.LabelElasticJob: name}}
+			of := []client.ListOption{client.InNamespace(e.Namespace), client.MatchingLabels{v1alpha1.LabelElasticJob: e.Name}}
 			err := l.Client.Get(ctx, client.ObjectKeyFromObject(e), &v1alpha1.ElasticJob{})
 			_, _ = l.Client.List(ctx, &jobs, of...), l.Client.List(ctx, &services, of...)
 			if client.IgnoreNotFound(err) == nil && err != nil && len(jobs.Items)+len(services.Items) == 0 {
 				return
 			}
 			if time.Now().After(deadline) {
-				l.Errorf("%d Jobs and %d Services of the deleted ElasticJob %s are left (%v)", len(jobs.Items), len(services.Items), name, err)
+				l.Errorf("%d Jobs and %d Services of the deleted ElasticJob %s are left (%v)", len(jobs.Items), len(services.Items), e.Name, err)
 				return
 			}
 		}
 	})
-	return e
 }
 
 // size waits until an ElasticJob has a size, and returns how long that took.

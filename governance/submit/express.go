@@ -44,6 +44,11 @@ func (p Plan) Express() Request {
 		r.Command = c.Command[2]
 	}
 	r.Pool, r.OtherPools = p.Team.poolsOf(&spec)
+	if p.read != nil && p.read.Spec.BaseNodeSelector != nil { // of the minimum
+		base := p.Team.selected(p.read.Spec.BaseNodeSelector).Name
+		r.OtherPools = slices.DeleteFunc(append([]string{r.Pool}, r.OtherPools...), func(name string) bool { return name == base })
+		r.Pool = base
+	}
 	r.PerPod = perPod(c.Resources.Requests, p.Team, r.Pool)
 	for _, v := range c.Env {
 		n, err := strconv.ParseInt(v.Value, 10, 32)

@@ -103,6 +103,9 @@ func (p Plan) ElasticJob() *v1alpha1.ElasticJob {
 		ObjectMeta: p.meta(),
 		Spec:       v1alpha1.ElasticJobSpec{ElasticPolicy: *p.Elastic.DeepCopy(), ScaleConfig: p.ScaleConfig, Template: p.template("main", "")},
 	}
+	if len(p.AnyOf) > 0 {
+		e.Spec.BaseNodeSelector = p.QueuePool.NodeSelector
+	}
 	if p.TimeLimit > 0 {
 		e.Spec.ActiveDeadlineSeconds = new(int64(p.TimeLimit))
 	}

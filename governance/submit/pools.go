@@ -66,14 +66,12 @@ func (t Team) checkOtherPools(r Request) string {
 			return "a pool whose nodes have no labels cannot be one of several"
 		}
 	}
-	if r.Elastic != nil && len(r.OtherPools) > 0 {
-		return "an elastic task runs in one pool"
-	}
 	return ""
 }
 
 // place lets a pod run in the pool of the plan, or in any of its pools: a node affinity
-// with one term for each leaves the choice to the order of Kueue's flavors.
+// with one term for each leaves the choice to the order of Kueue's flavors, and of growth to
+// the prices.
 func (p Plan) place(spec *corev1.PodSpec) {
 	if len(p.AnyOf) == 0 {
 		spec.NodeSelector, spec.Tolerations = p.QueuePool.NodeSelector, p.QueuePool.Tolerations

@@ -1,6 +1,8 @@
 package submit
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -46,6 +48,31 @@ func TestAnyOfPools(t *testing.T) {
 	}
 }
 
+// The minimum of an elastic task runs in the first pool, and its growth in any.
+func TestElasticInAnyOfPools(t *testing.T) {
+	r := train()
+	r.OtherPools, r.Elastic = []string{"ml.g6.12xlarge"}, policy(func(p *v1alpha1.ElasticPolicy) { p.MaxReplicas = 8 })
+	team := twoPools()
+	plan, wrong := team.Plan(r)
+	if len(wrong) > 0 {
+		t.Fatal(wrong)
+	}
+	e := plan.ElasticJob()
+	if diff := cmp.Diff(map[string]string{catalog.InstanceTypeLabel: "ml.p5.48xlarge"}, e.Spec.BaseNodeSelector); diff != "" || e.Spec.Template.Spec.NodeSelector != nil || e.Spec.Template.Spec.Affinity == nil {
+		t.Errorf("template %+v, nodes of the minimum (-want +got):\n%s", e.Spec.Template.Spec, diff)
+	}
+	if minimum := plan.proposal(plan.Pods).PodSets[0].Spec; minimum.Affinity != nil || !maps.Equal(minimum.NodeSelector, e.Spec.BaseNodeSelector) {
+		t.Errorf("the minimum is checked as %+v", minimum)
+	}
+	read, _, wrong := team.PlanElasticJob(e)
+	if len(wrong) > 0 {
+		t.Fatal(wrong)
+	}
+	if again := read.Express(); read.Pool != "ml.p5.48xlarge" || again.Pool != read.Pool || !slices.Equal(again.OtherPools, r.OtherPools) {
+		t.Errorf("read as %s and expressed as %s or %v", read.Pool, again.Pool, again.OtherPools)
+	}
+}
+
 func TestPoolsThatCannotBeCombined(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*Team, *Request)
@@ -57,7 +84,6 @@ func TestPoolsThatCannotBeCombined(t *testing.T) {
 			r.PerPod = v1alpha1.Quantities{Partition: &v1alpha1.Partition{Profile: "mig-1g.10gb", Count: 1}}
 		}, "has no mig-1g.10gb"},
 		"nodes without labels": {func(t *Team, _ *Request) { t.Pools[0].NodeSelector = nil }, "have no labels"},
-		"an elastic task":      {func(_ *Team, r *Request) { r.Elastic = policy(func(p *v1alpha1.ElasticPolicy) { p.MaxReplicas = 8 }) }, "runs in one pool"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			team, r := twoPools(), train()

@@ -42,7 +42,7 @@ func (s *Service) nodeRequest(ctx context.Context, p Plan, quotaRoom, placed int
 	if n.Pods = n.Size - max(placed, p.Pods); n.Pods <= 0 {
 		return nil, nil
 	}
-	if p.QueuePool.Name == "" {
+	if p.QueuePool.Name == "" || len(p.AnyOf) > 0 { // in which pool is decided when it grows
 		return n, nil
 	}
 	n.Nodes = quota.NodesFor(p.QueuePool.Pool, p.PodResources, int64(n.Pods))

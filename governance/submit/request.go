@@ -35,7 +35,7 @@ type Request struct {
 	Class string // name of a WorkloadPriorityClass; empty for none
 	Pool  string
 	// OtherPools are pools that it may also run in: Kueue chooses, by the order of the
-	// queue's flavors.
+	// queue's flavors. The minimum of an elastic task runs in Pool, its growth in any.
 	OtherPools []string
 	Pods       int32
 	// PerPod contains the requests of a pod; missing ones are completed. Whole instances

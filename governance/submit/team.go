@@ -11,6 +11,7 @@ import (
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/cluster/clusterstate"
+	"kuota.dev/kuota/governance/controllers/elastic"
 	"kuota.dev/kuota/governance/kueue/kueueconfig"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
@@ -282,8 +283,8 @@ func (t Team) Complete(r Request) (Plan, []governance.FieldError) { return t.pla
 
 func (t Team) plan(r Request, complete bool) (Plan, []governance.FieldError) {
 	if r.Elastic != nil {
-		elastic := FillElastic(*r.Elastic, r.Pods)
-		r.Elastic = &elastic
+		filled := FillElastic(*r.Elastic, r.Pods)
+		r.Elastic = &filled
 	}
 	r.Kind = r.kind()
 	if r.Array != nil {
@@ -372,7 +373,7 @@ func (t Team) PlanElasticJob(e *v1alpha1.ElasticJob) (p Plan, changed, wrong gov
 	p = Plan{
 		Request:   Request{Kind: ElasticJob, Name: e.Name, Class: class, Pods: policy.MinReplicas, Image: spec.Containers[0].Image, Elastic: &policy},
 		Team:      t,
-		QueuePool: t.selected(spec.NodeSelector), PodResources: quotaRequests(spec), read: e,
+		QueuePool: t.selected(elastic.Base(e).Spec.Template.Spec.NodeSelector), PodResources: quotaRequests(spec), read: e,
 	}
 	p.Pool, p.Share, p.Team.Queue = p.QueuePool.Name, share, of
 	return p, changed, nil

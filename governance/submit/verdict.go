@@ -117,27 +117,46 @@ func (s *Service) checkPartial(ctx context.Context, user governance.User, p Plan
 // without a preemption: its minimum uses quota and nodes before its growth does. And what it
 // would ask nodes for beyond that.
 func (s *Service) reach(ctx context.Context, p Plan, v *Verdict) error {
-	all := p
-	all.Pods = p.Elastic.MaxReplicas
-	proposal := all.proposal(all.Pods)
-	proposal.Priority = desired.GrowthPriority
 	rooms, err := s.Tasks.Rooms(ctx, nil)
 	if err != nil {
 		return err
 	}
-	room, err := rooms.Pods(ctx, proposal)
+	placed, onQuota := int32(0), int32(0)
+	for _, proposal := range p.growth() {
+		room, err := rooms.Pods(ctx, proposal)
+		if err != nil {
+			return err
+		}
+		placed += room
+		if room, err = rooms.QuotaPods(ctx, proposal); err != nil {
+			return err
+		}
+		onQuota += room
+	}
 	for _, size := range elastic.Sizes(*p.Elastic) {
-		if size <= max(room, p.Pods) {
+		if size <= max(placed, p.Pods) {
 			v.Reach = size
 		}
 	}
-	if err != nil || !p.Elastic.Provisions() {
-		return err
-	}
-	if room, err = rooms.QuotaPods(ctx, proposal); err == nil {
-		v.Asks, err = s.nodeRequest(ctx, p, room, v.Reach)
+	if p.Elastic.Provisions() {
+		v.Asks, err = s.nodeRequest(ctx, p, onQuota, v.Reach)
 	}
 	return err
+}
+
+// growth returns an elastic plan with all of its pods as one task, for each of its pools.
+func (p Plan) growth() (each []queries.Proposal) {
+	pools := p.AnyOf
+	if len(pools) == 0 {
+		pools = []QueuePool{p.QueuePool}
+	}
+	p.Pods = p.Elastic.MaxReplicas
+	for _, p.QueuePool = range pools {
+		proposal := p.proposal(p.Pods)
+		proposal.Priority = desired.GrowthPriority
+		each = append(each, proposal)
+	}
+	return each
 }
 
 // proposal converts a plan to the input of package tasks. minPods is the number of pods
@@ -147,9 +166,12 @@ func (p Plan) proposal(minPods int32) queries.Proposal {
 	if p.source != nil {
 		return queries.Proposal{Namespace: p.Team.Namespace, Queue: p.Team.Queue, Priority: class.Priority, PodSets: p.podSets()}
 	}
+	if p.Elastic != nil { // its minimum
+		p.AnyOf = nil
+	}
 	template := p.template("main", "")
 	if p.read != nil {
-		template = p.read.Spec.Template
+		template = elastic.Base(p.read).Spec.Template
 	}
 	return queries.Proposal{
 		Namespace: p.Team.Namespace, Queue: p.Team.Queue, Priority: class.Priority,

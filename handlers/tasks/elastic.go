@@ -16,6 +16,7 @@ import (
 	"kuota.dev/kuota/governance/observe/progress"
 	"kuota.dev/kuota/governance/record/history"
 	"kuota.dev/kuota/governance/tasks"
+	"kuota.dev/kuota/governance/tasks/actions"
 	"kuota.dev/kuota/governance/tasks/queries"
 	"kuota.dev/kuota/handlers/console"
 	"kuota.dev/kuota/handlers/format"
@@ -79,6 +80,9 @@ func observedScale(job *v1alpha1.ElasticJob, s queries.Scale) scale {
 	e := scale{ScaleEvent: history.ScaleEvent{
 		Number: s.Number, At: s.Time.Time, From: s.From, To: s.To, Minimum: s.Minimum, Cause: string(s.Cause), By: s.By, Node: s.Node,
 	}}
+	for _, c := range s.Changes {
+		e.Changes = append(e.Changes, history.PolicyChange(c))
+	}
 	accelerator, perPod := tasks.PodRequests(&job.Spec.Template.Spec).Accelerator()
 	e.Accelerator, e.PerPod = accelerator, int64(perPod)
 	switch {
@@ -327,6 +331,7 @@ var scaleCauses = map[v1alpha1.ScaleCause]string{
 	v1alpha1.ScaleNodeLost:    "Node lost",
 	v1alpha1.ScaleUneven:      "The remaining pods were no allowed size",
 	v1alpha1.ScaleResized:     "Resized",
+	v1alpha1.ScalePolicy:      "Policy changed",
 	v1alpha1.ScaleSuspended:   "Suspended",
 	v1alpha1.ScaleDeleted:     "One of its Jobs was deleted",
 	v1alpha1.ScaleSucceeded:   "Succeeded",
@@ -345,6 +350,7 @@ func scaleChange(e scale, step history.GainStep) taskviews.ScaleChange {
 	if c.Title == startedWords && e.From > 0 {
 		c.Title = "More of its minimum was admitted"
 	}
+	c.Text = policyChangeWords(e.Changes)
 	switch {
 	case e.By != "":
 		c.Title += " by " + e.By
@@ -359,6 +365,32 @@ func scaleChange(e scale, step history.GainStep) taskviews.ScaleChange {
 		c.Gained = gainText([]scale{e}, step.PodSeconds, step.AcceleratorSeconds)
 	}
 	return c
+}
+
+// policyWords are the words for the fields of an elastic policy that timeWords lacks.
+var policyWords = map[string]string{
+	"minReplicas": "Minimum", "maxReplicas": "Maximum", "replicaIncrementStep": "Step", "replicaDiscreteValues": "Sizes",
+	"growth": "Growth", "maxUnscheduledReplicas": "Pods that wait for nodes at once",
+}
+
+// policyChangeWords describes what a user changed of a policy, such as "Maximum 8 → 16, Time to save
+// 30 s → 90 s".
+func policyChangeWords(changes []history.PolicyChange) string {
+	words := make([]string, len(changes))
+	for i, c := range changes {
+		label, unit := cmp.Or(policyWords[c.Field], c.Field), ""
+		if t, ok := timeWords[actions.SizeField(c.Field)]; ok {
+			label, unit = t.label, " s"
+		}
+		value := func(text string) string {
+			if text == "" {
+				return "none"
+			}
+			return text + unit
+		}
+		words[i] = label + " " + value(c.From) + " → " + value(c.To)
+	}
+	return strings.Join(words, ", ")
 }
 
 // idleWords describes whose idle compute growth uses.
@@ -410,14 +442,14 @@ func (h *Pages) scalingCSV(c echo.Context) error {
 	}
 	rows := [][]string{{
 		"number", "time", "pods before", "pods", "minimum", "cause", "idle compute of", "for namespace", "for kind", "for task", "for team", "user", "node",
-		"accelerator", "accelerators per pod", "until", "pod-seconds gained", "accelerator-seconds gained", "accelerator-hours gained", "accelerator-seconds lost",
+		"accelerator", "accelerators per pod", "until", "pod-seconds gained", "accelerator-seconds gained", "accelerator-hours gained", "accelerator-seconds lost", "changes",
 	}}
 	gain, lost := gainOf(list, until), lostOf(list, h.starts(ctx, uid, nil))
 	for i, step := range gain.Steps {
 		e := list[i]
 		row := []string{
 			strconv.FormatInt(e.Number, 10), format.Time(e.At), fmt.Sprint(e.From), fmt.Sprint(e.To), fmt.Sprint(e.Minimum), e.Cause, "",
-			e.For.Namespace, e.For.Kind, e.For.Name, cmp.Or(e.team, e.unnamed), e.By, e.Node, e.Accelerator, fmt.Sprint(e.PerPod), "", "", "", "", "",
+			e.For.Namespace, e.For.Kind, e.For.Name, cmp.Or(e.team, e.unnamed), e.By, e.Node, e.Accelerator, fmt.Sprint(e.PerPod), "", "", "", "", "", policyChangeWords(e.Changes),
 		}
 		if e.Idle != nil {
 			row[6] = idleWords(e.Idle)

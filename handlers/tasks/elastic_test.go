@@ -171,9 +171,9 @@ func TestElasticCSV(t *testing.T) {
 		t.Fatalf("the file has %d rows (%v): %s", len(rows), err, text)
 	}
 	for i, want := range map[int]string{
-		2: "2,8,32,8,IdleCompute,its team's own quota, unallocated compute, quota lent by other teams, quota lent by vision,,,,,,,nvidia.com/gpu,2,43200,86400,24.000,",
-		3: "3,32,24,8,Preempted,,,,,another team,,,nvidia.com/gpu,2,9600,19200,5.333,",
-		4: "4,24,16,8,Withdrawn,,ns,Job,own-job,vision,,,nvidia.com/gpu,2,4800,9600,2.667,",
+		2: "2,8,32,8,IdleCompute,its team's own quota, unallocated compute, quota lent by other teams, quota lent by vision,,,,,,,nvidia.com/gpu,2,43200,86400,24.000,,",
+		3: "3,32,24,8,Preempted,,,,,another team,,,nvidia.com/gpu,2,9600,19200,5.333,,",
+		4: "4,24,16,8,Withdrawn,,ns,Job,own-job,vision,,,nvidia.com/gpu,2,4800,9600,2.667,,",
 	} {
 		row := append([]string{rows[i][0]}, rows[i][2:15]...)
 		if got := strings.Join(append(row, rows[i][16:]...), ","); got != want {
@@ -260,5 +260,24 @@ func TestElasticTaskAsksForNodes(t *testing.T) {
 		if row := handlerstest.Text(page.Find("#scale-6")); strings.HasPrefix(want, "Asks for nodes again") && !strings.Contains(row, "No nodes came in time: growth that waited for them was withdrawn") {
 			t.Errorf("the change is %q", row)
 		}
+	}
+}
+
+// A change of the policy is listed with who changed what.
+func TestElasticPolicyChange(t *testing.T) {
+	d, _ := elasticTask()
+	set := d.MoreDetail
+	d.MoreDetail = func(detail *queries.Detail) {
+		set(detail)
+		detail.Scaling.Scales = append(detail.Scaling.Scales, queries.Scale{ScaleEvent: v1alpha1.ScaleEvent{
+			Number: 6, Time: metav1.NewTime(minutesAgo(0)), From: 24, To: 24, Minimum: 8, Cause: v1alpha1.ScalePolicy, By: "ada",
+			Changes: []v1alpha1.PolicyChange{{Field: "maxReplicas", From: "32", To: "64"}, {Field: "gracefulShutdownTimeoutInSeconds", From: "30", To: "90"}, {Field: "replicaIncrementStep", From: "8"}},
+		}})
+	}
+	_, page := handlerstest.Get(t, handlerstest.Serve(t, d)+elasticURL)
+	htmlcheck.Page(t, page)
+	want := "Policy changed by ada Maximum 32 → 64, Time to save 30 s → 90 s, Step 8 → none"
+	if row := handlerstest.Text(page.Find("#scale-6")); !strings.Contains(row, want) {
+		t.Errorf("the change is %q, want %q", row, want)
 	}
 }

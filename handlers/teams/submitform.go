@@ -158,11 +158,9 @@ func (f *submitForm) request(t submit.Team) (submit.Request, []governance.FieldE
 		r.TimeLimit, problem = forms.ParseTimeLimit(f.limit)
 		wrong.Add("timeLimit", problem)
 	}
-	if !f.isElastic() {
-		for _, name := range f.others {
-			if name != f.pool {
-				r.OtherPools = append(r.OtherPools, name)
-			}
+	for _, name := range f.others {
+		if name != f.pool {
+			r.OtherPools = append(r.OtherPools, name)
 		}
 	}
 	if f.isElastic() {

@@ -174,7 +174,7 @@ func servingFields(f SubmitForm, s ServingFields) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(f.OtherPools.Options) > 0 {
-				templ_7745c5c3_Err = submitOtherPools(f.OtherPools).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = submitOtherPools(f.OtherPools, false).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

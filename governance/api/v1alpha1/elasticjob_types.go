@@ -41,6 +41,7 @@ const (
 	ScaleNodeLost    ScaleCause = "NodeLost"         // a node is lost, and its pods are not replaced
 	ScaleUneven      ScaleCause = "NotAnAllowedSize" // without lost pods, the remaining ones are no allowed size
 	ScaleResized     ScaleCause = "Resized"          // a user changed the sizes
+	ScalePolicy      ScaleCause = "PolicyChanged"    // a user changed the policy, and the size did not change yet
 	ScaleSuspended   ScaleCause = "Suspended"        // a user suspended the job
 	ScaleDeleted     ScaleCause = "Deleted"          // a user deleted one of its Jobs
 	ScaleSucceeded   ScaleCause = "Succeeded"
@@ -49,7 +50,7 @@ const (
 
 // ScaleCauses are all causes.
 var ScaleCauses = []ScaleCause{
-	ScaleAdmitted, ScaleIdleCompute, ScaleProvisioned, ScaleNoNodes, ScalePreempted, ScaleEvicted, ScaleWithdrawn, ScalePodsFailed, ScaleNodeLost, ScaleUneven, ScaleResized,
+	ScaleAdmitted, ScaleIdleCompute, ScaleProvisioned, ScaleNoNodes, ScalePreempted, ScaleEvicted, ScaleWithdrawn, ScalePodsFailed, ScaleNodeLost, ScaleUneven, ScaleResized, ScalePolicy,
 	ScaleSuspended, ScaleDeleted, ScaleSucceeded, ScaleFailed,
 }
 
@@ -81,7 +82,7 @@ const ProvisionClass = "kuota-provision"
 // MaxScaleEvents is how many events the status contains.
 const MaxScaleEvents = 32
 
-// ScaleEvent is one change of the size of an ElasticJob.
+// ScaleEvent is one change of the size of an ElasticJob, or of its minimum or its policy.
 type ScaleEvent struct {
 	// Number counts the events of the job from 1, without gaps.
 	// +required
@@ -102,15 +103,33 @@ type ScaleEvent struct {
 	// for. Names are not recorded, because it can be of another team.
 	// +optional
 	ForWorkload types.UID `json:"forWorkload,omitempty"`
-	// By is the user who resized or suspended the job.
+	// By is the user who resized or suspended the job, or changed its policy.
 	// +optional
 	By string `json:"by,omitempty"`
+	// Changes are the fields of the policy that a user changed.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=16
+	Changes []PolicyChange `json:"changes,omitempty"`
 	// Node is the node that is lost.
 	// +optional
 	Node string `json:"node,omitempty"`
 	// Idle is whose idle compute the growth used, at its admission.
 	// +optional
 	Idle *IdleSources `json:"idle,omitempty"`
+}
+
+// PolicyChange is a changed field of an ElasticPolicy.
+type PolicyChange struct {
+	// Field is its name, such as maxReplicas.
+	// +required
+	Field string `json:"field"`
+	// From is its value before; empty for none.
+	// +optional
+	From string `json:"from,omitempty"`
+	// To is its value since; empty for none.
+	// +optional
+	To string `json:"to,omitempty"`
 }
 
 // IdleSources are the sources of the compute that growth used.
@@ -190,6 +209,7 @@ type ElasticJob struct {
 
 // ElasticJobSpec is the desired state of an ElasticJob.
 // +kubebuilder:validation:XValidation:rule="!has(self.scaleConfig) || self.scaleConfig.all(c, c.replicas >= self.elasticPolicy.minReplicas && c.replicas <= self.elasticPolicy.maxReplicas)",message="scaleConfig has a size outside minReplicas and maxReplicas"
+// +kubebuilder:validation:XValidation:rule="has(self.baseNodeSelector) == has(oldSelf.baseNodeSelector) && (!has(self.baseNodeSelector) || self.baseNodeSelector == oldSelf.baseNodeSelector)",message="baseNodeSelector cannot be changed; submit another job",fieldPath=".baseNodeSelector"
 type ElasticJobSpec struct {
 	// Suspend stops the job: its pods end, and it releases its quota.
 	// +optional
@@ -209,6 +229,15 @@ type ElasticJobSpec struct {
 	// restart policy is OnFailure unless it is set to Never.
 	// +required
 	Template corev1.PodTemplateSpec `json:"template"`
+
+	// BaseNodeSelector are labels that the nodes of the minimum have beside those that the
+	// template names, such as those of a pool of reserved nodes. Growth runs on any nodes that
+	// the template allows, on the cheapest first if the cluster policy has prices. It cannot
+	// be changed.
+	// +optional
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=8
+	BaseNodeSelector map[string]string `json:"baseNodeSelector,omitempty"`
 
 	// BackoffLimit is how many pods of the minimum can fail before the job fails.
 	// +optional
@@ -375,6 +404,10 @@ type ElasticJobStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
+	// ObservedPolicy is the policy that the status belongs to.
+	// +optional
+	ObservedPolicy *ElasticPolicy `json:"observedPolicy,omitempty"`
+
 	// LastScaleTime is when Replicas changed last.
 	// +optional
 	LastScaleTime *metav1.Time `json:"lastScaleTime,omitempty"`
@@ -399,7 +432,7 @@ type ElasticJobStatus struct {
 	// +optional
 	Provisioning *Provisioning `json:"provisioning,omitempty"`
 
-	// ScaleEvents are the latest changes of Replicas, the oldest first.
+	// ScaleEvents are the latest changes of Replicas, Minimum and the policy, the oldest first.
 	// +optional
 	// +listType=map
 	// +listMapKey=number

@@ -99,6 +99,8 @@ type NewPart struct {
 	Pods       int32
 	Guaranteed bool
 	Provision  bool
+	// NodeSelector are labels of its nodes beside those that the template names.
+	NodeSelector map[string]string
 }
 
 // Deletion is an increment to delete.

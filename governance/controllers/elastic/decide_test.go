@@ -372,3 +372,40 @@ func TestScaleEvents(t *testing.T) {
 		})
 	}
 }
+
+// A change of the policy is one event with what changed, and so is a change of the minimum that
+// leaves the size as it is.
+func TestPolicyEvents(t *testing.T) {
+	now := start.Add(time.Hour)
+	o := running(policy(nil), Part{Pods: 4}, Part{Pods: 4})
+	o.ChangedBy = "ada"
+	decide := func() []v1alpha1.ScaleEvent {
+		had := len(o.Job.Status.ScaleEvents)
+		o.Job.Status = Decide(o, now).Status
+		return o.Job.Status.ScaleEvents[had:]
+	}
+	if events := decide(); len(events) != 1 || events[0].Changes != nil {
+		t.Fatalf("events %+v, want that it started", events)
+	}
+	o.Job.Spec.ElasticPolicy = policy(func(p *v1alpha1.ElasticPolicy) {
+		p.MaxReplicas, p.ReplicaIncrementStep, p.ReplicaDiscreteValues, p.Growth, p.GracefulShutdownTimeoutInSeconds = 12, nil, []int32{4, 8, 12}, v1alpha1.GrowthProvision, 90
+	})
+	want := v1alpha1.ScaleEvent{Number: 2, Time: metav1.Time{Time: now}, From: 12, To: 12, Minimum: 4, Cause: v1alpha1.ScalePolicy, By: "ada", Changes: []v1alpha1.PolicyChange{
+		{Field: "maxReplicas", From: "16", To: "12"}, {Field: "replicaIncrementStep", From: "4"}, {Field: "replicaDiscreteValues", To: "4, 8, 12"},
+		{Field: "gracefulShutdownTimeoutInSeconds", From: "0", To: "90"}, {Field: "growth", To: "Provision"},
+	}}
+	if diff := cmp.Diff([]v1alpha1.ScaleEvent{want}, decide()); diff != "" {
+		t.Errorf("events of the policy (-want +got):\n%s", diff)
+	}
+	if events := decide(); len(events) > 0 {
+		t.Errorf("the same policy again added %+v", events)
+	}
+
+	// Pods that a larger minimum added get quota as growth loses as much.
+	o.Increments[1] = Part{Increment: 3, Pods: 4, Phase: Admitted, Guaranteed: true, Reserved: now.Add(-time.Second)}
+	o.Job.Spec.ElasticPolicy.MinReplicas, o.Job.Spec.ElasticPolicy.ReplicaDiscreteValues = 8, []int32{8, 12}
+	events := decide()
+	if len(events) != 2 || events[0].Cause != v1alpha1.ScalePolicy || events[1].Cause != v1alpha1.ScaleAdmitted || events[1].From != 12 || events[1].To != 12 || events[1].Minimum != 8 {
+		t.Errorf("events of the minimum %+v", events)
+	}
+}

@@ -2,7 +2,10 @@ package elastic
 
 import (
 	"cmp"
+	"fmt"
+	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
@@ -10,8 +13,49 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// measure sets the size, and records an event if it changed.
+// recordPolicy records an event if a user changed the policy.
+func (d *decider) recordPolicy() {
+	before, now := d.Status.ObservedPolicy, d.Job.Spec.ElasticPolicy
+	d.Status.ObservedPolicy = now.DeepCopy()
+	if before == nil || d.Status.State.Finished() {
+		return
+	}
+	if changes := policyChanges(*before, now); len(changes) > 0 {
+		size := d.Status.Replicas
+		d.append(v1alpha1.ScaleEvent{Cause: v1alpha1.ScalePolicy, From: size, To: size, Minimum: d.Status.Minimum, By: d.ChangedBy, Changes: changes})
+	}
+}
+
+// policyChanges returns the fields that differ, by their names.
+func policyChanges(before, after v1alpha1.ElasticPolicy) (changes []v1alpha1.PolicyChange) {
+	from, to := reflect.ValueOf(before), reflect.ValueOf(after)
+	for i := range from.NumField() {
+		name, _, _ := strings.Cut(from.Type().Field(i).Tag.Get("json"), ",")
+		if c := (v1alpha1.PolicyChange{Field: name, From: valueText(from.Field(i)), To: valueText(to.Field(i))}); c.From != c.To {
+			changes = append(changes, c)
+		}
+	}
+	return changes
+}
+
+// valueText returns the value of a field of a policy; empty for none.
+func valueText(v reflect.Value) string {
+	switch {
+	case v.Kind() == reflect.Slice:
+		words := make([]string, v.Len())
+		for i := range words {
+			words[i] = valueText(v.Index(i))
+		}
+		return strings.Join(words, ", ")
+	case v.Kind() == reflect.Pointer && v.IsNil():
+		return ""
+	}
+	return fmt.Sprint(reflect.Indirect(v))
+}
+
+// measure sets the size, and records an event if it or the minimum changed.
 func (d *decider) measure() {
+	d.recordPolicy()
 	size, minimum := int32(0), int32(0)
 	if d.Status.State == v1alpha1.ElasticRunning {
 		minimum = d.minimum()
@@ -22,16 +66,16 @@ func (d *decider) measure() {
 			}
 		}
 	}
-	before := d.Status.Replicas
+	before, hadMinimum := d.Status.Replicas, d.Status.Minimum
 	d.Status.Replicas, d.Status.Minimum = size, minimum
 	if slices.ContainsFunc(d.Delete, func(x Deletion) bool { return x.Cause == v1alpha1.ScaleNoNodes }) {
 		d.append(v1alpha1.ScaleEvent{Cause: v1alpha1.ScaleNoNodes, From: before, To: before, Minimum: min(minimum, before)})
 	}
-	if size == before {
+	if size == before && minimum == hadMinimum {
 		return
 	}
 	e := d.shrunk()
-	if size > before {
+	if size > before || size == before && minimum > hadMinimum {
 		e = d.grown(before)
 	}
 	e.From, e.To, e.Minimum = before, size, minimum

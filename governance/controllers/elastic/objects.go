@@ -44,6 +44,7 @@ func ServiceName(job string) string { return job + "-pods" }
 // Base returns the Job of the minimum.
 func Base(e *v1alpha1.ElasticJob) *batchv1.Job {
 	job := part(e, 0, e.Spec.ElasticPolicy.MinReplicas)
+	selectNodes(job, e.Spec.BaseNodeSelector)
 	setClass(job, e.Labels[desired.PriorityClassLabel])
 	job.Spec.BackoffLimit = e.Spec.BackoffLimit
 	job.Spec.ActiveDeadlineSeconds = e.Spec.ActiveDeadlineSeconds
@@ -60,7 +61,9 @@ func Increment(e *v1alpha1.ElasticJob, n NewPart) *batchv1.Job {
 	class := desired.GrowthClass
 	if n.Guaranteed {
 		class = e.Labels[desired.PriorityClassLabel]
+		selectNodes(job, e.Spec.BaseNodeSelector)
 	}
+	selectNodes(job, n.NodeSelector)
 	setClass(job, class)
 	job.Spec.BackoffLimit = ptr.To[int32](1000)
 	if n.Provision { // instead of a class of the template: pods of admitted tasks get new nodes first
@@ -69,6 +72,13 @@ func Increment(e *v1alpha1.ElasticJob, n NewPart) *batchv1.Job {
 		spec.PriorityClassName, spec.Priority, spec.PreemptionPolicy = v1alpha1.ProvisionClass, nil, nil
 	}
 	return job
+}
+
+// selectNodes adds to the labels that the nodes of a Job must have.
+func selectNodes(job *batchv1.Job, all map[string]string) {
+	if spec := &job.Spec.Template.Spec; len(all) > 0 {
+		spec.NodeSelector = labels.Merge(spec.NodeSelector, all)
+	}
 }
 
 // setClass sets the priority class of a Job, if there is one.

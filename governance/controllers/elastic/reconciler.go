@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
 	"slices"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/controllers/loopguard"
 	"kuota.dev/kuota/governance/quota/desired"
+	"kuota.dev/kuota/governance/report/accounting"
 	"kuota.dev/kuota/governance/tasks"
 	"kuota.dev/kuota/governance/tasks/explain"
 	"kuota.dev/kuota/governance/tasks/queries"
@@ -106,6 +108,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 			return ctrl.Result{}, err
 		}
 		d = Decide(o, r.Now())
+	}
+	if err := r.selectNodes(ctx, e, d.Create); err != nil {
+		return ctrl.Result{}, err
 	}
 	if !r.setSources(ctx, o, &d) {
 		return ctrl.Result{RequeueAfter: staleInterval}, nil
@@ -229,6 +234,28 @@ func (r *Reconciler) findRoom(ctx context.Context, o *Observed) (looking bool, e
 		o.FitsSince, o.QuotaFitsSince = nil, nil
 	}
 	return true, nil
+}
+
+// selectNodes sets on which nodes growth that is to be created runs: on the cheapest that have
+// room for it.
+func (r *Reconciler) selectNodes(ctx context.Context, e *v1alpha1.ElasticJob, parts []NewPart) error {
+	i := slices.IndexFunc(parts, func(p NewPart) bool { return !p.Guaranteed }) // there is at most one
+	if i < 0 || r.memory.rooms == nil {
+		return nil
+	}
+	policy, err := clusterstate.Policy(ctx, r.Client)
+	if err != nil || policy == nil || policy.Spec.Prices == nil {
+		return err
+	}
+	prices, p := accounting.PricesOf(policy.Spec.Prices), proposal(Increment(e, parts[i]))
+	parts[i].NodeSelector, err = r.memory.rooms.Cheapest(ctx, p, !parts[i].Provision, func(flavor string) *big.Rat {
+		own, _, known := prices.Hour(flavor, p.PodSets[0].Requests, r.Now())
+		if !known {
+			return nil
+		}
+		return own
+	})
+	return err
 }
 
 // setProvision sets whether the job can ask for nodes, and why not.

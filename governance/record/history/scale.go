@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-const scaleColumns = "task, number, at, namespace, name, team, cause, pods_before, pods, minimum, accelerator, per_pod, changed_by, node, other_part, other, idle"
+const scaleColumns = "task, number, at, namespace, name, team, cause, pods_before, pods, minimum, accelerator, per_pod, changed_by, node, other_part, other, idle, changes"
 
 // row returns the fields of scaleColumns.
 func (e *ScaleEvent) row() []any {
 	return []any{&e.TaskUID, &e.Number, timeColumn(&e.At), &e.Namespace, &e.Name, &e.Team, &e.Cause, &e.From, &e.To, &e.Minimum,
-		&e.Accelerator, &e.PerPod, textColumn(&e.By), &e.Node, &e.WorkloadUID, jsonColumn(&e.For, ""), jsonColumn(&e.Idle, "")}
+		&e.Accelerator, &e.PerPod, textColumn(&e.By), &e.Node, &e.WorkloadUID, jsonColumn(&e.For, ""), jsonColumn(&e.Idle, ""), jsonColumn(&e.Changes, "")}
 }
 
 // RecordScaleEvents records changes of the size of elastic tasks, and returns those

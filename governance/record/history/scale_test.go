@@ -29,6 +29,7 @@ func testScaleEvents(t *testing.T, url string) {
 	want[2].WorkloadUID, want[2].For = "w9", TaskRef{Namespace: "ns-nlp", Kind: "Job", Name: "tune", UID: "j9", Team: "nlp"}
 	want[3].WorkloadUID = "w10"
 	want[4].Idle = &IdleSources{Own: true, Unallocated: true, Lenders: []TeamRef{{"ns-nlp", "nlp"}}}
+	want[5].Changes = []PolicyChange{{Field: "maxReplicas", From: "8", To: "16"}, {Field: "replicaIncrementStep"}}
 	r := rand.New(rand.NewPCG(7, 7))
 	recorded := map[int64]int{}
 	record := func(s *Store, events []ScaleEvent) {

@@ -78,16 +78,25 @@ type ScaleEvent struct {
 	Team                     string // of the namespace when it was recorded; empty for none
 	Number                   int64  // counts the events of the task from 1, without gaps
 	At                       time.Time
-	From, To                 int32        // pods with quota before and after it
-	Minimum                  int32        // pods of To that are not growth
-	Cause                    string       // as v1alpha1.ScaleCause
-	Accelerator              string       // resource of a pod; empty for none
-	PerPod                   int64        // accelerators of a pod
-	By                       string       // user; empty for none
-	Node                     string       // that is lost; empty for none
-	WorkloadUID              string       // of the Workload that pods were preempted or withdrawn for; empty for none
-	For                      TaskRef      // task of that Workload; zero if it was not known when it was recorded
-	Idle                     *IdleSources // whose idle compute the growth uses; nil if unknown
+	From, To                 int32          // pods with quota before and after it
+	Minimum                  int32          // pods of To that are not growth
+	Cause                    string         // as v1alpha1.ScaleCause
+	Accelerator              string         // resource of a pod; empty for none
+	PerPod                   int64          // accelerators of a pod
+	By                       string         // user; empty for none
+	Node                     string         // that is lost; empty for none
+	WorkloadUID              string         // of the Workload that pods were preempted or withdrawn for; empty for none
+	For                      TaskRef        // task of that Workload; zero if it was not known when it was recorded
+	Idle                     *IdleSources   // whose idle compute the growth uses; nil if unknown
+	Changes                  []PolicyChange // of the elastic policy
+}
+
+// PolicyChange is a changed field of an elastic policy, by its name in the API; From and To are
+// empty for no value. Its JSON is stored in scale_events.changes.
+type PolicyChange struct {
+	Field string `json:"field"`
+	From  string `json:"from,omitempty"`
+	To    string `json:"to,omitempty"`
 }
 
 // IdleSources are the sources of the compute that growth uses. Its JSON is stored in

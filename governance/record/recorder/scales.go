@@ -116,6 +116,9 @@ func newScaleEvent(e notedScale, teams clusterstate.Teams, byWorkload func(types
 		Namespace: e.job.Namespace, Name: e.job.Name, TaskUID: string(e.job.UID), Team: teams.Of(tasks.PlaceOf(e.job)), Number: e.Number, At: e.Time.UTC(),
 		From: e.From, To: e.To, Minimum: e.Minimum, Cause: string(e.Cause), By: e.By, Node: e.Node, WorkloadUID: string(e.ForWorkload), Idle: newIdleSources(e.Idle, teams),
 	}
+	for _, c := range e.Changes {
+		h.Changes = append(h.Changes, history.PolicyChange(c))
+	}
 	accelerator, perPod := tasks.PodRequests(&e.job.Spec.Template.Spec).Accelerator()
 	h.Accelerator, h.PerPod = accelerator, int64(perPod)
 	if e.ForWorkload == "" {

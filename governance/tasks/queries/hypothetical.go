@@ -3,6 +3,7 @@ package queries
 import (
 	"context"
 	"maps"
+	"math/big"
 	"slices"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
@@ -138,20 +140,65 @@ func (r *Rooms) QuotaPods(ctx context.Context, p Proposal) (int32, error) {
 	return r.pods(ctx, p, explain.QuotaRoom)
 }
 
-func (r *Rooms) pods(ctx context.Context, p Proposal, of func(explain.Task, *explain.Cluster, int32) int32) (int32, error) {
+// Cheapest returns the labels of the nodes on which the pods of a proposal's only pod set cost
+// the least, among the flavors with room for all of them: with nodes, or without regard to them.
+// It is nil where the costs leave no choice. cost returns that of a pod on a flavor; nil if it
+// is unknown.
+func (r *Rooms) Cheapest(ctx context.Context, p Proposal, placed bool, cost func(flavor string) *big.Rat) (map[string]string, error) {
+	c, err := r.clusterOf(ctx, p)
+	if err != nil || c.Queue == nil {
+		return nil, err
+	}
+	type option struct {
+		nodes map[string]string
+		cost  *big.Rat
+	}
+	var options []option
+	for _, name := range c.Queue.Flavors {
+		if on, costs := c.Flavors[name].NodeLabels, cost(name); len(on) > 0 && costs != nil {
+			options = append(options, option{on, costs})
+		}
+	}
+	slices.SortStableFunc(options, func(a, b option) int { return a.cost.Cmp(b.cost) })
+	if len(options) < 2 {
+		return nil, nil
+	}
+	of := explain.QuotaRoom
+	if placed {
+		of = explain.Room
+	}
+	for _, o := range options {
+		set := p.PodSets[0]
+		spec := *set.Spec
+		spec.NodeSelector = labels.Merge(spec.NodeSelector, o.nodes)
+		set.Spec = &spec
+		at := p
+		at.PodSets = []explain.PodSet{set}
+		if room, err := r.pods(ctx, at, of); err != nil || room >= set.Count {
+			return o.nodes, err
+		}
+	}
+	return nil, nil
+}
+
+// clusterOf reads what decides over a proposal, once for its queue.
+func (r *Rooms) clusterOf(ctx context.Context, p Proposal) (c *explain.Cluster, err error) {
 	queue := client.ObjectKey{Namespace: p.Namespace, Name: p.Queue}
-	c := r.clusters[queue]
-	if c == nil {
+	if c = r.clusters[queue]; c == nil {
 		w := &kueue.Workload{} // it would be the last of its queue
 		w.CreationTimestamp.Time = r.index.Now()
-		var err error
-		if c, err = r.beside(ctx, &tasks.Task{Namespace: p.Namespace, Queue: p.Queue, Priority: p.Priority, Main: w}); err != nil {
-			return 0, err
+		c, err = r.beside(ctx, &tasks.Task{Namespace: p.Namespace, Queue: p.Queue, Priority: p.Priority, Main: w})
+		if err == nil {
+			r.clusters[queue] = c
 		}
-		r.clusters[queue] = c
 	}
-	if c.Behind { // a task before it starts first
-		return 0, nil
+	return c, err
+}
+
+func (r *Rooms) pods(ctx context.Context, p Proposal, of func(explain.Task, *explain.Cluster, int32) int32) (int32, error) {
+	c, err := r.clusterOf(ctx, p)
+	if err != nil || c.Behind { // a task before it starts first
+		return 0, err
 	}
 	room := of(explain.Task{Namespace: p.Namespace, Priority: p.Priority, PodSets: p.PodSets}, c, p.PodSets[0].Count)
 	below, err := r.belowCeilings(ctx, p, r.others)
