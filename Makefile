@@ -256,7 +256,7 @@ verify-older: older
 verify-oldest: oldest
 
 # Each on a cluster of its own: deleting the thousand teams of one test takes minutes.
-BENCH = e2e:TestFigures e2e:TestReviews e2e:TestLogFigures e2e:TestManyAllocations e2e/replicas:TestThousandAllocationsOfTwoReplicas e2e:TestLongQueue e2e:TestStopASweep e2e:TestTeamsOfASpreadsheet e2e:TestManyTasks governance/record/history:TestYear governance/record/history:TestMonth handlers/usage:TestMonth governance/alerts:TestFigures governance/kueue/simulate/worker:TestFigures governance/kueue/simulate/worker:TestCondensedFigures e2e/truth:TestFigures e2e/truth:TestKueueCycle e2e/elastic:TestFigures e2e/elastic:TestNight
+BENCH = e2e:TestFigures e2e:TestReviews e2e:TestLogFigures e2e:TestManyAllocations e2e/replicas:TestThousandAllocationsOfTwoReplicas e2e:TestLongQueue e2e:TestStopASweep e2e:TestTeamsOfASpreadsheet e2e:TestManyTasks governance/record/history:TestYear governance/record/history:TestMonth handlers/usage:TestMonth governance/alerts:TestFigures governance/kueue/simulate/worker:TestFigures governance/kueue/simulate/worker:TestCondensedFigures e2e/truth:TestFigures e2e/truth:TestKueueCycle e2e/elastic:TestFigures e2e/elastic:TestNight e2e/elastic:TestNightWithoutNodes
 
 .PHONY: bench
 bench: cluster kuota browser databases ## measure; prints one `name value unit` line per figure

@@ -20,7 +20,7 @@ import (
 func TestShares(t *testing.T) {
 	c := clustertest.Get(t)
 	noPolicy(t)
-	c.Apply(t, `{apiVersion: kuota.dev/v1alpha1, kind: ClusterPolicy, metadata: {name: default}, spec: {admissionFairSharing: {usageHalfLifeTime: 1m, usageSamplingInterval: 1s}}}`)
+	c.Apply(t, `{apiVersion: kuota.dev/v1alpha1, kind: ClusterPolicy, metadata: {name: default}, spec: {admissionFairSharing: {usageHalfLifeTime: 1m, usageSamplingInterval: 5s}}}`)
 	team := makeTeam(t, "divided", 8)
 	page := visit(t, playwright.BrowserNewContextOptions{})
 	open(t, page, "/policies/allocations/"+team+"/edit")

@@ -2,11 +2,18 @@ package allocations
 
 import (
 	"cmp"
+	"fmt"
+	"slices"
 	"strconv"
+	"strings"
+	"unicode"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/handlers/format"
 	"kuota.dev/kuota/handlers/forms"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 type allocationSpec = v1alpha1.ComputeAllocationSpec
@@ -94,6 +101,33 @@ var strictOrder = field{
 	},
 }
 
+// ceilings is the input of upper bounds of single resources, such as "nvidia.com/gpu 64, pods 200".
+var ceilings = field{
+	Input: forms.Input{Path: "spec.ceiling", ID: "ceilings", Label: "Ceiling apart from quota"},
+	read:  func(spec *allocationSpec) string { return describe.Ceiling(spec.Ceiling) },
+	write: func(spec *allocationSpec, typed string) string {
+		spec.Ceiling = nil
+		for part := range strings.FieldsFuncSeq(typed, func(c rune) bool { return c == ',' || c == '\n' }) {
+			words := strings.FieldsFunc(part, func(c rune) bool { return c == '=' || unicode.IsSpace(c) })
+			if len(words) == 0 {
+				continue
+			}
+			if len(words) != 2 {
+				return "write each resource with one amount, such as nvidia.com/gpu 64, pods 200"
+			}
+			amount, err := resource.ParseQuantity(words[1])
+			if err != nil {
+				return fmt.Sprintf("%s is no amount: write one such as 64 or 512Gi", words[1])
+			}
+			if slices.ContainsFunc(spec.Ceiling, func(bound v1alpha1.ResourceQuantity) bool { return bound.Name == words[0] }) {
+				return words[0] + " is listed twice"
+			}
+			spec.Ceiling = append(spec.Ceiling, v1alpha1.ResourceQuantity{Name: words[0], Quantity: amount})
+		}
+		return ""
+	},
+}
+
 // ofTeams returns a field that departments do not have.
 func ofTeams(f field) field {
 	f.teamOnly = true
@@ -169,6 +203,7 @@ var fields = []field{
 	{Input: forms.Input{Path: "spec.budget.amount", ID: "budget-amount", Label: "Budget"}},
 	ofTeams(choiceField("spec.preemption.withinTeam", "preemption", "Preemption", v1alpha1.PreemptLowerPriority, func(s *allocationSpec) *v1alpha1.WithinTeam { return &s.Preemption.WithinTeam })),
 	ofTeams(optionField("spec.namespaceCeiling", "ceiling", "Namespace ceiling", "Limits all pods of the namespace to quota plus borrow limit. Needs a borrow limit.", func(s *allocationSpec) *bool { return &s.NamespaceCeiling })),
+	ofTeams(ceilings),
 	ofTeams(optionField("spec.defaultQueue", "default-queue", "Default queue", "Adds a LocalQueue named default, so that jobs without a queue label use the team's queue.", func(s *allocationSpec) *bool { return &s.DefaultQueue })),
 	ofTeams(strictOrder),
 	ofTeams(textField("spec.defaultPriorityClass", "default-class", "Default priority class", func(s *allocationSpec) *string { return &s.DefaultPriorityClass })),

@@ -12,6 +12,7 @@ import (
 
 	"github.com/PuerkitoBio/goquery"
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // All inputs of the form are saved.
@@ -19,6 +20,7 @@ func TestSaveCreatesAllFields(t *testing.T) {
 	d := handlerstest.WithAllocations()
 	want := handlerstest.FullAllocation().Spec
 	want.QueueingStrategy, want.DefaultPriorityClass = v1alpha1.StrictFIFO, "dev"
+	want.Ceiling = []v1alpha1.ResourceQuantity{{Name: "nvidia.com/gpu", Quantity: resource.MustParse("64")}, {Name: "pods", Quantity: resource.MustParse("2k")}}
 	want.Shares = append(want.Shares, v1alpha1.Share{
 		Name: "batch", Weight: 2, DefaultPriorityClass: "training", Kinds: []string{"RayJob", "Deployment"}, Quota: []v1alpha1.WindowQuota{{InstanceType: "ml.g5.2xlarge", Accelerators: new(int64(4))}, {InstanceType: "ml.c5.2xlarge", Instances: new(int64(1))}},
 		BorrowLimitPercent: new(int32(0)), QueueingStrategy: v1alpha1.StrictFIFO,
@@ -31,7 +33,7 @@ func TestSaveCreatesAllFields(t *testing.T) {
 		"row-2-type", "ml.p4d.24xlarge", "row-2-profile", "mig-1g.5gb", "row-2-count", "7", "row-3-type", "ml.c5.2xlarge", "row-3-instances", "3", "row-3-other-example.com/license", "4", "row-3-other-ephemeral-storage", "1536",
 		"borrow-percent", "25", "limit-0-type", "ml.g5.2xlarge", "limit-0-accelerators", "1",
 		"share-0-name", "research", "share-0-weight", "15", "share-0-members", "research\nuser: oidc:ada@example.com", "share-1-name", "nightly", "share-1-weight", "3",
-		"share-2-name", "batch", "share-2-weight", "2", "share-2-quota", "ml.g5.2xlarge 4\nml.c5.2xlarge 1 instance", "share-2-percent", "0", "share-2-class", "training", "share-2-kinds", "RayJob, Deployment", "default-class", "dev", "share-2-order", "StrictFIFO",
+		"share-2-name", "batch", "share-2-weight", "2", "share-2-quota", "ml.g5.2xlarge 4\nml.c5.2xlarge 1 instance", "share-2-percent", "0", "share-2-class", "training", "share-2-kinds", "RayJob, Deployment", "default-class", "dev", "ceilings", "nvidia.com/gpu=64,\n pods 2k", "share-2-order", "StrictFIFO",
 		"window-0-name", "nights", "window-0-days", "Mon–Wed, Fri", "window-0-from", "22:00", "window-0-to", "06:00", "window-0-zone", "Europe/Berlin", "window-0-notice", "1h30m",
 		"window-0-quota", "ml.g6.12xlarge 8\nml.c5.2xlarge 2 instances\nml.p4d.24xlarge 14 mig-1g.5gb", "window-0-sharing", "LendAndBorrow", "window-0-percent", "40",
 		"window-1-name", "upkeep", "window-1-from", "2030-12-07 08:00", "window-1-to", "2030-12-07 18:00", "window-1-activation", "Drain", "window-1-sharing", "DontLend",
@@ -95,6 +97,11 @@ func TestErrorsAreShownAtTheirInputs(t *testing.T) {
 		"a limit that is no number":      {[]string{"limit-0-type", "ml.g5.2xlarge", "limit-0-vcpu", "lots"}, "limit-0-vcpu", "Not a number"},
 		"a limit behind an empty one":    {[]string{"limit-0-type", "", "limit-4-type", "ml.c5.2xlarge", "limit-4-accelerators", "1"}, "limit-1-accelerators", "have no accelerators"},
 		"a ceiling without a limit":      {[]string{"ceiling", "true", "unlimited", "true"}, "ceiling", "needs a borrow limit"},
+		"a ceiling without an amount":    {[]string{"ceilings", "nvidia.com/gpu"}, "ceilings", "such as nvidia.com/gpu 64"},
+		"a ceiling of no amount":         {[]string{"ceilings", "pods many"}, "ceilings", "no amount"},
+		"a ceiling twice":                {[]string{"ceilings", "pods 1, pods 2"}, "ceilings", "listed twice"},
+		"a ceiling below 0":              {[]string{"ceilings", "pods -1"}, "ceilings", "from 0"},
+		"a ceiling that nobody counts":   {[]string{"ceilings", "license 4"}, "ceilings", "Kubernetes counts no others"},
 		"a pool that the policy lacks":   {[]string{"row-1-type", "b200", "row-1-accelerators", "1"}, "row-1-type", "make pool b200 of it"},
 		"a type and the pool it is in":   {[]string{"row-1-type", "ml.p5.48xlarge", "row-1-vcpu", "1", "row-2-type", "h100", "row-2-vcpu", "1"}, "row-2-type", "combine the rows"},
 		"a share without a name":         {[]string{"share-0-weight", "3"}, "share-0-name", "Give the share a name"},

@@ -64,7 +64,7 @@ func (in Inputs) find(path string) (id, label string, position int) {
 		case isRow && input.Rows != nil && input.Path == list:
 			id, label = input.Rows.find(row, field)
 			return id, label, i
-		case !isRow && input.ID != "" && input.Path == path:
+		case input.ID != "" && (input.Path == path || isRow && input.Path == list): // a list in one input
 			return input.ID, input.Label, i
 		}
 	}

@@ -158,7 +158,7 @@ func TestGrace(t *testing.T) {
 //go:embed testdata/cost.py
 var cost string
 
-// TestCost prints what elastic_event_detected() costs with four workers.
+// TestCost prints what the library costs in a step with four workers.
 func TestCost(t *testing.T) {
 	if reason := skipped(); reason != "" {
 		t.Skip(reason)
@@ -167,9 +167,9 @@ func TestCost(t *testing.T) {
 	job := l.submit("training", "cost", 50, "sh", "-c", "cat > cost.py <<'END'\n"+cost+"END\nOMP_NUM_THREADS=1 python3 -m kuota.elastic.run --standalone --nproc-per-node=4 cost.py")
 	l.waitJob(job)
 	for text := range strings.Lines(l.Kubectl(t, "", "logs", "-n", job.Namespace, "job/cost", "--tail=-1")) {
-		var got struct{ Without, With [2]float64 }
+		var got struct{ Used, Step, Ratio, Low, High float64 }
 		if strings.HasPrefix(text, "{") && json.Unmarshal([]byte(text), &got) == nil {
-			fmt.Printf("figure elastic_event_detected %.3f ms of processor time; a step takes %.3f ms with it, %.3f without\n", got.With[0]-got.Without[0], got.With[1], got.Without[1])
+			fmt.Printf("figure elastic_library %.3f ms of processor time in a step of %.3f ms, which takes %.2f %% more with it (95 %% interval %.2f to %.2f)\n", got.Used, got.Step, 100*(got.Ratio-1), 100*(got.Low-1), 100*(got.High-1))
 			return
 		}
 	}

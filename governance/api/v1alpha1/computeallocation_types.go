@@ -181,6 +181,17 @@ type ComputeAllocationSpec struct {
 	// +kubebuilder:default=false
 	NamespaceCeiling bool `json:"namespaceCeiling,omitempty"`
 
+	// Ceiling are upper bounds of the requests of all pods of the namespace, apart from quota
+	// and borrow limit, in the ResourceQuota of NamespaceCeiling and in place of what that sets
+	// for the same resources. The resource pods counts pods.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	// +kubebuilder:validation:XValidation:rule="self.all(r, r.name in ['cpu', 'memory', 'ephemeral-storage', 'pods'] || r.name.contains('/'))",message="a ceiling is on cpu, memory, ephemeral-storage, pods or a resource with a domain, such as nvidia.com/gpu: Kubernetes counts no others"
+	// +kubebuilder:validation:XValidation:rule="self.all(r, type(r.quantity) == int ? r.quantity >= 0 : true)",message="an amount is at least 0"
+	Ceiling []ResourceQuantity `json:"ceiling,omitempty"`
+
 	// DefaultQueue adds a LocalQueue named default, so that a job
 	// without the queue label joins the team's queue.
 	// +optional

@@ -468,6 +468,13 @@ func (in *ComputeAllocationSpec) DeepCopyInto(out *ComputeAllocationSpec) {
 	}
 	in.Sharing.DeepCopyInto(&out.Sharing)
 	out.Preemption = in.Preemption
+	if in.Ceiling != nil {
+		in, out := &in.Ceiling, &out.Ceiling
+		*out = make([]ResourceQuantity, len(*in))
+		for i := range *in {
+			(*in)[i].DeepCopyInto(&(*out)[i])
+		}
+	}
 	if in.Shares != nil {
 		in, out := &in.Shares, &out.Shares
 		*out = make([]Share, len(*in))

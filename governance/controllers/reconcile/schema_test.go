@@ -59,6 +59,8 @@ func TestSchemaRejects(t *testing.T) {
 		"a limit without borrowing":          {"", "sharing: {strategy: Lend, borrowLimitPercent: 10}", "needs the strategy LendAndBorrow"},
 		"a limit and none":                   {"", "sharing: {unlimited: true, borrowLimitPercent: 10}", "either unlimited or"},
 		"a ceiling without limit":            {"", "{namespaceCeiling: true, sharing: {unlimited: true}}", "ceiling"},
+		"a ceiling that nobody counts":       {"", "ceiling: [{name: license, quantity: 4}]", "Kubernetes counts no others"},
+		"a ceiling below 0":                  {"", "ceiling: [{name: pods, quantity: -4}]", "at least 0"},
 		"a LocalQueue without a queue":       {"", "localQueueName: jobs", "describe an existing ClusterQueue"},
 		"observing nothing":                  {"", "management: Observe", "describe an existing ClusterQueue"},
 		"a limit without a cohort":           {"", `{clusterQueueName: theirs, cohortName: "", sharing: {borrowLimitPercent: 5}}`, "without a cohort has no borrow limits"},

@@ -134,7 +134,7 @@ func SetupWithManager(manager ctrl.Manager, options Options) (Reconcilers, error
 		newController(manager, "allocation", 8).
 			For(&v1alpha1.ComputeAllocation{}, builder.WithPredicates(predicate.Or(predicate.GenerationChangedPredicate{}, predicate.AnnotationChangedPredicate{}, conditionsChanged, activeChanged))).
 			Watches(&kueue.ClusterQueue{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForObject)).
-			Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForObject)).
+			Watches(&kueue.LocalQueue{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForObject), builder.WithPredicates(predicate.Or(specOrLabelsChanged, predicate.AnnotationChangedPredicate{}))).
 			Watches(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForObject)).
 			Watches(&rbacv1.RoleBinding{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForObject)).
 			Watches(&corev1.ResourceQuota{}, handler.EnqueueRequestsFromMapFunc(allocations.requestsForObject), builder.WithPredicates(resourceQuotaChanged)).

@@ -126,8 +126,8 @@ func BuildResolved(allocation *v1alpha1.ComputeAllocation, resolved quota.Resolv
 	if len(allocation.Spec.Shares) > 0 {
 		objects.Namespace.WithAnnotations(map[string]string{AnnotationShareMembers: shareMembers(allocation, naming)})
 	}
-	if allocation.Spec.NamespaceCeiling {
-		objects.Ceiling, objects.Defaults = ceiling(team, namespace, resolved)
+	if allocation.Spec.NamespaceCeiling || len(allocation.Spec.Ceiling) > 0 {
+		objects.Ceiling, objects.Defaults = ceiling(team, namespace, &allocation.Spec, resolved)
 	}
 	return objects
 }

@@ -101,7 +101,10 @@ func render(t *testing.T, objects desired.Objects) []byte {
 		all = append(all, objects.Members)
 	}
 	if objects.Ceiling != nil {
-		all = append(all, objects.Ceiling, objects.Defaults)
+		all = append(all, objects.Ceiling)
+	}
+	if objects.Defaults != nil {
+		all = append(all, objects.Defaults)
 	}
 	var out bytes.Buffer
 	for i, object := range all {

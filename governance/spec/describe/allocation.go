@@ -52,12 +52,22 @@ func AllocationSettings(before, after *v1alpha1.ComputeAllocationSpec) []change.
 		{"Preemption to reclaim", func(s *v1alpha1.ComputeAllocationSpec) string { return s.Preemption.ReclaimWithinCohort }},
 		{"Preemption to borrow", func(s *v1alpha1.ComputeAllocationSpec) string { return s.Preemption.BorrowWithinCohort }},
 		{"Namespace ceiling", func(s *v1alpha1.ComputeAllocationSpec) string { return yesNo(s.NamespaceCeiling) }},
+		{"Ceiling apart from quota", func(s *v1alpha1.ComputeAllocationSpec) string { return Ceiling(s.Ceiling) }},
 		{"Default queue", func(s *v1alpha1.ComputeAllocationSpec) string { return yesNo(s.DefaultQueue) }},
 		{"Default priority class", func(s *v1alpha1.ComputeAllocationSpec) string { return s.DefaultPriorityClass }},
 		{"Shares", func(s *v1alpha1.ComputeAllocationSpec) string { return Shares(s.Shares) }},
 		{"Budget", func(s *v1alpha1.ComputeAllocationSpec) string { return Budget(s.Budget) }},
 	})...)
 	return append(changes, windowChanges(ptr.Deref(before, v1alpha1.ComputeAllocationSpec{}).Windows, after.Windows)...)
+}
+
+// Ceiling returns upper bounds of single resources, such as "nvidia.com/gpu 64, pods 200".
+func Ceiling(bounds []v1alpha1.ResourceQuantity) string {
+	texts := make([]string, len(bounds))
+	for i, bound := range bounds {
+		texts[i] = bound.Name + " " + bound.Quantity.String()
+	}
+	return strings.Join(texts, ", ")
 }
 
 // Shares returns the shares with their weights and members, such as "high 15 (User ada),

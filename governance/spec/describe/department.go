@@ -11,7 +11,7 @@ import (
 )
 
 // notOfDepartments are the settings of allocations that departments do not have.
-var notOfDepartments = []string{"Preemption within the team", "Namespace ceiling", "Default queue"}
+var notOfDepartments = []string{"Preemption within the team", "Namespace ceiling", "Ceiling apart from quota", "Default queue"}
 
 // DepartmentChanges returns all differences between two specs, in the words of
 // AllocationChanges. before is nil for a new department.
