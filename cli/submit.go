@@ -282,6 +282,7 @@ the share of the node that belongs to the accelerators.`,
 	flags.StringVar(&f.task.Memory, "memory", "", "memory of each pod in GiB")
 	flags.Int32Var(&f.task.Pods, "pods", 1, "pods")
 	flags.StringVar(&f.task.Pool, "pool", "", "pool; default the first of the team")
+	flags.StringArrayVar(&f.task.OtherPools, "or-pool", nil, "another pool that it may run in; the minimum of an elastic task stays in --pool")
 	flags.StringVar(&f.task.Class, "class", "", "priority class; default the lowest")
 	priority := flags.Int32("priority", 0, priorityUsage)
 	flags.StringVar(&f.task.Share, "share", "", "share of the team; default its own queue")
@@ -308,7 +309,7 @@ the share of the node that belongs to the accelerators.`,
 	o.afterFlag(c, &f.after)
 	flags.BoolVar(&f.dryRun, "dry-run", false, "submit nothing; print what would happen, and the manifest")
 	flags.BoolVarP(&f.detach, "detach", "d", false, "do not follow it")
-	for flag, complete := range map[string]cobra.CompletionFunc{"team": o.completeTeams, "class": o.completeClasses, "pool": o.completePools} {
+	for flag, complete := range map[string]cobra.CompletionFunc{"team": o.completeTeams, "class": o.completeClasses, "pool": o.completePools, "or-pool": o.completePools} {
 		_ = c.RegisterFlagCompletionFunc(flag, complete)
 	}
 	o.outputFlag(c, "text", "name", "json")
