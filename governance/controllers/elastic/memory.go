@@ -119,9 +119,9 @@ func (m *memory) forgetRooms() bool {
 }
 
 // fitsSince records which sizes fit now, the size of the job plus room, and returns since
-// when each does. While increments wait, one that just got its quota can count twice: a
-// size that does not fit then is not forgotten.
-func (m *memory) fitsSince(key fitKey, p v1alpha1.ElasticPolicy, size, room int32, waiting bool, now time.Time) map[int32]time.Time {
+// when each does. While the room is uncertain, because an increment that just got its quota, or
+// a pod that just got its node, can count twice, a size that does not fit is not forgotten.
+func (m *memory) fitsSince(key fitKey, p v1alpha1.ElasticPolicy, size, room int32, uncertain bool, now time.Time) map[int32]time.Time {
 	before := m.fits[key]
 	fits, kept := map[int32]time.Time{}, map[int32]time.Time{}
 	for _, s := range Sizes(p) {
@@ -133,7 +133,7 @@ func (m *memory) fitsSince(key fitKey, p v1alpha1.ElasticPolicy, size, room int3
 		if fit {
 			fits[s] = since
 		}
-		if fit || waiting && known && s > size {
+		if fit || uncertain && known && s > size {
 			kept[s] = since
 		}
 	}

@@ -218,12 +218,14 @@ func (r *Reconciler) findRoom(ctx context.Context, o *Observed) (looking bool, e
 	if err != nil {
 		return false, err
 	}
+	uncertain := rooms.Waiting
 	for _, part := range append(slices.Clone(o.Increments), *o.Base) { // its pods get these nodes first
 		if part.Phase == Admitted && !part.Deleting {
 			room -= part.Unscheduled
+			uncertain = uncertain || part.Unscheduled > 0 && !part.Provision
 		}
 	}
-	o.FitsSince = r.memory.fitsSince(fitKey{job: e.UID}, e.Spec.ElasticPolicy, size, room, rooms.Waiting, r.Now())
+	o.FitsSince = r.memory.fitsSince(fitKey{job: e.UID}, e.Spec.ElasticPolicy, size, room, uncertain, r.Now())
 	if o.MayProvision {
 		if room, err = rooms.QuotaPods(ctx, p); err != nil {
 			return false, err
