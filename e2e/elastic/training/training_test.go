@@ -167,8 +167,11 @@ func TestCost(t *testing.T) {
 	job := l.submit("training", "cost", 50, "sh", "-c", "cat > cost.py <<'END'\n"+cost+"END\nOMP_NUM_THREADS=1 python3 -m kuota.elastic.run --standalone --nproc-per-node=4 cost.py")
 	l.waitJob(job)
 	for text := range strings.Lines(l.Kubectl(t, "", "logs", "-n", job.Namespace, "job/cost", "--tail=-1")) {
-		var got struct{ Used, Step, Ratio, Low, High float64 }
-		if strings.HasPrefix(text, "{") && json.Unmarshal([]byte(text), &got) == nil {
+		var got struct {
+			Event                        string
+			Used, Step, Ratio, Low, High float64
+		}
+		if strings.HasPrefix(text, "{") && json.Unmarshal([]byte(text), &got) == nil && got.Event == "cost" { // not one of progress
 			fmt.Printf("figure elastic_library %.3f ms of processor time in a step of %.3f ms, which takes %.2f %% more with it (95 %% interval %.2f to %.2f)\n", got.Used, got.Step, 100*(got.Ratio-1), 100*(got.Low-1), 100*(got.High-1))
 			return
 		}
