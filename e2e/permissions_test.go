@@ -174,7 +174,7 @@ var ruleChecks = map[string]ruleCheck{
 	"kuota-console computeallocations.kuota.dev get":                             ready,
 	"kuota-console clusterpolicies.kuota.dev get":                                ready,
 	"kuota-console computeallocations/status.kuota.dev patch":                    {function: "a changed allocation becomes Ready", run: (*ruleTest).reconciles},
-	"kuota-console priorityclasses.scheduling.k8s.io get":                        {function: "an ElasticJob may ask for nodes", prepare: strings.Replace(elasticManifest, "elasticPolicy: {", "elasticPolicy: {growth: Provision, ", 1), run: (*ruleTest).mayProvision},
+	"kuota-console priorityclasses.scheduling.k8s.io get":                        {function: "an ElasticJob may ask for nodes", prepare: provisionManifest, run: (*ruleTest).mayProvision},
 	"kuota-console elasticjobs.kuota.dev get":                                    growsTo("job/grows-base"),
 	"kuota-console clusterqueues.kueue.x-k8s.io get":                             ready,
 	"kuota-console workloads.kueue.x-k8s.io get":                                 ready,
@@ -258,18 +258,22 @@ spec:
   template: {spec: {containers: [{name: train, image: example.com/train:1, resources: {requests: {nvidia.com/gpu: 1}, limits: {nvidia.com/gpu: 1}}}]}}
 `
 
+// provisionManifest is an ElasticJob that runs and may ask for nodes.
+var provisionManifest = strings.NewReplacer("name: grows", "name: asks", "{minReplicas: 50, maxReplicas: 60, replicaIncrementStep: 10}", "{minReplicas: 1, maxReplicas: 2, replicaIncrementStep: 1, growth: Provision}",
+	"nvidia.com/gpu: 1}, limits: {nvidia.com/gpu: 1}", "cpu: 1}").Replace(elasticManifest)
+
 // growsTo returns the check of a rule by which the console runs an ElasticJob: it creates
 // an object of it.
 func growsTo(object string) ruleCheck {
 	return ruleCheck{function: "an ElasticJob has " + object, remove: []string{object, "-n", ruleSpace}, prepare: elasticManifest, run: exists(object, "-n", ruleSpace)}
 }
 
-// mayProvision reports an error until the controller has seen the ElasticJob of elasticManifest, and
-// where it cannot read the class of growth that asks for nodes.
+// mayProvision reports an error until the ElasticJob of provisionManifest runs and the console had
+// the time to look for room, and where it cannot read the class of growth that asks for nodes.
 func (r *ruleTest) mayProvision(context.Context) error {
-	got, err := r.c.TryKubectl("", "get", "elasticjobs.kuota.dev/grows", "-n", ruleSpace, "-o", "jsonpath={.status.observedGeneration} {.status.conditions[*].reason}")
-	if seen, reasons, _ := strings.Cut(got, " "); err == nil && (seen == "" || strings.Contains(reasons, v1alpha1.ReasonClassMissing)) {
-		err = fmt.Errorf("generation %q, reasons %q", seen, reasons)
+	got, err := r.c.TryKubectl("", "get", "elasticjobs.kuota.dev/asks", "-n", ruleSpace, "-o", "jsonpath={.status.state} {.status.conditions[*].reason}")
+	if state, reasons, _ := strings.Cut(got, " "); err == nil && (state != string(v1alpha1.ElasticRunning) || strings.Contains(reasons, v1alpha1.ReasonClassMissing) || time.Since(r.started) < 8*time.Second) {
+		err = fmt.Errorf("state %q, reasons %q", state, reasons)
 	}
 	return err
 }
