@@ -197,6 +197,29 @@ func TestGrowthPrefersTheCheapestPool(t *testing.T) {
 		spec.Quota = append(spec.Quota, v1alpha1.QuotaRow{InstanceType: spot.pool, Quantities: v1alpha1.Quantities{Accelerators: ptr.To[int64](8)}})
 	})
 	const label = "node.kubernetes.io/instance-type"
+	pools := func(e *v1alpha1.ElasticJob) map[string]string { // by increment
+		var list corev1.PodList
+		if err := reserved.Client.List(t.Context(), &list, client.InNamespace(e.Namespace), client.MatchingLabels{v1alpha1.LabelElasticJob: e.Name}); err != nil {
+			t.Fatal(err)
+		}
+		on := map[string]string{}
+		for _, p := range list.Items {
+			on[p.Labels[v1alpha1.LabelElasticIncrement]] = p.Spec.NodeSelector[label]
+		}
+		return on
+	}
+	template := pods(4)
+	template.Spec.NodeSelector = map[string]string{label: reserved.pool}
+	pinned := reserved.elasticOf(team, "pinned", trainingClass, v1alpha1.ElasticPolicy{MinReplicas: 1, MaxReplicas: 2, ReplicaIncrementStep: ptr.To[int32](1), MinStablePeriodSeconds: 1, BackoffMaxSeconds: 5}, template)
+	reserved.size(pinned, 2, soon)
+	reserved.running(pinned, 2, soon)
+	if diff := cmp.Diff(map[string]string{"0": reserved.pool, "1": reserved.pool}, pools(pinned)); diff != "" {
+		t.Errorf("pools of a task whose template names one (-want +got):\n%s", diff)
+	}
+	if err := reserved.Client.Delete(t.Context(), pinned); err != nil {
+		t.Fatal(err)
+	}
+
 	e := &v1alpha1.ElasticJob{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace(team), Name: "train", Labels: labels(team, trainingClass)},
 		Spec: v1alpha1.ElasticJobSpec{
@@ -207,15 +230,7 @@ func TestGrowthPrefersTheCheapestPool(t *testing.T) {
 	reserved.create(e)
 	reserved.size(e, 4, soon)
 	reserved.running(e, 4, soon)
-	var list corev1.PodList
-	if err := reserved.Client.List(t.Context(), &list, client.InNamespace(e.Namespace)); err != nil {
-		t.Fatal(err)
-	}
-	on := map[string]string{} // increments by pool
-	for _, p := range list.Items {
-		on[p.Labels[v1alpha1.LabelElasticIncrement]] = p.Spec.NodeSelector[label]
-	}
-	if diff := cmp.Diff(map[string]string{"0": reserved.pool, "1": spot.pool, "2": spot.pool, "3": reserved.pool}, on); diff != "" {
+	if diff := cmp.Diff(map[string]string{"0": reserved.pool, "1": spot.pool, "2": spot.pool, "3": reserved.pool}, pools(e)); diff != "" {
 		t.Errorf("pools of the increments (-want +got):\n%s", diff)
 	}
 	e.Spec.BaseNodeSelector = nil

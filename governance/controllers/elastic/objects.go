@@ -74,10 +74,10 @@ func Increment(e *v1alpha1.ElasticJob, n NewPart) *batchv1.Job {
 	return job
 }
 
-// selectNodes adds to the labels that the nodes of a Job must have.
+// selectNodes adds to the labels that the nodes of a Job must have: those of its template stay.
 func selectNodes(job *batchv1.Job, all map[string]string) {
 	if spec := &job.Spec.Template.Spec; len(all) > 0 {
-		spec.NodeSelector = labels.Merge(spec.NodeSelector, all)
+		spec.NodeSelector = labels.Merge(all, spec.NodeSelector)
 	}
 }
 

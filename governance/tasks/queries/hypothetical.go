@@ -155,7 +155,8 @@ func (r *Rooms) Cheapest(ctx context.Context, p Proposal, placed bool, cost func
 	}
 	var options []option
 	for _, name := range c.Queue.Flavors {
-		if on, costs := c.Flavors[name].NodeLabels, cost(name); len(on) > 0 && costs != nil {
+		on, costs := c.Flavors[name].NodeLabels, cost(name)
+		if len(on) > 0 && costs != nil && !labels.Conflicts(p.PodSets[0].Spec.NodeSelector, on) {
 			options = append(options, option{on, costs})
 		}
 	}
