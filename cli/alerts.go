@@ -16,6 +16,7 @@ func (o *options) alertsCommand() *cobra.Command {
 	group := &cobra.Command{Use: "alerts", Short: "list and silence alerts, and test receivers", GroupID: "quota", Example: "  kuota alerts silence task-waits --team vision --for 4h --reason maintenance"}
 	group.AddCommand(o.reading(read{
 		use: "list", example: "kuota alerts list", about: "list alerts that fire, and those that ended in the last week", path: "/alerts", rows: rows("alerts"), name: "rule",
+		filters: []filter{{flag: "department", name: "department", about: "alerts of this department, of those below it and of their teams"}},
 		columns: []column{{"RULE", "rule", nil}, {"SEVERITY", "severity", nil}, {"STATE", "state", nil}, {"TEAM", "team", nil}, {"SINCE", "since", nil}, {"SILENCED UNTIL", "silencedUntil", nil}, {"SUMMARY", "summary", nil}},
 	}), o.reading(read{
 		use: "silences", example: "kuota alerts silences -o json", about: "list silences", path: "/alerts/silences", rows: rows("silences"), name: "id",

@@ -36,6 +36,7 @@ import (
 	"kuota.dev/kuota/governance/observe/logs"
 	"kuota.dev/kuota/governance/observe/utilization"
 	"kuota.dev/kuota/governance/policy"
+	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/record/activity"
 	"kuota.dev/kuota/governance/record/audit"
 	"kuota.dev/kuota/governance/record/history"
@@ -295,12 +296,12 @@ func (p *program) newHistory() error {
 	}
 	p.alerts = &alerts.Service{
 		Store: store, Tasks: p.tasks, Capacity: p.capacity, Loops: p.guard.Loops, Contact: p.cluster.Contact.Age, Access: p.access, Activity: p.activity,
-		Leader: p.leader, Log: p.log, Now: time.Now, Policy: p.policy, Notices: store,
+		Leader: p.leader, Log: p.log, Now: time.Now, Policy: p.policy, Departments: p.departmentTree, Notices: store,
 		Sender: delivery.New(p.config.clusterName, p.secret),
 	}
 	if p.cluster.Sessions != nil {
 		p.notices = &notices.Service{
-			Store: p.cluster.Sessions, History: store, Access: p.access, Policy: p.policy, Teams: p.teams, Leader: p.leader, Log: p.log, Now: time.Now,
+			Store: p.cluster.Sessions, History: store, Access: p.access, Policy: p.policy, Teams: p.teams, Departments: p.departmentTree, Leader: p.leader, Log: p.log, Now: time.Now,
 		}
 		p.alerts.Persons = p.notices
 	}
@@ -345,6 +346,15 @@ func (p *program) teams(ctx context.Context) (clusterstate.Teams, error) {
 		return clusterstate.Teams{}, err
 	}
 	return clusterstate.ReadTeams(ctx, reader)
+}
+
+// departmentTree reads the tree of departments.
+func (p *program) departmentTree(ctx context.Context) (quota.Departments, error) {
+	reader, err := p.cluster.Reader()
+	if err != nil {
+		return quota.Departments{}, err
+	}
+	return clusterstate.ReadDepartments(ctx, reader)
 }
 
 // teamOf returns the team of a task that a Workload or a job is; empty for none.

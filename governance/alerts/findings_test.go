@@ -113,7 +113,7 @@ func TestFindings(t *testing.T) {
 		}
 	}
 	silences := []history.Silence{{Team: "vision", Rule: string(TaskWaits), Until: start.Add(time.Hour)}, {Team: "secret", Until: start.Add(time.Hour)}, {Until: start}}
-	seen := visible(access.ScopeOf("ns-vision"), list, silences, start)
+	seen := (&Service{}).visible(access.ScopeOf("ns-vision"), list, silences, start)
 	if len(seen) != len(Rules)-4 {
 		t.Errorf("a member sees %d alerts, want %d", len(seen), len(Rules)-4)
 	}
@@ -125,7 +125,7 @@ func TestFindings(t *testing.T) {
 			t.Errorf("%s: silence is %v", a.Alert.Rule, a.Silence)
 		}
 	}
-	if all := visible(access.Scope{All: true}, list, silences, start); len(all) != len(list) {
+	if all := (&Service{}).visible(access.Scope{All: true}, list, silences, start); len(all) != len(list) {
 		t.Errorf("an admin sees %d alerts, want %d", len(all), len(list))
 	}
 	if quiet, err := (&Input{Now: start, Capacity: &capacity.Snapshot{}}).findings(Defaults, nil); len(quiet) > 0 || err != nil {
@@ -157,7 +157,7 @@ func TestBudgetOfADepartment(t *testing.T) {
 		"a member of its only team":            {access.ScopeOf("ns-speech"), 0},
 		"a stranger":                           {access.ScopeOf(), 0},
 	} {
-		if seen := visible(tc.scope, list, nil, start); len(seen) != tc.want {
+		if seen := (&Service{}).visible(tc.scope, list, nil, start); len(seen) != tc.want {
 			t.Errorf("%s sees %d alerts about the department, want %d", name, len(seen), tc.want)
 		}
 	}

@@ -61,6 +61,7 @@ type SentAlert struct {
 	Severity Severity   `json:"severity"`
 	State    string     `json:"state"` // firing or resolved
 	Team     string     `json:"team,omitempty"`
+	Of       string     `json:"department,omitempty"`
 	Summary  string     `json:"summary"`
 	Since    time.Time  `json:"since"`
 	Fired    time.Time  `json:"fired"`
@@ -68,7 +69,7 @@ type SentAlert struct {
 }
 
 func sent(a Alert) SentAlert {
-	s := SentAlert{ID: a.ID, Rule: a.Alert.Rule, Title: a.Title, Severity: a.Severity, State: "firing", Team: a.Team, Summary: a.Summary, Since: a.Since.UTC(), Fired: a.Fired.UTC()}
+	s := SentAlert{ID: a.ID, Rule: a.Alert.Rule, Title: a.Title, Severity: a.Severity, State: "firing", Team: a.Team, Of: a.Department(), Summary: a.Summary, Since: a.Since.UTC(), Fired: a.Fired.UTC()}
 	if !a.Resolved.IsZero() {
 		at := a.Resolved.UTC()
 		s.State, s.Resolved = "resolved", &at
@@ -143,7 +144,7 @@ func (m *Message) mostSevere() (most Severity) {
 
 // wants reports whether a receiver gets an alert.
 func wants(r v1alpha1.AlertReceiver, a Alert) bool {
-	return r.Notices != v1alpha1.OnlyNotices && (r.Team == "" || r.Team == a.Team) && (r.Severity == "" || severities[a.Severity] >= severities[Severity(r.Severity)])
+	return r.Notices != v1alpha1.OnlyNotices && (r.Team == "" || r.Team == a.Team) && (r.Department == "" || slices.Contains(a.Departments, r.Department)) && (r.Severity == "" || severities[a.Severity] >= severities[Severity(r.Severity)])
 }
 
 // severities are ordered.

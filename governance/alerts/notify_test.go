@@ -13,7 +13,12 @@ import (
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/access"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/record/history"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Of 10,000 preemptions in a minute each receiver gets at most one message, and each alert
@@ -226,8 +231,22 @@ func TestNotices(t *testing.T) {
 	}
 }
 
-// A receiver of a team gets no alert of another team or of the cluster.
+// A receiver of a team gets no alert of another team or of the cluster, and one of a department
+// those of its teams, of departments below it, and of itself.
 func TestWants(t *testing.T) {
+	department := func(name, parent string) v1alpha1.Department {
+		return v1alpha1.Department{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.DepartmentSpec{Parent: parent}}
+	}
+	team := func(name, department string) *v1alpha1.ComputeAllocation {
+		return &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ComputeAllocationSpec{Department: department}}
+	}
+	s := &Service{tree: quota.NewDepartments([]v1alpha1.Department{department("research", ""), department("robots", "research"), department("sales", "")},
+		[]*v1alpha1.ComputeAllocation{team("vision", "research"), team("arms", "robots"), team("leads", "sales"), team("free", "")}, catalog.Catalog{})}
+	of := func(a history.Alert) Alert {
+		a.Rule = string(TaskWaits)
+		return s.visible(access.Scope{All: true}, []history.Alert{a}, nil, start)[0]
+	}
+	research := v1alpha1.AlertReceiver{Department: "research"}
 	alert := func(team string, severity Severity) Alert {
 		return Alert{Alert: history.Alert{Team: team}, Description: Description{Severity: severity}}
 	}
@@ -236,14 +255,23 @@ func TestWants(t *testing.T) {
 		alert    Alert
 		want     bool
 	}{
-		"all":          {v1alpha1.AlertReceiver{}, alert("vision", Info), true},
-		"the cluster":  {v1alpha1.AlertReceiver{}, alert("", Critical), true},
-		"own team":     {v1alpha1.AlertReceiver{Team: "vision"}, alert("vision", Info), true},
-		"another team": {v1alpha1.AlertReceiver{Team: "vision"}, alert("speech", Critical), false},
-		"not a team's": {v1alpha1.AlertReceiver{Team: "vision"}, alert("", Critical), false},
-		"as severe":    {v1alpha1.AlertReceiver{Severity: "warning"}, alert("vision", Warning), true},
-		"notices only": {v1alpha1.AlertReceiver{Notices: v1alpha1.OnlyNotices}, alert("", Critical), false},
-		"less severe":  {v1alpha1.AlertReceiver{Severity: "warning"}, alert("vision", Info), false},
+		"all":                         {v1alpha1.AlertReceiver{}, alert("vision", Info), true},
+		"the cluster":                 {v1alpha1.AlertReceiver{}, alert("", Critical), true},
+		"own team":                    {v1alpha1.AlertReceiver{Team: "vision"}, alert("vision", Info), true},
+		"another team":                {v1alpha1.AlertReceiver{Team: "vision"}, alert("speech", Critical), false},
+		"not a team's":                {v1alpha1.AlertReceiver{Team: "vision"}, alert("", Critical), false},
+		"as severe":                   {v1alpha1.AlertReceiver{Severity: "warning"}, alert("vision", Warning), true},
+		"notices only":                {v1alpha1.AlertReceiver{Notices: v1alpha1.OnlyNotices}, alert("", Critical), false},
+		"department's team":           {research, of(history.Alert{Team: "vision"}), true},
+		"team below":                  {research, of(history.Alert{Team: "arms"}), true},
+		"team of another department":  {research, of(history.Alert{Team: "leads"}), false},
+		"team of no department":       {research, of(history.Alert{Team: "free"}), false},
+		"a team that is gone":         {research, of(history.Alert{Team: "gone"}), false},
+		"the department":              {research, of(history.Alert{Subject: departmentSubject + "research/Notify"}), true},
+		"a department below":          {research, of(history.Alert{Subject: departmentSubject + "robots/Notify"}), true},
+		"the department above":        {v1alpha1.AlertReceiver{Department: "robots"}, of(history.Alert{Subject: departmentSubject + "research/Notify"}), false},
+		"the cluster, not department": {research, of(history.Alert{Subject: "pool"}), false},
+		"less severe":                 {v1alpha1.AlertReceiver{Severity: "warning"}, alert("vision", Info), false},
 	} {
 		if got := wants(tc.receiver, tc.alert); got != tc.want {
 			t.Errorf("%s: got %v, want %v", name, got, tc.want)

@@ -20,6 +20,7 @@ import (
 	"kuota.dev/kuota/governance/cluster/leader"
 	"kuota.dev/kuota/governance/controllers/loopguard"
 	"kuota.dev/kuota/governance/observe/capacity"
+	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/record/activity"
 	"kuota.dev/kuota/governance/record/audit"
 	"kuota.dev/kuota/governance/record/history"
@@ -75,6 +76,8 @@ type Service struct {
 	Now       func() time.Time
 	// Policy returns the cluster policy, which has thresholds and receivers; nil for none.
 	Policy func(ctx context.Context) (*v1alpha1.ClusterPolicy, error)
+	// Departments returns the tree of departments; nil for none.
+	Departments func(ctx context.Context) (quota.Departments, error)
 	// Notices and Sender deliver alerts; nil delivers none.
 	Notices Notices
 	Sender  Sender
@@ -85,6 +88,7 @@ type Service struct {
 	stale    *history.Alert  // that this replica is stale; nil if it is not
 	wasStale *history.Alert  // the last one that is over
 	silences []history.Silence
+	tree     quota.Departments
 
 	notifying sync.Mutex // guards notifier
 	notifier  *notifier  // nil before this replica leads, and once another replica leads
@@ -118,6 +122,13 @@ func (s *Service) follow(ctx context.Context) {
 }
 
 func (s *Service) load(ctx context.Context) error {
+	if s.Departments != nil {
+		if tree, err := s.Departments(ctx); err == nil { // as it was while it cannot be read
+			s.mu.Lock()
+			s.tree = tree
+			s.mu.Unlock()
+		}
+	}
 	silences, err := s.Store.Silences(ctx, s.Now())
 	if err != nil {
 		return err
@@ -168,7 +179,7 @@ func (s *Service) watchContact(ctx context.Context, limits Thresholds) {
 	}
 	err := s.Store.SaveAlerts(ctx, []history.Alert{*alert}, nil)
 	if err == nil && alert.Resolved.IsZero() { // the leader sends its end
-		err = s.notify(ctx, s.receivers(ctx), visible(access.Scope{All: true}, []history.Alert{*alert}, silences, now))
+		err = s.notify(ctx, s.receivers(ctx), s.visible(access.Scope{All: true}, []history.Alert{*alert}, silences, now))
 	}
 	switch {
 	case errors.Is(err, history.ErrNotLeader):
@@ -294,7 +305,7 @@ func (s *Service) lead(ctx context.Context) error {
 				s.Sender.Prepare(ctx, receivers)
 				prepared = in.Now
 			}
-			err := s.notify(ctx, receivers, slices.Concat(s.sendable(), visible(everyone, ended, nil, in.Now)))
+			err := s.notify(ctx, receivers, slices.Concat(s.sendable(), s.visible(everyone, ended, nil, in.Now)))
 			if errors.Is(err, history.ErrNotLeader) {
 				return err
 			} else if err != nil {
@@ -414,7 +425,16 @@ type State struct {
 type Alert struct {
 	history.Alert
 	Description
-	Silence *history.Silence // that hides it; nil for none
+	Silence     *history.Silence // that hides it; nil for none
+	Departments []string         // that its team is in, or that it is about, and those above, the nearest first
+}
+
+// Department returns the nearest of the departments; empty for none.
+func (a Alert) Department() string {
+	if len(a.Departments) == 0 {
+		return ""
+	}
+	return a.Departments[0]
 }
 
 // Firing returns the alerts that fire, as a scope sees them.
@@ -426,7 +446,7 @@ func (s *Service) Firing(scope access.Scope) []Alert {
 		open = append([]history.Alert{*s.stale}, others...)
 	}
 	s.mu.Unlock()
-	return visible(scope, open, silences, s.Now())
+	return s.visible(scope, open, silences, s.Now())
 }
 
 // sendable returns the alerts that an evaluation sends: all but that this replica is stale,
@@ -453,7 +473,7 @@ func (s *Service) Within(ctx context.Context, scope access.Scope) (state State, 
 	if err != nil {
 		return state, &governance.Error{Kind: governance.Unavailable, Op: "list alerts", Message: "The history database does not answer, so that resolved alerts and silences are not shown.", Err: err}
 	}
-	state.Resolved = visible(scope, resolved, nil, now)
+	state.Resolved = s.visible(scope, resolved, nil, now)
 	if scope.All {
 		s.mu.Lock()
 		state.Silences = slices.DeleteFunc(slices.Clone(s.silences), func(n history.Silence) bool { return !n.Until.After(now) })
@@ -477,7 +497,11 @@ func departmentOf(a history.Alert) string {
 	return name
 }
 
-func visible(scope access.Scope, list []history.Alert, silences []history.Silence, now time.Time) (seen []Alert) {
+// visible returns those of the alerts that a scope sees.
+func (s *Service) visible(scope access.Scope, list []history.Alert, silences []history.Silence, now time.Time) (seen []Alert) {
+	s.mu.Lock()
+	tree := s.tree
+	s.mu.Unlock()
 	for _, a := range list {
 		if !scope.All && !scope.Includes(a.Namespace) && !scope.IncludesDepartment(departmentOf(a)) {
 			continue
@@ -486,7 +510,7 @@ func visible(scope access.Scope, list []history.Alert, silences []history.Silenc
 		if !ok { // of another version
 			description = Description{Rule: Rule(a.Rule), Title: a.Rule, Severity: Info}
 		}
-		alert := Alert{Alert: a, Description: description}
+		alert := Alert{Alert: a, Description: description, Departments: tree.Chain(cmp.Or(departmentOf(a), tree.DepartmentOf(a.Team)))}
 		for i := range silences {
 			if n := &silences[i]; n.Until.After(now) && (n.Rule == "" || n.Rule == a.Rule) && (n.Team == "" || n.Team == a.Team) {
 				alert.Silence = n

@@ -72,17 +72,6 @@ func (s State) Find(name string) *v1alpha1.Department {
 	return nil
 }
 
-// TeamsBelow returns the names of the teams in a department or below it, sorted.
-func (s State) TeamsBelow(name string) (teams []string) {
-	for _, below := range s.Tree.Below(name) {
-		for _, team := range s.Tree.Teams(below) {
-			teams = append(teams, team.Name)
-		}
-	}
-	slices.Sort(teams)
-	return teams
-}
-
 // DepartmentOf returns the department of a team; empty for none.
 func (s State) DepartmentOf(team string) string { return s.Tree.DepartmentOf(team) }
 
@@ -141,7 +130,7 @@ func (s State) Key() string {
 // only what their reader sees.
 func (s *Service) TeamsBelow(ctx context.Context, department string) ([]string, error) {
 	state, err := s.whole(ctx)
-	return state.TeamsBelow(department), err
+	return state.Tree.TeamsBelow(department), err
 }
 
 // whole returns all departments, as a reader sees them who sees all and changes none.

@@ -16,6 +16,7 @@ import (
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/cluster/leader"
+	"kuota.dev/kuota/governance/quota"
 )
 
 const (
@@ -55,9 +56,11 @@ type Service struct {
 	// Policy returns the cluster policy, whose receivers people choose among; nil for none.
 	Policy func(ctx context.Context) (*v1alpha1.ClusterPolicy, error)
 	Teams  func(ctx context.Context) (clusterstate.Teams, error)
-	Leader *leader.Leader
-	Log    *slog.Logger
-	Now    func() time.Time
+	// Departments returns the tree of departments.
+	Departments func(ctx context.Context) (quota.Departments, error)
+	Leader      *leader.Leader
+	Log         *slog.Logger
+	Now         func() time.Time
 	// Interval is how often messages are made; 0 for a minute.
 	Interval time.Duration
 }
@@ -93,7 +96,8 @@ func nameOf(person string) string {
 
 // Receiver is a receiver that a person can choose.
 type Receiver struct {
-	Name, Type, Team string
+	Name, Type       string
+	Team, Department string // that its notices are limited to; empty for none
 	// Problem is why this person cannot choose it; empty for none.
 	Problem string
 }
@@ -265,7 +269,8 @@ func (s *Service) allowed(ctx context.Context) (list []v1alpha1.AlertReceiver, e
 	return list, nil
 }
 
-// receivers returns the receivers that a person can choose: one of a team only if they see it.
+// receivers returns the receivers that a person can choose: one of a team or a department only
+// if they see that team, or one of those below the department.
 func (s *Service) receivers(ctx context.Context, user governance.User) (list []Receiver, err error) {
 	allowed, err := s.allowed(ctx)
 	if err != nil || len(allowed) == 0 {
@@ -279,11 +284,19 @@ func (s *Service) receivers(ctx context.Context, user governance.User) (list []R
 	if err != nil {
 		return nil, err
 	}
+	tree, err := s.Departments(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sees := func(team string) bool {
+		namespace := teams.Namespace(team)
+		return namespace != "" && scope.Includes(namespace)
+	}
 	for _, r := range allowed {
-		if namespace := teams.Namespace(r.Team); r.Team != "" && (namespace == "" || !scope.Includes(namespace)) {
+		if r.Team != "" && !sees(r.Team) || r.Department != "" && !slices.ContainsFunc(tree.TeamsBelow(r.Department), sees) {
 			continue
 		}
-		choice := Receiver{Name: r.Name, Type: string(r.Type), Team: r.Team}
+		choice := Receiver{Name: r.Name, Type: string(r.Type), Team: r.Team, Department: r.Department}
 		if r.Type == v1alpha1.EmailReceiver && user.Email == "" {
 			choice.Problem = noEmail
 		}

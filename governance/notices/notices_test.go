@@ -19,6 +19,8 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/access"
 	"kuota.dev/kuota/governance/cluster/clusterstate"
+	"kuota.dev/kuota/governance/quota"
+	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/record/history"
 
 	"github.com/google/go-cmp/cmp"
@@ -106,12 +108,13 @@ var (
 	eve = governance.User{Name: "eve", Groups: []string{"speech-team"}}
 )
 
-// newService returns a service with three receivers: mail, a chat of team vision, and one that
-// gets alerts only.
+// newService returns a service with four receivers: mail, a chat of team vision, one of the
+// department of team speech, and one that gets alerts only.
 func newService(log *bytes.Buffer) (*Service, *memory, *events, *v1alpha1.ClusterPolicy) {
 	policy := &v1alpha1.ClusterPolicy{Spec: v1alpha1.ClusterPolicySpec{Alerts: &v1alpha1.Alerts{Receivers: []v1alpha1.AlertReceiver{
 		{Name: "mail", Type: v1alpha1.EmailReceiver, SecretName: "smtp", Notices: v1alpha1.OnlyNotices},
 		{Name: "vision", Type: v1alpha1.SlackReceiver, SecretName: "chat", Team: "vision", Notices: v1alpha1.AlsoNotices},
+		{Name: "talk", Type: v1alpha1.SlackReceiver, SecretName: "chat", Department: "language", Notices: v1alpha1.OnlyNotices},
 		{Name: "ops", Type: v1alpha1.SlackReceiver, SecretName: "ops"},
 	}}}}
 	store, recorded := &memory{texts: map[string]string{}}, &events{}
@@ -119,11 +122,15 @@ func newService(log *bytes.Buffer) (*Service, *memory, *events, *v1alpha1.Cluste
 	for _, team := range []string{"vision", "speech"} {
 		allocations = append(allocations, &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}, Status: v1alpha1.ComputeAllocationStatus{Namespace: "ns-" + team}})
 	}
+	allocations[1].Spec.Department = "language"
 	return &Service{
 		Store: store, History: recorded, Access: groups{"vision-team": "ns-vision", "speech-team": "ns-speech"},
 		Policy: func(context.Context) (*v1alpha1.ClusterPolicy, error) { return policy, nil },
 		Teams: func(context.Context) (clusterstate.Teams, error) {
 			return clusterstate.NewTeams(allocations, nil, nil), nil
+		},
+		Departments: func(context.Context) (quota.Departments, error) {
+			return quota.NewDepartments([]v1alpha1.Department{{ObjectMeta: metav1.ObjectMeta{Name: "language"}}}, allocations, catalog.Catalog{}), nil
 		},
 		Log: slog.New(slog.NewTextHandler(log, nil)), Now: func() time.Time { return start },
 	}, store, recorded, policy
@@ -153,7 +160,7 @@ func TestSet(t *testing.T) {
 	if got := names(get(ada).Receivers); !slices.Equal(got, []string{"mail", "vision"}) {
 		t.Errorf("ada can choose %q", got)
 	}
-	if got := names(get(eve).Receivers); !slices.Equal(got, []string{"mail " + noEmail}) {
+	if got := names(get(eve).Receivers); !slices.Equal(got, []string{"mail " + noEmail, "talk"}) {
 		t.Errorf("eve can choose %q", got)
 	}
 	all := Settings{On: []Event{End, Fail, End}, To: []string{"mail", "vision", "mail"}}
@@ -173,6 +180,7 @@ func TestSet(t *testing.T) {
 	}{
 		"mail without an address": {eve, Settings{[]Event{End}, []string{"mail"}}, governance.Invalid},
 		"another team":            {eve, Settings{[]Event{End}, []string{"vision"}}, governance.Invalid},
+		"another department":      {ada, Settings{[]Event{End}, []string{"talk"}}, governance.Invalid},
 		"alerts only":             {ada, Settings{[]Event{End}, []string{"ops"}}, governance.Invalid},
 		"an address":              {ada, Settings{[]Event{End}, []string{"eve@example.com"}}, governance.Invalid},
 		"another event":           {ada, Settings{[]Event{"delete"}, []string{"mail"}}, governance.Invalid},
@@ -336,6 +344,9 @@ func TestAddress(t *testing.T) {
 	ofSpeech := mail
 	ofSpeech.Team = "speech"
 	check("not of another team than that of the receiver", ofSpeech)
+	ofLanguage := mail
+	ofLanguage.Department = "language"
+	check("not of a team outside the department of the receiver", ofLanguage)
 	notAllowed := mail
 	notAllowed.Notices = ""
 	check("not by a receiver that is for alerts only now", notAllowed)

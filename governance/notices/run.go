@@ -12,6 +12,7 @@ import (
 	"kuota.dev/kuota/governance"
 	"kuota.dev/kuota/governance/alerts"
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/record/history"
 )
 
@@ -54,6 +55,10 @@ func (s *Service) collect(ctx context.Context, last int64) (until int64, err err
 	if err != nil {
 		return 0, err
 	}
+	tree, err := s.Departments(ctx)
+	if err != nil {
+		return 0, err
+	}
 	texts, err := s.Store.WithPrefix(ctx, prefix)
 	if err != nil {
 		return 0, err
@@ -89,7 +94,7 @@ func (s *Service) collect(ctx context.Context, last int64) (until int64, err err
 			continue
 		}
 		for _, to := range receivers {
-			tasks := of(to, happened[person].sorted())
+			tasks := of(to, tree, happened[person].sorted())
 			if !slices.Contains(records[person].To, to.Name) || len(tasks) == 0 {
 				continue
 			}
@@ -104,10 +109,10 @@ func (s *Service) collect(ctx context.Context, last int64) (until int64, err err
 	return until, s.History.AddNotices(ctx, list, until)
 }
 
-// of returns what a receiver may get: of its team, if it has one.
-func of(to v1alpha1.AlertReceiver, all []alerts.TaskNotice) (list []alerts.TaskNotice) {
+// of returns what a receiver may get: of its team or its department, if it has one.
+func of(to v1alpha1.AlertReceiver, tree quota.Departments, all []alerts.TaskNotice) (list []alerts.TaskNotice) {
 	for _, n := range all {
-		if to.Team == "" || to.Team == n.Team {
+		if (to.Team == "" || to.Team == n.Team) && tree.Includes(to.Department, tree.DepartmentOf(n.Team)) {
 			list = append(list, n)
 		}
 	}
@@ -134,8 +139,12 @@ func (s *Service) Address(ctx context.Context, to v1alpha1.AlertReceiver, m aler
 		to.To = []string{r.Email}
 	}
 	m.Person = r.Person
+	tree, err := s.Departments(ctx)
+	if err != nil {
+		return to, m, err
+	}
 	var tasks []alerts.TaskNotice
-	for _, n := range of(to, m.Tasks) {
+	for _, n := range of(to, tree, m.Tasks) {
 		sees, err := s.Access.CanSee(ctx, r.user(), n.Namespace)
 		if err != nil {
 			return to, m, err

@@ -24,15 +24,18 @@ type State struct {
 	MayEdit bool
 	// Teams are the names of all teams, for readers who see all.
 	Teams []string
+	// Departments are the names of all departments, for the same readers.
+	Departments []string
 	// NoMutation reports that the API server has no mutating admission policies, so that
 	// it does not set default time limits.
 	NoMutation bool
 
 	// The input of ValidatePools. Pages must not show it: a reader may not see all
 	// of it.
-	nodes []corev1.Node
-	teams []*v1alpha1.ComputeAllocation
-	label string // the node label of the instance type
+	nodes       []corev1.Node
+	teams       []*v1alpha1.ComputeAllocation
+	departments []string // names
+	label       string   // the node label of the instance type
 }
 
 // Review is what saving a policy would do.

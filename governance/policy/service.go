@@ -53,10 +53,11 @@ func (s *Service) State(ctx context.Context, user governance.User) (State, error
 	}
 	state, err := s.read(ctx)
 	state.MayEdit, state.NoMutation = may, s.Cluster.MissingKinds().MutatingPolicies
-	for i := range state.teams {
-		if scope.All {
-			state.Teams = append(state.Teams, state.teams[i].Name)
+	if scope.All {
+		for _, team := range state.teams {
+			state.Teams = append(state.Teams, team.Name)
 		}
+		state.Departments = state.departments
 	}
 	return state, err
 }
@@ -93,7 +94,16 @@ func (s *Service) read(ctx context.Context) (State, error) {
 		return State{}, err
 	}
 	slices.SortFunc(allocations, func(a, b *v1alpha1.ComputeAllocation) int { return strings.Compare(a.Name, b.Name) })
-	return NewState(state.Policy, nodes.Items, allocations, s.Naming.InstanceTypeLabel), nil
+	departments, err := cluster.All[v1alpha1.Department](ctx, reader)
+	if err != nil {
+		return State{}, err
+	}
+	state = NewState(state.Policy, nodes.Items, allocations, s.Naming.InstanceTypeLabel)
+	for _, d := range departments {
+		state.departments = append(state.departments, d.Name)
+	}
+	slices.Sort(state.departments)
+	return state, nil
 }
 
 // NewState returns the state that a policy is validated against, without

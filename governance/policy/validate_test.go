@@ -281,19 +281,21 @@ func TestWarnings(t *testing.T) {
 			{Pool: "planned", Resource: "nvidia.com/gpu", From: "2026-01-01", Own: "1"}, {Pool: "h101", Resource: "nvidia.com/gpu", From: "2026-01-01", Own: "1"},
 			{Pool: "ml.g5.2xlarge", Resource: "aws.amazon.com/neuron", From: "2026-01-01", Own: "1"},
 		}},
-		Alerts: &v1alpha1.Alerts{Receivers: []v1alpha1.AlertReceiver{{Name: "ops", SecretName: "ops"}, {Name: "vision", SecretName: "smtp", Team: "visoin"}}},
+		Alerts: &v1alpha1.Alerts{Receivers: []v1alpha1.AlertReceiver{{Name: "ops", SecretName: "ops"}, {Name: "vision", SecretName: "smtp", Team: "visoin"}, {Name: "speech", SecretName: "ops", Department: "reserch"}, {Name: "known", SecretName: "ops", Department: "research"}}},
 	}
 	for name, tc := range map[string]struct {
 		secrets []string
 		want    []string
 	}{
-		"all":                 {[]string{"ops"}, []string{"spec.prices.hourly[1].pool", "spec.prices.hourly[2].resource", "spec.alerts.receivers[1].secretName", "spec.alerts.receivers[1].team"}},
-		"no Secret":           {[]string{}, []string{"spec.prices.hourly[1].pool", "spec.prices.hourly[2].resource", "spec.alerts.receivers[0].secretName", "spec.alerts.receivers[1].secretName", "spec.alerts.receivers[1].team"}},
-		"Secrets are unknown": {nil, []string{"spec.prices.hourly[1].pool", "spec.prices.hourly[2].resource", "spec.alerts.receivers[1].team"}},
+		"all":                 {[]string{"ops"}, []string{"spec.prices.hourly[1].pool", "spec.prices.hourly[2].resource", "spec.alerts.receivers[1].secretName", "spec.alerts.receivers[1].team", "spec.alerts.receivers[2].department"}},
+		"no Secret":           {[]string{}, []string{"spec.prices.hourly[1].pool", "spec.prices.hourly[2].resource", "spec.alerts.receivers[0].secretName", "spec.alerts.receivers[1].secretName", "spec.alerts.receivers[1].team", "spec.alerts.receivers[2].secretName", "spec.alerts.receivers[2].department", "spec.alerts.receivers[3].secretName"}},
+		"Secrets are unknown": {nil, []string{"spec.prices.hourly[1].pool", "spec.prices.hourly[2].resource", "spec.alerts.receivers[1].team", "spec.alerts.receivers[2].department"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			for _, w := range Warnings(spec, lab(nil), tc.secrets) {
+			state := lab(nil)
+			state.departments = []string{"research"}
+			for _, w := range Warnings(spec, state, tc.secrets) {
 				got = append(got, w.Path)
 			}
 			if !slices.Equal(got, tc.want) {

@@ -12,7 +12,7 @@ import (
 )
 
 // Warnings returns what a policy names that does not exist: pools of limits and prices, resources of
-// prices, and Secrets and teams of receivers. Such a policy is valid, since they can be created later, and prices of
+// prices, and Secrets, teams and departments of receivers. Such a policy is valid, since they can be created later, and prices of
 // deleted pools are kept. secrets are those in the namespace of the console; nil where they
 // are not known. It is pure.
 func Warnings(spec *v1alpha1.ClusterPolicySpec, state State, secrets []string) []governance.FieldError {
@@ -43,6 +43,9 @@ func Warnings(spec *v1alpha1.ClusterPolicySpec, state State, secrets []string) [
 		}
 		if r.Team != "" && !slices.ContainsFunc(state.teams, func(a *v1alpha1.ComputeAllocation) bool { return a.Name == r.Team }) {
 			warnings.Addf(at+"team", "there is no team %s", r.Team)
+		}
+		if r.Department != "" && !slices.Contains(state.departments, r.Department) {
+			warnings.Addf(at+"department", "there is no department %s", r.Department)
 		}
 	}
 	return warnings

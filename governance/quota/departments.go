@@ -70,6 +70,14 @@ func (d Departments) Chain(name string) (chain []string) {
 	return chain
 }
 
+// Above returns the departments of Chain.
+func (d Departments) Above(name string) (above []*v1alpha1.Department) {
+	for _, name := range d.Chain(name) {
+		above = append(above, d.named[name])
+	}
+	return above
+}
+
 // Path returns the names of Chain from the top, joined for users, such as "Research › Vision".
 func (d Departments) Path(name string) string {
 	var titles []string
@@ -101,6 +109,17 @@ func (d Departments) below(name string, found []string) []string {
 		found = d.below(child, found)
 	}
 	return found
+}
+
+// TeamsBelow returns the names of the teams in a department or below it, sorted.
+func (d Departments) TeamsBelow(name string) (teams []string) {
+	for _, below := range d.Below(name) {
+		for _, team := range d.teams[below] {
+			teams = append(teams, team.Name)
+		}
+	}
+	slices.Sort(teams)
+	return teams
 }
 
 // Includes reports whether the department of a team is of or below it. The empty of includes

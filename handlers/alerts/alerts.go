@@ -42,9 +42,19 @@ func (h *Pages) Register(s *web.Server) {
 	h.registerAPI(s)
 }
 
-// read returns what the user of a request sees.
+// address returns the address of a page or a file, and the department whose alerts it has; empty
+// for all.
+func address(c echo.Context) (a listing.Address, department string) {
+	a = listing.NewAddress(urls.Alerts, "")
+	return a, a.Take(c.QueryParams(), "department")
+}
+
+// read returns what the user of a request sees, of a department if the address names one.
 func (h *Pages) read(c echo.Context) (alerts.State, access.Scope, error) {
-	ctx := c.Request().Context()
+	return h.readIn(c.Request().Context(), c)
+}
+
+func (h *Pages) readIn(ctx context.Context, c echo.Context) (alerts.State, access.Scope, error) {
 	scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
 	if err != nil {
 		return alerts.State{}, scope, err
@@ -53,6 +63,10 @@ func (h *Pages) read(c echo.Context) (alerts.State, access.Scope, error) {
 		return alerts.State{}, scope, &governance.Error{Kind: governance.Unavailable, Op: "list alerts", Message: tasks.NoHistory}
 	}
 	state, err := h.Alerts.Within(ctx, scope)
+	if _, department := address(c); department != "" {
+		outside := func(a alerts.Alert) bool { return !slices.Contains(a.Departments, department) }
+		state.Firing, state.Resolved = slices.DeleteFunc(slices.Clone(state.Firing), outside), slices.DeleteFunc(slices.Clone(state.Resolved), outside)
+	}
 	return state, scope, err
 }
 
@@ -64,12 +78,19 @@ func (h *Pages) render(c echo.Context, status int, typed silenceInput) error {
 	if err != nil && !console.Unavailable(err) {
 		return err
 	}
-	page := h.page(state, scope)
+	page := h.page(c, state, scope)
 	if err != nil {
 		page.Trouble = sentenceOf(err)
 	}
+	a, department := address(c)
+	if page.Filters, err = h.OfferDepartments(c, nil, department); err != nil && !console.Unavailable(err) {
+		return err
+	}
+	if department != "" {
+		page.ClearURL = urls.Alerts
+	}
 	page.Chrome = h.Chrome(c)
-	page.Title, page.Active, page.Stream = "Alerts", "alerts", urls.AlertsEvents
+	page.Title, page.Active, page.Stream = "Alerts", "alerts", a.URL(urls.AlertsEvents)
 	if h.Alerts != nil && h.ReadOnlyReason() == "" {
 		may, err := h.Alerts.MaySilence(c.Request().Context(), console.UserOf(c))
 		if err != nil {
@@ -104,18 +125,18 @@ func sentenceOf(err error) string {
 func (h *Pages) events(s *web.Server) func(echo.Context) error {
 	return func(c echo.Context) error {
 		return s.Stream(c, web.Part{Changed: h.CapacityChanges.Subscribe, MinGap: console.FiguresMinGap, Render: func(ctx context.Context) (templ.Component, error) {
-			scope, err := h.Tasks.Scope(ctx, console.UserOf(c))
-			if err != nil || h.Alerts == nil {
-				return alertviews.AlertsLive(alertviews.AlertsPage{}), nil
+			state, scope, err := h.readIn(ctx, c)
+			if err != nil && !console.Unavailable(err) {
+				return nil, err
 			}
-			state, err := h.Alerts.Within(ctx, scope)
-			return alertviews.AlertsLive(h.page(state, scope)), err
+			return alertviews.AlertsLive(h.page(c, state, scope)), nil
 		}}, h.Frame(c))
 	}
 }
 
-func (h *Pages) page(state alerts.State, scope access.Scope) alertviews.AlertsPage {
-	page := alertviews.AlertsPage{Action: urls.Alerts, CSVURL: urls.AlertsCSV, JSONURL: urls.AlertsJSON, PolicyURL: urls.EditAlerts, All: scope.All}
+func (h *Pages) page(c echo.Context, state alerts.State, scope access.Scope) alertviews.AlertsPage {
+	at, _ := address(c)
+	page := alertviews.AlertsPage{Action: urls.Alerts, CSVURL: at.URL(urls.AlertsCSV), JSONURL: at.URL(urls.AlertsJSON), PolicyURL: urls.EditAlerts, All: scope.All}
 	for _, a := range state.Firing {
 		page.Firing = append(page.Firing, row(a))
 	}
@@ -139,12 +160,18 @@ func (h *Pages) page(state alerts.State, scope access.Scope) alertviews.AlertsPa
 		page.Silences = append(page.Silences, alertviews.SilenceRow{ID: n.ID, Rule: ruleName(n.Rule), Team: cmp.Or(n.Team, "All teams"), Until: format.Time(n.Until), Actor: n.Actor, Reason: format.OrDash(n.Reason)})
 	}
 	for _, r := range state.Receivers {
-		gets := "All alerts"
+		gets, of := "All alerts", ""
 		switch {
-		case r.Team != "" && r.Severity != "":
-			gets = "Of team " + r.Team + ", " + r.Severity + " and above"
 		case r.Team != "":
-			gets = "Of team " + r.Team
+			of = "of team " + r.Team
+		case r.Department != "":
+			of = "of department " + r.Department
+		}
+		switch {
+		case of != "" && r.Severity != "":
+			gets = format.Capitalize(of) + ", " + r.Severity + " and above"
+		case of != "":
+			gets = format.Capitalize(of)
 		case r.Severity != "":
 			gets = format.Capitalize(r.Severity) + " and above"
 		}
@@ -152,10 +179,7 @@ func (h *Pages) page(state alerts.State, scope access.Scope) alertviews.AlertsPa
 		case v1alpha1.AlsoNotices:
 			gets += "; notices"
 		case v1alpha1.OnlyNotices:
-			gets = "Notices"
-			if r.Team != "" {
-				gets += " of team " + r.Team
-			}
+			gets = strings.TrimSpace("Notices " + of)
 		}
 		page.Receivers = append(page.Receivers, alertviews.AlertReceiver{Name: r.Name, Type: string(r.Type), Secret: r.SecretName, To: strings.Join(r.To, ", "), Gets: gets, Untested: r.Type == v1alpha1.EmailReceiver && len(r.To) == 0})
 	}
@@ -226,13 +250,13 @@ func (h *Pages) csv(c echo.Context) error {
 	if err != nil {
 		return err
 	}
-	rows := [][]string{{"rule", "severity", "state", "team", "summary", "since", "fired", "resolved", "silenced until"}}
+	rows := [][]string{{"rule", "severity", "state", "team", "department", "summary", "since", "fired", "resolved", "silenced until"}}
 	for _, a := range slices.Concat(state.Firing, state.Resolved) {
 		silenced := time.Time{}
 		if a.Silence != nil {
 			silenced = a.Silence.Until
 		}
-		rows = append(rows, []string{a.Alert.Rule, string(a.Severity), stateOf(a), a.Team, a.Summary, format.Time(a.Since), format.Time(a.Fired), format.Time(a.Resolved), format.Time(silenced)})
+		rows = append(rows, []string{a.Alert.Rule, string(a.Severity), stateOf(a), a.Team, a.Department(), a.Summary, format.Time(a.Since), format.Time(a.Fired), format.Time(a.Resolved), format.Time(silenced)})
 	}
 	return console.CSVFile(c, "alerts", rows)
 }
@@ -250,6 +274,7 @@ type alertJSON struct {
 	Severity      string     `json:"severity"`
 	State         string     `json:"state"` // firing or resolved
 	Team          string     `json:"team,omitempty"`
+	Of            string     `json:"department,omitempty"` // that the team is in now, or that the alert is about
 	Summary       string     `json:"summary"`
 	Since         time.Time  `json:"since"`
 	Fired         time.Time  `json:"fired"`
@@ -271,7 +296,7 @@ func (h *Pages) file(c echo.Context) error {
 	}
 	answer := alertsAnswer{h.Now().UTC(), []alertJSON{}}
 	for _, a := range slices.Concat(state.Firing, state.Resolved) {
-		one := alertJSON{Rule: a.Alert.Rule, Severity: string(a.Severity), State: stateOf(a), Team: a.Team, Summary: a.Summary, Since: a.Since.UTC(), Fired: a.Fired.UTC()}
+		one := alertJSON{Rule: a.Alert.Rule, Severity: string(a.Severity), State: stateOf(a), Team: a.Team, Of: a.Department(), Summary: a.Summary, Since: a.Since.UTC(), Fired: a.Fired.UTC()}
 		if !a.Resolved.IsZero() {
 			one.Resolved = &a.Resolved
 		}

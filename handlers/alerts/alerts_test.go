@@ -36,7 +36,7 @@ func TestAlerts(t *testing.T) {
 		t.Errorf("the header has %q", text)
 	}
 	_, csv := handlerstest.Get(t, address+"/alerts.csv")
-	if text := csv.Text(); !strings.Contains(text, "task-waits,warning,firing,vision,'=2 tasks wait.") || !strings.Contains(text, "resolved") {
+	if text := csv.Text(); !strings.Contains(text, "task-waits,warning,firing,vision,,'=2 tasks wait.") || !strings.Contains(text, "resolved") {
 		t.Errorf("the CSV file has %q", text)
 	}
 	_, body := handlerstest.Get(t, address+"/alerts.json")
@@ -45,6 +45,17 @@ func TestAlerts(t *testing.T) {
 	}
 	if err := json.Unmarshal([]byte(body.Text()), &answer); err != nil || len(answer.Alerts) != 2 || answer.Alerts[1].State != "resolved" {
 		t.Errorf("the JSON file has %v, %v", answer, err)
+	}
+
+	resolved := backend.State.Resolved[0]
+	resolved.Departments = []string{"robots", "research"}
+	backend.State.Resolved = []alerts.Alert{resolved}
+	_, page = handlerstest.Get(t, address+"/alerts?department=research")
+	if page.Find("#alerts-firing-table, #alerts-resolved-table").Find("tbody tr").Length() != 1 || page.Find("#department option[selected]").AttrOr("value", "") != "research" {
+		t.Errorf("of the department the page has %s", page.Find("main").Text())
+	}
+	if _, csv = handlerstest.Get(t, address+"/alerts.csv?department=research"); strings.Contains(csv.Text(), "firing,vision") || !strings.Contains(csv.Text(), "resolved,vision,robots,") {
+		t.Errorf("of the department the CSV file has %q", csv.Text())
 	}
 
 	for name, tc := range map[string]struct {

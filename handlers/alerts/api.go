@@ -21,7 +21,7 @@ const apiSilences = "/alerts/silences"
 
 // registerAPI adds the endpoints of alerts.
 func (h *Pages) registerAPI(s *web.Server) {
-	s.API(web.Endpoint{Method: http.MethodGet, Path: "/alerts", Summary: "List alerts", Answer: alertsAnswer{}, Handler: h.Handler(h.file)})
+	s.API(web.Endpoint{Method: http.MethodGet, Path: "/alerts", Summary: "List alerts", Query: []web.Parameter{{Name: "department", About: "of this department, of those below it and of their teams"}}, Answer: alertsAnswer{}, Handler: h.Handler(h.file)})
 	s.API(web.Endpoint{Method: http.MethodGet, Path: apiSilences, Summary: "List the silences of alerts", Answer: silencesAnswer{}, Handler: h.Handler(h.getSilences)})
 	s.API(web.Endpoint{Method: http.MethodPost, Path: apiSilences, Summary: "Silence alerts", Body: SilenceRequest{}, Answer: console.DoneAnswer{}, Handler: h.writing(h.postSilence)})
 	s.API(web.Endpoint{Method: http.MethodDelete, Path: apiSilences + "/:id", Summary: "End a silence", Answer: console.DoneAnswer{}, Handler: h.writing(func(c echo.Context) error {

@@ -63,7 +63,7 @@ func (h *Pages) setSince(ctx context.Context, s *seen, names ...string) {
 func (s *seen) above(b borrower) history.Above {
 	teams, nominal := []string{b.team}, resources.Amount(0)
 	if b.department != "" {
-		teams, nominal = s.TeamsBelow(b.department), s.Tree.Quota(b.department)[b.Flavor][b.Resource]
+		teams, nominal = s.Tree.TeamsBelow(b.department), s.Tree.Quota(b.department)[b.Flavor][b.Resource]
 	}
 	for i := range s.snapshot.Teams {
 		t := &s.snapshot.Teams[i]

@@ -53,7 +53,7 @@ func (d *DepartmentsBackend) Again(ctx context.Context, _ departments.State) (de
 
 func (d *DepartmentsBackend) TeamsBelow(ctx context.Context, department string) ([]string, error) {
 	state, err := d.State(ctx, governance.User{})
-	return state.TeamsBelow(department), err
+	return state.Tree.TeamsBelow(department), err
 }
 
 func (d *DepartmentsBackend) Figures(_ context.Context, state departments.State, seen func(string) bool) (map[string]departments.Figures, error) {

@@ -115,6 +115,9 @@ func words(r notices.Receiver, email string) string {
 	if r.Team != "" {
 		text += ", tasks of team " + r.Team
 	}
+	if r.Department != "" {
+		text += ", tasks of department " + r.Department
+	}
 	if r.Type != string(v1alpha1.EmailReceiver) {
 		text += ". Its readers see your name and your tasks"
 	}
@@ -175,10 +178,11 @@ type NoticesAnswer struct {
 
 // NoticesReceiver is a receiver of notices.
 type NoticesReceiver struct {
-	Name    string `json:"name"`
-	Type    string `json:"type"`
-	Team    string `json:"team,omitempty"`    // whose tasks it gets; empty for all
-	Problem string `json:"problem,omitempty"` // why the person cannot choose it
+	Name       string `json:"name"`
+	Type       string `json:"type"`
+	Team       string `json:"team,omitempty"`       // whose tasks it gets; empty for all
+	Department string `json:"department,omitempty"` // whose teams' tasks it gets; empty for all
+	Problem    string `json:"problem,omitempty"`    // why the person cannot choose it
 }
 
 // get answers GET /api/v1/notices.

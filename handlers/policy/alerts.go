@@ -33,7 +33,11 @@ func (r ruleRow) empty() bool { return r.class == "" && r.limit == "" }
 // classRule is a new row for a priority class.
 var classRule = ruleRow{rule: string(alerts.TaskWaits), on: "true"}
 
-// receiverRow is a receiver as typed. to has addresses with commas between.
+// ofDepartment begins the choice of a department in the menu of teams, before its name.
+const ofDepartment = "department/"
+
+// receiverRow is a receiver as typed. to has addresses with commas between, and team may be a
+// department.
 type receiverRow struct{ name, kind, secret, to, team, severity, notices string }
 
 func (r *receiverRow) Fields() map[string]*string {
@@ -92,7 +96,11 @@ func alertRows(a *v1alpha1.Alerts) (rules []ruleRow, receivers []receiverRow) {
 		}
 	}
 	for _, r := range a.Receivers {
-		receivers = append(receivers, receiverRow{name: r.Name, kind: string(r.Type), secret: r.SecretName, to: strings.Join(r.To, ", "), team: r.Team, severity: r.Severity, notices: string(r.Notices)})
+		team := r.Team
+		if r.Department != "" {
+			team = ofDepartment + r.Department
+		}
+		receivers = append(receivers, receiverRow{name: r.Name, kind: string(r.Type), secret: r.SecretName, to: strings.Join(r.To, ", "), team: team, severity: r.Severity, notices: string(r.Notices)})
 	}
 	return rules, receivers
 }
@@ -130,7 +138,12 @@ func (f *policyForm) parseAlerts(spec *v1alpha1.ClusterPolicySpec, wrong *govern
 		if row.empty() {
 			continue
 		}
-		r := v1alpha1.AlertReceiver{Name: row.name, Type: v1alpha1.AlertReceiverType(row.kind), SecretName: row.secret, Team: row.team, Severity: row.severity, Notices: v1alpha1.ReceiverNotices(row.notices)}
+		r := v1alpha1.AlertReceiver{Name: row.name, Type: v1alpha1.AlertReceiverType(row.kind), SecretName: row.secret, Severity: row.severity, Notices: v1alpha1.ReceiverNotices(row.notices)}
+		if department, ok := strings.CutPrefix(row.team, ofDepartment); ok {
+			r.Department = department
+		} else {
+			r.Team = row.team
+		}
 		for to := range strings.SplitSeq(row.to, ",") {
 			if to = strings.TrimSpace(to); to != "" {
 				r.To = append(r.To, to)

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 
 	"kuota.dev/kuota/governance"
@@ -63,6 +64,12 @@ var inputs = forms.Inputs{
 
 // formPaths replaces the rows of the spec in paths by the rows of the form.
 func (f *policyForm) formPaths(wrong []governance.FieldError) []governance.FieldError {
+	wrong = slices.Clone(wrong)
+	for i := range wrong {
+		if of, ok := strings.CutSuffix(wrong[i].Path, ".department"); ok && strings.HasPrefix(of, receiversPath) {
+			wrong[i].Path = of + ".team" // one menu has both
+		}
+	}
 	return forms.Renumber(wrong, map[string][]int{
 		classesPath:   forms.Filled(f.classes, classRow.empty),
 		poolsPath:     forms.Filled(f.pools, poolRow.empty),

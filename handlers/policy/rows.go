@@ -248,6 +248,9 @@ func (r rowsOf) receivers() *policyviews.RowList {
 	for _, team := range r.state.Teams {
 		teams = append(teams, team, team)
 	}
+	for _, department := range r.state.Departments {
+		teams = append(teams, ofDepartment+department, "Department "+department)
+	}
 	var rows []policyviews.Row
 	for i, receiver := range r.form.receivers {
 		row := r.row("receiver", i, typed("name", "Name", receiver.name, ui.InputProps{Code: true, Placeholder: "ops"}),

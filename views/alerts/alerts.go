@@ -11,6 +11,8 @@ type AlertsPage struct {
 	Firing     []AlertRow
 	Resolved   []AlertRow
 	Rules      []AlertRule
+	Filters    []views.Filter // by department; empty without departments
+	ClearURL   string         // the page without filters; empty if none is set
 	Silences   []SilenceRow
 	Form       *SilenceForm // nil for a reader who may not silence
 	Receivers  []AlertReceiver

@@ -80,6 +80,7 @@ const (
 
 // AlertReceiver gets alerts, and notices to people about their own tasks.
 // +kubebuilder:validation:XValidation:rule="(has(self.type) && self.type == 'Email' && !(has(self.notices) && self.notices == 'Only')) == has(self.to)",message="a receiver of type Email that gets alerts, and no other, has addresses in to"
+// +kubebuilder:validation:XValidation:rule="!has(self.team) || !has(self.department)",message="set one of team and department"
 // +kubebuilder:validation:XValidation:rule="!has(self.severity) || !has(self.notices) || self.notices != 'Only'",message="notices have no severity; leave it out, or let the receiver get alerts as well"
 type AlertReceiver struct {
 	// +required
@@ -116,6 +117,13 @@ type AlertReceiver struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=40
 	Team string `json:"team,omitempty"`
+
+	// Department limits the receiver to the alerts and the tasks of the teams in a department or
+	// below it, and to alerts about these departments.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=40
+	Department string `json:"department,omitempty"`
 
 	// Severity limits the receiver to alerts that are at least as severe.
 	// +optional

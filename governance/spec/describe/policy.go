@@ -124,6 +124,9 @@ func alertReceivers(a *v1alpha1.Alerts) (pairs [][2]string) {
 		if r.Team != "" {
 			words = append(words, "team="+r.Team)
 		}
+		if r.Department != "" {
+			words = append(words, "department="+r.Department)
+		}
 		if r.Severity != "" {
 			words = append(words, "severity="+r.Severity)
 		}
