@@ -111,7 +111,7 @@ func (h *Pages) allocationPage(ctx context.Context, user governance.User, team s
 	if err != nil {
 		return allocationviews.AllocationDetail{}, err
 	}
-	one := listedOf(&a, state.Types)
+	one := listedOf(&a, state.Types, state.Departments)
 	row := allocationRow(one)
 	page := allocationviews.AllocationDetail{
 		Team: a.Name, DisplayName: a.Spec.DisplayName, Description: a.Spec.Description, UpURL: urls.Policies,

@@ -209,7 +209,7 @@ func allocationRow(l listed) allocationviews.AllocationRow {
 }
 
 // allocationStatus puts the conditions into one word and a sentence.
-func allocationStatus(a *v1alpha1.ComputeAllocation) views.Status {
+func allocationStatus(a *v1alpha1.ComputeAllocation, departments []*v1alpha1.Department) views.Status {
 	ready := meta.FindStatusCondition(a.Status.Conditions, v1alpha1.ConditionReady)
 	switch {
 	case a.DeletionTimestamp != nil && ready != nil && ready.Reason == "Deleting":
@@ -226,6 +226,9 @@ func allocationStatus(a *v1alpha1.ComputeAllocation) views.Status {
 		return views.Status{Tone: "idle", Label: "Held", Text: "Running tasks continue; none starts."}
 	case effective.Spec(a).Activation == v1alpha1.Drain:
 		return views.Status{Tone: "idle", Label: "Drained", Text: "No task runs; all wait."}
+	}
+	if label, text := describe.Held(a, departments...); label != "" {
+		return views.Status{Tone: "idle", Label: label, Text: text}
 	}
 	return views.Status{Tone: "ok", Label: "Active"}
 }

@@ -33,13 +33,13 @@ type listed struct {
 // listOf returns the allocations of a state.
 func listOf(state allocations.State) (all []listed) {
 	for i := range state.Allocations {
-		all = append(all, listedOf(&state.Allocations[i], state.Types))
+		all = append(all, listedOf(&state.Allocations[i], state.Types, state.Departments))
 	}
 	return all
 }
 
-func listedOf(a *v1alpha1.ComputeAllocation, types catalog.Catalog) listed {
-	l := listed{ComputeAllocation: a, status: allocationStatus(a)}
+func listedOf(a *v1alpha1.ComputeAllocation, types catalog.Catalog, tree quota.Departments) listed {
+	l := listed{ComputeAllocation: a, status: allocationStatus(a, tree.Above(a.Spec.Department))}
 	l.resolved, l.current = quota.Effective(a, types)
 	l.resolved = l.resolved.Total()
 	return l

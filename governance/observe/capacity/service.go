@@ -86,7 +86,7 @@ func (s *Service) read(ctx context.Context) (in input, err error) {
 		return in, err
 	}
 	in.typeLabel = s.Naming.InstanceTypeLabel
-	if err := cluster.List(ctx, reader, &in.nodes, &in.cohorts); err != nil {
+	if err := cluster.List(ctx, reader, &in.nodes, &in.cohorts, &in.departments); err != nil {
 		return in, err
 	}
 	if in.queues, err = cluster.All[kueue.ClusterQueue](ctx, reader); err != nil {

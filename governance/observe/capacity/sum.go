@@ -32,6 +32,7 @@ type input struct {
 	queues      []*kueue.ClusterQueue
 	localQueues []*kueue.LocalQueue
 	allocations []*v1alpha1.ComputeAllocation
+	departments v1alpha1.DepartmentList
 	occupied    index.ClusterUsage
 }
 
@@ -81,9 +82,10 @@ func (in input) sum() *Snapshot {
 }
 
 func (s *summing) addTeams() {
+	tree := quota.NewDepartments(s.departments.Items, s.allocations, s.catalog)
 	for _, a := range s.allocations {
 		t := &TeamSnapshot{Name: a.Name, DisplayName: a.Spec.DisplayName, Namespace: a.Status.Namespace, Weight: a.Spec.FairShareWeight, Overrides: describe.Active(a), Budget: describe.BudgetUsage(a)}
-		t.Held, t.HeldText = describe.Held(a)
+		t.Held, t.HeldText = describe.Held(a, tree.Above(a.Spec.Department)...)
 		s.teams[a.Name] = t
 	}
 	s.order = slices.Sorted(maps.Keys(s.teams))

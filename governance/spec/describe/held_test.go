@@ -12,7 +12,7 @@ import (
 )
 
 // A queue that admits no tasks is described with the cause and the end, whether an admin, a
-// window or the budget holds it.
+// window, the budget or a department holds it.
 func TestHeld(t *testing.T) {
 	until := metav1.NewTime(time.Date(2026, 11, 27, 21, 0, 0, 0, time.UTC))
 	window := v1alpha1.Window{Name: "night", TimeZone: "Europe/Berlin", Activation: v1alpha1.Hold}
@@ -34,6 +34,15 @@ func TestHeld(t *testing.T) {
 		a.Status.Active = c.active
 		if label, text := describe.Held(a); label != c.wantLabel || !strings.Contains(text, c.wantText) || label == "" && text != "" {
 			t.Errorf("%s: got %q, %q, want %q, %q", name, label, text, c.wantLabel, c.wantText)
+		}
+		// The same of a department above another one, for a team that is not held.
+		if c.wantLabel != "" {
+			c.wantText = strings.NewReplacer("until an admin resumes it", "Department Robots is held", "the team's queue", "the queues of department Robots", "The team has", "Department Robots has").Replace(c.wantText)
+		}
+		robots := &v1alpha1.Department{ObjectMeta: metav1.ObjectMeta{Name: "robots"}, Spec: v1alpha1.DepartmentSpec{DisplayName: "Robots", Activation: c.spec.Activation, Windows: c.spec.Windows, Budget: c.spec.Budget}}
+		robots.Status.Active = c.active
+		if label, text := describe.Held(&v1alpha1.ComputeAllocation{}, &v1alpha1.Department{}, robots); label != c.wantLabel || !strings.Contains(text, c.wantText) || label == "" && text != "" {
+			t.Errorf("%s, department: got %q, %q, want %q, %q", name, label, text, c.wantLabel, c.wantText)
 		}
 	}
 }

@@ -207,29 +207,53 @@ func BudgetUsage(a *v1alpha1.ComputeAllocation) string {
 	return text + "."
 }
 
-// Held returns "Held" or "Drained" if the queue of a team admits no tasks now, with
-// sentences about the cause and the end; empty otherwise.
-func Held(a *v1alpha1.ComputeAllocation) (label, text string) {
-	switch now := effective.Spec(a).Activation; now {
-	case v1alpha1.Hold, v1alpha1.Drain:
-		return activation(now), cmp.Or(HeldBy(a), "By an admin, until an admin resumes it.")
+// Held returns "Held" or "Drained" if the queue of a team in these departments, the nearest
+// first, admits no tasks now, with sentences about the cause and the end; empty otherwise.
+func Held(a *v1alpha1.ComputeAllocation, departments ...*v1alpha1.Department) (label, text string) {
+	if now := effective.Spec(a).Activation; isHeld(now) {
+		return activation(now), cmp.Or(heldBy(a, "The team has", "the team's queue"), "By an admin, until an admin resumes it.")
+	}
+	for _, d := range departments {
+		if now := effective.Spec(d.Allocation()).Activation; isHeld(now) {
+			return activation(now), HeldBy(a, departments...)
+		}
 	}
 	return "", ""
 }
 
-// HeldBy returns sentences about what holds the queue of a team by itself, a window or the
-// budget, and until when; empty if the spec does.
-func HeldBy(a *v1alpha1.ComputeAllocation) string {
+// HeldBy returns sentences about what holds the queue of a team in these departments, the
+// nearest first, and until when: a window, the budget or a department; empty if its spec does.
+func HeldBy(a *v1alpha1.ComputeAllocation, departments ...*v1alpha1.Department) string {
+	if isHeld(effective.Spec(a).Activation) {
+		return heldBy(a, "The team has", "the team's queue")
+	}
+	for _, d := range departments {
+		name := d.Name
+		if d.Spec.DisplayName != "" {
+			name = d.Spec.DisplayName
+		}
+		if of := d.Allocation(); isHeld(effective.Spec(of).Activation) {
+			return cmp.Or(heldBy(of, "Department "+name+" has", "the queues of department "+name), "Department "+name+" is held: no task of its teams is admitted until an admin resumes it.")
+		}
+	}
+	return ""
+}
+
+func isHeld(a v1alpha1.Activation) bool { return a == v1alpha1.Hold || a == v1alpha1.Drain }
+
+// heldBy returns sentences about the window or the budget that holds queues, with the words for
+// who has the budget, and for the queues.
+func heldBy(a *v1alpha1.ComputeAllocation, has, queues string) string {
 	in := a.Status.Active
 	if in == nil {
 		return ""
 	}
 	if (in.BudgetAction == v1alpha1.BudgetHold || in.BudgetAction == v1alpha1.BudgetDrain) && in.BudgetUntil != nil && a.Spec.Budget != nil {
-		return fmt.Sprintf("The team has used its budget, so no task is admitted until %s, or until an admin raises the budget.", moment(in.BudgetUntil.Time, location(a.Spec.Budget.TimeZone)))
+		return fmt.Sprintf("%s used its budget, so no task is admitted until %s, or until an admin raises the budget.", has, moment(in.BudgetUntil.Time, location(a.Spec.Budget.TimeZone)))
 	}
 	for i := range a.Spec.Windows {
-		if w := &a.Spec.Windows[i]; w.Name == in.Window && (w.Activation == v1alpha1.Hold || w.Activation == v1alpha1.Drain) && in.To != nil {
-			return fmt.Sprintf("The window %s holds the team's queue until %s. Tasks start by themselves after that.", w.Name, moment(in.To.Time, location(w.TimeZone)))
+		if w := &a.Spec.Windows[i]; w.Name == in.Window && isHeld(w.Activation) && in.To != nil {
+			return fmt.Sprintf("The window %s holds %s until %s. Tasks start by themselves after that.", w.Name, queues, moment(in.To.Time, location(w.TimeZone)))
 		}
 	}
 	return ""

@@ -13,6 +13,7 @@ import (
 	"kuota.dev/kuota/governance/cluster/clusterstate"
 	"kuota.dev/kuota/governance/quota"
 	"kuota.dev/kuota/governance/quota/catalog"
+	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/spec/describe"
 	"kuota.dev/kuota/governance/spec/manifest"
 	"kuota.dev/kuota/governance/tasks"
@@ -36,7 +37,7 @@ type Detail struct {
 	Verdict   *explain.Verdict  // why it does not start, or does not grow; nil if there is nothing to explain
 	About     Item              // the task, or its pending increment, that the verdict explains
 	Advice    *Advice           // what a simulation adds to the verdict; nil for nothing
-	HeldBy    string            // sentences about the window or budget that holds its queue; empty for none
+	HeldBy    string            // sentences about the window, budget or department that holds its queue; empty for none
 	Agreement explain.Agreement // of that verdict with Kueue's reason; empty without a verdict
 	Pods      []*index.Pod      // by name
 	PodCount  index.PodCount
@@ -47,8 +48,8 @@ type Detail struct {
 	Conditions []metav1.Condition // of the Workload that decides its state, redacted
 }
 
-// heldBy returns sentences about what holds the queue of a team by itself; empty for an
-// admin, and while the cache does not answer.
+// heldBy returns sentences about what holds the queue of a team beside its spec; empty for
+// nothing, and while the cache does not answer.
 func (s *Service) heldBy(ctx context.Context, team string) string {
 	reader, err := s.Cluster.Reader()
 	if err != nil || team == "" {
@@ -58,7 +59,11 @@ func (s *Service) heldBy(ctx context.Context, team string) string {
 	if err := reader.Get(ctx, client.ObjectKey{Name: team}, &allocation); err != nil {
 		return ""
 	}
-	return describe.HeldBy(&allocation)
+	var departments v1alpha1.DepartmentList
+	if err := cluster.List(ctx, reader, &departments); err != nil {
+		return ""
+	}
+	return describe.HeldBy(&allocation, desired.DepartmentChain(departments.Items, allocation.Spec.Department)...)
 }
 
 // Detail returns the page of one task that user may see.
