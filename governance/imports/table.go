@@ -20,12 +20,13 @@ const (
 	columnTeam        = "team"
 	columnName        = "name"
 	columnDescription = "description"
+	columnDepartment  = "department"
 	columnMembers     = "members"
 	columnWeight      = "weight"
 	columnBorrowLimit = "borrow limit"
 )
 
-var columns = []string{columnTeam, columnName, columnDescription, columnMembers, columnWeight, columnBorrowLimit}
+var columns = []string{columnTeam, columnName, columnDescription, columnDepartment, columnMembers, columnWeight, columnBorrowLimit}
 
 // instancesOf ends the heading of a column with numbers of instances; other pools have numbers of
 // accelerators.
@@ -118,6 +119,8 @@ func teamOf(heading, cells []string) Object {
 				set = append(set, func(s *v1alpha1.ComputeAllocationSpec) { s.DisplayName = text })
 			case columnDescription:
 				set = append(set, func(s *v1alpha1.ComputeAllocationSpec) { s.Description = text })
+			case columnDepartment:
+				set = append(set, func(s *v1alpha1.ComputeAllocationSpec) { s.Department = text })
 			case columnMembers:
 				set = append(set, func(s *v1alpha1.ComputeAllocationSpec) { s.Members = membersOf(text) })
 			case columnWeight:

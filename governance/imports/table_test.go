@@ -14,13 +14,13 @@ import (
 func TestTable(t *testing.T) {
 	for name, delimiter := range map[string]string{"a spreadsheet": "\t", "CSV": ",", "CSV of Europe": ";"} {
 		t.Run(name, func(t *testing.T) {
-			text := strings.ReplaceAll("\ufeffTeam|Members|Weight|h100|ml.c5.4xlarge instances|Borrow limit\r\nvision|\"vision-team, user:ada\"|10|16||50%\r\n\r\nspeech|speech-team|0|8|2|\r\n", "|", delimiter)
+			text := strings.ReplaceAll("\ufeffTeam|Members|Department|Weight|h100|ml.c5.4xlarge instances|Borrow limit\r\nvision|\"vision-team, user:ada\"|research|10|16||50%\r\n\r\nspeech|speech-team||0|8|2|\r\n", "|", delimiter)
 			r := imports.Read([]byte(text))
 			if len(r.Objects) != 2 || len(r.Problems) != 0 || len(r.Objects[0].Problems)+len(r.Objects[1].Problems) != 0 {
 				t.Fatalf("got %d teams, problems %v, %+v", len(r.Objects), r.Problems, r.Objects)
 			}
 			vision, speech := manifest.AllocationYAML(r.Objects[0].Allocation), manifest.AllocationYAML(r.Objects[1].Allocation)
-			for _, want := range []string{"name: vision\n", "kind: Group\n    name: vision-team", "kind: User\n    name: ada", "fairShareWeight: 10", "accelerators: 16\n    pool: h100", "borrowLimitPercent: 50"} {
+			for _, want := range []string{"name: vision\n", "kind: Group\n    name: vision-team", "kind: User\n    name: ada", "department: research\n", "fairShareWeight: 10", "accelerators: 16\n    pool: h100", "borrowLimitPercent: 50"} {
 				if !strings.Contains(vision, want) {
 					t.Errorf("vision lacks %q:\n%s", want, vision)
 				}

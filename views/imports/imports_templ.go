@@ -242,7 +242,7 @@ func (p ImportPage) readKind() ui.ButtonKind {
 	return ui.ButtonPrimary
 }
 
-const importHint = "A table of teams from a spreadsheet or as CSV, with the headings team, members, and the name of each pool, such as h100 (accelerators) or ml.c5.4xlarge instances; also weight, borrow limit, name and description. Or output of aws sagemaker describe-compute-quota or describe-cluster-scheduler-config, input of their create calls, or ComputeAllocation and ClusterPolicy as YAML. You can paste several objects."
+const importHint = "A table of teams from a spreadsheet or as CSV, with the headings team, members, and the name of each pool, such as h100 (accelerators) or ml.c5.4xlarge instances; also department, weight, borrow limit, name and description. Or output of aws sagemaker describe-compute-quota or describe-cluster-scheduler-config, input of their create calls, or ComputeAllocation and ClusterPolicy as YAML. You can paste several objects."
 
 func importedObjects(objects []ImportedObject) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
