@@ -16,21 +16,20 @@ import (
 	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
+// set creates an object, or changes it.
+func set(t *testing.T, object client.Object, change func()) {
+	t.Helper()
+	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
+		_, err := controllerutil.CreateOrUpdate(ctx, clustertest.Get(t).Client, object, func() error { change(); return nil })
+		return err
+	})
+}
+
 // TestMove moves a team to another department while that gets another parent and quota. At no
 // resourceVersion a department has more below it than its quota.
 func TestMove(t *testing.T) {
 	const g5 = "ml.g5.2xlarge"
 	setPolicy(t, policyOf(nil, true))
-	row := func(gpus int64) []v1alpha1.QuotaRow {
-		return []v1alpha1.QuotaRow{{InstanceType: g5, Quantities: v1alpha1.Quantities{Accelerators: &gpus}}}
-	}
-	set := func(object client.Object, change func()) {
-		t.Helper()
-		clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
-			_, err := controllerutil.CreateOrUpdate(ctx, clustertest.Get(t).Client, object, func() error { change(); return nil })
-			return err
-		})
-	}
 	interruptEveryCall(t, func(t *testing.T, breakAt int64, after bool) (string, int64) {
 		team := clustertest.Name("moved")
 		from, to, above := team+"-from", team+"-to", team+"-above"
@@ -38,11 +37,11 @@ func TestMove(t *testing.T) {
 		defer func() { departments = nil }()
 		save := func(name, parent string, gpus int64) {
 			d := &v1alpha1.Department{ObjectMeta: metav1.ObjectMeta{Name: name}}
-			set(d, func() { d.Spec.Parent, d.Spec.Quota = parent, row(gpus) })
+			set(t, d, func() { d.Spec.Parent, d.Spec.Quota = parent, gpusOf(g5, gpus) })
 		}
 		move := func(department string, gpus int64) {
 			a := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}}
-			set(a, func() { a.Spec.Department, a.Spec.Quota = department, row(gpus) })
+			set(t, a, func() { a.Spec.Department, a.Spec.Quota = department, gpusOf(g5, gpus) })
 		}
 		done := func(department, parent string) func(context.Context) error {
 			return func(ctx context.Context) error {

@@ -24,9 +24,8 @@ func TestMain(m *testing.M) { clustertest.Main(m) }
 // fast, because waits are not under test here.
 type controllers struct {
 	reconcile.Reconcilers
-	line        *clustertest.Line
-	team        string
-	departments []string
+	line               *clustertest.Line
+	teams, departments []string
 }
 
 // clock is that of windows, and activityLog what the controllers record; nil for nothing.
@@ -44,9 +43,13 @@ var mapper client.Client
 // newControllers returns controllers on a line that breaks at call breakAt; see
 // clustertest.Line.
 func newControllers(t *testing.T, team string, breakAt int64, after bool, install reconcile.KueueInstall) controllers {
+	return controllersOn(t, &clustertest.Line{BreakAt: breakAt, After: after}, install, team)
+}
+
+// controllersOn returns controllers of these teams on a line.
+func controllersOn(t *testing.T, l *clustertest.Line, install reconcile.KueueInstall, teams ...string) controllers {
 	t.Helper()
 	c := clustertest.Get(t)
-	l := &clustertest.Line{BreakAt: breakAt, After: after}
 	config := l.Over(c.Console)
 	if mapper == nil {
 		mapper = c.Client
@@ -62,29 +65,35 @@ func newControllers(t *testing.T, team string, breakAt int64, after bool, instal
 		now = now.Add(time.Second)
 		return now
 	}
-	return controllers{Reconcilers: all, line: l, team: team, departments: departments}
+	return controllers{Reconcilers: all, line: l, teams: teams, departments: departments}
 }
 
 // run calls every controller in turn until a whole turn writes nothing and done
 // returns nil. It returns early when the line breaks.
 func (c controllers) run(t *testing.T, done func(context.Context) error) {
 	t.Helper()
-	team := ctrl.Request{NamespacedName: client.ObjectKey{Name: c.team}}
+	type reconciler = func(context.Context, ctrl.Request) (ctrl.Result, error)
+	type call struct {
+		reconcile reconciler
+		name      string
+	}
+	var turn []call
+	for _, reconcile := range []reconciler{c.Pools.Reconcile, c.Ranking.Reconcile, c.Cohort.Reconcile, c.Kueue.Reconcile} {
+		turn = append(turn, call{reconcile, ""})
+	}
+	for _, team := range c.teams {
+		turn = append(turn, call{c.Allocations.Reconcile, team})
+	}
+	turn = append(turn, call{c.Capacity.Reconcile, ""})
+	for _, department := range c.departments {
+		turn = append(turn, call{c.Departments.Reconcile, department})
+	}
 	clustertest.Eventually(t, clustertest.Patience, func(ctx context.Context) error {
 		for before := int64(-1); c.line.Writes() != before; {
 			before = c.line.Writes()
 			failed := []error{ctx.Err()}
-			for _, reconcile := range []func(context.Context, ctrl.Request) (ctrl.Result, error){
-				c.Pools.Reconcile, c.Ranking.Reconcile, c.Cohort.Reconcile, c.Kueue.Reconcile, c.Allocations.Reconcile, c.Capacity.Reconcile,
-			} {
-				_, err := reconcile(ctx, team)
-				if c.line.Broken() {
-					return nil
-				}
-				failed = append(failed, err)
-			}
-			for _, department := range c.departments {
-				_, err := c.Departments.Reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Name: department}})
+			for _, one := range turn {
+				_, err := one.reconcile(ctx, ctrl.Request{NamespacedName: client.ObjectKey{Name: one.name}})
 				if c.line.Broken() {
 					return nil
 				}

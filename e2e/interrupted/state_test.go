@@ -82,6 +82,9 @@ func plainYAML(t *testing.T, object *unstructured.Unstructured) string {
 	if annotations[desired.AnnotationDesired] != "" {
 		annotations[desired.AnnotationDesired] = "a digest that depends on the team's name"
 	}
+	if department, _, ok := strings.Cut(annotations[desired.AnnotationDepartment], "/"); ok { // with its UID
+		annotations[desired.AnnotationDepartment] = department
+	}
 	delete(annotations, v1alpha1.AnnotationChangedGeneration) // the policy exists before and after a scenario
 	fields := map[string]any{"name": object.GetName(), "labels": object.GetLabels(), "annotations": annotations, "finalizers": object.GetFinalizers(), "deleting": object.GetDeletionTimestamp() != nil}
 	for _, part := range []string{"spec", "subjects", "roleRef", "value", "description"} {

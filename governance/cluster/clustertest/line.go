@@ -17,6 +17,7 @@ var ErrBroken = errors.New("the test broke the connection")
 type Line struct {
 	BreakAt int64 // 0 never breaks
 	After   bool  // the API server executes the call at which the line breaks
+	Writing bool  // BreakAt counts only the calls that are no GET requests
 	next    http.RoundTripper
 	calls   atomic.Int64
 	writes  atomic.Int64
@@ -35,14 +36,17 @@ func (l *Line) Over(config *rest.Config) *rest.Config {
 
 // RoundTrip implements http.RoundTripper.
 func (l *Line) RoundTrip(request *http.Request) (*http.Response, error) {
-	n := l.calls.Add(1)
+	n, writes := l.calls.Add(1), l.writes.Load()
 	if request.Method != http.MethodGet {
-		l.writes.Add(1)
+		writes = l.writes.Add(1)
+	}
+	if l.Writing {
+		n = writes
 	}
 	switch {
 	case l.BreakAt == 0 || n < l.BreakAt:
 		return l.next.RoundTrip(request)
-	case n == l.BreakAt && l.After:
+	case n == l.BreakAt && l.After && (!l.Writing || request.Method != http.MethodGet):
 		if response, err := l.next.RoundTrip(request); err == nil {
 			response.Body.Close()
 		}
@@ -51,7 +55,13 @@ func (l *Line) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 // Broken reports whether the line broke.
-func (l *Line) Broken() bool { return l.BreakAt != 0 && l.calls.Load() >= l.BreakAt }
+func (l *Line) Broken() bool {
+	n := l.calls.Load()
+	if l.Writing {
+		n = l.writes.Load()
+	}
+	return l.BreakAt != 0 && n >= l.BreakAt
+}
 
 // Calls returns the number of calls, the one that broke the line included.
 func (l *Line) Calls() int64 { return l.calls.Load() }
