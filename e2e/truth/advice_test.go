@@ -25,6 +25,7 @@ import (
 var (
 	firstSeed = flag.Uint64("seed", 1, "the first seed")
 	seeds     = flag.Int("seeds", 200, "how many seeds")
+	step      = flag.Uint64("step", 1, "from one seed to the next; 2 for trees only, with an even first seed")
 	atOnce    = flag.Int("at-once", 24, "how many cohorts run at a time")
 	byKuota   = flag.Int("by-kuota", 0, "how many of the seeds run through ComputeAllocations and Kuota's one cohort too, half of them in each mode; one at a time")
 	mode      = flag.String("mode", "both", "fair (FairShare), first (FirstComeFirstServe) or both, half of the seeds each")
@@ -112,7 +113,7 @@ func TestAdvice(t *testing.T) {
 			var wg sync.WaitGroup
 			all := make([]uint64, n)
 			for i := range all {
-				all[i] = first + uint64(i)
+				all[i] = first + *step*uint64(i)
 			}
 			wg.Go(func() { one = l.runAll(t, all[:min(n, *byKuota/len(modes()))], kuotaSlot) })
 			slots := make([]string, *atOnce)
@@ -130,7 +131,7 @@ func TestAdvice(t *testing.T) {
 				report(t, m+"_by_kuota", one)
 			}
 		})
-		first += uint64(n)
+		first += *step * uint64(n)
 	}
 }
 
