@@ -235,7 +235,7 @@ verify-race: ; @go test -race -count=1 -p 1 -timeout 55m ./governance/... ./hand
 verify-alerts: cluster prometheus ; @$(VERIFY) ./e2e/alerting
 verify-behavior: cluster ; @$(VERIFY) ./e2e/behavior ./governance/tasks/queries ./governance/tasks/advice
 verify-elastic: cluster ; @$(VERIFY) ./e2e/elastic && $(MAKE) --no-print-directory elastic SEQUENCES=500
-verify-interrupted: cluster kuota ; @$(VERIFY) -timeout 110m ./e2e/interrupted ./e2e/degraded
+verify-interrupted: cluster kuota ; @$(VERIFY) -timeout 130m ./e2e/interrupted ./e2e/degraded
 verify-kinds: kinds ; @$(VERIFY) ./e2e/kinds
 verify-loops: cluster ; @$(VERIFY) ./e2e/preemptionloops
 verify-replicas: cluster kuota databases ; @$(VERIFY) ./e2e/replicas ./e2e/soak
