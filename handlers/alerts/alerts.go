@@ -86,9 +86,6 @@ func (h *Pages) render(c echo.Context, status int, typed silenceInput) error {
 	if page.Filters, err = h.OfferDepartments(c, nil, department); err != nil && !console.Unavailable(err) {
 		return err
 	}
-	if department != "" {
-		page.ClearURL = urls.Alerts
-	}
 	page.Chrome = h.Chrome(c)
 	page.Title, page.Active, page.Stream = "Alerts", "alerts", a.URL(urls.AlertsEvents)
 	if h.Alerts != nil && h.ReadOnlyReason() == "" {
@@ -135,8 +132,11 @@ func (h *Pages) events(s *web.Server) func(echo.Context) error {
 }
 
 func (h *Pages) page(c echo.Context, state alerts.State, scope access.Scope) alertviews.AlertsPage {
-	at, _ := address(c)
+	at, department := address(c)
 	page := alertviews.AlertsPage{Action: urls.Alerts, CSVURL: at.URL(urls.AlertsCSV), JSONURL: at.URL(urls.AlertsJSON), PolicyURL: urls.EditAlerts, All: scope.All}
+	if department != "" {
+		page.ClearURL = urls.Alerts
+	}
 	for _, a := range state.Firing {
 		page.Firing = append(page.Firing, row(a))
 	}

@@ -538,7 +538,7 @@ func PolicyFormBody(f PolicyForm) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<p class=\"section-note\" id=\"receivers-note\">Each gets all alerts, unless it is limited to a team or a severity. Its Secret is in the namespace of the console: with the key <code>url</code>, or for e-mail <code>server</code>, <code>from</code>, <code>username</code> and <code>password</code>. People choose among receivers of notices how they hear of their own tasks; mail goes to the verified address of the person.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 34, "<p class=\"section-note\" id=\"receivers-note\">Each gets all alerts, unless it is limited to a team, a department or a severity. Its Secret is in the namespace of the console: with the key <code>url</code>, or for e-mail <code>server</code>, <code>from</code>, <code>username</code> and <code>password</code>. People choose among receivers of notices how they hear of their own tasks; mail goes to the verified address of the person.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
