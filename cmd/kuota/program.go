@@ -354,7 +354,7 @@ func (p *program) departmentTree(ctx context.Context) (quota.Departments, error)
 	if err != nil {
 		return quota.Departments{}, err
 	}
-	return clusterstate.ReadDepartments(ctx, reader)
+	return departments.Read(ctx, reader)
 }
 
 // teamOf returns the team of a task that a Workload or a job is; empty for none.

@@ -18,6 +18,7 @@ import (
 	"kuota.dev/kuota/governance/record/audit"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Service reads, reviews, creates, changes and deletes departments.
@@ -131,6 +132,19 @@ func (s State) Key() string {
 func (s *Service) TeamsBelow(ctx context.Context, department string) ([]string, error) {
 	state, err := s.whole(ctx)
 	return state.Tree.TeamsBelow(department), err
+}
+
+// Read reads the tree of departments and teams from the caches, without quotas.
+func Read(ctx context.Context, reader client.Reader) (quota.Departments, error) {
+	teams, err := cluster.All[v1alpha1.ComputeAllocation](ctx, reader)
+	if err != nil {
+		return quota.Departments{}, err
+	}
+	var list v1alpha1.DepartmentList
+	if err := cluster.List(ctx, reader, &list); err != nil {
+		return quota.Departments{}, err
+	}
+	return quota.NewDepartments(list.Items, teams, catalog.Catalog{}), nil
 }
 
 // whole returns all departments, as a reader sees them who sees all and changes none.

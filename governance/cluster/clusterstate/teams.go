@@ -8,8 +8,6 @@ import (
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster"
 	"kuota.dev/kuota/governance/imports/adoption"
-	"kuota.dev/kuota/governance/quota"
-	"kuota.dev/kuota/governance/quota/catalog"
 	"kuota.dev/kuota/governance/quota/desired"
 	"kuota.dev/kuota/governance/tasks"
 
@@ -45,19 +43,6 @@ func ReadTeams(ctx context.Context, reader client.Reader) (Teams, error) {
 		return Teams{}, err
 	}
 	return NewTeams(allocations, clusterQueues, localQueues), nil
-}
-
-// ReadDepartments reads the tree of departments and teams from the caches, without quotas.
-func ReadDepartments(ctx context.Context, reader client.Reader) (quota.Departments, error) {
-	teams, err := cluster.All[v1alpha1.ComputeAllocation](ctx, reader)
-	if err != nil {
-		return quota.Departments{}, err
-	}
-	var departments v1alpha1.DepartmentList
-	if err := cluster.List(ctx, reader, &departments); err != nil {
-		return quota.Departments{}, err
-	}
-	return quota.NewDepartments(departments.Items, teams, catalog.Catalog{}), nil
 }
 
 // NewTeams returns the teams of these allocations. A namespace is that of the status,
