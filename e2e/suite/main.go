@@ -160,7 +160,7 @@ func (r *runner) withoutCluster(ctx context.Context, groups groups) error {
 	return errors.Join(
 		// Tests of the module itself run go list, which the test cache does not see.
 		r.test(ctx, nil, "", []string{"-count=1"}, groups.module),
-		r.test(ctx, nil, "", []string{"-parallel=" + strconv.Itoa(sleepers)}, groups.pure),
+		r.test(ctx, nil, "", []string{"-timeout=60m", "-parallel=" + strconv.Itoa(sleepers)}, groups.pure),
 		// The chart is outside of its tests' module, so the test cache does not see it.
 		r.test(ctx, nil, charttest, []string{"-count=1"}, []string{"."}))
 }
