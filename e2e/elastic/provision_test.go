@@ -1,11 +1,14 @@
 package elastic_test
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
+	"kuota.dev/kuota/governance/cluster/clustertest"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/utils/ptr"
@@ -57,10 +60,13 @@ func TestNodesComeForGrowth(t *testing.T) {
 			t.Errorf("pod %s has priority %d, %s", p.Name, *p.Spec.Priority, *p.Spec.PreemptionPolicy)
 		}
 	}
-	l.refresh(e)
-	if s := e.Status.Provisioning; e.Status.Replicas != 2 || s == nil || s.UnscheduledReplicas != 2 || s.Until.Sub(s.Since.Time) != 10*time.Minute {
-		t.Errorf("size %d and %+v, want 2 with two pods that wait for ten minutes", e.Status.Replicas, s)
-	}
+	clustertest.Eventually(t, soon, func(context.Context) error { // the status follows the pods
+		l.refresh(e)
+		if s := e.Status.Provisioning; e.Status.Replicas != 2 || s == nil || s.UnscheduledReplicas != 2 || s.Until.Sub(s.Since.Time) != 10*time.Minute {
+			return fmt.Errorf("size %d and %+v, want 2 with two pods that wait for ten minutes", e.Status.Replicas, s)
+		}
+		return nil
+	})
 	if grown := e.Status.ScaleEvents[1]; grown.Cause != v1alpha1.ScaleIdleCompute || grown.Idle == nil || !grown.Idle.Own {
 		t.Errorf("it first grew by %+v, want idle compute of its own team", grown)
 	}
