@@ -17,6 +17,18 @@ import (
 	"kuota.dev/kuota/views/htmlcheck"
 )
 
+// The notice that the session ended stays while the script renders the form again, and is gone
+// after a review.
+func TestResumedFormIsPreviewed(t *testing.T) {
+	address := handlerstest.Serve(t, &handlerstest.Backend{}) + "/policies/allocations/new"
+	for action, want := range map[string]bool{"preview": true, "review": false} {
+		_, page := handlerstest.Post(t, address, handlerstest.AllocationForm("action", action, "resumed", "true", "row-0-accelerators", "x"), "X-Requested-With", "fetch")
+		if got := strings.Contains(page.Text(), "Your session ended"); got != want {
+			t.Errorf("%s: the notice is shown: %t, want %t: %s", action, got, want, page.Text())
+		}
+	}
+}
+
 // preempting is a preview in which a task is preempted.
 var preempting = queries.Preview{Settled: true, Preempted: queries.Effects{Listed: []queries.TaskEffect{{Task: &tasks.Task{Namespace: "ns", Kind: "Job", Name: "victim"}, Team: "speech"}}}}
 

@@ -27,11 +27,14 @@ type Sealer interface {
 // ReviewURL returns the address of the review of the form that is sent to path.
 func ReviewURL(path string) string { return path + "/review" }
 
-// Posted reads a posted form, without the values that only addresses have.
+// Posted reads a posted form, without the values that only addresses have. A preview, by which the
+// script renders the form again, still says that the values come from before the sign-in.
 func Posted(c echo.Context) (url.Values, error) {
 	values, err := web.FormValues(c)
 	for _, name := range []string{RefusedField, TriedField, "resumed"} {
-		values.Del(name)
+		if action := values.Get("action"); name != "resumed" || action != "preview" && action != "verify" {
+			values.Del(name)
+		}
 	}
 	return values, err
 }
