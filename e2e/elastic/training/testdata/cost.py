@@ -7,6 +7,7 @@ turn, so that other work on the machine meets both.
 """
 
 import json
+import math
 import resource
 import statistics
 import time
@@ -16,7 +17,7 @@ import torch.distributed as dist
 
 from kuota import elastic
 
-STEPS, PAIRS = 40, 40
+STEPS, PAIRS = 8, 200
 
 dist.init_process_group("gloo")
 matrix, gradients = torch.randn(150, 150), torch.zeros(100_000)
@@ -63,7 +64,8 @@ for pair in range(PAIRS):
     took.append(rounds[nothing][1])
 if dist.get_rank() == 0:
     ratios.sort()
-    # The 95 % interval of a median, by ranks: that of a binomial distribution of 40 and 1/2.
-    print(json.dumps({"event": "cost", "used": statistics.median(used), "step": statistics.median(took), "ratio": statistics.median(ratios), "low": ratios[13], "high": ratios[26]}), flush=True)
+    off = math.ceil(0.98 * math.sqrt(PAIRS))  # the 95 % interval of a median, by ranks
+    low, high = ratios[PAIRS // 2 - off - 1], ratios[PAIRS // 2 + off]
+    print(json.dumps({"event": "cost", "used": statistics.median(used), "step": statistics.median(took), "ratio": statistics.median(ratios), "low": low, "high": high}), flush=True)
 dist.barrier()
 dist.destroy_process_group()
