@@ -8,6 +8,7 @@ import (
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,36 @@ func set(t *testing.T, object client.Object, change func()) {
 		_, err := controllerutil.CreateOrUpdate(ctx, clustertest.Get(t).Client, object, func() error { change(); return nil })
 		return err
 	})
+}
+
+// inDepartment returns a check that returns nil once teams are ready in a department, and all
+// departments are.
+func inDepartment(t *testing.T, department string, teams ...string) func(context.Context) error {
+	c := clustertest.Get(t).Client
+	return func(ctx context.Context) error {
+		for _, team := range teams {
+			if err := allocationReady(t, team)(ctx); err != nil {
+				return fmt.Errorf("team %s: %w", team, err)
+			}
+			var queue kueue.ClusterQueue
+			if err := c.Get(ctx, client.ObjectKey{Name: desired.DefaultNaming.ClusterQueue(team)}, &queue); err != nil {
+				return err
+			}
+			if want := "kuota-department-" + department; string(queue.Spec.CohortName) != want {
+				return fmt.Errorf("the queue of %s is in %s, want %s", team, queue.Spec.CohortName, want)
+			}
+		}
+		for _, name := range departments {
+			var d v1alpha1.Department
+			if err := c.Get(ctx, client.ObjectKey{Name: name}, &d); err != nil {
+				return err
+			}
+			if err := conditionTrue(d.Status.Conditions, v1alpha1.ConditionReady, d.Generation); err != nil {
+				return fmt.Errorf("department %s: %w", name, err)
+			}
+		}
+		return nil
+	}
 }
 
 // TestMove moves a team to another department while that gets another parent and quota. At no
@@ -45,27 +76,15 @@ func TestMove(t *testing.T) {
 		}
 		done := func(department, parent string) func(context.Context) error {
 			return func(ctx context.Context) error {
-				if err := allocationReady(t, team)(ctx); err != nil {
+				if err := inDepartment(t, department, team)(ctx); err != nil {
 					return err
 				}
-				var queue kueue.ClusterQueue
-				if err := clustertest.Get(t).Client.Get(ctx, client.ObjectKey{Name: "hyperpod-ns-" + team + "-clusterqueue"}, &queue); err != nil {
+				var d v1alpha1.Department
+				if err := clustertest.Get(t).Client.Get(ctx, client.ObjectKey{Name: to}, &d); err != nil {
 					return err
 				}
-				if want := "kuota-department-" + department; string(queue.Spec.CohortName) != want {
-					return fmt.Errorf("the queue is in %s, want %s", queue.Spec.CohortName, want)
-				}
-				for _, name := range departments {
-					var d v1alpha1.Department
-					if err := clustertest.Get(t).Client.Get(ctx, client.ObjectKey{Name: name}, &d); err != nil {
-						return err
-					}
-					if err := conditionTrue(d.Status.Conditions, v1alpha1.ConditionReady, d.Generation); err != nil {
-						return err
-					}
-					if name == to && d.Status.Parent != parent {
-						return fmt.Errorf("department %s is below %q, want %q", name, d.Status.Parent, parent)
-					}
+				if d.Status.Parent != parent {
+					return fmt.Errorf("department %s is below %q, want %q", to, d.Status.Parent, parent)
 				}
 				return nil
 			}

@@ -63,7 +63,7 @@ func moveAll(t *testing.T, n int, finish func(all controllers, done func(context
 	t.Helper()
 	const g5 = "ml.g5.2xlarge"
 	c := clustertest.Get(t).Client
-	prefix, each := clustertest.Name("moves"), int64(1)
+	prefix, quota := clustertest.Name("moves"), int64(n) // of one GPU each
 	from, to, above := prefix+"-from", prefix+"-to", prefix+"-above"
 	departments = []string{from, to, above}
 	defer func() { departments = nil }()
@@ -78,42 +78,15 @@ func moveAll(t *testing.T, n int, finish func(all controllers, done func(context
 	move := func(department string) {
 		for _, team := range teams {
 			a := &v1alpha1.ComputeAllocation{ObjectMeta: metav1.ObjectMeta{Name: team}}
-			set(t, a, func() { a.Spec.Department, a.Spec.Quota = department, gpusOf(g5, each) })
-		}
-	}
-	in := func(department string) func(context.Context) error {
-		return func(ctx context.Context) error {
-			for _, team := range teams {
-				if err := allocationReady(t, team)(ctx); err != nil {
-					return fmt.Errorf("team %s: %w", team, err)
-				}
-				var queue kueue.ClusterQueue
-				if err := c.Get(ctx, client.ObjectKey{Name: desired.DefaultNaming.ClusterQueue(team)}, &queue); err != nil {
-					return err
-				}
-				if want := "kuota-department-" + department; string(queue.Spec.CohortName) != want {
-					return fmt.Errorf("the queue of %s is in %s, want %s", team, queue.Spec.CohortName, want)
-				}
-			}
-			for _, name := range departments {
-				var d v1alpha1.Department
-				if err := c.Get(ctx, client.ObjectKey{Name: name}, &d); err != nil {
-					return err
-				}
-				if err := conditionTrue(d.Status.Conditions, v1alpha1.ConditionReady, d.Generation); err != nil {
-					return fmt.Errorf("department %s: %w", name, err)
-				}
-			}
-			return nil
+			set(t, a, func() { a.Spec.Department, a.Spec.Quota = department, gpusOf(g5, 1) })
 		}
 	}
 	all := controllersOn(t, &clustertest.Line{}, noKueue, teams...)
-	quota := int64(n) * each
 	save(above, "", 2*quota)
 	save(from, above, quota)
 	save(to, "", 1)
 	move(from)
-	all.run(t, in(from))
+	all.run(t, inDepartment(t, from, teams...))
 	for _, team := range teams {
 		runTask(t, team)
 	}
@@ -122,7 +95,7 @@ func moveAll(t *testing.T, n int, finish func(all controllers, done func(context
 	stop := clustertest.WatchTree(t, clustertest.Get(t), g5, map[string]int64{"kuota-department-" + above: 2 * quota, "kuota-department-" + from: quota, "kuota-department-" + to: quota})
 	save(to, above, quota)
 	move(to)
-	finish(all, in(to))
+	finish(all, inDepartment(t, to, teams...))
 	stop()
 	running(t, teams)
 	state := stateOf(t, prefix)

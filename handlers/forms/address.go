@@ -31,10 +31,10 @@ func ReviewURL(path string) string { return path + "/review" }
 // script renders the form again, still says that the values come from before the sign-in.
 func Posted(c echo.Context) (url.Values, error) {
 	values, err := web.FormValues(c)
-	for _, name := range []string{RefusedField, TriedField, "resumed"} {
-		if action := values.Get("action"); name != "resumed" || action != "preview" && action != "verify" {
-			values.Del(name)
-		}
+	values.Del(RefusedField)
+	values.Del(TriedField)
+	if action := values.Get("action"); action != "preview" && action != "verify" {
+		values.Del("resumed")
 	}
 	return values, err
 }
