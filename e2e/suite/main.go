@@ -57,12 +57,14 @@ var longest = []string{"queries", "behavior", "elastic", "bypasses", "degraded",
 // interruptions, and measurements.
 var verifyOnly = []string{"e2e/alerting", "e2e/audited", "e2e/elastic/training", "e2e/image", "e2e/interrupted", "e2e/kinds", "e2e/preemptionloops", "e2e/replicas", "e2e/shares", "e2e/soak", "e2e/truth"}
 
-// sleepers is how many tests of a pure package may wait at the same time.
+// sleepers is how many tests of a pure package may wait at the same time. One such package is
+// tested at a time: more of them, or of clusters, would end no sooner on two cores, and the
+// browser tests would meet the limits of what they wait for.
 const sleepers = 8
 
 func main() {
 	fast := flag.Bool("fast", false, "run only tests that need neither a cluster nor a browser")
-	clusters := flag.Int("clusters", 4, "how many clusters, at least 3; the browser tests begin on two of them")
+	clusters := flag.Int("clusters", 3, "how many clusters, at least 3; the browser tests begin on two of them")
 	slowest := flag.Int("slowest", 20, "how many of the slowest tests are listed at the end")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -160,7 +162,7 @@ func (r *runner) withoutCluster(ctx context.Context, groups groups) error {
 	return errors.Join(
 		// Tests of the module itself run go list, which the test cache does not see.
 		r.test(ctx, nil, "", []string{"-count=1"}, groups.module),
-		r.test(ctx, nil, "", []string{"-timeout=60m", "-parallel=" + strconv.Itoa(sleepers)}, groups.pure),
+		r.test(ctx, nil, "", []string{"-timeout=60m", "-p=1", "-parallel=" + strconv.Itoa(sleepers)}, groups.pure),
 		// The chart is outside of its tests' module, so the test cache does not see it.
 		r.test(ctx, nil, charttest, []string{"-count=1"}, []string{"."}))
 }
