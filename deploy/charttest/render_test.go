@@ -553,7 +553,7 @@ func TestOlderKubernetes(t *testing.T) {
 		wantVerb            string
 		wantMutatingPolices int
 	}{
-		{"sqlite", "impersonate:user-info", 8},
+		{"sqlite", "impersonate:user-info", 9},
 		{"legacy", "impersonate", 0},
 	} {
 		objects := render(t, releases[tc.release])

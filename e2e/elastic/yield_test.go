@@ -1,14 +1,20 @@
 package elastic_test
 
 import (
+	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"kuota.dev/kuota/governance/api/v1alpha1"
 	"kuota.dev/kuota/governance/cluster/clustertest"
+	"kuota.dev/kuota/governance/quota/desired"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/utils/ptr"
+	kueue "sigs.k8s.io/kueue/apis/kueue/v1beta2"
 )
 
 // steps is a policy from 8 to 32 pods in steps of 8.
@@ -107,4 +113,29 @@ func TestGrowthCausesNoEviction(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A task that takes the room at the moment in which growth starts is not preempted for it, though
+// growth is within the quota of its team: the API server denies that to Kueue, and Kueue can
+// preempt the same task for another one.
+func TestGrowthCannotPreempt(t *testing.T) {
+	l := newLab(t, 4)
+	team, other := l.team("own", 16, nil), l.team("other", 16, nil)
+	l.admitted(l.submit(other, "borrows", "", 32), soon)
+	growth := l.submit(team, "growth", desired.GrowthClass, 16)
+	clustertest.Eventually(t, soon, func(context.Context) error {
+		for _, w := range l.workloads(namespace(team)) {
+			if c := meta.FindStatusCondition(w.Status.Conditions, kueue.WorkloadQuotaReserved); c != nil && strings.Contains(c.Message, "Preempting 1 workload(s) failed") {
+				return nil
+			}
+		}
+		return fmt.Errorf("Kueue has not tried to preempt for growth:\n%s", l.report(namespace(team)))
+	})
+	for _, w := range l.workloads(namespace(other)) {
+		if !meta.IsStatusConditionTrue(w.Status.Conditions, kueue.WorkloadAdmitted) || w.Status.SchedulingStats != nil && len(w.Status.SchedulingStats.Evictions) > 0 {
+			t.Errorf("Kueue evicted %s for growth: %+v", w.Name, w.Status)
+		}
+	}
+	l.remove(growth)
+	l.admitted(l.submit(team, "task", "", 16), soon)
 }

@@ -37,6 +37,7 @@ func TestManifests(t *testing.T) {
 	labels, labelsBinding := enforcement.TemplateLabels()
 	numbers, numbersBinding := enforcement.Numbers()
 	ofQueues, ofQueuesBinding := enforcement.Defaults()
+	mark, markBinding, deny, denyBinding := enforcement.Growth()
 	for file, want := range map[string]string{
 		"template-labels.yaml": "{{- if include \"kuota.hasMutatingPolicies\" . }}\n" + generated +
 			"# Copies the labels that Kueue reads of a task, such as its queue, from its pod template.\n" +
@@ -50,6 +51,10 @@ func TestManifests(t *testing.T) {
 			"# Gives a task the queue of its kind and the priority class of its queue, where its team set them.\n" +
 			"#\n# Requires Kubernetes 1.36. Omit this file where the API server does not serve\n# MutatingAdmissionPolicy: only the console then sets them.\n" +
 			manifest(t, []any{ofQueues, ofQueuesBinding}) + "{{- end }}\n",
+		"growth.yaml": "{{- if include \"kuota.hasMutatingPolicies\" . }}\n" + generated +
+			"# Denies Kueue to preempt anything for growth of an elastic task.\n" +
+			"#\n# Requires Kubernetes 1.36. Omit this file where the API server does not serve\n# MutatingAdmissionPolicy: a task that is submitted in the moment in which growth starts\n# can then be preempted by it.\n" +
+			manifest(t, []any{mark, markBinding, deny, denyBinding}) + "{{- end }}\n",
 		"member-kinds.yaml": generated + "# What members may do with each kind of job. Roles with the label are part of kuota-team-member.\n" + memberRoles(t),
 		"enforcement.yaml":  generated + manifest(t, validating),
 		"time-limits.yaml": "{{- if include \"kuota.hasMutatingPolicies\" . }}\n" + generated +
